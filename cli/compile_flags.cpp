@@ -1,0 +1,39 @@
+#include "compile_flags.hpp"
+
+#include <fmt/format.h>
+
+namespace ashlar::cli {
+
+Device CompileFlags::chosen_device() const {
+  return device.empty() ? Device::best() : Device::named(device);
+}
+
+CompileOptions CompileFlags::chosen_options() const {
+  CompileOptions chosen = options;
+  chosen.fuse = !no_fuse;
+  chosen.allow_tf32 = !no_tf32;
+  return chosen;
+}
+
+void add_device_flag(CLI::App& command, std::string& device) {
+  command
+      .add_option("--device", device,
+                  fmt::format("Device: {} (default: the best one present)",
+                              fmt::join(Device::known_names(), ", ")))
+      ->type_name("NAME");
+}
+
+void add_compile_flags(CLI::App& command, CompileFlags& flags) {
+  add_device_flag(command, flags.device);
+  command.add_flag("--deterministic", flags.options.deterministic,
+                   "Use only engines that repeat their bits");
+  command.add_flag("--no-tf32", flags.no_tf32, "Never round f32 products to tf32");
+  command.add_flag("--no-fuse", flags.no_fuse, "One region per operation");
+  command
+      .add_option("--workspace-limit", flags.options.workspace_limit,
+                  "Most bytes of workspace the plan may ask for")
+      ->type_name("BYTES")
+      ->check(CLI::NonNegativeNumber);
+}
+
+}  // namespace ashlar::cli

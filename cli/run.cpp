@@ -1,0 +1,198 @@
+#include <fmt/format.h>
+
+#include <ashlar/plan.hpp>
+#include <filesystem>
+#include <memory>
+
+#include "checking.hpp"
+#include "commands.hpp"
+#include "compile_flags.hpp"
+#include "files.hpp"
+#include "inputs.hpp"
+#include "progress.hpp"
+#include "timing.hpp"
+
+namespace ashlar::cli {
+
+namespace {
+
+constexpr std::int64_t kLeastRuns = 5;
+constexpr std::int64_t kLeastNaiveRuns = 1;  // one run may take seconds
+
+struct RunFlags : CompileFlags {
+  std::string graph;
+  std::vector<std::string> inputs;  // NAME=FILE.npy
+  std::uint64_t seed = 1;
+  std::string save;
+  double time_budget = 1.0;
+  bool check = false;
+  bool time = false;
+  bool compare_naive = false;
+  bool explain = false;
+};
+
+InputFiles input_files(const std::vector<std::string>& pairs) {
+  InputFiles files;
+  for (const std::string& pair : pairs) {
+    const std::size_t equals = pair.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("--input {}: expected NAME=FILE.npy", pair));
+    if (!files.emplace(pair.substr(0, equals), pair.substr(equals + 1)).second)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("--input {}: that input was given twice", pair));
+  }
+  return files;
+}
+
+void make_folder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error)
+    throw Error(ErrorCode::io,
+                fmt::format("the folder {} cannot be made: {}", folder, error.message()));
+}
+
+// Names in graphs may hold anything; a file name may not.
+std::string file_name_for(const std::string& tensor) {
+  std::string name;
+  for (const char c : tensor)
+    name +=
+        std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.' ? c : '_';
+  return (name.front() == '.' ? "_" + name : name) + ".npy";
+}
+
+void save_outputs(const TensorMemory& memory, const std::string& folder) {
+  for (std::size_t position = 0; position < memory.tensors().size(); ++position) {
+    const Tensor& tensor = memory.graph().tensor(memory.tensors()[position]);
+    if (tensor.kind != TensorKind::output) continue;
+    const std::string path = (std::filesystem::path(folder) / file_name_for(tensor.name)).string();
+    write_npy(path, to_npy(memory, position));
+    const bool raw =
+        tensor.dtype == DType::bf16 || tensor.dtype == DType::e4m3 || tensor.dtype == DType::e5m2;
+    fmt::print("saved {}{}\n", path,
+               raw ? fmt::format(" (raw bits: NumPy has no {})", to_string(tensor.dtype)) : "");
+  }
+}
+
+// A plan with memory to run it in.
+class Runner {
+ public:
+  Runner(Plan plan, const TensorMemory& memory)
+      : plan_(std::move(plan)), pointers_(memory.pointers()), workspace_(plan_.workspace_size()) {}
+  const Plan& plan() const { return plan_; }
+  void run() const { plan_.run(std::span<void* const>(pointers_), workspace_.data()); }
+
+ private:
+  Plan plan_;
+  std::vector<void*> pointers_;
+  Buffer workspace_;
+};
+
+void print_plan(const Plan& plan) {
+  const DeviceProps& device = plan.device();
+  const int regions = plan.region_count();
+  fmt::print("{} on {} ({}): {} nodes in {} {}, workspace {} bytes\n", plan.graph().name(),
+             device.name, device.description, plan.graph().nodes().size(), regions,
+             regions == 1 ? "region" : "regions", plan.workspace_size());
+}
+
+void time_plans(const RunFlags& flags, const Device& device, const Runner& runner,
+                const TensorMemory& memory, Progress& progress) {
+  const Graph& graph = memory.graph();
+  progress.stage(fmt::format("timing {}", graph.name()));
+  const Timing timing = measure([&] { runner.run(); }, flags.time_budget, kLeastRuns);
+  progress.pause();
+  fmt::print("time: {}\n", describe(timing, graph));
+  if (!flags.compare_naive) return;
+
+  progress.stage(fmt::format("timing {} one op at a time", graph.name()));
+  CompileOptions options = flags.chosen_options();
+  options.fuse = false;
+  options.reference_only = true;
+  const Runner naive(compile(graph, device, options), memory);
+  const Timing naive_timing = measure([&] { naive.run(); }, flags.time_budget, kLeastNaiveRuns);
+  progress.pause();
+  fmt::print("time of one op at a time (naive): {}\n", describe(naive_timing, graph));
+  fmt::print("fused plan is {:.1f}x faster than one op at a time (naive)\n",
+             naive_timing.median / timing.median);
+}
+
+int run_graph(const RunFlags& flags) {
+  const InputFiles files = input_files(flags.inputs);
+  Progress progress;
+  progress.stage(fmt::format("reading {}", flags.graph));
+  const Graph graph = read_graph(flags.graph);
+  const Device device = flags.chosen_device();
+  if (!device.props().present)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("device {} is not present here; `ashlar explain` works without it",
+                            device.props().name));
+  require_memory(graph, flags.check);
+  if (!flags.save.empty()) make_folder(flags.save);
+
+  progress.stage(fmt::format("filling the inputs of {}", graph.name()));
+  TensorMemory memory(graph);
+  fill_inputs(memory, files, flags.seed);
+
+  progress.stage(fmt::format("compiling {}", graph.name()));
+  const Runner runner(compile(graph, device, flags.chosen_options()), memory);
+  progress.pause();
+  print_plan(runner.plan());
+  if (flags.explain) fmt::print("{}\n", runner.plan().explain());
+
+  progress.stage(fmt::format("running {}", graph.name()));
+  runner.run();
+  if (flags.options.guard) require_intact_guards(memory);
+
+  bool ok = true;
+  if (flags.check) {
+    progress.stage(fmt::format("evaluating {} in double precision", graph.name()));
+    const CheckReport report = check_outputs(memory);
+    progress.pause();
+    fmt::print("{}\n", report.headline);
+    for (const std::string& detail : report.details) fmt::print("  {}\n", detail);
+    ok = report.ok;
+  }
+  progress.pause();
+  if (!flags.save.empty()) save_outputs(memory, flags.save);
+  if (flags.time || flags.compare_naive) time_plans(flags, device, runner, memory, progress);
+  return ok ? kExitOk : kExitCheckFailed;
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<RunFlags>();
+  CLI::App* command = app.add_subcommand(
+      "run", "Run a graph on random or given inputs; check it, time it, save its outputs");
+  command
+      ->add_option("GRAPH", flags->graph,
+                   "Graph in JSON (docs/graph-json.md), - for standard input")
+      ->required();
+  command
+      ->add_option("--input", flags->inputs,
+                   "Read an input from a .npy file (repeatable); the others are random")
+      ->type_name("NAME=FILE.npy")
+      ->take_all()
+      ->expected(1);
+  command->add_option("--seed", flags->seed, "Seed of the random inputs (default 1)")
+      ->type_name("N");
+  command->add_flag("--check", flags->check,
+                    "Compare with the double-precision oracle; exit 1 on a mismatch");
+  command->add_flag("--time", flags->time, "Time the plan: median and minimum of many runs");
+  command->add_option("--time-budget", flags->time_budget, "Seconds of timing (default 1)")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.0, 3600.0));
+  command->add_flag("--compare-naive", flags->compare_naive,
+                    "Also time one op at a time on the reference engine");
+  command->add_option("--save", flags->save, "Write the outputs as .npy files into a folder")
+      ->type_name("FOLDER");
+  command->add_flag("--explain", flags->explain, "Print the explanation of the plan");
+  command->add_flag("--guard", flags->options.guard,
+                    "Check guard bytes around every buffer and workspace booking");
+  add_compile_flags(*command, *flags);
+  command->callback([flags, &action] { action = [flags] { return run_graph(*flags); }; });
+}
+
+}  // namespace ashlar::cli

@@ -1,0 +1,61 @@
+# What Ashlar needs from outside, by the names Debian and Ubuntu package it under.
+
+find_package(Threads REQUIRED)
+include(AshlarFindHighway)
+find_package(fmt 9 CONFIG REQUIRED)
+find_package(nlohmann_json 3.11 CONFIG REQUIRED)
+if(ASHLAR_BUILD_CLI)
+  find_package(CLI11 2.1 CONFIG REQUIRED)
+endif()
+if(ASHLAR_BUILD_BENCH)
+  find_package(dnnl CONFIG REQUIRED)
+endif()
+if(ASHLAR_BUILD_TESTS)
+  find_package(GTest 1.12 CONFIG REQUIRED)
+endif()
+
+# libgomp is not instrumented, so the thread sanitizer would report its barriers as races.
+set(ASHLAR_HAVE_OPENMP OFF)
+if(ASHLAR_SANITIZE STREQUAL "thread")
+  target_compile_definitions(ashlar_build_flags INTERFACE ASHLAR_NO_OPENMP)
+else()
+  find_package(OpenMP COMPONENTS CXX)
+  if(OpenMP_CXX_FOUND)
+    set(ASHLAR_HAVE_OPENMP ON)
+  else()
+    message(STATUS "No OpenMP: Ashlar will run on one thread")
+    target_compile_definitions(ashlar_build_flags INTERFACE ASHLAR_NO_OPENMP)
+  endif()
+endif()
+if(NOT ASHLAR_HAVE_OPENMP)
+  target_compile_options(ashlar_build_flags INTERFACE -Wno-unknown-pragmas)
+endif()
+
+# Highway compiles a kernel once per target. SSE4, AVX2, AVX-512 and NEON are kept, beside the
+# compiler's baseline, which Highway requires. The others would cost compile time and gain nothing
+# measurable. Not every Highway release knows every name, so only the known ones are disabled.
+include(CheckCXXSourceCompiles)
+set(CMAKE_REQUIRED_LIBRARIES hwy::hwy)
+set(ashlar_disabled_targets "")
+foreach(target IN ITEMS HWY_SSSE3 HWY_AVX3_ZEN4 HWY_AVX3_SPR HWY_AVX10_2
+                        HWY_SVE HWY_SVE2 HWY_SVE_256 HWY_SVE2_128 HWY_NEON_BF16)
+  check_cxx_source_compiles(
+    "#include <hwy/detect_targets.h>
+     int main() { return (${target}) == 0 ? 1 : 0; }" ASHLAR_KNOWS_${target})
+  if(ASHLAR_KNOWS_${target})
+    list(APPEND ashlar_disabled_targets ${target})
+  endif()
+endforeach()
+unset(CMAKE_REQUIRED_LIBRARIES)
+list(JOIN ashlar_disabled_targets "|" ashlar_disabled_targets)
+
+add_library(ashlar_highway_targets INTERFACE)
+target_compile_definitions(ashlar_highway_targets INTERFACE
+  "HWY_DISABLED_TARGETS=(${ashlar_disabled_targets})")
+if(ASHLAR_AVX3_DL)
+  target_compile_definitions(ashlar_highway_targets INTERFACE HWY_WANT_AVX3_DL)
+endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # Vector types cross no public boundary; GCC notes their calling convention in every kernel.
+  target_compile_options(ashlar_highway_targets INTERFACE -Wno-psabi)
+endif()

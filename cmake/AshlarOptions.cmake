@@ -1,0 +1,76 @@
+# Options, build type, compiler launcher, warnings and sanitizers.
+# Everything that belongs on our own compile lines is carried by the target ashlar_build_flags.
+
+option(ASHLAR_BUILD_TESTS "Build the tests and the fuzz targets" ON)
+option(ASHLAR_BUILD_CLI "Build the ashlar command" ON)
+option(ASHLAR_BUILD_EXAMPLES "Build the example programs" ON)
+option(ASHLAR_BUILD_BENCH "Build ashlar_bench, which needs oneDNN as its peer" OFF)
+option(ASHLAR_WERROR "Treat warnings as errors" ON)
+option(ASHLAR_LIBFUZZER "Build the fuzz targets for libFuzzer (clang only)" OFF)
+option(ASHLAR_AVX3_DL "Compile SIMD kernels for AVX-512 with VNNI as one more target" OFF)
+set(ASHLAR_SANITIZE "" CACHE STRING "Sanitizer: address, undefined, thread, or empty")
+set_property(CACHE ASHLAR_SANITIZE PROPERTY STRINGS "" address undefined thread)
+set(ASHLAR_TEST_TIMEOUT 600 CACHE STRING "Seconds one test may take")
+
+if(NOT ASHLAR_SANITIZE MATCHES "^(|address|undefined|thread)$")
+  message(FATAL_ERROR "ASHLAR_SANITIZE is '${ASHLAR_SANITIZE}', expected address, undefined, thread "
+                      "or nothing")
+endif()
+if(ASHLAR_LIBFUZZER AND NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  message(FATAL_ERROR "ASHLAR_LIBFUZZER needs clang, but the compiler is ${CMAKE_CXX_COMPILER_ID}")
+endif()
+
+get_property(ashlar_multi_config GLOBAL PROPERTY GENERATOR_IS_MULTI_CONFIG)
+if(NOT ashlar_multi_config AND NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Build type" FORCE)
+endif()
+# A sanitizer build keeps assertions and debug guards; -g1 is enough for its stack traces.
+if(ASHLAR_SANITIZE OR ASHLAR_LIBFUZZER)
+  set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1")
+else()
+  set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g -DNDEBUG")
+endif()
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+# All build folders of one checkout share cached objects: the working directory is left out of the
+# key, which is safe because every source path on the command line is absolute.
+find_program(ASHLAR_CCACHE ccache)
+if(ASHLAR_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_NOHASHDIR=1 "${ASHLAR_CCACHE}")
+endif()
+
+add_library(ashlar_build_flags INTERFACE)
+target_compile_options(ashlar_build_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+  # __FILE__ and source_location name files from the root of the checkout.
+  "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
+if(ASHLAR_WERROR)
+  target_compile_options(ashlar_build_flags INTERFACE -Werror)
+endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # GCC 12 and 13 report -Wrestrict inside std::string's own operator+ (GCC bug 105651).
+  target_compile_options(ashlar_build_flags INTERFACE -Wno-restrict)
+  if(ASHLAR_SANITIZE)
+    # Instrumentation hides initialisation from these flow-based warnings.
+    target_compile_options(ashlar_build_flags INTERFACE
+      -Wno-maybe-uninitialized -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
+  endif()
+endif()
+
+if(ASHLAR_SANITIZE)
+  set(ashlar_sanitize_flags -fsanitize=${ASHLAR_SANITIZE} -fno-omit-frame-pointer)
+  if(ASHLAR_SANITIZE STREQUAL "undefined")
+    list(APPEND ashlar_sanitize_flags -fno-sanitize-recover=all)
+  endif()
+  target_compile_options(ashlar_build_flags INTERFACE ${ashlar_sanitize_flags})
+  target_link_options(ashlar_build_flags INTERFACE ${ashlar_sanitize_flags})
+  target_compile_definitions(ashlar_build_flags INTERFACE _GLIBCXX_ASSERTIONS)
+endif()
+if(ASHLAR_LIBFUZZER)
+  target_compile_options(ashlar_build_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()

@@ -1,0 +1,57 @@
+# Programs on top of the public headers: the command, the examples, the benchmark.
+
+# add_public_program(TARGET FOLDER SOURCES...): sees include/ and its own folder, never src/.
+function(add_public_program target folder)
+  add_executable(${target} ${ARGN})
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/${folder}")
+  target_link_libraries(${target} PRIVATE ashlar ashlar_build_flags)
+endfunction()
+
+# The command. All but main.cpp is a library, so that tests reach its readers and printers.
+file(GLOB ASHLAR_CLI_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cli/*.cpp")
+if(ASHLAR_BUILD_CLI AND ASHLAR_CLI_SOURCES)
+  set(cli_parts ${ASHLAR_CLI_SOURCES})
+  list(FILTER cli_parts EXCLUDE REGEX "/main\\.cpp$")
+  set(cli_libraries CLI11::CLI11 nlohmann_json::nlohmann_json fmt::fmt-header-only)
+  if(cli_parts)
+    add_library(ashlar_cli_parts STATIC ${cli_parts})
+    target_include_directories(ashlar_cli_parts PUBLIC "${PROJECT_SOURCE_DIR}/cli")
+    target_compile_definitions(ashlar_cli_parts PRIVATE ASHLAR_VERSION="${PROJECT_VERSION}")
+    target_link_libraries(ashlar_cli_parts PUBLIC ashlar ${cli_libraries}
+                                           PRIVATE ashlar_build_flags)
+    set(cli_libraries ashlar_cli_parts)
+  endif()
+  if("${PROJECT_SOURCE_DIR}/cli/main.cpp" IN_LIST ASHLAR_CLI_SOURCES)
+    add_public_program(ashlar_cli cli "${PROJECT_SOURCE_DIR}/cli/main.cpp")
+    target_link_libraries(ashlar_cli PRIVATE ${cli_libraries})
+    target_compile_definitions(ashlar_cli PRIVATE ASHLAR_VERSION="${PROJECT_VERSION}")
+    set_target_properties(ashlar_cli PROPERTIES OUTPUT_NAME ashlar
+                          RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
+  endif()
+endif()
+
+# Each example is one file, one program, and a test that it runs to its end.
+# Those in C keep ashlar.h honest: it must be a C99 header.
+file(GLOB ASHLAR_EXAMPLES CONFIGURE_DEPENDS
+     "${PROJECT_SOURCE_DIR}/examples/*.cpp" "${PROJECT_SOURCE_DIR}/examples/*.c")
+if(ASHLAR_BUILD_EXAMPLES)
+  enable_language(C)
+  foreach(source IN LISTS ASHLAR_EXAMPLES)
+    cmake_path(GET source STEM name)
+    add_public_program(example_${name} examples "${source}")
+    set_target_properties(example_${name} PROPERTIES OUTPUT_NAME ${name} C_STANDARD 99
+                          RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/examples")
+  endforeach()
+endif()
+
+file(GLOB ASHLAR_BENCH_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bench/*.cpp")
+if(ASHLAR_BUILD_BENCH AND ASHLAR_BENCH_SOURCES)
+  add_public_program(ashlar_bench bench ${ASHLAR_BENCH_SOURCES})
+  target_link_libraries(ashlar_bench PRIVATE DNNL::dnnl CLI11::CLI11 nlohmann_json::nlohmann_json
+                                             fmt::fmt-header-only)
+  if(ASHLAR_HAVE_OPENMP)
+    target_link_libraries(ashlar_bench PRIVATE OpenMP::OpenMP_CXX)
+  endif()
+  set_target_properties(ashlar_bench PROPERTIES
+                        RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
+endif()

@@ -1,0 +1,93 @@
+# Tests. Every folder tests/<area>/ with a *_test.cpp becomes one program <area>_tests, ctest label
+# <area>. tests/support is a helper library linked into all of them; its own tests are an area too.
+
+include(GoogleTest)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
+
+set(ashlar_test_timeout ${ASHLAR_TEST_TIMEOUT})
+if(ASHLAR_SANITIZE)
+  math(EXPR ashlar_test_timeout "3 * ${ASHLAR_TEST_TIMEOUT}")
+endif()
+
+# What every test program sees: the internals too, because tests mirror src/.
+add_library(ashlar_test_base INTERFACE)
+target_include_directories(ashlar_test_base INTERFACE
+  "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
+target_compile_definitions(ashlar_test_base INTERFACE
+  ASHLAR_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+  ASHLAR_CLI_PATH="${PROJECT_BINARY_DIR}/ashlar"
+  ASHLAR_VERSION="${PROJECT_VERSION}")
+target_link_libraries(ashlar_test_base INTERFACE
+  ashlar ashlar_build_flags ashlar_highway_targets hwy::hwy fmt::fmt-header-only
+  nlohmann_json::nlohmann_json GTest::gmock GTest::gtest)
+if(ASHLAR_HAVE_OPENMP)
+  target_link_libraries(ashlar_test_base INTERFACE OpenMP::OpenMP_CXX)
+endif()
+if(TARGET ashlar_cli_parts)
+  target_link_libraries(ashlar_test_base INTERFACE ashlar_cli_parts)
+endif()
+
+file(GLOB support_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/support/*.cpp")
+list(FILTER support_sources EXCLUDE REGEX "_test\\.cpp$")
+if(support_sources)
+  add_library(ashlar_test_support STATIC ${support_sources})
+  target_link_libraries(ashlar_test_support PUBLIC ashlar_test_base)
+else()
+  add_library(ashlar_test_support INTERFACE)
+  target_link_libraries(ashlar_test_support INTERFACE ashlar_test_base)
+endif()
+
+function(add_test_area area)
+  set(folder "${PROJECT_SOURCE_DIR}/tests/${area}")
+  if(area STREQUAL "support")
+    file(GLOB sources CONFIGURE_DEPENDS "${folder}/*_test.cpp")
+  else()
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${folder}/*.cpp")
+  endif()
+  if(NOT sources MATCHES "_test\\.cpp")
+    return()
+  endif()
+  add_executable(${area}_tests ${sources})
+  target_link_libraries(${area}_tests PRIVATE ashlar_test_support GTest::gtest_main)
+  if(TARGET ashlar_cli)
+    add_dependencies(${area}_tests ashlar_cli)
+  endif()
+  gtest_discover_tests(${area}_tests
+    TEST_PREFIX "${area}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120
+    PROPERTIES LABELS ${area} TIMEOUT ${ashlar_test_timeout})
+endfunction()
+
+file(GLOB_RECURSE ashlar_test_files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/tests"
+     "${PROJECT_SOURCE_DIR}/tests/*_test.cpp")
+set(ashlar_test_areas ${ashlar_test_files})
+list(FILTER ashlar_test_areas INCLUDE REGEX "/")
+list(TRANSFORM ashlar_test_areas REPLACE "/.*" "")
+list(REMOVE_DUPLICATES ashlar_test_areas)
+list(REMOVE_ITEM ashlar_test_areas fuzz)
+foreach(area IN LISTS ashlar_test_areas)
+  add_test_area(${area})
+endforeach()
+
+if(ASHLAR_BUILD_EXAMPLES)
+  foreach(source IN LISTS ASHLAR_EXAMPLES)
+    cmake_path(GET source STEM name)
+    add_test(NAME examples.${name} COMMAND example_${name}
+             WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+    set_tests_properties(examples.${name} PROPERTIES
+                         LABELS examples TIMEOUT ${ashlar_test_timeout})
+  endforeach()
+endif()
+
+# The style of the tree is a test; so is the checker, on a small tree with planted faults.
+find_program(ASHLAR_PYTHON3 python3)
+foreach(check IN ITEMS tools/check_style.py tests/lint/check_style_test.py)
+  cmake_path(GET check STEM name)
+  if(ASHLAR_PYTHON3)
+    add_test(NAME lint.${name} COMMAND "${ASHLAR_PYTHON3}" "${PROJECT_SOURCE_DIR}/${check}"
+             WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+  else()
+    add_test(NAME lint.${name} COMMAND "${CMAKE_COMMAND}" -E echo "skipped: no python3")
+    set_tests_properties(lint.${name} PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped: ")
+  endif()
+  set_tests_properties(lint.${name} PROPERTIES LABELS lint TIMEOUT 120)
+endforeach()

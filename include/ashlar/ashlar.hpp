@@ -1,0 +1,11 @@
+// Everything of the native C++ API.
+#pragma once
+
+#include <ashlar/check.hpp>
+#include <ashlar/device.hpp>
+#include <ashlar/dims.hpp>
+#include <ashlar/dtype.hpp>
+#include <ashlar/error.hpp>
+#include <ashlar/graph.hpp>
+#include <ashlar/ops.hpp>
+#include <ashlar/plan.hpp>

@@ -1,0 +1,65 @@
+// Extents and strides of a tensor: at most eight 64-bit numbers, held without allocation.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+
+namespace ashlar {
+
+inline constexpr int kMaxRank = 8;
+
+class Dims {
+ public:
+  Dims() = default;
+  Dims(std::initializer_list<std::int64_t> values) : Dims(std::span(values.begin(), values.size())) {}
+  // Throws Error(invalid_argument) past kMaxRank values.
+  explicit Dims(std::span<const std::int64_t> values);
+  static Dims filled(int rank, std::int64_t value);
+
+  int rank() const { return rank_; }
+  bool empty() const { return rank_ == 0; }
+  std::int64_t& operator[](int axis) { return values_[static_cast<std::size_t>(axis)]; }
+  std::int64_t operator[](int axis) const { return values_[static_cast<std::size_t>(axis)]; }
+  std::int64_t* begin() { return values_.data(); }
+  std::int64_t* end() { return values_.data() + rank_; }
+  const std::int64_t* begin() const { return values_.data(); }
+  const std::int64_t* end() const { return values_.data() + rank_; }
+  void push_back(std::int64_t value);
+  bool operator==(const Dims& other) const { return std::equal(begin(), end(), other.begin(), other.end()); }
+
+ private:
+  std::array<std::int64_t, kMaxRank> values_{};
+  int rank_ = 0;
+};
+
+std::string to_string(const Dims& dims);  // "[16, 64, 56, 56]"
+
+// Product of the extents; throws Error(size_overflow) instead of wrapping.
+std::int64_t element_count(const Dims& dims);
+
+// How a tensor's axes lie in memory: by a rule, or by explicit strides in elements.
+class Layout {
+ public:
+  enum class Order : std::uint8_t { row_major, channels_last, explicit_strides };
+  Layout(Order order) : order_(order) {}
+  Layout(const Dims& strides) : order_(Order::explicit_strides), strides_(strides) {}
+  // Packed strides for `dims`, or the explicit ones.
+  Dims strides_for(const Dims& dims) const;
+
+ private:
+  Order order_;
+  Dims strides_;
+};
+
+inline const Layout row_major{Layout::Order::row_major};
+// Axis 1 (channels) varies fastest, then the last axis, ... : NHWC for 4 axes written as NCHW.
+inline const Layout channels_last{Layout::Order::channels_last};
+
+// Packed strides whose axes vary in the same order as in `like` (same rank): the layout a result inherits.
+Dims packed_strides_like(const Dims& dims, const Dims& like);
+
+}  // namespace ashlar

@@ -1,0 +1,33 @@
+// The one exception type of the native API.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace ashlar {
+
+enum class ErrorCode {
+  invalid_graph,     // the graph contradicts itself or an operation's rules
+  invalid_argument,  // a call was made with something it cannot use
+  size_overflow,     // a size or offset does not fit into 63 bits
+  parse,             // outside data (JSON, .npy) is malformed
+  io,                // a file could not be read or written
+  out_of_memory,     // host or device memory is exhausted
+  device,            // the device or its driver refused
+  internal,          // a defect in Ashlar
+};
+
+const char* to_string(ErrorCode code);
+
+// what() is a sentence a user can act on: it names the node or call, the attribute, what was
+// given and what was expected.
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorCode code, const std::string& sentence) : std::runtime_error(sentence), code_(code) {}
+  ErrorCode code() const noexcept { return code_; }
+
+ private:
+  ErrorCode code_;
+};
+
+}  // namespace ashlar

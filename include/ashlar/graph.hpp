@@ -1,0 +1,210 @@
+// A graph of operations on tensors, and the builder that makes one.
+#pragma once
+
+#include <ashlar/dims.hpp>
+#include <ashlar/dtype.hpp>
+#include <ashlar/error.hpp>
+#include <ashlar/ops.hpp>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ashlar {
+
+using TensorId = std::int32_t;  // position in Graph::tensors()
+using NodeId = std::int32_t;    // position in Graph::nodes()
+inline constexpr TensorId kNoTensor = -1;
+
+enum class TensorKind : std::uint8_t {
+  input,         // read from memory given at run
+  output,        // written to memory given at run
+  intermediate,  // an edge inside the graph ("virtual"); has no memory of the user's
+  scalar,        // one value, read at run from a host pointer
+  constant,      // one value, part of the graph
+};
+
+struct Tensor {
+  std::string name;
+  std::int64_t uid = 0;
+  TensorKind kind = TensorKind::intermediate;
+  DType dtype = f32;
+  bool infer_dtype = false;  // true until the node that makes this tensor has chosen its dtype
+  Dims dims = {};            // empty until inferred
+  Dims strides = {};         // in elements; empty until inferred
+  double value = 0.0;  // constants only
+  // Ragged: axis 0 starts at ragged_offset[b] elements instead of b * strides[0]. The offsets are an
+  // i32 or i64 tensor [B + 1, 1, 1, ...].
+  TensorId ragged_offset = kNoTensor;
+};
+
+// Bytes from the first to past the last element a tensor touches; throws Error(size_overflow). A
+// ragged tensor counts as padded to its longest row.
+std::int64_t byte_size(const Tensor& tensor);
+
+struct Node {
+  std::string name;
+  Op op;
+  std::vector<TensorId> inputs;   // by the op's In; kNoTensor where an optional one is absent
+  std::vector<TensorId> outputs;  // by the op's Out
+  DType compute = f32;            // the type arithmetic is done in
+};
+
+// What a caller may ask of an operation's main result; anything left out is inferred.
+struct Result {
+  std::string name = {};                // of the node and of its result
+  std::optional<DType> dtype = {};      // default: that of the first non-scalar operand
+  Dims dims = {};                       // needed where they cannot be inferred
+  std::optional<Layout> layout = {};    // default: the axis order of the first operand of that rank
+  std::optional<DType> compute = {};    // default: f32, or f64 / i32 / i64 when the operands are
+};
+
+class Graph;
+
+// A tensor of a graph under construction. Cheap to copy; valid as long as its graph's contents,
+// also when the Graph object is moved.
+class Value {
+ public:
+  Value() = default;
+  explicit operator bool() const { return graph_ != nullptr; }
+  TensorId id() const { return id_; }
+  const Tensor& tensor() const;
+  const Dims& dims() const { return tensor().dims; }
+  DType dtype() const { return tensor().dtype; }
+
+ private:
+  friend class Graph;
+  friend class BorrowedGraph;
+  Value(struct GraphData* graph, TensorId id) : graph_(graph), id_(id) {}
+  struct GraphData* graph_ = nullptr;
+  TensorId id_ = kNoTensor;
+};
+
+struct NormResults { Value y, mean, inv_variance, next_running_mean, next_running_var; };
+struct NormGradients { Value dx, dscale, dbias; };
+struct AttentionOperands {
+  Value bias = {}, seq_len_q = {}, seq_len_kv = {}, dropout_seed = {}, dropout_offset = {}, dropout_mask = {};
+  Value scale = {};
+};
+struct AttentionGradients { Value dq, dk, dv, dbias; };
+
+// Operations are inferred and checked as they are added: a bad one throws Error(invalid_graph) and
+// leaves the graph as it was. Not safe to build from several threads at once.
+class Graph {
+ public:
+  explicit Graph(std::string name = "graph");
+  Graph(Graph&&) noexcept;
+  Graph& operator=(Graph&&) noexcept;
+  ~Graph();
+  Graph clone() const;
+
+  // --- tensors
+  Value input(std::string name, Dims dims, DType dtype, const Layout& layout = row_major);
+  Value ragged_input(std::string name, Dims dims, DType dtype, const Layout& layout, Value offsets);
+  Value scalar(std::string name, DType dtype = f32, int rank = 4);
+  Value constant(double value, DType dtype = f32, int rank = 4);
+  // Names a result and makes it an output. `result` may still change its dtype and layout.
+  Value output(std::string name, Value value, const Result& result = {});
+  // Makes an output ragged: row b starts at offsets[b] elements.
+  void set_ragged(Value tensor, Value offsets);
+  // Inputs, scalars and outputs need distinct uids; unless set, a tensor's is its position plus one.
+  void set_uid(Value tensor, std::int64_t uid);
+
+  // --- operations
+  Value conv(Value x, Value w, const ConvAttributes& = {}, const Result& = {}, Value z = {});
+  Value conv_backward_data(Value dy, Value w, const ConvAttributes&, const Result&, Value z = {});
+  Value conv_backward_filter(Value x, Value dy, const ConvAttributes&, const Result&, Value z = {});
+  Value matmul(Value a, Value b, const Result& = {});
+  Value pointwise(PointwiseMode mode, std::span<const Value> operands, Pointwise attributes = {}, const Result& = {});
+  Value reduce(Value x, ReductionMode mode, Dims axes = {}, const Result& = {});
+  Value resample(Value x, const ResampleAttributes&, const Result& = {});
+  std::pair<Value, Value> resample_with_index(Value x, const ResampleAttributes&, DType index = i32);
+  Value resample_backward(Value dy, const ResampleAttributes&, const Result&, Value x = {}, Value index = {});
+  // Optional outputs are made when the phase is training (batch: running ones when given).
+  NormResults norm(Value x, Value scale, Value bias, const NormForward& = {}, const Result& = {},
+                   Value running_mean = {}, Value running_var = {}, Value mean = {}, Value inv_variance = {});
+  NormGradients norm_backward(Value x, Value dy, Value scale, const NormBackward&, Value mean = {},
+                              Value inv_variance = {}, const Result& = {});
+  Value softmax(Value x, const SoftmaxAttributes& = {}, const Result& = {});
+  Value softmax_backward(Value y, Value dy, const SoftmaxAttributes& = {}, const Result& = {});
+  // {o, stats}; stats is empty unless asked for.
+  std::pair<Value, Value> attention(Value q, Value k, Value v, const AttentionAttributes& = {},
+                                    const AttentionOperands& = {}, bool with_stats = false, const Result& = {});
+  AttentionGradients attention_backward(Value q, Value k, Value v, Value o, Value d_o, Value stats,
+                                        const AttentionAttributes& = {}, const AttentionOperands& = {},
+                                        bool with_dbias = false);
+  Value rng(Dims dims, const Rng&, const Result& = {}, Value seed = {}, Value offset = {});
+  Value reshape(Value x, Dims dims, const Result& = {});
+  Value transpose(Value x, Dims permutation, const Result& = {});
+  Value slice(Value x, Dims start, Dims limit, Dims step = {}, const Result& = {});
+  Value concat(std::span<const Value> inputs, std::int64_t axis, const Result& = {});
+
+  // --- the general form, used by the readers: tensors and nodes as records. Outputs may lack dims,
+  // strides (empty) and dtype (infer_dtype); add_node infers them. Returns the new id; throws and changes nothing on error.
+  TensorId add_tensor(Tensor tensor);
+  NodeId add_node(Node node);
+
+  // Checks the graph as a whole (names, uids, producers, outputs). compile() calls it.
+  void validate() const;
+
+  const std::string& name() const;
+  const std::vector<Tensor>& tensors() const;
+  const std::vector<Node>& nodes() const;  // every node stands after the producers of its inputs
+  const Tensor& tensor(TensorId id) const;
+  Value value(TensorId id);
+  // Tensors bound at run, in order of creation: inputs, scalars and outputs.
+  std::vector<TensorId> bound_tensors() const;
+  TensorId find_tensor(std::string_view name) const;  // kNoTensor when there is none
+
+  // Equal for graphs that compute the same thing in the same way: covers operations, attributes,
+  // dims, strides, dtypes and topology, not names and uids.
+  std::uint64_t structural_hash() const;
+  std::string to_text() const;
+  std::string to_json(int indent = 2) const;
+  static Graph from_json(std::string_view text);  // throws Error(parse) or Error(invalid_graph)
+
+ private:
+  friend class Value;
+  friend class BorrowedGraph;
+  friend struct GraphAccess;
+  // Throws Error(invalid_argument) naming `call` when the value is empty or of another graph.
+  void require_own(Value value, std::string_view call) const;
+  std::vector<Value> add(Op op, std::span<const Value> inputs, const Result& result, std::initializer_list<bool> wanted,
+                         std::optional<DType> second = {});
+  std::unique_ptr<struct GraphData> data_;
+};
+
+// --- pointwise operations as functions of values
+Value operator+(Value a, Value b);
+Value operator-(Value a, Value b);
+Value operator*(Value a, Value b);
+Value operator/(Value a, Value b);
+Value operator-(Value a);
+Value operator+(Value a, double b);
+Value operator-(Value a, double b);
+Value operator*(Value a, double b);
+Value operator/(Value a, double b);
+Value pointwise(PointwiseMode mode, Value x);
+Value pointwise(PointwiseMode mode, Value x, Value b);
+Value relu(Value x);
+Value gelu(Value x);
+Value gelu_tanh(Value x);
+Value sigmoid(Value x);
+Value tanh(Value x);
+Value swish(Value x);
+Value exp(Value x);
+Value log(Value x);
+Value sqrt(Value x);
+Value rsqrt(Value x);
+Value erf(Value x);
+Value maximum(Value a, Value b);
+Value minimum(Value a, Value b);
+Value select(Value predicate, Value if_true, Value if_false);
+Value cast(Value x, DType dtype);
+
+}  // namespace ashlar

@@ -1,0 +1,101 @@
+// A compiled graph.
+#pragma once
+
+#include <ashlar/device.hpp>
+#include <ashlar/graph.hpp>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ashlar {
+
+struct CompileOptions {
+  bool deterministic = false;  // only engines that give the same bits every time
+  bool allow_tf32 = true;      // lets f32 products be rounded to tf32 where the device is faster so
+  // Upper limit of Plan::workspace_size(). A plan exists for every limit, 0 included: what does not
+  // fit goes into memory the plan owns (see Plan::owned_bytes).
+  std::int64_t workspace_limit = std::numeric_limits<std::int64_t>::max();
+  bool fuse = true;            // false: one region per operation
+  bool reference_only = false; // true: every region runs on the reference engine ("naive")
+  // Puts guard bytes around every workspace booking and checks them after each kernel; an overrun
+  // throws Error(internal) naming the kernel and the booking.
+  bool guard = false;
+};
+
+// One pointer per bound tensor, in the order of Plan::bound_tensors(). Made once, used many times.
+class Binding {
+ public:
+  void set(std::string_view name, const void* pointer);  // throws Error(invalid_argument) for an unknown name
+  void set(std::int64_t uid, const void* pointer);
+
+ private:
+  friend class Plan;
+  explicit Binding(std::shared_ptr<const class PlanData> plan);
+  std::shared_ptr<const class PlanData> plan_;
+  std::vector<void*> pointers_;
+};
+
+struct PlanNotes {
+  bool deterministic = true;
+  bool tf32 = false;
+  bool reduced_precision_accumulation = false;
+  bool runtime_compiled = false;
+};
+
+// Immutable: any number of threads may run one plan at once, each with its own workspace. Copies
+// share the compiled kernels.
+class Plan {
+ public:
+  std::int64_t workspace_size() const;  // bytes run() needs, 64-byte aligned
+  std::int64_t owned_bytes() const;     // bytes of intermediates the plan keeps itself, per concurrent run
+  const PlanNotes& notes() const;
+  const Graph& graph() const;
+  const DeviceProps& device() const;
+  int region_count() const;
+  // The bound tensors in binding order.
+  const std::vector<TensorId>& bound_tensors() const;
+  // Regions, the engine and configuration of each, every engine tried with its reason, cost
+  // estimates, workspace and notes.
+  std::string explain() const;
+
+  // Every pointer is checked for null, the rest is the caller's promise: memory of byte_size() bytes,
+  // outputs that overlap nothing (except `z` of a convolution, which may be its output).
+  // By name is the convenience; by Binding or pointers does no allocation, lookup or lock.
+  void run(std::initializer_list<std::pair<std::string_view, const void*>> pointers, void* workspace = nullptr,
+           void* stream = nullptr) const;
+  void run(std::span<const std::pair<std::int64_t, const void*>> pointers_by_uid, void* workspace = nullptr,
+           void* stream = nullptr) const;
+  Binding binding() const;
+  void run(const Binding& binding, void* workspace = nullptr, void* stream = nullptr) const;
+  void run(std::span<void* const> pointers, void* workspace = nullptr, void* stream = nullptr) const;
+
+  // The graph, device and choices as versioned JSON. Loading builds the same kernels without searching.
+  std::string to_json() const;
+  static Plan from_json(std::string_view text);
+
+ private:
+  friend Plan compile(const Graph&, const Device&, const CompileOptions&);
+  explicit Plan(std::shared_ptr<const class PlanData> data);
+  std::shared_ptr<const class PlanData> data_;
+};
+
+// Throws Error(invalid_graph) for a graph that contradicts itself; every valid graph gets a plan.
+Plan compile(const Graph& graph, const Device& device = Device::best(), const CompileOptions& options = {});
+
+// What compile() would choose, for a device that need not be present.
+std::string explain(const Graph& graph, const Device& device, const CompileOptions& options = {});
+
+struct EngineInfo {
+  std::string id;           // "cpu.matmul_gemm"
+  std::string kind;         // "generic fusion", ...
+  std::string description;  // one line
+};
+std::vector<EngineInfo> engines(DeviceKind kind);
+
+}  // namespace ashlar

@@ -1,0 +1,122 @@
+// The library as a whole: version, statuses, errors, devices, engines.
+#include "api/c_api.hpp"
+
+#include <algorithm>
+
+static_assert(static_cast<int>(ashlar::ErrorCode::invalid_graph) + 1 == ASHLAR_INVALID_GRAPH);
+static_assert(static_cast<int>(ashlar::ErrorCode::internal) + 1 == ASHLAR_INTERNAL);
+static_assert(static_cast<int>(ashlar::DType::boolean) == ASHLAR_BOOL);
+static_assert(static_cast<int>(ashlar::TensorKind::constant) == ASHLAR_CONSTANT);
+static_assert(ashlar::kMaxRank == ASHLAR_MAX_RANK && ashlar::kNoTensor == ASHLAR_NO_TENSOR);
+
+namespace ashlar::capi {
+
+namespace {
+
+thread_local char last_error[4096] = "";
+
+}  // namespace
+
+void remember_error(const char* sentence) noexcept {
+  const std::size_t length = std::min(std::strlen(sentence), sizeof(last_error) - 1);
+  std::memcpy(last_error, sentence, length);
+  last_error[length] = '\0';
+}
+
+std::string_view require_text(const char* text, const char* argument) {
+  return &require(text, argument);
+}
+
+void copy_text(std::string_view text, char* buffer, std::size_t capacity, std::size_t* needed) {
+  if (needed) *needed = text.size() + 1;
+  if (!buffer && capacity == 0) return;
+  require(buffer, "buffer");
+  if (capacity < text.size() + 1)
+    fail(ErrorCode::invalid_argument, "buffer: got {} bytes, the text takes {}", capacity,
+         text.size() + 1);
+  std::memcpy(buffer, text.data(), text.size());
+  buffer[text.size()] = '\0';
+}
+
+DType dtype_from_c(ashlar_dtype dtype) {
+  if (dtype < 0 || dtype > ASHLAR_BOOL)
+    fail(ErrorCode::invalid_argument, "dtype: got {}, expected 0 to {}", dtype, int{ASHLAR_BOOL});
+  return static_cast<DType>(dtype);
+}
+
+Device device_from_c(const char* name) {
+  return name ? Device::named(name) : Device::best();
+}
+
+}  // namespace ashlar::capi
+
+using namespace ashlar;
+using namespace ashlar::capi;
+
+namespace {
+
+template <class Row>
+const Row& row_at(const std::vector<Row>& rows, std::int32_t index) {
+  if (index < 0 || std::cmp_greater_equal(index, rows.size()))
+    fail(ErrorCode::invalid_argument, "index: got {}, expected 0 to {}", index,
+         static_cast<std::int64_t>(rows.size()) - 1);
+  return rows[static_cast<std::size_t>(index)];
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* ashlar_version(void) {
+  return ASHLAR_VERSION;
+}
+
+const char* ashlar_status_name(ashlar_status status) {
+  if (status == ASHLAR_OK) return "ok";
+  if (status < 0 || status > ASHLAR_INTERNAL) return "unknown status";
+  return to_string(static_cast<ErrorCode>(status - 1));
+}
+
+const char* ashlar_last_error(void) {
+  return last_error;
+}
+
+ashlar_status ashlar_device_count(int32_t* count) {
+  return guard(
+      [&] { require(count, "count") = static_cast<int32_t>(Device::known_names().size()); });
+}
+
+ashlar_status ashlar_device_name(int32_t index, char* buffer, size_t capacity, size_t* needed) {
+  return guard([&] { copy_text(row_at(Device::known_names(), index), buffer, capacity, needed); });
+}
+
+ashlar_status ashlar_device_present(const char* device, int* present) {
+  return guard(
+      [&] { require(present, "present") = device_from_c(device).props().present ? 1 : 0; });
+}
+
+ashlar_status ashlar_engine_count(const char* device, int32_t* count) {
+  return guard([&] {
+    require(count, "count") =
+        static_cast<int32_t>(engines(device_from_c(device).props().kind).size());
+  });
+}
+
+ashlar_status ashlar_engine_text(const char* device, int32_t index, ashlar_engine_field field,
+                                 char* buffer, size_t capacity, size_t* needed) {
+  return guard([&] {
+    const std::vector<EngineInfo> rows = engines(device_from_c(device).props().kind);
+    const EngineInfo& row = row_at(rows, index);
+    switch (field) {
+      case ASHLAR_ENGINE_ID:
+        return copy_text(row.id, buffer, capacity, needed);
+      case ASHLAR_ENGINE_KIND:
+        return copy_text(row.kind, buffer, capacity, needed);
+      case ASHLAR_ENGINE_DESCRIPTION:
+        return copy_text(row.description, buffer, capacity, needed);
+    }
+    fail(ErrorCode::invalid_argument, "field: got {}, expected one of ashlar_engine_field", field);
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,100 @@
+// What the files behind ashlar.h share: the handles, the guard around every entry, checks of
+// arguments.
+#pragma once
+
+#include <ashlar/ashlar.h>
+
+#include <ashlar/ashlar.hpp>
+#include <cstring>
+#include <new>
+#include <optional>
+#include <string_view>
+
+#include "base/fail.hpp"
+
+struct ashlar_graph {
+  ashlar::Graph graph;
+};
+struct ashlar_node {
+  ashlar::Node node;
+  std::optional<ashlar::DType> compute;  // chosen from the operands when absent
+};
+struct ashlar_plan {
+  ashlar::Plan plan;
+};
+
+namespace ashlar::capi {
+
+// Keeps the sentence for ashlar_last_error. Never fails: what is too long is cut.
+void remember_error(const char* sentence) noexcept;
+
+// Runs the body of an entry point; no exception leaves it.
+template <class Body>
+ashlar_status guard(Body&& body) noexcept {
+  try {
+    body();
+    return ASHLAR_OK;
+  } catch (const Error& error) {
+    remember_error(error.what());
+    return static_cast<ashlar_status>(static_cast<int>(error.code()) + 1);
+  } catch (const std::bad_alloc&) {
+    remember_error("memory is exhausted");
+    return ASHLAR_OUT_OF_MEMORY;
+  } catch (const std::exception& error) {
+    remember_error(error.what());
+    return ASHLAR_INTERNAL;
+  } catch (...) {
+    remember_error("an exception of an unknown kind");
+    return ASHLAR_INTERNAL;
+  }
+}
+
+// The pointer as a reference; a null one is an error that names the argument.
+template <class T>
+T& require(T* pointer, const char* argument) {
+  if (!pointer) fail(ErrorCode::invalid_argument, "{}: got a null pointer", argument);
+  return *pointer;
+}
+
+std::string_view require_text(const char* text, const char* argument);
+
+// A count and its array; the array may be null only when the count is 0.
+template <class T>
+std::span<T> require_array(T* values, std::int64_t count, const char* argument) {
+  if (count < 0)
+    fail(ErrorCode::invalid_argument, "{}: got {} values, expected 0 or more", argument, count);
+  if (!values && count > 0)
+    fail(ErrorCode::invalid_argument, "{}: got a null pointer for {} values", argument, count);
+  return {values, static_cast<std::size_t>(count)};
+}
+
+// Hands text out by the rules at the head of ashlar.h.
+void copy_text(std::string_view text, char* buffer, std::size_t capacity, std::size_t* needed);
+
+// A struct of a caller compiled against this or another version: the part both know, over defaults.
+template <class Struct>
+Struct read_sized(const Struct& given, std::size_t least, Struct defaults) {
+  if (given.size < least)
+    fail(ErrorCode::invalid_argument,
+         "size of the struct: got {}, expected {}; call its _init function first", given.size,
+         sizeof(Struct));
+  std::memcpy(static_cast<void*>(&defaults), &given, std::min(given.size, sizeof(Struct)));
+  return defaults;
+}
+template <class Struct>
+void write_sized(Struct& target, std::size_t least, Struct result) {
+  const std::size_t size = target.size;
+  if (size < least)
+    fail(ErrorCode::invalid_argument,
+         "size of the struct: got {}, expected {}; call its _init function first", size,
+         sizeof(Struct));
+  result.size = size;
+  std::memcpy(static_cast<void*>(&target), &result, std::min(size, sizeof(Struct)));
+}
+
+DType dtype_from_c(ashlar_dtype dtype);
+Device device_from_c(const char* name);
+// Text of the result points into `tensor`.
+ashlar_tensor tensor_to_c(const Tensor& tensor);
+
+}  // namespace ashlar::capi

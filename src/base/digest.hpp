@@ -1,0 +1,31 @@
+// A 64-bit digest of a sequence of words. Stable across machines and versions of the standard library.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace ashlar {
+
+class Digest {
+ public:
+  void add(std::uint64_t word) {
+    // The finaliser of SplitMix64, so that every bit of a word reaches every bit of
+    // the state.
+    state_ = mix(state_ ^ mix(word + 0x9E3779B97F4A7C15u));
+  }
+  void add(std::string_view text) {
+    add(static_cast<std::uint64_t>(text.size()));
+    for (unsigned char c : text) add(static_cast<std::uint64_t>(c));
+  }
+  std::uint64_t value() const { return state_; }
+
+ private:
+  static constexpr std::uint64_t mix(std::uint64_t z) {
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+  }
+  std::uint64_t state_ = 0x243F6A8885A308D3u;
+};
+
+}  // namespace ashlar

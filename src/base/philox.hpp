@@ -1,0 +1,38 @@
+// Philox4x32-10, the counter-based generator of Salmon et al. (SC'11): the same numbers on every device.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace ashlar {
+
+// 128 random bits for a 64-bit counter under a 64-bit key.
+constexpr std::array<std::uint32_t, 4> philox4x32(std::uint64_t counter, std::uint64_t key) {
+  constexpr std::uint64_t kMultiplier0 = 0xD2511F53u, kMultiplier1 = 0xCD9E8D57u;
+  constexpr std::uint32_t kWeyl0 = 0x9E3779B9u, kWeyl1 = 0xBB67AE85u;
+  std::array<std::uint32_t, 4> state = {static_cast<std::uint32_t>(counter),
+                                        static_cast<std::uint32_t>(counter >> 32), 0, 0};
+  auto key0 = static_cast<std::uint32_t>(key);
+  auto key1 = static_cast<std::uint32_t>(key >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t product0 = kMultiplier0 * state[0];
+    const std::uint64_t product1 = kMultiplier1 * state[2];
+    state = {static_cast<std::uint32_t>(product1 >> 32) ^ state[1] ^ key0, static_cast<std::uint32_t>(product1),
+             static_cast<std::uint32_t>(product0 >> 32) ^ state[3] ^ key1, static_cast<std::uint32_t>(product0)};
+    key0 += kWeyl0;
+    key1 += kWeyl1;
+  }
+  return state;
+}
+
+// 32 random bits for element `index` of a stream.
+constexpr std::uint32_t philox_element(std::uint64_t seed, std::uint64_t offset, std::uint64_t index) {
+  return philox4x32(offset + index / 4, seed)[index % 4];
+}
+
+// Uniform in (0, 1): never 0, so that its logarithm is finite. Exact in f32 arithmetic as well: 24 bits.
+constexpr float uniform_open(std::uint32_t bits) {
+  return (static_cast<float>(bits >> 9) + 0.5f) * 0x1p-23f;
+}
+
+}  // namespace ashlar

@@ -1,0 +1,22 @@
+// What the environment asks of the library, read once.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace ashlar {
+
+// Each level includes those before it. `explain` prints the explanation of every plan compiled.
+enum class LogLevel : std::uint8_t { off, error, info, explain, debug };
+
+// Sets `level` and returns true when `name` is one of the levels.
+bool parse_log_level(std::string_view name, LogLevel& level);
+
+struct Settings {
+  LogLevel log_level = LogLevel::error;  // ASHLAR_LOG
+};
+
+// Read on first use; later changes of the environment have no effect.
+const Settings& settings();
+
+}  // namespace ashlar

@@ -1,0 +1,65 @@
+// Batch, instance and group norm: few statistics over many elements each, every one shared out to
+// all threads in pieces that depend on the shape alone.
+#include "cpu/engines/build.hpp"
+#include "cpu/engines/engines.hpp"
+#include "cpu/engines/norm_kernels.hpp"
+
+namespace ashlar::cpu {
+
+namespace {
+
+bool by_channels(NormMode mode) {
+  return mode == NormMode::batch || mode == NormMode::instance || mode == NormMode::group;
+}
+
+std::unique_ptr<Kernel> build_kernel(const Region& region, bool split) {
+  return region.anchor_as<NormForward>() ? build_norm_forward(region, split)
+                                         : build_norm_backward(region, split);
+}
+
+class ChannelNormEngine final : public Engine {
+ public:
+  std::string_view id() const override { return "cpu.channel_norm"; }
+  EngineKind kind() const override { return EngineKind::generic_fusion; }
+  std::string_view description() const override {
+    return "batch, instance and group norm, forward and backward";
+  }
+
+  Support supports(const Region& region, const DeviceProps&) const override {
+    const auto* forward = region.anchor_as<NormForward>();
+    const auto* backward = region.anchor_as<NormBackward>();
+    if (!forward && !backward) return Support::no("the anchor is no normalisation");
+    if (!by_channels(forward ? forward->mode : backward->mode))
+      return Support::no("the norm is per row");
+    if (touches_ragged(region)) return Support::no("a tensor is ragged");
+    return Support::yes();
+  }
+
+  std::vector<Config> configs(const Region& region, const DeviceProps&) const override {
+    Cost cost = row_cost(region, 0.4);
+    cost.bytes *= 2.5;  // statistics and results are separate trips through memory
+    const auto config = [&](bool split) {
+      return make_config({{"split", split ? 1 : 0}}, cost,
+                         build_kernel(region, split)->scratch_book().total_bytes());
+    };
+    const Config split = config(true);
+    cost.bytes_fraction = cost.flops_fraction = 0.2;
+    const Config whole = config(false);
+    if (split.scratch_bytes == whole.scratch_bytes) return {split};
+    return {split, whole};
+  }
+
+  std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config& config,
+                                const DeviceProps&) const override {
+    return build_kernel(region, config.knob("split") != 0);
+  }
+};
+
+}  // namespace
+
+const Engine& channel_norm_engine() {
+  static const ChannelNormEngine engine;
+  return engine;
+}
+
+}  // namespace ashlar::cpu

@@ -1,0 +1,23 @@
+// The engines of the CPU, one per file of this folder.
+#pragma once
+
+#include "plan/engine.hpp"
+
+namespace ashlar::cpu {
+
+const Engine& attention_tiled_backward_engine();
+const Engine& attention_tiled_engine();
+const Engine& channel_norm_engine();
+const Engine& conv_depthwise_engine();
+const Engine& conv_implicit_gemm_engine();
+const Engine& data_movement_engine();
+const Engine& matmul_gemm_engine();
+const Engine& pointwise_engine();
+const Engine& reduction_engine();
+const Engine& reference_engine();
+const Engine& resample_engine();
+const Engine& rng_engine();
+const Engine& row_norm_engine();
+const Engine& softmax_engine();
+
+}  // namespace ashlar::cpu

@@ -1,0 +1,194 @@
+// Matrix products of any strides, with pointwise work fused before and after.
+#include <algorithm>
+
+#include "cpu/engines/build.hpp"
+#include "cpu/engines/engines.hpp"
+#include "cpu/gemm.hpp"
+#include "cpu/row_program.hpp"
+
+namespace ashlar::cpu {
+
+namespace {
+
+using Coords = std::array<std::int64_t, kMaxRank>;
+
+// The flattened batch axes of C, and the coordinate each operand has there.
+struct BatchAxes {
+  Dims extents;  // of C
+
+  // Operands have extent 1 where they are shared.
+  void decode(std::int64_t batch, const Dims& operand, Coords& coords) const {
+    for (int axis = extents.rank() - 1; axis >= 0; --axis) {
+      const std::int64_t position = batch % extents[axis];
+      batch /= extents[axis];
+      coords[static_cast<std::size_t>(axis)] = operand[axis] == 1 ? 0 : position;
+    }
+  }
+};
+
+// The two matrix axes of C in the product's order: swapped (C^T = B^T A^T) when that makes C's rows contiguous,
+// or wide enough for vectors.
+struct Orientation {
+  bool swapped;
+
+  explicit Orientation(const PointwiseProgram& epilogue) {
+    const int rank = epilogue.space.rank();
+    const std::int64_t m = epilogue.space[rank - 2], n = epilogue.space[rank - 1];
+    const int along_m = contiguous_views(epilogue, rank - 2), along_n = contiguous_views(epilogue, rank - 1);
+    constexpr std::int64_t kNarrow = 16;
+    swapped = (n < kNarrow && m > 2 * n) || (along_m > along_n && m >= kNarrow);
+  }
+};
+
+GemmShape shape_of(const Region& region) {
+  const Dims& a = region.anchor->inputs[Matmul::a].dims;
+  const Dims& c = region.anchor->outputs[Matmul::c].dims;
+  const int rank = c.rank();
+  GemmShape shape{.batch = 1, .m = c[rank - 2], .n = c[rank - 1], .k = a[rank - 1]};
+  for (int axis = 0; axis < rank - 2; ++axis) shape.batch *= c[axis];
+  if (Orientation(region.epilogue).swapped) std::swap(shape.m, shape.n);
+  return shape;
+}
+
+// A or B with the work fused into it, compiled for rows along its contiguous axis.
+template <class T>
+struct Matrix {
+  RowProgram<T> program;
+  Dims dims;
+  int index_axis, depth_axis;
+  bool along_depth;
+
+  Matrix(const PointwiseProgram& source, int index, int depth)
+      : dims(source.space), index_axis(index), depth_axis(depth) {
+    along_depth = contiguous_views(source, depth) > contiguous_views(source, index) ||
+                  (contiguous_views(source, index) == 0 && dims[depth] >= dims[index]);
+    program = RowProgram<T>(source, along_depth ? depth : index);
+  }
+};
+
+template <class T>
+class MatrixOperand final : public GemmOperand<T> {
+ public:
+  MatrixOperand(const Matrix<T>& matrix, const BatchAxes& batch, const KernelContext& context)
+      : matrix_(matrix), batch_(batch), bound_(matrix.program.bind(context)) {}
+  bool along_depth() const override { return matrix_.along_depth; }
+  bool same_for_all_batches() const override {
+    return std::all_of(matrix_.dims.begin(), matrix_.dims.end() - 2, [](std::int64_t extent) { return extent == 1; });
+  }
+  void row(std::int64_t batch, std::int64_t fixed, std::int64_t start, std::int64_t count,
+           T* destination) const override {
+    Coords coords;
+    batch_.decode(batch, matrix_.dims, coords);
+    coords[static_cast<std::size_t>(matrix_.index_axis)] = along_depth() ? fixed : start;
+    coords[static_cast<std::size_t>(matrix_.depth_axis)] = along_depth() ? start : fixed;
+    bound_.load(coords.data(), count, destination);
+  }
+
+ private:
+  const Matrix<T>& matrix_;
+  const BatchAxes& batch_;
+  typename RowProgram<T>::Bound bound_;
+};
+
+template <class T>
+class MatrixSink final : public GemmSink<T> {
+ public:
+  MatrixSink(const RowProgram<T>& epilogue, const BatchAxes& batch, const Dims& dims, bool swapped,
+             const KernelContext& context)
+      : batch_(batch), dims_(dims), swapped_(swapped), bound_(epilogue.bind(context)) {}
+  void row(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t count,
+           T* values) const override {
+    Coords coords;
+    batch_.decode(batch, dims_, coords);
+    const auto rank = static_cast<std::size_t>(dims_.rank());
+    coords[rank - 2] = swapped_ ? n : m;
+    coords[rank - 1] = swapped_ ? m : n;
+    bound_.store(coords.data(), count, values);
+  }
+
+ private:
+  const BatchAxes& batch_;
+  const Dims& dims_;
+  bool swapped_;
+  typename RowProgram<T>::Bound bound_;
+};
+
+template <class T>
+class MatmulKernel final : public Kernel {
+ public:
+  MatmulKernel(const Region& region, const Config& config)
+      : shape_(shape_of(region)),
+        blocks_(GemmBlocks::from_knobs(config)),
+        kernel_(gemm_kernel<T>()),
+        dims_(region.anchor->outputs[Matmul::c].dims),
+        swapped_(Orientation(region.epilogue).swapped),
+        a_(region.prologues[Matmul::a], dims_.rank() - 2, dims_.rank() - 1),
+        b_(region.prologues[Matmul::b], dims_.rank() - 1, dims_.rank() - 2),
+        epilogue_(region.epilogue, swapped_ ? dims_.rank() - 2 : dims_.rank() - 1),
+        scratch_(scratch_book_.add("panels", gemm_scratch_bytes(shape_, blocks_, sizeof(T)))) {
+    for (int axis = 0; axis < dims_.rank() - 2; ++axis) batch_.extents.push_back(dims_[axis]);
+  }
+
+  void run(const KernelContext& context) const override {
+    const MatrixOperand<T> a(a_, batch_, context);
+    const MatrixOperand<T> b(b_, batch_, context);
+    const MatrixSink<T> sink(epilogue_, batch_, dims_, swapped_, context);
+    gemm<T>(shape_, blocks_, kernel_, swapped_ ? b : a, swapped_ ? a : b, sink,
+            context.scratch<T>(scratch_book_, scratch_));
+  }
+
+ private:
+  GemmShape shape_;
+  GemmBlocks blocks_;
+  GemmKernel<T> kernel_;
+  Dims dims_;
+  bool swapped_;
+  BatchAxes batch_;
+  Matrix<T> a_, b_;
+  RowProgram<T> epilogue_;
+  int scratch_;
+};
+
+class MatmulGemmEngine final : public Engine {
+ public:
+  std::string_view id() const override { return "cpu.matmul_gemm"; }
+  EngineKind kind() const override { return EngineKind::generic_fusion; }
+  std::string_view description() const override {
+    return "packed, register-blocked matrix product with fused prologues and epilogue";
+  }
+
+  Support supports(const Region& region, const DeviceProps&) const override {
+    if (!region.anchor_as<Matmul>()) return Support::no("the anchor is no matmul");
+    const auto& inputs = region.anchor->inputs;
+    for (const int slot : {Matmul::m_override, Matmul::n_override, Matmul::k_override})
+      if (static_cast<std::size_t>(slot) < inputs.size() && inputs[static_cast<std::size_t>(slot)].present())
+        return Support::no("per-batch M, N or K overrides");
+    for (const View& view : inputs)
+      if (view.ragged_offset != kNoTensor) return Support::no("a ragged operand");
+    if (region.anchor->outputs[Matmul::c].ragged_offset != kNoTensor)
+      return Support::no("a ragged result");
+    return Support::yes();
+  }
+
+  std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
+    Cost extra;
+    extra.bytes = region.bytes();
+    extra.flops = region.epilogue.flops_per_element() *
+                  static_cast<double>(element_count(region.epilogue.space));
+    return gemm_configs(shape_of(region), device, region.precision(), extra, true);
+  }
+
+  std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config& config,
+                                const DeviceProps&) const override {
+    return build_for_precision<MatmulKernel>(region, config);
+  }
+};
+
+}  // namespace
+
+const Engine& matmul_gemm_engine() {
+  static const MatmulGemmEngine engine;
+  return engine;
+}
+
+}  // namespace ashlar::cpu

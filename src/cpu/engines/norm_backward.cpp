@@ -1,0 +1,343 @@
+#include <cmath>
+
+#include "cpu/box_space.hpp"
+#include "cpu/engines/build.hpp"
+#include "cpu/engines/norm_kernels.hpp"
+#include "cpu/merge_axes.hpp"
+#include "cpu/threads.hpp"
+#include "graph/norm_shapes.hpp"
+
+namespace ashlar::cpu {
+
+namespace {
+
+using In = NormBackward::In;
+using Out = NormBackward::Out;
+
+struct Shape {
+  PointwiseProgram x, dy, scale, mean, inv_variance;
+  PointwiseProgram dx, dscale, dbias;
+  Dims space, statistics, parameters;
+  int axis;
+
+  explicit Shape(const Region& region)
+      : x(region.prologues[NormBackward::x]),
+        dy(region.prologues[NormBackward::dy]),
+        scale(input_program(region, In::scale)),
+        mean(input_program(region, In::mean)),
+        inv_variance(input_program(region, In::inv_variance)),
+        dx(region.epilogue),
+        dscale(output_program(region.anchor->outputs, Out::dscale)),
+        dbias(output_program(region.anchor->outputs, Out::dbias)),
+        space(x.space) {
+    const auto& op = *region.anchor_as<NormBackward>();
+    const NormShapes shapes = norm_shapes(op.mode, space, op.axes, op.groups);
+    statistics = shapes.statistics;
+    parameters = shapes.parameters;
+    merge_axes({&x, &dy, &scale, &mean, &inv_variance, &dx, &dscale, &dbias},
+               {&space, &statistics, &parameters});
+    axis = choose_row_axis(space, {&x, &dy, &dx});
+  }
+};
+
+// One number per box of statistics, in scratch memory, the row axis varying fastest.
+class StatisticsGrid {
+ public:
+  StatisticsGrid() = default;
+  StatisticsGrid(const Dims& space, const Dims& statistics, int axis)
+      : rank_(space.rank()), axis_(axis) {
+    std::int64_t step = statistics[axis];
+    for (int a = rank_ - 1; a >= 0; --a) {
+      const auto i = static_cast<std::size_t>(a);
+      ratio_[i] = std::max<std::int64_t>(space[a] / std::max<std::int64_t>(statistics[a], 1), 1);
+      stride_[i] = a == axis ? 1 : step;
+      if (a != axis) step *= statistics[a];
+    }
+  }
+  std::int64_t position(const Coords& coords) const {
+    std::int64_t result = 0;
+    for (std::size_t a = 0; a < static_cast<std::size_t>(rank_); ++a)
+      result += coords[a] / ratio_[a] * stride_[a];
+    return result;
+  }
+  // The numbers of a row; `buffer` is used where a row crosses boxes wider than one element.
+  template <class T>
+  RowArg<T> row(const T* values, const Coords& coords, std::int64_t count, T* buffer) const {
+    const T* first = values + position(coords);
+    const std::int64_t ratio = ratio_[static_cast<std::size_t>(axis_)];
+    if (ratio == 1) return {first, true};
+    const std::int64_t within = coords[static_cast<std::size_t>(axis_)] % ratio;
+    if (within + count <= ratio) return {first, false};
+    for (std::int64_t i = 0; i < count; ++i) buffer[i] = first[(within + i) / ratio];
+    return {buffer, true};
+  }
+
+ private:
+  int rank_ = 0, axis_ = 0;
+  Coords ratio_{}, stride_{};
+};
+
+template <class T>
+class NormBackwardKernel final : public Kernel {
+ public:
+  NormBackwardKernel(const Region& region, bool split)
+      : NormBackwardKernel(region, *region.anchor_as<NormBackward>(), Shape(region), split) {}
+
+  void run(const KernelContext& context) const override {
+    Run run{context, *this};
+    run.find_statistics();
+    if (run.dx.present()) run.input_gradient();
+    if (run.dscale.present() || run.dbias.present()) run.parameter_gradients();
+  }
+
+ private:
+  static constexpr T kZero = 0, kOne = 1;
+
+  NormBackwardKernel(const Region& region, const NormBackward& op, const Shape& shape, bool split)
+      : ops_(row_ops<T>()),
+        boxes_(shape.space, shape.statistics, shape.axis),
+        parameters_(shape.space, shape.parameters, shape.axis),
+        grid_(shape.space, shape.statistics, shape.axis),
+        splits_(split ? boxes_.splits() : 1),
+        parameter_splits_(split ? parameters_.splits() : 1),
+        centred_(op.mode != NormMode::rms),
+        epsilon_(static_cast<T>(op.epsilon)),
+        count_(static_cast<T>(boxes_.box_size())),
+        x_(shape.x, shape.axis),
+        dy_(shape.dy, shape.axis) {
+    const auto operand = [&](const PointwiseProgram& program) {
+      return Operand<T>(program, shape.space, shape.axis);
+    };
+    scale_ = operand(shape.scale);
+    mean_ = operand(shape.mean);
+    inv_variance_ = operand(shape.inv_variance);
+    dx_ = operand(shape.dx);
+    dscale_ = operand(shape.dscale);
+    dbias_ = operand(shape.dbias);
+    const PointwiseProgram& epsilon = input_program(region, In::epsilon_tensor);
+    has_epsilon_ = !epsilon.empty();
+    if (has_epsilon_) epsilon_program_ = RowProgram<T>(epsilon, epsilon.space.rank() - 1);
+
+    constexpr auto kSize = static_cast<std::int64_t>(sizeof(T));
+    const std::int64_t statistics = element_count(shape.statistics) * kSize;
+    means_ = scratch_book_.add("mean", statistics);
+    invs_ = scratch_book_.add("inv_variance", statistics);
+    gradients_ = scratch_book_.add("mean of g", statistics);
+    products_ = scratch_book_.add("mean of g x_hat", statistics);
+    const auto pieces = [](const BoxSpace& space, std::int64_t splits) {
+      return 2 * space.items() * splits * space.most_width();
+    };
+    partial_ = scratch_book_.add(
+        "partial sums",
+        kSize * std::max(pieces(boxes_, splits_), pieces(parameters_, parameter_splits_)));
+  }
+
+  // One run's pointers, and the phases of the work.
+  struct Run {
+    const KernelContext& context;
+    const NormBackwardKernel& kernel;
+    const RowOps<T>& ops = kernel.ops_;
+    typename RowProgram<T>::Bound x = kernel.x_.bind(context), dy = kernel.dy_.bind(context);
+    typename Operand<T>::Bound scale = kernel.scale_.bind(context),
+                               mean = kernel.mean_.bind(context),
+                               inv_variance = kernel.inv_variance_.bind(context),
+                               dx = kernel.dx_.bind(context), dscale = kernel.dscale_.bind(context),
+                               dbias = kernel.dbias_.bind(context);
+    T epsilon = load_one(kernel.epsilon_program_, kernel.has_epsilon_, context, kernel.epsilon_);
+    T* means = context.scratch<T>(kernel.scratch_book_, kernel.means_);
+    T* invs = context.scratch<T>(kernel.scratch_book_, kernel.invs_);
+    T* gradients = context.scratch<T>(kernel.scratch_book_, kernel.gradients_);
+    T* products = context.scratch<T>(kernel.scratch_book_, kernel.products_);
+    T* partial = context.scratch<T>(kernel.scratch_book_, kernel.partial_);
+
+    // Buffers of one thread.
+    struct Rows {
+      alignas(64) T x_hat[kRowLength], gradient[kRowLength],
+          statistics[2][kRowLength], parameter[kRowLength];
+    };
+
+    void find_statistics() const {
+      const BoxSpace& boxes = kernel.boxes_;
+      parallel_for(boxes.items(), 1, [&](std::int64_t begin, std::int64_t end, int) {
+        Rows rows;
+        for (std::int64_t item = begin; item < end; ++item) {
+          Coords coords;
+          const std::int64_t width = boxes.origin(item, coords);
+          T* item_mean = means + kernel.grid_.position(coords);
+          T* item_inv = invs + kernel.grid_.position(coords);
+          std::fill(item_mean, item_mean + width, T{0});
+          if (inv_variance.present()) {
+            inv_variance.load(coords, width, item_inv, nullptr);
+            if (mean.present()) mean.load(coords, width, item_mean, nullptr);
+            continue;
+          }
+          if (kernel.centred_) {
+            fold(
+                boxes, item, 0, 1, item_mean, rows.x_hat,
+                [&](const T* row, std::int64_t n) {
+                  return ops.fold(Fold::sum, Premap::identity, row, n);
+                },
+                [&](const T* row, std::int64_t n, T* sums) {
+                  ops.fold_into(Fold::sum, Premap::identity, row, n, sums);
+                });
+            for (std::int64_t i = 0; i < width; ++i) item_mean[i] /= kernel.count_;
+          }
+          fold(
+              boxes, item, 0, 1, item_inv, rows.x_hat,
+              [&](const T* row, std::int64_t n) { return ops.squares_about(row, *item_mean, n); },
+              [&](const T* row, std::int64_t n, T* sums) {
+                ops.squares_about_into(row, item_mean, n, sums);
+              });
+          for (std::int64_t i = 0; i < width; ++i)
+            item_inv[i] = 1 / std::sqrt(item_inv[i] / kernel.count_ + epsilon);
+        }
+      });
+    }
+
+    template <class ByRow, class ByColumn>
+    void fold(const BoxSpace& space, std::int64_t item, std::int64_t split, std::int64_t splits,
+              T* totals, T* row, ByRow&& by_row, ByColumn&& by_column) const {
+      fold_boxes<T, 1>(
+          ops, space, item, split, splits, Fold::sum,
+          [&](const Coords& coords, std::int64_t n, T(&values)[1]) {
+            x.load(coords.data(), n, row);
+            values[0] = by_row(row, n);
+          },
+          [&](const Coords& coords, std::int64_t n, T*(&sums)[1]) {
+            x.load(coords.data(), n, row);
+            by_column(row, n, sums[0]);
+          },
+          totals, 0);
+    }
+
+    // x_hat and, when `scaled`, g = dy * scale (else dy) of one row.
+    void load_rows(const Coords& coords, std::int64_t n, bool scaled, Rows& rows) const {
+      x.load(coords.data(), n, rows.x_hat);
+      dy.load(coords.data(), n, rows.gradient);
+      const RowArg<T> m = kernel.grid_.row(means, coords, n, rows.statistics[0]);
+      const RowArg<T> inv = kernel.grid_.row(invs, coords, n, rows.statistics[1]);
+      ops.normalise(rows.x_hat, m, inv, {&kOne, false}, {&kZero, false}, n, rows.x_hat);
+      if (scaled && scale.present())
+        ops.multiply(rows.gradient, scale.load(coords, n, rows.parameter, &kOne), n, rows.gradient);
+    }
+
+    // Sums of the gradient and of gradient * x_hat over one piece, into partial.
+    void sum_piece(const BoxSpace& space, std::int64_t piece, std::int64_t splits, bool scaled,
+                   Rows& rows) const {
+      const std::int64_t width = space.most_width();
+      fold_boxes<T, 2>(
+          ops, space, piece / splits, piece % splits, splits, Fold::sum,
+          [&](const Coords& coords, std::int64_t n, T(&values)[2]) {
+            load_rows(coords, n, scaled, rows);
+            values[0] = ops.fold(Fold::sum, Premap::identity, rows.gradient, n);
+            values[1] = ops.dot(rows.gradient, rows.x_hat, n);
+          },
+          [&](const Coords& coords, std::int64_t n, T*(&sums)[2]) {
+            load_rows(coords, n, scaled, rows);
+            ops.fold_into(Fold::sum, Premap::identity, rows.gradient, n, sums[0]);
+            ops.dot_into(rows.gradient, rows.x_hat, n, sums[1]);
+          },
+          partial + piece * 2 * width, width);
+    }
+
+    // Totals of quantity q (0: gradients, 1: products) of an item's pieces.
+    void gather(const BoxSpace& space, std::int64_t item, std::int64_t splits, int q,
+                std::int64_t boxes, T* totals) const {
+      const std::int64_t width = space.most_width();
+      for (std::int64_t i = 0; i < boxes; ++i) {
+        double total = 0;
+        for (std::int64_t split = 0; split < splits; ++split)
+          total += static_cast<double>(partial[((item * splits + split) * 2 + q) * width + i]);
+        totals[i] = static_cast<T>(total);
+      }
+    }
+
+    void input_gradient() const {
+      const BoxSpace& boxes = kernel.boxes_;
+      const std::int64_t splits = kernel.splits_;
+      const auto finish = [&](std::int64_t item) {
+        Coords coords;
+        const std::int64_t width = boxes.origin(item, coords);
+        T* g = gradients + kernel.grid_.position(coords);
+        T* gx = products + kernel.grid_.position(coords);
+        gather(boxes, item, splits, 0, width, g);
+        gather(boxes, item, splits, 1, width, gx);
+        for (std::int64_t i = 0; i < width; ++i) {
+          g[i] = kernel.centred_ ? g[i] / kernel.count_ : T{0};
+          gx[i] /= kernel.count_;
+        }
+      };
+      const auto emit = [&](std::int64_t piece, Rows& rows) {
+        boxes.for_rows(
+            piece / splits, piece % splits, splits, [&](const Coords& coords, std::int64_t n) {
+              load_rows(coords, n, true, rows);
+              const RowArg<T> g = kernel.grid_.row(gradients, coords, n, rows.statistics[0]);
+              const RowArg<T> gx = kernel.grid_.row(products, coords, n, rows.statistics[0]);
+              const RowArg<T> inv = kernel.grid_.row(invs, coords, n, rows.statistics[1]);
+              ops.gradient(rows.gradient, rows.x_hat, g, gx, inv, n, rows.gradient);
+              dx.store(coords, n, rows.gradient);
+            });
+      };
+      if (splits == 1) {
+        parallel_for(boxes.items(), 1, [&](std::int64_t begin, std::int64_t end, int) {
+          Rows rows;
+          for (std::int64_t item = begin; item < end; ++item) {
+            sum_piece(boxes, item, 1, true, rows);
+            finish(item);
+            emit(item, rows);
+          }
+        });
+        return;
+      }
+      over_pieces(boxes, splits, [&](std::int64_t piece, Rows& rows) {
+        sum_piece(boxes, piece, splits, true, rows);
+      });
+      for (std::int64_t item = 0; item < boxes.items(); ++item) finish(item);
+      over_pieces(boxes, splits, emit);
+    }
+
+    void parameter_gradients() const {
+      const BoxSpace& space = kernel.parameters_;
+      const std::int64_t splits = kernel.parameter_splits_;
+      over_pieces(space, splits, [&](std::int64_t piece, Rows& rows) {
+        sum_piece(space, piece, splits, false, rows);
+      });
+      alignas(64) T totals[kStripeLength];
+      for (std::int64_t item = 0; item < space.items(); ++item) {
+        Coords coords;
+        const std::int64_t width = space.origin(item, coords);
+        gather(space, item, splits, 0, width, totals);
+        dbias.store(coords, width, totals);
+        gather(space, item, splits, 1, width, totals);
+        dscale.store(coords, width, totals);
+      }
+    }
+
+    template <class Body>
+    void over_pieces(const BoxSpace& space, std::int64_t splits, Body&& body) const {
+      parallel_for(space.items() * splits, 1, [&](std::int64_t begin, std::int64_t end, int) {
+        Rows rows;
+        for (std::int64_t piece = begin; piece < end; ++piece) body(piece, rows);
+      });
+    }
+  };
+
+  const RowOps<T>& ops_;
+  BoxSpace boxes_, parameters_;
+  StatisticsGrid grid_;
+  std::int64_t splits_, parameter_splits_;
+  bool centred_;  // rms norm takes the mean as 0
+  bool has_epsilon_ = false;
+  T epsilon_, count_;
+  int means_, invs_, gradients_, products_, partial_;
+  RowProgram<T> x_, dy_, epsilon_program_;
+  Operand<T> scale_, mean_, inv_variance_, dx_, dscale_, dbias_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> build_norm_backward(const Region& region, bool split) {
+  return build_for_precision<NormBackwardKernel>(region, split);
+}
+
+}  // namespace ashlar::cpu

@@ -1,0 +1,12 @@
+// The kernels behind row_norm and channel_norm: any norm, as statistics over boxes of x.
+#pragma once
+
+#include "plan/engine.hpp"
+
+namespace ashlar::cpu {
+
+// `split` cuts the rows of a statistic into pieces for several threads; see BoxSpace::splits.
+std::unique_ptr<Kernel> build_norm_forward(const Region& region, bool split);
+std::unique_ptr<Kernel> build_norm_backward(const Region& region, bool split);
+
+}  // namespace ashlar::cpu

@@ -1,0 +1,100 @@
+// Regions without an anchor: the whole region is one row program.
+#include <algorithm>
+
+#include "cpu/engines/build.hpp"
+#include "cpu/engines/engines.hpp"
+#include "cpu/merge_axes.hpp"
+#include "cpu/row_program.hpp"
+#include "cpu/threads.hpp"
+
+namespace ashlar::cpu {
+
+namespace {
+
+constexpr std::int64_t kPieceLength = 8192;  // elements of a row handled by one thread at a time
+
+template <class T>
+class PointwiseKernel final : public Kernel {
+ public:
+  explicit PointwiseKernel(const Region& region) {
+    PointwiseProgram program = region.epilogue;
+    space_ = program.space;
+    if (space_.empty()) return;
+    merge_axes({&program}, {&space_});
+    axis_ = choose_row_axis(space_, {&program});
+    program_ = RowProgram<T>(program, axis_);
+    const std::int64_t elements = element_count(space_);
+    row_length_ = space_[axis_];
+    pieces_per_row_ = (row_length_ + kPieceLength - 1) / kPieceLength;
+    pieces_ = elements == 0 ? 0 : elements / row_length_ * pieces_per_row_;
+    grain_ = items_per_thread(std::min(row_length_, kPieceLength));
+  }
+
+  void run(const KernelContext& context) const override {
+    if (pieces_ == 0) return;
+    const auto bound = program_.bind(context);
+    parallel_for(pieces_, grain_, [&](std::int64_t begin, std::int64_t end, int) {
+      std::array<std::int64_t, kMaxRank> coords;
+      for (std::int64_t piece = begin; piece < end; ++piece) {
+        std::int64_t row = piece / pieces_per_row_;
+        for (int axis = space_.rank() - 1; axis >= 0; --axis) {
+          const auto a = static_cast<std::size_t>(axis);
+          if (axis == axis_) continue;
+          coords[a] = row % space_[axis];
+          row /= space_[axis];
+        }
+        const std::int64_t first = piece % pieces_per_row_ * kPieceLength;
+        coords[static_cast<std::size_t>(axis_)] = first;
+        bound.store(coords.data(), std::min(kPieceLength, row_length_ - first), nullptr);
+      }
+    });
+  }
+
+ private:
+  RowProgram<T> program_;
+  Dims space_;
+  int axis_ = 0;
+  std::int64_t row_length_ = 0, pieces_per_row_ = 0, pieces_ = 0, grain_ = 1;
+};
+
+bool touches_ragged(const PointwiseProgram& program) {
+  const auto ragged = [](const auto& item) { return item.view.ragged_offset != kNoTensor; };
+  return std::any_of(program.steps.begin(), program.steps.end(), ragged) ||
+         std::any_of(program.stores.begin(), program.stores.end(), ragged);
+}
+
+class PointwiseEngine final : public Engine {
+ public:
+  std::string_view id() const override { return "cpu.pointwise"; }
+  EngineKind kind() const override { return EngineKind::generic_fusion; }
+  std::string_view description() const override {
+    return "pointwise operations of any number, run over rows in L1-sized tiles";
+  }
+
+  Support supports(const Region& region, const DeviceProps&) const override {
+    if (region.anchor) return Support::no("the region has an anchor");
+    if (touches_ragged(region.epilogue))
+      return Support::no("a ragged tensor: rows of different lengths");
+    return Support::yes();
+  }
+
+  std::vector<Config> configs(const Region& region, const DeviceProps&) const override {
+    Config config;
+    config.cost = row_cost(region, 0.7);
+    return {config};
+  }
+
+  std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config&,
+                                const DeviceProps&) const override {
+    return build_for_precision<PointwiseKernel>(region);
+  }
+};
+
+}  // namespace
+
+const Engine& pointwise_engine() {
+  static const PointwiseEngine engine;
+  return engine;
+}
+
+}  // namespace ashlar::cpu

@@ -1,0 +1,249 @@
+// Softmax and its logarithm along any axis, forward and backward: a line of elements is the work of
+// one thread.
+#include <cmath>
+
+#include "cpu/box_space.hpp"
+#include "cpu/engines/build.hpp"
+#include "cpu/engines/engines.hpp"
+#include "cpu/merge_axes.hpp"
+#include "cpu/threads.hpp"
+
+namespace ashlar::cpu {
+
+namespace {
+
+// Operands with axes merged: x, y and stats, or y, dy and dx.
+struct Shape {
+  PointwiseProgram first, second, result, stats;
+  Dims space, lines;
+  int axis;
+
+  explicit Shape(const Region& region)
+      : first(region.prologues[0]),
+        second(input_program(region, 1)),
+        result(region.epilogue),
+        space(first.space) {
+    const auto* forward = region.anchor_as<SoftmaxForward>();
+    if (forward) stats = output_program(region.anchor->outputs, SoftmaxForward::stats);
+    const std::int64_t softmax_axis =
+        forward ? forward->axis : region.anchor_as<SoftmaxBackward>()->axis;
+    lines = space;
+    lines[static_cast<int>(softmax_axis)] = 1;
+    merge_axes({&first, &second, &result, &stats}, {&space, &lines});
+    axis = choose_row_axis(space, {&first, &result});
+  }
+};
+
+template <class T>
+class SoftmaxKernel : public Kernel {
+ protected:
+  SoftmaxKernel(const Shape& shape, bool log)
+      : ops_(row_ops<T>()),
+        space_(shape.space, shape.lines, shape.axis),
+        grain_(items_per_thread(space_.box_size() * space_.most_width())),
+        log_(log),
+        first_(shape.first, shape.axis),
+        result_(shape.result, shape.space, shape.axis) {}
+
+  const RowOps<T>& ops_;
+  BoxSpace space_;
+  std::int64_t grain_;
+  bool log_;
+  RowProgram<T> first_;
+  Operand<T> result_;
+};
+
+template <class T>
+class SoftmaxForwardKernel final : public SoftmaxKernel<T> {
+ public:
+  explicit SoftmaxForwardKernel(const Region& region)
+      : SoftmaxForwardKernel(*region.anchor_as<SoftmaxForward>(), Shape(region)) {}
+
+  void run(const KernelContext& context) const override {
+    const Bound bound{this->first_.bind(context), this->result_.bind(context),
+                      stats_.bind(context)};
+    parallel_for(this->space_.items(), this->grain_,
+                 [&](std::int64_t begin, std::int64_t end, int) {
+                   for (std::int64_t item = begin; item < end; ++item)
+                     this->space_.rows() == 1 && !this->space_.columns() ? one_row(bound, item)
+                                                                         : many_rows(bound, item);
+                 });
+  }
+
+ private:
+  struct Bound {
+    typename RowProgram<T>::Bound x;
+    typename Operand<T>::Bound y, stats;
+  };
+
+  SoftmaxForwardKernel(const SoftmaxForward& op, const Shape& shape)
+      : SoftmaxKernel<T>(shape, op.log), stats_(shape.stats, shape.space, shape.axis) {}
+
+  void one_row(const Bound& bound, std::int64_t item) const {
+    const RowOps<T>& ops = this->ops_;
+    this->space_.for_rows(item, 0, 1, [&](const Coords& coords, std::int64_t count) {
+      alignas(64) T row[kRowLength], weights[kRowLength];
+      bound.x.load(coords.data(), count, row);
+      const T largest = ops.fold(Fold::maximum, Premap::identity, row, count);
+      const T sum = ops.exp_shifted(row, {&largest, false}, count, weights);
+      const T log_sum = std::log(sum), factor = 1 / sum, stats = largest + log_sum;
+      bound.stats.store(coords, 1, &stats);
+      emit(bound, coords, count, row, weights, {&largest, false}, {&log_sum, false},
+           {&factor, false});
+    });
+  }
+
+  void many_rows(const Bound& bound, std::int64_t item) const {
+    const RowOps<T>& ops = this->ops_;
+    const BoxSpace& space = this->space_;
+    const bool columns = space.columns();
+    alignas(64) T largest[kStripeLength], sums[kStripeLength], logs[kStripeLength];
+    alignas(64) T row[kRowLength], weights[kRowLength];
+    fold_boxes<T, 1>(
+        ops, space, item, 0, 1, Fold::maximum,
+        [&](const Coords& coords, std::int64_t count, T(&values)[1]) {
+          bound.x.load(coords.data(), count, row);
+          values[0] = ops.fold(Fold::maximum, Premap::identity, row, count);
+        },
+        [&](const Coords& coords, std::int64_t count, T*(&accumulators)[1]) {
+          bound.x.load(coords.data(), count, row);
+          ops.fold_into(Fold::maximum, Premap::identity, row, count, accumulators[0]);
+        },
+        largest, 0);
+    fold_boxes<T, 1>(
+        ops, space, item, 0, 1, Fold::sum,
+        [&](const Coords& coords, std::int64_t count, T(&values)[1]) {
+          bound.x.load(coords.data(), count, row);
+          values[0] = ops.exp_shifted(row, {largest, false}, count, weights);
+        },
+        [&](const Coords& coords, std::int64_t count, T*(&accumulators)[1]) {
+          bound.x.load(coords.data(), count, row);
+          ops.exp_shifted(row, {largest, true}, count, weights);
+          ops.fold_into(Fold::sum, Premap::identity, weights, count, accumulators[0]);
+        },
+        sums, 0);
+    Coords origin;
+    const std::int64_t width = space.origin(item, origin);
+    alignas(64) T stats[kStripeLength];
+    for (std::int64_t i = 0; i < width; ++i) {
+      logs[i] = std::log(sums[i]);
+      stats[i] = largest[i] + logs[i];
+      sums[i] = 1 / sums[i];
+    }
+    bound.stats.store(origin, width, stats);
+    space.for_rows(item, 0, 1, [&](const Coords& coords, std::int64_t count) {
+      bound.x.load(coords.data(), count, row);
+      if (!this->log_) ops.exp_shifted(row, {largest, columns}, count, weights);
+      emit(bound, coords, count, row, weights, {largest, columns}, {logs, columns},
+           {sums, columns});
+    });
+  }
+
+  void emit(const Bound& bound, const Coords& coords, std::int64_t count, T* row, T* weights,
+            RowArg<T> largest, RowArg<T> log_sum, RowArg<T> factor) const {
+    static constexpr T kZero = 0, kOne = 1;
+    if (this->log_) {
+      // In two steps: largest + log_sum would round away what a large maximum leaves of the
+      // logarithm.
+      this->ops_.normalise(row, largest, {&kOne, false}, {&kOne, false}, {&kZero, false}, count,
+                           row);
+      this->ops_.normalise(row, log_sum, {&kOne, false}, {&kOne, false}, {&kZero, false}, count,
+                           weights);
+    } else {
+      this->ops_.multiply(weights, factor, count, weights);
+    }
+    bound.y.store(coords, count, weights);
+  }
+
+  Operand<T> stats_;
+};
+
+template <class T>
+class SoftmaxBackwardKernel final : public SoftmaxKernel<T> {
+ public:
+  explicit SoftmaxBackwardKernel(const Region& region)
+      : SoftmaxBackwardKernel(*region.anchor_as<SoftmaxBackward>(), Shape(region)) {}
+
+  void run(const KernelContext& context) const override {
+    static constexpr T kZero = 0, kOne = 1;
+    const RowOps<T>& ops = this->ops_;
+    const BoxSpace& space = this->space_;
+    const auto y = this->first_.bind(context), dy = dy_.bind(context);
+    const auto dx = this->result_.bind(context);
+    parallel_for(space.items(), this->grain_, [&](std::int64_t begin, std::int64_t end, int) {
+      alignas(64) T y_row[kRowLength], dy_row[kRowLength], sums[kStripeLength];
+      for (std::int64_t item = begin; item < end; ++item) {
+        fold_boxes<T, 1>(
+            ops, space, item, 0, 1, Fold::sum,
+            [&](const Coords& coords, std::int64_t count, T(&values)[1]) {
+              dy.load(coords.data(), count, dy_row);
+              if (!this->log_) y.load(coords.data(), count, y_row);
+              values[0] = this->log_ ? ops.fold(Fold::sum, Premap::identity, dy_row, count)
+                                     : ops.dot(dy_row, y_row, count);
+            },
+            [&](const Coords& coords, std::int64_t count, T*(&accumulators)[1]) {
+              dy.load(coords.data(), count, dy_row);
+              if (this->log_)
+                return ops.fold_into(Fold::sum, Premap::identity, dy_row, count, accumulators[0]);
+              y.load(coords.data(), count, y_row);
+              ops.dot_into(dy_row, y_row, count, accumulators[0]);
+            },
+            sums, 0);
+        const RowArg<T> sum{sums, space.columns()};
+        space.for_rows(item, 0, 1, [&](const Coords& coords, std::int64_t count) {
+          dy.load(coords.data(), count, dy_row);
+          y.load(coords.data(), count, y_row);
+          if (this->log_) {  // dy - exp(y) * sum
+            ops.exp_shifted(y_row, {&kZero, false}, count, y_row);
+            ops.gradient(dy_row, y_row, {&kZero, false}, sum, {&kOne, false}, count, dy_row);
+          } else {  // (dy - sum) * y
+            ops.gradient(dy_row, y_row, sum, {&kZero, false}, {y_row, true}, count, dy_row);
+          }
+          dx.store(coords, count, dy_row);
+        });
+      }
+    });
+  }
+
+ private:
+  SoftmaxBackwardKernel(const SoftmaxBackward& op, const Shape& shape)
+      : SoftmaxKernel<T>(shape, op.log), dy_(shape.second, shape.axis) {}
+
+  RowProgram<T> dy_;
+};
+
+class SoftmaxEngine final : public Engine {
+ public:
+  std::string_view id() const override { return "cpu.softmax"; }
+  EngineKind kind() const override { return EngineKind::generic_fusion; }
+  std::string_view description() const override {
+    return "softmax and log-softmax, forward and backward";
+  }
+
+  Support supports(const Region& region, const DeviceProps&) const override {
+    if (!region.anchor_as<SoftmaxForward>() && !region.anchor_as<SoftmaxBackward>())
+      return Support::no("the anchor is no softmax");
+    if (touches_ragged(region)) return Support::no("a tensor is ragged");
+    return Support::yes();
+  }
+
+  std::vector<Config> configs(const Region& region, const DeviceProps&) const override {
+    return {make_config({}, row_cost(region, 0.4))};
+  }
+
+  std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config&,
+                                const DeviceProps&) const override {
+    if (region.anchor_as<SoftmaxForward>())
+      return build_for_precision<SoftmaxForwardKernel>(region);
+    return build_for_precision<SoftmaxBackwardKernel>(region);
+  }
+};
+
+}  // namespace
+
+const Engine& softmax_engine() {
+  static const SoftmaxEngine engine;
+  return engine;
+}
+
+}  // namespace ashlar::cpu

@@ -1,0 +1,78 @@
+// Matrix products, blocked for caches and threads: C = A B with operands and results that are rows made and
+// taken by the caller. Matmul and convolution are this with different rows.
+#pragma once
+
+#include <ashlar/device.hpp>
+#include <cstdint>
+
+#include "cpu/kernels/gemm.hpp"
+#include "plan/engine.hpp"
+
+namespace ashlar::cpu {
+
+constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return divide_up(a, b) * b; }
+
+// C[batch] is m x n, A is m x k, B is k x n.
+struct GemmShape {
+  std::int64_t batch = 1, m = 0, n = 0, k = 0;
+};
+
+// A panel operand: A seen as m x k, or B seen as n x k ("index" is m or n, "depth" is k).
+template <class T>
+class GemmOperand {
+ public:
+  virtual ~GemmOperand() = default;
+  // Whether row() runs along depth at a fixed index, or along the index at a fixed depth.
+  virtual bool along_depth() const = 0;
+  // The same values for every batch: packed once.
+  virtual bool same_for_all_batches() const { return false; }
+  virtual void row(std::int64_t batch, std::int64_t fixed, std::int64_t start, std::int64_t count,
+                   T* destination) const = 0;
+};
+
+// Takes finished rows of C: columns [n, n + count) of row m. May change the values.
+template <class T>
+class GemmSink {
+ public:
+  virtual ~GemmSink() = default;
+  virtual void row(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t count,
+                   T* values) const = 0;
+};
+
+// How a product is cut. All in elements; row blocks are multiples of kGemmRowMultiple, column blocks of
+// kGemmColumnMultiple.
+struct GemmBlocks {
+  std::int64_t rows = 0, columns = 0, depth = 0;
+  bool keep_b = false;       // B's block is packed in its whole depth and kept for all row blocks
+  std::int64_t splits = 1;   // parts of k summed apart, then added in order
+  std::int64_t threads = 0;  // that have scratch; 0: small blocks on the stack, no scratch
+
+  // As named choices of a Config, and back.
+  void to_knobs(Config& config) const;
+  static GemmBlocks from_knobs(const Config& config);
+};
+
+// The blocks for a device, and the ones that need no scratch.
+GemmBlocks choose_blocks(const GemmShape& shape, const DeviceProps& device, std::int64_t element_bytes,
+                         bool may_split);
+GemmBlocks stack_blocks();
+std::int64_t gemm_scratch_bytes(const GemmShape& shape, const GemmBlocks& blocks,
+                                std::int64_t element_bytes);
+// Both as configurations of an engine, cheapest first. `extra` is added to the cost of the product.
+std::vector<Config> gemm_configs(const GemmShape& shape, const DeviceProps& device, DType precision,
+                                 const Cost& extra, bool may_split);
+
+// `scratch` holds gemm_scratch_bytes() bytes, aligned to kWorkspaceAlignment.
+template <class T>
+void gemm(const GemmShape& shape, const GemmBlocks& blocks, const GemmKernel<T>& kernel,
+          const GemmOperand<T>& a, const GemmOperand<T>& b, const GemmSink<T>& sink, T* scratch);
+
+extern template void gemm<float>(const GemmShape&, const GemmBlocks&, const GemmKernel<float>&,
+                                 const GemmOperand<float>&, const GemmOperand<float>&,
+                                 const GemmSink<float>&, float*);
+extern template void gemm<double>(const GemmShape&, const GemmBlocks&, const GemmKernel<double>&,
+                                  const GemmOperand<double>&, const GemmOperand<double>&,
+                                  const GemmSink<double>&, double*);
+
+}  // namespace ashlar::cpu

@@ -1,0 +1,151 @@
+// Contiguous conversion between small element types and float, in vectors.
+#include <cstdint>
+
+#include "cpu/kernels/loops-inl.h"
+#include "hwy/highway.h"
+
+#if defined(ASHLAR_CPU_CONVERT_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ASHLAR_CPU_CONVERT_INL_H_
+#undef ASHLAR_CPU_CONVERT_INL_H_
+#else
+#define ASHLAR_CPU_CONVERT_INL_H_
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace ashlar::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// kSaturate: fp8, whose finite values stay finite; kInfinity: whether the largest exponent means
+// infinity (e4m3 keeps only one NaN there).
+template <int kExponent, int kMantissa, bool kSaturates, bool kHasInfinity>
+struct SmallFloat {
+  static constexpr bool kSaturate = kSaturates;
+  static constexpr bool kInfinity = kHasInfinity;
+  static constexpr int kBias = (1 << (kExponent - 1)) - 1;
+  static constexpr int kShift = 23 - kMantissa;
+  static constexpr int kSignShift = 31 - kExponent - kMantissa;
+  static constexpr std::uint32_t kMagnitude = (1u << (kExponent + kMantissa)) - 1;
+  static constexpr std::uint32_t kExponentMask = ((1u << kExponent) - 1) << kMantissa;
+  static constexpr std::uint32_t kNan = kInfinity ? kExponentMask | 1u << (kMantissa - 1) : kMagnitude;
+  static constexpr std::uint32_t kLargest = kInfinity ? kExponentMask - 1 : kMagnitude - 1;
+  static constexpr std::uint32_t kPastLargest = kSaturate ? kLargest : kExponentMask;
+};
+using FormatF16 = SmallFloat<5, 10, false, true>;
+using FormatBf16 = SmallFloat<8, 7, false, true>;
+using FormatE4m3 = SmallFloat<4, 3, true, false>;
+using FormatE5m2 = SmallFloat<5, 2, true, true>;
+
+// Vector of u32 lanes holding the format's bits -> float. Shifting the bits under float's exponent
+// field and multiplying by the ratio of the biases is exact, subnormals included.
+template <class Format, class DU>
+HWY_INLINE hn::Vec<hn::Rebind<float, DU>> Widen(DU du, hn::Vec<DU> bits) {
+  const hn::Rebind<float, DU> df;
+  if constexpr (Format::kBias == 127) {
+    return hn::BitCast(df, hn::ShiftLeft<Format::kShift>(bits));
+  } else {
+    const auto magnitude = hn::And(bits, hn::Set(du, Format::kMagnitude));
+    const auto sign = hn::ShiftLeft<Format::kSignShift>(
+        hn::AndNot(hn::Set(du, Format::kMagnitude), bits));
+    const float scale = Format::kBias == 15 ? 0x1p112f : 0x1p120f;
+    const auto value = hn::Mul(hn::BitCast(df, hn::ShiftLeft<Format::kShift>(magnitude)), hn::Set(df, scale));
+    const std::uint32_t special = Format::kLargest + 1;  // infinity, or e4m3's NaN
+    const auto is_special = hn::Gt(hn::BitCast(hn::RebindToSigned<DU>(), magnitude),
+                                   hn::Set(hn::RebindToSigned<DU>(), static_cast<int>(special) - 1));
+    const std::uint32_t marker = special == Format::kMagnitude ? 0x7FC00000u : 0x7F800000u;
+    const auto marked = hn::Or(hn::BitCast(du, value), hn::Set(du, marker));
+    const auto chosen = hn::IfThenElse(hn::RebindMask(du, is_special), marked, hn::BitCast(du, value));
+    return hn::BitCast(df, hn::Or(chosen, sign));
+  }
+}
+
+// float -> the format's bits, to nearest even.
+template <class Format, class DF>
+HWY_INLINE hn::Vec<hn::Rebind<std::uint32_t, DF>> Narrow(DF df, hn::Vec<DF> value) {
+  const hn::RebindToUnsigned<DF> du;
+  const hn::RebindToSigned<DF> di;
+  const auto bits = hn::BitCast(du, value);
+  const auto sign = hn::And(bits, hn::Set(du, 0x80000000u));
+  const auto magnitude = hn::Xor(bits, sign);
+  const auto signed_magnitude = hn::BitCast(di, magnitude);
+  constexpr int kShift = Format::kShift;
+
+  // Normal results: add half a unit less one, plus the last kept bit, and move the exponent.
+  const auto last_kept = hn::And(hn::ShiftRight<kShift>(magnitude), hn::Set(du, 1u));
+  constexpr std::uint32_t kRebias = static_cast<std::uint32_t>(Format::kBias - 127) << 23;
+  const auto rounded = hn::Add(hn::Add(magnitude, last_kept),
+                               hn::Set(du, kRebias + (1u << (kShift - 1)) - 1u));
+  auto result = hn::ShiftRight<kShift>(rounded);
+
+  if constexpr (Format::kBias != 127) {
+    // Subnormal results: adding a number whose last place is the format's smallest step rounds there.
+    constexpr std::uint32_t kMagicBits = static_cast<std::uint32_t>(127 - Format::kBias + kShift + 1) << 23;
+    const auto magic = hn::BitCast(df, hn::Set(du, kMagicBits));
+    const auto subnormal = hn::Sub(hn::BitCast(du, hn::Add(hn::BitCast(df, magnitude), magic)),
+                                   hn::Set(du, kMagicBits));
+    const auto is_subnormal = hn::Lt(signed_magnitude, hn::Set(di, (128 - Format::kBias) << 23));
+    result = hn::IfThenElse(hn::RebindMask(du, is_subnormal), subnormal, result);
+  }
+  if constexpr (Format::kSaturate || Format::kBias != 127) {
+    const auto past = hn::Gt(hn::BitCast(di, result), hn::Set(di, static_cast<int>(Format::kLargest)));
+    result = hn::IfThenElse(hn::RebindMask(du, past), hn::Set(du, Format::kPastLargest), result);
+  }
+  if constexpr (Format::kSaturate && Format::kInfinity) {
+    // e5m2 keeps an infinity that was given; only finite values saturate.
+    const auto is_infinite = hn::Eq(signed_magnitude, hn::Set(di, 0x7F800000));
+    result = hn::IfThenElse(hn::RebindMask(du, is_infinite), hn::Set(du, Format::kExponentMask), result);
+  }
+  const auto is_nan = hn::Gt(signed_magnitude, hn::Set(di, 0x7F800000));
+  result = hn::IfThenElse(hn::RebindMask(du, is_nan), hn::Set(du, Format::kNan), result);
+  return hn::Or(result, hn::ShiftRight<Format::kSignShift>(sign));
+}
+
+template <class Format, class Bits>
+void WidenRow(const Bits* source, std::int64_t count, float* destination) {
+  const hn::ScalableTag<float> df;
+  const hn::Rebind<Bits, decltype(df)> db;
+  const auto convert = [&](auto bits) HWY_ATTR {
+    const hn::RebindToUnsigned<decltype(df)> du;
+    return Widen<Format>(du, hn::PromoteTo(du, bits));
+  };
+  TransformRow(db, df, count, destination, convert, source);
+}
+
+template <class Format, class Bits>
+void NarrowRow(const float* source, std::int64_t count, Bits* destination) {
+  const hn::ScalableTag<float> df;
+  const hn::Rebind<Bits, decltype(df)> db;
+  const auto convert = [&](auto value) HWY_ATTR {
+    const hn::RebindToSigned<decltype(df)> di;
+    return hn::DemoteTo(db, hn::BitCast(di, Narrow<Format>(df, value)));
+  };
+  TransformRow(df, db, count, destination, convert, source);
+}
+
+// i8 and u8.
+template <class Int>
+void WidenIntRow(const Int* source, std::int64_t count, float* destination) {
+  const hn::ScalableTag<float> df;
+  const hn::Rebind<Int, decltype(df)> db;
+  const auto convert = [&](auto value) HWY_ATTR {
+    return hn::ConvertTo(df, hn::PromoteTo(hn::RebindToSigned<decltype(df)>(), value));
+  };
+  TransformRow(db, df, count, destination, convert, source);
+}
+
+template <class Int>
+void NarrowIntRow(const float* source, std::int64_t count, Int* destination) {
+  const hn::ScalableTag<float> df;
+  const hn::Rebind<Int, decltype(df)> db;
+  const float lowest = std::is_signed_v<Int> ? -128.0f : 0.0f;
+  const float largest = std::is_signed_v<Int> ? 127.0f : 255.0f;
+  const auto convert = [&](auto value) HWY_ATTR {
+    const auto number = hn::IfThenElseZero(hn::Eq(value, value), value);
+    const auto clamped = hn::Min(hn::Max(number, hn::Set(df, lowest)), hn::Set(df, largest));
+    return hn::DemoteTo(db, hn::NearestInt(clamped));
+  };
+  TransformRow(df, db, count, destination, convert, source);
+}
+
+}  // namespace ashlar::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif

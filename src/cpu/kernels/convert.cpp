@@ -1,0 +1,310 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/kernels/convert.cpp"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+
+#include "cpu/kernels/convert-inl.h"
+
+#ifndef ASHLAR_CPU_CONVERT_TABLE_
+#define ASHLAR_CPU_CONVERT_TABLE_
+namespace ashlar::cpu {
+// Contiguous conversions of the small types; the rest is plain C++.
+struct SmallConversions {
+  void (*widen_f16)(const std::uint16_t*, std::int64_t, float*);
+  void (*widen_bf16)(const std::uint16_t*, std::int64_t, float*);
+  void (*widen_e4m3)(const std::uint8_t*, std::int64_t, float*);
+  void (*widen_e5m2)(const std::uint8_t*, std::int64_t, float*);
+  void (*widen_i8)(const std::int8_t*, std::int64_t, float*);
+  void (*widen_u8)(const std::uint8_t*, std::int64_t, float*);
+  void (*narrow_f16)(const float*, std::int64_t, std::uint16_t*);
+  void (*narrow_bf16)(const float*, std::int64_t, std::uint16_t*);
+  void (*narrow_e4m3)(const float*, std::int64_t, std::uint8_t*);
+  void (*narrow_e5m2)(const float*, std::int64_t, std::uint8_t*);
+  void (*narrow_i8)(const float*, std::int64_t, std::int8_t*);
+  void (*narrow_u8)(const float*, std::int64_t, std::uint8_t*);
+};
+}  // namespace ashlar::cpu
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace ashlar::cpu::HWY_NAMESPACE {
+SmallConversions MakeSmallConversions() {
+  return {WidenRow<FormatF16, std::uint16_t>,  WidenRow<FormatBf16, std::uint16_t>,
+          WidenRow<FormatE4m3, std::uint8_t>,  WidenRow<FormatE5m2, std::uint8_t>,
+          WidenIntRow<std::int8_t>,            WidenIntRow<std::uint8_t>,
+          NarrowRow<FormatF16, std::uint16_t>, NarrowRow<FormatBf16, std::uint16_t>,
+          NarrowRow<FormatE4m3, std::uint8_t>, NarrowRow<FormatE5m2, std::uint8_t>,
+          NarrowIntRow<std::int8_t>,           NarrowIntRow<std::uint8_t>};
+}
+}  // namespace ashlar::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/element.hpp"
+#include "cpu/kernels/convert.hpp"
+
+namespace ashlar::cpu {
+HWY_EXPORT(MakeSmallConversions);
+
+namespace {
+
+const SmallConversions& small() {
+  static const SmallConversions table = HWY_DYNAMIC_DISPATCH(MakeSmallConversions)();
+  return table;
+}
+
+constexpr std::int64_t kChunk = 256;  // elements converted at a time through a stack buffer
+
+template <class Bits>
+const Bits* element(const void* data, std::int64_t index) {
+  return static_cast<const Bits*>(data) + index;
+}
+template <class Bits>
+Bits* element(void* data, std::int64_t index) {
+  return static_cast<Bits*>(data) + index;
+}
+
+// The nearest float on the odd side: rounding it once more to a type at least two bits shorter gives
+// the same as rounding the double itself.
+float to_odd_float(double value) {
+  const auto nearest = static_cast<float>(value);
+  const auto back = static_cast<double>(nearest);
+  if (back == value || std::isnan(value) || std::isinf(value)) return nearest;
+  auto bits = std::bit_cast<std::uint32_t>(nearest);
+  if (std::fabs(back) > std::fabs(value)) --bits;
+  return std::bit_cast<float>(bits | 1u);
+}
+
+template <class Int>
+Int saturate(double value) {
+  constexpr double kLowest = static_cast<double>(std::numeric_limits<Int>::min());
+  constexpr double kPast = 2.0 * static_cast<double>(Int{1} << (std::numeric_limits<Int>::digits - 1));
+  const double rounded = std::nearbyint(value);
+  if (rounded >= kPast) return std::numeric_limits<Int>::max();
+  if (rounded >= kLowest) return static_cast<Int>(rounded);
+  return std::isnan(value) ? Int{0} : std::numeric_limits<Int>::min();
+}
+
+// --- types whose conversion is a cast: f64 f32 i64 i32, and i8 u8 for double
+
+template <class Stored, class T>
+void load_cast(const void* data, std::int64_t index, std::int64_t stride, std::int64_t count, T* destination) {
+  const Stored* source = element<Stored>(data, index);
+  if (stride == 0) {
+    std::fill_n(destination, count, static_cast<T>(*source));
+  } else if (stride == 1) {
+    if constexpr (std::is_same_v<Stored, T>) {
+      std::memcpy(destination, source, static_cast<std::size_t>(count) * sizeof(T));
+    } else {
+      for (std::int64_t i = 0; i < count; ++i) destination[i] = static_cast<T>(source[i]);
+    }
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) destination[i] = static_cast<T>(source[i * stride]);
+  }
+}
+
+template <class Stored, class T>
+void store_cast(const T* source, std::int64_t count, void* data, std::int64_t index, std::int64_t stride) {
+  Stored* destination = element<Stored>(data, index);
+  const auto convert = [](T value) {
+    if constexpr (std::is_floating_point_v<Stored>) return static_cast<Stored>(value);
+    else return saturate<Stored>(static_cast<double>(value));
+  };
+  if (stride == 1) {
+    if constexpr (std::is_same_v<Stored, T>) {
+      std::memcpy(destination, source, static_cast<std::size_t>(count) * sizeof(T));
+      return;
+    }
+    for (std::int64_t i = 0; i < count; ++i) destination[i] = convert(source[i]);
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) destination[i * stride] = convert(source[i]);
+  }
+}
+
+// --- small types: vectors of float, strided rows and double through a buffer
+
+template <auto kWiden, class Bits>
+void load_small(const void* data, std::int64_t index, std::int64_t stride, std::int64_t count, float* destination) {
+  const Bits* source = element<Bits>(data, index);
+  const auto widen = small().*kWiden;
+  if (stride == 1) return widen(source, count, destination);
+  if (stride == 0) {
+    float value;
+    widen(source, 1, &value);
+    std::fill_n(destination, count, value);
+    return;
+  }
+  Bits gathered[kChunk];
+  for (std::int64_t first = 0; first < count; first += kChunk) {
+    const std::int64_t length = std::min(kChunk, count - first);
+    for (std::int64_t i = 0; i < length; ++i) gathered[i] = source[(first + i) * stride];
+    widen(gathered, length, destination + first);
+  }
+}
+
+template <auto kWiden, class Bits>
+void load_small_as_double(const void* data, std::int64_t index, std::int64_t stride, std::int64_t count,
+                          double* destination) {
+  float values[kChunk];
+  for (std::int64_t first = 0; first < count; first += kChunk) {
+    const std::int64_t length = std::min(kChunk, count - first);
+    load_small<kWiden, Bits>(data, index + first * stride, stride, length, values);
+    for (std::int64_t i = 0; i < length; ++i) destination[first + i] = static_cast<double>(values[i]);
+  }
+}
+
+template <auto kNarrow, class Bits>
+void store_small(const float* source, std::int64_t count, void* data, std::int64_t index, std::int64_t stride) {
+  Bits* destination = element<Bits>(data, index);
+  const auto narrow = small().*kNarrow;
+  if (stride == 1) return narrow(source, count, destination);
+  Bits converted[kChunk];
+  for (std::int64_t first = 0; first < count; first += kChunk) {
+    const std::int64_t length = std::min(kChunk, count - first);
+    narrow(source + first, length, converted);
+    for (std::int64_t i = 0; i < length; ++i) destination[(first + i) * stride] = converted[i];
+  }
+}
+
+template <auto kNarrow, class Bits>
+void store_small_from_double(const double* source, std::int64_t count, void* data, std::int64_t index,
+                             std::int64_t stride) {
+  float values[kChunk];
+  for (std::int64_t first = 0; first < count; first += kChunk) {
+    const std::int64_t length = std::min(kChunk, count - first);
+    for (std::int64_t i = 0; i < length; ++i) values[i] = to_odd_float(source[first + i]);
+    store_small<kNarrow, Bits>(values, length, data, index + first * stride, stride);
+  }
+}
+
+// --- booleans
+
+template <class T>
+void load_bits(const void* data, std::int64_t index, std::int64_t stride, std::int64_t count, T* destination) {
+  const auto* bytes = static_cast<const std::uint8_t*>(data);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t bit = index + i * stride;
+    destination[i] = static_cast<T>((bytes[bit >> 3] >> (bit & 7)) & 1);
+  }
+}
+
+// Replaces the bits of *byte under `mask`; other threads may own the others.
+void merge_bits(std::uint8_t* byte, std::uint8_t mask, std::uint8_t bits) {
+  std::atomic_ref<std::uint8_t> shared(*byte);
+  shared.fetch_and(static_cast<std::uint8_t>(bits | ~mask), std::memory_order_relaxed);
+  shared.fetch_or(static_cast<std::uint8_t>(bits & mask), std::memory_order_relaxed);
+}
+
+template <class T>
+void store_bits(const T* source, std::int64_t count, void* data, std::int64_t index, std::int64_t stride) {
+  auto* bytes = static_cast<std::uint8_t*>(data);
+  if (stride != 1) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t bit = index + i * stride;
+      const auto mask = static_cast<std::uint8_t>(1u << (bit & 7));
+      merge_bits(bytes + (bit >> 3), mask, source[i] != T{0} ? mask : std::uint8_t{0});
+    }
+    return;
+  }
+  for (std::int64_t i = 0; i < count;) {
+    const std::int64_t bit = index + i;
+    const auto low = static_cast<int>(bit & 7);
+    const auto length = static_cast<int>(std::min<std::int64_t>(8 - low, count - i));
+    unsigned bits = 0;
+    for (int j = 0; j < length; ++j) bits |= (source[i + j] != T{0} ? 1u : 0u) << (low + j);
+    if (length == 8) {
+      bytes[bit >> 3] = static_cast<std::uint8_t>(bits);
+    } else {
+      const auto mask = static_cast<std::uint8_t>(((1u << length) - 1) << low);
+      merge_bits(bytes + (bit >> 3), mask, static_cast<std::uint8_t>(bits));
+    }
+    i += length;
+  }
+}
+
+}  // namespace
+
+template <>
+LoadRow<float> load_row<float>(DType dtype) {
+  using S = SmallConversions;
+  switch (dtype) {
+    case DType::f64: return load_cast<double, float>;
+    case DType::f32: return load_cast<float, float>;
+    case DType::f16: return load_small<&S::widen_f16, std::uint16_t>;
+    case DType::bf16: return load_small<&S::widen_bf16, std::uint16_t>;
+    case DType::e4m3: return load_small<&S::widen_e4m3, std::uint8_t>;
+    case DType::e5m2: return load_small<&S::widen_e5m2, std::uint8_t>;
+    case DType::i64: return load_cast<std::int64_t, float>;
+    case DType::i32: return load_cast<std::int32_t, float>;
+    case DType::i8: return load_small<&S::widen_i8, std::int8_t>;
+    case DType::u8: return load_small<&S::widen_u8, std::uint8_t>;
+    case DType::boolean: break;
+  }
+  return load_bits<float>;
+}
+
+template <>
+LoadRow<double> load_row<double>(DType dtype) {
+  using S = SmallConversions;
+  switch (dtype) {
+    case DType::f64: return load_cast<double, double>;
+    case DType::f32: return load_cast<float, double>;
+    case DType::f16: return load_small_as_double<&S::widen_f16, std::uint16_t>;
+    case DType::bf16: return load_small_as_double<&S::widen_bf16, std::uint16_t>;
+    case DType::e4m3: return load_small_as_double<&S::widen_e4m3, std::uint8_t>;
+    case DType::e5m2: return load_small_as_double<&S::widen_e5m2, std::uint8_t>;
+    case DType::i64: return load_cast<std::int64_t, double>;
+    case DType::i32: return load_cast<std::int32_t, double>;
+    case DType::i8: return load_cast<std::int8_t, double>;
+    case DType::u8: return load_cast<std::uint8_t, double>;
+    case DType::boolean: break;
+  }
+  return load_bits<double>;
+}
+
+template <>
+StoreRow<float> store_row<float>(DType dtype) {
+  using S = SmallConversions;
+  switch (dtype) {
+    case DType::f64: return store_cast<double, float>;
+    case DType::f32: return store_cast<float, float>;
+    case DType::f16: return store_small<&S::narrow_f16, std::uint16_t>;
+    case DType::bf16: return store_small<&S::narrow_bf16, std::uint16_t>;
+    case DType::e4m3: return store_small<&S::narrow_e4m3, std::uint8_t>;
+    case DType::e5m2: return store_small<&S::narrow_e5m2, std::uint8_t>;
+    case DType::i64: return store_cast<std::int64_t, float>;
+    case DType::i32: return store_cast<std::int32_t, float>;
+    case DType::i8: return store_small<&S::narrow_i8, std::int8_t>;
+    case DType::u8: return store_small<&S::narrow_u8, std::uint8_t>;
+    case DType::boolean: break;
+  }
+  return store_bits<float>;
+}
+
+template <>
+StoreRow<double> store_row<double>(DType dtype) {
+  using S = SmallConversions;
+  switch (dtype) {
+    case DType::f64: return store_cast<double, double>;
+    case DType::f32: return store_cast<float, double>;
+    case DType::f16: return store_small_from_double<&S::narrow_f16, std::uint16_t>;
+    case DType::bf16: return store_small_from_double<&S::narrow_bf16, std::uint16_t>;
+    case DType::e4m3: return store_small_from_double<&S::narrow_e4m3, std::uint8_t>;
+    case DType::e5m2: return store_small_from_double<&S::narrow_e5m2, std::uint8_t>;
+    case DType::i64: return store_cast<std::int64_t, double>;
+    case DType::i32: return store_cast<std::int32_t, double>;
+    case DType::i8: return store_cast<std::int8_t, double>;
+    case DType::u8: return store_cast<std::uint8_t, double>;
+    case DType::boolean: break;
+  }
+  return store_bits<double>;
+}
+
+}  // namespace ashlar::cpu
+#endif  // HWY_ONCE

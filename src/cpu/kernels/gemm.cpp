@@ -1,0 +1,32 @@
+#include "cpu/kernels/gemm.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/kernels/gemm.cpp"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+
+#include "cpu/kernels/gemm-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace ashlar::cpu::HWY_NAMESPACE {
+GemmKernel<float> GemmKernelF32() { return MakeGemmKernel<float>(); }
+GemmKernel<double> GemmKernelF64() { return MakeGemmKernel<double>(); }
+}  // namespace ashlar::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace ashlar::cpu {
+
+HWY_EXPORT(GemmKernelF32);
+HWY_EXPORT(GemmKernelF64);
+
+template <>
+GemmKernel<float> gemm_kernel<float>() {
+  return HWY_DYNAMIC_DISPATCH(GemmKernelF32)();
+}
+template <>
+GemmKernel<double> gemm_kernel<double>() {
+  return HWY_DYNAMIC_DISPATCH(GemmKernelF64)();
+}
+
+}  // namespace ashlar::cpu
+#endif  // HWY_ONCE

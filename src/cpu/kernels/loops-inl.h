@@ -1,0 +1,63 @@
+// Loops over rows with their tails: every kernel's SIMD body is a function of whole vectors.
+#include <cstdint>
+#include <cstring>
+
+#include "hwy/highway.h"
+
+#if defined(ASHLAR_CPU_LOOPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ASHLAR_CPU_LOOPS_INL_H_
+#undef ASHLAR_CPU_LOOPS_INL_H_
+#else
+#define ASHLAR_CPU_LOOPS_INL_H_
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace ashlar::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// The first `rest` lanes from memory, zero in the others; touches nothing else.
+template <class D>
+HWY_INLINE hn::Vec<D> LoadPart(D d, const hn::TFromD<D>* source, std::size_t rest) {
+  HWY_ALIGN hn::TFromD<D> lanes[HWY_MAX_BYTES / sizeof(hn::TFromD<D>)] = {};
+  std::memcpy(lanes, source, rest * sizeof(lanes[0]));
+  return hn::LoadU(d, lanes);
+}
+
+template <class D>
+HWY_INLINE void StorePart(D d, hn::Vec<D> value, hn::TFromD<D>* destination, std::size_t rest) {
+  HWY_ALIGN hn::TFromD<D> lanes[HWY_MAX_BYTES / sizeof(hn::TFromD<D>)];
+  hn::StoreU(value, d, lanes);
+  std::memcpy(destination, lanes, rest * sizeof(lanes[0]));
+}
+
+// destination[i] = f(sources[i]...), where f takes vectors of tag `ds` to one of tag `dt`, equally
+// many lanes. The destination may be one of the sources.
+template <class DS, class DT, class F, class... Sources>
+HWY_INLINE void TransformRow(DS ds, DT dt, std::int64_t count, hn::TFromD<DT>* destination, F f,
+                             const Sources*... sources) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(ds));
+  std::int64_t i = 0;
+  for (; i + lanes <= count; i += lanes)
+    hn::StoreU(f(hn::LoadU(ds, sources + i)...), dt, destination + i);
+  if (i >= count) return;
+  const auto rest = static_cast<std::size_t>(count - i);
+  StorePart(dt, f(LoadPart(ds, sources + i, rest)...), destination + i, rest);
+}
+
+// destination[i...] = f(i, load), where `load` reads a vector (the tail's part of it) from a pointer.
+template <class D, class F>
+HWY_INLINE void ForVectors(D d, std::int64_t count, hn::TFromD<D>* destination, F f) {
+  using T = hn::TFromD<D>;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t i = 0;
+  for (; i + lanes <= count; i += lanes)
+    hn::StoreU(f(i, [&](const T* p) HWY_ATTR { return hn::LoadU(d, p); }), d, destination + i);
+  if (i >= count) return;
+  const auto rest = static_cast<std::size_t>(count - i);
+  const auto load_part = [&](const T* p) HWY_ATTR { return LoadPart(d, p, rest); };
+  StorePart(d, f(i, load_part), destination + i, rest);
+}
+
+}  // namespace ashlar::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif

@@ -1,0 +1,112 @@
+#include "cpu/merge_axes.hpp"
+
+#include <limits>
+
+namespace ashlar::cpu {
+
+namespace {
+
+Dims without(const Dims& dims, int axis) {
+  Dims result;
+  for (int a = 0; a < dims.rank(); ++a)
+    if (a != axis) result.push_back(dims[a]);
+  return result;
+}
+
+template <class Program, class Visit>
+void for_each_view(Program& program, Visit&& visit) {
+  for (auto& step : program.steps)
+    if (step.kind == PointwiseProgram::Step::Kind::load) visit(step.view);
+  for (auto& store : program.stores) visit(store.view);
+}
+
+bool reads_coordinate(const PointwiseProgram& program, int axis) {
+  for (const auto& step : program.steps)
+    if (step.kind == PointwiseProgram::Step::Kind::compute &&
+        step.op.mode == PointwiseMode::gen_index && step.op.axis == axis)
+      return true;
+  return false;
+}
+
+bool shape_allows(const Dims& full, const Dims& shape, int axis) {
+  if (full[axis] == 1 || full[axis + 1] == 1) return true;
+  const bool both_full = shape[axis] == full[axis] && shape[axis + 1] == full[axis + 1];
+  return both_full || (shape[axis] == 1 && shape[axis + 1] == 1);
+}
+
+bool program_allows(const Dims& full, const PointwiseProgram& program, int axis) {
+  if (!shape_allows(full, program.space, axis)) return false;
+  if (reads_coordinate(program, axis) || reads_coordinate(program, axis + 1)) return false;
+  bool allowed = true;
+  for_each_view(program, [&](const View& view) {
+    if (view.ragged_offset != kNoTensor && axis == 0) allowed = false;
+    if (program.space[axis] == 1 || program.space[axis + 1] == 1) return;
+    if (view.strides[axis] != view.strides[axis + 1] * program.space[axis + 1]) allowed = false;
+  });
+  return allowed;
+}
+
+// Axis `axis` and the one after it become one.
+void merge(PointwiseProgram& program, int axis) {
+  const bool keep_first_stride = program.space[axis + 1] == 1;
+  const std::int64_t extent = program.space[axis] * program.space[axis + 1];
+  for_each_view(program, [&](View& view) {
+    const std::int64_t stride = view.strides[keep_first_stride ? axis : axis + 1];
+    view.dims = without(view.dims, axis + 1);
+    view.strides = without(view.strides, axis + 1);
+    view.dims[axis] = extent;
+    view.strides[axis] = stride;
+  });
+  program.space = without(program.space, axis + 1);
+  program.space[axis] = extent;
+  for (auto& step : program.steps)
+    if (step.kind == PointwiseProgram::Step::Kind::compute &&
+        step.op.mode == PointwiseMode::gen_index && step.op.axis > axis)
+      --step.op.axis;
+}
+
+}  // namespace
+
+void merge_axes(const std::vector<PointwiseProgram*>& programs, const std::vector<Dims*>& shapes) {
+  for (int axis = shapes[0]->rank() - 2; axis >= 0; --axis) {
+    const Dims full = *shapes[0];
+    bool allowed = true;
+    for (const Dims* shape : shapes) allowed = allowed && shape_allows(full, *shape, axis);
+    for (const PointwiseProgram* program : programs)
+      allowed = allowed && (program->empty() || program_allows(full, *program, axis));
+    if (!allowed) continue;
+    for (PointwiseProgram* program : programs)
+      if (!program->empty()) merge(*program, axis);
+    for (Dims* shape : shapes) {
+      const std::int64_t extent = (*shape)[axis] * (*shape)[axis + 1];
+      *shape = without(*shape, axis + 1);
+      (*shape)[axis] = extent;
+    }
+  }
+}
+
+int choose_row_axis(const Dims& space, const std::vector<const PointwiseProgram*>& programs) {
+  // In elements moved contiguously: what starting a row costs, and what a strided element costs.
+  constexpr double kRowStart = 64.0, kStridedElement = 4.0;
+  int best = space.rank() - 1;
+  double best_cost = std::numeric_limits<double>::infinity();
+  for (int axis = space.rank() - 1; axis >= 0; --axis) {
+    if (space[axis] <= 1) continue;
+    double views = 0, contiguous = 0;
+    for (const PointwiseProgram* program : programs)
+      for_each_view(*program, [&](const View& view) {
+        views += 1;
+        contiguous += view.strides[axis] <= 1 ? 1 : 0;
+      });
+    const double strided_share = views > 0 ? 1.0 - contiguous / views : 0.0;
+    const double cost =
+        kRowStart / static_cast<double>(space[axis]) + strided_share * kStridedElement;
+    if (cost < best_cost) {
+      best = axis;
+      best_cost = cost;
+    }
+  }
+  return best;
+}
+
+}  // namespace ashlar::cpu

@@ -1,0 +1,95 @@
+// Rows of an operand whose extents divide those of the space an engine walks: the full tensor, a
+// parameter per channel, a statistic per group.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "cpu/kernels/row_ops.hpp"
+#include "cpu/row_program.hpp"
+#include "plan/region.hpp"
+
+namespace ashlar::cpu {
+
+using Coords = std::array<std::int64_t, kMaxRank>;
+
+template <class T>
+class Operand {
+ public:
+  Operand() = default;  // absent
+  // `space` and the row axis are the engine's. An empty program makes an absent operand.
+  Operand(const PointwiseProgram& program, const Dims& space, int axis) {
+    if (program.empty()) return;
+    present_ = true;
+    program_ = RowProgram<T>(program, axis);
+    rank_ = space.rank();
+    for (int a = 0; a < rank_; ++a)
+      ratio_[static_cast<std::size_t>(a)] = space[a] / std::max<std::int64_t>(program.space[a], 1);
+    per_element_ = ratio_[static_cast<std::size_t>(axis)] == 1;
+  }
+  bool present() const { return present_; }
+
+  class Bound {
+   public:
+    bool present() const { return operand_->present_; }
+    // `count` elements from `coords` on. `absent` stands for an operand that is not there.
+    RowArg<T> load(const Coords& coords, std::int64_t count, T* buffer, const T* absent) const {
+      if (!operand_->present_) return {absent, false};
+      bound_.load(own(coords).data(), operand_->per_element_ ? count : 1, buffer);
+      return {buffer, operand_->per_element_};
+    }
+    void store(const Coords& coords, std::int64_t count, const T* values) const {
+      if (!operand_->present_) return;
+      bound_.store(own(coords).data(), operand_->per_element_ ? count : 1, values);
+    }
+
+   private:
+    friend class Operand;
+    Coords own(const Coords& coords) const {
+      Coords result;
+      for (std::size_t a = 0; a < static_cast<std::size_t>(operand_->rank_); ++a)
+        result[a] = operand_->ratio_[a] == 1 ? coords[a] : coords[a] / operand_->ratio_[a];
+      return result;
+    }
+    const Operand* operand_ = nullptr;
+    typename RowProgram<T>::Bound bound_;
+  };
+  Bound bind(const KernelContext& context) const {
+    Bound bound;
+    bound.operand_ = this;
+    if (present_) bound.bound_ = program_.bind(context);
+    return bound;
+  }
+
+ private:
+  bool present_ = false;
+  bool per_element_ = true;
+  int rank_ = 0;
+  Coords ratio_{};
+  RowProgram<T> program_;
+};
+
+// An operand of one element: its value, or `absent`.
+template <class T>
+T load_one(const RowProgram<T>& program, bool present, const KernelContext& context, T absent) {
+  if (!present) return absent;
+  const Coords origin{};
+  T value;
+  program.bind(context).load(origin.data(), 1, &value);
+  return value;
+}
+
+inline PointwiseProgram output_program(const std::vector<View>& outputs, int slot) {
+  const auto index = static_cast<std::size_t>(slot);
+  return index < outputs.size() && outputs[index].present() ? plain_store(outputs[index])
+                                                            : PointwiseProgram{};
+}
+
+inline const PointwiseProgram& input_program(const Region& region, int slot) {
+  static const PointwiseProgram kAbsent;
+  const auto index = static_cast<std::size_t>(slot);
+  return index < region.prologues.size() ? region.prologues[index] : kAbsent;
+}
+
+}  // namespace ashlar::cpu

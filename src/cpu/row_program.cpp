@@ -1,0 +1,350 @@
+#include "cpu/row_program.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/fail.hpp"
+#include "cpu/kernels/convert.hpp"
+#include "cpu/kernels/pointwise.hpp"
+
+namespace ashlar::cpu {
+
+namespace {
+
+using Step = PointwiseProgram::Step;
+
+constexpr std::int64_t kTile = 256;  // elements: a handful of tiles stay in L1
+
+// Where the elements of a row lie in a tensor.
+struct Address {
+  int pointer = 0;  // position in Bound::pointers_
+  TensorId tensor = kNoTensor;
+  DType dtype = f32;
+  std::int64_t offset = 0;
+  Dims strides;
+  std::int64_t row_stride = 0;
+  TensorId ragged_tensor = kNoTensor;
+  DType ragged_dtype = i32;
+
+  std::int64_t index(const std::int64_t* coords, const void* ragged_offsets) const {
+    std::int64_t result = offset;
+    for (int axis = 0; axis < strides.rank(); ++axis) result += coords[axis] * strides[axis];
+    if (ragged_tensor == kNoTensor) return result;
+    const auto row = coords[0];
+    return result - row * strides[0] +
+           (ragged_dtype == i64 ? static_cast<const std::int64_t*>(ragged_offsets)[row]
+                                : static_cast<const std::int32_t*>(ragged_offsets)[row]);
+  }
+};
+
+template <class T>
+constexpr DType kRegisterDType = std::is_same_v<T, float> ? f32 : f64;
+
+}  // namespace
+
+template <class T>
+struct RowProgram<T>::Code {
+  struct Instruction {
+    Step::Kind kind = Step::Kind::load;
+    int buffer = -1;  // the tile its value is kept in; -1: read in place
+    std::array<int, 3> args = {-1, -1, -1};
+    Address address;
+    LoadRow<T> load = nullptr;
+    T constant = 0;
+    Pointwise op = {};
+    PointwiseRow<T> compute = nullptr;
+    T alpha1 = 1, alpha2 = 1;
+    // Rounding to a narrower type: there and back.
+    StoreRow<T> narrow = nullptr;
+    LoadRow<T> widen = nullptr;
+    int first_store = 0, last_store = 0;  // what is stored as soon as the value is there
+  };
+  struct StoreInstruction {
+    Address address;
+    StoreRow<T> store = nullptr;
+  };
+
+  std::vector<Instruction> steps;
+  std::vector<StoreInstruction> stores;
+  int axis = 0;
+  int rank = 0;
+  std::int64_t row_step = 1;  // positions of the axis from one element of a row to the next
+  int result = -1;
+  int buffers = 0;
+  bool plain_load = false;   // one load, as it is
+  bool plain_store = false;  // one store of the accumulator, as it is
+
+  Code(const PointwiseProgram& program, int row_axis, const Graph* graph, std::int64_t distance);
+  Instruction compile(const Step& step, int& pointers, const Graph* graph) const;
+  Address address_of(const View& view, int pointer, const Graph* graph) const;
+  void assign_buffers();
+
+  // The first element of the row at `coords`.
+  std::int64_t start_of(const Address& address, const Bound& bound, const std::int64_t* coords) const {
+    return address.index(coords, bound.ragged_offsets_[static_cast<std::size_t>(address.pointer)]);
+  }
+  void run(const Bound& bound, const std::int64_t* coords, std::int64_t count, const T* accumulator,
+           T* destination) const;
+  template <int kBuffers>
+  void run_tiles(const Bound& bound, const std::int64_t* coords, std::int64_t count,
+                 const T* accumulator, T* destination) const;
+  void compute(const Instruction& step, T* const* values, const std::int64_t* coords,
+               std::int64_t first, std::int64_t length, T* target) const;
+};
+
+// --- build
+
+template <class T>
+Address RowProgram<T>::Code::address_of(const View& view, int pointer, const Graph* graph) const {
+  Address address{pointer, view.tensor, view.dtype, view.offset, view.strides,
+                  view.strides[axis] * row_step};
+  if (view.ragged_offset == kNoTensor) return address;
+  if (graph == nullptr)
+    fail(ErrorCode::internal, "a row program met ragged tensor {} without its graph", view.tensor);
+  address.ragged_tensor = view.ragged_offset;
+  address.ragged_dtype = graph->tensor(view.ragged_offset).dtype;
+  return address;
+}
+
+template <class T>
+auto RowProgram<T>::Code::compile(const Step& step, int& pointers, const Graph* graph) const
+    -> Instruction {
+  Instruction code;
+  code.kind = step.kind;
+  if (step.kind == Step::Kind::load) {
+    code.address = address_of(step.view, pointers++, graph);
+    code.load = load_row<T>(step.view.dtype);
+  }
+  if (step.kind == Step::Kind::constant) code.constant = static_cast<T>(step.constant);
+  if (step.kind == Step::Kind::compute) {
+    code.args = step.args;
+    code.op = step.op;
+    code.alpha1 = static_cast<T>(step.op.alpha1);
+    code.alpha2 = static_cast<T>(step.op.alpha2);
+    if (step.op.mode == PointwiseMode::gen_index) {
+      code.args = {-1, -1, -1};
+      if (code.op.axis < 0) code.op.axis += rank;
+    } else {
+      code.compute = pointwise_row<T>(step.op.mode, !is_floating(step.compute));
+    }
+  }
+  if (step.round_to && *step.round_to != kRegisterDType<T>) {
+    code.narrow = store_row<T>(*step.round_to);
+    code.widen = load_row<T>(*step.round_to);
+  }
+  return code;
+}
+
+template <class T>
+RowProgram<T>::Code::Code(const PointwiseProgram& program, int row_axis, const Graph* graph,
+                          std::int64_t distance)
+    : axis(row_axis), rank(program.space.rank()), row_step(distance), result(program.result) {
+  int pointers = 0;
+  for (const Step& step : program.steps) steps.push_back(compile(step, pointers, graph));
+  pointers = kMaxProgramLoads;
+  for (int value = 0; value < static_cast<int>(steps.size()); ++value) {
+    Instruction& step = steps[static_cast<std::size_t>(value)];
+    step.first_store = static_cast<int>(stores.size());
+    for (const PointwiseProgram::Store& store : program.stores)
+      if (store.value == value)
+        stores.push_back({address_of(store.view, pointers++, graph), store_row<T>(store.view.dtype)});
+    step.last_store = static_cast<int>(stores.size());
+  }
+  assign_buffers();
+  const bool single = steps.size() == 1 && steps[0].narrow == nullptr;
+  plain_load = single && steps[0].kind == Step::Kind::load && stores.empty();
+  plain_store = single && steps[0].kind == Step::Kind::accumulator && stores.size() == 1;
+}
+
+// Gives every value a tile, reusing those whose value was read for the last time. The result is
+// written straight to its destination.
+template <class T>
+void RowProgram<T>::Code::assign_buffers() {
+  const int count = static_cast<int>(steps.size());
+  std::vector<int> last_use(steps.size(), -1);
+  for (int value = 0; value < count; ++value)
+    for (int arg : steps[static_cast<std::size_t>(value)].args)
+      if (arg >= 0) last_use[static_cast<std::size_t>(arg)] = value;
+  std::vector<int> free_buffers;
+  for (int value = 0; value < count; ++value) {
+    Instruction& step = steps[static_cast<std::size_t>(value)];
+    std::array<int, 3> args = step.args;
+    std::sort(args.begin(), args.end());
+    for (std::size_t i = 0; i < args.size(); ++i) {
+      if (args[i] < 0 || (i > 0 && args[i] == args[i - 1])) continue;
+      const auto arg = static_cast<std::size_t>(args[i]);
+      if (last_use[arg] == value && steps[arg].buffer >= 0) free_buffers.push_back(steps[arg].buffer);
+    }
+    if (value == result) continue;
+    const bool rounded = step.narrow != nullptr;
+    const bool in_place =
+        !rounded && (step.kind == Step::Kind::accumulator ||
+                     (step.kind == Step::Kind::load && step.address.dtype == kRegisterDType<T> &&
+                      step.address.row_stride == 1));
+    if (in_place) continue;
+    if (free_buffers.empty()) free_buffers.push_back(buffers++);
+    step.buffer = free_buffers.back();
+    free_buffers.pop_back();
+    if (last_use[static_cast<std::size_t>(value)] < 0) free_buffers.push_back(step.buffer);
+  }
+}
+
+// --- run
+
+template <class T>
+void RowProgram<T>::Code::compute(const Instruction& step, T* const* values,
+                                  const std::int64_t* coords, std::int64_t first,
+                                  std::int64_t length, T* target) const {
+  if (step.op.mode == PointwiseMode::gen_index) {
+    const std::int64_t start = coords[step.op.axis];
+    if (step.op.axis != axis) return void(std::fill_n(target, length, static_cast<T>(start)));
+    for (std::int64_t i = 0; i < length; ++i)
+      target[i] = static_cast<T>(start + (first + i) * row_step);
+    return;
+  }
+  alignas(64) T scaled_x[kTile];
+  alignas(64) T scaled_b[kTile];
+  const auto value = [&](int operand) -> const T* {
+    const int arg = step.args[static_cast<std::size_t>(operand)];
+    return arg < 0 ? nullptr : values[arg];
+  };
+  const T* x = value(Pointwise::x);
+  const T* b = value(Pointwise::b);
+  if (step.alpha1 != T{1}) {
+    scale_row(step.alpha1, x, length, scaled_x);
+    x = scaled_x;
+  }
+  if (step.alpha2 != T{1} && b != nullptr) {
+    scale_row(step.alpha2, b, length, scaled_b);
+    b = scaled_b;
+  }
+  step.compute(step.op, x, b, value(Pointwise::predicate), length, target);
+}
+
+template <class T>
+template <int kBuffers>
+void RowProgram<T>::Code::run_tiles(const Bound& bound, const std::int64_t* coords,
+                                    std::int64_t count, const T* accumulator, T* destination) const {
+  alignas(64) T tiles[kBuffers][kTile];
+  std::array<std::int64_t, kMaxProgramSteps> load_index;
+  std::array<std::int64_t, kMaxProgramStores> store_index;
+  std::array<T*, kMaxProgramSteps> values;
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    if (steps[i].kind == Step::Kind::load) load_index[i] = start_of(steps[i].address, bound, coords);
+  for (std::size_t i = 0; i < stores.size(); ++i)
+    store_index[i] = start_of(stores[i].address, bound, coords);
+
+  for (std::int64_t first = 0; first < count; first += kTile) {
+    const std::int64_t length = std::min(kTile, count - first);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const Instruction& step = steps[i];
+      T* target = step.buffer >= 0 ? tiles[step.buffer]
+                  : static_cast<int>(i) == result ? destination + first
+                                                  : nullptr;
+      switch (step.kind) {
+        case Step::Kind::accumulator:
+          if (step.narrow == nullptr) {  // read in place; nothing writes to it
+            target = const_cast<T*>(accumulator) + first;
+          } else {
+            std::copy_n(accumulator + first, length, target);
+          }
+          break;
+        case Step::Kind::load: {
+          std::byte* data = bound.pointers_[static_cast<std::size_t>(step.address.pointer)];
+          const std::int64_t index = load_index[i] + first * step.address.row_stride;
+          if (step.buffer < 0 && static_cast<int>(i) != result)
+            target = reinterpret_cast<T*>(data) + index;
+          else
+            step.load(data, index, step.address.row_stride, length, target);
+          break;
+        }
+        case Step::Kind::constant: std::fill_n(target, length, step.constant); break;
+        case Step::Kind::compute: compute(step, values.data(), coords, first, length, target); break;
+      }
+      if (step.narrow != nullptr) {
+        alignas(64) std::byte narrowed[kTile * sizeof(double)] = {};
+        step.narrow(target, length, narrowed, 0, 1);
+        step.widen(narrowed, 0, 1, length, target);
+      }
+      values[i] = target;
+      for (int s = step.first_store; s < step.last_store; ++s) {
+        const StoreInstruction& store = stores[static_cast<std::size_t>(s)];
+        store.store(target, length, bound.pointers_[static_cast<std::size_t>(store.address.pointer)],
+                    store_index[static_cast<std::size_t>(s)] + first * store.address.row_stride,
+                    store.address.row_stride);
+      }
+    }
+  }
+}
+
+template <class T>
+void RowProgram<T>::Code::run(const Bound& bound, const std::int64_t* coords, std::int64_t count,
+                              const T* accumulator, T* destination) const {
+  if (buffers <= 4) return run_tiles<4>(bound, coords, count, accumulator, destination);
+  if (buffers <= 16) return run_tiles<16>(bound, coords, count, accumulator, destination);
+  run_tiles<kMaxProgramSteps>(bound, coords, count, accumulator, destination);
+}
+
+template <class T>
+void RowProgram<T>::Bound::store(const std::int64_t* coords, std::int64_t count,
+                                 const T* accumulator) const {
+  if (!code_->plain_store) return code_->run(*this, coords, count, accumulator, nullptr);
+  const auto& store = code_->stores[0];
+  store.store(accumulator, count, pointers_[kMaxProgramLoads], code_->start_of(store.address, *this, coords),
+              store.address.row_stride);
+}
+
+template <class T>
+void RowProgram<T>::Bound::load(const std::int64_t* coords, std::int64_t count, T* destination) const {
+  if (!code_->plain_load) return code_->run(*this, coords, count, nullptr, destination);
+  const auto& step = code_->steps[0];
+  step.load(pointers_[0], code_->start_of(step.address, *this, coords), step.address.row_stride, count, destination);
+}
+
+template <class T>
+const T* RowProgram<T>::Bound::view(const std::int64_t* coords, std::int64_t count, T* buffer) const {
+  const bool as_it_is = code_->plain_load && code_->steps[0].address.dtype == kRegisterDType<T> &&
+                        code_->steps[0].address.row_stride == 1;
+  if (as_it_is)
+    return reinterpret_cast<const T*>(pointers_[0]) + code_->start_of(code_->steps[0].address, *this, coords);
+  load(coords, count, buffer);
+  return buffer;
+}
+
+template <class T>
+RowProgram<T>::RowProgram(const PointwiseProgram& program, int axis, const Graph* graph,
+                          std::int64_t step)
+    : code_(std::make_shared<const Code>(program, axis, graph, step)) {}
+
+template <class T>
+auto RowProgram<T>::bind(const KernelContext& context) const -> Bound {
+  Bound bound;
+  bound.code_ = code_.get();
+  const auto attach = [&](const Address& address) {
+    const auto slot = static_cast<std::size_t>(address.pointer);
+    bound.pointers_[slot] = static_cast<std::byte*>(context.pointer(address.tensor));
+    bound.ragged_offsets_[slot] =
+        address.ragged_tensor == kNoTensor ? nullptr : context.pointer(address.ragged_tensor);
+  };
+  for (const auto& step : code_->steps)
+    if (step.kind == Step::Kind::load) attach(step.address);
+  for (const auto& store : code_->stores) attach(store.address);
+  return bound;
+}
+
+template <class T>
+int RowProgram<T>::axis() const { return code_->axis; }
+
+int contiguous_views(const PointwiseProgram& program, int axis) {
+  int count = 0;
+  for (const auto& step : program.steps)
+    if (step.kind == Step::Kind::load && step.view.strides[axis] == 1) ++count;
+  for (const auto& store : program.stores)
+    if (store.view.strides[axis] == 1) ++count;
+  return count;
+}
+
+template class RowProgram<float>;
+template class RowProgram<double>;
+
+}  // namespace ashlar::cpu

@@ -1,0 +1,47 @@
+#include "cpu/threads.hpp"
+
+#ifndef ASHLAR_NO_OPENMP
+#include <omp.h>
+#endif
+
+namespace ashlar::cpu {
+
+#ifdef ASHLAR_NO_OPENMP
+
+int thread_count() { return 1; }
+
+namespace detail {
+
+void run_parallel(std::int64_t count, int, void* state,
+                  void (*body)(void* state, std::int64_t begin, std::int64_t end, int thread)) {
+  body(state, 0, count, 0);
+}
+
+}  // namespace detail
+
+#else
+
+int thread_count() { return omp_in_parallel() ? 1 : omp_get_max_threads(); }
+
+namespace detail {
+
+void run_parallel(std::int64_t count, int threads, void* state,
+                  void (*body)(void* state, std::int64_t begin, std::int64_t end, int thread)) {
+#pragma omp parallel num_threads(threads)
+  {
+    // The team may be smaller than asked for, so the ranges follow its real size; they differ by one item at most.
+    const std::int64_t team = omp_get_num_threads();
+    const std::int64_t thread = omp_get_thread_num();
+    const std::int64_t share = count / team;
+    const std::int64_t extra = count % team;
+    const std::int64_t begin = thread * share + (thread < extra ? thread : extra);
+    const std::int64_t end = begin + share + (thread < extra ? 1 : 0);
+    if (begin < end) body(state, begin, end, static_cast<int>(thread));
+  }
+}
+
+}  // namespace detail
+
+#endif
+
+}  // namespace ashlar::cpu

@@ -1,0 +1,93 @@
+#include "base/checked.hpp"
+#include "graph/ops/infer.hpp"
+
+namespace ashlar {
+
+void infer_reshape(NodeContext& node) {
+  auto& op = node.op<Reshape>();
+  const Tensor& x = node.input(Reshape::x);
+  const std::int64_t count = element_count(x.dims);
+  if (op.dims.empty()) op.dims = node.output(Reshape::y).dims;
+  if (op.dims.empty()) node.reject("dims", "none", "the extents of y");
+  int open = -1;
+  std::int64_t rest = 1;
+  for (int axis = 0; axis < op.dims.rank(); ++axis) {
+    if (op.dims[axis] < -1 || (op.dims[axis] == -1 && open >= 0))
+      node.reject("dims", op.dims, "extents of at least 0, with at most one -1");
+    if (op.dims[axis] == -1)
+      open = axis;
+    else
+      rest = checked_mul(rest, op.dims[axis]);
+  }
+  if (open >= 0) {
+    if (rest == 0 || count % rest != 0) node.reject("dims", op.dims, "extents whose product divides {}", count);
+    op.dims[open] = count / rest;
+  }
+  if (element_count(op.dims) != count) node.reject("dims", op.dims, "{} elements, as many as {}", count, to_string(x.dims));
+  node.infer_dims(Reshape::y, op.dims);
+  node.infer_dtype(Reshape::y, x.dtype);
+  node.infer_strides_like(Reshape::y, Tensor{});
+}
+
+void infer_transpose(NodeContext& node) {
+  const auto& op = node.op<Transpose>();
+  const Tensor& x = node.input(Transpose::x);
+  const int rank = x.dims.rank();
+  if (op.permutation.rank() != rank) node.reject("permutation", op.permutation, "{} axes", rank);
+  std::array<bool, kMaxRank> seen{};
+  Dims y;
+  for (std::int64_t axis : op.permutation) {
+    if (axis < 0 || axis >= rank || seen[static_cast<std::size_t>(axis)])
+      node.reject("permutation", op.permutation, "each of 0 to {} once", rank - 1);
+    seen[static_cast<std::size_t>(axis)] = true;
+    y.push_back(x.dims[static_cast<int>(axis)]);
+  }
+  node.infer_dims(Transpose::y, y);
+  node.infer_dtype(Transpose::y, x.dtype);
+  node.infer_strides_like(Transpose::y, Tensor{});
+}
+
+void infer_slice(NodeContext& node) {
+  auto& op = node.op<Slice>();
+  const Tensor& x = node.input(Slice::x);
+  const int rank = x.dims.rank();
+  if (op.start.rank() != rank) node.reject("start", op.start, "{} values, one per axis", rank);
+  if (op.limit.rank() != rank) node.reject("limit", op.limit, "{} values, one per axis", rank);
+  if (op.step.empty()) op.step = Dims::filled(rank, 1);
+  if (op.step.rank() != rank) node.reject("step", op.step, "{} values, one per axis", rank);
+  Dims y;
+  for (int axis = 0; axis < rank; ++axis) {
+    if (op.step[axis] < 1) node.reject("step", op.step, "values of at least 1");
+    if (op.start[axis] < 0 || op.start[axis] > op.limit[axis] || op.limit[axis] > x.dims[axis])
+      node.reject(fmt::format("range of axis {}", axis), fmt::format("[{}, {})", op.start[axis], op.limit[axis]),
+                  "a part of [0, {})", x.dims[axis]);
+    const std::int64_t length = op.limit[axis] - op.start[axis];
+    y.push_back(length / op.step[axis] + (length % op.step[axis] != 0));
+  }
+  node.infer_dims(Slice::y, y);
+  node.infer_dtype(Slice::y, x.dtype);
+  node.infer_strides_like(Slice::y, x);
+}
+
+void infer_concat(NodeContext& node) {
+  auto& op = node.op<Concat>();
+  const Tensor& first = node.input(0);
+  node.normalise_axis("axis", op.axis, first.dims.rank());
+  const int axis = static_cast<int>(op.axis);
+  Dims y = first.dims;
+  for (int slot = 1; slot < node.input_count(); ++slot) {
+    const Tensor& tensor = node.input(slot);
+    Dims expected = first.dims;
+    if (tensor.dims.rank() == expected.rank()) expected[axis] = tensor.dims[axis];
+    if (tensor.dims != expected)
+      node.reject(fmt::format("dims of {}", node.input_name(slot)), tensor.dims, "those of '{}', {}, except on axis {}", first.name,
+                  to_string(first.dims), axis);
+    if (tensor.dtype != first.dtype) node.reject(fmt::format("dtype of {}", node.input_name(slot)), tensor.dtype, "{}", to_string(first.dtype));
+    y[axis] = checked_add(y[axis], tensor.dims[axis]);
+  }
+  node.infer_dims(Concat::y, y);
+  node.infer_dtype(Concat::y, first.dtype);
+  node.infer_strides_like(Concat::y, first);
+}
+
+}  // namespace ashlar

@@ -1,0 +1,116 @@
+#include "graph/norm_shapes.hpp"
+
+#include "graph/enum_names.hpp"
+#include "graph/ops/infer.hpp"
+
+namespace ashlar {
+
+namespace {
+
+// Fills in the axes of layer and rms norm, checks groups and ranks.
+template <class Norm>
+NormShapes normalise(NodeContext& node, Norm& op) {
+  const bool by_axes = op.mode == NormMode::layer || op.mode == NormMode::rms;
+  node.require_rank(Norm::x, by_axes ? 1 : 2, kMaxRank);
+  node.require_floating(Norm::x);
+  const Dims& x = node.input(Norm::x).dims;
+  if (by_axes && op.axes.empty() && node.has_input(Norm::scale)) {
+    node.require_broadcastable(Norm::scale, x);
+    for (int axis = 0; axis < x.rank(); ++axis)
+      if (node.input(Norm::scale).dims[axis] != 1) op.axes.push_back(axis);
+  }
+  if (by_axes && op.axes.empty())
+    for (int axis = x.rank() > 1 ? 1 : 0; axis < x.rank(); ++axis) op.axes.push_back(axis);
+  if (!by_axes && !op.axes.empty()) node.reject("axes", op.axes, "none: {} norm has fixed axes", enum_name(op.mode));
+  std::array<bool, kMaxRank> seen{};
+  for (std::int64_t& axis : op.axes) {
+    node.normalise_axis("axes", axis, x.rank());
+    if (seen[static_cast<std::size_t>(axis)]) node.reject("axes", op.axes, "each axis once");
+    seen[static_cast<std::size_t>(axis)] = true;
+  }
+  std::sort(op.axes.begin(), op.axes.end());
+  if (op.mode == NormMode::group && (op.groups < 1 || x[1] % op.groups != 0))
+    node.reject("groups", op.groups, "a divisor of the {} channels", x[1]);
+  if (op.mode != NormMode::group && op.groups != 1)
+    node.reject("groups", op.groups, "1: only group norm has groups");
+  if (!(op.epsilon >= 0.0)) node.reject("epsilon", op.epsilon, "a value of at least 0");
+  return norm_shapes(op.mode, x, op.axes, op.groups);
+}
+
+void infer_statistic(NodeContext& node, int slot, const Dims& dims) {
+  node.infer_dims(slot, dims);
+  node.infer_dtype(slot, node.input(0).dtype == f64 ? f64 : f32);
+  node.infer_strides_like(slot, node.input(0));
+}
+
+void require_parameter(NodeContext& node, int slot, const Dims& dims) {
+  node.require_dims(slot, dims);
+  node.require_floating(slot);
+}
+
+}  // namespace
+
+void infer_norm_forward(NodeContext& node) {
+  auto& op = node.op<NormForward>();
+  const NormShapes shapes = normalise(node, op);
+  const Tensor& x = node.input(NormForward::x);
+  require_parameter(node, NormForward::scale, shapes.parameters);
+  require_parameter(node, NormForward::bias, shapes.parameters);
+  node.require_one_element(NormForward::epsilon_tensor);
+  node.require_floating(NormForward::epsilon_tensor);
+  for (int slot : {NormForward::mean, NormForward::inv_variance}) require_parameter(node, slot, shapes.statistics);
+  for (int slot : {NormForward::running_mean, NormForward::running_var})
+    require_parameter(node, slot, shapes.statistics);
+
+  const bool batch = op.mode == NormMode::batch;
+  const bool given = node.has_input(NormForward::mean) || node.has_input(NormForward::inv_variance);
+  const bool running = node.has_input(NormForward::running_mean) || node.has_input(NormForward::running_var);
+  if (node.has_input(NormForward::mean) != node.has_input(NormForward::inv_variance))
+    node.reject("mean and inv_variance", "one of them", "both or neither");
+  if (node.has_input(NormForward::running_mean) != node.has_input(NormForward::running_var))
+    node.reject("running_mean and running_var", "one of them", "both or neither");
+  if (running && !batch) node.reject("input running_mean", "a tensor", "none: only batch norm has running statistics");
+  if (given && !(batch && op.phase == NormPhase::inference))
+    node.reject("input mean", "a tensor", "none: only batch norm in inference takes statistics");
+  if (batch && op.phase == NormPhase::inference && given == running)
+    node.reject("statistics", given ? "both kinds" : "none", "mean and inv_variance, or running_mean and running_var");
+  const bool next = node.has_output(NormForward::next_running_mean) || node.has_output(NormForward::next_running_var);
+  if (next && !(running && op.phase == NormPhase::training))
+    node.reject("output next_running_mean or next_running_var", "a tensor", "running_mean and running_var as inputs, in training");
+  if (op.mode == NormMode::rms && node.has_output(NormForward::out_mean))
+    node.reject("output out_mean", "a tensor", "none: rms norm has no mean");
+  for (int slot : {NormForward::out_mean, NormForward::out_inv_variance})
+    if (batch && op.phase == NormPhase::inference && node.has_output(slot))
+      node.reject(fmt::format("output {}", node.schema().outputs[static_cast<std::size_t>(slot)].name), "a tensor",
+                  "none: batch norm in inference computes no statistics");
+
+  node.infer_dims(NormForward::y, x.dims);
+  node.infer_dtype(NormForward::y, x.dtype);
+  node.infer_strides_like(NormForward::y, x);
+  for (int slot : {NormForward::out_mean, NormForward::out_inv_variance, NormForward::next_running_mean,
+                   NormForward::next_running_var})
+    infer_statistic(node, slot, shapes.statistics);
+}
+
+void infer_norm_backward(NodeContext& node) {
+  auto& op = node.op<NormBackward>();
+  const NormShapes shapes = normalise(node, op);
+  const Tensor& x = node.input(NormBackward::x);
+  node.require_dims(NormBackward::dy, x.dims);
+  node.require_floating(NormBackward::dy);
+  require_parameter(node, NormBackward::scale, shapes.parameters);
+  require_parameter(node, NormBackward::mean, shapes.statistics);
+  require_parameter(node, NormBackward::inv_variance, shapes.statistics);
+  node.require_one_element(NormBackward::epsilon_tensor);
+  node.require_floating(NormBackward::epsilon_tensor);
+  if (op.mode == NormMode::rms && node.has_input(NormBackward::mean))
+    node.reject("input mean", "a tensor", "none: rms norm has no mean");
+  if (op.mode != NormMode::rms && node.has_input(NormBackward::mean) != node.has_input(NormBackward::inv_variance))
+    node.reject("mean and inv_variance", "one of them", "both or neither");
+  node.infer_dims(NormBackward::dx, x.dims);
+  node.infer_dtype(NormBackward::dx, x.dtype);
+  node.infer_strides_like(NormBackward::dx, x);
+  for (int slot : {NormBackward::dscale, NormBackward::dbias}) infer_statistic(node, slot, shapes.parameters);
+}
+
+}  // namespace ashlar

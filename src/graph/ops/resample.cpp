@@ -1,0 +1,93 @@
+#include "base/checked.hpp"
+#include "base/element.hpp"
+#include "graph/enum_names.hpp"
+#include "graph/ops/infer.hpp"
+
+namespace ashlar {
+
+namespace {
+
+bool is_pooling(ResampleMode mode) { return mode >= ResampleMode::avgpool_include_padding; }
+
+// Normalises the attributes for `x` and returns the dims of y.
+Dims resampled_dims(NodeContext& node, ResampleAttributes& op, const Dims& x) {
+  const int spatial = x.rank() - 2;
+  Dims y = {x[0], x[1]};
+  if (!is_pooling(op.mode)) {
+    if (op.size.rank() != spatial) node.reject("size", op.size, "{} output extents for {}", spatial, enum_name(op.mode));
+    for (int axis = 0; axis < spatial; ++axis) {
+      if (op.size[axis] < 0) node.reject("size", op.size, "extents of at least 0");
+      if (op.size[axis] > 0 && x[axis + 2] == 0)
+        node.reject(fmt::format("spatial axis {} of x", axis), 0, "at least 1 element to interpolate from");
+      y.push_back(op.size[axis]);
+    }
+    return y;
+  }
+  if (op.window.rank() != spatial) node.reject("window", op.window, "{} values, one per spatial axis", spatial);
+  node.normalise_per_axis("window", op.window, spatial, 1, 1);
+  if (op.stride.empty()) op.stride = op.window;
+  node.normalise_per_axis("stride", op.stride, spatial, 1, 1);
+  node.normalise_per_axis("padding", op.padding, spatial, 0, 0);
+  if (!op.post_padding) op.post_padding = op.padding;
+  node.normalise_per_axis("post_padding", *op.post_padding, spatial, 0, 0);
+  for (int axis = 0; axis < spatial; ++axis) {
+    const std::int64_t before = op.padding[axis], after = (*op.post_padding)[axis];
+    // A window of padding only would have no meaning (and a mean over no elements).
+    if (before >= op.window[axis] || after >= op.window[axis])
+      node.reject(fmt::format("padding of spatial axis {}", axis), std::max(before, after), "less than the window {}",
+                  op.window[axis]);
+    const std::int64_t padded = checked_add(checked_add(x[axis + 2], before), after);
+    if (padded < op.window[axis] && x[axis + 2] > 0)
+      node.reject(fmt::format("window of spatial axis {}", axis), op.window[axis], "at most the padded extent {}", padded);
+    y.push_back(x[axis + 2] == 0 ? 0 : (padded - op.window[axis]) / op.stride[axis] + 1);
+  }
+  return y;
+}
+
+}  // namespace
+
+void infer_resample_forward(NodeContext& node) {
+  auto& op = node.op<ResampleForward>();
+  node.require_rank(ResampleForward::x, 3, 5);
+  node.require_arithmetic(ResampleForward::x);
+  const Tensor& x = node.input(ResampleForward::x);
+  const Dims y = resampled_dims(node, op, x.dims);
+  node.infer_dims(ResampleForward::y, y);
+  node.infer_dtype(ResampleForward::y, x.dtype);
+  node.infer_strides_like(ResampleForward::y, x);
+  if (!node.has_output(ResampleForward::index)) return;
+  if (op.mode != ResampleMode::maxpool) node.reject("output index", "a tensor", "none: only maxpool has an index");
+  node.infer_dims(ResampleForward::index, y);
+  node.infer_dtype(ResampleForward::index, i32);
+  node.infer_strides_like(ResampleForward::index, x);
+  const DType dtype = node.output(ResampleForward::index).dtype;
+  if (!is_integer(dtype)) node.reject("dtype of index", dtype, "an integer type");
+  const std::int64_t last = element_count(op.window) - 1;
+  if (static_cast<double>(last) > largest_value(dtype))
+    node.reject("dtype of index", dtype, "one that holds {}, the last position of the window", last);
+}
+
+void infer_resample_backward(NodeContext& node) {
+  auto& op = node.op<ResampleBackward>();
+  node.require_rank(ResampleBackward::dy, 3, 5);
+  node.require_arithmetic(ResampleBackward::dy);
+  const Tensor& dy = node.input(ResampleBackward::dy);
+  if (node.output(ResampleBackward::dx).dims.empty() && node.has_input(ResampleBackward::x))
+    node.output(ResampleBackward::dx).dims = node.input(ResampleBackward::x).dims;
+  const Dims dx = node.output(ResampleBackward::dx).dims;
+  if (dx.empty()) node.reject("dims of dx", "none", "explicit dims, or an input x to take them from");
+  if (dx.rank() != dy.dims.rank()) node.reject("rank of dx", dx.rank(), "{}, that of dy", dy.dims.rank());
+  if (!is_pooling(op.mode) && op.size.empty())
+    for (int axis = 2; axis < dy.dims.rank(); ++axis) op.size.push_back(dy.dims[axis]);
+  const Dims y = resampled_dims(node, op, dx);
+  node.require_dims(ResampleBackward::dy, y);
+  node.require_dims(ResampleBackward::x, dx);
+  node.require_dims(ResampleBackward::index, y);
+  node.require_integer(ResampleBackward::index);
+  if (op.mode == ResampleMode::maxpool && !node.has_input(ResampleBackward::x) && !node.has_input(ResampleBackward::index))
+    node.reject("input index", "nothing", "index or x: maxpool's gradient goes to the maximum");
+  node.infer_dtype(ResampleBackward::dx, dy.dtype);
+  node.infer_strides_like(ResampleBackward::dx, dy);
+}
+
+}  // namespace ashlar

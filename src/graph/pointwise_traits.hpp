@@ -1,0 +1,23 @@
+// Facts about pointwise modes.
+#pragma once
+
+#include <ashlar/ops.hpp>
+
+namespace ashlar {
+
+constexpr bool gives_boolean(PointwiseMode mode) {
+  return mode >= PointwiseMode::cmp_eq && mode <= PointwiseMode::logical_not;
+}
+
+constexpr bool is_activation_gradient(PointwiseMode mode) {
+  return mode >= PointwiseMode::relu_bwd && mode <= PointwiseMode::gelu_approx_tanh_bwd;
+}
+
+constexpr int operand_count(PointwiseMode mode) {
+  if (mode == PointwiseMode::binary_select) return 3;
+  if (mode <= PointwiseMode::atan2 || is_activation_gradient(mode)) return 2;
+  if (mode >= PointwiseMode::cmp_eq && mode <= PointwiseMode::logical_or) return 2;
+  return 1;
+}
+
+}  // namespace ashlar

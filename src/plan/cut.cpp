@@ -1,0 +1,340 @@
+#include "plan/cut.hpp"
+
+#include <algorithm>
+#include <queue>
+#include <set>
+
+#include "plan/dependencies.hpp"
+#include "plan/program_builder.hpp"
+
+namespace ashlar {
+
+namespace {
+
+// Nodes that will become one region. Pointwise nodes of an anchored group stand either before it (prologue, for one
+// input slot) or after it.
+struct Group {
+  NodeId anchor = kNoNode;
+  std::set<NodeId> after;
+  std::vector<std::pair<int, std::set<NodeId>>> before;  // input slot, its nodes
+  Dims space;
+};
+
+// Inputs whose elements an engine reads as numbers, so that pointwise work can be done on the way in.
+std::vector<int> fusible_inputs(const Op& op) {
+  struct Slots {
+    std::vector<int> operator()(const ConvForward&) const { return {ConvForward::x, ConvForward::w}; }
+    std::vector<int> operator()(const ConvBackwardData&) const { return {ConvBackwardData::dy, ConvBackwardData::w}; }
+    std::vector<int> operator()(const ConvBackwardFilter&) const { return {ConvBackwardFilter::x, ConvBackwardFilter::dy}; }
+    std::vector<int> operator()(const Matmul&) const { return {Matmul::a, Matmul::b}; }
+    std::vector<int> operator()(const Reduction&) const { return {Reduction::x}; }
+    std::vector<int> operator()(const ResampleForward&) const { return {ResampleForward::x}; }
+    std::vector<int> operator()(const ResampleBackward&) const { return {ResampleBackward::dy}; }
+    std::vector<int> operator()(const NormForward&) const { return {NormForward::x}; }
+    std::vector<int> operator()(const NormBackward&) const { return {NormBackward::x, NormBackward::dy}; }
+    std::vector<int> operator()(const SoftmaxForward&) const { return {SoftmaxForward::x}; }
+    std::vector<int> operator()(const SoftmaxBackward&) const { return {SoftmaxBackward::y, SoftmaxBackward::dy}; }
+    std::vector<int> operator()(const AttentionForward&) const {
+      return {AttentionForward::q, AttentionForward::k, AttentionForward::v};
+    }
+    std::vector<int> operator()(const AttentionBackward&) const { return {}; }
+    std::vector<int> operator()(const Rng&) const { return {}; }
+    std::vector<int> operator()(const Reshape&) const { return {}; }
+    std::vector<int> operator()(const Transpose&) const { return {}; }
+    std::vector<int> operator()(const Slice&) const { return {}; }
+    std::vector<int> operator()(const Concat&) const { return {}; }
+    std::vector<int> operator()(const Pointwise&) const { return {}; }
+  };
+  return std::visit(Slots{}, op);
+}
+
+// Operations that read an input many times would repeat the work fused into it: there it has to be cheap.
+constexpr double kCheapFlops = 4;
+bool reads_inputs_often(const Op& op) {
+  return std::holds_alternative<ConvForward>(op) || std::holds_alternative<ConvBackwardData>(op) ||
+         std::holds_alternative<ConvBackwardFilter>(op) || std::holds_alternative<AttentionForward>(op) ||
+         std::holds_alternative<ResampleForward>(op);
+}
+
+class Cutter {
+ public:
+  Cutter(const LoweredGraph& lowered, const std::vector<FusionLimits>& limits)
+      : lowered_(lowered), nodes_(lowered.graph.nodes()), dependencies_(lowered), limits_(limits), group_of_(nodes_.size(), -1) {}
+
+  std::vector<Region> run() {
+    seed_anchors();
+    for (std::size_t g = 0; g < groups_.size(); ++g) grow_epilogue(static_cast<int>(g));
+    for (std::size_t g = 0; g < groups_.size(); ++g) grow_prologues(static_cast<int>(g));
+    seed_pointwise();
+    std::vector<Region> regions;
+    for (int g : execution_order()) regions.push_back(build(groups_[static_cast<std::size_t>(g)]));
+    return regions;
+  }
+
+ private:
+  const Node& node(NodeId id) const { return nodes_[static_cast<std::size_t>(id)]; }
+  const Tensor& tensor(TensorId id) const { return lowered_.graph.tensor(id); }
+  const View& view(TensorId id) const { return lowered_.views[static_cast<std::size_t>(id)]; }
+  int group_of(NodeId id) const { return group_of_[static_cast<std::size_t>(id)]; }
+  bool is_pointwise(NodeId id) const { return std::holds_alternative<Pointwise>(node(id).op); }
+  bool may_fuse(NodeId id, bool FusionLimits::* kind) const { return limits_[static_cast<std::size_t>(id)].*kind; }
+  bool is_free(NodeId id) const { return id != kNoNode && is_pointwise(id) && group_of(id) < 0 && may_fuse(id, &FusionLimits::epilogue); }
+
+  void seed_anchors() {
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (is_pointwise(static_cast<NodeId>(i))) continue;
+      group_of_[i] = static_cast<int>(groups_.size());
+      groups_.push_back({static_cast<NodeId>(i), {}, {}, tensor(nodes_[i].outputs[0]).dims});
+    }
+  }
+
+  // Whether `from` needs something that group `g` computes.
+  bool depends_on(NodeId from, int g) const {
+    std::vector<char> seen(nodes_.size(), 0);
+    std::vector<NodeId> stack = {from};
+    while (!stack.empty()) {
+      const NodeId id = stack.back();
+      stack.pop_back();
+      if (seen[static_cast<std::size_t>(id)]) continue;
+      seen[static_cast<std::size_t>(id)] = 1;
+      if (group_of(id) == g) return true;
+      // A group runs as a whole: needing one of its nodes is needing all they read.
+      if (group_of(id) >= 0) for_each_node(groups_[static_cast<std::size_t>(group_of(id))], [&](NodeId other) { stack.push_back(other); });
+      for (TensorId input : dependencies_.reads(id))
+        if (dependencies_.writer(input) != kNoNode) stack.push_back(dependencies_.writer(input));
+    }
+    return false;
+  }
+
+  template <class Visit>
+  static void for_each_node(const Group& group, Visit&& visit) {
+    if (group.anchor != kNoNode) visit(group.anchor);
+    for (const auto& [slot, nodes] : group.before)
+      for (NodeId id : nodes) visit(id);
+    for (NodeId id : group.after) visit(id);
+  }
+
+  // `id` is a value the epilogue holds in a register.
+  bool is_value_of(int g, TensorId id) const {
+    const Group& group = groups_[static_cast<std::size_t>(g)];
+    const NodeId producer = GraphAccess::data(lowered_.graph).producers[static_cast<std::size_t>(id)];
+    if (producer == kNoNode) return false;
+    return group.after.contains(producer) || (producer == group.anchor && node(producer).outputs[0] == id);
+  }
+
+  // Whether all operands of `id` are values of the group or can be loaded before it runs.
+  bool can_join(int g, NodeId id) const {
+    const Group& group = groups_[static_cast<std::size_t>(g)];
+    if (!is_free(id) || tensor(node(id).outputs[0]).dims != group.space || !has_room(group, id)) return false;
+    for (TensorId input : dependencies_.reads(id)) {
+      if (is_value_of(g, input)) continue;
+      const NodeId writer = dependencies_.writer(input);
+      if (writer != kNoNode && (group_of(writer) == g || depends_on(writer, g))) return false;
+    }
+    return true;
+  }
+
+  // Whether the program still fits its limits with `id`: a node adds one step, one store and its new loads at most.
+  bool has_room(const Group& group, NodeId id) const {
+    std::set<TensorId> operands;
+    const auto add_reads = [&](NodeId from) {
+      for (TensorId input : dependencies_.reads(from)) operands.insert(input);
+    };
+    for (NodeId other : group.after) add_reads(other);
+    add_reads(id);
+    const int computed = static_cast<int>(group.after.size()) + 1, loaded = static_cast<int>(operands.size());
+    return loaded <= kMaxProgramLoads && computed < kMaxProgramStores && computed + loaded < kMaxProgramSteps;
+  }
+
+  void join(int g, NodeId id) {
+    groups_[static_cast<std::size_t>(g)].after.insert(id);
+    group_of_[static_cast<std::size_t>(id)] = g;
+  }
+
+  // A pointwise node computed for this group alone, from things that do not need the group.
+  void join_side_producers(int g, NodeId id) {
+    for (TensorId input : dependencies_.reads(id)) {
+      const NodeId producer = dependencies_.writer(input);
+      if (producer == kNoNode || is_value_of(g, input) || view(input).tensor != input || !can_join(g, producer)) continue;
+      bool only_here = true;
+      for (NodeId reader : dependencies_.readers(input)) only_here = only_here && group_of(reader) == g;
+      if (!only_here) continue;
+      join(g, producer);
+      join_side_producers(g, producer);
+    }
+  }
+
+  bool reads_value_of(int g, NodeId id) const {
+    const auto reads = dependencies_.reads(id);
+    return std::any_of(reads.begin(), reads.end(), [&](TensorId input) { return is_value_of(g, input); });
+  }
+
+  void grow(int g) {
+    for (bool grew = true; grew;) {
+      grew = false;
+      for (std::size_t i = 0; i < nodes_.size(); ++i) {
+        const auto id = static_cast<NodeId>(i);
+        if (!is_free(id) || !reads_value_of(g, id) || !can_join(g, id)) continue;
+        join(g, id);
+        join_side_producers(g, id);
+        grew = true;
+      }
+    }
+  }
+
+  void grow_epilogue(int g) {
+    const NodeId anchor = groups_[static_cast<std::size_t>(g)].anchor;
+    const TensorId result = node(anchor).outputs[0];
+    if (may_fuse(anchor, &FusionLimits::epilogue) && view(result).ragged_offset == kNoTensor) grow(g);
+  }
+
+  void grow_prologues(int g) {
+    const NodeId anchor = groups_[static_cast<std::size_t>(g)].anchor;
+    if (!may_fuse(anchor, &FusionLimits::prologue)) return;
+    for (int slot : fusible_inputs(node(anchor).op)) {
+      const TensorId input = node(anchor).inputs[static_cast<std::size_t>(slot)];
+      if (input == kNoTensor) continue;
+      std::set<NodeId> nodes;
+      collect_prologue(anchor, input, tensor(input).dims, nodes);
+      if (nodes.empty()) continue;
+      const double flops = program_of(nodes, input).flops_per_element();
+      if (reads_inputs_often(node(anchor).op) && flops > kCheapFlops) continue;
+      for (NodeId id : nodes) group_of_[static_cast<std::size_t>(id)] = g;
+      groups_[static_cast<std::size_t>(g)].before.emplace_back(slot, std::move(nodes));
+    }
+  }
+
+  // Adds the producer of `input` and what it needs to `nodes`, as long as nothing else reads them.
+  void collect_prologue(NodeId reader, TensorId input, const Dims& space, std::set<NodeId>& nodes) {
+    const NodeId producer = dependencies_.writer(input);
+    if (!is_free(producer) || view(input).tensor != input || tensor(input).kind != TensorKind::intermediate) return;
+    if (tensor(input).dims != space || nodes.size() >= kMaxPrologueNodes) return;
+    for (NodeId other : dependencies_.readers(input))
+      if (other != reader && !nodes.contains(other)) return;
+    // An operand read twice by the anchor (x and dy, say) is better computed once.
+    if (!is_pointwise(reader) && dependencies_.readers(input).size() != 1) return;
+    nodes.insert(producer);
+    for (TensorId operand : dependencies_.reads(producer)) collect_prologue(producer, operand, space, nodes);
+  }
+
+  PointwiseProgram program_of(const std::set<NodeId>& nodes, TensorId result) const {
+    ProgramBuilder builder(lowered_, tensor(result).dims);
+    for (NodeId id : nodes) builder.add(node(id));
+    builder.set_result(result);
+    return builder.take();
+  }
+
+  void seed_pointwise() {
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (group_of_[i] >= 0) continue;
+      const int g = static_cast<int>(groups_.size());
+      groups_.push_back({kNoNode, {}, {}, tensor(nodes_[i].outputs[0]).dims});
+      const bool may_grow = is_free(static_cast<NodeId>(i));
+      join(g, static_cast<NodeId>(i));
+      if (may_grow) grow(g);
+    }
+  }
+
+  std::vector<int> execution_order() const {
+    std::vector<std::set<int>> after(groups_.size());
+    std::vector<int> waiting(groups_.size(), 0);
+    for (std::size_t g = 0; g < groups_.size(); ++g)
+      for_each_node(groups_[g], [&](NodeId id) {
+        for (TensorId input : dependencies_.reads(id)) {
+          const NodeId writer = dependencies_.writer(input);
+          if (writer == kNoNode || group_of(writer) == static_cast<int>(g)) continue;
+          if (after[static_cast<std::size_t>(group_of(writer))].insert(static_cast<int>(g)).second) ++waiting[g];
+        }
+      });
+    std::priority_queue<int, std::vector<int>, std::greater<>> ready;
+    for (std::size_t g = 0; g < groups_.size(); ++g)
+      if (waiting[g] == 0) ready.push(static_cast<int>(g));
+    std::vector<int> order;
+    while (!ready.empty()) {
+      const int g = ready.top();
+      ready.pop();
+      order.push_back(g);
+      for (int next : after[static_cast<std::size_t>(g)])
+        if (--waiting[static_cast<std::size_t>(next)] == 0) ready.push(next);
+    }
+    return order;
+  }
+
+  // A value is stored when the user asked for it or another region reads it.
+  bool is_needed_outside(const Group& group, TensorId id) const {
+    if (tensor(id).kind == TensorKind::output || view(id).tensor != id) return true;
+    const int g = group_of(group.anchor != kNoNode ? group.anchor : *group.after.begin());
+    const auto& readers = dependencies_.readers(id);
+    return std::any_of(readers.begin(), readers.end(), [&](NodeId reader) {
+      // A node of this group that reads the memory through a view, not the register, cannot be here: can_join
+      // refuses it.
+      return group_of(reader) != g;
+    });
+  }
+
+  Region build(const Group& group) const {
+    Region region;
+    for_each_node(group, [&](NodeId id) { region.nodes.push_back(id); });
+    std::sort(region.nodes.begin(), region.nodes.end());
+    ProgramBuilder builder(lowered_, group.space);
+    if (group.anchor != kNoNode) {
+      const Node& anchor_node = node(group.anchor);
+      Anchor anchor{anchor_node.op, anchor_node.compute, {}, {}};
+      for (TensorId id : anchor_node.inputs) {
+        anchor.inputs.push_back(id == kNoTensor ? View{} : view(id));
+        region.prologues.push_back(id == kNoTensor ? PointwiseProgram{} : plain_load(view(id)));
+      }
+      for (const auto& [slot, nodes] : group.before)
+        region.prologues[static_cast<std::size_t>(slot)] = program_of(nodes, anchor_node.inputs[static_cast<std::size_t>(slot)]);
+      for (TensorId id : anchor_node.outputs) anchor.outputs.push_back(id == kNoTensor ? View{} : view(id));
+      region.anchor = std::move(anchor);
+      builder.set_accumulator(anchor_node.outputs[0]);
+      if (group.after.empty() || is_needed_outside(group, anchor_node.outputs[0])) builder.store(anchor_node.outputs[0]);
+    }
+    for (NodeId id : group.after) builder.add(node(id));
+    for (NodeId id : group.after)
+      if (is_needed_outside(group, node(id).outputs[0])) builder.store(node(id).outputs[0]);
+    region.epilogue = builder.take();
+    collect_memory(region);
+    return region;
+  }
+
+  static void collect_memory(Region& region) {
+    std::set<TensorId> reads, writes;
+    const auto add_program = [&](const PointwiseProgram& program) {
+      for (const auto& step : program.steps) {
+        if (step.kind != PointwiseProgram::Step::Kind::load) continue;
+        reads.insert(step.view.tensor);
+        if (step.view.ragged_offset != kNoTensor) reads.insert(step.view.ragged_offset);
+      }
+      for (const auto& store : program.stores) {
+        writes.insert(store.view.tensor);
+        if (store.view.ragged_offset != kNoTensor) reads.insert(store.view.ragged_offset);
+      }
+    };
+    for (const PointwiseProgram& prologue : region.prologues) add_program(prologue);
+    add_program(region.epilogue);
+    if (region.anchor)
+      for (std::size_t slot = 1; slot < region.anchor->outputs.size(); ++slot)
+        if (region.anchor->outputs[slot].present()) writes.insert(region.anchor->outputs[slot].tensor);
+    region.reads.assign(reads.begin(), reads.end());
+    region.writes.assign(writes.begin(), writes.end());
+  }
+
+  static constexpr std::size_t kMaxPrologueNodes = 8;
+
+  const LoweredGraph& lowered_;
+  const std::vector<Node>& nodes_;
+  Dependencies dependencies_;
+  const std::vector<FusionLimits>& limits_;
+  std::vector<int> group_of_;
+  std::vector<Group> groups_;
+};
+
+}  // namespace
+
+std::vector<Region> cut(const LoweredGraph& lowered, const std::vector<FusionLimits>& limits) {
+  return Cutter(lowered, limits).run();
+}
+
+}  // namespace ashlar

@@ -1,0 +1,20 @@
+// Cutting a lowered graph into regions.
+#pragma once
+
+#include <vector>
+
+#include "plan/lowered.hpp"
+#include "plan/region.hpp"
+
+namespace ashlar {
+
+// Which fusions an anchor may have; by node. The planner narrows this when no fast engine takes a region.
+struct FusionLimits {
+  bool prologue = true;
+  bool epilogue = true;
+};
+
+// Regions in execution order. Every node of the graph is in exactly one.
+std::vector<Region> cut(const LoweredGraph& lowered, const std::vector<FusionLimits>& limits);
+
+}  // namespace ashlar

@@ -1,0 +1,37 @@
+#include "plan/engine.hpp"
+
+#include <algorithm>
+
+namespace ashlar {
+
+double Cost::seconds(const DeviceProps& device, DType precision) const {
+  // f64 runs at half the f32 rate on the vector units we know.
+  const double peak = precision == f64 ? device.flops_f32 / 2 : device.flops_f32;
+  const double arithmetic = flops / (peak * flops_fraction);
+  const double memory = bytes / (device.bytes_per_second * bytes_fraction);
+  return std::max(arithmetic, memory) + device.launch_seconds;
+}
+
+std::int64_t Config::knob(std::string_view name) const {
+  for (const auto& [key, value] : knobs)
+    if (key == name) return value;
+  fail(ErrorCode::internal, "configuration '{}' has no knob '{}'", to_text(), name);
+}
+
+std::string Config::to_text() const {
+  std::string text;
+  for (const auto& [key, value] : knobs) text += fmt::format("{}{}={}", text.empty() ? "" : " ", key, value);
+  return text;
+}
+
+std::string_view to_string(EngineKind kind) {
+  switch (kind) {
+    case EngineKind::precompiled_single: return "pre-compiled single operation";
+    case EngineKind::generic_fusion: return "generic fusion";
+    case EngineKind::specialised_fusion: return "specialised fusion";
+    case EngineKind::reference: return "reference";
+  }
+  return "unknown";
+}
+
+}  // namespace ashlar

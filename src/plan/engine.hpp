@@ -1,0 +1,77 @@
+// The engine contract: one way to run a kind of region on a kind of device.
+#pragma once
+
+#include <ashlar/device.hpp>
+#include <ashlar/plan.hpp>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/fail.hpp"
+#include "plan/kernel.hpp"
+#include "plan/region.hpp"
+
+namespace ashlar {
+
+// Acceptance, or a refusal with its reason.
+class Support {
+ public:
+  static Support yes() { return {}; }
+  template <class... Args>
+  static Support no(fmt::format_string<Args...> reason, Args&&... args) {
+    Support support;
+    support.reason_ = fmt::format(reason, std::forward<Args>(args)...);
+    return support;
+  }
+  explicit operator bool() const { return reason_.empty(); }
+  const std::string& reason() const { return reason_; }
+
+ private:
+  std::string reason_;
+};
+
+// What a configuration is expected to cost, in named units.
+struct Cost {
+  double flops = 0;           // arithmetic done, including redundant work
+  double bytes = 0;           // memory traffic
+  double flops_fraction = 1;  // share of the device's peak this code reaches when arithmetic limits
+  double bytes_fraction = 1;  // share of the memory's speed this code reaches when bytes limit
+  double seconds(const DeviceProps& device, DType precision) const;
+};
+
+struct Config {
+  std::vector<std::pair<std::string, std::int64_t>> knobs;  // named choices; all a saved plan keeps
+  Cost cost;
+  std::int64_t scratch_bytes = 0;
+  PlanNotes notes;
+
+  std::int64_t knob(std::string_view name) const;  // throws Error(internal) when absent
+  std::string to_text() const;                     // "mr=6 nr=32 kc=256"
+};
+
+enum class EngineKind : std::uint8_t { precompiled_single, generic_fusion, specialised_fusion, reference };
+std::string_view to_string(EngineKind kind);
+
+// supports and configs are pure functions of the region and the device: no globals, no environment.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  virtual std::string_view id() const = 0;  // "<backend>.<file stem>"
+  virtual EngineKind kind() const = 0;
+  virtual std::string_view description() const = 0;
+  virtual Support supports(const Region& region, const DeviceProps& device) const = 0;
+  // Legal configurations, cheapest first; at least one for a supported region, one of them without scratch.
+  virtual std::vector<Config> configs(const Region& region, const DeviceProps& device) const = 0;
+  virtual std::unique_ptr<Kernel> build(const Graph& graph, const Region& region, const Config& config,
+                                        const DeviceProps& device) const = 0;
+};
+
+// The engines of a backend, most special first, the one that runs everything last. Dispatch, tests and
+// benchmarks all walk this table.
+using EngineTable = std::span<const Engine* const>;
+EngineTable engine_table(DeviceKind kind);
+
+}  // namespace ashlar

@@ -1,0 +1,162 @@
+#include <array>
+
+#include "plan/graph_editor.hpp"
+#include "plan/lowered.hpp"
+
+namespace ashlar {
+
+namespace {
+
+// Strides that give `dims` the same row-major sequence of elements as `view`, or nothing when no strides can.
+std::optional<Dims> reshaped_strides(const View& view, const Dims& dims) {
+  if (element_count(dims) == 0) return row_major.strides_for(dims);
+  Dims strides = Dims::filled(dims.rank(), 0);
+  int old_axis = view.dims.rank() - 1, new_axis = dims.rank() - 1;
+  while (new_axis >= 0) {
+    // Groups of old and new axes with the same number of elements; the old ones must be contiguous in themselves.
+    while (old_axis >= 0 && view.dims[old_axis] == 1) --old_axis;
+    if (dims[new_axis] == 1) {
+      strides[new_axis--] = 0;
+      continue;
+    }
+    std::int64_t old_count = view.dims[old_axis], new_count = dims[new_axis];
+    const std::int64_t step = view.strides[old_axis];
+    int old_first = old_axis;
+    std::int64_t span = old_count;
+    strides[new_axis] = step;
+    while (old_count != new_count) {
+      if (new_count < old_count) {
+        --new_axis;
+        strides[new_axis] = step * new_count;
+        new_count *= dims[new_axis];
+      } else {
+        --old_first;
+        if (view.dims[old_first] != 1 && view.strides[old_first] != step * span) return std::nullopt;
+        span *= view.dims[old_first];
+        old_count *= view.dims[old_first];
+      }
+    }
+    old_axis = old_first - 1;
+    --new_axis;
+  }
+  return strides;
+}
+
+// The view that a transpose, slice or reshape of `view` is, if it is one.
+std::optional<View> moved_view(const Op& op, const View& view, const Dims& dims) {
+  View result = view;
+  result.dims = dims;
+  if (const auto* transpose = std::get_if<Transpose>(&op)) {
+    for (int axis = 0; axis < dims.rank(); ++axis)
+      result.strides[axis] = view.strides[static_cast<int>(transpose->permutation[axis])];
+    return result;
+  }
+  if (const auto* slice = std::get_if<Slice>(&op)) {
+    if (element_count(dims) == 0) return std::nullopt;
+    for (int axis = 0; axis < dims.rank(); ++axis) {
+      result.offset += slice->start[axis] * view.strides[axis];
+      result.strides[axis] = view.strides[axis] * slice->step[axis];
+    }
+    return result;
+  }
+  if (std::holds_alternative<Reshape>(op)) {
+    const auto strides = reshaped_strides(view, dims);
+    if (!strides) return std::nullopt;
+    result.strides = *strides;
+    return result;
+  }
+  return std::nullopt;
+}
+
+// The operation that undoes a transpose or reshape, for writing straight into its result.
+std::optional<Op> inverse(const Op& op, const Dims& source_dims) {
+  if (const auto* transpose = std::get_if<Transpose>(&op)) {
+    Transpose back{transpose->permutation};
+    for (int axis = 0; axis < back.permutation.rank(); ++axis)
+      back.permutation[static_cast<int>(transpose->permutation[axis])] = axis;
+    return back;
+  }
+  if (std::holds_alternative<Reshape>(op)) return Reshape{source_dims};
+  return std::nullopt;
+}
+
+// Every value of `from` is one of `to`.
+bool widens(DType from, DType to) {
+  if (from == to) return true;
+  switch (to) {
+    case DType::f64: return from != DType::i64;
+    case DType::f32: return from != DType::f64 && from != DType::i64 && from != DType::i32;
+    case DType::f16: return from == DType::e4m3 || from == DType::e5m2 || from == DType::i8 || from == DType::u8 || from == DType::boolean;
+    case DType::i64: return is_integer(from) || from == DType::boolean;
+    case DType::i32: return from == DType::i8 || from == DType::u8 || from == DType::boolean;
+    default: return false;
+  }
+}
+
+// An identity that only renames or widens.
+bool is_renaming(const GraphEditor& editor, const Node& node) {
+  const auto* op = std::get_if<Pointwise>(&node.op);
+  if (!op || op->mode != PointwiseMode::identity || op->alpha1 != 1.0) return false;
+  const Tensor& x = editor.tensor(node.inputs[0]);
+  const Tensor& y = editor.tensor(node.outputs[0]);
+  return widens(x.dtype, y.dtype) && x.kind != TensorKind::constant;
+}
+
+}  // namespace
+
+void fold_views(LoweredGraph& lowered) {
+  GraphEditor editor(lowered.graph);
+  auto& views = lowered.views;
+  for (std::size_t i = 0; i < lowered.graph.tensors().size(); ++i)
+    views.push_back(view_of(lowered.graph, static_cast<TensorId>(i)));
+  const auto view = [&](TensorId id) -> View& { return views[static_cast<std::size_t>(id)]; };
+
+  // From the results back: an intermediate that is only transposed or reshaped into `y` is written there at once.
+  for (NodeId id = editor.node_count(); id-- > 0;) {
+    const Node& node = editor.node(id);
+    if (node.inputs.size() != 1 || node.outputs.size() != 1) continue;
+    const TensorId x = node.inputs[0], y = node.outputs[0];
+    const Tensor& source = editor.tensor(x);
+    const Tensor& target = editor.tensor(y);
+    if (source.kind != TensorKind::intermediate || editor.uses(x) != 1 || source.dtype != target.dtype) continue;
+    // Worth it only when y has memory of its own: an output, or the way to one.
+    if (target.kind != TensorKind::output && view(y).tensor == y) continue;
+    const auto undo = inverse(node.op, source.dims);
+    const auto moved = undo ? moved_view(*undo, view(y), source.dims) : std::nullopt;
+    // Elements written by other nodes through a view that broadcasts would collide; inverses never broadcast.
+    if (!moved) continue;
+    view(x) = *moved;
+    editor.remove(id);
+  }
+  // From the inputs on: an intermediate that is a window onto `x` needs no memory.
+  for (NodeId id = 0; id < editor.node_count(); ++id) {
+    if (editor.removed(id)) continue;
+    const Node& node = editor.node(id);
+    const bool renaming = is_renaming(editor, node);
+    if (node.inputs.size() != 1 && !renaming) continue;
+    const TensorId x = node.inputs[0], y = node.outputs[0];
+    if (x == kNoTensor || editor.tensor(x).ragged_offset != kNoTensor || editor.tensor(x).kind == TensorKind::constant) continue;
+    const Tensor source = editor.tensor(x), target = editor.tensor(y);
+    const bool has_no_memory = target.kind == TensorKind::intermediate && view(y).tensor == y;
+    if (renaming && has_no_memory) {
+      editor.replace_uses(y, x);
+      editor.remove(id);
+      continue;
+    }
+    const auto moved = moved_view(node.op, view(x), target.dims);
+    if (!moved) continue;
+    if (has_no_memory && source.dtype == target.dtype) {
+      view(y) = *moved;
+      editor.remove(id);
+    } else {
+      // y must be filled or converted: an identity from the window.
+      const TensorId window = editor.add_intermediate(source.name + ".view", target.dims, source.dtype, target.strides);
+      views.push_back(*moved);
+      editor.node(id).inputs = {window};
+      editor.node(id).op = Pointwise{};
+    }
+  }
+  editor.finish();
+}
+
+}  // namespace ashlar

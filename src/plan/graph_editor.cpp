@@ -1,0 +1,105 @@
+#include "plan/graph_editor.hpp"
+
+#include <algorithm>
+
+#include "base/fail.hpp"
+
+namespace ashlar {
+
+GraphEditor::GraphEditor(Graph& graph) : graph_(graph), data_(GraphAccess::data(graph)) { index(); }
+
+void GraphEditor::index() {
+  removed_.assign(data_.nodes.size(), 0);
+  consumers_.assign(data_.tensors.size(), {});
+  for (std::size_t i = 0; i < data_.nodes.size(); ++i)
+    for (TensorId id : data_.nodes[i].inputs)
+      if (id != kNoTensor) consumers_[static_cast<std::size_t>(id)].push_back(static_cast<NodeId>(i));
+}
+
+NodeId GraphEditor::producer_id(TensorId id) const { return data_.producers[static_cast<std::size_t>(id)]; }
+
+const Node* GraphEditor::producer(TensorId id) const {
+  const NodeId node = producer_id(id);
+  return node == kNoNode ? nullptr : &data_.nodes[static_cast<std::size_t>(node)];
+}
+
+const Node* GraphEditor::made_by(TensorId id, PointwiseMode mode) const {
+  const Node* node = made_by<Pointwise>(id);
+  return node && std::get<Pointwise>(node->op).mode == mode ? node : nullptr;
+}
+
+int GraphEditor::uses(TensorId id) const {
+  return static_cast<int>(consumers(id).size()) + (tensor(id).kind == TensorKind::output ? 1 : 0);
+}
+
+TensorId GraphEditor::add_intermediate(std::string name, const Dims& dims, DType dtype, const Dims& strides) {
+  Tensor tensor{.name = std::move(name), .dtype = dtype, .dims = dims, .strides = strides};
+  while (graph_.find_tensor(tensor.name) != kNoTensor) tensor.name += '\'';
+  std::int64_t highest = 0;
+  for (const Tensor& other : data_.tensors) highest = std::max(highest, other.uid);
+  tensor.uid = highest + 1;
+  consumers_.emplace_back();
+  return graph_.add_tensor(std::move(tensor));
+}
+
+NodeId GraphEditor::add(Node node) {
+  const NodeId id = graph_.add_node(std::move(node));
+  removed_.push_back(0);
+  for (TensorId input : data_.nodes[static_cast<std::size_t>(id)].inputs)
+    if (input != kNoTensor) consumers_[static_cast<std::size_t>(input)].push_back(id);
+  return id;
+}
+
+void GraphEditor::remove(NodeId id) {
+  removed_[static_cast<std::size_t>(id)] = 1;
+  const Node& node = data_.nodes[static_cast<std::size_t>(id)];
+  for (TensorId input : node.inputs)
+    if (input != kNoTensor) std::erase(consumers_[static_cast<std::size_t>(input)], id);
+  for (TensorId output : node.outputs)
+    if (output != kNoTensor && producer_id(output) == id) data_.producers[static_cast<std::size_t>(output)] = kNoNode;
+}
+
+void GraphEditor::replace_uses(TensorId from, TensorId to) {
+  for (NodeId id : consumers(from)) {
+    std::replace(node(id).inputs.begin(), node(id).inputs.end(), from, to);
+    consumers_[static_cast<std::size_t>(to)].push_back(id);
+  }
+  consumers_[static_cast<std::size_t>(from)].clear();
+}
+
+void GraphEditor::finish() {
+  std::vector<Node> ordered;
+  std::vector<char> state(data_.nodes.size(), 0);  // 1: being placed, 2: placed
+  std::vector<NodeId> stack;
+  for (NodeId root = 0; root < node_count(); ++root) {
+    if (removed(root) || state[static_cast<std::size_t>(root)]) continue;
+    stack.push_back(root);
+    while (!stack.empty()) {
+      const NodeId id = stack.back();
+      char& mark = state[static_cast<std::size_t>(id)];
+      if (mark == 0) {
+        mark = 1;
+        for (TensorId input : node(id).inputs) {
+          const NodeId before = input == kNoTensor ? kNoNode : producer_id(input);
+          if (before == kNoNode || state[static_cast<std::size_t>(before)] == 2) continue;
+          if (state[static_cast<std::size_t>(before)] == 1)
+            fail(ErrorCode::internal, "rewriting graph '{}' made a cycle at '{}'", data_.name, node(id).name);
+          stack.push_back(before);
+        }
+      } else {
+        stack.pop_back();
+        if (mark == 2) continue;
+        mark = 2;
+        ordered.push_back(std::move(node(id)));
+      }
+    }
+  }
+  data_.nodes = std::move(ordered);
+  std::fill(data_.producers.begin(), data_.producers.end(), kNoNode);
+  for (std::size_t i = 0; i < data_.nodes.size(); ++i)
+    for (TensorId output : data_.nodes[i].outputs)
+      if (output != kNoTensor) data_.producers[static_cast<std::size_t>(output)] = static_cast<NodeId>(i);
+  index();
+}
+
+}  // namespace ashlar

@@ -1,0 +1,52 @@
+// Rewriting a graph: look at producers and consumers, remove nodes, add others, then restore the order.
+#pragma once
+
+#include <ashlar/graph.hpp>
+#include <vector>
+
+#include "graph/graph_data.hpp"
+
+namespace ashlar {
+
+class GraphEditor {
+ public:
+  explicit GraphEditor(Graph& graph);
+
+  const Tensor& tensor(TensorId id) const { return graph_.tensor(id); }
+  NodeId node_count() const { return static_cast<NodeId>(data_.nodes.size()); }
+  const Node& node(NodeId id) const { return data_.nodes[static_cast<std::size_t>(id)]; }
+  Node& node(NodeId id) { return data_.nodes[static_cast<std::size_t>(id)]; }
+  bool removed(NodeId id) const { return removed_[static_cast<std::size_t>(id)]; }
+
+  NodeId producer_id(TensorId id) const;
+  const Node* producer(TensorId id) const;  // null for inputs, scalars and constants
+  // The node that makes `id`, when it is of that kind (and mode).
+  template <class OpType>
+  const Node* made_by(TensorId id) const {
+    const Node* node = id == kNoTensor ? nullptr : producer(id);
+    return node && std::holds_alternative<OpType>(node->op) ? node : nullptr;
+  }
+  const Node* made_by(TensorId id, PointwiseMode mode) const;
+
+  const std::vector<NodeId>& consumers(TensorId id) const { return consumers_[static_cast<std::size_t>(id)]; }
+  // Times a tensor is read, counting being an output as one.
+  int uses(TensorId id) const;
+
+  TensorId add_intermediate(std::string name, const Dims& dims, DType dtype, const Dims& strides = {});
+  NodeId add(Node node);
+  void remove(NodeId id);
+  // Every reader of `from` reads `to` instead.
+  void replace_uses(TensorId from, TensorId to);
+
+  // Drops removed nodes and puts the rest in an order in which producers come first.
+  void finish();
+
+ private:
+  void index();
+  Graph& graph_;
+  GraphData& data_;
+  std::vector<char> removed_;
+  std::vector<std::vector<NodeId>> consumers_;
+};
+
+}  // namespace ashlar

@@ -1,0 +1,29 @@
+#include "plan/kernel.hpp"
+
+#include "base/checked.hpp"
+
+namespace ashlar {
+
+namespace {
+
+std::int64_t align(std::int64_t bytes) {
+  return checked_add(bytes, kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
+}
+
+}  // namespace
+
+int ScratchBook::add(std::string name, std::int64_t bytes) {
+  bookings_.push_back({std::move(name), total_, bytes});
+  total_ = checked_add(total_, align(bytes));
+  return static_cast<int>(bookings_.size()) - 1;
+}
+
+void ScratchBook::spread(std::int64_t gap) {
+  total_ = 0;
+  for (Booking& booking : bookings_) {
+    booking.offset = checked_add(total_, align(gap));
+    total_ = checked_add(checked_add(booking.offset, align(booking.bytes)), align(gap));
+  }
+}
+
+}  // namespace ashlar

@@ -1,0 +1,92 @@
+// A compiled region, and what it is given to run.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "plan/view.hpp"
+
+namespace ashlar {
+
+inline constexpr std::int64_t kWorkspaceAlignment = 64;
+// Guard mode: how many painted bytes stand before and after every booking.
+inline constexpr std::int64_t kGuardBytes = 64;
+
+// Scratch memory a kernel books at build and is granted at run. Bookings are named for guard reports.
+class ScratchBook {
+ public:
+  // Returns the booking's number.
+  int add(std::string name, std::int64_t bytes);
+  std::int64_t total_bytes() const { return total_; }
+
+  struct Booking {
+    std::string name;
+    std::int64_t offset;  // from the kernel's scratch, a multiple of kWorkspaceAlignment
+    std::int64_t bytes;
+  };
+  std::span<const Booking> bookings() const { return bookings_; }
+  // Inserts `gap` bytes before and after every booking (guard mode).
+  void spread(std::int64_t gap);
+
+ private:
+  std::vector<Booking> bookings_;
+  std::int64_t total_ = 0;
+};
+
+// Where a tensor's memory is found at run.
+struct Location {
+  enum class Kind : std::uint8_t { none, bound, workspace, constant };
+  Kind kind = Kind::none;
+  std::int64_t index = 0;         // bound: position in the binding; workspace: byte offset
+  const void* constant = nullptr;
+};
+
+class KernelContext {
+ public:
+  KernelContext(std::span<const Location> locations, std::span<void* const> bound, std::byte* workspace,
+                void* stream)
+      : locations_(locations), bound_(bound), workspace_(workspace), stream_(stream) {}
+
+  // Start of the tensor's memory (views add their offset).
+  void* pointer(TensorId tensor) const {
+    const Location& location = locations_[static_cast<std::size_t>(tensor)];
+    switch (location.kind) {
+      case Location::Kind::bound: return bound_[static_cast<std::size_t>(location.index)];
+      case Location::Kind::workspace: return workspace_ + location.index;
+      case Location::Kind::constant: return const_cast<void*>(location.constant);
+      case Location::Kind::none: break;
+    }
+    return nullptr;
+  }
+  // First byte of a booking of the running kernel.
+  template <class T>
+  T* scratch(const ScratchBook& book, int booking) const {
+    return reinterpret_cast<T*>(scratch_ + book.bookings()[static_cast<std::size_t>(booking)].offset);
+  }
+  void* stream() const { return stream_; }
+  void set_scratch(std::byte* scratch) { scratch_ = scratch; }
+
+ private:
+  std::span<const Location> locations_;
+  std::span<void* const> bound_;
+  std::byte* workspace_;
+  std::byte* scratch_ = nullptr;
+  void* stream_;
+};
+
+// Immutable after build; run() is called from many threads at once and does no allocation, lock, hashing,
+// formatting or environment read.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual void run(const KernelContext& context) const = 0;
+  ScratchBook& scratch_book() { return scratch_book_; }
+  const ScratchBook& scratch_book() const { return scratch_book_; }
+
+ protected:
+  ScratchBook scratch_book_;
+};
+
+}  // namespace ashlar

@@ -1,0 +1,75 @@
+// Plan <-> JSON, version 1: the graph, the device, the options and the choice made for each region.
+#include <ashlar/plan.hpp>
+
+#include "graph/json.hpp"
+#include "plan/plan_data.hpp"
+
+namespace ashlar {
+
+namespace {
+constexpr int kVersion = 1;
+}
+
+std::string Plan::to_json() const {
+  Json json;
+  json["format"] = "ashlar-plan";
+  json["version"] = kVersion;
+  json["device"] = data_->device.name;
+  json["graph_hash"] = fmt::format("{:016x}", data_->graph.structural_hash());
+  Json& options = json["options"] = Json::object();
+  options["deterministic"] = data_->options.deterministic;
+  options["allow_tf32"] = data_->options.allow_tf32;
+  options["workspace_limit"] = data_->options.workspace_limit;
+  options["fuse"] = data_->options.fuse;
+  options["reference_only"] = data_->options.reference_only;
+  options["guard"] = data_->options.guard;
+  Json& regions = json["regions"] = Json::array();
+  for (const PlanData::Step& step : data_->steps) {
+    Json region;
+    region["operations"] = step.region.to_text(data_->lowered.graph);
+    region["engine"] = std::string(step.choice.engine->id());
+    Json& knobs = region["knobs"] = Json::object();
+    for (const auto& [name, value] : step.choice.config.knobs) knobs[name] = value;
+    regions.push_back(std::move(region));
+  }
+  json["graph"] = Json::parse(data_->graph.to_json());
+  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+Plan Plan::from_json(std::string_view text) {
+  const Json document = parse_json(text);
+  const JsonReader json(document, "");
+  json.require_known({"format", "version", "device", "graph_hash", "options", "regions", "graph"});
+  if (json.at("format").string() != "ashlar-plan") json.at("format").reject("\"ashlar-plan\"");
+  if (json.at("version").integer() != kVersion) json.at("version").reject(fmt::format("version {}", kVersion));
+  const Graph graph = Graph::from_json(json.at("graph").json().dump());
+  if (json.at("graph_hash").string() != fmt::format("{:016x}", graph.structural_hash()))
+    json.at("graph_hash").reject("the hash of the graph in this file: it was changed after the plan was made");
+
+  const JsonReader saved_options = json.at("options");
+  saved_options.require_known({"deterministic", "allow_tf32", "workspace_limit", "fuse", "reference_only", "guard"});
+  CompileOptions options;
+  options.deterministic = saved_options.at("deterministic").boolean();
+  options.allow_tf32 = saved_options.at("allow_tf32").boolean();
+  options.workspace_limit = saved_options.at("workspace_limit").integer();
+  options.fuse = saved_options.at("fuse").boolean();
+  options.reference_only = saved_options.at("reference_only").boolean();
+  options.guard = saved_options.at("guard").boolean();
+
+  std::vector<SavedChoice> choices;
+  const JsonReader regions = json.at("regions");
+  for (std::size_t i = 0; i < regions.size(); ++i) {
+    const JsonReader region = regions[i];
+    region.require_known({"operations", "engine", "knobs"});
+    SavedChoice choice{region.at("engine").string(), {}};
+    const JsonReader knobs = region.at("knobs");
+    knobs.require_object();
+    for (const auto& knob : knobs.json().items()) choice.knobs.emplace_back(knob.key(), knobs.at(knob.key().c_str()).integer());
+    choices.push_back(std::move(choice));
+  }
+  const Device device = Device::named(json.at("device").string());
+  if (!device.props().present) json.at("device").reject("a device that is present");
+  return Plan(build_plan(graph, device.props(), options, &choices, true));
+}
+
+}  // namespace ashlar

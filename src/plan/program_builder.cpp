@@ -1,0 +1,54 @@
+#include "plan/program_builder.hpp"
+
+#include "base/element.hpp"
+#include "graph/pointwise_traits.hpp"
+
+namespace ashlar {
+
+using Step = PointwiseProgram::Step;
+
+int ProgramBuilder::push(Step step) {
+  program_.steps.push_back(std::move(step));
+  return static_cast<int>(program_.steps.size()) - 1;
+}
+
+void ProgramBuilder::set_accumulator(TensorId tensor) {
+  Step step{.kind = Step::Kind::accumulator};
+  step.round_to = register_rounding(lowered_.graph.tensor(tensor).dtype);
+  values_[tensor] = push(step);
+}
+
+int ProgramBuilder::value_of(TensorId id) {
+  const auto found = values_.find(id);
+  if (found != values_.end()) return found->second;
+  const Tensor& tensor = lowered_.graph.tensor(id);
+  Step step;
+  if (tensor.kind == TensorKind::constant) {
+    step.kind = Step::Kind::constant;
+    step.constant = round_to(tensor.dtype, tensor.value);
+  } else {
+    step.kind = Step::Kind::load;
+    step.view = broadcast_to(lowered_.views[static_cast<std::size_t>(id)], program_.space);
+  }
+  return values_[id] = push(step);
+}
+
+void ProgramBuilder::add(const Node& node) {
+  const auto& op = std::get<Pointwise>(node.op);
+  Step step{.kind = Step::Kind::compute, .op = op, .compute = node.compute};
+  // gen_index looks only at the coordinate: its operand is never read.
+  const int operands = op.mode == PointwiseMode::gen_index ? 0 : operand_count(op.mode);
+  for (int slot = 0; slot < operands; ++slot)
+    step.args[static_cast<std::size_t>(slot)] = value_of(node.inputs[static_cast<std::size_t>(slot)]);
+  step.round_to = register_rounding(lowered_.graph.tensor(node.outputs[0]).dtype);
+  const int value = push(std::move(step));
+  values_[node.outputs[0]] = value;
+}
+
+void ProgramBuilder::store(TensorId tensor) {
+  program_.stores.push_back({lowered_.views[static_cast<std::size_t>(tensor)], values_.at(tensor)});
+}
+
+void ProgramBuilder::set_result(TensorId tensor) { program_.result = value_of(tensor); }
+
+}  // namespace ashlar

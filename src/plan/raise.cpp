@@ -1,0 +1,11 @@
+#include "plan/lowered.hpp"
+
+namespace ashlar {
+
+void raise_patterns(LoweredGraph& lowered) {
+  raise_softmax(lowered);
+  raise_norm(lowered);
+  raise_attention(lowered);
+}
+
+}  // namespace ashlar

@@ -1,0 +1,102 @@
+#include "plan/region.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "graph/enum_names.hpp"
+#include "graph/schema.hpp"
+
+namespace ashlar {
+
+namespace {
+
+double size_in_bytes(const View& view) {
+  double elements = 1;
+  for (int axis = 0; axis < view.dims.rank(); ++axis)
+    if (view.strides[axis] != 0 || view.dims[axis] == 0) elements *= static_cast<double>(view.dims[axis]);
+  return elements * bit_width(view.dtype) / 8;
+}
+
+double count(const Dims& dims) {
+  double elements = 1;
+  for (std::int64_t extent : dims) elements *= static_cast<double>(extent);
+  return elements;
+}
+
+double window(const Dims& w) {
+  double elements = 1;
+  for (int axis = 1; axis < w.rank(); ++axis) elements *= static_cast<double>(w[axis]);
+  return elements;
+}
+
+// Multiply-adds count as two.
+struct AnchorFlops {
+  const Anchor& anchor;
+  const Dims& in(int slot) const { return anchor.inputs[static_cast<std::size_t>(slot)].dims; }
+  const Dims& out(int slot) const { return anchor.outputs[static_cast<std::size_t>(slot)].dims; }
+
+  double operator()(const ConvForward&) const { return 2 * count(out(0)) * window(in(ConvForward::w)); }
+  double operator()(const ConvBackwardData&) const {
+    return 2 * count(in(ConvBackwardData::dy)) * window(in(ConvBackwardData::w));
+  }
+  double operator()(const ConvBackwardFilter&) const { return 2 * count(in(ConvBackwardFilter::dy)) * window(out(0)); }
+  double operator()(const Matmul&) const {
+    return 2 * count(out(0)) * static_cast<double>(in(Matmul::a)[in(Matmul::a).rank() - 1]);
+  }
+  double operator()(const AttentionForward&) const { return 2 * pairs() * static_cast<double>(in(0)[3] + in(2)[3]); }
+  double operator()(const AttentionBackward&) const { return 5 * pairs() * static_cast<double>(in(0)[3] + in(2)[3]); }
+  template <class Other>
+  double operator()(const Other&) const { return 8 * std::max(count(out(0)), anchor.inputs.empty() ? 0.0 : count(in(0))); }
+
+  double pairs() const { return count({in(0)[0], in(0)[1], in(0)[2]}) * static_cast<double>(in(1)[2]); }
+};
+
+}  // namespace
+
+DType Region::precision() const {
+  const auto wide = [](DType dtype) { return dtype == f64 || dtype == i32 || dtype == i64; };
+  if (anchor) {
+    if (wide(anchor->compute)) return f64;
+    // Only what the anchor does arithmetic on: lengths, seeds and indices are read as integers anyway.
+    if (!anchor->inputs.empty() && anchor->inputs[0].present() && wide(anchor->inputs[0].dtype)) return f64;
+    for (const PointwiseProgram& prologue : prologues)
+      if (!prologue.empty() && !prologue.is_plain_load() && prologue.precision() == f64) return f64;
+    for (const View& output : anchor->outputs)
+      if (output.present() && output.dtype == f64) return f64;
+  }
+  return epilogue.empty() ? f32 : epilogue.precision();
+}
+
+double Region::bytes() const {
+  double total = 0;
+  const auto add_program = [&](const PointwiseProgram& program) {
+    for (const auto& step : program.steps)
+      if (step.kind == PointwiseProgram::Step::Kind::load) total += size_in_bytes(step.view);
+    for (const auto& store : program.stores) total += size_in_bytes(store.view);
+  };
+  for (const PointwiseProgram& prologue : prologues) add_program(prologue);
+  add_program(epilogue);
+  if (anchor)
+    for (std::size_t slot = 1; slot < anchor->outputs.size(); ++slot)
+      if (anchor->outputs[slot].present()) total += size_in_bytes(anchor->outputs[slot]);
+  return total;
+}
+
+double Region::flops() const {
+  double total = epilogue.flops_per_element() * count(epilogue.space);
+  for (const PointwiseProgram& prologue : prologues) total += prologue.flops_per_element() * count(prologue.space);
+  return anchor ? total + std::visit(AnchorFlops{*anchor}, anchor->op) : total;
+}
+
+std::string Region::to_text(const Graph& graph) const {
+  std::string text;
+  for (NodeId id : nodes) {
+    const Op& op = graph.nodes()[static_cast<std::size_t>(id)].op;
+    const auto* pointwise = std::get_if<Pointwise>(&op);
+    text += fmt::format("{}{}", text.empty() ? "" : " + ", pointwise ? enum_name(pointwise->mode) : schema_of(op).name);
+  }
+  return text;
+}
+
+}  // namespace ashlar

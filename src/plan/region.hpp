@@ -1,0 +1,42 @@
+// A piece of the graph that becomes one kernel: at most one anchor, with the pointwise work before and after.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/pointwise_program.hpp"
+
+namespace ashlar {
+
+struct Anchor {
+  Op op;
+  DType compute = f32;
+  std::vector<View> inputs;   // by Op::In; absent ones are not present(). Dims and dtype are valid for
+                              // fused inputs too, whose tensor has no memory
+  std::vector<View> outputs;  // by Op::Out; output 0 leaves through the epilogue
+};
+
+struct Region {
+  std::vector<NodeId> nodes;  // in execution order
+  std::optional<Anchor> anchor;
+  // One per anchor input (empty program where the input is absent): how its elements come to be. A plain
+  // load unless pointwise work was fused. Its iteration space is the input's dims.
+  std::vector<PointwiseProgram> prologues;
+  // Over the dims of anchor output 0, which is its accumulator; it stores everything the region writes
+  // except anchor outputs 1 and up. Without an anchor it is the whole region and has no accumulator.
+  PointwiseProgram epilogue;
+  std::vector<TensorId> reads, writes;  // memory touched
+
+  template <class OpType>
+  const OpType* anchor_as() const {
+    return anchor ? std::get_if<OpType>(&anchor->op) : nullptr;
+  }
+  // f64 when the anchor computes in f64 or integers or any program needs it; else f32.
+  DType precision() const;
+  double bytes() const;  // memory traffic at least: every tensor read and written once
+  double flops() const;
+  std::string to_text(const Graph& graph) const;  // "conv_forward + add + relu_fwd"
+};
+
+}  // namespace ashlar

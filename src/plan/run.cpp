@@ -1,0 +1,76 @@
+// The run path: no allocation, hashing, formatting, lock or environment read (guard mode aside, when it fails).
+#include <algorithm>
+
+#include "plan/plan_data.hpp"
+
+namespace ashlar {
+
+namespace {
+
+constexpr std::byte kGuardPattern{0xA5};
+
+void paint(std::byte* guard) { std::fill_n(guard, kGuardBytes, kGuardPattern); }
+
+bool is_intact(const std::byte* guard) {
+  return std::all_of(guard, guard + kGuardBytes, [](std::byte value) { return value == kGuardPattern; });
+}
+
+}  // namespace
+
+void PlanData::run(std::span<void* const> pointers, void* workspace, void* stream) const {
+  if (pointers.size() != bound.size())
+    fail(ErrorCode::invalid_argument, "run: got {} pointers, expected {}, one per bound tensor", pointers.size(), bound.size());
+  for (std::size_t i = 0; i < pointers.size(); ++i) {
+    if (pointers[i]) continue;
+    const Tensor& tensor = graph.tensor(bound[i]);
+    if (byte_size(tensor) > 0)
+      fail(ErrorCode::invalid_argument, "run: pointer of '{}': got null, expected {} bytes", tensor.name, byte_size(tensor));
+  }
+  if (arena) {
+    const Arena::Lease lease(*arena);
+    return run_steps(pointers, lease.memory(), stream);
+  }
+  if (workspace_bytes > 0 && !workspace)
+    fail(ErrorCode::invalid_argument, "run: workspace: got null, expected {} bytes", workspace_bytes);
+  if (reinterpret_cast<std::uintptr_t>(workspace) % kWorkspaceAlignment != 0)
+    fail(ErrorCode::invalid_argument, "run: workspace: got an address that is not a multiple of {}, expected one that is",
+         kWorkspaceAlignment);
+  run_steps(pointers, static_cast<std::byte*>(workspace), stream);
+}
+
+void PlanData::run_steps(std::span<void* const> pointers, std::byte* workspace, void* stream) const {
+  KernelContext context(locations, pointers, workspace, stream);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    context.set_scratch(workspace + steps[i].scratch_offset);
+    if (options.guard)
+      run_guarded(static_cast<int>(i), context, workspace);
+    else
+      steps[i].kernel->run(context);
+  }
+}
+
+void PlanData::run_guarded(int index, KernelContext& context, std::byte* workspace) const {
+  const Step& step = steps[static_cast<std::size_t>(index)];
+  std::byte* scratch = workspace + step.scratch_offset;
+  const auto bookings = step.kernel->scratch_book().bookings();
+  const auto after = [](const ScratchBook::Booking& booking) {
+    return booking.offset + (booking.bytes + kGuardBytes - 1) / kGuardBytes * kGuardBytes;
+  };
+  for (const auto& booking : bookings) {
+    paint(scratch + booking.offset - kGuardBytes);
+    paint(scratch + after(booking));
+  }
+  for (const Guard& guard : guards)
+    if (guard.first_step == index) paint(workspace + guard.offset);
+
+  step.kernel->run(context);
+
+  for (const auto& booking : bookings)
+    if (!is_intact(scratch + booking.offset - kGuardBytes) || !is_intact(scratch + after(booking)))
+      fail(ErrorCode::internal, "guard: {} wrote outside its scratch '{}'", step.choice.engine->id(), booking.name);
+  for (const Guard& guard : guards)
+    if (guard.first_step <= index && index <= guard.last_step && !is_intact(workspace + guard.offset))
+      fail(ErrorCode::internal, "guard: {} wrote outside {}", step.choice.engine->id(), guard.owner);
+}
+
+}  // namespace ashlar

@@ -1,0 +1,65 @@
+// Where the elements of a tensor lie in memory.
+#pragma once
+
+#include <ashlar/graph.hpp>
+
+#include "base/element.hpp"
+#include "reference/loops.hpp"
+
+namespace ashlar::reference {
+
+// The offsets tensor of a ragged tensor; `data` is null for a tensor that is not ragged, or is laid
+// out as if it were not.
+struct RaggedRows {
+  const void* data = nullptr;
+  DType dtype = DType::i64;
+  std::int64_t stride = 1;
+
+  static RaggedRows of(const Graph& graph, const Tensor& tensor, const void* data) {
+    if (tensor.ragged_offset == kNoTensor || data == nullptr) return {};
+    const Tensor& offsets = graph.tensor(tensor.ragged_offset);
+    return {data, offsets.dtype, offsets.strides.empty() ? 1 : offsets.strides[0]};
+  }
+  std::int64_t start(std::int64_t row) const {
+    return static_cast<std::int64_t>(load_element(dtype, data, row * stride));
+  }
+};
+
+// Strides that make extents of 1 broadcast.
+inline Dims broadcast_strides(const Dims& dims, const Dims& strides) {
+  Dims result = strides;
+  for (int axis = 0; axis < dims.rank(); ++axis)
+    if (dims[axis] == 1) result[axis] = 0;
+  return result;
+}
+
+// Scalar product of the index with the strides, the last axes of both aligned.
+inline std::int64_t offset_of(const Index& index, const Dims& strides) {
+  std::int64_t offset = 0;
+  for (int axis = strides.rank() - 1, from = index.rank() - 1; axis >= 0 && from >= 0; --axis, --from)
+    offset += index[from] * strides[axis];
+  return offset;
+}
+
+// Elements from the start of a tensor, for any index of a tensor it broadcasts to.
+class Addressing {
+ public:
+  static constexpr std::int64_t kOutside = -1;  // past the end of a ragged row: not in memory
+
+  Addressing(const Dims& dims, const Dims& strides, RaggedRows rows)
+      : strides_(broadcast_strides(dims, strides)), rows_(rows) {
+    if (rows_.data != nullptr && dims.rank() > 0) strides_[0] = 0;
+  }
+  std::int64_t operator()(const Index& index) const {
+    const std::int64_t offset = offset_of(index, strides_);
+    if (rows_.data == nullptr) return offset;
+    const std::int64_t start = rows_.start(index[0]);
+    return start + offset < rows_.start(index[0] + 1) ? start + offset : kOutside;
+  }
+
+ private:
+  Dims strides_;
+  RaggedRows rows_;
+};
+
+}  // namespace ashlar::reference

@@ -1,0 +1,114 @@
+// Element access by row-major index, seeded fills, and the comparison with the oracle.
+#include <ashlar/check.hpp>
+
+#include "base/fail.hpp"
+#include "reference/addressing.hpp"
+#include "reference/approx.hpp"
+
+namespace ashlar {
+
+namespace {
+
+using reference::Addressing;
+using reference::unflatten;
+
+Dims strides_of(const Tensor& tensor) {
+  return tensor.strides.empty() ? row_major.strides_for(tensor.dims) : tensor.strides;
+}
+
+// The rows of a ragged result as the oracle found them.
+reference::RaggedRows rows_of(const Expected& expected) {
+  if (expected.row_starts.empty()) return {};
+  return {expected.row_starts.data(), DType::i64, 1};
+}
+
+// A well-mixed function of seed and index (SplitMix64's finaliser).
+std::uint64_t mixed(std::uint64_t seed, std::uint64_t index) {
+  std::uint64_t z = seed * 0xD1B54A32D192ED03u + (index + 1) * 0x9E3779B97F4A7C15u;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return z ^ (z >> 31);
+}
+
+double random_value(DType dtype, std::uint64_t bits, double low, double high) {
+  const double unit = static_cast<double>(bits >> 11) * 0x1p-53;
+  if (is_floating(dtype)) return low + (high - low) * unit;
+  const double first = std::ceil(std::max(low, lowest_value(dtype)));
+  const double last = std::floor(std::min(high, largest_value(dtype)));
+  if (last < first) return low + (high - low) * unit;
+  return std::min(first + std::floor((last - first + 1.0) * unit), last);
+}
+
+// Distance in which NaN equals NaN only, and an infinity only itself.
+double error_between(double actual, double expected) { return reference::distance(actual, expected); }
+
+// Orders elements by how badly they violate their bound; a violated bound of 0 is the worst.
+double severity(double error, double bound) {
+  if (error == 0.0) return 0.0;
+  return bound == 0.0 ? reference::kInfinity : error / bound;
+}
+
+}  // namespace
+
+double read_element(const Tensor& tensor, const void* data, std::int64_t row_major_index) {
+  const Addressing address(tensor.dims, strides_of(tensor), {});
+  return load_element(tensor.dtype, data, address(unflatten(tensor.dims, row_major_index)));
+}
+
+void write_element(const Tensor& tensor, void* data, std::int64_t row_major_index, double value) {
+  const Addressing address(tensor.dims, strides_of(tensor), {});
+  store_element(tensor.dtype, data, address(unflatten(tensor.dims, row_major_index)), value);
+}
+
+void fill_random(const Tensor& tensor, void* data, std::uint64_t seed, double low, double high) {
+  const Addressing address(tensor.dims, strides_of(tensor), {});
+  const std::int64_t count = element_count(tensor.dims);
+  for (std::int64_t i = 0; i < count; ++i)
+    store_element(tensor.dtype, data, address(unflatten(tensor.dims, i)),
+                  random_value(tensor.dtype, mixed(seed, static_cast<std::uint64_t>(i)), low, high));
+}
+
+Comparison compare(const Tensor& tensor, const void* actual, const Expected& expected) {
+  const std::int64_t count = element_count(tensor.dims);
+  if (std::cmp_not_equal(expected.values.size(), count) || std::cmp_not_equal(expected.bounds.size(), count))
+    fail(ErrorCode::invalid_argument, "compare: tensor '{}' has {} elements, but {} values and {} bounds are expected",
+         tensor.name, count, expected.values.size(), expected.bounds.size());
+  const Addressing address(tensor.dims, strides_of(tensor), rows_of(expected));
+
+  Comparison result;
+  double worst = -1.0, got = 0.0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double bound = expected.bounds[static_cast<std::size_t>(i)];
+    const std::int64_t element = address(unflatten(tensor.dims, i));
+    if (element == Addressing::kOutside || bound == reference::kInfinity) continue;
+    ++result.compared;
+    const double value = load_element(tensor.dtype, actual, element);
+    const double error = error_between(value, expected.values[static_cast<std::size_t>(i)]);
+    if (!(error <= bound)) ++result.mismatches;
+    if (severity(error, bound) > worst) {
+      worst = severity(error, bound);
+      result.worst_index = i;
+      result.worst_error = error;
+      result.worst_bound = bound;
+      got = value;
+    }
+  }
+  result.ok = result.mismatches == 0;
+  if (result.compared == 0) {
+    result.summary = fmt::format("{}: nothing to compare", tensor.name);
+    return result;
+  }
+  const std::string where = to_string(unflatten(tensor.dims, result.worst_index));
+  if (result.ok)
+    result.summary = fmt::format("{}: worst error {:.2g} (bound {:.2g}) at {}", tensor.name, result.worst_error,
+                                 result.worst_bound, where);
+  else
+    result.summary = fmt::format("{}: {} of {} elements are wrong; worst at {}: got {:.9g}, expected {:.9g}, error "
+                                 "{:.2g} (bound {:.2g})",
+                                 tensor.name, result.mismatches, result.compared, where, got,
+                                 expected.values[static_cast<std::size_t>(result.worst_index)], result.worst_error,
+                                 result.worst_bound);
+  return result;
+}
+
+}  // namespace ashlar

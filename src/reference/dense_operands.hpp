@@ -1,0 +1,102 @@
+// The operands of a node as dense row-major arrays of numbers with error bounds: what the oracle feeds
+// to the loop nests.
+#pragma once
+
+#include <ashlar/graph.hpp>
+#include <vector>
+
+#include "reference/addressing.hpp"
+#include "reference/memory_operands.hpp"
+#include "reference/scalar.hpp"
+
+namespace ashlar::reference {
+
+struct DenseTensor {
+  std::vector<double> values;  // rounded to the dtype
+  // What a later node may see differently: it may take the number before or after rounding.
+  std::vector<double> errors;
+  // What memory may hold differently: rounded for certain. Outputs of the graph only.
+  std::vector<double> written_errors;
+  const void* memory = nullptr;  // of inputs and scalars
+};
+
+// How far a number rounded to `dtype` may be from round_to(dtype, value), if it was within `error`.
+double rounding_spread(DType dtype, double value, double error);
+
+// fp8, integer and boolean intermediates must really be rounded; wider ones may stay in a register.
+constexpr bool may_stay_unrounded(DType dtype) {
+  return dtype == DType::f64 || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
+}
+
+template <Arithmetic A>
+class DenseView {
+ public:
+  using Scalar = Approx<A>;
+
+  DenseView(const Tensor& tensor, DenseTensor& dense, DType compute)
+      : tensor_(&tensor), dense_(&dense), compute_(compute),
+        strides_(broadcast_strides(tensor.dims, row_major.strides_for(tensor.dims))) {}
+
+  const Dims& dims() const { return tensor_->dims; }
+  DType dtype() const { return tensor_->dtype; }
+
+  Scalar load(const Index& index) const {
+    const auto element = static_cast<std::size_t>(offset_of(index, strides_));
+    return Scalar::stored(dense_->values[element], dense_->errors[element]);
+  }
+
+  void store(const Index& index, Scalar number) const {
+    const auto element = static_cast<std::size_t>(offset_of(index, strides_));
+    const double rounded = round_to(tensor_->dtype, number.value);
+    double error = number.error;
+    // Integers wrap past the compute type's range, and are held exactly only up to 2^53.
+    if (A == Arithmetic::integer && std::fabs(number.value) > std::min(largest_value(compute_), 0x1p53)) error = kInfinity;
+    double spread = rounding_spread(tensor_->dtype, number.value, error);
+    dense_->values[element] = rounded;
+    if (!dense_->written_errors.empty()) dense_->written_errors[element] = spread;
+    if (may_stay_unrounded(tensor_->dtype) && spread < kInfinity)
+      spread = std::max(spread, distance(number.value, rounded) + (std::isfinite(rounded) ? error : 0.0));
+    dense_->errors[element] = spread;
+  }
+
+ private:
+  const Tensor* tensor_;
+  DenseTensor* dense_;
+  DType compute_;
+  Dims strides_;
+};
+
+template <Arithmetic A>
+class DenseOperands {
+ public:
+  using Scalar = Approx<A>;
+  using View = DenseView<A>;
+
+  DenseOperands(const Graph& graph, const Node& node, std::vector<DenseTensor>& tensors)
+      : graph_(graph), node_(node), tensors_(tensors) {}
+
+  DType compute() const { return node_.compute; }
+  int input_count() const { return static_cast<int>(node_.inputs.size()); }
+  bool has_input(int i) const { return i < input_count() && node_.inputs[at(i)] != kNoTensor; }
+  bool has_output(int i) const { return at(i) < node_.outputs.size() && node_.outputs[at(i)] != kNoTensor; }
+  View input(int i) const { return view(node_.inputs[at(i)]); }
+  View output(int i) const { return view(node_.outputs[at(i)]); }
+  std::int64_t integer(int i) const {
+    const TensorId id = node_.inputs[at(i)];
+    const DenseTensor& dense = tensors_[static_cast<std::size_t>(id)];
+    const Tensor& tensor = graph_.tensor(id);
+    if (dense.memory != nullptr || tensor.kind == TensorKind::constant)
+      return MemoryOperands::load_integer(tensor, dense.memory);
+    return static_cast<std::int64_t>(dense.values.front());
+  }
+
+ private:
+  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+  View view(TensorId id) const { return {graph_.tensor(id), tensors_[static_cast<std::size_t>(id)], node_.compute}; }
+
+  const Graph& graph_;
+  const Node& node_;
+  std::vector<DenseTensor>& tensors_;
+};
+
+}  // namespace ashlar::reference

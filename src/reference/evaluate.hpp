@@ -1,0 +1,77 @@
+// The loop nests. Each is a template over the kind of operands: MemoryOperands (double, the
+// last-resort engine) or DenseOperands (numbers with bounds, the oracle). An operands object gives
+//   has_input(i), input(i), has_output(i), output(i)  views with dims(), dtype(), load(index), store(index, x)
+//   integer(i)                                        a single 64-bit integer
+//   compute()                                         the node's compute type
+// load() broadcasts: on an axis of extent 1 every coordinate means 0.
+#pragma once
+
+#include <ashlar/ops.hpp>
+
+#include "reference/accumulator.hpp"
+#include "reference/dense_operands.hpp"
+#include "reference/loops.hpp"
+#include "reference/memory_operands.hpp"
+
+namespace ashlar::reference {
+
+template <class Operands>
+void evaluate(const ConvForward& op, const Operands& operands);
+template <class Operands>
+void evaluate(const ConvBackwardData& op, const Operands& operands);
+template <class Operands>
+void evaluate(const ConvBackwardFilter& op, const Operands& operands);
+template <class Operands>
+void evaluate(const Matmul& op, const Operands& operands);
+template <class Operands>
+void evaluate(const Pointwise& op, const Operands& operands);
+template <class Operands>
+void evaluate(const Reduction& op, const Operands& operands);
+template <class Operands>
+void evaluate(const ResampleForward& op, const Operands& operands);
+template <class Operands>
+void evaluate(const ResampleBackward& op, const Operands& operands);
+template <class Operands>
+void evaluate(const NormForward& op, const Operands& operands);
+template <class Operands>
+void evaluate(const NormBackward& op, const Operands& operands);
+template <class Operands>
+void evaluate(const SoftmaxForward& op, const Operands& operands);
+template <class Operands>
+void evaluate(const SoftmaxBackward& op, const Operands& operands);
+template <class Operands>
+void evaluate(const AttentionForward& op, const Operands& operands);
+template <class Operands>
+void evaluate(const AttentionBackward& op, const Operands& operands);
+template <class Operands>
+void evaluate(const Rng& op, const Operands& operands);
+template <class Operands>
+void evaluate(const Reshape& op, const Operands& operands);
+template <class Operands>
+void evaluate(const Transpose& op, const Operands& operands);
+template <class Operands>
+void evaluate(const Slice& op, const Operands& operands);
+template <class Operands>
+void evaluate(const Concat& op, const Operands& operands);
+
+// Integer compute types divide as C does, and define division by zero as 0.
+template <class Scalar>
+Scalar quotient(DType compute, Scalar a, Scalar b) {
+  if (is_floating(compute)) return a / b;
+  if (nominal(b) == 0.0) return Scalar(0.0);
+  return Scalar(std::trunc(nominal(a) / nominal(b)));
+}
+
+// Attributes left empty mean one `missing` per axis.
+inline std::int64_t per_axis(const Dims& values, int axis, std::int64_t missing) {
+  return values.empty() ? missing : values[axis];
+}
+
+}  // namespace ashlar::reference
+
+// Compiles the loop nest of an operation for every kind of operands, in the file that defines it.
+#define ASHLAR_REFERENCE_INSTANTIATE(OpType)                                            \
+  template void evaluate(const OpType&, const MemoryOperands&);                         \
+  template void evaluate(const OpType&, const DenseOperands<Arithmetic::f32>&);         \
+  template void evaluate(const OpType&, const DenseOperands<Arithmetic::f64>&);         \
+  template void evaluate(const OpType&, const DenseOperands<Arithmetic::integer>&)

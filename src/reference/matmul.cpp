@@ -1,0 +1,47 @@
+// c[..., m, n] = sum over k of a[..., m, k] * b[..., k, n].
+#include "reference/evaluate.hpp"
+
+namespace ashlar::reference {
+
+namespace {
+
+// The length of this batch, or all of it where there is no override.
+template <class Operands>
+std::int64_t length(const Operands& operands, int override_input, const Index& index, std::int64_t extent) {
+  if (!operands.has_input(override_input)) return extent;
+  const auto given = static_cast<std::int64_t>(nominal(operands.input(override_input).load(index)));
+  return std::clamp<std::int64_t>(given, 0, extent);
+}
+
+}  // namespace
+
+template <class Operands>
+void evaluate(const Matmul& op, const Operands& operands) {
+  using Scalar = typename Operands::Scalar;
+  const auto a = operands.input(Matmul::a);
+  const auto b = operands.input(Matmul::b);
+  const auto c = operands.output(Matmul::c);
+  const int row_axis = c.dims().rank() - 2, column_axis = c.dims().rank() - 1;
+  const std::int64_t depth = a.dims()[column_axis];
+
+  for_each(c.dims(), [&](const Index& index) {
+    if (index[row_axis] >= length(operands, Matmul::m_override, index, c.dims()[row_axis]) ||
+        index[column_axis] >= length(operands, Matmul::n_override, index, c.dims()[column_axis])) {
+      c.store(index, Scalar(op.padding_value));
+      return;
+    }
+    Index in_a = index, in_b = index;
+    Accumulator<Scalar> sum;
+    const std::int64_t terms = length(operands, Matmul::k_override, index, depth);
+    for (std::int64_t k = 0; k < terms; ++k) {
+      in_a[column_axis] = k;
+      in_b[row_axis] = k;
+      sum.add(a.load(in_a) * b.load(in_b));
+    }
+    c.store(index, sum.total());
+  });
+}
+
+ASHLAR_REFERENCE_INSTANTIATE(Matmul);
+
+}  // namespace ashlar::reference

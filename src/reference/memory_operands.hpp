@@ -1,0 +1,75 @@
+// The operands of a node as tensors in memory: what evaluate_node feeds to the loop nests.
+#pragma once
+
+#include "reference/addressing.hpp"
+#include "reference/reference.hpp"
+
+namespace ashlar::reference {
+
+class MemoryView {
+ public:
+  using Scalar = double;
+
+  MemoryView(const Tensor& tensor, const void* data, RaggedRows rows)
+      : tensor_(&tensor), data_(data), address_(tensor.dims, tensor.strides, rows) {}
+
+  const Dims& dims() const { return tensor_->dims; }
+  DType dtype() const { return tensor_->dtype; }
+
+  double load(const Index& index) const {
+    if (tensor_->kind == TensorKind::constant) return round_to(tensor_->dtype, tensor_->value);
+    const std::int64_t element = address_(index);
+    return element == Addressing::kOutside ? 0.0 : load_element(tensor_->dtype, data_, element);
+  }
+  void store(const Index& index, double value) const {
+    const std::int64_t element = address_(index);
+    if (element != Addressing::kOutside) store_element(tensor_->dtype, const_cast<void*>(data_), element, value);
+  }
+
+ private:
+  const Tensor* tensor_;
+  const void* data_;  // of an output: given as void*
+  Addressing address_;
+};
+
+class MemoryOperands {
+ public:
+  using Scalar = double;
+  using View = MemoryView;
+
+  MemoryOperands(const Graph& graph, const Node& node, const NodeMemory& memory)
+      : graph_(graph), node_(node), memory_(memory) {}
+
+  DType compute() const { return node_.compute; }
+  int input_count() const { return static_cast<int>(node_.inputs.size()); }
+  bool has_input(int i) const { return i < input_count() && node_.inputs[at(i)] != kNoTensor; }
+  bool has_output(int i) const { return at(i) < node_.outputs.size() && memory_.outputs[at(i)] != nullptr; }
+  MemoryView input(int i) const {
+    const Tensor& tensor = graph_.tensor(node_.inputs[at(i)]);
+    return {tensor, memory_.inputs[at(i)], rows(tensor, memory_.input_offsets, i)};
+  }
+  MemoryView output(int i) const {
+    const Tensor& tensor = graph_.tensor(node_.outputs[at(i)]);
+    return {tensor, memory_.outputs[at(i)], rows(tensor, memory_.output_offsets, i)};
+  }
+  // A single integer, with all its 64 bits.
+  std::int64_t integer(int i) const { return load_integer(graph_.tensor(node_.inputs[at(i)]), memory_.inputs[at(i)]); }
+
+  static std::int64_t load_integer(const Tensor& tensor, const void* data) {
+    if (tensor.kind == TensorKind::constant) return static_cast<std::int64_t>(tensor.value);
+    if (tensor.dtype == DType::i64) return *static_cast<const std::int64_t*>(data);
+    return static_cast<std::int64_t>(load_element(tensor.dtype, data, 0));
+  }
+
+ private:
+  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+  RaggedRows rows(const Tensor& tensor, std::span<const void* const> offsets, int i) const {
+    return RaggedRows::of(graph_, tensor, at(i) < offsets.size() ? offsets[at(i)] : nullptr);
+  }
+
+  const Graph& graph_;
+  const Node& node_;
+  const NodeMemory& memory_;
+};
+
+}  // namespace ashlar::reference

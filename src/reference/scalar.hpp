@@ -1,0 +1,230 @@
+// The functions loop nests are written with, for both kinds of number: double (what the last-resort
+// engine computes with) and Approx (what the oracle computes with).
+//
+// Comparisons give 1 or 0 as a number of the same kind; for Approx, an error of 1 means "either".
+#pragma once
+
+#include "reference/approx.hpp"
+
+namespace ashlar::reference {
+
+inline double real(std::int64_t n) { return static_cast<double>(n); }
+
+// --- functions of one number that rise or fall throughout: the ends of the interval bound the result.
+template <Arithmetic A, class Function>
+Approx<A> monotone(Approx<A> x, double units, Function function) {
+  const double value = function(x.value);
+  if (x.error == 0.0) return Approx<A>::rounded(value, 0.0, units);
+  if (x.unknown()) return Approx<A>::with_error(value, kInfinity);
+  const double spread =
+      std::max(distance(function(x.value + x.error), value), distance(value, function(x.value - x.error)));
+  return Approx<A>::rounded(value, spread, units);
+}
+
+inline double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
+// log(1 + exp(x)) without overflow.
+inline double softplus(double x) { return std::isnan(x) ? x : std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
+
+inline double exp(double x) { return std::exp(x); }
+inline double expm1(double x) { return std::expm1(x); }
+inline double log(double x) { return std::log(x); }
+inline double sqrt(double x) { return std::sqrt(x); }
+inline double rsqrt(double x) { return 1.0 / std::sqrt(x); }
+inline double tanh(double x) { return std::tanh(x); }
+inline double erf(double x) { return std::erf(x); }
+inline double sin(double x) { return std::sin(x); }
+inline double cos(double x) { return std::cos(x); }
+inline double tan(double x) { return std::tan(x); }
+inline double floor(double x) { return std::floor(x); }
+inline double ceil(double x) { return std::ceil(x); }
+inline double absolute(double x) { return std::fabs(x); }
+inline double pow(double x, double y) { return std::pow(x, y); }
+inline double atan2(double y, double x) { return std::atan2(y, x); }
+inline double fmod(double x, double y) { return std::fmod(x, y); }
+
+// exp is often done as exp2(x * log2(e)): the product's rounding is two more units per |x|.
+template <Arithmetic A>
+Approx<A> exp(Approx<A> x) {
+  const double conditioning = std::isfinite(x.value) ? 2.0 * std::fabs(x.value) : 0.0;
+  return monotone(x, kFunctionUnits + conditioning, [](double v) { return std::exp(v); });
+}
+template <Arithmetic A>
+Approx<A> expm1(Approx<A> x) {
+  const double conditioning = std::isfinite(x.value) ? 2.0 * std::fabs(x.value) : 0.0;
+  const Approx<A> result = monotone(x, kFunctionUnits + conditioning, [](double v) { return std::expm1(v); });
+  // exp(x) - 1 is a legal way to get it: its rounding is relative to 1.
+  return allow_units(result, kFunctionUnits, Approx<A>(1.0));
+}
+// log(x) = exponent * log(2) + log(mantissa): near 1 the two cancel.
+template <Arithmetic A>
+Approx<A> log(Approx<A> x) {
+  return allow_units(monotone(x, kFunctionUnits, [](double v) { return std::log(v); }), 1.0, Approx<A>(1.0));
+}
+template <Arithmetic A>
+Approx<A> sqrt(Approx<A> x) {
+  return monotone(x, kFunctionUnits, [](double v) { return std::sqrt(v); });
+}
+template <Arithmetic A>
+Approx<A> rsqrt(Approx<A> x) {
+  return monotone(x, kFunctionUnits, [](double v) { return rsqrt(v); });
+}
+// tanh, erf and sigmoid are often made from exponentials: their absolute error counts in units of 1
+// where they are not small, and of x where they are.
+template <Arithmetic A>
+Approx<A> tanh(Approx<A> x) {
+  return monotone(x, 2.0 * kFunctionUnits, [](double v) { return std::tanh(v); });
+}
+template <Arithmetic A>
+Approx<A> erf(Approx<A> x) {
+  return monotone(x, 2.0 * kFunctionUnits, [](double v) { return std::erf(v); });
+}
+template <Arithmetic A>
+Approx<A> sigmoid(Approx<A> x) {
+  const double conditioning = std::isfinite(x.value) ? 2.0 * std::fabs(x.value) : 0.0;
+  return monotone(x, 2.0 * kFunctionUnits + conditioning, [](double v) { return sigmoid(v); });
+}
+template <Arithmetic A>
+Approx<A> softplus(Approx<A> x) {
+  return allow_units(monotone(x, kFunctionUnits, [](double v) { return softplus(v); }), kFunctionUnits,
+                     Approx<A>(1.0));
+}
+// Steps: the spread over the interval is the distance between the possible results; no rounding.
+template <Arithmetic A>
+Approx<A> floor(Approx<A> x) {
+  if (x.unknown()) return x;
+  const double value = std::floor(x.value);
+  return Approx<A>::with_error(value, x.error == 0.0 ? 0.0
+                                                     : std::max(std::floor(x.value + x.error) - value,
+                                                                value - std::floor(x.value - x.error)));
+}
+template <Arithmetic A>
+Approx<A> ceil(Approx<A> x) {
+  return -floor(-x);
+}
+template <Arithmetic A>
+Approx<A> absolute(Approx<A> x) {
+  return Approx<A>::with_error(std::fabs(x.value), x.error);
+}
+
+// --- trigonometry: slope at most 1; reducing the argument may cost two units of it.
+template <Arithmetic A>
+Approx<A> of_slope_one(Approx<A> x, double value) {
+  const double argument = std::isfinite(x.value) ? 2.0 * Rounding<A>::unit * std::fabs(x.value) : 0.0;
+  if (x.unknown()) return Approx<A>::with_error(value, kInfinity);
+  return Approx<A>::rounded(value, std::min(x.error + argument, 2.0), kFunctionUnits);
+}
+template <Arithmetic A>
+Approx<A> sin(Approx<A> x) {
+  return of_slope_one(x, std::sin(x.value));
+}
+template <Arithmetic A>
+Approx<A> cos(Approx<A> x) {
+  return of_slope_one(x, std::cos(x.value));
+}
+template <Arithmetic A>
+Approx<A> tan(Approx<A> x) {
+  return sin(x) / cos(x);
+}
+
+// --- functions of two numbers
+// x^y = exp(y log x): the exponent's relative rounding is amplified by its size.
+template <Arithmetic A>
+Approx<A> pow(Approx<A> x, Approx<A> y) {
+  const double value = std::pow(x.value, y.value);
+  if (x.unknown() || y.unknown()) return Approx<A>::with_error(value, kInfinity);
+  double spread = 0.0;
+  if (x.error > 0.0 || y.error > 0.0) {
+    const bool base_crosses_zero = std::fabs(x.value) <= x.error;
+    const bool whole_positive_power = y.error == 0.0 && y.value > 0.0 && y.value == std::floor(y.value);
+    if (base_crosses_zero && !whole_positive_power) return Approx<A>::with_error(value, kInfinity);
+    for (double base : {x.value - x.error, x.value + x.error})
+      for (double power : {y.value - y.error, y.value + y.error})
+        spread = std::max(spread, distance(std::pow(base, power), value));
+    if (base_crosses_zero) spread += std::fabs(value);
+  }
+  const double exponent = std::fabs(y.value * std::log(std::fabs(x.value)));
+  const double conditioning = std::isfinite(exponent) ? kFunctionUnits * exponent : 0.0;
+  return Approx<A>::rounded(value, spread, kFunctionUnits + conditioning);
+}
+template <Arithmetic A>
+Approx<A> atan2(Approx<A> y, Approx<A> x) {
+  const double value = std::atan2(y.value, x.value);
+  if (x.error == 0.0 && y.error == 0.0) return Approx<A>::rounded(value, 0.0, kFunctionUnits);
+  const double radius = std::hypot(x.value, y.value) - std::hypot(x.error, y.error);
+  const bool may_cross_cut = x.value - x.error <= 0.0 && std::fabs(y.value) <= y.error;
+  if (!(radius > 0.0) || may_cross_cut) return Approx<A>::with_error(value, x.unknown() || y.unknown() ? kInfinity : 6.3);
+  return Approx<A>::rounded(value, std::hypot(x.error, y.error) / radius, kFunctionUnits);
+}
+// The remainder of exact operands is exact while the quotient is small; past that, and where errors
+// make the whole part of the quotient uncertain, it may be off by one divisor.
+template <Arithmetic A>
+Approx<A> fmod(Approx<A> x, Approx<A> y) {
+  const double value = std::fmod(x.value, y.value);
+  if (x.unknown() || y.unknown()) return Approx<A>::with_error(value, kInfinity);
+  if (!std::isfinite(value)) return Approx<A>::with_error(value, x.error > 0.0 || y.error > 0.0 ? kInfinity : 0.0);
+  const Approx<A> quotient = x / y;
+  const double whole = std::trunc(quotient.value);
+  if (x.error == 0.0 && y.error == 0.0)
+    return Approx<A>::with_error(value, std::fabs(whole) < 0x1p22 || A == Arithmetic::integer ? 0.0 : std::fabs(y.value));
+  const bool certain = std::trunc(quotient.value + quotient.error) == whole &&
+                       std::trunc(quotient.value - quotient.error) == whole;
+  const double propagated = x.error + amplified(whole, y.error);
+  return Approx<A>::rounded(value, certain ? propagated : propagated + std::fabs(y.value) + y.error, 1.0);
+}
+
+// --- order
+inline double less(double a, double b) { return a < b ? 1.0 : 0.0; }
+inline double less_equal(double a, double b) { return a <= b ? 1.0 : 0.0; }
+inline double equal(double a, double b) { return a == b ? 1.0 : 0.0; }
+inline double is_nonzero(double a) { return a != 0.0 ? 1.0 : 0.0; }
+inline double negated(double truth) { return 1.0 - truth; }
+inline double select(double condition, double a, double b) { return condition != 0.0 ? a : b; }
+// NaN wins: a result that hides one hides a defect.
+inline double maximum(double a, double b) { return std::isnan(a) || a > b ? a : b; }
+inline double minimum(double a, double b) { return std::isnan(a) || a < b ? a : b; }
+
+// 1 or 0, uncertain when the operands are closer than their errors.
+template <Arithmetic A>
+Approx<A> decided(bool truth, Approx<A> a, Approx<A> b) {
+  const double errors = a.error + b.error;
+  return Approx<A>::with_error(truth ? 1.0 : 0.0, errors > 0.0 && !(std::fabs(a.value - b.value) > errors) ? 1.0 : 0.0);
+}
+template <Arithmetic A>
+Approx<A> less(Approx<A> a, Approx<A> b) {
+  return decided(a.value < b.value, a, b);
+}
+template <Arithmetic A>
+Approx<A> less_equal(Approx<A> a, Approx<A> b) {
+  return decided(a.value <= b.value, a, b);
+}
+template <Arithmetic A>
+Approx<A> equal(Approx<A> a, Approx<A> b) {
+  return decided(a.value == b.value, a, b);
+}
+template <Arithmetic A>
+Approx<A> is_nonzero(Approx<A> a) {
+  return decided(a.value != 0.0, a, Approx<A>());
+}
+template <Arithmetic A>
+Approx<A> negated(Approx<A> truth) {
+  return Approx<A>::with_error(1.0 - truth.value, truth.error);
+}
+template <Arithmetic A>
+Approx<A> select(Approx<A> condition, Approx<A> a, Approx<A> b) {
+  const Approx<A>& chosen = condition.value != 0.0 ? a : b;
+  if (condition.error == 0.0) return chosen;
+  return Approx<A>::with_error(chosen.value, distance(a.value, b.value) + std::max(a.error, b.error));
+}
+template <Arithmetic A>
+Approx<A> maximum(Approx<A> a, Approx<A> b) {
+  const double value = maximum(a.value, b.value);
+  if (a.value - a.error > b.value + b.error) return a;
+  if (b.value - b.error > a.value + a.error) return b;
+  return Approx<A>::with_error(value, std::max(a.error, b.error));
+}
+template <Arithmetic A>
+Approx<A> minimum(Approx<A> a, Approx<A> b) {
+  return -maximum(-a, -b);
+}
+
+}  // namespace ashlar::reference

@@ -1,0 +1,172 @@
+// The command line: help, exit codes, options, damaged graphs.
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "cli/process.hpp"
+
+namespace ashlar::cli_test {
+
+namespace {
+
+using testing::HasSubstr;
+using testing::MatchesRegex;
+using testing::Not;
+using testing::StartsWith;
+
+// One sentence on stderr, nothing on stdout, exit code 2.
+void expect_refused(const Outcome& run, const std::string& part) {
+  EXPECT_EQ(run.exit_code, 2) << run.output << run.errors;
+  EXPECT_THAT(run.errors, StartsWith("ashlar: "));
+  EXPECT_THAT(run.errors, HasSubstr(part));
+  EXPECT_EQ(std::count(run.errors.begin(), run.errors.end(), '\n'), 1) << run.errors;
+  EXPECT_EQ(run.output, "");
+}
+
+std::string graph_file(const std::string& name, const std::string& text) {
+  const std::string path = scratch_folder("graphs") + "/" + name + ".json";
+  write_text(path, text);
+  return path;
+}
+
+std::string matmul_graph(const std::string& a_dims, const std::string& extra = "") {
+  return R"({"format": "ashlar-graph", "version": 1, "name": "g", "tensors": [
+    {"name": "a", "kind": "input", "dtype": "f32", "dims": )" +
+         a_dims + R"(},
+    {"name": "b", "kind": "input", "dtype": "f32", "dims": [4, 4]},
+    {"name": "c", "kind": "output", "dtype": "f32"}], "nodes": [
+    {"name": "m", "op": "matmul", "inputs": {"a": "a", "b": "b"}, "outputs": {"c": "c"})" +
+         extra + "}]}";
+}
+
+TEST(Help, NamesEverySubcommandAndTheExitCodes) {
+  const Outcome run = ashlar({"--help"});
+  EXPECT_EQ(run.exit_code, 0);
+  for (const char* word :
+       {"run", "explain", "validate", "print", "engines", "version", "Exit codes", "ASHLAR_LOG"})
+    EXPECT_THAT(run.output, HasSubstr(word));
+}
+
+TEST(Help, OfRunNamesEveryOption) {
+  const Outcome run = ashlar({"run", "--help"});
+  EXPECT_EQ(run.exit_code, 0);
+  for (const char* option : {"GRAPH", "--input", "--seed", "--check", "--time", "--time-budget",
+                             "--compare-naive", "--save", "--explain", "--guard", "--device",
+                             "--deterministic", "--no-tf32", "--no-fuse", "--workspace-limit"})
+    EXPECT_THAT(run.output, HasSubstr(option));
+}
+
+TEST(Usage, MistakesAreOneSentence) {
+  expect_refused(ashlar({}), "subcommand");
+  expect_refused(ashlar({"dance"}), "dance");
+  expect_refused(ashlar({"run"}), "GRAPH");
+  expect_refused(ashlar({"run", example("mlp_gelu"), "--bogus"}), "--bogus");
+  expect_refused(ashlar({"run", example("mlp_gelu"), "--seed", "many"}), "seed");
+  expect_refused(ashlar({"run", example("mlp_gelu"), "--workspace-limit", "-1"}),
+                 "workspace-limit");
+  expect_refused(ashlar({"run", example("mlp_gelu"), "--device", "abacus"}), "abacus");
+  expect_refused(ashlar({"explain", example("mlp_gelu"), "--device", "abacus"}), "abacus");
+  expect_refused(ashlar({"run", example("mlp_gelu"), "--device", "h200"}), "not present");
+}
+
+TEST(Version, PrintsIt) {
+  const Outcome run = ashlar({"version"});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_THAT(run.output, StartsWith("ashlar " ASHLAR_VERSION "\n"));
+  EXPECT_THAT(run.output, HasSubstr("cpu"));
+}
+
+TEST(Engines, ListsTheReferenceLast) {
+  const Outcome run = ashlar({"engines", "--device", "cpu"});
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.output, HasSubstr("cpu.matmul_gemm"));
+  const std::string last = run.output.substr(run.output.rfind('\n', run.output.size() - 2) + 1);
+  EXPECT_THAT(last, HasSubstr("cpu.reference"));
+}
+
+TEST(Run, TimesAndComparesWithNaive) {
+  const Outcome run =
+      ashlar({"run", example("mlp_gelu"), "--compare-naive", "--time-budget", "0.05"});
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.output, HasSubstr("time: median "));
+  EXPECT_THAT(run.output, HasSubstr("GFLOP/s"));
+  EXPECT_THAT(run.output, HasSubstr("GB/s"));
+  EXPECT_THAT(run.output, HasSubstr("x faster than one op at a time (naive)"));
+}
+
+TEST(Run, ExplainsAtTheLogLevelThatAsksForIt) {
+  const Outcome quiet = ashlar({"run", example("mlp_gelu")}, {"ASHLAR_LOG=off"});
+  EXPECT_EQ(quiet.errors, "");
+  const Outcome verbose = ashlar({"run", example("mlp_gelu")}, {"ASHLAR_LOG=explain"});
+  EXPECT_THAT(verbose.errors, HasSubstr("region"));
+  EXPECT_EQ(verbose.output, quiet.output);
+}
+
+TEST(Run, ReportsAFullDisk) {
+  const Outcome run = ashlar({"version"}, {}, "/dev/full");
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.errors, HasSubstr("No space left on device"));
+}
+
+TEST(Run, ReportsAFolderThatCannotBeWritten) {
+  const std::string file = scratch_folder("save") + "/file";
+  write_text(file, "in the way");
+  expect_refused(ashlar({"run", example("mlp_gelu"), "--save", file + "/below"}), "cannot be made");
+  const Outcome run = ashlar({"run", example("mlp_gelu"), "--save", "/proc"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.errors, HasSubstr("cannot be written"));
+}
+
+TEST(BadFile, IsOneSentence) {
+  expect_refused(ashlar({"run", "/nowhere/graph.json"}), "No such file");
+  expect_refused(ashlar({"run", scratch_folder("graphs")}), "Is a directory");
+  expect_refused(ashlar({"validate", graph_file("empty", "")}), "empty.json: ");
+  expect_refused(
+      ashlar({"validate", graph_file("binary", std::string("\x93NUMPY\0\0\xff\xfe", 10))}),
+      "binary.json: ");
+  expect_refused(ashlar({"validate", graph_file("other", R"({"hello": 1})")}), "other.json: ");
+}
+
+TEST(BadFile, EveryTruncationOfAGoodGraphIsRefused) {
+  const std::string text = matmul_graph("[4, 4]");
+  ASSERT_EQ(ashlar({"validate", graph_file("whole", text)}).exit_code, 0);
+  for (std::size_t length = 0; length < text.size(); length += 37)
+    expect_refused(ashlar({"validate", graph_file("cut", text.substr(0, length))}), "cut.json: ");
+}
+
+TEST(BadGraph, NamesWhatIsWrong) {
+  expect_refused(ashlar({"run", graph_file("k", matmul_graph("[4, 5]"))}), "matmul 'm'");
+  expect_refused(ashlar({"run", graph_file("type", matmul_graph("\"big\""))}), "dims");
+  expect_refused(ashlar({"run", graph_file("float", matmul_graph("[4.5, 4]"))}), "dims");
+  expect_refused(ashlar({"run", graph_file("negative", matmul_graph("[-4, 4]"))}), "-4");
+  expect_refused(ashlar({"run", graph_file("ranks", matmul_graph("[1,1,1,1,1,1,1,1,4,4]"))}),
+                 "dims");
+  expect_refused(
+      ashlar(
+          {"run", graph_file("extra", matmul_graph("[4, 4]", R"(, "attributes": {"colour": 1})"))}),
+      "colour");
+}
+
+TEST(BadGraph, HugeNumbersAreRefused) {
+  expect_refused(ashlar({"run", graph_file("overflow", matmul_graph("[9223372036854775807, 4]"))}),
+                 "overflow.json");
+  expect_refused(
+      ashlar({"run", graph_file("beyond", matmul_graph("[99999999999999999999999999, 4]"))}),
+      "dims");
+  expect_refused(
+      ashlar({"run", graph_file("large", matmul_graph("[100000000000000, 4]")), "--check"}), "GB");
+}
+
+TEST(BadGraph, DeepNestingIsRefused) {
+  const std::string deep = std::string(1 << 20, '[');
+  expect_refused(ashlar({"validate", graph_file("deep", deep)}), "deep.json: ");
+  expect_refused(ashlar({"validate", graph_file("deep_closed", deep + std::string(1 << 20, ']'))}),
+                 "deep_closed.json");
+  std::string objects;
+  for (int i = 0; i < 100000; ++i) objects += "{\"a\":";
+  expect_refused(ashlar({"validate", graph_file("objects", objects)}), "objects.json: ");
+}
+
+}  // namespace
+
+}  // namespace ashlar::cli_test

@@ -1,0 +1,111 @@
+#include "cpu/plan_check.hpp"
+
+namespace ashlar::cpu {
+namespace {
+
+struct Case {
+  Dims dims;
+  NormMode mode;
+  std::int64_t groups = 1;
+  DType dtype = f32;
+  Layout layout = row_major;
+};
+
+Dims channel_dims(const Dims& dims) {
+  Dims parameters = Dims::filled(dims.rank(), 1);
+  parameters[1] = dims[1];
+  return parameters;
+}
+
+void check(const Case& c) {
+  SCOPED_TRACE(testing::Message() << to_string(c.dims) << " mode " << static_cast<int>(c.mode)
+                                  << " groups " << c.groups << " " << to_string(c.dtype));
+  const DType parameters = c.dtype == f64 ? f64 : f32;
+  const bool batch = c.mode == NormMode::batch;
+  {
+    Graph graph;
+    Value x = graph.input("x", c.dims, c.dtype, c.layout);
+    Value scale = graph.input("scale", channel_dims(c.dims), parameters);
+    Value bias = graph.input("bias", channel_dims(c.dims), parameters);
+    Value mean = batch ? graph.input("running_mean", channel_dims(c.dims), parameters) : Value{};
+    Value var = batch ? graph.input("running_var", channel_dims(c.dims), parameters) : Value{};
+    NormForward op;
+    op.mode = c.mode;
+    op.groups = c.groups;
+    const NormResults results = graph.norm(x, scale, bias, op, {}, mean, var);
+    graph.output("y", results.y);
+    graph.output("mean", results.mean);
+    graph.output("inv", results.inv_variance);
+    if (batch) {
+      graph.output("next_mean", results.next_running_mean);
+      graph.output("next_var", results.next_running_var);
+    }
+    PlanCheck plan(std::move(graph));
+    plan.fill("x", 1.0, 3.0);
+    if (batch) plan.fill("running_var", 0.5, 2.0);
+    plan.expect_agrees("cpu.channel_norm");
+  }
+  Graph graph;
+  Value x = graph.input("x", c.dims, c.dtype, c.layout);
+  Value dy = graph.input("dy", c.dims, c.dtype, c.layout);
+  Value scale = graph.input("scale", channel_dims(c.dims), parameters);
+  NormBackward op;
+  op.mode = c.mode;
+  op.groups = c.groups;
+  const NormGradients gradients = graph.norm_backward(x, dy, scale, op);
+  graph.output("dx", gradients.dx);
+  graph.output("dscale", gradients.dscale);
+  graph.output("dbias", gradients.dbias);
+  PlanCheck plan(std::move(graph));
+  plan.fill("x", 1.0, 3.0);
+  plan.expect_agrees("cpu.channel_norm");
+}
+
+TEST(ChannelNorm, ModesAndLayouts) {
+  for (const Layout& layout : {row_major, channels_last})
+    for (const Case& c :
+         {Case{{3, 12, 5, 7}, NormMode::batch}, Case{{3, 12, 5, 7}, NormMode::instance},
+          Case{{3, 12, 5, 7}, NormMode::group, 4}, Case{{3, 12, 5, 7}, NormMode::group, 1}}) {
+      Case with_layout = c;
+      with_layout.layout = layout;
+      check(with_layout);
+    }
+}
+
+TEST(ChannelNorm, Dtypes) {
+  for (DType dtype : kFloats) {
+    check({{2, 40, 9}, NormMode::batch, 1, dtype});
+    check({{2, 40, 9}, NormMode::group, 8, dtype, channels_last});
+  }
+}
+
+TEST(ChannelNorm, RanksAndExtremes) {
+  check({{64, 10}, NormMode::batch});
+  check({{1, 3, 70, 70}, NormMode::batch});
+  check({{2, 600, 3, 3}, NormMode::batch, 1, f32, channels_last});
+  check({{2, 4, 3, 4, 5}, NormMode::instance});
+  check({{1, 1, 1, 2}, NormMode::batch});
+  check({{2, 1024, 4}, NormMode::group, 2, f32, channels_last});
+}
+
+TEST(ChannelNorm, InferenceTakesStatistics) {
+  for (bool running : {false, true}) {
+    Graph graph;
+    Value x = graph.input("x", {2, 6, 4, 4}, f16, channels_last);
+    const Dims dims = channel_dims({2, 6, 4, 4});
+    Value scale = graph.input("scale", dims, f32), bias = graph.input("bias", dims, f32);
+    Value mean = graph.input("mean", dims, f32), var = graph.input("var", dims, f32);
+    NormForward op;
+    op.mode = NormMode::batch;
+    op.phase = NormPhase::inference;
+    Value y = running ? graph.norm(x, scale, bias, op, {}, mean, var).y
+                      : graph.norm(x, scale, bias, op, {}, {}, {}, mean, var).y;
+    graph.output("y", relu(y));
+    PlanCheck plan(std::move(graph));
+    plan.fill("var", 0.5, 2.0);
+    plan.expect_agrees("cpu.channel_norm");
+  }
+}
+
+}  // namespace
+}  // namespace ashlar::cpu

@@ -1,0 +1,73 @@
+#include "cpu/plan_check.hpp"
+
+namespace ashlar::cpu {
+namespace {
+
+Layout transposed(const Dims& dims) {
+  const int rank = dims.rank();
+  Dims swapped = dims;
+  std::swap(swapped[rank - 1], swapped[rank - 2]);
+  Dims strides = row_major.strides_for(swapped);
+  std::swap(strides[rank - 1], strides[rank - 2]);
+  return strides;
+}
+
+void check(const Dims& a_dims, const Dims& b_dims, DType dtype, int transposes = 0, CompileOptions options = {}) {
+  SCOPED_TRACE(testing::Message() << to_string(a_dims) << " x " << to_string(b_dims) << " " << to_string(dtype)
+                                  << " transposes " << transposes);
+  Graph graph;
+  Value a = graph.input("a", a_dims, dtype, transposes & 1 ? transposed(a_dims) : row_major);
+  Value b = graph.input("b", b_dims, dtype, transposes & 2 ? transposed(b_dims) : row_major);
+  Value c = graph.matmul(a, b);
+  const Layout layout = transposes & 4 ? transposed(c.dims()) : row_major;
+  graph.output("c", c, {.dtype = dtype == i8 ? i32 : dtype, .layout = layout});
+  PlanCheck plan(std::move(graph));
+  plan.expect_agrees("cpu.matmul_gemm", options);
+}
+
+TEST(MatmulGemm, ShapesAndTransposes) {
+  for (int transposes = 0; transposes < 8; ++transposes) {
+    check({3, 17, 31}, {3, 31, 23}, f32, transposes);
+    check({1, 129}, {129, 1}, f32, transposes);
+    check({67, 5}, {5, 41}, f64, transposes);
+  }
+  check({1, 300}, {300, 270}, f32);
+  check({270, 300}, {300, 1}, f32);
+  check({130, 515}, {515, 67}, f32);
+}
+
+TEST(MatmulGemm, DtypesAndBroadcastBatches) {
+  for (DType dtype : {f64, f32, f16, bf16, e4m3, e5m2, i8}) {
+    check({2, 1, 9, 13}, {1, 3, 13, 11}, dtype);
+    check({4, 20, 40}, {1, 40, 33}, dtype);
+  }
+}
+
+TEST(MatmulGemm, ZeroExtents) {
+  check({4, 0}, {0, 5}, f32);
+  check({0, 4}, {4, 5}, f32);
+  check({0, 3, 4}, {0, 4, 5}, f32);
+}
+
+TEST(MatmulGemm, WithoutScratch) {
+  CompileOptions options;
+  options.workspace_limit = 0;
+  check({2, 57, 300}, {2, 300, 130}, f32, 0, options);
+}
+
+TEST(MatmulGemm, FusedOnAllSides) {
+  Graph graph;
+  Value a = graph.input("a", {2, 37, 64}, f16);
+  Value b = graph.input("b", {1, 64, 50}, bf16);
+  Value scale = graph.input("scale", {1, 1, 64}, f32);
+  Value bias = graph.input("bias", {1, 1, 50}, f32);
+  Value residual = graph.input("residual", {2, 37, 50}, f32);
+  Value sum = graph.matmul(relu(a) * scale, -b) + bias;
+  graph.output("pre", sum, {.dtype = f32});
+  graph.output("y", gelu(sum) + residual, {.dtype = f16});
+  PlanCheck plan(std::move(graph));
+  plan.expect_agrees("cpu.matmul_gemm");
+}
+
+}  // namespace
+}  // namespace ashlar::cpu

@@ -1,0 +1,104 @@
+#include "cpu/plan_check.hpp"
+
+namespace ashlar::cpu {
+namespace {
+
+struct Case {
+  Dims dims;
+  Dims axes;
+  NormMode mode;
+  DType dtype = f32;
+  Layout layout = row_major;
+};
+
+Dims parameter_dims(const Case& c) {
+  Dims dims = Dims::filled(c.dims.rank(), 1);
+  for (std::int64_t axis : c.axes) dims[static_cast<int>(axis)] = c.dims[static_cast<int>(axis)];
+  return dims;
+}
+
+void check(const Case& c, bool affine = true) {
+  SCOPED_TRACE(testing::Message() << to_string(c.dims) << " over " << to_string(c.axes) << " "
+                                  << (c.mode == NormMode::rms ? "rms " : "layer ")
+                                  << to_string(c.dtype));
+  const DType parameters = c.dtype == f64 ? f64 : f32;
+  {
+    Graph graph;
+    Value x = graph.input("x", c.dims, c.dtype, c.layout);
+    Value scale = affine ? graph.input("scale", parameter_dims(c), parameters) : Value{};
+    Value bias = affine ? graph.input("bias", parameter_dims(c), parameters) : Value{};
+    NormForward op;
+    op.mode = c.mode;
+    op.axes = c.axes;
+    const NormResults results = graph.norm(x, scale, bias, op);
+    graph.output("y", results.y);
+    if (results.mean) graph.output("mean", results.mean);
+    if (results.inv_variance) graph.output("inv", results.inv_variance);
+    PlanCheck plan(std::move(graph));
+    plan.fill("x", 1.0, 3.0);
+    plan.expect_agrees("cpu.row_norm");
+  }
+  {
+    Graph graph;
+    Value x = graph.input("x", c.dims, c.dtype, c.layout);
+    Value dy = graph.input("dy", c.dims, c.dtype, c.layout);
+    Value scale = affine ? graph.input("scale", parameter_dims(c), parameters) : Value{};
+    NormBackward op;
+    op.mode = c.mode;
+    op.axes = c.axes;
+    const NormGradients gradients = graph.norm_backward(x, dy, scale, op);
+    graph.output("dx", gradients.dx);
+    if (gradients.dscale) graph.output("dscale", gradients.dscale);
+    if (gradients.dbias) graph.output("dbias", gradients.dbias);
+    PlanCheck plan(std::move(graph));
+    plan.fill("x", 1.0, 3.0);
+    plan.expect_agrees("cpu.row_norm");
+  }
+}
+
+TEST(RowNorm, LayerAndRmsOverAnyAxes) {
+  for (NormMode mode : {NormMode::layer, NormMode::rms})
+    for (const Dims& axes : {Dims{2}, Dims{1, 2}, Dims{1}, Dims{0, 2}, Dims{0}})
+      check({{6, 11, 70}, axes, mode});
+}
+
+TEST(RowNorm, Dtypes) {
+  for (DType dtype : kFloats) {
+    check({{9, 130}, {1}, NormMode::layer, dtype});
+    check({{9, 130}, {1}, NormMode::rms, dtype}, false);
+  }
+}
+
+TEST(RowNorm, LongRowsAndOddStrides) {
+  check({{3, 5000}, {1}, NormMode::layer});
+  check({{2, 50, 100}, {1, 2}, NormMode::layer});
+  check({{4, 6, 10}, {2}, NormMode::layer, f32, Layout(Dims{211, 31, 3})});
+  check({{4, 1}, {1}, NormMode::layer});
+  check({{2, 8, 5, 6}, {1, 2, 3}, NormMode::layer, f16, channels_last});
+}
+
+TEST(RowNorm, LargeMeanKeepsItsVariance) {
+  Graph graph;
+  Value x = graph.input("x", {4, 1000}, f32);
+  NormForward op;
+  op.axes = {1};
+  graph.output("y", graph.norm(x, {}, {}, op).y);
+  PlanCheck plan(std::move(graph));
+  plan.fill("x", 1000.0, 1001.0);
+  plan.expect_agrees("cpu.row_norm");
+}
+
+TEST(RowNorm, FusedResidualAndActivation) {
+  Graph graph;
+  Value x = graph.input("x", {16, 96}, f16), r = graph.input("r", {16, 96}, f16);
+  Value scale = graph.input("scale", {1, 96}, f32), bias = graph.input("bias", {1, 96}, f32);
+  NormForward op;
+  op.phase = NormPhase::inference;
+  graph.output("y", gelu(graph.norm(x + r, scale, bias, op).y));
+  PlanCheck plan(std::move(graph));
+  plan.expect_agrees("cpu.row_norm");
+  EXPECT_EQ(compile(plan.graph(), Device::cpu()).region_count(), 1);
+}
+
+}  // namespace
+}  // namespace ashlar::cpu

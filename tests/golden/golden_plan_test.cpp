@@ -1,0 +1,55 @@
+// The golden cases through the CPU's engines, against the oracle.
+#include <gtest/gtest.h>
+
+#include <ashlar/check.hpp>
+#include <ashlar/plan.hpp>
+#include <cstddef>
+#include <memory>
+
+#include "golden/golden_file.hpp"
+
+namespace ashlar {
+namespace {
+
+class GoldenPlan : public testing::TestWithParam<std::string> {};
+
+void run_and_compare(const golden::File& file, const CompileOptions& options) {
+  golden::Memory memory(file);
+  const std::vector<Expected> expected = evaluate_reference(file.graph, memory.readable());
+  const Plan plan = compile(file.graph, Device::cpu(), options);
+  constexpr std::size_t kAlignment = 64;  // what Plan::workspace_size() promises to need
+  std::vector<std::byte> block(static_cast<std::size_t>(plan.workspace_size()) + kAlignment);
+  void* workspace = block.data();
+  std::size_t space = block.size();
+  ASSERT_NE(std::align(kAlignment, block.size() - kAlignment, workspace, space), nullptr);
+  plan.run(memory.writable(), workspace);
+  ASSERT_EQ(plan.bound_tensors(), file.bound);
+  for (std::size_t i = 0; i < file.bound.size(); ++i)
+    for (const Expected& result : expected)
+      if (result.tensor == file.bound[i]) {
+        const Comparison comparison =
+            compare(file.graph.tensor(result.tensor), memory.at(i), result);
+        EXPECT_TRUE(comparison.ok) << comparison.summary << "\n" << plan.explain();
+      }
+}
+
+TEST_P(GoldenPlan, FusedAgreesWithTheOracle) {
+  run_and_compare(golden::load(GetParam()), {});
+}
+
+TEST_P(GoldenPlan, OneRegionPerOperationAgreesWithTheOracle) {
+  run_and_compare(golden::load(GetParam()), {.fuse = false});
+}
+
+TEST_P(GoldenPlan, ReferenceEngineAgreesWithTheOracle) {
+  run_and_compare(golden::load(GetParam()), {.reference_only = true});
+}
+
+std::string name_of(const testing::TestParamInfo<std::string>& parameter) {
+  return parameter.param;
+}
+
+INSTANTIATE_TEST_SUITE_P(PyTorch, GoldenPlan, testing::ValuesIn(golden::case_names()), name_of);
+
+}  // namespace
+}  // namespace ashlar

@@ -1,0 +1,46 @@
+// The table of bad inputs: each row tries something wrong and says which sentence it must get.
+#pragma once
+
+#include <ashlar/graph.hpp>
+#include <functional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace ashlar::tests {
+
+struct BadInput {
+  std::string name;
+  std::string op;  // a row of the schema table, or "tensor", "graph", "value", "json"
+  std::function<void(Graph&)> attempt;
+  std::vector<std::string> says;  // parts of the sentence: attribute, got, expected
+  ErrorCode code = ErrorCode::invalid_graph;
+};
+
+inline void PrintTo(const BadInput& row, std::ostream* stream) { *stream << row.name; }
+
+using BadInputs = std::vector<BadInput>;
+
+// Every row, from all the files bad_*.cpp.
+const BadInputs& bad_inputs();
+
+void add_bad_convolutions(BadInputs& rows);
+void add_bad_dense(BadInputs& rows);      // matmul, pointwise, reduction, softmax
+void add_bad_resamples(BadInputs& rows);
+void add_bad_norms(BadInputs& rows);
+void add_bad_attentions(BadInputs& rows);
+void add_bad_data_movement(BadInputs& rows);  // rng, reshape, transpose, slice, concat
+void add_bad_graphs(BadInputs& rows);         // tensors, values, operands, whole graphs
+void add_bad_json(BadInputs& rows);
+
+// An input named i0, i1, ... by its position in the graph. (The arguments of one call come in any order.)
+inline Value in(Graph& g, const Dims& dims, DType dtype = f32) {
+  return g.input("i" + std::to_string(g.tensors().size()), dims, dtype);
+}
+
+// Names the node of a row 'bad'.
+inline const Result kBad{.name = "bad"};
+
+inline Result bad_with_dims(const Dims& dims) { return {.name = "bad", .dims = dims}; }
+
+}  // namespace ashlar::tests

@@ -1,0 +1,70 @@
+// One-operation graphs of every family, in every dtype and layout, plain and with pointwise work
+// before and after.
+#pragma once
+
+#include <ashlar/graph.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace ashlar::ops {
+
+enum class Shape : std::uint8_t { row_major, channels_last, padded, strided, transposed };
+inline constexpr std::array kShapes = {Shape::row_major, Shape::channels_last, Shape::padded,
+                                       Shape::strided, Shape::transposed};
+std::string_view to_string(Shape shape);
+// Strides for a tensor of these extents. `padded` leaves gaps after rows, `strided` between elements.
+Dims strides_for(Shape shape, const Dims& dims);
+
+struct Variant {
+  DType dtype = f32;
+  Shape shape = Shape::row_major;
+  bool fused = false;  // pointwise work before and after the operation
+};
+
+// Makes the tensors of a one-operation graph as the variant asks.
+class CaseBuilder {
+ public:
+  explicit CaseBuilder(const Variant& variant) : variant_(variant) {}
+
+  Graph& graph() { return graph_; }
+  DType dtype() const { return variant_.dtype; }
+  // A floating dtype for parameters and statistics: f64 beside f64, else f32.
+  DType wide() const { return variant_.dtype == f64 ? f64 : f32; }
+
+  // An operand in the variant's dtype and layout, seen through pointwise work when fused.
+  Value operand(const std::string& name, const Dims& dims);
+  // The same in a dtype of its own, never fused.
+  Value input(const std::string& name, const Dims& dims, DType dtype);
+  // The main result, followed by pointwise work when fused.
+  void result(Value value);
+  void result(const std::string& name, Value value) { graph_.output(name, value); }
+
+ private:
+  Variant variant_;
+  Graph graph_{"case"};
+};
+
+struct OpCase {
+  std::string op;     // as in the schema
+  std::string label;  // what is special about it
+  std::vector<DType> dtypes;
+  std::function<void(CaseBuilder&)> build;
+  bool exact = false;     // whole numbers give exactly equal results
+  bool one_shape = false; // layouts are covered by other cases of the operation
+};
+
+inline const std::vector<DType> kFloating = {f64, f32, f16, bf16, e4m3, e5m2};
+inline const std::vector<DType> kArithmetic = {f64, f32, f16, bf16, e4m3, e5m2, i64, i32, i8, u8};
+inline const std::vector<DType> kEvery(kAllDTypes.begin(), kAllDTypes.end());
+
+std::vector<OpCase> convolution_cases();
+std::vector<OpCase> dense_cases();  // matmul, reduction
+std::vector<OpCase> pointwise_cases();
+std::vector<OpCase> resample_cases();
+std::vector<OpCase> norm_cases();  // norm, softmax
+std::vector<OpCase> attention_cases();
+std::vector<OpCase> movement_cases();  // rng, reshape, transpose, slice, concat
+std::vector<OpCase> all_cases();
+
+}  // namespace ashlar::ops

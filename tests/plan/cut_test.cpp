@@ -1,0 +1,111 @@
+// Regions: what is fused, what is not, and in which order they run.
+#include <gtest/gtest.h>
+
+#include <ashlar/ashlar.hpp>
+
+#include "plan/cut.hpp"
+
+namespace ashlar {
+namespace {
+
+std::vector<Region> regions_of(const Graph& g, bool fuse = true) {
+  const LoweredGraph lowered = lower(g, fuse);
+  return cut(lowered, std::vector<FusionLimits>(lowered.graph.nodes().size(), FusionLimits{fuse, fuse}));
+}
+
+TEST(Cut, FusesWhatFollowsAConvolution) {
+  Graph g;
+  const Value x = g.input("x", {2, 8, 6, 6}, f16, channels_last), w = g.input("w", {4, 8, 3, 3}, f16, channels_last);
+  const Value b = g.input("b", {1, 4, 1, 1}, f32);
+  g.output("y", relu(g.conv(x, w, {.padding = {1, 1}}) + b));
+  const auto regions = regions_of(g);
+  ASSERT_EQ(regions.size(), 1u);
+  EXPECT_TRUE(regions[0].anchor_as<ConvForward>());
+  EXPECT_EQ(regions[0].epilogue.stores.size(), 1u);
+  EXPECT_EQ(regions[0].nodes.size(), 3u);
+}
+
+TEST(Cut, StoresAnIntermediateThatIsAlsoAnOutput) {
+  Graph g;
+  const Value a = g.input("a", {4, 5}, f32), b = g.input("b", {5, 3}, f32);
+  const Value c = g.matmul(a, b);
+  g.output("y", relu(c));
+  g.output("c", c);
+  const auto regions = regions_of(g);
+  ASSERT_EQ(regions.size(), 1u);
+  EXPECT_EQ(regions[0].epilogue.stores.size(), 2u);
+}
+
+TEST(Cut, DoesNotFuseAcrossACycle) {
+  // add needs both the product and a second product made from it: fusing it into the first would need the second early.
+  Graph g;
+  const Value a = g.input("a", {4, 4}, f32), b = g.input("b", {4, 4}, f32);
+  const Value c = g.matmul(a, b);
+  g.output("y", c + g.matmul(c, b));
+  const auto regions = regions_of(g);
+  ASSERT_EQ(regions.size(), 2u);
+  EXPECT_EQ(regions[0].nodes.size(), 1u);
+  EXPECT_EQ(regions[1].nodes.size(), 2u);
+}
+
+TEST(Cut, FusesCheapWorkIntoAnInput) {
+  Graph g;
+  const Value x = g.input("x", {4, 8}, f32);
+  g.output("y", g.reduce(x * x, ReductionMode::add, {1}));
+  const auto regions = regions_of(g);
+  ASSERT_EQ(regions.size(), 1u);
+  EXPECT_FALSE(regions[0].prologues[0].is_plain_load());
+}
+
+TEST(Cut, ComputesAnInputOnceWhenTwoRegionsReadIt) {
+  Graph g;
+  const Value x = g.input("x", {4, 4}, f32);
+  const Value activated = gelu(x);
+  g.output("sum", g.reduce(activated, ReductionMode::add, {0}));
+  g.output("max", g.reduce(activated, ReductionMode::max, {1}));
+  EXPECT_EQ(regions_of(g).size(), 3u);
+}
+
+TEST(Cut, TakesSideComputationsAlong) {
+  Graph g;
+  const Value a = g.input("a", {4, 5}, f32), b = g.input("b", {5, 3}, f32), z = g.input("z", {4, 3}, f32);
+  g.output("y", g.matmul(a, b) + sigmoid(z));
+  EXPECT_EQ(regions_of(g).size(), 1u);
+}
+
+TEST(Cut, SplitsAChainThatExceedsAProgram) {
+  Graph g;
+  Value y = g.input("x", {8}, f32);
+  for (int i = 0; i < 60; ++i) y = y + g.input("x" + std::to_string(i), {8}, f32);
+  g.output("y", y);
+  const auto regions = regions_of(g);
+  EXPECT_GT(regions.size(), 1u);
+  for (const Region& region : regions) {
+    int loads = 0;
+    for (const auto& step : region.epilogue.steps) loads += step.kind == PointwiseProgram::Step::Kind::load;
+    EXPECT_LE(loads, kMaxProgramLoads);
+    EXPECT_LE(region.epilogue.steps.size(), static_cast<std::size_t>(kMaxProgramSteps));
+    EXPECT_LE(region.epilogue.stores.size(), static_cast<std::size_t>(kMaxProgramStores));
+  }
+}
+
+TEST(Cut, OneRegionPerOperationWithoutFusion) {
+  Graph g;
+  const Value x = g.input("x", {4, 4}, f32);
+  g.output("y", relu(g.transpose(x, {1, 0}) + 1.0));
+  EXPECT_EQ(regions_of(g, false).size(), 3u);
+}
+
+TEST(Cut, RoundsInRegistersWhereTheTensorIsAnInteger) {
+  Graph g;
+  const Value x = g.input("x", {4}, f32);
+  g.output("y", cast(cast(x * 3.0, i8), f32) + 0.5);
+  const auto regions = regions_of(g);
+  ASSERT_EQ(regions.size(), 1u);
+  bool rounds = false;
+  for (const auto& step : regions[0].epilogue.steps) rounds = rounds || step.round_to == i8;
+  EXPECT_TRUE(rounds);
+}
+
+}  // namespace
+}  // namespace ashlar

@@ -1,0 +1,165 @@
+// The public Plan: running, binding, limits, saving, explaining.
+#include <gtest/gtest.h>
+
+#include <ashlar/ashlar.hpp>
+#include <cstdlib>
+#include <vector>
+
+namespace ashlar {
+namespace {
+
+// y = relu(a b) c, two regions with an intermediate between them.
+Graph two_products() {
+  Graph g("two_products");
+  const Value a = g.input("a", {3, 4}, f32), b = g.input("b", {4, 5}, f32), c = g.input("c", {5, 2}, f32);
+  g.output("y", g.matmul(relu(g.matmul(a, b)), c));
+  return g;
+}
+
+struct Run {
+  std::vector<float> a = std::vector<float>(12, 0.5f), b = std::vector<float>(20, 2.0f), c = std::vector<float>(10, 1.0f), y = std::vector<float>(6);
+};
+
+struct AlignedFree {
+  void operator()(void* memory) const { std::free(memory); }
+};
+
+std::unique_ptr<void, AlignedFree> workspace_for(const Plan& plan) {
+  return std::unique_ptr<void, AlignedFree>(
+      plan.workspace_size() == 0 ? nullptr : std::aligned_alloc(64, static_cast<std::size_t>((plan.workspace_size() + 63) / 64 * 64)));
+}
+
+void expect_result(const Run& run) {
+  for (float value : run.y) EXPECT_FLOAT_EQ(value, 20.0f);
+}
+
+template <class Call>
+std::string message_of(Call&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Plan, RunsByNameByUidAndByBinding) {
+  const Graph g = two_products();
+  const Plan plan = compile(g, Device::cpu());
+  const auto workspace = workspace_for(plan);
+  Run run;
+  plan.run({{"a", run.a.data()}, {"b", run.b.data()}, {"c", run.c.data()}, {"y", run.y.data()}}, workspace.get());
+  expect_result(run);
+
+  run.y.assign(6, 0);
+  std::vector<std::pair<std::int64_t, const void*>> by_uid;
+  const void* pointers[] = {run.a.data(), run.b.data(), run.c.data(), run.y.data()};
+  for (std::size_t i = 0; i < 4; ++i) by_uid.emplace_back(g.tensor(plan.bound_tensors()[i]).uid, pointers[i]);
+  plan.run(by_uid, workspace.get());
+  expect_result(run);
+
+  run.y.assign(6, 0);
+  Binding binding = plan.binding();
+  binding.set("a", run.a.data());
+  binding.set("b", run.b.data());
+  binding.set("c", run.c.data());
+  binding.set("y", run.y.data());
+  plan.run(binding, workspace.get());
+  expect_result(run);
+}
+
+TEST(Plan, ExistsForEveryWorkspaceLimit) {
+  for (std::int64_t limit : {0, 1, 100, 1 << 20}) {
+    const Plan plan = compile(two_products(), Device::cpu(), {.workspace_limit = limit});
+    EXPECT_LE(plan.workspace_size(), limit);
+    const auto workspace = workspace_for(plan);
+    Run run;
+    plan.run({{"a", run.a.data()}, {"b", run.b.data()}, {"c", run.c.data()}, {"y", run.y.data()}}, workspace.get());
+    expect_result(run);
+  }
+  EXPECT_GT(compile(two_products(), Device::cpu(), {.workspace_limit = 0}).owned_bytes(), 0);
+}
+
+TEST(Plan, RunsOneOperationAtATimeAndGuarded) {
+  for (const CompileOptions& options : {CompileOptions{.fuse = false, .reference_only = true}, CompileOptions{.guard = true}}) {
+    const Plan plan = compile(two_products(), Device::cpu(), options);
+    const auto workspace = workspace_for(plan);
+    Run run;
+    plan.run({{"a", run.a.data()}, {"b", run.b.data()}, {"c", run.c.data()}, {"y", run.y.data()}}, workspace.get());
+    expect_result(run);
+  }
+}
+
+TEST(Plan, SavesAndLoads) {
+  const Plan plan = compile(two_products(), Device::cpu(), {.deterministic = true});
+  const Plan loaded = Plan::from_json(plan.to_json());
+  EXPECT_EQ(loaded.to_json(), plan.to_json());
+  EXPECT_EQ(loaded.region_count(), plan.region_count());
+  const auto workspace = workspace_for(loaded);
+  Run run;
+  loaded.run({{"a", run.a.data()}, {"b", run.b.data()}, {"c", run.c.data()}, {"y", run.y.data()}}, workspace.get());
+  expect_result(run);
+}
+
+TEST(Plan, RefusesADamagedFile) {
+  const std::string json = compile(two_products(), Device::cpu()).to_json();
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string changed = json;
+    changed.replace(changed.find(from), from.size(), to);
+    return message_of([&] { Plan::from_json(changed); });
+  };
+  EXPECT_NE(with("ashlar-plan", "ashlar-plum").find("format"), std::string::npos);
+  EXPECT_NE(with("\"version\": 1", "\"version\": 2").find("version"), std::string::npos);
+  EXPECT_NE(with("cpu.matmul_gemm", "cpu.matmul_gone").find("compile the graph again"), std::string::npos);
+  EXPECT_NE(with("relu_fwd\"", "tanh_fwd\"").find("graph_hash"), std::string::npos);
+  EXPECT_NE(message_of([&] { Plan::from_json(json.substr(0, json.size() / 2)); }).find("JSON"), std::string::npos);
+}
+
+TEST(Plan, NamesWhatIsWrongWithACall) {
+  const Plan plan = compile(two_products(), Device::cpu());
+  Run run;
+  EXPECT_NE(message_of([&] { plan.run({{"q", run.a.data()}}); }).find("got 'q', expected one of: a, b, c, y"), std::string::npos);
+  EXPECT_NE(message_of([&] { plan.run({{"a", run.a.data()}}); }).find("pointer of 'b': got null"), std::string::npos);
+  EXPECT_NE(message_of([&] { plan.run(std::span<void* const>()); }).find("got 0 pointers, expected 4"), std::string::npos);
+  if (plan.workspace_size() > 0) {
+    const auto call = [&](void* workspace) {
+      return message_of([&] {
+        plan.run({{"a", run.a.data()}, {"b", run.b.data()}, {"c", run.c.data()}, {"y", run.y.data()}}, workspace);
+      });
+    };
+    EXPECT_NE(call(nullptr).find("workspace: got null"), std::string::npos);
+    EXPECT_NE(call(reinterpret_cast<void*>(1)).find("multiple of 64"), std::string::npos);
+  }
+  Plan other = compile(two_products(), Device::cpu());
+  EXPECT_NE(message_of([&] { plan.run(other.binding()); }).find("another plan"), std::string::npos);
+}
+
+TEST(Plan, IsExplainedForADeviceThatIsNotThere) {
+  const std::string text = explain(two_products(), Device::named("h200"));
+  EXPECT_NE(text.find("h200"), std::string::npos);
+  EXPECT_NE(text.find("region 1 of 2: matmul + relu_fwd"), std::string::npos);
+  EXPECT_NE(text.find("not present"), std::string::npos);
+  EXPECT_THROW(compile(two_products(), Device::named("h200")), Error);
+  EXPECT_NE(message_of([] { Device::named("h900"); }).find("expected one of: cpu, h200"), std::string::npos);
+}
+
+TEST(Plan, ExplainsEveryEngineItTried) {
+  const std::string text = compile(two_products(), Device::cpu()).explain();
+  for (const EngineInfo& engine : engines(DeviceKind::cpu)) EXPECT_NE(text.find(engine.id), std::string::npos) << engine.id;
+}
+
+TEST(Plan, WritesThroughATransposedOutput) {
+  Graph g;
+  const Value a = g.input("a", {2, 3}, f32);
+  g.output("y", g.transpose(a * 2.0, {1, 0}));
+  const Plan plan = compile(g, Device::cpu());
+  EXPECT_EQ(plan.region_count(), 1);
+  EXPECT_EQ(plan.workspace_size(), 0);
+  const std::vector<float> input = {1, 2, 3, 4, 5, 6};
+  std::vector<float> y(6);
+  plan.run({{"a", input.data()}, {"y", y.data()}});
+  EXPECT_EQ(y, (std::vector<float>{2, 8, 4, 10, 6, 12}));
+}
+
+}  // namespace
+}  // namespace ashlar

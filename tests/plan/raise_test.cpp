@@ -1,0 +1,219 @@
+// Composite patterns become one anchor, and only when they really are the pattern.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <ashlar/ashlar.hpp>
+#include <limits>
+
+#include "graph/schema.hpp"
+#include "plan/lowered.hpp"
+
+namespace ashlar {
+namespace {
+
+std::vector<std::string> operations(const LoweredGraph& lowered) {
+  std::vector<std::string> names;
+  for (const Node& node : lowered.graph.nodes()) names.emplace_back(schema_of(node.op).name);
+  return names;
+}
+
+using Names = std::vector<std::string>;
+
+struct SoftmaxOps {
+  Value y, max, sum;
+};
+
+SoftmaxOps small_softmax(Graph& g, Value x, Dims axes) {
+  const Value max = g.reduce(x, ReductionMode::max, axes);
+  const Value numerator = exp(x - max);
+  const Value sum = g.reduce(numerator, ReductionMode::add, axes);
+  return {numerator / sum, max, sum};
+}
+
+TEST(RaiseSoftmax, TakesMaxSubExpAddDiv) {
+  Graph g;
+  g.output("y", small_softmax(g, g.input("x", {2, 3, 5}, f32), {1}).y);
+  const LoweredGraph lowered = lower(g, true);
+  ASSERT_EQ(operations(lowered), Names{"softmax_forward"});
+  EXPECT_EQ(std::get<SoftmaxForward>(lowered.graph.nodes()[0].op).axis, 1);
+}
+
+TEST(RaiseSoftmax, TakesTheStatisticsToo) {
+  Graph g;
+  const SoftmaxOps softmax = small_softmax(g, g.input("x", {2, 5}, f32), {1});
+  g.output("y", softmax.y);
+  g.output("stats", log(softmax.sum) + softmax.max);
+  EXPECT_EQ(operations(lower(g, true)), Names{"softmax_forward"});
+}
+
+TEST(RaiseSoftmax, LeavesItWhenAnInnerValueIsUsedElsewhere) {
+  Graph g;
+  const SoftmaxOps softmax = small_softmax(g, g.input("x", {2, 5}, f32), {1});
+  g.output("y", softmax.y);
+  g.output("sum", softmax.sum);
+  for (const std::string& name : operations(lower(g, true))) EXPECT_NE(name, "softmax_forward");
+}
+
+TEST(RaiseSoftmax, LeavesADivisionByAnotherSum) {
+  Graph g;
+  const Value x = g.input("x", {2, 5}, f32);
+  const Value max = g.reduce(x, ReductionMode::max, {1});
+  const Value numerator = exp(x - max);
+  g.output("y", numerator / g.reduce(numerator, ReductionMode::add, {0}));
+  for (const std::string& name : operations(lower(g, true))) EXPECT_NE(name, "softmax_forward");
+}
+
+TEST(RaiseNorm, TakesLayerNormWithScaleAndBias) {
+  Graph g;
+  const Value x = g.input("x", {4, 6}, f32), scale = g.input("scale", {1, 6}, f32), bias = g.input("bias", {1, 6}, f32);
+  const Value centred = x - g.reduce(x, ReductionMode::avg, {1});
+  const Value variance = g.reduce(centred * centred, ReductionMode::avg, {1});
+  g.output("y", centred * rsqrt(variance + 1e-3) * scale + bias);
+  const LoweredGraph lowered = lower(g, true);
+  ASSERT_EQ(operations(lowered), Names{"norm_forward"});
+  const auto& norm = std::get<NormForward>(lowered.graph.nodes()[0].op);
+  EXPECT_EQ(norm.mode, NormMode::layer);
+  EXPECT_DOUBLE_EQ(norm.epsilon, 1e-3);
+  EXPECT_EQ(norm.axes, Dims{1});
+  EXPECT_NE(lowered.graph.nodes()[0].inputs[NormForward::bias], kNoTensor);
+}
+
+TEST(RaiseNorm, TakesRmsNormWithSumTimesReciprocal) {
+  Graph g;
+  const Value x = g.input("x", {4, 8}, f32), scale = g.input("scale", {1, 8}, f32);
+  const Value mean_square = g.reduce(x * x, ReductionMode::add, {1}) * 0.125;
+  g.output("y", x * rsqrt(mean_square + 1e-5) * scale);
+  const LoweredGraph lowered = lower(g, true);
+  ASSERT_EQ(operations(lowered), Names{"norm_forward"});
+  EXPECT_EQ(std::get<NormForward>(lowered.graph.nodes()[0].op).mode, NormMode::rms);
+}
+
+TEST(RaiseNorm, LeavesASumThatIsNotAMean) {
+  Graph g;
+  const Value x = g.input("x", {4, 8}, f32);
+  g.output("y", x * rsqrt(g.reduce(x * x, ReductionMode::add, {1}) * 0.5 + 1e-5));
+  for (const std::string& name : operations(lower(g, true))) EXPECT_NE(name, "norm_forward");
+}
+
+// Attention as cudnn-frontend spells it out, with a mask made by `predicate` (if any).
+template <class Mask>
+LoweredGraph small_attention(Mask&& mask, bool with_bias = false) {
+  Graph g;
+  const Value q = g.input("q", {2, 4, 6, 8}, f32), v = g.input("v", {2, 4, 10, 8}, f32);
+  const Value k = g.input("k_transposed", {2, 4, 8, 10}, f32, Dims{320, 80, 1, 8});
+  Value scores = g.matmul(q, k) * 0.25;
+  if (with_bias) scores = scores + g.input("bias", {1, 4, 6, 10}, f32);
+  const Value row = g.pointwise(PointwiseMode::gen_index, std::array{scores}, {.axis = 2});
+  const Value col = g.pointwise(PointwiseMode::gen_index, std::array{scores}, {.axis = 3});
+  if (const Value predicate = mask(g, row, col))
+    scores = select(predicate, scores, g.constant(-std::numeric_limits<double>::infinity()));
+  const SoftmaxOps softmax = small_softmax(g, scores, {3});
+  g.output("o", g.matmul(softmax.y, v));
+  return lower(g, true);
+}
+
+const AttentionForward* attention_of(const LoweredGraph& lowered) {
+  for (const Node& node : lowered.graph.nodes())
+    if (const auto* op = std::get_if<AttentionForward>(&node.op)) return op;
+  return nullptr;
+}
+
+TEST(RaiseAttention, TakesScaleBiasAndSoftmax) {
+  const LoweredGraph lowered = small_attention([](Graph&, Value, Value) { return Value(); }, true);
+  ASSERT_EQ(operations(lowered), Names{"attention_forward"});
+  EXPECT_DOUBLE_EQ(*attention_of(lowered)->scale, 0.25);
+  EXPECT_NE(lowered.graph.nodes()[0].inputs[AttentionForward::bias], kNoTensor);
+}
+
+TEST(RaiseAttention, ReadsTheKeyThroughItsStrides) {
+  const LoweredGraph lowered = small_attention([](Graph&, Value, Value) { return Value(); });
+  const View& key = lowered.views[static_cast<std::size_t>(lowered.graph.nodes()[0].inputs[AttentionForward::k])];
+  EXPECT_EQ(lowered.graph.tensor(key.tensor).name, "k_transposed");
+  EXPECT_EQ(key.dims, (Dims{2, 4, 10, 8}));
+  EXPECT_EQ(key.strides, (Dims{320, 80, 8, 1}));
+}
+
+TEST(RaiseAttention, UnderstandsCausal) {
+  const LoweredGraph lowered =
+      small_attention([](Graph&, Value row, Value col) { return pointwise(PointwiseMode::cmp_ge, row, col); });
+  const AttentionForward* op = attention_of(lowered);
+  ASSERT_NE(op, nullptr);
+  EXPECT_EQ(op->right_bound, 0);
+  EXPECT_FALSE(op->left_bound.has_value());
+  EXPECT_EQ(op->alignment, MaskAlignment::top_left);
+}
+
+TEST(RaiseAttention, UnderstandsASlidingWindowOfTwoConditions) {
+  const LoweredGraph lowered = small_attention([](Graph& g, Value row, Value col) {
+    const Value right = pointwise(PointwiseMode::cmp_le, col, row + g.constant(1, i32));
+    const Value left = pointwise(PointwiseMode::cmp_gt, col + g.constant(3, i32), row);
+    return pointwise(PointwiseMode::logical_and, right, left);
+  });
+  const AttentionForward* op = attention_of(lowered);
+  ASSERT_NE(op, nullptr);
+  EXPECT_EQ(op->right_bound, 1);
+  EXPECT_EQ(op->left_bound, 3);
+}
+
+TEST(RaiseAttention, UnderstandsPaddingAndBottomRight) {
+  const LoweredGraph lowered = small_attention([](Graph& g, Value row, Value col) {
+    const Value q_length = g.input("q_length", {2, 1, 1, 1}, i32), kv_length = g.input("kv_length", {2, 1, 1, 1}, i32);
+    const Value inside = pointwise(PointwiseMode::logical_and, pointwise(PointwiseMode::cmp_lt, row, q_length),
+                                   pointwise(PointwiseMode::cmp_lt, col, kv_length));
+    const Value causal = pointwise(PointwiseMode::cmp_ge, row + kv_length - q_length, col);
+    return pointwise(PointwiseMode::logical_and, inside, causal);
+  });
+  const AttentionForward* op = attention_of(lowered);
+  ASSERT_NE(op, nullptr);
+  EXPECT_EQ(op->right_bound, 0);
+  EXPECT_EQ(op->alignment, MaskAlignment::bottom_right);
+}
+
+TEST(RaiseAttention, LeavesAMaskItDoesNotUnderstand) {
+  const LoweredGraph lowered = small_attention([](Graph& g, Value row, Value col) {
+    return pointwise(PointwiseMode::cmp_ge, row * g.constant(2, i32), col);
+  });
+  EXPECT_EQ(attention_of(lowered), nullptr);
+}
+
+TEST(Simplify, DropsDeadNodesAndMergesEqualOnes) {
+  Graph g;
+  const Value x = g.input("x", {4}, f32);
+  static_cast<void>(exp(x));
+  g.output("y", relu(x) + relu(x));
+  EXPECT_EQ(lower(g, true).graph.nodes().size(), 2u);
+}
+
+TEST(FoldViews, ReadsTransposesSlicesAndReshapesThroughStrides) {
+  Graph g;
+  const Value x = g.input("x", {4, 6}, f32);
+  const Value moved = g.reshape(g.slice(g.transpose(x, {1, 0}), {1, 0}, {5, 4}), {2, 2, 4});
+  g.output("y", relu(moved));
+  const LoweredGraph lowered = lower(g, true);
+  ASSERT_EQ(operations(lowered), Names{"pointwise"});
+  const View& view = lowered.views[static_cast<std::size_t>(lowered.graph.nodes()[0].inputs[0])];
+  EXPECT_EQ(view.offset, 1);
+  EXPECT_EQ(view.strides, (Dims{2, 1, 6}));
+}
+
+TEST(FoldViews, WritesStraightIntoATransposedOutput) {
+  Graph g;
+  const Value x = g.input("x", {4, 6}, f32);
+  g.output("y", g.transpose(relu(x), {1, 0}));
+  const LoweredGraph lowered = lower(g, true);
+  ASSERT_EQ(operations(lowered), Names{"pointwise"});
+  const View& view = lowered.views[static_cast<std::size_t>(lowered.graph.nodes()[0].outputs[0])];
+  EXPECT_EQ(lowered.graph.tensor(view.tensor).name, "y");
+  EXPECT_EQ(view.strides, (Dims{1, 4}));
+}
+
+TEST(FoldViews, CopiesAReshapeNoStridesCanExpress) {
+  Graph g;
+  const Value x = g.input("x", {4, 6}, f32);
+  g.output("y", relu(g.reshape(g.transpose(x, {1, 0}), {24})));
+  const LoweredGraph lowered = lower(g, true);
+  EXPECT_EQ(operations(lowered), (Names{"reshape", "pointwise"}));
+}
+
+}  // namespace
+}  // namespace ashlar

@@ -1,0 +1,80 @@
+#include "plan/workspace.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+#include <thread>
+
+#include "plan/arena.hpp"
+#include "plan/kernel.hpp"
+
+namespace ashlar {
+namespace {
+
+TEST(Workspace, BuffersThatDoNotMeetShareMemory) {
+  std::vector<Buffer> buffers = {{.bytes = 128, .first_step = 0, .last_step = 1},
+                                 {.bytes = 128, .first_step = 2, .last_step = 3},
+                                 {.bytes = 64, .first_step = 1, .last_step = 2}};
+  EXPECT_EQ(lay_out(buffers), 192);
+  EXPECT_EQ(buffers[0].offset, buffers[1].offset);
+}
+
+TEST(Workspace, LiveBuffersNeverOverlap) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<Buffer> buffers(1 + random() % 30);
+    for (Buffer& buffer : buffers) {
+      buffer.bytes = static_cast<std::int64_t>(random() % 1000);
+      buffer.first_step = static_cast<int>(random() % 10);
+      buffer.last_step = buffer.first_step + static_cast<int>(random() % 5);
+    }
+    const std::int64_t total = lay_out(buffers);
+    for (const Buffer& a : buffers) {
+      EXPECT_EQ(a.offset % kWorkspaceAlignment, 0);
+      EXPECT_LE(a.offset + a.bytes, total);
+      for (const Buffer& b : buffers) {
+        if (&a == &b || a.last_step < b.first_step || b.last_step < a.first_step) continue;
+        EXPECT_TRUE(a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset);
+      }
+    }
+  }
+}
+
+TEST(Workspace, ScratchBookSpreadsForGuards) {
+  ScratchBook book;
+  const int a = book.add("a", 100), b = book.add("b", 1);
+  EXPECT_EQ(book.bookings()[static_cast<std::size_t>(b)].offset, 128);
+  book.spread(kGuardBytes);
+  EXPECT_EQ(book.bookings()[static_cast<std::size_t>(a)].offset, 64);
+  EXPECT_EQ(book.bookings()[static_cast<std::size_t>(b)].offset, 64 + 128 + 64 + 64);
+  EXPECT_EQ(book.total_bytes(), 64 + 128 + 64 + 64 + 64 + 64);
+}
+
+TEST(Arena, GivesEveryRunItsOwnSlot) {
+  Arena arena(1000);
+  std::set<std::byte*> slots;
+  const Arena::Lease a(arena), b(arena), c(arena);
+  for (const Arena::Lease* lease : {&a, &b, &c}) slots.insert(lease->memory());
+  EXPECT_EQ(slots.size(), 3u);
+}
+
+TEST(Arena, WaitsWhenAllSlotsAreTaken) {
+  Arena arena(64);
+  std::atomic<int> done{0};
+  {
+    std::vector<std::unique_ptr<Arena::Lease>> leases;
+    for (int i = 0; i < Arena::kSlots; ++i) leases.push_back(std::make_unique<Arena::Lease>(arena));
+    std::thread waiting([&] {
+      const Arena::Lease lease(arena);
+      done = 1;
+    });
+    EXPECT_EQ(done.load(), 0);
+    leases.pop_back();
+    waiting.join();
+  }
+  EXPECT_EQ(done.load(), 1);
+}
+
+}  // namespace
+}  // namespace ashlar

@@ -1,0 +1,77 @@
+// Seeded random valid graphs: several operations in a row over all kinds of the schema, with shared
+// subexpressions, views, broadcasts, scalars by value, odd strides and several outputs.
+#pragma once
+
+#include <ashlar/graph.hpp>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace ashlar::random_graphs {
+
+class GraphMaker {
+ public:
+  explicit GraphMaker(std::uint64_t seed) : random_(seed) {}
+
+  Graph make();
+
+ private:
+  // --- chance
+  std::int64_t below(std::int64_t limit);
+  bool chance(double probability) { return static_cast<double>(below(1 << 20)) < probability * (1 << 20); }
+  template <class Container>
+  const auto& one_of(const Container& values) {
+    return values[static_cast<std::size_t>(below(static_cast<std::int64_t>(std::size(values))))];
+  }
+
+  // --- tensors
+  std::string name(const char* stem) { return stem + std::to_string(names_++); }
+  std::int64_t extent();
+  Dims dims(int rank);
+  DType floating();
+  DType arithmetic();
+  Value input(const Dims& dims, DType dtype);
+  // A value of exactly these extents: an old one where possible, else a new input.
+  Value like(const Dims& dims, DType dtype);
+  // One that broadcasts to these extents; may be a scalar or a constant.
+  Value broadcastable(const Dims& dims, DType dtype);
+  using Test = std::function<bool(const Tensor&)>;
+  Value old(const Test& test);  // an empty value when none passes
+  Value floating_value(int least_rank, int most_rank);
+  Value arithmetic_value(int least_rank, int most_rank);
+  Result result();  // mostly nothing asked
+  void keep(Value value);
+
+  // --- one more operation each
+  void add_something();
+  void add_pointwise();
+  void add_matmul();
+  void add_convolution();
+  void add_convolution_gradient();
+  void add_reduction();
+  void add_pooling();
+  void add_interpolation();
+  void add_resample_gradient();
+  void add_norm();
+  void add_norm_gradient();
+  void add_softmax();
+  void add_attention();
+  void add_rng();
+  void add_view();
+  void add_concat();
+  // Written as strings of small operations, as clients do.
+  void add_composite_softmax();
+  void add_composite_norm();
+  void add_composite_attention();
+
+  ConvAttributes convolution_attributes(const Dims& x, const Dims& filter);
+  ResampleAttributes pooling_attributes(const Dims& x);
+
+  std::mt19937_64 random_;
+  Graph graph_{"random"};
+  std::vector<Value> pool_;
+  int names_ = 0;
+};
+
+}  // namespace ashlar::random_graphs

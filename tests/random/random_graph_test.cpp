@@ -1,0 +1,135 @@
+// Thousands of random graphs, compiled in several ways, against the oracle.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <map>
+
+#include "graph/schema.hpp"
+#include "random/graph_maker.hpp"
+#include "random/shrink.hpp"
+#include "support/problem.hpp"
+
+namespace ashlar::random_graphs {
+namespace {
+
+using support::Fill;
+using support::Problem;
+
+constexpr int kShards = 6;
+constexpr int kGraphsPerShard = 600;       // by default
+constexpr int kGraphsPerShardLong = 1800;  // when ASHLAR_TEST_LONG is set
+constexpr std::uint64_t kFirstSeed = 20240;
+
+struct Trial {
+  std::string label;
+  CompileOptions options;
+  bool saved = false;  // through JSON and back
+};
+
+std::vector<Trial> trials(std::uint64_t seed) {
+  std::vector<Trial> result = {{"fused", {}, false}};
+  switch (seed % 6) {
+    case 0: result.push_back({"not fused", {.fuse = false}, false}); break;
+    case 1: result.push_back({"no workspace", {.workspace_limit = 0}, false}); break;
+    case 2: result.push_back({"deterministic", {.deterministic = true}, false}); break;
+    case 3: result.push_back({"saved and loaded", {}, true}); break;
+    case 4: result.push_back({"guarded", {.guard = true}, false}); break;
+    default: result.push_back({"reference only", {.reference_only = true}, false}); break;
+  }
+  return result;
+}
+
+struct Tally {
+  std::int64_t elements = 0, compared = 0;
+};
+
+std::string check(const Graph& graph, const Trial& trial, std::uint64_t seed, Tally* tally) {
+  try {
+    Plan plan = compile(graph, Device::cpu(), trial.options);
+    if (plan.workspace_size() > trial.options.workspace_limit) return "workspace past its limit";
+    if (trial.options.deterministic && !plan.notes().deterministic) return "not deterministic";
+    if (trial.saved) plan = Plan::from_json(plan.to_json());
+    Problem problem(graph, seed, seed % 5 == 0 ? Fill::special : Fill::plain);
+    const std::string wrong = problem.run(plan);
+    if (tally) {
+      tally->elements += problem.elements();
+      tally->compared += problem.compared();
+    }
+    return wrong.empty() ? wrong : fmt::format("{}\n{}", wrong, plan.explain());
+  } catch (const std::exception& error) {
+    return fmt::format("threw: {}", error.what());
+  }
+}
+
+class RandomGraphs : public testing::TestWithParam<int> {};
+
+TEST_P(RandomGraphs, AgreeWithTheOracle) {
+  const int count = std::getenv("ASHLAR_TEST_LONG") ? kGraphsPerShardLong : kGraphsPerShard;
+  Tally tally;
+  std::map<std::string_view, int> operations;
+  int failures = 0;
+  constexpr int kMostShown = 5;
+  for (int i = 0; i < count && failures < kMostShown; ++i) {
+    const auto seed = kFirstSeed + static_cast<std::uint64_t>(i * kShards + GetParam());
+    Graph graph("empty");
+    try {
+      graph = GraphMaker(seed).make();
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << "seed " << seed << ": the builder threw: " << error.what();
+      ++failures;
+      continue;
+    }
+    for (const Node& node : graph.nodes()) ++operations[schema_of(node.op).name];
+    for (const Trial& trial : trials(seed)) {
+      const std::string wrong = check(graph, trial, seed, &tally);
+      if (wrong.empty()) continue;
+      ++failures;
+      const Graph small = shrink(graph, [&](const Graph& candidate) {
+        return !check(candidate, trial, seed, nullptr).empty();
+      });
+      ADD_FAILURE() << "seed " << seed << ", " << trial.label << ": " << wrong
+                    << "\nshrunk: " << check(small, trial, seed, nullptr) << "\n"
+                    << small.to_json();
+      break;
+    }
+  }
+  const double share = tally.elements == 0 ? 1.0
+                                           : static_cast<double>(tally.compared) /
+                                                 static_cast<double>(tally.elements);
+  fmt::print("{} graphs from seed {} in steps of {}; {:.1f}% of {} elements compared\n", count,
+             kFirstSeed + static_cast<std::uint64_t>(GetParam()), kShards, 100 * share,
+             tally.elements);
+  EXPECT_GT(share, 0.6) << "most elements have no bound: nothing was tested";
+  for (const OpSchema& schema : schema_table())
+    EXPECT_GT(operations[schema.name], 0) << "no graph has a " << schema.name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Shard, RandomGraphs, testing::Range(0, kShards));
+
+// The shrinker has to find the node that matters, and the message what to look at.
+TEST(Shrink, KeepsTheNodeThatFails) {
+  const auto has_softmax = [](const Graph& graph) {
+    for (const Node& node : graph.nodes())
+      if (std::holds_alternative<SoftmaxForward>(node.op)) return true;
+    return false;
+  };
+  int shrunk = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    const Graph graph = GraphMaker(seed).make();
+    if (!has_softmax(graph)) continue;
+    const Graph small = shrink(graph, has_softmax);
+    EXPECT_EQ(small.nodes().size(), 1u) << small.to_json();
+    ++shrunk;
+  }
+  EXPECT_GT(shrunk, 0);
+}
+
+TEST(GraphMaker, SameSeedSameGraph) {
+  for (std::uint64_t seed = 0; seed < 50; ++seed)
+    EXPECT_EQ(GraphMaker(seed).make().to_json(), GraphMaker(seed).make().to_json());
+}
+
+}  // namespace
+}  // namespace ashlar::random_graphs

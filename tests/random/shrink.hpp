@@ -1,0 +1,14 @@
+// Makes a failing graph smaller while it keeps failing.
+#pragma once
+
+#include <ashlar/graph.hpp>
+#include <functional>
+
+namespace ashlar::random_graphs {
+
+// Drops nodes and outputs, straightens strides, widens dtypes and reduces extents, one at a time.
+// `fails` is called at most `most_tries` times.
+Graph shrink(const Graph& graph, const std::function<bool(const Graph&)>& fails,
+             int most_tries = 400);
+
+}  // namespace ashlar::random_graphs

@@ -1,0 +1,149 @@
+// All pointwise modes on values computed by hand or by the C library.
+#include <cmath>
+#include <numbers>
+#include <set>
+
+#include "reference/harness.hpp"
+
+namespace ashlar::reference {
+namespace {
+
+struct PointwiseCase {
+  PointwiseMode mode;
+  std::vector<double> x, b;
+  std::vector<double> expected;
+  Pointwise attributes = {};
+  DType dtype = f64;
+};
+
+std::vector<PointwiseCase> cases() {
+  using M = PointwiseMode;
+  const double e = std::numbers::e, pi = std::numbers::pi;
+  const auto sigmoid = [](double v) { return 1.0 / (1.0 + std::exp(-v)); };
+  Pointwise relu6;
+  relu6.relu_upper_clip = 6.0;
+  relu6.relu_lower_slope = 0.1;
+  relu6.relu_lower_clip = 1.0;
+  Pointwise scaled;
+  scaled.alpha1 = 2.0;
+  scaled.alpha2 = -3.0;
+  Pointwise elu;
+  elu.elu_alpha = 2.0;
+  Pointwise beta;
+  beta.softplus_beta = 2.0;
+  beta.swish_beta = 2.0;
+  return {
+      {M::add, {1, kInf}, {2, -kInf}, {3, kNaN}},
+      {M::add, {1, 5}, {2, 7}, {2 - 6, 10 - 21}, scaled},
+      {M::mul, {3, 0}, {-4, kInf}, {-12, kNaN}},
+      {M::min, {3, kNaN, 1}, {-4, 1, kNaN}, {-4, kNaN, kNaN}},
+      {M::max, {3, kNaN, 1}, {-4, 1, kNaN}, {3, kNaN, kNaN}},
+      {M::add_square, {1, 2}, {3, -4}, {10, 18}},
+      {M::div, {1, -1, 7}, {0, 0, 2}, {kInf, -kInf, 3.5}},
+      {M::div, {7, -7, 5}, {2, 2, 0}, {3, -3, 0}, {}, i32},
+      {M::mod, {7, -7, 6}, {3, 3, 3}, {1, -1, 0}},
+      {M::pow, {2, 4, -2}, {10, 0.5, 3}, {1024, 2, -8}},
+      {M::sub, {1, 2}, {3, -4}, {-2, 6}},
+      {M::atan2, {1, 1}, {1, -1}, {pi / 4, 3 * pi / 4}},
+      {M::sqrt, {4, 2, -1}, {}, {2, std::sqrt(2.0), kNaN}},
+      {M::abs, {-4, 2}, {}, {4, 2}},
+      {M::ceil, {-1.5, 1.2, 3}, {}, {-1, 2, 3}},
+      {M::floor, {-1.5, 1.2, 3}, {}, {-2, 1, 3}},
+      {M::cos, {0, pi / 3}, {}, {1, 0.5}},
+      {M::sin, {0, pi / 6}, {}, {0, 0.5}},
+      {M::tan, {0, pi / 4}, {}, {0, 1}},
+      {M::exp, {0, 1, -kInf}, {}, {1, e, 0}},
+      {M::log, {1, e, 0}, {}, {0, 1, -kInf}},
+      {M::neg, {1, -kInf}, {}, {-1, kInf}},
+      {M::rsqrt, {4, 0}, {}, {0.5, kInf}},
+      {M::erf, {0, 1}, {}, {0, std::erf(1.0)}},
+      {M::identity, {3, kNaN}, {}, {3, kNaN}},
+      {M::reciprocal, {4, -0.5}, {}, {0.25, -2}},
+      {M::relu_fwd, {-2, 3, kNaN}, {}, {0, 3, kNaN}},
+      {M::relu_fwd, {-2, 3, 9}, {}, {1 + 0.1 * -3, 3, 6}, relu6},
+      {M::tanh_fwd, {0, 1}, {}, {0, std::tanh(1.0)}},
+      {M::sigmoid_fwd, {0, 2, -1000}, {}, {0.5, sigmoid(2), 0}},
+      {M::elu_fwd, {3, -1}, {}, {3, 2 * (1 / e - 1)}, elu},
+      {M::gelu_fwd, {0, 1, -1}, {}, {0, 0.5 * (1 + std::erf(std::sqrt(0.5))), -0.5 * (1 - std::erf(std::sqrt(0.5)))}},
+      {M::softplus_fwd, {0, 1, 1000}, {}, {std::log(2.0) / 2, std::log1p(e * e) / 2, 1000}, beta},
+      {M::swish_fwd, {0, 1}, {}, {0, sigmoid(2)}, beta},
+      {M::gelu_approx_tanh_fwd, {0, 1}, {}, {0, 0.5 * (1 + std::tanh(std::sqrt(2 / pi) * 1.044715))}},
+      {M::relu_bwd, {5, 5, 5}, {-1, 0, 2}, {0, 0, 5}},
+      {M::relu_bwd, {5, 5, 5, 5}, {-1, 1, 2, 6}, {0.5, 0.5, 5, 0}, relu6},
+      {M::tanh_bwd, {2}, {1}, {2 * (1 - std::tanh(1.0) * std::tanh(1.0))}},
+      {M::sigmoid_bwd, {2}, {1}, {2 * sigmoid(1) * (1 - sigmoid(1))}},
+      {M::elu_bwd, {2, 2}, {3, -1}, {2, 4 / e}, elu},
+      {M::gelu_bwd, {2}, {0}, {1}},
+      {M::softplus_bwd, {3}, {1}, {3 * sigmoid(2)}, beta},
+      {M::swish_bwd, {3}, {0}, {1.5}, beta},
+      {M::gelu_approx_tanh_bwd, {2}, {0}, {1}},
+      {M::cmp_eq, {1, 2, kNaN}, {1, 3, kNaN}, {1, 0, 0}},
+      {M::cmp_neq, {1, 2, kNaN}, {1, 3, kNaN}, {0, 1, 1}},
+      {M::cmp_gt, {1, 2, 3}, {1, 1, 4}, {0, 1, 0}},
+      {M::cmp_ge, {1, 2, 3}, {1, 1, 4}, {1, 1, 0}},
+      {M::cmp_lt, {1, 2, 3}, {1, 1, 4}, {0, 0, 1}},
+      {M::cmp_le, {1, 2, 3}, {1, 1, 4}, {1, 0, 1}},
+      {M::logical_and, {0, 1, 0, 1}, {0, 0, 1, 1}, {0, 0, 0, 1}, {}, boolean},
+      {M::logical_or, {0, 1, 0, 1}, {0, 0, 1, 1}, {0, 1, 1, 1}, {}, boolean},
+      {M::logical_not, {0, 1, 1}, {}, {1, 0, 0}, {}, boolean},
+      {M::gen_index, {9, 9, 9}, {}, {0, 1, 2}},
+  };
+}
+
+TEST(HandComputedPointwise, EveryMode) {
+  std::set<PointwiseMode> seen = {PointwiseMode::binary_select};  // has three operands: below
+  for (const PointwiseCase& test : cases()) {
+    SCOPED_TRACE(testing::Message() << "mode " << static_cast<int>(test.mode));
+    seen.insert(test.mode);
+    Graph g;
+    const auto n = static_cast<std::int64_t>(test.x.size());
+    std::vector<Value> operands = {g.input("x", {n}, test.dtype)};
+    if (!test.b.empty()) operands.push_back(g.input("b", {n}, test.dtype));
+    g.output("y", g.pointwise(test.mode, operands, test.attributes));
+    Evaluation e(g);
+    e.set("x", test.x);
+    if (!test.b.empty()) e.set("b", test.b);
+    expect_result(e, "y", test.expected, 1e-13);
+  }
+  EXPECT_EQ(seen.size(), static_cast<std::size_t>(kPointwiseModeCount));
+}
+
+TEST(HandComputedPointwise, SelectAndBroadcastInAnyPosition) {
+  Graph g;
+  const Value x = g.input("x", {1, 3}, f32), b = g.input("b", {2, 1}, f32), p = g.input("p", {2, 3}, boolean);
+  g.output("y", select(p, x, b));
+  g.output("sum", x + b);
+  Evaluation e(g);
+  e.set("x", {1, 2, 3});
+  e.set("b", {10, 20});
+  e.set("p", {1, 0, 1, 0, 1, 0});
+  expect_result(e, "y", {1, 10, 3, 20, 2, 20});
+  expect_result(e, "sum", {11, 12, 13, 21, 22, 23});
+}
+
+TEST(HandComputedPointwise, ScalarsConstantsAndStrides) {
+  Graph g;
+  const Value x = g.input("x", {2, 2}, bf16, Layout(Dims{1, 5}));
+  const Value s = g.scalar("s", f32, 2);
+  g.output("y", x * s + 0.5);
+  Evaluation e(g);
+  e.set("x", {1, 2, 3, 4});
+  e.set("s", {3});
+  expect_result(e, "y", {3.5, 6.5, 9.5, 12.5});
+}
+
+TEST(HandComputedPointwise, StoringRoundsOnceAndSaturates) {
+  Graph g;
+  const Value x = g.input("x", {4}, f32);
+  g.output("h", cast(x, f16));
+  g.output("e", cast(x, e4m3));
+  g.output("i", cast(x, i8));
+  Evaluation e(g);
+  e.set("x", {2049, 1e6, -2.5, kNaN});
+  expect_result(e, "h", {2048, kInf, -2.5, kNaN});
+  expect_result(e, "e", {448, 448, -2.5, kNaN});
+  expect_result(e, "i", {127, 127, -2, 0});
+}
+
+}  // namespace
+}  // namespace ashlar::reference

@@ -1,0 +1,55 @@
+// A graph with memory for all of its tensors, evaluated both ways: by the oracle, and node by node
+// through evaluate_node.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <ashlar/ashlar.hpp>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "reference/reference.hpp"
+
+namespace ashlar::reference {
+
+class Evaluation {
+ public:
+  explicit Evaluation(const Graph& graph);
+
+  const Tensor& tensor(const std::string& name) const;
+  bool has(const std::string& name) const { return graph_.find_tensor(name) != kNoTensor; }
+  std::byte* data(const std::string& name);
+  void set(const std::string& name, const std::vector<double>& row_major_values);
+  std::vector<double> get(const std::string& name) const;
+  // Every input gets its own stream of the seed; floating ones in [low, high].
+  void fill_inputs(std::uint64_t seed, double low = -1.0, double high = 1.0);
+
+  void run_nodes();                        // evaluate_node, into memory
+  std::map<std::string, Expected> oracle() const;
+  Expected oracle(const std::string& output) const { return oracle().at(output); }
+  // run_nodes() and compare every output with the oracle.
+  void expect_nodes_agree();
+
+  const Graph& graph() const { return graph_; }
+
+ private:
+  const void* offsets_of(TensorId id) const;
+  const Graph& graph_;
+  std::vector<std::vector<std::byte>> memory_;  // by tensor
+};
+
+// Both ways give these values, up to `tolerance` (for numbers that are not exact in the dtype).
+void expect_result(Evaluation& evaluation, const std::string& output, const std::vector<double>& expected,
+                   double tolerance = 0.0);
+
+// `backward` computes d<name> for inputs <name> of `forward`, given "dy" (the gradient of forward's
+// output y) and whatever inputs and outputs of `forward` it names. Compared with central differences
+// of sum(dy * y). Everything in f64. `forward` must hold its inputs.
+void expect_gradients(Evaluation& forward, const std::string& y, Evaluation& backward,
+                      const std::vector<std::string>& inputs, const std::string& dy = "dy");
+
+inline constexpr double kInf = std::numeric_limits<double>::infinity();
+inline const double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+}  // namespace ashlar::reference

@@ -1,0 +1,42 @@
+// A graph with memory, input values and what the oracle says about them, to hold plans against.
+#pragma once
+
+#include <ashlar/check.hpp>
+#include <ashlar/plan.hpp>
+#include <string>
+
+#include "plan/plan_data.hpp"
+#include "support/fill.hpp"
+
+namespace ashlar::support {
+
+class Problem {
+ public:
+  Problem(const Graph& graph, std::uint64_t seed, Fill fill = Fill::plain);
+
+  // Outputs have to equal the oracle's to the bit: right for linear operations on whole numbers.
+  void require_exact();
+  // Runs the plan once on painted outputs and a painted workspace. A sentence when an output is
+  // wrong or memory was touched that should not be; empty when all is well.
+  std::string run(const PlanData& plan);
+  std::string run(const Plan& plan);
+
+  std::int64_t elements() const { return elements_; }  // of all outputs
+  std::int64_t compared() const { return compared_; }  // those with a finite bound, in the last run
+  const BoundMemory& memory() const { return memory_; }
+  BoundMemory& memory() { return memory_; }
+
+ private:
+  template <class Run>
+  std::string run_with(std::int64_t workspace_bytes, const Run& run);
+
+  BoundMemory memory_;
+  std::vector<Expected> expected_;
+  std::int64_t elements_ = 0, compared_ = 0;
+};
+
+// Compiles for the CPU, runs and compares; a sentence on failure, whatever its kind.
+std::string check_plan(const Graph& graph, const CompileOptions& options = {},
+                       std::uint64_t seed = 1, Fill fill = Fill::plain);
+
+}  // namespace ashlar::support
