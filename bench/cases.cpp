@@ -42,17 +42,71 @@ const std::vector<ConvCase>& convolutions() {
       {"conv_depthwise_3x3_nchw", 4, 96, 96, {56, 56}, 3, 1, 1, 96, row_major},
       {"conv_grouped_3x3", 4, 128, 128, {28, 28}, 3, 1, 1, 32, channels_last},
       {"conv3d_3x3x3", 1, 32, 32, {16, 28, 28}, 3, 1, 1, 1, channels_last},
-      {"conv_3x3_backward_data", 4, 64, 64, {56, 56}, 3, 1, 1, 1, channels_last,
+      {"conv_3x3_backward_data",
+       4,
+       64,
+       64,
+       {56, 56},
+       3,
+       1,
+       1,
+       1,
+       channels_last,
        Pass::backward_data},
-      {"conv_3x3_backward_filter", 4, 64, 64, {56, 56}, 3, 1, 1, 1, channels_last,
+      {"conv_3x3_backward_filter",
+       4,
+       64,
+       64,
+       {56, 56},
+       3,
+       1,
+       1,
+       1,
+       channels_last,
        Pass::backward_filter},
-      {"conv_3x3_stride2_backward_data", 4, 64, 128, {56, 56}, 3, 2, 1, 1, channels_last,
+      {"conv_3x3_stride2_backward_data",
+       4,
+       64,
+       128,
+       {56, 56},
+       3,
+       2,
+       1,
+       1,
+       channels_last,
        Pass::backward_data},
-      {"conv_3x3_stride2_backward_filter", 4, 64, 128, {56, 56}, 3, 2, 1, 1, channels_last,
+      {"conv_3x3_stride2_backward_filter",
+       4,
+       64,
+       128,
+       {56, 56},
+       3,
+       2,
+       1,
+       1,
+       channels_last,
        Pass::backward_filter},
-      {"conv_depthwise_backward_data", 4, 96, 96, {56, 56}, 3, 1, 1, 96, channels_last,
+      {"conv_depthwise_backward_data",
+       4,
+       96,
+       96,
+       {56, 56},
+       3,
+       1,
+       1,
+       96,
+       channels_last,
        Pass::backward_data},
-      {"conv_depthwise_backward_filter", 4, 96, 96, {56, 56}, 3, 1, 1, 96, channels_last,
+      {"conv_depthwise_backward_filter",
+       4,
+       96,
+       96,
+       {56, 56},
+       3,
+       1,
+       1,
+       96,
+       channels_last,
        Pass::backward_filter},
   };
   return cases;
@@ -81,14 +135,14 @@ Graph conv_graph(const ConvCase& shape) {
     }
     case Pass::backward_data: {
       const Value dy = input("dy", y_dims), w = input("w", w_dims);
-      g.output("dx", g.conv_backward_data(dy, w, attributes,
-                                          {.dims = x_dims, .layout = shape.layout}));
+      g.output("dx",
+               g.conv_backward_data(dy, w, attributes, {.dims = x_dims, .layout = shape.layout}));
       break;
     }
     case Pass::backward_filter: {
       const Value x = input("x", x_dims), dy = input("dy", y_dims);
-      g.output("dw", g.conv_backward_filter(x, dy, attributes,
-                                            {.dims = w_dims, .layout = shape.layout}));
+      g.output("dw",
+               g.conv_backward_filter(x, dy, attributes, {.dims = w_dims, .layout = shape.layout}));
       break;
     }
   }
@@ -113,7 +167,8 @@ Graph attention_graph() {
 Graph pool_graph(ResampleMode mode) {
   Graph g("pool");
   const Value x = g.input("x", {4, 64, 112, 112}, f32, channels_last);
-  g.output("y", g.resample(x, {.mode = mode, .window = {3, 3}, .stride = {2, 2}, .padding = {1, 1}}));
+  g.output("y",
+           g.resample(x, {.mode = mode, .window = {3, 3}, .stride = {2, 2}, .padding = {1, 1}}));
   return g;
 }
 
@@ -142,10 +197,10 @@ struct NormCase {
   Layout layout;
 };
 
-const NormCase kLayerNorm = {"layer_norm", NormMode::layer, {4096, 1024}, {1, 1024}, {4096, 1},
-                             row_major};
-const NormCase kBatchNorm = {"batch_norm_nhwc", NormMode::batch, {8, 64, 56, 56}, {1, 64, 1, 1},
-                             {1, 64, 1, 1}, channels_last};
+const NormCase kLayerNorm = {"layer_norm", NormMode::layer, {4096, 1024},
+                             {1, 1024},    {4096, 1},       row_major};
+const NormCase kBatchNorm = {"batch_norm_nhwc", NormMode::batch, {8, 64, 56, 56},
+                             {1, 64, 1, 1},     {1, 64, 1, 1},   channels_last};
 
 Graph norm_graph(const NormCase& shape) {
   Graph g(shape.name);

@@ -23,7 +23,7 @@ Descriptor flat(const Tensor& tensor) {
   return {{element_count(tensor.dims)}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::a};
 }
 
-constexpr auto kScaleAndShift =
+const auto kScaleAndShift =
     dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
 
 // Writes the program for one node.
@@ -59,11 +59,10 @@ class Translator {
         {dnnl::algorithm::convolution_direct, activation(conv.x), filter(conv.w),
          activation(conv.y), conv.stride, conv.dilation, conv.before, conv.after},
         program_.engine(), forward(conv));
-    program_.add(
-        chosen, dnnl::convolution_backward_weights(chosen),
-        {{DNNL_ARG_SRC, read(ConvBackwardFilter::x), chosen.src_desc()},
-         {DNNL_ARG_DIFF_DST, read(ConvBackwardFilter::dy), chosen.diff_dst_desc()}},
-        {{DNNL_ARG_DIFF_WEIGHTS, write(0, conv.w), chosen.diff_weights_desc()}});
+    program_.add(chosen, dnnl::convolution_backward_weights(chosen),
+                 {{DNNL_ARG_SRC, read(ConvBackwardFilter::x), chosen.src_desc()},
+                  {DNNL_ARG_DIFF_DST, read(ConvBackwardFilter::dy), chosen.diff_dst_desc()}},
+                 {{DNNL_ARG_DIFF_WEIGHTS, write(0, conv.w), chosen.diff_weights_desc()}});
   }
 
   void operator()(const Matmul&) const {
@@ -118,17 +117,16 @@ class Translator {
 
   void operator()(const ResampleForward& op) const {
     require_given();
-    const dnnl::algorithm algorithm =
-        op.mode == ResampleMode::maxpool ? dnnl::algorithm::pooling_max
-        : op.mode == ResampleMode::avgpool_include_padding
-            ? dnnl::algorithm::pooling_avg_include_padding
-            : dnnl::algorithm::pooling_avg_exclude_padding;
+    const dnnl::algorithm algorithm = op.mode == ResampleMode::maxpool
+                                          ? dnnl::algorithm::pooling_max
+                                      : op.mode == ResampleMode::avgpool_include_padding
+                                          ? dnnl::algorithm::pooling_avg_include_padding
+                                          : dnnl::algorithm::pooling_avg_exclude_padding;
     const dnnl::memory x = read(ResampleForward::x), y = write(0);
     const dnnl::pooling_v2_forward::primitive_desc chosen(
         {dnnl::prop_kind::forward_inference, algorithm, x.get_desc(), y.get_desc(),
-         dnnl_dims(op.stride), dnnl_dims(op.window),
-         dnnl_dims(Dims::filled(op.window.rank(), 0)), dnnl_dims(op.padding),
-         dnnl_dims(op.post_padding.value_or(op.padding))},
+         dnnl_dims(op.stride), dnnl_dims(op.window), dnnl_dims(Dims::filled(op.window.rank(), 0)),
+         dnnl_dims(op.padding), dnnl_dims(op.post_padding.value_or(op.padding))},
         program_.engine());
     program_.add(chosen, dnnl::pooling_v2_forward(chosen), {{DNNL_ARG_SRC, x, x.get_desc()}},
                  {{DNNL_ARG_DST, y, y.get_desc()}});
@@ -142,8 +140,8 @@ class Translator {
     const std::vector<Program::Operand> inputs = {
         same(DNNL_ARG_SRC, x), same(DNNL_ARG_SCALE, as_flat_input(NormForward::scale)),
         same(DNNL_ARG_SHIFT, as_flat_input(NormForward::bias))};
-    const std::vector<Program::Operand> outputs = {
-        same(DNNL_ARG_DST, y), same(DNNL_ARG_MEAN, mean), same(DNNL_ARG_VARIANCE, variance)};
+    const std::vector<Program::Operand> outputs = {same(DNNL_ARG_DST, y), same(DNNL_ARG_MEAN, mean),
+                                                   same(DNNL_ARG_VARIANCE, variance)};
     const auto epsilon = static_cast<float>(op.epsilon);
     if (op.mode == NormMode::batch) {
       const dnnl::batch_normalization_forward::primitive_desc chosen(
@@ -163,9 +161,12 @@ class Translator {
     const std::vector<Program::Operand> inputs = {
         same(DNNL_ARG_SRC, x), same(DNNL_ARG_DIFF_DST, dy), same(DNNL_ARG_MEAN, mean),
         same(DNNL_ARG_VARIANCE, variance_from(NormBackward::inv_variance, op.epsilon)),
-        same(DNNL_ARG_SCALE, as_flat_input(NormBackward::scale))};
+        same(DNNL_ARG_SCALE, as_flat_input(NormBackward::scale)),
+        // Asked for and not read: the gradients do not depend on the shift.
+        same(DNNL_ARG_SHIFT, as_flat_input(NormBackward::scale))};
     const std::vector<Program::Operand> outputs = {
-        same(DNNL_ARG_DIFF_SRC, dx), same(DNNL_ARG_DIFF_SCALE, as_flat_output(NormBackward::dscale)),
+        same(DNNL_ARG_DIFF_SRC, dx),
+        same(DNNL_ARG_DIFF_SCALE, as_flat_output(NormBackward::dscale)),
         same(DNNL_ARG_DIFF_SHIFT, as_flat_output(NormBackward::dbias))};
     const auto epsilon = static_cast<float>(op.epsilon);
     if (op.mode == NormMode::batch) {
@@ -188,8 +189,7 @@ class Translator {
   void operator()(const Pointwise& op) const {
     require_given();
     switch (op.mode) {
-      case PointwiseMode::identity:
-        return program_.add_reorder(read(Pointwise::x), write(0));
+      case PointwiseMode::identity: return program_.add_reorder(read(Pointwise::x), write(0));
       case PointwiseMode::gelu_fwd: {
         const dnnl::memory x = read(Pointwise::x);
         const dnnl::eltwise_forward::primitive_desc chosen(
@@ -207,8 +207,7 @@ class Translator {
                             {same(DNNL_ARG_SRC_0, a), same(DNNL_ARG_SRC_1, b)},
                             {same(DNNL_ARG_DST, y)});
       }
-      default:
-        refuse("this pointwise mode");
+      default: refuse("this pointwise mode");
     }
   }
 
@@ -218,8 +217,7 @@ class Translator {
     const dnnl::memory x = read(Reduction::x), y = write(0);
     const dnnl::reduction::primitive_desc chosen(
         {dnnl::algorithm::reduction_sum, x.get_desc(), y.get_desc(), 0, 0}, program_.engine());
-    program_.add(chosen, dnnl::reduction(chosen), {same(DNNL_ARG_SRC, x)},
-                 {same(DNNL_ARG_DST, y)});
+    program_.add(chosen, dnnl::reduction(chosen), {same(DNNL_ARG_SRC, x)}, {same(DNNL_ARG_DST, y)});
   }
 
   void operator()(const Transpose& op) const {
@@ -281,8 +279,9 @@ class Translator {
             program_.engine()};
   }
 
-  dnnl::layer_normalization_forward::primitive_desc layer_norm_forward(
-      const Descriptor& x, const Descriptor& statistics, float epsilon) const {
+  dnnl::layer_normalization_forward::primitive_desc layer_norm_forward(const Descriptor& x,
+                                                                       const Descriptor& statistics,
+                                                                       float epsilon) const {
     return {{dnnl::prop_kind::forward_training, x, statistics, epsilon, kScaleAndShift},
             program_.engine()};
   }
@@ -329,7 +328,9 @@ class Translator {
   const Tensor& in(int slot) const { return graph_.tensor(in_id(slot)); }
   const Tensor& out(int slot) const { return graph_.tensor(out_id(slot)); }
   dnnl::memory read(int slot) const { return read(slot, descriptor_of(in(slot))); }
-  dnnl::memory read(int slot, const Descriptor& as) const { return program_.bound(in_id(slot), as); }
+  dnnl::memory read(int slot, const Descriptor& as) const {
+    return program_.bound(in_id(slot), as);
+  }
   dnnl::memory write(int slot) const { return write(slot, descriptor_of(out(slot))); }
   dnnl::memory write(int slot, const Descriptor& as) const {
     return program_.bound(out_id(slot), as);
@@ -380,13 +381,13 @@ std::unique_ptr<Peer> fastest_peer(const Graph& graph, std::span<void* const> po
   bool optimised = false;
   for (const Formats formats : {Formats::given, Formats::own_filter, Formats::own})
     if (auto program = translate(graph, pointers, formats)) {
-      optimised = optimised || !program->reference_only();
+      optimised = optimised || !program->reference();
       candidates.push_back(std::move(program));
     }
   std::unique_ptr<Program> fastest;
   double best = 1e9;
   for (auto& candidate : candidates) {
-    if (optimised && candidate->reference_only()) continue;
+    if (optimised && candidate->reference()) continue;
     const double seconds = best_of_few(*candidate, best);
     if (seconds >= best) continue;
     best = seconds;

@@ -18,6 +18,7 @@ class Peer {
   // Memory laid out as the graph's tensor says; null for a result oneDNN does not give.
   virtual const void* output(TensorId tensor) const = 0;
   virtual const std::string& description() const = 0;  // implementation and reorders
+  virtual bool reference() const = 0;                  // some step runs oneDNN's plain loops
 };
 
 // oneDNN is offered the layouts of the graph, the same but for its own choice of filter layout, and

@@ -9,18 +9,12 @@ namespace {
 dnnl::memory::data_type dnnl_type(DType dtype) {
   using Type = dnnl::memory::data_type;
   switch (dtype) {
-    case DType::f32:
-      return Type::f32;
-    case DType::f16:
-      return Type::f16;
-    case DType::bf16:
-      return Type::bf16;
-    case DType::i32:
-      return Type::s32;
-    case DType::i8:
-      return Type::s8;
-    case DType::u8:
-      return Type::u8;
+    case DType::f32: return Type::f32;
+    case DType::f16: return Type::f16;
+    case DType::bf16: return Type::bf16;
+    case DType::i32: return Type::s32;
+    case DType::i8: return Type::s8;
+    case DType::u8: return Type::u8;
     default:
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("oneDNN has no element type {}", to_string(dtype)));
@@ -74,7 +68,7 @@ void Program::add(const dnnl::primitive_desc_base& descriptor, const dnnl::primi
   }
   steps_.push_back(std::move(step));
   const std::string implementation = descriptor.impl_info_str();
-  reference_only_ = reference_only_ || implementation.starts_with("ref");
+  reference_ = reference_ || implementation.starts_with("ref");
   description_ += (description_.empty() ? "" : " + ") + implementation;
   for (const auto& [from, to] : afterwards) add_reorder(from, to);
 }
@@ -82,8 +76,8 @@ void Program::add(const dnnl::primitive_desc_base& descriptor, const dnnl::primi
 void Program::add_reorder(dnnl::memory from, dnnl::memory to) {
   const dnnl::reorder::primitive_desc descriptor(from, to);
   steps_.push_back({dnnl::reorder(descriptor), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}});
-  description_ += (description_.empty() ? "reorder " : " + reorder ") +
-                  std::string(descriptor.impl_info_str());
+  description_ +=
+      (description_.empty() ? "reorder " : " + reorder ") + std::string(descriptor.impl_info_str());
 }
 
 void Program::run() {

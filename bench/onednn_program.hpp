@@ -25,7 +25,7 @@ class Program : public Peer {
   void run() override;
   const void* output(TensorId tensor) const override;
   const std::string& description() const override { return description_; }
-  bool reference_only() const { return reference_only_; }
+  bool reference() const override { return reference_; }
 
   // --- building
   const dnnl::engine& engine() const { return engine_; }
@@ -56,7 +56,7 @@ class Program : public Peer {
   std::map<TensorId, dnnl::memory> outputs_;
   std::vector<Step> steps_;
   std::string description_;
-  bool reference_only_ = false;  // some step runs oneDNN's plain loops
+  bool reference_ = false;
 };
 
 }  // namespace ashlar::bench

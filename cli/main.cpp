@@ -48,7 +48,7 @@ int main_command(int argc, char** argv) {
       "Ashlar: deep-learning primitives. Describes, explains, runs and checks graphs of "
       "operations.",
       "ashlar");
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);  // none is reported below, after mistyped ones
   app.footer(
       "Exit codes: 0 done, 1 a check failed, 2 bad input or usage, 3 internal error.\n"
       "ASHLAR_LOG=off|error|info|explain|debug sets what the library says on stderr.");
@@ -66,6 +66,7 @@ int main_command(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return report(fmt::format("{} (see ashlar --help)", error.what()), kExitBadInput);
   }
+  if (!action) return report("a subcommand is required (see ashlar --help)", kExitBadInput);
   return action();
 }
 

@@ -27,9 +27,7 @@ constexpr std::array kTypes = {Type{"f8", 8}, Type{"f4", 4}, Type{"f2", 2},
                                Type{"i8", 8}, Type{"i4", 4}, Type{"i1", 1},
                                Type{"u2", 2}, Type{"u1", 1}, Type{"b1", 1}};
 
-[[noreturn]] void reject(const std::string& sentence) {
-  throw Error(ErrorCode::parse, sentence);
-}
+[[noreturn]] void reject(const std::string& sentence) { throw Error(ErrorCode::parse, sentence); }
 
 unsigned byte_at(std::span<const std::byte> bytes, std::size_t index) {
   return std::to_integer<unsigned>(bytes[index]);

@@ -143,9 +143,7 @@ class HeaderScanner {
 
 }  // namespace
 
-NpyHeader parse_npy_header(std::string_view text) {
-  return HeaderScanner(text).scan();
-}
+NpyHeader parse_npy_header(std::string_view text) { return HeaderScanner(text).scan(); }
 
 std::string format_npy_header(const NpyHeader& header) {
   std::string shape;

@@ -81,13 +81,10 @@ class RoleFinder {
       case PointwiseMode::rsqrt:
       case PointwiseMode::log:
       case PointwiseMode::reciprocal:
-      case PointwiseMode::pow:
-        return slot_ == Pointwise::x ? kPositive : Role{};
+      case PointwiseMode::pow: return slot_ == Pointwise::x ? kPositive : Role{};
       case PointwiseMode::div:
-      case PointwiseMode::mod:
-        return slot_ == Pointwise::b ? kPositive : Role{};
-      default:
-        return {};
+      case PointwiseMode::mod: return slot_ == Pointwise::b ? kPositive : Role{};
+      default: return {};
     }
   }
   template <class Op>
@@ -111,10 +108,8 @@ class RoleFinder {
 
 Role plain_role(DType dtype) {
   switch (dtype) {
-    case DType::boolean:
-      return {Kind::keep_mask, 0, 0.5};
-    case DType::u8:
-      return {Kind::whole, 0, 2 * kLargestInteger};
+    case DType::boolean: return {Kind::keep_mask, 0, 0.5};
+    case DType::u8: return {Kind::whole, 0, 2 * kLargestInteger};
     default:
       if (is_integer(dtype)) return {Kind::whole, -kLargestInteger, kLargestInteger};
       return {};

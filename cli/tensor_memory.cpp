@@ -171,27 +171,17 @@ std::vector<std::byte> gather(const TensorMemory& memory, std::size_t position) 
 
 std::string_view npy_type_of(DType dtype) {
   switch (dtype) {
-    case DType::f64:
-      return "f8";
-    case DType::f32:
-      return "f4";
-    case DType::f16:
-      return "f2";
-    case DType::bf16:
-      return "u2";
+    case DType::f64: return "f8";
+    case DType::f32: return "f4";
+    case DType::f16: return "f2";
+    case DType::bf16: return "u2";
     case DType::e4m3:
-    case DType::e5m2:
-      return "u1";
-    case DType::i64:
-      return "i8";
-    case DType::i32:
-      return "i4";
-    case DType::i8:
-      return "i1";
-    case DType::u8:
-      return "u1";
-    case DType::boolean:
-      return "b1";
+    case DType::e5m2: return "u1";
+    case DType::i64: return "i8";
+    case DType::i32: return "i4";
+    case DType::i8: return "i1";
+    case DType::u8: return "u1";
+    case DType::boolean: return "b1";
   }
   return "u1";
 }

@@ -15,8 +15,9 @@ target_include_directories(ashlar_test_base INTERFACE
   "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
 target_compile_definitions(ashlar_test_base INTERFACE
   ASHLAR_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
-  ASHLAR_CLI_PATH="${PROJECT_BINARY_DIR}/ashlar"
   ASHLAR_VERSION="${PROJECT_VERSION}")
+# What is under test is compiled as users get it; the tests themselves need not be.
+target_compile_options(ashlar_test_base INTERFACE -O1)
 target_link_libraries(ashlar_test_base INTERFACE
   ashlar ashlar_build_flags ashlar_highway_targets hwy::hwy fmt::fmt-header-only
   nlohmann_json::nlohmann_json GTest::gmock GTest::gtest)
@@ -49,8 +50,9 @@ function(add_test_area area)
   endif()
   add_executable(${area}_tests ${sources})
   target_link_libraries(${area}_tests PRIVATE ashlar_test_support GTest::gtest_main)
-  if(TARGET ashlar_cli)
-    add_dependencies(${area}_tests ashlar_cli)
+  if(area STREQUAL "cli" AND TARGET ashlar_cli)
+    target_compile_definitions(cli_tests PRIVATE ASHLAR_CLI_PATH="${PROJECT_BINARY_DIR}/ashlar")
+    add_dependencies(cli_tests ashlar_cli)
   endif()
   gtest_discover_tests(${area}_tests
     TEST_PREFIX "${area}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120

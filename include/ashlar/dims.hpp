@@ -15,10 +15,17 @@ inline constexpr int kMaxRank = 8;
 class Dims {
  public:
   Dims() = default;
-  Dims(std::initializer_list<std::int64_t> values) : Dims(std::span(values.begin(), values.size())) {}
+  Dims(std::initializer_list<std::int64_t> values)
+      : Dims(std::span(values.begin(), values.size())) {}
   // Throws Error(invalid_argument) past kMaxRank values.
-  explicit Dims(std::span<const std::int64_t> values);
-  static Dims filled(int rank, std::int64_t value);
+  explicit Dims(std::span<const std::int64_t> values) {
+    for (std::int64_t value : values) push_back(value);
+  }
+  static Dims filled(int rank, std::int64_t value) {
+    Dims dims;
+    for (int axis = 0; axis < rank; ++axis) dims.push_back(value);
+    return dims;
+  }
 
   int rank() const { return rank_; }
   bool empty() const { return rank_ == 0; }
@@ -28,10 +35,16 @@ class Dims {
   std::int64_t* end() { return values_.data() + rank_; }
   const std::int64_t* begin() const { return values_.data(); }
   const std::int64_t* end() const { return values_.data() + rank_; }
-  void push_back(std::int64_t value);
-  bool operator==(const Dims& other) const { return std::equal(begin(), end(), other.begin(), other.end()); }
+  void push_back(std::int64_t value) {
+    if (rank_ == kMaxRank) throw_too_many();
+    values_[static_cast<std::size_t>(rank_++)] = value;
+  }
+  bool operator==(const Dims& other) const {
+    return std::equal(begin(), end(), other.begin(), other.end());
+  }
 
  private:
+  [[noreturn]] static void throw_too_many();
   std::array<std::int64_t, kMaxRank> values_{};
   int rank_ = 0;
 };
@@ -59,7 +72,8 @@ inline const Layout row_major{Layout::Order::row_major};
 // Axis 1 (channels) varies fastest, then the last axis, ... : NHWC for 4 axes written as NCHW.
 inline const Layout channels_last{Layout::Order::channels_last};
 
-// Packed strides whose axes vary in the same order as in `like` (same rank): the layout a result inherits.
+// Packed strides whose axes vary in the same order as in `like` (same rank): the layout a result
+// inherits.
 Dims packed_strides_like(const Dims& dims, const Dims& like);
 
 }  // namespace ashlar

@@ -33,7 +33,8 @@ inline constexpr DType i8 = DType::i8;
 inline constexpr DType u8 = DType::u8;
 inline constexpr DType boolean = DType::boolean;
 
-inline constexpr std::array kAllDTypes = {f64, f32, f16, bf16, e4m3, e5m2, i64, i32, i8, u8, boolean};
+inline constexpr std::array kAllDTypes = {f64, f32, f16, bf16, e4m3,   e5m2,
+                                          i64, i32, i8,  u8,   boolean};
 
 // The name used in text and JSON: "f32", "e4m3", "bool", ...
 std::string_view to_string(DType dtype);
@@ -41,21 +42,16 @@ std::string_view to_string(DType dtype);
 constexpr int bit_width(DType dtype) {
   switch (dtype) {
     case DType::f64:
-    case DType::i64:
-      return 64;
+    case DType::i64: return 64;
     case DType::f32:
-    case DType::i32:
-      return 32;
+    case DType::i32: return 32;
     case DType::f16:
-    case DType::bf16:
-      return 16;
+    case DType::bf16: return 16;
     case DType::e4m3:
     case DType::e5m2:
     case DType::i8:
-    case DType::u8:
-      return 8;
-    case DType::boolean:
-      return 1;
+    case DType::u8: return 8;
+    case DType::boolean: return 1;
   }
   return 0;
 }

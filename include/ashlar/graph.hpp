@@ -37,9 +37,9 @@ struct Tensor {
   bool infer_dtype = false;  // true until the node that makes this tensor has chosen its dtype
   Dims dims = {};            // empty until inferred
   Dims strides = {};         // in elements; empty until inferred
-  double value = 0.0;  // constants only
-  // Ragged: axis 0 starts at ragged_offset[b] elements instead of b * strides[0]. The offsets are an
-  // i32 or i64 tensor [B + 1, 1, 1, ...].
+  double value = 0.0;        // constants only
+  // Ragged: axis 0 starts at ragged_offset[b] elements instead of b * strides[0]. The offsets are
+  // an i32 or i64 tensor [B + 1, 1, 1, ...].
   TensorId ragged_offset = kNoTensor;
 };
 
@@ -57,11 +57,11 @@ struct Node {
 
 // What a caller may ask of an operation's main result; anything left out is inferred.
 struct Result {
-  std::string name = {};                // of the node and of its result
-  std::optional<DType> dtype = {};      // default: that of the first non-scalar operand
-  Dims dims = {};                       // needed where they cannot be inferred
-  std::optional<Layout> layout = {};    // default: the axis order of the first operand of that rank
-  std::optional<DType> compute = {};    // default: f32, or f64 / i32 / i64 when the operands are
+  std::string name = {};              // of the node and of its result
+  std::optional<DType> dtype = {};    // default: that of the first non-scalar operand
+  Dims dims = {};                     // needed where they cannot be inferred
+  std::optional<Layout> layout = {};  // default: the axis order of the first operand of that rank
+  std::optional<DType> compute = {};  // default: f32, or f64 / i32 / i64 when the operands are
 };
 
 class Graph;
@@ -85,13 +85,20 @@ class Value {
   TensorId id_ = kNoTensor;
 };
 
-struct NormResults { Value y, mean, inv_variance, next_running_mean, next_running_var; };
-struct NormGradients { Value dx, dscale, dbias; };
+struct NormResults {
+  Value y, mean, inv_variance, next_running_mean, next_running_var;
+};
+struct NormGradients {
+  Value dx, dscale, dbias;
+};
 struct AttentionOperands {
-  Value bias = {}, seq_len_q = {}, seq_len_kv = {}, dropout_seed = {}, dropout_offset = {}, dropout_mask = {};
+  Value bias = {}, seq_len_q = {}, seq_len_kv = {}, dropout_seed = {}, dropout_offset = {},
+        dropout_mask = {};
   Value scale = {};
 };
-struct AttentionGradients { Value dq, dk, dv, dbias; };
+struct AttentionGradients {
+  Value dq, dk, dv, dbias;
+};
 
 // Operations are inferred and checked as they are added: a bad one throws Error(invalid_graph) and
 // leaves the graph as it was. Not safe to build from several threads at once.
@@ -112,7 +119,8 @@ class Graph {
   Value output(std::string name, Value value, const Result& result = {});
   // Makes an output ragged: row b starts at offsets[b] elements.
   void set_ragged(Value tensor, Value offsets);
-  // Inputs, scalars and outputs need distinct uids; unless set, a tensor's is its position plus one.
+  // Inputs, scalars and outputs need distinct uids; unless set, a tensor's is its position plus
+  // one.
   void set_uid(Value tensor, std::int64_t uid);
 
   // --- operations
@@ -120,24 +128,29 @@ class Graph {
   Value conv_backward_data(Value dy, Value w, const ConvAttributes&, const Result&, Value z = {});
   Value conv_backward_filter(Value x, Value dy, const ConvAttributes&, const Result&, Value z = {});
   Value matmul(Value a, Value b, const Result& = {});
-  Value pointwise(PointwiseMode mode, std::span<const Value> operands, Pointwise attributes = {}, const Result& = {});
+  Value pointwise(PointwiseMode mode, std::span<const Value> operands, Pointwise attributes = {},
+                  const Result& = {});
   Value reduce(Value x, ReductionMode mode, Dims axes = {}, const Result& = {});
   Value resample(Value x, const ResampleAttributes&, const Result& = {});
-  std::pair<Value, Value> resample_with_index(Value x, const ResampleAttributes&, DType index = i32);
-  Value resample_backward(Value dy, const ResampleAttributes&, const Result&, Value x = {}, Value index = {});
+  std::pair<Value, Value> resample_with_index(Value x, const ResampleAttributes&,
+                                              DType index = i32);
+  Value resample_backward(Value dy, const ResampleAttributes&, const Result&, Value x = {},
+                          Value index = {});
   // Optional outputs are made when the phase is training (batch: running ones when given).
   NormResults norm(Value x, Value scale, Value bias, const NormForward& = {}, const Result& = {},
-                   Value running_mean = {}, Value running_var = {}, Value mean = {}, Value inv_variance = {});
+                   Value running_mean = {}, Value running_var = {}, Value mean = {},
+                   Value inv_variance = {});
   NormGradients norm_backward(Value x, Value dy, Value scale, const NormBackward&, Value mean = {},
                               Value inv_variance = {}, const Result& = {});
   Value softmax(Value x, const SoftmaxAttributes& = {}, const Result& = {});
   Value softmax_backward(Value y, Value dy, const SoftmaxAttributes& = {}, const Result& = {});
   // {o, stats}; stats is empty unless asked for.
   std::pair<Value, Value> attention(Value q, Value k, Value v, const AttentionAttributes& = {},
-                                    const AttentionOperands& = {}, bool with_stats = false, const Result& = {});
+                                    const AttentionOperands& = {}, bool with_stats = false,
+                                    const Result& = {});
   AttentionGradients attention_backward(Value q, Value k, Value v, Value o, Value d_o, Value stats,
-                                        const AttentionAttributes& = {}, const AttentionOperands& = {},
-                                        bool with_dbias = false);
+                                        const AttentionAttributes& = {},
+                                        const AttentionOperands& = {}, bool with_dbias = false);
   Value rng(Dims dims, const Rng&, const Result& = {}, Value seed = {}, Value offset = {});
   Value reshape(Value x, Dims dims, const Result& = {});
   Value transpose(Value x, Dims permutation, const Result& = {});
@@ -145,7 +158,8 @@ class Graph {
   Value concat(std::span<const Value> inputs, std::int64_t axis, const Result& = {});
 
   // --- the general form, used by the readers: tensors and nodes as records. Outputs may lack dims,
-  // strides (empty) and dtype (infer_dtype); add_node infers them. Returns the new id; throws and changes nothing on error.
+  // strides (empty) and dtype (infer_dtype); add_node infers them. Returns the new id; throws and
+  // changes nothing on error.
   TensorId add_tensor(Tensor tensor);
   NodeId add_node(Node node);
 
@@ -174,8 +188,8 @@ class Graph {
   friend struct GraphAccess;
   // Throws Error(invalid_argument) naming `call` when the value is empty or of another graph.
   void require_own(Value value, std::string_view call) const;
-  std::vector<Value> add(Op op, std::span<const Value> inputs, const Result& result, std::initializer_list<bool> wanted,
-                         std::optional<DType> second = {});
+  std::vector<Value> add(Op op, std::span<const Value> inputs, const Result& result,
+                         std::initializer_list<bool> wanted, std::optional<DType> second = {});
   std::unique_ptr<struct GraphData> data_;
 };
 

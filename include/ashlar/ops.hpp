@@ -15,12 +15,15 @@
 
 namespace ashlar {
 
-enum class ConvMode : std::uint8_t { cross_correlation, convolution };  // convolution flips the filter
+enum class ConvMode : std::uint8_t {
+  cross_correlation,
+  convolution
+};  // convolution flips the filter
 
 // Padding, stride and dilation hold one value per spatial axis; left empty they mean 0, 1 and 1.
 struct ConvAttributes {
-  Dims padding = {};                       // before the first element of each axis
-  std::optional<Dims> post_padding = {};   // after the last one; same as `padding` when absent
+  Dims padding = {};                      // before the first element of each axis
+  std::optional<Dims> post_padding = {};  // after the last one; same as `padding` when absent
   Dims stride = {};
   Dims dilation = {};
   ConvMode mode = ConvMode::cross_correlation;
@@ -39,8 +42,8 @@ struct ConvAttributes {
   }
 };
 
-// y = alpha * conv(x, w) + beta * z. x [N, C, spatial...], w [K, C/groups, spatial...]; the number of
-// groups is C / w's second extent. z may be bound to y's memory.
+// y = alpha * conv(x, w) + beta * z. x [N, C, spatial...], w [K, C/groups, spatial...]; the number
+// of groups is C / w's second extent. z may be bound to y's memory.
 struct ConvForward : ConvAttributes {
   enum In { x, w, z };
   enum Out { y };
@@ -71,15 +74,58 @@ struct Matmul {
 
 enum class PointwiseMode : std::uint8_t {
   // arithmetic: x op b
-  add, mul, min, max, add_square, div, mod, pow, sub, atan2,
+  add,
+  mul,
+  min,
+  max,
+  add_square,
+  div,
+  mod,
+  pow,
+  sub,
+  atan2,
   // unary
-  sqrt, abs, ceil, cos, exp, floor, log, neg, rsqrt, sin, tan, erf, identity, reciprocal,
+  sqrt,
+  abs,
+  ceil,
+  cos,
+  exp,
+  floor,
+  log,
+  neg,
+  rsqrt,
+  sin,
+  tan,
+  erf,
+  identity,
+  reciprocal,
   // activations and their gradients (dy, x)
-  relu_fwd, tanh_fwd, sigmoid_fwd, elu_fwd, gelu_fwd, softplus_fwd, swish_fwd, gelu_approx_tanh_fwd,
-  relu_bwd, tanh_bwd, sigmoid_bwd, elu_bwd, gelu_bwd, softplus_bwd, swish_bwd, gelu_approx_tanh_bwd,
+  relu_fwd,
+  tanh_fwd,
+  sigmoid_fwd,
+  elu_fwd,
+  gelu_fwd,
+  softplus_fwd,
+  swish_fwd,
+  gelu_approx_tanh_fwd,
+  relu_bwd,
+  tanh_bwd,
+  sigmoid_bwd,
+  elu_bwd,
+  gelu_bwd,
+  softplus_bwd,
+  swish_bwd,
+  gelu_approx_tanh_bwd,
   // comparisons: x op b, result boolean
-  cmp_eq, cmp_neq, cmp_gt, cmp_ge, cmp_lt, cmp_le,
-  logical_and, logical_or, logical_not,
+  cmp_eq,
+  cmp_neq,
+  cmp_gt,
+  cmp_ge,
+  cmp_lt,
+  cmp_le,
+  logical_and,
+  logical_or,
+  logical_not,
   gen_index,      // the coordinate along `axis`
   binary_select,  // predicate ? x : b
 };
@@ -116,9 +162,20 @@ struct Pointwise {
   }
 };
 
-enum class ReductionMode : std::uint8_t { add, mul, min, max, amax, avg, norm1, norm2, mul_no_zeros };
+enum class ReductionMode : std::uint8_t {
+  add,
+  mul,
+  min,
+  max,
+  amax,
+  avg,
+  norm1,
+  norm2,
+  mul_no_zeros
+};
 
-// Reduces every axis in which y has extent 1 and x has not. `axes` serves to infer y; empty means all.
+// Reduces every axis in which y has extent 1 and x has not. `axes` serves to infer y; empty means
+// all.
 struct Reduction {
   enum In { x };
   enum Out { y };
@@ -132,7 +189,13 @@ struct Reduction {
   }
 };
 
-enum class ResampleMode : std::uint8_t { nearest, bilinear, avgpool_include_padding, avgpool_exclude_padding, maxpool };
+enum class ResampleMode : std::uint8_t {
+  nearest,
+  bilinear,
+  avgpool_include_padding,
+  avgpool_exclude_padding,
+  maxpool
+};
 enum class PaddingMode : std::uint8_t { zero, neg_inf, edge };
 
 // Pooling uses window, stride and padding; nearest and bilinear use `size` (output spatial extents)
@@ -184,7 +247,8 @@ struct NormForward {
   NormMode mode = NormMode::layer;
   NormPhase phase = NormPhase::training;
   double epsilon = 1e-5;
-  double momentum = 0.1;  // next_running = (1 - momentum) * running + momentum * batch (variance unbiased)
+  double momentum =
+      0.1;  // next_running = (1 - momentum) * running + momentum * batch (variance unbiased)
   std::int64_t groups = 1;
   Dims axes = {};
 
@@ -237,8 +301,8 @@ struct SoftmaxBackward : SoftmaxAttributes {
 
 enum class MaskAlignment : std::uint8_t { top_left, bottom_right };
 
-// Query row i sees key column j when i + shift - left_bound < j <= i + shift + right_bound, where shift
-// is 0 (top_left) or kv_length - q_length (bottom_right). An absent bound does not mask.
+// Query row i sees key column j when i + shift - left_bound < j <= i + shift + right_bound, where
+// shift is 0 (top_left) or kv_length - q_length (bottom_right). An absent bound does not mask.
 struct AttentionAttributes {
   std::optional<double> scale = {};  // 1 / sqrt(head dim) when absent
   std::optional<std::int64_t> left_bound = {};
@@ -257,15 +321,39 @@ struct AttentionAttributes {
 };
 // o = dropout(softmax(mask(scale * q k^T + bias))) v, per batch and head.
 // q [B, H, Sq, D], k [B, Hk, Skv, D], v [B, Hv, Skv, Dv]; Hk and Hv divide H.
-// seq_len_q, seq_len_kv [B, 1, 1, 1]; stats [B, H, Sq, 1]. A row that sees nothing gives o = 0, stats = -inf.
-// scale_tensor, when given, overrides the attribute. dropout_mask (keep = true) replaces seed and offset.
+// seq_len_q, seq_len_kv [B, 1, 1, 1]; stats [B, H, Sq, 1]. A row that sees nothing gives o = 0,
+// stats = -inf. scale_tensor, when given, overrides the attribute. dropout_mask (keep = true)
+// replaces seed and offset.
 struct AttentionForward : AttentionAttributes {
-  enum In { q, k, v, bias, seq_len_q, seq_len_kv, dropout_seed, dropout_offset, dropout_mask, scale_tensor };
+  enum In {
+    q,
+    k,
+    v,
+    bias,
+    seq_len_q,
+    seq_len_kv,
+    dropout_seed,
+    dropout_offset,
+    dropout_mask,
+    scale_tensor
+  };
   enum Out { o, stats };
 };
 struct AttentionBackward : AttentionAttributes {
   enum In {
-    q, k, v, o, d_o, stats, bias, seq_len_q, seq_len_kv, dropout_seed, dropout_offset, dropout_mask, scale_tensor
+    q,
+    k,
+    v,
+    o,
+    d_o,
+    stats,
+    bias,
+    seq_len_q,
+    seq_len_kv,
+    dropout_seed,
+    dropout_offset,
+    dropout_mask,
+    scale_tensor
   };
   enum Out { dq, dk, dv, dbias };
 };
@@ -344,9 +432,9 @@ struct Concat {
   }
 };
 
-using Op = std::variant<ConvForward, ConvBackwardData, ConvBackwardFilter, Matmul, Pointwise, Reduction,
-                        ResampleForward, ResampleBackward, NormForward, NormBackward, SoftmaxForward,
-                        SoftmaxBackward, AttentionForward, AttentionBackward, Rng, Reshape, Transpose,
-                        Slice, Concat>;
+using Op = std::variant<ConvForward, ConvBackwardData, ConvBackwardFilter, Matmul, Pointwise,
+                        Reduction, ResampleForward, ResampleBackward, NormForward, NormBackward,
+                        SoftmaxForward, SoftmaxBackward, AttentionForward, AttentionBackward, Rng,
+                        Reshape, Transpose, Slice, Concat>;
 
 }  // namespace ashlar

@@ -21,8 +21,8 @@ struct CompileOptions {
   // Upper limit of Plan::workspace_size(). A plan exists for every limit, 0 included: what does not
   // fit goes into memory the plan owns (see Plan::owned_bytes).
   std::int64_t workspace_limit = std::numeric_limits<std::int64_t>::max();
-  bool fuse = true;            // false: one region per operation
-  bool reference_only = false; // true: every region runs on the reference engine ("naive")
+  bool fuse = true;             // false: one region per operation
+  bool reference_only = false;  // true: every region runs on the reference engine ("naive")
   // Puts guard bytes around every workspace booking and checks them after each kernel; an overrun
   // throws Error(internal) naming the kernel and the booking.
   bool guard = false;
@@ -31,7 +31,8 @@ struct CompileOptions {
 // One pointer per bound tensor, in the order of Plan::bound_tensors(). Made once, used many times.
 class Binding {
  public:
-  void set(std::string_view name, const void* pointer);  // throws Error(invalid_argument) for an unknown name
+  void set(std::string_view name,
+           const void* pointer);  // throws Error(invalid_argument) for an unknown name
   void set(std::int64_t uid, const void* pointer);
 
  private:
@@ -53,7 +54,8 @@ struct PlanNotes {
 class Plan {
  public:
   std::int64_t workspace_size() const;  // bytes run() needs, 64-byte aligned
-  std::int64_t owned_bytes() const;     // bytes of intermediates the plan keeps itself, per concurrent run
+  std::int64_t owned_bytes()
+      const;  // bytes of intermediates the plan keeps itself, per concurrent run
   const PlanNotes& notes() const;
   const Graph& graph() const;
   const DeviceProps& device() const;
@@ -64,18 +66,20 @@ class Plan {
   // estimates, workspace and notes.
   std::string explain() const;
 
-  // Every pointer is checked for null, the rest is the caller's promise: memory of byte_size() bytes,
-  // outputs that overlap nothing (except `z` of a convolution, which may be its output).
-  // By name is the convenience; by Binding or pointers does no allocation, lookup or lock.
-  void run(std::initializer_list<std::pair<std::string_view, const void*>> pointers, void* workspace = nullptr,
-           void* stream = nullptr) const;
-  void run(std::span<const std::pair<std::int64_t, const void*>> pointers_by_uid, void* workspace = nullptr,
-           void* stream = nullptr) const;
+  // Every pointer is checked for null, the rest is the caller's promise: memory of byte_size()
+  // bytes, outputs that overlap nothing (except `z` of a convolution, which may be its output). By
+  // name is the convenience; by Binding or pointers does no allocation, lookup or lock.
+  void run(std::initializer_list<std::pair<std::string_view, const void*>> pointers,
+           void* workspace = nullptr, void* stream = nullptr) const;
+  void run(std::span<const std::pair<std::int64_t, const void*>> pointers_by_uid,
+           void* workspace = nullptr, void* stream = nullptr) const;
   Binding binding() const;
   void run(const Binding& binding, void* workspace = nullptr, void* stream = nullptr) const;
-  void run(std::span<void* const> pointers, void* workspace = nullptr, void* stream = nullptr) const;
+  void run(std::span<void* const> pointers, void* workspace = nullptr,
+           void* stream = nullptr) const;
 
-  // The graph, device and choices as versioned JSON. Loading builds the same kernels without searching.
+  // The graph, device and choices as versioned JSON. Loading builds the same kernels without
+  // searching.
   std::string to_json() const;
   static Plan from_json(std::string_view text);
 
@@ -86,7 +90,8 @@ class Plan {
 };
 
 // Throws Error(invalid_graph) for a graph that contradicts itself; every valid graph gets a plan.
-Plan compile(const Graph& graph, const Device& device = Device::best(), const CompileOptions& options = {});
+Plan compile(const Graph& graph, const Device& device = Device::best(),
+             const CompileOptions& options = {});
 
 // What compile() would choose, for a device that need not be present.
 std::string explain(const Graph& graph, const Device& device, const CompileOptions& options = {});

@@ -44,9 +44,7 @@ DType dtype_from_c(ashlar_dtype dtype) {
   return static_cast<DType>(dtype);
 }
 
-Device device_from_c(const char* name) {
-  return name ? Device::named(name) : Device::best();
-}
+Device device_from_c(const char* name) { return name ? Device::named(name) : Device::best(); }
 
 }  // namespace ashlar::capi
 
@@ -67,9 +65,7 @@ const Row& row_at(const std::vector<Row>& rows, std::int32_t index) {
 
 extern "C" {
 
-const char* ashlar_version(void) {
-  return ASHLAR_VERSION;
-}
+const char* ashlar_version(void) { return ASHLAR_VERSION; }
 
 const char* ashlar_status_name(ashlar_status status) {
   if (status == ASHLAR_OK) return "ok";
@@ -77,9 +73,7 @@ const char* ashlar_status_name(ashlar_status status) {
   return to_string(static_cast<ErrorCode>(status - 1));
 }
 
-const char* ashlar_last_error(void) {
-  return last_error;
-}
+const char* ashlar_last_error(void) { return last_error; }
 
 ashlar_status ashlar_device_count(int32_t* count) {
   return guard(
@@ -108,12 +102,9 @@ ashlar_status ashlar_engine_text(const char* device, int32_t index, ashlar_engin
     const std::vector<EngineInfo> rows = engines(device_from_c(device).props().kind);
     const EngineInfo& row = row_at(rows, index);
     switch (field) {
-      case ASHLAR_ENGINE_ID:
-        return copy_text(row.id, buffer, capacity, needed);
-      case ASHLAR_ENGINE_KIND:
-        return copy_text(row.kind, buffer, capacity, needed);
-      case ASHLAR_ENGINE_DESCRIPTION:
-        return copy_text(row.description, buffer, capacity, needed);
+      case ASHLAR_ENGINE_ID: return copy_text(row.id, buffer, capacity, needed);
+      case ASHLAR_ENGINE_KIND: return copy_text(row.kind, buffer, capacity, needed);
+      case ASHLAR_ENGINE_DESCRIPTION: return copy_text(row.description, buffer, capacity, needed);
     }
     fail(ErrorCode::invalid_argument, "field: got {}, expected one of ashlar_engine_field", field);
   });

@@ -7,10 +7,8 @@ namespace {
 
 Layout layout_from_c(const ashlar_tensor& tensor) {
   switch (tensor.layout) {
-    case ASHLAR_ROW_MAJOR:
-      return row_major;
-    case ASHLAR_CHANNELS_LAST:
-      return channels_last;
+    case ASHLAR_ROW_MAJOR: return row_major;
+    case ASHLAR_CHANNELS_LAST: return channels_last;
     case ASHLAR_STRIDES:
       return Dims(std::span(tensor.strides, static_cast<std::size_t>(tensor.rank)));
     default:
@@ -105,9 +103,7 @@ ashlar_status ashlar_graph_clone(const ashlar_graph* graph, ashlar_graph** copy)
   });
 }
 
-void ashlar_graph_destroy(ashlar_graph* graph) {
-  delete graph;
-}
+void ashlar_graph_destroy(ashlar_graph* graph) { delete graph; }
 
 ashlar_status ashlar_graph_to_json(const ashlar_graph* graph, char* buffer, size_t capacity,
                                    size_t* needed) {

@@ -83,9 +83,7 @@ std::size_t slot_named(std::span<const Slot> slots, std::string_view operand, co
        direction, operand, known);
 }
 
-bool is_variadic(const Op& op) {
-  return schema_of(op).inputs[0].need == Slot::Need::variadic;
-}
+bool is_variadic(const Op& op) { return schema_of(op).inputs[0].need == Slot::Need::variadic; }
 
 void set_operand(std::vector<TensorId>& ids, std::size_t slot, TensorId tensor) {
   if (ids.size() <= slot) ids.resize(slot + 1, kNoTensor);
@@ -135,9 +133,7 @@ ashlar_status ashlar_node_create(const char* op, const char* name, ashlar_node**
   });
 }
 
-void ashlar_node_destroy(ashlar_node* node) {
-  delete node;
-}
+void ashlar_node_destroy(ashlar_node* node) { delete node; }
 
 ashlar_status ashlar_node_set_int(ashlar_node* node, const char* attribute, int64_t value) {
   return guard([&] { set_attribute(node, attribute, value); });

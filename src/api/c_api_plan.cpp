@@ -88,9 +88,7 @@ ashlar_status ashlar_plan_from_json(const char* text, size_t length, ashlar_plan
   });
 }
 
-void ashlar_plan_destroy(ashlar_plan* plan) {
-  delete plan;
-}
+void ashlar_plan_destroy(ashlar_plan* plan) { delete plan; }
 
 ashlar_status ashlar_plan_to_json(const ashlar_plan* plan, char* buffer, size_t capacity,
                                   size_t* needed) {

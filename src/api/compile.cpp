@@ -17,7 +17,8 @@ EngineTable engine_table(DeviceKind kind) {
 
 Plan compile(const Graph& graph, const Device& device, const CompileOptions& options) {
   if (!device.props().present)
-    fail(ErrorCode::device, "compile: device '{}' is not present here; explain() works without it", device.props().name);
+    fail(ErrorCode::device, "compile: device '{}' is not present here; explain() works without it",
+         device.props().name);
   Plan plan(build_plan(graph, device.props(), options, nullptr, true));
   log(LogLevel::explain, "{}", plan.explain());
   return plan;
@@ -30,7 +31,8 @@ std::string explain(const Graph& graph, const Device& device, const CompileOptio
 std::vector<EngineInfo> engines(DeviceKind kind) {
   std::vector<EngineInfo> list;
   for (const Engine* engine : engine_table(kind))
-    list.push_back({std::string(engine->id()), std::string(to_string(engine->kind())), std::string(engine->description())});
+    list.push_back({std::string(engine->id()), std::string(to_string(engine->kind())),
+                    std::string(engine->description())});
   return list;
 }
 

@@ -5,8 +5,9 @@ namespace ashlar {
 namespace {
 
 // From the vendors' data sheets: dense tensor-core rate for f16, vector rate for f32.
-DeviceProps gpu(const char* name, const char* description, int compute_capability, int sms, double tera_f32, double tera_f16,
-                double terabytes_per_second, std::int64_t l2_mebibytes) {
+DeviceProps gpu(const char* name, const char* description, int compute_capability, int sms,
+                double tera_f32, double tera_f16, double terabytes_per_second,
+                std::int64_t l2_mebibytes) {
   DeviceProps props;
   props.kind = DeviceKind::cuda;
   props.name = name;
@@ -21,8 +22,8 @@ DeviceProps gpu(const char* name, const char* description, int compute_capabilit
   return props;
 }
 
-DeviceProps cpu(const char* name, const char* description, int threads, std::int64_t vector_bytes, double giga_f32,
-                double gigabytes_per_second) {
+DeviceProps cpu(const char* name, const char* description, int threads, std::int64_t vector_bytes,
+                double giga_f32, double gigabytes_per_second) {
   DeviceProps props;
   props.name = name;
   props.description = description;

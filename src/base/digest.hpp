@@ -1,4 +1,5 @@
-// A 64-bit digest of a sequence of words. Stable across machines and versions of the standard library.
+// A 64-bit digest of a sequence of words. Stable across machines and versions of the standard
+// library.
 #pragma once
 
 #include <cstdint>

@@ -25,28 +25,17 @@ Dims packed_strides(const Dims& dims, std::span<const int> axes) {
 
 }  // namespace
 
-Dims::Dims(std::span<const std::int64_t> values) {
-  if (values.size() > static_cast<std::size_t>(kMaxRank))
-    fail(ErrorCode::invalid_argument, "axes of a tensor: got {}, expected at most {}", values.size(), kMaxRank);
-  std::copy(values.begin(), values.end(), values_.begin());
-  rank_ = static_cast<int>(values.size());
+void Dims::throw_too_many() {
+  fail(ErrorCode::invalid_argument, "a tensor has at most {} axes", kMaxRank);
 }
 
-Dims Dims::filled(int rank, std::int64_t value) {
-  Dims dims;
-  for (int axis = 0; axis < rank; ++axis) dims.push_back(value);
-  return dims;
+std::string to_string(const Dims& dims) {
+  return fmt::format("[{}]", fmt::join(dims.begin(), dims.end(), ", "));
 }
-
-void Dims::push_back(std::int64_t value) {
-  if (rank_ == kMaxRank) fail(ErrorCode::invalid_argument, "axes of a tensor: got one more, expected at most {}", kMaxRank);
-  values_[static_cast<std::size_t>(rank_++)] = value;
-}
-
-std::string to_string(const Dims& dims) { return fmt::format("[{}]", fmt::join(dims.begin(), dims.end(), ", ")); }
 
 std::int64_t element_count(const Dims& dims) {
-  // A zero extent makes the product zero whatever the others are, so it must not be reported as overflow.
+  // A zero extent makes the product zero whatever the others are, so it must not be reported as
+  // overflow.
   if (std::find(dims.begin(), dims.end(), 0) != dims.end()) return 0;
   return std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, checked_mul);
 }

@@ -14,13 +14,15 @@ namespace {
 template <class T>
 T read(const void* data, std::int64_t index) {
   T value;
-  std::memcpy(&value, static_cast<const char*>(data) + index * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
+  std::memcpy(&value, static_cast<const char*>(data) + index * static_cast<std::int64_t>(sizeof(T)),
+              sizeof(T));
   return value;
 }
 
 template <class T>
 void write(void* data, std::int64_t index, T value) {
-  std::memcpy(static_cast<char*>(data) + index * static_cast<std::int64_t>(sizeof(T)), &value, sizeof(T));
+  std::memcpy(static_cast<char*>(data) + index * static_cast<std::int64_t>(sizeof(T)), &value,
+              sizeof(T));
 }
 
 template <class T>
@@ -28,10 +30,13 @@ T saturate(double value) {
   if (std::isnan(value)) return 0;
   const double rounded = std::nearbyint(value);
   // 2^63 - 1 is no double: compare against the power of two above it.
-  if (rounded >= -static_cast<double>(std::numeric_limits<T>::min()) && std::is_same_v<T, std::int64_t>)
+  if (rounded >= -static_cast<double>(std::numeric_limits<T>::min()) &&
+      std::is_same_v<T, std::int64_t>)
     return std::numeric_limits<T>::max();
-  if (rounded >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
-  if (rounded <= static_cast<double>(std::numeric_limits<T>::min())) return std::numeric_limits<T>::min();
+  if (rounded >= static_cast<double>(std::numeric_limits<T>::max()))
+    return std::numeric_limits<T>::max();
+  if (rounded <= static_cast<double>(std::numeric_limits<T>::min()))
+    return std::numeric_limits<T>::min();
   return static_cast<T>(rounded);
 }
 
@@ -67,7 +72,8 @@ double load_element(DType dtype, const void* data, std::int64_t index) {
     case DType::i32: return read<std::int32_t>(data, index);
     case DType::i8: return read<std::int8_t>(data, index);
     case DType::u8: return read<std::uint8_t>(data, index);
-    case DType::boolean: return (static_cast<const std::uint8_t*>(data)[index >> 3] >> (index & 7)) & 1;
+    case DType::boolean:
+      return (static_cast<const std::uint8_t*>(data)[index >> 3] >> (index & 7)) & 1;
   }
   return 0.0;
 }
@@ -77,9 +83,11 @@ void store_element(DType dtype, void* data, std::int64_t index, double value) {
     case DType::f64: return write(data, index, value);
     case DType::f32: return write(data, index, static_cast<float>(value));
     case DType::f16:
-    case DType::bf16: return write(data, index, static_cast<std::uint16_t>(narrow(format_of(dtype), value)));
+    case DType::bf16:
+      return write(data, index, static_cast<std::uint16_t>(narrow(format_of(dtype), value)));
     case DType::e4m3:
-    case DType::e5m2: return write(data, index, static_cast<std::uint8_t>(narrow(format_of(dtype), value)));
+    case DType::e5m2:
+      return write(data, index, static_cast<std::uint8_t>(narrow(format_of(dtype), value)));
     case DType::i64: return write(data, index, saturate<std::int64_t>(value));
     case DType::i32: return write(data, index, saturate<std::int32_t>(value));
     case DType::i8: return write(data, index, saturate<std::int8_t>(value));

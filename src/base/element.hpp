@@ -16,7 +16,8 @@ void store_element(DType dtype, void* data, std::int64_t index, double value);
 // The value that store_element followed by load_element would give.
 double round_to(DType dtype, double value);
 
-// Half the distance between 1 and the next larger number: the relative rounding error. 0 for integers.
+// Half the distance between 1 and the next larger number: the relative rounding error. 0 for
+// integers.
 double unit_roundoff(DType dtype);
 
 // Distance between adjacent subnormal numbers; 0 for integers.

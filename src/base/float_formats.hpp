@@ -39,27 +39,34 @@ constexpr double widen(const FloatFormat& format, std::uint32_t bits) {
     if (mantissa == mantissa_mask) return std::numeric_limits<double>::quiet_NaN();
   }
   if (exponent == 0) {  // zero and subnormals count steps of the smallest one
-    const auto step = static_cast<std::uint64_t>(format.smallest_normal_exponent() - format.mantissa_bits + 1023) << 52;
+    const auto step =
+        static_cast<std::uint64_t>(format.smallest_normal_exponent() - format.mantissa_bits + 1023)
+        << 52;
     return sign * static_cast<double>(mantissa) * std::bit_cast<double>(step);
   }
   const auto biased = static_cast<std::uint64_t>(static_cast<int>(exponent) - format.bias() + 1023);
-  const std::uint64_t fraction = static_cast<std::uint64_t>(mantissa) << (52 - format.mantissa_bits);
+  const std::uint64_t fraction = static_cast<std::uint64_t>(mantissa)
+                                 << (52 - format.mantissa_bits);
   return sign * std::bit_cast<double>(biased << 52 | fraction);
 }
 
-// Out of range: to infinity where the format has one; fp8 saturates to its largest value, as cuDNN does
-// for both fp8 types.
+// Out of range: to infinity where the format has one; fp8 saturates to its largest value, as cuDNN
+// does for both fp8 types.
 inline std::uint32_t narrow(const FloatFormat& format, double value) {
-  const std::uint32_t sign = std::signbit(value) ? 1u << (format.mantissa_bits + format.exponent_bits) : 0u;
+  const std::uint32_t sign =
+      std::signbit(value) ? 1u << (format.mantissa_bits + format.exponent_bits) : 0u;
   const std::uint32_t exponent_mask = ((1u << format.exponent_bits) - 1) << format.mantissa_bits;
   const std::uint32_t mantissa_mask = (1u << format.mantissa_bits) - 1;
-  if (std::isnan(value)) return sign | exponent_mask | (format.has_infinity ? 1u << (format.mantissa_bits - 1) : mantissa_mask);
+  if (std::isnan(value))
+    return sign | exponent_mask |
+           (format.has_infinity ? 1u << (format.mantissa_bits - 1) : mantissa_mask);
   const bool saturates = format.exponent_bits + format.mantissa_bits == 7;
   if (std::isinf(value) && format.has_infinity) return sign | exponent_mask;
 
   const double magnitude = std::fabs(value);
-  const int exponent = magnitude == 0.0 ? format.smallest_normal_exponent()
-                                        : std::max(std::ilogb(magnitude), format.smallest_normal_exponent());
+  const int exponent = magnitude == 0.0
+                           ? format.smallest_normal_exponent()
+                           : std::max(std::ilogb(magnitude), format.smallest_normal_exponent());
   // In units of the last place; nearbyint rounds to nearest even.
   const double units = std::nearbyint(std::ldexp(magnitude, format.mantissa_bits - exponent));
   const double rounded = std::ldexp(units, exponent - format.mantissa_bits);
@@ -68,7 +75,8 @@ inline std::uint32_t narrow(const FloatFormat& format, double value) {
     return sign | narrow(format, format.largest);
   }
   const auto significand = static_cast<std::uint64_t>(units);
-  // Adding the significand (with its hidden bit) to the biased exponent minus one carries correctly.
+  // Adding the significand (with its hidden bit) to the biased exponent minus one carries
+  // correctly.
   const auto biased = static_cast<std::uint64_t>(exponent + format.bias() - 1);
   const std::uint64_t bits = significand < (1u << format.mantissa_bits)
                                  ? significand

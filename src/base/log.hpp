@@ -7,9 +7,7 @@
 
 namespace ashlar {
 
-inline bool log_enabled(LogLevel level) {
-  return level <= settings().log_level;
-}
+inline bool log_enabled(LogLevel level) { return level <= settings().log_level; }
 
 // Writes the text with "ashlar: " before its first line, in one piece also when threads write at
 // once.

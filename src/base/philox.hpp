@@ -1,4 +1,5 @@
-// Philox4x32-10, the counter-based generator of Salmon et al. (SC'11): the same numbers on every device.
+// Philox4x32-10, the counter-based generator of Salmon et al. (SC'11): the same numbers on every
+// device.
 #pragma once
 
 #include <array>
@@ -17,8 +18,10 @@ constexpr std::array<std::uint32_t, 4> philox4x32(std::uint64_t counter, std::ui
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t product0 = kMultiplier0 * state[0];
     const std::uint64_t product1 = kMultiplier1 * state[2];
-    state = {static_cast<std::uint32_t>(product1 >> 32) ^ state[1] ^ key0, static_cast<std::uint32_t>(product1),
-             static_cast<std::uint32_t>(product0 >> 32) ^ state[3] ^ key1, static_cast<std::uint32_t>(product0)};
+    state = {static_cast<std::uint32_t>(product1 >> 32) ^ state[1] ^ key0,
+             static_cast<std::uint32_t>(product1),
+             static_cast<std::uint32_t>(product0 >> 32) ^ state[3] ^ key1,
+             static_cast<std::uint32_t>(product0)};
     key0 += kWeyl0;
     key1 += kWeyl1;
   }
@@ -26,11 +29,13 @@ constexpr std::array<std::uint32_t, 4> philox4x32(std::uint64_t counter, std::ui
 }
 
 // 32 random bits for element `index` of a stream.
-constexpr std::uint32_t philox_element(std::uint64_t seed, std::uint64_t offset, std::uint64_t index) {
+constexpr std::uint32_t philox_element(std::uint64_t seed, std::uint64_t offset,
+                                       std::uint64_t index) {
   return philox4x32(offset + index / 4, seed)[index % 4];
 }
 
-// Uniform in (0, 1): never 0, so that its logarithm is finite. Exact in f32 arithmetic as well: 24 bits.
+// Uniform in (0, 1): never 0, so that its logarithm is finite. Exact in f32 arithmetic as well: 24
+// bits.
 constexpr float uniform_open(std::uint32_t bits) {
   return (static_cast<float>(bits >> 9) + 0.5f) * 0x1p-23f;
 }

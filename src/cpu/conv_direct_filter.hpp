@@ -34,11 +34,13 @@ class DirectFilterPixelRows final : public Kernel {
         std::fill_n(sums, geometry_.filters * terms, 0.0);
         for (std::int64_t start = 0; start < pixels; start += longest) {
           const std::int64_t count = std::min(longest, pixels - start);
-          for (std::int64_t t = 0; t < terms; ++t) x.row(group, t, start, count, rows + t * longest);
+          for (std::int64_t t = 0; t < terms; ++t)
+            x.row(group, t, start, count, rows + t * longest);
           for (std::int64_t m = 0; m < geometry_.filters; ++m) {
             dy.row(group, m, start, count, gradient);
             for (std::int64_t t = 0; t < terms; ++t)
-              sums[m * terms + t] += static_cast<double>(direct_.dot(count, rows + t * longest, gradient));
+              sums[m * terms + t] +=
+                  static_cast<double>(direct_.dot(count, rows + t * longest, gradient));
           }
         }
         for (std::int64_t m = 0; m < geometry_.filters; ++m) {
@@ -57,8 +59,8 @@ class DirectFilterPixelRows final : public Kernel {
   ConvStore<T> store_;
 };
 
-// Rows run along channels, one channel per group. Lines of pixels are cut into `splits` parts, summed apart and
-// added in order.
+// Rows run along channels, one channel per group. Lines of pixels are cut into `splits` parts,
+// summed apart and added in order.
 template <class T>
 class DirectFilterChannelRows final : public Kernel {
  public:
@@ -75,7 +77,8 @@ class DirectFilterChannelRows final : public Kernel {
   }
 
   static std::int64_t scratch_bytes(const ConvGeometry& geometry, std::int64_t splits) {
-    return splits * geometry.tap_count() * geometry.groups * geometry.filters * static_cast<std::int64_t>(sizeof(T));
+    return splits * geometry.tap_count() * geometry.groups * geometry.filters *
+           static_cast<std::int64_t>(sizeof(T));
   }
 
   void run(const KernelContext& context) const override {
@@ -94,7 +97,8 @@ class DirectFilterChannelRows final : public Kernel {
           finish(sink, first, count, sums, longest, 1);
         } else {
           for (std::int64_t tap = 0; tap < taps; ++tap)
-            std::copy_n(sums + tap * longest, count, partial + (split * taps + tap) * filters_ + first);
+            std::copy_n(sums + tap * longest, count,
+                        partial + (split * taps + tap) * filters_ + first);
         }
       }
     });
@@ -109,8 +113,8 @@ class DirectFilterChannelRows final : public Kernel {
   };
 
   // sums[tap * longest + i]: filter first + i, over the lines of one part.
-  void sum_lines(const Operands& operands, std::int64_t first, std::int64_t count, std::int64_t longest,
-                 std::int64_t split, T* sums) const {
+  void sum_lines(const Operands& operands, std::int64_t first, std::int64_t count,
+                 std::int64_t longest, std::int64_t split, T* sums) const {
     std::fill_n(sums, geometry_.tap_count() * longest, T{0});
     const std::int64_t line = phase_.extent[kMaxSpatial - 1];
     const std::int64_t lines = line == 0 ? 0 : phase_.pixels() / line;
@@ -135,7 +139,8 @@ class DirectFilterChannelRows final : public Kernel {
             a[used] = operands.x.view(coords, first, 0, count, x_rows + used * kLongestDirectRow);
             b[used++] = gradients[i];
           }
-          direct_.multiply(count, used, a, b, sums + static_cast<std::int64_t>(tap) * longest, true);
+          direct_.multiply(count, used, a, b, sums + static_cast<std::int64_t>(tap) * longest,
+                           true);
         }
       }
   }
@@ -154,9 +159,10 @@ class DirectFilterChannelRows final : public Kernel {
     return true;
   }
 
-  // Hands over filters [first, first + count); part p of tap t of filter i is at sums[(p * taps + t) * stride + i].
-  void finish(const FilterSink<T>& sink, std::int64_t first, std::int64_t count, const T* sums, std::int64_t stride,
-              std::int64_t parts) const {
+  // Hands over filters [first, first + count); part p of tap t of filter i is at sums[(p * taps +
+  // t) * stride + i].
+  void finish(const FilterSink<T>& sink, std::int64_t first, std::int64_t count, const T* sums,
+              std::int64_t stride, std::int64_t parts) const {
     const std::int64_t taps = geometry_.tap_count();
     T values[kMostTerms];
     for (std::int64_t i = 0; i < count; ++i) {

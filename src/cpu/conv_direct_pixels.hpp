@@ -1,5 +1,5 @@
-// Direct convolution, forward and backward-data, for groups of few channels: rows of the source are multiplied
-// with weights and summed, with no packing.
+// Direct convolution, forward and backward-data, for groups of few channels: rows of the source are
+// multiplied with weights and summed, with no packing.
 #pragma once
 
 #include "cpu/conv_rows.hpp"
@@ -9,9 +9,9 @@
 namespace ashlar::cpu {
 
 // Bounds of what is kept on the stack, in elements.
-inline constexpr std::int64_t kMostTerms = 256;         // taps x summed channels
+inline constexpr std::int64_t kMostTerms = 256;          // taps x summed channels
 inline constexpr std::int64_t kMostGroupWeights = 1024;  // terms x result channels of a group
-inline constexpr std::int64_t kRowElements = 8192;      // rows of all terms
+inline constexpr std::int64_t kRowElements = 8192;       // rows of all terms
 
 inline constexpr std::int64_t kLongestDirectRow = 128;
 
@@ -61,7 +61,8 @@ class DirectPixelRows final : public Kernel {
           if (terms > 0) filter.row(group, r, 0, terms, weights + r * terms);
         for (std::int64_t start = first; start < last; start += longest) {
           const std::int64_t count = std::min(longest, last - start);
-          for (std::int64_t t = 0; t < terms; ++t) source.row(group, t, start, count, rows + t * longest);
+          for (std::int64_t t = 0; t < terms; ++t)
+            source.row(group, t, start, count, rows + t * longest);
           for (std::int64_t r = 0; r < results_; ++r) {
             direct_.combine(count, terms, rows, longest, weights + r * terms, result);
             sink.row(group, r, start, count, result);
@@ -81,8 +82,8 @@ class DirectPixelRows final : public Kernel {
   ConvStore<T> store_;
 };
 
-// Rows of channels of a depthwise operand, one element per result channel i: channel i * step + part, or
-// channel i / repeat where results share it.
+// Rows of channels of a depthwise operand, one element per result channel i: channel i * step +
+// part, or channel i / repeat where results share it.
 template <class T>
 class DepthwiseRow {
  public:
@@ -94,7 +95,8 @@ class DepthwiseRow {
     Bound(const DepthwiseRow& row, const KernelContext& context)
         : row_(row), bound_(row.program_.bind(context)) {}
     // Results [first, first + count) at the position in `coords`, whose channel is replaced.
-    const T* view(ConvCoords& coords, std::int64_t first, std::int64_t part, std::int64_t count, T* buffer) const {
+    const T* view(ConvCoords& coords, std::int64_t first, std::int64_t part, std::int64_t count,
+                  T* buffer) const {
       if (row_.repeat_ == 1) {
         coords[1] = first * row_.step_ + part;
         return bound_.view(coords.data(), count, buffer);
@@ -102,7 +104,8 @@ class DepthwiseRow {
       coords[1] = first / row_.repeat_;
       alignas(64) T channels[kLongestDirectRow];
       bound_.load(coords.data(), (first + count - 1) / row_.repeat_ - coords[1] + 1, channels);
-      for (std::int64_t i = 0; i < count; ++i) buffer[i] = channels[(first + i) / row_.repeat_ - coords[1]];
+      for (std::int64_t i = 0; i < count; ++i)
+        buffer[i] = channels[(first + i) / row_.repeat_ - coords[1]];
       return buffer;
     }
 
@@ -116,8 +119,9 @@ class DepthwiseRow {
   std::int64_t step_, repeat_;
 };
 
-// Rows run along channels, one channel per group: depthwise, channels last. Result channel i takes source
-// channels i * sources + s, each at weight i * sources + s; forward it may share its source with its neighbours.
+// Rows run along channels, one channel per group: depthwise, channels last. Result channel i takes
+// source channels i * sources + s, each at weight i * sources + s; forward it may share its source
+// with its neighbours.
 template <class T>
 class DirectChannelRows final : public Kernel {
  public:
@@ -173,8 +177,9 @@ class DirectChannelRows final : public Kernel {
     });
   }
 
-  void load_weights(const typename RowProgram<T>::Bound& filter, const ConvPhase& phase, std::int64_t first,
-                    std::int64_t count, std::int64_t longest, T* weights) const {
+  void load_weights(const typename RowProgram<T>::Bound& filter, const ConvPhase& phase,
+                    std::int64_t first, std::int64_t count, std::int64_t longest,
+                    T* weights) const {
     for (const ConvTap& tap : phase.taps)
       for (std::int64_t s = 0; s < sources_; ++s, weights += longest) {
         ConvCoords coords;
@@ -184,9 +189,10 @@ class DirectChannelRows final : public Kernel {
   }
 
   // Appends what a tap inside the source contributes.
-  void add_terms(const typename DepthwiseRow<T>::Bound& source, const ConvPhase& phase, const ConvPixel& pixel,
-                 std::size_t tap, std::int64_t first, std::int64_t count, std::int64_t longest, const T* weights,
-                 T* rows, const T** a, const T** b, std::int64_t& used) const {
+  void add_terms(const typename DepthwiseRow<T>::Bound& source, const ConvPhase& phase,
+                 const ConvPixel& pixel, std::size_t tap, std::int64_t first, std::int64_t count,
+                 std::int64_t longest, const T* weights, T* rows, const T** a, const T** b,
+                 std::int64_t& used) const {
     Spatial position;
     for (std::size_t axis = 0; axis < kMaxSpatial; ++axis) {
       position[axis] = pixel.at[axis] * phase.scale[axis] + phase.taps[tap].shift[axis];

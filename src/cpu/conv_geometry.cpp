@@ -11,13 +11,15 @@ std::size_t at(int axis) { return static_cast<std::size_t>(axis); }
 // Spatial extents of a tensor [a, b, spatial...], after leading ones.
 Spatial spatial_extents(const Dims& dims) {
   Spatial result{1, 1, 1};
-  for (int axis = 2; axis < dims.rank(); ++axis) result[at(axis - dims.rank() + kMaxSpatial)] = dims[axis];
+  for (int axis = 2; axis < dims.rank(); ++axis)
+    result[at(axis - dims.rank() + kMaxSpatial)] = dims[axis];
   return result;
 }
 
 Spatial attribute(const Dims& given, int spatial, std::int64_t missing) {
   Spatial result{missing, missing, missing};
-  for (int axis = 0; axis < given.rank(); ++axis) result[at(axis + kMaxSpatial - spatial)] = given[axis];
+  for (int axis = 0; axis < given.rank(); ++axis)
+    result[at(axis + kMaxSpatial - spatial)] = given[axis];
   return result;
 }
 
@@ -66,7 +68,8 @@ ConvGeometry::ConvGeometry(const Anchor& anchor) {
 }
 
 ConvPhase ConvGeometry::forward_phase() const {
-  ConvPhase phase{.images = images, .extent = y, .scale = stride, .origin = {}, .step = {1, 1, 1}, .taps = {}};
+  ConvPhase phase{
+      .images = images, .extent = y, .scale = stride, .origin = {}, .step = {1, 1, 1}, .taps = {}};
   for_each_position(window, [&](const Spatial& tap) {
     ConvTap entry{};
     for (std::size_t axis = 0; axis < kMaxSpatial; ++axis) {
@@ -79,17 +82,29 @@ ConvPhase ConvGeometry::forward_phase() const {
 }
 
 ConvPhase ConvGeometry::identity_phase() const {
-  return {.images = images, .extent = y, .scale = {1, 1, 1}, .origin = {}, .step = {1, 1, 1}, .taps = {ConvTap{}}};
+  return {.images = images,
+          .extent = y,
+          .scale = {1, 1, 1},
+          .origin = {},
+          .step = {1, 1, 1},
+          .taps = {ConvTap{}}};
 }
 
 std::vector<ConvPhase> ConvGeometry::backward_data_phases() const {
   std::vector<ConvPhase> phases;
   Spatial remainders;
-  for (std::size_t axis = 0; axis < kMaxSpatial; ++axis) remainders[axis] = std::min(stride[axis], x[axis]);
+  for (std::size_t axis = 0; axis < kMaxSpatial; ++axis)
+    remainders[axis] = std::min(stride[axis], x[axis]);
   for_each_position(remainders, [&](const Spatial& remainder) {
-    ConvPhase phase{.images = images, .extent = {}, .scale = {1, 1, 1}, .origin = remainder, .step = stride, .taps = {}};
+    ConvPhase phase{.images = images,
+                    .extent = {},
+                    .scale = {1, 1, 1},
+                    .origin = remainder,
+                    .step = stride,
+                    .taps = {}};
     for (std::size_t axis = 0; axis < kMaxSpatial; ++axis)
-      phase.extent[axis] = std::max<std::int64_t>((x[axis] - remainder[axis] + stride[axis] - 1) / stride[axis], 0);
+      phase.extent[axis] =
+          std::max<std::int64_t>((x[axis] - remainder[axis] + stride[axis] - 1) / stride[axis], 0);
     if (phase.pixels() == 0) return;
     for_each_position(window, [&](const Spatial& tap) {
       ConvTap entry{};

@@ -3,9 +3,10 @@
 // A "patch" tensor is read at source = pixel * scale + shift(tap), per spatial axis:
 //   forward and backward-filter: the pixels are those of y, the source is x,
 //       source = o * stride + (r * dilation - padding)
-//   backward-data: the pixels are those of dx, the source is dy, source = (i + padding - r * dilation) / stride
-//       where that is whole. Pixels with the same remainder of i by stride use the same taps, so each remainder
-//       is a product of its own (a phase) with scale 1 and no wasted work.
+//   backward-data: the pixels are those of dx, the source is dy, source = (i + padding - r *
+//   dilation) / stride
+//       where that is whole. Pixels with the same remainder of i by stride use the same taps, so
+//       each remainder is a product of its own (a phase) with scale 1 and no wasted work.
 #pragma once
 
 #include <array>
@@ -36,7 +37,7 @@ struct ConvPhase {
 };
 
 struct ConvGeometry {
-  int spatial = 2;  // axes
+  int spatial = 2;                                     // axes
   std::int64_t groups = 1, channels = 0, filters = 0;  // the last two per group
   Spatial x{}, y{}, window{};
   std::int64_t images = 0;
@@ -76,7 +77,8 @@ struct ConvPixel {
   }
 };
 
-// Calls visit(pixel, length, done) for runs of pixels along the last axis; `done` counts those before.
+// Calls visit(pixel, length, done) for runs of pixels along the last axis; `done` counts those
+// before.
 template <class Visit>
 void for_pixel_runs(const ConvPhase& phase, std::int64_t start, std::int64_t count, Visit&& visit) {
   ConvPixel pixel(phase, start);

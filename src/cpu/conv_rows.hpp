@@ -1,5 +1,5 @@
-// The operands and results of convolutions as rows of a matrix product (see conv_geometry.hpp). Columns of the
-// patch matrix and of the filter are numbered tap by tap, channels fastest.
+// The operands and results of convolutions as rows of a matrix product (see conv_geometry.hpp).
+// Columns of the patch matrix and of the filter are numbered tap by tap, channels fastest.
 #pragma once
 
 #include <algorithm>
@@ -37,17 +37,19 @@ struct PatchSource {
   std::int64_t channels;  // per group
   bool along_channels;    // rows run along channels at one pixel, or along pixels at one channel
 
-  PatchSource(const PointwiseProgram& source, const Spatial& spatial_extents, std::int64_t group_channels,
-              std::int64_t scale, bool run_along_channels)
+  PatchSource(const PointwiseProgram& source, const Spatial& spatial_extents,
+              std::int64_t group_channels, std::int64_t scale, bool run_along_channels)
       : extents(spatial_extents), channels(group_channels), along_channels(run_along_channels) {
     const int last = source.space.rank() - 1;
-    program = along_channels ? RowProgram<T>(source, 1) : RowProgram<T>(source, last, nullptr, scale);
+    program =
+        along_channels ? RowProgram<T>(source, 1) : RowProgram<T>(source, last, nullptr, scale);
   }
 };
 
-// The cheaper way to run. Runs of pixels gather with a stride where channels lie together; runs of few channels
-// cost more than that.
-inline bool runs_along_channels(const PointwiseProgram& source, std::int64_t group_channels, std::int64_t scale) {
+// The cheaper way to run. Runs of pixels gather with a stride where channels lie together; runs of
+// few channels cost more than that.
+inline bool runs_along_channels(const PointwiseProgram& source, std::int64_t group_channels,
+                                std::int64_t scale) {
   constexpr std::int64_t kFewChannels = 16;
   const int last = source.space.rank() - 1;
   const std::int64_t row = source.space[last] / scale;
@@ -79,8 +81,8 @@ class PatchOperand final : public GemmOperand<T> {
   }
 
  private:
-  void channel_row(std::int64_t group, std::int64_t pixel_number, std::int64_t start, std::int64_t count,
-                   T* destination) const {
+  void channel_row(std::int64_t group, std::int64_t pixel_number, std::int64_t start,
+                   std::int64_t count, T* destination) const {
     const ConvPixel pixel(phase_, pixel_number);
     std::int64_t tap = start / source_.channels, channel = start % source_.channels;
     while (count > 0) {
@@ -108,28 +110,33 @@ class PatchOperand final : public GemmOperand<T> {
     const std::int64_t channel = group * source_.channels + column % source_.channels;
     constexpr std::size_t kLast = kMaxSpatial - 1;
     const std::int64_t scale = phase_.scale[kLast];
-    for_pixel_runs(phase_, start, count, [&](const ConvPixel& pixel, std::int64_t length, std::int64_t done) {
-      T* target = destination + done;
-      Spatial position;
-      bool inside = true;
-      for (std::size_t axis = 0; axis < kMaxSpatial; ++axis) {
-        position[axis] = pixel.at[axis] * phase_.scale[axis] + tap.shift[axis];
-        if (axis < kLast) inside = inside && position[axis] >= 0 && position[axis] < source_.extents[axis];
-      }
-      // Pixels before `first` and from `last` on read padding.
-      const std::int64_t from = position[kLast];
-      const std::int64_t first = from >= 0 ? 0 : std::min(length, (-from + scale - 1) / scale);
-      const std::int64_t room = source_.extents[kLast] - from;
-      const std::int64_t last = room <= 0 ? first : std::clamp((room + scale - 1) / scale, first, length);
-      if (!inside || first == last) return void(std::fill_n(target, length, T{0}));
-      std::fill_n(target, first, T{0});
-      position[kLast] += first * scale;
-      load(pixel.image, channel, position, last - first, target + first);
-      std::fill_n(target + last, length - last, T{0});
-    });
+    for_pixel_runs(
+        phase_, start, count, [&](const ConvPixel& pixel, std::int64_t length, std::int64_t done) {
+          T* target = destination + done;
+          Spatial position;
+          bool inside = true;
+          for (std::size_t axis = 0; axis < kMaxSpatial; ++axis) {
+            position[axis] = pixel.at[axis] * phase_.scale[axis] + tap.shift[axis];
+            if (axis < kLast)
+              inside = inside && position[axis] >= 0 && position[axis] < source_.extents[axis];
+          }
+          // Pixels before `first` and from `last` on read padding.
+          const std::int64_t from = position[kLast];
+          const std::int64_t first = from >= 0 ? 0 : std::min(length, (-from + scale - 1) / scale);
+          const std::int64_t room = source_.extents[kLast] - from;
+          const std::int64_t last =
+              room <= 0 ? first : std::clamp((room + scale - 1) / scale, first, length);
+          if (!inside || first == last) return void(std::fill_n(target, length, T{0}));
+          std::fill_n(target, first, T{0});
+          position[kLast] += first * scale;
+          load(pixel.image, channel, position, last - first, target + first);
+          std::fill_n(target + last, length - last, T{0});
+        });
   }
 
-  const ConvTap& tap_at(std::int64_t tap) const { return phase_.taps[static_cast<std::size_t>(tap)]; }
+  const ConvTap& tap_at(std::int64_t tap) const {
+    return phase_.taps[static_cast<std::size_t>(tap)];
+  }
 
   void load(std::int64_t image, std::int64_t channel, const Spatial& position, std::int64_t count,
             T* destination) const {
@@ -145,7 +152,8 @@ class PatchOperand final : public GemmOperand<T> {
   typename RowProgram<T>::Bound bound_;
 };
 
-// w as result channel x (tap, summed channel). Forward sums over channels (axis 1), backward-data over filters.
+// w as result channel x (tap, summed channel). Forward sums over channels (axis 1), backward-data
+// over filters.
 template <class T>
 struct FilterSource {
   RowProgram<T> program;
@@ -154,7 +162,8 @@ struct FilterSource {
 
   FilterSource(const PointwiseProgram& source, bool forward)
       : FilterSource(source, forward,
-                     contiguous_views(source, forward ? 1 : 0) > contiguous_views(source, forward ? 0 : 1)) {}
+                     contiguous_views(source, forward ? 1 : 0) >
+                         contiguous_views(source, forward ? 0 : 1)) {}
   FilterSource(const PointwiseProgram& source, bool forward, bool run_along_summed)
       : program(source, forward == run_along_summed ? 1 : 0),
         sums_channels(forward),
@@ -187,13 +196,13 @@ class FilterOperand final : public GemmOperand<T> {
   }
 
  private:
-  void load(std::int64_t group, std::int64_t tap, std::int64_t result, std::int64_t summed, std::int64_t count,
-            T* destination) const {
+  void load(std::int64_t group, std::int64_t tap, std::int64_t result, std::int64_t summed,
+            std::int64_t count, T* destination) const {
     const std::int64_t filter = source_.sums_channels ? result : summed;
     const std::int64_t channel = source_.sums_channels ? summed : result;
     ConvCoords coords;
-    geometry_.put(group * geometry_.filters + filter, channel, phase_.taps[static_cast<std::size_t>(tap)].stored,
-                  coords.data());
+    geometry_.put(group * geometry_.filters + filter, channel,
+                  phase_.taps[static_cast<std::size_t>(tap)].stored, coords.data());
     bound_.load(coords.data(), count, destination);
   }
 
@@ -209,8 +218,8 @@ class ConvStore {
  public:
   ConvStore() = default;
   // `z` may be empty; `step` as in RowProgram.
-  ConvStore(const PointwiseProgram& epilogue, const PointwiseProgram& z, const ConvGeometry& geometry, int axis,
-            std::int64_t step)
+  ConvStore(const PointwiseProgram& epilogue, const PointwiseProgram& z,
+            const ConvGeometry& geometry, int axis, std::int64_t step)
       : epilogue_(epilogue, axis, nullptr, step),
         alpha_(static_cast<T>(geometry.alpha)),
         beta_(z.empty() ? T{0} : static_cast<T>(geometry.beta)) {
@@ -223,7 +232,8 @@ class ConvStore {
         : store_(store), epilogue_(store.epilogue_.bind(context)) {
       if (store.beta_ != T{0}) z_ = store.z_.bind(context);
     }
-    void row(const ConvCoords& coords, int axis, std::int64_t step, std::int64_t count, T* values) const {
+    void row(const ConvCoords& coords, int axis, std::int64_t step, std::int64_t count,
+             T* values) const {
       if (store_.alpha_ != T{1})
         for (std::int64_t i = 0; i < count; ++i) values[i] *= store_.alpha_;
       if (store_.beta_ != T{0}) add_z(coords, axis, step, count, values);
@@ -231,7 +241,8 @@ class ConvStore {
     }
 
    private:
-    void add_z(ConvCoords coords, int axis, std::int64_t step, std::int64_t count, T* values) const {
+    void add_z(ConvCoords coords, int axis, std::int64_t step, std::int64_t count,
+               T* values) const {
       constexpr std::int64_t kPiece = 256;
       alignas(64) T piece[kPiece];
       for (std::int64_t first = 0; first < count; first += kPiece) {
@@ -255,23 +266,25 @@ template <class T>
 class PixelSink final : public GemmSink<T> {
  public:
   // `channels`: of the result, per group.
-  PixelSink(const ConvStore<T>& store, const ConvGeometry& geometry, const ConvPhase& phase, std::int64_t channels,
-            bool pixels_are_rows, const KernelContext& context)
+  PixelSink(const ConvStore<T>& store, const ConvGeometry& geometry, const ConvPhase& phase,
+            std::int64_t channels, bool pixels_are_rows, const KernelContext& context)
       : bound_(store, context),
         geometry_(geometry),
         phase_(phase),
         channels_(channels),
         pixels_are_rows_(pixels_are_rows) {}
 
-  void row(std::int64_t group, std::int64_t m, std::int64_t n, std::int64_t count, T* values) const override {
+  void row(std::int64_t group, std::int64_t m, std::int64_t n, std::int64_t count,
+           T* values) const override {
     if (pixels_are_rows_) {
       const ConvCoords coords = coords_of(ConvPixel(phase_, m), group * channels_ + n);
       return bound_.row(coords, 1, 1, count, values);
     }
-    for_pixel_runs(phase_, n, count, [&](const ConvPixel& pixel, std::int64_t length, std::int64_t done) {
-      bound_.row(coords_of(pixel, group * channels_ + m), 1 + geometry_.spatial, phase_.step[kMaxSpatial - 1],
-                 length, values + done);
-    });
+    for_pixel_runs(phase_, n, count,
+                   [&](const ConvPixel& pixel, std::int64_t length, std::int64_t done) {
+                     bound_.row(coords_of(pixel, group * channels_ + m), 1 + geometry_.spatial,
+                                phase_.step[kMaxSpatial - 1], length, values + done);
+                   });
   }
 
  private:
@@ -299,13 +312,14 @@ class FilterSink final : public GemmSink<T> {
              const KernelContext& context)
       : bound_(store, context), geometry_(geometry), phase_(phase) {}
 
-  void row(std::int64_t group, std::int64_t m, std::int64_t n, std::int64_t count, T* values) const override {
+  void row(std::int64_t group, std::int64_t m, std::int64_t n, std::int64_t count,
+           T* values) const override {
     std::int64_t tap = n / geometry_.channels, channel = n % geometry_.channels;
     while (count > 0) {
       const std::int64_t length = std::min(count, geometry_.channels - channel);
       ConvCoords coords;
-      geometry_.put(group * geometry_.filters + m, channel, phase_.taps[static_cast<std::size_t>(tap)].stored,
-                    coords.data());
+      geometry_.put(group * geometry_.filters + m, channel,
+                    phase_.taps[static_cast<std::size_t>(tap)].stored, coords.data());
       bound_.row(coords, 1, 1, length, values);
       values += length;
       count -= length;

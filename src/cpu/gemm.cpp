@@ -9,12 +9,12 @@ namespace ashlar::cpu {
 
 namespace {
 
-constexpr std::int64_t kRowPiece = 512;          // elements of an operand's row fetched at once
+constexpr std::int64_t kRowPiece = 512;  // elements of an operand's row fetched at once
 constexpr std::int64_t kStackElements = 48 * 128 + 64 * 128 + 48 * 64;  // see stack_blocks()
 constexpr double kFlopsWorthAThread = 200e3;
 
-// Panels of `width` indices: element (index i, depth l) at panel[i / width][l * width + i % width]. The last
-// panel is filled up with zeros.
+// Panels of `width` indices: element (index i, depth l) at panel[i / width][l * width + i % width].
+// The last panel is filled up with zeros.
 template <class T>
 void pack(const GemmOperand<T>& operand, std::int64_t width, std::int64_t batch, std::int64_t index,
           std::int64_t indices, std::int64_t depth, std::int64_t depths, T* destination) {
@@ -66,7 +66,8 @@ class BlockProduct {
       : shape_(shape), blocks_(blocks), kernel_(kernel), a_(a), b_(b), buffers_(buffers) {}
 
   // C's block from depth `begin` to `end`, left in the buffer with rows of blocks.columns elements.
-  void run(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t begin, std::int64_t end) {
+  void run(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t begin,
+           std::int64_t end) {
     const std::int64_t rows = std::min(blocks_.rows, shape_.m - m);
     const std::int64_t columns = std::min(blocks_.columns, shape_.n - n);
     const bool same_batch = batch == kept_batch_ || b_.same_for_all_batches();
@@ -94,8 +95,8 @@ class BlockProduct {
     for (std::int64_t j = 0; j < columns; j += kernel_.columns)
       for (std::int64_t i = 0; i < rows; i += kernel_.rows)
         kernel_.multiply(depths, std::min(kernel_.rows, rows - i), buffers_.a + i * depths,
-                         packed_b + j * depths, buffers_.c + i * blocks_.columns + j, blocks_.columns,
-                         accumulate);
+                         packed_b + j * depths, buffers_.c + i * blocks_.columns + j,
+                         blocks_.columns, accumulate);
   }
 
   const GemmShape& shape_;

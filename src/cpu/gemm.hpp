@@ -1,9 +1,11 @@
-// Matrix products, blocked for caches and threads: C = A B with operands and results that are rows made and
-// taken by the caller. Matmul and convolution are this with different rows.
+// Matrix products, blocked for caches and threads: C = A B with operands and results that are rows
+// made and taken by the caller. Matmul and convolution are this with different rows.
 #pragma once
 
 #include <ashlar/device.hpp>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "cpu/kernels/gemm.hpp"
 #include "plan/engine.hpp"
@@ -40,8 +42,8 @@ class GemmSink {
                    T* values) const = 0;
 };
 
-// How a product is cut. All in elements; row blocks are multiples of kGemmRowMultiple, column blocks of
-// kGemmColumnMultiple.
+// How a product is cut. All in elements; row blocks are multiples of kGemmRowMultiple, column
+// blocks of kGemmColumnMultiple.
 struct GemmBlocks {
   std::int64_t rows = 0, columns = 0, depth = 0;
   bool keep_b = false;       // B's block is packed in its whole depth and kept for all row blocks
@@ -54,14 +56,17 @@ struct GemmBlocks {
 };
 
 // The blocks for a device, and the ones that need no scratch.
-GemmBlocks choose_blocks(const GemmShape& shape, const DeviceProps& device, std::int64_t element_bytes,
-                         bool may_split);
+GemmBlocks choose_blocks(const GemmShape& shape, const DeviceProps& device,
+                         std::int64_t element_bytes, bool may_split);
 GemmBlocks stack_blocks();
 std::int64_t gemm_scratch_bytes(const GemmShape& shape, const GemmBlocks& blocks,
                                 std::int64_t element_bytes);
-// Both as configurations of an engine, cheapest first. `extra` is added to the cost of the product.
-std::vector<Config> gemm_configs(const GemmShape& shape, const DeviceProps& device, DType precision,
-                                 const Cost& extra, bool may_split);
+// The least shape that covers all of these: blocks and scratch for it serve each of them.
+GemmShape covering(std::span<const GemmShape> shapes);
+// Configurations of an engine that runs these products one after another, cheapest first. `extra`
+// is added to the cost of the products.
+std::vector<Config> gemm_configs(std::span<const GemmShape> shapes, const DeviceProps& device,
+                                 DType precision, const Cost& extra, bool may_split);
 
 // `scratch` holds gemm_scratch_bytes() bytes, aligned to kWorkspaceAlignment.
 template <class T>

@@ -18,7 +18,19 @@ std::int64_t task_count(const GemmShape& shape, const GemmBlocks& blocks) {
   return shape.batch * divide_up(shape.m, blocks.rows) * divide_up(shape.n, blocks.columns);
 }
 
-constexpr std::int64_t kMostStackBytes = 144 << 10;
+// Arithmetic of the product, padded to panels, and what could be done in the time packing takes.
+double equivalent_flops(const GemmShape& shape, const GemmBlocks& blocks,
+                        std::int64_t element_bytes) {
+  constexpr double kFlopsPerPackedElement = 60;
+  const auto real = [](std::int64_t n) { return static_cast<double>(n); };
+  const std::int64_t row_blocks = divide_up(shape.m, blocks.rows),
+                     column_blocks = divide_up(shape.n, blocks.columns);
+  const double arithmetic =
+      2.0 * real(shape.m) * real(round_up(shape.n, 128 / element_bytes)) * real(shape.k);
+  const double packed = real(shape.k) * (real(shape.m) * real(column_blocks) +
+                                         real(shape.n) * real(blocks.keep_b ? 1 : row_blocks));
+  return real(shape.batch) * (arithmetic + kFlopsPerPackedElement * packed);
+}
 
 }  // namespace
 
@@ -57,7 +69,8 @@ GemmBlocks choose_blocks(const GemmShape& shape, const DeviceProps& device,
   while (blocks.columns > 256 && shape.k * blocks.columns * element_bytes > kept_bytes)
     blocks.columns = even_block(shape.n, blocks.columns / 2, column_unit);
   blocks.keep_b = shape.k * blocks.columns * element_bytes <= kept_bytes;
-  // Every thread should get something to do: two tasks each, in blocks that still pay for their packing.
+  // Every thread should get something to do: two tasks each, in blocks that still pay for their
+  // packing.
   while (task_count(shape, blocks) < 2 * threads) {
     const GemmBlocks before = blocks;
     if (shape.m > blocks.rows / 2 && blocks.rows > 4 * kGemmRowMultiple)
@@ -68,8 +81,8 @@ GemmBlocks choose_blocks(const GemmShape& shape, const DeviceProps& device,
   }
   const std::int64_t tasks = std::max<std::int64_t>(task_count(shape, blocks), 1);
   if (may_split && tasks < threads)
-    blocks.splits = std::clamp<std::int64_t>(divide_up(2 * threads, tasks), 1,
-                                             std::max<std::int64_t>(shape.k / (4 * blocks.depth), 1));
+    blocks.splits = std::clamp<std::int64_t>(
+        divide_up(2 * threads, tasks), 1, std::max<std::int64_t>(shape.k / (4 * blocks.depth), 1));
   return blocks;
 }
 
@@ -79,8 +92,9 @@ std::int64_t gemm_scratch_bytes(const GemmShape& shape, const GemmBlocks& blocks
                                 std::int64_t element_bytes) {
   if (blocks.threads == 0) return 0;
   const std::int64_t b_depth = blocks.keep_b ? shape.k : blocks.depth;
-  const std::int64_t per_thread =
-      blocks.rows * blocks.depth + checked_mul(blocks.columns, b_depth) + blocks.rows * blocks.columns;
+  const std::int64_t per_thread = blocks.rows * blocks.depth +
+                                  checked_mul(blocks.columns, b_depth) +
+                                  blocks.rows * blocks.columns;
   const std::int64_t line = kWorkspaceAlignment / element_bytes;
   std::int64_t elements = checked_mul(blocks.threads, round_up(per_thread, line));
   if (blocks.splits > 1)
@@ -89,25 +103,35 @@ std::int64_t gemm_scratch_bytes(const GemmShape& shape, const GemmBlocks& blocks
   return checked_mul(elements, element_bytes);
 }
 
-std::vector<Config> gemm_configs(const GemmShape& shape, const DeviceProps& device, DType precision,
-                                 const Cost& extra, bool may_split) {
+GemmShape covering(std::span<const GemmShape> shapes) {
+  GemmShape result{.batch = 0};
+  for (const GemmShape& shape : shapes) {
+    result.batch = std::max(result.batch, shape.batch);
+    result.m = std::max(result.m, shape.m);
+    result.n = std::max(result.n, shape.n);
+    result.k = std::max(result.k, shape.k);
+  }
+  return result;
+}
+
+std::vector<Config> gemm_configs(std::span<const GemmShape> shapes, const DeviceProps& device,
+                                 DType precision, const Cost& extra, bool may_split) {
   const std::int64_t bytes = bit_width(precision) / 8;
-  const double flops = 2.0 * static_cast<double>(shape.batch) * static_cast<double>(shape.m) *
-                       static_cast<double>(shape.n) * static_cast<double>(shape.k);
-  const auto configuration = [&](const GemmBlocks& blocks, double fraction) {
+  const GemmShape largest = covering(shapes);
+  const auto configuration = [&](const GemmBlocks& blocks) {
     Config config;
     blocks.to_knobs(config);
-    config.scratch_bytes = gemm_scratch_bytes(shape, blocks, bytes);
+    config.scratch_bytes = gemm_scratch_bytes(largest, blocks, bytes);
     config.cost = extra;
-    config.cost.flops += flops;
-    config.cost.flops_fraction = fraction;
+    for (const GemmShape& shape : shapes)
+      config.cost.flops += equivalent_flops(shape, blocks, bytes);
+    config.cost.flops_fraction = 0.8;
     return config;
   };
   std::vector<Config> configs;
-  if (shape.batch > 0 && shape.m > 0 && shape.n > 0 && shape.k > 0)
-    configs.push_back(configuration(choose_blocks(shape, device, bytes, may_split), 0.7));
-  configs.push_back(configuration(stack_blocks(), 0.3));
-  static_assert((48 * 128 + 64 * 128 + 48 * 64) * sizeof(double) <= kMostStackBytes);
+  if (largest.batch > 0 && largest.m > 0 && largest.n > 0 && largest.k > 0)
+    configs.push_back(configuration(choose_blocks(largest, device, bytes, may_split)));
+  configs.push_back(configuration(stack_blocks()));
   return configs;
 }
 

@@ -25,7 +25,8 @@ class Operand {
     program_ = RowProgram<T>(program, axis);
     rank_ = space.rank();
     for (int a = 0; a < rank_; ++a)
-      ratio_[static_cast<std::size_t>(a)] = space[a] / std::max<std::int64_t>(program.space[a], 1);
+      ratio_[static_cast<std::size_t>(a)] =
+          std::max<std::int64_t>(space[a] / std::max<std::int64_t>(program.space[a], 1), 1);
     per_element_ = ratio_[static_cast<std::size_t>(axis)] == 1;
   }
   bool present() const { return present_; }

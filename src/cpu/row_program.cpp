@@ -80,7 +80,8 @@ struct RowProgram<T>::Code {
   void assign_buffers();
 
   // The first element of the row at `coords`.
-  std::int64_t start_of(const Address& address, const Bound& bound, const std::int64_t* coords) const {
+  std::int64_t start_of(const Address& address, const Bound& bound,
+                        const std::int64_t* coords) const {
     return address.index(coords, bound.ragged_offsets_[static_cast<std::size_t>(address.pointer)]);
   }
   void run(const Bound& bound, const std::int64_t* coords, std::int64_t count, const T* accumulator,
@@ -96,8 +97,8 @@ struct RowProgram<T>::Code {
 
 template <class T>
 Address RowProgram<T>::Code::address_of(const View& view, int pointer, const Graph* graph) const {
-  Address address{pointer, view.tensor, view.dtype, view.offset, view.strides,
-                  view.strides[axis] * row_step};
+  Address address{pointer,     view.tensor,  view.dtype,
+                  view.offset, view.strides, view.strides[axis] * row_step};
   if (view.ragged_offset == kNoTensor) return address;
   if (graph == nullptr)
     fail(ErrorCode::internal, "a row program met ragged tensor {} without its graph", view.tensor);
@@ -147,7 +148,8 @@ RowProgram<T>::Code::Code(const PointwiseProgram& program, int row_axis, const G
     step.first_store = static_cast<int>(stores.size());
     for (const PointwiseProgram::Store& store : program.stores)
       if (store.value == value)
-        stores.push_back({address_of(store.view, pointers++, graph), store_row<T>(store.view.dtype)});
+        stores.push_back(
+            {address_of(store.view, pointers++, graph), store_row<T>(store.view.dtype)});
     step.last_store = static_cast<int>(stores.size());
   }
   assign_buffers();
@@ -173,7 +175,8 @@ void RowProgram<T>::Code::assign_buffers() {
     for (std::size_t i = 0; i < args.size(); ++i) {
       if (args[i] < 0 || (i > 0 && args[i] == args[i - 1])) continue;
       const auto arg = static_cast<std::size_t>(args[i]);
-      if (last_use[arg] == value && steps[arg].buffer >= 0) free_buffers.push_back(steps[arg].buffer);
+      if (last_use[arg] == value && steps[arg].buffer >= 0)
+        free_buffers.push_back(steps[arg].buffer);
     }
     if (value == result) continue;
     const bool rounded = step.narrow != nullptr;
@@ -224,13 +227,15 @@ void RowProgram<T>::Code::compute(const Instruction& step, T* const* values,
 template <class T>
 template <int kBuffers>
 void RowProgram<T>::Code::run_tiles(const Bound& bound, const std::int64_t* coords,
-                                    std::int64_t count, const T* accumulator, T* destination) const {
+                                    std::int64_t count, const T* accumulator,
+                                    T* destination) const {
   alignas(64) T tiles[kBuffers][kTile];
   std::array<std::int64_t, kMaxProgramSteps> load_index;
   std::array<std::int64_t, kMaxProgramStores> store_index;
   std::array<T*, kMaxProgramSteps> values;
   for (std::size_t i = 0; i < steps.size(); ++i)
-    if (steps[i].kind == Step::Kind::load) load_index[i] = start_of(steps[i].address, bound, coords);
+    if (steps[i].kind == Step::Kind::load)
+      load_index[i] = start_of(steps[i].address, bound, coords);
   for (std::size_t i = 0; i < stores.size(); ++i)
     store_index[i] = start_of(stores[i].address, bound, coords);
 
@@ -238,7 +243,7 @@ void RowProgram<T>::Code::run_tiles(const Bound& bound, const std::int64_t* coor
     const std::int64_t length = std::min(kTile, count - first);
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const Instruction& step = steps[i];
-      T* target = step.buffer >= 0 ? tiles[step.buffer]
+      T* target = step.buffer >= 0                ? tiles[step.buffer]
                   : static_cast<int>(i) == result ? destination + first
                                                   : nullptr;
       switch (step.kind) {
@@ -259,7 +264,9 @@ void RowProgram<T>::Code::run_tiles(const Bound& bound, const std::int64_t* coor
           break;
         }
         case Step::Kind::constant: std::fill_n(target, length, step.constant); break;
-        case Step::Kind::compute: compute(step, values.data(), coords, first, length, target); break;
+        case Step::Kind::compute:
+          compute(step, values.data(), coords, first, length, target);
+          break;
       }
       if (step.narrow != nullptr) {
         alignas(64) std::byte narrowed[kTile * sizeof(double)] = {};
@@ -269,7 +276,8 @@ void RowProgram<T>::Code::run_tiles(const Bound& bound, const std::int64_t* coor
       values[i] = target;
       for (int s = step.first_store; s < step.last_store; ++s) {
         const StoreInstruction& store = stores[static_cast<std::size_t>(s)];
-        store.store(target, length, bound.pointers_[static_cast<std::size_t>(store.address.pointer)],
+        store.store(target, length,
+                    bound.pointers_[static_cast<std::size_t>(store.address.pointer)],
                     store_index[static_cast<std::size_t>(s)] + first * store.address.row_stride,
                     store.address.row_stride);
       }
@@ -290,23 +298,27 @@ void RowProgram<T>::Bound::store(const std::int64_t* coords, std::int64_t count,
                                  const T* accumulator) const {
   if (!code_->plain_store) return code_->run(*this, coords, count, accumulator, nullptr);
   const auto& store = code_->stores[0];
-  store.store(accumulator, count, pointers_[kMaxProgramLoads], code_->start_of(store.address, *this, coords),
-              store.address.row_stride);
+  store.store(accumulator, count, pointers_[kMaxProgramLoads],
+              code_->start_of(store.address, *this, coords), store.address.row_stride);
 }
 
 template <class T>
-void RowProgram<T>::Bound::load(const std::int64_t* coords, std::int64_t count, T* destination) const {
+void RowProgram<T>::Bound::load(const std::int64_t* coords, std::int64_t count,
+                                T* destination) const {
   if (!code_->plain_load) return code_->run(*this, coords, count, nullptr, destination);
   const auto& step = code_->steps[0];
-  step.load(pointers_[0], code_->start_of(step.address, *this, coords), step.address.row_stride, count, destination);
+  step.load(pointers_[0], code_->start_of(step.address, *this, coords), step.address.row_stride,
+            count, destination);
 }
 
 template <class T>
-const T* RowProgram<T>::Bound::view(const std::int64_t* coords, std::int64_t count, T* buffer) const {
+const T* RowProgram<T>::Bound::view(const std::int64_t* coords, std::int64_t count,
+                                    T* buffer) const {
   const bool as_it_is = code_->plain_load && code_->steps[0].address.dtype == kRegisterDType<T> &&
                         code_->steps[0].address.row_stride == 1;
   if (as_it_is)
-    return reinterpret_cast<const T*>(pointers_[0]) + code_->start_of(code_->steps[0].address, *this, coords);
+    return reinterpret_cast<const T*>(pointers_[0]) +
+           code_->start_of(code_->steps[0].address, *this, coords);
   load(coords, count, buffer);
   return buffer;
 }
@@ -333,7 +345,9 @@ auto RowProgram<T>::bind(const KernelContext& context) const -> Bound {
 }
 
 template <class T>
-int RowProgram<T>::axis() const { return code_->axis; }
+int RowProgram<T>::axis() const {
+  return code_->axis;
+}
 
 int contiguous_views(const PointwiseProgram& program, int axis) {
   int count = 0;

@@ -1,6 +1,6 @@
-// Runs a PointwiseProgram over rows: runs of consecutive elements along one axis of its iteration space. Every CPU
-// engine reads its operands and writes its results through this, so dtypes, strides, broadcasts and fusion
-// live in one place.
+// Runs a PointwiseProgram over rows: runs of consecutive elements along one axis of its iteration
+// space. Every CPU engine reads its operands and writes its results through this, so dtypes,
+// strides, broadcasts and fusion live in one place.
 #pragma once
 
 #include <array>
@@ -19,16 +19,18 @@ class RowProgram {
 
  public:
   RowProgram() = default;
-  // Compiles `program` for rows along `axis`. Done at build; may allocate. Ragged views are honoured when
-  // `graph` is given (it knows the type of their offsets); their rows must not leave the valid part.
-  // `step`: elements of a row are this many positions of the axis apart.
-  RowProgram(const PointwiseProgram& program, int axis, const Graph* graph = nullptr, std::int64_t step = 1);
+  // Compiles `program` for rows along `axis`. Done at build; may allocate. Ragged views are
+  // honoured when `graph` is given (it knows the type of their offsets); their rows must not leave
+  // the valid part. `step`: elements of a row are this many positions of the axis apart.
+  RowProgram(const PointwiseProgram& program, int axis, const Graph* graph = nullptr,
+             std::int64_t step = 1);
 
-  // The program with this run's pointers. Lives on the stack, allocates nothing, is safe to share by threads.
+  // The program with this run's pointers. Lives on the stack, allocates nothing, is safe to share
+  // by threads.
   class Bound {
    public:
-    // Epilogue: `accumulator` holds `count` values, for the row that starts at `coords` (one index per axis of the
-    // space). Computes and stores. For a program without accumulator pass nullptr.
+    // Epilogue: `accumulator` holds `count` values, for the row that starts at `coords` (one index
+    // per axis of the space). Computes and stores. For a program without accumulator pass nullptr.
     void store(const std::int64_t* coords, std::int64_t count, const T* accumulator) const;
     // Prologue: writes `count` values of the program's result to `destination`, contiguously.
     void load(const std::int64_t* coords, std::int64_t count, T* destination) const;

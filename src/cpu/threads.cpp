@@ -29,7 +29,8 @@ void run_parallel(std::int64_t count, int threads, void* state,
                   void (*body)(void* state, std::int64_t begin, std::int64_t end, int thread)) {
 #pragma omp parallel num_threads(threads)
   {
-    // The team may be smaller than asked for, so the ranges follow its real size; they differ by one item at most.
+    // The team may be smaller than asked for, so the ranges follow its real size; they differ by
+    // one item at most.
     const std::int64_t team = omp_get_num_threads();
     const std::int64_t thread = omp_get_thread_num();
     const std::int64_t share = count / team;

@@ -14,8 +14,9 @@ void run_parallel(std::int64_t count, int threads, void* state,
                   void (*body)(void* state, std::int64_t begin, std::int64_t end, int thread));
 }
 
-// Calls body(begin, end, thread) over disjoint ranges that cover [0, count). `thread` is below thread_count().
-// `grain` is the least number of items worth a thread of its own. Allocates nothing.
+// Calls body(begin, end, thread) over disjoint ranges that cover [0, count). `thread` is below
+// thread_count(). `grain` is the least number of items worth a thread of its own. Allocates
+// nothing.
 template <class Body>
 void parallel_for(std::int64_t count, std::int64_t grain, Body&& body) {
   if (count <= 0) return;
@@ -23,9 +24,10 @@ void parallel_for(std::int64_t count, std::int64_t grain, Body&& body) {
   const int available = thread_count();
   const int threads = static_cast<int>(most < available ? most : available);
   if (threads <= 1) return body(std::int64_t{0}, count, 0);
-  detail::run_parallel(count, threads, &body, [](void* state, std::int64_t begin, std::int64_t end, int thread) {
-    (*static_cast<std::remove_reference_t<Body>*>(state))(begin, end, thread);
-  });
+  detail::run_parallel(count, threads, &body,
+                       [](void* state, std::int64_t begin, std::int64_t end, int thread) {
+                         (*static_cast<std::remove_reference_t<Body>*>(state))(begin, end, thread);
+                       });
 }
 
 }  // namespace ashlar::cpu

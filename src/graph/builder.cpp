@@ -28,19 +28,21 @@ class Rollback {
 };
 
 Dims strides_of(const std::string& tensor, const Layout& layout, const Dims& dims) {
-  return naming_overflow([&] { return fmt::format("tensor '{}'", tensor); }, [&] { return layout.strides_for(dims); });
+  return naming_overflow([&] { return fmt::format("tensor '{}'", tensor); },
+                         [&] { return layout.strides_for(dims); });
 }
 
 Dims single_element(const std::string& tensor, int rank) {
   if (rank < 1 || rank > kMaxRank)
-    fail(ErrorCode::invalid_argument, "tensor '{}': rank: got {}, expected 1 to {}", tensor, rank, kMaxRank);
+    fail(ErrorCode::invalid_argument, "tensor '{}': rank: got {}, expected 1 to {}", tensor, rank,
+         kMaxRank);
   return Dims::filled(rank, 1);
 }
 
 }  // namespace
 
-// Adds a node with the outputs marked in `wanted` (the first always). Results come by output slot, empty where
-// not wanted. `second` is the dtype of the second output.
+// Adds a node with the outputs marked in `wanted` (the first always). Results come by output slot,
+// empty where not wanted. `second` is the dtype of the second output.
 std::vector<Value> Graph::add(Op op, std::span<const Value> inputs, const Result& result,
                               std::initializer_list<bool> wanted, std::optional<DType> second) {
   GraphData& graph = *data_;
@@ -56,13 +58,16 @@ std::vector<Value> Graph::add(Op op, std::span<const Value> inputs, const Result
   std::size_t slot = 0;
   for (bool want : wanted) {
     Tensor tensor;
-    tensor.name = slot == 0 && !result.name.empty() ? result.name : fmt::format("{}.{}", node.name, schema.outputs[slot].name);
+    tensor.name = slot == 0 && !result.name.empty()
+                      ? result.name
+                      : fmt::format("{}.{}", node.name, schema.outputs[slot].name);
     const std::optional<DType> dtype = slot == 0 ? result.dtype : slot == 1 ? second : std::nullopt;
     tensor.infer_dtype = !dtype;
     tensor.dtype = dtype.value_or(f32);
     if (slot == 0) {
       tensor.dims = result.dims;
-      if (result.layout && !result.dims.empty()) tensor.strides = strides_of(tensor.name, *result.layout, result.dims);
+      if (result.layout && !result.dims.empty())
+        tensor.strides = strides_of(tensor.name, *result.layout, result.dims);
     }
     values.push_back(want ? Value(data_.get(), add_tensor(std::move(tensor))) : Value());
     node.outputs.push_back(values.back().id_);
@@ -71,7 +76,8 @@ std::vector<Value> Graph::add(Op op, std::span<const Value> inputs, const Result
   node.compute = result.compute.value_or(default_compute(graph, node));
   const TensorId main_output = node.outputs[0];
   if (result.layout && result.dims.empty()) {
-    // The layout can be applied only once the extents are known: infer on a scratch copy of the node first.
+    // The layout can be applied only once the extents are known: infer on a scratch copy of the
+    // node first.
     Node trial = node;
     NodeContext context(graph, trial);
     const auto whose = [&] { return fmt::format("{} '{}'", schema.name, trial.name); };
@@ -89,11 +95,13 @@ Value Graph::input(std::string name, Dims dims, DType dtype, const Layout& layou
   return ragged_input(std::move(name), dims, dtype, layout, {});
 }
 
-Value Graph::ragged_input(std::string name, Dims dims, DType dtype, const Layout& layout, Value offsets) {
+Value Graph::ragged_input(std::string name, Dims dims, DType dtype, const Layout& layout,
+                          Value offsets) {
   Tensor tensor{.name = std::move(name), .kind = TensorKind::input, .dtype = dtype, .dims = dims};
   for (std::int64_t extent : dims)
     if (extent < 0)
-      fail(ErrorCode::invalid_graph, "tensor '{}': dims: got {}, expected extents of at least 0", tensor.name, to_string(dims));
+      fail(ErrorCode::invalid_graph, "tensor '{}': dims: got {}, expected extents of at least 0",
+           tensor.name, to_string(dims));
   tensor.strides = strides_of(tensor.name, layout, dims);
   if (offsets) require_own(offsets, fmt::format("tensor '{}': ragged_offset", tensor.name));
   tensor.ragged_offset = offsets.id_;
@@ -119,7 +127,8 @@ Value Graph::constant(double value, DType dtype, int rank) {
 
 Value Graph::output(std::string name, Value value, const Result& result) {
   require_own(value, fmt::format("output '{}'", name));
-  if (name.empty()) fail(ErrorCode::invalid_argument, "output: name: got an empty one, expected a name");
+  if (name.empty())
+    fail(ErrorCode::invalid_argument, "output: name: got an empty one, expected a name");
   // Only a main result that nobody reads yet may still change; anything else is copied.
   bool changeable = false;
   for (const Node& node : data_->nodes) {
@@ -136,8 +145,8 @@ Value Graph::output(std::string name, Value value, const Result& result) {
   tensor.name = std::move(name);
   tensor.kind = TensorKind::output;
   if (!result.dims.empty() && result.dims != tensor.dims)
-    fail(ErrorCode::invalid_graph, "output '{}': dims: got {}, expected {}", tensor.name, to_string(result.dims),
-         to_string(tensor.dims));
+    fail(ErrorCode::invalid_graph, "output '{}': dims: got {}, expected {}", tensor.name,
+         to_string(result.dims), to_string(tensor.dims));
   if (result.dtype) tensor.dtype = *result.dtype;
   if (result.layout) tensor.strides = strides_of(tensor.name, *result.layout, tensor.dims);
   check_tensor(*data_, tensor);
@@ -146,15 +155,18 @@ Value Graph::output(std::string name, Value value, const Result& result) {
   return value;
 }
 
-Value Graph::conv(Value x, Value w, const ConvAttributes& attributes, const Result& result, Value z) {
+Value Graph::conv(Value x, Value w, const ConvAttributes& attributes, const Result& result,
+                  Value z) {
   return add(ConvForward{attributes}, std::array{x, w, z}, result, {true})[0];
 }
 
-Value Graph::conv_backward_data(Value dy, Value w, const ConvAttributes& attributes, const Result& result, Value z) {
+Value Graph::conv_backward_data(Value dy, Value w, const ConvAttributes& attributes,
+                                const Result& result, Value z) {
   return add(ConvBackwardData{attributes}, std::array{dy, w, z}, result, {true})[0];
 }
 
-Value Graph::conv_backward_filter(Value x, Value dy, const ConvAttributes& attributes, const Result& result, Value z) {
+Value Graph::conv_backward_filter(Value x, Value dy, const ConvAttributes& attributes,
+                                  const Result& result, Value z) {
   return add(ConvBackwardFilter{attributes}, std::array{x, dy, z}, result, {true})[0];
 }
 
@@ -162,7 +174,8 @@ Value Graph::matmul(Value a, Value b, const Result& result) {
   return add(Matmul{}, std::array{a, b}, result, {true})[0];
 }
 
-Value Graph::pointwise(PointwiseMode mode, std::span<const Value> operands, Pointwise attributes, const Result& result) {
+Value Graph::pointwise(PointwiseMode mode, std::span<const Value> operands, Pointwise attributes,
+                       const Result& result) {
   attributes.mode = mode;
   return add(attributes, operands, result, {true})[0];
 }
@@ -175,28 +188,34 @@ Value Graph::resample(Value x, const ResampleAttributes& attributes, const Resul
   return add(ResampleForward{attributes}, std::array{x}, result, {true, false})[0];
 }
 
-std::pair<Value, Value> Graph::resample_with_index(Value x, const ResampleAttributes& attributes, DType index) {
+std::pair<Value, Value> Graph::resample_with_index(Value x, const ResampleAttributes& attributes,
+                                                   DType index) {
   const auto values = add(ResampleForward{attributes}, std::array{x}, {}, {true, true}, index);
   return {values[0], values[1]};
 }
 
-Value Graph::resample_backward(Value dy, const ResampleAttributes& attributes, const Result& result, Value x, Value index) {
+Value Graph::resample_backward(Value dy, const ResampleAttributes& attributes, const Result& result,
+                               Value x, Value index) {
   return add(ResampleBackward{attributes}, std::array{dy, x, index}, result, {true})[0];
 }
 
-NormResults Graph::norm(Value x, Value scale, Value bias, const NormForward& attributes, const Result& result,
-                        Value running_mean, Value running_var, Value mean, Value inv_variance) {
+NormResults Graph::norm(Value x, Value scale, Value bias, const NormForward& attributes,
+                        const Result& result, Value running_mean, Value running_var, Value mean,
+                        Value inv_variance) {
   const bool training = attributes.phase == NormPhase::training;
   const bool running = training && static_cast<bool>(running_mean);
-  const auto values = add(attributes, std::array{x, scale, bias, Value(), mean, inv_variance, running_mean, running_var},
-                          result, {true, training && attributes.mode != NormMode::rms, training, running, running});
+  const auto values =
+      add(attributes,
+          std::array{x, scale, bias, Value(), mean, inv_variance, running_mean, running_var},
+          result, {true, training && attributes.mode != NormMode::rms, training, running, running});
   return {values[0], values[1], values[2], values[3], values[4]};
 }
 
-NormGradients Graph::norm_backward(Value x, Value dy, Value scale, const NormBackward& attributes, Value mean,
-                                   Value inv_variance, const Result& result) {
+NormGradients Graph::norm_backward(Value x, Value dy, Value scale, const NormBackward& attributes,
+                                   Value mean, Value inv_variance, const Result& result) {
   const bool with_scale = static_cast<bool>(scale);
-  const auto values = add(attributes, std::array{x, dy, scale, mean, inv_variance}, result, {true, with_scale, with_scale});
+  const auto values = add(attributes, std::array{x, dy, scale, mean, inv_variance}, result,
+                          {true, with_scale, with_scale});
   return {values[0], values[1], values[2]};
 }
 
@@ -204,26 +223,31 @@ Value Graph::softmax(Value x, const SoftmaxAttributes& attributes, const Result&
   return add(SoftmaxForward{attributes}, std::array{x}, result, {true, false})[0];
 }
 
-Value Graph::softmax_backward(Value y, Value dy, const SoftmaxAttributes& attributes, const Result& result) {
+Value Graph::softmax_backward(Value y, Value dy, const SoftmaxAttributes& attributes,
+                              const Result& result) {
   return add(SoftmaxBackward{attributes}, std::array{y, dy}, result, {true})[0];
 }
 
-std::pair<Value, Value> Graph::attention(Value q, Value k, Value v, const AttentionAttributes& attributes,
-                                         const AttentionOperands& with, bool with_stats, const Result& result) {
-  const auto values = add(AttentionForward{attributes},
-                          std::array{q, k, v, with.bias, with.seq_len_q, with.seq_len_kv, with.dropout_seed,
-                                     with.dropout_offset, with.dropout_mask, with.scale},
-                          result, {true, with_stats});
+std::pair<Value, Value> Graph::attention(Value q, Value k, Value v,
+                                         const AttentionAttributes& attributes,
+                                         const AttentionOperands& with, bool with_stats,
+                                         const Result& result) {
+  const auto values =
+      add(AttentionForward{attributes},
+          std::array{q, k, v, with.bias, with.seq_len_q, with.seq_len_kv, with.dropout_seed,
+                     with.dropout_offset, with.dropout_mask, with.scale},
+          result, {true, with_stats});
   return {values[0], values[1]};
 }
 
-AttentionGradients Graph::attention_backward(Value q, Value k, Value v, Value o, Value d_o, Value stats,
-                                             const AttentionAttributes& attributes, const AttentionOperands& with,
-                                             bool with_dbias) {
-  const auto values = add(AttentionBackward{attributes},
-                          std::array{q, k, v, o, d_o, stats, with.bias, with.seq_len_q, with.seq_len_kv,
-                                     with.dropout_seed, with.dropout_offset, with.dropout_mask, with.scale},
-                          {}, {true, true, true, with_dbias});
+AttentionGradients Graph::attention_backward(Value q, Value k, Value v, Value o, Value d_o,
+                                             Value stats, const AttentionAttributes& attributes,
+                                             const AttentionOperands& with, bool with_dbias) {
+  const auto values =
+      add(AttentionBackward{attributes},
+          std::array{q, k, v, o, d_o, stats, with.bias, with.seq_len_q, with.seq_len_kv,
+                     with.dropout_seed, with.dropout_offset, with.dropout_mask, with.scale},
+          {}, {true, true, true, with_dbias});
   return {values[0], values[1], values[2], values[3]};
 }
 

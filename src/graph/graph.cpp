@@ -23,7 +23,9 @@ bool has_dtype(const GraphData& graph, const Node& node, DType dtype) {
 
 }  // namespace
 
-Graph::Graph(std::string name) : data_(std::make_unique<GraphData>()) { data_->name = std::move(name); }
+Graph::Graph(std::string name) : data_(std::make_unique<GraphData>()) {
+  data_->name = std::move(name);
+}
 Graph::Graph(Graph&&) noexcept = default;
 Graph& Graph::operator=(Graph&&) noexcept = default;
 Graph::~Graph() = default;
@@ -35,7 +37,8 @@ Graph Graph::clone() const {
 }
 
 const Tensor& Value::tensor() const {
-  if (!graph_) fail(ErrorCode::invalid_argument, "value: got an empty one, expected a tensor of a graph");
+  if (!graph_)
+    fail(ErrorCode::invalid_argument, "value: got an empty one, expected a tensor of a graph");
   return graph_->tensors[static_cast<std::size_t>(id_)];
 }
 
@@ -45,14 +48,18 @@ const std::vector<Node>& Graph::nodes() const { return data_->nodes; }
 
 const Tensor& Graph::tensor(TensorId id) const {
   if (id < 0 || id >= static_cast<TensorId>(data_->tensors.size()))
-    fail(ErrorCode::invalid_argument, "tensor id: got {}, expected 0 to {}", id, static_cast<int>(data_->tensors.size()) - 1);
+    fail(ErrorCode::invalid_argument, "tensor id: got {}, expected 0 to {}", id,
+         static_cast<int>(data_->tensors.size()) - 1);
   return data_->tensors[static_cast<std::size_t>(id)];
 }
 
 void Graph::require_own(Value value, std::string_view call) const {
-  if (!value) fail(ErrorCode::invalid_argument, "{}: got an empty value, expected a tensor of this graph", call);
+  if (!value)
+    fail(ErrorCode::invalid_argument, "{}: got an empty value, expected a tensor of this graph",
+         call);
   if (value.graph_ != data_.get())
-    fail(ErrorCode::invalid_argument, "{}: got '{}', a tensor of another graph, expected one of this graph", call,
+    fail(ErrorCode::invalid_argument,
+         "{}: got '{}', a tensor of another graph, expected one of this graph", call,
          value.tensor().name);
 }
 
@@ -65,7 +72,8 @@ std::vector<TensorId> Graph::bound_tensors() const {
   std::vector<TensorId> bound;
   for (std::size_t i = 0; i < data_->tensors.size(); ++i) {
     const TensorKind kind = data_->tensors[i].kind;
-    if (kind != TensorKind::intermediate && kind != TensorKind::constant) bound.push_back(static_cast<TensorId>(i));
+    if (kind != TensorKind::intermediate && kind != TensorKind::constant)
+      bound.push_back(static_cast<TensorId>(i));
   }
   return bound;
 }
@@ -78,8 +86,8 @@ TensorId Graph::find_tensor(std::string_view name) const {
 
 TensorId Graph::add_tensor(Tensor tensor) {
   if (data_->tensors.size() >= kMaxTensors)
-    fail(ErrorCode::invalid_graph, "graph '{}': tensors: got {} and one more, expected at most {}", data_->name,
-         data_->tensors.size(), kMaxTensors);
+    fail(ErrorCode::invalid_graph, "graph '{}': tensors: got {} and one more, expected at most {}",
+         data_->name, data_->tensors.size(), kMaxTensors);
   const auto id = static_cast<TensorId>(data_->tensors.size());
   if (tensor.name.empty()) tensor.name = fmt::format("t{}", id);
   if (tensor.uid == 0) tensor.uid = id + 1;
@@ -98,8 +106,8 @@ NodeId Graph::add_node(Node node) {
   const auto id = static_cast<NodeId>(data_->nodes.size());
   if (node.name.empty()) node.name = fmt::format("{}_{}", schema_of(node.op).name, id);
   if (node.name.size() > kMaxNameBytes)
-    fail(ErrorCode::invalid_graph, "{} '{}...': name: got {} bytes, expected at most {}", schema_of(node.op).name,
-         node.name.substr(0, 32), node.name.size(), kMaxNameBytes);
+    fail(ErrorCode::invalid_graph, "{} '{}...': name: got {} bytes, expected at most {}",
+         schema_of(node.op).name, node.name.substr(0, 32), node.name.size(), kMaxNameBytes);
   NodeContext context(*data_, node);
   const auto whose = [&] { return fmt::format("{} '{}'", context.schema().name, node.name); };
   naming_overflow(whose, [&] { context.schema().infer(context); });
@@ -139,7 +147,8 @@ void Graph::set_ragged(Value tensor, Value offsets) {
     };
     if (!takes_ragged(node) && (touches(node.inputs) || touches(node.outputs)))
       fail(ErrorCode::invalid_graph,
-           "{} '{}': tensor '{}': got ragged offsets, expected none: only attention reads and writes ragged tensors",
+           "{} '{}': tensor '{}': got ragged offsets, expected none: only attention reads and "
+           "writes ragged tensors",
            schema_of(node.op).name, node.name, changed.name);
   }
   data_->tensors[static_cast<std::size_t>(tensor.id_)] = std::move(changed);
@@ -153,20 +162,27 @@ void Graph::validate() const {
     const Tensor& tensor = data_->tensors[i];
     const auto [name, new_name] = names.emplace(tensor.name, i);
     if (!new_name)
-      fail(ErrorCode::invalid_graph, "graph '{}': names: got two tensors named '{}', expected unique names", data_->name,
+      fail(ErrorCode::invalid_graph,
+           "graph '{}': names: got two tensors named '{}', expected unique names", data_->name,
            tensor.name);
     // Uids serve to bind memory, so those of intermediates and constants may repeat.
-    const bool bound = tensor.kind != TensorKind::intermediate && tensor.kind != TensorKind::constant;
+    const bool bound =
+        tensor.kind != TensorKind::intermediate && tensor.kind != TensorKind::constant;
     const auto [uid, new_uid] = bound ? uids.emplace(tensor.uid, i) : std::pair(uids.end(), true);
     if (!new_uid)
-      fail(ErrorCode::invalid_graph, "graph '{}': uids: got {} for both '{}' and '{}', expected unique uids", data_->name,
+      fail(ErrorCode::invalid_graph,
+           "graph '{}': uids: got {} for both '{}' and '{}', expected unique uids", data_->name,
            tensor.uid, this->tensor(uid->second).name, tensor.name);
-    const bool computed = tensor.kind == TensorKind::output || tensor.kind == TensorKind::intermediate;
+    const bool computed =
+        tensor.kind == TensorKind::output || tensor.kind == TensorKind::intermediate;
     if (computed && data_->producers[i] == kNoNode)
-      fail(ErrorCode::invalid_graph, "tensor '{}': producer: got no node that computes it, expected one", tensor.name);
+      fail(ErrorCode::invalid_graph,
+           "tensor '{}': producer: got no node that computes it, expected one", tensor.name);
     has_output = has_output || tensor.kind == TensorKind::output;
   }
-  if (!has_output) fail(ErrorCode::invalid_graph, "graph '{}': outputs: got none, expected at least one", data_->name);
+  if (!has_output)
+    fail(ErrorCode::invalid_graph, "graph '{}': outputs: got none, expected at least one",
+         data_->name);
 }
 
 DType default_compute(const GraphData& graph, const Node& node) {
@@ -175,7 +191,9 @@ DType default_compute(const GraphData& graph, const Node& node) {
   for (DType dtype : {f32, f16, bf16, e4m3, e5m2})
     if (has_dtype(graph, node, dtype)) return f32;
   if (has_dtype(graph, node, i64)) return i64;
-  return has_dtype(graph, node, i32) || has_dtype(graph, node, i8) || has_dtype(graph, node, u8) ? i32 : f32;
+  return has_dtype(graph, node, i32) || has_dtype(graph, node, i8) || has_dtype(graph, node, u8)
+             ? i32
+             : f32;
 }
 
 }  // namespace ashlar

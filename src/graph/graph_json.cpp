@@ -17,7 +17,9 @@ namespace {
 
 constexpr int kVersion = 1;
 
-Json dims_to_json(const Dims& dims) { return Json(std::vector<std::int64_t>(dims.begin(), dims.end())); }
+Json dims_to_json(const Dims& dims) {
+  return Json(std::vector<std::int64_t>(dims.begin(), dims.end()));
+}
 
 struct AttributeWriter {
   Json& object;
@@ -31,7 +33,7 @@ struct AttributeWriter {
     if (value) (*this)(name, *value);
   }
   template <class E>
-    requires std::is_enum_v<E>
+  requires std::is_enum_v<E>
   void operator()(std::string_view name, E value) { set(name, std::string(enum_name(value))); }
 
   void set(std::string_view name, Json value) { object[std::string(name)] = std::move(value); }
@@ -52,19 +54,23 @@ struct AttributeReader {
   static void read(const JsonReader& json, std::int64_t& value) { value = json.integer(); }
   static void read(const JsonReader& json, bool& value) { value = json.boolean(); }
   template <class T>
-  static void read(const JsonReader& json, std::optional<T>& value) { read(json, value.emplace()); }
+  static void read(const JsonReader& json, std::optional<T>& value) {
+    read(json, value.emplace());
+  }
   template <class E>
-    requires std::is_enum_v<E>
+  requires std::is_enum_v<E>
   static void read(const JsonReader& json, E& value) {
     if (parse_enum(json.string(), value)) return;
     std::string known;
-    for (std::string_view name : enum_names(value)) known += (known.empty() ? "" : ", ") + std::string(name);
+    for (std::string_view name : enum_names(value))
+      known += (known.empty() ? "" : ", ") + std::string(name);
     json.reject("one of: " + known);
   }
 };
 
 void AttributeReader::read(const JsonReader& json, Dims& value) {
-  if (json.size() > static_cast<std::size_t>(kMaxRank)) json.reject(fmt::format("at most {} values", kMaxRank));
+  if (json.size() > static_cast<std::size_t>(kMaxRank))
+    json.reject(fmt::format("at most {} values", kMaxRank));
   value = {};
   for (std::size_t i = 0; i < json.size(); ++i) value.push_back(json[i].integer());
 }
@@ -73,7 +79,8 @@ DType read_dtype(const JsonReader& json) {
   DType dtype = f32;
   if (parse_dtype(json.string(), dtype)) return dtype;
   std::string known;
-  for (DType other : kAllDTypes) known += (known.empty() ? "" : ", ") + std::string(to_string(other));
+  for (DType other : kAllDTypes)
+    known += (known.empty() ? "" : ", ") + std::string(to_string(other));
   json.reject("one of: " + known);
 }
 
@@ -88,11 +95,13 @@ Json tensor_to_json(const Graph& graph, const Tensor& tensor) {
   json["strides"] = dims_to_json(tensor.strides);
   json["uid"] = tensor.uid;
   if (tensor.kind == TensorKind::constant) json["value"] = number_to_json(tensor.value);
-  if (tensor.ragged_offset != kNoTensor) json["ragged_offset"] = graph.tensor(tensor.ragged_offset).name;
+  if (tensor.ragged_offset != kNoTensor)
+    json["ragged_offset"] = graph.tensor(tensor.ragged_offset).name;
   return json;
 }
 
-Json operands_to_json(const Graph& graph, const std::vector<TensorId>& ids, std::span<const Slot> slots) {
+Json operands_to_json(const Graph& graph, const std::vector<TensorId>& ids,
+                      std::span<const Slot> slots) {
   Json json = Json::object();
   if (!slots.empty() && slots[0].need == Slot::Need::variadic) {
     Json& list = json[std::string(slots[0].name)] = Json::array();
@@ -116,7 +125,8 @@ Json node_to_json(const Graph& graph, const Node& node) {
   visit_attributes(default_op(schema.name), AttributeWriter{defaults});
   Json& attributes = json["attributes"] = Json::object();
   for (const auto& [name, value] : values.items())
-    if (!defaults.contains(name) || defaults[name].dump() != value.dump()) attributes[name] = value;  // tells -0 from 0
+    if (!defaults.contains(name) || defaults[name].dump() != value.dump())
+      attributes[name] = value;  // tells -0 from 0
   json["compute"] = std::string(to_string(node.compute));
   return json;
 }
@@ -149,7 +159,8 @@ class TensorNames {
 
  private:
   void declare(const JsonReader& json) {
-    json.require_known({"name", "kind", "dtype", "dims", "strides", "layout", "uid", "value", "ragged_offset"});
+    json.require_known(
+        {"name", "kind", "dtype", "dims", "strides", "layout", "uid", "value", "ragged_offset"});
     Tensor tensor;
     tensor.name = json.at("name").string();
     if (tensor.name.empty()) json.at("name").reject("a name");
@@ -163,7 +174,8 @@ class TensorNames {
     if (json.has("uid")) tensor.uid = json.at("uid").integer();
     if (tensor.uid == 0) tensor.uid = next_uid();
     if (tensor.kind == TensorKind::constant) tensor.value = json.at("value").number();
-    if (tensor.kind != TensorKind::constant && json.has("value")) json.at("value").reject("no value except in a constant");
+    if (tensor.kind != TensorKind::constant && json.has("value"))
+      json.at("value").reject("no value except in a constant");
     const std::string name = tensor.name;
     ids_[name] = graph_.add_tensor(std::move(tensor));
   }
@@ -189,9 +201,13 @@ class TensorNames {
     for (std::int64_t extent : tensor.dims)
       if (extent < 0) json.at("dims").reject("extents of at least 0");
     const std::string layout = json.at("layout").string();
-    if (layout != "row_major" && layout != "channels_last") json.at("layout").reject("row_major or channels_last");
-    return naming_overflow([&] { return fmt::format("tensor '{}'", tensor.name); },
-                           [&] { return (layout == "row_major" ? row_major : channels_last).strides_for(tensor.dims); });
+    if (layout != "row_major" && layout != "channels_last")
+      json.at("layout").reject("row_major or channels_last");
+    return naming_overflow(
+        [&] { return fmt::format("tensor '{}'", tensor.name); },
+        [&] {
+          return (layout == "row_major" ? row_major : channels_last).strides_for(tensor.dims);
+        });
   }
 
   Graph& graph_;
@@ -200,15 +216,18 @@ class TensorNames {
   std::int64_t last_uid_ = 0;
 };
 
-std::vector<TensorId> read_operands(const JsonReader& json, std::span<const Slot> slots, TensorNames& names) {
+std::vector<TensorId> read_operands(const JsonReader& json, std::span<const Slot> slots,
+                                    TensorNames& names) {
   std::vector<TensorId> ids;
   json.require_object();
   for (const auto& member : json.json().items()) {
-    const bool known = std::any_of(slots.begin(), slots.end(), [&](const Slot& slot) { return slot.name == member.key(); });
+    const bool known = std::any_of(slots.begin(), slots.end(),
+                                   [&](const Slot& slot) { return slot.name == member.key(); });
     if (known) continue;
     std::string all;
     for (const Slot& slot : slots) all += (all.empty() ? "" : ", ") + std::string(slot.name);
-    fail(ErrorCode::parse, "{}: got unknown operand '{}', expected: {}", json.path(), member.key(), all);
+    fail(ErrorCode::parse, "{}: got unknown operand '{}', expected: {}", json.path(), member.key(),
+         all);
   }
   for (const Slot& slot : slots) {
     const std::string key(slot.name);
@@ -230,7 +249,8 @@ Node read_node(const JsonReader& json, TensorNames& names, bool& has_compute) {
   if (!find_schema(op)) json.at("op").reject("one of: " + known_operations());
   node.op = default_op(op);
   const OpSchema& schema = schema_of(node.op);
-  node.inputs = json.has("inputs") ? read_operands(json.at("inputs"), schema.inputs, names) : std::vector<TensorId>();
+  node.inputs = json.has("inputs") ? read_operands(json.at("inputs"), schema.inputs, names)
+                                   : std::vector<TensorId>();
   node.outputs = read_operands(json.at("outputs"), schema.outputs, names);
   if (json.has("attributes")) {
     const JsonReader attributes = json.at("attributes");
@@ -239,16 +259,16 @@ Node read_node(const JsonReader& json, TensorNames& names, bool& has_compute) {
     visit_attributes(node.op, AttributeReader{attributes, known});
     for (const auto& member : attributes.json().items())
       if (std::find(known.begin(), known.end(), member.key()) == known.end())
-        fail(ErrorCode::parse, "{}: got unknown attribute '{}', expected one of: {}", attributes.path(), member.key(),
-             fmt::join(known, ", "));
+        fail(ErrorCode::parse, "{}: got unknown attribute '{}', expected one of: {}",
+             attributes.path(), member.key(), fmt::join(known, ", "));
   }
   has_compute = json.has("compute");
   if (has_compute) node.compute = read_dtype(json.at("compute"));
   return node;
 }
 
-// Positions of `nodes` such that every node follows the producers of its inputs: of those that could come next,
-// the first written.
+// Positions of `nodes` such that every node follows the producers of its inputs: of those that
+// could come next, the first written.
 std::vector<std::size_t> execution_order(const std::vector<Node>& nodes) {
   std::unordered_map<TensorId, std::size_t> producer;
   for (std::size_t i = 0; i < nodes.size(); ++i)
@@ -274,9 +294,11 @@ std::vector<std::size_t> execution_order(const std::vector<Node>& nodes) {
       if (--waiting[consumer] == 0) ready.push(consumer);
   }
   if (order.size() == nodes.size()) return order;
-  const auto stuck = std::find_if(waiting.begin(), waiting.end(), [](int count) { return count > 0; });
+  const auto stuck =
+      std::find_if(waiting.begin(), waiting.end(), [](int count) { return count > 0; });
   const Node& node = nodes[static_cast<std::size_t>(stuck - waiting.begin())];
-  fail(ErrorCode::invalid_graph, "{} '{}': inputs: got a cycle, expected a graph whose nodes can be put in order",
+  fail(ErrorCode::invalid_graph,
+       "{} '{}': inputs: got a cycle, expected a graph whose nodes can be put in order",
        schema_of(node.op).name, node.name);
 }
 
@@ -299,9 +321,11 @@ Graph Graph::from_json(std::string_view text) {
   const JsonReader json(document, "");
   json.require_known({"format", "version", "name", "tensors", "nodes"});
   if (json.at("format").string() != "ashlar-graph") json.at("format").reject("\"ashlar-graph\"");
-  if (json.at("version").integer() != kVersion) json.at("version").reject(fmt::format("version {}", kVersion));
+  if (json.at("version").integer() != kVersion)
+    json.at("version").reject(fmt::format("version {}", kVersion));
   Graph graph(json.has("name") ? json.at("name").string() : "graph");
-  const std::optional<JsonReader> tensors = json.has("tensors") ? std::optional(json.at("tensors")) : std::nullopt;
+  const std::optional<JsonReader> tensors =
+      json.has("tensors") ? std::optional(json.at("tensors")) : std::nullopt;
   TensorNames names(graph, tensors ? &*tensors : nullptr);
   const JsonReader list = json.at("nodes");
   std::vector<Node> nodes;
@@ -309,7 +333,8 @@ Graph Graph::from_json(std::string_view text) {
   for (std::size_t i = 0; i < list.size(); ++i) {
     bool given = false;
     nodes.push_back(read_node(list[i], names, given));
-    if (nodes.back().name.empty()) nodes.back().name = fmt::format("{}_{}", schema_of(nodes.back().op).name, i);
+    if (nodes.back().name.empty())
+      nodes.back().name = fmt::format("{}_{}", schema_of(nodes.back().op).name, i);
     has_compute.push_back(given);
   }
   for (std::size_t i : execution_order(nodes)) {

@@ -1,5 +1,5 @@
-// Structural hash: a tensor is what computes it; an input is its description and, so that two equal ones are
-// told apart, its number.
+// Structural hash: a tensor is what computes it; an input is its description and, so that two equal
+// ones are told apart, its number.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -28,10 +28,8 @@ struct AttributeHasher {
     if (value) (*this)(name, *value);
   }
   template <class E>
-    requires std::is_enum_v<E>
-  void operator()(std::string_view, E value) {
-    digest.add(static_cast<std::uint64_t>(value));
-  }
+  requires std::is_enum_v<E>
+  void operator()(std::string_view, E value) { digest.add(static_cast<std::uint64_t>(value)); }
 
   void add(const Dims& dims) {
     digest.add(static_cast<std::uint64_t>(dims.rank()));
@@ -49,15 +47,14 @@ class GraphHasher {
   explicit GraphHasher(const GraphData& graph) : graph_(graph) {}
 
   std::uint64_t hash() {
-    // Inputs are numbered in the order in which the outputs reach them, so that the order in which tensors
-    // and nodes were added does not matter. Outputs are ordered by what a first pass, without numbers,
-    // makes of them; a tie keeps their order.
+    // Inputs are numbered in the order in which the outputs reach them, so that the order in which
+    // tensors and nodes were added does not matter. Outputs are ordered by what a first pass,
+    // without numbers, makes of them; a tie keeps their order.
     std::vector<std::uint64_t> numbers(graph_.tensors.size(), 0);
     const auto unnumbered = tensor_hashes(numbers);
     auto outputs = all_outputs();
-    std::stable_sort(outputs.begin(), outputs.end(), [&](std::size_t a, std::size_t b) {
-      return unnumbered[a] < unnumbered[b];
-    });
+    std::stable_sort(outputs.begin(), outputs.end(),
+                     [&](std::size_t a, std::size_t b) { return unnumbered[a] < unnumbered[b]; });
     number_inputs(outputs, numbers);
     const auto hashes = tensor_hashes(numbers);
     Digest digest;
@@ -75,7 +72,8 @@ class GraphHasher {
     return outputs;
   }
 
-  // Depth first from the outputs, operands in their order; an explicit stack, because graphs may be deep.
+  // Depth first from the outputs, operands in their order; an explicit stack, because graphs may be
+  // deep.
   void number_inputs(const std::vector<std::size_t>& outputs,
                      std::vector<std::uint64_t>& numbers) const {
     std::vector<bool> seen(graph_.tensors.size());

@@ -17,22 +17,24 @@ std::string shorten(const Json& value) {
   return text;
 }
 
-// Watches the parser: outside text may not nest deeply, nor hold large objects (a member is looked up by
-// walking over the others), nor say something twice.
+// Watches the parser: outside text may not nest deeply, nor hold large objects (a member is looked
+// up by walking over the others), nor say something twice.
 struct JsonBounds {
   static constexpr int kMaxDepth = 64;
   static constexpr std::size_t kMaxMembers = 4096;
   std::vector<std::vector<std::string>> members;  // of the objects that are open
 
   bool operator()(int depth, Json::parse_event_t event, const Json& value) {
-    if (depth > kMaxDepth) fail(ErrorCode::parse, "JSON: nesting: got more than {} levels, expected fewer", kMaxDepth);
+    if (depth > kMaxDepth)
+      fail(ErrorCode::parse, "JSON: nesting: got more than {} levels, expected fewer", kMaxDepth);
     if (event == Json::parse_event_t::object_start) members.emplace_back();
     if (event == Json::parse_event_t::object_end) members.pop_back();
     if (event != Json::parse_event_t::key) return true;
     const auto key = value.get<std::string>();
     auto& keys = members.back();
     if (std::find(keys.begin(), keys.end(), key) != keys.end())
-      fail(ErrorCode::parse, "JSON: member {}: got it twice in one object, expected it once", shorten(value));
+      fail(ErrorCode::parse, "JSON: member {}: got it twice in one object, expected it once",
+           shorten(value));
     if (keys.size() == kMaxMembers)
       fail(ErrorCode::parse, "JSON: object: got more than {} members, expected fewer", kMaxMembers);
     keys.push_back(key);
@@ -61,12 +63,15 @@ bool JsonReader::has(const char* key) const {
 JsonReader JsonReader::at(const char* key) const {
   require_object();
   const auto member = value_.find(key);
-  if (member == value_.end()) fail(ErrorCode::parse, "{}: got no member '{}', expected one",
-                                      path_.empty() ? "the document" : path_, key);
+  if (member == value_.end())
+    fail(ErrorCode::parse, "{}: got no member '{}', expected one",
+         path_.empty() ? "the document" : path_, key);
   return {*member, path_.empty() ? key : path_ + "." + key};
 }
 
-JsonReader JsonReader::operator[](std::size_t index) const { return {value_[index], fmt::format("{}[{}]", path_, index)}; }
+JsonReader JsonReader::operator[](std::size_t index) const {
+  return {value_[index], fmt::format("{}[{}]", path_, index)};
+}
 
 std::size_t JsonReader::size() const {
   require_array();
@@ -74,7 +79,8 @@ std::size_t JsonReader::size() const {
 }
 
 void JsonReader::reject(std::string_view expected) const {
-  fail(ErrorCode::parse, "{}: got {}, expected {}", path_.empty() ? "the document" : path_, shorten(value_), expected);
+  fail(ErrorCode::parse, "{}: got {}, expected {}", path_.empty() ? "the document" : path_,
+       shorten(value_), expected);
 }
 
 void JsonReader::require_object() const {
@@ -91,8 +97,8 @@ void JsonReader::require_known(std::initializer_list<std::string_view> known) co
     if (std::find(known.begin(), known.end(), member.key()) != known.end()) continue;
     std::string names;
     for (std::string_view name : known) names += (names.empty() ? "" : ", ") + std::string(name);
-    fail(ErrorCode::parse, "{}: got unknown member '{}', expected one of: {}", path_.empty() ? "the document" : path_,
-         member.key(), names);
+    fail(ErrorCode::parse, "{}: got unknown member '{}', expected one of: {}",
+         path_.empty() ? "the document" : path_, member.key(), names);
   }
 }
 
@@ -102,7 +108,9 @@ std::string JsonReader::string() const {
 }
 
 std::int64_t JsonReader::integer() const {
-  if (value_.is_number_unsigned() && value_.get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+  if (value_.is_number_unsigned() &&
+      value_.get<std::uint64_t>() >
+          static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
     reject("an integer of at most 63 bits");
   if (!value_.is_number_integer()) reject("an integer");
   return value_.get<std::int64_t>();
@@ -129,7 +137,8 @@ Json number_to_json(double value) {
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
   // Whole numbers print without a fraction, except the negative zero that would lose its sign.
   if (value == 0.0 && std::signbit(value)) return value;
-  if (value == std::floor(value) && std::fabs(value) < 1e15) return static_cast<std::int64_t>(value);
+  if (value == std::floor(value) && std::fabs(value) < 1e15)
+    return static_cast<std::int64_t>(value);
   return value;
 }
 

@@ -6,18 +6,22 @@ namespace ashlar {
 
 NodeContext::NodeContext(const GraphData& graph, Node& node)
     : graph_(graph), node_(node), schema_(schema_of(node.op)) {
-  const auto check_operands = [&](std::vector<TensorId>& ids, std::span<const Slot> slots, const char* role) {
+  const auto check_operands = [&](std::vector<TensorId>& ids, std::span<const Slot> slots,
+                                  const char* role) {
     const bool variadic = !slots.empty() && slots[0].need == Slot::Need::variadic;
     if (!variadic && ids.size() > slots.size())
       reject(fmt::format("number of {}s", role), ids.size(), "at most {}", slots.size());
-    if (variadic && ids.empty()) reject(fmt::format("{} {}", role, slots[0].name), "no tensor", "at least one");
+    if (variadic && ids.empty())
+      reject(fmt::format("{} {}", role, slots[0].name), "no tensor", "at least one");
     if (!variadic) ids.resize(slots.size(), kNoTensor);
     for (std::size_t i = 0; i < ids.size(); ++i) {
       const Slot& slot = slots[variadic ? 0 : i];
       const std::string what = fmt::format("{} {}", role, slot.name);
-      if (ids[i] == kNoTensor && slot.need != Slot::Need::optional) reject(what, "nothing", "a tensor");
+      if (ids[i] == kNoTensor && slot.need != Slot::Need::optional)
+        reject(what, "nothing", "a tensor");
       if (ids[i] < kNoTensor || ids[i] >= static_cast<TensorId>(graph.tensors.size()))
-        reject(what, ids[i], "the id of a tensor of this graph (0 to {})", static_cast<int>(graph.tensors.size()) - 1);
+        reject(what, ids[i], "the id of a tensor of this graph (0 to {})",
+               static_cast<int>(graph.tensors.size()) - 1);
     }
   };
   check_operands(node.inputs, schema_.inputs, "input");
@@ -25,12 +29,14 @@ NodeContext::NodeContext(const GraphData& graph, Node& node)
   for (TensorId id : node.inputs) {
     if (id == kNoTensor) continue;
     const Tensor& tensor = graph.tensors[static_cast<std::size_t>(id)];
-    const bool computed = tensor.kind == TensorKind::intermediate || tensor.kind == TensorKind::output;
+    const bool computed =
+        tensor.kind == TensorKind::intermediate || tensor.kind == TensorKind::output;
     if (computed && graph.producers[static_cast<std::size_t>(id)] == kNoNode)
       reject(fmt::format("input '{}'", tensor.name), "a tensor that no earlier node computes",
              "an input, scalar, constant or the result of an earlier node");
     if (tensor.ragged_offset != kNoTensor && schema_.doc_page != "attention")
-      reject(fmt::format("input '{}'", tensor.name), "a ragged tensor", "a plain one: only attention reads ragged tensors");
+      reject(fmt::format("input '{}'", tensor.name), "a ragged tensor",
+             "a plain one: only attention reads ragged tensors");
   }
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
     const TensorId id = node.outputs[i];
@@ -39,13 +45,17 @@ NodeContext::NodeContext(const GraphData& graph, Node& node)
     const Tensor& tensor = outputs_.back();
     const std::string what = fmt::format("output {}", schema_.outputs[i].name);
     if (tensor.kind != TensorKind::intermediate && tensor.kind != TensorKind::output)
-      reject(what, fmt::format("'{}', which is not computed", tensor.name), "an output or intermediate tensor");
+      reject(what, fmt::format("'{}', which is not computed", tensor.name),
+             "an output or intermediate tensor");
     if (graph.producers[static_cast<std::size_t>(id)] != kNoNode)
-      reject(what, fmt::format("'{}', already the result of another node", tensor.name), "one producer per tensor");
+      reject(what, fmt::format("'{}', already the result of another node", tensor.name),
+             "one producer per tensor");
     for (std::size_t other = 0; other < i; ++other)
-      if (node.outputs[other] == id) reject(what, fmt::format("'{}' twice", tensor.name), "a tensor per output");
+      if (node.outputs[other] == id)
+        reject(what, fmt::format("'{}' twice", tensor.name), "a tensor per output");
     for (TensorId operand : node.inputs)
-      if (operand == id) reject(what, fmt::format("'{}', an input of the same node", tensor.name), "another tensor");
+      if (operand == id)
+        reject(what, fmt::format("'{}', an input of the same node", tensor.name), "another tensor");
   }
 }
 
@@ -58,17 +68,22 @@ const Tensor& NodeContext::input(int slot) const {
 }
 
 std::string NodeContext::input_name(int slot) const {
-  const std::size_t last = schema_.inputs.size() - 1;  // the operands of a variadic one share its name
+  const std::size_t last =
+      schema_.inputs.size() - 1;  // the operands of a variadic one share its name
   const Slot& row = schema_.inputs[std::min(static_cast<std::size_t>(slot), last)];
   return fmt::format("{} '{}'", row.name, input(slot).name);
 }
 
-bool NodeContext::has_output(int slot) const { return node_.outputs[static_cast<std::size_t>(slot)] != kNoTensor; }
+bool NodeContext::has_output(int slot) const {
+  return node_.outputs[static_cast<std::size_t>(slot)] != kNoTensor;
+}
 
 Tensor& NodeContext::output(int slot) { return outputs_[static_cast<std::size_t>(slot)]; }
 
-void NodeContext::reject_text(std::string_view what, const std::string& got, const std::string& expected) const {
-  fail(ErrorCode::invalid_graph, "{} '{}': {}: got {}, expected {}", schema_.name, node_.name, what, got, expected);
+void NodeContext::reject_text(std::string_view what, const std::string& got,
+                              const std::string& expected) const {
+  fail(ErrorCode::invalid_graph, "{} '{}': {}: got {}, expected {}", schema_.name, node_.name, what,
+       got, expected);
 }
 
 void NodeContext::infer_dims(int slot, const Dims& dims) {
@@ -76,8 +91,9 @@ void NodeContext::infer_dims(int slot, const Dims& dims) {
   Tensor& tensor = output(slot);
   if (tensor.dims.empty()) tensor.dims = dims;
   if (tensor.dims != dims)
-    reject(fmt::format("dims of {} '{}'", schema_.outputs[static_cast<std::size_t>(slot)].name, tensor.name), tensor.dims,
-           "{}", to_string(dims));
+    reject(fmt::format("dims of {} '{}'", schema_.outputs[static_cast<std::size_t>(slot)].name,
+                       tensor.name),
+           tensor.dims, "{}", to_string(dims));
 }
 
 void NodeContext::infer_dtype(int slot, DType dtype) {
@@ -90,8 +106,9 @@ void NodeContext::infer_strides_like(int slot, const Tensor& like) {
   if (!has_output(slot)) return;
   Tensor& tensor = output(slot);
   if (!tensor.strides.empty()) return;
-  tensor.strides = like.dims.rank() == tensor.dims.rank() ? packed_strides_like(tensor.dims, like.strides)
-                                                          : row_major.strides_for(tensor.dims);
+  tensor.strides = like.dims.rank() == tensor.dims.rank()
+                       ? packed_strides_like(tensor.dims, like.strides)
+                       : row_major.strides_for(tensor.dims);
 }
 
 namespace {
@@ -124,7 +141,8 @@ void NodeContext::require_broadcastable(int slot, const Dims& dims) const {
 
 void NodeContext::require_floating(int slot) const {
   if (has_input(slot) && !is_floating(input(slot).dtype))
-    reject(fmt::format("dtype of {}", input_name(slot)), input(slot).dtype, "a floating-point type");
+    reject(fmt::format("dtype of {}", input_name(slot)), input(slot).dtype,
+           "a floating-point type");
 }
 
 void NodeContext::require_arithmetic(int slot) const {
@@ -142,8 +160,8 @@ void NodeContext::require_one_element(int slot) const {
     reject(fmt::format("dims of {}", input_name(slot)), input(slot).dims, "a single element");
 }
 
-void NodeContext::normalise_per_axis(std::string_view name, Dims& values, int count, std::int64_t filler,
-                                     std::int64_t least) const {
+void NodeContext::normalise_per_axis(std::string_view name, Dims& values, int count,
+                                     std::int64_t filler, std::int64_t least) const {
   if (values.empty()) values = Dims::filled(count, filler);
   if (values.rank() != count) reject(name, values, "{} values, one per spatial axis", count);
   for (std::int64_t value : values)

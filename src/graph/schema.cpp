@@ -77,8 +77,10 @@ constexpr Slot kDw[] = {{"dw"}};
 
 constexpr std::array kTable = {
     OpSchema{"conv_forward", "convolution", kConvForwardIn, kY, infer_conv_forward},
-    OpSchema{"conv_backward_data", "convolution", kConvBackwardDataIn, kDx, infer_conv_backward_data},
-    OpSchema{"conv_backward_filter", "convolution", kConvBackwardFilterIn, kDw, infer_conv_backward_filter},
+    OpSchema{"conv_backward_data", "convolution", kConvBackwardDataIn, kDx,
+             infer_conv_backward_data},
+    OpSchema{"conv_backward_filter", "convolution", kConvBackwardFilterIn, kDw,
+             infer_conv_backward_filter},
     OpSchema{"matmul", "matmul", kMatmulIn, kC, infer_matmul},
     OpSchema{"pointwise", "pointwise", kPointwiseIn, kY, infer_pointwise},
     OpSchema{"reduction", "reduction", kX, kY, infer_reduction},
@@ -88,7 +90,8 @@ constexpr std::array kTable = {
     OpSchema{"norm_backward", "norm", kNormBackwardIn, kNormBackwardOut, infer_norm_backward},
     OpSchema{"softmax_forward", "softmax", kX, kSoftmaxForwardOut, infer_softmax_forward},
     OpSchema{"softmax_backward", "softmax", kSoftmaxBackwardIn, kDx, infer_softmax_backward},
-    OpSchema{"attention_forward", "attention", kAttentionForwardIn, kAttentionForwardOut, infer_attention_forward},
+    OpSchema{"attention_forward", "attention", kAttentionForwardIn, kAttentionForwardOut,
+             infer_attention_forward},
     OpSchema{"attention_backward", "attention", kAttentionBackwardIn, kAttentionBackwardOut,
              infer_attention_backward},
     OpSchema{"rng", "rng", kRngIn, kY, infer_rng},
@@ -126,8 +129,10 @@ std::string known_operations() {
 
 Op default_op(std::string_view name) {
   const OpSchema* row = find_schema(name);
-  if (!row) fail(ErrorCode::parse, "operation: got '{}', expected one of: {}", name, known_operations());
-  return op_by_index(static_cast<std::size_t>(row - kTable.data()), std::make_index_sequence<std::variant_size_v<Op>>{});
+  if (!row)
+    fail(ErrorCode::parse, "operation: got '{}', expected one of: {}", name, known_operations());
+  return op_by_index(static_cast<std::size_t>(row - kTable.data()),
+                     std::make_index_sequence<std::variant_size_v<Op>>{});
 }
 
 }  // namespace ashlar

@@ -17,41 +17,53 @@ template <class... Args>
 }
 
 void check_ragged(const GraphData& graph, const Tensor& tensor) {
-  if (tensor.ragged_offset < 0 || tensor.ragged_offset >= static_cast<TensorId>(graph.tensors.size()))
-    reject(tensor, "ragged_offset", fmt::format("tensor id {}", tensor.ragged_offset), "a tensor of this graph");
+  if (tensor.ragged_offset < 0 ||
+      tensor.ragged_offset >= static_cast<TensorId>(graph.tensors.size()))
+    reject(tensor, "ragged_offset", fmt::format("tensor id {}", tensor.ragged_offset),
+           "a tensor of this graph");
   const Tensor& offsets = graph.tensors[static_cast<std::size_t>(tensor.ragged_offset)];
   if (offsets.kind != TensorKind::input)
-    reject(tensor, "ragged_offset", fmt::format("'{}', of kind {}", offsets.name, enum_name(offsets.kind)), "an input");
+    reject(tensor, "ragged_offset",
+           fmt::format("'{}', of kind {}", offsets.name, enum_name(offsets.kind)), "an input");
   if (offsets.ragged_offset != kNoTensor)
-    reject(tensor, "ragged_offset", fmt::format("'{}', which is ragged itself", offsets.name), "a plain tensor");
+    reject(tensor, "ragged_offset", fmt::format("'{}', which is ragged itself", offsets.name),
+           "a plain tensor");
   if (offsets.dtype != i32 && offsets.dtype != i64)
     reject(tensor, "dtype of ragged_offset", std::string(to_string(offsets.dtype)), "i32 or i64");
   if (tensor.dims.empty()) return;
   const std::int64_t rows = checked_add(tensor.dims[0], 1);
   if (offsets.dims[0] != rows || element_count(offsets.dims) != rows)
-    reject(tensor, "dims of ragged_offset", to_string(offsets.dims), "[{}, 1, ...]: one more than the batch", rows);
+    reject(tensor, "dims of ragged_offset", to_string(offsets.dims),
+           "[{}, 1, ...]: one more than the batch", rows);
+  if (rows > 1 && offsets.strides[0] != 1)
+    reject(tensor, "strides of ragged_offset", to_string(offsets.strides), "offsets that are packed");
 }
 
 void check_facts(const GraphData& graph, Tensor& tensor) {
   if (tensor.name.size() > kMaxNameBytes)
     fail(ErrorCode::invalid_graph, "tensor '{}...': name: got {} bytes, expected at most {}",
          tensor.name.substr(0, 32), tensor.name.size(), kMaxNameBytes);
-  const bool computed = tensor.kind == TensorKind::intermediate || tensor.kind == TensorKind::output;
+  const bool computed =
+      tensor.kind == TensorKind::intermediate || tensor.kind == TensorKind::output;
   if (tensor.dims.empty() && !computed)
-    reject(tensor, "dims", "none", "1 to {} extents for a tensor of kind {}", kMaxRank, enum_name(tensor.kind));
+    reject(tensor, "dims", "none", "1 to {} extents for a tensor of kind {}", kMaxRank,
+           enum_name(tensor.kind));
   for (std::int64_t extent : tensor.dims)
     if (extent < 0) reject(tensor, "dims", to_string(tensor.dims), "extents of at least 0");
   if (tensor.dims.empty() && !tensor.strides.empty())
     reject(tensor, "strides", to_string(tensor.strides), "none without dims");
   if (!tensor.strides.empty() && tensor.strides.rank() != tensor.dims.rank())
-    reject(tensor, "strides", to_string(tensor.strides), "{} values, one per axis", tensor.dims.rank());
+    reject(tensor, "strides", to_string(tensor.strides), "{} values, one per axis",
+           tensor.dims.rank());
   for (std::int64_t stride : tensor.strides)
     if (stride < 0) reject(tensor, "strides", to_string(tensor.strides), "values of at least 0");
   const bool single = tensor.kind == TensorKind::scalar || tensor.kind == TensorKind::constant;
   if (single && element_count(tensor.dims) != 1)
     reject(tensor, "dims", to_string(tensor.dims), "one element for a {}", enum_name(tensor.kind));
-  if (tensor.infer_dtype && !computed) reject(tensor, "dtype", "none", "a dtype for a tensor of kind {}", enum_name(tensor.kind));
-  if (!tensor.dims.empty() && tensor.strides.empty() && !computed) tensor.strides = row_major.strides_for(tensor.dims);
+  if (tensor.infer_dtype && !computed)
+    reject(tensor, "dtype", "none", "a dtype for a tensor of kind {}", enum_name(tensor.kind));
+  if (!tensor.dims.empty() && tensor.strides.empty() && !computed)
+    tensor.strides = row_major.strides_for(tensor.dims);
   if (single && tensor.ragged_offset != kNoTensor)
     reject(tensor, "ragged_offset", "a tensor", "none for a {}", enum_name(tensor.kind));
   if (tensor.ragged_offset != kNoTensor) check_ragged(graph, tensor);
@@ -69,8 +81,8 @@ void check_tensor(const GraphData& graph, Tensor& tensor) {
 void check_no_overlap(const Tensor& tensor) {
   const std::int64_t count = element_count(tensor.dims);
   if (count <= 1) return;
-  // Nested axes: each step jumps past everything the smaller axes reach. Where the rows of a ragged tensor
-  // start is known only at run.
+  // Nested axes: each step jumps past everything the smaller axes reach. Where the rows of a ragged
+  // tensor start is known only at run.
   std::vector<std::pair<std::int64_t, std::int64_t>> axes;
   for (int axis = tensor.ragged_offset == kNoTensor ? 0 : 1; axis < tensor.dims.rank(); ++axis)
     if (tensor.dims[axis] > 1) axes.emplace_back(tensor.strides[axis], tensor.dims[axis]);
@@ -98,8 +110,8 @@ void check_no_overlap(const Tensor& tensor) {
     taken[static_cast<std::size_t>(address)] = true;
   }
   if (!distinct)
-    reject(tensor, "strides", to_string(tensor.strides), "strides that give every element of {} an address of its own",
-           to_string(tensor.dims));
+    reject(tensor, "strides", to_string(tensor.strides),
+           "strides that give every element of {} an address of its own", to_string(tensor.dims));
 }
 
 std::int64_t byte_size(const Tensor& tensor) {

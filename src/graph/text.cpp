@@ -18,14 +18,16 @@ struct AttributePrinter {
     if (!value.empty()) put(name, to_string(value));
   }
   void operator()(std::string_view name, double value) { put(name, fmt::format("{}", value)); }
-  void operator()(std::string_view name, std::int64_t value) { put(name, fmt::format("{}", value)); }
+  void operator()(std::string_view name, std::int64_t value) {
+    put(name, fmt::format("{}", value));
+  }
   void operator()(std::string_view name, bool value) { put(name, value ? "true" : "false"); }
   template <class T>
   void operator()(std::string_view name, const std::optional<T>& value) {
     if (value) (*this)(name, *value);
   }
   template <class E>
-    requires std::is_enum_v<E>
+  requires std::is_enum_v<E>
   void operator()(std::string_view name, E value) { put(name, std::string(enum_name(value))); }
 
   void put(std::string_view name, const std::string& value) {
@@ -46,7 +48,9 @@ std::vector<std::string> printed_attributes(const Op& op) {
 
 std::string describe(const Tensor& tensor) {
   return fmt::format("{}{}{}", to_string(tensor.dtype), to_string(tensor.dims),
-                     tensor.strides == row_major.strides_for(tensor.dims) ? "" : " strides " + to_string(tensor.strides));
+                     tensor.strides == row_major.strides_for(tensor.dims)
+                         ? ""
+                         : " strides " + to_string(tensor.strides));
 }
 
 }  // namespace
@@ -62,7 +66,8 @@ std::string Graph::to_text() const {
     if (tensor.kind == TensorKind::intermediate) continue;
     text += fmt::format("  {:<8} {}: {}", enum_name(tensor.kind), tensor.name, describe(tensor));
     if (tensor.kind == TensorKind::constant) text += fmt::format(" = {}", tensor.value);
-    if (tensor.ragged_offset != kNoTensor) text += fmt::format(" ragged by {}", this->tensor(tensor.ragged_offset).name);
+    if (tensor.ragged_offset != kNoTensor)
+      text += fmt::format(" ragged by {}", this->tensor(tensor.ragged_offset).name);
     text += '\n';
   }
   for (const Node& node : data_->nodes) {
@@ -70,16 +75,20 @@ std::string Graph::to_text() const {
     std::string outputs, inputs;
     for (std::size_t i = 0; i < node.outputs.size(); ++i)
       if (node.outputs[i] != kNoTensor)
-        outputs += fmt::format("{}{}: {}", outputs.empty() ? "" : ", ", tensor(node.outputs[i]).name, describe(tensor(node.outputs[i])));
+        outputs += fmt::format("{}{}: {}", outputs.empty() ? "" : ", ",
+                               tensor(node.outputs[i]).name, describe(tensor(node.outputs[i])));
     const bool variadic = schema.inputs[0].need == Slot::Need::variadic;
     for (std::size_t i = 0; i < node.inputs.size(); ++i)
       if (node.inputs[i] != kNoTensor)
-        inputs += fmt::format("{}{}={}", inputs.empty() ? "" : ", ", schema.inputs[variadic ? 0 : i].name, tensor(node.inputs[i]).name);
+        inputs += fmt::format("{}{}={}", inputs.empty() ? "" : ", ",
+                              schema.inputs[variadic ? 0 : i].name, tensor(node.inputs[i]).name);
     const auto values = printed_attributes(node.op);
     const auto defaults = printed_attributes(default_op(schema.name));
     for (std::size_t i = 0; i < values.size(); ++i)
-      if (values[i] != defaults[i] && !values[i].empty()) inputs += (inputs.empty() ? "" : ", ") + values[i];
-    text += fmt::format("  {} = {}({}) in {}\n", outputs, schema.name, inputs, to_string(node.compute));
+      if (values[i] != defaults[i] && !values[i].empty())
+        inputs += (inputs.empty() ? "" : ", ") + values[i];
+    text +=
+        fmt::format("  {} = {}({}) in {}\n", outputs, schema.name, inputs, to_string(node.compute));
   }
   return text;
 }

@@ -11,7 +11,8 @@ class BorrowedGraph {
  public:
   explicit BorrowedGraph(Value value) {
     if (!value)
-      fail(ErrorCode::invalid_argument, "pointwise: first operand: got an empty value, expected a tensor of a graph");
+      fail(ErrorCode::invalid_argument,
+           "pointwise: first operand: got an empty value, expected a tensor of a graph");
     graph_.data_.reset(value.graph_);
   }
   ~BorrowedGraph() { static_cast<void>(graph_.data_.release()); }
@@ -33,8 +34,12 @@ Value constant_like(Value like, double value) {
 
 }  // namespace
 
-Value pointwise(PointwiseMode mode, Value x) { return BorrowedGraph(x)->pointwise(mode, std::array{x}); }
-Value pointwise(PointwiseMode mode, Value x, Value b) { return BorrowedGraph(x)->pointwise(mode, std::array{x, b}); }
+Value pointwise(PointwiseMode mode, Value x) {
+  return BorrowedGraph(x)->pointwise(mode, std::array{x});
+}
+Value pointwise(PointwiseMode mode, Value x, Value b) {
+  return BorrowedGraph(x)->pointwise(mode, std::array{x, b});
+}
 
 Value operator+(Value a, Value b) { return pointwise(PointwiseMode::add, a, b); }
 Value operator-(Value a, Value b) { return pointwise(PointwiseMode::sub, a, b); }
@@ -60,7 +65,8 @@ Value maximum(Value a, Value b) { return pointwise(PointwiseMode::max, a, b); }
 Value minimum(Value a, Value b) { return pointwise(PointwiseMode::min, a, b); }
 
 Value select(Value predicate, Value if_true, Value if_false) {
-  return BorrowedGraph(if_true)->pointwise(PointwiseMode::binary_select, std::array{if_true, if_false, predicate});
+  return BorrowedGraph(if_true)->pointwise(PointwiseMode::binary_select,
+                                           std::array{if_true, if_false, predicate});
 }
 
 Value cast(Value x, DType dtype) {

@@ -12,12 +12,14 @@ namespace {
 constexpr std::int64_t kPage = 4096;
 }
 
-Arena::Arena(std::int64_t slot_bytes) : slot_bytes_(checked_add(slot_bytes, kPage - 1) / kPage * kPage) {
+Arena::Arena(std::int64_t slot_bytes)
+    : slot_bytes_(checked_add(slot_bytes, kPage - 1) / kPage * kPage) {
   const std::int64_t total = checked_mul(slot_bytes_, kSlots);
   void* memory = mmap(nullptr, static_cast<std::size_t>(total), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED)
-    fail(ErrorCode::out_of_memory, "plan: {} bytes for its intermediates could not be reserved; grant it a workspace", total);
+    fail(ErrorCode::out_of_memory,
+         "plan: {} bytes for its intermediates could not be reserved; grant it a workspace", total);
   base_ = static_cast<std::byte*>(memory);
 }
 
@@ -32,7 +34,9 @@ Arena::Lease::Lease(Arena& arena) : arena_(arena) {
       continue;
     }
     slot_ = std::countr_one(taken);
-    if (arena.taken_.compare_exchange_weak(taken, taken | std::uint64_t{1} << slot_, std::memory_order_acquire)) break;
+    if (arena.taken_.compare_exchange_weak(taken, taken | std::uint64_t{1} << slot_,
+                                           std::memory_order_acquire))
+      break;
   }
   memory_ = arena.base_ + slot_ * arena.slot_bytes_;
 }

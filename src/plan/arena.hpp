@@ -7,8 +7,8 @@
 
 namespace ashlar {
 
-// One slot per concurrent run. Address space is reserved at once, pages are taken from the system on first use, so
-// slots that are never used cost nothing.
+// One slot per concurrent run. Address space is reserved at once, pages are taken from the system
+// on first use, so slots that are never used cost nothing.
 class Arena {
  public:
   explicit Arena(std::int64_t slot_bytes);  // throws Error(out_of_memory)

@@ -16,8 +16,10 @@ bool has_fast_engine(const Region& region, EngineTable table, const DeviceProps&
   return false;
 }
 
-// Cuts as large as possible, then takes fusions back where they would leave a region to the reference engine.
-std::vector<Region> cut_for_device(const LoweredGraph& lowered, EngineTable table, const DeviceProps& device, bool fuse) {
+// Cuts as large as possible, then takes fusions back where they would leave a region to the
+// reference engine.
+std::vector<Region> cut_for_device(const LoweredGraph& lowered, EngineTable table,
+                                   const DeviceProps& device, bool fuse) {
   std::vector<FusionLimits> limits(lowered.graph.nodes().size(), FusionLimits{fuse, fuse});
   while (true) {
     std::vector<Region> regions = cut(lowered, limits);
@@ -26,7 +28,8 @@ std::vector<Region> cut_for_device(const LoweredGraph& lowered, EngineTable tabl
     for (const Region& region : regions) {
       if (region.nodes.size() == 1 || has_fast_engine(region, table, device)) continue;
       for (NodeId id : region.nodes) {
-        const bool pointwise = std::holds_alternative<Pointwise>(lowered.graph.nodes()[static_cast<std::size_t>(id)].op);
+        const bool pointwise = std::holds_alternative<Pointwise>(
+            lowered.graph.nodes()[static_cast<std::size_t>(id)].op);
         if (region.anchor && pointwise) continue;
         FusionLimits& limit = limits[static_cast<std::size_t>(id)];
         narrowed = narrowed || limit.prologue || limit.epilogue;
@@ -51,13 +54,16 @@ class MemoryPlanner {
     const std::int64_t gap = plan_.options.guard ? kGuardBytes : 0;
     for (const auto& [tensor, index] : intermediates_) {
       const Buffer& buffer = buffers_[index];
-      plan_.locations[static_cast<std::size_t>(tensor)] = {Location::Kind::workspace, buffer.offset + gap, nullptr};
+      plan_.locations[static_cast<std::size_t>(tensor)] = {Location::Kind::workspace,
+                                                           buffer.offset + gap, nullptr};
       if (!gap) continue;
-      const std::string owner = fmt::format("intermediate '{}'", plan_.lowered.graph.tensor(tensor).name);
+      const std::string owner =
+          fmt::format("intermediate '{}'", plan_.lowered.graph.tensor(tensor).name);
       for (std::int64_t offset : {buffer.offset, buffer.offset + buffer.bytes - kGuardBytes})
         plan_.guards.push_back({offset, buffer.first_step, buffer.last_step, owner});
     }
-    for (std::size_t i = 0; i < plan_.steps.size(); ++i) plan_.steps[i].scratch_offset = buffers_[scratch_[i]].offset;
+    for (std::size_t i = 0; i < plan_.steps.size(); ++i)
+      plan_.steps[i].scratch_offset = buffers_[scratch_[i]].offset;
     if (total <= plan_.options.workspace_limit) {
       plan_.workspace_bytes = total;
     } else {
@@ -71,7 +77,8 @@ class MemoryPlanner {
     const auto& tensors = plan_.lowered.graph.tensors();
     plan_.locations.resize(tensors.size());
     for (std::size_t i = 0; i < plan_.bound.size(); ++i)
-      plan_.locations[static_cast<std::size_t>(plan_.bound[i])] = {Location::Kind::bound, static_cast<std::int64_t>(i), nullptr};
+      plan_.locations[static_cast<std::size_t>(plan_.bound[i])] = {
+          Location::Kind::bound, static_cast<std::int64_t>(i), nullptr};
     plan_.constants.resize(tensors.size());
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       if (tensors[i].kind != TensorKind::constant) continue;
@@ -80,7 +87,8 @@ class MemoryPlanner {
     }
   }
 
-  // Intermediates that pass through memory live from the step that writes them to the last that reads them.
+  // Intermediates that pass through memory live from the step that writes them to the last that
+  // reads them.
   void collect_intermediates() {
     for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
       const int step = static_cast<int>(i);
@@ -90,10 +98,13 @@ class MemoryPlanner {
         const std::int64_t gap = plan_.options.guard ? 2 * kGuardBytes : 0;
         intermediates_[id] = buffers_.size();
         const std::int64_t bytes = byte_size(tensor);
-        buffers_.push_back({gap ? (bytes + kGuardBytes - 1) / kGuardBytes * kGuardBytes + gap : bytes, step, step});
+        buffers_.push_back(
+            {gap ? (bytes + kGuardBytes - 1) / kGuardBytes * kGuardBytes + gap : bytes, step,
+             step});
       }
       for (TensorId id : plan_.steps[i].region.reads)
-        if (const auto found = intermediates_.find(id); found != intermediates_.end()) buffers_[found->second].last_step = step;
+        if (const auto found = intermediates_.find(id); found != intermediates_.end())
+          buffers_[found->second].last_step = step;
     }
   }
 
@@ -114,8 +125,10 @@ class MemoryPlanner {
 
 }  // namespace
 
-std::shared_ptr<const PlanData> build_plan(const Graph& graph, const DeviceProps& device, const CompileOptions& options,
-                                           const std::vector<SavedChoice>* saved, bool build_kernels) {
+std::shared_ptr<const PlanData> build_plan(const Graph& graph, const DeviceProps& device,
+                                           const CompileOptions& options,
+                                           const std::vector<SavedChoice>* saved,
+                                           bool build_kernels) {
   graph.validate();
   const EngineTable table = engine_table(device.kind);
   auto plan = std::make_shared<PlanData>();
@@ -127,14 +140,17 @@ std::shared_ptr<const PlanData> build_plan(const Graph& graph, const DeviceProps
 
   std::vector<Region> regions = cut_for_device(plan->lowered, table, device, options.fuse);
   if (saved && saved->size() != regions.size())
-    fail(ErrorCode::invalid_argument, "plan: got {} saved regions, expected the {} this version cuts; compile the graph again",
+    fail(ErrorCode::invalid_argument,
+         "plan: got {} saved regions, expected the {} this version cuts; compile the graph again",
          saved->size(), regions.size());
   for (std::size_t i = 0; i < regions.size(); ++i) {
-    Choice choice = saved ? select_saved(regions[i], table, device, (*saved)[i].engine, (*saved)[i].knobs)
-                          : select(regions[i], table, device, options);
+    Choice choice =
+        saved ? select_saved(regions[i], table, device, (*saved)[i].engine, (*saved)[i].knobs)
+              : select(regions[i], table, device, options);
     plan->notes.deterministic &= choice.config.notes.deterministic;
     plan->notes.tf32 |= choice.config.notes.tf32;
-    plan->notes.reduced_precision_accumulation |= choice.config.notes.reduced_precision_accumulation;
+    plan->notes.reduced_precision_accumulation |=
+        choice.config.notes.reduced_precision_accumulation;
     plan->notes.runtime_compiled |= choice.config.notes.runtime_compiled;
     plan->steps.push_back({std::move(regions[i]), std::move(choice), nullptr, 0});
   }
@@ -143,7 +159,8 @@ std::shared_ptr<const PlanData> build_plan(const Graph& graph, const DeviceProps
     if (!step.choice.engine)
       fail(ErrorCode::internal, "no engine runs '{}' on {}, expected at least the reference",
            step.region.to_text(plan->lowered.graph), device.name);
-    step.kernel = step.choice.engine->build(plan->lowered.graph, step.region, step.choice.config, device);
+    step.kernel =
+        step.choice.engine->build(plan->lowered.graph, step.region, step.choice.config, device);
   }
   MemoryPlanner(*plan).run();
   return plan;

@@ -11,8 +11,8 @@ namespace ashlar {
 
 namespace {
 
-// Nodes that will become one region. Pointwise nodes of an anchored group stand either before it (prologue, for one
-// input slot) or after it.
+// Nodes that will become one region. Pointwise nodes of an anchored group stand either before it
+// (prologue, for one input slot) or after it.
 struct Group {
   NodeId anchor = kNoNode;
   std::set<NodeId> after;
@@ -20,20 +20,31 @@ struct Group {
   Dims space;
 };
 
-// Inputs whose elements an engine reads as numbers, so that pointwise work can be done on the way in.
+// Inputs whose elements an engine reads as numbers, so that pointwise work can be done on the way
+// in.
 std::vector<int> fusible_inputs(const Op& op) {
   struct Slots {
-    std::vector<int> operator()(const ConvForward&) const { return {ConvForward::x, ConvForward::w}; }
-    std::vector<int> operator()(const ConvBackwardData&) const { return {ConvBackwardData::dy, ConvBackwardData::w}; }
-    std::vector<int> operator()(const ConvBackwardFilter&) const { return {ConvBackwardFilter::x, ConvBackwardFilter::dy}; }
+    std::vector<int> operator()(const ConvForward&) const {
+      return {ConvForward::x, ConvForward::w};
+    }
+    std::vector<int> operator()(const ConvBackwardData&) const {
+      return {ConvBackwardData::dy, ConvBackwardData::w};
+    }
+    std::vector<int> operator()(const ConvBackwardFilter&) const {
+      return {ConvBackwardFilter::x, ConvBackwardFilter::dy};
+    }
     std::vector<int> operator()(const Matmul&) const { return {Matmul::a, Matmul::b}; }
     std::vector<int> operator()(const Reduction&) const { return {Reduction::x}; }
     std::vector<int> operator()(const ResampleForward&) const { return {ResampleForward::x}; }
     std::vector<int> operator()(const ResampleBackward&) const { return {ResampleBackward::dy}; }
     std::vector<int> operator()(const NormForward&) const { return {NormForward::x}; }
-    std::vector<int> operator()(const NormBackward&) const { return {NormBackward::x, NormBackward::dy}; }
+    std::vector<int> operator()(const NormBackward&) const {
+      return {NormBackward::x, NormBackward::dy};
+    }
     std::vector<int> operator()(const SoftmaxForward&) const { return {SoftmaxForward::x}; }
-    std::vector<int> operator()(const SoftmaxBackward&) const { return {SoftmaxBackward::y, SoftmaxBackward::dy}; }
+    std::vector<int> operator()(const SoftmaxBackward&) const {
+      return {SoftmaxBackward::y, SoftmaxBackward::dy};
+    }
     std::vector<int> operator()(const AttentionForward&) const {
       return {AttentionForward::q, AttentionForward::k, AttentionForward::v};
     }
@@ -48,18 +59,24 @@ std::vector<int> fusible_inputs(const Op& op) {
   return std::visit(Slots{}, op);
 }
 
-// Operations that read an input many times would repeat the work fused into it: there it has to be cheap.
+// Operations that read an input many times would repeat the work fused into it: there it has to be
+// cheap.
 constexpr double kCheapFlops = 4;
 bool reads_inputs_often(const Op& op) {
   return std::holds_alternative<ConvForward>(op) || std::holds_alternative<ConvBackwardData>(op) ||
-         std::holds_alternative<ConvBackwardFilter>(op) || std::holds_alternative<AttentionForward>(op) ||
+         std::holds_alternative<ConvBackwardFilter>(op) ||
+         std::holds_alternative<AttentionForward>(op) ||
          std::holds_alternative<ResampleForward>(op);
 }
 
 class Cutter {
  public:
   Cutter(const LoweredGraph& lowered, const std::vector<FusionLimits>& limits)
-      : lowered_(lowered), nodes_(lowered.graph.nodes()), dependencies_(lowered), limits_(limits), group_of_(nodes_.size(), -1) {}
+      : lowered_(lowered),
+        nodes_(lowered.graph.nodes()),
+        dependencies_(lowered),
+        limits_(limits),
+        group_of_(nodes_.size(), -1) {}
 
   std::vector<Region> run() {
     seed_anchors();
@@ -77,8 +94,13 @@ class Cutter {
   const View& view(TensorId id) const { return lowered_.views[static_cast<std::size_t>(id)]; }
   int group_of(NodeId id) const { return group_of_[static_cast<std::size_t>(id)]; }
   bool is_pointwise(NodeId id) const { return std::holds_alternative<Pointwise>(node(id).op); }
-  bool may_fuse(NodeId id, bool FusionLimits::* kind) const { return limits_[static_cast<std::size_t>(id)].*kind; }
-  bool is_free(NodeId id) const { return id != kNoNode && is_pointwise(id) && group_of(id) < 0 && may_fuse(id, &FusionLimits::epilogue); }
+  bool may_fuse(NodeId id, bool FusionLimits::*kind) const {
+    return limits_[static_cast<std::size_t>(id)].*kind;
+  }
+  bool is_free(NodeId id) const {
+    return id != kNoNode && is_pointwise(id) && group_of(id) < 0 &&
+           may_fuse(id, &FusionLimits::epilogue);
+  }
 
   void seed_anchors() {
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
@@ -99,7 +121,9 @@ class Cutter {
       seen[static_cast<std::size_t>(id)] = 1;
       if (group_of(id) == g) return true;
       // A group runs as a whole: needing one of its nodes is needing all they read.
-      if (group_of(id) >= 0) for_each_node(groups_[static_cast<std::size_t>(group_of(id))], [&](NodeId other) { stack.push_back(other); });
+      if (group_of(id) >= 0)
+        for_each_node(groups_[static_cast<std::size_t>(group_of(id))],
+                      [&](NodeId other) { stack.push_back(other); });
       for (TensorId input : dependencies_.reads(id))
         if (dependencies_.writer(input) != kNoNode) stack.push_back(dependencies_.writer(input));
     }
@@ -117,15 +141,18 @@ class Cutter {
   // `id` is a value the epilogue holds in a register.
   bool is_value_of(int g, TensorId id) const {
     const Group& group = groups_[static_cast<std::size_t>(g)];
-    const NodeId producer = GraphAccess::data(lowered_.graph).producers[static_cast<std::size_t>(id)];
+    const NodeId producer =
+        GraphAccess::data(lowered_.graph).producers[static_cast<std::size_t>(id)];
     if (producer == kNoNode) return false;
-    return group.after.contains(producer) || (producer == group.anchor && node(producer).outputs[0] == id);
+    return group.after.contains(producer) ||
+           (producer == group.anchor && node(producer).outputs[0] == id);
   }
 
   // Whether all operands of `id` are values of the group or can be loaded before it runs.
   bool can_join(int g, NodeId id) const {
     const Group& group = groups_[static_cast<std::size_t>(g)];
-    if (!is_free(id) || tensor(node(id).outputs[0]).dims != group.space || !has_room(group, id)) return false;
+    if (!is_free(id) || tensor(node(id).outputs[0]).dims != group.space || !has_room(group, id))
+      return false;
     for (TensorId input : dependencies_.reads(id)) {
       if (is_value_of(g, input)) continue;
       const NodeId writer = dependencies_.writer(input);
@@ -134,7 +161,8 @@ class Cutter {
     return true;
   }
 
-  // Whether the program still fits its limits with `id`: a node adds one step, one store and its new loads at most.
+  // Whether the program still fits its limits with `id`: a node adds one step, one store and its
+  // new loads at most.
   bool has_room(const Group& group, NodeId id) const {
     std::set<TensorId> operands;
     const auto add_reads = [&](NodeId from) {
@@ -142,8 +170,10 @@ class Cutter {
     };
     for (NodeId other : group.after) add_reads(other);
     add_reads(id);
-    const int computed = static_cast<int>(group.after.size()) + 1, loaded = static_cast<int>(operands.size());
-    return loaded <= kMaxProgramLoads && computed < kMaxProgramStores && computed + loaded < kMaxProgramSteps;
+    const int computed = static_cast<int>(group.after.size()) + 1,
+              loaded = static_cast<int>(operands.size());
+    return loaded <= kMaxProgramLoads && computed < kMaxProgramStores &&
+           computed + loaded < kMaxProgramSteps;
   }
 
   void join(int g, NodeId id) {
@@ -155,9 +185,12 @@ class Cutter {
   void join_side_producers(int g, NodeId id) {
     for (TensorId input : dependencies_.reads(id)) {
       const NodeId producer = dependencies_.writer(input);
-      if (producer == kNoNode || is_value_of(g, input) || view(input).tensor != input || !can_join(g, producer)) continue;
+      if (producer == kNoNode || is_value_of(g, input) || view(input).tensor != input ||
+          !can_join(g, producer))
+        continue;
       bool only_here = true;
-      for (NodeId reader : dependencies_.readers(input)) only_here = only_here && group_of(reader) == g;
+      for (NodeId reader : dependencies_.readers(input))
+        only_here = only_here && group_of(reader) == g;
       if (!only_here) continue;
       join(g, producer);
       join_side_producers(g, producer);
@@ -166,7 +199,8 @@ class Cutter {
 
   bool reads_value_of(int g, NodeId id) const {
     const auto reads = dependencies_.reads(id);
-    return std::any_of(reads.begin(), reads.end(), [&](TensorId input) { return is_value_of(g, input); });
+    return std::any_of(reads.begin(), reads.end(),
+                       [&](TensorId input) { return is_value_of(g, input); });
   }
 
   void grow(int g) {
@@ -185,7 +219,8 @@ class Cutter {
   void grow_epilogue(int g) {
     const NodeId anchor = groups_[static_cast<std::size_t>(g)].anchor;
     const TensorId result = node(anchor).outputs[0];
-    if (may_fuse(anchor, &FusionLimits::epilogue) && view(result).ragged_offset == kNoTensor) grow(g);
+    if (may_fuse(anchor, &FusionLimits::epilogue) && view(result).ragged_offset == kNoTensor)
+      grow(g);
   }
 
   void grow_prologues(int g) {
@@ -207,14 +242,17 @@ class Cutter {
   // Adds the producer of `input` and what it needs to `nodes`, as long as nothing else reads them.
   void collect_prologue(NodeId reader, TensorId input, const Dims& space, std::set<NodeId>& nodes) {
     const NodeId producer = dependencies_.writer(input);
-    if (!is_free(producer) || view(input).tensor != input || tensor(input).kind != TensorKind::intermediate) return;
+    if (!is_free(producer) || view(input).tensor != input ||
+        tensor(input).kind != TensorKind::intermediate)
+      return;
     if (tensor(input).dims != space || nodes.size() >= kMaxPrologueNodes) return;
     for (NodeId other : dependencies_.readers(input))
       if (other != reader && !nodes.contains(other)) return;
     // An operand read twice by the anchor (x and dy, say) is better computed once.
     if (!is_pointwise(reader) && dependencies_.readers(input).size() != 1) return;
     nodes.insert(producer);
-    for (TensorId operand : dependencies_.reads(producer)) collect_prologue(producer, operand, space, nodes);
+    for (TensorId operand : dependencies_.reads(producer))
+      collect_prologue(producer, operand, space, nodes);
   }
 
   PointwiseProgram program_of(const std::set<NodeId>& nodes, TensorId result) const {
@@ -243,7 +281,8 @@ class Cutter {
         for (TensorId input : dependencies_.reads(id)) {
           const NodeId writer = dependencies_.writer(input);
           if (writer == kNoNode || group_of(writer) == static_cast<int>(g)) continue;
-          if (after[static_cast<std::size_t>(group_of(writer))].insert(static_cast<int>(g)).second) ++waiting[g];
+          if (after[static_cast<std::size_t>(group_of(writer))].insert(static_cast<int>(g)).second)
+            ++waiting[g];
         }
       });
     std::priority_queue<int, std::vector<int>, std::greater<>> ready;
@@ -266,8 +305,8 @@ class Cutter {
     const int g = group_of(group.anchor != kNoNode ? group.anchor : *group.after.begin());
     const auto& readers = dependencies_.readers(id);
     return std::any_of(readers.begin(), readers.end(), [&](NodeId reader) {
-      // A node of this group that reads the memory through a view, not the register, cannot be here: can_join
-      // refuses it.
+      // A node of this group that reads the memory through a view, not the register, cannot be
+      // here: can_join refuses it.
       return group_of(reader) != g;
     });
   }
@@ -285,16 +324,20 @@ class Cutter {
         region.prologues.push_back(id == kNoTensor ? PointwiseProgram{} : plain_load(view(id)));
       }
       for (const auto& [slot, nodes] : group.before)
-        region.prologues[static_cast<std::size_t>(slot)] = program_of(nodes, anchor_node.inputs[static_cast<std::size_t>(slot)]);
-      for (TensorId id : anchor_node.outputs) anchor.outputs.push_back(id == kNoTensor ? View{} : view(id));
+        region.prologues[static_cast<std::size_t>(slot)] =
+            program_of(nodes, anchor_node.inputs[static_cast<std::size_t>(slot)]);
+      for (TensorId id : anchor_node.outputs)
+        anchor.outputs.push_back(id == kNoTensor ? View{} : view(id));
       region.anchor = std::move(anchor);
       builder.set_accumulator(anchor_node.outputs[0]);
-      if (group.after.empty() || is_needed_outside(group, anchor_node.outputs[0])) builder.store(anchor_node.outputs[0]);
+      if (group.after.empty() || is_needed_outside(group, anchor_node.outputs[0]))
+        builder.store(anchor_node.outputs[0]);
     }
     for (NodeId id : group.after) builder.add(node(id));
     for (NodeId id : group.after)
       if (is_needed_outside(group, node(id).outputs[0])) builder.store(node(id).outputs[0]);
     region.epilogue = builder.take();
+    move_as_bits(region);
     collect_memory(region);
     return region;
   }
@@ -316,7 +359,8 @@ class Cutter {
     add_program(region.epilogue);
     if (region.anchor)
       for (std::size_t slot = 1; slot < region.anchor->outputs.size(); ++slot)
-        if (region.anchor->outputs[slot].present()) writes.insert(region.anchor->outputs[slot].tensor);
+        if (region.anchor->outputs[slot].present())
+          writes.insert(region.anchor->outputs[slot].tensor);
     region.reads.assign(reads.begin(), reads.end());
     region.writes.assign(writes.begin(), writes.end());
   }

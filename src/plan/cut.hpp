@@ -8,7 +8,8 @@
 
 namespace ashlar {
 
-// Which fusions an anchor may have; by node. The planner narrows this when no fast engine takes a region.
+// Which fusions an anchor may have; by node. The planner narrows this when no fast engine takes a
+// region.
 struct FusionLimits {
   bool prologue = true;
   bool epilogue = true;

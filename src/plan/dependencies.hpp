@@ -33,7 +33,9 @@ class Dependencies {
   }
   // Nodes that read the memory `id` is seen in.
   const std::vector<NodeId>& readers(TensorId id) const { return readers_[root(id)]; }
-  std::size_t root(TensorId id) const { return static_cast<std::size_t>(lowered_.views[static_cast<std::size_t>(id)].tensor); }
+  std::size_t root(TensorId id) const {
+    return static_cast<std::size_t>(lowered_.views[static_cast<std::size_t>(id)].tensor);
+  }
 
  private:
   const LoweredGraph& lowered_;

@@ -20,7 +20,8 @@ std::int64_t Config::knob(std::string_view name) const {
 
 std::string Config::to_text() const {
   std::string text;
-  for (const auto& [key, value] : knobs) text += fmt::format("{}{}={}", text.empty() ? "" : " ", key, value);
+  for (const auto& [key, value] : knobs)
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", key, value);
   return text;
 }
 

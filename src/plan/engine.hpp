@@ -52,7 +52,12 @@ struct Config {
   std::string to_text() const;                     // "mr=6 nr=32 kc=256"
 };
 
-enum class EngineKind : std::uint8_t { precompiled_single, generic_fusion, specialised_fusion, reference };
+enum class EngineKind : std::uint8_t {
+  precompiled_single,
+  generic_fusion,
+  specialised_fusion,
+  reference
+};
 std::string_view to_string(EngineKind kind);
 
 // supports and configs are pure functions of the region and the device: no globals, no environment.
@@ -63,14 +68,14 @@ class Engine {
   virtual EngineKind kind() const = 0;
   virtual std::string_view description() const = 0;
   virtual Support supports(const Region& region, const DeviceProps& device) const = 0;
-  // Legal configurations, cheapest first; at least one for a supported region, one of them without scratch.
+  // Legal configurations, cheapest first; at least one for a supported region.
   virtual std::vector<Config> configs(const Region& region, const DeviceProps& device) const = 0;
-  virtual std::unique_ptr<Kernel> build(const Graph& graph, const Region& region, const Config& config,
-                                        const DeviceProps& device) const = 0;
+  virtual std::unique_ptr<Kernel> build(const Graph& graph, const Region& region,
+                                        const Config& config, const DeviceProps& device) const = 0;
 };
 
-// The engines of a backend, most special first, the one that runs everything last. Dispatch, tests and
-// benchmarks all walk this table.
+// The engines of a backend, most special first, the one that runs everything last. Dispatch, tests
+// and benchmarks all walk this table.
 using EngineTable = std::span<const Engine* const>;
 EngineTable engine_table(DeviceKind kind);
 

@@ -28,36 +28,48 @@ std::string tensor_names(const Graph& graph, const std::vector<TensorId>& ids) {
 
 // The least time the device could take, and what sets it.
 std::string limit_of(const Region& region, const DeviceProps& device) {
-  const bool narrow = region.anchor && !region.anchor->inputs.empty() && bit_width(region.anchor->inputs[0].dtype) <= 16;
+  const bool narrow = region.anchor && !region.anchor->inputs.empty() &&
+                      bit_width(region.anchor->inputs[0].dtype) <= 16;
   const double arithmetic = region.flops() / (narrow ? device.flops_f16 : device.flops_f32);
   const double memory = region.bytes() / device.bytes_per_second;
-  return fmt::format("{} ({}, {}; limited by {})", in_time(std::max(arithmetic, memory)), in_units(region.flops(), "FLOP"),
-                     in_units(region.bytes(), "B"), arithmetic > memory ? "arithmetic" : "memory");
+  return fmt::format("{} ({}, {}; limited by {})", in_time(std::max(arithmetic, memory)),
+                     in_units(region.flops(), "FLOP"), in_units(region.bytes(), "B"),
+                     arithmetic > memory ? "arithmetic" : "memory");
 }
 
 std::string explain_step(const PlanData& plan, std::size_t index) {
   const PlanData::Step& step = plan.steps[index];
   const Graph& graph = plan.lowered.graph;
-  std::string text = fmt::format("region {} of {}: {}\n", index + 1, plan.steps.size(), step.region.to_text(graph));
-  text += fmt::format("  reads     {}\n  writes    {}\n", tensor_names(graph, step.region.reads), tensor_names(graph, step.region.writes));
+  std::string text = fmt::format("region {} of {}: {}\n", index + 1, plan.steps.size(),
+                                 step.region.to_text(graph));
+  text += fmt::format("  reads     {}\n  writes    {}\n", tensor_names(graph, step.region.reads),
+                      tensor_names(graph, step.region.writes));
   text += fmt::format("  limit     {}\n", limit_of(step.region, plan.device));
   if (step.choice.engine) {
-    text += fmt::format("  engine    {} ({})\n", step.choice.engine->id(), to_string(step.choice.engine->kind()));
-    if (!step.choice.config.knobs.empty()) text += fmt::format("  config    {}\n", step.choice.config.to_text());
-    text += fmt::format("  estimate  {}, scratch {} bytes\n", in_time(step.choice.seconds), step.choice.config.scratch_bytes);
+    text += fmt::format("  engine    {} ({})\n", step.choice.engine->id(),
+                        to_string(step.choice.engine->kind()));
+    if (!step.choice.config.knobs.empty())
+      text += fmt::format("  config    {}\n", step.choice.config.to_text());
+    text += fmt::format("  estimate  {}, scratch {} bytes\n", in_time(step.choice.seconds),
+                        step.choice.config.scratch_bytes);
   } else {
-    text += fmt::format("  engine    none: this build has no engines for {}\n", plan.device.kind == DeviceKind::cuda ? "CUDA" : "the CPU");
+    text += fmt::format("  engine    none: this build has no engines for {}\n",
+                        plan.device.kind == DeviceKind::cuda ? "CUDA" : "the CPU");
   }
   for (const Attempt& attempt : step.choice.attempts)
-    text += fmt::format("  tried     {}{}: {}\n", attempt.engine == step.choice.engine ? "* " : "  ", attempt.engine->id(), attempt.outcome);
+    text +=
+        fmt::format("  tried     {}{}: {}\n", attempt.engine == step.choice.engine ? "* " : "  ",
+                    attempt.engine->id(), attempt.outcome);
   return text;
 }
 
 }  // namespace
 
 std::string PlanData::explain() const {
-  std::string text = fmt::format("plan for '{}' on {} ({})\n", graph.name(), device.name, device.description);
-  if (!device.present) text += "this device is not present here: the choice is explained, not built\n";
+  std::string text =
+      fmt::format("plan for '{}' on {} ({})\n", graph.name(), device.name, device.description);
+  if (!device.present)
+    text += "this device is not present here: the choice is explained, not built\n";
   text += fmt::format("{} operation(s) in {} region(s)\n", graph.nodes().size(), steps.size());
   for (const std::string& note : lowered.notes) text += fmt::format("rewrite: {}\n", note);
   double seconds = 0;
@@ -66,11 +78,13 @@ std::string PlanData::explain() const {
     seconds += steps[i].choice.seconds;
   }
   text += fmt::format("estimate: {} in all\n", in_time(seconds));
-  text += fmt::format("workspace: {} bytes from the caller, {} bytes kept by the plan\n", workspace_bytes, owned_bytes);
-  text += fmt::format("notes: {}, {}, accumulation {}, {}\n", notes.deterministic ? "deterministic" : "not deterministic",
-                      notes.tf32 ? "tf32" : "no tf32",
-                      notes.reduced_precision_accumulation ? "in reduced precision" : "in the compute type",
-                      notes.runtime_compiled ? "compiled at run time" : "no run-time compilation");
+  text += fmt::format("workspace: {} bytes from the caller, {} bytes kept by the plan\n",
+                      workspace_bytes, owned_bytes);
+  text += fmt::format(
+      "notes: {}, {}, accumulation {}, {}\n",
+      notes.deterministic ? "deterministic" : "not deterministic", notes.tf32 ? "tf32" : "no tf32",
+      notes.reduced_precision_accumulation ? "in reduced precision" : "in the compute type",
+      notes.runtime_compiled ? "compiled at run time" : "no run-time compilation");
   return text;
 }
 

@@ -7,13 +7,15 @@ namespace ashlar {
 
 namespace {
 
-// Strides that give `dims` the same row-major sequence of elements as `view`, or nothing when no strides can.
+// Strides that give `dims` the same row-major sequence of elements as `view`, or nothing when no
+// strides can.
 std::optional<Dims> reshaped_strides(const View& view, const Dims& dims) {
   if (element_count(dims) == 0) return row_major.strides_for(dims);
   Dims strides = Dims::filled(dims.rank(), 0);
   int old_axis = view.dims.rank() - 1, new_axis = dims.rank() - 1;
   while (new_axis >= 0) {
-    // Groups of old and new axes with the same number of elements; the old ones must be contiguous in themselves.
+    // Groups of old and new axes with the same number of elements; the old ones must be contiguous
+    // in themselves.
     while (old_axis >= 0 && view.dims[old_axis] == 1) --old_axis;
     if (dims[new_axis] == 1) {
       strides[new_axis--] = 0;
@@ -31,7 +33,8 @@ std::optional<Dims> reshaped_strides(const View& view, const Dims& dims) {
         new_count *= dims[new_axis];
       } else {
         --old_first;
-        if (view.dims[old_first] != 1 && view.strides[old_first] != step * span) return std::nullopt;
+        if (view.dims[old_first] != 1 && view.strides[old_first] != step * span)
+          return std::nullopt;
         span *= view.dims[old_first];
         old_count *= view.dims[old_first];
       }
@@ -86,7 +89,9 @@ bool widens(DType from, DType to) {
   switch (to) {
     case DType::f64: return from != DType::i64;
     case DType::f32: return from != DType::f64 && from != DType::i64 && from != DType::i32;
-    case DType::f16: return from == DType::e4m3 || from == DType::e5m2 || from == DType::i8 || from == DType::u8 || from == DType::boolean;
+    case DType::f16:
+      return from == DType::e4m3 || from == DType::e5m2 || from == DType::i8 || from == DType::u8 ||
+             from == DType::boolean;
     case DType::i64: return is_integer(from) || from == DType::boolean;
     case DType::i32: return from == DType::i8 || from == DType::u8 || from == DType::boolean;
     default: return false;
@@ -111,19 +116,23 @@ void fold_views(LoweredGraph& lowered) {
     views.push_back(view_of(lowered.graph, static_cast<TensorId>(i)));
   const auto view = [&](TensorId id) -> View& { return views[static_cast<std::size_t>(id)]; };
 
-  // From the results back: an intermediate that is only transposed or reshaped into `y` is written there at once.
+  // From the results back: an intermediate that is only transposed or reshaped into `y` is written
+  // there at once.
   for (NodeId id = editor.node_count(); id-- > 0;) {
     const Node& node = editor.node(id);
     if (node.inputs.size() != 1 || node.outputs.size() != 1) continue;
     const TensorId x = node.inputs[0], y = node.outputs[0];
     const Tensor& source = editor.tensor(x);
     const Tensor& target = editor.tensor(y);
-    if (source.kind != TensorKind::intermediate || editor.uses(x) != 1 || source.dtype != target.dtype) continue;
+    if (source.kind != TensorKind::intermediate || editor.uses(x) != 1 ||
+        source.dtype != target.dtype)
+      continue;
     // Worth it only when y has memory of its own: an output, or the way to one.
     if (target.kind != TensorKind::output && view(y).tensor == y) continue;
     const auto undo = inverse(node.op, source.dims);
     const auto moved = undo ? moved_view(*undo, view(y), source.dims) : std::nullopt;
-    // Elements written by other nodes through a view that broadcasts would collide; inverses never broadcast.
+    // Elements written by other nodes through a view that broadcasts would collide; inverses never
+    // broadcast.
     if (!moved) continue;
     view(x) = *moved;
     editor.remove(id);
@@ -135,7 +144,9 @@ void fold_views(LoweredGraph& lowered) {
     const bool renaming = is_renaming(editor, node);
     if (node.inputs.size() != 1 && !renaming) continue;
     const TensorId x = node.inputs[0], y = node.outputs[0];
-    if (x == kNoTensor || editor.tensor(x).ragged_offset != kNoTensor || editor.tensor(x).kind == TensorKind::constant) continue;
+    if (x == kNoTensor || editor.tensor(x).ragged_offset != kNoTensor ||
+        editor.tensor(x).kind == TensorKind::constant)
+      continue;
     const Tensor source = editor.tensor(x), target = editor.tensor(y);
     const bool has_no_memory = target.kind == TensorKind::intermediate && view(y).tensor == y;
     if (renaming && has_no_memory) {
@@ -150,7 +161,8 @@ void fold_views(LoweredGraph& lowered) {
       editor.remove(id);
     } else {
       // y must be filled or converted: an identity from the window.
-      const TensorId window = editor.add_intermediate(source.name + ".view", target.dims, source.dtype, target.strides);
+      const TensorId window =
+          editor.add_intermediate(source.name + ".view", target.dims, source.dtype, target.strides);
       views.push_back(*moved);
       editor.node(id).inputs = {window};
       editor.node(id).op = Pointwise{};

@@ -13,10 +13,13 @@ void GraphEditor::index() {
   consumers_.assign(data_.tensors.size(), {});
   for (std::size_t i = 0; i < data_.nodes.size(); ++i)
     for (TensorId id : data_.nodes[i].inputs)
-      if (id != kNoTensor) consumers_[static_cast<std::size_t>(id)].push_back(static_cast<NodeId>(i));
+      if (id != kNoTensor)
+        consumers_[static_cast<std::size_t>(id)].push_back(static_cast<NodeId>(i));
 }
 
-NodeId GraphEditor::producer_id(TensorId id) const { return data_.producers[static_cast<std::size_t>(id)]; }
+NodeId GraphEditor::producer_id(TensorId id) const {
+  return data_.producers[static_cast<std::size_t>(id)];
+}
 
 const Node* GraphEditor::producer(TensorId id) const {
   const NodeId node = producer_id(id);
@@ -32,14 +35,34 @@ int GraphEditor::uses(TensorId id) const {
   return static_cast<int>(consumers(id).size()) + (tensor(id).kind == TensorKind::output ? 1 : 0);
 }
 
-TensorId GraphEditor::add_intermediate(std::string name, const Dims& dims, DType dtype, const Dims& strides) {
-  Tensor tensor{.name = std::move(name), .dtype = dtype, .dims = dims, .strides = strides};
+TensorId GraphEditor::add_tensor(Tensor tensor) {
   while (graph_.find_tensor(tensor.name) != kNoTensor) tensor.name += '\'';
   std::int64_t highest = 0;
   for (const Tensor& other : data_.tensors) highest = std::max(highest, other.uid);
   tensor.uid = highest + 1;
   consumers_.emplace_back();
   return graph_.add_tensor(std::move(tensor));
+}
+
+TensorId GraphEditor::add_intermediate(std::string name, const Dims& dims, DType dtype,
+                                       const Dims& strides) {
+  return add_tensor({.name = std::move(name), .dtype = dtype, .dims = dims, .strides = strides});
+}
+
+TensorId GraphEditor::add_constant(std::string name, double value) {
+  return add_tensor({.name = std::move(name),
+                     .kind = TensorKind::constant,
+                     .dtype = i32,
+                     .dims = {1},
+                     .value = value});
+}
+
+void GraphEditor::set_input(NodeId id, int slot, TensorId tensor) {
+  TensorId& input = node(id).inputs[static_cast<std::size_t>(slot)];
+  auto& readers = consumers_[static_cast<std::size_t>(input)];
+  readers.erase(std::find(readers.begin(), readers.end(), id));
+  input = tensor;
+  consumers_[static_cast<std::size_t>(tensor)].push_back(id);
 }
 
 NodeId GraphEditor::add(Node node) {
@@ -56,7 +79,8 @@ void GraphEditor::remove(NodeId id) {
   for (TensorId input : node.inputs)
     if (input != kNoTensor) std::erase(consumers_[static_cast<std::size_t>(input)], id);
   for (TensorId output : node.outputs)
-    if (output != kNoTensor && producer_id(output) == id) data_.producers[static_cast<std::size_t>(output)] = kNoNode;
+    if (output != kNoTensor && producer_id(output) == id)
+      data_.producers[static_cast<std::size_t>(output)] = kNoNode;
 }
 
 void GraphEditor::replace_uses(TensorId from, TensorId to) {
@@ -83,7 +107,8 @@ void GraphEditor::finish() {
           const NodeId before = input == kNoTensor ? kNoNode : producer_id(input);
           if (before == kNoNode || state[static_cast<std::size_t>(before)] == 2) continue;
           if (state[static_cast<std::size_t>(before)] == 1)
-            fail(ErrorCode::internal, "rewriting graph '{}' made a cycle at '{}'", data_.name, node(id).name);
+            fail(ErrorCode::internal, "rewriting graph '{}' made a cycle at '{}'", data_.name,
+                 node(id).name);
           stack.push_back(before);
         }
       } else {
@@ -98,7 +123,8 @@ void GraphEditor::finish() {
   std::fill(data_.producers.begin(), data_.producers.end(), kNoNode);
   for (std::size_t i = 0; i < data_.nodes.size(); ++i)
     for (TensorId output : data_.nodes[i].outputs)
-      if (output != kNoTensor) data_.producers[static_cast<std::size_t>(output)] = static_cast<NodeId>(i);
+      if (output != kNoTensor)
+        data_.producers[static_cast<std::size_t>(output)] = static_cast<NodeId>(i);
   index();
 }
 

@@ -1,4 +1,5 @@
-// Rewriting a graph: look at producers and consumers, remove nodes, add others, then restore the order.
+// Rewriting a graph: look at producers and consumers, remove nodes, add others, then restore the
+// order.
 #pragma once
 
 #include <ashlar/graph.hpp>
@@ -28,12 +29,17 @@ class GraphEditor {
   }
   const Node* made_by(TensorId id, PointwiseMode mode) const;
 
-  const std::vector<NodeId>& consumers(TensorId id) const { return consumers_[static_cast<std::size_t>(id)]; }
+  const std::vector<NodeId>& consumers(TensorId id) const {
+    return consumers_[static_cast<std::size_t>(id)];
+  }
   // Times a tensor is read, counting being an output as one.
   int uses(TensorId id) const;
 
-  TensorId add_intermediate(std::string name, const Dims& dims, DType dtype, const Dims& strides = {});
+  TensorId add_intermediate(std::string name, const Dims& dims, DType dtype,
+                            const Dims& strides = {});
+  TensorId add_constant(std::string name, double value);
   NodeId add(Node node);
+  void set_input(NodeId id, int slot, TensorId tensor);
   void remove(NodeId id);
   // Every reader of `from` reads `to` instead.
   void replace_uses(TensorId from, TensorId to);
@@ -43,6 +49,7 @@ class GraphEditor {
 
  private:
   void index();
+  TensorId add_tensor(Tensor tensor);  // under a name and uid of its own
   Graph& graph_;
   GraphData& data_;
   std::vector<char> removed_;

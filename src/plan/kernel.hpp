@@ -14,7 +14,8 @@ inline constexpr std::int64_t kWorkspaceAlignment = 64;
 // Guard mode: how many painted bytes stand before and after every booking.
 inline constexpr std::int64_t kGuardBytes = 64;
 
-// Scratch memory a kernel books at build and is granted at run. Bookings are named for guard reports.
+// Scratch memory a kernel books at build and is granted at run. Bookings are named for guard
+// reports.
 class ScratchBook {
  public:
   // Returns the booking's number.
@@ -39,14 +40,14 @@ class ScratchBook {
 struct Location {
   enum class Kind : std::uint8_t { none, bound, workspace, constant };
   Kind kind = Kind::none;
-  std::int64_t index = 0;         // bound: position in the binding; workspace: byte offset
+  std::int64_t index = 0;  // bound: position in the binding; workspace: byte offset
   const void* constant = nullptr;
 };
 
 class KernelContext {
  public:
-  KernelContext(std::span<const Location> locations, std::span<void* const> bound, std::byte* workspace,
-                void* stream)
+  KernelContext(std::span<const Location> locations, std::span<void* const> bound,
+                std::byte* workspace, void* stream)
       : locations_(locations), bound_(bound), workspace_(workspace), stream_(stream) {}
 
   // Start of the tensor's memory (views add their offset).
@@ -63,7 +64,8 @@ class KernelContext {
   // First byte of a booking of the running kernel.
   template <class T>
   T* scratch(const ScratchBook& book, int booking) const {
-    return reinterpret_cast<T*>(scratch_ + book.bookings()[static_cast<std::size_t>(booking)].offset);
+    return reinterpret_cast<T*>(scratch_ +
+                                book.bookings()[static_cast<std::size_t>(booking)].offset);
   }
   void* stream() const { return stream_; }
   void set_scratch(std::byte* scratch) { scratch_ = scratch; }
@@ -76,8 +78,8 @@ class KernelContext {
   void* stream_;
 };
 
-// Immutable after build; run() is called from many threads at once and does no allocation, lock, hashing,
-// formatting or environment read.
+// Immutable after build; run() is called from many threads at once and does no allocation, lock,
+// hashing, formatting or environment read.
 class Kernel {
  public:
   virtual ~Kernel() = default;

@@ -19,14 +19,15 @@ struct LoweredGraph {
 // Drops nodes nothing needs and optional outputs nobody reads, and merges equal nodes.
 void simplify(LoweredGraph& lowered);
 
-// Turns softmax, layer norm, RMS norm and attention written as strings of small operations back into one operation.
+// Turns softmax, layer norm, RMS norm and attention written as strings of small operations back
+// into one operation.
 void raise_patterns(LoweredGraph& lowered);
 void raise_softmax(LoweredGraph& lowered);
 void raise_norm(LoweredGraph& lowered);
 void raise_attention(LoweredGraph& lowered);
 
-// Turns transposes, slices, reshapes and widening casts into views where strides can express them; what has to be
-// copied becomes an identity.
+// Turns transposes, slices, reshapes and widening casts into views where strides can express them;
+// what has to be copied becomes an identity.
 void fold_views(LoweredGraph& lowered);
 
 LoweredGraph lower(const Graph& graph, bool fuse);

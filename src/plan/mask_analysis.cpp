@@ -35,7 +35,8 @@ class MaskAnalysis {
     const Node* node = editor_.made_by<Pointwise>(id);
     if (!node || !is_plain(*node)) return false;
     switch (std::get<Pointwise>(node->op).mode) {
-      case PointwiseMode::logical_and: return conjunction(node->inputs[0]) && conjunction(node->inputs[1]);
+      case PointwiseMode::logical_and:
+        return conjunction(node->inputs[0]) && conjunction(node->inputs[1]);
       case PointwiseMode::identity: return conjunction(node->inputs[0]);
       // a >= b: a - b >= 0; over integers a > b is a - b - 1 >= 0.
       case PointwiseMode::cmp_ge: return comparison(*node, 0, 1, 0);
@@ -95,25 +96,29 @@ class MaskAnalysis {
     if (form.constant != std::floor(form.constant) || std::fabs(form.constant) > 1e15) return false;
     const auto constant = static_cast<std::int64_t>(form.constant);
     if (form.row == 1 && form.col == -1) return diagonal(form, 1, bounds_.right_bound, constant, 0);
-    if (form.row == -1 && form.col == 1) return diagonal(form, -1, bounds_.left_bound, constant + 1, 1);
+    if (form.row == -1 && form.col == 1)
+      return diagonal(form, -1, bounds_.left_bound, constant + 1, 1);
     if (form.row == -1 && form.col == 0) return length(form, constant, bounds_.seq_len_q);
     if (form.row == 0 && form.col == -1) return length(form, constant, bounds_.seq_len_kv);
     return false;
   }
 
   // row - col + c >= 0 is right_bound = c; col - row + c - 1 >= 0 is left_bound = c.
-  bool diagonal(const LinearForm& form, double sign, std::optional<std::int64_t>& bound, std::int64_t value, std::int64_t least) {
+  bool diagonal(const LinearForm& form, double sign, std::optional<std::int64_t>& bound,
+                std::int64_t value, std::int64_t least) {
     if (value < least) return false;
     if (!form.lengths.empty()) {
       // sign * (kv_length - q_length): the diagonal ends in the bottom right corner.
       if (form.lengths.size() != 2) return false;
       TensorId kv = kNoTensor, q = kNoTensor;
-      for (const auto& [tensor, coefficient] : form.lengths) (coefficient == sign ? kv : q) = tensor;
+      for (const auto& [tensor, coefficient] : form.lengths)
+        (coefficient == sign ? kv : q) = tensor;
       if (kv == kNoTensor || q == kNoTensor || form.lengths.at(q) != -sign) return false;
       if (!agree(bounds_.seq_len_kv, kv) || !agree(bounds_.seq_len_q, q)) return false;
     }
     const bool bottom_right = !form.lengths.empty();
-    if ((bounds_.left_bound || bounds_.right_bound) && bounds_.bottom_right != bottom_right) return false;
+    if ((bounds_.left_bound || bounds_.right_bound) && bounds_.bottom_right != bottom_right)
+      return false;
     bounds_.bottom_right = bottom_right;
     bound = bound ? std::min(*bound, value) : value;
     return true;
@@ -121,7 +126,8 @@ class MaskAnalysis {
 
   // length - index - 1 >= 0.
   bool length(const LinearForm& form, std::int64_t constant, TensorId& slot) {
-    if (constant != -1 || form.lengths.size() != 1 || form.lengths.begin()->second != 1) return false;
+    if (constant != -1 || form.lengths.size() != 1 || form.lengths.begin()->second != 1)
+      return false;
     return agree(slot, form.lengths.begin()->first);
   }
 
@@ -138,7 +144,8 @@ class MaskAnalysis {
 
 }  // namespace
 
-bool analyse_mask(const GraphEditor& editor, TensorId predicate, int row_axis, int col_axis, MaskBounds& bounds) {
+bool analyse_mask(const GraphEditor& editor, TensorId predicate, int row_axis, int col_axis,
+                  MaskBounds& bounds) {
   MaskBounds updated = bounds;
   if (!MaskAnalysis(editor, row_axis, col_axis, updated).conjunction(predicate)) return false;
   bounds = updated;

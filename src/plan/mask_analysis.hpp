@@ -14,8 +14,10 @@ struct MaskBounds {
 };
 
 // Adds what `predicate` (true = visible) says to `bounds`; false when it is no conjunction of
-//   row + c >= col,  col + c > row  (also with kv_length - q_length added to row),  row < q_length,  col < kv_length
+//   row + c >= col,  col + c > row  (also with kv_length - q_length added to row),  row < q_length,
+//   col < kv_length
 // in any arrangement of the terms. `row_axis` and `col_axis` are those of the scores.
-bool analyse_mask(const GraphEditor& editor, TensorId predicate, int row_axis, int col_axis, MaskBounds& bounds);
+bool analyse_mask(const GraphEditor& editor, TensorId predicate, int row_axis, int col_axis,
+                  MaskBounds& bounds);
 
 }  // namespace ashlar

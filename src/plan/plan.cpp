@@ -18,14 +18,20 @@ std::size_t position_of(const PlanData& plan, std::string_view name) {
 std::size_t position_of(const PlanData& plan, std::int64_t uid) {
   for (std::size_t i = 0; i < plan.bound.size(); ++i)
     if (plan.graph.tensor(plan.bound[i]).uid == uid) return i;
-  fail(ErrorCode::invalid_argument, "binding: got uid {}, expected that of an input, scalar or output", uid);
+  fail(ErrorCode::invalid_argument,
+       "binding: got uid {}, expected that of an input, scalar or output", uid);
 }
 
 }  // namespace
 
-Binding::Binding(std::shared_ptr<const PlanData> plan) : plan_(std::move(plan)), pointers_(plan_->bound.size()) {}
-void Binding::set(std::string_view name, const void* pointer) { pointers_[position_of(*plan_, name)] = const_cast<void*>(pointer); }
-void Binding::set(std::int64_t uid, const void* pointer) { pointers_[position_of(*plan_, uid)] = const_cast<void*>(pointer); }
+Binding::Binding(std::shared_ptr<const PlanData> plan)
+    : plan_(std::move(plan)), pointers_(plan_->bound.size()) {}
+void Binding::set(std::string_view name, const void* pointer) {
+  pointers_[position_of(*plan_, name)] = const_cast<void*>(pointer);
+}
+void Binding::set(std::int64_t uid, const void* pointer) {
+  pointers_[position_of(*plan_, uid)] = const_cast<void*>(pointer);
+}
 
 Plan::Plan(std::shared_ptr<const PlanData> data) : data_(std::move(data)) {}
 std::int64_t Plan::workspace_size() const { return data_->workspace_bytes; }
@@ -38,23 +44,28 @@ const std::vector<TensorId>& Plan::bound_tensors() const { return data_->bound; 
 std::string Plan::explain() const { return data_->explain(); }
 Binding Plan::binding() const { return Binding(data_); }
 
-void Plan::run(std::initializer_list<std::pair<std::string_view, const void*>> pointers, void* workspace, void* stream) const {
+void Plan::run(std::initializer_list<std::pair<std::string_view, const void*>> pointers,
+               void* workspace, void* stream) const {
   Binding prepared(data_);
   for (const auto& [name, pointer] : pointers) prepared.set(name, pointer);
   run(prepared, workspace, stream);
 }
 
-void Plan::run(std::span<const std::pair<std::int64_t, const void*>> pointers, void* workspace, void* stream) const {
+void Plan::run(std::span<const std::pair<std::int64_t, const void*>> pointers, void* workspace,
+               void* stream) const {
   Binding prepared(data_);
   for (const auto& [uid, pointer] : pointers) prepared.set(uid, pointer);
   run(prepared, workspace, stream);
 }
 
 void Plan::run(const Binding& binding, void* workspace, void* stream) const {
-  if (binding.plan_ != data_) fail(ErrorCode::invalid_argument, "run: got a binding of another plan");
+  if (binding.plan_ != data_)
+    fail(ErrorCode::invalid_argument, "run: got a binding of another plan");
   data_->run(binding.pointers_, workspace, stream);
 }
 
-void Plan::run(std::span<void* const> pointers, void* workspace, void* stream) const { data_->run(pointers, workspace, stream); }
+void Plan::run(std::span<void* const> pointers, void* workspace, void* stream) const {
+  data_->run(pointers, workspace, stream);
+}
 
 }  // namespace ashlar

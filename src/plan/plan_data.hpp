@@ -22,7 +22,7 @@ class PlanData {
   struct Step {
     Region region;
     Choice choice;
-    std::unique_ptr<Kernel> kernel;      // null when only explaining
+    std::unique_ptr<Kernel> kernel;  // null when only explaining
     std::int64_t scratch_offset = 0;
   };
   // Guard bytes around an intermediate, valid while it lives.
@@ -54,8 +54,11 @@ class PlanData {
   void run_guarded(int step, KernelContext& context, std::byte* workspace) const;
 };
 
-// Validates, lowers, cuts, selects and (for a device that is present) builds. With `saved`, takes those choices.
-std::shared_ptr<const PlanData> build_plan(const Graph& graph, const DeviceProps& device, const CompileOptions& options,
-                                           const std::vector<SavedChoice>* saved, bool build_kernels);
+// Validates, lowers, cuts, selects and (for a device that is present) builds. With `saved`, takes
+// those choices.
+std::shared_ptr<const PlanData> build_plan(const Graph& graph, const DeviceProps& device,
+                                           const CompileOptions& options,
+                                           const std::vector<SavedChoice>* saved,
+                                           bool build_kernels);
 
 }  // namespace ashlar

@@ -41,13 +41,16 @@ Plan Plan::from_json(std::string_view text) {
   const JsonReader json(document, "");
   json.require_known({"format", "version", "device", "graph_hash", "options", "regions", "graph"});
   if (json.at("format").string() != "ashlar-plan") json.at("format").reject("\"ashlar-plan\"");
-  if (json.at("version").integer() != kVersion) json.at("version").reject(fmt::format("version {}", kVersion));
+  if (json.at("version").integer() != kVersion)
+    json.at("version").reject(fmt::format("version {}", kVersion));
   const Graph graph = Graph::from_json(json.at("graph").json().dump());
   if (json.at("graph_hash").string() != fmt::format("{:016x}", graph.structural_hash()))
-    json.at("graph_hash").reject("the hash of the graph in this file: it was changed after the plan was made");
+    json.at("graph_hash")
+        .reject("the hash of the graph in this file: it was changed after the plan was made");
 
   const JsonReader saved_options = json.at("options");
-  saved_options.require_known({"deterministic", "allow_tf32", "workspace_limit", "fuse", "reference_only", "guard"});
+  saved_options.require_known(
+      {"deterministic", "allow_tf32", "workspace_limit", "fuse", "reference_only", "guard"});
   CompileOptions options;
   options.deterministic = saved_options.at("deterministic").boolean();
   options.allow_tf32 = saved_options.at("allow_tf32").boolean();
@@ -64,7 +67,8 @@ Plan Plan::from_json(std::string_view text) {
     SavedChoice choice{region.at("engine").string(), {}};
     const JsonReader knobs = region.at("knobs");
     knobs.require_object();
-    for (const auto& knob : knobs.json().items()) choice.knobs.emplace_back(knob.key(), knobs.at(knob.key().c_str()).integer());
+    for (const auto& knob : knobs.json().items())
+      choice.knobs.emplace_back(knob.key(), knobs.at(knob.key().c_str()).integer());
     choices.push_back(std::move(choice));
   }
   const Device device = Device::named(json.at("device").string());

@@ -21,8 +21,7 @@ bool is_elementary_function(PointwiseMode mode) {
     case PointwiseMode::log:
     case PointwiseMode::sin:
     case PointwiseMode::tan:
-    case PointwiseMode::erf:
-      return true;
+    case PointwiseMode::erf: return true;
     default:
       return (mode >= PointwiseMode::tanh_fwd && mode <= PointwiseMode::gelu_approx_tanh_fwd) ||
              (mode >= PointwiseMode::tanh_bwd && mode <= PointwiseMode::gelu_approx_tanh_bwd);
@@ -35,7 +34,9 @@ bool PointwiseProgram::is_plain_load() const {
   return steps.size() == 1 && steps[0].kind == Kind::load && stores.empty() && result == 0;
 }
 
-bool PointwiseProgram::is_plain_store() const { return steps.size() == 1 && has_accumulator() && stores.size() == 1; }
+bool PointwiseProgram::is_plain_store() const {
+  return steps.size() == 1 && has_accumulator() && stores.size() == 1;
+}
 
 DType PointwiseProgram::precision() const {
   for (const Step& step : steps) {

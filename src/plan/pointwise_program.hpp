@@ -1,5 +1,5 @@
-// The straight-line program of a region's pointwise work: one IR, run by the CPU row by row and printed by
-// CUDA as the prologue or epilogue of a kernel.
+// The straight-line program of a region's pointwise work: one IR, run by the CPU row by row and
+// printed by CUDA as the prologue or epilogue of a kernel.
 #pragma once
 
 #include <array>
@@ -11,7 +11,8 @@
 
 namespace ashlar {
 
-// Programs stay within these, so that executors need no allocation; the cut starts a new region instead.
+// Programs stay within these, so that executors need no allocation; the cut starts a new region
+// instead.
 inline constexpr int kMaxProgramSteps = 96;
 inline constexpr int kMaxProgramLoads = 32;
 inline constexpr int kMaxProgramStores = 16;
@@ -21,13 +22,13 @@ struct PointwiseProgram {
   struct Step {
     enum class Kind : std::uint8_t { accumulator, load, constant, compute };
     Kind kind = Kind::load;
-    View view = {};          // load: already broadcast to `space`
-    double constant = 0.0;   // constant
-    Pointwise op = {};       // compute
+    View view = {};                          // load: already broadcast to `space`
+    double constant = 0.0;                   // constant
+    Pointwise op = {};                       // compute
     std::array<int, 3> args = {-1, -1, -1};  // compute: operands by Pointwise::In
     DType compute = f32;
-    // Set where the value passes through a tensor of integer, boolean or fp8 type, whose rounding and
-    // saturation are part of the meaning. Wider floats may stay unrounded in a register.
+    // Set where the value passes through a tensor of integer, boolean or fp8 type, whose rounding
+    // and saturation are part of the meaning. Wider floats may stay unrounded in a register.
     std::optional<DType> round_to = {};
   };
   struct Store {
@@ -41,13 +42,15 @@ struct PointwiseProgram {
   int result = -1;  // prologues: the value handed to the anchor
 
   bool empty() const { return steps.empty(); }
-  bool has_accumulator() const { return !steps.empty() && steps[0].kind == Step::Kind::accumulator; }
+  bool has_accumulator() const {
+    return !steps.empty() && steps[0].kind == Step::Kind::accumulator;
+  }
   // A prologue that only reads one tensor as it is.
   bool is_plain_load() const;
   // An epilogue that only stores the accumulator.
   bool is_plain_store() const;
-  // f64 when a step computes in f64 or integers, or touches f64, i32 or i64 data (which f32 cannot hold);
-  // else f32.
+  // f64 when a step computes in f64 or integers, or touches f64, i32 or i64 data (which f32 cannot
+  // hold); else f32.
   DType precision() const;
   // Arithmetic per element, for cost models: elementary functions count as 10.
   double flops_per_element() const;

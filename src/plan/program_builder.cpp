@@ -39,7 +39,8 @@ void ProgramBuilder::add(const Node& node) {
   // gen_index looks only at the coordinate: its operand is never read.
   const int operands = op.mode == PointwiseMode::gen_index ? 0 : operand_count(op.mode);
   for (int slot = 0; slot < operands; ++slot)
-    step.args[static_cast<std::size_t>(slot)] = value_of(node.inputs[static_cast<std::size_t>(slot)]);
+    step.args[static_cast<std::size_t>(slot)] =
+        value_of(node.inputs[static_cast<std::size_t>(slot)]);
   step.round_to = register_rounding(lowered_.graph.tensor(node.outputs[0]).dtype);
   const int value = push(std::move(step));
   values_[node.outputs[0]] = value;

@@ -10,14 +10,16 @@ namespace ashlar {
 
 class ProgramBuilder {
  public:
-  ProgramBuilder(const LoweredGraph& lowered, const Dims& space) : lowered_(lowered) { program_.space = space; }
+  ProgramBuilder(const LoweredGraph& lowered, const Dims& space) : lowered_(lowered) {
+    program_.space = space;
+  }
 
   // Value 0 is the anchor's result, which stands for `tensor`.
   void set_accumulator(TensorId tensor);
   // Adds the node's computation; its operands are earlier results, constants, or loads.
   void add(const Node& node);
-  void store(TensorId tensor);        // one of the results
-  void set_result(TensorId tensor);   // prologues
+  void store(TensorId tensor);       // one of the results
+  void set_result(TensorId tensor);  // prologues
   PointwiseProgram take() { return std::move(program_); }
 
  private:

@@ -20,13 +20,21 @@ inline const Node* plain(const GraphEditor& editor, TensorId id, PointwiseMode m
   return node && is_plain(*node) ? node : nullptr;
 }
 
+// Whether a tensor may disappear together with its rounding: fp8, integers and booleans ask for
+// theirs (docs/numerics.md).
+inline bool may_vanish(const GraphEditor& editor, TensorId id) {
+  const DType dtype = editor.tensor(id).dtype;
+  return dtype == f64 || dtype == f32 || dtype == f16 || dtype == bf16;
+}
+
 // A reduction of `mode` over exactly one axis or more; sums scaled by 1/n count as averages.
 struct ReductionMatch {
   TensorId source = kNoTensor;
   Dims axes;
 };
 
-inline std::optional<ReductionMatch> match_reduction(const GraphEditor& editor, TensorId id, ReductionMode mode) {
+inline std::optional<ReductionMatch> match_reduction(const GraphEditor& editor, TensorId id,
+                                                     ReductionMode mode) {
   const Node* node = editor.made_by<Reduction>(id);
   if (!node || std::get<Reduction>(node->op).mode != mode) return std::nullopt;
   return ReductionMatch{node->inputs[0], std::get<Reduction>(node->op).axes};

@@ -1,5 +1,5 @@
-// Layer norm:  mean, sub, square, mean, add epsilon, rsqrt, mul [, mul scale [, add bias]]  becomes norm_forward;
-// without the mean it is RMS norm.
+// Layer norm:  mean, sub, square, mean, add epsilon, rsqrt, mul [, mul scale [, add bias]]  becomes
+// norm_forward; without the mean it is RMS norm.
 #include <fmt/format.h>
 
 #include "graph/norm_shapes.hpp"
@@ -13,21 +13,24 @@ namespace {
 struct NormMatch {
   NormForward op;
   TensorId x = kNoTensor, mean = kNoTensor, inv_variance = kNoTensor;
-  TensorId epsilon = kNoTensor;   // when it is not a constant
-  std::vector<TensorId> inner;    // results that disappear
+  TensorId epsilon = kNoTensor;  // when it is not a constant
+  std::vector<TensorId> inner;   // results that disappear
 };
 
 // The average of `source` over some axes: an avg reduction, or a sum times 1/n.
-std::optional<ReductionMatch> match_average(const GraphEditor& editor, TensorId id, std::vector<TensorId>& inner) {
+std::optional<ReductionMatch> match_average(const GraphEditor& editor, TensorId id,
+                                            std::vector<TensorId>& inner) {
   if (auto average = match_reduction(editor, id, ReductionMode::avg)) return average;
   const Node* product = plain(editor, id, PointwiseMode::mul);
   if (!product) return std::nullopt;
-  const auto operands = split_operands(*product, [&](TensorId t) { return constant_value(editor, t).has_value(); });
+  const auto operands =
+      split_operands(*product, [&](TensorId t) { return constant_value(editor, t).has_value(); });
   if (!operands) return std::nullopt;
   const auto sum = match_reduction(editor, operands->second, ReductionMode::add);
   if (!sum || editor.uses(operands->second) != 1) return std::nullopt;
   double n = 1;
-  for (std::int64_t axis : sum->axes) n *= static_cast<double>(editor.tensor(sum->source).dims[static_cast<int>(axis)]);
+  for (std::int64_t axis : sum->axes)
+    n *= static_cast<double>(editor.tensor(sum->source).dims[static_cast<int>(axis)]);
   if (std::fabs(*constant_value(editor, operands->first) * n - 1.0) > 1e-6) return std::nullopt;
   inner.push_back(operands->second);
   return sum;
@@ -45,7 +48,8 @@ TensorId match_square(const GraphEditor& editor, TensorId id) {
 // `product` is difference * inv_variance.
 std::optional<NormMatch> match(const GraphEditor& editor, const Node& product) {
   NormMatch m;
-  const auto operands = split_operands(product, [&](TensorId t) { return plain(editor, t, PointwiseMode::rsqrt) != nullptr; });
+  const auto operands = split_operands(
+      product, [&](TensorId t) { return plain(editor, t, PointwiseMode::rsqrt) != nullptr; });
   if (!operands) return std::nullopt;
   m.inv_variance = operands->first;
   const TensorId centred = operands->second;
@@ -53,7 +57,8 @@ std::optional<NormMatch> match(const GraphEditor& editor, const Node& product) {
   const Node* add = plain(editor, shifted, PointwiseMode::add);
   if (!add) return std::nullopt;
   const auto with_epsilon = split_operands(*add, [&](TensorId t) {
-    return element_count(editor.tensor(t).dims) == 1 && !editor.producer(t) && is_floating(editor.tensor(t).dtype);
+    return element_count(editor.tensor(t).dims) == 1 && !editor.producer(t) &&
+           is_floating(editor.tensor(t).dtype);
   });
   if (!with_epsilon) return std::nullopt;
   if (const auto epsilon = constant_value(editor, with_epsilon->first))
@@ -85,15 +90,22 @@ std::optional<NormMatch> match(const GraphEditor& editor, const Node& product) {
       m.inner.push_back(centred);
     }
   }
+  if (!may_vanish(editor, m.inv_variance) || (m.mean != kNoTensor && !may_vanish(editor, m.mean)))
+    return std::nullopt;
+  for (TensorId inner : m.inner)
+    if (!may_vanish(editor, inner)) return std::nullopt;
   return is_floating(editor.tensor(m.x).dtype) ? std::optional(m) : std::nullopt;
 }
 
 // Takes a following `mode` by a parameter of the right shape into the norm; returns the parameter.
-TensorId absorb(GraphEditor& editor, TensorId& y, PointwiseMode mode, const Dims& shape, std::vector<NodeId>& absorbed) {
-  if (editor.uses(y) != 1 || editor.consumers(y).size() != 1) return kNoTensor;
+TensorId absorb(GraphEditor& editor, TensorId& y, PointwiseMode mode, const Dims& shape,
+                std::vector<NodeId>& absorbed) {
+  if (editor.uses(y) != 1 || editor.consumers(y).size() != 1 || !may_vanish(editor, y))
+    return kNoTensor;
   const NodeId id = editor.consumers(y)[0];
   const Node& node = editor.node(id);
-  if (!std::holds_alternative<Pointwise>(node.op) || !plain(editor, node.outputs[0], mode)) return kNoTensor;
+  if (!std::holds_alternative<Pointwise>(node.op) || !plain(editor, node.outputs[0], mode))
+    return kNoTensor;
   const auto operands = split_operands(node, [&](TensorId t) {
     return t != y && editor.tensor(t).dims == shape && is_floating(editor.tensor(t).dtype);
   });
@@ -111,14 +123,18 @@ void raise_norm(LoweredGraph& lowered) {
   for (NodeId id = 0; id < count; ++id) {
     if (editor.removed(id)) continue;
     const Node product = editor.node(id);
-    if (!std::holds_alternative<Pointwise>(product.op) || !plain(editor, product.outputs[0], PointwiseMode::mul)) continue;
+    if (!std::holds_alternative<Pointwise>(product.op) ||
+        !plain(editor, product.outputs[0], PointwiseMode::mul))
+      continue;
     auto m = match(editor, product);
     if (!m) continue;
     const NormShapes shapes = norm_shapes(m->op.mode, editor.tensor(m->x).dims, m->op.axes, 1);
     TensorId y = product.outputs[0];
     std::vector<NodeId> absorbed;
     const TensorId scale = absorb(editor, y, PointwiseMode::mul, shapes.parameters, absorbed);
-    const TensorId bias = scale == kNoTensor ? kNoTensor : absorb(editor, y, PointwiseMode::add, shapes.parameters, absorbed);
+    const TensorId bias = scale == kNoTensor
+                              ? kNoTensor
+                              : absorb(editor, y, PointwiseMode::add, shapes.parameters, absorbed);
 
     // Statistics survive as outputs when something else reads them.
     const bool keeps_mean = m->mean != kNoTensor && editor.uses(m->mean) > 1;
@@ -128,12 +144,15 @@ void raise_norm(LoweredGraph& lowered) {
     for (TensorId inner : m->inner) editor.remove(editor.producer_id(inner));
     editor.remove(editor.producer_id(m->inv_variance));
     if (m->mean != kNoTensor) editor.remove(editor.producer_id(m->mean));
-    editor.add({product.name + "_norm", m->op,
-                {m->x, scale, bias, m->epsilon},
-                {y, keeps_mean ? m->mean : kNoTensor, keeps_inv_variance ? m->inv_variance : kNoTensor},
-                product.compute});
-    lowered.notes.push_back(fmt::format("raised the small operations ending in '{}' to norm_forward ({})", editor.tensor(y).name,
-                                        m->op.mode == NormMode::rms ? "rms" : "layer"));
+    editor.add(
+        {product.name + "_norm",
+         m->op,
+         {m->x, scale, bias, m->epsilon},
+         {y, keeps_mean ? m->mean : kNoTensor, keeps_inv_variance ? m->inv_variance : kNoTensor},
+         product.compute});
+    lowered.notes.push_back(
+        fmt::format("raised the small operations ending in '{}' to norm_forward ({})",
+                    editor.tensor(y).name, m->op.mode == NormMode::rms ? "rms" : "layer"));
   }
   editor.finish();
 }

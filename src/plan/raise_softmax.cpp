@@ -19,7 +19,8 @@ std::optional<SoftmaxMatch> match(const GraphEditor& editor, const Node& divisio
   m.sum = division.inputs[1];
   const Node* exponential = plain(editor, m.exponential, PointwiseMode::exp);
   const auto sum = match_reduction(editor, m.sum, ReductionMode::add);
-  if (!exponential || !sum || sum->source != m.exponential || sum->axes.rank() != 1) return std::nullopt;
+  if (!exponential || !sum || sum->source != m.exponential || sum->axes.rank() != 1)
+    return std::nullopt;
   m.axis = sum->axes[0];
   m.difference = exponential->inputs[0];
   const Node* difference = plain(editor, m.difference, PointwiseMode::sub);
@@ -31,6 +32,8 @@ std::optional<SoftmaxMatch> match(const GraphEditor& editor, const Node& divisio
   if (!is_floating(editor.tensor(m.x).dtype)) return std::nullopt;
   // The numerator and the difference may serve nothing else: they disappear.
   if (editor.uses(m.difference) != 1 || editor.uses(m.exponential) != 2) return std::nullopt;
+  for (TensorId inner : {m.max, m.difference, m.exponential, m.sum})
+    if (!may_vanish(editor, inner)) return std::nullopt;
   return m;
 }
 
@@ -38,11 +41,15 @@ std::optional<SoftmaxMatch> match(const GraphEditor& editor, const Node& divisio
 NodeId find_stats(const GraphEditor& editor, const SoftmaxMatch& m) {
   for (NodeId log_id : editor.consumers(m.sum)) {
     const Node& log = editor.node(log_id);
-    if (!std::holds_alternative<Pointwise>(log.op) || !plain(editor, log.outputs[0], PointwiseMode::log)) continue;
-    if (editor.uses(log.outputs[0]) != 1) continue;
+    if (!std::holds_alternative<Pointwise>(log.op) ||
+        !plain(editor, log.outputs[0], PointwiseMode::log))
+      continue;
+    if (editor.uses(log.outputs[0]) != 1 || !may_vanish(editor, log.outputs[0])) continue;
     for (NodeId add_id : editor.consumers(log.outputs[0])) {
       const Node& add = editor.node(add_id);
-      if (!std::holds_alternative<Pointwise>(add.op) || !plain(editor, add.outputs[0], PointwiseMode::add)) continue;
+      if (!std::holds_alternative<Pointwise>(add.op) ||
+          !plain(editor, add.outputs[0], PointwiseMode::add))
+        continue;
       if (add.inputs[0] == m.max || add.inputs[1] == m.max) return add_id;
     }
   }
@@ -56,7 +63,9 @@ void raise_softmax(LoweredGraph& lowered) {
   const NodeId count = editor.node_count();
   for (NodeId id = 0; id < count; ++id) {
     const Node division = editor.node(id);
-    if (!std::holds_alternative<Pointwise>(division.op) || !plain(editor, division.outputs[0], PointwiseMode::div)) continue;
+    if (!std::holds_alternative<Pointwise>(division.op) ||
+        !plain(editor, division.outputs[0], PointwiseMode::div))
+      continue;
     const auto m = match(editor, division);
     if (!m) continue;
     const NodeId stats_id = find_stats(editor, *m);
@@ -66,17 +75,24 @@ void raise_softmax(LoweredGraph& lowered) {
     if (editor.uses(m->max) != 1 + extra || editor.uses(m->sum) != 1 + extra) continue;
 
     if (stats != kNoTensor) {
-      const NodeId log_id = editor.producer_id(editor.node(stats_id).inputs[0] == m->max ? editor.node(stats_id).inputs[1]
-                                                                                       : editor.node(stats_id).inputs[0]);
+      const NodeId log_id = editor.producer_id(editor.node(stats_id).inputs[0] == m->max
+                                                   ? editor.node(stats_id).inputs[1]
+                                                   : editor.node(stats_id).inputs[0]);
       editor.remove(stats_id);
       editor.remove(log_id);
     }
     editor.remove(id);
-    for (TensorId inner : {m->sum, m->exponential, m->difference, m->max}) editor.remove(editor.producer_id(inner));
+    for (TensorId inner : {m->sum, m->exponential, m->difference, m->max})
+      editor.remove(editor.producer_id(inner));
     SoftmaxForward softmax;
     softmax.axis = m->axis;
-    editor.add({division.name + "_softmax", softmax, {m->x}, {division.outputs[0], stats}, division.compute});
-    lowered.notes.push_back(fmt::format("raised max, sub, exp, add, div ending in '{}' to softmax_forward", division.name));
+    editor.add({division.name + "_softmax",
+                softmax,
+                {m->x},
+                {division.outputs[0], stats},
+                division.compute});
+    lowered.notes.push_back(fmt::format(
+        "raised max, sub, exp, add, div ending in '{}' to softmax_forward", division.name));
   }
   editor.finish();
 }

@@ -14,7 +14,8 @@ namespace {
 double size_in_bytes(const View& view) {
   double elements = 1;
   for (int axis = 0; axis < view.dims.rank(); ++axis)
-    if (view.strides[axis] != 0 || view.dims[axis] == 0) elements *= static_cast<double>(view.dims[axis]);
+    if (view.strides[axis] != 0 || view.dims[axis] == 0)
+      elements *= static_cast<double>(view.dims[axis]);
   return elements * bit_width(view.dtype) / 8;
 }
 
@@ -36,20 +37,32 @@ struct AnchorFlops {
   const Dims& in(int slot) const { return anchor.inputs[static_cast<std::size_t>(slot)].dims; }
   const Dims& out(int slot) const { return anchor.outputs[static_cast<std::size_t>(slot)].dims; }
 
-  double operator()(const ConvForward&) const { return 2 * count(out(0)) * window(in(ConvForward::w)); }
+  double operator()(const ConvForward&) const {
+    return 2 * count(out(0)) * window(in(ConvForward::w));
+  }
   double operator()(const ConvBackwardData&) const {
     return 2 * count(in(ConvBackwardData::dy)) * window(in(ConvBackwardData::w));
   }
-  double operator()(const ConvBackwardFilter&) const { return 2 * count(in(ConvBackwardFilter::dy)) * window(out(0)); }
+  double operator()(const ConvBackwardFilter&) const {
+    return 2 * count(in(ConvBackwardFilter::dy)) * window(out(0));
+  }
   double operator()(const Matmul&) const {
     return 2 * count(out(0)) * static_cast<double>(in(Matmul::a)[in(Matmul::a).rank() - 1]);
   }
-  double operator()(const AttentionForward&) const { return 2 * pairs() * static_cast<double>(in(0)[3] + in(2)[3]); }
-  double operator()(const AttentionBackward&) const { return 5 * pairs() * static_cast<double>(in(0)[3] + in(2)[3]); }
+  double operator()(const AttentionForward&) const {
+    return 2 * pairs() * static_cast<double>(in(0)[3] + in(2)[3]);
+  }
+  double operator()(const AttentionBackward&) const {
+    return 5 * pairs() * static_cast<double>(in(0)[3] + in(2)[3]);
+  }
   template <class Other>
-  double operator()(const Other&) const { return 8 * std::max(count(out(0)), anchor.inputs.empty() ? 0.0 : count(in(0))); }
+  double operator()(const Other&) const {
+    return 8 * std::max(count(out(0)), anchor.inputs.empty() ? 0.0 : count(in(0)));
+  }
 
-  double pairs() const { return count({in(0)[0], in(0)[1], in(0)[2]}) * static_cast<double>(in(1)[2]); }
+  double pairs() const {
+    return count({in(0)[0], in(0)[1], in(0)[2]}) * static_cast<double>(in(1)[2]);
+  }
 };
 
 }  // namespace
@@ -58,8 +71,10 @@ DType Region::precision() const {
   const auto wide = [](DType dtype) { return dtype == f64 || dtype == i32 || dtype == i64; };
   if (anchor) {
     if (wide(anchor->compute)) return f64;
-    // Only what the anchor does arithmetic on: lengths, seeds and indices are read as integers anyway.
-    if (!anchor->inputs.empty() && anchor->inputs[0].present() && wide(anchor->inputs[0].dtype)) return f64;
+    // Only what the anchor does arithmetic on: lengths, seeds and indices are read as integers
+    // anyway.
+    if (!anchor->inputs.empty() && anchor->inputs[0].present() && wide(anchor->inputs[0].dtype))
+      return f64;
     for (const PointwiseProgram& prologue : prologues)
       if (!prologue.empty() && !prologue.is_plain_load() && prologue.precision() == f64) return f64;
     for (const View& output : anchor->outputs)
@@ -85,7 +100,8 @@ double Region::bytes() const {
 
 double Region::flops() const {
   double total = epilogue.flops_per_element() * count(epilogue.space);
-  for (const PointwiseProgram& prologue : prologues) total += prologue.flops_per_element() * count(prologue.space);
+  for (const PointwiseProgram& prologue : prologues)
+    total += prologue.flops_per_element() * count(prologue.space);
   return anchor ? total + std::visit(AnchorFlops{*anchor}, anchor->op) : total;
 }
 
@@ -94,9 +110,54 @@ std::string Region::to_text(const Graph& graph) const {
   for (NodeId id : nodes) {
     const Op& op = graph.nodes()[static_cast<std::size_t>(id)].op;
     const auto* pointwise = std::get_if<Pointwise>(&op);
-    text += fmt::format("{}{}", text.empty() ? "" : " + ", pointwise ? enum_name(pointwise->mode) : schema_of(op).name);
+    text += fmt::format("{}{}", text.empty() ? "" : " + ",
+                        pointwise ? enum_name(pointwise->mode) : schema_of(op).name);
   }
   return text;
+}
+
+namespace {
+
+bool only_moves_i64(const PointwiseProgram& program) {
+  for (const auto& step : program.steps) {
+    if (step.kind == PointwiseProgram::Step::Kind::constant) return false;
+    if (step.kind == PointwiseProgram::Step::Kind::load && step.view.dtype != i64) return false;
+    if (step.kind == PointwiseProgram::Step::Kind::compute &&
+        (step.op.mode != PointwiseMode::identity || step.op.alpha1 != 1.0 || step.round_to != i64))
+      return false;
+  }
+  return std::all_of(program.stores.begin(), program.stores.end(),
+                     [](const auto& store) { return store.view.dtype == i64; });
+}
+
+void as_f64(PointwiseProgram& program) {
+  for (auto& step : program.steps) {
+    step.view.dtype = f64;
+    step.compute = f64;
+    step.round_to.reset();
+  }
+  for (auto& store : program.stores) store.view.dtype = f64;
+}
+
+}  // namespace
+
+void move_as_bits(Region& region) {
+  if (region.anchor) {
+    const Op& op = region.anchor->op;
+    const bool moves = std::holds_alternative<Reshape>(op) ||
+                       std::holds_alternative<Transpose>(op) || std::holds_alternative<Slice>(op) ||
+                       std::holds_alternative<Concat>(op);
+    if (!moves) return;
+  }
+  if (!only_moves_i64(region.epilogue) ||
+      !std::all_of(region.prologues.begin(), region.prologues.end(), only_moves_i64))
+    return;
+  as_f64(region.epilogue);
+  for (PointwiseProgram& prologue : region.prologues) as_f64(prologue);
+  if (!region.anchor) return;
+  region.anchor->compute = f64;
+  for (View& view : region.anchor->inputs) view.dtype = f64;
+  for (View& view : region.anchor->outputs) view.dtype = f64;
 }
 
 }  // namespace ashlar

@@ -1,4 +1,5 @@
-// A piece of the graph that becomes one kernel: at most one anchor, with the pointwise work before and after.
+// A piece of the graph that becomes one kernel: at most one anchor, with the pointwise work before
+// and after.
 #pragma once
 
 #include <optional>
@@ -12,19 +13,20 @@ namespace ashlar {
 struct Anchor {
   Op op;
   DType compute = f32;
-  std::vector<View> inputs;   // by Op::In; absent ones are not present(). Dims and dtype are valid for
-                              // fused inputs too, whose tensor has no memory
+  std::vector<View> inputs;  // by Op::In; absent ones are not present(). Dims and dtype are valid
+                             // for fused inputs too, whose tensor has no memory
   std::vector<View> outputs;  // by Op::Out; output 0 leaves through the epilogue
 };
 
 struct Region {
   std::vector<NodeId> nodes;  // in execution order
   std::optional<Anchor> anchor;
-  // One per anchor input (empty program where the input is absent): how its elements come to be. A plain
-  // load unless pointwise work was fused. Its iteration space is the input's dims.
+  // One per anchor input (empty program where the input is absent): how its elements come to be. A
+  // plain load unless pointwise work was fused. Its iteration space is the input's dims.
   std::vector<PointwiseProgram> prologues;
-  // Over the dims of anchor output 0, which is its accumulator; it stores everything the region writes
-  // except anchor outputs 1 and up. Without an anchor it is the whole region and has no accumulator.
+  // Over the dims of anchor output 0, which is its accumulator; it stores everything the region
+  // writes except anchor outputs 1 and up. Without an anchor it is the whole region and has no
+  // accumulator.
   PointwiseProgram epilogue;
   std::vector<TensorId> reads, writes;  // memory touched
 
@@ -38,5 +40,9 @@ struct Region {
   double flops() const;
   std::string to_text(const Graph& graph) const;  // "conv_forward + add + relu_fwd"
 };
+
+// A region that only moves i64 elements moves them as f64, bit for bit: registers hold numbers as
+// double, which has not enough bits for every i64.
+void move_as_bits(Region& region);
 
 }  // namespace ashlar

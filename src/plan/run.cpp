@@ -1,4 +1,5 @@
-// The run path: no allocation, hashing, formatting, lock or environment read (guard mode aside, when it fails).
+// The run path: no allocation, hashing, formatting, lock or environment read (guard mode aside,
+// when it fails).
 #include <algorithm>
 
 #include "plan/plan_data.hpp"
@@ -12,33 +13,39 @@ constexpr std::byte kGuardPattern{0xA5};
 void paint(std::byte* guard) { std::fill_n(guard, kGuardBytes, kGuardPattern); }
 
 bool is_intact(const std::byte* guard) {
-  return std::all_of(guard, guard + kGuardBytes, [](std::byte value) { return value == kGuardPattern; });
+  return std::all_of(guard, guard + kGuardBytes,
+                     [](std::byte value) { return value == kGuardPattern; });
 }
 
 }  // namespace
 
 void PlanData::run(std::span<void* const> pointers, void* workspace, void* stream) const {
   if (pointers.size() != bound.size())
-    fail(ErrorCode::invalid_argument, "run: got {} pointers, expected {}, one per bound tensor", pointers.size(), bound.size());
+    fail(ErrorCode::invalid_argument, "run: got {} pointers, expected {}, one per bound tensor",
+         pointers.size(), bound.size());
   for (std::size_t i = 0; i < pointers.size(); ++i) {
     if (pointers[i]) continue;
     const Tensor& tensor = graph.tensor(bound[i]);
     if (byte_size(tensor) > 0)
-      fail(ErrorCode::invalid_argument, "run: pointer of '{}': got null, expected {} bytes", tensor.name, byte_size(tensor));
+      fail(ErrorCode::invalid_argument, "run: pointer of '{}': got null, expected {} bytes",
+           tensor.name, byte_size(tensor));
   }
   if (arena) {
     const Arena::Lease lease(*arena);
     return run_steps(pointers, lease.memory(), stream);
   }
   if (workspace_bytes > 0 && !workspace)
-    fail(ErrorCode::invalid_argument, "run: workspace: got null, expected {} bytes", workspace_bytes);
+    fail(ErrorCode::invalid_argument, "run: workspace: got null, expected {} bytes",
+         workspace_bytes);
   if (reinterpret_cast<std::uintptr_t>(workspace) % kWorkspaceAlignment != 0)
-    fail(ErrorCode::invalid_argument, "run: workspace: got an address that is not a multiple of {}, expected one that is",
+    fail(ErrorCode::invalid_argument,
+         "run: workspace: got an address that is not a multiple of {}, expected one that is",
          kWorkspaceAlignment);
   run_steps(pointers, static_cast<std::byte*>(workspace), stream);
 }
 
-void PlanData::run_steps(std::span<void* const> pointers, std::byte* workspace, void* stream) const {
+void PlanData::run_steps(std::span<void* const> pointers, std::byte* workspace,
+                         void* stream) const {
   KernelContext context(locations, pointers, workspace, stream);
   for (std::size_t i = 0; i < steps.size(); ++i) {
     context.set_scratch(workspace + steps[i].scratch_offset);
@@ -67,10 +74,13 @@ void PlanData::run_guarded(int index, KernelContext& context, std::byte* workspa
 
   for (const auto& booking : bookings)
     if (!is_intact(scratch + booking.offset - kGuardBytes) || !is_intact(scratch + after(booking)))
-      fail(ErrorCode::internal, "guard: {} wrote outside its scratch '{}'", step.choice.engine->id(), booking.name);
+      fail(ErrorCode::internal, "guard: {} wrote outside its scratch '{}'",
+           step.choice.engine->id(), booking.name);
   for (const Guard& guard : guards)
-    if (guard.first_step <= index && index <= guard.last_step && !is_intact(workspace + guard.offset))
-      fail(ErrorCode::internal, "guard: {} wrote outside {}", step.choice.engine->id(), guard.owner);
+    if (guard.first_step <= index && index <= guard.last_step &&
+        !is_intact(workspace + guard.offset))
+      fail(ErrorCode::internal, "guard: {} wrote outside {}", step.choice.engine->id(),
+           guard.owner);
 }
 
 }  // namespace ashlar

@@ -1,4 +1,5 @@
-// Choosing an engine and a configuration for a region: one candidate list, ranked by the cost model.
+// Choosing an engine and a configuration for a region: one candidate list, ranked by the cost
+// model.
 #pragma once
 
 #include "plan/engine.hpp"
@@ -13,14 +14,17 @@ struct Attempt {
 struct Choice {
   const Engine* engine = nullptr;  // null when the table is empty
   Config config;
-  double seconds = 0;              // estimated
-  std::vector<Attempt> attempts;   // every engine of the table, in order
+  double seconds = 0;             // estimated
+  std::vector<Attempt> attempts;  // every engine of the table, in order
 };
 
-Choice select(const Region& region, EngineTable table, const DeviceProps& device, const CompileOptions& options);
+Choice select(const Region& region, EngineTable table, const DeviceProps& device,
+              const CompileOptions& options);
 
-// The configuration of a saved plan, found again; throws Error(invalid_argument) when this version does not offer it.
-Choice select_saved(const Region& region, EngineTable table, const DeviceProps& device, std::string_view engine_id,
+// The configuration of a saved plan, found again; throws Error(invalid_argument) when this version
+// does not offer it.
+Choice select_saved(const Region& region, EngineTable table, const DeviceProps& device,
+                    std::string_view engine_id,
                     const std::vector<std::pair<std::string, std::int64_t>>& knobs);
 
 }  // namespace ashlar

@@ -17,7 +17,8 @@ int remove_dead_nodes(GraphEditor& editor) {
     Node& node = editor.node(id);
     const OpSchema& schema = schema_of(node.op);
     bool needed = false;
-    for (TensorId output : node.outputs) needed = needed || (output != kNoTensor && editor.uses(output) > 0);
+    for (TensorId output : node.outputs)
+      needed = needed || (output != kNoTensor && editor.uses(output) > 0);
     if (!needed) {
       editor.remove(id);
       ++removed;
@@ -31,9 +32,22 @@ int remove_dead_nodes(GraphEditor& editor) {
   return removed;
 }
 
+// gen_index looks at coordinates only. Its operand gives it an extent, which is inferred by now;
+// keeping it would make the index depend on whatever computes that tensor.
+void detach_index_operands(GraphEditor& editor) {
+  TensorId nothing = kNoTensor;
+  for (NodeId id = 0; id < editor.node_count(); ++id) {
+    const auto* op = std::get_if<Pointwise>(&editor.node(id).op);
+    if (!op || op->mode != PointwiseMode::gen_index) continue;
+    if (nothing == kNoTensor) nothing = editor.add_constant("no_operand", 0.0);
+    editor.set_input(id, Pointwise::x, nothing);
+  }
+}
+
 // Whether `b` computes what `a` does into tensors of the same description.
 bool are_equal(const GraphEditor& editor, const Node& a, const Node& b) {
-  if (a.inputs != b.inputs || a.compute != b.compute || a.outputs.size() != b.outputs.size()) return false;
+  if (a.inputs != b.inputs || a.compute != b.compute || a.outputs.size() != b.outputs.size())
+    return false;
   for (std::size_t slot = 0; slot < a.outputs.size(); ++slot) {
     if ((a.outputs[slot] == kNoTensor) != (b.outputs[slot] == kNoTensor)) return false;
     if (a.outputs[slot] == kNoTensor) continue;
@@ -55,7 +69,8 @@ int merge_equal_nodes(GraphEditor& editor) {
     for (NodeId other : by_first_input[key]) {
       if (!are_equal(editor, editor.node(other), node)) continue;
       for (std::size_t slot = 0; slot < node.outputs.size(); ++slot)
-        if (node.outputs[slot] != kNoTensor) editor.replace_uses(node.outputs[slot], editor.node(other).outputs[slot]);
+        if (node.outputs[slot] != kNoTensor)
+          editor.replace_uses(node.outputs[slot], editor.node(other).outputs[slot]);
       editor.remove(id);
       ++merged;
       is_copy = true;
@@ -70,6 +85,7 @@ int merge_equal_nodes(GraphEditor& editor) {
 
 void simplify(LoweredGraph& lowered) {
   GraphEditor editor(lowered.graph);
+  detach_index_operands(editor);
   const int merged = merge_equal_nodes(editor);
   const int removed = remove_dead_nodes(editor);
   editor.finish();

@@ -11,7 +11,7 @@ struct View {
   std::int64_t offset = 0;      // of the first element, in elements from the tensor's start
   DType dtype = f32;
   Dims dims = {};
-  Dims strides = {};            // in elements; 0 along broadcast axes
+  Dims strides = {};  // in elements; 0 along broadcast axes
   TensorId ragged_offset = kNoTensor;
 
   bool present() const { return tensor != kNoTensor; }
@@ -20,7 +20,8 @@ struct View {
 
 View view_of(const Graph& graph, TensorId tensor);
 
-// The same memory seen with the extents `space`: axes of extent 1 get stride 0. The ranks must agree.
+// The same memory seen with the extents `space`: axes of extent 1 get stride 0. The ranks must
+// agree.
 View broadcast_to(View view, const Dims& space);
 
 // Whether every element is one of packed row-major memory, in order.

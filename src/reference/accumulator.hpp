@@ -13,10 +13,14 @@ inline double summation_units(std::int64_t n) {
   return std::min(real(std::max<std::int64_t>(n - 1, 0)), 6.0 * std::sqrt(real(n)) + 2.0);
 }
 
+// Adding and taking away 1.5 * 2^52 rounds to a whole number. False for the huge and for NaN.
+inline bool is_whole(double x) { return (x + 0x1.8p52) - 0x1.8p52 == x; }
+
 template <class Scalar>
 class Accumulator {
  public:
   void add(double term) { sum_ += term; }
+  void add_padding(double) {}
   double total() const { return sum_; }
 
  private:
@@ -30,8 +34,14 @@ class Accumulator<Approx<A>> {
     sum_ += term.value;
     magnitude_ += std::fabs(term.value);
     errors_ += term.error;
-    exact_ = exact_ && term.error == 0.0 && term.value == std::nearbyint(term.value);
+    exact_ = exact_ && term.error == 0.0 && is_whole(term.value);
     ++count_;
+  }
+  // A factor that meets padding: no term, but an implementation may multiply it by zero.
+  void add_padding(Approx<A> factor) {
+    if (std::isfinite(factor.value) && !factor.unknown()) return;
+    errors_ = kInfinity;
+    exact_ = false;
   }
   Approx<A> total() const {
     using Limits = Rounding<A>;
@@ -41,7 +51,8 @@ class Accumulator<Approx<A>> {
     // Partial sums reach up to the magnitude: past the range they may overflow.
     if (magnitude_ + errors_ > Limits::largest) return Approx<A>::with_error(sum_, kInfinity);
     return Approx<A>::with_error(
-        sum_, errors_ + summation_units(count_) * Limits::unit * (magnitude_ + errors_) + Limits::tiny);
+        sum_,
+        errors_ + summation_units(count_) * Limits::unit * (magnitude_ + errors_) + Limits::tiny);
   }
 
  private:

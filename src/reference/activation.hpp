@@ -20,8 +20,9 @@ Scalar relu(const Pointwise& op, Scalar x) {
 template <class Scalar>
 Scalar relu_slope(const Pointwise& op, Scalar x) {
   const Scalar one(1.0), zero(0.0);
-  const Scalar inside =
-      op.relu_upper_clip == kInfinity ? one : select(less_equal(Scalar(op.relu_upper_clip), x), zero, one);
+  const Scalar inside = op.relu_upper_clip == kInfinity
+                            ? one
+                            : select(less_equal(Scalar(op.relu_upper_clip), x), zero, one);
   return select(less_equal(x, Scalar(op.relu_lower_clip)), Scalar(op.relu_lower_slope), inside);
 }
 
@@ -32,7 +33,8 @@ Scalar elu(const Pointwise& op, Scalar x) {
 }
 template <class Scalar>
 Scalar elu_slope(const Pointwise& op, Scalar x) {
-  return select(less(Scalar(0.0), x), Scalar(1.0), Scalar(op.elu_alpha) * exp(minimum(x, Scalar(0.0))));
+  return select(less(Scalar(0.0), x), Scalar(1.0),
+                Scalar(op.elu_alpha) * exp(minimum(x, Scalar(0.0))));
 }
 
 // gelu: x * Phi(x), Phi(x) = (1 + erf(x / sqrt(2))) / 2; Phi' = exp(-x^2 / 2) / sqrt(2 pi).

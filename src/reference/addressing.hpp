@@ -36,7 +36,8 @@ inline Dims broadcast_strides(const Dims& dims, const Dims& strides) {
 // Scalar product of the index with the strides, the last axes of both aligned.
 inline std::int64_t offset_of(const Index& index, const Dims& strides) {
   std::int64_t offset = 0;
-  for (int axis = strides.rank() - 1, from = index.rank() - 1; axis >= 0 && from >= 0; --axis, --from)
+  for (int axis = strides.rank() - 1, from = index.rank() - 1; axis >= 0 && from >= 0;
+       --axis, --from)
     offset += index[from] * strides[axis];
   return offset;
 }

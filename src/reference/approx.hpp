@@ -1,8 +1,8 @@
 // A number together with a bound on how far a correct implementation may be from it: running error
 // analysis by operator overloading. docs/numerics.md derives the rules and the constants.
 //
-// Meaning of {value, error}: an implementation that does the same arithmetic in the compute type, in
-// any order the operation allows, gets a result within `error` of `value`.
+// Meaning of {value, error}: an implementation that does the same arithmetic in the compute type,
+// in any order the operation allows, gets a result within `error` of `value`.
 //   error = +inf: nothing is known, not even whether the result is a number.
 //   value not finite, error = 0: the result is certainly that infinity, or NaN.
 #pragma once
@@ -24,15 +24,17 @@ constexpr Arithmetic arithmetic_of(DType compute) {
   return compute == DType::f64 ? Arithmetic::f64 : Arithmetic::f32;
 }
 
-// unit: largest relative error of one operation. tiny: absolute error near zero, where results may be
-// flushed. largest: past it an operation may overflow. exact_integers: up to here sums are exact.
+// unit: largest relative error of one operation. tiny: absolute error near zero, where results may
+// be flushed. largest: past it an operation may overflow. exact_integers: up to here sums are
+// exact.
 template <Arithmetic>
 struct Rounding {  // integers are exact
   static constexpr double unit = 0.0, tiny = 0.0, largest = kInfinity, exact_integers = kInfinity;
 };
 template <>
 struct Rounding<Arithmetic::f32> {
-  static constexpr double unit = 0x1p-24, tiny = 0x1p-126, largest = 0x1.fffffep127, exact_integers = 0x1p24;
+  static constexpr double unit = 0x1p-24, tiny = 0x1p-126, largest = 0x1.fffffep127,
+                          exact_integers = 0x1p24;
 };
 // The oracle itself rounds in f64: twice the unit covers it and the implementation.
 template <>
@@ -45,7 +47,9 @@ struct Rounding<Arithmetic::f64> {
 inline constexpr double kFunctionUnits = 4.0;
 
 // factor * error where an infinite factor does not turn "no error" into NaN.
-inline double amplified(double factor, double error) { return error == 0.0 ? 0.0 : std::fabs(factor) * error; }
+inline double amplified(double factor, double error) {
+  return error == 0.0 ? 0.0 : std::fabs(factor) * error;
+}
 
 // |a - b| where equal infinities and NaNs have no distance.
 inline double distance(double a, double b) {
@@ -83,11 +87,13 @@ struct Approx {
   }
   // The result of an operation whose inputs' errors account for `propagated`, rounded by `units`.
   static Approx rounded(double value, double propagated, double units) {
-    if (!std::isfinite(value)) return with_error(value, std::isnan(propagated) ? kInfinity : propagated);
+    if (!std::isfinite(value))
+      return with_error(value, std::isnan(propagated) ? kInfinity : propagated);
     return with_error(value, propagated + units * Limits::unit * std::fabs(value) + Limits::tiny);
   }
   static bool representable(double value) {
-    if constexpr (A == Arithmetic::f32) return static_cast<double>(static_cast<float>(value)) == value || std::isnan(value);
+    if constexpr (A == Arithmetic::f32)
+      return static_cast<double>(static_cast<float>(value)) == value || std::isnan(value);
     return true;
   }
   bool unknown() const { return error == kInfinity; }
@@ -99,28 +105,36 @@ struct Approx {
     return rounded(value, propagated, 1.0);
   }
 
-  friend Approx operator+(Approx a, Approx b) { return of_basic_operation(a.value + b.value, a.error + b.error); }
-  friend Approx operator-(Approx a, Approx b) { return of_basic_operation(a.value - b.value, a.error + b.error); }
+  friend Approx operator+(Approx a, Approx b) {
+    return of_basic_operation(a.value + b.value, a.error + b.error);
+  }
+  friend Approx operator-(Approx a, Approx b) {
+    return of_basic_operation(a.value - b.value, a.error + b.error);
+  }
   friend Approx operator-(Approx a) { return with_error(-a.value, a.error); }
   friend Approx operator*(Approx a, Approx b) {
-    return of_basic_operation(a.value * b.value, amplified(a.value, b.error) + amplified(b.value, a.error) +
-                                                     amplified(a.error, b.error));
+    return of_basic_operation(
+        a.value * b.value,
+        amplified(a.value, b.error) + amplified(b.value, a.error) + amplified(a.error, b.error));
   }
   friend Approx operator/(Approx a, Approx b) {
     const double quotient = a.value / b.value;
     if (b.error > 0.0 && std::fabs(b.value) <= b.error) return with_error(quotient, kInfinity);
-    if (b.value == 0.0) return with_error(quotient, std::fabs(a.value) > a.error || a.error == 0.0 ? 0.0 : kInfinity);
-    const double propagated = (a.error + amplified(quotient, b.error)) / (std::fabs(b.value) - b.error);
+    if (b.value == 0.0)
+      return with_error(quotient, std::fabs(a.value) > a.error || a.error == 0.0 ? 0.0 : kInfinity);
+    const double propagated =
+        (a.error + amplified(quotient, b.error)) / (std::fabs(b.value) - b.error);
     return rounded(quotient, propagated, kFunctionUnits);
   }
 };
 
-// The error grows by `units` roundings of a number as large as `of`: for implementations that take a
-// step the loop nest does not.
+// The error grows by `units` roundings of a number as large as `of`: for implementations that take
+// a step the loop nest does not.
 template <Arithmetic A>
 Approx<A> allow_units(Approx<A> x, double units, Approx<A> of) {
   if (!std::isfinite(x.value) || !std::isfinite(of.value)) return x;
-  return Approx<A>::with_error(x.value, x.error + units * Rounding<A>::unit * (std::fabs(of.value) + of.error));
+  return Approx<A>::with_error(
+      x.value, x.error + units * Rounding<A>::unit * (std::fabs(of.value) + of.error));
 }
 inline double allow_units(double x, double, double) { return x; }
 
@@ -128,7 +142,8 @@ inline double allow_units(double x, double, double) { return x; }
 template <Arithmetic A>
 Approx<A> allow_rounding_to(DType dtype, Approx<A> x) {
   if (!std::isfinite(x.value) || x.unknown()) return x;
-  const double rounding = unit_roundoff(dtype) * (std::fabs(x.value) + x.error) + 0.5 * smallest_step(dtype);
+  const double rounding =
+      unit_roundoff(dtype) * (std::fabs(x.value) + x.error) + 0.5 * smallest_step(dtype);
   return Approx<A>::with_error(x.value, x.error + rounding);
 }
 inline double allow_rounding_to(DType, double x) { return x; }

@@ -11,24 +11,20 @@ void evaluate(const AttentionForward& op, const Operands& operands) {
   using Scalar = typename Operands::Scalar;
   const AttentionProblem<AttentionForward, Operands> problem(op, operands);
   const auto o = operands.output(AttentionForward::o);
-  const std::int64_t width = o.dims()[3];
 
   for_each({o.dims()[0], o.dims()[1], o.dims()[2]}, [&](const Index& row) {
     const std::int64_t b = row[0], h = row[1], i = row[2];
     const RowSum<Scalar> sum = problem.row_sum(b, h, i);
     const Columns columns = sum.sees_nothing() ? Columns{} : problem.columns(b, i);
-    for_each_block(width, [&](std::int64_t first, std::int64_t size) {
-      std::array<Accumulator<Scalar>, kAttentionBlock> totals;
+    for_each_block<Scalar>(o.dims()[3], [&](RowAccumulator<Scalar>& totals) {
       for (std::int64_t j = columns.begin; j < columns.end; ++j) {
-        const Scalar weight = problem.rounded(
-            problem.kept(b, h, i, j, softmax_weight(problem.score(b, h, i, j), sum.largest)));
-        for (std::int64_t d = 0; d < size; ++d)
-          totals[static_cast<std::size_t>(d)].add(weight * problem.value(b, h, j, first + d));
+        const Scalar weight = softmax_weight(problem.score(b, h, i, j), sum.largest);
+        totals.add(problem.rounded(problem.kept(b, h, i, j, weight)), problem.v(),
+                   problem.row_for_head(problem.v(), b, h, j));
       }
-      for (std::int64_t d = 0; d < size; ++d) {
-        const Scalar total = totals[static_cast<std::size_t>(d)].total();
-        o.store({b, h, i, first + d}, sum.sees_nothing() ? Scalar(0.0) : total / sum.weights);
-      }
+      totals.store(o, {b, h, i, 0}, [&](Scalar total) {
+        return sum.sees_nothing() ? Scalar(0.0) : total / sum.weights;
+      });
     });
     if (operands.has_output(AttentionForward::stats))
       operands.output(AttentionForward::stats).store({b, h, i, 0}, sum.stats());
@@ -36,9 +32,10 @@ void evaluate(const AttentionForward& op, const Operands& operands) {
 }
 
 // dp_ij = keep_ij sum_d do_id v_jd, delta_i = sum_d do_id o_id, ds_ij = p_ij (dp_ij - delta_i)
-//   dq_i = scale sum_j ds_ij k_j     dk_j = scale sum_i ds_ij q_i     dv_j = sum_i keep_ij p_ij do_i
-//   dbias_ij = ds_ij
-// k, v and bias that serve several heads (bias: also batches, rows or columns) sum over all of them.
+//   dq_i = scale sum_j ds_ij k_j     dk_j = scale sum_i ds_ij q_i     dv_j = sum_i keep_ij p_ij
+//   do_i dbias_ij = ds_ij
+// k, v and bias that serve several heads (bias: also batches, rows or columns) sum over all of
+// them.
 namespace {
 
 template <class Operands>
@@ -46,8 +43,11 @@ class Backward {
  public:
   using Scalar = typename Operands::Scalar;
   Backward(const AttentionBackward& op, const Operands& operands)
-      : problem_(op, operands), operands_(operands), o_(operands.input(AttentionBackward::o)),
-        d_o_(operands.input(AttentionBackward::d_o)), stats_(operands.input(AttentionBackward::stats)) {}
+      : problem_(op, operands),
+        operands_(operands),
+        o_(operands.input(AttentionBackward::o)),
+        d_o_(operands.input(AttentionBackward::d_o)),
+        stats_(operands.input(AttentionBackward::stats)) {}
 
   // What a row's gradients need besides q, k and v.
   struct Row {
@@ -57,18 +57,17 @@ class Backward {
   Row row(std::int64_t b, std::int64_t h, std::int64_t i) const {
     Row row{problem_.columns(b, i), stats_.load({b, h, i, 0}), Scalar(0.0)};
     if (nominal(row.stats) == -kInfinity) row.columns = {};
-    Accumulator<Scalar> delta;
-    for (std::int64_t d = 0; d < o_.dims()[3]; ++d) delta.add(d_o_.load({b, h, i, d}) * o_.load({b, h, i, d}));
-    row.delta = delta.total();
+    row.delta = dot(d_o_, {b, h, i, 0}, o_, {b, h, i, 0});
     return row;
   }
-  Scalar weight(const Row& row, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
+  Scalar weight(const Row& row, std::int64_t b, std::int64_t h, std::int64_t i,
+                std::int64_t j) const {
     return softmax_weight(problem_.score(b, h, i, j), row.stats);
   }
   Scalar ds(const Row& row, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
-    Accumulator<Scalar> dp;
-    for (std::int64_t d = 0; d < o_.dims()[3]; ++d) dp.add(d_o_.load({b, h, i, d}) * problem_.value(b, h, j, d));
-    return weight(row, b, h, i, j) * (problem_.kept(b, h, i, j, dp.total()) - row.delta);
+    const Scalar dp =
+        dot(d_o_, {b, h, i, 0}, problem_.v(), problem_.row_for_head(problem_.v(), b, h, j));
+    return weight(row, b, h, i, j) * (problem_.kept(b, h, i, j, dp) - row.delta);
   }
 
   void dq() const {
@@ -76,15 +75,11 @@ class Backward {
     for_each({dq.dims()[0], dq.dims()[1], dq.dims()[2]}, [&](const Index& at) {
       const std::int64_t b = at[0], h = at[1], i = at[2];
       const Row row = this->row(b, h, i);
-      for_each_block(dq.dims()[3], [&](std::int64_t first, std::int64_t size) {
-        std::array<Accumulator<Scalar>, kAttentionBlock> totals;
-        for (std::int64_t j = row.columns.begin; j < row.columns.end; ++j) {
-          const Scalar gradient = problem_.rounded(ds(row, b, h, i, j));
-          for (std::int64_t d = 0; d < size; ++d)
-            totals[static_cast<std::size_t>(d)].add(gradient * problem_.key(b, h, j, first + d));
-        }
-        for (std::int64_t d = 0; d < size; ++d)
-          dq.store({b, h, i, first + d}, problem_.scale() * totals[static_cast<std::size_t>(d)].total());
+      for_each_block<Scalar>(dq.dims()[3], [&](RowAccumulator<Scalar>& totals) {
+        for (std::int64_t j = row.columns.begin; j < row.columns.end; ++j)
+          totals.add(problem_.rounded(ds(row, b, h, i, j)), problem_.k(),
+                     problem_.row_for_head(problem_.k(), b, h, j));
+        totals.store(dq, {b, h, i, 0}, [&](Scalar total) { return problem_.scale() * total; });
       });
     });
   }
@@ -92,30 +87,27 @@ class Backward {
   // Row j of dk or dv: the sum over the heads it serves and the rows that see it of
   // factor(row, b, h, i, j) * source[b, h, i, :].
   template <class Factor>
-  void column_gradient(int output, const typename Operands::View& source, Scalar scale, const Factor& factor) const {
+  void column_gradient(int output, const typename Operands::View& source, Scalar scale,
+                       const Factor& factor) const {
     const auto gradient = operands_.output(output);
     const Dims& dims = gradient.dims();
     const std::int64_t heads = source.dims()[1], rows = source.dims()[2];
     for_each({dims[0], dims[1], dims[2]}, [&](const Index& at) {
       const std::int64_t b = at[0], j = at[2], group = heads / dims[1];
-      for_each_block(dims[3], [&](std::int64_t first, std::int64_t size) {
-        std::array<Accumulator<Scalar>, kAttentionBlock> totals;
+      for_each_block<Scalar>(dims[3], [&](RowAccumulator<Scalar>& totals) {
         for (std::int64_t h = at[1] * group; h < (at[1] + 1) * group; ++h)
           for (std::int64_t i = 0; i < rows; ++i) {
             if (!problem_.columns(b, i).contains(j)) continue;
             const Row row = this->row(b, h, i);
-            if (!row.columns.contains(j)) continue;
-            const Scalar weight = problem_.rounded(factor(row, b, h, i, j));
-            for (std::int64_t d = 0; d < size; ++d)
-              totals[static_cast<std::size_t>(d)].add(weight * source.load({b, h, i, first + d}));
+            if (row.columns.contains(j))
+              totals.add(problem_.rounded(factor(row, b, h, i, j)), source, {b, h, i, 0});
           }
-        for (std::int64_t d = 0; d < size; ++d)
-          gradient.store({b, at[1], j, first + d}, scale * totals[static_cast<std::size_t>(d)].total());
+        totals.store(gradient, {b, at[1], j, 0}, [&](Scalar total) { return scale * total; });
       });
     });
   }
   void dk() const {
-    column_gradient(AttentionBackward::dk, operands_.input(AttentionBackward::q), problem_.scale(),
+    column_gradient(AttentionBackward::dk, problem_.q(), problem_.scale(),
                     [this](const Row& row, auto... at) { return ds(row, at...); });
   }
   void dv() const {
@@ -126,7 +118,7 @@ class Backward {
 
   void dbias() const {
     const auto dbias = operands_.output(AttentionBackward::dbias);
-    const Dims scores{d_o_.dims()[0], d_o_.dims()[1], d_o_.dims()[2], operands_.input(AttentionBackward::k).dims()[2]};
+    const Dims scores{d_o_.dims()[0], d_o_.dims()[1], d_o_.dims()[2], problem_.k().dims()[2]};
     for_each(dbias.dims(), [&](const Index& at) {
       Box served = Box::all(scores);
       for (int axis = 0; axis < scores.rank(); ++axis)

@@ -40,7 +40,9 @@ double random_value(DType dtype, std::uint64_t bits, double low, double high) {
 }
 
 // Distance in which NaN equals NaN only, and an infinity only itself.
-double error_between(double actual, double expected) { return reference::distance(actual, expected); }
+double error_between(double actual, double expected) {
+  return reference::distance(actual, expected);
+}
 
 // Orders elements by how badly they violate their bound; a violated bound of 0 is the worst.
 double severity(double error, double bound) {
@@ -64,14 +66,17 @@ void fill_random(const Tensor& tensor, void* data, std::uint64_t seed, double lo
   const Addressing address(tensor.dims, strides_of(tensor), {});
   const std::int64_t count = element_count(tensor.dims);
   for (std::int64_t i = 0; i < count; ++i)
-    store_element(tensor.dtype, data, address(unflatten(tensor.dims, i)),
-                  random_value(tensor.dtype, mixed(seed, static_cast<std::uint64_t>(i)), low, high));
+    store_element(
+        tensor.dtype, data, address(unflatten(tensor.dims, i)),
+        random_value(tensor.dtype, mixed(seed, static_cast<std::uint64_t>(i)), low, high));
 }
 
 Comparison compare(const Tensor& tensor, const void* actual, const Expected& expected) {
   const std::int64_t count = element_count(tensor.dims);
-  if (std::cmp_not_equal(expected.values.size(), count) || std::cmp_not_equal(expected.bounds.size(), count))
-    fail(ErrorCode::invalid_argument, "compare: tensor '{}' has {} elements, but {} values and {} bounds are expected",
+  if (std::cmp_not_equal(expected.values.size(), count) ||
+      std::cmp_not_equal(expected.bounds.size(), count))
+    fail(ErrorCode::invalid_argument,
+         "compare: tensor '{}' has {} elements, but {} values and {} bounds are expected",
          tensor.name, count, expected.values.size(), expected.bounds.size());
   const Addressing address(tensor.dims, strides_of(tensor), rows_of(expected));
 
@@ -100,14 +105,15 @@ Comparison compare(const Tensor& tensor, const void* actual, const Expected& exp
   }
   const std::string where = to_string(unflatten(tensor.dims, result.worst_index));
   if (result.ok)
-    result.summary = fmt::format("{}: worst error {:.2g} (bound {:.2g}) at {}", tensor.name, result.worst_error,
-                                 result.worst_bound, where);
+    result.summary = fmt::format("{}: worst error {:.2g} (bound {:.2g}) at {}", tensor.name,
+                                 result.worst_error, result.worst_bound, where);
   else
-    result.summary = fmt::format("{}: {} of {} elements are wrong; worst at {}: got {:.9g}, expected {:.9g}, error "
-                                 "{:.2g} (bound {:.2g})",
-                                 tensor.name, result.mismatches, result.compared, where, got,
-                                 expected.values[static_cast<std::size_t>(result.worst_index)], result.worst_error,
-                                 result.worst_bound);
+    result.summary = fmt::format(
+        "{}: {} of {} elements are wrong; worst at {}: got {:.9g}, expected {:.9g}, error "
+        "{:.2g} (bound {:.2g})",
+        tensor.name, result.mismatches, result.compared, where, got,
+        expected.values[static_cast<std::size_t>(result.worst_index)], result.worst_error,
+        result.worst_bound);
   return result;
 }
 

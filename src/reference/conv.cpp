@@ -7,63 +7,64 @@ namespace ashlar::reference {
 
 namespace {
 
-constexpr int kFirstSpatialAxis = 2;
+constexpr int kSpatial = 2;  // axis of the first spatial extent
 
-Box spatial_box(const Dims& dims) {
-  Box box;
-  for (int axis = kFirstSpatialAxis; axis < dims.rank(); ++axis) {
-    box.begin.push_back(0);
-    box.end.push_back(dims[axis]);
-  }
-  return box;
+// The tap that the weight stored at coordinate `at` of an axis belongs to.
+std::int64_t tap_of(const ConvAttributes& op, const Dims& w_dims, const Index& at, int axis) {
+  return op.mode == ConvMode::convolution ? w_dims[axis] - 1 - at[axis] : at[axis];
 }
 
-Index index_of(std::int64_t first, std::int64_t second, const Index& spatial) {
-  Index index{first, second};
-  for (std::int64_t coordinate : spatial) index.push_back(coordinate);
-  return index;
-}
-
-Index spatial_part(const Index& index) {
-  Index spatial;
-  for (int axis = kFirstSpatialAxis; axis < index.rank(); ++axis) spatial.push_back(index[axis]);
-  return spatial;
-}
-
-// Where tap `tap` of output `out` reads x. False: in the padding.
-bool source_of(const ConvAttributes& op, const Dims& x_dims, const Index& out, const Index& tap, Index& in) {
-  in = out;
-  for (int axis = 0; axis < out.rank(); ++axis) {
-    in[axis] = out[axis] * per_axis(op.stride, axis, 1) - per_axis(op.padding, axis, 0) +
-               tap[axis] * per_axis(op.dilation, axis, 1);
-    if (in[axis] < 0 || in[axis] >= x_dims[axis + kFirstSpatialAxis]) return false;
+// Sets the spatial part of `in` to where the weight at `at` meets x for output `out`. False: in
+// padding.
+bool find_input(const ConvAttributes& op, const Dims& x_dims, const Dims& w_dims, const Index& out,
+                const Index& at, Index& in) {
+  for (int axis = kSpatial; axis < x_dims.rank(); ++axis) {
+    in[axis] = out[axis] * per_axis(op.stride, axis - kSpatial, 1) -
+               per_axis(op.padding, axis - kSpatial, 0) +
+               tap_of(op, w_dims, at, axis) * per_axis(op.dilation, axis - kSpatial, 1);
+    if (in[axis] < 0 || in[axis] >= x_dims[axis]) return false;
   }
   return true;
 }
 
-// The output whose tap `tap` reads x at `in`. False: there is none.
-bool output_of(const ConvAttributes& op, const Dims& y_dims, const Index& in, const Index& tap, Index& out) {
-  out = in;
-  for (int axis = 0; axis < in.rank(); ++axis) {
-    const std::int64_t stride = per_axis(op.stride, axis, 1);
+// Sets the spatial part of `out` to the output for which the weight at `at` meets x at `in`. False:
+// none.
+bool find_output(const ConvAttributes& op, const Dims& y_dims, const Dims& w_dims, const Index& in,
+                 const Index& at, Index& out) {
+  for (int axis = kSpatial; axis < y_dims.rank(); ++axis) {
+    const std::int64_t stride = per_axis(op.stride, axis - kSpatial, 1);
     const std::int64_t scaled =
-        in[axis] + per_axis(op.padding, axis, 0) - tap[axis] * per_axis(op.dilation, axis, 1);
-    if (scaled < 0 || scaled % stride != 0 || scaled / stride >= y_dims[axis + kFirstSpatialAxis]) return false;
+        in[axis] + per_axis(op.padding, axis - kSpatial, 0) -
+        tap_of(op, w_dims, at, axis) * per_axis(op.dilation, axis - kSpatial, 1);
+    if (scaled < 0 || scaled % stride != 0 || scaled / stride >= y_dims[axis]) return false;
     out[axis] = scaled / stride;
   }
   return true;
 }
 
-// Where the weight of a tap is stored.
-Index stored_tap(const ConvAttributes& op, const Dims& w_dims, Index tap) {
-  if (op.mode == ConvMode::convolution)
-    for (int axis = 0; axis < tap.rank(); ++axis) tap[axis] = w_dims[axis + kFirstSpatialAxis] - 1 - tap[axis];
-  return tap;
+// All spatial coordinates, the first two fixed.
+Box spatial_box(const Dims& dims, std::int64_t first, std::int64_t second) {
+  Box box = Box::all(dims);
+  box.begin[0] = first;
+  box.begin[1] = second;
+  box.end[0] = first + 1;
+  box.end[1] = second + 1;
+  return box;
+}
+
+struct Groups {
+  std::int64_t channels;  // of x in one group
+  std::int64_t filters;   // of w in one group
+};
+Groups groups_of(const Dims& x_dims, const Dims& w_dims) {
+  const std::int64_t count = w_dims[1] == 0 ? 1 : std::max<std::int64_t>(x_dims[1] / w_dims[1], 1);
+  return {w_dims[1], w_dims[0] / count};
 }
 
 // result = alpha * sum + beta * z
 template <class Operands, class Scalar>
-void blend(const ConvAttributes& op, const Operands& operands, int z, const Index& index, Scalar sum) {
+void blend(const ConvAttributes& op, const Operands& operands, int z, const Index& index,
+           Scalar sum) {
   Scalar result = op.alpha == 1.0 ? sum : Scalar(op.alpha) * sum;
   if (operands.has_input(z) && op.beta != 0.0) {
     const Scalar addend = operands.input(z).load(index);
@@ -80,22 +81,19 @@ void evaluate(const ConvForward& op, const Operands& operands) {
   const auto x = operands.input(ConvForward::x);
   const auto w = operands.input(ConvForward::w);
   const auto y = operands.output(ConvForward::y);
-  const std::int64_t group_channels = w.dims()[1];
-  const std::int64_t groups = group_channels == 0 ? 1 : x.dims()[1] / group_channels;
-  const std::int64_t group_filters = w.dims()[0] / std::max<std::int64_t>(groups, 1);
-  const Box taps = spatial_box(w.dims());
+  const Groups groups = groups_of(x.dims(), w.dims());
 
   for_each(y.dims(), [&](const Index& index) {
-    const std::int64_t n = index[0], k = index[1];
-    const std::int64_t first_channel = k / group_filters * group_channels;
-    const Index out = spatial_part(index);
+    const std::int64_t k = index[1], first_channel = k / groups.filters * groups.channels;
+    Index in = index;
     Accumulator<Scalar> sum;
-    for (std::int64_t c = 0; c < group_channels; ++c)
-      for_each_in(taps, [&](const Index& tap) {
-        Index in;
-        if (!source_of(op, x.dims(), out, tap, in)) return;
-        sum.add(x.load(index_of(n, first_channel + c, in)) * w.load(index_of(k, c, stored_tap(op, w.dims(), tap))));
-      });
+    for_each_in(spatial_box(w.dims(), k, 0), [&](Index at) {
+      const bool inside = find_input(op, x.dims(), w.dims(), index, at, in);
+      for (at[1] = 0; at[1] < groups.channels; ++at[1]) {
+        in[1] = first_channel + at[1];
+        inside ? sum.add(x.load(in) * w.load(at)) : sum.add_padding(w.load(at));
+      }
+    });
     blend(op, operands, ConvForward::z, index, sum.total());
   });
 }
@@ -107,22 +105,19 @@ void evaluate(const ConvBackwardData& op, const Operands& operands) {
   const auto dy = operands.input(ConvBackwardData::dy);
   const auto w = operands.input(ConvBackwardData::w);
   const auto dx = operands.output(ConvBackwardData::dx);
-  const std::int64_t group_channels = w.dims()[1];
-  const std::int64_t groups = group_channels == 0 ? 1 : dx.dims()[1] / group_channels;
-  const std::int64_t group_filters = w.dims()[0] / std::max<std::int64_t>(groups, 1);
-  const Box taps = spatial_box(w.dims());
+  const Groups groups = groups_of(dx.dims(), w.dims());
 
   for_each(dx.dims(), [&](const Index& index) {
-    const std::int64_t n = index[0], c = index[1] % group_channels;
-    const std::int64_t first_filter = index[1] / group_channels * group_filters;
-    const Index in = spatial_part(index);
+    const std::int64_t first_filter = index[1] / groups.channels * groups.filters;
+    Index out = index;
     Accumulator<Scalar> sum;
-    for (std::int64_t k = first_filter; k < first_filter + group_filters; ++k)
-      for_each_in(taps, [&](const Index& tap) {
-        Index out;
-        if (!output_of(op, dy.dims(), in, tap, out)) return;
-        sum.add(dy.load(index_of(n, k, out)) * w.load(index_of(k, c, stored_tap(op, w.dims(), tap))));
-      });
+    for_each_in(spatial_box(w.dims(), 0, index[1] % groups.channels), [&](Index at) {
+      const bool inside = find_output(op, dy.dims(), w.dims(), index, at, out);
+      for (std::int64_t k = first_filter; k < first_filter + groups.filters; ++k) {
+        out[1] = at[0] = k;
+        inside ? sum.add(dy.load(out) * w.load(at)) : sum.add_padding(w.load(at));
+      }
+    });
     blend(op, operands, ConvBackwardData::z, index, sum.total());
   });
 }
@@ -134,23 +129,20 @@ void evaluate(const ConvBackwardFilter& op, const Operands& operands) {
   const auto x = operands.input(ConvBackwardFilter::x);
   const auto dy = operands.input(ConvBackwardFilter::dy);
   const auto dw = operands.output(ConvBackwardFilter::dw);
-  const std::int64_t group_channels = dw.dims()[1];
-  const std::int64_t groups = group_channels == 0 ? 1 : x.dims()[1] / group_channels;
-  const std::int64_t group_filters = dw.dims()[0] / std::max<std::int64_t>(groups, 1);
-  const Box outputs = spatial_box(dy.dims());
+  const Groups groups = groups_of(x.dims(), dw.dims());
 
   for_each(dw.dims(), [&](const Index& index) {
     const std::int64_t k = index[0];
-    const std::int64_t channel = k / group_filters * group_channels + index[1];
-    // Flipping is its own inverse: it also turns a stored position into the tap it belongs to.
-    const Index tap = stored_tap(op, dw.dims(), spatial_part(index));
+    Index in = index;
+    in[1] = k / groups.filters * groups.channels + index[1];
     Accumulator<Scalar> sum;
-    for (std::int64_t n = 0; n < x.dims()[0]; ++n)
-      for_each_in(outputs, [&](const Index& out) {
-        Index in;
-        if (!source_of(op, x.dims(), out, tap, in)) return;
-        sum.add(x.load(index_of(n, channel, in)) * dy.load(index_of(n, k, out)));
-      });
+    for_each_in(spatial_box(dy.dims(), 0, k), [&](Index out) {
+      const bool inside = find_input(op, x.dims(), dw.dims(), out, index, in);
+      for (std::int64_t n = 0; n < x.dims()[0]; ++n) {
+        in[0] = out[0] = n;
+        inside ? sum.add(x.load(in) * dy.load(out)) : sum.add_padding(dy.load(out));
+      }
+    });
     blend(op, operands, ConvBackwardFilter::z, index, sum.total());
   });
 }

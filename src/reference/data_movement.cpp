@@ -7,7 +7,9 @@ template <class Operands>
 void evaluate(const Reshape&, const Operands& operands) {
   const auto x = operands.input(Reshape::x);
   const auto y = operands.output(Reshape::y);
-  for_each(y.dims(), [&](const Index& index) { y.store(index, x.load(unflatten(x.dims(), flatten(y.dims(), index)))); });
+  for_each(y.dims(), [&](const Index& index) {
+    y.store(index, x.load(unflatten(x.dims(), flatten(y.dims(), index))));
+  });
 }
 
 template <class Operands>
@@ -16,7 +18,8 @@ void evaluate(const Transpose& op, const Operands& operands) {
   const auto y = operands.output(Transpose::y);
   for_each(y.dims(), [&](const Index& index) {
     Index from = index;
-    for (int axis = 0; axis < index.rank(); ++axis) from[static_cast<int>(op.permutation[axis])] = index[axis];
+    for (int axis = 0; axis < index.rank(); ++axis)
+      from[static_cast<int>(op.permutation[axis])] = index[axis];
     y.store(index, x.load(from));
   });
 }

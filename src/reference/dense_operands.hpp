@@ -1,5 +1,5 @@
-// The operands of a node as dense row-major arrays of numbers with error bounds: what the oracle feeds
-// to the loop nests.
+// The operands of a node as dense row-major arrays of numbers with error bounds: what the oracle
+// feeds to the loop nests.
 #pragma once
 
 #include <ashlar/graph.hpp>
@@ -34,7 +34,9 @@ class DenseView {
   using Scalar = Approx<A>;
 
   DenseView(const Tensor& tensor, DenseTensor& dense, DType compute)
-      : tensor_(&tensor), dense_(&dense), compute_(compute),
+      : tensor_(&tensor),
+        dense_(&dense),
+        compute_(compute),
         strides_(broadcast_strides(tensor.dims, row_major.strides_for(tensor.dims))) {}
 
   const Dims& dims() const { return tensor_->dims; }
@@ -50,12 +52,15 @@ class DenseView {
     const double rounded = round_to(tensor_->dtype, number.value);
     double error = number.error;
     // Integers wrap past the compute type's range, and are held exactly only up to 2^53.
-    if (A == Arithmetic::integer && std::fabs(number.value) > std::min(largest_value(compute_), 0x1p53)) error = kInfinity;
+    if (A == Arithmetic::integer &&
+        std::fabs(number.value) > std::min(largest_value(compute_), 0x1p53))
+      error = kInfinity;
     double spread = rounding_spread(tensor_->dtype, number.value, error);
     dense_->values[element] = rounded;
     if (!dense_->written_errors.empty()) dense_->written_errors[element] = spread;
     if (may_stay_unrounded(tensor_->dtype) && spread < kInfinity)
-      spread = std::max(spread, distance(number.value, rounded) + (std::isfinite(rounded) ? error : 0.0));
+      spread = std::max(spread,
+                        distance(number.value, rounded) + (std::isfinite(rounded) ? error : 0.0));
     dense_->errors[element] = spread;
   }
 
@@ -78,7 +83,9 @@ class DenseOperands {
   DType compute() const { return node_.compute; }
   int input_count() const { return static_cast<int>(node_.inputs.size()); }
   bool has_input(int i) const { return i < input_count() && node_.inputs[at(i)] != kNoTensor; }
-  bool has_output(int i) const { return at(i) < node_.outputs.size() && node_.outputs[at(i)] != kNoTensor; }
+  bool has_output(int i) const {
+    return at(i) < node_.outputs.size() && node_.outputs[at(i)] != kNoTensor;
+  }
   View input(int i) const { return view(node_.inputs[at(i)]); }
   View output(int i) const { return view(node_.outputs[at(i)]); }
   std::int64_t integer(int i) const {
@@ -92,7 +99,9 @@ class DenseOperands {
 
  private:
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
-  View view(TensorId id) const { return {graph_.tensor(id), tensors_[static_cast<std::size_t>(id)], node_.compute}; }
+  View view(TensorId id) const {
+    return {graph_.tensor(id), tensors_[static_cast<std::size_t>(id)], node_.compute};
+  }
 
   const Graph& graph_;
   const Node& node_;

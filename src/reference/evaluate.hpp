@@ -1,7 +1,7 @@
 // The loop nests. Each is a template over the kind of operands: MemoryOperands (double, the
 // last-resort engine) or DenseOperands (numbers with bounds, the oracle). An operands object gives
-//   has_input(i), input(i), has_output(i), output(i)  views with dims(), dtype(), load(index), store(index, x)
-//   integer(i)                                        a single 64-bit integer
+//   has_input(i), input(i), has_output(i), output(i)  views with dims(), dtype(), load(index),
+//   store(index, x) integer(i)                                        a single 64-bit integer
 //   compute()                                         the node's compute type
 // load() broadcasts: on an axis of extent 1 every coordinate means 0.
 #pragma once
@@ -70,8 +70,8 @@ inline std::int64_t per_axis(const Dims& values, int axis, std::int64_t missing)
 }  // namespace ashlar::reference
 
 // Compiles the loop nest of an operation for every kind of operands, in the file that defines it.
-#define ASHLAR_REFERENCE_INSTANTIATE(OpType)                                            \
-  template void evaluate(const OpType&, const MemoryOperands&);                         \
-  template void evaluate(const OpType&, const DenseOperands<Arithmetic::f32>&);         \
-  template void evaluate(const OpType&, const DenseOperands<Arithmetic::f64>&);         \
+#define ASHLAR_REFERENCE_INSTANTIATE(OpType)                                    \
+  template void evaluate(const OpType&, const MemoryOperands&);                 \
+  template void evaluate(const OpType&, const DenseOperands<Arithmetic::f32>&); \
+  template void evaluate(const OpType&, const DenseOperands<Arithmetic::f64>&); \
   template void evaluate(const OpType&, const DenseOperands<Arithmetic::integer>&)

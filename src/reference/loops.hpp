@@ -45,7 +45,8 @@ struct Box {
   }
   std::int64_t size() const {
     std::int64_t count = 1;
-    for (int axis = 0; axis < begin.rank(); ++axis) count *= std::max<std::int64_t>(end[axis] - begin[axis], 0);
+    for (int axis = 0; axis < begin.rank(); ++axis)
+      count *= std::max<std::int64_t>(end[axis] - begin[axis], 0);
     return count;
   }
   friend Box intersection(const Box& a, const Box& b) {

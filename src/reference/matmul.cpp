@@ -7,7 +7,8 @@ namespace {
 
 // The length of this batch, or all of it where there is no override.
 template <class Operands>
-std::int64_t length(const Operands& operands, int override_input, const Index& index, std::int64_t extent) {
+std::int64_t length(const Operands& operands, int override_input, const Index& index,
+                    std::int64_t extent) {
   if (!operands.has_input(override_input)) return extent;
   const auto given = static_cast<std::int64_t>(nominal(operands.input(override_input).load(index)));
   return std::clamp<std::int64_t>(given, 0, extent);

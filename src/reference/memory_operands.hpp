@@ -23,7 +23,8 @@ class MemoryView {
   }
   void store(const Index& index, double value) const {
     const std::int64_t element = address_(index);
-    if (element != Addressing::kOutside) store_element(tensor_->dtype, const_cast<void*>(data_), element, value);
+    if (element != Addressing::kOutside)
+      store_element(tensor_->dtype, const_cast<void*>(data_), element, value);
   }
 
  private:
@@ -43,7 +44,9 @@ class MemoryOperands {
   DType compute() const { return node_.compute; }
   int input_count() const { return static_cast<int>(node_.inputs.size()); }
   bool has_input(int i) const { return i < input_count() && node_.inputs[at(i)] != kNoTensor; }
-  bool has_output(int i) const { return at(i) < node_.outputs.size() && memory_.outputs[at(i)] != nullptr; }
+  bool has_output(int i) const {
+    return at(i) < node_.outputs.size() && memory_.outputs[at(i)] != nullptr;
+  }
   MemoryView input(int i) const {
     const Tensor& tensor = graph_.tensor(node_.inputs[at(i)]);
     return {tensor, memory_.inputs[at(i)], rows(tensor, memory_.input_offsets, i)};
@@ -53,7 +56,9 @@ class MemoryOperands {
     return {tensor, memory_.outputs[at(i)], rows(tensor, memory_.output_offsets, i)};
   }
   // A single integer, with all its 64 bits.
-  std::int64_t integer(int i) const { return load_integer(graph_.tensor(node_.inputs[at(i)]), memory_.inputs[at(i)]); }
+  std::int64_t integer(int i) const {
+    return load_integer(graph_.tensor(node_.inputs[at(i)]), memory_.inputs[at(i)]);
+  }
 
   static std::int64_t load_integer(const Tensor& tensor, const void* data) {
     if (tensor.kind == TensorKind::constant) return static_cast<std::int64_t>(tensor.value);

@@ -1,7 +1,8 @@
-// Normalisations. Every mode is the same computation over different groups of elements: a group is all
-// elements that share one mean and inv_variance.
-//   mean = sum(x) / n, variance = sum((x - mean)^2) / n, inv_variance = 1 / sqrt(variance + epsilon)
-//   x_hat = (x - mean) * inv_variance, y = x_hat * scale + bias               (rms: mean = 0)
+// Normalisations. Every mode is the same computation over different groups of elements: a group is
+// all elements that share one mean and inv_variance.
+//   mean = sum(x) / n, variance = sum((x - mean)^2) / n, inv_variance = 1 / sqrt(variance +
+//   epsilon) x_hat = (x - mean) * inv_variance, y = x_hat * scale + bias               (rms: mean =
+//   0)
 #include <array>
 #include <limits>
 
@@ -17,7 +18,8 @@ Box group_box(const Dims& x, const Dims& statistics, const Index& index) {
   Box box = Box::all(x);
   for (int axis = 0; axis < x.rank(); ++axis) {
     if (statistics[axis] == 1) continue;
-    const std::int64_t width = x[axis] / statistics[axis];  // above 1 for the channels of a group only
+    const std::int64_t width =
+        x[axis] / statistics[axis];  // above 1 for the channels of a group only
     box.begin[axis] = index[axis] * width;
     box.end[axis] = box.begin[axis] + width;
   }
@@ -62,8 +64,8 @@ typename Operands::Scalar epsilon_of(const Norm& op, const Operands& operands) {
 
 // (1 - momentum) * running + momentum * batch
 template <class Operands, class Scalar>
-void update_running(const NormForward& op, const Operands& operands, int running, int next, const Index& index,
-                    Scalar batch) {
+void update_running(const NormForward& op, const Operands& operands, int running, int next,
+                    const Index& index, Scalar batch) {
   if (!operands.has_output(next)) return;
   const Scalar momentum(op.momentum);
   operands.output(next).store(
@@ -71,8 +73,9 @@ void update_running(const NormForward& op, const Operands& operands, int running
 }
 
 template <class Operands>
-Statistics<typename Operands::Scalar> forward_statistics(const NormForward& op, const Operands& operands,
-                                                         const Box& group, const Index& index) {
+Statistics<typename Operands::Scalar> forward_statistics(const NormForward& op,
+                                                         const Operands& operands, const Box& group,
+                                                         const Index& index) {
   using Scalar = typename Operands::Scalar;
   if (operands.has_input(NormForward::mean))
     return {operands.input(NormForward::mean).load(index), Scalar(0.0),
@@ -100,8 +103,10 @@ void evaluate(const NormForward& op, const Operands& operands) {
     const Statistics<Scalar> statistics = forward_statistics(op, operands, group, index);
     for_each_in(group, [&](const Index& at) {
       Scalar value = (x.load(at) - statistics.mean) * statistics.inv_variance;
-      if (operands.has_input(NormForward::scale)) value = value * operands.input(NormForward::scale).load(at);
-      if (operands.has_input(NormForward::bias)) value = value + operands.input(NormForward::bias).load(at);
+      if (operands.has_input(NormForward::scale))
+        value = value * operands.input(NormForward::scale).load(at);
+      if (operands.has_input(NormForward::bias))
+        value = value + operands.input(NormForward::bias).load(at);
       y.store(at, value);
     });
     if (operands.has_output(NormForward::out_mean))
@@ -110,27 +115,34 @@ void evaluate(const NormForward& op, const Operands& operands) {
       operands.output(NormForward::out_inv_variance).store(index, statistics.inv_variance);
     // The running variance is unbiased: n / (n - 1) of the batch's. A single element keeps its 0.
     const double n = real(group.size());
-    const Scalar unbiased = n > 1.0 ? statistics.variance * Scalar(n / (n - 1.0)) : statistics.variance;
-    update_running(op, operands, NormForward::running_mean, NormForward::next_running_mean, index, statistics.mean);
-    update_running(op, operands, NormForward::running_var, NormForward::next_running_var, index, unbiased);
+    const Scalar unbiased =
+        n > 1.0 ? statistics.variance * Scalar(n / (n - 1.0)) : statistics.variance;
+    update_running(op, operands, NormForward::running_mean, NormForward::next_running_mean, index,
+                   statistics.mean);
+    update_running(op, operands, NormForward::running_var, NormForward::next_running_var, index,
+                   unbiased);
   });
 }
 
 namespace {
 
 template <class Operands>
-Statistics<typename Operands::Scalar> backward_statistics(const NormBackward& op, const Operands& operands,
+Statistics<typename Operands::Scalar> backward_statistics(const NormBackward& op,
+                                                          const Operands& operands,
                                                           const Box& group, const Index& index) {
   using Scalar = typename Operands::Scalar;
   if (!operands.has_input(NormBackward::inv_variance))
     return statistics_of<Scalar>(operands.input(NormBackward::x), group, op.mode != NormMode::rms,
                                  epsilon_of(op, operands));
-  Statistics<Scalar> given{Scalar(0.0), Scalar(0.0), operands.input(NormBackward::inv_variance).load(index)};
-  if (operands.has_input(NormBackward::mean)) given.mean = operands.input(NormBackward::mean).load(index);
+  Statistics<Scalar> given{Scalar(0.0), Scalar(0.0),
+                           operands.input(NormBackward::inv_variance).load(index)};
+  if (operands.has_input(NormBackward::mean))
+    given.mean = operands.input(NormBackward::mean).load(index);
   return given;
 }
 
-// g = dy * scale; dx = inv_variance * (g - mean(g) - x_hat * mean(g * x_hat))   (rms: without mean(g))
+// g = dy * scale; dx = inv_variance * (g - mean(g) - x_hat * mean(g * x_hat))   (rms: without
+// mean(g))
 template <class Operands>
 void input_gradient(const NormBackward& op, const Operands& operands, const NormShapes& shapes) {
   using Scalar = typename Operands::Scalar;
@@ -143,8 +155,12 @@ void input_gradient(const NormBackward& op, const Operands& operands, const Norm
   for_each(shapes.statistics, [&](const Index& index) {
     const Box group = group_box(x.dims(), shapes.statistics, index);
     const Statistics<Scalar> statistics = backward_statistics(op, operands, group, index);
-    const auto gradient = [&](const Index& at) { return scaled ? dy.load(at) * scale.load(at) : dy.load(at); };
-    const auto x_hat = [&](const Index& at) { return (x.load(at) - statistics.mean) * statistics.inv_variance; };
+    const auto gradient = [&](const Index& at) {
+      return scaled ? dy.load(at) * scale.load(at) : dy.load(at);
+    };
+    const auto x_hat = [&](const Index& at) {
+      return (x.load(at) - statistics.mean) * statistics.inv_variance;
+    };
     Accumulator<Scalar> gradients, products;
     for_each_in(group, [&](const Index& at) {
       gradients.add(gradient(at));
@@ -154,7 +170,8 @@ void input_gradient(const NormBackward& op, const Operands& operands, const Norm
     const Scalar mean_gradient = op.mode == NormMode::rms ? Scalar(0.0) : gradients.total() / count;
     const Scalar mean_product = products.total() / count;
     for_each_in(group, [&](const Index& at) {
-      dx.store(at, statistics.inv_variance * (gradient(at) - mean_gradient - x_hat(at) * mean_product));
+      dx.store(at,
+               statistics.inv_variance * (gradient(at) - mean_gradient - x_hat(at) * mean_product));
     });
   });
 }
@@ -162,7 +179,8 @@ void input_gradient(const NormBackward& op, const Operands& operands, const Norm
 // dscale = sum(dy * x_hat), dbias = sum(dy), over all elements a parameter reaches. Parameters are
 // taken in blocks so that a group's statistics serve many of them, without memory for all.
 template <class Operands>
-void parameter_gradients(const NormBackward& op, const Operands& operands, const NormShapes& shapes) {
+void parameter_gradients(const NormBackward& op, const Operands& operands,
+                         const NormShapes& shapes) {
   using Scalar = typename Operands::Scalar;
   constexpr std::int64_t kBlock = 256;
   const auto x = operands.input(NormBackward::x);
@@ -177,8 +195,9 @@ void parameter_gradients(const NormBackward& op, const Operands& operands, const
       Statistics<Scalar> statistics;
       bool known = false;
       for (std::int64_t i = 0; i < size; ++i) {
-        const Box reached = intersection(group, parameter_box(x.dims(), shapes.parameters,
-                                                              unflatten(shapes.parameters, first + i)));
+        const Box reached = intersection(
+            group,
+            parameter_box(x.dims(), shapes.parameters, unflatten(shapes.parameters, first + i)));
         if (reached.empty()) continue;
         if (!known) statistics = backward_statistics(op, operands, group, index);
         known = true;

@@ -15,7 +15,8 @@ double rounding_spread(DType dtype, double value, double error) {
   if (dtype == DType::boolean) return std::fabs(value) <= error ? 1.0 : 0.0;
   // Rounding keeps order, so the ends of the interval bound what it can give.
   const double rounded = round_to(dtype, value);
-  return std::max(distance(round_to(dtype, value + error), rounded), distance(rounded, round_to(dtype, value - error)));
+  return std::max(distance(round_to(dtype, value + error), rounded),
+                  distance(rounded, round_to(dtype, value - error)));
 }
 
 namespace {
@@ -56,12 +57,15 @@ DenseTensor empty_result(const Tensor& tensor) {
   return dense;
 }
 
-std::vector<std::int64_t> row_starts(const Graph& graph, const Tensor& tensor, const std::vector<DenseTensor>& tensors) {
+std::vector<std::int64_t> row_starts(const Graph& graph, const Tensor& tensor,
+                                     const std::vector<DenseTensor>& tensors) {
   if (tensor.ragged_offset == kNoTensor) return {};
-  const std::vector<double>& offsets = tensors[static_cast<std::size_t>(tensor.ragged_offset)].values;
+  const std::vector<double>& offsets =
+      tensors[static_cast<std::size_t>(tensor.ragged_offset)].values;
   if (std::cmp_less(offsets.size(), tensor.dims[0] + 1))
-    fail(ErrorCode::invalid_graph, "tensor '{}' is ragged with {} rows, but its offsets '{}' hold {} values",
-         tensor.name, tensor.dims[0], graph.tensor(tensor.ragged_offset).name, offsets.size());
+    fail(ErrorCode::invalid_graph,
+         "tensor '{}' is ragged with {} rows, but its offsets '{}' hold {} values", tensor.name,
+         tensor.dims[0], graph.tensor(tensor.ragged_offset).name, offsets.size());
   std::vector<std::int64_t> starts;
   for (double offset : offsets) starts.push_back(static_cast<std::int64_t>(offset));
   return starts;
@@ -71,15 +75,18 @@ std::vector<std::int64_t> row_starts(const Graph& graph, const Tensor& tensor, c
 
 }  // namespace reference
 
-std::vector<Expected> evaluate_reference(const Graph& graph, std::span<const void* const> pointers) {
+std::vector<Expected> evaluate_reference(const Graph& graph,
+                                         std::span<const void* const> pointers) {
   using namespace reference;
   graph.validate();
   const std::vector<TensorId> bound = graph.bound_tensors();
   if (pointers.size() != bound.size())
-    fail(ErrorCode::invalid_argument, "evaluate_reference needs {} pointers, one per bound tensor, got {}",
-         bound.size(), pointers.size());
+    fail(ErrorCode::invalid_argument,
+         "evaluate_reference needs {} pointers, one per bound tensor, got {}", bound.size(),
+         pointers.size());
   std::vector<const void*> memory(graph.tensors().size(), nullptr);
-  for (std::size_t i = 0; i < bound.size(); ++i) memory[static_cast<std::size_t>(bound[i])] = pointers[i];
+  for (std::size_t i = 0; i < bound.size(); ++i)
+    memory[static_cast<std::size_t>(bound[i])] = pointers[i];
 
   std::vector<DenseTensor> tensors(graph.tensors().size());
   for (std::size_t id = 0; id < tensors.size(); ++id) {
@@ -90,8 +97,11 @@ std::vector<Expected> evaluate_reference(const Graph& graph, std::span<const voi
       continue;
     }
     if (read && memory[id] == nullptr && element_count(tensor.dims) > 0)
-      fail(ErrorCode::invalid_argument, "evaluate_reference got a null pointer for '{}'", tensor.name);
-    const void* offsets = tensor.ragged_offset == kNoTensor ? nullptr : memory[static_cast<std::size_t>(tensor.ragged_offset)];
+      fail(ErrorCode::invalid_argument, "evaluate_reference got a null pointer for '{}'",
+           tensor.name);
+    const void* offsets = tensor.ragged_offset == kNoTensor
+                              ? nullptr
+                              : memory[static_cast<std::size_t>(tensor.ragged_offset)];
     tensors[id] = read_input(tensor, memory[id], RaggedRows::of(graph, tensor, offsets));
   }
   for (const Node& node : graph.nodes()) evaluate_dense(graph, node, tensors);
@@ -102,7 +112,8 @@ std::vector<Expected> evaluate_reference(const Graph& graph, std::span<const voi
     if (tensor.kind != TensorKind::output) continue;
     std::vector<std::int64_t> starts = row_starts(graph, tensor, tensors);
     DenseTensor& dense = tensors[static_cast<std::size_t>(id)];
-    results.push_back({id, std::move(dense.values), std::move(dense.written_errors), std::move(starts)});
+    results.push_back(
+        {id, std::move(dense.values), std::move(dense.written_errors), std::move(starts)});
   }
   return results;
 }

@@ -17,7 +17,8 @@ Scalar either(Scalar a, Scalar b) {
 }
 
 template <class Scalar>
-Scalar apply(const Pointwise& op, DType compute, Scalar x, Scalar b, Scalar predicate, std::int64_t coordinate) {
+Scalar apply(const Pointwise& op, DType compute, Scalar x, Scalar b, Scalar predicate,
+             std::int64_t coordinate) {
   switch (op.mode) {
     case PointwiseMode::add: return x + b;
     case PointwiseMode::mul: return x * b;
@@ -87,10 +88,13 @@ void evaluate(const Pointwise& op, const Operands& operands) {
   const auto y = operands.output(Pointwise::y);
   const int axis = static_cast<int>(op.axis < 0 ? op.axis + y.dims().rank() : op.axis);
   const auto x = operands.input(Pointwise::x);
-  const bool has_b = operands.has_input(Pointwise::b), has_predicate = operands.has_input(Pointwise::predicate);
+  const bool has_b = operands.has_input(Pointwise::b),
+             has_predicate = operands.has_input(Pointwise::predicate);
   const auto b = operands.input(has_b ? Pointwise::b : Pointwise::x);
   const auto predicate = operands.input(has_predicate ? Pointwise::predicate : Pointwise::x);
-  const auto scaled = [](double alpha, Scalar value) { return alpha == 1.0 ? value : Scalar(alpha) * value; };
+  const auto scaled = [](double alpha, Scalar value) {
+    return alpha == 1.0 ? value : Scalar(alpha) * value;
+  };
 
   for_each(y.dims(), [&](const Index& index) {
     y.store(index, apply(op, operands.compute(), scaled(op.alpha1, x.load(index)),

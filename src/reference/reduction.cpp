@@ -6,7 +6,8 @@ namespace ashlar::reference {
 namespace {
 
 template <class Operands, class View>
-typename View::Scalar reduce(ReductionMode mode, const Operands& operands, const View& x, const Box& terms) {
+typename View::Scalar reduce(ReductionMode mode, const Operands& operands, const View& x,
+                             const Box& terms) {
   using Scalar = typename View::Scalar;
   const auto sum_of = [&](auto&& term) {
     Accumulator<Scalar> sum;
@@ -23,13 +24,17 @@ typename View::Scalar reduce(ReductionMode mode, const Operands& operands, const
     case ReductionMode::norm1: return sum_of([](Scalar v) { return absolute(v); });
     case ReductionMode::norm2: return sqrt(sum_of([](Scalar v) { return v * v; }));
     case ReductionMode::avg:
-      return quotient(operands.compute(), sum_of([](Scalar v) { return v; }), Scalar(real(terms.size())));
+      return quotient(operands.compute(), sum_of([](Scalar v) { return v; }),
+                      Scalar(real(terms.size())));
     case ReductionMode::mul: return fold(one, [](Scalar p, Scalar v) { return p * v; });
     case ReductionMode::mul_no_zeros:
       return fold(one, [&](Scalar p, Scalar v) { return p * select(is_nonzero(v), v, one); });
-    case ReductionMode::min: return fold(Scalar(kInfinity), [](Scalar m, Scalar v) { return minimum(m, v); });
-    case ReductionMode::max: return fold(Scalar(-kInfinity), [](Scalar m, Scalar v) { return maximum(m, v); });
-    case ReductionMode::amax: return fold(Scalar(0.0), [](Scalar m, Scalar v) { return maximum(m, absolute(v)); });
+    case ReductionMode::min:
+      return fold(Scalar(kInfinity), [](Scalar m, Scalar v) { return minimum(m, v); });
+    case ReductionMode::max:
+      return fold(Scalar(-kInfinity), [](Scalar m, Scalar v) { return maximum(m, v); });
+    case ReductionMode::amax:
+      return fold(Scalar(0.0), [](Scalar m, Scalar v) { return maximum(m, absolute(v)); });
   }
   return Scalar(0.0);
 }

@@ -8,7 +8,8 @@
 namespace ashlar::reference {
 
 // Pointers parallel to Node::inputs and Node::outputs; null where an operand is absent, and for
-// constants. The offsets are those of ragged operands; a span may be empty when no operand is ragged.
+// constants. The offsets are those of ragged operands; a span may be empty when no operand is
+// ragged.
 struct NodeMemory {
   std::span<const void* const> inputs;
   std::span<void* const> outputs;

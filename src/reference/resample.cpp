@@ -1,5 +1,5 @@
-// Pooling and interpolation. The backward pass gathers: every element of dx sums what the outputs that
-// looked at it hand back.
+// Pooling and interpolation. The backward pass gathers: every element of dx sums what the outputs
+// that looked at it hand back.
 #include "reference/resample.hpp"
 
 namespace ashlar::reference {
@@ -10,14 +10,16 @@ namespace {
 std::int64_t average_count(const ResampleAttributes& op, const Dims& x_dims, const Index& out) {
   std::int64_t count = 0;
   for_each_in(Box::all(op.window), [&](const Index& k) {
-    if (op.mode == ResampleMode::avgpool_include_padding || !window_source(op, x_dims, out, k).padding) ++count;
+    if (op.mode == ResampleMode::avgpool_include_padding ||
+        !window_source(op, x_dims, out, k).padding)
+      ++count;
   });
   return count;
 }
 
 template <class Operands, class View>
-typename View::Scalar pooled_average(const ResampleForward& op, const Operands& operands, const View& x,
-                                     const Index& out) {
+typename View::Scalar pooled_average(const ResampleForward& op, const Operands& operands,
+                                     const View& x, const Index& out) {
   using Scalar = typename View::Scalar;
   Accumulator<Scalar> sum;
   for_each_in(Box::all(op.window), [&](const Index& k) {
@@ -28,15 +30,16 @@ typename View::Scalar pooled_average(const ResampleForward& op, const Operands& 
 }
 
 // The inputs that may have weight for `out`; one more on either side, for sources in doubt.
-Box interpolation_inputs(const ResampleAttributes& op, const Dims& x_dims, const Dims& y_dims, const Index& out) {
+Box interpolation_inputs(const ResampleAttributes& op, const Dims& x_dims, const Dims& y_dims,
+                         const Index& out) {
   Box box{out, out};
   for (int axis = 0; axis < out.rank(); ++axis) {
     std::int64_t first = out[axis], last = out[axis];
     if (axis >= kSpatial && op.mode == ResampleMode::nearest)
       first = last = nearest_source(out[axis], y_dims[axis], x_dims[axis]);
     if (axis >= kSpatial && op.mode == ResampleMode::bilinear) {
-      const auto below =
-          static_cast<std::int64_t>(linear_source<double>(op, out[axis], y_dims[axis], x_dims[axis]));
+      const auto below = static_cast<std::int64_t>(
+          linear_source<double>(op, out[axis], y_dims[axis], x_dims[axis]));
       first = below - 1;
       last = below + 2;
     }
@@ -65,7 +68,8 @@ void evaluate(const ResampleForward& op, const Operands& operands) {
     } else {
       Accumulator<Scalar> sum;
       for_each_in(interpolation_inputs(op, x.dims(), y.dims(), out), [&](const Index& in) {
-        sum.add(weighted(interpolation_weight<Scalar>(op, y.dims(), out, x.dims(), in), x.load(in)));
+        sum.add(
+            weighted(interpolation_weight<Scalar>(op, y.dims(), out, x.dims(), in), x.load(in)));
       });
       y.store(out, sum.total());
     }
@@ -99,8 +103,8 @@ void outputs_of(const ResampleAttributes& op, int axis, std::int64_t i, std::int
 
 // 1 when the maximum of the window of `out` is element `in` of x.
 template <class Operands>
-typename Operands::Scalar took_maximum_from(const ResampleBackward& op, const Operands& operands, const Dims& x_dims,
-                                            const Index& out, const Index& in) {
+typename Operands::Scalar took_maximum_from(const ResampleBackward& op, const Operands& operands,
+                                            const Dims& x_dims, const Index& out, const Index& in) {
   using Scalar = typename Operands::Scalar;
   std::int64_t position;
   bool certain = true;
@@ -125,8 +129,8 @@ typename Operands::Scalar took_maximum_from(const ResampleBackward& op, const Op
 }
 
 template <class Operands>
-typename Operands::Scalar handed_back(const ResampleBackward& op, const Operands& operands, const Dims& x_dims,
-                                      const Index& out, const Index& in) {
+typename Operands::Scalar handed_back(const ResampleBackward& op, const Operands& operands,
+                                      const Dims& x_dims, const Index& out, const Index& in) {
   using Scalar = typename Operands::Scalar;
   const auto dy = operands.input(ResampleBackward::dy);
   if (op.mode == ResampleMode::maxpool)
@@ -154,7 +158,8 @@ void evaluate(const ResampleBackward& op, const Operands& operands) {
       outputs_of(op, axis - kSpatial, in[axis], dx.dims()[axis], y_dims[axis], outputs.begin[axis],
                  outputs.end[axis]);
     Accumulator<Scalar> sum;
-    for_each_in(outputs, [&](const Index& out) { sum.add(handed_back(op, operands, dx.dims(), out, in)); });
+    for_each_in(outputs,
+                [&](const Index& out) { sum.add(handed_back(op, operands, dx.dims(), out, in)); });
     dx.store(in, sum.total());
   });
 }

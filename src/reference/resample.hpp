@@ -16,7 +16,8 @@ inline Index with_spatial(Index index, const Index& spatial) {
 }
 
 // --- pooling: window position k of output o looks at i = o * stride - padding + k.
-inline std::int64_t window_source(const ResampleAttributes& op, int axis, std::int64_t out, std::int64_t k) {
+inline std::int64_t window_source(const ResampleAttributes& op, int axis, std::int64_t out,
+                                  std::int64_t k) {
   return out * per_axis(op.stride, axis, op.window[axis]) - per_axis(op.padding, axis, 0) + k;
 }
 
@@ -25,7 +26,8 @@ struct Source {
   Index index;  // in x; meaningless in padding
   bool padding = false;
 };
-inline Source window_source(const ResampleAttributes& op, const Dims& x_dims, const Index& out, const Index& k) {
+inline Source window_source(const ResampleAttributes& op, const Dims& x_dims, const Index& out,
+                            const Index& k) {
   Source source{out, false};
   for (int axis = 0; axis < k.rank(); ++axis) {
     const std::int64_t extent = x_dims[axis + kSpatial];
@@ -48,8 +50,8 @@ bool may_overtake(Approx<A> candidate, Approx<A> leader) {
   return errors > 0.0 && !(leader.value - candidate.value > errors);
 }
 
-// The largest element of a window and its row-major position in it; the first of equals, or the first
-// NaN. `certain` is false when errors could make another position win.
+// The largest element of a window and its row-major position in it; the first of equals, or the
+// first NaN. `certain` is false when errors could make another position win.
 template <class Scalar>
 struct WindowMaximum {
   Scalar value = Scalar(-kInfinity);
@@ -57,7 +59,8 @@ struct WindowMaximum {
   bool certain = true;
 };
 template <class View>
-WindowMaximum<typename View::Scalar> window_maximum(const ResampleAttributes& op, const View& x, const Index& out) {
+WindowMaximum<typename View::Scalar> window_maximum(const ResampleAttributes& op, const View& x,
+                                                    const Index& out) {
   using Scalar = typename View::Scalar;
   // Calls body(position, value) for what the window sees. Padding with -inf never wins.
   const auto for_each_seen = [&](const auto& body) {
@@ -70,7 +73,8 @@ WindowMaximum<typename View::Scalar> window_maximum(const ResampleAttributes& op
   WindowMaximum<Scalar> best;
   for_each_seen([&](std::int64_t position, Scalar seen) {
     const double candidate = nominal(seen), leader = nominal(best.value);
-    const bool wins = best.position < 0 || candidate > leader || (std::isnan(candidate) && !std::isnan(leader));
+    const bool wins =
+        best.position < 0 || candidate > leader || (std::isnan(candidate) && !std::isnan(leader));
     if (!wins) return;
     best.value = seen;
     best.position = position;
@@ -99,23 +103,27 @@ Approx<A> either_way(Approx<A> truth) {
 
 // --- interpolation
 // Nearest: output o takes input floor(o * in / out).
-inline std::int64_t nearest_source(std::int64_t out, std::int64_t out_extent, std::int64_t in_extent) {
+inline std::int64_t nearest_source(std::int64_t out, std::int64_t out_extent,
+                                   std::int64_t in_extent) {
   return std::min(out * in_extent / out_extent, in_extent - 1);
 }
 
-// Linear: output o lies at this input coordinate, kept inside the input. Pixel centres are at halves,
-// or with align_corners the first and last pixels of input and output coincide.
+// Linear: output o lies at this input coordinate, kept inside the input. Pixel centres are at
+// halves, or with align_corners the first and last pixels of input and output coincide.
 template <class Scalar>
-Scalar linear_source(const ResampleAttributes& op, std::int64_t out, std::int64_t out_extent, std::int64_t in_extent) {
+Scalar linear_source(const ResampleAttributes& op, std::int64_t out, std::int64_t out_extent,
+                     std::int64_t in_extent) {
   const Scalar last(real(in_extent - 1));
   if (op.align_corners)
-    return out_extent == 1 ? Scalar(0.0) : Scalar(real(out)) * (last / Scalar(real(out_extent - 1)));
+    return out_extent == 1 ? Scalar(0.0)
+                           : Scalar(real(out)) * (last / Scalar(real(out_extent - 1)));
   const Scalar ratio = Scalar(real(in_extent)) / Scalar(real(out_extent));
   const Scalar source = (Scalar(real(out)) + Scalar(0.5)) * ratio - Scalar(0.5);
   return minimum(maximum(source, Scalar(0.0)), last);
 }
 
-// The weight of input `in` for a point at coordinate `source`: 1 there, falling to 0 at its neighbours.
+// The weight of input `in` for a point at coordinate `source`: 1 there, falling to 0 at its
+// neighbours.
 template <class Scalar>
 Scalar linear_weight(Scalar source, std::int64_t in) {
   return maximum(Scalar(0.0), Scalar(1.0) - absolute(source - Scalar(real(in))));
@@ -123,30 +131,33 @@ Scalar linear_weight(Scalar source, std::int64_t in) {
 
 // The weight with which output `out` takes input `in` along one axis, for nearest and linear.
 template <class Scalar>
-Scalar axis_weight(const ResampleAttributes& op, std::int64_t out, std::int64_t out_extent, std::int64_t in,
-                   std::int64_t in_extent) {
-  if (op.mode == ResampleMode::nearest) return Scalar(nearest_source(out, out_extent, in_extent) == in ? 1.0 : 0.0);
+Scalar axis_weight(const ResampleAttributes& op, std::int64_t out, std::int64_t out_extent,
+                   std::int64_t in, std::int64_t in_extent) {
+  if (op.mode == ResampleMode::nearest)
+    return Scalar(nearest_source(out, out_extent, in_extent) == in ? 1.0 : 0.0);
   return linear_weight(linear_source<Scalar>(op, out, out_extent, in_extent), in);
 }
 
 // The product of that over the spatial axes; `out` and `in` are indices of y and x.
 template <class Scalar>
-Scalar interpolation_weight(const ResampleAttributes& op, const Dims& y_dims, const Index& out, const Dims& x_dims,
-                            const Index& in) {
+Scalar interpolation_weight(const ResampleAttributes& op, const Dims& y_dims, const Index& out,
+                            const Dims& x_dims, const Index& in) {
   Scalar weight(1.0);
   for (int axis = kSpatial; axis < in.rank(); ++axis)
     weight = weight * axis_weight<Scalar>(op, out[axis], y_dims[axis], in[axis], x_dims[axis]);
   return weight;
 }
 
-// weight * x, where inputs without weight are not read: a NaN next door stays there. An implementation
-// may see a little of them, if its rounding gives them weight or it multiplies by zero.
+// weight * x, where inputs without weight are not read: a NaN next door stays there. An
+// implementation may see a little of them, if its rounding gives them weight or it multiplies by
+// zero.
 inline double weighted(double weight, double x) { return weight == 0.0 ? 0.0 : weight * x; }
 template <Arithmetic A>
 Approx<A> weighted(Approx<A> weight, Approx<A> x) {
   if (weight.value != 0.0) return weight * x;
-  return Approx<A>::with_error(0.0, std::isfinite(x.value) ? amplified(std::fabs(x.value) + x.error, weight.error)
-                                                           : kInfinity);
+  return Approx<A>::with_error(0.0, std::isfinite(x.value)
+                                        ? amplified(std::fabs(x.value) + x.error, weight.error)
+                                        : kInfinity);
 }
 
 }  // namespace ashlar::reference

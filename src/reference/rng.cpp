@@ -41,7 +41,8 @@ void evaluate(const Rng& op, const Operands& operands) {
         return y.store(index, Scalar(op.minimum) + (Scalar(op.maximum) - Scalar(op.minimum)) * u);
       }
       case RngDistribution::normal:
-        return y.store(index, Scalar(op.mean) + Scalar(op.standard_deviation) * standard_normal<Scalar>(seed, offset, i));
+        return y.store(index, Scalar(op.mean) + Scalar(op.standard_deviation) *
+                                                    standard_normal<Scalar>(seed, offset, i));
     }
   });
 }

@@ -10,20 +10,23 @@ namespace ashlar::reference {
 
 inline double real(std::int64_t n) { return static_cast<double>(n); }
 
-// --- functions of one number that rise or fall throughout: the ends of the interval bound the result.
+// --- functions of one number that rise or fall throughout: the ends of the interval bound the
+// result.
 template <Arithmetic A, class Function>
 Approx<A> monotone(Approx<A> x, double units, Function function) {
   const double value = function(x.value);
   if (x.error == 0.0) return Approx<A>::rounded(value, 0.0, units);
   if (x.unknown()) return Approx<A>::with_error(value, kInfinity);
-  const double spread =
-      std::max(distance(function(x.value + x.error), value), distance(value, function(x.value - x.error)));
+  const double spread = std::max(distance(function(x.value + x.error), value),
+                                 distance(value, function(x.value - x.error)));
   return Approx<A>::rounded(value, spread, units);
 }
 
 inline double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 // log(1 + exp(x)) without overflow.
-inline double softplus(double x) { return std::isnan(x) ? x : std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
+inline double softplus(double x) {
+  return std::isnan(x) ? x : std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x)));
+}
 
 inline double exp(double x) { return std::exp(x); }
 inline double expm1(double x) { return std::expm1(x); }
@@ -51,14 +54,16 @@ Approx<A> exp(Approx<A> x) {
 template <Arithmetic A>
 Approx<A> expm1(Approx<A> x) {
   const double conditioning = std::isfinite(x.value) ? 2.0 * std::fabs(x.value) : 0.0;
-  const Approx<A> result = monotone(x, kFunctionUnits + conditioning, [](double v) { return std::expm1(v); });
+  const Approx<A> result =
+      monotone(x, kFunctionUnits + conditioning, [](double v) { return std::expm1(v); });
   // exp(x) - 1 is a legal way to get it: its rounding is relative to 1.
   return allow_units(result, kFunctionUnits, Approx<A>(1.0));
 }
 // log(x) = exponent * log(2) + log(mantissa): near 1 the two cancel.
 template <Arithmetic A>
 Approx<A> log(Approx<A> x) {
-  return allow_units(monotone(x, kFunctionUnits, [](double v) { return std::log(v); }), 1.0, Approx<A>(1.0));
+  return allow_units(monotone(x, kFunctionUnits, [](double v) { return std::log(v); }), 1.0,
+                     Approx<A>(1.0));
 }
 template <Arithmetic A>
 Approx<A> sqrt(Approx<A> x) {
@@ -85,17 +90,18 @@ Approx<A> sigmoid(Approx<A> x) {
 }
 template <Arithmetic A>
 Approx<A> softplus(Approx<A> x) {
-  return allow_units(monotone(x, kFunctionUnits, [](double v) { return softplus(v); }), kFunctionUnits,
-                     Approx<A>(1.0));
+  return allow_units(monotone(x, kFunctionUnits, [](double v) { return softplus(v); }),
+                     kFunctionUnits, Approx<A>(1.0));
 }
 // Steps: the spread over the interval is the distance between the possible results; no rounding.
 template <Arithmetic A>
 Approx<A> floor(Approx<A> x) {
   if (x.unknown()) return x;
   const double value = std::floor(x.value);
-  return Approx<A>::with_error(value, x.error == 0.0 ? 0.0
-                                                     : std::max(std::floor(x.value + x.error) - value,
-                                                                value - std::floor(x.value - x.error)));
+  return Approx<A>::with_error(value, x.error == 0.0
+                                          ? 0.0
+                                          : std::max(std::floor(x.value + x.error) - value,
+                                                     value - std::floor(x.value - x.error)));
 }
 template <Arithmetic A>
 Approx<A> ceil(Approx<A> x) {
@@ -109,7 +115,8 @@ Approx<A> absolute(Approx<A> x) {
 // --- trigonometry: slope at most 1; reducing the argument may cost two units of it.
 template <Arithmetic A>
 Approx<A> of_slope_one(Approx<A> x, double value) {
-  const double argument = std::isfinite(x.value) ? 2.0 * Rounding<A>::unit * std::fabs(x.value) : 0.0;
+  const double argument =
+      std::isfinite(x.value) ? 2.0 * Rounding<A>::unit * std::fabs(x.value) : 0.0;
   if (x.unknown()) return Approx<A>::with_error(value, kInfinity);
   return Approx<A>::rounded(value, std::min(x.error + argument, 2.0), kFunctionUnits);
 }
@@ -135,7 +142,8 @@ Approx<A> pow(Approx<A> x, Approx<A> y) {
   double spread = 0.0;
   if (x.error > 0.0 || y.error > 0.0) {
     const bool base_crosses_zero = std::fabs(x.value) <= x.error;
-    const bool whole_positive_power = y.error == 0.0 && y.value > 0.0 && y.value == std::floor(y.value);
+    const bool whole_positive_power =
+        y.error == 0.0 && y.value > 0.0 && y.value == std::floor(y.value);
     if (base_crosses_zero && !whole_positive_power) return Approx<A>::with_error(value, kInfinity);
     for (double base : {x.value - x.error, x.value + x.error})
       for (double power : {y.value - y.error, y.value + y.error})
@@ -152,7 +160,8 @@ Approx<A> atan2(Approx<A> y, Approx<A> x) {
   if (x.error == 0.0 && y.error == 0.0) return Approx<A>::rounded(value, 0.0, kFunctionUnits);
   const double radius = std::hypot(x.value, y.value) - std::hypot(x.error, y.error);
   const bool may_cross_cut = x.value - x.error <= 0.0 && std::fabs(y.value) <= y.error;
-  if (!(radius > 0.0) || may_cross_cut) return Approx<A>::with_error(value, x.unknown() || y.unknown() ? kInfinity : 6.3);
+  if (!(radius > 0.0) || may_cross_cut)
+    return Approx<A>::with_error(value, x.unknown() || y.unknown() ? kInfinity : 6.3);
   return Approx<A>::rounded(value, std::hypot(x.error, y.error) / radius, kFunctionUnits);
 }
 // The remainder of exact operands is exact while the quotient is small; past that, and where errors
@@ -161,15 +170,18 @@ template <Arithmetic A>
 Approx<A> fmod(Approx<A> x, Approx<A> y) {
   const double value = std::fmod(x.value, y.value);
   if (x.unknown() || y.unknown()) return Approx<A>::with_error(value, kInfinity);
-  if (!std::isfinite(value)) return Approx<A>::with_error(value, x.error > 0.0 || y.error > 0.0 ? kInfinity : 0.0);
+  if (!std::isfinite(value))
+    return Approx<A>::with_error(value, x.error > 0.0 || y.error > 0.0 ? kInfinity : 0.0);
   const Approx<A> quotient = x / y;
   const double whole = std::trunc(quotient.value);
   if (x.error == 0.0 && y.error == 0.0)
-    return Approx<A>::with_error(value, std::fabs(whole) < 0x1p22 || A == Arithmetic::integer ? 0.0 : std::fabs(y.value));
+    return Approx<A>::with_error(
+        value, std::fabs(whole) < 0x1p22 || A == Arithmetic::integer ? 0.0 : std::fabs(y.value));
   const bool certain = std::trunc(quotient.value + quotient.error) == whole &&
                        std::trunc(quotient.value - quotient.error) == whole;
   const double propagated = x.error + amplified(whole, y.error);
-  return Approx<A>::rounded(value, certain ? propagated : propagated + std::fabs(y.value) + y.error, 1.0);
+  return Approx<A>::rounded(value, certain ? propagated : propagated + std::fabs(y.value) + y.error,
+                            1.0);
 }
 
 // --- order
@@ -187,7 +199,8 @@ inline double minimum(double a, double b) { return std::isnan(a) || a < b ? a : 
 template <Arithmetic A>
 Approx<A> decided(bool truth, Approx<A> a, Approx<A> b) {
   const double errors = a.error + b.error;
-  return Approx<A>::with_error(truth ? 1.0 : 0.0, errors > 0.0 && !(std::fabs(a.value - b.value) > errors) ? 1.0 : 0.0);
+  return Approx<A>::with_error(
+      truth ? 1.0 : 0.0, errors > 0.0 && !(std::fabs(a.value - b.value) > errors) ? 1.0 : 0.0);
 }
 template <Arithmetic A>
 Approx<A> less(Approx<A> a, Approx<A> b) {
@@ -213,7 +226,8 @@ template <Arithmetic A>
 Approx<A> select(Approx<A> condition, Approx<A> a, Approx<A> b) {
   const Approx<A>& chosen = condition.value != 0.0 ? a : b;
   if (condition.error == 0.0) return chosen;
-  return Approx<A>::with_error(chosen.value, distance(a.value, b.value) + std::max(a.error, b.error));
+  return Approx<A>::with_error(chosen.value,
+                               distance(a.value, b.value) + std::max(a.error, b.error));
 }
 template <Arithmetic A>
 Approx<A> maximum(Approx<A> a, Approx<A> b) {

@@ -1,5 +1,5 @@
-// Softmax along one axis: y = exp(x - max) / sum(exp(x - max)), or its logarithm x - max - log(sum).
-// stats = max + log(sum).
+// Softmax along one axis: y = exp(x - max) / sum(exp(x - max)), or its logarithm x - max -
+// log(sum). stats = max + log(sum).
 #include "reference/softmax.hpp"
 
 #include "reference/evaluate.hpp"
@@ -36,7 +36,8 @@ void evaluate(const SoftmaxForward& op, const Operands& operands) {
     Scalar largest(-kInfinity);
     for_each_in(line, [&](const Index& index) { largest = maximum(largest, x.load(index)); });
     Accumulator<Scalar> weights;
-    for_each_in(line, [&](const Index& index) { weights.add(softmax_weight(x.load(index), largest)); });
+    for_each_in(line,
+                [&](const Index& index) { weights.add(softmax_weight(x.load(index), largest)); });
     const Scalar sum = weights.total();
     if (operands.has_output(SoftmaxForward::y)) {
       const auto y = operands.output(SoftmaxForward::y);
@@ -64,7 +65,8 @@ void evaluate(const SoftmaxBackward& op, const Operands& operands) {
     });
     const Scalar sum = terms.total();
     for_each_in(line, [&](const Index& index) {
-      dx.store(index, op.log ? dy.load(index) - exp(y.load(index)) * sum : y.load(index) * (dy.load(index) - sum));
+      dx.store(index, op.log ? dy.load(index) - exp(y.load(index)) * sum
+                             : y.load(index) * (dy.load(index) - sum));
     });
   });
 }

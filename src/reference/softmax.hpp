@@ -5,8 +5,9 @@
 
 namespace ashlar::reference {
 
-// exp(x - largest). Implementations may fold constants into the subtraction, which rounds a product as
-// large as `largest`, and may rescale as a running maximum grows: a few more roundings of the weight.
+// exp(x - largest). Implementations may fold constants into the subtraction, which rounds a product
+// as large as `largest`, and may rescale as a running maximum grows: a few more roundings of the
+// weight.
 template <class Scalar>
 Scalar softmax_weight(Scalar x, Scalar largest) {
   constexpr double kFoldedSubtraction = 4.0, kRescaling = 8.0;

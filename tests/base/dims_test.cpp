@@ -1,6 +1,6 @@
+#include <gtest/gtest.h>
 #include <ashlar/dims.hpp>
 #include <ashlar/error.hpp>
-#include <gtest/gtest.h>
 
 #include <functional>
 #include <limits>
@@ -73,10 +73,9 @@ TEST(Checked, NamesWhoseSizeOverflowed) {
     EXPECT_EQ(error.code(), ErrorCode::size_overflow);
     EXPECT_EQ(std::string(error.what()).find("tensor 'x': size overflow: got 9223"), 0u);
   }
-  EXPECT_EQ(code_of([] {
-              naming_overflow([] { return ""; }, [] { fail(ErrorCode::io, "other"); });
-            }),
-            ErrorCode::io);
+  EXPECT_EQ(
+      code_of([] { naming_overflow([] { return ""; }, [] { fail(ErrorCode::io, "other"); }); }),
+      ErrorCode::io);
 }
 
 TEST(Layout, RowMajorAndChannelsLast) {

@@ -54,7 +54,8 @@ TEST_P(Format, LargestIsTheLargestFinitePattern) {
   EXPECT_EQ(largest, format().largest);
 }
 
-// All finite values from zero up, by pattern: patterns of positive numbers are ordered like the numbers.
+// All finite values from zero up, by pattern: patterns of positive numbers are ordered like the
+// numbers.
 std::vector<double> positive_values(const FloatFormat& format, std::uint32_t patterns) {
   std::vector<double> values;
   for (std::uint32_t bits = 0; bits < patterns / 2; ++bits)
@@ -100,7 +101,8 @@ TEST_P(Format, TreatsWhatIsOutOfRange) {
   const std::uint32_t infinity = largest + 1;
   const double next = 2 * format().largest - widen(format(), largest - 1);
   const bool saturates = GetParam().bits == 8;
-  // Half a step beyond the largest value still rounds down in e4m3, where the next pattern would be odd.
+  // Half a step beyond the largest value still rounds down in e4m3, where the next pattern would be
+  // odd.
   EXPECT_EQ(narrow(format(), std::nextafter((format().largest + next) / 2, 0.0)), largest);
   EXPECT_EQ(narrow(format(), next), saturates ? largest : infinity);
   EXPECT_EQ(narrow(format(), 1e300), saturates ? largest : infinity);

@@ -19,7 +19,8 @@ TEST(Philox, KnownAnswer) {
   EXPECT_EQ(philox4x32(0, 0), kZeros);
 }
 
-// The generator once more, written for any 128-bit counter, so that the other published vectors apply.
+// The generator once more, written for any 128-bit counter, so that the other published vectors
+// apply.
 std::array<std::uint32_t, 4> philox_full(std::array<std::uint32_t, 4> counter,
                                          std::array<std::uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
@@ -43,11 +44,11 @@ TEST(Philox, AgreesWithTheFullGenerator) {
             (std::array<std::uint32_t, 4>{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
   for (std::uint64_t counter : {0x0ull, 0x1ull, 0x123456789abcdefull, ~0ull})
     for (std::uint64_t key : {0x0ull, 0x7ull, 0xfedcba9876543210ull})
-      EXPECT_EQ(philox4x32(counter, key),
-                philox_full({static_cast<std::uint32_t>(counter),
-                             static_cast<std::uint32_t>(counter >> 32), 0, 0},
-                            {static_cast<std::uint32_t>(key),
-                             static_cast<std::uint32_t>(key >> 32)}));
+      EXPECT_EQ(
+          philox4x32(counter, key),
+          philox_full({static_cast<std::uint32_t>(counter),
+                       static_cast<std::uint32_t>(counter >> 32), 0, 0},
+                      {static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)}));
 }
 
 TEST(Philox, ElementsWalkThroughLanesThenCounters) {
@@ -71,10 +72,11 @@ TEST(Bernoulli, FollowsItsProbability) {
     EXPECT_TRUE(bernoulli(1, 0, i, 1.0));
     ones += bernoulli(1, 0, i, 0.3);
     kept += dropout_keeps(1, 0, i, 0.3);
+    EXPECT_EQ(dropout_keeps(1, 0, i, 0.3), bernoulli(1, 0, i, 1.0 - 0.3));
   }
   // Five standard deviations of a binomial with n = 20000, p = 0.3.
   EXPECT_NEAR(ones, 6000, 5 * 65);
-  EXPECT_EQ(ones + kept, 20000);
+  EXPECT_NEAR(kept, 14000, 5 * 65);
 }
 
 TEST(Digest, DependsOnEveryWordAndTheirOrder) {
@@ -112,11 +114,7 @@ TEST(Digest, IsStableAcrossVersions) {
   Digest digest;
   digest.add("ashlar");
   digest.add(42u);
-  const std::uint64_t first = digest.value();
-  Digest again;
-  again.add("ashlar");
-  again.add(42u);
-  EXPECT_EQ(again.value(), first);
+  EXPECT_EQ(digest.value(), 0x48408fe6b0cb8570u);
 }
 
 TEST(Settings, LevelsByName) {

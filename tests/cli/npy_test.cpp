@@ -159,7 +159,12 @@ TEST(NpyThroughRun, EveryKindOfElementRoundTrips) {
   for (std::size_t i = 0; i < 24; ++i)
     h.data[2 * i + 1] = static_cast<std::byte>(0x30 + i);  // finite halves
   const NpyArray m{"b1", {3, 3}, bytes_of(std::string("\1\0\1\1\0\0\0\1\1", 9))};
-  const NpyArray l{"i8", {2, 2}, bytes_of("abcdefghABCDEFGH01234567+-*/=<>!")};
+  const NpyArray l{"i8",
+                   {2, 2},
+                   bytes_of(std::string("abcdef\0\0"
+                                        "ABCDEF\0\0"
+                                        "uvwxyz\0\0+-*/=<\0\0",
+                                        32))};
   const NpyArray q{"u2", {4, 2}, bytes_of("0?1?2?3?4?5?6?7?")};
   const std::string out = scratch_folder("npy_out");
   const Outcome run = ashlar({"run", copy_graph(), "--input", "h=" + npy_file("h", h), "--input",
@@ -169,7 +174,9 @@ TEST(NpyThroughRun, EveryKindOfElementRoundTrips) {
   EXPECT_THAT(run.output, HasSubstr("raw bits: NumPy has no bf16"));
   EXPECT_EQ(cli::read_npy(out + "/h2.npy").data, h.data);
   EXPECT_EQ(cli::read_npy(out + "/m2.npy").data, m.data);
-  EXPECT_EQ(cli::read_npy(out + "/l2.npy").data, bytes_of("abcdefgh01234567ABCDEFGH+-*/=<>!"));
+  EXPECT_EQ(cli::read_npy(out + "/l2.npy").data, bytes_of(std::string("abcdef\0\0uvwxyz\0\0"
+                                                                      "ABCDEF\0\0+-*/=<\0\0",
+                                                                      32)));
   EXPECT_EQ(cli::read_npy(out + "/q2.npy").data, bytes_of("2?3?4?5?"));
 }
 

@@ -14,14 +14,21 @@ const std::vector<Case>& cases() {
       {{2, 20, 9, 11}, {24, 20, 3, 3}, {.padding = {1, 1}}},
       {{1, 3, 17, 19}, {8, 3, 5, 5}, {.padding = {2, 2}, .stride = {2, 2}}},
       {{2, 6, 8, 7}, {5, 6, 1, 1}},
-      {{1, 4, 10, 12}, {6, 4, 3, 2}, {.padding = {2, 0}, .post_padding = Dims{1, 3}, .stride = {1, 3}, .dilation = {2, 1}}},
+      {{1, 4, 10, 12},
+       {6, 4, 3, 2},
+       {.padding = {2, 0}, .post_padding = Dims{1, 3}, .stride = {1, 3}, .dilation = {2, 1}}},
       {{1, 18, 8, 8}, {36, 9, 3, 3}, {.padding = {1, 1}, .mode = ConvMode::convolution}},
       {{2, 5, 30}, {7, 5, 4}, {.padding = {3}, .stride = {2}, .dilation = {2}}},
-      {{1, 3, 5, 6, 7}, {4, 3, 3, 2, 3}, {.padding = {1, 0, 1}, .stride = {2, 1, 2}, .mode = ConvMode::convolution}},
+      {{1, 3, 5, 6, 7},
+       {4, 3, 3, 2, 3},
+       {.padding = {1, 0, 1}, .stride = {2, 1, 2}, .mode = ConvMode::convolution}},
       {{1, 2, 4, 4}, {3, 2, 4, 4}},
       {{2, 33, 6, 7}, {33, 1, 3, 3}, {.padding = {1, 1}}, "cpu.conv_depthwise"},
       {{1, 150, 9, 9}, {150, 1, 3, 3}, {.padding = {1, 1}, .stride = {2, 2}}, "cpu.conv_depthwise"},
-      {{1, 7, 9, 8}, {21, 1, 3, 3}, {.padding = {1, 2}, .dilation = {1, 2}, .mode = ConvMode::convolution}, "cpu.conv_depthwise"},
+      {{1, 7, 9, 8},
+       {21, 1, 3, 3},
+       {.padding = {1, 2}, .dilation = {1, 2}, .mode = ConvMode::convolution},
+       "cpu.conv_depthwise"},
       {{1, 6, 5, 6, 7}, {6, 1, 3, 3, 3}, {.padding = {1, 1, 1}}, "cpu.conv_depthwise"},
       {{2, 9, 33}, {9, 1, 5}, {.padding = {2}, .stride = {3}}, "cpu.conv_depthwise"},
   };
@@ -62,7 +69,8 @@ void backward_filter(const Case& c, DType dtype, bool last, CompileOptions optio
 TEST(Conv, EveryCaseInAllDirectionsAndLayouts) {
   for (const Case& c : cases())
     for (const bool last : {false, true}) {
-      SCOPED_TRACE(testing::Message() << to_string(c.x) << " by " << to_string(c.w) << (last ? " channels last" : ""));
+      SCOPED_TRACE(testing::Message()
+                   << to_string(c.x) << " by " << to_string(c.w) << (last ? " channels last" : ""));
       forward(c, f32, last);
       backward_data(c, f32, last);
       backward_filter(c, f32, last);

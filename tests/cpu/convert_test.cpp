@@ -18,13 +18,16 @@ namespace {
 constexpr std::int64_t kStrides[] = {1, 0, 3, -2};
 constexpr std::int64_t kCounts[] = {0, 1, 7, 16, 33, 300};
 
-bool same(double a, double b) { return a == b ? std::signbit(a) == std::signbit(b) : std::isnan(a) && std::isnan(b); }
+bool same(double a, double b) {
+  return a == b ? std::signbit(a) == std::signbit(b) : std::isnan(a) && std::isnan(b);
+}
 
 template <class T>
 void check_loads(DType dtype) {
   std::vector<std::uint8_t> bytes(16384);
   std::uint32_t state = 12345;
-  for (auto& byte : bytes) byte = static_cast<std::uint8_t>((state = state * 1664525 + 1013904223) >> 24);
+  for (auto& byte : bytes)
+    byte = static_cast<std::uint8_t>((state = state * 1664525 + 1013904223) >> 24);
   for (const std::int64_t stride : kStrides)
     for (const std::int64_t count : kCounts) {
       const std::int64_t start = stride < 0 ? 700 : 5;
@@ -52,8 +55,10 @@ TEST(Convert, LoadsEveryPatternOfSmallTypes) {
     const std::int64_t patterns = std::int64_t{1} << bit_width(dtype);
     std::vector<std::uint16_t> storage(65536);
     for (std::int64_t i = 0; i < patterns; ++i) {
-      if (bit_width(dtype) == 16) storage[static_cast<std::size_t>(i)] = static_cast<std::uint16_t>(i);
-      else reinterpret_cast<std::uint8_t*>(storage.data())[i] = static_cast<std::uint8_t>(i);
+      if (bit_width(dtype) == 16)
+        storage[static_cast<std::size_t>(i)] = static_cast<std::uint16_t>(i);
+      else
+        reinterpret_cast<std::uint8_t*>(storage.data())[i] = static_cast<std::uint8_t>(i);
     }
     std::vector<float> row(static_cast<std::size_t>(patterns));
     load_row<float>(dtype)(storage.data(), 0, 1, patterns, row.data());
@@ -66,12 +71,15 @@ TEST(Convert, LoadsEveryPatternOfSmallTypes) {
 // Every boundary a conversion has to get right, and what lies around it.
 template <class T>
 std::vector<T> hard_values(DType dtype) {
-  std::vector<double> centres = {0.0, 0.5, 1.0, 1.5, 2.5, 126.5, 127.5, 128.5, 254.5, 255.5, 1e9, 2147483647.0,
-                                 2147483648.0, 4e9, 9.3e18, 1e30, 3e38, 1e-3, 1e-30};
+  std::vector<double> centres = {0.0,    0.5,   1.0,   1.5,  2.5,          126.5,        127.5,
+                                 128.5,  254.5, 255.5, 1e9,  2147483647.0, 2147483648.0, 4e9,
+                                 9.3e18, 1e30,  3e38,  1e-3, 1e-30};
   for (double base : {largest_value(dtype), smallest_step(dtype)})
-    for (double factor : {0.25, 0.5, 0.75, 1.0, 1.0625, 1.5, 2.0, 2.5, 3.5, 7.5, 9.0}) centres.push_back(base * factor);
+    for (double factor : {0.25, 0.5, 0.75, 1.0, 1.0625, 1.5, 2.0, 2.5, 3.5, 7.5, 9.0})
+      centres.push_back(base * factor);
   for (int exponent = -30; exponent < 20; ++exponent)
-    for (double fraction : {1.0, 1.0625, 1.125, 1.1875, 1.0 + 0x1p-11, 1.0 + 3 * 0x1p-11, 1.0 + 0x1p-8, 1.0 + 3 * 0x1p-8})
+    for (double fraction : {1.0, 1.0625, 1.125, 1.1875, 1.0 + 0x1p-11, 1.0 + 3 * 0x1p-11,
+                            1.0 + 0x1p-8, 1.0 + 3 * 0x1p-8})
       centres.push_back(std::ldexp(fraction, exponent));
   std::vector<T> values;
   const T infinity = std::numeric_limits<T>::infinity();
@@ -95,15 +103,18 @@ void check_stores(DType dtype) {
     std::vector<std::uint8_t> stored(bytes, 0xA5), expected(bytes, 0xA5);
     store_row<T>(dtype)(values.data(), count, stored.data(), 5, stride);
     for (std::int64_t i = 0; i < count; ++i)
-      store_element(dtype, expected.data(), 5 + i * stride, static_cast<double>(values[static_cast<std::size_t>(i)]));
+      store_element(dtype, expected.data(), 5 + i * stride,
+                    static_cast<double>(values[static_cast<std::size_t>(i)]));
     for (std::int64_t i = 0; i < count; ++i) {
       const double a = load_element(dtype, stored.data(), 5 + i * stride);
       const double b = load_element(dtype, expected.data(), 5 + i * stride);
-      ASSERT_TRUE(same(a, b)) << to_string(dtype) << " of " << values[static_cast<std::size_t>(i)] << ": " << a
-                              << ", expected " << b;
+      ASSERT_TRUE(same(a, b)) << to_string(dtype) << " of " << values[static_cast<std::size_t>(i)]
+                              << ": " << a << ", expected " << b;
     }
     // Also what lies between and around the elements; NaN may differ in its payload.
-    if (!is_floating(dtype)) EXPECT_EQ(stored, expected) << to_string(dtype) << " stride " << stride;
+    if (!is_floating(dtype)) {
+      EXPECT_EQ(stored, expected) << to_string(dtype) << " stride " << stride;
+    }
   }
 }
 
@@ -122,7 +133,8 @@ TEST(Convert, BitsOfOneByteFromTwoThreads) {
     std::thread right([&] { store_row<float>(boolean)(ones.data(), 256, bytes.data(), 253, 1); });
     left.join();
     right.join();
-    for (std::int64_t i = 0; i < 509; ++i) ASSERT_EQ(load_element(boolean, bytes.data(), i), i < 253 ? 0.0 : 1.0) << i;
+    for (std::int64_t i = 0; i < 509; ++i)
+      ASSERT_EQ(load_element(boolean, bytes.data(), i), i < 253 ? 0.0 : 1.0) << i;
   }
 }
 

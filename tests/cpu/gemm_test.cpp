@@ -14,16 +14,19 @@ struct DenseOperand final : GemmOperand<T> {
   std::int64_t indices, depths;
   bool depth_rows;
 
-  DenseOperand(std::int64_t batch, std::int64_t index_count, std::int64_t depth_count, bool along, unsigned seed)
+  DenseOperand(std::int64_t batch, std::int64_t index_count, std::int64_t depth_count, bool along,
+               unsigned seed)
       : indices(index_count), depths(depth_count), depth_rows(along) {
     for (std::int64_t i = 0; i < batch * indices * depths; ++i)
-      values.push_back(static_cast<T>(static_cast<int>((seed = seed * 1664525 + 1013904223) >> 28) - 8));
+      values.push_back(
+          static_cast<T>(static_cast<int>((seed = seed * 1664525 + 1013904223) >> 28) - 8));
   }
   T at(std::int64_t batch, std::int64_t index, std::int64_t depth) const {
     return values[static_cast<std::size_t>((batch * indices + index) * depths + depth)];
   }
   bool along_depth() const override { return depth_rows; }
-  void row(std::int64_t batch, std::int64_t fixed, std::int64_t start, std::int64_t count, T* destination) const override {
+  void row(std::int64_t batch, std::int64_t fixed, std::int64_t start, std::int64_t count,
+           T* destination) const override {
     for (std::int64_t i = 0; i < count; ++i)
       destination[i] = depth_rows ? at(batch, fixed, start + i) : at(batch, start + i, fixed);
   }
@@ -35,7 +38,8 @@ struct DenseSink final : GemmSink<T> {
   mutable std::vector<T> values;
   DenseSink(std::int64_t batch, std::int64_t rows, std::int64_t columns)
       : m(rows), n(columns), values(static_cast<std::size_t>(batch * m * n), T{-12345}) {}
-  void row(std::int64_t batch, std::int64_t i, std::int64_t j, std::int64_t count, T* row) const override {
+  void row(std::int64_t batch, std::int64_t i, std::int64_t j, std::int64_t count,
+           T* row) const override {
     std::copy_n(row, count, values.begin() + (batch * m + i) * n + j);
   }
 };
@@ -51,7 +55,8 @@ DeviceProps device_with(int threads) {
 
 template <class T>
 void check(const GemmShape& shape, const GemmBlocks& blocks, bool a_along, bool b_along) {
-  const DenseOperand<T> a(shape.batch, shape.m, shape.k, a_along, 1), b(shape.batch, shape.n, shape.k, b_along, 2);
+  const DenseOperand<T> a(shape.batch, shape.m, shape.k, a_along, 1),
+      b(shape.batch, shape.n, shape.k, b_along, 2);
   const DenseSink<T> sink(shape.batch, shape.m, shape.n);
   constexpr T kGuard = 77;
   const std::int64_t bytes = gemm_scratch_bytes(shape, blocks, sizeof(T));
@@ -65,20 +70,26 @@ void check(const GemmShape& shape, const GemmBlocks& blocks, bool a_along, bool 
         T sum = 0;
         for (std::int64_t l = 0; l < shape.k; ++l) sum += a.at(batch, i, l) * b.at(batch, j, l);
         ASSERT_EQ(sink.values[static_cast<std::size_t>((batch * shape.m + i) * shape.n + j)], sum)
-            << shape.m << "x" << shape.n << "x" << shape.k << " batch " << batch << " at " << i << ", " << j;
+            << shape.m << "x" << shape.n << "x" << shape.k << " batch " << batch << " at " << i
+            << ", " << j;
       }
 }
 
-constexpr GemmShape kShapes[] = {{1, 1, 1, 1},    {1, 13, 37, 41},  {2, 64, 64, 64}, {1, 1, 300, 7},   {1, 300, 1, 7},
-                                 {3, 12, 32, 129}, {1, 97, 131, 251}, {1, 5, 7, 0},    {1, 0, 7, 5},    {0, 4, 4, 4},
-                                 {1, 25, 33, 700}, {5, 3, 2, 1}};
+constexpr GemmShape kShapes[] = {{1, 1, 1, 1},      {1, 13, 37, 41},  {2, 64, 64, 64},
+                                 {1, 1, 300, 7},    {1, 300, 1, 7},   {3, 12, 32, 129},
+                                 {1, 97, 131, 251}, {1, 5, 7, 0},     {1, 0, 7, 5},
+                                 {0, 4, 4, 4},      {1, 25, 33, 700}, {5, 3, 2, 1}};
 
 TEST(Gemm, EveryShapeAndRowDirection) {
   for (const GemmShape& shape : kShapes)
     for (const bool a_along : {false, true})
       for (const bool b_along : {false, true}) {
-        if (shape.k > 0) check<float>(shape, choose_blocks(shape, device_with(2), sizeof(float), false), a_along, b_along);
-        if (shape.k > 0) check<double>(shape, choose_blocks(shape, device_with(3), sizeof(double), false), a_along, b_along);
+        if (shape.k > 0)
+          check<float>(shape, choose_blocks(shape, device_with(2), sizeof(float), false), a_along,
+                       b_along);
+        if (shape.k > 0)
+          check<double>(shape, choose_blocks(shape, device_with(3), sizeof(double), false), a_along,
+                        b_along);
         check<float>(shape, stack_blocks(), a_along, b_along);
         check<double>(shape, stack_blocks(), a_along, b_along);
       }
@@ -88,7 +99,9 @@ TEST(Gemm, SplitSumsAddUp) {
   const GemmShape shape{2, 11, 13, 5000};
   for (const int threads : {1, 2, 7}) {
     const GemmBlocks blocks = choose_blocks(shape, device_with(threads), sizeof(float), true);
-    if (threads == 7) EXPECT_GT(blocks.splits, 1);
+    if (threads == 7) {
+      EXPECT_GT(blocks.splits, 1);
+    }
     check<float>(shape, blocks, true, false);
   }
 }
@@ -99,7 +112,8 @@ TEST(Gemm, FewerThreadsHaveScratchThanAreThere) {
 }
 
 TEST(Gemm, BlocksSurviveKnobs) {
-  const GemmBlocks blocks = choose_blocks({1, 1000, 1000, 1000}, device_with(4), sizeof(float), true);
+  const GemmBlocks blocks =
+      choose_blocks({1, 1000, 1000, 1000}, device_with(4), sizeof(float), true);
   Config config;
   blocks.to_knobs(config);
   const GemmBlocks back = GemmBlocks::from_knobs(config);

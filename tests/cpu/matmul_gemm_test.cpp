@@ -12,9 +12,10 @@ Layout transposed(const Dims& dims) {
   return strides;
 }
 
-void check(const Dims& a_dims, const Dims& b_dims, DType dtype, int transposes = 0, CompileOptions options = {}) {
-  SCOPED_TRACE(testing::Message() << to_string(a_dims) << " x " << to_string(b_dims) << " " << to_string(dtype)
-                                  << " transposes " << transposes);
+void check(const Dims& a_dims, const Dims& b_dims, DType dtype, int transposes = 0,
+           CompileOptions options = {}) {
+  SCOPED_TRACE(testing::Message() << to_string(a_dims) << " x " << to_string(b_dims) << " "
+                                  << to_string(dtype) << " transposes " << transposes);
   Graph graph;
   Value a = graph.input("a", a_dims, dtype, transposes & 1 ? transposed(a_dims) : row_major);
   Value b = graph.input("b", b_dims, dtype, transposes & 2 ? transposed(b_dims) : row_major);

@@ -4,7 +4,8 @@ namespace ashlar::cpu {
 namespace {
 
 void check(const Dims& x_dims, const Dims& b_dims, DType dtype, const Layout& layout = row_major) {
-  SCOPED_TRACE(testing::Message() << to_string(x_dims) << " and " << to_string(b_dims) << " " << to_string(dtype));
+  SCOPED_TRACE(testing::Message() << to_string(x_dims) << " and " << to_string(b_dims) << " "
+                                  << to_string(dtype));
   Graph graph;
   Value x = graph.input("x", x_dims, dtype, layout);
   Value b = graph.input("b", b_dims, dtype);

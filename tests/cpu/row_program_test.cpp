@@ -15,7 +15,8 @@ namespace {
 
 using Step = PointwiseProgram::Step;
 
-Step load_step(TensorId tensor, DType dtype, const Dims& dims, const Dims& strides, std::int64_t offset = 0) {
+Step load_step(TensorId tensor, DType dtype, const Dims& dims, const Dims& strides,
+               std::int64_t offset = 0) {
   Step step;
   step.kind = Step::Kind::load;
   step.view = {tensor, offset, dtype, dims, strides, kNoTensor};
@@ -50,14 +51,16 @@ class Memory {
 double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 
 double slope(PointwiseMode mode, const Pointwise& op, double x) {
-  constexpr double kRootHalf = 0.70710678118654752, kDensity = 0.39894228040143268, kRoot = 0.79788456080286536;
+  constexpr double kRootHalf = 0.70710678118654752, kDensity = 0.39894228040143268,
+                   kRoot = 0.79788456080286536;
   switch (mode) {
     case PointwiseMode::relu_bwd:
       return x <= op.relu_lower_clip ? op.relu_lower_slope : x >= op.relu_upper_clip ? 0.0 : 1.0;
     case PointwiseMode::tanh_bwd: return 1.0 / (std::cosh(x) * std::cosh(x));
     case PointwiseMode::sigmoid_bwd: return sigmoid(x) * sigmoid(-x);
     case PointwiseMode::elu_bwd: return x > 0 ? 1.0 : op.elu_alpha * std::exp(x);
-    case PointwiseMode::gelu_bwd: return 0.5 * std::erfc(-x * kRootHalf) + x * kDensity * std::exp(-x * x / 2);
+    case PointwiseMode::gelu_bwd:
+      return 0.5 * std::erfc(-x * kRootHalf) + x * kDensity * std::exp(-x * x / 2);
     case PointwiseMode::softplus_bwd: return sigmoid(op.softplus_beta * x);
     case PointwiseMode::swish_bwd: {
       const double b = op.swish_beta;
@@ -97,14 +100,16 @@ double expected(const Pointwise& op, double x, double b, double p) {
     case PointwiseMode::identity: return x;
     case PointwiseMode::reciprocal: return 1.0 / x;
     case PointwiseMode::relu_fwd:
-      return x < op.relu_lower_clip ? op.relu_lower_clip + op.relu_lower_slope * (x - op.relu_lower_clip)
-                                    : std::min(x, op.relu_upper_clip);
+      return x < op.relu_lower_clip
+                 ? op.relu_lower_clip + op.relu_lower_slope * (x - op.relu_lower_clip)
+                 : std::min(x, op.relu_upper_clip);
     case PointwiseMode::tanh_fwd: return std::tanh(x);
     case PointwiseMode::sigmoid_fwd: return sigmoid(x);
     case PointwiseMode::elu_fwd: return x > 0 ? x : op.elu_alpha * std::expm1(x);
     case PointwiseMode::gelu_fwd: return 0.5 * x * std::erfc(-x * 0.70710678118654752);
     case PointwiseMode::softplus_fwd:
-      return (std::max(op.softplus_beta * x, 0.0) + std::log1p(std::exp(-std::fabs(op.softplus_beta * x)))) /
+      return (std::max(op.softplus_beta * x, 0.0) +
+              std::log1p(std::exp(-std::fabs(op.softplus_beta * x)))) /
              op.softplus_beta;
     case PointwiseMode::swish_fwd: return x * sigmoid(op.swish_beta * x);
     case PointwiseMode::gelu_approx_tanh_fwd:
@@ -124,8 +129,8 @@ double expected(const Pointwise& op, double x, double b, double p) {
 }
 
 bool is_positive_only(PointwiseMode mode) {
-  return mode == PointwiseMode::sqrt || mode == PointwiseMode::rsqrt || mode == PointwiseMode::log ||
-         mode == PointwiseMode::pow;
+  return mode == PointwiseMode::sqrt || mode == PointwiseMode::rsqrt ||
+         mode == PointwiseMode::log || mode == PointwiseMode::pow;
 }
 
 // Units of the last place granted: one rounding, or a few for formulas and the library's functions.
@@ -142,13 +147,15 @@ void check_mode(PointwiseMode mode) {
     const double t = static_cast<double>(i * 7919 % kCount) / kCount;
     const auto at = static_cast<std::size_t>(i);
     x[at] = static_cast<T>(is_positive_only(mode) ? 1e-3 + 20 * t : 24 * t - 12);
-    b[at] = static_cast<T>(i % 5 == 0 ? x[at] : static_cast<T>(6.0 * std::sin(static_cast<double>(i))));
+    b[at] =
+        static_cast<T>(i % 5 == 0 ? x[at] : static_cast<T>(6.0 * std::sin(static_cast<double>(i))));
     p[at] = static_cast<T>(i % 3);
   }
   const DType dtype = sizeof(T) == 4 ? f32 : f64;
   PointwiseProgram program;
   program.space = {kCount};
-  for (TensorId tensor = 0; tensor < 3; ++tensor) program.steps.push_back(load_step(tensor, dtype, {kCount}, {1}));
+  for (TensorId tensor = 0; tensor < 3; ++tensor)
+    program.steps.push_back(load_step(tensor, dtype, {kCount}, {1}));
   const int operands = operand_count(mode);
   Step step = compute_step(mode, {0, operands > 1 ? 1 : -1, operands > 2 ? 2 : -1}, dtype);
   step.op.relu_lower_clip = -1.5;
@@ -173,18 +180,21 @@ void check_mode(PointwiseMode mode) {
     if (sizeof(T) == 8 && is_activation_gradient(mode)) size += std::fabs(double(x[i]));
     const double bound = 2 * units(mode, sizeof(T) == 4) * unit * size + smallest_step(dtype);
     ASSERT_LE(std::fabs(static_cast<double>(y[i]) - want), bound)
-        << "mode " << static_cast<int>(mode) << " x " << x[i] << " b " << b[i] << ": " << y[i] << ", expected " << want;
+        << "mode " << static_cast<int>(mode) << " x " << x[i] << " b " << b[i] << ": " << y[i]
+        << ", expected " << want;
   }
 }
 
 TEST(RowProgram, EveryModeInFloat) {
   for (int mode = 0; mode < kPointwiseModeCount; ++mode)
-    if (static_cast<PointwiseMode>(mode) != PointwiseMode::gen_index) check_mode<float>(static_cast<PointwiseMode>(mode));
+    if (static_cast<PointwiseMode>(mode) != PointwiseMode::gen_index)
+      check_mode<float>(static_cast<PointwiseMode>(mode));
 }
 
 TEST(RowProgram, EveryModeInDouble) {
   for (int mode = 0; mode < kPointwiseModeCount; ++mode)
-    if (static_cast<PointwiseMode>(mode) != PointwiseMode::gen_index) check_mode<double>(static_cast<PointwiseMode>(mode));
+    if (static_cast<PointwiseMode>(mode) != PointwiseMode::gen_index)
+      check_mode<double>(static_cast<PointwiseMode>(mode));
 }
 
 float run_unary(PointwiseMode mode, float x, float b = 0) {
@@ -202,11 +212,16 @@ float run_unary(PointwiseMode mode, float x, float b = 0) {
 }
 
 TEST(RowProgram, SpecialValues) {
-  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const float inf = std::numeric_limits<float>::infinity(),
+              nan = std::numeric_limits<float>::quiet_NaN();
   for (int m = 0; m < kPointwiseModeCount; ++m) {
     const auto mode = static_cast<PointwiseMode>(m);
-    if (gives_boolean(mode) || mode == PointwiseMode::gen_index || mode == PointwiseMode::binary_select) continue;
-    if (operand_count(mode) == 1) EXPECT_TRUE(std::isnan(run_unary(mode, nan))) << m;
+    if (gives_boolean(mode) || mode == PointwiseMode::gen_index ||
+        mode == PointwiseMode::binary_select)
+      continue;
+    if (operand_count(mode) == 1) {
+      EXPECT_TRUE(std::isnan(run_unary(mode, nan))) << m;
+    }
   }
   for (PointwiseMode mode : {PointwiseMode::min, PointwiseMode::max}) {
     EXPECT_TRUE(std::isnan(run_unary(mode, nan, 1)));
@@ -227,7 +242,8 @@ TEST(RowProgram, SpecialValues) {
   EXPECT_EQ(run_unary(PointwiseMode::softplus_fwd, inf), inf);
   EXPECT_EQ(run_unary(PointwiseMode::softplus_fwd, -inf), 0.0f);
   EXPECT_FLOAT_EQ(run_unary(PointwiseMode::sin, 1e6f), static_cast<float>(std::sin(1e6)));
-  EXPECT_FLOAT_EQ(run_unary(PointwiseMode::gelu_fwd, -10.0f), static_cast<float>(-5.0 * std::erfc(10.0 / std::sqrt(2.0))));
+  EXPECT_FLOAT_EQ(run_unary(PointwiseMode::gelu_fwd, -10.0f),
+                  static_cast<float>(-5.0 * std::erfc(10.0 / std::sqrt(2.0))));
 }
 
 TEST(RowProgram, IntegerDivisionTruncatesAndTakesZero) {
@@ -250,7 +266,8 @@ TEST(RowProgram, RoundsWhereAValuePassesThroughANarrowType) {
     std::vector<float> x = {0.3f, -3.49f, 2.5f, 300.0f, -70000.0f, 17.2f}, y(6);
     PointwiseProgram program;
     program.space = {6};
-    program.steps = {load_step(0, f32, {6}, {1}), compute_step(PointwiseMode::identity, {0, -1, -1}),
+    program.steps = {load_step(0, f32, {6}, {1}),
+                     compute_step(PointwiseMode::identity, {0, -1, -1}),
                      compute_step(PointwiseMode::neg, {1, -1, -1})};
     program.steps[1].round_to = dtype;
     program.result = 2;
@@ -258,16 +275,20 @@ TEST(RowProgram, RoundsWhereAValuePassesThroughANarrowType) {
     const Memory memory({x.data()});
     const std::int64_t origin = 0;
     rows.bind(memory.context()).load(&origin, 6, y.data());
-    for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(-y[i], round_to(dtype, x[i])) << to_string(dtype) << " " << x[i];
+    for (std::size_t i = 0; i < 6; ++i)
+      EXPECT_EQ(-y[i], round_to(dtype, x[i])) << to_string(dtype) << " " << x[i];
   }
 }
 
-// y[r, c] = relu(alpha1 * acc + bias[c]) * scale[r] + index of c, and the sum before relu to a second tensor.
+// y[r, c] = relu(alpha1 * acc + bias[c]) * scale[r] + index of c, and the sum before relu to a
+// second tensor.
 TEST(RowProgram, EpilogueWithBroadcastsTwoStoresAndIndices) {
   constexpr std::int64_t kRows = 3, kColumns = 700;
-  std::vector<float> bias(kColumns), y(kRows * kColumns), sums(kRows * kColumns), accumulator(kColumns);
+  std::vector<float> bias(kColumns), y(kRows * kColumns), sums(kRows * kColumns),
+      accumulator(kColumns);
   std::vector<float> scale = {2.0f, -1.0f, 0.5f};
-  for (std::int64_t c = 0; c < kColumns; ++c) bias[static_cast<std::size_t>(c)] = static_cast<float>(c % 13) - 6;
+  for (std::int64_t c = 0; c < kColumns; ++c)
+    bias[static_cast<std::size_t>(c)] = static_cast<float>(c % 13) - 6;
   PointwiseProgram program;
   program.space = {kRows, kColumns};
   Step accumulator_step;
@@ -288,7 +309,8 @@ TEST(RowProgram, EpilogueWithBroadcastsTwoStoresAndIndices) {
   const Memory memory({bias.data(), scale.data(), y.data(), sums.data()});
   const auto bound = rows.bind(memory.context());
   for (std::int64_t r = 0; r < kRows; ++r) {
-    for (std::int64_t c = 0; c < kColumns; ++c) accumulator[static_cast<std::size_t>(c)] = static_cast<float>((r + c) % 7) - 3;
+    for (std::int64_t c = 0; c < kColumns; ++c)
+      accumulator[static_cast<std::size_t>(c)] = static_cast<float>((r + c) % 7) - 3;
     const std::int64_t coords[] = {r, 100};
     const std::vector<float> before = accumulator;
     bound.store(coords, kColumns - 100, accumulator.data() + 100);
@@ -297,9 +319,12 @@ TEST(RowProgram, EpilogueWithBroadcastsTwoStoresAndIndices) {
   for (std::int64_t r = 0; r < kRows; ++r)
     for (std::int64_t c = 0; c < kColumns; ++c) {
       const float sum = 3 * static_cast<float>((r + c) % 7 - 3) + bias[static_cast<std::size_t>(c)];
-      const float result = std::max(sum, 0.0f) * scale[static_cast<std::size_t>(r)] + static_cast<float>(c);
-      EXPECT_EQ(y[static_cast<std::size_t>(r * kColumns + c)], c < 100 ? 0.0f : result) << r << " " << c;
-      EXPECT_EQ(sums[static_cast<std::size_t>(c * kRows + r)], c < 100 ? 0.0f : sum) << r << " " << c;
+      const float result =
+          std::max(sum, 0.0f) * scale[static_cast<std::size_t>(r)] + static_cast<float>(c);
+      EXPECT_EQ(y[static_cast<std::size_t>(r * kColumns + c)], c < 100 ? 0.0f : result)
+          << r << " " << c;
+      EXPECT_EQ(sums[static_cast<std::size_t>(c * kRows + r)], c < 100 ? 0.0f : sum)
+          << r << " " << c;
     }
 }
 

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "cpu/plan_check.hpp"
 
 namespace ashlar::cpu {
@@ -69,6 +71,8 @@ TEST(Softmax, InfinitiesFollowTheReference) {
   plan.set("x", {-kInf, -kInf, -kInf, -kInf, 0, 1, kInf, 0, 1,
                  std::numeric_limits<double>::quiet_NaN(), 0, 1});
   plan.expect_agrees("cpu.softmax");
+  const std::vector<double> y = plan.get("y");
+  for (std::size_t i = 0; i < y.size(); ++i) EXPECT_EQ(std::isnan(y[i]), i / 3 != 1) << i;
 }
 
 TEST(Softmax, Fused) {

@@ -1,5 +1,5 @@
-// The reader of graphs meets hostile text: it may refuse it with an ashlar::Error, nothing else. What
-// it accepts is valid, and survives being written and read again.
+// The reader of graphs meets hostile text: it may refuse it with an ashlar::Error, nothing else.
+// What it accepts is valid, and survives being written and read again.
 #include <ashlar/graph.hpp>
 #include <cstddef>
 #include <cstdint>

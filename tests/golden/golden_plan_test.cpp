@@ -33,9 +33,7 @@ void run_and_compare(const golden::File& file, const CompileOptions& options) {
       }
 }
 
-TEST_P(GoldenPlan, FusedAgreesWithTheOracle) {
-  run_and_compare(golden::load(GetParam()), {});
-}
+TEST_P(GoldenPlan, FusedAgreesWithTheOracle) { run_and_compare(golden::load(GetParam()), {}); }
 
 TEST_P(GoldenPlan, OneRegionPerOperationAgreesWithTheOracle) {
   run_and_compare(golden::load(GetParam()), {.fuse = false});

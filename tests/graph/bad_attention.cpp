@@ -76,24 +76,34 @@ void add_forward(BadInputs& rows) {
             [](Graph& g) {
               return AttentionOperands{.dropout_mask = in(g, {2, 4, 5, 5}, boolean)};
             });
-  attention("attention bias dims", {}, {},
-            {"dims of bias 'i3'", "got [1, 3, 5, 6]", "expected extents equal to [2, 4, 5, 6] or 1"},
-            [](Graph& g) { return AttentionOperands{.bias = in(g, {1, 3, 5, 6})}; });
+  attention(
+      "attention bias dims", {}, {},
+      {"dims of bias 'i3'", "got [1, 3, 5, 6]", "expected extents equal to [2, 4, 5, 6] or 1"},
+      [](Graph& g) {
+        return AttentionOperands{.bias = in(g, {1, 3, 5, 6})};
+      });
   attention("attention bias dtype", {}, {},
-            {"dtype of bias 'i3'", "got i32", "expected a floating-point type"},
-            [](Graph& g) { return AttentionOperands{.bias = in(g, {1, 4, 5, 6}, i32)}; });
+            {"dtype of bias 'i3'", "got i32", "expected a floating-point type"}, [](Graph& g) {
+              return AttentionOperands{.bias = in(g, {1, 4, 5, 6}, i32)};
+            });
   attention("attention seq_len_q dims", {}, {},
-            {"dims of seq_len_q 'i3'", "got [1, 1, 1, 1]", "expected [2, 1, 1, 1]"},
-            [](Graph& g) { return AttentionOperands{.seq_len_q = in(g, {1, 1, 1, 1}, i32)}; });
+            {"dims of seq_len_q 'i3'", "got [1, 1, 1, 1]", "expected [2, 1, 1, 1]"}, [](Graph& g) {
+              return AttentionOperands{.seq_len_q = in(g, {1, 1, 1, 1}, i32)};
+            });
   attention("attention seq_len_kv dtype", {}, {},
-            {"dtype of seq_len_kv 'i3'", "got f32", "expected an integer type"},
-            [](Graph& g) { return AttentionOperands{.seq_len_kv = in(g, {2, 1, 1, 1})}; });
+            {"dtype of seq_len_kv 'i3'", "got f32", "expected an integer type"}, [](Graph& g) {
+              return AttentionOperands{.seq_len_kv = in(g, {2, 1, 1, 1})};
+            });
   attention("attention scale of many", {}, {},
             {"dims of scale_tensor 'i3'", "got [2, 1, 1, 1]", "expected a single element"},
-            [](Graph& g) { return AttentionOperands{.scale = in(g, {2, 1, 1, 1})}; });
+            [](Graph& g) {
+              return AttentionOperands{.scale = in(g, {2, 1, 1, 1})};
+            });
   attention("attention scale of integers", {}, {},
             {"dtype of scale_tensor 'i3'", "got i32", "expected a floating-point type"},
-            [](Graph& g) { return AttentionOperands{.scale = in(g, {1, 1, 1, 1}, i32)}; });
+            [](Graph& g) {
+              return AttentionOperands{.scale = in(g, {1, 1, 1, 1}, i32)};
+            });
 }
 
 void add_backward(BadInputs& rows) {
@@ -120,13 +130,15 @@ void add_backward(BadInputs& rows) {
            {"dtype of stats 'i5'", "got i32", "expected a floating-point type"});
   backward("attention_backward dbias of no bias", o, o, stats, f32, true,
            {"output dbias", "got a tensor", "expected none without an input bias"});
-  rows.push_back({"attention_backward without stats", "attention_backward",
+  rows.push_back({"attention_backward without stats",
+                  "attention_backward",
                   [=](Graph& g) {
                     const Value q = in(g, kQ), k = in(g, kK), v = in(g, kV);
                     g.attention_backward(q, k, v, in(g, o), in(g, o), {});
                   },
                   {"input stats", "got nothing", "expected a tensor"}});
-  rows.push_back({"attention_backward dropout", "attention_backward",
+  rows.push_back({"attention_backward dropout",
+                  "attention_backward",
                   [=](Graph& g) {
                     const Value q = in(g, kQ), k = in(g, kK), v = in(g, kV);
                     g.attention_backward(q, k, v, in(g, o), in(g, o), in(g, stats),

@@ -46,33 +46,42 @@ void add_forward(BadInputs& rows) {
        {"filter on spatial axis 1", "got 11", "expected at most the padded input extent 10"});
   conv("conv empty filter", x, {6, 4, 0, 3}, {},
        {"filter extents", "got [6, 4, 0, 3]", "expected at least 1"});
-  conv("conv beta without z", x, w, {.beta = 0.5}, {"beta", "got 0.5", "expected 0, or an input z"});
+  conv("conv beta without z", x, w, {.beta = 0.5},
+       {"beta", "got 0.5", "expected 0, or an input z"});
   conv("conv padding overflow", x, w, {.padding = {kHuge, 0}, .post_padding = Dims{kHuge, 0}},
        {"size overflow", "got 4611686018427387912 + 4611686018427387904", "expected at most"},
        ErrorCode::size_overflow);
   conv("conv dilation overflow", x, w, {.dilation = {kHuge, 1}},
        {"size overflow", "got 2 * 4611686018427387904", "expected at most"},
        ErrorCode::size_overflow);
-  rows.push_back({"conv of booleans", "conv_forward",
+  rows.push_back({"conv of booleans",
+                  "conv_forward",
                   [=](Graph& g) { g.conv(in(g, x, boolean), in(g, w), {}, kBad); },
                   {"dtype of x 'i", "got bool", "expected a number type"}});
-  rows.push_back({"conv with a boolean filter", "conv_forward",
+  rows.push_back({"conv with a boolean filter",
+                  "conv_forward",
                   [=](Graph& g) { g.conv(in(g, x), in(g, w, boolean), {}, kBad); },
                   {"dtype of w 'i", "got bool", "expected a number type"}});
-  rows.push_back({"conv z of other dims", "conv_forward",
+  rows.push_back({"conv z of other dims",
+                  "conv_forward",
                   [=](Graph& g) {
                     g.conv(in(g, x), in(g, w), {.beta = 1.0}, kBad, in(g, {1, 6, 6, 7}));
                   },
                   {"dims of z 'i", "got [1, 6, 6, 7]", "expected [1, 6, 6, 6]"}});
-  rows.push_back({"conv boolean z", "conv_forward",
+  rows.push_back({"conv boolean z",
+                  "conv_forward",
                   [=](Graph& g) {
                     g.conv(in(g, x), in(g, w), {.beta = 1.0}, kBad, in(g, {1, 6, 6, 6}, boolean));
                   },
                   {"dtype of z 'i", "got bool", "expected a number type"}});
-  rows.push_back({"conv result dims", "conv_forward",
-                  [=](Graph& g) { g.conv(in(g, x), in(g, w), {}, bad_with_dims({1, 6, 8, 8})); },
+  rows.push_back({"conv result dims",
+                  "conv_forward",
+                  [=](Graph& g) {
+                    g.conv(in(g, x), in(g, w), {}, bad_with_dims({1, 6, 8, 8}));
+                  },
                   {"dims of y 'bad'", "got [1, 6, 8, 8]", "expected [1, 6, 6, 6]"}});
-  rows.push_back({"conv without filter", "conv_forward",
+  rows.push_back({"conv without filter",
+                  "conv_forward",
                   [=](Graph& g) { g.conv(in(g, x), {}, {}, kBad); },
                   {"input w", "got nothing", "expected a tensor"}});
 }
@@ -81,11 +90,9 @@ void add_backward(BadInputs& rows) {
   const Dims dy = {1, 6, 6, 6}, w = {6, 4, 3, 3}, x = {1, 4, 8, 8};
   const auto data = [&](const char* name, const Dims& dy_dims, const Dims& w_dims,
                         const Result& result, std::vector<std::string> says) {
-    rows.push_back({name, "conv_backward_data",
-                    [=](Graph& g) {
-                      g.conv_backward_data(in(g, dy_dims), in(g, w_dims), {}, result);
-                    },
-                    says});
+    rows.push_back(
+        {name, "conv_backward_data",
+         [=](Graph& g) { g.conv_backward_data(in(g, dy_dims), in(g, w_dims), {}, result); }, says});
   };
   data("conv_backward_data without dims", dy, w, kBad,
        {"dims of dx", "got none", "expected explicit dims"});
@@ -97,7 +104,8 @@ void add_backward(BadInputs& rows) {
        {"channels", "x with 5 and w with 4", "expected x's channels a multiple"});
   data("conv_backward_data of unequal ranks", dy, {6, 4, 3}, bad_with_dims(x),
        {"rank of w 'i", "got 3", "expected 4"});
-  rows.push_back({"conv_backward_data beta without z", "conv_backward_data",
+  rows.push_back({"conv_backward_data beta without z",
+                  "conv_backward_data",
                   [=](Graph& g) {
                     g.conv_backward_data(in(g, dy), in(g, w), {.beta = 2.0}, bad_with_dims(x));
                   },
@@ -105,11 +113,10 @@ void add_backward(BadInputs& rows) {
 
   const auto filter = [&](const char* name, const Dims& x_dims, const Dims& dy_dims,
                           const Result& result, std::vector<std::string> says) {
-    rows.push_back({name, "conv_backward_filter",
-                    [=](Graph& g) {
-                      g.conv_backward_filter(in(g, x_dims), in(g, dy_dims), {}, result);
-                    },
-                    says});
+    rows.push_back(
+        {name, "conv_backward_filter",
+         [=](Graph& g) { g.conv_backward_filter(in(g, x_dims), in(g, dy_dims), {}, result); },
+         says});
   };
   filter("conv_backward_filter without dims", x, dy, kBad,
          {"dims of dw", "got none", "expected explicit dims"});
@@ -119,7 +126,8 @@ void add_backward(BadInputs& rows) {
          {"dims of dy 'i", "got [1, 6, 5, 6]", "expected [1, 6, 6, 6]"});
   filter("conv_backward_filter of unequal ranks", x, {1, 6, 6}, bad_with_dims(w),
          {"rank of dy 'i", "got 3", "expected 4"});
-  rows.push_back({"conv_backward_filter z of other dims", "conv_backward_filter",
+  rows.push_back({"conv_backward_filter z of other dims",
+                  "conv_backward_filter",
                   [=](Graph& g) {
                     g.conv_backward_filter(in(g, x), in(g, dy), {.beta = 1.0}, bad_with_dims(w),
                                            in(g, dy));

@@ -20,10 +20,12 @@ void add_rngs(BadInputs& rows) {
       {"minimum", "got 2", "expected at most maximum = 1"});
   rng("rng deviation", {4}, {.standard_deviation = -1.0},
       {"standard_deviation", "got -1", "expected at least 0"});
-  rows.push_back({"rng seed of many", "rng",
+  rows.push_back({"rng seed of many",
+                  "rng",
                   [](Graph& g) { g.rng({4}, {}, kBad, in(g, {2}, i64)); },
                   {"dims of seed_tensor 'i0'", "got [2]", "expected a single element"}});
-  rows.push_back({"rng offset of floats", "rng",
+  rows.push_back({"rng offset of floats",
+                  "rng",
                   [](Graph& g) { g.rng({4}, {}, kBad, in(g, {1}, i64), in(g, {1})); },
                   {"dtype of offset_tensor 'i", "got f32", "expected an integer type"}});
 }
@@ -51,7 +53,10 @@ void add_transposes_and_slices(BadInputs& rows) {
   const auto transpose = [&](const char* name, const Dims& permutation,
                              std::vector<std::string> says) {
     rows.push_back({name, "transpose",
-                    [=](Graph& g) { g.transpose(in(g, {2, 3, 4}), permutation, kBad); }, says});
+                    [=](Graph& g) {
+                      g.transpose(in(g, {2, 3, 4}), permutation, kBad);
+                    },
+                    says});
   };
   transpose("transpose without permutation", {}, {"permutation", "got []", "expected 3 axes"});
   transpose("transpose too short", {1, 0}, {"permutation", "got [1, 0]", "expected 3 axes"});
@@ -65,7 +70,10 @@ void add_transposes_and_slices(BadInputs& rows) {
   const auto slice = [&](const char* name, const Dims& start, const Dims& limit, const Dims& step,
                          std::vector<std::string> says) {
     rows.push_back({name, "slice",
-                    [=](Graph& g) { g.slice(in(g, {4, 5}), start, limit, step, kBad); }, says});
+                    [=](Graph& g) {
+                      g.slice(in(g, {4, 5}), start, limit, step, kBad);
+                    },
+                    says});
   };
   slice("slice start length", {0}, {4, 5}, {}, {"start", "got [0]", "expected 2 values"});
   slice("slice limit length", {0, 0}, {4}, {}, {"limit", "got [4]", "expected 2 values"});
@@ -97,15 +105,19 @@ void add_concats(BadInputs& rows) {
          {"dims of x 'i2'", "got [4, 3]", "expected those of 'i0', [2, 3], except on axis 1"});
   concat("concat ranks", {{2, 3}, {2, 3, 1}}, 0,
          {"dims of x 'i1'", "got [2, 3, 1]", "expected those of 'i0'"});
-  rows.push_back({"concat overflow", "concat",
+  rows.push_back({"concat overflow",
+                  "concat",
                   [](Graph& g) {
                     const Dims huge = {std::int64_t{1} << 62};
                     g.concat(std::array{in(g, huge, boolean), in(g, huge, boolean)}, 0, kBad);
                   },
                   {"size overflow", "got 4611686018427387904 + 4611686018427387904"},
                   ErrorCode::size_overflow});
-  rows.push_back({"concat dtypes", "concat",
-                  [](Graph& g) { g.concat(std::array{in(g, {2}), in(g, {2}, f16)}, 0, kBad); },
+  rows.push_back({"concat dtypes",
+                  "concat",
+                  [](Graph& g) {
+                    g.concat(std::array{in(g, {2}), in(g, {2}, f16)}, 0, kBad);
+                  },
                   {"dtype of x 'i1'", "got f16", "expected f32"}});
 }
 

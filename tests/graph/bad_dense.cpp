@@ -9,8 +9,7 @@ namespace {
 void add_matmuls(BadInputs& rows) {
   const auto matmul = [&](const char* name, const Dims& a, const Dims& b,
                           std::vector<std::string> says) {
-    rows.push_back(
-        {name, "matmul", [=](Graph& g) { g.matmul(in(g, a), in(g, b), kBad); }, says});
+    rows.push_back({name, "matmul", [=](Graph& g) { g.matmul(in(g, a), in(g, b), kBad); }, says});
   };
   matmul("matmul of vectors", {4}, {4}, {"rank of a 'i", "got 1", "expected 2 to 8"});
   matmul("matmul of unequal ranks", {2, 3, 4}, {4, 5}, {"rank of b 'i", "got 2", "expected 3"});
@@ -37,16 +36,26 @@ void add_matmuls(BadInputs& rows) {
               {"dtype of n_override 'i", "got f32", "expected an integer type"});
   override_by("matmul k_override rank", "k", {2, 1}, i32,
               {"dims of k_override 'i", "got [2, 1]", "the same number of axes"});
-  rows.push_back({"matmul of booleans", "matmul",
-                  [](Graph& g) { g.matmul(in(g, {2, 2}, boolean), in(g, {2, 2}), kBad); },
+  rows.push_back({"matmul of booleans",
+                  "matmul",
+                  [](Graph& g) {
+                    g.matmul(in(g, {2, 2}, boolean), in(g, {2, 2}), kBad);
+                  },
                   {"dtype of a 'i", "got bool", "expected a number type"}});
-  rows.push_back({"matmul with a boolean b", "matmul",
-                  [](Graph& g) { g.matmul(in(g, {2, 2}), in(g, {2, 2}, boolean), kBad); },
+  rows.push_back({"matmul with a boolean b",
+                  "matmul",
+                  [](Graph& g) {
+                    g.matmul(in(g, {2, 2}), in(g, {2, 2}, boolean), kBad);
+                  },
                   {"dtype of b 'i", "got bool", "expected a number type"}});
-  rows.push_back({"matmul without b", "matmul",
-                  [](Graph& g) { g.matmul(in(g, {2, 2}), {}, kBad); },
+  rows.push_back({"matmul without b",
+                  "matmul",
+                  [](Graph& g) {
+                    g.matmul(in(g, {2, 2}), {}, kBad);
+                  },
                   {"input b", "got nothing", "expected a tensor"}});
-  rows.push_back({"matmul result too large", "matmul",
+  rows.push_back({"matmul result too large",
+                  "matmul",
                   [](Graph& g) {
                     const std::int64_t m = std::int64_t{1} << 40;
                     g.matmul(in(g, {m, 1}), in(g, {1, m}), kBad);
@@ -89,30 +98,35 @@ void add_pointwise(BadInputs& rows) {
             {"relu_lower_clip", "got 3", "expected at most relu_upper_clip = 1"});
   pointwise("softplus beta", softplus_fwd, {{2, 3}}, {.softplus_beta = 0.0},
             {"softplus_beta", "got 0", "expected a value other than 0"});
-  rows.push_back({"pointwise result dims", "pointwise",
-                  [](Graph& g) {
-                    g.pointwise(PointwiseMode::neg, std::array{in(g, {2, 3})}, {},
-                                bad_with_dims({2, 4}));
-                  },
-                  {"dims of y 'bad'", "got [2, 4]", "expected [2, 3]"}});
-  rows.push_back({"pointwise of nothing", "pointwise",
+  rows.push_back(
+      {"pointwise result dims",
+       "pointwise",
+       [](Graph& g) {
+         g.pointwise(PointwiseMode::neg, std::array{in(g, {2, 3})}, {}, bad_with_dims({2, 4}));
+       },
+       {"dims of y 'bad'", "got [2, 4]", "expected [2, 3]"}});
+  rows.push_back({"pointwise of nothing",
+                  "pointwise",
                   [](Graph& g) { g.pointwise(PointwiseMode::neg, {}, {}, kBad); },
                   {"input x", "got nothing", "expected a tensor"}});
-  rows.push_back({"broadcast result too large", "pointwise",
-                  [](Graph& g) {
-                    const std::int64_t m = std::int64_t{1} << 40;
-                    g.pointwise(PointwiseMode::add, std::array{in(g, {m, 1}), in(g, {1, m})}, {},
-                                kBad);
-                  },
-                  {"size overflow", "got 1099511627776 * 1099511627776", "expected at most"},
-                  ErrorCode::size_overflow});
+  rows.push_back(
+      {"broadcast result too large",
+       "pointwise",
+       [](Graph& g) {
+         const std::int64_t m = std::int64_t{1} << 40;
+         g.pointwise(PointwiseMode::add, std::array{in(g, {m, 1}), in(g, {1, m})}, {}, kBad);
+       },
+       {"size overflow", "got 1099511627776 * 1099511627776", "expected at most"},
+       ErrorCode::size_overflow});
 }
 
 void add_reductions_and_softmax(BadInputs& rows) {
   const auto reduce = [&](const char* name, const Dims& axes, const Result& result,
                           std::vector<std::string> says) {
     rows.push_back({name, "reduction",
-                    [=](Graph& g) { g.reduce(in(g, {2, 3}), ReductionMode::add, axes, result); },
+                    [=](Graph& g) {
+                      g.reduce(in(g, {2, 3}), ReductionMode::add, axes, result);
+                    },
                     says});
   };
   reduce("reduction axis", {2}, kBad, {"axes", "got 2", "expected -2 to 1"});
@@ -123,7 +137,8 @@ void add_reductions_and_softmax(BadInputs& rows) {
          {"axis 1 of y", "got 2", "expected 1 (reduced) or 3 (kept)"});
   reduce("reduction axes against dims", {1}, bad_with_dims({1, 1}),
          {"dims of y 'bad'", "got [1, 1]", "expected [2, 1]"});
-  rows.push_back({"reduction of booleans", "reduction",
+  rows.push_back({"reduction of booleans",
+                  "reduction",
                   [](Graph& g) {
                     g.reduce(in(g, {2, 3}, boolean), ReductionMode::max, {}, kBad);
                   },
@@ -132,7 +147,9 @@ void add_reductions_and_softmax(BadInputs& rows) {
   const auto softmax = [&](const char* name, DType dtype, std::int64_t axis,
                            std::vector<std::string> says) {
     rows.push_back({name, "softmax_forward",
-                    [=](Graph& g) { g.softmax(in(g, {2, 3}, dtype), {.axis = axis}, kBad); },
+                    [=](Graph& g) {
+                      g.softmax(in(g, {2, 3}, dtype), {.axis = axis}, kBad);
+                    },
                     says});
   };
   softmax("softmax axis", f32, 2, {"axis", "got 2", "expected -2 to 1"});
@@ -140,18 +157,24 @@ void add_reductions_and_softmax(BadInputs& rows) {
           {"axis", "got -9223372036854775808", "expected -2 to 1"});
   softmax("softmax of integers", i32, -1,
           {"dtype of x 'i", "got i32", "expected a floating-point type"});
-  rows.push_back({"softmax_backward dims", "softmax_backward",
-                  [](Graph& g) { g.softmax_backward(in(g, {2, 3}), in(g, {2, 4}), {}, kBad); },
+  rows.push_back({"softmax_backward dims",
+                  "softmax_backward",
+                  [](Graph& g) {
+                    g.softmax_backward(in(g, {2, 3}), in(g, {2, 4}), {}, kBad);
+                  },
                   {"dims of dy 'i", "got [2, 4]", "expected [2, 3]"}});
-  rows.push_back({"softmax_backward axis", "softmax_backward",
+  rows.push_back({"softmax_backward axis",
+                  "softmax_backward",
                   [](Graph& g) {
                     g.softmax_backward(in(g, {2, 3}), in(g, {2, 3}), {.axis = 7}, kBad);
                   },
                   {"axis", "got 7", "expected -2 to 1"}});
-  rows.push_back({"softmax_backward of integers", "softmax_backward",
+  rows.push_back({"softmax_backward of integers",
+                  "softmax_backward",
                   [](Graph& g) { g.softmax_backward(in(g, {2}, u8), in(g, {2}), {}, kBad); },
                   {"dtype of y 'i", "got u8", "expected a floating-point type"}});
-  rows.push_back({"softmax_backward of an integer gradient", "softmax_backward",
+  rows.push_back({"softmax_backward of an integer gradient",
+                  "softmax_backward",
                   [](Graph& g) { g.softmax_backward(in(g, {2}), in(g, {2}, i8), {}, kBad); },
                   {"dtype of dy 'i", "got i8", "expected a floating-point type"}});
 }

@@ -25,7 +25,7 @@ using BadInputs = std::vector<BadInput>;
 const BadInputs& bad_inputs();
 
 void add_bad_convolutions(BadInputs& rows);
-void add_bad_dense(BadInputs& rows);      // matmul, pointwise, reduction, softmax
+void add_bad_dense(BadInputs& rows);  // matmul, pointwise, reduction, softmax
 void add_bad_resamples(BadInputs& rows);
 void add_bad_norms(BadInputs& rows);
 void add_bad_attentions(BadInputs& rows);
@@ -33,7 +33,8 @@ void add_bad_data_movement(BadInputs& rows);  // rng, reshape, transpose, slice,
 void add_bad_graphs(BadInputs& rows);         // tensors, values, operands, whole graphs
 void add_bad_json(BadInputs& rows);
 
-// An input named i0, i1, ... by its position in the graph. (The arguments of one call come in any order.)
+// An input named i0, i1, ... by its position in the graph. (The arguments of one call come in any
+// order.)
 inline Value in(Graph& g, const Dims& dims, DType dtype = f32) {
   return g.input("i" + std::to_string(g.tensors().size()), dims, dtype);
 }

@@ -50,7 +50,8 @@ TEST_P(BadInputRow, GetsItsSentence) {
 
 std::string test_name(const testing::TestParamInfo<BadInput>& info) {
   std::string name = info.param.name;
-  std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
   return name;
 }
 

@@ -6,15 +6,14 @@ namespace {
 
 // A document with the given list of tensors and of nodes.
 std::string document(const std::string& tensors, const std::string& nodes) {
-  return R"({"format":"ashlar-graph","version":1,"tensors":[)" + tensors + R"(],"nodes":[)" + nodes +
-         "]}";
+  return R"({"format":"ashlar-graph","version":1,"tensors":[)" + tensors + R"(],"nodes":[)" +
+         nodes + "]}";
 }
 
 const std::string kX = R"({"name":"x","kind":"input","dtype":"f32","dims":[2,3]})";
 const std::string kY = R"({"name":"y","kind":"output"})";
-const std::string kRelu =
-    R"({"name":"r","op":"pointwise","inputs":{"x":"x"},"outputs":{"y":"y"},)"
-    R"("attributes":{"mode":"relu_fwd"}})";
+const std::string kRelu = R"({"name":"r","op":"pointwise","inputs":{"x":"x"},"outputs":{"y":"y"},)"
+                          R"("attributes":{"mode":"relu_fwd"}})";
 
 }  // namespace
 
@@ -23,8 +22,8 @@ void add_bad_json(BadInputs& rows) {
                         ErrorCode code = ErrorCode::parse) {
     rows.push_back({name, "json", [=](Graph&) { Graph::from_json(json); }, says, code});
   };
-  const auto tensor = [&](const char* name, const std::string& json,
-                          std::vector<std::string> says, ErrorCode code = ErrorCode::parse) {
+  const auto tensor = [&](const char* name, const std::string& json, std::vector<std::string> says,
+                          ErrorCode code = ErrorCode::parse) {
     text(name, document(json + "," + kY, kRelu), says, code);
   };
   const auto node = [&](const char* name, const std::string& json, std::vector<std::string> says,
@@ -33,7 +32,8 @@ void add_bad_json(BadInputs& rows) {
   };
 
   text("empty text", "", {"JSON", "unexpected end of input", "expected"});
-  text("truncated text", R"({"format":"ashlar-graph","versi)", {"JSON", "line 1", "missing closing quote"});
+  text("truncated text", R"({"format":"ashlar-graph","versi)",
+       {"JSON", "line 1", "missing closing quote"});
   text("invalid UTF-8", "{\"format\":\"\xff\"}", {"JSON", "invalid string", "ill-formed UTF-8"});
   text("number out of range", R"({"version":1e400})", {"JSON", "number overflow", "1e400"});
   text("deep nesting", std::string(100000, '['), {"JSON", "nesting", "got more than 64 levels"});
@@ -89,12 +89,14 @@ void add_bad_json(BadInputs& rows) {
   tensor("negative dims in JSON", R"({"name":"x","kind":"input","dtype":"f32","dims":[-1]})",
          {"tensor 'x'", "dims", "got [-1]", "expected extents of at least 0"},
          ErrorCode::invalid_graph);
-  tensor("layout and strides",
-         R"({"name":"x","kind":"input","dtype":"f32","dims":[1],"strides":[1],"layout":"row_major"})",
-         {"tensors[0].layout", "got \"row_major\"", "expected either a layout or strides"});
+  tensor(
+      "layout and strides",
+      R"({"name":"x","kind":"input","dtype":"f32","dims":[1],"strides":[1],"layout":"row_major"})",
+      {"tensors[0].layout", "got \"row_major\"", "expected either a layout or strides"});
   tensor("layout without dims", R"({"name":"x","layout":"row_major"})",
          {"tensors[0].layout", "got \"row_major\"", "expected dims to apply it to"});
-  tensor("unknown layout", R"({"name":"x","kind":"input","dtype":"f32","dims":[1],"layout":"nhwc"})",
+  tensor("unknown layout",
+         R"({"name":"x","kind":"input","dtype":"f32","dims":[1],"layout":"nhwc"})",
          {"tensors[0].layout", "got \"nhwc\"", "expected row_major or channels_last"});
   tensor("layout of negative dims",
          R"({"name":"x","kind":"input","dtype":"f32","dims":[-4],"layout":"row_major"})",

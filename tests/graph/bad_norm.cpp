@@ -93,7 +93,8 @@ void add_forward(BadInputs& rows) {
          {{N::x, kX}, {N::running_mean, kChannels}, {N::running_var, kChannels}}, {0, slot},
          {slot == N::out_mean ? "output out_mean" : "output out_inv_variance", "got a tensor",
           "expected none: batch norm in inference"});
-  rows.push_back({"norm of integers", "norm_forward",
+  rows.push_back({"norm of integers",
+                  "norm_forward",
                   [](Graph& g) { g.norm(in(g, kX, i8), {}, {}, {}, kBad); },
                   {"dtype of x 'i0'", "got i8", "expected a floating-point type"}});
 }
@@ -129,9 +130,11 @@ void add_backward(BadInputs& rows) {
            {"groups", "got 5", "expected a divisor of the 4 channels"});
   backward("norm_backward epsilon", {.epsilon = -2.0}, kX, {}, {}, {},
            {"epsilon", "got -2", "expected a value of at least 0"});
-  rows.push_back({"norm_backward integer gradient", "norm_backward",
-                  [](Graph& g) { g.norm_backward(in(g, kX), in(g, kX, i32), {}, {}, {}, {}, kBad); },
-                  {"dtype of dy 'i", "got i32", "expected a floating-point type"}});
+  rows.push_back(
+      {"norm_backward integer gradient",
+       "norm_backward",
+       [](Graph& g) { g.norm_backward(in(g, kX), in(g, kX, i32), {}, {}, {}, {}, kBad); },
+       {"dtype of dy 'i", "got i32", "expected a floating-point type"}});
 }
 
 }  // namespace

@@ -46,19 +46,27 @@ void add_forward(BadInputs& rows) {
            {"size", "got [3, -3]", "expected extents of at least 0"});
   resample("bilinear of nothing", {1, 2, 0, 6}, {.mode = ResampleMode::bilinear, .size = {3, 3}},
            {"spatial axis 0 of x", "got 0", "expected at least 1"});
-  rows.push_back({"pooling of booleans", "resample_forward",
-                  [=](Graph& g) { g.resample(in(g, x, boolean), {.window = {2, 2}}, kBad); },
+  rows.push_back({"pooling of booleans",
+                  "resample_forward",
+                  [=](Graph& g) {
+                    g.resample(in(g, x, boolean), {.window = {2, 2}}, kBad);
+                  },
                   {"dtype of x 'i0'", "got bool", "expected a number type"}});
-  rows.push_back({"index of an average", "resample_forward",
+  rows.push_back({"index of an average",
+                  "resample_forward",
                   [=](Graph& g) {
                     g.resample_with_index(in(g, x), {.mode = ResampleMode::avgpool_include_padding,
                                                      .window = {2, 2}});
                   },
                   {"output index", "got a tensor", "expected none: only maxpool has an index"}});
-  rows.push_back({"index of floats", "resample_forward",
-                  [=](Graph& g) { g.resample_with_index(in(g, x), {.window = {2, 2}}, f32); },
+  rows.push_back({"index of floats",
+                  "resample_forward",
+                  [=](Graph& g) {
+                    g.resample_with_index(in(g, x), {.window = {2, 2}}, f32);
+                  },
                   {"dtype of index", "got f32", "expected an integer type"}});
-  rows.push_back({"index too narrow", "resample_forward",
+  rows.push_back({"index too narrow",
+                  "resample_forward",
                   [](Graph& g) {
                     g.resample_with_index(in(g, {1, 1, 20, 20}), {.window = {12, 12}}, i8);
                   },

@@ -21,9 +21,7 @@ void PrintTo(const Facts& facts, std::ostream* stream) {
           << to_string(facts.strides);
 }
 
-Facts facts(Value value) {
-  return {value.dims(), value.tensor().strides, value.dtype()};
-}
+Facts facts(Value value) { return {value.dims(), value.tensor().strides, value.dtype()}; }
 Facts packed(const Dims& dims, DType dtype) { return {dims, row_major.strides_for(dims), dtype}; }
 Facts channels(const Dims& dims, DType dtype) {
   return {dims, channels_last.strides_for(dims), dtype};
@@ -34,10 +32,13 @@ TEST(Builder, Convolution) {
   const Value x = g.input("x", {2, 6, 9, 8}, f16, channels_last);
   const Value w = g.input("w", {4, 3, 3, 2}, f16);
   EXPECT_EQ(facts(g.conv(x, w)), channels({2, 4, 7, 7}, f16));
-  EXPECT_EQ(facts(g.conv(x, w, {.padding = {1, 0}, .stride = {2, 3}})), channels({2, 4, 5, 3}, f16));
-  EXPECT_EQ(facts(g.conv(x, w, {.padding = {1, 0}, .post_padding = Dims{0, 1}, .dilation = {2, 1}})),
-            channels({2, 4, 6, 8}, f16));
-  EXPECT_EQ(facts(g.conv(x, w, {}, {.dtype = f32, .layout = row_major})), packed({2, 4, 7, 7}, f32));
+  EXPECT_EQ(facts(g.conv(x, w, {.padding = {1, 0}, .stride = {2, 3}})),
+            channels({2, 4, 5, 3}, f16));
+  EXPECT_EQ(
+      facts(g.conv(x, w, {.padding = {1, 0}, .post_padding = Dims{0, 1}, .dilation = {2, 1}})),
+      channels({2, 4, 6, 8}, f16));
+  EXPECT_EQ(facts(g.conv(x, w, {}, {.dtype = f32, .layout = row_major})),
+            packed({2, 4, 7, 7}, f32));
   EXPECT_EQ(facts(g.conv(g.input("line", {1, 2, 5}, i8), g.input("f", {3, 2, 2}, i8))),
             packed({1, 3, 4}, i8));
   EXPECT_EQ(facts(g.conv(g.input("v", {1, 2, 4, 4, 4}, f32), g.input("vf", {2, 1, 2, 2, 2}, f32))),
@@ -78,7 +79,8 @@ TEST(Builder, Matmul) {
 
 TEST(Builder, PointwiseBroadcasts) {
   Graph g;
-  const Value x = g.input("x", {2, 3, 4, 5}, f16, channels_last), b = g.input("b", {1, 3, 1, 1}, f32);
+  const Value x = g.input("x", {2, 3, 4, 5}, f16, channels_last),
+              b = g.input("b", {1, 3, 1, 1}, f32);
   const Value s = g.scalar("s"), column = g.input("column", {2, 1, 4, 1}, f32);
   EXPECT_EQ(facts(x + b), channels({2, 3, 4, 5}, f16));
   EXPECT_EQ(facts(b + x), channels({2, 3, 4, 5}, f32));
@@ -98,9 +100,9 @@ TEST(Builder, PointwiseModesHaveTheirTypes) {
                                    g.input("p", {2, 3}, boolean)};
     operands.resize(static_cast<std::size_t>(operand_count(mode)));
     const Value y = g.pointwise(mode, operands);
-    const DType expected = gives_boolean(mode)                   ? boolean
+    const DType expected = gives_boolean(mode)                ? boolean
                            : mode == PointwiseMode::gen_index ? i32
-                                                                 : f16;
+                                                              : f16;
     EXPECT_EQ(facts(y), packed({2, 3}, expected));
   }
 }
@@ -118,9 +120,11 @@ TEST(Builder, Reduction) {
   EXPECT_EQ(facts(g.reduce(x, ReductionMode::add)), packed({1, 1, 1}, f32));
   EXPECT_EQ(facts(g.reduce(x, ReductionMode::max, {-1, 0})), packed({1, 3, 1}, f32));
   EXPECT_EQ(std::get<Reduction>(g.nodes().back().op).axes, Dims({0, 2}));
-  EXPECT_EQ(facts(g.reduce(x, ReductionMode::avg, {}, {.dims = {2, 1, 4}})), packed({2, 1, 4}, f32));
+  EXPECT_EQ(facts(g.reduce(x, ReductionMode::avg, {}, {.dims = {2, 1, 4}})),
+            packed({2, 1, 4}, f32));
   EXPECT_EQ(std::get<Reduction>(g.nodes().back().op).axes, Dims({1}));
-  EXPECT_EQ(facts(g.reduce(x, ReductionMode::add, {}, {.dims = {2, 3, 4}})), packed({2, 3, 4}, f32));
+  EXPECT_EQ(facts(g.reduce(x, ReductionMode::add, {}, {.dims = {2, 3, 4}})),
+            packed({2, 3, 4}, f32));
 }
 
 TEST(Builder, Resample) {
@@ -135,8 +139,9 @@ TEST(Builder, Resample) {
   EXPECT_EQ(facts(index), channels({1, 2, 3, 4}, i64));
   const Value dy = g.input("dy", {1, 2, 3, 4}, f32);
   EXPECT_EQ(facts(g.resample_backward(dy, {.window = {2, 2}}, {}, x)), packed({1, 2, 7, 8}, f32));
-  EXPECT_EQ(facts(g.resample_backward(dy, {.mode = ResampleMode::bilinear}, {.dims = {1, 2, 9, 9}})),
-            packed({1, 2, 9, 9}, f32));
+  EXPECT_EQ(
+      facts(g.resample_backward(dy, {.mode = ResampleMode::bilinear}, {.dims = {1, 2, 9, 9}})),
+      packed({1, 2, 9, 9}, f32));
 }
 
 TEST(Builder, Norms) {
@@ -159,7 +164,8 @@ TEST(Builder, Norms) {
   const auto inference = results({.phase = NormPhase::inference}, {1, 6, 4, 5});
   EXPECT_FALSE(inference.mean);
   EXPECT_FALSE(inference.next_running_mean);
-  // Without scale, everything but the first axis; a scale of one value spans nothing and means the same.
+  // Without scale, everything but the first axis; a scale of one value spans nothing and means the
+  // same.
   g.norm(x, {}, {});
   EXPECT_EQ(std::get<NormForward>(g.nodes().back().op).axes, Dims({1, 2, 3}));
   g.norm(g.input("thin", {8, 1}, f32), g.input("one", {1, 1}, f32), {});
@@ -214,7 +220,8 @@ TEST(Builder, RaggedTensors) {
   g.validate();
   EXPECT_EQ(g.tensor(g.find_tensor("o")).ragged_offset, offsets.id());
   // Where the rows of a ragged result start is known only at run: any batch stride is fine.
-  Tensor loose{.name = "loose", .infer_dtype = true, .dims = {2, 1, 4, 8}, .strides = {0, 32, 8, 1}};
+  Tensor loose{
+      .name = "loose", .infer_dtype = true, .dims = {2, 1, 4, 8}, .strides = {0, 32, 8, 1}};
   loose.ragged_offset = offsets.id();
   const TensorId id = g.add_tensor(loose);
   EXPECT_NO_THROW(g.add_node({.name = "a",
@@ -374,17 +381,30 @@ TEST(Text, OneLinePerTensorAndNode) {
   const Value w = g.input("w", {8, 8, 3, 3}, f16), b = g.input("b", {1, 8, 1, 1}, f32);
   const Value c = g.conv(x, w, {.padding = {1, 1}}, {.name = "c"});
   g.output("y", relu(c * 0.5 + b));
-  EXPECT_EQ(g.to_text(), R"(graph block
-  input    x: f16[1, 8, 4, 4] strides [128, 1, 32, 8]
-  input    w: f16[8, 8, 3, 3]
-  input    b: f32[1, 8, 1, 1]
-  constant constant_4: f32[1, 1, 1, 1] = 0.5
-  output   y: f16[1, 8, 4, 4] strides [128, 1, 32, 8]
-  c: f16[1, 8, 4, 4] strides [128, 1, 32, 8] = conv_forward(x=x, w=w, padding=[1, 1], post_padding=[1, 1], stride=[1, 1], dilation=[1, 1]) in f32
-  pointwise_1.y: f16[1, 8, 4, 4] strides [128, 1, 32, 8] = pointwise(x=c, b=constant_4, mode=mul) in f32
-  pointwise_2.y: f16[1, 8, 4, 4] strides [128, 1, 32, 8] = pointwise(x=pointwise_1.y, b=b, mode=add) in f32
-  y: f16[1, 8, 4, 4] strides [128, 1, 32, 8] = pointwise(x=pointwise_2.y, mode=relu_fwd) in f32
-)");
+  const std::string nhwc = "f16[1, 8, 4, 4] strides [128, 1, 32, 8]";
+  EXPECT_EQ(g.to_text(),
+            "graph block\n"
+            "  input    x: " +
+                nhwc +
+                "\n"
+                "  input    w: f16[8, 8, 3, 3]\n"
+                "  input    b: f32[1, 8, 1, 1]\n"
+                "  constant constant_4: f32[1, 1, 1, 1] = 0.5\n"
+                "  output   y: " +
+                nhwc +
+                "\n"
+                "  c: " +
+                nhwc +
+                " = conv_forward(x=x, w=w, padding=[1, 1], post_padding=[1, 1], "
+                "stride=[1, 1], dilation=[1, 1]) in f32\n"
+                "  pointwise_1.y: " +
+                nhwc +
+                " = pointwise(x=c, b=constant_4, mode=mul) in f32\n"
+                "  pointwise_2.y: " +
+                nhwc +
+                " = pointwise(x=pointwise_1.y, b=b, mode=add) in f32\n"
+                "  y: " +
+                nhwc + " = pointwise(x=pointwise_2.y, mode=relu_fwd) in f32\n");
 }
 
 }  // namespace

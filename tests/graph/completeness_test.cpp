@@ -8,6 +8,7 @@
 #include "graph/bad_input.hpp"
 #include "graph/sample_graphs.hpp"
 #include "graph/schema.hpp"
+#include "graph/visit_attributes.hpp"
 #include "reference/reference.hpp"
 
 namespace ashlar::tests {
@@ -61,10 +62,10 @@ class Operation : public testing::TestWithParam<OpSchema> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(
-    Schema, Operation,
-    testing::ValuesIn(std::vector<OpSchema>(schema_table().begin(), schema_table().end())),
-    [](const auto& row) { return std::string(row.param.name); });
+INSTANTIATE_TEST_SUITE_P(Schema, Operation,
+                         testing::ValuesIn(std::vector<OpSchema>(schema_table().begin(),
+                                                                 schema_table().end())),
+                         [](const auto& row) { return std::string(row.param.name); });
 
 TEST_P(Operation, HasAReference) {
   ASSERT_FALSE(samples_of_operation().empty());
@@ -92,14 +93,18 @@ TEST_P(Operation, HasAPage) {
   const std::string page = read_file(folder + "ops/" + std::string(GetParam().doc_page) + ".md");
   ASSERT_FALSE(page.empty()) << GetParam().doc_page;
   EXPECT_NE(page.find(GetParam().name), std::string::npos);
-  // The description of the format lists it with all its operands.
+  // The description of the format lists it with all its operands and attributes.
   const std::string format = read_file(folder + "graph-json.md");
   const auto section = format.find("### " + std::string(GetParam().name) + "\n");
   ASSERT_NE(section, std::string::npos);
   const std::string text = format.substr(section, format.find("\n### ", section + 1) - section);
+  const auto expect_listed = [&](std::string_view word) {
+    EXPECT_NE(text.find("| `" + std::string(word) + "` |"), std::string::npos) << word;
+  };
   for (const auto& slots : {GetParam().inputs, GetParam().outputs})
-    for (const Slot& slot : slots)
-      EXPECT_NE(text.find("`" + std::string(slot.name) + "`"), std::string::npos) << slot.name;
+    for (const Slot& slot : slots) expect_listed(slot.name);
+  visit_attributes(default_op(GetParam().name),
+                   [&](std::string_view name, const auto&) { expect_listed(name); });
 }
 
 }  // namespace

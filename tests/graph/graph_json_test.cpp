@@ -41,7 +41,8 @@ TEST(GraphJson, IntermediatesAndDefaultsMayBeLeftOut) {
   const Graph g = Graph::from_json(R"({
     "format": "ashlar-graph", "version": 1,
     "tensors": [
-      {"name": "x", "kind": "input", "dtype": "f16", "dims": [1, 4, 8, 8], "layout": "channels_last"},
+      {"name": "x", "kind": "input", "dtype": "f16", "dims": [1, 4, 8, 8],
+       "layout": "channels_last"},
       {"name": "w", "kind": "input", "dtype": "f16", "dims": [8, 4, 3, 3]},
       {"name": "y", "kind": "output"}],
     "nodes": [
@@ -107,7 +108,8 @@ TEST(GraphJson, OffsetsMayBeDeclaredLater) {
 
 TEST(GraphJson, NumbersThatJsonLacksSurvive) {
   const double inf = std::numeric_limits<double>::infinity();
-  for (double value : {inf, -inf, std::nan(""), -std::nan(""), -0.0, 0.1, 1e300, 5e-324, 1e15, 3.0}) {
+  for (double value :
+       {inf, -inf, std::nan(""), -std::nan(""), -0.0, 0.1, 1e300, 5e-324, 1e15, 3.0}) {
     Graph g;
     const Value x = g.input("x", {1}, f64);
     g.output("y", x + g.constant(value, f64, 1));

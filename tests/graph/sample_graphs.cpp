@@ -72,8 +72,9 @@ void add_dense(Samples& samples) {
 
 void add_resamples(Samples& samples) {
   sample(samples, "resample_forward", [](Graph& g) {
-    const auto [y, index] = g.resample_with_index(g.input("x", {1, 2, 5, 5}, f32, channels_last),
-                                                  {.window = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});
+    const auto [y, index] =
+        g.resample_with_index(g.input("x", {1, 2, 5, 5}, f32, channels_last),
+                              {.window = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});
     return std::vector{y, index};
   });
   sample(samples, "resample_forward", [](Graph& g) {
@@ -82,7 +83,8 @@ void add_resamples(Samples& samples) {
   });
   sample(samples, "resample_backward", [](Graph& g) {
     const Value dy = g.input("dy", {1, 2, 2, 2}, f32), index = g.input("index", {1, 2, 2, 2}, i32);
-    return std::vector{g.resample_backward(dy, {.window = {2, 2}}, {.dims = {1, 2, 4, 4}}, {}, index)};
+    return std::vector{
+        g.resample_backward(dy, {.window = {2, 2}}, {.dims = {1, 2, 4, 4}}, {}, index)};
   });
   sample(samples, "resample_backward", [](Graph& g) {
     const Value dy = g.input("dy", {1, 2, 4, 4}, f32);
@@ -113,15 +115,17 @@ void add_norms(Samples& samples) {
   sample(samples, "norm_forward", [&](Graph& g) {
     const Value x = g.input("x", x_dims, f16, channels_last);
     const Value scale = g.input("scale", channels, f32), bias = g.input("bias", channels, f32);
-    const auto r = g.norm(x, scale, bias, {.mode = NormMode::batch}, {},
-                          g.input("running_mean", channels, f32), g.input("running_var", channels, f32));
+    const auto r =
+        g.norm(x, scale, bias, {.mode = NormMode::batch}, {},
+               g.input("running_mean", channels, f32), g.input("running_var", channels, f32));
     return std::vector{r.y, r.mean, r.inv_variance, r.next_running_mean, r.next_running_var};
   });
   sample(samples, "norm_forward", [&](Graph& g) {
     const Value x = g.input("x", x_dims, f32);
     const Value mean = g.input("mean", channels, f32), inv = g.input("inv", channels, f32);
-    return std::vector{g.norm(x, {}, {}, {.mode = NormMode::batch, .phase = NormPhase::inference}, {},
-                              {}, {}, mean, inv).y};
+    return std::vector{g.norm(x, {}, {}, {.mode = NormMode::batch, .phase = NormPhase::inference},
+                              {}, {}, {}, mean, inv)
+                           .y};
   });
 }
 
@@ -159,7 +163,8 @@ void add_attentions(Samples& samples) {
     const Value v = g.input("v", kv_dims, f32), o = g.input("o", q_dims, f32);
     const Value d_o = g.input("d_o", q_dims, f32), stats = g.input("stats", {1, 2, 3, 1}, f32);
     const Value bias = g.input("bias", {1, 1, 3, 3}, f32);
-    const auto r = g.attention_backward(q, k, v, o, d_o, stats, {.scale = 0.5}, {.bias = bias}, true);
+    const auto r =
+        g.attention_backward(q, k, v, o, d_o, stats, {.scale = 0.5}, {.bias = bias}, true);
     return std::vector{r.dq, r.dk, r.dv, r.dbias};
   });
 }

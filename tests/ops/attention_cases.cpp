@@ -24,8 +24,7 @@ std::vector<Problem> problems() {
        .q = q,
        .k = {2, 2, 9, 8},
        .v = {2, 1, 9, 5},
-       .attributes = {.left_bound = 3, .right_bound = 0,
-                      .alignment = MaskAlignment::bottom_right},
+       .attributes = {.left_bound = 3, .right_bound = 0, .alignment = MaskAlignment::bottom_right},
        .one_shape = false},
       {.label = "lengths", .q = q, .k = kv, .v = kv, .lengths = true},
       {.label = "lengths, causal, bottom right",
@@ -63,7 +62,11 @@ std::vector<Problem> problems() {
       {.label = "one key", .q = {1, 2, 3, 4}, .k = {1, 2, 1, 4}, .v = {1, 2, 1, 1}},
       {.label = "no keys", .q = {1, 2, 3, 4}, .k = {1, 2, 0, 4}, .v = {1, 2, 0, 4}},
       {.label = "no queries", .q = {1, 2, 0, 4}, .k = {1, 2, 3, 4}, .v = {1, 2, 3, 4}},
-      {.label = "ragged", .q = {3, 2, 6, 4}, .k = {3, 2, 5, 4}, .v = {3, 2, 5, 4}, .lengths = true,
+      {.label = "ragged",
+       .q = {3, 2, 6, 4},
+       .k = {3, 2, 5, 4},
+       .v = {3, 2, 5, 4},
+       .lengths = true,
        .ragged = true},
   };
 }
@@ -104,8 +107,7 @@ std::vector<OpCase> attention_cases() {
     const Dims o = {p.q[0], p.q[1], p.q[2], p.v[3]};
     const Dims stats = {p.q[0], p.q[1], p.q[2], 1};
     for (bool with_stats : {false, true})
-      cases.push_back({"attention_forward", p.label + (with_stats ? ", with stats" : ""),
-                       kFloating,
+      cases.push_back({"attention_forward", p.label + (with_stats ? ", with stats" : ""), kFloating,
                        [=](CaseBuilder& b) {
                          Graph& g = b.graph();
                          const Value q = sequence(b, p, "q", p.q), k = sequence(b, p, "k", p.k);
@@ -127,9 +129,9 @@ std::vector<OpCase> attention_cases() {
                        const Value q = sequence(b, p, "q", p.q), k = sequence(b, p, "k", p.k);
                        const Value v = sequence(b, p, "v", p.v);
                        const Value logs = b.input("stats_in", stats, b.wide());
-                       const AttentionGradients r = g.attention_backward(
-                           q, k, v, b.operand("o", o), b.operand("d_o", o), logs, p.attributes,
-                           extras(b, p), p.bias);
+                       const AttentionGradients r =
+                           g.attention_backward(q, k, v, b.operand("o", o), b.operand("d_o", o),
+                                                logs, p.attributes, extras(b, p), p.bias);
                        if (p.ragged) {
                          for (const auto& [name, value] :
                               {std::pair("q", r.dq), std::pair("k", r.dk), std::pair("v", r.dv)})

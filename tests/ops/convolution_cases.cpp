@@ -45,8 +45,7 @@ std::vector<ConvProblem> problems() {
 Dims output_of(const ConvProblem& problem) {
   Graph graph;
   return graph
-      .conv(graph.input("x", problem.x, f32), graph.input("w", problem.w, f32),
-            problem.attributes)
+      .conv(graph.input("x", problem.x, f32), graph.input("w", problem.w, f32), problem.attributes)
       .dims();
 }
 
@@ -67,8 +66,8 @@ std::vector<OpCase> convolution_cases() {
                                             {.dims = p.x}));
     });
     add("conv_backward_filter", [p, y](CaseBuilder& b) {
-      b.result(b.graph().conv_backward_filter(b.operand("x", p.x), b.operand("dy", y),
-                                              p.attributes, {.dims = p.w}));
+      b.result(b.graph().conv_backward_filter(b.operand("x", p.x), b.operand("dy", y), p.attributes,
+                                              {.dims = p.w}));
     });
   }
   const Dims x = {2, 3, 6, 5}, w = {4, 3, 3, 3}, y = {2, 4, 4, 3};
@@ -84,17 +83,19 @@ std::vector<OpCase> convolution_cases() {
                    }});
   cases.push_back({"conv_backward_filter", "blended with z", kFloating, [=](CaseBuilder& b) {
                      const Value z = b.input("z", w, b.dtype());
-                     b.result(b.graph().conv_backward_filter(b.operand("x", x),
-                                                             b.operand("dy", y), blend,
-                                                             {.dims = w}, z));
+                     b.result(b.graph().conv_backward_filter(b.operand("x", x), b.operand("dy", y),
+                                                             blend, {.dims = w}, z));
                    }});
-  cases.push_back({"conv_forward", "wider result", {f16, bf16, e4m3, e5m2, i8, u8},
-                   [=](CaseBuilder& b) {
-                     const DType wider = is_integer(b.dtype()) ? i32 : f32;
-                     b.result(b.graph().conv(b.operand("x", x), b.operand("w", w), {},
-                                             {.dtype = wider}));
-                   },
-                   true, true});
+  cases.push_back(
+      {"conv_forward",
+       "wider result",
+       {f16, bf16, e4m3, e5m2, i8, u8},
+       [=](CaseBuilder& b) {
+         const DType wider = is_integer(b.dtype()) ? i32 : f32;
+         b.result(b.graph().conv(b.operand("x", x), b.operand("w", w), {}, {.dtype = wider}));
+       },
+       true,
+       true});
   return cases;
 }
 

@@ -33,35 +33,42 @@ void add_matmul(std::vector<OpCase>& cases) {
                        b.result(b.graph().matmul(b.operand("a", p.a), b.operand("b", p.b)));
                      },
                      true, p.one_shape});
-  cases.push_back({"matmul", "wider result", {f16, bf16, e4m3, e5m2, i8, u8},
+  cases.push_back({"matmul",
+                   "wider result",
+                   {f16, bf16, e4m3, e5m2, i8, u8},
                    [](CaseBuilder& b) {
                      const DType wider = is_integer(b.dtype()) ? i32 : f32;
                      b.result(b.graph().matmul(b.operand("a", {9, 21}), b.operand("b", {21, 12}),
                                                {.dtype = wider}));
                    },
-                   true, true});
+                   true,
+                   true});
   for (const auto& [label, mask] : {std::pair("m override", 1), std::pair("n override", 2),
                                     std::pair("k override", 4), std::pair("all overrides", 7)})
-    cases.push_back({"matmul", label, {f64, f32, f16, i32}, [mask](CaseBuilder& b) {
-                       Graph& g = b.graph();
-                       Node node{.name = "product", .op = Matmul{.padding_value = -2.0},
-                                 .inputs = {b.operand("a", {3, 5, 7}).id(),
-                                            b.operand("b", {3, 7, 6}).id()},
-                                 .outputs = {}};
-                       for (int i = 0; i < 3; ++i) {
-                         const bool given = (mask >> i & 1) != 0;
-                         const std::string name = std::string(1, "mnk"[i]) + "_length";
-                         node.inputs.push_back(given ? g.input(name, {3, 1, 1}, i32).id()
-                                                     : kNoTensor);
-                       }
-                       node.compute = b.dtype() == f64 ? f64 : is_integer(b.dtype()) ? i32 : f32;
-                       Tensor c{.name = "c", .infer_dtype = true};
-                       node.outputs = {g.add_tensor(std::move(c))};
-                       const TensorId id = node.outputs[0];
-                       g.add_node(std::move(node));
-                       b.result(g.value(id));
-                     },
-                     true, true});
+    cases.push_back(
+        {"matmul",
+         label,
+         {f64, f32, f16, i32},
+         [mask](CaseBuilder& b) {
+           Graph& g = b.graph();
+           Node node{.name = "product",
+                     .op = Matmul{.padding_value = -2.0},
+                     .inputs = {b.operand("a", {3, 5, 7}).id(), b.operand("b", {3, 7, 6}).id()},
+                     .outputs = {}};
+           for (int i = 0; i < 3; ++i) {
+             const bool given = (mask >> i & 1) != 0;
+             const std::string name = std::string(1, "mnk"[i]) + "_length";
+             node.inputs.push_back(given ? g.input(name, {3, 1, 1}, i32).id() : kNoTensor);
+           }
+           node.compute = b.dtype() == f64 ? f64 : is_integer(b.dtype()) ? i32 : f32;
+           Tensor c{.name = "c", .infer_dtype = true};
+           node.outputs = {g.add_tensor(std::move(c))};
+           const TensorId id = node.outputs[0];
+           g.add_node(std::move(node));
+           b.result(g.value(id));
+         },
+         true,
+         true});
 }
 
 void add_reduction(std::vector<OpCase>& cases) {
@@ -71,10 +78,10 @@ void add_reduction(std::vector<OpCase>& cases) {
     bool one_shape = true;
   };
   const std::vector<Axes> shapes = {
-      {"rows", {5, 37}, {1}, false},          {"columns", {37, 5}, {0}, false},
-      {"all", {3, 4, 5}, {}, false},          {"outer and inner", {3, 4, 2, 5}, {0, 3}},
-      {"middle", {3, 7, 5}, {1}},             {"extent 1", {4, 1, 3}, {1}},
-      {"long row", {2, 1031}, {1}},           {"nothing to reduce", {4, 0}, {1}},
+      {"rows", {5, 37}, {1}, false}, {"columns", {37, 5}, {0}, false},
+      {"all", {3, 4, 5}, {}, false}, {"outer and inner", {3, 4, 2, 5}, {0, 3}},
+      {"middle", {3, 7, 5}, {1}},    {"extent 1", {4, 1, 3}, {1}},
+      {"long row", {2, 1031}, {1}},  {"nothing to reduce", {4, 0}, {1}},
       {"no rows", {0, 3}, {1}},
   };
   for (int m = 0; m <= static_cast<int>(ReductionMode::mul_no_zeros); ++m) {

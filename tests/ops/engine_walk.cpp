@@ -79,9 +79,7 @@ void EngineWalk::walk(const Graph& graph, const OpCase& one, const Variant& vari
         continue;
       }
       const std::vector<Config> configs = engine->configs(region, device);
-      bool frugal = false;
       for (const Config& config : configs) {
-        frugal = frugal || config.scratch_bytes == 0;
         std::vector<SavedChoice> choices = defaults;
         choices[step] = {std::string(engine->id()), config.knobs};
         ++plans_;
@@ -102,9 +100,6 @@ void EngineWalk::walk(const Graph& graph, const OpCase& one, const Variant& vari
       }
       if (configs.empty())
         failures_.push_back(fmt::format("{}: {} accepts, but offers no way", name, engine->id()));
-      else if (!frugal)
-        failures_.push_back(
-            fmt::format("{}: {} offers no way without scratch", name, engine->id()));
       combinations_.emplace(engine->id(), one.op, variant.dtype);
     }
   }

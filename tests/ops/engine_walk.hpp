@@ -30,8 +30,7 @@ class EngineWalk {
   double compared_share() const;
 
  private:
-  void walk(const Graph& graph, const OpCase& one, const Variant& variant,
-            const std::string& name);
+  void walk(const Graph& graph, const OpCase& one, const Variant& variant, const std::string& name);
 
   std::vector<std::string> failures_;
   std::int64_t graphs_ = 0, plans_ = 0, refusals_ = 0, elements_ = 0, compared_ = 0;

@@ -39,10 +39,11 @@ TEST_P(EveryEngine, AgreesWithTheOracle) {
 
   std::set<std::string> engines;
   for (const auto& [engine, op, dtype] : walk.combinations()) engines.insert(engine);
-  fmt::print("{}: {} graphs, {} forced plans, {} refusals with reasons, {} (engine, operation, "
-             "dtype) combinations on {}; {:.1f}% of the elements compared\n",
-             GetParam(), walk.graphs(), walk.plans(), walk.refusals(),
-             walk.combinations().size(), fmt::join(engines, ", "), 100 * walk.compared_share());
+  fmt::print(
+      "{}: {} graphs, {} forced plans, {} refusals with reasons, {} (engine, operation, "
+      "dtype) combinations on {}; {:.1f}% of the elements compared\n",
+      GetParam(), walk.graphs(), walk.plans(), walk.refusals(), walk.combinations().size(),
+      fmt::join(engines, ", "), 100 * walk.compared_share());
   EXPECT_TRUE(engines.contains("cpu.reference")) << "the last resort has to take everything";
   EXPECT_GT(walk.compared_share(), 0.5) << "most elements have no bound: nothing was tested";
 

@@ -39,8 +39,8 @@ void add_forward(std::vector<OpCase>& cases, const Problem& p) {
   const NormShapes shapes = norm_shapes(p.mode, p.x, p.axes, p.groups);
   const std::string name = std::string(enum_name(p.mode)) + ", " + p.label;
   const auto attributes = [p](NormPhase phase) {
-    return NormForward{.mode = p.mode, .phase = phase, .epsilon = 0x1p-8, .groups = p.groups,
-                       .axes = p.axes};
+    return NormForward{
+        .mode = p.mode, .phase = phase, .epsilon = 0x1p-8, .groups = p.groups, .axes = p.axes};
   };
   cases.push_back({"norm_forward", name + ", training", kFloating,
                    [=](CaseBuilder& b) {
@@ -52,9 +52,8 @@ void add_forward(std::vector<OpCase>& cases, const Problem& p) {
                        mean = b.input("running_mean", shapes.statistics, b.wide());
                        variance = b.input("running_var", shapes.statistics, b.wide());
                      }
-                     const NormResults r = b.graph().norm(x, scale, bias,
-                                                          attributes(NormPhase::training), {},
-                                                          mean, variance);
+                     const NormResults r = b.graph().norm(
+                         x, scale, bias, attributes(NormPhase::training), {}, mean, variance);
                      b.result(r.y);
                      if (r.mean) b.result("mean_out", r.mean);
                      b.result("inv_variance_out", r.inv_variance);
@@ -72,8 +71,8 @@ void add_forward(std::vector<OpCase>& cases, const Problem& p) {
                      }
                      const Value scale = b.input("scale", shapes.parameters, b.dtype());
                      b.result(b.graph()
-                                  .norm(x, scale, {}, attributes(NormPhase::inference), {}, {},
-                                        {}, mean, variance)
+                                  .norm(x, scale, {}, attributes(NormPhase::inference), {}, {}, {},
+                                        mean, variance)
                                   .y);
                    },
                    false, true});
@@ -82,27 +81,26 @@ void add_forward(std::vector<OpCase>& cases, const Problem& p) {
 void add_backward(std::vector<OpCase>& cases, const Problem& p) {
   const NormShapes shapes = norm_shapes(p.mode, p.x, p.axes, p.groups);
   for (bool given : {false, true})
-    cases.push_back({"norm_backward",
-                     std::string(enum_name(p.mode)) + ", " + p.label +
-                         (given ? ", given statistics" : ""),
-                     kFloating,
-                     [=](CaseBuilder& b) {
-                       const Value x = b.operand("x", p.x), dy = b.operand("dy", p.x);
-                       const Value scale = b.input("scale", shapes.parameters, b.wide());
-                       Value mean, inv_variance;
-                       if (given && p.mode != NormMode::rms)
-                         mean = b.input("mean", shapes.statistics, b.wide());
-                       if (given)
-                         inv_variance = b.input("inv_variance", shapes.statistics, b.wide());
-                       const NormGradients r = b.graph().norm_backward(
-                           x, dy, scale,
-                           {.mode = p.mode, .epsilon = 0x1p-8, .groups = p.groups, .axes = p.axes},
-                           mean, inv_variance);
-                       b.result(r.dx);
-                       b.result("dscale", r.dscale);
-                       b.result("dbias", r.dbias);
-                     },
-                     false, p.one_shape || given});
+    cases.push_back(
+        {"norm_backward",
+         std::string(enum_name(p.mode)) + ", " + p.label + (given ? ", given statistics" : ""),
+         kFloating,
+         [=](CaseBuilder& b) {
+           const Value x = b.operand("x", p.x), dy = b.operand("dy", p.x);
+           const Value scale = b.input("scale", shapes.parameters, b.wide());
+           Value mean, inv_variance;
+           if (given && p.mode != NormMode::rms)
+             mean = b.input("mean", shapes.statistics, b.wide());
+           if (given) inv_variance = b.input("inv_variance", shapes.statistics, b.wide());
+           const NormGradients r = b.graph().norm_backward(
+               x, dy, scale,
+               {.mode = p.mode, .epsilon = 0x1p-8, .groups = p.groups, .axes = p.axes}, mean,
+               inv_variance);
+           b.result(r.dx);
+           b.result("dscale", r.dscale);
+           b.result("dbias", r.dbias);
+         },
+         false, p.one_shape || given});
 }
 
 void add_softmax(std::vector<OpCase>& cases) {
@@ -118,27 +116,28 @@ void add_softmax(std::vector<OpCase>& cases) {
                           Rows{"no elements", {3, 0}, 1}, Rows{"long", {2, 1031}, 1}}) {
       const std::string label = (log ? "log, " : "") + p.label;
       const SoftmaxAttributes attributes{.axis = p.axis, .log = log};
-      cases.push_back({"softmax_forward", label, kFloating,
-                       [=](CaseBuilder& b) {
-                         b.result(b.graph().softmax(b.operand("x", p.x), attributes));
-                       },
-                       false, p.one_shape});
-      cases.push_back({"softmax_forward", label + ", with stats", kFloating,
-                       [=](CaseBuilder& b) {
-                         Graph& g = b.graph();
-                         const Value x = b.operand("x", p.x);
-                         Tensor y{.name = "y", .infer_dtype = true};
-                         Tensor stats{.name = "stats", .kind = TensorKind::output,
-                                      .infer_dtype = true};
-                         Node node{.name = "softmax", .op = SoftmaxForward{attributes},
-                                   .inputs = {x.id()}, .outputs = {}, .compute = b.wide()};
-                         node.outputs = {g.add_tensor(std::move(y)),
-                                         g.add_tensor(std::move(stats))};
-                         const TensorId id = node.outputs[0];
-                         g.add_node(std::move(node));
-                         b.result(g.value(id));
-                       },
-                       false, true});
+      cases.push_back(
+          {"softmax_forward", label, kFloating,
+           [=](CaseBuilder& b) { b.result(b.graph().softmax(b.operand("x", p.x), attributes)); },
+           false, p.one_shape});
+      cases.push_back(
+          {"softmax_forward", label + ", with stats", kFloating,
+           [=](CaseBuilder& b) {
+             Graph& g = b.graph();
+             const Value x = b.operand("x", p.x);
+             Tensor y{.name = "y", .infer_dtype = true};
+             Tensor stats{.name = "stats", .kind = TensorKind::output, .infer_dtype = true};
+             Node node{.name = "softmax",
+                       .op = SoftmaxForward{attributes},
+                       .inputs = {x.id()},
+                       .outputs = {},
+                       .compute = b.wide()};
+             node.outputs = {g.add_tensor(std::move(y)), g.add_tensor(std::move(stats))};
+             const TensorId id = node.outputs[0];
+             g.add_node(std::move(node));
+             b.result(g.value(id));
+           },
+           false, true});
       cases.push_back({"softmax_backward", label, kFloating,
                        [=](CaseBuilder& b) {
                          const Value y = b.operand("y", p.x), dy = b.operand("dy", p.x);

@@ -14,8 +14,7 @@ Dims strides_for(Shape shape, const Dims& dims) {
   const int rank = dims.rank();
   Dims strides = Dims::filled(rank, 0);
   switch (shape) {
-    case Shape::row_major:
-      return row_major.strides_for(dims);
+    case Shape::row_major: return row_major.strides_for(dims);
     case Shape::channels_last:
       if (rank >= 3) return channels_last.strides_for(dims);
       [[fallthrough]];
@@ -48,8 +47,7 @@ Value CaseBuilder::operand(const std::string& name, const Dims& dims) {
   const Value x = input(name, dims, variant_.dtype);
   if (!variant_.fused) return x;
   if (variant_.dtype == boolean) return graph_.pointwise(PointwiseMode::logical_not, std::array{x});
-  const Value shift =
-      graph_.input(name + "_shift", Dims::filled(dims.rank(), 1), variant_.dtype);
+  const Value shift = graph_.input(name + "_shift", Dims::filled(dims.rank(), 1), variant_.dtype);
   return x + shift;
 }
 

@@ -13,7 +13,8 @@ enum class Shape : std::uint8_t { row_major, channels_last, padded, strided, tra
 inline constexpr std::array kShapes = {Shape::row_major, Shape::channels_last, Shape::padded,
                                        Shape::strided, Shape::transposed};
 std::string_view to_string(Shape shape);
-// Strides for a tensor of these extents. `padded` leaves gaps after rows, `strided` between elements.
+// Strides for a tensor of these extents. `padded` leaves gaps after rows, `strided` between
+// elements.
 Dims strides_for(Shape shape, const Dims& dims);
 
 struct Variant {
@@ -50,8 +51,8 @@ struct OpCase {
   std::string label;  // what is special about it
   std::vector<DType> dtypes;
   std::function<void(CaseBuilder&)> build;
-  bool exact = false;     // whole numbers give exactly equal results
-  bool one_shape = false; // layouts are covered by other cases of the operation
+  bool exact = false;      // whole numbers give exactly equal results
+  bool one_shape = false;  // layouts are covered by other cases of the operation
 };
 
 inline const std::vector<DType> kFloating = {f64, f32, f16, bf16, e4m3, e5m2};

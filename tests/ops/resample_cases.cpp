@@ -30,7 +30,8 @@ std::vector<Pool> pools(ResampleMode mode) {
              .padding = {0, 1},
              .post_padding = Dims{2, 0},
              .padding_mode = PaddingMode::zero})},
-      {"edge", {1, 2, 5, 4},
+      {"edge",
+       {1, 2, 5, 4},
        with({.window = {3, 3}, .padding = {1, 2}, .padding_mode = PaddingMode::edge})},
       {"one spatial axis", {2, 3, 13}, with({.window = {4}, .stride = {3}})},
       {"three spatial axes", {1, 2, 3, 4, 5}, with({.window = {2, 2, 3}, .stride = {1, 2, 1}})},
@@ -75,11 +76,10 @@ std::vector<OpCase> resample_cases() {
     for (const Pool& p : pooling ? pools(mode) : interpolations(mode)) {
       const Dims y = output_of(p);
       const std::string label = name + ", " + p.label;
-      cases.push_back({"resample_forward", label, kArithmetic,
-                       [p](CaseBuilder& b) {
-                         b.result(b.graph().resample(b.operand("x", p.x), p.attributes));
-                       },
-                       max || mode == ResampleMode::nearest, p.one_shape});
+      cases.push_back(
+          {"resample_forward", label, kArithmetic,
+           [p](CaseBuilder& b) { b.result(b.graph().resample(b.operand("x", p.x), p.attributes)); },
+           max || mode == ResampleMode::nearest, p.one_shape});
       if (!max)
         cases.push_back({"resample_backward", label, kArithmetic,
                          [p, y](CaseBuilder& b) {

@@ -10,12 +10,14 @@ namespace {
 
 std::vector<Region> regions_of(const Graph& g, bool fuse = true) {
   const LoweredGraph lowered = lower(g, fuse);
-  return cut(lowered, std::vector<FusionLimits>(lowered.graph.nodes().size(), FusionLimits{fuse, fuse}));
+  return cut(lowered,
+             std::vector<FusionLimits>(lowered.graph.nodes().size(), FusionLimits{fuse, fuse}));
 }
 
 TEST(Cut, FusesWhatFollowsAConvolution) {
   Graph g;
-  const Value x = g.input("x", {2, 8, 6, 6}, f16, channels_last), w = g.input("w", {4, 8, 3, 3}, f16, channels_last);
+  const Value x = g.input("x", {2, 8, 6, 6}, f16, channels_last),
+              w = g.input("w", {4, 8, 3, 3}, f16, channels_last);
   const Value b = g.input("b", {1, 4, 1, 1}, f32);
   g.output("y", relu(g.conv(x, w, {.padding = {1, 1}}) + b));
   const auto regions = regions_of(g);
@@ -37,7 +39,8 @@ TEST(Cut, StoresAnIntermediateThatIsAlsoAnOutput) {
 }
 
 TEST(Cut, DoesNotFuseAcrossACycle) {
-  // add needs both the product and a second product made from it: fusing it into the first would need the second early.
+  // add needs both the product and a second product made from it: fusing it into the first would
+  // need the second early.
   Graph g;
   const Value a = g.input("a", {4, 4}, f32), b = g.input("b", {4, 4}, f32);
   const Value c = g.matmul(a, b);
@@ -68,7 +71,8 @@ TEST(Cut, ComputesAnInputOnceWhenTwoRegionsReadIt) {
 
 TEST(Cut, TakesSideComputationsAlong) {
   Graph g;
-  const Value a = g.input("a", {4, 5}, f32), b = g.input("b", {5, 3}, f32), z = g.input("z", {4, 3}, f32);
+  const Value a = g.input("a", {4, 5}, f32), b = g.input("b", {5, 3}, f32),
+              z = g.input("z", {4, 3}, f32);
   g.output("y", g.matmul(a, b) + sigmoid(z));
   EXPECT_EQ(regions_of(g).size(), 1u);
 }
@@ -82,7 +86,8 @@ TEST(Cut, SplitsAChainThatExceedsAProgram) {
   EXPECT_GT(regions.size(), 1u);
   for (const Region& region : regions) {
     int loads = 0;
-    for (const auto& step : region.epilogue.steps) loads += step.kind == PointwiseProgram::Step::Kind::load;
+    for (const auto& step : region.epilogue.steps)
+      loads += step.kind == PointwiseProgram::Step::Kind::load;
     EXPECT_LE(loads, kMaxProgramLoads);
     EXPECT_LE(region.epilogue.steps.size(), static_cast<std::size_t>(kMaxProgramSteps));
     EXPECT_LE(region.epilogue.stores.size(), static_cast<std::size_t>(kMaxProgramStores));

@@ -1,8 +1,11 @@
 // The public Plan: running, binding, limits, saving, explaining.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <ashlar/ashlar.hpp>
 #include <cstdlib>
+#include <limits>
+#include <memory>
 #include <vector>
 
 namespace ashlar {
@@ -11,13 +14,15 @@ namespace {
 // y = relu(a b) c, two regions with an intermediate between them.
 Graph two_products() {
   Graph g("two_products");
-  const Value a = g.input("a", {3, 4}, f32), b = g.input("b", {4, 5}, f32), c = g.input("c", {5, 2}, f32);
+  const Value a = g.input("a", {3, 4}, f32), b = g.input("b", {4, 5}, f32),
+              c = g.input("c", {5, 2}, f32);
   g.output("y", g.matmul(relu(g.matmul(a, b)), c));
   return g;
 }
 
-struct Run {
-  std::vector<float> a = std::vector<float>(12, 0.5f), b = std::vector<float>(20, 2.0f), c = std::vector<float>(10, 1.0f), y = std::vector<float>(6);
+struct Buffers {
+  std::vector<float> a = std::vector<float>(12, 0.5f), b = std::vector<float>(20, 2.0f),
+                     c = std::vector<float>(10, 1.0f), y = std::vector<float>(6);
 };
 
 struct AlignedFree {
@@ -26,10 +31,13 @@ struct AlignedFree {
 
 std::unique_ptr<void, AlignedFree> workspace_for(const Plan& plan) {
   return std::unique_ptr<void, AlignedFree>(
-      plan.workspace_size() == 0 ? nullptr : std::aligned_alloc(64, static_cast<std::size_t>((plan.workspace_size() + 63) / 64 * 64)));
+      plan.workspace_size() == 0
+          ? nullptr
+          : std::aligned_alloc(64,
+                               static_cast<std::size_t>((plan.workspace_size() + 63) / 64 * 64)));
 }
 
-void expect_result(const Run& run) {
+void expect_result(const Buffers& run) {
   for (float value : run.y) EXPECT_FLOAT_EQ(value, 20.0f);
 }
 
@@ -47,14 +55,16 @@ TEST(Plan, RunsByNameByUidAndByBinding) {
   const Graph g = two_products();
   const Plan plan = compile(g, Device::cpu());
   const auto workspace = workspace_for(plan);
-  Run run;
-  plan.run({{"a", run.a.data()}, {"b", run.b.data()}, {"c", run.c.data()}, {"y", run.y.data()}}, workspace.get());
+  Buffers run;
+  plan.run({{"a", run.a.data()}, {"b", run.b.data()}, {"c", run.c.data()}, {"y", run.y.data()}},
+           workspace.get());
   expect_result(run);
 
   run.y.assign(6, 0);
   std::vector<std::pair<std::int64_t, const void*>> by_uid;
   const void* pointers[] = {run.a.data(), run.b.data(), run.c.data(), run.y.data()};
-  for (std::size_t i = 0; i < 4; ++i) by_uid.emplace_back(g.tensor(plan.bound_tensors()[i]).uid, pointers[i]);
+  for (std::size_t i = 0; i < 4; ++i)
+    by_uid.emplace_back(g.tensor(plan.bound_tensors()[i]).uid, pointers[i]);
   plan.run(by_uid, workspace.get());
   expect_result(run);
 
@@ -73,19 +83,22 @@ TEST(Plan, ExistsForEveryWorkspaceLimit) {
     const Plan plan = compile(two_products(), Device::cpu(), {.workspace_limit = limit});
     EXPECT_LE(plan.workspace_size(), limit);
     const auto workspace = workspace_for(plan);
-    Run run;
-    plan.run({{"a", run.a.data()}, {"b", run.b.data()}, {"c", run.c.data()}, {"y", run.y.data()}}, workspace.get());
+    Buffers run;
+    plan.run({{"a", run.a.data()}, {"b", run.b.data()}, {"c", run.c.data()}, {"y", run.y.data()}},
+             workspace.get());
     expect_result(run);
   }
   EXPECT_GT(compile(two_products(), Device::cpu(), {.workspace_limit = 0}).owned_bytes(), 0);
 }
 
 TEST(Plan, RunsOneOperationAtATimeAndGuarded) {
-  for (const CompileOptions& options : {CompileOptions{.fuse = false, .reference_only = true}, CompileOptions{.guard = true}}) {
+  for (const CompileOptions& options :
+       {CompileOptions{.fuse = false, .reference_only = true}, CompileOptions{.guard = true}}) {
     const Plan plan = compile(two_products(), Device::cpu(), options);
     const auto workspace = workspace_for(plan);
-    Run run;
-    plan.run({{"a", run.a.data()}, {"b", run.b.data()}, {"c", run.c.data()}, {"y", run.y.data()}}, workspace.get());
+    Buffers run;
+    plan.run({{"a", run.a.data()}, {"b", run.b.data()}, {"c", run.c.data()}, {"y", run.y.data()}},
+             workspace.get());
     expect_result(run);
   }
 }
@@ -96,8 +109,9 @@ TEST(Plan, SavesAndLoads) {
   EXPECT_EQ(loaded.to_json(), plan.to_json());
   EXPECT_EQ(loaded.region_count(), plan.region_count());
   const auto workspace = workspace_for(loaded);
-  Run run;
-  loaded.run({{"a", run.a.data()}, {"b", run.b.data()}, {"c", run.c.data()}, {"y", run.y.data()}}, workspace.get());
+  Buffers run;
+  loaded.run({{"a", run.a.data()}, {"b", run.b.data()}, {"c", run.c.data()}, {"y", run.y.data()}},
+             workspace.get());
   expect_result(run);
 }
 
@@ -110,21 +124,33 @@ TEST(Plan, RefusesADamagedFile) {
   };
   EXPECT_NE(with("ashlar-plan", "ashlar-plum").find("format"), std::string::npos);
   EXPECT_NE(with("\"version\": 1", "\"version\": 2").find("version"), std::string::npos);
-  EXPECT_NE(with("cpu.matmul_gemm", "cpu.matmul_gone").find("compile the graph again"), std::string::npos);
+  EXPECT_NE(with("cpu.matmul_gemm", "cpu.matmul_gone").find("compile the graph again"),
+            std::string::npos);
   EXPECT_NE(with("relu_fwd\"", "tanh_fwd\"").find("graph_hash"), std::string::npos);
-  EXPECT_NE(message_of([&] { Plan::from_json(json.substr(0, json.size() / 2)); }).find("JSON"), std::string::npos);
+  EXPECT_NE(message_of([&] { Plan::from_json(json.substr(0, json.size() / 2)); }).find("JSON"),
+            std::string::npos);
 }
 
 TEST(Plan, NamesWhatIsWrongWithACall) {
   const Plan plan = compile(two_products(), Device::cpu());
-  Run run;
-  EXPECT_NE(message_of([&] { plan.run({{"q", run.a.data()}}); }).find("got 'q', expected one of: a, b, c, y"), std::string::npos);
-  EXPECT_NE(message_of([&] { plan.run({{"a", run.a.data()}}); }).find("pointer of 'b': got null"), std::string::npos);
-  EXPECT_NE(message_of([&] { plan.run(std::span<void* const>()); }).find("got 0 pointers, expected 4"), std::string::npos);
+  Buffers run;
+  EXPECT_NE(message_of([&] {
+              plan.run({{"q", run.a.data()}});
+            }).find("got 'q', expected one of: a, b, c, y"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] {
+              plan.run({{"a", run.a.data()}});
+            }).find("pointer of 'b': got null"),
+            std::string::npos);
+  EXPECT_NE(
+      message_of([&] { plan.run(std::span<void* const>()); }).find("got 0 pointers, expected 4"),
+      std::string::npos);
   if (plan.workspace_size() > 0) {
     const auto call = [&](void* workspace) {
       return message_of([&] {
-        plan.run({{"a", run.a.data()}, {"b", run.b.data()}, {"c", run.c.data()}, {"y", run.y.data()}}, workspace);
+        plan.run(
+            {{"a", run.a.data()}, {"b", run.b.data()}, {"c", run.c.data()}, {"y", run.y.data()}},
+            workspace);
       });
     };
     EXPECT_NE(call(nullptr).find("workspace: got null"), std::string::npos);
@@ -140,12 +166,14 @@ TEST(Plan, IsExplainedForADeviceThatIsNotThere) {
   EXPECT_NE(text.find("region 1 of 2: matmul + relu_fwd"), std::string::npos);
   EXPECT_NE(text.find("not present"), std::string::npos);
   EXPECT_THROW(compile(two_products(), Device::named("h200")), Error);
-  EXPECT_NE(message_of([] { Device::named("h900"); }).find("expected one of: cpu, h200"), std::string::npos);
+  EXPECT_NE(message_of([] { Device::named("h900"); }).find("expected one of: cpu, h200"),
+            std::string::npos);
 }
 
 TEST(Plan, ExplainsEveryEngineItTried) {
   const std::string text = compile(two_products(), Device::cpu()).explain();
-  for (const EngineInfo& engine : engines(DeviceKind::cpu)) EXPECT_NE(text.find(engine.id), std::string::npos) << engine.id;
+  for (const EngineInfo& engine : engines(DeviceKind::cpu))
+    EXPECT_NE(text.find(engine.id), std::string::npos) << engine.id;
 }
 
 TEST(Plan, WritesThroughATransposedOutput) {
@@ -159,6 +187,32 @@ TEST(Plan, WritesThroughATransposedOutput) {
   std::vector<float> y(6);
   plan.run({{"a", input.data()}, {"y", y.data()}});
   EXPECT_EQ(y, (std::vector<float>{2, 8, 4, 10, 6, 12}));
+}
+
+// 2^53 + 1 is no double.
+TEST(Plan, MovesEveryBitOfA64BitInteger) {
+  constexpr std::int64_t kOdd = (std::int64_t{1} << 53) + 1;
+  for (bool fuse : {true, false}) {
+    Graph g;
+    const Value x = g.input("x", {2, 3}, i64);
+    g.output("transposed", g.transpose(x, {1, 0}));
+    g.output("reshaped", g.reshape(g.transpose(x, {1, 0}), {6}));
+    g.output("joined", g.concat(std::array{x, x}, 0));
+    const Plan plan = compile(g, Device::cpu(), {.fuse = fuse});
+    const auto workspace = workspace_for(plan);
+    const std::vector<std::int64_t> input = {
+        kOdd, kOdd + 2, kOdd + 4, -kOdd, std::numeric_limits<std::int64_t>::min(), 7};
+    std::vector<std::int64_t> transposed(6), reshaped(6), joined(12);
+    plan.run({{"x", input.data()},
+              {"transposed", transposed.data()},
+              {"reshaped", reshaped.data()},
+              {"joined", joined.data()}},
+             workspace.get());
+    EXPECT_EQ(transposed, (std::vector<std::int64_t>{input[0], input[3], input[1], input[4],
+                                                     input[2], input[5]}));
+    EXPECT_EQ(reshaped, transposed);
+    for (std::size_t i = 0; i < joined.size(); ++i) EXPECT_EQ(joined[i], input[i % 6]);
+  }
 }
 
 }  // namespace

@@ -65,7 +65,8 @@ TEST(RaiseSoftmax, LeavesADivisionByAnotherSum) {
 
 TEST(RaiseNorm, TakesLayerNormWithScaleAndBias) {
   Graph g;
-  const Value x = g.input("x", {4, 6}, f32), scale = g.input("scale", {1, 6}, f32), bias = g.input("bias", {1, 6}, f32);
+  const Value x = g.input("x", {4, 6}, f32), scale = g.input("scale", {1, 6}, f32),
+              bias = g.input("bias", {1, 6}, f32);
   const Value centred = x - g.reduce(x, ReductionMode::avg, {1});
   const Value variance = g.reduce(centred * centred, ReductionMode::avg, {1});
   g.output("y", centred * rsqrt(variance + 1e-3) * scale + bias);
@@ -127,15 +128,16 @@ TEST(RaiseAttention, TakesScaleBiasAndSoftmax) {
 
 TEST(RaiseAttention, ReadsTheKeyThroughItsStrides) {
   const LoweredGraph lowered = small_attention([](Graph&, Value, Value) { return Value(); });
-  const View& key = lowered.views[static_cast<std::size_t>(lowered.graph.nodes()[0].inputs[AttentionForward::k])];
+  const View& key =
+      lowered.views[static_cast<std::size_t>(lowered.graph.nodes()[0].inputs[AttentionForward::k])];
   EXPECT_EQ(lowered.graph.tensor(key.tensor).name, "k_transposed");
   EXPECT_EQ(key.dims, (Dims{2, 4, 10, 8}));
   EXPECT_EQ(key.strides, (Dims{320, 80, 8, 1}));
 }
 
 TEST(RaiseAttention, UnderstandsCausal) {
-  const LoweredGraph lowered =
-      small_attention([](Graph&, Value row, Value col) { return pointwise(PointwiseMode::cmp_ge, row, col); });
+  const LoweredGraph lowered = small_attention(
+      [](Graph&, Value row, Value col) { return pointwise(PointwiseMode::cmp_ge, row, col); });
   const AttentionForward* op = attention_of(lowered);
   ASSERT_NE(op, nullptr);
   EXPECT_EQ(op->right_bound, 0);
@@ -157,9 +159,11 @@ TEST(RaiseAttention, UnderstandsASlidingWindowOfTwoConditions) {
 
 TEST(RaiseAttention, UnderstandsPaddingAndBottomRight) {
   const LoweredGraph lowered = small_attention([](Graph& g, Value row, Value col) {
-    const Value q_length = g.input("q_length", {2, 1, 1, 1}, i32), kv_length = g.input("kv_length", {2, 1, 1, 1}, i32);
-    const Value inside = pointwise(PointwiseMode::logical_and, pointwise(PointwiseMode::cmp_lt, row, q_length),
-                                   pointwise(PointwiseMode::cmp_lt, col, kv_length));
+    const Value q_length = g.input("q_length", {2, 1, 1, 1}, i32),
+                kv_length = g.input("kv_length", {2, 1, 1, 1}, i32);
+    const Value inside =
+        pointwise(PointwiseMode::logical_and, pointwise(PointwiseMode::cmp_lt, row, q_length),
+                  pointwise(PointwiseMode::cmp_lt, col, kv_length));
     const Value causal = pointwise(PointwiseMode::cmp_ge, row + kv_length - q_length, col);
     return pointwise(PointwiseMode::logical_and, inside, causal);
   });

@@ -8,8 +8,12 @@ namespace {
 
 class FakeEngine final : public Engine {
  public:
-  FakeEngine(std::string id, std::string refusal, std::vector<Config> configs, EngineKind kind = EngineKind::generic_fusion)
-      : id_(std::move(id)), refusal_(std::move(refusal)), configs_(std::move(configs)), kind_(kind) {}
+  FakeEngine(std::string id, std::string refusal, std::vector<Config> configs,
+             EngineKind kind = EngineKind::generic_fusion)
+      : id_(std::move(id)),
+        refusal_(std::move(refusal)),
+        configs_(std::move(configs)),
+        kind_(kind) {}
   std::string_view id() const override { return id_; }
   EngineKind kind() const override { return kind_; }
   std::string_view description() const override { return "made up"; }
@@ -17,7 +21,8 @@ class FakeEngine final : public Engine {
     return refusal_.empty() ? Support::yes() : Support::no("{}", refusal_);
   }
   std::vector<Config> configs(const Region&, const DeviceProps&) const override { return configs_; }
-  std::unique_ptr<Kernel> build(const Graph&, const Region&, const Config&, const DeviceProps&) const override {
+  std::unique_ptr<Kernel> build(const Graph&, const Region&, const Config&,
+                                const DeviceProps&) const override {
     return nullptr;
   }
 
@@ -27,7 +32,8 @@ class FakeEngine final : public Engine {
   EngineKind kind_;
 };
 
-Config config(std::int64_t tile, double flops, std::int64_t scratch = 0, bool deterministic = true, bool tf32 = false) {
+Config config(std::int64_t tile, double flops, std::int64_t scratch = 0, bool deterministic = true,
+              bool tf32 = false) {
   Config result{{{"tile", tile}}, {.flops = flops}, scratch, {}};
   result.notes.deterministic = deterministic;
   result.notes.tf32 = tf32;
@@ -36,10 +42,15 @@ Config config(std::int64_t tile, double flops, std::int64_t scratch = 0, bool de
 
 class SelectTest : public testing::Test {
  protected:
-  Choice choose(const CompileOptions& options) const { return select(region_, table_, DeviceProps{}, options); }
+  Choice choose(const CompileOptions& options) const {
+    return select(region_, table_, DeviceProps{}, options);
+  }
 
   FakeEngine picky_{"picky", "groups 1, expected more", {}};
-  FakeEngine fast_{"fast", "", {config(8, 1e6, 4096, false), config(4, 2e6, 4096), config(2, 3e6, 0, true, true), config(1, 4e6)}};
+  FakeEngine fast_{"fast",
+                   "",
+                   {config(8, 1e6, 4096, false), config(4, 2e6, 4096),
+                    config(2, 3e6, 0, true, true), config(1, 4e6)}};
   FakeEngine reference_{"reference", "", {config(0, 1e9)}, EngineKind::reference};
   std::array<const Engine*, 3> table_ = {&picky_, &fast_, &reference_};
   Region region_;
@@ -54,15 +65,27 @@ TEST_F(SelectTest, TakesTheCheapestAndKeepsEveryReason) {
   EXPECT_NE(choice.attempts[2].outcome.find("estimated"), std::string::npos);
 }
 
-TEST_F(SelectTest, HonoursDeterminism) { EXPECT_EQ(choose({.deterministic = true}).config.knob("tile"), 4); }
+TEST_F(SelectTest, HonoursDeterminism) {
+  EXPECT_EQ(choose({.deterministic = true}).config.knob("tile"), 4);
+}
 
-TEST_F(SelectTest, HonoursTheWorkspaceLimit) { EXPECT_EQ(choose({.workspace_limit = 100}).config.knob("tile"), 2); }
+TEST_F(SelectTest, HonoursTheWorkspaceLimit) {
+  EXPECT_EQ(choose({.workspace_limit = 100}).config.knob("tile"), 2);
+}
+
+TEST_F(SelectTest, RatherKeepsScratchInThePlanThanFallBackToTheReference) {
+  const FakeEngine hungry("hungry", "", {config(8, 1e6, 4096)});
+  const std::array<const Engine*, 2> table = {&hungry, &reference_};
+  EXPECT_EQ(select(region_, table, DeviceProps{}, {.workspace_limit = 0}).engine->id(), "hungry");
+}
 
 TEST_F(SelectTest, HonoursTf32) {
   EXPECT_EQ(choose({.allow_tf32 = false, .workspace_limit = 100}).config.knob("tile"), 1);
 }
 
-TEST_F(SelectTest, CanBeHeldToTheReference) { EXPECT_EQ(choose({.reference_only = true}).engine->id(), "reference"); }
+TEST_F(SelectTest, CanBeHeldToTheReference) {
+  EXPECT_EQ(choose({.reference_only = true}).engine->id(), "reference");
+}
 
 TEST_F(SelectTest, FindsASavedChoiceOrSaysSo) {
   const Choice choice = select_saved(region_, table_, DeviceProps{}, "fast", {{"tile", 2}});

@@ -70,9 +70,7 @@ Value GraphMaker::input(const Dims& dims, DType dtype) {
       std::shuffle(order.begin(), order.end(), random_);
       layout = strides_in_order(dims, order, 1, 0);
       break;
-    case 2:
-      layout = strides_in_order(dims, order, 1, 1 + below(5));
-      break;
+    case 2: layout = strides_in_order(dims, order, 1, 1 + below(5)); break;
     case 3:
       std::shuffle(order.begin(), order.end(), random_);
       layout = strides_in_order(dims, order, 1 + below(3), below(3));
@@ -83,8 +81,7 @@ Value GraphMaker::input(const Dims& dims, DType dtype) {
       layout = strides;
       break;
     }
-    default:
-      break;
+    default: break;
   }
   const Value value = graph_.input(name("x"), dims, dtype, layout);
   pool_.push_back(value);

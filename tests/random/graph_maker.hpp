@@ -19,7 +19,9 @@ class GraphMaker {
  private:
   // --- chance
   std::int64_t below(std::int64_t limit);
-  bool chance(double probability) { return static_cast<double>(below(1 << 20)) < probability * (1 << 20); }
+  bool chance(double probability) {
+    return static_cast<double>(below(1 << 20)) < probability * (1 << 20);
+  }
   template <class Container>
   const auto& one_of(const Container& values) {
     return values[static_cast<std::size_t>(below(static_cast<std::int64_t>(std::size(values))))];

@@ -108,7 +108,8 @@ ResampleAttributes GraphMaker::pooling_attributes(const Dims& x) {
   ResampleAttributes attributes;
   attributes.mode = static_cast<ResampleMode>(2 + below(3));
   for (int axis = 2; axis < x.rank(); ++axis) {
-    const std::int64_t window = 1 + below(std::min<std::int64_t>(3, std::max<std::int64_t>(1, x[axis])));
+    const std::int64_t window =
+        1 + below(std::min<std::int64_t>(3, std::max<std::int64_t>(1, x[axis])));
     attributes.window.push_back(window);
     attributes.stride.push_back(1 + below(3));
     attributes.padding.push_back(below(window));
@@ -189,8 +190,8 @@ void GraphMaker::add_norm() {
       given ? graph_.norm(x, scale, bias, op, result(), {}, {}, mean, variance)
             : graph_.norm(x, scale, bias, op, result(), mean, variance);
   keep(results.y);
-  for (Value statistic : {results.mean, results.inv_variance, results.next_running_mean,
-                          results.next_running_var})
+  for (Value statistic :
+       {results.mean, results.inv_variance, results.next_running_mean, results.next_running_var})
     if (statistic && chance(0.5)) keep(statistic);
 }
 
@@ -200,8 +201,7 @@ void GraphMaker::add_norm_gradient() {
   op.mode = static_cast<NormMode>(below(5));
   op.epsilon = 0x1p-7;
   const Dims extents = x.dims();
-  if (op.mode == NormMode::layer || op.mode == NormMode::rms)
-    op.axes.push_back(extents.rank() - 1);
+  if (op.mode == NormMode::layer || op.mode == NormMode::rms) op.axes.push_back(extents.rank() - 1);
   const NormShapes shapes = norm_shapes(op.mode, extents, op.axes, op.groups);
   const Value dy = like(extents, x.dtype());
   const Value scale = chance(0.8) ? like(shapes.parameters, f32) : Value();
@@ -251,14 +251,13 @@ void GraphMaker::add_attention() {
   }
   const bool gradient = chance(0.4);
   const Value qv = like(q, dtype), kv = like(k, dtype), vv = like(v, dtype);
-  const auto [o, stats] =
-      graph_.attention(qv, kv, vv, attributes, with, gradient || chance(0.3));
+  const auto [o, stats] = graph_.attention(qv, kv, vv, attributes, with, gradient || chance(0.3));
   keep(o);
   if (stats && chance(0.4)) keep(stats);
   if (!gradient) return;
   const bool with_dbias = with.bias && chance(0.5);
-  const AttentionGradients r = graph_.attention_backward(
-      qv, kv, vv, o, like(o.dims(), dtype), stats, attributes, with, with_dbias);
+  const AttentionGradients r = graph_.attention_backward(qv, kv, vv, o, like(o.dims(), dtype),
+                                                         stats, attributes, with, with_dbias);
   for (Value value : {r.dq, r.dk, r.dv, r.dbias}) keep(value);
 }
 

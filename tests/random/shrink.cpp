@@ -63,13 +63,18 @@ bool is_read(const Parts& parts, TensorId id) {
   });
 }
 
-// What others read of the node becomes an input.
+// What others read of the node becomes an input; what only the node read becomes an output.
 Parts without_node(Parts parts, std::size_t index) {
   const Node node = parts.nodes[index];
   parts.nodes.erase(parts.nodes.begin() + static_cast<std::ptrdiff_t>(index));
   for (TensorId id : node.outputs)
     if (id != kNoTensor && is_read(parts, id))
       parts.tensors[static_cast<std::size_t>(id)].kind = TensorKind::input;
+  for (TensorId id : node.inputs) {
+    if (id == kNoTensor || is_read(parts, id)) continue;
+    Tensor& tensor = parts.tensors[static_cast<std::size_t>(id)];
+    if (tensor.kind == TensorKind::intermediate) tensor.kind = TensorKind::output;
+  }
   return parts;
 }
 
@@ -84,8 +89,8 @@ class Shrinker {
 
   Graph run() {
     for (bool smaller = true; smaller && left_ > 0;)
-      smaller = drop_nodes() || drop_outputs() || reduce_extents() || plain_strides() ||
-                plain_dtypes();
+      smaller =
+          drop_nodes() || drop_outputs() || reduce_extents() || plain_strides() || plain_dtypes();
     return std::move(best_);
   }
 

@@ -18,7 +18,8 @@ using Single = Approx<Arithmetic::f32>;
 using Double = Approx<Arithmetic::f64>;
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-std::vector<float> random_floats(std::size_t n, unsigned seed, float low = -1.0f, float high = 1.0f) {
+std::vector<float> random_floats(std::size_t n, unsigned seed, float low = -1.0f,
+                                 float high = 1.0f) {
   std::mt19937 generator(seed);
   std::uniform_real_distribution<float> uniform(low, high);
   std::vector<float> values(n);
@@ -41,7 +42,8 @@ TEST(Approx, DotProductsHoldInEveryOrder) {
   for (std::size_t n : {1u, 2u, 7u, 64u, 1000u, 20000u}) {
     double worst_ratio = 0.0;
     for (unsigned seed = 0; seed < 20; ++seed) {
-      const std::vector<float> a = random_floats(n, 2 * seed + 1), b = random_floats(n, 2 * seed + 2);
+      const std::vector<float> a = random_floats(n, 2 * seed + 1),
+                               b = random_floats(n, 2 * seed + 2);
       Accumulator<Single> exact;
       std::vector<float> products(n);
       for (std::size_t i = 0; i < n; ++i) {
@@ -51,8 +53,9 @@ TEST(Approx, DotProductsHoldInEveryOrder) {
       const Single bound = exact.total();
       std::vector<float> reversed(products.rbegin(), products.rend()), sorted = products;
       std::sort(sorted.begin(), sorted.end());
-      for (float result : {strided_sum(products, 1), strided_sum(reversed, 1), strided_sum(sorted, 1),
-                           strided_sum(products, 8), strided_sum(products, 64), pairwise_sum(products.data(), n)}) {
+      for (float result : {strided_sum(products, 1), strided_sum(reversed, 1),
+                           strided_sum(sorted, 1), strided_sum(products, 8),
+                           strided_sum(products, 64), pairwise_sum(products.data(), n)}) {
         const double error = std::fabs(static_cast<double>(result) - bound.value);
         EXPECT_LE(error, bound.error) << "n = " << n;
         worst_ratio = std::max(worst_ratio, error / bound.error);
@@ -107,29 +110,42 @@ TEST_P(Functions, BoundF32Results) {
 INSTANTIATE_TEST_SUITE_P(
     All, Functions,
     testing::Values(
-        FunctionCase{"exp", -20, 20, [](float x) { return std::exp(x); }, [](Single x) { return exp(x); }, 20},
+        FunctionCase{"exp", -20, 20, [](float x) { return std::exp(x); },
+                     [](Single x) { return exp(x); }, 20},
         FunctionCase{"exp2 form", -20, 20, [](float x) { return std::exp2(x * 1.44269504f); },
                      [](Single x) { return exp(x); }, 20},
-        FunctionCase{"expm1", -3, 3, [](float x) { return std::exp(x) - 1.0f; }, [](Single x) { return expm1(x); }, 20},
-        FunctionCase{"log", 0.01f, 10, [](float x) { return std::log(x); }, [](Single x) { return log(x); }, 20},
-        FunctionCase{"sqrt", 0, 10, [](float x) { return std::sqrt(x); }, [](Single x) { return sqrt(x); }, 20},
-        FunctionCase{"rsqrt", 0.01f, 10, [](float x) { return 1.0f / std::sqrt(x); }, [](Single x) { return rsqrt(x); }, 20},
-        FunctionCase{"tanh", -5, 5, [](float x) { return std::tanh(x); }, [](Single x) { return tanh(x); }, 20},
-        FunctionCase{"erf", -4, 4, [](float x) { return std::erf(x); }, [](Single x) { return erf(x); }, 20},
+        FunctionCase{"expm1", -3, 3, [](float x) { return std::exp(x) - 1.0f; },
+                     [](Single x) { return expm1(x); }, 20},
+        FunctionCase{"log", 0.01f, 10, [](float x) { return std::log(x); },
+                     [](Single x) { return log(x); }, 20},
+        FunctionCase{"sqrt", 0, 10, [](float x) { return std::sqrt(x); },
+                     [](Single x) { return sqrt(x); }, 20},
+        FunctionCase{"rsqrt", 0.01f, 10, [](float x) { return 1.0f / std::sqrt(x); },
+                     [](Single x) { return rsqrt(x); }, 20},
+        FunctionCase{"tanh", -5, 5, [](float x) { return std::tanh(x); },
+                     [](Single x) { return tanh(x); }, 20},
+        FunctionCase{"erf", -4, 4, [](float x) { return std::erf(x); },
+                     [](Single x) { return erf(x); }, 20},
         FunctionCase{"sigmoid", -80, 80, [](float x) { return 1.0f / (1.0f + std::exp(-x)); },
                      [](Single x) { return sigmoid(x); }, 40},
         FunctionCase{"softplus", -20, 20, [](float x) { return std::log1p(std::exp(x)); },
                      [](Single x) { return softplus(x); }, 40},
-        FunctionCase{"sin", -30, 30, [](float x) { return std::sin(x); }, [](Single x) { return sin(x); }, 100},
-        FunctionCase{"cos", -30, 30, [](float x) { return std::cos(x); }, [](Single x) { return cos(x); }, 100},
-        FunctionCase{"tan", -1.5f, 1.5f, [](float x) { return std::tan(x); }, [](Single x) { return tan(x); }, 100},
+        FunctionCase{"sin", -30, 30, [](float x) { return std::sin(x); },
+                     [](Single x) { return sin(x); }, 100},
+        FunctionCase{"cos", -30, 30, [](float x) { return std::cos(x); },
+                     [](Single x) { return cos(x); }, 100},
+        FunctionCase{"tan", -1.5f, 1.5f, [](float x) { return std::tan(x); },
+                     [](Single x) { return tan(x); }, 100},
         FunctionCase{"pow", 0.1f, 4, [](float x) { return std::exp(2.5f * std::log(x)); },
                      [](Single x) { return pow(x, Single(2.5)); }, 40},
         FunctionCase{"atan2", -4, 4, [](float x) { return std::atan2(x, 0.5f); },
                      [](Single x) { return atan2(x, Single(0.5)); }, 20},
-        FunctionCase{"divide", 0.1f, 4, [](float x) { return 1.0f / x; }, [](Single x) { return Single(1.0) / x; }, 20},
-        FunctionCase{"chain", -2, 2, [](float x) { return (std::exp(x) - 1.0f) / (std::sqrt(x * x + 1.0f) + 0.3f); },
-                     [](Single x) { return (exp(x) - 1.0) / (sqrt(x * x + 1.0) + 0.3); }, 20}),
+        FunctionCase{"divide", 0.1f, 4, [](float x) { return 1.0f / x; },
+                     [](Single x) { return Single(1.0) / x; }, 20},
+        FunctionCase{
+            "chain", -2, 2,
+            [](float x) { return (std::exp(x) - 1.0f) / (std::sqrt(x * x + 1.0f) + 0.3f); },
+            [](Single x) { return (exp(x) - 1.0) / (sqrt(x * x + 1.0) + 0.3); }, 20}),
     [](const auto& param_info) {
       std::string name = param_info.param.name;
       std::replace(name.begin(), name.end(), ' ', '_');
@@ -192,10 +208,12 @@ TEST(Rounding, SpreadCoversEveryNumberInTheInterval) {
   for (DType dtype : {f32, f16, bf16, e4m3, e5m2, i32, i8, u8}) {
     for (int i = 0; i < 5000; ++i) {
       const double scale = std::exp2(8.0 * uniform(generator));
-      const double value = scale * uniform(generator), error = std::fabs(0.01 * scale * uniform(generator));
+      const double value = scale * uniform(generator),
+                   error = std::fabs(0.01 * scale * uniform(generator));
       const double spread = rounding_spread(dtype, value, error);
       for (double t : {-1.0, -0.3, 0.0, 0.6, 1.0})
-        EXPECT_LE(std::fabs(round_to(dtype, value + t * error) - round_to(dtype, value)), spread) << to_string(dtype);
+        EXPECT_LE(std::fabs(round_to(dtype, value + t * error) - round_to(dtype, value)), spread)
+            << to_string(dtype);
     }
   }
   EXPECT_EQ(rounding_spread(f16, 65519.0, 10.0), kInf);  // may or may not overflow

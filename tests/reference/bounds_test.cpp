@@ -51,7 +51,8 @@ TEST(Bounds, LayerNorm) {
     float sum = 0.0f, squares = 0.0f;
     for (std::size_t i = 0; i < 300; ++i) sum += x[row * 300 + i];
     const float mean = sum / 300.0f;
-    for (std::size_t i = 0; i < 300; ++i) squares += (x[row * 300 + i] - mean) * (x[row * 300 + i] - mean);
+    for (std::size_t i = 0; i < 300; ++i)
+      squares += (x[row * 300 + i] - mean) * (x[row * 300 + i] - mean);
     const float inv = 1.0f / std::sqrt(squares / 300.0f + 1e-5f);
     for (std::size_t i = 0; i < 300; ++i) y.push_back((x[row * 300 + i] - mean) * inv);
   }
@@ -79,14 +80,16 @@ TEST(Bounds, GeluInBothForms) {
 TEST(Bounds, AttentionWithARunningMaximumAndRoundedWeights) {
   constexpr std::size_t kRows = 24, kColumns = 64, kWidth = 32;
   Graph g;
-  const Value q = g.input("q", {1, 1, kRows, kWidth}, f16), k = g.input("k", {1, 1, kColumns, kWidth}, f16);
+  const Value q = g.input("q", {1, 1, kRows, kWidth}, f16),
+              k = g.input("k", {1, 1, kColumns, kWidth}, f16);
   const Value v = g.input("v", {1, 1, kColumns, kWidth}, f16);
   Result wide;
   wide.dtype = f32;
   g.output("o", g.attention(q, k, v, {}, {}, false, wide).first);
   Evaluation e(g);
   e.fill_inputs(4, -2.0, 2.0);
-  const std::vector<float> qs = narrowed(e.get("q")), ks = narrowed(e.get("k")), vs = narrowed(e.get("v"));
+  const std::vector<float> qs = narrowed(e.get("q")), ks = narrowed(e.get("k")),
+                           vs = narrowed(e.get("v"));
   std::vector<double> o;
   for (std::size_t i = 0; i < kRows; ++i) {
     float largest = -std::numeric_limits<float>::infinity(), sum = 0.0f;
@@ -95,7 +98,8 @@ TEST(Bounds, AttentionWithARunningMaximumAndRoundedWeights) {
       std::vector<float> scores(16, 0.0f);
       float next = largest;
       for (std::size_t j = 0; j < 16; ++j) {
-        for (std::size_t d = 0; d < kWidth; ++d) scores[j] += qs[i * kWidth + d] * ks[(block + j) * kWidth + d];
+        for (std::size_t d = 0; d < kWidth; ++d)
+          scores[j] += qs[i * kWidth + d] * ks[(block + j) * kWidth + d];
         scores[j] *= 1.0f / std::sqrt(32.0f) * 1.44269504f;
         next = std::max(next, scores[j]);
       }
@@ -125,7 +129,9 @@ TEST(Bounds, ChainsThroughNarrowIntermediates) {
     e.fill_inputs(5, -4.0, 4.0);
     const std::vector<float> xs = narrowed(e.get("x")), bs = narrowed(e.get("b"));
     for (bool rounds : {false, true}) {
-      const auto kept = [&](float value) { return rounds ? static_cast<float>(round_to(dtype, value)) : value; };
+      const auto kept = [&](float value) {
+        return rounds ? static_cast<float>(round_to(dtype, value)) : value;
+      };
       std::vector<double> y;
       for (std::size_t i = 0; i < xs.size(); ++i) {
         const float z = kept(kept(xs[i] * bs[i]) + bs[i]);

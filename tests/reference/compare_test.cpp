@@ -36,8 +36,10 @@ void evaluate_in_f32(Evaluation& e, bool rounds) {
               for (int c = 0; c < 16; ++c) {
                 const int ih = oh + r - 1, iw = ow + s - 1;
                 if (ih < 0 || ih >= 9 || iw < 0 || iw >= 9) continue;
-                sum += static_cast<float>(x[static_cast<std::size_t>(((n * 16 + c) * 9 + ih) * 9 + iw)]) *
-                       static_cast<float>(w[static_cast<std::size_t>(((k * 16 + c) * 3 + r) * 3 + s)]);
+                sum +=
+                    static_cast<float>(
+                        x[static_cast<std::size_t>(((n * 16 + c) * 9 + ih) * 9 + iw)]) *
+                    static_cast<float>(w[static_cast<std::size_t>(((k * 16 + c) * 3 + r) * 3 + s)]);
               }
           if (rounds) sum = static_cast<float>(round_to(dtype, sum));
           sum += static_cast<float>(b[static_cast<std::size_t>(k)]);
@@ -95,16 +97,21 @@ TEST_P(Faults, CatchesPlantedFaults) {
   EXPECT_EQ(after([&](auto& v) { v[at] = kNaN; }).mismatches, 1);
   EXPECT_EQ(after([&](auto& v) { v[at] = kInf; }).mismatches, 1);
   EXPECT_EQ(after([&](auto& v) { v[at] = v[other] = kNaN; }).mismatches, 2);
-  EXPECT_FALSE(after([&](auto& v) { std::fill(v.begin() + 81, v.begin() + 90, 0.0); }).ok);   // a row
-  EXPECT_FALSE(after([&](auto& v) { std::rotate(v.begin(), v.begin() + 1, v.end()); }).ok);   // all shifted
+  EXPECT_FALSE(
+      after([&](auto& v) { std::fill(v.begin() + 81, v.begin() + 90, 0.0); }).ok);  // a row
+  EXPECT_FALSE(
+      after([&](auto& v) { std::rotate(v.begin(), v.begin() + 1, v.end()); }).ok);  // all shifted
   EXPECT_FALSE(after([&](auto& v) { std::swap(v[at], v[other]); }).ok);
   const Comparison result = after([&](auto& v) { v[at] += 100.0; });
   EXPECT_EQ(result.worst_index, static_cast<std::int64_t>(at));
-  EXPECT_NE(result.summary.find("1 of 3888 elements are wrong"), std::string::npos) << result.summary;
+  EXPECT_NE(result.summary.find("1 of 3888 elements are wrong"), std::string::npos)
+      << result.summary;
 }
 
 INSTANTIATE_TEST_SUITE_P(DTypes, Faults, testing::Values(f32, f16, bf16),
-                         [](const auto& param_info) { return std::string(to_string(param_info.param)); });
+                         [](const auto& param_info) {
+                           return std::string(to_string(param_info.param));
+                         });
 
 TEST(Comparer, TellsNegativeNumbersApart) {
   Graph g;
@@ -201,7 +208,8 @@ TEST(Fill, TouchesExactlyTheElementsAndSuitsTheType) {
     tensor.dtype = dtype;
     tensor.dims = {3, 4};
     tensor.strides = {16, 2};
-    std::vector<std::uint8_t> memory(static_cast<std::size_t>(48 * std::max(bit_width(dtype), 8) / 8), 0);
+    std::vector<std::uint8_t> memory(
+        static_cast<std::size_t>(48 * std::max(bit_width(dtype), 8) / 8), 0);
     fill_random(tensor, memory.data(), 5, -3.0, 3.0);
     bool varied = false;
     for (std::int64_t i = 0; i < 48; ++i) {
@@ -209,7 +217,8 @@ TEST(Fill, TouchesExactlyTheElementsAndSuitsTheType) {
       const bool element = i % 16 < 8 && i % 2 == 0;
       EXPECT_TRUE(element || value == 0.0) << to_string(dtype) << " at " << i;
       EXPECT_LE(std::fabs(value), 3.0);
-      EXPECT_TRUE(is_floating(dtype) || value == std::floor(value)) << to_string(dtype) << " holds " << value;
+      EXPECT_TRUE(is_floating(dtype) || value == std::floor(value))
+          << to_string(dtype) << " holds " << value;
       varied = varied || (element && value != load_element(dtype, memory.data(), 0));
     }
     EXPECT_TRUE(varied) << to_string(dtype);

@@ -25,8 +25,10 @@ TEST_P(ConvGradients, MatchFiniteDifferences) {
   f.output("y", y);
   Graph b;
   const Value dy = b.input("dy", y.dims(), f64);
-  b.output("dx", b.conv_backward_data(dy, b.input("w", test.w, f64), test.attributes, of_dims(test.x)));
-  b.output("dw", b.conv_backward_filter(b.input("x", test.x, f64), dy, test.attributes, of_dims(test.w)));
+  b.output("dx",
+           b.conv_backward_data(dy, b.input("w", test.w, f64), test.attributes, of_dims(test.x)));
+  b.output("dw",
+           b.conv_backward_filter(b.input("x", test.x, f64), dy, test.attributes, of_dims(test.w)));
   Evaluation forward(f), backward(b);
   forward.fill_inputs(1);
   expect_gradients(forward, "y", backward, {"x", "w"});
@@ -35,12 +37,26 @@ TEST_P(ConvGradients, MatchFiniteDifferences) {
 INSTANTIATE_TEST_SUITE_P(
     All, ConvGradients,
     testing::Values(
-        ConvCase{"one_axis", {2, 3, 7}, {4, 3, 3}, {.padding = {1}, .post_padding = Dims{2}, .stride = {2}}},
-        ConvCase{"one_axis_grouped_dilated", {1, 4, 9}, {6, 2, 3}, {.padding = {2}, .dilation = {2}, .alpha = 1.5}},
-        ConvCase{"two_axes", {2, 2, 5, 6}, {3, 2, 3, 2}, {.padding = {1, 0}, .post_padding = Dims{0, 1}, .stride = {2, 1}}},
-        ConvCase{"two_axes_flipped", {1, 2, 5, 4}, {2, 2, 3, 2}, {.padding = {1, 1}, .mode = ConvMode::convolution}},
+        ConvCase{"one_axis",
+                 {2, 3, 7},
+                 {4, 3, 3},
+                 {.padding = {1}, .post_padding = Dims{2}, .stride = {2}}},
+        ConvCase{"one_axis_grouped_dilated",
+                 {1, 4, 9},
+                 {6, 2, 3},
+                 {.padding = {2}, .dilation = {2}, .alpha = 1.5}},
+        ConvCase{"two_axes",
+                 {2, 2, 5, 6},
+                 {3, 2, 3, 2},
+                 {.padding = {1, 0}, .post_padding = Dims{0, 1}, .stride = {2, 1}}},
+        ConvCase{"two_axes_flipped",
+                 {1, 2, 5, 4},
+                 {2, 2, 3, 2},
+                 {.padding = {1, 1}, .mode = ConvMode::convolution}},
         ConvCase{"depthwise", {1, 4, 5, 5}, {8, 1, 3, 3}, {.padding = {1, 1}, .stride = {2, 2}}},
-        ConvCase{"three_axes", {1, 2, 4, 3, 4}, {2, 1, 2, 3, 2},
+        ConvCase{"three_axes",
+                 {1, 2, 4, 3, 4},
+                 {2, 1, 2, 3, 2},
                  {.padding = {0, 1, 1}, .stride = {1, 2, 1}, .dilation = {2, 1, 1}}}),
     [](const auto& param_info) { return param_info.param.name; });
 
@@ -53,7 +69,8 @@ TEST(PointwiseGradients, MatchFiniteDifferences) {
   attributes.elu_alpha = 0.7;
   attributes.softplus_beta = 1.7;
   attributes.swish_beta = 1.3;
-  for (int i = 0; i <= static_cast<int>(M::gelu_approx_tanh_fwd) - static_cast<int>(M::relu_fwd); ++i) {
+  for (int i = 0; i <= static_cast<int>(M::gelu_approx_tanh_fwd) - static_cast<int>(M::relu_fwd);
+       ++i) {
     const auto mode_at = [&](M first) { return static_cast<M>(static_cast<int>(first) + i); };
     SCOPED_TRACE(testing::Message() << "activation " << i);
     Graph f;
@@ -84,8 +101,9 @@ TEST_P(NormGradients, MatchFiniteDifferences) {
   norm.groups = test.groups;
   norm.epsilon = 0.01;
   Graph f;
-  const NormResults results = f.norm(f.input("x", test.x, f64), f.input("scale", test.parameters, f64),
-                                     f.input("bias", test.parameters, f64), norm);
+  const NormResults results =
+      f.norm(f.input("x", test.x, f64), f.input("scale", test.parameters, f64),
+             f.input("bias", test.parameters, f64), norm);
   f.output("y", results.y);
   if (results.mean) f.output("mean", results.mean);
   f.output("inv_variance", results.inv_variance);
@@ -101,8 +119,9 @@ TEST_P(NormGradients, MatchFiniteDifferences) {
       if (results.mean) mean = b.input("mean", results.mean.dims(), f64);
       inv_variance = b.input("inv_variance", results.inv_variance.dims(), f64);
     }
-    const ashlar::NormGradients gradients = b.norm_backward(b.input("x", test.x, f64), b.input("dy", test.x, f64),
-                                                     b.input("scale", test.parameters, f64), gradient, mean, inv_variance);
+    const ashlar::NormGradients gradients =
+        b.norm_backward(b.input("x", test.x, f64), b.input("dy", test.x, f64),
+                        b.input("scale", test.parameters, f64), gradient, mean, inv_variance);
     b.output("dx", gradients.dx);
     b.output("dscale", gradients.dscale);
     if (gradients.dbias) b.output("dbias", gradients.dbias);
@@ -114,14 +133,15 @@ TEST_P(NormGradients, MatchFiniteDifferences) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, NormGradients,
-                         testing::Values(NormCase{"layer", NormMode::layer, {3, 4, 5}, {1, 4, 5}},
-                                         NormCase{"layer_last_axis", NormMode::layer, {3, 2, 7}, {1, 1, 7}},
-                                         NormCase{"rms", NormMode::rms, {3, 2, 7}, {1, 1, 7}},
-                                         NormCase{"batch", NormMode::batch, {3, 4, 2, 3}, {1, 4, 1, 1}},
-                                         NormCase{"instance", NormMode::instance, {2, 3, 4, 3}, {1, 3, 1, 1}},
-                                         NormCase{"group", NormMode::group, {2, 6, 5}, {1, 6, 1}, 3}),
-                         [](const auto& param_info) { return param_info.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    All, NormGradients,
+    testing::Values(NormCase{"layer", NormMode::layer, {3, 4, 5}, {1, 4, 5}},
+                    NormCase{"layer_last_axis", NormMode::layer, {3, 2, 7}, {1, 1, 7}},
+                    NormCase{"rms", NormMode::rms, {3, 2, 7}, {1, 1, 7}},
+                    NormCase{"batch", NormMode::batch, {3, 4, 2, 3}, {1, 4, 1, 1}},
+                    NormCase{"instance", NormMode::instance, {2, 3, 4, 3}, {1, 3, 1, 1}},
+                    NormCase{"group", NormMode::group, {2, 6, 5}, {1, 6, 1}, 3}),
+    [](const auto& param_info) { return param_info.param.name; });
 
 TEST(SoftmaxGradients, MatchFiniteDifferences) {
   for (bool log : {false, true})
@@ -130,7 +150,8 @@ TEST(SoftmaxGradients, MatchFiniteDifferences) {
       Graph f;
       f.output("y", f.softmax(f.input("x", {4, 6}, f64), attributes));
       Graph b;
-      b.output("dx", b.softmax_backward(b.input("y", {4, 6}, f64), b.input("dy", {4, 6}, f64), attributes));
+      b.output("dx", b.softmax_backward(b.input("y", {4, 6}, f64), b.input("dy", {4, 6}, f64),
+                                        attributes));
       Evaluation forward(f), backward(b);
       forward.fill_inputs(7, -2.0, 2.0);
       expect_gradients(forward, "y", backward, {"x"});
@@ -160,9 +181,10 @@ TEST_P(ResampleGradients, MatchFiniteDifferences) {
   if (index) f.output("index", index);
   Graph b;
   const Value dy = b.input("dy", y.dims(), f64);
-  b.output("dx", b.resample_backward(dy, test.attributes, of_dims(test.x),
-                                     maxpool && !test.by_index ? b.input("x", test.x, f64) : Value(),
-                                     test.by_index ? b.input("index", y.dims(), i32) : Value()));
+  b.output("dx",
+           b.resample_backward(dy, test.attributes, of_dims(test.x),
+                               maxpool && !test.by_index ? b.input("x", test.x, f64) : Value(),
+                               test.by_index ? b.input("index", y.dims(), i32) : Value()));
   Evaluation forward(f), backward(b);
   forward.fill_inputs(11);
   expect_gradients(forward, "y", backward, {"x"});
@@ -171,30 +193,58 @@ TEST_P(ResampleGradients, MatchFiniteDifferences) {
 INSTANTIATE_TEST_SUITE_P(
     All, ResampleGradients,
     testing::Values(
-        ResampleCase{"avg_including", {2, 2, 7, 6},
-                     {.mode = ResampleMode::avgpool_include_padding, .window = {3, 2}, .stride = {2, 2}, .padding = {1, 1}}},
-        ResampleCase{"avg_excluding", {1, 2, 7, 6},
-                     {.mode = ResampleMode::avgpool_exclude_padding, .window = {3, 3}, .stride = {2, 1}, .padding = {2, 1},
+        ResampleCase{"avg_including",
+                     {2, 2, 7, 6},
+                     {.mode = ResampleMode::avgpool_include_padding,
+                      .window = {3, 2},
+                      .stride = {2, 2},
+                      .padding = {1, 1}}},
+        ResampleCase{"avg_excluding",
+                     {1, 2, 7, 6},
+                     {.mode = ResampleMode::avgpool_exclude_padding,
+                      .window = {3, 3},
+                      .stride = {2, 1},
+                      .padding = {2, 1},
                       .post_padding = Dims{0, 1}}},
-        ResampleCase{"max_by_index", {2, 2, 7, 6},
-                     {.mode = ResampleMode::maxpool, .window = {3, 2}, .stride = {2, 1}, .padding = {1, 1}}, true},
-        ResampleCase{"max_by_x", {2, 2, 7, 6},
-                     {.mode = ResampleMode::maxpool, .window = {3, 2}, .stride = {2, 1}, .padding = {1, 1}}},
-        ResampleCase{"max_zero_padding", {2, 2, 9},
-                     {.mode = ResampleMode::maxpool, .window = {4}, .stride = {2}, .padding = {2},
+        ResampleCase{
+            "max_by_index",
+            {2, 2, 7, 6},
+            {.mode = ResampleMode::maxpool, .window = {3, 2}, .stride = {2, 1}, .padding = {1, 1}},
+            true},
+        ResampleCase{
+            "max_by_x",
+            {2, 2, 7, 6},
+            {.mode = ResampleMode::maxpool, .window = {3, 2}, .stride = {2, 1}, .padding = {1, 1}}},
+        ResampleCase{"max_zero_padding",
+                     {2, 2, 9},
+                     {.mode = ResampleMode::maxpool,
+                      .window = {4},
+                      .stride = {2},
+                      .padding = {2},
                       .padding_mode = PaddingMode::zero}},
-        ResampleCase{"max_edge_padding", {2, 2, 9},
-                     {.mode = ResampleMode::maxpool, .window = {4}, .stride = {2}, .padding = {3},
-                      .padding_mode = PaddingMode::edge}, true},
-        ResampleCase{"max_three_axes", {1, 1, 4, 5, 4},
+        ResampleCase{"max_edge_padding",
+                     {2, 2, 9},
+                     {.mode = ResampleMode::maxpool,
+                      .window = {4},
+                      .stride = {2},
+                      .padding = {3},
+                      .padding_mode = PaddingMode::edge},
+                     true},
+        ResampleCase{"max_three_axes",
+                     {1, 1, 4, 5, 4},
                      {.mode = ResampleMode::maxpool, .window = {2, 3, 2}, .stride = {1, 2, 2}}},
         ResampleCase{"nearest_up", {1, 2, 3, 4}, {.mode = ResampleMode::nearest, .size = {7, 9}}},
         ResampleCase{"nearest_down", {1, 2, 9, 8}, {.mode = ResampleMode::nearest, .size = {4, 3}}},
         ResampleCase{"linear_up", {2, 2, 5}, {.mode = ResampleMode::bilinear, .size = {13}}},
-        ResampleCase{"bilinear_down", {1, 2, 9, 8}, {.mode = ResampleMode::bilinear, .size = {4, 5}}},
-        ResampleCase{"bilinear_corners", {1, 2, 3, 4}, {.mode = ResampleMode::bilinear, .size = {7, 10}, .align_corners = true}},
-        ResampleCase{"trilinear", {1, 1, 2, 3, 4}, {.mode = ResampleMode::bilinear, .size = {4, 6, 3}}},
-        ResampleCase{"bilinear_from_one", {1, 1, 1, 3}, {.mode = ResampleMode::bilinear, .size = {4, 6}}}),
+        ResampleCase{
+            "bilinear_down", {1, 2, 9, 8}, {.mode = ResampleMode::bilinear, .size = {4, 5}}},
+        ResampleCase{"bilinear_corners",
+                     {1, 2, 3, 4},
+                     {.mode = ResampleMode::bilinear, .size = {7, 10}, .align_corners = true}},
+        ResampleCase{
+            "trilinear", {1, 1, 2, 3, 4}, {.mode = ResampleMode::bilinear, .size = {4, 6, 3}}},
+        ResampleCase{
+            "bilinear_from_one", {1, 1, 1, 3}, {.mode = ResampleMode::bilinear, .size = {4, 6}}}),
     [](const auto& param_info) { return param_info.param.name; });
 
 }  // namespace

@@ -9,9 +9,11 @@ namespace ashlar::reference {
 namespace {
 
 // o for v = 1, 2, 4, 8 and equal weights: the mean of what a row sees.
-std::vector<double> means(AttentionAttributes attributes, std::int64_t rows, std::vector<double> lengths = {}) {
+std::vector<double> means(AttentionAttributes attributes, std::int64_t rows,
+                          std::vector<double> lengths = {}) {
   Graph g;
-  const Value q = g.input("q", {1, 1, rows, 1}, f64), k = g.input("k", {1, 1, 4, 1}, f64), v = g.input("v", {1, 1, 4, 1}, f64);
+  const Value q = g.input("q", {1, 1, rows, 1}, f64), k = g.input("k", {1, 1, 4, 1}, f64),
+              v = g.input("v", {1, 1, 4, 1}, f64);
   AttentionOperands operands;
   if (!lengths.empty()) {
     operands.seq_len_q = g.input("lq", {1, 1, 1, 1}, i32);
@@ -53,15 +55,18 @@ TEST(HandComputedAttention, Masks) {
   expect_near(means({.left_bound = 2, .right_bound = 0}, 4), {1, 1.5, 3, 6});
   expect_near(means({.left_bound = 1, .right_bound = 1}, 4), {1.5, 3, 6, 8});
   // More rows than columns, aligned at the bottom: the first two rows see nothing.
-  expect_near(means({.right_bound = 0, .alignment = bottom_right}, 6), {0, 0, 1, 1.5, 7.0 / 3, 3.75});
+  expect_near(means({.right_bound = 0, .alignment = bottom_right}, 6),
+              {0, 0, 1, 1.5, 7.0 / 3, 3.75});
   // Only three rows and two columns are real.
   expect_near(means({}, 4, {3, 2}), {1.5, 1.5, 1.5, 0});
-  expect_near(means({.right_bound = 0, .alignment = bottom_right}, 4, {2, 3}), {1.5, 7.0 / 3, 0, 0});
+  expect_near(means({.right_bound = 0, .alignment = bottom_right}, 4, {2, 3}),
+              {1.5, 7.0 / 3, 0, 0});
 }
 
 TEST(HandComputedAttention, ScaleBiasAndGroupedHeads) {
   Graph g;
-  const Value q = g.input("q", {1, 2, 1, 1}, f64), k = g.input("k", {1, 1, 2, 1}, f64), v = g.input("v", {1, 1, 2, 1}, f64);
+  const Value q = g.input("q", {1, 2, 1, 1}, f64), k = g.input("k", {1, 1, 2, 1}, f64),
+              v = g.input("v", {1, 1, 2, 1}, f64);
   AttentionOperands operands;
   operands.bias = g.input("bias", {1, 2, 1, 2}, f64);
   const auto [o, stats] = g.attention(q, k, v, {.scale = 0.5}, operands, true);
@@ -80,7 +85,8 @@ TEST(HandComputedAttention, ScaleBiasAndGroupedHeads) {
 
 TEST(HandComputedAttention, DropoutZeroesAndRescalesByPosition) {
   Graph g;
-  const Value q = g.input("q", {2, 3, 4, 1}, f64), k = g.input("k", {2, 3, 8, 1}, f64), v = g.input("v", {2, 3, 8, 1}, f64);
+  const Value q = g.input("q", {2, 3, 4, 1}, f64), k = g.input("k", {2, 3, 8, 1}, f64),
+              v = g.input("v", {2, 3, 8, 1}, f64);
   AttentionOperands operands;
   operands.dropout_seed = g.scalar("seed", i64);
   operands.dropout_offset = g.scalar("offset", i64);
@@ -93,7 +99,8 @@ TEST(HandComputedAttention, DropoutZeroesAndRescalesByPosition) {
   std::vector<double> expected;
   for (std::uint64_t row = 0; row < 24; ++row) {
     double kept = 0.0;
-    for (std::uint64_t j = 0; j < 8; ++j) kept += dropout_keeps(static_cast<std::uint64_t>(seed), 3, row * 8 + j, 0.25);
+    for (std::uint64_t j = 0; j < 8; ++j)
+      kept += dropout_keeps(static_cast<std::uint64_t>(seed), 3, row * 8 + j, 0.25);
     expected.push_back(kept / 8.0 / 0.75);
   }
   expect_result(e, "o", expected, 1e-14);

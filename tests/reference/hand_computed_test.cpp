@@ -18,7 +18,8 @@ TEST(HandComputed, ConvolutionForward) {
   const Value x = g.input("x", {1, 1, 3, 3}, f32), w = g.input("w", {1, 1, 2, 2}, f32);
   g.output("valid", g.conv(x, w));
   g.output("flipped", g.conv(x, w, {.mode = ConvMode::convolution}));
-  g.output("padded", g.conv(x, w, {.padding = {1, 0}, .post_padding = Dims{0, 1}, .stride = {2, 1}}));
+  g.output("padded",
+           g.conv(x, w, {.padding = {1, 0}, .post_padding = Dims{0, 1}, .stride = {2, 1}}));
   g.output("dilated", g.conv(x, w, {.dilation = {2, 2}, .alpha = 3.0}));
   Evaluation e(g);
   e.set("x", {1, 2, 3, 4, 5, 6, 7, 8, 9});
@@ -32,7 +33,8 @@ TEST(HandComputed, ConvolutionForward) {
 
 TEST(HandComputed, GroupedConvolutionWithBlend) {
   Graph g;
-  const Value x = g.input("x", {1, 4, 1}, f32), w = g.input("w", {2, 2, 1}, f32), z = g.input("z", {1, 2, 1}, f32);
+  const Value x = g.input("x", {1, 4, 1}, f32), w = g.input("w", {2, 2, 1}, f32),
+              z = g.input("z", {1, 2, 1}, f32);
   g.output("y", g.conv(x, w, {.alpha = 2.0, .beta = -1.0}, {}, z));
   Evaluation e(g);
   e.set("x", {1, 2, 3, 4});
@@ -43,7 +45,8 @@ TEST(HandComputed, GroupedConvolutionWithBlend) {
 
 TEST(HandComputed, ConvolutionBackward) {
   Graph g;
-  const Value dy = g.input("dy", {1, 1, 2}, f32), w = g.input("w", {1, 1, 2}, f32), x = g.input("x", {1, 1, 4}, f32);
+  const Value dy = g.input("dy", {1, 1, 2}, f32), w = g.input("w", {1, 1, 2}, f32),
+              x = g.input("x", {1, 1, 4}, f32);
   const ConvAttributes stride_two{.stride = {2}};
   g.output("dx", g.conv_backward_data(dy, w, stride_two, of_dims({1, 1, 4})));
   g.output("dw", g.conv_backward_filter(x, dy, stride_two, of_dims({1, 1, 2})));
@@ -59,8 +62,13 @@ TEST(HandComputed, MatmulWithBroadcastAndOverrides) {
   Graph g;
   const Value a = g.input("a", {2, 2, 2}, f32), b = g.input("b", {1, 2, 2}, f32);
   g.output("c", g.matmul(a, b));
-  Node node{.name = "m", .op = Matmul{.padding_value = -7.0}, .inputs = {}, .outputs = {}, .compute = f32};
-  const Value m = g.input("m", {2, 1, 1}, i32), n = g.input("n", {2, 1, 1}, i32), k = g.input("k", {2, 1, 1}, i32);
+  Node node{.name = "m",
+            .op = Matmul{.padding_value = -7.0},
+            .inputs = {},
+            .outputs = {},
+            .compute = f32};
+  const Value m = g.input("m", {2, 1, 1}, i32), n = g.input("n", {2, 1, 1}, i32),
+              k = g.input("k", {2, 1, 1}, i32);
   node.inputs = {a.id(), b.id(), m.id(), n.id(), k.id()};
   Tensor cut;
   cut.name = "cut";
@@ -79,9 +87,14 @@ TEST(HandComputed, MatmulWithBroadcastAndOverrides) {
 
 TEST(HandComputed, Reductions) {
   const std::vector<std::pair<ReductionMode, std::vector<double>>> cases = {
-      {ReductionMode::add, {-1, 3}},   {ReductionMode::mul, {0, -36}},         {ReductionMode::min, {-4, -4}},
-      {ReductionMode::max, {3, 9}},    {ReductionMode::amax, {4, 9}},          {ReductionMode::avg, {-1.0 / 3, 1}},
-      {ReductionMode::norm1, {7, 14}}, {ReductionMode::mul_no_zeros, {-12, -36}},
+      {ReductionMode::add, {-1, 3}},
+      {ReductionMode::mul, {0, -36}},
+      {ReductionMode::min, {-4, -4}},
+      {ReductionMode::max, {3, 9}},
+      {ReductionMode::amax, {4, 9}},
+      {ReductionMode::avg, {-1.0 / 3, 1}},
+      {ReductionMode::norm1, {7, 14}},
+      {ReductionMode::mul_no_zeros, {-12, -36}},
       {ReductionMode::norm2, {5, std::sqrt(98.0)}}};
   for (const auto& [mode, expected] : cases) {
     Graph g;
@@ -96,9 +109,9 @@ TEST(HandComputed, Reductions) {
 
 TEST(HandComputed, ReductionsOverNothing) {
   const std::vector<std::pair<ReductionMode, double>> cases = {
-      {ReductionMode::add, 0}, {ReductionMode::mul, 1},   {ReductionMode::min, kInf}, {ReductionMode::max, -kInf},
-      {ReductionMode::amax, 0}, {ReductionMode::avg, kNaN}, {ReductionMode::norm1, 0}, {ReductionMode::norm2, 0},
-      {ReductionMode::mul_no_zeros, 1}};
+      {ReductionMode::add, 0},     {ReductionMode::mul, 1},   {ReductionMode::min, kInf},
+      {ReductionMode::max, -kInf}, {ReductionMode::amax, 0},  {ReductionMode::avg, kNaN},
+      {ReductionMode::norm1, 0},   {ReductionMode::norm2, 0}, {ReductionMode::mul_no_zeros, 1}};
   for (const auto& [mode, expected] : cases) {
     Graph g;
     g.output("y", g.reduce(g.input("x", {1, 0}, f32), mode, {1}));
@@ -116,16 +129,24 @@ TEST(HandComputed, Pooling) {
     expect_result(e, "y", expected);
   };
   using enum ResampleMode;
-  pooled({.mode = avgpool_include_padding, .window = {2}, .stride = {2}, .padding = {1}}, {-2, 3, 3});
-  pooled({.mode = avgpool_exclude_padding, .window = {2}, .stride = {2}, .padding = {1}}, {-4, 3, 6});
+  pooled({.mode = avgpool_include_padding, .window = {2}, .stride = {2}, .padding = {1}},
+         {-2, 3, 3});
+  pooled({.mode = avgpool_exclude_padding, .window = {2}, .stride = {2}, .padding = {1}},
+         {-4, 3, 6});
   pooled({.mode = maxpool, .window = {2}, .stride = {2}, .padding = {1}}, {-4, 8, 6});
-  pooled({.mode = maxpool, .window = {2}, .stride = {2}, .padding = {1}, .padding_mode = PaddingMode::zero}, {0, 8, 6});
+  pooled({.mode = maxpool,
+          .window = {2},
+          .stride = {2},
+          .padding = {1},
+          .padding_mode = PaddingMode::zero},
+         {0, 8, 6});
   pooled({.mode = maxpool, .window = {3}, .stride = {1}}, {8, 8});
 }
 
 TEST(HandComputed, MaxPoolIndexTakesTheFirstMaximumAndRoutesTheGradient) {
   Graph g;
-  const ResampleAttributes pool{.mode = ResampleMode::maxpool, .window = {2, 2}, .stride = {1, 2}, .padding = {0, 1}};
+  const ResampleAttributes pool{
+      .mode = ResampleMode::maxpool, .window = {2, 2}, .stride = {1, 2}, .padding = {0, 1}};
   const Value x = g.input("x", {1, 1, 2, 3}, f32), dy = g.input("dy", {1, 1, 1, 2}, f32);
   const auto [y, index] = g.resample_with_index(x, pool);
   g.output("y", y);
@@ -143,7 +164,8 @@ TEST(HandComputed, MaxPoolIndexTakesTheFirstMaximumAndRoutesTheGradient) {
 
 TEST(HandComputed, MaxPoolPropagatesNaN) {
   Graph g;
-  g.output("y", g.resample(g.input("x", {1, 1, 4}, f32), {.mode = ResampleMode::maxpool, .window = {2}}));
+  g.output("y", g.resample(g.input("x", {1, 1, 4}, f32),
+                           {.mode = ResampleMode::maxpool, .window = {2}}));
   Evaluation e(g);
   e.set("x", {1, kNaN, 3, kInf});
   expect_result(e, "y", {kNaN, kInf});
@@ -168,7 +190,8 @@ TEST(HandComputed, Interpolation) {
 TEST(HandComputed, BatchNormTraining) {
   Graph g;
   const Value x = g.input("x", {2, 1, 2}, f64), scale = g.input("scale", {1, 1, 1}, f64);
-  const Value bias = g.input("bias", {1, 1, 1}, f64), mean = g.input("mean", {1, 1, 1}, f64), var = g.input("var", {1, 1, 1}, f64);
+  const Value bias = g.input("bias", {1, 1, 1}, f64), mean = g.input("mean", {1, 1, 1}, f64),
+              var = g.input("var", {1, 1, 1}, f64);
   NormForward norm;
   norm.mode = NormMode::batch;
   norm.epsilon = 4.0;
@@ -246,7 +269,8 @@ TEST(HandComputed, Softmax) {
   const double l2 = std::log(2.0), l5 = std::log(5.0);
   e.set("x", {0, l2, l5, -kInf, 1000, 1000});
   expect_result(e, "y", {1.0 / 8, 2.0 / 8, 5.0 / 8, 0, 0.5, 0.5}, 1e-15);
-  expect_result(e, "log", {-std::log(8.0), l2 - std::log(8.0), l5 - std::log(8.0), -kInf, -l2, -l2}, 1e-12);
+  expect_result(e, "log", {-std::log(8.0), l2 - std::log(8.0), l5 - std::log(8.0), -kInf, -l2, -l2},
+                1e-12);
   expect_result(e, "columns", {1, 0, 0, 0, 1, 1}, 1e-15);
 }
 
@@ -271,7 +295,8 @@ TEST(HandComputed, RandomNumbers) {
   g.output("normal", g.rng({10, 1000}, normal_op, in_f64));
   Evaluation e(g);
   e.expect_nodes_agree();
-  const std::vector<double> bits = e.get("bits"), uniform = e.get("uniform"), normal = e.get("normal");
+  const std::vector<double> bits = e.get("bits"), uniform = e.get("uniform"),
+                            normal = e.get("normal");
   double ones = 0.0, sum = 0.0, squares = 0.0;
   for (std::size_t i = 0; i < bits.size(); ++i) {
     const double u = static_cast<double>(uniform_open(philox_element(77, 5, i)));
@@ -288,7 +313,10 @@ TEST(HandComputed, RandomNumbers) {
   EXPECT_NEAR(squares / 10000.0, 4.0, 0.25);
   const double u = static_cast<double>(uniform_open(philox_element(77, 5, 2)));
   const double v = static_cast<double>(uniform_open(philox_element(77, 5, 3)));
-  EXPECT_NEAR(normal[3], 10.0 + 2.0 * std::sqrt(-2.0 * std::log(u)) * std::sin(2.0 * 3.14159265358979323846 * v), 1e-13);
+  EXPECT_NEAR(
+      normal[3],
+      10.0 + 2.0 * std::sqrt(-2.0 * std::log(u)) * std::sin(2.0 * 3.14159265358979323846 * v),
+      1e-13);
 }
 
 TEST(HandComputed, DataMovement) {

@@ -64,10 +64,16 @@ std::vector<PointwiseCase> cases() {
       {M::tanh_fwd, {0, 1}, {}, {0, std::tanh(1.0)}},
       {M::sigmoid_fwd, {0, 2, -1000}, {}, {0.5, sigmoid(2), 0}},
       {M::elu_fwd, {3, -1}, {}, {3, 2 * (1 / e - 1)}, elu},
-      {M::gelu_fwd, {0, 1, -1}, {}, {0, 0.5 * (1 + std::erf(std::sqrt(0.5))), -0.5 * (1 - std::erf(std::sqrt(0.5)))}},
+      {M::gelu_fwd,
+       {0, 1, -1},
+       {},
+       {0, 0.5 * (1 + std::erf(std::sqrt(0.5))), -0.5 * (1 - std::erf(std::sqrt(0.5)))}},
       {M::softplus_fwd, {0, 1, 1000}, {}, {std::log(2.0) / 2, std::log1p(e * e) / 2, 1000}, beta},
       {M::swish_fwd, {0, 1}, {}, {0, sigmoid(2)}, beta},
-      {M::gelu_approx_tanh_fwd, {0, 1}, {}, {0, 0.5 * (1 + std::tanh(std::sqrt(2 / pi) * 1.044715))}},
+      {M::gelu_approx_tanh_fwd,
+       {0, 1},
+       {},
+       {0, 0.5 * (1 + std::tanh(std::sqrt(2 / pi) * 1.044715))}},
       {M::relu_bwd, {5, 5, 5}, {-1, 0, 2}, {0, 0, 5}},
       {M::relu_bwd, {5, 5, 5, 5}, {-1, 1, 2, 6}, {0.5, 0.5, 5, 0}, relu6},
       {M::tanh_bwd, {2}, {1}, {2 * (1 - std::tanh(1.0) * std::tanh(1.0))}},
@@ -110,7 +116,8 @@ TEST(HandComputedPointwise, EveryMode) {
 
 TEST(HandComputedPointwise, SelectAndBroadcastInAnyPosition) {
   Graph g;
-  const Value x = g.input("x", {1, 3}, f32), b = g.input("b", {2, 1}, f32), p = g.input("p", {2, 3}, boolean);
+  const Value x = g.input("x", {1, 3}, f32), b = g.input("b", {2, 1}, f32),
+              p = g.input("p", {2, 3}, boolean);
   g.output("y", select(p, x, b));
   g.output("sum", x + b);
   Evaluation e(g);

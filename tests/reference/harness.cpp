@@ -87,8 +87,8 @@ void Evaluation::expect_nodes_agree() {
   }
 }
 
-void expect_result(Evaluation& evaluation, const std::string& output, const std::vector<double>& expected,
-                   double tolerance) {
+void expect_result(Evaluation& evaluation, const std::string& output,
+                   const std::vector<double>& expected, double tolerance) {
   evaluation.run_nodes();
   const std::vector<double> direct = evaluation.get(output);
   const Expected oracle = evaluation.oracle(output);
@@ -112,7 +112,8 @@ void expect_gradients(Evaluation& forward, const std::string& y, Evaluation& bac
   forward.run_nodes();
   backward.fill_inputs(4711);
   for (const Tensor& tensor : backward.graph().tensors())
-    if (tensor.kind == TensorKind::input && forward.has(tensor.name)) backward.set(tensor.name, forward.get(tensor.name));
+    if (tensor.kind == TensorKind::input && forward.has(tensor.name))
+      backward.set(tensor.name, forward.get(tensor.name));
   backward.run_nodes();
 
   const std::vector<double> weights = backward.get(dy);
@@ -138,8 +139,10 @@ void expect_gradients(Evaluation& forward, const std::string& y, Evaluation& bac
       moved[i] = original[i] - kStep;
       forward.set(name, moved);
       const double difference = (above - loss()) / (2.0 * kStep);
-      EXPECT_NEAR(gradient[i], difference, 1e-7 * std::max(1.0, std::fabs(difference))) << "d" << name << " at " << i;
-      EXPECT_NEAR(gradient[i], oracle[i], 1e-12 * std::max(1.0, std::fabs(oracle[i]))) << "d" << name << " at " << i;
+      EXPECT_NEAR(gradient[i], difference, 1e-7 * std::max(1.0, std::fabs(difference)))
+          << "d" << name << " at " << i;
+      EXPECT_NEAR(gradient[i], oracle[i], 1e-12 * std::max(1.0, std::fabs(oracle[i])))
+          << "d" << name << " at " << i;
       largest = std::max(largest, std::fabs(difference));
     }
     EXPECT_GT(largest, 1e-3) << "d" << name << " is zero everywhere: the case tests nothing";

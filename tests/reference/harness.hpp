@@ -25,7 +25,7 @@ class Evaluation {
   // Every input gets its own stream of the seed; floating ones in [low, high].
   void fill_inputs(std::uint64_t seed, double low = -1.0, double high = 1.0);
 
-  void run_nodes();                        // evaluate_node, into memory
+  void run_nodes();  // evaluate_node, into memory
   std::map<std::string, Expected> oracle() const;
   Expected oracle(const std::string& output) const { return oracle().at(output); }
   // run_nodes() and compare every output with the oracle.
@@ -40,12 +40,12 @@ class Evaluation {
 };
 
 // Both ways give these values, up to `tolerance` (for numbers that are not exact in the dtype).
-void expect_result(Evaluation& evaluation, const std::string& output, const std::vector<double>& expected,
-                   double tolerance = 0.0);
+void expect_result(Evaluation& evaluation, const std::string& output,
+                   const std::vector<double>& expected, double tolerance = 0.0);
 
 // `backward` computes d<name> for inputs <name> of `forward`, given "dy" (the gradient of forward's
-// output y) and whatever inputs and outputs of `forward` it names. Compared with central differences
-// of sum(dy * y). Everything in f64. `forward` must hold its inputs.
+// output y) and whatever inputs and outputs of `forward` it names. Compared with central
+// differences of sum(dy * y). Everything in f64. `forward` must hold its inputs.
 void expect_gradients(Evaluation& forward, const std::string& y, Evaluation& backward,
                       const std::vector<std::string>& inputs, const std::string& dy = "dy");
 

@@ -115,13 +115,11 @@ std::vector<bool> BoundMemory::addressed(const Tensor& tensor, std::int64_t elem
 std::string BoundMemory::damage_of_gaps(const Tensor& tensor, const std::byte* data,
                                         std::size_t bytes) const {
   const std::size_t bits = static_cast<std::size_t>(bit_width(tensor.dtype));
-  const std::vector<bool> used =
-      addressed(tensor, static_cast<std::int64_t>(bytes * 8 / bits));
+  const std::vector<bool> used = addressed(tensor, static_cast<std::int64_t>(bytes * 8 / bits));
   for (std::size_t element = 0; element < used.size(); ++element) {
     if (used[element]) continue;
     bool untouched = true;
-    if (bits == 1)
-      untouched = (data[element / 8] >> (element % 8) & std::byte{1}) == std::byte{1};
+    if (bits == 1) untouched = (data[element / 8] >> (element % 8) & std::byte{1}) == std::byte{1};
     for (std::size_t i = 0; bits > 1 && i < bits / 8; ++i)
       untouched = untouched && data[element * (bits / 8) + i] == kPaint;
     if (!untouched)

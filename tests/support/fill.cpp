@@ -141,8 +141,8 @@ void fill_row_offsets(BoundMemory& memory, TensorId offsets) {
     for (std::size_t id = 0; id < graph.tensors().size() && row + 1 < rows; ++id) {
       const Tensor& user = graph.tensors()[id];
       if (user.ragged_offset == offsets)
-        longest = std::max(longest, tokens_of(user, static_cast<TensorId>(id), row) *
-                                        user.strides[2]);
+        longest =
+            std::max(longest, tokens_of(user, static_cast<TensorId>(id), row) * user.strides[2]);
     }
     start += longest;
   }
@@ -183,8 +183,7 @@ void fill_inputs(BoundMemory& memory, std::uint64_t seed, Fill fill) {
     }
     const Use use = first_use(graph, id);
     for (std::int64_t i = 0, count = element_count(tensor.dims); i < count; ++i)
-      write_element(tensor, memory.data(id), i,
-                    value_for(graph, tensor, use, i, random, fill));
+      write_element(tensor, memory.data(id), i, value_for(graph, tensor, use, i, random, fill));
   }
   // Offsets follow from lengths.
   for (TensorId id : memory.bound())

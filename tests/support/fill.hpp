@@ -10,7 +10,7 @@ namespace ashlar::support {
 enum class Fill : std::uint8_t {
   plain,          // uniform in [-1, 1]; integers in [-4, 4]
   whole_numbers,  // small whole numbers, so that sums of products are exact in every compute type
-  special,        // plain, with NaN, infinities, zeros of both signs and very large and small values
+  special,  // plain, with NaN, infinities, zeros of both signs and very large and small values
 };
 
 // Fills every input and scalar by seed and tensor name, and seals them.

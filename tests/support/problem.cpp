@@ -26,8 +26,8 @@ std::string Problem::run_with(std::int64_t workspace_bytes, const Run& run) {
   if (std::string damage = memory_.damage(); !damage.empty()) return damage;
   compared_ = 0;
   for (const Expected& expected : expected_) {
-    const Comparison comparison = compare(memory_.graph().tensor(expected.tensor),
-                                          memory_.data(expected.tensor), expected);
+    const Comparison comparison =
+        compare(memory_.graph().tensor(expected.tensor), memory_.data(expected.tensor), expected);
     compared_ += comparison.compared;
     if (!comparison.ok) return comparison.summary;
   }

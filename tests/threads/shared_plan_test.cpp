@@ -97,8 +97,9 @@ void run_from_many_threads(const Graph& graph, const CompileOptions& options) {
   for (std::thread& thread : threads) thread.join();
   for (std::size_t t = 0; t < kThreads; ++t) {
     EXPECT_EQ(wrong[t], "") << graph.name() << ", thread " << t;
-    if (plan.notes().deterministic && t % 2 == 1)
+    if (plan.notes().deterministic && t % 2 == 1) {
       EXPECT_EQ(bits[t], bits[t - 1]) << graph.name() << ": threads with equal inputs differ";
+    }
   }
 }
 

@@ -178,15 +178,9 @@ class AttentionBackwardKernel final : public Kernel {
         for (std::int64_t r = 0; r < rows; ++r)
           row_delta[position + r] =
               ops.dot(gradients + r * dv_padded, results + r * dv_padded, shape.value_dim);
-        if (stats.present())
-          for (std::int64_t r = 0; r < rows; ++r)
-            stats.load({b, h, first + r, 0}, 1, row_stats + position + r);
+        for (std::int64_t r = 0; r < rows; ++r)
+          stats.load({b, h, first + r, 0}, 1, row_stats + position + r);
       });
-      if (!stats.present())
-        over(shape.batch * shape.heads * query_tiles, [&](std::int64_t at, int thread) {
-          recompute_stats(at / query_tiles / shape.heads, at / query_tiles % shape.heads,
-                          at % query_tiles * kQueryTile, tiles_of(thread));
-        });
     }
 
     std::int64_t query_tiles() const { return (shape.queries + kQueryTile - 1) / kQueryTile; }
@@ -199,39 +193,6 @@ class AttentionBackwardKernel final : public Kernel {
                        packed_q + row_position(b, h, first_row) * kernel.d_, kernel.d_, 1,
                        packed_kt + tile_position(b, shape.k_heads, head, key_tile) * shape.head_dim,
                        kKeyTile, scores, kKeyTile, false});
-    }
-
-    void recompute_stats(std::int64_t b, std::int64_t h, std::int64_t first_row,
-                         const Tiles& t) const {
-      const std::int64_t rows = std::min(kQueryTile, shape.queries - first_row);
-      const auto batch = problem.batch(b);
-      const Columns seen = problem.columns(batch, first_row, rows);
-      T largest[kQueryTile], sums[kQueryTile];
-      std::fill(largest, largest + rows, -std::numeric_limits<T>::infinity());
-      std::fill(sums, sums + rows, T{0});
-      for (std::int64_t tile = seen.empty() ? 0 : seen.begin / kKeyTile; tile * kKeyTile < seen.end;
-           ++tile) {
-        products(b, h, first_row, rows, tile, t.p);
-        for (std::int64_t r = 0; r < rows; ++r) {
-          const Columns mine = in_tile(batch, first_row + r, tile);
-          if (mine.empty()) continue;
-          T* row = t.p + r * kKeyTile;
-          problem.finish_scores(ops, b, h, first_row + r, mine, tile * kKeyTile, row);
-          T* scores = row + (mine.begin - tile * kKeyTile);
-          const std::int64_t length = mine.end - mine.begin;
-          const T here = ops.fold(Fold::maximum, Premap::identity, scores, length),
-                  before = largest[r];
-          largest[r] = here > before || here != here ? here : before;
-          if (largest[r] == -std::numeric_limits<T>::infinity()) continue;
-          sums[r] = sums[r] * std::exp(before - largest[r]) +
-                    ops.exp_shifted(scores, {&largest[r], false}, length, scores);
-        }
-      }
-      for (std::int64_t r = 0; r < rows; ++r) {
-        const bool sees_nothing = largest[r] == -std::numeric_limits<T>::infinity();
-        row_stats[row_position(b, h, first_row + r)] =
-            sees_nothing ? largest[r] : largest[r] + std::log(sums[r]);
-      }
     }
 
     Columns in_tile(const typename AttentionProblem<T, AttentionBackward>::Bound::Batch& batch,

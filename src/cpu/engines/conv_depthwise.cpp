@@ -1,4 +1,5 @@
-// Depthwise and small-group convolutions: too thin for a matrix product, so rows are multiplied directly.
+// Depthwise and small-group convolutions: too thin for a matrix product, so rows are multiplied
+// directly.
 #include "cpu/conv_direct_filter.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
@@ -10,7 +11,8 @@ namespace {
 // Rows along channels need one channel per group and memory that holds channels together.
 bool rows_along_channels(const Region& region, const ConvGeometry& geometry) {
   const PointwiseProgram& source = region.prologues[0];
-  return geometry.channels == 1 && contiguous_views(source, 1) > contiguous_views(source, source.space.rank() - 1);
+  return geometry.channels == 1 &&
+         contiguous_views(source, 1) > contiguous_views(source, source.space.rank() - 1);
 }
 
 constexpr std::int64_t kMostSplits = 16;
@@ -31,16 +33,20 @@ class ConvDepthwiseEngine final : public Engine {
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!is_convolution(region)) return Support::no("the anchor is no convolution");
     const int spatial = region.anchor->outputs[0].dims.rank() - 2;
-    if (spatial < 1 || spatial > kMaxSpatial) return Support::no("{} spatial axes, 1 to 3 are supported", spatial);
+    if (spatial < 1 || spatial > kMaxSpatial)
+      return Support::no("{} spatial axes, 1 to 3 are supported", spatial);
     for (const View& view : region.anchor->inputs)
       if (view.ragged_offset != kNoTensor) return Support::no("a ragged operand");
     const ConvGeometry geometry(*region.anchor);
     if (geometry.groups < 2) return Support::no("one group: a matrix product is faster");
     constexpr std::int64_t kFew = 8;
-    if (geometry.channels > kFew) return Support::no("{} channels per group, at most {}", geometry.channels, kFew);
-    if (geometry.filters > kFew) return Support::no("{} filters per group, at most {}", geometry.filters, kFew);
+    if (geometry.channels > kFew)
+      return Support::no("{} channels per group, at most {}", geometry.channels, kFew);
+    if (geometry.filters > kFew)
+      return Support::no("{} filters per group, at most {}", geometry.filters, kFew);
     const std::int64_t terms = geometry.tap_count() * std::max(geometry.channels, geometry.filters);
-    if (terms > kMostTerms) return Support::no("{} products per result, at most {}", terms, kMostTerms);
+    if (terms > kMostTerms)
+      return Support::no("{} products per result, at most {}", terms, kMostTerms);
     const std::int64_t weights = geometry.tap_count() * geometry.channels * geometry.filters;
     if (weights > kMostGroupWeights)
       return Support::no("{} weights per group, at most {}", weights, kMostGroupWeights);
@@ -53,13 +59,15 @@ class ConvDepthwiseEngine final : public Engine {
     Config whole;
     whole.knobs = {{"along_channels", along_channels}, {"splits", 1}};
     whole.cost = row_cost(region, 0.5);
-    whole.cost.flops_fraction = along_channels ? 0.15 : 0.08;
-    if (!along_channels || !region.anchor_as<ConvBackwardFilter>() || split_count(geometry) == 1) return {whole};
+    whole.cost.flops_fraction = along_channels ? 0.15 : 0.1;
+    if (!along_channels || !region.anchor_as<ConvBackwardFilter>() || split_count(geometry) == 1)
+      return {whole};
     Config split = whole;
     split.knobs[1].second = split_count(geometry);
-    split.scratch_bytes = region.precision() == f64
-                              ? DirectFilterChannelRows<double>::scratch_bytes(geometry, split_count(geometry))
-                              : DirectFilterChannelRows<float>::scratch_bytes(geometry, split_count(geometry));
+    split.scratch_bytes =
+        region.precision() == f64
+            ? DirectFilterChannelRows<double>::scratch_bytes(geometry, split_count(geometry))
+            : DirectFilterChannelRows<float>::scratch_bytes(geometry, split_count(geometry));
     whole.cost.flops_fraction /= 2;
     return {split, whole};
   }
@@ -68,7 +76,8 @@ class ConvDepthwiseEngine final : public Engine {
                                 const DeviceProps&) const override {
     const bool along_channels = config.knob("along_channels") != 0;
     if (region.anchor_as<ConvBackwardFilter>()) {
-      if (along_channels) return build_for_precision<DirectFilterChannelRows>(region, config.knob("splits"));
+      if (along_channels)
+        return build_for_precision<DirectFilterChannelRows>(region, config.knob("splits"));
       return build_for_precision<DirectFilterPixelRows>(region);
     }
     if (along_channels) return build_for_precision<DirectChannelRows>(region);

@@ -1,4 +1,5 @@
-// Convolutions as matrix products whose patches are gathered while packing: nothing is unfolded in memory.
+// Convolutions as matrix products whose patches are gathered while packing: nothing is unfolded in
+// memory.
 #include "cpu/conv_rows.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
@@ -7,12 +8,13 @@ namespace ashlar::cpu {
 
 namespace {
 
-// Which side of the product the pixels of y or dx are on: vectors run along C's columns, which should be
-// contiguous in memory and fill a vector.
+// Which side of the product the pixels of y or dx are on: vectors run along C's columns, which
+// should be contiguous in memory and fill a vector.
 bool pixels_are_rows(const PointwiseProgram& epilogue, std::int64_t result_channels) {
   constexpr std::int64_t kNarrow = 16;
   const int last = epilogue.space.rank() - 1;
-  return contiguous_views(epilogue, 1) >= contiguous_views(epilogue, last) && result_channels >= kNarrow;
+  return contiguous_views(epilogue, 1) >= contiguous_views(epilogue, last) &&
+         result_channels >= kNarrow;
 }
 
 GemmShape shape_of(const ConvGeometry& geometry, const ConvPhase& phase, const Region& region) {
@@ -33,18 +35,12 @@ GemmShape shape_of(const ConvGeometry& geometry, const ConvPhase& phase, const R
   return shape;
 }
 
-// Covers every phase: blocks and scratch are chosen once.
-GemmShape largest_shape(const Region& region) {
+std::vector<GemmShape> shapes_of(const Region& region) {
   const ConvGeometry geometry(*region.anchor);
-  GemmShape largest;
-  for (const ConvPhase& phase : phases_of(geometry, region)) {
-    const GemmShape shape = shape_of(geometry, phase, region);
-    largest.batch = shape.batch;
-    largest.m = std::max(largest.m, shape.m);
-    largest.n = std::max(largest.n, shape.n);
-    largest.k = std::max(largest.k, shape.k);
-  }
-  return largest;
+  std::vector<GemmShape> shapes;
+  for (const ConvPhase& phase : phases_of(geometry, region))
+    shapes.push_back(shape_of(geometry, phase, region));
+  return shapes;
 }
 
 template <class T>
@@ -63,24 +59,26 @@ class PixelConvKernel final : public Kernel {
         result_channels_(forward_ ? geometry_.filters : geometry_.channels),
         pixels_are_rows_(pixels_are_rows(region.epilogue, result_channels_)),
         phases_(phases_of(geometry_, region)),
+        shapes_(shapes_of(region)),
         blocks_(GemmBlocks::from_knobs(config)),
         kernel_(gemm_kernel<T>()),
         patches_(gather<T>(region.prologues[0], forward_ ? geometry_.x : geometry_.y,
                            forward_ ? geometry_.channels : geometry_.filters,
                            forward_ ? geometry_.stride[kMaxSpatial - 1] : 1)),
         filter_(region.prologues[1], forward_),
-        store_(region.epilogue, z_of(region), geometry_, pixels_are_rows_ ? 1 : 1 + geometry_.spatial,
+        store_(region.epilogue, z_of(region), geometry_,
+               pixels_are_rows_ ? 1 : 1 + geometry_.spatial,
                pixels_are_rows_ || forward_ ? 1 : geometry_.stride[kMaxSpatial - 1]),
-        scratch_(scratch_book_.add("panels", gemm_scratch_bytes(largest_shape(region), blocks_, sizeof(T)))) {
-    for (const ConvPhase& phase : phases_) shapes_.push_back(shape_of(geometry_, phase, region));
-  }
+        scratch_(scratch_book_.add("panels",
+                                   gemm_scratch_bytes(covering(shapes_), blocks_, sizeof(T)))) {}
 
   void run(const KernelContext& context) const override {
     T* scratch = context.scratch<T>(scratch_book_, scratch_);
     for (std::size_t i = 0; i < phases_.size(); ++i) {
       const PatchOperand<T> patches(patches_, geometry_, phases_[i], true, context);
       const FilterOperand<T> filter(filter_, geometry_, phases_[i], context);
-      const PixelSink<T> sink(store_, geometry_, phases_[i], result_channels_, pixels_are_rows_, context);
+      const PixelSink<T> sink(store_, geometry_, phases_[i], result_channels_, pixels_are_rows_,
+                              context);
       if (pixels_are_rows_)
         gemm<T>(shapes_[i], blocks_, kernel_, patches, filter, sink, scratch);
       else
@@ -149,7 +147,8 @@ class ConvImplicitGemmEngine final : public Engine {
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!is_convolution(region)) return Support::no("the anchor is no convolution");
     const int spatial = region.anchor->outputs[0].dims.rank() - 2;
-    if (spatial < 1 || spatial > kMaxSpatial) return Support::no("{} spatial axes, 1 to 3 are supported", spatial);
+    if (spatial < 1 || spatial > kMaxSpatial)
+      return Support::no("{} spatial axes, 1 to 3 are supported", spatial);
     for (const View& view : region.anchor->inputs)
       if (view.ragged_offset != kNoTensor) return Support::no("a ragged operand");
     return Support::yes();
@@ -158,31 +157,17 @@ class ConvImplicitGemmEngine final : public Engine {
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
     Cost extra;
     extra.bytes = region.bytes();
-    extra.flops = region.epilogue.flops_per_element() * static_cast<double>(element_count(region.epilogue.space));
+    extra.flops = region.epilogue.flops_per_element() *
+                  static_cast<double>(element_count(region.epilogue.space));
     const bool may_split = region.anchor_as<ConvBackwardFilter>() != nullptr;
-    std::vector<Config> configs = gemm_configs(largest_shape(region), device, region.precision(), extra, may_split);
-    // Columns of a group fill whole panels, however few they are.
-    for (Config& config : configs) config.cost.flops = extra.flops + padded_flops(region);
-    return configs;
+    return gemm_configs(shapes_of(region), device, region.precision(), extra, may_split);
   }
 
   std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config& config,
                                 const DeviceProps&) const override {
-    if (region.anchor_as<ConvBackwardFilter>()) return build_for_precision<FilterConvKernel>(region, config);
+    if (region.anchor_as<ConvBackwardFilter>())
+      return build_for_precision<FilterConvKernel>(region, config);
     return build_for_precision<PixelConvKernel>(region, config);
-  }
-
- private:
-  static double padded_flops(const Region& region) {
-    const ConvGeometry geometry(*region.anchor);
-    const std::int64_t panel = region.precision() == f64 ? kGemmColumnMultiple<double> : kGemmColumnMultiple<float>;
-    double flops = 0;
-    for (const ConvPhase& phase : phases_of(geometry, region)) {
-      const GemmShape shape = shape_of(geometry, phase, region);
-      flops += 2.0 * static_cast<double>(shape.batch) * static_cast<double>(shape.m) *
-               static_cast<double>(round_up(shape.n, panel)) * static_cast<double>(shape.k);
-    }
-    return flops;
   }
 };
 

@@ -26,15 +26,16 @@ struct BatchAxes {
   }
 };
 
-// The two matrix axes of C in the product's order: swapped (C^T = B^T A^T) when that makes C's rows contiguous,
-// or wide enough for vectors.
+// The two matrix axes of C in the product's order: swapped (C^T = B^T A^T) when that makes C's rows
+// contiguous, or wide enough for vectors.
 struct Orientation {
   bool swapped;
 
   explicit Orientation(const PointwiseProgram& epilogue) {
     const int rank = epilogue.space.rank();
     const std::int64_t m = epilogue.space[rank - 2], n = epilogue.space[rank - 1];
-    const int along_m = contiguous_views(epilogue, rank - 2), along_n = contiguous_views(epilogue, rank - 1);
+    const int along_m = contiguous_views(epilogue, rank - 2),
+              along_n = contiguous_views(epilogue, rank - 1);
     constexpr std::int64_t kNarrow = 16;
     swapped = (n < kNarrow && m > 2 * n) || (along_m > along_n && m >= kNarrow);
   }
@@ -73,7 +74,8 @@ class MatrixOperand final : public GemmOperand<T> {
       : matrix_(matrix), batch_(batch), bound_(matrix.program.bind(context)) {}
   bool along_depth() const override { return matrix_.along_depth; }
   bool same_for_all_batches() const override {
-    return std::all_of(matrix_.dims.begin(), matrix_.dims.end() - 2, [](std::int64_t extent) { return extent == 1; });
+    return std::all_of(matrix_.dims.begin(), matrix_.dims.end() - 2,
+                       [](std::int64_t extent) { return extent == 1; });
   }
   void row(std::int64_t batch, std::int64_t fixed, std::int64_t start, std::int64_t count,
            T* destination) const override {
@@ -161,7 +163,8 @@ class MatmulGemmEngine final : public Engine {
     if (!region.anchor_as<Matmul>()) return Support::no("the anchor is no matmul");
     const auto& inputs = region.anchor->inputs;
     for (const int slot : {Matmul::m_override, Matmul::n_override, Matmul::k_override})
-      if (static_cast<std::size_t>(slot) < inputs.size() && inputs[static_cast<std::size_t>(slot)].present())
+      if (static_cast<std::size_t>(slot) < inputs.size() &&
+          inputs[static_cast<std::size_t>(slot)].present())
         return Support::no("per-batch M, N or K overrides");
     for (const View& view : inputs)
       if (view.ragged_offset != kNoTensor) return Support::no("a ragged operand");
@@ -175,7 +178,8 @@ class MatmulGemmEngine final : public Engine {
     extra.bytes = region.bytes();
     extra.flops = region.epilogue.flops_per_element() *
                   static_cast<double>(element_count(region.epilogue.space));
-    return gemm_configs(shape_of(region), device, region.precision(), extra, true);
+    const GemmShape shape = shape_of(region);
+    return gemm_configs({&shape, 1}, device, region.precision(), extra, true);
   }
 
   std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config& config,

@@ -40,6 +40,7 @@ class ResampleEngine final : public Engine {
     const PoolingShape shape =
         forward ? pooling_forward_shape(region) : pooling_backward_shape(region);
     Cost cost = row_cost(region, shape.along() ? 0.1 : 0.4);
+    cost.flops = 2.0 * static_cast<double>(element_count(shape.y));
     for (std::int64_t extent : shape.op.window) cost.flops *= static_cast<double>(extent);
     const bool find_maxima =
         !forward && shape.is_maximum() && input_program(region, ResampleBackward::index).empty();

@@ -26,7 +26,8 @@ struct SmallFloat {
   static constexpr int kSignShift = 31 - kExponent - kMantissa;
   static constexpr std::uint32_t kMagnitude = (1u << (kExponent + kMantissa)) - 1;
   static constexpr std::uint32_t kExponentMask = ((1u << kExponent) - 1) << kMantissa;
-  static constexpr std::uint32_t kNan = kInfinity ? kExponentMask | 1u << (kMantissa - 1) : kMagnitude;
+  static constexpr std::uint32_t kNan =
+      kInfinity ? kExponentMask | 1u << (kMantissa - 1) : kMagnitude;
   static constexpr std::uint32_t kLargest = kInfinity ? kExponentMask - 1 : kMagnitude - 1;
   static constexpr std::uint32_t kPastLargest = kSaturate ? kLargest : kExponentMask;
 };
@@ -44,16 +45,19 @@ HWY_INLINE hn::Vec<hn::Rebind<float, DU>> Widen(DU du, hn::Vec<DU> bits) {
     return hn::BitCast(df, hn::ShiftLeft<Format::kShift>(bits));
   } else {
     const auto magnitude = hn::And(bits, hn::Set(du, Format::kMagnitude));
-    const auto sign = hn::ShiftLeft<Format::kSignShift>(
-        hn::AndNot(hn::Set(du, Format::kMagnitude), bits));
+    const auto sign =
+        hn::ShiftLeft<Format::kSignShift>(hn::AndNot(hn::Set(du, Format::kMagnitude), bits));
     const float scale = Format::kBias == 15 ? 0x1p112f : 0x1p120f;
-    const auto value = hn::Mul(hn::BitCast(df, hn::ShiftLeft<Format::kShift>(magnitude)), hn::Set(df, scale));
+    const auto value =
+        hn::Mul(hn::BitCast(df, hn::ShiftLeft<Format::kShift>(magnitude)), hn::Set(df, scale));
     const std::uint32_t special = Format::kLargest + 1;  // infinity, or e4m3's NaN
-    const auto is_special = hn::Gt(hn::BitCast(hn::RebindToSigned<DU>(), magnitude),
-                                   hn::Set(hn::RebindToSigned<DU>(), static_cast<int>(special) - 1));
+    const auto is_special =
+        hn::Gt(hn::BitCast(hn::RebindToSigned<DU>(), magnitude),
+               hn::Set(hn::RebindToSigned<DU>(), static_cast<int>(special) - 1));
     const std::uint32_t marker = special == Format::kMagnitude ? 0x7FC00000u : 0x7F800000u;
     const auto marked = hn::Or(hn::BitCast(du, value), hn::Set(du, marker));
-    const auto chosen = hn::IfThenElse(hn::RebindMask(du, is_special), marked, hn::BitCast(du, value));
+    const auto chosen =
+        hn::IfThenElse(hn::RebindMask(du, is_special), marked, hn::BitCast(du, value));
     return hn::BitCast(df, hn::Or(chosen, sign));
   }
 }
@@ -72,13 +76,15 @@ HWY_INLINE hn::Vec<hn::Rebind<std::uint32_t, DF>> Narrow(DF df, hn::Vec<DF> valu
   // Normal results: add half a unit less one, plus the last kept bit, and move the exponent.
   const auto last_kept = hn::And(hn::ShiftRight<kShift>(magnitude), hn::Set(du, 1u));
   constexpr std::uint32_t kRebias = static_cast<std::uint32_t>(Format::kBias - 127) << 23;
-  const auto rounded = hn::Add(hn::Add(magnitude, last_kept),
-                               hn::Set(du, kRebias + (1u << (kShift - 1)) - 1u));
+  const auto rounded =
+      hn::Add(hn::Add(magnitude, last_kept), hn::Set(du, kRebias + (1u << (kShift - 1)) - 1u));
   auto result = hn::ShiftRight<kShift>(rounded);
 
   if constexpr (Format::kBias != 127) {
-    // Subnormal results: adding a number whose last place is the format's smallest step rounds there.
-    constexpr std::uint32_t kMagicBits = static_cast<std::uint32_t>(127 - Format::kBias + kShift + 1) << 23;
+    // Subnormal results: adding a number whose last place is the format's smallest step rounds
+    // there.
+    constexpr std::uint32_t kMagicBits =
+        static_cast<std::uint32_t>(127 - Format::kBias + kShift + 1) << 23;
     const auto magic = hn::BitCast(df, hn::Set(du, kMagicBits));
     const auto subnormal = hn::Sub(hn::BitCast(du, hn::Add(hn::BitCast(df, magnitude), magic)),
                                    hn::Set(du, kMagicBits));
@@ -86,13 +92,15 @@ HWY_INLINE hn::Vec<hn::Rebind<std::uint32_t, DF>> Narrow(DF df, hn::Vec<DF> valu
     result = hn::IfThenElse(hn::RebindMask(du, is_subnormal), subnormal, result);
   }
   if constexpr (Format::kSaturate || Format::kBias != 127) {
-    const auto past = hn::Gt(hn::BitCast(di, result), hn::Set(di, static_cast<int>(Format::kLargest)));
+    const auto past =
+        hn::Gt(hn::BitCast(di, result), hn::Set(di, static_cast<int>(Format::kLargest)));
     result = hn::IfThenElse(hn::RebindMask(du, past), hn::Set(du, Format::kPastLargest), result);
   }
   if constexpr (Format::kSaturate && Format::kInfinity) {
     // e5m2 keeps an infinity that was given; only finite values saturate.
     const auto is_infinite = hn::Eq(signed_magnitude, hn::Set(di, 0x7F800000));
-    result = hn::IfThenElse(hn::RebindMask(du, is_infinite), hn::Set(du, Format::kExponentMask), result);
+    result =
+        hn::IfThenElse(hn::RebindMask(du, is_infinite), hn::Set(du, Format::kExponentMask), result);
   }
   const auto is_nan = hn::Gt(signed_magnitude, hn::Set(di, 0x7F800000));
   result = hn::IfThenElse(hn::RebindMask(du, is_nan), hn::Set(du, Format::kNan), result);

@@ -28,12 +28,18 @@ struct SmallConversions {
 HWY_BEFORE_NAMESPACE();
 namespace ashlar::cpu::HWY_NAMESPACE {
 SmallConversions MakeSmallConversions() {
-  return {WidenRow<FormatF16, std::uint16_t>,  WidenRow<FormatBf16, std::uint16_t>,
-          WidenRow<FormatE4m3, std::uint8_t>,  WidenRow<FormatE5m2, std::uint8_t>,
-          WidenIntRow<std::int8_t>,            WidenIntRow<std::uint8_t>,
-          NarrowRow<FormatF16, std::uint16_t>, NarrowRow<FormatBf16, std::uint16_t>,
-          NarrowRow<FormatE4m3, std::uint8_t>, NarrowRow<FormatE5m2, std::uint8_t>,
-          NarrowIntRow<std::int8_t>,           NarrowIntRow<std::uint8_t>};
+  return {WidenRow<FormatF16, std::uint16_t>,
+          WidenRow<FormatBf16, std::uint16_t>,
+          WidenRow<FormatE4m3, std::uint8_t>,
+          WidenRow<FormatE5m2, std::uint8_t>,
+          WidenIntRow<std::int8_t>,
+          WidenIntRow<std::uint8_t>,
+          NarrowRow<FormatF16, std::uint16_t>,
+          NarrowRow<FormatBf16, std::uint16_t>,
+          NarrowRow<FormatE4m3, std::uint8_t>,
+          NarrowRow<FormatE5m2, std::uint8_t>,
+          NarrowIntRow<std::int8_t>,
+          NarrowIntRow<std::uint8_t>};
 }
 }  // namespace ashlar::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -70,8 +76,8 @@ Bits* element(void* data, std::int64_t index) {
   return static_cast<Bits*>(data) + index;
 }
 
-// The nearest float on the odd side: rounding it once more to a type at least two bits shorter gives
-// the same as rounding the double itself.
+// The nearest float on the odd side: rounding it once more to a type at least two bits shorter
+// gives the same as rounding the double itself.
 float to_odd_float(double value) {
   const auto nearest = static_cast<float>(value);
   const auto back = static_cast<double>(nearest);
@@ -84,7 +90,8 @@ float to_odd_float(double value) {
 template <class Int>
 Int saturate(double value) {
   constexpr double kLowest = static_cast<double>(std::numeric_limits<Int>::min());
-  constexpr double kPast = 2.0 * static_cast<double>(Int{1} << (std::numeric_limits<Int>::digits - 1));
+  constexpr double kPast =
+      2.0 * static_cast<double>(Int{1} << (std::numeric_limits<Int>::digits - 1));
   const double rounded = std::nearbyint(value);
   if (rounded >= kPast) return std::numeric_limits<Int>::max();
   if (rounded >= kLowest) return static_cast<Int>(rounded);
@@ -94,7 +101,8 @@ Int saturate(double value) {
 // --- types whose conversion is a cast: f64 f32 i64 i32, and i8 u8 for double
 
 template <class Stored, class T>
-void load_cast(const void* data, std::int64_t index, std::int64_t stride, std::int64_t count, T* destination) {
+void load_cast(const void* data, std::int64_t index, std::int64_t stride, std::int64_t count,
+               T* destination) {
   const Stored* source = element<Stored>(data, index);
   if (stride == 0) {
     std::fill_n(destination, count, static_cast<T>(*source));
@@ -110,11 +118,14 @@ void load_cast(const void* data, std::int64_t index, std::int64_t stride, std::i
 }
 
 template <class Stored, class T>
-void store_cast(const T* source, std::int64_t count, void* data, std::int64_t index, std::int64_t stride) {
+void store_cast(const T* source, std::int64_t count, void* data, std::int64_t index,
+                std::int64_t stride) {
   Stored* destination = element<Stored>(data, index);
   const auto convert = [](T value) {
-    if constexpr (std::is_floating_point_v<Stored>) return static_cast<Stored>(value);
-    else return saturate<Stored>(static_cast<double>(value));
+    if constexpr (std::is_floating_point_v<Stored>)
+      return static_cast<Stored>(value);
+    else
+      return saturate<Stored>(static_cast<double>(value));
   };
   if (stride == 1) {
     if constexpr (std::is_same_v<Stored, T>) {
@@ -130,7 +141,8 @@ void store_cast(const T* source, std::int64_t count, void* data, std::int64_t in
 // --- small types: vectors of float, strided rows and double through a buffer
 
 template <auto kWiden, class Bits>
-void load_small(const void* data, std::int64_t index, std::int64_t stride, std::int64_t count, float* destination) {
+void load_small(const void* data, std::int64_t index, std::int64_t stride, std::int64_t count,
+                float* destination) {
   const Bits* source = element<Bits>(data, index);
   const auto widen = small().*kWiden;
   if (stride == 1) return widen(source, count, destination);
@@ -149,18 +161,20 @@ void load_small(const void* data, std::int64_t index, std::int64_t stride, std::
 }
 
 template <auto kWiden, class Bits>
-void load_small_as_double(const void* data, std::int64_t index, std::int64_t stride, std::int64_t count,
-                          double* destination) {
+void load_small_as_double(const void* data, std::int64_t index, std::int64_t stride,
+                          std::int64_t count, double* destination) {
   float values[kChunk];
   for (std::int64_t first = 0; first < count; first += kChunk) {
     const std::int64_t length = std::min(kChunk, count - first);
     load_small<kWiden, Bits>(data, index + first * stride, stride, length, values);
-    for (std::int64_t i = 0; i < length; ++i) destination[first + i] = static_cast<double>(values[i]);
+    for (std::int64_t i = 0; i < length; ++i)
+      destination[first + i] = static_cast<double>(values[i]);
   }
 }
 
 template <auto kNarrow, class Bits>
-void store_small(const float* source, std::int64_t count, void* data, std::int64_t index, std::int64_t stride) {
+void store_small(const float* source, std::int64_t count, void* data, std::int64_t index,
+                 std::int64_t stride) {
   Bits* destination = element<Bits>(data, index);
   const auto narrow = small().*kNarrow;
   if (stride == 1) return narrow(source, count, destination);
@@ -173,8 +187,8 @@ void store_small(const float* source, std::int64_t count, void* data, std::int64
 }
 
 template <auto kNarrow, class Bits>
-void store_small_from_double(const double* source, std::int64_t count, void* data, std::int64_t index,
-                             std::int64_t stride) {
+void store_small_from_double(const double* source, std::int64_t count, void* data,
+                             std::int64_t index, std::int64_t stride) {
   float values[kChunk];
   for (std::int64_t first = 0; first < count; first += kChunk) {
     const std::int64_t length = std::min(kChunk, count - first);
@@ -186,7 +200,8 @@ void store_small_from_double(const double* source, std::int64_t count, void* dat
 // --- booleans
 
 template <class T>
-void load_bits(const void* data, std::int64_t index, std::int64_t stride, std::int64_t count, T* destination) {
+void load_bits(const void* data, std::int64_t index, std::int64_t stride, std::int64_t count,
+               T* destination) {
   const auto* bytes = static_cast<const std::uint8_t*>(data);
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t bit = index + i * stride;
@@ -202,7 +217,8 @@ void merge_bits(std::uint8_t* byte, std::uint8_t mask, std::uint8_t bits) {
 }
 
 template <class T>
-void store_bits(const T* source, std::int64_t count, void* data, std::int64_t index, std::int64_t stride) {
+void store_bits(const T* source, std::int64_t count, void* data, std::int64_t index,
+                std::int64_t stride) {
   auto* bytes = static_cast<std::uint8_t*>(data);
   if (stride != 1) {
     for (std::int64_t i = 0; i < count; ++i) {

@@ -14,8 +14,8 @@ template <class T>
 struct GemmKernel {
   std::int64_t rows;     // of A's panels; divides kGemmRowMultiple
   std::int64_t columns;  // of B's panels; divides kGemmColumnMultiple
-  // C[i][j] = (accumulate ? C[i][j] : 0) + sum over l < depth of a[l * rows + i] * b[l * columns + j],
-  // for i < used_rows and every column of the panel.
+  // C[i][j] = (accumulate ? C[i][j] : 0) + sum over l < depth of a[l * rows + i] * b[l * columns +
+  // j], for i < used_rows and every column of the panel.
   void (*multiply)(std::int64_t depth, std::int64_t used_rows, const T* a, const T* b, T* c,
                    std::int64_t c_stride, bool accumulate);
 };

@@ -44,7 +44,8 @@ HWY_INLINE void TransformRow(DS ds, DT dt, std::int64_t count, hn::TFromD<DT>* d
   StorePart(dt, f(LoadPart(ds, sources + i, rest)...), destination + i, rest);
 }
 
-// destination[i...] = f(i, load), where `load` reads a vector (the tail's part of it) from a pointer.
+// destination[i...] = f(i, load), where `load` reads a vector (the tail's part of it) from a
+// pointer.
 template <class D, class F>
 HWY_INLINE void ForVectors(D d, std::int64_t count, hn::TFromD<D>* destination, F f) {
   using T = hn::TFromD<D>;

@@ -33,9 +33,8 @@ HWY_INLINE V ArithmeticUnary(D d, const Pointwise& op, V x) {
     const V lower = hn::Set(d, static_cast<T>(op.relu_lower_clip));
     const V upper = hn::Set(d, static_cast<T>(op.relu_upper_clip));
     const V slope = hn::Set(d, static_cast<T>(op.relu_lower_slope));
-    const V below = op.relu_lower_slope == 0.0
-                        ? lower
-                        : hn::MulAdd(slope, hn::Sub(x, lower), lower);
+    const V below =
+        op.relu_lower_slope == 0.0 ? lower : hn::MulAdd(slope, hn::Sub(x, lower), lower);
     return hn::IfThenElse(hn::Lt(x, lower), below, hn::IfThenElse(hn::Gt(x, upper), upper, x));
   }
   if constexpr (kMode == PointwiseMode::logical_not)
@@ -90,18 +89,17 @@ void UnaryRow(const Pointwise& op, const T* x, const T*, const T*, std::int64_t 
 template <PointwiseMode kMode, class T>
 void BinaryRow(const Pointwise& op, const T* x, const T* b, const T*, std::int64_t count, T* y) {
   const hn::ScalableTag<T> d;
-  const auto apply = [&](auto vx, auto vb) HWY_ATTR {
-    return ArithmeticBinary<kMode>(d, op, vx, vb);
-  };
+  const auto apply = [&](auto vx, auto vb)
+                         HWY_ATTR { return ArithmeticBinary<kMode>(d, op, vx, vb); };
   TransformRow(d, d, count, y, apply, x, b);
 }
 
 template <class T>
-void SelectRow(const Pointwise&, const T* x, const T* b, const T* predicate, std::int64_t count, T* y) {
+void SelectRow(const Pointwise&, const T* x, const T* b, const T* predicate, std::int64_t count,
+               T* y) {
   const hn::ScalableTag<T> d;
-  const auto apply = [&](auto vx, auto vb, auto vp) HWY_ATTR {
-    return hn::IfThenElse(hn::Ne(vp, hn::Zero(d)), vx, vb);
-  };
+  const auto apply = [&](auto vx, auto vb, auto vp)
+                         HWY_ATTR { return hn::IfThenElse(hn::Ne(vp, hn::Zero(d)), vx, vb); };
   TransformRow(d, d, count, y, apply, x, b, predicate);
 }
 
@@ -109,7 +107,8 @@ template <class T>
 void ScaleRow(T factor, const T* x, std::int64_t count, T* y) {
   const hn::ScalableTag<T> d;
   const auto vfactor = hn::Set(d, factor);
-  TransformRow(d, d, count, y, [&](auto vx) HWY_ATTR { return hn::Mul(vfactor, vx); }, x);
+  TransformRow(
+      d, d, count, y, [&](auto vx) HWY_ATTR { return hn::Mul(vfactor, vx); }, x);
 }
 
 // Null for the modes that need elementary functions.

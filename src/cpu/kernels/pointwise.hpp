@@ -6,14 +6,14 @@
 
 namespace ashlar::cpu {
 
-// y[i] = op(x[i], b[i], predicate[i]), without alpha1 and alpha2. Unused operands are null; y may be
-// any of the operands.
+// y[i] = op(x[i], b[i], predicate[i]), without alpha1 and alpha2. Unused operands are null; y may
+// be any of the operands.
 template <class T>
 using PointwiseRow = void (*)(const Pointwise& op, const T* x, const T* b, const T* predicate,
                               std::int64_t count, T* y);
 
-// The best for this processor. `integer`: the compute type is an integer, so that quotients are whole
-// numbers. gen_index is the caller's: it depends on coordinates.
+// The best for this processor. `integer`: the compute type is an integer, so that quotients are
+// whole numbers. gen_index is the caller's: it depends on coordinates.
 template <class T>
 PointwiseRow<T> pointwise_row(PointwiseMode mode, bool integer);
 

@@ -55,7 +55,8 @@ double elu_of(const Pointwise& op, double x) { return x > 0 ? x : op.elu_alpha *
 double gelu_of(const Pointwise&, double x) { return 0.5 * x * std::erfc(-x * kInverseSqrt2); }
 double softplus_of(const Pointwise& op, double x) {
   const double scaled = op.softplus_beta * x;
-  return ((scaled > 0 ? scaled : 0.0) + std::log1p(std::exp(-std::fabs(scaled)))) / op.softplus_beta;
+  return ((scaled > 0 ? scaled : 0.0) + std::log1p(std::exp(-std::fabs(scaled)))) /
+         op.softplus_beta;
 }
 double swish_of(const Pointwise& op, double x) { return x * sigmoid(op.swish_beta * x); }
 double gelu_tanh_of(const Pointwise&, double x) { return x * sigmoid(gelu_argument(x)); }
@@ -78,17 +79,29 @@ double gelu_tanh_slope(const Pointwise&, double x) {
 }
 
 template <class T>
-T sin_of(const Pointwise&, T x) { return std::sin(x); }
+T sin_of(const Pointwise&, T x) {
+  return std::sin(x);
+}
 template <class T>
-T cos_of(const Pointwise&, T x) { return std::cos(x); }
+T cos_of(const Pointwise&, T x) {
+  return std::cos(x);
+}
 template <class T>
-T tan_of(const Pointwise&, T x) { return std::tan(x); }
+T tan_of(const Pointwise&, T x) {
+  return std::tan(x);
+}
 template <class T>
-T mod_of(const Pointwise&, T x, T b) { return std::fmod(x, b); }
+T mod_of(const Pointwise&, T x, T b) {
+  return std::fmod(x, b);
+}
 template <class T>
-T pow_of(const Pointwise&, T x, T b) { return std::pow(x, b); }
+T pow_of(const Pointwise&, T x, T b) {
+  return std::pow(x, b);
+}
 template <class T>
-T atan2_of(const Pointwise&, T x, T b) { return std::atan2(x, b); }
+T atan2_of(const Pointwise&, T x, T b) {
+  return std::atan2(x, b);
+}
 
 // Integers: toward zero; anything by zero is 0.
 double whole_quotient(const Pointwise&, double x, double b) {
@@ -106,14 +119,17 @@ PointwiseRow<T> common_row(PointwiseMode mode) {
     case PointwiseMode::mod: return binary_row<mod_of<T>, T>;
     case PointwiseMode::pow: return binary_row<pow_of<T>, T>;
     case PointwiseMode::atan2: return binary_row<atan2_of<T>, T>;
-    default: fail(ErrorCode::internal, "pointwise mode {} has no row kernel", static_cast<int>(mode));
+    default:
+      fail(ErrorCode::internal, "pointwise mode {} has no row kernel", static_cast<int>(mode));
   }
 }
 
 }  // namespace
 
 template <>
-PointwiseRow<float> libm_row<float>(PointwiseMode mode, bool) { return common_row<float>(mode); }
+PointwiseRow<float> libm_row<float>(PointwiseMode mode, bool) {
+  return common_row<float>(mode);
+}
 
 template <>
 PointwiseRow<double> libm_row<double>(PointwiseMode mode, bool integer) {
@@ -135,8 +151,12 @@ PointwiseRow<double> libm_row<double>(PointwiseMode mode, bool integer) {
     case PointwiseMode::softplus_bwd: return gradient_row<softplus_slope>;
     case PointwiseMode::swish_bwd: return gradient_row<swish_slope>;
     case PointwiseMode::gelu_approx_tanh_bwd: return gradient_row<gelu_tanh_slope>;
-    case PointwiseMode::div: if (integer) return binary_row<whole_quotient, double>; break;
-    case PointwiseMode::reciprocal: if (integer) return unary_row<whole_reciprocal, double>; break;
+    case PointwiseMode::div:
+      if (integer) return binary_row<whole_quotient, double>;
+      break;
+    case PointwiseMode::reciprocal:
+      if (integer) return unary_row<whole_reciprocal, double>;
+      break;
     default: break;
   }
   return common_row<double>(mode);

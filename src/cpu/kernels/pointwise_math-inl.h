@@ -1,5 +1,5 @@
-// Elementary functions and activations on rows of float, evaluated in vectors of double: the formula's
-// own error is then far below float's rounding, also where terms cancel.
+// Elementary functions and activations on rows of float, evaluated in vectors of double: the
+// formula's own error is then far below float's rounding, also where terms cancel.
 #include <ashlar/ops.hpp>
 #include <cstdint>
 
@@ -41,7 +41,8 @@ HWY_INLINE V SafeLog(D d, V x) {
   V result = hn::Log(d, x);
   result = hn::IfThenElse(hn::Eq(x, infinity), x, result);
   result = hn::IfThenElse(hn::Eq(x, zero), hn::Neg(infinity), result);
-  result = hn::IfThenElse(hn::Lt(x, zero), hn::Set(d, std::numeric_limits<double>::quiet_NaN()), result);
+  result =
+      hn::IfThenElse(hn::Lt(x, zero), hn::Set(d, std::numeric_limits<double>::quiet_NaN()), result);
   return KeepNan(x, result);
 }
 
@@ -54,14 +55,16 @@ HWY_INLINE V Polynomial(D d, V x, const double (&coefficients)[kCount]) {
 }
 
 // erfc for x >= 0, relative error below 2e-10: exp(-x^2) / (1 + 2x) times a polynomial in
-// (x - 3) / (x + 3), fitted by Chebyshev interpolation over 0 <= x <= 28; erfc(28) is below any float.
+// (x - 3) / (x + 3), fitted by Chebyshev interpolation over 0 <= x <= 28; erfc(28) is below any
+// float.
 template <class D, class V>
 HWY_INLINE V ErfcPositive(D d, V x) {
   static constexpr double kCoefficients[] = {
-      1.253008058264406,      -0.13562110490094271,   -0.047562294414126391,  0.1296451089109332,
-      -0.11927365363312323,   0.068308616543284786,   -0.023770614988625495,  0.0025263017763564207,
-      0.0018890135794552096,  -0.00077147055281725259, -0.00010542623963913386, 0.00011287465074389144,
-      4.5469980324804319e-6,  -1.0696970485543422e-5};
+      1.253008058264406,       -0.13562110490094271,    -0.047562294414126391,
+      0.1296451089109332,      -0.11927365363312323,    0.068308616543284786,
+      -0.023770614988625495,   0.0025263017763564207,   0.0018890135794552096,
+      -0.00077147055281725259, -0.00010542623963913386, 0.00011287465074389144,
+      4.5469980324804319e-6,   -1.0696970485543422e-5};
   const V three = hn::Set(d, 3.0);
   const V clamped = hn::Min(x, hn::Set(d, 28.0));
   const V t = hn::Div(hn::Sub(clamped, three), hn::Add(clamped, three));
@@ -80,9 +83,9 @@ HWY_INLINE V ErfcOf(D d, V x) {
 template <class D, class V>
 HWY_INLINE V ErfOf(D d, V x) {
   static constexpr double kCoefficients[] = {
-      1.1283791670946767,     -0.37612638889635307,    0.11283791308604581,
-      -0.026866133235095592,  0.0052237834771892481,   -0.00085426379970872296,
-      0.0001195656256820733,  -1.3909340021874599e-5,  1.0589380641075019e-6};
+      1.1283791670946767,    -0.37612638889635307,   0.11283791308604581,
+      -0.026866133235095592, 0.0052237834771892481,  -0.00085426379970872296,
+      0.0001195656256820733, -1.3909340021874599e-5, 1.0589380641075019e-6};
   const V one = hn::Set(d, 1.0);
   const V magnitude = hn::Abs(x);
   const V near_zero = hn::Mul(x, Polynomial(d, hn::Mul(x, x), kCoefficients));
@@ -155,14 +158,16 @@ HWY_INLINE V MathSlope(D d, const Pointwise& op, V x) {
     return hn::Mul(hn::Set(d, 4.0), SigmoidSlope(d, hn::Add(x, x)));
   if constexpr (kMode == sigmoid_bwd) return SigmoidSlope(d, x);
   if constexpr (kMode == elu_bwd)
-    return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), one, hn::Mul(hn::Set(d, op.elu_alpha), SafeExp(d, x)));
+    return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), one,
+                          hn::Mul(hn::Set(d, op.elu_alpha), SafeExp(d, x)));
   if constexpr (kMode == gelu_bwd) {
     const V below = hn::Mul(hn::Set(d, 0.5), ErfcOf(d, hn::Mul(x, hn::Set(d, -kInverseSqrt2))));
-    const V density = hn::Mul(hn::Set(d, kInverseSqrt2Pi),
-                              SafeExp(d, hn::Mul(hn::Set(d, -0.5), hn::Mul(x, x))));
+    const V density =
+        hn::Mul(hn::Set(d, kInverseSqrt2Pi), SafeExp(d, hn::Mul(hn::Set(d, -0.5), hn::Mul(x, x))));
     return hn::MulAdd(x, density, below);
   }
-  if constexpr (kMode == softplus_bwd) return SigmoidOf(d, hn::Mul(hn::Set(d, op.softplus_beta), x));
+  if constexpr (kMode == softplus_bwd)
+    return SigmoidOf(d, hn::Mul(hn::Set(d, op.softplus_beta), x));
   if constexpr (kMode == swish_bwd) {
     const V scaled = hn::Mul(hn::Set(d, op.swish_beta), x);
     return hn::MulAdd(scaled, SigmoidSlope(d, scaled), SigmoidOf(d, scaled));
@@ -171,8 +176,8 @@ HWY_INLINE V MathSlope(D d, const Pointwise& op, V x) {
     const V square = hn::Mul(x, x);
     const V cubic = hn::MulAdd(hn::Mul(hn::Set(d, kGeluCubic), square), x, x);
     const V twice_u = hn::Mul(hn::Set(d, 2 * kSqrt2OverPi), cubic);
-    const V slope = hn::Mul(hn::Set(d, 2 * kSqrt2OverPi),
-                            hn::MulAdd(hn::Set(d, 3 * kGeluCubic), square, one));
+    const V slope =
+        hn::Mul(hn::Set(d, 2 * kSqrt2OverPi), hn::MulAdd(hn::Set(d, 3 * kGeluCubic), square, one));
     return hn::MulAdd(hn::Mul(x, slope), SigmoidSlope(d, twice_u), SigmoidOf(d, twice_u));
   }
 }

@@ -14,7 +14,8 @@ HWY_BEFORE_NAMESPACE();
 namespace ashlar::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A block of kRows x kVectors vectors of C stays in registers while k runs.
+// A block of kRows x kVectors vectors of C stays in registers while k runs. Without the unrolling
+// it would be an array in memory.
 template <int kRows, int kVectors, class T>
 HWY_INLINE void BlockProduct(const TileOperands<T>& o, std::int64_t row, std::int64_t column) {
   const hn::ScalableTag<T> d;
@@ -22,20 +23,27 @@ HWY_INLINE void BlockProduct(const TileOperands<T>& o, std::int64_t row, std::in
   using V = hn::Vec<decltype(d)>;
   V sums[kRows][kVectors];
   T* c = o.c + row * o.c_row + column;
+#pragma GCC unroll 6
   for (int i = 0; i < kRows; ++i)
+#pragma GCC unroll 6
     for (int j = 0; j < kVectors; ++j)
       sums[i][j] = o.accumulate ? hn::LoadU(d, c + i * o.c_row + j * lanes) : hn::Zero(d);
   const T* a = o.a + row * o.a_row;
   const T* b = o.b + column;
   for (std::int64_t l = 0; l < o.k; ++l, a += o.a_column, b += o.b_row) {
     V right[kVectors];
+#pragma GCC unroll 6
     for (int j = 0; j < kVectors; ++j) right[j] = hn::LoadU(d, b + j * lanes);
+#pragma GCC unroll 6
     for (int i = 0; i < kRows; ++i) {
       const V left = hn::Set(d, a[i * o.a_row]);
+#pragma GCC unroll 6
       for (int j = 0; j < kVectors; ++j) sums[i][j] = hn::MulAdd(left, right[j], sums[i][j]);
     }
   }
+#pragma GCC unroll 6
   for (int i = 0; i < kRows; ++i)
+#pragma GCC unroll 6
     for (int j = 0; j < kVectors; ++j) hn::StoreU(sums[i][j], d, c + i * o.c_row + j * lanes);
 }
 

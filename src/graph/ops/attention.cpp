@@ -27,10 +27,12 @@ AttentionShape check_common(NodeContext& node, Attention& op) {
   for (int slot : {Attention::k, Attention::v}) {
     const std::int64_t heads = node.input(slot).dims[1];
     if (heads < 1 || q[1] % heads != 0)
-      node.reject(fmt::format("heads of {}", node.input_name(slot)), heads, "a divisor of q's {} heads", q[1]);
+      node.reject(fmt::format("heads of {}", node.input_name(slot)), heads,
+                  "a divisor of q's {} heads", q[1]);
   }
 
-  const AttentionShape shape{{q[0], q[1], q[2], v[3]}, {q[0], q[1], q[2], 1}, {q[0], q[1], q[2], k[2]}};
+  const AttentionShape shape{
+      {q[0], q[1], q[2], v[3]}, {q[0], q[1], q[2], 1}, {q[0], q[1], q[2], k[2]}};
   node.require_broadcastable(Attention::bias, shape.scores);
   node.require_floating(Attention::bias);
   for (int slot : {Attention::seq_len_q, Attention::seq_len_kv}) {
@@ -41,13 +43,18 @@ AttentionShape check_common(NodeContext& node, Attention& op) {
   node.require_floating(Attention::scale_tensor);
   if (!op.scale && !node.has_input(Attention::scale_tensor))
     op.scale = q[3] == 0 ? 1.0 : 1.0 / std::sqrt(static_cast<double>(q[3]));
-  if (op.left_bound && *op.left_bound < 1) node.reject("left_bound", *op.left_bound, "at least 1 (1 sees only the diagonal)");
-  if (op.right_bound && *op.right_bound < 0) node.reject("right_bound", *op.right_bound, "at least 0 (0 is causal)");
+  if (op.left_bound && *op.left_bound < 1)
+    node.reject("left_bound", *op.left_bound, "at least 1 (1 sees only the diagonal)");
+  if (op.right_bound && *op.right_bound < 0)
+    node.reject("right_bound", *op.right_bound, "at least 0 (0 is causal)");
 
-  if (!(op.dropout >= 0.0 && op.dropout < 1.0)) node.reject("dropout", op.dropout, "a probability in [0, 1)");
-  const bool seeded = node.has_input(Attention::dropout_seed), masked = node.has_input(Attention::dropout_mask);
+  if (!(op.dropout >= 0.0 && op.dropout < 1.0))
+    node.reject("dropout", op.dropout, "a probability in [0, 1)");
+  const bool seeded = node.has_input(Attention::dropout_seed),
+             masked = node.has_input(Attention::dropout_mask);
   if (op.dropout > 0.0 && seeded == masked)
-    node.reject("dropout source", seeded ? "both" : "none", "dropout_seed (with dropout_offset) or dropout_mask");
+    node.reject("dropout source", seeded ? "both" : "none",
+                "dropout_seed (with dropout_offset) or dropout_mask");
   if (op.dropout == 0.0 && (seeded || masked))
     node.reject("dropout", op.dropout, "a probability above 0 with dropout_seed or dropout_mask");
   if (node.has_input(Attention::dropout_offset) && !seeded)
@@ -93,7 +100,8 @@ void infer_attention_backward(NodeContext& node) {
   infer_gradient(AttentionBackward::dk, AttentionBackward::k);
   infer_gradient(AttentionBackward::dv, AttentionBackward::v);
   if (!node.has_output(AttentionBackward::dbias)) return;
-  if (!node.has_input(AttentionBackward::bias)) node.reject("output dbias", "a tensor", "none without an input bias");
+  if (!node.has_input(AttentionBackward::bias))
+    node.reject("output dbias", "a tensor", "none without an input bias");
   infer_gradient(AttentionBackward::dbias, AttentionBackward::bias);
 }
 

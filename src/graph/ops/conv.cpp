@@ -5,7 +5,8 @@ namespace ashlar {
 
 namespace {
 
-// Normalises the attributes for `spatial` axes. Padding may not be negative, strides and dilation are positive.
+// Normalises the attributes for `spatial` axes. Padding may not be negative, strides and dilation
+// are positive.
 void normalise(NodeContext& node, ConvAttributes& conv, int spatial) {
   node.normalise_per_axis("padding", conv.padding, spatial, 0, 0);
   if (!conv.post_padding) conv.post_padding = conv.padding;
@@ -23,12 +24,14 @@ Dims output_dims(NodeContext& node, const ConvAttributes& conv, const Dims& x, c
   const int spatial = x.rank() - 2;
   Dims y = {x[0], w[0]};
   for (int axis = 0; axis < spatial; ++axis) {
-    const std::int64_t padded = checked_add(checked_add(x[axis + 2], conv.padding[axis]), (*conv.post_padding)[axis]);
+    const std::int64_t padded =
+        checked_add(checked_add(x[axis + 2], conv.padding[axis]), (*conv.post_padding)[axis]);
     const std::int64_t reach = dilated(w[axis + 2], conv.dilation[axis]);
     if (w[axis + 2] < 1) node.reject("filter extents", w, "at least 1 on every spatial axis");
     // An empty input axis without room for the filter gives an empty result, not an error.
     if (padded < reach && x[axis + 2] > 0)
-      node.reject(fmt::format("filter on spatial axis {}", axis), reach, "at most the padded input extent {}", padded);
+      node.reject(fmt::format("filter on spatial axis {}", axis), reach,
+                  "at most the padded input extent {}", padded);
     y.push_back(padded < reach ? 0 : (padded - reach) / conv.stride[axis] + 1);
   }
   return y;
@@ -36,32 +39,35 @@ Dims output_dims(NodeContext& node, const ConvAttributes& conv, const Dims& x, c
 
 // Groups are implied by the channel counts.
 void check_channels(NodeContext& node, const Dims& x, const Dims& w) {
-  if (w[1] < 1 || x[1] % w[1] != 0)
+  if (w[1] < 1 || x[1] < 1 || x[1] % w[1] != 0)
     node.reject("channels", fmt::format("x with {} and w with {} per group", x[1], w[1]),
-                "x's channels a multiple of w's second extent");
+                "x's channels a positive multiple of w's second extent");
   const std::int64_t groups = x[1] / w[1];
-  if (groups > 0 && w[0] % groups != 0)
-    node.reject("output channels", w[0], "a multiple of the {} groups that the channels imply", groups);
+  if (w[0] % groups != 0)
+    node.reject("output channels", w[0], "a multiple of the {} groups that the channels imply",
+                groups);
 }
 
 void check_ranks(NodeContext& node, int a, int b) {
   node.require_rank(a, 3, 5);
   if (node.input(b).dims.rank() != node.input(a).dims.rank())
-    node.reject(fmt::format("rank of {}", node.input_name(b)), node.input(b).dims.rank(), "{}, that of {}",
-                node.input(a).dims.rank(), node.input_name(a));
+    node.reject(fmt::format("rank of {}", node.input_name(b)), node.input(b).dims.rank(),
+                "{}, that of {}", node.input(a).dims.rank(), node.input_name(a));
   node.require_arithmetic(a);
   node.require_arithmetic(b);
 }
 
 void check_blend(NodeContext& node, const ConvAttributes& conv, int z, const Dims& result) {
-  if (conv.beta != 0.0 && !node.has_input(z)) node.reject("beta", conv.beta, "0, or an input z to blend with");
+  if (conv.beta != 0.0 && !node.has_input(z))
+    node.reject("beta", conv.beta, "0, or an input z to blend with");
   node.require_dims(z, result);
   node.require_arithmetic(z);
 }
 
 void require_given_dims(NodeContext& node, const char* name) {
   if (node.output(0).dims.empty())
-    node.reject(fmt::format("dims of {}", name), "none", "explicit dims: they do not follow from the inputs");
+    node.reject(fmt::format("dims of {}", name), "none",
+                "explicit dims: they do not follow from the inputs");
 }
 
 }  // namespace
@@ -88,7 +94,8 @@ void infer_conv_backward_data(NodeContext& node) {
   normalise(node, conv, dy.dims.rank() - 2);
   require_given_dims(node, "dx");
   const Dims dx = node.output(ConvBackwardData::dx).dims;
-  if (dx.rank() != dy.dims.rank()) node.reject("rank of dx", dx.rank(), "{}, that of dy", dy.dims.rank());
+  if (dx.rank() != dy.dims.rank())
+    node.reject("rank of dx", dx.rank(), "{}, that of dy", dy.dims.rank());
   check_channels(node, dx, w);
   const Dims y = output_dims(node, conv, dx, w);
   node.require_dims(ConvBackwardData::dy, y);
@@ -104,7 +111,8 @@ void infer_conv_backward_filter(NodeContext& node) {
   normalise(node, conv, x.dims.rank() - 2);
   require_given_dims(node, "dw");
   const Dims dw = node.output(ConvBackwardFilter::dw).dims;
-  if (dw.rank() != x.dims.rank()) node.reject("rank of dw", dw.rank(), "{}, that of x", x.dims.rank());
+  if (dw.rank() != x.dims.rank())
+    node.reject("rank of dw", dw.rank(), "{}, that of x", x.dims.rank());
   check_channels(node, x.dims, dw);
   const Dims y = output_dims(node, conv, x.dims, dw);
   node.require_dims(ConvBackwardFilter::dy, y);

@@ -20,10 +20,12 @@ void infer_reshape(NodeContext& node) {
       rest = checked_mul(rest, op.dims[axis]);
   }
   if (open >= 0) {
-    if (rest == 0 || count % rest != 0) node.reject("dims", op.dims, "extents whose product divides {}", count);
+    if (rest == 0 || count % rest != 0)
+      node.reject("dims", op.dims, "extents whose product divides {}", count);
     op.dims[open] = count / rest;
   }
-  if (element_count(op.dims) != count) node.reject("dims", op.dims, "{} elements, as many as {}", count, to_string(x.dims));
+  if (element_count(op.dims) != count)
+    node.reject("dims", op.dims, "{} elements, as many as {}", count, to_string(x.dims));
   node.infer_dims(Reshape::y, op.dims);
   node.infer_dtype(Reshape::y, x.dtype);
   node.infer_strides_like(Reshape::y, Tensor{});
@@ -59,8 +61,9 @@ void infer_slice(NodeContext& node) {
   for (int axis = 0; axis < rank; ++axis) {
     if (op.step[axis] < 1) node.reject("step", op.step, "values of at least 1");
     if (op.start[axis] < 0 || op.start[axis] > op.limit[axis] || op.limit[axis] > x.dims[axis])
-      node.reject(fmt::format("range of axis {}", axis), fmt::format("[{}, {})", op.start[axis], op.limit[axis]),
-                  "a part of [0, {})", x.dims[axis]);
+      node.reject(fmt::format("range of axis {}", axis),
+                  fmt::format("[{}, {})", op.start[axis], op.limit[axis]), "a part of [0, {})",
+                  x.dims[axis]);
     const std::int64_t length = op.limit[axis] - op.start[axis];
     y.push_back(length / op.step[axis] + (length % op.step[axis] != 0));
   }
@@ -80,9 +83,11 @@ void infer_concat(NodeContext& node) {
     Dims expected = first.dims;
     if (tensor.dims.rank() == expected.rank()) expected[axis] = tensor.dims[axis];
     if (tensor.dims != expected)
-      node.reject(fmt::format("dims of {}", node.input_name(slot)), tensor.dims, "those of '{}', {}, except on axis {}", first.name,
-                  to_string(first.dims), axis);
-    if (tensor.dtype != first.dtype) node.reject(fmt::format("dtype of {}", node.input_name(slot)), tensor.dtype, "{}", to_string(first.dtype));
+      node.reject(fmt::format("dims of {}", node.input_name(slot)), tensor.dims,
+                  "those of '{}', {}, except on axis {}", first.name, to_string(first.dims), axis);
+    if (tensor.dtype != first.dtype)
+      node.reject(fmt::format("dtype of {}", node.input_name(slot)), tensor.dtype, "{}",
+                  to_string(first.dtype));
     y[axis] = checked_add(y[axis], tensor.dims[axis]);
   }
   node.infer_dims(Concat::y, y);

@@ -9,16 +9,21 @@ void infer_matmul(NodeContext& node) {
   const Tensor& a = node.input(Matmul::a);
   const Tensor& b = node.input(Matmul::b);
   const int rank = a.dims.rank();
-  if (b.dims.rank() != rank) node.reject(fmt::format("rank of {}", node.input_name(Matmul::b)), b.dims.rank(), "{}, that of a", rank);
+  if (b.dims.rank() != rank)
+    node.reject(fmt::format("rank of {}", node.input_name(Matmul::b)), b.dims.rank(),
+                "{}, that of a", rank);
   if (a.dims[rank - 1] != b.dims[rank - 2])
-    node.reject("k", fmt::format("{} columns in a and {} rows in b", a.dims[rank - 1], b.dims[rank - 2]), "equal counts");
+    node.reject("k",
+                fmt::format("{} columns in a and {} rows in b", a.dims[rank - 1], b.dims[rank - 2]),
+                "equal counts");
 
   Dims c;
   Dims lengths;  // one per batch
   for (int axis = 0; axis < rank - 2; ++axis) {
     const std::int64_t m = a.dims[axis], n = b.dims[axis];
     if (m != n && m != 1 && n != 1)
-      node.reject(fmt::format("batch axis {}", axis), fmt::format("{} and {}", m, n), "equal extents, or 1");
+      node.reject(fmt::format("batch axis {}", axis), fmt::format("{} and {}", m, n),
+                  "equal extents, or 1");
     c.push_back(m == 1 ? n : m);
     lengths.push_back(c[axis]);
   }

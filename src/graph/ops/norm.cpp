@@ -21,7 +21,8 @@ NormShapes normalise(NodeContext& node, Norm& op) {
   }
   if (by_axes && op.axes.empty())
     for (int axis = x.rank() > 1 ? 1 : 0; axis < x.rank(); ++axis) op.axes.push_back(axis);
-  if (!by_axes && !op.axes.empty()) node.reject("axes", op.axes, "none: {} norm has fixed axes", enum_name(op.mode));
+  if (!by_axes && !op.axes.empty())
+    node.reject("axes", op.axes, "none: {} norm has fixed axes", enum_name(op.mode));
   std::array<bool, kMaxRank> seen{};
   for (std::int64_t& axis : op.axes) {
     node.normalise_axis("axes", axis, x.rank());
@@ -58,37 +59,44 @@ void infer_norm_forward(NodeContext& node) {
   require_parameter(node, NormForward::bias, shapes.parameters);
   node.require_one_element(NormForward::epsilon_tensor);
   node.require_floating(NormForward::epsilon_tensor);
-  for (int slot : {NormForward::mean, NormForward::inv_variance}) require_parameter(node, slot, shapes.statistics);
+  for (int slot : {NormForward::mean, NormForward::inv_variance})
+    require_parameter(node, slot, shapes.statistics);
   for (int slot : {NormForward::running_mean, NormForward::running_var})
     require_parameter(node, slot, shapes.statistics);
 
   const bool batch = op.mode == NormMode::batch;
   const bool given = node.has_input(NormForward::mean) || node.has_input(NormForward::inv_variance);
-  const bool running = node.has_input(NormForward::running_mean) || node.has_input(NormForward::running_var);
+  const bool running =
+      node.has_input(NormForward::running_mean) || node.has_input(NormForward::running_var);
   if (node.has_input(NormForward::mean) != node.has_input(NormForward::inv_variance))
     node.reject("mean and inv_variance", "one of them", "both or neither");
   if (node.has_input(NormForward::running_mean) != node.has_input(NormForward::running_var))
     node.reject("running_mean and running_var", "one of them", "both or neither");
-  if (running && !batch) node.reject("input running_mean", "a tensor", "none: only batch norm has running statistics");
+  if (running && !batch)
+    node.reject("input running_mean", "a tensor", "none: only batch norm has running statistics");
   if (given && !(batch && op.phase == NormPhase::inference))
     node.reject("input mean", "a tensor", "none: only batch norm in inference takes statistics");
   if (batch && op.phase == NormPhase::inference && given == running)
-    node.reject("statistics", given ? "both kinds" : "none", "mean and inv_variance, or running_mean and running_var");
-  const bool next = node.has_output(NormForward::next_running_mean) || node.has_output(NormForward::next_running_var);
+    node.reject("statistics", given ? "both kinds" : "none",
+                "mean and inv_variance, or running_mean and running_var");
+  const bool next = node.has_output(NormForward::next_running_mean) ||
+                    node.has_output(NormForward::next_running_var);
   if (next && !(running && op.phase == NormPhase::training))
-    node.reject("output next_running_mean or next_running_var", "a tensor", "running_mean and running_var as inputs, in training");
+    node.reject("output next_running_mean or next_running_var", "a tensor",
+                "running_mean and running_var as inputs, in training");
   if (op.mode == NormMode::rms && node.has_output(NormForward::out_mean))
     node.reject("output out_mean", "a tensor", "none: rms norm has no mean");
   for (int slot : {NormForward::out_mean, NormForward::out_inv_variance})
     if (batch && op.phase == NormPhase::inference && node.has_output(slot))
-      node.reject(fmt::format("output {}", node.schema().outputs[static_cast<std::size_t>(slot)].name), "a tensor",
-                  "none: batch norm in inference computes no statistics");
+      node.reject(
+          fmt::format("output {}", node.schema().outputs[static_cast<std::size_t>(slot)].name),
+          "a tensor", "none: batch norm in inference computes no statistics");
 
   node.infer_dims(NormForward::y, x.dims);
   node.infer_dtype(NormForward::y, x.dtype);
   node.infer_strides_like(NormForward::y, x);
-  for (int slot : {NormForward::out_mean, NormForward::out_inv_variance, NormForward::next_running_mean,
-                   NormForward::next_running_var})
+  for (int slot : {NormForward::out_mean, NormForward::out_inv_variance,
+                   NormForward::next_running_mean, NormForward::next_running_var})
     infer_statistic(node, slot, shapes.statistics);
 }
 
@@ -105,12 +113,14 @@ void infer_norm_backward(NodeContext& node) {
   node.require_floating(NormBackward::epsilon_tensor);
   if (op.mode == NormMode::rms && node.has_input(NormBackward::mean))
     node.reject("input mean", "a tensor", "none: rms norm has no mean");
-  if (op.mode != NormMode::rms && node.has_input(NormBackward::mean) != node.has_input(NormBackward::inv_variance))
+  if (op.mode != NormMode::rms &&
+      node.has_input(NormBackward::mean) != node.has_input(NormBackward::inv_variance))
     node.reject("mean and inv_variance", "one of them", "both or neither");
   node.infer_dims(NormBackward::dx, x.dims);
   node.infer_dtype(NormBackward::dx, x.dtype);
   node.infer_strides_like(NormBackward::dx, x);
-  for (int slot : {NormBackward::dscale, NormBackward::dbias}) infer_statistic(node, slot, shapes.parameters);
+  for (int slot : {NormBackward::dscale, NormBackward::dbias})
+    infer_statistic(node, slot, shapes.parameters);
 }
 
 }  // namespace ashlar

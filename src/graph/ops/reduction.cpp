@@ -15,7 +15,8 @@ void infer_reduction(NodeContext& node) {
     std::array<bool, kMaxRank> seen{};
     for (std::int64_t& axis : op.axes) {
       node.normalise_axis("axes", axis, rank);
-      if (std::exchange(seen[static_cast<std::size_t>(axis)], true)) node.reject("axes", op.axes, "each axis once");
+      if (std::exchange(seen[static_cast<std::size_t>(axis)], true))
+        node.reject("axes", op.axes, "each axis once");
       y[static_cast<int>(axis)] = 1;
     }
   }
@@ -23,7 +24,8 @@ void infer_reduction(NodeContext& node) {
   op.axes = {};
   for (int axis = 0; axis < rank; ++axis) {
     if (y[axis] != x.dims[axis] && y[axis] != 1)
-      node.reject(fmt::format("axis {} of y", axis), y[axis], "1 (reduced) or {} (kept)", x.dims[axis]);
+      node.reject(fmt::format("axis {} of y", axis), y[axis], "1 (reduced) or {} (kept)",
+                  x.dims[axis]);
     if (y[axis] != x.dims[axis]) op.axes.push_back(axis);
   }
   node.infer_dims(Reduction::y, y);

@@ -14,16 +14,19 @@ Dims resampled_dims(NodeContext& node, ResampleAttributes& op, const Dims& x) {
   const int spatial = x.rank() - 2;
   Dims y = {x[0], x[1]};
   if (!is_pooling(op.mode)) {
-    if (op.size.rank() != spatial) node.reject("size", op.size, "{} output extents for {}", spatial, enum_name(op.mode));
+    if (op.size.rank() != spatial)
+      node.reject("size", op.size, "{} output extents for {}", spatial, enum_name(op.mode));
     for (int axis = 0; axis < spatial; ++axis) {
       if (op.size[axis] < 0) node.reject("size", op.size, "extents of at least 0");
       if (op.size[axis] > 0 && x[axis + 2] == 0)
-        node.reject(fmt::format("spatial axis {} of x", axis), 0, "at least 1 element to interpolate from");
+        node.reject(fmt::format("spatial axis {} of x", axis), 0,
+                    "at least 1 element to interpolate from");
       y.push_back(op.size[axis]);
     }
     return y;
   }
-  if (op.window.rank() != spatial) node.reject("window", op.window, "{} values, one per spatial axis", spatial);
+  if (op.window.rank() != spatial)
+    node.reject("window", op.window, "{} values, one per spatial axis", spatial);
   node.normalise_per_axis("window", op.window, spatial, 1, 1);
   if (op.stride.empty()) op.stride = op.window;
   node.normalise_per_axis("stride", op.stride, spatial, 1, 1);
@@ -34,11 +37,12 @@ Dims resampled_dims(NodeContext& node, ResampleAttributes& op, const Dims& x) {
     const std::int64_t before = op.padding[axis], after = (*op.post_padding)[axis];
     // A window of padding only would have no meaning (and a mean over no elements).
     if (before >= op.window[axis] || after >= op.window[axis])
-      node.reject(fmt::format("padding of spatial axis {}", axis), std::max(before, after), "less than the window {}",
-                  op.window[axis]);
+      node.reject(fmt::format("padding of spatial axis {}", axis), std::max(before, after),
+                  "less than the window {}", op.window[axis]);
     const std::int64_t padded = checked_add(checked_add(x[axis + 2], before), after);
     if (padded < op.window[axis] && x[axis + 2] > 0)
-      node.reject(fmt::format("window of spatial axis {}", axis), op.window[axis], "at most the padded extent {}", padded);
+      node.reject(fmt::format("window of spatial axis {}", axis), op.window[axis],
+                  "at most the padded extent {}", padded);
     y.push_back(x[axis + 2] == 0 ? 0 : (padded - op.window[axis]) / op.stride[axis] + 1);
   }
   return y;
@@ -56,7 +60,8 @@ void infer_resample_forward(NodeContext& node) {
   node.infer_dtype(ResampleForward::y, x.dtype);
   node.infer_strides_like(ResampleForward::y, x);
   if (!node.has_output(ResampleForward::index)) return;
-  if (op.mode != ResampleMode::maxpool) node.reject("output index", "a tensor", "none: only maxpool has an index");
+  if (op.mode != ResampleMode::maxpool)
+    node.reject("output index", "a tensor", "none: only maxpool has an index");
   node.infer_dims(ResampleForward::index, y);
   node.infer_dtype(ResampleForward::index, i32);
   node.infer_strides_like(ResampleForward::index, x);
@@ -64,7 +69,8 @@ void infer_resample_forward(NodeContext& node) {
   if (!is_integer(dtype)) node.reject("dtype of index", dtype, "an integer type");
   const std::int64_t last = element_count(op.window) - 1;
   if (static_cast<double>(last) > largest_value(dtype))
-    node.reject("dtype of index", dtype, "one that holds {}, the last position of the window", last);
+    node.reject("dtype of index", dtype, "one that holds {}, the last position of the window",
+                last);
 }
 
 void infer_resample_backward(NodeContext& node) {
@@ -75,8 +81,10 @@ void infer_resample_backward(NodeContext& node) {
   if (node.output(ResampleBackward::dx).dims.empty() && node.has_input(ResampleBackward::x))
     node.output(ResampleBackward::dx).dims = node.input(ResampleBackward::x).dims;
   const Dims dx = node.output(ResampleBackward::dx).dims;
-  if (dx.empty()) node.reject("dims of dx", "none", "explicit dims, or an input x to take them from");
-  if (dx.rank() != dy.dims.rank()) node.reject("rank of dx", dx.rank(), "{}, that of dy", dy.dims.rank());
+  if (dx.empty())
+    node.reject("dims of dx", "none", "explicit dims, or an input x to take them from");
+  if (dx.rank() != dy.dims.rank())
+    node.reject("rank of dx", dx.rank(), "{}, that of dy", dy.dims.rank());
   if (!is_pooling(op.mode) && op.size.empty())
     for (int axis = 2; axis < dy.dims.rank(); ++axis) op.size.push_back(dy.dims[axis]);
   const Dims y = resampled_dims(node, op, dx);
@@ -84,7 +92,8 @@ void infer_resample_backward(NodeContext& node) {
   node.require_dims(ResampleBackward::x, dx);
   node.require_dims(ResampleBackward::index, y);
   node.require_integer(ResampleBackward::index);
-  if (op.mode == ResampleMode::maxpool && !node.has_input(ResampleBackward::x) && !node.has_input(ResampleBackward::index))
+  if (op.mode == ResampleMode::maxpool && !node.has_input(ResampleBackward::x) &&
+      !node.has_input(ResampleBackward::index))
     node.reject("input index", "nothing", "index or x: maxpool's gradient goes to the maximum");
   node.infer_dtype(ResampleBackward::dx, dy.dtype);
   node.infer_strides_like(ResampleBackward::dx, dy);
