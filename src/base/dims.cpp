@@ -26,7 +26,8 @@ Dims packed_strides(const Dims& dims, std::span<const int> axes) {
 }  // namespace
 
 void Dims::throw_too_many() {
-  fail(ErrorCode::invalid_argument, "a tensor has at most {} axes", kMaxRank);
+  fail(ErrorCode::invalid_argument, "axes of a tensor: got more than {}, expected at most {}",
+       kMaxRank, kMaxRank);
 }
 
 std::string to_string(const Dims& dims) {

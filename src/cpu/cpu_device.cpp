@@ -26,7 +26,8 @@ struct VectorUnit {
 
 VectorUnit widest_vector_unit() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq"))
     return {"AVX-512", 64};
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return {"AVX2", 32};
   return {"SSE4", 16};
@@ -66,9 +67,11 @@ DeviceProps detect_cpu() {
   const double lanes = static_cast<double>(unit.bytes) / 4;
   props.flops_f32 = props.compute_units * kAssumedHertz * lanes * 2 * kFusedMultiplyAddsPerCycle;
   props.flops_f16 = props.flops_f32;  // smaller floats are computed as f32
-  props.bytes_per_second = std::min(props.compute_units * kBytesPerSecondPerThread, kMostBytesPerSecond);
+  props.bytes_per_second =
+      std::min(props.compute_units * kBytesPerSecondPerThread, kMostBytesPerSecond);
   props.launch_seconds = 5e-6;  // waking a team of threads
-  props.description = fmt::format("{}, {}, {} thread(s)", model_name(), unit.name, props.compute_units);
+  props.description =
+      fmt::format("{}, {}, {} thread(s)", model_name(), unit.name, props.compute_units);
   return props;
 }
 

@@ -20,8 +20,8 @@ struct GraphAccess {
   static const GraphData& data(const Graph& graph) { return *graph.data_; }
 };
 
-// The compute type of a node that was given none: f64 if an operand is, f32 if one is a smaller float, else the
-// widest integer.
+// The compute type of a node that was given none: f64 if an operand is, f32 if one is a smaller
+// float, else the widest integer.
 DType default_compute(const GraphData& graph, const Node& node);
 
 }  // namespace ashlar

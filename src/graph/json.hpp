@@ -15,7 +15,8 @@ inline constexpr std::size_t kMaxJsonBytes = std::size_t{64} << 20;
 // Parses and bounds outside text; throws Error(parse).
 Json parse_json(std::string_view text);
 
-// The members of an object, each read with a sentence on error: "nodes[3].attributes.padding: got ..., expected ...".
+// The members of an object, each read with a sentence on error: "nodes[3].attributes.padding: got
+// ..., expected ...".
 class JsonReader {
  public:
   JsonReader(const Json& value, std::string path) : value_(value), path_(std::move(path)) {}

@@ -8,7 +8,8 @@ namespace ashlar {
 struct NormShapes {
   Dims parameters;  // scale, bias and their gradients
   Dims statistics;  // mean, inv_variance
-  // Group norm only: axis 1 of `statistics` has `groups` entries, each over channels / groups channels.
+  // Group norm only: axis 1 of `statistics` has `groups` entries, each over channels / groups
+  // channels.
 };
 
 // `axes` as normalised by the schema; they matter for layer and rms only.
@@ -23,9 +24,7 @@ inline NormShapes norm_shapes(NormMode mode, const Dims& x, const Dims& axes, st
         shapes.statistics[static_cast<int>(axis)] = 1;
       }
       return shapes;
-    case NormMode::batch:
-      shapes.statistics[1] = x[1];
-      break;
+    case NormMode::batch: shapes.statistics[1] = x[1]; break;
     case NormMode::instance:
       shapes.statistics[0] = x[0];
       shapes.statistics[1] = x[1];

@@ -1,4 +1,5 @@
-// One row per operation: its name, its operands, and how missing facts are inferred and wrong ones rejected.
+// One row per operation: its name, its operands, and how missing facts are inferred and wrong ones
+// rejected.
 #pragma once
 
 #include <fmt/format.h>
@@ -22,8 +23,8 @@ struct OpSchema {
   std::string_view doc_page;  // docs/ops/<doc_page>.md
   std::span<const Slot> inputs;
   std::span<const Slot> outputs;
-  // Fills in dims, dtypes and strides of outputs and normalises attributes (full length, no negative axes),
-  // or throws Error(invalid_graph).
+  // Fills in dims, dtypes and strides of outputs and normalises attributes (full length, no
+  // negative axes), or throws Error(invalid_graph).
   void (*infer)(NodeContext& node);
 };
 
@@ -40,7 +41,9 @@ class NodeContext {
   NodeContext(const GraphData& graph, Node& node);
 
   template <class OpType>
-  OpType& op() { return std::get<OpType>(node_.op); }
+  OpType& op() {
+    return std::get<OpType>(node_.op);
+  }
   Node& node() { return node_; }
   const OpSchema& schema() const { return schema_; }
 
@@ -54,15 +57,16 @@ class NodeContext {
 
   // "conv_forward 'c1': padding: got [1], expected 2 values"
   template <class Got, class... Args>
-  [[noreturn]] void reject(std::string_view what, const Got& got, fmt::format_string<Args...> expected,
-                           Args&&... args) const {
+  [[noreturn]] void reject(std::string_view what, const Got& got,
+                           fmt::format_string<Args...> expected, Args&&... args) const {
     reject_text(what, describe(got), fmt::format(expected, std::forward<Args>(args)...));
   }
 
   // --- inference of outputs: fill in when missing, else check
   void infer_dims(int output_slot, const Dims& dims);
   void infer_dtype(int output_slot, DType dtype);
-  void infer_strides_like(int output_slot, const Tensor& like);  // its axis order if ranks agree, else row-major
+  void infer_strides_like(int output_slot,
+                          const Tensor& like);  // its axis order if ranks agree, else row-major
 
   // --- checks on inputs
   void require_rank(int input_slot, int least, int most) const;
@@ -74,9 +78,10 @@ class NodeContext {
   void require_integer(int input_slot) const;
   void require_one_element(int input_slot) const;
 
-  // An attribute with one value per axis: empty becomes `filler`, a wrong length or a value below `least`
-  // is rejected.
-  void normalise_per_axis(std::string_view name, Dims& values, int count, std::int64_t filler, std::int64_t least) const;
+  // An attribute with one value per axis: empty becomes `filler`, a wrong length or a value below
+  // `least` is rejected.
+  void normalise_per_axis(std::string_view name, Dims& values, int count, std::int64_t filler,
+                          std::int64_t least) const;
   // A negative axis counts from the end.
   void normalise_axis(std::string_view name, std::int64_t& axis, int rank) const;
 
@@ -84,8 +89,11 @@ class NodeContext {
   static std::string describe(const Dims& dims) { return to_string(dims); }
   static std::string describe(DType dtype) { return std::string(to_string(dtype)); }
   template <class T>
-  static std::string describe(const T& value) { return fmt::format("{}", value); }
-  [[noreturn]] void reject_text(std::string_view what, const std::string& got, const std::string& expected) const;
+  static std::string describe(const T& value) {
+    return fmt::format("{}", value);
+  }
+  [[noreturn]] void reject_text(std::string_view what, const std::string& got,
+                                const std::string& expected) const;
 
   const GraphData& graph_;
   Node& node_;

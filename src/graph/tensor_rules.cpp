@@ -36,7 +36,8 @@ void check_ragged(const GraphData& graph, const Tensor& tensor) {
     reject(tensor, "dims of ragged_offset", to_string(offsets.dims),
            "[{}, 1, ...]: one more than the batch", rows);
   if (rows > 1 && offsets.strides[0] != 1)
-    reject(tensor, "strides of ragged_offset", to_string(offsets.strides), "offsets that are packed");
+    reject(tensor, "strides of ragged_offset", to_string(offsets.strides),
+           "offsets that are packed");
 }
 
 void check_facts(const GraphData& graph, Tensor& tensor) {

@@ -7,8 +7,8 @@ namespace ashlar {
 
 inline constexpr std::size_t kMaxNameBytes = 1024;  // of a tensor or node: names stand in messages
 
-// Fills in row-major strides when dims are known and strides are not; throws Error(invalid_graph) or
-// Error(size_overflow) naming the tensor.
+// Fills in row-major strides when dims are known and strides are not; throws Error(invalid_graph)
+// or Error(size_overflow) naming the tensor.
 void check_tensor(const GraphData& graph, Tensor& tensor);
 
 // A computed tensor may not map two elements to one address.

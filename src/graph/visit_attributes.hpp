@@ -7,12 +7,20 @@ namespace ashlar {
 
 template <class Visitor>
 void visit_attributes(Op& op, Visitor&& visitor) {
-  std::visit([&](auto& alternative) { std::decay_t<decltype(alternative)>::attributes(alternative, visitor); }, op);
+  std::visit(
+      [&](auto& alternative) {
+        std::decay_t<decltype(alternative)>::attributes(alternative, visitor);
+      },
+      op);
 }
 
 template <class Visitor>
 void visit_attributes(const Op& op, Visitor&& visitor) {
-  std::visit([&](const auto& alternative) { std::decay_t<decltype(alternative)>::attributes(alternative, visitor); }, op);
+  std::visit(
+      [&](const auto& alternative) {
+        std::decay_t<decltype(alternative)>::attributes(alternative, visitor);
+      },
+      op);
 }
 
 bool same_attributes(const Op& a, const Op& b);

@@ -35,9 +35,11 @@ void add_forward(BadInputs& rows) {
   conv("conv dilation too short", x, w, {.dilation = {2}},
        {"dilation", "got [2]", "expected 2 values"});
   conv("conv channels", x, {6, 3, 3, 3}, {},
-       {"channels", "x with 4 and w with 3", "expected x's channels a multiple"});
+       {"channels", "x with 4 and w with 3", "expected x's channels a positive multiple"});
+  conv("conv without channels", {1, 0, 8, 8}, w, {},
+       {"channels", "x with 0 and w with 4", "expected x's channels a positive multiple"});
   conv("conv filter without channels", x, {6, 0, 3, 3}, {},
-       {"channels", "x with 4 and w with 0", "expected x's channels a multiple"});
+       {"channels", "x with 4 and w with 0", "expected x's channels a positive multiple"});
   conv("conv groups", x, {3, 2, 3, 3}, {},
        {"output channels", "got 3", "expected a multiple of the 2 groups"});
   conv("conv filter too large", x, {6, 4, 9, 3}, {},
@@ -101,7 +103,7 @@ void add_backward(BadInputs& rows) {
   data("conv_backward_data of wrong extents", dy, w, bad_with_dims({1, 4, 9, 8}),
        {"dims of dy 'i", "got [1, 6, 6, 6]", "expected [1, 6, 7, 6]"});
   data("conv_backward_data channels", dy, w, bad_with_dims({1, 5, 8, 8}),
-       {"channels", "x with 5 and w with 4", "expected x's channels a multiple"});
+       {"channels", "x with 5 and w with 4", "expected x's channels a positive multiple"});
   data("conv_backward_data of unequal ranks", dy, {6, 4, 3}, bad_with_dims(x),
        {"rank of w 'i", "got 3", "expected 4"});
   rows.push_back({"conv_backward_data beta without z",

@@ -57,6 +57,9 @@ void add_tensors(BadInputs& rows) {
          {"tensor 't'", "dtype of ragged_offset", "got f32", "expected i32 or i64"});
   ragged("ragged by too few", {.name = "o", .kind = input, .dtype = i32, .dims = {2}},
          {"tensor 't'", "dims of ragged_offset", "got [2]", "expected [3, 1, ...]"});
+  ragged("ragged by strided offsets",
+         {.name = "o", .kind = input, .dtype = i32, .dims = {3}, .strides = {2}},
+         {"tensor 't'", "strides of ragged_offset", "got [2]", "expected offsets that are packed"});
   ragged("ragged by a matrix", {.name = "o", .kind = input, .dtype = i32, .dims = {3, 2}},
          {"tensor 't'", "dims of ragged_offset", "got [3, 2]", "expected [3, 1, ...]"});
   rows.push_back(
@@ -91,7 +94,7 @@ void add_tensors(BadInputs& rows) {
                   [](Graph& g) {
                     g.input("x", {1, 1, 1, 1, 1, 1, 1, 1, 1}, f32);
                   },
-                  {"axes", "got 9", "expected at most 8"},
+                  {"axes", "got more than 8", "expected at most 8"},
                   ErrorCode::invalid_argument});
   rows.push_back({"input of negative extent",
                   "tensor",
