@@ -58,7 +58,7 @@ class ConvDepthwiseEngine final : public Engine {
     const bool along_channels = rows_along_channels(region, geometry);
     Config whole;
     whole.knobs = {{"along_channels", along_channels}, {"splits", 1}};
-    whole.cost = row_cost(region, 0.5);
+    whole.cost = row_cost(region, 1.0);
     whole.cost.flops_fraction = along_channels ? 0.15 : 0.1;
     if (!along_channels || !region.anchor_as<ConvBackwardFilter>() || split_count(geometry) == 1)
       return {whole};
