@@ -86,7 +86,10 @@ void ashlar_tensor_init(ashlar_tensor* tensor) {
 }
 
 ashlar_status ashlar_graph_create(const char* name, ashlar_graph** graph) {
-  return guard([&] { require(graph, "graph") = new ashlar_graph{Graph(name ? name : "graph")}; });
+  return guard([&] {
+    ashlar_graph*& result = require(graph, "graph");
+    result = new ashlar_graph{Graph(name ? name : "graph")};
+  });
 }
 
 ashlar_status ashlar_graph_from_json(const char* text, size_t length, ashlar_graph** graph) {
@@ -99,7 +102,8 @@ ashlar_status ashlar_graph_from_json(const char* text, size_t length, ashlar_gra
 ashlar_status ashlar_graph_clone(const ashlar_graph* graph, ashlar_graph** copy) {
   return guard([&] {
     const Graph& source = require(graph, "graph").graph;
-    require(copy, "copy") = new ashlar_graph{source.clone()};
+    ashlar_graph*& result = require(copy, "copy");
+    result = new ashlar_graph{source.clone()};
   });
 }
 

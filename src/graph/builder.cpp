@@ -10,20 +10,22 @@ namespace ashlar {
 
 namespace {
 
-// Takes back the tensors of a node that turned out wrong.
+// Takes back what was added to a graph when a later step fails.
 class Rollback {
  public:
-  explicit Rollback(GraphData& graph) : graph_(graph), tensors_(graph.tensors.size()) {}
+  explicit Rollback(GraphData& graph)
+      : graph_(graph), tensors_(graph.tensors.size()), nodes_(graph.nodes.size()) {}
   ~Rollback() {
     if (done_) return;
     graph_.tensors.resize(tensors_);
     graph_.producers.resize(tensors_);
+    graph_.nodes.resize(nodes_);
   }
   void commit() { done_ = true; }
 
  private:
   GraphData& graph_;
-  std::size_t tensors_;
+  std::size_t tensors_, nodes_;
   bool done_ = false;
 };
 
@@ -136,6 +138,7 @@ Value Graph::output(std::string name, Value value, const Result& result) {
     for (TensorId id : node.inputs) changeable = changeable && id != value.id_;
   }
   const bool changes = result.dtype.has_value() || result.layout.has_value();
+  Rollback rollback(*data_);
   if (value.tensor().kind != TensorKind::intermediate || (changes && !changeable)) {
     Result copy = result;
     copy.name = name;
@@ -152,6 +155,7 @@ Value Graph::output(std::string name, Value value, const Result& result) {
   check_tensor(*data_, tensor);
   check_no_overlap(tensor);
   data_->tensors[static_cast<std::size_t>(value.id_)] = std::move(tensor);
+  rollback.commit();
   return value;
 }
 

@@ -181,7 +181,8 @@ class Cutter {
     group_of_[static_cast<std::size_t>(id)] = g;
   }
 
-  // A pointwise node computed for this group alone, from things that do not need the group.
+  // A pointwise node computed for this epilogue alone (the anchor would need it earlier), from
+  // things that do not need the group.
   void join_side_producers(int g, NodeId id) {
     for (TensorId input : dependencies_.reads(id)) {
       const NodeId producer = dependencies_.writer(input);
@@ -190,7 +191,7 @@ class Cutter {
         continue;
       bool only_here = true;
       for (NodeId reader : dependencies_.readers(input))
-        only_here = only_here && group_of(reader) == g;
+        only_here = only_here && groups_[static_cast<std::size_t>(g)].after.contains(reader);
       if (!only_here) continue;
       join(g, producer);
       join_side_producers(g, producer);

@@ -72,7 +72,9 @@ std::optional<NormMatch> match(const GraphEditor& editor, const Node& product) {
   const TensorId square = mean_square->source;
   if (match_square(editor, square) != centred) return std::nullopt;
   m.op.axes = mean_square->axes;
-  if (m.op.axes.empty()) return std::nullopt;  // an average over extents of 1 only: to a norm, no axes mean its default ones
+  if (m.op.axes.empty())
+    return std::nullopt;  // an average over extents of 1 only: to a norm, no axes mean its default
+                          // ones
   m.inner.insert(m.inner.end(), {shifted, variance, square});
   for (TensorId inner : {shifted, variance, square})
     if (editor.uses(inner) != 1) return std::nullopt;

@@ -91,6 +91,11 @@ struct Approx {
       return with_error(value, std::isnan(propagated) ? kInfinity : propagated);
     return with_error(value, propagated + units * Limits::unit * std::fabs(value) + Limits::tiny);
   }
+  // The same for a function such as exp: in integer arithmetic, too, its result is an f64.
+  static Approx of_function(double value, double propagated, double units) {
+    const double f64_error = units * Rounding<Arithmetic::f64>::unit * std::fabs(value);
+    return rounded(value, A == Arithmetic::integer ? propagated + f64_error : propagated, units);
+  }
   static bool representable(double value) {
     if constexpr (A == Arithmetic::f32)
       return static_cast<double>(static_cast<float>(value)) == value || std::isnan(value);

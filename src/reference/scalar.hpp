@@ -15,11 +15,11 @@ inline double real(std::int64_t n) { return static_cast<double>(n); }
 template <Arithmetic A, class Function>
 Approx<A> monotone(Approx<A> x, double units, Function function) {
   const double value = function(x.value);
-  if (x.error == 0.0) return Approx<A>::rounded(value, 0.0, units);
+  if (x.error == 0.0) return Approx<A>::of_function(value, 0.0, units);
   if (x.unknown()) return Approx<A>::with_error(value, kInfinity);
   const double spread = std::max(distance(function(x.value + x.error), value),
                                  distance(value, function(x.value - x.error)));
-  return Approx<A>::rounded(value, spread, units);
+  return Approx<A>::of_function(value, spread, units);
 }
 
 inline double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
@@ -118,7 +118,7 @@ Approx<A> of_slope_one(Approx<A> x, double value) {
   const double argument =
       std::isfinite(x.value) ? 2.0 * Rounding<A>::unit * std::fabs(x.value) : 0.0;
   if (x.unknown()) return Approx<A>::with_error(value, kInfinity);
-  return Approx<A>::rounded(value, std::min(x.error + argument, 2.0), kFunctionUnits);
+  return Approx<A>::of_function(value, std::min(x.error + argument, 2.0), kFunctionUnits);
 }
 template <Arithmetic A>
 Approx<A> sin(Approx<A> x) {
@@ -152,17 +152,20 @@ Approx<A> pow(Approx<A> x, Approx<A> y) {
   }
   const double exponent = std::fabs(y.value * std::log(std::fabs(x.value)));
   const double conditioning = std::isfinite(exponent) ? kFunctionUnits * exponent : 0.0;
-  return Approx<A>::rounded(value, spread, kFunctionUnits + conditioning);
+  return Approx<A>::of_function(value, spread, kFunctionUnits + conditioning);
 }
 template <Arithmetic A>
 Approx<A> atan2(Approx<A> y, Approx<A> x) {
   const double value = std::atan2(y.value, x.value);
-  if (x.error == 0.0 && y.error == 0.0) return Approx<A>::rounded(value, 0.0, kFunctionUnits);
+  // The sign of a zero decides the side of the cut, and it is nobody's promise.
+  const bool on_cut = y.value == 0.0 && x.value <= 0.0;
+  if (x.error == 0.0 && y.error == 0.0 && !on_cut)
+    return Approx<A>::of_function(value, 0.0, kFunctionUnits);
   const double radius = std::hypot(x.value, y.value) - std::hypot(x.error, y.error);
   const bool may_cross_cut = x.value - x.error <= 0.0 && std::fabs(y.value) <= y.error;
-  if (!(radius > 0.0) || may_cross_cut)
+  if (!(radius > 0.0) || may_cross_cut || on_cut)
     return Approx<A>::with_error(value, x.unknown() || y.unknown() ? kInfinity : 6.3);
-  return Approx<A>::rounded(value, std::hypot(x.error, y.error) / radius, kFunctionUnits);
+  return Approx<A>::of_function(value, std::hypot(x.error, y.error) / radius, kFunctionUnits);
 }
 // The remainder of exact operands is exact while the quotient is small; past that, and where errors
 // make the whole part of the quotient uncertain, it may be off by one divisor.

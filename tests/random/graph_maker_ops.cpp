@@ -253,7 +253,10 @@ void GraphMaker::add_attention() {
   const Value qv = like(q, dtype), kv = like(k, dtype), vv = like(v, dtype);
   const auto [o, stats] = graph_.attention(qv, kv, vv, attributes, with, gradient || chance(0.3));
   keep(o);
-  if (stats && chance(0.4)) keep(stats);
+  // A row that a mask leaves with nothing has stats of -inf: good as an output, not as an operand.
+  const bool masked =
+      attributes.left_bound || attributes.right_bound || with.seq_len_q || with.seq_len_kv;
+  if (stats && !masked && chance(0.4)) keep(stats);
   if (!gradient) return;
   const bool with_dbias = with.bias && chance(0.5);
   const AttentionGradients r = graph_.attention_backward(qv, kv, vv, o, like(o.dims(), dtype),

@@ -63,18 +63,21 @@ bool is_read(const Parts& parts, TensorId id) {
   });
 }
 
-// What others read of the node becomes an input; what only the node read becomes an output.
+Tensor& tensor_of(Parts& parts, TensorId id) { return parts.tensors[static_cast<std::size_t>(id)]; }
+
+// What others read of the node becomes an input. Some result of the others stays an output.
 Parts without_node(Parts parts, std::size_t index) {
   const Node node = parts.nodes[index];
   parts.nodes.erase(parts.nodes.begin() + static_cast<std::ptrdiff_t>(index));
   for (TensorId id : node.outputs)
-    if (id != kNoTensor && is_read(parts, id))
-      parts.tensors[static_cast<std::size_t>(id)].kind = TensorKind::input;
-  for (TensorId id : node.inputs) {
-    if (id == kNoTensor || is_read(parts, id)) continue;
-    Tensor& tensor = parts.tensors[static_cast<std::size_t>(id)];
-    if (tensor.kind == TensorKind::intermediate) tensor.kind = TensorKind::output;
-  }
+    if (id != kNoTensor && is_read(parts, id)) tensor_of(parts, id).kind = TensorKind::input;
+  const bool has_output =
+      std::any_of(parts.nodes.begin(), parts.nodes.end(), [&](const Node& other) {
+        return std::any_of(other.outputs.begin(), other.outputs.end(), [&](TensorId id) {
+          return id != kNoTensor && tensor_of(parts, id).kind == TensorKind::output;
+        });
+      });
+  if (!has_output) tensor_of(parts, parts.nodes.back().outputs[0]).kind = TensorKind::output;
   return parts;
 }
 

@@ -6,8 +6,11 @@
 
 namespace ashlar::support {
 
-Problem::Problem(const Graph& graph, std::uint64_t seed, Fill fill) : memory_(graph) {
+Problem::Problem(const Graph& graph, std::uint64_t seed, Fill fill, const Change& change)
+    : memory_(graph) {
   fill_inputs(memory_, seed, fill);
+  if (change) change(memory_);
+  memory_.seal();
   expected_ = evaluate_reference(graph, memory_.readable());
   for (const Expected& expected : expected_)
     elements_ += static_cast<std::int64_t>(expected.values.size());

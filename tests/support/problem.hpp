@@ -3,6 +3,7 @@
 
 #include <ashlar/check.hpp>
 #include <ashlar/plan.hpp>
+#include <functional>
 #include <string>
 
 #include "plan/plan_data.hpp"
@@ -12,7 +13,10 @@ namespace ashlar::support {
 
 class Problem {
  public:
-  Problem(const Graph& graph, std::uint64_t seed, Fill fill = Fill::plain);
+  // `change` may put values of its own into the filled inputs.
+  using Change = std::function<void(BoundMemory&)>;
+  Problem(const Graph& graph, std::uint64_t seed, Fill fill = Fill::plain,
+          const Change& change = {});
 
   // Outputs have to equal the oracle's to the bit: right for linear operations on whole numbers.
   void require_exact();

@@ -167,16 +167,17 @@ class AttentionProblem {
   RowProgram<T> scale_;
 };
 
-// Loads up to `count` rows [b, head, first + r, :] to destination[r * row_length], zero in the
-// padding.
+// Loads `count` rows [b, head, first + r, :] to destination[r * row_length], zero in the padding.
+// Rows from `length` on are not read and become zero: a weight of zero does not stop a NaN there.
 template <class T>
 void load_rows(const typename GuardedRows<T>::Bound& rows, std::int64_t b, std::int64_t head,
-               std::int64_t first, std::int64_t count, std::int64_t width, std::int64_t row_length,
-               T* destination) {
+               std::int64_t first, std::int64_t count, std::int64_t length, std::int64_t width,
+               std::int64_t row_length, T* destination) {
   for (std::int64_t r = 0; r < count; ++r) {
     T* row = destination + r * row_length;
-    rows.load({b, head, first + r, 0}, width, row);
-    std::fill(row + width, row + row_length, T{0});
+    const std::int64_t read = first + r < length ? width : 0;
+    if (read > 0) rows.load({b, head, first + r, 0}, read, row);
+    std::fill(row + read, row + row_length, T{0});
   }
 }
 

@@ -134,13 +134,14 @@ class AttentionKernel final : public Kernel {
       for_tiles(shape.k_heads, [&](int thread, std::int64_t b, std::int64_t head, std::int64_t tile,
                                    std::int64_t rows) {
         T* staging = tiles + thread * kernel.thread_elements_;
-        load_rows<T>(k, b, head, tile * kKeyTile, rows, shape.head_dim, kernel.d_, staging);
+        load_rows<T>(k, b, head, tile * kKeyTile, rows, problem.batch(b).keys, shape.head_dim,
+                     kernel.d_, staging);
         transpose_tile(staging, kernel.d_, rows, shape.head_dim, k_tile(b, head, tile));
       });
       for_tiles(shape.v_heads,
                 [&](int, std::int64_t b, std::int64_t head, std::int64_t tile, std::int64_t rows) {
-                  load_rows<T>(v, b, head, tile * kKeyTile, rows, shape.value_dim, kernel.dv_,
-                               v_tile(b, head, tile));
+                  load_rows<T>(v, b, head, tile * kKeyTile, rows, problem.batch(b).keys,
+                               shape.value_dim, kernel.dv_, v_tile(b, head, tile));
                 });
     }
 
@@ -165,7 +166,7 @@ class AttentionKernel final : public Kernel {
       std::fill(sums, sums + m, T{0});
       if (!seen.empty())
         for (std::int64_t h = 0; h < kernel.tiling_.heads; ++h)
-          load_rows<T>(q, b, first_head + h, first_row, rows, shape.head_dim, d,
+          load_rows<T>(q, b, first_head + h, first_row, rows, batch.queries, shape.head_dim, d,
                        q_rows + h * rows * d);
 
       for (std::int64_t tile = seen.empty() ? 0 : seen.begin / kKeyTile; tile * kKeyTile < seen.end;
@@ -179,9 +180,10 @@ class AttentionKernel final : public Kernel {
                            k_tile(b, shape.k_head_of(first_head), tile), kKeyTile, scores, kKeyTile,
                            false});
         } else {
-          load_rows<T>(k, b, shape.k_head_of(first_head), first, count, shape.head_dim, d, k_rows);
-          load_rows<T>(v, b, shape.v_head_of(first_head), first, count, shape.value_dim, dv,
-                       v_rows);
+          load_rows<T>(k, b, shape.k_head_of(first_head), first, count, batch.keys, shape.head_dim,
+                       d, k_rows);
+          load_rows<T>(v, b, shape.v_head_of(first_head), first, count, batch.keys, shape.value_dim,
+                       dv, v_rows);
           for (std::int64_t r = 0; r < m; ++r)
             for (std::int64_t j = 0; j < count; ++j)
               scores[r * kKeyTile + j] =
@@ -230,8 +232,11 @@ class AttentionKernel final : public Kernel {
 
     void finish(std::int64_t b, std::int64_t h, std::int64_t i, T largest, T sum, T* o_row) const {
       const bool sees_nothing = largest == -std::numeric_limits<T>::infinity();
-      const T factor = sees_nothing ? T{0} : 1 / sum;
-      kernel.ops_.multiply(o_row, {&factor, false}, shape.value_dim, o_row);
+      const T factor = 1 / sum;
+      if (sees_nothing)
+        std::fill(o_row, o_row + shape.value_dim, T{0});
+      else
+        kernel.ops_.multiply(o_row, {&factor, false}, shape.value_dim, o_row);
       o.store({b, h, i, 0}, shape.value_dim, o_row);
       const T row_stats = sees_nothing ? largest : largest + std::log(sum);
       stats.store({b, h, i, 0}, 1, &row_stats);

@@ -151,7 +151,8 @@ class AttentionBackwardKernel final : public Kernel {
         const std::int64_t position = tile_position(b, shape.k_heads, head, tile);
         const std::int64_t rows = std::min(kKeyTile, shape.keys - tile * kKeyTile);
         T* k_rows = packed_k + position * d;
-        load_rows<T>(k, b, head, tile * kKeyTile, rows, shape.head_dim, d, k_rows);
+        load_rows<T>(k, b, head, tile * kKeyTile, rows, problem.batch(b).keys, shape.head_dim, d,
+                     k_rows);
         transpose_tile(k_rows, d, rows, shape.head_dim, packed_kt + position * shape.head_dim);
       });
       over(shape.batch * shape.v_heads * key_tiles, [&](std::int64_t at, int thread) {
@@ -159,7 +160,8 @@ class AttentionBackwardKernel final : public Kernel {
                            b = at / key_tiles / shape.v_heads;
         const std::int64_t rows = std::min(kKeyTile, shape.keys - tile * kKeyTile);
         T* v_rows = tiles_of(thread).d_v;
-        load_rows<T>(v, b, head, tile * kKeyTile, rows, shape.value_dim, dv_padded, v_rows);
+        load_rows<T>(v, b, head, tile * kKeyTile, rows, problem.batch(b).keys, shape.value_dim,
+                     dv_padded, v_rows);
         transpose_tile(v_rows, dv_padded, rows, shape.value_dim,
                        packed_vt + tile_position(b, shape.v_heads, head, tile) * shape.value_dim);
       });
@@ -170,11 +172,12 @@ class AttentionBackwardKernel final : public Kernel {
         const std::int64_t b = at / query_tiles / shape.heads,
                            rows = std::min(kQueryTile, shape.queries - first);
         const std::int64_t position = row_position(b, h, first);
+        const std::int64_t length = problem.batch(b).queries;
         T* gradients = packed_do + position * dv_padded;
-        load_rows<T>(q, b, h, first, rows, shape.head_dim, d, packed_q + position * d);
-        load_rows<T>(d_o, b, h, first, rows, shape.value_dim, dv_padded, gradients);
+        load_rows<T>(q, b, h, first, rows, length, shape.head_dim, d, packed_q + position * d);
+        load_rows<T>(d_o, b, h, first, rows, length, shape.value_dim, dv_padded, gradients);
         T* results = tiles_of(thread).staging;
-        load_rows<T>(o, b, h, first, rows, shape.value_dim, dv_padded, results);
+        load_rows<T>(o, b, h, first, rows, length, shape.value_dim, dv_padded, results);
         for (std::int64_t r = 0; r < rows; ++r)
           row_delta[position + r] =
               ops.dot(gradients + r * dv_padded, results + r * dv_padded, shape.value_dim);

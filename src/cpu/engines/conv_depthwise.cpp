@@ -59,7 +59,7 @@ class ConvDepthwiseEngine final : public Engine {
     Config whole;
     whole.knobs = {{"along_channels", along_channels}, {"splits", 1}};
     whole.cost = row_cost(region, 1.0);
-    whole.cost.flops_fraction = along_channels ? 0.15 : 0.1;
+    whole.cost.flops_fraction = 0.15;
     if (!along_channels || !region.anchor_as<ConvBackwardFilter>() || split_count(geometry) == 1)
       return {whole};
     Config split = whole;

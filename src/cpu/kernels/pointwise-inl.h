@@ -17,6 +17,13 @@ HWY_BEFORE_NAMESPACE();
 namespace ashlar::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+// NaN differs from everything; hn::Ne says so on some targets only.
+template <class V>
+HWY_INLINE auto NotEqual(V a, V b) {
+  return hn::Not(hn::Eq(a, b));
+}
+
+
 template <PointwiseMode kMode, class D, class V>
 HWY_INLINE V ArithmeticUnary(D d, const Pointwise& op, V x) {
   using T = hn::TFromD<D>;
@@ -66,13 +73,13 @@ HWY_INLINE V ArithmeticBinary(D d, const Pointwise& op, V x, V b) {
     return hn::Mul(x, hn::IfThenElse(hn::Le(b, lower), slope, inside));
   }
   if constexpr (kMode == PointwiseMode::cmp_eq) return hn::IfThenElseZero(hn::Eq(x, b), one);
-  if constexpr (kMode == PointwiseMode::cmp_neq) return hn::IfThenElseZero(hn::Ne(x, b), one);
+  if constexpr (kMode == PointwiseMode::cmp_neq) return hn::IfThenElseZero(NotEqual(x, b), one);
   if constexpr (kMode == PointwiseMode::cmp_gt) return hn::IfThenElseZero(hn::Gt(x, b), one);
   if constexpr (kMode == PointwiseMode::cmp_ge) return hn::IfThenElseZero(hn::Ge(x, b), one);
   if constexpr (kMode == PointwiseMode::cmp_lt) return hn::IfThenElseZero(hn::Lt(x, b), one);
   if constexpr (kMode == PointwiseMode::cmp_le) return hn::IfThenElseZero(hn::Le(x, b), one);
-  const auto x_true = hn::Ne(x, zero);
-  const auto b_true = hn::Ne(b, zero);
+  const auto x_true = NotEqual(x, zero);
+  const auto b_true = NotEqual(b, zero);
   if constexpr (kMode == PointwiseMode::logical_and)
     return hn::IfThenElseZero(hn::And(x_true, b_true), one);
   if constexpr (kMode == PointwiseMode::logical_or)
@@ -99,7 +106,7 @@ void SelectRow(const Pointwise&, const T* x, const T* b, const T* predicate, std
                T* y) {
   const hn::ScalableTag<T> d;
   const auto apply = [&](auto vx, auto vb, auto vp)
-                         HWY_ATTR { return hn::IfThenElse(hn::Ne(vp, hn::Zero(d)), vx, vb); };
+                         HWY_ATTR { return hn::IfThenElse(NotEqual(vp, hn::Zero(d)), vx, vb); };
   TransformRow(d, d, count, y, apply, x, b, predicate);
 }
 
