@@ -39,13 +39,13 @@ std::string type_of(const std::string& descr) {
   if (descr[0] == '>')
     reject(
         fmt::format("the .npy element type '{}' is big endian; only little endian is read", descr));
-  const std::string type =
+  std::string type =
       descr.substr(std::string_view("<|=").find(descr[0]) == std::string_view::npos ? 0 : 1);
   if (npy_element_size(type) == 0) {
     std::string known;
     for (const Type& row : kTypes)
       known += fmt::format("{}{}", known.empty() ? "" : ", ", row.name);
-    reject(fmt::format("the .npy element type is not read; expected one of {}", known));
+    reject(fmt::format("the .npy element type '{}' is not read; expected one of {}", type, known));
   }
   return type;
 }

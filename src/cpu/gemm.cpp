@@ -149,9 +149,10 @@ void gemm(const GemmShape& shape, const GemmBlocks& blocks, const GemmKernel<T>&
   if (shape.batch == 0 || shape.m == 0 || shape.n == 0) return;
   const std::int64_t tasks = blocks.splits * shape.batch * divide_up(shape.m, blocks.rows) *
                              divide_up(shape.n, blocks.columns);
+  const std::int64_t task_depth = divide_up(shape.k, blocks.splits);
   const double task_flops = 2.0 * static_cast<double>(std::min(blocks.rows, shape.m)) *
                             static_cast<double>(std::min(blocks.columns, shape.n)) *
-                            static_cast<double>(shape.k / blocks.splits + 1);
+                            static_cast<double>(std::max<std::int64_t>(task_depth, 1));
   auto grain = static_cast<std::int64_t>(kFlopsWorthAThread / task_flops) + 1;
   const bool on_stack = blocks.threads == 0;
   // No more threads than have scratch.
