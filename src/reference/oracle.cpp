@@ -67,6 +67,7 @@ std::vector<std::int64_t> row_starts(const Graph& graph, const Tensor& tensor,
          "tensor '{}' is ragged with {} rows, but its offsets '{}' hold {} values", tensor.name,
          tensor.dims[0], graph.tensor(tensor.ragged_offset).name, offsets.size());
   std::vector<std::int64_t> starts;
+  starts.reserve(offsets.size());
   for (double offset : offsets) starts.push_back(static_cast<std::int64_t>(offset));
   return starts;
 }
