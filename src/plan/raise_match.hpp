@@ -27,7 +27,7 @@ inline bool may_vanish(const GraphEditor& editor, TensorId id) {
   return dtype == f64 || dtype == f32 || dtype == f16 || dtype == bf16;
 }
 
-// A reduction of `mode` over exactly one axis or more; sums scaled by 1/n count as averages.
+// What a reduction of some mode reads, and over which axes.
 struct ReductionMatch {
   TensorId source = kNoTensor;
   Dims axes;
