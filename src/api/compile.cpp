@@ -25,7 +25,8 @@ Plan compile(const Graph& graph, const Device& device, const CompileOptions& opt
 }
 
 std::string explain(const Graph& graph, const Device& device, const CompileOptions& options) {
-  return build_plan(graph, device.props(), options, nullptr, false)->explain();
+  // Kernels know their scratch memory; for a device that is not here the choice alone is explained.
+  return build_plan(graph, device.props(), options, nullptr, device.props().present)->explain();
 }
 
 std::vector<EngineInfo> engines(DeviceKind kind) {

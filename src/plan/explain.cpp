@@ -78,8 +78,10 @@ std::string PlanData::explain() const {
     seconds += steps[i].choice.seconds;
   }
   text += fmt::format("estimate: {} in all\n", in_time(seconds));
-  text += fmt::format("workspace: {} bytes from the caller, {} bytes kept by the plan\n",
-                      workspace_bytes, owned_bytes);
+  text += device.present
+              ? fmt::format("workspace: {} bytes from the caller, {} bytes kept by the plan\n",
+                            workspace_bytes, owned_bytes)
+              : "workspace: known when the plan is built\n";
   text += fmt::format(
       "notes: {}, {}, accumulation {}, {}\n",
       notes.deterministic ? "deterministic" : "not deterministic", notes.tf32 ? "tf32" : "no tf32",
