@@ -33,7 +33,10 @@ void add_compile_flags(CLI::App& command, CompileFlags& flags) {
       .add_option("--workspace-limit", flags.options.workspace_limit,
                   "Most bytes of workspace the plan may ask for")
       ->type_name("BYTES")
-      ->check(CLI::NonNegativeNumber);
+      ->check([](const std::string& text) {
+        return text.starts_with('-') ? fmt::format("got {}, expected at least 0 bytes", text)
+                                     : std::string();
+      });
 }
 
 }  // namespace ashlar::cli

@@ -32,10 +32,11 @@ void evaluate(const AttentionForward& op, const Operands& operands) {
 }
 
 // dp_ij = keep_ij sum_d do_id v_jd, delta_i = sum_d do_id o_id, ds_ij = p_ij (dp_ij - delta_i)
-//   dq_i = scale sum_j ds_ij k_j     dk_j = scale sum_i ds_ij q_i     dv_j = sum_i keep_ij p_ij
-//   do_i dbias_ij = ds_ij
-// k, v and bias that serve several heads (bias: also batches, rows or columns) sum over all of
-// them.
+//   dq_i = scale sum_j ds_ij k_j
+//   dk_j = scale sum_i ds_ij q_i
+//   dv_j = sum_i keep_ij p_ij do_i
+//   dbias_ij = ds_ij
+// k, v and bias that serve several heads (bias: also batches, rows or columns) sum over all.
 namespace {
 
 template <class Operands>

@@ -1,8 +1,10 @@
 // Normalisations. Every mode is the same computation over different groups of elements: a group is
 // all elements that share one mean and inv_variance.
-//   mean = sum(x) / n, variance = sum((x - mean)^2) / n, inv_variance = 1 / sqrt(variance +
-//   epsilon) x_hat = (x - mean) * inv_variance, y = x_hat * scale + bias               (rms: mean =
-//   0)
+//   mean = sum(x) / n  (rms: 0)
+//   variance = sum((x - mean)^2) / n
+//   inv_variance = 1 / sqrt(variance + epsilon)
+//   x_hat = (x - mean) * inv_variance
+//   y = x_hat * scale + bias
 #include <array>
 #include <limits>
 

@@ -63,7 +63,7 @@ TEST(Usage, MistakesAreOneSentence) {
   expect_refused(ashlar({"run", example("mlp_gelu"), "--bogus"}), "--bogus");
   expect_refused(ashlar({"run", example("mlp_gelu"), "--seed", "many"}), "seed");
   expect_refused(ashlar({"run", example("mlp_gelu"), "--workspace-limit", "-1"}),
-                 "workspace-limit");
+                 "--workspace-limit: got -1, expected at least 0 bytes");
   expect_refused(ashlar({"run", example("mlp_gelu"), "--device", "abacus"}), "abacus");
   expect_refused(ashlar({"explain", example("mlp_gelu"), "--device", "abacus"}), "abacus");
   expect_refused(ashlar({"run", example("mlp_gelu"), "--device", "h200"}), "not present");
