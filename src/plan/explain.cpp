@@ -37,6 +37,11 @@ std::string limit_of(const Region& region, const DeviceProps& device) {
                      arithmetic > memory ? "arithmetic" : "memory");
 }
 
+// What the kernel booked; before it is built, what its configuration expects.
+std::int64_t scratch_of(const PlanData::Step& step) {
+  return step.kernel ? step.kernel->scratch_book().total_bytes() : step.choice.config.scratch_bytes;
+}
+
 std::string explain_step(const PlanData& plan, std::size_t index) {
   const PlanData::Step& step = plan.steps[index];
   const Graph& graph = plan.lowered.graph;
@@ -51,7 +56,7 @@ std::string explain_step(const PlanData& plan, std::size_t index) {
     if (!step.choice.config.knobs.empty())
       text += fmt::format("  config    {}\n", step.choice.config.to_text());
     text += fmt::format("  estimate  {}, scratch {} bytes\n", in_time(step.choice.seconds),
-                        step.choice.config.scratch_bytes);
+                        scratch_of(step));
   } else {
     text += fmt::format("  engine    none: this build has no engines for {}\n",
                         plan.device.kind == DeviceKind::cuda ? "CUDA" : "the CPU");
