@@ -176,12 +176,19 @@ std::string_view npy_type_of(DType dtype) {
     case DType::f16: return "f2";
     case DType::bf16: return "u2";
     case DType::e4m3:
-    case DType::e5m2: return "u1";
+    case DType::e5m2:
+    case DType::e8m0:
+    case DType::e2m1: return "u1";
     case DType::i64: return "i8";
     case DType::i32: return "i4";
     case DType::i8: return "i1";
     case DType::u8: return "u1";
+    case DType::u32: return "u4";
+    case DType::i4: return "i1";
+    case DType::u4: return "u1";
     case DType::boolean: return "b1";
+    case DType::complex_f32: return "c8";
+    case DType::complex_f64: return "c16";
   }
   return "u1";
 }

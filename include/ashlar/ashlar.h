@@ -49,11 +49,18 @@ enum {
   ASHLAR_BF16,
   ASHLAR_E4M3,
   ASHLAR_E5M2,
+  ASHLAR_E8M0, /* a power of two: the scale of a block */
+  ASHLAR_E2M1, /* fp4, two to a byte, low half first */
   ASHLAR_I64,
   ASHLAR_I32,
   ASHLAR_I8,
   ASHLAR_U8,
-  ASHLAR_BOOL /* bits, 8 to a byte, least significant first */
+  ASHLAR_U32,
+  ASHLAR_I4, /* two to a byte, low half first */
+  ASHLAR_U4,
+  ASHLAR_BOOL, /* bits, 8 to a byte, least significant first */
+  ASHLAR_COMPLEX_F32,
+  ASHLAR_COMPLEX_F64
 };
 
 typedef int32_t ashlar_tensor_kind;

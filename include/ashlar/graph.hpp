@@ -85,6 +85,20 @@ class Value {
   TensorId id_ = kNoTensor;
 };
 
+// An operand of Graph::apply: slot is the operation's In.
+struct Operand {
+  int slot;
+  Value value;  // an empty one is left out
+};
+// A result of Graph::apply: slot is the operation's Out.
+struct Wanted {
+  Wanted(int out, std::optional<DType> type = {}, Dims extents = {})
+      : slot(out), dtype(type), dims(extents) {}
+  int slot;
+  std::optional<DType> dtype;
+  Dims dims;
+};
+
 struct NormResults {
   Value y, mean, inv_variance, next_running_mean, next_running_var;
 };
@@ -124,6 +138,18 @@ class Graph {
   void set_uid(Value tensor, std::int64_t uid);
 
   // --- operations
+  // Any operation, with named operands:
+  //   auto out = graph.apply(GenStats{}, {{GenStats::x, x}}, {GenStats::sum, GenStats::sq_sum});
+  //   out[GenStats::sum]
+  // Results come by output slot, empty where not wanted; `result` speaks of the first slot, which
+  // is always made. The methods below are short forms for the common operations.
+  std::vector<Value> apply(Op op, std::span<const Operand> inputs, std::span<const Wanted> outputs,
+                           const Result& result = {});
+  std::vector<Value> apply(Op op, std::initializer_list<Operand> inputs,
+                           std::initializer_list<Wanted> outputs, const Result& result = {}) {
+    return apply(std::move(op), std::span(inputs.begin(), inputs.size()),
+                 std::span(outputs.begin(), outputs.size()), result);
+  }
   Value conv(Value x, Value w, const ConvAttributes& = {}, const Result& = {}, Value z = {});
   Value conv_backward_data(Value dy, Value w, const ConvAttributes&, const Result&, Value z = {});
   Value conv_backward_filter(Value x, Value dy, const ConvAttributes&, const Result&, Value z = {});
@@ -190,6 +216,8 @@ class Graph {
   void require_own(Value value, std::string_view call) const;
   std::vector<Value> add(Op op, std::span<const Value> inputs, const Result& result,
                          std::initializer_list<bool> wanted, std::optional<DType> second = {});
+  std::vector<Value> add(Op op, std::span<const Value> inputs, const Result& result,
+                         std::span<const std::optional<Wanted>> wanted);
   std::unique_ptr<struct GraphData> data_;
 };
 

@@ -5,7 +5,7 @@
 
 static_assert(static_cast<int>(ashlar::ErrorCode::invalid_graph) + 1 == ASHLAR_INVALID_GRAPH);
 static_assert(static_cast<int>(ashlar::ErrorCode::internal) + 1 == ASHLAR_INTERNAL);
-static_assert(static_cast<int>(ashlar::DType::boolean) == ASHLAR_BOOL);
+static_assert(static_cast<int>(ashlar::DType::complex_f64) == ASHLAR_COMPLEX_F64);
 static_assert(static_cast<int>(ashlar::TensorKind::constant) == ASHLAR_CONSTANT);
 static_assert(ashlar::kMaxRank == ASHLAR_MAX_RANK && ashlar::kNoTensor == ASHLAR_NO_TENSOR);
 
@@ -39,8 +39,9 @@ void copy_text(std::string_view text, char* buffer, std::size_t capacity, std::s
 }
 
 DType dtype_from_c(ashlar_dtype dtype) {
-  if (dtype < 0 || dtype > ASHLAR_BOOL)
-    fail(ErrorCode::invalid_argument, "dtype: got {}, expected 0 to {}", dtype, int{ASHLAR_BOOL});
+  if (dtype < 0 || dtype > ASHLAR_COMPLEX_F64)
+    fail(ErrorCode::invalid_argument, "dtype: got {}, expected 0 to {}", dtype,
+         int{ASHLAR_COMPLEX_F64});
   return static_cast<DType>(dtype);
 }
 

@@ -42,6 +42,11 @@ class AttributeSetter {
     const auto* integer = std::get_if<std::int64_t>(&value_);
     field = integer ? static_cast<double>(*integer) : get<double>("a number");
   }
+  [[noreturn]] void assign(ScoreProgram&) {
+    fail(ErrorCode::invalid_argument,
+         "attribute '{}': got {}, expected it in a graph read from JSON", name_,
+         kValueNames[value_.index()]);
+  }
   template <class E>
   requires std::is_enum_v<E>
   void assign(E& field) {
@@ -83,8 +88,6 @@ std::size_t slot_named(std::span<const Slot> slots, std::string_view operand, co
        direction, operand, known);
 }
 
-bool is_variadic(const Op& op) { return schema_of(op).inputs[0].need == Slot::Need::variadic; }
-
 void set_operand(std::vector<TensorId>& ids, std::size_t slot, TensorId tensor) {
   if (ids.size() <= slot) ids.resize(slot + 1, kNoTensor);
   ids[slot] = tensor;
@@ -98,7 +101,7 @@ TensorId operand_at(const std::vector<TensorId>& ids, std::size_t slot) {
 Node complete(const ashlar_node& source, const Graph& graph) {
   Node node = source.node;
   const OpSchema& schema = schema_of(node.op);
-  if (!is_variadic(node.op)) node.inputs.resize(schema.inputs.size(), kNoTensor);
+  if (!schema.is_variadic()) node.inputs.resize(schema.inputs.size(), kNoTensor);
   node.outputs.resize(schema.outputs.size(), kNoTensor);
   if (source.compute) {
     node.compute = *source.compute;
@@ -174,7 +177,7 @@ ashlar_status ashlar_node_append_input(ashlar_node* node, const char* operand, i
   return guard([&] {
     Node& target = require(node, "node").node;
     slot_named(schema_of(target.op).inputs, require_text(operand, "operand"), target.op, "input");
-    if (!is_variadic(target.op))
+    if (!schema_of(target.op).is_variadic())
       fail(ErrorCode::invalid_argument,
            "{} takes one tensor as input '{}', use ashlar_node_set_input",
            schema_of(target.op).name, operand);
@@ -239,7 +242,7 @@ ashlar_status ashlar_node_get_input(const ashlar_node* node, const char* operand
     const auto slots = schema_of(source.op).inputs;
     const std::size_t slot =
         slot_named(slots, require_text(operand, "operand"), source.op, "input");
-    if (index < 0 || (index > 0 && !is_variadic(source.op)))
+    if (index < 0 || (index > 0 && !schema_of(source.op).is_variadic()))
       fail(ErrorCode::invalid_argument, "index: got {}, expected 0 for an operand of one tensor",
            index);
     require(tensor, "tensor") = operand_at(source.inputs, slot + static_cast<std::size_t>(index));

@@ -1,5 +1,6 @@
 #include "base/element.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstring>
@@ -29,10 +30,7 @@ template <class T>
 T saturate(double value) {
   if (std::isnan(value)) return 0;
   const double rounded = std::nearbyint(value);
-  // 2^63 - 1 is no double: compare against the power of two above it.
-  if (rounded >= -static_cast<double>(std::numeric_limits<T>::min()) &&
-      std::is_same_v<T, std::int64_t>)
-    return std::numeric_limits<T>::max();
+  // 2^63 - 1 is no double: it compares as the power of two above it.
   if (rounded >= static_cast<double>(std::numeric_limits<T>::max()))
     return std::numeric_limits<T>::max();
   if (rounded <= static_cast<double>(std::numeric_limits<T>::min()))
@@ -45,6 +43,7 @@ const FloatFormat& format_of(DType dtype) {
     case DType::f16: return kFormatF16;
     case DType::bf16: return kFormatBf16;
     case DType::e4m3: return kFormatE4m3;
+    case DType::e2m1: return kFormatE2m1;
     default: return kFormatE5m2;
   }
 }
@@ -58,6 +57,26 @@ void store_bit(void* data, std::int64_t index, bool value) {
     byte.fetch_and(static_cast<std::uint8_t>(~mask), std::memory_order_relaxed);
 }
 
+// Two numbers share a byte, and so may two threads.
+void store_nibble(void* data, std::int64_t index, std::uint32_t bits) {
+  std::atomic_ref<std::uint8_t> byte(static_cast<std::uint8_t*>(data)[index >> 1]);
+  const int shift = static_cast<int>(index & 1) * 4;
+  const auto keep = static_cast<std::uint8_t>(0xF0u >> shift);
+  std::uint8_t old = byte.load(std::memory_order_relaxed);
+  while (!byte.compare_exchange_weak(
+      old, static_cast<std::uint8_t>((old & keep) | (bits & 0xFu) << shift),
+      std::memory_order_relaxed)) {
+  }
+}
+
+std::uint32_t load_nibble(const void* data, std::int64_t index) {
+  return (static_cast<const std::uint8_t*>(data)[index >> 1] >> ((index & 1) * 4)) & 0xFu;
+}
+
+double saturate_to(double value, double low, double high) {
+  return std::isnan(value) ? 0.0 : std::clamp(std::nearbyint(value), low, high);
+}
+
 }  // namespace
 
 double load_element(DType dtype, const void* data, std::int64_t index) {
@@ -68,12 +87,19 @@ double load_element(DType dtype, const void* data, std::int64_t index) {
     case DType::bf16: return widen(format_of(dtype), read<std::uint16_t>(data, index));
     case DType::e4m3:
     case DType::e5m2: return widen(format_of(dtype), read<std::uint8_t>(data, index));
+    case DType::e8m0: return widen_e8m0(read<std::uint8_t>(data, index));
+    case DType::e2m1: return widen(kFormatE2m1, load_nibble(data, index));
     case DType::i64: return static_cast<double>(read<std::int64_t>(data, index));
     case DType::i32: return read<std::int32_t>(data, index);
     case DType::i8: return read<std::int8_t>(data, index);
     case DType::u8: return read<std::uint8_t>(data, index);
+    case DType::u32: return read<std::uint32_t>(data, index);
+    case DType::i4: return static_cast<double>(load_nibble(data, index) ^ 8u) - 8.0;
+    case DType::u4: return load_nibble(data, index);
     case DType::boolean:
       return (static_cast<const std::uint8_t*>(data)[index >> 3] >> (index & 7)) & 1;
+    case DType::complex_f32:
+    case DType::complex_f64: break;  // two numbers: read as f32 or f64
   }
   return 0.0;
 }
@@ -88,11 +114,21 @@ void store_element(DType dtype, void* data, std::int64_t index, double value) {
     case DType::e4m3:
     case DType::e5m2:
       return write(data, index, static_cast<std::uint8_t>(narrow(format_of(dtype), value)));
+    case DType::e8m0: return write(data, index, static_cast<std::uint8_t>(narrow_e8m0(value)));
+    case DType::e2m1: return store_nibble(data, index, narrow(kFormatE2m1, value));
     case DType::i64: return write(data, index, saturate<std::int64_t>(value));
     case DType::i32: return write(data, index, saturate<std::int32_t>(value));
     case DType::i8: return write(data, index, saturate<std::int8_t>(value));
     case DType::u8: return write(data, index, saturate<std::uint8_t>(value));
+    case DType::u32: return write(data, index, saturate<std::uint32_t>(value));
+    case DType::i4:
+      return store_nibble(data, index,
+                          static_cast<std::uint32_t>(static_cast<int>(saturate_to(value, -8, 7))));
+    case DType::u4:
+      return store_nibble(data, index, static_cast<std::uint32_t>(saturate_to(value, 0, 15)));
     case DType::boolean: return store_bit(data, index, value != 0.0);
+    case DType::complex_f32:
+    case DType::complex_f64: break;
   }
 }
 
@@ -115,7 +151,9 @@ double unit_roundoff(DType dtype) {
     case DType::f16:
     case DType::bf16:
     case DType::e4m3:
-    case DType::e5m2: return std::ldexp(1.0, -format_of(dtype).mantissa_bits - 1);
+    case DType::e5m2:
+    case DType::e2m1: return std::ldexp(1.0, -format_of(dtype).mantissa_bits - 1);
+    case DType::e8m0: return 0.5;
     default: return 0.0;
   }
 }
@@ -127,10 +165,12 @@ double smallest_step(DType dtype) {
     case DType::f16:
     case DType::bf16:
     case DType::e4m3:
-    case DType::e5m2: {
+    case DType::e5m2:
+    case DType::e2m1: {
       const FloatFormat& format = format_of(dtype);
       return std::ldexp(1.0, format.smallest_normal_exponent() - format.mantissa_bits);
     }
+    case DType::e8m0: return std::ldexp(1.0, -127);
     default: return 0.0;
   }
 }
@@ -142,12 +182,19 @@ double largest_value(DType dtype) {
     case DType::f16:
     case DType::bf16:
     case DType::e4m3:
-    case DType::e5m2: return format_of(dtype).largest;
+    case DType::e5m2:
+    case DType::e2m1: return format_of(dtype).largest;
+    case DType::e8m0: return std::ldexp(1.0, 127);
     case DType::i64: return 9223372036854775807.0;
     case DType::i32: return 2147483647.0;
     case DType::i8: return 127.0;
     case DType::u8: return 255.0;
+    case DType::u32: return 4294967295.0;
+    case DType::i4: return 7.0;
+    case DType::u4: return 15.0;
     case DType::boolean: return 1.0;
+    case DType::complex_f32: return std::numeric_limits<float>::max();
+    case DType::complex_f64: return std::numeric_limits<double>::max();
   }
   return 0.0;
 }
@@ -157,7 +204,11 @@ double lowest_value(DType dtype) {
     case DType::i64: return -9223372036854775808.0;
     case DType::i32: return -2147483648.0;
     case DType::i8: return -128.0;
+    case DType::i4: return -8.0;
+    case DType::e8m0:
     case DType::u8:
+    case DType::u32:
+    case DType::u4:
     case DType::boolean: return 0.0;
     default: return -largest_value(dtype);
   }

@@ -15,6 +15,7 @@ struct FloatFormat {
   int mantissa_bits;
   bool has_infinity;  // e4m3 has none: it saturates to `largest` and keeps one NaN pattern
   double largest;
+  bool has_nan = true;  // e2m1 has none: NaN becomes `largest`
 
   constexpr int bias() const { return (1 << (exponent_bits - 1)) - 1; }
   constexpr int smallest_normal_exponent() const { return 1 - bias(); }
@@ -24,6 +25,7 @@ inline constexpr FloatFormat kFormatF16{5, 10, true, 65504.0};
 inline constexpr FloatFormat kFormatBf16{8, 7, true, 3.3895313892515355e38};
 inline constexpr FloatFormat kFormatE4m3{4, 3, false, 448.0};
 inline constexpr FloatFormat kFormatE5m2{5, 2, true, 57344.0};
+inline constexpr FloatFormat kFormatE2m1{2, 1, false, 6.0, false};
 
 constexpr double widen(const FloatFormat& format, std::uint32_t bits) {
   const std::uint32_t mantissa_mask = (1u << format.mantissa_bits) - 1;
@@ -36,7 +38,8 @@ constexpr double widen(const FloatFormat& format, std::uint32_t bits) {
     if (format.has_infinity)
       return mantissa == 0 ? sign * std::numeric_limits<double>::infinity()
                            : std::numeric_limits<double>::quiet_NaN();
-    if (mantissa == mantissa_mask) return std::numeric_limits<double>::quiet_NaN();
+    if (format.has_nan && mantissa == mantissa_mask)
+      return std::numeric_limits<double>::quiet_NaN();
   }
   if (exponent == 0) {  // zero and subnormals count steps of the smallest one
     const auto step =
@@ -57,10 +60,11 @@ inline std::uint32_t narrow(const FloatFormat& format, double value) {
       std::signbit(value) ? 1u << (format.mantissa_bits + format.exponent_bits) : 0u;
   const std::uint32_t exponent_mask = ((1u << format.exponent_bits) - 1) << format.mantissa_bits;
   const std::uint32_t mantissa_mask = (1u << format.mantissa_bits) - 1;
+  if (std::isnan(value) && !format.has_nan) return narrow(format, format.largest);
   if (std::isnan(value))
     return sign | exponent_mask |
            (format.has_infinity ? 1u << (format.mantissa_bits - 1) : mantissa_mask);
-  const bool saturates = format.exponent_bits + format.mantissa_bits == 7;
+  const bool saturates = format.exponent_bits + format.mantissa_bits <= 7;
   if (std::isinf(value) && format.has_infinity) return sign | exponent_mask;
 
   const double magnitude = std::fabs(value);
@@ -82,6 +86,21 @@ inline std::uint32_t narrow(const FloatFormat& format, double value) {
                                  ? significand
                                  : (biased << format.mantissa_bits) + significand;
   return sign | static_cast<std::uint32_t>(bits);
+}
+
+// e8m0 is the exponent alone: 2^(bits - 127), 255 for NaN.
+inline double widen_e8m0(std::uint32_t bits) {
+  return bits == 255 ? std::numeric_limits<double>::quiet_NaN()
+                     : std::ldexp(1.0, static_cast<int>(bits) - 127);
+}
+// To the nearest power of two, the larger one when halfway; what has no logarithm (NaN, negative
+// numbers) becomes NaN, and zero the smallest scale.
+inline std::uint32_t narrow_e8m0(double value) {
+  if (std::isnan(value) || value < 0.0) return 255;
+  if (value == 0.0) return 0;
+  if (std::isinf(value)) return 254;
+  const int exponent = std::ilogb(value * (4.0 / 3.0));
+  return static_cast<std::uint32_t>(std::clamp(exponent + 127, 0, 254));
 }
 
 }  // namespace ashlar

@@ -43,10 +43,44 @@ Dims single_element(const std::string& tensor, int rank) {
 
 }  // namespace
 
-// Adds a node with the outputs marked in `wanted` (the first always). Results come by output slot,
-// empty where not wanted. `second` is the dtype of the second output.
+std::vector<Value> Graph::apply(Op op, std::span<const Operand> inputs,
+                                std::span<const Wanted> outputs, const Result& result) {
+  const OpSchema& schema = schema_of(op);
+  std::vector<Value> operands;
+  for (const Operand& operand : inputs) {
+    const auto slot = static_cast<std::size_t>(operand.slot);
+    if (operand.slot < 0 || (slot >= schema.inputs.size() && !schema.is_variadic()))
+      fail(ErrorCode::invalid_argument, "{}: input slot: got {}, expected 0 to {}", schema.name,
+           operand.slot, schema.inputs.size() - 1);
+    if (operands.size() <= slot) operands.resize(slot + 1);
+    operands[slot] = operand.value;
+  }
+  std::vector<std::optional<Wanted>> wanted(schema.outputs.size());
+  wanted[0] = Wanted(0);
+  for (const Wanted& output : outputs) {
+    if (output.slot < 0 || std::cmp_greater_equal(output.slot, wanted.size()))
+      fail(ErrorCode::invalid_argument, "{}: output slot: got {}, expected 0 to {}", schema.name,
+           output.slot, wanted.size() - 1);
+    wanted[static_cast<std::size_t>(output.slot)] = output;
+  }
+  return add(std::move(op), operands, result, wanted);
+}
+
 std::vector<Value> Graph::add(Op op, std::span<const Value> inputs, const Result& result,
                               std::initializer_list<bool> wanted, std::optional<DType> second) {
+  std::vector<std::optional<Wanted>> outputs;
+  for (const bool want : wanted) {
+    const int slot = static_cast<int>(outputs.size());
+    outputs.push_back(want ? std::optional(Wanted(slot, slot == 1 ? second : std::nullopt))
+                           : std::nullopt);
+  }
+  return add(std::move(op), inputs, result, outputs);
+}
+
+// Adds a node with the wanted outputs (the first always). Results come by output slot, empty where
+// not wanted.
+std::vector<Value> Graph::add(Op op, std::span<const Value> inputs, const Result& result,
+                              std::span<const std::optional<Wanted>> wanted) {
   GraphData& graph = *data_;
   Rollback rollback(graph);
   Node node{.name = result.name, .op = std::move(op), .inputs = {}, .outputs = {}};
@@ -58,15 +92,17 @@ std::vector<Value> Graph::add(Op op, std::span<const Value> inputs, const Result
   }
   std::vector<Value> values;
   std::size_t slot = 0;
-  for (bool want : wanted) {
+  for (const std::optional<Wanted>& want : wanted) {
     Tensor tensor;
     tensor.name = slot == 0 && !result.name.empty()
                       ? result.name
                       : fmt::format("{}.{}", node.name, schema.outputs[slot].name);
-    const std::optional<DType> dtype = slot == 0 ? result.dtype : slot == 1 ? second : std::nullopt;
+    std::optional<DType> dtype = want ? want->dtype : std::nullopt;
+    if (slot == 0 && !dtype) dtype = result.dtype;
     tensor.infer_dtype = !dtype;
     tensor.dtype = dtype.value_or(f32);
-    if (slot == 0) {
+    if (want) tensor.dims = want->dims;
+    if (slot == 0 && tensor.dims.empty()) {
       tensor.dims = result.dims;
       if (result.layout && !result.dims.empty())
         tensor.strides = strides_of(tensor.name, *result.layout, result.dims);

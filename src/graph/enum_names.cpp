@@ -29,10 +29,22 @@ constexpr std::array<Name, 9> kReductionModes = {"add", "mul",   "min",   "max",
 constexpr std::array<Name, 5> kResampleModes = {"nearest", "bilinear", "avgpool_include_padding",
                                                 "avgpool_exclude_padding", "maxpool"};
 constexpr std::array<Name, 3> kPaddingModes = {"zero", "neg_inf", "edge"};
-constexpr std::array<Name, 5> kNormModes = {"layer", "instance", "batch", "group", "rms"};
+constexpr std::array<Name, 6> kNormModes = {"layer", "instance", "batch",
+                                            "group", "rms",      "ada_layer"};
 constexpr std::array<Name, 2> kNormPhases = {"inference", "training"};
 constexpr std::array<Name, 2> kMaskAlignments = {"top_left", "bottom_right"};
 constexpr std::array<Name, 3> kRngDistributions = {"bernoulli", "uniform", "normal"};
+constexpr std::array<Name, 2> kCausalConvActivations = {"identity", "silu"};
+constexpr std::array<Name, 3> kMoeModes = {"none", "gather", "scatter"};
+constexpr std::array<Name, 2> kGridSampleModes = {"bilinear", "nearest"};
+constexpr std::array<Name, 3> kGridPaddings = {"zeros", "border", "reflection"};
+constexpr std::array<Name, 4> kRnnModes = {"relu", "tanh", "lstm", "gru"};
+constexpr std::array<Name, 4> kRnnBiass = {"none", "input", "recurrent", "both"};
+constexpr std::array<Name, 2> kRnnInputs = {"linear", "skip"};
+constexpr std::array<Name, 2> kRnnLayouts = {"padded", "packed"};
+constexpr std::array<Name, 2> kCtcInputs = {"logits", "probabilities"};
+constexpr std::array<Name, 2> kCtcPaddings = {"zero", "skip"};
+constexpr std::array<Name, 2> kScaleLayouts = {"linear", "f8_128x4"};
 constexpr std::array<Name, 5> kTensorKinds = {"input", "output", "intermediate", "scalar",
                                               "constant"};
 
@@ -47,6 +59,17 @@ std::span<const Name> enum_names(NormMode) { return kNormModes; }
 std::span<const Name> enum_names(NormPhase) { return kNormPhases; }
 std::span<const Name> enum_names(MaskAlignment) { return kMaskAlignments; }
 std::span<const Name> enum_names(RngDistribution) { return kRngDistributions; }
+std::span<const Name> enum_names(CausalConvActivation) { return kCausalConvActivations; }
+std::span<const Name> enum_names(MoeMode) { return kMoeModes; }
+std::span<const Name> enum_names(GridSampleMode) { return kGridSampleModes; }
+std::span<const Name> enum_names(GridPadding) { return kGridPaddings; }
+std::span<const Name> enum_names(RnnMode) { return kRnnModes; }
+std::span<const Name> enum_names(RnnBias) { return kRnnBiass; }
+std::span<const Name> enum_names(RnnInput) { return kRnnInputs; }
+std::span<const Name> enum_names(RnnLayout) { return kRnnLayouts; }
+std::span<const Name> enum_names(CtcInput) { return kCtcInputs; }
+std::span<const Name> enum_names(CtcPadding) { return kCtcPaddings; }
+std::span<const Name> enum_names(ScaleLayout) { return kScaleLayouts; }
 std::span<const Name> enum_names(TensorKind) { return kTensorKinds; }
 
 bool parse_dtype(Name name, DType& dtype) {

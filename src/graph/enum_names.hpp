@@ -17,6 +17,17 @@ std::span<const std::string_view> enum_names(NormMode);
 std::span<const std::string_view> enum_names(NormPhase);
 std::span<const std::string_view> enum_names(MaskAlignment);
 std::span<const std::string_view> enum_names(RngDistribution);
+std::span<const std::string_view> enum_names(CausalConvActivation);
+std::span<const std::string_view> enum_names(MoeMode);
+std::span<const std::string_view> enum_names(GridSampleMode);
+std::span<const std::string_view> enum_names(GridPadding);
+std::span<const std::string_view> enum_names(RnnMode);
+std::span<const std::string_view> enum_names(RnnBias);
+std::span<const std::string_view> enum_names(RnnInput);
+std::span<const std::string_view> enum_names(RnnLayout);
+std::span<const std::string_view> enum_names(CtcInput);
+std::span<const std::string_view> enum_names(CtcPadding);
+std::span<const std::string_view> enum_names(ScaleLayout);
 std::span<const std::string_view> enum_names(TensorKind);
 
 template <class E>

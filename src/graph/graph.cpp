@@ -188,12 +188,14 @@ void Graph::validate() const {
 DType default_compute(const GraphData& graph, const Node& node) {
   if (has_dtype(graph, node, f64)) return f64;
   if (std::holds_alternative<Rng>(node.op)) return f32;  // its integer operands are seed and offset
-  for (DType dtype : {f32, f16, bf16, e4m3, e5m2})
+  if (has_dtype(graph, node, complex_f64)) return f64;
+  for (DType dtype : {f32, f16, bf16, e4m3, e5m2, e8m0, e2m1, complex_f32})
     if (has_dtype(graph, node, dtype)) return f32;
-  if (has_dtype(graph, node, i64)) return i64;
-  return has_dtype(graph, node, i32) || has_dtype(graph, node, i8) || has_dtype(graph, node, u8)
-             ? i32
-             : f32;
+  for (DType dtype : {i64, u32})
+    if (has_dtype(graph, node, dtype)) return i64;
+  for (DType dtype : {i32, i8, u8, i4, u4})
+    if (has_dtype(graph, node, dtype)) return i32;
+  return f32;
 }
 
 }  // namespace ashlar

@@ -32,6 +32,15 @@ struct AttributeWriter {
   void operator()(std::string_view name, const std::optional<T>& value) {
     if (value) (*this)(name, *value);
   }
+  void operator()(std::string_view name, const ScoreProgram& program) {
+    Json steps = Json::array();
+    for (const ScoreStep& step : program) {
+      Json members = Json::object();
+      ScoreStep::attributes(step, AttributeWriter{members});
+      steps.push_back(std::move(members));
+    }
+    set(name, std::move(steps));
+  }
   template <class E>
   requires std::is_enum_v<E>
   void operator()(std::string_view name, E value) { set(name, std::string(enum_name(value))); }
@@ -50,6 +59,7 @@ struct AttributeReader {
   }
 
   static void read(const JsonReader& json, Dims& value);
+  static void read(const JsonReader& json, ScoreProgram& program);
   static void read(const JsonReader& json, double& value) { value = json.number(); }
   static void read(const JsonReader& json, std::int64_t& value) { value = json.integer(); }
   static void read(const JsonReader& json, bool& value) { value = json.boolean(); }
@@ -73,6 +83,25 @@ void AttributeReader::read(const JsonReader& json, Dims& value) {
     json.reject(fmt::format("at most {} values", kMaxRank));
   value = {};
   for (std::size_t i = 0; i < json.size(); ++i) value.push_back(json[i].integer());
+}
+
+void require_attributes(const JsonReader& object, const std::vector<std::string>& known) {
+  for (const auto& member : object.json().items())
+    if (std::find(known.begin(), known.end(), member.key()) == known.end())
+      fail(ErrorCode::parse, "{}: got unknown attribute '{}', expected one of: {}", object.path(),
+           member.key(), fmt::join(known, ", "));
+}
+
+void AttributeReader::read(const JsonReader& json, ScoreProgram& program) {
+  if (json.size() > kMaxScoreSteps) json.reject(fmt::format("at most {} steps", kMaxScoreSteps));
+  program.clear();
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const JsonReader step = json[i];
+    step.require_object();
+    std::vector<std::string> known;
+    ScoreStep::attributes(program.emplace_back(), AttributeReader{step, known});
+    require_attributes(step, known);
+  }
 }
 
 DType read_dtype(const JsonReader& json) {
@@ -257,10 +286,7 @@ Node read_node(const JsonReader& json, TensorNames& names, bool& has_compute) {
     attributes.require_object();
     std::vector<std::string> known;
     visit_attributes(node.op, AttributeReader{attributes, known});
-    for (const auto& member : attributes.json().items())
-      if (std::find(known.begin(), known.end(), member.key()) == known.end())
-        fail(ErrorCode::parse, "{}: got unknown attribute '{}', expected one of: {}",
-             attributes.path(), member.key(), fmt::join(known, ", "));
+    require_attributes(attributes, known);
   }
   has_compute = json.has("compute");
   if (has_compute) node.compute = read_dtype(json.at("compute"));

@@ -27,6 +27,10 @@ struct AttributeHasher {
     digest.add(value.has_value() ? 1 : 0);
     if (value) (*this)(name, *value);
   }
+  void operator()(std::string_view, const ScoreProgram& program) {
+    digest.add(program.size());
+    for (const ScoreStep& step : program) ScoreStep::attributes(step, *this);
+  }
   template <class E>
   requires std::is_enum_v<E>
   void operator()(std::string_view, E value) { digest.add(static_cast<std::uint64_t>(value)); }

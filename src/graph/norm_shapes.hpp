@@ -18,6 +18,7 @@ inline NormShapes norm_shapes(NormMode mode, const Dims& x, const Dims& axes, st
   switch (mode) {
     case NormMode::layer:
     case NormMode::rms:
+    case NormMode::ada_layer:
       shapes.statistics = x;
       for (std::int64_t axis : axes) {
         shapes.parameters[static_cast<int>(axis)] = x[static_cast<int>(axis)];

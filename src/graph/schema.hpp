@@ -26,6 +26,8 @@ struct OpSchema {
   // Fills in dims, dtypes and strides of outputs and normalises attributes (full length, no
   // negative axes), or throws Error(invalid_graph).
   void (*infer)(NodeContext& node);
+
+  bool is_variadic() const { return inputs[0].need == Slot::Need::variadic; }
 };
 
 // Rows stand in the order of the Op variant.

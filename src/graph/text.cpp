@@ -26,6 +26,16 @@ struct AttributePrinter {
   void operator()(std::string_view name, const std::optional<T>& value) {
     if (value) (*this)(name, *value);
   }
+  void operator()(std::string_view name, const ScoreProgram& program) {
+    if (program.empty()) return;
+    std::string steps;
+    for (const ScoreStep& step : program) {
+      AttributePrinter printer;
+      ScoreStep::attributes(step, printer);
+      steps += fmt::format("{}{{{}}}", steps.empty() ? "" : " ", printer.text);
+    }
+    put(name, steps);
+  }
   template <class E>
   requires std::is_enum_v<E>
   void operator()(std::string_view name, E value) { put(name, std::string(enum_name(value))); }

@@ -22,42 +22,36 @@ struct Group {
 
 // Inputs whose elements an engine reads as numbers, so that pointwise work can be done on the way
 // in.
-std::vector<int> fusible_inputs(const Op& op) {
-  struct Slots {
-    std::vector<int> operator()(const ConvForward&) const {
-      return {ConvForward::x, ConvForward::w};
-    }
-    std::vector<int> operator()(const ConvBackwardData&) const {
-      return {ConvBackwardData::dy, ConvBackwardData::w};
-    }
-    std::vector<int> operator()(const ConvBackwardFilter&) const {
-      return {ConvBackwardFilter::x, ConvBackwardFilter::dy};
-    }
-    std::vector<int> operator()(const Matmul&) const { return {Matmul::a, Matmul::b}; }
-    std::vector<int> operator()(const Reduction&) const { return {Reduction::x}; }
-    std::vector<int> operator()(const ResampleForward&) const { return {ResampleForward::x}; }
-    std::vector<int> operator()(const ResampleBackward&) const { return {ResampleBackward::dy}; }
-    std::vector<int> operator()(const NormForward&) const { return {NormForward::x}; }
-    std::vector<int> operator()(const NormBackward&) const {
-      return {NormBackward::x, NormBackward::dy};
-    }
-    std::vector<int> operator()(const SoftmaxForward&) const { return {SoftmaxForward::x}; }
-    std::vector<int> operator()(const SoftmaxBackward&) const {
-      return {SoftmaxBackward::y, SoftmaxBackward::dy};
-    }
-    std::vector<int> operator()(const AttentionForward&) const {
-      return {AttentionForward::q, AttentionForward::k, AttentionForward::v};
-    }
-    std::vector<int> operator()(const AttentionBackward&) const { return {}; }
-    std::vector<int> operator()(const Rng&) const { return {}; }
-    std::vector<int> operator()(const Reshape&) const { return {}; }
-    std::vector<int> operator()(const Transpose&) const { return {}; }
-    std::vector<int> operator()(const Slice&) const { return {}; }
-    std::vector<int> operator()(const Concat&) const { return {}; }
-    std::vector<int> operator()(const Pointwise&) const { return {}; }
-  };
-  return std::visit(Slots{}, op);
-}
+struct FusibleInputs {
+  std::vector<int> operator()(const ConvForward&) const { return {ConvForward::x, ConvForward::w}; }
+  std::vector<int> operator()(const ConvBackwardData&) const {
+    return {ConvBackwardData::dy, ConvBackwardData::w};
+  }
+  std::vector<int> operator()(const ConvBackwardFilter&) const {
+    return {ConvBackwardFilter::x, ConvBackwardFilter::dy};
+  }
+  std::vector<int> operator()(const Matmul&) const { return {Matmul::a, Matmul::b}; }
+  std::vector<int> operator()(const Reduction&) const { return {Reduction::x}; }
+  std::vector<int> operator()(const ResampleForward&) const { return {ResampleForward::x}; }
+  std::vector<int> operator()(const ResampleBackward&) const { return {ResampleBackward::dy}; }
+  std::vector<int> operator()(const NormForward&) const { return {NormForward::x}; }
+  std::vector<int> operator()(const NormBackward&) const {
+    return {NormBackward::x, NormBackward::dy};
+  }
+  std::vector<int> operator()(const SoftmaxForward&) const { return {SoftmaxForward::x}; }
+  std::vector<int> operator()(const SoftmaxBackward&) const {
+    return {SoftmaxBackward::y, SoftmaxBackward::dy};
+  }
+  std::vector<int> operator()(const AttentionForward&) const {
+    return {AttentionForward::q, AttentionForward::k, AttentionForward::v};
+  }
+  template <class Other>
+  std::vector<int> operator()(const Other&) const {
+    return {};
+  }
+};
+
+std::vector<int> fusible_inputs(const Op& op) { return std::visit(FusibleInputs{}, op); }
 
 // Operations that read an input many times would repeat the work fused into it: there it has to be
 // cheap.

@@ -22,7 +22,17 @@ void evaluate(const ConvBackwardData& op, const Operands& operands);
 template <class Operands>
 void evaluate(const ConvBackwardFilter& op, const Operands& operands);
 template <class Operands>
+void evaluate(const CausalConvForward& op, const Operands& operands);
+template <class Operands>
+void evaluate(const CausalConvBackward& op, const Operands& operands);
+template <class Operands>
+void evaluate(const Im2Col& op, const Operands& operands);
+template <class Operands>
 void evaluate(const Matmul& op, const Operands& operands);
+template <class Operands>
+void evaluate(const MoeGroupedMatmul& op, const Operands& operands);
+template <class Operands>
+void evaluate(const MoeGroupedMatmulBackward& op, const Operands& operands);
 template <class Operands>
 void evaluate(const Pointwise& op, const Operands& operands);
 template <class Operands>
@@ -32,9 +42,31 @@ void evaluate(const ResampleForward& op, const Operands& operands);
 template <class Operands>
 void evaluate(const ResampleBackward& op, const Operands& operands);
 template <class Operands>
+void evaluate(const GridGeneratorForward& op, const Operands& operands);
+template <class Operands>
+void evaluate(const GridGeneratorBackward& op, const Operands& operands);
+template <class Operands>
+void evaluate(const GridSampleForward& op, const Operands& operands);
+template <class Operands>
+void evaluate(const GridSampleBackward& op, const Operands& operands);
+template <class Operands>
 void evaluate(const NormForward& op, const Operands& operands);
 template <class Operands>
 void evaluate(const NormBackward& op, const Operands& operands);
+template <class Operands>
+void evaluate(const GenStats& op, const Operands& operands);
+template <class Operands>
+void evaluate(const BnFinalize& op, const Operands& operands);
+template <class Operands>
+void evaluate(const BnBackwardWeights& op, const Operands& operands);
+template <class Operands>
+void evaluate(const LrnForward& op, const Operands& operands);
+template <class Operands>
+void evaluate(const LrnBackward& op, const Operands& operands);
+template <class Operands>
+void evaluate(const DivisiveNormForward& op, const Operands& operands);
+template <class Operands>
+void evaluate(const DivisiveNormBackward& op, const Operands& operands);
 template <class Operands>
 void evaluate(const SoftmaxForward& op, const Operands& operands);
 template <class Operands>
@@ -44,7 +76,35 @@ void evaluate(const AttentionForward& op, const Operands& operands);
 template <class Operands>
 void evaluate(const AttentionBackward& op, const Operands& operands);
 template <class Operands>
+void evaluate(const MultiHeadAttentionForward& op, const Operands& operands);
+template <class Operands>
+void evaluate(const MultiHeadAttentionBackwardData& op, const Operands& operands);
+template <class Operands>
+void evaluate(const MultiHeadAttentionBackwardWeights& op, const Operands& operands);
+template <class Operands>
+void evaluate(const PagedCacheLoad& op, const Operands& operands);
+template <class Operands>
+void evaluate(const ExpandBandMatrix& op, const Operands& operands);
+template <class Operands>
+void evaluate(const ContractBandMatrix& op, const Operands& operands);
+template <class Operands>
+void evaluate(const RnnForward& op, const Operands& operands);
+template <class Operands>
+void evaluate(const RnnBackwardData& op, const Operands& operands);
+template <class Operands>
+void evaluate(const RnnBackwardWeights& op, const Operands& operands);
+template <class Operands>
+void evaluate(const CtcLoss& op, const Operands& operands);
+template <class Operands>
 void evaluate(const Rng& op, const Operands& operands);
+template <class Operands>
+void evaluate(const DropoutForward& op, const Operands& operands);
+template <class Operands>
+void evaluate(const DropoutBackward& op, const Operands& operands);
+template <class Operands>
+void evaluate(const BlockScaleQuantize& op, const Operands& operands);
+template <class Operands>
+void evaluate(const BlockScaleDequantize& op, const Operands& operands);
 template <class Operands>
 void evaluate(const Reshape& op, const Operands& operands);
 template <class Operands>
@@ -53,6 +113,8 @@ template <class Operands>
 void evaluate(const Slice& op, const Operands& operands);
 template <class Operands>
 void evaluate(const Concat& op, const Operands& operands);
+template <class Operands>
+void evaluate(const TensorTransform& op, const Operands& operands);
 
 // Integer compute types divide as C does, and define division by zero as 0.
 template <class Scalar>

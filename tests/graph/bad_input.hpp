@@ -30,7 +30,15 @@ void add_bad_resamples(BadInputs& rows);
 void add_bad_norms(BadInputs& rows);
 void add_bad_attentions(BadInputs& rows);
 void add_bad_data_movement(BadInputs& rows);  // rng, reshape, transpose, slice, concat
-void add_bad_graphs(BadInputs& rows);         // tensors, values, operands, whole graphs
+void add_bad_recurrent(BadInputs& rows);      // rnn
+void add_bad_low_precision(BadInputs& rows);  // block scales, sub-byte and complex types
+void add_bad_statistics(
+    BadInputs& rows);                   // gen_stats, bn_finalize, bn_backward_weights, local norms
+void add_bad_spatial(BadInputs& rows);  // ctc, spatial transformer, im2col, tensor_transform
+void add_bad_sequence(
+    BadInputs& rows);  // mixture of experts, caches, bands, causal convolution, dropout
+void add_bad_multi_head(BadInputs& rows);  // multi-head attention
+void add_bad_graphs(BadInputs& rows);      // tensors, values, operands, whole graphs
 void add_bad_json(BadInputs& rows);
 
 // An input named i0, i1, ... by its position in the graph. (The arguments of one call come in any

@@ -6,18 +6,6 @@ namespace ashlar::tests {
 
 namespace {
 
-using Samples = std::vector<SampleGraph>;
-
-// Adds a graph named after its operation; `build` returns its results.
-template <class Build>
-void sample(Samples& samples, const std::string& op, const Build& build) {
-  Graph graph(op + "_sample");
-  int count = 0;
-  for (const Value& value : std::vector<Value>(build(graph)))
-    if (value) graph.output("out" + std::to_string(count++), value);
-  samples.push_back({op, std::move(graph)});
-}
-
 void add_convolutions(Samples& samples) {
   const ConvAttributes padded = {.padding = {1, 0}, .post_padding = Dims{0, 1}, .stride = {2, 1}};
   sample(samples, "conv_forward", [&](Graph& g) {
@@ -200,6 +188,12 @@ std::vector<SampleGraph> sample_graphs() {
   add_norms(samples);
   add_attentions(samples);
   add_data_movement(samples);
+  add_recurrent_samples(samples);
+  add_low_precision_samples(samples);
+  add_statistics_samples(samples);
+  add_spatial_samples(samples);
+  add_sequence_samples(samples);
+  add_multi_head_samples(samples);
   return samples;
 }
 

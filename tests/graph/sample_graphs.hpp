@@ -14,4 +14,23 @@ struct SampleGraph {
 
 std::vector<SampleGraph> sample_graphs();
 
+using Samples = std::vector<SampleGraph>;
+
+// Adds a graph named after its operation; `build` returns its results.
+template <class Build>
+void sample(Samples& samples, const std::string& op, const Build& build) {
+  Graph graph(op + "_sample");
+  int count = 0;
+  for (const Value& value : std::vector<Value>(build(graph)))
+    if (value) graph.output("out" + std::to_string(count++), value);
+  samples.push_back({op, std::move(graph)});
+}
+
+void add_recurrent_samples(Samples& samples);
+void add_low_precision_samples(Samples& samples);
+void add_statistics_samples(Samples& samples);
+void add_spatial_samples(Samples& samples);
+void add_sequence_samples(Samples& samples);
+void add_multi_head_samples(Samples& samples);
+
 }  // namespace ashlar::tests

@@ -65,7 +65,14 @@ std::vector<OpCase> pointwise_cases();
 std::vector<OpCase> resample_cases();
 std::vector<OpCase> norm_cases();  // norm, softmax
 std::vector<OpCase> attention_cases();
-std::vector<OpCase> movement_cases();  // rng, reshape, transpose, slice, concat
+std::vector<OpCase> movement_cases();       // rng, reshape, transpose, slice, concat
+std::vector<OpCase> recurrent_cases();      // rnn
+std::vector<OpCase> low_precision_cases();  // block scales, sub-byte and complex types
+std::vector<OpCase> statistics_cases();  // gen_stats, bn_finalize, bn_backward_weights, local norms
+std::vector<OpCase> spatial_cases();     // ctc, spatial transformer, im2col, tensor_transform
+std::vector<OpCase>
+sequence_cases();  // mixture of experts, caches, bands, causal convolution, dropout
+std::vector<OpCase> multi_head_cases();  // multi-head attention
 std::vector<OpCase> all_cases();
 
 }  // namespace ashlar::ops

@@ -3,23 +3,13 @@
 #include <ashlar/check.hpp>
 #include <cmath>
 #include <limits>
-#include <random>
 
 #include "graph/schema.hpp"
+#include "support/fill_use.hpp"
 
 namespace ashlar::support {
 
 namespace {
-
-using Random = std::mt19937_64;
-
-double uniform(Random& random, double low, double high) {
-  return low + (high - low) * static_cast<double>(random() >> 11) * 0x1p-53;
-}
-double whole(Random& random, std::int64_t low, std::int64_t high) {
-  return static_cast<double>(
-      low + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(high - low + 1)));
-}
 
 double special(Random& random) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -39,31 +29,24 @@ double plain_value(DType dtype, Random& random, Fill fill) {
   return uniform(random, -1.0, 1.0);
 }
 
-// The first use of a tensor by an operation, by the name its schema gives the operand.
-struct Use {
-  const Node* node = nullptr;
-  std::string_view slot;
-  const Dims& dims(const Graph& graph, int input) const {
-    return graph.tensor(node->inputs[static_cast<std::size_t>(input)]).dims;
-  }
-};
-
+// The first use of a tensor by an operation.
 Use first_use(const Graph& graph, TensorId id) {
   for (const Node& node : graph.nodes()) {
     const OpSchema& schema = schema_of(node.op);
     for (std::size_t slot = 0; slot < node.inputs.size(); ++slot)
       if (node.inputs[slot] == id)
-        return {&node, schema.inputs[std::min(slot, schema.inputs.size() - 1)].name};
+        return {&graph, &graph.tensor(id), &node,
+                schema.inputs[std::min(slot, schema.inputs.size() - 1)].name};
   }
   return {};
 }
 
 // A position inside each pooling window that is not in the padding.
-double window_position(const Graph& graph, const Use& use, std::int64_t element, Random& random) {
+double window_position(const Use& use, Random& random) {
   const auto& op = std::get<ResampleBackward>(use.node->op);
-  const Dims& dy = use.dims(graph, ResampleBackward::dy);
-  const Dims& dx = graph.tensor(use.node->outputs[ResampleBackward::dx]).dims;
-  std::int64_t position = 0, place = 1, rest = element;
+  const Dims& dy = use.dims(ResampleBackward::dy);
+  const Dims& dx = use.graph->tensor(use.node->outputs[ResampleBackward::dx]).dims;
+  std::int64_t position = 0, place = 1, rest = use.element;
   for (int axis = op.window.rank() - 1; axis >= 0; --axis) {
     const std::int64_t first = rest % dy[axis + 2] * op.stride[axis] - op.padding[axis];
     rest /= dy[axis + 2];
@@ -75,13 +58,15 @@ double window_position(const Graph& graph, const Use& use, std::int64_t element,
   return static_cast<double>(position);
 }
 
-double value_for(const Graph& graph, const Tensor& tensor, const Use& use, std::int64_t element,
-                 Random& random, Fill fill) {
+double value_for(const Tensor& tensor, const Use& use, Random& random, Fill fill) {
   if (!use.node) return plain_value(tensor.dtype, random, fill);
+  for (const auto& family : {fill_recurrent, fill_low_precision, fill_statistics, fill_spatial,
+                             fill_sequence, fill_multi_head})
+    if (const std::optional<double> value = family(use, random)) return *value;
   const std::string_view slot = use.slot;
   const bool attention = schema_of(use.node->op).doc_page == "attention";
   const auto extent = [&](int input, int from_end) {
-    const Dims& dims = use.dims(graph, input);
+    const Dims& dims = use.dims(input);
     return dims[dims.rank() - from_end];
   };
   if (slot == "seq_len_q") return whole(random, 0, extent(AttentionForward::q, 2));
@@ -95,7 +80,7 @@ double value_for(const Graph& graph, const Tensor& tensor, const Use& use, std::
   if (slot == "scale_tensor") return 0.375;
   if (slot == "epsilon_tensor") return 0x1p-10;
   if (slot == "inv_variance" || slot == "running_var") return uniform(random, 0.25, 2.0);
-  if (slot == "index") return window_position(graph, use, element, random);
+  if (slot == "index") return window_position(use, random);
   if (attention && slot == "stats")
     return std::log(static_cast<double>(std::max<std::int64_t>(1, extent(1, 2)))) +
            uniform(random, 0.0, 1.0);
@@ -181,9 +166,9 @@ void fill_inputs(BoundMemory& memory, std::uint64_t seed, Fill fill) {
       fill_all_memory(tensor, memory.data(id), random, fill);
       continue;
     }
-    const Use use = first_use(graph, id);
-    for (std::int64_t i = 0, count = element_count(tensor.dims); i < count; ++i)
-      write_element(tensor, memory.data(id), i, value_for(graph, tensor, use, i, random, fill));
+    Use use = first_use(graph, id);
+    for (const std::int64_t count = element_count(tensor.dims); use.element < count; ++use.element)
+      write_element(tensor, memory.data(id), use.element, value_for(tensor, use, random, fill));
   }
   // Offsets follow from lengths.
   for (TensorId id : memory.bound())

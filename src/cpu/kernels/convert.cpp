@@ -244,6 +244,20 @@ void store_bits(const T* source, std::int64_t count, void* data, std::int64_t in
   }
 }
 
+// Types without a vector kernel, element by element.
+template <DType dtype, class T>
+void load_each(const void* data, std::int64_t index, std::int64_t stride, std::int64_t count,
+               T* destination) {
+  for (std::int64_t i = 0; i < count; ++i)
+    destination[i] = static_cast<T>(load_element(dtype, data, index + i * stride));
+}
+template <DType dtype, class T>
+void store_each(const T* source, std::int64_t count, void* data, std::int64_t index,
+                std::int64_t stride) {
+  for (std::int64_t i = 0; i < count; ++i)
+    store_element(dtype, data, index + i * stride, static_cast<double>(source[i]));
+}
+
 }  // namespace
 
 template <>
@@ -260,7 +274,14 @@ LoadRow<float> load_row<float>(DType dtype) {
     case DType::i32: return load_cast<std::int32_t, float>;
     case DType::i8: return load_small<&S::widen_i8, std::int8_t>;
     case DType::u8: return load_small<&S::widen_u8, std::uint8_t>;
-    case DType::boolean: break;
+    case DType::e8m0: return load_each<DType::e8m0, float>;
+    case DType::e2m1: return load_each<DType::e2m1, float>;
+    case DType::u32: return load_cast<std::uint32_t, float>;
+    case DType::i4: return load_each<DType::i4, float>;
+    case DType::u4: return load_each<DType::u4, float>;
+    case DType::boolean:
+    case DType::complex_f32:
+    case DType::complex_f64: break;
   }
   return load_bits<float>;
 }
@@ -279,7 +300,14 @@ LoadRow<double> load_row<double>(DType dtype) {
     case DType::i32: return load_cast<std::int32_t, double>;
     case DType::i8: return load_cast<std::int8_t, double>;
     case DType::u8: return load_cast<std::uint8_t, double>;
-    case DType::boolean: break;
+    case DType::e8m0: return load_each<DType::e8m0, double>;
+    case DType::e2m1: return load_each<DType::e2m1, double>;
+    case DType::u32: return load_cast<std::uint32_t, double>;
+    case DType::i4: return load_each<DType::i4, double>;
+    case DType::u4: return load_each<DType::u4, double>;
+    case DType::boolean:
+    case DType::complex_f32:
+    case DType::complex_f64: break;
   }
   return load_bits<double>;
 }
@@ -298,7 +326,14 @@ StoreRow<float> store_row<float>(DType dtype) {
     case DType::i32: return store_cast<std::int32_t, float>;
     case DType::i8: return store_small<&S::narrow_i8, std::int8_t>;
     case DType::u8: return store_small<&S::narrow_u8, std::uint8_t>;
-    case DType::boolean: break;
+    case DType::e8m0: return store_each<DType::e8m0, float>;
+    case DType::e2m1: return store_each<DType::e2m1, float>;
+    case DType::u32: return store_cast<std::uint32_t, float>;
+    case DType::i4: return store_each<DType::i4, float>;
+    case DType::u4: return store_each<DType::u4, float>;
+    case DType::boolean:
+    case DType::complex_f32:
+    case DType::complex_f64: break;
   }
   return store_bits<float>;
 }
@@ -317,7 +352,14 @@ StoreRow<double> store_row<double>(DType dtype) {
     case DType::i32: return store_cast<std::int32_t, double>;
     case DType::i8: return store_cast<std::int8_t, double>;
     case DType::u8: return store_cast<std::uint8_t, double>;
-    case DType::boolean: break;
+    case DType::e8m0: return store_each<DType::e8m0, double>;
+    case DType::e2m1: return store_each<DType::e2m1, double>;
+    case DType::u32: return store_cast<std::uint32_t, double>;
+    case DType::i4: return store_each<DType::i4, double>;
+    case DType::u4: return store_each<DType::u4, double>;
+    case DType::boolean:
+    case DType::complex_f32:
+    case DType::complex_f64: break;
   }
   return store_bits<double>;
 }

@@ -1,0 +1,165 @@
+// Scaled-dot-product attention.
+#pragma once
+
+#include <ashlar/dims.hpp>
+#include <ashlar/ops/pointwise.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace ashlar {
+
+// One step of a program on the attention score. Values are numbered: 0 the scaled score, 1 the
+// query position, 2 the key position, 3 the batch, 4 the head, 5 to 8 the operands score_input0 to
+// score_input3; step n gives value kFirstScoreStep + n.
+struct ScoreStep {
+  Pointwise op = {};
+  Dims args = {};                       // the numbers of x, b and predicate, as the mode needs them
+  std::optional<double> constant = {};  // a constant instead of an operation
+
+  template <class Self, class Visitor>
+  static void attributes(Self& self, Visitor&& visit) {
+    visit("args", self.args);
+    visit("constant", self.constant);
+    Pointwise::attributes(self.op, visit);
+  }
+};
+inline constexpr std::int64_t kFirstScoreStep = 9;
+inline constexpr std::size_t kMaxScoreSteps = 64;
+// The last step gives the new score. An empty program leaves the score as it is.
+using ScoreProgram = std::vector<ScoreStep>;
+
+enum class MaskAlignment : std::uint8_t { top_left, bottom_right };
+
+// Query row i sees key column j when i + shift - left_bound < j <= i + shift + right_bound, where
+// shift is 0 (top_left) or kv_length - q_length (bottom_right). An absent bound does not mask.
+//
+// score = modifier(scale * q k^T) + bias + alibi, where a soft cap c makes the modifier's result
+// c * tanh(score / c). ALiBi adds -slope(head) * (i + shift - j) with slope(h) = 2^(-8 (h + 1) /
+// H).
+struct AttentionAttributes {
+  std::optional<double> scale = {};  // 1 / sqrt(head dim) when absent
+  std::optional<std::int64_t> left_bound = {};
+  std::optional<std::int64_t> right_bound = {};
+  MaskAlignment alignment = MaskAlignment::top_left;
+  double dropout = 0.0;  // probability that a weight is dropped
+  bool alibi = false;
+  std::optional<double> soft_cap = {};
+  ScoreProgram score_modifier = {};
+  // Paged k and v: keys per batch at most. The default is what the page table can hold.
+  std::optional<std::int64_t> max_seq_len_kv = {};
+  // Rows and columns of scores one bit of block_mask stands for.
+  std::int64_t block_rows = 128;
+  std::int64_t block_columns = 128;
+
+  template <class Self, class Visitor>
+  static void attributes(Self& self, Visitor&& visit) {
+    visit("scale", self.scale);
+    visit("left_bound", self.left_bound);
+    visit("right_bound", self.right_bound);
+    visit("alignment", self.alignment);
+    visit("dropout", self.dropout);
+    visit("alibi", self.alibi);
+    visit("soft_cap", self.soft_cap);
+    visit("score_modifier", self.score_modifier);
+    visit("max_seq_len_kv", self.max_seq_len_kv);
+    visit("block_rows", self.block_rows);
+    visit("block_columns", self.block_columns);
+  }
+};
+
+// o = dropout(softmax(mask(score))) v, per batch and head.
+// q [B, H, Sq, D], k [B, Hk, Skv, D], v [B, Hv, Skv, Dv]; Hk and Hv divide H.
+// seq_len_q, seq_len_kv [B, 1, 1, 1]; stats, max, sum_exp [B, H, Sq, 1]. A row that sees nothing
+// gives o = 0, stats = max = -inf, sum_exp = 0. scale_tensor, when given, overrides the attribute.
+// dropout_mask (keep = true) replaces seed and offset; rng_dump is the mask that was drawn.
+// With page_table_k / page_table_v [B, 1, pages, 1], k / v are containers [blocks, Hk, block, D]
+// and key j of batch b is container[page_table[b][j / block]][h][j % block]. sink [1, H, 1, 1]
+// takes part in the softmax as one more key without a value. block_mask [B, H, ceil(Sq /
+// block_rows), ceil(Skv / block_columns)]: false hides a block. fp8: s = descale_q * descale_k *
+// scale * q k^T; p = softmax(s); amax_s = max |p|; o' = descale_s * descale_v * (p * scale_s as v's
+// type) v; amax_o = max |o'|; o = o' * scale_o.
+struct AttentionForward : AttentionAttributes {
+  enum In {
+    q,
+    k,
+    v,
+    bias,
+    seq_len_q,
+    seq_len_kv,
+    dropout_seed,
+    dropout_offset,
+    dropout_mask,
+    scale_tensor,
+    page_table_k,
+    page_table_v,
+    sink,
+    block_mask,
+    score_input0,
+    score_input1,
+    score_input2,
+    score_input3,
+    descale_q,
+    descale_k,
+    descale_v,
+    descale_s,
+    scale_s,
+    scale_o
+  };
+  enum Out { o, stats, max, sum_exp, rng_dump, amax_s, amax_o };
+};
+
+// Gradients of the forward operation with the same attributes and operands. score_modifier is
+// differentiated step by step unless score_modifier_gradient is given: a program whose value 0 is
+// the gradient of the modified score and whose value 5 is the scaled score (its score inputs follow
+// from 6).
+// fp8: descale_dp and scale_dp stand for the gradient of the scores, as descale_s and scale_s for
+// p.
+struct AttentionBackward : AttentionAttributes {
+  enum In {
+    q,
+    k,
+    v,
+    o,
+    d_o,
+    stats,
+    bias,
+    seq_len_q,
+    seq_len_kv,
+    dropout_seed,
+    dropout_offset,
+    dropout_mask,
+    scale_tensor,
+    page_table_k,
+    page_table_v,
+    sink,
+    block_mask,
+    score_input0,
+    score_input1,
+    score_input2,
+    score_input3,
+    descale_q,
+    descale_k,
+    descale_v,
+    descale_o,
+    descale_do,
+    descale_s,
+    descale_dp,
+    scale_s,
+    scale_dq,
+    scale_dk,
+    scale_dv,
+    scale_dp
+  };
+  enum Out { dq, dk, dv, dbias, dsink, rng_dump, amax_dq, amax_dk, amax_dv, amax_dp };
+  ScoreProgram score_modifier_gradient = {};
+
+  template <class Self, class Visitor>
+  static void attributes(Self& self, Visitor&& visit) {
+    AttentionAttributes::attributes(self, visit);
+    visit("score_modifier_gradient", self.score_modifier_gradient);
+  }
+};
+
+}  // namespace ashlar

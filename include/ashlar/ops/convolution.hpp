@@ -1,0 +1,77 @@
+// The convolutions.
+#pragma once
+
+#include <ashlar/dims.hpp>
+#include <cstdint>
+#include <optional>
+
+namespace ashlar {
+
+enum class ConvMode : std::uint8_t {
+  cross_correlation,
+  convolution
+};  // convolution flips the filter
+
+// Padding, stride and dilation hold one value per spatial axis; left empty they mean 0, 1 and 1.
+struct ConvAttributes {
+  Dims padding = {};                      // before the first element of each axis
+  std::optional<Dims> post_padding = {};  // after the last one; same as `padding` when absent
+  Dims stride = {};
+  Dims dilation = {};
+  ConvMode mode = ConvMode::cross_correlation;
+  double alpha = 1.0;
+  double beta = 0.0;
+
+  template <class Self, class Visitor>
+  static void attributes(Self& self, Visitor&& visit) {
+    visit("padding", self.padding);
+    visit("post_padding", self.post_padding);
+    visit("stride", self.stride);
+    visit("dilation", self.dilation);
+    visit("mode", self.mode);
+    visit("alpha", self.alpha);
+    visit("beta", self.beta);
+  }
+};
+
+// y = alpha * conv(x, w) + beta * z. x [N, C, spatial...], w [K, C/groups, spatial...]; the number
+// of groups is C / w's second extent. z may be bound to y's memory.
+struct ConvForward : ConvAttributes {
+  enum In { x, w, z };
+  enum Out { y };
+};
+// dx = alpha * (gradient of conv with respect to x) + beta * z.
+struct ConvBackwardData : ConvAttributes {
+  enum In { dy, w, z };
+  enum Out { dx };
+};
+// dw = alpha * (gradient of conv with respect to w) + beta * z.
+struct ConvBackwardFilter : ConvAttributes {
+  enum In { x, dy, z };
+  enum Out { dw };
+};
+
+enum class CausalConvActivation : std::uint8_t { identity, silu };
+
+// One filter per channel along time that sees only the past:
+// y[b, c, t] = act(bias[c] + sum over i of w[c, i] * x[b, c, t - (K - 1) + i]).
+// x [B, C, T], w [C, K], bias [C]. initial_state [B, C, K - 1] stands before x (absent: zeros);
+// final_state is what has to stand before the next piece.
+struct CausalConvAttributes {
+  CausalConvActivation activation = CausalConvActivation::identity;
+
+  template <class Self, class Visitor>
+  static void attributes(Self& self, Visitor&& visit) {
+    visit("activation", self.activation);
+  }
+};
+struct CausalConvForward : CausalConvAttributes {
+  enum In { x, w, bias, initial_state };
+  enum Out { y, final_state };
+};
+struct CausalConvBackward : CausalConvAttributes {
+  enum In { x, w, dy, bias, initial_state };
+  enum Out { dx, dw, dbias, dinitial_state };
+};
+
+}  // namespace ashlar

@@ -1,0 +1,44 @@
+// Normalisation by a neighbourhood.
+#pragma once
+
+#include <cstdint>
+
+namespace ashlar {
+
+struct LocalNormAttributes {
+  std::int64_t window = 5;  // channels (LRN), or elements along each spatial axis (divisive)
+  double alpha = 1e-4;
+  double beta = 0.75;
+  double k = 2.0;
+
+  template <class Self, class Visitor>
+  static void attributes(Self& self, Visitor&& visit) {
+    visit("window", self.window);
+    visit("alpha", self.alpha);
+    visit("beta", self.beta);
+    visit("k", self.k);
+  }
+};
+
+// y = x / (k + alpha / window * sum of x^2 over the window of channels around it)^beta. The window
+// reaches (window - 1) / 2 channels down and the rest up.
+struct LrnForward : LocalNormAttributes {
+  enum In { x };
+  enum Out { y };
+};
+struct LrnBackward : LocalNormAttributes {
+  enum In { x, dy };
+  enum Out { dx };
+};
+// y = x / (k + alpha / window^d * sum of (x - mean)^2 over the window of d spatial axes)^beta, with
+// the element's own mean; without means they are 0.
+struct DivisiveNormForward : LocalNormAttributes {
+  enum In { x, means };
+  enum Out { y };
+};
+struct DivisiveNormBackward : LocalNormAttributes {
+  enum In { x, dy, means };
+  enum Out { dx, dmeans };
+};
+
+}  // namespace ashlar

@@ -1,0 +1,103 @@
+// Operations that move elements.
+#pragma once
+
+#include <ashlar/dims.hpp>
+#include <cstdint>
+#include <optional>
+
+namespace ashlar {
+
+// Same elements in row-major order, other extents (those of y, or `dims`; one -1 is worked out).
+struct Reshape {
+  enum In { x };
+  enum Out { y };
+  Dims dims = {};
+
+  template <class Self, class Visitor>
+  static void attributes(Self& self, Visitor&& visit) {
+    visit("dims", self.dims);
+  }
+};
+// Axis a of y is axis permutation[a] of x.
+struct Transpose {
+  enum In { x };
+  enum Out { y };
+  Dims permutation = {};
+
+  template <class Self, class Visitor>
+  static void attributes(Self& self, Visitor&& visit) {
+    visit("permutation", self.permutation);
+  }
+};
+// y[i] = x[start + i * step] for start + i * step < limit, per axis. Empty step means 1.
+struct Slice {
+  enum In { x };
+  enum Out { y };
+  Dims start = {};
+  Dims limit = {};
+  Dims step = {};
+
+  template <class Self, class Visitor>
+  static void attributes(Self& self, Visitor&& visit) {
+    visit("start", self.start);
+    visit("limit", self.limit);
+    visit("step", self.step);
+  }
+};
+// Any number of inputs, joined along `axis`.
+struct Concat {
+  enum Out { y };
+  std::int64_t axis = 0;
+
+  template <class Self, class Visitor>
+  static void attributes(Self& self, Visitor&& visit) {
+    visit("axis", self.axis);
+  }
+};
+
+// The patches a convolution multiplies by its filter: y [N, C * window..., windows] from
+// x [N, C, spatial...], the window's last axis varying fastest.
+struct Im2Col {
+  enum In { x };
+  enum Out { y };
+  Dims window = {};
+  Dims padding = {};
+  std::optional<Dims> post_padding = {};
+  Dims stride = {};
+  Dims dilation = {};
+
+  template <class Self, class Visitor>
+  static void attributes(Self& self, Visitor&& visit) {
+    visit("window", self.window);
+    visit("padding", self.padding);
+    visit("post_padding", self.post_padding);
+    visit("stride", self.stride);
+    visit("dilation", self.dilation);
+  }
+};
+
+// y = alpha * moved(x) + beta * z. `fold` moves blocks of fold[a] elements along each spatial axis
+// a into channels, `unfold` moves them back; before folding x is padded with zeros, after unfolding
+// it is cropped by the same amounts.
+struct TensorTransform {
+  enum In { x, z };
+  enum Out { y };
+  Dims pad_before = {};  // one value per axis
+  Dims pad_after = {};
+  Dims fold = {};  // one value per spatial axis
+  bool unfold = false;
+  double alpha = 1.0;
+  double beta = 0.0;
+
+  template <class Self, class Visitor>
+  static void attributes(Self& self, Visitor&& visit) {
+    visit("pad_before", self.pad_before);
+    visit("pad_after", self.pad_after);
+    visit("fold", self.fold);
+    visit("unfold", self.unfold);
+    visit("alpha", self.alpha);
+    visit("beta", self.beta);
+  }
+};
+
+}  // namespace ashlar

@@ -1,0 +1,59 @@
+// Random numbers and dropout.
+#pragma once
+
+#include <cstdint>
+
+namespace ashlar {
+
+enum class RngDistribution : std::uint8_t { bernoulli, uniform, normal };
+
+// Philox4x32-10. Element i (row-major) takes lane i % 4 of counter offset + i / 4 under key `seed`.
+struct Rng {
+  enum In { seed_tensor, offset_tensor };
+  enum Out { y };
+  RngDistribution distribution = RngDistribution::bernoulli;
+  double probability = 0.5;  // bernoulli: of a 1
+  double minimum = 0.0, maximum = 1.0;
+  double mean = 0.0, standard_deviation = 1.0;
+  std::int64_t seed = 0;
+  std::int64_t offset = 0;
+
+  template <class Self, class Visitor>
+  static void attributes(Self& self, Visitor&& visit) {
+    visit("distribution", self.distribution);
+    visit("probability", self.probability);
+    visit("minimum", self.minimum);
+    visit("maximum", self.maximum);
+    visit("mean", self.mean);
+    visit("standard_deviation", self.standard_deviation);
+    visit("seed", self.seed);
+    visit("offset", self.offset);
+  }
+};
+
+// y = x / (1 - probability) where kept, else 0. Element i (row-major) is kept when Rng with the
+// same seed and offset and distribution bernoulli(1 - probability) gives 1. mask is what was kept;
+// next_offset is where the next draw has to begin, so that seed and offset are the whole state.
+struct DropoutAttributes {
+  double probability = 0.5;  // that an element is dropped
+  std::int64_t seed = 0;
+  std::int64_t offset = 0;
+
+  template <class Self, class Visitor>
+  static void attributes(Self& self, Visitor&& visit) {
+    visit("probability", self.probability);
+    visit("seed", self.seed);
+    visit("offset", self.offset);
+  }
+};
+struct DropoutForward : DropoutAttributes {
+  enum In { x, seed_tensor, offset_tensor };
+  enum Out { y, mask, next_offset };
+};
+// Uses mask when given, else draws it again.
+struct DropoutBackward : DropoutAttributes {
+  enum In { dy, mask, seed_tensor, offset_tensor };
+  enum Out { dx };
+};
+
+}  // namespace ashlar

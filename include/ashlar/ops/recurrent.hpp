@@ -1,0 +1,68 @@
+// Recurrent networks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace ashlar {
+
+enum class RnnMode : std::uint8_t { relu, tanh, lstm, gru };
+enum class RnnBias : std::uint8_t { none, input, recurrent, both };
+// linear multiplies the first layer's input by a matrix; skip adds it as it is.
+enum class RnnInput : std::uint8_t { linear, skip };
+// padded: [T, N, features]. packed: [sum of lengths, features], time step by time step, longest
+// sequence first; needs seq_lengths.
+enum class RnnLayout : std::uint8_t { padded, packed };
+
+// Weights, gates and the contents of `reserve` are laid out as docs/ops/recurrent.md says.
+struct RnnAttributes {
+  RnnMode mode = RnnMode::lstm;
+  std::int64_t hidden_size = 0;
+  std::int64_t projection_size = 0;  // lstm only; 0: none
+  std::int64_t layers = 1;
+  bool bidirectional = false;
+  RnnBias bias = RnnBias::both;
+  RnnInput input = RnnInput::linear;
+  RnnLayout layout = RnnLayout::padded;
+  double dropout = 0.0;                 // between layers
+  std::optional<double> clip_low = {};  // lstm only: bounds of the cell state
+  std::optional<double> clip_high = {};
+  bool clip_nan = false;       // whether a NaN in the cell state is replaced by clip_low
+  double padding_value = 0.0;  // what y holds past the end of a sequence
+
+  template <class Self, class Visitor>
+  static void attributes(Self& self, Visitor&& visit) {
+    visit("mode", self.mode);
+    visit("hidden_size", self.hidden_size);
+    visit("projection_size", self.projection_size);
+    visit("layers", self.layers);
+    visit("bidirectional", self.bidirectional);
+    visit("bias", self.bias);
+    visit("input", self.input);
+    visit("layout", self.layout);
+    visit("dropout", self.dropout);
+    visit("clip_low", self.clip_low);
+    visit("clip_high", self.clip_high);
+    visit("clip_nan", self.clip_nan);
+    visit("padding_value", self.padding_value);
+  }
+};
+
+// weights [count]; hx, hy [layers * directions, N, output size]; cx, cy [layers * directions, N,
+// hidden]; seq_lengths [N]. Absent hx and cx are zero.
+struct RnnForward : RnnAttributes {
+  enum In { x, weights, hx, cx, seq_lengths, dropout_seed, dropout_offset };
+  enum Out { y, hy, cy, reserve };
+};
+// Needs what the forward pass kept in `reserve`. dgates is what RnnBackwardWeights needs.
+struct RnnBackwardData : RnnAttributes {
+  enum In { dy, weights, reserve, hx, cx, dhy, dcy, seq_lengths, dropout_seed, dropout_offset };
+  enum Out { dx, dhx, dcx, dgates };
+};
+// dweights = gradient + previous, when that is given.
+struct RnnBackwardWeights : RnnAttributes {
+  enum In { x, reserve, dgates, hx, seq_lengths, dropout_seed, dropout_offset, previous };
+  enum Out { dweights };
+};
+
+}  // namespace ashlar

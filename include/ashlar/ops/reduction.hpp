@@ -1,0 +1,37 @@
+// Sums and other reductions.
+#pragma once
+
+#include <ashlar/dims.hpp>
+#include <cstdint>
+
+namespace ashlar {
+
+enum class ReductionMode : std::uint8_t {
+  add,
+  mul,
+  min,
+  max,
+  amax,
+  avg,
+  norm1,
+  norm2,
+  mul_no_zeros
+};
+
+// index, for min, max and amax: the row-major position, among the reduced axes, of the first
+// element that gives the result. Reduces every axis in which y has extent 1 and x has not. `axes`
+// serves to infer y; empty means all.
+struct Reduction {
+  enum In { x };
+  enum Out { y, index };
+  ReductionMode mode = ReductionMode::add;
+  Dims axes = {};
+
+  template <class Self, class Visitor>
+  static void attributes(Self& self, Visitor&& visit) {
+    visit("mode", self.mode);
+    visit("axes", self.axes);
+  }
+};
+
+}  // namespace ashlar

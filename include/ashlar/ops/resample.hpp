@@ -1,0 +1,53 @@
+// Pooling and interpolation.
+#pragma once
+
+#include <ashlar/dims.hpp>
+#include <cstdint>
+#include <optional>
+
+namespace ashlar {
+
+enum class ResampleMode : std::uint8_t {
+  nearest,
+  bilinear,
+  avgpool_include_padding,
+  avgpool_exclude_padding,
+  maxpool
+};
+enum class PaddingMode : std::uint8_t { zero, neg_inf, edge };
+
+// Pooling uses window, stride and padding; nearest and bilinear use `size` (output spatial extents)
+// and `align_corners`.
+struct ResampleAttributes {
+  ResampleMode mode = ResampleMode::maxpool;
+  Dims window = {};
+  Dims stride = {};  // same as the window when empty
+  Dims padding = {};
+  std::optional<Dims> post_padding = {};
+  PaddingMode padding_mode = PaddingMode::neg_inf;  // what maxpool sees outside x; avgpool sees 0
+  Dims size = {};
+  bool align_corners = false;
+
+  template <class Self, class Visitor>
+  static void attributes(Self& self, Visitor&& visit) {
+    visit("mode", self.mode);
+    visit("window", self.window);
+    visit("stride", self.stride);
+    visit("padding", self.padding);
+    visit("post_padding", self.post_padding);
+    visit("padding_mode", self.padding_mode);
+    visit("size", self.size);
+    visit("align_corners", self.align_corners);
+  }
+};
+struct ResampleForward : ResampleAttributes {
+  enum In { x };
+  enum Out { y, index };  // index: row-major position of the maximum inside its window
+};
+// maxpool needs index or x; the others need only the extents of dx.
+struct ResampleBackward : ResampleAttributes {
+  enum In { dy, x, index };
+  enum Out { dx };
+};
+
+}  // namespace ashlar

@@ -1,0 +1,7 @@
+#include "graph/ops/infer.hpp"
+
+namespace ashlar {
+
+void infer_im2col(NodeContext& node) { node.reject("operation", "im2col", "one that is finished"); }
+
+}  // namespace ashlar

@@ -1,0 +1,7 @@
+#include "graph/sample_graphs.hpp"
+
+namespace ashlar::tests {
+
+void add_multi_head_samples(Samples&) {}
+
+}  // namespace ashlar::tests

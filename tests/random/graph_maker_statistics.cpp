@@ -1,0 +1,7 @@
+#include "random/graph_maker.hpp"
+
+namespace ashlar::random_graphs {
+
+void GraphMaker::add_statistics() {}
+
+}  // namespace ashlar::random_graphs

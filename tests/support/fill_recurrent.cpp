@@ -1,0 +1,7 @@
+#include "support/fill_use.hpp"
+
+namespace ashlar::support {
+
+std::optional<double> fill_recurrent(const Use&, Random&) { return std::nullopt; }
+
+}  // namespace ashlar::support
