@@ -100,7 +100,16 @@ struct EngineInfo {
   std::string id;           // "cpu.matmul_gemm"
   std::string kind;         // "generic fusion", ...
   std::string description;  // one line
+  bool is_reference;        // scalar loops in double precision, the last resort
 };
 std::vector<EngineInfo> engines(DeviceKind kind);
+
+struct RegionEngines {
+  std::string region;               // "conv_forward + add"
+  std::vector<EngineInfo> engines;  // those that take it, in the order they are tried
+};
+// The engines that take each region of the graph, for a device that need not be present.
+std::vector<RegionEngines> engines_for(const Graph& graph, const Device& device,
+                                       const CompileOptions& options = {});
 
 }  // namespace ashlar

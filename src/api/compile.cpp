@@ -29,12 +29,32 @@ std::string explain(const Graph& graph, const Device& device, const CompileOptio
   return build_plan(graph, device.props(), options, nullptr, device.props().present)->explain();
 }
 
+namespace {
+
+EngineInfo info_of(const Engine& engine) {
+  return {std::string(engine.id()), std::string(to_string(engine.kind())),
+          std::string(engine.description()), engine.kind() == EngineKind::reference};
+}
+
+}  // namespace
+
 std::vector<EngineInfo> engines(DeviceKind kind) {
   std::vector<EngineInfo> list;
-  for (const Engine* engine : engine_table(kind))
-    list.push_back({std::string(engine->id()), std::string(to_string(engine->kind())),
-                    std::string(engine->description())});
+  for (const Engine* engine : engine_table(kind)) list.push_back(info_of(*engine));
   return list;
+}
+
+std::vector<RegionEngines> engines_for(const Graph& graph, const Device& device,
+                                       const CompileOptions& options) {
+  const auto outline = build_plan(graph, device.props(), options, nullptr, false);
+  std::vector<RegionEngines> regions;
+  for (const PlanData::Step& step : outline->steps) {
+    RegionEngines& entry = regions.emplace_back();
+    entry.region = step.region.to_text(outline->lowered.graph);
+    for (const Engine* engine : engine_table(device.props().kind))
+      if (engine->supports(step.region, device.props())) entry.engines.push_back(info_of(*engine));
+  }
+  return regions;
 }
 
 }  // namespace ashlar

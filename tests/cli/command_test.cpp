@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "cli/process.hpp"
+#include "graph/schema.hpp"
 
 namespace ashlar::cli_test {
 
@@ -82,6 +83,28 @@ TEST(Engines, ListsTheReferenceLast) {
   EXPECT_THAT(run.output, HasSubstr("cpu.matmul_gemm"));
   const std::string last = run.output.substr(run.output.rfind('\n', run.output.size() - 2) + 1);
   EXPECT_THAT(last, HasSubstr("cpu.reference"));
+}
+
+TEST(Engines, OpsNamesEveryOperationWithItsDtypes) {
+  const Outcome run = ashlar({"engines", "--ops", "--device", "cpu"});
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  for (const OpSchema& row : schema_table()) {
+    const std::string name = std::string(row.name) + "\n";
+    const std::size_t begin = run.output.starts_with(name) ? 0 : run.output.find("\n" + name) + 1;
+    ASSERT_EQ(run.output.compare(begin, name.size(), name), 0) << row.name;
+    // The lines of an operation are indented; every dtype stands in one of them.
+    std::string lines;
+    for (std::size_t at = begin + name.size(); run.output.compare(at, 2, "  ") == 0;) {
+      const std::size_t end = run.output.find('\n', at) + 1;
+      lines += run.output.substr(at, end - at);
+      at = end;
+    }
+    EXPECT_TRUE(lines.starts_with("  vectorised ") || lines.starts_with("  reference "))
+        << row.name << "\n"
+        << lines;
+    for (DType dtype : kAllDTypes)
+      EXPECT_THAT(lines, testing::ContainsRegex("[ ]" + std::string(to_string(dtype)) + "[ :\n]"));
+  }
 }
 
 TEST(Run, TimesAndComparesWithNaive) {

@@ -2,11 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <ashlar/check.hpp>
-#include <ashlar/plan.hpp>
-#include <cstddef>
-#include <memory>
 
 #include "golden/golden_file.hpp"
+#include "golden/run_case.hpp"
 
 namespace ashlar {
 namespace {
@@ -16,14 +14,7 @@ class GoldenPlan : public testing::TestWithParam<std::string> {};
 void run_and_compare(const golden::File& file, const CompileOptions& options) {
   golden::Memory memory(file);
   const std::vector<Expected> expected = evaluate_reference(file.graph, memory.readable());
-  const Plan plan = compile(file.graph, Device::cpu(), options);
-  constexpr std::size_t kAlignment = 64;  // what Plan::workspace_size() promises to need
-  std::vector<std::byte> block(static_cast<std::size_t>(plan.workspace_size()) + kAlignment);
-  void* workspace = block.data();
-  std::size_t space = block.size();
-  ASSERT_NE(std::align(kAlignment, block.size() - kAlignment, workspace, space), nullptr);
-  plan.run(memory.writable(), workspace);
-  ASSERT_EQ(plan.bound_tensors(), file.bound);
+  const Plan plan = golden::run_case(file, memory, options);
   for (std::size_t i = 0; i < file.bound.size(); ++i)
     for (const Expected& result : expected)
       if (result.tensor == file.bound[i]) {

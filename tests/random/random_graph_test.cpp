@@ -122,9 +122,12 @@ TEST_P(RandomGraphs, AgreeWithTheOracle) {
   const double share = tally.elements == 0 ? 1.0
                                            : static_cast<double>(tally.compared) /
                                                  static_cast<double>(tally.elements);
-  fmt::print("{} graphs from seed {} in steps of {}; {:.1f}% of {} elements compared\n", count,
-             kFirstSeed + static_cast<std::uint64_t>(GetParam()), kShards, 100 * share,
-             tally.elements);
+  fmt::print(
+      "summary: {} random graphs from seed {} in steps of {}, {} mismatches; {:.1f}% of {} "
+      "elements "
+      "compared\n",
+      count, kFirstSeed + static_cast<std::uint64_t>(GetParam()), kShards, failures, 100 * share,
+      tally.elements);
   EXPECT_GT(share, 0.6) << "most elements have no bound: nothing was tested";
   for (const OpSchema& schema : schema_table())
     EXPECT_GT(operations[schema.name], 0) << "no graph has a " << schema.name;
