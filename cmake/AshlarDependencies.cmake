@@ -3,6 +3,10 @@
 find_package(Threads REQUIRED)
 include(AshlarFindHighway)
 find_package(fmt 9 CONFIG REQUIRED)
+# Its headers only: src/base/fmt_once.cpp compiles its functions, once, into the library.
+add_library(ashlar_fmt INTERFACE)
+target_include_directories(ashlar_fmt SYSTEM INTERFACE
+  "$<TARGET_PROPERTY:fmt::fmt-header-only,INTERFACE_INCLUDE_DIRECTORIES>")
 find_package(nlohmann_json 3.11 CONFIG REQUIRED)
 if(ASHLAR_BUILD_CLI)
   find_package(CLI11 2.1 CONFIG REQUIRED)

@@ -12,7 +12,7 @@ file(GLOB ASHLAR_CLI_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cli/*.cpp"
 if(ASHLAR_BUILD_CLI AND ASHLAR_CLI_SOURCES)
   set(cli_parts ${ASHLAR_CLI_SOURCES})
   list(FILTER cli_parts EXCLUDE REGEX "/main\\.cpp$")
-  set(cli_libraries CLI11::CLI11 nlohmann_json::nlohmann_json fmt::fmt-header-only)
+  set(cli_libraries CLI11::CLI11 nlohmann_json::nlohmann_json ashlar_fmt)
   if(cli_parts)
     add_library(ashlar_cli_parts STATIC ${cli_parts})
     target_include_directories(ashlar_cli_parts PUBLIC "${PROJECT_SOURCE_DIR}/cli")
@@ -48,7 +48,7 @@ file(GLOB ASHLAR_BENCH_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bench/*.
 if(ASHLAR_BUILD_BENCH AND ASHLAR_BENCH_SOURCES)
   add_public_program(ashlar_bench bench ${ASHLAR_BENCH_SOURCES})
   target_link_libraries(ashlar_bench PRIVATE DNNL::dnnl CLI11::CLI11 nlohmann_json::nlohmann_json
-                                             fmt::fmt-header-only)
+                                             ashlar_fmt)
   if(ASHLAR_HAVE_OPENMP)
     target_link_libraries(ashlar_bench PRIVATE OpenMP::OpenMP_CXX)
   endif()

@@ -19,7 +19,7 @@ target_compile_definitions(ashlar_test_base INTERFACE
 # What is under test is compiled as users get it; the tests themselves need not be.
 target_compile_options(ashlar_test_base INTERFACE -O1)
 target_link_libraries(ashlar_test_base INTERFACE
-  ashlar ashlar_build_flags ashlar_highway_targets hwy::hwy fmt::fmt-header-only
+  ashlar ashlar_build_flags ashlar_highway_targets hwy::hwy ashlar_fmt
   nlohmann_json::nlohmann_json GTest::gmock GTest::gtest)
 if(ASHLAR_HAVE_OPENMP)
   target_link_libraries(ashlar_test_base INTERFACE OpenMP::OpenMP_CXX)

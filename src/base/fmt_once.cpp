@@ -1,0 +1,29 @@
+// fmt's functions, compiled once. Every other file only declares them: as a header-only library fmt
+// costs each of them several seconds. Taking an address emits a definition; they stay weak, so that a
+// program may link fmt itself as well.
+#define FMT_HEADER_ONLY 1
+#include <fmt/format.h>
+
+namespace ashlar {
+
+struct FmtFunctions {
+  std::string (*vformat)(fmt::string_view, fmt::format_args);
+  void (*vprint)(fmt::string_view, fmt::format_args);
+  void (*vprint_to)(std::FILE*, fmt::string_view, fmt::format_args);
+  void (*throw_format_error)(const char*);
+  bool (*is_printable)(std::uint32_t);
+  void (*vformat_to)(fmt::detail::buffer<char>&, fmt::string_view, fmt::format_args,
+                     fmt::detail::locale_ref);
+};
+
+extern const FmtFunctions kFmtFunctions;
+const FmtFunctions kFmtFunctions = {
+    fmt::vformat,
+    fmt::vprint,
+    fmt::vprint,
+    fmt::detail::throw_format_error,
+    fmt::detail::is_printable,
+    fmt::detail::vformat_to<char>,
+};
+
+}  // namespace ashlar
