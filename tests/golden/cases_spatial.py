@@ -43,6 +43,9 @@ def ctc(name, times, classes, sequences, lengths, blank=0, probabilities=False, 
         gradient = gradients([loss.sum()], [torch.tensor(1.0, dtype=torch.float64)], [inner])[0]
         if probabilities:
             gradient = (gradient - x) / x
+            for n, sequence in enumerate(sequences):
+                for other in set(range(classes)) - set(sequence) - {blank}:
+                    gradient[:, n, other] = 0.0  # not just nearly
         valid = torch.arange(times)[:, None, None] < input_lengths[None, :, None]
         if zero_infinity:
             valid = valid & (loss > 0)[None, :, None]
