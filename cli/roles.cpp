@@ -74,6 +74,21 @@ class RoleFinder {
     if (slot_ != SoftmaxBackward::y) return {};
     return op.log ? Role{Kind::values, -4, -0.01} : Role{Kind::values, 0, 1};
   }
+  Role operator()(const CtcLoss& op) const {
+    const Dims& x = dims(CtcLoss::x);
+    const Dims& labels = dims(CtcLoss::labels);
+    if (slot_ == CtcLoss::x && op.input == CtcInput::probabilities) return {Kind::values, 0.05, 1};
+    if (slot_ == CtcLoss::labels)  // any class but the blank, when it is the first
+      return {Kind::whole, op.blank == 0 && x[2] > 1 ? 1.0 : 0.0, static_cast<double>(x[2] - 1)};
+    if (slot_ == CtcLoss::label_lengths)
+      return lengths_up_to(labels.rank() == 2 ? labels[1]
+                                              : labels[0] / std::max<std::int64_t>(x[1], 1));
+    if (slot_ == CtcLoss::input_lengths) {
+      const auto times = static_cast<double>(x[0]);
+      return {Kind::whole, std::ceil(times / 2), times};
+    }
+    return {};
+  }
   Role operator()(const Rng&) const { return kSeed; }
   Role operator()(const Pointwise& op) const {
     switch (op.mode) {

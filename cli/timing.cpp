@@ -46,6 +46,15 @@ class OperationCounter {
     return attention(input(AttentionBackward::q), input(AttentionBackward::k),
                      input(AttentionBackward::v), 3, 2);
   }
+  // A multiply-add per corner of the cell a position lies in.
+  double operator()(const GridSampleForward&) const {
+    return 2 * count(output(0)) * corners(GridSampleForward::x);
+  }
+  // Once to dx and once per coordinate to dgrid.
+  double operator()(const GridSampleBackward&) const {
+    const int axes = input(GridSampleBackward::x).rank() - 2;
+    return 2 * (1 + axes) * count(input(GridSampleBackward::dy)) * corners(GridSampleBackward::x);
+  }
   template <class Op>
   double operator()(const Op&) const {
     double total = 0;
@@ -61,6 +70,7 @@ class OperationCounter {
   const Dims& output(int slot) const {
     return graph_.tensor(node_.outputs[static_cast<std::size_t>(slot)]).dims;
   }
+  double corners(int x) const { return static_cast<double>(1 << (input(x).rank() - 2)); }
   static double count(const Dims& dims) { return static_cast<double>(element_count(dims)); }
   // Each element of y takes one multiply-add per weight of its output channel.
   static double conv(const Dims& y, const Dims& w) {

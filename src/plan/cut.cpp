@@ -45,6 +45,9 @@ struct FusibleInputs {
   std::vector<int> operator()(const AttentionForward&) const {
     return {AttentionForward::q, AttentionForward::k, AttentionForward::v};
   }
+  std::vector<int> operator()(const CtcLoss&) const { return {CtcLoss::x}; }
+  std::vector<int> operator()(const Im2Col&) const { return {Im2Col::x}; }
+  std::vector<int> operator()(const TensorTransform&) const { return {TensorTransform::x}; }
   template <class Other>
   std::vector<int> operator()(const Other&) const {
     return {};
@@ -60,7 +63,8 @@ bool reads_inputs_often(const Op& op) {
   return std::holds_alternative<ConvForward>(op) || std::holds_alternative<ConvBackwardData>(op) ||
          std::holds_alternative<ConvBackwardFilter>(op) ||
          std::holds_alternative<AttentionForward>(op) ||
-         std::holds_alternative<ResampleForward>(op);
+         std::holds_alternative<ResampleForward>(op) || std::holds_alternative<Im2Col>(op) ||
+         std::holds_alternative<CtcLoss>(op);
 }
 
 class Cutter {

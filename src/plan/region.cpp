@@ -55,11 +55,25 @@ struct AnchorFlops {
   double operator()(const AttentionBackward&) const {
     return 5 * pairs() * static_cast<double>(in(0)[3] + in(2)[3]);
   }
+  double operator()(const CtcLoss&) const {
+    // Per class an exponential, per state two recursions of three exponentials and a logarithm.
+    constexpr double kPerClass = 30, kPerState = 80;
+    const Dims& x = in(CtcLoss::x);
+    const double states = 2 * count(in(CtcLoss::labels)) + static_cast<double>(x[1]);
+    return static_cast<double>(x[0]) *
+           (kPerClass * static_cast<double>(x[1] * x[2]) + kPerState * states);
+  }
+  double operator()(const GridSampleForward&) const { return sampling(count(out(0))); }
+  double operator()(const GridSampleBackward&) const {
+    return 3 * sampling(count(in(GridSampleBackward::dy)));
+  }
   template <class Other>
   double operator()(const Other&) const {
     return 8 * std::max(count(out(0)), anchor.inputs.empty() ? 0.0 : count(in(0)));
   }
 
+  // A multiply-add per corner of a cell.
+  double sampling(double results) const { return 2 * results * (1 << (in(0).rank() - 2)); }
   double pairs() const {
     return count({in(0)[0], in(0)[1], in(0)[2]}) * static_cast<double>(in(1)[2]);
   }
@@ -146,7 +160,7 @@ void move_as_bits(Region& region) {
     const Op& op = region.anchor->op;
     const bool moves = std::holds_alternative<Reshape>(op) ||
                        std::holds_alternative<Transpose>(op) || std::holds_alternative<Slice>(op) ||
-                       std::holds_alternative<Concat>(op);
+                       std::holds_alternative<Concat>(op) || std::holds_alternative<Im2Col>(op);
     if (!moves) return;
   }
   if (!only_moves_i64(region.epilogue) ||

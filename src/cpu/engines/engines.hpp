@@ -10,7 +10,12 @@ const Engine& attention_tiled_engine();
 const Engine& channel_norm_engine();
 const Engine& conv_depthwise_engine();
 const Engine& conv_implicit_gemm_engine();
+const Engine& ctc_engine();
 const Engine& data_movement_engine();
+const Engine& grid_generator_engine();
+const Engine& grid_sample_engine();
+const Engine& im2col_engine();
+const Engine& interpolation_engine();
 const Engine& matmul_gemm_engine();
 const Engine& pointwise_engine();
 const Engine& reduction_engine();
@@ -19,5 +24,6 @@ const Engine& resample_engine();
 const Engine& rng_engine();
 const Engine& row_norm_engine();
 const Engine& softmax_engine();
+const Engine& tensor_transform_engine();
 
 }  // namespace ashlar::cpu

@@ -1,0 +1,128 @@
+// Where a grid points to, and with which weight an element of x is seen from there.
+//
+// Positions come with rounding errors. Bilinear sampling is continuous: its weights carry them on.
+// Nearest sampling and the gradient with respect to the position jump at the borders of cells:
+// there the weights may be any of those on either side.
+#pragma once
+
+#include "reference/resample.hpp"
+
+namespace ashlar::reference {
+
+// Half the width of the interval a number is known to lie in.
+inline double doubt(double) { return 0.0; }
+template <Arithmetic A>
+double doubt(Approx<A> x) {
+  return x.error;
+}
+inline double with_doubt(double value, double, double) { return value; }
+template <Arithmetic A>
+Approx<A> with_doubt(double value, double error, Approx<A>) {
+  return Approx<A>::with_error(value, error);
+}
+
+// The wave that runs up and down between `low` and `high` with slope 1, rising from `low`.
+struct Reflection {
+  double low, high;
+  double span() const { return high - low; }
+  // Even numbers rise, odd ones fall.
+  double leg(double x) const { return std::floor((x - low) / span()); }
+  double operator()(double x) const {
+    if (span() == 0.0) return 0.0;
+    if (x >= low && x <= high) return x;
+    const double rest = std::fmod(std::fabs(x - low), 2.0 * span());
+    return low + (rest > span() ? 2.0 * span() - rest : rest);
+  }
+};
+inline double reflected(double x, const Reflection& wave) { return wave(x); }
+template <Arithmetic A>
+Approx<A> reflected(Approx<A> x, const Reflection& wave) {
+  constexpr double kUnits = 4.0;
+  if (x.error == 0.0 && x.value >= wave.low && x.value <= wave.high) return x;
+  const double rounding = kUnits * Rounding<A>::unit * (std::fabs(x.value) + wave.span());
+  if (!std::isfinite(x.value)) return Approx<A>::with_error(wave(x.value), x.error);
+  return Approx<A>::with_error(wave(x.value), x.error + rounding);
+}
+
+// The position along one spatial axis of x.
+template <class Scalar>
+class AxisPosition {
+ public:
+  AxisPosition() = default;
+  AxisPosition(const GridSampleAttributes& op, Scalar coordinate, std::int64_t extent)
+      : nearest_(op.mode == GridSampleMode::nearest), extent_(extent) {
+    const double size = real(extent);
+    // -1 and 1 are the centres of the corner elements, or their outer edges.
+    scale_ = op.align_corners ? 0.5 * (size - 1.0) : 0.5 * size;
+    const Scalar shifted = coordinate + Scalar(1.0);
+    position_ = op.align_corners ? shifted * Scalar(scale_)
+                                 : (shifted * Scalar(size) - Scalar(1.0)) * Scalar(0.5);
+    slope_ = Scalar(1.0);
+    if (op.padding == GridPadding::zeros) return;
+    if (op.padding == GridPadding::reflection) {
+      const Reflection wave =
+          op.align_corners ? Reflection{0.0, size - 1.0} : Reflection{-0.5, size - 0.5};
+      slope_ = wave_slope(wave);
+      position_ = reflected(position_, wave);
+    }
+    const Scalar first(0.0), last(size - 1.0);
+    slope_ = slope_ * less(first, position_) * less(position_, last);
+    position_ = minimum(maximum(position_, first), last);
+  }
+
+  bool is_nan() const { return std::isnan(nominal(position_)); }
+  bool unknown() const { return doubt(position_) == kInfinity; }
+  // d position / d coordinate, where it exists.
+  Scalar slope() const { return slope_ * Scalar(scale_); }
+
+  // The elements that may be seen: [first_seen, last_seen], inside x.
+  std::int64_t first_seen() const {
+    return std::max<std::int64_t>(cell(nominal(position_) - doubt(position_)), 0);
+  }
+  std::int64_t last_seen() const {
+    const std::int64_t last = cell(nominal(position_) + doubt(position_)) + (nearest_ ? 0 : 1);
+    return std::min(last, extent_ - 1);
+  }
+  Scalar weight(std::int64_t i) const {
+    if (!nearest_) return linear_weight(position_, i);
+    const Scalar here(cell(nominal(position_)) == i ? 1.0 : 0.0);
+    return is_certain() ? here : either_way(here);
+  }
+  // d weight / d position
+  Scalar weight_slope(std::int64_t i) const {
+    const auto slope_in = [&](std::int64_t c) { return i == c ? -1.0 : i == c + 1 ? 1.0 : 0.0; };
+    const std::int64_t here = cell(nominal(position_));
+    double most = 0.0;
+    for (std::int64_t c : {i - 2, i - 1, i, i + 1})
+      if (c >= cell(nominal(position_) - doubt(position_)) &&
+          c <= cell(nominal(position_) + doubt(position_)))
+        most = std::max(most, std::fabs(slope_in(c) - slope_in(here)));
+    return with_doubt(slope_in(here), most, position_);
+  }
+
+ private:
+  // The nearest element, halves to the even one; or the one at or below. Far outside is far enough.
+  std::int64_t cell(double position) const {
+    const double inside = std::clamp(position, -3.0, real(extent_) + 3.0);
+    return static_cast<std::int64_t>(nearest_ ? std::nearbyint(inside) : std::floor(inside));
+  }
+  bool is_certain() const {
+    return cell(nominal(position_) - doubt(position_)) ==
+           cell(nominal(position_) + doubt(position_));
+  }
+  Scalar wave_slope(const Reflection& wave) const {
+    if (wave.span() == 0.0) return Scalar(0.0);
+    const double middle = wave.leg(nominal(position_));
+    const bool certain = wave.leg(nominal(position_) - doubt(position_)) == middle &&
+                         wave.leg(nominal(position_) + doubt(position_)) == middle;
+    return with_doubt(std::fmod(std::fabs(middle), 2.0) == 0.0 ? 1.0 : -1.0, certain ? 0.0 : 2.0,
+                      position_);
+  }
+
+  bool nearest_ = false;
+  std::int64_t extent_ = 1;
+  double scale_ = 1.0;
+  Scalar position_ = Scalar(0.0), slope_ = Scalar(0.0);
+};
+
+}  // namespace ashlar::reference
