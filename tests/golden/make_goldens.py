@@ -15,10 +15,11 @@ import cases_attention
 import cases_convolution
 import cases_dense
 import cases_norm
+import cases_recurrent
 import cases_resample
 
 FAMILIES = (cases_convolution, cases_dense, cases_activation, cases_norm, cases_resample,
-            cases_attention)
+            cases_attention, cases_recurrent)
 
 
 def main():
