@@ -13,6 +13,7 @@ const Engine& conv_implicit_gemm_engine();
 const Engine& data_movement_engine();
 const Engine& matmul_gemm_engine();
 const Engine& pointwise_engine();
+const Engine& recurrent_engine();
 const Engine& reduction_engine();
 const Engine& reference_engine();
 const Engine& resample_engine();
