@@ -89,6 +89,9 @@ class RoleFinder {
     }
     return {};
   }
+  Role operator()(const RnnForward& op) const { return recurrent(op); }
+  Role operator()(const RnnBackwardData& op) const { return recurrent(op); }
+  Role operator()(const RnnBackwardWeights& op) const { return recurrent(op); }
   Role operator()(const Rng&) const { return kSeed; }
   Role operator()(const Pointwise& op) const {
     switch (op.mode) {
@@ -110,6 +113,14 @@ class RoleFinder {
  private:
   const Dims& dims(int slot) const {
     return graph_.tensor(node_.inputs[static_cast<std::size_t>(slot)]).dims;
+  }
+  template <class Op>
+  Role recurrent(const Op& op) const {
+    if (slot_ == Op::dropout_seed || slot_ == Op::dropout_offset) return kSeed;
+    if (slot_ != Op::seq_lengths) return {};
+    // Packed rows are shared by the sequences.
+    const std::int64_t sequences = std::max<std::int64_t>(dims(Op::seq_lengths)[0], 1);
+    return lengths_up_to(op.layout == RnnLayout::packed ? dims(0)[0] / sequences : dims(0)[0]);
   }
   Role softmax_scale(int q) const {
     const double scale = 1 / std::sqrt(static_cast<double>(dims(q)[3]));

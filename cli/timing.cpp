@@ -55,6 +55,11 @@ class OperationCounter {
     const int axes = input(GridSampleBackward::x).rank() - 2;
     return 2 * (1 + axes) * count(input(GridSampleBackward::dy)) * corners(GridSampleBackward::x);
   }
+  double operator()(const RnnForward&) const { return recurrent(input(RnnForward::weights)); }
+  double operator()(const RnnBackwardData&) const {
+    return recurrent(input(RnnBackwardData::weights));
+  }
+  double operator()(const RnnBackwardWeights&) const { return recurrent(output(0)); }
   template <class Op>
   double operator()(const Op&) const {
     double total = 0;
@@ -75,6 +80,13 @@ class OperationCounter {
   // Each element of y takes one multiply-add per weight of its output channel.
   static double conv(const Dims& y, const Dims& w) {
     return w[0] == 0 ? 0 : 2 * count(y) * count(w) / static_cast<double>(w[0]);
+  }
+  // Each weight takes one multiply-add per step of a sequence.
+  double recurrent(const Dims& weights) const {
+    double rows = 2;
+    for (int axis = 0; axis + 1 < input(0).rank(); ++axis)
+      rows *= static_cast<double>(input(0)[axis]);
+    return rows * count(weights);
   }
   static double attention(const Dims& q, const Dims& k, const Dims& v, double products_d,
                           double products_dv) {

@@ -13,6 +13,7 @@ EngineTable engine_table() {
       &matmul_gemm_engine(),
       &attention_tiled_engine(),
       &attention_tiled_backward_engine(),
+      &recurrent_engine(),
       &row_norm_engine(),
       &channel_norm_engine(),
       &softmax_engine(),

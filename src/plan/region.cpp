@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "graph/enum_names.hpp"
+#include "graph/rnn_shapes.hpp"
 #include "graph/schema.hpp"
 
 namespace ashlar {
@@ -67,6 +68,11 @@ struct AnchorFlops {
   double operator()(const GridSampleBackward&) const {
     return 3 * sampling(count(in(GridSampleBackward::dy)));
   }
+  double operator()(const RnnForward& op) const { return recurrent(op, features()); }
+  double operator()(const RnnBackwardData& op) const {
+    return recurrent(op, rnn_input_size(op, in(RnnBackwardData::weights)[0]));
+  }
+  double operator()(const RnnBackwardWeights& op) const { return recurrent(op, features()); }
   template <class Other>
   double operator()(const Other&) const {
     return 8 * std::max(count(out(0)), anchor.inputs.empty() ? 0.0 : count(in(0)));
@@ -74,6 +80,11 @@ struct AnchorFlops {
 
   // A multiply-add per corner of a cell.
   double sampling(double results) const { return 2 * results * (1 << (in(0).rank() - 2)); }
+  std::int64_t features() const { return in(0)[in(0).rank() - 1]; }
+  // x and dy, the first inputs, have the same rows.
+  double recurrent(const RnnAttributes& op, std::int64_t input) const {
+    return RnnShape(op, in(0), 0, input).flops();
+  }
   double pairs() const {
     return count({in(0)[0], in(0)[1], in(0)[2]}) * static_cast<double>(in(1)[2]);
   }

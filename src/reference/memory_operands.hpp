@@ -38,7 +38,7 @@ class MemoryOperands {
   using Scalar = double;
   using View = MemoryView;
 
-  MemoryOperands(const Graph& graph, const Node& node, const NodeMemory& memory)
+  MemoryOperands(const Graph& graph, const Node& node, NodeMemory memory)
       : graph_(graph), node_(node), memory_(memory) {}
 
   DType compute() const { return node_.compute; }
@@ -60,6 +60,8 @@ class MemoryOperands {
     return load_integer(graph_.tensor(node_.inputs[at(i)]), memory_.inputs[at(i)]);
   }
 
+  void* scratch() const { return memory_.scratch; }
+
   static std::int64_t load_integer(const Tensor& tensor, const void* data) {
     if (tensor.kind == TensorKind::constant) return static_cast<std::int64_t>(tensor.value);
     if (tensor.dtype == DType::i64) return *static_cast<const std::int64_t*>(data);
@@ -74,7 +76,7 @@ class MemoryOperands {
 
   const Graph& graph_;
   const Node& node_;
-  const NodeMemory& memory_;
+  NodeMemory memory_;
 };
 
 }  // namespace ashlar::reference

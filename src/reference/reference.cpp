@@ -1,13 +1,32 @@
 #include "reference/reference.hpp"
 
 #include <variant>
+#include <vector>
 
 #include "reference/evaluate.hpp"
+#include "reference/recurrent.hpp"
 
 namespace ashlar::reference {
 
+std::int64_t scratch_bytes(const Graph& graph, const Node& node) {
+  const auto dims = [&](int slot) {
+    return graph.tensor(node.inputs[static_cast<std::size_t>(slot)]).dims;
+  };
+  const auto of_rnn = [&](const auto& op) { return rnn_scratch(op, rnn_shape(op, dims)).bytes(); };
+  if (const auto* forward = std::get_if<RnnForward>(&node.op)) return of_rnn(*forward);
+  if (const auto* data = std::get_if<RnnBackwardData>(&node.op)) return of_rnn(*data);
+  if (const auto* weights = std::get_if<RnnBackwardWeights>(&node.op)) return of_rnn(*weights);
+  return 0;
+}
+
 void evaluate_node(const Graph& graph, const Node& node, const NodeMemory& memory) {
-  const MemoryOperands operands(graph, node, memory);
+  std::vector<std::int64_t> own;
+  NodeMemory given = memory;
+  if (given.scratch == nullptr) {
+    own.resize(static_cast<std::size_t>(scratch_bytes(graph, node) / 8));
+    given.scratch = own.data();
+  }
+  const MemoryOperands operands(graph, node, given);
   std::visit([&](const auto& op) { evaluate(op, operands); }, node.op);
 }
 

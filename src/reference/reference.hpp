@@ -1,5 +1,5 @@
 // The last-resort engine: any node, straight from memory to memory, one loop nest per operation in
-// double precision. Allocates nothing.
+// double precision. Allocates nothing when it is given the scratch memory it needs.
 #pragma once
 
 #include <ashlar/graph.hpp>
@@ -15,8 +15,11 @@ struct NodeMemory {
   std::span<void* const> outputs;
   std::span<const void* const> input_offsets = {};
   std::span<const void* const> output_offsets = {};
+  void* scratch = nullptr;  // scratch_bytes() of them, aligned to 8; null: allocated for the call
 };
 
+// What the loop nest of a node needs beside its operands: nothing for most.
+std::int64_t scratch_bytes(const Graph& graph, const Node& node);
 void evaluate_node(const Graph& graph, const Node& node, const NodeMemory& memory);
 
 }  // namespace ashlar::reference

@@ -7,23 +7,16 @@ Everything is computed in double precision on the CPU from seeded inputs. A case
 files are committed, so that the tests need no PyTorch.
 """
 
+import importlib
 import pathlib
 import sys
 
-import cases_activation
-import cases_attention
-import cases_convolution
-import cases_dense
-import cases_norm
-import cases_resample
-import cases_spatial
-
-FAMILIES = (cases_convolution, cases_dense, cases_activation, cases_norm, cases_resample,
-            cases_attention, cases_spatial)
+HERE = pathlib.Path(__file__).resolve().parent
+FAMILIES = [importlib.import_module(path.stem) for path in sorted(HERE.glob("cases_*.py"))]
 
 
 def main():
-    folder = pathlib.Path(__file__).resolve().parent / "data"
+    folder = HERE / "data"
     folder.mkdir(exist_ok=True)
     for old in folder.glob("*.json"):
         old.unlink()

@@ -18,6 +18,7 @@ const Engine& im2col_engine();
 const Engine& interpolation_engine();
 const Engine& matmul_gemm_engine();
 const Engine& pointwise_engine();
+const Engine& recurrent_engine();
 const Engine& reduction_engine();
 const Engine& reference_engine();
 const Engine& resample_engine();

@@ -43,6 +43,10 @@ class ReferenceKernel final : public Kernel {
     for (const Task& task : tasks_)
       most = std::max(most, task.node.inputs.size() + task.node.outputs.size());
     pointers_ = scratch_book_.add("pointers", static_cast<std::int64_t>(2 * most * sizeof(void*)));
+    std::int64_t scratch = 0;
+    for (const Task& task : tasks_)
+      scratch = std::max(scratch, reference::scratch_bytes(values_, task.node));
+    loop_scratch_ = scratch_book_.add("loop nest", scratch);
     source_ = nullptr;
   }
 
@@ -66,7 +70,8 @@ class ReferenceKernel final : public Kernel {
       reference::evaluate_node(
           values_, task.node,
           {std::span(pointers, inputs), std::span(const_cast<void**>(pointers + inputs), outputs),
-           std::span(offsets, inputs), std::span(offsets + inputs, outputs)});
+           std::span(offsets, inputs), std::span(offsets + inputs, outputs),
+           context.scratch<void>(scratch_book_, loop_scratch_)});
     }
   }
 
@@ -241,7 +246,7 @@ class ReferenceKernel final : public Kernel {
   Graph values_{"reference"};
   std::vector<Place> places_;  // by tensor of values_
   std::vector<Task> tasks_;
-  int pointers_ = -1;
+  int pointers_ = -1, loop_scratch_ = -1;
 };
 
 class ReferenceEngine final : public Engine {

@@ -1,9 +1,184 @@
+#include <cmath>
+
+#include "graph/enum_names.hpp"
 #include "graph/ops/infer.hpp"
+#include "graph/rnn_shapes.hpp"
 
 namespace ashlar {
 
-void infer_rnn_forward(NodeContext& node) { node.reject("operation", "rnn_forward", "one that is finished"); }
-void infer_rnn_backward_data(NodeContext& node) { node.reject("operation", "rnn_backward_data", "one that is finished"); }
-void infer_rnn_backward_weights(NodeContext& node) { node.reject("operation", "rnn_backward_weights", "one that is finished"); }
+namespace {
+
+void check_attributes(NodeContext& node, const RnnAttributes& op) {
+  if (op.hidden_size < 1) node.reject("hidden_size", op.hidden_size, "at least 1");
+  if (op.layers < 1) node.reject("layers", op.layers, "at least 1");
+  const bool lstm = op.mode == RnnMode::lstm;
+  if (op.projection_size != 0 && !lstm)
+    node.reject("projection_size", op.projection_size, "0 in mode {}: only lstm projects",
+                enum_name(op.mode));
+  if (op.projection_size < 0 || op.projection_size > op.hidden_size)
+    node.reject("projection_size", op.projection_size, "0 (none) to hidden_size = {}",
+                op.hidden_size);
+  for (const auto& [name, bound] : {std::pair("clip_low", op.clip_low), {"clip_high", op.clip_high}})
+    if (bound && (!lstm || std::isnan(*bound)))
+      node.reject(name, *bound, "{}", lstm ? "a number" : "none: only lstm has a cell state");
+  if (op.clip_low && op.clip_high && *op.clip_low > *op.clip_high)
+    node.reject("clip_low", *op.clip_low, "at most clip_high = {}", *op.clip_high);
+  if (op.clip_nan && !op.clip_low) node.reject("clip_nan", true, "false without clip_low");
+  if (!(op.dropout >= 0.0 && op.dropout < 1.0))
+    node.reject("dropout", op.dropout, "a probability in [0, 1)");
+}
+
+template <class OpType>
+void check_common(NodeContext& node, const OpType& op, int sequence) {
+  check_attributes(node, op);
+  const bool packed = op.layout == RnnLayout::packed;
+  const int rank = node.input(sequence).dims.rank();
+  if (rank != (packed ? 2 : 3))
+    node.reject(fmt::format("rank of {}", node.input_name(sequence)), rank, "{}",
+                packed ? "2 in the packed layout: rows, features"
+                       : "3 in the padded layout: steps, batch, features");
+  if (packed && !node.has_input(OpType::seq_lengths))
+    node.reject("input seq_lengths", "nothing", "a tensor in the packed layout");
+  if (node.has_input(OpType::seq_lengths)) node.require_rank(OpType::seq_lengths, 1, 1);
+  node.require_integer(OpType::seq_lengths);
+  const bool seeded = node.has_input(OpType::dropout_seed);
+  if (seeded != (op.dropout > 0.0))
+    node.reject("input dropout_seed", seeded ? "a tensor" : "nothing", "{}",
+                seeded ? "none without dropout" : "a tensor with dropout");
+  if (node.has_input(OpType::dropout_offset) && !seeded)
+    node.reject("input dropout_offset", "a tensor", "none without dropout_seed");
+  for (int slot : {OpType::dropout_seed, OpType::dropout_offset}) {
+    node.require_one_element(slot);
+    node.require_integer(slot);
+  }
+}
+
+template <class OpType>
+RnnShape make_shape(NodeContext& node, const OpType& op, int sequence, std::int64_t input) {
+  const std::int64_t batch =
+      op.layout == RnnLayout::packed ? node.input(OpType::seq_lengths).dims[0] : 0;
+  const RnnShape shape(op, node.input(sequence).dims, batch, input);
+  if (node.has_input(OpType::seq_lengths)) node.require_dims(OpType::seq_lengths, {shape.batch});
+  return shape;
+}
+
+void require_state(NodeContext& node, int slot, const Dims& dims) {
+  node.require_dims(slot, dims);
+  node.require_floating(slot);
+}
+
+// An lstm has a cell state, the others have none.
+void require_cell(NodeContext& node, RnnMode mode, int slot, const Dims& dims) {
+  if (node.has_input(slot) && mode != RnnMode::lstm)
+    node.reject(fmt::format("input {}", node.input_name(slot)), "a tensor", "none in mode {}",
+                enum_name(mode));
+  require_state(node, slot, dims);
+}
+
+void infer_output(NodeContext& node, int slot, const Dims& dims, DType dtype,
+                  const Tensor& like = {}) {
+  node.infer_dims(slot, dims);
+  node.infer_dtype(slot, dtype);
+  node.infer_strides_like(slot, like);
+}
+
+void infer_cell(NodeContext& node, RnnMode mode, int slot, const Dims& dims, DType dtype) {
+  if (node.has_output(slot) && mode != RnnMode::lstm)
+    node.reject(fmt::format("output {}", node.schema().outputs[static_cast<std::size_t>(slot)].name),
+                "a tensor", "none in mode {}", enum_name(mode));
+  infer_output(node, slot, dims, dtype);
+}
+
+DType record_dtype(DType dtype) { return dtype == f64 ? f64 : f32; }
+
+// The backward passes start from records; narrower types would spoil every gradient.
+void check_records(NodeContext& node, std::string_view what, DType dtype) {
+  if (dtype != f64 && dtype != f32 && dtype != f16 && dtype != bf16)
+    node.reject(fmt::format("dtype of {}", what), dtype, "f64, f32, f16 or bf16");
+}
+
+void require_records(NodeContext& node, int slot, const Dims& dims) {
+  node.require_dims(slot, dims);
+  check_records(node, node.input_name(slot), node.input(slot).dtype);
+}
+
+void infer_records(NodeContext& node, int slot, const Dims& dims, DType like) {
+  if (!node.has_output(slot)) return;
+  infer_output(node, slot, dims, record_dtype(like));
+  check_records(node,
+                fmt::format("{} '{}'", node.schema().outputs[static_cast<std::size_t>(slot)].name,
+                            node.output(slot).name),
+                node.output(slot).dtype);
+}
+
+}  // namespace
+
+void infer_rnn_forward(NodeContext& node) {
+  using Rnn = RnnForward;
+  const auto& op = node.op<Rnn>();
+  check_common(node, op, Rnn::x);
+  node.require_floating(Rnn::x);
+  const Tensor& x = node.input(Rnn::x);
+  const std::int64_t input = x.dims[x.dims.rank() - 1];
+  if (op.input == RnnInput::skip && input != op.hidden_size)
+    node.reject("features of x", input, "hidden_size = {}, because input is skip", op.hidden_size);
+  const RnnShape shape = make_shape(node, op, Rnn::x, input);
+  node.require_dims(Rnn::weights, {shape.weight_count()});
+  node.require_floating(Rnn::weights);
+  require_state(node, Rnn::hx, shape.state(shape.output()));
+  require_cell(node, op.mode, Rnn::cx, shape.state(shape.hidden));
+  infer_output(node, Rnn::y, shape.sequence(shape.layer_output()), x.dtype, x);
+  infer_output(node, Rnn::hy, shape.state(shape.output()), x.dtype);
+  infer_cell(node, op.mode, Rnn::cy, shape.state(shape.hidden), x.dtype);
+  infer_records(node, Rnn::reserve, shape.records(shape.reserve_width()), x.dtype);
+}
+
+void infer_rnn_backward_data(NodeContext& node) {
+  using Rnn = RnnBackwardData;
+  const auto& op = node.op<Rnn>();
+  check_common(node, op, Rnn::dy);
+  node.require_floating(Rnn::dy);
+  node.require_rank(Rnn::weights, 1, 1);
+  node.require_floating(Rnn::weights);
+  const Tensor& dy = node.input(Rnn::dy);
+  const std::int64_t count = node.input(Rnn::weights).dims[0];
+  const std::int64_t input = rnn_input_size(op, count);
+  const RnnShape shape = make_shape(node, op, Rnn::dy, std::max<std::int64_t>(input, 0));
+  if (input < 0 || shape.weight_count() != count)
+    node.reject(fmt::format("dims of {}", node.input_name(Rnn::weights)), count,
+                "as many weights as the network has: {} and {} for each feature of x",
+                RnnShape(op, dy.dims, 0, op.input == RnnInput::skip ? op.hidden_size : 0)
+                    .weight_count(),
+                op.input == RnnInput::skip ? 0 : shape.directions * shape.gate_rows());
+  node.require_dims(Rnn::dy, shape.sequence(shape.layer_output()));
+  require_records(node, Rnn::reserve, shape.records(shape.reserve_width()));
+  for (int slot : {Rnn::hx, Rnn::dhy}) require_state(node, slot, shape.state(shape.output()));
+  for (int slot : {Rnn::cx, Rnn::dcy})
+    require_cell(node, op.mode, slot, shape.state(shape.hidden));
+  infer_output(node, Rnn::dx, shape.sequence(shape.input), dy.dtype, dy);
+  infer_output(node, Rnn::dhx, shape.state(shape.output()), dy.dtype);
+  infer_cell(node, op.mode, Rnn::dcx, shape.state(shape.hidden), dy.dtype);
+  infer_records(node, Rnn::dgates, shape.records(shape.dgates_width()), dy.dtype);
+}
+
+void infer_rnn_backward_weights(NodeContext& node) {
+  using Rnn = RnnBackwardWeights;
+  const auto& op = node.op<Rnn>();
+  check_common(node, op, Rnn::x);
+  node.require_floating(Rnn::x);
+  const Tensor& x = node.input(Rnn::x);
+  const std::int64_t input = x.dims[x.dims.rank() - 1];
+  if (op.input == RnnInput::skip && input != op.hidden_size)
+    node.reject("features of x", input, "hidden_size = {}, because input is skip", op.hidden_size);
+  const RnnShape shape = make_shape(node, op, Rnn::x, input);
+  require_records(node, Rnn::reserve, shape.records(shape.reserve_width()));
+  require_records(node, Rnn::dgates, shape.records(shape.dgates_width()));
+  require_state(node, Rnn::hx, shape.state(shape.output()));
+  const Dims weights{shape.weight_count()};
+  require_state(node, Rnn::previous, weights);
+  infer_output(node, Rnn::dweights, weights,
+               node.has_input(Rnn::previous) ? node.input(Rnn::previous).dtype
+                                             : record_dtype(x.dtype));
+}
 
 }  // namespace ashlar

@@ -1,0 +1,336 @@
+// What the recurrent kernels share: the steps of all sequences as rows without padding, operands by
+// what they mean, and products with weights that stay packed from step to step.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/dropout.hpp"
+#include "cpu/gemm.hpp"
+#include "cpu/integer_operand.hpp"
+#include "cpu/kernels/rnn_cell.hpp"
+#include "cpu/threads.hpp"
+#include "graph/rnn_sequences.hpp"
+#include "plan/engine.hpp"
+
+namespace ashlar::cpu {
+
+// Items worth a thread of their own, for items of this many floating-point operations.
+inline std::int64_t items_for_flops(std::int64_t flops) {
+  constexpr std::int64_t kFlops = 200'000;
+  return kFlops / std::max<std::int64_t>(flops, 1) + 1;
+}
+
+template <class Rnn>
+RnnShape rnn_shape(const Region& region) {
+  const Rnn& op = *region.anchor_as<Rnn>();
+  const auto dims = [&](int slot) { return region.anchor->inputs[static_cast<std::size_t>(slot)].dims; };
+  const Dims sequence = dims(0);
+  std::int64_t batch = 0, input = sequence[sequence.rank() - 1];
+  if (op.layout == RnnLayout::packed) batch = dims(Rnn::seq_lengths)[0];
+  if constexpr (std::is_same_v<Rnn, RnnBackwardData>)
+    input = rnn_input_size(op, dims(Rnn::weights)[0]);
+  return {op, sequence, batch, input};
+}
+
+// The steps of all sequences, numbered step by step ("entries"), so that those of one step lie
+// together.
+class RnnEntries {
+ public:
+  static std::int64_t integers(const RnnShape& shape) {
+    return checked_add(RnnSequences::integers(shape),
+                       checked_add(checked_mul(4, shape.rows), shape.batch));
+  }
+
+  template <class Given>
+  RnnEntries(const RnnShape& shape, std::int64_t* memory, const Given& given)
+      : sequences_(shape, memory, given),
+        sequence_(memory + RnnSequences::integers(shape)),
+        row_(sequence_ + shape.rows),
+        neighbour_{row_ + shape.rows, row_ + 2 * shape.rows} {
+    std::int64_t* latest = row_ + 3 * shape.rows;
+    std::int64_t entry = 0;
+    for (std::int64_t step = 0; step < steps(); ++step)
+      for (std::int64_t n = 0; n < shape.batch; ++n) {
+        if (!sequences_.runs(step, n)) continue;
+        sequence_[entry] = n;
+        row_[entry] = shape.packed ? entry : step * shape.batch + n;
+        neighbour_[0][entry] = step > 0 ? latest[n] : -1;
+        neighbour_[1][entry] = -1;
+        if (step > 0) neighbour_[1][latest[n]] = entry;
+        latest[n] = entry++;
+      }
+  }
+
+  std::int64_t steps() const { return sequences_.steps(); }
+  std::int64_t count() const { return sequences_.used_rows(); }
+  std::int64_t start(std::int64_t step) const { return sequences_.start(step); }
+  std::int64_t sequence(std::int64_t entry) const { return sequence_[entry]; }
+  std::int64_t row(std::int64_t entry) const { return row_[entry]; }  // of the tensors
+  // The entry of the same sequence that a direction visits before this one, or -1.
+  std::int64_t before(std::int64_t entry, std::int64_t direction) const {
+    return neighbour_[direction][entry];
+  }
+  // Calls body(row) for the rows of the tensors that no sequence has a step in.
+  template <class Body>
+  void for_unused_rows(const RnnShape& shape, const Body& body) const {
+    for (std::int64_t row = 0; row < shape.rows; ++row)
+      if (shape.packed ? row >= count() : !sequences_.runs(row / shape.batch, row % shape.batch))
+        body(row);
+  }
+
+ private:
+  RnnSequences sequences_;
+  std::int64_t* sequence_;
+  std::int64_t* row_;
+  std::int64_t* neighbour_[2];
+};
+
+// An operand or result, read and written in rows along its last axis.
+template <class T>
+class RnnTensor {
+ public:
+  RnnTensor() = default;
+  explicit RnnTensor(const PointwiseProgram& program) : present_(!program.empty()) {
+    if (present_) rows_ = RowProgram<T>(program, program.space.rank() - 1);
+  }
+  bool present() const { return present_; }
+  typename RowProgram<T>::Bound bind(const KernelContext& context) const {
+    return present_ ? rows_.bind(context) : typename RowProgram<T>::Bound{};
+  }
+
+ private:
+  bool present_ = false;
+  RowProgram<T> rows_;
+};
+
+// A matrix whose columns ("indices") are packed for the product kernel, in groups that each fill
+// whole panels: the same units of all groups can then be made by one thread.
+template <class T>
+class PanelMatrix {
+ public:
+  PanelMatrix(const GemmKernel<T>& kernel, std::int64_t groups, std::int64_t indices,
+              std::int64_t depth)
+      : kernel_(kernel),
+        groups_(groups),
+        indices_(indices),
+        depth_(depth),
+        blocks_(divide_up(indices, kernel.columns)) {}
+
+  std::int64_t blocks() const { return blocks_; }  // panels of a group
+  std::int64_t block_width() const { return kernel_.columns; }
+  std::int64_t group_stride() const { return blocks_ * kernel_.columns; }
+  std::int64_t row_stride() const { return groups_ * group_stride(); }  // of a product
+  std::int64_t elements() const { return checked_mul(row_stride(), depth_); }
+  std::int64_t flops_per_block(std::int64_t rows) const {
+    return 2 * rows * depth_ * groups_ * kernel_.columns;
+  }
+
+  // load(fixed, start, count, destination) reads along the depth at a fixed index, or along the
+  // indices at a fixed depth.
+  template <class Load>
+  void pack(T* panels, bool along_depth, const Load& load) const {
+    constexpr std::int64_t kPiece = 512;
+    parallel_for(groups_ * blocks_, items_for_flops(64 * depth_ * kernel_.columns),
+                 [&](std::int64_t begin, std::int64_t end, int) {
+      alignas(64) T piece[kPiece];
+      for (std::int64_t panel = begin; panel < end; ++panel) {
+        T* target = panels + panel * depth_ * kernel_.columns;
+        const std::int64_t first = panel % blocks_ * kernel_.columns;
+        const std::int64_t used = std::min(kernel_.columns, indices_ - first);
+        const std::int64_t index = panel / blocks_ * indices_ + first;
+        if (used < kernel_.columns) std::fill_n(target, depth_ * kernel_.columns, T{0});
+        if (!along_depth) {
+          for (std::int64_t l = 0; l < depth_; ++l)
+            load(l, index, used, target + l * kernel_.columns);
+          continue;
+        }
+        for (std::int64_t i = 0; i < used; ++i)
+          for (std::int64_t start = 0; start < depth_; start += kPiece) {
+            const std::int64_t length = std::min(kPiece, depth_ - start);
+            load(index + i, start, length, piece);
+            for (std::int64_t l = 0; l < length; ++l)
+              target[(start + l) * kernel_.columns + i] = piece[l];
+          }
+      }
+    });
+  }
+
+  // The left operand: row(i) points to `depth` elements.
+  static std::int64_t left_elements(std::int64_t rows, std::int64_t depth) {
+    return checked_mul(round_up(rows, kGemmRowMultiple), depth);
+  }
+  template <class Row>
+  void pack_left(std::int64_t rows, const Row& row, T* destination) const {
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const T* source = row(i);
+      T* target = destination + i / kernel_.rows * kernel_.rows * depth_ + i % kernel_.rows;
+      for (std::int64_t l = 0; l < depth_; ++l) target[l * kernel_.rows] = source[l];
+    }
+  }
+
+  // Columns of blocks [begin, end) of every group of the product.
+  void multiply(const T* panels, const T* left, std::int64_t rows, std::int64_t begin,
+                std::int64_t end, T* product) const {
+    for (std::int64_t group = 0; group < groups_; ++group)
+      for (std::int64_t block = begin; block < end; ++block) {
+        const std::int64_t panel = group * blocks_ + block;
+        for (std::int64_t i = 0; i < rows; i += kernel_.rows)
+          kernel_.multiply(depth_, std::min(kernel_.rows, rows - i), left + i * depth_,
+                           panels + panel * depth_ * kernel_.columns,
+                           product + i * row_stride() + panel * kernel_.columns, row_stride(),
+                           false);
+      }
+  }
+
+ private:
+  GemmKernel<T> kernel_;
+  std::int64_t groups_, indices_, depth_, blocks_;
+};
+
+// Rows made and taken by functions.
+template <class T, class Row>
+class GemmRows final : public GemmOperand<T> {
+ public:
+  GemmRows(bool along_depth, Row row) : along_depth_(along_depth), row_(row) {}
+  bool along_depth() const override { return along_depth_; }
+  void row(std::int64_t, std::int64_t fixed, std::int64_t start, std::int64_t count,
+           T* destination) const override {
+    row_(fixed, start, count, destination);
+  }
+
+ private:
+  bool along_depth_;
+  Row row_;
+};
+template <class T, class Row>
+GemmRows<T, Row> gemm_rows(bool along_depth, Row row) {
+  return {along_depth, row};
+}
+template <class T, class Take>
+class GemmResult final : public GemmSink<T> {
+ public:
+  explicit GemmResult(Take take) : take_(take) {}
+  void row(std::int64_t, std::int64_t m, std::int64_t n, std::int64_t count,
+           T* values) const override {
+    take_(m, n, count, values);
+  }
+
+ private:
+  Take take_;
+};
+template <class T, class Take>
+GemmResult<T, Take> gemm_result(Take take) {
+  return GemmResult<T, Take>(take);
+}
+
+// What every recurrent kernel has.
+template <class T, class Rnn>
+class RnnKernel : public Kernel {
+ protected:
+  using Bound = typename RowProgram<T>::Bound;
+
+  RnnKernel(const Region& region, const Config& config)
+      : op_(*region.anchor_as<Rnn>()),
+        shape_(rnn_shape<Rnn>(region)),
+        lengths_(input_program(region, Rnn::seq_lengths)),
+        seed_(input_program(region, Rnn::dropout_seed)),
+        offset_(input_program(region, Rnn::dropout_offset)),
+        blocks_(GemmBlocks::from_knobs(config)),
+        gemm_kernel_(gemm_kernel<T>()),
+        integers_(scratch_book_.add("entries", checked_mul(8, RnnEntries::integers(shape_)))) {}
+
+  int book(const char* name, std::int64_t elements) {
+    return scratch_book_.add(name, checked_mul(elements, static_cast<std::int64_t>(sizeof(T))));
+  }
+  T* scratch(const KernelContext& context, int booking) const {
+    return context.scratch<T>(scratch_book_, booking);
+  }
+  RnnEntries entries(const KernelContext& context) const {
+    return {shape_, context.scratch<std::int64_t>(scratch_book_, integers_), [&](std::int64_t n) {
+              Coords coords{};
+              coords[0] = n;
+              return lengths_.load(context, coords, shape_.steps);
+            }};
+  }
+
+  Coords place(std::int64_t row, std::int64_t feature) const {
+    if (shape_.packed) return {row, feature};
+    return {row / shape_.batch, row % shape_.batch, feature};
+  }
+  Coords record(std::int64_t pseudo_layer, std::int64_t row, std::int64_t at) const {
+    if (shape_.packed) return {pseudo_layer, row, at};
+    return {pseudo_layer, row / shape_.batch, row % shape_.batch, at};
+  }
+
+  // The states of all sequences; zeros when there are none.
+  void load_states(const RnnTensor<T>& tensor, const Bound& bound, std::int64_t pseudo_layer,
+                   std::int64_t width, T* states) const {
+    if (!tensor.present()) {
+      std::fill_n(states, shape_.batch * width, T{0});
+      return;
+    }
+    for (std::int64_t n = 0; n < shape_.batch; ++n)
+      bound.load(Coords{pseudo_layer, n, 0}.data(), width, states + n * width);
+  }
+  void store_states(const RnnTensor<T>& tensor, const Bound& bound, std::int64_t pseudo_layer,
+                    std::int64_t width, const T* states) const {
+    if (!tensor.present()) return;
+    for (std::int64_t n = 0; n < shape_.batch; ++n)
+      bound.store(Coords{pseudo_layer, n, 0}.data(), width, states + n * width);
+  }
+
+  // Which elements of a layer's output reach the next layer.
+  struct Dropout {
+    std::uint64_t seed, offset;
+    T factor;
+    double probability;
+  };
+  Dropout dropout(const KernelContext& context) const {
+    return {static_cast<std::uint64_t>(seed_.load(context, Coords{}, 0)),
+            static_cast<std::uint64_t>(offset_.load(context, Coords{}, 0)),
+            static_cast<T>(1.0 / (1.0 - op_.dropout)), op_.dropout};
+  }
+  void drop(const Dropout& dropout, std::int64_t layer, std::int64_t row, std::int64_t feature,
+            std::int64_t count, T* values) const {
+    const std::int64_t first = (layer * shape_.rows + row) * shape_.layer_output() + feature;
+    for (std::int64_t j = 0; j < count; ++j)
+      values[j] = dropout_keeps(dropout.seed, dropout.offset, static_cast<std::uint64_t>(first + j),
+                                dropout.probability)
+                      ? values[j] * dropout.factor
+                      : T{0};
+  }
+  void drop_entries(const Dropout& dropout, std::int64_t layer, const RnnEntries& entries,
+                    T* outputs) const {
+    if (op_.dropout == 0.0) return;
+    const std::int64_t width = shape_.layer_output();
+    parallel_for(entries.count(), items_for_flops(100 * width),
+                 [&](std::int64_t begin, std::int64_t end, int) {
+      for (std::int64_t entry = begin; entry < end; ++entry)
+        drop(dropout, layer, entries.row(entry), 0, width, outputs + entry * width);
+    });
+  }
+
+  // The bounds of the cell state; `round` is what they have become where they are compared.
+  template <class Round>
+  RnnClip<T> clip(const Round& round) const {
+    const auto bound = [&](std::optional<double> value) {
+      return static_cast<T>(round(value.value_or(0.0)));
+    };
+    return {op_.clip_low.has_value(), op_.clip_high.has_value(), op_.clip_nan, bound(op_.clip_low),
+            bound(op_.clip_high)};
+  }
+
+  Rnn op_;
+  RnnShape shape_;
+  IntegerOperand lengths_, seed_, offset_;
+  GemmBlocks blocks_;
+  GemmKernel<T> gemm_kernel_;
+  int integers_;
+};
+
+// Made here, by the engine of recurrent.cpp.
+std::unique_ptr<Kernel> build_rnn_backward_data(const Region& region, const Config& config);
+std::unique_ptr<Kernel> build_rnn_backward_weights(const Region& region, const Config& config);
+
+}  // namespace ashlar::cpu
