@@ -15,6 +15,8 @@ EngineTable engine_table() {
       &attention_tiled_backward_engine(),
       &row_norm_engine(),
       &channel_norm_engine(),
+      &channel_stats_engine(),
+      &local_norm_engine(),
       &softmax_engine(),
       &reduction_engine(),
       &resample_engine(),
