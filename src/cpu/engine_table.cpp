@@ -16,6 +16,8 @@ EngineTable engine_table() {
       &recurrent_engine(),
       &row_norm_engine(),
       &channel_norm_engine(),
+      &channel_stats_engine(),
+      &local_norm_engine(),
       &softmax_engine(),
       &reduction_engine(),
       &resample_engine(),

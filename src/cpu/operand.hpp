@@ -81,6 +81,24 @@ T load_one(const RowProgram<T>& program, bool present, const KernelContext& cont
   return value;
 }
 
+// The same, with what it reads: a one-element operand, or the attribute it stands for.
+template <class T>
+class Single {
+ public:
+  Single(const PointwiseProgram& program, double attribute)
+      : present_(!program.empty()), attribute_(static_cast<T>(attribute)) {
+    if (present_) program_ = RowProgram<T>(program, program.space.rank() - 1);
+  }
+  T load(const KernelContext& context) const {
+    return load_one(program_, present_, context, attribute_);
+  }
+
+ private:
+  bool present_;
+  T attribute_;
+  RowProgram<T> program_;
+};
+
 inline PointwiseProgram output_program(const std::vector<View>& outputs, int slot) {
   const auto index = static_cast<std::size_t>(slot);
   return index < outputs.size() && outputs[index].present() ? plain_store(outputs[index])

@@ -12,7 +12,7 @@ struct NormShapes {
   // channels.
 };
 
-// `axes` as normalised by the schema; they matter for layer and rms only.
+// `axes` as normalised by the schema; they matter for layer, ada_layer and rms only.
 inline NormShapes norm_shapes(NormMode mode, const Dims& x, const Dims& axes, std::int64_t groups) {
   NormShapes shapes{Dims::filled(x.rank(), 1), Dims::filled(x.rank(), 1)};
   switch (mode) {
@@ -24,6 +24,7 @@ inline NormShapes norm_shapes(NormMode mode, const Dims& x, const Dims& axes, st
         shapes.parameters[static_cast<int>(axis)] = x[static_cast<int>(axis)];
         shapes.statistics[static_cast<int>(axis)] = 1;
       }
+      if (mode == NormMode::ada_layer) shapes.parameters[0] = x[0];
       return shapes;
     case NormMode::batch: shapes.statistics[1] = x[1]; break;
     case NormMode::instance:

@@ -38,6 +38,20 @@ struct FusibleInputs {
   std::vector<int> operator()(const NormBackward&) const {
     return {NormBackward::x, NormBackward::dy};
   }
+  std::vector<int> operator()(const GenStats&) const { return {GenStats::x}; }
+  std::vector<int> operator()(const BnBackwardWeights&) const {
+    return {BnBackwardWeights::x, BnBackwardWeights::dy};
+  }
+  std::vector<int> operator()(const LrnForward&) const { return {LrnForward::x}; }
+  std::vector<int> operator()(const LrnBackward&) const {
+    return {LrnBackward::x, LrnBackward::dy};
+  }
+  std::vector<int> operator()(const DivisiveNormForward&) const {
+    return {DivisiveNormForward::x};
+  }
+  std::vector<int> operator()(const DivisiveNormBackward&) const {
+    return {DivisiveNormBackward::x, DivisiveNormBackward::dy};
+  }
   std::vector<int> operator()(const SoftmaxForward&) const { return {SoftmaxForward::x}; }
   std::vector<int> operator()(const SoftmaxBackward&) const {
     return {SoftmaxBackward::y, SoftmaxBackward::dy};
@@ -65,6 +79,10 @@ bool reads_inputs_often(const Op& op) {
          std::holds_alternative<AttentionForward>(op) ||
          std::holds_alternative<ResampleForward>(op) || std::holds_alternative<Im2Col>(op) ||
          std::holds_alternative<CtcLoss>(op);
+         std::holds_alternative<ResampleForward>(op) || std::holds_alternative<LrnForward>(op) ||
+         std::holds_alternative<LrnBackward>(op) ||
+         std::holds_alternative<DivisiveNormForward>(op) ||
+         std::holds_alternative<DivisiveNormBackward>(op);
 }
 
 class Cutter {

@@ -37,6 +37,9 @@ inline std::optional<ReductionMatch> match_reduction(const GraphEditor& editor, 
                                                      ReductionMode mode) {
   const Node* node = editor.made_by<Reduction>(id);
   if (!node || std::get<Reduction>(node->op).mode != mode) return std::nullopt;
+  // One that also says which element it picked stays what it is.
+  if (node->outputs.size() > Reduction::index && node->outputs[Reduction::index] != kNoTensor)
+    return std::nullopt;
   return ReductionMatch{node->inputs[0], std::get<Reduction>(node->op).axes};
 }
 

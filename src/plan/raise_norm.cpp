@@ -1,7 +1,9 @@
 // Layer norm:  mean, sub, square, mean, add epsilon, rsqrt, mul [, mul scale [, add bias]]  becomes
-// norm_forward; without the mean it is RMS norm.
+// norm_forward; without the mean it is RMS norm; with a scale for every index of the first axis,
+// adaptive layer norm.
 #include <fmt/format.h>
 
+#include "graph/enum_names.hpp"
 #include "graph/norm_shapes.hpp"
 #include "plan/lowered.hpp"
 #include "plan/raise_match.hpp"
@@ -131,10 +133,16 @@ void raise_norm(LoweredGraph& lowered) {
       continue;
     auto m = match(editor, product);
     if (!m) continue;
-    const NormShapes shapes = norm_shapes(m->op.mode, editor.tensor(m->x).dims, m->op.axes, 1);
+    const Dims& x = editor.tensor(m->x).dims;
+    NormShapes shapes = norm_shapes(m->op.mode, x, m->op.axes, 1);
     TensorId y = product.outputs[0];
     std::vector<NodeId> absorbed;
-    const TensorId scale = absorb(editor, y, PointwiseMode::mul, shapes.parameters, absorbed);
+    TensorId scale = absorb(editor, y, PointwiseMode::mul, shapes.parameters, absorbed);
+    if (scale == kNoTensor && m->op.mode == NormMode::layer && m->op.axes[0] != 0) {
+      shapes = norm_shapes(NormMode::ada_layer, x, m->op.axes, 1);
+      scale = absorb(editor, y, PointwiseMode::mul, shapes.parameters, absorbed);
+      if (scale != kNoTensor) m->op.mode = NormMode::ada_layer;
+    }
     const TensorId bias = scale == kNoTensor
                               ? kNoTensor
                               : absorb(editor, y, PointwiseMode::add, shapes.parameters, absorbed);
@@ -155,7 +163,7 @@ void raise_norm(LoweredGraph& lowered) {
          product.compute});
     lowered.notes.push_back(
         fmt::format("raised the small operations ending in '{}' to norm_forward ({})",
-                    editor.tensor(y).name, m->op.mode == NormMode::rms ? "rms" : "layer"));
+                    editor.tensor(y).name, enum_name(m->op.mode)));
   }
   editor.finish();
 }

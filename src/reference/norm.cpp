@@ -69,7 +69,9 @@ template <class Operands, class Scalar>
 void update_running(const NormForward& op, const Operands& operands, int running, int next,
                     const Index& index, Scalar batch) {
   if (!operands.has_output(next)) return;
-  const Scalar momentum(op.momentum);
+  const Scalar momentum = operands.has_input(NormForward::momentum_tensor)
+                              ? operands.input(NormForward::momentum_tensor).load(Index{0})
+                              : Scalar(op.momentum);
   operands.output(next).store(
       index, (Scalar(1.0) - momentum) * operands.input(running).load(index) + momentum * batch);
 }

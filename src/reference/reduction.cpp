@@ -1,4 +1,5 @@
 // Reductions over every axis in which y has extent 1. Over nothing they give the neutral element.
+#include "reference/doubt.hpp"
 #include "reference/evaluate.hpp"
 
 namespace ashlar::reference {
@@ -39,6 +40,36 @@ typename View::Scalar reduce(ReductionMode mode, const Operands& operands, const
   return Scalar(0.0);
 }
 
+// The row-major position among `terms` of the element that gives the result: the first of equals,
+// or the first NaN; -1 where there are no elements.
+template <class View>
+typename View::Scalar position_of_result(ReductionMode mode, const View& x, const Box& terms) {
+  using Scalar = typename View::Scalar;
+  const auto merit = [&](const Index& index) {
+    const Scalar v = x.load(index);
+    if (mode == ReductionMode::amax) return absolute(v);
+    return mode == ReductionMode::min ? -v : v;
+  };
+  Scalar leader(-kInfinity);
+  std::int64_t best = -1, position = 0;
+  for_each_in(terms, [&](const Index& index) {
+    const Scalar seen = merit(index);
+    const bool wins = best < 0 || nominal(seen) > nominal(leader) ||
+                      (std::isnan(nominal(seen)) && !std::isnan(nominal(leader)));
+    if (wins) {
+      leader = seen;
+      best = position;
+    }
+    ++position;
+  });
+  bool certain = true;
+  position = 0;
+  for_each_in(terms, [&](const Index& index) {
+    if (position++ != best && may_overtake(merit(index), leader)) certain = false;
+  });
+  return in_doubt_unless(certain, Scalar(real(best)));
+}
+
 }  // namespace
 
 template <class Operands>
@@ -53,6 +84,8 @@ void evaluate(const Reduction& op, const Operands& operands) {
         terms.end[axis] = index[axis] + 1;
       }
     y.store(index, reduce(op.mode, operands, x, terms));
+    if (operands.has_output(Reduction::index))
+      operands.output(Reduction::index).store(index, position_of_result(op.mode, x, terms));
   });
 }
 

@@ -1,6 +1,7 @@
 // Where resampled elements come from, axis by axis; shared by forward and backward.
 #pragma once
 
+#include "reference/doubt.hpp"
 #include "reference/evaluate.hpp"
 
 namespace ashlar::reference {
@@ -42,14 +43,6 @@ inline Source window_source(const ResampleAttributes& op, const Dims& x_dims, co
   return source;
 }
 
-// Whether the order of a candidate and the leader is in doubt. Exact numbers leave none.
-inline bool may_overtake(double, double) { return false; }
-template <Arithmetic A>
-bool may_overtake(Approx<A> candidate, Approx<A> leader) {
-  const double errors = candidate.error + leader.error;
-  return errors > 0.0 && !(leader.value - candidate.value > errors);
-}
-
 // The largest element of a window and its row-major position in it; the first of equals, or the
 // first NaN. `certain` is false when errors could make another position win.
 template <class Scalar>
@@ -85,20 +78,6 @@ WindowMaximum<typename View::Scalar> window_maximum(const ResampleAttributes& op
     if (position != best.position && may_overtake(seen, leader)) best.certain = false;
   });
   return best;
-}
-
-// A number that may be anything, when in doubt.
-inline double in_doubt_unless(bool, double x) { return x; }
-template <Arithmetic A>
-Approx<A> in_doubt_unless(bool certain, Approx<A> x) {
-  return certain ? x : Approx<A>::with_error(x.value, kInfinity);
-}
-
-// A truth that may be the opposite, when in doubt.
-inline double either_way(double truth) { return truth; }
-template <Arithmetic A>
-Approx<A> either_way(Approx<A> truth) {
-  return Approx<A>::with_error(truth.value, 1.0);
 }
 
 // --- interpolation

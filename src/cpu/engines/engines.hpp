@@ -8,6 +8,7 @@ namespace ashlar::cpu {
 const Engine& attention_tiled_backward_engine();
 const Engine& attention_tiled_engine();
 const Engine& channel_norm_engine();
+const Engine& channel_stats_engine();
 const Engine& conv_depthwise_engine();
 const Engine& conv_implicit_gemm_engine();
 const Engine& ctc_engine();
@@ -16,6 +17,7 @@ const Engine& grid_generator_engine();
 const Engine& grid_sample_engine();
 const Engine& im2col_engine();
 const Engine& interpolation_engine();
+const Engine& local_norm_engine();
 const Engine& matmul_gemm_engine();
 const Engine& pointwise_engine();
 const Engine& recurrent_engine();

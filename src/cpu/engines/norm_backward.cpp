@@ -101,7 +101,7 @@ class NormBackwardKernel final : public Kernel {
         splits_(split ? boxes_.splits() : 1),
         parameter_splits_(split ? parameters_.splits() : 1),
         centred_(op.mode != NormMode::rms),
-        epsilon_(static_cast<T>(op.epsilon)),
+        epsilon_(input_program(region, In::epsilon_tensor), op.epsilon),
         count_(static_cast<T>(boxes_.box_size())),
         x_(shape.x, shape.axis),
         dy_(shape.dy, shape.axis) {
@@ -114,9 +114,6 @@ class NormBackwardKernel final : public Kernel {
     dx_ = operand(shape.dx);
     dscale_ = operand(shape.dscale);
     dbias_ = operand(shape.dbias);
-    const PointwiseProgram& epsilon = input_program(region, In::epsilon_tensor);
-    has_epsilon_ = !epsilon.empty();
-    if (has_epsilon_) epsilon_program_ = RowProgram<T>(epsilon, epsilon.space.rank() - 1);
 
     constexpr auto kSize = static_cast<std::int64_t>(sizeof(T));
     const std::int64_t statistics = element_count(shape.statistics) * kSize;
@@ -143,7 +140,7 @@ class NormBackwardKernel final : public Kernel {
                                inv_variance = kernel.inv_variance_.bind(context),
                                dx = kernel.dx_.bind(context), dscale = kernel.dscale_.bind(context),
                                dbias = kernel.dbias_.bind(context);
-    T epsilon = load_one(kernel.epsilon_program_, kernel.has_epsilon_, context, kernel.epsilon_);
+    T epsilon = kernel.epsilon_.load(context);
     T* means = context.scratch<T>(kernel.scratch_book_, kernel.means_);
     T* invs = context.scratch<T>(kernel.scratch_book_, kernel.invs_);
     T* gradients = context.scratch<T>(kernel.scratch_book_, kernel.gradients_);
@@ -327,10 +324,10 @@ class NormBackwardKernel final : public Kernel {
   StatisticsGrid grid_;
   std::int64_t splits_, parameter_splits_;
   bool centred_;  // rms norm takes the mean as 0
-  bool has_epsilon_ = false;
-  T epsilon_, count_;
+  Single<T> epsilon_;
+  T count_;
   int means_, invs_, gradients_, products_, partial_;
-  RowProgram<T> x_, dy_, epsilon_program_;
+  RowProgram<T> x_, dy_;
   Operand<T> scale_, mean_, inv_variance_, dx_, dscale_, dbias_;
 };
 

@@ -81,7 +81,7 @@ class NormForwardKernel final : public Kernel {
     typename RowProgram<T>::Bound x;
     typename Operand<T>::Bound scale, bias, mean, inv_variance, running_mean, running_var;
     typename Operand<T>::Bound y, out_mean, out_inv_variance, next_mean, next_var;
-    T epsilon;
+    T epsilon, momentum;
   };
 
   NormForwardKernel(const Region& region, const NormForward& op, const Shape& shape, bool split)
@@ -91,8 +91,8 @@ class NormForwardKernel final : public Kernel {
         grain_(items_per_thread(space_.rows() * std::min(kRowLength, space_.box_size()))),
         centred_(op.mode != NormMode::rms),
         given_(op.mode == NormMode::batch && op.phase == NormPhase::inference),
-        epsilon_(static_cast<T>(op.epsilon)),
-        momentum_(static_cast<T>(op.momentum)),
+        epsilon_(input_program(region, In::epsilon_tensor), op.epsilon),
+        momentum_(input_program(region, In::momentum_tensor), op.momentum),
         count_(static_cast<T>(space_.box_size())),
         x_(shape.x, shape.axis) {
     const auto operand = [&](const PointwiseProgram& program) {
@@ -109,9 +109,6 @@ class NormForwardKernel final : public Kernel {
     out_inv_variance_ = operand(shape.out_inv_variance);
     next_mean_ = operand(shape.next_mean);
     next_var_ = operand(shape.next_var);
-    const PointwiseProgram& epsilon = input_program(region, In::epsilon_tensor);
-    has_epsilon_ = !epsilon.empty();
-    if (has_epsilon_) epsilon_program_ = RowProgram<T>(epsilon, epsilon.space.rank() - 1);
     if (splits_ > 1 && !given_) {
       const std::int64_t statistics =
           space_.items() * space_.most_width() * static_cast<std::int64_t>(sizeof(T));
@@ -134,7 +131,8 @@ class NormForwardKernel final : public Kernel {
             out_inv_variance_.bind(context),
             next_mean_.bind(context),
             next_var_.bind(context),
-            load_one(epsilon_program_, has_epsilon_, context, epsilon_)};
+            epsilon_.load(context),
+            momentum_.load(context)};
   }
 
   void run_in_phases(const Bound& bound, const KernelContext& context) const {
@@ -238,7 +236,7 @@ class NormForwardKernel final : public Kernel {
       alignas(64) T running[kStripeLength], next[kStripeLength];
       bound.running_mean.load(coords, width, running, nullptr);
       for (std::int64_t i = 0; i < width; ++i)
-        next[i] = (1 - momentum_) * running[i] + momentum_ * mean[i];
+        next[i] = (1 - bound.momentum) * running[i] + bound.momentum * mean[i];
       bound.next_mean.store(coords, width, next);
     }
     if (bound.next_var.present()) {
@@ -246,7 +244,7 @@ class NormForwardKernel final : public Kernel {
       bound.running_var.load(coords, width, running, nullptr);
       const T unbiased = std::max<T>(count_ - 1, 1);
       for (std::int64_t i = 0; i < width; ++i)
-        next[i] = (1 - momentum_) * running[i] + momentum_ * (squares_to_inv[i] / unbiased);
+        next[i] = (1 - bound.momentum) * running[i] + bound.momentum * (squares_to_inv[i] / unbiased);
       bound.next_var.store(coords, width, next);
     }
     for (std::int64_t i = 0; i < width; ++i)
@@ -292,10 +290,10 @@ class NormForwardKernel final : public Kernel {
   std::int64_t splits_, grain_;
   bool centred_;  // rms norm takes the mean as 0
   bool given_;    // statistics come as operands
-  bool has_epsilon_ = false;
-  T epsilon_, momentum_, count_;
+  Single<T> epsilon_, momentum_;
+  T count_;
   int partial_ = -1, means_ = -1, invs_ = -1;
-  RowProgram<T> x_, epsilon_program_;
+  RowProgram<T> x_;
   Operand<T> scale_, bias_, mean_, inv_variance_, running_mean_, running_var_;
   Operand<T> y_, out_mean_, out_inv_variance_, next_mean_, next_var_;
 };

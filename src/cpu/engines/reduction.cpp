@@ -1,10 +1,9 @@
 // Reductions over any axes: rows folded as they are read, fixed pieces combined in order.
 #include <cmath>
 
-#include "cpu/box_space.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
-#include "cpu/merge_axes.hpp"
+#include "cpu/engines/reduction_shape.hpp"
 #include "cpu/threads.hpp"
 
 namespace ashlar::cpu {
@@ -31,27 +30,11 @@ Folding folding_of(ReductionMode mode) {
   return {Fold::sum, Premap::identity};
 }
 
-// The tensors and the walk of a reduction, with axes merged.
-struct Shape {
-  PointwiseProgram x, epilogue;
-  Dims space, boxes;
-  int axis;
-
-  explicit Shape(const Region& region)
-      : x(region.prologues[Reduction::x]),
-        epilogue(region.epilogue),
-        space(x.space),
-        boxes(region.anchor->outputs[Reduction::y].dims) {
-    merge_axes({&x, &epilogue}, {&space, &boxes});
-    axis = choose_row_axis(space, {&x});
-  }
-};
-
 template <class T>
 class ReductionKernel final : public Kernel {
  public:
   ReductionKernel(const Region& region, bool split)
-      : ReductionKernel(*region.anchor_as<Reduction>(), region.anchor->compute, Shape(region),
+      : ReductionKernel(*region.anchor_as<Reduction>(), region.anchor->compute, ReductionShape(region),
                         split) {}
 
   void run(const KernelContext& context) const override {
@@ -88,7 +71,7 @@ class ReductionKernel final : public Kernel {
   }
 
  private:
-  ReductionKernel(const Reduction& op, DType compute, const Shape& shape, bool split)
+  ReductionKernel(const Reduction& op, DType compute, const ReductionShape& shape, bool split)
       : mode_(op.mode),
         truncate_(!is_floating(compute)),
         folding_(folding_of(op.mode)),
@@ -144,6 +127,13 @@ class ReductionKernel final : public Kernel {
   Operand<T> y_;
 };
 
+std::unique_ptr<Kernel> build_kernel(const Region& region, bool split) {
+  const std::vector<View>& outputs = region.anchor->outputs;
+  if (outputs.size() > Reduction::index && outputs[Reduction::index].present())
+    return build_reduction_with_index(region, split);
+  return build_for_precision<ReductionKernel>(region, split);
+}
+
 class ReductionEngine final : public Engine {
  public:
   std::string_view id() const override { return "cpu.reduction"; }
@@ -160,21 +150,19 @@ class ReductionEngine final : public Engine {
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps&) const override {
-    const Shape shape(region);
+    const ReductionShape shape(region);
     const BoxSpace space(shape.space, shape.boxes, shape.axis);
     Config whole = make_config({{"splits", 1}}, row_cost(region, 0.5));
     if (space.splits() == 1) return {whole};
     whole.cost = row_cost(region, 0.2);
-    const std::int64_t element = bit_width(region.precision()) / 8;
-    const Config pieces =
-        make_config({{"splits", space.splits()}}, row_cost(region, 0.5),
-                    space.items() * space.splits() * space.most_width() * element);
-    return {pieces, whole};
+    const std::int64_t scratch =
+        build_kernel(region, true)->scratch_book().total_bytes();
+    return {make_config({{"splits", space.splits()}}, row_cost(region, 0.5), scratch), whole};
   }
 
   std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config& config,
                                 const DeviceProps&) const override {
-    return build_for_precision<ReductionKernel>(region, config.knob("splits") > 1);
+    return build_kernel(region, config.knob("splits") > 1);
   }
 };
 

@@ -1,4 +1,4 @@
-// Layer and RMS norm: many statistics over few elements each, every one the work of a single
+// Layer, adaptive layer and RMS norm: many statistics over few elements each, every one the work of a single
 // thread.
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
@@ -8,14 +8,16 @@ namespace ashlar::cpu {
 
 namespace {
 
-bool by_rows(NormMode mode) { return mode == NormMode::layer || mode == NormMode::rms; }
+bool by_rows(NormMode mode) {
+  return mode == NormMode::layer || mode == NormMode::ada_layer || mode == NormMode::rms;
+}
 
 class RowNormEngine final : public Engine {
  public:
   std::string_view id() const override { return "cpu.row_norm"; }
   EngineKind kind() const override { return EngineKind::generic_fusion; }
   std::string_view description() const override {
-    return "layer and RMS norm, forward and backward";
+    return "layer, adaptive layer and RMS norm, forward and backward";
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {

@@ -7,16 +7,17 @@ namespace ashlar {
 
 namespace {
 
-// Fills in the axes of layer and rms norm, checks groups and ranks.
+// Fills in the axes of layer, adaptive layer and rms norm, checks groups and ranks.
 template <class Norm>
 NormShapes normalise(NodeContext& node, Norm& op) {
-  const bool by_axes = op.mode == NormMode::layer || op.mode == NormMode::rms;
-  node.require_rank(Norm::x, by_axes ? 1 : 2, kMaxRank);
+  const bool adaptive = op.mode == NormMode::ada_layer;
+  const bool by_axes = op.mode == NormMode::layer || op.mode == NormMode::rms || adaptive;
+  node.require_rank(Norm::x, by_axes && !adaptive ? 1 : 2, kMaxRank);
   node.require_floating(Norm::x);
   const Dims& x = node.input(Norm::x).dims;
   if (by_axes && op.axes.empty() && node.has_input(Norm::scale)) {
     node.require_broadcastable(Norm::scale, x);
-    for (int axis = 0; axis < x.rank(); ++axis)
+    for (int axis = adaptive ? 1 : 0; axis < x.rank(); ++axis)
       if (node.input(Norm::scale).dims[axis] != 1) op.axes.push_back(axis);
   }
   if (by_axes && op.axes.empty())
@@ -29,6 +30,8 @@ NormShapes normalise(NodeContext& node, Norm& op) {
     if (seen[static_cast<std::size_t>(axis)]) node.reject("axes", op.axes, "each axis once");
     seen[static_cast<std::size_t>(axis)] = true;
   }
+  if (adaptive && seen[0])
+    node.reject("axes", op.axes, "none of them the first: ada_layer norm has parameters for each");
   std::sort(op.axes.begin(), op.axes.end());
   if (op.mode == NormMode::group && (op.groups < 1 || x[1] % op.groups != 0))
     node.reject("groups", op.groups, "a divisor of the {} channels", x[1]);
@@ -57,8 +60,10 @@ void infer_norm_forward(NodeContext& node) {
   const Tensor& x = node.input(NormForward::x);
   require_parameter(node, NormForward::scale, shapes.parameters);
   require_parameter(node, NormForward::bias, shapes.parameters);
-  node.require_one_element(NormForward::epsilon_tensor);
-  node.require_floating(NormForward::epsilon_tensor);
+  for (int slot : {NormForward::epsilon_tensor, NormForward::momentum_tensor}) {
+    node.require_one_element(slot);
+    node.require_floating(slot);
+  }
   for (int slot : {NormForward::mean, NormForward::inv_variance})
     require_parameter(node, slot, shapes.statistics);
   for (int slot : {NormForward::running_mean, NormForward::running_var})
@@ -74,6 +79,9 @@ void infer_norm_forward(NodeContext& node) {
     node.reject("running_mean and running_var", "one of them", "both or neither");
   if (running && !batch)
     node.reject("input running_mean", "a tensor", "none: only batch norm has running statistics");
+  if (node.has_input(NormForward::momentum_tensor) && !batch)
+    node.reject("input momentum_tensor", "a tensor",
+                "none: only batch norm has running statistics");
   if (given && !(batch && op.phase == NormPhase::inference))
     node.reject("input mean", "a tensor", "none: only batch norm in inference takes statistics");
   if (batch && op.phase == NormPhase::inference && given == running)

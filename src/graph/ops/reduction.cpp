@@ -1,7 +1,33 @@
+#include "base/checked.hpp"
 #include "graph/enum_names.hpp"
 #include "graph/ops/infer.hpp"
 
 namespace ashlar {
+
+namespace {
+
+// Checked once y's dims are known: a position among the reduced elements has to fit.
+void infer_index(NodeContext& node, const Reduction& op, const Dims& y) {
+  if (!node.has_output(Reduction::index)) return;
+  const bool picks = op.mode == ReductionMode::min || op.mode == ReductionMode::max ||
+                     op.mode == ReductionMode::amax;
+  if (!picks)
+    node.reject("output index", "a tensor", "none: {} picks no element, only min, max and amax do",
+                enum_name(op.mode));
+  const Tensor& x = node.input(Reduction::x);
+  node.infer_dims(Reduction::index, y);
+  node.infer_dtype(Reduction::index, i32);
+  node.infer_strides_like(Reduction::index, x);
+  const DType dtype = node.output(Reduction::index).dtype;
+  if (dtype != i32 && dtype != i64) node.reject("dtype of index", dtype, "i32 or i64");
+  std::int64_t reduced = 1;
+  for (std::int64_t axis : op.axes)
+    reduced = checked_mul(reduced, x.dims[static_cast<int>(axis)]);
+  if (dtype == i32 && reduced > std::int64_t{1} << 31)
+    node.reject("dtype of index", dtype, "i64 for a reduction of {} elements", reduced);
+}
+
+}  // namespace
 
 void infer_reduction(NodeContext& node) {
   auto& op = node.op<Reduction>();
@@ -31,6 +57,7 @@ void infer_reduction(NodeContext& node) {
   node.infer_dims(Reduction::y, y);
   node.infer_dtype(Reduction::y, x.dtype);
   node.infer_strides_like(Reduction::y, x);
+  infer_index(node, op, y);
 }
 
 }  // namespace ashlar

@@ -1,0 +1,312 @@
+// LRN and divisive normalisation, forward and backward; see reference/local_norm.cpp for the
+// formulas. A row's window sums are made in two steps: first over the neighbouring rows that the
+// window reaches, element by element, then along the row itself where the window spans it.
+#include <array>
+#include <cmath>
+
+#include "cpu/box_space.hpp"
+#include "cpu/engines/build.hpp"
+#include "cpu/engines/engines.hpp"
+#include "cpu/kernels/local_norm.hpp"
+#include "cpu/merge_axes.hpp"
+#include "cpu/threads.hpp"
+
+namespace ashlar::cpu {
+
+namespace {
+
+constexpr std::int64_t kMostHalo = 1024;  // what a window along the rows may reach past both ends
+
+const LocalNormAttributes* attributes_of(const Region& region) {
+  if (const auto* op = region.anchor_as<LrnForward>()) return op;
+  if (const auto* op = region.anchor_as<LrnBackward>()) return op;
+  if (const auto* op = region.anchor_as<DivisiveNormForward>()) return op;
+  return region.anchor_as<DivisiveNormBackward>();
+}
+bool is_divisive(const Region& region) {
+  return region.anchor_as<DivisiveNormForward>() || region.anchor_as<DivisiveNormBackward>();
+}
+bool is_backward(const Region& region) {
+  return region.anchor_as<LrnBackward>() || region.anchor_as<DivisiveNormBackward>();
+}
+
+// Operands with axes merged, and how far the window reaches along each axis.
+struct Shape {
+  PointwiseProgram x, dy, means, result, dmeans;
+  Dims space;
+  Dims below, above;  // 0 on axes the window does not span
+  int axis;
+  double factor;  // alpha / window^axes
+
+  explicit Shape(const Region& region)
+      : x(region.prologues[0]), result(region.epilogue), space(x.space) {
+    const LocalNormAttributes& op = *attributes_of(region);
+    const bool divisive = is_divisive(region);
+    if (is_backward(region)) {
+      dy = region.prologues[1];
+      dmeans = output_program(region.anchor->outputs, DivisiveNormBackward::dmeans);
+    }
+    if (divisive)
+      means = input_program(region, is_backward(region) ? int{DivisiveNormBackward::means}
+                                                        : int{DivisiveNormForward::means});
+    const int first = divisive ? 2 : 1, last = divisive ? space.rank() : 2;
+    factor = op.alpha;
+    // Marks that keep the axes of the window apart from each other and from the rest.
+    std::vector<Dims> marks;
+    for (int a = first; a < last; ++a) {
+      factor /= static_cast<double>(op.window);
+      marks.push_back(Dims::filled(space.rank(), 1));
+      marks.back()[a] = space[a];
+      marks.push_back(space);
+      marks.back()[a] = 1;
+    }
+    std::vector<Dims*> shapes = {&space};
+    for (Dims& mark : marks) shapes.push_back(&mark);
+    merge_axes({&x, &dy, &means, &result, &dmeans}, shapes);
+    below = above = Dims::filled(space.rank(), 0);
+    const std::int64_t down = (op.window - 1) / 2, up = op.window - 1 - down;
+    for (std::size_t mark = 0; mark < marks.size(); mark += 2)
+      for (int a = 0; a < space.rank(); ++a)
+        if (marks[mark][a] > 1) {
+          below[a] = std::min(down, space[a] - 1);
+          above[a] = std::min(up, space[a] - 1);
+        }
+    axis = choose_row_axis(space, {&x, &dy, &means, &result, &dmeans});
+  }
+  std::int64_t halo() const { return below[axis] + above[axis]; }
+};
+
+template <class T>
+class LocalNormKernel final : public Kernel {
+ public:
+  explicit LocalNormKernel(const Region& region)
+      : LocalNormKernel(*attributes_of(region), is_backward(region), Shape(region)) {}
+
+  void run(const KernelContext& context) const override {
+    const Bound bound = bind(context);
+    over_rows([&](const Coords& coords, std::int64_t n, Rows& rows) {
+      window_sums(coords, n, below_, above_, rows,
+                  [&](const Coords& at, std::int64_t count, T* sums) {
+                    load_deviations(bound, at, count, rows.loaded, rows.other);
+                    ops_.dot_into(rows.loaded, rows.loaded, count, sums);
+                  });
+      if (!backward_) {
+        divided_by_(rows.sums, k_, factor_, beta_, n, rows.sums, nullptr);
+        bound.x.load(coords.data(), n, rows.loaded);
+        ops_.multiply(rows.loaded, {rows.sums, true}, n, rows.loaded);
+        bound.result.store(coords.data(), n, rows.loaded);
+        return;
+      }
+      const std::int64_t place = position(coords);
+      T* back = bound.handed_back + place;
+      divided_by_(rows.sums, k_, factor_, beta_, n, bound.powers + place, back);
+      bound.x.load(coords.data(), n, rows.loaded);
+      ops_.multiply(back, {rows.loaded, true}, n, back);
+      bound.dy.load(coords.data(), n, rows.loaded);
+      ops_.multiply(back, {rows.loaded, true}, n, back);
+    });
+    if (backward_) input_gradient(bound);
+  }
+
+ private:
+  struct Bound {
+    typename RowProgram<T>::Bound x, dy, means, result, dmeans;
+    T* powers;       // s^-beta, by element
+    T* handed_back;  // dy x s^(-beta - 1), by element
+  };
+  // Buffers of one thread.
+  struct Rows {
+    alignas(64) T loaded[kRowLength + kMostHalo], other[kRowLength + kMostHalo];
+    alignas(64) T reached[kRowLength + kMostHalo], sums[kRowLength];
+  };
+
+  LocalNormKernel(const LocalNormAttributes& op, bool backward, const Shape& shape)
+      : backward_(backward),
+        has_means_(!shape.means.empty()),
+        has_dmeans_(!shape.dmeans.empty()),
+        ops_(row_ops<T>()),
+        divided_by_(local_norm_row<T>()),
+        space_(shape.space),
+        below_(shape.below),
+        above_(shape.above),
+        axis_(shape.axis),
+        k_(static_cast<T>(op.k)),
+        beta_(static_cast<T>(op.beta)),
+        factor_(static_cast<T>(shape.factor)),
+        slope_(static_cast<T>(2.0 * op.beta * shape.factor)),
+        x_(shape.x, shape.axis),
+        result_(shape.result, shape.axis) {
+    if (has_means_) means_ = RowProgram<T>(shape.means, axis_);
+    if (has_dmeans_) dmeans_ = RowProgram<T>(shape.dmeans, axis_);
+    if (!backward_) return;
+    dy_ = RowProgram<T>(shape.dy, axis_);
+    std::int64_t step = space_[axis_];
+    strides_ = Dims::filled(space_.rank(), 1);
+    for (int a = space_.rank() - 1; a >= 0; --a) {
+      if (a == axis_) continue;
+      strides_[a] = step;
+      step *= space_[a];
+    }
+    const std::int64_t bytes = element_count(space_) * static_cast<std::int64_t>(sizeof(T));
+    powers_ = scratch_book_.add("s^-beta", bytes);
+    handed_back_ = scratch_book_.add("dy x s^(-beta - 1)", bytes);
+  }
+
+  Bound bind(const KernelContext& context) const {
+    Bound bound{};
+    bound.x = x_.bind(context);
+    bound.result = result_.bind(context);
+    if (has_means_) bound.means = means_.bind(context);
+    if (has_dmeans_) bound.dmeans = dmeans_.bind(context);
+    if (!backward_) return bound;
+    bound.dy = dy_.bind(context);
+    bound.powers = context.scratch<T>(scratch_book_, powers_);
+    bound.handed_back = context.scratch<T>(scratch_book_, handed_back_);
+    return bound;
+  }
+
+  // Where an element lies in scratch: packed, rows contiguous.
+  std::int64_t position(const Coords& coords) const {
+    std::int64_t result = 0;
+    for (int a = 0; a < space_.rank(); ++a)
+      result += coords[static_cast<std::size_t>(a)] * strides_[a];
+    return result;
+  }
+
+  // Calls body(coords, n, rows) for all rows, in parallel.
+  template <class Body>
+  void over_rows(Body&& body) const {
+    const std::int64_t length = space_[axis_];
+    if (element_count(space_) == 0) return;
+    const std::int64_t chunks = (length + kRowLength - 1) / kRowLength;
+    const std::int64_t count = element_count(space_) / length * chunks;
+    const std::int64_t grain = items_per_thread(4 * std::min(length, kRowLength));
+    parallel_for(count, grain, [&](std::int64_t begin, std::int64_t end, int) {
+      Rows rows;
+      for (std::int64_t row = begin; row < end; ++row) {
+        Coords coords;
+        std::int64_t rest = row;
+        for (int a = space_.rank() - 1; a >= 0; --a) {
+          const std::int64_t extent = a == axis_ ? chunks : space_[a];
+          coords[static_cast<std::size_t>(a)] = rest % extent * (a == axis_ ? kRowLength : 1);
+          rest /= extent;
+        }
+        body(coords, std::min(kRowLength, length - coords[static_cast<std::size_t>(axis_)]), rows);
+      }
+    });
+  }
+
+  // rows.sums = sums over the window from `down` below to `up` above each element of a row.
+  // add(coords, count, sums) adds a row of terms to sums.
+  template <class Add>
+  void window_sums(const Coords& coords, std::int64_t n, const Dims& down, const Dims& up,
+                   Rows& rows, Add&& add) const {
+    const auto row = static_cast<std::size_t>(axis_);
+    const std::int64_t first = coords[row];
+    const std::int64_t from = std::max<std::int64_t>(first - down[axis_], 0);
+    const std::int64_t to = std::min(first + n + up[axis_], space_[axis_]);
+    std::fill(rows.reached, rows.reached + (to - from), T{0});
+    // The rows the window reaches along the other axes.
+    Coords begin, end, at;
+    for (int a = 0; a < space_.rank(); ++a) {
+      const auto i = static_cast<std::size_t>(a);
+      begin[i] = a == axis_ ? from : std::max<std::int64_t>(coords[i] - down[a], 0);
+      end[i] = a == axis_ ? from + 1 : std::min(coords[i] + up[a] + 1, space_[a]);
+      at[i] = begin[i];
+    }
+    for (bool more = true; more;) {
+      add(at, to - from, rows.reached);
+      more = false;
+      for (int a = space_.rank() - 1; a >= 0 && !more; --a) {
+        const auto i = static_cast<std::size_t>(a);
+        more = ++at[i] < end[i];
+        if (!more) at[i] = begin[i];
+      }
+    }
+    if (down[axis_] + up[axis_] == 0) return void(std::copy_n(rows.reached, n, rows.sums));
+    std::fill(rows.sums, rows.sums + n, T{0});
+    for (std::int64_t shift = -down[axis_]; shift <= up[axis_]; ++shift) {
+      // Elements i of the row whose neighbour at `shift` exists.
+      const std::int64_t low = std::max<std::int64_t>(0, from - first - shift);
+      const std::int64_t high = std::min(n, to - first - shift);
+      if (low < high)
+        ops_.fold_into(Fold::sum, Premap::identity, rows.reached + (first + low + shift - from),
+                       high - low, rows.sums + low);
+    }
+  }
+
+  // x - means
+  void load_deviations(const Bound& bound, const Coords& coords, std::int64_t n, T* deviations,
+                       T* buffer) const {
+    bound.x.load(coords.data(), n, deviations);
+    if (!has_means_) return;
+    bound.means.load(coords.data(), n, buffer);
+    ops_.axpy(T{-1}, buffer, n, deviations);
+  }
+
+  void input_gradient(const Bound& bound) const {
+    over_rows([&](const Coords& coords, std::int64_t n, Rows& rows) {
+      window_sums(coords, n, above_, below_, rows,
+                  [&](const Coords& at, std::int64_t count, T* sums) {
+                    ops_.fold_into(Fold::sum, Premap::identity, bound.handed_back + position(at),
+                                   count, sums);
+                  });
+      load_deviations(bound, coords, n, rows.loaded, rows.other);
+      ops_.multiply(rows.sums, {&slope_, false}, n, rows.sums);
+      ops_.multiply(rows.sums, {rows.loaded, true}, n, rows.sums);
+      if (has_dmeans_) bound.dmeans.store(coords.data(), n, rows.sums);
+      bound.dy.load(coords.data(), n, rows.loaded);
+      ops_.multiply(rows.loaded, {bound.powers + position(coords), true}, n, rows.loaded);
+      ops_.axpy(T{-1}, rows.sums, n, rows.loaded);
+      bound.result.store(coords.data(), n, rows.loaded);
+    });
+  }
+
+  bool backward_, has_means_, has_dmeans_;
+  const RowOps<T>& ops_;
+  LocalNormRow<T> divided_by_;
+  Dims space_, below_, above_, strides_;
+  int axis_;
+  T k_, beta_, factor_, slope_;
+  int powers_ = -1, handed_back_ = -1;
+  RowProgram<T> x_, dy_, means_, result_, dmeans_;
+};
+
+class LocalNormEngine final : public Engine {
+ public:
+  std::string_view id() const override { return "cpu.local_norm"; }
+  EngineKind kind() const override { return EngineKind::generic_fusion; }
+  std::string_view description() const override {
+    return "normalisation by a window of channels or of space, forward and backward";
+  }
+
+  Support supports(const Region& region, const DeviceProps&) const override {
+    if (!attributes_of(region)) return Support::no("the anchor is no local normalisation");
+    if (touches_ragged(region)) return Support::no("a tensor is ragged");
+    const std::int64_t halo = Shape(region).halo();
+    if (halo > kMostHalo)
+      return Support::no("the window reaches {} elements past a row, more than {}", halo,
+                         kMostHalo);
+    return Support::yes();
+  }
+
+  std::vector<Config> configs(const Region& region, const DeviceProps&) const override {
+    const auto kernel = build_for_precision<LocalNormKernel>(region);
+    return {make_config({}, row_cost(region, is_backward(region) ? 0.1 : 0.2),
+                        kernel->scratch_book().total_bytes())};
+  }
+
+  std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config&,
+                                const DeviceProps&) const override {
+    return build_for_precision<LocalNormKernel>(region);
+  }
+};
+
+}  // namespace
+
+const Engine& local_norm_engine() {
+  static const LocalNormEngine engine;
+  return engine;
+}
+
+}  // namespace ashlar::cpu
