@@ -65,7 +65,7 @@ constexpr std::array kTable = {
              kSlots<"token weight first_token_offset token_index? token_ks?">,
              kSlots<"output">, infer_moe_grouped_matmul},
     OpSchema{"moe_grouped_matmul_backward", "mixture",
-             kSlots<"doutput token weight first_token_offset token_index? token_ks?">,
+             kSlots<"doutput token weight? first_token_offset token_index? token_ks?">,
              kSlots<"dweight dtoken?">, infer_moe_grouped_matmul_backward},
     OpSchema{"pointwise", "pointwise",
              kSlots<"x b? predicate?">,

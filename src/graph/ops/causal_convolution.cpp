@@ -2,7 +2,63 @@
 
 namespace ashlar {
 
-void infer_causal_conv_forward(NodeContext& node) { node.reject("operation", "causal_conv_forward", "one that is finished"); }
-void infer_causal_conv_backward(NodeContext& node) { node.reject("operation", "causal_conv_backward", "one that is finished"); }
+namespace {
+
+// Checks what forward and backward share; returns the dims of a state.
+template <class Self>
+Dims check_common(NodeContext& node) {
+  node.require_rank(Self::x, 3, 3);
+  node.require_rank(Self::w, 2, 2);
+  const Dims& x = node.input(Self::x).dims;
+  const Dims& w = node.input(Self::w).dims;
+  for (const int slot : {Self::x, Self::w, Self::bias, Self::initial_state})
+    node.require_floating(slot);
+  if (w[0] != x[1])
+    node.reject(fmt::format("channels of {}", node.input_name(Self::w)), w[0], "{}, those of x",
+                x[1]);
+  if (w[1] < 1)
+    node.reject(fmt::format("extent 1 of {}", node.input_name(Self::w)), w[1], "at least 1");
+  node.require_dims(Self::bias, {x[1]});
+  const Dims state = {x[0], x[1], w[1] - 1};
+  node.require_dims(Self::initial_state, state);
+  return state;
+}
+
+}  // namespace
+
+void infer_causal_conv_forward(NodeContext& node) {
+  using Self = CausalConvForward;
+  const Dims state = check_common<Self>(node);
+  const Tensor& x = node.input(Self::x);
+  node.infer_dims(Self::y, x.dims);
+  node.infer_dims(Self::final_state, state);
+  for (const int slot : {Self::y, Self::final_state}) {
+    node.infer_dtype(slot, x.dtype);
+    node.infer_strides_like(slot, x);
+  }
+}
+
+void infer_causal_conv_backward(NodeContext& node) {
+  using Self = CausalConvBackward;
+  const Dims state = check_common<Self>(node);
+  const Tensor& x = node.input(Self::x);
+  const Tensor& w = node.input(Self::w);
+  node.require_floating(Self::dy);
+  node.require_dims(Self::dy, x.dims);
+  if (node.has_output(Self::dinitial_state) && !node.has_input(Self::initial_state))
+    node.reject("initial_state", "nothing", "a tensor: dinitial_state is its gradient");
+  node.infer_dims(Self::dx, x.dims);
+  node.infer_dims(Self::dw, w.dims);
+  node.infer_dims(Self::dbias, {x.dims[1]});
+  node.infer_dims(Self::dinitial_state, state);
+  for (const int slot : {Self::dx, Self::dinitial_state}) {
+    node.infer_dtype(slot, x.dtype);
+    node.infer_strides_like(slot, x);
+  }
+  for (const int slot : {Self::dw, Self::dbias}) {
+    node.infer_dtype(slot, w.dtype);
+    node.infer_strides_like(slot, w);
+  }
+}
 
 }  // namespace ashlar
