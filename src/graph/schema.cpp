@@ -141,16 +141,16 @@ constexpr std::array kTable = {
                     "scale_dk? scale_dv? scale_dp?">,
              kSlots<"dq dk dv dbias? dsink? rng_dump? amax_dq? amax_dk? amax_dv? amax_dp?">, infer_attention_backward},
     OpSchema{"multi_head_attention_forward", "multi_head_attention",
-             kSlots<"q k v weights residual? seq_len_q? seq_len_kv? window_low? window_high? "
-                    "dropout_seed? dropout_offset?">,
+             kSlots<"q k v weights? residual? seq_len_q? seq_len_kv? window_low? window_high? "
+                    "dropout_seed? dropout_offset? post_dropout_seed? post_dropout_offset?">,
              kSlots<"o">, infer_multi_head_attention_forward},
     OpSchema{"multi_head_attention_backward_data", "multi_head_attention",
-             kSlots<"q k v weights d_o seq_len_q? seq_len_kv? window_low? window_high? dropout_seed? "
-                    "dropout_offset?">,
+             kSlots<"q k v weights? d_o seq_len_q? seq_len_kv? window_low? window_high? dropout_seed? "
+                    "dropout_offset? post_dropout_seed? post_dropout_offset?">,
              kSlots<"dq dk dv">, infer_multi_head_attention_backward_data},
     OpSchema{"multi_head_attention_backward_weights", "multi_head_attention",
              kSlots<"q k v weights d_o seq_len_q? seq_len_kv? window_low? window_high? dropout_seed? "
-                    "dropout_offset? previous?">,
+                    "dropout_offset? post_dropout_seed? post_dropout_offset? previous?">,
              kSlots<"dweights">, infer_multi_head_attention_backward_weights},
     OpSchema{"paged_cache_load", "cache",
              kSlots<"container page_table sequence?">,

@@ -33,8 +33,13 @@ struct MultiHeadAttentionAttributes {
   }
 };
 
-// q [B, beam, Tq, Dq], k [B, 1, Tk, Dk], v [B, 1, Tk, Dv], weights [count]. Query step t sees keys
-// in [window_low[t], window_high[t]). residual is added to the result.
+// q [B, beams, Tq, Dq]; k [B, 1 or beams, Tk, Dk] and v [B, the same, Tk, Dv]: one sequence for all
+// beams, or one for each. weights [count] (absent without projections), residual as o. seq_len_q
+// [B, beams, 1, 1], seq_len_kv [B, beams of k, 1, 1]. Query step t sees keys in [window_low[t],
+// window_high[t]), both [1, 1, Tq, 1]. Per head h:
+//   o_h = dropout(softmax(softmax_scale * (Wq_h q + bq_h)^T (Wk_h k + bk_h))) (Wv_h v + bv_h)
+//   o = post_dropout(sum_h Wo_h o_h + bo) + residual, or the o_h one after the other without Wo.
+// A query that sees no key has o_h = 0; rows past seq_len_q are 0.
 struct MultiHeadAttentionForward : MultiHeadAttentionAttributes {
   enum In {
     q,
@@ -47,10 +52,13 @@ struct MultiHeadAttentionForward : MultiHeadAttentionAttributes {
     window_low,
     window_high,
     dropout_seed,
-    dropout_offset
+    dropout_offset,
+    post_dropout_seed,
+    post_dropout_offset
   };
   enum Out { o };
 };
+// Gradients for q, k and v. That of residual is d_o itself.
 struct MultiHeadAttentionBackwardData : MultiHeadAttentionAttributes {
   enum In {
     q,
@@ -63,7 +71,9 @@ struct MultiHeadAttentionBackwardData : MultiHeadAttentionAttributes {
     window_low,
     window_high,
     dropout_seed,
-    dropout_offset
+    dropout_offset,
+    post_dropout_seed,
+    post_dropout_offset
   };
   enum Out { dq, dk, dv };
 };
@@ -81,6 +91,8 @@ struct MultiHeadAttentionBackwardWeights : MultiHeadAttentionAttributes {
     window_high,
     dropout_seed,
     dropout_offset,
+    post_dropout_seed,
+    post_dropout_offset,
     previous
   };
   enum Out { dweights };
