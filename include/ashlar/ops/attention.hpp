@@ -10,10 +10,10 @@
 
 namespace ashlar {
 
-// One step of a program on the attention score. Values are numbered: 0 the scaled score, 1 the
-// query position, 2 the key position, 3 the batch, 4 the head, 5 to 8 the operands score_input0 to
-// score_input3, 9 (in score_modifier_gradient only) the gradient of the modified score; step n
-// gives value kFirstScoreStep + n. Truth values are 1 and 0.
+// One step of a program on the attention score. Values are numbered: 0 the score (scaled and
+// soft-capped), 1 the query position, 2 the key position, 3 the batch, 4 the head, 5 to 8 the
+// operands score_input0 to score_input3, 9 (in score_modifier_gradient only) the gradient of the
+// modified score; step n gives value kFirstScoreStep + n. Truth values are 1 and 0.
 struct ScoreStep {
   Pointwise op = {};
   Dims args = {};                       // the numbers of x, b and predicate, as the mode needs them
@@ -38,9 +38,10 @@ enum class MaskAlignment : std::uint8_t { top_left, bottom_right };
 // Query row i sees key column j when i + shift - left_bound < j <= i + shift + right_bound, where
 // shift is 0 (top_left) or kv_length - q_length (bottom_right). An absent bound does not mask.
 //
-// score = cap(modifier(scale * q k^T)) + bias + alibi, where cap(x) = soft_cap * tanh(x /
-// soft_cap). ALiBi adds slope(h) * (j - i). With n the largest power of two that is at most H,
-// slope(h) is 2^(-8 (h + 1) / n) for the first n heads and 2^(-4 (2 (h - n) + 1) / n) for the rest.
+// score = modifier(cap(scale * q k^T)) + bias + alibi, with cap(x) = soft_cap * tanh(x / soft_cap):
+// a mask made by the modifier stays one. ALiBi adds slope(h) * (j - i). With n the largest power of
+// two that is at most H, slope(h) is 2^(-8 (h + 1) / n) for the first n heads and
+// 2^(-4 (2 (h - n) + 1) / n) for the rest.
 struct AttentionAttributes {
   std::optional<double> scale = {};  // 1 / sqrt(head dim) when absent
   std::optional<std::int64_t> left_bound = {};
@@ -120,7 +121,7 @@ struct AttentionForward : AttentionAttributes {
 // Gradients of the forward operation with the same attributes and operands; o and stats are its
 // results. dk and dv have the dims of k and v (of their containers, when paged). score_modifier is
 // differentiated step by step unless score_modifier_gradient is given: a program from the gradient
-// of the modified score (value 9) to that of the scaled score. Score inputs have no gradient.
+// of the modified score (value 9) to that of value 0. Score inputs have no gradient.
 // fp8: p and dp = descale_do * descale_v * do v^T as in the forward operation,
 // delta = descale_do * descale_o * sum(do * o), ds = scale * (gradient of the scaled score),
 // amax_dp = max |ds|; with p' = p * scale_s as q's type and ds' = ds * scale_dp as do's type:
