@@ -32,6 +32,21 @@ struct AttentionShape {
   std::int64_t v_head_of(std::int64_t head) const { return head / (heads / v_heads); }
 };
 
+// The first option of the region that tiles do not know, or nothing.
+template <class Attention>
+const char* unknown_option(const Region& region) {
+  const Attention& op = *region.anchor_as<Attention>();
+  const auto& inputs = region.anchor->inputs;
+  for (std::size_t slot = Attention::page_table_k; slot < inputs.size(); ++slot)
+    if (inputs[slot].present()) return "pages, sinks, block masks, score inputs or fp8 scales";
+  const auto& outputs = region.anchor->outputs;
+  constexpr bool forward = std::is_same_v<Attention, AttentionForward>;
+  for (std::size_t slot = forward ? 2 : 4; slot < outputs.size(); ++slot)
+    if (outputs[slot].present()) return "a result besides the usual ones";
+  if (op.alibi || op.soft_cap || !op.score_modifier.empty()) return "a modified score";
+  return nullptr;
+}
+
 // Half-open range of columns.
 struct Columns {
   std::int64_t begin = 0, end = 0;

@@ -263,6 +263,8 @@ class AttentionEngine final : public Engine {
 
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<AttentionForward>()) return Support::no("the anchor is no attention");
+    if (const char* option = unknown_option<AttentionForward>(region))
+      return Support::no("{} is not in tiles", option);
     return Support::yes();
   }
 

@@ -385,6 +385,8 @@ class AttentionBackwardEngine final : public Engine {
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<AttentionBackward>())
       return Support::no("the anchor is no attention gradient");
+    if (const char* option = unknown_option<AttentionBackward>(region))
+      return Support::no("{} is not in tiles", option);
     return Support::yes();
   }
 
