@@ -6,6 +6,7 @@
 
 #include "cpu/engines/attention_shape.hpp"
 #include "graph/score_program.hpp"
+#include "plan/engine.hpp"
 
 namespace ashlar::cpu {
 
