@@ -7,23 +7,25 @@
 
 namespace ashlar {
 
+inline constexpr std::uint32_t kPhiloxMultiplier0 = 0xD2511F53u, kPhiloxMultiplier1 = 0xCD9E8D57u;
+inline constexpr std::uint32_t kPhiloxWeyl0 = 0x9E3779B9u, kPhiloxWeyl1 = 0xBB67AE85u;
+inline constexpr int kPhiloxRounds = 10;
+
 // 128 random bits for a 64-bit counter under a 64-bit key.
 constexpr std::array<std::uint32_t, 4> philox4x32(std::uint64_t counter, std::uint64_t key) {
-  constexpr std::uint64_t kMultiplier0 = 0xD2511F53u, kMultiplier1 = 0xCD9E8D57u;
-  constexpr std::uint32_t kWeyl0 = 0x9E3779B9u, kWeyl1 = 0xBB67AE85u;
   std::array<std::uint32_t, 4> state = {static_cast<std::uint32_t>(counter),
                                         static_cast<std::uint32_t>(counter >> 32), 0, 0};
   auto key0 = static_cast<std::uint32_t>(key);
   auto key1 = static_cast<std::uint32_t>(key >> 32);
-  for (int round = 0; round < 10; ++round) {
-    const std::uint64_t product0 = kMultiplier0 * state[0];
-    const std::uint64_t product1 = kMultiplier1 * state[2];
+  for (int round = 0; round < kPhiloxRounds; ++round) {
+    const std::uint64_t product0 = std::uint64_t{kPhiloxMultiplier0} * state[0];
+    const std::uint64_t product1 = std::uint64_t{kPhiloxMultiplier1} * state[2];
     state = {static_cast<std::uint32_t>(product1 >> 32) ^ state[1] ^ key0,
              static_cast<std::uint32_t>(product1),
              static_cast<std::uint32_t>(product0 >> 32) ^ state[3] ^ key1,
              static_cast<std::uint32_t>(product0)};
-    key0 += kWeyl0;
-    key1 += kWeyl1;
+    key0 += kPhiloxWeyl0;
+    key1 += kPhiloxWeyl1;
   }
   return state;
 }

@@ -44,10 +44,12 @@ constexpr DType kRegisterDType = std::is_same_v<T, float> ? f32 : f64;
 
 template <class T>
 struct RowProgram<T>::Code {
+  using Rows = std::array<const T*, kMaxProgramRows>;  // the accumulators
   struct Instruction {
     Step::Kind kind = Step::Kind::load;
     int buffer = -1;  // the tile its value is kept in; -1: read in place
     std::array<int, 3> args = {-1, -1, -1};
+    std::size_t row = 0;  // accumulator
     Address address;
     LoadRow<T> load = nullptr;
     T constant = 0;
@@ -84,11 +86,11 @@ struct RowProgram<T>::Code {
                         const std::int64_t* coords) const {
     return address.index(coords, bound.ragged_offsets_[static_cast<std::size_t>(address.pointer)]);
   }
-  void run(const Bound& bound, const std::int64_t* coords, std::int64_t count, const T* accumulator,
+  void run(const Bound& bound, const std::int64_t* coords, std::int64_t count, const Rows& rows,
            T* destination) const;
   template <int kBuffers>
   void run_tiles(const Bound& bound, const std::int64_t* coords, std::int64_t count,
-                 const T* accumulator, T* destination) const;
+                 const Rows& rows, T* destination) const;
   void compute(const Instruction& step, T* const* values, const std::int64_t* coords,
                std::int64_t first, std::int64_t length, T* target) const;
 };
@@ -112,6 +114,7 @@ auto RowProgram<T>::Code::compile(const Step& step, int& pointers, const Graph* 
     -> Instruction {
   Instruction code;
   code.kind = step.kind;
+  code.row = static_cast<std::size_t>(step.row);
   if (step.kind == Step::Kind::load) {
     code.address = address_of(step.view, pointers++, graph);
     code.load = load_row<T>(step.view.dtype);
@@ -227,8 +230,7 @@ void RowProgram<T>::Code::compute(const Instruction& step, T* const* values,
 template <class T>
 template <int kBuffers>
 void RowProgram<T>::Code::run_tiles(const Bound& bound, const std::int64_t* coords,
-                                    std::int64_t count, const T* accumulator,
-                                    T* destination) const {
+                                    std::int64_t count, const Rows& rows, T* destination) const {
   alignas(64) T tiles[kBuffers][kTile];
   std::array<std::int64_t, kMaxProgramSteps> load_index;
   std::array<std::int64_t, kMaxProgramStores> store_index;
@@ -249,9 +251,9 @@ void RowProgram<T>::Code::run_tiles(const Bound& bound, const std::int64_t* coor
       switch (step.kind) {
         case Step::Kind::accumulator:
           if (step.narrow == nullptr) {  // read in place; nothing writes to it
-            target = const_cast<T*>(accumulator) + first;
+            target = const_cast<T*>(rows[step.row]) + first;
           } else {
-            std::copy_n(accumulator + first, length, target);
+            std::copy_n(rows[step.row] + first, length, target);
           }
           break;
         case Step::Kind::load: {
@@ -287,16 +289,16 @@ void RowProgram<T>::Code::run_tiles(const Bound& bound, const std::int64_t* coor
 
 template <class T>
 void RowProgram<T>::Code::run(const Bound& bound, const std::int64_t* coords, std::int64_t count,
-                              const T* accumulator, T* destination) const {
-  if (buffers <= 4) return run_tiles<4>(bound, coords, count, accumulator, destination);
-  if (buffers <= 16) return run_tiles<16>(bound, coords, count, accumulator, destination);
-  run_tiles<kMaxProgramSteps>(bound, coords, count, accumulator, destination);
+                              const Rows& rows, T* destination) const {
+  if (buffers <= 4) return run_tiles<4>(bound, coords, count, rows, destination);
+  if (buffers <= 16) return run_tiles<16>(bound, coords, count, rows, destination);
+  run_tiles<kMaxProgramSteps>(bound, coords, count, rows, destination);
 }
 
 template <class T>
 void RowProgram<T>::Bound::store(const std::int64_t* coords, std::int64_t count,
                                  const T* accumulator) const {
-  if (!code_->plain_store) return code_->run(*this, coords, count, accumulator, nullptr);
+  if (!code_->plain_store) return code_->run(*this, coords, count, {accumulator}, nullptr);
   const auto& store = code_->stores[0];
   store.store(accumulator, count, pointers_[kMaxProgramLoads],
               code_->start_of(store.address, *this, coords), store.address.row_stride);
@@ -305,10 +307,17 @@ void RowProgram<T>::Bound::store(const std::int64_t* coords, std::int64_t count,
 template <class T>
 void RowProgram<T>::Bound::load(const std::int64_t* coords, std::int64_t count,
                                 T* destination) const {
-  if (!code_->plain_load) return code_->run(*this, coords, count, nullptr, destination);
+  if (!code_->plain_load) return code_->run(*this, coords, count, {}, destination);
   const auto& step = code_->steps[0];
   step.load(pointers_[0], code_->start_of(step.address, *this, coords), step.address.row_stride,
             count, destination);
+}
+
+template <class T>
+void RowProgram<T>::Bound::apply(const std::int64_t* coords, std::int64_t count,
+                                 const std::array<const T*, kMaxProgramRows>& rows,
+                                 T* destination) const {
+  code_->run(*this, coords, count, rows, destination);
 }
 
 template <class T>

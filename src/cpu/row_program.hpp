@@ -34,7 +34,11 @@ class RowProgram {
     void store(const std::int64_t* coords, std::int64_t count, const T* accumulator) const;
     // Prologue: writes `count` values of the program's result to `destination`, contiguously.
     void load(const std::int64_t* coords, std::int64_t count, T* destination) const;
-    // The same, without a copy where memory already holds the values as they are.
+    // A program on rows in registers: `rows` are its accumulators, by Step::row. `destination` may
+    // be one of them if the program's last step is its result.
+    void apply(const std::int64_t* coords, std::int64_t count,
+               const std::array<const T*, kMaxProgramRows>& rows, T* destination) const;
+    // Prologue without a copy where memory already holds the values as they are.
     const T* view(const std::int64_t* coords, std::int64_t count, T* buffer) const;
 
    private:

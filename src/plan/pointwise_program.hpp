@@ -16,12 +16,14 @@ namespace ashlar {
 inline constexpr int kMaxProgramSteps = 96;
 inline constexpr int kMaxProgramLoads = 32;
 inline constexpr int kMaxProgramStores = 16;
+inline constexpr int kMaxProgramRows = 2;  // accumulators
 
 struct PointwiseProgram {
   // One value per element of `space`. A step's position in `steps` is the number of its value.
   struct Step {
     enum class Kind : std::uint8_t { accumulator, load, constant, compute };
     Kind kind = Kind::load;
+    int row = 0;                             // accumulator: which of the rows handed in
     View view = {};                          // load: already broadcast to `space`
     double constant = 0.0;                   // constant
     Pointwise op = {};                       // compute

@@ -1,10 +1,13 @@
-// What attention forward and backward share: scores, masks, dropout.
+// What attention forward and backward share: scores, masks, pages, dropout.
 #pragma once
 
 #include <array>
+#include <initializer_list>
+#include <optional>
 
 #include "base/dropout.hpp"
 #include "reference/evaluate.hpp"
+#include "reference/score_program.hpp"
 #include "reference/softmax.hpp"
 
 namespace ashlar::reference {
@@ -12,10 +15,17 @@ namespace ashlar::reference {
 // Head dims are worked on in blocks that fit the stack; scores are computed anew for each block.
 inline constexpr std::int64_t kAttentionBlock = 128;
 
-// The columns a row sees.
+constexpr bool is_fp8(DType dtype) { return dtype == DType::e4m3 || dtype == DType::e5m2; }
+
+// The columns a row sees, as far as lengths and bounds decide it.
 struct Columns {
   std::int64_t begin = 0, end = 0;
   bool contains(std::int64_t j) const { return j >= begin && j < end; }
+};
+
+// One score: batch, query head, query position, key position.
+struct Place {
+  std::int64_t b, h, i, j;
 };
 
 template <class Scalar>
@@ -50,12 +60,12 @@ class RowAccumulator {
       totals_[static_cast<std::size_t>(d)].add(weight * view.load(row));
     }
   }
-  // Stores finish(total) to every element of the block.
-  template <class View, class Finish>
-  void store(const View& view, Index row, const Finish& finish) const {
+  // Calls body(index, total) for every element of the block.
+  template <class Body>
+  void for_each(Index row, const Body& body) const {
     for (std::int64_t d = 0; d < size_; ++d) {
       row[3] = first_ + d;
-      view.store(row, finish(totals_[static_cast<std::size_t>(d)].total()));
+      body(row, totals_[static_cast<std::size_t>(d)].total());
     }
   }
 
@@ -73,6 +83,30 @@ void for_each_block(std::int64_t width, const Body& body) {
   }
 }
 
+// The slope of ALiBi for query head h of `heads`.
+inline double alibi_slope(std::int64_t h, std::int64_t heads) {
+  std::int64_t power = 1;
+  while (power <= heads / 2) power *= 2;
+  return h < power ? std::exp2(-8.0 * real(h + 1) / real(power))
+                   : std::exp2(-4.0 * real(2 * (h - power) + 1) / real(power));
+}
+
+// Factors of a product of matrices that are stored in fp8: x as the fp8 type holds it, saturated.
+// An engine may round before it divides by the sum of a row's weights, so the oracle grants a
+// rounding of the type instead of predicting one. Other types may round, or not.
+inline double as_factor(DType dtype, double x) {
+  if (!is_fp8(dtype)) return x;
+  return round_to(dtype, std::clamp(x, lowest_value(dtype), largest_value(dtype)));
+}
+template <Arithmetic A>
+Approx<A> as_factor(DType dtype, Approx<A> x) {
+  if (is_fp8(dtype)) {
+    x = minimum(x, Approx<A>(largest_value(dtype)));
+    x = maximum(x, Approx<A>(lowest_value(dtype)));
+  }
+  return allow_rounding_to(dtype, x);
+}
+
 template <class Attention, class Operands>
 class AttentionProblem {
  public:
@@ -85,9 +119,18 @@ class AttentionProblem {
         q_(operands.input(Attention::q)),
         k_(operands.input(Attention::k)),
         v_(operands.input(Attention::v)),
-        bias_(operands.input(operands.has_input(Attention::bias) ? Attention::bias : Attention::q)),
-        has_bias_(operands.has_input(Attention::bias)),
-        scale_(given_scale()) {
+        k_table_(optional_input(Attention::page_table_k)),
+        v_table_(optional_input(Attention::page_table_v)),
+        bias_(optional_input(Attention::bias)),
+        sink_(optional_input(Attention::sink)),
+        block_mask_(optional_input(Attention::block_mask)),
+        dropout_mask_(optional_input(Attention::dropout_mask)),
+        score_inputs_{optional_input(Attention::score_input0),
+                      optional_input(Attention::score_input0 + 1),
+                      optional_input(Attention::score_input0 + 2),
+                      optional_input(Attention::score_input0 + 3)},
+        scale_(given_scale()),
+        score_scale_(times(scale_, {Attention::descale_q, Attention::descale_k})) {
     if (operands.has_input(Attention::dropout_seed))
       seed_ = static_cast<std::uint64_t>(operands.integer(Attention::dropout_seed));
     if (operands.has_input(Attention::dropout_offset))
@@ -95,11 +138,29 @@ class AttentionProblem {
   }
 
   Scalar scale() const { return scale_; }
+  const View& q() const { return q_; }
+  const View& k() const { return k_; }
+  const View& v() const { return v_; }
+  const std::optional<View>& k_table() const { return k_table_; }
+  const std::optional<View>& v_table() const { return v_table_; }
+  const std::optional<View>& sink() const { return sink_; }
+  std::int64_t keys() const { return k_table_ || v_table_ ? *op_.max_seq_len_kv : k_.dims()[2]; }
+  Dims scores() const { return {q_.dims()[0], q_.dims()[1], q_.dims()[2], keys()}; }
 
+  // x times those of the one-element operands that are given.
+  Scalar times(Scalar x, std::initializer_list<int> factors) const {
+    for (int factor : factors)
+      if (operands_.has_input(factor)) x = x * operands_.input(factor).load({0, 0, 0, 0});
+    return x;
+  }
+
+  bool row_exists(std::int64_t b, std::int64_t i) const {
+    return i < length(Attention::seq_len_q, b, q_.dims()[2]);
+  }
   // Row i sees i + shift - left_bound < j <= i + shift + right_bound, inside the lengths.
   Columns columns(std::int64_t b, std::int64_t i) const {
     const std::int64_t rows = length(Attention::seq_len_q, b, q_.dims()[2]);
-    const std::int64_t all = length(Attention::seq_len_kv, b, k_.dims()[2]);
+    const std::int64_t all = length(Attention::seq_len_kv, b, keys());
     if (i >= rows) return {};
     const std::int64_t diagonal = op_.alignment == MaskAlignment::bottom_right ? i + all - rows : i;
     Columns visible{0, all};
@@ -110,51 +171,100 @@ class AttentionProblem {
       visible.end = diagonal + *op_.right_bound + 1;
     return visible;
   }
+  // Whether a place inside columns() is masked out by its block or has no page.
+  bool hidden(const Place& at) const {
+    if (block_mask_ && nominal(block_mask_->load(
+                           {at.b, at.h, at.i / op_.block_rows, at.j / op_.block_columns})) == 0.0)
+      return true;
+    return !has_page(k_table_, k_, at.b, at.j) || !has_page(v_table_, v_, at.b, at.j);
+  }
 
-  Scalar score(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
-    const Scalar score = scale_ * dot(q_, {b, h, i, 0}, k_, row_for_head(k_, b, h, j));
-    return has_bias_ ? score + bias_.load({b, h, i, j}) : score;
-  }
   // Row j of k or v, of the head that serves query head h.
-  Index row_for_head(const View& k_or_v, std::int64_t b, std::int64_t h, std::int64_t j) const {
-    return {b, h / (q_.dims()[1] / k_or_v.dims()[1]), j, 0};
+  Index k_row(const Place& at) const { return key_row(k_table_, k_, at); }
+  Index v_row(const Place& at) const { return key_row(v_table_, v_, at); }
+  // The block that holds key j of batch b; may lie outside the container.
+  static std::int64_t page(const View& table, const View& container, std::int64_t b,
+                           std::int64_t j) {
+    return static_cast<std::int64_t>(nominal(table.load({b, 0, j / container.dims()[2], 0})));
   }
-  const View& q() const { return q_; }
-  const View& k() const { return k_; }
-  const View& v() const { return v_; }
+
+  Scalar scaled_score(const Place& at) const {
+    return score_scale_ * dot(q_, {at.b, at.h, at.i, 0}, k_, k_row(at));
+  }
+  // What score_modifier gets.
+  Scalar capped(Scalar scaled) const {
+    if (!op_.soft_cap) return scaled;
+    return Scalar(*op_.soft_cap) * tanh(scaled / Scalar(*op_.soft_cap));
+  }
+  ScoreValues<Scalar> program_operands(const Place& at, Scalar score, Scalar gradient) const {
+    ScoreValues<Scalar> values = {score, Scalar(real(at.i)), Scalar(real(at.j)), Scalar(real(at.b)),
+                                  Scalar(real(at.h))};
+    for (std::size_t n = 0; n < score_inputs_.size(); ++n)
+      if (score_inputs_[n])
+        values[static_cast<std::size_t>(kFirstScoreInput) + n] =
+            score_inputs_[n]->load({at.b, at.h, at.i, at.j});
+    values[static_cast<std::size_t>(kScoreGradient)] = gradient;
+    return values;
+  }
+  Scalar score(const Place& at) const {
+    Scalar score = capped(scaled_score(at));
+    if (!op_.score_modifier.empty())
+      score = run_score_program(op_.score_modifier, program_operands(at, score, Scalar(0.0)));
+    if (bias_) score = score + bias_->load({at.b, at.h, at.i, at.j});
+    if (op_.alibi) {
+      // The slope is a power of two to a fraction: a library function.
+      const Scalar slope(alibi_slope(at.h, q_.dims()[1]));
+      score = score + allow_units(slope, kFunctionUnits, slope) * Scalar(real(at.j - at.i));
+    }
+    return score;
+  }
+
+  // Calls body(place) for every place that row i sees.
+  template <class Body>
+  void for_each_seen(std::int64_t b, std::int64_t h, std::int64_t i, const Body& body) const {
+    const Columns visible = columns(b, i);
+    for (std::int64_t j = visible.begin; j < visible.end; ++j) {
+      const Place at{b, h, i, j};
+      if (!hidden(at)) body(at);
+    }
+  }
 
   RowSum<Scalar> row_sum(std::int64_t b, std::int64_t h, std::int64_t i) const {
-    const Columns visible = columns(b, i);
     RowSum<Scalar> sum;
-    for (std::int64_t j = visible.begin; j < visible.end; ++j)
-      sum.largest = maximum(sum.largest, score(b, h, i, j));
+    for_each_seen(b, h, i, [&](const Place& at) { sum.largest = maximum(sum.largest, score(at)); });
+    const bool has_sink = sink_ && row_exists(b, i);
+    if (has_sink) sum.largest = maximum(sum.largest, sink_->load({0, h, 0, 0}));
     if (sum.sees_nothing()) return sum;
     Accumulator<Scalar> weights;
-    for (std::int64_t j = visible.begin; j < visible.end; ++j)
-      weights.add(softmax_weight(score(b, h, i, j), sum.largest));
+    for_each_seen(b, h, i,
+                  [&](const Place& at) { weights.add(softmax_weight(score(at), sum.largest)); });
+    if (has_sink) weights.add(softmax_weight(sink_->load({0, h, 0, 0}), sum.largest));
     sum.weights = weights.total();
     return sum;
   }
 
+  bool keeps(const Place& at) const {
+    if (dropout_mask_) return nominal(dropout_mask_->load({at.b, at.h, at.i, at.j})) != 0.0;
+    const std::int64_t position = flatten(scores(), {at.b, at.h, at.i, at.j});
+    return dropout_keeps(seed_, offset_, static_cast<std::uint64_t>(position), op_.dropout);
+  }
   // Dropout: 0, or x / (1 - probability).
-  Scalar kept(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j, Scalar x) const {
+  Scalar kept(const Place& at, Scalar x) const {
     if (op_.dropout == 0.0) return x;
-    bool keeps;
-    if (operands_.has_input(Attention::dropout_mask)) {
-      keeps = nominal(operands_.input(Attention::dropout_mask).load({b, h, i, j})) != 0.0;
-    } else {
-      const std::int64_t position =
-          flatten({q_.dims()[0], q_.dims()[1], q_.dims()[2], k_.dims()[2]}, {b, h, i, j});
-      keeps = dropout_keeps(seed_, offset_, static_cast<std::uint64_t>(position), op_.dropout);
-    }
-    return keeps ? x * Scalar(1.0 / (1.0 - op_.dropout)) : Scalar(0.0);
+    return keeps(at) ? x * Scalar(1.0 / (1.0 - op_.dropout)) : Scalar(0.0);
+  }
+  void dump_rng() const {
+    if (!operands_.has_output(Attention::rng_dump)) return;
+    const auto dump = operands_.output(Attention::rng_dump);
+    for_each(dump.dims(), [&](const Index& at) {
+      dump.store(at, Scalar(keeps({at[0], at[1], at[2], at[3]}) ? 1.0 : 0.0));
+    });
   }
 
-  // Weights and their gradients may be rounded to q's dtype before they are multiplied: matrix
-  // units take both factors in one type.
-  Scalar rounded(Scalar x) const { return allow_rounding_to(q_.dtype(), x); }
-
  private:
+  std::optional<View> optional_input(int slot) const {
+    return operands_.has_input(slot) ? std::optional<View>(operands_.input(slot)) : std::nullopt;
+  }
   Scalar given_scale() const {
     if (operands_.has_input(Attention::scale_tensor))
       return operands_.input(Attention::scale_tensor).load({0, 0, 0, 0});
@@ -166,12 +276,24 @@ class AttentionProblem {
         static_cast<std::int64_t>(nominal(operands_.input(input).load({b, 0, 0, 0})));
     return std::clamp<std::int64_t>(given, 0, extent);
   }
+  static bool has_page(const std::optional<View>& table, const View& container, std::int64_t b,
+                       std::int64_t j) {
+    if (!table) return true;
+    const std::int64_t block = page(*table, container, b, j);
+    return block >= 0 && block < container.dims()[0];
+  }
+  Index key_row(const std::optional<View>& table, const View& container, const Place& at) const {
+    const std::int64_t head = at.h / (q_.dims()[1] / container.dims()[1]);
+    if (!table) return {at.b, head, at.j, 0};
+    return {page(*table, container, at.b, at.j), head, at.j % container.dims()[2], 0};
+  }
 
   const Attention& op_;
   const Operands& operands_;
-  View q_, k_, v_, bias_;
-  bool has_bias_;
-  Scalar scale_;
+  View q_, k_, v_;
+  std::optional<View> k_table_, v_table_, bias_, sink_, block_mask_, dropout_mask_;
+  std::array<std::optional<View>, 4> score_inputs_;
+  Scalar scale_, score_scale_;
   std::uint64_t seed_ = 0, offset_ = 0;
 };
 

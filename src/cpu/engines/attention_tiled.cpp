@@ -1,14 +1,17 @@
 // Attention forward without a matrix of scores: tiles of queries meet tiles of keys, and a running
 // maximum and sum keep the softmax (Milakov and Gimelshein, 2018). Memory is linear in the sequence
-// length.
+// length. Weights that are rounded to fp8, or whose largest is asked for, have to be divided by
+// their sum first: such rows are passed twice.
 #include "cpu/engines/attention_problem.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
-#include "cpu/threads.hpp"
 
 namespace ashlar::cpu {
 
 namespace {
+
+using In = AttentionForward::In;
+using Out = AttentionForward::Out;
 
 constexpr std::int64_t kMostRows =
     96;  // rows of queries in a tile: a multiple of the product's 6 rows
@@ -37,23 +40,33 @@ class AttentionKernel final : public Kernel {
  public:
   AttentionKernel(const Region& region, const Graph& graph, const DeviceProps& device)
       : problem_(graph, region),
-        tiling_(problem_.shape()),
+        tiling_(problem_.shape),
         ops_(row_ops<T>()),
         product_(tile_product<T>()),
-        d_(padded_to_tile<T>(problem_.shape().head_dim)),
-        dv_(padded_to_tile<T>(problem_.shape().value_dim)),
-        q_(region.prologues[AttentionForward::q], 3, graph),
-        k_(region.prologues[AttentionForward::k], 3, graph),
-        v_(region.prologues[AttentionForward::v], 3, graph),
-        o_(region.epilogue, 3, graph),
-        stats_(output_program(region.anchor->outputs, AttentionForward::stats), 3, graph) {
-    const AttentionShape& shape = problem_.shape();
+        d_(padded_to_tile<T>(problem_.shape.head_dim)),
+        dv_(padded_to_tile<T>(problem_.shape.value_dim)),
+        threads_(std::max(device.compute_units, 1)),
+        largest_(region, graph, {Out::amax_s, Out::amax_o}, scratch_book_, threads_),
+        weight_rounding_(region.anchor->inputs[In::q].dtype),
+        weight_scale_(region, {In::scale_s}),
+        descale_(region, {In::descale_s, In::descale_v}),
+        o_scale_(region, {In::scale_o}),
+        sink_(input_program(region, In::sink), {1, problem_.shape.heads, 1, 1}, 3),
+        q_(region.prologues[In::q], 3, graph),
+        o_(region.epilogue, 3, graph) {
+    const auto output = [&](int slot) {
+      return GuardedRows<T>(output_program(region.anchor->outputs, slot), 3, graph);
+    };
+    stats_ = output(Out::stats), max_ = output(Out::max), sum_exp_ = output(Out::sum_exp);
+    const auto amax_s = static_cast<std::size_t>(Out::amax_s);
+    two_passes_ = weight_rounding_.present() || (amax_s < region.anchor->outputs.size() &&
+                                                 region.anchor->outputs[amax_s].present());
+    const AttentionShape& shape = problem_.shape;
     const std::int64_t m = tiling_.rows * tiling_.heads;
     constexpr auto kSize = static_cast<std::int64_t>(sizeof(T));
     const auto book = [&](const char* name, std::int64_t elements) {
       return scratch_book_.add(name, checked_mul(elements, kSize));
     };
-    threads_ = std::max(device.compute_units, 1);
     thread_elements_ = m * (d_ + dv_ + kKeyTile) + kKeyTile * (d_ + dv_);
     per_thread_ = book("tiles", checked_mul(threads_, thread_elements_));
     if (!tiling_.packed) return;
@@ -64,23 +77,11 @@ class AttentionKernel final : public Kernel {
   }
 
   void run(const KernelContext& context) const override {
-    const AttentionShape& shape = problem_.shape();
-    if (shape.batch == 0 || shape.heads == 0 || shape.queries == 0) return;
+    const AttentionShape& shape = problem_.shape;
     const Run run(*this, context);
-    if (tiling_.packed) run.pack();
-    const std::int64_t query_tiles = (shape.queries + tiling_.rows - 1) / tiling_.rows;
-    const std::int64_t head_blocks = shape.heads / tiling_.heads;
-    const std::int64_t items = shape.batch * head_blocks * query_tiles;
-    parallel_for(items, grain(items), [&](std::int64_t begin, std::int64_t end, int thread) {
-      for (std::int64_t item = begin; item < end; ++item) {
-        // Causal tiles grow with the query: pairing first and last evens out the shares of threads.
-        const std::int64_t turn = item % query_tiles;
-        const std::int64_t tile = turn % 2 == 0 ? turn / 2 : query_tiles - 1 - turn / 2;
-        const std::int64_t block = item / query_tiles;
-        run.tile(thread, block / head_blocks, block % head_blocks * tiling_.heads,
-                 tile * tiling_.rows);
-      }
-    });
+    if (shape.batch > 0 && shape.heads > 0 && shape.queries > 0) run.tiles();
+    run.largest.store();
+    problem_.dump_rng(run.problem, context);
   }
 
  private:
@@ -90,23 +91,53 @@ class AttentionKernel final : public Kernel {
   struct Run {
     const AttentionKernel& kernel;
     const AttentionShape& shape;
+    const RowOps<T>& ops;
     typename AttentionProblem<T, AttentionForward>::Bound problem;
-    typename GuardedRows<T>::Bound q, k, v, o, stats;
-    T *tiles, *packed_k = nullptr, *packed_v = nullptr;
+    typename LargestOutputs<T, 2>::Bound largest;
+    T weight_scale, descale, o_scale;
+    typename Operand<T>::Bound sink;
+    typename GuardedRows<T>::Bound q, o, stats, max, sum_exp;
+    T *scratch, *packed_k = nullptr, *packed_v = nullptr;
 
     Run(const AttentionKernel& owner, const KernelContext& context)
         : kernel(owner),
-          shape(owner.problem_.shape()),
+          shape(owner.problem_.shape),
+          ops(owner.ops_),
           problem(owner.problem_, context),
+          largest(owner.largest_, context, owner.scratch_book_),
+          weight_scale(owner.weight_scale_.load(context)),
+          descale(owner.descale_.load(context)),
+          o_scale(owner.o_scale_.load(context)),
+          sink(owner.sink_.bind(context)),
           q(owner.q_.bind(context)),
-          k(owner.k_.bind(context)),
-          v(owner.v_.bind(context)),
           o(owner.o_.bind(context)),
           stats(owner.stats_.bind(context)),
-          tiles(context.scratch<T>(owner.scratch_book_, owner.per_thread_)) {
+          max(owner.max_.bind(context)),
+          sum_exp(owner.sum_exp_.bind(context)),
+          scratch(context.scratch<T>(owner.scratch_book_, owner.per_thread_)) {
       if (!owner.tiling_.packed) return;
       packed_k = context.scratch<T>(owner.scratch_book_, owner.packed_k_);
       packed_v = context.scratch<T>(owner.scratch_book_, owner.packed_v_);
+    }
+
+    void tiles() const {
+      if (kernel.tiling_.packed) pack();
+      const Tiling& tiling = kernel.tiling_;
+      const std::int64_t query_tiles = (shape.queries + tiling.rows - 1) / tiling.rows;
+      const std::int64_t head_blocks = shape.heads / tiling.heads;
+      const std::int64_t items = shape.batch * head_blocks * query_tiles;
+      parallel_for(
+          items, kernel.grain(items), [&](std::int64_t begin, std::int64_t end, int thread) {
+            for (std::int64_t item = begin; item < end; ++item) {
+              // Causal tiles grow with the query: pairing first and last evens out the shares of
+              // threads.
+              const std::int64_t turn = item % query_tiles;
+              const std::int64_t tile = turn % 2 == 0 ? turn / 2 : query_tiles - 1 - turn / 2;
+              const std::int64_t block = item / query_tiles;
+              query_tile(thread, block / head_blocks, block % head_blocks * tiling.heads,
+                         tile * tiling.rows);
+            }
+          });
     }
 
     T* k_tile(std::int64_t b, std::int64_t head, std::int64_t tile) const {
@@ -125,123 +156,233 @@ class AttentionKernel final : public Kernel {
         parallel_for(
             count, kernel.grain(count), [&](std::int64_t begin, std::int64_t end, int thread) {
               for (std::int64_t i = begin; i < end; ++i) {
-                const std::int64_t tile = i % tiles_per_head, head = i / tiles_per_head % heads;
-                body(thread, i / tiles_per_head / heads, head, tile,
-                     std::min(kKeyTile, shape.keys - tile * kKeyTile));
+                const std::int64_t tile = i % tiles_per_head, head = i / tiles_per_head % heads,
+                                   b = i / tiles_per_head / heads,
+                                   length = problem.mask.batch(b).keys;
+                if (tile * kKeyTile < length)
+                  body(thread, b, head, tile, std::min(kKeyTile, shape.keys - tile * kKeyTile),
+                       length);
               }
             });
       };
       for_tiles(shape.k_heads, [&](int thread, std::int64_t b, std::int64_t head, std::int64_t tile,
-                                   std::int64_t rows) {
-        T* staging = tiles + thread * kernel.thread_elements_;
-        load_rows<T>(k, b, head, tile * kKeyTile, rows, problem.batch(b).keys, shape.head_dim,
-                     kernel.d_, staging);
+                                   std::int64_t rows, std::int64_t length) {
+        T* staging = scratch + thread * kernel.thread_elements_;
+        load_rows<T>(problem.k, b, head, tile * kKeyTile, rows, length, shape.head_dim, kernel.d_,
+                     staging);
         transpose_tile(staging, kernel.d_, rows, shape.head_dim, k_tile(b, head, tile));
       });
-      for_tiles(shape.v_heads,
-                [&](int, std::int64_t b, std::int64_t head, std::int64_t tile, std::int64_t rows) {
-                  load_rows<T>(v, b, head, tile * kKeyTile, rows, problem.batch(b).keys,
-                               shape.value_dim, kernel.dv_, v_tile(b, head, tile));
-                });
+      for_tiles(shape.v_heads, [&](int, std::int64_t b, std::int64_t head, std::int64_t tile,
+                                   std::int64_t rows, std::int64_t length) {
+        load_rows<T>(problem.v, b, head, tile * kKeyTile, rows, length, shape.value_dim, kernel.dv_,
+                     v_tile(b, head, tile));
+      });
     }
 
-    // Rows [first_row, ...) of heads [first_head, ...).
-    void tile(int thread, std::int64_t b, std::int64_t first_head, std::int64_t first_row) const {
-      const std::int64_t d = kernel.d_, dv = kernel.dv_;
-      const std::int64_t rows = std::min(kernel.tiling_.rows, shape.queries - first_row);
-      const std::int64_t m = rows * kernel.tiling_.heads;
-      T* q_rows = tiles + thread * kernel.thread_elements_;
-      T* o_rows = q_rows + tile_rows() * d;
-      T* scores = o_rows + tile_rows() * dv;
-      T* k_rows = scores + tile_rows() * kKeyTile;
-      T* v_rows = k_rows + kKeyTile * d;
-      T largest[kMostRows], sums[kMostRows];
-      const auto head_of = [&](std::int64_t r) { return first_head + r / rows; };
-      const auto row_of = [&](std::int64_t r) { return first_row + r % rows; };
+    // Rows [first_row, ...) of heads [first_head, ...), and what is known of them so far.
+    struct QueryTile {
+      int thread;
+      std::int64_t b, first_head, first_row, rows, m;
+      AttentionBatch batch;
+      T *q, *o, *scores, *k, *v;
+      T largest[kMostRows], sums[kMostRows];  // of scores, and of exp(score - largest)
+      std::int64_t head_of(std::int64_t r) const { return first_head + r / rows; }
+      std::int64_t row_of(std::int64_t r) const { return first_row + r % rows; }
+    };
+    struct KeyTile {
+      std::int64_t first, count;
+      const T* values;
+      bool partly_seen;  // some row does not see all of it
+    };
 
-      const auto batch = problem.batch(b);
-      const Columns seen = problem.columns(batch, first_row, rows);
-      std::fill(o_rows, o_rows + m * dv, T{0});
-      std::fill(largest, largest + m, -std::numeric_limits<T>::infinity());
-      std::fill(sums, sums + m, T{0});
+    void query_tile(int thread, std::int64_t b, std::int64_t first_head,
+                    std::int64_t first_row) const {
+      const std::int64_t rows = std::min(kernel.tiling_.rows, shape.queries - first_row);
+      const std::int64_t tile_rows = kernel.tiling_.rows * kernel.tiling_.heads;
+      QueryTile t;
+      t.thread = thread, t.b = b, t.first_head = first_head, t.first_row = first_row;
+      t.rows = rows, t.m = rows * kernel.tiling_.heads, t.batch = problem.mask.batch(b);
+      t.q = scratch + thread * kernel.thread_elements_;
+      t.o = t.q + tile_rows * kernel.d_;
+      t.scores = t.o + tile_rows * kernel.dv_;
+      t.k = t.scores + tile_rows * kKeyTile;
+      t.v = t.k + kKeyTile * kernel.d_;
+      std::fill(t.o, t.o + t.m * kernel.dv_, T{0});
+      std::fill(t.largest, t.largest + t.m, -std::numeric_limits<T>::infinity());
+      std::fill(t.sums, t.sums + t.m, T{0});
+      const Columns seen = problem.mask.columns(t.batch, first_row, rows);
       if (!seen.empty())
         for (std::int64_t h = 0; h < kernel.tiling_.heads; ++h)
-          load_rows<T>(q, b, first_head + h, first_row, rows, batch.queries, shape.head_dim, d,
-                       q_rows + h * rows * d);
+          load_rows<T>(q, b, first_head + h, first_row, rows, t.batch.queries, shape.head_dim,
+                       kernel.d_, t.q + h * rows * kernel.d_);
 
-      for (std::int64_t tile = seen.empty() ? 0 : seen.begin / kKeyTile; tile * kKeyTile < seen.end;
-           ++tile) {
-        const std::int64_t first = tile * kKeyTile;
-        const std::int64_t count = std::min(kKeyTile, shape.keys - first);
-        const T* values = v_rows;
-        if (kernel.tiling_.packed) {
-          values = v_tile(b, shape.v_head_of(first_head), tile);
-          kernel.product_({m, kKeyTile, shape.head_dim, q_rows, d, 1,
-                           k_tile(b, shape.k_head_of(first_head), tile), kKeyTile, scores, kKeyTile,
-                           false});
-        } else {
-          load_rows<T>(k, b, shape.k_head_of(first_head), first, count, batch.keys, shape.head_dim,
-                       d, k_rows);
-          load_rows<T>(v, b, shape.v_head_of(first_head), first, count, batch.keys, shape.value_dim,
-                       dv, v_rows);
-          for (std::int64_t r = 0; r < m; ++r)
-            for (std::int64_t j = 0; j < count; ++j)
-              scores[r * kKeyTile + j] =
-                  kernel.ops_.dot(q_rows + r * d, k_rows + j * d, shape.head_dim);
-        }
-        for (std::int64_t r = 0; r < m; ++r) {
-          const Columns row_seen = problem.columns(batch, row_of(r)).within({first, first + count});
-          weigh(b, head_of(r), row_of(r), row_seen, first, count, scores + r * kKeyTile,
-                o_rows + r * dv, largest[r], sums[r]);
-        }
-        kernel.product_({m, dv, count, scores, kKeyTile, 1, values, dv, o_rows, dv, true});
-      }
-      for (std::int64_t r = 0; r < m; ++r)
-        finish(b, head_of(r), row_of(r), largest[r], sums[r], o_rows + r * dv);
+      for_key_tiles(t, seen, [&](KeyTile& keys) {
+        for (std::int64_t r = 0; r < t.m; ++r) weigh(t, keys, r);
+        if (!kernel.two_passes_) add_values(t, keys);
+      });
+      for (std::int64_t r = 0; r < t.m; ++r) add_sink(t, r);
+      if (kernel.two_passes_)
+        for_key_tiles(t, seen, [&](KeyTile& keys) {
+          for (std::int64_t r = 0; r < t.m; ++r) weigh_again(t, keys, r);
+          add_values(t, keys);
+        });
+      for (std::int64_t r = 0; r < t.m; ++r) finish(t, r);
     }
 
-    std::int64_t tile_rows() const { return kernel.tiling_.rows * kernel.tiling_.heads; }
+    // Calls body with the products q k of every tile of keys that some row sees.
+    template <class Body>
+    void for_key_tiles(QueryTile& t, Columns seen, const Body& body) const {
+      for (std::int64_t tile = seen.empty() ? 0 : seen.begin / kKeyTile; tile * kKeyTile < seen.end;
+           ++tile) {
+        KeyTile keys{tile * kKeyTile, std::min(kKeyTile, shape.keys - tile * kKeyTile), t.v, false};
+        if (hidden(t, seen.within({keys.first, keys.first + keys.count}))) continue;
+        const std::int64_t k_head = shape.k_head_of(t.first_head),
+                           v_head = shape.v_head_of(t.first_head);
+        if (kernel.tiling_.packed) {
+          keys.values = v_tile(t.b, v_head, tile);
+          kernel.product_({t.m, kKeyTile, shape.head_dim, t.q, kernel.d_, 1,
+                           k_tile(t.b, k_head, tile), kKeyTile, t.scores, kKeyTile, false});
+        } else {
+          load_rows<T>(problem.k, t.b, k_head, keys.first, keys.count, t.batch.keys, shape.head_dim,
+                       kernel.d_, t.k);
+          load_rows<T>(problem.v, t.b, v_head, keys.first, keys.count, t.batch.keys,
+                       shape.value_dim, kernel.dv_, t.v);
+          for (std::int64_t r = 0; r < t.m; ++r)
+            for (std::int64_t j = 0; j < keys.count; ++j)
+              t.scores[r * kKeyTile + j] =
+                  ops.dot(t.q + r * kernel.d_, t.k + j * kernel.d_, shape.head_dim);
+        }
+        body(keys);
+      }
+    }
+    bool hidden(const QueryTile& t, Columns columns) const {
+      for (std::int64_t h = 0; h < kernel.tiling_.heads; ++h)
+        if (!problem.mask.hides(t.b, t.first_head + h, t.first_row, t.rows, columns)) return false;
+      return true;
+    }
+
+    Columns seen_by(const QueryTile& t, const KeyTile& keys, std::int64_t r) const {
+      return problem.mask.columns(t.batch, t.row_of(r))
+          .within({keys.first, keys.first + keys.count});
+    }
+    // Turns the products of a row into scores, -inf in holes. Returns the columns they stand in;
+    // what stands beside them is for the caller to overwrite.
+    Columns score(const QueryTile& t, KeyTile& keys, std::int64_t r) const {
+      const Columns seen = seen_by(t, keys, r);
+      keys.partly_seen |= seen.size() < keys.count || problem.mask.has_holes();
+      if (seen.empty()) return seen;
+      const Coords at = {t.b, t.head_of(r), t.row_of(r), seen.begin};
+      T* row = t.scores + r * kKeyTile + (seen.begin - keys.first);
+      problem.scores.apply(at, seen.size(), row);
+      problem.mask.overwrite_holes(at[0], at[1], at[2], seen, -std::numeric_limits<T>::infinity(),
+                                   row);
+      return seen;
+    }
+    void clear_beside(const KeyTile& keys, Columns seen, T* row) const {
+      if (seen.empty()) return std::fill(row, row + keys.count, T{0});
+      std::fill(row, row + (seen.begin - keys.first), T{0});
+      std::fill(row + (seen.end - keys.first), row + keys.count, T{0});
+    }
+    void drop(const QueryTile& t, std::int64_t r, Columns seen, T* weights) const {
+      if (!problem.dropout.present()) return;
+      alignas(64) T factors[kKeyTile];
+      problem.dropout.factors(t.b, t.head_of(r), t.row_of(r), seen, factors);
+      ops.multiply(weights, {factors, true}, seen.size(), weights);
+    }
 
     // Turns products into weights relative to the running maximum, and brings what was summed
     // before to it.
-    void weigh(std::int64_t b, std::int64_t h, std::int64_t i, Columns seen, std::int64_t first,
-               std::int64_t count, T* row, T* o_row, T& largest, T& sum) const {
-      const RowOps<T>& ops = kernel.ops_;
-      if (seen.empty()) return std::fill(row, row + count, T{0});
-      const std::int64_t length = seen.end - seen.begin;
-      T* weights = row + (seen.begin - first);
-      problem.finish_scores(ops, b, h, i, seen, first, row);
-      const T before = largest;
-      const T here = ops.fold(Fold::maximum, Premap::identity, weights, length);
-      largest = here > before || here != here ? here : before;
-      if (largest == -std::numeric_limits<T>::infinity()) return std::fill(row, row + count, T{0});
-      if (largest != before) {
-        const T factor = std::exp(before - largest);
-        sum *= factor;
-        if (factor != T{0} || before != -std::numeric_limits<T>::infinity())
-          ops.multiply(o_row, {&factor, false}, kernel.dv_, o_row);
+    void weigh(QueryTile& t, KeyTile& keys, std::int64_t r) const {
+      T* row = t.scores + r * kKeyTile;
+      Columns seen = score(t, keys, r);
+      T* weights = row + (seen.begin - keys.first);
+      if (!seen.empty()) {
+        const T here = ops.fold(Fold::maximum, Premap::identity, weights, seen.size());
+        raise_largest(t, r, here);
+        if (t.largest[r] == -std::numeric_limits<T>::infinity()) seen = {};
       }
-      sum += ops.exp_shifted(weights, {&largest, false}, length, weights);
-      std::fill(row, weights, T{0});
-      std::fill(weights + length, row + count, T{0});
-      if (!problem.drops()) return;
-      alignas(64) T factors[kKeyTile];
-      problem.dropout_factors(b, h, i, seen, factors);
-      ops.multiply(weights, {factors, true}, length, weights);
+      clear_beside(keys, seen, row);
+      if (seen.empty()) return;
+      t.sums[r] += ops.exp_shifted(weights, {&t.largest[r], false}, seen.size(), weights);
+      drop(t, r, seen, weights);
+    }
+    void raise_largest(QueryTile& t, std::int64_t r, T candidate) const {
+      const T before = t.largest[r];
+      t.largest[r] = maximum_or_nan(before, candidate);
+      if (t.largest[r] == before || t.largest[r] == -std::numeric_limits<T>::infinity()) return;
+      const T factor = std::exp(before - t.largest[r]);
+      t.sums[r] *= factor;
+      if (factor != T{0} || before != -std::numeric_limits<T>::infinity())
+        ops.multiply(t.o + r * kernel.dv_, {&factor, false}, kernel.dv_, t.o + r * kernel.dv_);
+    }
+    // One more key, without a value.
+    void add_sink(QueryTile& t, std::int64_t r) const {
+      if (!sink.present() || t.row_of(r) >= t.batch.queries) return;
+      T value;
+      static constexpr T kAbsent = 0;
+      sink.load({0, t.head_of(r), 0, 0}, 1, &value, &kAbsent);
+      raise_largest(t, r, value);
+      if (t.largest[r] != -std::numeric_limits<T>::infinity())
+        ops.exp_shifted(&value, {&t.largest[r], false}, 1, &value), t.sums[r] += value;
+    }
+    // Turns products into the weights themselves, now that their sums are known.
+    void weigh_again(QueryTile& t, KeyTile& keys, std::int64_t r) const {
+      T* row = t.scores + r * kKeyTile;
+      Columns seen = score(t, keys, r);
+      if (t.largest[r] == -std::numeric_limits<T>::infinity()) seen = {};
+      clear_beside(keys, seen, row);
+      if (seen.empty()) return;
+      T* weights = row + (seen.begin - keys.first);
+      ops.exp_shifted(weights, {&t.largest[r], false}, seen.size(), weights);
+      const T factor = 1 / t.sums[r];
+      ops.multiply(weights, {&factor, false}, seen.size(), weights);
+      drop(t, r, seen, weights);
+      largest.add(kAmaxS, t.thread, weights, seen.size());
+      if (!kernel.weight_rounding_.present()) return;
+      ops.multiply(weights, {&weight_scale, false}, seen.size(), weights);
+      kernel.weight_rounding_.apply(seen.size(), weights);
     }
 
-    void finish(std::int64_t b, std::int64_t h, std::int64_t i, T largest, T sum, T* o_row) const {
-      const bool sees_nothing = largest == -std::numeric_limits<T>::infinity();
-      const T factor = 1 / sum;
+    // o += weights v. A weight of 0 does not stop NaN or infinity, so that a value which some rows
+    // do not see meets only those that do.
+    void add_values(QueryTile& t, const KeyTile& keys) const {
+      const std::int64_t dv = kernel.dv_;
+      if (!keys.partly_seen || all_finite(ops, keys.values, keys.count * dv)) {
+        kernel.product_(
+            {t.m, dv, keys.count, t.scores, kKeyTile, 1, keys.values, dv, t.o, dv, true});
+        return;
+      }
+      for (std::int64_t r = 0; r < t.m; ++r)
+        problem.mask.for_each_run(
+            t.b, t.head_of(r), t.row_of(r), seen_by(t, keys, r), [&](Columns run) {
+              const std::int64_t at = run.begin - keys.first;
+              kernel.product_({1, dv, run.size(), t.scores + r * kKeyTile + at, kKeyTile, 1,
+                               keys.values + at * dv, dv, t.o + r * dv, dv, true});
+            });
+    }
+
+    void finish(QueryTile& t, std::int64_t r) const {
+      T* row = t.o + r * kernel.dv_;
+      const Coords at = {t.b, t.head_of(r), t.row_of(r), 0};
+      const T most = t.largest[r], sum = t.sums[r];
+      const bool sees_nothing = most == -std::numeric_limits<T>::infinity();
+      // What the second pass has not done yet.
+      const T factor = (kernel.two_passes_ ? T{1} : 1 / sum) *
+                       (kernel.weight_rounding_.present() ? T{1} : weight_scale) * descale;
       if (sees_nothing)
-        std::fill(o_row, o_row + shape.value_dim, T{0});
+        std::fill(row, row + shape.value_dim, T{0});
       else
-        kernel.ops_.multiply(o_row, {&factor, false}, shape.value_dim, o_row);
-      o.store({b, h, i, 0}, shape.value_dim, o_row);
-      const T row_stats = sees_nothing ? largest : largest + std::log(sum);
-      stats.store({b, h, i, 0}, 1, &row_stats);
+        ops.multiply(row, {&factor, false}, shape.value_dim, row);
+      largest.add(kAmaxO, t.thread, row, shape.value_dim);
+      if (kernel.o_scale_.present()) ops.multiply(row, {&o_scale, false}, shape.value_dim, row);
+      o.store(at, shape.value_dim, row);
+      const T row_stats = sees_nothing ? most : most + std::log(sum);
+      stats.store(at, 1, &row_stats);
+      max.store(at, 1, &most);
+      sum_exp.store(at, 1, &sum);
     }
   };
+  enum { kAmaxS, kAmaxO };  // positions in largest_
 
   AttentionProblem<T, AttentionForward> problem_;
   Tiling tiling_;
@@ -249,8 +390,13 @@ class AttentionKernel final : public Kernel {
   TileProduct<T> product_;
   std::int64_t d_, dv_;  // head dims padded for the product
   std::int64_t threads_, thread_elements_;
+  LargestOutputs<T, 2> largest_;
+  Fp8Rounding<T> weight_rounding_;
+  FactorOperand<T> weight_scale_, descale_, o_scale_;
+  Operand<T> sink_;
+  bool two_passes_ = false;
   int per_thread_, packed_k_ = -1, packed_v_ = -1;
-  GuardedRows<T> q_, k_, v_, o_, stats_;
+  GuardedRows<T> q_, o_, stats_, max_, sum_exp_;
 };
 
 class AttentionEngine final : public Engine {
@@ -262,12 +408,15 @@ class AttentionEngine final : public Engine {
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
-    if (!region.anchor_as<AttentionForward>()) return Support::no("the anchor is no attention");
-    return Support::yes();
+    const auto* op = region.anchor_as<AttentionForward>();
+    if (!op) return Support::no("the anchor is no attention");
+    const AttentionShape shape(*region.anchor, *op);
+    if (Support fit = fits(modifier_program(*region.anchor, *op, shape.scores())); !fit) return fit;
+    return supports_operands<AttentionForward>(region);
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
-    const AttentionShape shape(*region.anchor);
+    const AttentionShape shape(*region.anchor, *region.anchor_as<AttentionForward>());
     const Tiling tiling(shape);
     const std::int64_t element = bit_width(region.precision()) / 8;
     const std::int64_t rows = tiling.rows * tiling.heads;

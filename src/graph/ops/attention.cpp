@@ -1,6 +1,9 @@
+#include <algorithm>
 #include <cmath>
 
+#include "base/checked.hpp"
 #include "graph/ops/infer.hpp"
+#include "graph/score_program.hpp"
 
 namespace ashlar {
 
@@ -10,44 +13,61 @@ struct AttentionShape {
   Dims o, stats, scores;
 };
 
-// Checks everything forward and backward share and fills in the scale.
+// k or v: through a page table when it has one, which may hold `capacity` keys, else `keys` long.
+struct KeySource {
+  bool paged = false;
+  std::int64_t keys = 0;
+};
+
+KeySource check_key_source(const NodeContext& node, int slot, int table_slot) {
+  const Dims& dims = node.input(slot).dims;
+  const Dims& q = node.input(0).dims;
+  const std::int64_t heads = dims[1];
+  if (heads < 1 || q[1] % heads != 0)
+    node.reject(fmt::format("heads of {}", node.input_name(slot)), heads,
+                "a divisor of q's {} heads", q[1]);
+  if (!node.has_input(table_slot)) {
+    if (dims[0] != q[0])
+      node.reject(fmt::format("batch of {}", node.input_name(slot)), dims[0], "{}, that of q",
+                  q[0]);
+    return {false, dims[2]};
+  }
+  node.require_rank(table_slot, 4, 4);
+  node.require_integer(table_slot);
+  const Tensor& table = node.input(table_slot);
+  node.require_dims(table_slot, {q[0], 1, table.dims[2], 1});
+  for (int plain : {slot, table_slot})
+    if (node.input(plain).ragged_offset != kNoTensor)
+      node.reject(fmt::format("input {}", node.input_name(plain)), "a ragged tensor",
+                  "a plain one: pages are found through the table");
+  return {true, checked_mul(table.dims[2], dims[2])};
+}
+
+// Keys per batch; fills in max_seq_len_kv of paged attention.
 template <class Attention>
-AttentionShape check_common(NodeContext& node, Attention& op) {
-  for (int slot : {Attention::q, Attention::k, Attention::v}) {
-    node.require_rank(slot, 4, 4);
-    node.require_floating(slot);
+std::int64_t check_keys(const NodeContext& node, Attention& op) {
+  const KeySource k = check_key_source(node, Attention::k, Attention::page_table_k);
+  const KeySource v = check_key_source(node, Attention::v, Attention::page_table_v);
+  if (!k.paged && !v.paged) {
+    if (k.keys != v.keys) node.reject("sequence length of v", v.keys, "{}, that of k", k.keys);
+    if (op.max_seq_len_kv)
+      node.reject("max_seq_len_kv", *op.max_seq_len_kv, "none without a page table");
+    return k.keys;
   }
-  const Dims& q = node.input(Attention::q).dims;
-  const Dims& k = node.input(Attention::k).dims;
-  const Dims& v = node.input(Attention::v).dims;
-  if (k[0] != q[0] || v[0] != q[0])
-    node.reject("batch of k and v", fmt::format("{} and {}", k[0], v[0]), "{}, that of q", q[0]);
-  if (k[3] != q[3]) node.reject("head dim of k", k[3], "{}, that of q", q[3]);
-  if (k[2] != v[2]) node.reject("sequence length of v", v[2], "{}, that of k", k[2]);
-  for (int slot : {Attention::k, Attention::v}) {
-    const std::int64_t heads = node.input(slot).dims[1];
-    if (heads < 1 || q[1] % heads != 0)
-      node.reject(fmt::format("heads of {}", node.input_name(slot)), heads,
-                  "a divisor of q's {} heads", q[1]);
+  const std::int64_t most = std::min(k.keys, v.keys);
+  if (!op.max_seq_len_kv) op.max_seq_len_kv = k.paged ? v.paged ? most : v.keys : k.keys;
+  const std::int64_t keys = *op.max_seq_len_kv;
+  for (const KeySource& source : {k, v}) {
+    if (source.paged ? keys <= source.keys && keys >= 0 : keys == source.keys) continue;
+    if (source.paged)
+      node.reject("max_seq_len_kv", keys, "0 to {}, the keys the page table can hold", source.keys);
+    node.reject("max_seq_len_kv", keys, "{}, the length of the one that is not paged", source.keys);
   }
+  return keys;
+}
 
-  const AttentionShape shape{
-      {q[0], q[1], q[2], v[3]}, {q[0], q[1], q[2], 1}, {q[0], q[1], q[2], k[2]}};
-  node.require_broadcastable(Attention::bias, shape.scores);
-  node.require_floating(Attention::bias);
-  for (int slot : {Attention::seq_len_q, Attention::seq_len_kv}) {
-    node.require_dims(slot, {q[0], 1, 1, 1});
-    node.require_integer(slot);
-  }
-  node.require_one_element(Attention::scale_tensor);
-  node.require_floating(Attention::scale_tensor);
-  if (!op.scale && !node.has_input(Attention::scale_tensor))
-    op.scale = q[3] == 0 ? 1.0 : 1.0 / std::sqrt(static_cast<double>(q[3]));
-  if (op.left_bound && *op.left_bound < 1)
-    node.reject("left_bound", *op.left_bound, "at least 1 (1 sees only the diagonal)");
-  if (op.right_bound && *op.right_bound < 0)
-    node.reject("right_bound", *op.right_bound, "at least 0 (0 is causal)");
-
+template <class Attention>
+void check_dropout(const NodeContext& node, const Attention& op, const Dims& scores) {
   if (!(op.dropout >= 0.0 && op.dropout < 1.0))
     node.reject("dropout", op.dropout, "a probability in [0, 1)");
   const bool seeded = node.has_input(Attention::dropout_seed),
@@ -59,12 +79,98 @@ AttentionShape check_common(NodeContext& node, Attention& op) {
     node.reject("dropout", op.dropout, "a probability above 0 with dropout_seed or dropout_mask");
   if (node.has_input(Attention::dropout_offset) && !seeded)
     node.reject("input dropout_offset", "a tensor", "none without dropout_seed");
+  if (node.has_output(Attention::rng_dump) && !seeded)
+    node.reject("output rng_dump", "a tensor", "none without dropout_seed");
   for (int slot : {Attention::dropout_seed, Attention::dropout_offset}) {
     node.require_one_element(slot);
     node.require_integer(slot);
   }
-  node.require_dims(Attention::dropout_mask, shape.scores);
+  node.require_dims(Attention::dropout_mask, scores);
+}
+
+void check_program(const NodeContext& node, const char* name, const ScoreProgram& program,
+                   const ScoreOperands& operands) {
+  if (const auto fault = find_fault(program, operands))
+    node.reject(fmt::format("{} step {}", name, fault->step), fault->got, "{}", fault->expected);
+}
+
+template <class Attention>
+ScoreOperands check_scores(const NodeContext& node, const Attention& op, const Dims& scores) {
+  node.require_broadcastable(Attention::bias, scores);
+  node.require_floating(Attention::bias);
+  if (op.soft_cap && !(*op.soft_cap > 0.0 && std::isfinite(*op.soft_cap)))
+    node.reject("soft_cap", *op.soft_cap, "a finite value above 0");
+  ScoreOperands operands;
+  for (int i = 0; i < 4; ++i) {
+    const int slot = Attention::score_input0 + i;
+    node.require_broadcastable(slot, scores);
+    operands.inputs[i] = node.has_input(slot);
+  }
+  check_program(node, "score_modifier", op.score_modifier, operands);
+
+  node.require_dims(Attention::sink, {1, scores[1], 1, 1});
+  node.require_floating(Attention::sink);
+  for (const auto& [name, extent] :
+       {std::pair{"block_rows", op.block_rows}, std::pair{"block_columns", op.block_columns}})
+    if (extent < 1) node.reject(name, extent, "at least 1");
+  const auto blocks = [](std::int64_t extent, std::int64_t size) {
+    return extent / size + (extent % size != 0 ? 1 : 0);
+  };
+  node.require_broadcastable(Attention::block_mask,
+                             {scores[0], scores[1], blocks(scores[2], op.block_rows),
+                              blocks(scores[3], op.block_columns)});
+  if (node.has_input(Attention::block_mask) && node.input(Attention::block_mask).dtype != boolean)
+    node.reject(fmt::format("dtype of {}", node.input_name(Attention::block_mask)),
+                node.input(Attention::block_mask).dtype, "bool");
+  return operands;
+}
+
+void check_factors(const NodeContext& node, int first, int last) {
+  for (int slot = first; slot <= last; ++slot) {
+    node.require_one_element(slot);
+    node.require_floating(slot);
+  }
+}
+
+// Checks everything forward and backward share and fills in the scale.
+template <class Attention>
+AttentionShape check_common(NodeContext& node, Attention& op) {
+  for (int slot : {Attention::q, Attention::k, Attention::v}) {
+    node.require_rank(slot, 4, 4);
+    node.require_floating(slot);
+  }
+  const Dims& q = node.input(Attention::q).dims;
+  const Dims& k = node.input(Attention::k).dims;
+  const Dims& v = node.input(Attention::v).dims;
+  if (k[3] != q[3]) node.reject("head dim of k", k[3], "{}, that of q", q[3]);
+  const std::int64_t keys = check_keys(node, op);
+
+  const AttentionShape shape{
+      {q[0], q[1], q[2], v[3]}, {q[0], q[1], q[2], 1}, {q[0], q[1], q[2], keys}};
+  for (int slot : {Attention::seq_len_q, Attention::seq_len_kv}) {
+    node.require_dims(slot, {q[0], 1, 1, 1});
+    node.require_integer(slot);
+  }
+  check_factors(node, Attention::scale_tensor, Attention::scale_tensor);
+  if (!op.scale && !node.has_input(Attention::scale_tensor))
+    op.scale = q[3] == 0 ? 1.0 : 1.0 / std::sqrt(static_cast<double>(q[3]));
+  if (op.left_bound && *op.left_bound < 1)
+    node.reject("left_bound", *op.left_bound, "at least 1 (1 sees only the diagonal)");
+  if (op.right_bound && *op.right_bound < 0)
+    node.reject("right_bound", *op.right_bound, "at least 0 (0 is causal)");
+  check_dropout(node, op, shape.scores);
+  node.infer_dims(Attention::rng_dump, shape.scores);
+  node.infer_dtype(Attention::rng_dump, boolean);
+  node.infer_strides_like(Attention::rng_dump, Tensor{});
   return shape;
+}
+
+void infer_amax(NodeContext& node, int first, int last) {
+  for (int slot = first; slot <= last; ++slot) {
+    node.infer_dims(slot, {1, 1, 1, 1});
+    node.infer_dtype(slot, f32);
+    node.infer_strides_like(slot, Tensor{});
+  }
 }
 
 }  // namespace
@@ -72,37 +178,58 @@ AttentionShape check_common(NodeContext& node, Attention& op) {
 void infer_attention_forward(NodeContext& node) {
   auto& op = node.op<AttentionForward>();
   const AttentionShape shape = check_common(node, op);
+  check_scores(node, op, shape.scores);
+  check_factors(node, AttentionForward::descale_q, AttentionForward::scale_o);
   const Tensor& q = node.input(AttentionForward::q);
   node.infer_dims(AttentionForward::o, shape.o);
   node.infer_dtype(AttentionForward::o, q.dtype);
   node.infer_strides_like(AttentionForward::o, q);
-  node.infer_dims(AttentionForward::stats, shape.stats);
-  node.infer_dtype(AttentionForward::stats, q.dtype == f64 ? f64 : f32);
-  node.infer_strides_like(AttentionForward::stats, Tensor{});
+  for (int slot : {AttentionForward::stats, AttentionForward::max, AttentionForward::sum_exp}) {
+    node.infer_dims(slot, shape.stats);
+    node.infer_dtype(slot, q.dtype == f64 ? f64 : f32);
+    node.infer_strides_like(slot, Tensor{});
+  }
+  infer_amax(node, AttentionForward::amax_s, AttentionForward::amax_o);
 }
 
 void infer_attention_backward(NodeContext& node) {
   auto& op = node.op<AttentionBackward>();
   const AttentionShape shape = check_common(node, op);
+  ScoreOperands operands = check_scores(node, op, shape.scores);
+  operands.gradient = true;
+  check_program(node, "score_modifier_gradient", op.score_modifier_gradient, operands);
+  if (op.score_modifier_gradient.empty()) {
+    if (const auto step = undifferentiable_step(op.score_modifier))
+      node.reject(fmt::format("score_modifier step {}", *step),
+                  "an activation gradient whose second operand depends on the score",
+                  "a step that can be differentiated, or score_modifier_gradient");
+  } else if (op.score_modifier.empty()) {
+    node.reject("score_modifier_gradient",
+                fmt::format("{} steps", op.score_modifier_gradient.size()),
+                "none without score_modifier");
+  }
+  check_factors(node, AttentionBackward::descale_q, AttentionBackward::scale_dp);
   for (int slot : {AttentionBackward::o, AttentionBackward::d_o}) {
     node.require_dims(slot, shape.o);
     node.require_floating(slot);
   }
   node.require_dims(AttentionBackward::stats, shape.stats);
   node.require_floating(AttentionBackward::stats);
-  const auto infer_gradient = [&](int output, int of) {
+  const auto infer_gradient = [&](int output, int of, const char* name) {
+    if (!node.has_output(output)) return;
+    if (!node.has_input(of))
+      node.reject(fmt::format("output d{}", name), "a tensor", "none without an input {}", name);
     const Tensor& tensor = node.input(of);
     node.infer_dims(output, tensor.dims);
     node.infer_dtype(output, tensor.dtype);
     node.infer_strides_like(output, tensor);
   };
-  infer_gradient(AttentionBackward::dq, AttentionBackward::q);
-  infer_gradient(AttentionBackward::dk, AttentionBackward::k);
-  infer_gradient(AttentionBackward::dv, AttentionBackward::v);
-  if (!node.has_output(AttentionBackward::dbias)) return;
-  if (!node.has_input(AttentionBackward::bias))
-    node.reject("output dbias", "a tensor", "none without an input bias");
-  infer_gradient(AttentionBackward::dbias, AttentionBackward::bias);
+  infer_gradient(AttentionBackward::dq, AttentionBackward::q, "q");
+  infer_gradient(AttentionBackward::dk, AttentionBackward::k, "k");
+  infer_gradient(AttentionBackward::dv, AttentionBackward::v, "v");
+  infer_gradient(AttentionBackward::dbias, AttentionBackward::bias, "bias");
+  infer_gradient(AttentionBackward::dsink, AttentionBackward::sink, "sink");
+  infer_amax(node, AttentionBackward::amax_dq, AttentionBackward::amax_dp);
 }
 
 }  // namespace ashlar

@@ -1,0 +1,36 @@
+// Programs on the attention score (ScoreProgram, ashlar/ops/attention.hpp): what makes one valid,
+// and the derivative of one.
+#pragma once
+
+#include <ashlar/ops/attention.hpp>
+#include <optional>
+#include <string>
+
+namespace ashlar {
+
+// Which values outside its own steps a program may read.
+struct ScoreOperands {
+  bool inputs[4] = {};    // score_input0 to score_input3
+  bool gradient = false;  // value kScoreGradient
+};
+
+// The first thing wrong with a program, in the words of a message, or nothing.
+struct ScoreProgramFault {
+  std::size_t step = 0;
+  std::string got, expected;
+};
+std::optional<ScoreProgramFault> find_fault(const ScoreProgram& program,
+                                            const ScoreOperands& operands);
+
+// The step, if any, whose derivative is not known: an activation gradient whose second operand
+// depends on the score.
+std::optional<std::size_t> undifferentiable_step(const ScoreProgram& program);
+
+// The program of d new score / d score. At a kink it takes one side: max and min that of the first
+// operand when both are equal, abs 0, activations what their gradient modes take. Steps (floor,
+// ceil, comparisons) have derivative 0. Steps that do not matter are left out, so the result has
+// at most kMaxDerivedSteps. `program` must be valid and differentiable.
+ScoreProgram differentiate(const ScoreProgram& program);
+inline constexpr std::size_t kMaxDerivedSteps = 16 * kMaxScoreSteps;
+
+}  // namespace ashlar
