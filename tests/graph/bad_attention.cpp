@@ -309,7 +309,7 @@ std::vector<Option> bad_options() {
       {"program that reads a later step",
        program({{.op = {}, .args = {0}, .constant = {}}, {.op = {}, .args = {11}, .constant = {}}}),
        {},
-       {"score_modifier step 1", "got value 11", "or an earlier step (10 to 10)"}},
+       {"score_modifier step 1", "got value 11", " or an earlier step (10 to 10)"}},
       {"program that reads no input",
        program({{.op = {}, .args = {6}, .constant = {}}}),
        {},
