@@ -1,3 +1,4 @@
+#include "graph/schema.hpp"
 #include "random/graph_maker.hpp"
 
 namespace ashlar::random_graphs {
@@ -24,11 +25,11 @@ const std::vector<ScoreProgram>& score_programs() {
   return programs;
 }
 
-// Operands by their places in the two operations.
-struct Slots {
-  int forward, backward;
-  Value value;
-};
+int slot_of(const OpSchema& schema, std::string_view name) {
+  int slot = 0;
+  while (schema.inputs[static_cast<std::size_t>(slot)].name != name) ++slot;
+  return slot;
+}
 
 }  // namespace
 
@@ -41,22 +42,21 @@ void GraphMaker::add_attention() {
   const DType dtype = floating();
   const Dims scores = {batch, heads, rows, columns};
   AttentionAttributes attributes;
-  std::vector<Slots> operands;
-  const auto add = [&](int forward, int backward, Value value) {
-    operands.push_back({forward, backward, value});
+  std::vector<std::pair<std::string_view, Value>> operands;  // by name, which both operations share
+  const auto add = [&](std::string_view operand, Value value) {
+    operands.emplace_back(operand, value);
   };
-#define ASHLAR_SLOT(name) Forward::name, Backward::name
   // k or v: plain, or blocks of a few keys found through a table.
-  const auto keys = [&](std::int64_t extent, int forward_table, int backward_table) {
+  const auto keys = [&](std::int64_t extent, std::string_view table) {
     const std::int64_t key_heads = chance(0.5) ? heads : 1;
     if (!chance(0.15)) return Dims{batch, key_heads, columns, extent};
     const std::int64_t block = 1 + below(4), pages = (columns + block - 1) / block;
     attributes.max_seq_len_kv = columns;
-    add(forward_table, backward_table, graph_.input(name("table"), {batch, 1, pages, 1}, i32));
+    add(table, graph_.input(name("table"), {batch, 1, pages, 1}, i32));
     return Dims{1 + below(4), key_heads, block, extent};
   };
-  const Dims k = keys(width, ASHLAR_SLOT(page_table_k));
-  const Dims v = keys(chance(0.7) ? width : 1 + below(6), ASHLAR_SLOT(page_table_v));
+  const Dims k = keys(width, "page_table_k");
+  const Dims v = keys(chance(0.7) ? width : 1 + below(6), "page_table_v");
 
   if (chance(0.4)) attributes.right_bound = below(3);
   if (chance(0.3)) attributes.left_bound = 1 + below(4);
@@ -67,44 +67,43 @@ void GraphMaker::add_attention() {
   Value bias;
   if (chance(0.3)) bias = broadcastable(scores, dtype);
   if (bias && !is_floating(bias.dtype())) bias = {};
-  add(ASHLAR_SLOT(bias), bias);
+  add("bias", bias);
   if (chance(0.15)) {
     attributes.score_modifier = one_of(score_programs());
-    add(ASHLAR_SLOT(score_input0), broadcastable(scores, f32));
+    add("score_input0", broadcastable(scores, f32));
   }
   const bool has_sink = chance(0.15);
-  if (has_sink) add(ASHLAR_SLOT(sink), input({1, heads, 1, 1}, f32));
+  if (has_sink) add("sink", input({1, heads, 1, 1}, f32));
   if (chance(0.1)) {
     attributes.block_rows = 1 + below(4);
     attributes.block_columns = 1 + below(5);
     const auto blocks = [](std::int64_t extent, std::int64_t block) {
       return (extent + block - 1) / block;
     };
-    add(ASHLAR_SLOT(block_mask),
+    add("block_mask",
         graph_.input(name("blocks"),
                      {batch, chance(0.5) ? heads : 1, blocks(rows, attributes.block_rows),
                       blocks(columns, attributes.block_columns)},
                      boolean));
   }
   const bool lengths_q = chance(0.3), lengths_kv = chance(0.3);
-  if (lengths_q) add(ASHLAR_SLOT(seq_len_q), graph_.input(name("lq"), {batch, 1, 1, 1}, i32));
-  if (lengths_kv) add(ASHLAR_SLOT(seq_len_kv), graph_.input(name("lk"), {batch, 1, 1, 1}, i64));
+  if (lengths_q) add("seq_len_q", graph_.input(name("lq"), {batch, 1, 1, 1}, i32));
+  if (lengths_kv) add("seq_len_kv", graph_.input(name("lk"), {batch, 1, 1, 1}, i64));
   bool seeded = false;
   if (chance(0.2)) {
     attributes.dropout = 0.25;
     seeded = chance(0.5);
     if (seeded)
-      add(ASHLAR_SLOT(dropout_seed), graph_.scalar(name("seed"), i64));
+      add("dropout_seed", graph_.scalar(name("seed"), i64));
     else
-      add(ASHLAR_SLOT(dropout_mask), graph_.input(name("mask"), scores, boolean));
+      add("dropout_mask", graph_.input(name("mask"), scores, boolean));
   }
   if (chance(0.1)) {
-    add(ASHLAR_SLOT(descale_q), graph_.input(name("factor"), {1, 1, 1, 1}, f32));
-    add(ASHLAR_SLOT(descale_v), graph_.input(name("factor"), {1, 1, 1, 1}, f32));
-    add(ASHLAR_SLOT(scale_s), graph_.input(name("factor"), {1, 1, 1, 1}, f32));
-    add(ASHLAR_SLOT(descale_s), graph_.input(name("factor"), {1, 1, 1, 1}, f32));
+    add("descale_q", graph_.input(name("factor"), {1, 1, 1, 1}, f32));
+    add("descale_v", graph_.input(name("factor"), {1, 1, 1, 1}, f32));
+    add("scale_s", graph_.input(name("factor"), {1, 1, 1, 1}, f32));
+    add("descale_s", graph_.input(name("factor"), {1, 1, 1, 1}, f32));
   }
-#undef ASHLAR_SLOT
 
   const bool gradient = chance(0.4);
   std::vector<Operand> inputs = {{Forward::q, like({batch, heads, rows, width}, dtype)},
@@ -113,10 +112,11 @@ void GraphMaker::add_attention() {
   std::vector<Operand> backward_inputs = {{Backward::q, inputs[0].value},
                                           {Backward::k, inputs[1].value},
                                           {Backward::v, inputs[2].value}};
-  for (const Slots& operand : operands) {
-    if (!operand.value) continue;
-    inputs.push_back({operand.forward, operand.value});
-    backward_inputs.push_back({operand.backward, operand.value});
+  const OpSchema &forward_schema = schema_of(Forward{}), &backward_schema = schema_of(Backward{});
+  for (const auto& [operand, value] : operands) {
+    if (!value) continue;
+    inputs.push_back({slot_of(forward_schema, operand), value});
+    backward_inputs.push_back({slot_of(backward_schema, operand), value});
   }
   std::vector<Wanted> wanted = {Forward::o};
   if (gradient || chance(0.3)) wanted.emplace_back(Forward::stats);
