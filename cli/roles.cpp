@@ -108,6 +108,8 @@ class RoleFinder {
     // Packed rows are shared by the sequences.
     const std::int64_t sequences = std::max<std::int64_t>(dims(Op::seq_lengths)[0], 1);
     return lengths_up_to(op.layout == RnnLayout::packed ? dims(0)[0] / sequences : dims(0)[0]);
+  }
+  template <class Op>
   std::int64_t key_count(const Op& op) const {
     return op.max_seq_len_kv.value_or(dims(Op::k)[2]);
   }

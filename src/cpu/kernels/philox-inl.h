@@ -60,7 +60,7 @@ inline void PhiloxRun(std::uint64_t seed, std::uint64_t offset, std::uint64_t fi
                       std::int64_t count, std::uint32_t* bits) {
   const hn::ScalableTag<std::uint64_t> d;
   const auto per_vector = static_cast<std::int64_t>(4 * hn::Lanes(d));
-  alignas(64) std::uint32_t buffer[4 * hn::MaxLanes(d)];
+  alignas(64) std::uint32_t buffer[4 * hn::MaxLanes(d)] = {};
   // A run may begin or end inside a counter: those vectors go through the buffer.
   auto skip = static_cast<std::int64_t>(first % 4);
   std::uint64_t counter = offset + first / 4;

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "cpu/kernels/loops-inl.h"
+#include "cpu/kernels/pointwise.hpp"
 #include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
 
