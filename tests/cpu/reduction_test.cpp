@@ -54,6 +54,55 @@ TEST(Reduction, ZeroExtents) {
   check({0, 5}, {0}, ReductionMode::amax, f32);
 }
 
+void check_index(const Dims& dims, const Dims& axes, ReductionMode mode, DType dtype,
+                 const Layout& layout = row_major) {
+  SCOPED_TRACE(testing::Message() << to_string(dims) << " over " << to_string(axes) << " mode "
+                                  << static_cast<int>(mode) << " " << to_string(dtype));
+  Graph graph;
+  const Value x = graph.input("x", dims, dtype, layout);
+  const auto r = graph.apply(Reduction{.mode = mode, .axes = axes}, {{Reduction::x, x}},
+                             {Reduction::y, Reduction::index});
+  graph.output("y", r[Reduction::y]);
+  graph.output("index", r[Reduction::index]);
+  PlanCheck plan(std::move(graph));
+  plan.fill("x", -4.0, 4.0);  // small types and integers: many equals
+  plan.expect_agrees("cpu.reduction");
+}
+
+TEST(Reduction, IndexOfExtremes) {
+  const Dims axes[] = {{0}, {1}, {2}, {0, 1}, {0, 2}, {1, 2}, {0, 1, 2}};
+  for (ReductionMode mode : {ReductionMode::min, ReductionMode::max, ReductionMode::amax})
+    for (const Dims& set : axes)
+      for (DType dtype : {f32, e4m3, i8}) {
+        check_index({3, 5, 7}, set, mode, dtype);
+        check_index({3, 5, 7}, set, mode, dtype, channels_last);
+      }
+}
+
+TEST(Reduction, IndexInLongRowsAndManyColumns) {
+  check_index({1, 100003}, {1}, ReductionMode::max, e5m2);
+  check_index({5001, 3}, {0}, ReductionMode::min, e5m2);
+  check_index({301, 1030}, {0}, ReductionMode::amax, f16);
+  check_index({16, 64, 65}, {0, 1, 2}, ReductionMode::max, e4m3, Layout(Dims{1, 16, 16 * 64}));
+  check_index({9, 70, 65}, {0, 2}, ReductionMode::min, e4m3, Layout(Dims{70, 1, 630}));
+}
+
+TEST(Reduction, IndexOfNaN) {
+  for (ReductionMode mode : {ReductionMode::min, ReductionMode::max, ReductionMode::amax})
+    for (std::int64_t axis : {0, 1}) {
+      Graph graph;
+      const auto r = graph.apply(Reduction{.mode = mode, .axes = {axis}},
+                                 {{Reduction::x, graph.input("x", {3, 3}, f32)}},
+                                 {Reduction::y, Reduction::index});
+      graph.output("y", r[Reduction::y]);
+      graph.output("index", r[Reduction::index]);
+      PlanCheck plan(std::move(graph));
+      const double nan = std::numeric_limits<double>::quiet_NaN();
+      plan.set("x", {1, nan, -2, nan, 3, 5, nan, nan, 9});
+      plan.expect_agrees("cpu.reduction");
+    }
+}
+
 TEST(Reduction, NaNReachesExtremes) {
   for (ReductionMode mode : {ReductionMode::min, ReductionMode::max, ReductionMode::amax})
     for (std::int64_t axis : {0, 1}) {

@@ -1,6 +1,7 @@
 // Regions: what is fused, what is not, and in which order they run.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <ashlar/ashlar.hpp>
 
 #include "plan/cut.hpp"
@@ -74,6 +75,91 @@ TEST(Cut, TakesSideComputationsAlong) {
   const Value a = g.input("a", {4, 5}, f32), b = g.input("b", {5, 3}, f32),
               z = g.input("z", {4, 3}, f32);
   g.output("y", g.matmul(a, b) + sigmoid(z));
+  EXPECT_EQ(regions_of(g).size(), 1u);
+}
+
+// Batch norm as a residual block trains it: y = relu(norm(x) + z), with the mask its gradient needs.
+TEST(Cut, TrainsBatchNormWithAdditionReluAndMaskInOneRegion) {
+  using N = NormForward;
+  for (NormMode mode : {NormMode::batch, NormMode::instance, NormMode::layer}) {
+    Graph g;
+    const Dims dims = {2, 4, 3, 3};
+    const Dims parameters = mode == NormMode::layer ? Dims{1, 4, 3, 3} : Dims{1, 4, 1, 1};
+    std::vector<Operand> operands = {{N::x, g.input("x", dims, f16, channels_last)},
+                                     {N::scale, g.input("scale", parameters, f32)},
+                                     {N::bias, g.input("bias", parameters, f32)}};
+    std::vector<Wanted> wanted = {N::y, N::out_mean, N::out_inv_variance};
+    if (mode == NormMode::batch) {
+      operands.push_back({N::running_mean, g.input("mean", parameters, f32)});
+      operands.push_back({N::running_var, g.input("var", parameters, f32)});
+      operands.push_back({N::momentum_tensor, g.scalar("momentum", f32)});
+      wanted.insert(wanted.end(), {N::next_running_mean, N::next_running_var});
+    }
+    const auto r = g.apply(N{.mode = mode}, operands, wanted);
+    const Value sum = r[N::y] + g.input("z", dims, f16, channels_last);
+    g.output("y", relu(sum));
+    g.output("mask", pointwise(PointwiseMode::cmp_gt, sum, g.constant(0.0)));
+    for (std::size_t slot = 1; slot < r.size(); ++slot)
+      if (r[slot]) g.output("statistic" + std::to_string(slot), r[slot]);
+    const auto regions = regions_of(g);
+    ASSERT_EQ(regions.size(), 1u);
+    EXPECT_TRUE(regions[0].anchor_as<NormForward>());
+    EXPECT_EQ(regions[0].epilogue.stores.size(), 2u);
+    EXPECT_EQ(regions[0].nodes.size(), 4u);
+  }
+}
+
+TEST(Cut, TakesTheGradientOfAMaskedNormInOneRegion) {
+  for (bool as_product : {false, true}) {
+    Graph g;
+    const Dims dims = {2, 4, 3, 3}, channels = {1, 4, 1, 1};
+    const Value dy = g.input("dy", dims, f16), mask = g.input("mask", dims, boolean);
+    const Value masked = as_product ? g.pointwise(PointwiseMode::mul, std::array{dy, mask})
+                                    : select(mask, dy, g.constant(0.0, f16));
+    const NormGradients r = g.norm_backward(
+        g.input("x", dims, f16), masked, g.input("scale", channels, f32),
+        {.mode = NormMode::batch}, g.input("mean", channels, f32), g.input("inv", channels, f32));
+    g.output("dx", r.dx);
+    g.output("dscale", r.dscale);
+    g.output("dbias", r.dbias);
+    const auto regions = regions_of(g);
+    ASSERT_EQ(regions.size(), 1u);
+    EXPECT_TRUE(regions[0].anchor_as<NormBackward>());
+    EXPECT_FALSE(regions[0].prologues[NormBackward::dy].is_plain_load());
+  }
+}
+
+// A forked gradient (dz is asked for too) has to be written once, before the sums that read it.
+TEST(Cut, WritesTheForkedGradientOfAMaskedNormFirst) {
+  Graph g;
+  const Dims dims = {2, 4, 3, 3};
+  const Value dz = select(g.input("mask", dims, boolean), g.input("dy", dims, f16),
+                          g.constant(0.0, f16));
+  const NormGradients r = g.norm_backward(g.input("x", dims, f16), dz, {},
+                                          {.mode = NormMode::batch});
+  g.output("dx", r.dx);
+  g.output("dz", dz);
+  const auto regions = regions_of(g);
+  ASSERT_EQ(regions.size(), 2u);
+  EXPECT_FALSE(regions[0].anchor);
+  EXPECT_TRUE(regions[1].anchor_as<NormBackward>());
+}
+
+TEST(Cut, FusesActivationIntoTheSumsOfAGradient) {
+  using Bn = BnBackwardWeights;
+  Graph g;
+  const Dims dims = {2, 4, 3, 3}, channels = {1, 4, 1, 1};
+  const Value dy = g.input("dy", dims, f32), y = g.input("y", dims, f32);
+  const Value gradient = pointwise(PointwiseMode::relu_bwd, dy, y);
+  const auto r = g.apply(Bn{},
+                         {{Bn::x, g.input("x", dims, f32)},
+                          {Bn::dy, gradient},
+                          {Bn::mean, g.input("mean", channels, f32)},
+                          {Bn::inv_variance, g.input("inv", channels, f32)},
+                          {Bn::scale, g.input("scale", channels, f32)}},
+                         {Bn::dscale, Bn::dbias});
+  g.output("dscale", r[Bn::dscale]);
+  g.output("dbias", r[Bn::dbias]);
   EXPECT_EQ(regions_of(g).size(), 1u);
 }
 

@@ -79,6 +79,19 @@ TEST(RaiseNorm, TakesLayerNormWithScaleAndBias) {
   EXPECT_NE(lowered.graph.nodes()[0].inputs[NormForward::bias], kNoTensor);
 }
 
+TEST(RaiseNorm, TakesAdaptiveLayerNorm) {
+  Graph g;
+  const Value x = g.input("x", {3, 4, 6}, f32), scale = g.input("scale", {3, 1, 6}, f32),
+              bias = g.input("bias", {3, 1, 6}, f32);
+  const Value centred = x - g.reduce(x, ReductionMode::avg, {2});
+  const Value variance = g.reduce(centred * centred, ReductionMode::avg, {2});
+  g.output("y", centred * rsqrt(variance + 1e-3) * scale + bias);
+  const LoweredGraph lowered = lower(g, true);
+  ASSERT_EQ(operations(lowered), Names{"norm_forward"});
+  EXPECT_EQ(std::get<NormForward>(lowered.graph.nodes()[0].op).mode, NormMode::ada_layer);
+  EXPECT_NE(lowered.graph.nodes()[0].inputs[NormForward::bias], kNoTensor);
+}
+
 TEST(RaiseNorm, TakesRmsNormWithSumTimesReciprocal) {
   Graph g;
   const Value x = g.input("x", {4, 8}, f32), scale = g.input("scale", {1, 8}, f32);

@@ -166,12 +166,15 @@ void GraphMaker::add_resample_gradient() {
 void GraphMaker::add_norm() {
   const Value x = floating_value(2, 5);
   NormForward op;
-  op.mode = static_cast<NormMode>(below(5));
+  op.mode = static_cast<NormMode>(below(6));
   op.phase = chance(0.5) ? NormPhase::training : NormPhase::inference;
   op.epsilon = 0x1p-7;
   const Dims extents = x.dims();
-  if (op.mode == NormMode::layer || op.mode == NormMode::rms)
-    for (int axis = static_cast<int>(below(extents.rank())); axis < extents.rank(); ++axis)
+  const bool adaptive = op.mode == NormMode::ada_layer;
+  if (op.mode == NormMode::layer || op.mode == NormMode::rms || adaptive)
+    for (int axis = static_cast<int>(adaptive ? 1 + below(extents.rank() - 1)
+                                              : below(extents.rank()));
+         axis < extents.rank(); ++axis)
       op.axes.push_back(axis);
   if (op.mode == NormMode::group)
     op.groups = extents[1] % 2 == 0 && extents[1] > 0 && chance(0.5) ? 2 : 1;
@@ -198,10 +201,11 @@ void GraphMaker::add_norm() {
 void GraphMaker::add_norm_gradient() {
   const Value x = floating_value(2, 4);
   NormBackward op;
-  op.mode = static_cast<NormMode>(below(5));
+  op.mode = static_cast<NormMode>(below(6));
   op.epsilon = 0x1p-7;
   const Dims extents = x.dims();
-  if (op.mode == NormMode::layer || op.mode == NormMode::rms) op.axes.push_back(extents.rank() - 1);
+  if (op.mode == NormMode::layer || op.mode == NormMode::rms || op.mode == NormMode::ada_layer)
+    op.axes.push_back(extents.rank() - 1);
   const NormShapes shapes = norm_shapes(op.mode, extents, op.axes, op.groups);
   const Value dy = like(extents, x.dtype());
   const Value scale = chance(0.8) ? like(shapes.parameters, f32) : Value();

@@ -138,6 +138,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(NormCase{"layer", NormMode::layer, {3, 4, 5}, {1, 4, 5}},
                     NormCase{"layer_last_axis", NormMode::layer, {3, 2, 7}, {1, 1, 7}},
                     NormCase{"rms", NormMode::rms, {3, 2, 7}, {1, 1, 7}},
+                    NormCase{"ada_layer", NormMode::ada_layer, {3, 2, 7}, {3, 1, 7}},
+                    NormCase{"ada_layer_image", NormMode::ada_layer, {2, 3, 4}, {2, 3, 4}},
                     NormCase{"batch", NormMode::batch, {3, 4, 2, 3}, {1, 4, 1, 1}},
                     NormCase{"instance", NormMode::instance, {2, 3, 4, 3}, {1, 3, 1, 1}},
                     NormCase{"group", NormMode::group, {2, 6, 5}, {1, 6, 1}, 3}),
