@@ -45,6 +45,21 @@ struct FusibleInputs {
   std::vector<int> operator()(const AttentionForward&) const {
     return {AttentionForward::q, AttentionForward::k, AttentionForward::v};
   }
+  std::vector<int> operator()(const MoeGroupedMatmul&) const {
+    return {MoeGroupedMatmul::token, MoeGroupedMatmul::weight};
+  }
+  std::vector<int> operator()(const MoeGroupedMatmulBackward&) const {
+    return {MoeGroupedMatmulBackward::doutput, MoeGroupedMatmulBackward::token};
+  }
+  std::vector<int> operator()(const PagedCacheLoad&) const { return {PagedCacheLoad::container}; }
+  std::vector<int> operator()(const ExpandBandMatrix&) const { return {ExpandBandMatrix::x}; }
+  std::vector<int> operator()(const ContractBandMatrix&) const { return {ContractBandMatrix::x}; }
+  std::vector<int> operator()(const CausalConvForward&) const { return {CausalConvForward::x}; }
+  std::vector<int> operator()(const CausalConvBackward&) const {
+    return {CausalConvBackward::x, CausalConvBackward::dy};
+  }
+  std::vector<int> operator()(const DropoutForward&) const { return {DropoutForward::x}; }
+  std::vector<int> operator()(const DropoutBackward&) const { return {DropoutBackward::dy}; }
   template <class Other>
   std::vector<int> operator()(const Other&) const {
     return {};
@@ -60,6 +75,8 @@ bool reads_inputs_often(const Op& op) {
   return std::holds_alternative<ConvForward>(op) || std::holds_alternative<ConvBackwardData>(op) ||
          std::holds_alternative<ConvBackwardFilter>(op) ||
          std::holds_alternative<AttentionForward>(op) ||
+         std::holds_alternative<MoeGroupedMatmul>(op) ||
+         std::holds_alternative<MoeGroupedMatmulBackward>(op) ||
          std::holds_alternative<ResampleForward>(op);
 }
 

@@ -7,11 +7,15 @@ namespace ashlar::cpu {
 
 const Engine& attention_tiled_backward_engine();
 const Engine& attention_tiled_engine();
+const Engine& cache_copy_engine();
+const Engine& causal_conv_engine();
 const Engine& channel_norm_engine();
 const Engine& conv_depthwise_engine();
 const Engine& conv_implicit_gemm_engine();
 const Engine& data_movement_engine();
+const Engine& dropout_engine();
 const Engine& matmul_gemm_engine();
+const Engine& moe_grouped_matmul_engine();
 const Engine& pointwise_engine();
 const Engine& reduction_engine();
 const Engine& reference_engine();
