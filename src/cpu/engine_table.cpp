@@ -10,7 +10,9 @@ EngineTable engine_table() {
   static const std::array table = {
       &conv_depthwise_engine(),
       &conv_implicit_gemm_engine(),
+      &causal_conv_engine(),
       &matmul_gemm_engine(),
+      &moe_grouped_matmul_engine(),
       &attention_tiled_engine(),
       &attention_tiled_backward_engine(),
       &recurrent_engine(),
@@ -28,7 +30,9 @@ EngineTable engine_table() {
       &im2col_engine(),
       &tensor_transform_engine(),
       &rng_engine(),
+      &dropout_engine(),
       &data_movement_engine(),
+      &cache_copy_engine(),
       &pointwise_engine(),
       &reference_engine(),
   };

@@ -62,6 +62,21 @@ struct FusibleInputs {
   std::vector<int> operator()(const CtcLoss&) const { return {CtcLoss::x}; }
   std::vector<int> operator()(const Im2Col&) const { return {Im2Col::x}; }
   std::vector<int> operator()(const TensorTransform&) const { return {TensorTransform::x}; }
+  std::vector<int> operator()(const MoeGroupedMatmul&) const {
+    return {MoeGroupedMatmul::token, MoeGroupedMatmul::weight};
+  }
+  std::vector<int> operator()(const MoeGroupedMatmulBackward&) const {
+    return {MoeGroupedMatmulBackward::doutput, MoeGroupedMatmulBackward::token};
+  }
+  std::vector<int> operator()(const PagedCacheLoad&) const { return {PagedCacheLoad::container}; }
+  std::vector<int> operator()(const ExpandBandMatrix&) const { return {ExpandBandMatrix::x}; }
+  std::vector<int> operator()(const ContractBandMatrix&) const { return {ContractBandMatrix::x}; }
+  std::vector<int> operator()(const CausalConvForward&) const { return {CausalConvForward::x}; }
+  std::vector<int> operator()(const CausalConvBackward&) const {
+    return {CausalConvBackward::x, CausalConvBackward::dy};
+  }
+  std::vector<int> operator()(const DropoutForward&) const { return {DropoutForward::x}; }
+  std::vector<int> operator()(const DropoutBackward&) const { return {DropoutBackward::dy}; }
   template <class Other>
   std::vector<int> operator()(const Other&) const {
     return {};
@@ -83,6 +98,9 @@ bool reads_inputs_often(const Op& op) {
          std::holds_alternative<LrnBackward>(op) ||
          std::holds_alternative<DivisiveNormForward>(op) ||
          std::holds_alternative<DivisiveNormBackward>(op);
+         std::holds_alternative<MoeGroupedMatmul>(op) ||
+         std::holds_alternative<MoeGroupedMatmulBackward>(op) ||
+         std::holds_alternative<ResampleForward>(op);
 }
 
 class Cutter {

@@ -50,6 +50,21 @@ struct AnchorFlops {
   double operator()(const Matmul&) const {
     return 2 * count(out(0)) * static_cast<double>(in(Matmul::a)[in(Matmul::a).rank() - 1]);
   }
+  double operator()(const MoeGroupedMatmul&) const {
+    return 2 * count(out(0)) * static_cast<double>(in(MoeGroupedMatmul::token)[2]);
+  }
+  double operator()(const MoeGroupedMatmulBackward&) const {
+    const Dims& doutput = in(MoeGroupedMatmulBackward::doutput);
+    const bool dtoken = anchor.outputs.size() > 1 && anchor.outputs[1].present();
+    return (dtoken ? 4 : 2) * count(doutput) *
+           static_cast<double>(in(MoeGroupedMatmulBackward::token)[2]);
+  }
+  double operator()(const CausalConvForward&) const {
+    return 2 * count(out(0)) * static_cast<double>(in(CausalConvForward::w)[1]);
+  }
+  double operator()(const CausalConvBackward&) const {
+    return 6 * count(out(0)) * static_cast<double>(in(CausalConvBackward::w)[1]);
+  }
   double operator()(const AttentionForward&) const {
     return 2 * pairs() * static_cast<double>(in(0)[3] + in(2)[3]);
   }

@@ -54,10 +54,10 @@ void evaluate(const DropoutBackward& op, const Operands& operands) {
   const std::uint64_t offset = state<Op>(operands, Op::offset_tensor, op.offset);
   for_each(dy.dims(), [&](const Index& at) {
     const auto i = static_cast<std::uint64_t>(flatten(dy.dims(), at));
-    const bool kept = operands.has_input(Op::mask)
-                          ? nominal(operands.input(Op::mask).load(at)) != 0.0
-                          : dropout_keeps(seed, offset, i, op.probability);
-    dx.store(at, kept ? dy.load(at) * Scalar(1.0 / (1.0 - op.probability)) : Scalar(0.0));
+    const Scalar kept = operands.has_input(Op::mask)
+                            ? is_nonzero(operands.input(Op::mask).load(at))
+                            : Scalar(dropout_keeps(seed, offset, i, op.probability) ? 1.0 : 0.0);
+    dx.store(at, select(kept, dy.load(at) * Scalar(1.0 / (1.0 - op.probability)), Scalar(0.0)));
   });
 }
 

@@ -7,6 +7,8 @@ namespace ashlar::cpu {
 
 const Engine& attention_tiled_backward_engine();
 const Engine& attention_tiled_engine();
+const Engine& cache_copy_engine();
+const Engine& causal_conv_engine();
 const Engine& channel_norm_engine();
 const Engine& channel_stats_engine();
 const Engine& conv_depthwise_engine();
@@ -18,7 +20,9 @@ const Engine& grid_sample_engine();
 const Engine& im2col_engine();
 const Engine& interpolation_engine();
 const Engine& local_norm_engine();
+const Engine& dropout_engine();
 const Engine& matmul_gemm_engine();
+const Engine& moe_grouped_matmul_engine();
 const Engine& pointwise_engine();
 const Engine& recurrent_engine();
 const Engine& reduction_engine();

@@ -3,14 +3,13 @@
 
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
+#include "cpu/engines/matmul_lengths.hpp"
 #include "cpu/gemm.hpp"
 #include "cpu/row_program.hpp"
 
 namespace ashlar::cpu {
 
 namespace {
-
-using Coords = std::array<std::int64_t, kMaxRank>;
 
 // The flattened batch axes of C, and the coordinate each operand has there.
 struct BatchAxes {
@@ -23,6 +22,11 @@ struct BatchAxes {
       batch /= extents[axis];
       coords[static_cast<std::size_t>(axis)] = operand[axis] == 1 ? 0 : position;
     }
+  }
+  MatmulLengths::Batch lengths(const MatmulLengths& lengths, const KernelContext& context,
+                               std::int64_t batch) const {
+    return lengths.of(context,
+                      [&](const Dims& dims, Coords& coords) { decode(batch, dims, coords); });
   }
 };
 
@@ -70,15 +74,27 @@ struct Matrix {
 template <class T>
 class MatrixOperand final : public GemmOperand<T> {
  public:
-  MatrixOperand(const Matrix<T>& matrix, const BatchAxes& batch, const KernelContext& context)
-      : matrix_(matrix), batch_(batch), bound_(matrix.program.bind(context)) {}
+  MatrixOperand(const Matrix<T>& matrix, const BatchAxes& batch, const MatmulLengths& lengths,
+                const KernelContext& context)
+      : matrix_(matrix),
+        batch_(batch),
+        lengths_(lengths),
+        context_(context),
+        bound_(matrix.program.bind(context)) {}
   bool along_depth() const override { return matrix_.along_depth; }
   bool same_for_all_batches() const override {
-    return std::all_of(matrix_.dims.begin(), matrix_.dims.end() - 2,
-                       [](std::int64_t extent) { return extent == 1; });
+    return !lengths_.cuts_depth() && std::all_of(matrix_.dims.begin(), matrix_.dims.end() - 2,
+                                                 [](std::int64_t extent) { return extent == 1; });
   }
   void row(std::int64_t batch, std::int64_t fixed, std::int64_t start, std::int64_t count,
            T* destination) const override {
+    if (lengths_.cuts_depth()) {  // zeros past this batch's k
+      const std::int64_t k = batch_.lengths(lengths_, context_, batch).k;
+      const std::int64_t terms =
+          along_depth() ? std::clamp<std::int64_t>(k - start, 0, count) : (fixed < k ? count : 0);
+      std::fill(destination + terms, destination + count, T{0});
+      if ((count = terms) == 0) return;
+    }
     Coords coords;
     batch_.decode(batch, matrix_.dims, coords);
     coords[static_cast<std::size_t>(matrix_.index_axis)] = along_depth() ? fixed : start;
@@ -89,17 +105,31 @@ class MatrixOperand final : public GemmOperand<T> {
  private:
   const Matrix<T>& matrix_;
   const BatchAxes& batch_;
+  const MatmulLengths& lengths_;
+  const KernelContext& context_;
   typename RowProgram<T>::Bound bound_;
 };
 
 template <class T>
 class MatrixSink final : public GemmSink<T> {
  public:
-  MatrixSink(const RowProgram<T>& epilogue, const BatchAxes& batch, const Dims& dims, bool swapped,
-             const KernelContext& context)
-      : batch_(batch), dims_(dims), swapped_(swapped), bound_(epilogue.bind(context)) {}
+  MatrixSink(const RowProgram<T>& epilogue, const BatchAxes& batch, const MatmulLengths& lengths,
+             const Dims& dims, bool swapped, const KernelContext& context)
+      : batch_(batch),
+        lengths_(lengths),
+        dims_(dims),
+        swapped_(swapped),
+        context_(context),
+        bound_(epilogue.bind(context)) {}
   void row(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t count,
            T* values) const override {
+    if (lengths_.cuts_result()) {  // past this batch's m and n stands padding
+      const MatmulLengths::Batch own = batch_.lengths(lengths_, context_, batch);
+      const bool inside = m < (swapped_ ? own.n : own.m);
+      const std::int64_t end = swapped_ ? own.m : own.n;
+      std::fill(values + (inside ? std::clamp<std::int64_t>(end - n, 0, count) : 0), values + count,
+                static_cast<T>(lengths_.padding_value()));
+    }
     Coords coords;
     batch_.decode(batch, dims_, coords);
     const auto rank = static_cast<std::size_t>(dims_.rank());
@@ -110,8 +140,10 @@ class MatrixSink final : public GemmSink<T> {
 
  private:
   const BatchAxes& batch_;
+  const MatmulLengths& lengths_;
   const Dims& dims_;
   bool swapped_;
+  const KernelContext& context_;
   typename RowProgram<T>::Bound bound_;
 };
 
@@ -124,6 +156,7 @@ class MatmulKernel final : public Kernel {
         kernel_(gemm_kernel<T>()),
         dims_(region.anchor->outputs[Matmul::c].dims),
         swapped_(Orientation(region.epilogue).swapped),
+        lengths_(region),
         a_(region.prologues[Matmul::a], dims_.rank() - 2, dims_.rank() - 1),
         b_(region.prologues[Matmul::b], dims_.rank() - 1, dims_.rank() - 2),
         epilogue_(region.epilogue, swapped_ ? dims_.rank() - 2 : dims_.rank() - 1),
@@ -132,9 +165,9 @@ class MatmulKernel final : public Kernel {
   }
 
   void run(const KernelContext& context) const override {
-    const MatrixOperand<T> a(a_, batch_, context);
-    const MatrixOperand<T> b(b_, batch_, context);
-    const MatrixSink<T> sink(epilogue_, batch_, dims_, swapped_, context);
+    const MatrixOperand<T> a(a_, batch_, lengths_, context);
+    const MatrixOperand<T> b(b_, batch_, lengths_, context);
+    const MatrixSink<T> sink(epilogue_, batch_, lengths_, dims_, swapped_, context);
     gemm<T>(shape_, blocks_, kernel_, swapped_ ? b : a, swapped_ ? a : b, sink,
             context.scratch<T>(scratch_book_, scratch_));
   }
@@ -146,6 +179,7 @@ class MatmulKernel final : public Kernel {
   Dims dims_;
   bool swapped_;
   BatchAxes batch_;
+  MatmulLengths lengths_;
   Matrix<T> a_, b_;
   RowProgram<T> epilogue_;
   int scratch_;
@@ -162,10 +196,6 @@ class MatmulGemmEngine final : public Engine {
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<Matmul>()) return Support::no("the anchor is no matmul");
     const auto& inputs = region.anchor->inputs;
-    for (const int slot : {Matmul::m_override, Matmul::n_override, Matmul::k_override})
-      if (static_cast<std::size_t>(slot) < inputs.size() &&
-          inputs[static_cast<std::size_t>(slot)].present())
-        return Support::no("per-batch M, N or K overrides");
     for (const View& view : inputs)
       if (view.ragged_offset != kNoTensor) return Support::no("a ragged operand");
     if (region.anchor->outputs[Matmul::c].ragged_offset != kNoTensor)

@@ -1,0 +1,137 @@
+// Rows of a mixture of experts in the order of their experts, and where each comes from and goes.
+#pragma once
+
+#include <algorithm>
+#include <ashlar/ops.hpp>
+
+#include "cpu/integer_operand.hpp"
+
+namespace ashlar::cpu {
+
+// Positions [start[e], start[e + 1]) are the rows of expert e.
+struct RoutedRows {
+  std::int64_t* start;
+  std::int64_t* source;       // row of token; -1: zeros
+  std::int64_t* destination;  // row of output; -1: none
+  std::int64_t unrouted;      // rows [0, unrouted) belong to nobody
+};
+
+class MoeRouting {
+ public:
+  MoeRouting() = default;
+  // The operand slots of Op; `experts` and `output_rows` as the operands say.
+  template <class Op>
+  MoeRouting(const Op& op, const Region& region, std::int64_t experts, std::int64_t output_rows,
+             ScratchBook& book)
+      : mode_(op.mode),
+        top_k_(op.top_k),
+        tokens_(region.anchor->inputs[Op::token].dims[1]),
+        rows_(tokens_),
+        groups_(region.anchor->inputs[Op::first_token_offset].dims[0]),
+        experts_(experts),
+        output_rows_(output_rows),
+        offsets_(input_program(region, Op::first_token_offset)),
+        index_(input_program(region, Op::token_index)),
+        rank_(input_program(region, Op::token_ks)) {
+    if (mode_ == MoeMode::gather) rows_ = region.anchor->inputs[Op::token_index].dims[1];
+    tables_ = book.add("routing", scratch_bytes(rows_, experts_));
+  }
+  // Two tables of rows, the starts and a cursor per expert.
+  static std::int64_t scratch_bytes(std::int64_t rows, std::int64_t experts) {
+    return (2 * rows + 2 * experts + 1) * static_cast<std::int64_t>(sizeof(std::int64_t));
+  }
+  std::int64_t rows() const { return rows_; }
+
+  RoutedRows route(const KernelContext& context, const ScratchBook& book) const {
+    auto* memory = context.scratch<std::int64_t>(book, tables_);
+    RoutedRows routed{.start = memory + 2 * rows_,
+                      .source = memory,
+                      .destination = memory + rows_,
+                      .unrouted = groups_ > 0 ? offset(context, 0, 0) : rows_};
+    std::int64_t* cursor = routed.start + experts_ + 1;
+    std::fill_n(routed.start, experts_ + 1, 0);
+    for_each_group(context, [&](std::int64_t expert, std::int64_t begin, std::int64_t end) {
+      routed.start[expert + 1] += end - begin;
+    });
+    for (std::int64_t e = 0; e < experts_; ++e) {
+      cursor[e] = routed.start[e];
+      routed.start[e + 1] += routed.start[e];
+    }
+    for_each_group(context, [&](std::int64_t expert, std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end; ++row) {
+        const std::int64_t position = cursor[expert]++;
+        routed.source[position] = source(context, row);
+        routed.destination[position] = destination(context, row);
+      }
+    });
+    return routed;
+  }
+
+ private:
+  // Offsets, indices and ranks are outside data: offsets only rise and stay in [0, rows].
+  std::int64_t offset(const KernelContext& context, std::int64_t group, std::int64_t least) const {
+    return std::clamp(offsets_.load(context, {group, 0, 0}, 0), least, rows_);
+  }
+  template <class Body>
+  void for_each_group(const KernelContext& context, const Body& body) const {
+    std::int64_t begin = groups_ > 0 ? offset(context, 0, 0) : 0;
+    for (std::int64_t g = 0; g < groups_; ++g) {
+      const std::int64_t end = g + 1 < groups_ ? offset(context, g + 1, begin) : rows_;
+      body(g % experts_, begin, end);
+      begin = end;
+    }
+  }
+  std::int64_t source(const KernelContext& context, std::int64_t row) const {
+    if (mode_ != MoeMode::gather) return row;
+    const std::int64_t token = index_.load(context, {0, row, 0}, 0);
+    return token >= 0 && token < tokens_ ? token : -1;
+  }
+  std::int64_t destination(const KernelContext& context, std::int64_t row) const {
+    if (mode_ != MoeMode::scatter) return row;
+    const std::int64_t token = index_.load(context, {0, row, 0}, 0);
+    const std::int64_t rank = rank_.load(context, {0, row, 0}, 0);
+    if (token < 0 || rank < 0 || rank >= top_k_ || rank >= output_rows_) return -1;
+    if (token > (output_rows_ - 1 - rank) / top_k_) return -1;  // past the end, without overflow
+    return token * top_k_ + rank;
+  }
+
+  MoeMode mode_ = MoeMode::none;
+  std::int64_t top_k_ = 1, tokens_ = 0, rows_ = 0, groups_ = 0, experts_ = 0, output_rows_ = 0;
+  IntegerOperand offsets_, index_, rank_;
+  int tables_ = -1;
+};
+
+// Positions by the row they add to: those of row t are list[start[t]] to list[start[t + 1] - 1].
+class RowSums {
+ public:
+  RowSums() = default;
+  RowSums(std::int64_t positions, std::int64_t rows, ScratchBook& book)
+      : rows_(rows), tables_(book.add("sums", scratch_bytes(positions, rows))) {}
+  static std::int64_t scratch_bytes(std::int64_t positions, std::int64_t rows) {
+    return (positions + rows + 2) * static_cast<std::int64_t>(sizeof(std::int64_t));
+  }
+
+  struct Lists {
+    std::int64_t* start;
+    std::int64_t* list;
+  };
+  Lists sort(const std::int64_t* row_of, std::int64_t positions, const KernelContext& context,
+             const ScratchBook& book) const {
+    auto* counts = context.scratch<std::int64_t>(book, tables_);
+    std::int64_t* list = counts + rows_ + 2;
+    // counts[t + 2] counts row t; placing them turns counts[t + 1] into the end of row t.
+    std::fill_n(counts, rows_ + 2, 0);
+    for (std::int64_t i = 0; i < positions; ++i)
+      if (row_of[i] >= 0) ++counts[row_of[i] + 2];
+    for (std::int64_t t = 0; t < rows_; ++t) counts[t + 2] += counts[t + 1];
+    for (std::int64_t i = 0; i < positions; ++i)
+      if (row_of[i] >= 0) list[counts[row_of[i] + 1]++] = i;
+    return {counts, list};
+  }
+
+ private:
+  std::int64_t rows_ = 0;
+  int tables_ = -1;
+};
+
+}  // namespace ashlar::cpu
