@@ -72,17 +72,17 @@ struct RnnShape {
   // --- the flat tensor of weights: pseudo-layer by pseudo-layer
   std::int64_t weight_count() const {
     const std::int64_t first = checked_mul(directions, placed(0, 0).end);
-    return layers == 1
-               ? first
-               : checked_add(first, checked_mul(checked_mul(layers - 1, directions), placed(1, 0).end));
+    return layers == 1 ? first
+                       : checked_add(first, checked_mul(checked_mul(layers - 1, directions),
+                                                        placed(1, 0).end));
   }
   RnnWeights weights(std::int64_t layer, std::int64_t direction) const {
     std::int64_t start = 0;
     if (layer == 0)
       start = direction * placed(0, 0).end;
     else
-      start = directions * placed(0, 0).end +
-              ((layer - 1) * directions + direction) * placed(1, 0).end;
+      start =
+          directions * placed(0, 0).end + ((layer - 1) * directions + direction) * placed(1, 0).end;
     return placed(layer, start);
   }
 

@@ -44,8 +44,7 @@ class Forward {
         for (std::int64_t j = 0; j < shape_.hidden; ++j)
           cell[j] = problem_.initial(Rnn::cx, p, n, j);
         for (std::int64_t i = 0; i < length; ++i) {
-          const std::int64_t row =
-              problem_.sequences.row(direction == 0 ? i : length - 1 - i, n);
+          const std::int64_t row = problem_.sequences.row(direction == 0 ? i : length - 1 - i, n);
           step(layer, direction, row, state, cell, record);
           for (std::int64_t j = 0; j < shape_.output(); ++j) {
             state[j] = record[shape_.output_state() + j];
@@ -85,8 +84,7 @@ class Forward {
                         : problem_.kept(output(layer - 1, row)[i], layer - 1, row, i);
     };
     if (at.input.present())
-      for (std::int64_t i = 0; i < at.input.columns; ++i)
-        sum.add(weight(at.input, unit, i) * x(i));
+      for (std::int64_t i = 0; i < at.input.columns; ++i) sum.add(weight(at.input, unit, i) * x(i));
     else
       sum.add(x(unit % shape_.hidden));
     if (at.input_bias.present()) sum.add(weight(at.input_bias, unit, 0));
@@ -136,8 +134,7 @@ class Forward {
           const Scalar candidate = tanh(from_input.total() + r * m);
           record[j] = r, record[hidden + j] = z, record[2 * hidden + j] = candidate;
           record[shape_.recurrent_new() + j] = m;
-          record[shape_.hidden_state() + j] =
-              (Scalar(1.0) - z) * candidate + z * state[j];
+          record[shape_.hidden_state() + j] = (Scalar(1.0) - z) * candidate + z * state[j];
           break;
         }
       }
@@ -199,14 +196,13 @@ class BackwardWeights {
                                    std::int64_t unit, std::int64_t j) {
           return recurrent(row, unit) * previous_output(p, direction, n, step, j);
         });
-        sum_into(at.projection, [&](std::int64_t, std::int64_t, std::int64_t row, std::int64_t k,
-                                    std::int64_t j) {
-          return gate(row, shape_.projected_gradient() + k) *
-                 reserve_.load(problem_.record(p, row, shape_.hidden_state() + j));
-        });
-        sum_into(at.input_bias,
-                 [&](std::int64_t, std::int64_t, std::int64_t row, std::int64_t unit,
-                     std::int64_t) { return gate(row, unit); });
+        sum_into(at.projection,
+                 [&](std::int64_t, std::int64_t, std::int64_t row, std::int64_t k, std::int64_t j) {
+                   return gate(row, shape_.projected_gradient() + k) *
+                          reserve_.load(problem_.record(p, row, shape_.hidden_state() + j));
+                 });
+        sum_into(at.input_bias, [&](std::int64_t, std::int64_t, std::int64_t row, std::int64_t unit,
+                                    std::int64_t) { return gate(row, unit); });
         sum_into(at.recurrent_bias,
                  [&](std::int64_t, std::int64_t, std::int64_t row, std::int64_t unit,
                      std::int64_t) { return recurrent(row, unit); });

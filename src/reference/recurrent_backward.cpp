@@ -63,7 +63,8 @@ class BackwardData {
     const RnnWeights at = shape_.weights(layer, direction);
     const std::int64_t p = layer * shape_.directions + direction;
     const std::int64_t length = problem_.sequences.length(n);
-    Scalar* d_state = sequence_numbers_ + n * rnn_numbers_per_sequence(shape_);  // of a step's output
+    Scalar* d_state =
+        sequence_numbers_ + n * rnn_numbers_per_sequence(shape_);  // of a step's output
     Scalar* d_hidden = d_state + shape_.output();
     Scalar* d_cell = d_hidden + shape_.hidden;
     for (std::int64_t j = 0; j < shape_.output(); ++j)

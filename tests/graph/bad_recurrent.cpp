@@ -86,16 +86,21 @@ void add_forward(BadInputs& rows) {
       {"dropout", "got 1", "a probability in [0, 1)"});
   row("rnn dropout without seed", [](auto& op) { op.dropout = 0.5; },
       {"input dropout_seed", "got nothing", "a tensor with dropout"});
-  row("rnn seed without dropout", {}, {"input dropout_seed", "got a tensor", "none without dropout"},
-      {}, [](Graph& g) { return std::vector<Operand>{{F::dropout_seed, in(g, {1}, i64)}}; });
+  row("rnn seed without dropout", {},
+      {"input dropout_seed", "got a tensor", "none without dropout"}, {}, [](Graph& g) {
+        return std::vector<Operand>{{F::dropout_seed, in(g, {1}, i64)}};
+      });
   row("rnn offset without seed", {},
-      {"input dropout_offset", "got a tensor", "none without dropout_seed"}, {},
-      [](Graph& g) { return std::vector<Operand>{{F::dropout_offset, in(g, {1}, i64)}}; });
-  row("rnn seed of many", [](auto& op) { op.dropout = 0.5; },
+      {"input dropout_offset", "got a tensor", "none without dropout_seed"}, {}, [](Graph& g) {
+        return std::vector<Operand>{{F::dropout_offset, in(g, {1}, i64)}};
+      });
+  row(
+      "rnn seed of many", [](auto& op) { op.dropout = 0.5; },
       {"dims of dropout_seed 'i2'", "got [2]", "a single element"}, {},
-      [](Graph& g) { return std::vector<Operand>{{F::dropout_seed, in(g, {2}, i64)}}; });
-  row("rnn rank of x", {}, {"rank of x 'i0'", "got 2", "3 in the padded layout"},
-      {.x = {4, 2}});
+      [](Graph& g) {
+        return std::vector<Operand>{{F::dropout_seed, in(g, {2}, i64)}};
+      });
+  row("rnn rank of x", {}, {"rank of x 'i0'", "got 2", "3 in the padded layout"}, {.x = {4, 2}});
   row("rnn rank of packed x", [](auto& op) { op.layout = RnnLayout::packed; },
       {"rank of x 'i0'", "got 3", "2 in the packed layout"});
   row("rnn packed without lengths", [](auto& op) { op.layout = RnnLayout::packed; },
@@ -113,10 +118,13 @@ void add_forward(BadInputs& rows) {
   row("rnn weights", {}, {"dims of weights 'i1'", "got [20]", "expected [21]"}, {.weights = {20}});
   row("rnn skip", [](auto& op) { op.input = RnnInput::skip; },
       {"features of x", "got 2", "hidden_size = 3, because input is skip"});
-  row("rnn hx", {}, {"dims of hx 'i2'", "got [1, 2, 4]", "expected [1, 2, 3]"}, {},
-      [](Graph& g) { return std::vector<Operand>{{F::hx, in(g, {1, 2, 4})}}; });
+  row("rnn hx", {}, {"dims of hx 'i2'", "got [1, 2, 4]", "expected [1, 2, 3]"}, {}, [](Graph& g) {
+    return std::vector<Operand>{{F::hx, in(g, {1, 2, 4})}};
+  });
   row("rnn cx of a tanh", {}, {"input cx 'i2'", "got a tensor", "none in mode tanh"}, {},
-      [](Graph& g) { return std::vector<Operand>{{F::cx, in(g, {1, 2, 3})}}; });
+      [](Graph& g) {
+        return std::vector<Operand>{{F::cx, in(g, {1, 2, 3})}};
+      });
   row("rnn cy of a tanh", {}, {"output cy", "got a tensor", "none in mode tanh"}, {}, {}, {F::cy});
   row("rnn reserve in fp8", {}, {"dtype of reserve", "got e4m3", "f64, f32, f16 or bf16"}, {}, {},
       {Wanted(F::reserve, e4m3)});
@@ -153,8 +161,7 @@ void add_backward(BadInputs& rows) {
       {.reserve_dtype = e5m2});
   row("rnn data dhy", {}, {"dims of dhy 'i3'", "got [2, 2, 3]", "expected [1, 2, 3]"},
       {.dhy = {2, 2, 3}});
-  row("rnn data dx", {}, {"dims of dx", "got [4, 2, 3]", "expected [4, 2, 2]"},
-      {.dx = {4, 2, 3}});
+  row("rnn data dx", {}, {"dims of dx", "got [4, 2, 3]", "expected [4, 2, 2]"}, {.dx = {4, 2, 3}});
   row("rnn data dcx", {}, {"output dcx", "got a tensor", "none in mode tanh"}, {}, {D::dcx});
 }
 
@@ -165,22 +172,24 @@ void add_weights(BadInputs& rows) {
   };
   const auto row = [&](const char* name, const Change& change, std::vector<std::string> says,
                        const Shapes& shapes = {}) {
-    rows.push_back({name, "rnn_backward_weights",
-                    [=](Graph& g) {
-                      std::vector<Operand> operands = {{W::x, in(g, shapes.x)}};
-                      operands.push_back({W::reserve, in(g, shapes.reserve)});
-                      operands.push_back({W::dgates, in(g, shapes.dgates)});
-                      operands.push_back({W::previous, in(g, shapes.previous, shapes.previous_dtype)});
-                      g.apply(changed<W>(change), operands, {}, kBad);
-                    },
-                    says});
+    rows.push_back(
+        {name, "rnn_backward_weights",
+         [=](Graph& g) {
+           std::vector<Operand> operands = {{W::x, in(g, shapes.x)}};
+           operands.push_back({W::reserve, in(g, shapes.reserve)});
+           operands.push_back({W::dgates, in(g, shapes.dgates)});
+           operands.push_back({W::previous, in(g, shapes.previous, shapes.previous_dtype)});
+           g.apply(changed<W>(change), operands, {}, kBad);
+         },
+         says});
   };
   row("rnn weights layers", [](auto& op) { op.layers = -2; }, {"layers", "got -2", "at least 1"});
   row("rnn weights skip", [](auto& op) { op.input = RnnInput::skip; },
       {"features of x", "got 2", "hidden_size = 3"});
   row("rnn weights reserve", {}, {"dims of reserve 'i1'", "got [4, 2, 3]", "expected [1, 4, 2, 3]"},
       {.reserve = {4, 2, 3}});
-  row("rnn weights dgates", {}, {"dims of dgates 'i2'", "got [1, 4, 2, 6]", "expected [1, 4, 2, 3]"},
+  row("rnn weights dgates", {},
+      {"dims of dgates 'i2'", "got [1, 4, 2, 6]", "expected [1, 4, 2, 3]"},
       {.dgates = {1, 4, 2, 6}});
   row("rnn weights previous", {}, {"dims of previous 'i3'", "got [22]", "expected [21]"},
       {.previous = {22}});

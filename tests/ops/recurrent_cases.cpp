@@ -47,36 +47,41 @@ std::vector<Problem> problems() {
   std::vector<Problem> list;
   for (RnnMode mode : {RnnMode::relu, RnnMode::tanh, RnnMode::lstm, RnnMode::gru}) {
     const bool lstm = mode == RnnMode::lstm;
-    const std::string name = std::array{"relu", "tanh", "lstm", "gru"}[static_cast<std::size_t>(mode)];
+    const std::string name =
+        std::array{"relu", "tanh", "lstm", "gru"}[static_cast<std::size_t>(mode)];
     list.push_back({name, network(mode, 5), 5, 3, 4, false, true, !lstm});
-    list.push_back({name + ", deep, both ways, lengths", with(network(mode, 3), deep), 4, 3, 4, true});
+    list.push_back(
+        {name + ", deep, both ways, lengths", with(network(mode, 3), deep), 4, 3, 4, true});
     list.push_back({name + ", packed", with(network(mode, 3), packed), 7, 3, 2, true});
     list.push_back({name + ", skip", with(network(mode, 4), skip), 3, 2, 4, false, false});
     list.push_back({name + ", wider than a vector", network(mode, 37), 3, 5, 19});
   }
-  list.push_back({"dropout", with(network(RnnMode::lstm, 3),
-                                  [](RnnAttributes& op) {
-                                    op.layers = 3;
-                                    op.dropout = 0.3;
-                                    op.bias = RnnBias::input;
-                                  }),
+  list.push_back({"dropout",
+                  with(network(RnnMode::lstm, 3),
+                       [](RnnAttributes& op) {
+                         op.layers = 3;
+                         op.dropout = 0.3;
+                         op.bias = RnnBias::input;
+                       }),
                   4, 2, 3, true});
-  list.push_back({"dropout, packed, both ways", with(network(RnnMode::gru, 3),
-                                                     [&](RnnAttributes& op) {
-                                                       packed(op);
-                                                       op.dropout = 0.3;
-                                                       op.bias = RnnBias::none;
-                                                     }),
+  list.push_back({"dropout, packed, both ways",
+                  with(network(RnnMode::gru, 3),
+                       [&](RnnAttributes& op) {
+                         packed(op);
+                         op.dropout = 0.3;
+                         op.bias = RnnBias::none;
+                       }),
                   8, 3, 3, true});
-  list.push_back({"projection, clip, padding value", with(network(RnnMode::lstm, 5),
-                                                          [&](RnnAttributes& op) {
-                                                            deep(op);
-                                                            op.projection_size = 2;
-                                                            op.clip_low = -0.25;
-                                                            op.clip_high = 0.25;
-                                                            op.clip_nan = true;
-                                                            op.padding_value = 0.5;
-                                                          }),
+  list.push_back({"projection, clip, padding value",
+                  with(network(RnnMode::lstm, 5),
+                       [&](RnnAttributes& op) {
+                         deep(op);
+                         op.projection_size = 2;
+                         op.clip_low = -0.25;
+                         op.clip_high = 0.25;
+                         op.clip_nan = true;
+                         op.padding_value = 0.5;
+                       }),
                   4, 3, 3, true, true, false});
   list.push_back({"no steps", network(RnnMode::gru, 3), 0, 2, 3});
   list.push_back({"no sequences", with(network(RnnMode::lstm, 3), deep), 3, 0, 3, true});
@@ -86,9 +91,8 @@ std::vector<Problem> problems() {
 
 RnnShape shape_of(const Problem& p) {
   const bool packed = p.attributes.layout == RnnLayout::packed;
-  return {p.attributes,
-          packed ? Dims{p.steps, p.features} : Dims{p.steps, p.batch, p.features}, p.batch,
-          p.features};
+  return {p.attributes, packed ? Dims{p.steps, p.features} : Dims{p.steps, p.batch, p.features},
+          p.batch, p.features};
 }
 
 template <class Op>

@@ -33,15 +33,16 @@ TEST(HandRnn, Relu) {
   Graph g;
   const Value x = g.input("x", {3, 1, 1}, f64), weights = g.input("weights", {2}, f64);
   const Value hx = g.input("hx", {1, 1, 1}, f64), dy = g.input("dy", {3, 1, 1}, f64);
-  const auto forward = g.apply(network<F>(attributes), {{F::x, x}, {F::weights, weights}, {F::hx, hx}},
-                               {F::hy, F::reserve});
+  const auto forward = g.apply(
+      network<F>(attributes), {{F::x, x}, {F::weights, weights}, {F::hx, hx}}, {F::hy, F::reserve});
   const Value reserve = forward[F::reserve];
-  const auto data = g.apply(network<D>(attributes),
-                            {{D::dy, dy}, {D::weights, weights}, {D::reserve, reserve}, {D::hx, hx}},
-                            {D::dhx, D::dgates});
-  const auto gradient = g.apply(
-      network<W>(attributes),
-      {{W::x, x}, {W::reserve, reserve}, {W::dgates, data[D::dgates]}, {W::hx, hx}}, {});
+  const auto data =
+      g.apply(network<D>(attributes),
+              {{D::dy, dy}, {D::weights, weights}, {D::reserve, reserve}, {D::hx, hx}},
+              {D::dhx, D::dgates});
+  const auto gradient =
+      g.apply(network<W>(attributes),
+              {{W::x, x}, {W::reserve, reserve}, {W::dgates, data[D::dgates]}, {W::hx, hx}}, {});
   g.output("y", forward[F::y]);
   g.output("hy", forward[F::hy]);
   g.output("dx", data[D::dx]);
@@ -146,10 +147,10 @@ struct RunningSums {
     const Value input = g.input("x", x, f64), weights = g.input("weights", {directions}, f64);
     const Value lengths = g.input("lengths", {batch}, i32);
     const Value hx = g.input("hx", {directions, batch, 1}, f64);
-    const auto r = g.apply(
-        network<F>(attributes),
-        {{F::x, input}, {F::weights, weights}, {F::hx, hx}, {F::seq_lengths, lengths}},
-        {F::hy, F::reserve});
+    const auto r =
+        g.apply(network<F>(attributes),
+                {{F::x, input}, {F::weights, weights}, {F::hx, hx}, {F::seq_lengths, lengths}},
+                {F::hy, F::reserve});
     g.output("y", r[F::y]);
     g.output("hy", r[F::hy]);
     g.output("reserve", r[F::reserve]);

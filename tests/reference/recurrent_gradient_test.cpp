@@ -40,10 +40,8 @@ TEST_P(RnnGradients, MatchFiniteDifferences) {
     using Op = decltype(op);
     std::vector<Operand> operands;
     operands.push_back({Op::hx, g.input("hx", hx, f64)});
-    if (!test.lengths.empty())
-      operands.push_back({Op::seq_lengths, g.input("lengths", {3}, i32)});
-    if (attributes.dropout > 0)
-      operands.push_back({Op::dropout_seed, g.input("seed", {1}, i64)});
+    if (!test.lengths.empty()) operands.push_back({Op::seq_lengths, g.input("lengths", {3}, i32)});
+    if (attributes.dropout > 0) operands.push_back({Op::dropout_seed, g.input("seed", {1}, i64)});
     return operands;
   };
   Graph f;
@@ -87,9 +85,9 @@ TEST_P(RnnGradients, MatchFiniteDifferences) {
   W weights_op;
   static_cast<RnnAttributes&>(weights_op) = attributes;
   std::vector<Operand> for_weights = {{W::x, b.input("x", x, f64)},
-                                             {W::reserve, reserve},
-                                             {W::dgates, data[D::dgates]},
-                                             {W::hx, shared_hx}};
+                                      {W::reserve, reserve},
+                                      {W::dgates, data[D::dgates]},
+                                      {W::hx, shared_hx}};
   if (!test.lengths.empty())
     for_weights.push_back({W::seq_lengths, b.value(b.find_tensor("lengths"))});
   if (attributes.dropout > 0)
@@ -130,8 +128,8 @@ INSTANTIATE_TEST_SUITE_P(
         NetworkCase{"relu", RnnMode::relu}, NetworkCase{"relu_deep", RnnMode::relu, deep},
         NetworkCase{"relu_packed", RnnMode::relu, packed, {4, 2, 1}},
         NetworkCase{"tanh", RnnMode::tanh}, NetworkCase{"tanh_dropout", RnnMode::tanh, dropped},
-        NetworkCase{"tanh_skip", RnnMode::tanh, skipped, {}, 3},
-        NetworkCase{"lstm", RnnMode::lstm}, NetworkCase{"lstm_deep", RnnMode::lstm, deep},
+        NetworkCase{"tanh_skip", RnnMode::tanh, skipped, {}, 3}, NetworkCase{"lstm", RnnMode::lstm},
+        NetworkCase{"lstm_deep", RnnMode::lstm, deep},
         NetworkCase{"lstm_dropout_lengths", RnnMode::lstm, dropped, {2, 4, 0}},
         NetworkCase{"lstm_packed", RnnMode::lstm, packed, {2, 4, 1}},
         NetworkCase{"lstm_skip", RnnMode::lstm, skipped, {}, 3},
@@ -140,7 +138,8 @@ INSTANTIATE_TEST_SUITE_P(
                       op.clip_low = -0.25;
                       op.clip_high = 0.3;
                     }},
-        NetworkCase{"lstm_projection", RnnMode::lstm,
+        NetworkCase{"lstm_projection",
+                    RnnMode::lstm,
                     [](RnnAttributes& op) {
                       op.projection_size = 2;
                       op.layers = 2;

@@ -20,9 +20,10 @@ std::optional<double> fill(const Use& use, const Rnn& op, Random& random) {
   const Dims& sequence = use.dims(0);
   if (use.slot == "seq_lengths") {
     // Now and then a length the tensors do not have room for.
-    const std::int64_t most = op.layout == RnnLayout::packed
-                                  ? sequence[0] / std::max<std::int64_t>(1, use.dims(Rnn::seq_lengths)[0]) + 2
-                                  : sequence[0];
+    const std::int64_t most =
+        op.layout == RnnLayout::packed
+            ? sequence[0] / std::max<std::int64_t>(1, use.dims(Rnn::seq_lengths)[0]) + 2
+            : sequence[0];
     return random() % 8 == 0 ? whole(random, -2, most + 3) : whole(random, 0, most);
   }
   if (use.slot == "reserve") {
@@ -37,7 +38,8 @@ std::optional<double> fill(const Use& use, const Rnn& op, Random& random) {
 std::optional<double> fill_recurrent(const Use& use, Random& random) {
   if (const auto* op = std::get_if<RnnForward>(&use.node->op)) return fill(use, *op, random);
   if (const auto* op = std::get_if<RnnBackwardData>(&use.node->op)) return fill(use, *op, random);
-  if (const auto* op = std::get_if<RnnBackwardWeights>(&use.node->op)) return fill(use, *op, random);
+  if (const auto* op = std::get_if<RnnBackwardWeights>(&use.node->op))
+    return fill(use, *op, random);
   return std::nullopt;
 }
 

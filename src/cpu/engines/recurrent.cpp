@@ -13,8 +13,8 @@ template <class T>
 class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
   using Base = RnnKernel<T, RnnForward>;
   using Rnn = RnnForward;
-  using typename Base::Bound;
   using Base::shape_, Base::book, Base::scratch;
+  using typename Base::Bound;
 
  public:
   RnnForwardKernel(const Region& region, const Config& config)
@@ -44,14 +44,14 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
     products_ = book("recurrent products", checked_mul(batch, recurrent_.row_stride()));
     const bool projects = shape_.projection > 0;
     projection_panels_ = book("projection weights", projects ? projection_.elements() : 0);
-    projected_ =
-        book("projected", projects ? checked_mul(batch, projection_.row_stride()) : 0);
-    left_ = book("packed states", PanelMatrix<T>::left_elements(
-                                      batch, std::max(shape_.output(), shape_.hidden)));
+    projected_ = book("projected", projects ? checked_mul(batch, projection_.row_stride()) : 0);
+    left_ = book("packed states",
+                 PanelMatrix<T>::left_elements(batch, std::max(shape_.output(), shape_.hidden)));
     padding_ = book("padding", shape_.layer_output());
     for (std::int64_t layer = 0; layer < std::min<std::int64_t>(shape_.layers, 2); ++layer)
-      gemm_bytes_ = std::max(gemm_bytes_, gemm_scratch_bytes(input_product(shape_, layer, shape_.rows),
-                                                             this->blocks_, sizeof(T)));
+      gemm_bytes_ = std::max(
+          gemm_bytes_,
+          gemm_scratch_bytes(input_product(shape_, layer, shape_.rows), this->blocks_, sizeof(T)));
     panels_of_gemm_ = this->scratch_book_.add("panels", gemm_bytes_);
   }
 
@@ -105,7 +105,8 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
     void all() const {
       for (std::int64_t layer = 0; layer < shape.layers; ++layer) {
         if (layer > 0)
-          kernel.drop_entries(kernel.dropout(context), layer - 1, entries, layer_outputs(layer - 1));
+          kernel.drop_entries(kernel.dropout(context), layer - 1, entries,
+                              layer_outputs(layer - 1));
         for (std::int64_t direction = 0; direction < shape.directions; ++direction)
           one_direction(layer, direction);
       }
@@ -114,14 +115,14 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
       const T* outputs = layer_outputs(shape.layers - 1);
       parallel_for(entries.count(), items_for_flops(8 * width),
                    [&](std::int64_t begin, std::int64_t end, int) {
-        for (std::int64_t entry = begin; entry < end; ++entry)
-          y.store(kernel.place(entries.row(entry), 0).data(), width, outputs + entry * width);
-      });
+                     for (std::int64_t entry = begin; entry < end; ++entry)
+                       y.store(kernel.place(entries.row(entry), 0).data(), width,
+                               outputs + entry * width);
+                   });
       T* padding = kernel.scratch(context, kernel.padding_);
       std::fill_n(padding, width, static_cast<T>(kernel.op_.padding_value));
-      entries.for_unused_rows(shape, [&](std::int64_t row) {
-        y.store(kernel.place(row, 0).data(), width, padding);
-      });
+      entries.for_unused_rows(
+          shape, [&](std::int64_t row) { y.store(kernel.place(row, 0).data(), width, padding); });
     }
 
     void one_direction(std::int64_t layer, std::int64_t direction) const {
@@ -158,8 +159,7 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
       const std::int64_t count = shape.gate_rows();
       T* new_bias = biases + count;
       std::fill_n(biases, count + shape.hidden, T{0});
-      if (at.input_bias.present())
-        weights.load(Coords{at.input_bias.offset}.data(), count, biases);
+      if (at.input_bias.present()) weights.load(Coords{at.input_bias.offset}.data(), count, biases);
       if (!at.recurrent_bias.present()) return;
       T* recurrent = products;  // not in use yet; a row has room for the gates
       if (shape.batch == 0) return;
@@ -184,14 +184,15 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
       if (!at.input.present()) {
         parallel_for(entries.count(), items_for_flops(8 * width),
                      [&](std::int64_t begin, std::int64_t end, int) {
-          for (std::int64_t entry = begin; entry < end; ++entry) {
-            T* row = gates + entry * width;
-            input_row(entry, 0, shape.hidden, row);
-            for (std::int64_t gate = shape.gates() - 1; gate >= 0; --gate)
-              for (std::int64_t j = 0; j < shape.hidden; ++j)
-                row[gate * shape.hidden + j] = row[j] + biases[gate * shape.hidden + j];
-          }
-        });
+                       for (std::int64_t entry = begin; entry < end; ++entry) {
+                         T* row = gates + entry * width;
+                         input_row(entry, 0, shape.hidden, row);
+                         for (std::int64_t gate = shape.gates() - 1; gate >= 0; --gate)
+                           for (std::int64_t j = 0; j < shape.hidden; ++j)
+                             row[gate * shape.hidden + j] =
+                                 row[j] + biases[gate * shape.hidden + j];
+                       }
+                     });
         return;
       }
       const auto a = gemm_rows<T>(true, input_row);
@@ -212,15 +213,18 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
       const std::int64_t first = entries.start(step), count = entries.start(step + 1) - first;
       const PanelMatrix<T>& matrix = kernel.recurrent_;
       matrix.pack_left(
-          count, [&](std::int64_t i) { return states + entries.sequence(first + i) * shape.output(); },
+          count,
+          [&](std::int64_t i) { return states + entries.sequence(first + i) * shape.output(); },
           left);
       parallel_for(matrix.blocks(), items_for_flops(matrix.flops_per_block(count)),
                    [&](std::int64_t begin, std::int64_t end, int) {
-        matrix.multiply(panels, left, count, begin, end, products);
-        const std::int64_t unit = begin * matrix.block_width();
-        const std::int64_t units = std::min(shape.hidden, end * matrix.block_width()) - unit;
-        for (std::int64_t i = 0; i < count; ++i) cell(first, i, p, unit, units, outputs);
-      });
+                     matrix.multiply(panels, left, count, begin, end, products);
+                     const std::int64_t unit = begin * matrix.block_width();
+                     const std::int64_t units =
+                         std::min(shape.hidden, end * matrix.block_width()) - unit;
+                     for (std::int64_t i = 0; i < count; ++i)
+                       cell(first, i, p, unit, units, outputs);
+                   });
       if (shape.projection > 0) project(first, count, p, outputs);
     }
 
@@ -263,22 +267,24 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
             return records + i * shape.reserve_width() + shape.hidden_state();
           },
           left);
-      parallel_for(matrix.blocks(), items_for_flops(matrix.flops_per_block(count)),
-                   [&](std::int64_t begin, std::int64_t end, int) {
-        matrix.multiply(projection_panels, left, count, begin, end, projected);
-        const std::int64_t unit = begin * matrix.block_width();
-        const std::int64_t units = std::min(shape.projection, end * matrix.block_width()) - unit;
-        for (std::int64_t i = 0; i < count; ++i) {
-          const std::int64_t entry = first + i;
-          const T* output = projected + i * matrix.row_stride() + unit;
-          std::copy_n(output, units, states + entries.sequence(entry) * shape.output() + unit);
-          std::copy_n(output, units, outputs + entry * shape.layer_output() + unit);
-          if (kernel.reserve_.present())
-            reserve.store(
-                kernel.record(p, entries.row(entry), shape.output_state() + unit).data(), units,
-                output);
-        }
-      });
+      parallel_for(
+          matrix.blocks(), items_for_flops(matrix.flops_per_block(count)),
+          [&](std::int64_t begin, std::int64_t end, int) {
+            matrix.multiply(projection_panels, left, count, begin, end, projected);
+            const std::int64_t unit = begin * matrix.block_width();
+            const std::int64_t units =
+                std::min(shape.projection, end * matrix.block_width()) - unit;
+            for (std::int64_t i = 0; i < count; ++i) {
+              const std::int64_t entry = first + i;
+              const T* output = projected + i * matrix.row_stride() + unit;
+              std::copy_n(output, units, states + entries.sequence(entry) * shape.output() + unit);
+              std::copy_n(output, units, outputs + entry * shape.layer_output() + unit);
+              if (kernel.reserve_.present())
+                reserve.store(
+                    kernel.record(p, entries.row(entry), shape.output_state() + unit).data(), units,
+                    output);
+            }
+          });
     }
   };
 
@@ -308,9 +314,9 @@ class RecurrentEngine final : public Engine {
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
-    std::vector<Config> configs = gemm_configs(products(region), device, region.precision(),
-                                               {.bytes = region.bytes()},
-                                               region.anchor_as<RnnBackwardWeights>() != nullptr);
+    std::vector<Config> configs =
+        gemm_configs(products(region), device, region.precision(), {.bytes = region.bytes()},
+                     region.anchor_as<RnnBackwardWeights>() != nullptr);
     for (Config& config : configs)
       config.scratch_bytes = build_kernel(region, config)->scratch_book().total_bytes();
     return configs;

@@ -1,5 +1,5 @@
-// The gradient of a recurrent network with respect to its data, step by step against the direction's
-// order; the gradient of a layer's input is one matrix product over all steps.
+// The gradient of a recurrent network with respect to its data, step by step against the
+// direction's order; the gradient of a layer's input is one matrix product over all steps.
 #include "base/element.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/recurrent_parts.hpp"
@@ -12,8 +12,8 @@ template <class T>
 class RnnBackwardDataKernel final : public RnnKernel<T, RnnBackwardData> {
   using Base = RnnKernel<T, RnnBackwardData>;
   using Rnn = RnnBackwardData;
-  using typename Base::Bound;
   using Base::shape_, Base::book, Base::scratch;
+  using typename Base::Bound;
 
  public:
   RnnBackwardDataKernel(const Region& region, const Config& config)
@@ -38,14 +38,15 @@ class RnnBackwardDataKernel final : public RnnKernel<T, RnnBackwardData> {
     const std::int64_t outputs = checked_mul(shape_.rows, shape_.layer_output());
     outputs_[0] = book("output gradients", outputs);
     outputs_[1] = book("input gradients", shape_.layers > 1 ? outputs : 0);
-    gates_ = book("gate gradients", checked_mul(checked_mul(shape_.directions, shape_.rows),
-                                                shape_.dgates_width()));
+    gates_ = book("gate gradients",
+                  checked_mul(checked_mul(shape_.directions, shape_.rows), shape_.dgates_width()));
     states_ = book("state gradients", checked_mul(batch, shape_.output()));
     cell_states_ = book("cell gradients", checked_mul(batch, shape_.hidden));
     hidden_ = book("hidden gradients",
                    checked_mul(batch, std::max(shape_.output(), projection_.row_stride())));
     initial_ = book("initial states", checked_mul(batch, shape_.hidden));
-    records_ = book("records", checked_mul(batch, checked_add(shape_.reserve_width(), shape_.hidden)));
+    records_ =
+        book("records", checked_mul(batch, checked_add(shape_.reserve_width(), shape_.hidden)));
     reset_ = book("reset gradients", checked_mul(batch, shape_.gate_rows()));
     direct_ = book("direct gradients", checked_mul(batch, shape_.hidden));
     panels_ = book("recurrent weights", recurrent_.elements());
@@ -56,8 +57,8 @@ class RnnBackwardDataKernel final : public RnnKernel<T, RnnBackwardData> {
     nothing_ = book("zeros", std::max(shape_.input, shape_.dgates_width()));
     std::int64_t bytes = 0;
     for (std::int64_t layer = 0; layer < std::min<std::int64_t>(shape_.layers, 2); ++layer)
-      bytes = std::max(bytes, gemm_scratch_bytes(input_product(layer, shape_.rows), this->blocks_,
-                                                 sizeof(T)));
+      bytes = std::max(
+          bytes, gemm_scratch_bytes(input_product(layer, shape_.rows), this->blocks_, sizeof(T)));
     panels_of_gemm_ = this->scratch_book_.add("panels", bytes);
   }
 
@@ -126,9 +127,10 @@ class RnnBackwardDataKernel final : public RnnKernel<T, RnnBackwardData> {
       T* top = d_outputs(shape.layers - 1);
       parallel_for(entries.count(), items_for_flops(8 * width),
                    [&](std::int64_t begin, std::int64_t end, int) {
-        for (std::int64_t entry = begin; entry < end; ++entry)
-          dy.load(kernel.place(entries.row(entry), 0).data(), width, top + entry * width);
-      });
+                     for (std::int64_t entry = begin; entry < end; ++entry)
+                       dy.load(kernel.place(entries.row(entry), 0).data(), width,
+                               top + entry * width);
+                   });
       for (std::int64_t layer = shape.layers - 1; layer >= 0; --layer) {
         for (std::int64_t direction = 0; direction < shape.directions; ++direction)
           one_direction(layer, direction);
@@ -186,11 +188,12 @@ class RnnBackwardDataKernel final : public RnnKernel<T, RnnBackwardData> {
       });
       if (projects) {
         const PanelMatrix<T>& matrix = kernel.projection_;
-        matrix.pack_left(count, [&](std::int64_t i) { return state_of(first + i); }, left);
+        matrix.pack_left(
+            count, [&](std::int64_t i) { return state_of(first + i); }, left);
         parallel_for(matrix.blocks(), items_for_flops(matrix.flops_per_block(count)),
                      [&](std::int64_t begin, std::int64_t end, int) {
-          matrix.multiply(projection_panels, left, count, begin, end, hidden);
-        });
+                       matrix.multiply(projection_panels, left, count, begin, end, hidden);
+                     });
         parallel_for(count, grain, [&](std::int64_t begin, std::int64_t end, int) {
           for (std::int64_t i = begin; i < end; ++i)
             cell(first, i, direction, p, hidden + i * matrix.row_stride());
@@ -215,15 +218,16 @@ class RnnBackwardDataKernel final : public RnnKernel<T, RnnBackwardData> {
       const std::int64_t before = entries.before(entry, direction);
       if ((lstm || gru) && before >= 0)
         previous = reserve.view(
-            kernel.record(p, entries.row(before), lstm ? shape.cell() : shape.hidden_state()).data(),
+            kernel.record(p, entries.row(before), lstm ? shape.cell() : shape.hidden_state())
+                .data(),
             shape.hidden, buffer + shape.reserve_width());
       T* d_gate = d_gates(direction, entry);
       T* d_reset = reset + i * shape.gate_rows();
       const T* inner = record + (lstm ? shape.cell() : gru ? shape.recurrent_new() : 0);
-      kernel.cells_.backward({record, shape.hidden, inner, previous, d_hidden,
-                              cells + n * shape.hidden, d_gate, shape.hidden,
-                              d_reset + 2 * shape.hidden * (gru ? 1 : 0), direct + i * shape.hidden},
-                             clip, shape.hidden);
+      kernel.cells_.backward(
+          {record, shape.hidden, inner, previous, d_hidden, cells + n * shape.hidden, d_gate,
+           shape.hidden, d_reset + 2 * shape.hidden * (gru ? 1 : 0), direct + i * shape.hidden},
+          clip, shape.hidden);
       if (gru) std::copy_n(d_gate, 2 * shape.hidden, d_reset);
       if (kernel.dgates_.present())
         dgates.store(kernel.record(p, entries.row(entry), 0).data(), shape.dgates_width(), d_gate);
@@ -241,17 +245,18 @@ class RnnBackwardDataKernel final : public RnnKernel<T, RnnBackwardData> {
           left);
       parallel_for(matrix.blocks(), items_for_flops(matrix.flops_per_block(count)),
                    [&](std::int64_t begin, std::int64_t end, int) {
-        matrix.multiply(panels, left, count, begin, end, products);
-        const std::int64_t unit = begin * matrix.block_width();
-        const std::int64_t units = std::min(shape.output(), end * matrix.block_width()) - unit;
-        for (std::int64_t i = 0; i < count; ++i) {
-          T* state = state_of(first + i) + unit;
-          std::copy_n(products + i * matrix.row_stride() + unit, units, state);
-          if (!gru) continue;
-          const T* past = direct + i * shape.hidden + unit;
-          for (std::int64_t j = 0; j < units; ++j) state[j] += past[j];
-        }
-      });
+                     matrix.multiply(panels, left, count, begin, end, products);
+                     const std::int64_t unit = begin * matrix.block_width();
+                     const std::int64_t units =
+                         std::min(shape.output(), end * matrix.block_width()) - unit;
+                     for (std::int64_t i = 0; i < count; ++i) {
+                       T* state = state_of(first + i) + unit;
+                       std::copy_n(products + i * matrix.row_stride() + unit, units, state);
+                       if (!gru) continue;
+                       const T* past = direct + i * shape.hidden + unit;
+                       for (std::int64_t j = 0; j < units; ++j) state[j] += past[j];
+                     }
+                   });
     }
 
     void input_gradients(std::int64_t layer) const {

@@ -24,7 +24,9 @@ inline std::int64_t items_for_flops(std::int64_t flops) {
 template <class Rnn>
 RnnShape rnn_shape(const Region& region) {
   const Rnn& op = *region.anchor_as<Rnn>();
-  const auto dims = [&](int slot) { return region.anchor->inputs[static_cast<std::size_t>(slot)].dims; };
+  const auto dims = [&](int slot) {
+    return region.anchor->inputs[static_cast<std::size_t>(slot)].dims;
+  };
   const Dims sequence = dims(0);
   std::int64_t batch = 0, input = sequence[sequence.rank() - 1];
   if (op.layout == RnnLayout::packed) batch = dims(Rnn::seq_lengths)[0];
@@ -133,27 +135,28 @@ class PanelMatrix {
     constexpr std::int64_t kPiece = 512;
     parallel_for(groups_ * blocks_, items_for_flops(64 * depth_ * kernel_.columns),
                  [&](std::int64_t begin, std::int64_t end, int) {
-      alignas(64) T piece[kPiece];
-      for (std::int64_t panel = begin; panel < end; ++panel) {
-        T* target = panels + panel * depth_ * kernel_.columns;
-        const std::int64_t first = panel % blocks_ * kernel_.columns;
-        const std::int64_t used = std::min(kernel_.columns, indices_ - first);
-        const std::int64_t index = panel / blocks_ * indices_ + first;
-        if (used < kernel_.columns) std::fill_n(target, depth_ * kernel_.columns, T{0});
-        if (!along_depth) {
-          for (std::int64_t l = 0; l < depth_; ++l)
-            load(l, index, used, target + l * kernel_.columns);
-          continue;
-        }
-        for (std::int64_t i = 0; i < used; ++i)
-          for (std::int64_t start = 0; start < depth_; start += kPiece) {
-            const std::int64_t length = std::min(kPiece, depth_ - start);
-            load(index + i, start, length, piece);
-            for (std::int64_t l = 0; l < length; ++l)
-              target[(start + l) * kernel_.columns + i] = piece[l];
-          }
-      }
-    });
+                   alignas(64) T piece[kPiece];
+                   for (std::int64_t panel = begin; panel < end; ++panel) {
+                     T* target = panels + panel * depth_ * kernel_.columns;
+                     const std::int64_t first = panel % blocks_ * kernel_.columns;
+                     const std::int64_t used = std::min(kernel_.columns, indices_ - first);
+                     const std::int64_t index = panel / blocks_ * indices_ + first;
+                     if (used < kernel_.columns)
+                       std::fill_n(target, depth_ * kernel_.columns, T{0});
+                     if (!along_depth) {
+                       for (std::int64_t l = 0; l < depth_; ++l)
+                         load(l, index, used, target + l * kernel_.columns);
+                       continue;
+                     }
+                     for (std::int64_t i = 0; i < used; ++i)
+                       for (std::int64_t start = 0; start < depth_; start += kPiece) {
+                         const std::int64_t length = std::min(kPiece, depth_ - start);
+                         load(index + i, start, length, piece);
+                         for (std::int64_t l = 0; l < length; ++l)
+                           target[(start + l) * kernel_.columns + i] = piece[l];
+                       }
+                   }
+                 });
   }
 
   // The left operand: row(i) points to `depth` elements.
@@ -306,9 +309,9 @@ class RnnKernel : public Kernel {
     const std::int64_t width = shape_.layer_output();
     parallel_for(entries.count(), items_for_flops(100 * width),
                  [&](std::int64_t begin, std::int64_t end, int) {
-      for (std::int64_t entry = begin; entry < end; ++entry)
-        drop(dropout, layer, entries.row(entry), 0, width, outputs + entry * width);
-    });
+                   for (std::int64_t entry = begin; entry < end; ++entry)
+                     drop(dropout, layer, entries.row(entry), 0, width, outputs + entry * width);
+                 });
   }
 
   // The bounds of the cell state; `round` is what they have become where they are compared.

@@ -11,8 +11,8 @@ template <class T>
 class RnnBackwardWeightsKernel final : public RnnKernel<T, RnnBackwardWeights> {
   using Base = RnnKernel<T, RnnBackwardWeights>;
   using Rnn = RnnBackwardWeights;
-  using typename Base::Bound;
   using Base::shape_, Base::scratch;
+  using typename Base::Bound;
 
  public:
   RnnBackwardWeightsKernel(const Region& region, const Config& config)
@@ -28,8 +28,8 @@ class RnnBackwardWeightsKernel final : public RnnKernel<T, RnnBackwardWeights> {
     for (std::int64_t layer = 0; layer < std::min<std::int64_t>(shape_.layers, 2); ++layer) {
       const RnnWeights at = shape_.weights(layer, 0);
       for (const RnnMatrix& matrix : {at.input, at.recurrent, at.projection})
-        bytes = std::max(bytes, gemm_scratch_bytes(product(matrix, shape_.rows), this->blocks_,
-                                                   sizeof(T)));
+        bytes = std::max(
+            bytes, gemm_scratch_bytes(product(matrix, shape_.rows), this->blocks_, sizeof(T)));
     }
     panels_ = this->scratch_book_.add("panels", bytes);
   }
@@ -93,9 +93,8 @@ class RnnBackwardWeightsKernel final : public RnnKernel<T, RnnBackwardWeights> {
             gates(entry, shape.projected_gradient() + unit, count, target);
           },
           [&](std::int64_t entry, std::int64_t start, std::int64_t count, T* target) {
-            reserve.load(
-                kernel.record(p, entries.row(entry), shape.hidden_state() + start).data(), count,
-                target);
+            reserve.load(kernel.record(p, entries.row(entry), shape.hidden_state() + start).data(),
+                         count, target);
           });
       add_up(at.input_bias, gates);
       add_up(at.recurrent_bias, recurrent_gates);
@@ -115,8 +114,8 @@ class RnnBackwardWeightsKernel final : public RnnKernel<T, RnnBackwardWeights> {
       }
     }
 
-    void layer_input(std::int64_t layer, std::int64_t entry, std::int64_t start,
-                     std::int64_t count, T* target) const {
+    void layer_input(std::int64_t layer, std::int64_t entry, std::int64_t start, std::int64_t count,
+                     T* target) const {
       const std::int64_t row = entries.row(entry);
       if (layer == 0) return x.load(kernel.place(row, start).data(), count, target);
       for (std::int64_t done = 0; done < count;) {  // the directions' outputs follow each other
@@ -134,9 +133,8 @@ class RnnBackwardWeightsKernel final : public RnnKernel<T, RnnBackwardWeights> {
                       std::int64_t start, std::int64_t count, T* target) const {
       const std::int64_t before = entries.before(entry, direction);
       if (before >= 0)
-        reserve.load(
-            kernel.record(p, entries.row(before), shape.output_state() + start).data(), count,
-            target);
+        reserve.load(kernel.record(p, entries.row(before), shape.output_state() + start).data(),
+                     count, target);
       else if (kernel.hx_.present())
         hx.load(Coords{p, entries.sequence(entry), start}.data(), count, target);
       else
@@ -147,8 +145,8 @@ class RnnBackwardWeightsKernel final : public RnnKernel<T, RnnBackwardWeights> {
     template <class Left, class Right>
     void multiply(const RnnMatrix& matrix, const Left& left, const Right& right) const {
       if (!matrix.present()) return;
-      const auto sink = gemm_result<T>(
-          [&](std::int64_t row, std::int64_t column, std::int64_t count, T* values) {
+      const auto sink =
+          gemm_result<T>([&](std::int64_t row, std::int64_t column, std::int64_t count, T* values) {
             store(matrix.offset + row * matrix.columns + column, count, values);
           });
       gemm<T>(product(matrix, entries.count()), kernel.blocks_, kernel.gemm_kernel_,
@@ -162,16 +160,17 @@ class RnnBackwardWeightsKernel final : public RnnKernel<T, RnnBackwardWeights> {
       if (!bias.present()) return;
       parallel_for(divide_up(bias.rows, kPiece), items_for_flops(kPiece * 4 * entries.count()),
                    [&](std::int64_t begin, std::int64_t end, int) {
-        for (std::int64_t piece = begin; piece < end; ++piece) {
-          alignas(64) T sums[kPiece] = {}, values[kPiece];
-          const std::int64_t unit = piece * kPiece, count = std::min(kPiece, bias.rows - unit);
-          for (std::int64_t entry = 0; entry < entries.count(); ++entry) {
-            left(entry, unit, count, values);
-            kernel.ops_.fold_into(Fold::sum, Premap::identity, values, count, sums);
-          }
-          store(bias.offset + unit, count, sums);
-        }
-      });
+                     for (std::int64_t piece = begin; piece < end; ++piece) {
+                       alignas(64) T sums[kPiece] = {}, values[kPiece];
+                       const std::int64_t unit = piece * kPiece,
+                                          count = std::min(kPiece, bias.rows - unit);
+                       for (std::int64_t entry = 0; entry < entries.count(); ++entry) {
+                         left(entry, unit, count, values);
+                         kernel.ops_.fold_into(Fold::sum, Premap::identity, values, count, sums);
+                       }
+                       store(bias.offset + unit, count, sums);
+                     }
+                   });
     }
 
     void store(std::int64_t at, std::int64_t count, T* values) const {

@@ -81,11 +81,11 @@ template <class T>
 HWY_INLINE CellVec ThroughClip(CellVec gradient, CellVec c, const RnnClip<T>& clip) {
   const CellTag d;
   if (clip.low)
-    gradient = hn::IfThenElseZero(hn::Gt(c, hn::Set(d, static_cast<double>(clip.low_value))),
-                                  gradient);
+    gradient =
+        hn::IfThenElseZero(hn::Gt(c, hn::Set(d, static_cast<double>(clip.low_value))), gradient);
   if (clip.high)
-    gradient = hn::IfThenElseZero(hn::Lt(c, hn::Set(d, static_cast<double>(clip.high_value))),
-                                  gradient);
+    gradient =
+        hn::IfThenElseZero(hn::Lt(c, hn::Set(d, static_cast<double>(clip.high_value))), gradient);
   return gradient;
 }
 
@@ -150,9 +150,8 @@ void CellBackward(const RnnCellBackward<T>& row, const RnnClip<T>& clip, std::in
   const CellTag d;
   const CellVec one = hn::Set(d, 1.0);
   ForUnits(units, [&](std::int64_t u, std::size_t count) HWY_ATTR {
-    const auto gate = [&](std::int64_t k) HWY_ATTR {
-      return LoadCell(row.gates + k * row.gate_stride + u, count);
-    };
+    const auto gate = [&](std::int64_t k)
+                          HWY_ATTR { return LoadCell(row.gates + k * row.gate_stride + u, count); };
     const auto store_gate = [&](std::int64_t k, CellVec v) HWY_ATTR {
       StoreCell(v, row.d_gates + k * row.d_gate_stride + u, count);
     };

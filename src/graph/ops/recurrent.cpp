@@ -18,7 +18,8 @@ void check_attributes(NodeContext& node, const RnnAttributes& op) {
   if (op.projection_size < 0 || op.projection_size > op.hidden_size)
     node.reject("projection_size", op.projection_size, "0 (none) to hidden_size = {}",
                 op.hidden_size);
-  for (const auto& [name, bound] : {std::pair("clip_low", op.clip_low), {"clip_high", op.clip_high}})
+  for (const auto& [name, bound] :
+       {std::pair("clip_low", op.clip_low), {"clip_high", op.clip_high}})
     if (bound && (!lstm || std::isnan(*bound)))
       node.reject(name, *bound, "{}", lstm ? "a number" : "none: only lstm has a cell state");
   if (op.clip_low && op.clip_high && *op.clip_low > *op.clip_high)
@@ -84,8 +85,9 @@ void infer_output(NodeContext& node, int slot, const Dims& dims, DType dtype,
 
 void infer_cell(NodeContext& node, RnnMode mode, int slot, const Dims& dims, DType dtype) {
   if (node.has_output(slot) && mode != RnnMode::lstm)
-    node.reject(fmt::format("output {}", node.schema().outputs[static_cast<std::size_t>(slot)].name),
-                "a tensor", "none in mode {}", enum_name(mode));
+    node.reject(
+        fmt::format("output {}", node.schema().outputs[static_cast<std::size_t>(slot)].name),
+        "a tensor", "none in mode {}", enum_name(mode));
   infer_output(node, slot, dims, dtype);
 }
 
@@ -145,16 +147,15 @@ void infer_rnn_backward_data(NodeContext& node) {
   const std::int64_t input = rnn_input_size(op, count);
   const RnnShape shape = make_shape(node, op, Rnn::dy, std::max<std::int64_t>(input, 0));
   if (input < 0 || shape.weight_count() != count)
-    node.reject(fmt::format("dims of {}", node.input_name(Rnn::weights)), count,
-                "as many weights as the network has: {} and {} for each feature of x",
-                RnnShape(op, dy.dims, 0, op.input == RnnInput::skip ? op.hidden_size : 0)
-                    .weight_count(),
-                op.input == RnnInput::skip ? 0 : shape.directions * shape.gate_rows());
+    node.reject(
+        fmt::format("dims of {}", node.input_name(Rnn::weights)), count,
+        "as many weights as the network has: {} and {} for each feature of x",
+        RnnShape(op, dy.dims, 0, op.input == RnnInput::skip ? op.hidden_size : 0).weight_count(),
+        op.input == RnnInput::skip ? 0 : shape.directions * shape.gate_rows());
   node.require_dims(Rnn::dy, shape.sequence(shape.layer_output()));
   require_records(node, Rnn::reserve, shape.records(shape.reserve_width()));
   for (int slot : {Rnn::hx, Rnn::dhy}) require_state(node, slot, shape.state(shape.output()));
-  for (int slot : {Rnn::cx, Rnn::dcy})
-    require_cell(node, op.mode, slot, shape.state(shape.hidden));
+  for (int slot : {Rnn::cx, Rnn::dcy}) require_cell(node, op.mode, slot, shape.state(shape.hidden));
   infer_output(node, Rnn::dx, shape.sequence(shape.input), dy.dtype, dy);
   infer_output(node, Rnn::dhx, shape.state(shape.output()), dy.dtype);
   infer_cell(node, op.mode, Rnn::dcx, shape.state(shape.hidden), dy.dtype);
@@ -176,9 +177,9 @@ void infer_rnn_backward_weights(NodeContext& node) {
   require_state(node, Rnn::hx, shape.state(shape.output()));
   const Dims weights{shape.weight_count()};
   require_state(node, Rnn::previous, weights);
-  infer_output(node, Rnn::dweights, weights,
-               node.has_input(Rnn::previous) ? node.input(Rnn::previous).dtype
-                                             : record_dtype(x.dtype));
+  infer_output(
+      node, Rnn::dweights, weights,
+      node.has_input(Rnn::previous) ? node.input(Rnn::previous).dtype : record_dtype(x.dtype));
 }
 
 }  // namespace ashlar
