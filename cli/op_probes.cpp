@@ -237,9 +237,8 @@ std::vector<Value> recurrent_forward(Graph& g, DType t, bool training) {
   using Op = RnnForward;
   std::vector<Wanted> outputs = {Op::y};
   if (training) outputs.emplace_back(Op::reserve);
-  const std::array<Operand, 2> inputs = {
-      Operand{Op::x, g.input("x", {4, 2, 8}, t)},
-      Operand{Op::weights, g.input("weights", {kRecurrentWeights}, t)}};
+  const std::vector<Operand> inputs = {{Op::x, g.input("x", {4, 2, 8}, t)},
+                                       {Op::weights, g.input("weights", {kRecurrentWeights}, t)}};
   return g.apply(recurrent<Op>(), inputs, outputs);
 }
 Results rnn_forward(Graph& g, DType t) { return recurrent_forward(g, t, false); }

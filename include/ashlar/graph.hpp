@@ -143,13 +143,8 @@ class Graph {
   //   out[GenStats::sum]
   // Results come by output slot, empty where not wanted; `result` speaks of the first slot, which
   // is always made. The methods below are short forms for the common operations.
-  std::vector<Value> apply(Op op, std::span<const Operand> inputs, std::span<const Wanted> outputs,
-                           const Result& result = {});
-  std::vector<Value> apply(Op op, std::initializer_list<Operand> inputs,
-                           std::initializer_list<Wanted> outputs, const Result& result = {}) {
-    return apply(std::move(op), std::span(inputs.begin(), inputs.size()),
-                 std::span(outputs.begin(), outputs.size()), result);
-  }
+  std::vector<Value> apply(Op op, const std::vector<Operand>& inputs,
+                           const std::vector<Wanted>& outputs, const Result& result = {});
   Value conv(Value x, Value w, const ConvAttributes& = {}, const Result& = {}, Value z = {});
   Value conv_backward_data(Value dy, Value w, const ConvAttributes&, const Result&, Value z = {});
   Value conv_backward_filter(Value x, Value dy, const ConvAttributes&, const Result&, Value z = {});

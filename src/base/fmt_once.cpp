@@ -1,8 +1,13 @@
 // fmt's functions, compiled once. Every other file only declares them: as a header-only library fmt
-// costs each of them several seconds. Taking an address emits a definition; they stay weak, so that a
-// program may link fmt itself as well.
+// costs each of them several seconds. Taking an address emits a definition; they stay weak, so that
+// a program may link fmt itself as well.
 #define FMT_HEADER_ONLY 1
 #include <fmt/format.h>
+
+template auto fmt::detail::thousands_sep_impl<char>(locale_ref) -> thousands_sep_result<char>;
+template auto fmt::detail::decimal_point_impl<char>(locale_ref) -> char;
+template auto fmt::detail::dragonbox::to_decimal<float>(float) noexcept -> decimal_fp<float>;
+template auto fmt::detail::dragonbox::to_decimal<double>(double) noexcept -> decimal_fp<double>;
 
 namespace ashlar {
 
@@ -12,6 +17,7 @@ struct FmtFunctions {
   void (*vprint_to)(std::FILE*, fmt::string_view, fmt::format_args);
   void (*throw_format_error)(const char*);
   bool (*is_printable)(std::uint32_t);
+  void (*assert_fail)(const char*, int, const char*);
   void (*vformat_to)(fmt::detail::buffer<char>&, fmt::string_view, fmt::format_args,
                      fmt::detail::locale_ref);
 };
@@ -23,6 +29,7 @@ const FmtFunctions kFmtFunctions = {
     fmt::vprint,
     fmt::detail::throw_format_error,
     fmt::detail::is_printable,
+    fmt::detail::assert_fail,
     fmt::detail::vformat_to<char>,
 };
 

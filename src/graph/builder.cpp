@@ -43,8 +43,8 @@ Dims single_element(const std::string& tensor, int rank) {
 
 }  // namespace
 
-std::vector<Value> Graph::apply(Op op, std::span<const Operand> inputs,
-                                std::span<const Wanted> outputs, const Result& result) {
+std::vector<Value> Graph::apply(Op op, const std::vector<Operand>& inputs,
+                                const std::vector<Wanted>& outputs, const Result& result) {
   const OpSchema& schema = schema_of(op);
   std::vector<Value> operands;
   for (const Operand& operand : inputs) {

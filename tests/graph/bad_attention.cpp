@@ -167,7 +167,8 @@ int slot_of(const OpSchema& schema, const std::string& name) {
 
 template <class Op>
 void attempt(Graph& g, const Option& option, Op op, const std::vector<Wanted>& outputs) {
-  const OpSchema& schema = schema_of(op);
+  const ashlar::Op any = op;
+  const OpSchema& schema = schema_of(any);
   const Value q = in(g, kQ), k = in(g, option.k), v = in(g, option.v);
   std::vector<Operand> inputs = {{Op::q, q}, {Op::k, k}, {Op::v, v}};
   if (option.with)

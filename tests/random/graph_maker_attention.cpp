@@ -112,7 +112,9 @@ void GraphMaker::add_attention() {
   std::vector<Operand> backward_inputs = {{Backward::q, inputs[0].value},
                                           {Backward::k, inputs[1].value},
                                           {Backward::v, inputs[2].value}};
-  const OpSchema &forward_schema = schema_of(Forward{}), &backward_schema = schema_of(Backward{});
+  const Op forward = Forward{}, backward = Backward{};
+  const OpSchema& forward_schema = schema_of(forward);
+  const OpSchema& backward_schema = schema_of(backward);
   for (const auto& [operand, value] : operands) {
     if (!value) continue;
     inputs.push_back({slot_of(forward_schema, operand), value});
