@@ -133,7 +133,7 @@ class Differentiator {
   Slope unary(Pointwise op, Number x, Slope dx, Number y) {
     const auto activation_gradient = [&](Mode gradient) {
       op.mode = gradient;
-      op.alpha1 = 1.0;
+      op.alpha1 = op.alpha2 = 1.0;
       return Slope(emit(op, {*dx, x}));
     };
     switch (op.mode) {
