@@ -10,6 +10,7 @@ using Kind = Role::Kind;
 constexpr double kLargestSeed = 1 << 30;
 constexpr double kLargestInteger = 4;  // plain integer values: sums of products stay exact
 constexpr Role kPositive{Kind::values, 0.25, 2.0};
+constexpr double kWeightScale = 256;  // softmax weights fill the range of fp8 types
 constexpr Role kSeed{Kind::whole, 0, kLargestSeed};
 
 Role lengths_up_to(std::int64_t limit) {
@@ -25,28 +26,14 @@ class RoleFinder {
   RoleFinder(const Graph& graph, const Node& node, int slot)
       : graph_(graph), node_(node), slot_(slot) {}
 
-  Role operator()(const AttentionForward& op) const {
-    using Op = AttentionForward;
-    if (slot_ == Op::seq_len_q) return lengths_up_to(dims(Op::q)[2]);
-    if (slot_ == Op::seq_len_kv) return lengths_up_to(dims(Op::k)[2]);
-    if (slot_ == Op::dropout_seed || slot_ == Op::dropout_offset) return kSeed;
-    if (slot_ == Op::dropout_mask) return {Kind::keep_mask, 0, 1 - op.dropout};
-    if (slot_ == Op::scale_tensor) return softmax_scale(Op::q);
-    return {};
-  }
+  Role operator()(const AttentionForward& op) const { return attention_role(op); }
   Role operator()(const AttentionBackward& op) const {
-    using Op = AttentionBackward;
-    if (slot_ == Op::seq_len_q) return lengths_up_to(dims(Op::q)[2]);
-    if (slot_ == Op::seq_len_kv) return lengths_up_to(dims(Op::k)[2]);
-    if (slot_ == Op::dropout_seed || slot_ == Op::dropout_offset) return kSeed;
-    if (slot_ == Op::dropout_mask) return {Kind::keep_mask, 0, 1 - op.dropout};
-    if (slot_ == Op::scale_tensor) return softmax_scale(Op::q);
-    if (slot_ ==
-        Op::stats) {  // log of a sum of about one per key, so that the weights sum to about 1
-      const double keys = std::log(static_cast<double>(std::max<std::int64_t>(dims(Op::k)[2], 1)));
+    // Log of a sum of about one per key, so that the weights sum to about 1.
+    if (slot_ == AttentionBackward::stats) {
+      const double keys = std::log(static_cast<double>(std::max<std::int64_t>(key_count(op), 1)));
       return {Kind::values, keys, keys + 1};
     }
-    return {};
+    return attention_role(op);
   }
   Role operator()(const Matmul&) const {
     const Dims& a = dims(Matmul::a);
@@ -95,6 +82,30 @@ class RoleFinder {
  private:
   const Dims& dims(int slot) const {
     return graph_.tensor(node_.inputs[static_cast<std::size_t>(slot)]).dims;
+  }
+  template <class Op>
+  std::int64_t key_count(const Op& op) const {
+    return op.max_seq_len_kv.value_or(dims(Op::k)[2]);
+  }
+  template <class Op>
+  Role attention_role(const Op& op) const {
+    switch (slot_) {
+      case Op::seq_len_q: return lengths_up_to(dims(Op::q)[2]);
+      case Op::seq_len_kv: return lengths_up_to(key_count(op));
+      case Op::dropout_seed:
+      case Op::dropout_offset: return kSeed;
+      case Op::dropout_mask: return {Kind::keep_mask, 0, 1 - op.dropout};
+      case Op::scale_tensor: return softmax_scale(Op::q);
+      case Op::page_table_k: return page_numbers(dims(Op::k));
+      case Op::page_table_v: return page_numbers(dims(Op::v));
+      case Op::block_mask: return {Kind::keep_mask, 0, 0.75};
+      case Op::scale_s: return {Kind::fixed, kWeightScale, kWeightScale};
+      case Op::descale_s: return {Kind::fixed, 1 / kWeightScale, 1 / kWeightScale};
+      default: return slot_ >= Op::descale_q ? kPositive : Role{};
+    }
+  }
+  static Role page_numbers(const Dims& container) {
+    return {Kind::whole, 0, static_cast<double>(std::max<std::int64_t>(container[0] - 1, 0))};
   }
   Role softmax_scale(int q) const {
     const double scale = 1 / std::sqrt(static_cast<double>(dims(q)[3]));

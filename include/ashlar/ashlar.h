@@ -148,7 +148,8 @@ ashlar_status ashlar_node_set_double(ashlar_node* node, const char* attribute, d
 ashlar_status ashlar_node_set_bool(ashlar_node* node, const char* attribute, int value);
 ashlar_status ashlar_node_set_ints(ashlar_node* node, const char* attribute, const int64_t* values,
                                    int32_t count);
-/* Enumerations, by the name used in JSON: "relu_fwd", "bottom_right". */
+/* Enumerations, by the name used in JSON: "relu_fwd", "bottom_right"; score programs, as their JSON
+ * list of steps. */
 ashlar_status ashlar_node_set_string(ashlar_node* node, const char* attribute, const char* value);
 ashlar_status ashlar_node_set_compute(ashlar_node* node, ashlar_dtype dtype);
 

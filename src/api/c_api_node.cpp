@@ -3,6 +3,7 @@
 
 #include "graph/enum_names.hpp"
 #include "graph/schema.hpp"
+#include "graph/score_program.hpp"
 
 namespace ashlar::capi {
 
@@ -42,10 +43,9 @@ class AttributeSetter {
     const auto* integer = std::get_if<std::int64_t>(&value_);
     field = integer ? static_cast<double>(*integer) : get<double>("a number");
   }
-  [[noreturn]] void assign(ScoreProgram&) {
-    fail(ErrorCode::invalid_argument,
-         "attribute '{}': got {}, expected it in a graph read from JSON", name_,
-         kValueNames[value_.index()]);
+  void assign(ScoreProgram& field) {
+    field = parse_score_program(get<std::string_view>("a string holding the JSON list of steps"),
+                                std::string(name_));
   }
   template <class E>
   requires std::is_enum_v<E>

@@ -9,6 +9,7 @@
 #include "graph/graph_data.hpp"
 #include "graph/json.hpp"
 #include "graph/schema.hpp"
+#include "graph/score_program.hpp"
 #include "graph/visit_attributes.hpp"
 
 namespace ashlar {
@@ -329,6 +330,13 @@ std::vector<std::size_t> execution_order(const std::vector<Node>& nodes) {
 }
 
 }  // namespace
+
+ScoreProgram parse_score_program(std::string_view json, const std::string& path) {
+  const Json document = parse_json(json);
+  ScoreProgram program;
+  AttributeReader::read(JsonReader(document, path), program);
+  return program;
+}
 
 std::string Graph::to_json(int indent) const {
   Json json;

@@ -133,7 +133,7 @@ class Differentiator {
   Slope unary(Pointwise op, Number x, Slope dx, Number y) {
     const auto activation_gradient = [&](Mode gradient) {
       op.mode = gradient;
-      op.alpha1 = 1.0;
+      op.alpha1 = op.alpha2 = 1.0;
       return Slope(emit(op, {*dx, x}));
     };
     switch (op.mode) {
@@ -217,13 +217,15 @@ std::optional<ScoreProgramFault> find_fault(const ScoreProgram& program,
     const int count = operand_count(step.op.mode);
     if (step.args.rank() != count)
       return fault(describe_args(step), fmt::format("{} for {}", count, enum_name(step.op.mode)));
+    const Number last = kFirstScoreStep + static_cast<Number>(n) - 1;
     for (Number arg : step.args)
       if (!is_available(arg, n, operands))
         return fault(fmt::format("value {}", arg),
-                     fmt::format("0 to 4, a score input that is given (5 to 8), {}or an earlier "
-                                 "step ({} to {})",
-                                 operands.gradient ? "the gradient (9) " : "", kFirstScoreStep,
-                                 kFirstScoreStep + static_cast<Number>(n) - 1));
+                     fmt::format("0 to 4, a score input that is given (5 to 8){}{}",
+                                 operands.gradient ? ", the gradient (9)" : "",
+                                 n == 0 ? ""
+                                        : fmt::format(" or an earlier step ({} to {})",
+                                                      kFirstScoreStep, last)));
     if (step.op.relu_lower_clip > step.op.relu_upper_clip)
       return fault(fmt::format("relu_lower_clip {}", step.op.relu_lower_clip),
                    fmt::format("at most relu_upper_clip = {}", step.op.relu_upper_clip));

@@ -5,8 +5,13 @@
 #include <ashlar/ops/attention.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace ashlar {
+
+// The list of steps as docs/graph-json.md writes it; throws Error(parse) with `path` in the
+// sentence.
+ScoreProgram parse_score_program(std::string_view json, const std::string& path);
 
 // Which values outside its own steps a program may read.
 struct ScoreOperands {

@@ -82,6 +82,14 @@ TEST(CApiMisuse, WrongNamesListTheRightOnes) {
   const int64_t many[9] = {};
   EXPECT_EQ(ashlar_node_set_ints(conv.get(), "padding", many, 9), ASHLAR_INVALID_ARGUMENT);
   EXPECT_EQ(ashlar_node_set_ints(conv.get(), "padding", many, -1), ASHLAR_INVALID_ARGUMENT);
+  const NodeHandle attention = new_node("attention_forward");
+  EXPECT_REFUSED(ashlar_node_set_int(attention.get(), "score_modifier", 1), ASHLAR_INVALID_ARGUMENT,
+                 "got an integer, expected a string holding the JSON list of steps");
+  EXPECT_REFUSED(ashlar_node_set_string(attention.get(), "score_modifier", "[{\"mode\": \"tan\"}"),
+                 ASHLAR_PARSE, "expected");
+  EXPECT_REFUSED(
+      ashlar_node_set_string(attention.get(), "score_modifier", "[{\"mode\": \"tangent\"}]"),
+      ASHLAR_PARSE, "score_modifier[0].mode: got \"tangent\", expected one of: add");
   EXPECT_REFUSED(ashlar_node_set_compute(conv.get(), 50), ASHLAR_INVALID_ARGUMENT, "dtype: got 50");
 }
 

@@ -12,13 +12,14 @@ import sys
 
 import cases_activation
 import cases_attention
+import cases_attention_options
 import cases_convolution
 import cases_dense
 import cases_norm
 import cases_resample
 
 FAMILIES = (cases_convolution, cases_dense, cases_activation, cases_norm, cases_resample,
-            cases_attention)
+            cases_attention, cases_attention_options)
 
 
 def main():

@@ -1,4 +1,7 @@
+#include <stdexcept>
+
 #include "graph/bad_input.hpp"
+#include "graph/schema.hpp"
 
 namespace ashlar::tests {
 
@@ -28,7 +31,7 @@ void add_forward(BadInputs& rows) {
   attention("attention dtype", {.q_dtype = i8}, {},
             {"dtype of q 'i0'", "got i8", "expected a floating-point type"});
   attention("attention batch", {.k = {3, 2, 6, 8}}, {},
-            {"batch of k and v", "got 3 and 2", "expected 2, that of q"});
+            {"batch of k", "got 3", "expected 2, that of q"});
   attention("attention head dim", {.k = {2, 2, 6, 7}}, {},
             {"head dim of k", "got 7", "expected 8, that of q"});
   attention("attention lengths", {.v = {2, 2, 7, 3}}, {},
@@ -147,11 +150,256 @@ void add_backward(BadInputs& rows) {
                   {"dropout", "got 2", "expected a probability in [0, 1)"}});
 }
 
+// The options that only the general form of an attention node has.
+struct Option {
+  std::string name;
+  std::function<void(AttentionAttributes&)> change;
+  std::function<std::vector<std::pair<std::string, Value>>(Graph&)> with;  // operands by name
+  std::vector<std::string> says;
+  Dims k = kK, v = kV;
+};
+
+int slot_of(const OpSchema& schema, const std::string& name) {
+  for (std::size_t i = 0; i < schema.inputs.size(); ++i)
+    if (schema.inputs[i].name == name) return static_cast<int>(i);
+  throw std::logic_error("no operand " + name);
+}
+
+template <class Op>
+void attempt(Graph& g, const Option& option, Op op, const std::vector<Wanted>& outputs) {
+  const OpSchema& schema = schema_of(op);
+  const Value q = in(g, kQ), k = in(g, option.k), v = in(g, option.v);
+  std::vector<Operand> inputs = {{Op::q, q}, {Op::k, k}, {Op::v, v}};
+  if (option.with)
+    for (const auto& [name, value] : option.with(g))
+      inputs.push_back({slot_of(schema, name), value});
+  if constexpr (std::is_same_v<Op, AttentionBackward>) {
+    const Value o = in(g, {2, 4, 5, 3}), d_o = in(g, {2, 4, 5, 3}), stats = in(g, {2, 4, 5, 1});
+    inputs.push_back({Op::o, o});
+    inputs.push_back({Op::d_o, d_o});
+    inputs.push_back({Op::stats, stats});
+  }
+  if (option.change) option.change(op);
+  g.apply(op, inputs, outputs, kBad);
+}
+
+std::vector<Option> bad_options() {
+  using Attributes = AttentionAttributes;
+  using Mode = PointwiseMode;
+  const auto tensor = [](const char* name, const Dims& dims, DType dtype = f32) {
+    return [=](Graph& g) {
+      return std::vector<std::pair<std::string, Value>>{{name, in(g, dims, dtype)}};
+    };
+  };
+  const auto program = [](ScoreProgram steps) {
+    return [=](Attributes& a) { a.score_modifier = steps; };
+  };
+  const auto pages = [](const Dims& k_table, const Dims& v_table) {
+    return [=](Graph& g) {
+      const Value k = in(g, k_table, i32), v = in(g, v_table, i32);
+      return std::vector<std::pair<std::string, Value>>{{"page_table_k", k}, {"page_table_v", v}};
+    };
+  };
+  const Dims blocks_k = {9, 2, 4, 8}, blocks_v = {9, 2, 4, 3};
+  return {
+      {"soft_cap of 0",
+       [](Attributes& a) { a.soft_cap = 0.0; },
+       {},
+       {"soft_cap", "got 0", "expected a finite value above 0"}},
+      {"max_seq_len_kv without pages",
+       [](Attributes& a) { a.max_seq_len_kv = 6; },
+       {},
+       {"max_seq_len_kv", "got 6", "expected none without a page table"}},
+      {"max_seq_len_kv past the pages",
+       [](Attributes& a) { a.max_seq_len_kv = 9; },
+       pages({2, 1, 2, 1}, {2, 1, 3, 1}),
+       {"max_seq_len_kv", "got 9", "expected 0 to 8, the keys the page table can hold"},
+       blocks_k,
+       blocks_v},
+      {"max_seq_len_kv that k has not",
+       [](Attributes& a) { a.max_seq_len_kv = 5; },
+       tensor("page_table_v", {2, 1, 2, 1}, i32),
+       {"max_seq_len_kv", "got 5", "expected 6, the length of the one that is not paged"},
+       kK,
+       blocks_v},
+      {"too few pages for the keys",
+       {},
+       tensor("page_table_v", {2, 1, 1, 1}, i32),
+       {"max_seq_len_kv", "got 6", "expected 0 to 4"},
+       kK,
+       blocks_v},
+      {"page table dims",
+       {},
+       pages({2, 2, 2, 1}, {2, 1, 2, 1}),
+       {"dims of page_table_k 'i3'", "got [2, 2, 2, 1]", "expected [2, 1, 2, 1]"},
+       blocks_k,
+       blocks_v},
+      {"page table rank",
+       {},
+       pages({2, 1, 2}, {2, 1, 2, 1}),
+       {"rank of page_table_k 'i3'", "got 3", "expected 4"},
+       blocks_k,
+       blocks_v},
+      {"page table dtype",
+       {},
+       tensor("page_table_k", {2, 1, 2, 1}, f32),
+       {"dtype of page_table_k 'i3'", "got f32", "expected an integer type"},
+       blocks_k},
+      {"ragged container",
+       {},
+       [](Graph& g) {
+         const Value offsets = in(g, {3, 1, 1, 1}, i32);
+         const Value table = g.ragged_input("ragged", {2, 1, 2, 1}, i32, row_major, offsets);
+         return std::vector<std::pair<std::string, Value>>{{"page_table_k", table}};
+       },
+       {"input page_table_k 'ragged'", "got a ragged tensor", "expected a plain one"},
+       blocks_k},
+      {"sink dims",
+       {},
+       tensor("sink", {2, 4, 1, 1}),
+       {"dims of sink 'i3'", "got [2, 4, 1, 1]", "expected [1, 4, 1, 1]"}},
+      {"sink dtype",
+       {},
+       tensor("sink", {1, 4, 1, 1}, i32),
+       {"dtype of sink 'i3'", "got i32", "expected a floating-point type"}},
+      {"block_mask dims",
+       [](Attributes& a) { a.block_rows = a.block_columns = 2; },
+       tensor("block_mask", {2, 4, 2, 3}, boolean),
+       {"dims of block_mask 'i3'", "got [2, 4, 2, 3]", "extents equal to [2, 4, 3, 3] or 1"}},
+      {"block_mask dtype",
+       {},
+       tensor("block_mask", {2, 4, 1, 1}, u8),
+       {"dtype of block_mask 'i3'", "got u8", "expected bool"}},
+      {"block_rows of 0",
+       [](Attributes& a) { a.block_rows = 0; },
+       {},
+       {"block_rows", "got 0", "expected at least 1"}},
+      {"block_columns negative",
+       [](Attributes& a) { a.block_columns = -1; },
+       {},
+       {"block_columns", "got -1", "expected at least 1"}},
+      {"score input dims",
+       {},
+       tensor("score_input2", {2, 4, 6, 6}),
+       {"dims of score_input2 'i3'", "got [2, 4, 6, 6]", "extents equal to [2, 4, 5, 6] or 1"}},
+      {"descale of many",
+       {},
+       tensor("descale_k", {2, 1, 1, 1}),
+       {"dims of descale_k 'i3'", "got [2, 1, 1, 1]", "expected a single element"}},
+      {"scale of integers",
+       {},
+       tensor("scale_s", {1, 1, 1, 1}, i32),
+       {"dtype of scale_s 'i3'", "got i32", "expected a floating-point type"}},
+      {"program too long",
+       program(ScoreProgram(65, {.op = {}, .args = {0}, .constant = {}})),
+       {},
+       {"score_modifier step 64", "got 65 steps", "expected at most 64"}},
+      {"program with a constant of operands",
+       program({{.op = {}, .args = {0}, .constant = 1.0}}),
+       {},
+       {"score_modifier step 0", "got args [0]", "expected none with a constant"}},
+      {"program with gen_index",
+       program({{.op = {.mode = Mode::gen_index}, .args = {0}, .constant = {}}}),
+       {},
+       {"score_modifier step 0", "got mode gen_index", "expected values 1 to 4"}},
+      {"program with too few operands",
+       program({{.op = {.mode = Mode::add}, .args = {0}, .constant = {}}}),
+       {},
+       {"score_modifier step 0", "got args [0]", "expected 2 for add"}},
+      {"program that reads a later step",
+       program({{.op = {}, .args = {0}, .constant = {}}, {.op = {}, .args = {11}, .constant = {}}}),
+       {},
+       {"score_modifier step 1", "got value 11", " or an earlier step (10 to 10)"}},
+      {"program that reads no input",
+       program({{.op = {}, .args = {6}, .constant = {}}}),
+       {},
+       {"score_modifier step 0", "got value 6", "a score input that is given (5 to 8)"}},
+      {"program that reads the gradient",
+       program({{.op = {}, .args = {9}, .constant = {}}}),
+       {},
+       {"score_modifier step 0", "got value 9", "expected 0 to 4"}},
+      {"program that reads a negative value",
+       program({{.op = {}, .args = {-1}, .constant = {}}}),
+       {},
+       {"score_modifier step 0", "got value -1", "expected 0 to 4"}},
+      {"program with clips the wrong way round",
+       program({{.op = {.mode = Mode::relu_fwd, .relu_lower_clip = 1.0, .relu_upper_clip = 0.5},
+                 .args = {0},
+                 .constant = {}}}),
+       {},
+       {"score_modifier step 0", "got relu_lower_clip 1", "at most relu_upper_clip = 0.5"}},
+      {"program with softplus_beta of 0",
+       program({{.op = {.mode = Mode::softplus_fwd, .softplus_beta = 0.0},
+                 .args = {0},
+                 .constant = {}}}),
+       {},
+       {"score_modifier step 0", "got softplus_beta 0", "a value other than 0"}},
+  };
+}
+
+void add_options(BadInputs& rows) {
+  const std::vector<Wanted> forward = {AttentionForward::o};
+  const std::vector<Wanted> backward = {AttentionBackward::dq, AttentionBackward::dk,
+                                        AttentionBackward::dv};
+  for (const Option& option : bad_options()) {
+    rows.push_back({"attention " + option.name, "attention_forward",
+                    [=](Graph& g) { attempt(g, option, AttentionForward{}, forward); },
+                    option.says});
+    rows.push_back({"attention_backward " + option.name, "attention_backward",
+                    [=](Graph& g) { attempt(g, option, AttentionBackward{}, backward); },
+                    option.says});
+  }
+  rows.push_back(
+      {"attention rng_dump without a seed",
+       "attention_forward",
+       [](Graph& g) {
+         attempt(g, {}, AttentionForward{}, {AttentionForward::o, AttentionForward::rng_dump});
+       },
+       {"output rng_dump", "got a tensor", "expected none without dropout_seed"}});
+  rows.push_back({"attention_backward dsink of no sink",
+                  "attention_backward",
+                  [](Graph& g) {
+                    attempt(g, {}, AttentionBackward{},
+                            {AttentionBackward::dq, AttentionBackward::dk, AttentionBackward::dv,
+                             AttentionBackward::dsink});
+                  },
+                  {"output dsink", "got a tensor", "expected none without an input sink"}});
+  rows.push_back({"attention_backward program without a derivative",
+                  "attention_backward",
+                  [=](Graph& g) {
+                    AttentionBackward op;
+                    op.score_modifier = {
+                        {.op = {.mode = PointwiseMode::tanh_bwd}, .args = {1, 0}, .constant = {}}};
+                    attempt(g, {}, op, backward);
+                  },
+                  {"score_modifier step 0", "got an activation gradient",
+                   "expected a step that can be differentiated, or score_modifier_gradient"}});
+  rows.push_back(
+      {"attention_backward gradient of no program",
+       "attention_backward",
+       [=](Graph& g) {
+         AttentionBackward op;
+         op.score_modifier_gradient = {{.op = {}, .args = {9}, .constant = {}}};
+         attempt(g, {}, op, backward);
+       },
+       {"score_modifier_gradient", "got 1 steps", "expected none without score_modifier"}});
+  rows.push_back({"attention_backward bad gradient program",
+                  "attention_backward",
+                  [=](Graph& g) {
+                    AttentionBackward op;
+                    op.score_modifier = {{.op = {}, .args = {0}, .constant = {}}};
+                    op.score_modifier_gradient = {{.op = {}, .args = {10}, .constant = {}}};
+                    attempt(g, {}, op, backward);
+                  },
+                  {"score_modifier_gradient step 0", "got value 10", "the gradient (9)"}});
+}
+
 }  // namespace
 
 void add_bad_attentions(BadInputs& rows) {
   add_forward(rows);
   add_backward(rows);
+  add_options(rows);
 }
 
 }  // namespace ashlar::tests

@@ -65,6 +65,7 @@ std::vector<OpCase> pointwise_cases();
 std::vector<OpCase> resample_cases();
 std::vector<OpCase> norm_cases();  // norm, softmax
 std::vector<OpCase> attention_cases();
+std::vector<OpCase> attention_option_cases();
 std::vector<OpCase> movement_cases();       // rng, reshape, transpose, slice, concat
 std::vector<OpCase> recurrent_cases();      // rnn
 std::vector<OpCase> low_precision_cases();  // block scales, sub-byte and complex types

@@ -224,46 +224,6 @@ void GraphMaker::add_softmax() {
   if (chance(0.3)) keep(graph_.softmax_backward(y, like(y.dims(), y.dtype()), attributes));
 }
 
-void GraphMaker::add_attention() {
-  const std::int64_t heads = 1 << below(3);
-  const std::int64_t batch = 1 + below(3), rows = 1 + below(12), columns = 1 + below(14);
-  const std::int64_t width = 1 + below(9);
-  const DType dtype = floating();
-  const Dims q = {batch, heads, rows, width};
-  const Dims k = {batch, chance(0.5) ? heads : 1, columns, width};
-  const Dims v = {batch, chance(0.5) ? heads : 1, columns, chance(0.7) ? width : 1 + below(6)};
-  AttentionAttributes attributes;
-  if (chance(0.4)) attributes.right_bound = below(3);
-  if (chance(0.3)) attributes.left_bound = 1 + below(4);
-  if (chance(0.3)) attributes.alignment = MaskAlignment::bottom_right;
-  if (chance(0.3)) attributes.scale = 0.5;
-  AttentionOperands with;
-  if (chance(0.3)) with.bias = broadcastable({batch, heads, rows, columns}, dtype);
-  if (with.bias && !is_floating(with.bias.dtype())) with.bias = {};
-  if (chance(0.3)) with.seq_len_q = graph_.input(name("lq"), {batch, 1, 1, 1}, i32);
-  if (chance(0.3)) with.seq_len_kv = graph_.input(name("lk"), {batch, 1, 1, 1}, i64);
-  if (chance(0.2)) {
-    attributes.dropout = 0.25;
-    if (chance(0.5))
-      with.dropout_mask = graph_.input(name("mask"), {batch, heads, rows, columns}, boolean);
-    else
-      with.dropout_seed = graph_.scalar(name("seed"), i64);
-  }
-  const bool gradient = chance(0.4);
-  const Value qv = like(q, dtype), kv = like(k, dtype), vv = like(v, dtype);
-  const auto [o, stats] = graph_.attention(qv, kv, vv, attributes, with, gradient || chance(0.3));
-  keep(o);
-  // A row that a mask leaves with nothing has stats of -inf: good as an output, not as an operand.
-  const bool masked =
-      attributes.left_bound || attributes.right_bound || with.seq_len_q || with.seq_len_kv;
-  if (stats && !masked && chance(0.4)) keep(stats);
-  if (!gradient) return;
-  const bool with_dbias = with.bias && chance(0.5);
-  const AttentionGradients r = graph_.attention_backward(qv, kv, vv, o, like(o.dims(), dtype),
-                                                         stats, attributes, with, with_dbias);
-  for (Value value : {r.dq, r.dk, r.dv, r.dbias}) keep(value);
-}
-
 void GraphMaker::add_rng() {
   const Rng attributes{.distribution = static_cast<RngDistribution>(below(3)),
                        .probability = 0.4,

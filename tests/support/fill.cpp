@@ -60,11 +60,10 @@ double window_position(const Use& use, Random& random) {
 
 double value_for(const Tensor& tensor, const Use& use, Random& random, Fill fill) {
   if (!use.node) return plain_value(tensor.dtype, random, fill);
-  for (const auto& family : {fill_recurrent, fill_low_precision, fill_statistics, fill_spatial,
-                             fill_sequence, fill_multi_head})
+  for (const auto& family : {fill_attention, fill_recurrent, fill_low_precision, fill_statistics,
+                             fill_spatial, fill_sequence, fill_multi_head})
     if (const std::optional<double> value = family(use, random)) return *value;
   const std::string_view slot = use.slot;
-  const bool attention = schema_of(use.node->op).doc_page == "attention";
   const auto extent = [&](int input, int from_end) {
     const Dims& dims = use.dims(input);
     return dims[dims.rank() - from_end];
@@ -81,9 +80,6 @@ double value_for(const Tensor& tensor, const Use& use, Random& random, Fill fill
   if (slot == "epsilon_tensor") return 0x1p-10;
   if (slot == "inv_variance" || slot == "running_var") return uniform(random, 0.25, 2.0);
   if (slot == "index") return window_position(use, random);
-  if (attention && slot == "stats")
-    return std::log(static_cast<double>(std::max<std::int64_t>(1, extent(1, 2)))) +
-           uniform(random, 0.0, 1.0);
   if (std::holds_alternative<SoftmaxBackward>(use.node->op) && slot == "y")
     return std::get<SoftmaxBackward>(use.node->op).log ? uniform(random, -4.0, 0.0)
                                                        : uniform(random, 0.0, 1.0);

@@ -32,6 +32,7 @@ struct Use {
 
 // Lengths, indices, labels and the like of one family of operations; nothing where any value will
 // do.
+std::optional<double> fill_attention(const Use& use, Random& random);
 std::optional<double> fill_recurrent(const Use& use, Random& random);
 std::optional<double> fill_low_precision(const Use& use, Random& random);
 std::optional<double> fill_statistics(const Use& use, Random& random);
