@@ -2,7 +2,7 @@
 // maximum and sum keep the softmax (Milakov and Gimelshein, 2018). Memory is linear in the sequence
 // length. Weights that are rounded to fp8, or whose largest is asked for, have to be divided by
 // their sum first: such rows are passed twice.
-#include "cpu/engines/attention_problem.hpp"
+#include "cpu/engines/attention_packed_keys.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
 
@@ -61,19 +61,11 @@ class AttentionKernel final : public Kernel {
     const auto amax_s = static_cast<std::size_t>(Out::amax_s);
     two_passes_ = weight_rounding_.present() || (amax_s < region.anchor->outputs.size() &&
                                                  region.anchor->outputs[amax_s].present());
-    const AttentionShape& shape = problem_.shape;
     const std::int64_t m = tiling_.rows * tiling_.heads;
-    constexpr auto kSize = static_cast<std::int64_t>(sizeof(T));
-    const auto book = [&](const char* name, std::int64_t elements) {
-      return scratch_book_.add(name, checked_mul(elements, kSize));
-    };
     thread_elements_ = m * (d_ + dv_ + kKeyTile) + kKeyTile * (d_ + dv_);
-    per_thread_ = book("tiles", checked_mul(threads_, thread_elements_));
-    if (!tiling_.packed) return;
-    const std::int64_t tiles = checked_mul(shape.batch, shape.key_tiles());
-    packed_k_ =
-        book("packed k", checked_mul(checked_mul(tiles, shape.k_heads), shape.head_dim * kKeyTile));
-    packed_v_ = book("packed v", checked_mul(checked_mul(tiles, shape.v_heads), dv_ * kKeyTile));
+    per_thread_ = scratch_book_.add("tiles", checked_mul(checked_mul(threads_, thread_elements_),
+                                                         static_cast<std::int64_t>(sizeof(T))));
+    if (tiling_.packed) packed_.emplace(problem_.shape, scratch_book_);
   }
 
   void run(const KernelContext& context) const override {
@@ -85,9 +77,6 @@ class AttentionKernel final : public Kernel {
   }
 
  private:
-  // At least so many items per thread that no more threads run than have tiles.
-  std::int64_t grain(std::int64_t items) const { return (items + threads_ - 1) / threads_; }
-
   struct Run {
     const AttentionKernel& kernel;
     const AttentionShape& shape;
@@ -97,7 +86,8 @@ class AttentionKernel final : public Kernel {
     T weight_scale, descale, o_scale;
     typename Operand<T>::Bound sink;
     typename GuardedRows<T>::Bound q, o, stats, max, sum_exp;
-    T *scratch, *packed_k = nullptr, *packed_v = nullptr;
+    T* scratch;
+    std::optional<typename PackedKeys<T>::Bound> packed;
 
     Run(const AttentionKernel& owner, const KernelContext& context)
         : kernel(owner),
@@ -115,67 +105,29 @@ class AttentionKernel final : public Kernel {
           max(owner.max_.bind(context)),
           sum_exp(owner.sum_exp_.bind(context)),
           scratch(context.scratch<T>(owner.scratch_book_, owner.per_thread_)) {
-      if (!owner.tiling_.packed) return;
-      packed_k = context.scratch<T>(owner.scratch_book_, owner.packed_k_);
-      packed_v = context.scratch<T>(owner.scratch_book_, owner.packed_v_);
+      if (owner.packed_) packed.emplace(*owner.packed_, context, owner.scratch_book_);
     }
 
     void tiles() const {
-      if (kernel.tiling_.packed) pack();
+      if (packed)
+        packed->pack(problem, kernel.threads_,
+                     [&](int thread) { return scratch + thread * kernel.thread_elements_; });
       const Tiling& tiling = kernel.tiling_;
       const std::int64_t query_tiles = (shape.queries + tiling.rows - 1) / tiling.rows;
       const std::int64_t head_blocks = shape.heads / tiling.heads;
       const std::int64_t items = shape.batch * head_blocks * query_tiles;
-      parallel_for(
-          items, kernel.grain(items), [&](std::int64_t begin, std::int64_t end, int thread) {
-            for (std::int64_t item = begin; item < end; ++item) {
-              // Causal tiles grow with the query: pairing first and last evens out the shares of
-              // threads.
-              const std::int64_t turn = item % query_tiles;
-              const std::int64_t tile = turn % 2 == 0 ? turn / 2 : query_tiles - 1 - turn / 2;
-              const std::int64_t block = item / query_tiles;
-              query_tile(thread, block / head_blocks, block % head_blocks * tiling.heads,
-                         tile * tiling.rows);
-            }
-          });
-    }
-
-    T* k_tile(std::int64_t b, std::int64_t head, std::int64_t tile) const {
-      return packed_k +
-             ((b * shape.k_heads + head) * shape.key_tiles() + tile) * shape.head_dim * kKeyTile;
-    }
-    T* v_tile(std::int64_t b, std::int64_t head, std::int64_t tile) const {
-      return packed_v +
-             ((b * shape.v_heads + head) * shape.key_tiles() + tile) * kernel.dv_ * kKeyTile;
-    }
-
-    void pack() const {
-      const std::int64_t tiles_per_head = shape.key_tiles();
-      const auto for_tiles = [&](std::int64_t heads, auto&& body) {
-        const std::int64_t count = shape.batch * heads * tiles_per_head;
-        parallel_for(
-            count, kernel.grain(count), [&](std::int64_t begin, std::int64_t end, int thread) {
-              for (std::int64_t i = begin; i < end; ++i) {
-                const std::int64_t tile = i % tiles_per_head, head = i / tiles_per_head % heads,
-                                   b = i / tiles_per_head / heads,
-                                   length = problem.mask.batch(b).keys;
-                if (tile * kKeyTile < length)
-                  body(thread, b, head, tile, std::min(kKeyTile, shape.keys - tile * kKeyTile),
-                       length);
-              }
-            });
-      };
-      for_tiles(shape.k_heads, [&](int thread, std::int64_t b, std::int64_t head, std::int64_t tile,
-                                   std::int64_t rows, std::int64_t length) {
-        T* staging = scratch + thread * kernel.thread_elements_;
-        load_rows<T>(problem.k, b, head, tile * kKeyTile, rows, length, shape.head_dim, kernel.d_,
-                     staging);
-        transpose_tile(staging, kernel.d_, rows, shape.head_dim, k_tile(b, head, tile));
-      });
-      for_tiles(shape.v_heads, [&](int, std::int64_t b, std::int64_t head, std::int64_t tile,
-                                   std::int64_t rows, std::int64_t length) {
-        load_rows<T>(problem.v, b, head, tile * kKeyTile, rows, length, shape.value_dim, kernel.dv_,
-                     v_tile(b, head, tile));
+      // At least so many items per thread that no more threads run than have tiles.
+      const std::int64_t grain = (items + kernel.threads_ - 1) / kernel.threads_;
+      parallel_for(items, grain, [&](std::int64_t begin, std::int64_t end, int thread) {
+        for (std::int64_t item = begin; item < end; ++item) {
+          // Causal tiles grow with the query: pairing first and last evens out the shares of
+          // threads.
+          const std::int64_t turn = item % query_tiles;
+          const std::int64_t tile = turn % 2 == 0 ? turn / 2 : query_tiles - 1 - turn / 2;
+          const std::int64_t block = item / query_tiles;
+          query_tile(thread, block / head_blocks, block % head_blocks * tiling.heads,
+                     tile * tiling.rows);
+        }
       });
     }
 
@@ -238,10 +190,10 @@ class AttentionKernel final : public Kernel {
         if (hidden(t, seen.within({keys.first, keys.first + keys.count}))) continue;
         const std::int64_t k_head = shape.k_head_of(t.first_head),
                            v_head = shape.v_head_of(t.first_head);
-        if (kernel.tiling_.packed) {
-          keys.values = v_tile(t.b, v_head, tile);
+        if (packed) {
+          keys.values = packed->v_tile(t.b, v_head, tile);
           kernel.product_({t.m, kKeyTile, shape.head_dim, t.q, kernel.d_, 1,
-                           k_tile(t.b, k_head, tile), kKeyTile, t.scores, kKeyTile, false});
+                           packed->k_tile(t.b, k_head, tile), kKeyTile, t.scores, kKeyTile, false});
         } else {
           load_rows<T>(problem.k, t.b, k_head, keys.first, keys.count, t.batch.keys, shape.head_dim,
                        kernel.d_, t.k);
@@ -395,7 +347,8 @@ class AttentionKernel final : public Kernel {
   FactorOperand<T> weight_scale_, descale_, o_scale_;
   Operand<T> sink_;
   bool two_passes_ = false;
-  int per_thread_, packed_k_ = -1, packed_v_ = -1;
+  int per_thread_;
+  std::optional<PackedKeys<T>> packed_;
   GuardedRows<T> q_, o_, stats_, max_, sum_exp_;
 };
 

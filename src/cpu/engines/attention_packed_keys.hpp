@@ -1,0 +1,88 @@
+// All keys transposed and all values widened, tile by tile, before any query meets them.
+#pragma once
+
+#include "base/checked.hpp"
+#include "cpu/engines/attention_problem.hpp"
+
+namespace ashlar::cpu {
+
+template <class T>
+class PackedKeys {
+ public:
+  PackedKeys(const AttentionShape& shape, ScratchBook& book)
+      : shape_(shape),
+        d_(padded_to_tile<T>(shape.head_dim)),
+        dv_(padded_to_tile<T>(shape.value_dim)) {
+    const auto add = [&](const char* name, std::int64_t heads, std::int64_t width) {
+      const std::int64_t tiles = checked_mul(checked_mul(shape.batch, shape.key_tiles()), heads);
+      return book.add(name, checked_mul(checked_mul(tiles, width * kKeyTile),
+                                        static_cast<std::int64_t>(sizeof(T))));
+    };
+    k_ = add("packed k", shape.k_heads, shape.head_dim);
+    v_ = add("packed v", shape.v_heads, dv_);
+  }
+
+  class Bound {
+   public:
+    Bound(const PackedKeys& owner, const KernelContext& context, const ScratchBook& book)
+        : owner_(&owner),
+          shape_(&owner.shape_),
+          k_(context.scratch<T>(book, owner.k_)),
+          v_(context.scratch<T>(book, owner.v_)) {}
+
+    T* k_tile(std::int64_t b, std::int64_t head, std::int64_t tile) const {  // [D x kKeyTile]
+      return k_ + position(b, shape_->k_heads, head, tile) * shape_->head_dim * kKeyTile;
+    }
+    T* v_tile(std::int64_t b, std::int64_t head, std::int64_t tile) const {  // [kKeyTile x dv]
+      return v_ + position(b, shape_->v_heads, head, tile) * owner_->dv_ * kKeyTile;
+    }
+
+    // `staging_of(thread)` is memory for a tile of keys that are not transposed yet. Tiles past the
+    // lengths are left alone: no query sees them.
+    template <class Problem, class Staging>
+    void pack(const Problem& problem, std::int64_t threads, const Staging& staging_of) const {
+      const auto for_tiles = [&](std::int64_t heads, auto&& body) {
+        const std::int64_t tiles = shape_->key_tiles(), count = shape_->batch * heads * tiles;
+        parallel_for(count, (count + threads - 1) / threads,
+                     [&](std::int64_t begin, std::int64_t end, int thread) {
+                       for (std::int64_t i = begin; i < end; ++i) {
+                         const std::int64_t tile = i % tiles, head = i / tiles % heads,
+                                            b = i / tiles / heads,
+                                            length = problem.mask.batch(b).keys;
+                         if (tile * kKeyTile < length)
+                           body(thread, b, head, tile,
+                                std::min(kKeyTile, shape_->keys - tile * kKeyTile), length);
+                       }
+                     });
+      };
+      for_tiles(shape_->k_heads, [&](int thread, std::int64_t b, std::int64_t head,
+                                     std::int64_t tile, std::int64_t rows, std::int64_t length) {
+        T* staging = staging_of(thread);
+        load_rows<T>(problem.k, b, head, tile * kKeyTile, rows, length, shape_->head_dim,
+                     owner_->d_, staging);
+        transpose_tile(staging, owner_->d_, rows, shape_->head_dim, k_tile(b, head, tile));
+      });
+      for_tiles(shape_->v_heads, [&](int, std::int64_t b, std::int64_t head, std::int64_t tile,
+                                     std::int64_t rows, std::int64_t length) {
+        load_rows<T>(problem.v, b, head, tile * kKeyTile, rows, length, shape_->value_dim,
+                     owner_->dv_, v_tile(b, head, tile));
+      });
+    }
+
+   private:
+    std::int64_t position(std::int64_t b, std::int64_t heads, std::int64_t head,
+                          std::int64_t tile) const {
+      return (b * heads + head) * shape_->key_tiles() + tile;
+    }
+    const PackedKeys* owner_;
+    const AttentionShape* shape_;
+    T *k_, *v_;
+  };
+
+ private:
+  AttentionShape shape_;
+  std::int64_t d_, dv_;  // head dims padded for the product
+  int k_, v_;
+};
+
+}  // namespace ashlar::cpu
