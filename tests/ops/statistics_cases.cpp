@@ -222,9 +222,9 @@ void add_masked_norm(std::vector<OpCase>& cases) {
              {N::running_var, b.input("running_var", channels, b.wide())},
              {N::epsilon_tensor, g.scalar("epsilon", f32)},
              {N::momentum_tensor, g.scalar("momentum", f32)}};
-         const auto r = g.apply(N{.mode = NormMode::batch}, operands,
-                                {N::y, N::out_mean, N::out_inv_variance, N::next_running_mean,
-                                 N::next_running_var});
+         const std::vector<Wanted> wanted = {N::y, N::out_mean, N::out_inv_variance,
+                                             N::next_running_mean, N::next_running_var};
+         const auto r = g.apply(N{.mode = NormMode::batch}, operands, wanted);
          const Value sum = r[N::y] + b.input("z", dims, b.dtype());
          b.result("mask", pointwise(PointwiseMode::cmp_gt, sum, g.constant(0.0, b.wide())));
          for (std::size_t slot = 1; slot < r.size(); ++slot)
