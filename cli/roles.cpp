@@ -9,6 +9,7 @@ namespace {
 using Kind = Role::Kind;
 constexpr double kLargestSeed = 1 << 30;
 constexpr double kLargestInteger = 4;  // plain integer values: sums of products stay exact
+constexpr double kCount = 64;          // elements behind sums that come from nowhere
 constexpr Role kPositive{Kind::values, 0.25, 2.0};
 constexpr double kWeightScale = 256;  // softmax weights fill the range of fp8 types
 constexpr Role kSeed{Kind::whole, 0, kLargestSeed};
@@ -46,7 +47,20 @@ class RoleFinder {
   Role operator()(const NormForward& op) const {
     if (slot_ == NormForward::running_var || slot_ == NormForward::inv_variance) return kPositive;
     if (slot_ == NormForward::epsilon_tensor) return {Kind::fixed, op.epsilon, op.epsilon};
+    if (slot_ == NormForward::momentum_tensor) return {Kind::fixed, op.momentum, op.momentum};
     return {};
+  }
+  Role operator()(const BnFinalize& op) const {
+    using Op = BnFinalize;
+    if (slot_ == Op::running_var) return kPositive;
+    if (slot_ == Op::sq_sum) return {Kind::values, 1, 2};  // of sums in [-1, 1]: variances above 0
+    if (slot_ == Op::epsilon_tensor) return {Kind::fixed, op.epsilon, op.epsilon};
+    if (slot_ == Op::momentum_tensor) return {Kind::fixed, op.momentum, op.momentum};
+    if (slot_ == Op::count_tensor) return {Kind::fixed, kCount, kCount};
+    return {};
+  }
+  Role operator()(const BnBackwardWeights&) const {
+    return slot_ == BnBackwardWeights::inv_variance ? kPositive : Role{};
   }
   Role operator()(const NormBackward& op) const {
     if (slot_ == NormBackward::inv_variance) return kPositive;

@@ -46,9 +46,7 @@ struct FusibleInputs {
   std::vector<int> operator()(const LrnBackward&) const {
     return {LrnBackward::x, LrnBackward::dy};
   }
-  std::vector<int> operator()(const DivisiveNormForward&) const {
-    return {DivisiveNormForward::x};
-  }
+  std::vector<int> operator()(const DivisiveNormForward&) const { return {DivisiveNormForward::x}; }
   std::vector<int> operator()(const DivisiveNormBackward&) const {
     return {DivisiveNormBackward::x, DivisiveNormBackward::dy};
   }

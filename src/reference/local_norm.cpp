@@ -51,9 +51,8 @@ class Neighbourhood {
 
   Scalar divisor(const Index& at) const {  // s
     Accumulator<Scalar> squares;
-    for_each_in(around(at, below(), above()), [&](const Index& other) {
-      squares.add(deviation(other) * deviation(other));
-    });
+    for_each_in(around(at, below(), above()),
+                [&](const Index& other) { squares.add(deviation(other) * deviation(other)); });
     return Scalar(op_.k) + factor_ * squares.total();
   }
 
@@ -87,8 +86,8 @@ void backward(const Op& op, const Operands& operands) {
       handed_back.add(dy.load(other) * x.load(other) *
                       pow(near.divisor(other), Scalar(-op.beta - 1.0)));
     });
-    const Scalar through_window = Scalar(2.0 * op.beta) * near.factor() * near.deviation(at) *
-                                  handed_back.total();
+    const Scalar through_window =
+        Scalar(2.0 * op.beta) * near.factor() * near.deviation(at) * handed_back.total();
     operands.output(Op::dx).store(
         at, dy.load(at) * pow(near.divisor(at), Scalar(-op.beta)) - through_window);
     if constexpr (Neighbourhood<Operands, Op>::kDivisive)

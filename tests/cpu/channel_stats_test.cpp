@@ -10,8 +10,8 @@ void check(const Dims& dims, DType dtype, const Layout& layout) {
   {
     Graph graph;
     const Value x = graph.input("x", dims, dtype, layout);
-    const auto r = graph.apply(GenStats{}, {{GenStats::x, relu(x)}},
-                               {GenStats::sum, GenStats::sq_sum});
+    const auto r =
+        graph.apply(GenStats{}, {{GenStats::x, relu(x)}}, {GenStats::sum, GenStats::sq_sum});
     graph.output("sum", r[GenStats::sum]);
     graph.output("sq_sum", r[GenStats::sq_sum]);
     PlanCheck plan(std::move(graph));

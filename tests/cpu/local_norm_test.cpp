@@ -72,8 +72,8 @@ TEST(LocalNorm, DivisorsOfAnySize) {
 TEST(LocalNorm, WindowsTooWideForARowRunElsewhere) {
   Graph graph;
   const Value x = graph.input("x", {1, 1500, 2}, f32, channels_last);
-  graph.output("y", graph.apply(LrnForward{{.window = 1101}}, {{LrnForward::x, x}},
-                                {LrnForward::y})[0]);
+  graph.output("y",
+               graph.apply(LrnForward{{.window = 1101}}, {{LrnForward::x, x}}, {LrnForward::y})[0]);
   PlanCheck plan(std::move(graph));
   plan.expect_agrees("cpu.reference");
 }

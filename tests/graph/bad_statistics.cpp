@@ -60,9 +60,8 @@ void add_finalize(BadInputs& rows) {
     more.insert(more.begin(), sums.begin(), sums.end());
     return more;
   };
-  row(rows, "bn_finalize of images", "bn_finalize", training,
-      {{Bn::scale, kX}, {Bn::bias, kX}}, plain,
-      {"dims of scale 'i0'", "got [2, 4, 3, 3]", "expected [1, 4, 1, 1]"});
+  row(rows, "bn_finalize of images", "bn_finalize", training, {{Bn::scale, kX}, {Bn::bias, kX}},
+      plain, {"dims of scale 'i0'", "got [2, 4, 3, 3]", "expected [1, 4, 1, 1]"});
   row(rows, "bn_finalize scale of a vector", "bn_finalize", training,
       {{Bn::scale, {4}}, {Bn::bias, {4}}}, plain,
       {"rank of scale 'i0'", "got 1", "expected 2 to 8"});
@@ -72,9 +71,8 @@ void add_finalize(BadInputs& rows) {
       {"input sum", "got nothing", "expected a tensor in training"});
   bad("bn_finalize of other sums", training, {{Bn::sum, {1, 3, 1, 1}}, {Bn::sq_sum, kChannels}},
       plain, {"dims of sum 'i2'", "got [1, 3, 1, 1]", "expected [1, 4, 1, 1]"});
-  bad("bn_finalize of integer sums", training,
-      {{Bn::sum, kChannels, i32}, {Bn::sq_sum, kChannels}}, plain,
-      {"dtype of sum 'i2'", "got i32", "expected a floating-point type"});
+  bad("bn_finalize of integer sums", training, {{Bn::sum, kChannels, i32}, {Bn::sq_sum, kChannels}},
+      plain, {"dtype of sum 'i2'", "got i32", "expected a floating-point type"});
   bad("bn_finalize inference of sums", inference, sums, plain,
       {"input running_mean", "got nothing", "expected a tensor in inference"});
   bad("bn_finalize of one running statistic", training, with({{Bn::running_mean, kChannels}}),
@@ -106,7 +104,10 @@ void add_backward_weights(BadInputs& rows) {
   const auto bad = [&](const char* name, const Dims& dy, const Part& mean, DType scale,
                        const std::vector<std::string>& says) {
     row(rows, name, "bn_backward_weights", Bn{},
-        {{Bn::x, kX}, {Bn::dy, dy}, mean, {Bn::inv_variance, kChannels},
+        {{Bn::x, kX},
+         {Bn::dy, dy},
+         mean,
+         {Bn::inv_variance, kChannels},
          {Bn::scale, kChannels, scale}},
         wanted, says);
   };
@@ -142,7 +143,8 @@ void add_local_norm(BadInputs& rows, const std::string& op_name, bool divisive) 
   };
   bad("window", {.window = 0}, kX, kX, f32, {"window", "got 0", "expected at least 1"});
   bad("alpha", {.alpha = kNaN}, kX, kX, f32, {"alpha", "got nan", "expected a finite number"});
-  bad("beta", {.beta = -std::numeric_limits<double>::infinity()}, kX, kX, f32, {"beta", "got -inf", "expected a finite number"});
+  bad("beta", {.beta = -std::numeric_limits<double>::infinity()}, kX, kX, f32,
+      {"beta", "got -inf", "expected a finite number"});
   bad("k", {.k = -0.5}, kX, kX, f32, {"k: got -0.5", "expected a finite number, at least 0"});
   bad("integers", {}, kX, kX, i8, {"dtype of x 'i0'", "got i8", "a floating-point type"});
   if (divisive)
@@ -199,8 +201,7 @@ void add_bad_statistics(BadInputs& rows) {
   add_local_norm<DivisiveNormForward>(rows, "divisive_norm_forward", true);
   add_local_norm<DivisiveNormBackward>(rows, "divisive_norm_backward", true);
   row(rows, "gradient of means that are not there", "divisive_norm_backward",
-      DivisiveNormBackward{},
-      {{DivisiveNormBackward::x, kX}, {DivisiveNormBackward::dy, kX}},
+      DivisiveNormBackward{}, {{DivisiveNormBackward::x, kX}, {DivisiveNormBackward::dy, kX}},
       {DivisiveNormBackward::dx, DivisiveNormBackward::dmeans},
       {"output dmeans", "got a tensor", "expected means as an input"});
   add_indices_and_norms(rows);

@@ -1,5 +1,5 @@
-// gen_stats, bn_finalize, bn_backward_weights, local norms, reductions with an index, and batch norm
-// with addition, activation and mask.
+// gen_stats, bn_finalize, bn_backward_weights, local norms, reductions with an index, and batch
+// norm with addition, activation and mask.
 #include "graph/enum_names.hpp"
 #include "ops/op_case.hpp"
 
@@ -31,8 +31,9 @@ void add_sums(std::vector<OpCase>& cases) {
   for (const Images& p : images()) {
     cases.push_back({"gen_stats", p.label, kFloating,
                      [=](CaseBuilder& b) {
-                       const auto r = b.graph().apply(GenStats{}, {{GenStats::x, b.operand("x", p.x)}},
-                                                      {GenStats::sum, GenStats::sq_sum});
+                       const auto r =
+                           b.graph().apply(GenStats{}, {{GenStats::x, b.operand("x", p.x)}},
+                                           {GenStats::sum, GenStats::sq_sum});
                        b.result(r[GenStats::sum]);
                        b.result("sq_sum_out", r[GenStats::sq_sum]);
                      },
@@ -87,9 +88,9 @@ void add_finalize(std::vector<OpCase>& cases) {
              operands.push_back({Bn::momentum_tensor, b.graph().scalar("momentum", f32)});
              operands.push_back({Bn::count_tensor, b.graph().scalar("count", i64)});
            }
-           const std::vector<Wanted> wanted = {Bn::eq_scale,           Bn::eq_bias,
-                                               Bn::saved_mean,         Bn::saved_inv_variance,
-                                               Bn::next_running_mean,  Bn::next_running_var};
+           const std::vector<Wanted> wanted = {Bn::eq_scale,          Bn::eq_bias,
+                                               Bn::saved_mean,        Bn::saved_inv_variance,
+                                               Bn::next_running_mean, Bn::next_running_var};
            const auto r =
                b.graph().apply(Bn{.epsilon = 0x1p-8, .count = tensors ? 0 : 37}, operands, wanted);
            b.result(r[0]);
@@ -100,19 +101,18 @@ void add_finalize(std::vector<OpCase>& cases) {
   };
   add("training", false);
   add("training, numbers from tensors", true);
-  cases.push_back({"bn_finalize", "inference", kFloating,
-                   [=](CaseBuilder& b) {
-                     std::vector<Operand> operands = parameters(b);
-                     running(b, operands);
-                     const std::vector<Wanted> wanted = {Bn::eq_scale, Bn::eq_bias,
-                                                         Bn::saved_inv_variance};
-                     const auto r =
-                         b.graph().apply(Bn{.phase = NormPhase::inference}, operands, wanted);
-                     b.result(r[0]);
-                     b.result("eq_bias_out", r[1]);
-                     b.result("inv_out", r[Bn::saved_inv_variance]);
-                   },
-                   false, true});
+  cases.push_back(
+      {"bn_finalize", "inference", kFloating,
+       [=](CaseBuilder& b) {
+         std::vector<Operand> operands = parameters(b);
+         running(b, operands);
+         const std::vector<Wanted> wanted = {Bn::eq_scale, Bn::eq_bias, Bn::saved_inv_variance};
+         const auto r = b.graph().apply(Bn{.phase = NormPhase::inference}, operands, wanted);
+         b.result(r[0]);
+         b.result("eq_bias_out", r[1]);
+         b.result("inv_out", r[Bn::saved_inv_variance]);
+       },
+       false, true});
 }
 
 struct Window {
@@ -161,8 +161,7 @@ void add_divisive(std::vector<OpCase>& cases) {
                        [=](CaseBuilder& b) {
                          using Op = DivisiveNormForward;
                          const Value x = b.operand("x", p.x);
-                         const Value means =
-                             with_means ? b.input("means", p.x, b.wide()) : Value();
+                         const Value means = with_means ? b.input("means", p.x, b.wide()) : Value();
                          b.result(b.graph().apply(Op{p.attributes},
                                                   {{Op::x, x}, {Op::means, means}}, {Op::y})[0]);
                        },
@@ -186,23 +185,21 @@ void add_divisive(std::vector<OpCase>& cases) {
 
 void add_indices(std::vector<OpCase>& cases) {
   for (ReductionMode mode : {ReductionMode::min, ReductionMode::max, ReductionMode::amax})
-    for (const auto& [label, x, axes] :
-         {std::tuple<const char*, Dims, Dims>{"rows", {5, 37}, {1}},
-          {"columns", {37, 5}, {0}},
-          {"outer and inner", {3, 4, 5, 2}, {0, 2}},
-          {"all", {4, 3, 6}, {0, 1, 2}},
-          {"of nothing", {3, 0}, {1}}})
-      cases.push_back({"reduction",
-                       std::string(enum_name(mode)) + " with index, " + label, kArithmetic,
-                       [mode = mode, x = x, axes = axes](CaseBuilder& b) {
-                         const auto r = b.graph().apply(
-                             Reduction{.mode = mode, .axes = axes},
-                             {{Reduction::x, b.operand("x", x)}},
-                             {Reduction::y, Wanted(Reduction::index, i64)});
-                         b.result(r[Reduction::y]);
-                         b.result("index_out", r[Reduction::index]);
-                       },
-                       true, std::string(label) != "outer and inner"});
+    for (const auto& [label, x, axes] : {std::tuple<const char*, Dims, Dims>{"rows", {5, 37}, {1}},
+                                         {"columns", {37, 5}, {0}},
+                                         {"outer and inner", {3, 4, 5, 2}, {0, 2}},
+                                         {"all", {4, 3, 6}, {0, 1, 2}},
+                                         {"of nothing", {3, 0}, {1}}})
+      cases.push_back(
+          {"reduction", std::string(enum_name(mode)) + " with index, " + label, kArithmetic,
+           [mode = mode, x = x, axes = axes](CaseBuilder& b) {
+             const auto r = b.graph().apply(Reduction{.mode = mode, .axes = axes},
+                                            {{Reduction::x, b.operand("x", x)}},
+                                            {Reduction::y, Wanted(Reduction::index, i64)});
+             b.result(r[Reduction::y]);
+             b.result("index_out", r[Reduction::index]);
+           },
+           true, std::string(label) != "outer and inner"});
 }
 
 // y = relu(norm(x) + z) with mask = norm(x) + z > 0, and its gradient, as clients write them.
@@ -222,9 +219,9 @@ void add_masked_norm(std::vector<OpCase>& cases) {
              {N::running_var, b.input("running_var", channels, b.wide())},
              {N::epsilon_tensor, g.scalar("epsilon", f32)},
              {N::momentum_tensor, g.scalar("momentum", f32)}};
-         const auto r = g.apply(N{.mode = NormMode::batch}, operands,
-                                {N::y, N::out_mean, N::out_inv_variance, N::next_running_mean,
-                                 N::next_running_var});
+         const std::vector<Wanted> wanted = {N::y, N::out_mean, N::out_inv_variance,
+                                             N::next_running_mean, N::next_running_var};
+         const auto r = g.apply(N{.mode = NormMode::batch}, operands, wanted);
          const Value sum = r[N::y] + b.input("z", dims, b.dtype());
          b.result("mask", pointwise(PointwiseMode::cmp_gt, sum, g.constant(0.0, b.wide())));
          for (std::size_t slot = 1; slot < r.size(); ++slot)

@@ -78,7 +78,8 @@ TEST(Cut, TakesSideComputationsAlong) {
   EXPECT_EQ(regions_of(g).size(), 1u);
 }
 
-// Batch norm as a residual block trains it: y = relu(norm(x) + z), with the mask its gradient needs.
+// Batch norm as a residual block trains it: y = relu(norm(x) + z), with the mask its gradient
+// needs.
 TEST(Cut, TrainsBatchNormWithAdditionReluAndMaskInOneRegion) {
   using N = NormForward;
   for (NormMode mode : {NormMode::batch, NormMode::instance, NormMode::layer}) {
@@ -117,8 +118,8 @@ TEST(Cut, TakesTheGradientOfAMaskedNormInOneRegion) {
     const Value masked = as_product ? g.pointwise(PointwiseMode::mul, std::array{dy, mask})
                                     : select(mask, dy, g.constant(0.0, f16));
     const NormGradients r = g.norm_backward(
-        g.input("x", dims, f16), masked, g.input("scale", channels, f32),
-        {.mode = NormMode::batch}, g.input("mean", channels, f32), g.input("inv", channels, f32));
+        g.input("x", dims, f16), masked, g.input("scale", channels, f32), {.mode = NormMode::batch},
+        g.input("mean", channels, f32), g.input("inv", channels, f32));
     g.output("dx", r.dx);
     g.output("dscale", r.dscale);
     g.output("dbias", r.dbias);
@@ -133,10 +134,10 @@ TEST(Cut, TakesTheGradientOfAMaskedNormInOneRegion) {
 TEST(Cut, WritesTheForkedGradientOfAMaskedNormFirst) {
   Graph g;
   const Dims dims = {2, 4, 3, 3};
-  const Value dz = select(g.input("mask", dims, boolean), g.input("dy", dims, f16),
-                          g.constant(0.0, f16));
-  const NormGradients r = g.norm_backward(g.input("x", dims, f16), dz, {},
-                                          {.mode = NormMode::batch});
+  const Value dz =
+      select(g.input("mask", dims, boolean), g.input("dy", dims, f16), g.constant(0.0, f16));
+  const NormGradients r =
+      g.norm_backward(g.input("x", dims, f16), dz, {}, {.mode = NormMode::batch});
   g.output("dx", r.dx);
   g.output("dz", dz);
   const auto regions = regions_of(g);

@@ -172,8 +172,8 @@ void GraphMaker::add_norm() {
   const Dims extents = x.dims();
   const bool adaptive = op.mode == NormMode::ada_layer;
   if (op.mode == NormMode::layer || op.mode == NormMode::rms || adaptive)
-    for (int axis = static_cast<int>(adaptive ? 1 + below(extents.rank() - 1)
-                                              : below(extents.rank()));
+    for (int axis =
+             static_cast<int>(adaptive ? 1 + below(extents.rank() - 1) : below(extents.rank()));
          axis < extents.rank(); ++axis)
       op.axes.push_back(axis);
   if (op.mode == NormMode::group)

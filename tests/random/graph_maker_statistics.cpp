@@ -31,13 +31,13 @@ void GraphMaker::add_statistics() {
       if (!chance(0.5) || !is_floating(sum.dtype())) return;
       const Dims channels = sum.dims();
       const Value scale = like(channels, f32), bias = like(channels, f32);
-      const auto finalized = graph_.apply(
-          BnFinalize{.epsilon = 0.5, .count = 1 + below(50)},
-          {{BnFinalize::sum, sum},
-           {BnFinalize::sq_sum, r[GenStats::sq_sum]},
-           {BnFinalize::scale, scale},
-           {BnFinalize::bias, bias}},
-          {BnFinalize::eq_scale, BnFinalize::eq_bias, BnFinalize::saved_mean});
+      const auto finalized =
+          graph_.apply(BnFinalize{.epsilon = 0.5, .count = 1 + below(50)},
+                       {{BnFinalize::sum, sum},
+                        {BnFinalize::sq_sum, r[GenStats::sq_sum]},
+                        {BnFinalize::scale, scale},
+                        {BnFinalize::bias, bias}},
+                       {BnFinalize::eq_scale, BnFinalize::eq_bias, BnFinalize::saved_mean});
       return keep(finalized[BnFinalize::eq_bias]);
     }
     case 1: {
@@ -54,8 +54,8 @@ void GraphMaker::add_statistics() {
            {Bn::running_var, graph_.input(name("v"), channels, f32)},
            {Bn::momentum_tensor,
             chance(0.5) ? graph_.scalar(name("momentum"), f32, channels.rank()) : Value()}},
-          {Bn::eq_scale, Bn::eq_bias, Bn::saved_mean, Bn::saved_inv_variance,
-           Bn::next_running_mean, Bn::next_running_var},
+          {Bn::eq_scale, Bn::eq_bias, Bn::saved_mean, Bn::saved_inv_variance, Bn::next_running_mean,
+           Bn::next_running_var},
           result());
       for (const Value& value : r) keep(value);
       return;
@@ -65,15 +65,14 @@ void GraphMaker::add_statistics() {
       const Value x = floating_value(2, 5);
       const Dims extents = x.dims(), channels = channel_dims(extents);
       const Value dy = like(extents, floating()), scale = like(channels, f32);
-      const auto r =
-          graph_.apply(Bn{},
-                       {{Bn::x, x},
-                        {Bn::dy, dy},
-                        {Bn::mean, graph_.input(name("m"), channels, f32)},
-                        {Bn::inv_variance, graph_.input(name("v"), channels, f32)},
-                        {Bn::scale, scale}},
-                       {Bn::dscale, Bn::dbias, Bn::eq_dy_scale, Bn::eq_x_scale, Bn::eq_bias},
-                       result());
+      const auto r = graph_.apply(
+          Bn{},
+          {{Bn::x, x},
+           {Bn::dy, dy},
+           {Bn::mean, graph_.input(name("m"), channels, f32)},
+           {Bn::inv_variance, graph_.input(name("v"), channels, f32)},
+           {Bn::scale, scale}},
+          {Bn::dscale, Bn::dbias, Bn::eq_dy_scale, Bn::eq_x_scale, Bn::eq_bias}, result());
       for (const Value& value : r) keep(value);
       return;
     }
@@ -100,9 +99,9 @@ void GraphMaker::add_statistics() {
       const Value x = floating_value(3, 4);
       const Dims extents = x.dims();
       const Value dy = like(extents, floating()), means = like(extents, f32);
-      const auto r = graph_.apply(Op{local_attributes()},
-                                  {{Op::x, x}, {Op::dy, dy}, {Op::means, means}},
-                                  {Op::dx, Op::dmeans}, result());
+      const auto r =
+          graph_.apply(Op{local_attributes()}, {{Op::x, x}, {Op::dy, dy}, {Op::means, means}},
+                       {Op::dx, Op::dmeans}, result());
       for (const Value& value : r) keep(value);
       return;
     }
@@ -112,10 +111,9 @@ void GraphMaker::add_statistics() {
       Dims axes;
       for (int axis = 0; axis < x.dims().rank(); ++axis)
         if (chance(0.5)) axes.push_back(axis);
-      const auto r = graph_.apply(Reduction{.mode = one_of(kModes), .axes = axes},
-                                  {{Reduction::x, x}},
-                                  {Reduction::y, Wanted(Reduction::index, chance(0.5) ? i32 : i64)},
-                                  result());
+      const auto r =
+          graph_.apply(Reduction{.mode = one_of(kModes), .axes = axes}, {{Reduction::x, x}},
+                       {Reduction::y, Wanted(Reduction::index, chance(0.5) ? i32 : i64)}, result());
       for (const Value& value : r) keep(value);
     }
   }

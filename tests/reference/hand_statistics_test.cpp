@@ -27,8 +27,8 @@ TEST(HandStatistics, BnFinalizeInTraining) {
     Graph g;
     const auto channels = [&](const char* name) { return g.input(name, kChannels, f32); };
     std::vector<Operand> operands = {
-        {Bn::sum, channels("sum")},   {Bn::sq_sum, channels("sq_sum")},
-        {Bn::scale, channels("scale")}, {Bn::bias, channels("bias")},
+        {Bn::sum, channels("sum")},           {Bn::sq_sum, channels("sq_sum")},
+        {Bn::scale, channels("scale")},       {Bn::bias, channels("bias")},
         {Bn::running_mean, channels("mean")}, {Bn::running_var, channels("var")}};
     if (tensors) {
       operands.push_back({Bn::epsilon_tensor, g.scalar("epsilon", f32, 3)});
@@ -37,9 +37,9 @@ TEST(HandStatistics, BnFinalizeInTraining) {
     }
     const Bn op = tensors ? Bn{.epsilon = 9.0, .momentum = 0.75, .count = 17}
                           : Bn{.epsilon = 0.0, .momentum = 0.5, .count = 4};
-    const std::vector<Wanted> wanted = {Bn::eq_scale,           Bn::eq_bias,
-                                        Bn::saved_mean,         Bn::saved_inv_variance,
-                                        Bn::next_running_mean,  Bn::next_running_var};
+    const std::vector<Wanted> wanted = {Bn::eq_scale,          Bn::eq_bias,
+                                        Bn::saved_mean,        Bn::saved_inv_variance,
+                                        Bn::next_running_mean, Bn::next_running_var};
     const auto r = g.apply(op, operands, wanted);
     const char* names[] = {"eq_scale", "eq_bias", "saved_mean", "inv", "next_mean", "next_var"};
     for (std::size_t slot = 0; slot < r.size(); ++slot) g.output(names[slot], r[slot]);
@@ -161,16 +161,14 @@ TEST(HandStatistics, DivisiveNorm) {
   const LocalNormAttributes square{.window = 3, .alpha = 9.0, .beta = 0.5, .k = 0.0};
   g.output("plain", g.apply(DivisiveNormForward{square}, {{DivisiveNormForward::x, x}},
                             {DivisiveNormForward::y})[0]);
-  g.output("centred",
-           g.apply(DivisiveNormForward{square},
-                   {{DivisiveNormForward::x, x}, {DivisiveNormForward::means, means}},
-                   {DivisiveNormForward::y})[0]);
-  const auto r = g.apply(
-      DivisiveNormBackward{square},
-      {{DivisiveNormBackward::x, x},
-       {DivisiveNormBackward::dy, g.input("dy", dims, f64)},
-       {DivisiveNormBackward::means, means}},
-      {DivisiveNormBackward::dx, DivisiveNormBackward::dmeans});
+  g.output("centred", g.apply(DivisiveNormForward{square},
+                              {{DivisiveNormForward::x, x}, {DivisiveNormForward::means, means}},
+                              {DivisiveNormForward::y})[0]);
+  const auto r = g.apply(DivisiveNormBackward{square},
+                         {{DivisiveNormBackward::x, x},
+                          {DivisiveNormBackward::dy, g.input("dy", dims, f64)},
+                          {DivisiveNormBackward::means, means}},
+                         {DivisiveNormBackward::dx, DivisiveNormBackward::dmeans});
   g.output("dx", r[0]);
   g.output("dmeans", r[1]);
   Evaluation e(g);
@@ -225,9 +223,9 @@ TEST(HandStatistics, PositionOfTheFirstNaN) {
 
 TEST(HandStatistics, PositionInNothing) {
   Graph g;
-  const auto r = g.apply(Reduction{.mode = ReductionMode::max, .axes = {1}},
-                         {{Reduction::x, g.input("x", {2, 0}, f32)}},
-                         {Reduction::y, Reduction::index});
+  const auto r =
+      g.apply(Reduction{.mode = ReductionMode::max, .axes = {1}},
+              {{Reduction::x, g.input("x", {2, 0}, f32)}}, {Reduction::y, Reduction::index});
   g.output("y", r[0]);
   g.output("at", r[1]);
   Evaluation e(g);

@@ -93,9 +93,9 @@ class ChannelStatsKernel final : public Kernel {
     scale_ = operand(shape.scale);
     for (std::size_t slot = 0; slot < kMostOutputs; ++slot)
       outputs_[slot] = operand(shape.outputs[slot]);
-    partial_ = scratch_book_.add("partial sums", space_.items() * splits_ * kSums *
-                                                     space_.most_width() *
-                                                     static_cast<std::int64_t>(sizeof(T)));
+    partial_ =
+        scratch_book_.add("partial sums", space_.items() * splits_ * kSums * space_.most_width() *
+                                              static_cast<std::int64_t>(sizeof(T)));
   }
 
   Bound bind(const KernelContext& context) const {
@@ -202,9 +202,9 @@ class ChannelStatsEngine final : public Engine {
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps&) const override {
-    return {make_config(
-        {}, row_cost(region, 0.5),
-        build_for_precision<ChannelStatsKernel>(region)->scratch_book().total_bytes())};
+    return {
+        make_config({}, row_cost(region, 0.5),
+                    build_for_precision<ChannelStatsKernel>(region)->scratch_book().total_bytes())};
   }
 
   std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config&,

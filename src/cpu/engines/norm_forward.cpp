@@ -244,7 +244,8 @@ class NormForwardKernel final : public Kernel {
       bound.running_var.load(coords, width, running, nullptr);
       const T unbiased = std::max<T>(count_ - 1, 1);
       for (std::int64_t i = 0; i < width; ++i)
-        next[i] = (1 - bound.momentum) * running[i] + bound.momentum * (squares_to_inv[i] / unbiased);
+        next[i] =
+            (1 - bound.momentum) * running[i] + bound.momentum * (squares_to_inv[i] / unbiased);
       bound.next_var.store(coords, width, next);
     }
     for (std::int64_t i = 0; i < width; ++i)

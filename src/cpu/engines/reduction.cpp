@@ -34,8 +34,8 @@ template <class T>
 class ReductionKernel final : public Kernel {
  public:
   ReductionKernel(const Region& region, bool split)
-      : ReductionKernel(*region.anchor_as<Reduction>(), region.anchor->compute, ReductionShape(region),
-                        split) {}
+      : ReductionKernel(*region.anchor_as<Reduction>(), region.anchor->compute,
+                        ReductionShape(region), split) {}
 
   void run(const KernelContext& context) const override {
     const auto x = x_.bind(context);
@@ -155,8 +155,7 @@ class ReductionEngine final : public Engine {
     Config whole = make_config({{"splits", 1}}, row_cost(region, 0.5));
     if (space.splits() == 1) return {whole};
     whole.cost = row_cost(region, 0.2);
-    const std::int64_t scratch =
-        build_kernel(region, true)->scratch_book().total_bytes();
+    const std::int64_t scratch = build_kernel(region, true)->scratch_book().total_bytes();
     return {make_config({{"splits", space.splits()}}, row_cost(region, 0.5), scratch), whole};
   }
 

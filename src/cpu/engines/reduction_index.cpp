@@ -68,8 +68,8 @@ class IndexedReductionKernel final : public Kernel {
       step *= shape.space[a];
     }
     if (splits_ == 1) return;
-    const std::int64_t bytes = space_.items() * splits_ * space_.most_width() *
-                               static_cast<std::int64_t>(sizeof(T));
+    const std::int64_t bytes =
+        space_.items() * splits_ * space_.most_width() * static_cast<std::int64_t>(sizeof(T));
     merits_ = scratch_book_.add("merits", bytes);
     places_ = scratch_book_.add("positions", bytes);
   }
@@ -119,8 +119,9 @@ class IndexedReductionKernel final : public Kernel {
       }
       const T merit = ops_.fold(Fold::maximum, Premap::identity, row, count);
       if (places[0] >= 0 && merit < merits[0]) return;
-      const T* found = std::find_if(
-          row, row + count, [&](T v) { return v == merit || (std::isnan(v) && std::isnan(merit)); });
+      const T* found = std::find_if(row, row + count, [&](T v) {
+        return v == merit || (std::isnan(v) && std::isnan(merit));
+      });
       Coords winner = coords;
       winner[axis] += found - row;
       challenge(merit, place_of(winner), merits[0], places[0]);

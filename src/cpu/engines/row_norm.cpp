@@ -1,5 +1,5 @@
-// Layer, adaptive layer and RMS norm: many statistics over few elements each, every one the work of a single
-// thread.
+// Layer, adaptive layer and RMS norm: many statistics over few elements each, every one the work of
+// a single thread.
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
 #include "cpu/engines/norm_kernels.hpp"

@@ -61,8 +61,7 @@ void infer_bn_finalize(NodeContext& node) {
   if (op.count < 0) node.reject("count", op.count, "at least 0");
   if (training && op.count == 0 && !node.has_input(Bn::count_tensor))
     node.reject("count", op.count, "at least 1, or a count_tensor");
-  const bool next =
-      node.has_output(Bn::next_running_mean) || node.has_output(Bn::next_running_var);
+  const bool next = node.has_output(Bn::next_running_mean) || node.has_output(Bn::next_running_var);
   if (next && !(training && node.has_input(Bn::running_mean)))
     node.reject("output next_running_mean or next_running_var", "a tensor",
                 "running_mean and running_var as inputs, in training");

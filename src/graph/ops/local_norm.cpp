@@ -37,8 +37,7 @@ void infer_divisive_norm_forward(NodeContext& node) {
 }
 
 void infer_divisive_norm_backward(NodeContext& node) {
-  if (node.has_output(DivisiveNormBackward::dmeans) &&
-      !node.has_input(DivisiveNormBackward::means))
+  if (node.has_output(DivisiveNormBackward::dmeans) && !node.has_input(DivisiveNormBackward::means))
     node.reject("output dmeans", "a tensor", "means as an input");
   infer_like_x(node, node.op<DivisiveNormBackward>(), 3);
 }

@@ -21,8 +21,7 @@ void infer_index(NodeContext& node, const Reduction& op, const Dims& y) {
   const DType dtype = node.output(Reduction::index).dtype;
   if (dtype != i32 && dtype != i64) node.reject("dtype of index", dtype, "i32 or i64");
   std::int64_t reduced = 1;
-  for (std::int64_t axis : op.axes)
-    reduced = checked_mul(reduced, x.dims[static_cast<int>(axis)]);
+  for (std::int64_t axis : op.axes) reduced = checked_mul(reduced, x.dims[static_cast<int>(axis)]);
   if (dtype == i32 && reduced > std::int64_t{1} << 31)
     node.reject("dtype of index", dtype, "i64 for a reduction of {} elements", reduced);
 }
