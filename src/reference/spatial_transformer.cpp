@@ -204,6 +204,7 @@ typename Operands::Scalar coordinate_gradient(const GridSampleBackward& op,
   Accumulator<Scalar> sum;
   for (std::int64_t c = 0; c < x.dims()[1]; ++c) {
     out[1] = c;
+    sum.add_padding(dy.load(out));  // an implementation may multiply it by a change of 0
     for_each_in(point.seen(at[0], c), [&](const Index& in) {
       sum.add(weighted(point.weight(in, axis), x.load(in) * dy.load(out)));
     });

@@ -76,7 +76,7 @@ class CtcKernel final : public Kernel {
   }
 
  private:
-  static constexpr T kNothing = -std::numeric_limits<T>::infinity();
+  static constexpr T kNothing = -std::numeric_limits<T>::infinity(), kNoSkip = 1;
   static constexpr std::int64_t kRows = 6;
 
   static std::int64_t clamped(std::int64_t length, std::int64_t most) {
@@ -170,13 +170,13 @@ class CtcKernel final : public Kernel {
       return s.before + (kernel.has_gradient_ ? t * s.states : 0);
     }
 
-    // skip[s] lets state s follow s - 2; skip_back the same with states counted from the end.
+    // skip[s] is 0 where state s may follow s - 2, else 1; skip_back the same with states counted
+    // from the end.
     void prepare_skips(const Sequence& s) const {
       for (std::int64_t i = 0; i < s.states; ++i)
-        s.skip[i] =
-            i % 2 == 1 && i >= 3 && s.labels[i / 2] != s.labels[i / 2 - 1] ? T{0} : kNothing;
+        s.skip[i] = i % 2 == 1 && i >= 3 && s.labels[i / 2] != s.labels[i / 2 - 1] ? T{0} : T{1};
       for (std::int64_t r = 0; r < s.states; ++r)
-        s.skip_back[r] = r >= 2 ? s.skip[s.states - 1 - r + 2] : kNothing;
+        s.skip_back[r] = r >= 2 ? s.skip[s.states - 1 - r + 2] : T{1};
       std::fill(s.with_emission - kBefore, s.with_emission, kNothing);
     }
     // The state before the first step, or after the last.
@@ -226,7 +226,7 @@ class CtcKernel final : public Kernel {
       }
       const T last[] = {kNothing, s.with_emission[s.states - 2], s.with_emission[s.states - 1]};
       T total;
-      kernel.log_sum_(last + kBefore, &kNothing, 1, &total);
+      kernel.log_sum_(last + kBefore, &kNoSkip, 1, &total);
       return total;
     }
 

@@ -35,7 +35,10 @@ HWY_INLINE hn::Vec<D> LogSumOf(D d, hn::Vec<D> a, hn::Vec<D> b, hn::Vec<D> c) {
 template <class T>
 void LogSumRow(const T* x, const T* skip, std::int64_t n, T* y) {
   const auto step = [&](auto d, std::int64_t s) HWY_ATTR {
-    const auto skipped = hn::Add(hn::LoadU(d, x + s - 2), hn::LoadU(d, skip + s));
+    // Not by adding -inf: what may not be skipped to does not count even when it is NaN.
+    const auto allowed = hn::Eq(hn::LoadU(d, skip + s), hn::Zero(d));
+    const auto skipped = hn::IfThenElse(allowed, hn::LoadU(d, x + s - 2),
+                                        hn::Set(d, -std::numeric_limits<T>::infinity()));
     hn::StoreU(LogSumOf(d, hn::LoadU(d, x + s), hn::LoadU(d, x + s - 1), skipped), d, y + s);
   };
   const hn::ScalableTag<T> d;
