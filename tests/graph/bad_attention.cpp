@@ -287,7 +287,7 @@ std::vector<Option> bad_options() {
        {},
        tensor("descale_k", {2, 1, 1, 1}),
        {"dims of descale_k 'i3'", "got [2, 1, 1, 1]", "expected a single element"}},
-      {"scale of integers",
+      {"score scale of integers",
        {},
        tensor("scale_s", {1, 1, 1, 1}, i32),
        {"dtype of scale_s 'i3'", "got i32", "expected a floating-point type"}},
