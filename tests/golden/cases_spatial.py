@@ -42,10 +42,10 @@ def ctc(name, times, classes, sequences, lengths, blank=0, probabilities=False, 
         # probabilities the first part does not belong to it, and the second is divided by them.
         gradient = gradients([loss.sum()], [torch.tensor(1.0, dtype=torch.float64)], [inner])[0]
         if probabilities:
-            gradient = (gradient - x) / x
-            for n, sequence in enumerate(sequences):
-                for other in set(range(classes)) - set(sequence) - {blank}:
-                    gradient[:, n, other] = 0.0  # not just nearly
+            passing = x - gradient
+            # Classes no path passes through are certain of it; the difference is not.
+            passing[passing.abs() < 1e-15] = 0.0
+            gradient = -passing / x
         valid = torch.arange(times)[:, None, None] < input_lengths[None, :, None]
         if zero_infinity:
             valid = valid & (loss > 0)[None, :, None]
