@@ -16,9 +16,10 @@ import cases_convolution
 import cases_dense
 import cases_norm
 import cases_resample
+import cases_sequence
 
 FAMILIES = (cases_convolution, cases_dense, cases_activation, cases_norm, cases_resample,
-            cases_attention)
+            cases_attention, cases_sequence)
 
 
 def main():
