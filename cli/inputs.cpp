@@ -146,9 +146,12 @@ void fill_random_role(const TensorMemory& memory, std::size_t position, const Ro
     return fill_window_index(memory, position, *role.node, random);
   if (role.kind == Role::Kind::values) return fill_random(tensor, data, seed, role.low, role.high);
   for (std::int64_t i = 0, count = element_count(tensor.dims); i < count; ++i) {
+    const double share = static_cast<double>(i) / static_cast<double>(count);
     const double value = role.kind == Role::Kind::fixed   ? role.low
                          : role.kind == Role::Kind::whole ? random.whole(role.low, role.high)
-                                                          : (random.unit() < role.high ? 1.0 : 0.0);
+                         : role.kind == Role::Kind::rising
+                             ? std::floor(role.high * share)
+                             : (random.unit() < role.high ? 1.0 : 0.0);
     write_element(tensor, data, i, value);
   }
 }

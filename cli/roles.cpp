@@ -18,6 +18,10 @@ Role lengths_up_to(std::int64_t limit) {
   return {Kind::whole, limit > 0 ? 1.0 : 0.0, static_cast<double>(limit)};
 }
 
+Role whole_below(std::int64_t limit) {
+  return {Kind::whole, 0.0, static_cast<double>(std::max<std::int64_t>(limit - 1, 0))};
+}
+
 bool is_plain(const Role& role) {
   return role.kind == Kind::values && role.low == Role{}.low && role.high == Role{}.high;
 }
@@ -43,6 +47,34 @@ class RoleFinder {
     if (slot_ == Matmul::k_override) return lengths_up_to(a[a.rank() - 1]);
     if (slot_ == Matmul::n_override) return lengths_up_to(b[b.rank() - 1]);
     return {};
+  }
+  Role operator()(const MoeGroupedMatmul& op) const {
+    using Op = MoeGroupedMatmul;
+    const std::int64_t outputs =
+        graph_.tensor(node_.outputs[static_cast<std::size_t>(Op::output)]).dims[1];
+    return mixture<Op>(op, outputs);
+  }
+  Role operator()(const MoeGroupedMatmulBackward& op) const {
+    using Op = MoeGroupedMatmulBackward;
+    return mixture<Op>(op, dims(Op::doutput)[1]);
+  }
+  Role operator()(const PagedCacheLoad& op) const {
+    using Op = PagedCacheLoad;
+    if (slot_ == Op::page_table) return whole_below(dims(Op::container)[0]);
+    if (slot_ == Op::sequence)
+      return lengths_up_to(graph_.tensor(node_.outputs[0]).dims[op.transposed ? 3 : 2]);
+    return {};
+  }
+  Role operator()(const ExpandBandMatrix&) const { return band(ExpandBandMatrix::kv_token_offset); }
+  Role operator()(const ContractBandMatrix&) const {
+    return band(ContractBandMatrix::kv_token_offset);
+  }
+  Role operator()(const DropoutForward&) const {
+    return slot_ == DropoutForward::x ? Role{} : kSeed;
+  }
+  Role operator()(const DropoutBackward& op) const {
+    if (slot_ == DropoutBackward::mask) return {Kind::keep_mask, 0, 1 - op.probability};
+    return slot_ == DropoutBackward::dy ? Role{} : kSeed;
   }
   Role operator()(const NormForward& op) const {
     if (slot_ == NormForward::running_var || slot_ == NormForward::inv_variance) return kPositive;
@@ -112,6 +144,21 @@ class RoleFinder {
   }
 
  private:
+  template <class Op>
+  Role mixture(const MoeAttributes& op, std::int64_t output_rows) const {
+    const bool gather = op.mode == MoeMode::gather;
+    if (slot_ == Op::first_token_offset) {
+      const std::int64_t rows = gather ? dims(Op::token_index)[1] : dims(Op::token)[1];
+      return {Kind::rising, 0.0, static_cast<double>(rows)};
+    }
+    if (slot_ == Op::token_index)
+      return whole_below(gather ? dims(Op::token)[1] : output_rows / op.top_k);
+    if (slot_ == Op::token_ks) return whole_below(op.top_k);
+    return {};
+  }
+  Role band(int offset_slot) const {
+    return slot_ == offset_slot ? Role{Kind::whole, 0, kLargestInteger} : Role{};
+  }
   const Dims& dims(int slot) const {
     return graph_.tensor(node_.inputs[static_cast<std::size_t>(slot)]).dims;
   }

@@ -10,6 +10,7 @@ struct Role {
     values,        // uniform in [low, high]
     fixed,         // `low` everywhere
     whole,         // whole numbers in [low, high]: lengths, seeds
+    rising,        // whole numbers that rise evenly from 0 to below `high`
     keep_mask,     // true with probability `high`
     row_offsets,   // where the rows of a ragged tensor begin
     window_index,  // positions inside pooling windows, never in the padding

@@ -37,6 +37,21 @@ class OperationCounter {
     const Dims& a = input(Matmul::a);
     return 2 * count(output(0)) * static_cast<double>(a[a.rank() - 1]);
   }
+  double operator()(const MoeGroupedMatmul&) const {
+    return 2 * count(output(0)) * static_cast<double>(input(MoeGroupedMatmul::token)[2]);
+  }
+  double operator()(const MoeGroupedMatmulBackward&) const {
+    using Op = MoeGroupedMatmulBackward;
+    const double products = node_.outputs[Op::dtoken] == kNoTensor ? 1 : 2;
+    return 2 * products * count(input(Op::doutput)) * static_cast<double>(input(Op::token)[2]);
+  }
+  double operator()(const CausalConvForward&) const {
+    return 2 * count(output(0)) * static_cast<double>(input(CausalConvForward::w)[1]);
+  }
+  // The sums again, dx and dw.
+  double operator()(const CausalConvBackward&) const {
+    return 6 * count(output(0)) * static_cast<double>(input(CausalConvBackward::w)[1]);
+  }
   double operator()(const AttentionForward&) const {
     return attention(input(AttentionForward::q), input(AttentionForward::k),
                      input(AttentionForward::v), 1, 1);

@@ -50,6 +50,29 @@ TEST(MatmulGemm, ZeroExtents) {
   check({0, 3, 4}, {0, 4, 5}, f32);
 }
 
+TEST(MatmulGemm, LengthsPerBatch) {
+  for (const Layout& layout : {row_major, Layout(Dims{60 * 70, 1, 60})}) {
+    Graph graph;
+    Value lengths[] = {graph.input("m", {3, 1, 1}, i32), graph.input("n", {3, 1, 1}, i64),
+                       graph.input("k", {3, 1, 1}, i32)};
+    Matmul op;
+    op.padding_value = -2.5;
+    Value c = graph.apply(op,
+                          {{Matmul::a, graph.input("a", {3, 60, 150}, f32)},
+                           {Matmul::b, graph.input("b", {1, 150, 70}, f32)},
+                           {Matmul::m_override, lengths[0]},
+                           {Matmul::n_override, lengths[1]},
+                           {Matmul::k_override, lengths[2]}},
+                          {Matmul::c})[0];
+    graph.output("c", c + graph.input("bias", {1, 1, 70}, f32), {.layout = layout});
+    PlanCheck plan(std::move(graph));
+    plan.set("m", {60, 17, 1000});
+    plan.set("n", {69, 70, 3});
+    plan.set("k", {149, -5, 130});
+    plan.expect_agrees("cpu.matmul_gemm");
+  }
+}
+
 TEST(MatmulGemm, WithoutScratch) {
   CompileOptions options;
   options.workspace_limit = 0;
