@@ -75,6 +75,9 @@ class RoleFinder {
     return op.log ? Role{Kind::values, -4, -0.01} : Role{Kind::values, 0, 1};
   }
   Role operator()(const Rng&) const { return kSeed; }
+  Role operator()(const BlockScaleDequantize&) const {
+    return slot_ == BlockScaleDequantize::scale ? kPositive : Role{};
+  }
   Role operator()(const Pointwise& op) const {
     switch (op.mode) {
       case PointwiseMode::sqrt:
@@ -109,7 +112,10 @@ class RoleFinder {
 Role plain_role(DType dtype) {
   switch (dtype) {
     case DType::boolean: return {Kind::keep_mask, 0, 0.5};
-    case DType::u8: return {Kind::whole, 0, 2 * kLargestInteger};
+    case DType::u8:
+    case DType::u32:
+    case DType::u4: return {Kind::whole, 0, 2 * kLargestInteger};
+    case DType::e8m0: return kPositive;
     default:
       if (is_integer(dtype)) return {Kind::whole, -kLargestInteger, kLargestInteger};
       return {};

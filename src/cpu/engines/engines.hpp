@@ -7,10 +7,12 @@ namespace ashlar::cpu {
 
 const Engine& attention_tiled_backward_engine();
 const Engine& attention_tiled_engine();
+const Engine& block_scale_engine();
 const Engine& channel_norm_engine();
 const Engine& conv_depthwise_engine();
 const Engine& conv_implicit_gemm_engine();
 const Engine& data_movement_engine();
+const Engine& matmul_complex_engine();
 const Engine& matmul_gemm_engine();
 const Engine& pointwise_engine();
 const Engine& reduction_engine();
