@@ -23,9 +23,9 @@ struct Type {
   std::string_view name;
   std::int64_t size;
 };
-constexpr std::array kTypes = {Type{"f8", 8}, Type{"f4", 4}, Type{"f2", 2},
-                               Type{"i8", 8}, Type{"i4", 4}, Type{"i1", 1},
-                               Type{"u2", 2}, Type{"u1", 1}, Type{"b1", 1}};
+constexpr std::array kTypes = {Type{"f8", 8}, Type{"f4", 4}, Type{"f2", 2}, Type{"i8", 8},
+                               Type{"i4", 4}, Type{"i1", 1}, Type{"u4", 4}, Type{"u2", 2},
+                               Type{"u1", 1}, Type{"b1", 1}, Type{"c8", 8}, Type{"c16", 16}};
 
 [[noreturn]] void reject(const std::string& sentence) { throw Error(ErrorCode::parse, sentence); }
 

@@ -126,6 +126,9 @@ class RoleFinder {
   Role operator()(const RnnBackwardData& op) const { return recurrent(op); }
   Role operator()(const RnnBackwardWeights& op) const { return recurrent(op); }
   Role operator()(const Rng&) const { return kSeed; }
+  Role operator()(const BlockScaleDequantize&) const {
+    return slot_ == BlockScaleDequantize::scale ? kPositive : Role{};
+  }
   Role operator()(const Pointwise& op) const {
     switch (op.mode) {
       case PointwiseMode::sqrt:
@@ -207,7 +210,10 @@ class RoleFinder {
 Role plain_role(DType dtype) {
   switch (dtype) {
     case DType::boolean: return {Kind::keep_mask, 0, 0.5};
-    case DType::u8: return {Kind::whole, 0, 2 * kLargestInteger};
+    case DType::u8:
+    case DType::u32:
+    case DType::u4: return {Kind::whole, 0, 2 * kLargestInteger};
+    case DType::e8m0: return kPositive;
     default:
       if (is_integer(dtype)) return {Kind::whole, -kLargestInteger, kLargestInteger};
       return {};

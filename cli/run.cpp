@@ -68,8 +68,7 @@ void save_outputs(const TensorMemory& memory, const std::string& folder) {
     if (tensor.kind != TensorKind::output) continue;
     const std::string path = (std::filesystem::path(folder) / file_name_for(tensor.name)).string();
     write_npy(path, to_npy(memory, position));
-    const bool raw =
-        tensor.dtype == DType::bf16 || tensor.dtype == DType::e4m3 || tensor.dtype == DType::e5m2;
+    const bool raw = is_floating(tensor.dtype) && npy_type_of(tensor.dtype).starts_with("u");
     fmt::print("saved {}{}\n", path,
                raw ? fmt::format(" (raw bits: NumPy has no {})", to_string(tensor.dtype)) : "");
   }

@@ -47,21 +47,43 @@ void for_each_element(const Tensor& tensor, const std::vector<std::int64_t>& row
   }
 }
 
-bool bit_at(const std::byte* data, std::int64_t index) {
-  return (std::to_integer<unsigned>(data[index / 8]) >> (index % 8) & 1u) != 0;
+// The bits of an element narrower than a byte.
+unsigned bits_at(DType dtype, const std::byte* data, std::int64_t index) {
+  const std::int64_t bit = index * bit_width(dtype);
+  return std::to_integer<unsigned>(data[bit / 8]) >> (bit % 8) & ((1u << bit_width(dtype)) - 1);
 }
 
-void set_bit(std::byte* data, std::int64_t index, bool value) {
-  const std::byte mask = static_cast<std::byte>(1u << (index % 8));
-  data[index / 8] = value ? data[index / 8] | mask : data[index / 8] & ~mask;
+void set_bits(DType dtype, std::byte* data, std::int64_t index, unsigned value) {
+  const std::int64_t bit = index * bit_width(dtype);
+  const unsigned mask = ((1u << bit_width(dtype)) - 1) << (bit % 8);
+  const unsigned kept = std::to_integer<unsigned>(data[bit / 8]) & ~mask;
+  data[bit / 8] = static_cast<std::byte>(kept | (value << (bit % 8) & mask));
 }
 
 // Copies one element between two memories of the same dtype.
 void copy_element(DType dtype, std::byte* to, std::int64_t to_index, const std::byte* from,
                   std::int64_t from_index) {
-  if (dtype == DType::boolean) return set_bit(to, to_index, bit_at(from, from_index));
+  if (bit_width(dtype) < 8) return set_bits(dtype, to, to_index, bits_at(dtype, from, from_index));
   const std::int64_t size = bit_width(dtype) / 8;
   std::memcpy(to + to_index * size, from + from_index * size, static_cast<std::size_t>(size));
+}
+
+// An element narrower than a byte <-> the byte that stands for it in an array file.
+std::byte widened(DType dtype, unsigned bits) {
+  if (dtype == DType::i4 && bits >= 8) bits |= 0xF0u;
+  return static_cast<std::byte>(bits);
+}
+unsigned narrowed(const Tensor& tensor, std::byte value) {
+  const auto bits = std::to_integer<unsigned>(value);
+  if (tensor.dtype == DType::boolean) return bits != 0;
+  if (widened(tensor.dtype, bits & 0xFu) != value)
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("input '{}' is {}, for which the .npy values must be {}, got {}", tensor.name,
+                    to_string(tensor.dtype), tensor.dtype == DType::i4 ? "-8 to 7" : "0 to 15",
+                    tensor.dtype == DType::i4 ? static_cast<int>(static_cast<signed char>(bits))
+                                              : static_cast<int>(bits)));
+  return bits & 0xFu;
 }
 
 std::vector<std::int64_t> shape_of(const Tensor& tensor) {
@@ -197,10 +219,11 @@ NpyArray to_npy(const TensorMemory& memory, std::size_t position) {
   const Tensor& tensor = memory.graph().tensor(memory.tensors()[position]);
   NpyArray array{std::string(npy_type_of(tensor.dtype)), shape_of(tensor),
                  gather(memory, position)};
-  if (tensor.dtype == DType::boolean) {
+  if (bit_width(tensor.dtype) < 8) {
     std::vector<std::byte> expanded(static_cast<std::size_t>(element_count(tensor.dims)));
     for (std::size_t i = 0; i < expanded.size(); ++i)
-      expanded[i] = static_cast<std::byte>(bit_at(array.data.data(), static_cast<std::int64_t>(i)));
+      expanded[i] = widened(tensor.dtype,
+                            bits_at(tensor.dtype, array.data.data(), static_cast<std::int64_t>(i)));
     array.data = std::move(expanded);
   }
   return array;
@@ -220,8 +243,9 @@ void from_npy(const NpyArray& array, const TensorMemory& memory, std::size_t pos
                             to_string(tensor.dims), fmt::join(array.shape, ", ")));
   auto* to = static_cast<std::byte*>(memory.at(position));
   for_each_element(tensor, memory.row_starts(id), [&](std::int64_t index, std::int64_t offset) {
-    if (tensor.dtype == DType::boolean)
-      set_bit(to, offset, array.data[static_cast<std::size_t>(index)] != std::byte{0});
+    if (bit_width(tensor.dtype) < 8)
+      set_bits(tensor.dtype, to, offset,
+               narrowed(tensor, array.data[static_cast<std::size_t>(index)]));
     else
       copy_element(tensor.dtype, to, offset, array.data.data(), index);
   });
@@ -231,8 +255,7 @@ double bytes_needed(const Graph& graph, bool with_oracle) {
   double bytes = 0;
   for (const Tensor& tensor : graph.tensors()) {
     bytes += static_cast<double>(byte_size(tensor));
-    if (with_oracle)
-      bytes += kOracleBytesPerElement * static_cast<double>(element_count(tensor.dims));
+    if (with_oracle) bytes += kOracleBytesPerElement * static_cast<double>(number_count(tensor));
   }
   return bytes;
 }

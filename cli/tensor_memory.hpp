@@ -56,11 +56,12 @@ class TensorMemory {
 // Elements from the first to past the last that one row of axis 0 touches.
 std::int64_t row_span(const Tensor& tensor);
 
-// The elements row-major without gaps, as an array file holds them. Booleans stay bits.
+// The elements row-major without gaps, as an array file holds them. Booleans stay bits,
+// 4-bit types halves of bytes.
 std::vector<std::byte> gather(const TensorMemory& memory, std::size_t position);
 
-// The NumPy type that stands for a dtype; bf16 and fp8, which NumPy lacks, are raw unsigned
-// integers.
+// The NumPy type that stands for a dtype; bf16, fp8, fp4 and e8m0, which NumPy lacks, are raw
+// unsigned integers; a 4-bit number takes a byte.
 std::string_view npy_type_of(DType dtype);
 NpyArray to_npy(const TensorMemory& memory, std::size_t position);
 // Throws Error(invalid_argument) unless type and shape are the tensor's.

@@ -35,7 +35,8 @@ class OperationCounter {
   }
   double operator()(const Matmul&) const {
     const Dims& a = input(Matmul::a);
-    return 2 * count(output(0)) * static_cast<double>(a[a.rank() - 1]);
+    const bool complex = is_complex(graph_.tensor(node_.outputs[0]).dtype);
+    return (complex ? 8 : 2) * count(output(0)) * static_cast<double>(a[a.rank() - 1]);
   }
   double operator()(const MoeGroupedMatmul&) const {
     return 2 * count(output(0)) * static_cast<double>(input(MoeGroupedMatmul::token)[2]);

@@ -256,7 +256,7 @@ void ashlar_comparison_init(ashlar_comparison* comparison);
 /* Evaluates the graph in double precision on host memory, pointers in the order of the bound
  * tensors (inputs, scalars and outputs as created), and gives one output: `values` and `bounds`
  * (either may be null) take `count` numbers, row-major, where count is the tensor's number of
- * elements. */
+ * elements. A complex element is two numbers, here and below: real part, imaginary part. */
 ashlar_status ashlar_reference(const ashlar_graph* graph, const void* const* pointers,
                                int32_t pointer_count, int32_t output, double* values,
                                double* bounds, int64_t count);

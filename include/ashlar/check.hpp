@@ -11,7 +11,8 @@
 
 namespace ashlar {
 
-// One output of the oracle, row-major over its dims (not its strides).
+// One output of the oracle, row-major over its dims (not its strides). A complex element is two
+// numbers side by side, here and in the functions below: real part, imaginary part.
 struct Expected {
   TensorId tensor = kNoTensor;
   std::vector<double> values;  // in the tensor's dtype, widened
@@ -40,6 +41,7 @@ struct Comparison {
 Comparison compare(const Tensor& tensor, const void* actual, const Expected& expected);
 
 // --- element access, for tests and tools: row-major index -> value, through strides and dtype.
+std::int64_t number_count(const Tensor& tensor);  // its elements; twice as many if it is complex
 double read_element(const Tensor& tensor, const void* data, std::int64_t row_major_index);
 void write_element(const Tensor& tensor, void* data, std::int64_t row_major_index, double value);
 // Fills a tensor with seeded values suited to its dtype (uniform in [low, high], rounded to the

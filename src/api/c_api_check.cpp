@@ -23,7 +23,7 @@ std::span<const void* const> require_bound(const Graph& graph, const void* const
 
 const Tensor& require_index(const Graph& graph, std::int32_t id, std::int64_t index) {
   const Tensor& tensor = graph.tensor(id);
-  const std::int64_t count = element_count(tensor.dims);
+  const std::int64_t count = number_count(tensor);
   if (index < 0 || index >= count)
     fail(ErrorCode::invalid_argument, "index into tensor '{}': got {}, it has {} elements",
          tensor.name, index, count);
@@ -59,9 +59,9 @@ ashlar_status ashlar_reference(const ashlar_graph* graph, const void* const* poi
     const Tensor& tensor = source.tensor(output);
     if (tensor.kind != TensorKind::output)
       fail(ErrorCode::invalid_argument, "tensor '{}' is not an output of the graph", tensor.name);
-    if (count != element_count(tensor.dims))
+    if (count != number_count(tensor))
       fail(ErrorCode::invalid_argument, "count: got {}, tensor '{}' has {} elements", count,
-           tensor.name, element_count(tensor.dims));
+           tensor.name, number_count(tensor));
     for (const Expected& expected :
          evaluate_reference(source, require_bound(source, pointers, pointer_count))) {
       if (expected.tensor != output) continue;

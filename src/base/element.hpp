@@ -6,11 +6,12 @@
 
 namespace ashlar {
 
-// `index` counts elements (bits for booleans) from `data`.
+// `index` counts elements (bits for booleans, halves of bytes for 4-bit types) from `data`. Complex
+// numbers are two elements of f32 or f64: these functions do not take them.
 double load_element(DType dtype, const void* data, std::int64_t index);
 
 // Rounds once, to nearest even. Integers saturate and take NaN as 0; booleans are value != 0.
-// Booleans sharing a byte may be stored from several threads at once.
+// Elements sharing a byte may be stored from several threads at once.
 void store_element(DType dtype, void* data, std::int64_t index, double value);
 
 // The value that store_element followed by load_element would give.

@@ -99,8 +99,9 @@ inline std::uint32_t narrow_e8m0(double value) {
   if (std::isnan(value) || value < 0.0) return 255;
   if (value == 0.0) return 0;
   if (std::isinf(value)) return 254;
-  const int exponent = std::ilogb(value * (4.0 / 3.0));
-  return static_cast<std::uint32_t>(std::clamp(exponent + 127, 0, 254));
+  int exponent = 0;
+  const double fraction = std::frexp(value, &exponent);  // value = fraction 2^exponent, in [0.5, 1)
+  return static_cast<std::uint32_t>(std::clamp(exponent + (fraction < 0.75 ? 126 : 127), 0, 254));
 }
 
 }  // namespace ashlar

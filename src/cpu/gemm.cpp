@@ -205,5 +205,9 @@ template void gemm<float>(const GemmShape&, const GemmBlocks&, const GemmKernel<
 template void gemm<double>(const GemmShape&, const GemmBlocks&, const GemmKernel<double>&,
                            const GemmOperand<double>&, const GemmOperand<double>&,
                            const GemmSink<double>&, double*);
+template void gemm<std::int32_t>(const GemmShape&, const GemmBlocks&,
+                                 const GemmKernel<std::int32_t>&, const GemmOperand<std::int32_t>&,
+                                 const GemmOperand<std::int32_t>&, const GemmSink<std::int32_t>&,
+                                 std::int32_t*);
 
 }  // namespace ashlar::cpu

@@ -79,5 +79,11 @@ extern template void gemm<float>(const GemmShape&, const GemmBlocks&, const Gemm
 extern template void gemm<double>(const GemmShape&, const GemmBlocks&, const GemmKernel<double>&,
                                   const GemmOperand<double>&, const GemmOperand<double>&,
                                   const GemmSink<double>&, double*);
+// Of pairs of 16-bit integers: see kernels/gemm.hpp.
+extern template void gemm<std::int32_t>(const GemmShape&, const GemmBlocks&,
+                                        const GemmKernel<std::int32_t>&,
+                                        const GemmOperand<std::int32_t>&,
+                                        const GemmOperand<std::int32_t>&,
+                                        const GemmSink<std::int32_t>&, std::int32_t*);
 
 }  // namespace ashlar::cpu

@@ -109,6 +109,8 @@ NodeId Graph::add_node(Node node) {
     fail(ErrorCode::invalid_graph, "{} '{}...': name: got {} bytes, expected at most {}",
          schema_of(node.op).name, node.name.substr(0, 32), node.name.size(), kMaxNameBytes);
   NodeContext context(*data_, node);
+  if (is_complex(node.compute) || node.compute == e8m0)
+    context.reject("compute", to_string(node.compute), "a type to compute in, such as f32");
   const auto whose = [&] { return fmt::format("{} '{}'", context.schema().name, node.name); };
   naming_overflow(whose, [&] { context.schema().infer(context); });
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
@@ -117,6 +119,7 @@ NodeId Graph::add_node(Node node) {
     if (output.ragged_offset != kNoTensor && !takes_ragged(node))
       context.reject(fmt::format("output '{}'", output.name), "a ragged tensor",
                      "a plain one: only attention writes ragged tensors");
+    context.require_usable(fmt::format("dtype of output '{}'", output.name), output.dtype);
     naming_overflow(whose, [&] { check_tensor(*data_, output); });
     naming_overflow(whose, [&] { check_no_overlap(output); });
   }

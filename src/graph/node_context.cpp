@@ -37,6 +37,7 @@ NodeContext::NodeContext(const GraphData& graph, Node& node)
     if (tensor.ragged_offset != kNoTensor && schema_.doc_page != "attention")
       reject(fmt::format("input '{}'", tensor.name), "a ragged tensor",
              "a plain one: only attention reads ragged tensors");
+    require_usable(fmt::format("dtype of input '{}'", tensor.name), tensor.dtype);
   }
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
     const TensorId id = node.outputs[i];
@@ -153,6 +154,19 @@ void NodeContext::require_arithmetic(int slot) const {
 void NodeContext::require_integer(int slot) const {
   if (has_input(slot) && !is_integer(input(slot).dtype))
     reject(fmt::format("dtype of {}", input_name(slot)), input(slot).dtype, "an integer type");
+}
+
+void NodeContext::require_usable(const std::string& what, DType dtype) const {
+  if (is_complex(dtype) && !std::holds_alternative<Matmul>(node_.op))
+    reject(what, dtype, "a real type: only matmul takes complex numbers");
+  if (dtype != DType::e8m0) return;
+  const auto* pointwise = std::get_if<Pointwise>(&node_.op);
+  const bool converts =
+      pointwise && pointwise->mode == PointwiseMode::identity && pointwise->alpha1 == 1.0;
+  if (!converts && schema_.doc_page != "block_scale" && schema_.doc_page != "data_movement")
+    reject(what, dtype,
+           "another type: e8m0 holds scales of blocks, which only block_scale_quantize, "
+           "block_scale_dequantize, conversions (identity) and moves take");
 }
 
 void NodeContext::require_one_element(int slot) const {

@@ -80,6 +80,10 @@ class NodeContext {
   void require_integer(int input_slot) const;
   void require_one_element(int input_slot) const;
 
+  // Complex numbers are for matmul, powers of two (e8m0) for scales: no other operation computes
+  // with them.
+  void require_usable(const std::string& what, DType dtype) const;
+
   // An attribute with one value per axis: empty becomes `filler`, a wrong length or a value below
   // `least` is rejected.
   void normalise_per_axis(std::string_view name, Dims& values, int count, std::int64_t filler,

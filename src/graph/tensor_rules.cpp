@@ -61,6 +61,11 @@ void check_facts(const GraphData& graph, Tensor& tensor) {
   const bool single = tensor.kind == TensorKind::scalar || tensor.kind == TensorKind::constant;
   if (single && element_count(tensor.dims) != 1)
     reject(tensor, "dims", to_string(tensor.dims), "one element for a {}", enum_name(tensor.kind));
+  if (is_complex(tensor.dtype) && tensor.kind == TensorKind::constant)
+    reject(tensor, "dtype", std::string(to_string(tensor.dtype)), "a real type for a constant");
+  if (is_complex(tensor.dtype) && tensor.dims.rank() >= kMaxRank)
+    reject(tensor, "dims", to_string(tensor.dims), "at most {} extents for a complex tensor",
+           kMaxRank - 1);
   if (tensor.infer_dtype && !computed)
     reject(tensor, "dtype", "none", "a dtype for a tensor of kind {}", enum_name(tensor.kind));
   if (!tensor.dims.empty() && tensor.strides.empty() && !computed)

@@ -54,6 +54,10 @@ struct FusibleInputs {
   std::vector<int> operator()(const SoftmaxBackward&) const {
     return {SoftmaxBackward::y, SoftmaxBackward::dy};
   }
+  std::vector<int> operator()(const BlockScaleQuantize&) const { return {BlockScaleQuantize::x}; }
+  std::vector<int> operator()(const BlockScaleDequantize&) const {
+    return {BlockScaleDequantize::x, BlockScaleDequantize::scale};
+  }
   std::vector<int> operator()(const AttentionForward&) const {
     return {AttentionForward::q, AttentionForward::k, AttentionForward::v};
   }

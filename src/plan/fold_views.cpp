@@ -88,12 +88,15 @@ bool widens(DType from, DType to) {
   if (from == to) return true;
   switch (to) {
     case DType::f64: return from != DType::i64;
-    case DType::f32: return from != DType::f64 && from != DType::i64 && from != DType::i32;
-    case DType::f16:
-      return from == DType::e4m3 || from == DType::e5m2 || from == DType::i8 || from == DType::u8 ||
-             from == DType::boolean;
+    case DType::f32: return bit_width(from) < 32;
+    case DType::f16: return bit_width(from) <= 8 && from != DType::e8m0;
+    case DType::bf16: return bit_width(from) <= 8;
+    case DType::e4m3: return from == DType::e2m1;
     case DType::i64: return is_integer(from) || from == DType::boolean;
-    case DType::i32: return from == DType::i8 || from == DType::u8 || from == DType::boolean;
+    case DType::i32: return (is_integer(from) && bit_width(from) <= 8) || from == DType::boolean;
+    case DType::u32: return from == DType::u8 || from == DType::u4 || from == DType::boolean;
+    case DType::i8: return from == DType::i4 || from == DType::u4 || from == DType::boolean;
+    case DType::u8: return from == DType::u4 || from == DType::boolean;
     default: return false;
   }
 }

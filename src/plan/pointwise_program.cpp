@@ -10,8 +10,6 @@ namespace {
 
 using Kind = PointwiseProgram::Step::Kind;
 
-bool needs_f64(DType dtype) { return dtype == f64 || dtype == i32 || dtype == i64; }
-
 bool is_elementary_function(PointwiseMode mode) {
   switch (mode) {
     case PointwiseMode::pow:

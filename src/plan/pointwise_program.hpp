@@ -18,6 +18,11 @@ inline constexpr int kMaxProgramLoads = 32;
 inline constexpr int kMaxProgramStores = 16;
 inline constexpr int kMaxProgramRows = 2;  // accumulators
 
+// Whether float has not enough bits for every value of the type.
+constexpr bool needs_f64(DType dtype) {
+  return bit_width(dtype) >= 32 && dtype != DType::f32 && dtype != DType::complex_f32;
+}
+
 struct PointwiseProgram {
   // One value per element of `space`. A step's position in `steps` is the number of its value.
   struct Step {
@@ -51,8 +56,8 @@ struct PointwiseProgram {
   bool is_plain_load() const;
   // An epilogue that only stores the accumulator.
   bool is_plain_store() const;
-  // f64 when a step computes in f64 or integers, or touches f64, i32 or i64 data (which f32 cannot
-  // hold); else f32.
+  // f64 when a step computes in f64 or integers, or touches f64, i32, u32 or i64 data (which f32
+  // cannot hold); else f32.
   DType precision() const;
   // Arithmetic per element, for cost models: elementary functions count as 10.
   double flops_per_element() const;

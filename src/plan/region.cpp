@@ -48,7 +48,9 @@ struct AnchorFlops {
     return 2 * count(in(ConvBackwardFilter::dy)) * window(out(0));
   }
   double operator()(const Matmul&) const {
-    return 2 * count(out(0)) * static_cast<double>(in(Matmul::a)[in(Matmul::a).rank() - 1]);
+    const double products =
+        count(out(0)) * static_cast<double>(in(Matmul::a)[in(Matmul::a).rank() - 1]);
+    return (is_complex(anchor.inputs[Matmul::a].dtype) ? 8 : 2) * products;
   }
   double operator()(const MoeGroupedMatmul&) const {
     return 2 * count(out(0)) * static_cast<double>(in(MoeGroupedMatmul::token)[2]);
@@ -108,13 +110,17 @@ struct AnchorFlops {
 }  // namespace
 
 DType Region::precision() const {
-  const auto wide = [](DType dtype) { return dtype == f64 || dtype == i32 || dtype == i64; };
   if (anchor) {
-    if (wide(anchor->compute)) return f64;
+    if (needs_f64(anchor->compute)) return f64;
     // Only what the anchor does arithmetic on: lengths, seeds and indices are read as integers
     // anyway.
-    if (!anchor->inputs.empty() && anchor->inputs[0].present() && wide(anchor->inputs[0].dtype))
-      return f64;
+    const bool is_product = std::holds_alternative<Matmul>(anchor->op) ||
+                            std::holds_alternative<ConvForward>(anchor->op) ||
+                            std::holds_alternative<ConvBackwardData>(anchor->op) ||
+                            std::holds_alternative<ConvBackwardFilter>(anchor->op);
+    for (std::size_t slot = 0;
+         slot < std::min<std::size_t>(anchor->inputs.size(), is_product ? 2 : 1); ++slot)
+      if (anchor->inputs[slot].present() && needs_f64(anchor->inputs[slot].dtype)) return f64;
     for (const PointwiseProgram& prologue : prologues)
       if (!prologue.empty() && !prologue.is_plain_load() && prologue.precision() == f64) return f64;
     for (const View& output : anchor->outputs)

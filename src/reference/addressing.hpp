@@ -25,6 +25,24 @@ struct RaggedRows {
   }
 };
 
+// The numbers of a tensor. A complex tensor is seen as a real one with one more axis, of extent 2:
+// real part, imaginary part.
+struct RealShape {
+  DType dtype;
+  Dims dims, strides;
+
+  explicit RealShape(const Tensor& tensor)
+      : dtype(tensor.dtype),
+        dims(tensor.dims),
+        strides(tensor.strides.empty() ? row_major.strides_for(tensor.dims) : tensor.strides) {
+    if (!is_complex(dtype)) return;
+    dtype = dtype == DType::complex_f32 ? DType::f32 : DType::f64;
+    for (std::int64_t& stride : strides) stride *= 2;
+    dims.push_back(2);
+    strides.push_back(1);
+  }
+};
+
 // Strides that make extents of 1 broadcast.
 inline Dims broadcast_strides(const Dims& dims, const Dims& strides) {
   Dims result = strides;

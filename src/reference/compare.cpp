@@ -10,11 +10,8 @@ namespace ashlar {
 namespace {
 
 using reference::Addressing;
+using reference::RealShape;
 using reference::unflatten;
-
-Dims strides_of(const Tensor& tensor) {
-  return tensor.strides.empty() ? row_major.strides_for(tensor.dims) : tensor.strides;
-}
 
 // The rows of a ragged result as the oracle found them.
 reference::RaggedRows rows_of(const Expected& expected) {
@@ -32,6 +29,7 @@ std::uint64_t mixed(std::uint64_t seed, std::uint64_t index) {
 
 double random_value(DType dtype, std::uint64_t bits, double low, double high) {
   const double unit = static_cast<double>(bits >> 11) * 0x1p-53;
+  if (dtype == DType::e8m0) low = std::max(low, 0.0);
   if (is_floating(dtype)) return low + (high - low) * unit;
   const double first = std::ceil(std::max(low, lowest_value(dtype)));
   const double last = std::floor(std::min(high, largest_value(dtype)));
@@ -52,42 +50,50 @@ double severity(double error, double bound) {
 
 }  // namespace
 
+std::int64_t number_count(const Tensor& tensor) {
+  const std::int64_t elements = element_count(tensor.dims);
+  return is_complex(tensor.dtype) ? 2 * elements : elements;
+}
+
 double read_element(const Tensor& tensor, const void* data, std::int64_t row_major_index) {
-  const Addressing address(tensor.dims, strides_of(tensor), {});
-  return load_element(tensor.dtype, data, address(unflatten(tensor.dims, row_major_index)));
+  const RealShape shape(tensor);
+  const Addressing address(shape.dims, shape.strides, {});
+  return load_element(shape.dtype, data, address(unflatten(shape.dims, row_major_index)));
 }
 
 void write_element(const Tensor& tensor, void* data, std::int64_t row_major_index, double value) {
-  const Addressing address(tensor.dims, strides_of(tensor), {});
-  store_element(tensor.dtype, data, address(unflatten(tensor.dims, row_major_index)), value);
+  const RealShape shape(tensor);
+  const Addressing address(shape.dims, shape.strides, {});
+  store_element(shape.dtype, data, address(unflatten(shape.dims, row_major_index)), value);
 }
 
 void fill_random(const Tensor& tensor, void* data, std::uint64_t seed, double low, double high) {
-  const Addressing address(tensor.dims, strides_of(tensor), {});
-  const std::int64_t count = element_count(tensor.dims);
+  const RealShape shape(tensor);
+  const Addressing address(shape.dims, shape.strides, {});
+  const std::int64_t count = number_count(tensor);
   for (std::int64_t i = 0; i < count; ++i)
-    store_element(
-        tensor.dtype, data, address(unflatten(tensor.dims, i)),
-        random_value(tensor.dtype, mixed(seed, static_cast<std::uint64_t>(i)), low, high));
+    store_element(shape.dtype, data, address(unflatten(shape.dims, i)),
+                  random_value(shape.dtype, mixed(seed, static_cast<std::uint64_t>(i)), low, high));
 }
 
 Comparison compare(const Tensor& tensor, const void* actual, const Expected& expected) {
-  const std::int64_t count = element_count(tensor.dims);
+  const std::int64_t count = number_count(tensor);
   if (std::cmp_not_equal(expected.values.size(), count) ||
       std::cmp_not_equal(expected.bounds.size(), count))
     fail(ErrorCode::invalid_argument,
-         "compare: tensor '{}' has {} elements, but {} values and {} bounds are expected",
+         "compare: tensor '{}' has {} numbers, but {} values and {} bounds are expected",
          tensor.name, count, expected.values.size(), expected.bounds.size());
-  const Addressing address(tensor.dims, strides_of(tensor), rows_of(expected));
+  const RealShape shape(tensor);
+  const Addressing address(shape.dims, shape.strides, rows_of(expected));
 
   Comparison result;
   double worst = -1.0, got = 0.0;
   for (std::int64_t i = 0; i < count; ++i) {
     const double bound = expected.bounds[static_cast<std::size_t>(i)];
-    const std::int64_t element = address(unflatten(tensor.dims, i));
+    const std::int64_t element = address(unflatten(shape.dims, i));
     if (element == Addressing::kOutside || bound == reference::kInfinity) continue;
     ++result.compared;
-    const double value = load_element(tensor.dtype, actual, element);
+    const double value = load_element(shape.dtype, actual, element);
     const double error = error_between(value, expected.values[static_cast<std::size_t>(i)]);
     if (!(error <= bound)) ++result.mismatches;
     if (severity(error, bound) > worst) {
@@ -103,7 +109,7 @@ Comparison compare(const Tensor& tensor, const void* actual, const Expected& exp
     result.summary = fmt::format("{}: nothing to compare", tensor.name);
     return result;
   }
-  const std::string where = to_string(unflatten(tensor.dims, result.worst_index));
+  const std::string where = to_string(unflatten(shape.dims, result.worst_index));
   if (result.ok)
     result.summary = fmt::format("{}: worst error {:.2g} (bound {:.2g}) at {}", tensor.name,
                                  result.worst_error, result.worst_bound, where);

@@ -23,7 +23,8 @@ struct DenseTensor {
 // How far a number rounded to `dtype` may be from round_to(dtype, value), if it was within `error`.
 double rounding_spread(DType dtype, double value, double error);
 
-// fp8, integer and boolean intermediates must really be rounded; wider ones may stay in a register.
+// Integer, boolean and float intermediates of 8 bits or fewer must really be rounded; wider ones
+// may stay in a register.
 constexpr bool may_stay_unrounded(DType dtype) {
   return dtype == DType::f64 || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
 }
@@ -35,12 +36,14 @@ class DenseView {
 
   DenseView(const Tensor& tensor, DenseTensor& dense, DType compute)
       : tensor_(&tensor),
+        shape_(tensor),
         dense_(&dense),
         compute_(compute),
-        strides_(broadcast_strides(tensor.dims, row_major.strides_for(tensor.dims))) {}
+        strides_(broadcast_strides(shape_.dims, row_major.strides_for(shape_.dims))) {}
 
-  const Dims& dims() const { return tensor_->dims; }
-  DType dtype() const { return tensor_->dtype; }
+  const Dims& dims() const { return shape_.dims; }
+  DType dtype() const { return shape_.dtype; }
+  bool complex() const { return is_complex(tensor_->dtype); }
 
   Scalar load(const Index& index) const {
     const auto element = static_cast<std::size_t>(offset_of(index, strides_));
@@ -49,16 +52,16 @@ class DenseView {
 
   void store(const Index& index, Scalar number) const {
     const auto element = static_cast<std::size_t>(offset_of(index, strides_));
-    const double rounded = round_to(tensor_->dtype, number.value);
+    const double rounded = round_to(shape_.dtype, number.value);
     double error = number.error;
     // Integers wrap past the compute type's range, and are held exactly only up to 2^53.
     if (A == Arithmetic::integer &&
         std::fabs(number.value) > std::min(largest_value(compute_), 0x1p53))
       error = kInfinity;
-    double spread = rounding_spread(tensor_->dtype, number.value, error);
+    double spread = rounding_spread(shape_.dtype, number.value, error);
     dense_->values[element] = rounded;
     if (!dense_->written_errors.empty()) dense_->written_errors[element] = spread;
-    if (may_stay_unrounded(tensor_->dtype) && spread < kInfinity)
+    if (may_stay_unrounded(shape_.dtype) && spread < kInfinity)
       spread = std::max(spread,
                         distance(number.value, rounded) + (std::isfinite(rounded) ? error : 0.0));
     dense_->errors[element] = spread;
@@ -66,6 +69,7 @@ class DenseView {
 
  private:
   const Tensor* tensor_;
+  RealShape shape_;
   DenseTensor* dense_;
   DType compute_;
   Dims strides_;

@@ -3,6 +3,7 @@
 //   has_input(i), input(i), has_output(i), output(i)  views with dims(), dtype(), load(index),
 //   store(index, x) integer(i)                                        a single 64-bit integer
 //   compute()                                         the node's compute type
+// A complex tensor has a last axis more, for its two parts, and complex().
 // load() broadcasts: on an axis of extent 1 every coordinate means 0.
 #pragma once
 

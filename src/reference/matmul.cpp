@@ -1,4 +1,4 @@
-// c[..., m, n] = sum over k of a[..., m, k] * b[..., k, n].
+// c[..., m, n] = sum over k of a[..., m, k] * b[..., k, n], of real or complex numbers.
 #include "reference/evaluate.hpp"
 
 namespace ashlar::reference {
@@ -14,6 +14,47 @@ std::int64_t length(const Operands& operands, int override_input, const Index& i
   return std::clamp<std::int64_t>(given, 0, extent);
 }
 
+// Coordinates with one more axis: that of the two parts of a complex number.
+Index with_part(Index index, std::int64_t part) {
+  index.push_back(part);
+  return index;
+}
+
+template <class Operands>
+void evaluate_complex(const Matmul& op, const Operands& operands) {
+  using Scalar = typename Operands::Scalar;
+  const auto a = operands.input(Matmul::a);
+  const auto b = operands.input(Matmul::b);
+  const auto c = operands.output(Matmul::c);
+  const int part_axis = c.dims().rank() - 1, column_axis = part_axis - 1,
+            row_axis = column_axis - 1;
+  const std::int64_t depth = a.dims()[column_axis];
+
+  for_each(c.dims(), [&](const Index& index) {
+    Index element;
+    for (int axis = 0; axis < part_axis; ++axis) element.push_back(index[axis]);
+    const bool imaginary = index[part_axis] == 1;
+    if (element[row_axis] >= length(operands, Matmul::m_override, element, c.dims()[row_axis]) ||
+        element[column_axis] >=
+            length(operands, Matmul::n_override, element, c.dims()[column_axis])) {
+      c.store(index, Scalar(imaginary ? 0.0 : op.padding_value));
+      return;
+    }
+    Index in_a = element, in_b = element;
+    Accumulator<Scalar> sum;
+    const std::int64_t terms = length(operands, Matmul::k_override, element, depth);
+    for (std::int64_t k = 0; k < terms; ++k) {
+      in_a[column_axis] = k;
+      in_b[row_axis] = k;
+      const Scalar a_real = a.load(with_part(in_a, 0)), a_imaginary = a.load(with_part(in_a, 1));
+      const Scalar b_real = b.load(with_part(in_b, 0)), b_imaginary = b.load(with_part(in_b, 1));
+      sum.add(a_real * (imaginary ? b_imaginary : b_real));
+      sum.add(imaginary ? a_imaginary * b_real : -(a_imaginary * b_imaginary));
+    }
+    c.store(index, sum.total());
+  });
+}
+
 }  // namespace
 
 template <class Operands>
@@ -22,6 +63,7 @@ void evaluate(const Matmul& op, const Operands& operands) {
   const auto a = operands.input(Matmul::a);
   const auto b = operands.input(Matmul::b);
   const auto c = operands.output(Matmul::c);
+  if (c.complex()) return evaluate_complex(op, operands);
   const int row_axis = c.dims().rank() - 2, column_axis = c.dims().rank() - 1;
   const std::int64_t depth = a.dims()[column_axis];
 

@@ -11,24 +11,29 @@ class MemoryView {
   using Scalar = double;
 
   MemoryView(const Tensor& tensor, const void* data, RaggedRows rows)
-      : tensor_(&tensor), data_(data), address_(tensor.dims, tensor.strides, rows) {}
+      : tensor_(&tensor),
+        shape_(tensor),
+        data_(data),
+        address_(shape_.dims, shape_.strides, rows) {}
 
-  const Dims& dims() const { return tensor_->dims; }
-  DType dtype() const { return tensor_->dtype; }
+  const Dims& dims() const { return shape_.dims; }
+  DType dtype() const { return shape_.dtype; }
+  bool complex() const { return is_complex(tensor_->dtype); }  // the last axis holds the parts
 
   double load(const Index& index) const {
     if (tensor_->kind == TensorKind::constant) return round_to(tensor_->dtype, tensor_->value);
     const std::int64_t element = address_(index);
-    return element == Addressing::kOutside ? 0.0 : load_element(tensor_->dtype, data_, element);
+    return element == Addressing::kOutside ? 0.0 : load_element(shape_.dtype, data_, element);
   }
   void store(const Index& index, double value) const {
     const std::int64_t element = address_(index);
     if (element != Addressing::kOutside)
-      store_element(tensor_->dtype, const_cast<void*>(data_), element, value);
+      store_element(shape_.dtype, const_cast<void*>(data_), element, value);
   }
 
  private:
   const Tensor* tensor_;
+  RealShape shape_;
   const void* data_;  // of an output: given as void*
   Addressing address_;
 };

@@ -39,18 +39,18 @@ DenseTensor read_input(const Tensor& tensor, const void* data, RaggedRows rows) 
   const MemoryView view(tensor, data, rows);
   DenseTensor dense;
   dense.memory = data;
-  const auto count = static_cast<std::size_t>(element_count(tensor.dims));
+  const auto count = static_cast<std::size_t>(number_count(tensor));
   dense.values.resize(count);
   dense.errors.resize(count, 0.0);
-  for_each(tensor.dims, [&](const Index& index) {
-    dense.values[static_cast<std::size_t>(flatten(tensor.dims, index))] = view.load(index);
+  for_each(view.dims(), [&](const Index& index) {
+    dense.values[static_cast<std::size_t>(flatten(view.dims(), index))] = view.load(index);
   });
   return dense;
 }
 
 DenseTensor empty_result(const Tensor& tensor) {
   DenseTensor dense;
-  const auto count = static_cast<std::size_t>(element_count(tensor.dims));
+  const auto count = static_cast<std::size_t>(number_count(tensor));
   dense.values.resize(count, 0.0);
   dense.errors.resize(count, 0.0);
   if (tensor.kind == TensorKind::output) dense.written_errors.resize(count, 0.0);

@@ -180,6 +180,47 @@ TEST(NpyThroughRun, EveryKindOfElementRoundTrips) {
   EXPECT_EQ(cli::read_npy(out + "/q2.npy").data, bytes_of("2?3?4?5?"));
 }
 
+TEST(NpyThroughRun, FourBitAndComplexElementsRoundTrip) {
+  const std::string path = scratch_folder("npy") + "/narrow.json";
+  write_text(path, R"({"format": "ashlar-graph", "version": 1, "name": "narrow", "tensors": [
+    {"name": "s", "kind": "input", "dtype": "i4", "dims": [3, 3]},
+    {"name": "e", "kind": "input", "dtype": "e2m1", "dims": [5], "strides": [3]},
+    {"name": "w", "kind": "input", "dtype": "u32", "dims": [2]},
+    {"name": "c", "kind": "input", "dtype": "complex_f32", "dims": [1, 1]},
+    {"name": "one", "kind": "input", "dtype": "complex_f32", "dims": [1, 1]},
+    {"name": "s2", "kind": "output"}, {"name": "e2", "kind": "output"},
+    {"name": "w2", "kind": "output"}, {"name": "c2", "kind": "output"}],
+    "nodes": [
+    {"op": "transpose", "inputs": {"x": "s"}, "outputs": {"y": "s2"},
+     "attributes": {"permutation": [1, 0]}},
+    {"op": "slice", "inputs": {"x": "e"}, "outputs": {"y": "e2"},
+     "attributes": {"start": [1], "limit": [4]}},
+    {"op": "reshape", "inputs": {"x": "w"}, "outputs": {"y": "w2"}, "attributes": {"dims": [2, 1]}},
+    {"op": "matmul", "inputs": {"a": "c", "b": "one"}, "outputs": {"c": "c2"}}]})");
+  const NpyArray s{"i1", {3, 3}, bytes_of(std::string("\xF8\xFF\0\1\2\3\4\6\7", 9))};
+  const NpyArray e{"u1", {5}, bytes_of(std::string("\0\7\x0F\3\1", 5))};
+  const NpyArray w{"u4", {2}, bytes_of("\xFF\xFE\xFD\xFC\1\2\3\4")};
+  const NpyArray c{"c8", {1, 1}, bytes_of(std::string("\0\0\x40\x40\0\0\0\xC0", 8))};
+  const NpyArray one{"c8", {1, 1}, bytes_of(std::string("\0\0\x80\x3F\0\0\0\0", 8))};
+  const std::string out = scratch_folder("npy_out");
+  const Outcome run =
+      ashlar({"run", path, "--input", "s=" + npy_file("s", s), "--input", "e=" + npy_file("e", e),
+              "--input", "w=" + npy_file("w", w), "--input", "c=" + npy_file("c", c), "--input",
+              "one=" + npy_file("one", one), "--save", out, "--check"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors << run.output;
+  EXPECT_EQ(cli::read_npy(out + "/s2.npy").data,
+            bytes_of(std::string("\xF8\1\4\xFF\2\6\0\3\7", 9)));
+  EXPECT_EQ(cli::read_npy(out + "/e2.npy").data, bytes_of("\7\x0F\3"));
+  EXPECT_EQ(cli::read_npy(out + "/w2.npy").data, w.data);
+  EXPECT_EQ(cli::read_npy(out + "/c2.npy").data, c.data);
+  EXPECT_EQ(cli::read_npy(out + "/c2.npy").type, "c8");
+
+  const NpyArray wide{"i1", {3, 3}, bytes_of(std::string("\x08\0\0\0\0\0\0\0\0", 9))};
+  const Outcome refused = ashlar({"run", path, "--input", "s=" + npy_file("wide", wide)});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.errors, HasSubstr("values must be -8 to 7, got 8"));
+}
+
 TEST(NpyThroughRun, WrongFilesAreRefused) {
   const NpyArray wrong_type{"f4", {2, 3, 2, 2}, std::vector<std::byte>(96)};
   const NpyArray wrong_shape{"f2", {2, 3, 4}, std::vector<std::byte>(48)};

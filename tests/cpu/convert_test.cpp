@@ -45,18 +45,22 @@ void check_loads(DType dtype) {
 
 TEST(Convert, LoadsEveryTypeWithEveryStride) {
   for (DType dtype : kAllDTypes) {
+    if (is_complex(dtype)) continue;
     check_loads<float>(dtype);
     check_loads<double>(dtype);
   }
 }
 
 TEST(Convert, LoadsEveryPatternOfSmallTypes) {
-  for (DType dtype : {f16, bf16, e4m3, e5m2, i8, u8}) {
+  for (DType dtype : {f16, bf16, e4m3, e5m2, e8m0, e2m1, i8, u8, i4, u4}) {
     const std::int64_t patterns = std::int64_t{1} << bit_width(dtype);
     std::vector<std::uint16_t> storage(65536);
     for (std::int64_t i = 0; i < patterns; ++i) {
       if (bit_width(dtype) == 16)
         storage[static_cast<std::size_t>(i)] = static_cast<std::uint16_t>(i);
+      else if (bit_width(dtype) == 4)
+        reinterpret_cast<std::uint8_t*>(storage.data())[i / 2] |=
+            static_cast<std::uint8_t>(i << i % 2 * 4);
       else
         reinterpret_cast<std::uint8_t*>(storage.data())[i] = static_cast<std::uint8_t>(i);
     }
@@ -120,6 +124,7 @@ void check_stores(DType dtype) {
 
 TEST(Convert, StoresRoundSaturateAndKeepNeighbours) {
   for (DType dtype : kAllDTypes) {
+    if (is_complex(dtype)) continue;
     check_stores<float>(dtype);
     check_stores<double>(dtype);
   }
@@ -136,6 +141,20 @@ TEST(Convert, BitsOfOneByteFromTwoThreads) {
     for (std::int64_t i = 0; i < 509; ++i)
       ASSERT_EQ(load_element(boolean, bytes.data(), i), i < 253 ? 0.0 : 1.0) << i;
   }
+}
+
+TEST(Convert, HalvesOfOneByteFromTwoThreads) {
+  std::vector<std::uint8_t> bytes(256, 0x55);
+  const std::vector<float> threes(256, 3.0f), fives(256, 5.0f);
+  for (DType dtype : {u4, i4})
+    for (int round = 0; round < 200; ++round) {
+      std::thread left([&] { store_row<float>(dtype)(threes.data(), 253, bytes.data(), 0, 1); });
+      std::thread right([&] { store_row<float>(dtype)(fives.data(), 256, bytes.data(), 253, 1); });
+      left.join();
+      right.join();
+      for (std::int64_t i = 0; i < 509; ++i)
+        ASSERT_EQ(load_element(dtype, bytes.data(), i), i < 253 ? 3.0 : 5.0) << i;
+    }
 }
 
 }  // namespace

@@ -93,5 +93,98 @@ TEST(MatmulGemm, FusedOnAllSides) {
   plan.expect_agrees("cpu.matmul_gemm");
 }
 
+TEST(MatmulGemm, NarrowIntegersAreExact) {
+  for (const auto& [left, right] : {std::pair(i8, i8), std::pair(u8, i8), std::pair(u8, u8),
+                                    std::pair(i4, u4), std::pair(i8, i4)})
+    for (const std::int64_t depth : {1, 2, 77, 700}) {
+      SCOPED_TRACE(testing::Message() << to_string(left) << to_string(right) << depth);
+      Graph graph;
+      const Dims a_dims = {2, 50, depth}, b_dims = {1, depth, 70};
+      const Value a = graph.input("a", a_dims, left, depth % 2 ? transposed(a_dims) : row_major);
+      const Value b = graph.input("b", b_dims, right, depth > 77 ? transposed(b_dims) : row_major);
+      graph.output("c", graph.matmul(a, b), {.dtype = i32});
+      PlanCheck plan(std::move(graph));
+      plan.fill("a", -200, 300);
+      plan.fill("b", -200, 300);
+      plan.expect_agrees("cpu.matmul_gemm");
+    }
+}
+
+// Past the depth where 32 bits could overflow, sums are still exact.
+TEST(MatmulGemm, DeepSumsOfNarrowIntegers) {
+  Graph graph;
+  const Value a = graph.input("a", {2, 40001}, u8), b = graph.input("b", {40001, 3}, u8);
+  graph.output("c", graph.matmul(a, b, {.dtype = i64, .compute = i64}));
+  PlanCheck plan(std::move(graph));
+  plan.fill("a", 200, 255);
+  plan.fill("b", 200, 255);
+  plan.expect_agrees("cpu.matmul_gemm");
+}
+
+TEST(MatmulGemm, FusedIntegers) {
+  Graph graph;
+  const Value a = graph.input("a", {30, 64}, i8), b = graph.input("b", {64, 33}, i8);
+  const Value scale = graph.input("scale", {1, 33}, f32);
+  const Value sum = graph.matmul(a, b, {.dtype = i32});
+  graph.output("y",
+               graph.pointwise(PointwiseMode::mul, std::array{sum, scale}, {}, {.dtype = f32}));
+  PlanCheck plan(std::move(graph));
+  plan.fill("a", -128, 127);
+  plan.fill("b", -128, 127);
+  plan.expect_agrees("cpu.matmul_gemm");
+}
+
+TEST(MatmulGemm, WeightsOfAnotherType) {
+  for (const auto& [left, right] : {std::pair(f16, i4), std::pair(bf16, i8), std::pair(f32, e2m1),
+                                    std::pair(f32, i4), std::pair(i8, f16)}) {
+    Graph graph;
+    const Value a = graph.input("a", {65, 300}, left), b = graph.input("b", {300, 130}, right);
+    graph.output("c", graph.matmul(a, b, {.dtype = f32}));
+    PlanCheck plan(std::move(graph));
+    plan.expect_agrees("cpu.matmul_gemm");
+  }
+}
+
+// A scale per column, as weights quantised by hand have it, is applied while packing.
+TEST(MatmulGemm, ScaledWeights) {
+  Graph graph;
+  const Value a = graph.input("a", {17, 100}, bf16), b = graph.input("b", {100, 40}, i4);
+  const Value scale = graph.input("scale", {1, 40}, f32);
+  const Value weights =
+      graph.pointwise(PointwiseMode::mul, std::array{b, scale}, {}, {.dtype = f32});
+  graph.output("c", graph.matmul(a, weights, {.dtype = f32}));
+  PlanCheck plan(std::move(graph));
+  plan.expect_agrees("cpu.matmul_gemm");
+}
+
+TEST(MatmulComplex, ShapesAndTransposes) {
+  for (int transposes = 0; transposes < 8; ++transposes)
+    for (DType dtype : {complex_f32, complex_f64}) {
+      Graph graph;
+      const Dims a_dims = {3, 35, 61}, b_dims = {1, 61, 27};
+      const Value a =
+          graph.input("a", a_dims, dtype, transposes & 1 ? transposed(a_dims) : row_major);
+      const Value b =
+          graph.input("b", b_dims, dtype, transposes & 2 ? transposed(b_dims) : row_major);
+      const Layout layout = transposes & 4 ? transposed({3, 35, 27}) : row_major;
+      graph.output("c", graph.matmul(a, b, {.layout = layout}));
+      PlanCheck plan(std::move(graph));
+      plan.expect_agrees("cpu.matmul_complex");
+    }
+}
+
+TEST(MatmulComplex, LargeAndWithoutScratch) {
+  for (const bool scratch : {true, false}) {
+    Graph graph;
+    const Value a = graph.input("a", {150, 515}, complex_f32);
+    const Value b = graph.input("b", {515, 67}, complex_f32);
+    graph.output("c", graph.matmul(a, b));
+    PlanCheck plan(std::move(graph));
+    CompileOptions options;
+    if (!scratch) options.workspace_limit = 0;
+    plan.expect_agrees("cpu.matmul_complex", options);
+  }
+}
+
 }  // namespace
 }  // namespace ashlar::cpu

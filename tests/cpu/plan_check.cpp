@@ -44,7 +44,7 @@ std::vector<double> PlanCheck::get(std::string_view name) const {
   const std::size_t at = slot(name);
   const Tensor& tensor = graph_.tensor(bound_[at]);
   std::vector<double> values;
-  for (std::int64_t i = 0; i < element_count(tensor.dims); ++i)
+  for (std::int64_t i = 0; i < number_count(tensor); ++i)
     values.push_back(read_element(tensor, memory_[at].data(), i));
   return values;
 }

@@ -49,7 +49,7 @@ File load(const std::string& name) {
         json.at(tensor.kind == TensorKind::output ? "outputs" : "inputs").at(tensor.name);
     std::vector<double>& values = file.values.emplace_back();
     for (const Json& element : list) values.push_back(number(element));
-    if (static_cast<std::int64_t>(values.size()) != element_count(tensor.dims))
+    if (static_cast<std::int64_t>(values.size()) != number_count(tensor))
       throw std::runtime_error(name + ": wrong number of values for " + tensor.name);
   }
   if (file.bound.size() != json.at("inputs").size() + json.at("outputs").size())

@@ -19,11 +19,11 @@ void add_rng(std::vector<OpCase>& cases) {
                          .offset = 89};
     for (const Dims& dims : {Dims{3, 5, 7}, Dims{1}, Dims{2, 0}, Dims{1031}})
       cases.push_back(
-          {"rng", name + ", " + to_string(dims), kEvery,
+          {"rng", name + ", " + to_string(dims), kPointwise,
            [=](CaseBuilder& b) { b.result(b.graph().rng(dims, attributes, {.dtype = b.dtype()})); },
            false, dims.rank() < 3});
     cases.push_back(
-        {"rng", name + ", seed and offset as tensors", kEvery,
+        {"rng", name + ", seed and offset as tensors", kPointwise,
          [=](CaseBuilder& b) {
            const Value seed = b.graph().scalar("seed", i64, 1);
            const Value offset = b.input("offset", {1}, i32);
@@ -39,7 +39,7 @@ std::vector<OpCase> movement_cases() {
   std::vector<OpCase> cases;
   add_rng(cases);
   const auto add = [&](std::string op, std::string label, std::function<void(CaseBuilder&)> build) {
-    cases.push_back({std::move(op), std::move(label), kEvery, std::move(build), true});
+    cases.push_back({std::move(op), std::move(label), kMovable, std::move(build), true});
   };
   const std::vector<std::pair<Dims, Dims>> reshapes = {{{3, 4, 5}, {12, 5}}, {{6, 7}, {2, 3, 7}},
                                                        {{4, 6}, {3, 8}},     {{5}, {1, 5, 1}},

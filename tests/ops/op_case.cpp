@@ -39,6 +39,14 @@ Dims strides_for(Shape shape, const Dims& dims) {
   return strides;
 }
 
+namespace {
+
+Value convert(Graph& graph, Value value, DType dtype) {
+  return graph.pointwise(PointwiseMode::identity, std::array{value}, {}, {.dtype = dtype});
+}
+
+}  // namespace
+
 Value CaseBuilder::input(const std::string& name, const Dims& dims, DType dtype) {
   return graph_.input(name, dims, dtype, strides_for(variant_.shape, dims));
 }
@@ -46,6 +54,7 @@ Value CaseBuilder::input(const std::string& name, const Dims& dims, DType dtype)
 Value CaseBuilder::operand(const std::string& name, const Dims& dims) {
   const Value x = input(name, dims, variant_.dtype);
   if (!variant_.fused) return x;
+  if (variant_.dtype == e8m0) return convert(graph_, convert(graph_, x, f32), e8m0);
   if (variant_.dtype == boolean) return graph_.pointwise(PointwiseMode::logical_not, std::array{x});
   const Value shift = graph_.input(name + "_shift", Dims::filled(dims.rank(), 1), variant_.dtype);
   return x + shift;
@@ -53,7 +62,9 @@ Value CaseBuilder::operand(const std::string& name, const Dims& dims) {
 
 void CaseBuilder::result(Value value) {
   const Dims dims = value.dims();
-  if (variant_.fused && value.dtype() == boolean) {
+  if (variant_.fused && value.dtype() == e8m0) {
+    value = convert(graph_, value, f16);
+  } else if (variant_.fused && value.dtype() == boolean) {
     value = graph_.pointwise(PointwiseMode::logical_not, std::array{value});
   } else if (variant_.fused) {
     Dims along = Dims::filled(dims.rank(), 1);

@@ -57,7 +57,13 @@ struct OpCase {
 
 inline const std::vector<DType> kFloating = {f64, f32, f16, bf16, e4m3, e5m2};
 inline const std::vector<DType> kArithmetic = {f64, f32, f16, bf16, e4m3, e5m2, i64, i32, i8, u8};
-inline const std::vector<DType> kEvery(kAllDTypes.begin(), kAllDTypes.end());
+// The types with fewer cases: what they share with the others is tested there.
+inline const std::vector<DType> kRareArithmetic = {e2m1, u32, i4, u4};
+// What pointwise operations take; what moves take.
+inline const std::vector<DType> kPointwise = {f64, f32, f16, bf16, e4m3, e5m2, e2m1,   i64,
+                                              i32, i8,  u8,  u32,  i4,   u4,   boolean};
+inline const std::vector<DType> kMovable = {f64, f32, f16, bf16, e4m3, e5m2, e8m0, e2m1,
+                                            i64, i32, i8,  u8,   u32,  i4,   u4,   boolean};
 
 std::vector<OpCase> convolution_cases();
 std::vector<OpCase> dense_cases();  // matmul, reduction

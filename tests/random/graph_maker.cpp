@@ -53,8 +53,8 @@ DType GraphMaker::floating() {
 }
 
 DType GraphMaker::arithmetic() {
-  constexpr std::array kIntegers = {i64, i32, i8, u8};
-  return chance(0.2) ? one_of(kIntegers) : floating();
+  constexpr std::array kOther = {i64, i32, i8, u8, i64, i32, i8, u8, u32, i4, u4, e2m1};
+  return chance(0.2) ? one_of(kOther) : floating();
 }
 
 Value GraphMaker::input(const Dims& dims, DType dtype) {

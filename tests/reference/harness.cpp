@@ -29,7 +29,7 @@ std::byte* Evaluation::data(const std::string& name) {
 }
 
 void Evaluation::set(const std::string& name, const std::vector<double>& values) {
-  ASSERT_EQ(static_cast<std::int64_t>(values.size()), element_count(tensor(name).dims)) << name;
+  ASSERT_EQ(static_cast<std::int64_t>(values.size()), number_count(tensor(name))) << name;
   for (std::size_t i = 0; i < values.size(); ++i)
     write_element(tensor(name), data(name), static_cast<std::int64_t>(i), values[i]);
 }
@@ -37,7 +37,7 @@ void Evaluation::set(const std::string& name, const std::vector<double>& values)
 std::vector<double> Evaluation::get(const std::string& name) const {
   const Tensor& tensor = this->tensor(name);
   const std::vector<std::byte>& memory = memory_[at(graph_.find_tensor(name))];
-  std::vector<double> values(static_cast<std::size_t>(element_count(tensor.dims)));
+  std::vector<double> values(static_cast<std::size_t>(number_count(tensor)));
   for (std::size_t i = 0; i < values.size(); ++i)
     values[i] = read_element(tensor, memory.data(), static_cast<std::int64_t>(i));
   return values;

@@ -119,8 +119,11 @@ std::string BoundMemory::damage_of_gaps(const Tensor& tensor, const std::byte* d
   for (std::size_t element = 0; element < used.size(); ++element) {
     if (used[element]) continue;
     bool untouched = true;
-    if (bits == 1) untouched = (data[element / 8] >> (element % 8) & std::byte{1}) == std::byte{1};
-    for (std::size_t i = 0; bits > 1 && i < bits / 8; ++i)
+    if (bits < 8) {
+      const auto mask = static_cast<std::byte>(((1u << bits) - 1) << (element * bits % 8));
+      untouched = (data[element * bits / 8] & mask) == (kPaint & mask);
+    }
+    for (std::size_t i = 0; i < bits / 8; ++i)
       untouched = untouched && data[element * (bits / 8) + i] == kPaint;
     if (!untouched)
       return fmt::format("'{}': element {} from its start belongs to no index, but was written",

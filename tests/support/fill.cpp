@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/element.hpp"
 #include "graph/schema.hpp"
 #include "support/fill_use.hpp"
 
@@ -20,10 +21,12 @@ double special(Random& random) {
 
 double plain_value(DType dtype, Random& random, Fill fill) {
   if (dtype == boolean) return whole(random, 0, 1);
-  if (fill == Fill::whole_numbers) return whole(random, dtype == u8 ? 0 : -3, 3);
+  if (dtype == e8m0) return std::ldexp(1.0, static_cast<int>(whole(random, -3, 3)));
+  const bool unsigned_type = is_integer(dtype) && lowest_value(dtype) == 0.0;
+  if (fill == Fill::whole_numbers) return whole(random, unsigned_type ? 0 : -3, 3);
   if (is_integer(dtype)) {
     const std::int64_t reach = fill == Fill::special && random() % 8 == 0 ? 100 : 4;
-    return whole(random, dtype == u8 ? 0 : -reach, reach);
+    return whole(random, unsigned_type ? 0 : -reach, reach);
   }
   if (fill == Fill::special && random() % 16 == 0) return special(random);
   return uniform(random, -1.0, 1.0);
@@ -163,7 +166,7 @@ void fill_inputs(BoundMemory& memory, std::uint64_t seed, Fill fill) {
       continue;
     }
     Use use = first_use(graph, id);
-    for (const std::int64_t count = element_count(tensor.dims); use.element < count; ++use.element)
+    for (const std::int64_t count = number_count(tensor); use.element < count; ++use.element)
       write_element(tensor, memory.data(id), use.element, value_for(tensor, use, random, fill));
   }
   // Offsets follow from lengths.

@@ -4,7 +4,7 @@
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
 #include "cpu/engines/matmul_lengths.hpp"
-#include "cpu/gemm.hpp"
+#include "cpu/product.hpp"
 #include "cpu/row_program.hpp"
 
 namespace ashlar::cpu {
@@ -147,41 +147,46 @@ class MatrixSink final : public GemmSink<T> {
   typename RowProgram<T>::Bound bound_;
 };
 
-template <class T>
+template <class Product>
 class MatmulKernel final : public Kernel {
+  using Operand = typename Product::Operand;
+  using Result = typename Product::Result;
+  using Panel = typename Product::Panel;
+
  public:
   MatmulKernel(const Region& region, const Config& config)
       : shape_(shape_of(region)),
         blocks_(GemmBlocks::from_knobs(config)),
-        kernel_(gemm_kernel<T>()),
+        kernel_(gemm_kernel<Panel>()),
         dims_(region.anchor->outputs[Matmul::c].dims),
         swapped_(Orientation(region.epilogue).swapped),
         lengths_(region),
         a_(region.prologues[Matmul::a], dims_.rank() - 2, dims_.rank() - 1),
         b_(region.prologues[Matmul::b], dims_.rank() - 1, dims_.rank() - 2),
         epilogue_(region.epilogue, swapped_ ? dims_.rank() - 2 : dims_.rank() - 1),
-        scratch_(scratch_book_.add("panels", gemm_scratch_bytes(shape_, blocks_, sizeof(T)))) {
+        scratch_(scratch_book_.add(
+            "panels", gemm_scratch_bytes(Product::panels(shape_), blocks_, sizeof(Panel)))) {
     for (int axis = 0; axis < dims_.rank() - 2; ++axis) batch_.extents.push_back(dims_[axis]);
   }
 
   void run(const KernelContext& context) const override {
-    const MatrixOperand<T> a(a_, batch_, lengths_, context);
-    const MatrixOperand<T> b(b_, batch_, lengths_, context);
-    const MatrixSink<T> sink(epilogue_, batch_, lengths_, dims_, swapped_, context);
-    gemm<T>(shape_, blocks_, kernel_, swapped_ ? b : a, swapped_ ? a : b, sink,
-            context.scratch<T>(scratch_book_, scratch_));
+    const MatrixOperand<Operand> a(a_, batch_, lengths_, context);
+    const MatrixOperand<Operand> b(b_, batch_, lengths_, context);
+    const MatrixSink<Result> sink(epilogue_, batch_, lengths_, dims_, swapped_, context);
+    Product::run(shape_, blocks_, kernel_, swapped_ ? b : a, swapped_ ? a : b, sink,
+                 context.scratch<Panel>(scratch_book_, scratch_));
   }
 
  private:
   GemmShape shape_;
   GemmBlocks blocks_;
-  GemmKernel<T> kernel_;
+  GemmKernel<Panel> kernel_;
   Dims dims_;
   bool swapped_;
   BatchAxes batch_;
   MatmulLengths lengths_;
-  Matrix<T> a_, b_;
-  RowProgram<T> epilogue_;
+  Matrix<Operand> a_, b_;
+  RowProgram<Result> epilogue_;
   int scratch_;
 };
 
@@ -196,6 +201,7 @@ class MatmulGemmEngine final : public Engine {
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<Matmul>()) return Support::no("the anchor is no matmul");
     const auto& inputs = region.anchor->inputs;
+    if (is_complex(inputs[Matmul::a].dtype)) return Support::no("complex operands");
     for (const View& view : inputs)
       if (view.ragged_offset != kNoTensor) return Support::no("a ragged operand");
     if (region.anchor->outputs[Matmul::c].ragged_offset != kNoTensor)
@@ -204,17 +210,12 @@ class MatmulGemmEngine final : public Engine {
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
-    Cost extra;
-    extra.bytes = region.bytes();
-    extra.flops = region.epilogue.flops_per_element() *
-                  static_cast<double>(element_count(region.epilogue.space));
-    const GemmShape shape = shape_of(region);
-    return gemm_configs({&shape, 1}, device, region.precision(), extra, true);
+    return product_configs({shape_of(region)}, region, device, true);
   }
 
   std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config& config,
                                 const DeviceProps&) const override {
-    return build_for_precision<MatmulKernel>(region, config);
+    return build_product<MatmulKernel>(region, shape_of(region).k, config);
   }
 };
 

@@ -53,7 +53,7 @@ class ReferenceKernel final : public Kernel {
   void run(const KernelContext& context) const override {
     const void** pointers = context.scratch<const void*>(scratch_book_, pointers_);
     for (const Task& task : tasks_) {
-      if (task.is_bitwise_copy) {
+      if (task.is_element_copy) {
         copy(context, task.node.inputs[0], task.node.outputs[0]);
         continue;
       }
@@ -78,7 +78,7 @@ class ReferenceKernel final : public Kernel {
  private:
   struct Task {
     Node node;
-    bool is_bitwise_copy;
+    bool is_element_copy;
   };
   // Where a tensor of the private graph lies.
   struct Place {
@@ -129,31 +129,33 @@ class ReferenceKernel final : public Kernel {
     return add_tensor(std::move(tensor), {});
   }
 
-  // A view can start inside a byte only when it is boolean; the loop nests cannot.
+  // A view of booleans or of a 4-bit type can start inside a byte; the loop nests cannot.
+  static std::int64_t place_in_byte(DType dtype, std::int64_t offset) {
+    return bit_width(dtype) < 8 ? offset % (8 / bit_width(dtype)) : 0;
+  }
   static bool starts_inside_byte(const View& view) {
-    return view.dtype == boolean && view.offset % 8 != 0;
+    return place_in_byte(view.dtype, view.offset) != 0;
   }
 
   TensorId add_source(const View& view) {
     const TensorId memory = add_view(view);
     if (!starts_inside_byte(view)) return memory;
-    const TensorId value = add_value(view.dims, boolean);
+    const TensorId value = add_value(view.dims, view.dtype);
     add_copy(memory, value);
     return value;
   }
   TensorId add_destination(const View& view, std::vector<std::pair<TensorId, View>>& late) {
     if (!starts_inside_byte(view)) return add_view(view);
-    const TensorId value = add_value(view.dims, boolean);
+    const TensorId value = add_value(view.dims, view.dtype);
     late.emplace_back(value, view);
     return value;
   }
   void add_copy(TensorId from, TensorId to) {
-    const bool bitwise = bit_in_byte(from) != 0 || bit_in_byte(to) != 0;
-    tasks_.push_back({Node{"copy", Pointwise{}, {from}, {to}, f64}, bitwise});
+    const bool inside_byte = place_in_byte(from) != 0 || place_in_byte(to) != 0;
+    tasks_.push_back({Node{"copy", Pointwise{}, {from}, {to}, f64}, inside_byte});
   }
-  std::int64_t bit_in_byte(TensorId id) const {
-    return values_.tensor(id).dtype == boolean ? places_[static_cast<std::size_t>(id)].offset % 8
-                                               : 0;
+  std::int64_t place_in_byte(TensorId id) const {
+    return place_in_byte(values_.tensor(id).dtype, places_[static_cast<std::size_t>(id)].offset);
   }
 
   // Where value `number` goes: straight to memory when it is stored once and used for nothing else.
@@ -221,7 +223,7 @@ class ReferenceKernel final : public Kernel {
     return offsets == kNoTensor ? nullptr : context.pointer(offsets);
   }
 
-  // Element by element, from and to any bit.
+  // Element by element, from and to any place inside a byte.
   void copy(const KernelContext& context, TensorId from, TensorId to) const {
     const Tensor& source = values_.tensor(from);
     const Tensor& target = values_.tensor(to);
@@ -229,7 +231,7 @@ class ReferenceKernel final : public Kernel {
     void* write = const_cast<void*>(pointer(context, to));
     const std::int64_t count = element_count(target.dims);
     for (std::int64_t position = 0; position < count; ++position) {
-      std::int64_t read_at = bit_in_byte(from), write_at = bit_in_byte(to), rest = position;
+      std::int64_t read_at = place_in_byte(from), write_at = place_in_byte(to), rest = position;
       for (int axis = target.dims.rank() - 1; axis >= 0; --axis) {
         const std::int64_t coordinate = rest % target.dims[axis];
         rest /= target.dims[axis];

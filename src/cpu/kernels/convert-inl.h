@@ -15,9 +15,9 @@ HWY_BEFORE_NAMESPACE();
 namespace ashlar::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// kSaturate: fp8, whose finite values stay finite; kInfinity: whether the largest exponent means
-// infinity (e4m3 keeps only one NaN there).
-template <int kExponent, int kMantissa, bool kSaturates, bool kHasInfinity>
+// kSaturate: fp8 and fp4, whose finite values stay finite; kInfinity: whether the largest exponent
+// means infinity (e4m3 keeps only one NaN there, e2m1 none).
+template <int kExponent, int kMantissa, bool kSaturates, bool kHasInfinity, bool kHasNan = true>
 struct SmallFloat {
   static constexpr bool kSaturate = kSaturates;
   static constexpr bool kInfinity = kHasInfinity;
@@ -28,13 +28,17 @@ struct SmallFloat {
   static constexpr std::uint32_t kExponentMask = ((1u << kExponent) - 1) << kMantissa;
   static constexpr std::uint32_t kNan =
       kInfinity ? kExponentMask | 1u << (kMantissa - 1) : kMagnitude;
-  static constexpr std::uint32_t kLargest = kInfinity ? kExponentMask - 1 : kMagnitude - 1;
+  static constexpr std::uint32_t kLargest = kInfinity ? kExponentMask - 1
+                                            : kHasNan ? kMagnitude - 1
+                                                      : kMagnitude;
+  static constexpr bool kNanKeepsSign = kHasNan;
   static constexpr std::uint32_t kPastLargest = kSaturate ? kLargest : kExponentMask;
 };
 using FormatF16 = SmallFloat<5, 10, false, true>;
 using FormatBf16 = SmallFloat<8, 7, false, true>;
 using FormatE4m3 = SmallFloat<4, 3, true, false>;
 using FormatE5m2 = SmallFloat<5, 2, true, true>;
+using FormatE2m1 = SmallFloat<2, 1, true, false, false>;
 
 // Vector of u32 lanes holding the format's bits -> float. Shifting the bits under float's exponent
 // field and multiplying by the ratio of the biases is exact, subnormals included.
@@ -47,9 +51,9 @@ HWY_INLINE hn::Vec<hn::Rebind<float, DU>> Widen(DU du, hn::Vec<DU> bits) {
     const auto magnitude = hn::And(bits, hn::Set(du, Format::kMagnitude));
     const auto sign =
         hn::ShiftLeft<Format::kSignShift>(hn::AndNot(hn::Set(du, Format::kMagnitude), bits));
-    const float scale = Format::kBias == 15 ? 0x1p112f : 0x1p120f;
-    const auto value =
-        hn::Mul(hn::BitCast(df, hn::ShiftLeft<Format::kShift>(magnitude)), hn::Set(df, scale));
+    const auto scale =
+        hn::BitCast(df, hn::Set(du, static_cast<std::uint32_t>(127 + 127 - Format::kBias) << 23));
+    const auto value = hn::Mul(hn::BitCast(df, hn::ShiftLeft<Format::kShift>(magnitude)), scale);
     const std::uint32_t special = Format::kLargest + 1;  // infinity, or e4m3's NaN
     const auto is_special =
         hn::Gt(hn::BitCast(hn::RebindToSigned<DU>(), magnitude),
@@ -104,7 +108,9 @@ HWY_INLINE hn::Vec<hn::Rebind<std::uint32_t, DF>> Narrow(DF df, hn::Vec<DF> valu
   }
   const auto is_nan = hn::Gt(signed_magnitude, hn::Set(di, 0x7F800000));
   result = hn::IfThenElse(hn::RebindMask(du, is_nan), hn::Set(du, Format::kNan), result);
-  return hn::Or(result, hn::ShiftRight<Format::kSignShift>(sign));
+  const auto moved_sign = hn::ShiftRight<Format::kSignShift>(sign);
+  if constexpr (Format::kNanKeepsSign) return hn::Or(result, moved_sign);
+  return hn::Or(result, hn::IfThenZeroElse(hn::RebindMask(du, is_nan), moved_sign));
 }
 
 template <class Format, class Bits>
@@ -127,6 +133,94 @@ void NarrowRow(const float* source, std::int64_t count, Bits* destination) {
     return hn::DemoteTo(db, hn::BitCast(di, Narrow<Format>(df, value)));
   };
   TransformRow(df, db, count, destination, convert, source);
+}
+
+// e8m0 is float's exponent field; its smallest value is subnormal there.
+inline void WidenScaleRow(const std::uint8_t* source, std::int64_t count, float* destination) {
+  const hn::ScalableTag<float> df;
+  const hn::RebindToUnsigned<decltype(df)> du;
+  const auto convert = [&](auto bits) HWY_ATTR {
+    const auto exponent = hn::PromoteTo(du, bits);
+    auto result = hn::ShiftLeft<23>(exponent);
+    result = hn::IfThenElse(hn::Eq(exponent, hn::Zero(du)), hn::Set(du, 0x00400000u), result);
+    result = hn::IfThenElse(hn::Eq(exponent, hn::Set(du, 255u)), hn::Set(du, 0x7FC00000u), result);
+    return hn::BitCast(df, result);
+  };
+  TransformRow(hn::Rebind<std::uint8_t, decltype(df)>(), df, count, destination, convert, source);
+}
+
+// To the nearest power of two, the larger one when halfway.
+inline void NarrowScaleRow(const float* source, std::int64_t count, std::uint8_t* destination) {
+  const hn::ScalableTag<float> df;
+  const hn::RebindToSigned<decltype(df)> di;
+  const hn::Rebind<std::uint8_t, decltype(df)> db;
+  const auto convert = [&](auto value) HWY_ATTR {
+    const auto bits = hn::BitCast(di, value);  // ordered like the numbers where not negative
+    auto exponent = hn::ShiftRight<23>(hn::Add(bits, hn::Set(di, 0x00400000)));
+    // Subnormals: 2^-127 and 2^-126 meet at 1.5 2^-127.
+    const auto lowest = hn::IfThenElseZero(hn::Gt(bits, hn::Set(di, 0x005FFFFF)), hn::Set(di, 1));
+    exponent = hn::IfThenElse(hn::Lt(bits, hn::Set(di, 0x00800000)), lowest, exponent);
+    exponent = hn::Min(exponent, hn::Set(di, 254));
+    const auto is_number = hn::RebindMask(di, hn::Ge(value, hn::Zero(df)));
+    return hn::DemoteTo(db, hn::IfThenElse(is_number, exponent, hn::Set(di, 255)));
+  };
+  TransformRow(df, db, count, destination, convert, source);
+}
+
+// 4-bit integers, one to a byte.
+template <bool kSigned>
+void WidenNibbleRow(const std::uint8_t* source, std::int64_t count, float* destination) {
+  const hn::ScalableTag<float> df;
+  const hn::RebindToSigned<decltype(df)> di;
+  const auto convert = [&](auto bits) HWY_ATTR {
+    auto number = hn::PromoteTo(di, bits);
+    if constexpr (kSigned) number = hn::Sub(hn::Xor(number, hn::Set(di, 8)), hn::Set(di, 8));
+    return hn::ConvertTo(df, number);
+  };
+  TransformRow(hn::Rebind<std::uint8_t, decltype(df)>(), df, count, destination, convert, source);
+}
+
+template <bool kSigned>
+void NarrowNibbleRow(const float* source, std::int64_t count, std::uint8_t* destination) {
+  const hn::ScalableTag<float> df;
+  const hn::RebindToSigned<decltype(df)> di;
+  const hn::Rebind<std::uint8_t, decltype(df)> db;
+  const auto lowest = hn::Set(df, kSigned ? -8.0f : 0.0f);
+  const auto largest = hn::Set(df, kSigned ? 7.0f : 15.0f);
+  const auto convert = [&](auto value) HWY_ATTR {
+    const auto number = hn::IfThenElseZero(hn::Eq(value, value), value);
+    const auto whole = hn::NearestInt(hn::Min(hn::Max(number, lowest), largest));
+    return hn::DemoteTo(db, hn::And(whole, hn::Set(di, 15)));
+  };
+  TransformRow(df, db, count, destination, convert, source);
+}
+
+// Two numbers to a byte, the first in the low half <-> one to a byte. `count` bytes of pairs.
+inline void UnpackPairs(const std::uint8_t* pairs, std::int64_t count, std::uint8_t* nibbles) {
+  const hn::ScalableTag<std::uint8_t> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto both = hn::LoadU(d, pairs + i);
+    hn::StoreInterleaved2(hn::And(both, hn::Set(d, std::uint8_t{15})), hn::ShiftRight<4>(both), d,
+                          nibbles + 2 * i);
+  }
+  for (; i < count; ++i) {
+    nibbles[2 * i] = pairs[i] & 15;
+    nibbles[2 * i + 1] = pairs[i] >> 4;
+  }
+}
+inline void PackPairs(const std::uint8_t* nibbles, std::int64_t count, std::uint8_t* pairs) {
+  const hn::ScalableTag<std::uint8_t> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    auto low = hn::Zero(d), high = hn::Zero(d);
+    hn::LoadInterleaved2(d, nibbles + 2 * i, low, high);
+    hn::StoreU(hn::Or(low, hn::ShiftLeft<4>(high)), d, pairs + i);
+  }
+  for (; i < count; ++i)
+    pairs[i] = static_cast<std::uint8_t>(nibbles[2 * i] | nibbles[2 * i + 1] << 4);
 }
 
 // i8 and u8.

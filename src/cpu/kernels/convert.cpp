@@ -15,12 +15,23 @@ struct SmallConversions {
   void (*widen_e5m2)(const std::uint8_t*, std::int64_t, float*);
   void (*widen_i8)(const std::int8_t*, std::int64_t, float*);
   void (*widen_u8)(const std::uint8_t*, std::int64_t, float*);
+  void (*widen_e8m0)(const std::uint8_t*, std::int64_t, float*);
+  // 4-bit types, one to a byte.
+  void (*widen_e2m1)(const std::uint8_t*, std::int64_t, float*);
+  void (*widen_i4)(const std::uint8_t*, std::int64_t, float*);
+  void (*widen_u4)(const std::uint8_t*, std::int64_t, float*);
+  void (*unpack_pairs)(const std::uint8_t*, std::int64_t, std::uint8_t*);
   void (*narrow_f16)(const float*, std::int64_t, std::uint16_t*);
   void (*narrow_bf16)(const float*, std::int64_t, std::uint16_t*);
   void (*narrow_e4m3)(const float*, std::int64_t, std::uint8_t*);
   void (*narrow_e5m2)(const float*, std::int64_t, std::uint8_t*);
   void (*narrow_i8)(const float*, std::int64_t, std::int8_t*);
   void (*narrow_u8)(const float*, std::int64_t, std::uint8_t*);
+  void (*narrow_e8m0)(const float*, std::int64_t, std::uint8_t*);
+  void (*narrow_e2m1)(const float*, std::int64_t, std::uint8_t*);
+  void (*narrow_i4)(const float*, std::int64_t, std::uint8_t*);
+  void (*narrow_u4)(const float*, std::int64_t, std::uint8_t*);
+  void (*pack_pairs)(const std::uint8_t*, std::int64_t, std::uint8_t*);
 };
 }  // namespace ashlar::cpu
 #endif
@@ -34,12 +45,22 @@ SmallConversions MakeSmallConversions() {
           WidenRow<FormatE5m2, std::uint8_t>,
           WidenIntRow<std::int8_t>,
           WidenIntRow<std::uint8_t>,
+          WidenScaleRow,
+          WidenRow<FormatE2m1, std::uint8_t>,
+          WidenNibbleRow<true>,
+          WidenNibbleRow<false>,
+          UnpackPairs,
           NarrowRow<FormatF16, std::uint16_t>,
           NarrowRow<FormatBf16, std::uint16_t>,
           NarrowRow<FormatE4m3, std::uint8_t>,
           NarrowRow<FormatE5m2, std::uint8_t>,
           NarrowIntRow<std::int8_t>,
-          NarrowIntRow<std::uint8_t>};
+          NarrowIntRow<std::uint8_t>,
+          NarrowScaleRow,
+          NarrowRow<FormatE2m1, std::uint8_t>,
+          NarrowNibbleRow<true>,
+          NarrowNibbleRow<false>,
+          PackPairs};
 }
 }  // namespace ashlar::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -52,7 +73,6 @@ HWY_AFTER_NAMESPACE();
 #include <cstring>
 #include <limits>
 
-#include "base/element.hpp"
 #include "cpu/kernels/convert.hpp"
 
 namespace ashlar::cpu {
@@ -98,7 +118,7 @@ Int saturate(double value) {
   return std::isnan(value) ? Int{0} : std::numeric_limits<Int>::min();
 }
 
-// --- types whose conversion is a cast: f64 f32 i64 i32, and i8 u8 for double
+// --- types whose conversion is a cast: f64 f32 i64 i32 u32, and i8 u8 for double
 
 template <class Stored, class T>
 void load_cast(const void* data, std::int64_t index, std::int64_t stride, std::int64_t count,
@@ -244,18 +264,82 @@ void store_bits(const T* source, std::int64_t count, void* data, std::int64_t in
   }
 }
 
-// Types without a vector kernel, element by element.
-template <DType dtype, class T>
-void load_each(const void* data, std::int64_t index, std::int64_t stride, std::int64_t count,
-               T* destination) {
-  for (std::int64_t i = 0; i < count; ++i)
-    destination[i] = static_cast<T>(load_element(dtype, data, index + i * stride));
+// --- 4-bit types: two to a byte, the first in the low half; vectors of one to a byte
+
+template <auto kWiden>
+void load_nibbles(const void* data, std::int64_t index, std::int64_t stride, std::int64_t count,
+                  float* destination) {
+  const auto* bytes = static_cast<const std::uint8_t*>(data);
+  const auto widen = small().*kWiden;
+  const auto nibble = [&](std::int64_t at) {
+    return static_cast<std::uint8_t>((bytes[at >> 1] >> ((at & 1) * 4)) & 15);
+  };
+  std::uint8_t nibbles[kChunk];
+  for (std::int64_t first = 0; first < count; first += kChunk) {
+    const std::int64_t length = std::min(kChunk, count - first);
+    const std::int64_t start = index + first * stride;
+    if (stride == 1) {
+      const std::int64_t lead = start & 1;
+      if (lead != 0) nibbles[0] = nibble(start);
+      const std::int64_t pairs = (length - lead) / 2;
+      small().unpack_pairs(bytes + ((start + lead) >> 1), pairs, nibbles + lead);
+      if (lead + 2 * pairs < length) nibbles[length - 1] = nibble(start + length - 1);
+    } else {
+      for (std::int64_t i = 0; i < length; ++i) nibbles[i] = nibble(start + i * stride);
+    }
+    widen(nibbles, length, destination + first);
+  }
 }
-template <DType dtype, class T>
-void store_each(const T* source, std::int64_t count, void* data, std::int64_t index,
-                std::int64_t stride) {
-  for (std::int64_t i = 0; i < count; ++i)
-    store_element(dtype, data, index + i * stride, static_cast<double>(source[i]));
+
+template <auto kWiden>
+void load_nibbles_as_double(const void* data, std::int64_t index, std::int64_t stride,
+                            std::int64_t count, double* destination) {
+  float values[kChunk];
+  for (std::int64_t first = 0; first < count; first += kChunk) {
+    const std::int64_t length = std::min(kChunk, count - first);
+    load_nibbles<kWiden>(data, index + first * stride, stride, length, values);
+    for (std::int64_t i = 0; i < length; ++i)
+      destination[first + i] = static_cast<double>(values[i]);
+  }
+}
+
+template <auto kNarrow>
+void store_nibbles(const float* source, std::int64_t count, void* data, std::int64_t index,
+                   std::int64_t stride) {
+  auto* bytes = static_cast<std::uint8_t*>(data);
+  const auto narrow = small().*kNarrow;
+  std::uint8_t nibbles[kChunk];
+  // The other half of the byte may belong to another thread.
+  const auto store_one = [&](std::int64_t at, std::uint8_t bits) {
+    const int shift = static_cast<int>(at & 1) * 4;
+    merge_bits(bytes + (at >> 1), static_cast<std::uint8_t>(15 << shift),
+               static_cast<std::uint8_t>(bits << shift));
+  };
+  for (std::int64_t first = 0; first < count; first += kChunk) {
+    const std::int64_t length = std::min(kChunk, count - first);
+    const std::int64_t start = index + first * stride;
+    narrow(source + first, length, nibbles);
+    if (stride == 1) {
+      const std::int64_t lead = start & 1;
+      if (lead != 0) store_one(start, nibbles[0]);
+      const std::int64_t pairs = (length - lead) / 2;
+      small().pack_pairs(nibbles + lead, pairs, bytes + ((start + lead) >> 1));
+      if (lead + 2 * pairs < length) store_one(start + length - 1, nibbles[length - 1]);
+    } else {
+      for (std::int64_t i = 0; i < length; ++i) store_one(start + i * stride, nibbles[i]);
+    }
+  }
+}
+
+template <auto kNarrow>
+void store_nibbles_from_double(const double* source, std::int64_t count, void* data,
+                               std::int64_t index, std::int64_t stride) {
+  float values[kChunk];
+  for (std::int64_t first = 0; first < count; first += kChunk) {
+    const std::int64_t length = std::min(kChunk, count - first);
+    for (std::int64_t i = 0; i < length; ++i) values[i] = to_odd_float(source[first + i]);
+    store_nibbles<kNarrow>(values, length, data, index + first * stride, stride);
+  }
 }
 
 }  // namespace
@@ -274,11 +358,11 @@ LoadRow<float> load_row<float>(DType dtype) {
     case DType::i32: return load_cast<std::int32_t, float>;
     case DType::i8: return load_small<&S::widen_i8, std::int8_t>;
     case DType::u8: return load_small<&S::widen_u8, std::uint8_t>;
-    case DType::e8m0: return load_each<DType::e8m0, float>;
-    case DType::e2m1: return load_each<DType::e2m1, float>;
+    case DType::e8m0: return load_small<&S::widen_e8m0, std::uint8_t>;
+    case DType::e2m1: return load_nibbles<&S::widen_e2m1>;
     case DType::u32: return load_cast<std::uint32_t, float>;
-    case DType::i4: return load_each<DType::i4, float>;
-    case DType::u4: return load_each<DType::u4, float>;
+    case DType::i4: return load_nibbles<&S::widen_i4>;
+    case DType::u4: return load_nibbles<&S::widen_u4>;
     case DType::boolean:
     case DType::complex_f32:
     case DType::complex_f64: break;
@@ -300,11 +384,11 @@ LoadRow<double> load_row<double>(DType dtype) {
     case DType::i32: return load_cast<std::int32_t, double>;
     case DType::i8: return load_cast<std::int8_t, double>;
     case DType::u8: return load_cast<std::uint8_t, double>;
-    case DType::e8m0: return load_each<DType::e8m0, double>;
-    case DType::e2m1: return load_each<DType::e2m1, double>;
+    case DType::e8m0: return load_small_as_double<&S::widen_e8m0, std::uint8_t>;
+    case DType::e2m1: return load_nibbles_as_double<&S::widen_e2m1>;
     case DType::u32: return load_cast<std::uint32_t, double>;
-    case DType::i4: return load_each<DType::i4, double>;
-    case DType::u4: return load_each<DType::u4, double>;
+    case DType::i4: return load_nibbles_as_double<&S::widen_i4>;
+    case DType::u4: return load_nibbles_as_double<&S::widen_u4>;
     case DType::boolean:
     case DType::complex_f32:
     case DType::complex_f64: break;
@@ -326,11 +410,11 @@ StoreRow<float> store_row<float>(DType dtype) {
     case DType::i32: return store_cast<std::int32_t, float>;
     case DType::i8: return store_small<&S::narrow_i8, std::int8_t>;
     case DType::u8: return store_small<&S::narrow_u8, std::uint8_t>;
-    case DType::e8m0: return store_each<DType::e8m0, float>;
-    case DType::e2m1: return store_each<DType::e2m1, float>;
+    case DType::e8m0: return store_small<&S::narrow_e8m0, std::uint8_t>;
+    case DType::e2m1: return store_nibbles<&S::narrow_e2m1>;
     case DType::u32: return store_cast<std::uint32_t, float>;
-    case DType::i4: return store_each<DType::i4, float>;
-    case DType::u4: return store_each<DType::u4, float>;
+    case DType::i4: return store_nibbles<&S::narrow_i4>;
+    case DType::u4: return store_nibbles<&S::narrow_u4>;
     case DType::boolean:
     case DType::complex_f32:
     case DType::complex_f64: break;
@@ -352,11 +436,11 @@ StoreRow<double> store_row<double>(DType dtype) {
     case DType::i32: return store_cast<std::int32_t, double>;
     case DType::i8: return store_cast<std::int8_t, double>;
     case DType::u8: return store_cast<std::uint8_t, double>;
-    case DType::e8m0: return store_each<DType::e8m0, double>;
-    case DType::e2m1: return store_each<DType::e2m1, double>;
+    case DType::e8m0: return store_small_from_double<&S::narrow_e8m0, std::uint8_t>;
+    case DType::e2m1: return store_nibbles_from_double<&S::narrow_e2m1>;
     case DType::u32: return store_cast<std::uint32_t, double>;
-    case DType::i4: return store_each<DType::i4, double>;
-    case DType::u4: return store_each<DType::u4, double>;
+    case DType::i4: return store_nibbles_from_double<&S::narrow_i4>;
+    case DType::u4: return store_nibbles_from_double<&S::narrow_u4>;
     case DType::boolean:
     case DType::complex_f32:
     case DType::complex_f64: break;

@@ -7,11 +7,11 @@
 namespace ashlar::cpu {
 
 // `index` is the first element, `stride` the distance between elements, both in elements (bits for
-// booleans) from `data`.
+// booleans, halves of bytes for 4-bit types) from `data`. Complex types have no rows.
 template <class T>
 using LoadRow = void (*)(const void* data, std::int64_t index, std::int64_t stride,
                          std::int64_t count, T* destination);
-// Rounds once, saturates and treats NaN as store_element does. Booleans that share a byte may be
+// Rounds once, saturates and treats NaN as store_element does. Elements that share a byte may be
 // stored from several threads at once.
 template <class T>
 using StoreRow = void (*)(const T* source, std::int64_t count, void* data, std::int64_t index,

@@ -10,6 +10,7 @@ HWY_BEFORE_NAMESPACE();
 namespace ashlar::cpu::HWY_NAMESPACE {
 GemmKernel<float> GemmKernelF32() { return MakeGemmKernel<float>(); }
 GemmKernel<double> GemmKernelF64() { return MakeGemmKernel<double>(); }
+GemmKernel<std::int32_t> GemmKernelPairs() { return MakeGemmKernel<std::int32_t>(); }
 }  // namespace ashlar::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -18,6 +19,7 @@ namespace ashlar::cpu {
 
 HWY_EXPORT(GemmKernelF32);
 HWY_EXPORT(GemmKernelF64);
+HWY_EXPORT(GemmKernelPairs);
 
 template <>
 GemmKernel<float> gemm_kernel<float>() {
@@ -26,6 +28,11 @@ GemmKernel<float> gemm_kernel<float>() {
 template <>
 GemmKernel<double> gemm_kernel<double>() {
   return HWY_DYNAMIC_DISPATCH(GemmKernelF64)();
+}
+
+template <>
+GemmKernel<std::int32_t> gemm_kernel<std::int32_t>() {
+  return HWY_DYNAMIC_DISPATCH(GemmKernelPairs)();
 }
 
 }  // namespace ashlar::cpu

@@ -20,6 +20,9 @@ struct GemmKernel {
                    std::int64_t c_stride, bool accumulate);
 };
 
+// An element of type int32_t is two 16-bit integers, neighbours in depth, the first in the low
+// half; the product of two elements is the sum of the products of their halves, and sums wrap.
+
 // The best for this processor.
 template <class T>
 GemmKernel<T> gemm_kernel();

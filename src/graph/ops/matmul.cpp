@@ -9,6 +9,10 @@ void infer_matmul(NodeContext& node) {
   const Tensor& a = node.input(Matmul::a);
   const Tensor& b = node.input(Matmul::b);
   const int rank = a.dims.rank();
+  if (is_complex(a.dtype) != is_complex(b.dtype))
+    node.reject(fmt::format("dtype of {}", node.input_name(Matmul::b)), b.dtype,
+                "{} type beside {}", is_complex(a.dtype) ? "a complex" : "a real",
+                to_string(a.dtype));
   if (b.dims.rank() != rank)
     node.reject(fmt::format("rank of {}", node.input_name(Matmul::b)), b.dims.rank(),
                 "{}, that of a", rank);
@@ -32,7 +36,11 @@ void infer_matmul(NodeContext& node) {
   lengths.push_back(1);
   lengths.push_back(1);
   node.infer_dims(Matmul::c, c);
-  node.infer_dtype(Matmul::c, a.dtype);
+  node.infer_dtype(Matmul::c, b.dtype == complex_f64 ? complex_f64 : a.dtype);
+  if (is_complex(node.output(Matmul::c).dtype) != is_complex(a.dtype))
+    node.reject(fmt::format("dtype of c '{}'", node.output(Matmul::c).name),
+                node.output(Matmul::c).dtype, "{} type beside {}",
+                is_complex(a.dtype) ? "a complex" : "a real", to_string(a.dtype));
   node.infer_strides_like(Matmul::c, Tensor{});
   for (int slot : {Matmul::m_override, Matmul::n_override, Matmul::k_override}) {
     node.require_broadcastable(slot, lengths);

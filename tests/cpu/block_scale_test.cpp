@@ -1,0 +1,80 @@
+// Block scales in sizes the walk over engines does not reach.
+#include "cpu/plan_check.hpp"
+
+namespace ashlar::cpu {
+namespace {
+
+using Quantize = BlockScaleQuantize;
+using Dequantize = BlockScaleDequantize;
+
+Graph quantize(const Dims& x, const Quantize& op, DType y, DType scale, const Layout& layout) {
+  Graph graph;
+  const auto made = graph.apply(op, {{Quantize::x, graph.input("x", x, f32, layout)}},
+                                {Wanted(Quantize::y, y), Wanted(Quantize::scale, scale)});
+  graph.output("y", made[Quantize::y]);
+  graph.output("scale", made[Quantize::scale]);
+  return graph;
+}
+
+void check_both_ways(const Dims& x, const Quantize& op, DType y, DType scale,
+                     const Layout& layout = row_major) {
+  PlanCheck forward(quantize(x, op, y, scale, layout));
+  forward.expect_agrees("cpu.block_scale");
+
+  Graph graph;
+  const Dims scales = quantize(x, op, y, scale, layout).value(2).dims();
+  Dequantize back;
+  back.block_size = op.block_size;
+  back.axis = op.axis;
+  back.scale_layout = op.scale_layout;
+  const auto made = graph.apply(back,
+                                {{Dequantize::x, graph.input("x", x, y, layout)},
+                                 {Dequantize::scale, graph.input("scale", scales, scale)}},
+                                {Dequantize::y});
+  graph.output("y", made[0]);
+  PlanCheck backward(std::move(graph));
+  backward.fill("scale", 0.25, 4.0);
+  backward.expect_agrees("cpu.block_scale");
+}
+
+Quantize blocks(const Dims& size, std::int64_t axis = -1,
+                ScaleLayout layout = ScaleLayout::linear) {
+  Quantize op;
+  op.block_size = size;
+  op.axis = axis;
+  op.scale_layout = layout;
+  return op;
+}
+
+TEST(BlockScale, LongRowsAreCutIntoSegments) {
+  check_both_ways({3, 5000}, blocks({32}), e4m3, e8m0);
+  check_both_ways({3, 5001}, blocks({16}), e2m1, e4m3);
+  check_both_ways({2, 4097}, blocks({1500}), e5m2, f32);
+  check_both_ways({2, 4097}, blocks({24}), i4, bf16);
+  check_both_ways({70, 3001}, blocks({32}, 0), e2m1, e8m0);
+}
+
+TEST(BlockScale, ManyThreadsShareBytes) {
+  // Odd rows of 4-bit numbers: neighbouring rows meet inside a byte.
+  check_both_ways({301, 333}, blocks({32}), e2m1, e8m0);
+  check_both_ways({96, 301}, blocks({128, 128}), e4m3, f32, channels_last);
+}
+
+TEST(BlockScale, Tiles) {
+  check_both_ways({2, 200, 320}, blocks({32}, -1, ScaleLayout::f8_128x4), e4m3, e8m0);
+  check_both_ways({320, 200}, blocks({16}, 0, ScaleLayout::f8_128x4), e2m1, e4m3);
+}
+
+TEST(BlockScale, FusedOnBothSides) {
+  Graph graph;
+  const Value x = graph.input("x", {40, 96}, f16), bias = graph.input("bias", {1, 96}, f32);
+  const auto made = graph.apply(Quantize{}, {{Quantize::x, relu(x) * 3.0 + bias}},
+                                {Wanted(Quantize::y, e4m3), Wanted(Quantize::scale, e8m0)});
+  graph.output("y", made[0] + 1.0);
+  graph.output("scale", made[1]);
+  PlanCheck plan(std::move(graph));
+  plan.expect_agrees("cpu.block_scale");
+}
+
+}  // namespace
+}  // namespace ashlar::cpu
