@@ -134,8 +134,10 @@ void store_element(DType dtype, void* data, std::int64_t index, double value) {
 
 double round_to(DType dtype, double value) {
   switch (dtype) {
-    case DType::f64: return value;
-    case DType::f32: return static_cast<float>(value);
+    case DType::f64:
+    case DType::complex_f64: return value;
+    case DType::f32:
+    case DType::complex_f32: return static_cast<float>(value);
     case DType::boolean: return value != 0.0 ? 1.0 : 0.0;
     default: break;
   }

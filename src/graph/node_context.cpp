@@ -26,7 +26,8 @@ NodeContext::NodeContext(const GraphData& graph, Node& node)
   };
   check_operands(node.inputs, schema_.inputs, "input");
   check_operands(node.outputs, schema_.outputs, "output");
-  for (TensorId id : node.inputs) {
+  for (int slot = 0; slot < input_count(); ++slot) {
+    const TensorId id = node.inputs[static_cast<std::size_t>(slot)];
     if (id == kNoTensor) continue;
     const Tensor& tensor = graph.tensors[static_cast<std::size_t>(id)];
     const bool computed =
@@ -37,7 +38,7 @@ NodeContext::NodeContext(const GraphData& graph, Node& node)
     if (tensor.ragged_offset != kNoTensor && schema_.doc_page != "attention")
       reject(fmt::format("input '{}'", tensor.name), "a ragged tensor",
              "a plain one: only attention reads ragged tensors");
-    require_usable(fmt::format("dtype of input '{}'", tensor.name), tensor.dtype);
+    require_usable(fmt::format("dtype of {}", input_name(slot)), tensor.dtype);
   }
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
     const TensorId id = node.outputs[i];

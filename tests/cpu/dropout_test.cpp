@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/philox.hpp"
 #include "cpu/kernels/philox.hpp"
 #include "cpu/plan_check.hpp"
 
@@ -11,11 +12,13 @@ namespace {
 TEST(Philox, DrawsWhatTheScalarFormDraws) {
   for (const std::uint64_t counter : {0ull, 5ull, 0xFFFFFFFDull, 0xFFFFFFFFFFFFFFFBull})
     for (const std::int64_t counters : {1, 7, 16, 33}) {
-      std::vector<float> kept(static_cast<std::size_t>(4 * counters + kPhiloxSlack));
-      draw_kept(0x123456789ABCDEFu, counter, counters, 0.3f, kept.data());
-      for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(4 * counters); ++i)
-        ASSERT_EQ(kept[i] != 0, bernoulli(0x123456789ABCDEFu, counter, i, 0.3f))
-            << counter << " " << i;
+      std::vector<std::uint32_t> bits(static_cast<std::size_t>(4 * counters));
+      for (const std::uint64_t first : {0u, 1u, 7u}) {
+        philox_row()(0x123456789ABCDEFu, counter, first, 4 * counters, bits.data());
+        for (std::uint64_t i = 0; i < bits.size(); ++i)
+          ASSERT_EQ(bits[i], philox_element(0x123456789ABCDEFu, counter, first + i))
+              << counter << " " << first << " " << i;
+      }
     }
 }
 

@@ -107,7 +107,7 @@ void add_types(BadInputs& rows) {
                     g.pointwise(PointwiseMode::identity, std::array{in(g, {2}, complex_f32)}, {},
                                 kBad);
                   },
-                  {"dtype of input 'i0'", "got complex_f32", "only matmul takes complex"}});
+                  {"'i0'", "got complex_f32", "only matmul takes complex"}});
   rows.push_back({"pointwise to complex numbers",
                   "pointwise",
                   [](Graph& g) {
@@ -121,14 +121,14 @@ void add_types(BadInputs& rows) {
                   [](Graph& g) {
                     g.reshape(in(g, {4}, complex_f64), {2, 2}, kBad);
                   },
-                  {"dtype of input 'i0'", "got complex_f64", "expected a real type"}});
+                  {"'i0'", "got complex_f64", "expected a real type"}});
   rows.push_back({"sum of scales",
                   "pointwise",
                   [](Graph& g) {
                     const Value a = in(g, {2}, e8m0);
                     g.pointwise(PointwiseMode::add, std::array{a, a}, {}, kBad);
                   },
-                  {"dtype of input 'i0'", "got e8m0", "holds scales of blocks"}});
+                  {"'i0'", "got e8m0", "holds scales of blocks"}});
   rows.push_back({"scaled conversion to scales",
                   "pointwise",
                   [](Graph& g) {
@@ -143,7 +143,7 @@ void add_types(BadInputs& rows) {
                   [](Graph& g) {
                     g.matmul(in(g, {2, 2}, e8m0), in(g, {2, 2}), kBad);
                   },
-                  {"dtype of input 'i", "got e8m0", "conversions (identity) and moves"}});
+                  {"dtype of", "got e8m0", "conversions (identity) and moves"}});
   rows.push_back({"matmul of complex and real",
                   "matmul",
                   [](Graph& g) {

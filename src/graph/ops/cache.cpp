@@ -5,17 +5,10 @@ namespace ashlar {
 
 namespace {
 
-void require_real(const NodeContext& node, int slot) {
-  if (is_complex(node.input(slot).dtype))
-    node.reject(fmt::format("dtype of {}", node.input_name(slot)), node.input(slot).dtype,
-                "any but a complex type");
-}
-
 // Normalises the attributes and checks the shift; returns the row axis.
 template <class Self>
 int check_band(NodeContext& node, Self& op) {
   node.require_rank(Self::x, 2, kMaxRank);
-  require_real(node, Self::x);
   const Dims& x = node.input(Self::x).dims;
   node.normalise_axis("axis", op.axis, x.rank());
   if (op.axis == 0) node.reject("axis", op.axis, "at least 1: rows are the axis before it");
@@ -35,7 +28,6 @@ void infer_paged_cache_load(NodeContext& node) {
   using Self = PagedCacheLoad;
   const auto& op = node.op<Self>();
   for (const int slot : {Self::container, Self::page_table}) node.require_rank(slot, 4, 4);
-  require_real(node, Self::container);
   const Tensor& container = node.input(Self::container);
   const Dims& table = node.input(Self::page_table).dims;
   const std::int64_t heads = container.dims[1], block = container.dims[2],

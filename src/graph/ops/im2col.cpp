@@ -7,8 +7,6 @@ void infer_im2col(NodeContext& node) {
   auto& op = node.op<Im2Col>();
   node.require_rank(Im2Col::x, 3, 5);
   const Tensor& x = node.input(Im2Col::x);
-  if (is_complex(x.dtype))
-    node.reject(fmt::format("dtype of {}", node.input_name(Im2Col::x)), x.dtype, "a real type");
   const int spatial = x.dims.rank() - 2;
   if (op.window.rank() != spatial)
     node.reject("window", op.window, "{} values, one per spatial axis", spatial);

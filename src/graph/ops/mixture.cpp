@@ -11,9 +11,7 @@ struct Slots {
 
 void require_operand(const NodeContext& node, int slot) {
   node.require_rank(slot, 3, 3);
-  const DType dtype = node.input(slot).dtype;
-  if (!is_floating(dtype) && !is_integer(dtype))
-    node.reject(fmt::format("dtype of {}", node.input_name(slot)), dtype, "a real number type");
+  node.require_arithmetic(slot);
 }
 
 void require_one_matrix(const NodeContext& node, int slot) {

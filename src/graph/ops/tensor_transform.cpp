@@ -42,9 +42,6 @@ void infer_tensor_transform(NodeContext& node) {
   auto& op = node.op<TensorTransform>();
   node.require_arithmetic(TensorTransform::x);
   const Tensor& x = node.input(TensorTransform::x);
-  if (is_complex(x.dtype))
-    node.reject(fmt::format("dtype of {}", node.input_name(TensorTransform::x)), x.dtype,
-                "a real type");
   const int rank = x.dims.rank(), spatial = std::max(rank - 2, 0);
   normalise_padding(node, "pad_before", op.pad_before, rank);
   normalise_padding(node, "pad_after", op.pad_after, rank);
