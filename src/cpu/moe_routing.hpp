@@ -8,12 +8,14 @@
 
 namespace ashlar::cpu {
 
-// Positions [start[e], start[e + 1]) are the rows of expert e.
+// Positions [start[e], start[e + 1]) are the rows of expert e that are read somewhere and go
+// somewhere. The numbers of the other rows stand in dropped[0..drops).
 struct RoutedRows {
   std::int64_t* start;
-  std::int64_t* source;       // row of token; -1: zeros
-  std::int64_t* destination;  // row of output; -1: none
-  std::int64_t unrouted;      // rows [0, unrouted) belong to nobody
+  std::int64_t* source;       // row of token
+  std::int64_t* destination;  // row of output
+  std::int64_t* dropped;
+  std::int64_t drops;
 };
 
 class MoeRouting {
@@ -40,30 +42,38 @@ class MoeRouting {
   static std::int64_t scratch_bytes(std::int64_t rows, std::int64_t experts) {
     return (2 * rows + 2 * experts + 1) * static_cast<std::int64_t>(sizeof(std::int64_t));
   }
-  std::int64_t rows() const { return rows_; }
 
   RoutedRows route(const KernelContext& context, const ScratchBook& book) const {
     auto* memory = context.scratch<std::int64_t>(book, tables_);
     RoutedRows routed{.start = memory + 2 * rows_,
                       .source = memory,
                       .destination = memory + rows_,
-                      .unrouted = groups_ > 0 ? offset(context, 0, 0) : rows_};
+                      .dropped = nullptr,
+                      .drops = 0};
     std::int64_t* cursor = routed.start + experts_ + 1;
     std::fill_n(routed.start, experts_ + 1, 0);
-    for_each_group(context, [&](std::int64_t expert, std::int64_t begin, std::int64_t end) {
-      routed.start[expert + 1] += end - begin;
-    });
+    for_each_row(context,
+                 [&](std::int64_t expert, std::int64_t, std::int64_t from, std::int64_t to) {
+                   routed.start[expert + 1] += from >= 0 && to >= 0;
+                 });
     for (std::int64_t e = 0; e < experts_; ++e) {
       cursor[e] = routed.start[e];
       routed.start[e + 1] += routed.start[e];
     }
-    for_each_group(context, [&](std::int64_t expert, std::int64_t begin, std::int64_t end) {
-      for (std::int64_t row = begin; row < end; ++row) {
-        const std::int64_t position = cursor[expert]++;
-        routed.source[position] = source(context, row);
-        routed.destination[position] = destination(context, row);
-      }
-    });
+    // Sources from the front of their table, rows that are dropped behind them.
+    routed.dropped = routed.source + routed.start[experts_];
+    for (std::int64_t row = 0, first = first_row(context); row < first; ++row)
+      routed.dropped[routed.drops++] = row;
+    for_each_row(context,
+                 [&](std::int64_t expert, std::int64_t row, std::int64_t from, std::int64_t to) {
+                   if (from < 0 || to < 0) {
+                     routed.dropped[routed.drops++] = row;
+                     return;
+                   }
+                   const std::int64_t position = cursor[expert]++;
+                   routed.source[position] = from;
+                   routed.destination[position] = to;
+                 });
     return routed;
   }
 
@@ -72,13 +82,18 @@ class MoeRouting {
   std::int64_t offset(const KernelContext& context, std::int64_t group, std::int64_t least) const {
     return std::clamp(offsets_.load(context, {group, 0, 0}, 0), least, rows_);
   }
+  // Rows before it are nobody's.
+  std::int64_t first_row(const KernelContext& context) const {
+    return groups_ > 0 ? offset(context, 0, 0) : rows_;
+  }
+  // Calls body(expert, row, source, destination) for every row of every group.
   template <class Body>
-  void for_each_group(const KernelContext& context, const Body& body) const {
-    std::int64_t begin = groups_ > 0 ? offset(context, 0, 0) : 0;
+  void for_each_row(const KernelContext& context, const Body& body) const {
+    std::int64_t row = first_row(context);
     for (std::int64_t g = 0; g < groups_; ++g) {
-      const std::int64_t end = g + 1 < groups_ ? offset(context, g + 1, begin) : rows_;
-      body(g % experts_, begin, end);
-      begin = end;
+      const std::int64_t end = g + 1 < groups_ ? offset(context, g + 1, row) : rows_;
+      for (; row < end; ++row)
+        body(g % experts_, row, source(context, row), destination(context, row));
     }
   }
   std::int64_t source(const KernelContext& context, std::int64_t row) const {
@@ -121,11 +136,9 @@ class RowSums {
     std::int64_t* list = counts + rows_ + 2;
     // counts[t + 2] counts row t; placing them turns counts[t + 1] into the end of row t.
     std::fill_n(counts, rows_ + 2, 0);
-    for (std::int64_t i = 0; i < positions; ++i)
-      if (row_of[i] >= 0) ++counts[row_of[i] + 2];
+    for (std::int64_t i = 0; i < positions; ++i) ++counts[row_of[i] + 2];
     for (std::int64_t t = 0; t < rows_; ++t) counts[t + 2] += counts[t + 1];
-    for (std::int64_t i = 0; i < positions; ++i)
-      if (row_of[i] >= 0) list[counts[row_of[i] + 1]++] = i;
+    for (std::int64_t i = 0; i < positions; ++i) list[counts[row_of[i] + 1]++] = i;
     return {counts, list};
   }
 

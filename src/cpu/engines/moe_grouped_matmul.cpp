@@ -22,12 +22,7 @@ class RowsOperand final : public GemmOperand<T> {
   bool along_depth() const override { return rows_are_index_; }
   void row(std::int64_t, std::int64_t fixed, std::int64_t start, std::int64_t count,
            T* destination) const override {
-    const std::int64_t row = rows_[fixed];
-    if (row < 0) {
-      std::fill_n(destination, count, T{0});
-      return;
-    }
-    const Coords coords{0, row, start};
+    const Coords coords{0, rows_[fixed], start};
     bound_.load(coords.data(), count, destination);
   }
 
@@ -165,12 +160,13 @@ class MoeKernel : public Kernel {
         }
     });
   }
-  static void clear_rows(const typename RowProgram<T>::Bound& bound, std::int64_t rows,
-                         std::int64_t columns) {
+  // Rows that no product goes to.
+  static void clear_dropped(const RoutedRows& routed, const typename RowProgram<T>::Bound& bound,
+                            std::int64_t columns) {
     alignas(64) T zeros[kRowLength] = {};
-    for (std::int64_t row = 0; row < rows; ++row)
+    for (std::int64_t i = 0; i < routed.drops; ++i)
       for (std::int64_t n = 0; n < columns; n += kRowLength) {
-        const Coords coords{0, row, n};
+        const Coords coords{0, routed.dropped[i], n};
         bound.store(coords.data(), std::min(kRowLength, columns - n), zeros);
       }
   }
@@ -246,7 +242,7 @@ class MoeForwardKernel final : public MoeKernel<T> {
             gemm<T>(shape, blocks, this->kernel_, a, b,
                     RowsSink<T>(output, 0, routed.destination + begin), scratch);
         });
-    if (!scatter_) return this->clear_rows(output, routed.unrouted, shape_.columns);
+    if (!scatter_) return this->clear_dropped(routed, output, shape_.columns);
     const RowSums::Lists lists =
         sums_.sort(routed.destination, routed.start[shape_.experts], context, this->scratch_book_);
     this->add_rows(lists, shape_.output_rows, shape_.columns, products,
@@ -355,7 +351,7 @@ class MoeBackwardKernel final : public MoeKernel<T> {
             gemm<T>(shape, blocks, this->kernel_, a, b,
                     RowsSink<T>(dtoken, 0, routed.source + begin), scratch);
         });
-    if (!gather_) return this->clear_rows(dtoken, routed.unrouted, shape_.depth);
+    if (!gather_) return this->clear_dropped(routed, dtoken, shape_.depth);
     const RowSums::Lists lists =
         sums_.sort(routed.source, routed.start[shape_.experts], context, this->scratch_book_);
     this->add_rows(lists, shape_.tokens, shape_.depth, products,
