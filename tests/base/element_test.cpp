@@ -185,6 +185,7 @@ TEST(Element, ThreadsMayStoreHalvesOfOneByte) {
 TEST(Element, RoundToIsStoreThenLoad) {
   for (DType dtype : kAllDTypes)
     for (double value : {0.1, -1.0 / 3.0, 1e-7, 123.456, -7e4, 1e30}) {
+      if (is_complex(dtype)) continue;  // its elements are two numbers
       std::uint64_t raw = 0;
       store_element(dtype, &raw, 0, value);
       const double rounded = round_to(dtype, value), loaded = load_element(dtype, &raw, 0);

@@ -42,9 +42,9 @@ void add_mixtures(BadInputs& rows) {
   forward("moe two batches of tokens", {.token = {2, 6, 4}},
           {"batch of token", "got 2", "expected 1"});
   forward("moe of booleans", {.dtype = boolean},
-          {"dtype of token", "got bool", "expected a real type"});
+          {"dtype of token", "got bool", "expected a number type"});
   forward("moe of complex numbers", {.dtype = complex_f32},
-          {"dtype of token", "got complex_f32", "expected a real number type"});
+          {"dtype of token", "got complex_f32", "expected a real type"});
   forward("moe depth", {.weight = {2, 5, 3}},
           {"k", "got 4 columns in token and 5 rows in weight", "expected equal counts"});
   forward("moe offsets of floats", {.integer = f32},

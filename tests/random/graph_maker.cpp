@@ -221,7 +221,7 @@ Graph GraphMaker::make() {
       if (chance(0.5)) std::shuffle(order.begin(), order.end(), random_);
       asked.layout = Layout(strides_in_order(extents, order, 1 + below(2), below(4)));
     }
-    if (chance(0.1)) asked.dtype = floating();
+    if (chance(0.1) && !is_complex(value.dtype())) asked.dtype = floating();
     graph_.output("y" + std::to_string(outputs++), value, asked);
   };
   for (TensorId id : computed)
