@@ -105,6 +105,12 @@ bool reads_inputs_often(const Op& op) {
          std::holds_alternative<ResampleForward>(op);
 }
 
+// The gradient of a norm needs all of dy, and can write what it computes on the way in: dy is often
+// asked for itself, as the gradient of what was added before the activation.
+bool may_store_input(const Op& op, int slot) {
+  return std::holds_alternative<NormBackward>(op) && slot == NormBackward::dy;
+}
+
 class Cutter {
  public:
   Cutter(const LoweredGraph& lowered, const std::vector<FusionLimits>& limits)
@@ -267,7 +273,8 @@ class Cutter {
       const TensorId input = node(anchor).inputs[static_cast<std::size_t>(slot)];
       if (input == kNoTensor) continue;
       std::set<NodeId> nodes;
-      collect_prologue(anchor, input, tensor(input).dims, nodes);
+      collect_prologue(anchor, input, tensor(input).dims, nodes,
+                       may_store_input(node(anchor).op, slot));
       if (nodes.empty()) continue;
       const double flops = program_of(nodes, input).flops_per_element();
       if (reads_inputs_often(node(anchor).op) && flops > kCheapFlops) continue;
@@ -277,11 +284,11 @@ class Cutter {
   }
 
   // Adds the producer of `input` and what it needs to `nodes`, as long as nothing else reads them.
-  void collect_prologue(NodeId reader, TensorId input, const Dims& space, std::set<NodeId>& nodes) {
+  void collect_prologue(NodeId reader, TensorId input, const Dims& space, std::set<NodeId>& nodes,
+                        bool may_be_output = false) {
     const NodeId producer = dependencies_.writer(input);
-    if (!is_free(producer) || view(input).tensor != input ||
-        tensor(input).kind != TensorKind::intermediate)
-      return;
+    if (!is_free(producer) || view(input).tensor != input) return;
+    if (tensor(input).kind == TensorKind::output && !may_be_output) return;
     if (tensor(input).dims != space || nodes.size() >= kMaxPrologueNodes) return;
     for (NodeId other : dependencies_.readers(input))
       if (other != reader && !nodes.contains(other)) return;
@@ -296,6 +303,7 @@ class Cutter {
     ProgramBuilder builder(lowered_, tensor(result).dims);
     for (NodeId id : nodes) builder.add(node(id));
     builder.set_result(result);
+    if (tensor(result).kind == TensorKind::output) builder.store(result);
     return builder.take();
   }
 

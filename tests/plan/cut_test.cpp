@@ -130,20 +130,24 @@ TEST(Cut, TakesTheGradientOfAMaskedNormInOneRegion) {
   }
 }
 
-// A forked gradient (dz is asked for too) has to be written once, before the sums that read it.
-TEST(Cut, WritesTheForkedGradientOfAMaskedNormFirst) {
-  Graph g;
-  const Dims dims = {2, 4, 3, 3};
-  const Value dz =
-      select(g.input("mask", dims, boolean), g.input("dy", dims, f16), g.constant(0.0, f16));
-  const NormGradients r =
-      g.norm_backward(g.input("x", dims, f16), dz, {}, {.mode = NormMode::batch});
-  g.output("dx", r.dx);
-  g.output("dz", dz);
-  const auto regions = regions_of(g);
-  ASSERT_EQ(regions.size(), 2u);
-  EXPECT_FALSE(regions[0].anchor);
-  EXPECT_TRUE(regions[1].anchor_as<NormBackward>());
+// The gradient of what was added is a result too: written on the way, unless others wait for it.
+TEST(Cut, WritesTheForkedGradientOfAMaskedNormOnTheWay) {
+  for (bool read_again : {false, true}) {
+    Graph g;
+    const Dims dims = {2, 4, 3, 3};
+    const Value mask = g.input("mask", dims, boolean), dy = g.input("dy", dims, f16);
+    const Value dz = select(mask, dy, g.constant(0.0, f16));
+    const NormGradients r =
+        g.norm_backward(g.input("x", dims, f16), dz, {}, {.mode = NormMode::batch});
+    g.output("dx", r.dx);
+    g.output("dz", dz);
+    if (read_again) g.output("sum", g.reduce(dz, ReductionMode::add));
+    const auto regions = regions_of(g);
+    ASSERT_EQ(regions.size(), read_again ? 3u : 1u);
+    if (read_again) continue;
+    EXPECT_EQ(regions[0].prologues[NormBackward::dy].stores.size(), 1u);
+    EXPECT_EQ(regions[0].writes.size(), 2u);
+  }
 }
 
 TEST(Cut, FusesActivationIntoTheSumsOfAGradient) {

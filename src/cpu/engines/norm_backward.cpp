@@ -40,6 +40,12 @@ struct Shape {
   }
 };
 
+// dy is read several times, but written only once where it is a result too.
+PointwiseProgram without_stores(PointwiseProgram program) {
+  program.stores.clear();
+  return program;
+}
+
 // One number per box of statistics, in scratch memory, the row axis varying fastest.
 class StatisticsGrid {
  public:
@@ -104,7 +110,8 @@ class NormBackwardKernel final : public Kernel {
         epsilon_(input_program(region, In::epsilon_tensor), op.epsilon),
         count_(static_cast<T>(boxes_.box_size())),
         x_(shape.x, shape.axis),
-        dy_(shape.dy, shape.axis) {
+        dy_(without_stores(shape.dy), shape.axis),
+        dy_written_(shape.dy, shape.axis) {
     const auto operand = [&](const PointwiseProgram& program) {
       return Operand<T>(program, shape.space, shape.axis);
     };
@@ -134,7 +141,8 @@ class NormBackwardKernel final : public Kernel {
     const KernelContext& context;
     const NormBackwardKernel& kernel;
     const RowOps<T>& ops = kernel.ops_;
-    typename RowProgram<T>::Bound x = kernel.x_.bind(context), dy = kernel.dy_.bind(context);
+    typename RowProgram<T>::Bound x = kernel.x_.bind(context), dy = kernel.dy_.bind(context),
+                                  dy_written = kernel.dy_written_.bind(context);
     typename Operand<T>::Bound scale = kernel.scale_.bind(context),
                                mean = kernel.mean_.bind(context),
                                inv_variance = kernel.inv_variance_.bind(context),
@@ -207,10 +215,11 @@ class NormBackwardKernel final : public Kernel {
           totals, 0);
     }
 
-    // x_hat and, when `scaled`, g = dy * scale (else dy) of one row.
-    void load_rows(const Coords& coords, std::int64_t n, bool scaled, Rows& rows) const {
+    // x_hat and, when `scaled`, g = gradient * scale (else the gradient) of one row.
+    void load_rows(const typename RowProgram<T>::Bound& gradient, const Coords& coords,
+                   std::int64_t n, bool scaled, Rows& rows) const {
       x.load(coords.data(), n, rows.x_hat);
-      dy.load(coords.data(), n, rows.gradient);
+      gradient.load(coords.data(), n, rows.gradient);
       const RowArg<T> m = kernel.grid_.row(means, coords, n, rows.statistics[0]);
       const RowArg<T> inv = kernel.grid_.row(invs, coords, n, rows.statistics[1]);
       ops.normalise(rows.x_hat, m, inv, {&kOne, false}, {&kZero, false}, n, rows.x_hat);
@@ -225,12 +234,12 @@ class NormBackwardKernel final : public Kernel {
       fold_boxes<T, 2>(
           ops, space, piece / splits, piece % splits, splits, Fold::sum,
           [&](const Coords& coords, std::int64_t n, T(&values)[2]) {
-            load_rows(coords, n, scaled, rows);
+            load_rows(dy, coords, n, scaled, rows);
             values[0] = ops.fold(Fold::sum, Premap::identity, rows.gradient, n);
             values[1] = ops.dot(rows.gradient, rows.x_hat, n);
           },
           [&](const Coords& coords, std::int64_t n, T*(&sums)[2]) {
-            load_rows(coords, n, scaled, rows);
+            load_rows(dy, coords, n, scaled, rows);
             ops.fold_into(Fold::sum, Premap::identity, rows.gradient, n, sums[0]);
             ops.dot_into(rows.gradient, rows.x_hat, n, sums[1]);
           },
@@ -267,7 +276,7 @@ class NormBackwardKernel final : public Kernel {
       const auto emit = [&](std::int64_t piece, Rows& rows) {
         boxes.for_rows(
             piece / splits, piece % splits, splits, [&](const Coords& coords, std::int64_t n) {
-              load_rows(coords, n, true, rows);
+              load_rows(dy_written, coords, n, true, rows);
               const RowArg<T> g = kernel.grid_.row(gradients, coords, n, rows.statistics[0]);
               const RowArg<T> gx = kernel.grid_.row(products, coords, n, rows.statistics[0]);
               const RowArg<T> inv = kernel.grid_.row(invs, coords, n, rows.statistics[1]);
@@ -327,7 +336,7 @@ class NormBackwardKernel final : public Kernel {
   Single<T> epsilon_;
   T count_;
   int means_, invs_, gradients_, products_, partial_;
-  RowProgram<T> x_, dy_;
+  RowProgram<T> x_, dy_, dy_written_;
   Operand<T> scale_, mean_, inv_variance_, dx_, dscale_, dbias_;
 };
 
