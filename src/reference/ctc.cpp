@@ -101,7 +101,8 @@ class Sequence {
       passing.add(exp(allow_units(paths - log_probability_, kOtherOrder, log_probability_)));
     }
     const Scalar total = passing.total();
-    return logits ? softmax_weight(load(t, c), largest_[at(t)]) / sums_[at(t)] - total : -total;
+    return logits ? softmax_weight(load(t, c), largest_[at(t)]) / sums_[at(t)] - total
+                  : Scalar(0.0) - total;
   }
 
  private:

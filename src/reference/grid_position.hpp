@@ -28,7 +28,7 @@ struct Reflection {
   // Even numbers rise, odd ones fall.
   double leg(double x) const { return std::floor((x - low) / span()); }
   double operator()(double x) const {
-    if (span() == 0.0) return 0.0;
+    if (span() == 0.0) return std::isnan(x) ? x : 0.0;
     if (x >= low && x <= high) return x;
     const double rest = std::fmod(std::fabs(x - low), 2.0 * span());
     return low + (rest > span() ? 2.0 * span() - rest : rest);

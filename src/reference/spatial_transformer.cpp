@@ -209,7 +209,10 @@ typename Operands::Scalar coordinate_gradient(const GridSampleBackward& op,
       sum.add(weighted(point.weight(in, axis), x.load(in) * dy.load(out)));
     });
   }
-  return weighted(point.axis(axis).slope(), sum.total());
+  const Scalar slope = point.axis(axis).slope(), total = sum.total();
+  // An implementation may multiply by a slope of 0.
+  const bool finite = std::isfinite(nominal(total)) && doubt(total) < kInfinity;
+  return in_doubt_unless(nominal(slope) != 0.0 || finite, weighted(slope, total));
 }
 
 }  // namespace

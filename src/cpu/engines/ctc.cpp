@@ -286,18 +286,13 @@ class CtcEngine final : public Engine {
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps&) const override {
-    return {make_config({}, row_cost(region, 0.3), scratch_bytes(region))};
+    return {make_config({}, row_cost(region, 0.3),
+                        build_for_precision<CtcKernel>(region)->scratch_book().total_bytes())};
   }
 
   std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config&,
                                 const DeviceProps&) const override {
     return build_for_precision<CtcKernel>(region);
-  }
-
- private:
-  static std::int64_t scratch_bytes(const Region& region) {
-    return region.precision() == f64 ? CtcKernel<double>(region).scratch_book().total_bytes()
-                                     : CtcKernel<float>(region).scratch_book().total_bytes();
   }
 };
 

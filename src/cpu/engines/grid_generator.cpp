@@ -84,7 +84,7 @@ class GeneratorForwardKernel final : public Kernel {
                      const Coords from = {at[0], at[x_axis + 1], 0};
                      T coefficients[4];
                      theta.load(from.data(), d + 1, coefficients);
-                     T constant = coefficients[d];
+                     T constant = coefficients[d] + T{0};  // sums never end in -0
                      for (int k = 1; k < d; ++k) constant += coefficients[k] * base_.of_row(at, k);
                      for (std::int64_t first = 0; first < rows_.length; first += kRow) {
                        const std::int64_t count = std::min(kRow, rows_.length - first);

@@ -121,11 +121,17 @@ class GridSampleEngine final : public Engine {
 
   std::vector<Config> configs(const Region& region, const DeviceProps&) const override {
     const bool across = samples_across_channels(region.prologues[0]);
-    return {make_config({{"across", across ? 1 : 0}}, row_cost(region, across ? 0.3 : 0.15))};
+    return {make_config({{"across", across ? 1 : 0}}, row_cost(region, across ? 0.3 : 0.15),
+                        make(region)->scratch_book().total_bytes())};
   }
 
   std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config&,
                                 const DeviceProps&) const override {
+    return make(region);
+  }
+
+ private:
+  static std::unique_ptr<Kernel> make(const Region& region) {
     if (region.anchor_as<GridSampleForward>())
       return build_for_precision<GridSampleForwardKernel>(region);
     return build_grid_sample_backward(region);

@@ -51,6 +51,8 @@ class GridSampleBackwardKernel final : public Kernel {
   }
 
  private:
+  static constexpr T kZero = 0, kOne = 1;  // adding 0 leaves no -0 behind
+
   std::int64_t plane_size() const {
     std::int64_t size = 1;
     for (int s = 0; s < sampler_.spatial(); ++s) size *= dims_[s + 2];
@@ -199,7 +201,8 @@ class GridSampleBackwardKernel final : public Kernel {
         }
         for (int j = 0; j < sampler_.spatial(); ++j) {
           if (!sampler_.nearest())
-            ops_.multiply(totals[j], {table.slope[j], true}, count, totals[j]);
+            ops_.normalise(totals[j], {&kZero, false}, {table.slope[j], true}, {&kOne, false},
+                           {&kZero, false}, count, totals[j]);
           emit_positions(dgrid, at, count, j, totals[j]);
         }
       }
@@ -237,7 +240,7 @@ class GridSampleBackwardKernel final : public Kernel {
               }
             }
             for (int j = 0; j < sampler_.spatial(); ++j)
-              totals[j][p] *= taps.slope[static_cast<std::size_t>(j)];
+              totals[j][p] = totals[j][p] * taps.slope[static_cast<std::size_t>(j)] + kZero;
           });
         for (int j = 0; j < sampler_.spatial(); ++j) emit_positions(dgrid, at, count, j, totals[j]);
       }

@@ -124,8 +124,8 @@ class InterpolationKernel final : public Kernel {
                   count, count, result);
           to.store(at.data(), count, result);
         } else {
-          const T* values = sum_rows(from, at, at, axes_.size() + 2, count, result);
-          to.store(at.data(), count, values);
+          sum_rows(from, at, at, axes_.size() + 2, count, result);
+          to.store(at.data(), count, result);
         }
       }
     });
@@ -199,7 +199,7 @@ class InterpolationKernel final : public Kernel {
     std::array<std::int64_t, 3> tap{};
     std::int64_t combinations = 1;
     for (std::size_t a = 2; a < axes; ++a) combinations *= axes_[a - 2].count(at[a]);
-    if (combinations != 1) std::fill(sums, sums + count, T{0});
+    std::fill(sums, sums + count, T{0});
     alignas(64) T row[kSegment];
     for (std::int64_t done = 0; done < combinations; ++done) {
       double weight = 1.0;
@@ -209,12 +209,8 @@ class InterpolationKernel final : public Kernel {
         weight *= axes_[a - 2].weight_of(number);
       }
       const T* values = from.view(source.data(), count, row);
-      if (combinations == 1) {
-        if (weight == 1.0 && values != row) return values;
-        const auto factor = static_cast<T>(weight);
-        ops_.multiply(values, {&factor, false}, count, sums);
-        return sums;
-      }
+      // Rows the last axis is gathered from need no copy.
+      if (along_ && combinations == 1 && weight == 1.0 && values != row) return values;
       ops_.axpy(static_cast<T>(weight), values, count, sums);
       for (std::size_t a = axes; a-- > 2;) {
         if (++tap[a - 2] < axes_[a - 2].count(at[a])) break;
