@@ -1,4 +1,4 @@
-"""Causal convolution, mixtures of experts, and pages of a cache, against PyTorch."""
+"""Causal convolution, mixtures of experts, pages, bands and dropout."""
 
 import torch
 import torch.nn.functional as F
@@ -115,6 +115,21 @@ def bands():
     return case
 
 
+def dropout():
+    """What does not depend on the random numbers: all kept, none kept, and a given mask."""
+    case = Case("dropout")
+    x = leaf(case.random(3, 5, 4))
+    case.input("x", x)
+    for probability, name in ((0.0, "all"), (1.0, "none")):
+        case.output(name, F.dropout(x, probability, training=True))
+        case.node("dropout_forward", {"x": "x"}, {"y": name}, probability=probability)
+    mask = case.input("mask", (case.random(3, 5, 4) > 0).double(), "bool")
+    dy = case.input("dy", case.random(3, 5, 4))
+    case.output("dx", gradients([x * mask / (1 - 0.375)], [dy], [x])[0])
+    case.node("dropout_backward", {"dy": "dy", "mask": "mask"}, {"dx": "dx"}, probability=0.375)
+    return case
+
+
 def cases():
     for silu in (False, True):
         kind = "silu" if silu else "identity"
@@ -134,3 +149,4 @@ def cases():
                   [0, 0, 0, 0, 0, 0], 1, 5)
     yield pages()
     yield bands()
+    yield dropout()
