@@ -67,11 +67,11 @@ struct AnchorFlops {
   double operator()(const CausalConvBackward&) const {
     return 6 * count(out(0)) * static_cast<double>(in(CausalConvBackward::w)[1]);
   }
-  double operator()(const AttentionForward&) const {
-    return 2 * pairs() * static_cast<double>(in(0)[3] + in(2)[3]);
+  double operator()(const AttentionForward& op) const {
+    return 2 * pairs(op) * static_cast<double>(in(0)[3] + in(2)[3]);
   }
-  double operator()(const AttentionBackward&) const {
-    return 5 * pairs() * static_cast<double>(in(0)[3] + in(2)[3]);
+  double operator()(const AttentionBackward& op) const {
+    return 5 * pairs(op) * static_cast<double>(in(0)[3] + in(2)[3]);
   }
   double operator()(const CtcLoss&) const {
     // Per class an exponential, per state two recursions of three exponentials and a logarithm.
@@ -104,6 +104,10 @@ struct AnchorFlops {
   }
   double pairs() const {
     return count({in(0)[0], in(0)[1], in(0)[2]}) * static_cast<double>(in(1)[2]);
+  // Of queries and keys; paged keys are not counted by their container.
+  double pairs(const AttentionAttributes& op) const {
+    return count({in(0)[0], in(0)[1], in(0)[2]}) *
+           static_cast<double>(op.max_seq_len_kv.value_or(in(1)[2]));
   }
 };
 
