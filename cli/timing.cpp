@@ -37,13 +37,13 @@ class OperationCounter {
     const Dims& a = input(Matmul::a);
     return 2 * count(output(0)) * static_cast<double>(a[a.rank() - 1]);
   }
-  double operator()(const AttentionForward&) const {
-    return attention(input(AttentionForward::q), input(AttentionForward::k),
+  double operator()(const AttentionForward& op) const {
+    return attention(op, input(AttentionForward::q), input(AttentionForward::k),
                      input(AttentionForward::v), 1, 1);
   }
   // q k^T again, and the products for dq and dk on the head dim; dp and dv on that of v.
-  double operator()(const AttentionBackward&) const {
-    return attention(input(AttentionBackward::q), input(AttentionBackward::k),
+  double operator()(const AttentionBackward& op) const {
+    return attention(op, input(AttentionBackward::q), input(AttentionBackward::k),
                      input(AttentionBackward::v), 3, 2);
   }
   template <class Op>
@@ -66,9 +66,10 @@ class OperationCounter {
   static double conv(const Dims& y, const Dims& w) {
     return w[0] == 0 ? 0 : 2 * count(y) * count(w) / static_cast<double>(w[0]);
   }
-  static double attention(const Dims& q, const Dims& k, const Dims& v, double products_d,
-                          double products_dv) {
-    const double scores = static_cast<double>(q[0] * q[1] * q[2]) * static_cast<double>(k[2]);
+  static double attention(const AttentionAttributes& op, const Dims& q, const Dims& k,
+                          const Dims& v, double products_d, double products_dv) {
+    const double scores = static_cast<double>(q[0] * q[1] * q[2]) *
+                          static_cast<double>(op.max_seq_len_kv.value_or(k[2]));
     return 2 * scores *
            (products_d * static_cast<double>(q[3]) + products_dv * static_cast<double>(v[3]));
   }

@@ -251,4 +251,11 @@ std::optional<std::size_t> undifferentiable_step(const ScoreProgram& program) {
 
 ScoreProgram differentiate(const ScoreProgram& program) { return Differentiator(program).result(); }
 
+ScoreProgram gradient_of(const ScoreProgram& program) {
+  ScoreProgram gradient = differentiate(program);
+  const auto slope = kFirstScoreStep + static_cast<Number>(gradient.size()) - 1;
+  gradient.push_back({.op = {.mode = Mode::mul}, .args = {slope, kScoreGradient}, .constant = {}});
+  return gradient;
+}
+
 }  // namespace ashlar

@@ -37,5 +37,7 @@ std::optional<std::size_t> undifferentiable_step(const ScoreProgram& program);
 // at most kMaxDerivedSteps. `program` must be valid and differentiable.
 ScoreProgram differentiate(const ScoreProgram& program);
 inline constexpr std::size_t kMaxDerivedSteps = 16 * kMaxScoreSteps;
+// The same as a score_modifier_gradient: times value kScoreGradient.
+ScoreProgram gradient_of(const ScoreProgram& program);
 
 }  // namespace ashlar

@@ -95,9 +95,9 @@ class MaskAnalysis {
     form.constant += shift;
     if (form.constant != std::floor(form.constant) || std::fabs(form.constant) > 1e15) return false;
     const auto constant = static_cast<std::int64_t>(form.constant);
-    if (form.row == 1 && form.col == -1) return diagonal(form, 1, bounds_.right_bound, constant, 0);
+    if (form.row == 1 && form.col == -1) return diagonal(form, 1, bounds_.right_bound, constant);
     if (form.row == -1 && form.col == 1)
-      return diagonal(form, -1, bounds_.left_bound, constant + 1, 1);
+      return diagonal(form, -1, bounds_.left_bound, constant + 1);
     if (form.row == -1 && form.col == 0) return length(form, constant, bounds_.seq_len_q);
     if (form.row == 0 && form.col == -1) return length(form, constant, bounds_.seq_len_kv);
     return false;
@@ -105,8 +105,7 @@ class MaskAnalysis {
 
   // row - col + c >= 0 is right_bound = c; col - row + c - 1 >= 0 is left_bound = c.
   bool diagonal(const LinearForm& form, double sign, std::optional<std::int64_t>& bound,
-                std::int64_t value, std::int64_t least) {
-    if (value < least) return false;
+                std::int64_t value) {
     if (!form.lengths.empty()) {
       // sign * (kv_length - q_length): the diagonal ends in the bottom right corner.
       if (form.lengths.size() != 2) return false;

@@ -7,6 +7,7 @@
 
 namespace ashlar {
 
+// The bounds may have any sign: those of attention do not.
 struct MaskBounds {
   std::optional<std::int64_t> left_bound, right_bound;
   bool bottom_right = false;

@@ -1,136 +1,197 @@
-// matmul, scale, bias, masks, softmax (already raised), dropout, matmul  becomes attention_forward.
+// matmul, scale, soft cap, bias, masks or other work on the scores, softmax, dropout, matmul
+// becomes attention_forward.
 #include <fmt/format.h>
 
 #include "plan/lowered.hpp"
-#include "plan/mask_analysis.hpp"
 #include "plan/raise_match.hpp"
+#include "plan/score_match.hpp"
 
 namespace ashlar {
 
 namespace {
 
 struct AttentionMatch {
-  TensorId q = kNoTensor, key_transposed = kNoTensor, v = kNoTensor;
-  TensorId bias = kNoTensor, scale = kNoTensor, seed = kNoTensor, offset = kNoTensor;
-  TensorId stats = kNoTensor;
-  AttentionForward op;
-  MaskBounds mask;
-  std::vector<NodeId> nodes;  // that disappear
+  ScoreMatch scores;
+  TensorId v = kNoTensor, seed = kNoTensor, offset = kNoTensor, mask = kNoTensor, sink = kNoTensor;
+  TensorId stats = kNoTensor, max = kNoTensor, sum_exp = kNoTensor, rng_dump = kNoTensor;
+  double dropout = 0.0;
+  std::vector<NodeId> nodes;  // that disappear, besides those of the scores
+
+  // More than softmax: only attention with four axes has it.
+  bool has_options() const {
+    return dropout > 0 || sink != kNoTensor || max != kNoTensor || sum_exp != kNoTensor ||
+           scores.bias != kNoTensor || !scores.modifier.empty();
+  }
 };
 
-bool is_single(const GraphEditor& editor, TensorId id) {
-  return element_count(editor.tensor(id).dims) == 1;
-}
-
-// weights -> [mul 1/(1-p)] -> [mul mask by rng] -> softmax: returns the softmax's result, or
-// kNoTensor.
+// weights -> [mul 1/(1-p)] -> [mul mask by rng] -> softmax, or with a given mask and in the other
+// order: returns the softmax's result, or kNoTensor. Without dropout that is `weights`.
 TensorId match_dropout(const GraphEditor& editor, TensorId weights, AttentionMatch& m) {
-  if (editor.made_by<SoftmaxForward>(weights)) return weights;
-  const Node* rescale = plain(editor, weights, PointwiseMode::mul);
-  if (!rescale || editor.uses(weights) != 1) return kNoTensor;
-  const auto scaled =
-      split_operands(*rescale, [&](TensorId t) { return constant_value(editor, t).has_value(); });
-  if (!scaled) return kNoTensor;
-  const Node* drop = plain(editor, scaled->second, PointwiseMode::mul);
-  if (!drop || editor.uses(scaled->second) != 1) return kNoTensor;
-  const auto masked =
-      split_operands(*drop, [&](TensorId t) { return editor.made_by<Rng>(t) != nullptr; });
-  if (!masked || editor.uses(masked->first) != 1) return kNoTensor;
-  const Node* rng = editor.made_by<Rng>(masked->first);
-  const auto& op = std::get<Rng>(rng->op);
-  if (op.distribution != RngDistribution::bernoulli ||
-      editor.tensor(masked->first).dims != editor.tensor(weights).dims)
-    return kNoTensor;
-  // Only seeds that arrive as tensors: attention takes them from nowhere else.
-  if (rng->inputs[Rng::seed_tensor] == kNoTensor || op.offset != 0) return kNoTensor;
-  const double keep = op.probability;
-  if (!(keep > 0 && keep < 1) ||
-      std::fabs(*constant_value(editor, scaled->first) * keep - 1) > 1e-6)
-    return kNoTensor;
-  m.op.dropout = 1 - keep;
-  m.seed = rng->inputs[Rng::seed_tensor];
-  m.offset = rng->inputs[Rng::offset_tensor];
-  for (TensorId id : {weights, scaled->second, masked->first})
-    m.nodes.push_back(editor.producer_id(id));
-  return masked->second;
+  const Node* outer = plain(editor, weights, PointwiseMode::mul);
+  if (!outer) return weights;
+  const auto is_factor = [&](TensorId t) { return constant_value(editor, t).has_value(); };
+  const auto is_mask = [&](TensorId t) {
+    return editor.made_by<Rng>(t) || (!editor.producer(t) && editor.tensor(t).dtype == boolean);
+  };
+  const bool scaled_last = split_operands(*outer, is_factor).has_value();
+  const auto first =
+      scaled_last ? split_operands(*outer, is_factor) : split_operands(*outer, is_mask);
+  if (!first || editor.uses(weights) != 1 || editor.uses(first->second) != 1) return kNoTensor;
+  const Node* inner = plain(editor, first->second, PointwiseMode::mul);
+  if (!inner) return kNoTensor;
+  const auto second =
+      scaled_last ? split_operands(*inner, is_mask) : split_operands(*inner, is_factor);
+  if (!second) return kNoTensor;
+  const double factor = *constant_value(editor, scaled_last ? first->first : second->first);
+  const TensorId mask = scaled_last ? second->first : first->first;
+  if (editor.tensor(mask).dims != editor.tensor(weights).dims) return kNoTensor;
+  double keep = 1 / factor;
+  if (const Node* rng = editor.made_by<Rng>(mask)) {
+    const auto& op = std::get<Rng>(rng->op);
+    // Only seeds that arrive as tensors: attention takes them from nowhere else.
+    if (op.distribution != RngDistribution::bernoulli || op.offset != 0 ||
+        rng->inputs[Rng::seed_tensor] == kNoTensor || std::fabs(factor * op.probability - 1) > 1e-6)
+      return kNoTensor;
+    keep = op.probability;
+    m.seed = rng->inputs[Rng::seed_tensor];
+    m.offset = rng->inputs[Rng::offset_tensor];
+    if (editor.uses(mask) != 1) m.rng_dump = mask;
+    m.nodes.push_back(editor.producer_id(mask));
+  } else {
+    m.mask = mask;
+  }
+  if (!(keep > 0 && keep < 1)) return kNoTensor;
+  m.dropout = 1 - keep;
+  for (TensorId id : {weights, first->second}) m.nodes.push_back(editor.producer_id(id));
+  return second->second;
 }
 
-// Whether `id` is a product, possibly scaled, divided or masked.
-bool leads_to_matmul(const GraphEditor& editor, TensorId id) {
-  const Node* node = editor.producer(id);
-  if (!node) return false;
-  if (std::holds_alternative<Matmul>(node->op)) return true;
-  const auto* op = std::get_if<Pointwise>(&node->op);
-  if (!op) return false;
-  if (op->mode == PointwiseMode::mul)
-    return leads_to_matmul(editor, node->inputs[0]) || leads_to_matmul(editor, node->inputs[1]);
-  return (op->mode == PointwiseMode::div || op->mode == PointwiseMode::binary_select) &&
-         leads_to_matmul(editor, node->inputs[0]);
+// A reduction of `x` along its last axis.
+bool reduces_rows(const GraphEditor& editor, TensorId id, ReductionMode mode, TensorId x) {
+  const auto match = match_reduction(editor, id, mode);
+  return match && match->source == x && match->axes == Dims{editor.tensor(x).dims.rank() - 1};
 }
 
-// scores <- select(-inf) <- add bias <- mul scale <- matmul, each optional but the last.
-bool match_scores(const GraphEditor& editor, TensorId scores, AttentionMatch& m) {
-  const int rank = editor.tensor(scores).dims.rank();
-  bool scaled = false;
-  while (true) {
-    if (editor.uses(scores) != 1) return false;
-    const Node* node = editor.producer(scores);
-    if (!node) return false;
-    m.nodes.push_back(editor.producer_id(scores));
-    if (std::holds_alternative<Matmul>(node->op)) {
-      for (int slot : {Matmul::m_override, Matmul::n_override, Matmul::k_override})
-        if (node->inputs[static_cast<std::size_t>(slot)] != kNoTensor) return false;
-      m.q = node->inputs[Matmul::a];
-      m.key_transposed = node->inputs[Matmul::b];
-      return true;
-    }
-    if (!std::holds_alternative<Pointwise>(node->op) || !is_plain(*node)) return false;
-    switch (std::get<Pointwise>(node->op).mode) {
-      case PointwiseMode::binary_select: {
-        const auto fill = constant_value(editor, node->inputs[Pointwise::b]);
-        if (fill != -std::numeric_limits<double>::infinity()) return false;
-        if (!analyse_mask(editor, node->inputs[Pointwise::predicate], rank - 2, rank - 1, m.mask))
-          return false;
-        scores = node->inputs[Pointwise::x];
-        break;
-      }
-      case PointwiseMode::add: {
-        if (scaled || m.bias != kNoTensor)
-          return false;  // a later scale would apply to the bias too
-        const auto operands = split_operands(*node, [&](TensorId t) {
-          return !leads_to_matmul(editor, t) && editor.tensor(t).dims.rank() == 4 &&
-                 is_floating(editor.tensor(t).dtype);
-        });
-        if (!operands) return false;
-        m.bias = operands->first;
-        scores = operands->second;
-        break;
-      }
-      case PointwiseMode::mul: {
-        const auto operands = split_operands(
-            *node, [&](TensorId t) { return is_single(editor, t) && !editor.producer(t); });
-        if (scaled || !operands) return false;
-        if (const auto value = constant_value(editor, operands->first))
-          m.op.scale = *value;
-        else if (is_floating(editor.tensor(operands->first).dtype))
-          m.scale = operands->first;
-        else
-          return false;
-        scaled = true;
-        scores = operands->second;
-        break;
-      }
-      case PointwiseMode::div: {
-        const auto value = constant_value(editor, node->inputs[1]);
-        if (scaled || !value || *value == 0) return false;
-        m.op.scale = 1 / *value;
-        scaled = true;
-        scores = node->inputs[0];
-        break;
-      }
-      default: return false;
+// max(reduced, sink) or reduced: returns the reduced one, and the sink.
+std::pair<TensorId, TensorId> without_sink(const GraphEditor& editor, TensorId id,
+                                           PointwiseMode mode, ReductionMode reduction) {
+  const Node* node = plain(editor, id, mode);
+  if (!node) return {id, kNoTensor};
+  const auto operands = split_operands(*node, [&](TensorId t) {
+    const Node* inner = editor.made_by<Reduction>(t);
+    return inner && std::get<Reduction>(inner->op).mode == reduction;
+  });
+  if (!operands) return {kNoTensor, kNoTensor};
+  return *operands;
+}
+
+// max + log(sum_exp), if the graph computes it.
+NodeId find_stats(const GraphEditor& editor, TensorId max, TensorId sum) {
+  for (NodeId log_id : editor.consumers(sum)) {
+    const TensorId log = editor.node(log_id).outputs[0];
+    if (!plain(editor, log, PointwiseMode::log) || editor.uses(log) != 1) continue;
+    for (NodeId add_id : editor.consumers(log)) {
+      const Node& add = editor.node(add_id);
+      if (plain(editor, add.outputs[0], PointwiseMode::add) &&
+          (add.inputs[0] == max || add.inputs[1] == max))
+        return add_id;
     }
   }
+  return kNoNode;
+}
+
+// exp(x - max) / sum with max and sum that are results too, or that a sink takes part in: what
+// raise_softmax leaves alone. Returns x, or kNoTensor.
+TensorId match_open_softmax(const GraphEditor& editor, TensorId result, AttentionMatch& m) {
+  const Node* division = plain(editor, result, PointwiseMode::div);
+  if (!division) return kNoTensor;
+  const TensorId exponential = division->inputs[0], sum = division->inputs[1];
+  const Node* power = plain(editor, exponential, PointwiseMode::exp);
+  if (!power || editor.uses(exponential) != 2) return kNoTensor;
+  const TensorId difference = power->inputs[0];
+  const Node* subtraction = plain(editor, difference, PointwiseMode::sub);
+  if (!subtraction || editor.uses(difference) != 1) return kNoTensor;
+  const TensorId x = subtraction->inputs[0], max = subtraction->inputs[1];
+  m.nodes.insert(m.nodes.end(), {editor.producer_id(result), editor.producer_id(exponential),
+                                 editor.producer_id(difference)});
+  const auto [row_max, sink] = without_sink(editor, max, PointwiseMode::max, ReductionMode::max);
+  const auto [row_sum, sink_weight] =
+      without_sink(editor, sum, PointwiseMode::add, ReductionMode::add);
+  if (row_max == kNoTensor || row_sum == kNoTensor ||
+      !reduces_rows(editor, row_max, ReductionMode::max, x) ||
+      !reduces_rows(editor, row_sum, ReductionMode::add, exponential))
+    return kNoTensor;
+  int readers_of_max = 1;
+  if (sink != kNoTensor) {
+    // The sum's other term is exp(sink - max).
+    const Node* weight = plain(editor, sink_weight, PointwiseMode::exp);
+    const Node* shifted = weight ? plain(editor, weight->inputs[0], PointwiseMode::sub) : nullptr;
+    if (!shifted || shifted->inputs[0] != sink || shifted->inputs[1] != max) return kNoTensor;
+    for (TensorId inner : {row_max, row_sum, sink_weight, weight->inputs[0]}) {
+      if (editor.uses(inner) != 1) return kNoTensor;
+      m.nodes.push_back(editor.producer_id(inner));
+    }
+    ++readers_of_max;
+  } else if (sink_weight != kNoTensor) {
+    return kNoTensor;
+  }
+  for (TensorId inner : {max, sum}) m.nodes.push_back(editor.producer_id(inner));
+  m.sink = sink;
+  int readers_of_sum = 1;
+  if (const NodeId stats = find_stats(editor, max, sum); stats != kNoNode) {
+    const Node& add = editor.node(stats);
+    m.stats = add.outputs[0];
+    m.nodes.push_back(stats);
+    m.nodes.push_back(editor.producer_id(add.inputs[add.inputs[0] == max ? 1 : 0]));
+    ++readers_of_max;
+    ++readers_of_sum;
+  }
+  if (editor.uses(max) != readers_of_max) m.max = max;
+  if (editor.uses(sum) != readers_of_sum) m.sum_exp = sum;
+  return x;
+}
+
+// What the softmax that gives `result` reads, and how often; kNoTensor when there is none.
+std::pair<TensorId, int> match_softmax(const GraphEditor& editor, TensorId result,
+                                       AttentionMatch& m) {
+  if (result == kNoTensor || editor.uses(result) != 1) return {kNoTensor, 0};
+  const Node* softmax = editor.made_by<SoftmaxForward>(result);
+  if (!softmax) return {match_open_softmax(editor, result, m), 2};
+  const auto& attributes = std::get<SoftmaxForward>(softmax->op);
+  if (attributes.log || attributes.axis != editor.tensor(result).dims.rank() - 1)
+    return {kNoTensor, 0};
+  m.nodes.push_back(editor.producer_id(result));
+  m.stats = softmax->outputs[SoftmaxForward::stats];
+  return {softmax->inputs[0], 1};
+}
+
+// Overrides of the extents of a product say what the lengths of the mask say, or nothing.
+bool overrides_agree(const Node& product, int row_slot, int other_slot, int forbidden_slot,
+                     const MaskBounds& mask) {
+  const auto at = [&](int slot) { return product.inputs[static_cast<std::size_t>(slot)]; };
+  const auto agrees = [](TensorId override_tensor, TensorId length) {
+    return override_tensor == kNoTensor || override_tensor == length;
+  };
+  return agrees(at(row_slot), mask.seq_len_q) && agrees(at(other_slot), mask.seq_len_kv) &&
+         at(forbidden_slot) == kNoTensor;
+}
+
+// The bounds of the mask as attention has them: from the corner where they have the right sign.
+bool set_bounds(AttentionForward& op, MaskBounds mask, std::int64_t rows, std::int64_t columns) {
+  const auto fits = [&] {
+    return mask.left_bound.value_or(1) >= 1 && mask.right_bound.value_or(0) >= 0;
+  };
+  if (!fits() && !mask.bottom_right && mask.seq_len_q == kNoTensor &&
+      mask.seq_len_kv == kNoTensor) {
+    mask.bottom_right = true;
+    if (mask.right_bound) *mask.right_bound -= columns - rows;
+    if (mask.left_bound) *mask.left_bound += columns - rows;
+  }
+  if (!fits()) return false;
+  op.left_bound = mask.left_bound;
+  op.right_bound = mask.right_bound;
+  if (mask.bottom_right) op.alignment = MaskAlignment::bottom_right;
+  return true;
 }
 
 // Batch and head extents of an operand seen as [B, H, rows, columns]: rank 3 has one head; rank 5
@@ -192,66 +253,94 @@ class AttentionWriter {
   std::vector<Node> pending_;
 };
 
+// Whether everything that disappears may do so without its rounding.
+bool may_disappear(const GraphEditor& editor, const std::vector<NodeId>& nodes) {
+  for (NodeId id : nodes) {
+    const Node& node = editor.node(id);
+    // Masks of zeros and ones are exact in every dtype.
+    if (std::holds_alternative<Rng>(node.op)) continue;
+    const bool exact = editor.tensor(node.outputs[0]).dtype == boolean;
+    if (!exact && !may_vanish(editor, node.outputs[0])) return false;
+  }
+  return true;
+}
+
 bool raise_one(LoweredGraph& lowered, GraphEditor& editor, NodeId id) {
   const Node product = editor.node(id);
   AttentionMatch m;
-  const TensorId softmax_result = match_dropout(editor, product.inputs[Matmul::a], m);
-  if (softmax_result == kNoTensor || editor.uses(softmax_result) != 1) return false;
-  const Node softmax = *editor.producer(softmax_result);
-  const int rank = editor.tensor(softmax_result).dims.rank();
-  const auto& attributes = std::get<SoftmaxForward>(softmax.op);
-  if (attributes.log || attributes.axis != rank - 1) return false;
-  for (std::size_t slot = 2; slot < product.inputs.size(); ++slot)
-    if (product.inputs[slot] != kNoTensor) return false;
-  m.nodes.push_back(editor.producer_id(softmax_result));
-  m.stats = softmax.outputs[SoftmaxForward::stats];
+  const auto [scores, readers] =
+      match_softmax(editor, match_dropout(editor, product.inputs[Matmul::a], m), m);
+  if (scores == kNoTensor || !match_scores(editor, scores, readers, m.scores)) return false;
   m.v = product.inputs[Matmul::b];
-  if (!match_scores(editor, softmax.inputs[0], m)) return false;
-  for (NodeId inner : m.nodes) {
-    const Node& node = editor.node(inner);
-    // A mask of zeros and ones is exact in every dtype.
-    if (!std::holds_alternative<Rng>(node.op) && !may_vanish(editor, node.outputs[0])) return false;
-  }
-  if (rank != 4 && (m.bias != kNoTensor || m.op.dropout > 0)) return false;
-  for (TensorId operand : {m.q, m.key_transposed, m.v})
+  const Node first = *m.scores.product;
+  const TensorId query_in = first.inputs[Matmul::a], key_in = first.inputs[Matmul::b];
+  const MaskBounds& mask = m.scores.mask;
+  if (!overrides_agree(first, Matmul::m_override, Matmul::n_override, Matmul::k_override, mask) ||
+      !overrides_agree(product, Matmul::m_override, Matmul::k_override, Matmul::n_override, mask))
+    return false;
+  if (!may_disappear(editor, m.nodes) || !may_disappear(editor, m.scores.nodes)) return false;
+  const int rank = editor.tensor(scores).dims.rank();
+  if (rank != 4 && m.has_options()) return false;
+  for (TensorId operand : {query_in, key_in, m.v})
     if (!is_floating(editor.tensor(operand).dtype)) return false;
+  // Attention in fp8 rounds its weights; this string of operations does not.
+  if (!may_vanish(editor, query_in)) return false;
 
-  const Dims q_dims = editor.tensor(m.q).dims;
-  Dims k_dims = editor.tensor(m.key_transposed).dims;
+  const Dims q_dims = editor.tensor(query_in).dims;
+  Dims k_dims = editor.tensor(key_in).dims;
   std::swap(k_dims[rank - 1], k_dims[rank - 2]);
   const auto q = four_axes(q_dims, q_dims), k = four_axes(k_dims, q_dims),
              v = four_axes(editor.tensor(m.v).dims, q_dims);
   if (!q || !k || !v || (*k)[0] != (*q)[0] || (*v)[0] != (*q)[0]) return false;
   if ((*q)[1] % (*k)[1] != 0 || (*q)[1] % (*v)[1] != 0) return false;
-  for (TensorId length : {m.mask.seq_len_q, m.mask.seq_len_kv})
+  for (TensorId length : {mask.seq_len_q, mask.seq_len_kv})
     if (length != kNoTensor && editor.tensor(length).dims != Dims{(*q)[0], 1, 1, 1}) return false;
-  if (m.mask.seq_len_q != kNoTensor && m.mask.seq_len_kv == kNoTensor) return false;
+  if (mask.seq_len_q != kNoTensor && mask.seq_len_kv == kNoTensor) return false;
+  if (m.sink != kNoTensor && (editor.tensor(m.sink).dims != Dims{1, (*q)[1], 1, 1} ||
+                              !is_floating(editor.tensor(m.sink).dtype)))
+    return false;
 
-  if (m.scale == kNoTensor && !m.op.scale) m.op.scale = 1.0;
-  m.op.left_bound = m.mask.left_bound;
-  m.op.right_bound = m.mask.right_bound;
-  if (m.mask.bottom_right) m.op.alignment = MaskAlignment::bottom_right;
+  AttentionForward op;
+  if (!set_bounds(op, mask, (*q)[2], (*k)[2])) return false;
+  op.scale = m.scores.constant_scale;
+  if (m.scores.scale == kNoTensor && !op.scale) op.scale = 1.0;
+  op.soft_cap = m.scores.soft_cap;
+  op.score_modifier = m.scores.modifier;
+  op.dropout = m.dropout;
 
+  const std::size_t count = m.nodes.size() + m.scores.nodes.size() + 1;
   editor.remove(id);
-  for (NodeId node : m.nodes) editor.remove(node);
+  for (const auto& nodes : {m.nodes, m.scores.nodes})
+    for (NodeId node : nodes) editor.remove(node);
   AttentionWriter writer(editor);
   const Dims o_dims = {(*q)[0], (*q)[1], (*q)[2], (*v)[3]},
              stats_dims = {(*q)[0], (*q)[1], (*q)[2], 1};
-  const TensorId query = writer.reshaped(m.q, *q);
-  const TensorId key = writer.reshaped(writer.last_two_swapped(m.key_transposed), *k);
-  const TensorId value = writer.reshaped(m.v, *v);
-  const TensorId o = writer.result_for(product.outputs[0], o_dims);
-  const TensorId stats = writer.result_for(m.stats, stats_dims);
-  editor.add({product.name + "_attention",
-              m.op,
-              {query, key, value, m.bias, m.mask.seq_len_q, m.mask.seq_len_kv, m.seed, m.offset,
-               kNoTensor, m.scale},
-              {o, stats},
-              product.compute});
+  Node node{product.name + "_attention", op, {}, {}, product.compute};
+  node.inputs.assign(AttentionForward::scale_o + 1, kNoTensor);
+  node.outputs.assign(AttentionForward::amax_o + 1, kNoTensor);
+  using Op = AttentionForward;
+  node.inputs[Op::q] = writer.reshaped(query_in, *q);
+  node.inputs[Op::k] = writer.reshaped(writer.last_two_swapped(key_in), *k);
+  node.inputs[Op::v] = writer.reshaped(m.v, *v);
+  node.inputs[Op::bias] = m.scores.bias;
+  node.inputs[Op::seq_len_q] = mask.seq_len_q;
+  node.inputs[Op::seq_len_kv] = mask.seq_len_kv;
+  node.inputs[Op::dropout_seed] = m.seed;
+  node.inputs[Op::dropout_offset] = m.offset;
+  node.inputs[Op::dropout_mask] = m.mask;
+  node.inputs[Op::scale_tensor] = m.scores.scale;
+  node.inputs[Op::sink] = m.sink;
+  for (std::size_t n = 0; n < m.scores.modifier_inputs.size(); ++n)
+    node.inputs[Op::score_input0 + n] = m.scores.modifier_inputs[n];
+  node.outputs[Op::o] = writer.result_for(product.outputs[0], o_dims);
+  node.outputs[Op::stats] = writer.result_for(m.stats, stats_dims);
+  node.outputs[Op::max] = m.max;
+  node.outputs[Op::sum_exp] = m.sum_exp;
+  node.outputs[Op::rng_dump] = m.rng_dump;
+  editor.add(std::move(node));
   writer.finish();
-  lowered.notes.push_back(
-      fmt::format("raised {} small operations ending in '{}' to attention_forward",
-                  m.nodes.size() + 1, product.name));
+  lowered.notes.push_back(fmt::format(
+      "raised {} small operations ending in '{}' to attention_forward", count, product.name));
   return true;
 }
 

@@ -49,19 +49,21 @@ struct AnchorFlops {
   double operator()(const Matmul&) const {
     return 2 * count(out(0)) * static_cast<double>(in(Matmul::a)[in(Matmul::a).rank() - 1]);
   }
-  double operator()(const AttentionForward&) const {
-    return 2 * pairs() * static_cast<double>(in(0)[3] + in(2)[3]);
+  double operator()(const AttentionForward& op) const {
+    return 2 * pairs(op) * static_cast<double>(in(0)[3] + in(2)[3]);
   }
-  double operator()(const AttentionBackward&) const {
-    return 5 * pairs() * static_cast<double>(in(0)[3] + in(2)[3]);
+  double operator()(const AttentionBackward& op) const {
+    return 5 * pairs(op) * static_cast<double>(in(0)[3] + in(2)[3]);
   }
   template <class Other>
   double operator()(const Other&) const {
     return 8 * std::max(count(out(0)), anchor.inputs.empty() ? 0.0 : count(in(0)));
   }
 
-  double pairs() const {
-    return count({in(0)[0], in(0)[1], in(0)[2]}) * static_cast<double>(in(1)[2]);
+  // Of queries and keys; paged keys are not counted by their container.
+  double pairs(const AttentionAttributes& op) const {
+    return count({in(0)[0], in(0)[1], in(0)[2]}) *
+           static_cast<double>(op.max_seq_len_kv.value_or(in(1)[2]));
   }
 };
 

@@ -27,9 +27,9 @@ class Backward {
         o_(operands.input(Op::o)),
         d_o_(operands.input(Op::d_o)),
         stats_(operands.input(Op::stats)),
-        gradient_(op.score_modifier.empty() || !op.score_modifier_gradient.empty()
-                      ? op.score_modifier_gradient
-                      : differentiate(op.score_modifier)) {}
+        derived_(op.score_modifier.empty() || !op.score_modifier_gradient.empty()
+                     ? ScoreProgram()
+                     : gradient_of(op.score_modifier)) {}
 
   // What a row's gradients need besides q, k and v.
   struct Row {
@@ -57,11 +57,10 @@ class Backward {
     Scalar gradient = dm(row, at);
     if (op_.score_modifier.empty() && !op_.soft_cap) return gradient;
     const Scalar scaled = problem_.scaled_score(at);
-    if (!op_.score_modifier.empty()) {
-      const Scalar result = run_score_program(
-          gradient_, problem_.program_operands(at, problem_.capped(scaled), gradient));
-      gradient = op_.score_modifier_gradient.empty() ? gradient * result : result;
-    }
+    if (!op_.score_modifier.empty())
+      gradient =
+          run_score_program(derived_.empty() ? op_.score_modifier_gradient : derived_,
+                            problem_.program_operands(at, problem_.capped(scaled), gradient));
     return op_.soft_cap ? gradient * tanh_slope(scaled / Scalar(*op_.soft_cap)) : gradient;
   }
 
@@ -231,7 +230,7 @@ class Backward {
   AttentionProblem<Op, Operands> problem_;
   const Operands& operands_;
   View o_, d_o_, stats_;
-  ScoreProgram gradient_;
+  ScoreProgram derived_;  // empty where the gradient is given
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "graph/sample_graphs.hpp"
 
 #include <array>
+#include <limits>
 
 namespace ashlar::tests {
 
@@ -154,6 +155,65 @@ void add_attentions(Samples& samples) {
     const auto r =
         g.attention_backward(q, k, v, o, d_o, stats, {.scale = 0.5}, {.bias = bias}, true);
     return std::vector{r.dq, r.dk, r.dv, r.dbias};
+  });
+  const ScoreProgram program = {
+      {.op = {}, .args = {}, .constant = -std::numeric_limits<double>::infinity()},
+      {.op = {.mode = PointwiseMode::cmp_lt}, .args = {1, 2}, .constant = {}},
+      {.op = {.mode = PointwiseMode::mul, .alpha2 = 0.5}, .args = {0, 5}, .constant = {}},
+      {.op = {.mode = PointwiseMode::binary_select}, .args = {10, 12, 11}, .constant = {}}};
+  sample(samples, "attention_forward", [=](Graph& g) {
+    using Op = AttentionForward;
+    const Value q = g.input("q", {2, 2, 3, 4}, e4m3), k = g.input("k", {3, 1, 2, 4}, e4m3);
+    const Value v = g.input("v", {3, 2, 2, 4}, e4m3), table = g.input("table", {2, 1, 2, 1}, i32);
+    const Value sink = g.input("sink", {1, 2, 1, 1}, f32);
+    const Value blocks = g.input("blocks", {2, 1, 2, 2}, boolean);
+    const Value factor = g.input("factor", {1, 2, 1, 1}, f32), scale = g.scalar("scale", f32);
+    Op op;
+    op.alibi = true;
+    op.soft_cap = 20.0;
+    op.score_modifier = program;
+    op.max_seq_len_kv = 3;
+    op.block_rows = op.block_columns = 2;
+    const auto results = g.apply(op,
+                                 {{Op::q, q},
+                                  {Op::k, k},
+                                  {Op::v, v},
+                                  {Op::page_table_k, table},
+                                  {Op::page_table_v, table},
+                                  {Op::sink, sink},
+                                  {Op::block_mask, blocks},
+                                  {Op::score_input0, factor},
+                                  {Op::descale_q, scale},
+                                  {Op::scale_s, scale}},
+                                 {Op::o, Op::stats, Op::max, Op::sum_exp, Op::amax_s, Op::amax_o});
+    return std::vector{results[Op::o], results[Op::max], results[Op::sum_exp], results[Op::amax_s],
+                       results[Op::amax_o]};
+  });
+  sample(samples, "attention_backward", [=](Graph& g) {
+    using Op = AttentionBackward;
+    const Dims dims = {1, 2, 3, 4};
+    const Value q = g.input("q", dims, f32), k = g.input("k", dims, f32);
+    const Value v = g.input("v", dims, f32), o = g.input("o", dims, f32);
+    const Value d_o = g.input("d_o", dims, f32), stats = g.input("stats", {1, 2, 3, 1}, f32);
+    const Value sink = g.input("sink", {1, 2, 1, 1}, f32);
+    const Value factor = g.input("factor", {1, 2, 1, 1}, f32);
+    Op op;
+    op.score_modifier = program;
+    op.score_modifier_gradient = {{.op = {.mode = PointwiseMode::mul, .alpha2 = 0.5},
+                                   .args = {kScoreGradient, 5},
+                                   .constant = {}}};
+    const auto results = g.apply(op,
+                                 {{Op::q, q},
+                                  {Op::k, k},
+                                  {Op::v, v},
+                                  {Op::o, o},
+                                  {Op::d_o, d_o},
+                                  {Op::stats, stats},
+                                  {Op::sink, sink},
+                                  {Op::score_input0, factor}},
+                                 {Op::dq, Op::dk, Op::dv, Op::dsink, Op::amax_dp});
+    return std::vector{results[Op::dq], results[Op::dk], results[Op::dv], results[Op::dsink],
+                       results[Op::amax_dp]};
   });
 }
 

@@ -78,6 +78,13 @@ TEST(ScoreProgram, EmptyAndConstantPrograms) {
   EXPECT_EQ(run(differentiate({{.constant = 3.0}}), 0.4, 0), 0.0);
 }
 
+TEST(ScoreProgram, TheGradientProgramMultipliesWhatArrives) {
+  ScoreValues<double> values = {0.4};
+  values[kScoreGradient] = 7.0;
+  EXPECT_EQ(run_score_program(gradient_of({{.op = {.mode = Mode::mul}, .args = {0, 0}}}), values),
+            7.0 * 0.8);
+}
+
 TEST(ScoreProgram, TheLongestProgramStaysInsideTheBoundOfItsDerivative) {
   ScoreProgram program;
   for (std::size_t n = 0; n < kMaxScoreSteps; ++n) {
@@ -85,7 +92,7 @@ TEST(ScoreProgram, TheLongestProgramStaysInsideTheBoundOfItsDerivative) {
     program.push_back(
         {.op = {.mode = Mode::pow, .alpha1 = 2.0, .alpha2 = 0.5}, .args = {last, last}});
   }
-  EXPECT_LE(differentiate(program).size(), kMaxDerivedSteps);
+  EXPECT_LE(gradient_of(program).size(), kMaxDerivedSteps);
 }
 
 TEST(ScoreProgram, FirstOperandWinsTies) {

@@ -11,6 +11,7 @@
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
 #include "graph/graph_data.hpp"
+#include "graph/score_program.hpp"
 
 namespace ashlar::cpu {
 
@@ -28,6 +29,10 @@ class ReferenceKernel final : public Kernel {
     TensorId accumulator = kNoTensor;
     if (region.anchor) {
       Node node{"anchor", region.anchor->op, std::move(inputs), {}, region.anchor->compute};
+      // Derived here, because a run does not allocate.
+      if (auto* op = std::get_if<AttentionBackward>(&node.op);
+          op && !op->score_modifier.empty() && op->score_modifier_gradient.empty())
+        op->score_modifier_gradient = gradient_of(op->score_modifier);
       if (!region.epilogue.empty()) accumulator = result_of(region.epilogue, 0);
       node.outputs.push_back(accumulator);
       std::vector<std::pair<TensorId, View>> late;

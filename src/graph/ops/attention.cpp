@@ -13,7 +13,7 @@ struct AttentionShape {
   Dims o, stats, scores;
 };
 
-// k or v: through a page table when it has one, which may hold `capacity` keys, else `keys` long.
+// k or v: `keys` is its length, or the most that its page table can hold.
 struct KeySource {
   bool paged = false;
   std::int64_t keys = 0;
