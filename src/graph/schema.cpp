@@ -165,7 +165,8 @@ constexpr std::array kTable = {
              kSlots<"x weights hx? cx? seq_lengths? dropout_seed? dropout_offset?">,
              kSlots<"y hy? cy? reserve?">, infer_rnn_forward},
     OpSchema{"rnn_backward_data", "recurrent",
-             kSlots<"dy weights reserve hx? cx? dhy? dcy? seq_lengths? dropout_seed? dropout_offset?">,
+             kSlots<"dy weights reserve hx? cx? dhy? dcy? seq_lengths? dropout_seed? "
+                    "dropout_offset?">,
              kSlots<"dx dhx? dcx? dgates?">, infer_rnn_backward_data},
     OpSchema{"rnn_backward_weights", "recurrent",
              kSlots<"x reserve dgates hx? seq_lengths? dropout_seed? dropout_offset? previous?">,

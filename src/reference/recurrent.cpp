@@ -6,6 +6,12 @@ namespace ashlar::reference {
 
 namespace {
 
+bool is_surely_nan(double x) { return std::isnan(x); }
+template <Arithmetic A>
+bool is_surely_nan(Approx<A> x) {
+  return std::isnan(x.value) && !x.unknown();
+}
+
 template <class Operands>
 class Forward {
  public:
@@ -150,7 +156,7 @@ class Forward {
 
   Scalar clipped(Scalar c) const {
     const Rnn& op = problem_.op;
-    if (op.clip_nan && std::isnan(nominal(c))) return Scalar(*op.clip_low);
+    if (op.clip_nan && is_surely_nan(c)) return Scalar(*op.clip_low);
     if (op.clip_high) c = minimum(c, Scalar(*op.clip_high));
     if (op.clip_low) c = maximum(c, Scalar(*op.clip_low));
     return c;

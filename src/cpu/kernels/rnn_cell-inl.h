@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "cpu/kernels/loops-inl.h"
+#include "cpu/kernels/pointwise.hpp"
 #include "cpu/kernels/pointwise_math-inl.h"
 #include "cpu/kernels/rnn_cell.hpp"
 #include "hwy/highway.h"
