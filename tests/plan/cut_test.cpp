@@ -110,6 +110,20 @@ TEST(Cut, TrainsBatchNormWithAdditionReluAndMaskInOneRegion) {
   }
 }
 
+TEST(Cut, TrainsLayerNormWithClippedReluAndMaskInOneRegion) {
+  Graph g;
+  const NormResults r =
+      g.norm(g.input("x", {16, 8, 1, 1}, f32), g.input("scale", {1, 8, 1, 1}, f32),
+             g.input("bias", {1, 8, 1, 1}, f32));
+  const Value y = g.pointwise(PointwiseMode::relu_fwd, std::array{r.y}, {.relu_upper_clip = 6.0});
+  const Value above = pointwise(PointwiseMode::cmp_gt, y, g.scalar("lower", f32)),
+              below = pointwise(PointwiseMode::cmp_lt, y, g.scalar("upper", f32));
+  g.output("y", y);
+  g.output("mask", pointwise(PointwiseMode::logical_and, above, below));
+  g.output("mean", r.mean);
+  EXPECT_EQ(regions_of(g).size(), 1u);
+}
+
 TEST(Cut, TakesTheGradientOfAMaskedNormInOneRegion) {
   for (bool as_product : {false, true}) {
     Graph g;

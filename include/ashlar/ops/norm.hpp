@@ -75,9 +75,9 @@ struct GenStats {
 };
 
 // What batch normalisation needs from the sums of `count` elements per channel:
-//   mean = sum / count; variance = sq_sum / count - mean^2; saved_inv_variance = 1 / sqrt(variance
-//   + epsilon) eq_scale = scale * saved_inv_variance; eq_bias = bias - mean * eq_scale, so that y =
-//   x * eq_scale + eq_bias; running statistics as in NormForward.
+//   mean = sum / count           variance = max(sq_sum / count - mean^2, 0)
+//   eq_scale = scale / sqrt(variance + epsilon)        eq_bias = bias - mean * eq_scale
+// so that y = x * eq_scale + eq_bias; running statistics as in NormForward.
 // In inference the statistics are running_mean and running_var, and the sums may be absent.
 // The tensors, when given, override the attributes.
 struct BnFinalize {

@@ -85,25 +85,25 @@ class LocalNormKernel final : public Kernel {
   void run(const KernelContext& context) const override {
     const Bound bound = bind(context);
     over_rows([&](const Coords& coords, std::int64_t n, Rows& rows) {
-      window_sums(coords, n, below_, above_, rows,
-                  [&](const Coords& at, std::int64_t count, T* sums) {
-                    load_deviations(bound, at, count, rows.loaded, rows.other);
-                    ops_.dot_into(rows.loaded, rows.loaded, count, sums);
-                  });
+      T* sums = window_sums(coords, n, below_, above_, rows,
+                            [&](const Coords& at, std::int64_t count, T* totals) {
+                              const T* deviations = load_deviations(bound, at, count, rows);
+                              ops_.dot_into(deviations, deviations, count, totals);
+                            });
       if (!backward_) {
-        divided_by_(rows.sums, k_, factor_, beta_, n, rows.sums, nullptr);
-        bound.x.load(coords.data(), n, rows.loaded);
-        ops_.multiply(rows.loaded, {rows.sums, true}, n, rows.loaded);
-        bound.result.store(coords.data(), n, rows.loaded);
+        divided_by_(sums, k_, factor_, beta_, n, sums, nullptr);
+        const T* x = bound.x.view(coords.data(), n, rows.loaded);
+        ops_.multiply(x, {sums, true}, n, sums);
+        bound.result.store(coords.data(), n, sums);
         return;
       }
       const std::int64_t place = position(coords);
       T* back = bound.handed_back + place;
-      divided_by_(rows.sums, k_, factor_, beta_, n, bound.powers + place, back);
-      bound.x.load(coords.data(), n, rows.loaded);
-      ops_.multiply(back, {rows.loaded, true}, n, back);
-      bound.dy.load(coords.data(), n, rows.loaded);
-      ops_.multiply(back, {rows.loaded, true}, n, back);
+      divided_by_(sums, k_, factor_, beta_, n, bound.powers + place, back);
+      const T* x = bound.x.view(coords.data(), n, rows.loaded);
+      const T* dy = bound.dy.view(coords.data(), n, rows.other);
+      ops_.multiply(back, {x, true}, n, back);
+      ops_.multiply(back, {dy, true}, n, back);
     });
     if (backward_) input_gradient(bound);
   }
@@ -196,11 +196,11 @@ class LocalNormKernel final : public Kernel {
     });
   }
 
-  // rows.sums = sums over the window from `down` below to `up` above each element of a row.
-  // add(coords, count, sums) adds a row of terms to sums.
+  // Sums over the window from `down` below to `up` above each element of a row, in one of the
+  // buffers. add(coords, count, sums) adds a row of terms to sums.
   template <class Add>
-  void window_sums(const Coords& coords, std::int64_t n, const Dims& down, const Dims& up,
-                   Rows& rows, Add&& add) const {
+  T* window_sums(const Coords& coords, std::int64_t n, const Dims& down, const Dims& up, Rows& rows,
+                 Add&& add) const {
     const auto row = static_cast<std::size_t>(axis_);
     const std::int64_t first = coords[row];
     const std::int64_t from = std::max<std::int64_t>(first - down[axis_], 0);
@@ -223,7 +223,7 @@ class LocalNormKernel final : public Kernel {
         if (!more) at[i] = begin[i];
       }
     }
-    if (down[axis_] + up[axis_] == 0) return void(std::copy_n(rows.reached, n, rows.sums));
+    if (down[axis_] + up[axis_] == 0) return rows.reached;
     std::fill(rows.sums, rows.sums + n, T{0});
     for (std::int64_t shift = -down[axis_]; shift <= up[axis_]; ++shift) {
       // Elements i of the row whose neighbour at `shift` exists.
@@ -233,31 +233,31 @@ class LocalNormKernel final : public Kernel {
         ops_.fold_into(Fold::sum, Premap::identity, rows.reached + (first + low + shift - from),
                        high - low, rows.sums + low);
     }
+    return rows.sums;
   }
 
-  // x - means
-  void load_deviations(const Bound& bound, const Coords& coords, std::int64_t n, T* deviations,
-                       T* buffer) const {
-    bound.x.load(coords.data(), n, deviations);
-    if (!has_means_) return;
-    bound.means.load(coords.data(), n, buffer);
-    ops_.axpy(T{-1}, buffer, n, deviations);
+  // x - means, in a buffer or where x lies.
+  const T* load_deviations(const Bound& bound, const Coords& coords, std::int64_t n,
+                           Rows& rows) const {
+    if (!has_means_) return bound.x.view(coords.data(), n, rows.loaded);
+    bound.x.load(coords.data(), n, rows.loaded);
+    ops_.axpy(T{-1}, bound.means.view(coords.data(), n, rows.other), n, rows.loaded);
+    return rows.loaded;
   }
 
   void input_gradient(const Bound& bound) const {
     over_rows([&](const Coords& coords, std::int64_t n, Rows& rows) {
-      window_sums(coords, n, above_, below_, rows,
-                  [&](const Coords& at, std::int64_t count, T* sums) {
-                    ops_.fold_into(Fold::sum, Premap::identity, bound.handed_back + position(at),
-                                   count, sums);
-                  });
-      load_deviations(bound, coords, n, rows.loaded, rows.other);
-      ops_.multiply(rows.sums, {&slope_, false}, n, rows.sums);
-      ops_.multiply(rows.sums, {rows.loaded, true}, n, rows.sums);
-      if (has_dmeans_) bound.dmeans.store(coords.data(), n, rows.sums);
-      bound.dy.load(coords.data(), n, rows.loaded);
-      ops_.multiply(rows.loaded, {bound.powers + position(coords), true}, n, rows.loaded);
-      ops_.axpy(T{-1}, rows.sums, n, rows.loaded);
+      T* sums = window_sums(coords, n, above_, below_, rows,
+                            [&](const Coords& at, std::int64_t count, T* totals) {
+                              ops_.fold_into(Fold::sum, Premap::identity,
+                                             bound.handed_back + position(at), count, totals);
+                            });
+      ops_.multiply(sums, {&slope_, false}, n, sums);
+      ops_.multiply(sums, {load_deviations(bound, coords, n, rows), true}, n, sums);
+      if (has_dmeans_) bound.dmeans.store(coords.data(), n, sums);
+      const T* dy = bound.dy.view(coords.data(), n, rows.loaded);
+      ops_.multiply(dy, {bound.powers + position(coords), true}, n, rows.loaded);
+      ops_.axpy(T{-1}, sums, n, rows.loaded);
       bound.result.store(coords.data(), n, rows.loaded);
     });
   }

@@ -31,10 +31,13 @@ class PoolingBackwardKernel final : public Kernel {
           if (!find_maxima_) return index.load(out, n, where, nullptr).data;
           return static_cast<const T*>(context.scratch<T>(scratch_book_, winners_)) + position(out);
         };
-        if (shape_.along())
-          gather_along(dy, load_winners, in, count, sums);
-        else
-          gather_across(dy, load_winners, in, count, sums);
+        for_places(in, shape_.along() ? shape_.spatial() - 1 : shape_.spatial(),
+                   [&](const Coords& place) {
+                     if (shape_.along())
+                       gather_along(dy, load_winners, place, count, sums);
+                     else
+                       gather_across(dy, load_winners, place, count, sums);
+                   });
         dx.store(in, count, sums);
       }
     });
@@ -79,6 +82,34 @@ class PoolingBackwardKernel final : public Kernel {
         windows_.row(x, out, count, result, winners + position(out));
       }
     });
+  }
+
+  bool has_edges() const {
+    return shape_.op.padding_mode == PaddingMode::edge && shape_.is_maximum();
+  }
+
+  // Calls body(place) for the places of the first `axes` spatial axes at which windows see the
+  // element `in`: its own, and where the edge repeats it, those in the padding.
+  template <class Body>
+  void for_places(const Coords& in, int axes, Body&& body) const {
+    if (!has_edges()) return body(in);
+    Coords first = in, last = in;
+    for (int s = 0; s < axes; ++s) {
+      const auto a = static_cast<std::size_t>(s + 2);
+      if (in[a] == 0) first[a] = -shape_.op.padding[s];
+      if (in[a] == shape_.x[s + 2] - 1)
+        last[a] = std::max(in[a], shape_.start(s, shape_.y[s + 2] - 1) + shape_.op.window[s] - 1);
+    }
+    Coords place = first;
+    for (bool more = true; more;) {
+      body(place);
+      more = false;
+      for (int s = axes - 1; s >= 0 && !more; --s) {
+        const auto a = static_cast<std::size_t>(s + 2);
+        more = ++place[a] <= last[a];
+        if (!more) place[a] = first[a];
+      }
+    }
   }
 
   // The output whose window position k covers element i on spatial axis s, or -1.
@@ -144,8 +175,10 @@ class PoolingBackwardKernel final : public Kernel {
         if (where != nullptr) {
           const std::int64_t kw =
               static_cast<std::int64_t>(where[o - low]) - outer_position * window;
-          if (kw >= 0 && kw < window && start + kw >= 0 && start + kw < count)
-            sums[start + kw] += value;
+          std::int64_t winner = start + kw;
+          if (has_edges())
+            winner = std::clamp<std::int64_t>(winner, -first, shape_.x[shape_.axis] - 1 - first);
+          if (kw >= 0 && kw < window && winner >= 0 && winner < count) sums[winner] += value;
           continue;
         }
         const std::int64_t covered = shape_.op.mode == ResampleMode::avgpool_include_padding

@@ -27,8 +27,6 @@ class ResampleEngine final : public Engine {
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     if (backward && !maximum && !is_floating(region.anchor->compute))
       return Support::no("gradients of integer averages truncate one by one");
-    if (backward && maximum && op.padding_mode == PaddingMode::edge)
-      return Support::no("edge padding hands gradients to the border");
     if (op.window[op.window.rank() - 1] > kPoolingSegment / 2)
       return Support::no("window {} is wider than {}", op.window[op.window.rank() - 1],
                          kPoolingSegment / 2);
