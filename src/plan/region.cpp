@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "graph/enum_names.hpp"
+#include "graph/multi_head_shapes.hpp"
 #include "graph/schema.hpp"
 
 namespace ashlar {
@@ -55,11 +56,28 @@ struct AnchorFlops {
   double operator()(const AttentionBackward&) const {
     return 5 * pairs() * static_cast<double>(in(0)[3] + in(2)[3]);
   }
+  double operator()(const MultiHeadAttentionForward& op) const { return multi_head(op, 1); }
+  // The forward again, and about twice its products.
+  double operator()(const MultiHeadAttentionBackwardData& op) const { return multi_head(op, 3); }
+  double operator()(const MultiHeadAttentionBackwardWeights& op) const { return multi_head(op, 3); }
   template <class Other>
   double operator()(const Other&) const {
     return 8 * std::max(count(out(0)), anchor.inputs.empty() ? 0.0 : count(in(0)));
   }
 
+  // Four projections and the products of queries, keys and values of all heads.
+  double multi_head(const MultiHeadAttentionAttributes& op, double times) const {
+    const MultiHeadShape shape(op, in(0), in(1), in(2));
+    const double steps = count({shape.batch, shape.beams, shape.queries});
+    const double key_steps = count({shape.batch, shape.key_beams, shape.keys});
+    double flops = 2 * steps * static_cast<double>(shape.heads * shape.keys) *
+                   static_cast<double>(shape.head_size + shape.value_size);
+    for (MultiHeadPart part : kMultiHeadParts) {
+      const bool of_keys = part == MultiHeadPart::key || part == MultiHeadPart::value;
+      flops += 2 * (of_keys ? key_steps : steps) * static_cast<double>(shape[part].matrix_size());
+    }
+    return times * flops;
+  }
   double pairs() const {
     return count({in(0)[0], in(0)[1], in(0)[2]}) * static_cast<double>(in(1)[2]);
   }
