@@ -14,11 +14,12 @@ import cases_activation
 import cases_attention
 import cases_convolution
 import cases_dense
+import cases_multi_head
 import cases_norm
 import cases_resample
 
 FAMILIES = (cases_convolution, cases_dense, cases_activation, cases_norm, cases_resample,
-            cases_attention)
+            cases_attention, cases_multi_head)
 
 
 def main():
