@@ -40,6 +40,15 @@ class RoleFinder {
     }
     return attention_role(op);
   }
+  Role operator()(const MultiHeadAttentionForward&) const {
+    return multi_head<MultiHeadAttentionForward>();
+  }
+  Role operator()(const MultiHeadAttentionBackwardData&) const {
+    return multi_head<MultiHeadAttentionBackwardData>();
+  }
+  Role operator()(const MultiHeadAttentionBackwardWeights&) const {
+    return multi_head<MultiHeadAttentionBackwardWeights>();
+  }
   Role operator()(const Matmul&) const {
     const Dims& a = dims(Matmul::a);
     const Dims& b = dims(Matmul::b);
@@ -196,6 +205,18 @@ class RoleFinder {
   }
   static Role page_numbers(const Dims& container) {
     return {Kind::whole, 0, static_cast<double>(std::max<std::int64_t>(container[0] - 1, 0))};
+  Role multi_head() const {
+    const std::int64_t keys = dims(Op::k)[2];
+    if (slot_ == Op::seq_len_q) return lengths_up_to(dims(Op::q)[2]);
+    if (slot_ == Op::seq_len_kv) return lengths_up_to(keys);
+    // The first half may begin a window, the second half end one: every step sees something.
+    if (slot_ == Op::window_low) return {Kind::whole, 0, static_cast<double>(keys / 2)};
+    if (slot_ == Op::window_high)
+      return {Kind::whole, static_cast<double>(keys / 2 + 1), static_cast<double>(keys)};
+    for (int seed :
+         {Op::dropout_seed, Op::dropout_offset, Op::post_dropout_seed, Op::post_dropout_offset})
+      if (slot_ == seed) return kSeed;
+    return {};
   }
   Role softmax_scale(int q) const {
     const double scale = 1 / std::sqrt(static_cast<double>(dims(q)[3]));

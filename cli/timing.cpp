@@ -76,6 +76,10 @@ class OperationCounter {
     return recurrent(input(RnnBackwardData::weights));
   }
   double operator()(const RnnBackwardWeights&) const { return recurrent(output(0)); }
+  double operator()(const MultiHeadAttentionForward& op) const { return multi_head(op, 1); }
+  // The forward again and, of every product, its gradients for one operand.
+  double operator()(const MultiHeadAttentionBackwardData& op) const { return multi_head(op, 2); }
+  double operator()(const MultiHeadAttentionBackwardWeights& op) const { return multi_head(op, 2); }
   template <class Op>
   double operator()(const Op&) const {
     double total = 0;
@@ -85,6 +89,20 @@ class OperationCounter {
   }
 
  private:
+  // Projections of queries, keys, values and results, and the products of attention.
+  double multi_head(const MultiHeadAttentionAttributes& op, double times) const {
+    const Dims& q = input(0);
+    const Dims& k = input(1);
+    const Dims& v = input(2);
+    const auto real = [](std::int64_t n) { return static_cast<double>(n); };
+    const double head = real(op.q_projection > 0 ? op.q_projection : q[3]);
+    const double value = real(op.v_projection > 0 ? op.v_projection : v[3]);
+    const double heads = real(op.heads), steps = count(q) / real(q[3]);
+    return times * 2 * heads *
+           (count(q) * real(op.q_projection) + count(k) * real(op.k_projection) +
+            count(v) * real(op.v_projection) + steps * value * real(op.o_projection) +
+            steps * real(k[2]) * (head + value));
+  }
   const Dims& input(int slot) const {
     return graph_.tensor(node_.inputs[static_cast<std::size_t>(slot)]).dims;
   }

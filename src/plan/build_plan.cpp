@@ -133,7 +133,7 @@ std::shared_ptr<const PlanData> build_plan(const Graph& graph, const DeviceProps
   const EngineTable table = engine_table(device.kind);
   auto plan = std::make_shared<PlanData>();
   plan->graph = graph.clone();
-  plan->lowered = lower(graph, options.fuse);
+  plan->lowered = lower(graph, options.fuse, !options.reference_only);
   plan->device = device;
   plan->options = options;
   plan->bound = graph.bound_tensors();

@@ -49,11 +49,11 @@ TensorId GraphEditor::add_intermediate(std::string name, const Dims& dims, DType
   return add_tensor({.name = std::move(name), .dtype = dtype, .dims = dims, .strides = strides});
 }
 
-TensorId GraphEditor::add_constant(std::string name, double value) {
+TensorId GraphEditor::add_constant(std::string name, double value, DType dtype, int rank) {
   return add_tensor({.name = std::move(name),
                      .kind = TensorKind::constant,
-                     .dtype = i32,
-                     .dims = {1},
+                     .dtype = dtype,
+                     .dims = Dims::filled(rank, 1),
                      .value = value});
 }
 

@@ -37,7 +37,7 @@ class GraphEditor {
 
   TensorId add_intermediate(std::string name, const Dims& dims, DType dtype,
                             const Dims& strides = {});
-  TensorId add_constant(std::string name, double value);
+  TensorId add_constant(std::string name, double value, DType dtype = i32, int rank = 1);
   NodeId add(Node node);
   void set_input(NodeId id, int slot, TensorId tensor);
   void remove(NodeId id);

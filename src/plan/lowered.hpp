@@ -1,5 +1,5 @@
 // The planner's own copy of a graph, rewritten step by step until it can be cut into regions:
-// simplify -> raise patterns -> fold views -> cut.
+// expand compositions -> simplify -> raise patterns -> fold views -> cut.
 #pragma once
 
 #include <ashlar/graph.hpp>
@@ -16,6 +16,9 @@ struct LoweredGraph {
   std::vector<std::string> notes;  // what was rewritten, for explain()
 };
 
+// Replaces operations that are compositions by the smaller ones they are made of (plan/expand.hpp).
+void expand_compositions(LoweredGraph& lowered);
+
 // Drops nodes nothing needs and optional outputs nobody reads, and merges equal nodes.
 void simplify(LoweredGraph& lowered);
 
@@ -30,6 +33,7 @@ void raise_attention(LoweredGraph& lowered);
 // what has to be copied becomes an identity.
 void fold_views(LoweredGraph& lowered);
 
-LoweredGraph lower(const Graph& graph, bool fuse);
+// `expand` false: compositions stay whole, for the reference to run them as one operation.
+LoweredGraph lower(const Graph& graph, bool fuse, bool expand = true);
 
 }  // namespace ashlar

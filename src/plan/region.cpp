@@ -6,6 +6,7 @@
 
 #include "graph/enum_names.hpp"
 #include "graph/rnn_shapes.hpp"
+#include "graph/multi_head_shapes.hpp"
 #include "graph/schema.hpp"
 
 namespace ashlar {
@@ -90,6 +91,10 @@ struct AnchorFlops {
     return recurrent(op, rnn_input_size(op, in(RnnBackwardData::weights)[0]));
   }
   double operator()(const RnnBackwardWeights& op) const { return recurrent(op, features()); }
+  double operator()(const MultiHeadAttentionForward& op) const { return multi_head(op, 1); }
+  // The forward again, and about twice its products.
+  double operator()(const MultiHeadAttentionBackwardData& op) const { return multi_head(op, 3); }
+  double operator()(const MultiHeadAttentionBackwardWeights& op) const { return multi_head(op, 3); }
   template <class Other>
   double operator()(const Other&) const {
     return 8 * std::max(count(out(0)), anchor.inputs.empty() ? 0.0 : count(in(0)));
@@ -101,6 +106,18 @@ struct AnchorFlops {
   // x and dy, the first inputs, have the same rows.
   double recurrent(const RnnAttributes& op, std::int64_t input) const {
     return RnnShape(op, in(0), 0, input).flops();
+  // Four projections and the products of queries, keys and values of all heads.
+  double multi_head(const MultiHeadAttentionAttributes& op, double times) const {
+    const MultiHeadShape shape(op, in(0), in(1), in(2));
+    const double steps = count({shape.batch, shape.beams, shape.queries});
+    const double key_steps = count({shape.batch, shape.key_beams, shape.keys});
+    double flops = 2 * steps * static_cast<double>(shape.heads * shape.keys) *
+                   static_cast<double>(shape.head_size + shape.value_size);
+    for (MultiHeadPart part : kMultiHeadParts) {
+      const bool of_keys = part == MultiHeadPart::key || part == MultiHeadPart::value;
+      flops += 2 * (of_keys ? key_steps : steps) * static_cast<double>(shape[part].matrix_size());
+    }
+    return times * flops;
   }
   double pairs() const {
     return count({in(0)[0], in(0)[1], in(0)[2]}) * static_cast<double>(in(1)[2]);

@@ -93,8 +93,9 @@ void simplify(LoweredGraph& lowered) {
   if (removed) lowered.notes.push_back(fmt::format("dropped {} node(s) nothing needs", removed));
 }
 
-LoweredGraph lower(const Graph& graph, bool fuse) {
+LoweredGraph lower(const Graph& graph, bool fuse, bool expand) {
   LoweredGraph lowered{graph.clone(), {}, {}};
+  if (expand) expand_compositions(lowered);
   simplify(lowered);
   if (fuse) {
     raise_patterns(lowered);
