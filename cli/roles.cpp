@@ -205,6 +205,8 @@ class RoleFinder {
   }
   static Role page_numbers(const Dims& container) {
     return {Kind::whole, 0, static_cast<double>(std::max<std::int64_t>(container[0] - 1, 0))};
+  }
+  template <class Op>
   Role multi_head() const {
     const std::int64_t keys = dims(Op::k)[2];
     if (slot_ == Op::seq_len_q) return lengths_up_to(dims(Op::q)[2]);

@@ -102,7 +102,7 @@ void time_plans(const RunFlags& flags, const Device& device, const Runner& runne
   progress.stage(fmt::format("timing {}", graph.name()));
   const Timing timing = measure([&] { runner.run(); }, flags.time_budget, kLeastRuns);
   progress.pause();
-  fmt::print("time: {}\n", describe(timing, graph));
+  fmt::print("time: {}\n", describe(timing, runner.plan()));
   if (!flags.compare_naive) return;
 
   progress.stage(fmt::format("timing {} one op at a time", graph.name()));
@@ -112,7 +112,7 @@ void time_plans(const RunFlags& flags, const Device& device, const Runner& runne
   const Runner naive(compile(graph, device, options), memory);
   const Timing naive_timing = measure([&] { naive.run(); }, flags.time_budget, kLeastNaiveRuns);
   progress.pause();
-  fmt::print("time of one op at a time (naive): {}\n", describe(naive_timing, graph));
+  fmt::print("time of one op at a time (naive): {}\n", describe(naive_timing, runner.plan()));
   fmt::print("fused plan is {:.1f}x faster than one op at a time (naive)\n",
              naive_timing.median / timing.median);
 }

@@ -1,7 +1,7 @@
 // Timing a plan, and the work it does.
 #pragma once
 
-#include <ashlar/graph.hpp>
+#include <ashlar/plan.hpp>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -17,13 +17,10 @@ struct Timing {
 // Runs once to warm up, then as often as fits into `budget` seconds, at least `least` times.
 Timing measure(const std::function<void()>& run, double budget, std::int64_t least);
 
-// Arithmetic a graph asks for, counting 2 per multiply-add of convolutions, matmuls and attention,
-// and 1 per element of every other result. Masks do not lower it.
-double operation_count(const Graph& graph);
 // Bytes that must move at least once: all bound tensors.
 double traffic_bytes(const Graph& graph);
 
 // "median 1.23 ms, minimum 1.20 ms of 512 runs; 93.2 GFLOP/s, 4.1 GB/s"
-std::string describe(const Timing& timing, const Graph& graph);
+std::string describe(const Timing& timing, const Plan& plan);
 
 }  // namespace ashlar::cli

@@ -60,6 +60,7 @@ class Plan {
   const Graph& graph() const;
   const DeviceProps& device() const;
   int region_count() const;
+  double flops() const;  // arithmetic of one run, 2 per multiply-add; masks do not lower it
   // The bound tensors in binding order.
   const std::vector<TensorId>& bound_tensors() const;
   // Regions, the engine and configuration of each, every engine tried with its reason, cost

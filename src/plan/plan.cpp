@@ -40,6 +40,11 @@ const PlanNotes& Plan::notes() const { return data_->notes; }
 const Graph& Plan::graph() const { return data_->graph; }
 const DeviceProps& Plan::device() const { return data_->device; }
 int Plan::region_count() const { return static_cast<int>(data_->steps.size()); }
+double Plan::flops() const {
+  double total = 0;
+  for (const PlanData::Step& step : data_->steps) total += step.region.flops();
+  return total;
+}
 const std::vector<TensorId>& Plan::bound_tensors() const { return data_->bound; }
 std::string Plan::explain() const { return data_->explain(); }
 Binding Plan::binding() const { return Binding(data_); }

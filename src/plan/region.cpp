@@ -106,6 +106,7 @@ struct AnchorFlops {
   // x and dy, the first inputs, have the same rows.
   double recurrent(const RnnAttributes& op, std::int64_t input) const {
     return RnnShape(op, in(0), 0, input).flops();
+  }
   // Four projections and the products of queries, keys and values of all heads.
   double multi_head(const MultiHeadAttentionAttributes& op, double times) const {
     const MultiHeadShape shape(op, in(0), in(1), in(2));
@@ -119,8 +120,6 @@ struct AnchorFlops {
     }
     return times * flops;
   }
-  double pairs() const {
-    return count({in(0)[0], in(0)[1], in(0)[2]}) * static_cast<double>(in(1)[2]);
   // Of queries and keys; paged keys are not counted by their container.
   double pairs(const AttentionAttributes& op) const {
     return count({in(0)[0], in(0)[1], in(0)[2]}) *
