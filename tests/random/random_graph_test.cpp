@@ -43,13 +43,8 @@ std::vector<Trial> trials(std::uint64_t seed) {
   return result;
 }
 
-// NaN and infinities now and then; not beside attention, which may multiply what a mask hides by a
-// weight of zero (what lies past the lengths is another test's business).
-Fill fill_for(const Graph& graph, std::uint64_t seed) {
-  for (const Node& node : graph.nodes())
-    if (schema_of(node.op).doc_page == "attention") return Fill::plain;
-  return seed % 5 == 0 ? Fill::special : Fill::plain;
-}
+// NaN and infinities now and then.
+Fill fill_for(std::uint64_t seed) { return seed % 5 == 0 ? Fill::special : Fill::plain; }
 
 // A crash has to name its graph, too.
 volatile std::sig_atomic_t current_seed = 0;
@@ -73,7 +68,7 @@ std::string check(const Graph& graph, const Trial& trial, std::uint64_t seed, Ta
     if (plan.workspace_size() > trial.options.workspace_limit) return "workspace past its limit";
     if (trial.options.deterministic && !plan.notes().deterministic) return "not deterministic";
     if (trial.saved) plan = Plan::from_json(plan.to_json());
-    Problem problem(graph, seed, fill_for(graph, seed));
+    Problem problem(graph, seed, fill_for(seed));
     const std::string wrong = problem.run(plan);
     if (tally) {
       tally->elements += problem.elements();
