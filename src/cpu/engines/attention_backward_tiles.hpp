@@ -265,13 +265,13 @@ class BackwardTiles {
       if (tiles.dp_descale_.present()) ops.multiply(ds, {&dp_descale_, false}, count, ds);
       alignas(64) T kept[kKeyTile];
       if (problem.dropout.present()) {
-        problem.dropout.factors(at[0], at[1], at[2], seen, kept);
-        ops.multiply(ds, {kept, true}, count, ds);
+        problem.dropout.draw(at, count, kept);
+        problem.dropout.apply(kept, count, ds);
       }
       ops.gradient(ds, p, {row_delta + position, false}, {&kZero, false}, {p, true}, count, ds);
       if (kAsFactors) {
         problem.scores.apply_gradient(at, count, scaled, ds);
-        if (problem.dropout.present()) ops.multiply(p, {kept, true}, count, p);
+        if (problem.dropout.present()) problem.dropout.apply(kept, count, p);
         problem.mask.overwrite_holes(at[0], at[1], at[2], seen, T{0}, p);
       }
       problem.mask.overwrite_holes(at[0], at[1], at[2], seen, T{0}, ds);

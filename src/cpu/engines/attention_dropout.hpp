@@ -8,6 +8,7 @@
 #include "cpu/guarded_rows.hpp"
 #include "cpu/integer_operand.hpp"
 #include "cpu/kernels/philox.hpp"
+#include "cpu/kernels/pointwise.hpp"
 
 namespace ashlar::cpu {
 
@@ -20,7 +21,8 @@ class AttentionDropout {
         mask_(input_program(region, Attention::dropout_mask), 3, graph),
         seed_(input_program(region, Attention::dropout_seed)),
         offset_(input_program(region, Attention::dropout_offset)),
-        philox_(philox_row()) {
+        philox_(philox_row()),
+        select_(pointwise_row<T>(PointwiseMode::binary_select, false)) {
     // bernoulli() compares (k + 0.5) 2^-23 with a float, for the 23 bits k: all of it exact.
     const auto keep = static_cast<double>(static_cast<float>(1.0 - probability_));
     keep_below_ = static_cast<std::uint32_t>(std::max(std::ceil(keep * 0x1p23 - 0.5), 0.0));
@@ -35,37 +37,27 @@ class AttentionDropout {
           offset_(static_cast<std::uint64_t>(dropout.offset_.load(context, {}, 0))) {}
 
     bool present() const { return dropout_->probability_ > 0.0; }
-    // For columns (of one tile) of a row: 0, or 1 / (1 - probability).
-    void factors(std::int64_t b, std::int64_t h, std::int64_t i, Columns columns,
-                 T* destination) const {
-      const T keep = static_cast<T>(1.0 / (1.0 - dropout_->probability_));
-      decide(b, h, i, columns, keep, destination);
-    }
-    // 1 where the weight is kept, else 0.
-    void kept(std::int64_t b, std::int64_t h, std::int64_t i, Columns columns,
-              T* destination) const {
-      decide(b, h, i, columns, T{1}, destination);
-    }
-
-   private:
-    void decide(std::int64_t b, std::int64_t h, std::int64_t i, Columns columns, T keep,
-                T* destination) const {
-      const std::int64_t count = columns.size();
-      if (mask_.present()) {
-        mask_.load({b, h, i, columns.begin}, count, destination);
-        for (std::int64_t j = 0; j < count; ++j)
-          destination[j] = destination[j] != T{0} ? keep : T{0};
-        return;
-      }
+    // For columns of one tile from at = {b, h, i, j} on: not 0 where the weight is kept (1 when it
+    // was drawn).
+    void draw(const Coords& at, std::int64_t count, T* kept) const {
+      if (mask_.present()) return mask_.load(at, count, kept);
       const AttentionShape& shape = dropout_->shape_;
       const std::int64_t position =
-          ((b * shape.heads + h) * shape.queries + i) * shape.keys + columns.begin;
+          ((at[0] * shape.heads + at[1]) * shape.queries + at[2]) * shape.keys + at[3];
       std::uint32_t bits[kKeyTile];
       dropout_->philox_(seed_, offset_, static_cast<std::uint64_t>(position), count, bits);
       for (std::int64_t j = 0; j < count; ++j)
-        destination[j] = bits[j] >> 9 < dropout_->keep_below_ ? keep : T{0};
+        kept[j] = bits[j] >> 9 < dropout_->keep_below_ ? T{1} : T{0};
+    }
+    // row = row / (1 - probability) where it is kept, else 0, whatever was there.
+    void apply(const T* kept, std::int64_t count, T* row) const {
+      static constexpr T kZeros[kKeyTile] = {};
+      const T factor = static_cast<T>(1.0 / (1.0 - dropout_->probability_));
+      scale_row(factor, row, count, row);
+      dropout_->select_({}, row, kZeros, kept, count, row);
     }
 
+   private:
     const AttentionDropout* dropout_;
     typename GuardedRows<T>::Bound mask_;
     std::uint64_t seed_, offset_;
@@ -77,6 +69,7 @@ class AttentionDropout {
   GuardedRows<T> mask_;
   IntegerOperand seed_, offset_;
   PhiloxRow philox_;
+  PointwiseRow<T> select_;
   std::uint32_t keep_below_ = 0;  // a weight is kept when its 23 bits are below this
 };
 

@@ -54,10 +54,10 @@ struct AttentionProblem {
                                         h = row / shape.queries % shape.heads,
                                         b = row / shape.queries / shape.heads;
                      for (std::int64_t first = 0; first < shape.keys; first += kKeyTile) {
-                       const Columns columns{first, std::min(first + kKeyTile, shape.keys)};
+                       const std::int64_t count = std::min(kKeyTile, shape.keys - first);
                        T kept[kKeyTile];
-                       bound.dropout.kept(b, h, i, columns, kept);
-                       dump.store({b, h, i, first}, columns.size(), kept);
+                       bound.dropout.draw({b, h, i, first}, count, kept);
+                       dump.store({b, h, i, first}, count, kept);
                      }
                    }
                  });

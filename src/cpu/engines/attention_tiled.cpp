@@ -237,9 +237,9 @@ class AttentionKernel final : public Kernel {
     }
     void drop(const QueryTile& t, std::int64_t r, Columns seen, T* weights) const {
       if (!problem.dropout.present()) return;
-      alignas(64) T factors[kKeyTile];
-      problem.dropout.factors(t.b, t.head_of(r), t.row_of(r), seen, factors);
-      ops.multiply(weights, {factors, true}, seen.size(), weights);
+      alignas(64) T kept[kKeyTile];
+      problem.dropout.draw({t.b, t.head_of(r), t.row_of(r), seen.begin}, seen.size(), kept);
+      problem.dropout.apply(kept, seen.size(), weights);
     }
 
     // Turns products into weights relative to the running maximum, and brings what was summed
@@ -286,9 +286,9 @@ class AttentionKernel final : public Kernel {
       if (seen.empty()) return;
       T* weights = row + (seen.begin - keys.first);
       ops.exp_shifted(weights, {&t.largest[r], false}, seen.size(), weights);
+      drop(t, r, seen, weights);
       const T factor = 1 / t.sums[r];
       ops.multiply(weights, {&factor, false}, seen.size(), weights);
-      drop(t, r, seen, weights);
       largest.add(kAmaxS, t.thread, weights, seen.size());
       if (!kernel.weight_rounding_.present()) return;
       ops.multiply(weights, {&weight_scale, false}, seen.size(), weights);
