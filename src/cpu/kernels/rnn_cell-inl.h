@@ -1,12 +1,11 @@
-// Cells on vectors of double, whatever the rows hold: the elementary functions of float rows are
-// then exact to float's rounding. Those of double rows are the C library's, lane by lane.
+// The elementary functions of float rows are made from vector exponentials: their relative error
+// stays below 4 * 2^-24. Those of double rows are the C library's, lane by lane.
 #include <cmath>
 #include <cstdint>
 
 #include "cpu/kernels/loops-inl.h"
-#include "cpu/kernels/pointwise.hpp"
-#include "cpu/kernels/pointwise_math-inl.h"
 #include "cpu/kernels/rnn_cell.hpp"
+#include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
 
 #if defined(ASHLAR_CPU_RNN_CELL_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -20,110 +19,112 @@ HWY_BEFORE_NAMESPACE();
 namespace ashlar::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-using CellTag = hn::ScalableTag<double>;
-using CellVec = hn::Vec<CellTag>;
+template <class T>
+using CellTag = hn::ScalableTag<T>;
+template <class T>
+using CellVec = hn::Vec<CellTag<T>>;
 
-// `count` elements from p on, as double; zeros behind them.
-HWY_INLINE CellVec LoadCell(const double* p, std::size_t count) {
-  const CellTag d;
+// `count` elements from p on; zeros behind them.
+template <class T>
+HWY_INLINE CellVec<T> LoadCell(const T* p, std::size_t count) {
+  const CellTag<T> d;
   return count == hn::Lanes(d) ? hn::LoadU(d, p) : LoadPart(d, p, count);
 }
-HWY_INLINE CellVec LoadCell(const float* p, std::size_t count) {
-  const CellTag d;
-  const hn::Rebind<float, CellTag> df;
-  return hn::PromoteTo(d, count == hn::Lanes(d) ? hn::LoadU(df, p) : LoadPart(df, p, count));
-}
-HWY_INLINE void StoreCell(CellVec v, double* p, std::size_t count) {
-  const CellTag d;
+template <class T>
+HWY_INLINE void StoreCell(CellVec<T> v, T* p, std::size_t count) {
+  const CellTag<T> d;
   if (count == hn::Lanes(d)) return hn::StoreU(v, d, p);
   StorePart(d, v, p, count);
 }
-HWY_INLINE void StoreCell(CellVec v, float* p, std::size_t count) {
-  const CellTag d;
-  const hn::Rebind<float, CellTag> df;
-  const auto narrow = hn::DemoteTo(df, v);
-  if (count == hn::Lanes(d)) return hn::StoreU(narrow, df, p);
-  StorePart(df, narrow, p, count);
-}
 
 template <class Function>
-HWY_INLINE CellVec LaneByLane(CellVec v, Function function) {
-  const CellTag d;
+HWY_INLINE CellVec<double> LaneByLane(CellVec<double> v, Function function) {
+  const CellTag<double> d;
   HWY_ALIGN double lanes[HWY_MAX_BYTES / sizeof(double)];
   hn::Store(v, d, lanes);
   for (std::size_t i = 0; i < hn::Lanes(d); ++i) lanes[i] = function(lanes[i]);
   return hn::Load(d, lanes);
 }
+
+// 1 / (1 + exp(-x)). Past 88 the exponential of a float overflows, and the result is below any
+// normal float.
 template <class T>
-HWY_INLINE CellVec CellSigmoid(CellVec x) {
-  if constexpr (sizeof(T) == sizeof(double))
+HWY_INLINE CellVec<T> CellSigmoid(CellVec<T> x) {
+  if constexpr (sizeof(T) == sizeof(double)) {
     return LaneByLane(x, [](double v) { return 1.0 / (1.0 + std::exp(-v)); });
-  return SigmoidOf(CellTag(), x);
+  } else {
+    const CellTag<T> d;
+    const CellVec<T> one = hn::Set(d, 1.0f);
+    const CellVec<T> e = hn::Exp(d, hn::Min(hn::Neg(x), hn::Set(d, 88.0f)));
+    return hn::IfThenElse(hn::Eq(x, x), hn::Div(one, hn::Add(one, e)), x);
+  }
 }
+// -e / (2 + e) with e = expm1(-2 |x|), which keeps its relative accuracy near 0.
 template <class T>
-HWY_INLINE CellVec CellTanh(CellVec x) {
-  if constexpr (sizeof(T) == sizeof(double))
+HWY_INLINE CellVec<T> CellTanh(CellVec<T> x) {
+  if constexpr (sizeof(T) == sizeof(double)) {
     return LaneByLane(x, [](double v) { return std::tanh(v); });
-  return TanhOf(CellTag(), x);
+  } else {
+    const CellTag<T> d;
+    const CellVec<T> e = hn::Expm1(d, hn::Mul(hn::Set(d, -2.0f), hn::Abs(x)));
+    const CellVec<T> magnitude = hn::Div(hn::Neg(e), hn::Add(hn::Set(d, 2.0f), e));
+    return hn::IfThenElse(hn::Eq(x, x), hn::CopySign(magnitude, x), x);
+  }
 }
 
 template <class T>
-HWY_INLINE CellVec ClippedCell(CellVec c, const RnnClip<T>& clip) {
-  const CellTag d;
-  const CellVec low = hn::Set(d, static_cast<double>(clip.low_value));
-  const CellVec high = hn::Set(d, static_cast<double>(clip.high_value));
-  CellVec result = c;
+HWY_INLINE CellVec<T> ClippedCell(CellVec<T> c, const RnnClip<T>& clip) {
+  const CellTag<T> d;
+  const CellVec<T> low = hn::Set(d, clip.low_value);
+  const CellVec<T> high = hn::Set(d, clip.high_value);
+  CellVec<T> result = c;
   if (clip.high) result = hn::IfThenElse(hn::Gt(result, high), high, result);
   if (clip.low) result = hn::IfThenElse(hn::Lt(result, low), low, result);
   return clip.nan ? hn::IfThenElse(hn::Eq(c, c), result, low) : result;
 }
 // Nothing passes a cell that was clipped.
 template <class T>
-HWY_INLINE CellVec ThroughClip(CellVec gradient, CellVec c, const RnnClip<T>& clip) {
-  const CellTag d;
-  if (clip.low)
-    gradient =
-        hn::IfThenElseZero(hn::Gt(c, hn::Set(d, static_cast<double>(clip.low_value))), gradient);
-  if (clip.high)
-    gradient =
-        hn::IfThenElseZero(hn::Lt(c, hn::Set(d, static_cast<double>(clip.high_value))), gradient);
+HWY_INLINE CellVec<T> ThroughClip(CellVec<T> gradient, CellVec<T> c, const RnnClip<T>& clip) {
+  const CellTag<T> d;
+  if (clip.low) gradient = hn::IfThenElseZero(hn::Gt(c, hn::Set(d, clip.low_value)), gradient);
+  if (clip.high) gradient = hn::IfThenElseZero(hn::Lt(c, hn::Set(d, clip.high_value)), gradient);
   return gradient;
 }
 
 // Calls body(first, count) for vectors of units and the rest.
-template <class Body>
+template <class T, class Body>
 HWY_INLINE void ForUnits(std::int64_t units, Body&& body) {
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(CellTag()));
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(CellTag<T>()));
   for (std::int64_t i = 0; i < units; i += lanes)
     body(i, static_cast<std::size_t>(HWY_MIN(lanes, units - i)));
 }
 
 template <RnnMode kMode, class T>
 void CellForward(const RnnCellForward<T>& row, const RnnClip<T>& clip, std::int64_t units) {
-  const CellTag d;
-  ForUnits(units, [&](std::int64_t u, std::size_t count) HWY_ATTR {
+  const CellTag<T> d;
+  ForUnits<T>(units, [&](std::int64_t u, std::size_t count) HWY_ATTR {
     const auto input = [&](std::int64_t gate) HWY_ATTR {
       return LoadCell(row.input + gate * row.input_stride + u, count);
     };
     const auto recurrent = [&](std::int64_t gate) HWY_ATTR {
       return LoadCell(row.recurrent + gate * row.recurrent_stride + u, count);
     };
-    const auto store_gate = [&](std::int64_t gate, CellVec v) HWY_ATTR {
+    const auto store_gate = [&](std::int64_t gate, CellVec<T> v) HWY_ATTR {
       StoreCell(v, row.gates + gate * row.gate_stride + u, count);
     };
     if constexpr (kMode == RnnMode::relu || kMode == RnnMode::tanh) {
-      const CellVec sum = hn::Add(input(0), recurrent(0));
-      const CellVec h = kMode == RnnMode::tanh
-                            ? CellTanh<T>(sum)
-                            : hn::IfThenElse(hn::Lt(sum, hn::Zero(d)), hn::Zero(d), sum);
+      const CellVec<T> sum = hn::Add(input(0), recurrent(0));
+      const CellVec<T> h = kMode == RnnMode::tanh
+                               ? CellTanh<T>(sum)
+                               : hn::IfThenElse(hn::Lt(sum, hn::Zero(d)), hn::Zero(d), sum);
       StoreCell(h, row.hidden + u, count);
     } else if constexpr (kMode == RnnMode::lstm) {
-      const CellVec i = CellSigmoid<T>(hn::Add(input(0), recurrent(0)));
-      const CellVec f = CellSigmoid<T>(hn::Add(input(1), recurrent(1)));
-      const CellVec g = CellTanh<T>(hn::Add(input(2), recurrent(2)));
-      const CellVec o = CellSigmoid<T>(hn::Add(input(3), recurrent(3)));
-      const CellVec before = LoadCell(row.previous + u, count);
-      const CellVec c = ClippedCell(hn::MulAdd(f, before, hn::Mul(i, g)), clip);
+      const CellVec<T> i = CellSigmoid<T>(hn::Add(input(0), recurrent(0)));
+      const CellVec<T> f = CellSigmoid<T>(hn::Add(input(1), recurrent(1)));
+      const CellVec<T> g = CellTanh<T>(hn::Add(input(2), recurrent(2)));
+      const CellVec<T> o = CellSigmoid<T>(hn::Add(input(3), recurrent(3)));
+      const CellVec<T> before = LoadCell(row.previous + u, count);
+      const CellVec<T> c = ClippedCell(hn::MulAdd(f, before, hn::Mul(i, g)), clip);
       store_gate(0, i);
       store_gate(1, f);
       store_gate(2, g);
@@ -131,16 +132,16 @@ void CellForward(const RnnCellForward<T>& row, const RnnClip<T>& clip, std::int6
       StoreCell(c, row.inner + u, count);
       StoreCell(hn::Mul(o, CellTanh<T>(c)), row.hidden + u, count);
     } else {
-      const CellVec r = CellSigmoid<T>(hn::Add(input(0), recurrent(0)));
-      const CellVec z = CellSigmoid<T>(hn::Add(input(1), recurrent(1)));
-      const CellVec m = hn::Add(recurrent(2), LoadCell(row.new_bias + u, count));
-      const CellVec n = CellTanh<T>(hn::MulAdd(r, m, input(2)));
-      const CellVec before = LoadCell(row.previous + u, count);
+      const CellVec<T> r = CellSigmoid<T>(hn::Add(input(0), recurrent(0)));
+      const CellVec<T> z = CellSigmoid<T>(hn::Add(input(1), recurrent(1)));
+      const CellVec<T> m = hn::Add(recurrent(2), LoadCell(row.new_bias + u, count));
+      const CellVec<T> n = CellTanh<T>(hn::MulAdd(r, m, input(2)));
+      const CellVec<T> before = LoadCell(row.previous + u, count);
       store_gate(0, r);
       store_gate(1, z);
       store_gate(2, n);
       StoreCell(m, row.inner + u, count);
-      const CellVec kept = hn::Sub(hn::Set(d, 1.0), z);
+      const CellVec<T> kept = hn::Sub(hn::Set(d, T{1}), z);
       StoreCell(hn::MulAdd(kept, n, hn::Mul(z, before)), row.hidden + u, count);
     }
   });
@@ -148,38 +149,38 @@ void CellForward(const RnnCellForward<T>& row, const RnnClip<T>& clip, std::int6
 
 template <RnnMode kMode, class T>
 void CellBackward(const RnnCellBackward<T>& row, const RnnClip<T>& clip, std::int64_t units) {
-  const CellTag d;
-  const CellVec one = hn::Set(d, 1.0);
-  ForUnits(units, [&](std::int64_t u, std::size_t count) HWY_ATTR {
+  const CellTag<T> d;
+  const CellVec<T> one = hn::Set(d, T{1});
+  ForUnits<T>(units, [&](std::int64_t u, std::size_t count) HWY_ATTR {
     const auto gate = [&](std::int64_t k)
                           HWY_ATTR { return LoadCell(row.gates + k * row.gate_stride + u, count); };
-    const auto store_gate = [&](std::int64_t k, CellVec v) HWY_ATTR {
+    const auto store_gate = [&](std::int64_t k, CellVec<T> v) HWY_ATTR {
       StoreCell(v, row.d_gates + k * row.d_gate_stride + u, count);
     };
-    const CellVec dh = LoadCell(row.d_hidden + u, count);
+    const CellVec<T> dh = LoadCell(row.d_hidden + u, count);
     if constexpr (kMode == RnnMode::relu) {
       store_gate(0, hn::IfThenElseZero(hn::Gt(gate(0), hn::Zero(d)), dh));
     } else if constexpr (kMode == RnnMode::tanh) {
-      const CellVec h = gate(0);
+      const CellVec<T> h = gate(0);
       store_gate(0, hn::Mul(dh, hn::NegMulAdd(h, h, one)));
     } else if constexpr (kMode == RnnMode::lstm) {
-      const CellVec i = gate(0), f = gate(1), g = gate(2), o = gate(3);
-      const CellVec c = LoadCell(row.inner + u, count);
-      const CellVec t = CellTanh<T>(c);
-      const CellVec slope = hn::Mul(o, hn::NegMulAdd(t, t, one));
-      const CellVec dc =
+      const CellVec<T> i = gate(0), f = gate(1), g = gate(2), o = gate(3);
+      const CellVec<T> c = LoadCell(row.inner + u, count);
+      const CellVec<T> t = CellTanh<T>(c);
+      const CellVec<T> slope = hn::Mul(o, hn::NegMulAdd(t, t, one));
+      const CellVec<T> dc =
           ThroughClip(hn::MulAdd(dh, slope, LoadCell(row.d_cell + u, count)), c, clip);
-      const CellVec before = LoadCell(row.previous + u, count);
+      const CellVec<T> before = LoadCell(row.previous + u, count);
       store_gate(0, hn::Mul(hn::Mul(dc, g), hn::Mul(i, hn::Sub(one, i))));
       store_gate(1, hn::Mul(hn::Mul(dc, before), hn::Mul(f, hn::Sub(one, f))));
       store_gate(2, hn::Mul(hn::Mul(dc, i), hn::NegMulAdd(g, g, one)));
       store_gate(3, hn::Mul(hn::Mul(dh, t), hn::Mul(o, hn::Sub(one, o))));
       StoreCell(hn::Mul(dc, f), row.d_cell + u, count);
     } else {
-      const CellVec r = gate(0), z = gate(1), n = gate(2);
-      const CellVec m = LoadCell(row.inner + u, count);
-      const CellVec before = LoadCell(row.previous + u, count);
-      const CellVec dn = hn::Mul(hn::Mul(dh, hn::Sub(one, z)), hn::NegMulAdd(n, n, one));
+      const CellVec<T> r = gate(0), z = gate(1), n = gate(2);
+      const CellVec<T> m = LoadCell(row.inner + u, count);
+      const CellVec<T> before = LoadCell(row.previous + u, count);
+      const CellVec<T> dn = hn::Mul(hn::Mul(dh, hn::Sub(one, z)), hn::NegMulAdd(n, n, one));
       store_gate(0, hn::Mul(hn::Mul(dn, m), hn::Mul(r, hn::Sub(one, r))));
       store_gate(1, hn::Mul(hn::Mul(dh, hn::Sub(before, n)), hn::Mul(z, hn::Sub(one, z))));
       store_gate(2, dn);
