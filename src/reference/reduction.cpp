@@ -6,6 +6,30 @@ namespace ashlar::reference {
 
 namespace {
 
+// A product may be taken in any order: where the large factors together overflow, or the small ones
+// vanish, the order decides what is left.
+class AnyOrder {
+ public:
+  void add(double factor) {
+    const double size = std::fabs(factor);
+    zero_ = zero_ || size == 0.0;
+    infinite_ = infinite_ || std::isinf(size);
+    if (size > 1.0 && !std::isinf(size)) large_ *= size;
+    if (size < 1.0 && size > 0.0) small_ *= size;
+  }
+  double result(double product) const { return product; }
+  template <Arithmetic A>
+  Approx<A> result(Approx<A> product) const {
+    const bool overflows = !infinite_ && large_ > Rounding<A>::largest && (small_ < 1.0 || zero_);
+    const bool vanishes = !zero_ && small_ < Rounding<A>::tiny && (large_ > 1.0 || infinite_);
+    return in_doubt_unless(!overflows && !vanishes, product);
+  }
+
+ private:
+  double large_ = 1.0, small_ = 1.0;  // products of the sizes above and below 1
+  bool zero_ = false, infinite_ = false;
+};
+
 template <class Operands, class View>
 typename View::Scalar reduce(ReductionMode mode, const Operands& operands, const View& x,
                              const Box& terms) {
@@ -20,6 +44,16 @@ typename View::Scalar reduce(ReductionMode mode, const Operands& operands, const
     return start;
   };
   const Scalar one(1.0);
+  const auto product_of = [&](auto&& factor) {
+    AnyOrder any_order;
+    Scalar product = one;
+    for_each_in(terms, [&](const Index& index) {
+      const Scalar v = factor(x.load(index));
+      any_order.add(nominal(v));
+      product = product * v;
+    });
+    return any_order.result(product);
+  };
   switch (mode) {
     case ReductionMode::add: return sum_of([](Scalar v) { return v; });
     case ReductionMode::norm1: return sum_of([](Scalar v) { return absolute(v); });
@@ -27,9 +61,9 @@ typename View::Scalar reduce(ReductionMode mode, const Operands& operands, const
     case ReductionMode::avg:
       return quotient(operands.compute(), sum_of([](Scalar v) { return v; }),
                       Scalar(real(terms.size())));
-    case ReductionMode::mul: return fold(one, [](Scalar p, Scalar v) { return p * v; });
+    case ReductionMode::mul: return product_of([](Scalar v) { return v; });
     case ReductionMode::mul_no_zeros:
-      return fold(one, [&](Scalar p, Scalar v) { return p * select(is_nonzero(v), v, one); });
+      return product_of([&](Scalar v) { return select(is_nonzero(v), v, one); });
     case ReductionMode::min:
       return fold(Scalar(kInfinity), [](Scalar m, Scalar v) { return minimum(m, v); });
     case ReductionMode::max:

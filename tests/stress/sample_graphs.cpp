@@ -52,6 +52,42 @@ Graph moves() {
   return g;
 }
 
+Graph statistics(DType dtype) {
+  Graph g("statistics");
+  const Dims dims = {2, 6, 20, 18}, channels = {1, 6, 1, 1};
+  const Value x = g.input("x", dims, dtype, channels_last), dy = g.input("dy", dims, dtype);
+  const Value scale = g.input("scale", channels, f32), bias = g.input("bias", channels, f32);
+  const auto sums = g.apply(GenStats{}, {{GenStats::x, x}}, {GenStats::sum, GenStats::sq_sum});
+  using Finalize = BnFinalize;
+  const auto line = g.apply(
+      Finalize{.count = 720},
+      {{Finalize::sum, sums[GenStats::sum]},
+       {Finalize::sq_sum, sums[GenStats::sq_sum]},
+       {Finalize::scale, scale},
+       {Finalize::bias, bias}},
+      {Finalize::eq_scale, Finalize::eq_bias, Finalize::saved_mean, Finalize::saved_inv_variance});
+  g.output("y", x * line[Finalize::eq_scale] + line[Finalize::eq_bias]);
+  using Weights = BnBackwardWeights;
+  const auto gradients = g.apply(Weights{},
+                                 {{Weights::x, x},
+                                  {Weights::dy, dy},
+                                  {Weights::mean, line[Finalize::saved_mean]},
+                                  {Weights::inv_variance, line[Finalize::saved_inv_variance]},
+                                  {Weights::scale, scale}},
+                                 {Weights::dscale, Weights::dbias, Weights::eq_bias});
+  for (int slot : {Weights::dscale, Weights::dbias, Weights::eq_bias})
+    g.output("gradient" + std::to_string(slot), gradients[static_cast<std::size_t>(slot)]);
+  g.output("lrn", g.apply(LrnForward{}, {{LrnForward::x, x}}, {LrnForward::y})[0]);
+  g.output("local", g.apply(DivisiveNormBackward{},
+                            {{DivisiveNormBackward::x, x}, {DivisiveNormBackward::dy, dy}},
+                            {DivisiveNormBackward::dx})[0]);
+  const auto best = g.apply(Reduction{.mode = ReductionMode::max, .axes = {0, 2, 3}},
+                            {{Reduction::x, x}}, {Reduction::y, Reduction::index});
+  g.output("best", best[Reduction::y]);
+  g.output("place", best[Reduction::index]);
+  return g;
+}
+
 }  // namespace
 
 Graph training_step() {
@@ -86,6 +122,8 @@ std::vector<Graph> sample_graphs() {
   graphs.push_back(sequences(bf16));
   graphs.push_back(sequences(f64));
   graphs.push_back(moves());
+  graphs.push_back(statistics(f32));
+  graphs.push_back(statistics(f16));
   graphs.push_back(training_step());
   return graphs;
 }

@@ -242,7 +242,7 @@ class NormForwardKernel final : public Kernel {
     if (bound.next_var.present()) {
       alignas(64) T running[kStripeLength], next[kStripeLength];
       bound.running_var.load(coords, width, running, nullptr);
-      const T unbiased = std::max<T>(count_ - 1, 1);
+      const T unbiased = count_ > 1 ? count_ - 1 : count_;
       for (std::int64_t i = 0; i < width; ++i)
         next[i] =
             (1 - bound.momentum) * running[i] + bound.momentum * (squares_to_inv[i] / unbiased);
@@ -277,11 +277,12 @@ class NormForwardKernel final : public Kernel {
 
   void emit(const Bound& bound, const Coords& coords, std::int64_t count, T* row, RowArg<T> mean,
             RowArg<T> inv) const {
-    static constexpr T kZero = 0, kOne = 1;
+    // Adding -0 changes nothing, not even the sign of a zero.
+    static constexpr T kNoBias = -T{0}, kOne = 1;
     alignas(64) T scale_row[kRowLength];
     alignas(64) T bias_row[kRowLength];
     const RowArg<T> scale = bound.scale.load(coords, count, scale_row, &kOne);
-    const RowArg<T> bias = bound.bias.load(coords, count, bias_row, &kZero);
+    const RowArg<T> bias = bound.bias.load(coords, count, bias_row, &kNoBias);
     ops_.normalise(row, mean, inv, scale, bias, count, row);
     bound.y.store(coords, count, row);
   }
