@@ -1,5 +1,5 @@
 // The last-resort engine: any node, straight from memory to memory, one loop nest per operation in
-// double precision. Allocates nothing.
+// double precision. Allocates nothing, but for the table of states of ctc_loss.
 #pragma once
 
 #include <ashlar/graph.hpp>
