@@ -1,4 +1,4 @@
-// y = x / (1 - probability) where a Bernoulli stream of 1 - probability gives 1, else 0.
+// y = x * (1 / (1 - probability)) where a Bernoulli stream of 1 - probability gives 1, else 0.
 #include "base/dropout.hpp"
 
 #include "reference/evaluate.hpp"

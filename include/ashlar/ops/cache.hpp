@@ -7,7 +7,7 @@ namespace ashlar {
 
 // y[b, h, s, d] = container[page_table[b][s / block], h, s % block, d] for s < sequence[b], else 0.
 // container [blocks, H, block, D], page_table [B, 1, pages, 1], sequence [B, 1, 1, 1]; y has the
-// dims asked for, [B, H, S, D] or, transposed, [B, H, D, S].
+// dims asked for, [B, H, S, D] or, transposed, [B, H, D, S]. A page outside the container is 0.
 struct PagedCacheLoad {
   enum In { container, page_table, sequence };
   enum Out { y };
@@ -36,7 +36,7 @@ struct BandAttributes {
     visit("pad_value", self.pad_value);
   }
 };
-// kv_token_offset [B, 1, ...] shifts the columns of a batch.
+// kv_token_offset [B, 1, ...] is added to the columns of a batch.
 struct ExpandBandMatrix : BandAttributes {
   enum In { x, kv_token_offset };
   enum Out { y };

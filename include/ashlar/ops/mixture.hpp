@@ -21,13 +21,16 @@ struct MoeAttributes {
   }
 };
 
-// output[r] = token[r] weight[e] for the rows r of expert e: from first_token_offset[e] to that of
-// e + 1, or to the last row. token [1, M, K], weight [E, K, N], first_token_offset [E, 1, 1],
-// output [1, M', N]; token_index and token_ks [1, rows, 1].
+// output[r] = token[r] weight[g % E] for the rows r of group g: from first_token_offset[g] to that
+// of g + 1, or to the last row. token [1, M, K], weight [E, K, N], first_token_offset [G, 1, 1]
+// with G a multiple of E, token_index and token_ks [1, rows, 1], output [1, M', N]. Offsets are
+// made rising and kept inside [0, rows]; an index outside its tensor makes a row of zeros (gather)
+// or none (scatter). Rows of output that nothing goes to are 0; what goes to the same row adds up.
 struct MoeGroupedMatmul : MoeAttributes {
   enum In { token, weight, first_token_offset, token_index, token_ks };
   enum Out { output };
 };
+// dweight needs no weight; without one there are G experts.
 struct MoeGroupedMatmulBackward : MoeAttributes {
   enum In { doutput, token, weight, first_token_offset, token_index, token_ks };
   enum Out { dweight, dtoken };

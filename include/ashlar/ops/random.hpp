@@ -31,9 +31,10 @@ struct Rng {
   }
 };
 
-// y = x / (1 - probability) where kept, else 0. Element i (row-major) is kept when Rng with the
-// same seed and offset and distribution bernoulli(1 - probability) gives 1. mask is what was kept;
-// next_offset is where the next draw has to begin, so that seed and offset are the whole state.
+// y = x * (1 / (1 - probability)) where kept, else 0. Element i (row-major) is kept when Rng with
+// the same seed and offset and distribution bernoulli(1 - probability) gives 1. mask is what was
+// kept; next_offset is where the next draw has to begin, so that seed and offset are the whole
+// state.
 struct DropoutAttributes {
   double probability = 0.5;  // that an element is dropped
   std::int64_t seed = 0;
