@@ -7,8 +7,10 @@
 // s leads to s, s + 1 and, between different labels, s + 2. The loss is -log p with
 //   log p = log(exp(before + e)[T - 1, S - 1] + exp(before + e)[T - 1, S - 2])
 // and exp(before + e + after - log p) is the probability of passing through s at time t.
+#include "reference/ctc.hpp"
+
+#include <algorithm>
 #include <array>
-#include <vector>
 
 #include "reference/evaluate.hpp"
 #include "reference/softmax.hpp"
@@ -60,7 +62,8 @@ class Sequence {
   using Scalar = typename Operands::Scalar;
 
   // `first_label` is where its labels start when all sequences share one axis.
-  Sequence(const CtcLoss& op, const Operands& operands, std::int64_t n, std::int64_t first_label)
+  Sequence(const CtcLoss& op, const Operands& operands, std::int64_t n, std::int64_t first_label,
+           Scalar* scratch)
       : op_(op),
         x_(operands.input(CtcLoss::x)),
         labels_(operands.input(CtcLoss::labels)),
@@ -72,10 +75,11 @@ class Sequence {
                           flat ? labels_.dims()[0] - first_label : labels_.dims()[1]);
     times_ = length(operands.input(CtcLoss::input_lengths), x_.dims()[0]);
     states_ = 2 * label_count_ + 1;
-    largest_.resize(at(times_), Scalar(-kInfinity));
-    sums_.resize(at(times_));
-    before_.resize(at(times_ * states_), Scalar(-kInfinity));
-    after_ = before_;
+    largest_ = scratch;
+    sums_ = largest_ + times_;
+    before_ = sums_ + times_;
+    after_ = before_ + times_ * states_;
+    std::fill(largest_, after_ + times_ * states_, Scalar(-kInfinity));
     if (op.input == CtcInput::logits) find_sums();
     if (has_labels_outside()) return;
     find_before();
@@ -95,18 +99,17 @@ class Sequence {
     const bool logits = op_.input == CtcInput::logits;
     for (std::int64_t s = 0; s < states_; ++s) {
       if (state_class(s) != c) continue;
-      const Scalar before = before_[at(t * states_ + s)], after = after_[at(t * states_ + s)];
+      const Scalar before = before_[t * states_ + s], after = after_[t * states_ + s];
       const Scalar paths = logits ? before + emission(t, s) + after : before + after;
       constexpr double kOtherOrder = 4.0;
       passing.add(exp(allow_units(paths - log_probability_, kOtherOrder, log_probability_)));
     }
     const Scalar total = passing.total();
-    return logits ? softmax_weight(load(t, c), largest_[at(t)]) / sums_[at(t)] - total
+    return logits ? softmax_weight(load(t, c), largest_[t]) / sums_[t] - total
                   : Scalar(0.0) - total;
   }
 
  private:
-  static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
   template <class View>
   std::int64_t length(const View& lengths, std::int64_t most) const {
     const double given = nominal(lengths.load({n_}));
@@ -132,30 +135,28 @@ class Sequence {
 
   void find_sums() {
     for (std::int64_t t = 0; t < times_; ++t) {
-      for (std::int64_t c = 0; c < classes_; ++c)
-        largest_[at(t)] = maximum(largest_[at(t)], load(t, c));
+      for (std::int64_t c = 0; c < classes_; ++c) largest_[t] = maximum(largest_[t], load(t, c));
       Accumulator<Scalar> sum;
-      for (std::int64_t c = 0; c < classes_; ++c)
-        sum.add(softmax_weight(load(t, c), largest_[at(t)]));
-      sums_[at(t)] = sum.total();
+      for (std::int64_t c = 0; c < classes_; ++c) sum.add(softmax_weight(load(t, c), largest_[t]));
+      sums_[t] = sum.total();
     }
   }
   // e[t, s]
   Scalar emission(std::int64_t t, std::int64_t s) const {
     const Scalar x = load(t, state_class(s));
-    return op_.input == CtcInput::logits ? x - largest_[at(t)] - log(sums_[at(t)]) : log(x);
+    return op_.input == CtcInput::logits ? x - largest_[t] - log(sums_[t]) : log(x);
   }
 
   // (states + e)[t, s], or nothing where there is no such state.
-  Scalar with_emission(const std::vector<Scalar>& states, std::int64_t t, std::int64_t s,
+  Scalar with_emission(const Scalar* states, std::int64_t t, std::int64_t s,
                        bool allowed = true) const {
     if (!allowed || s < 0 || s >= states_) return Scalar(-kInfinity);
-    return states[at(t * states_ + s)] + emission(t, s);
+    return states[t * states_ + s] + emission(t, s);
   }
   void find_before() {
     for (std::int64_t t = 0; t < times_; ++t)
       for (std::int64_t s = 0; s < states_; ++s)
-        before_[at(t * states_ + s)] =
+        before_[t * states_ + s] =
             t == 0 ? Scalar(s <= 1 ? 0.0 : -kInfinity)
                    : log_sum(std::array{with_emission(before_, t - 1, s),
                                         with_emission(before_, t - 1, s - 1),
@@ -164,7 +165,7 @@ class Sequence {
   void find_after() {
     for (std::int64_t t = times_ - 1; t >= 0; --t)
       for (std::int64_t s = 0; s < states_; ++s)
-        after_[at(t * states_ + s)] =
+        after_[t * states_ + s] =
             t == times_ - 1
                 ? Scalar(s >= states_ - 2 ? 0.0 : -kInfinity)
                 : log_sum(std::array{
@@ -185,8 +186,8 @@ class Sequence {
   typename Operands::View x_, labels_;
   std::int64_t n_, first_label_, classes_;
   std::int64_t label_count_, times_, states_;
-  std::vector<Scalar> largest_, sums_;  // of x[t, n]: its softmax
-  std::vector<Scalar> before_, after_;  // [t, s]
+  Scalar *largest_, *sums_;  // of x[t, n]: its softmax
+  Scalar *before_, *after_;  // [t, s]
   Scalar log_probability_ = Scalar(-kInfinity);
 };
 
@@ -197,9 +198,10 @@ void evaluate(const CtcLoss& op, const Operands& operands) {
   using Scalar = typename Operands::Scalar;
   const Dims dims = operands.input(CtcLoss::x).dims();
   const auto loss = operands.output(CtcLoss::loss);
+  Scratch<Operands> scratch(operands, ctc_scratch(dims, operands.input(CtcLoss::labels).dims()));
   std::int64_t first_label = 0;
   for (std::int64_t n = 0; n < dims[1]; ++n) {
-    const Sequence<Operands> sequence(op, operands, n, first_label);
+    const Sequence<Operands> sequence(op, operands, n, first_label, scratch.numbers());
     first_label += sequence.label_count();
     const Scalar cost = op.zero_infinity && sequence.impossible()
                             ? in_doubt_with(Scalar(0.0), sequence.log_probability())

@@ -3,6 +3,7 @@
 #include <variant>
 #include <vector>
 
+#include "reference/ctc.hpp"
 #include "reference/evaluate.hpp"
 #include "reference/recurrent.hpp"
 
@@ -16,6 +17,8 @@ std::int64_t scratch_bytes(const Graph& graph, const Node& node) {
   if (const auto* forward = std::get_if<RnnForward>(&node.op)) return of_rnn(*forward);
   if (const auto* data = std::get_if<RnnBackwardData>(&node.op)) return of_rnn(*data);
   if (const auto* weights = std::get_if<RnnBackwardWeights>(&node.op)) return of_rnn(*weights);
+  if (std::holds_alternative<CtcLoss>(node.op))
+    return ctc_scratch(dims(CtcLoss::x), dims(CtcLoss::labels)).bytes();
   return 0;
 }
 
