@@ -7,6 +7,13 @@ namespace {
 
 using support::MultiHeadCase;
 
+// Those in which every operand has an influence: one key has a weight of 1 whatever the scores are.
+std::vector<MultiHeadCase> differentiable() {
+  std::vector<MultiHeadCase> cases = support::multi_head_problems();
+  std::erase_if(cases, [](const MultiHeadCase& c) { return c.keys < 2 || c.queries == 0; });
+  return cases;
+}
+
 class MultiHeadGradientCases : public testing::TestWithParam<MultiHeadCase> {};
 
 TEST_P(MultiHeadGradientCases, MatchFiniteDifferences) {
@@ -49,8 +56,8 @@ TEST_P(MultiHeadGradientCases, MatchFiniteDifferences) {
   expect_gradients(forward, "o", backward, inputs, "d_o");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, MultiHeadGradientCases,
-                         testing::ValuesIn(support::multi_head_problems()), [](const auto& c) {
+INSTANTIATE_TEST_SUITE_P(All, MultiHeadGradientCases, testing::ValuesIn(differentiable()),
+                         [](const auto& c) {
                            std::string name = c.param.label;
                            for (char& letter : name)
                              if (!std::isalnum(static_cast<unsigned char>(letter))) letter = '_';
