@@ -286,7 +286,7 @@ std::vector<Option> bad_options() {
       {"score input dtype",
        {},
        tensor("score_input1", {1, 4, 1, 1}, complex_f32),
-       {"dtype of score_input1 'i3'", "got complex_f32", "expected real numbers or bool"}},
+       {"dtype of score_input1 'i3'", "got complex_f32", "expected a real type"}},
       {"descale of many",
        {},
        tensor("descale_k", {2, 1, 1, 1}),

@@ -214,14 +214,15 @@ Graph GraphMaker::make() {
   const auto make_output = [&](TensorId id) {
     Result asked;
     const Value value = graph_.value(id);
-    if (chance(0.2)) {
+    const bool copies = !is_complex(value.dtype());  // another layout or type is a copy
+    if (chance(0.2) && copies) {
       const Dims extents = value.dims();
       std::vector<int> order;
       for (int axis = 0; axis < extents.rank(); ++axis) order.push_back(axis);
       if (chance(0.5)) std::shuffle(order.begin(), order.end(), random_);
       asked.layout = Layout(strides_in_order(extents, order, 1 + below(2), below(4)));
     }
-    if (chance(0.1) && !is_complex(value.dtype())) asked.dtype = floating();
+    if (chance(0.1) && copies) asked.dtype = floating();
     graph_.output("y" + std::to_string(outputs++), value, asked);
   };
   for (TensorId id : computed)
