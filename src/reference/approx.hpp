@@ -46,9 +46,10 @@ struct Rounding<Arithmetic::f64> {
 // Units of the last place granted to divisions, roots, exponentials and other library functions.
 inline constexpr double kFunctionUnits = 4.0;
 
-// factor * error where an infinite factor does not turn "no error" into NaN.
+// factor * error where an infinite factor does not turn "no error" into NaN. What is multiplied by
+// NaN is NaN for certain, whatever its error.
 inline double amplified(double factor, double error) {
-  return error == 0.0 ? 0.0 : std::fabs(factor) * error;
+  return error == 0.0 || std::isnan(factor) ? 0.0 : std::fabs(factor) * error;
 }
 
 // |a - b| where equal infinities and NaNs have no distance.

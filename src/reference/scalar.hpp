@@ -176,6 +176,7 @@ Approx<A> fmod(Approx<A> x, Approx<A> y) {
   if (!std::isfinite(value))
     return Approx<A>::with_error(value, x.error > 0.0 || y.error > 0.0 ? kInfinity : 0.0);
   const Approx<A> quotient = x / y;
+  if (quotient.unknown()) return Approx<A>::with_error(value, kInfinity);  // y may be 0
   const double whole = std::trunc(quotient.value);
   if (x.error == 0.0 && y.error == 0.0)
     return Approx<A>::with_error(
