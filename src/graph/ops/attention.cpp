@@ -105,6 +105,9 @@ ScoreOperands check_scores(const NodeContext& node, const Attention& op, const D
     const int slot = Attention::score_input0 + i;
     node.require_broadcastable(slot, scores);
     operands.inputs[i] = node.has_input(slot);
+    if (operands.inputs[i] && is_complex(node.input(slot).dtype))
+      node.reject(fmt::format("dtype of {}", node.input_name(slot)), node.input(slot).dtype,
+                  "real numbers or bool");
   }
   check_program(node, "score_modifier", op.score_modifier, operands);
 
