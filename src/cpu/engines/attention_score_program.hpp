@@ -112,11 +112,10 @@ inline PointwiseProgram modifier_gradient_program(const Anchor& anchor, const At
   ScoreLowering lowering(anchor, AttentionBackward::score_input0, space);
   int gradient = lowering.row(0);
   const ScoreLowering::Capped capped = lowering.capped(op.soft_cap, lowering.row(1));
-  if (!op.score_modifier_gradient.empty())
-    gradient = lowering.add(op.score_modifier_gradient, capped.value, gradient);
-  else if (!op.score_modifier.empty())
-    gradient = lowering.compute(PointwiseMode::mul, gradient,
-                                lowering.add(differentiate(op.score_modifier), capped.value));
+  if (!op.score_modifier.empty())
+    gradient = lowering.add(op.score_modifier_gradient.empty() ? gradient_of(op.score_modifier)
+                                                               : op.score_modifier_gradient,
+                            capped.value, gradient);
   if (op.soft_cap) gradient = lowering.compute(PointwiseMode::tanh_bwd, gradient, capped.ratio);
   return lowering.take(gradient);
 }
