@@ -163,6 +163,39 @@ Value Graph::constant(double value, DType dtype, int rank) {
   return {data_.get(), add_tensor(std::move(tensor))};
 }
 
+namespace {
+
+// Whether the node that computes a tensor would also compute it as `changed`: throws where not.
+void check_producer(GraphData& graph, TensorId id, const Tensor& changed) {
+  Node node = graph.nodes[static_cast<std::size_t>(graph.producers[static_cast<std::size_t>(id)])];
+  // Inference takes a node that is not in the graph yet: its results have no producer.
+  struct Apart {
+    GraphData& graph;
+    std::vector<TensorId> results;
+    NodeId producer;
+    TensorId id;
+    Tensor kept;
+    void set(NodeId to) const {
+      for (TensorId result : results)
+        if (result != kNoTensor) graph.producers[static_cast<std::size_t>(result)] = to;
+    }
+    ~Apart() {
+      set(producer);
+      graph.tensors[static_cast<std::size_t>(id)] = std::move(kept);
+    }
+  };
+  Tensor tensor = changed;
+  const Apart apart{graph, node.outputs, graph.producers[static_cast<std::size_t>(id)], id,
+                    graph.tensors[static_cast<std::size_t>(id)]};
+  apart.set(kNoNode);
+  graph.tensors[static_cast<std::size_t>(id)] = std::move(tensor);
+  NodeContext context(graph, node);
+  context.schema().infer(context);
+  context.require_usable(fmt::format("dtype of output '{}'", changed.name), changed.dtype);
+}
+
+}  // namespace
+
 Value Graph::output(std::string name, Value value, const Result& result) {
   require_own(value, fmt::format("output '{}'", name));
   if (name.empty())
@@ -186,10 +219,12 @@ Value Graph::output(std::string name, Value value, const Result& result) {
   if (!result.dims.empty() && result.dims != tensor.dims)
     fail(ErrorCode::invalid_graph, "output '{}': dims: got {}, expected {}", tensor.name,
          to_string(result.dims), to_string(tensor.dims));
+  const bool retyped = result.dtype && *result.dtype != tensor.dtype;
   if (result.dtype) tensor.dtype = *result.dtype;
   if (result.layout) tensor.strides = strides_of(tensor.name, *result.layout, tensor.dims);
   check_tensor(*data_, tensor);
   check_no_overlap(tensor);
+  if (retyped) check_producer(*data_, value.id_, tensor);
   data_->tensors[static_cast<std::size_t>(value.id_)] = std::move(tensor);
   rollback.commit();
   return value;

@@ -122,6 +122,26 @@ void add_types(BadInputs& rows) {
                     g.reshape(in(g, {4}, complex_f64), {2, 2}, kBad);
                   },
                   {"'i0'", "got complex_f64", "expected a real type"}});
+  rows.push_back(
+      {"output that turns real",
+       "matmul",
+       [](Graph& g) {
+         const Value c = g.matmul(in(g, {2, 2}, complex_f32), in(g, {2, 2}, complex_f32));
+         g.output("y", c, {.dtype = f32});
+       },
+       {"dtype of c 'y'", "got f32", "expected a complex type"}});
+  rows.push_back({"output that turns into scales",
+                  "pointwise",
+                  [](Graph& g) { g.output("y", relu(in(g, {2})), {.dtype = e8m0}); },
+                  {"dtype of output 'y'", "got e8m0", "holds scales of blocks"}});
+  rows.push_back({"quantized output that turns wide",
+                  "block_scale_quantize",
+                  [](Graph& g) {
+                    const auto made = g.apply(Quantize{}, {{Quantize::x, in(g, {4, 32})}},
+                                              {Quantize::y, Quantize::scale});
+                    g.output("wide", made[0], {.dtype = f32});
+                  },
+                  {"dtype of y 'wide'", "got f32", "expected e4m3"}});
   rows.push_back({"sum of scales",
                   "pointwise",
                   [](Graph& g) {

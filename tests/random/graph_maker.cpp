@@ -204,8 +204,11 @@ Graph GraphMaker::make() {
        ++tries)
     add_something();
 
-  std::set<TensorId> read, computed;
+  std::set<TensorId> read, computed, fixed;  // fixed: of few types
   for (const Node& node : graph_.nodes()) {
+    if (std::holds_alternative<BlockScaleQuantize>(node.op) ||
+        is_complex(graph_.tensor(node.outputs[0]).dtype))
+      fixed.insert(node.outputs.begin(), node.outputs.end());
     read.insert(node.inputs.begin(), node.inputs.end());
     computed.insert(node.outputs.begin(), node.outputs.end());
   }
@@ -222,7 +225,7 @@ Graph GraphMaker::make() {
       if (chance(0.5)) std::shuffle(order.begin(), order.end(), random_);
       asked.layout = Layout(strides_in_order(extents, order, 1 + below(2), below(4)));
     }
-    if (chance(0.1) && copies) asked.dtype = floating();
+    if (chance(0.1) && !fixed.contains(id)) asked.dtype = floating();
     graph_.output("y" + std::to_string(outputs++), value, asked);
   };
   for (TensorId id : computed)
