@@ -14,6 +14,7 @@ class GraphEditor {
   explicit GraphEditor(Graph& graph);
 
   const Tensor& tensor(TensorId id) const { return graph_.tensor(id); }
+  TensorId tensor_count() const { return static_cast<TensorId>(data_.tensors.size()); }
   NodeId node_count() const { return static_cast<NodeId>(data_.nodes.size()); }
   const Node& node(NodeId id) const { return data_.nodes[static_cast<std::size_t>(id)]; }
   Node& node(NodeId id) { return data_.nodes[static_cast<std::size_t>(id)]; }
