@@ -1,0 +1,59 @@
+// Operations that are compositions are replaced by smaller ones.
+#include <gmock/gmock.h>
+
+#include <ashlar/plan.hpp>
+
+#include "plan/lowered.hpp"
+
+namespace ashlar {
+namespace {
+
+using Forward = MultiHeadAttentionForward;
+
+Graph multi_head(DType dtype) {
+  Graph g("multi_head");
+  Forward op;
+  op.heads = 2;
+  op.q_projection = op.k_projection = op.v_projection = 4;
+  op.o_projection = 8;
+  const Dims sequence = {2, 1, 6, 8};
+  const Value weights = g.input("weights", {4 * 8 * 8}, dtype);
+  const auto results = g.apply(op,
+                               {{Forward::q, g.input("q", sequence, dtype)},
+                                {Forward::k, g.input("k", sequence, dtype)},
+                                {Forward::v, g.input("v", sequence, dtype)},
+                                {Forward::weights, weights}},
+                               {Forward::o});
+  g.output("o", results[Forward::o]);
+  return g;
+}
+
+template <class OpType>
+int count(const Graph& graph) {
+  int found = 0;
+  for (const Node& node : graph.nodes()) found += std::holds_alternative<OpType>(node.op) ? 1 : 0;
+  return found;
+}
+
+TEST(Expand, MultiHeadAttentionBecomesProductsAndAttention) {
+  const LoweredGraph lowered = lower(multi_head(f32), true);
+  EXPECT_EQ(count<Forward>(lowered.graph), 0);
+  EXPECT_EQ(count<AttentionForward>(lowered.graph), 1);
+  EXPECT_EQ(count<Matmul>(lowered.graph), 4) << lowered.graph.to_text();
+  EXPECT_THAT(lowered.notes,
+              testing::Contains(testing::HasSubstr("expanded multi_head_attention_forward")));
+}
+
+TEST(Expand, LeavesNothingToTheReferenceEngine) {
+  for (DType dtype : {f32, f64, bf16})
+    for (const RegionEngines& region : engines_for(multi_head(dtype), Device::cpu()))
+      EXPECT_FALSE(region.engines.front().is_reference) << region.region;
+}
+
+TEST(Expand, TheReferenceRunsTheOperationWhole) {
+  const Plan plan = compile(multi_head(f32), Device::cpu(), {.reference_only = true});
+  EXPECT_EQ(plan.region_count(), 1);
+}
+
+}  // namespace
+}  // namespace ashlar
