@@ -72,8 +72,8 @@ void run_within_limit(const char* what, const Graph& graph,
     ASSERT_NE(std::align(kAlignment, space - kAlignment, workspace, space), nullptr);
     plan.run(binding, workspace);
   });
-  std::printf("summary: %s of %d tokens: workspace %.1f MiB, resident memory grew by %.1f MiB\n", what,
-              static_cast<int>(kLength), static_cast<double>(plan.workspace_size()) / 0x1p20,
+  std::printf("summary: %s of %d tokens: workspace %.1f MiB, resident memory grew by %.1f MiB\n",
+              what, static_cast<int>(kLength), static_cast<double>(plan.workspace_size()) / 0x1p20,
               static_cast<double>(growth) / 0x1p20);
   EXPECT_LT(plan.workspace_size(), kMostExtraBytes);
   EXPECT_LT(growth, kMostExtraBytes);
