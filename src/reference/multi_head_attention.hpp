@@ -4,187 +4,222 @@
 //   p_ij = exp(s_ij - stats_i), stats_i = log(sum_j exp(s_ij))
 //   o_hi = sum_j keep_ij p_ij v^_j                                  keep_ij: 0 or 1 / (1 - dropout)
 //   o_i  = keep_i (Wo [o_1i, ..., o_Hi] + bo) + residual_i
-// Projected vectors are computed anew wherever they are used: nothing is allocated.
 #pragma once
 
-#include "base/dropout.hpp"
 #include "graph/multi_head_shapes.hpp"
 #include "reference/attention.hpp"
+#include "reference/scratch.hpp"
 
 namespace ashlar::reference {
 
-// A vector of one head is worked on in blocks that fit the stack.
-inline constexpr std::int64_t kHeadBlock = 64;
-
-// Elements [first, first + count) of a vector of one head.
-template <class Scalar>
-struct HeadBlock {
-  std::int64_t first = 0, count = 0;
-  std::array<Scalar, kHeadBlock> values = {};
-};
-
-// Calls body(first, count) for every block of a vector.
-template <class Body>
-void for_each_head_block(std::int64_t size, const Body& body) {
-  for (std::int64_t first = 0; first < size; first += kHeadBlock)
-    body(first, std::min(kHeadBlock, size - first));
-}
-
-// A place in q, o (row: query step) or in k, v (row: key step).
+// A query step (row of q, o) or a key step (row of k, v), and a head.
 struct HeadRow {
-  std::int64_t b, beam, head, row;
+  std::int64_t b, beam, row, head = 0;
 };
 
+// An array [batch, beams, rows, heads, size]: the vectors of all heads of a step in one piece.
+struct HeadVectors {
+  std::int64_t beams = 0, rows = 0, heads = 0, size = 0;
+  std::int64_t first = 0;  // element in the scratch memory
+  std::int64_t operator()(const HeadRow& at) const {
+    return first + (((at.b * beams + at.beam) * rows + at.row) * heads + at.head) * size;
+  }
+};
+
+struct MultiHeadArrays {
+  MultiHeadArrays(const MultiHeadShape& shape, bool gradients) {
+    const auto place = [&](std::int64_t& used, HeadVectors array) {
+      array.first = used;
+      std::int64_t count = shape.batch;
+      for (std::int64_t extent : {array.beams, array.rows, array.heads, array.size})
+        count = checked_mul(count, extent);
+      used = checked_add(used, count);
+      return array;
+    };
+    const auto of_queries = [&](std::int64_t size) {
+      return place(need.numbers, {shape.beams, shape.queries, shape.heads, size});
+    };
+    const auto of_keys = [&](std::int64_t size) {
+      return place(need.numbers, {shape.key_beams, shape.keys, shape.heads, size});
+    };
+    seen = place(need.integers, {shape.beams, shape.queries, shape.heads, 2});
+    q = of_queries(shape.head_size), k = of_keys(shape.head_size), v = of_keys(shape.value_size);
+    scores = of_queries(shape.keys), weights = of_queries(shape.keys), stats = of_queries(1);
+    o = of_queries(shape.value_size);
+    if (!gradients) return;
+    d_output = place(need.numbers, {shape.beams, shape.queries, 1, shape.o_size});
+    d_o = of_queries(shape.value_size), ds = of_queries(shape.keys), p = of_queries(shape.keys);
+    dq = of_queries(shape.head_size), dk = of_keys(shape.head_size);
+    dv = of_keys(shape.value_size);
+  }
+
+  ScratchNeed need;
+  HeadVectors seen;      // integers: begin and end of the keys that have an element in what follows
+  HeadVectors q, k, v;   // projected
+  HeadVectors scores;    // s_ij
+  HeadVectors weights;   // keep_ij exp(s_ij - max_j s_ij)
+  HeadVectors stats, o;  // stats_i, o_hi
+  // Of the gradients, in the words of multi_head_attention_backward.cpp:
+  HeadVectors d_output, d_o;  // do'_i, do_hi
+  HeadVectors ds, p;          // ds_ij, keep_ij p_ij
+  HeadVectors dq, dk, dv;     // projected
+};
+
+// Computes everything up to o_hi.
 template <class Op, class Operands>
 class MultiHeadProblem {
  public:
   using Scalar = typename Operands::Scalar;
   using View = typename Operands::View;
-  using Block = HeadBlock<Scalar>;
 
-  MultiHeadProblem(const Op& op, const Operands& operands)
-      : operands_(operands),
-        q_(operands.input(Op::q)),
-        k_(operands.input(Op::k)),
-        v_(operands.input(Op::v)),
-        weights_(operands.input(operands.has_input(Op::weights) ? Op::weights : Op::q)),
-        shape_(op, q_.dims(), k_.dims(), v_.dims()),
-        scale_(op.softmax_scale),
-        dropout_(operands, Op::dropout_seed, Op::dropout_offset, op.attention_dropout),
-        post_dropout_(operands, Op::post_dropout_seed, Op::post_dropout_offset, op.post_dropout) {}
-
-  const MultiHeadShape& shape() const { return shape_; }
-  const Operands& operands() const { return operands_; }
-  Scalar scale() const { return scale_; }
-  Scalar weight(std::int64_t element) const { return weights_.load({element}); }
-  // q, k or v as given.
-  const View& source(MultiHeadPart part) const {
-    return part == MultiHeadPart::query ? q_ : part == MultiHeadPart::key ? k_ : v_;
-  }
-  std::int64_t head_size(MultiHeadPart part) const {
-    return part == MultiHeadPart::value ? shape_.value_size : shape_.head_size;
+  MultiHeadProblem(const Op& attention, const Operands& given)
+      : op(attention),
+        operands(given),
+        sources{given.input(Op::q), given.input(Op::k), given.input(Op::v)},
+        shape(op, sources[0].dims(), sources[1].dims(), sources[2].dims()),
+        arrays(shape, !std::is_same_v<Op, MultiHeadAttentionForward>),
+        scale(op.softmax_scale),
+        weights_(given.input(given.has_input(Op::weights) ? Op::weights : Op::q)),
+        scratch_(given, arrays.need),
+        numbers_(scratch_.numbers()),
+        integers_(scratch_.integers()) {
+    project(sources[0], shape[MultiHeadPart::query], arrays.q);
+    project(sources[1], shape[MultiHeadPart::key], arrays.k);
+    project(sources[2], shape[MultiHeadPart::value], arrays.v);
+    for_each_row(arrays.o, [&](const HeadRow& query) { attend(query); });
   }
 
-  // Element p of a projected query, key or value.
-  Scalar projected(MultiHeadPart part, const HeadRow& at, std::int64_t p) const {
-    const View& x = source(part);
-    const MultiHeadProjection& projection = shape_[part];
-    if (!projection.present) return x.load({at.b, at.beam, at.row, p});
-    const std::int64_t row = at.head * head_size(part) + p;
+  // The vector of a head; with head 0 also those of all heads, one after the other.
+  Scalar* at(const HeadVectors& array, const HeadRow& row) const { return numbers_ + array(row); }
+  // Calls body(row) for every vector of an array, in parallel.
+  template <class Body>
+  void for_each_row(const HeadVectors& array, const Body& body) const {
+    for_each({shape.batch, array.beams, array.rows, array.heads}, [&](const Index& i) {
+      body(HeadRow{i[0], i[1], i[2], i[3]});
+    });
+  }
+
+  // Element `row` of W x + b, element `column` of W^T x.
+  template <class Vector>
+  Scalar projected(const MultiHeadProjection& w, std::int64_t row, const Vector& x) const {
     Accumulator<Scalar> sum;
-    for (std::int64_t c = 0; c < projection.columns; ++c)
-      sum.add(weight(projection.matrix + row * projection.columns + c) *
-              x.load({at.b, at.beam, at.row, c}));
-    return shape_.has_biases ? sum.total() + weight(projection.bias + row) : sum.total();
+    for (std::int64_t c = 0; c < w.columns; ++c)
+      sum.add(weights_.load({w.matrix + row * w.columns + c}) * x(c));
+    return shape.has_biases ? sum.total() + weights_.load({w.bias + row}) : sum.total();
+  }
+  Scalar projected_back(const MultiHeadProjection& w, std::int64_t column, const Scalar* x) const {
+    Accumulator<Scalar> sum;
+    for (std::int64_t r = 0; r < w.rows; ++r)
+      sum.add(weights_.load({w.matrix + r * w.columns + column}) * x[r]);
+    return sum.total();
   }
 
   std::int64_t query_length(std::int64_t b, std::int64_t beam) const {
-    return length(Op::seq_len_q, {b, beam, 0, 0}, shape_.queries);
+    return bound(Op::seq_len_q, {b, beam, 0, 0}, shape.queries, shape.queries);
   }
   std::int64_t key_length(std::int64_t b, std::int64_t key_beam) const {
-    return length(Op::seq_len_kv, {b, key_beam, 0, 0}, shape_.keys);
+    return bound(Op::seq_len_kv, {b, key_beam, 0, 0}, shape.keys, shape.keys);
   }
-  bool is_padding(std::int64_t b, std::int64_t beam, std::int64_t i) const {
-    return i >= query_length(b, beam);
+  // The keys a query step gives a weight to: none if all of its scores are -inf.
+  Columns seen(const HeadRow& query) const {
+    const std::int64_t* columns = integers_ + arrays.seen(query);
+    return {columns[0], columns[1]};
   }
-  // The keys that query step i sees.
-  Columns columns(std::int64_t b, std::int64_t beam, std::int64_t i) const {
-    if (is_padding(b, beam, i)) return {};
-    const std::int64_t all = key_length(b, shape_.key_beam(beam));
-    Columns seen{0, all};
-    if (operands_.has_input(Op::window_low)) seen.begin = length(Op::window_low, {0, 0, i, 0}, all);
-    if (operands_.has_input(Op::window_high)) seen.end = length(Op::window_high, {0, 0, i, 0}, all);
-    return seen;
-  }
-
   HeadRow key_row(const HeadRow& query, std::int64_t j) const {
-    return {query.b, shape_.key_beam(query.beam), query.head, j};
-  }
-  Scalar score(const HeadRow& query, std::int64_t j) const {
-    Accumulator<Scalar> sum;
-    for (std::int64_t p = 0; p < shape_.head_size; ++p)
-      sum.add(projected(MultiHeadPart::query, query, p) *
-              projected(MultiHeadPart::key, key_row(query, j), p));
-    return scale_ * sum.total();
-  }
-  RowSum<Scalar> row_sum(const HeadRow& query) const {
-    const Columns seen = columns(query.b, query.beam, query.row);
-    RowSum<Scalar> sum;
-    for (std::int64_t j = seen.begin; j < seen.end; ++j)
-      sum.largest = maximum(sum.largest, score(query, j));
-    if (sum.sees_nothing()) return sum;
-    Accumulator<Scalar> weights;
-    for (std::int64_t j = seen.begin; j < seen.end; ++j)
-      weights.add(softmax_weight(score(query, j), sum.largest));
-    sum.weights = weights.total();
-    return sum;
-  }
-
-  // Elements of o_h of a query step.
-  Block head_output(const HeadRow& query, const RowSum<Scalar>& sum, std::int64_t first,
-                    std::int64_t count) const {
-    Block block{first, count};
-    if (sum.sees_nothing()) return block;
-    const Columns seen = columns(query.b, query.beam, query.row);
-    std::array<Accumulator<Scalar>, kHeadBlock> totals;
-    for (std::int64_t j = seen.begin; j < seen.end; ++j) {
-      const Scalar weight = rounded(kept(query, j, softmax_weight(score(query, j), sum.largest)));
-      for (std::int64_t p = 0; p < count; ++p)
-        at(totals, p).add(weight * projected(MultiHeadPart::value, key_row(query, j), first + p));
-    }
-    for (std::int64_t p = 0; p < count; ++p)
-      at(block.values, p) = at(totals, p).total() / sum.weights;
-    return block;
+    return {query.b, shape.key_beam(query.beam), j, query.head};
   }
 
   // Dropout of a weight, and of an element of o.
   Scalar kept(const HeadRow& query, std::int64_t j, Scalar x) const {
-    return dropout_.apply(shape_.weight_position(query.b, query.beam, query.head, query.row, j), x);
+    return after_dropout(Op::dropout_seed, Op::dropout_offset, op.attention_dropout,
+                         shape.weight_position(query.b, query.beam, query.head, query.row, j), x);
   }
   Scalar post_kept(const Index& element, Scalar x) const {
-    return post_dropout_.apply(flatten(shape_.o_dims(), element), x);
+    return after_dropout(Op::post_dropout_seed, Op::post_dropout_offset, op.post_dropout,
+                         flatten(shape.o_dims(), element), x);
   }
   // Weights and their gradients may be rounded to q's dtype before they are multiplied.
-  Scalar rounded(Scalar x) const { return allow_rounding_to(q_.dtype(), x); }
+  Scalar rounded(Scalar x) const { return allow_rounding_to(sources[0].dtype(), x); }
 
-  template <class Array>
-  static auto& at(Array& array, std::int64_t i) {
-    return array[static_cast<std::size_t>(i)];
-  }
+  const Op& op;
+  const Operands& operands;
+  const std::array<View, 3> sources;  // q, k, v as given
+  const MultiHeadShape shape;
+  const MultiHeadArrays arrays;
+  const Scalar scale;
 
  private:
-  class Dropout {
-   public:
-    Dropout(const Operands& operands, int seed, int offset, double probability)
-        : probability_(probability) {
-      if (operands.has_input(seed)) seed_ = static_cast<std::uint64_t>(operands.integer(seed));
-      if (operands.has_input(offset))
-        offset_ = static_cast<std::uint64_t>(operands.integer(offset));
-    }
-    Scalar apply(std::int64_t position, Scalar x) const {
-      if (probability_ == 0.0) return x;
-      if (!dropout_keeps(seed_, offset_, static_cast<std::uint64_t>(position), probability_))
-        return Scalar(0.0);
-      return x * Scalar(1.0 / (1.0 - probability_));
-    }
-
-   private:
-    double probability_;
-    std::uint64_t seed_ = 0, offset_ = 0;
-  };
-
-  // A length or window bound, brought into [0, extent].
-  std::int64_t length(int input, const Index& index, std::int64_t extent) const {
-    if (!operands_.has_input(input)) return extent;
-    const double given = nominal(operands_.input(input).load(index));
-    return static_cast<std::int64_t>(std::clamp(given, 0.0, real(extent)));
+  void project(const View& x, const MultiHeadProjection& projection, const HeadVectors& to) const {
+    for_each_row(to, [&](const HeadRow& row) {
+      const auto element = [&](std::int64_t c) { return x.load({row.b, row.beam, row.row, c}); };
+      for (std::int64_t p = 0; p < to.size; ++p)
+        at(to, row)[p] = projection.present ? projected(projection, row.head * to.size + p, element)
+                                            : element(p);
+    });
   }
 
-  const Operands& operands_;
-  View q_, k_, v_, weights_;
-  MultiHeadShape shape_;
-  Scalar scale_;
-  Dropout dropout_, post_dropout_;
+  // From scores to o_hi.
+  void attend(const HeadRow& query) const {
+    Scalar* const scores = at(arrays.scores, query);
+    Scalar* const weights = at(arrays.weights, query);
+    const Columns columns = this->columns(query);
+    RowSum<Scalar> sum;
+    for (std::int64_t j = columns.begin; j < columns.end; ++j) {
+      Accumulator<Scalar> product;
+      for (std::int64_t p = 0; p < shape.head_size; ++p)
+        product.add(at(arrays.q, query)[p] * at(arrays.k, key_row(query, j))[p]);
+      scores[j] = scale * product.total();
+      sum.largest = maximum(sum.largest, scores[j]);
+    }
+    const Columns seen = sum.sees_nothing() ? Columns{} : columns;
+    integers_[arrays.seen(query)] = seen.begin;
+    integers_[arrays.seen(query) + 1] = seen.end;
+    Accumulator<Scalar> total;
+    for (std::int64_t j = seen.begin; j < seen.end; ++j) {
+      const Scalar weight = softmax_weight(scores[j], sum.largest);
+      total.add(weight);
+      weights[j] = rounded(kept(query, j, weight));
+    }
+    sum.weights = total.total();
+    *at(arrays.stats, query) = sum.stats();
+    for (std::int64_t p = 0; p < shape.value_size; ++p) {
+      Accumulator<Scalar> o;
+      for (std::int64_t j = seen.begin; j < seen.end; ++j)
+        o.add(weights[j] * at(arrays.v, key_row(query, j))[p]);
+      at(arrays.o, query)[p] = sum.sees_nothing() ? Scalar(0.0) : o.total() / sum.weights;
+    }
+  }
+
+  // The keys inside the lengths and the window.
+  Columns columns(const HeadRow& query) const {
+    if (query.row >= query_length(query.b, query.beam)) return {};
+    const std::int64_t all = key_length(query.b, shape.key_beam(query.beam));
+    const Index step = {0, 0, query.row, 0};
+    return {bound(Op::window_low, step, 0, all), bound(Op::window_high, step, all, all)};
+  }
+  // A length or an end of a window, brought into [0, extent].
+  std::int64_t bound(int input, const Index& index, std::int64_t missing,
+                     std::int64_t extent) const {
+    if (!operands.has_input(input)) return missing;
+    const double given = nominal(operands.input(input).load(index));
+    return static_cast<std::int64_t>(std::clamp(given, 0.0, real(extent)));
+  }
+  Scalar after_dropout(int seed, int offset, double dropout, std::int64_t position,
+                       Scalar x) const {
+    if (dropout == 0.0) return x;
+    const auto integer = [&](int input) {
+      return static_cast<std::uint64_t>(operands.has_input(input) ? operands.integer(input) : 0);
+    };
+    return dropout_keeps(integer(seed), integer(offset), static_cast<std::uint64_t>(position),
+                         dropout)
+               ? x * Scalar(1.0 / (1.0 - dropout))
+               : Scalar(0.0);
+  }
+
+  View weights_;
+  Scratch<Operands> scratch_;
+  Scalar* numbers_;
+  std::int64_t* integers_;
 };
 
 }  // namespace ashlar::reference

@@ -5,6 +5,7 @@
 
 #include "reference/ctc.hpp"
 #include "reference/evaluate.hpp"
+#include "reference/multi_head_attention.hpp"
 #include "reference/recurrent.hpp"
 
 namespace ashlar::reference {
@@ -19,6 +20,15 @@ std::int64_t scratch_bytes(const Graph& graph, const Node& node) {
   if (const auto* weights = std::get_if<RnnBackwardWeights>(&node.op)) return of_rnn(*weights);
   if (std::holds_alternative<CtcLoss>(node.op))
     return ctc_scratch(dims(CtcLoss::x), dims(CtcLoss::labels)).bytes();
+  const auto of_multi_head = [&](const auto& op, bool gradients) {
+    return MultiHeadArrays({op, dims(op.q), dims(op.k), dims(op.v)}, gradients).need.bytes();
+  };
+  if (const auto* forward = std::get_if<MultiHeadAttentionForward>(&node.op))
+    return of_multi_head(*forward, false);
+  if (const auto* data = std::get_if<MultiHeadAttentionBackwardData>(&node.op))
+    return of_multi_head(*data, true);
+  if (const auto* weights = std::get_if<MultiHeadAttentionBackwardWeights>(&node.op))
+    return of_multi_head(*weights, true);
   return 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "base/checked.hpp"
 #include "reference/dense_operands.hpp"
 #include "reference/memory_operands.hpp"
 
@@ -11,7 +12,7 @@ namespace ashlar::reference {
 struct ScratchNeed {
   std::int64_t numbers = 0, integers = 0;
   // As doubles and 64-bit integers.
-  std::int64_t bytes() const { return 8 * (numbers + integers); }
+  std::int64_t bytes() const { return checked_mul(8, checked_add(numbers, integers)); }
 };
 
 template <class Operands>
