@@ -126,8 +126,9 @@ struct Approx {
   friend Approx operator/(Approx a, Approx b) {
     const double quotient = a.value / b.value;
     if (b.error > 0.0 && std::fabs(b.value) <= b.error) return with_error(quotient, kInfinity);
+    // The sign of a zero is nobody's promise, and with it that of the infinity.
     if (b.value == 0.0)
-      return with_error(quotient, std::fabs(a.value) > a.error || a.error == 0.0 ? 0.0 : kInfinity);
+      return with_error(quotient, std::isnan(quotient) && a.error == 0.0 ? 0.0 : kInfinity);
     const double propagated =
         (a.error + amplified(quotient, b.error)) / (std::fabs(b.value) - b.error);
     return rounded(quotient, propagated, kFunctionUnits);

@@ -133,10 +133,11 @@ Scalar interpolation_weight(const ResampleAttributes& op, const Dims& y_dims, co
 inline double weighted(double weight, double x) { return weight == 0.0 ? 0.0 : weight * x; }
 template <Arithmetic A>
 Approx<A> weighted(Approx<A> weight, Approx<A> x) {
+  const bool may_have_no_weight = std::fabs(weight.value) <= weight.error;
+  if (may_have_no_weight && !std::isfinite(x.value))
+    return Approx<A>::with_error(weighted(weight.value, x.value), kInfinity);
   if (weight.value != 0.0) return weight * x;
-  return Approx<A>::with_error(0.0, std::isfinite(x.value)
-                                        ? amplified(std::fabs(x.value) + x.error, weight.error)
-                                        : kInfinity);
+  return Approx<A>::with_error(0.0, amplified(std::fabs(x.value) + x.error, weight.error));
 }
 
 }  // namespace ashlar::reference
