@@ -63,8 +63,8 @@ class Plan {
   double flops() const;  // arithmetic of one run, 2 per multiply-add; masks do not lower it
   // The bound tensors in binding order.
   const std::vector<TensorId>& bound_tensors() const;
-  // Regions, the engine and configuration of each, every engine tried with its reason, cost
-  // estimates, workspace and notes.
+  // Regions, the engine and configuration of each, every engine for its operation with its estimate
+  // or the reason of its refusal, workspace and notes.
   std::string explain() const;
 
   // Every pointer is checked for null, the rest is the caller's promise: memory of byte_size()

@@ -26,11 +26,20 @@ class Support {
     support.reason_ = fmt::format(reason, std::forward<Args>(args)...);
     return support;
   }
+  // The region is none of this engine's business: explain only counts such refusals.
+  template <class... Args>
+  static Support other_operation(fmt::format_string<Args...> reason, Args&&... args) {
+    Support support = no(reason, std::forward<Args>(args)...);
+    support.is_other_operation_ = true;
+    return support;
+  }
   explicit operator bool() const { return reason_.empty(); }
   const std::string& reason() const { return reason_; }
+  bool is_other_operation() const { return is_other_operation_; }
 
  private:
   std::string reason_;
+  bool is_other_operation_ = false;
 };
 
 // What a configuration is expected to cost, in named units.

@@ -61,10 +61,16 @@ std::string explain_step(const PlanData& plan, std::size_t index) {
     text += fmt::format("  engine    none: this build has no engines for {}\n",
                         plan.device.kind == DeviceKind::cuda ? "CUDA" : "the CPU");
   }
-  for (const Attempt& attempt : step.choice.attempts)
-    text +=
-        fmt::format("  tried     {}{}: {}\n", attempt.engine == step.choice.engine ? "* " : "  ",
-                    attempt.engine->id(), attempt.outcome);
+  int others = 0;
+  for (const Attempt& attempt : step.choice.attempts) {
+    if (attempt.is_other_operation)
+      ++others;
+    else
+      text +=
+          fmt::format("  tried     {}{}: {}\n", attempt.engine == step.choice.engine ? "* " : "  ",
+                      attempt.engine->id(), attempt.outcome);
+  }
+  if (others > 0) text += fmt::format("  others    {} engines for other operations\n", others);
   return text;
 }
 

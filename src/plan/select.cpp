@@ -25,11 +25,12 @@ Choice select(const Region& region, EngineTable table, const DeviceProps& device
   Choice choice;
   const DType precision = region.precision();
   for (const Engine* engine : table) {
-    Attempt attempt{engine, {}};
+    Attempt attempt{engine, {}, false};
     if (options.reference_only && engine->kind() != EngineKind::reference) {
       attempt.outcome = "skipped: only the reference was asked for";
     } else if (const Support support = engine->supports(region, device); !support) {
       attempt.outcome = "refused: " + support.reason();
+      attempt.is_other_operation = support.is_other_operation();
     } else {
       int usable = 0;
       for (Config& config : engine->configs(region, device)) {

@@ -9,6 +9,7 @@ namespace ashlar {
 struct Attempt {
   const Engine* engine = nullptr;
   std::string outcome;  // the reason of a refusal, or what the best candidate would cost
+  bool is_other_operation = false;  // refused because the engine is for something else
 };
 
 struct Choice {

@@ -362,7 +362,7 @@ class AttentionEngine final : public Engine {
 
   Support supports(const Region& region, const DeviceProps&) const override {
     const auto* op = region.anchor_as<AttentionForward>();
-    if (!op) return Support::no("the anchor is no attention");
+    if (!op) return Support::other_operation("the anchor is no attention");
     const AttentionShape shape(*region.anchor, *op);
     if (Support fit = fits(modifier_program(*region.anchor, *op, shape.scores())); !fit) return fit;
     return supports_operands<AttentionForward>(region);

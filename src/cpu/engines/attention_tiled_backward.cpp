@@ -262,7 +262,7 @@ class AttentionBackwardEngine final : public Engine {
 
   Support supports(const Region& region, const DeviceProps&) const override {
     const auto* op = region.anchor_as<AttentionBackward>();
-    if (!op) return Support::no("the anchor is no attention gradient");
+    if (!op) return Support::other_operation("the anchor is no attention gradient");
     const Dims scores = AttentionShape(*region.anchor, *op).scores();
     if (Support fit = fits(modifier_program(*region.anchor, *op, scores)); !fit) return fit;
     if (Support fit = fits(modifier_gradient_program(*region.anchor, *op, scores)); !fit)

@@ -309,7 +309,7 @@ class BlockScaleEngine final : public Engine {
 
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<BlockScaleQuantize>() && !region.anchor_as<BlockScaleDequantize>())
-      return Support::no("the anchor is no block-scaled conversion");
+      return Support::other_operation("the anchor is no block-scaled conversion");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     return Support::yes();
   }

@@ -176,7 +176,7 @@ class CacheCopyEngine final : public Engine {
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<PagedCacheLoad>() && !region.anchor_as<ExpandBandMatrix>() &&
         !region.anchor_as<ContractBandMatrix>())
-      return Support::no("the anchor is no paged cache and no band");
+      return Support::other_operation("the anchor is no paged cache and no band");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     return Support::yes();
   }

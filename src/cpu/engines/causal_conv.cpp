@@ -417,7 +417,7 @@ class CausalConvEngine final : public Engine {
   Support supports(const Region& region, const DeviceProps&) const override {
     const bool forward = region.anchor_as<CausalConvForward>() != nullptr;
     if (!forward && !region.anchor_as<CausalConvBackward>())
-      return Support::no("the anchor is no causal convolution");
+      return Support::other_operation("the anchor is no causal convolution");
     static_assert(int{CausalConvForward::w} == int{CausalConvBackward::w});
     if (region.anchor->inputs[CausalConvForward::w].dims[1] > kMostTaps)
       return Support::no("filters of more than {} taps", kMostTaps);

@@ -28,7 +28,7 @@ class ChannelNormEngine final : public Engine {
   Support supports(const Region& region, const DeviceProps&) const override {
     const auto* forward = region.anchor_as<NormForward>();
     const auto* backward = region.anchor_as<NormBackward>();
-    if (!forward && !backward) return Support::no("the anchor is no normalisation");
+    if (!forward && !backward) return Support::other_operation("the anchor is no normalisation");
     if (!by_channels(forward ? forward->mode : backward->mode))
       return Support::no("the norm is per row");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");

@@ -196,7 +196,7 @@ class ChannelStatsEngine final : public Engine {
 
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<GenStats>() && !region.anchor_as<Bn>())
-      return Support::no("the anchor sums no channels");
+      return Support::other_operation("the anchor sums no channels");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     return Support::yes();
   }

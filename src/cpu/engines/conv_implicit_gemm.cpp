@@ -157,7 +157,7 @@ class ConvImplicitGemmEngine final : public Engine {
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
-    if (!is_convolution(region)) return Support::no("the anchor is no convolution");
+    if (!is_convolution(region)) return Support::other_operation("the anchor is no convolution");
     const int spatial = region.anchor->outputs[0].dims.rank() - 2;
     if (spatial < 1 || spatial > kMaxSpatial)
       return Support::no("{} spatial axes, 1 to 3 are supported", spatial);

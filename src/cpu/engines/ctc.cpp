@@ -280,7 +280,7 @@ class CtcEngine final : public Engine {
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
-    if (!region.anchor_as<CtcLoss>()) return Support::no("the anchor is no ctc_loss");
+    if (!region.anchor_as<CtcLoss>()) return Support::other_operation("the anchor is no ctc_loss");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     return Support::yes();
   }

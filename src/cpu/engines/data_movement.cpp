@@ -163,7 +163,7 @@ class DataMovementEngine final : public Engine {
   Support supports(const Region& region, const DeviceProps&) const override {
     const bool moves = region.anchor_as<Transpose>() || region.anchor_as<Slice>();
     if (!moves && !region.anchor_as<Reshape>() && !region.anchor_as<Concat>())
-      return Support::no("the anchor moves no data");
+      return Support::other_operation("the anchor moves no data");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     if (moves && reads_coordinates(region.prologues[0]))
       return Support::no("the prologue reads coordinates, which the move would change");

@@ -142,7 +142,7 @@ class DropoutEngine final : public Engine {
 
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<DropoutForward>() && !region.anchor_as<DropoutBackward>())
-      return Support::no("the anchor is no dropout");
+      return Support::other_operation("the anchor is no dropout");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     if (region.epilogue.space.empty()) return Support::no("the tensor has no axes");
     return Support::yes();

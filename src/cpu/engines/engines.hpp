@@ -7,21 +7,21 @@ namespace ashlar::cpu {
 
 const Engine& attention_tiled_backward_engine();
 const Engine& attention_tiled_engine();
+const Engine& block_scale_engine();
 const Engine& cache_copy_engine();
 const Engine& causal_conv_engine();
-const Engine& block_scale_engine();
 const Engine& channel_norm_engine();
 const Engine& channel_stats_engine();
 const Engine& conv_depthwise_engine();
 const Engine& conv_implicit_gemm_engine();
 const Engine& ctc_engine();
 const Engine& data_movement_engine();
+const Engine& dropout_engine();
 const Engine& grid_generator_engine();
 const Engine& grid_sample_engine();
 const Engine& im2col_engine();
 const Engine& interpolation_engine();
 const Engine& local_norm_engine();
-const Engine& dropout_engine();
 const Engine& matmul_complex_engine();
 const Engine& matmul_gemm_engine();
 const Engine& moe_grouped_matmul_engine();

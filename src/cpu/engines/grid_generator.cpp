@@ -175,7 +175,7 @@ class GridGeneratorEngine final : public Engine {
 
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<GridGeneratorForward>() && !region.anchor_as<GridGeneratorBackward>())
-      return Support::no("the anchor generates no grid");
+      return Support::other_operation("the anchor generates no grid");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     return Support::yes();
   }

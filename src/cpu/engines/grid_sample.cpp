@@ -112,7 +112,7 @@ class GridSampleEngine final : public Engine {
 
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<GridSampleForward>() && !region.anchor_as<GridSampleBackward>())
-      return Support::no("the anchor samples no grid");
+      return Support::other_operation("the anchor samples no grid");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     if (!Planes<float>::fits(region.prologues[0]))
       return Support::no("a plane of x is past the reach of 32-bit indices");

@@ -97,7 +97,7 @@ class Im2ColEngine final : public Engine {
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
-    if (!region.anchor_as<Im2Col>()) return Support::no("the anchor makes no patches");
+    if (!region.anchor_as<Im2Col>()) return Support::other_operation("the anchor makes no patches");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     return Support::yes();
   }

@@ -244,7 +244,7 @@ class InterpolationEngine final : public Engine {
 
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<ResampleForward>() && !region.anchor_as<ResampleBackward>())
-      return Support::no("the anchor is no resampling");
+      return Support::other_operation("the anchor is no resampling");
     const Problem problem(region);
     if (problem.op.mode != ResampleMode::nearest && problem.op.mode != ResampleMode::bilinear)
       return Support::no("it pools; this engine interpolates");

@@ -281,7 +281,8 @@ class LocalNormEngine final : public Engine {
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
-    if (!attributes_of(region)) return Support::no("the anchor is no local normalisation");
+    if (!attributes_of(region))
+      return Support::other_operation("the anchor is no local normalisation");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     const std::int64_t halo = Shape(region).halo();
     if (halo > kMostHalo)

@@ -176,7 +176,7 @@ class MatmulComplexEngine final : public Engine {
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
-    if (!region.anchor_as<Matmul>()) return Support::no("the anchor is no matmul");
+    if (!region.anchor_as<Matmul>()) return Support::other_operation("the anchor is no matmul");
     const auto& inputs = region.anchor->inputs;
     if (!is_complex(inputs[Matmul::a].dtype)) return Support::no("real operands");
     for (const int slot : {Matmul::m_override, Matmul::n_override, Matmul::k_override})

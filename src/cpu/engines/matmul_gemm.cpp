@@ -199,7 +199,7 @@ class MatmulGemmEngine final : public Engine {
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
-    if (!region.anchor_as<Matmul>()) return Support::no("the anchor is no matmul");
+    if (!region.anchor_as<Matmul>()) return Support::other_operation("the anchor is no matmul");
     const auto& inputs = region.anchor->inputs;
     if (is_complex(inputs[Matmul::a].dtype)) return Support::no("complex operands");
     for (const View& view : inputs)

@@ -380,7 +380,7 @@ class MoeGroupedMatmulEngine final : public Engine {
 
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<MoeGroupedMatmul>() && !region.anchor_as<MoeGroupedMatmulBackward>())
-      return Support::no("the anchor is no mixture of experts");
+      return Support::other_operation("the anchor is no mixture of experts");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     return Support::yes();
   }

@@ -72,7 +72,7 @@ class PointwiseEngine final : public Engine {
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
-    if (region.anchor) return Support::no("the region has an anchor");
+    if (region.anchor) return Support::other_operation("the region has an anchor");
     if (touches_ragged(region.epilogue))
       return Support::no("a ragged tensor: rows of different lengths");
     return Support::yes();

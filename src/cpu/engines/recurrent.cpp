@@ -308,7 +308,7 @@ class RecurrentEngine final : public Engine {
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<RnnForward>() && !region.anchor_as<RnnBackwardData>() &&
         !region.anchor_as<RnnBackwardWeights>())
-      return Support::no("the anchor is no recurrent network");
+      return Support::other_operation("the anchor is no recurrent network");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     return Support::yes();
   }

@@ -143,7 +143,8 @@ class ReductionEngine final : public Engine {
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
-    if (!region.anchor_as<Reduction>()) return Support::no("the anchor is no reduction");
+    if (!region.anchor_as<Reduction>())
+      return Support::other_operation("the anchor is no reduction");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     if (region.prologues[Reduction::x].space.empty()) return Support::no("the tensor has no axes");
     return Support::yes();

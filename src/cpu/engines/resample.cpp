@@ -18,7 +18,7 @@ class ResampleEngine final : public Engine {
   Support supports(const Region& region, const DeviceProps&) const override {
     const auto* forward = region.anchor_as<ResampleForward>();
     const auto* backward = region.anchor_as<ResampleBackward>();
-    if (!forward && !backward) return Support::no("the anchor is no resampling");
+    if (!forward && !backward) return Support::other_operation("the anchor is no resampling");
     const ResampleAttributes& op =
         forward ? static_cast<const ResampleAttributes&>(*forward) : *backward;
     const bool maximum = op.mode == ResampleMode::maxpool;

@@ -91,7 +91,7 @@ class RngEngine final : public Engine {
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
-    if (!region.anchor_as<Rng>()) return Support::no("the anchor is no random tensor");
+    if (!region.anchor_as<Rng>()) return Support::other_operation("the anchor is no random tensor");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     if (region.epilogue.space.empty()) return Support::no("the tensor has no axes");
     return Support::yes();

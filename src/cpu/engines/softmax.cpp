@@ -222,7 +222,7 @@ class SoftmaxEngine final : public Engine {
 
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<SoftmaxForward>() && !region.anchor_as<SoftmaxBackward>())
-      return Support::no("the anchor is no softmax");
+      return Support::other_operation("the anchor is no softmax");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     return Support::yes();
   }

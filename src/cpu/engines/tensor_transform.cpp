@@ -154,7 +154,7 @@ class TensorTransformEngine final : public Engine {
 
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<TensorTransform>())
-      return Support::no("the anchor is no tensor transform");
+      return Support::other_operation("the anchor is no tensor transform");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     if (region.epilogue.space.empty()) return Support::no("the tensors have no axes");
     return Support::yes();
