@@ -172,7 +172,7 @@ Results attention_backward(Graph& g, DType t) {
 
 // Two heads with all four projections, none larger than the other: 4 matrices of 8 x 8.
 template <class Op>
-Results multi_head_attention(Graph& g, DType t, bool gradient, std::vector<Wanted> outputs) {
+Results multi_head_attention(Graph& g, DType t, bool gradient, const std::vector<Wanted>& outputs) {
   Op op;
   op.heads = 2;
   op.q_projection = op.k_projection = op.v_projection = 4;

@@ -36,7 +36,7 @@ std::vector<TensorId> Expansion::add(Op op, std::vector<TensorId> inputs,
   for (const Result& result : results)
     node.outputs.push_back(editor_.add_intermediate(name_of(result.role), result.dims,
                                                     result.dtype.value_or(dtype_), result.strides));
-  const std::vector<TensorId> outputs = node.outputs;
+  std::vector<TensorId> outputs = node.outputs;
   editor_.add(std::move(node));
   ++count_;
   return outputs;
