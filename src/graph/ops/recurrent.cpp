@@ -113,18 +113,25 @@ void infer_records(NodeContext& node, int slot, const Dims& dims, DType like) {
                 node.output(slot).dtype);
 }
 
+// Of the operations that read x: checks it, and what all three operations share.
+template <class Rnn>
+RnnShape shape_from_x(NodeContext& node, const Rnn& op) {
+  check_common(node, op, Rnn::x);
+  node.require_floating(Rnn::x);
+  const Dims& x = node.input(Rnn::x).dims;
+  const std::int64_t input = x[x.rank() - 1];
+  if (op.input == RnnInput::skip && input != op.hidden_size)
+    node.reject("features of x", input, "hidden_size = {}, because input is skip", op.hidden_size);
+  return make_shape(node, op, Rnn::x, input);
+}
+
 }  // namespace
 
 void infer_rnn_forward(NodeContext& node) {
   using Rnn = RnnForward;
   const auto& op = node.op<Rnn>();
-  check_common(node, op, Rnn::x);
-  node.require_floating(Rnn::x);
+  const RnnShape shape = shape_from_x(node, op);
   const Tensor& x = node.input(Rnn::x);
-  const std::int64_t input = x.dims[x.dims.rank() - 1];
-  if (op.input == RnnInput::skip && input != op.hidden_size)
-    node.reject("features of x", input, "hidden_size = {}, because input is skip", op.hidden_size);
-  const RnnShape shape = make_shape(node, op, Rnn::x, input);
   node.require_dims(Rnn::weights, {shape.weight_count()});
   node.require_floating(Rnn::weights);
   require_state(node, Rnn::hx, shape.state(shape.output()));
@@ -165,13 +172,8 @@ void infer_rnn_backward_data(NodeContext& node) {
 void infer_rnn_backward_weights(NodeContext& node) {
   using Rnn = RnnBackwardWeights;
   const auto& op = node.op<Rnn>();
-  check_common(node, op, Rnn::x);
-  node.require_floating(Rnn::x);
+  const RnnShape shape = shape_from_x(node, op);
   const Tensor& x = node.input(Rnn::x);
-  const std::int64_t input = x.dims[x.dims.rank() - 1];
-  if (op.input == RnnInput::skip && input != op.hidden_size)
-    node.reject("features of x", input, "hidden_size = {}, because input is skip", op.hidden_size);
-  const RnnShape shape = make_shape(node, op, Rnn::x, input);
   require_records(node, Rnn::reserve, shape.records(shape.reserve_width()));
   require_records(node, Rnn::dgates, shape.records(shape.dgates_width()));
   require_state(node, Rnn::hx, shape.state(shape.output()));
