@@ -321,11 +321,15 @@ void RowProgram<T>::Bound::apply(const std::int64_t* coords, std::int64_t count,
 }
 
 template <class T>
+bool RowProgram<T>::Bound::is_memory() const {
+  return code_->plain_load && code_->steps[0].address.dtype == kRegisterDType<T> &&
+         code_->steps[0].address.row_stride == 1;
+}
+
+template <class T>
 const T* RowProgram<T>::Bound::view(const std::int64_t* coords, std::int64_t count,
                                     T* buffer) const {
-  const bool as_it_is = code_->plain_load && code_->steps[0].address.dtype == kRegisterDType<T> &&
-                        code_->steps[0].address.row_stride == 1;
-  if (as_it_is)
+  if (is_memory())
     return reinterpret_cast<const T*>(pointers_[0]) +
            code_->start_of(code_->steps[0].address, *this, coords);
   load(coords, count, buffer);

@@ -40,6 +40,8 @@ class RowProgram {
                const std::array<const T*, kMaxProgramRows>& rows, T* destination) const;
     // Prologue without a copy where memory already holds the values as they are.
     const T* view(const std::int64_t* coords, std::int64_t count, T* buffer) const;
+    // Whether view() never copies: a plain load of elements that are T and lie together.
+    bool is_memory() const;
 
    private:
     friend class RowProgram;
