@@ -26,6 +26,10 @@ struct CompileOptions {
   // Puts guard bytes around every workspace booking and checks them after each kernel; an overrun
   // throws Error(internal) naming the kernel and the booking.
   bool guard = false;
+  // Inputs whose contents never change, by name, with their memory. Kernels may read them now and
+  // keep them in a form of their own (weights packed once). run() still takes their pointers and
+  // must find the same contents there. A saved plan keeps the names and pointers of none.
+  std::vector<std::pair<std::string, const void*>> constants = {};
 };
 
 // One pointer per bound tensor, in the order of Plan::bound_tensors(). Made once, used many times.

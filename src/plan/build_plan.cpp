@@ -1,4 +1,5 @@
 // Graph -> regions -> engines -> memory layout -> kernels.
+#include <algorithm>
 #include <map>
 
 #include "base/element.hpp"
@@ -48,6 +49,7 @@ class MemoryPlanner {
 
   void run() {
     place_bound_and_constants();
+    keep_constants();
     collect_intermediates();
     collect_scratch();
     const std::int64_t total = lay_out(buffers_);
@@ -85,6 +87,26 @@ class MemoryPlanner {
       store_element(tensors[i].dtype, plan_.constants[i].data(), 0, tensors[i].value);
       plan_.locations[i] = {Location::Kind::constant, 0, plan_.constants[i].data()};
     }
+  }
+
+  // Shows the kernels the inputs that never change.
+  void keep_constants() {
+    if (plan_.options.constants.empty()) return;
+    std::vector<void*> pointers(plan_.bound.size(), nullptr);
+    for (const auto& [name, memory] : plan_.options.constants) {
+      const auto is_named = [&](TensorId id) { return plan_.graph.tensor(id).name == name; };
+      const auto found = std::find_if(plan_.bound.begin(), plan_.bound.end(), is_named);
+      if (found == plan_.bound.end() || plan_.graph.tensor(*found).kind != TensorKind::input)
+        fail(ErrorCode::invalid_argument, "constants: got '{}', expected the name of an input",
+             name);
+      if (memory == nullptr)
+        fail(ErrorCode::invalid_argument, "constants: got null for '{}', expected its memory",
+             name);
+      pointers[static_cast<std::size_t>(found - plan_.bound.begin())] = const_cast<void*>(memory);
+    }
+    const KernelContext context(plan_.locations, pointers, nullptr, nullptr);
+    for (PlanData::Step& step : plan_.steps) step.kernel->keep_constants(context);
+    plan_.options.constants.clear();  // the memory may go after compile()
   }
 
   // Intermediates that pass through memory live from the step that writes them to the last that

@@ -84,6 +84,10 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
   virtual void run(const KernelContext& context) const = 0;
+  // Called at most once, before the scratch book is read and before any run, when inputs of the
+  // plan never change. `constants` knows the memory of those tensors and gives null for all others.
+  // What a kernel makes of them it keeps; it may then book less scratch.
+  virtual void keep_constants(const KernelContext& constants) { static_cast<void>(constants); }
   ScratchBook& scratch_book() { return scratch_book_; }
   const ScratchBook& scratch_book() const { return scratch_book_; }
 
