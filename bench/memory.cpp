@@ -28,14 +28,12 @@ Range range_of(const Tensor& tensor, const Problem& problem) {
   return {};
 }
 
-template <class Options>
 CompileOptions options_for(const Graph& graph, const Problem& problem, const Memory& memory,
                            bool reference_only) {
-  Options options;
+  CompileOptions options;
   options.reference_only = reference_only;
-  if constexpr (requires { options.constants; })
-    for (const std::string& name : problem.constants)
-      options.constants.emplace_back(name, memory.at(graph.find_tensor(name)));
+  for (const std::string& name : problem.constants)
+    options.constants.emplace_back(name, memory.at(graph.find_tensor(name)));
   return options;
 }
 
@@ -88,8 +86,7 @@ void Memory::take(const Graph& graph, const Graph& from, const Memory& outputs) 
 
 Runner::Runner(const Graph& graph, const Problem& problem, const Memory& memory,
                bool reference_only)
-    : plan_(compile(graph, Device::cpu(),
-                    options_for<CompileOptions>(graph, problem, memory, reference_only))),
+    : plan_(compile(graph, Device::cpu(), options_for(graph, problem, memory, reference_only))),
       memory_(memory),
       workspace_(allocate(plan_.workspace_size())) {}
 

@@ -48,13 +48,16 @@ double best_of_few(Program& program, double to_beat) {
 
 std::unique_ptr<Peer> fastest(const PeerProblem& problem, PeerLayouts layouts) {
   std::vector<std::unique_ptr<Program>> candidates;
-  bool optimised = false;
+  bool optimised = false, any_own = false;
   for (const Formats formats : {Formats::given, Formats::own_filter, Formats::own})
     for (int variant = 0; variant < kMostVariants; ++variant)
       if (auto program = translated(problem, layouts, {formats, variant})) {
         optimised = optimised || !program->reference();
+        any_own = any_own || formats == Formats::own;
         candidates.push_back(std::move(program));
       }
+  // Without a layout of its own, the best is what the user's was.
+  if (layouts == PeerLayouts::best && !any_own) return nullptr;
   std::unique_ptr<Program> chosen;
   double best = 1e9;
   for (auto& candidate : candidates) {

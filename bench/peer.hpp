@@ -31,7 +31,8 @@ enum class PeerLayouts {
   best,  // whatever oneDNN likes, as if its neighbours used the same; no reorder counts
 };
 
-// The fastest way oneDNN has; null when it has none, or when it was not built in.
+// The fastest way oneDNN has; null when it has none (best: none with layouts of its own), or when
+// it was not built in.
 std::unique_ptr<Peer> fastest_peer(const PeerProblem& problem, PeerLayouts layouts);
 
 // "oneDNN 2.6.3"; empty when it was not built in.
