@@ -33,9 +33,13 @@ std::vector<Suite> choose_suites(std::span<const std::string> names) {
       continue;
     }
     const std::size_t before = chosen.size();
-    for (const SuiteText& suite : built_in_suites())
-      if (suite.name == name || suite.name.starts_with(name + "_"))
-        chosen.push_back(read_suite(std::string(suite.name), suite.text));
+    const auto take = [&](const auto& wanted) {
+      for (const SuiteText& suite : built_in_suites())
+        if (wanted(suite.name)) chosen.push_back(read_suite(std::string(suite.name), suite.text));
+    };
+    take([&](std::string_view suite) { return suite == name; });
+    if (chosen.size() == before)
+      take([&](std::string_view suite) { return suite.starts_with(name + "_"); });
     if (chosen.size() == before)
       throw Error(
           ErrorCode::invalid_argument,

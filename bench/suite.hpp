@@ -36,11 +36,11 @@ struct Case {
 
 // What a suite is meant to reach; what is absent is not asked for.
 struct Target {
-  std::optional<double> speed;     // geometric mean of peer's time / our time
-  std::optional<double> worst;     // the same of every single case
-  std::optional<double> share;     // limit / our time, geometric mean
-  std::optional<double> naive;     // naive time / our time, of every case
-  std::optional<double> overhead;  // our time / our time alone - 1, of every case
+  std::optional<double> speed = {};     // geometric mean of peer's time / our time
+  std::optional<double> worst = {};     // the same of every single case
+  std::optional<double> share = {};     // limit / our time, geometric mean
+  std::optional<double> naive = {};     // naive time / our time, of every case
+  std::optional<double> overhead = {};  // our time / our time alone - 1, of every case
 };
 
 struct Suite {
@@ -61,9 +61,9 @@ struct SuiteText {
 };
 std::span<const SuiteText> built_in_suites();
 
-// "resnet50_nhwc" is that suite, "resnet50" every suite that begins with "resnet50_", a path that
-// ends in .json that file; none at all means all built-in suites. Throws Error(invalid_argument)
-// for unknown names, Error(io) for files that cannot be read.
+// "resnet50_nhwc" is that suite; "resnet50", which is none, every suite that begins with
+// "resnet50_"; a path that ends in .json that file; no name at all means all built-in suites.
+// Throws Error(invalid_argument) for unknown names, Error(io) for files that cannot be read.
 std::vector<Suite> choose_suites(std::span<const std::string> names);
 
 }  // namespace ashlar::bench
