@@ -59,6 +59,7 @@ int main_command(int argc, char** argv) {
   add_validate_command(app, action);
   add_print_command(app, action);
   add_engines_command(app, action);
+  add_bench_command(app, action);
   add_version_command(app, action);
   try {
     app.parse(argc, argv);
