@@ -141,9 +141,9 @@ void MultiplyColumns(const RowOperands<T>& o) {
 
 template <class T>
 const RowProduct<T>& MakeRowProduct() {
-  static const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>()));
-  static const RowProduct<T> product = {kProductVectors * lanes, lanes,
-                                        MultiplyColumns<kProductVectors, T>};
+  static const RowProduct<T> product = {
+      kProductVectors * static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>())),
+      MultiplyColumns<kProductVectors, T>};
   return product;
 }
 

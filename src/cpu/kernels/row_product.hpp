@@ -10,6 +10,7 @@
 namespace ashlar::cpu {
 
 inline constexpr std::int64_t kMostProductRows = 6;
+inline constexpr std::int64_t kMostProductColumns = 64;
 
 // C[i][j] = sum over segments s and depths l of A(i, s, l) * B(s, l)[j], finished as PanelFinish
 // says (its addend_row is not read):
@@ -39,7 +40,6 @@ struct RowOperands {
 template <class T>
 struct RowProduct {
   std::int64_t columns;  // of a panel of B: four vectors, two where there are 16 registers
-  std::int64_t lanes;    // of a vector
   void (*multiply)(const RowOperands<T>& operands);
 };
 
