@@ -33,14 +33,17 @@ struct RowSums {
 
 template <int kRows, int kVectors, class T, class V>
 HWY_INLINE void AddSegment(const RowOperands<T>& o, const T* HWY_RESTRICT a,
-                           const T* HWY_RESTRICT b, RowSums<kRows, kVectors, V>& sums) {
+                           const T* HWY_RESTRICT b, const T* next,
+                           RowSums<kRows, kVectors, V>& sums) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const T* row[kRows];
 #pragma GCC unroll 8
   for (int i = 0; i < kRows; ++i) row[i] = a + o.a_rows[i];
   const std::int64_t step = o.a_step, end = o.depth * step, b_row = o.b_row;
-  for (std::int64_t l = 0; l < end; l += step, b += b_row) {
+  constexpr std::int64_t kLine = 64 / sizeof(T);
+  for (std::int64_t l = 0; l < end; l += step, b += b_row, next += kLine) {
+    __builtin_prefetch(next, 0, 2);
     V b_v[kVectors];
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) b_v[v] = hn::LoadU(d, b + v * lanes);
@@ -108,10 +111,13 @@ HWY_NOINLINE void MultiplyBlock(const RowOperands<T>& o) {
   using V = hn::Vec<decltype(d)>;
   RowSums<kRows, kVectors, V> sums;
   ASHLAR_FOR_SUMS(i, v) sums.at[i][v] = hn::Zero(d);
-  const T* b = o.b;
-  for (std::int64_t s = 0; s < o.segments; ++s, b += o.depth * o.b_row)
+  const T *b = o.b, *next = o.next != nullptr ? o.next : o.b;
+  for (std::int64_t s = 0; s < o.segments; ++s) {
     AddSegment<kRows, kVectors>(o, o.a + o.a_segments[s],
-                                o.b_segments != nullptr ? o.b + o.b_segments[s] : b, sums);
+                                o.b_segments != nullptr ? o.b + o.b_segments[s] : b, next, sums);
+    b += o.depth * o.b_row;
+    next += o.depth * (64 / static_cast<std::int64_t>(sizeof(T)));
+  }
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   if (o.columns == kVectors * lanes) return StoreWhole<kRows, kVectors>(o, sums);
   alignas(64) T copy[kRows * kVectors * hn::MaxLanes(d)];
