@@ -110,7 +110,10 @@ HWY_NOINLINE void MultiplyBlock(const RowOperands<T>& o) {
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
   RowSums<kRows, kVectors, V> sums;
-  ASHLAR_FOR_SUMS(i, v) sums.at[i][v] = hn::Zero(d);
+  ASHLAR_FOR_SUMS(i, v) {
+    __builtin_prefetch(o.c + o.c_rows[i] + v * static_cast<std::int64_t>(hn::Lanes(d)), 1, 3);
+    sums.at[i][v] = hn::Zero(d);
+  }
   const T *b = o.b, *next = o.next != nullptr ? o.next : o.b;
   for (std::int64_t s = 0; s < o.segments; ++s) {
     AddSegment<kRows, kVectors>(o, o.a + o.a_segments[s],
