@@ -74,6 +74,20 @@ class TileSource {
       std::fill_n(destination + end * channels, (count - end) * channels, 0.0f);
     }
 
+    // A row that lies in memory as it is wanted, `distance` from pixel to pixel; null for others.
+    const float* in_memory(std::int64_t image, std::int64_t group, const Spatial& position,
+                           std::int64_t& distance) const {
+      const View& view = source_.view_;
+      if (!source_.plain_ || !source_.along_channels_ || view.dtype != f32) return nullptr;
+      distance = view.strides[view.strides.rank() - 1] * source_.step_;
+      ConvCoords coords;
+      source_.geometry_.put(image, group * source_.channels_, position, coords.data());
+      std::int64_t index = view.offset;
+      for (int axis = 0; axis < view.strides.rank(); ++axis)
+        index += coords[static_cast<std::size_t>(axis)] * view.strides[axis];
+      return static_cast<const float*>(data_) + index;
+    }
+
    private:
     void load(std::int64_t image, std::int64_t channel, const Spatial& position, std::int64_t count,
               float* destination) const {

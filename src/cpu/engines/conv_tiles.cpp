@@ -54,16 +54,16 @@ class ConvTilesEngine final : public Engine {
     constexpr double kFlopsPerPacked = 60;
     const auto real = [](std::int64_t n) { return static_cast<double>(n); };
     const ConvGeometry& geometry = work.geometry;
-    const double pixels = real(work.phase.grid.pixels() * geometry.groups);
+    const double pixels = real(work.phases[0].grid.pixels() * geometry.groups);
     Cost cost;
     cost.bytes = region.bytes();
     cost.flops = 2 * pixels * real(geometry.filters) * real(work.padded_columns());
     cost.flops += kFlopsPerPacked * pixels * real(geometry.filters + geometry.channels);
     cost.flops += kFlopsPerPacked * real(work.partial_elements());
-    // Short rows of pixels, and fewer filters than a tile has rows.
-    const double row = real(work.phase.most.extent[2]);
+    // A tile has fewer filters than rows, or the rows of pixels are short.
+    const double row = real(work.block().extent[2]) * (work.phases.size() > 1 ? 14.0 : 1.0);
     const double filters = std::min(real(geometry.filters) / kMostProductRows, 1.0);
-    cost.flops_fraction = 0.9 * row / (row + 2) * filters;
+    cost.flops_fraction = 0.93 * row / (row + 2) * filters;
     return cost;
   }
 
