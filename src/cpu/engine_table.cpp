@@ -9,6 +9,7 @@ namespace ashlar::cpu {
 EngineTable engine_table() {
   static const std::array table = {
       &conv_depthwise_engine(),
+      &conv_tiles_engine(),
       &conv_implicit_gemm_engine(),
       &causal_conv_engine(),
       &matmul_gemm_engine(),
