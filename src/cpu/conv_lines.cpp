@@ -36,7 +36,7 @@ bool lines_fit(const std::vector<ConvPhase>& phases) {
 LineCut cut_lines(std::int64_t lanes, std::int64_t channels, std::int64_t line, bool copies,
                   std::int64_t direct_lines, const std::vector<TapGrid>& grids, std::int64_t scale,
                   std::int64_t column_scale) {
-  constexpr std::int64_t kChunk = 256, kFewPixels = 56;
+  constexpr std::int64_t kChunk = kMostCopied / 2, kFewPixels = 56;
   LineCut cut{.lanes = lanes, .channels = channels};
   cut.chunk = round_up(std::max<std::int64_t>(channels, 1), lanes);
   cut.pixels = std::max<std::int64_t>(line, 1);

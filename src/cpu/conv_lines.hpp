@@ -32,6 +32,9 @@ struct Span {
   std::int64_t first = 0, count = 0;
 };
 
+// Channels per group, and channels of a copied line at most.
+inline constexpr std::int64_t kMostGroupChannels = 8, kMostCopied = 512;
+
 // How the work on a tensor of `channels` channels is cut.
 struct LineCut {
   std::int64_t lanes = 1;
@@ -54,19 +57,36 @@ struct LineCut {
   std::int64_t widest_copy() const { return copy_pixel(chunk_at(chunks() - 1)); }
 };
 
+// The channels a result channel sums over: those of its group. Groups are `results` channels of the
+// result and `parts` of the source.
+struct GroupMap {
+  std::int64_t results = 1, parts = 1;
+
+  std::int64_t source_of(std::int64_t result) const { return result / results * parts; }
+  // Whether vectors at the same channels of source and result hold the same groups.
+  bool fills_vectors(std::int64_t lanes) const { return results == parts && lanes % parts == 0; }
+};
+
 // One line of a tensor [images, channels, spatial...].
 struct LinePlace {
   std::int64_t image, z, y;
 };
 
-// Lines of an operand. `direct`: used where they lie.
+// Lines of an operand. `direct`: used where they lie. Copies hold, for every pixel, the channels of
+// a block; where groups do not fill vectors, part by part what each result channel takes.
 template <class T>
 class LineSource {
  public:
+  // `channels`: of the result.
   LineSource(const PointwiseProgram& program, const ConvGeometry& geometry, const Spatial& extents,
-             std::int64_t channels, std::int64_t lanes)
-      : program_(program, 1), geometry_(geometry), extents_(extents), channels_(channels) {
-    if (!program.is_plain_load()) return;
+             std::int64_t channels, const GroupMap& groups, std::int64_t lanes)
+      : program_(program, 1),
+        geometry_(geometry),
+        extents_(extents),
+        channels_(channels),
+        groups_(groups),
+        spreads_(!groups.fills_vectors(lanes)) {
+    if (!program.is_plain_load() || spreads_) return;
     view_ = program.steps[0].view;
     const bool together = view_.strides[1] == 1;
     direct_ = together && view_.dtype == kRegister && channels >= lanes;
@@ -76,7 +96,13 @@ class LineSource {
 
   bool direct() const { return direct_; }
   const Spatial& extents() const { return extents_; }
+  std::int64_t parts() const { return groups_.parts; }
   std::int64_t pixel() const { return view_.strides[view_.strides.rank() - 1]; }  // direct
+  // Copies of `width` channels: elements from pixel to pixel, and from part to part of it.
+  std::int64_t copy_pixel(std::int64_t width) const {
+    return spreads_ ? width * groups_.parts : width;
+  }
+  std::int64_t part_offset(std::int64_t width) const { return spreads_ ? width : 0; }
 
   class Bound {
    public:
@@ -91,23 +117,51 @@ class LineSource {
     const T* line(const LinePlace& at) const {
       return static_cast<const T*>(data_) + source_.index(at);
     }
-    // Columns and channels of a line, pixels `pixel` elements apart.
-    void copy(const LinePlace& at, const Span& columns, const Span& channels, std::int64_t pixel,
+    // Columns and channels of a line, in copies of `width` channels.
+    void copy(const LinePlace& at, const Span& columns, const Span& channels, std::int64_t width,
               T* target) const {
-      if (source_.joined_ && channels.count == source_.channels_ && pixel == channels.count) {
-        const std::int64_t start = source_.index(at) + columns.first * pixel;
-        return source_.load_(data_, start, 1, columns.count * pixel, target);
+      if (source_.joined_ && channels.count == source_.channels_ && width == channels.count) {
+        const std::int64_t start = source_.index(at) + columns.first * width;
+        return source_.load_(data_, start, 1, columns.count * width, target);
       }
-      ConvCoords coords;
-      for (std::int64_t i = 0; i < columns.count; ++i, target += pixel) {
-        source_.geometry_.put(at.image, channels.first, {at.z, at.y, columns.first + i},
-                              coords.data());
-        bound_.load(coords.data(), channels.count, target);
-        std::fill(target + channels.count, target + pixel, T{0});
+      for (std::int64_t i = 0; i < columns.count; ++i, target += source_.copy_pixel(width)) {
+        const Spatial position{at.z, at.y, columns.first + i};
+        if (source_.spreads_) {
+          spread(at.image, position, channels, width, target);
+          continue;
+        }
+        load(at.image, position, channels, target);
+        std::fill(target + channels.count, target + width, T{0});
       }
     }
 
    private:
+    void load(std::int64_t image, const Spatial& position, const Span& channels, T* target) const {
+      ConvCoords coords;
+      source_.geometry_.put(image, channels.first, position, coords.data());
+      bound_.load(coords.data(), channels.count, target);
+    }
+    void spread(std::int64_t image, const Spatial& position, const Span& channels,
+                std::int64_t width, T* target) const {
+      const GroupMap& groups = source_.groups_;
+      alignas(64) T row[kMostGroupChannels * kMostCopied];
+      const std::int64_t first = groups.source_of(channels.first),
+                         last = groups.source_of(channels.first + channels.count - 1);
+      load(image, position, {first, last - first + groups.parts}, row);
+      for (std::int64_t part = 0; part < groups.parts; ++part, target += width) {
+        std::int64_t left = groups.results - channels.first % groups.results;  // of the group
+        const T* from = row + part;
+        for (std::int64_t i = 0; i < channels.count;) {
+          const std::int64_t count = std::min(left, channels.count - i);
+          for (std::int64_t j = 0; j < count; ++j) target[i + j] = *from;
+          i += count;
+          from += groups.parts;
+          left = groups.results;
+        }
+        std::fill(target + channels.count, target + width, T{0});
+      }
+    }
+
     const LineSource& source_;
     typename RowProgram<T>::Bound bound_;
     const void* data_;
@@ -129,7 +183,8 @@ class LineSource {
   ConvGeometry geometry_;
   Spatial extents_;
   std::int64_t channels_;
-  bool direct_ = false, joined_ = false;
+  GroupMap groups_;
+  bool spreads_, direct_ = false, joined_ = false;
   View view_;
   LoadRow<T> load_ = nullptr;
 };
@@ -184,6 +239,7 @@ class LineTable {
     const std::int64_t rows = (lines - 1) * phase_.scale[1] + grid_.last_y - grid_.first_y + 1;
     std::fill_n(copied_, source_.direct() ? 0 : grid_.depths * rows, false);
     const Span columns = copied_columns(grid_, pixels, phase_.scale[2], source_.extents()[2]);
+    const std::int64_t width = cut_.copy_pixel(channels);
     const std::int64_t copy_line = columns.count * described_.pixel;
     for (std::int64_t l = 0; l < lines; ++l)
       for (std::int64_t t = 0; t < terms; ++t) {
@@ -200,7 +256,7 @@ class LineTable {
         const std::int64_t slot =
             line.z_number * rows + l * phase_.scale[1] + line.y - grid_.first_y;
         T* copy = copies_ + slot * copy_line;
-        if (!copied_[slot]) bound_.copy(from, columns, channels, described_.pixel, copy);
+        if (!copied_[slot]) bound_.copy(from, columns, channels, width, copy);
         copied_[slot] = true;
         pointer = copy - columns.first * described_.pixel;
       }
@@ -212,10 +268,13 @@ class LineTable {
     described_.lines = lines;
     described_.terms = grid_.terms();
     described_.taps = grid_.taps;
-    described_.channels = cut_.copy_pixel(channels);
+    const std::int64_t width = cut_.copy_pixel(channels);
+    described_.parts = source_.parts();
+    described_.part_offset = source_.part_offset(width);
+    described_.channels = width;
     described_.sources = pointers_;
     described_.columns = source_.extents()[2];
-    described_.pixel = source_.direct() ? source_.pixel() : cut_.copy_pixel(channels);
+    described_.pixel = source_.direct() ? source_.pixel() : source_.copy_pixel(width);
     described_.scale = phase_.scale[2];
     described_.shift = grid_.shift;
     described_.gap = grid_.gap;

@@ -6,21 +6,20 @@
 
 namespace ashlar::cpu {
 
-// As many filters as channels in a group, a number that divides the lanes of a vector. Lines are
-// cut into splits, summed apart and added in order.
+// Lines are cut into splits, summed apart and added in order.
 template <class T>
 class ConvLinesFilterKernel final : public Kernel {
  public:
   ConvLinesFilterKernel(const Region& region, const DeviceProps& device)
       : geometry_(*region.anchor),
-        channels_(geometry_.groups * geometry_.channels),
+        channels_(geometry_.groups * geometry_.filters),
         phase_(geometry_.forward_phase()),
         dy_phase_(geometry_.identity_phase()),
         grids_({TapGrid(phase_), TapGrid(dy_phase_)}),
         kernel_(depthwise_kernel<T>()),
         x_(region.prologues[ConvBackwardFilter::x], geometry_, geometry_.x, channels_,
-           kernel_.lanes),
-        dy_(region.prologues[ConvBackwardFilter::dy], geometry_, geometry_.y, channels_,
+           {geometry_.filters, geometry_.channels}, kernel_.lanes),
+        dy_(region.prologues[ConvBackwardFilter::dy], geometry_, geometry_.y, channels_, {},
             kernel_.lanes),
         store_(region.epilogue, z_of(region), geometry_, 1, 1),
         threads_(std::max(device.compute_units, 1)) {
@@ -90,8 +89,9 @@ class ConvLinesFilterKernel final : public Kernel {
     const std::int64_t width =
         copied_width(grids_[0], cut_.pixels, phase_.scale[2], geometry_.x[2]);
     if (!x_.direct())
-      x_elements_ = round_up(
-          copied_lines(grids_[0], cut_.lines, phase_.scale[1]) * width * cut_.widest_copy(), 64);
+      x_elements_ = round_up(copied_lines(grids_[0], cut_.lines, phase_.scale[1]) * width *
+                                 x_.copy_pixel(cut_.widest_copy()),
+                             64);
     const std::int64_t dy = dy_.direct() ? 0 : cut_.lines * cut_.pixels * cut_.widest_copy();
     copy_elements_ = round_up(x_elements_ + dy, 64);
     if (copy_elements_ > 0) copies_ = scratch_book_.add("copies", bytes(threads_ * copy_elements_));
@@ -114,7 +114,6 @@ class ConvLinesFilterKernel final : public Kernel {
           gradients.fill(at, count, pixels, channels);
           DepthwiseFilterLines<T> block;
           block.source = sources.described();
-          block.source.parts = geometry_.channels;
           block.gradients = gradients.described().sources;
           block.gradient_pixel = gradients.described().pixel;
           block.sums = sums + chunk * cut_.chunk_vectors() * per_vector();
@@ -170,7 +169,7 @@ class ConvLinesFilterKernel final : public Kernel {
   }
 
   ConvGeometry geometry_;
-  std::int64_t channels_;  // of all groups, as many as filters
+  std::int64_t channels_;  // of dy: filters of all groups
   ConvPhase phase_, dy_phase_;
   std::vector<TapGrid> grids_;  // of x, of dy
   DepthwiseKernel<T> kernel_;

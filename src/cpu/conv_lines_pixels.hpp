@@ -118,26 +118,26 @@ class LineResult {
   StoreRow<T> convert_ = nullptr;
 };
 
-// As many channels out of a group as into it, a number that divides the lanes of a vector.
 template <class T>
 class ConvLinesKernel final : public Kernel {
  public:
   ConvLinesKernel(const Region& region, const DeviceProps& device)
       : geometry_(*region.anchor),
         forward_(region.anchor_as<ConvForward>() != nullptr),
-        channels_(geometry_.groups * geometry_.channels),
+        groups_(forward_ ? GroupMap{geometry_.filters, geometry_.channels}
+                         : GroupMap{geometry_.channels, geometry_.filters}),
+        channels_(geometry_.groups * groups_.results),
         phases_(phases_of(geometry_, region)),
         grids_(phases_.begin(), phases_.end()),
         kernel_(depthwise_kernel<T>()),
         source_(region.prologues[0], geometry_, forward_ ? geometry_.x : geometry_.y, channels_,
-                kernel_.lanes),
+                groups_, kernel_.lanes),
         filter_(region.prologues[1], 0, nullptr, forward_ ? 1 : geometry_.filters),
         result_(region, geometry_, channels_, kernel_.lanes),
         threads_(std::max(device.compute_units, 1)) {
     const auto bytes = static_cast<std::int64_t>(region.bytes());
-    streams_ = bytes > device.l3_bytes;
-    fetches_source_ = bytes > device.l2_bytes * threads_;
-    fetches_result_ = !streams_ && bytes > 2 * device.l2_bytes * threads_;
+    streams_ = bytes > device.l3_bytes / 2;
+    fetches_ = bytes > 2 * device.l2_bytes * threads_;
     cut();
     book();
   }
@@ -167,7 +167,8 @@ class ConvLinesKernel final : public Kernel {
   }
 
  private:
-  static constexpr std::int64_t kDirectLines = 4;  // few enough that their source stays in L1
+  // Few enough that a tile of them stays in L1, and as many as the taps make worth while.
+  static constexpr std::int64_t kDirectLines = 4, kManyDirectLines = 8, kFewTerms = 3;
 
   // What a thread does: tasks are numbered line by line, piece by piece.
   class Block {
@@ -206,9 +207,8 @@ class ConvLinesKernel final : public Kernel {
       table_.fill(at, count, pixels, channels);
       DepthwiseLines<T> lines;
       lines.source = table_.described();
-      lines.source.parts = k_.geometry_.channels;
       lines.weights = weights_ + chunk * k_.cut_.chunk_vectors() * grid_.terms() * grid_.taps *
-                                     k_.geometry_.channels * k_.cut_.lanes;
+                                     k_.groups_.parts * k_.cut_.lanes;
       T* results[kMostLines];
       const T *residuals[kMostLines], *ahead[kMostLines];
       lines.results = results;
@@ -230,11 +230,12 @@ class ConvLinesKernel final : public Kernel {
       lines.result_pixel = k_.result_.column_stride() * phase_.step[2];
       lines.finish = result_.described(channels.first);
       if (residuals[0] != nullptr) lines.residuals = residuals;
-      if (k_.source_.direct() && k_.fetches_source_) {
+      if (k_.source_.direct() && k_.fetches_) {
         find_ahead(at, count, ahead);
         lines.ahead = ahead;
       }
-      if (k_.fetches_result_) lines.result_ahead = count * k_.result_.row_stride() * phase_.step[1];
+      if (k_.fetches_ && !k_.streams_)
+        lines.result_ahead = count * k_.result_.row_stride() * phase_.step[1];
       lines.stream = k_.streams_ && whole_vectors(lines, results[0]);
       k_.kernel_.lines(lines);
     }
@@ -283,8 +284,9 @@ class ConvLinesKernel final : public Kernel {
     }
     const bool copies = !source_.direct() || !result_.direct();
     const std::int64_t scale = phases_.empty() ? 1 : phases_[0].scale[1];
-    cut_ = cut_lines(kernel_.lanes, channels_, line, copies, kDirectLines, grids_, scale,
-                     phases_.empty() ? 1 : phases_[0].scale[2]);
+    const bool few = grids_.empty() || grids_[0].terms() <= kFewTerms;
+    cut_ = cut_lines(kernel_.lanes, channels_, line, copies, few ? kDirectLines : kManyDirectLines,
+                     grids_, scale, phases_.empty() ? 1 : phases_[0].scale[2]);
     // Few lines: threads share them.
     constexpr std::int64_t kLeastPixels = 56;
     if (lines > 0 && lines < 2 * threads_)
@@ -305,10 +307,11 @@ class ConvLinesKernel final : public Kernel {
       return elements * static_cast<std::int64_t>(sizeof(T));
     };
     weights_ = scratch_book_.add(
-        "weights", bytes(weights * geometry_.channels * cut_.vectors() * cut_.lanes + channels_));
+        "weights", bytes(weights * groups_.parts * cut_.vectors() * cut_.lanes + channels_));
     if (result_.finishes()) finish_ = scratch_book_.add("finish", bytes(2 * channels_));
     if (!result_.direct()) result_elements_ = cut_.lines * cut_.pixels * cut_.widest_copy();
-    const std::int64_t source = source_.direct() ? 0 : copied * cut_.widest_copy();
+    const std::int64_t source =
+        source_.direct() ? 0 : copied * source_.copy_pixel(cut_.widest_copy());
     copy_elements_ = round_up(result_elements_ + source, kWorkspaceAlignment);
     if (copy_elements_ > 0) copies_ = scratch_book_.add("copies", bytes(threads_ * copy_elements_));
   }
@@ -316,7 +319,7 @@ class ConvLinesKernel final : public Kernel {
   // Threads worth waking.
   std::int64_t share_count(const ConvPhase& phase, const TapGrid& grid) const {
     constexpr std::int64_t kProductsPerThread = 131072;
-    const std::int64_t products = phase.pixels() * channels_ * geometry_.channels *
+    const std::int64_t products = phase.pixels() * channels_ * groups_.parts *
                                   std::max<std::int64_t>(grid.terms() * grid.taps, 1);
     return std::clamp<std::int64_t>(products / kProductsPerThread, 1, threads_);
   }
@@ -324,7 +327,7 @@ class ConvLinesKernel final : public Kernel {
   // [vector][term][part][tap][lane]; the end of the memory holds one value per channel.
   void pack_weights(const typename RowProgram<T>::Bound& filter, const TapGrid& grid,
                     T* weights) const {
-    const std::int64_t parts = geometry_.channels, per_vector = grid.terms() * parts * grid.taps;
+    const std::int64_t parts = groups_.parts, per_vector = grid.terms() * parts * grid.taps;
     T* row = weights + per_vector * cut_.vectors() * cut_.lanes;
     for (std::int64_t t = 0; t < grid.terms(); ++t)
       for (std::int64_t part = 0; part < parts; ++part)
@@ -346,13 +349,12 @@ class ConvLinesKernel final : public Kernel {
     }
     constexpr std::int64_t kPiece = 256;
     alignas(64) T piece[kPiece];
-    const std::int64_t parts = geometry_.channels;
-    for (std::int64_t m = 0; m < parts; ++m)
+    for (std::int64_t m = 0; m < groups_.results; ++m)
       for (std::int64_t first = 0; first < geometry_.groups; first += kPiece) {
         const std::int64_t count = std::min(kPiece, geometry_.groups - first);
-        geometry_.put(first * parts + part, m, stored, coords.data());
+        geometry_.put(first * groups_.parts + part, m, stored, coords.data());
         filter.load(coords.data(), count, piece);
-        for (std::int64_t i = 0; i < count; ++i) row[(first + i) * parts + m] = piece[i];
+        for (std::int64_t i = 0; i < count; ++i) row[(first + i) * groups_.results + m] = piece[i];
       }
   }
 
@@ -370,7 +372,8 @@ class ConvLinesKernel final : public Kernel {
 
   ConvGeometry geometry_;
   bool forward_;
-  std::int64_t channels_;  // of all groups, alike on both sides
+  GroupMap groups_;
+  std::int64_t channels_;  // of the result, all groups
   std::vector<ConvPhase> phases_;
   std::vector<TapGrid> grids_;
   DepthwiseKernel<T> kernel_;
@@ -378,7 +381,7 @@ class ConvLinesKernel final : public Kernel {
   RowProgram<T> filter_;
   LineResult<T> result_;
   std::int64_t threads_;
-  bool streams_ = false, fetches_source_ = false, fetches_result_ = false;
+  bool streams_ = false, fetches_ = false;  // results pass the caches; memory is asked for early
   LineCut cut_;
   std::int64_t result_elements_ = 0, copy_elements_ = 0;  // copies of one thread
   int weights_ = -1, finish_ = -1, copies_ = -1;

@@ -10,25 +10,11 @@ namespace ashlar::cpu {
 
 namespace {
 
-// Rows along channels need one channel per group and memory that holds channels together.
-bool rows_along_channels(const Region& region, const ConvGeometry& geometry) {
-  const PointwiseProgram& source = region.prologues[0];
-  return geometry.channels == 1 &&
-         contiguous_views(source, 1) > contiguous_views(source, source.space.rank() - 1);
-}
-
-// Lines of pixels, vectors along channels: groups of equally many channels and filters.
+// Where channels lie together.
 bool runs_by_lines(const Region& region, const ConvGeometry& geometry) {
   const PointwiseProgram& source = region.prologues[0];
-  return geometry.channels == geometry.filters &&
-         (geometry.channels & (geometry.channels - 1)) == 0 &&
-         contiguous_views(source, 1) > contiguous_views(source, source.space.rank() - 1) &&
+  return contiguous_views(source, 1) > contiguous_views(source, source.space.rank() - 1) &&
          lines_fit(phases_of(geometry, region));
-}
-
-template <class T>
-bool fills_vectors(const ConvGeometry& geometry) {
-  return depthwise_kernel<T>().lanes % geometry.channels == 0;
 }
 
 // Rows are held on the stack.
@@ -48,13 +34,6 @@ std::unique_ptr<Kernel> build_lines(const Region& region, const DeviceProps& dev
   return build_for_precision<ConvLinesKernel>(region, device);
 }
 
-constexpr std::int64_t kMostSplits = 16;
-
-std::int64_t split_count(const ConvGeometry& geometry) {
-  const std::int64_t lines = geometry.images * geometry.y[0] * geometry.y[1];
-  return std::clamp<std::int64_t>(lines / 8, 1, kMostSplits);
-}
-
 class ConvDepthwiseEngine final : public Engine {
  public:
   std::string_view id() const override { return "cpu.conv_depthwise"; }
@@ -72,63 +51,37 @@ class ConvDepthwiseEngine final : public Engine {
       if (view.ragged_offset != kNoTensor) return Support::no("a ragged operand");
     const ConvGeometry geometry(*region.anchor);
     if (geometry.groups < 2) return Support::no("one group: a matrix product is faster");
-    constexpr std::int64_t kFew = 8;
-    if (geometry.channels > kFew)
-      return Support::no("{} channels per group, at most {}", geometry.channels, kFew);
-    if (geometry.filters > kFew)
-      return Support::no("{} filters per group, at most {}", geometry.filters, kFew);
+    if (geometry.channels > kMostGroupChannels)
+      return Support::no("{} channels per group, at most {}", geometry.channels,
+                         kMostGroupChannels);
+    if (geometry.filters > kMostGroupChannels)
+      return Support::no("{} filters per group, at most {}", geometry.filters, kMostGroupChannels);
     return runs_by_lines(region, geometry) ? Support::yes() : rows_fit(geometry);
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
     const ConvGeometry geometry(*region.anchor);
     std::vector<Config> configs;
-    const bool whole_groups = region.precision() == f64 ? fills_vectors<double>(geometry)
-                                                        : fills_vectors<float>(geometry);
-    if (runs_by_lines(region, geometry) && whole_groups) {
-      Config lines;
-      lines.knobs = {{"lines", 1}, {"along_channels", 1}, {"splits", 1}};
-      lines.cost = row_cost(region, 1.0);
-      lines.cost.flops_fraction = geometry.channels == 1 ? 0.6 : 0.4;
+    if (runs_by_lines(region, geometry)) {
+      Config lines = make_config({{"lines", 1}}, row_cost(region, 1.0));
+      lines.cost.flops_fraction = geometry.channels == 1 && geometry.filters == 1 ? 0.6 : 0.3;
       lines.scratch_bytes = build_lines(region, device)->scratch_book().total_bytes();
       configs.push_back(lines);
     }
-    if (rows_fit(geometry)) add_rows(region, geometry, configs);
+    if (rows_fit(geometry)) {
+      Config rows = make_config({{"lines", 0}}, row_cost(region, 1.0));
+      rows.cost.flops_fraction = configs.empty() ? 0.15 : 0.03;
+      configs.push_back(rows);
+    }
     return configs;
   }
 
   std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config& config,
                                 const DeviceProps& device) const override {
     if (config.knob("lines") != 0) return build_lines(region, device);
-    const bool along_channels = config.knob("along_channels") != 0;
-    if (region.anchor_as<ConvBackwardFilter>()) {
-      if (along_channels)
-        return build_for_precision<DirectFilterChannelRows>(region, config.knob("splits"));
+    if (region.anchor_as<ConvBackwardFilter>())
       return build_for_precision<DirectFilterPixelRows>(region);
-    }
-    if (along_channels) return build_for_precision<DirectChannelRows>(region);
     return build_for_precision<DirectPixelRows>(region);
-  }
-
- private:
-  static void add_rows(const Region& region, const ConvGeometry& geometry,
-                       std::vector<Config>& configs) {
-    const bool along_channels = rows_along_channels(region, geometry);
-    Config whole;
-    whole.knobs = {{"lines", 0}, {"along_channels", along_channels}, {"splits", 1}};
-    whole.cost = row_cost(region, 1.0);
-    whole.cost.flops_fraction = 0.15;
-    if (along_channels && region.anchor_as<ConvBackwardFilter>() && split_count(geometry) > 1) {
-      Config split = whole;
-      split.knobs[2].second = split_count(geometry);
-      split.scratch_bytes =
-          region.precision() == f64
-              ? DirectFilterChannelRows<double>::scratch_bytes(geometry, split_count(geometry))
-              : DirectFilterChannelRows<float>::scratch_bytes(geometry, split_count(geometry));
-      whole.cost.flops_fraction /= 2;
-      configs.push_back(split);
-    }
-    configs.push_back(whole);
   }
 };
 

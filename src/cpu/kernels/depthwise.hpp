@@ -11,10 +11,11 @@ namespace ashlar::cpu {
 template <class T>
 struct DepthwiseSource {
   std::int64_t lines = 0, terms = 0, taps = 0;
-  // A result channel sums over the `parts` channels of its group; with one part it is depthwise,
-  // else `parts` divides the lanes of a vector.
-  std::int64_t parts = 1;
-  std::int64_t channels = 0;            // fill a vector at least
+  // A result channel sums over the `parts` channels of its group. They are looked for in the
+  // vector at the result's own channels, a whole number of groups, unless each part has a copy for
+  // every result channel, `part_offset` elements behind the one before.
+  std::int64_t parts = 1, part_offset = 0;
+  std::int64_t channels = 0;            // of the result; fill a vector at least
   const T* const* sources = nullptr;    // [line][term], at column 0; null: in the padding
   std::int64_t columns = 0, pixel = 0;  // extent, elements from column to column
   std::int64_t scale = 1, shift = 0, gap = 1;

@@ -13,24 +13,24 @@ namespace ashlar::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Taps known beforehand: sums[copy][tap] over one line of the tile.
-template <int kTaps, int kScale, int kCopies, bool kChecked, class D, class Load,
+template <bool kChecked, int kTaps, int kScale, int kPixels, int kCopies, class D, class Load,
           class V = hn::Vec<D>, class T = hn::TFromD<D>>
 HWY_INLINE void AddProducts(D d, const Load& load, const DepthwiseSource<T>& a,
-                            const TilePlace<kTaps, kScale>& place, const T* HWY_RESTRICT source,
-                            const T* HWY_RESTRICT gradient, std::int64_t gradient_pixel,
-                            V (&sums)[kCopies][kTaps]) {
-  V slopes[kTilePixels];
+                            const TilePlace<kTaps, kScale, kPixels>& place,
+                            const T* HWY_RESTRICT source, const T* HWY_RESTRICT gradient,
+                            std::int64_t gradient_pixel, V (&sums)[kCopies][kTaps]) {
+  V slopes[kPixels];
 #pragma GCC unroll 16
-  for (int q = 0; q < kTilePixels; ++q)
+  for (int q = 0; q < kPixels; ++q)
     slopes[q] =
         kChecked && q >= place.count ? hn::Zero(d) : hn::LoadU(d, gradient + q * gradient_pixel);
 #pragma GCC unroll 64
-  for (int j = 0; j < (kTilePixels - 1) * kScale + kTaps; ++j) {
+  for (int j = 0; j < (kPixels - 1) * kScale + kTaps; ++j) {
     if (kChecked && (place.valid >> j & 1) == 0) continue;
     const V x = load(source + j * a.pixel);
 #pragma GCC unroll 16
     for (int s = 0; s < kTaps; ++s) {
-      if (j < s || (j - s) % kScale != 0 || (j - s) / kScale >= kTilePixels) continue;
+      if (j < s || (j - s) % kScale != 0 || (j - s) / kScale >= kPixels) continue;
       V& sum = sums[j / kScale % kCopies][s];
       sum = hn::MulAdd(x, slopes[(j - s) / kScale], sum);
     }
@@ -38,9 +38,10 @@ HWY_INLINE void AddProducts(D d, const Load& load, const DepthwiseSource<T>& a,
 }
 
 // One source term of a tile, all lines: totals[tap] += sums.
-template <bool kChecked, int kTaps, int kScale, class D, class Load, class T = hn::TFromD<D>>
+template <bool kChecked, int kTaps, int kScale, int kPixels, class D, class Load,
+          class T = hn::TFromD<D>>
 HWY_INLINE void FilterTerm(D d, const Load& load, const DepthwiseFilterLines<T>& a,
-                           const TilePlace<kTaps, kScale>& place, std::int64_t term,
+                           const TilePlace<kTaps, kScale, kPixels>& place, std::int64_t term,
                            std::int64_t channel, T* HWY_RESTRICT totals) {
   using V = hn::Vec<D>;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
@@ -59,7 +60,7 @@ HWY_INLINE void FilterTerm(D d, const Load& load, const DepthwiseFilterLines<T>&
       for_lines([&](const T* HWY_RESTRICT source, const T* HWY_RESTRICT gradient) HWY_ATTR {
         const T* HWY_RESTRICT first = source + s * from.gap * from.pixel;
 #pragma GCC unroll 16
-        for (int q = 0; q < kTilePixels; ++q) {
+        for (int q = 0; q < kPixels; ++q) {
           if (kChecked && !place.exists(from, q, s)) continue;
           V& sum = q % 2 == 0 ? even : odd;
           sum = hn::MulAdd(load(first + q * from.scale * from.pixel),
@@ -78,8 +79,7 @@ HWY_INLINE void FilterTerm(D d, const Load& load, const DepthwiseFilterLines<T>&
       for (int copy = 1; copy < kCopies; ++copy) sums[copy][s] = hn::Zero(d);
     }
     for_lines([&](const T* HWY_RESTRICT source, const T* HWY_RESTRICT gradient) HWY_ATTR {
-      AddProducts<kTaps, kScale, kCopies, kChecked>(d, load, from, place, source, gradient,
-                                                    a.gradient_pixel, sums);
+      AddProducts<kChecked>(d, load, from, place, source, gradient, a.gradient_pixel, sums);
     });
 #pragma GCC unroll 16
     for (int s = 0; s < kTaps; ++s) {
@@ -90,34 +90,32 @@ HWY_INLINE void FilterTerm(D d, const Load& load, const DepthwiseFilterLines<T>&
   }
 }
 
-template <int kTaps, int kScale, bool kGrouped, class T>
+template <bool kShuffled, int kTaps, int kScale, class T>
 HWY_NOINLINE void FilterTiles(const DepthwiseFilterLines<T>& a) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const DepthwiseSource<T>& from = a.source;
-  ForTiles<kTaps, kScale>(from, [&](const TilePlace<kTaps, kScale>& place) HWY_ATTR {
-    T* totals = a.sums;
+  const PartLanes<hn::ScalableTag<T>> part_lanes(d, kShuffled ? from.parts : 0);
+  ForTiles<kTaps, kScale>(from, [&](const auto& place) HWY_ATTR {
     for (std::int64_t v = 0; v * lanes < from.channels; ++v) {
       const std::int64_t channel = vector_start(v, lanes, from.channels);
-      for (std::int64_t term = 0; term < from.terms; ++term)
-        for (std::int64_t part = 0; part < from.parts; ++part, totals += from.taps * lanes) {
-          const PartLoader<kGrouped, decltype(d)> load(d, part, from.parts);
+      ForParts<kShuffled>(d, from, part_lanes, [&](std::int64_t part, const auto& load) HWY_ATTR {
+        for (std::int64_t term = 0; term < from.terms; ++term) {
+          T* totals = a.sums + ((v * from.terms + term) * from.parts + part) * from.taps * lanes;
           if (place.inside)
-            FilterTerm<false, kTaps, kScale>(d, load, a, place, term, channel, totals);
+            FilterTerm<false>(d, load, a, place, term, channel, totals);
           else
-            FilterTerm<true, kTaps, kScale>(d, load, a, place, term, channel, totals);
+            FilterTerm<true>(d, load, a, place, term, channel, totals);
         }
+      });
     }
   });
 }
 
 template <class T>
 void RunDepthwiseFilterLines(const DepthwiseFilterLines<T>& a) {
-  WithTaps(a.source, [&](auto taps, auto scale) HWY_ATTR {
-    constexpr int kTaps = decltype(taps)::value, kScale = decltype(scale)::value;
-    if (a.source.parts > 1)
-      return FilterTiles < kTaps == 3 ? 3 : 0, kTaps == 3 ? kScale : 1, true > (a);
-    FilterTiles<kTaps, kScale, false>(a);
+  WithTaps(a.source, [&](auto shuffled, auto taps, auto scale) HWY_ATTR {
+    FilterTiles<decltype(shuffled)::value, decltype(taps)::value, decltype(scale)::value>(a);
   });
 }
 
