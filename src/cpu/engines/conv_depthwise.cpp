@@ -70,7 +70,7 @@ class ConvDepthwiseEngine final : public Engine {
     }
     if (rows_fit(geometry)) {
       Config rows = make_config({{"lines", 0}}, row_cost(region, 1.0));
-      rows.cost.flops_fraction = configs.empty() ? 0.15 : 0.03;
+      rows.cost.flops_fraction = 0.05;
       configs.push_back(rows);
     }
     return configs;

@@ -51,11 +51,16 @@ class PartLanes {
   HWY_ALIGN Lane table_[kMostLanes * kMostLanes];  // parts divide the lanes
 };
 
+// How the parts of a group are found: see DepthwiseSource.
+enum class Parts { one, in_vector, copied };
+
 // Calls body(part, load) for every part of the groups, where `load` reads the source vector at a
 // pointer.
-template <bool kShuffled, class D, class T, class Body>
+template <Parts kParts, class D, class T, class Body>
 HWY_INLINE void ForParts(D d, const DepthwiseSource<T>& a, const PartLanes<D>& lanes, Body body) {
-  if constexpr (kShuffled) {
+  if constexpr (kParts == Parts::one) {
+    body(std::int64_t{0}, [&](const T* HWY_RESTRICT p) HWY_ATTR { return hn::LoadU(d, p); });
+  } else if constexpr (kParts == Parts::in_vector) {
     for (std::int64_t part = 0; part < a.parts; ++part) {
       const auto of_part = lanes(d, part);
       body(part, [&](const T* HWY_RESTRICT p)
@@ -180,7 +185,7 @@ HWY_INLINE void FetchAhead(const DepthwiseLines<T>& a, std::int64_t line, std::i
   for (int q = 0; q < kPixels; ++q) __builtin_prefetch(result + q * lanes, 1, 2);
 }
 
-template <bool kChecked, bool kShuffled, int kTaps, int kScale, int kPixels, class D,
+template <bool kChecked, Parts kParts, int kTaps, int kScale, int kPixels, class D,
           class T = hn::TFromD<D>>
 HWY_INLINE void PixelTile(D d, const DepthwiseLines<T>& a,
                           const TilePlace<kTaps, kScale, kPixels>& place, const PartLanes<D>& lanes,
@@ -191,14 +196,15 @@ HWY_INLINE void PixelTile(D d, const DepthwiseLines<T>& a,
   V sums[kPixels];
 #pragma GCC unroll 16
   for (int q = 0; q < kPixels; ++q) sums[q] = hn::Zero(d);
-  ForParts<kShuffled>(d, from, lanes, [&](std::int64_t part, const auto& load) HWY_ATTR {
-    for (std::int64_t t = 0; t < from.terms; ++t) {
-      const T* source = from.sources[line * from.terms + t];
-      if (source == nullptr) continue;
-      AddLine<kChecked>(d, load, from, place, source + place.start * from.pixel + channel,
-                        weights + (t * from.parts + part) * taps, sums);
-    }
-  });
+  for (std::int64_t t = 0; t < from.terms; ++t) {
+    const T* source = from.sources[line * from.terms + t];
+    if (source == nullptr) continue;
+    source += place.start * from.pixel + channel;
+    ForParts<kParts>(d, from, lanes, [&](std::int64_t part, const auto& load) HWY_ATTR {
+      AddLine<kChecked>(d, load, from, place, source, weights + (t * from.parts + part) * taps,
+                        sums);
+    });
+  }
   if (a.finish.factor != nullptr)
     Finish<kPixels>(d, a, line, place.pixel, place.count, channel, sums);
   T* result = a.results[line] + place.pixel * a.result_pixel + channel;
@@ -213,55 +219,59 @@ HWY_INLINE void PixelTile(D d, const DepthwiseLines<T>& a,
   }
 }
 
-template <bool kShuffled, int kTaps, int kScale, class T>
+template <Parts kParts, int kTaps, int kScale, class T>
 HWY_NOINLINE void PixelTiles(const DepthwiseLines<T>& a) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const DepthwiseSource<T>& from = a.source;
-  const PartLanes<hn::ScalableTag<T>> part_lanes(d, kShuffled ? from.parts : 0);
+  const PartLanes<hn::ScalableTag<T>> part_lanes(d, kParts == Parts::in_vector ? from.parts : 0);
   ForTiles<kTaps, kScale>(from, [&](const auto& place) HWY_ATTR {
     const T* weights = a.weights;
     for (std::int64_t v = 0; v * lanes < from.channels; ++v) {
       const std::int64_t channel = vector_start(v, lanes, from.channels);
       for (std::int64_t line = 0; line < from.lines; ++line)
         if (place.inside)
-          PixelTile<false, kShuffled>(d, a, place, part_lanes, line, channel, weights);
+          PixelTile<false, kParts>(d, a, place, part_lanes, line, channel, weights);
         else
-          PixelTile<true, kShuffled>(d, a, place, part_lanes, line, channel, weights);
+          PixelTile<true, kParts>(d, a, place, part_lanes, line, channel, weights);
       weights += from.terms * from.parts * from.taps * lanes;
     }
   });
   if (a.stream) hwy::FlushStream();
 }
 
-template <int kValue>
-using Constant = std::integral_constant<int, kValue>;
+template <Parts kParts, int kTaps, int kScale>
+struct TapsTag {
+  static constexpr Parts parts = kParts;
+  static constexpr int taps = kTaps, scale = kScale;
+};
 
-// Taps and scale that have code of their own: run(shuffled, taps, scale) with constants, or with no
-// taps.
+// Parts, taps and scale that have code of their own: run(tag), without taps for all others.
 template <class T, class Run>
 HWY_INLINE void WithTaps(const DepthwiseSource<T>& a, Run run) {
-  const std::false_type apart;
-  const std::true_type shuffled;
-  const bool three = a.taps == 3 && a.gap == 1 && a.scale == 1;
-  if (a.parts > 1 && a.part_offset == 0) {
-    if (three && sizeof(T) == 4) return run(shuffled, Constant<3>(), Constant<1>());
-    return run(shuffled, Constant<0>(), Constant<1>());
+  const auto is = [&](std::int64_t taps, std::int64_t scale) {
+    return sizeof(T) == sizeof(float) && a.gap == 1 && a.taps == taps && a.scale == scale;
+  };
+  if (a.parts > 1 && a.part_offset != 0) return run(TapsTag<Parts::copied, 0, 1>());
+  if (a.parts > 1) {
+    if constexpr (sizeof(T) == sizeof(float))
+      if (is(3, 1)) return run(TapsTag<Parts::in_vector, 3, 1>());
+    return run(TapsTag<Parts::in_vector, 0, 1>());
   }
-  if constexpr (sizeof(T) == 4) {
-    if (three) return run(apart, Constant<3>(), Constant<1>());
-    if (a.gap == 1 && a.scale == 1 && a.taps == 5) return run(apart, Constant<5>(), Constant<1>());
-    if (a.gap == 1 && a.scale == 1 && a.taps == 7) return run(apart, Constant<7>(), Constant<1>());
-    if (a.gap == 1 && a.scale == 2 && a.taps == 3) return run(apart, Constant<3>(), Constant<2>());
-    if (a.gap == 1 && a.scale == 2 && a.taps == 5) return run(apart, Constant<5>(), Constant<2>());
+  if constexpr (sizeof(T) == sizeof(float)) {
+    if (is(3, 1)) return run(TapsTag<Parts::one, 3, 1>());
+    if (is(5, 1)) return run(TapsTag<Parts::one, 5, 1>());
+    if (is(7, 1)) return run(TapsTag<Parts::one, 7, 1>());
+    if (is(3, 2)) return run(TapsTag<Parts::one, 3, 2>());
+    if (is(5, 2)) return run(TapsTag<Parts::one, 5, 2>());
   }
-  run(apart, Constant<0>(), Constant<1>());
+  run(TapsTag<Parts::one, 0, 1>());
 }
 
 template <class T>
 void RunDepthwiseLines(const DepthwiseLines<T>& a) {
-  WithTaps(a.source, [&](auto shuffled, auto taps, auto scale) HWY_ATTR {
-    PixelTiles<decltype(shuffled)::value, decltype(taps)::value, decltype(scale)::value>(a);
+  WithTaps(a.source, [&](auto tag) HWY_ATTR {
+    PixelTiles<decltype(tag)::parts, decltype(tag)::taps, decltype(tag)::scale>(a);
   });
 }
 

@@ -90,32 +90,31 @@ HWY_INLINE void FilterTerm(D d, const Load& load, const DepthwiseFilterLines<T>&
   }
 }
 
-template <bool kShuffled, int kTaps, int kScale, class T>
+template <Parts kParts, int kTaps, int kScale, class T>
 HWY_NOINLINE void FilterTiles(const DepthwiseFilterLines<T>& a) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const DepthwiseSource<T>& from = a.source;
-  const PartLanes<hn::ScalableTag<T>> part_lanes(d, kShuffled ? from.parts : 0);
+  const PartLanes<hn::ScalableTag<T>> part_lanes(d, kParts == Parts::in_vector ? from.parts : 0);
   ForTiles<kTaps, kScale>(from, [&](const auto& place) HWY_ATTR {
     for (std::int64_t v = 0; v * lanes < from.channels; ++v) {
       const std::int64_t channel = vector_start(v, lanes, from.channels);
-      ForParts<kShuffled>(d, from, part_lanes, [&](std::int64_t part, const auto& load) HWY_ATTR {
-        for (std::int64_t term = 0; term < from.terms; ++term) {
+      for (std::int64_t term = 0; term < from.terms; ++term)
+        ForParts<kParts>(d, from, part_lanes, [&](std::int64_t part, const auto& load) HWY_ATTR {
           T* totals = a.sums + ((v * from.terms + term) * from.parts + part) * from.taps * lanes;
           if (place.inside)
             FilterTerm<false>(d, load, a, place, term, channel, totals);
           else
             FilterTerm<true>(d, load, a, place, term, channel, totals);
-        }
-      });
+        });
     }
   });
 }
 
 template <class T>
 void RunDepthwiseFilterLines(const DepthwiseFilterLines<T>& a) {
-  WithTaps(a.source, [&](auto shuffled, auto taps, auto scale) HWY_ATTR {
-    FilterTiles<decltype(shuffled)::value, decltype(taps)::value, decltype(scale)::value>(a);
+  WithTaps(a.source, [&](auto tag) HWY_ATTR {
+    FilterTiles<decltype(tag)::parts, decltype(tag)::taps, decltype(tag)::scale>(a);
   });
 }
 
