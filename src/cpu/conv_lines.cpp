@@ -24,10 +24,10 @@ TapGrid::TapGrid(const ConvPhase& phase) {
   }
 }
 
-bool lines_fit(const std::vector<ConvPhase>& phases) {
+bool lines_fit(const std::vector<ConvPhase>& phases, std::int64_t pointers) {
   for (const ConvPhase& phase : phases) {
     const TapGrid grid(phase);
-    if (grid.terms() > kMostLinePointers || copied_lines(grid, 1, 1) > kMostLinePointers)
+    if (grid.terms() * pointers > kMostLinePointers || copied_lines(grid, 1, 1) > kMostLinePointers)
       return false;
   }
   return true;

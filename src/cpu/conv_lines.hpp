@@ -189,6 +189,102 @@ class LineSource {
   LoadRow<T> load_ = nullptr;
 };
 
+// w by result channel.
+template <class T>
+class GroupFilter {
+ public:
+  GroupFilter(const PointwiseProgram& program, const ConvGeometry& geometry, const GroupMap& groups,
+              bool forward)
+      : program_(program, 0, nullptr, forward ? 1 : groups.parts),
+        geometry_(geometry),
+        groups_(groups),
+        forward_(forward) {}
+
+  class Bound {
+   public:
+    Bound(const GroupFilter& filter, const KernelContext& context)
+        : filter_(filter), bound_(filter.program_.bind(context)) {}
+    // The weights at a position between part `part` of its group and every result channel.
+    void load(const Spatial& stored, std::int64_t part, T* row) const {
+      const GroupMap& groups = filter_.groups_;
+      const ConvGeometry& geometry = filter_.geometry_;
+      ConvCoords coords;
+      if (filter_.forward_) {
+        geometry.put(0, part, stored, coords.data());
+        return bound_.load(coords.data(), geometry.groups * groups.results, row);
+      }
+      constexpr std::int64_t kPiece = 256;
+      alignas(64) T piece[kPiece];
+      for (std::int64_t m = 0; m < groups.results; ++m)
+        for (std::int64_t first = 0; first < geometry.groups; first += kPiece) {
+          const std::int64_t count = std::min(kPiece, geometry.groups - first);
+          geometry.put(first * groups.parts + part, m, stored, coords.data());
+          bound_.load(coords.data(), count, piece);
+          for (std::int64_t i = 0; i < count; ++i) row[(first + i) * groups.results + m] = piece[i];
+        }
+    }
+
+   private:
+    const GroupFilter& filter_;
+    typename RowProgram<T>::Bound bound_;
+  };
+
+ private:
+  RowProgram<T> program_;
+  ConvGeometry geometry_;
+  GroupMap groups_;
+  bool forward_;
+};
+
+// Where dw goes: straight to memory where that takes sums as they are.
+template <class T>
+class GroupFilterStore {
+ public:
+  GroupFilterStore(const Region& region, const ConvGeometry& geometry)
+      : geometry_(geometry), store_(region.epilogue, z_of(region), geometry, 1, 1) {
+    const bool adds_z = !z_of(region).empty() && geometry.beta != 0.0;
+    const PointwiseProgram& epilogue = region.epilogue;
+    if (!adds_z && geometry.alpha == 1.0 && epilogue.is_plain_store() &&
+        epilogue.stores[0].view.dtype == (sizeof(T) == sizeof(float) ? f32 : f64))
+      plain_ = epilogue.stores[0].view;
+  }
+
+  class Bound {
+   public:
+    Bound(const GroupFilterStore& to, const KernelContext& context)
+        : to_(to),
+          store_(to.store_, context),
+          plain_(to.plain_.present() ? static_cast<T*>(context.pointer(to.plain_.tensor))
+                                     : nullptr) {}
+    // One value for each of `count` filters from `filter` on.
+    void put(std::int64_t filter, std::int64_t part, const Spatial& stored, std::int64_t count,
+             T* values) const {
+      ConvCoords coords;
+      to_.geometry_.put(filter, part, stored, coords.data());
+      if (plain_ == nullptr) {
+        for (std::int64_t i = 0; i < count; ++i, ++coords[0])
+          store_.row(coords, 1, 1, 1, values + i);
+        return;
+      }
+      const View& view = to_.plain_;
+      std::int64_t index = view.offset;
+      for (int axis = 0; axis < view.strides.rank(); ++axis)
+        index += coords[static_cast<std::size_t>(axis)] * view.strides[axis];
+      for (std::int64_t i = 0; i < count; ++i) plain_[index + i * view.strides[0]] = values[i];
+    }
+
+   private:
+    const GroupFilterStore& to_;
+    typename ConvStore<T>::Bound store_;
+    T* plain_;
+  };
+
+ private:
+  ConvGeometry geometry_;
+  ConvStore<T> store_;
+  View plain_;
+};
+
 // Bounds of a block: pointers [line][term], and lines.
 inline constexpr std::int64_t kMostLinePointers = 1024, kMostLines = 16;
 
@@ -215,8 +311,9 @@ inline std::int64_t copied_width(const TapGrid& grid, std::int64_t pixels, std::
   return std::min(extent, (pixels - 1) * scale + (grid.taps - 1) * grid.gap + 1);
 }
 
-// Whether the taps are few enough and near enough to each other for a block.
-bool lines_fit(const std::vector<ConvPhase>& phases);
+// Whether the taps are few enough and near enough to each other for a block that takes `pointers`
+// to each source line.
+bool lines_fit(const std::vector<ConvPhase>& phases, std::int64_t pointers);
 
 // The cut of `line` pixels and `channels` channels; `copies`: operands that are copied.
 LineCut cut_lines(std::int64_t lanes, std::int64_t channels, std::int64_t line, bool copies,

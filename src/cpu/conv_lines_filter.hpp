@@ -21,13 +21,8 @@ class ConvLinesFilterKernel final : public Kernel {
            {geometry_.filters, geometry_.channels}, kernel_.lanes),
         dy_(region.prologues[ConvBackwardFilter::dy], geometry_, geometry_.y, channels_, {},
             kernel_.lanes),
-        store_(region.epilogue, z_of(region), geometry_, 1, 1),
+        store_(region, geometry_),
         threads_(std::max(device.compute_units, 1)) {
-    const bool adds_z = !z_of(region).empty() && geometry_.beta != 0.0;
-    const PointwiseProgram& epilogue = region.epilogue;
-    if (!adds_z && geometry_.alpha == 1.0 && epilogue.is_plain_store() &&
-        epilogue.stores[0].view.dtype == (sizeof(T) == 4 ? f32 : f64))
-      plain_ = epilogue.stores[0].view;
     cut_ = cut_lines(kernel_.lanes, channels_, phase_.extent[2], !x_.direct() || !dy_.direct(),
                      kDirectLines, grids_, phase_.scale[1], phase_.scale[2]);
     splits_ = split_count();
@@ -49,12 +44,11 @@ class ConvLinesFilterKernel final : public Kernel {
           sum_lines(sources, gradients, split, sums + split * sum_elements_);
       }
     });
-    const typename ConvStore<T>::Bound store(store_, context);
-    T* plain = plain_.present() ? static_cast<T*>(context.pointer(plain_.tensor)) : nullptr;
+    const typename GroupFilterStore<T>::Bound store(store_, context);
     const std::int64_t vectors = cut_.vectors();
     parallel_for(vectors, divide_up(kLeastAdded, splits_ * per_vector() + 1),
                  [&](std::int64_t begin, std::int64_t end, int) {
-                   for (std::int64_t v = begin; v < end; ++v) finish(store, plain, v, sums);
+                   for (std::int64_t v = begin; v < end; ++v) finish(store, v, sums);
                  });
   }
 
@@ -124,7 +118,7 @@ class ConvLinesFilterKernel final : public Kernel {
   }
 
   // Adds the splits of a vector of filters and hands the filters over.
-  void finish(const typename ConvStore<T>::Bound& store, T* plain, std::int64_t vector,
+  void finish(const typename GroupFilterStore<T>::Bound& store, std::int64_t vector,
               T* sums) const {
     const std::int64_t chunk = std::min(vector / cut_.chunk_vectors(), cut_.chunks() - 1);
     const Span span = cut_.chunk_at(chunk);
@@ -140,18 +134,8 @@ class ConvLinesFilterKernel final : public Kernel {
       for (std::int64_t part = 0; part < geometry_.channels; ++part)
         for (std::int64_t s = 0; s < grid.taps; ++s, totals += cut_.lanes) {
           add_splits(totals, count);
-          const Spatial& stored = grid.stored[static_cast<std::size_t>(t * grid.taps + s)];
-          ConvCoords coords;
-          geometry_.put(filter, part, stored, coords.data());
-          if (plain == nullptr) {
-            for (std::int64_t i = 0; i < count; ++i, ++coords[0])
-              store.row(coords, 1, 1, 1, totals + i);
-            continue;
-          }
-          std::int64_t index = plain_.offset;
-          for (int axis = 0; axis < plain_.strides.rank(); ++axis)
-            index += coords[static_cast<std::size_t>(axis)] * plain_.strides[axis];
-          for (std::int64_t i = 0; i < count; ++i) plain[index + i * plain_.strides[0]] = totals[i];
+          store.put(filter, part, grid.stored[static_cast<std::size_t>(t * grid.taps + s)], count,
+                    totals);
         }
   }
 
@@ -174,9 +158,8 @@ class ConvLinesFilterKernel final : public Kernel {
   std::vector<TapGrid> grids_;  // of x, of dy
   DepthwiseKernel<T> kernel_;
   LineSource<T> x_, dy_;
-  ConvStore<T> store_;
+  GroupFilterStore<T> store_;
   std::int64_t threads_, splits_ = 1;
-  View plain_;  // of dw, where it takes the sums as they are
   LineCut cut_;
   std::int64_t sum_elements_ = 0, x_elements_ = 0, copy_elements_ = 0;
   int sums_ = -1, copies_ = -1;

@@ -132,7 +132,7 @@ class ConvLinesKernel final : public Kernel {
         kernel_(depthwise_kernel<T>()),
         source_(region.prologues[0], geometry_, forward_ ? geometry_.x : geometry_.y, channels_,
                 groups_, kernel_.lanes),
-        filter_(region.prologues[1], 0, nullptr, forward_ ? 1 : geometry_.filters),
+        filter_(region.prologues[1], geometry_, groups_, forward_),
         result_(region, geometry_, channels_, kernel_.lanes),
         threads_(std::max(device.compute_units, 1)) {
     const auto bytes = static_cast<std::int64_t>(region.bytes());
@@ -146,7 +146,7 @@ class ConvLinesKernel final : public Kernel {
     T* weights = context.scratch<T>(scratch_book_, weights_);
     T* finish = result_.finishes() ? context.scratch<T>(scratch_book_, finish_) : nullptr;
     T* copies = copy_elements_ == 0 ? nullptr : context.scratch<T>(scratch_book_, copies_);
-    const auto filter = filter_.bind(context);
+    const typename GroupFilter<T>::Bound filter(filter_, context);
     const typename LineSource<T>::Bound source(source_, context);
     const typename LineResult<T>::Bound result(result_, context, finish);
     for (std::size_t i = 0; i < phases_.size(); ++i) {
@@ -325,7 +325,7 @@ class ConvLinesKernel final : public Kernel {
   }
 
   // [vector][term][part][tap][lane]; the end of the memory holds one value per channel.
-  void pack_weights(const typename RowProgram<T>::Bound& filter, const TapGrid& grid,
+  void pack_weights(const typename GroupFilter<T>::Bound& filter, const TapGrid& grid,
                     T* weights) const {
     const std::int64_t parts = groups_.parts, per_vector = grid.terms() * parts * grid.taps;
     T* row = weights + per_vector * cut_.vectors() * cut_.lanes;
@@ -333,29 +333,10 @@ class ConvLinesKernel final : public Kernel {
       for (std::int64_t part = 0; part < parts; ++part)
         for (std::int64_t s = 0; s < grid.taps; ++s) {
           const auto& stored = grid.stored[static_cast<std::size_t>(t * grid.taps + s)];
-          load_weights(filter, stored, part, row);
+          filter.load(stored, part, row);
           scatter(row, weights + ((t * parts + part) * grid.taps + s) * cut_.lanes,
                   per_vector * cut_.lanes);
         }
-  }
-
-  // The weight between part `part` of its group and every result channel.
-  void load_weights(const typename RowProgram<T>::Bound& filter, const Spatial& stored,
-                    std::int64_t part, T* row) const {
-    ConvCoords coords;
-    if (forward_) {
-      geometry_.put(0, part, stored, coords.data());
-      return filter.load(coords.data(), channels_, row);
-    }
-    constexpr std::int64_t kPiece = 256;
-    alignas(64) T piece[kPiece];
-    for (std::int64_t m = 0; m < groups_.results; ++m)
-      for (std::int64_t first = 0; first < geometry_.groups; first += kPiece) {
-        const std::int64_t count = std::min(kPiece, geometry_.groups - first);
-        geometry_.put(first * groups_.parts + part, m, stored, coords.data());
-        filter.load(coords.data(), count, piece);
-        for (std::int64_t i = 0; i < count; ++i) row[(first + i) * groups_.results + m] = piece[i];
-      }
   }
 
   void scatter(const T* row, T* target, std::int64_t vector_stride) const {
@@ -378,7 +359,7 @@ class ConvLinesKernel final : public Kernel {
   std::vector<TapGrid> grids_;
   DepthwiseKernel<T> kernel_;
   LineSource<T> source_;
-  RowProgram<T> filter_;
+  GroupFilter<T> filter_;
   LineResult<T> result_;
   std::int64_t threads_;
   bool streams_ = false, fetches_ = false;  // results pass the caches; memory is asked for early

@@ -3,6 +3,7 @@
 #include "cpu/conv_direct_filter.hpp"
 #include "cpu/conv_lines_filter.hpp"
 #include "cpu/conv_lines_pixels.hpp"
+#include "cpu/conv_planes.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
 
@@ -10,11 +11,16 @@ namespace ashlar::cpu {
 
 namespace {
 
-// Where channels lie together.
-bool runs_by_lines(const Region& region, const ConvGeometry& geometry) {
+// How a region is walked. Rows need no scratch; they are the last resort.
+enum Walk : std::int64_t { kRows, kLines, kPlanes };
+
+// Lines where channels lie together, else planes.
+Walk best_walk(const Region& region, const ConvGeometry& geometry) {
   const PointwiseProgram& source = region.prologues[0];
-  return contiguous_views(source, 1) > contiguous_views(source, source.space.rank() - 1) &&
-         lines_fit(phases_of(geometry, region));
+  const std::vector<ConvPhase> phases = phases_of(geometry, region);
+  if (contiguous_views(source, 1) > contiguous_views(source, source.space.rank() - 1))
+    return lines_fit(phases, 1) ? kLines : kRows;
+  return lines_fit(phases, std::max(geometry.channels, geometry.filters)) ? kPlanes : kRows;
 }
 
 // Rows are held on the stack.
@@ -28,10 +34,19 @@ Support rows_fit(const ConvGeometry& geometry) {
   return Support::yes();
 }
 
-std::unique_ptr<Kernel> build_lines(const Region& region, const DeviceProps& device) {
-  if (region.anchor_as<ConvBackwardFilter>())
-    return build_for_precision<ConvLinesFilterKernel>(region, device);
-  return build_for_precision<ConvLinesKernel>(region, device);
+std::unique_ptr<Kernel> build_walk(Walk walk, const Region& region, const DeviceProps& device) {
+  const bool filter = region.anchor_as<ConvBackwardFilter>() != nullptr;
+  switch (walk) {
+    case kLines:
+      if (filter) return build_for_precision<ConvLinesFilterKernel>(region, device);
+      return build_for_precision<ConvLinesKernel>(region, device);
+    case kPlanes:
+      if (filter) return build_for_precision<ConvPlanesFilterKernel>(region, device);
+      return build_for_precision<ConvPlanesKernel>(region, device);
+    case kRows: break;
+  }
+  if (filter) return build_for_precision<DirectFilterPixelRows>(region);
+  return build_for_precision<DirectPixelRows>(region);
 }
 
 class ConvDepthwiseEngine final : public Engine {
@@ -56,20 +71,22 @@ class ConvDepthwiseEngine final : public Engine {
                          kMostGroupChannels);
     if (geometry.filters > kMostGroupChannels)
       return Support::no("{} filters per group, at most {}", geometry.filters, kMostGroupChannels);
-    return runs_by_lines(region, geometry) ? Support::yes() : rows_fit(geometry);
+    return best_walk(region, geometry) == kRows ? rows_fit(geometry) : Support::yes();
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
     const ConvGeometry geometry(*region.anchor);
     std::vector<Config> configs;
-    if (runs_by_lines(region, geometry)) {
-      Config lines = make_config({{"lines", 1}}, row_cost(region, 1.0));
-      lines.cost.flops_fraction = geometry.channels == 1 && geometry.filters == 1 ? 0.6 : 0.3;
-      lines.scratch_bytes = build_lines(region, device)->scratch_book().total_bytes();
-      configs.push_back(lines);
+    const Walk best = best_walk(region, geometry);
+    if (best != kRows) {
+      Config config = make_config({{"walk", best}}, row_cost(region, 1.0));
+      const bool depthwise = geometry.channels == 1 && geometry.filters == 1;
+      config.cost.flops_fraction = best == kPlanes ? 0.2 : depthwise ? 0.6 : 0.3;
+      config.scratch_bytes = build_walk(best, region, device)->scratch_book().total_bytes();
+      configs.push_back(config);
     }
     if (rows_fit(geometry)) {
-      Config rows = make_config({{"lines", 0}}, row_cost(region, 1.0));
+      Config rows = make_config({{"walk", kRows}}, row_cost(region, 1.0));
       rows.cost.flops_fraction = 0.05;
       configs.push_back(rows);
     }
@@ -78,10 +95,7 @@ class ConvDepthwiseEngine final : public Engine {
 
   std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config& config,
                                 const DeviceProps& device) const override {
-    if (config.knob("lines") != 0) return build_lines(region, device);
-    if (region.anchor_as<ConvBackwardFilter>())
-      return build_for_precision<DirectFilterPixelRows>(region);
-    return build_for_precision<DirectPixelRows>(region);
+    return build_walk(static_cast<Walk>(config.knob("walk")), region, device);
   }
 };
 
