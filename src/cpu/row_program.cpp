@@ -42,6 +42,10 @@ struct Address {
   }
 };
 
+bool starts_line(const void* address) {
+  return reinterpret_cast<std::uintptr_t>(address) % kLine == 0;
+}
+
 template <class T>
 constexpr DType kRegisterDType = std::is_same_v<T, float> ? f32 : f64;
 
@@ -59,7 +63,7 @@ struct RowProgram<T>::Code {
     LoadRow<T> load = nullptr;
     T constant = 0;
     Pointwise op = {};
-    PointwiseRow<T> compute = nullptr;
+    PointwiseRow<T> compute;
     T alpha1 = 1, alpha2 = 1;
     // Rounding to a narrower type: there and back.
     StoreRow<T> narrow = nullptr;
@@ -106,7 +110,7 @@ struct RowProgram<T>::Code {
   void run_tiles(const Bound& bound, const std::int64_t* coords, std::int64_t count,
                  const Rows& rows, T* destination) const;
   void compute(const Instruction& step, T* const* values, const std::int64_t* coords,
-               std::int64_t first, std::int64_t length, T* target) const;
+               std::int64_t first, std::int64_t length, T* target, const RowHints& hints) const;
   void fill_once(const Instruction& step, const Bound& bound, std::int64_t index,
                  std::int64_t length, T* target) const;
   void round_trip(const Instruction& step, std::int64_t length, T* values) const;
@@ -193,7 +197,12 @@ RowProgram<T>::Code::Code(const PointwiseProgram& program, int row_axis, const G
     if (step.kind == Step::Kind::compute && value != result && step.narrow == nullptr &&
         step.first_store < step.last_store) {
       const StoreInstruction& first = stores[static_cast<std::size_t>(step.first_store)];
-      step.direct = first.as_it_is && !first.stream;
+      const bool read_later = std::any_of(
+          program.steps.begin() + value + 1, program.steps.end(), [&](const Step& later) {
+            return std::find(later.args.begin(), later.args.end(), value) != later.args.end();
+          });
+      const bool stored_once = step.last_store - step.first_store == 1;
+      step.direct = first.as_it_is && (!first.stream || (stored_once && !read_later));
     }
   }
   assign_buffers();
@@ -246,7 +255,7 @@ void RowProgram<T>::Code::assign_buffers() {
 template <class T>
 void RowProgram<T>::Code::compute(const Instruction& step, T* const* values,
                                   const std::int64_t* coords, std::int64_t first,
-                                  std::int64_t length, T* target) const {
+                                  std::int64_t length, T* target, const RowHints& hints) const {
   if (step.op.mode == PointwiseMode::gen_index) {
     const std::int64_t start = coords[step.op.axis];
     if (step.op.axis != axis) return void(std::fill_n(target, length, static_cast<T>(start)));
@@ -270,7 +279,7 @@ void RowProgram<T>::Code::compute(const Instruction& step, T* const* values,
     scale_row(step.alpha2, b, length, scaled_b);
     b = scaled_b;
   }
-  step.compute(step.op, x, b, value(Pointwise::predicate), length, target);
+  step.compute(step.op, x, b, value(Pointwise::predicate), length, target, hints);
 }
 
 template <class T>
@@ -329,7 +338,8 @@ void RowProgram<T>::Code::run_tiles(const Bound& bound, const std::int64_t* coor
   for (std::int64_t first = 0, length = 0; first < count; first += length) {
     length = std::min(to_line > 0 ? to_line : kTile, count - first);
     to_line = 0;
-    // What the tiles some steps ahead will read. The first of these is fetched while streaming.
+    // What a tile some steps ahead will read: one operand is fetched while the first step computes
+    // or while results are streamed, the others at once.
     const std::byte* ahead = nullptr;
     std::int64_t ahead_bytes = 0;
     for (std::size_t i = 0; i < steps.size() && streamed >= 0; ++i) {
@@ -340,6 +350,7 @@ void RowProgram<T>::Code::run_tiles(const Bound& bound, const std::int64_t* coor
       ahead = memory_of(address) + (load_index[i] + first) * bits / 8 + kFetchAhead;
       ahead_bytes = length * bits / 8;
     }
+    const bool hint_fits = ahead_bytes == length * static_cast<std::int64_t>(sizeof(T));
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const Instruction& step = steps[i];
       T* target = step.buffer >= 0                ? tiles[step.buffer]
@@ -367,13 +378,20 @@ void RowProgram<T>::Code::run_tiles(const Bound& bound, const std::int64_t* coor
         case Step::Kind::constant:
           if (!step.once) std::fill_n(target, length, step.constant);
           break;
-        case Step::Kind::compute:
+        case Step::Kind::compute: {
+          RowHints hints;
           if (step.direct) {
             const auto s = static_cast<std::size_t>(store_from++);
             target = reinterpret_cast<T*>(memory_of(stores[s].address)) + store_index[s] + first;
+            hints.stream = stores[s].stream && starts_line(target);
           }
-          compute(step, values.data(), coords, first, length, target);
+          if (hint_fits && ahead_bytes > 0) {
+            hints.ahead = ahead;
+            ahead_bytes = 0;
+          }
+          compute(step, values.data(), coords, first, length, target, hints);
           break;
+        }
       }
       if (step.narrow != nullptr && !step.once) round_trip(step, length, target);
       values[i] = target;

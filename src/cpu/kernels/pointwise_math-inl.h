@@ -97,19 +97,19 @@ HWY_INLINE V MathSlope(D d, const Pointwise& op, V x) {
 
 template <PointwiseMode kMode>
 void MathUnaryRow(const Pointwise& op, const float* x, const float*, const float*,
-                  std::int64_t count, float* y) {
+                  std::int64_t count, float* y, const RowHints& hints) {
   const hn::ScalableTag<float> d;
   const auto apply = [&](auto vx) HWY_ATTR { return MathUnary<kMode>(d, op, vx); };
-  TransformRow(d, d, count, y, apply, x);
+  TransformRowWithHints(d, count, y, hints, apply, x);
 }
 
 template <PointwiseMode kMode>
 void MathSlopeRow(const Pointwise& op, const float* dy, const float* x, const float*,
-                  std::int64_t count, float* dx) {
+                  std::int64_t count, float* dx, const RowHints& hints) {
   const hn::ScalableTag<float> d;
   const auto apply = [&](auto vdy, auto vx)
                          HWY_ATTR { return hn::Mul(vdy, MathSlope<kMode>(d, op, vx)); };
-  TransformRow(d, d, count, dx, apply, dy, x);
+  TransformRowWithHints(d, count, dx, hints, apply, dy, x);
 }
 
 // Null for modes that are not here.
