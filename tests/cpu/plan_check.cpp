@@ -67,9 +67,10 @@ void PlanCheck::expect_within_bounds(const std::string& context) {
   }
 }
 
-void PlanCheck::expect_agrees(std::string_view engine, CompileOptions options) {
+void PlanCheck::expect_agrees(std::string_view engine, CompileOptions options,
+                              const Device& device) {
   options.guard = true;
-  const Plan plan = compile(graph_, Device::cpu(), options);
+  const Plan plan = compile(graph_, device, options);
   const std::string explanation = plan.explain();
   // The plan's JSON names the engine of each region and no other.
   EXPECT_NE(plan.to_json().find(engine), std::string::npos) << "expected " << engine << " in\n"

@@ -20,7 +20,8 @@ class PlanCheck {
 
   // Compiles, expects `engine` to run one of the regions, runs twice with guard bytes around every
   // booking, expects equal bits and results within the oracle's bounds.
-  void expect_agrees(std::string_view engine, CompileOptions options = {});
+  void expect_agrees(std::string_view engine, CompileOptions options = {},
+                     const Device& device = Device::cpu());
   // Compares memory as it is with the oracle.
   void expect_within_bounds(const std::string& context);
 
