@@ -55,8 +55,8 @@ std::vector<const void*> PlanCheck::readable() const {
   return pointers;
 }
 
-void PlanCheck::expect_within_bounds(const std::string& context) {
-  for (const Expected& expected : evaluate_reference(graph_, readable())) {
+void PlanCheck::expect_within_bounds(const std::string& context, const PlanNotes& notes) {
+  for (const Expected& expected : evaluate_reference(graph_, readable(), notes)) {
     const auto found = std::find(bound_.begin(), bound_.end(), expected.tensor);
     ASSERT_NE(found, bound_.end());
     const auto& block = memory_[static_cast<std::size_t>(found - bound_.begin())];
@@ -92,7 +92,7 @@ void PlanCheck::expect_agrees(std::string_view engine, CompileOptions options,
     if (run == 0) first = memory_;
   }
   EXPECT_EQ(first, memory_) << "two runs differ\n" << explanation;
-  expect_within_bounds(explanation);
+  expect_within_bounds(explanation, plan.notes());
 }
 
 }  // namespace ashlar::cpu
