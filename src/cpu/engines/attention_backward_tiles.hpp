@@ -2,8 +2,18 @@
 #pragma once
 
 #include "cpu/engines/attention_problem.hpp"
+#include "cpu/kernels/tile_product.hpp"
 
 namespace ashlar::cpu {
+template <class T>
+void transpose_tile(const T* source, std::int64_t row_length, std::int64_t count,
+                    std::int64_t width, T* destination) {
+  constexpr std::int64_t kBlock = 16;  // a cache line of either side
+  for (std::int64_t r0 = 0; r0 < kKeyTile; r0 += kBlock)
+    for (std::int64_t d = 0; d < width; ++d)
+      for (std::int64_t r = r0; r < r0 + kBlock; ++r)
+        destination[d * kKeyTile + r] = r < count ? source[r * row_length + d] : T{0};
+}
 
 inline constexpr std::int64_t kQueryTile = 60;  // a multiple of the product's 6 rows
 

@@ -1,0 +1,58 @@
+// What attention does between its products, on tiles that lie in cache.
+#pragma once
+
+#include <cstdint>
+
+namespace ashlar::cpu {
+
+// A row of queries meets `count` more keys.
+template <class T>
+struct WeighedRow {
+  T* products;  // q k; become exp(scale * product - largest)
+  std::int64_t count;
+  T scale;           // above 0
+  T *largest, *sum;  // of the scores so far, and of their exponentials; brought up to date
+  T* output;         // weighted values so far, brought to the new largest
+  std::int64_t width;
+};
+
+// The queries of a tile meet one key, for gradients.
+template <class T>
+struct GradientRow {
+  T* weights;    // q k; become p = exp(scale * product - stats)
+  T* gradients;  // do v; become p (gradient - delta)
+  std::int64_t count;
+  T scale;
+  const T *stats, *delta;  // per query
+  // Which keys a query sees, per query; null: this one in any case. Both become 0 elsewhere.
+  const T *first_key, *last_key;
+  T key;
+};
+
+// Products of a few rows of queries with rows of keys that lie `key_row` apart.
+template <class T>
+struct KeyDots {
+  const T* queries;
+  std::int64_t rows, query_row;
+  const T* keys;
+  std::int64_t count, key_row, width;
+  T* products;
+  std::int64_t product_row;
+};
+
+template <class T>
+struct AttentionTileOps {
+  // destination[j * destination_row + i] = source[i * source_row + j], i < rows, j < columns
+  void (*transpose)(const T* source, std::int64_t source_row, std::int64_t rows,
+                    std::int64_t columns, T* destination, std::int64_t destination_row);
+  // False, and nothing is done, where a product is no finite number or the largest is NaN.
+  bool (*weigh)(const WeighedRow<T>& row);
+  void (*gradient)(const GradientRow<T>& row);
+  void (*dots)(const KeyDots<T>& dots);
+};
+
+// The table for this processor.
+template <class T>
+const AttentionTileOps<T>& attention_tile_ops();
+
+}  // namespace ashlar::cpu
