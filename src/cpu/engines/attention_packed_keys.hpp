@@ -3,6 +3,7 @@
 
 #include "base/checked.hpp"
 #include "cpu/engines/attention_problem.hpp"
+#include "cpu/gemm.hpp"
 
 namespace ashlar::cpu {
 
@@ -58,25 +59,39 @@ class PackedKeys {
       };
       for_tiles(shape_->k_heads, [&](int thread, std::int64_t b, std::int64_t head,
                                      std::int64_t tile, std::int64_t rows, std::int64_t length) {
-        T* staging = staging_of(thread);
-        load_rows<T>(problem.k, b, head, tile * kKeyTile, rows, length, shape_->head_dim,
-                     owner_->d_, staging);
-        std::fill(staging + rows * owner_->d_, staging + kKeyTile * owner_->d_, T{0});
-        transpose_to_panels(staging, owner_->d_, kKeyTile, shape_->head_dim, width(),
-                            k_data(b, head, tile));
+        const auto [data, row] =
+            whole_tile(problem.k, b, head, tile, rows, length, shape_->head_dim, owner_->d_,
+                       shape_->head_dim, staging_of(thread));
+        transpose_to_panels(data, row, kKeyTile, shape_->head_dim, width(), k_data(b, head, tile));
       });
       for_tiles(shape_->v_heads, [&](int thread, std::int64_t b, std::int64_t head,
                                      std::int64_t tile, std::int64_t rows, std::int64_t length) {
-        const std::int64_t dv = owner_->dv_;
-        T* staging = staging_of(thread);
-        load_rows<T>(problem.v, b, head, tile * kKeyTile, rows, length, shape_->value_dim, dv,
-                     staging);
-        std::fill(staging + rows * dv, staging + kKeyTile * dv, T{0});
-        copy_to_panels(staging, kKeyTile, dv, width(), v_data(b, head, tile));
+        const std::int64_t panels = divide_up(shape_->value_dim, width());
+        const auto [data, row] =
+            whole_tile(problem.v, b, head, tile, rows, length, shape_->value_dim, owner_->dv_,
+                       panels * width(), staging_of(thread));
+        attention_tile_ops<T>().to_panels(data, row, kKeyTile, panels, width(),
+                                          v_data(b, head, tile));
       });
     }
 
    private:
+    // kKeyTile rows of which `width` elements may be read: as they lie, or with zeros in `staging`.
+    template <class Rows>
+    std::pair<const T*, std::int64_t> whole_tile(const Rows& keys, std::int64_t b,
+                                                 std::int64_t head, std::int64_t tile,
+                                                 std::int64_t rows, std::int64_t length,
+                                                 std::int64_t dim, std::int64_t padded,
+                                                 std::int64_t width, T* staging) const {
+      const std::int64_t first = tile * kKeyTile;
+      if (width == dim && first + kKeyTile <= std::min(first + rows, length)) {
+        const auto in_place = keys.in_place({b, head, first, 0});
+        if (in_place.first != nullptr) return in_place;
+      }
+      load_rows<T>(keys, b, head, first, rows, length, dim, padded, staging);
+      std::fill(staging + rows * padded, staging + kKeyTile * padded, T{0});
+      return {staging, padded};
+    }
     std::int64_t width() const { return owner_->product_.columns(); }
     std::int64_t position(std::int64_t b, std::int64_t heads, std::int64_t head,
                           std::int64_t tile) const {

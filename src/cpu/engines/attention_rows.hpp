@@ -61,15 +61,6 @@ void load_rows(const Rows& rows, std::int64_t b, std::int64_t head, std::int64_t
   }
 }
 
-// `rows` rows of `width` elements, a whole number of panels, to panels of `columns` that are `rows`
-// deep.
-template <class T>
-void copy_to_panels(const T* source, std::int64_t rows, std::int64_t width, std::int64_t columns,
-                    T* panels) {
-  for (std::int64_t p = 0; p < width / columns; ++p)
-    for (std::int64_t r = 0; r < rows; ++r, panels += columns)
-      std::copy_n(source + r * width + p * columns, columns, panels);
-}
 // `rows` rows, a whole number of panels, transposed: panels of `columns` rows, `width` deep.
 template <class T>
 void transpose_to_panels(const T* source, std::int64_t source_row, std::int64_t rows,

@@ -220,7 +220,7 @@ class AttentionKernel final : public Kernel {
           load_rows<T>(q, t.b, t.first_head + h, t.first_row, t.rows, t.batch.queries,
                        shape.head_dim, kernel.d_, t.q + h * t.rows * kernel.d_);
       for_key_tiles(t, seen, [&](KeyTile& keys) {
-        for (std::int64_t r = 0; r < t.m; ++r) weigh(t, keys, r);
+        weigh(t, keys);
         if (!kernel.two_passes_) add_values(t, keys);
       });
       if (!kernel.two_passes_) return;
@@ -334,9 +334,39 @@ class AttentionKernel final : public Kernel {
 
     // Turns products into weights relative to the running maximum, and brings what was summed
     // before to it.
-    void weigh(QueryTile& t, KeyTile& keys, std::int64_t r) const {
+    void weigh(QueryTile& t, KeyTile& keys) const {
+      if (!plain) {
+        for (std::int64_t r = 0; r < t.m; ++r) weigh_any(t, keys, r);
+        return;
+      }
+      for (std::int64_t r = 0, count; r < t.m; r += count) {
+        // Rows that see the same of the tile go together.
+        const Columns seen = t.seen[r].within(keys.columns);
+        const std::int64_t most = std::min(t.m - r, kMostWeighedRows);
+        for (count = 1; count < most; ++count) {
+          const Columns other = t.seen[r + count].within(keys.columns);
+          if (other.begin != seen.begin || other.end != seen.end) break;
+        }
+        weigh_plain(t, keys, r, count, seen);
+      }
+    }
+    void weigh_plain(QueryTile& t, KeyTile& keys, std::int64_t r, std::int64_t count,
+                     Columns seen) const {
       T* row = t.scores + r * kKeyTile;
-      if (plain && weigh_plain(t, keys, r, row)) return;
+      // What is no finite number takes the way that knows of it.
+      if (seen.empty() ||
+          !kernel.tile_ops_.weigh({count, row + (seen.begin - keys.columns.begin), kKeyTile,
+                                   seen.size(), problem.scores.product_scale(), t.largest + r,
+                                   t.sums + r, t.o + r * kernel.dv_, kernel.dv_})) {
+        for (std::int64_t i = r; i < r + count; ++i) weigh_any(t, keys, i);
+        return;
+      }
+      if (seen.size() == keys.columns.size()) return;
+      keys.partly_seen = true;
+      for (std::int64_t i = 0; i < count; ++i) clear_beside(keys, seen, row + i * kKeyTile);
+    }
+    void weigh_any(QueryTile& t, KeyTile& keys, std::int64_t r) const {
+      T* row = t.scores + r * kKeyTile;
       Columns seen = score(t, keys, r);
       T* weights = row + (seen.begin - keys.columns.begin);
       if (!seen.empty()) {
@@ -348,20 +378,6 @@ class AttentionKernel final : public Kernel {
       if (seen.empty()) return;
       t.sums[r] += ops.exp_shifted(weights, {&t.largest[r], false}, seen.size(), weights);
       drop(t, r, seen, weights);
-    }
-    // The same in fewer steps. False, and nothing is done, where a product is no finite number or
-    // was before.
-    bool weigh_plain(QueryTile& t, KeyTile& keys, std::int64_t r, T* row) const {
-      const Columns seen = t.seen[r].within(keys.columns);
-      if (seen.empty()) return false;
-      if (!kernel.tile_ops_.weigh({row + (seen.begin - keys.columns.begin), seen.size(),
-                                   problem.scores.product_scale(), &t.largest[r], &t.sums[r],
-                                   t.o + r * kernel.dv_, kernel.dv_}))
-        return false;
-      if (seen.size() == keys.columns.size()) return true;
-      keys.partly_seen = true;
-      clear_beside(keys, seen, row);
-      return true;
     }
     void raise_largest(QueryTile& t, std::int64_t r, T candidate) const {
       const T before = t.largest[r];
@@ -431,14 +447,12 @@ class AttentionKernel final : public Kernel {
     // Whether all values that some row sees are numbers.
     bool finite(const QueryTile& t, const KeyTile& keys) const {
       const Columns seen = t.all_seen.within(keys.columns);
-      const std::int64_t width = kernel.product_.columns();
+      const TilePanels<T>& v = keys.values;
       for (std::int64_t p = 0; p < kernel.product_.panels(shape.value_dim); ++p)
-        for (std::int64_t j = seen.begin; j < seen.end; ++j)
-          if (!all_finite(ops,
-                          keys.values.data + p * keys.values.panel +
-                              (j - keys.columns.begin) * keys.values.row,
-                          width))
-            return false;
+        if (!kernel.tile_ops_.finite(
+                v.data + p * v.panel + (seen.begin - keys.columns.begin) * v.row, v.row,
+                seen.size(), kernel.product_.columns()))
+          return false;
       return true;
     }
 

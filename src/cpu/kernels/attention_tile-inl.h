@@ -67,68 +67,100 @@ void Transpose(const T* source, std::int64_t source_row, std::int64_t rows, std:
 }
 
 template <class T>
-bool Weigh(const WeighedRow<T>& row) {
+void ToPanels(const T* source, std::int64_t source_row, std::int64_t rows, std::int64_t panels,
+              std::int64_t columns, T* destination) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const std::int64_t n = row.count, whole = n / lanes * lanes;
-  T* x = row.products;
-  const T before = *row.largest;
-  if (std::isnan(before)) return false;
-  const auto lowest = hn::Set(d, std::numeric_limits<T>::lowest());
-  const auto rest = hn::FirstN(d, static_cast<std::size_t>(n - whole));
+  for (std::int64_t p = 0; p < panels; ++p)
+    for (std::int64_t r = 0; r < rows; ++r, destination += columns)
+      for (std::int64_t j = 0; j < columns; j += lanes)
+        hn::StoreU(hn::LoadU(d, source + r * source_row + p * columns + j), d, destination + j);
+}
+
+template <class T>
+bool Finite(const T* rows, std::int64_t row, std::int64_t count, std::int64_t columns) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   // Zero times a number stays 0; NaN and infinity make NaN.
+  auto zeros = hn::Zero(d);
+  for (std::int64_t r = 0; r < count; ++r)
+    for (std::int64_t j = 0; j < columns; j += lanes)
+      zeros = hn::MulAdd(hn::LoadU(d, rows + r * row + j), hn::Zero(d), zeros);
+  return hn::AllTrue(d, hn::Eq(zeros, hn::Zero(d)));
+}
+
+// The largest of a row. Clears `finite` where a product is no finite number.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE T LargestOf(D d, const T* x, std::int64_t n, bool& finite) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  // Zero times a number stays 0; NaN and infinity make NaN.
+  const auto lowest = hn::Set(d, std::numeric_limits<T>::lowest());
   auto most0 = lowest, most1 = lowest, zero0 = hn::Zero(d), zero1 = hn::Zero(d);
   std::int64_t i = 0;
-  for (; i + 2 * lanes <= whole; i += 2 * lanes) {
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
     const auto a = hn::LoadU(d, x + i), b = hn::LoadU(d, x + i + lanes);
     most0 = hn::Max(most0, a), most1 = hn::Max(most1, b);
     zero0 = hn::MulAdd(a, hn::Zero(d), zero0), zero1 = hn::MulAdd(b, hn::Zero(d), zero1);
   }
-  for (; i < whole; i += lanes) {
-    const auto a = hn::LoadU(d, x + i);
-    most0 = hn::Max(most0, a);
+  for (; i < n; i += lanes) {
+    const auto rest = hn::FirstN(d, static_cast<std::size_t>(HWY_MIN(lanes, n - i)));
+    const auto a = hn::MaskedLoad(rest, d, x + i);
+    most0 = hn::Max(most0, hn::IfThenElse(rest, a, lowest));
     zero0 = hn::MulAdd(a, hn::Zero(d), zero0);
   }
-  if (whole < n) {
-    const auto a = hn::MaskedLoad(rest, d, x + whole);
-    most1 = hn::Max(most1, hn::IfThenElse(rest, a, lowest));
-    zero1 = hn::MulAdd(a, hn::Zero(d), zero1);
-  }
-  if (!hn::AllTrue(d, hn::Eq(hn::Add(zero0, zero1), hn::Zero(d)))) return false;
+  finite &= hn::AllTrue(d, hn::Eq(hn::Add(zero0, zero1), hn::Zero(d)));
+  return hn::GetLane(hn::MaxOfLanes(d, hn::Max(most0, most1)));
+}
 
-  const T here = row.scale * hn::GetLane(hn::MaxOfLanes(d, hn::Max(most0, most1)));
-  if (here > before) {
-    const T factor = std::exp(before - here);
-    *row.largest = here;
-    *row.sum *= factor;
-    if (before != -std::numeric_limits<T>::infinity()) {
-      const auto by = hn::Set(d, factor);
-      for (std::int64_t j = 0; j < row.width; j += lanes)
-        hn::StoreU(hn::Mul(by, hn::LoadU(d, row.output + j)), d, row.output + j);
-    }
-  }
-  const auto scale = hn::Set(d, row.scale), shift = hn::Set(d, *row.largest);
+// x = exp(scale x - shift); returns the sum.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE T Exponentials(D d, T* x, std::int64_t n, T scale_by, T shift_by) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto scale = hn::Set(d, scale_by), shift = hn::Set(d, shift_by);
   auto sum0 = hn::Zero(d), sum1 = hn::Zero(d);
-  for (i = 0; i + 2 * lanes <= whole; i += 2 * lanes) {
+  std::int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
     const auto a = SoftmaxExp(d, hn::MulSub(hn::LoadU(d, x + i), scale, shift));
     const auto b = SoftmaxExp(d, hn::MulSub(hn::LoadU(d, x + i + lanes), scale, shift));
     hn::StoreU(a, d, x + i);
     hn::StoreU(b, d, x + i + lanes);
     sum0 = hn::Add(sum0, a), sum1 = hn::Add(sum1, b);
   }
-  for (; i < whole; i += lanes) {
-    const auto a = SoftmaxExp(d, hn::MulSub(hn::LoadU(d, x + i), scale, shift));
-    hn::StoreU(a, d, x + i);
-    sum0 = hn::Add(sum0, a);
-  }
-  if (whole < n) {
-    const auto argument = hn::MulSub(hn::MaskedLoad(rest, d, x + whole), scale, shift);
+  for (; i < n; i += lanes) {
+    const auto rest = hn::FirstN(d, static_cast<std::size_t>(HWY_MIN(lanes, n - i)));
+    const auto argument = hn::MulSub(hn::MaskedLoad(rest, d, x + i), scale, shift);
     // Lanes past the end stand for any number: kept away from overflow.
     const auto a = hn::IfThenElseZero(rest, SoftmaxExp(d, hn::Min(argument, hn::Zero(d))));
-    hn::BlendedStore(a, rest, d, x + whole);
-    sum1 = hn::Add(sum1, a);
+    hn::BlendedStore(a, rest, d, x + i);
+    sum0 = hn::Add(sum0, a);
   }
-  *row.sum += hn::GetLane(hn::SumOfLanes(d, hn::Add(sum0, sum1)));
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(sum0, sum1)));
+}
+
+template <class T>
+bool Weigh(const WeighedRows<T>& o) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  T here[kMostWeighedRows];
+  bool finite = true;
+  for (std::int64_t r = 0; r < o.rows; ++r) {
+    here[r] = o.scale * LargestOf(d, o.products + r * o.product_row, o.count, finite);
+    finite &= o.largest[r] == o.largest[r];
+  }
+  if (!finite) return false;
+  for (std::int64_t r = 0; r < o.rows; ++r) {
+    const T before = o.largest[r];
+    if (here[r] <= before) continue;
+    o.largest[r] = here[r];
+    if (before == -std::numeric_limits<T>::infinity()) continue;
+    const T factor = std::exp(before - here[r]);
+    o.sum[r] *= factor;
+    T* output = o.output + r * o.output_row;
+    for (std::int64_t j = 0; j < o.output_row; j += lanes)
+      hn::StoreU(hn::Mul(hn::Set(d, factor), hn::LoadU(d, output + j)), d, output + j);
+  }
+  for (std::int64_t r = 0; r < o.rows; ++r)
+    o.sum[r] += Exponentials(d, o.products + r * o.product_row, o.count, o.scale, o.largest[r]);
   return true;
 }
 
@@ -223,8 +255,8 @@ void Dots(const KeyDots<T>& o) {
 }
 
 template <class T>
-constexpr AttentionTileOps<T> kAttentionTileOps = {&Transpose<T>, &Weigh<T>, &GradientAny<T>,
-                                                   &Dots<T>};
+constexpr AttentionTileOps<T> kAttentionTileOps = {&Transpose<T>, &ToPanels<T>,    &Finite<T>,
+                                                   &Weigh<T>,     &GradientAny<T>, &Dots<T>};
 
 }  // namespace ashlar::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

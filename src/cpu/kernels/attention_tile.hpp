@@ -5,16 +5,18 @@
 
 namespace ashlar::cpu {
 
-// A row of queries meets `count` more keys.
+// Rows of queries meet `count` more keys.
 template <class T>
-struct WeighedRow {
-  T* products;  // q k; become exp(scale * product - largest)
-  std::int64_t count;
+struct WeighedRows {
+  std::int64_t rows;  // at most kMostWeighedRows
+  T* products;        // q k; become exp(scale * product - largest)
+  std::int64_t product_row, count;
   T scale;           // above 0
-  T *largest, *sum;  // of the scores so far, and of their exponentials; brought up to date
+  T *largest, *sum;  // per row, of the scores so far and of their exponentials; brought up to date
   T* output;         // weighted values so far, brought to the new largest
-  std::int64_t width;
+  std::int64_t output_row;  // whole vectors; as many elements as a row has
 };
+inline constexpr std::int64_t kMostWeighedRows = 16;
 
 // The queries of a tile meet one key, for gradients.
 template <class T>
@@ -45,8 +47,13 @@ struct AttentionTileOps {
   // destination[j * destination_row + i] = source[i * source_row + j], i < rows, j < columns
   void (*transpose)(const T* source, std::int64_t source_row, std::int64_t rows,
                     std::int64_t columns, T* destination, std::int64_t destination_row);
-  // False, and nothing is done, where a product is no finite number or the largest is NaN.
-  bool (*weigh)(const WeighedRow<T>& row);
+  // `rows` rows to panels of `columns` elements, whole vectors, that are `rows` deep.
+  void (*to_panels)(const T* source, std::int64_t source_row, std::int64_t rows,
+                    std::int64_t panels, std::int64_t columns, T* destination);
+  // Whether all of rows of `columns` elements, whole vectors, are numbers below infinity.
+  bool (*finite)(const T* rows, std::int64_t row, std::int64_t count, std::int64_t columns);
+  // False, and nothing is done, where a product is no finite number or a largest is NaN.
+  bool (*weigh)(const WeighedRows<T>& rows);
   void (*gradient)(const GradientRow<T>& row);
   void (*dots)(const KeyDots<T>& dots);
 };

@@ -31,7 +31,8 @@ HWY_INLINE V SoftmaxExp(D d, V x) {
     p = hn::MulAdd(p, r, hn::Set(d, 0.04166655242443085f));
     p = hn::MulAdd(p, r, hn::Set(d, 0.16666576266288757f));
     p = hn::MulAdd(p, r, hn::Set(d, 0.5f));
-    p = hn::MulAdd(hn::Mul(r, r), p, hn::Add(r, hn::Set(d, 1.0f)));
+    p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
+    p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
     const auto exponent = hn::ShiftLeft<23>(hn::BitCast(du, shifted));
     return hn::BitCast(d, hn::Add(hn::BitCast(du, p), exponent));
   }
