@@ -19,16 +19,6 @@ struct TilePanels {
   std::int64_t panel, row;
 };
 
-// A left operand, read where it lies, and the result.
-template <class T>
-struct TileRows {
-  std::int64_t count;
-  const T* data;
-  std::int64_t row;
-  T* result;
-  std::int64_t result_row;
-};
-
 template <class T>
 class TileMultiplier {
  public:
@@ -37,15 +27,27 @@ class TileMultiplier {
   std::int64_t panels(std::int64_t columns) const {
     return (columns + product_.columns - 1) / product_.columns;
   }
-  // At most rows() rows times panel `p`, to columns [p * columns(), ...) of the result.
-  void block(const TileRows<T>& rows, const TilePanels<T>& panels, std::int64_t p,
-             std::int64_t depth, bool accumulate) const {
+  // At most rows() rows times a panel: C = A B, or C += A B. A is read where it lies.
+  struct Block {
+    std::int64_t rows, depth;
+    const T* a;
+    std::int64_t a_row;
+    const T* b;
+    std::int64_t b_row;
+    T* c;
+    std::int64_t c_row;
+    bool accumulate;
+  };
+  void operator()(const Block& block) const { multiply(block, 1, nullptr); }
+  // The depth of A in `segments` parts of block.depth, at these offsets.
+  void multiply(const Block& block, std::int64_t segments, const std::int64_t* offsets) const {
     PanelOperands<T> o;
-    o.rows = rows.count, o.columns = product_.columns;
-    o.a = rows.data, o.a_row = rows.row, o.depth = depth;
-    o.b = panels.data + p * panels.panel, o.b_row = panels.row;
-    o.c = rows.result + p * product_.columns, o.c_row = rows.result_row;
-    o.accumulate = accumulate;
+    o.rows = block.rows, o.columns = product_.columns;
+    o.a = block.a, o.a_row = block.a_row;
+    o.segments = segments, o.depth = block.depth, o.segment_offsets = offsets;
+    o.b = block.b, o.b_row = block.b_row;
+    o.c = block.c, o.c_row = block.c_row;
+    o.accumulate = block.accumulate;
     product_.strided(o);
   }
 

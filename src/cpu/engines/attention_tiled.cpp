@@ -278,8 +278,9 @@ class AttentionKernel final : public Kernel {
         for (std::int64_t r = 0; r < t.m; r += product.rows()) {
           const std::int64_t count = std::min(product.rows(), t.m - r);
           if (t.block_seen[r / product.rows()].within({first, first + width}).empty()) continue;
-          product.block({count, t.q + r * kernel.d_, kernel.d_, t.scores + r * kKeyTile, kKeyTile},
-                        panels, p, shape.head_dim, false);
+          product({count, shape.head_dim, t.q + r * kernel.d_, kernel.d_,
+                   panels.data + p * panels.panel, panels.row, t.scores + r * kKeyTile + p * width,
+                   kKeyTile, false});
         }
       }
     }
@@ -440,9 +441,9 @@ class AttentionKernel final : public Kernel {
                    Columns run, std::int64_t p) const {
       const std::int64_t at = run.begin - keys.columns.begin;
       const TilePanels<T>& v = keys.values;
-      kernel.product_.block(
-          {count, t.scores + r * kKeyTile + at, kKeyTile, t.o + r * kernel.dv_, kernel.dv_},
-          {v.data + at * v.row, v.panel, v.row}, p, run.size(), true);
+      kernel.product_({count, run.size(), t.scores + r * kKeyTile + at, kKeyTile,
+                       v.data + p * v.panel + at * v.row, v.row,
+                       t.o + r * kernel.dv_ + p * kernel.product_.columns(), kernel.dv_, true});
     }
     // Whether all values that some row sees are numbers.
     bool finite(const QueryTile& t, const KeyTile& keys) const {

@@ -177,30 +177,35 @@ HWY_INLINE V WeightOf(D d, V x) {
 }
 
 template <bool kMasked, class T>
-HWY_INLINE void GradientOf(const GradientRow<T>& row) {
+HWY_INLINE void GradientOf(const GradientPanel<T>& o) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const auto scale = hn::Set(d, row.scale), key = hn::Set(d, row.key);
-  for (std::int64_t i = 0; i < row.count; i += lanes) {
-    const auto argument =
-        hn::MulSub(hn::LoadU(d, row.weights + i), scale, hn::LoadU(d, row.stats + i));
-    auto p = WeightOf(d, argument);
-    auto ds = hn::Mul(p, hn::Sub(hn::LoadU(d, row.gradients + i), hn::LoadU(d, row.delta + i)));
-    if constexpr (kMasked) {
-      const auto seen = hn::And(hn::Ge(key, hn::LoadU(d, row.first_key + i)),
-                                hn::Lt(key, hn::LoadU(d, row.last_key + i)));
-      p = hn::IfThenElseZero(seen, p);
-      ds = hn::IfThenElseZero(seen, ds);
+  const auto scale = hn::Set(d, o.scale), one = hn::Set(d, T{1});
+  for (std::int64_t i = 0; i < o.columns; i += lanes) {
+    const auto stats = hn::LoadU(d, o.stats + i), delta = hn::LoadU(d, o.delta + i);
+    auto first = hn::Zero(d), end = hn::Zero(d), key = hn::Set(d, o.key);
+    if constexpr (kMasked) first = hn::LoadU(d, o.first_key + i), end = hn::LoadU(d, o.end_key + i);
+    T* weights = o.weights + i;
+    T* gradients = o.gradients + i;
+    for (std::int64_t r = 0; r < o.rows; ++r, weights += o.columns, gradients += o.columns) {
+      auto p = WeightOf(d, hn::MulSub(hn::LoadU(d, weights), scale, stats));
+      auto ds = hn::Mul(p, hn::Sub(hn::LoadU(d, gradients), delta));
+      if constexpr (kMasked) {
+        const auto seen = hn::And(hn::Ge(key, first), hn::Lt(key, end));
+        p = hn::IfThenElseZero(seen, p);
+        ds = hn::IfThenElseZero(seen, ds);
+        key = hn::Add(key, one);
+      }
+      hn::StoreU(p, d, weights);
+      hn::StoreU(ds, d, gradients);
     }
-    hn::StoreU(p, d, row.weights + i);
-    hn::StoreU(ds, d, row.gradients + i);
   }
 }
 
 template <class T>
-void GradientAny(const GradientRow<T>& row) {
-  if (row.first_key != nullptr) return GradientOf<true>(row);
-  GradientOf<false>(row);
+void GradientAny(const GradientPanel<T>& o) {
+  if (o.first_key != nullptr) return GradientOf<true>(o);
+  GradientOf<false>(o);
 }
 
 template <int kRows, int kKeys, class T>

@@ -18,17 +18,17 @@ struct WeighedRows {
 };
 inline constexpr std::int64_t kMostWeighedRows = 16;
 
-// The queries of a tile meet one key, for gradients.
+// A panel of queries meets rows of keys, for gradients: element i of a row belongs to query i.
 template <class T>
-struct GradientRow {
-  T* weights;    // q k; become p = exp(scale * product - stats)
-  T* gradients;  // do v; become p (gradient - delta)
-  std::int64_t count;
+struct GradientPanel {
+  T* weights;                  // q k; become p = exp(scale * product - stats)
+  T* gradients;                // do v; become p (gradient - delta)
+  std::int64_t rows, columns;  // whole vectors; rows lie one after another
   T scale;
   const T *stats, *delta;  // per query
-  // Which keys a query sees, per query; null: this one in any case. Both become 0 elsewhere.
-  const T *first_key, *last_key;
-  T key;
+  // Queries see keys [first_key, end_key): both become 0 elsewhere. Null: all are seen.
+  const T *first_key, *end_key;
+  T key;  // of the first row
 };
 
 // Products of a few rows of queries with rows of keys that lie `key_row` apart.
@@ -54,7 +54,7 @@ struct AttentionTileOps {
   bool (*finite)(const T* rows, std::int64_t row, std::int64_t count, std::int64_t columns);
   // False, and nothing is done, where a product is no finite number or a largest is NaN.
   bool (*weigh)(const WeighedRows<T>& rows);
-  void (*gradient)(const GradientRow<T>& row);
+  void (*gradient)(const GradientPanel<T>& panel);
   void (*dots)(const KeyDots<T>& dots);
 };
 
