@@ -175,7 +175,9 @@ class AttentionKernel final : public Kernel {
       int thread;
       std::int64_t b, first_head, first_row, rows, m;
       AttentionBatch batch;
-      T *q, *o, *scores, *k, *v;
+      const T* q;
+      std::int64_t q_row;
+      T *copies, *o, *scores, *k, *v;         // `copies`: of queries
       T largest[kMostRows], sums[kMostRows];  // of scores, and of exp(score - largest)
       Columns seen[kMostRows];
       std::int64_t head_of(std::int64_t r) const { return first_head + r / rows; }
@@ -198,8 +200,8 @@ class AttentionKernel final : public Kernel {
       t.first_row = tile * tiling.rows;
       t.rows = std::min(tiling.rows, shape.queries - t.first_row);
       t.m = t.rows * tiling.heads, t.batch = problem.mask.batch(t.b);
-      t.q = scratch + thread * kernel.thread_elements_;
-      t.o = t.q + tiling.tile_rows() * kernel.d_;
+      t.copies = scratch + thread * kernel.thread_elements_;
+      t.o = t.copies + tiling.tile_rows() * kernel.d_;
       t.scores = t.o + tiling.tile_rows() * kernel.dv_;
       t.k = t.scores + tiling.tile_rows() * kKeyTile;
       t.v = t.k + kKeyTile * kernel.d_;
@@ -215,10 +217,7 @@ class AttentionKernel final : public Kernel {
       const std::int64_t part = tiling.tiles_per_split * kKeyTile;
       const Columns seen =
           t.all_seen.within({split * part, std::min((split + 1) * part, shape.keys)});
-      if (!seen.empty())
-        for (std::int64_t h = 0; h < tiling.heads; ++h)
-          load_rows<T>(q, t.b, t.first_head + h, t.first_row, t.rows, t.batch.queries,
-                       shape.head_dim, kernel.d_, t.q + h * t.rows * kernel.d_);
+      if (!seen.empty()) load_queries(t);
       for_key_tiles(t, seen, [&](KeyTile& keys) {
         weigh(t, keys);
         if (!kernel.two_passes_) add_values(t, keys);
@@ -229,6 +228,23 @@ class AttentionKernel final : public Kernel {
         for (std::int64_t r = 0; r < t.m; ++r) weigh_again(t, keys, r);
         add_values(t, keys);
       });
+    }
+
+    // Queries are read where they lie if that is close enough for L1 to hold a block of rows.
+    void load_queries(QueryTile& t) const {
+      if (tiling.heads == 1 && t.first_row + t.rows <= t.batch.queries) {
+        const T* first = q.in_place({t.b, t.first_head, t.first_row, 0});
+        const T* second = q.in_place({t.b, t.first_head, t.first_row + 1, 0});
+        if (first != nullptr && second - first == shape.head_dim) {
+          t.q = first, t.q_row = shape.head_dim;
+          return;
+        }
+      }
+      T* copies = t.copies;
+      t.q = copies, t.q_row = kernel.d_;
+      for (std::int64_t h = 0; h < tiling.heads; ++h, copies += t.rows * kernel.d_)
+        load_rows<T>(q, t.b, t.first_head + h, t.first_row, t.rows, t.batch.queries, shape.head_dim,
+                     kernel.d_, copies);
     }
 
     void see(QueryTile& t) const {
@@ -278,7 +294,7 @@ class AttentionKernel final : public Kernel {
         for (std::int64_t r = 0; r < t.m; r += product.rows()) {
           const std::int64_t count = std::min(product.rows(), t.m - r);
           if (t.block_seen[r / product.rows()].within({first, first + width}).empty()) continue;
-          product({count, shape.head_dim, t.q + r * kernel.d_, kernel.d_,
+          product({count, shape.head_dim, t.q + r * t.q_row, t.q_row,
                    panels.data + p * panels.panel, panels.row, t.scores + r * kKeyTile + p * width,
                    kKeyTile, false});
         }
@@ -296,7 +312,7 @@ class AttentionKernel final : public Kernel {
                      t.k);
         k = t.k, k_row = kernel.d_;
       }
-      kernel.tile_ops_.dots({t.q, t.m, kernel.d_, k + before * k_row, seen.size(), k_row,
+      kernel.tile_ops_.dots({t.q, t.m, t.q_row, k + before * k_row, seen.size(), k_row,
                              shape.head_dim, t.scores + before, kKeyTile});
       auto [v, v_row] = problem.v.in_place({t.b, v_head, first, 0});
       if (v == nullptr || shape.value_dim % kernel.product_.columns() != 0) {

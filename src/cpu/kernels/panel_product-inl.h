@@ -82,23 +82,29 @@ HWY_INLINE V Finished(D d, V sum, const PanelFinish<T>& finish, const T* addend,
   return hn::IfThenElse(hn::Gt(sum, high), high, sum);
 }
 
+// All columns, as they are.
+template <int kRows, class T, class V>
+HWY_INLINE void StoreWhole(const PanelOperands<T>& o, PanelSums<kRows, V>& sums) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  T* row = o.c;
+  const std::int64_t distance = o.c_row;
+  const bool accumulate = o.accumulate;
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i, row += distance) {
+    if (accumulate) {
+      sums.left[i] = hn::Add(sums.left[i], hn::LoadU(d, row));
+      sums.right[i] = hn::Add(sums.right[i], hn::LoadU(d, row + lanes));
+    }
+    hn::StoreU(sums.left[i], d, row);
+    hn::StoreU(sums.right[i], d, row + lanes);
+  }
+}
+
 template <int kRows, class T, class V>
 HWY_INLINE void StoreSums(const PanelOperands<T>& o, PanelSums<kRows, V>& sums) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  if (o.columns == 2 * lanes && o.finish == nullptr) {
-#pragma GCC unroll 16
-    for (int i = 0; i < kRows; ++i) {
-      T* row = o.c + i * o.c_row;
-      if (o.accumulate) {
-        sums.left[i] = hn::Add(sums.left[i], hn::LoadU(d, row));
-        sums.right[i] = hn::Add(sums.right[i], hn::LoadU(d, row + lanes));
-      }
-      hn::StoreU(sums.left[i], d, row);
-      hn::StoreU(sums.right[i], d, row + lanes);
-    }
-    return;
-  }
   // Through a copy in which whole vectors may be read and written.
   alignas(64) T values[kRows][2 * hn::MaxLanes(d)];
 #pragma GCC unroll 16
@@ -133,7 +139,9 @@ HWY_INLINE void StoreSums(const PanelOperands<T>& o, PanelSums<kRows, V>& sums) 
   }
 }
 
-template <int kRows, bool kPacked, class T>
+// kWhole: all columns are there and nothing is done to the sums; a function of its own, as short
+// products pay for every step around the loop.
+template <int kRows, bool kPacked, bool kWhole, class T>
 HWY_NOINLINE void MultiplyPanel(const PanelOperands<T>& o) {
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
@@ -149,7 +157,10 @@ HWY_NOINLINE void MultiplyPanel(const PanelOperands<T>& o) {
       AddStrided<kRows>(o.depth, a, o.a_row, b, o.b_row, sums);
     }
   }
-  StoreSums<kRows>(o, sums);
+  if constexpr (kWhole)
+    StoreWhole<kRows>(o, sums);
+  else
+    StoreSums<kRows>(o, sums);
 }
 
 // Calls the block of exactly o.rows rows.
@@ -158,7 +169,11 @@ void MultiplyRows(const PanelOperands<T>& o) {
   if constexpr (kRows > 1) {
     if (o.rows < kRows) return MultiplyRows<kRows - 1, kPacked>(o);
   }
-  MultiplyPanel<kRows, kPacked>(o);
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>()));
+  if (o.columns == 2 * lanes && o.finish == nullptr)
+    MultiplyPanel<kRows, kPacked, true>(o);
+  else
+    MultiplyPanel<kRows, kPacked, false>(o);
 }
 
 template <class T>
