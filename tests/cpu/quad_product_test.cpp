@@ -146,7 +146,7 @@ TEST(QuadPack, PanelsOfEveryShape) {
     const std::int64_t width = quad_product().columns;
     for (const std::int64_t columns : {std::int64_t{1}, width - 1, width, 2 * width + 5, 4 * width})
       for (const std::int64_t depth : {1, 3, 4, 16, 67, 130})
-        for (const std::uint8_t flip : {0x00, 0x80})
+        for (const std::uint8_t flip : {std::uint8_t{0x00}, std::uint8_t{0x80}})
           for (const bool along_depth : {false, true}) {
             SCOPED_TRACE(testing::Message() << columns << " columns, depth " << depth << " flip "
                                             << int{flip} << " along depth " << along_depth);
@@ -178,7 +178,7 @@ TEST(QuadPack, CopiesAndTransposes) {
   for_each_target([] {
     for (const std::int64_t rows : {1, 15, 16, 50})
       for (const std::int64_t depth : {1, 16, 31, 64, 100})
-        for (const std::uint8_t flip : {0x00, 0x80}) {
+        for (const std::uint8_t flip : {std::uint8_t{0x00}, std::uint8_t{0x80}}) {
           Bytes bytes;
           const auto source = bytes.make(depth * (rows + 1));
           std::vector<std::uint8_t> target(at(rows * (depth + 2)), 77);
