@@ -31,6 +31,10 @@ void add_compile_flags(CLI::App& command, CompileFlags& flags) {
   command.add_flag("--no-tf32", flags.no_tf32, "Never round f32 products to tf32");
   command.add_flag("--no-winograd", flags.no_winograd,
                    "Never compute 3 x 3 convolutions in Winograd tiles");
+  command.add_flag("--tune", flags.options.tune,
+                   "Time the engines of every region here and take the fastest");
+  command.add_option("--engine", flags.options.engine, "Take this engine wherever it can run")
+      ->type_name("ID");
   command.add_flag("--no-fuse", flags.no_fuse, "One region per operation");
   command
       .add_option("--workspace-limit", flags.options.workspace_limit,

@@ -70,6 +70,16 @@ foreach(area IN LISTS ashlar_test_areas)
   add_test_area(${area})
 endforeach()
 
+# Every engine once more on lesser instruction sets, as far as the processor has them.
+foreach(target IN ITEMS avx2 sse4)
+  foreach(area IN ITEMS cpu ops)
+    add_test(NAME target.${target}.${area}
+             COMMAND ${area}_tests --gtest_brief=1 --gtest_filter=-AttentionLong.*)
+    set_tests_properties(target.${target}.${area} PROPERTIES
+      ENVIRONMENT "ASHLAR_TARGET=${target}" LABELS target TIMEOUT ${ashlar_test_timeout})
+  endforeach()
+endforeach()
+
 if(ASHLAR_BUILD_EXAMPLES)
   foreach(source IN LISTS ASHLAR_EXAMPLES)
     cmake_path(GET source STEM name)

@@ -29,6 +29,11 @@ struct CompileOptions {
   // Puts guard bytes around every workspace booking and checks them after each kernel; an overrun
   // throws Error(internal) naming the kernel and the booking.
   bool guard = false;
+  // Times the candidates of every region on this device, on memory of its own, and takes the
+  // fastest instead of the cheapest by estimate. A saved plan keeps the choice.
+  bool tune = false;
+  // An engine ("cpu.conv_tiles") that is taken for every region it can run; empty: any.
+  std::string engine = {};
   // Inputs whose contents never change, by name, with their memory. Kernels may read them now and
   // keep them in a form of their own (weights packed once). run() still takes their pointers and
   // must find the same contents there. A saved plan keeps the names and pointers of none.

@@ -5,6 +5,7 @@
 #include "base/element.hpp"
 #include "plan/cut.hpp"
 #include "plan/plan_data.hpp"
+#include "plan/tune.hpp"
 #include "plan/workspace.hpp"
 
 namespace ashlar {
@@ -153,6 +154,11 @@ std::shared_ptr<const PlanData> build_plan(const Graph& graph, const DeviceProps
                                            bool build_kernels) {
   graph.validate();
   const EngineTable table = engine_table(device.kind);
+  const auto is_wanted = [&](const Engine* engine) { return engine->id() == options.engine; };
+  if (!options.engine.empty() && !table.empty() &&
+      std::none_of(table.begin(), table.end(), is_wanted))
+    fail(ErrorCode::invalid_argument, "engine: got '{}', expected an engine of this device",
+         options.engine);
   auto plan = std::make_shared<PlanData>();
   plan->graph = graph.clone();
   plan->lowered = lower(graph, options.fuse, !options.reference_only);
@@ -168,7 +174,8 @@ std::shared_ptr<const PlanData> build_plan(const Graph& graph, const DeviceProps
   for (std::size_t i = 0; i < regions.size(); ++i) {
     Choice choice =
         saved ? select_saved(regions[i], table, device, (*saved)[i].engine, (*saved)[i].knobs)
-              : select(regions[i], table, device, options);
+        : options.tune && build_kernels ? tune(plan->lowered, regions[i], table, device, options)
+                                        : select(regions[i], table, device, options);
     plan->notes.deterministic &= choice.config.notes.deterministic;
     plan->notes.tf32 |= choice.config.notes.tf32;
     plan->notes.reduced_precision_accumulation |=

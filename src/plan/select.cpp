@@ -1,5 +1,6 @@
 #include "plan/select.hpp"
 
+#include <algorithm>
 #include <limits>
 
 namespace ashlar {
@@ -21,9 +22,9 @@ std::string excluded(const Config& config, const CompileOptions& options) {
 
 }  // namespace
 
-Choice select(const Region& region, EngineTable table, const DeviceProps& device,
-              const CompileOptions& options) {
-  Choice choice;
+Ranking rank(const Region& region, EngineTable table, const DeviceProps& device,
+             const CompileOptions& options) {
+  Ranking ranking;
   const DType precision = region.precision();
   for (const Engine* engine : table) {
     Attempt attempt{engine, {}, false};
@@ -41,22 +42,39 @@ Choice select(const Region& region, EngineTable table, const DeviceProps& device
         }
         const double seconds = config.cost.seconds(device, precision);
         if (usable++ == 0) attempt.outcome = fmt::format("{:.3g} us estimated", seconds * 1e6);
-        if (choice.engine && seconds >= choice.seconds) continue;
-        choice.engine = engine;
-        choice.config = std::move(config);
-        choice.seconds = seconds;
+        ranking.candidates.push_back({engine, std::move(config), seconds});
       }
     }
-    choice.attempts.push_back(std::move(attempt));
+    ranking.attempts.push_back(std::move(attempt));
   }
+  const auto is_wanted = [&](const Candidate& c) { return c.engine->id() == options.engine; };
+  std::stable_sort(ranking.candidates.begin(), ranking.candidates.end(),
+                   [&](const Candidate& a, const Candidate& b) {
+                     if (is_wanted(a) != is_wanted(b)) return is_wanted(a);
+                     return a.seconds < b.seconds;
+                   });
   // A limit that leaves nothing but the reference is not worth its price: the plan keeps the
   // scratch memory itself then.
-  const bool only_reference = !choice.engine || choice.engine->kind() == EngineKind::reference;
+  const bool only_reference =
+      ranking.candidates.empty() || ranking.candidates[0].engine->kind() == EngineKind::reference;
   if (only_reference && !options.reference_only && options.workspace_limit != kNoLimit) {
     CompileOptions without_limit = options;
     without_limit.workspace_limit = kNoLimit;
-    return select(region, table, device, without_limit);
+    return rank(region, table, device, without_limit);
   }
+  return ranking;
+}
+
+Choice select(const Region& region, EngineTable table, const DeviceProps& device,
+              const CompileOptions& options) {
+  Ranking ranking = rank(region, table, device, options);
+  Choice choice;
+  choice.attempts = std::move(ranking.attempts);
+  if (ranking.candidates.empty()) return choice;
+  Candidate& cheapest = ranking.candidates[0];
+  choice.engine = cheapest.engine;
+  choice.config = std::move(cheapest.config);
+  choice.seconds = cheapest.seconds;
   return choice;
 }
 

@@ -1,5 +1,5 @@
 // Choosing an engine and a configuration for a region: one candidate list, ranked by the cost
-// model.
+// model, or timed (plan/tune.hpp).
 #pragma once
 
 #include "plan/engine.hpp"
@@ -15,10 +15,25 @@ struct Attempt {
 struct Choice {
   const Engine* engine = nullptr;  // null when the table is empty
   Config config;
-  double seconds = 0;             // estimated
+  double seconds = 0;             // estimated, or measured by tuning
   std::vector<Attempt> attempts;  // every engine of the table, in order
 };
 
+struct Candidate {
+  const Engine* engine = nullptr;
+  Config config;
+  double seconds = 0;  // estimated
+};
+
+// What may run a region, and what became of every engine.
+struct Ranking {
+  std::vector<Candidate> candidates;  // cheapest first
+  std::vector<Attempt> attempts;
+};
+Ranking rank(const Region& region, EngineTable table, const DeviceProps& device,
+             const CompileOptions& options);
+
+// The cheapest by estimate.
 Choice select(const Region& region, EngineTable table, const DeviceProps& device,
               const CompileOptions& options);
 

@@ -67,32 +67,40 @@ void PlanCheck::expect_within_bounds(const std::string& context, const PlanNotes
   }
 }
 
+void PlanCheck::run(const Plan& plan) {
+  std::vector<std::byte> block(static_cast<std::size_t>(plan.workspace_size()) + kAlignment);
+  void* workspace = block.data();
+  std::size_t space = block.size();
+  ASSERT_NE(std::align(kAlignment, block.size() - kAlignment, workspace, space), nullptr);
+  std::vector<void*> pointers;
+  for (std::size_t i = 0; i < memory_.size(); ++i) {
+    if (graph_.tensor(bound_[i]).kind == TensorKind::output)
+      std::fill(memory_[i].begin(), memory_[i].end(), kStale);
+    pointers.push_back(memory_[i].data());
+  }
+  plan.run(std::span<void* const>(pointers), workspace);
+}
+
 void PlanCheck::expect_agrees(std::string_view engine, CompileOptions options,
                               const Device& device) {
   options.guard = true;
+  options.engine = engine;
   const Plan plan = compile(graph_, device, options);
   const std::string explanation = plan.explain();
   // The plan's JSON names the engine of each region and no other.
   EXPECT_NE(plan.to_json().find(engine), std::string::npos) << "expected " << engine << " in\n"
                                                             << explanation;
-
-  std::vector<std::byte> block(static_cast<std::size_t>(plan.workspace_size()) + kAlignment);
-  void* workspace = block.data();
-  std::size_t space = block.size();
-  ASSERT_NE(std::align(kAlignment, block.size() - kAlignment, workspace, space), nullptr);
-  std::vector<std::vector<std::byte>> first;
-  for (int run = 0; run < 2; ++run) {
-    std::vector<void*> pointers;
-    for (std::size_t i = 0; i < memory_.size(); ++i) {
-      if (graph_.tensor(bound_[i]).kind == TensorKind::output)
-        std::fill(memory_[i].begin(), memory_[i].end(), kStale);
-      pointers.push_back(memory_[i].data());
-    }
-    plan.run(std::span<void* const>(pointers), workspace);
-    if (run == 0) first = memory_;
-  }
+  run(plan);
+  const std::vector<std::vector<std::byte>> first = memory_;
+  run(plan);
   EXPECT_EQ(first, memory_) << "two runs differ\n" << explanation;
   expect_within_bounds(explanation, plan.notes());
+
+  for (std::size_t i = 0; i < bound_.size(); ++i)
+    if (const Tensor& tensor = graph_.tensor(bound_[i]); tensor.kind == TensorKind::input)
+      options.constants.emplace_back(tensor.name, memory_[i].data());
+  run(compile(graph_, device, options));
+  expect_within_bounds("with constants: " + explanation, plan.notes());
 }
 
 }  // namespace ashlar::cpu

@@ -18,8 +18,9 @@ class PlanCheck {
   void set(std::string_view name, const std::vector<double>& row_major_values);
   std::vector<double> get(std::string_view name) const;
 
-  // Compiles, expects `engine` to run one of the regions, runs twice with guard bytes around every
-  // booking, expects equal bits and results within the oracle's bounds.
+  // Compiles with `engine` wherever it can run, expects it to run one of the regions, runs twice
+  // with guard bytes around every booking, expects equal bits and results within the oracle's
+  // bounds; then the same with every input declared constant.
   void expect_agrees(std::string_view engine, CompileOptions options = {},
                      const Device& device = Device::cpu());
   // Compares memory as it is with the oracle, which allows what `notes` says.
@@ -28,6 +29,7 @@ class PlanCheck {
   const Graph& graph() const { return graph_; }
 
  private:
+  void run(const Plan& plan);
   std::size_t slot(std::string_view name) const;
   std::vector<const void*> readable() const;
 

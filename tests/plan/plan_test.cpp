@@ -179,7 +179,8 @@ TEST(Plan, ExplainsEveryEngineItTried) {
   EXPECT_NE(text.find("cpu.matmul_gemm: "), std::string::npos) << text;
   EXPECT_NE(text.find("cpu.matmul_complex: refused: real operands"), std::string::npos) << text;
   EXPECT_NE(text.find("cpu.reference: "), std::string::npos) << text;
-  const std::size_t others = engines(DeviceKind::cpu).size() - 3;
+  EXPECT_NE(text.find("cpu.matmul_int8: refused: "), std::string::npos) << text;
+  const std::size_t others = engines(DeviceKind::cpu).size() - 4;
   EXPECT_NE(text.find("others    " + std::to_string(others) + " engines for other operations"),
             std::string::npos)
       << text;

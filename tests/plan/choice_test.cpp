@@ -1,0 +1,80 @@
+// Options that steer the choice of engines: a named one, timing, inputs that never change.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <ashlar/ashlar.hpp>
+#include <vector>
+
+namespace ashlar {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+Graph product() {
+  Graph g("product");
+  g.output("c", g.matmul(g.input("a", {2, 3}, f32), g.input("b", {3, 2}, f32)));
+  return g;
+}
+
+std::string message_of(const CompileOptions& options) {
+  try {
+    compile(product(), Device::cpu(), options);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+    return error.what();
+  }
+  return "no error";
+}
+
+std::vector<float> run(const CompileOptions& options) {
+  const Plan plan = compile(product(), Device::cpu(), options);
+  std::vector<float> a = {1, 2, 3, 4, 5, 6}, b = {1, 0, 0, 1, 1, 1}, c(4, -1.0f);
+  alignas(64) static std::byte workspace[1 << 20];
+  EXPECT_LE(plan.workspace_size(), static_cast<std::int64_t>(sizeof(workspace)));
+  plan.run({{"a", a.data()}, {"b", b.data()}, {"c", c.data()}}, workspace);
+  return c;
+}
+
+const std::vector<float> kProduct = {4, 5, 10, 11};
+
+TEST(Choice, ANamedEngineIsTakenWhereItCanRun) {
+  const Plan plan = compile(product(), Device::cpu(), {.engine = "cpu.reference"});
+  EXPECT_THAT(plan.to_json(), HasSubstr("cpu.reference"));
+  EXPECT_EQ(run({.engine = "cpu.reference"}), kProduct);
+  // One that cannot run the region leaves it to the others.
+  const Plan other = compile(product(), Device::cpu(), {.engine = "cpu.softmax"});
+  EXPECT_THAT(other.to_json(), HasSubstr("cpu.matmul_gemm"));
+  EXPECT_THAT(message_of({.engine = "cpu.nonsense"}), HasSubstr("engine: got 'cpu.nonsense'"));
+}
+
+TEST(Choice, TuningMeasuresAndSays) {
+  const Plan plan = compile(product(), Device::cpu(), {.tune = true});
+  EXPECT_THAT(plan.explain(), HasSubstr("us measured"));
+  EXPECT_THAT(plan.to_json(), Not(HasSubstr("cpu.reference")));
+  EXPECT_EQ(run({.tune = true}), kProduct);
+  const Plan again = Plan::from_json(plan.to_json());
+  EXPECT_THAT(again.explain(), HasSubstr("as saved"));
+}
+
+TEST(Choice, ConstantsAreReadOnce) {
+  std::vector<float> b = {1, 0, 0, 1, 1, 1};
+  EXPECT_EQ(run({.constants = {{"b", b.data()}}}), kProduct);
+  // What a kernel kept does not follow the memory it was made from.
+  const Plan plan = compile(product(), Device::cpu(), {.constants = {{"b", b.data()}}});
+  b.assign(6, 0.0f);
+  std::vector<float> a = {1, 2, 3, 4, 5, 6}, other = {1, 0, 0, 1, 1, 1}, c(4);
+  alignas(64) static std::byte workspace[1 << 20];
+  plan.run({{"a", a.data()}, {"b", other.data()}, {"c", c.data()}}, workspace);
+  EXPECT_EQ(c, kProduct);
+}
+
+TEST(Choice, ConstantsMustBeInputsWithMemory) {
+  const float value = 0;
+  EXPECT_THAT(message_of({.constants = {{"c", &value}}}), HasSubstr("got 'c'"));
+  EXPECT_THAT(message_of({.constants = {{"x", &value}}}), HasSubstr("got 'x'"));
+  EXPECT_THAT(message_of({.constants = {{"b", nullptr}}}), HasSubstr("got null for 'b'"));
+}
+
+}  // namespace
+}  // namespace ashlar
