@@ -6,7 +6,6 @@
 #define ASHLAR_CPU_KERNELS_QUAD_PRODUCT_INL_H_
 #endif
 
-#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -23,11 +22,11 @@ using QuadTag = hn::ScalableTag<std::int32_t>;
 using QuadVec = hn::Vec<QuadTag>;
 
 // How quads are multiplied: Columns is one quad of a vector of columns, Row one of a row in every
-// lane, Sum the sums of a vector of columns. kRows rows of two vectors fit the registers.
+// lane, Sum the sums of a vector of columns. kRows rows of kVectors vectors fit the registers.
 #if HWY_TARGET == HWY_SCALAR
 
 struct PlainQuads {
-  static constexpr int kRows = 4;
+  static constexpr int kRows = 4, kVectors = 2;
   struct Columns {
     std::int8_t quad[4];
   };
@@ -60,6 +59,7 @@ struct PlainQuads {
 #else
   static constexpr int kRows = 4;
 #endif
+  static constexpr int kVectors = 2;
   struct Columns {
     Vec16 even, odd;
   };
@@ -95,7 +95,9 @@ struct PlainQuads {
 // AVX512-VNNI: one instruction for a quad of every lane. Highway's targets of this version do not
 // name the extension, so it is asked for at run, and written where the compiler need not know it.
 struct DotQuads {
-  static constexpr int kRows = 14;  // 28 sums, 2 columns, 1 row: 31 of 32 registers
+  // 24 sums, 4 columns, 1 row: 29 of 32 registers. Fewer loads per product than higher tiles of
+  // two vectors.
+  static constexpr int kRows = 6, kVectors = 4;
   using Columns = QuadVec;
   using Row = QuadVec;
   using Sum = QuadVec;
@@ -112,39 +114,35 @@ struct DotQuads {
 };
 #endif
 
-template <class Quads, int kRows>
+template <class Quads, int kRows, int kVectors>
 struct QuadSums {
-  typename Quads::Sum left[kRows], right[kRows];
+  typename Quads::Sum at[kRows][kVectors];
 };
 
-// A panel is often larger than the first cache: how far its loads are announced ahead.
-inline constexpr std::int64_t kQuadsAhead = 8;
-
-// Four pointers reach 14 rows by what an address can add to them: nothing, one, two or three
-// distances.
-template <class Quads, int kRows>
+// Two pointers reach 8 rows, and so on, by what an address can add to them: nothing, one, two or
+// three distances.
+template <class Quads, int kRows, int kVectors>
 HWY_INLINE void AddSegment(std::int64_t quads, const std::uint8_t* HWY_RESTRICT a,
                            std::int64_t a_row, const std::int8_t* HWY_RESTRICT b,
-                           QuadSums<Quads, kRows>& sums) {
+                           QuadSums<Quads, kRows, kVectors>& sums) {
   const auto bytes = static_cast<std::int64_t>(4 * hn::Lanes(QuadTag()));
   constexpr int kGroups = (kRows + 3) / 4;
   const std::uint8_t* group[kGroups];
 #pragma GCC unroll 4
   for (int g = 0; g < kGroups; ++g) group[g] = a + 4 * g * a_row;
   const std::int64_t thrice = 3 * a_row;
-  for (std::int64_t q = 0; q < quads; ++q, b += 2 * bytes) {
-    const auto b_left = Quads::LoadColumns(b);
-    const auto b_right = Quads::LoadColumns(b + bytes);
-    hwy::Prefetch(b + kQuadsAhead * 2 * bytes);
-    hwy::Prefetch(b + (kQuadsAhead * 2 + 1) * bytes);
+  for (std::int64_t q = 0; q < quads; ++q, b += Quads::kVectors * bytes) {
+    typename Quads::Columns columns[kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) columns[v] = Quads::LoadColumns(b + v * bytes);
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
       const std::uint8_t* row = group[i / 4] + (i % 4 == 3 ? thrice : (i % 4) * a_row);
       std::int32_t quad;
       std::memcpy(&quad, row + 4 * q, sizeof(quad));
       const auto a_i = Quads::LoadRow(quad);
-      Quads::Add(a_i, b_left, sums.left[i]);
-      Quads::Add(a_i, b_right, sums.right[i]);
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) Quads::Add(a_i, columns[v], sums.at[i][v]);
     }
   }
 }
@@ -168,23 +166,24 @@ HWY_INLINE void StoreBytes(const std::int32_t* values, std::int64_t count, Byte*
                                                       std::numeric_limits<Byte>::max()));
 }
 
-template <class Quads, int kRows>
-HWY_INLINE void StoreSums(const QuadOperands& o, const QuadSums<Quads, kRows>& sums) {
+template <class Quads, int kRows, int kVectors>
+HWY_INLINE void StoreSums(const QuadOperands& o, const QuadSums<Quads, kRows, kVectors>& sums) {
   const QuadTag d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const bool has_start = o.column_start != nullptr;
-  const QuadVec left = has_start ? hn::LoadU(d, o.column_start) : hn::Zero(d);
-  const QuadVec right = has_start ? hn::LoadU(d, o.column_start + lanes) : hn::Zero(d);
-  alignas(64) std::int32_t values[kRows][2 * hn::MaxLanes(d)];
-  const bool direct = o.columns == 2 * lanes && o.result == QuadResult::i32;
+  alignas(64) std::int32_t values[kRows][kVectors * hn::MaxLanes(d)];
+  const bool direct = o.columns == kVectors * lanes && o.result == QuadResult::i32;
   std::int32_t* target = direct ? static_cast<std::int32_t*>(o.c) : values[0];
-  const std::int64_t target_row = direct ? o.c_row : 2 * static_cast<std::int64_t>(hn::MaxLanes(d));
+  const auto target_row = direct ? o.c_row : static_cast<std::int64_t>(kVectors * hn::MaxLanes(d));
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) {
+    const QuadVec column =
+        o.column_start != nullptr ? hn::LoadU(d, o.column_start + v * lanes) : hn::Zero(d);
 #pragma GCC unroll 16
-  for (int i = 0; i < kRows; ++i) {
-    const QuadVec start = hn::Set(d, o.row_start != nullptr ? o.row_start[i] : 0);
-    std::int32_t* row = target + i * target_row;
-    hn::StoreU(hn::Add(Quads::Whole(sums.left[i]), hn::Add(start, left)), d, row);
-    hn::StoreU(hn::Add(Quads::Whole(sums.right[i]), hn::Add(start, right)), d, row + lanes);
+    for (int i = 0; i < kRows; ++i) {
+      const QuadVec row = hn::Set(d, o.row_start != nullptr ? o.row_start[i] : 0);
+      hn::StoreU(hn::Add(Quads::Whole(sums.at[i][v]), hn::Add(row, column)), d,
+                 target + i * target_row + v * lanes);
+    }
   }
   if (direct) return;
   for (int i = 0; i < kRows; ++i) {
@@ -198,33 +197,43 @@ HWY_INLINE void StoreSums(const QuadOperands& o, const QuadSums<Quads, kRows>& s
   }
 }
 
-template <class Quads, int kRows>
+template <class Quads, int kRows, int kVectors>
 HWY_NOINLINE void MultiplyQuads(const QuadOperands& o) {
-  QuadSums<Quads, kRows> sums;
+  QuadSums<Quads, kRows, kVectors> sums;
 #pragma GCC unroll 16
-  for (int i = 0; i < kRows; ++i) sums.left[i] = sums.right[i] = Quads::Zero();
+  for (int i = 0; i < kRows; ++i)
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) sums.at[i][v] = Quads::Zero();
   const std::int8_t* b = o.b;
-  const auto b_quad = static_cast<std::int64_t>(8 * hn::Lanes(QuadTag()));
+  const auto b_quad = static_cast<std::int64_t>(4 * Quads::kVectors * hn::Lanes(QuadTag()));
   for (std::int64_t s = 0; s < o.segments; ++s, b += o.quads * b_quad)
-    AddSegment<Quads, kRows>(
+    AddSegment<Quads, kRows, kVectors>(
         o.quads, o.a + (o.segment_offsets != nullptr ? o.segment_offsets[s] : 0), o.a_row, b, sums);
-  StoreSums<Quads, kRows>(o, sums);
+  StoreSums<Quads, kRows, kVectors>(o, sums);
 }
 
-// Calls the block of exactly o.rows rows.
-template <class Quads, int kRows>
-void MultiplyQuadRows(const QuadOperands& o) {
-  if constexpr (kRows > 1) {
-    if (o.rows < kRows) return MultiplyQuadRows<Quads, kRows - 1>(o);
+// Calls the tile of exactly o.rows rows, with as few vectors as hold o.columns.
+template <class Quads, int kRows, int kVectors>
+void MultiplyColumns(const QuadOperands& o) {
+  if constexpr (kVectors > 1) {
+    const auto lanes = static_cast<std::int64_t>(hn::Lanes(QuadTag()));
+    if (o.columns <= (kVectors - 1) * lanes) return MultiplyColumns<Quads, kRows, kVectors - 1>(o);
   }
-  MultiplyQuads<Quads, kRows>(o);
+  MultiplyQuads<Quads, kRows, kVectors>(o);
+}
+template <class Quads, int kRows>
+void MultiplyRows(const QuadOperands& o) {
+  if constexpr (kRows > 1) {
+    if (o.rows < kRows) return MultiplyRows<Quads, kRows - 1>(o);
+  }
+  MultiplyColumns<Quads, kRows, Quads::kVectors>(o);
 }
 
 template <class Quads>
 const QuadProduct& ProductOf() {
-  static const QuadProduct product = {Quads::kRows,
-                                      2 * static_cast<std::int64_t>(hn::Lanes(QuadTag())),
-                                      MultiplyQuadRows<Quads, Quads::kRows>};
+  static const QuadProduct product = {
+      Quads::kRows, static_cast<std::int64_t>(Quads::kVectors * hn::Lanes(QuadTag())),
+      MultiplyRows<Quads, Quads::kRows>};
   return product;
 }
 

@@ -1,4 +1,4 @@
-// The register-blocked product of 8-bit integers: a few rows of A times a panel of B that is two
+// The register-blocked product of 8-bit integers: a few rows of A times a panel of B that is a few
 // vectors wide, four elements of the depth (a quad) to each 32-bit lane.
 #pragma once
 
@@ -32,7 +32,7 @@ struct QuadOperands {
 
 struct QuadProduct {
   std::int64_t rows;     // most rows of A at once
-  std::int64_t columns;  // of a panel of B: two vectors of 32-bit lanes
+  std::int64_t columns;  // of a panel of B: a few vectors of 32-bit lanes
   void (*multiply)(const QuadOperands& operands);
 };
 
@@ -42,6 +42,6 @@ const QuadProduct& quad_product();
 const QuadProduct& plain_quad_product();
 
 // Most rows and columns on any processor.
-inline constexpr std::int64_t kMostQuadRows = 14, kMostQuadColumns = 32;
+inline constexpr std::int64_t kMostQuadRows = 12, kMostQuadColumns = 64;
 
 }  // namespace ashlar::cpu
