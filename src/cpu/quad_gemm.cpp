@@ -12,7 +12,8 @@ namespace ashlar::cpu {
 namespace {
 
 constexpr double kOperationsWorthAThread = 1e6;
-constexpr std::int64_t kLine = 64;  // of the cache; what the parts of scratch are aligned to
+constexpr double kMeetingCycles = 10e3;  // of threads waiting for one another
+constexpr std::int64_t kLine = 64;       // of the cache; what the parts of scratch are aligned to
 
 double real(std::int64_t n) { return static_cast<double>(n); }
 

@@ -8,7 +8,6 @@
 
 #include <hwy/highway.h>
 
-#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -147,33 +146,30 @@ HWY_INLINE void AddSegment(std::int64_t quads, const std::uint8_t* HWY_RESTRICT 
   }
 }
 
-// Saturates `count` sums to bytes.
+// Saturates a vector of sums to bytes.
 template <class Byte>
-HWY_INLINE void StoreBytes(const std::int32_t* values, std::int64_t count, Byte* c) {
+HWY_INLINE void StoreBytes(QuadVec sums, Byte* c) {
   const QuadTag d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const hn::Rebind<Byte, QuadTag> d8;
-  std::int64_t j = 0;
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  const bool is_signed = std::numeric_limits<Byte>::is_signed;
+  const __m128i bytes = is_signed ? _mm512_cvtsepi32_epi8(sums.raw)
+                                  : _mm512_cvtusepi32_epi8(hn::Max(sums, hn::Zero(d)).raw);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(c), bytes);
+#else
   // Clamped here: conversions of some targets go through 16 bits and saturate there only.
+  const hn::Rebind<Byte, QuadTag> d8;
   const QuadVec low = hn::Set(d, std::numeric_limits<Byte>::min());
   const QuadVec high = hn::Set(d, std::numeric_limits<Byte>::max());
-  for (; j + lanes <= count; j += lanes) {
-    const QuadVec sums = hn::Min(hn::Max(hn::LoadU(d, values + j), low), high);
-    hn::StoreU(hn::DemoteTo(d8, sums), d8, c + j);
-  }
-  for (; j < count; ++j)
-    c[j] = static_cast<Byte>(std::clamp<std::int32_t>(values[j], std::numeric_limits<Byte>::min(),
-                                                      std::numeric_limits<Byte>::max()));
+  hn::StoreU(hn::DemoteTo(d8, hn::Min(hn::Max(sums, low), high)), d8, c);
+#endif
 }
 
-template <class Quads, int kRows, int kVectors>
-HWY_INLINE void StoreSums(const QuadOperands& o, const QuadSums<Quads, kRows, kVectors>& sums) {
+// Stores every vector of sums, finished, at element j of row i.
+template <class Quads, int kRows, int kVectors, class Store>
+HWY_INLINE void ForSums(const QuadOperands& o, const QuadSums<Quads, kRows, kVectors>& sums,
+                        const Store& store) {
   const QuadTag d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  alignas(64) std::int32_t values[kRows][kVectors * hn::MaxLanes(d)];
-  const bool direct = o.columns == kVectors * lanes && o.result == QuadResult::i32;
-  std::int32_t* target = direct ? static_cast<std::int32_t*>(o.c) : values[0];
-  const auto target_row = direct ? o.c_row : static_cast<std::int64_t>(kVectors * hn::MaxLanes(d));
 #pragma GCC unroll 4
   for (int v = 0; v < kVectors; ++v) {
     const QuadVec column =
@@ -181,20 +177,37 @@ HWY_INLINE void StoreSums(const QuadOperands& o, const QuadSums<Quads, kRows, kV
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
       const QuadVec row = hn::Set(d, o.row_start != nullptr ? o.row_start[i] : 0);
-      hn::StoreU(hn::Add(Quads::Whole(sums.at[i][v]), hn::Add(row, column)), d,
-                 target + i * target_row + v * lanes);
+      store(hn::Add(Quads::Whole(sums.at[i][v]), hn::Add(row, column)), i, v * lanes);
     }
   }
-  if (direct) return;
-  for (int i = 0; i < kRows; ++i) {
-    if (o.result == QuadResult::i8)
-      StoreBytes(values[i], o.columns, static_cast<std::int8_t*>(o.c) + i * o.c_row);
-    else if (o.result == QuadResult::u8)
-      StoreBytes(values[i], o.columns, static_cast<std::uint8_t*>(o.c) + i * o.c_row);
-    else
-      std::memcpy(static_cast<std::int32_t*>(o.c) + i * o.c_row, values[i],
-                  static_cast<std::size_t>(o.columns) * sizeof(std::int32_t));
-  }
+}
+
+template <class Quads, int kRows, int kVectors>
+HWY_INLINE void StoreSums(const QuadOperands& o, const QuadSums<Quads, kRows, kVectors>& sums) {
+  const QuadTag d;
+  constexpr std::int64_t kWidth = kVectors * static_cast<std::int64_t>(hn::MaxLanes(d));
+  // Where the last vector is not whole, by way of a copy.
+  alignas(64) std::int32_t copy[kRows][kWidth];
+  const bool whole = o.columns == static_cast<std::int64_t>(kVectors * hn::Lanes(d));
+  const std::int64_t size = o.result == QuadResult::i32 ? 4 : 1;
+  auto* c = static_cast<std::uint8_t*>(whole ? o.c : copy);
+  const std::int64_t c_row = (whole ? o.c_row : kWidth) * size;
+  if (o.result == QuadResult::i32)
+    ForSums(o, sums, [=](QuadVec sum, int i, std::int64_t j) HWY_ATTR {
+      hn::StoreU(sum, QuadTag(), reinterpret_cast<std::int32_t*>(c + i * c_row) + j);
+    });
+  else if (o.result == QuadResult::i8)
+    ForSums(o, sums, [=](QuadVec sum, int i, std::int64_t j) HWY_ATTR {
+      StoreBytes(sum, reinterpret_cast<std::int8_t*>(c + i * c_row) + j);
+    });
+  else
+    ForSums(o, sums, [=](QuadVec sum, int i, std::int64_t j) HWY_ATTR {
+      StoreBytes(sum, c + i * c_row + j);
+    });
+  if (whole) return;
+  for (int i = 0; i < kRows; ++i)
+    std::memcpy(static_cast<std::uint8_t*>(o.c) + i * o.c_row * size, c + i * c_row,
+                static_cast<std::size_t>(o.columns * size));
 }
 
 template <class Quads, int kRows, int kVectors>
