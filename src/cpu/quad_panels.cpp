@@ -90,7 +90,9 @@ void QuadPanels::pack(const QuadColumnSource& source, const std::uint8_t* data, 
       return bytes;
     }();
     const std::int64_t quads = shape_.segments * shape_.quads();
-    QuadOperands sum{.rows = 1, .columns = columns_, .a = ones.data(), .column_start = terms};
+    const std::int64_t origin = 0;
+    QuadOperands sum{.rows = 1, .columns = columns_, .a = ones.data(), .row_offsets = &origin};
+    sum.column_start = terms;
     sum.c = terms;
     for (std::int64_t q = 0; q < quads; q += kOnes / 4) {
       sum.quads = std::min(kOnes / 4, quads - q);

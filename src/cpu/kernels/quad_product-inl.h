@@ -52,7 +52,7 @@ struct PlainQuads {
   // Registers: Columns and Row take 6, Sum one, or two where the second product of a pair goes
   // elsewhere.
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-  static constexpr int kRows = 12;
+  static constexpr int kRows = 8;
 #elif HWY_ARCH_ARM
   static constexpr int kRows = 6;
 #else
@@ -118,27 +118,22 @@ struct QuadSums {
   typename Quads::Sum at[kRows][kVectors];
 };
 
-// Two pointers reach 8 rows, and so on, by what an address can add to them: nothing, one, two or
-// three distances.
 template <class Quads, int kRows, int kVectors>
 HWY_INLINE void AddSegment(std::int64_t quads, const std::uint8_t* HWY_RESTRICT a,
-                           std::int64_t a_row, const std::int8_t* HWY_RESTRICT b,
+                           const std::int64_t* row_offsets, const std::int8_t* HWY_RESTRICT b,
                            QuadSums<Quads, kRows, kVectors>& sums) {
   const auto bytes = static_cast<std::int64_t>(4 * hn::Lanes(QuadTag()));
-  constexpr int kGroups = (kRows + 3) / 4;
-  const std::uint8_t* group[kGroups];
-#pragma GCC unroll 4
-  for (int g = 0; g < kGroups; ++g) group[g] = a + 4 * g * a_row;
-  const std::int64_t thrice = 3 * a_row;
+  const std::uint8_t* row[kRows];
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) row[i] = a + row_offsets[i];
   for (std::int64_t q = 0; q < quads; ++q, b += Quads::kVectors * bytes) {
     typename Quads::Columns columns[kVectors];
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) columns[v] = Quads::LoadColumns(b + v * bytes);
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
-      const std::uint8_t* row = group[i / 4] + (i % 4 == 3 ? thrice : (i % 4) * a_row);
       std::int32_t quad;
-      std::memcpy(&quad, row + 4 * q, sizeof(quad));
+      std::memcpy(&quad, row[i] + 4 * q, sizeof(quad));
       const auto a_i = Quads::LoadRow(quad);
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) Quads::Add(a_i, columns[v], sums.at[i][v]);
@@ -221,7 +216,8 @@ HWY_NOINLINE void MultiplyQuads(const QuadOperands& o) {
   const auto b_quad = static_cast<std::int64_t>(4 * Quads::kVectors * hn::Lanes(QuadTag()));
   for (std::int64_t s = 0; s < o.segments; ++s, b += o.quads * b_quad)
     AddSegment<Quads, kRows, kVectors>(
-        o.quads, o.a + (o.segment_offsets != nullptr ? o.segment_offsets[s] : 0), o.a_row, b, sums);
+        o.quads, o.a + (o.segment_offsets != nullptr ? o.segment_offsets[s] : 0), o.row_offsets, b,
+        sums);
   StoreSums<Quads, kRows, kVectors>(o, sums);
 }
 
