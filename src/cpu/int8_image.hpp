@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/checked.hpp"
 #include "cpu/byte_operand.hpp"
 #include "cpu/conv_geometry.hpp"
 #include "cpu/gemm.hpp"
@@ -34,9 +35,18 @@ struct Int8ImageLayout {
   Int8ImageLayout(const ConvGeometry& geometry, const ByteOperand& x);
 
   std::int64_t taps_per_segment() const { return joined ? last_window : 1; }
-  // Staged lines of y take this much each, and `extra_bytes` for the rest of the last window.
+  // Of one line of y, but for the rest of the last window.
   std::int64_t line_bytes() const { return in_place ? 0 : planes * line_step * line_distance; }
-  std::int64_t extra_bytes() const { return planes * window_lines * line_distance + 64; }
+  // Staged for lines of y that lie together in one plane, and for lines that may lie in several.
+  std::int64_t plane_bytes(std::int64_t lines) const {
+    return ((lines - 1) * line_step + window_lines) * planes * line_distance;
+  }
+  std::int64_t staged_bytes(std::int64_t lines, const ConvGeometry& geometry) const {
+    if (in_place) return 0;
+    const std::int64_t parts = lines / std::max<std::int64_t>(geometry.y[1], 1) + 2;
+    return checked_add(checked_mul(lines, line_bytes()),
+                       checked_mul(parts, window_lines * planes * line_distance) + 64);
+  }
 };
 
 inline Int8ImageLayout::Int8ImageLayout(const ConvGeometry& g, const ByteOperand& x)
@@ -89,19 +99,44 @@ class Int8ImageRows final : public QuadRows {
 
   const std::int64_t* segment_offsets() const override { return layout_.segment_offsets.data(); }
 
-  Block block(std::int64_t group, std::int64_t line, std::int64_t lines,
-              std::uint8_t* buffer) const override {
+  const std::uint8_t* block(std::int64_t group, std::int64_t line, std::int64_t lines,
+                            std::uint8_t* buffer, std::int64_t* row_offsets) const override {
     const ConvGeometry& g = geometry_;
     const Int8ImageLayout& l = layout_;
     constexpr std::size_t kLast = kMaxSpatial - 1;
-    const std::int64_t row = line % g.y[1], plane = line / g.y[1] % g.y[0],
-                       image = line / (g.y[0] * g.y[1]);
+    std::int64_t used = 0;  // bytes of the buffer
+    for (const std::int64_t end = line + lines; line < end;) {
+      const std::int64_t row = line % g.y[1], plane = line / g.y[1] % g.y[0],
+                         image = line / (g.y[0] * g.y[1]);
+      const std::int64_t count = std::min(g.y[1] - row, end - line);
+      std::int64_t first, line_distance, row_distance;
+      if (l.in_place) {
+        first = image * l.image_stride + plane * g.stride[0] * l.stride[0] +
+                row * g.stride[1] * l.stride[1];
+        line_distance = g.stride[1] * l.stride[1];
+        row_distance = g.stride[kLast] * l.stride[kLast];
+      } else {
+        stage(image, plane, row, count, buffer + used);
+        first = used;
+        used += l.plane_bytes(count);
+        line_distance = l.line_step * l.planes * l.line_distance;
+        row_distance = l.channels * (g.stride[kLast] / l.pixel_step);
+      }
+      for (std::int64_t i = 0; i < count; ++i)
+        for (std::int64_t j = 0; j < g.y[kLast]; ++j)
+          *row_offsets++ = first + i * line_distance + j * row_distance;
+      line += count;
+    }
+    return (l.in_place ? data_ : buffer) + group * g.channels;
+  }
+
+ private:
+  // `lines` lines of one plane of y. Staged lines: (line of the window, plane of the window).
+  void stage(std::int64_t image, std::int64_t plane, std::int64_t row, std::int64_t lines,
+             std::uint8_t* buffer) const {
+    const ConvGeometry& g = geometry_;
+    const Int8ImageLayout& l = layout_;
     const std::uint8_t* source = data_ + image * l.image_stride;
-    if (l.in_place)
-      return {source + plane * g.stride[0] * l.stride[0] + row * g.stride[1] * l.stride[1] +
-                  group * g.channels,
-              g.stride[1] * l.stride[1], g.stride[kLast] * l.stride[kLast]};
-    // Staged lines: (line of the window, plane of the window).
     const std::int64_t count = (lines - 1) * l.line_step + l.window_lines;
     for (std::int64_t i = 0; i < count; ++i) {
       // Lines between two windows that do not touch are not staged.
@@ -109,16 +144,12 @@ class Int8ImageRows final : public QuadRows {
           row * g.stride[1] - g.padding[1] +
           (g.stride[1] > l.window_lines ? i / l.window_lines * g.stride[1] + i % l.window_lines
                                         : i);
-      for (std::int64_t d = 0; d < l.planes; ++d) {
-        const std::int64_t depth = plane * g.stride[0] - g.padding[0] + d * g.dilation[0];
-        stage_line(source, depth, h, buffer + (i * l.planes + d) * l.line_distance);
-      }
+      for (std::int64_t d = 0; d < l.planes; ++d)
+        stage_line(source, plane * g.stride[0] - g.padding[0] + d * g.dilation[0], h,
+                   buffer + (i * l.planes + d) * l.line_distance);
     }
-    return {buffer + group * g.channels, l.line_step * l.planes * l.line_distance,
-            l.channels * (g.stride[kLast] / l.pixel_step)};
   }
 
- private:
   void stage_line(const std::uint8_t* source, std::int64_t depth, std::int64_t h,
                   std::uint8_t* target) const {
     const ConvGeometry& g = geometry_;

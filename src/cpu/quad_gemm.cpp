@@ -12,13 +12,10 @@ namespace ashlar::cpu {
 namespace {
 
 constexpr double kOperationsWorthAThread = 1e6;
-constexpr std::int64_t kLine = 64;  // of the cache; what the parts of scratch are aligned to
+constexpr double kMeetingCycles = 10e3;  // of threads waiting for one another
+constexpr std::int64_t kLine = 64;       // of the cache; what the parts of scratch are aligned to
 
 double real(std::int64_t n) { return static_cast<double>(n); }
-
-std::int64_t lines_of(const QuadShape& shape, const QuadBlocks& blocks) {
-  return std::max<std::int64_t>(blocks.rows / std::max<std::int64_t>(shape.width, 1), 1);
-}
 
 // Parts of equal size but for one.
 struct Range {
@@ -48,17 +45,17 @@ class Cell {
     std::byte* memory = work.cells + number * work.memory.cell_bytes();
     staged_ = reinterpret_cast<std::uint8_t*>(memory);
     sums_ = reinterpret_cast<std::int32_t*>(memory + work.memory.staged_bytes);
-    row_terms_ =
-        reinterpret_cast<std::int32_t*>(memory + work.memory.staged_bytes + work.memory.sums_bytes);
+    memory += work.memory.staged_bytes + work.memory.sums_bytes;
+    row_terms_ = reinterpret_cast<std::int32_t*>(memory);
+    row_offsets_ = reinterpret_cast<std::int64_t*>(memory + work.memory.row_term_bytes);
   }
 
   void run() const {
-    const std::int64_t most = lines_of(shape_, work_.blocks);
+    const std::int64_t most = work_.blocks.lines(shape_);
     std::int64_t packed_batch = -1;  // whose panels of this cell are packed
     for (std::int64_t line = lines_.begin; line < lines_.end;) {
       const std::int64_t batch = line / shape_.lines, first = line % shape_.lines;
-      const std::int64_t to_plane = shape_.plane - first % shape_.plane;
-      const std::int64_t lines = std::min({most, to_plane, lines_.end - line});
+      const std::int64_t lines = std::min({most, shape_.lines - first, lines_.end - line});
       const bool pack =
           cells_pack(work_) && (packed_batch < 0 || (!shape_.one_b && packed_batch != batch));
       run_block(batch, first, lines, pack);
@@ -68,51 +65,46 @@ class Cell {
   }
 
  private:
-  std::int64_t width_of(std::int64_t line) const {
-    return std::min(shape_.width, shape_.rows - line * shape_.width);
-  }
-
   void run_block(std::int64_t batch, std::int64_t line, std::int64_t lines, bool pack) const {
-    const QuadRows::Block block = a_.block(batch, line, lines, staged_);
+    const std::int64_t first = line * shape_.width;
+    const std::int64_t rows = std::min(lines * shape_.width, shape_.rows - first);
+    const std::uint8_t* a = a_.block(batch, line, lines, staged_, row_offsets_);
     const QuadPanels& panels = work_.panels;
-    if (!shape_.b_signed) sum_rows(block, batch, line, lines);
+    if (!shape_.b_signed) sum_rows(a, batch, rows);
     const std::int64_t columns = kernel_.columns;
     for (std::int64_t p = panels_.begin; p < panels_.end; ++p) {
       if (pack) panels.pack(*work_.source, work_.source_data, batch, p, work_.packed);
-      QuadOperands o = operands(block);
+      QuadOperands o = operands(a);
       o.columns = std::min(columns, shape_.columns - p * columns);
       o.b = panels.panel(batch, p, work_.packed);
       o.column_start = shape_.a_signed ? panels.terms(batch, p, work_.packed) : nullptr;
-      for_tiles(block, line, lines,
-                [&](const std::uint8_t* a, std::int64_t row, std::int64_t rows) {
-                  o.a = a;
-                  o.rows = rows;
-                  const std::int64_t in_block = row - line * shape_.width;
-                  o.row_start = shape_.b_signed ? nullptr : row_terms_ + in_block;
-                  if (work_.memory.sums_bytes == 0) {
-                    const QuadSink::Target target = sink_.target(batch, row, p * columns);
-                    o.c = target.c;
-                    o.c_row = target.row;
-                  } else {
-                    o.c = sums_ + in_block * sums_row() + (p - panels_.begin) * columns;
-                    o.c_row = sums_row();
-                  }
-                  kernel_.multiply(o);
-                });
+      for_tiles(rows, [&](const Range& tile) {
+        o.rows = tile.end - tile.begin;
+        o.row_offsets = row_offsets_ + tile.begin;
+        o.row_start = shape_.b_signed ? nullptr : row_terms_ + tile.begin;
+        if (work_.memory.sums_bytes == 0) {
+          const QuadSink::Target target = sink_.target(batch, first + tile.begin, p * columns);
+          o.c = target.c;
+          o.c_row = target.row;
+        } else {
+          o.c = sums_ + tile.begin * sums_row() + (p - panels_.begin) * columns;
+          o.c_row = sums_row();
+        }
+        kernel_.multiply(o);
+      });
     }
     if (work_.memory.sums_bytes == 0 || panels_.begin == panels_.end) return;
     const std::int64_t column = panels_.begin * columns;
-    const std::int64_t rows = std::min(lines * shape_.width, shape_.rows - line * shape_.width);
-    sink_.store(batch, line * shape_.width, rows, column,
+    sink_.store(batch, first, rows, column,
                 std::min(panels_.end * columns, shape_.columns) - column, sums_, sums_row());
   }
 
   // An odd number of cache lines, for rows to lie in different sets of the cache.
   std::int64_t sums_row() const { return (panels_.end - panels_.begin) * kernel_.columns | 16; }
 
-  QuadOperands operands(const QuadRows::Block& block) const {
+  QuadOperands operands(const std::uint8_t* a) const {
     QuadOperands o;
-    o.a_row = block.row;
+    o.a = a;
     o.segments = shape_.segments;
     o.quads = shape_.quads();
     o.segment_offsets = a_.segment_offsets();
@@ -120,38 +112,29 @@ class Cell {
     return o;
   }
 
-  // Calls visit(a, row, rows); the tiles of a line differ by one row at most.
+  // Tiles differ by one row at most.
   template <class Visit>
-  void for_tiles(const QuadRows::Block& block, std::int64_t line, std::int64_t lines,
-                 const Visit& visit) const {
-    for (std::int64_t i = 0; i < lines; ++i) {
-      const std::int64_t width = width_of(line + i);
-      const std::int64_t tiles = divide_up(width, kernel_.rows);
-      for (std::int64_t t = 0; t < tiles; ++t) {
-        const Range rows(width, tiles, t);
-        visit(block.first + i * block.line + rows.begin * block.row,
-              (line + i) * shape_.width + rows.begin, rows.end - rows.begin);
-      }
-    }
+  void for_tiles(std::int64_t rows, const Visit& visit) const {
+    const std::int64_t tiles = divide_up(rows, kernel_.rows);
+    for (std::int64_t t = 0; t < tiles; ++t) visit(Range(rows, tiles, t));
   }
 
   // What an unsigned B adds to each row: see QuadPanels::pack.
-  void sum_rows(const QuadRows::Block& block, std::int64_t batch, std::int64_t line,
-                std::int64_t lines) const {
+  void sum_rows(const std::uint8_t* a, std::int64_t batch, std::int64_t rows) const {
     constexpr std::uint32_t kShift = 128;
-    QuadOperands o = operands(block);
+    QuadOperands o = operands(a);
     o.columns = kernel_.columns;
     o.b = work_.panels.ones(batch, work_.packed);
-    alignas(64) std::int32_t sums[16 * kMostQuadColumns];
+    alignas(64) std::int32_t sums[kMostQuadRows * kMostQuadColumns];
     o.c = sums;
     o.c_row = kMostQuadColumns;
     o.result = QuadResult::i32;
-    for_tiles(block, line, lines, [&](const std::uint8_t* a, std::int64_t row, std::int64_t rows) {
-      o.a = a;
-      o.rows = rows;
+    for_tiles(rows, [&](const Range& tile) {
+      o.rows = tile.end - tile.begin;
+      o.row_offsets = row_offsets_ + tile.begin;
       kernel_.multiply(o);
-      for (std::int64_t i = 0; i < rows; ++i)
-        row_terms_[row - line * shape_.width + i] =
+      for (std::int64_t i = 0; i < o.rows; ++i)
+        row_terms_[tile.begin + i] =
             static_cast<std::int32_t>(kShift * static_cast<std::uint32_t>(sums[i * o.c_row]));
     });
   }
@@ -165,6 +148,7 @@ class Cell {
   std::uint8_t* staged_;
   std::int32_t* sums_;
   std::int32_t* row_terms_;
+  std::int64_t* row_offsets_;
 };
 
 }  // namespace
@@ -182,6 +166,11 @@ QuadBlocks QuadBlocks::from_knobs(const Config& config) {
   return {.rows = config.knob("rows"),
           .row_cells = config.knob("row_cells"),
           .column_cells = config.knob("column_cells")};
+}
+
+std::int64_t QuadBlocks::lines(const QuadShape& shape) const {
+  return std::clamp<std::int64_t>(rows / std::max<std::int64_t>(shape.width, 1), 1,
+                                  std::max<std::int64_t>(shape.lines, 1));
 }
 
 QuadBlocks choose_quad_blocks(const QuadShape& shape, const DeviceProps& device,
@@ -204,8 +193,10 @@ QuadBlocks choose_quad_blocks(const QuadShape& shape, const DeviceProps& device,
     if (threads % columns != 0) continue;
     const double unit_rows = real(divide_up(units, threads / columns) * shape.width);
     const double cell_columns = real(divide_up(panels, columns) * kMostQuadColumns);
-    const double cycles =
+    double cycles =
         unit_rows * cell_columns * depth * 2 / 256 + (unit_rows + cell_columns) * depth / 16;
+    if (shape.a_signed) cycles += unit_rows * depth / 8;  // staged by every cell
+    if (columns < threads) cycles += kMeetingCycles;      // panels are packed before
     if (cycles >= best) continue;
     best = cycles;
     blocks.column_cells = columns;
@@ -214,13 +205,12 @@ QuadBlocks choose_quad_blocks(const QuadShape& shape, const DeviceProps& device,
   return blocks;
 }
 
-QuadMemory quad_memory(const QuadShape& shape, const QuadBlocks& blocks, std::int64_t line_bytes,
-                       std::int64_t extra_bytes, bool stores_in_place) {
-  const std::int64_t lines = std::min(lines_of(shape, blocks), shape.plane);
-  const std::int64_t rows = lines * shape.width;
+QuadMemory quad_memory(const QuadShape& shape, const QuadBlocks& blocks, std::int64_t staged_bytes,
+                       bool stores_in_place) {
+  const std::int64_t rows = blocks.lines(shape) * shape.width;
   QuadMemory memory;
-  if (line_bytes > 0)
-    memory.staged_bytes = round_up(checked_add(checked_mul(lines, line_bytes), extra_bytes), kLine);
+  memory.staged_bytes = round_up(staged_bytes, kLine);
+  memory.offset_bytes = round_up(checked_mul(rows, sizeof(std::int64_t)), kLine);
   if (!stores_in_place) {
     const std::int64_t panels =
         divide_up(divide_up(shape.columns, kMostQuadColumns), blocks.column_cells);

@@ -17,7 +17,6 @@ struct QuadShape {
   std::int64_t batch = 1;
   std::int64_t lines = 0, width = 0;  // rows of C are lines * width at most,
   std::int64_t rows = 0;              // of which this many are there: the last line may be short
-  std::int64_t plane = 0;             // lines that may be staged together: blocks do not cross
   std::int64_t columns = 0;
   std::int64_t segments = 1, depth = 0;  // bytes of a segment: see QuadOperands
   bool a_signed = false, b_signed = true;
@@ -34,6 +33,7 @@ struct QuadBlocks {
 
   void to_knobs(Config& config) const;
   static QuadBlocks from_knobs(const Config& config);
+  std::int64_t lines(const QuadShape& shape) const;  // of a block
 };
 // `row_bytes`: of A and of sums held for each row of a block.
 QuadBlocks choose_quad_blocks(const QuadShape& shape, const DeviceProps& device,
@@ -88,15 +88,13 @@ class QuadPanels {
 // A, line by line.
 class QuadRows {
  public:
-  struct Block {
-    const std::uint8_t* first;
-    std::int64_t line, row;  // bytes to the next of each
-  };
   virtual ~QuadRows() = default;
   // Null: one segment at 0.
   virtual const std::int64_t* segment_offsets() const = 0;
-  virtual Block block(std::int64_t batch, std::int64_t line, std::int64_t lines,
-                      std::uint8_t* buffer) const = 0;
+  // Makes the rows of these lines readable, in place or in `buffer`: writes the offset of each, and
+  // returns what it counts from.
+  virtual const std::uint8_t* block(std::int64_t batch, std::int64_t line, std::int64_t lines,
+                                    std::uint8_t* buffer, std::int64_t* row_offsets) const = 0;
 };
 
 // C.
@@ -115,14 +113,16 @@ class QuadSink {
                      std::int64_t sums_row) const = 0;
 };
 
-// Scratch of a product. Parts of 0 bytes are not needed.
+// Scratch of a product, per cell. Parts of 0 bytes are not needed.
 struct QuadMemory {
-  std::int64_t staged_bytes = 0, sums_bytes = 0, row_term_bytes = 0;  // per cell
-  std::int64_t cell_bytes() const { return staged_bytes + sums_bytes + row_term_bytes; }
+  std::int64_t staged_bytes = 0, sums_bytes = 0, row_term_bytes = 0, offset_bytes = 0;
+  std::int64_t cell_bytes() const {
+    return staged_bytes + sums_bytes + row_term_bytes + offset_bytes;
+  }
 };
-// `line_bytes`: of A staged for a line, `extra_bytes` for a block whatever its lines; 0: in place.
-QuadMemory quad_memory(const QuadShape& shape, const QuadBlocks& blocks, std::int64_t line_bytes,
-                       std::int64_t extra_bytes, bool stores_in_place);
+// `staged_bytes`: of A for a block.
+QuadMemory quad_memory(const QuadShape& shape, const QuadBlocks& blocks, std::int64_t staged_bytes,
+                       bool stores_in_place);
 
 struct QuadWork {
   const QuadShape& shape;

@@ -42,9 +42,9 @@ void QuadPanels::pack_segment(const QuadColumnSource& source, const std::uint8_t
                           source.tap_stride == source.channels * source.channel_stride;
   const std::int64_t stride = source.channels == 1 ? source.tap_stride : source.channel_stride;
   if (one_stride && (stride == 1 || depth == 1))
-    return kernel.depth_runs(data, source.column_stride, columns, depth, flip, panel_bytes_, panel);
+    return kernel.depth_runs(data, source.column_stride, columns, depth, flip, columns_, panel);
   if (one_stride && (source.column_stride == 1 || columns == 1))
-    return kernel.column_runs(data, stride, columns, depth, flip, panel_bytes_, panel);
+    return kernel.column_runs(data, stride, columns, depth, flip, columns_, panel);
   // Any strides: a few quads at a time through bytes in order.
   constexpr std::int64_t kPiece = 64;
   std::array<std::uint8_t, kMostQuadColumns * kPiece> bytes;
@@ -56,7 +56,7 @@ void QuadPanels::pack_segment(const QuadColumnSource& source, const std::uint8_t
       for (std::int64_t j = 0; j < columns; ++j)
         bytes[static_cast<std::size_t>(j * kPiece + l)] = from[j * source.column_stride];
     }
-    kernel.depth_runs(bytes.data(), kPiece, columns, count, flip, panel_bytes_,
+    kernel.depth_runs(bytes.data(), kPiece, columns, count, flip, columns_,
                       panel + first * columns_);
   }
 }
@@ -84,13 +84,15 @@ void QuadPanels::pack(const QuadColumnSource& source, const std::uint8_t* data, 
   std::fill_n(terms, columns_, 0);
   if (shape_.a_signed) {
     constexpr std::int64_t kOnes = 512;
-    static const auto ones = [] {
-      std::array<std::uint8_t, kOnes> bytes;
+    static constexpr auto ones = [] {
+      std::array<std::uint8_t, kOnes> bytes{};
       bytes.fill(1);
       return bytes;
     }();
     const std::int64_t quads = shape_.segments * shape_.quads();
-    QuadOperands sum{.rows = 1, .columns = columns_, .a = ones.data(), .column_start = terms};
+    const std::int64_t origin = 0;
+    QuadOperands sum{.rows = 1, .columns = columns_, .a = ones.data(), .row_offsets = &origin};
+    sum.column_start = terms;
     sum.c = terms;
     for (std::int64_t q = 0; q < quads; q += kOnes / 4) {
       sum.quads = std::min(kOnes / 4, quads - q);

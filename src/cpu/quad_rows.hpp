@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/checked.hpp"
 #include "cpu/byte_operand.hpp"
 #include "cpu/gemm.hpp"
 #include "cpu/kernels/quad_pack.hpp"
@@ -27,7 +28,9 @@ struct StridedRowLayout {
   }
   // An odd number of cache lines.
   std::int64_t staged_row() const { return (divide_up(depth, 64) | 1) * 64; }
-  std::int64_t line_bytes() const { return in_place() ? 0 : width * staged_row(); }
+  std::int64_t staged_bytes(std::int64_t lines) const {
+    return in_place() ? 0 : checked_mul(lines * width, staged_row());
+  }
 };
 
 class StridedRows final : public QuadRows {
@@ -35,16 +38,17 @@ class StridedRows final : public QuadRows {
   StridedRows(const StridedRowLayout& layout, const std::uint8_t* data)
       : layout_(layout), data_(data) {}
   const std::int64_t* segment_offsets() const override { return nullptr; }
-  Block block(std::int64_t batch, std::int64_t line, std::int64_t lines,
-              std::uint8_t* buffer) const override {
+  const std::uint8_t* block(std::int64_t batch, std::int64_t line, std::int64_t lines,
+                            std::uint8_t* buffer, std::int64_t* row_offsets) const override {
     const StridedRowLayout& l = layout_;
     const std::uint8_t* source =
         data_ + l.batch_offsets[static_cast<std::size_t>(batch)] + line * l.width * l.row_stride;
-    if (l.in_place()) return {source, l.width * l.row_stride, l.row_stride};
     const std::int64_t rows = std::min(lines * l.width, l.rows - line * l.width);
+    const std::int64_t distance = l.in_place() ? l.row_stride : l.staged_row();
+    for (std::int64_t i = 0; i < rows; ++i) row_offsets[i] = i * distance;
+    if (l.in_place()) return source;
     const std::uint8_t flip = l.is_signed ? 0x80 : 0;
     const QuadPack& kernel = quad_pack();
-    const std::int64_t distance = l.staged_row();
     if (l.depth_stride == 1) {
       for (std::int64_t i = 0; i < rows; ++i)
         kernel.copy(source + i * l.row_stride, l.depth, flip, buffer + i * distance);
@@ -55,7 +59,7 @@ class StridedRows final : public QuadRows {
         for (std::int64_t d = 0; d < l.depth; ++d)
           buffer[i * distance + d] = source[i * l.row_stride + d * l.depth_stride] ^ flip;
     }
-    return {buffer, l.width * distance, distance};
+    return buffer;
   }
 
  private:

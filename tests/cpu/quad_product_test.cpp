@@ -61,7 +61,11 @@ void check_product(const QuadProduct& product, std::int64_t rows, std::int64_t c
   std::vector<std::int32_t> c(at(rows * c_row), kGuard);
   std::vector<std::int8_t> c_bytes(c.size(), kGuard);
 
-  QuadOperands o{.rows = rows, .columns = columns, .a = a.data(), .a_row = a_row};
+  // Rows in any order.
+  std::vector<std::int64_t> row_offsets;
+  for (std::int64_t i = 0; i < rows; ++i) row_offsets.push_back((rows - 1 - i) * a_row);
+  QuadOperands o{
+      .rows = rows, .columns = columns, .a = a.data(), .row_offsets = row_offsets.data()};
   o.segments = segments;
   o.quads = quads;
   o.segment_offsets = segments == 1 ? nullptr : offsets.data();
@@ -84,7 +88,7 @@ void check_product(const QuadProduct& product, std::int64_t rows, std::int64_t c
       std::int32_t sum = starts ? row_start[at(i)] + column_start[at(j)] : 0;
       for (std::int64_t s = 0; s < segments; ++s)
         for (std::int64_t l = 0; l < 4 * quads; ++l)
-          sum += a[at((segments == 1 ? 0 : offsets[at(s)]) + i * a_row + l)] *
+          sum += a[at((segments == 1 ? 0 : offsets[at(s)]) + row_offsets[at(i)] + l)] *
                  o.b[((s * quads + l / 4) * product.columns + j) * 4 + l % 4];
       if (result == QuadResult::i32)
         ASSERT_EQ(c[index], sum) << i << ", " << j;
@@ -103,7 +107,8 @@ void check_all(const QuadProduct& product) {
       check_product(product, rows, product.columns, 1, 7, result, rows % 2 == 0);
       check_product(product, rows, std::max<std::int64_t>(product.columns - 1, 1), 3, 2, result,
                     rows % 3 == 0);
-      check_product(product, rows, 1, 2, 1, result, true);
+      for (std::int64_t columns = 1; columns < product.columns; columns += 5)
+        check_product(product, rows, columns, 2, 1, result, true);
       check_product(product, rows, product.columns, 1, 0, result, true);
     }
 }
@@ -119,14 +124,14 @@ TEST(QuadProduct, EveryTargetAndEveryTile) {
 TEST(QuadProduct, LargestProductsDoNotSaturate) {
   for_each_target([] {
     for (const QuadProduct* product : {&quad_product(), &plain_quad_product()}) {
-      constexpr std::int64_t kQuads = 16000;
+      constexpr std::int64_t kQuads = 16000, origin = 0;
       const std::vector<std::uint8_t> a(4 * kQuads, 255);
       const std::vector<std::int8_t> b(at(4 * kQuads * product->columns), -128);
       std::vector<std::int32_t> c(at(product->columns));
       product->multiply({.rows = 1,
                          .columns = product->columns,
                          .a = a.data(),
-                         .a_row = 0,
+                         .row_offsets = &origin,
                          .segments = 1,
                          .quads = kQuads,
                          .segment_offsets = nullptr,
@@ -143,34 +148,30 @@ TEST(QuadProduct, LargestProductsDoNotSaturate) {
 
 TEST(QuadPack, PanelsOfEveryShape) {
   for_each_target([] {
-    const std::int64_t width = quad_product().columns;
-    for (const std::int64_t columns : {std::int64_t{1}, width - 1, width, 2 * width + 5, 4 * width})
-      for (const std::int64_t depth : {1, 3, 4, 16, 67, 130})
-        for (const std::uint8_t flip : {std::uint8_t{0x00}, std::uint8_t{0x80}})
-          for (const bool along_depth : {false, true}) {
-            SCOPED_TRACE(testing::Message() << columns << " columns, depth " << depth << " flip "
-                                            << int{flip} << " along depth " << along_depth);
-            Bytes bytes;
-            const std::int64_t stride = (along_depth ? depth : columns) + 3;
-            const auto source = bytes.make((along_depth ? columns : depth) * stride);
-            const std::int64_t quads = (depth + 3) / 4, panels = (columns + width - 1) / width;
-            const std::int64_t panel_bytes = quads * 4 * width + 64;
-            std::vector<std::int8_t> packed(at(panels * panel_bytes), 77);
-            (along_depth ? quad_pack().depth_runs : quad_pack().column_runs)(
-                source.data(), stride, columns, depth, flip, panel_bytes, packed.data());
-            for (std::int64_t j = 0; j < panels * width; ++j)
-              for (std::int64_t l = 0; l < quads * 4; ++l) {
-                const std::int64_t place =
-                    j / width * panel_bytes + (l / 4 * width + j % width) * 4 + l % 4;
-                const bool there = j < columns && l < depth;
-                const auto value =
-                    there ? source[at(along_depth ? j * stride + l : l * stride + j)] ^ flip : 0;
-                ASSERT_EQ(static_cast<std::uint8_t>(packed[at(place)]), value) << j << ", " << l;
-              }
-            for (std::int64_t panel = 0; panel < panels; ++panel)
-              for (std::int64_t i = panel_bytes - 64; i < panel_bytes; ++i)
-                ASSERT_EQ(packed[at(panel * panel_bytes + i)], 77);
-          }
+    for (const std::int64_t width : {2, 8, 16, 32, 64})
+      for (const std::int64_t columns : {std::int64_t{1}, width - 1, width})
+        for (const std::int64_t depth : {1, 3, 4, 16, 67, 130})
+          for (const std::uint8_t flip : std::initializer_list<std::uint8_t>{0x00, 0x80})
+            for (const bool along_depth : {false, true}) {
+              SCOPED_TRACE(testing::Message() << columns << " columns, depth " << depth << " flip "
+                                              << int{flip} << " along depth " << along_depth);
+              Bytes bytes;
+              const std::int64_t stride = (along_depth ? depth : columns) + 3;
+              const auto source = bytes.make((along_depth ? columns : depth) * stride);
+              const std::int64_t filled = (depth + 3) / 4 * 4;
+              std::vector<std::int8_t> packed(at(filled * width + 1), 77);
+              (along_depth ? quad_pack().depth_runs : quad_pack().column_runs)(
+                  source.data(), stride, columns, depth, flip, width, packed.data());
+              for (std::int64_t j = 0; j < width; ++j)
+                for (std::int64_t l = 0; l < filled; ++l) {
+                  const bool there = j < columns && l < depth;
+                  const auto value =
+                      there ? source[at(along_depth ? j * stride + l : l * stride + j)] ^ flip : 0;
+                  const std::int8_t byte = packed[at((l / 4 * width + j) * 4 + l % 4)];
+                  ASSERT_EQ(static_cast<std::uint8_t>(byte), value) << j << ", " << l;
+                }
+              ASSERT_EQ(packed.back(), 77);
+            }
   });
 }
 
@@ -178,7 +179,7 @@ TEST(QuadPack, CopiesAndTransposes) {
   for_each_target([] {
     for (const std::int64_t rows : {1, 15, 16, 50})
       for (const std::int64_t depth : {1, 16, 31, 64, 100})
-        for (const std::uint8_t flip : {std::uint8_t{0x00}, std::uint8_t{0x80}}) {
+        for (const std::uint8_t flip : std::initializer_list<std::uint8_t>{0x00, 0x80}) {
           Bytes bytes;
           const auto source = bytes.make(depth * (rows + 1));
           std::vector<std::uint8_t> target(at(rows * (depth + 2)), 77);

@@ -29,9 +29,9 @@ struct Problem {
       : geometry(*region.anchor), x(region, ConvForward::x, 1), w(region, ConvForward::w, 1) {
     const View& y = region.epilogue.stores[0].view;
     in_place = stores_as_it_is(region.epilogue, result) && y.strides[1] == 1 &&
-               geometry.alpha == 1.0 && z_of(region).empty();
-    is_matrix = pixels_are_uniform(x.dims(), x.strides()) && is_pointwise() &&
-                (!in_place || pixels_are_uniform(y.dims, y.strides));
+               pixels_are_uniform(y.dims, y.strides) && geometry.alpha == 1.0 &&
+               z_of(region).empty();
+    is_matrix = pixels_are_uniform(x.dims(), x.strides()) && is_pointwise();
     shape.batch = geometry.groups;
     shape.columns = geometry.filters;
     shape.rows = geometry.forward_phase().pixels();
@@ -46,14 +46,15 @@ struct Problem {
   }
 
   QuadMemory memory(const QuadBlocks& blocks) const {
-    return is_matrix
-               ? quad_memory(shape, blocks, matrix.line_bytes(), 0, in_place)
-               : quad_memory(shape, blocks, image.line_bytes(), image.extra_bytes(), in_place);
+    const std::int64_t lines = blocks.lines(shape);
+    return quad_memory(shape, blocks,
+                       is_matrix ? matrix.staged_bytes(lines) : image.staged_bytes(lines, geometry),
+                       in_place);
   }
   std::int64_t row_bytes() const {  // of a block: see choose_quad_blocks
-    const std::int64_t operand =
-        is_matrix ? matrix.staged_row()
-                  : (image.line_bytes() + shape.width - 1) / std::max<std::int64_t>(shape.width, 1);
+    const std::int64_t operand = is_matrix ? matrix.staged_row()
+                                           : image.planes * image.line_step * image.line_distance /
+                                                 std::max<std::int64_t>(shape.width, 1);
     return operand + (in_place ? 0 : shape.columns * 4);
   }
 
@@ -90,7 +91,6 @@ struct Problem {
       matrix.batch_offsets.push_back(group * geometry.channels * x.strides()[1]);
     shape.width = matrix.width;
     shape.lines = divide_up(shape.rows, shape.width);
-    shape.plane = std::max<std::int64_t>(shape.lines, 1);
     shape.segments = 1;
     shape.depth = geometry.channels;
   }
@@ -106,7 +106,6 @@ struct Problem {
     constexpr std::size_t kLast = kMaxSpatial - 1;
     shape.width = geometry.y[kLast];
     shape.lines = geometry.images * geometry.y[0] * geometry.y[1];
-    shape.plane = std::max<std::int64_t>(geometry.y[1], 1);
     shape.segments = static_cast<std::int64_t>(image.segment_offsets.size());
     shape.depth = image.taps_per_segment() * geometry.channels;
   }

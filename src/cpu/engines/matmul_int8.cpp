@@ -72,7 +72,6 @@ struct Problem {
              .lines = divide_up(rows.rows, rows.width),
              .width = rows.width,
              .rows = rows.rows,
-             .plane = std::max<std::int64_t>(divide_up(rows.rows, rows.width), 1),
              .columns = c[column_axis],
              .segments = 1,
              .depth = rows.depth,
@@ -88,7 +87,7 @@ struct Problem {
     return {region, slot, region.anchor->inputs[static_cast<std::size_t>(slot)].dims.rank() - 1};
   }
   QuadMemory memory(const QuadBlocks& blocks) const {
-    return quad_memory(shape, blocks, rows.line_bytes(), 0, in_place);
+    return quad_memory(shape, blocks, rows.staged_bytes(blocks.lines(shape)), in_place);
   }
 };
 

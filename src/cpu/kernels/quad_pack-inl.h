@@ -19,19 +19,6 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using Byte = std::uint8_t;
 
-HWY_INLINE std::int64_t PanelColumns() {
-  return 2 * static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<std::int32_t>()));
-}
-
-// Where quad q of column j stands.
-struct Panels {
-  std::int64_t width, panel_bytes;
-  Byte* bytes;
-  HWY_INLINE Byte* at(std::int64_t q, std::int64_t j) const {
-    return bytes + j / width * panel_bytes + (q * width + j % width) * 4;
-  }
-};
-
 #if HWY_TARGET != HWY_SCALAR
 
 constexpr std::int64_t kBlock = 16;  // bytes of a 128-bit vector
@@ -51,7 +38,7 @@ HWY_INLINE Block Upper(Block a, Block b) {
 
 // Four columns of four quads each.
 HWY_INLINE void TransposeQuads(const Byte* source, std::int64_t column_stride, Block flip,
-                               const Panels& panels, std::int64_t q, std::int64_t j) {
+                               std::int64_t width, Byte* target) {
   const BlockTag d;
   const auto column = [&](std::int64_t i) HWY_ATTR {
     return hn::Xor(hn::LoadU(d, source + i * column_stride), flip);
@@ -59,15 +46,14 @@ HWY_INLINE void TransposeQuads(const Byte* source, std::int64_t column_stride, B
   const Block c0 = column(0), c1 = column(1), c2 = column(2), c3 = column(3);
   const Block low01 = Lower<std::uint32_t>(c0, c1), low23 = Lower<std::uint32_t>(c2, c3);
   const Block high01 = Upper<std::uint32_t>(c0, c1), high23 = Upper<std::uint32_t>(c2, c3);
-  Byte* target = panels.at(q, j);
-  const std::int64_t row = 4 * panels.width;
+  const std::int64_t row = 4 * width;
   hn::StoreU(Lower<std::uint64_t>(low01, low23), d, target);
   hn::StoreU(Upper<std::uint64_t>(low01, low23), d, target + row);
   hn::StoreU(Lower<std::uint64_t>(high01, high23), d, target + 2 * row);
   hn::StoreU(Upper<std::uint64_t>(high01, high23), d, target + 3 * row);
 }
 
-// Four rows of sixteen columns; the columns lie in one panel.
+// Four rows of sixteen columns.
 HWY_INLINE void InterleaveRows(const Byte* source, std::int64_t depth_stride, Block flip,
                                Byte* target) {
   const BlockTag d;
@@ -107,64 +93,57 @@ HWY_INLINE void TransposeBlock(const Byte* source, std::int64_t stride, Block fl
 
 #endif
 
-// Columns [first, end) and depths [l_first, l_end) byte by byte, zeros from `columns` and `depth`
-// on.
+// Columns [first, end) and depths from l_first on byte by byte, zeros from `columns` and
+// `depth` on.
 template <class At>
-HWY_INLINE void PackBytes(const Panels& panels, std::int64_t first, std::int64_t end,
-                          std::int64_t columns, std::int64_t l_first, std::int64_t l_end,
-                          std::int64_t depth, const At& at) {
+HWY_INLINE void PackBytes(std::int64_t first, std::int64_t end, std::int64_t columns,
+                          std::int64_t l_first, std::int64_t depth, std::int64_t width, Byte* panel,
+                          const At& at) {
+  const std::int64_t filled = (depth + 3) / 4 * 4;
   for (std::int64_t j = first; j < end; ++j)
-    for (std::int64_t l = l_first; l < l_end; ++l)
-      panels.at(l / 4, j)[l % 4] = j < columns && l < depth ? at(l, j) : Byte{0};
+    for (std::int64_t l = l_first; l < filled; ++l)
+      panel[(l / 4 * width + j) * 4 + l % 4] = j < columns && l < depth ? at(l, j) : Byte{0};
 }
 
 void DepthRuns(const Byte* source, std::int64_t column_stride, std::int64_t columns,
-               std::int64_t depth, Byte flip, std::int64_t panel_bytes, std::int8_t* destination) {
-  const Panels panels{PanelColumns(), panel_bytes, reinterpret_cast<Byte*>(destination)};
-  const std::int64_t width = panels.width;
-  const std::int64_t padded = (columns + width - 1) / width * width, filled = (depth + 3) / 4 * 4;
+               std::int64_t depth, Byte flip, std::int64_t width, std::int8_t* destination) {
+  Byte* panel = reinterpret_cast<Byte*>(destination);
   std::int64_t whole_columns = 0, whole_depth = 0;
 #if HWY_TARGET != HWY_SCALAR
   constexpr std::int64_t kLine = 64;  // bytes of a column read while its cache line is there
-  if (width % 4 == 0) {
-    const Block flips = hn::Set(BlockTag(), flip);
-    whole_columns = columns / 4 * 4;
-    whole_depth = depth / kBlock * kBlock;
-    for (std::int64_t first = 0; first < whole_columns; first += width)
-      for (std::int64_t line = 0; line < whole_depth; line += kLine)
-        for (std::int64_t j = first; j < std::min(first + width, whole_columns); j += 4)
-          for (std::int64_t l = line; l < std::min(line + kLine, whole_depth); l += kBlock)
-            TransposeQuads(source + j * column_stride + l, column_stride, flips, panels, l / 4, j);
-  }
+  const Block flips = hn::Set(BlockTag(), flip);
+  whole_columns = columns / 4 * 4;
+  whole_depth = depth / kBlock * kBlock;
+  for (std::int64_t line = 0; line < whole_depth; line += kLine)
+    for (std::int64_t j = 0; j < whole_columns; j += 4)
+      for (std::int64_t l = line; l < std::min(line + kLine, whole_depth); l += kBlock)
+        TransposeQuads(source + j * column_stride + l, column_stride, flips, width,
+                       panel + l * width + 4 * j);
 #endif
   const auto at = [&](std::int64_t l, std::int64_t j) {
     return static_cast<Byte>(source[j * column_stride + l] ^ flip);
   };
-  PackBytes(panels, 0, whole_columns, columns, whole_depth, filled, depth, at);
-  PackBytes(panels, whole_columns, padded, columns, 0, filled, depth, at);
+  PackBytes(0, whole_columns, columns, whole_depth, depth, width, panel, at);
+  PackBytes(whole_columns, width, columns, 0, depth, width, panel, at);
 }
 
 void ColumnRuns(const Byte* source, std::int64_t depth_stride, std::int64_t columns,
-                std::int64_t depth, Byte flip, std::int64_t panel_bytes, std::int8_t* destination) {
-  const Panels panels{PanelColumns(), panel_bytes, reinterpret_cast<Byte*>(destination)};
-  const std::int64_t width = panels.width;
-  const std::int64_t padded = (columns + width - 1) / width * width, filled = (depth + 3) / 4 * 4;
+                std::int64_t depth, Byte flip, std::int64_t width, std::int8_t* destination) {
+  Byte* panel = reinterpret_cast<Byte*>(destination);
   std::int64_t whole_columns = 0, whole_depth = 0;
 #if HWY_TARGET != HWY_SCALAR
-  if (width % kBlock == 0) {
-    const Block flips = hn::Set(BlockTag(), flip);
-    whole_columns = columns / kBlock * kBlock;
-    whole_depth = depth / 4 * 4;
-    for (std::int64_t l = 0; l < whole_depth; l += 4)
-      for (std::int64_t j = 0; j < whole_columns; j += kBlock)
-        InterleaveRows(source + l * depth_stride + j, depth_stride, flips, panels.at(l / 4, j));
-  }
+  const Block flips = hn::Set(BlockTag(), flip);
+  whole_columns = columns / kBlock * kBlock;
+  whole_depth = depth / 4 * 4;
+  for (std::int64_t l = 0; l < whole_depth; l += 4)
+    for (std::int64_t j = 0; j < whole_columns; j += kBlock)
+      InterleaveRows(source + l * depth_stride + j, depth_stride, flips, panel + l * width + 4 * j);
 #endif
   const auto at = [&](std::int64_t l, std::int64_t j) {
     return static_cast<Byte>(source[l * depth_stride + j] ^ flip);
   };
-  PackBytes(panels, 0, whole_columns, columns, whole_depth, filled, depth, at);
-  PackBytes(panels, whole_columns, padded, columns, 0, filled, depth, at);
+  PackBytes(0, whole_columns, columns, whole_depth, depth, width, panel, at);
+  PackBytes(whole_columns, width, columns, 0, depth, width, panel, at);
 }
 
 void CopyFlipped(const Byte* HWY_RESTRICT source, std::int64_t count, Byte flip,

@@ -7,16 +7,15 @@
 namespace ashlar::cpu {
 
 struct QuadPack {
-  // Panels of B: see QuadOperands::b. `panel_bytes` lie between a panel and the next. The depth is
-  // filled up to whole quads and the columns to whole panels with zeros (not flipped).
+  // A panel of B, `width` columns wide: see QuadOperands::b. The depth is filled up to whole quads
+  // and the columns to the width with zeros (not flipped).
   // Column j, depth l at source[j * column_stride + l].
   void (*depth_runs)(const std::uint8_t* source, std::int64_t column_stride, std::int64_t columns,
-                     std::int64_t depth, std::uint8_t flip, std::int64_t panel_bytes,
-                     std::int8_t* panels);
+                     std::int64_t depth, std::uint8_t flip, std::int64_t width, std::int8_t* panel);
   // Column j, depth l at source[l * depth_stride + j].
   void (*column_runs)(const std::uint8_t* source, std::int64_t depth_stride, std::int64_t columns,
-                      std::int64_t depth, std::uint8_t flip, std::int64_t panel_bytes,
-                      std::int8_t* panels);
+                      std::int64_t depth, std::uint8_t flip, std::int64_t width,
+                      std::int8_t* panel);
   // destination[i] = source[i] ^ flip
   void (*copy)(const std::uint8_t* source, std::int64_t count, std::uint8_t flip,
                std::uint8_t* destination);
@@ -26,7 +25,7 @@ struct QuadPack {
                     std::int64_t row_stride);
 };
 
-// The best for this processor; its panels are as wide as those of quad_product().
+// The best for this processor.
 const QuadPack& quad_pack();
 
 }  // namespace ashlar::cpu

@@ -6,10 +6,8 @@
 #define ASHLAR_CPU_KERNELS_QUAD_PRODUCT_INL_H_
 #endif
 
-#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
-#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -23,11 +21,11 @@ using QuadTag = hn::ScalableTag<std::int32_t>;
 using QuadVec = hn::Vec<QuadTag>;
 
 // How quads are multiplied: Columns is one quad of a vector of columns, Row one of a row in every
-// lane, Sum the sums of a vector of columns. kRows rows of two vectors fit the registers.
+// lane, Sum the sums of a vector of columns. kRows rows of kVectors vectors fit the registers.
 #if HWY_TARGET == HWY_SCALAR
 
 struct PlainQuads {
-  static constexpr int kRows = 4;
+  static constexpr int kRows = 4, kVectors = 2;
   struct Columns {
     std::int8_t quad[4];
   };
@@ -54,12 +52,13 @@ struct PlainQuads {
   // Registers: Columns and Row take 6, Sum one, or two where the second product of a pair goes
   // elsewhere.
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-  static constexpr int kRows = 12;
+  static constexpr int kRows = 8;
 #elif HWY_ARCH_ARM
   static constexpr int kRows = 6;
 #else
   static constexpr int kRows = 4;
 #endif
+  static constexpr int kVectors = 2;
   struct Columns {
     Vec16 even, odd;
   };
@@ -95,7 +94,9 @@ struct PlainQuads {
 // AVX512-VNNI: one instruction for a quad of every lane. Highway's targets of this version do not
 // name the extension, so it is asked for at run, and written where the compiler need not know it.
 struct DotQuads {
-  static constexpr int kRows = 14;  // 28 sums, 2 columns, 1 row: 31 of 32 registers
+  // 24 sums, 4 columns, 1 row: 29 of 32 registers. Fewer loads per product than higher tiles of
+  // two vectors.
+  static constexpr int kRows = 6, kVectors = 4;
   using Columns = QuadVec;
   using Row = QuadVec;
   using Sum = QuadVec;
@@ -112,119 +113,136 @@ struct DotQuads {
 };
 #endif
 
-template <class Quads, int kRows>
+template <class Quads, int kRows, int kVectors>
 struct QuadSums {
-  typename Quads::Sum left[kRows], right[kRows];
+  typename Quads::Sum at[kRows][kVectors];
 };
 
-// A panel is often larger than the first cache: how far its loads are announced ahead.
-inline constexpr std::int64_t kQuadsAhead = 8;
-
-// Four pointers reach 14 rows by what an address can add to them: nothing, one, two or three
-// distances.
-template <class Quads, int kRows>
+template <class Quads, int kRows, int kVectors>
 HWY_INLINE void AddSegment(std::int64_t quads, const std::uint8_t* HWY_RESTRICT a,
-                           std::int64_t a_row, const std::int8_t* HWY_RESTRICT b,
-                           QuadSums<Quads, kRows>& sums) {
+                           const std::int64_t* row_offsets, const std::int8_t* HWY_RESTRICT b,
+                           QuadSums<Quads, kRows, kVectors>& sums) {
   const auto bytes = static_cast<std::int64_t>(4 * hn::Lanes(QuadTag()));
-  constexpr int kGroups = (kRows + 3) / 4;
-  const std::uint8_t* group[kGroups];
+  const std::uint8_t* row[kRows];
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) row[i] = a + row_offsets[i];
+  for (std::int64_t q = 0; q < quads; ++q, b += Quads::kVectors * bytes) {
+    typename Quads::Columns columns[kVectors];
 #pragma GCC unroll 4
-  for (int g = 0; g < kGroups; ++g) group[g] = a + 4 * g * a_row;
-  const std::int64_t thrice = 3 * a_row;
-  for (std::int64_t q = 0; q < quads; ++q, b += 2 * bytes) {
-    const auto b_left = Quads::LoadColumns(b);
-    const auto b_right = Quads::LoadColumns(b + bytes);
-    hwy::Prefetch(b + kQuadsAhead * 2 * bytes);
-    hwy::Prefetch(b + (kQuadsAhead * 2 + 1) * bytes);
+    for (int v = 0; v < kVectors; ++v) columns[v] = Quads::LoadColumns(b + v * bytes);
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
-      const std::uint8_t* row = group[i / 4] + (i % 4 == 3 ? thrice : (i % 4) * a_row);
       std::int32_t quad;
-      std::memcpy(&quad, row + 4 * q, sizeof(quad));
+      std::memcpy(&quad, row[i] + 4 * q, sizeof(quad));
       const auto a_i = Quads::LoadRow(quad);
-      Quads::Add(a_i, b_left, sums.left[i]);
-      Quads::Add(a_i, b_right, sums.right[i]);
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) Quads::Add(a_i, columns[v], sums.at[i][v]);
     }
   }
 }
 
-// Saturates `count` sums to bytes.
+// Saturates a vector of sums to bytes.
 template <class Byte>
-HWY_INLINE void StoreBytes(const std::int32_t* values, std::int64_t count, Byte* c) {
+HWY_INLINE void StoreBytes(QuadVec sums, Byte* c) {
   const QuadTag d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const hn::Rebind<Byte, QuadTag> d8;
-  std::int64_t j = 0;
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  const bool is_signed = std::numeric_limits<Byte>::is_signed;
+  const __m128i bytes = is_signed ? _mm512_cvtsepi32_epi8(sums.raw)
+                                  : _mm512_cvtusepi32_epi8(hn::Max(sums, hn::Zero(d)).raw);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(c), bytes);
+#else
   // Clamped here: conversions of some targets go through 16 bits and saturate there only.
+  const hn::Rebind<Byte, QuadTag> d8;
   const QuadVec low = hn::Set(d, std::numeric_limits<Byte>::min());
   const QuadVec high = hn::Set(d, std::numeric_limits<Byte>::max());
-  for (; j + lanes <= count; j += lanes) {
-    const QuadVec sums = hn::Min(hn::Max(hn::LoadU(d, values + j), low), high);
-    hn::StoreU(hn::DemoteTo(d8, sums), d8, c + j);
-  }
-  for (; j < count; ++j)
-    c[j] = static_cast<Byte>(std::clamp<std::int32_t>(values[j], std::numeric_limits<Byte>::min(),
-                                                      std::numeric_limits<Byte>::max()));
+  hn::StoreU(hn::DemoteTo(d8, hn::Min(hn::Max(sums, low), high)), d8, c);
+#endif
 }
 
-template <class Quads, int kRows>
-HWY_INLINE void StoreSums(const QuadOperands& o, const QuadSums<Quads, kRows>& sums) {
+// Stores every vector of sums, finished, at element j of row i.
+template <class Quads, int kRows, int kVectors, class Store>
+HWY_INLINE void ForSums(const QuadOperands& o, const QuadSums<Quads, kRows, kVectors>& sums,
+                        const Store& store) {
   const QuadTag d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const bool has_start = o.column_start != nullptr;
-  const QuadVec left = has_start ? hn::LoadU(d, o.column_start) : hn::Zero(d);
-  const QuadVec right = has_start ? hn::LoadU(d, o.column_start + lanes) : hn::Zero(d);
-  alignas(64) std::int32_t values[kRows][2 * hn::MaxLanes(d)];
-  const bool direct = o.columns == 2 * lanes && o.result == QuadResult::i32;
-  std::int32_t* target = direct ? static_cast<std::int32_t*>(o.c) : values[0];
-  const std::int64_t target_row = direct ? o.c_row : 2 * static_cast<std::int64_t>(hn::MaxLanes(d));
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) {
+    const QuadVec column =
+        o.column_start != nullptr ? hn::LoadU(d, o.column_start + v * lanes) : hn::Zero(d);
 #pragma GCC unroll 16
-  for (int i = 0; i < kRows; ++i) {
-    const QuadVec start = hn::Set(d, o.row_start != nullptr ? o.row_start[i] : 0);
-    std::int32_t* row = target + i * target_row;
-    hn::StoreU(hn::Add(Quads::Whole(sums.left[i]), hn::Add(start, left)), d, row);
-    hn::StoreU(hn::Add(Quads::Whole(sums.right[i]), hn::Add(start, right)), d, row + lanes);
-  }
-  if (direct) return;
-  for (int i = 0; i < kRows; ++i) {
-    if (o.result == QuadResult::i8)
-      StoreBytes(values[i], o.columns, static_cast<std::int8_t*>(o.c) + i * o.c_row);
-    else if (o.result == QuadResult::u8)
-      StoreBytes(values[i], o.columns, static_cast<std::uint8_t*>(o.c) + i * o.c_row);
-    else
-      std::memcpy(static_cast<std::int32_t*>(o.c) + i * o.c_row, values[i],
-                  static_cast<std::size_t>(o.columns) * sizeof(std::int32_t));
+    for (int i = 0; i < kRows; ++i) {
+      const QuadVec row = hn::Set(d, o.row_start != nullptr ? o.row_start[i] : 0);
+      store(hn::Add(Quads::Whole(sums.at[i][v]), hn::Add(row, column)), i, v * lanes);
+    }
   }
 }
 
-template <class Quads, int kRows>
+template <class Quads, int kRows, int kVectors>
+HWY_INLINE void StoreSums(const QuadOperands& o, const QuadSums<Quads, kRows, kVectors>& sums) {
+  const QuadTag d;
+  constexpr std::int64_t kWidth = kVectors * static_cast<std::int64_t>(hn::MaxLanes(d));
+  // Where the last vector is not whole, by way of a copy.
+  alignas(64) std::int32_t copy[kRows][kWidth];
+  const bool whole = o.columns == static_cast<std::int64_t>(kVectors * hn::Lanes(d));
+  const std::int64_t size = o.result == QuadResult::i32 ? 4 : 1;
+  auto* c = static_cast<std::uint8_t*>(whole ? o.c : copy);
+  const std::int64_t c_row = (whole ? o.c_row : kWidth) * size;
+  if (o.result == QuadResult::i32)
+    ForSums(o, sums, [=](QuadVec sum, int i, std::int64_t j) HWY_ATTR {
+      hn::StoreU(sum, QuadTag(), reinterpret_cast<std::int32_t*>(c + i * c_row) + j);
+    });
+  else if (o.result == QuadResult::i8)
+    ForSums(o, sums, [=](QuadVec sum, int i, std::int64_t j) HWY_ATTR {
+      StoreBytes(sum, reinterpret_cast<std::int8_t*>(c + i * c_row) + j);
+    });
+  else
+    ForSums(o, sums, [=](QuadVec sum, int i, std::int64_t j) HWY_ATTR {
+      StoreBytes(sum, c + i * c_row + j);
+    });
+  if (whole) return;
+  for (int i = 0; i < kRows; ++i)
+    std::memcpy(static_cast<std::uint8_t*>(o.c) + i * o.c_row * size, c + i * c_row,
+                static_cast<std::size_t>(o.columns * size));
+}
+
+template <class Quads, int kRows, int kVectors>
 HWY_NOINLINE void MultiplyQuads(const QuadOperands& o) {
-  QuadSums<Quads, kRows> sums;
+  QuadSums<Quads, kRows, kVectors> sums;
 #pragma GCC unroll 16
-  for (int i = 0; i < kRows; ++i) sums.left[i] = sums.right[i] = Quads::Zero();
+  for (int i = 0; i < kRows; ++i)
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) sums.at[i][v] = Quads::Zero();
   const std::int8_t* b = o.b;
-  const auto b_quad = static_cast<std::int64_t>(8 * hn::Lanes(QuadTag()));
+  const auto b_quad = static_cast<std::int64_t>(4 * Quads::kVectors * hn::Lanes(QuadTag()));
   for (std::int64_t s = 0; s < o.segments; ++s, b += o.quads * b_quad)
-    AddSegment<Quads, kRows>(
-        o.quads, o.a + (o.segment_offsets != nullptr ? o.segment_offsets[s] : 0), o.a_row, b, sums);
-  StoreSums<Quads, kRows>(o, sums);
+    AddSegment<Quads, kRows, kVectors>(
+        o.quads, o.a + (o.segment_offsets != nullptr ? o.segment_offsets[s] : 0), o.row_offsets, b,
+        sums);
+  StoreSums<Quads, kRows, kVectors>(o, sums);
 }
 
-// Calls the block of exactly o.rows rows.
-template <class Quads, int kRows>
-void MultiplyQuadRows(const QuadOperands& o) {
-  if constexpr (kRows > 1) {
-    if (o.rows < kRows) return MultiplyQuadRows<Quads, kRows - 1>(o);
+// Calls the tile of exactly o.rows rows, with as few vectors as hold o.columns.
+template <class Quads, int kRows, int kVectors>
+void MultiplyColumns(const QuadOperands& o) {
+  if constexpr (kVectors > 1) {
+    const auto lanes = static_cast<std::int64_t>(hn::Lanes(QuadTag()));
+    if (o.columns <= (kVectors - 1) * lanes) return MultiplyColumns<Quads, kRows, kVectors - 1>(o);
   }
-  MultiplyQuads<Quads, kRows>(o);
+  MultiplyQuads<Quads, kRows, kVectors>(o);
+}
+template <class Quads, int kRows>
+void MultiplyRows(const QuadOperands& o) {
+  if constexpr (kRows > 1) {
+    if (o.rows < kRows) return MultiplyRows<Quads, kRows - 1>(o);
+  }
+  MultiplyColumns<Quads, kRows, Quads::kVectors>(o);
 }
 
 template <class Quads>
 const QuadProduct& ProductOf() {
-  static const QuadProduct product = {Quads::kRows,
-                                      2 * static_cast<std::int64_t>(hn::Lanes(QuadTag())),
-                                      MultiplyQuadRows<Quads, Quads::kRows>};
+  static const QuadProduct product = {
+      Quads::kRows, static_cast<std::int64_t>(Quads::kVectors * hn::Lanes(QuadTag())),
+      MultiplyRows<Quads, Quads::kRows>};
   return product;
 }
 

@@ -1,4 +1,4 @@
-// The register-blocked product of 8-bit integers: a few rows of A times a panel of B that is two
+// The register-blocked product of 8-bit integers: a few rows of A times a panel of B that is a few
 // vectors wide, four elements of the depth (a quad) to each 32-bit lane.
 #pragma once
 
@@ -12,12 +12,12 @@ enum class QuadResult : std::uint8_t { i32, i8, u8 };  // the last two saturate
 // signed. Sums wrap: they are right whenever the result fits 32 bits, whatever happens on the way.
 //
 // A is read where it lies. Its depth is cut into segments that lie apart (the rows of a filter's
-// window): element (i, l) of segment s is a[segment_offsets[s] + i * a_row + l]. Each segment is
-// 4 * quads long; all of it may be read.
+// window): element (i, l) of segment s is a[segment_offsets[s] + row_offsets[i] + l]. Each segment
+// is 4 * quads long; all of it may be read.
 struct QuadOperands {
   std::int64_t rows = 0, columns = 0;  // of C: at least 1, at most those of QuadProduct
   const std::uint8_t* a = nullptr;
-  std::int64_t a_row = 0;
+  const std::int64_t* row_offsets = nullptr;
   std::int64_t segments = 1, quads = 0;
   const std::int64_t* segment_offsets = nullptr;  // null: one segment at 0
   // Through all segments: element 4 * q + r of column j at b[(q * QuadProduct::columns + j) * 4 +
@@ -32,7 +32,7 @@ struct QuadOperands {
 
 struct QuadProduct {
   std::int64_t rows;     // most rows of A at once
-  std::int64_t columns;  // of a panel of B: two vectors of 32-bit lanes
+  std::int64_t columns;  // of a panel of B: a few vectors of 32-bit lanes
   void (*multiply)(const QuadOperands& operands);
 };
 
@@ -42,6 +42,6 @@ const QuadProduct& quad_product();
 const QuadProduct& plain_quad_product();
 
 // Most rows and columns on any processor.
-inline constexpr std::int64_t kMostQuadRows = 14, kMostQuadColumns = 32;
+inline constexpr std::int64_t kMostQuadRows = 8, kMostQuadColumns = 64;
 
 }  // namespace ashlar::cpu
