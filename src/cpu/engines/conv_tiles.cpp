@@ -26,9 +26,11 @@ class ConvTilesEngine final : public Engine {
       return Support::no("arithmetic in {}", to_string(region.precision()));
     if (touches_ragged(region)) return Support::no("a ragged tensor");
     const ConvGeometry geometry(*region.anchor);
-    if (geometry.channels == 0 || geometry.filters == 0 || geometry.tap_count() == 0 ||
-        element_count(region.epilogue.space) == 0)
-      return Support::no("an empty tensor");
+    for (const std::int64_t extent : {geometry.images, geometry.channels, geometry.filters})
+      if (extent == 0) return Support::no("an empty tensor");
+    for (const Spatial& extents : {geometry.x, geometry.y, geometry.window})
+      if (std::find(extents.begin(), extents.end(), 0) != extents.end())
+        return Support::no("an empty tensor");
     return Support::yes();
   }
 
