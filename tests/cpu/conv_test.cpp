@@ -6,7 +6,7 @@ namespace {
 struct Case {
   Dims x, w;
   ConvAttributes attributes = {};
-  const char* engine = "cpu.conv_implicit_gemm";
+  const char* engine = "cpu.conv_";  // any of them
 };
 
 const std::vector<Case>& cases() {
@@ -93,9 +93,11 @@ TEST(Conv, WithoutScratch) {
   options.workspace_limit = 0;
   for (std::size_t i : {std::size_t{0}, std::size_t{9}})
     for (const bool last : {false, true}) {
-      forward(cases()[i], f32, last, options);
-      backward_data(cases()[i], f32, last, options);
-      backward_filter(cases()[i], f32, last, options);
+      Case c = cases()[i];
+      if (i == 0) c.engine = "cpu.conv_implicit_gemm";
+      forward(c, f32, last, options);
+      backward_data(c, f32, last, options);
+      backward_filter(c, f32, last, options);
     }
 }
 
@@ -111,7 +113,7 @@ TEST(Conv, AlphaBetaAndEpilogue) {
       Value y = graph.conv(relu(x), w, {.padding = {1, 1}, .alpha = 0.5, .beta = -2.0}, {}, z);
       graph.output("y", relu(y + bias) + residual, {.dtype = f16});
       PlanCheck plan(std::move(graph));
-      plan.expect_agrees(channels == 1 ? "cpu.conv_depthwise" : "cpu.conv_implicit_gemm");
+      plan.expect_agrees(channels == 1 ? "cpu.conv_depthwise" : "cpu.conv_");
     }
 }
 

@@ -2,6 +2,7 @@
 // and layout changes staged block by block.
 #include "cpu/conv_tile_gradient.hpp"
 #include "cpu/conv_tile_pixels.hpp"
+#include "cpu/conv_tile_planes.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
 
@@ -26,15 +27,21 @@ class ConvTilesEngine final : public Engine {
       return Support::no("arithmetic in {}", to_string(region.precision()));
     if (touches_ragged(region)) return Support::no("a ragged tensor");
     const ConvGeometry geometry(*region.anchor);
-    if (geometry.channels == 0 || geometry.filters == 0 || geometry.tap_count() == 0 ||
-        element_count(region.epilogue.space) == 0)
-      return Support::no("an empty tensor");
+    for (const std::int64_t extent : {geometry.images, geometry.channels, geometry.filters})
+      if (extent == 0) return Support::no("an empty tensor");
+    for (const Spatial& extents : {geometry.x, geometry.y, geometry.window})
+      if (std::find(extents.begin(), extents.end(), 0) != extents.end())
+        return Support::no("an empty tensor");
     return Support::yes();
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
     if (region.anchor_as<ConvBackwardFilter>()) {
       const TileGradientWork work(region, device);
+      return {make_config({{"threads", work.threads}}, cost(work, region), work.scratch_bytes())};
+    }
+    if (TilePlanesWork::takes(region)) {
+      const TilePlanesWork work(region, device);
       return {make_config({{"threads", work.threads}}, cost(work, region), work.scratch_bytes())};
     }
     const TilePixelsWork work(region, device);
@@ -45,6 +52,7 @@ class ConvTilesEngine final : public Engine {
                                 const DeviceProps& device) const override {
     if (region.anchor_as<ConvBackwardFilter>())
       return std::make_unique<TileGradientKernel>(region, device);
+    if (TilePlanesWork::takes(region)) return std::make_unique<TilePlanesKernel>(region, device);
     return std::make_unique<TilePixelsKernel>(region, device);
   }
 
@@ -64,6 +72,23 @@ class ConvTilesEngine final : public Engine {
     const double row = real(work.block().extent[2]) * (work.phases.size() > 1 ? 14.0 : 1.0);
     const double filters = std::min(real(geometry.filters) / kMostProductRows, 1.0);
     cost.flops_fraction = 0.93 * row / (row + 2) * filters;
+    return cost;
+  }
+
+  static Cost cost(const TilePlanesWork& work, const Region& region) {
+    // As below; every element of the source is packed once for each part of the filters.
+    constexpr double kFlopsPerPacked = 30;
+    const auto real = [](std::int64_t n) { return static_cast<double>(n); };
+    const double pixels =
+        real(work.geometry.groups * work.phase.images) * real(round_up(work.plane(), kLine));
+    Cost cost;
+    cost.bytes = region.bytes();
+    cost.flops =
+        region.epilogue.flops_per_element() *
+            static_cast<double>(element_count(region.epilogue.space)) +
+        2 * pixels * real(work.summed()) * real(round_up(work.results(), kMostProductRows)) +
+        kFlopsPerPacked * pixels * real(work.summed() * work.filter_parts);
+    cost.flops_fraction = 0.93;
     return cost;
   }
 

@@ -110,9 +110,12 @@ HWY_NOINLINE void MultiplyBlock(const RowOperands<T>& o) {
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
   RowSums<kRows, kVectors, V> sums;
-  ASHLAR_FOR_SUMS(i, v) {
+  ASHLAR_FOR_SUMS(i, v) sums.at[i][v] = hn::Zero(d);
+  // C comes while the sums are made, unless that is too short a time for it.
+  constexpr std::int64_t kLongDepth = 128;
+  if (o.accumulate || o.segments * o.depth >= kLongDepth) {
+    ASHLAR_FOR_SUMS(i, v)
     __builtin_prefetch(o.c + o.c_rows[i] + v * static_cast<std::int64_t>(hn::Lanes(d)), 1, 3);
-    sums.at[i][v] = hn::Zero(d);
   }
   const T *b = o.b, *next = o.next != nullptr ? o.next : o.b;
   for (std::int64_t s = 0; s < o.segments; ++s) {

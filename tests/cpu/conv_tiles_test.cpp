@@ -1,0 +1,254 @@
+#include <numeric>
+#include <random>
+
+#include "cpu/kernels/row_product.hpp"
+#include "cpu/kernels/transpose_tile.hpp"
+#include "cpu/plan_check.hpp"
+
+namespace ashlar::cpu {
+namespace {
+
+constexpr std::string_view kEngine = "cpu.conv_tiles";
+
+struct Case {
+  const char* name;
+  Dims x, w;
+  ConvAttributes attributes = {};
+};
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> list = {
+      {"padded", {2, 20, 7, 9}, {70, 20, 3, 3}, {.padding = {1, 1}}},
+      {"in place, odd channels", {2, 37, 6, 9}, {33, 37, 1, 1}},
+      {"strided", {1, 24, 13, 11}, {48, 24, 3, 3}, {.padding = {1, 1}, .stride = {2, 2}}},
+      {"strided and one tap", {2, 48, 9, 10}, {64, 48, 1, 1}, {.stride = {2, 3}}},
+      {"dilated",
+       {1, 24, 8, 10},
+       {32, 24, 3, 3},
+       {.padding = {2, 2}, .dilation = {2, 2}, .mode = ConvMode::convolution}},
+      {"lopsided padding",
+       {1, 24, 8, 9},
+       {40, 24, 4, 2},
+       {.padding = {0, 1}, .post_padding = Dims{3, 0}, .stride = {1, 2}}},
+      {"few channels", {1, 3, 17, 19}, {64, 3, 7, 7}, {.padding = {3, 3}, .stride = {2, 2}}},
+      {"groups", {2, 40, 7, 8}, {48, 20, 3, 3}, {.padding = {1, 1}}},
+      {"small images", {5, 64, 4, 4}, {20, 64, 3, 3}, {.padding = {1, 1}}},
+      {"depth beyond L2", {1, 600, 2, 3}, {66, 600, 3, 3}, {.padding = {1, 1}}},
+      {"one row of many pixels", {1, 4, 6000}, {17, 4, 5}, {.padding = {4}, .dilation = {2}}},
+      {"three axes",
+       {1, 12, 4, 4, 5},
+       {18, 12, 3, 2, 3},
+       {.padding = {1, 0, 1}, .stride = {2, 1, 1}}},
+      {"panels of channels", {2, 128, 3, 20}, {14, 128, 3, 3}, {.padding = {1, 1}}},
+      {"window wider than the image", {1, 16, 3, 4}, {20, 16, 5, 7}, {.padding = {3, 4}}},
+  };
+  return list;
+}
+
+Layout layout_of(bool last) { return last ? channels_last : row_major; }
+
+Dims result_dims(const Case& c) {
+  Graph graph;
+  return graph.conv(graph.input("x", c.x, f32), graph.input("w", c.w, f32), c.attributes).dims();
+}
+
+Graph forward(const Case& c, DType dtype, bool last) {
+  Graph graph;
+  Value x = graph.input("x", c.x, dtype, layout_of(last));
+  Value w = graph.input("w", c.w, dtype, layout_of(last));
+  graph.output("y", graph.conv(x, w, c.attributes));
+  return graph;
+}
+
+Graph backward_data(const Case& c, DType dtype, bool last) {
+  Graph graph;
+  Value dy = graph.input("dy", result_dims(c), dtype, layout_of(last));
+  Value w = graph.input("w", c.w, dtype, layout_of(last));
+  graph.output("dx", graph.conv_backward_data(dy, w, c.attributes, {.dims = c.x}));
+  return graph;
+}
+
+Graph backward_filter(const Case& c, DType dtype, bool last) {
+  Graph graph;
+  Value x = graph.input("x", c.x, dtype, layout_of(last));
+  Value dy = graph.input("dy", result_dims(c), dtype, layout_of(last));
+  graph.output("dw", graph.conv_backward_filter(x, dy, c.attributes, {.dims = c.w}));
+  return graph;
+}
+
+// Whether the engine takes the graph, if not necessarily for the cheapest.
+bool is_taken(const Graph& graph) {
+  for (const RegionEngines& region : engines_for(graph, Device::cpu()))
+    for (const EngineInfo& engine : region.engines)
+      if (engine.id == kEngine) return true;
+  return false;
+}
+
+void check(Graph graph) {
+  EXPECT_TRUE(is_taken(graph));
+  PlanCheck(std::move(graph)).expect_agrees("cpu.conv_");
+}
+
+TEST(ConvTiles, EveryCaseInAllDirectionsAndLayouts) {
+  for (const Case& c : cases())
+    for (const bool last : {false, true}) {
+      SCOPED_TRACE(testing::Message() << c.name << (last ? ", channels last" : ""));
+      check(forward(c, f32, last));
+      check(backward_data(c, f32, last));
+      check(backward_filter(c, f32, last));
+    }
+}
+
+TEST(ConvTiles, NarrowFloats) {
+  for (const DType dtype : {f16, bf16})
+    for (const std::size_t i : {std::size_t{0}, std::size_t{2}, std::size_t{8}})
+      for (const bool last : {false, true}) {
+        SCOPED_TRACE(testing::Message() << cases()[i].name << " in " << to_string(dtype));
+        check(forward(cases()[i], dtype, last));
+        check(backward_data(cases()[i], dtype, last));
+        check(backward_filter(cases()[i], dtype, last));
+      }
+}
+
+TEST(ConvTiles, IsChosenForOrdinaryConvolutions) {
+  const Case c{"", {1, 32, 10, 10}, {48, 32, 5, 5}, {.padding = {2, 2}}};
+  for (const bool last : {false, true}) {
+    PlanCheck(forward(c, f32, last)).expect_agrees(kEngine);
+    PlanCheck(backward_data(c, f32, last)).expect_agrees(kEngine);
+  }
+  PlanCheck(backward_filter(c, f32, true)).expect_agrees(kEngine);
+}
+
+// Epilogues that end in registers, and one that does not.
+TEST(ConvTiles, Epilogues) {
+  for (const bool last : {false, true})
+    for (const bool smooth : {false, true}) {
+      Graph graph;
+      Value x = graph.input("x", {1, 32, 6, 7}, f32, layout_of(last));
+      Value w = graph.input("w", {72, 32, 5, 5}, f32, layout_of(last));
+      Value bias = graph.input("bias", {1, 72, 1, 1}, f32);
+      Value residual = graph.input("residual", {1, 72, 6, 7}, f32, layout_of(last));
+      Value y = graph.conv(x, w, {.padding = {2, 2}}) + bias + residual;
+      graph.output("y", smooth ? gelu(y) : relu(y));
+      check(std::move(graph));
+    }
+}
+
+TEST(ConvTiles, PrologueAlphaAndBeta) {
+  for (const bool last : {false, true}) {
+    Graph graph;
+    Value x = graph.input("x", {1, 32, 6, 7}, f32, layout_of(last));
+    Value w = graph.input("w", {72, 32, 5, 5}, f32, layout_of(last));
+    Value z = graph.input("z", {1, 72, 6, 7}, f32, layout_of(last));
+    const ConvAttributes attributes = {.padding = {2, 2}, .alpha = 0.5, .beta = -2.0};
+    graph.output("y", graph.conv(relu(x), w, attributes, {}, z));
+    check(std::move(graph));
+  }
+}
+
+TEST(ConvTiles, KeepsConstantFilters) {
+  for (const bool last : {false, true}) {
+    const Graph graph = forward(cases()[0], f32, last);
+    std::vector<float> x(2 * 20 * 7 * 9), w(70 * 20 * 3 * 3);
+    fill_random(graph.tensor(graph.find_tensor("x")), x.data(), 1);
+    fill_random(graph.tensor(graph.find_tensor("w")), w.data(), 2);
+    std::vector<std::vector<float>> results;
+    std::vector<std::int64_t> scratch;
+    for (const bool constant : {false, true}) {
+      CompileOptions options;
+      options.guard = true;
+      if (constant) options.constants = {{"w", w.data()}};
+      const Plan plan = compile(graph, Device::cpu(), options);
+      std::vector<float> y(2 * 70 * 7 * 9);
+      std::vector<std::byte> block(static_cast<std::size_t>(plan.workspace_size()) + 64);
+      void* workspace = block.data();
+      std::size_t space = block.size();
+      std::align(64, block.size() - 64, workspace, space);
+      plan.run({{"x", x.data()}, {"w", w.data()}, {"y", y.data()}}, workspace);
+      results.push_back(std::move(y));
+      scratch.push_back(plan.workspace_size());
+    }
+    EXPECT_EQ(results[0], results[1]);
+    EXPECT_LT(scratch[1], scratch[0]);
+  }
+}
+
+// The product against its definition, for every number of rows and columns.
+TEST(ConvTiles, RowProduct) {
+  const RowProduct<float>& product = row_product<float>();
+  std::mt19937 random(1);
+  const auto fill = [&](std::size_t count) {
+    std::vector<float> values(count);
+    for (float& value : values) value = static_cast<float>(static_cast<int>(random() % 17) - 8);
+    return values;
+  };
+  const std::vector<std::int64_t> a_rows = {0, 300, 7, 150, 41, 500}, a_segments = {0, 3, 900},
+                                  c_rows = {0, 400, 80, 160, 240, 320},
+                                  addend_rows = {400, 0, 80, 320, 160, 240};
+  const std::int64_t depth = 5, step = 2, b_row = 70;
+  const std::vector<float> a = fill(1500), b = fill(static_cast<std::size_t>(3 * depth * b_row)),
+                           bias = fill(64), addend = fill(500), before = fill(500);
+  for (std::int64_t rows = 1; rows <= kMostProductRows; ++rows)
+    for (std::int64_t columns = 1; columns <= product.columns; ++columns)
+      for (const int mode : {0, 1, 2}) {
+        PanelFinish<float> finish;
+        finish.bias = bias.data();
+        finish.addend = addend.data();
+        finish.low = -50;
+        finish.high = 300;
+        std::vector<float> c = before;
+        RowOperands<float> o;
+        o.rows = rows;
+        o.columns = columns;
+        o.a = a.data();
+        o.a_rows = a_rows.data();
+        o.a_step = step;
+        o.segments = 3;
+        o.depth = depth;
+        o.a_segments = a_segments.data();
+        o.b = b.data();
+        o.b_row = b_row;
+        o.c = c.data();
+        o.c_rows = c_rows.data();
+        o.accumulate = mode > 0;
+        o.finish = mode > 1 ? &finish : nullptr;
+        o.addend_rows = addend_rows.data();
+        product.multiply(o);
+        std::vector<float> expected = before;
+        for (std::int64_t i = 0; i < rows; ++i)
+          for (std::int64_t j = 0; j < columns; ++j) {
+            const auto at = [](std::int64_t index) { return static_cast<std::size_t>(index); };
+            float sum = 0;
+            for (std::int64_t s = 0; s < 3; ++s)
+              for (std::int64_t l = 0; l < depth; ++l)
+                sum += a[at(a_rows[at(i)] + a_segments[at(s)] + l * step)] *
+                       b[at((s * depth + l) * b_row + j)];
+            float& target = expected[at(c_rows[at(i)] + j)];
+            if (mode > 0) sum += target;
+            if (mode > 1)
+              sum = std::clamp(sum + bias[at(j)] + addend[at(addend_rows[at(i)] + j)], -50.0f,
+                               300.0f);
+            target = sum;
+          }
+        ASSERT_EQ(c, expected) << rows << " rows, " << columns << " columns, mode " << mode;
+      }
+}
+
+TEST(ConvTiles, Transpose) {
+  for (const std::int64_t rows : {1, 5, 16, 17, 40})
+    for (const std::int64_t columns : {1, 3, 15, 16, 33}) {
+      std::vector<float> source(static_cast<std::size_t>(rows * (columns + 2)));
+      std::iota(source.begin(), source.end(), 1.0f);
+      std::vector<float> target(static_cast<std::size_t>(columns * (rows + 3)), -1.0f);
+      std::vector<float> expected = target;
+      transpose_tile()(source.data(), columns + 2, rows, columns, target.data(), rows + 3);
+      for (std::int64_t i = 0; i < rows; ++i)
+        for (std::int64_t j = 0; j < columns; ++j)
+          expected[static_cast<std::size_t>(j * (rows + 3) + i)] =
+              source[static_cast<std::size_t>(i * (columns + 2) + j)];
+      ASSERT_EQ(target, expected) << rows << " by " << columns;
+    }
+}
+
+}  // namespace
+}  // namespace ashlar::cpu
