@@ -79,13 +79,14 @@ template <int kTaps, int kScale, int kPixels>
 struct TilePlace {
   std::int64_t pixel, count, start;  // first pixel, pixels, source column of the first
   std::uint64_t valid = 0;           // bit j: source column start + j exists (kTaps > 0)
-  bool inside;                       // a whole tile that meets no border
+  bool whole, inside;                // pixels fill the tile; it meets no border either
 
   template <class T>
   TilePlace(const DepthwiseSource<T>& a, std::int64_t first, std::int64_t length)
       : pixel(first), count(length), start(first * a.scale + a.shift) {
     const std::int64_t reach = (kPixels - 1) * a.scale + (a.taps - 1) * a.gap;
-    inside = count == kPixels && start >= 0 && start + reach < a.columns;
+    whole = count == kPixels;
+    inside = whole && start >= 0 && start + reach < a.columns;
     if constexpr (kTaps > 0)
       for (std::int64_t j = 0; j <= reach; ++j)
         valid |= std::uint64_t{start + j >= 0 && start + j < a.columns} << j;

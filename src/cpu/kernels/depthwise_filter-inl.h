@@ -12,8 +12,11 @@ HWY_BEFORE_NAMESPACE();
 namespace ashlar::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+// What a tile meets: nothing special, padding, or the end of the line before its own.
+enum class Edge { none, border, partial };
+
 // Taps known beforehand: sums[copy][tap] over one line of the tile.
-template <bool kChecked, int kTaps, int kScale, int kPixels, int kCopies, class D, class Load,
+template <Edge kEdge, int kTaps, int kScale, int kPixels, int kCopies, class D, class Load,
           class V = hn::Vec<D>, class T = hn::TFromD<D>>
 HWY_INLINE void AddProducts(D d, const Load& load, const DepthwiseSource<T>& a,
                             const TilePlace<kTaps, kScale, kPixels>& place,
@@ -22,15 +25,18 @@ HWY_INLINE void AddProducts(D d, const Load& load, const DepthwiseSource<T>& a,
   V slopes[kPixels];
 #pragma GCC unroll 16
   for (int q = 0; q < kPixels; ++q)
-    slopes[q] =
-        kChecked && q >= place.count ? hn::Zero(d) : hn::LoadU(d, gradient + q * gradient_pixel);
+    slopes[q] = kEdge == Edge::partial && q >= place.count
+                    ? hn::Zero(d)
+                    : hn::LoadU(d, gradient + q * gradient_pixel);
 #pragma GCC unroll 64
   for (int j = 0; j < (kPixels - 1) * kScale + kTaps; ++j) {
-    if (kChecked && (place.valid >> j & 1) == 0) continue;
+    if (kEdge != Edge::none && (place.valid >> j & 1) == 0) continue;
     const V x = load(source + j * a.pixel);
 #pragma GCC unroll 16
     for (int s = 0; s < kTaps; ++s) {
       if (j < s || (j - s) % kScale != 0 || (j - s) / kScale >= kPixels) continue;
+      // A slope of zero would not silence a source that is no number.
+      if (kEdge == Edge::partial && (j - s) / kScale >= place.count) continue;
       V& sum = sums[j / kScale % kCopies][s];
       sum = hn::MulAdd(x, slopes[(j - s) / kScale], sum);
     }
@@ -38,7 +44,7 @@ HWY_INLINE void AddProducts(D d, const Load& load, const DepthwiseSource<T>& a,
 }
 
 // One source term of a tile, all lines: totals[tap] += sums.
-template <bool kChecked, int kTaps, int kScale, int kPixels, class D, class Load,
+template <Edge kEdge, int kTaps, int kScale, int kPixels, class D, class Load,
           class T = hn::TFromD<D>>
 HWY_INLINE void FilterTerm(D d, const Load& load, const DepthwiseFilterLines<T>& a,
                            const TilePlace<kTaps, kScale, kPixels>& place, std::int64_t term,
@@ -61,7 +67,7 @@ HWY_INLINE void FilterTerm(D d, const Load& load, const DepthwiseFilterLines<T>&
         const T* HWY_RESTRICT first = source + s * from.gap * from.pixel;
 #pragma GCC unroll 16
         for (int q = 0; q < kPixels; ++q) {
-          if (kChecked && !place.exists(from, q, s)) continue;
+          if (kEdge != Edge::none && !place.exists(from, q, s)) continue;
           V& sum = q % 2 == 0 ? even : odd;
           sum = hn::MulAdd(load(first + q * from.scale * from.pixel),
                            hn::LoadU(d, gradient + q * a.gradient_pixel), sum);
@@ -79,7 +85,7 @@ HWY_INLINE void FilterTerm(D d, const Load& load, const DepthwiseFilterLines<T>&
       for (int copy = 1; copy < kCopies; ++copy) sums[copy][s] = hn::Zero(d);
     }
     for_lines([&](const T* HWY_RESTRICT source, const T* HWY_RESTRICT gradient) HWY_ATTR {
-      AddProducts<kChecked>(d, load, from, place, source, gradient, a.gradient_pixel, sums);
+      AddProducts<kEdge>(d, load, from, place, source, gradient, a.gradient_pixel, sums);
     });
 #pragma GCC unroll 16
     for (int s = 0; s < kTaps; ++s) {
@@ -103,9 +109,11 @@ HWY_NOINLINE void FilterTiles(const DepthwiseFilterLines<T>& a) {
         ForParts<kParts>(d, from, part_lanes, [&](std::int64_t part, const auto& load) HWY_ATTR {
           T* totals = a.sums + ((v * from.terms + term) * from.parts + part) * from.taps * lanes;
           if (place.inside)
-            FilterTerm<false>(d, load, a, place, term, channel, totals);
+            FilterTerm<Edge::none>(d, load, a, place, term, channel, totals);
+          else if (place.whole)
+            FilterTerm<Edge::border>(d, load, a, place, term, channel, totals);
           else
-            FilterTerm<true>(d, load, a, place, term, channel, totals);
+            FilterTerm<Edge::partial>(d, load, a, place, term, channel, totals);
         });
     }
   });
