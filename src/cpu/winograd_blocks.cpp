@@ -15,9 +15,9 @@ constexpr std::int64_t kFloat = sizeof(float);
 // What else could be computed meanwhile, in flops: measured on AVX-512, where a core does 64 flops
 // a cycle.
 constexpr double kInputFlops = 1000;   // per tile and summed channel of F(4, 3)
-constexpr double kOutputFlops = 500;   // per tile and channel of the result of F(4, 3)
-constexpr double kFilterFlops = 700;   // per pair of channels of F(4, 3)
-constexpr double kFlopsPerL3Byte = 6;  // moved between L2 and the last cache
+constexpr double kOutputFlops = 600;   // per tile and channel of the result of F(4, 3)
+constexpr double kFilterFlops = 900;   // per pair of channels of F(4, 3)
+constexpr double kFlopsPerL3Byte = 4;  // moved between L2 and the last cache
 constexpr double kProductShare = 0.9;  // of peak, reached by the panel product
 
 Config configuration(const Region& region, const WinogradShape& shape, const WinogradBlocks& blocks,
@@ -27,24 +27,28 @@ Config configuration(const Region& region, const WinogradShape& shape, const Win
   config.notes.winograd = static_cast<int>(shape.outputs);
   const double share = real(shape.points()) / 36, tiles = real(shape.tile_count());
   const double depth = real(shape.depth), results = real(shape.results);
-  const double products = 2 * real(shape.points()) * tiles * depth *
-                          real(round_up(shape.results, kPanelColumnMultiple<float>)) /
-                          kProductShare;
-  const double transforms = share * (tiles * (kInputFlops * depth + kOutputFlops * results) +
-                                     kFilterFlops * depth * results);
-  const double u_bytes = real(shape.points() * kFloat) * depth * results;
-  const double v_bytes = real(shape.points() * kFloat) * tiles * (depth + results);
-  const double block_count = real(divide_up(shape.tile_count(), blocks.tiles));
-  // U is written once; it stays in L2 if there is room beside the block.
-  double moved = u_bytes;
-  if (blocks.shared)
-    moved += 2 * v_bytes + u_bytes * block_count;
-  else if (u_bytes > real(device.l2_bytes) / 2)
-    moved += u_bytes * block_count;
+  const std::int64_t panel = 2 * device.vector_bytes / kFloat;
+  const std::int64_t panels = divide_up(shape.results, panel);
+  const std::int64_t block_count = divide_up(shape.tile_count(), blocks.tiles);
+  // Short blocks of rows load U more often than they multiply.
+  const double rows = real(blocks.tiles) / real(divide_up(blocks.tiles, 14));
+  const double products = 2 * real(shape.points()) * tiles * depth * real(panels * panel) /
+                          (kProductShare * std::min(1.0, rows / 8));
+  const double transforms = share * tiles * (kInputFlops * depth + kOutputFlops * results);
+  const double filter = share * kFilterFlops * depth * results;
+  const double point_bytes = real(shape.points() * kFloat);
+  const double u_bytes = point_bytes * depth * results, v_bytes = point_bytes * tiles * depth;
+  double flops = products + transforms;
+  if (blocks.shared) {
+    flops += filter * real(block_count) + kFlopsPerL3Byte * v_bytes * real(1 + panels);
+    flops *= real(round_up(panels, blocks.threads)) / real(panels);
+  } else {
+    const bool stays = u_bytes < real(device.l2_bytes) / 2;
+    flops += filter + kFlopsPerL3Byte * u_bytes * (stays ? 1.0 : real(2 + block_count));
+  }
   config.cost.bytes = region.bytes();
-  config.cost.flops =
-      real(shape.groups) * (products + transforms + kFlopsPerL3Byte * moved) +
-      region.epilogue.flops_per_element() * real(element_count(region.epilogue.space));
+  config.cost.flops = real(shape.groups) * flops + region.epilogue.flops_per_element() *
+                                                       real(element_count(region.epilogue.space));
   return config;
 }
 
@@ -61,16 +65,16 @@ std::int64_t even_tiles(std::int64_t tiles, std::int64_t most, std::int64_t grou
 void WinogradBlocks::to_knobs(Config& config) const {
   config.knobs = {{"outputs", outputs},
                   {"tiles", tiles},
-                  {"panels", panels},
                   {"shared", shared},
+                  {"depth", depth},
                   {"threads", threads}};
 }
 
 WinogradBlocks WinogradBlocks::from_knobs(const Config& config) {
   return {.outputs = config.knob("outputs"),
           .tiles = config.knob("tiles"),
-          .panels = config.knob("panels"),
           .shared = config.knob("shared") != 0,
+          .depth = config.knob("depth"),
           .threads = config.knob("threads")};
 }
 
@@ -84,19 +88,26 @@ std::vector<Config> winograd_configs(const Region& region, const DeviceProps& de
     const WinogradShape shape(geometry, forward, outputs);
     const std::int64_t tile_bytes = shape.points() * kFloat * round_up(shape.depth, 16);
     const std::int64_t panel_bytes = shape.points() * kFloat * panel;
-    // Own: the block and the sums of one or two panels take half of L2.
+    const std::int64_t u_bytes = shape.points() * kFloat * shape.depth * shape.results;
+    // Own: the block and the sums of a panel fill L2 but for a quarter, or what U leaves.
     WinogradBlocks own{.outputs = outputs, .threads = threads};
-    own.panels = std::min<std::int64_t>(divide_up(shape.results, panel), 2);
-    own.tiles = even_tiles(shape.tile_count(),
-                           device.l2_bytes / 2 / (tile_bytes + own.panels * panel_bytes),
-                           shape.groups, threads);
+    const std::int64_t room = device.l2_bytes * 3 / 4;
+    own.tiles =
+        even_tiles(shape.tile_count(),
+                   (u_bytes < device.l2_bytes / 2 ? device.l2_bytes * 9 / 10 - u_bytes : room) /
+                       (tile_bytes + panel_bytes),
+                   shape.groups, threads);
     configs.push_back(configuration(region, shape, own, device));
-    // Shared: everything, or what takes a third of the last cache.
+    // Shared: the sums of a panel take half of L2, a part of U a third; the block a third of the
+    // last cache.
     WinogradBlocks together{.outputs = outputs, .shared = true, .threads = threads};
-    together.panels = divide_up(shape.results, panel);
-    together.tiles = even_tiles(shape.tile_count(),
-                                device.l3_bytes / 3 / (tile_bytes + together.panels * panel_bytes),
-                                threads, threads);
+    together.depth =
+        std::clamp<std::int64_t>(device.l2_bytes / 3 / panel_bytes / 16 * 16, 16,
+                                 round_up(std::min<std::int64_t>(shape.depth, 256), 16));
+    together.tiles =
+        even_tiles(shape.tile_count(),
+                   std::min(device.l2_bytes / 2 / panel_bytes, device.l3_bytes / 3 / tile_bytes),
+                   threads, threads);
     configs.push_back(configuration(region, shape, together, device));
   }
   std::stable_sort(configs.begin(), configs.end(),

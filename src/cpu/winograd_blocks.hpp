@@ -9,10 +9,10 @@ namespace ashlar::cpu {
 struct WinogradBlocks {
   std::int64_t outputs = 4;  // of a tile and axis
   std::int64_t tiles = 1;    // transformed at once
-  std::int64_t panels = 1;   // of U multiplied before their sums are written
-  // Whether all threads work on one block together, which then lies in the last cache and reads U
-  // once; else every thread has blocks of its own in L2 and reads U for each.
+  // Whether all threads work on one block together, which then lies in the last cache, each on its
+  // own panels of U; else every thread has blocks of its own in L2 and reads all of U for each.
   bool shared = false;
+  std::int64_t depth = 1;  // shared: channels of U transformed at a time
   std::int64_t threads = 1;
 
   void to_knobs(Config& config) const;

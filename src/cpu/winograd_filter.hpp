@@ -35,18 +35,42 @@ class WinogradFilter {
   std::int64_t panels() const { return divide_up(shape_.results, panel_); }  // per group
   std::int64_t floats() const { return shape_.groups * panels() * panel_floats(); }
 
-  // Transforms all of w, on all threads.
+  // Once a run: where w is.
+  class Bound {
+   public:
+    Bound(const WinogradFilter& filter, const KernelContext& context) : filter_(filter) {
+      if (filter.view_.present())
+        memory_ =
+            static_cast<const float*>(context.pointer(filter.view_.tensor)) + filter.view_.offset;
+      else
+        rows_ = filter.rows_.bind(context);
+    }
+    // Transforms channels [first, first + count) of a panel to u[point][channel - first][column].
+    // `panel` counts through all groups.
+    void transform(std::int64_t panel, std::int64_t first, std::int64_t count, float* u,
+                   std::int64_t point) const {
+      for (std::int64_t done = 0; done < count; done += kPiece)
+        filter_.transform_piece(memory_, rows_, panel, first + done, std::min(kPiece, count - done),
+                                u + done * filter_.panel_, point);
+    }
+
+   private:
+    const WinogradFilter& filter_;
+    const float* memory_ = nullptr;
+    RowProgram<float>::Bound rows_;
+  };
+
+  // Transforms all of w to U, on all threads.
   void transform(const KernelContext& context, float* u) const {
     const std::int64_t pieces = divide_up(shape_.depth, kPiece);
-    RowProgram<float>::Bound rows;
-    if (!view_.present()) rows = rows_.bind(context);
-    const float* memory =
-        view_.present() ? static_cast<const float*>(context.pointer(view_.tensor)) + view_.offset
-                        : nullptr;
+    const Bound bound(*this, context);
     parallel_for(shape_.groups * panels() * pieces, 2,
                  [&](std::int64_t begin, std::int64_t end, int) {
-                   for (std::int64_t item = begin; item < end; ++item)
-                     transform_piece(memory, rows, item / pieces, item % pieces * kPiece, u);
+                   for (std::int64_t item = begin; item < end; ++item) {
+                     const std::int64_t panel = item / pieces, first = item % pieces * kPiece;
+                     bound.transform(panel, first, std::min(kPiece, shape_.depth - first),
+                                     u + panel * panel_floats() + first * panel_, point());
+                   }
                  });
   }
 
@@ -56,23 +80,21 @@ class WinogradFilter {
   int summed_axis() const { return forward_ ? 1 : 0; }
   int result_axis() const { return forward_ ? 0 : 1; }
 
-  // `number` counts panels through all groups.
   void transform_piece(const float* memory, const RowProgram<float>::Bound& rows,
-                       std::int64_t number, std::int64_t first, float* u) const {
+                       std::int64_t panel, std::int64_t first, std::int64_t count, float* u,
+                       std::int64_t point) const {
     alignas(64) float stage[kPiece * kTaps * kWidest];  // [summed channel][tap][column]
-    const std::int64_t group = number / panels(), column = number % panels() * panel_;
+    const std::int64_t group = panel / panels(), column = panel % panels() * panel_;
     const std::int64_t columns = std::min(panel_, shape_.results - column);
-    const std::int64_t count = std::min(kPiece, shape_.depth - first);
     if (columns < panel_) std::fill_n(stage, count * kTaps * panel_, 0.0f);
     if (memory != nullptr)
       stage_memory(memory, group, column, columns, first, count, stage);
     else
       stage_rows(rows, group, column, columns, first, count, stage);
     const std::int64_t sign = shape_.reversed ? -1 : 1;
-    float* target = u + number * panel_floats() + first * panel_;
     for (std::int64_t c = 0; c < count; ++c)
       kernel_.filter(stage + (c * kTaps + (shape_.reversed ? kTaps - 1 : 0)) * panel_,
-                     sign * 3 * panel_, sign * panel_, panel_, target + c * panel_, point());
+                     sign * 3 * panel_, sign * panel_, panel_, u + c * panel_, point);
   }
 
   void stage_memory(const float* memory, std::int64_t group, std::int64_t column,

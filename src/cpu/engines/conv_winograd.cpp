@@ -12,12 +12,10 @@ namespace ashlar::cpu {
 
 namespace {
 
-// Rows of a panel of U that stay in L1 beside the rows of V.
-constexpr std::int64_t kDeepest = 256;
-
-// Forward and backward-data. With C summed channels and K of the result, per block of T tiles:
+// Forward and backward-data. With C summed channels and panels of K' channels of the result, per
+// block of T tiles:
 //   V[point][T][C]   from the source
-//   M[point][T][K']  products with panels of U, K' columns at a time
+//   M[point][T][K']  products with one panel of U
 //   the result       from M
 class WinogradConvKernel final : public Kernel {
  public:
@@ -33,10 +31,9 @@ class WinogradConvKernel final : public Kernel {
         filter_(region.prologues[1], forward_, shape_, kernel_),
         result_(region, geometry_, shape_, kernel_) {
     v_tile_ = round_up(shape_.depth, kLine);
-    m_tile_ = blocks_.panels * product_.columns;
     v_point_ = blocks_.tiles * v_tile_ + kLine;
-    m_point_ = blocks_.tiles * m_tile_ + kLine;
-    block_floats_ = shape_.points() * (v_point_ + m_point_);
+    m_point_ = blocks_.tiles * product_.columns + kLine;
+    u_point_ = blocks_.depth * product_.columns + kLine;
     stage_floats_ = round_up(std::max(source_.stage_size(), result_.stage_size()), kLine);
     book(true);
   }
@@ -44,141 +41,165 @@ class WinogradConvKernel final : public Kernel {
   void keep_constants(const KernelContext& constants) override {
     if (!is_constant(weights_, constants)) return;
     kept_.resize(static_cast<std::size_t>(filter_.floats() + kLine));
-    filter_.transform(constants, kept_filter());
+    const auto address = reinterpret_cast<std::uintptr_t>(kept_.data());
+    kept_filter_ = reinterpret_cast<float*>((address + 63) / 64 * 64);
+    filter_.transform(constants, kept_filter_);
     scratch_book_ = {};
     book(false);
   }
 
   void run(const KernelContext& context) const override {
-    const float* u = kept_.empty() ? context.scratch<float>(scratch_book_, u_booking_)
-                                   : const_cast<WinogradConvKernel*>(this)->kept_filter();
-    if (kept_.empty())
-      filter_.transform(context, context.scratch<float>(scratch_book_, u_booking_));
-    float* blocks = context.scratch<float>(scratch_book_, block_booking_);
-    float* stages = context.scratch<float>(scratch_book_, stage_booking_);
-    const WinogradSource::Bound source(source_, context);
-    const WinogradResult::Bound result(result_, context,
-                                       context.scratch<float>(scratch_book_, finish_booking_));
-    const std::int64_t per_group = divide_up(shape_.tile_count(), blocks_.tiles);
-    if (!blocks_.shared) {
-      const std::int64_t items = shape_.groups * per_group;
-      // No more threads than have memory.
-      parallel_for(items, divide_up(items, blocks_.threads),
-                   [&](std::int64_t begin, std::int64_t end, int thread) {
-                     for (std::int64_t item = begin; item < end; ++item)
-                       run_block(source, result, u, item / per_group, item % per_group,
-                                 blocks + thread * block_floats_, stages + thread * stage_floats_);
-                   });
-      return;
+    Run run{.source = {source_, context},
+            .filter = {filter_, context},
+            .result = {result_, context, context.scratch<float>(scratch_book_, finish_booking_)},
+            .u = kept_filter_,
+            .own_u = nullptr,
+            .v = context.scratch<float>(scratch_book_, v_booking_),
+            .m = context.scratch<float>(scratch_book_, m_booking_),
+            .stages = context.scratch<float>(scratch_book_, stage_booking_)};
+    if (kept_filter_ == nullptr) {
+      float* u = context.scratch<float>(scratch_book_, u_booking_);
+      if (blocks_.shared)
+        run.own_u = u;
+      else
+        filter_.transform(context, u), run.u = u;
     }
-    for (std::int64_t item = 0; item < shape_.groups * per_group; ++item)
-      run_shared(source, result, u, item / per_group, item % per_group, blocks, stages);
+    const std::int64_t per_group = divide_up(shape_.tile_count(), blocks_.tiles);
+    const std::int64_t items = shape_.groups * per_group;
+    if (blocks_.shared) {
+      for (std::int64_t item = 0; item < items; ++item)
+        run_together(run, item / per_group, item % per_group);
+    } else {
+      split(items, [&](std::int64_t begin, std::int64_t end, int thread) {
+        for (std::int64_t item = begin; item < end; ++item)
+          run_alone(run, item / per_group, item % per_group, thread);
+      });
+    }
   }
 
  private:
   static constexpr std::int64_t kLine = 16;  // floats
+  // Rows of a panel of U that stay in L1 beside the rows of V.
+  static constexpr std::int64_t kDeepest = 256;
+
+  struct Run {
+    WinogradSource::Bound source;
+    WinogradFilter::Bound filter;
+    WinogradResult::Bound result;
+    const float* u;  // all of it; null: every thread makes the parts it needs in its own_u
+    float *own_u, *v, *m, *stages;
+  };
 
   void book(bool with_filter) {
-    const auto floats = [](std::int64_t count) {
-      return checked_mul(count, static_cast<std::int64_t>(sizeof(float)));
+    const auto add = [&](const char* name, std::int64_t count, std::int64_t floats) {
+      return scratch_book_.add(
+          name, checked_mul(checked_mul(count, floats), static_cast<std::int64_t>(sizeof(float))));
     };
-    if (with_filter) u_booking_ = scratch_book_.add("filter", floats(filter_.floats()));
-    block_booking_ = scratch_book_.add(
-        "tiles", floats(checked_mul(blocks_.shared ? 1 : blocks_.threads, block_floats_)));
-    stage_booking_ = scratch_book_.add("stage", floats(blocks_.threads * stage_floats_));
-    finish_booking_ = scratch_book_.add("finish", floats(result_.finish_size()));
+    const std::int64_t points = shape_.points(), threads = blocks_.threads;
+    if (with_filter)
+      u_booking_ = blocks_.shared ? add("filter", threads, points * u_point_)
+                                  : add("filter", 1, filter_.floats());
+    v_booking_ = add("tiles", blocks_.shared ? 1 : threads, points * v_point_);
+    m_booking_ = add("sums", threads, points * m_point_);
+    stage_booking_ = add("stage", threads, stage_floats_);
+    finish_booking_ = add("finish", 1, result_.finish_size());
   }
-  float* kept_filter() {
-    const auto address = reinterpret_cast<std::uintptr_t>(kept_.data());
-    return reinterpret_cast<float*>((address + 63) / 64 * 64);
+  // No more threads than have memory.
+  template <class Body>
+  void split(std::int64_t items, Body&& body) const {
+    parallel_for(items, divide_up(items, blocks_.threads), body);
   }
   std::int64_t first_tile(std::int64_t block) const { return block * blocks_.tiles; }
   std::int64_t tiles_of(std::int64_t block) const {
     return std::min(blocks_.tiles, shape_.tile_count() - first_tile(block));
   }
 
-  void run_block(const WinogradSource::Bound& source, const WinogradResult::Bound& result,
-                 const float* u, std::int64_t group, std::int64_t block, float* v,
-                 float* stage) const {
-    float* m = v + shape_.points() * v_point_;
-    const std::int64_t tiles = tiles_of(block), panels = filter_.panels();
-    transform(source, group, first_tile(block), tiles, v, stage);
-    for (std::int64_t panel = 0; panel < panels; panel += blocks_.panels) {
-      const std::int64_t count = std::min(blocks_.panels, panels - panel);
-      for (std::int64_t point = 0; point < shape_.points(); ++point)
-        for (std::int64_t p = 0; p < count; ++p)
-          multiply(group * panels + panel + p, point, tiles, v, u,
-                   m + point * m_point_ + p * product_.columns);
-      write(result, group, first_tile(block), tiles, panel, count, m, stage);
-    }
-  }
-
-  void run_shared(const WinogradSource::Bound& source, const WinogradResult::Bound& result,
-                  const float* u, std::int64_t group, std::int64_t block, float* v,
-                  float* stages) const {
-    float* m = v + shape_.points() * v_point_;
+  // A block whose tiles lie in this thread's L2; U streams past them.
+  void run_alone(const Run& run, std::int64_t group, std::int64_t block, int thread) const {
+    float* v = run.v + thread * shape_.points() * v_point_;
     const std::int64_t first = first_tile(block), tiles = tiles_of(block);
-    const std::int64_t panels = filter_.panels();
-    const auto split = [&](std::int64_t items, auto&& body) {
-      parallel_for(items, divide_up(items, blocks_.threads), body);
-    };
-    split(tiles, [&](std::int64_t begin, std::int64_t end, int thread) {
-      transform(source, group, first + begin, end - begin, v + begin * v_tile_,
-                stages + thread * stage_floats_);
-    });
-    split(shape_.points() * panels, [&](std::int64_t begin, std::int64_t end, int) {
-      for (std::int64_t item = begin; item < end; ++item) {
-        const std::int64_t point = item / panels, panel = item % panels;
-        multiply(group * panels + panel, point, tiles, v, u,
-                 m + point * m_point_ + panel * product_.columns);
-      }
-    });
-    split(tiles, [&](std::int64_t begin, std::int64_t end, int thread) {
-      write(result, group, first + begin, end - begin, 0, panels, m + begin * m_tile_,
-            stages + thread * stage_floats_);
-    });
-  }
-
-  void transform(const WinogradSource::Bound& source, std::int64_t group, std::int64_t first,
-                 std::int64_t count, float* v, float* stage) const {
-    for_tile_runs(shape_, first, count, [&](const TileRun& run, std::int64_t done) {
-      source.transform(run, group, {v + done * v_tile_, v_point_, v_tile_}, stage);
-    });
-  }
-
-  // One panel of M at one point. `panel` counts through all groups.
-  void multiply(std::int64_t panel, std::int64_t point, std::int64_t tiles, const float* v,
-                const float* u, float* m) const {
-    const std::int64_t row_blocks = divide_up(tiles, product_.rows);
-    const std::int64_t pieces = divide_up(shape_.depth, kDeepest);
-    PanelOperands<float> operands;
-    operands.columns = product_.columns;
-    operands.a_row = v_tile_;
-    operands.b_row = product_.columns;
-    operands.c_row = m_tile_;
-    for (std::int64_t piece = 0; piece < pieces; ++piece) {
-      const std::int64_t begin = shape_.depth * piece / pieces;
-      operands.depth = shape_.depth * (piece + 1) / pieces - begin;
-      operands.accumulate = piece > 0;
-      operands.b =
-          u + panel * filter_.panel_floats() + point * filter_.point() + begin * product_.columns;
-      for (std::int64_t block = 0; block < row_blocks; ++block) {
-        const std::int64_t row = tiles * block / row_blocks;
-        operands.rows = tiles * (block + 1) / row_blocks - row;
-        operands.a = v + point * v_point_ + row * v_tile_ + begin;
-        operands.c = m + row * m_tile_;
-        product_.strided(operands);
-      }
+    transform(run, group, first, tiles, v, thread);
+    for (std::int64_t panel = 0; panel < filter_.panels(); ++panel) {
+      const std::int64_t number = group * filter_.panels() + panel;
+      multiply(tiles, v, 0, shape_.depth, run.u + number * filter_.panel_floats(), filter_.point(),
+               sums(run, thread));
+      write(run, group, first, tiles, panel, thread);
     }
   }
 
-  void write(const WinogradResult::Bound& result, std::int64_t group, std::int64_t first,
-             std::int64_t count, std::int64_t panel, std::int64_t panels, const float* m,
-             float* stage) const {
+  // A block of all threads in the last cache. Panels are shared out; each is transformed,
+  // multiplied and written by one thread, U a part at a time, so that it never leaves L2.
+  void run_together(const Run& run, std::int64_t group, std::int64_t block) const {
+    const std::int64_t first = first_tile(block), tiles = tiles_of(block);
+    split(tiles, [&](std::int64_t begin, std::int64_t end, int thread) {
+      transform(run, group, first + begin, end - begin, run.v + begin * v_tile_, thread);
+    });
+    split(filter_.panels(), [&](std::int64_t begin, std::int64_t end, int thread) {
+      for (std::int64_t panel = begin; panel < end; ++panel) {
+        const std::int64_t number = group * filter_.panels() + panel;
+        if (run.u != nullptr)
+          multiply(tiles, run.v, 0, shape_.depth, run.u + number * filter_.panel_floats(),
+                   filter_.point(), sums(run, thread));
+        else
+          multiply_fresh(run, number, tiles, thread);
+        write(run, group, first, tiles, panel, thread);
+      }
+    });
+  }
+
+  float* sums(const Run& run, int thread) const {
+    return run.m + thread * shape_.points() * m_point_;
+  }
+
+  void multiply_fresh(const Run& run, std::int64_t panel, std::int64_t tiles, int thread) const {
+    float* u = run.own_u + thread * shape_.points() * u_point_;
+    for (std::int64_t first = 0; first < shape_.depth; first += blocks_.depth) {
+      const std::int64_t count = std::min(blocks_.depth, shape_.depth - first);
+      run.filter.transform(panel, first, count, u, u_point_);
+      multiply(tiles, run.v, first, count, u, u_point_, sums(run, thread));
+    }
+  }
+
+  void transform(const Run& run, std::int64_t group, std::int64_t first, std::int64_t count,
+                 float* v, int thread) const {
+    for_tile_runs(shape_, first, count, [&](const TileRun& tiles, std::int64_t done) {
+      run.source.transform(tiles, group, {v + done * v_tile_, v_point_, v_tile_},
+                           run.stages + thread * stage_floats_);
+    });
+  }
+
+  // M = V U over channels [first, first + count), added to M where they are not the first. `u` is
+  // that of the first of them.
+  void multiply(std::int64_t tiles, const float* v, std::int64_t first, std::int64_t count,
+                const float* u, std::int64_t u_point, float* m) const {
+    const std::int64_t row_blocks = divide_up(tiles, product_.rows);
+    const std::int64_t pieces = divide_up(count, kDeepest);
+    PanelOperands<float> operands;
+    operands.columns = operands.b_row = operands.c_row = product_.columns;
+    operands.a_row = v_tile_;
+    for (std::int64_t point = 0; point < shape_.points(); ++point)
+      for (std::int64_t piece = 0; piece < pieces; ++piece) {
+        const std::int64_t begin = count * piece / pieces;
+        operands.depth = count * (piece + 1) / pieces - begin;
+        operands.accumulate = first + begin > 0;
+        operands.b = u + point * u_point + begin * product_.columns;
+        for (std::int64_t block = 0; block < row_blocks; ++block) {
+          const std::int64_t row = tiles * block / row_blocks;
+          operands.rows = tiles * (block + 1) / row_blocks - row;
+          operands.a = v + point * v_point_ + row * v_tile_ + first + begin;
+          operands.c = m + point * m_point_ + row * product_.columns;
+          product_.strided(operands);
+        }
+      }
+  }
+
+  void write(const Run& run, std::int64_t group, std::int64_t first, std::int64_t count,
+             std::int64_t panel, int thread) const {
     const std::int64_t channel = panel * product_.columns;
-    const std::int64_t channels = std::min(panels * product_.columns, shape_.results - channel);
-    for_tile_runs(shape_, first, count, [&](const TileRun& run, std::int64_t done) {
-      result.write(run, group, channel, channels, m + done * m_tile_, m_point_, m_tile_, stage);
+    const std::int64_t channels = std::min(product_.columns, shape_.results - channel);
+    for_tile_runs(shape_, first, count, [&](const TileRun& tiles, std::int64_t done) {
+      run.result.write(tiles, group, channel, channels, sums(run, thread) + done * product_.columns,
+                       m_point_, product_.columns, run.stages + thread * stage_floats_);
     });
   }
 
@@ -192,9 +213,10 @@ class WinogradConvKernel final : public Kernel {
   WinogradSource source_;
   WinogradFilter filter_;
   WinogradResult result_;
-  std::int64_t v_tile_, m_tile_, v_point_, m_point_, block_floats_, stage_floats_;
-  int u_booking_ = -1, block_booking_ = -1, stage_booking_ = -1, finish_booking_ = -1;
-  std::vector<float> kept_;  // U of constant weights, from the first whole cache line on
+  std::int64_t v_tile_, v_point_, m_point_, u_point_, stage_floats_;
+  int u_booking_ = -1, v_booking_ = -1, m_booking_ = -1, stage_booking_ = -1, finish_booking_ = -1;
+  std::vector<float> kept_;       // U of constant weights
+  float* kept_filter_ = nullptr;  // its first whole cache line
 };
 
 class ConvWinogradEngine final : public Engine {
