@@ -119,9 +119,9 @@ class Reader {
         document_,
         {"format", "version", "title", "target", "limit", "graphs", "defaults", "each", "cases"},
         name_);
-    if (const Json& format = member(document_, "format", name_); format != "ashlar-suite")
+    if (const Json format = member(document_, "format", name_); format != "ashlar-suite")
       fail(name_ + ".format", fmt::format("got {}, expected \"ashlar-suite\"", format.dump()));
-    if (const Json& version = member(document_, "version", name_); version != 1)
+    if (const Json version = member(document_, "version", name_); version != 1)
       fail(name_ + ".version", fmt::format("got {}, this program reads 1", version.dump()));
     require_object(member(document_, "graphs", name_), name_ + ".graphs");
     for (const char* optional : {"defaults", "each", "target"})
@@ -139,7 +139,7 @@ class Reader {
 
  private:
   void read_cases(Suite& suite) {
-    const Json& cases = member(document_, "cases", name_);
+    const Json cases = member(document_, "cases", name_);
     if (!cases.is_array() || cases.empty())
       fail(name_ + ".cases", "expected an array of at least one case");
     std::set<std::string> names, used;

@@ -35,6 +35,13 @@ class GuardedRows {
       if (inside(coords)) return bound_.load(coords.data(), count, destination);
       std::fill(destination, destination + count, T{0});
     }
+    // Where the row lies in memory as it is loaded; null where it does not, or is ragged.
+    const T* in_place(const Coords& coords) const {
+      if (!rows_->present_ || offsets_ != nullptr) return nullptr;
+      T copied;
+      const T* row = bound_.view(coords.data(), 1, &copied);
+      return row == &copied ? nullptr : row;
+    }
     void store(const Coords& coords, std::int64_t count, const T* values) const {
       if (rows_->present_ && inside(coords)) bound_.store(coords.data(), count, values);
     }

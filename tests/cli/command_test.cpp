@@ -51,9 +51,10 @@ TEST(Help, NamesEverySubcommandAndTheExitCodes) {
 TEST(Help, OfRunNamesEveryOption) {
   const Outcome run = ashlar({"run", "--help"});
   EXPECT_EQ(run.exit_code, 0);
-  for (const char* option : {"GRAPH", "--input", "--seed", "--check", "--time", "--time-budget",
-                             "--compare-naive", "--save", "--explain", "--guard", "--device",
-                             "--deterministic", "--no-tf32", "--no-fuse", "--workspace-limit"})
+  for (const char* option :
+       {"GRAPH", "--input", "--seed", "--check", "--time", "--time-budget", "--compare-naive",
+        "--save", "--explain", "--guard", "--device", "--deterministic", "--no-tf32",
+        "--no-winograd", "--no-fuse", "--workspace-limit"})
     EXPECT_THAT(run.output, HasSubstr(option));
 }
 

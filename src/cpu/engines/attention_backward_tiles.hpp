@@ -1,11 +1,17 @@
-// Tiles of weights and of gradients of scores, computed anew from operands that were packed once.
+// Tiles of weights and of gradients of scores, computed anew. They stand transposed, a panel of
+// queries wide and a tile of keys high, so that every product finds its operands as they are:
+//   p^T = exp(k q^T ...), dp^T = v do^T, dv += p^T do, dk += ds^T q, dq^T += k^T ds^T
 #pragma once
 
+#include <utility>
+
 #include "cpu/engines/attention_problem.hpp"
+#include "cpu/work_queue.hpp"
 
 namespace ashlar::cpu {
 
-inline constexpr std::int64_t kQueryTile = 60;  // a multiple of the product's 6 rows
+inline constexpr std::int64_t kQueryTile = 128;    // queries that meet a tile of keys at once
+inline constexpr std::int64_t kQueryBlock = 1024;  // queries packed at once, of one head
 
 // What leaves the tiles: see AttentionBackward.
 enum BackwardLargest { kAmaxDq, kAmaxDk, kAmaxDv, kAmaxDp, kBackwardLargest };
@@ -16,15 +22,17 @@ class BackwardTiles {
   using Out = AttentionBackward::Out;
 
  public:
-  BackwardTiles(const Region& region, const Graph& graph, ScratchBook& book, std::int64_t threads)
+  BackwardTiles(const Region& region, const Graph& graph, ScratchBook& book,
+                std::int64_t thread_count)
       : problem(graph, region),
         ops(row_ops<T>()),
-        product(tile_product<T>()),
-        d(padded_to_tile<T>(problem.shape.head_dim)),
-        dv(padded_to_tile<T>(problem.shape.value_dim)),
-        threads_(threads),
+        tile_ops(attention_tile_ops<T>()),
+        d(padded_to_panel<T>(problem.shape.head_dim)),
+        dv(padded_to_panel<T>(problem.shape.value_dim)),
+        block(block_rows(problem.shape)),
+        threads(thread_count),
         largest_(region, graph, {Out::amax_dq, Out::amax_dk, Out::amax_dv, Out::amax_dp}, book,
-                 threads),
+                 thread_count),
         scales_first_(is_fp8(region.anchor->inputs[In::d_o].dtype)),
         p_rounding_(region.anchor->inputs[In::q].dtype),
         ds_rounding_(region.anchor->inputs[scales_first_ ? In::d_o : In::q].dtype),
@@ -42,35 +50,54 @@ class BackwardTiles {
     };
     const std::int64_t query_rows =
         checked_mul(checked_mul(shape.batch, shape.heads), shape.queries);
-    const std::int64_t key_rows = checked_mul(shape.batch, shape.key_tiles() * kKeyTile);
-    packed_q_ = add("packed q", checked_mul(query_rows, d));
-    packed_do_ = add("packed do", checked_mul(query_rows, dv));
-    packed_k_ = add("packed k", checked_mul(checked_mul(key_rows, shape.k_heads), d));
-    packed_kt_ =
-        add("transposed k", checked_mul(checked_mul(key_rows, shape.k_heads), shape.head_dim));
-    packed_vt_ =
-        add("transposed v", checked_mul(checked_mul(key_rows, shape.v_heads), shape.value_dim));
     row_stats_ = add("stats", query_rows);
     row_delta_ = add("delta", query_rows);
-    thread_elements_ = 2 * kQueryTile * kKeyTile + kKeyTile * (d + dv) + kQueryTile * (d + dv);
-    per_thread_ = add("tiles", checked_mul(threads_, thread_elements_));
+    thread_elements_ = thread_elements(shape);
+    per_thread_ = add("tiles", checked_mul(threads, thread_elements_));
+  }
+  static std::int64_t block_rows(const AttentionShape& shape) {
+    return std::min(kQueryBlock, (shape.queries + kQueryTile - 1) / kQueryTile * kQueryTile);
+  }
+  static std::int64_t thread_elements(const AttentionShape& shape) {
+    const std::int64_t d = padded_to_panel<T>(shape.head_dim),
+                       dv = padded_to_panel<T>(shape.value_dim);
+    return block_rows(shape) * (3 * d + 2 * dv + 4) + kKeyTile * (2 * d + dv) +
+           2 * kQueryTile * kKeyTile + 2 * kPanelColumnMultiple<T> * kKeyTile +
+           kQueryTile * (d + dv);
   }
 
   AttentionProblem<T, AttentionBackward> problem;
   const RowOps<T>& ops;
-  TileProduct<T> product;
-  std::int64_t d, dv;  // head dims padded for the product
+  const AttentionTileOps<T>& tile_ops;
+  TileMultiplier<T> product;
+  std::int64_t d, dv;  // head dims padded to panels
+  std::int64_t block;  // rows of queries that buffers hold
+  std::int64_t threads;
 
-  // A tile of queries of one head, and a tile of keys.
-  struct Place {
-    std::int64_t b, h, first_row, rows, key_tile;
+  // Rows of queries of one head, packed.
+  struct Queries {
+    std::int64_t b, h, first, rows;
     AttentionBatch batch;
+    T *qt, *dot;  // transposed: panels of queries, head_dim and value_dim deep
+    T *q, *d_o;   // tile by tile, panels of head dims
+    T* dqt;       // as qt: the sums of dq
+    T *stats, *delta, *first_key, *end_key;  // per query; see GradientPanel
+    bool q_finite[kQueryBlock / kQueryTile], do_finite[kQueryBlock / kQueryTile];
+  };
+  struct Keys {
+    std::int64_t tile, count;
+    T *k, *v;  // rows
+    T* kt;     // [head_dim x kKeyTile]
+    bool finite;
   };
   // Buffers of one thread.
   struct Buffers {
-    T *p, *ds;           // [kQueryTile x kKeyTile]
-    T *d_k, *d_v;        // [kKeyTile x d], [kKeyTile x dv]
-    T *query, *staging;  // [kQueryTile x d], [kQueryTile x dv]
+    int thread;
+    Queries queries;
+    Keys keys;
+    T *p, *ds;            // [panels of queries x kKeyTile x columns]
+    T *p_rows, *ds_rows;  // of one panel: [columns x kKeyTile]
+    T* staging;           // rows of queries, and results
   };
 
   class Bound {
@@ -80,7 +107,7 @@ class BackwardTiles {
     const RowOps<T>& ops;
     typename AttentionProblem<T, AttentionBackward>::Bound problem;
     typename LargestOutputs<T, kBackwardLargest>::Bound largest;
-    T *packed_q, *packed_do, *packed_k, *row_stats, *row_delta;
+    T *row_stats, *row_delta;
 
     Bound(const BackwardTiles& owner, const KernelContext& context, const ScratchBook& book)
         : tiles(owner),
@@ -95,96 +122,172 @@ class BackwardTiles {
           q_(owner.q_.bind(context)),
           o_(owner.o_.bind(context)),
           d_o_(owner.d_o_.bind(context)),
-          stats_(owner.stats_.bind(context)) {
-      const auto scratch = [&](int booking) { return context.scratch<T>(book, booking); };
-      packed_q = scratch(owner.packed_q_), packed_do = scratch(owner.packed_do_);
-      packed_k = scratch(owner.packed_k_), packed_kt_ = scratch(owner.packed_kt_);
-      packed_vt_ = scratch(owner.packed_vt_), buffers_ = scratch(owner.per_thread_);
-      row_stats = scratch(owner.row_stats_), row_delta = scratch(owner.row_delta_);
+          stats_(owner.stats_.bind(context)),
+          plain_(problem.scores.plain() && !problem.mask.has_holes() &&
+                 !problem.dropout.present() && !owner.dp_descale_.present() &&
+                 !owner.scales_first_ && !owner.p_rounding_.present() &&
+                 !owner.ds_rounding_.present() && !largest.wanted(kAmaxDp)) {
+      row_stats = context.scratch<T>(book, owner.row_stats_);
+      row_delta = context.scratch<T>(book, owner.row_delta_);
+      buffers_ = context.scratch<T>(book, owner.per_thread_);
     }
 
     Buffers buffers_of(int thread) const {
+      T* at = buffers_ + thread * tiles.thread_elements_;
+      const auto take = [&](std::int64_t elements) { return std::exchange(at, at + elements); };
+      const std::int64_t block = tiles.block, d = tiles.d, dv = tiles.dv;
       Buffers t;
-      t.p = buffers_ + thread * tiles.thread_elements_;
-      t.ds = t.p + kQueryTile * kKeyTile;
-      t.d_k = t.ds + kQueryTile * kKeyTile;
-      t.d_v = t.d_k + kKeyTile * tiles.d;
-      t.query = t.d_v + kKeyTile * tiles.dv;
-      t.staging = t.query + kQueryTile * tiles.d;
+      t.thread = thread;
+      Queries& q = t.queries;
+      q.qt = take(block * d), q.dot = take(block * dv), q.q = take(block * d);
+      q.d_o = take(block * dv), q.dqt = take(block * d);
+      q.stats = take(block), q.delta = take(block);
+      q.first_key = take(block), q.end_key = take(block);
+      t.keys.k = take(kKeyTile * d), t.keys.v = take(kKeyTile * dv), t.keys.kt = take(kKeyTile * d);
+      t.p = take(kQueryTile * kKeyTile), t.ds = take(kQueryTile * kKeyTile);
+      t.p_rows = take(kPanelColumnMultiple<T> * kKeyTile);
+      t.ds_rows = take(kPanelColumnMultiple<T> * kKeyTile);
+      t.staging = take(kQueryTile * (d + dv));
       return t;
     }
     std::int64_t row_position(std::int64_t b, std::int64_t h, std::int64_t i) const {
       return (b * shape.heads + h) * shape.queries + i;
     }
-    std::int64_t tile_position(std::int64_t b, std::int64_t heads, std::int64_t head,
-                               std::int64_t tile) const {
-      return ((b * heads + head) * shape.key_tiles() + tile) * kKeyTile;
-    }
-    const T* k_rows(const Place& at) const {
-      return packed_k +
-             tile_position(at.b, shape.k_heads, shape.k_head_of(at.h), at.key_tile) * tiles.d;
-    }
     std::int64_t query_tiles() const { return (shape.queries + kQueryTile - 1) / kQueryTile; }
-
+    std::int64_t columns() const { return tiles.product.columns(); }
     // Calls body(item, thread) for all items, no more threads than have buffers.
     template <class Body>
     void over(std::int64_t count, const Body& body) const {
-      parallel_for(count, (count + tiles.threads_ - 1) / tiles.threads_,
-                   [&](std::int64_t begin, std::int64_t end, int thread) {
-                     for (std::int64_t i = begin; i < end; ++i) body(i, thread);
-                   });
+      for_each_item(count, tiles.threads, body);
     }
 
-    void pack() const {
-      const std::int64_t key_tiles = shape.key_tiles();
-      over(shape.batch * shape.k_heads * key_tiles, [&](std::int64_t at, int) {
-        const std::int64_t tile = at % key_tiles, head = at / key_tiles % shape.k_heads,
-                           b = at / key_tiles / shape.k_heads;
-        const std::int64_t position = tile_position(b, shape.k_heads, head, tile);
-        T* k_rows = packed_k + position * tiles.d;
-        const std::int64_t rows =
-            load_keys(problem.k, b, head, tile, shape.head_dim, tiles.d, k_rows);
-        transpose_tile(k_rows, tiles.d, rows, shape.head_dim,
-                       packed_kt_ + position * shape.head_dim);
-      });
-      over(shape.batch * shape.v_heads * key_tiles, [&](std::int64_t at, int thread) {
-        const std::int64_t tile = at % key_tiles, head = at / key_tiles % shape.v_heads,
-                           b = at / key_tiles / shape.v_heads;
-        T* v_rows = buffers_of(thread).d_v;
-        const std::int64_t rows =
-            load_keys(problem.v, b, head, tile, shape.value_dim, tiles.dv, v_rows);
-        transpose_tile(v_rows, tiles.dv, rows, shape.value_dim,
-                       packed_vt_ + tile_position(b, shape.v_heads, head, tile) * shape.value_dim);
-      });
-      over(shape.batch * shape.heads * query_tiles(), [&](std::int64_t at, int thread) {
-        pack_queries(at / query_tiles() / shape.heads, at / query_tiles() % shape.heads,
-                     at % query_tiles() * kQueryTile, buffers_of(thread).staging);
+    // Fills row_stats and row_delta.
+    void summarise_rows() const {
+      over(shape.batch * shape.heads * query_tiles(), [&](std::int64_t item, int thread) {
+        const std::int64_t b = item / query_tiles() / shape.heads,
+                           h = item / query_tiles() % shape.heads,
+                           first = item % query_tiles() * kQueryTile;
+        const std::int64_t rows = std::min(kQueryTile, shape.queries - first), dv = tiles.dv;
+        const std::int64_t position = row_position(b, h, first),
+                           length = problem.mask.batch(b).queries;
+        T* gradients = buffers_of(thread).staging;
+        T* results = gradients + kQueryTile * dv;
+        if (dv > tiles.d) results = buffers_of(thread).queries.d_o;
+        load_rows<T>(d_o_, b, h, first, rows, length, shape.value_dim, dv, gradients);
+        load_rows<T>(o_, b, h, first, rows, length, shape.value_dim, dv, results);
+        for (std::int64_t r = 0; r < rows; ++r) {
+          row_delta[position + r] =
+              delta_descale_ * ops.dot(gradients + r * dv, results + r * dv, shape.value_dim);
+          row_stats[position + r] = -std::numeric_limits<T>::infinity();
+          if (first + r < length) stats_.load({b, h, first + r, 0}, 1, row_stats + position + r);
+        }
       });
     }
 
-    // What row r of a tile sees; nothing where its gradients are 0.
-    Columns seen_by(const Place& at, std::int64_t r) const {
-      if (row_stats[row_position(at.b, at.h, at.first_row + r)] ==
-          -std::numeric_limits<T>::infinity())
+    // Packs `rows` rows of head h from `first` on, and clears the sums of dq.
+    void pack_queries(std::int64_t b, std::int64_t h, std::int64_t first, std::int64_t rows,
+                      Buffers& t) const {
+      Queries& q = t.queries;
+      q.b = b, q.h = h, q.first = first, q.rows = rows, q.batch = problem.mask.batch(b);
+      const std::int64_t d = tiles.d, dv = tiles.dv;
+      for (std::int64_t start = 0, tile = 0; start < rows; start += kQueryTile, ++tile) {
+        const std::int64_t count = std::min(kQueryTile, rows - start);
+        const auto pack = [&](const auto& source, std::int64_t dim, std::int64_t padded,
+                              T* transposed, T* panels) {
+          T* staging = t.staging;
+          load_rows<T>(source, b, h, first + start, count, q.batch.queries, dim, padded, staging);
+          std::fill(staging + count * padded, staging + kQueryTile * padded, T{0});
+          transpose_to_panels(staging, padded, kQueryTile, dim, columns(),
+                              transposed + start * dim);
+          tiles.tile_ops.to_panels(staging, padded, kQueryTile, padded / columns(), columns(),
+                                   panels + start * padded);
+          return tiles.tile_ops.finite(staging, padded, count, padded);
+        };
+        q.q_finite[tile] = pack(q_, shape.head_dim, d, q.qt, q.q);
+        q.do_finite[tile] = pack(d_o_, shape.value_dim, dv, q.dot, q.d_o);
+      }
+      const std::int64_t position = row_position(b, h, first);
+      for (std::int64_t r = 0; r < (rows + kQueryTile - 1) / kQueryTile * kQueryTile; ++r) {
+        // Rows past the end have no gradients, so that they may see what they like.
+        const Columns seen = r < rows ? seen_by(q, r) : Columns{0, shape.keys};
+        q.first_key[r] = static_cast<T>(seen.begin), q.end_key[r] = static_cast<T>(seen.end);
+        const bool counts = r < rows && !seen.empty();
+        q.stats[r] = counts ? row_stats[position + r] : T{0};
+        q.delta[r] = counts ? row_delta[position + r] : T{0};
+      }
+      std::fill_n(q.dqt, (rows + kQueryTile - 1) / kQueryTile * kQueryTile * shape.head_dim, T{0});
+    }
+    void pack_keys(std::int64_t tile, Buffers& t) const {
+      const Queries& q = t.queries;
+      Keys& keys = t.keys;
+      keys.tile = tile, keys.count = std::min(kKeyTile, shape.keys - tile * kKeyTile);
+      load_rows<T>(problem.k, q.b, shape.k_head_of(q.h), tile * kKeyTile, keys.count, q.batch.keys,
+                   shape.head_dim, tiles.d, keys.k);
+      load_rows<T>(problem.v, q.b, shape.v_head_of(q.h), tile * kKeyTile, keys.count, q.batch.keys,
+                   shape.value_dim, tiles.dv, keys.v);
+      tiles.tile_ops.transpose(keys.k, tiles.d, keys.count, shape.head_dim, keys.kt, kKeyTile);
+      keys.finite = tiles.tile_ops.finite(keys.k, tiles.d, keys.count, tiles.d);
+    }
+
+    // What row r of the packed ones sees; nothing where its gradients are 0.
+    Columns seen_by(const Queries& q, std::int64_t r) const {
+      if (row_stats[row_position(q.b, q.h, q.first + r)] == -std::numeric_limits<T>::infinity())
         return {};
-      return problem.mask.columns(at.batch, at.first_row + r).within(columns_of(at));
+      return problem.mask.columns(q.batch, q.first + r);
     }
-    Columns columns_of(const Place& at) const {
-      return {at.key_tile * kKeyTile, std::min((at.key_tile + 1) * kKeyTile, shape.keys)};
+    Columns columns_of(const Keys& keys) const {
+      return {keys.tile * kKeyTile, keys.tile * kKeyTile + keys.count};
     }
-    bool hidden(const Place& at) const {
-      const Columns columns =
-          problem.mask.columns(at.batch, at.first_row, at.rows).within(columns_of(at));
-      return columns.empty() || problem.mask.hides(at.b, at.h, at.first_row, at.rows, columns);
+    // Whether no row of a tile of the packed queries sees any of the keys.
+    bool hidden(const Buffers& t, std::int64_t tile, Columns keys) const {
+      const Queries& q = t.queries;
+      const std::int64_t first = q.first + tile * kQueryTile;
+      const std::int64_t rows = std::min(kQueryTile, q.rows - tile * kQueryTile);
+      const Columns columns = problem.mask.columns(q.batch, first, rows).within(keys);
+      return columns.empty() || problem.mask.hides(q.b, q.h, first, rows, columns);
     }
 
-    // Fills buffers.ds with the gradients of the scores as the softmax sees them; 0 where a row
-    // does not see.
-    void score_gradients(const Place& at, const Buffers& t) const { fill<false>(at, t, 0); }
-    // Fills buffers.p and buffers.ds with the factors of the last products. Returns whether some
-    // row does not see all of the tile.
-    bool factors(const Place& at, const Buffers& t, int thread) const {
-      return fill<true>(at, t, thread);
+    // Rows of keys that a panel of queries (from row `first` of the packed ones on) meets, whole
+    // blocks of the product; and whether some query does not see all of the tile.
+    struct Meeting {
+      std::int64_t begin, end;
+      bool cut;
+    };
+    Meeting meeting(const Buffers& t, std::int64_t first) const {
+      const Columns all = columns_of(t.keys);
+      Columns hull{all.end, all.begin};
+      bool cut = problem.mask.has_holes();
+      for (std::int64_t r = first; r < std::min(first + columns(), t.queries.rows); ++r) {
+        const Columns own = Columns{static_cast<std::int64_t>(t.queries.first_key[r]),
+                                    static_cast<std::int64_t>(t.queries.end_key[r])}
+                                .within(all);
+        cut |= own.size() < all.size();
+        if (!own.empty()) hull = {std::min(hull.begin, own.begin), std::max(hull.end, own.end)};
+      }
+      if (hull.empty()) return {0, 0, cut};
+      const std::int64_t rows = tiles.product.rows();
+      return {(hull.begin - all.begin) / rows * rows,
+              std::min((hull.end - all.begin + rows - 1) / rows * rows, all.size()), cut};
+    }
+
+    // Fills panel `panel` of a tile with the factors of the last products: p^T and ds^T.
+    void factors(Buffers& t, std::int64_t first, const Meeting& at, std::int64_t panel) const {
+      T* p = t.p + panel * kKeyTile * columns();
+      T* ds = t.ds + panel * kKeyTile * columns();
+      multiply(t, first, at, p, ds);
+      if (!plain_) return fill_rows<true>(t, first, at, p, ds);
+      const Queries& q = t.queries;
+      const std::int64_t skip = at.begin * columns();
+      tiles.tile_ops.gradient({p + skip, ds + skip, at.end - at.begin, columns(),
+                               problem.scores.product_scale(), q.stats + first, q.delta + first,
+                               at.cut ? q.first_key + first : nullptr, q.end_key + first,
+                               static_cast<T>(t.keys.tile * kKeyTile + at.begin)});
+    }
+    // Fills t.ds_rows with the gradients of the scores of a panel's queries as the softmax sees
+    // them; 0 where a row does not see.
+    void score_gradients(Buffers& t, std::int64_t first, const Meeting& at) const {
+      multiply(t, first, at, t.p, t.ds);
+      fill_rows<false>(t, first, at, t.p, t.ds);
     }
     // What factors() leaves to the last products.
     T p_factor() const { return tiles.p_rounding_.present() ? T{1} : p_scale_; }
@@ -194,61 +297,46 @@ class BackwardTiles {
     }
 
    private:
-    template <class Rows>
-    std::int64_t load_keys(const Rows& keys, std::int64_t b, std::int64_t head, std::int64_t tile,
-                           std::int64_t width, std::int64_t row_length, T* rows) const {
-      const std::int64_t count = std::min(kKeyTile, shape.keys - tile * kKeyTile);
-      load_rows<T>(keys, b, head, tile * kKeyTile, count, problem.mask.batch(b).keys, width,
-                   row_length, rows);
-      return count;
-    }
-    void pack_queries(std::int64_t b, std::int64_t h, std::int64_t first, T* results) const {
-      const std::int64_t rows = std::min(kQueryTile, shape.queries - first), dv = tiles.dv;
-      const std::int64_t position = row_position(b, h, first);
-      const std::int64_t length = problem.mask.batch(b).queries;
-      T* gradients = packed_do + position * dv;
-      load_rows<T>(q_, b, h, first, rows, length, shape.head_dim, tiles.d,
-                   packed_q + position * tiles.d);
-      load_rows<T>(d_o_, b, h, first, rows, length, shape.value_dim, dv, gradients);
-      load_rows<T>(o_, b, h, first, rows, length, shape.value_dim, dv, results);
-      for (std::int64_t r = 0; r < rows; ++r) {
-        row_delta[position + r] =
-            delta_descale_ * ops.dot(gradients + r * dv, results + r * dv, shape.value_dim);
-        row_stats[position + r] = -std::numeric_limits<T>::infinity();
-        if (first + r < length) stats_.load({b, h, first + r, 0}, 1, row_stats + position + r);
-      }
+    // p = k q^T, ds = v do^T.
+    void multiply(const Buffers& t, std::int64_t first, const Meeting& at, T* p, T* ds) const {
+      const auto product = [&](const T* rows, std::int64_t row, std::int64_t depth, const T* panel,
+                               T* result) {
+        for (std::int64_t r = at.begin; r < at.end; r += tiles.product.rows())
+          tiles.product({std::min(tiles.product.rows(), at.end - r), depth, rows + r * row, row,
+                         panel, columns(), result + r * columns(), columns(), false});
+      };
+      product(t.keys.k, tiles.d, shape.head_dim, t.queries.qt + first * shape.head_dim, p);
+      product(t.keys.v, tiles.dv, shape.value_dim, t.queries.dot + first * shape.value_dim, ds);
     }
 
+    // The general case: rows of queries, made from the panel and brought back to it.
     template <bool kAsFactors>
-    bool fill(const Place& at, const Buffers& t, int thread) const {
-      const std::int64_t position = row_position(at.b, at.h, at.first_row);
-      tiles.product(
-          {at.rows, kKeyTile, shape.head_dim, packed_q + position * tiles.d, tiles.d, 1,
-           packed_kt_ + tile_position(at.b, shape.k_heads, shape.k_head_of(at.h), at.key_tile) *
-                            shape.head_dim,
-           kKeyTile, t.p, kKeyTile, false});
-      tiles.product(
-          {at.rows, kKeyTile, shape.value_dim, packed_do + position * tiles.dv, tiles.dv, 1,
-           packed_vt_ + tile_position(at.b, shape.v_heads, shape.v_head_of(at.h), at.key_tile) *
-                            shape.value_dim,
-           kKeyTile, t.ds, kKeyTile, false});
-      bool partly_seen = problem.mask.has_holes();
-      for (std::int64_t r = 0; r < at.rows; ++r) {
-        const Columns seen = seen_by(at, r);
-        partly_seen |= seen.size() < columns_of(at).size();
-        const std::int64_t before = seen.empty() ? kKeyTile : seen.begin - at.key_tile * kKeyTile;
-        const std::int64_t length = seen.empty() ? 0 : seen.size();
-        T* p_row = t.p + r * kKeyTile;
-        T* ds_row = t.ds + r * kKeyTile;
+    void fill_rows(Buffers& t, std::int64_t first, const Meeting& at, T* p, T* ds) const {
+      const Queries& q = t.queries;
+      const std::int64_t skip = at.begin * columns(), count = at.end - at.begin;
+      const Columns met{t.keys.tile * kKeyTile + at.begin, t.keys.tile * kKeyTile + at.end};
+      const auto& transpose = tiles.tile_ops.transpose;
+      transpose(p + skip, columns(), count, columns(), t.p_rows + at.begin, kKeyTile);
+      transpose(ds + skip, columns(), count, columns(), t.ds_rows + at.begin, kKeyTile);
+      for (std::int64_t i = 0; i < columns(); ++i) {
+        const std::int64_t r = first + i;
+        const Columns seen = r < q.rows ? seen_by(q, r).within(met) : Columns{};
+        const std::int64_t before = seen.empty() ? count : seen.begin - met.begin,
+                           length = seen.empty() ? 0 : seen.size();
+        T* p_row = t.p_rows + i * kKeyTile + at.begin;
+        T* ds_row = t.ds_rows + i * kKeyTile + at.begin;
         if (length > 0)
-          fill_row<kAsFactors>({at.b, at.h, at.first_row + r, seen.begin}, seen, position + r,
-                               p_row + before, ds_row + before, thread);
+          fill_row<kAsFactors>({q.b, q.h, q.first + r, seen.begin}, seen,
+                               row_position(q.b, q.h, q.first + r), p_row + before, ds_row + before,
+                               t.thread);
         for (T* row : {p_row, ds_row}) {
           std::fill(row, row + before, T{0});
-          std::fill(row + before + length, row + kKeyTile, T{0});
+          std::fill(row + before + length, row + count, T{0});
         }
       }
-      return partly_seen;
+      if (!kAsFactors) return;
+      transpose(t.p_rows + at.begin, kKeyTile, columns(), count, p + skip, columns());
+      transpose(t.ds_rows + at.begin, kKeyTile, columns(), count, ds + skip, columns());
     }
 
     template <bool kAsFactors>
@@ -301,16 +389,17 @@ class BackwardTiles {
 
     T p_scale_, ds_scale_, dp_descale_, delta_descale_;
     typename GuardedRows<T>::Bound q_, o_, d_o_, stats_;
-    T *packed_kt_, *packed_vt_, *buffers_;
+    bool plain_;  // nothing happens to weights but the softmax
+    T* buffers_;
   };
 
  private:
-  std::int64_t threads_, thread_elements_;
+  std::int64_t thread_elements_;
   LargestOutputs<T, kBackwardLargest> largest_;
   bool scales_first_;  // fp8: the scale belongs to what is rounded
   Fp8Rounding<T> p_rounding_, ds_rounding_;
   FactorOperand<T> p_scale_, ds_scale_, dp_descale_, delta_descale_;
-  int packed_q_, packed_do_, packed_k_, packed_kt_, packed_vt_, row_stats_, row_delta_, per_thread_;
+  int row_stats_, row_delta_, per_thread_;
   GuardedRows<T> q_, o_, d_o_, stats_;
 };
 

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/checked.hpp"
+#include "cpu/engines/attention_shape.hpp"
 #include "cpu/guarded_rows.hpp"
 #include "cpu/kernels/convert.hpp"
 #include "cpu/kernels/row_ops.hpp"
@@ -35,7 +36,7 @@ class Fp8Rounding {
   }
 
  private:
-  static constexpr std::int64_t kMostElements = 128;
+  static constexpr std::int64_t kMostElements = kKeyTile;
   T largest_ = 0;
   StoreRow<T> narrow_ = nullptr;
   LoadRow<T> widen_ = nullptr;

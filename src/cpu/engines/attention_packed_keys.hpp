@@ -3,6 +3,7 @@
 
 #include "base/checked.hpp"
 #include "cpu/engines/attention_problem.hpp"
+#include "cpu/gemm.hpp"
 
 namespace ashlar::cpu {
 
@@ -11,8 +12,8 @@ class PackedKeys {
  public:
   PackedKeys(const AttentionShape& shape, ScratchBook& book)
       : shape_(shape),
-        d_(padded_to_tile<T>(shape.head_dim)),
-        dv_(padded_to_tile<T>(shape.value_dim)) {
+        d_(padded_to_panel<T>(shape.head_dim)),
+        dv_(padded_to_panel<T>(shape.value_dim)) {
     const auto add = [&](const char* name, std::int64_t heads, std::int64_t width) {
       const std::int64_t tiles = checked_mul(checked_mul(shape.batch, shape.key_tiles()), heads);
       return book.add(name, checked_mul(checked_mul(tiles, width * kKeyTile),
@@ -30,14 +31,15 @@ class PackedKeys {
           k_(context.scratch<T>(book, owner.k_)),
           v_(context.scratch<T>(book, owner.v_)) {}
 
-    T* k_tile(std::int64_t b, std::int64_t head, std::int64_t tile) const {  // [D x kKeyTile]
-      return k_ + position(b, shape_->k_heads, head, tile) * shape_->head_dim * kKeyTile;
+    // [D x keys], and [keys x dv], in panels.
+    TilePanels<T> k_tile(std::int64_t b, std::int64_t head, std::int64_t tile) const {
+      return {k_data(b, head, tile), shape_->head_dim * width(), width()};
     }
-    T* v_tile(std::int64_t b, std::int64_t head, std::int64_t tile) const {  // [kKeyTile x dv]
-      return v_ + position(b, shape_->v_heads, head, tile) * owner_->dv_ * kKeyTile;
+    TilePanels<T> v_tile(std::int64_t b, std::int64_t head, std::int64_t tile) const {
+      return {v_data(b, head, tile), kKeyTile * width(), width()};
     }
 
-    // `staging_of(thread)` is memory for a tile of keys that are not transposed yet. Tiles past the
+    // `staging_of(thread)` is memory for a tile of keys or values on their way. Tiles past the
     // lengths are left alone: no query sees them.
     template <class Problem, class Staging>
     void pack(const Problem& problem, std::int64_t threads, const Staging& staging_of) const {
@@ -57,22 +59,49 @@ class PackedKeys {
       };
       for_tiles(shape_->k_heads, [&](int thread, std::int64_t b, std::int64_t head,
                                      std::int64_t tile, std::int64_t rows, std::int64_t length) {
-        T* staging = staging_of(thread);
-        load_rows<T>(problem.k, b, head, tile * kKeyTile, rows, length, shape_->head_dim,
-                     owner_->d_, staging);
-        transpose_tile(staging, owner_->d_, rows, shape_->head_dim, k_tile(b, head, tile));
+        const auto [data, row] =
+            whole_tile(problem.k, b, head, tile, rows, length, shape_->head_dim, owner_->d_,
+                       shape_->head_dim, staging_of(thread));
+        transpose_to_panels(data, row, kKeyTile, shape_->head_dim, width(), k_data(b, head, tile));
       });
-      for_tiles(shape_->v_heads, [&](int, std::int64_t b, std::int64_t head, std::int64_t tile,
-                                     std::int64_t rows, std::int64_t length) {
-        load_rows<T>(problem.v, b, head, tile * kKeyTile, rows, length, shape_->value_dim,
-                     owner_->dv_, v_tile(b, head, tile));
+      for_tiles(shape_->v_heads, [&](int thread, std::int64_t b, std::int64_t head,
+                                     std::int64_t tile, std::int64_t rows, std::int64_t length) {
+        const std::int64_t panels = divide_up(shape_->value_dim, width());
+        const auto [data, row] =
+            whole_tile(problem.v, b, head, tile, rows, length, shape_->value_dim, owner_->dv_,
+                       panels * width(), staging_of(thread));
+        attention_tile_ops<T>().to_panels(data, row, kKeyTile, panels, width(),
+                                          v_data(b, head, tile));
       });
     }
 
    private:
+    // kKeyTile rows of which `width` elements may be read: as they lie, or with zeros in `staging`.
+    template <class Rows>
+    std::pair<const T*, std::int64_t> whole_tile(const Rows& keys, std::int64_t b,
+                                                 std::int64_t head, std::int64_t tile,
+                                                 std::int64_t rows, std::int64_t length,
+                                                 std::int64_t dim, std::int64_t padded,
+                                                 std::int64_t width, T* staging) const {
+      const std::int64_t first = tile * kKeyTile;
+      if (width == dim && first + kKeyTile <= std::min(first + rows, length)) {
+        const auto in_place = keys.in_place({b, head, first, 0});
+        if (in_place.first != nullptr) return in_place;
+      }
+      load_rows<T>(keys, b, head, first, rows, length, dim, padded, staging);
+      std::fill(staging + rows * padded, staging + kKeyTile * padded, T{0});
+      return {staging, padded};
+    }
+    std::int64_t width() const { return owner_->product_.columns(); }
     std::int64_t position(std::int64_t b, std::int64_t heads, std::int64_t head,
                           std::int64_t tile) const {
       return (b * heads + head) * shape_->key_tiles() + tile;
+    }
+    T* k_data(std::int64_t b, std::int64_t head, std::int64_t tile) const {
+      return k_ + position(b, shape_->k_heads, head, tile) * shape_->head_dim * kKeyTile;
+    }
+    T* v_data(std::int64_t b, std::int64_t head, std::int64_t tile) const {
+      return v_ + position(b, shape_->v_heads, head, tile) * owner_->dv_ * kKeyTile;
     }
     const PackedKeys* owner_;
     const AttentionShape* shape_;
@@ -81,7 +110,8 @@ class PackedKeys {
 
  private:
   AttentionShape shape_;
-  std::int64_t d_, dv_;  // head dims padded for the product
+  TileMultiplier<T> product_;
+  std::int64_t d_, dv_;  // head dims padded to panels
   int k_, v_;
 };
 

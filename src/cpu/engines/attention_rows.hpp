@@ -1,10 +1,10 @@
-// Rows of q, k, v and gradients on their way to tiles: padded, transposed, found through page
+// Rows of q, k, v and gradients on their way to tiles: padded, in panels, found through page
 // tables.
 #pragma once
 
 #include "cpu/engines/attention_mask.hpp"
+#include "cpu/engines/attention_products.hpp"
 #include "cpu/guarded_rows.hpp"
-#include "cpu/kernels/tile_product.hpp"
 
 namespace ashlar::cpu {
 
@@ -27,6 +27,13 @@ class KeyRows {
       const std::int64_t block = pages.block(*context_, at[0], at[2]);
       if (block < 0) return void(std::fill_n(destination, width, T{0}));
       rows_.load({block, at[1], at[2] % pages.page_size(), 0}, width, destination);
+    }
+    // Rows from `at` on where they can be read as they lie, and how far apart; else null.
+    std::pair<const T*, std::int64_t> in_place(const Coords& at) const {
+      if (keys_->pages_.present()) return {nullptr, 0};
+      const T* row = rows_.in_place(at);
+      if (row == nullptr) return {nullptr, 0};
+      return {row, rows_.in_place({at[0], at[1], at[2] + 1, 0}) - row};
     }
 
    private:
@@ -54,15 +61,13 @@ void load_rows(const Rows& rows, std::int64_t b, std::int64_t head, std::int64_t
   }
 }
 
-// destination[d * kKeyTile + r] = source[r * row_length + d]; columns past `count` become 0.
+// `rows` rows, a whole number of panels, transposed: panels of `columns` rows, `width` deep.
 template <class T>
-void transpose_tile(const T* source, std::int64_t row_length, std::int64_t count,
-                    std::int64_t width, T* destination) {
-  constexpr std::int64_t kBlock = 16;  // a cache line of either side
-  for (std::int64_t r0 = 0; r0 < kKeyTile; r0 += kBlock)
-    for (std::int64_t d = 0; d < width; ++d)
-      for (std::int64_t r = r0; r < r0 + kBlock; ++r)
-        destination[d * kKeyTile + r] = r < count ? source[r * row_length + d] : T{0};
+void transpose_to_panels(const T* source, std::int64_t source_row, std::int64_t rows,
+                         std::int64_t width, std::int64_t columns, T* panels) {
+  for (std::int64_t first = 0; first < rows; first += columns)
+    attention_tile_ops<T>().transpose(source + first * source_row, source_row, columns, width,
+                                      panels + first * width, columns);
 }
 
 // Whether all of `count` elements are numbers below infinity.

@@ -74,6 +74,9 @@ class AttentionScores {
 
     T scale() const { return scale_; }  // without the factors of narrow types
     bool modified() const { return scores_->modified_; }
+    // Whether scores are products times product_scale(), and nothing else.
+    bool plain() const { return !modified() && !bias_.present() && !scores_->op_.alibi; }
+    T product_scale() const { return product_scale_; }
 
     // Turns products into scores, for `count` columns of one tile from at = {b, h, i, j} on.
     void apply(const Coords& at, std::int64_t count, T* row) const {

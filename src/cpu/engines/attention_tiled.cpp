@@ -5,6 +5,8 @@
 #include "cpu/engines/attention_packed_keys.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
+#include "cpu/gemm.hpp"
+#include "cpu/work_queue.hpp"
 
 namespace ashlar::cpu {
 
@@ -13,26 +15,47 @@ namespace {
 using In = AttentionForward::In;
 using Out = AttentionForward::Out;
 
-constexpr std::int64_t kMostRows =
-    96;  // rows of queries in a tile: a multiple of the product's 6 rows
-constexpr std::int64_t kFewRows =
-    4;  // up to this many queries, transposing keys costs more than it saves
+constexpr std::int64_t kMostRows = 5 * kPanelRowMultiple;  // of queries in a tile: for L2
+constexpr std::int64_t kFewRows = 8;  // up to so many, transposing keys costs more than it saves
 
-// How the queries are cut: a tile has `rows` rows of each of `heads` heads that share keys and
-// values.
+// Weights that are rounded, or whose largest is asked for, are needed as they are.
+bool needs_two_passes(const Region& region) {
+  const auto amax = static_cast<std::size_t>(Out::amax_s);
+  return is_fp8(region.anchor->inputs[In::q].dtype) ||
+         (amax < region.anchor->outputs.size() && region.anchor->outputs[amax].present());
+}
+
+// How the work is cut: a tile has `rows` rows of each of `heads` heads that share keys and values.
+// Where there are fewer tiles than threads, each meets the keys in `splits` parts.
 struct Tiling {
-  std::int64_t rows, heads;
+  std::int64_t rows, heads, query_tiles, head_blocks, splits, tiles_per_split;
   bool packed;  // keys transposed and values widened once, for all tiles
 
-  explicit Tiling(const AttentionShape& shape) {
-    rows = std::min(kMostRows, std::max<std::int64_t>(shape.queries, 1));
-    const std::int64_t group =
-        shape.k_heads == shape.v_heads && shape.k_heads > 0 ? shape.heads / shape.k_heads : 1;
-    heads = shape.queries <= kFewRows && group * rows <= kMostRows
-                ? std::max<std::int64_t>(group, 1)
-                : 1;
-    packed = heads * rows > kFewRows;
+  Tiling(const AttentionShape& shape, const Region& region, std::int64_t threads) {
+    const std::int64_t queries = std::max<std::int64_t>(shape.queries, 1);
+    const std::int64_t group = shape.k_heads == shape.v_heads && shape.k_heads > 0
+                                   ? std::max<std::int64_t>(shape.heads / shape.k_heads, 1)
+                                   : 1;
+    heads = queries * group <= kMostRows && queries <= kFewRows ? group : 1;
+    packed = heads * queries > kFewRows;
+    // Eight tiles for each thread, so that none is the last for long.
+    const std::int64_t share =
+        divide_up(shape.batch * shape.heads * queries, 8 * threads * kPanelRowMultiple) *
+        kPanelRowMultiple;
+    const std::int64_t most = std::min(kMostRows, share);
+    const std::int64_t even =
+        divide_up(queries, divide_up(queries, std::max(most, kPanelRowMultiple)));
+    rows = heads > 1 ? queries : std::min(queries, round_up(even, kPanelRowMultiple));
+    query_tiles = divide_up(queries, rows);
+    head_blocks = shape.heads / heads;
+    const std::int64_t items = std::max<std::int64_t>(shape.batch * head_blocks * query_tiles, 1);
+    splits = needs_two_passes(region) || items >= threads
+                 ? 1
+                 : std::clamp<std::int64_t>(2 * threads / items, 1,
+                                            std::max<std::int64_t>(shape.key_tiles(), 1));
+    tiles_per_split = divide_up(std::max<std::int64_t>(shape.key_tiles(), 1), splits);
   }
+  std::int64_t tile_rows() const { return rows * heads; }
 };
 
 template <class T>
@@ -40,31 +63,35 @@ class AttentionKernel final : public Kernel {
  public:
   AttentionKernel(const Region& region, const Graph& graph, const DeviceProps& device)
       : problem_(graph, region),
-        tiling_(problem_.shape),
-        ops_(row_ops<T>()),
-        product_(tile_product<T>()),
-        d_(padded_to_tile<T>(problem_.shape.head_dim)),
-        dv_(padded_to_tile<T>(problem_.shape.value_dim)),
         threads_(std::max(device.compute_units, 1)),
+        tiling_(problem_.shape, region, threads_),
+        ops_(row_ops<T>()),
+        tile_ops_(attention_tile_ops<T>()),
+        d_(padded_to_panel<T>(problem_.shape.head_dim)),
+        dv_(padded_to_panel<T>(problem_.shape.value_dim)),
         largest_(region, graph, {Out::amax_s, Out::amax_o}, scratch_book_, threads_),
         weight_rounding_(region.anchor->inputs[In::q].dtype),
         weight_scale_(region, {In::scale_s}),
         descale_(region, {In::descale_s, In::descale_v}),
         o_scale_(region, {In::scale_o}),
         sink_(input_program(region, In::sink), {1, problem_.shape.heads, 1, 1}, 3),
+        two_passes_(needs_two_passes(region)),
         q_(region.prologues[In::q], 3, graph),
         o_(region.epilogue, 3, graph) {
     const auto output = [&](int slot) {
       return GuardedRows<T>(output_program(region.anchor->outputs, slot), 3, graph);
     };
     stats_ = output(Out::stats), max_ = output(Out::max), sum_exp_ = output(Out::sum_exp);
-    const auto amax_s = static_cast<std::size_t>(Out::amax_s);
-    two_passes_ = weight_rounding_.present() || (amax_s < region.anchor->outputs.size() &&
-                                                 region.anchor->outputs[amax_s].present());
-    const std::int64_t m = tiling_.rows * tiling_.heads;
-    thread_elements_ = m * (d_ + dv_ + kKeyTile) + kKeyTile * (d_ + dv_);
-    per_thread_ = scratch_book_.add("tiles", checked_mul(checked_mul(threads_, thread_elements_),
-                                                         static_cast<std::int64_t>(sizeof(T))));
+    const auto book = [&](const char* name, std::int64_t count, std::int64_t elements) {
+      return scratch_book_.add(
+          name, checked_mul(checked_mul(count, elements), static_cast<std::int64_t>(sizeof(T))));
+    };
+    const std::int64_t rows = tiling_.tile_rows();
+    thread_elements_ = rows * (d_ + dv_ + kKeyTile) + kKeyTile * (d_ + dv_);
+    per_thread_ = book("tiles", threads_, thread_elements_);
+    part_elements_ = padded_to_panel<T>(rows * (dv_ + 2));
+    const bool split = tiling_.splits > 1;
+    parts_ = book("parts", split ? items() * tiling_.splits : 0, part_elements_);
     if (tiling_.packed) packed_.emplace(problem_.shape, scratch_book_);
   }
 
@@ -77,21 +104,28 @@ class AttentionKernel final : public Kernel {
   }
 
  private:
+  std::int64_t items() const {
+    return problem_.shape.batch * tiling_.head_blocks * tiling_.query_tiles;
+  }
+
   struct Run {
     const AttentionKernel& kernel;
     const AttentionShape& shape;
+    const Tiling& tiling;
     const RowOps<T>& ops;
     typename AttentionProblem<T, AttentionForward>::Bound problem;
     typename LargestOutputs<T, 2>::Bound largest;
     T weight_scale, descale, o_scale;
     typename Operand<T>::Bound sink;
     typename GuardedRows<T>::Bound q, o, stats, max, sum_exp;
-    T* scratch;
+    T *scratch, *parts;
     std::optional<typename PackedKeys<T>::Bound> packed;
+    bool plain;  // nothing happens to a weight but the softmax
 
     Run(const AttentionKernel& owner, const KernelContext& context)
         : kernel(owner),
           shape(owner.problem_.shape),
+          tiling(owner.tiling_),
           ops(owner.ops_),
           problem(owner.problem_, context),
           largest(owner.largest_, context, owner.scratch_book_),
@@ -104,7 +138,10 @@ class AttentionKernel final : public Kernel {
           stats(owner.stats_.bind(context)),
           max(owner.max_.bind(context)),
           sum_exp(owner.sum_exp_.bind(context)),
-          scratch(context.scratch<T>(owner.scratch_book_, owner.per_thread_)) {
+          scratch(context.scratch<T>(owner.scratch_book_, owner.per_thread_)),
+          parts(context.scratch<T>(owner.scratch_book_, owner.parts_)),
+          plain(problem.scores.plain() && problem.scores.product_scale() > T{0} &&
+                !problem.mask.has_holes() && !problem.dropout.present()) {
       if (owner.packed_) packed.emplace(*owner.packed_, context, owner.scratch_book_);
     }
 
@@ -112,22 +149,24 @@ class AttentionKernel final : public Kernel {
       if (packed)
         packed->pack(problem, kernel.threads_,
                      [&](int thread) { return scratch + thread * kernel.thread_elements_; });
-      const Tiling& tiling = kernel.tiling_;
-      const std::int64_t query_tiles = (shape.queries + tiling.rows - 1) / tiling.rows;
-      const std::int64_t head_blocks = shape.heads / tiling.heads;
-      const std::int64_t items = shape.batch * head_blocks * query_tiles;
-      // At least so many items per thread that no more threads run than have tiles.
-      const std::int64_t grain = (items + kernel.threads_ - 1) / kernel.threads_;
-      parallel_for(items, grain, [&](std::int64_t begin, std::int64_t end, int thread) {
-        for (std::int64_t item = begin; item < end; ++item) {
-          // Causal tiles grow with the query: pairing first and last evens out the shares of
-          // threads.
-          const std::int64_t turn = item % query_tiles;
-          const std::int64_t tile = turn % 2 == 0 ? turn / 2 : query_tiles - 1 - turn / 2;
-          const std::int64_t block = item / query_tiles;
-          query_tile(thread, block / head_blocks, block % head_blocks * tiling.heads,
-                     tile * tiling.rows);
-        }
+      const std::int64_t splits = tiling.splits;
+      for_each_item(kernel.items() * splits, kernel.threads_, [&](std::int64_t at, int thread) {
+        QueryTile t;
+        place(at / splits, thread, t);
+        clear(t);
+        add_keys(t, at % splits);
+        if (splits > 1)
+          keep_part(t, at);
+        else
+          finish(t);
+      });
+      if (splits == 1) return;
+      for_each_item(kernel.items(), kernel.threads_, [&](std::int64_t item, int thread) {
+        QueryTile t;
+        place(item, thread, t);
+        clear(t);
+        for (std::int64_t split = 0; split < splits; ++split) add_part(t, item * splits + split);
+        finish(t);
       });
     }
 
@@ -136,104 +175,172 @@ class AttentionKernel final : public Kernel {
       int thread;
       std::int64_t b, first_head, first_row, rows, m;
       AttentionBatch batch;
-      T *q, *o, *scores, *k, *v;
+      const T* q;
+      std::int64_t q_row;
+      T *copies, *o, *scores, *k, *v;         // `copies`: of queries
       T largest[kMostRows], sums[kMostRows];  // of scores, and of exp(score - largest)
+      Columns seen[kMostRows];
       std::int64_t head_of(std::int64_t r) const { return first_head + r / rows; }
       std::int64_t row_of(std::int64_t r) const { return first_row + r % rows; }
+      // What any row of a block of the product sees, and any row at all.
+      Columns block_seen[kMostRows], all_seen;
     };
     struct KeyTile {
-      std::int64_t first, count;
-      const T* values;
+      Columns columns;
+      TilePanels<T> values;
       bool partly_seen;  // some row does not see all of it
     };
 
-    void query_tile(int thread, std::int64_t b, std::int64_t first_head,
-                    std::int64_t first_row) const {
-      const std::int64_t rows = std::min(kernel.tiling_.rows, shape.queries - first_row);
-      const std::int64_t tile_rows = kernel.tiling_.rows * kernel.tiling_.heads;
-      QueryTile t;
-      t.thread = thread, t.b = b, t.first_head = first_head, t.first_row = first_row;
-      t.rows = rows, t.m = rows * kernel.tiling_.heads, t.batch = problem.mask.batch(b);
-      t.q = scratch + thread * kernel.thread_elements_;
-      t.o = t.q + tile_rows * kernel.d_;
-      t.scores = t.o + tile_rows * kernel.dv_;
-      t.k = t.scores + tile_rows * kKeyTile;
+    // Late tiles of queries come first: where keys are hidden from early ones, they take longest.
+    void place(std::int64_t item, int thread, QueryTile& t) const {
+      const std::int64_t tile = tiling.query_tiles - 1 - item % tiling.query_tiles;
+      const std::int64_t block = item / tiling.query_tiles;
+      t.thread = thread, t.b = block / tiling.head_blocks;
+      t.first_head = block % tiling.head_blocks * tiling.heads;
+      t.first_row = tile * tiling.rows;
+      t.rows = std::min(tiling.rows, shape.queries - t.first_row);
+      t.m = t.rows * tiling.heads, t.batch = problem.mask.batch(t.b);
+      t.copies = scratch + thread * kernel.thread_elements_;
+      t.o = t.copies + tiling.tile_rows() * kernel.d_;
+      t.scores = t.o + tiling.tile_rows() * kernel.dv_;
+      t.k = t.scores + tiling.tile_rows() * kKeyTile;
       t.v = t.k + kKeyTile * kernel.d_;
+    }
+    void clear(QueryTile& t) const {
       std::fill(t.o, t.o + t.m * kernel.dv_, T{0});
       std::fill(t.largest, t.largest + t.m, -std::numeric_limits<T>::infinity());
       std::fill(t.sums, t.sums + t.m, T{0});
-      const Columns seen = problem.mask.columns(t.batch, first_row, rows);
-      if (!seen.empty())
-        for (std::int64_t h = 0; h < kernel.tiling_.heads; ++h)
-          load_rows<T>(q, b, first_head + h, first_row, rows, t.batch.queries, shape.head_dim,
-                       kernel.d_, t.q + h * rows * kernel.d_);
+    }
 
+    void add_keys(QueryTile& t, std::int64_t split) const {
+      see(t);
+      const std::int64_t part = tiling.tiles_per_split * kKeyTile;
+      const Columns seen =
+          t.all_seen.within({split * part, std::min((split + 1) * part, shape.keys)});
+      if (!seen.empty()) load_queries(t);
       for_key_tiles(t, seen, [&](KeyTile& keys) {
-        for (std::int64_t r = 0; r < t.m; ++r) weigh(t, keys, r);
+        weigh(t, keys);
         if (!kernel.two_passes_) add_values(t, keys);
       });
+      if (!kernel.two_passes_) return;
       for (std::int64_t r = 0; r < t.m; ++r) add_sink(t, r);
-      if (kernel.two_passes_)
-        for_key_tiles(t, seen, [&](KeyTile& keys) {
-          for (std::int64_t r = 0; r < t.m; ++r) weigh_again(t, keys, r);
-          add_values(t, keys);
-        });
-      for (std::int64_t r = 0; r < t.m; ++r) finish(t, r);
+      for_key_tiles(t, seen, [&](KeyTile& keys) {
+        for (std::int64_t r = 0; r < t.m; ++r) weigh_again(t, keys, r);
+        add_values(t, keys);
+      });
+    }
+
+    // Queries are read where they lie if that is close enough for L1 to hold a block of rows.
+    void load_queries(QueryTile& t) const {
+      if (tiling.heads == 1 && t.first_row + t.rows <= t.batch.queries) {
+        const T* first = q.in_place({t.b, t.first_head, t.first_row, 0});
+        const T* second = q.in_place({t.b, t.first_head, t.first_row + 1, 0});
+        if (first != nullptr && second - first == shape.head_dim) {
+          t.q = first, t.q_row = shape.head_dim;
+          return;
+        }
+      }
+      T* copies = t.copies;
+      t.q = copies, t.q_row = kernel.d_;
+      for (std::int64_t h = 0; h < tiling.heads; ++h, copies += t.rows * kernel.d_)
+        load_rows<T>(q, t.b, t.first_head + h, t.first_row, t.rows, t.batch.queries, shape.head_dim,
+                     kernel.d_, copies);
+    }
+
+    void see(QueryTile& t) const {
+      const std::int64_t block = kernel.product_.rows();
+      const Columns nothing{shape.keys, 0};
+      t.all_seen = nothing;
+      for (std::int64_t r = 0; r < t.m; ++r) {
+        t.seen[r] = problem.mask.columns(t.batch, t.row_of(r));
+        Columns& hull = t.block_seen[r / block];
+        if (r % block == 0) hull = nothing;
+        if (t.seen[r].empty()) continue;
+        hull = {std::min(hull.begin, t.seen[r].begin), std::max(hull.end, t.seen[r].end)};
+        t.all_seen = {std::min(hull.begin, t.all_seen.begin), std::max(hull.end, t.all_seen.end)};
+      }
     }
 
     // Calls body with the products q k of every tile of keys that some row sees.
     template <class Body>
     void for_key_tiles(QueryTile& t, Columns seen, const Body& body) const {
-      for (std::int64_t tile = seen.empty() ? 0 : seen.begin / kKeyTile; tile * kKeyTile < seen.end;
-           ++tile) {
-        KeyTile keys{tile * kKeyTile, std::min(kKeyTile, shape.keys - tile * kKeyTile), t.v, false};
-        if (hidden(t, seen.within({keys.first, keys.first + keys.count}))) continue;
-        const std::int64_t k_head = shape.k_head_of(t.first_head),
-                           v_head = shape.v_head_of(t.first_head);
-        if (packed) {
-          keys.values = packed->v_tile(t.b, v_head, tile);
-          kernel.product_({t.m, kKeyTile, shape.head_dim, t.q, kernel.d_, 1,
-                           packed->k_tile(t.b, k_head, tile), kKeyTile, t.scores, kKeyTile, false});
-        } else {
-          load_rows<T>(problem.k, t.b, k_head, keys.first, keys.count, t.batch.keys, shape.head_dim,
-                       kernel.d_, t.k);
-          load_rows<T>(problem.v, t.b, v_head, keys.first, keys.count, t.batch.keys,
-                       shape.value_dim, kernel.dv_, t.v);
-          for (std::int64_t r = 0; r < t.m; ++r)
-            for (std::int64_t j = 0; j < keys.count; ++j)
-              t.scores[r * kKeyTile + j] =
-                  ops.dot(t.q + r * kernel.d_, t.k + j * kernel.d_, shape.head_dim);
-        }
+      if (seen.empty()) return;
+      for (std::int64_t tile = seen.begin / kKeyTile; tile * kKeyTile < seen.end; ++tile) {
+        const std::int64_t first = tile * kKeyTile;
+        KeyTile keys{{first, std::min(first + kKeyTile, shape.keys)}, {}, false};
+        const Columns here = t.all_seen.within(keys.columns);
+        if (here.empty() || hidden(t, here)) continue;
+        if (packed)
+          multiply_packed(t, keys, tile);
+        else
+          multiply_rows(t, keys, here);
         body(keys);
       }
     }
     bool hidden(const QueryTile& t, Columns columns) const {
-      for (std::int64_t h = 0; h < kernel.tiling_.heads; ++h)
+      for (std::int64_t h = 0; h < tiling.heads; ++h)
         if (!problem.mask.hides(t.b, t.first_head + h, t.first_row, t.rows, columns)) return false;
       return true;
     }
-
-    Columns seen_by(const QueryTile& t, const KeyTile& keys, std::int64_t r) const {
-      return problem.mask.columns(t.batch, t.row_of(r))
-          .within({keys.first, keys.first + keys.count});
+    // Panels of keys stay in L1 while rows of queries pass; those that no row of a block sees are
+    // left out.
+    void multiply_packed(const QueryTile& t, KeyTile& keys, std::int64_t tile) const {
+      keys.values = packed->v_tile(t.b, shape.v_head_of(t.first_head), tile);
+      const TilePanels<T> panels = packed->k_tile(t.b, shape.k_head_of(t.first_head), tile);
+      const TileMultiplier<T>& product = kernel.product_;
+      const std::int64_t width = product.columns();
+      for (std::int64_t p = 0; p < product.panels(keys.columns.size()); ++p) {
+        const std::int64_t first = keys.columns.begin + p * width;
+        for (std::int64_t r = 0; r < t.m; r += product.rows()) {
+          const std::int64_t count = std::min(product.rows(), t.m - r);
+          if (t.block_seen[r / product.rows()].within({first, first + width}).empty()) continue;
+          product({count, shape.head_dim, t.q + r * t.q_row, t.q_row,
+                   panels.data + p * panels.panel, panels.row, t.scores + r * kKeyTile + p * width,
+                   kKeyTile, false});
+        }
+      }
     }
+    // Few queries: keys and values are read once, where they lie if they can be.
+    void multiply_rows(const QueryTile& t, KeyTile& keys, Columns seen) const {
+      const std::int64_t k_head = shape.k_head_of(t.first_head),
+                         v_head = shape.v_head_of(t.first_head);
+      const std::int64_t first = keys.columns.begin, count = keys.columns.size(),
+                         before = seen.begin - first;
+      auto [k, k_row] = problem.k.in_place({t.b, k_head, first, 0});
+      if (k == nullptr) {
+        load_rows<T>(problem.k, t.b, k_head, first, count, t.batch.keys, shape.head_dim, kernel.d_,
+                     t.k);
+        k = t.k, k_row = kernel.d_;
+      }
+      kernel.tile_ops_.dots({t.q, t.m, t.q_row, k + before * k_row, seen.size(), k_row,
+                             shape.head_dim, t.scores + before, kKeyTile});
+      auto [v, v_row] = problem.v.in_place({t.b, v_head, first, 0});
+      if (v == nullptr || shape.value_dim % kernel.product_.columns() != 0) {
+        load_rows<T>(problem.v, t.b, v_head, first, count, t.batch.keys, shape.value_dim,
+                     kernel.dv_, t.v);
+        v = t.v, v_row = kernel.dv_;
+      }
+      keys.values = {v, kernel.product_.columns(), v_row};
+    }
+
     // Turns the products of a row into scores, -inf in holes. Returns the columns they stand in;
     // what stands beside them is for the caller to overwrite.
     Columns score(const QueryTile& t, KeyTile& keys, std::int64_t r) const {
-      const Columns seen = seen_by(t, keys, r);
-      keys.partly_seen |= seen.size() < keys.count || problem.mask.has_holes();
+      const Columns seen = t.seen[r].within(keys.columns);
+      keys.partly_seen |= seen.size() < keys.columns.size() || problem.mask.has_holes();
       if (seen.empty()) return seen;
       const Coords at = {t.b, t.head_of(r), t.row_of(r), seen.begin};
-      T* row = t.scores + r * kKeyTile + (seen.begin - keys.first);
+      T* row = t.scores + r * kKeyTile + (seen.begin - keys.columns.begin);
       problem.scores.apply(at, seen.size(), row);
       problem.mask.overwrite_holes(at[0], at[1], at[2], seen, -std::numeric_limits<T>::infinity(),
                                    row);
       return seen;
     }
     void clear_beside(const KeyTile& keys, Columns seen, T* row) const {
-      if (seen.empty()) return std::fill(row, row + keys.count, T{0});
-      std::fill(row, row + (seen.begin - keys.first), T{0});
-      std::fill(row + (seen.end - keys.first), row + keys.count, T{0});
+      const std::int64_t count = keys.columns.size();
+      if (seen.empty()) return std::fill(row, row + count, T{0});
+      std::fill(row, row + (seen.begin - keys.columns.begin), T{0});
+      std::fill(row + (seen.end - keys.columns.begin), row + count, T{0});
     }
     void drop(const QueryTile& t, std::int64_t r, Columns seen, T* weights) const {
       if (!problem.dropout.present()) return;
@@ -244,10 +351,41 @@ class AttentionKernel final : public Kernel {
 
     // Turns products into weights relative to the running maximum, and brings what was summed
     // before to it.
-    void weigh(QueryTile& t, KeyTile& keys, std::int64_t r) const {
+    void weigh(QueryTile& t, KeyTile& keys) const {
+      if (!plain) {
+        for (std::int64_t r = 0; r < t.m; ++r) weigh_any(t, keys, r);
+        return;
+      }
+      for (std::int64_t r = 0, count; r < t.m; r += count) {
+        // Rows that see the same of the tile go together.
+        const Columns seen = t.seen[r].within(keys.columns);
+        const std::int64_t most = std::min(t.m - r, kMostWeighedRows);
+        for (count = 1; count < most; ++count) {
+          const Columns other = t.seen[r + count].within(keys.columns);
+          if (other.begin != seen.begin || other.end != seen.end) break;
+        }
+        weigh_plain(t, keys, r, count, seen);
+      }
+    }
+    void weigh_plain(QueryTile& t, KeyTile& keys, std::int64_t r, std::int64_t count,
+                     Columns seen) const {
+      T* row = t.scores + r * kKeyTile;
+      // What is no finite number takes the way that knows of it.
+      if (seen.empty() ||
+          !kernel.tile_ops_.weigh({count, row + (seen.begin - keys.columns.begin), kKeyTile,
+                                   seen.size(), problem.scores.product_scale(), t.largest + r,
+                                   t.sums + r, t.o + r * kernel.dv_, kernel.dv_})) {
+        for (std::int64_t i = r; i < r + count; ++i) weigh_any(t, keys, i);
+        return;
+      }
+      if (seen.size() == keys.columns.size()) return;
+      keys.partly_seen = true;
+      for (std::int64_t i = 0; i < count; ++i) clear_beside(keys, seen, row + i * kKeyTile);
+    }
+    void weigh_any(QueryTile& t, KeyTile& keys, std::int64_t r) const {
       T* row = t.scores + r * kKeyTile;
       Columns seen = score(t, keys, r);
-      T* weights = row + (seen.begin - keys.first);
+      T* weights = row + (seen.begin - keys.columns.begin);
       if (!seen.empty()) {
         const T here = ops.fold(Fold::maximum, Premap::identity, weights, seen.size());
         raise_largest(t, r, here);
@@ -284,7 +422,7 @@ class AttentionKernel final : public Kernel {
       if (t.largest[r] == -std::numeric_limits<T>::infinity()) seen = {};
       clear_beside(keys, seen, row);
       if (seen.empty()) return;
-      T* weights = row + (seen.begin - keys.first);
+      T* weights = row + (seen.begin - keys.columns.begin);
       ops.exp_shifted(weights, {&t.largest[r], false}, seen.size(), weights);
       drop(t, r, seen, weights);
       const T factor = 1 / t.sums[r];
@@ -298,21 +436,68 @@ class AttentionKernel final : public Kernel {
     // o += weights v. A weight of 0 does not stop NaN or infinity, so that a value which some rows
     // do not see meets only those that do.
     void add_values(QueryTile& t, const KeyTile& keys) const {
-      const std::int64_t dv = kernel.dv_;
-      if (!keys.partly_seen || all_finite(ops, keys.values, keys.count * dv)) {
-        kernel.product_(
-            {t.m, dv, keys.count, t.scores, kKeyTile, 1, keys.values, dv, t.o, dv, true});
+      const std::int64_t rows = kernel.product_.rows();
+      if (!keys.partly_seen || finite(t, keys)) {
+        for (std::int64_t p = 0; p < kernel.product_.panels(shape.value_dim); ++p)
+          for (std::int64_t r = 0; r < t.m; r += rows) {
+            const std::int64_t count = std::min(rows, t.m - r);
+            const Columns seen = t.block_seen[r / rows].within(keys.columns);
+            if (!seen.empty()) add_block(t, keys, r, count, seen, p);
+          }
         return;
       }
       for (std::int64_t r = 0; r < t.m; ++r)
         problem.mask.for_each_run(
-            t.b, t.head_of(r), t.row_of(r), seen_by(t, keys, r), [&](Columns run) {
-              const std::int64_t at = run.begin - keys.first;
-              kernel.product_({1, dv, run.size(), t.scores + r * kKeyTile + at, kKeyTile, 1,
-                               keys.values + at * dv, dv, t.o + r * dv, dv, true});
+            t.b, t.head_of(r), t.row_of(r), t.seen[r].within(keys.columns), [&](Columns run) {
+              for (std::int64_t p = 0; p < kernel.product_.panels(shape.value_dim); ++p)
+                add_block(t, keys, r, 1, run, p);
             });
     }
+    void add_block(const QueryTile& t, const KeyTile& keys, std::int64_t r, std::int64_t count,
+                   Columns run, std::int64_t p) const {
+      const std::int64_t at = run.begin - keys.columns.begin;
+      const TilePanels<T>& v = keys.values;
+      kernel.product_({count, run.size(), t.scores + r * kKeyTile + at, kKeyTile,
+                       v.data + p * v.panel + at * v.row, v.row,
+                       t.o + r * kernel.dv_ + p * kernel.product_.columns(), kernel.dv_, true});
+    }
+    // Whether all values that some row sees are numbers.
+    bool finite(const QueryTile& t, const KeyTile& keys) const {
+      const Columns seen = t.all_seen.within(keys.columns);
+      const TilePanels<T>& v = keys.values;
+      for (std::int64_t p = 0; p < kernel.product_.panels(shape.value_dim); ++p)
+        if (!kernel.tile_ops_.finite(
+                v.data + p * v.panel + (seen.begin - keys.columns.begin) * v.row, v.row,
+                seen.size(), kernel.product_.columns()))
+          return false;
+      return true;
+    }
 
+    // What a part of the keys has made of a tile: rows of o, then largest and sums.
+    void keep_part(const QueryTile& t, std::int64_t at) const {
+      T* part = parts + at * kernel.part_elements_;
+      part = std::copy_n(t.o, t.m * kernel.dv_, part);
+      part = std::copy_n(t.largest, t.m, part);
+      std::copy_n(t.sums, t.m, part);
+    }
+    void add_part(QueryTile& t, std::int64_t at) const {
+      const T* part = parts + at * kernel.part_elements_;
+      const T *most = part + t.m * kernel.dv_, *sums = most + t.m;
+      for (std::int64_t r = 0; r < t.m; ++r) {
+        if (most[r] == -std::numeric_limits<T>::infinity()) continue;
+        raise_largest(t, r, most[r]);
+        const T factor = most[r] == t.largest[r] ? T{1} : std::exp(most[r] - t.largest[r]);
+        t.sums[r] += factor * sums[r];
+        ops.axpy(factor, part + r * kernel.dv_, kernel.dv_, t.o + r * kernel.dv_);
+      }
+    }
+
+    void finish(QueryTile& t) const {
+      for (std::int64_t r = 0; r < t.m; ++r) {
+        if (!kernel.two_passes_) add_sink(t, r);
+        finish(t, r);
+      }
+    }
     void finish(QueryTile& t, std::int64_t r) const {
       T* row = t.o + r * kernel.dv_;
       const Coords at = {t.b, t.head_of(r), t.row_of(r), 0};
@@ -337,17 +522,19 @@ class AttentionKernel final : public Kernel {
   enum { kAmaxS, kAmaxO };  // positions in largest_
 
   AttentionProblem<T, AttentionForward> problem_;
+  std::int64_t threads_;
   Tiling tiling_;
   const RowOps<T>& ops_;
-  TileProduct<T> product_;
-  std::int64_t d_, dv_;  // head dims padded for the product
-  std::int64_t threads_, thread_elements_;
+  const AttentionTileOps<T>& tile_ops_;
+  TileMultiplier<T> product_;
+  std::int64_t d_, dv_;  // head dims padded to panels
+  std::int64_t thread_elements_, part_elements_;
   LargestOutputs<T, 2> largest_;
   Fp8Rounding<T> weight_rounding_;
   FactorOperand<T> weight_scale_, descale_, o_scale_;
   Operand<T> sink_;
-  bool two_passes_ = false;
-  int per_thread_;
+  bool two_passes_;
+  int per_thread_, parts_;
   std::optional<PackedKeys<T>> packed_;
   GuardedRows<T> q_, o_, stats_, max_, sum_exp_;
 };
@@ -370,19 +557,22 @@ class AttentionEngine final : public Engine {
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
     const AttentionShape shape(*region.anchor, *region.anchor_as<AttentionForward>());
-    const Tiling tiling(shape);
+    const std::int64_t threads = std::max(device.compute_units, 1);
+    const Tiling tiling(shape, region, threads);
     const std::int64_t element = bit_width(region.precision()) / 8;
-    const std::int64_t rows = tiling.rows * tiling.heads;
-    std::int64_t elements =
-        std::max(device.compute_units, 1) * (rows * (shape.head_dim + shape.value_dim + kKeyTile) +
-                                             kKeyTile * (shape.head_dim + shape.value_dim));
+    const std::int64_t rows = tiling.tile_rows();
+    std::int64_t elements = threads * (rows * (shape.head_dim + shape.value_dim + kKeyTile) +
+                                       kKeyTile * (shape.head_dim + shape.value_dim));
+    if (tiling.splits > 1)
+      elements += shape.batch * tiling.head_blocks * tiling.query_tiles * tiling.splits * rows *
+                  (shape.value_dim + 2);
     if (tiling.packed)
       elements += shape.batch * shape.key_tiles() * kKeyTile *
                   (shape.k_heads * shape.head_dim + shape.v_heads * shape.value_dim);
     const Cost cost{.flops = region.flops(),
                     .bytes = region.bytes(),
-                    .flops_fraction = tiling.packed ? 0.5 : 0.1,
-                    .bytes_fraction = 0.5};
+                    .flops_fraction = tiling.packed ? 0.7 : 0.1,
+                    .bytes_fraction = 0.7};
     return {
         make_config({{"rows", tiling.rows}, {"heads", tiling.heads}}, cost, elements * element)};
   }

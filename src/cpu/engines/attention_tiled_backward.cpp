@@ -1,12 +1,14 @@
-// Attention backward in tiles, with scores computed anew: one pass over queries for dq, one over
-// keys for dk and dv, one over the bias. Every sum belongs to one thread and one order, so results
-// repeat bit by bit.
+// Attention backward in tiles, with scores computed anew. A thread takes all queries that meet some
+// of the keys of one head, and sums dk and dv; where heads are fewer than threads, the keys of a
+// head are cut into parts whose sums of dq are added in order. Every sum belongs to one thread and
+// one order, so results repeat bit by bit.
 //   p = exp(s - stats), dp = keep (do v^T), delta = sum(do o), dm = p (dp - delta)
 //   ds = dm * modifier' * cap', dq = scale ds k, dk = scale ds^T q, dv = (keep p)^T do
 //   dbias = dm, dsink = -sum(exp(sink - stats) delta)
 #include "cpu/engines/attention_key_gradients.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
+#include "cpu/gemm.hpp"
 
 namespace ashlar::cpu {
 
@@ -15,11 +17,21 @@ namespace {
 using In = AttentionBackward::In;
 using Out = AttentionBackward::Out;
 
+// How many parts the keys of a head are cut into.
+std::int64_t key_parts(const AttentionShape& shape, std::int64_t threads) {
+  constexpr std::int64_t kMost = 8;  // each takes memory for dq
+  const std::int64_t heads =
+      std::max<std::int64_t>(shape.batch * std::min(shape.k_heads, shape.v_heads), 1);
+  const std::int64_t wanted = heads >= 2 * threads ? 1 : divide_up(2 * threads, heads);
+  return std::clamp<std::int64_t>(wanted, 1, std::clamp<std::int64_t>(shape.key_tiles(), 1, kMost));
+}
+
 template <class T>
 class AttentionBackwardKernel final : public Kernel {
  public:
   AttentionBackwardKernel(const Region& region, const Graph& graph, const DeviceProps& device)
       : tiles_(region, graph, scratch_book_, std::max(device.compute_units, 1)),
+        parts_(key_parts(tiles_.problem.shape, tiles_.threads)),
         dk_(region, graph, Out::dk, In::k, In::page_table_k, {In::descale_dp, In::descale_q},
             In::scale_dk, tiles_.problem.shape, scratch_book_),
         dv_(region, graph, Out::dv, In::v, In::page_table_v, {In::descale_s, In::descale_do},
@@ -30,19 +42,33 @@ class AttentionBackwardKernel final : public Kernel {
         dbias_(output_program(region.anchor->outputs, Out::dbias), 3, graph),
         dsink_(output_program(region.anchor->outputs, Out::dsink), 3, graph),
         sink_(input_program(region, In::sink), {1, tiles_.problem.shape.heads, 1, 1}, 3) {
-    if (dbias_.present()) bias_dims_ = region.anchor->outputs[Out::dbias].dims;
+    const AttentionShape& shape = tiles_.problem.shape;
+    const auto book = [&](const char* name, std::int64_t count, std::int64_t elements) {
+      return scratch_book_.add(
+          name, checked_mul(checked_mul(count, elements), static_cast<std::int64_t>(sizeof(T))));
+    };
+    part_tiles_ = divide_up(shape.key_tiles(), parts_);
+    sum_elements_ = part_tiles_ * kKeyTile * (tiles_.d + tiles_.dv);
+    sums_ = book("gradients of keys", tiles_.threads, sum_elements_);
+    const bool apart = parts_ > 1 && dq_.present();
+    padded_queries_ = round_up(shape.queries, kQueryTile);
+    dq_parts_ = book("gradients of queries", apart ? shape.batch * shape.heads * parts_ : 0,
+                     checked_mul(padded_queries_, shape.head_dim));
+    if (!dbias_.present()) return;
+    bias_dims_ = region.anchor->outputs[Out::dbias].dims;
+    bias_sums_ = book("gradients of the bias", tiles_.threads, kQueryTile * kKeyTile);
   }
 
   void run(const KernelContext& context) const override {
     const Run run(*this, context);
-    run.pack();
-    if (dq_.present()) run.query_gradients();
+    run.summarise_rows();
     const AttentionShape& shape = tiles_.problem.shape;
+    const bool dq = dq_.present(), dk = dk_.present(), dv = dv_.present();
     if (shape.k_heads == shape.v_heads) {
-      run.key_gradients(shape.k_heads, dk_.present(), dv_.present());
+      run.gradients(shape.k_heads, dq, dk, dv);
     } else {
-      run.key_gradients(shape.k_heads, dk_.present(), false);
-      run.key_gradients(shape.v_heads, false, dv_.present());
+      run.gradients(shape.k_heads, dq, dk, false);
+      run.gradients(shape.v_heads, false, false, dv);
     }
     run.dk.gather();
     run.dv.gather();
@@ -54,14 +80,15 @@ class AttentionBackwardKernel final : public Kernel {
 
  private:
   using Tiles = BackwardTiles<T>;
-  using Place = typename Tiles::Place;
   using Buffers = typename Tiles::Buffers;
+  using Queries = typename Tiles::Queries;
+  using Meeting = typename Tiles::Bound::Meeting;
+  // Most panels in a tile of queries: those of a processor without vectors.
+  static constexpr std::int64_t kMostPanels = kQueryTile / 2;
 
   struct Run : Tiles::Bound {
     using Tiles::Bound::largest;
     using Tiles::Bound::ops;
-    using Tiles::Bound::packed_do;
-    using Tiles::Bound::packed_q;
     using Tiles::Bound::problem;
     using Tiles::Bound::query_tiles;
     using Tiles::Bound::shape;
@@ -71,6 +98,7 @@ class AttentionBackwardKernel final : public Kernel {
     typename KeyGradientRows<T>::Bound dk, dv;
     typename GuardedRows<T>::Bound dq, dbias, dsink;
     typename Operand<T>::Bound sink;
+    T *sums, *dq_parts, *bias_sums;
 
     Run(const AttentionBackwardKernel& owner, const KernelContext& context)
         : Tiles::Bound(owner.tiles_, context, owner.scratch_book_),
@@ -82,99 +110,200 @@ class AttentionBackwardKernel final : public Kernel {
           dq(owner.dq_.bind(context)),
           dbias(owner.dbias_.bind(context)),
           dsink(owner.dsink_.bind(context)),
-          sink(owner.sink_.bind(context)) {}
+          sink(owner.sink_.bind(context)),
+          sums(context.scratch<T>(owner.scratch_book_, owner.sums_)),
+          dq_parts(context.scratch<T>(owner.scratch_book_, owner.dq_parts_)),
+          bias_sums(context.scratch<T>(owner.scratch_book_, owner.bias_sums_)) {}
 
-    Place place(std::int64_t b, std::int64_t h, std::int64_t first_row, std::int64_t tile) const {
-      return {b,         h,
-              first_row, std::min(kQueryTile, shape.queries - first_row),
-              tile,      problem.mask.batch(b)};
-    }
-
-    void query_gradients() const {
-      const std::int64_t d = tiles.d;
-      this->over(shape.batch * shape.heads * query_tiles(), [&](std::int64_t item, int thread) {
-        Place at = place(item / query_tiles() / shape.heads, item / query_tiles() % shape.heads,
-                         item % query_tiles() * kQueryTile, 0);
-        const Buffers t = this->buffers_of(thread);
-        const Columns seen = problem.mask.columns(at.batch, at.first_row, at.rows);
-        std::fill(t.query, t.query + at.rows * d, T{0});
-        for (at.key_tile = seen.empty() ? 0 : seen.begin / kKeyTile;
-             at.key_tile * kKeyTile < seen.end; ++at.key_tile)
-          if (!this->hidden(at)) add_keys(at, t, this->factors(at, t, thread));
-        for (std::int64_t r = 0; r < at.rows; ++r) {
-          T* row = t.query + r * d;
-          ops.multiply(row, {&dq_factor, false}, shape.head_dim, row);
-          largest.add(kAmaxDq, thread, row, shape.head_dim);
-          if (kernel.dq_scale_.present())
-            ops.multiply(row, {&dq_scale, false}, shape.head_dim, row);
-          dq.store({at.b, at.h, at.first_row + r, 0}, shape.head_dim, row);
-        }
+    // What is wanted of a pass over `heads` heads of keys, of values, or of both where they agree.
+    struct Wanted {
+      bool dq, dk, dv;
+    };
+    void gradients(std::int64_t heads, bool want_dq, bool want_dk, bool want_dv) const {
+      const Wanted wanted{want_dq, want_dk, want_dv};
+      if (!want_dq && !want_dk && !want_dv) return;
+      const std::int64_t parts = kernel.parts_;
+      this->over(shape.batch * heads * parts, [&](std::int64_t item, int thread) {
+        key_part(wanted, heads, item / parts / heads, item / parts % heads, item % parts, thread);
       });
-    }
-    // query += ds k. A gradient of 0 does not stop NaN or infinity, so that a key which some rows
-    // do not see meets only those that do.
-    void add_keys(const Place& at, const Buffers& t, bool partly_seen) const {
-      const std::int64_t d = tiles.d, count = this->columns_of(at).size();
-      const T* keys = this->k_rows(at);
-      if (!partly_seen || all_finite(ops, keys, count * d)) {
-        tiles.product({at.rows, d, count, t.ds, kKeyTile, 1, keys, d, t.query, d, true});
-        return;
-      }
-      for_each_run(at, [&](std::int64_t r, std::int64_t first, std::int64_t length) {
-        tiles.product({1, d, length, t.ds + r * kKeyTile + first, kKeyTile, 1, keys + first * d, d,
-                       t.query + r * d, d, true});
-      });
-    }
-    // sums += factors^T rows, for ds^T q and p^T do; careful in the same way.
-    void add_queries(const Place& at, const T* factors, const T* rows, std::int64_t width,
-                     bool partly_seen, T* sums) const {
-      if (!partly_seen || all_finite(ops, rows, at.rows * width)) {
-        tiles.product({this->columns_of(at).size(), width, at.rows, factors, 1, kKeyTile, rows,
-                       width, sums, width, true});
-        return;
-      }
-      for_each_run(at, [&](std::int64_t r, std::int64_t first, std::int64_t length) {
-        tiles.product({length, width, 1, factors + r * kKeyTile + first, 1, kKeyTile,
-                       rows + r * width, width, sums + first * width, width, true});
-      });
-    }
-    // Calls body(row, first column, columns) for what the rows of a tile see, relative to the tile.
-    template <class Body>
-    void for_each_run(const Place& at, const Body& body) const {
-      for (std::int64_t r = 0; r < at.rows; ++r)
-        problem.mask.for_each_run(
-            at.b, at.h, at.first_row + r, this->seen_by(at, r),
-            [&](Columns run) { body(r, run.begin - at.key_tile * kKeyTile, run.size()); });
+      if (want_dq && parts > 1) add_query_parts();
     }
 
-    // `heads` of keys, of values, or of both where they agree.
-    void key_gradients(std::int64_t heads, bool want_dk, bool want_dv) const {
-      if (!want_dk && !want_dv) return;
-      const std::int64_t key_tiles = shape.key_tiles(), d = tiles.d, dv_padded = tiles.dv;
-      const std::int64_t group = shape.heads / std::max<std::int64_t>(heads, 1);
-      this->over(shape.batch * heads * key_tiles, [&](std::int64_t item, int thread) {
-        const std::int64_t tile = item % key_tiles, head = item / key_tiles % heads,
-                           b = item / key_tiles / heads;
-        const std::int64_t count = std::min(kKeyTile, shape.keys - tile * kKeyTile);
-        const Buffers t = this->buffers_of(thread);
-        std::fill(t.d_k, t.d_k + count * d, T{0});
-        std::fill(t.d_v, t.d_v + count * dv_padded, T{0});
-        for (std::int64_t h = head * group; h < (head + 1) * group; ++h)
-          for (std::int64_t first = 0; first < shape.queries; first += kQueryTile) {
-            const Place at = place(b, h, first, tile);
-            if (this->hidden(at)) continue;
-            const bool partly_seen = this->factors(at, t, thread);
-            const std::int64_t position = this->row_position(b, h, first);
-            if (want_dk) add_queries(at, t.ds, packed_q + position * d, d, partly_seen, t.d_k);
-            if (want_dv)
-              add_queries(at, t.p, packed_do + position * dv_padded, dv_padded, partly_seen, t.d_v);
+    // Tile number `slot` of a part. Parts take turns forth and back, so that where early tiles are
+    // seen by more queries, all have as much to do.
+    std::int64_t tile_of(std::int64_t part, std::int64_t slot) const {
+      return slot * kernel.parts_ + (slot % 2 == 0 ? part : kernel.parts_ - 1 - part);
+    }
+
+    void key_part(const Wanted& wanted, std::int64_t heads, std::int64_t b, std::int64_t head,
+                  std::int64_t part, int thread) const {
+      Buffers t = this->buffers_of(thread);
+      T* d_k = sums + thread * kernel.sum_elements_;
+      T* d_v = d_k + kernel.part_tiles_ * kKeyTile * tiles.d;
+      std::fill_n(d_k, kernel.sum_elements_, T{0});
+      const std::int64_t group = shape.heads / heads;
+      for (std::int64_t h = head * group; h < (head + 1) * group; ++h)
+        for (std::int64_t first = 0; first < shape.queries; first += tiles.block) {
+          this->pack_queries(b, h, first, std::min(tiles.block, shape.queries - first), t);
+          for (std::int64_t slot = 0; slot < kernel.part_tiles_; ++slot) {
+            const std::int64_t tile = tile_of(part, slot);
+            if (tile < shape.key_tiles())
+              key_tile(wanted, t, tile, d_k + slot * kKeyTile * tiles.d,
+                       d_v + slot * kKeyTile * tiles.dv);
           }
-        for (std::int64_t r = 0; r < count; ++r) {
-          const std::int64_t j = tile * kKeyTile + r;
-          if (want_dk) dk.store(b, head, j, t.d_k + r * d, thread);
-          if (want_dv) dv.store(b, head, j, t.d_v + r * dv_padded, thread);
+          if (wanted.dq) finish_queries(t, part);
         }
+      for (std::int64_t slot = 0; slot < kernel.part_tiles_; ++slot) {
+        const std::int64_t first = tile_of(part, slot) * kKeyTile;
+        for (std::int64_t r = 0; r < kKeyTile && first + r < shape.keys; ++r) {
+          const std::int64_t at = slot * kKeyTile + r;
+          if (wanted.dk) dk.store(b, head, first + r, d_k + at * tiles.d, thread);
+          if (wanted.dv) dv.store(b, head, first + r, d_v + at * tiles.dv, thread);
+        }
+      }
+    }
+
+    void key_tile(const Wanted& wanted, Buffers& t, std::int64_t tile, T* d_k, T* d_v) const {
+      const Columns keys{tile * kKeyTile, std::min((tile + 1) * kKeyTile, shape.keys)};
+      bool packed = false;
+      for (std::int64_t q = 0; q * kQueryTile < t.queries.rows; ++q) {
+        if (this->hidden(t, q, keys)) continue;
+        if (!std::exchange(packed, true)) this->pack_keys(tile, t);
+        const std::int64_t panels =
+            tiles.product.panels(std::min(kQueryTile, t.queries.rows - q * kQueryTile));
+        Meeting meetings[kMostPanels];
+        bool cut = false;
+        for (std::int64_t p = 0; p < panels; ++p) {
+          const std::int64_t first = q * kQueryTile + p * this->columns();
+          meetings[p] = this->meeting(t, first);
+          cut |= meetings[p].cut;
+          if (meetings[p].begin < meetings[p].end) this->factors(t, first, meetings[p], p);
+        }
+        const Queries& rows = t.queries;
+        if (wanted.dv)
+          add_queries(t, q, panels, meetings, t.p, rows.d_o + q * kQueryTile * tiles.dv, tiles.dv,
+                      !cut || rows.do_finite[q], d_v);
+        if (wanted.dk)
+          add_queries(t, q, panels, meetings, t.ds, rows.q + q * kQueryTile * tiles.d, tiles.d,
+                      !cut || rows.q_finite[q], d_k);
+        if (wanted.dq) add_keys(t, q, panels, meetings, !cut || t.keys.finite);
+      }
+    }
+
+    // sums += factors^T rows, for p^T do and ds^T q. A factor of 0 does not stop NaN or infinity:
+    // unless all is `safe`, a row meets only the keys that its query sees.
+    void add_queries(const Buffers& t, std::int64_t tile, std::int64_t panels,
+                     const Meeting* meetings, const T* factors, const T* rows, std::int64_t width,
+                     bool safe, T* sums_of_keys) const {
+      const std::int64_t columns = this->columns(), step = tiles.product.rows();
+      if (!safe) {
+        for_each_run(t, tile, [&](std::int64_t r, std::int64_t j) {
+          const T factor = factors[(r / columns * kKeyTile + j) * columns + r % columns];
+          for (std::int64_t w = 0; w < width; w += columns)
+            ops.axpy(factor, rows + w * kQueryTile + r * columns, columns,
+                     sums_of_keys + j * width + w);
+        });
+        return;
+      }
+      std::int64_t offsets[kMostPanels];
+      for (std::int64_t p = 0; p < panels; ++p) offsets[p] = p * kKeyTile * columns;
+      const auto meets = [&](std::int64_t p, std::int64_t r) {
+        return p < panels && meetings[p].begin <= r && r < meetings[p].end;
+      };
+      for (std::int64_t w = 0; w < width; w += columns)
+        for (std::int64_t r = 0; r < t.keys.count; r += step)
+          for (std::int64_t p = 0, end; p < panels; p = end + 1) {
+            for (end = p; meets(end, r);) ++end;
+            if (end > p)
+              tiles.product.multiply(
+                  {std::min(step, t.keys.count - r), columns, factors + r * columns, columns,
+                   rows + w * kQueryTile + p * columns * columns, columns,
+                   sums_of_keys + r * width + w, width, true},
+                  end - p, offsets + p);
+          }
+    }
+    // dq^T += k^T ds^T; careful in the same way.
+    void add_keys(Buffers& t, std::int64_t tile, std::int64_t panels, const Meeting* meetings,
+                  bool safe) const {
+      const std::int64_t columns = this->columns(), step = tiles.product.rows();
+      T* dqt = t.queries.dqt + tile * kQueryTile * shape.head_dim;
+      if (!safe) {
+        for_each_run(t, tile, [&](std::int64_t r, std::int64_t j) {
+          const T factor = t.ds[(r / columns * kKeyTile + j) * columns + r % columns];
+          T* sum = dqt + r / columns * columns * shape.head_dim + r % columns;
+          for (std::int64_t l = 0; l < shape.head_dim; ++l)
+            sum[l * columns] += factor * t.keys.k[j * tiles.d + l];
+        });
+        return;
+      }
+      for (std::int64_t p = 0; p < panels; ++p) {
+        const Meeting& at = meetings[p];
+        if (at.begin == at.end) continue;
+        for (std::int64_t l = 0; l < shape.head_dim; l += step)
+          tiles.product({std::min(step, shape.head_dim - l), at.end - at.begin,
+                         t.keys.kt + l * kKeyTile + at.begin, kKeyTile,
+                         t.ds + (p * kKeyTile + at.begin) * columns, columns,
+                         dqt + (p * shape.head_dim + l) * columns, columns, true});
+      }
+    }
+    // Calls body(row, key) for all a tile's queries see, relative to the tiles.
+    template <class Body>
+    void for_each_run(const Buffers& t, std::int64_t tile, const Body& body) const {
+      const Queries& q = t.queries;
+      const Columns keys = this->columns_of(t.keys);
+      for (std::int64_t r = 0; r < std::min(kQueryTile, q.rows - tile * kQueryTile); ++r) {
+        const std::int64_t row = tile * kQueryTile + r;
+        problem.mask.for_each_run(q.b, q.h, q.first + row, this->seen_by(q, row).within(keys),
+                                  [&](Columns run) {
+                                    for (std::int64_t j = run.begin; j < run.end; ++j)
+                                      body(r, j - keys.begin);
+                                  });
+      }
+    }
+
+    T* query_part(std::int64_t b, std::int64_t h, std::int64_t part, std::int64_t row) const {
+      return dq_parts +
+             (((b * shape.heads + h) * kernel.parts_ + part) * kernel.padded_queries_ + row) *
+                 shape.head_dim;
+    }
+    // The packed queries have met all keys of the part.
+    void finish_queries(const Buffers& t, std::int64_t part) const {
+      const Queries& q = t.queries;
+      if (kernel.parts_ > 1) {
+        std::copy_n(q.dqt, round_up(q.rows, kQueryTile) * shape.head_dim,
+                    query_part(q.b, q.h, part, q.first));
+        return;
+      }
+      for (std::int64_t first = 0; first < q.rows; first += this->columns())
+        store_queries(q.b, q.h, q.first + first, q.dqt + first * shape.head_dim, t.staging,
+                      t.thread);
+    }
+    void add_query_parts() const {
+      this->over(shape.batch * shape.heads * query_tiles(), [&](std::int64_t item, int thread) {
+        const std::int64_t row = item % query_tiles() * kQueryTile,
+                           h = item / query_tiles() % shape.heads,
+                           b = item / query_tiles() / shape.heads;
+        T* sum = query_part(b, h, 0, row);
+        for (std::int64_t part = 1; part < kernel.parts_; ++part)
+          ops.fold_into(Fold::sum, Premap::identity, query_part(b, h, part, row),
+                        kQueryTile * shape.head_dim, sum);
+        for (std::int64_t r = 0; r < kQueryTile && row + r < shape.queries; r += this->columns())
+          store_queries(b, h, row + r, sum + r * shape.head_dim, this->buffers_of(thread).staging,
+                        thread);
       });
+    }
+    // A panel of dq^T.
+    void store_queries(std::int64_t b, std::int64_t h, std::int64_t first, const T* panel, T* rows,
+                       int thread) const {
+      tiles.tile_ops.transpose(panel, this->columns(), shape.head_dim, this->columns(), rows,
+                               tiles.d);
+      for (std::int64_t r = 0; r < std::min(this->columns(), shape.queries - first); ++r) {
+        T* row = rows + r * tiles.d;
+        ops.multiply(row, {&dq_factor, false}, shape.head_dim, row);
+        largest.add(kAmaxDq, thread, row, shape.head_dim);
+        if (kernel.dq_scale_.present()) ops.multiply(row, {&dq_scale, false}, shape.head_dim, row);
+        dq.store({b, h, first + r, 0}, shape.head_dim, row);
+      }
     }
 
     // Every row of dbias (a single one where bias broadcasts along queries) gathers from the
@@ -189,23 +318,11 @@ class AttentionBackwardKernel final : public Kernel {
                            row_tile = item / column_tiles % row_tiles;
         const std::int64_t bias_h = item / column_tiles / row_tiles % bias[1],
                            bias_b = item / column_tiles / row_tiles / bias[1];
-        const Buffers t = this->buffers_of(thread);
-        alignas(64) T sums[kQueryTile][kKeyTile] = {};
-        const std::int64_t sum_rows =
+        Buffers t = this->buffers_of(thread);
+        T* sum_rows = bias_sums + thread * kQueryTile * kKeyTile;
+        const std::int64_t count =
             per_row ? std::min(kQueryTile, shape.queries - row_tile * kQueryTile) : 1;
-        const auto gather = [&](const Place& at) {
-          if (this->hidden(at)) return;
-          this->score_gradients(at, t);
-          const std::int64_t count = this->columns_of(at).size();
-          for (std::int64_t r = 0; r < at.rows; ++r) {
-            T* sum = sums[per_row ? r : 0];
-            const T* ds = t.ds + r * kKeyTile;
-            if (per_column)
-              ops.fold_into(Fold::sum, Premap::identity, ds, count, sum);
-            else
-              sum[0] += ops.fold(Fold::sum, Premap::identity, ds, count);
-          }
-        };
+        std::fill_n(sum_rows, count * kKeyTile, T{0});
         // Along an axis where bias has extent 1, all positions; else its own.
         const auto served = [](std::int64_t extent, std::int64_t own, std::int64_t all) {
           return extent == 1 ? Columns{0, all} : Columns{own, own + 1};
@@ -216,14 +333,38 @@ class AttentionBackwardKernel final : public Kernel {
                       columns = served(bias[3], column_tile, shape.key_tiles());
         for (std::int64_t b = batches.begin; b < batches.end; ++b)
           for (std::int64_t h = heads.begin; h < heads.end; ++h)
-            for (std::int64_t row = rows.begin; row < rows.end; ++row)
-              for (std::int64_t column = columns.begin; column < columns.end; ++column)
-                gather(place(b, h, row * kQueryTile, column));
+            for (std::int64_t row = rows.begin; row < rows.end; ++row) {
+              this->pack_queries(b, h, row * kQueryTile,
+                                 std::min(kQueryTile, shape.queries - row * kQueryTile), t);
+              for (std::int64_t tile = columns.begin; tile < columns.end; ++tile)
+                add_bias_tile(t, tile, per_row, per_column, sum_rows);
+            }
         const std::int64_t first_column = column_tile * kKeyTile;
         const std::int64_t width = per_column ? std::min(kKeyTile, shape.keys - first_column) : 1;
-        for (std::int64_t r = 0; r < sum_rows; ++r)
-          dbias.store({bias_b, bias_h, row_tile * kQueryTile + r, first_column}, width, sums[r]);
+        for (std::int64_t r = 0; r < count; ++r)
+          dbias.store({bias_b, bias_h, row_tile * kQueryTile + r, first_column}, width,
+                      sum_rows + r * kKeyTile);
       });
+    }
+    // Adds the gradients of the scores of a tile of queries and one of keys.
+    void add_bias_tile(Buffers& t, std::int64_t tile, bool per_row, bool per_column,
+                       T* sum_rows) const {
+      const Columns keys{tile * kKeyTile, std::min((tile + 1) * kKeyTile, shape.keys)};
+      if (this->hidden(t, 0, keys)) return;
+      this->pack_keys(tile, t);
+      for (std::int64_t first = 0; first < t.queries.rows; first += this->columns()) {
+        const Meeting at = this->meeting(t, first);
+        if (at.begin == at.end) continue;
+        this->score_gradients(t, first, at);
+        for (std::int64_t i = 0; i < std::min(this->columns(), t.queries.rows - first); ++i) {
+          T* sum = sum_rows + (per_row ? first + i : 0) * kKeyTile;
+          const T* ds = t.ds_rows + i * kKeyTile + at.begin;
+          if (per_column)
+            ops.fold_into(Fold::sum, Premap::identity, ds, at.end - at.begin, sum + at.begin);
+          else
+            sum[0] += ops.fold(Fold::sum, Premap::identity, ds, at.end - at.begin);
+        }
+      }
     }
 
     void sink_gradients() const {
@@ -245,6 +386,8 @@ class AttentionBackwardKernel final : public Kernel {
   };
 
   Tiles tiles_;
+  std::int64_t parts_, part_tiles_, sum_elements_, padded_queries_;
+  int sums_, dq_parts_, bias_sums_ = 0;
   KeyGradientRows<T> dk_, dv_;
   FactorOperand<T> dq_descale_, dq_scale_;
   Dims bias_dims_;
@@ -273,17 +416,16 @@ class AttentionBackwardEngine final : public Engine {
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
     const AttentionShape shape(*region.anchor, *region.anchor_as<AttentionBackward>());
     const std::int64_t element = bit_width(region.precision()) / 8;
-    const std::int64_t dims = shape.head_dim + shape.value_dim;
-    const std::int64_t tiles = 2 * kQueryTile * kKeyTile + (kQueryTile + kKeyTile) * dims;
+    const std::int64_t threads = std::max(device.compute_units, 1);
+    const std::int64_t parts = key_parts(shape, threads);
+    const std::int64_t rows = shape.batch * shape.heads * shape.queries;
     const std::int64_t elements =
-        shape.batch * shape.heads * shape.queries * (dims + 2) +
-        shape.batch * shape.keys *
-            (2 * shape.k_heads * shape.head_dim + shape.v_heads * shape.value_dim) +
-        std::max(device.compute_units, 1) * tiles;
-    // Scores and their gradients are computed twice: seven products for the five that are needed.
-    const Cost cost{.flops = 1.4 * region.flops(),
+        2 * rows + (parts > 1 ? parts * rows * shape.head_dim : 0) +
+        threads * (BackwardTiles<float>::thread_elements(shape) +
+                   divide_up(shape.keys, parts) * (shape.head_dim + shape.value_dim));
+    const Cost cost{.flops = region.flops(),
                     .bytes = 2 * region.bytes(),
-                    .flops_fraction = 0.5,
+                    .flops_fraction = 0.6,
                     .bytes_fraction = 0.5};
     return {make_config({}, cost, elements * element)};
   }

@@ -161,7 +161,7 @@ class PanelMatrix {
 
   // The left operand: row(i) points to `depth` elements.
   static std::int64_t left_elements(std::int64_t rows, std::int64_t depth) {
-    return checked_mul(round_up(rows, kGemmRowMultiple), depth);
+    return checked_mul(round_up(rows, kPanelRowMultiple), depth);
   }
   template <class Row>
   void pack_left(std::int64_t rows, const Row& row, T* destination) const {
@@ -178,11 +178,17 @@ class PanelMatrix {
     for (std::int64_t group = 0; group < groups_; ++group)
       for (std::int64_t block = begin; block < end; ++block) {
         const std::int64_t panel = group * blocks_ + block;
-        for (std::int64_t i = 0; i < rows; i += kernel_.rows)
-          kernel_.multiply(depth_, std::min(kernel_.rows, rows - i), left + i * depth_,
-                           panels + panel * depth_ * kernel_.columns,
-                           product + i * row_stride() + panel * kernel_.columns, row_stride(),
-                           false);
+        PanelOperands<T> o;
+        o.columns = o.b_row = kernel_.columns;
+        o.depth = depth_;
+        o.b = panels + panel * depth_ * kernel_.columns;
+        o.c_row = row_stride();
+        for (std::int64_t i = 0; i < rows; i += kernel_.rows) {
+          o.rows = std::min(kernel_.rows, rows - i);
+          o.a = left + i * depth_;
+          o.c = product + i * row_stride() + panel * kernel_.columns;
+          kernel_.packed(o);
+        }
       }
   }
 
