@@ -154,9 +154,9 @@ std::string section(const SuiteResult& suite) {
                         *summary.speed, *summary.slowest->speed(), escaped(summary.slowest->name));
   if (summary.share) html += fmt::format("{:.0f} % of the limit. ", *summary.share * 100);
   if (const std::string target = target_text(suite.target); !target.empty()) {
-    const bool good = reached(suite.target, summary);
+    const Outcome outcome = outcome_of(suite.target, summary);
     html += fmt::format("Target: {}: <b class=\"{}\">{}</b>.", escaped(target),
-                        good ? "good" : "bad", good ? "reached" : "not reached");
+                        outcome == Outcome::reached ? "good" : "bad", to_string(outcome));
   }
   return html + fmt::format(
                     "</p>\n<p class=\"note\">{}</p>\n<figure>{}<figcaption>Share of the limit "

@@ -95,15 +95,33 @@ std::string target_text(const Target& target) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-bool reached(const Target& target, const Summary& summary) {
-  const auto at_least = [](std::optional<double> wanted, std::optional<double> got) {
-    return !wanted || (got && *got >= *wanted);
+Outcome outcome_of(const Target& target, const Summary& summary) {
+  Outcome outcome = Outcome::no_target;
+  const auto judge = [&](std::optional<double> wanted, std::optional<double> got, bool at_most) {
+    if (!wanted || outcome == Outcome::missed) return;
+    if (got && (at_most ? *got > *wanted : *got < *wanted))
+      outcome = Outcome::missed;
+    else if (!got)
+      outcome = Outcome::not_measured;
+    else if (outcome == Outcome::no_target)
+      outcome = Outcome::reached;
   };
-  const auto worst = summary.slowest ? summary.slowest->speed() : std::nullopt;
-  return at_least(target.speed, summary.speed) && at_least(target.worst, worst) &&
-         at_least(target.share, summary.share) && at_least(target.naive, summary.least_naive) &&
-         (!target.overhead ||
-          (summary.most_overhead && *summary.most_overhead <= *target.overhead));
+  judge(target.speed, summary.speed, false);
+  judge(target.worst, summary.slowest ? summary.slowest->speed() : std::nullopt, false);
+  judge(target.share, summary.share, false);
+  judge(target.naive, summary.least_naive, false);
+  judge(target.overhead, summary.most_overhead, true);
+  return outcome;
+}
+
+std::string_view to_string(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::not_measured: return "not measured";
+    case Outcome::missed: return "not reached";
+    case Outcome::reached: return "reached";
+    case Outcome::no_target: break;
+  }
+  return "";
 }
 
 std::string table_head(const Setting& setting) {
@@ -150,8 +168,8 @@ std::string suite_foot(const SuiteResult& suite) {
   if (summary.share) line += fmt::format(" {:.0f} % of the limit", *summary.share * 100);
   if (summary.least_naive)
     line += fmt::format("; at least {:.0f} times the naive engine", *summary.least_naive);
-  if (!target_text(suite.target).empty())
-    line += reached(suite.target, summary) ? "; target reached" : "; target NOT reached";
+  if (const Outcome outcome = outcome_of(suite.target, summary); outcome != Outcome::no_target)
+    line += fmt::format("; target {}", to_string(outcome));
   return line + "\n";
 }
 

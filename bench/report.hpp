@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "measure.hpp"
@@ -41,8 +42,10 @@ Summary summary_of(const SuiteResult& result);
 
 // "geometric mean at least 1.00, no case below 0.85"; empty when there is no target.
 std::string target_text(const Target& target);
-// Whether all that the target asks for was measured and reached.
-bool reached(const Target& target, const Summary& summary);
+// How far a suite is from what it is meant to reach.
+enum class Outcome { no_target, not_measured, missed, reached };
+Outcome outcome_of(const Target& target, const Summary& summary);
+std::string_view to_string(Outcome outcome);  // "not reached"; empty without a target
 
 std::string table_head(const Setting& setting);
 std::string suite_head(const SuiteResult& suite);  // its cases need not be measured yet

@@ -184,7 +184,7 @@ def check_headers(tree):
             yield path, number, "foreach_target.h belongs in src/cpu/kernels and bench"
         if (layer_of(path) == "cli" and target and layer_of(target) == "bench"
                 and target != BENCH_HEADER):
-            yield path, number, f"of the benchmark the command sees {BENCH_HEADER} alone"
+            yield path, number, f"the command sees {BENCH_HEADER} alone of the benchmark"
 
 
 def check_sizes(tree):

@@ -73,10 +73,13 @@ TEST(Summary, NamesTheWorstAndJudgesTheTarget) {
   EXPECT_DOUBLE_EQ(*summary.speed, 1.0);
   EXPECT_DOUBLE_EQ(*summary.speed_best, 1.5);
   EXPECT_EQ(summary.slowest->name, "slow");
-  EXPECT_TRUE(bench::reached(suite.target, summary));
+  EXPECT_EQ(bench::outcome_of(suite.target, summary), bench::Outcome::reached);
   suite.target.worst = 0.6;
-  EXPECT_FALSE(bench::reached(suite.target, summary));
-  EXPECT_FALSE(bench::reached({.naive = 1}, summary)) << "nothing naive was measured";
+  EXPECT_EQ(bench::outcome_of(suite.target, summary), bench::Outcome::missed);
+  suite.target.worst = 0.5;
+  suite.target.naive = 1;
+  EXPECT_EQ(bench::outcome_of(suite.target, summary), bench::Outcome::not_measured);
+  EXPECT_EQ(bench::outcome_of({}, summary), bench::Outcome::no_target);
   EXPECT_EQ(bench::target_text({.share = 0.65, .overhead = 0.05}),
             "at least 65 % of the limit, fusing costs at most 5 %");
 }

@@ -16,6 +16,9 @@ CLEAN = {
     "src/plan/engine.hpp": "#pragma once\n",
     "src/cpu/kernels/add.cpp": "#include <hwy/foreach_target.h>\n",
     "src/cpu/table.hpp": "#pragma once\n",
+    "bench/bench.hpp": "#pragma once\n",
+    "bench/suite.hpp": "#pragma once\n",
+    "cli/good.cpp": '#include "bench/bench.hpp"\n',
     "docs/a.md": "See [b](b.md#part) and `[not](a-link.md)`.\n",
     "docs/b.md": "Text.\n",
 }
@@ -49,6 +52,7 @@ class CheckStyle(unittest.TestCase):
             ("src/base/a.cpp", '#include "plan/engine.hpp"\n', 1, "src/base may not include"),
             ("src/plan/a.cpp", '\n#include "cpu/table.hpp"\n', 2, "src/plan may not include"),
             ("cli/main.cpp", '#include "../src/base/dtype.hpp"\n', 1, "cli may not include"),
+            ("cli/bench.cpp", '#include "bench/suite.hpp"\n', 1, "sees bench/bench.hpp alone of"),
             ("include/ashlar/a.hpp", '#include "base/dtype.hpp"\n', 1, "public may not include"),
             ("src/misc/a.cpp", '#include "base/dtype.hpp"\n', 1, "no place in the layers"),
             ("src/graph/a.hpp", "#include <nlohmann/json.hpp>\n", 1, "only by .cpp"),
