@@ -45,10 +45,10 @@ double traffic_bytes(const Graph& graph) {
 }
 
 std::string describe(const Timing& timing, const Plan& plan) {
-  return fmt::format(
-      "median {}, minimum {} of {} {}; {:.3g} GFLOP/s, {:.3g} GB/s", duration_text(timing.median),
-      duration_text(timing.minimum), timing.runs, timing.runs == 1 ? "run" : "runs",
-      plan.flops() / timing.median / 1e9, traffic_bytes(plan.graph()) / timing.median / 1e9);
+  return fmt::format("median {}, minimum {} of {} {}; {:.3g} GFLOP/s, {:.3g} GB/s",
+                     duration_text(timing.median), duration_text(timing.minimum), timing.runs,
+                     timing.runs == 1 ? "run" : "runs", plan.flops() / timing.median / 1e9,
+                     traffic_bytes(plan.graph()) / timing.median / 1e9);
 }
 
 }  // namespace ashlar::cli

@@ -6,8 +6,8 @@
 // The matrices follow from n - 1 points p and infinity: A^T raises the points to powers, G holds
 // powers over the product of distances to the other points, B^T the coefficients of the polynomials
 // that vanish at all other points. Rounding errors grow with the norms of their rows, so the points
-// matter. For n = 6, of all multiples of 1/16 whose growth in the 1-norm is within 5 % of the least,
-// those below have the least in the 2-norm (tests/reference/winograd_test.cpp).
+// matter. For n = 6, of all multiples of 1/16 whose growth in the 1-norm is within 5 % of the
+// least, those below have the least in the 2-norm (tests/reference/winograd_test.cpp).
 #pragma once
 
 #include <array>

@@ -1,7 +1,6 @@
 #include "cpu/gemm.hpp"
 
 #include <algorithm>
-#include <type_traits>
 
 #include "cpu/gemm_dots.hpp"
 #include "cpu/gemm_layout.hpp"
@@ -80,11 +79,9 @@ class Product {
 
   void run(const T* packed_b) {
     const bool few = shape_.m <= kSkinny && packed_b == nullptr;
-    if constexpr (std::is_floating_point_v<T>) {
-      if (few && b_.along_depth() && blocks_.packed >= shape_.m * shape_.k)
-        return gemm_dots(shape_, blocks_.threads, a_, b_, sink_, packed_);
-    }
-    if (few && !b_.along_depth()) {
+    if (few && b_.along_depth() && blocks_.packed >= shape_.m * shape_.k) {
+      return gemm_dots(shape_, blocks_.threads, a_, b_, sink_, packed_);
+    } else if (few && !b_.along_depth()) {
       multiply_chunk(nullptr, 0, shape_.batch, 0, shape_.n);
     } else if (packed_b != nullptr) {
       const PackedPanels<T> panels = panels_at(packed_b, 0, 0, shape_.n);
@@ -158,9 +155,7 @@ class Product {
                       const Buffers<T>& buffers) const {
     const Range depth(shape_.k, split, blocks_.splits);
     GemmPlace<T> place;
-    bool in_place = false;
-    if constexpr (std::is_floating_point_v<T>)
-      in_place = blocks_.splits == 1 && sink_.place(batch, rows.begin, first, place);
+    const bool in_place = blocks_.splits == 1 && sink_.place(batch, rows.begin, first, place);
     if (!in_place) place = {buffers.c, round_up(last - first, kernel_.columns), {}, false};
     std::int64_t start = depth.begin;
     do {  // once for an empty depth too: its sums are zero
@@ -349,11 +344,5 @@ template void pack_b<double>(const GemmShape&, const GemmOperand<double>&, doubl
 template void gemm<double>(const GemmShape&, const GemmBlocks&, const GemmKernel<double>&,
                            const GemmOperand<double>&, const GemmOperand<double>&,
                            const GemmSink<double>&, double*, const double*);
-template void pack_b<std::int32_t>(const GemmShape&, const GemmOperand<std::int32_t>&,
-                                   std::int32_t*);
-template void gemm<std::int32_t>(const GemmShape&, const GemmBlocks&,
-                                 const GemmKernel<std::int32_t>&, const GemmOperand<std::int32_t>&,
-                                 const GemmOperand<std::int32_t>&, const GemmSink<std::int32_t>&,
-                                 std::int32_t*, const std::int32_t*);
 
 }  // namespace ashlar::cpu

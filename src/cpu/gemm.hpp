@@ -109,7 +109,7 @@ std::int64_t packed_b_elements(const GemmShape& shape, const GemmOperand<T>& b) 
 template <class T>
 void pack_b(const GemmShape& shape, const GemmOperand<T>& b, T* packed);
 
-// For float, double and pairs of 16-bit integers (see kernels/panel_product.hpp).
+// For float and double.
 // `scratch` holds gemm_scratch_bytes() bytes, aligned to kWorkspaceAlignment. `packed_b`: made by
 // pack_b, or null.
 template <class T>

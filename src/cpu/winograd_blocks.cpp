@@ -27,7 +27,7 @@ Config configuration(const Region& region, const WinogradShape& shape, const Win
   config.notes.winograd = static_cast<int>(shape.outputs);
   const double share = real(shape.points()) / 36, tiles = real(shape.tile_count());
   const double depth = real(shape.depth), results = real(shape.results);
-  const std::int64_t panel = 2 * device.vector_bytes / kFloat;
+  const std::int64_t panel = panel_columns<float>(device.vector_bytes);
   const std::int64_t panels = divide_up(shape.results, panel);
   const std::int64_t block_count = divide_up(shape.tile_count(), blocks.tiles);
   // Short blocks of rows load U more often than they multiply.
@@ -82,7 +82,7 @@ std::vector<Config> winograd_configs(const Region& region, const DeviceProps& de
   const ConvGeometry geometry(*region.anchor);
   const bool forward = region.anchor_as<ConvForward>() != nullptr;
   const std::int64_t threads = std::max(device.compute_units, 1);
-  const std::int64_t panel = 2 * device.vector_bytes / kFloat;
+  const std::int64_t panel = panel_columns<float>(device.vector_bytes);
   std::vector<Config> configs;
   for (const std::int64_t outputs : {4, 2}) {
     const WinogradShape shape(geometry, forward, outputs);

@@ -96,13 +96,12 @@ bool reads_inputs_often(const Op& op) {
          std::holds_alternative<AttentionForward>(op) ||
          std::holds_alternative<ResampleForward>(op) || std::holds_alternative<Im2Col>(op) ||
          std::holds_alternative<CtcLoss>(op);
-         std::holds_alternative<ResampleForward>(op) || std::holds_alternative<LrnForward>(op) ||
-         std::holds_alternative<LrnBackward>(op) ||
-         std::holds_alternative<DivisiveNormForward>(op) ||
-         std::holds_alternative<DivisiveNormBackward>(op);
-         std::holds_alternative<MoeGroupedMatmul>(op) ||
-         std::holds_alternative<MoeGroupedMatmulBackward>(op) ||
-         std::holds_alternative<ResampleForward>(op);
+  std::holds_alternative<ResampleForward>(op) || std::holds_alternative<LrnForward>(op) ||
+      std::holds_alternative<LrnBackward>(op) || std::holds_alternative<DivisiveNormForward>(op) ||
+      std::holds_alternative<DivisiveNormBackward>(op);
+  std::holds_alternative<MoeGroupedMatmul>(op) ||
+      std::holds_alternative<MoeGroupedMatmulBackward>(op) ||
+      std::holds_alternative<ResampleForward>(op);
 }
 
 // The gradient of a norm needs all of dy, and can write what it computes on the way in: dy is often

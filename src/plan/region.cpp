@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "graph/enum_names.hpp"
-#include "graph/rnn_shapes.hpp"
 #include "graph/multi_head_shapes.hpp"
+#include "graph/rnn_shapes.hpp"
 #include "graph/schema.hpp"
 
 namespace ashlar {

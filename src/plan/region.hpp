@@ -13,8 +13,8 @@ namespace ashlar {
 struct Anchor {
   Op op;
   DType compute = f32;
-  std::vector<View> inputs;  // by Op::In; absent ones are not present(). Dims and dtype are valid
-                             // for fused inputs too, whose tensor has no memory
+  std::vector<View> inputs;   // by Op::In; absent ones are not present(). Dims and dtype are valid
+                              // for fused inputs too, whose tensor has no memory
   std::vector<View> outputs;  // by Op::Out; output 0 leaves through the epilogue
 };
 

@@ -117,8 +117,7 @@ void add_caches(BadInputs& rows) {
   load("cache container rank", {5, 2, 4}, table, {}, {},
        {"rank of container", "got 3", "expected 4 to 4"});
   load("cache of complex numbers", container, table, {}, {},
-       {"dtype of container", "got complex_f64", "expected a real type"}, i32,
-       complex_f64);
+       {"dtype of container", "got complex_f64", "expected a real type"}, i32, complex_f64);
   load("cache table per head", container, {2, 2, 3, 1}, {}, {},
        {"dims of page_table", "got [2, 2, 3, 1]", "expected [2, 1, 3, 1]"});
   load("cache table of floats", container, table, {}, {},

@@ -39,8 +39,8 @@ TEST(Winograd, MatricesFilter) {
   expect_filters<3, 4>();
 }
 
-// The worst output's magnitude over the sum of |terms|, for x and w of size 1, in two dimensions; in
-// the 1-norm (errors that all add up) or the 2-norm (errors of either sign).
+// The worst output's magnitude over the sum of |terms|, for x and w of size 1, in two dimensions;
+// in the 1-norm (errors that all add up) or the 2-norm (errors of either sign).
 template <int kOutputs>
 double growth(const WinogradMatrices<kOutputs, 3>& m, int norm) {
   constexpr int kPoints = kOutputs + 2;

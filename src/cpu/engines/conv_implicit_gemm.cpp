@@ -51,12 +51,8 @@ PatchSource<T> gather(const PointwiseProgram& source, const Spatial& extents, st
 }
 
 // Forward and backward-data: patches times filter.
-template <class Product>
+template <class T>
 class PixelConvKernel final : public Kernel {
-  using Operand = typename Product::Operand;
-  using Result = typename Product::Result;
-  using Panel = typename Product::Panel;
-
  public:
   PixelConvKernel(const Region& region, const Config& config)
       : geometry_(*region.anchor),
@@ -66,28 +62,28 @@ class PixelConvKernel final : public Kernel {
         phases_(phases_of(geometry_, region)),
         shapes_(shapes_of(region)),
         blocks_(GemmBlocks::from_knobs(config)),
-        kernel_(gemm_kernel<Panel>()),
-        patches_(gather<Operand>(region.prologues[0], forward_ ? geometry_.x : geometry_.y,
-                                 forward_ ? geometry_.channels : geometry_.filters,
-                                 forward_ ? geometry_.stride[kMaxSpatial - 1] : 1)),
+        kernel_(gemm_kernel<T>()),
+        patches_(gather<T>(region.prologues[0], forward_ ? geometry_.x : geometry_.y,
+                           forward_ ? geometry_.channels : geometry_.filters,
+                           forward_ ? geometry_.stride[kMaxSpatial - 1] : 1)),
         filter_(region.prologues[1], forward_),
         store_(region.epilogue, z_of(region), geometry_,
                pixels_are_rows_ ? 1 : 1 + geometry_.spatial,
                pixels_are_rows_ || forward_ ? 1 : geometry_.stride[kMaxSpatial - 1]),
-        scratch_(scratch_book_.add("panels", gemm_scratch_bytes(Product::panels(covering(shapes_)),
-                                                                blocks_, sizeof(Panel)))) {}
+        scratch_(scratch_book_.add("panels",
+                                   gemm_scratch_bytes(covering(shapes_), blocks_, sizeof(T)))) {}
 
   void run(const KernelContext& context) const override {
-    Panel* scratch = context.scratch<Panel>(scratch_book_, scratch_);
+    T* scratch = context.scratch<T>(scratch_book_, scratch_);
     for (std::size_t i = 0; i < phases_.size(); ++i) {
-      const PatchOperand<Operand> patches(patches_, geometry_, phases_[i], true, context);
-      const FilterOperand<Operand> filter(filter_, geometry_, phases_[i], context);
-      const PixelSink<Result> sink(store_, geometry_, phases_[i], result_channels_,
-                                   pixels_are_rows_, context);
+      const PatchOperand<T> patches(patches_, geometry_, phases_[i], true, context);
+      const FilterOperand<T> filter(filter_, geometry_, phases_[i], context);
+      const PixelSink<T> sink(store_, geometry_, phases_[i], result_channels_, pixels_are_rows_,
+                              context);
       if (pixels_are_rows_)
-        Product::run(shapes_[i], blocks_, kernel_, patches, filter, sink, scratch);
+        gemm<T>(shapes_[i], blocks_, kernel_, patches, filter, sink, scratch);
       else
-        Product::run(shapes_[i], blocks_, kernel_, filter, patches, sink, scratch);
+        gemm<T>(shapes_[i], blocks_, kernel_, filter, patches, sink, scratch);
     }
   }
 
@@ -99,20 +95,16 @@ class PixelConvKernel final : public Kernel {
   std::vector<ConvPhase> phases_;
   std::vector<GemmShape> shapes_;
   GemmBlocks blocks_;
-  GemmKernel<Panel> kernel_;
-  PatchSource<Operand> patches_;
-  FilterSource<Operand> filter_;
-  ConvStore<Result> store_;
+  GemmKernel<T> kernel_;
+  PatchSource<T> patches_;
+  FilterSource<T> filter_;
+  ConvStore<T> store_;
   int scratch_;
 };
 
 // Backward-filter: dy transposed times patches of x, summed over pixels.
-template <class Product>
+template <class T>
 class FilterConvKernel final : public Kernel {
-  using Operand = typename Product::Operand;
-  using Result = typename Product::Result;
-  using Panel = typename Product::Panel;
-
  public:
   FilterConvKernel(const Region& region, const Config& config)
       : geometry_(*region.anchor),
@@ -120,21 +112,18 @@ class FilterConvKernel final : public Kernel {
         dy_phase_(geometry_.identity_phase()),
         shape_(shape_of(geometry_, x_phase_, region)),
         blocks_(GemmBlocks::from_knobs(config)),
-        kernel_(gemm_kernel<Panel>()),
-        x_(gather<Operand>(region.prologues[ConvBackwardFilter::x], geometry_.x, geometry_.channels,
-                           geometry_.stride[kMaxSpatial - 1])),
-        dy_(gather<Operand>(region.prologues[ConvBackwardFilter::dy], geometry_.y,
-                            geometry_.filters, 1)),
+        kernel_(gemm_kernel<T>()),
+        x_(gather<T>(region.prologues[ConvBackwardFilter::x], geometry_.x, geometry_.channels,
+                     geometry_.stride[kMaxSpatial - 1])),
+        dy_(gather<T>(region.prologues[ConvBackwardFilter::dy], geometry_.y, geometry_.filters, 1)),
         store_(region.epilogue, z_of(region), geometry_, 1, 1),
-        scratch_(scratch_book_.add(
-            "panels", gemm_scratch_bytes(Product::panels(shape_), blocks_, sizeof(Panel)))) {}
+        scratch_(scratch_book_.add("panels", gemm_scratch_bytes(shape_, blocks_, sizeof(T)))) {}
 
   void run(const KernelContext& context) const override {
-    const PatchOperand<Operand> dy(dy_, geometry_, dy_phase_, false, context);
-    const PatchOperand<Operand> x(x_, geometry_, x_phase_, false, context);
-    const FilterSink<Result> sink(store_, geometry_, x_phase_, context);
-    Product::run(shape_, blocks_, kernel_, dy, x, sink,
-                 context.scratch<Panel>(scratch_book_, scratch_));
+    const PatchOperand<T> dy(dy_, geometry_, dy_phase_, false, context);
+    const PatchOperand<T> x(x_, geometry_, x_phase_, false, context);
+    const FilterSink<T> sink(store_, geometry_, x_phase_, context);
+    gemm<T>(shape_, blocks_, kernel_, dy, x, sink, context.scratch<T>(scratch_book_, scratch_));
   }
 
  private:
@@ -142,9 +131,9 @@ class FilterConvKernel final : public Kernel {
   ConvPhase x_phase_, dy_phase_;
   GemmShape shape_;
   GemmBlocks blocks_;
-  GemmKernel<Panel> kernel_;
-  PatchSource<Operand> x_, dy_;
-  ConvStore<Result> store_;
+  GemmKernel<T> kernel_;
+  PatchSource<T> x_, dy_;
+  ConvStore<T> store_;
   int scratch_;
 };
 
@@ -173,10 +162,9 @@ class ConvImplicitGemmEngine final : public Engine {
 
   std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config& config,
                                 const DeviceProps&) const override {
-    const std::int64_t depth = covering(shapes_of(region)).k;
     if (region.anchor_as<ConvBackwardFilter>())
-      return build_product<FilterConvKernel>(region, depth, config);
-    return build_product<PixelConvKernel>(region, depth, config);
+      return build_product<FilterConvKernel>(region, config);
+    return build_product<PixelConvKernel>(region, config);
   }
 };
 

@@ -189,28 +189,23 @@ class MatrixSink final : public GemmSink<T> {
   const FinishPattern* finish_;  // null: rows go through the program
 };
 
-template <class Product>
+template <class T>
 class MatmulKernel final : public Kernel {
-  using Operand = typename Product::Operand;
-  using Result = typename Product::Result;
-  using Panel = typename Product::Panel;
-
  public:
   MatmulKernel(const Region& region, const Config& config)
       : shape_(shape_of(region)),
         blocks_(GemmBlocks::from_knobs(config)),
-        kernel_(gemm_kernel<Panel>()),
+        kernel_(gemm_kernel<T>()),
         dims_(region.anchor->outputs[Matmul::c].dims),
         swapped_(Orientation(region.epilogue).swapped),
         lengths_(region),
         a_(region.prologues[Matmul::a], dims_.rank() - 2, dims_.rank() - 1),
         b_(region.prologues[Matmul::b], dims_.rank() - 1, dims_.rank() - 2),
         epilogue_(region.epilogue, swapped_ ? dims_.rank() - 2 : dims_.rank() - 1),
-        scratch_(scratch_book_.add(
-            "panels", gemm_scratch_bytes(Product::panels(shape_), blocks_, sizeof(Panel)))) {
+        scratch_(scratch_book_.add("panels", gemm_scratch_bytes(shape_, blocks_, sizeof(T)))) {
     for (int axis = 0; axis < dims_.rank() - 2; ++axis) batch_.extents.push_back(dims_[axis]);
     // Sums go straight to memory that holds elements of their type.
-    constexpr DType kSums = sizeof(Result) == sizeof(float) ? f32 : f64;
+    constexpr DType kSums = sizeof(T) == sizeof(float) ? f32 : f64;
     if (!lengths_.cuts_result()) finish_ = match_finish(region.epilogue, epilogue_.axis(), kSums);
     if (finish_ && finish_->result.dtype != kSums) finish_.reset();
     right_ = region.prologues[swapped_ ? Matmul::a : Matmul::b];
@@ -219,32 +214,33 @@ class MatmulKernel final : public Kernel {
   // Packs the right side of the product for good.
   void keep_constants(const KernelContext& constants) override {
     if (blocks_.threads == 0 || lengths_.cuts_depth() || !is_constant(right_, constants)) return;
-    const MatrixOperand<Operand> right(swapped_ ? a_ : b_, batch_, lengths_, constants);
-    Product::pack(shape_, right, packed_);
+    const MatrixOperand<T> right(swapped_ ? a_ : b_, batch_, lengths_, constants);
+    packed_.allocate(packed_b_elements(shape_, right));
+    pack_b(shape_, right, packed_.data());
   }
 
   void run(const KernelContext& context) const override {
-    const MatrixOperand<Operand> a(a_, batch_, lengths_, context);
-    const MatrixOperand<Operand> b(b_, batch_, lengths_, context);
-    const MatrixSink<Result> sink(epilogue_, batch_, lengths_, dims_, swapped_,
-                                  finish_ ? &*finish_ : nullptr, context);
-    Product::run(shape_, blocks_, kernel_, swapped_ ? b : a, swapped_ ? a : b, sink,
-                 context.scratch<Panel>(scratch_book_, scratch_), packed_.data());
+    const MatrixOperand<T> a(a_, batch_, lengths_, context);
+    const MatrixOperand<T> b(b_, batch_, lengths_, context);
+    const MatrixSink<T> sink(epilogue_, batch_, lengths_, dims_, swapped_,
+                             finish_ ? &*finish_ : nullptr, context);
+    gemm<T>(shape_, blocks_, kernel_, swapped_ ? b : a, swapped_ ? a : b, sink,
+            context.scratch<T>(scratch_book_, scratch_), packed_.data());
   }
 
  private:
   GemmShape shape_;
   GemmBlocks blocks_;
-  GemmKernel<Panel> kernel_;
+  GemmKernel<T> kernel_;
   Dims dims_;
   bool swapped_;
   BatchAxes batch_;
   MatmulLengths lengths_;
-  Matrix<Operand> a_, b_;
-  RowProgram<Result> epilogue_;
+  Matrix<T> a_, b_;
+  RowProgram<T> epilogue_;
   std::optional<FinishPattern> finish_;
   PointwiseProgram right_;  // what the product's right side is made of
-  KeptMemory<Panel> packed_;
+  KeptMemory<T> packed_;
   int scratch_;
 };
 
@@ -273,7 +269,7 @@ class MatmulGemmEngine final : public Engine {
 
   std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config& config,
                                 const DeviceProps&) const override {
-    return build_product<MatmulKernel>(region, shape_of(region).k, config);
+    return build_product<MatmulKernel>(region, config);
   }
 };
 

@@ -14,7 +14,8 @@ template <class T>
 void Divide(const T* x, T divisor, std::int64_t count, T* y) {
   const hn::ScalableTag<T> d;
   const auto by = hn::Set(d, divisor);
-  TransformRow(d, d, count, y, [&](auto value) HWY_ATTR { return hn::Div(value, by); }, x);
+  TransformRow(
+      d, d, count, y, [&](auto value) HWY_ATTR { return hn::Div(value, by); }, x);
 }
 DivideRow<float> DivideF32() { return Divide<float>; }
 DivideRow<double> DivideF64() { return Divide<double>; }

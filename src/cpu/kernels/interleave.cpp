@@ -10,7 +10,6 @@ HWY_BEFORE_NAMESPACE();
 namespace ashlar::cpu::HWY_NAMESPACE {
 InterleaveRows<float> InterleaveF32() { return Interleave<float>; }
 InterleaveRows<double> InterleaveF64() { return Interleave<double>; }
-InterleaveRows<std::int32_t> InterleaveI32() { return Interleave<std::int32_t>; }
 }  // namespace ashlar::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -19,7 +18,6 @@ namespace ashlar::cpu {
 
 HWY_EXPORT(InterleaveF32);
 HWY_EXPORT(InterleaveF64);
-HWY_EXPORT(InterleaveI32);
 
 template <>
 InterleaveRows<float> interleave_rows<float>() {
@@ -28,10 +26,6 @@ InterleaveRows<float> interleave_rows<float>() {
 template <>
 InterleaveRows<double> interleave_rows<double>() {
   return HWY_DYNAMIC_DISPATCH(InterleaveF64)();
-}
-template <>
-InterleaveRows<std::int32_t> interleave_rows<std::int32_t>() {
-  return HWY_DYNAMIC_DISPATCH(InterleaveI32)();
 }
 
 }  // namespace ashlar::cpu

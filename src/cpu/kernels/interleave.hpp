@@ -12,7 +12,7 @@ template <class T>
 using InterleaveRows = void (*)(const T* const* rows, std::int64_t count, std::int64_t length,
                                 std::int64_t width, T* destination);
 
-// The best for this processor; for float, double and std::int32_t.
+// The best for this processor; for float and double.
 template <class T>
 InterleaveRows<T> interleave_rows();
 

@@ -47,11 +47,20 @@ struct PanelProduct {
   void (*packed)(const PanelOperands<T>& operands);
 };
 
-// The best for this processor. An element of type std::int32_t is two 16-bit integers, neighbours
-// in depth, the first in the low half; the product of two elements is the sum of the products of
-// their halves, and sums wrap. Only packed ones are multiplied, without a finish.
+// The best for this processor; for float and double.
 template <class T>
 const PanelProduct<T>& panel_product();
+
+// PanelProduct::columns where vectors have this many bytes: four of them with 32 registers.
+template <class T>
+constexpr std::int64_t panel_columns(std::int64_t vector_bytes) {
+#if defined(__aarch64__)
+  constexpr bool kManyRegisters = true;
+#else
+  const bool kManyRegisters = vector_bytes >= 64;
+#endif
+  return (kManyRegisters ? 4 : 2) * vector_bytes / static_cast<std::int64_t>(sizeof(T));
+}
 
 // What every processor's panels divide.
 inline constexpr std::int64_t kPanelRowMultiple = 12;
