@@ -18,7 +18,8 @@ class PlanCheck {
   void set(std::string_view name, const std::vector<double>& row_major_values);
   std::vector<double> get(std::string_view name) const;
 
-  // Compiles with `engine` wherever it can run, expects it to run one of the regions, runs twice
+  // Compiles with `engine` (or any whose name starts so) wherever it can run, expects it to run one
+  // of the regions, runs twice
   // with guard bytes around every booking, expects equal bits and results within the oracle's
   // bounds; then the same with every input declared constant.
   void expect_agrees(std::string_view engine, CompileOptions options = {},
