@@ -2,6 +2,15 @@
 
 namespace ashlar::cpu {
 
+bool planes_fit(const std::vector<ConvPhase>& phases, std::int64_t parts) {
+  constexpr std::int64_t kWidest = 65536;  // columns from the first tap to the last
+  for (const ConvPhase& phase : phases) {
+    const TapGrid grid(phase);
+    if ((grid.taps - 1) * grid.gap > kWidest) return false;
+  }
+  return lines_fit(phases, parts);
+}
+
 PlaneCut::PlaneCut(const ConvPhase& phase, const TapGrid& grid, std::int64_t parts,
                    std::int64_t tile) {
   const std::int64_t scale = phase.scale[2];

@@ -11,6 +11,9 @@ namespace ashlar::cpu {
 // Lines and pixels of a block at most.
 inline constexpr std::int64_t kMostPlaneLines = 64, kMostPlanePixels = 1024;
 
+// Whether copies of a block stay small, with `parts` channels to a group.
+bool planes_fit(const std::vector<ConvPhase>& phases, std::int64_t parts);
+
 // A block of lines of one plane of the result.
 struct PlaneBlock {
   std::int64_t image, group;

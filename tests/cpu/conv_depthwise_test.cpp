@@ -87,6 +87,13 @@ TEST(ConvDepthwise, FilterLargerThanTheImage) {
   check_layouts({{1, 16, 2, 20}, {16, 1, 1, 31}, {.padding = {0, 15}}});
 }
 
+TEST(ConvDepthwise, TapsFarApart) {
+  check_layouts({{1, 3, 3, 4}, {3, 1, 2, 2}, {.padding = {2000, 1}, .dilation = {4000, 1}}});
+  check_layouts({{1, 3, 3, 4},
+                 {3, 1, 2, 3},
+                 {.padding = {1, 100000000}, .stride = {1, 1000}, .dilation = {1, 100000000}}});
+}
+
 TEST(ConvDepthwise, OneAndThreeAxes) {
   check_layouts({{1, 19, 3000}, {19, 1, 7}, {.padding = {3}}});
   check_layouts({{3, 5, 41}, {10, 1, 4}, {.padding = {3}, .stride = {2}}});
@@ -181,9 +188,9 @@ TEST(ConvDepthwise, NumbersThatAreNoneStayWhereTheyBelong) {
 // Results too large for the caches are written past them: an intermediate is aligned for that.
 TEST(ConvDepthwise, ResultsPastTheCaches) {
   Graph graph;
-  Value x = graph.input("x", {1, 64, 330, 330}, f32, channels_last);
-  Value w = graph.input("w", {64, 1, 3, 3}, f32, channels_last);
-  graph.output("y", graph.conv(x, w, {.padding = {1, 1}}) * 2.0);
+  Value x = graph.input("x", {1, 64, 224, 226}, f32, channels_last);
+  Value w = graph.input("w", {64, 1, 1, 3}, f32, channels_last);
+  graph.output("y", graph.conv(x, w, {.padding = {0, 1}}) * 2.0);
   CompileOptions options;
   options.fuse = false;
   PlanCheck(std::move(graph)).expect_agrees(kEngine, options);

@@ -20,7 +20,7 @@ Walk best_walk(const Region& region, const ConvGeometry& geometry) {
   const std::vector<ConvPhase> phases = phases_of(geometry, region);
   if (contiguous_views(source, 1) > contiguous_views(source, source.space.rank() - 1))
     return lines_fit(phases, 1) ? kLines : kRows;
-  return lines_fit(phases, std::max(geometry.channels, geometry.filters)) ? kPlanes : kRows;
+  return planes_fit(phases, std::max(geometry.channels, geometry.filters)) ? kPlanes : kRows;
 }
 
 // Rows are held on the stack.

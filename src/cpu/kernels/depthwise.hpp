@@ -42,7 +42,7 @@ struct DepthwiseLines {
   DepthwiseFinish<T> finish;
   const T* const* residuals = nullptr;  // [line], at pixel 0, pixels as in the result; or null
   const T* const* ahead = nullptr;      // [line]: source lines soon needed; or null
-  std::int64_t result_ahead = 0;        // elements to the results soon written; or 0
+  std::int64_t result_ahead = 0;        // elements to results of a later block to ask for; or 0
   bool stream = false;                  // write past the caches: results are whole aligned vectors
 };
 

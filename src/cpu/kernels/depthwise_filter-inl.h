@@ -43,6 +43,13 @@ HWY_INLINE void AddProducts(D d, const Load& load, const DepthwiseSource<T>& a,
   }
 }
 
+// What the next vector of channels will read.
+template <int kPixels, class T>
+HWY_INLINE void FetchPixels(const T* first, std::int64_t pixel) {
+#pragma GCC unroll 16
+  for (int q = 0; q < kPixels; ++q) __builtin_prefetch(first + q * pixel, 0, 3);
+}
+
 // One source term of a tile, all lines: totals[tap] += sums.
 template <Edge kEdge, int kTaps, int kScale, int kPixels, class D, class Load,
           class T = hn::TFromD<D>>
@@ -56,8 +63,11 @@ HWY_INLINE void FilterTerm(D d, const Load& load, const DepthwiseFilterLines<T>&
     for (std::int64_t line = 0; line < from.lines; ++line) {
       const T* source = from.sources[line * from.terms + term];
       if (source == nullptr) continue;
-      body(source + place.start * from.pixel + channel,
-           a.gradients[line] + place.pixel * a.gradient_pixel + channel);
+      const T* gradient = a.gradients[line] + place.pixel * a.gradient_pixel + channel;
+      source += place.start * from.pixel + channel;
+      if (term == 0) FetchPixels<kPixels>(source + lanes, from.pixel);
+      if (term == 1) FetchPixels<kPixels>(gradient + lanes, a.gradient_pixel);
+      body(source, gradient);
     }
   };
   if constexpr (kTaps == 0) {
