@@ -15,6 +15,7 @@ const Engine& channel_stats_engine();
 const Engine& conv_depthwise_engine();
 const Engine& conv_implicit_gemm_engine();
 const Engine& conv_winograd_engine();
+const Engine& conv_winograd_filter_engine();
 const Engine& ctc_engine();
 const Engine& data_movement_engine();
 const Engine& dropout_engine();

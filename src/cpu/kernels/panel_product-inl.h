@@ -54,11 +54,11 @@ HWY_INLINE void AddStrided(std::int64_t depth, const T* HWY_RESTRICT a, std::int
 }
 
 template <int kRows, class T, class V>
-HWY_INLINE void AddPacked(std::int64_t depth, const T* HWY_RESTRICT a, const T* HWY_RESTRICT b,
-                          std::int64_t b_row, PanelSums<kRows, V>& sums) {
+HWY_INLINE void AddPacked(std::int64_t depth, const T* HWY_RESTRICT a, std::int64_t a_row,
+                          const T* HWY_RESTRICT b, std::int64_t b_row, PanelSums<kRows, V>& sums) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  for (std::int64_t l = 0; l < depth; ++l, a += kPanelRows, b += b_row) {
+  for (std::int64_t l = 0; l < depth; ++l, a += a_row, b += b_row) {
     const V b_left = hn::LoadU(d, b);
     const V b_right = hn::LoadU(d, b + lanes);
 #pragma GCC unroll 16
@@ -141,7 +141,7 @@ HWY_NOINLINE void MultiplyPanel(const PanelOperands<T>& o) {
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) sums.left[i] = sums.right[i] = hn::Zero(d);
   if constexpr (kPacked) {
-    AddPacked<kRows>(o.depth, o.a, o.b, o.b_row, sums);
+    AddPacked<kRows>(o.depth, o.a, o.a_row != 0 ? o.a_row : kPanelRows, o.b, o.b_row, sums);
   } else {
     const T* b = o.b;
     for (std::int64_t s = 0; s < o.segments; ++s, b += o.depth * o.b_row) {

@@ -43,7 +43,8 @@ struct PanelProduct {
   std::int64_t rows;     // most rows of A at once: 14 with 32 vector registers, 6 with 16
   std::int64_t columns;  // of a panel of B: two vectors
   void (*strided)(const PanelOperands<T>& operands);
-  // A packed: element (i, l) at a[l * PanelProduct::rows + i]; one segment; a_row is not read.
+  // A packed: element (i, l) at a[l * a_row + i], or at a[l * PanelProduct::rows + i] where a_row
+  // is 0; one segment.
   void (*packed)(const PanelOperands<T>& operands);
 };
 
