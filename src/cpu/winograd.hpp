@@ -36,6 +36,22 @@ struct WinogradShape {
   std::int64_t tile_count() const { return images * tiles[0] * tiles[1]; }
 };
 
+// Patches of pixels a tensor is cut into: those of tile (i, j) start at (i, j) * step + shift, and
+// may reach outside.
+struct PatchGrid {
+  std::int64_t channels = 0;  // per group
+  std::int64_t patch = 0, step = 0;
+  std::int64_t extent[2] = {}, shift[2] = {};  // rows, columns
+};
+
+inline PatchGrid source_grid(const WinogradShape& shape) {
+  return {shape.depth,
+          shape.patch(),
+          shape.outputs,
+          {shape.source[0], shape.source[1]},
+          {shape.shift[0], shape.shift[1]}};
+}
+
 // Neighbouring tiles of one row of tiles.
 struct TileRun {
   std::int64_t image, row, column;  // of the first, the last two in tiles
@@ -46,13 +62,13 @@ inline constexpr std::int64_t kLongestRun = 16;
 // Calls visit(run, done) over tiles [first, first + count), numbered image by image, row by row;
 // `done` counts those before.
 template <class Visit>
-void for_tile_runs(const WinogradShape& shape, std::int64_t first, std::int64_t count,
+void for_tile_runs(const std::int64_t (&tiles)[2], std::int64_t first, std::int64_t count,
                    Visit&& visit) {
   for (std::int64_t done = 0; done < count;) {
-    const std::int64_t number = first + done, column = number % shape.tiles[1];
-    const std::int64_t row = number / shape.tiles[1];
-    const TileRun run{row / shape.tiles[0], row % shape.tiles[0], column,
-                      std::min({count - done, shape.tiles[1] - column, kLongestRun})};
+    const std::int64_t number = first + done, column = number % tiles[1];
+    const std::int64_t row = number / tiles[1];
+    const TileRun run{row / tiles[0], row % tiles[0], column,
+                      std::min({count - done, tiles[1] - column, kLongestRun})};
     visit(run, done);
     done += run.count;
   }
@@ -62,9 +78,9 @@ void for_tile_runs(const WinogradShape& shape, std::int64_t first, std::int64_t 
 // is a call.
 inline constexpr std::int64_t kPixelChunk = 16, kChannelChunk = 64;
 
-inline std::int64_t stage_floats(const WinogradShape& shape, std::int64_t chunk) {
-  const std::int64_t width = shape.outputs * kLongestRun + 16;
-  return shape.patch() * width * chunk + kPixelChunk * width;
+inline std::int64_t stage_floats(std::int64_t rows, std::int64_t step, std::int64_t chunk) {
+  const std::int64_t width = step * kLongestRun + 16;
+  return rows * width * chunk + kPixelChunk * width;
 }
 
 }  // namespace ashlar::cpu

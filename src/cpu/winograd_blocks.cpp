@@ -62,6 +62,30 @@ std::int64_t even_tiles(std::int64_t tiles, std::int64_t most, std::int64_t grou
 
 }  // namespace
 
+Support winograd_support(const Region& region) {
+  const int spatial = region.anchor->outputs[0].dims.rank() - 2;
+  if (spatial != 2) return Support::no("{} spatial axes, 2 are supported", spatial);
+  for (const View& view : region.anchor->inputs)
+    if (view.ragged_offset != kNoTensor) return Support::no("a ragged operand");
+  if (region.precision() != f32) return Support::no("sums of {}", to_string(region.precision()));
+  const ConvGeometry geometry(*region.anchor);
+  for (std::size_t axis = 1; axis < kMaxSpatial; ++axis) {
+    if (geometry.window[axis] != 3)
+      return Support::no("a window of {}, 3 is supported", geometry.window[axis]);
+    if (geometry.stride[axis] != 1 || geometry.dilation[axis] != 1)
+      return Support::no("stride {} and dilation {}, 1 is supported", geometry.stride[axis],
+                         geometry.dilation[axis]);
+  }
+  constexpr std::int64_t kFewest = 16;
+  if (geometry.channels < kFewest || geometry.filters < kFewest)
+    return Support::no("{} channels and {} filters per group, at least {} of each",
+                       geometry.channels, geometry.filters, kFewest);
+  for (const View& view : region.anchor->inputs)
+    if (view.present() && element_count(view.dims) == 0) return Support::no("nothing to sum");
+  if (element_count(region.epilogue.space) == 0) return Support::no("nothing to compute");
+  return Support::yes();
+}
+
 void WinogradBlocks::to_knobs(Config& config) const {
   config.knobs = {{"outputs", outputs},
                   {"tiles", tiles},
@@ -109,6 +133,41 @@ std::vector<Config> winograd_configs(const Region& region, const DeviceProps& de
                    std::min(device.l2_bytes / 2 / panel_bytes, device.l3_bytes / 3 / tile_bytes),
                    threads, threads);
     configs.push_back(configuration(region, shape, together, device));
+  }
+  std::stable_sort(configs.begin(), configs.end(),
+                   [](const Config& a, const Config& b) { return a.cost.flops < b.cost.flops; });
+  return configs;
+}
+
+std::vector<Config> winograd_filter_configs(const Region& region, const DeviceProps& device) {
+  const ConvGeometry geometry(*region.anchor);
+  const std::int64_t threads = std::max(device.compute_units, 1);
+  std::vector<Config> configs;
+  for (const std::int64_t outputs : {4, 2}) {
+    const std::int64_t points = (outputs + 2) * (outputs + 2);
+    const std::int64_t tiles =
+        geometry.images * divide_up(geometry.y[1], outputs) * divide_up(geometry.y[2], outputs);
+    const std::int64_t columns = round_up(geometry.channels, kPanelColumnMultiple<float>);
+    const std::int64_t tile_bytes = points * kFloat * (columns + geometry.filters);
+    WinogradBlocks blocks{.outputs = outputs, .shared = true, .threads = threads};
+    blocks.tiles = even_tiles(tiles, device.l3_bytes / 3 / tile_bytes, threads, threads);
+    Config config;
+    blocks.to_knobs(config);
+    config.notes.winograd = static_cast<int>(outputs);
+    const double share = real(points) / 36, pairs = real(geometry.channels * geometry.filters);
+    const double products =
+        2 * real(points) * real(tiles) * real(geometry.filters * columns) / kProductShare;
+    const double transforms =
+        share * (real(tiles) * kInputFlops * real(geometry.channels + geometry.filters) +
+                 kFilterFlops * pairs);
+    // V and dy's points are written and read once a block, the sums once for every 128 tiles.
+    const double moved = 2 * real(tiles) * real(tile_bytes) +
+                         2 * real(points * kFloat) * pairs * (2 + real(tiles) / 128);
+    config.cost.bytes = region.bytes();
+    config.cost.flops =
+        real(geometry.groups) * (products + transforms + kFlopsPerL3Byte * moved) +
+        region.epilogue.flops_per_element() * real(element_count(region.epilogue.space));
+    configs.push_back(std::move(config));
   }
   std::stable_sort(configs.begin(), configs.end(),
                    [](const Config& a, const Config& b) { return a.cost.flops < b.cost.flops; });

@@ -6,6 +6,9 @@
 
 namespace ashlar::cpu {
 
+// Whether a convolution can be computed in tiles at all.
+Support winograd_support(const Region& region);
+
 struct WinogradBlocks {
   std::int64_t outputs = 4;  // of a tile and axis
   std::int64_t tiles = 1;    // transformed at once
@@ -21,5 +24,7 @@ struct WinogradBlocks {
 
 // Ways to cut forward or backward-data, cheapest first.
 std::vector<Config> winograd_configs(const Region& region, const DeviceProps& device);
+// Ways to cut backward-filter: `outputs` pixels of dy per tile and axis, blocks of `tiles`.
+std::vector<Config> winograd_filter_configs(const Region& region, const DeviceProps& device);
 
 }  // namespace ashlar::cpu

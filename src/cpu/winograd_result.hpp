@@ -43,7 +43,8 @@ class WinogradResult {
   std::int64_t stage_size() const {
     return way_ == Way::in_place
                ? 0
-               : stage_floats(shape_, way_ == Way::channel_rows ? kChannelChunk : kPixelChunk);
+               : stage_floats(shape_.outputs, shape_.outputs,
+                              way_ == Way::channel_rows ? kChannelChunk : kPixelChunk);
   }
   // Floats for the finish of all channels, filled once a run.
   std::int64_t finish_size() const {

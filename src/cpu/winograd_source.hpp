@@ -1,4 +1,4 @@
-// x or dy, read into the points of Winograd's input transform.
+// x or dy, read into the points of one of Winograd's transforms.
 #pragma once
 
 #include <cstring>
@@ -22,15 +22,17 @@ class WinogradSource {
   enum class Way : std::uint8_t { in_place, pixels, channel_rows, pixel_rows };
 
  public:
-  WinogradSource(const PointwiseProgram& program, const WinogradShape& shape,
-                 const WinogradKernel& kernel)
-      : shape_(shape), kernel_(kernel), transpose_(transpose_kernel()) {
+  using PatchTransform = decltype(WinogradKernel::input);
+
+  WinogradSource(const PointwiseProgram& program, const PatchGrid& grid, PatchTransform transform,
+                 std::int64_t lanes)
+      : grid_(grid), transform_(transform), lanes_(lanes), transpose_(transpose_kernel()) {
     const int last = program.space.rank() - 1;
     const bool along_channels = contiguous_views(program, 1) > contiguous_views(program, last);
     way_ = along_channels ? Way::channel_rows : Way::pixel_rows;
     if (program.is_plain_load() && program.steps[0].view.dtype == f32) {
       view_ = program.steps[0].view;
-      if (view_.strides[1] == 1 && shape.depth % kernel.lanes == 0)
+      if (view_.strides[1] == 1 && grid.channels % lanes == 0)
         way_ = Way::in_place;
       else if (view_.strides[last] == 1)
         way_ = Way::pixels;
@@ -40,7 +42,7 @@ class WinogradSource {
   }
   std::int64_t stage_size() const {
     const bool few = way_ == Way::pixels || way_ == Way::pixel_rows;
-    return stage_floats(shape_, few ? kPixelChunk : kChannelChunk);
+    return stage_floats(grid_.patch, grid_.step, few ? kPixelChunk : kChannelChunk);
   }
 
   class Bound {
@@ -56,33 +58,33 @@ class WinogradSource {
     void transform(const TileRun& run, std::int64_t group, const TransformedTiles& to,
                    float* stage) const {
       if (source_.way_ == Way::in_place) return transform_in_place(run, group, to, stage);
-      const WinogradShape& shape = source_.shape_;
+      const PatchGrid& grid = source_.grid_;
       const bool by_pixels = source_.way_ != Way::channel_rows;
       const std::int64_t chunk = by_pixels ? kPixelChunk : kChannelChunk;
-      const std::int64_t width = shape.outputs * run.count + 2;
-      for (std::int64_t c = 0; c < shape.depth; c += chunk) {
-        const std::int64_t channels = std::min(chunk, shape.depth - c);
-        if (channels < chunk) std::fill_n(stage, shape.patch() * width * chunk, 0.0f);
-        for (std::int64_t i = 0; i < shape.patch(); ++i) {
+      const std::int64_t width = grid.step * (run.count - 1) + grid.patch;
+      for (std::int64_t c = 0; c < grid.channels; c += chunk) {
+        const std::int64_t channels = std::min(chunk, grid.channels - c);
+        if (channels < chunk) std::fill_n(stage, grid.patch * width * chunk, 0.0f);
+        for (std::int64_t i = 0; i < grid.patch; ++i) {
           float* row = stage + i * width * chunk;
           if (by_pixels)
-            stage_pixels(run, i, group * shape.depth + c, channels, width, row);
+            stage_pixels(run, i, group * grid.channels + c, channels, width, row);
           else
-            stage_channels(run, i, group * shape.depth + c, channels, width, row);
+            stage_channels(run, i, group * grid.channels + c, channels, width, row);
         }
         for (std::int64_t t = 0; t < run.count; ++t)
-          source_.kernel_.input(stage + t * shape.outputs * chunk, width * chunk, chunk,
-                                round_up(channels, source_.kernel_.lanes),
-                                to.first + t * to.tile + c, to.point);
+          source_.transform_(stage + t * grid.step * chunk, width * chunk, chunk,
+                             round_up(channels, source_.lanes_), to.first + t * to.tile + c,
+                             to.point);
       }
     }
 
    private:
     std::int64_t top(const TileRun& run) const {
-      return run.row * source_.shape_.outputs + source_.shape_.shift[0];
+      return run.row * source_.grid_.step + source_.grid_.shift[0];
     }
     std::int64_t left(const TileRun& run) const {
-      return run.column * source_.shape_.outputs + source_.shape_.shift[1];
+      return run.column * source_.grid_.step + source_.grid_.shift[1];
     }
     const float* at(std::int64_t image, std::int64_t channel, std::int64_t row,
                     std::int64_t column) const {
@@ -93,29 +95,29 @@ class WinogradSource {
 
     void transform_in_place(const TileRun& run, std::int64_t group, const TransformedTiles& to,
                             float* stage) const {
-      const WinogradShape& shape = source_.shape_;
+      const PatchGrid& grid = source_.grid_;
       const Dims& strides = source_.view_.strides;
-      const std::int64_t n = shape.patch(), y = top(run), channel = group * shape.depth;
+      const std::int64_t n = grid.patch, y = top(run), channel = group * grid.channels;
       for (std::int64_t t = 0; t < run.count; ++t) {
-        const std::int64_t x = left(run) + t * shape.outputs;
+        const std::int64_t x = left(run) + t * grid.step;
         float* v = to.first + t * to.tile;
-        if (y >= 0 && x >= 0 && y + n <= shape.source[0] && x + n <= shape.source[1]) {
-          source_.kernel_.input(at(run.image, channel, y, x), strides[2], strides[3], shape.depth,
-                                v, to.point);
+        if (y >= 0 && x >= 0 && y + n <= grid.extent[0] && x + n <= grid.extent[1]) {
+          source_.transform_(at(run.image, channel, y, x), strides[2], strides[3], grid.channels, v,
+                             to.point);
           continue;
         }
-        for (std::int64_t c = 0; c < shape.depth; c += kChannelChunk) {
-          const std::int64_t channels = std::min(kChannelChunk, shape.depth - c);
+        for (std::int64_t c = 0; c < grid.channels; c += kChannelChunk) {
+          const std::int64_t channels = std::min(kChannelChunk, grid.channels - c);
           for (std::int64_t i = 0; i < n; ++i)
             for (std::int64_t j = 0; j < n; ++j) {
               float* pixel = stage + (i * n + j) * kChannelChunk;
-              if (y + i >= 0 && x + j >= 0 && y + i < shape.source[0] && x + j < shape.source[1])
+              if (y + i >= 0 && x + j >= 0 && y + i < grid.extent[0] && x + j < grid.extent[1])
                 std::memcpy(pixel, at(run.image, channel + c, y + i, x + j),
                             static_cast<std::size_t>(channels) * sizeof(float));
               else
                 std::fill_n(pixel, channels, 0.0f);
             }
-          source_.kernel_.input(stage, n * kChannelChunk, kChannelChunk, channels, v + c, to.point);
+          source_.transform_(stage, n * kChannelChunk, kChannelChunk, channels, v + c, to.point);
         }
       }
     }
@@ -123,11 +125,11 @@ class WinogradSource {
     // Row i of the run's patches as [pixel][channel], zero outside the source.
     void stage_channels(const TileRun& run, std::int64_t i, std::int64_t channel,
                         std::int64_t channels, std::int64_t width, float* row) const {
-      const WinogradShape& shape = source_.shape_;
+      const PatchGrid& grid = source_.grid_;
       const std::int64_t y = top(run) + i;
       for (std::int64_t j = 0; j < width; ++j, row += kChannelChunk) {
         const std::int64_t x = left(run) + j;
-        if (y < 0 || x < 0 || y >= shape.source[0] || x >= shape.source[1]) {
+        if (y < 0 || x < 0 || y >= grid.extent[0] || x >= grid.extent[1]) {
           std::fill_n(row, channels, 0.0f);
         } else {
           const ConvCoords coords{run.image, channel, y, x};
@@ -137,12 +139,12 @@ class WinogradSource {
     }
     void stage_pixels(const TileRun& run, std::int64_t i, std::int64_t channel,
                       std::int64_t channels, std::int64_t width, float* row) const {
-      const WinogradShape& shape = source_.shape_;
+      const PatchGrid& grid = source_.grid_;
       const std::int64_t y = top(run) + i, x = left(run);
-      const bool outside = y < 0 || y >= shape.source[0];
+      const bool outside = y < 0 || y >= grid.extent[0];
       const std::int64_t first = std::clamp<std::int64_t>(-x, 0, width);
       const std::int64_t last =
-          outside ? first : std::clamp<std::int64_t>(shape.source[1] - x, first, width);
+          outside ? first : std::clamp<std::int64_t>(grid.extent[1] - x, first, width);
       std::fill_n(row, first * kPixelChunk, 0.0f);
       std::fill_n(row + last * kPixelChunk, (width - last) * kPixelChunk, 0.0f);
       if (first == last) return;
@@ -165,8 +167,9 @@ class WinogradSource {
   };
 
  private:
-  WinogradShape shape_;
-  const WinogradKernel& kernel_;
+  PatchGrid grid_;
+  PatchTransform transform_;
+  std::int64_t lanes_;
   Transpose transpose_;
   Way way_;
   View view_;

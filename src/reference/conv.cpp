@@ -72,7 +72,7 @@ bool fits_winograd(const ConvAttributes& op, const Dims& w_dims) {
   return true;
 }
 
-// The bounds of an implementation that may compute forward or backward-data in Winograd tiles.
+// The bounds of an implementation that may compute in Winograd tiles.
 template <class Operands>
 class WinogradBounds {
   using Scalar = typename Operands::Scalar;
@@ -115,9 +115,42 @@ class WinogradBounds {
       if (tile == 2) exact_ = Rounding<Arithmetic::f32>::exact_integers / 4;
     }
   }
+  WinogradBounds(const ConvBackwardFilter& op, const Operands& operands) {
+    if constexpr (std::is_same_v<Scalar, Approx<Arithmetic::f32>>) {
+      const auto x = operands.input(ConvBackwardFilter::x);
+      const auto dy = operands.input(ConvBackwardFilter::dy);
+      result_ = operands.output(0).dims();
+      const int tile = operands.notes().winograd;
+      if (tile == 0 || !fits_winograd(op, result_) || element_count(result_) == 0) return;
+      const Groups groups = groups_of(x.dims(), result_);
+      const WinogradSums sums{.images = x.dims()[0],
+                              .groups = result_[0] / groups.filters,
+                              .depth = groups.channels,
+                              .results = groups.filters,
+                              .source = {x.dims()[2], x.dims()[3]},
+                              .result = {dy.dims()[2], dy.dims()[3]},
+                              .shift = {-per_axis(op.padding, 0, 0), -per_axis(op.padding, 1, 0)}};
+      const auto magnitude = [](const auto& view) {
+        return [&view](std::int64_t n, std::int64_t c, std::int64_t i, std::int64_t j) {
+          return std::fabs(view.load({n, c, i, j}).value);
+        };
+      };
+      growth_.resize(static_cast<std::size_t>(element_count(result_)));
+      raise_to_winograd_filter<2>(sums, magnitude(x), magnitude(dy), growth_);
+      if (tile > 2) raise_to_winograd_filter<4>(sums, magnitude(x), magnitude(dy), growth_);
+      const std::int64_t most_tiles =
+          sums.images * ((sums.result[0] + 1) / 2) * ((sums.result[1] + 1) / 2);
+      units_ = kWinogradTransformUnits + summation_units(most_tiles);
+      if (tile == 2) exact_ = Rounding<Arithmetic::f32>::exact_integers / 4;
+      reversed_ = op.mode == ConvMode::convolution;
+    }
+  }
   Scalar total(const Accumulator<Scalar>& sum, const Index& index) const {
     if (growth_.empty()) return sum.total();
-    const auto element = static_cast<std::size_t>(flatten(result_, index));
+    Index at = index;
+    for (int axis = kSpatial; reversed_ && axis < result_.rank(); ++axis)
+      at[axis] = result_[axis] - 1 - at[axis];
+    const auto element = static_cast<std::size_t>(flatten(result_, at));
     return sum.total_by_either({growth_[element], units_, exact_});
   }
 
@@ -125,6 +158,7 @@ class WinogradBounds {
   Dims result_;
   std::vector<double> growth_;  // by element of the result
   double units_ = 0.0, exact_ = 0.0;
+  bool reversed_ = false;  // `growth_` is by tap, the result stored the other way round
 };
 
 // result = alpha * sum + beta * z
@@ -199,6 +233,7 @@ void evaluate(const ConvBackwardFilter& op, const Operands& operands) {
   const auto dy = operands.input(ConvBackwardFilter::dy);
   const auto dw = operands.output(ConvBackwardFilter::dw);
   const Groups groups = groups_of(x.dims(), dw.dims());
+  const WinogradBounds<Operands> bounds(op, operands);
 
   for_each(dw.dims(), [&](const Index& index) {
     const std::int64_t k = index[0];
@@ -212,7 +247,7 @@ void evaluate(const ConvBackwardFilter& op, const Operands& operands) {
         inside ? sum.add(x.load(in) * dy.load(out)) : sum.add_padding(dy.load(out));
       }
     });
-    blend(op, operands, ConvBackwardFilter::z, index, sum.total());
+    blend(op, operands, ConvBackwardFilter::z, index, bounds.total(sum, index));
   });
 }
 

@@ -100,4 +100,56 @@ void raise_to_winograd(const WinogradSums& sums, const Source& source, const Wei
   }
 }
 
+// Backward-filter: tiles of kTile x kTile pixels of dy are the filter, dw the output. x(image,
+// channel, row, column) and dy(image, filter, row, column) are absolute values, asked inside their
+// extents only: those of x are sums.source, those of dy sums.result; sums.depth channels and
+// sums.results filters per group. `growth` is [filter, channel, 3, 3] by tap, not by place in
+// memory.
+template <int kTile, class X, class Dy>
+void raise_to_winograd_filter(const WinogradSums& sums, const X& x, const Dy& dy,
+                              std::vector<double>& growth) {
+  constexpr int kPoints = kTile + 2;
+  constexpr WinogradMatrices<3, kTile> kMatrices = winograd_matrices<3, kTile>();
+  using Points = std::array<std::array<double, kPoints>, kPoints>;
+  const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
+  for (std::int64_t group = 0; group < sums.groups; ++group) {
+    std::vector<Points> m(at(sums.results * sums.depth)), v(at(sums.depth)), d(at(sums.results));
+    for (std::int64_t image = 0; image < sums.images; ++image)
+      for (std::int64_t top = 0; top < sums.result[0]; top += kTile)
+        for (std::int64_t left = 0; left < sums.result[1]; left += kTile) {
+          for (std::int64_t c = 0; c < sums.depth; ++c) {
+            Points patch{};
+            for (std::size_t i = 0; i < kPoints; ++i)
+              for (std::size_t j = 0; j < kPoints; ++j) {
+                const std::int64_t row = top + sums.shift[0] + static_cast<std::int64_t>(i);
+                const std::int64_t column = left + sums.shift[1] + static_cast<std::int64_t>(j);
+                if (row >= 0 && column >= 0 && row < sums.source[0] && column < sums.source[1])
+                  patch[i][j] = x(image, group * sums.depth + c, row, column);
+              }
+            apply_absolute<kPoints, kPoints>(kMatrices.input, patch, v[at(c)]);
+          }
+          for (std::int64_t k = 0; k < sums.results; ++k) {
+            std::array<std::array<double, kTile>, kTile> tile{};
+            for (std::int64_t i = 0; i < kTile && top + i < sums.result[0]; ++i)
+              for (std::int64_t j = 0; j < kTile && left + j < sums.result[1]; ++j)
+                tile[at(i)][at(j)] = dy(image, group * sums.results + k, top + i, left + j);
+            apply_absolute<kPoints, kTile>(kMatrices.filter, tile, d[at(k)]);
+          }
+          for (std::int64_t k = 0; k < sums.results; ++k)
+            for (std::int64_t c = 0; c < sums.depth; ++c)
+              for (std::size_t i = 0; i < kPoints; ++i)
+                for (std::size_t j = 0; j < kPoints; ++j)
+                  m[at(k * sums.depth + c)][i][j] += d[at(k)][i][j] * v[at(c)][i][j];
+        }
+    for (std::int64_t pair = 0; pair < sums.results * sums.depth; ++pair) {
+      std::array<std::array<double, 3>, 3> taps;
+      apply_absolute<3, kPoints>(kMatrices.output, m[at(pair)], taps);
+      for (std::size_t tap = 0; tap < 9; ++tap) {
+        double& place = growth[at((group * sums.results * sums.depth + pair) * 9) + tap];
+        if (!(taps[tap / 3][tap % 3] <= place)) place = taps[tap / 3][tap % 3];
+      }
+    }
+  }
+}
+
 }  // namespace ashlar::reference

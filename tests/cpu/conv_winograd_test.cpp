@@ -14,15 +14,9 @@ using support::BoundMemory;
 using support::Fill;
 using support::Problem;
 
-constexpr const char* kEngine = "cpu.conv_winograd";
+constexpr const char* kEngine = "cpu.conv_winograd";  // and cpu.conv_winograd_filter
 
-const Engine& winograd_engine() {
-  for (const Engine* engine : engine_table(DeviceKind::cpu))
-    if (engine->id() == kEngine) return *engine;
-  throw std::runtime_error("no Winograd engine");
-}
-
-// The plans of a graph whose only convolution runs in each configuration of the engine.
+// The plans of a graph with one of its convolutions in each configuration of these engines.
 std::vector<std::shared_ptr<const PlanData>> forced_plans(const Graph& graph,
                                                           const CompileOptions& options = {}) {
   const DeviceProps device = Device::cpu().props();
@@ -30,13 +24,15 @@ std::vector<std::shared_ptr<const PlanData>> forced_plans(const Graph& graph,
   std::vector<std::shared_ptr<const PlanData>> plans;
   for (std::size_t i = 0; i < outline->steps.size(); ++i) {
     const Region& region = outline->steps[i].region;
-    if (!winograd_engine().supports(region, device)) continue;
-    for (const Config& config : winograd_engine().configs(region, device)) {
-      std::vector<SavedChoice> choices;
-      for (const PlanData::Step& step : outline->steps)
-        choices.push_back({std::string(step.choice.engine->id()), step.choice.config.knobs});
-      choices[i] = {kEngine, config.knobs};
-      plans.push_back(build_plan(graph, device, options, &choices, true));
+    for (const Engine* engine : engine_table(DeviceKind::cpu)) {
+      if (!engine->id().starts_with(kEngine) || !engine->supports(region, device)) continue;
+      for (const Config& config : engine->configs(region, device)) {
+        std::vector<SavedChoice> choices;
+        for (const PlanData::Step& step : outline->steps)
+          choices.push_back({std::string(step.choice.engine->id()), step.choice.config.knobs});
+        choices[i] = {std::string(engine->id()), config.knobs};
+        plans.push_back(build_plan(graph, device, options, &choices, true));
+      }
     }
   }
   return plans;
@@ -90,12 +86,21 @@ Graph backward_data(const Case& c, DType dtype, Layout layout) {
   return graph;
 }
 
+Graph backward_filter(const Case& c, DType dtype, Layout layout) {
+  Graph graph;
+  Value x = graph.input("x", c.x, dtype, layout);
+  Value dy = graph.input("dy", result_dims(c), dtype, layout);
+  graph.output("dw", graph.conv_backward_filter(x, dy, c.attributes, {.dims = c.w}));
+  return graph;
+}
+
 TEST(ConvWinograd, EveryCaseLayoutAndConfiguration) {
   for (const Case& c : kCases)
     for (const Layout& layout : {row_major, channels_last}) {
       SCOPED_TRACE(testing::Message() << to_string(c.x) << " by " << to_string(c.w));
       expect_all_agree(forward(c, f32, layout));
       expect_all_agree(backward_data(c, f32, layout));
+      expect_all_agree(backward_filter(c, f32, layout));
     }
 }
 
@@ -106,6 +111,7 @@ TEST(ConvWinograd, NarrowTypes) {
         SCOPED_TRACE(to_string(dtype));
         expect_all_agree(forward(kCases[i], dtype, layout));
         expect_all_agree(backward_data(kCases[i], dtype, layout));
+        expect_all_agree(backward_filter(kCases[i], dtype, layout));
       }
 }
 

@@ -27,7 +27,7 @@ class WinogradConvKernel final : public Kernel {
         kernel_(winograd_kernel(static_cast<int>(blocks_.outputs), 3)),
         product_(panel_product<float>()),
         weights_(region.prologues[1]),
-        source_(region.prologues[0], shape_, kernel_),
+        source_(region.prologues[0], source_grid(shape_), kernel_.input, kernel_.lanes),
         filter_(region.prologues[1], forward_, shape_, kernel_),
         result_(region, geometry_, shape_, kernel_) {
     v_tile_ = round_up(shape_.depth, kLine);
@@ -162,7 +162,7 @@ class WinogradConvKernel final : public Kernel {
 
   void transform(const Run& run, std::int64_t group, std::int64_t first, std::int64_t count,
                  float* v, int thread) const {
-    for_tile_runs(shape_, first, count, [&](const TileRun& tiles, std::int64_t done) {
+    for_tile_runs(shape_.tiles, first, count, [&](const TileRun& tiles, std::int64_t done) {
       run.source.transform(tiles, group, {v + done * v_tile_, v_point_, v_tile_},
                            run.stages + thread * stage_floats_);
     });
@@ -197,7 +197,7 @@ class WinogradConvKernel final : public Kernel {
              std::int64_t panel, int thread) const {
     const std::int64_t channel = panel * product_.columns;
     const std::int64_t channels = std::min(product_.columns, shape_.results - channel);
-    for_tile_runs(shape_, first, count, [&](const TileRun& tiles, std::int64_t done) {
+    for_tile_runs(shape_.tiles, first, count, [&](const TileRun& tiles, std::int64_t done) {
       run.result.write(tiles, group, channel, channels, sums(run, thread) + done * product_.columns,
                        m_point_, product_.columns, run.stages + thread * stage_floats_);
     });
@@ -230,25 +230,7 @@ class ConvWinogradEngine final : public Engine {
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<ConvForward>() && !region.anchor_as<ConvBackwardData>())
       return Support::other_operation("the anchor is no forward or backward-data convolution");
-    const int spatial = region.anchor->outputs[0].dims.rank() - 2;
-    if (spatial != 2) return Support::no("{} spatial axes, 2 are supported", spatial);
-    for (const View& view : region.anchor->inputs)
-      if (view.ragged_offset != kNoTensor) return Support::no("a ragged operand");
-    if (region.precision() != f32) return Support::no("sums of {}", to_string(region.precision()));
-    const ConvGeometry geometry(*region.anchor);
-    for (std::size_t axis = 1; axis < kMaxSpatial; ++axis) {
-      if (geometry.window[axis] != 3)
-        return Support::no("a window of {}, 3 is supported", geometry.window[axis]);
-      if (geometry.stride[axis] != 1 || geometry.dilation[axis] != 1)
-        return Support::no("stride {} and dilation {}, 1 is supported", geometry.stride[axis],
-                           geometry.dilation[axis]);
-    }
-    constexpr std::int64_t kFewest = 16;
-    if (geometry.channels < kFewest || geometry.filters < kFewest)
-      return Support::no("{} channels and {} filters per group, at least {} of each",
-                         geometry.channels, geometry.filters, kFewest);
-    if (element_count(region.epilogue.space) == 0) return Support::no("nothing to compute");
-    return Support::yes();
+    return winograd_support(region);
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {

@@ -17,6 +17,7 @@ const Engine& conv_implicit_gemm_engine();
 const Engine& conv_tiles_engine();
 const Engine& conv_int8_engine();
 const Engine& conv_winograd_engine();
+const Engine& conv_winograd_filter_engine();
 const Engine& ctc_engine();
 const Engine& data_movement_engine();
 const Engine& dropout_engine();

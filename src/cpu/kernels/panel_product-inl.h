@@ -129,7 +129,8 @@ HWY_NOINLINE void MultiplyPanel(const PanelOperands<T>& o) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) sums.at[i][v] = hn::Zero(d);
   if constexpr (kPacked) {
-    AddSteps<kRows, kVectors>(o.depth, o.a, 1, kPanelRows, o.b, o.b_row, sums);
+    AddSteps<kRows, kVectors>(o.depth, o.a, 1, o.a_row != 0 ? o.a_row : kPanelRows, o.b, o.b_row,
+                              sums);
   } else {
     const T* b = o.b;
     for (std::int64_t s = 0; s < o.segments; ++s, b += o.depth * o.b_row) {

@@ -43,7 +43,8 @@ struct PanelProduct {
   std::int64_t rows;     // most rows of A at once
   std::int64_t columns;  // of a panel of B: four vectors where there are 32 registers, else two
   void (*strided)(const PanelOperands<T>& operands);
-  // A packed: element (i, l) at a[l * PanelProduct::rows + i]; one segment; a_row is not read.
+  // A packed: element (i, l) at a[l * a_row + i], or at a[l * PanelProduct::rows + i] where a_row
+  // is 0; one segment.
   void (*packed)(const PanelOperands<T>& operands);
 };
 
