@@ -33,9 +33,12 @@ struct TileGradientWork {
       phases.emplace_back(std::move(phase), cut);
     const std::int64_t blocks = phases[0].block_count();
     if (geometry.groups < threads) {
+      // Parts of the channels each pack all of dy, parts of the filters each stage all of x.
+      const std::int64_t staged =
+          phases[0].in_place ? 0 : geometry.channels * static_cast<std::int64_t>(phases.size());
       if (by_pixels(device))
         splits = std::min(threads, blocks);
-      else if (panels >= threads)
+      else if (panels >= threads && (geometry.filters <= staged || filter_tiles() < threads))
         column_parts = threads;
       else if (filter_tiles() >= threads)
         filter_parts = threads;
@@ -314,7 +317,8 @@ class TileGradientKernel final : public Kernel {
   void pack(const TileBlock& block, const Task& task, const TileSource::Bound& dy, float* row,
             float* packed) const {
     const std::int64_t filters = work_.geometry.filters, columns = block.extent[2];
-    const std::int64_t tile_elements = block.pixels() * kMostProductRows;
+    const std::int64_t tile_elements = block.pixels() * kMostProductRows,
+                       whole = filters / kMostProductRows;
     std::int64_t pixel = 0;
     for (std::int64_t image = 0; image < block.images; ++image)
       for (std::int64_t r = 0; r < block.extent[1]; ++r, pixel += columns) {
@@ -325,20 +329,26 @@ class TileGradientKernel final : public Kernel {
           dy.row(block.image + image, task.group, position, columns, row);
           pixels = row;
         }
-        for (std::int64_t tile = task.tile; tile < task.tiles; ++tile) {
-          const std::int64_t first = tile * kMostProductRows;
-          const float* source = pixels + first;
+        // As many tiles together as use up the cache lines of a pixel.
+        constexpr std::int64_t kTogether = 8;
+        for (std::int64_t tile = task.tile; tile < task.tiles; tile += kTogether) {
+          const std::int64_t last = std::min(tile + kTogether, task.tiles);
           float* target = packed + (tile - task.tile) * tile_elements + pixel * kMostProductRows;
-          if (first + kMostProductRows <= filters) {
-            for (std::int64_t i = 0; i < columns; ++i)
-              std::memcpy(target + i * kMostProductRows, source + i * distance,
-                          kMostProductRows * sizeof(float));
-          } else {
-            for (std::int64_t i = 0; i < columns; ++i)
-              std::copy_n(source + i * distance, filters - first, target + i * kMostProductRows);
-          }
+          for (std::int64_t i = 0; i < columns; ++i, target += kMostProductRows)
+            copy_tiles(pixels + i * distance, tile, std::clamp(whole, tile, last), last, target,
+                       tile_elements);
         }
       }
+  }
+
+  // The filters of tiles [first, last) of one pixel; those from `cut` on are not whole.
+  void copy_tiles(const float* pixel, std::int64_t first, std::int64_t cut, std::int64_t last,
+                  float* target, std::int64_t tile_elements) const {
+    for (std::int64_t tile = first; tile < cut; ++tile, target += tile_elements)
+      std::memcpy(target, pixel + tile * kMostProductRows, kMostProductRows * sizeof(float));
+    if (cut < last)
+      std::copy_n(pixel + cut * kMostProductRows, work_.geometry.filters - cut * kMostProductRows,
+                  target);
   }
 
   void multiply(const Part& part, const TileBlock& block, const Task& task, const float* b,

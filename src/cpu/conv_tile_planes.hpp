@@ -9,6 +9,8 @@
 
 namespace ashlar::cpu {
 
+inline constexpr std::int64_t kLineElements = 16;  // of a cache line
+
 // One cut for the cost estimate and for the kernel.
 struct TilePlanesWork {
   ConvGeometry geometry;
@@ -62,10 +64,7 @@ struct TilePlanesWork {
   // Of scratch, per thread: a block's panels, a row of it, results of a tile.
   std::int64_t packed_elements() const { return summed() * block(); }
   std::int64_t per_thread() const { return packed_elements() + (1 + kMostProductRows) * block(); }
-  std::int64_t filter_elements() const {
-    constexpr std::int64_t kLineElements = 16;
-    return round_up(filter.elements(phase), kLineElements);
-  }
+  std::int64_t filter_elements() const { return round_up(filter.elements(phase), kLineElements); }
   std::int64_t scratch_bytes() const {
     return static_cast<std::int64_t>(sizeof(float)) * (threads * per_thread() + filter_elements());
   }
@@ -92,6 +91,10 @@ class TilePlanesKernel final : public Kernel {
         (work_.forward ? work_.geometry.x : work_.geometry.y) == work_.phase.extent &&
         is_dense(source.steps[0].view, work_.phase.extent))
       in_memory_ = source.steps[0].view;
+    // As many channels as leave a panel in L1, and few results: each is a page of its own.
+    constexpr std::int64_t kFewResults = 128;
+    reads_in_place_ = in_memory_.present() && work_.results() <= kFewResults &&
+                      work_.summed() * work_.kColumns * 4 <= device.l1_bytes * 2 / 3;
     const auto finish = match_finish(region.epilogue, 1 + work_.geometry.spatial, f32);
     const bool plain_sum =
         work_.geometry.alpha == 1.0 && (z_of(region).empty() || work_.geometry.beta == 0.0);
@@ -163,12 +166,6 @@ class TilePlanesKernel final : public Kernel {
     const std::int64_t summed = work_.summed(), results = work_.results();
     const std::int64_t pixels = task.pixels;
     const std::int64_t first_pixel = task.image * work_.plane() + task.pixel;
-    float* row = memory + work_.packed_elements();
-    float* buffer = row + work_.block();
-    pack(task, source, first_pixel, row, memory, context);
-
-    const std::int64_t first = task.part * work_.part_tiles(),
-                       last = std::min(first + work_.part_tiles(), work_.filter.panels());
     RowOperands<float> o;
     const std::int64_t no_offset = 0;
     o.a_rows = a_rows_.data();
@@ -177,38 +174,74 @@ class TilePlanesKernel final : public Kernel {
     o.depth = summed;
     o.b_row = kColumns;
     o.c_rows = c_rows_.data();
+    const std::int64_t first = task.part * work_.part_tiles(),
+                       last = std::min(first + work_.part_tiles(), work_.filter.panels());
+    const float* a = filter + task.group * work_.filter.panels() * summed * kMostProductRows;
+    float* c = nullptr;
+    if (direct_.present())
+      c = static_cast<float*>(context.pointer(direct_.tensor)) + direct_.offset +
+          task.image * direct_.strides[0] + task.group * results * direct_.strides[1] + task.pixel;
+    const auto use_tile = [&](std::int64_t tile) {
+      o.rows = std::min(kMostProductRows, results - tile * kMostProductRows);
+      o.a = a + tile * summed * kMostProductRows;
+    };
+
+    std::int64_t done = 0;
+    if (reads_in_place_ && direct_.present()) {
+      // Panel by panel: it stays in L1. While filters pass over it, the next one comes to L2.
+      const float* planes = in_memory(task, context);
+      o.b_row = o.next_step = in_memory_.strides[1];
+      o.columns = product_.columns;
+      for (; done + product_.columns <= pixels; done += product_.columns) {
+        const bool is_last = done + 2 * product_.columns > pixels;
+        o.b = planes + done;
+        for (std::int64_t tile = first; tile < last; ++tile) {
+          use_tile(tile);
+          const std::int64_t line = (tile - first) * kLineElements;
+          o.next = line < product_.columns && !is_last ? o.b + product_.columns + line : nullptr;
+          o.c = c + tile * kMostProductRows * direct_.strides[1] + done;
+          product_.multiply(o);
+        }
+      }
+      if (done == pixels) return;
+      o.b_row = kColumns;
+      o.next = nullptr;
+    }
+    float* row = memory + work_.packed_elements();
+    float* buffer = row + work_.block();
+    pack({task.part, task.group, task.image, task.pixel + done, pixels - done}, source, row, memory,
+         context);
     for (std::int64_t tile = first; tile < last; ++tile) {
+      use_tile(tile);
       const std::int64_t result = tile * kMostProductRows;
-      o.rows = std::min(kMostProductRows, results - result);
-      o.a = filter + (task.group * work_.filter.panels() + tile) * summed * kMostProductRows;
-      float* c = buffer;
-      if (direct_.present())
-        c = static_cast<float*>(context.pointer(direct_.tensor)) + direct_.offset +
-            task.image * direct_.strides[0] + (task.group * results + result) * direct_.strides[1] +
-            task.pixel;
-      for (std::int64_t column = 0; column < pixels; column += product_.columns) {
-        o.columns = std::min(product_.columns, pixels - column);
+      for (std::int64_t column = 0; column < pixels - done; column += product_.columns) {
+        o.columns = std::min(product_.columns, pixels - done - column);
         o.b = memory + column / kColumns * kColumns * summed + column % kColumns;
-        o.c = c + column;
+        o.c = (c != nullptr ? c + result * direct_.strides[1] + done : buffer) + column;
         product_.multiply(o);
       }
-      if (direct_.present()) continue;
+      if (c != nullptr) continue;
       for (std::int64_t i = 0; i < o.rows; ++i)
         sink.row(task.group, result + i, first_pixel, pixels, buffer + i * work_.block());
     }
   }
 
+  // The first channel of the task's pixels; null for a source that is not packed as it is.
+  const float* in_memory(const Task& task, const KernelContext& context) const {
+    if (!in_memory_.present()) return nullptr;
+    return static_cast<const float*>(context.pointer(in_memory_.tensor)) + in_memory_.offset +
+           task.image * in_memory_.strides[0] +
+           task.group * work_.summed() * in_memory_.strides[1] + task.pixel;
+  }
+
   // Element (channel, pixel) of a panel at panel[channel * kColumns + pixel].
-  void pack(const Task& task, const PatchOperand<float>& source, std::int64_t first_pixel,
-            float* row, float* panels, const KernelContext& context) const {
+  void pack(const Task& task, const PatchOperand<float>& source, float* row, float* panels,
+            const KernelContext& context) const {
     constexpr std::int64_t kColumns = TilePlanesWork::kColumns;
     const std::int64_t summed = work_.summed();
     const std::int64_t pixels = task.pixels;
-    const float* planes = nullptr;
-    if (in_memory_.present())
-      planes = static_cast<const float*>(context.pointer(in_memory_.tensor)) + in_memory_.offset +
-               task.image * in_memory_.strides[0] + task.group * summed * in_memory_.strides[1] +
-               task.pixel;
+    const std::int64_t first_pixel = task.image * work_.plane() + task.pixel;
+    const float* planes = in_memory(task, context);
     for (std::int64_t c = 0; c < summed; ++c) {
       const float* values = row;
       if (planes != nullptr)
@@ -227,7 +260,8 @@ class TilePlanesKernel final : public Kernel {
   PatchSource<float> source_;
   ConvStore<float> store_;
   View in_memory_;  // a source that is packed as it is
-  View direct_;     // where sums go as they are
+  bool reads_in_place_ = false;
+  View direct_;  // where sums go as they are
   std::array<std::int64_t, kMostProductRows> a_rows_, c_rows_;
   std::vector<float> kept_;  // a constant filter
   int panels_ = 0, filter_ = 0;

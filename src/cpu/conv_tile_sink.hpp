@@ -32,6 +32,10 @@ class TileSink {
     }
     step_ =
         along_channels_ || region.anchor_as<ConvForward>() ? 1 : geometry.stride[kMaxSpatial - 1];
+    if (plain_sum && along_channels_ && epilogue.is_plain_store() && step_of_pixels(region) == 1) {
+      pixels_follow_ = epilogue.stores[0].view.strides[1] == 1;
+      pixel_distance_ = epilogue.stores[0].view.strides[last];
+    }
     store_ = ConvStore<float>(epilogue, z, geometry, along_channels_ ? 1 : last, step_);
   }
 
@@ -58,6 +62,14 @@ class TileSink {
     void store(const TilePhase& phase, const TileBlock& block, std::int64_t channel,
                std::int64_t count, float* values, std::int64_t width, float* turned) const {
       const std::int64_t pixels = block.pixels();
+      if (sink_.pixels_follow_ && count == width && count == sink_.pixel_distance_) {
+        const std::int64_t row_values = block.extent[2] * count;
+        for (std::int64_t image = 0; image < block.images; ++image)
+          for (std::int64_t row = 0; row < block.extent[1]; ++row, values += row_values)
+            store_->row(sink_.coords_of(phase, block, image, row, 0, channel), 1, 1, row_values,
+                        values);
+        return;
+      }
       if (sink_.along_channels_) {
         for_pixels(block, [&](std::int64_t image, std::int64_t row, std::int64_t column) {
           store_->row(sink_.coords_of(phase, block, image, row, column, channel), 1, 1, count,
@@ -91,6 +103,10 @@ class TileSink {
   };
 
  private:
+  // Positions of the result's last axis from pixel to pixel.
+  std::int64_t step_of_pixels(const Region& region) const {
+    return region.anchor_as<ConvForward>() ? 1 : geometry_.stride[kMaxSpatial - 1];
+  }
   // The last two axes of every view are one run of memory, or one element.
   static bool is_joinable(const PointwiseProgram& program) {
     const int last = program.space.rank() - 1;
@@ -140,6 +156,10 @@ class TileSink {
   std::optional<FinishPattern> finish_;
   bool along_channels_ = true;
   bool rows_joined_ = false;
+  // Results are stored as they are, and a row of pixels is one run of memory if a pixel has as many
+  // channels as this.
+  bool pixels_follow_ = false;
+  std::int64_t pixel_distance_ = 0;
   std::int64_t step_ = 1;
   ConvStore<float> store_;
   TransposeTile transpose_;

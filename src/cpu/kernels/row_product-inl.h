@@ -41,8 +41,8 @@ HWY_INLINE void AddSegment(const RowOperands<T>& o, const T* HWY_RESTRICT a,
 #pragma GCC unroll 8
   for (int i = 0; i < kRows; ++i) row[i] = a + o.a_rows[i];
   const std::int64_t step = o.a_step, end = o.depth * step, b_row = o.b_row;
-  constexpr std::int64_t kLine = 64 / sizeof(T);
-  for (std::int64_t l = 0; l < end; l += step, b += b_row, next += kLine) {
+  const std::int64_t next_step = o.next_step;
+  for (std::int64_t l = 0; l < end; l += step, b += b_row, next += next_step) {
     __builtin_prefetch(next, 0, 2);
     V b_v[kVectors];
 #pragma GCC unroll 4
@@ -122,7 +122,7 @@ HWY_NOINLINE void MultiplyBlock(const RowOperands<T>& o) {
     AddSegment<kRows, kVectors>(o, o.a + o.a_segments[s],
                                 o.b_segments != nullptr ? o.b + o.b_segments[s] : b, next, sums);
     b += o.depth * o.b_row;
-    next += o.depth * (64 / static_cast<std::int64_t>(sizeof(T)));
+    next += o.depth * o.next_step;
   }
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   if (o.columns == kVectors * lanes) return StoreWhole<kRows, kVectors>(o, sums);

@@ -30,9 +30,10 @@ struct RowOperands {
   const T* b = nullptr;
   const std::int64_t* b_segments = nullptr;  // null: they follow one another
   std::int64_t b_row = 0;
-  // What will be multiplied next: a cache line of it per depth is brought to L2 on the way. Null:
-  // nothing.
+  // What will be multiplied next: a cache line of it per depth, `next_step` elements apart, is
+  // brought to L2 on the way. Null: nothing.
   const T* next = nullptr;
+  std::int64_t next_step = 64 / static_cast<std::int64_t>(sizeof(T));
   T* c = nullptr;
   const std::int64_t* c_rows = nullptr;       // offsets
   bool accumulate = false;                    // C is added to the sums
