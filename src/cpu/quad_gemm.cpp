@@ -72,26 +72,40 @@ class Cell {
     const QuadPanels& panels = work_.panels;
     if (!shape_.b_signed) sum_rows(a, batch, rows);
     const std::int64_t columns = kernel_.columns;
-    for (std::int64_t p = panels_.begin; p < panels_.end; ++p) {
-      if (pack) panels.pack(*work_.source, work_.source_data, batch, p, work_.packed);
-      QuadOperands o = operands(a);
+    QuadOperands o = operands(a);
+    const auto multiply = [&](std::int64_t p, const Range& tile) {
       o.columns = std::min(columns, shape_.columns - p * columns);
       o.b = panels.panel(batch, p, work_.packed);
       o.column_start = shape_.a_signed ? panels.terms(batch, p, work_.packed) : nullptr;
+      o.rows = tile.end - tile.begin;
+      o.row_offsets = row_offsets_ + tile.begin;
+      o.row_start = shape_.b_signed ? nullptr : row_terms_ + tile.begin;
+      if (work_.memory.sums_bytes == 0) {
+        const QuadSink::Target target = sink_.target(batch, first + tile.begin, p * columns);
+        o.c = target.c;
+        o.c_row = target.row;
+      } else {
+        o.c = sums_ + tile.begin * sums_row() + (p - panels_.begin) * columns;
+        o.c_row = sums_row();
+      }
+      kernel_.multiply(o);
+    };
+    const auto pack_panel = [&](std::int64_t p) {
+      if (pack) panels.pack(*work_.source, work_.source_data, batch, p, work_.packed);
+    };
+    // A few shallow panels stay in the cache: whole rows of C are written one after another then.
+    constexpr std::int64_t kShallowBytes = 256 << 10;
+    const std::int64_t depth = shape_.segments * shape_.quads() * 4;
+    if ((panels_.end - panels_.begin) * columns * depth <= kShallowBytes) {
+      for (std::int64_t p = panels_.begin; p < panels_.end; ++p) pack_panel(p);
       for_tiles(rows, [&](const Range& tile) {
-        o.rows = tile.end - tile.begin;
-        o.row_offsets = row_offsets_ + tile.begin;
-        o.row_start = shape_.b_signed ? nullptr : row_terms_ + tile.begin;
-        if (work_.memory.sums_bytes == 0) {
-          const QuadSink::Target target = sink_.target(batch, first + tile.begin, p * columns);
-          o.c = target.c;
-          o.c_row = target.row;
-        } else {
-          o.c = sums_ + tile.begin * sums_row() + (p - panels_.begin) * columns;
-          o.c_row = sums_row();
-        }
-        kernel_.multiply(o);
+        for (std::int64_t p = panels_.begin; p < panels_.end; ++p) multiply(p, tile);
       });
+    } else {
+      for (std::int64_t p = panels_.begin; p < panels_.end; ++p) {
+        pack_panel(p);
+        for_tiles(rows, [&](const Range& tile) { multiply(p, tile); });
+      }
     }
     if (work_.memory.sums_bytes == 0 || panels_.begin == panels_.end) return;
     const std::int64_t column = panels_.begin * columns;

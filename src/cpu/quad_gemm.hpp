@@ -13,6 +13,10 @@
 
 namespace ashlar::cpu {
 
+constexpr std::int64_t result_bytes(QuadResult result) {
+  return result == QuadResult::i32 ? 4 : 1;
+}
+
 struct QuadShape {
   std::int64_t batch = 1;
   std::int64_t lines = 0, width = 0;  // rows of C are lines * width at most,
@@ -35,7 +39,7 @@ struct QuadBlocks {
   static QuadBlocks from_knobs(const Config& config);
   std::int64_t lines(const QuadShape& shape) const;  // of a block
 };
-// `row_bytes`: of A and of sums held for each row of a block.
+// `row_bytes`: of A and of C for each row of a block.
 QuadBlocks choose_quad_blocks(const QuadShape& shape, const DeviceProps& device,
                               std::int64_t row_bytes);
 

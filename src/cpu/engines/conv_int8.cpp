@@ -55,7 +55,7 @@ struct Problem {
     const std::int64_t operand = is_matrix ? matrix.staged_row()
                                            : image.planes * image.line_step * image.line_distance /
                                                  std::max<std::int64_t>(shape.width, 1);
-    return operand + (in_place ? 0 : shape.columns * 4);
+    return operand + shape.columns * (in_place ? result_bytes(result) : 4);
   }
 
  private:

@@ -227,7 +227,8 @@ class MatmulInt8Engine final : public Engine {
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
     const Problem problem(region, kMostQuadRows);
-    const std::int64_t sums = problem.in_place ? 0 : problem.shape.columns * 4;
+    const std::int64_t sums =
+        problem.shape.columns * (problem.in_place ? result_bytes(problem.result) : 4);
     const QuadBlocks blocks =
         choose_quad_blocks(problem.shape, device, problem.rows.staged_row() + sums);
     return {quad_config(region, problem.shape, blocks, problem.memory(blocks),
