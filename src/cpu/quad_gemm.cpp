@@ -13,6 +13,7 @@ namespace {
 
 constexpr double kOperationsWorthAThread = 1e6;
 constexpr double kMeetingCycles = 10e3;  // of threads waiting for one another
+constexpr std::int64_t kLanes = 16;      // of the widest vectors: columns come in these
 constexpr std::int64_t kLine = 64;       // of the cache; what the parts of scratch are aligned to
 
 double real(std::int64_t n) { return static_cast<double>(n); }
@@ -168,7 +169,7 @@ class Cell {
 }  // namespace
 
 double QuadShape::operations() const {
-  return 2.0 * real(batch) * real(rows) * real(round_up(columns, kMostQuadColumns)) *
+  return 2.0 * real(batch) * real(rows) * real(round_up(columns, kLanes)) *
          real(segments * quads() * 4);
 }
 

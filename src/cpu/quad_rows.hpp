@@ -113,13 +113,14 @@ inline Support int8_product(const Region& region, std::int64_t depth) {
 inline Config quad_config(const Region& region, const QuadShape& shape, const QuadBlocks& blocks,
                           const QuadMemory& memory, std::int64_t made_bytes) {
   // Processors without an instruction for quads reach about their f32 peak, which is twice what
-  // costs of f64 regions are measured in; those that have one four times as much.
-  constexpr double kFraction = 2;
+  // costs of f64 regions are measured in; those that have one reach four times as much.
+  constexpr double kFraction = 4;
   constexpr double kOperationsPerMovedByte = 30;
   Config config;
   blocks.to_knobs(config);
   const double made = static_cast<double>(made_bytes);
-  const double packed = static_cast<double>(QuadPanels::most_bytes(shape));
+  const double packed = static_cast<double>((shape.one_b ? 1 : shape.batch) * shape.columns *
+                                            shape.segments * shape.depth);
   config.cost.flops = shape.operations() + kOperationsPerMovedByte * (packed + 4 * made) +
                       region.epilogue.flops_per_element() *
                           static_cast<double>(element_count(region.epilogue.space));

@@ -52,7 +52,8 @@ void check(const Case& c, DType left, DType right, DType result, int layouts) {
   PlanCheck plan(std::move(graph));
   plan.fill("x", -200, 300);  // saturated: many values are extremes
   plan.fill("w", -200, 300);
-  plan.expect_agrees("cpu.conv_int8");
+  // Making bytes of small images of 4-bit numbers may cost more than it saves.
+  plan.expect_agrees(bit_width(left) == 8 ? "cpu.conv_int8" : "cpu.conv_");
 }
 
 TEST(ConvInt8, SignsAndShapes) {

@@ -15,7 +15,7 @@ namespace {
 // Calls `check` with each target chosen in turn, then lets the best be chosen again.
 template <class Check>
 void for_each_target(const Check& check) {
-  for (std::int64_t rest = hwy::SupportedTargets(); rest != 0; rest &= rest - 1) {
+  for (std::int64_t rest = hwy::SupportedTargets() & HWY_TARGETS; rest != 0; rest &= rest - 1) {
     const std::int64_t target = rest & -rest;
     SCOPED_TRACE(hwy::TargetName(target));
     hwy::GetChosenTarget().Update(target);
