@@ -32,6 +32,23 @@ struct Span {
   std::int64_t first = 0, count = 0;
 };
 
+// Where the pixels of a view [images, channels, spatial...] are, channel 0.
+struct PixelAddress {
+  std::int64_t offset = 0, image_stride = 0;
+  Spatial strides{};
+
+  PixelAddress() = default;
+  PixelAddress(const View& view, const ConvGeometry& geometry)
+      : offset(view.offset), image_stride(view.strides[0]) {
+    for (int axis = geometry.first_axis(); axis < kMaxSpatial; ++axis)
+      strides[static_cast<std::size_t>(axis)] = view.strides[2 + axis - geometry.first_axis()];
+  }
+  std::int64_t index(std::int64_t image, const Spatial& at) const {
+    return offset + image * image_stride + at[0] * strides[0] + at[1] * strides[1] +
+           at[2] * strides[2];
+  }
+};
+
 // Channels per group, and channels of a copied line at most.
 inline constexpr std::int64_t kMostGroupChannels = 8, kMostCopied = 512;
 
@@ -88,6 +105,7 @@ class LineSource {
         spreads_(!groups.fills_vectors(lanes)) {
     if (!program.is_plain_load() || spreads_) return;
     view_ = program.steps[0].view;
+    address_ = PixelAddress(view_, geometry);
     const bool together = view_.strides[1] == 1;
     direct_ = together && view_.dtype == kRegister && channels >= lanes;
     joined_ = together && view_.strides[view_.strides.rank() - 1] == channels;
@@ -171,12 +189,7 @@ class LineSource {
   static constexpr DType kRegister = sizeof(T) == 4 ? f32 : f64;
 
   std::int64_t index(const LinePlace& at) const {
-    ConvCoords coords;
-    geometry_.put(at.image, 0, {at.z, at.y, 0}, coords.data());
-    std::int64_t result = view_.offset;
-    for (int axis = 0; axis < view_.strides.rank(); ++axis)
-      result += coords[static_cast<std::size_t>(axis)] * view_.strides[axis];
-    return result;
+    return address_.index(at.image, {at.z, at.y, 0});
   }
 
   RowProgram<T> program_;
@@ -186,6 +199,7 @@ class LineSource {
   GroupMap groups_;
   bool spreads_, direct_ = false, joined_ = false;
   View view_;
+  PixelAddress address_;
   LoadRow<T> load_ = nullptr;
 };
 
@@ -198,12 +212,28 @@ class GroupFilter {
       : program_(program, 0, nullptr, forward ? 1 : groups.parts),
         geometry_(geometry),
         groups_(groups),
-        forward_(forward) {}
+        forward_(forward) {
+    const bool in_order = forward || (groups.parts == 1 && groups.results == 1);
+    if (!program.is_plain_load() || !in_order) return;
+    if (program.steps[0].view.dtype == (sizeof(T) == sizeof(float) ? f32 : f64))
+      plain_ = program.steps[0].view;
+  }
 
   class Bound {
    public:
     Bound(const GroupFilter& filter, const KernelContext& context)
-        : filter_(filter), bound_(filter.program_.bind(context)) {}
+        : filter_(filter), bound_(filter.program_.bind(context)) {
+      if (filter.plain_.present())
+        data_ = static_cast<const T*>(context.pointer(filter.plain_.tensor));
+    }
+    // The same as load() where memory holds the weights as they are, `stride()` elements apart;
+    // else null.
+    const T* view(const Spatial& stored, std::int64_t part) const {
+      if (data_ == nullptr) return nullptr;
+      const PixelAddress address(filter_.plain_, filter_.geometry_);
+      return data_ + address.index(0, stored) + part * filter_.plain_.strides[1];
+    }
+    std::int64_t stride() const { return filter_.plain_.strides[0]; }
     // The weights at a position between part `part` of its group and every result channel.
     void load(const Spatial& stored, std::int64_t part, T* row) const {
       const GroupMap& groups = filter_.groups_;
@@ -227,6 +257,7 @@ class GroupFilter {
    private:
     const GroupFilter& filter_;
     typename RowProgram<T>::Bound bound_;
+    const T* data_ = nullptr;
   };
 
  private:
@@ -234,6 +265,7 @@ class GroupFilter {
   ConvGeometry geometry_;
   GroupMap groups_;
   bool forward_;
+  View plain_;
 };
 
 // Where dw goes: straight to memory where that takes sums as they are.

@@ -19,6 +19,9 @@ class LineResult {
     const bool adds_z = !z_of(region).empty() && geometry.beta != 0.0;
     if (!adds_z) finish_ = ChannelFinish<T>::of(region.epilogue, 1, geometry.alpha);
     if (finish_ && !fits(*finish_, channels, lanes)) finish_.reset();
+    if (finish_) result_address_ = PixelAddress(finish_->result(), geometry);
+    if (finish_ && finish_->residual() != nullptr)
+      residual_address_ = PixelAddress(*finish_->residual(), geometry);
     const PointwiseProgram& epilogue = region.epilogue;
     if (adds_z || geometry.alpha != 1.0 || !epilogue.is_plain_store()) return;
     plain_ = epilogue.stores[0].view;
@@ -51,19 +54,20 @@ class LineResult {
       return finish;
     }
     T* line(const Spatial& position, std::int64_t image) const {
-      return direct_ + result_.index(result_.finish_->result(), position, image);
+      return direct_ + result_.result_address_.index(image, position);
     }
     const T* residual(const Spatial& position, std::int64_t image) const {
       if (residual_ == nullptr) return nullptr;
-      return residual_ + result_.index(*result_.finish_->residual(), position, image);
+      return residual_ + result_.residual_address_.index(image, position);
     }
     // A line of a copy: `pixels` pixels from `position` on, `step` columns apart.
     void store(Spatial position, std::int64_t image, std::int64_t pixels, std::int64_t step,
                const Span& channels, std::int64_t pixel, T* values) const {
       if (result_.convert_ != nullptr && step == 1 && channels.count == result_.channels_ &&
           pixel == channels.count)
-        return result_.convert_(values, pixels * pixel, memory_,
-                                result_.index(result_.plain_, position, image), 1);
+        return result_.convert_(
+            values, pixels * pixel, memory_,
+            PixelAddress(result_.plain_, result_.geometry_).index(image, position), 1);
       ConvCoords coords;
       for (std::int64_t i = 0; i < pixels; ++i, values += pixel) {
         result_.geometry_.put(image, channels.first, position, coords.data());
@@ -100,19 +104,11 @@ class LineResult {
     return residual == nullptr ||
            (residual->strides[1] == 1 && residual->strides[last()] == result.strides[last()]);
   }
-  std::int64_t index(const View& view, const Spatial& position, std::int64_t image) const {
-    ConvCoords coords;
-    geometry_.put(image, 0, position, coords.data());
-    std::int64_t result = view.offset;
-    for (int axis = 0; axis < view.strides.rank(); ++axis)
-      result += coords[static_cast<std::size_t>(axis)] * view.strides[axis];
-    return result;
-  }
-
   ConvGeometry geometry_;
   std::int64_t channels_;
   ConvStore<T> store_;
   std::optional<ChannelFinish<T>> finish_;
+  PixelAddress result_address_, residual_address_;
   View plain_;
   bool joined_ = false;
   StoreRow<T> convert_ = nullptr;
@@ -333,19 +329,22 @@ class ConvLinesKernel final : public Kernel {
       for (std::int64_t part = 0; part < parts; ++part)
         for (std::int64_t s = 0; s < grid.taps; ++s) {
           const auto& stored = grid.stored[static_cast<std::size_t>(t * grid.taps + s)];
-          filter.load(stored, part, row);
-          scatter(row, weights + ((t * parts + part) * grid.taps + s) * cut_.lanes,
+          const T* plain = filter.view(stored, part);
+          if (plain == nullptr) filter.load(stored, part, row);
+          scatter(plain == nullptr ? row : plain, plain == nullptr ? 1 : filter.stride(),
+                  weights + ((t * parts + part) * grid.taps + s) * cut_.lanes,
                   per_vector * cut_.lanes);
         }
   }
 
-  void scatter(const T* row, T* target, std::int64_t vector_stride) const {
+  void scatter(const T* row, std::int64_t stride, T* target, std::int64_t vector_stride) const {
     for (std::int64_t chunk = 0; chunk < cut_.chunks(); ++chunk) {
       const Span span = cut_.chunk_at(chunk);
       for (std::int64_t v = 0; v * cut_.lanes < span.count; ++v, target += vector_stride) {
         const std::int64_t start = vector_start(v, cut_.lanes, std::max(span.count, cut_.lanes));
         const std::int64_t count = std::min(cut_.lanes, span.count);
-        std::copy_n(row + span.first + start, count, target);
+        const T* first = row + (span.first + start) * stride;
+        for (std::int64_t i = 0; i < count; ++i) target[i] = first[i * stride];
         std::fill_n(target + count, cut_.lanes - count, T{0});
       }
     }
