@@ -117,8 +117,9 @@ struct TileGradientWork {
       const ViewDistances distances(x.steps[0].view, geometry.spatial);
       // Whole vectors are read of every row. Pixels far apart would share few sets of the caches.
       constexpr std::int64_t kFar = 256;
-      problem.is_in_memory = distances.b == 1 && width == kMostProductColumns &&
-                             distances.axis[kMaxSpatial - 1] <= kFar;
+      problem.is_in_memory =
+          distances.b == 1 && width == kMostProductColumns &&
+          distances.axis[kMaxSpatial - 1] * geometry.stride[kMaxSpatial - 1] <= kFar;
       problem.distances = {distances.a, distances.axis};
     }
     problem.channels = width;
@@ -268,11 +269,14 @@ class TileGradientKernel final : public Kernel {
          ++number_of_block) {
       const TileBlock block = work_.phases[0].block(number_of_block);
       pack(block, task, dy, row, packed);
+      Upcoming upcoming;
+      if (number_of_block + 1 < task.blocks)
+        upcoming = dy_of(work_.phases[0].block(number_of_block + 1), task, dy);
       for (std::int64_t panel = task.panel; panel < task.panels; ++panel) {
         const std::int64_t channels = task.group * work_.panels + panel;
         for (std::size_t i = 0; i < parts_.size(); ++i)
           multiply(parts_[i], block, task, source(work_.phases[i], block, channels, x, staged),
-                   packed, c + panel * work_.width, number_of_block > task.block);
+                   packed, c + panel * work_.width, number_of_block > task.block, upcoming);
       }
     }
   }
@@ -351,8 +355,23 @@ class TileGradientKernel final : public Kernel {
                   target);
   }
 
+  // dy of a block in memory: brought to L2 while the one before is multiplied, a cache line of
+  // every pixel at a time.
+  struct Upcoming {
+    const float *start = nullptr, *end = nullptr;  // filters of the first pixel
+    std::int64_t distance = 0;                     // from pixel to pixel
+  };
+  Upcoming dy_of(const TileBlock& block, const Task& task, const TileSource::Bound& dy) const {
+    Upcoming upcoming;
+    upcoming.start = dy.in_memory(block.image, task.group, block.start, upcoming.distance);
+    if (upcoming.start == nullptr) return {};
+    upcoming.end = upcoming.start + std::min(task.tiles * kMostProductRows, work_.geometry.filters);
+    upcoming.start += task.tile * kMostProductRows;
+    return upcoming;
+  }
+
   void multiply(const Part& part, const TileBlock& block, const Task& task, const float* b,
-                const float* packed, float* c, bool accumulate) const {
+                const float* packed, float* c, bool accumulate, Upcoming& upcoming) const {
     const std::int64_t filters = work_.geometry.filters, pixels = block.pixels();
     RowOperands<float> o;
     const std::int64_t rows = block.extent[1];
@@ -365,6 +384,8 @@ class TileGradientKernel final : public Kernel {
     o.b_row = part.b_row;
     o.c_rows = c_rows_.data();
     o.accumulate = accumulate;
+    o.next_step = upcoming.distance;
+    constexpr std::int64_t kLineElements = 16;
     for (std::int64_t tile = task.tile; tile < task.tiles; ++tile) {
       const std::int64_t first = tile * kMostProductRows;
       o.rows = std::min(kMostProductRows, filters - first);
@@ -373,6 +394,8 @@ class TileGradientKernel final : public Kernel {
         o.b = b + columns.b;
         o.columns = columns.columns;
         o.c = c + first * c_rows_[1] + columns.c;
+        o.next = upcoming.start < upcoming.end ? upcoming.start : nullptr;
+        upcoming.start += kLineElements;
         product_.multiply(o);
       }
     }
