@@ -16,7 +16,7 @@ constexpr std::int64_t kFloat = sizeof(float);
 // a cycle.
 constexpr double kInputFlops = 1000;   // per tile and summed channel of F(4, 3)
 constexpr double kOutputFlops = 600;   // per tile and channel of the result of F(4, 3)
-constexpr double kFilterFlops = 900;   // per pair of channels of F(4, 3)
+constexpr double kFilterFlops = 1500;  // per pair of channels of F(4, 3)
 constexpr double kFlopsPerL3Byte = 4;  // moved between L2 and the last cache
 constexpr double kProductShare = 0.9;  // of peak, reached by the panel product
 
@@ -149,25 +149,34 @@ std::vector<Config> winograd_filter_configs(const Region& region, const DevicePr
         geometry.images * divide_up(geometry.y[1], outputs) * divide_up(geometry.y[2], outputs);
     const std::int64_t columns = round_up(geometry.channels, kPanelColumnMultiple<float>);
     const std::int64_t tile_bytes = points * kFloat * (columns + geometry.filters);
-    WinogradBlocks blocks{.outputs = outputs, .shared = true, .threads = threads};
-    blocks.tiles = even_tiles(tiles, device.l3_bytes / 3 / tile_bytes, threads, threads);
-    Config config;
-    blocks.to_knobs(config);
-    config.notes.winograd = static_cast<int>(outputs);
     const double share = real(points) / 36, pairs = real(geometry.channels * geometry.filters);
+    const double m_bytes = real(points * kFloat) * pairs;
     const double products =
         2 * real(points) * real(tiles) * real(geometry.filters * columns) / kProductShare;
     const double transforms =
         share * (real(tiles) * kInputFlops * real(geometry.channels + geometry.filters) +
                  kFilterFlops * pairs);
-    // V and dy's points are written and read once a block, the sums once for every 128 tiles.
-    const double moved = 2 * real(tiles) * real(tile_bytes) +
-                         2 * real(points * kFloat) * pairs * (2 + real(tiles) / 128);
-    config.cost.bytes = region.bytes();
-    config.cost.flops =
-        real(geometry.groups) * (products + transforms + kFlopsPerL3Byte * moved) +
-        region.epilogue.flops_per_element() * real(element_count(region.epilogue.space));
-    configs.push_back(std::move(config));
+    for (const bool shared : {true, false}) {
+      // Apart: the points of x and dy take half of L2, the sums the other half. Together: a third
+      // of the last cache.
+      if (!shared && m_bytes > real(device.l2_bytes) / 2) continue;
+      WinogradBlocks blocks{.outputs = outputs, .shared = shared, .threads = threads};
+      blocks.tiles =
+          even_tiles(tiles, (shared ? device.l3_bytes / 3 : device.l2_bytes / 2) / tile_bytes,
+                     shared ? threads : 1, threads);
+      // Points are written and read once; the sums for every 128 tiles.
+      const double moved =
+          shared ? 2 * real(tiles) * real(tile_bytes) + 2 * m_bytes * (2 + real(tiles) / 128)
+                 : 2 * m_bytes * real(threads);
+      Config config;
+      blocks.to_knobs(config);
+      config.notes.winograd = static_cast<int>(outputs);
+      config.cost.bytes = region.bytes();
+      config.cost.flops =
+          real(geometry.groups) * (products + transforms + kFlopsPerL3Byte * moved) +
+          region.epilogue.flops_per_element() * real(element_count(region.epilogue.space));
+      configs.push_back(std::move(config));
+    }
   }
   std::stable_sort(configs.begin(), configs.end(),
                    [](const Config& a, const Config& b) { return a.cost.flops < b.cost.flops; });

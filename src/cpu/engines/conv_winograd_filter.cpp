@@ -49,39 +49,28 @@ class WinogradFilterKernel final : public Kernel {
     const auto book = [&](const char* name, std::int64_t floats) {
       return scratch_book_.add(name, checked_mul(floats, static_cast<std::int64_t>(sizeof(float))));
     };
-    v_booking_ = book("tiles of x", checked_mul(points_, v_point_));
-    d_booking_ = book("tiles of dy", checked_mul(points_, d_point_));
-    m_booking_ = book("sums", checked_mul(points_, m_point_));
+    const std::int64_t copies = blocks_.shared ? 1 : blocks_.threads;
+    v_booking_ = book("tiles of x", checked_mul(copies * points_, v_point_));
+    d_booking_ = book("tiles of dy", checked_mul(copies * points_, d_point_));
+    m_booking_ = book("sums", checked_mul(copies * points_, m_point_));
     stage_booking_ = book("stage", blocks_.threads * stage_floats_);
   }
 
   void run(const KernelContext& context) const override {
-    const WinogradSource::Bound x(x_, context), dy(dy_, context);
-    float* v = context.scratch<float>(scratch_book_, v_booking_);
-    float* d = context.scratch<float>(scratch_book_, d_booking_);
-    float* m = context.scratch<float>(scratch_book_, m_booking_);
-    float* stages = context.scratch<float>(scratch_book_, stage_booking_);
-    const std::int64_t all = geometry_.images * tiles_[0] * tiles_[1];
+    const Run run{.x = {x_, context},
+                  .dy = {dy_, context},
+                  .v = context.scratch<float>(scratch_book_, v_booking_),
+                  .d = context.scratch<float>(scratch_book_, d_booking_),
+                  .m = context.scratch<float>(scratch_book_, m_booking_),
+                  .stages = context.scratch<float>(scratch_book_, stage_booking_)};
     for (std::int64_t group = 0; group < geometry_.groups; ++group) {
-      for (std::int64_t first = 0; first < all; first += blocks_.tiles) {
-        const std::int64_t count = std::min(blocks_.tiles, all - first);
-        split(count, [&](std::int64_t begin, std::int64_t end, int thread) {
-          for_tile_runs(
-              tiles_, first + begin, end - begin, [&](const TileRun& run, std::int64_t done) {
-                float* stage = stages + thread * stage_floats_;
-                x.transform(run, group, {v + (begin + done) * v_tile_, v_point_, v_tile_}, stage);
-                dy.transform(run, group, {d + (begin + done) * d_tile_, d_point_, d_tile_}, stage);
-              });
-        });
-        const std::int64_t panels = divide_up(columns_, product_.columns);
-        split(points_ * panels, [&](std::int64_t begin, std::int64_t end, int) {
-          for (std::int64_t item = begin; item < end; ++item)
-            multiply(item / panels, item % panels, count, first > 0, v, d, m);
-        });
-      }
+      if (blocks_.shared)
+        sum_together(run, group);
+      else
+        sum_apart(run, group);
       split(geometry_.filters, [&](std::int64_t begin, std::int64_t end, int thread) {
         for (std::int64_t filter = begin; filter < end; ++filter)
-          write(context, group, filter, m, stages + thread * stage_floats_);
+          write(context, group, filter, run.m, run.stages + thread * stage_floats_);
       });
     }
   }
@@ -99,6 +88,66 @@ class WinogradFilterKernel final : public Kernel {
   template <class Body>
   void split(std::int64_t items, Body&& body) const {
     parallel_for(items, divide_up(items, blocks_.threads), body);
+  }
+
+  struct Run {
+    WinogradSource::Bound x, dy;
+    float *v, *d, *m, *stages;
+  };
+
+  std::int64_t tile_count() const { return geometry_.images * tiles_[0] * tiles_[1]; }
+  std::int64_t panels() const { return divide_up(columns_, product_.columns); }
+
+  // All threads on one block after the other, each with its points and panels of M.
+  void sum_together(const Run& run, std::int64_t group) const {
+    for (std::int64_t first = 0; first < tile_count(); first += blocks_.tiles) {
+      const std::int64_t count = std::min(blocks_.tiles, tile_count() - first);
+      split(count, [&](std::int64_t begin, std::int64_t end, int thread) {
+        transform(run, group, first + begin, end - begin, run.v + begin * v_tile_,
+                  run.d + begin * d_tile_, thread);
+      });
+      split(points_ * panels(), [&](std::int64_t begin, std::int64_t end, int) {
+        for (std::int64_t item = begin; item < end; ++item)
+          multiply(item / panels(), item % panels(), count, first > 0, run.v, run.d, run.m);
+      });
+    }
+  }
+
+  // Every thread has blocks and an M of its own; these are added up in the end. What a part sums
+  // does not depend on who computes it.
+  void sum_apart(const Run& run, std::int64_t group) const {
+    const std::int64_t blocks = divide_up(tile_count(), blocks_.tiles);
+    const std::int64_t parts = std::min(blocks, blocks_.threads), part_floats = points_ * m_point_;
+    split(parts, [&](std::int64_t begin, std::int64_t end, int thread) {
+      float* v = run.v + thread * points_ * v_point_;
+      float* d = run.d + thread * points_ * d_point_;
+      for (std::int64_t part = begin; part < end; ++part) {
+        const std::int64_t first_block = blocks * part / parts;
+        for (std::int64_t block = first_block; block < blocks * (part + 1) / parts; ++block) {
+          const std::int64_t first = block * blocks_.tiles;
+          const std::int64_t count = std::min(blocks_.tiles, tile_count() - first);
+          transform(run, group, first, count, v, d, thread);
+          for (std::int64_t item = 0; item < points_ * panels(); ++item)
+            multiply(item / panels(), item % panels(), count, block > first_block, v, d,
+                     run.m + part * part_floats);
+        }
+      }
+    });
+    split(points_, [&](std::int64_t begin, std::int64_t end, int) {
+      for (std::int64_t part = 1; part < parts; ++part) {
+        const float* from = run.m + part * part_floats;
+        for (std::int64_t i = begin * m_point_; i < end * m_point_; ++i) run.m[i] += from[i];
+      }
+    });
+  }
+
+  void transform(const Run& run, std::int64_t group, std::int64_t first, std::int64_t count,
+                 float* v, float* d, int thread) const {
+    float* stage = run.stages + thread * stage_floats_;
+    for_tile_runs(tiles_, first, count, [&](const TileRun& tiles, std::int64_t done) {
+      run.x.transform(tiles, group, {v + done * v_tile_, v_point_, v_tile_}, stage);
+      run.dy.transform(tiles, group, {d + done * d_tile_, d_point_, d_tile_}, stage);
+    });
   }
 
   void multiply(std::int64_t point, std::int64_t panel, std::int64_t tiles, bool accumulate,
