@@ -35,15 +35,22 @@ Conv geometry(const ConvAttributes& op, const Tensor& x, const Tensor& w, const 
   return conv;
 }
 
-constexpr int kConvVariants = 3;
+constexpr int kConvVariants = 4;
 
 dnnl::algorithm conv_algorithm(const Translation& t) {
   t.require_variants(kConvVariants);
   switch (t.choice.variant) {
     case 1: return dnnl::algorithm::convolution_winograd;
     case 2: return dnnl::algorithm::convolution_auto;
+    case 3: return dnnl::algorithm::convolution_winograd;
     default: return dnnl::algorithm::convolution_direct;
   }
+}
+
+// Winograd's larger tiles are offered to training alone, which computes the same.
+dnnl::prop_kind forward_kind(const Translation& t) {
+  return t.choice.variant == 3 ? dnnl::prop_kind::forward_training
+                               : dnnl::prop_kind::forward_inference;
 }
 
 // The forward pass that a backward pass is the gradient of.
@@ -150,9 +157,8 @@ void translate(const ConvForward& op, const Translation& t) {
     inputs.push_back(t.same(DNNL_ARG_BIAS, t.program.bound(epilogue.bias, bias)));
   }
   const dnnl::convolution_forward::primitive_desc chosen(
-      {dnnl::prop_kind::forward_inference, conv_algorithm(t), t.activation(conv.x),
-       t.filter(conv.w), bias, t.activation(conv.y), conv.stride, conv.dilation, conv.before,
-       conv.after},
+      {forward_kind(t), conv_algorithm(t), t.activation(conv.x), t.filter(conv.w), bias,
+       t.activation(conv.y), conv.stride, conv.dilation, conv.before, conv.after},
       epilogue.attributes, t.program.engine());
   inputs.push_back(t.input(DNNL_ARG_SRC, ConvForward::x, conv.x, chosen.src_desc()));
   inputs.push_back(t.input(DNNL_ARG_WEIGHTS, ConvForward::w, conv.w, chosen.weights_desc()));

@@ -13,9 +13,10 @@ namespace ashlar::bench {
 
 namespace {
 
-constexpr int kMostVariants = 3;
-constexpr int kTries = 5;
-constexpr double kLongTries = 0.1;  // seconds after which there is no other try
+constexpr int kMostVariants = 4;
+constexpr int kTries = 7;
+constexpr int kLeastTries = 3;      // however long they take
+constexpr double kLongTries = 0.3;  // seconds after which there is no other try
 
 std::unique_ptr<Program> translated(const PeerProblem& problem, PeerLayouts layouts,
                                     const Choice& choice) {
@@ -38,39 +39,46 @@ double seconds_of(Program& program) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// The least of a few runs, because the first pays for page faults; what is slow is not repeated.
-double best_of_few(Program& program, double to_beat) {
-  double best = seconds_of(program), spent = best;
-  for (int i = 1; i < kTries && best < 3 * to_beat && spent < kLongTries; ++i) {
-    const double seconds = seconds_of(program);
-    best = std::min(best, seconds);
-    spent += seconds;
+struct Candidate {
+  std::unique_ptr<Program> program;
+  double least = 1e9;  // seconds
+};
+
+// In turn, a few times: the least counts, so that a slow moment of the machine does not choose. Who
+// is far behind is not tried again.
+std::unique_ptr<Peer> quickest(std::vector<Candidate> candidates) {
+  double best = 1e9, spent = 0;
+  for (int i = 0; i < kTries && (i < kLeastTries || spent < kLongTries); ++i) {
+    for (Candidate& candidate : candidates) {
+      const double seconds = seconds_of(*candidate.program);
+      candidate.least = std::min(candidate.least, seconds);
+      best = std::min(best, candidate.least);
+      spent += seconds;
+    }
+    // The first run pays for page faults.
+    const double hopeless = (i == 0 ? 10 : 1.5) * best;
+    std::erase_if(candidates, [&](const Candidate& one) { return one.least > hopeless; });
   }
-  return best;
+  for (Candidate& candidate : candidates)
+    if (candidate.least == best) return std::move(candidate.program);
+  return nullptr;
 }
 
 std::unique_ptr<Peer> fastest(const PeerProblem& problem, PeerLayouts layouts) {
-  std::vector<std::unique_ptr<Program>> candidates;
+  std::vector<Candidate> candidates;
   bool optimised = false, any_own = false;
   for (const Formats formats : {Formats::given, Formats::own_filter, Formats::own})
     for (int variant = 0; variant < kMostVariants; ++variant)
       if (auto program = translated(problem, layouts, {formats, variant})) {
         optimised = optimised || !program->reference();
         any_own = any_own || formats == Formats::own;
-        candidates.push_back(std::move(program));
+        candidates.push_back({std::move(program)});
       }
   // Without a layout of its own, the best is what the user's was.
   if (layouts == PeerLayouts::best && !any_own) return nullptr;
-  std::unique_ptr<Program> chosen;
-  double best = 1e9;
-  for (auto& candidate : candidates) {
-    if (optimised && candidate->reference()) continue;
-    const double seconds = best_of_few(*candidate, best);
-    if (seconds >= best) continue;
-    best = seconds;
-    chosen = std::move(candidate);
-  }
-  return chosen;
+  if (optimised)
+    std::erase_if(candidates, [](const Candidate& one) { return one.program->reference(); });
+  return quickest(std::move(candidates));
 }
 
 // oneDNN does not compute in f16 on these processors. bf16 moves as many bytes, so its time stands

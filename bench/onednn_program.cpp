@@ -107,8 +107,18 @@ void Program::add_call(const std::string& name, std::function<void()> call) {
   note(name);
 }
 
+// Winograd's filters can be made from row-major ones alone.
 void Program::reorder_now(const dnnl::memory& from, const dnnl::memory& to) {
-  execute({reorder_step(from, to)});
+  try {
+    execute({reorder_step(from, to)});
+  } catch (const dnnl::error&) {
+    const Descriptor given = from.get_desc();
+    Dims dims;
+    for (const auto extent : given.dims()) dims.push_back(extent);
+    const dnnl::memory plain =
+        scratch({given.dims(), given.data_type(), dnnl_dims(row_major.strides_for(dims))});
+    execute({reorder_step(from, plain), reorder_step(plain, to)});
+  }
 }
 
 void Program::execute(const std::vector<Step>& steps) {

@@ -113,9 +113,10 @@ def page():
             suite = result["suite"]
             form = json.loads((SHAPES / f"{suite}.json").read_text())
             suites.append((suite, form, record, result))
+    folder = "[bench/results/cpu](../bench/results/cpu)" if suites else "`bench/results/cpu`"
     lines = [
         "# Performance on the CPU", "",
-        "Made by `tools/performance_page.py` from the files in [bench/results/cpu](../bench/results/cpu); the",
+        f"Made by `tools/performance_page.py` from the files in {folder}; the",
         "method is in [bench/README.md](../bench/README.md), the problems are in [shapes](../shapes).",
         "Speed is the time of oneDNN over ours, medians of one process: above 1 we are faster. The limit is",
         "arithmetic at the rate of multiply-adds on registers or bytes at the speed of a copy, whichever takes",
