@@ -131,7 +131,8 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
       multiply_input(at, layer);
       const auto rows_of = [&](const RnnMatrix& matrix) {
         return [&, matrix](std::int64_t row, std::int64_t start, std::int64_t count, T* target) {
-          weights.load(Coords{matrix.offset + row * matrix.columns + start}.data(), count, target);
+          return weights.view(Coords{matrix.offset + row * matrix.columns + start}.data(), count,
+                              target);
         };
       };
       kernel.recurrent_.pack(panels, true, rows_of(at.recurrent));
@@ -168,6 +169,15 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
       if (apart) std::copy_n(given + 2 * shape.hidden, shape.hidden, new_bias);
     }
 
+    // Input products of an entry, block by block, so that one thread's units of a step stand
+    // together.
+    T* input_gates(std::int64_t block, std::int64_t entry, std::int64_t at) const {
+      return gates + (block * shape.rows + entry) * kernel.recurrent_.block_stride() + at;
+    }
+    T* state_products(std::int64_t block, std::int64_t sequence) const {
+      return products + (block * shape.batch + sequence) * kernel.recurrent_.block_stride();
+    }
+
     // The rows of a layer's input, one per entry: where they lie, or copied.
     LeftRows<T> input_rows(std::int64_t layer) const {
       const std::int64_t features = shape.layer_input(layer), count = entries.count();
@@ -196,15 +206,15 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
 
     void multiply_input(const RnnWeights& at, std::int64_t layer) const {
       const PanelMatrix<T> matrix = kernel.input_matrix(layer);
-      const std::int64_t width = matrix.row_stride(), features = shape.layer_input(layer);
+      const std::int64_t stride = matrix.block_stride(), features = shape.layer_input(layer);
       const LeftRows<T> rows = input_rows(layer);
       if (!at.input.present()) {
-        parallel_for(rows.count, items_for_flops(8 * width),
+        parallel_for(rows.count, items_for_flops(8 * matrix.row_stride()),
                      [&](std::int64_t begin, std::int64_t end, int) {
                        for (std::int64_t entry = begin; entry < end; ++entry)
                          for (std::int64_t i = 0; i < shape.gate_rows(); ++i) {
                            const std::int64_t to = matrix.position(i);
-                           gates[entry * width + to] =
+                           *input_gates(to / stride, entry, to % stride) =
                                rows.data[entry * rows.row + i % shape.hidden] + biases[to];
                          }
                      });
@@ -213,23 +223,25 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
       T* input_panels = kernel.scratch(context, kernel.input_panels_);
       matrix.pack(input_panels, true,
                   [&](std::int64_t unit, std::int64_t start, std::int64_t count, T* target) {
-                    weights.load(Coords{at.input.offset + unit * features + start}.data(), count,
-                                 target);
+                    return weights.view(Coords{at.input.offset + unit * features + start}.data(),
+                                        count, target);
                   });
       // So many rows at once that they stay in L2 while all panels pass.
       constexpr std::int64_t kRows = 3 * kPanelRowMultiple;
       const std::int64_t row_blocks = divide_up(rows.count, kRows);
-      parallel_for(row_blocks * matrix.blocks(),
-                   items_for_flops(matrix.flops_per_block(std::min(kRows, rows.count))),
-                   [&](std::int64_t begin, std::int64_t end, int) {
-                     for (std::int64_t item = begin; item < end; ++item) {
-                       const std::int64_t first = item / matrix.blocks() * kRows;
-                       matrix.multiply(input_panels,
-                                       {rows.data + first * rows.row, rows.row,
-                                        std::min(kRows, rows.count - first)},
-                                       item % matrix.blocks(), gates + first * width, biases);
-                     }
-                   });
+      parallel_for(
+          row_blocks * matrix.blocks(),
+          items_for_flops(matrix.flops_per_block(std::min(kRows, rows.count))),
+          [&](std::int64_t begin, std::int64_t end, int) {
+            for (std::int64_t item = begin; item < end; ++item) {
+              const std::int64_t first = item / matrix.blocks() * kRows;
+              matrix.multiply(
+                  input_panels,
+                  {rows.data + first * rows.row, rows.row, std::min(kRows, rows.count - first)},
+                  item % matrix.blocks(), input_gates(item % matrix.blocks(), first, 0), stride,
+                  biases);
+            }
+          });
     }
 
     void all_steps(std::int64_t direction, std::int64_t p, T* outputs) const {
@@ -278,7 +290,8 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
     void make_units(const Step& at, std::int64_t block) const {
       const PanelMatrix<T>& matrix = kernel.recurrent_;
       const std::int64_t rows = at.count > 0 ? entries.sequence(at.last()) + 1 : 0;
-      matrix.multiply(panels, {at.before, shape.output(), rows}, block, products);
+      matrix.multiply(panels, {at.before, shape.output(), rows}, block, state_products(block, 0),
+                      matrix.block_stride());
       for (std::int64_t i = 0; i < at.count; ++i) cell(at, i, block);
       if (shape.projection == 0) keep_others(at, block * matrix.block_width(), matrix.units(block));
     }
@@ -297,8 +310,7 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
     // Some units of entry at.first + i.
     void cell(const Step& at, std::int64_t i, std::int64_t block) const {
       const PanelMatrix<T>& matrix = kernel.recurrent_;
-      const std::int64_t unit = block * matrix.block_width(), units = matrix.units(block),
-                         place = block * matrix.block_stride();
+      const std::int64_t unit = block * matrix.block_width(), units = matrix.units(block);
       const std::int64_t entry = at.first + i, n = entries.sequence(entry), hidden = shape.hidden;
       T* record = records + i * shape.reserve_width();
       const T* state = at.before + n * shape.output() + unit;
@@ -306,9 +318,8 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
       T* h = record + shape.hidden_state() + unit;
       const bool lstm = shape.mode == RnnMode::lstm, gru = shape.mode == RnnMode::gru;
       kernel.cells_.forward(
-          {gates + entry * matrix.row_stride() + place, matrix.group_stride(),
-           products + n * matrix.row_stride() + place, matrix.group_stride(), new_bias + unit,
-           lstm ? cell_state : state, record + unit, hidden,
+          {input_gates(block, entry, 0), matrix.group_stride(), state_products(block, n),
+           matrix.group_stride(), new_bias + unit, lstm ? cell_state : state, record + unit, hidden,
            lstm ? cell_state : record + shape.recurrent_new() * (gru ? 1 : 0) + unit, h},
           clip, units);
       if (shape.projection == 0) {
@@ -332,7 +343,7 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
       const std::int64_t unit = block * matrix.block_width(), units = matrix.units(block);
       matrix.multiply(projection_panels,
                       {records + shape.hidden_state(), shape.reserve_width(), at.count}, block,
-                      projected);
+                      projected + unit, matrix.row_stride());
       for (std::int64_t i = 0; i < at.count; ++i) {
         const std::int64_t entry = at.first + i;
         const T* output = projected + i * matrix.row_stride() + unit;

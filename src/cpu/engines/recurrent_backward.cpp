@@ -150,7 +150,8 @@ class RnnBackwardDataKernel final : public RnnKernel<T, RnnBackwardData> {
       const std::int64_t p = layer * shape.directions + direction;
       const auto rows_of = [&](const RnnMatrix& matrix) {
         return [&, matrix](std::int64_t row, std::int64_t start, std::int64_t count, T* target) {
-          weights.load(Coords{matrix.offset + row * matrix.columns + start}.data(), count, target);
+          return weights.view(Coords{matrix.offset + row * matrix.columns + start}.data(), count,
+                              target);
         };
       };
       kernel.recurrent_.pack(panels, false, rows_of(at.recurrent));
@@ -190,7 +191,9 @@ class RnnBackwardDataKernel final : public RnnKernel<T, RnnBackwardData> {
         parallel_for(matrix.blocks(), items_for_flops(matrix.flops_per_block(count)),
                      [&](std::int64_t begin, std::int64_t end, int) {
                        for (std::int64_t block = begin; block < end; ++block)
-                         matrix.multiply(projection_panels, gradients, block, hidden);
+                         matrix.multiply(projection_panels, gradients, block,
+                                         hidden + block * matrix.block_stride(),
+                                         matrix.row_stride());
                      });
         parallel_for(count, grain, [&](std::int64_t begin, std::int64_t end, int) {
           for (std::int64_t i = begin; i < end; ++i)
@@ -238,21 +241,22 @@ class RnnBackwardDataKernel final : public RnnKernel<T, RnnBackwardData> {
       const LeftRows<T> gradients =
           gru ? LeftRows<T>{reset, shape.gate_rows(), count}
               : LeftRows<T>{d_gates(direction, first), shape.dgates_width(), count};
-      parallel_for(matrix.blocks(), items_for_flops(matrix.flops_per_block(count)),
-                   [&](std::int64_t begin, std::int64_t end, int) {
-                     for (std::int64_t block = begin; block < end; ++block)
-                       matrix.multiply(panels, gradients, block, products);
-                     const std::int64_t unit = begin * matrix.block_width();
-                     const std::int64_t units =
-                         std::min(shape.output(), end * matrix.block_width()) - unit;
-                     for (std::int64_t i = 0; i < count; ++i) {
-                       T* state = state_of(first + i) + unit;
-                       std::copy_n(products + i * matrix.row_stride() + unit, units, state);
-                       if (!gru) continue;
-                       const T* past = direct + i * shape.hidden + unit;
-                       for (std::int64_t j = 0; j < units; ++j) state[j] += past[j];
-                     }
-                   });
+      parallel_for(
+          matrix.blocks(), items_for_flops(matrix.flops_per_block(count)),
+          [&](std::int64_t begin, std::int64_t end, int) {
+            for (std::int64_t block = begin; block < end; ++block)
+              matrix.multiply(panels, gradients, block, products + block * matrix.block_stride(),
+                              matrix.row_stride());
+            const std::int64_t unit = begin * matrix.block_width();
+            const std::int64_t units = std::min(shape.output(), end * matrix.block_width()) - unit;
+            for (std::int64_t i = 0; i < count; ++i) {
+              T* state = state_of(first + i) + unit;
+              std::copy_n(products + i * matrix.row_stride() + unit, units, state);
+              if (!gru) continue;
+              const T* past = direct + i * shape.hidden + unit;
+              for (std::int64_t j = 0; j < units; ++j) state[j] += past[j];
+            }
+          });
     }
 
     void input_gradients(std::int64_t layer) const {

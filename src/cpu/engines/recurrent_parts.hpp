@@ -141,17 +141,17 @@ class PanelMatrix {
   std::int64_t flops_per_block(std::int64_t rows) const {
     return 2 * rows * depth_ * groups_ * product_.columns;
   }
-  // Where index `i` of all groups stands in a product.
+  // Where index `i` of all groups stands among the panels.
   std::int64_t position(std::int64_t i) const {
     const std::int64_t unit = i % indices_;
     return unit / product_.columns * block_stride() + i / indices_ * product_.columns +
            unit % product_.columns;
   }
 
-  // load(fixed, start, count, destination) reads along the depth at a fixed index, or along the
-  // indices at a fixed depth.
-  template <class Load>
-  void pack(T* panels, bool along_depth, const Load& load) const {
+  // view(fixed, start, count, buffer) reads along the depth at a fixed index, or along the indices
+  // at a fixed depth: it returns where the elements stand, in `buffer` if nowhere else.
+  template <class View>
+  void pack(T* panels, bool along_depth, const View& view) const {
     const std::int64_t width = product_.columns;
     parallel_for(groups_ * blocks_, items_for_flops(8 * depth_ * width),
                  [&](std::int64_t begin, std::int64_t end, int) {
@@ -162,25 +162,28 @@ class PanelMatrix {
                      T* target = panels + panel * depth_ * width;
                      if (used < width) std::fill_n(target, depth_ * width, T{0});
                      if (along_depth)
-                       pack_along_depth(index, used, load, target);
+                       pack_along_depth(index, used, view, target);
                      else
-                       for (std::int64_t l = 0; l < depth_; ++l)
-                         load(l, index, used, target + l * width);
+                       for (std::int64_t l = 0; l < depth_; ++l) {
+                         T* row = target + l * width;
+                         const T* found = view(l, index, used, row);
+                         if (found != row) std::copy_n(found, used, row);
+                       }
                    }
                  });
   }
 
-  // All groups of one block of the product: rows of `product` are row_stride() apart. Panels are
-  // cut in depth so that what all rows meet stays in L1, and rows into even parts. `bias`, in the
-  // order of a product, is added.
-  void multiply(const T* panels, const LeftRows<T>& left, std::int64_t block, T* product,
-                const T* bias = nullptr) const {
-    constexpr std::int64_t kDepth = 256;
+  // All groups of one block of the product, to rows of `c` that are `c_row` apart; group k stands
+  // k * group_stride() after the first. Rows are cut into even parts, the depth so that the part of
+  // a panel that all rows meet stays near. `bias`, in the order of panels, is added.
+  void multiply(const T* panels, const LeftRows<T>& left, std::int64_t block, T* c,
+                std::int64_t c_row, const T* bias = nullptr) const {
+    constexpr std::int64_t kDepth = 512;
     const std::int64_t parts = std::max<std::int64_t>(divide_up(left.count, product_.rows), 1);
     const std::int64_t rows = divide_up(left.count, parts);
     PanelOperands<T> o;
     o.columns = o.b_row = product_.columns;
-    o.a_row = left.row, o.c_row = row_stride();
+    o.a_row = left.row, o.c_row = c_row;
     PanelFinish<T> finish;
     for (std::int64_t group = 0; group < groups_; ++group) {
       const std::int64_t panel = block * groups_ + group;
@@ -198,7 +201,7 @@ class PanelMatrix {
         for (std::int64_t i = 0; i < left.count; i += rows) {
           o.rows = std::min(rows, left.count - i);
           o.a = left.data + i * left.row + l;
-          o.c = product + i * row_stride() + panel * product_.columns;
+          o.c = c + i * c_row + group * product_.columns;
           product_.strided(o);
         }
       }
@@ -206,13 +209,16 @@ class PanelMatrix {
   }
 
  private:
-  template <class Load>
-  void pack_along_depth(std::int64_t index, std::int64_t used, const Load& load, T* target) const {
+  template <class View>
+  void pack_along_depth(std::int64_t index, std::int64_t used, const View& view, T* target) const {
     constexpr std::int64_t kPiece = 128;
     alignas(64) T rows[kPanelColumnMultiple<T> * kPiece];
     for (std::int64_t start = 0; start < depth_; start += kPiece) {
       const std::int64_t length = std::min(kPiece, depth_ - start);
-      for (std::int64_t i = 0; i < used; ++i) load(index + i, start, length, rows + i * kPiece);
+      for (std::int64_t i = 0; i < used; ++i) {
+        const T* found = view(index + i, start, length, rows + i * kPiece);
+        if (found != rows + i * kPiece) std::copy_n(found, length, rows + i * kPiece);
+      }
       transpose<T>()(rows, kPiece, used, length, target + start * product_.columns,
                      product_.columns);
     }
