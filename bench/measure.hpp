@@ -1,41 +1,60 @@
 // One case: filled, run by both sides, checked, timed.
 #pragma once
 
-#include <ashlar/graph.hpp>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 
-#include "cases.hpp"
+#include "suite.hpp"
 
 namespace ashlar::bench {
 
 struct MeasureOptions {
-  double seconds = 1.0;    // of timing, both sides together
-  std::int64_t least = 7;  // samples of each side, however long they take
-  std::uint64_t seed = 1;  // of the inputs
-  bool oracle = false;     // check every case against the oracle
-  bool naive = true;       // time the reference engine where that is quick
+  double seconds = 1.0;     // of timing, all sides together
+  std::int64_t least = 7;   // samples of each side, however long they take
+  std::uint64_t seed = 1;   // of the inputs
+  bool oracle = false;      // check every case against the oracle
+  bool naive = true;        // time the reference engine where that is quick
+  bool user_layout = true;  // time oneDNN on the user's layouts
+  bool best_layout = true;  // time oneDNN on the layouts it likes
 };
 
+// Medians, in seconds; absent where nobody was there to measure.
 struct Measurement {
   std::string name;
-  double ours = 0;             // median seconds of one run
-  double ours_least = 0;       // seconds of the fastest sample
-  std::optional<double> peer;  // absent when oneDNN does not do this
-  std::optional<double> peer_least;
-  bool peer_reference = false;  // oneDNN has only its plain loops for this
-  std::optional<double> naive;
+  double ours = 0;
+  std::optional<double> peer;        // oneDNN on the user's layouts
+  std::optional<double> peer_best;   // oneDNN on its own
+  std::optional<double> alone;       // ours without what is fused
+  std::optional<double> peer_alone;  // oneDNN likewise, on the user's layouts
+  std::optional<double> naive;       // the reference engine
   std::int64_t samples = 0;
   double arithmetic = 0;  // operations, 0 when the case is about bytes
   double traffic = 0;     // bytes
+  double peak = 0;        // operations per second that the multiply-add loop reached, in between
+  double copy_speed = 0;  // bytes per second that the copy reached, in between
   bool ok = false;        // the outputs are right; nothing is timed otherwise
   std::string check;      // what they were compared with, and how far off they were
   std::string engine;     // of ours
   std::string peer_implementation;
+  std::string peer_best_implementation;
 
-  std::optional<double> ratio() const { return peer ? std::optional(ours / *peer) : std::nullopt; }
+  // Above 1: we are faster.
+  std::optional<double> speed() const { return over_ours(peer); }
+  std::optional<double> speed_best() const { return over_ours(peer_best); }
+  std::optional<double> speed_naive() const { return over_ours(naive); }
+  std::optional<double> overhead() const;  // of what is fused: 0.05 is 5 %
+  std::optional<double> peer_overhead() const;
+  // The least time this machine could need: arithmetic at peak, bytes at the speed of a copy. An
+  // algorithm that multiplies less, such as Winograd's, can stay below.
+  double limit() const;
+  double share() const { return limit() / ours; }
+
+ private:
+  std::optional<double> over_ours(std::optional<double> seconds) const {
+    return seconds ? std::optional(*seconds / ours) : std::nullopt;
+  }
 };
 
 // Says what it is doing through `progress`.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace ashlar::bench {
 
 namespace {
@@ -10,14 +12,13 @@ dnnl::memory::data_type dnnl_type(DType dtype) {
   using Type = dnnl::memory::data_type;
   switch (dtype) {
     case DType::f32: return Type::f32;
-    case DType::f16: return Type::f16;
     case DType::bf16: return Type::bf16;
     case DType::i32: return Type::s32;
     case DType::i8: return Type::s8;
     case DType::u8: return Type::u8;
     default:
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("oneDNN has no element type {}", to_string(dtype)));
+                  fmt::format("the oneDNN peer does not use {}", to_string(dtype)));
   }
 }
 
@@ -29,10 +30,16 @@ Descriptor descriptor_of(const Tensor& tensor) {
   return {dnnl_dims(tensor.dims), dnnl_type(tensor.dtype), dnnl_dims(tensor.strides)};
 }
 
-Program::Program(const Graph& graph, std::span<void* const> pointers) : graph_(graph) {
-  const std::vector<TensorId> tensors = graph.bound_tensors();
-  for (std::size_t i = 0; i < tensors.size(); ++i)
-    if (graph.tensor(tensors[i]).kind == TensorKind::input) inputs_[tensors[i]] = pointers[i];
+Program::Program(const PeerProblem& problem, bool free_reorders) : free_reorders_(free_reorders) {
+  const std::vector<TensorId> tensors = problem.graph.bound_tensors();
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& tensor = problem.graph.tensor(tensors[i]);
+    if (tensor.kind != TensorKind::input) continue;
+    inputs_[tensors[i]] = problem.pointers[i];
+    if (std::find(problem.constants.begin(), problem.constants.end(), tensor.name) !=
+        problem.constants.end())
+      constants_.insert(tensors[i]);
+  }
 }
 
 dnnl::memory Program::bound(TensorId tensor, const Descriptor& as) {
@@ -46,43 +53,75 @@ const void* Program::output(TensorId tensor) const {
   return found == outputs_.end() ? nullptr : found->second.get_data_handle();
 }
 
+void Program::note(const std::string& text) {
+  description_ += (description_.empty() ? "" : " + ") + text;
+}
+
 void Program::add(const dnnl::primitive_desc_base& descriptor, const dnnl::primitive& primitive,
                   const std::vector<Operand>& inputs, const std::vector<Operand>& outputs) {
-  Step step{primitive, {}};
+  Step step{primitive, {}, {}};
   for (const Operand& input : inputs) {
     dnnl::memory memory = input.memory;
     if (memory.get_desc() != input.wanted) {
       memory = scratch(input.wanted);
-      add_reorder(input.memory, memory);
+      if (input.constant || free_reorders_)
+        reorder_now(input.memory, memory);
+      else
+        add_reorder(input.memory, memory);
     }
     step.arguments.emplace(input.argument, memory);
   }
-  std::vector<std::pair<dnnl::memory, dnnl::memory>> afterwards;
+  std::vector<std::pair<dnnl::memory, dnnl::memory>> moved;
   for (const Operand& output : outputs) {
     dnnl::memory memory = output.memory;
     if (memory.get_desc() != output.wanted) {
       memory = scratch(output.wanted);
-      afterwards.emplace_back(memory, output.memory);
+      moved.emplace_back(memory, output.memory);
     }
     step.arguments.emplace(output.argument, memory);
   }
   steps_.push_back(std::move(step));
   const std::string implementation = descriptor.impl_info_str();
   reference_ = reference_ || implementation.starts_with("ref");
-  description_ += (description_.empty() ? "" : " + ") + implementation;
-  for (const auto& [from, to] : afterwards) add_reorder(from, to);
+  note(implementation);
+  for (const auto& [from, to] : moved) {
+    if (free_reorders_)
+      afterwards_.push_back(reorder_step(from, to));
+    else
+      add_reorder(from, to);
+  }
 }
 
-void Program::add_reorder(dnnl::memory from, dnnl::memory to) {
+Program::Step Program::reorder_step(const dnnl::memory& from, const dnnl::memory& to) {
+  return {dnnl::reorder(from, to), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}, {}};
+}
+
+void Program::add_reorder(const dnnl::memory& from, const dnnl::memory& to) {
   const dnnl::reorder::primitive_desc descriptor(from, to);
-  steps_.push_back({dnnl::reorder(descriptor), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}});
-  description_ +=
-      (description_.empty() ? "reorder " : " + reorder ") + std::string(descriptor.impl_info_str());
+  steps_.push_back(reorder_step(from, to));
+  note("reorder " + std::string(descriptor.impl_info_str()));
 }
 
-void Program::run() {
-  for (const Step& step : steps_) step.primitive.execute(stream_, step.arguments);
+void Program::add_call(const std::string& name, std::function<void()> call) {
+  steps_.push_back({{}, {}, std::move(call)});
+  note(name);
+}
+
+void Program::reorder_now(const dnnl::memory& from, const dnnl::memory& to) {
+  execute({reorder_step(from, to)});
+}
+
+void Program::execute(const std::vector<Step>& steps) {
+  for (const Step& step : steps)
+    if (step.call)
+      step.call();
+    else
+      step.primitive.execute(stream_, step.arguments);
   stream_.wait();
 }
+
+void Program::run() { execute(steps_); }
+
+void Program::finish() { execute(afterwards_); }
 
 }  // namespace ashlar::bench

@@ -2,14 +2,15 @@
 #pragma once
 
 #include <ashlar/graph.hpp>
+#include <functional>
 #include <map>
 #include <oneapi/dnnl/dnnl.hpp>
-#include <span>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
-#include "onednn_peer.hpp"
+#include "peer.hpp"
 
 namespace ashlar::bench {
 
@@ -20,41 +21,54 @@ Descriptor descriptor_of(const Tensor& tensor);
 
 class Program : public Peer {
  public:
-  Program(const Graph& graph, std::span<void* const> pointers);
+  // Reorders of constants are done while building; with `free_reorders` those of the other inputs
+  // too, and those of outputs wait for finish().
+  Program(const PeerProblem& problem, bool free_reorders);
 
   void run() override;
+  void finish() override;
   const void* output(TensorId tensor) const override;
   const std::string& description() const override { return description_; }
-  bool reference() const override { return reference_; }
+  bool reference() const { return reference_; }  // some step runs oneDNN's plain loops
 
   // --- building
   const dnnl::engine& engine() const { return engine_; }
   // The memory of a bound tensor, seen through another descriptor of the same layout.
   dnnl::memory bound(TensorId tensor, const Descriptor& as);
   dnnl::memory scratch(const Descriptor& descriptor) { return {descriptor, engine_}; }
+  bool constant(TensorId tensor) const { return constants_.contains(tensor); }
 
   // One primitive; operands whose layout is not what the primitive wants pass through a reorder.
   struct Operand {
     int argument;
     dnnl::memory memory;
     Descriptor wanted;
+    bool constant = false;
   };
   void add(const dnnl::primitive_desc_base& descriptor, const dnnl::primitive& primitive,
            const std::vector<Operand>& inputs, const std::vector<Operand>& outputs);
-  void add_reorder(dnnl::memory from, dnnl::memory to);
+  void add_reorder(const dnnl::memory& from, const dnnl::memory& to);
+  void add_call(const std::string& name, std::function<void()> call);
+  void reorder_now(const dnnl::memory& from, const dnnl::memory& to);
+  void note(const std::string& text);  // into the description
 
  private:
   struct Step {
     dnnl::primitive primitive;
     std::unordered_map<int, dnnl::memory> arguments;
+    std::function<void()> call;  // instead of a primitive
   };
+  void execute(const std::vector<Step>& steps);
+  Step reorder_step(const dnnl::memory& from, const dnnl::memory& to);
 
-  const Graph& graph_;
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_{engine_};
+  const bool free_reorders_;
   std::map<TensorId, void*> inputs_;
+  std::set<TensorId> constants_;
   std::map<TensorId, dnnl::memory> outputs_;
   std::vector<Step> steps_;
+  std::vector<Step> afterwards_;  // not timed
   std::string description_;
   bool reference_ = false;
 };

@@ -2,14 +2,19 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <omp.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <ashlar/device.hpp>
 #include <chrono>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
-#include "onednn_peer.hpp"
+#ifndef ASHLAR_NO_OPENMP
+#include <omp.h>
+#endif
+
+#include "peer.hpp"
+#include "statistics.hpp"
 
 namespace ashlar::bench {
 
@@ -22,19 +27,21 @@ std::string milliseconds(std::optional<double> seconds) {
   return seconds ? fmt::format("{:.3f}", *seconds * kMilli) : "-";
 }
 
-std::string rate(const Measurement& measurement, double seconds) {
-  return measurement.arithmetic > 0
-             ? fmt::format("{:.1f} GFLOP/s", measurement.arithmetic / seconds * kGiga)
-             : fmt::format("{:.1f} GB/s", measurement.traffic / seconds * kGiga);
+std::string times(std::optional<double> ratio) {
+  return ratio ? fmt::format("{:.2f}", *ratio) : "-";
 }
 
-nlohmann::ordered_json rounded(std::optional<double> value) {
-  if (!value) return nullptr;
-  return std::strtod(fmt::format("{:.4g}", *value).c_str(), nullptr);
+std::string rate(const Measurement& m) {
+  return m.arithmetic > 0 ? fmt::format("{:.1f} GFLOP/s", m.arithmetic / m.ours * kGiga)
+                          : fmt::format("{:.1f} GB/s", m.traffic / m.ours * kGiga);
 }
 
-nlohmann::ordered_json in_milliseconds(std::optional<double> seconds) {
-  return rounded(seconds ? std::optional(*seconds * kMilli) : std::nullopt);
+int threads_here() {
+#ifdef ASHLAR_NO_OPENMP
+  return 1;
+#else
+  return omp_get_max_threads();
+#endif
 }
 
 }  // namespace
@@ -47,69 +54,105 @@ Setting setting_here(const std::string& commit, std::uint64_t seed) {
       "{:%Y-%m-%dT%H:%M:%SZ}",
       fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
   setting.commit = commit;
-  setting.threads = omp_get_max_threads();
+  setting.threads = threads_here();
   setting.seed = seed;
   if (double load = 0; getloadavg(&load, 1) == 1) setting.load = load;
   return setting;
 }
 
+Summary summary_of(const SuiteResult& result) {
+  Summary summary;
+  std::vector<double> speeds, best, shares;
+  for (const Measurement& m : result.measurements) {
+    if (!m.ok) continue;
+    shares.push_back(m.share());
+    if (const auto speed = m.speed()) {
+      speeds.push_back(*speed);
+      if (!summary.slowest || *speed < *summary.slowest->speed()) summary.slowest = &m;
+    }
+    if (const auto speed = m.speed_best()) best.push_back(*speed);
+    if (const auto speed = m.speed_naive())
+      summary.least_naive = std::min(*speed, summary.least_naive.value_or(*speed));
+    if (const auto overhead = m.overhead())
+      summary.most_overhead = std::max(*overhead, summary.most_overhead.value_or(*overhead));
+  }
+  summary.speed = geometric_mean(speeds);
+  summary.speed_best = geometric_mean(best);
+  summary.share = geometric_mean(shares);
+  return summary;
+}
+
+std::string target_text(const Target& target) {
+  std::vector<std::string> parts;
+  if (target.speed) parts.push_back(fmt::format("geometric mean at least {:.2f}", *target.speed));
+  if (target.worst) parts.push_back(fmt::format("no case below {:.2f}", *target.worst));
+  if (target.share)
+    parts.push_back(fmt::format("at least {:.0f} % of the limit", *target.share * 100));
+  if (target.naive)
+    parts.push_back(fmt::format("at least {:.1f} times the naive engine", *target.naive));
+  if (target.overhead)
+    parts.push_back(fmt::format("fusing costs at most {:.0f} %", *target.overhead * 100));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+bool reached(const Target& target, const Summary& summary) {
+  const auto at_least = [](std::optional<double> wanted, std::optional<double> got) {
+    return !wanted || (got && *got >= *wanted);
+  };
+  const auto worst = summary.slowest ? summary.slowest->speed() : std::nullopt;
+  return at_least(target.speed, summary.speed) && at_least(target.worst, worst) &&
+         at_least(target.share, summary.share) && at_least(target.naive, summary.least_naive) &&
+         (!target.overhead ||
+          (summary.most_overhead && *summary.most_overhead <= *target.overhead));
+}
+
 std::string table_head(const Setting& setting) {
   return fmt::format(
-      "ours against {} on {}, {} threads each, commit {}, {}, load at start {:.2f}\n"
-      "medians in ms; ratio = ours / oneDNN; the rate is ours; * oneDNN's plain loops\n\n"
-      "{:<34}{:>10}{:>10}{:>8}{:>16}{:>11}  {}\n",
-      setting.peer, setting.device, setting.threads, setting.commit, setting.date, setting.load,
-      "case", "ours", "oneDNN", "ratio", "rate", "naive", "engine");
+      "ours{} on {}, {} thread{}, commit {}, {}, load at start {:.2f}\n"
+      "{}medians in ms; speed = time of oneDNN / our time, above 1 we are faster; best: oneDNN on\n"
+      "layouts of its own choice; limit: our share of what the machine's arithmetic or memory gave "
+      "in between\n",
+      setting.peer.empty() ? "" : " against " + setting.peer, setting.device, setting.threads,
+      setting.threads == 1 ? "" : "s", setting.commit, setting.date, setting.load,
+      setting.peer.empty() ? "oneDNN was not built in (-DASHLAR_BUILD_BENCH=ON): there is no peer\n"
+                           : "");
 }
 
-std::string table_row(const Measurement& measurement) {
-  if (!measurement.ok) return fmt::format("{:<34}{}\n", measurement.name, measurement.check);
-  const std::optional<double> ratio = measurement.ratio();
-  return fmt::format(
-      "{:<34}{:>10}{:>10}{:>8}{:>16}{:>11}  {}\n", measurement.name, milliseconds(measurement.ours),
-      milliseconds(measurement.peer), ratio ? fmt::format("{:.2f}", *ratio) : "-",
-      rate(measurement, measurement.ours), milliseconds(measurement.naive), measurement.engine);
+std::string suite_head(const SuiteResult& suite) {
+  const std::string target = target_text(suite.target);
+  return fmt::format("\n{}: {}{}\n{:<38}{:>10}{:>10}{:>7}{:>10}{:>7}{:>7}{:>15}{:>12}  {}\n",
+                     suite.name, suite.title, target.empty() ? "" : " (target: " + target + ")",
+                     "case", "ours", "oneDNN", "speed", "best", "speed", "limit", "our rate",
+                     "naive", "engine");
 }
 
-const Measurement* slowest(std::span<const Measurement> measurements) {
-  const Measurement* found = nullptr;
-  for (const Measurement& measurement : measurements)
-    if (measurement.ok && measurement.ratio() && (!found || *measurement.ratio() > *found->ratio()))
-      found = &measurement;
-  return found;
+std::string table_row(const Measurement& m) {
+  if (!m.ok) return fmt::format("{:<38}{}\n", m.name, m.check);
+  std::string fused;
+  if (const auto overhead = m.overhead())
+    fused = fmt::format(", {:+.1f} % over alone", *overhead * 100);
+  if (const auto overhead = m.peer_overhead())
+    fused += fmt::format(" (oneDNN {:+.1f} %)", *overhead * 100);
+  return fmt::format("{:<38}{:>10}{:>10}{:>7}{:>10}{:>7}{:>5.0f} %{:>15}{:>12}  {}{}\n", m.name,
+                     milliseconds(m.ours), milliseconds(m.peer), times(m.speed()),
+                     milliseconds(m.peer_best), times(m.speed_best()), m.share() * 100, rate(m),
+                     milliseconds(m.naive), m.engine, fused);
 }
 
-std::string to_json(const Setting& setting, std::span<const Measurement> measurements) {
-  nlohmann::ordered_json cases = nlohmann::ordered_json::array();
-  for (const Measurement& measurement : measurements) {
-    nlohmann::ordered_json entry = {{"name", measurement.name}, {"check", measurement.check}};
-    if (measurement.ok) {
-      entry["ours_ms"] = in_milliseconds(measurement.ours);
-      entry["onednn_ms"] = in_milliseconds(measurement.peer);
-      entry["ours_least_ms"] = in_milliseconds(measurement.ours_least);
-      entry["onednn_least_ms"] = in_milliseconds(measurement.peer_least);
-      entry["ratio"] = rounded(measurement.ratio());
-      if (measurement.naive) entry["naive_ms"] = in_milliseconds(measurement.naive);
-      entry["samples"] = measurement.samples;
-      if (measurement.arithmetic > 0)
-        entry["gflops"] = rounded(measurement.arithmetic / measurement.ours * kGiga);
-      entry["gb_per_s"] = rounded(measurement.traffic / measurement.ours * kGiga);
-    }
-    entry["engine"] = measurement.engine;
-    entry["onednn_implementation"] = measurement.peer_implementation;
-    cases.push_back(std::move(entry));
+std::string suite_foot(const SuiteResult& suite) {
+  const Summary summary = summary_of(suite);
+  std::string line = fmt::format("{}:", suite.name);
+  if (summary.speed) {
+    line += fmt::format(" geometric mean of the speed {:.2f}", *summary.speed);
+    if (summary.speed_best) line += fmt::format(" (best layout {:.2f})", *summary.speed_best);
+    line += fmt::format(", worst {:.2f} ({});", *summary.slowest->speed(), summary.slowest->name);
   }
-  nlohmann::ordered_json record = {{"device", setting.device},
-                                   {"threads", setting.threads},
-                                   {"peer", setting.peer},
-                                   {"date", setting.date},
-                                   {"commit", setting.commit},
-                                   {"seed", setting.seed},
-                                   {"load_at_start", rounded(setting.load)}};
-  if (const Measurement* worst = slowest(measurements))
-    record["slowest"] = {{"name", worst->name}, {"ratio", rounded(worst->ratio())}};
-  record["cases"] = std::move(cases);
-  return record.dump(2) + "\n";
+  if (summary.share) line += fmt::format(" {:.0f} % of the limit", *summary.share * 100);
+  if (summary.least_naive)
+    line += fmt::format("; at least {:.0f} times the naive engine", *summary.least_naive);
+  if (!target_text(suite.target).empty())
+    line += reached(suite.target, summary) ? "; target reached" : "; target NOT reached";
+  return line + "\n";
 }
 
 }  // namespace ashlar::bench

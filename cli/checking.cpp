@@ -14,14 +14,14 @@ double severity(const Comparison& comparison) {
 
 }  // namespace
 
-CheckReport check_outputs(const TensorMemory& memory) {
+CheckReport check_outputs(const TensorMemory& memory, const PlanNotes& notes) {
   const Graph& graph = memory.graph();
   const std::vector<void*> pointers = memory.pointers();
   const std::vector<const void*> readable(pointers.begin(), pointers.end());
   CheckReport report;
   Comparison worst;
   std::int64_t compared = 0;
-  for (const Expected& expected : evaluate_reference(graph, readable)) {
+  for (const Expected& expected : evaluate_reference(graph, readable, notes)) {
     const void* actual = memory.at(memory.position_of(expected.tensor));
     const Comparison comparison = compare(graph.tensor(expected.tensor), actual, expected);
     report.details.push_back(comparison.summary);

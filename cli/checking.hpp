@@ -16,7 +16,7 @@ struct CheckReport {
 };
 
 // Evaluates the graph in double precision on the same inputs and compares every output.
-CheckReport check_outputs(const TensorMemory& memory);
+CheckReport check_outputs(const TensorMemory& memory, const PlanNotes& notes);
 
 // Throws Error(internal) naming the tensor when bytes around a buffer were overwritten.
 void require_intact_guards(const TensorMemory& memory);

@@ -17,6 +17,7 @@ using Action = std::function<int()>;  // returns an ExitCode; may throw
 
 void add_run_command(CLI::App& app, Action& action);
 void add_explain_command(CLI::App& app, Action& action);
+void add_bench_command(CLI::App& app, Action& action);
 void add_engines_command(CLI::App& app, Action& action);
 void add_validate_command(CLI::App& app, Action& action);
 void add_print_command(CLI::App& app, Action& action);

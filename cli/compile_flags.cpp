@@ -12,6 +12,7 @@ CompileOptions CompileFlags::chosen_options() const {
   CompileOptions chosen = options;
   chosen.fuse = !no_fuse;
   chosen.allow_tf32 = !no_tf32;
+  chosen.allow_winograd = !no_winograd;
   return chosen;
 }
 
@@ -28,6 +29,8 @@ void add_compile_flags(CLI::App& command, CompileFlags& flags) {
   command.add_flag("--deterministic", flags.options.deterministic,
                    "Use only engines that repeat their bits");
   command.add_flag("--no-tf32", flags.no_tf32, "Never round f32 products to tf32");
+  command.add_flag("--no-winograd", flags.no_winograd,
+                   "Never compute 3 x 3 convolutions in Winograd tiles");
   command.add_flag("--no-fuse", flags.no_fuse, "One region per operation");
   command
       .add_option("--workspace-limit", flags.options.workspace_limit,

@@ -13,6 +13,7 @@ struct CompileFlags {
   CompileOptions options;
   bool no_fuse = false;
   bool no_tf32 = false;
+  bool no_winograd = false;
 
   Device chosen_device() const;
   CompileOptions chosen_options() const;

@@ -147,7 +147,7 @@ int run_graph(const RunFlags& flags) {
   bool ok = true;
   if (flags.check) {
     progress.stage(fmt::format("evaluating {} in double precision", graph.name()));
-    const CheckReport report = check_outputs(memory);
+    const CheckReport report = check_outputs(memory, runner.plan().notes());
     progress.pause();
     fmt::print("{}\n", report.headline);
     for (const std::string& detail : report.details) fmt::print("  {}\n", detail);

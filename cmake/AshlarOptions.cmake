@@ -4,7 +4,7 @@
 option(ASHLAR_BUILD_TESTS "Build the tests and the fuzz targets" ON)
 option(ASHLAR_BUILD_CLI "Build the ashlar command" ON)
 option(ASHLAR_BUILD_EXAMPLES "Build the example programs" ON)
-option(ASHLAR_BUILD_BENCH "Build ashlar_bench, which needs oneDNN as its peer" OFF)
+option(ASHLAR_BUILD_BENCH "Build `ashlar bench` with oneDNN as its peer" OFF)
 option(ASHLAR_WERROR "Treat warnings as errors" ON)
 option(ASHLAR_LIBFUZZER "Build the fuzz targets for libFuzzer (clang only)" OFF)
 option(ASHLAR_AVX3_DL "Compile SIMD kernels for AVX-512 with VNNI as one more target" OFF)

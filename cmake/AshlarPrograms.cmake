@@ -1,4 +1,4 @@
-# Programs on top of the public headers: the command, the examples, the benchmark.
+# Programs on top of the public headers: the command with the benchmark, the examples.
 
 # add_public_program(TARGET FOLDER SOURCES...): sees include/ and its own folder, never src/.
 function(add_public_program target folder)
@@ -6,6 +6,37 @@ function(add_public_program target folder)
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/${folder}")
   target_link_libraries(${target} PRIVATE ashlar ashlar_build_flags)
 endfunction()
+
+# The benchmark, a library for the command. The suites of shapes/ become part of it; with
+# ASHLAR_BUILD_BENCH oneDNN runs beside us, else there is no peer.
+if(ASHLAR_BUILD_CLI)
+  file(GLOB bench_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bench/*.cpp")
+  if(ASHLAR_BUILD_BENCH)
+    list(FILTER bench_sources EXCLUDE REGEX "/no_peer\\.cpp$")
+  else()
+    list(FILTER bench_sources EXCLUDE REGEX "/onednn_[a-z_]*\\.cpp$")
+  endif()
+  file(GLOB bench_suites CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/shapes/*.json")
+  set(bench_embedded "${PROJECT_BINARY_DIR}/generated/built_in_suites.cpp")
+  add_custom_command(OUTPUT "${bench_embedded}"
+    COMMAND "${CMAKE_COMMAND}" "-DFOLDER=${PROJECT_SOURCE_DIR}/shapes" "-DOUTPUT=${bench_embedded}"
+            -P "${PROJECT_SOURCE_DIR}/cmake/EmbedSuites.cmake"
+    DEPENDS ${bench_suites} "${PROJECT_SOURCE_DIR}/cmake/EmbedSuites.cmake"
+    COMMENT "Embedding the suites of shapes/" VERBATIM)
+  add_library(ashlar_bench STATIC ${bench_sources} "${bench_embedded}")
+  target_include_directories(ashlar_bench PUBLIC "${PROJECT_SOURCE_DIR}"
+                                          PRIVATE "${PROJECT_SOURCE_DIR}/bench")
+  target_link_libraries(ashlar_bench
+    PUBLIC ashlar
+    PRIVATE ashlar_build_flags ashlar_highway_targets hwy::hwy ashlar_fmt
+            nlohmann_json::nlohmann_json)
+  if(ASHLAR_BUILD_BENCH)
+    target_link_libraries(ashlar_bench PRIVATE DNNL::dnnl)
+  endif()
+  if(ASHLAR_HAVE_OPENMP)
+    target_link_libraries(ashlar_bench PRIVATE OpenMP::OpenMP_CXX)
+  endif()
+endif()
 
 # The command. All but main.cpp is a library, so that tests reach its readers and printers.
 file(GLOB ASHLAR_CLI_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cli/*.cpp")
@@ -17,7 +48,7 @@ if(ASHLAR_BUILD_CLI AND ASHLAR_CLI_SOURCES)
     add_library(ashlar_cli_parts STATIC ${cli_parts})
     target_include_directories(ashlar_cli_parts PUBLIC "${PROJECT_SOURCE_DIR}/cli")
     target_compile_definitions(ashlar_cli_parts PRIVATE ASHLAR_VERSION="${PROJECT_VERSION}")
-    target_link_libraries(ashlar_cli_parts PUBLIC ashlar ${cli_libraries}
+    target_link_libraries(ashlar_cli_parts PUBLIC ashlar ashlar_bench ${cli_libraries}
                                            PRIVATE ashlar_build_flags)
     set(cli_libraries ashlar_cli_parts)
   endif()
@@ -42,16 +73,4 @@ if(ASHLAR_BUILD_EXAMPLES)
     set_target_properties(example_${name} PROPERTIES OUTPUT_NAME ${name} C_STANDARD 99
                           RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/examples")
   endforeach()
-endif()
-
-file(GLOB ASHLAR_BENCH_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bench/*.cpp")
-if(ASHLAR_BUILD_BENCH AND ASHLAR_BENCH_SOURCES)
-  add_public_program(ashlar_bench bench ${ASHLAR_BENCH_SOURCES})
-  target_link_libraries(ashlar_bench PRIVATE DNNL::dnnl CLI11::CLI11 nlohmann_json::nlohmann_json
-                                             ashlar_fmt)
-  if(ASHLAR_HAVE_OPENMP)
-    target_link_libraries(ashlar_bench PRIVATE OpenMP::OpenMP_CXX)
-  endif()
-  set_target_properties(ashlar_bench PROPERTIES
-                        RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
 endif()

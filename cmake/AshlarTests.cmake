@@ -80,10 +80,10 @@ if(ASHLAR_BUILD_EXAMPLES)
   endforeach()
 endif()
 
-# The style of the tree is a test, and so is that the benchmark page matches the records; the checker
+# The style of the tree is a test, and so is that docs/performance.md matches the records; the checker
 # itself is tested on a small tree with planted faults.
 find_program(ASHLAR_PYTHON3 python3)
-foreach(check IN ITEMS tools/check_style.py tools/bench_table.py tests/lint/check_style_test.py)
+foreach(check IN ITEMS tools/check_style.py tools/performance_page.py tests/lint/check_style_test.py)
   cmake_path(GET check STEM name)
   if(ASHLAR_PYTHON3)
     add_test(NAME lint.${name} COMMAND "${ASHLAR_PYTHON3}" "${PROJECT_SOURCE_DIR}/${check}"

@@ -19,6 +19,7 @@ TEXT = CPP | {".py", ".cmake", ".md", ".txt", ".in", ".sh", ".yml", ""}
 MAX_COLUMNS = 100
 MAX_LINES = 600
 LONG_LINES = 450
+BENCH_HEADER = "bench/bench.hpp"  # what the command sees of the benchmark
 JSON_HEADER = "src/graph/json.hpp"  # what the graph and plan forms share; only .cpp files include it
 
 # Which folders a folder may include. `public` is include/ashlar; a folder always sees itself.
@@ -32,7 +33,7 @@ ARROWS = {
     "src/cuda": {"public", "src/base", "src/graph", "src/plan"},
     "src/api": {"public", "src/base", "src/graph", "src/plan", "src/reference", "src/cpu",
                 "src/cuda"},
-    "cli": {"public"},
+    "cli": {"public", "bench"},
     "examples": {"public"},
     "bench": {"public"},
     "cudnn": {"public"},
@@ -112,7 +113,7 @@ def folder_of(path):
 def resolve(tree, path, name):
     """The file of ours that an include names, or None when it is somebody else's."""
     here = path.rsplit("/", 1)[0]
-    for base in (here, "src", "include", "cli", "tests"):
+    for base in (here, "src", "include", "cli", "tests", "."):
         candidate = os.path.normpath(f"{base}/{name}").replace(os.sep, "/")
         if candidate in tree.files:
             return candidate
@@ -174,13 +175,16 @@ def check_arrows(tree):
 
 
 def check_headers(tree):
-    for path, number, name, _ in includes(tree):
+    for path, number, name, target in includes(tree):
         if name.startswith("nlohmann/") and suffix(path) != ".cpp" and path != JSON_HEADER:
             yield path, number, f"nlohmann-json is included only by .cpp files and {JSON_HEADER}"
         if layer_of(path) == "public" and name.startswith(("fmt/", "hwy/")):
             yield path, number, f"a public header may not include {name}"
-        if name == "hwy/foreach_target.h" and not path.startswith("src/cpu/kernels/"):
-            yield path, number, "foreach_target.h belongs in src/cpu/kernels"
+        if name == "hwy/foreach_target.h" and not path.startswith(("src/cpu/kernels/", "bench/")):
+            yield path, number, "foreach_target.h belongs in src/cpu/kernels and bench"
+        if (layer_of(path) == "cli" and target and layer_of(target) == "bench"
+                and target != BENCH_HEADER):
+            yield path, number, f"of the benchmark the command sees {BENCH_HEADER} alone"
 
 
 def check_sizes(tree):

@@ -195,6 +195,7 @@ typedef struct ashlar_compile_options {
   int32_t reference_only;  /* default 0 */
   int32_t guard;           /* default 0 */
   int64_t workspace_limit; /* bytes; default: none */
+  int32_t allow_winograd;  /* default 1 */
 } ashlar_compile_options;
 void ashlar_compile_options_init(ashlar_compile_options* options);
 
@@ -204,6 +205,7 @@ typedef struct ashlar_plan_notes {
   int32_t tf32;
   int32_t reduced_precision_accumulation;
   int32_t runtime_compiled;
+  int32_t winograd; /* pixels per tile and axis; 0: no Winograd convolution */
 } ashlar_plan_notes;
 void ashlar_plan_notes_init(ashlar_plan_notes* notes);
 
@@ -261,10 +263,14 @@ ashlar_status ashlar_reference(const ashlar_graph* graph, const void* const* poi
                                int32_t pointer_count, int32_t output, double* values,
                                double* bounds, int64_t count);
 /* Does so for every output, compares with what the output pointers hold, and reports the worst. The
- * sentence about it goes into the buffer. A mismatch is a result, not a failure. */
+ * sentence about it goes into the buffer. A mismatch is a result, not a failure. For results of a
+ * plan use ashlar_check_plan: it knows what the plan's notes allow. */
 ashlar_status ashlar_check(const ashlar_graph* graph, const void* const* pointers,
                            int32_t pointer_count, ashlar_comparison* worst, char* buffer,
                            size_t capacity, size_t* needed);
+ashlar_status ashlar_check_plan(const ashlar_plan* plan, const void* const* pointers,
+                                int32_t pointer_count, ashlar_comparison* worst, char* buffer,
+                                size_t capacity, size_t* needed);
 
 /* One element by its row-major index, through strides and dtype; and seeded values for all. */
 ashlar_status ashlar_read_element(const ashlar_graph* graph, int32_t tensor, const void* data,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <ashlar/graph.hpp>
+#include <ashlar/plan.hpp>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -23,8 +24,11 @@ struct Expected {
 };
 
 // Evaluates the graph on the memory bound to its inputs and scalars, given in the order of
-// Graph::bound_tensors(); output pointers are ignored. See docs/numerics.md for the bounds.
-std::vector<Expected> evaluate_reference(const Graph& graph, std::span<const void* const> pointers);
+// Graph::bound_tensors(); output pointers are ignored. `notes` says what the implementation may do
+// (Plan::notes() for results of a plan); by default it does nothing out of the ordinary. See
+// docs/numerics.md for the bounds.
+std::vector<Expected> evaluate_reference(const Graph& graph, std::span<const void* const> pointers,
+                                         const PlanNotes& notes = {});
 
 struct Comparison {
   bool ok = true;

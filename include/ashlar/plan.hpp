@@ -18,6 +18,9 @@ namespace ashlar {
 struct CompileOptions {
   bool deterministic = false;  // only engines that give the same bits every time
   bool allow_tf32 = true;      // lets f32 products be rounded to tf32 where the device is faster so
+  // Lets 3 x 3 convolutions of stride 1 be computed in Winograd tiles: a quarter of the products, a
+  // few times the rounding error, and one infinity or NaN spreads over its tile (docs/numerics.md).
+  bool allow_winograd = true;
   // Upper limit of Plan::workspace_size(). A plan exists for every limit, 0 included: what does not
   // fit goes into memory the plan owns (see Plan::owned_bytes).
   std::int64_t workspace_limit = std::numeric_limits<std::int64_t>::max();
@@ -51,6 +54,7 @@ struct PlanNotes {
   bool tf32 = false;
   bool reduced_precision_accumulation = false;
   bool runtime_compiled = false;
+  int winograd = 0;  // pixels per tile and axis of the largest Winograd convolution; 0: none
 };
 
 // Immutable: any number of threads may run one plan at once, each with its own workspace. Copies

@@ -35,6 +35,33 @@ bool is_worse(const Comparison& a, const Comparison& b) {
   return a.worst_error * b.worst_bound > b.worst_error * a.worst_bound;
 }
 
+void check_outputs(const Graph& graph, const PlanNotes& notes, const void* const* pointers,
+                   std::int32_t pointer_count, ashlar_comparison* worst, char* buffer,
+                   std::size_t capacity, std::size_t* needed) {
+  const std::span<const void* const> bound = require_bound(graph, pointers, pointer_count);
+  const std::vector<TensorId> order = graph.bound_tensors();
+  std::optional<Comparison> found;
+  ashlar_comparison result;
+  ashlar_comparison_init(&result);
+  for (const Expected& expected : evaluate_reference(graph, bound, notes)) {
+    const auto position = std::find(order.begin(), order.end(), expected.tensor) - order.begin();
+    Comparison comparison =
+        compare(graph.tensor(expected.tensor), bound[static_cast<std::size_t>(position)], expected);
+    if (found && !is_worse(comparison, *found)) continue;
+    result.tensor = expected.tensor;
+    found = std::move(comparison);
+  }
+  if (!found) fail(ErrorCode::invalid_graph, "graph '{}' has no output to check", graph.name());
+  result.ok = found->ok;
+  result.compared = found->compared;
+  result.mismatches = found->mismatches;
+  result.worst_index = found->worst_index;
+  result.worst_error = found->worst_error;
+  result.worst_bound = found->worst_bound;
+  copy_text(found->summary, buffer, capacity, needed);
+  write_sized(require(worst, "worst"), sizeof(ashlar_comparison), result);
+}
+
 }  // namespace
 
 }  // namespace ashlar::capi
@@ -75,29 +102,18 @@ ashlar_status ashlar_check(const ashlar_graph* graph, const void* const* pointer
                            int32_t pointer_count, ashlar_comparison* worst, char* buffer,
                            size_t capacity, size_t* needed) {
   return guard([&] {
-    const Graph& source = require(graph, "graph").graph;
-    const std::span<const void* const> bound = require_bound(source, pointers, pointer_count);
-    const std::vector<TensorId> order = source.bound_tensors();
-    std::optional<Comparison> found;
-    ashlar_comparison result;
-    ashlar_comparison_init(&result);
-    for (const Expected& expected : evaluate_reference(source, bound)) {
-      const auto position = std::find(order.begin(), order.end(), expected.tensor) - order.begin();
-      Comparison comparison = compare(source.tensor(expected.tensor),
-                                      bound[static_cast<std::size_t>(position)], expected);
-      if (found && !is_worse(comparison, *found)) continue;
-      result.tensor = expected.tensor;
-      found = std::move(comparison);
-    }
-    if (!found) fail(ErrorCode::invalid_graph, "graph '{}' has no output to check", source.name());
-    result.ok = found->ok;
-    result.compared = found->compared;
-    result.mismatches = found->mismatches;
-    result.worst_index = found->worst_index;
-    result.worst_error = found->worst_error;
-    result.worst_bound = found->worst_bound;
-    copy_text(found->summary, buffer, capacity, needed);
-    write_sized(require(worst, "worst"), sizeof(ashlar_comparison), result);
+    check_outputs(require(graph, "graph").graph, {}, pointers, pointer_count, worst, buffer,
+                  capacity, needed);
+  });
+}
+
+ashlar_status ashlar_check_plan(const ashlar_plan* plan, const void* const* pointers,
+                                int32_t pointer_count, ashlar_comparison* worst, char* buffer,
+                                size_t capacity, size_t* needed) {
+  return guard([&] {
+    const Plan& source = require(plan, "plan").plan;
+    check_outputs(source.graph(), source.notes(), pointers, pointer_count, worst, buffer, capacity,
+                  needed);
   });
 }
 

@@ -22,6 +22,7 @@ Request request_from_c(const ashlar_compile_options* given) {
   CompileOptions result;
   result.deterministic = options.deterministic != 0;
   result.allow_tf32 = options.allow_tf32 != 0;
+  result.allow_winograd = options.allow_winograd != 0;
   result.fuse = options.fuse != 0;
   result.reference_only = options.reference_only != 0;
   result.guard = options.guard != 0;
@@ -52,6 +53,7 @@ void ashlar_compile_options_init(ashlar_compile_options* options) {
   *options = {};
   options->size = sizeof(*options);
   options->allow_tf32 = 1;
+  options->allow_winograd = 1;
   options->fuse = 1;
   options->workspace_limit = std::numeric_limits<int64_t>::max();
 }
@@ -130,6 +132,7 @@ ashlar_status ashlar_plan_get_notes(const ashlar_plan* plan, ashlar_plan_notes* 
     result.tf32 = source.tf32;
     result.reduced_precision_accumulation = source.reduced_precision_accumulation;
     result.runtime_compiled = source.runtime_compiled;
+    result.winograd = source.winograd;
     write_sized(require(notes, "notes"), sizeof(ashlar_plan_notes), result);
   });
 }

@@ -20,6 +20,7 @@ Settings from_environment() {
   Settings result;
   // An unknown level keeps the default: a library must not fail over a misspelt log level.
   if (const char* level = std::getenv("ASHLAR_LOG")) parse_log_level(level, result.log_level);
+  if (const char* target = std::getenv("ASHLAR_TARGET")) result.target = target;
   return result;
 }
 

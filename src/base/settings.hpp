@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace ashlar {
@@ -14,6 +15,7 @@ bool parse_log_level(std::string_view name, LogLevel& level);
 
 struct Settings {
   LogLevel log_level = LogLevel::error;  // ASHLAR_LOG
+  std::string target = {};               // ASHLAR_TARGET, see cpu/target.hpp
 };
 
 // Read on first use; later changes of the environment have no effect.

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
+#include <new>
 
 #include "plan/kernel.hpp"
 #include "plan/pointwise_program.hpp"
@@ -16,5 +18,23 @@ inline bool is_constant(const PointwiseProgram& operand, const KernelContext& co
            return step.kind != Step::Kind::load || constants.pointer(step.view.tensor) != nullptr;
          });
 }
+
+// Memory a kernel keeps such an operand in, aligned for vectors; empty until allocated.
+template <class T>
+class KeptMemory {
+ public:
+  void allocate(std::int64_t elements) {
+    memory_.reset(static_cast<T*>(
+        ::operator new(static_cast<std::size_t>(elements) * sizeof(T), kAlignment)));
+  }
+  T* data() const { return memory_.get(); }
+
+ private:
+  static constexpr std::align_val_t kAlignment{kWorkspaceAlignment};
+  struct Free {
+    void operator()(T* memory) const { ::operator delete(memory, kAlignment); }
+  };
+  std::unique_ptr<T, Free> memory_;
+};
 
 }  // namespace ashlar::cpu

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 
+#include "cpu/target.hpp"
 #include "cpu/threads.hpp"
 
 namespace ashlar::cpu {
@@ -18,23 +19,6 @@ constexpr double kAssumedHertz = 2.5e9;
 constexpr double kBytesPerSecondPerThread = 12e9;
 constexpr double kMostBytesPerSecond = 200e9;
 constexpr double kFusedMultiplyAddsPerCycle = 2;
-
-struct VectorUnit {
-  const char* name;
-  std::int64_t bytes;
-};
-
-VectorUnit widest_vector_unit() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq"))
-    return {"AVX-512", 64};
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return {"AVX2", 32};
-  return {"SSE4", 16};
-#else
-  return {"128-bit vectors", 16};
-#endif
-}
 
 std::int64_t cache_bytes(int name, std::int64_t fallback) {
   const long value = sysconf(name);
@@ -54,24 +38,23 @@ std::string model_name() {
 }  // namespace
 
 DeviceProps detect_cpu() {
-  const VectorUnit unit = widest_vector_unit();
   DeviceProps props;
   props.kind = DeviceKind::cpu;
   props.name = "cpu";
   props.present = true;
   props.compute_units = thread_count();
-  props.vector_bytes = unit.bytes;
+  props.vector_bytes = target().vector_bytes;
   props.l1_bytes = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, props.l1_bytes);
   props.l2_bytes = cache_bytes(_SC_LEVEL2_CACHE_SIZE, props.l2_bytes);
   props.l3_bytes = cache_bytes(_SC_LEVEL3_CACHE_SIZE, props.l3_bytes);
-  const double lanes = static_cast<double>(unit.bytes) / 4;
+  const double lanes = static_cast<double>(target().vector_bytes) / 4;
   props.flops_f32 = props.compute_units * kAssumedHertz * lanes * 2 * kFusedMultiplyAddsPerCycle;
   props.flops_f16 = props.flops_f32;  // smaller floats are computed as f32
   props.bytes_per_second =
       std::min(props.compute_units * kBytesPerSecondPerThread, kMostBytesPerSecond);
   props.launch_seconds = 5e-6;  // waking a team of threads
   props.description =
-      fmt::format("{}, {}, {} thread(s)", model_name(), unit.name, props.compute_units);
+      fmt::format("{}, {}, {} thread(s)", model_name(), target().name, props.compute_units);
   return props;
 }
 

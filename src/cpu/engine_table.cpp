@@ -9,8 +9,12 @@ namespace ashlar::cpu {
 EngineTable engine_table() {
   static const std::array table = {
       &conv_depthwise_engine(),
+      &conv_winograd_engine(),
+      &conv_tiles_engine(),
+      &conv_int8_engine(),
       &conv_implicit_gemm_engine(),
       &causal_conv_engine(),
+      &matmul_int8_engine(),
       &matmul_gemm_engine(),
       &moe_grouped_matmul_engine(),
       &matmul_complex_engine(),

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "cpu/kernels/gemm.hpp"
+#include "cpu/kernels/panel_product.hpp"
 #include "plan/engine.hpp"
 
 namespace ashlar::cpu {
@@ -20,6 +20,13 @@ struct GemmShape {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
 };
 
+template <class T>
+using GemmKernel = PanelProduct<T>;
+template <class T>
+const GemmKernel<T>& gemm_kernel() {
+  return panel_product<T>();
+}
+
 // A panel operand: A seen as m x k, or B seen as n x k ("index" is m or n, "depth" is k).
 template <class T>
 class GemmOperand {
@@ -31,6 +38,24 @@ class GemmOperand {
   virtual bool same_for_all_batches() const { return false; }
   virtual void row(std::int64_t batch, std::int64_t fixed, std::int64_t start, std::int64_t count,
                    T* destination) const = 0;
+  // row() without a copy where memory holds the values as they are: that memory, or `buffer`,
+  // filled.
+  virtual const T* view(std::int64_t batch, std::int64_t fixed, std::int64_t start,
+                        std::int64_t count, T* buffer) const {
+    row(batch, fixed, start, count, buffer);
+    return buffer;
+  }
+  // Elements from a row to the next (fixed + 1) where view() never copies, else 0.
+  virtual std::int64_t row_distance() const { return 0; }
+};
+
+// Where finished sums may be stored without passing through GemmSink::row.
+template <class T>
+struct GemmPlace {
+  T* c = nullptr;
+  std::int64_t c_row = 0;
+  PanelFinish<T> finish;
+  bool has_finish = false;
 };
 
 // Takes finished rows of C: columns [n, n + count) of row m. May change the values.
@@ -40,14 +65,20 @@ class GemmSink {
   virtual ~GemmSink() = default;
   virtual void row(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t count,
                    T* values) const = 0;
+  // Fills `place` for the block that starts at (m, n) and returns true, where memory takes the
+  // sums.
+  virtual bool place(std::int64_t batch, std::int64_t m, std::int64_t n,
+                     GemmPlace<T>& place) const {
+    static_cast<void>(batch + m + n), static_cast<void>(place);
+    return false;
+  }
 };
 
-// How a product is cut. All in elements; row blocks are multiples of kGemmRowMultiple, column
-// blocks of kGemmColumnMultiple.
+// How a product is cut. All in elements.
 struct GemmBlocks {
-  std::int64_t rows = 0, columns = 0, depth = 0;
-  bool keep_b = false;       // B's block is packed in its whole depth and kept for all row blocks
-  std::int64_t splits = 1;   // parts of k summed apart, then added in order
+  std::int64_t rows = 0, columns = 0, depth = 0;  // of the block of C a thread works on
+  std::int64_t packed = 0;                        // of B that are packed at once, for all threads
+  std::int64_t splits = 1;                        // parts of k summed apart, then added in order
   std::int64_t threads = 0;  // that have scratch; 0: small blocks on the stack, no scratch
 
   // As named choices of a Config, and back.
@@ -68,22 +99,22 @@ GemmShape covering(std::span<const GemmShape> shapes);
 std::vector<Config> gemm_configs(std::span<const GemmShape> shapes, const DeviceProps& device,
                                  DType precision, const Cost& extra, bool may_split);
 
-// `scratch` holds gemm_scratch_bytes() bytes, aligned to kWorkspaceAlignment.
+// B packed for good: panels of kernel.columns columns in their whole depth, one after another, for
+// every batch that differs.
+template <class T>
+std::int64_t packed_b_elements(const GemmShape& shape, const GemmOperand<T>& b) {
+  const std::int64_t batches = b.same_for_all_batches() ? 1 : shape.batch;
+  return batches * round_up(shape.n, panel_product<T>().columns) * shape.k;
+}
+template <class T>
+void pack_b(const GemmShape& shape, const GemmOperand<T>& b, T* packed);
+
+// For float, double and pairs of 16-bit integers (see kernels/panel_product.hpp).
+// `scratch` holds gemm_scratch_bytes() bytes, aligned to kWorkspaceAlignment. `packed_b`: made by
+// pack_b, or null.
 template <class T>
 void gemm(const GemmShape& shape, const GemmBlocks& blocks, const GemmKernel<T>& kernel,
-          const GemmOperand<T>& a, const GemmOperand<T>& b, const GemmSink<T>& sink, T* scratch);
-
-extern template void gemm<float>(const GemmShape&, const GemmBlocks&, const GemmKernel<float>&,
-                                 const GemmOperand<float>&, const GemmOperand<float>&,
-                                 const GemmSink<float>&, float*);
-extern template void gemm<double>(const GemmShape&, const GemmBlocks&, const GemmKernel<double>&,
-                                  const GemmOperand<double>&, const GemmOperand<double>&,
-                                  const GemmSink<double>&, double*);
-// Of pairs of 16-bit integers: see kernels/gemm.hpp.
-extern template void gemm<std::int32_t>(const GemmShape&, const GemmBlocks&,
-                                        const GemmKernel<std::int32_t>&,
-                                        const GemmOperand<std::int32_t>&,
-                                        const GemmOperand<std::int32_t>&,
-                                        const GemmSink<std::int32_t>&, std::int32_t*);
+          const GemmOperand<T>& a, const GemmOperand<T>& b, const GemmSink<T>& sink, T* scratch,
+          const T* packed_b = nullptr);
 
 }  // namespace ashlar::cpu

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/element.hpp"
+#include "cpu/constants.hpp"
 #include "cpu/gemm.hpp"
 #include "cpu/kernels/pairs.hpp"
 #include "plan/region.hpp"
@@ -22,8 +23,13 @@ struct RealProduct {
   static GemmShape panels(const GemmShape& shape) { return shape; }
   static void run(const GemmShape& shape, const GemmBlocks& blocks, const GemmKernel<T>& kernel,
                   const GemmOperand<T>& a, const GemmOperand<T>& b, const GemmSink<T>& sink,
-                  T* scratch) {
-    gemm<T>(shape, blocks, kernel, a, b, sink, scratch);
+                  T* scratch, const T* packed_b = nullptr) {
+    gemm<T>(shape, blocks, kernel, a, b, sink, scratch, packed_b);
+  }
+  // B for good, to be given to run() as `packed_b`.
+  static void pack(const GemmShape& shape, const GemmOperand<T>& b, KeptMemory<T>& packed) {
+    packed.allocate(packed_b_elements(shape, b));
+    pack_b(shape, b, packed.data());
   }
 };
 
@@ -92,10 +98,16 @@ struct PairProduct {
   }
   static void run(const GemmShape& shape, const GemmBlocks& blocks,
                   const GemmKernel<std::int32_t>& kernel, const GemmOperand<float>& a,
-                  const GemmOperand<float>& b, const GemmSink<double>& sink,
-                  std::int32_t* scratch) {
+                  const GemmOperand<float>& b, const GemmSink<double>& sink, std::int32_t* scratch,
+                  const std::int32_t* packed_b = nullptr) {
     gemm<std::int32_t>(panels(shape), blocks, kernel, PairOperand(a, shape.k),
-                       PairOperand(b, shape.k), PairSink(sink), scratch);
+                       PairOperand(b, shape.k), PairSink(sink), scratch, packed_b);
+  }
+  static void pack(const GemmShape& shape, const GemmOperand<float>& b,
+                   KeptMemory<std::int32_t>& packed) {
+    const PairOperand pairs(b, shape.k);
+    packed.allocate(packed_b_elements(panels(shape), pairs));
+    pack_b(panels(shape), pairs, packed.data());
   }
 };
 

@@ -6,6 +6,7 @@
 #include "base/fail.hpp"
 #include "cpu/kernels/convert.hpp"
 #include "cpu/kernels/pointwise.hpp"
+#include "cpu/kernels/stream.hpp"
 
 namespace ashlar::cpu {
 
@@ -14,6 +15,10 @@ namespace {
 using Step = PointwiseProgram::Step;
 
 constexpr std::int64_t kTile = 256;  // elements: a handful of tiles stay in L1
+// Bytes between what is computed and what is fetched from memory meanwhile, for large tensors: the
+// processor's own prefetching stops at every page.
+constexpr std::int64_t kFetchAhead = 4096;
+constexpr std::int64_t kLine = 64;  // bytes
 
 // Where the elements of a row lie in a tensor.
 struct Address {
@@ -37,6 +42,10 @@ struct Address {
   }
 };
 
+bool starts_line(const void* address) {
+  return reinterpret_cast<std::uintptr_t>(address) % kLine == 0;
+}
+
 template <class T>
 constexpr DType kRegisterDType = std::is_same_v<T, float> ? f32 : f64;
 
@@ -54,16 +63,21 @@ struct RowProgram<T>::Code {
     LoadRow<T> load = nullptr;
     T constant = 0;
     Pointwise op = {};
-    PointwiseRow<T> compute = nullptr;
+    PointwiseRow<T> compute;
     T alpha1 = 1, alpha2 = 1;
     // Rounding to a narrower type: there and back.
     StoreRow<T> narrow = nullptr;
     LoadRow<T> widen = nullptr;
     int first_store = 0, last_store = 0;  // what is stored as soon as the value is there
+    bool once = false;    // the same for all elements of a row: made once, in a tile of its own
+    bool direct = false;  // computed straight into the memory of its first store
   };
   struct StoreInstruction {
     Address address;
     StoreRow<T> store = nullptr;
+    bool as_it_is = false;  // memory holds what registers hold, contiguously
+    bool stream = false;    // past the caches
+    std::int64_t element_bytes = 0;
   };
 
   std::vector<Instruction> steps;
@@ -75,10 +89,14 @@ struct RowProgram<T>::Code {
   int buffers = 0;
   bool plain_load = false;   // one load, as it is
   bool plain_store = false;  // one store of the accumulator, as it is
+  int streamed = -1;         // the first store that goes past the caches
 
-  Code(const PointwiseProgram& program, int row_axis, const Graph* graph, std::int64_t distance);
+  Code(const PointwiseProgram& program, int row_axis, const Graph* graph, std::int64_t distance,
+       StoreTo store_to);
   Instruction compile(const Step& step, int& pointers, const Graph* graph) const;
   Address address_of(const View& view, int pointer, const Graph* graph) const;
+  StoreInstruction compile_store(const View& view, int pointer, const Graph* graph,
+                                 StoreTo store_to) const;
   void assign_buffers();
 
   // The first element of the row at `coords`.
@@ -92,7 +110,12 @@ struct RowProgram<T>::Code {
   void run_tiles(const Bound& bound, const std::int64_t* coords, std::int64_t count,
                  const Rows& rows, T* destination) const;
   void compute(const Instruction& step, T* const* values, const std::int64_t* coords,
-               std::int64_t first, std::int64_t length, T* target) const;
+               std::int64_t first, std::int64_t length, T* target, const RowHints& hints) const;
+  void fill_once(const Instruction& step, const Bound& bound, std::int64_t index,
+                 std::int64_t length, T* target) const;
+  void round_trip(const Instruction& step, std::int64_t length, T* values) const;
+  // Elements until the memory of the first streamed store reaches a cache line.
+  std::int64_t elements_to_line(const Bound& bound, const std::int64_t* store_index) const;
 };
 
 // --- build
@@ -140,8 +163,21 @@ auto RowProgram<T>::Code::compile(const Step& step, int& pointers, const Graph* 
 }
 
 template <class T>
+auto RowProgram<T>::Code::compile_store(const View& view, int pointer, const Graph* graph,
+                                        StoreTo store_to) const -> StoreInstruction {
+  StoreInstruction store;
+  store.address = address_of(view, pointer, graph);
+  store.store = store_row<T>(view.dtype);
+  const bool contiguous = store.address.row_stride == 1;
+  store.as_it_is = contiguous && view.dtype == kRegisterDType<T>;
+  store.stream = contiguous && store_to == StoreTo::memory && bit_width(view.dtype) % 8 == 0;
+  store.element_bytes = bit_width(view.dtype) / 8;
+  return store;
+}
+
+template <class T>
 RowProgram<T>::Code::Code(const PointwiseProgram& program, int row_axis, const Graph* graph,
-                          std::int64_t distance)
+                          std::int64_t distance, StoreTo store_to)
     : axis(row_axis), rank(program.space.rank()), row_step(distance), result(program.result) {
   int pointers = 0;
   for (const Step& step : program.steps) steps.push_back(compile(step, pointers, graph));
@@ -149,16 +185,31 @@ RowProgram<T>::Code::Code(const PointwiseProgram& program, int row_axis, const G
   for (int value = 0; value < static_cast<int>(steps.size()); ++value) {
     Instruction& step = steps[static_cast<std::size_t>(value)];
     step.first_store = static_cast<int>(stores.size());
-    for (const PointwiseProgram::Store& store : program.stores)
-      if (store.value == value)
-        stores.push_back(
-            {address_of(store.view, pointers++, graph), store_row<T>(store.view.dtype)});
+    for (const PointwiseProgram::Store& store : program.stores) {
+      if (store.value != value) continue;
+      stores.push_back(compile_store(store.view, pointers++, graph, store_to));
+      if (stores.back().stream && streamed < 0) streamed = static_cast<int>(stores.size()) - 1;
+    }
     step.last_store = static_cast<int>(stores.size());
+    step.once =
+        value != result && (step.kind == Step::Kind::constant ||
+                            (step.kind == Step::Kind::load && step.address.row_stride == 0));
+    if (step.kind == Step::Kind::compute && value != result && step.narrow == nullptr &&
+        step.first_store < step.last_store) {
+      const StoreInstruction& first = stores[static_cast<std::size_t>(step.first_store)];
+      const bool read_later = std::any_of(
+          program.steps.begin() + value + 1, program.steps.end(), [&](const Step& later) {
+            return std::find(later.args.begin(), later.args.end(), value) != later.args.end();
+          });
+      const bool stored_once = step.last_store - step.first_store == 1;
+      step.direct = first.as_it_is && (!first.stream || (stored_once && !read_later));
+    }
   }
   assign_buffers();
   const bool single = steps.size() == 1 && steps[0].narrow == nullptr;
   plain_load = single && steps[0].kind == Step::Kind::load && stores.empty();
-  plain_store = single && steps[0].kind == Step::Kind::accumulator && stores.size() == 1;
+  plain_store =
+      single && steps[0].kind == Step::Kind::accumulator && stores.size() == 1 && streamed < 0;
 }
 
 // Gives every value a tile, reusing those whose value was read for the last time. The result is
@@ -178,10 +229,14 @@ void RowProgram<T>::Code::assign_buffers() {
     for (std::size_t i = 0; i < args.size(); ++i) {
       if (args[i] < 0 || (i > 0 && args[i] == args[i - 1])) continue;
       const auto arg = static_cast<std::size_t>(args[i]);
-      if (last_use[arg] == value && steps[arg].buffer >= 0)
+      if (last_use[arg] == value && steps[arg].buffer >= 0 && !steps[arg].once)
         free_buffers.push_back(steps[arg].buffer);
     }
-    if (value == result) continue;
+    if (value == result || step.direct) continue;
+    if (step.once) {
+      step.buffer = buffers++;
+      continue;
+    }
     const bool rounded = step.narrow != nullptr;
     const bool in_place =
         !rounded && (step.kind == Step::Kind::accumulator ||
@@ -200,7 +255,7 @@ void RowProgram<T>::Code::assign_buffers() {
 template <class T>
 void RowProgram<T>::Code::compute(const Instruction& step, T* const* values,
                                   const std::int64_t* coords, std::int64_t first,
-                                  std::int64_t length, T* target) const {
+                                  std::int64_t length, T* target, const RowHints& hints) const {
   if (step.op.mode == PointwiseMode::gen_index) {
     const std::int64_t start = coords[step.op.axis];
     if (step.op.axis != axis) return void(std::fill_n(target, length, static_cast<T>(start)));
@@ -224,7 +279,37 @@ void RowProgram<T>::Code::compute(const Instruction& step, T* const* values,
     scale_row(step.alpha2, b, length, scaled_b);
     b = scaled_b;
   }
-  step.compute(step.op, x, b, value(Pointwise::predicate), length, target);
+  step.compute(step.op, x, b, value(Pointwise::predicate), length, target, hints);
+}
+
+template <class T>
+void RowProgram<T>::Code::round_trip(const Instruction& step, std::int64_t length,
+                                     T* values) const {
+  alignas(64) std::byte narrowed[kTile * sizeof(double)] = {};
+  step.narrow(values, length, narrowed, 0, 1);
+  step.widen(narrowed, 0, 1, length, values);
+}
+
+template <class T>
+void RowProgram<T>::Code::fill_once(const Instruction& step, const Bound& bound, std::int64_t index,
+                                    std::int64_t length, T* target) const {
+  if (step.kind == Step::Kind::constant)
+    std::fill_n(target, length, step.constant);
+  else
+    step.load(bound.pointers_[static_cast<std::size_t>(step.address.pointer)], index, 0, length,
+              target);
+  if (step.narrow != nullptr) round_trip(step, length, target);
+}
+
+template <class T>
+std::int64_t RowProgram<T>::Code::elements_to_line(const Bound& bound,
+                                                   const std::int64_t* store_index) const {
+  const StoreInstruction& store = stores[static_cast<std::size_t>(streamed)];
+  const auto base = reinterpret_cast<std::uintptr_t>(
+      bound.pointers_[static_cast<std::size_t>(store.address.pointer)]);
+  const auto address =
+      static_cast<std::int64_t>(base) + store_index[streamed] * store.element_bytes;
+  return (kLine - address % kLine) % kLine / store.element_bytes;
 }
 
 template <class T>
@@ -235,19 +320,43 @@ void RowProgram<T>::Code::run_tiles(const Bound& bound, const std::int64_t* coor
   std::array<std::int64_t, kMaxProgramSteps> load_index;
   std::array<std::int64_t, kMaxProgramStores> store_index;
   std::array<T*, kMaxProgramSteps> values;
-  for (std::size_t i = 0; i < steps.size(); ++i)
+  for (std::size_t i = 0; i < steps.size(); ++i) {
     if (steps[i].kind == Step::Kind::load)
       load_index[i] = start_of(steps[i].address, bound, coords);
+    if (!steps[i].once) continue;
+    values[i] = tiles[steps[i].buffer];
+    fill_once(steps[i], bound, load_index[i], std::min(kTile, count), values[i]);
+  }
   for (std::size_t i = 0; i < stores.size(); ++i)
     store_index[i] = start_of(stores[i].address, bound, coords);
+  const auto memory_of = [&](const Address& address) {
+    return bound.pointers_[static_cast<std::size_t>(address.pointer)];
+  };
 
-  for (std::int64_t first = 0; first < count; first += kTile) {
-    const std::int64_t length = std::min(kTile, count - first);
+  // Whole cache lines are streamed: the first tile ends at one.
+  std::int64_t to_line = streamed < 0 ? 0 : elements_to_line(bound, store_index.data());
+  for (std::int64_t first = 0, length = 0; first < count; first += length) {
+    length = std::min(to_line > 0 ? to_line : kTile, count - first);
+    to_line = 0;
+    // What a tile some steps ahead will read: one operand is fetched while the first step computes
+    // or while results are streamed, the others at once.
+    const std::byte* ahead = nullptr;
+    std::int64_t ahead_bytes = 0;
+    for (std::size_t i = 0; i < steps.size() && streamed >= 0; ++i) {
+      const Address& address = steps[i].address;
+      if (steps[i].kind != Step::Kind::load || address.row_stride != 1) continue;
+      if (ahead != nullptr) fetch_ahead(ahead, ahead_bytes);
+      const std::int64_t bits = bit_width(address.dtype);
+      ahead = memory_of(address) + (load_index[i] + first) * bits / 8 + kFetchAhead;
+      ahead_bytes = length * bits / 8;
+    }
+    const bool hint_fits = ahead_bytes == length * static_cast<std::int64_t>(sizeof(T));
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const Instruction& step = steps[i];
       T* target = step.buffer >= 0                ? tiles[step.buffer]
                   : static_cast<int>(i) == result ? destination + first
                                                   : nullptr;
+      int store_from = step.first_store;
       switch (step.kind) {
         case Step::Kind::accumulator:
           if (step.narrow == nullptr) {  // read in place; nothing writes to it
@@ -257,7 +366,8 @@ void RowProgram<T>::Code::run_tiles(const Bound& bound, const std::int64_t* coor
           }
           break;
         case Step::Kind::load: {
-          std::byte* data = bound.pointers_[static_cast<std::size_t>(step.address.pointer)];
+          if (step.once) break;
+          std::byte* data = memory_of(step.address);
           const std::int64_t index = load_index[i] + first * step.address.row_stride;
           if (step.buffer < 0 && static_cast<int>(i) != result)
             target = reinterpret_cast<T*>(data) + index;
@@ -265,23 +375,44 @@ void RowProgram<T>::Code::run_tiles(const Bound& bound, const std::int64_t* coor
             step.load(data, index, step.address.row_stride, length, target);
           break;
         }
-        case Step::Kind::constant: std::fill_n(target, length, step.constant); break;
-        case Step::Kind::compute:
-          compute(step, values.data(), coords, first, length, target);
+        case Step::Kind::constant:
+          if (!step.once) std::fill_n(target, length, step.constant);
           break;
+        case Step::Kind::compute: {
+          RowHints hints;
+          if (step.direct) {
+            const auto s = static_cast<std::size_t>(store_from++);
+            target = reinterpret_cast<T*>(memory_of(stores[s].address)) + store_index[s] + first;
+            hints.stream = stores[s].stream && starts_line(target);
+          }
+          if (hint_fits && ahead_bytes > 0) {
+            hints.ahead = ahead;
+            ahead_bytes = 0;
+          }
+          compute(step, values.data(), coords, first, length, target, hints);
+          break;
+        }
       }
-      if (step.narrow != nullptr) {
-        alignas(64) std::byte narrowed[kTile * sizeof(double)] = {};
-        step.narrow(target, length, narrowed, 0, 1);
-        step.widen(narrowed, 0, 1, length, target);
-      }
+      if (step.narrow != nullptr && !step.once) round_trip(step, length, target);
       values[i] = target;
-      for (int s = step.first_store; s < step.last_store; ++s) {
+      for (int s = store_from; s < step.last_store; ++s) {
         const StoreInstruction& store = stores[static_cast<std::size_t>(s)];
-        store.store(target, length,
-                    bound.pointers_[static_cast<std::size_t>(store.address.pointer)],
-                    store_index[static_cast<std::size_t>(s)] + first * store.address.row_stride,
-                    store.address.row_stride);
+        std::byte* data = memory_of(store.address);
+        const std::int64_t index =
+            store_index[static_cast<std::size_t>(s)] + first * store.address.row_stride;
+        if (!store.stream) {
+          store.store(target, length, data, index, store.address.row_stride);
+          continue;
+        }
+        alignas(64) std::byte narrowed[kTile * sizeof(double)];
+        const void* source = target;
+        if (!store.as_it_is) {
+          store.store(target, length, narrowed, 0, 1);
+          source = narrowed;
+        }
+        stream_row(source, length * store.element_bytes, data + index * store.element_bytes, ahead,
+                   ahead_bytes);
+        ahead_bytes = 0;
       }
     }
   }
@@ -321,11 +452,15 @@ void RowProgram<T>::Bound::apply(const std::int64_t* coords, std::int64_t count,
 }
 
 template <class T>
+bool RowProgram<T>::Bound::is_memory() const {
+  return code_->plain_load && code_->steps[0].address.dtype == kRegisterDType<T> &&
+         code_->steps[0].address.row_stride == 1;
+}
+
+template <class T>
 const T* RowProgram<T>::Bound::view(const std::int64_t* coords, std::int64_t count,
                                     T* buffer) const {
-  const bool as_it_is = code_->plain_load && code_->steps[0].address.dtype == kRegisterDType<T> &&
-                        code_->steps[0].address.row_stride == 1;
-  if (as_it_is)
+  if (is_memory())
     return reinterpret_cast<const T*>(pointers_[0]) +
            code_->start_of(code_->steps[0].address, *this, coords);
   load(coords, count, buffer);
@@ -334,8 +469,8 @@ const T* RowProgram<T>::Bound::view(const std::int64_t* coords, std::int64_t cou
 
 template <class T>
 RowProgram<T>::RowProgram(const PointwiseProgram& program, int axis, const Graph* graph,
-                          std::int64_t step)
-    : code_(std::make_shared<const Code>(program, axis, graph, step)) {}
+                          std::int64_t step, StoreTo store_to)
+    : code_(std::make_shared<const Code>(program, axis, graph, step, store_to)) {}
 
 template <class T>
 auto RowProgram<T>::bind(const KernelContext& context) const -> Bound {

@@ -12,6 +12,10 @@
 
 namespace ashlar::cpu {
 
+// Where a program's results go: through the caches, for a reader that is close; or past them, where
+// they would not stay anyway (see store_to.hpp).
+enum class StoreTo : std::uint8_t { caches, memory };
+
 // T is float or double: the type values have in registers (see PointwiseProgram::precision).
 template <class T>
 class RowProgram {
@@ -23,7 +27,7 @@ class RowProgram {
   // honoured when `graph` is given (it knows the type of their offsets); their rows must not leave
   // the valid part. `step`: elements of a row are this many positions of the axis apart.
   RowProgram(const PointwiseProgram& program, int axis, const Graph* graph = nullptr,
-             std::int64_t step = 1);
+             std::int64_t step = 1, StoreTo store_to = StoreTo::caches);
 
   // The program with this run's pointers. Lives on the stack, allocates nothing, is safe to share
   // by threads.
@@ -40,6 +44,8 @@ class RowProgram {
                const std::array<const T*, kMaxProgramRows>& rows, T* destination) const;
     // Prologue without a copy where memory already holds the values as they are.
     const T* view(const std::int64_t* coords, std::int64_t count, T* buffer) const;
+    // Whether view() never copies: a plain load of elements that are T and lie together.
+    bool is_memory() const;
 
    private:
     friend class RowProgram;

@@ -1,10 +1,14 @@
 #include "cpu/threads.hpp"
 
+#include <hwy/cache_control.h>
+
 #ifndef ASHLAR_NO_OPENMP
 #include <omp.h>
 #endif
 
 namespace ashlar::cpu {
+
+void detail::finish_streams() { hwy::FlushStream(); }
 
 #ifdef ASHLAR_NO_OPENMP
 
@@ -38,6 +42,7 @@ void run_parallel(std::int64_t count, int threads, void* state,
     const std::int64_t begin = thread * share + (thread < extra ? thread : extra);
     const std::int64_t end = begin + share + (thread < extra ? 1 : 0);
     if (begin < end) body(state, begin, end, static_cast<int>(thread));
+    finish_streams();
   }
 }
 

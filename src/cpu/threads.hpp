@@ -10,20 +10,24 @@ namespace ashlar::cpu {
 int thread_count();
 
 namespace detail {
+void finish_streams();
 void run_parallel(std::int64_t count, int threads, void* state,
                   void (*body)(void* state, std::int64_t begin, std::int64_t end, int thread));
-}
+}  // namespace detail
 
 // Calls body(begin, end, thread) over disjoint ranges that cover [0, count). `thread` is below
 // thread_count(). `grain` is the least number of items worth a thread of its own. Allocates
-// nothing.
+// nothing. What bodies stored past the caches (stream_row) is ordered before the return.
 template <class Body>
 void parallel_for(std::int64_t count, std::int64_t grain, Body&& body) {
   if (count <= 0) return;
   const std::int64_t most = (count + grain - 1) / grain;
   const int available = thread_count();
   const int threads = static_cast<int>(most < available ? most : available);
-  if (threads <= 1) return body(std::int64_t{0}, count, 0);
+  if (threads <= 1) {
+    body(std::int64_t{0}, count, 0);
+    return detail::finish_streams();
+  }
   detail::run_parallel(count, threads, &body,
                        [](void* state, std::int64_t begin, std::int64_t end, int thread) {
                          (*static_cast<std::remove_reference_t<Body>*>(state))(begin, end, thread);

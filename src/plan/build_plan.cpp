@@ -174,6 +174,7 @@ std::shared_ptr<const PlanData> build_plan(const Graph& graph, const DeviceProps
     plan->notes.reduced_precision_accumulation |=
         choice.config.notes.reduced_precision_accumulation;
     plan->notes.runtime_compiled |= choice.config.notes.runtime_compiled;
+    plan->notes.winograd = std::max(plan->notes.winograd, choice.config.notes.winograd);
     plan->steps.push_back({std::move(regions[i]), std::move(choice), nullptr, 0});
   }
   if (!build_kernels) return plan;

@@ -19,6 +19,7 @@ std::string Plan::to_json() const {
   Json& options = json["options"] = Json::object();
   options["deterministic"] = data_->options.deterministic;
   options["allow_tf32"] = data_->options.allow_tf32;
+  options["allow_winograd"] = data_->options.allow_winograd;
   options["workspace_limit"] = data_->options.workspace_limit;
   options["fuse"] = data_->options.fuse;
   options["reference_only"] = data_->options.reference_only;
@@ -49,11 +50,14 @@ Plan Plan::from_json(std::string_view text) {
         .reject("the hash of the graph in this file: it was changed after the plan was made");
 
   const JsonReader saved_options = json.at("options");
-  saved_options.require_known(
-      {"deterministic", "allow_tf32", "workspace_limit", "fuse", "reference_only", "guard"});
+  saved_options.require_known({"deterministic", "allow_tf32", "allow_winograd", "workspace_limit",
+                               "fuse", "reference_only", "guard"});
   CompileOptions options;
   options.deterministic = saved_options.at("deterministic").boolean();
   options.allow_tf32 = saved_options.at("allow_tf32").boolean();
+  // Absent from plans saved before there was a choice.
+  if (saved_options.has("allow_winograd"))
+    options.allow_winograd = saved_options.at("allow_winograd").boolean();
   options.workspace_limit = saved_options.at("workspace_limit").integer();
   options.fuse = saved_options.at("fuse").boolean();
   options.reference_only = saved_options.at("reference_only").boolean();

@@ -12,6 +12,7 @@ constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 std::string excluded(const Config& config, const CompileOptions& options) {
   if (options.deterministic && !config.notes.deterministic) return "not deterministic";
   if (!options.allow_tf32 && config.notes.tf32) return "rounds to tf32";
+  if (!options.allow_winograd && config.notes.winograd != 0) return "computes in Winograd tiles";
   if (config.scratch_bytes > options.workspace_limit)
     return fmt::format("needs {} bytes of scratch, the limit is {}", config.scratch_bytes,
                        options.workspace_limit);

@@ -16,12 +16,19 @@ inline double summation_units(std::int64_t n) {
 // Adding and taking away 1.5 * 2^52 rounds to a whole number. False for the huge and for NaN.
 inline bool is_whole(double x) { return (x + 0x1.8p52) - 0x1.8p52 == x; }
 
+// Another formula for a sum: it rounds at most `units` times something no larger than `magnitude`,
+// and whole numbers not at all while that is at most `exact`.
+struct SumFormula {
+  double magnitude = 0.0, units = 0.0, exact = 0.0;
+};
+
 template <class Scalar>
 class Accumulator {
  public:
   void add(double term) { sum_ += term; }
   void add_padding(double) {}
   double total() const { return sum_; }
+  double total_by_either(const SumFormula&) const { return sum_; }
 
  private:
   double sum_ = 0.0;
@@ -44,18 +51,31 @@ class Accumulator<Approx<A>> {
     exact_ = false;
   }
   Approx<A> total() const {
-    using Limits = Rounding<A>;
     // Whole numbers small enough to be added without rounding, in any order.
-    if (exact_ && magnitude_ <= Limits::exact_integers) return Approx<A>::with_error(sum_, 0.0);
-    if (!std::isfinite(sum_)) return Approx<A>::with_error(sum_, errors_);
-    // Partial sums reach up to the magnitude: past the range they may overflow.
-    if (magnitude_ + errors_ > Limits::largest) return Approx<A>::with_error(sum_, kInfinity);
-    return Approx<A>::with_error(
-        sum_,
-        errors_ + summation_units(count_) * Limits::unit * (magnitude_ + errors_) + Limits::tiny);
+    if (exact_ && magnitude_ <= Rounding<A>::exact_integers)
+      return Approx<A>::with_error(sum_, 0.0);
+    return rounded(magnitude_, summation_units(count_));
+  }
+  // The sum added up as it is or by the other formula.
+  Approx<A> total_by_either(const SumFormula& formula) const {
+    const Approx<A> direct = total();
+    // What is not finite spreads to sums it is no part of.
+    if (!std::isfinite(formula.magnitude)) return Approx<A>::with_error(sum_, kInfinity);
+    if (exact_ && formula.magnitude <= formula.exact) return direct;
+    const Approx<A> other = rounded(formula.magnitude, formula.units);
+    return other.error > direct.error ? other : direct;
   }
 
  private:
+  Approx<A> rounded(double magnitude, double units) const {
+    using Limits = Rounding<A>;
+    if (!std::isfinite(sum_)) return Approx<A>::with_error(sum_, errors_);
+    // Partial sums reach up to the magnitude: past the range they may overflow.
+    if (magnitude + errors_ > Limits::largest) return Approx<A>::with_error(sum_, kInfinity);
+    return Approx<A>::with_error(
+        sum_, errors_ + units * Limits::unit * (magnitude + errors_) + Limits::tiny);
+  }
+
   double sum_ = 0.0;
   double magnitude_ = 0.0;  // sum of |term|
   double errors_ = 0.0;

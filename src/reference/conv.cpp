@@ -2,6 +2,7 @@
 //   i = o * stride - padding + r * dilation                          (outside x: zero)
 // and multiplies it with w[r], or with w[R - 1 - r] in mode `convolution`.
 #include "reference/evaluate.hpp"
+#include "reference/winograd.hpp"
 
 namespace ashlar::reference {
 
@@ -61,6 +62,71 @@ Groups groups_of(const Dims& x_dims, const Dims& w_dims) {
   return {w_dims[1], w_dims[0] / count};
 }
 
+// Whether the operation can be computed in Winograd tiles at all.
+bool fits_winograd(const ConvAttributes& op, const Dims& w_dims) {
+  if (w_dims.rank() != 4) return false;
+  for (int axis = 0; axis < 2; ++axis)
+    if (w_dims[kSpatial + axis] != 3 || per_axis(op.stride, axis, 1) != 1 ||
+        per_axis(op.dilation, axis, 1) != 1)
+      return false;
+  return true;
+}
+
+// The bounds of an implementation that may compute forward or backward-data in Winograd tiles.
+template <class Operands>
+class WinogradBounds {
+  using Scalar = typename Operands::Scalar;
+
+ public:
+  // `source` is x or dy, `result` y or dx.
+  WinogradBounds(const ConvAttributes& op, const Operands& operands, int source, int weights,
+                 bool forward) {
+    if constexpr (std::is_same_v<Scalar, Approx<Arithmetic::f32>>) {
+      const auto from = operands.input(source);
+      const auto w = operands.input(weights);
+      result_ = operands.output(0).dims();
+      const int tile = operands.notes().winograd;
+      if (tile == 0 || !fits_winograd(op, w.dims()) || element_count(result_) == 0) return;
+      const Groups groups = groups_of(forward ? from.dims() : result_, w.dims());
+      const std::int64_t pad[] = {per_axis(op.padding, 0, 0), per_axis(op.padding, 1, 0)};
+      const WinogradSums sums{
+          .images = result_[0],
+          .groups = w.dims()[0] / groups.filters,
+          .depth = forward ? groups.channels : groups.filters,
+          .results = forward ? groups.filters : groups.channels,
+          .source = {from.dims()[2], from.dims()[3]},
+          .result = {result_[2], result_[3]},
+          .shift = {forward ? -pad[0] : pad[0] - 2, forward ? -pad[1] : pad[1] - 2}};
+      const bool reversed = forward == (op.mode == ConvMode::convolution);
+      const auto magnitude = [&](std::int64_t n, std::int64_t c, std::int64_t i, std::int64_t j) {
+        return std::fabs(from.load({n, c, i, j}).value);
+      };
+      const auto weight = [&](std::int64_t group, std::int64_t k, std::int64_t c, std::int64_t i,
+                              std::int64_t j) {
+        const std::int64_t filter = group * groups.filters + (forward ? k : c);
+        return std::fabs(
+            w.load({filter, forward ? c : k, reversed ? 2 - i : i, reversed ? 2 - j : j}).value);
+      };
+      growth_.resize(static_cast<std::size_t>(element_count(result_)));
+      raise_to_winograd<2>(sums, magnitude, weight, growth_);
+      if (tile > 2) raise_to_winograd<4>(sums, magnitude, weight, growth_);
+      units_ = kWinogradTransformUnits + summation_units(sums.depth);
+      // F(2, 3) multiplies whole numbers by quarters.
+      if (tile == 2) exact_ = Rounding<Arithmetic::f32>::exact_integers / 4;
+    }
+  }
+  Scalar total(const Accumulator<Scalar>& sum, const Index& index) const {
+    if (growth_.empty()) return sum.total();
+    const auto element = static_cast<std::size_t>(flatten(result_, index));
+    return sum.total_by_either({growth_[element], units_, exact_});
+  }
+
+ private:
+  Dims result_;
+  std::vector<double> growth_;  // by element of the result
+  double units_ = 0.0, exact_ = 0.0;
+};
+
 // result = alpha * sum + beta * z
 template <class Operands, class Scalar>
 void blend(const ConvAttributes& op, const Operands& operands, int z, const Index& index,
@@ -82,6 +148,7 @@ void evaluate(const ConvForward& op, const Operands& operands) {
   const auto w = operands.input(ConvForward::w);
   const auto y = operands.output(ConvForward::y);
   const Groups groups = groups_of(x.dims(), w.dims());
+  const WinogradBounds<Operands> bounds(op, operands, ConvForward::x, ConvForward::w, true);
 
   for_each(y.dims(), [&](const Index& index) {
     const std::int64_t k = index[1], first_channel = k / groups.filters * groups.channels;
@@ -94,7 +161,7 @@ void evaluate(const ConvForward& op, const Operands& operands) {
         inside ? sum.add(x.load(in) * w.load(at)) : sum.add_padding(w.load(at));
       }
     });
-    blend(op, operands, ConvForward::z, index, sum.total());
+    blend(op, operands, ConvForward::z, index, bounds.total(sum, index));
   });
 }
 
@@ -106,6 +173,8 @@ void evaluate(const ConvBackwardData& op, const Operands& operands) {
   const auto w = operands.input(ConvBackwardData::w);
   const auto dx = operands.output(ConvBackwardData::dx);
   const Groups groups = groups_of(dx.dims(), w.dims());
+  const WinogradBounds<Operands> bounds(op, operands, ConvBackwardData::dy, ConvBackwardData::w,
+                                        false);
 
   for_each(dx.dims(), [&](const Index& index) {
     const std::int64_t first_filter = index[1] / groups.channels * groups.filters;
@@ -118,7 +187,7 @@ void evaluate(const ConvBackwardData& op, const Operands& operands) {
         inside ? sum.add(dy.load(out) * w.load(at)) : sum.add_padding(w.load(at));
       }
     });
-    blend(op, operands, ConvBackwardData::z, index, sum.total());
+    blend(op, operands, ConvBackwardData::z, index, bounds.total(sum, index));
   });
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <ashlar/graph.hpp>
+#include <ashlar/plan.hpp>
 #include <vector>
 
 #include "reference/addressing.hpp"
@@ -81,10 +82,12 @@ class DenseOperands {
   using Scalar = Approx<A>;
   using View = DenseView<A>;
 
-  DenseOperands(const Graph& graph, const Node& node, std::vector<DenseTensor>& tensors)
-      : graph_(graph), node_(node), tensors_(tensors) {}
+  DenseOperands(const Graph& graph, const Node& node, std::vector<DenseTensor>& tensors,
+                const PlanNotes& notes)
+      : graph_(graph), node_(node), tensors_(tensors), notes_(notes) {}
 
   DType compute() const { return node_.compute; }
+  const PlanNotes& notes() const { return notes_; }  // what the implementation may do
   int input_count() const { return static_cast<int>(node_.inputs.size()); }
   bool has_input(int i) const { return i < input_count() && node_.inputs[at(i)] != kNoTensor; }
   bool has_output(int i) const {
@@ -110,6 +113,7 @@ class DenseOperands {
   const Graph& graph_;
   const Node& node_;
   std::vector<DenseTensor>& tensors_;
+  const PlanNotes& notes_;
 };
 
 }  // namespace ashlar::reference

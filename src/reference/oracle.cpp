@@ -22,16 +22,19 @@ double rounding_spread(DType dtype, double value, double error) {
 namespace {
 
 template <Arithmetic A>
-void evaluate_dense(const Graph& graph, const Node& node, std::vector<DenseTensor>& tensors) {
-  const DenseOperands<A> operands(graph, node, tensors);
+void evaluate_dense(const Graph& graph, const Node& node, std::vector<DenseTensor>& tensors,
+                    const PlanNotes& notes) {
+  const DenseOperands<A> operands(graph, node, tensors, notes);
   std::visit([&](const auto& op) { evaluate(op, operands); }, node.op);
 }
 
-void evaluate_dense(const Graph& graph, const Node& node, std::vector<DenseTensor>& tensors) {
+void evaluate_dense(const Graph& graph, const Node& node, std::vector<DenseTensor>& tensors,
+                    const PlanNotes& notes) {
   switch (arithmetic_of(node.compute)) {
-    case Arithmetic::f32: return evaluate_dense<Arithmetic::f32>(graph, node, tensors);
-    case Arithmetic::f64: return evaluate_dense<Arithmetic::f64>(graph, node, tensors);
-    case Arithmetic::integer: return evaluate_dense<Arithmetic::integer>(graph, node, tensors);
+    case Arithmetic::f32: return evaluate_dense<Arithmetic::f32>(graph, node, tensors, notes);
+    case Arithmetic::f64: return evaluate_dense<Arithmetic::f64>(graph, node, tensors, notes);
+    case Arithmetic::integer:
+      return evaluate_dense<Arithmetic::integer>(graph, node, tensors, notes);
   }
 }
 
@@ -76,8 +79,8 @@ std::vector<std::int64_t> row_starts(const Graph& graph, const Tensor& tensor,
 
 }  // namespace reference
 
-std::vector<Expected> evaluate_reference(const Graph& graph,
-                                         std::span<const void* const> pointers) {
+std::vector<Expected> evaluate_reference(const Graph& graph, std::span<const void* const> pointers,
+                                         const PlanNotes& notes) {
   using namespace reference;
   graph.validate();
   const std::vector<TensorId> bound = graph.bound_tensors();
@@ -105,7 +108,7 @@ std::vector<Expected> evaluate_reference(const Graph& graph,
                               : memory[static_cast<std::size_t>(tensor.ragged_offset)];
     tensors[id] = read_input(tensor, memory[id], RaggedRows::of(graph, tensor, offsets));
   }
-  for (const Node& node : graph.nodes()) evaluate_dense(graph, node, tensors);
+  for (const Node& node : graph.nodes()) evaluate_dense(graph, node, tensors, notes);
 
   std::vector<Expected> results;
   for (TensorId id : bound) {

@@ -43,17 +43,18 @@ std::string matmul_graph(const std::string& a_dims, const std::string& extra = "
 TEST(Help, NamesEverySubcommandAndTheExitCodes) {
   const Outcome run = ashlar({"--help"});
   EXPECT_EQ(run.exit_code, 0);
-  for (const char* word :
-       {"run", "explain", "validate", "print", "engines", "version", "Exit codes", "ASHLAR_LOG"})
+  for (const char* word : {"run", "explain", "validate", "print", "engines", "bench", "version",
+                           "Exit codes", "ASHLAR_LOG"})
     EXPECT_THAT(run.output, HasSubstr(word));
 }
 
 TEST(Help, OfRunNamesEveryOption) {
   const Outcome run = ashlar({"run", "--help"});
   EXPECT_EQ(run.exit_code, 0);
-  for (const char* option : {"GRAPH", "--input", "--seed", "--check", "--time", "--time-budget",
-                             "--compare-naive", "--save", "--explain", "--guard", "--device",
-                             "--deterministic", "--no-tf32", "--no-fuse", "--workspace-limit"})
+  for (const char* option :
+       {"GRAPH", "--input", "--seed", "--check", "--time", "--time-budget", "--compare-naive",
+        "--save", "--explain", "--guard", "--device", "--deterministic", "--no-tf32",
+        "--no-winograd", "--no-fuse", "--workspace-limit"})
     EXPECT_THAT(run.output, HasSubstr(option));
 }
 
@@ -105,6 +106,50 @@ TEST(Engines, OpsNamesEveryOperationWithItsDtypes) {
     for (DType dtype : kAllDTypes)
       EXPECT_THAT(lines, testing::ContainsRegex("[ ]" + std::string(to_string(dtype)) + "[ :\n]"));
   }
+}
+
+TEST(Bench, HelpNamesEveryOption) {
+  const Outcome run = ashlar({"bench", "cpu", "-h"});
+  EXPECT_EQ(run.exit_code, 0);
+  for (const char* option :
+       {"SUITE", "--list", "--filter", "--quick", "--json", "--html", "--record", "--seed",
+        "--threads", "--seconds", "--oracle", "--layout", "--commit"})
+    EXPECT_THAT(run.output, HasSubstr(option));
+}
+
+TEST(Bench, ListsSuitesAndCases) {
+  const Outcome run = ashlar({"bench", "cpu", "resnet50", "--filter", "7x7", "--list"});
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.output, HasSubstr("resnet50_nhwc: "));
+  EXPECT_THAT(run.output, HasSubstr("\n  conv7x7_3_64_s2_224_n16\n"));
+  EXPECT_THAT(run.output, Not(HasSubstr("conv1x1")));
+  EXPECT_THAT(run.output, Not(HasSubstr("matmul")));
+}
+
+TEST(Bench, RunsASuiteFromAFile) {
+  const std::string folder = scratch_folder("bench");
+  write_text(folder + "/small.json", R"({"format": "ashlar-suite", "version": 1, "title": "Small",
+    "limit": "The call.", "graphs": {"relu": {"tensors": [
+      {"name": "x", "kind": "input", "dtype": "f32", "dims": ["$n"]},
+      {"name": "y", "kind": "output"}],
+      "nodes": [{"op": "pointwise", "inputs": {"x": "x"}, "outputs": {"y": "y"},
+                 "attributes": {"mode": "relu_fwd"}}]}},
+    "cases": [{"name": "relu", "graph": "relu", "n": 1000}]})");
+  const Outcome run = ashlar({"bench", "cpu", folder + "/small.json", "--quick", "--seconds", "0",
+                              "--html", folder + "/page.html", "--record", folder + "/results"});
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.output, HasSubstr("small: Small"));
+  EXPECT_THAT(run.output, HasSubstr("cpu.pointwise"));
+  EXPECT_TRUE(std::filesystem::exists(folder + "/page.html"));
+  EXPECT_TRUE(std::filesystem::exists(folder + "/results/small.json"));
+}
+
+TEST(Bench, MistakesAreOneSentence) {
+  expect_refused(ashlar({"bench", "cpu", "dance"}), "no suite 'dance'");
+  expect_refused(ashlar({"bench", "cpu", "/nowhere/suite.json"}), "No such file");
+  expect_refused(ashlar({"bench", "cpu", "bert", "--filter", "dance"}), "no case has 'dance'");
+  expect_refused(ashlar({"bench", "cpu", "bert", "--layout", "blocked"}), "blocked");
+  expect_refused(ashlar({"bench", "cpu", graph_file("suite", "{}")}), "suite: ");
 }
 
 TEST(Run, TimesAndComparesWithNaive) {

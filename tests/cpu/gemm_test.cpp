@@ -120,7 +120,7 @@ TEST(Gemm, BlocksSurviveKnobs) {
   EXPECT_EQ(back.rows, blocks.rows);
   EXPECT_EQ(back.columns, blocks.columns);
   EXPECT_EQ(back.depth, blocks.depth);
-  EXPECT_EQ(back.keep_b, blocks.keep_b);
+  EXPECT_EQ(back.packed, blocks.packed);
   EXPECT_EQ(back.splits, blocks.splits);
   EXPECT_EQ(back.threads, blocks.threads);
 }

@@ -55,8 +55,8 @@ std::vector<const void*> PlanCheck::readable() const {
   return pointers;
 }
 
-void PlanCheck::expect_within_bounds(const std::string& context) {
-  for (const Expected& expected : evaluate_reference(graph_, readable())) {
+void PlanCheck::expect_within_bounds(const std::string& context, const PlanNotes& notes) {
+  for (const Expected& expected : evaluate_reference(graph_, readable(), notes)) {
     const auto found = std::find(bound_.begin(), bound_.end(), expected.tensor);
     ASSERT_NE(found, bound_.end());
     const auto& block = memory_[static_cast<std::size_t>(found - bound_.begin())];
@@ -67,9 +67,10 @@ void PlanCheck::expect_within_bounds(const std::string& context) {
   }
 }
 
-void PlanCheck::expect_agrees(std::string_view engine, CompileOptions options) {
+void PlanCheck::expect_agrees(std::string_view engine, CompileOptions options,
+                              const Device& device) {
   options.guard = true;
-  const Plan plan = compile(graph_, Device::cpu(), options);
+  const Plan plan = compile(graph_, device, options);
   const std::string explanation = plan.explain();
   // The plan's JSON names the engine of each region and no other.
   EXPECT_NE(plan.to_json().find(engine), std::string::npos) << "expected " << engine << " in\n"
@@ -91,7 +92,7 @@ void PlanCheck::expect_agrees(std::string_view engine, CompileOptions options) {
     if (run == 0) first = memory_;
   }
   EXPECT_EQ(first, memory_) << "two runs differ\n" << explanation;
-  expect_within_bounds(explanation);
+  expect_within_bounds(explanation, plan.notes());
 }
 
 }  // namespace ashlar::cpu

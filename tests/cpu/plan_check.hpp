@@ -20,9 +20,10 @@ class PlanCheck {
 
   // Compiles, expects `engine` to run one of the regions, runs twice with guard bytes around every
   // booking, expects equal bits and results within the oracle's bounds.
-  void expect_agrees(std::string_view engine, CompileOptions options = {});
-  // Compares memory as it is with the oracle.
-  void expect_within_bounds(const std::string& context);
+  void expect_agrees(std::string_view engine, CompileOptions options = {},
+                     const Device& device = Device::cpu());
+  // Compares memory as it is with the oracle, which allows what `notes` says.
+  void expect_within_bounds(const std::string& context, const PlanNotes& notes = {});
 
   const Graph& graph() const { return graph_; }
 

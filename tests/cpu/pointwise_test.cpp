@@ -63,5 +63,23 @@ TEST(PointwiseEngine, IndexAlongEveryAxis) {
   }
 }
 
+// A device whose last cache is so small that every result goes past it.
+TEST(PointwiseEngine, ResultsLargerThanTheCaches) {
+  DeviceProps props = Device::cpu().props();
+  props.l3_bytes = 64;
+  for (const Dims& dims : {Dims{3, 5, 1000}, Dims{40007, 1, 1}, Dims{2, 3, 5}}) {
+    Graph graph;
+    Value x = graph.input("x", dims, f32);
+    Value b = graph.input("b", {1, dims[1], 1}, f16);
+    Value sum = x + b;
+    graph.output("sum", sum, {.dtype = bf16});
+    graph.output("y", gelu(sum) * 0.5);
+    graph.output("positive", pointwise(PointwiseMode::cmp_gt, sum, graph.constant(0, f32, 3)),
+                 {.dtype = boolean});
+    PlanCheck plan(std::move(graph));
+    plan.expect_agrees("cpu.pointwise", {}, Device(props));
+  }
+}
+
 }  // namespace
 }  // namespace ashlar::cpu

@@ -33,6 +33,7 @@ std::vector<ConvProblem> problems() {
        {1, 2, 4, 5, 3},
        {3, 2, 2, 2, 3},
        {.padding = {0, 1, 1}, .stride = {1, 2, 1}}},
+      {"3x3 of many channels", {2, 16, 7, 9}, {20, 16, 3, 3}, {.padding = {1, 1}}, false},
       {"primes", {1, 17, 13, 11}, {19, 17, 3, 3}, {.padding = {1, 1}}},
       {"all extents 1", {1, 1, 1, 1}, {1, 1, 1, 1}},
       {"no batch", {0, 3, 5, 5}, {2, 3, 3, 3}},

@@ -1,6 +1,9 @@
-// Depthwise and small-group convolutions: too thin for a matrix product, so rows are multiplied
-// directly.
+// Depthwise and small-group convolutions, too thin for a matrix product: tiles of pixels where
+// channels lie together, else rows of whatever does.
 #include "cpu/conv_direct_filter.hpp"
+#include "cpu/conv_lines_filter.hpp"
+#include "cpu/conv_lines_pixels.hpp"
+#include "cpu/conv_planes.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
 
@@ -8,18 +11,42 @@ namespace ashlar::cpu {
 
 namespace {
 
-// Rows along channels need one channel per group and memory that holds channels together.
-bool rows_along_channels(const Region& region, const ConvGeometry& geometry) {
+// How a region is walked. Rows need no scratch; they are the last resort.
+enum Walk : std::int64_t { kRows, kLines, kPlanes };
+
+// Lines where channels lie together, else planes.
+Walk best_walk(const Region& region, const ConvGeometry& geometry) {
   const PointwiseProgram& source = region.prologues[0];
-  return geometry.channels == 1 &&
-         contiguous_views(source, 1) > contiguous_views(source, source.space.rank() - 1);
+  const std::vector<ConvPhase> phases = phases_of(geometry, region);
+  if (contiguous_views(source, 1) > contiguous_views(source, source.space.rank() - 1))
+    return lines_fit(phases, 1) ? kLines : kRows;
+  return lines_fit(phases, std::max(geometry.channels, geometry.filters)) ? kPlanes : kRows;
 }
 
-constexpr std::int64_t kMostSplits = 16;
+// Rows are held on the stack.
+Support rows_fit(const ConvGeometry& geometry) {
+  const std::int64_t terms = geometry.tap_count() * std::max(geometry.channels, geometry.filters);
+  if (terms > kMostTerms)
+    return Support::no("{} products per result, at most {}", terms, kMostTerms);
+  const std::int64_t weights = geometry.tap_count() * geometry.channels * geometry.filters;
+  if (weights > kMostGroupWeights)
+    return Support::no("{} weights per group, at most {}", weights, kMostGroupWeights);
+  return Support::yes();
+}
 
-std::int64_t split_count(const ConvGeometry& geometry) {
-  const std::int64_t lines = geometry.images * geometry.y[0] * geometry.y[1];
-  return std::clamp<std::int64_t>(lines / 8, 1, kMostSplits);
+std::unique_ptr<Kernel> build_walk(Walk walk, const Region& region, const DeviceProps& device) {
+  const bool filter = region.anchor_as<ConvBackwardFilter>() != nullptr;
+  switch (walk) {
+    case kLines:
+      if (filter) return build_for_precision<ConvLinesFilterKernel>(region, device);
+      return build_for_precision<ConvLinesKernel>(region, device);
+    case kPlanes:
+      if (filter) return build_for_precision<ConvPlanesFilterKernel>(region, device);
+      return build_for_precision<ConvPlanesKernel>(region, device);
+    case kRows: break;
+  }
+  if (filter) return build_for_precision<DirectFilterPixelRows>(region);
+  return build_for_precision<DirectPixelRows>(region);
 }
 
 class ConvDepthwiseEngine final : public Engine {
@@ -39,49 +66,36 @@ class ConvDepthwiseEngine final : public Engine {
       if (view.ragged_offset != kNoTensor) return Support::no("a ragged operand");
     const ConvGeometry geometry(*region.anchor);
     if (geometry.groups < 2) return Support::no("one group: a matrix product is faster");
-    constexpr std::int64_t kFew = 8;
-    if (geometry.channels > kFew)
-      return Support::no("{} channels per group, at most {}", geometry.channels, kFew);
-    if (geometry.filters > kFew)
-      return Support::no("{} filters per group, at most {}", geometry.filters, kFew);
-    const std::int64_t terms = geometry.tap_count() * std::max(geometry.channels, geometry.filters);
-    if (terms > kMostTerms)
-      return Support::no("{} products per result, at most {}", terms, kMostTerms);
-    const std::int64_t weights = geometry.tap_count() * geometry.channels * geometry.filters;
-    if (weights > kMostGroupWeights)
-      return Support::no("{} weights per group, at most {}", weights, kMostGroupWeights);
-    return Support::yes();
+    if (geometry.channels > kMostGroupChannels)
+      return Support::no("{} channels per group, at most {}", geometry.channels,
+                         kMostGroupChannels);
+    if (geometry.filters > kMostGroupChannels)
+      return Support::no("{} filters per group, at most {}", geometry.filters, kMostGroupChannels);
+    return best_walk(region, geometry) == kRows ? rows_fit(geometry) : Support::yes();
   }
 
-  std::vector<Config> configs(const Region& region, const DeviceProps&) const override {
+  std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
     const ConvGeometry geometry(*region.anchor);
-    const bool along_channels = rows_along_channels(region, geometry);
-    Config whole;
-    whole.knobs = {{"along_channels", along_channels}, {"splits", 1}};
-    whole.cost = row_cost(region, 1.0);
-    whole.cost.flops_fraction = 0.15;
-    if (!along_channels || !region.anchor_as<ConvBackwardFilter>() || split_count(geometry) == 1)
-      return {whole};
-    Config split = whole;
-    split.knobs[1].second = split_count(geometry);
-    split.scratch_bytes =
-        region.precision() == f64
-            ? DirectFilterChannelRows<double>::scratch_bytes(geometry, split_count(geometry))
-            : DirectFilterChannelRows<float>::scratch_bytes(geometry, split_count(geometry));
-    whole.cost.flops_fraction /= 2;
-    return {split, whole};
+    std::vector<Config> configs;
+    const Walk best = best_walk(region, geometry);
+    if (best != kRows) {
+      Config config = make_config({{"walk", best}}, row_cost(region, 1.0));
+      const bool depthwise = geometry.channels == 1 && geometry.filters == 1;
+      config.cost.flops_fraction = best == kPlanes ? 0.2 : depthwise ? 0.6 : 0.3;
+      config.scratch_bytes = build_walk(best, region, device)->scratch_book().total_bytes();
+      configs.push_back(config);
+    }
+    if (rows_fit(geometry)) {
+      Config rows = make_config({{"walk", kRows}}, row_cost(region, 1.0));
+      rows.cost.flops_fraction = 0.05;
+      configs.push_back(rows);
+    }
+    return configs;
   }
 
   std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config& config,
-                                const DeviceProps&) const override {
-    const bool along_channels = config.knob("along_channels") != 0;
-    if (region.anchor_as<ConvBackwardFilter>()) {
-      if (along_channels)
-        return build_for_precision<DirectFilterChannelRows>(region, config.knob("splits"));
-      return build_for_precision<DirectFilterPixelRows>(region);
-    }
-    if (along_channels) return build_for_precision<DirectChannelRows>(region);
-    return build_for_precision<DirectPixelRows>(region);
+                                const DeviceProps& device) const override {
+    return build_walk(static_cast<Walk>(config.knob("walk")), region, device);
   }
 };
 

@@ -128,7 +128,7 @@ class DropoutKernel final : public Kernel {
   PhiloxRow philox_ = philox_row();
   float keep_ = 1;
   T scale_ = 1;
-  PointwiseRow<T> select_ = nullptr;
+  PointwiseRow<T> select_;
   View next_;
 };
 

@@ -1,9 +1,11 @@
 // Matrix products of any strides, with pointwise work fused before and after.
 #include <algorithm>
 
+#include "cpu/constants.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
 #include "cpu/engines/matmul_lengths.hpp"
+#include "cpu/panel_finish.hpp"
 #include "cpu/product.hpp"
 #include "cpu/row_program.hpp"
 
@@ -62,12 +64,15 @@ struct Matrix {
   Dims dims;
   int index_axis, depth_axis;
   bool along_depth;
+  std::int64_t row_distance = 0;
 
   Matrix(const PointwiseProgram& source, int index, int depth)
       : dims(source.space), index_axis(index), depth_axis(depth) {
     along_depth = contiguous_views(source, depth) > contiguous_views(source, index) ||
                   (contiguous_views(source, index) == 0 && dims[depth] >= dims[index]);
     program = RowProgram<T>(source, along_depth ? depth : index);
+    if (source.is_plain_load())
+      row_distance = source.steps[0].view.strides[along_depth ? index : depth];
   }
 };
 
@@ -86,6 +91,16 @@ class MatrixOperand final : public GemmOperand<T> {
     return !lengths_.cuts_depth() && std::all_of(matrix_.dims.begin(), matrix_.dims.end() - 2,
                                                  [](std::int64_t extent) { return extent == 1; });
   }
+  std::int64_t row_distance() const override {
+    return !lengths_.cuts_depth() && bound_.is_memory() ? matrix_.row_distance : 0;
+  }
+  const T* view(std::int64_t batch, std::int64_t fixed, std::int64_t start, std::int64_t count,
+                T* buffer) const override {
+    if (!lengths_.cuts_depth())
+      return bound_.view(coords_of(batch, fixed, start).data(), count, buffer);
+    row(batch, fixed, start, count, buffer);
+    return buffer;
+  }
   void row(std::int64_t batch, std::int64_t fixed, std::int64_t start, std::int64_t count,
            T* destination) const override {
     if (lengths_.cuts_depth()) {  // zeros past this batch's k
@@ -95,14 +110,18 @@ class MatrixOperand final : public GemmOperand<T> {
       std::fill(destination + terms, destination + count, T{0});
       if ((count = terms) == 0) return;
     }
+    bound_.load(coords_of(batch, fixed, start).data(), count, destination);
+  }
+
+ private:
+  Coords coords_of(std::int64_t batch, std::int64_t fixed, std::int64_t start) const {
     Coords coords;
     batch_.decode(batch, matrix_.dims, coords);
     coords[static_cast<std::size_t>(matrix_.index_axis)] = along_depth() ? fixed : start;
     coords[static_cast<std::size_t>(matrix_.depth_axis)] = along_depth() ? start : fixed;
-    bound_.load(coords.data(), count, destination);
+    return coords;
   }
 
- private:
   const Matrix<T>& matrix_;
   const BatchAxes& batch_;
   const MatmulLengths& lengths_;
@@ -114,13 +133,15 @@ template <class T>
 class MatrixSink final : public GemmSink<T> {
  public:
   MatrixSink(const RowProgram<T>& epilogue, const BatchAxes& batch, const MatmulLengths& lengths,
-             const Dims& dims, bool swapped, const KernelContext& context)
+             const Dims& dims, bool swapped, const FinishPattern* finish,
+             const KernelContext& context)
       : batch_(batch),
         lengths_(lengths),
         dims_(dims),
         swapped_(swapped),
         context_(context),
-        bound_(epilogue.bind(context)) {}
+        bound_(epilogue.bind(context)),
+        finish_(finish) {}
   void row(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t count,
            T* values) const override {
     if (lengths_.cuts_result()) {  // past this batch's m and n stands padding
@@ -130,21 +151,42 @@ class MatrixSink final : public GemmSink<T> {
       std::fill(values + (inside ? std::clamp<std::int64_t>(end - n, 0, count) : 0), values + count,
                 static_cast<T>(lengths_.padding_value()));
     }
+    bound_.store(coords_of(batch, m, n).data(), count, values);
+  }
+  bool place(std::int64_t batch, std::int64_t m, std::int64_t n,
+             GemmPlace<T>& place) const override {
+    if (!finish_) return false;
+    const Coords coords = coords_of(batch, m, n);
+    const int row_axis = dims_.rank() - (swapped_ ? 1 : 2);
+    place.c = element_at<T>(finish_->result, coords.data(), context_);
+    place.c_row = finish_->result.strides[row_axis];
+    place.has_finish = !finish_->only_stores();
+    if (!place.has_finish) return true;
+    place.finish.bias = element_at<T>(finish_->bias, coords.data(), context_);
+    place.finish.addend = element_at<T>(finish_->addend, coords.data(), context_);
+    if (finish_->addend.present()) place.finish.addend_row = finish_->addend.strides[row_axis];
+    place.finish.low = static_cast<T>(finish_->low);
+    place.finish.high = static_cast<T>(finish_->high);
+    return true;
+  }
+
+ private:
+  Coords coords_of(std::int64_t batch, std::int64_t m, std::int64_t n) const {
     Coords coords;
     batch_.decode(batch, dims_, coords);
     const auto rank = static_cast<std::size_t>(dims_.rank());
     coords[rank - 2] = swapped_ ? n : m;
     coords[rank - 1] = swapped_ ? m : n;
-    bound_.store(coords.data(), count, values);
+    return coords;
   }
 
- private:
   const BatchAxes& batch_;
   const MatmulLengths& lengths_;
   const Dims& dims_;
   bool swapped_;
   const KernelContext& context_;
   typename RowProgram<T>::Bound bound_;
+  const FinishPattern* finish_;  // null: rows go through the program
 };
 
 template <class Product>
@@ -167,14 +209,27 @@ class MatmulKernel final : public Kernel {
         scratch_(scratch_book_.add(
             "panels", gemm_scratch_bytes(Product::panels(shape_), blocks_, sizeof(Panel)))) {
     for (int axis = 0; axis < dims_.rank() - 2; ++axis) batch_.extents.push_back(dims_[axis]);
+    // Sums go straight to memory that holds elements of their type.
+    constexpr DType kSums = sizeof(Result) == sizeof(float) ? f32 : f64;
+    if (!lengths_.cuts_result()) finish_ = match_finish(region.epilogue, epilogue_.axis(), kSums);
+    if (finish_ && finish_->result.dtype != kSums) finish_.reset();
+    right_ = region.prologues[swapped_ ? Matmul::a : Matmul::b];
+  }
+
+  // Packs the right side of the product for good.
+  void keep_constants(const KernelContext& constants) override {
+    if (blocks_.threads == 0 || lengths_.cuts_depth() || !is_constant(right_, constants)) return;
+    const MatrixOperand<Operand> right(swapped_ ? a_ : b_, batch_, lengths_, constants);
+    Product::pack(shape_, right, packed_);
   }
 
   void run(const KernelContext& context) const override {
     const MatrixOperand<Operand> a(a_, batch_, lengths_, context);
     const MatrixOperand<Operand> b(b_, batch_, lengths_, context);
-    const MatrixSink<Result> sink(epilogue_, batch_, lengths_, dims_, swapped_, context);
+    const MatrixSink<Result> sink(epilogue_, batch_, lengths_, dims_, swapped_,
+                                  finish_ ? &*finish_ : nullptr, context);
     Product::run(shape_, blocks_, kernel_, swapped_ ? b : a, swapped_ ? a : b, sink,
-                 context.scratch<Panel>(scratch_book_, scratch_));
+                 context.scratch<Panel>(scratch_book_, scratch_), packed_.data());
   }
 
  private:
@@ -187,6 +242,9 @@ class MatmulKernel final : public Kernel {
   MatmulLengths lengths_;
   Matrix<Operand> a_, b_;
   RowProgram<Result> epilogue_;
+  std::optional<FinishPattern> finish_;
+  PointwiseProgram right_;  // what the product's right side is made of
+  KeptMemory<Panel> packed_;
   int scratch_;
 };
 

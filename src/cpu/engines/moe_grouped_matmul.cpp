@@ -107,14 +107,13 @@ template <class T>
 class MoeKernel : public Kernel {
  protected:
   MoeKernel(const Config& config, std::span<const GemmShape> shapes)
-      : blocks_(GemmBlocks::from_knobs(config)),
-        alone_(blocks_),
-        kernel_(gemm_kernel<T>()),
-        panels_(
-            scratch_book_.add("panels", gemm_scratch_bytes(covering(shapes), blocks_, sizeof(T)))) {
+      : blocks_(GemmBlocks::from_knobs(config)), alone_(blocks_), kernel_(gemm_kernel<T>()) {
     alone_.threads = std::min<std::int64_t>(blocks_.threads, 1);
-    per_thread_ = gemm_scratch_bytes(covering(shapes), alone_, sizeof(T)) /
-                  static_cast<std::int64_t>(sizeof(T));
+    const std::int64_t together = gemm_scratch_bytes(covering(shapes), blocks_, sizeof(T)),
+                       alone = gemm_scratch_bytes(covering(shapes), alone_, sizeof(T));
+    per_thread_ = round_up(alone, kWorkspaceAlignment) / static_cast<std::int64_t>(sizeof(T));
+    panels_ = scratch_book_.add(
+        "panels", std::max(together, blocks_.threads * round_up(alone, kWorkspaceAlignment)));
   }
 
   // Calls run(item, begin, end, blocks, scratch) for every item's share of [0, start[items]): one

@@ -4,7 +4,7 @@
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
 #include "cpu/merge_axes.hpp"
-#include "cpu/row_program.hpp"
+#include "cpu/store_to.hpp"
 #include "cpu/threads.hpp"
 
 namespace ashlar::cpu {
@@ -16,13 +16,13 @@ constexpr std::int64_t kPieceLength = 8192;  // elements of a row handled by one
 template <class T>
 class PointwiseKernel final : public Kernel {
  public:
-  explicit PointwiseKernel(const Region& region) {
+  PointwiseKernel(const Region& region, StoreTo store_to) {
     PointwiseProgram program = region.epilogue;
     space_ = program.space;
     if (space_.empty()) return;
     merge_axes({&program}, {&space_});
     axis_ = choose_row_axis(space_, {&program});
-    program_ = RowProgram<T>(program, axis_);
+    program_ = RowProgram<T>(program, axis_, nullptr, 1, store_to);
     const std::int64_t elements = element_count(space_);
     row_length_ = space_[axis_];
     pieces_per_row_ = (row_length_ + kPieceLength - 1) / kPieceLength;
@@ -85,8 +85,8 @@ class PointwiseEngine final : public Engine {
   }
 
   std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config&,
-                                const DeviceProps&) const override {
-    return build_for_precision<PointwiseKernel>(region);
+                                const DeviceProps& device) const override {
+    return build_for_precision<PointwiseKernel>(region, store_to(region.epilogue, device));
   }
 };
 

@@ -3,6 +3,8 @@
 // each makes the cells of its own right after their products, and all meet once per step.
 #include "cpu/engines/recurrent_parts.hpp"
 
+#include "cpu/constants.hpp"
+
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
 #include "cpu/team.hpp"
@@ -25,7 +27,8 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
         recurrent_(shape_.gates(), shape_.hidden, shape_.output()),
         projection_(1, std::max<std::int64_t>(shape_.projection, 1), shape_.hidden),
         x_(region.prologues[Rnn::x]),
-        weights_(region.prologues[Rnn::weights]),
+        weights_program_(region.prologues[Rnn::weights]),
+        weights_(weights_program_),
         hx_(input_program(region, Rnn::hx)),
         cx_(input_program(region, Rnn::cx)),
         y_(region.epilogue),
@@ -60,7 +63,38 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
 
   void run(const KernelContext& context) const override { Run(*this, context).all(); }
 
+  // Panels of weights that never change are made once.
+  void keep_constants(const KernelContext& constants) override {
+    if (!is_constant(weights_program_, constants)) return;
+    const Bound weights = weights_.bind(constants);
+    for (std::int64_t p = 0; p < shape_.pseudo_layers(); ++p) {
+      const std::int64_t layer = p / shape_.directions;
+      const RnnWeights at = shape_.weights(layer, p % shape_.directions);
+      Panels& kept = kept_.emplace_back();
+      const auto keep = [&](const PanelMatrix<T>& matrix, const RnnMatrix& rows,
+                            KeptMemory<T>& panels) {
+        if (!rows.present()) return;
+        panels.allocate(matrix.elements());
+        matrix.pack(panels.data(), true, rows_of(weights, rows));
+      };
+      keep(recurrent_, at.recurrent, kept.recurrent);
+      keep(projection_, at.projection, kept.projection);
+      keep(input_matrix(layer), at.input, kept.input);
+    }
+  }
+
  private:
+  // Of one direction of a layer, made once.
+  struct Panels {
+    KeptMemory<T> input, recurrent, projection;
+  };
+  static auto rows_of(const Bound& weights, const RnnMatrix& matrix) {
+    return [&weights, matrix](std::int64_t row, std::int64_t start, std::int64_t count, T* target) {
+      return weights.view(Coords{matrix.offset + row * matrix.columns + start}.data(), count,
+                          target);
+    };
+  }
+
   struct Run {
     const RnnForwardKernel& kernel;
     const KernelContext& context;
@@ -68,8 +102,7 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
     RnnEntries entries;
     Bound x, weights, hx, cx, y, hy, cy, reserve;
     RnnClip<T> clip;
-    T *gates, *cells, *records, *biases, *new_bias, *panels, *products, *projection_panels,
-        *projected;
+    T *gates, *cells, *records, *biases, *new_bias, *products, *projected;
     T* states[2];  // of even and odd steps: one is read while the other is written
 
     Run(const RnnForwardKernel& owner, const KernelContext& given)
@@ -91,9 +124,7 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
           records(owner.scratch(given, owner.records_)),
           biases(owner.scratch(given, owner.biases_)),
           new_bias(biases + owner.recurrent_.row_stride()),
-          panels(owner.scratch(given, owner.panels_)),
           products(owner.scratch(given, owner.products_)),
-          projection_panels(owner.scratch(given, owner.projection_panels_)),
           projected(owner.scratch(given, owner.projected_)),
           states{owner.scratch(given, owner.states_[0]), owner.scratch(given, owner.states_[1])} {}
 
@@ -128,20 +159,24 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
       const RnnWeights at = shape.weights(layer, direction);
       const std::int64_t p = layer * shape.directions + direction;
       load_biases(at);
-      multiply_input(at, layer);
-      const auto rows_of = [&](const RnnMatrix& matrix) {
-        return [&, matrix](std::int64_t row, std::int64_t start, std::int64_t count, T* target) {
-          return weights.view(Coords{matrix.offset + row * matrix.columns + start}.data(), count,
-                              target);
-        };
+      const auto panels_of = [&](const PanelMatrix<T>& matrix, const RnnMatrix& rows,
+                                 KeptMemory<T> Panels::*kept, int booking) -> const T* {
+        if (!kernel.kept_.empty()) return (kernel.kept_[static_cast<std::size_t>(p)].*kept).data();
+        T* panels = kernel.scratch(context, booking);
+        if (rows.present()) matrix.pack(panels, true, rows_of(weights, rows));
+        return panels;
       };
-      kernel.recurrent_.pack(panels, true, rows_of(at.recurrent));
-      if (at.projection.present())
-        kernel.projection_.pack(projection_panels, true, rows_of(at.projection));
+      multiply_input(
+          layer, at.input.present(),
+          panels_of(kernel.input_matrix(layer), at.input, &Panels::input, kernel.input_panels_));
+      const T* recurrent =
+          panels_of(kernel.recurrent_, at.recurrent, &Panels::recurrent, kernel.panels_);
+      const T* projection = panels_of(kernel.projection_, at.projection, &Panels::projection,
+                                      kernel.projection_panels_);
       kernel.load_states(kernel.hx_, hx, p, shape.output(), states[0]);
       kernel.load_states(kernel.cx_, cx, p, shape.hidden, cells);
       T* outputs = layer_outputs(layer) + direction * shape.output();
-      all_steps(direction, p, outputs);
+      all_steps(direction, p, recurrent, projection, outputs);
       kernel.store_states(kernel.hy_, hy, p, shape.output(), states[entries.steps() % 2]);
       kernel.store_states(kernel.cy_, cy, p, shape.hidden, cells);
       if (!kernel.reserve_.present()) return;
@@ -204,11 +239,11 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
       return {rows, features, count};
     }
 
-    void multiply_input(const RnnWeights& at, std::int64_t layer) const {
+    void multiply_input(std::int64_t layer, bool weighted, const T* panels) const {
       const PanelMatrix<T> matrix = kernel.input_matrix(layer);
-      const std::int64_t stride = matrix.block_stride(), features = shape.layer_input(layer);
+      const std::int64_t stride = matrix.block_stride();
       const LeftRows<T> rows = input_rows(layer);
-      if (!at.input.present()) {
+      if (!weighted) {
         parallel_for(rows.count, items_for_flops(8 * matrix.row_stride()),
                      [&](std::int64_t begin, std::int64_t end, int) {
                        for (std::int64_t entry = begin; entry < end; ++entry)
@@ -220,14 +255,8 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
                      });
         return;
       }
-      T* input_panels = kernel.scratch(context, kernel.input_panels_);
-      matrix.pack(input_panels, true,
-                  [&](std::int64_t unit, std::int64_t start, std::int64_t count, T* target) {
-                    return weights.view(Coords{at.input.offset + unit * features + start}.data(),
-                                        count, target);
-                  });
       // So many rows at once that they stay in L2 while all panels pass.
-      constexpr std::int64_t kRows = 3 * kPanelRowMultiple;
+      constexpr std::int64_t kRows = 10 * kPanelRowMultiple;
       const std::int64_t row_blocks = divide_up(rows.count, kRows);
       parallel_for(
           row_blocks * matrix.blocks(),
@@ -236,7 +265,7 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
             for (std::int64_t item = begin; item < end; ++item) {
               const std::int64_t first = item / matrix.blocks() * kRows;
               matrix.multiply(
-                  input_panels,
+                  panels,
                   {rows.data + first * rows.row, rows.row, std::min(kRows, rows.count - first)},
                   item % matrix.blocks(), input_gates(item % matrix.blocks(), first, 0), stride,
                   biases);
@@ -244,7 +273,8 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
           });
     }
 
-    void all_steps(std::int64_t direction, std::int64_t p, T* outputs) const {
+    void all_steps(std::int64_t direction, std::int64_t p, const T* recurrent, const T* projection,
+                   T* outputs) const {
       const PanelMatrix<T>& matrix = kernel.recurrent_;
       const std::int64_t grain = items_for_flops(matrix.flops_per_block(shape.batch));
       const std::int64_t threads =
@@ -256,6 +286,8 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
           const Step at{entries.start(step),
                         entries.start(step + 1) - entries.start(step),
                         p,
+                        recurrent,
+                        projection,
                         states[i % 2],
                         states[(i + 1) % 2],
                         outputs};
@@ -278,9 +310,10 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
     }
 
     struct Step {
-      std::int64_t first, count;  // entries
-      std::int64_t p;             // pseudo-layer
-      const T* before;            // states
+      std::int64_t first, count;        // entries
+      std::int64_t p;                   // pseudo-layer
+      const T *recurrent, *projection;  // panels of weights
+      const T* before;                  // states
       T* after;
       T* outputs;
       std::int64_t last() const { return first + count - 1; }
@@ -290,8 +323,8 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
     void make_units(const Step& at, std::int64_t block) const {
       const PanelMatrix<T>& matrix = kernel.recurrent_;
       const std::int64_t rows = at.count > 0 ? entries.sequence(at.last()) + 1 : 0;
-      matrix.multiply(panels, {at.before, shape.output(), rows}, block, state_products(block, 0),
-                      matrix.block_stride());
+      matrix.multiply(at.recurrent, {at.before, shape.output(), rows}, block,
+                      state_products(block, 0), matrix.block_stride());
       for (std::int64_t i = 0; i < at.count; ++i) cell(at, i, block);
       if (shape.projection == 0) keep_others(at, block * matrix.block_width(), matrix.units(block));
     }
@@ -341,7 +374,7 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
     void project(const Step& at, std::int64_t block) const {
       const PanelMatrix<T>& matrix = kernel.projection_;
       const std::int64_t unit = block * matrix.block_width(), units = matrix.units(block);
-      matrix.multiply(projection_panels,
+      matrix.multiply(at.projection,
                       {records + shape.hidden_state(), shape.reserve_width(), at.count}, block,
                       projected + unit, matrix.row_stride());
       for (std::int64_t i = 0; i < at.count; ++i) {
@@ -359,7 +392,10 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
 
   RnnCells<T> cells_;
   PanelMatrix<T> recurrent_, projection_;
-  RnnTensor<T> x_, weights_, hx_, cx_, y_, hy_, cy_, reserve_;
+  std::vector<Panels> kept_;  // by pseudo-layer; empty where weights may change
+  RnnTensor<T> x_;
+  PointwiseProgram weights_program_;
+  RnnTensor<T> weights_, hx_, cx_, y_, hy_, cy_, reserve_;
   int outputs_[2];
   int states_[2];
   int gates_, cell_states_, records_, biases_, panels_, products_, projection_panels_, projected_,

@@ -10,8 +10,8 @@
 #include "cpu/integer_operand.hpp"
 #include "cpu/kernels/panel_product.hpp"
 #include "cpu/kernels/rnn_cell.hpp"
-#include "cpu/kernels/transpose.hpp"
 #include "cpu/threads.hpp"
+#include "cpu/transpose_rows.hpp"
 #include "graph/rnn_sequences.hpp"
 #include "plan/engine.hpp"
 
@@ -178,7 +178,7 @@ class PanelMatrix {
   // a panel that all rows meet stays near. `bias`, in the order of panels, is added.
   void multiply(const T* panels, const LeftRows<T>& left, std::int64_t block, T* c,
                 std::int64_t c_row, const T* bias = nullptr) const {
-    constexpr std::int64_t kDepth = 512;
+    constexpr std::int64_t kDepth = 128;
     const std::int64_t parts = std::max<std::int64_t>(divide_up(left.count, product_.rows), 1);
     const std::int64_t rows = divide_up(left.count, parts);
     PanelOperands<T> o;
@@ -219,7 +219,7 @@ class PanelMatrix {
         const T* found = view(index + i, start, length, rows + i * kPiece);
         if (found != rows + i * kPiece) std::copy_n(found, length, rows + i * kPiece);
       }
-      transpose<T>()(rows, kPiece, used, length, target + start * product_.columns,
+      transpose_rows(rows, kPiece, used, length, target + start * product_.columns,
                      product_.columns);
     }
   }

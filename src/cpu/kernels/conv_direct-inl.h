@@ -29,19 +29,6 @@ void CombineRows(std::int64_t count, std::int64_t terms, const T* rows, std::int
 }
 
 template <class T>
-void MultiplyRowLists(std::int64_t count, std::int64_t terms, const T* const* a, const T* const* b,
-                      T* out, bool accumulate) {
-  const hn::ScalableTag<T> d;
-  const auto sum = [&](std::int64_t i, auto load) HWY_ATTR {
-    auto total = accumulate ? load(out + i) : hn::Zero(d);
-    for (std::int64_t t = 0; t < terms; ++t)
-      total = hn::MulAdd(load(a[t] + i), load(b[t] + i), total);
-    return total;
-  };
-  ForVectors(d, count, out, sum);
-}
-
-template <class T>
 T DotRows(std::int64_t count, const T* a, const T* b) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
@@ -58,7 +45,7 @@ T DotRows(std::int64_t count, const T* a, const T* b) {
 
 template <class T>
 ConvDirect<T> MakeConvDirect() {
-  return {CombineRows<T>, MultiplyRowLists<T>, DotRows<T>};
+  return {CombineRows<T>, DotRows<T>};
 }
 
 }  // namespace ashlar::cpu::HWY_NAMESPACE

@@ -10,9 +10,6 @@ struct ConvDirect {
   // out[i] = sum over t of weights[t] * rows[t * stride + i]
   void (*combine)(std::int64_t count, std::int64_t terms, const T* rows, std::int64_t stride,
                   const T* weights, T* out);
-  // out[i] = (accumulate ? out[i] : 0) + sum over t of a[t][i] * b[t][i]
-  void (*multiply)(std::int64_t count, std::int64_t terms, const T* const* a, const T* const* b,
-                   T* out, bool accumulate);
   // sum over i of a[i] * b[i]
   T (*dot)(std::int64_t count, const T* a, const T* b);
 };

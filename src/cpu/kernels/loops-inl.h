@@ -2,6 +2,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "cpu/kernels/pointwise.hpp"
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
 #if defined(ASHLAR_CPU_LOOPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -42,6 +44,31 @@ HWY_INLINE void TransformRow(DS ds, DT dt, std::int64_t count, hn::TFromD<DT>* d
   if (i >= count) return;
   const auto rest = static_cast<std::size_t>(count - i);
   StorePart(dt, f(LoadPart(ds, sources + i, rest)...), destination + i, rest);
+}
+
+// The same within one type, as `hints` say.
+template <class D, class F, class First, class... Others>
+HWY_INLINE void TransformRowWithHints(D d, std::int64_t count, hn::TFromD<D>* destination,
+                                      const RowHints& hints, F f, const First* first,
+                                      const Others*... others) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  // Without anything to fetch, what is read anyway. A number, because it may lie outside memory.
+  const auto ahead = reinterpret_cast<std::uintptr_t>(hints.ahead != nullptr ? hints.ahead : first);
+  const bool stream = hints.stream;
+  std::int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    hwy::Prefetch(
+        reinterpret_cast<const First*>(ahead + static_cast<std::size_t>(i) * sizeof(*first)));
+    const auto value = f(hn::LoadU(d, first + i), hn::LoadU(d, others + i)...);
+    if (stream)
+      hn::Stream(value, d, destination + i);
+    else
+      hn::StoreU(value, d, destination + i);
+  }
+  if (i >= count) return;
+  const auto rest = static_cast<std::size_t>(count - i);
+  StorePart(d, f(LoadPart(d, first + i, rest), LoadPart(d, others + i, rest)...), destination + i,
+            rest);
 }
 
 // destination[i...] = f(i, load), where `load` reads a vector (the tail's part of it) from a

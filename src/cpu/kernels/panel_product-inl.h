@@ -6,9 +6,8 @@
 #define ASHLAR_CPU_KERNELS_PANEL_PRODUCT_INL_H_
 #endif
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
-
-#include <cstring>
 
 #include "cpu/kernels/panel_product.hpp"
 
@@ -16,171 +15,157 @@ HWY_BEFORE_NAMESPACE();
 namespace ashlar::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Accumulators take 2 registers per row, B two, A one: 31 of 32 registers, or 15 of 16.
-#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM
-inline constexpr int kPanelRows = 14;
-#else
+// Six rows by four vectors ask for 10 loads per 24 multiply-adds. Accumulators take 24 of 32
+// registers (12 of 16 with two vectors), B's row 4 or 2, A's element one.
 inline constexpr int kPanelRows = 6;
+#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM
+inline constexpr int kPanelVectors = 4;
+#else
+inline constexpr int kPanelVectors = 2;
 #endif
 
-template <int kRows, class V>
+template <int kRows, int kVectors, class V>
 struct PanelSums {
-  V left[kRows], right[kRows];
+  V at[kRows][kVectors];
 };
 
-// Rows lie a constant distance apart. Four pointers reach 14 rows by what an address can add to
-// them: nothing, one, two or three distances.
-template <int kRows, class T, class V>
-HWY_INLINE void AddStrided(std::int64_t depth, const T* HWY_RESTRICT a, std::int64_t a_row,
-                           const T* HWY_RESTRICT b, std::int64_t b_row, PanelSums<kRows, V>& sums) {
+// One step of the depth: row i of A is at a[i * a_row].
+template <int kRows, int kVectors, class T, class V>
+HWY_INLINE void AddStep(const T* HWY_RESTRICT a, std::int64_t a_row, const T* HWY_RESTRICT b,
+                        PanelSums<kRows, kVectors, V>& sums) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  constexpr int kGroups = (kRows + 3) / 4;
-  const T* group[kGroups];
+  V right[kVectors];
 #pragma GCC unroll 4
-  for (int g = 0; g < kGroups; ++g) group[g] = a + 4 * g * a_row;
-  const std::int64_t thrice = 3 * a_row;
-  for (std::int64_t l = 0; l < depth; ++l, b += b_row) {
-    const V b_left = hn::LoadU(d, b);
-    const V b_right = hn::LoadU(d, b + lanes);
-#pragma GCC unroll 16
-    for (int i = 0; i < kRows; ++i) {
-      const T* row = group[i / 4] + (i % 4 == 3 ? thrice : (i % 4) * a_row);
-      const V a_i = hn::Set(d, row[l]);
-      sums.left[i] = hn::MulAdd(a_i, b_left, sums.left[i]);
-      sums.right[i] = hn::MulAdd(a_i, b_right, sums.right[i]);
-    }
-  }
-}
-
-template <int kRows, class T, class V>
-HWY_INLINE void AddPacked(std::int64_t depth, const T* HWY_RESTRICT a, const T* HWY_RESTRICT b,
-                          std::int64_t b_row, PanelSums<kRows, V>& sums) {
-  const hn::ScalableTag<T> d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  for (std::int64_t l = 0; l < depth; ++l, a += kPanelRows, b += b_row) {
-    const V b_left = hn::LoadU(d, b);
-    const V b_right = hn::LoadU(d, b + lanes);
-#pragma GCC unroll 16
-    for (int i = 0; i < kRows; ++i) {
-      const V a_i = hn::Set(d, a[i]);
-      sums.left[i] = hn::MulAdd(a_i, b_left, sums.left[i]);
-      sums.right[i] = hn::MulAdd(a_i, b_right, sums.right[i]);
-    }
-  }
-}
-
-// Applies `finish` to one vector of C.
-template <class D, class T, class V = hn::Vec<D>>
-HWY_INLINE V Finished(D d, V sum, const PanelFinish<T>& finish, const T* addend,
-                      std::int64_t column) {
-  if (finish.bias != nullptr) sum = hn::Add(sum, hn::LoadU(d, finish.bias + column));
-  if (addend != nullptr) sum = hn::Add(sum, hn::LoadU(d, addend + column));
-  // Written so that a NaN fails both comparisons and stays.
-  const V low = hn::Set(d, finish.low), high = hn::Set(d, finish.high);
-  sum = hn::IfThenElse(hn::Lt(sum, low), low, sum);
-  return hn::IfThenElse(hn::Gt(sum, high), high, sum);
-}
-
-// All columns, as they are.
-template <int kRows, class T, class V>
-HWY_INLINE void StoreWhole(const PanelOperands<T>& o, PanelSums<kRows, V>& sums) {
-  const hn::ScalableTag<T> d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  T* row = o.c;
-  const std::int64_t distance = o.c_row;
-  const bool accumulate = o.accumulate;
-#pragma GCC unroll 16
-  for (int i = 0; i < kRows; ++i, row += distance) {
-    if (accumulate) {
-      sums.left[i] = hn::Add(sums.left[i], hn::LoadU(d, row));
-      sums.right[i] = hn::Add(sums.right[i], hn::LoadU(d, row + lanes));
-    }
-    hn::StoreU(sums.left[i], d, row);
-    hn::StoreU(sums.right[i], d, row + lanes);
-  }
-}
-
-template <int kRows, class T, class V>
-HWY_INLINE void StoreSums(const PanelOperands<T>& o, PanelSums<kRows, V>& sums) {
-  const hn::ScalableTag<T> d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  // Through a copy in which whole vectors may be read and written.
-  alignas(64) T values[kRows][2 * hn::MaxLanes(d)];
-#pragma GCC unroll 16
+  for (int v = 0; v < kVectors; ++v) right[v] = hn::LoadU(d, b + v * lanes);
+#pragma GCC unroll 8
   for (int i = 0; i < kRows; ++i) {
-    hn::StoreU(sums.left[i], d, values[i]);
-    hn::StoreU(sums.right[i], d, values[i] + lanes);
+    const V left = hn::Set(d, a[i * a_row]);
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) sums.at[i][v] = hn::MulAdd(left, right[v], sums.at[i][v]);
   }
-  const auto bytes = static_cast<std::size_t>(o.columns) * sizeof(T);
-  const bool whole = o.columns == 2 * lanes;
-  alignas(64) T bias[2 * hn::MaxLanes(d)], addend[2 * hn::MaxLanes(d)], row[2 * hn::MaxLanes(d)];
-  PanelFinish<T> finish = o.finish != nullptr ? *o.finish : PanelFinish<T>{};
-  if (finish.bias != nullptr && !whole) {
-    std::memcpy(bias, finish.bias, bytes);
-    finish.bias = bias;
+}
+
+// Steps are `a_step` elements of A and `b_row` of B apart; four of them per turn of the loop.
+template <int kRows, int kVectors, class T, class V>
+HWY_INLINE void AddSteps(std::int64_t depth, const T* HWY_RESTRICT a, std::int64_t a_row,
+                         std::int64_t a_step, const T* HWY_RESTRICT b, std::int64_t b_row,
+                         PanelSums<kRows, kVectors, V>& sums) {
+  std::int64_t l = 0;
+  for (; l + 4 <= depth; l += 4, a += 4 * a_step, b += 4 * b_row) {
+    AddStep<kRows, kVectors>(a, a_row, b, sums);
+    AddStep<kRows, kVectors>(a + a_step, a_row, b + b_row, sums);
+    AddStep<kRows, kVectors>(a + 2 * a_step, a_row, b + 2 * b_row, sums);
+    AddStep<kRows, kVectors>(a + 3 * a_step, a_row, b + 3 * b_row, sums);
   }
-  for (int i = 0; i < kRows; ++i) {
+  for (; l < depth; ++l, a += a_step, b += b_row) AddStep<kRows, kVectors>(a, a_row, b, sums);
+}
+
+// C's columns are whole vectors.
+template <int kRows, int kVectors, class T, class V>
+HWY_INLINE void StoreWhole(const PanelOperands<T>& o, PanelSums<kRows, kVectors, V>& sums) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto change = [&](const auto& step) HWY_ATTR {
+#pragma GCC unroll 8
+    for (int i = 0; i < kRows; ++i)
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) sums.at[i][v] = step(sums.at[i][v], i, v * lanes);
+  };
+  if (o.accumulate)
+    change([&](V sum, std::int64_t i, std::int64_t j)
+               HWY_ATTR { return hn::Add(sum, hn::LoadU(d, o.c + i * o.c_row + j)); });
+  if (o.finish != nullptr) {
+    const PanelFinish<T>& finish = *o.finish;
+    if (finish.bias != nullptr)
+      change([&](V sum, std::int64_t, std::int64_t j)
+                 HWY_ATTR { return hn::Add(sum, hn::LoadU(d, finish.bias + j)); });
+    if (finish.addend != nullptr)
+      change([&](V sum, std::int64_t i, std::int64_t j) HWY_ATTR {
+        return hn::Add(sum, hn::LoadU(d, finish.addend + i * finish.addend_row + j));
+      });
+    // A NaN fails both comparisons and stays.
+    const V low = hn::Set(d, finish.low), high = hn::Set(d, finish.high);
+    change([&](V sum, std::int64_t, std::int64_t) HWY_ATTR {
+      sum = hn::IfThenElse(hn::Lt(sum, low), low, sum);
+      return hn::IfThenElse(hn::Gt(sum, high), high, sum);
+    });
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < kRows; ++i)
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) hn::StoreU(sums.at[i][v], d, o.c + i * o.c_row + v * lanes);
+}
+
+// C's last vector is cut: element by element, from a copy of the sums with rows of `width`.
+template <class T>
+HWY_NOINLINE void StorePart(const PanelOperands<T>& o, const T* sums, std::int64_t width) {
+  for (std::int64_t i = 0; i < o.rows; ++i, sums += width) {
     T* c = o.c + i * o.c_row;
-    const T* add = finish.addend != nullptr ? finish.addend + i * finish.addend_row : nullptr;
-    if (add != nullptr && !whole) {
-      std::memcpy(addend, add, bytes);
-      add = addend;
+    for (std::int64_t j = 0; j < o.columns; ++j) {
+      T sum = sums[j];
+      if (o.accumulate) sum += c[j];
+      if (o.finish != nullptr) {
+        if (o.finish->bias != nullptr) sum += o.finish->bias[j];
+        if (o.finish->addend != nullptr) sum += o.finish->addend[i * o.finish->addend_row + j];
+        if (sum < o.finish->low) sum = o.finish->low;
+        if (sum > o.finish->high) sum = o.finish->high;
+      }
+      c[j] = sum;
     }
-    T* target = whole ? c : row;
-    if (o.accumulate && !whole) std::memcpy(row, c, bytes);
-    for (std::int64_t j = 0; j < 2 * lanes; j += lanes) {
-      V sum = hn::LoadU(d, values[i] + j);
-      if (o.accumulate) sum = hn::Add(sum, hn::LoadU(d, target + j));
-      if (o.finish != nullptr) sum = Finished(d, sum, finish, add, j);
-      hn::StoreU(sum, d, target + j);
-    }
-    if (!whole) std::memcpy(c, row, bytes);
   }
 }
 
-// kWhole: all columns are there and nothing is done to the sums; a function of its own, as short
-// products pay for every step around the loop.
-template <int kRows, bool kPacked, bool kWhole, class T>
+template <int kRows, int kVectors, bool kPacked, class T>
 HWY_NOINLINE void MultiplyPanel(const PanelOperands<T>& o) {
   const hn::ScalableTag<T> d;
-  using V = hn::Vec<decltype(d)>;
-  PanelSums<kRows, V> sums;
-#pragma GCC unroll 16
-  for (int i = 0; i < kRows; ++i) sums.left[i] = sums.right[i] = hn::Zero(d);
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  PanelSums<kRows, kVectors, hn::Vec<decltype(d)>> sums;
+  // C arrives while the sums are made.
+  for (int i = 0; i < kRows; ++i)
+    for (int v = 0; v < kVectors; ++v) hwy::Prefetch(o.c + i * o.c_row + v * lanes);
+#pragma GCC unroll 8
+  for (int i = 0; i < kRows; ++i)
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) sums.at[i][v] = hn::Zero(d);
   if constexpr (kPacked) {
-    AddPacked<kRows>(o.depth, o.a, o.b, o.b_row, sums);
+    AddSteps<kRows, kVectors>(o.depth, o.a, 1, kPanelRows, o.b, o.b_row, sums);
   } else {
     const T* b = o.b;
     for (std::int64_t s = 0; s < o.segments; ++s, b += o.depth * o.b_row) {
       const T* a = o.a + (o.segment_offsets != nullptr ? o.segment_offsets[s] : 0);
-      AddStrided<kRows>(o.depth, a, o.a_row, b, o.b_row, sums);
+      AddSteps<kRows, kVectors>(o.depth, a, o.a_row, 1, b, o.b_row, sums);
     }
   }
-  if constexpr (kWhole)
-    StoreWhole<kRows>(o, sums);
-  else
-    StoreSums<kRows>(o, sums);
+  if (o.columns == kVectors * lanes) return StoreWhole<kRows, kVectors>(o, sums);
+  alignas(64) T copy[kRows * kVectors * hn::MaxLanes(d)];
+#pragma GCC unroll 8
+  for (int i = 0; i < kRows; ++i)
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v)
+      hn::StoreU(sums.at[i][v], d, copy + (i * kVectors + v) * lanes);
+  StorePart(o, copy, kVectors * lanes);
 }
 
-// Calls the block of exactly o.rows rows.
-template <int kRows, bool kPacked, class T>
+// Calls the block of exactly o.rows rows, and of as few vectors as hold its columns.
+template <int kRows, int kVectors, bool kPacked, class T>
 void MultiplyRows(const PanelOperands<T>& o) {
-  if constexpr (kRows > 1) {
-    if (o.rows < kRows) return MultiplyRows<kRows - 1, kPacked>(o);
+  if constexpr (kVectors > 1) {
+    const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>()));
+    if (o.columns <= (kVectors - 1) * lanes) return MultiplyRows<kRows, kVectors - 1, kPacked>(o);
   }
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>()));
-  if (o.columns == 2 * lanes && o.finish == nullptr)
-    MultiplyPanel<kRows, kPacked, true>(o);
-  else
-    MultiplyPanel<kRows, kPacked, false>(o);
+  if constexpr (kRows > 1) {
+    if (o.rows < kRows) return MultiplyRows<kRows - 1, kVectors, kPacked>(o);
+  }
+  MultiplyPanel<kRows, kVectors, kPacked>(o);
 }
 
 template <class T>
 const PanelProduct<T>& MakePanelProduct() {
   static const PanelProduct<T> product = {
-      kPanelRows, 2 * static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>())),
-      MultiplyRows<kPanelRows, false, T>, MultiplyRows<kPanelRows, true, T>};
+      kPanelRows, kPanelVectors * static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>())),
+      MultiplyRows<kPanelRows, kPanelVectors, false, T>,
+      MultiplyRows<kPanelRows, kPanelVectors, true, T>};
   return product;
 }
 

@@ -1,5 +1,5 @@
 // The register-blocked product all matrix work is made of: a few rows of A times a panel of B that
-// is two vectors wide.
+// is a few vectors wide.
 #pragma once
 
 #include <cstdint>
@@ -40,20 +40,22 @@ struct PanelOperands {
 
 template <class T>
 struct PanelProduct {
-  std::int64_t rows;     // most rows of A at once: 14 with 32 vector registers, 6 with 16
-  std::int64_t columns;  // of a panel of B: two vectors
+  std::int64_t rows;     // most rows of A at once
+  std::int64_t columns;  // of a panel of B: four vectors where there are 32 registers, else two
   void (*strided)(const PanelOperands<T>& operands);
   // A packed: element (i, l) at a[l * PanelProduct::rows + i]; one segment; a_row is not read.
   void (*packed)(const PanelOperands<T>& operands);
 };
 
-// The best for this processor.
+// The best for this processor. An element of type std::int32_t is two 16-bit integers, neighbours
+// in depth, the first in the low half; the product of two elements is the sum of the products of
+// their halves, and sums wrap. Only packed ones are multiplied, without a finish.
 template <class T>
 const PanelProduct<T>& panel_product();
 
 // What every processor's panels divide.
-inline constexpr std::int64_t kPanelRowMultiple = 42;
+inline constexpr std::int64_t kPanelRowMultiple = 12;
 template <class T>
-inline constexpr std::int64_t kPanelColumnMultiple = 128 / static_cast<std::int64_t>(sizeof(T));
+inline constexpr std::int64_t kPanelColumnMultiple = 256 / static_cast<std::int64_t>(sizeof(T));
 
 }  // namespace ashlar::cpu

@@ -23,7 +23,6 @@ HWY_INLINE auto NotEqual(V a, V b) {
   return hn::Not(hn::Eq(a, b));
 }
 
-
 template <PointwiseMode kMode, class D, class V>
 HWY_INLINE V ArithmeticUnary(D d, const Pointwise& op, V x) {
   using T = hn::TFromD<D>;
@@ -87,27 +86,29 @@ HWY_INLINE V ArithmeticBinary(D d, const Pointwise& op, V x, V b) {
 }
 
 template <PointwiseMode kMode, class T>
-void UnaryRow(const Pointwise& op, const T* x, const T*, const T*, std::int64_t count, T* y) {
+void UnaryRow(const Pointwise& op, const T* x, const T*, const T*, std::int64_t count, T* y,
+              const RowHints& hints) {
   const hn::ScalableTag<T> d;
   const auto apply = [&](auto vx) HWY_ATTR { return ArithmeticUnary<kMode>(d, op, vx); };
-  TransformRow(d, d, count, y, apply, x);
+  TransformRowWithHints(d, count, y, hints, apply, x);
 }
 
 template <PointwiseMode kMode, class T>
-void BinaryRow(const Pointwise& op, const T* x, const T* b, const T*, std::int64_t count, T* y) {
+void BinaryRow(const Pointwise& op, const T* x, const T* b, const T*, std::int64_t count, T* y,
+               const RowHints& hints) {
   const hn::ScalableTag<T> d;
   const auto apply = [&](auto vx, auto vb)
                          HWY_ATTR { return ArithmeticBinary<kMode>(d, op, vx, vb); };
-  TransformRow(d, d, count, y, apply, x, b);
+  TransformRowWithHints(d, count, y, hints, apply, x, b);
 }
 
 template <class T>
 void SelectRow(const Pointwise&, const T* x, const T* b, const T* predicate, std::int64_t count,
-               T* y) {
+               T* y, const RowHints& hints) {
   const hn::ScalableTag<T> d;
   const auto apply = [&](auto vx, auto vb, auto vp)
                          HWY_ATTR { return hn::IfThenElse(NotEqual(vp, hn::Zero(d)), vx, vb); };
-  TransformRow(d, d, count, y, apply, x, b, predicate);
+  TransformRowWithHints(d, count, y, hints, apply, x, b, predicate);
 }
 
 template <class T>

@@ -12,7 +12,7 @@ namespace ashlar::cpu::HWY_NAMESPACE {
 
 PointwiseRow<float> VectorRowF32(PointwiseMode mode) {
   const PointwiseRow<float> row = ArithmeticRow<float>(mode);
-  return row != nullptr ? row : MathRow(mode);
+  return row ? row : MathRow(mode);
 }
 PointwiseRow<double> VectorRowF64(PointwiseMode mode) { return ArithmeticRow<double>(mode); }
 void ScaleRowF32(float factor, const float* x, std::int64_t count, float* y) {
@@ -38,14 +38,14 @@ HWY_EXPORT(ScaleRowF64);
 template <>
 PointwiseRow<float> pointwise_row<float>(PointwiseMode mode, bool) {
   const PointwiseRow<float> row = HWY_DYNAMIC_DISPATCH(VectorRowF32)(mode);
-  return row != nullptr ? row : libm_row<float>(mode, false);
+  return row ? row : libm_row<float>(mode, false);
 }
 
 template <>
 PointwiseRow<double> pointwise_row<double>(PointwiseMode mode, bool integer) {
   const bool whole = integer && (mode == PointwiseMode::div || mode == PointwiseMode::reciprocal);
   const PointwiseRow<double> row = whole ? nullptr : HWY_DYNAMIC_DISPATCH(VectorRowF64)(mode);
-  return row != nullptr ? row : libm_row<double>(mode, integer);
+  return row ? row : libm_row<double>(mode, integer);
 }
 
 template <>

@@ -9,19 +9,21 @@ namespace ashlar::cpu {
 namespace {
 
 template <auto kFunction, class T>
-void unary_row(const Pointwise& op, const T* x, const T*, const T*, std::int64_t count, T* y) {
+void unary_row(const Pointwise& op, const T* x, const T*, const T*, std::int64_t count, T* y,
+               const RowHints&) {
   for (std::int64_t i = 0; i < count; ++i) y[i] = kFunction(op, x[i]);
 }
 
 template <auto kFunction, class T>
-void binary_row(const Pointwise& op, const T* x, const T* b, const T*, std::int64_t count, T* y) {
+void binary_row(const Pointwise& op, const T* x, const T* b, const T*, std::int64_t count, T* y,
+                const RowHints&) {
   for (std::int64_t i = 0; i < count; ++i) y[i] = kFunction(op, x[i], b[i]);
 }
 
 // dx = dy * slope(x)
 template <auto kSlope>
 void gradient_row(const Pointwise& op, const double* dy, const double* x, const double*,
-                  std::int64_t count, double* dx) {
+                  std::int64_t count, double* dx, const RowHints&) {
   for (std::int64_t i = 0; i < count; ++i) dx[i] = dy[i] * kSlope(op, x[i]);
 }
 

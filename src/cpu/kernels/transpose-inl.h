@@ -8,59 +8,71 @@
 
 #include <hwy/highway.h>
 
-#include "cpu/kernels/transpose.hpp"
+#include <cstdint>
 
 HWY_BEFORE_NAMESPACE();
 namespace ashlar::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// 4 x 4 floats through registers.
-HWY_INLINE void TransposeBlock(const float* source, std::int64_t source_row, float* destination,
-                               std::int64_t destination_row) {
-#if HWY_TARGET == HWY_SCALAR
-  for (std::int64_t i = 0; i < 4; ++i)
-    for (std::int64_t j = 0; j < 4; ++j)
-      destination[j * destination_row + i] = source[i * source_row + j];
-#else
-  const hn::FixedTag<float, 4> d;
-  const hn::FixedTag<double, 2> pairs;
-  const auto a = hn::LoadU(d, source), b = hn::LoadU(d, source + source_row),
-             c = hn::LoadU(d, source + 2 * source_row), e = hn::LoadU(d, source + 3 * source_row);
-  const auto ab_low = hn::BitCast(pairs, hn::InterleaveLower(d, a, b)),
-             ab_high = hn::BitCast(pairs, hn::InterleaveUpper(d, a, b)),
-             ce_low = hn::BitCast(pairs, hn::InterleaveLower(d, c, e)),
-             ce_high = hn::BitCast(pairs, hn::InterleaveUpper(d, c, e));
-  const auto store = [&](auto v, std::int64_t j) HWY_ATTR {
-    hn::StoreU(hn::BitCast(d, v), d, destination + j * destination_row);
-  };
-  store(hn::InterleaveLower(pairs, ab_low, ce_low), 0);
-  store(hn::InterleaveUpper(pairs, ab_low, ce_low), 1);
-  store(hn::InterleaveLower(pairs, ab_high, ce_high), 2);
-  store(hn::InterleaveUpper(pairs, ab_high, ce_high), 3);
-#endif
+inline void TransposeScalar(std::int64_t rows, std::int64_t columns, const float* from,
+                            std::int64_t from_row, float* to, std::int64_t to_row) {
+  for (std::int64_t j = 0; j < columns; ++j)
+    for (std::int64_t i = 0; i < rows; ++i) to[j * to_row + i] = from[i * from_row + j];
 }
 
-template <class T>
-void TransposeRows(const T* source, std::int64_t source_row, std::int64_t rows,
-                   std::int64_t columns, T* destination, std::int64_t destination_row) {
-  constexpr std::int64_t kBlock = 16;  // rows whose pieces make whole cache lines
-  for (std::int64_t i0 = 0; i0 < rows; i0 += kBlock) {
-    const std::int64_t i1 = HWY_MIN(rows, i0 + kBlock);
-    std::int64_t j = 0;
-    if constexpr (sizeof(T) == sizeof(float))
-      for (; j + 4 <= columns; j += 4) {
-        std::int64_t i = i0;
-        for (; i + 4 <= i1; i += 4)
-          TransposeBlock(source + i * source_row + j, source_row,
-                         destination + j * destination_row + i, destination_row);
-        for (; i < i1; ++i)
-          for (std::int64_t l = j; l < j + 4; ++l)
-            destination[l * destination_row + i] = source[i * source_row + l];
-      }
-    for (; j < columns; ++j)
-      for (std::int64_t i = i0; i < i1; ++i)
-        destination[j * destination_row + i] = source[i * source_row + j];
+#if HWY_TARGET != HWY_SCALAR
+// As many rows as a vector has lanes, 4 columns: 16-byte pieces of 4 rows side by side (those of
+// rows i, i + 4, i + 8, ... in one vector), then a 4 x 4 transpose in every piece.
+HWY_INLINE void TransposeFourColumns(const float* from, std::int64_t from_row, float* to,
+                                     std::int64_t to_row) {
+  const hn::ScalableTag<float> d;
+  const hn::Repartition<double, decltype(d)> pairs;
+  using V = hn::Vec<decltype(d)>;
+  constexpr int kBlocks = static_cast<int>(hn::MaxLanes(d)) / 4;
+  V row[4];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    row[i] = hn::LoadDup128(d, from + i * from_row);
+#pragma GCC unroll 4
+    for (int block = 1; block < kBlocks; ++block) {
+      // Lanes from 4 * block on are this piece until a later one takes its place.
+      const auto before = hn::FirstN(d, static_cast<std::size_t>(4 * block));
+      const V piece = hn::LoadDup128(d, from + (4 * block + i) * from_row);
+      row[i] = hn::IfThenElse(before, row[i], piece);
+    }
   }
+  const V low01 = hn::InterleaveLower(d, row[0], row[1]);
+  const V high01 = hn::InterleaveUpper(d, row[0], row[1]);
+  const V low23 = hn::InterleaveLower(d, row[2], row[3]);
+  const V high23 = hn::InterleaveUpper(d, row[2], row[3]);
+  const auto join_lower = [&](V a, V b) HWY_ATTR {
+    return hn::BitCast(d, hn::InterleaveLower(pairs, hn::BitCast(pairs, a), hn::BitCast(pairs, b)));
+  };
+  const auto join_upper = [&](V a, V b) HWY_ATTR {
+    return hn::BitCast(d, hn::InterleaveUpper(pairs, hn::BitCast(pairs, a), hn::BitCast(pairs, b)));
+  };
+  hn::StoreU(join_lower(low01, low23), d, to);
+  hn::StoreU(join_upper(low01, low23), d, to + to_row);
+  hn::StoreU(join_lower(high01, high23), d, to + 2 * to_row);
+  hn::StoreU(join_upper(high01, high23), d, to + 3 * to_row);
+}
+#endif
+
+inline void TransposeFloats(std::int64_t rows, std::int64_t columns, const float* from,
+                            std::int64_t from_row, float* to, std::int64_t to_row) {
+#if HWY_TARGET == HWY_SCALAR
+  TransposeScalar(rows, columns, from, from_row, to, to_row);
+#else
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<float>()));
+  const std::int64_t whole_rows = rows / lanes * lanes, whole_columns = columns / 4 * 4;
+  for (std::int64_t i = 0; i < whole_rows; i += lanes)
+    for (std::int64_t j = 0; j < whole_columns; j += 4)
+      TransposeFourColumns(from + i * from_row + j, from_row, to + j * to_row + i, to_row);
+  TransposeScalar(whole_rows, columns - whole_columns, from + whole_columns, from_row,
+                  to + whole_columns * to_row, to_row);
+  TransposeScalar(rows - whole_rows, columns, from + whole_rows * from_row, from_row,
+                  to + whole_rows, to_row);
+#endif
 }
 
 }  // namespace ashlar::cpu::HWY_NAMESPACE

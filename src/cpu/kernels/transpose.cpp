@@ -8,25 +8,15 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace ashlar::cpu::HWY_NAMESPACE {
-Transpose<float> TransposeF32() { return &TransposeRows<float>; }
-Transpose<double> TransposeF64() { return &TransposeRows<double>; }
+Transpose TransposeOfTarget() { return TransposeFloats; }
 }  // namespace ashlar::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace ashlar::cpu {
 
-HWY_EXPORT(TransposeF32);
-HWY_EXPORT(TransposeF64);
-
-template <>
-Transpose<float> transpose<float>() {
-  return HWY_DYNAMIC_DISPATCH(TransposeF32)();
-}
-template <>
-Transpose<double> transpose<double>() {
-  return HWY_DYNAMIC_DISPATCH(TransposeF64)();
-}
+HWY_EXPORT(TransposeOfTarget);
+Transpose transpose_kernel() { return HWY_DYNAMIC_DISPATCH(TransposeOfTarget)(); }
 
 }  // namespace ashlar::cpu
 #endif  // HWY_ONCE

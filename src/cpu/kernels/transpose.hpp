@@ -1,17 +1,13 @@
-// Small matrices transposed through registers.
+// Matrices of floats turned over: between pixels together and channels together.
 #pragma once
 
 #include <cstdint>
 
 namespace ashlar::cpu {
 
-// destination[j * destination_row + i] = source[i * source_row + j], i < rows, j < columns
-template <class T>
-using Transpose = void (*)(const T* source, std::int64_t source_row, std::int64_t rows,
-                           std::int64_t columns, T* destination, std::int64_t destination_row);
-
-// The function for this processor.
-template <class T>
-Transpose<T> transpose();
+// to[j * to_row + i] = from[i * from_row + j] for i < rows, j < columns. The two do not overlap.
+using Transpose = void (*)(std::int64_t rows, std::int64_t columns, const float* from,
+                           std::int64_t from_row, float* to, std::int64_t to_row);
+Transpose transpose_kernel();
 
 }  // namespace ashlar::cpu

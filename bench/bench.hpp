@@ -1,0 +1,35 @@
+// The benchmark, as the `ashlar` command uses it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ashlar::bench {
+
+struct Request {
+  std::vector<std::string> suites;  // names or files; none: all that are built in
+  std::string filter;               // only cases with this text in their name
+  std::string json, html;           // files to write; empty: none
+  std::string record;               // folder for one JSON file per suite; empty: none
+  std::string commit = "unknown";   // for the records
+  std::string layout = "both";      // of oneDNN: user, best, both
+  std::uint64_t seed = 1;
+  std::optional<double> seconds;  // of timing per case
+  int threads = 0;                // 0: as many as OpenMP would use
+  bool quick = false;
+  bool oracle = false;
+  bool list = false;
+};
+
+struct Listener {
+  std::function<void(const std::string&)> print;     // results
+  std::function<void(const std::string&)> progress;  // what is being done
+};
+
+// Whether every output was right. Throws Error for names, files and graphs that are not.
+bool run(const Request& request, const Listener& listener);
+
+}  // namespace ashlar::bench

@@ -1,0 +1,102 @@
+#include "checking.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <ashlar/check.hpp>
+#include <cmath>
+
+#include "counts.hpp"
+
+namespace ashlar::bench {
+
+namespace {
+
+// The oracle does some 1e8 operations per second.
+constexpr double kQuickForOracle = 5e8;
+
+// How far two correct results may lie apart, as a share of the value plus the typical value: a few
+// roundings of the result and of sums as long as those measured here.
+double tolerance(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return 1e-4;
+    case DType::f16: return 0x1p-9;
+    case DType::bf16: return 0x1p-7;
+    default: return 0;
+  }
+}
+
+struct Agreement {
+  std::vector<std::string> missing;  // outputs oneDNN does not give
+  double worst = 0;                  // largest difference, in units of the tolerance
+};
+
+// Both sides use the tensor's layout without gaps, so elements are compared as they lie.
+double worst_difference(const Tensor& tensor, const void* ours, const void* theirs) {
+  Tensor flat = tensor;
+  const std::int64_t count = element_count(tensor.dims);
+  flat.dims = {count};
+  flat.strides = {1};
+  double squares = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double value = read_element(flat, theirs, i);
+    squares += value * value;
+  }
+  const double typical = std::sqrt(squares / static_cast<double>(std::max<std::int64_t>(count, 1)));
+  double worst = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double value = read_element(flat, theirs, i);
+    const double difference = std::abs(read_element(flat, ours, i) - value);
+    if (difference == 0) continue;
+    const double share = difference / (tolerance(tensor.dtype) * (std::abs(value) + typical));
+    if (!(share <= worst)) worst = std::isnan(share) ? HUGE_VAL : share;
+  }
+  return worst;
+}
+
+Agreement agreement(const Graph& graph, const Memory& memory, const Peer* peer) {
+  Agreement result;
+  for (const TensorId id : graph.bound_tensors()) {
+    const Tensor& tensor = graph.tensor(id);
+    if (tensor.kind != TensorKind::output) continue;
+    const void* theirs = peer ? peer->output(id) : nullptr;
+    if (theirs)
+      result.worst = std::max(result.worst, worst_difference(tensor, memory.at(id), theirs));
+    else
+      result.missing.push_back(tensor.name);
+  }
+  return result;
+}
+
+Verdict ask_oracle(const Graph& graph, const Memory& memory) {
+  const std::vector<const void*> readable(memory.pointers().begin(), memory.pointers().end());
+  double worst = 0;
+  for (const Expected& expected : evaluate_reference(graph, readable)) {
+    const Comparison comparison =
+        compare(graph.tensor(expected.tensor), memory.at(expected.tensor), expected);
+    if (comparison.worst_error > 0)
+      worst = std::max(worst, comparison.worst_error / comparison.worst_bound);
+    if (!comparison.ok) return {false, "WRONG: " + comparison.summary};
+  }
+  return {true, fmt::format("oracle, worst error {:.2g} of its bound", worst)};
+}
+
+}  // namespace
+
+Verdict check(const Graph& graph, const Memory& memory, const Peer* peer, bool oracle) {
+  if (oracle) return ask_oracle(graph, memory);
+  const Agreement found = agreement(graph, memory, peer);
+  const bool agreed = found.worst <= 1;
+  if (agreed && found.missing.empty())
+    return {true, fmt::format("oneDNN, worst difference {:.2g} of the tolerance", found.worst)};
+  if (!agreed || std::max(arithmetic(graph), traffic(graph)) <= kQuickForOracle)
+    return ask_oracle(graph, memory);
+  return {true, fmt::format("{}not checked: {}",
+                            peer ? fmt::format("oneDNN, worst difference {:.2g} of the tolerance; ",
+                                               found.worst)
+                                 : "",
+                            fmt::join(found.missing, ", "))};
+}
+
+}  // namespace ashlar::bench

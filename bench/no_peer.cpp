@@ -1,0 +1,10 @@
+// Builds without oneDNN.
+#include "peer.hpp"
+
+namespace ashlar::bench {
+
+std::unique_ptr<Peer> fastest_peer(const PeerProblem&, PeerLayouts) { return nullptr; }
+
+std::string peer_version() { return {}; }
+
+}  // namespace ashlar::bench

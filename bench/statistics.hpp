@@ -1,0 +1,14 @@
+// Medians and geometric means.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace ashlar::bench {
+
+double median(std::vector<double> values);  // of at least one value
+// Absent when there are no values.
+std::optional<double> geometric_mean(std::span<const double> values);
+
+}  // namespace ashlar::bench

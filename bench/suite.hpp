@@ -1,0 +1,69 @@
+// Suites: problem lists as data. shapes/README.md describes the files.
+#pragma once
+
+#include <ashlar/graph.hpp>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ashlar::bench {
+
+// What an input is filled with, uniformly.
+struct Range {
+  double low = -1.0;
+  double high = 1.0;
+};
+
+// A graph as text (docs/graph-json.md) and what is known about its tensors.
+struct Problem {
+  std::string graph;
+  std::vector<std::string> constants;   // inputs whose values are known when a plan is compiled
+  std::map<std::string, Range> ranges;  // inputs that are not filled as their dtype suggests
+
+  Graph build() const { return Graph::from_json(graph); }
+};
+
+struct Case {
+  std::string name;
+  Problem problem;
+  std::optional<Problem> alone;    // the same without what is fused to it
+  std::optional<Problem> prepare;  // its outputs become the inputs of the same name
+  std::optional<Problem> naive;    // a smaller problem, for the time of the reference engine
+};
+
+// What a suite is meant to reach; what is absent is not asked for.
+struct Target {
+  std::optional<double> speed = {};     // geometric mean of peer's time / our time
+  std::optional<double> worst = {};     // the same of every single case
+  std::optional<double> share = {};     // limit / our time, geometric mean
+  std::optional<double> naive = {};     // naive time / our time, of every case
+  std::optional<double> overhead = {};  // our time / our time alone - 1, of every case
+};
+
+struct Suite {
+  std::string name;
+  std::string title;
+  std::string limit;  // what limits it: a sentence for the report
+  Target target;
+  std::vector<Case> cases;
+};
+
+// Throws Error(parse) with the place in the document. Graphs are not built yet.
+Suite read_suite(const std::string& name, std::string_view text);
+
+// The suites of shapes/, which are part of the program: name and text.
+struct SuiteText {
+  std::string_view name;
+  std::string_view text;
+};
+std::span<const SuiteText> built_in_suites();
+
+// "resnet50_nhwc" is that suite; "resnet50", which is none, every suite that begins with
+// "resnet50_"; a path that ends in .json that file; no name at all means all built-in suites.
+// Throws Error(invalid_argument) for unknown names, Error(io) for files that cannot be read.
+std::vector<Suite> choose_suites(std::span<const std::string> names);
+
+}  // namespace ashlar::bench

@@ -1,0 +1,324 @@
+// Convolutions of 8-bit integers, summed in 32 bits: windows are read where they lie, or from rows
+// of the image that are staged with their padding.
+#include <algorithm>
+
+#include "cpu/constants.hpp"
+#include "cpu/conv_rows.hpp"
+#include "cpu/engines/build.hpp"
+#include "cpu/engines/engines.hpp"
+#include "cpu/int8_image.hpp"
+#include "cpu/quad_rows.hpp"
+
+namespace ashlar::cpu {
+
+namespace {
+
+// The product as kernels see it: pixels of y are rows, filters are columns, groups are batches.
+struct Problem {
+  ConvGeometry geometry;
+  ByteOperand x, w;
+  bool is_matrix;  // 1 x 1: pixels of x are rows of a matrix, whatever image they are of
+  StridedRowLayout matrix;
+  Int8ImageLayout image;
+  QuadColumnSource columns;
+  QuadShape shape;
+  QuadResult result = QuadResult::i32;
+  bool in_place;  // results go straight to y
+
+  explicit Problem(const Region& region, std::int64_t kernel_rows)
+      : geometry(*region.anchor), x(region, ConvForward::x, 1), w(region, ConvForward::w, 1) {
+    const View& y = region.epilogue.stores[0].view;
+    in_place = stores_as_it_is(region.epilogue, result) && y.strides[1] == 1 &&
+               geometry.alpha == 1.0 && z_of(region).empty();
+    is_matrix = pixels_are_uniform(x.dims(), x.strides()) && is_pointwise() &&
+                (!in_place || pixels_are_uniform(y.dims, y.strides));
+    shape.batch = geometry.groups;
+    shape.columns = geometry.filters;
+    shape.rows = geometry.forward_phase().pixels();
+    shape.a_signed = x.is_signed();
+    shape.b_signed = w.is_signed();
+    shape.one_b = geometry.groups == 1;
+    if (is_matrix)
+      set_matrix(kernel_rows);
+    else
+      set_image();
+    set_columns();
+  }
+
+  QuadMemory memory(const QuadBlocks& blocks) const {
+    return is_matrix
+               ? quad_memory(shape, blocks, matrix.line_bytes(), 0, in_place)
+               : quad_memory(shape, blocks, image.line_bytes(), image.extra_bytes(), in_place);
+  }
+  std::int64_t row_bytes() const {  // of a block: see choose_quad_blocks
+    const std::int64_t operand =
+        is_matrix ? matrix.staged_row()
+                  : (image.line_bytes() + shape.width - 1) / std::max<std::int64_t>(shape.width, 1);
+    return operand + (in_place ? 0 : shape.columns * 4);
+  }
+
+ private:
+  bool is_pointwise() const {
+    for (std::size_t axis = 0; axis < kMaxSpatial; ++axis)
+      if (geometry.window[axis] != 1 || geometry.stride[axis] != 1 || geometry.padding[axis] != 0 ||
+          geometry.x[axis] != geometry.y[axis])
+        return false;
+    return true;
+  }
+  // Whether pixels, numbered through all images, lie a constant distance apart.
+  static bool pixels_are_uniform(const Dims& dims, const Dims& strides) {
+    const int last = dims.rank() - 1;
+    std::int64_t distance = strides[last];
+    for (int axis = last; axis >= 0; --axis) {
+      if (axis == 1) continue;
+      if (dims[axis] != 1 && strides[axis] != distance) return false;
+      distance *= dims[axis];
+    }
+    return true;
+  }
+
+  void set_matrix(std::int64_t kernel_rows) {
+    const int last = x.dims().rank() - 1;
+    matrix = {.batch_offsets = {},
+              .rows = shape.rows,
+              .depth = geometry.channels,
+              .row_stride = pixel_distance(x.dims(), x.strides(), last),
+              .depth_stride = x.strides()[1],
+              .width = std::clamp<std::int64_t>(shape.rows, 1, kernel_rows),
+              .is_signed = x.is_signed()};
+    for (std::int64_t group = 0; group < geometry.groups; ++group)
+      matrix.batch_offsets.push_back(group * geometry.channels * x.strides()[1]);
+    shape.width = matrix.width;
+    shape.lines = divide_up(shape.rows, shape.width);
+    shape.plane = std::max<std::int64_t>(shape.lines, 1);
+    shape.segments = 1;
+    shape.depth = geometry.channels;
+  }
+  // Axes of extent 1 have a stride that says nothing.
+  static std::int64_t pixel_distance(const Dims& dims, const Dims& strides, int last) {
+    for (int axis = last; axis >= 0; --axis)
+      if (axis != 1 && dims[axis] != 1) return strides[axis];
+    return strides[last];
+  }
+
+  void set_image() {
+    image = Int8ImageLayout(geometry, x);
+    constexpr std::size_t kLast = kMaxSpatial - 1;
+    shape.width = geometry.y[kLast];
+    shape.lines = geometry.images * geometry.y[0] * geometry.y[1];
+    shape.plane = std::max<std::int64_t>(geometry.y[1], 1);
+    shape.segments = static_cast<std::int64_t>(image.segment_offsets.size());
+    shape.depth = image.taps_per_segment() * geometry.channels;
+  }
+
+  void set_columns() {
+    const int first = 2 - geometry.first_axis();  // of w's axes, for Spatial's axis 0
+    const auto stride = [&](std::size_t axis) {
+      return static_cast<int>(axis) < geometry.first_axis()
+                 ? 0
+                 : w.strides()[first + static_cast<int>(axis)];
+    };
+    constexpr std::size_t kLast = kMaxSpatial - 1;
+    columns.column_stride = w.strides()[0];
+    columns.channel_stride = w.strides()[1];
+    columns.channels = geometry.channels;
+    columns.taps = is_matrix ? 1 : image.taps_per_segment();
+    columns.tap_stride = geometry.flip ? -stride(kLast) : stride(kLast);
+    for (std::int64_t group = 0; group < geometry.groups; ++group)
+      columns.batch_offsets.push_back(group * geometry.filters * w.strides()[0]);
+    // Taps in the order of the image's segments; each starts a segment or lies within one.
+    const ConvPhase phase = geometry.forward_phase();
+    for (std::size_t tap = 0; tap < phase.taps.size();
+         tap += static_cast<std::size_t>(columns.taps)) {
+      std::int64_t offset = 0;
+      for (std::size_t axis = 0; axis < kMaxSpatial; ++axis)
+        offset += phase.taps[tap].stored[axis] * stride(axis);
+      columns.segment_offsets.push_back(offset);
+    }
+  }
+};
+
+class ConvSink final : public QuadSink {
+ public:
+  ConvSink(const ConvStore<double>& store, const ConvGeometry& geometry, const ConvPhase& phase,
+           const View& view, bool along_filters, const KernelContext& context)
+      : bound_(store, context),
+        geometry_(geometry),
+        phase_(phase),
+        view_(view),
+        along_filters_(along_filters),
+        data_(static_cast<std::byte*>(context.pointer(view.tensor))) {}
+
+  Target target(std::int64_t group, std::int64_t row, std::int64_t column) const override {
+    const ConvCoords coords = coords_of(ConvPixel(phase_, row), group, column);
+    std::int64_t index = view_.offset;
+    for (int axis = 0; axis < view_.dims.rank(); ++axis)
+      index += coords[static_cast<std::size_t>(axis)] * view_.strides[axis];
+    return {data_ + index * (bit_width(view_.dtype) / 8), row_distance()};
+  }
+
+  void store(std::int64_t group, std::int64_t row, std::int64_t rows, std::int64_t column,
+             std::int64_t columns, const std::int32_t* sums, std::int64_t sums_row) const override {
+    constexpr std::int64_t kPiece = 512;
+    alignas(64) double piece[kPiece];
+    if (along_filters_) {
+      for (std::int64_t i = 0; i < rows; ++i)
+        for (std::int64_t first = 0; first < columns; first += kPiece) {
+          const std::int64_t count = std::min(kPiece, columns - first);
+          std::copy_n(sums + i * sums_row + first, count, piece);
+          bound_.row(coords_of(ConvPixel(phase_, row + i), group, column + first), 1, 1, count,
+                     piece);
+        }
+      return;
+    }
+    for_pixel_runs(phase_, row, rows,
+                   [&](const ConvPixel& pixel, std::int64_t length, std::int64_t done) {
+                     for (std::int64_t first = 0; first < length; first += kPiece) {
+                       const std::int64_t count = std::min(kPiece, length - first);
+                       ConvPixel start = pixel;
+                       start.at[kMaxSpatial - 1] += first;
+                       for (std::int64_t j = 0; j < columns; ++j) {
+                         const std::int32_t* from = sums + (done + first) * sums_row + j;
+                         for (std::int64_t i = 0; i < count; ++i) piece[i] = from[i * sums_row];
+                         bound_.row(coords_of(start, group, column + j), 1 + geometry_.spatial, 1,
+                                    count, piece);
+                       }
+                     }
+                   });
+  }
+
+ private:
+  ConvCoords coords_of(const ConvPixel& pixel, std::int64_t group, std::int64_t filter) const {
+    ConvCoords coords;
+    geometry_.put(pixel.image, group * geometry_.filters + filter, pixel.at, coords.data());
+    return coords;
+  }
+  // Axes of extent 1 have a stride that says nothing.
+  std::int64_t row_distance() const {
+    for (int axis = view_.dims.rank() - 1; axis >= 0; --axis)
+      if (axis != 1 && view_.dims[axis] != 1) return view_.strides[axis];
+    return 0;
+  }
+
+  ConvStore<double>::Bound bound_;
+  const ConvGeometry& geometry_;
+  const ConvPhase& phase_;
+  const View& view_;
+  bool along_filters_;
+  std::byte* data_;
+};
+
+class ConvInt8Kernel final : public Kernel {
+ public:
+  ConvInt8Kernel(const Region& region, const Config& config)
+      : problem_(region, quad_product().rows),
+        w_program_(region.prologues[ConvForward::w]),
+        phase_(problem_.geometry.forward_phase()),
+        blocks_(QuadBlocks::from_knobs(config)),
+        memory_(problem_.memory(blocks_)),
+        panels_(problem_.shape),
+        along_filters_(contiguous_views(region.epilogue, 1) >=
+                       contiguous_views(region.epilogue, region.epilogue.space.rank() - 1)),
+        store_(region.epilogue, z_of(region), problem_.geometry,
+               along_filters_ ? 1 : 1 + problem_.geometry.spatial, 1),
+        view_(region.epilogue.stores[0].view) {
+    book();
+  }
+
+  void keep_constants(const KernelContext& constants) override {
+    if (!is_constant(w_program_, constants)) return;
+    std::vector<std::uint8_t> made(static_cast<std::size_t>(problem_.w.made_bytes()));
+    kept_.allocate(panels_.bytes());
+    panels_.pack_all(problem_.columns, problem_.w.bytes(constants, made.data()), kept_.data());
+    book();
+  }
+
+  void run(const KernelContext& context) const override {
+    const auto memory = [&](int booking) {
+      return context.scratch<std::byte>(scratch_book_, booking);
+    };
+    const auto bytes = [&](int booking) {
+      return context.scratch<std::uint8_t>(scratch_book_, booking);
+    };
+    const std::uint8_t* x = problem_.x.bytes(context, bytes(made_x_));
+    const ConvSink sink(store_, problem_.geometry, phase_, view_, along_filters_, context);
+    const bool kept = !kept_.empty();
+    const QuadWork work{problem_.shape,
+                        blocks_,
+                        memory_,
+                        panels_,
+                        problem_.result,
+                        kept ? nullptr : &problem_.columns,
+                        kept ? nullptr : problem_.w.bytes(context, bytes(made_w_)),
+                        kept ? const_cast<std::byte*>(kept_.data()) : memory(packed_),
+                        memory(cells_)};
+    if (problem_.is_matrix)
+      quad_gemm(work, StridedRows(problem_.matrix, x), sink);
+    else
+      quad_gemm(work, Int8ImageRows(problem_.image, problem_.geometry, x), sink);
+  }
+
+ private:
+  void book() {
+    scratch_book_ = {};
+    const bool kept = !kept_.empty();
+    made_x_ = scratch_book_.add("bytes of x", problem_.x.made_bytes());
+    made_w_ = scratch_book_.add("bytes of w", kept ? 0 : problem_.w.made_bytes());
+    packed_ = scratch_book_.add("panels", kept ? 0 : panels_.bytes());
+    cells_ =
+        scratch_book_.add("cells", memory_.cell_bytes() * blocks_.row_cells * blocks_.column_cells);
+  }
+
+  Problem problem_;
+  PointwiseProgram w_program_;
+  ConvPhase phase_;
+  QuadBlocks blocks_;
+  QuadMemory memory_;
+  QuadPanels panels_;
+  bool along_filters_;
+  ConvStore<double> store_;
+  View view_;
+  QuadStore kept_;
+  int made_x_ = 0, made_w_ = 0, packed_ = 0, cells_ = 0;
+};
+
+class ConvInt8Engine final : public Engine {
+ public:
+  std::string_view id() const override { return "cpu.conv_int8"; }
+  EngineKind kind() const override { return EngineKind::generic_fusion; }
+  std::string_view description() const override {
+    return "forward convolution of 8-bit integers, four to a 32-bit lane";
+  }
+
+  Support supports(const Region& region, const DeviceProps&) const override {
+    if (!region.anchor_as<ConvForward>())
+      return Support::other_operation("the anchor is no forward convolution");
+    const int spatial = region.anchor->outputs[0].dims.rank() - 2;
+    if (spatial < 1 || spatial > kMaxSpatial)
+      return Support::no("{} spatial axes, 1 to 3 are supported", spatial);
+    if (touches_ragged(region)) return Support::no("a ragged operand");
+    const ConvGeometry geometry(*region.anchor);
+    return int8_product(region, geometry.tap_count() * geometry.channels);
+  }
+
+  std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
+    const Problem problem(region, kMostQuadRows);
+    const QuadBlocks blocks = choose_quad_blocks(problem.shape, device, problem.row_bytes());
+    return {quad_config(region, problem.shape, blocks, problem.memory(blocks),
+                        problem.x.made_bytes() + problem.w.made_bytes())};
+  }
+
+  std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config& config,
+                                const DeviceProps&) const override {
+    return std::make_unique<ConvInt8Kernel>(region, config);
+  }
+};
+
+}  // namespace
+
+const Engine& conv_int8_engine() {
+  static const ConvInt8Engine engine;
+  return engine;
+}
+
+}  // namespace ashlar::cpu

@@ -1,0 +1,251 @@
+// Matrix products of 8-bit integers, summed in 32 bits.
+#include <algorithm>
+
+#include "cpu/byte_operand.hpp"
+#include "cpu/constants.hpp"
+#include "cpu/engines/build.hpp"
+#include "cpu/engines/engines.hpp"
+#include "cpu/operand.hpp"
+#include "cpu/quad_rows.hpp"
+
+namespace ashlar::cpu {
+
+namespace {
+
+// C = A B, or its transpose B^T A^T where that makes C's rows contiguous or wide enough.
+bool is_swapped(const PointwiseProgram& epilogue) {
+  const int rank = epilogue.space.rank();
+  const std::int64_t m = epilogue.space[rank - 2], n = epilogue.space[rank - 1];
+  constexpr std::int64_t kNarrow = 16;
+  return (n < kNarrow && m > 2 * n) ||
+         (contiguous_views(epilogue, rank - 2) > contiguous_views(epilogue, rank - 1) &&
+          m >= kNarrow);
+}
+
+// Offsets of an operand in every batch of C; a single one where it is the same for all.
+std::vector<std::int64_t> batch_offsets(const Dims& c, const Dims& dims, const Dims& strides) {
+  const int axes = c.rank() - 2;
+  std::int64_t batches = 1;
+  for (int axis = 0; axis < axes; ++axis) batches *= c[axis];
+  std::vector<std::int64_t> offsets;
+  for (std::int64_t batch = 0; batch < batches; ++batch) {
+    std::int64_t rest = batch, offset = 0;
+    for (int axis = axes - 1; axis >= 0; --axis) {
+      if (dims[axis] > 1) offset += rest % c[axis] * strides[axis];
+      rest /= c[axis];
+    }
+    offsets.push_back(offset);
+  }
+  return offsets;
+}
+
+// The product as kernels see it: rows of one operand, columns of the other.
+struct Problem {
+  bool swapped;
+  ByteOperand a, b;  // rows and columns
+  StridedRowLayout rows;
+  QuadColumnSource columns;
+  QuadShape shape;
+  QuadResult result = QuadResult::i32;
+  bool in_place;  // results go straight to C
+
+  explicit Problem(const Region& region, std::int64_t kernel_rows)
+      : swapped(is_swapped(region.epilogue)),
+        a(operand(region, swapped ? Matmul::b : Matmul::a)),
+        b(operand(region, swapped ? Matmul::a : Matmul::b)) {
+    const Dims& c = region.anchor->outputs[Matmul::c].dims;
+    const int last = c.rank() - 1;
+    const int row_axis = swapped ? last : last - 1, column_axis = swapped ? last - 1 : last;
+    const int a_depth = swapped ? last - 1 : last, b_depth = swapped ? last : last - 1;
+    rows = {.batch_offsets = batch_offsets(c, a.dims(), a.strides()),
+            .rows = c[row_axis],
+            .depth = a.dims()[a_depth],
+            .row_stride = a.strides()[row_axis],
+            .depth_stride = a.strides()[a_depth],
+            .width = std::clamp<std::int64_t>(c[row_axis], 1, kernel_rows),
+            .is_signed = a.is_signed()};
+    columns.batch_offsets = batch_offsets(c, b.dims(), b.strides());
+    columns.channels = rows.depth;
+    columns.column_stride = b.strides()[column_axis];
+    columns.channel_stride = b.strides()[b_depth];
+    shape = {.batch = static_cast<std::int64_t>(rows.batch_offsets.size()),
+             .lines = divide_up(rows.rows, rows.width),
+             .width = rows.width,
+             .rows = rows.rows,
+             .plane = std::max<std::int64_t>(divide_up(rows.rows, rows.width), 1),
+             .columns = c[column_axis],
+             .segments = 1,
+             .depth = rows.depth,
+             .a_signed = a.is_signed(),
+             .b_signed = b.is_signed()};
+    shape.one_b = std::all_of(b.dims().begin(), b.dims().end() - 2,
+                              [](std::int64_t extent) { return extent == 1; });
+    in_place = stores_as_it_is(region.epilogue, result) &&
+               region.epilogue.stores[0].view.strides[column_axis] == 1;
+  }
+
+  static ByteOperand operand(const Region& region, int slot) {
+    return {region, slot, region.anchor->inputs[static_cast<std::size_t>(slot)].dims.rank() - 1};
+  }
+  QuadMemory memory(const QuadBlocks& blocks) const {
+    return quad_memory(shape, blocks, rows.line_bytes(), 0, in_place);
+  }
+};
+
+class MatmulSink final : public QuadSink {
+ public:
+  MatmulSink(const RowProgram<double>& epilogue, const View& view, const Dims& dims, bool swapped,
+             const KernelContext& context)
+      : bound_(epilogue.bind(context)), view_(view), dims_(dims), swapped_(swapped) {
+    data_ = static_cast<std::byte*>(context.pointer(view.tensor));
+  }
+
+  Target target(std::int64_t batch, std::int64_t row, std::int64_t column) const override {
+    const Coords coords = coords_of(batch, row, column);
+    std::int64_t index = view_.offset;
+    for (int axis = 0; axis < dims_.rank(); ++axis)
+      index += coords[static_cast<std::size_t>(axis)] * view_.strides[axis];
+    const int rank = dims_.rank();
+    return {data_ + index * (bit_width(view_.dtype) / 8),
+            view_.strides[swapped_ ? rank - 1 : rank - 2]};
+  }
+
+  void store(std::int64_t batch, std::int64_t row, std::int64_t rows, std::int64_t column,
+             std::int64_t columns, const std::int32_t* sums, std::int64_t sums_row) const override {
+    constexpr std::int64_t kPiece = 512;
+    alignas(64) double piece[kPiece];
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t first = 0; first < columns; first += kPiece) {
+        const std::int64_t count = std::min(kPiece, columns - first);
+        std::copy_n(sums + i * sums_row + first, count, piece);
+        bound_.store(coords_of(batch, row + i, column + first).data(), count, piece);
+      }
+  }
+
+ private:
+  Coords coords_of(std::int64_t batch, std::int64_t row, std::int64_t column) const {
+    Coords coords;
+    const int rank = dims_.rank();
+    for (int axis = rank - 3; axis >= 0; --axis) {
+      coords[static_cast<std::size_t>(axis)] = batch % dims_[axis];
+      batch /= dims_[axis];
+    }
+    coords[static_cast<std::size_t>(rank - 2)] = swapped_ ? column : row;
+    coords[static_cast<std::size_t>(rank - 1)] = swapped_ ? row : column;
+    return coords;
+  }
+
+  RowProgram<double>::Bound bound_;
+  const View& view_;
+  const Dims& dims_;
+  bool swapped_;
+  std::byte* data_;
+};
+
+class MatmulInt8Kernel final : public Kernel {
+ public:
+  MatmulInt8Kernel(const Region& region, const Config& config)
+      : problem_(region, quad_product().rows),
+        b_program_(region.prologues[problem_.swapped ? Matmul::a : Matmul::b]),
+        blocks_(QuadBlocks::from_knobs(config)),
+        memory_(problem_.memory(blocks_)),
+        panels_(problem_.shape),
+        dims_(region.anchor->outputs[Matmul::c].dims),
+        epilogue_(region.epilogue, problem_.swapped ? dims_.rank() - 2 : dims_.rank() - 1),
+        view_(region.epilogue.stores[0].view) {
+    book();
+  }
+
+  void keep_constants(const KernelContext& constants) override {
+    if (!is_constant(b_program_, constants)) return;
+    std::vector<std::uint8_t> made(static_cast<std::size_t>(problem_.b.made_bytes()));
+    kept_.allocate(panels_.bytes());
+    panels_.pack_all(problem_.columns, problem_.b.bytes(constants, made.data()), kept_.data());
+    book();
+  }
+
+  void run(const KernelContext& context) const override {
+    const auto memory = [&](int booking) {
+      return context.scratch<std::byte>(scratch_book_, booking);
+    };
+    const auto bytes = [&](int booking) {
+      return context.scratch<std::uint8_t>(scratch_book_, booking);
+    };
+    const StridedRows rows(problem_.rows, problem_.a.bytes(context, bytes(made_a_)));
+    const MatmulSink sink(epilogue_, view_, dims_, problem_.swapped, context);
+    const bool kept = !kept_.empty();
+    const QuadWork work{problem_.shape,
+                        blocks_,
+                        memory_,
+                        panels_,
+                        problem_.result,
+                        kept ? nullptr : &problem_.columns,
+                        kept ? nullptr : problem_.b.bytes(context, bytes(made_b_)),
+                        kept ? const_cast<std::byte*>(kept_.data()) : memory(packed_),
+                        memory(cells_)};
+    quad_gemm(work, rows, sink);
+  }
+
+ private:
+  void book() {
+    scratch_book_ = {};
+    const bool kept = !kept_.empty();
+    made_a_ = scratch_book_.add("bytes of a", problem_.a.made_bytes());
+    made_b_ = scratch_book_.add("bytes of b", kept ? 0 : problem_.b.made_bytes());
+    packed_ = scratch_book_.add("panels", kept ? 0 : panels_.bytes());
+    cells_ =
+        scratch_book_.add("cells", memory_.cell_bytes() * blocks_.row_cells * blocks_.column_cells);
+  }
+
+  Problem problem_;
+  PointwiseProgram b_program_;
+  QuadBlocks blocks_;
+  QuadMemory memory_;
+  QuadPanels panels_;
+  Dims dims_;
+  RowProgram<double> epilogue_;
+  View view_;
+  QuadStore kept_;
+  int made_a_ = 0, made_b_ = 0, packed_ = 0, cells_ = 0;
+};
+
+class MatmulInt8Engine final : public Engine {
+ public:
+  std::string_view id() const override { return "cpu.matmul_int8"; }
+  EngineKind kind() const override { return EngineKind::generic_fusion; }
+  std::string_view description() const override {
+    return "matrix product of 8-bit integers, four to a 32-bit lane";
+  }
+
+  Support supports(const Region& region, const DeviceProps&) const override {
+    if (!region.anchor_as<Matmul>()) return Support::other_operation("the anchor is no matmul");
+    for (std::size_t slot = 2; slot < region.anchor->inputs.size(); ++slot)
+      if (region.anchor->inputs[slot].present()) return Support::no("extents given for each batch");
+    if (touches_ragged(region)) return Support::no("a ragged operand");
+    const Dims& a = region.anchor->inputs[Matmul::a].dims;
+    return int8_product(region, a[a.rank() - 1]);
+  }
+
+  std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
+    const Problem problem(region, kMostQuadRows);
+    const std::int64_t sums = problem.in_place ? 0 : problem.shape.columns * 4;
+    const QuadBlocks blocks =
+        choose_quad_blocks(problem.shape, device, problem.rows.staged_row() + sums);
+    return {quad_config(region, problem.shape, blocks, problem.memory(blocks),
+                        problem.a.made_bytes() + problem.b.made_bytes())};
+  }
+
+  std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config& config,
+                                const DeviceProps&) const override {
+    return std::make_unique<MatmulInt8Kernel>(region, config);
+  }
+};
+
+}  // namespace
+
+const Engine& matmul_int8_engine() {
+  static const MatmulInt8Engine engine;
+  return engine;
+}
+
+}  // namespace ashlar::cpu

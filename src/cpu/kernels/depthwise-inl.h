@@ -1,0 +1,280 @@
+// Convolution of groups of few channels: a tile of pixels of one vector of channels is held in
+// registers.
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include "hwy/cache_control.h"
+#include "hwy/highway.h"
+
+#if defined(ASHLAR_CPU_DEPTHWISE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ASHLAR_CPU_DEPTHWISE_INL_H_
+#undef ASHLAR_CPU_DEPTHWISE_INL_H_
+#else
+#define ASHLAR_CPU_DEPTHWISE_INL_H_
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace ashlar::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Registers: one per pixel of a tile, one per tap (up to 7) and one for the source. Sums of filters
+// take what is left beside the tile and the source: several sums per tap, so that none waits for
+// the one before.
+#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM
+inline constexpr int kTilePixels = 14, kFilterSums = 14;
+#else
+inline constexpr int kTilePixels = 7, kFilterSums = 7;
+#endif
+inline constexpr int kShortTile = 7;
+
+// Which lane of its vector each result channel takes, by part of its group.
+template <class D>
+class PartLanes {
+ public:
+  using Indices = decltype(hn::IndicesFromVec(D(), hn::Vec<hn::RebindToSigned<D>>()));
+
+  PartLanes(D d, std::int64_t parts) {
+    const std::size_t lanes = hn::Lanes(d), group = static_cast<std::size_t>(parts);
+    for (std::size_t part = 0; part < group; ++part)
+      for (std::size_t lane = 0; lane < lanes; ++lane)
+        table_[part * lanes + lane] = static_cast<Lane>(lane - lane % group + part);
+  }
+  HWY_INLINE Indices operator()(D d, std::int64_t part) const {
+    const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+    return hn::IndicesFromVec(d, hn::LoadU(hn::RebindToSigned<D>(), table_ + part * lanes));
+  }
+
+ private:
+  using Lane = hn::TFromD<hn::RebindToSigned<D>>;
+  static constexpr std::size_t kMostLanes = HWY_MAX_BYTES / sizeof(Lane);
+  HWY_ALIGN Lane table_[kMostLanes * kMostLanes];  // parts divide the lanes
+};
+
+// How the parts of a group are found: see DepthwiseSource.
+enum class Parts { one, in_vector, copied };
+
+// Calls body(part, load) for every part of the groups, where `load` reads the source vector at a
+// pointer.
+template <Parts kParts, class D, class T, class Body>
+HWY_INLINE void ForParts(D d, const DepthwiseSource<T>& a, const PartLanes<D>& lanes, Body body) {
+  if constexpr (kParts == Parts::one) {
+    body(std::int64_t{0}, [&](const T* HWY_RESTRICT p) HWY_ATTR { return hn::LoadU(d, p); });
+  } else if constexpr (kParts == Parts::in_vector) {
+    for (std::int64_t part = 0; part < a.parts; ++part) {
+      const auto of_part = lanes(d, part);
+      body(part, [&](const T* HWY_RESTRICT p)
+                     HWY_ATTR { return hn::TableLookupLanes(hn::LoadU(d, p), of_part); });
+    }
+  } else {
+    for (std::int64_t part = 0; part < a.parts; ++part) {
+      const std::int64_t offset = part * a.part_offset;
+      body(part, [&](const T* HWY_RESTRICT p) HWY_ATTR { return hn::LoadU(d, p + offset); });
+    }
+  }
+}
+
+// A tile of pixels: where its source starts and how much of it is there.
+template <int kTaps, int kScale, int kPixels>
+struct TilePlace {
+  std::int64_t pixel, count, start;  // first pixel, pixels, source column of the first
+  std::uint64_t valid = 0;           // bit j: source column start + j exists (kTaps > 0)
+  bool inside;                       // a whole tile that meets no border
+
+  template <class T>
+  TilePlace(const DepthwiseSource<T>& a, std::int64_t first, std::int64_t length)
+      : pixel(first), count(length), start(first * a.scale + a.shift) {
+    const std::int64_t reach = (kPixels - 1) * a.scale + (a.taps - 1) * a.gap;
+    inside = count == kPixels && start >= 0 && start + reach < a.columns;
+    if constexpr (kTaps > 0)
+      for (std::int64_t j = 0; j <= reach; ++j)
+        valid |= std::uint64_t{start + j >= 0 && start + j < a.columns} << j;
+  }
+  template <class T>
+  HWY_INLINE bool exists(const DepthwiseSource<T>& a, int q, std::int64_t tap) const {
+    const std::int64_t column = start + q * a.scale + tap * a.gap;
+    return q < count && column >= 0 && column < a.columns;
+  }
+};
+
+// Calls body(place) for the tiles of a line. Short ends get a tile of half the width.
+template <int kTaps, int kScale, class T, class Body>
+HWY_INLINE void ForTiles(const DepthwiseSource<T>& a, Body body) {
+  for (std::int64_t pixel = a.first; pixel < a.last; pixel += kTilePixels) {
+    const std::int64_t count = std::min<std::int64_t>(a.last - pixel, kTilePixels);
+    if (count <= kShortTile)
+      body(TilePlace<kTaps, kScale, kShortTile>(a, pixel, count));
+    else
+      body(TilePlace<kTaps, kScale, kTilePixels>(a, pixel, count));
+  }
+}
+
+// Adds to `sums` what one source line gives. Taps known beforehand, one column apart: each source
+// vector is loaded once and used by every pixel it reaches.
+template <bool kChecked, int kTaps, int kScale, int kPixels, class D, class Load,
+          class V = hn::Vec<D>, class T = hn::TFromD<D>>
+HWY_INLINE void AddLine(D d, const Load& load, const DepthwiseSource<T>& a,
+                        const TilePlace<kTaps, kScale, kPixels>& place,
+                        const T* HWY_RESTRICT source, const T* HWY_RESTRICT weights,
+                        V (&sums)[kPixels]) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  if constexpr (kTaps == 0) {
+    for (std::int64_t s = 0; s < a.taps; ++s) {
+      const V w = hn::LoadU(d, weights + s * lanes);
+      const T* HWY_RESTRICT first = source + s * a.gap * a.pixel;
+#pragma GCC unroll 16
+      for (int q = 0; q < kPixels; ++q) {
+        if (kChecked && !place.exists(a, q, s)) continue;
+        sums[q] = hn::MulAdd(load(first + q * a.scale * a.pixel), w, sums[q]);
+      }
+    }
+  } else {
+    V w[kTaps];
+#pragma GCC unroll 16
+    for (int s = 0; s < kTaps; ++s) w[s] = hn::LoadU(d, weights + s * lanes);
+#pragma GCC unroll 64
+    for (int j = 0; j < (kPixels - 1) * kScale + kTaps; ++j) {
+      if (kChecked && (place.valid >> j & 1) == 0) continue;
+      const V x = load(source + j * a.pixel);
+#pragma GCC unroll 16
+      for (int s = 0; s < kTaps; ++s) {
+        if (j < s || (j - s) % kScale != 0 || (j - s) / kScale >= kPixels) continue;
+        sums[(j - s) / kScale] = hn::MulAdd(x, w[s], sums[(j - s) / kScale]);
+      }
+    }
+  }
+}
+
+template <int kPixels, class D, class V = hn::Vec<D>, class T = hn::TFromD<D>>
+HWY_INLINE void Finish(D d, const DepthwiseLines<T>& a, std::int64_t line, std::int64_t pixel,
+                       std::int64_t count, std::int64_t channel, V (&sums)[kPixels]) {
+  const V factor = hn::LoadU(d, a.finish.factor + channel);
+  const V offset = hn::LoadU(d, a.finish.offset + channel);
+#pragma GCC unroll 16
+  for (int q = 0; q < kPixels; ++q) sums[q] = hn::MulAdd(sums[q], factor, offset);
+  if (a.residuals != nullptr) {
+    const T* residual = a.residuals[line] + pixel * a.result_pixel + channel;
+#pragma GCC unroll 16
+    for (int q = 0; q < kPixels; ++q) {
+      if (q >= count) break;
+      sums[q] = hn::Add(sums[q], hn::LoadU(d, residual + q * a.result_pixel));
+    }
+  }
+  const V low = hn::Set(d, a.finish.low), high = hn::Set(d, a.finish.high);
+#pragma GCC unroll 16
+  for (int q = 0; q < kPixels; ++q)
+    sums[q] = hn::IfThenElse(hn::Lt(sums[q], low), low,
+                             hn::IfThenElse(hn::Gt(sums[q], high), high, sums[q]));  // NaN stays
+}
+
+// What later tiles at this place will read and write, on its way into L2. Memory is asked for in
+// its own order, which is what the processor's prefetchers follow: where pixels lie together, the
+// vectors of a tile share its bytes out among them.
+template <int kPixels, class T>
+HWY_INLINE void FetchAhead(const DepthwiseLines<T>& a, std::int64_t line, std::int64_t pixel,
+                           std::int64_t channel, const T* result) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>()));
+  if (a.ahead != nullptr && a.ahead[line] != nullptr) {
+    const T* ahead = a.ahead[line] + pixel * a.source.pixel + channel * kPixels;
+#pragma GCC unroll 16
+    for (int q = 0; q < kPixels; ++q) __builtin_prefetch(ahead + q * lanes, 0, 2);
+  }
+  if (a.result_ahead == 0) return;
+  result += a.result_ahead + channel * (kPixels - 1);
+#pragma GCC unroll 16
+  for (int q = 0; q < kPixels; ++q) __builtin_prefetch(result + q * lanes, 1, 2);
+}
+
+template <bool kChecked, Parts kParts, int kTaps, int kScale, int kPixels, class D,
+          class T = hn::TFromD<D>>
+HWY_INLINE void PixelTile(D d, const DepthwiseLines<T>& a,
+                          const TilePlace<kTaps, kScale, kPixels>& place, const PartLanes<D>& lanes,
+                          std::int64_t line, std::int64_t channel, const T* weights) {
+  using V = hn::Vec<D>;
+  const DepthwiseSource<T>& from = a.source;
+  const std::int64_t taps = from.taps * static_cast<std::int64_t>(hn::Lanes(d));
+  V sums[kPixels];
+#pragma GCC unroll 16
+  for (int q = 0; q < kPixels; ++q) sums[q] = hn::Zero(d);
+  for (std::int64_t t = 0; t < from.terms; ++t) {
+    const T* source = from.sources[line * from.terms + t];
+    if (source == nullptr) continue;
+    source += place.start * from.pixel + channel;
+    ForParts<kParts>(d, from, lanes, [&](std::int64_t part, const auto& load) HWY_ATTR {
+      AddLine<kChecked>(d, load, from, place, source, weights + (t * from.parts + part) * taps,
+                        sums);
+    });
+  }
+  if (a.finish.factor != nullptr)
+    Finish<kPixels>(d, a, line, place.pixel, place.count, channel, sums);
+  T* result = a.results[line] + place.pixel * a.result_pixel + channel;
+  FetchAhead<kPixels>(a, line, place.pixel, channel, result);
+#pragma GCC unroll 16
+  for (int q = 0; q < kPixels; ++q) {
+    if (kChecked && q >= place.count) break;
+    if (a.stream)
+      hn::Stream(sums[q], d, result + q * a.result_pixel);
+    else
+      hn::StoreU(sums[q], d, result + q * a.result_pixel);
+  }
+}
+
+template <Parts kParts, int kTaps, int kScale, class T>
+HWY_NOINLINE void PixelTiles(const DepthwiseLines<T>& a) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const DepthwiseSource<T>& from = a.source;
+  const PartLanes<hn::ScalableTag<T>> part_lanes(d, kParts == Parts::in_vector ? from.parts : 0);
+  ForTiles<kTaps, kScale>(from, [&](const auto& place) HWY_ATTR {
+    const T* weights = a.weights;
+    for (std::int64_t v = 0; v * lanes < from.channels; ++v) {
+      const std::int64_t channel = vector_start(v, lanes, from.channels);
+      for (std::int64_t line = 0; line < from.lines; ++line)
+        if (place.inside)
+          PixelTile<false, kParts>(d, a, place, part_lanes, line, channel, weights);
+        else
+          PixelTile<true, kParts>(d, a, place, part_lanes, line, channel, weights);
+      weights += from.terms * from.parts * from.taps * lanes;
+    }
+  });
+  if (a.stream) hwy::FlushStream();
+}
+
+template <Parts kParts, int kTaps, int kScale>
+struct TapsTag {
+  static constexpr Parts parts = kParts;
+  static constexpr int taps = kTaps, scale = kScale;
+};
+
+// Parts, taps and scale that have code of their own: run(tag), without taps for all others.
+template <class T, class Run>
+HWY_INLINE void WithTaps(const DepthwiseSource<T>& a, Run run) {
+  const auto is = [&](std::int64_t taps, std::int64_t scale) {
+    return sizeof(T) == sizeof(float) && a.gap == 1 && a.taps == taps && a.scale == scale;
+  };
+  if (a.parts > 1 && a.part_offset != 0) return run(TapsTag<Parts::copied, 0, 1>());
+  if (a.parts > 1) {
+    if constexpr (sizeof(T) == sizeof(float))
+      if (is(3, 1)) return run(TapsTag<Parts::in_vector, 3, 1>());
+    return run(TapsTag<Parts::in_vector, 0, 1>());
+  }
+  if constexpr (sizeof(T) == sizeof(float)) {
+    if (is(3, 1)) return run(TapsTag<Parts::one, 3, 1>());
+    if (is(5, 1)) return run(TapsTag<Parts::one, 5, 1>());
+    if (is(7, 1)) return run(TapsTag<Parts::one, 7, 1>());
+    if (is(3, 2)) return run(TapsTag<Parts::one, 3, 2>());
+    if (is(5, 2)) return run(TapsTag<Parts::one, 5, 2>());
+  }
+  run(TapsTag<Parts::one, 0, 1>());
+}
+
+template <class T>
+void RunDepthwiseLines(const DepthwiseLines<T>& a) {
+  WithTaps(a.source, [&](auto tag) HWY_ATTR {
+    PixelTiles<decltype(tag)::parts, decltype(tag)::taps, decltype(tag)::scale>(a);
+  });
+}
+
+}  // namespace ashlar::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif

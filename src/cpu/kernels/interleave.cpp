@@ -1,0 +1,38 @@
+#include "cpu/kernels/interleave.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/kernels/interleave.cpp"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+
+#include "cpu/kernels/interleave-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace ashlar::cpu::HWY_NAMESPACE {
+InterleaveRows<float> InterleaveF32() { return Interleave<float>; }
+InterleaveRows<double> InterleaveF64() { return Interleave<double>; }
+InterleaveRows<std::int32_t> InterleaveI32() { return Interleave<std::int32_t>; }
+}  // namespace ashlar::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace ashlar::cpu {
+
+HWY_EXPORT(InterleaveF32);
+HWY_EXPORT(InterleaveF64);
+HWY_EXPORT(InterleaveI32);
+
+template <>
+InterleaveRows<float> interleave_rows<float>() {
+  return HWY_DYNAMIC_DISPATCH(InterleaveF32)();
+}
+template <>
+InterleaveRows<double> interleave_rows<double>() {
+  return HWY_DYNAMIC_DISPATCH(InterleaveF64)();
+}
+template <>
+InterleaveRows<std::int32_t> interleave_rows<std::int32_t>() {
+  return HWY_DYNAMIC_DISPATCH(InterleaveI32)();
+}
+
+}  // namespace ashlar::cpu
+#endif  // HWY_ONCE

@@ -1,0 +1,53 @@
+// The register-blocked product of convolutions: a few rows of A, each read where it lies, times a
+// panel of B four vectors wide. Six rows by four vectors ask for 10 loads per 24 multiply-adds,
+// which leaves the load ports room for what comes from L2 (14 by 2 asks for 16 per 28).
+#pragma once
+
+#include <cstdint>
+
+#include "cpu/kernels/panel_product.hpp"
+
+namespace ashlar::cpu {
+
+inline constexpr std::int64_t kMostProductRows = 6;
+inline constexpr std::int64_t kMostProductColumns = 64;
+
+// C[i][j] = sum over segments s and depths l of A(i, s, l) * B(s, l)[j], finished as PanelFinish
+// says (its addend_row is not read):
+//   A(i, s, l) = a[a_rows[i] + a_segments[s] + l * a_step]
+//   B(s, l)    = b + b_segments[s] + l * b_row
+// Segments are the pieces of the depth that lie apart: the rows of a filter's window, the rows of
+// an image. All RowProduct::columns elements of B's rows that hold a column may be read by whole
+// vectors.
+template <class T>
+struct RowOperands {
+  std::int64_t rows = 0, columns = 0;  // of C: at least 1, at most those of RowProduct
+  const T* a = nullptr;
+  const std::int64_t* a_rows = nullptr;  // offsets
+  std::int64_t a_step = 1;
+  std::int64_t segments = 1, depth = 0;
+  const std::int64_t* a_segments = nullptr;
+  const T* b = nullptr;
+  const std::int64_t* b_segments = nullptr;  // null: they follow one another
+  std::int64_t b_row = 0;
+  // What will be multiplied next: a cache line of it per depth is brought to L2 on the way. Null:
+  // nothing.
+  const T* next = nullptr;
+  T* c = nullptr;
+  const std::int64_t* c_rows = nullptr;       // offsets
+  bool accumulate = false;                    // C is added to the sums
+  const PanelFinish<T>* finish = nullptr;     // null: sums are stored as they are
+  const std::int64_t* addend_rows = nullptr;  // offsets; for a finish with an addend
+};
+
+template <class T>
+struct RowProduct {
+  std::int64_t columns;  // of a panel of B: four vectors, two where there are 16 registers
+  void (*multiply)(const RowOperands<T>& operands);
+};
+
+// The best for this processor.
+template <class T>
+const RowProduct<T>& row_product();
+
+}  // namespace ashlar::cpu

@@ -1,0 +1,271 @@
+// Compiled once per SIMD target; see winograd.cpp.
+#if defined(ASHLAR_CPU_KERNELS_WINOGRAD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ASHLAR_CPU_KERNELS_WINOGRAD_INL_H_
+#undef ASHLAR_CPU_KERNELS_WINOGRAD_INL_H_
+#else
+#define ASHLAR_CPU_KERNELS_WINOGRAD_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstring>
+
+#include "base/winograd.hpp"
+#include "cpu/kernels/winograd.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace ashlar::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using WinogradTag = hn::ScalableTag<float>;
+using WinogradVector = hn::Vec<WinogradTag>;
+
+// The points of n = 6 and what the matrices are made of. Points come in pairs +-p, whose rows
+// differ in the sign of every second entry only: even and odd parts are computed once for both.
+inline constexpr double kPointA = kWinogradPoints6[0], kPointB = kWinogradPoints6[1];
+inline constexpr double kSquareA = kPointA * kPointA, kSquareB = kPointB * kPointB;
+
+HWY_INLINE WinogradVector Constant(double value) {
+  return hn::Set(WinogradTag(), static_cast<float>(value));
+}
+
+// v = B^T x.
+HWY_INLINE void InputAxis(const WinogradVector (&x)[6], WinogradVector (&v)[6]) {
+  const auto a = Constant(kPointA), b = Constant(kPointB);
+  const auto square_a = Constant(kSquareA), square_b = Constant(kSquareB);
+  const auto both = Constant(kSquareA * kSquareB), sum = Constant(kSquareA + kSquareB);
+  v[0] = hn::MulAdd(both, x[0], hn::NegMulAdd(sum, x[2], x[4]));
+  v[5] = hn::MulAdd(both, x[1], hn::NegMulAdd(sum, x[3], x[5]));
+  const auto even_a = hn::NegMulAdd(square_b, x[2], x[4]);
+  const auto odd_a = hn::NegMulAdd(square_b, x[1], x[3]);
+  v[1] = hn::MulAdd(a, odd_a, even_a);
+  v[2] = hn::NegMulAdd(a, odd_a, even_a);
+  const auto even_b = hn::NegMulAdd(square_a, x[2], x[4]);
+  const auto odd_b = hn::NegMulAdd(square_a, x[1], x[3]);
+  v[3] = hn::MulAdd(b, odd_b, even_b);
+  v[4] = hn::NegMulAdd(b, odd_b, even_b);
+}
+
+HWY_INLINE void InputAxis(const WinogradVector (&x)[4], WinogradVector (&v)[4]) {
+  v[0] = hn::Sub(x[2], x[0]);
+  v[1] = hn::Add(x[2], x[1]);
+  v[2] = hn::Sub(x[2], x[1]);
+  v[3] = hn::Sub(x[3], x[1]);
+}
+
+// u = G w for 3 or 4 taps.
+template <int kTaps>
+HWY_INLINE void FilterAxis(const WinogradVector (&w)[kTaps], WinogradVector (&u)[6]) {
+  constexpr double kScaleA = 1.0 / (2 * kSquareA * (kSquareA - kSquareB));
+  constexpr double kScaleB = 1.0 / (2 * kSquareB * (kSquareB - kSquareA));
+  u[0] = hn::Mul(Constant(1.0 / (kSquareA * kSquareB)), w[0]);
+  const auto even_a =
+      hn::MulAdd(Constant(kScaleA * kSquareA), w[2], hn::Mul(Constant(kScaleA), w[0]));
+  const auto even_b =
+      hn::MulAdd(Constant(kScaleB * kSquareB), w[2], hn::Mul(Constant(kScaleB), w[0]));
+  auto odd_a = hn::Mul(Constant(kScaleA * kPointA), w[1]);
+  auto odd_b = hn::Mul(Constant(kScaleB * kPointB), w[1]);
+  if constexpr (kTaps == 4) {
+    odd_a = hn::MulAdd(Constant(kScaleA * kPointA * kSquareA), w[3], odd_a);
+    odd_b = hn::MulAdd(Constant(kScaleB * kPointB * kSquareB), w[3], odd_b);
+  }
+  u[1] = hn::Add(even_a, odd_a);
+  u[2] = hn::Sub(even_a, odd_a);
+  u[3] = hn::Add(even_b, odd_b);
+  u[4] = hn::Sub(even_b, odd_b);
+  u[5] = w[kTaps - 1];
+}
+
+template <int kTaps>
+HWY_INLINE void FilterAxis(const WinogradVector (&w)[kTaps], WinogradVector (&u)[4]) {
+  const auto half = Constant(0.5);
+  auto even = hn::Mul(half, w[0]);
+  if constexpr (kTaps == 3) even = hn::MulAdd(half, w[2], even);
+  u[0] = hn::Neg(w[0]);
+  u[1] = hn::MulAdd(half, w[1], even);
+  u[2] = hn::NegMulAdd(half, w[1], even);
+  u[3] = w[kTaps - 1];
+}
+
+// y = A^T m for 3 or 4 outputs of 6 points, 2 or 3 of 4.
+template <int kOutputs>
+HWY_INLINE void OutputAxis(const WinogradVector (&m)[6], WinogradVector (&y)[kOutputs]) {
+  const auto even_a = hn::Add(m[1], m[2]), odd_a = hn::Sub(m[1], m[2]);
+  const auto even_b = hn::Add(m[3], m[4]), odd_b = hn::Sub(m[3], m[4]);
+  y[0] = hn::Add(m[0], hn::Add(even_a, even_b));
+  y[1] = hn::MulAdd(Constant(kPointA), odd_a, hn::Mul(Constant(kPointB), odd_b));
+  const auto square = hn::MulAdd(Constant(kSquareA), even_a, hn::Mul(Constant(kSquareB), even_b));
+  if constexpr (kOutputs == 3) {
+    y[2] = hn::Add(square, m[5]);
+  } else {
+    y[2] = square;
+    y[3] = hn::MulAdd(Constant(kPointA * kSquareA), odd_a,
+                      hn::MulAdd(Constant(kPointB * kSquareB), odd_b, m[5]));
+  }
+}
+
+template <int kOutputs>
+HWY_INLINE void OutputAxis(const WinogradVector (&m)[4], WinogradVector (&y)[kOutputs]) {
+  const auto even = hn::Add(m[1], m[2]), odd = hn::Sub(m[1], m[2]);
+  y[0] = hn::Add(m[0], even);
+  if constexpr (kOutputs == 2) {
+    y[1] = hn::Add(odd, m[3]);
+  } else {
+    y[1] = odd;
+    y[2] = hn::Add(even, m[3]);
+  }
+}
+
+template <int kPoints>
+void WinogradInput(const float* HWY_RESTRICT x, std::int64_t row, std::int64_t pixel,
+                   std::int64_t channels, float* HWY_RESTRICT v, std::int64_t point) {
+  const WinogradTag d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  for (std::int64_t c = 0; c < channels; c += lanes) {
+    WinogradVector half[kPoints][kPoints];  // by column, then point of the first axis
+#pragma GCC unroll 6
+    for (int j = 0; j < kPoints; ++j) {
+      WinogradVector column[kPoints];
+#pragma GCC unroll 6
+      for (int i = 0; i < kPoints; ++i) column[i] = hn::LoadU(d, x + i * row + j * pixel + c);
+      InputAxis(column, half[j]);
+    }
+#pragma GCC unroll 6
+    for (int i = 0; i < kPoints; ++i) {
+      WinogradVector line[kPoints], result[kPoints];
+#pragma GCC unroll 6
+      for (int j = 0; j < kPoints; ++j) line[j] = half[j][i];
+      InputAxis(line, result);
+#pragma GCC unroll 6
+      for (int j = 0; j < kPoints; ++j) hn::StoreU(result[j], d, v + (i * kPoints + j) * point + c);
+    }
+  }
+}
+
+template <int kPoints, int kTaps>
+void WinogradFilter(const float* HWY_RESTRICT w, std::int64_t row, std::int64_t tap,
+                    std::int64_t channels, float* HWY_RESTRICT u, std::int64_t point) {
+  const WinogradTag d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  for (std::int64_t c = 0; c < channels; c += lanes) {
+    WinogradVector half[kTaps][kPoints];
+#pragma GCC unroll 4
+    for (int j = 0; j < kTaps; ++j) {
+      WinogradVector column[kTaps];
+#pragma GCC unroll 4
+      for (int i = 0; i < kTaps; ++i) column[i] = hn::LoadU(d, w + i * row + j * tap + c);
+      FilterAxis<kTaps>(column, half[j]);
+    }
+#pragma GCC unroll 6
+    for (int i = 0; i < kPoints; ++i) {
+      WinogradVector line[kTaps], result[kPoints];
+#pragma GCC unroll 4
+      for (int j = 0; j < kTaps; ++j) line[j] = half[j][i];
+      FilterAxis<kTaps>(line, result);
+#pragma GCC unroll 6
+      for (int j = 0; j < kPoints; ++j) hn::StoreU(result[j], d, u + (i * kPoints + j) * point + c);
+    }
+  }
+}
+
+HWY_INLINE WinogradVector FinishSum(WinogradVector sum, WinogradVector factor,
+                                    WinogradVector offset, WinogradVector residual,
+                                    const WinogradFinish& finish) {
+  const WinogradTag d;
+  sum = hn::Add(hn::MulAdd(sum, factor, offset), residual);
+  // Written so that a NaN fails both comparisons and stays.
+  const auto low = hn::Set(d, finish.low), high = hn::Set(d, finish.high);
+  sum = hn::IfThenElse(hn::Lt(sum, low), low, sum);
+  return hn::IfThenElse(hn::Gt(sum, high), high, sum);
+}
+
+template <int kPoints, int kOutputs>
+void WinogradOutput(const float* HWY_RESTRICT m, std::int64_t point, std::int64_t channels,
+                    const WinogradTile& tile) {
+  const WinogradTag d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const bool whole = tile.rows == kOutputs && tile.columns == kOutputs;
+  for (std::int64_t c = 0; c < channels; c += lanes) {
+    WinogradVector half[kPoints][kOutputs];
+#pragma GCC unroll 6
+    for (int j = 0; j < kPoints; ++j) {
+      WinogradVector column[kPoints];
+#pragma GCC unroll 6
+      for (int i = 0; i < kPoints; ++i) column[i] = hn::LoadU(d, m + (i * kPoints + j) * point + c);
+      OutputAxis<kOutputs>(column, half[j]);
+    }
+    WinogradVector result[kOutputs][kOutputs];
+#pragma GCC unroll 4
+    for (int i = 0; i < kOutputs; ++i) {
+      WinogradVector line[kPoints];
+#pragma GCC unroll 6
+      for (int j = 0; j < kPoints; ++j) line[j] = half[j][i];
+      OutputAxis<kOutputs>(line, result[i]);
+    }
+    if (whole && tile.finish == nullptr) {
+#pragma GCC unroll 4
+      for (int i = 0; i < kOutputs; ++i)
+#pragma GCC unroll 4
+        for (int j = 0; j < kOutputs; ++j)
+          hn::StoreU(result[i][j], d, tile.first + i * tile.row + j * tile.pixel + c);
+      continue;
+    }
+    if (tile.finish != nullptr) {
+      const WinogradFinish& f = *tile.finish;
+      const auto factor = hn::LoadU(d, f.factor + c), offset = hn::LoadU(d, f.offset + c);
+      for (std::int64_t i = 0; i < tile.rows; ++i)
+        for (std::int64_t j = 0; j < tile.columns; ++j) {
+          const float* from = f.residual + i * f.residual_row + j * f.residual_pixel + c;
+          const auto residual = f.residual != nullptr ? hn::LoadU(d, from) : hn::Zero(d);
+          result[i][j] = FinishSum(result[i][j], factor, offset, residual, f);
+        }
+    }
+    for (std::int64_t i = 0; i < tile.rows; ++i)
+      for (std::int64_t j = 0; j < tile.columns; ++j)
+        hn::StoreU(result[i][j], d, tile.first + i * tile.row + j * tile.pixel + c);
+  }
+}
+
+inline void WinogradFinishRow(const float* HWY_RESTRICT sums, std::int64_t count,
+                              const WinogradFinish& finish, float* HWY_RESTRICT y) {
+  const WinogradTag d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto factor = hn::Set(d, *finish.factor), offset = hn::Set(d, *finish.offset);
+  for (std::int64_t i = 0; i < count; i += lanes) {
+    const std::int64_t there = count - i;
+    const float* from = finish.residual != nullptr ? finish.residual + i : nullptr;
+    if (there >= lanes) {
+      const auto residual = from != nullptr ? hn::LoadU(d, from) : hn::Zero(d);
+      hn::StoreU(FinishSum(hn::LoadU(d, sums + i), factor, offset, residual, finish), d, y + i);
+      continue;
+    }
+#if HWY_TARGET <= HWY_AVX3
+    const auto mask = hn::FirstN(d, static_cast<std::size_t>(there));
+    const auto sum = hn::MaskedLoad(mask, d, sums + i);
+    const auto residual = from != nullptr ? hn::MaskedLoad(mask, d, from) : hn::Zero(d);
+    hn::BlendedStore(FinishSum(sum, factor, offset, residual, finish), mask, d, y + i);
+#else
+    alignas(64) float sum[hn::MaxLanes(d)] = {}, residual[hn::MaxLanes(d)] = {};
+    const auto bytes = static_cast<std::size_t>(there) * sizeof(float);
+    std::memcpy(sum, sums + i, bytes);
+    if (from != nullptr) std::memcpy(residual, from, bytes);
+    hn::StoreU(FinishSum(hn::LoadU(d, sum), factor, offset, hn::LoadU(d, residual), finish), d,
+               sum);
+    std::memcpy(y + i, sum, bytes);
+#endif
+  }
+}
+
+template <int kOutputs, int kTaps>
+const WinogradKernel& MakeWinogradKernel() {
+  constexpr int kPoints = kOutputs + kTaps - 1;
+  static const WinogradKernel kernel = {static_cast<std::int64_t>(hn::Lanes(WinogradTag())),
+                                        WinogradInput<kPoints>, WinogradFilter<kPoints, kTaps>,
+                                        WinogradOutput<kPoints, kOutputs>, WinogradFinishRow};
+  return kernel;
+}
+
+}  // namespace ashlar::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard

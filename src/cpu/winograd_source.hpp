@@ -1,0 +1,176 @@
+// x or dy, read into the points of Winograd's input transform.
+#pragma once
+
+#include <cstring>
+
+#include "cpu/conv_rows.hpp"
+#include "cpu/kernels/transpose.hpp"
+#include "cpu/kernels/winograd.hpp"
+#include "cpu/winograd.hpp"
+
+namespace ashlar::cpu {
+
+// V[point][tile][channel]: the tiles' rows are `tile` elements apart.
+struct TransformedTiles {
+  float* first;
+  std::int64_t point, tile;
+};
+
+class WinogradSource {
+  // In place: plain f32 with channels together. Pixels: plain f32 with pixels together. The others
+  // go through the row program.
+  enum class Way : std::uint8_t { in_place, pixels, channel_rows, pixel_rows };
+
+ public:
+  WinogradSource(const PointwiseProgram& program, const WinogradShape& shape,
+                 const WinogradKernel& kernel)
+      : shape_(shape), kernel_(kernel), transpose_(transpose_kernel()) {
+    const int last = program.space.rank() - 1;
+    const bool along_channels = contiguous_views(program, 1) > contiguous_views(program, last);
+    way_ = along_channels ? Way::channel_rows : Way::pixel_rows;
+    if (program.is_plain_load() && program.steps[0].view.dtype == f32) {
+      view_ = program.steps[0].view;
+      if (view_.strides[1] == 1 && shape.depth % kernel.lanes == 0)
+        way_ = Way::in_place;
+      else if (view_.strides[last] == 1)
+        way_ = Way::pixels;
+    }
+    if (way_ == Way::channel_rows) rows_ = RowProgram<float>(program, 1);
+    if (way_ == Way::pixel_rows) rows_ = RowProgram<float>(program, last);
+  }
+  std::int64_t stage_size() const {
+    const bool few = way_ == Way::pixels || way_ == Way::pixel_rows;
+    return stage_floats(shape_, few ? kPixelChunk : kChannelChunk);
+  }
+
+  class Bound {
+   public:
+    Bound(const WinogradSource& source, const KernelContext& context) : source_(source) {
+      if (source.view_.present())
+        memory_ =
+            static_cast<const float*>(context.pointer(source.view_.tensor)) + source.view_.offset;
+      if (source.way_ == Way::channel_rows || source.way_ == Way::pixel_rows)
+        rows_ = source.rows_.bind(context);
+    }
+    // Transforms the tiles of the run, all channels of the group. `stage` has stage_size() floats.
+    void transform(const TileRun& run, std::int64_t group, const TransformedTiles& to,
+                   float* stage) const {
+      if (source_.way_ == Way::in_place) return transform_in_place(run, group, to, stage);
+      const WinogradShape& shape = source_.shape_;
+      const bool by_pixels = source_.way_ != Way::channel_rows;
+      const std::int64_t chunk = by_pixels ? kPixelChunk : kChannelChunk;
+      const std::int64_t width = shape.outputs * run.count + 2;
+      for (std::int64_t c = 0; c < shape.depth; c += chunk) {
+        const std::int64_t channels = std::min(chunk, shape.depth - c);
+        if (channels < chunk) std::fill_n(stage, shape.patch() * width * chunk, 0.0f);
+        for (std::int64_t i = 0; i < shape.patch(); ++i) {
+          float* row = stage + i * width * chunk;
+          if (by_pixels)
+            stage_pixels(run, i, group * shape.depth + c, channels, width, row);
+          else
+            stage_channels(run, i, group * shape.depth + c, channels, width, row);
+        }
+        for (std::int64_t t = 0; t < run.count; ++t)
+          source_.kernel_.input(stage + t * shape.outputs * chunk, width * chunk, chunk,
+                                round_up(channels, source_.kernel_.lanes),
+                                to.first + t * to.tile + c, to.point);
+      }
+    }
+
+   private:
+    std::int64_t top(const TileRun& run) const {
+      return run.row * source_.shape_.outputs + source_.shape_.shift[0];
+    }
+    std::int64_t left(const TileRun& run) const {
+      return run.column * source_.shape_.outputs + source_.shape_.shift[1];
+    }
+    const float* at(std::int64_t image, std::int64_t channel, std::int64_t row,
+                    std::int64_t column) const {
+      const Dims& strides = source_.view_.strides;
+      return memory_ + image * strides[0] + channel * strides[1] + row * strides[2] +
+             column * strides[3];
+    }
+
+    void transform_in_place(const TileRun& run, std::int64_t group, const TransformedTiles& to,
+                            float* stage) const {
+      const WinogradShape& shape = source_.shape_;
+      const Dims& strides = source_.view_.strides;
+      const std::int64_t n = shape.patch(), y = top(run), channel = group * shape.depth;
+      for (std::int64_t t = 0; t < run.count; ++t) {
+        const std::int64_t x = left(run) + t * shape.outputs;
+        float* v = to.first + t * to.tile;
+        if (y >= 0 && x >= 0 && y + n <= shape.source[0] && x + n <= shape.source[1]) {
+          source_.kernel_.input(at(run.image, channel, y, x), strides[2], strides[3], shape.depth,
+                                v, to.point);
+          continue;
+        }
+        for (std::int64_t c = 0; c < shape.depth; c += kChannelChunk) {
+          const std::int64_t channels = std::min(kChannelChunk, shape.depth - c);
+          for (std::int64_t i = 0; i < n; ++i)
+            for (std::int64_t j = 0; j < n; ++j) {
+              float* pixel = stage + (i * n + j) * kChannelChunk;
+              if (y + i >= 0 && x + j >= 0 && y + i < shape.source[0] && x + j < shape.source[1])
+                std::memcpy(pixel, at(run.image, channel + c, y + i, x + j),
+                            static_cast<std::size_t>(channels) * sizeof(float));
+              else
+                std::fill_n(pixel, channels, 0.0f);
+            }
+          source_.kernel_.input(stage, n * kChannelChunk, kChannelChunk, channels, v + c, to.point);
+        }
+      }
+    }
+
+    // Row i of the run's patches as [pixel][channel], zero outside the source.
+    void stage_channels(const TileRun& run, std::int64_t i, std::int64_t channel,
+                        std::int64_t channels, std::int64_t width, float* row) const {
+      const WinogradShape& shape = source_.shape_;
+      const std::int64_t y = top(run) + i;
+      for (std::int64_t j = 0; j < width; ++j, row += kChannelChunk) {
+        const std::int64_t x = left(run) + j;
+        if (y < 0 || x < 0 || y >= shape.source[0] || x >= shape.source[1]) {
+          std::fill_n(row, channels, 0.0f);
+        } else {
+          const ConvCoords coords{run.image, channel, y, x};
+          rows_.load(coords.data(), channels, row);
+        }
+      }
+    }
+    void stage_pixels(const TileRun& run, std::int64_t i, std::int64_t channel,
+                      std::int64_t channels, std::int64_t width, float* row) const {
+      const WinogradShape& shape = source_.shape_;
+      const std::int64_t y = top(run) + i, x = left(run);
+      const bool outside = y < 0 || y >= shape.source[0];
+      const std::int64_t first = std::clamp<std::int64_t>(-x, 0, width);
+      const std::int64_t last =
+          outside ? first : std::clamp<std::int64_t>(shape.source[1] - x, first, width);
+      std::fill_n(row, first * kPixelChunk, 0.0f);
+      std::fill_n(row + last * kPixelChunk, (width - last) * kPixelChunk, 0.0f);
+      if (first == last) return;
+      float* inside = row + first * kPixelChunk;
+      if (source_.way_ == Way::pixels)
+        return source_.transpose_(channels, last - first, at(run.image, channel, y, x + first),
+                                  source_.view_.strides[1], inside, kPixelChunk);
+      alignas(64) float lines[kPixelChunk * kLine];
+      for (std::int64_t c = 0; c < channels; ++c) {
+        const ConvCoords coords{run.image, channel + c, y, x + first};
+        rows_.load(coords.data(), last - first, lines + c * kLine);
+      }
+      source_.transpose_(channels, last - first, lines, kLine, inside, kPixelChunk);
+    }
+
+    static constexpr std::int64_t kLine = 4 * kLongestRun + 16;
+    const WinogradSource& source_;
+    const float* memory_ = nullptr;
+    RowProgram<float>::Bound rows_;
+  };
+
+ private:
+  WinogradShape shape_;
+  const WinogradKernel& kernel_;
+  Transpose transpose_;
+  Way way_;
+  View view_;
+  RowProgram<float> rows_;
+};
+
+}  // namespace ashlar::cpu

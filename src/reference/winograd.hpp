@@ -1,0 +1,103 @@
+// How far a Winograd convolution may be from the sum of its terms.
+//
+// Rounding anywhere in A^T [(G w G^T) (*) (B^T x B)] A, summed over channels, is a share u of a
+// number that the same formula with absolute values of everything bounds:
+//   magnitude = |A^T| [ sum over channels of (|G| |w| |G^T|) (*) (|B^T| |x| |B|) ] |A|
+// Unlike the sum of |terms| it contains all pixels of the tile. On the way to a result every number
+// is rounded at most 4 times per axis and transform, once in the product, and as often as a sum
+// over the channels rounds.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "base/winograd.hpp"
+#include "reference/accumulator.hpp"
+
+namespace ashlar::reference {
+
+inline constexpr double kWinogradTransformUnits = 2 * 3 * 4 + 1;
+
+// Two axes of x (or dy) and w for `results` sums over `depth` channels; pixel (i, j) of a result
+// meets source pixel (i + shift[0], j + shift[1]) with tap (0, 0).
+struct WinogradSums {
+  std::int64_t images, groups, depth, results;  // the last two per group
+  std::array<std::int64_t, 2> source, result, shift;
+};
+
+// m * n of |matrix| applied along both axes: to = |matrix| from |matrix^T|.
+template <int kRows, int kColumns>
+void apply_absolute(const double (&matrix)[kRows][kColumns],
+                    const std::array<std::array<double, kColumns>, kColumns>& from,
+                    std::array<std::array<double, kRows>, kRows>& to) {
+  for (int i = 0; i < kRows; ++i)
+    for (int j = 0; j < kRows; ++j) {
+      double sum = 0.0;
+      for (std::size_t a = 0; a < kColumns; ++a)
+        for (std::size_t b = 0; b < kColumns; ++b)
+          if (matrix[i][a] != 0.0 && matrix[j][b] != 0.0)
+            sum += std::fabs(matrix[i][a] * matrix[j][b]) * from[a][b];
+      to[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)] = sum;
+    }
+}
+
+// Raises `growth` [image, channel, row, column] to the magnitude of tiles of kOutputs pixels.
+// source(image, channel, row, column) and weight(group, result, channel, tap row, tap column) are
+// absolute values; the source is asked inside its extents only.
+template <int kOutputs, class Source, class Weight>
+void raise_to_winograd(const WinogradSums& sums, const Source& source, const Weight& weight,
+                       std::vector<double>& growth) {
+  constexpr int kPoints = kOutputs + 2;
+  constexpr WinogradMatrices<kOutputs, 3> kMatrices = winograd_matrices<kOutputs, 3>();
+  using Points = std::array<std::array<double, kPoints>, kPoints>;
+  const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
+  for (std::int64_t group = 0; group < sums.groups; ++group) {
+    std::vector<Points> u(at(sums.results * sums.depth)), v(at(sums.depth));
+    for (std::int64_t k = 0; k < sums.results; ++k)
+      for (std::int64_t c = 0; c < sums.depth; ++c) {
+        std::array<std::array<double, 3>, 3> taps;
+        for (std::size_t i = 0; i < 3; ++i)
+          for (std::size_t j = 0; j < 3; ++j)
+            taps[i][j] =
+                weight(group, k, c, static_cast<std::int64_t>(i), static_cast<std::int64_t>(j));
+        apply_absolute<kPoints, 3>(kMatrices.filter, taps, u[at(k * sums.depth + c)]);
+      }
+    for (std::int64_t image = 0; image < sums.images; ++image)
+      for (std::int64_t top = 0; top < sums.result[0]; top += kOutputs)
+        for (std::int64_t left = 0; left < sums.result[1]; left += kOutputs) {
+          for (std::int64_t c = 0; c < sums.depth; ++c) {
+            Points patch{};
+            for (std::size_t i = 0; i < kPoints; ++i)
+              for (std::size_t j = 0; j < kPoints; ++j) {
+                const std::int64_t row = top + sums.shift[0] + static_cast<std::int64_t>(i);
+                const std::int64_t column = left + sums.shift[1] + static_cast<std::int64_t>(j);
+                if (row >= 0 && column >= 0 && row < sums.source[0] && column < sums.source[1])
+                  patch[i][j] = source(image, group * sums.depth + c, row, column);
+              }
+            apply_absolute<kPoints, kPoints>(kMatrices.input, patch, v[at(c)]);
+          }
+          for (std::int64_t k = 0; k < sums.results; ++k) {
+            Points m{};
+            for (std::int64_t c = 0; c < sums.depth; ++c)
+              for (std::size_t i = 0; i < kPoints; ++i)
+                for (std::size_t j = 0; j < kPoints; ++j)
+                  m[i][j] += u[at(k * sums.depth + c)][i][j] * v[at(c)][i][j];
+            std::array<std::array<double, kOutputs>, kOutputs> tile;
+            apply_absolute<kOutputs, kPoints>(kMatrices.output, m, tile);
+            for (std::int64_t i = 0; i < kOutputs && top + i < sums.result[0]; ++i)
+              for (std::int64_t j = 0; j < kOutputs && left + j < sums.result[1]; ++j) {
+                const std::int64_t channel = group * sums.results + k;
+                const std::int64_t index =
+                    ((image * sums.groups * sums.results + channel) * sums.result[0] + top + i) *
+                        sums.result[1] +
+                    left + j;
+                // Written so that NaN takes the place of a number.
+                double& place = growth[at(index)];
+                if (!(tile[at(i)][at(j)] <= place)) place = tile[at(i)][at(j)];
+              }
+          }
+        }
+  }
+}
+
+}  // namespace ashlar::reference

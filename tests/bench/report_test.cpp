@@ -1,0 +1,192 @@
+// Figures, and the three forms they are written in.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "bench/measure.hpp"
+#include "bench/peer.hpp"
+#include "bench/report.hpp"
+#include "bench/statistics.hpp"
+#include "tiny_suite.hpp"
+
+namespace ashlar::bench_test {
+
+namespace {
+
+using bench::Measurement;
+using bench::SuiteResult;
+using testing::HasSubstr;
+using testing::Not;
+using Json = nlohmann::json;
+
+Measurement measured(const std::string& name, double ours, double peer) {
+  Measurement m;
+  m.name = name;
+  m.ok = true;
+  m.check = "oneDNN, worst difference 0 of the tolerance";
+  m.engine = "cpu.matmul_gemm";
+  m.ours = ours;
+  m.peer = peer;
+  m.arithmetic = 1e9;
+  m.traffic = 1e6;
+  m.peak = 1e12;
+  m.copy_speed = 1e10;
+  m.samples = 7;
+  return m;
+}
+
+SuiteResult two_cases() {
+  SuiteResult suite{"pair", "A <pair> & more", "Nothing.", {.speed = 0.9, .worst = 0.4}, {}};
+  suite.measurements = {measured("slow", 4e-3, 2e-3), measured("quick", 2e-3, 4e-3)};
+  suite.measurements[1].peer_best = 3e-3;
+  return suite;
+}
+
+const bench::Setting kSetting = {
+    "a \"processor\"", "oneDNN 1", "2000-01-01T00:00:00Z", "abc", 2, 3, 0.5};
+
+TEST(Statistics, MedianAndGeometricMean) {
+  EXPECT_EQ(bench::median({3, 1, 2}), 2);
+  EXPECT_EQ(bench::median({4, 1, 2, 3}), 2.5);
+  EXPECT_DOUBLE_EQ(*bench::geometric_mean(std::vector{0.5, 2.0}), 1.0);
+  EXPECT_DOUBLE_EQ(*bench::geometric_mean(std::vector{1.0, 10.0, 100.0}), 10.0);
+  EXPECT_EQ(bench::geometric_mean(std::vector<double>{}), std::nullopt);
+}
+
+TEST(Measured, SpeedIsAboveOneWhereWeAreFaster) {
+  const Measurement m = measured("m", 2e-3, 4e-3);
+  EXPECT_EQ(m.speed(), 2.0);
+  EXPECT_EQ(m.speed_best(), std::nullopt);
+  EXPECT_DOUBLE_EQ(m.limit(), 1e-3);  // 1e9 operations at 1e12 per second
+  EXPECT_DOUBLE_EQ(m.share(), 0.5);
+  Measurement memory = m;
+  memory.copy_speed = 5e8;
+  EXPECT_DOUBLE_EQ(memory.limit(), 2e-3);  // 1e6 bytes at 5e8 per second
+  memory.alone = 1.6e-3;
+  EXPECT_DOUBLE_EQ(*memory.overhead(), 0.25);
+}
+
+TEST(Summary, NamesTheWorstAndJudgesTheTarget) {
+  SuiteResult suite = two_cases();
+  const bench::Summary summary = bench::summary_of(suite);
+  EXPECT_DOUBLE_EQ(*summary.speed, 1.0);
+  EXPECT_DOUBLE_EQ(*summary.speed_best, 1.5);
+  EXPECT_EQ(summary.slowest->name, "slow");
+  EXPECT_TRUE(bench::reached(suite.target, summary));
+  suite.target.worst = 0.6;
+  EXPECT_FALSE(bench::reached(suite.target, summary));
+  EXPECT_FALSE(bench::reached({.naive = 1}, summary)) << "nothing naive was measured";
+  EXPECT_EQ(bench::target_text({.share = 0.65, .overhead = 0.05}),
+            "at least 65 % of the limit, fusing costs at most 5 %");
+}
+
+TEST(Table, HasTheFiguresAndTheVerdict) {
+  const SuiteResult suite = two_cases();
+  EXPECT_THAT(bench::table_row(suite.measurements[0]), HasSubstr(" 0.50 "));
+  EXPECT_THAT(bench::table_row(suite.measurements[0]), HasSubstr("250.0 GFLOP/s"));
+  EXPECT_THAT(bench::suite_foot(suite), HasSubstr("speed 1.00"));
+  EXPECT_THAT(bench::suite_foot(suite), HasSubstr("worst 0.50 (slow)"));
+  EXPECT_THAT(bench::suite_foot(suite), HasSubstr("target reached"));
+  Measurement wrong = suite.measurements[0];
+  wrong.ok = false;
+  wrong.check = "WRONG: y";
+  EXPECT_THAT(bench::table_row(wrong), HasSubstr("WRONG: y"));
+  EXPECT_THAT(bench::table_head(kSetting), Not(HasSubstr("not built in")));
+  bench::Setting without = kSetting;
+  without.peer.clear();
+  EXPECT_THAT(bench::table_head(without), HasSubstr("oneDNN was not built in"));
+}
+
+TEST(Record, IsJsonWithTheSetting) {
+  const Json json = Json::parse(bench::to_json(kSetting, std::vector{two_cases()}));
+  for (const char* key : {"device", "threads", "peer", "date", "commit", "seed", "load_at_start"})
+    EXPECT_TRUE(json.contains(key)) << key;
+  const Json& suite = json["suites"][0];
+  EXPECT_EQ(suite["suite"], "pair");
+  EXPECT_EQ(suite["speed"], 1.0);
+  EXPECT_EQ(suite["worst"]["name"], "slow");
+  EXPECT_EQ(suite["cases"][1]["speed"], 2.0);
+  EXPECT_EQ(suite["cases"][1]["onednn_best_layout_ms"], 3.0);
+  EXPECT_FALSE(suite["cases"][0].contains("onednn_best_layout_ms"));
+  EXPECT_EQ(suite["cases"][0]["share_of_limit"], 0.25);
+}
+
+// Every element is closed in the right order; returns how many there are.
+std::size_t expect_well_formed(const std::string& html) {
+  std::vector<std::string> open;
+  std::size_t elements = 0;
+  for (std::size_t at = html.find('<'); at != std::string::npos; at = html.find('<', at)) {
+    const std::size_t end = html.find('>', at);
+    EXPECT_NE(end, std::string::npos);
+    const std::string tag = html.substr(at + 1, end - at - 1);
+    at = end;
+    if (tag.starts_with("!")) continue;
+    if (tag.starts_with("/")) {
+      EXPECT_FALSE(open.empty()) << tag;
+      if (open.empty()) return elements;
+      EXPECT_EQ(open.back(), tag.substr(1));
+      open.pop_back();
+      continue;
+    }
+    ++elements;
+    EXPECT_EQ(std::count(tag.begin(), tag.end(), '"') % 2, 0) << tag;
+    if (!tag.ends_with("/")) open.push_back(tag.substr(0, tag.find(' ')));
+  }
+  EXPECT_TRUE(open.empty());
+  return elements;
+}
+
+TEST(Page, IsWellFormedAndNeedsNothingFromOutside) {
+  SuiteResult suite = two_cases();
+  suite.measurements.push_back(measured("wrong", 1, 1));
+  suite.measurements.back().ok = false;
+  suite.measurements.back().check = "WRONG: 3 < 5";
+  const std::string html = bench::to_html(kSetting, std::vector{suite});
+  EXPECT_GT(expect_well_formed(html), 50U);
+  EXPECT_THAT(html, HasSubstr("A &lt;pair&gt; &amp; more"));
+  EXPECT_THAT(html, HasSubstr("WRONG: 3 &lt; 5"));
+  EXPECT_THAT(html, HasSubstr("<svg"));
+  for (const char* outside : {"http", "src=", "@import", "url(", "<script", "<link"})
+    EXPECT_THAT(html, Not(HasSubstr(outside))) << outside;
+}
+
+// All sides on small problems: this is the whole way through measure().
+TEST(Measure, RunsChecksAndTimesEverySide) {
+  const bench::Suite suite = bench::read_suite("tiny", kTinySuite);
+  const bench::MeasureOptions options{.seconds = 0, .least = 2, .seed = 5, .oracle = false};
+  SuiteResult result{suite.name, suite.title, suite.limit, suite.target, {}};
+  const bool with_peer = !bench::peer_version().empty();
+  for (const bench::Case& one : suite.cases) {
+    SCOPED_TRACE(one.name);
+    std::vector<std::string> stages;
+    const Measurement m =
+        bench::measure(one, options, [&](const std::string& what) { stages.push_back(what); });
+    EXPECT_TRUE(m.ok) << m.check;
+    EXPECT_EQ(m.samples, 2);
+    EXPECT_GT(m.ours, 0);
+    EXPECT_GT(m.copy_speed, 0);
+    EXPECT_GT(m.limit(), 0);
+    EXPECT_GT(m.naive.value_or(0), 0);
+    EXPECT_EQ(m.alone.has_value(), one.alone.has_value());
+    EXPECT_EQ(m.peer.has_value(), with_peer) << m.peer_implementation;
+    EXPECT_THAT(m.engine, HasSubstr("cpu."));
+    EXPECT_FALSE(stages.empty());
+    result.measurements.push_back(m);
+  }
+  EXPECT_GT(expect_well_formed(bench::to_html(kSetting, std::vector{result})), 50U);
+}
+
+TEST(Measure, OracleDecidesOnRequest) {
+  const bench::Suite suite = bench::read_suite("tiny", kTinySuite);
+  const Measurement m =
+      bench::measure(suite.cases[0], {.seconds = 0, .least = 1, .oracle = true, .naive = false},
+                     [](const std::string&) {});
+  EXPECT_TRUE(m.ok);
+  EXPECT_THAT(m.check, HasSubstr("oracle"));
+  EXPECT_EQ(m.naive, std::nullopt);
+}
+
+}  // namespace
+
+}  // namespace ashlar::bench_test

@@ -1,0 +1,201 @@
+// The product of quads and its packing on every target this processor runs, at the extremes.
+#include "cpu/kernels/quad_product.hpp"
+
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "cpu/kernels/quad_pack.hpp"
+
+namespace ashlar::cpu {
+namespace {
+
+// Calls `check` with each target chosen in turn, then lets the best be chosen again.
+template <class Check>
+void for_each_target(const Check& check) {
+  for (std::int64_t rest = hwy::SupportedTargets(); rest != 0; rest &= rest - 1) {
+    const std::int64_t target = rest & -rest;
+    SCOPED_TRACE(hwy::TargetName(target));
+    hwy::GetChosenTarget().Update(target);
+    check();
+  }
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+
+struct Bytes {
+  std::uint32_t state = 12345;
+  // Every third value is an extreme.
+  std::uint8_t next() {
+    state = state * 1664525 + 1013904223;
+    constexpr std::uint8_t kExtremes[] = {0, 255, 127, 128};
+    return state >> 24 < 85 ? kExtremes[state >> 9 & 3]
+                            : static_cast<std::uint8_t>(state >> 16 & 255);
+  }
+  std::vector<std::uint8_t> make(std::int64_t count) {
+    std::vector<std::uint8_t> bytes(static_cast<std::size_t>(count));
+    std::generate(bytes.begin(), bytes.end(), [&] { return next(); });
+    return bytes;
+  }
+};
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+void check_product(const QuadProduct& product, std::int64_t rows, std::int64_t columns,
+                   std::int64_t segments, std::int64_t quads, QuadResult result, bool starts) {
+  SCOPED_TRACE(testing::Message() << rows << " x " << columns << ", " << segments << " of " << quads
+                                  << " quads, result " << static_cast<int>(result));
+  Bytes bytes;
+  const std::int64_t a_row = 4 * quads + 3, spread = rows * a_row + 5;
+  const auto a = bytes.make(segments * spread);
+  const auto b = bytes.make(segments * quads * product.columns * 4);
+  std::vector<std::int64_t> offsets;
+  for (std::int64_t s = 0; s < segments; ++s) offsets.push_back((segments - 1 - s) * spread);
+  std::vector<std::int32_t> row_start, column_start;
+  for (std::int64_t i = 0; i < rows; ++i) row_start.push_back(static_cast<int>(i) * 70001 - 30);
+  for (std::int64_t j = 0; j < product.columns; ++j)
+    column_start.push_back(static_cast<int>(j) * -1234567);
+  const std::int64_t c_row = columns + 3;
+  constexpr std::int32_t kGuard = 99;
+  std::vector<std::int32_t> c(at(rows * c_row), kGuard);
+  std::vector<std::int8_t> c_bytes(c.size(), kGuard);
+
+  QuadOperands o{.rows = rows, .columns = columns, .a = a.data(), .a_row = a_row};
+  o.segments = segments;
+  o.quads = quads;
+  o.segment_offsets = segments == 1 ? nullptr : offsets.data();
+  o.b = reinterpret_cast<const std::int8_t*>(b.data());
+  o.row_start = starts ? row_start.data() : nullptr;
+  o.column_start = starts ? column_start.data() : nullptr;
+  o.result = result;
+  o.c = result == QuadResult::i32 ? static_cast<void*>(c.data()) : c_bytes.data();
+  o.c_row = c_row;
+  product.multiply(o);
+
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < c_row; ++j) {
+      const std::size_t index = at(i * c_row + j);
+      if (j >= columns) {
+        ASSERT_EQ(c[index], kGuard);
+        ASSERT_EQ(c_bytes[index], kGuard);
+        continue;
+      }
+      std::int32_t sum = starts ? row_start[at(i)] + column_start[at(j)] : 0;
+      for (std::int64_t s = 0; s < segments; ++s)
+        for (std::int64_t l = 0; l < 4 * quads; ++l)
+          sum += a[at((segments == 1 ? 0 : offsets[at(s)]) + i * a_row + l)] *
+                 o.b[((s * quads + l / 4) * product.columns + j) * 4 + l % 4];
+      if (result == QuadResult::i32)
+        ASSERT_EQ(c[index], sum) << i << ", " << j;
+      else if (result == QuadResult::i8)
+        ASSERT_EQ(c_bytes[index], std::clamp(sum, -128, 127)) << i << ", " << j;
+      else
+        ASSERT_EQ(static_cast<std::uint8_t>(c_bytes[index]), std::clamp(sum, 0, 255));
+    }
+}
+
+void check_all(const QuadProduct& product) {
+  ASSERT_LE(product.rows, kMostQuadRows);
+  ASSERT_LE(product.columns, kMostQuadColumns);
+  for (std::int64_t rows = 1; rows <= product.rows; ++rows)
+    for (const QuadResult result : {QuadResult::i32, QuadResult::i8, QuadResult::u8}) {
+      check_product(product, rows, product.columns, 1, 7, result, rows % 2 == 0);
+      check_product(product, rows, std::max<std::int64_t>(product.columns - 1, 1), 3, 2, result,
+                    rows % 3 == 0);
+      check_product(product, rows, 1, 2, 1, result, true);
+      check_product(product, rows, product.columns, 1, 0, result, true);
+    }
+}
+
+TEST(QuadProduct, EveryTargetAndEveryTile) {
+  for_each_target([] {
+    check_all(quad_product());
+    check_all(plain_quad_product());
+  });
+}
+
+// Sums of which an instruction for pairs of bytes would lose some.
+TEST(QuadProduct, LargestProductsDoNotSaturate) {
+  for_each_target([] {
+    for (const QuadProduct* product : {&quad_product(), &plain_quad_product()}) {
+      constexpr std::int64_t kQuads = 16000;
+      const std::vector<std::uint8_t> a(4 * kQuads, 255);
+      const std::vector<std::int8_t> b(at(4 * kQuads * product->columns), -128);
+      std::vector<std::int32_t> c(at(product->columns));
+      product->multiply({.rows = 1,
+                         .columns = product->columns,
+                         .a = a.data(),
+                         .a_row = 0,
+                         .segments = 1,
+                         .quads = kQuads,
+                         .segment_offsets = nullptr,
+                         .b = b.data(),
+                         .row_start = nullptr,
+                         .column_start = nullptr,
+                         .result = QuadResult::i32,
+                         .c = c.data(),
+                         .c_row = 0});
+      for (const std::int32_t sum : c) ASSERT_EQ(sum, 255 * -128 * 4 * kQuads);
+    }
+  });
+}
+
+TEST(QuadPack, PanelsOfEveryShape) {
+  for_each_target([] {
+    const std::int64_t width = quad_product().columns;
+    for (const std::int64_t columns : {std::int64_t{1}, width - 1, width, 2 * width + 5, 4 * width})
+      for (const std::int64_t depth : {1, 3, 4, 16, 67, 130})
+        for (const std::uint8_t flip : {std::uint8_t{0x00}, std::uint8_t{0x80}})
+          for (const bool along_depth : {false, true}) {
+            SCOPED_TRACE(testing::Message() << columns << " columns, depth " << depth << " flip "
+                                            << int{flip} << " along depth " << along_depth);
+            Bytes bytes;
+            const std::int64_t stride = (along_depth ? depth : columns) + 3;
+            const auto source = bytes.make((along_depth ? columns : depth) * stride);
+            const std::int64_t quads = (depth + 3) / 4, panels = (columns + width - 1) / width;
+            const std::int64_t panel_bytes = quads * 4 * width + 64;
+            std::vector<std::int8_t> packed(at(panels * panel_bytes), 77);
+            (along_depth ? quad_pack().depth_runs : quad_pack().column_runs)(
+                source.data(), stride, columns, depth, flip, panel_bytes, packed.data());
+            for (std::int64_t j = 0; j < panels * width; ++j)
+              for (std::int64_t l = 0; l < quads * 4; ++l) {
+                const std::int64_t place =
+                    j / width * panel_bytes + (l / 4 * width + j % width) * 4 + l % 4;
+                const bool there = j < columns && l < depth;
+                const auto value =
+                    there ? source[at(along_depth ? j * stride + l : l * stride + j)] ^ flip : 0;
+                ASSERT_EQ(static_cast<std::uint8_t>(packed[at(place)]), value) << j << ", " << l;
+              }
+            for (std::int64_t panel = 0; panel < panels; ++panel)
+              for (std::int64_t i = panel_bytes - 64; i < panel_bytes; ++i)
+                ASSERT_EQ(packed[at(panel * panel_bytes + i)], 77);
+          }
+  });
+}
+
+TEST(QuadPack, CopiesAndTransposes) {
+  for_each_target([] {
+    for (const std::int64_t rows : {1, 15, 16, 50})
+      for (const std::int64_t depth : {1, 16, 31, 64, 100})
+        for (const std::uint8_t flip : {std::uint8_t{0x00}, std::uint8_t{0x80}}) {
+          Bytes bytes;
+          const auto source = bytes.make(depth * (rows + 1));
+          std::vector<std::uint8_t> target(at(rows * (depth + 2)), 77);
+          quad_pack().transpose(source.data(), rows + 1, rows, depth, flip, target.data(),
+                                depth + 2);
+          for (std::int64_t i = 0; i < rows; ++i)
+            for (std::int64_t l = 0; l < depth + 2; ++l)
+              ASSERT_EQ(target[at(i * (depth + 2) + l)],
+                        l < depth ? source[at(l * (rows + 1) + i)] ^ flip : 77);
+          std::vector<std::uint8_t> copy(source.size() + 1, 77);
+          quad_pack().copy(source.data(), static_cast<std::int64_t>(source.size()), flip,
+                           copy.data());
+          for (std::size_t i = 0; i < source.size(); ++i) ASSERT_EQ(copy[i], source[i] ^ flip);
+          ASSERT_EQ(copy.back(), 77);
+        }
+  });
+}
+
+}  // namespace
+}  // namespace ashlar::cpu
