@@ -14,8 +14,9 @@ namespace {
 
 constexpr std::int64_t kLength = 16384, kDim = 64;
 constexpr std::int64_t kMostExtraBytes = std::int64_t{64} << 20;
-// Around the borders of tiles of queries (96 forward, 60 backward) and keys (128), and both ends.
-constexpr std::int64_t kRows[] = {0, 95, 96, 128, 5000, 12287, kLength - 1};
+// Around the borders of tiles of queries (216 forward, 128 backward, 1024 packed at once) and keys
+// (128), and both ends.
+constexpr std::int64_t kRows[] = {0, 127, 128, 215, 216, 1024, 5000, 12287, kLength - 1};
 
 // A field of /proc/self/status in bytes; -1 where there is none.
 std::int64_t memory_field(const std::string& field) {

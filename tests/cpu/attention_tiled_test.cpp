@@ -99,11 +99,33 @@ TEST(AttentionTiled, Plain) {
 }
 
 TEST(AttentionTiled, SizesAroundTheTiles) {
-  for (std::int64_t queries : {1, 3, 5, 60, 61, 97})
+  for (std::int64_t queries : {1, 3, 8, 9, 63, 127, 129, 217})
     for (std::int64_t keys : {1, 127, 128, 130})
       check("sizes", [&](Case& c) {
         c.batch = 1, c.heads = c.k_heads = c.v_heads = 1, c.queries = queries, c.keys = keys;
       });
+}
+
+// One head for all threads: keys are met in parts.
+TEST(AttentionTiled, FewQueriesManyKeys) {
+  for (std::int64_t queries : {1, 4, 20})
+    for (bool causal : {false, true})
+      check("parts of keys", [&](Case& c) {
+        c.batch = 1, c.heads = 3, c.k_heads = c.v_heads = 1, c.queries = queries, c.keys = 1100;
+        if (causal) c.op.right_bound = 0, c.op.alignment = MaskAlignment::bottom_right;
+      });
+}
+
+// More queries than the gradients pack at once.
+TEST(AttentionTiled, ManyQueries) {
+  check("causal", [](Case& c) {
+    c.batch = 1, c.heads = c.k_heads = c.v_heads = 1, c.queries = 1100, c.keys = 300;
+    c.op.right_bound = 0, c.op.alignment = MaskAlignment::bottom_right;
+  });
+  check("window", [](Case& c) {
+    c.batch = 1, c.heads = 2, c.k_heads = c.v_heads = 1, c.queries = 1100, c.keys = 1100;
+    c.op.right_bound = 3, c.op.left_bound = 40;
+  });
 }
 
 TEST(AttentionTiled, HeadDims) {

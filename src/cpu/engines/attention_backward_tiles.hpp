@@ -225,7 +225,7 @@ class BackwardTiles {
                    shape.head_dim, tiles.d, keys.k);
       load_rows<T>(problem.v, q.b, shape.v_head_of(q.h), tile * kKeyTile, keys.count, q.batch.keys,
                    shape.value_dim, tiles.dv, keys.v);
-      tiles.tile_ops.transpose(keys.k, tiles.d, keys.count, shape.head_dim, keys.kt, kKeyTile);
+      transpose_rows(keys.k, tiles.d, keys.count, shape.head_dim, keys.kt, kKeyTile);
       keys.finite = tiles.tile_ops.finite(keys.k, tiles.d, keys.count, tiles.d);
     }
 
@@ -315,9 +315,8 @@ class BackwardTiles {
       const Queries& q = t.queries;
       const std::int64_t skip = at.begin * columns(), count = at.end - at.begin;
       const Columns met{t.keys.tile * kKeyTile + at.begin, t.keys.tile * kKeyTile + at.end};
-      const auto& transpose = tiles.tile_ops.transpose;
-      transpose(p + skip, columns(), count, columns(), t.p_rows + at.begin, kKeyTile);
-      transpose(ds + skip, columns(), count, columns(), t.ds_rows + at.begin, kKeyTile);
+      transpose_rows(p + skip, columns(), count, columns(), t.p_rows + at.begin, kKeyTile);
+      transpose_rows(ds + skip, columns(), count, columns(), t.ds_rows + at.begin, kKeyTile);
       for (std::int64_t i = 0; i < columns(); ++i) {
         const std::int64_t r = first + i;
         const Columns seen = r < q.rows ? seen_by(q, r).within(met) : Columns{};
@@ -335,8 +334,8 @@ class BackwardTiles {
         }
       }
       if (!kAsFactors) return;
-      transpose(t.p_rows + at.begin, kKeyTile, columns(), count, p + skip, columns());
-      transpose(t.ds_rows + at.begin, kKeyTile, columns(), count, ds + skip, columns());
+      transpose_rows(t.p_rows + at.begin, kKeyTile, columns(), count, p + skip, columns());
+      transpose_rows(t.ds_rows + at.begin, kKeyTile, columns(), count, ds + skip, columns());
     }
 
     template <bool kAsFactors>

@@ -5,6 +5,7 @@
 #include "cpu/engines/attention_mask.hpp"
 #include "cpu/engines/attention_products.hpp"
 #include "cpu/guarded_rows.hpp"
+#include "cpu/transpose_rows.hpp"
 
 namespace ashlar::cpu {
 
@@ -66,8 +67,8 @@ template <class T>
 void transpose_to_panels(const T* source, std::int64_t source_row, std::int64_t rows,
                          std::int64_t width, std::int64_t columns, T* panels) {
   for (std::int64_t first = 0; first < rows; first += columns)
-    attention_tile_ops<T>().transpose(source + first * source_row, source_row, columns, width,
-                                      panels + first * width, columns);
+    transpose_rows(source + first * source_row, source_row, columns, width, panels + first * width,
+                   columns);
 }
 
 // Whether all of `count` elements are numbers below infinity.

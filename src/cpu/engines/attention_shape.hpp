@@ -7,7 +7,7 @@
 
 namespace ashlar::cpu {
 
-inline constexpr std::int64_t kKeyTile = 192;  // columns of scores worked on at once
+inline constexpr std::int64_t kKeyTile = 128;  // columns of scores worked on at once
 
 struct AttentionShape {
   std::int64_t batch, heads, k_heads, v_heads, queries, keys, head_dim, value_dim;

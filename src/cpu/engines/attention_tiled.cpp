@@ -15,7 +15,7 @@ namespace {
 using In = AttentionForward::In;
 using Out = AttentionForward::Out;
 
-constexpr std::int64_t kMostRows = 5 * kPanelRowMultiple;  // of queries in a tile: for L2
+constexpr std::int64_t kMostRows = 18 * kPanelRowMultiple;  // of queries in a tile: for L2
 constexpr std::int64_t kFewRows = 8;  // up to so many, transposing keys costs more than it saves
 
 // Weights that are rounded, or whose largest is asked for, are needed as they are.

@@ -295,8 +295,7 @@ class AttentionBackwardKernel final : public Kernel {
     // A panel of dq^T.
     void store_queries(std::int64_t b, std::int64_t h, std::int64_t first, const T* panel, T* rows,
                        int thread) const {
-      tiles.tile_ops.transpose(panel, this->columns(), shape.head_dim, this->columns(), rows,
-                               tiles.d);
+      transpose_rows(panel, this->columns(), shape.head_dim, this->columns(), rows, tiles.d);
       for (std::int64_t r = 0; r < std::min(this->columns(), shape.queries - first); ++r) {
         T* row = rows + r * tiles.d;
         ops.multiply(row, {&dq_factor, false}, shape.head_dim, row);

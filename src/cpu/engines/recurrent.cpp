@@ -1,9 +1,13 @@
 // Recurrent networks: the products of a layer's input over all steps are one matrix product, those
-// of the state are made step by step from weights that stay packed; threads share the hidden units.
+// of the state are made step by step from weights that stay packed. Threads share the hidden units:
+// each makes the cells of its own right after their products, and all meet once per step.
 #include "cpu/engines/recurrent_parts.hpp"
+
+#include "cpu/constants.hpp"
 
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
+#include "cpu/team.hpp"
 
 namespace ashlar::cpu {
 
@@ -20,11 +24,11 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
   RnnForwardKernel(const Region& region, const Config& config)
       : Base(region, config),
         cells_(rnn_cells<T>(shape_.mode)),
-        recurrent_(this->gemm_kernel_, shape_.gates(), shape_.hidden, shape_.output()),
-        projection_(this->gemm_kernel_, 1, std::max<std::int64_t>(shape_.projection, 1),
-                    shape_.hidden),
+        recurrent_(shape_.gates(), shape_.hidden, shape_.output()),
+        projection_(1, std::max<std::int64_t>(shape_.projection, 1), shape_.hidden),
         x_(region.prologues[Rnn::x]),
-        weights_(region.prologues[Rnn::weights]),
+        weights_program_(region.prologues[Rnn::weights]),
+        weights_(weights_program_),
         hx_(input_program(region, Rnn::hx)),
         cx_(input_program(region, Rnn::cx)),
         y_(region.epilogue),
@@ -35,34 +39,62 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
     const std::int64_t outputs = checked_mul(shape_.rows, shape_.layer_output());
     outputs_[0] = book("layer outputs", outputs);
     outputs_[1] = book("layer inputs", shape_.layers > 1 ? outputs : 0);
-    gates_ = book("input products", checked_mul(shape_.rows, shape_.gate_rows()));
-    states_ = book("states", checked_mul(batch, shape_.output()));
+    gates_ = book("input products", checked_mul(shape_.rows, recurrent_.row_stride()));
+    for (int& states : states_) states = book("states", checked_mul(batch, shape_.output()));
     cell_states_ = book("cells", checked_mul(batch, shape_.hidden));
     records_ = book("records", checked_mul(batch, shape_.reserve_width()));
-    biases_ = book("biases", shape_.gate_rows() + shape_.hidden);
+    biases_ = book("biases", recurrent_.row_stride() + shape_.hidden + shape_.gate_rows());
     panels_ = book("recurrent weights", recurrent_.elements());
     products_ = book("recurrent products", checked_mul(batch, recurrent_.row_stride()));
     const bool projects = shape_.projection > 0;
     projection_panels_ = book("projection weights", projects ? projection_.elements() : 0);
     projected_ = book("projected", projects ? checked_mul(batch, projection_.row_stride()) : 0);
-    left_ = book("packed states",
-                 PanelMatrix<T>::left_elements(batch, std::max(shape_.output(), shape_.hidden)));
     padding_ = book("padding", shape_.layer_output());
+    std::int64_t widest = 0;
     for (std::int64_t layer = 0; layer < std::min<std::int64_t>(shape_.layers, 2); ++layer)
-      gemm_bytes_ = std::max(
-          gemm_bytes_,
-          gemm_scratch_bytes(input_product(shape_, layer, shape_.rows), this->blocks_, sizeof(T)));
-    panels_of_gemm_ = this->scratch_book_.add("panels", gemm_bytes_);
+      widest = std::max(widest, input_matrix(layer).elements());
+    input_panels_ = book("input weights", widest);
+    inputs_ = book("inputs", checked_mul(shape_.rows, shape_.input));
   }
 
-  // All rows times the input weights.
-  static GemmShape input_product(const RnnShape& shape, std::int64_t layer, std::int64_t rows) {
-    return {.batch = 1, .m = rows, .n = shape.gate_rows(), .k = shape.layer_input(layer)};
+  PanelMatrix<T> input_matrix(std::int64_t layer) const {
+    return {shape_.gates(), shape_.hidden, shape_.layer_input(layer)};
   }
 
   void run(const KernelContext& context) const override { Run(*this, context).all(); }
 
+  // Panels of weights that never change are made once.
+  void keep_constants(const KernelContext& constants) override {
+    if (!is_constant(weights_program_, constants)) return;
+    const Bound weights = weights_.bind(constants);
+    for (std::int64_t p = 0; p < shape_.pseudo_layers(); ++p) {
+      const std::int64_t layer = p / shape_.directions;
+      const RnnWeights at = shape_.weights(layer, p % shape_.directions);
+      Panels& kept = kept_.emplace_back();
+      const auto keep = [&](const PanelMatrix<T>& matrix, const RnnMatrix& rows,
+                            KeptMemory<T>& panels) {
+        if (!rows.present()) return;
+        panels.allocate(matrix.elements());
+        matrix.pack(panels.data(), true, rows_of(weights, rows));
+      };
+      keep(recurrent_, at.recurrent, kept.recurrent);
+      keep(projection_, at.projection, kept.projection);
+      keep(input_matrix(layer), at.input, kept.input);
+    }
+  }
+
  private:
+  // Of one direction of a layer, made once.
+  struct Panels {
+    KeptMemory<T> input, recurrent, projection;
+  };
+  static auto rows_of(const Bound& weights, const RnnMatrix& matrix) {
+    return [&weights, matrix](std::int64_t row, std::int64_t start, std::int64_t count, T* target) {
+      return weights.view(Coords{matrix.offset + row * matrix.columns + start}.data(), count,
+                          target);
+    };
+  }
+
   struct Run {
     const RnnForwardKernel& kernel;
     const KernelContext& context;
@@ -70,8 +102,8 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
     RnnEntries entries;
     Bound x, weights, hx, cx, y, hy, cy, reserve;
     RnnClip<T> clip;
-    T *gates, *states, *cells, *records, *biases, *panels, *products, *projection_panels,
-        *projected, *left;
+    T *gates, *cells, *records, *biases, *new_bias, *products, *projected;
+    T* states[2];  // of even and odd steps: one is read while the other is written
 
     Run(const RnnForwardKernel& owner, const KernelContext& given)
         : kernel(owner),
@@ -88,15 +120,13 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
           reserve(owner.reserve_.bind(given)),
           clip(owner.clip([](double bound) { return bound; })),
           gates(owner.scratch(given, owner.gates_)),
-          states(owner.scratch(given, owner.states_)),
           cells(owner.scratch(given, owner.cell_states_)),
           records(owner.scratch(given, owner.records_)),
           biases(owner.scratch(given, owner.biases_)),
-          panels(owner.scratch(given, owner.panels_)),
+          new_bias(biases + owner.recurrent_.row_stride()),
           products(owner.scratch(given, owner.products_)),
-          projection_panels(owner.scratch(given, owner.projection_panels_)),
           projected(owner.scratch(given, owner.projected_)),
-          left(owner.scratch(given, owner.left_)) {}
+          states{owner.scratch(given, owner.states_[0]), owner.scratch(given, owner.states_[1])} {}
 
     T* layer_outputs(std::int64_t layer) const {
       return kernel.scratch(context, kernel.outputs_[layer % 2]);
@@ -129,21 +159,25 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
       const RnnWeights at = shape.weights(layer, direction);
       const std::int64_t p = layer * shape.directions + direction;
       load_biases(at);
-      multiply_input(at, layer);
-      const auto rows_of = [&](const RnnMatrix& matrix) {
-        return [&, matrix](std::int64_t row, std::int64_t start, std::int64_t count, T* target) {
-          weights.load(Coords{matrix.offset + row * matrix.columns + start}.data(), count, target);
-        };
+      const auto panels_of = [&](const PanelMatrix<T>& matrix, const RnnMatrix& rows,
+                                 KeptMemory<T> Panels::*kept, int booking) -> const T* {
+        if (!kernel.kept_.empty()) return (kernel.kept_[static_cast<std::size_t>(p)].*kept).data();
+        T* panels = kernel.scratch(context, booking);
+        if (rows.present()) matrix.pack(panels, true, rows_of(weights, rows));
+        return panels;
       };
-      kernel.recurrent_.pack(panels, true, rows_of(at.recurrent));
-      if (at.projection.present())
-        kernel.projection_.pack(projection_panels, true, rows_of(at.projection));
-      kernel.load_states(kernel.hx_, hx, p, shape.output(), states);
+      multiply_input(
+          layer, at.input.present(),
+          panels_of(kernel.input_matrix(layer), at.input, &Panels::input, kernel.input_panels_));
+      const T* recurrent =
+          panels_of(kernel.recurrent_, at.recurrent, &Panels::recurrent, kernel.panels_);
+      const T* projection = panels_of(kernel.projection_, at.projection, &Panels::projection,
+                                      kernel.projection_panels_);
+      kernel.load_states(kernel.hx_, hx, p, shape.output(), states[0]);
       kernel.load_states(kernel.cx_, cx, p, shape.hidden, cells);
       T* outputs = layer_outputs(layer) + direction * shape.output();
-      for (std::int64_t i = 0; i < entries.steps(); ++i)
-        step(direction == 0 ? i : entries.steps() - 1 - i, p, outputs);
-      kernel.store_states(kernel.hy_, hy, p, shape.output(), states);
+      all_steps(direction, p, recurrent, projection, outputs);
+      kernel.store_states(kernel.hy_, hy, p, shape.output(), states[entries.steps() % 2]);
       kernel.store_states(kernel.cy_, cy, p, shape.hidden, cells);
       if (!kernel.reserve_.present()) return;
       T* nothing = records;
@@ -154,103 +188,181 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
     }
 
     // Both biases join the input products, but for that of a gru's new gate, which the reset gate
-    // multiplies: it stands behind the others.
+    // multiplies: it stands behind the others. In the order of a product.
     void load_biases(const RnnWeights& at) const {
-      const std::int64_t count = shape.gate_rows();
-      T* new_bias = biases + count;
-      std::fill_n(biases, count + shape.hidden, T{0});
-      if (at.input_bias.present()) weights.load(Coords{at.input_bias.offset}.data(), count, biases);
+      const std::int64_t count = shape.gate_rows(), width = kernel.recurrent_.row_stride();
+      std::fill_n(biases, width + shape.hidden, T{0});
+      T* given = new_bias + shape.hidden;
+      const auto add = [&](const RnnMatrix& bias, std::int64_t used) {
+        weights.load(Coords{bias.offset}.data(), count, given);
+        for (std::int64_t i = 0; i < used; ++i) biases[kernel.recurrent_.position(i)] += given[i];
+      };
+      if (at.input_bias.present()) add(at.input_bias, count);
       if (!at.recurrent_bias.present()) return;
-      T* recurrent = products;  // not in use yet; a row has room for the gates
-      if (shape.batch == 0) return;
       const bool apart = shape.mode == RnnMode::gru;
-      const std::int64_t joined = apart ? 2 * shape.hidden : count;
-      weights.load(Coords{at.recurrent_bias.offset}.data(), joined, recurrent);
-      for (std::int64_t i = 0; i < joined; ++i) biases[i] += recurrent[i];
-      if (apart)
-        weights.load(Coords{at.recurrent_bias.offset + joined}.data(), shape.hidden, new_bias);
+      add(at.recurrent_bias, apart ? 2 * shape.hidden : count);
+      if (apart) std::copy_n(given + 2 * shape.hidden, shape.hidden, new_bias);
     }
 
-    void multiply_input(const RnnWeights& at, std::int64_t layer) const {
-      const std::int64_t width = shape.gate_rows(), features = shape.layer_input(layer);
-      const T* below = layer == 0 ? nullptr : layer_outputs(layer - 1);
-      const auto input_row = [&](std::int64_t entry, std::int64_t start, std::int64_t count,
-                                 T* target) {
-        if (layer == 0)
-          x.load(kernel.place(entries.row(entry), start).data(), count, target);
-        else
-          std::copy_n(below + entry * features + start, count, target);
-      };
-      if (!at.input.present()) {
-        parallel_for(entries.count(), items_for_flops(8 * width),
+    // Input products of an entry, block by block, so that one thread's units of a step stand
+    // together.
+    T* input_gates(std::int64_t block, std::int64_t entry, std::int64_t at) const {
+      return gates + (block * shape.rows + entry) * kernel.recurrent_.block_stride() + at;
+    }
+    T* state_products(std::int64_t block, std::int64_t sequence) const {
+      return products + (block * shape.batch + sequence) * kernel.recurrent_.block_stride();
+    }
+
+    // The rows of a layer's input, one per entry: where they lie, or copied.
+    LeftRows<T> input_rows(std::int64_t layer) const {
+      const std::int64_t features = shape.layer_input(layer), count = entries.count();
+      if (layer > 0) return {layer_outputs(layer - 1), features, count};
+      if (count > 1 && count == shape.rows) {
+        T copied;
+        const auto at = [&](std::int64_t row) {
+          return x.view(kernel.place(row, 0).data(), 1, &copied);
+        };
+        const T* first = at(0);
+        const std::int64_t distance = at(1) - first;
+        // Rows are numbered by steps and sequences: even if one more step is as far as its rows.
+        const std::int64_t step = std::min(shape.packed ? count - 1 : shape.batch, count - 1);
+        if (first != &copied && distance >= features && at(step) - first == step * distance &&
+            at(count - 1) - first == (count - 1) * distance)
+          return {first, distance, count};
+      }
+      T* rows = kernel.scratch(context, kernel.inputs_);
+      parallel_for(
+          count, items_for_flops(8 * features), [&](std::int64_t begin, std::int64_t end, int) {
+            for (std::int64_t entry = begin; entry < end; ++entry)
+              x.load(kernel.place(entries.row(entry), 0).data(), features, rows + entry * features);
+          });
+      return {rows, features, count};
+    }
+
+    void multiply_input(std::int64_t layer, bool weighted, const T* panels) const {
+      const PanelMatrix<T> matrix = kernel.input_matrix(layer);
+      const std::int64_t stride = matrix.block_stride();
+      const LeftRows<T> rows = input_rows(layer);
+      if (!weighted) {
+        parallel_for(rows.count, items_for_flops(8 * matrix.row_stride()),
                      [&](std::int64_t begin, std::int64_t end, int) {
-                       for (std::int64_t entry = begin; entry < end; ++entry) {
-                         T* row = gates + entry * width;
-                         input_row(entry, 0, shape.hidden, row);
-                         for (std::int64_t gate = shape.gates() - 1; gate >= 0; --gate)
-                           for (std::int64_t j = 0; j < shape.hidden; ++j)
-                             row[gate * shape.hidden + j] =
-                                 row[j] + biases[gate * shape.hidden + j];
-                       }
+                       for (std::int64_t entry = begin; entry < end; ++entry)
+                         for (std::int64_t i = 0; i < shape.gate_rows(); ++i) {
+                           const std::int64_t to = matrix.position(i);
+                           *input_gates(to / stride, entry, to % stride) =
+                               rows.data[entry * rows.row + i % shape.hidden] + biases[to];
+                         }
                      });
         return;
       }
-      const auto a = gemm_rows<T>(true, input_row);
-      const auto b = gemm_rows<T>(
-          true, [&](std::int64_t unit, std::int64_t start, std::int64_t count, T* target) {
-            weights.load(Coords{at.input.offset + unit * features + start}.data(), count, target);
+      // So many rows at once that they stay in L2 while all panels pass.
+      constexpr std::int64_t kRows = 10 * kPanelRowMultiple;
+      const std::int64_t row_blocks = divide_up(rows.count, kRows);
+      parallel_for(
+          row_blocks * matrix.blocks(),
+          items_for_flops(matrix.flops_per_block(std::min(kRows, rows.count))),
+          [&](std::int64_t begin, std::int64_t end, int) {
+            for (std::int64_t item = begin; item < end; ++item) {
+              const std::int64_t first = item / matrix.blocks() * kRows;
+              matrix.multiply(
+                  panels,
+                  {rows.data + first * rows.row, rows.row, std::min(kRows, rows.count - first)},
+                  item % matrix.blocks(), input_gates(item % matrix.blocks(), first, 0), stride,
+                  biases);
+            }
           });
-      const auto sink =
-          gemm_result<T>([&](std::int64_t entry, std::int64_t unit, std::int64_t count, T* values) {
-            T* row = gates + entry * width + unit;
-            for (std::int64_t j = 0; j < count; ++j) row[j] = values[j] + biases[unit + j];
-          });
-      gemm<T>(input_product(shape, layer, entries.count()), kernel.blocks_, kernel.gemm_kernel_, a,
-              b, sink, kernel.scratch(context, kernel.panels_of_gemm_));
     }
 
-    void step(std::int64_t step, std::int64_t p, T* outputs) const {
-      const std::int64_t first = entries.start(step), count = entries.start(step + 1) - first;
+    void all_steps(std::int64_t direction, std::int64_t p, const T* recurrent, const T* projection,
+                   T* outputs) const {
       const PanelMatrix<T>& matrix = kernel.recurrent_;
-      matrix.pack_left(
-          count,
-          [&](std::int64_t i) { return states + entries.sequence(first + i) * shape.output(); },
-          left);
-      parallel_for(matrix.blocks(), items_for_flops(matrix.flops_per_block(count)),
-                   [&](std::int64_t begin, std::int64_t end, int) {
-                     matrix.multiply(panels, left, count, begin, end, products);
-                     const std::int64_t unit = begin * matrix.block_width();
-                     const std::int64_t units =
-                         std::min(shape.hidden, end * matrix.block_width()) - unit;
-                     for (std::int64_t i = 0; i < count; ++i)
-                       cell(first, i, p, unit, units, outputs);
-                   });
-      if (shape.projection > 0) project(first, count, p, outputs);
+      const std::int64_t grain = items_for_flops(matrix.flops_per_block(shape.batch));
+      const std::int64_t threads =
+          std::min<std::int64_t>(thread_count(), divide_up(matrix.blocks(), grain));
+      TeamBarrier barrier;
+      parallel_team(static_cast<int>(threads), [&](int thread, int team) {
+        for (std::int64_t i = 0; i < entries.steps(); ++i) {
+          const std::int64_t step = direction == 0 ? i : entries.steps() - 1 - i;
+          const Step at{entries.start(step),
+                        entries.start(step + 1) - entries.start(step),
+                        p,
+                        recurrent,
+                        projection,
+                        states[i % 2],
+                        states[(i + 1) % 2],
+                        outputs};
+          // Back and forth, so that the panels met last, which a cache still holds, come first.
+          for_share(matrix.blocks(), thread, team, i % 2 == 1,
+                    [&](std::int64_t block) { make_units(at, block); });
+          barrier.wait(team);
+          if (shape.projection == 0) continue;
+          for_share(kernel.projection_.blocks(), thread, team, i % 2 == 1,
+                    [&](std::int64_t block) { project(at, block); });
+          barrier.wait(team);
+        }
+      });
+    }
+    template <class Body>
+    static void for_share(std::int64_t count, int thread, int team, bool backwards,
+                          const Body& body) {
+      const std::int64_t begin = count * thread / team, end = count * (thread + 1) / team;
+      for (std::int64_t i = begin; i < end; ++i) body(backwards ? begin + end - 1 - i : i);
     }
 
-    // Some units of entry first + i.
-    void cell(std::int64_t first, std::int64_t i, std::int64_t p, std::int64_t unit,
-              std::int64_t units, T* outputs) const {
-      const std::int64_t entry = first + i, n = entries.sequence(entry), hidden = shape.hidden;
+    struct Step {
+      std::int64_t first, count;        // entries
+      std::int64_t p;                   // pseudo-layer
+      const T *recurrent, *projection;  // panels of weights
+      const T* before;                  // states
+      T* after;
+      T* outputs;
+      std::int64_t last() const { return first + count - 1; }
+    };
+
+    // One block of units of all sequences. Sequences that do not run keep their state.
+    void make_units(const Step& at, std::int64_t block) const {
+      const PanelMatrix<T>& matrix = kernel.recurrent_;
+      const std::int64_t rows = at.count > 0 ? entries.sequence(at.last()) + 1 : 0;
+      matrix.multiply(at.recurrent, {at.before, shape.output(), rows}, block,
+                      state_products(block, 0), matrix.block_stride());
+      for (std::int64_t i = 0; i < at.count; ++i) cell(at, i, block);
+      if (shape.projection == 0) keep_others(at, block * matrix.block_width(), matrix.units(block));
+    }
+    void keep_others(const Step& at, std::int64_t unit, std::int64_t units) const {
+      if (at.count == shape.batch) return;
+      std::int64_t entry = at.first;  // of a step, in the order of sequences
+      for (std::int64_t n = 0; n < shape.batch; ++n) {
+        if (entry <= at.last() && entries.sequence(entry) == n)
+          ++entry;
+        else
+          std::copy_n(at.before + n * shape.output() + unit, units,
+                      at.after + n * shape.output() + unit);
+      }
+    }
+
+    // Some units of entry at.first + i.
+    void cell(const Step& at, std::int64_t i, std::int64_t block) const {
+      const PanelMatrix<T>& matrix = kernel.recurrent_;
+      const std::int64_t unit = block * matrix.block_width(), units = matrix.units(block);
+      const std::int64_t entry = at.first + i, n = entries.sequence(entry), hidden = shape.hidden;
       T* record = records + i * shape.reserve_width();
-      T* state = states + n * shape.output() + unit;
+      const T* state = at.before + n * shape.output() + unit;
       T* cell_state = cells + n * hidden + unit;
       T* h = record + shape.hidden_state() + unit;
       const bool lstm = shape.mode == RnnMode::lstm, gru = shape.mode == RnnMode::gru;
       kernel.cells_.forward(
-          {gates + entry * shape.gate_rows() + unit, hidden,
-           products + i * kernel.recurrent_.row_stride() + unit, kernel.recurrent_.group_stride(),
-           biases + shape.gate_rows() + unit, lstm ? cell_state : state, record + unit, hidden,
+          {input_gates(block, entry, 0), matrix.group_stride(), state_products(block, n),
+           matrix.group_stride(), new_bias + unit, lstm ? cell_state : state, record + unit, hidden,
            lstm ? cell_state : record + shape.recurrent_new() * (gru ? 1 : 0) + unit, h},
           clip, units);
       if (shape.projection == 0) {
-        std::copy_n(h, units, state);
-        std::copy_n(h, units, outputs + entry * shape.layer_output() + unit);
+        std::copy_n(h, units, at.after + n * shape.output() + unit);
+        std::copy_n(h, units, at.outputs + entry * shape.layer_output() + unit);
       }
       if (!kernel.reserve_.present()) return;
       const std::int64_t row = entries.row(entry);
-      const auto keep = [&](std::int64_t at, const T* values) {
-        reserve.store(kernel.record(p, row, at + unit).data(), units, values);
+      const auto keep = [&](std::int64_t to, const T* values) {
+        reserve.store(kernel.record(at.p, row, to + unit).data(), units, values);
       };
       for (std::int64_t gate = 0; gate < shape.gates(); ++gate)
         keep(gate * hidden, record + gate * hidden + unit);
@@ -259,42 +371,35 @@ class RnnForwardKernel final : public RnnKernel<T, RnnForward> {
       if (lstm || gru) keep(shape.hidden_state(), h);
     }
 
-    void project(std::int64_t first, std::int64_t count, std::int64_t p, T* outputs) const {
+    void project(const Step& at, std::int64_t block) const {
       const PanelMatrix<T>& matrix = kernel.projection_;
-      matrix.pack_left(
-          count,
-          [&](std::int64_t i) {
-            return records + i * shape.reserve_width() + shape.hidden_state();
-          },
-          left);
-      parallel_for(
-          matrix.blocks(), items_for_flops(matrix.flops_per_block(count)),
-          [&](std::int64_t begin, std::int64_t end, int) {
-            matrix.multiply(projection_panels, left, count, begin, end, projected);
-            const std::int64_t unit = begin * matrix.block_width();
-            const std::int64_t units =
-                std::min(shape.projection, end * matrix.block_width()) - unit;
-            for (std::int64_t i = 0; i < count; ++i) {
-              const std::int64_t entry = first + i;
-              const T* output = projected + i * matrix.row_stride() + unit;
-              std::copy_n(output, units, states + entries.sequence(entry) * shape.output() + unit);
-              std::copy_n(output, units, outputs + entry * shape.layer_output() + unit);
-              if (kernel.reserve_.present())
-                reserve.store(
-                    kernel.record(p, entries.row(entry), shape.output_state() + unit).data(), units,
-                    output);
-            }
-          });
+      const std::int64_t unit = block * matrix.block_width(), units = matrix.units(block);
+      matrix.multiply(at.projection,
+                      {records + shape.hidden_state(), shape.reserve_width(), at.count}, block,
+                      projected + unit, matrix.row_stride());
+      for (std::int64_t i = 0; i < at.count; ++i) {
+        const std::int64_t entry = at.first + i;
+        const T* output = projected + i * matrix.row_stride() + unit;
+        std::copy_n(output, units, at.after + entries.sequence(entry) * shape.output() + unit);
+        std::copy_n(output, units, at.outputs + entry * shape.layer_output() + unit);
+        if (kernel.reserve_.present())
+          reserve.store(kernel.record(at.p, entries.row(entry), shape.output_state() + unit).data(),
+                        units, output);
+      }
+      keep_others(at, unit, units);
     }
   };
 
   RnnCells<T> cells_;
   PanelMatrix<T> recurrent_, projection_;
-  RnnTensor<T> x_, weights_, hx_, cx_, y_, hy_, cy_, reserve_;
+  std::vector<Panels> kept_;  // by pseudo-layer; empty where weights may change
+  RnnTensor<T> x_;
+  PointwiseProgram weights_program_;
+  RnnTensor<T> weights_, hx_, cx_, y_, hy_, cy_, reserve_;
   int outputs_[2];
-  int gates_, states_, cell_states_, records_, biases_, panels_, products_, projection_panels_,
-      projected_, left_, padding_, panels_of_gemm_;
-  std::int64_t gemm_bytes_ = 0;
+  int states_[2];
+  int gates_, cell_states_, records_, biases_, panels_, products_, projection_panels_, projected_,
+      padding_, input_panels_, inputs_;
 };
 
 class RecurrentEngine final : public Engine {

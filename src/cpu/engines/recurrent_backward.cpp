@@ -19,9 +19,8 @@ class RnnBackwardDataKernel final : public RnnKernel<T, RnnBackwardData> {
   RnnBackwardDataKernel(const Region& region, const Config& config)
       : Base(region, config),
         cells_(rnn_cells<T>(shape_.mode)),
-        recurrent_(this->gemm_kernel_, 1, shape_.output(), shape_.gate_rows()),
-        projection_(this->gemm_kernel_, 1, shape_.hidden,
-                    std::max<std::int64_t>(shape_.projection, 1)),
+        recurrent_(1, shape_.output(), shape_.gate_rows()),
+        projection_(1, shape_.hidden, std::max<std::int64_t>(shape_.projection, 1)),
         record_dtype_(region.anchor->inputs[Rnn::reserve].dtype),
         dy_(region.prologues[Rnn::dy]),
         weights_(region.prologues[Rnn::weights]),
@@ -53,7 +52,6 @@ class RnnBackwardDataKernel final : public RnnKernel<T, RnnBackwardData> {
     products_ = book("recurrent products", checked_mul(batch, recurrent_.row_stride()));
     projection_panels_ =
         book("projection weights", shape_.projection > 0 ? projection_.elements() : 0);
-    left_ = book("packed gradients", PanelMatrix<T>::left_elements(batch, shape_.gate_rows()));
     nothing_ = book("zeros", std::max(shape_.input, shape_.dgates_width()));
     std::int64_t bytes = 0;
     for (std::int64_t layer = 0; layer < std::min<std::int64_t>(shape_.layers, 2); ++layer)
@@ -81,7 +79,7 @@ class RnnBackwardDataKernel final : public RnnKernel<T, RnnBackwardData> {
     Bound dy, weights, reserve, hx, cx, dhy, dcy, dx, dhx, dcx, dgates;
     RnnClip<T> clip;
     T *gates, *states, *cells, *hidden, *initial, *records, *reset, *direct, *panels, *products,
-        *projection_panels, *left;
+        *projection_panels;
 
     Run(const RnnBackwardDataKernel& owner, const KernelContext& given)
         : kernel(owner),
@@ -111,8 +109,7 @@ class RnnBackwardDataKernel final : public RnnKernel<T, RnnBackwardData> {
           direct(owner.scratch(given, owner.direct_)),
           panels(owner.scratch(given, owner.panels_)),
           products(owner.scratch(given, owner.products_)),
-          projection_panels(owner.scratch(given, owner.projection_panels_)),
-          left(owner.scratch(given, owner.left_)) {}
+          projection_panels(owner.scratch(given, owner.projection_panels_)) {}
 
     // Gradients of a layer's outputs, [entries, layer output].
     T* d_outputs(std::int64_t layer) const {
@@ -153,7 +150,8 @@ class RnnBackwardDataKernel final : public RnnKernel<T, RnnBackwardData> {
       const std::int64_t p = layer * shape.directions + direction;
       const auto rows_of = [&](const RnnMatrix& matrix) {
         return [&, matrix](std::int64_t row, std::int64_t start, std::int64_t count, T* target) {
-          weights.load(Coords{matrix.offset + row * matrix.columns + start}.data(), count, target);
+          return weights.view(Coords{matrix.offset + row * matrix.columns + start}.data(), count,
+                              target);
         };
       };
       kernel.recurrent_.pack(panels, false, rows_of(at.recurrent));
@@ -188,11 +186,14 @@ class RnnBackwardDataKernel final : public RnnKernel<T, RnnBackwardData> {
       });
       if (projects) {
         const PanelMatrix<T>& matrix = kernel.projection_;
-        matrix.pack_left(
-            count, [&](std::int64_t i) { return state_of(first + i); }, left);
+        const LeftRows<T> gradients{d_gates(direction, first) + shape.projected_gradient(),
+                                    shape.dgates_width(), count};
         parallel_for(matrix.blocks(), items_for_flops(matrix.flops_per_block(count)),
                      [&](std::int64_t begin, std::int64_t end, int) {
-                       matrix.multiply(projection_panels, left, count, begin, end, hidden);
+                       for (std::int64_t block = begin; block < end; ++block)
+                         matrix.multiply(projection_panels, gradients, block,
+                                         hidden + block * matrix.block_stride(),
+                                         matrix.row_stride());
                      });
         parallel_for(count, grain, [&](std::int64_t begin, std::int64_t end, int) {
           for (std::int64_t i = begin; i < end; ++i)
@@ -237,26 +238,25 @@ class RnnBackwardDataKernel final : public RnnKernel<T, RnnBackwardData> {
     void previous_states(std::int64_t first, std::int64_t count, std::int64_t direction) const {
       const bool gru = shape.mode == RnnMode::gru;
       const PanelMatrix<T>& matrix = kernel.recurrent_;
-      matrix.pack_left(
-          count,
-          [&](std::int64_t i) {
-            return gru ? reset + i * shape.gate_rows() : d_gates(direction, first + i);
-          },
-          left);
-      parallel_for(matrix.blocks(), items_for_flops(matrix.flops_per_block(count)),
-                   [&](std::int64_t begin, std::int64_t end, int) {
-                     matrix.multiply(panels, left, count, begin, end, products);
-                     const std::int64_t unit = begin * matrix.block_width();
-                     const std::int64_t units =
-                         std::min(shape.output(), end * matrix.block_width()) - unit;
-                     for (std::int64_t i = 0; i < count; ++i) {
-                       T* state = state_of(first + i) + unit;
-                       std::copy_n(products + i * matrix.row_stride() + unit, units, state);
-                       if (!gru) continue;
-                       const T* past = direct + i * shape.hidden + unit;
-                       for (std::int64_t j = 0; j < units; ++j) state[j] += past[j];
-                     }
-                   });
+      const LeftRows<T> gradients =
+          gru ? LeftRows<T>{reset, shape.gate_rows(), count}
+              : LeftRows<T>{d_gates(direction, first), shape.dgates_width(), count};
+      parallel_for(
+          matrix.blocks(), items_for_flops(matrix.flops_per_block(count)),
+          [&](std::int64_t begin, std::int64_t end, int) {
+            for (std::int64_t block = begin; block < end; ++block)
+              matrix.multiply(panels, gradients, block, products + block * matrix.block_stride(),
+                              matrix.row_stride());
+            const std::int64_t unit = begin * matrix.block_width();
+            const std::int64_t units = std::min(shape.output(), end * matrix.block_width()) - unit;
+            for (std::int64_t i = 0; i < count; ++i) {
+              T* state = state_of(first + i) + unit;
+              std::copy_n(products + i * matrix.row_stride() + unit, units, state);
+              if (!gru) continue;
+              const T* past = direct + i * shape.hidden + unit;
+              for (std::int64_t j = 0; j < units; ++j) state[j] += past[j];
+            }
+          });
     }
 
     void input_gradients(std::int64_t layer) const {
@@ -307,7 +307,7 @@ class RnnBackwardDataKernel final : public RnnKernel<T, RnnBackwardData> {
   RnnTensor<T> dy_, weights_, reserve_, hx_, cx_, dhy_, dcy_, dx_, dhx_, dcx_, dgates_;
   int outputs_[2];
   int gates_, states_, cell_states_, hidden_, initial_, records_, reset_, direct_, panels_,
-      products_, projection_panels_, left_, nothing_, panels_of_gemm_;
+      products_, projection_panels_, nothing_, panels_of_gemm_;
 };
 
 }  // namespace

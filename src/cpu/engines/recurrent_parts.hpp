@@ -8,8 +8,10 @@
 #include "base/dropout.hpp"
 #include "cpu/gemm.hpp"
 #include "cpu/integer_operand.hpp"
+#include "cpu/kernels/panel_product.hpp"
 #include "cpu/kernels/rnn_cell.hpp"
 #include "cpu/threads.hpp"
+#include "cpu/transpose_rows.hpp"
 #include "graph/rnn_sequences.hpp"
 #include "plan/engine.hpp"
 
@@ -106,94 +108,123 @@ class RnnTensor {
   RowProgram<T> rows_;
 };
 
+// Rows of a left operand, `row` apart.
+template <class T>
+struct LeftRows {
+  const T* data;
+  std::int64_t row, count;
+};
+
 // A matrix whose columns ("indices") are packed for the product kernel, in groups that each fill
-// whole panels: the same units of all groups can then be made by one thread.
+// whole panels. The panels of the same units of all groups ("a block") stand together: they are
+// made by one thread, one after another.
 template <class T>
 class PanelMatrix {
  public:
-  PanelMatrix(const GemmKernel<T>& kernel, std::int64_t groups, std::int64_t indices,
-              std::int64_t depth)
-      : kernel_(kernel),
+  PanelMatrix(std::int64_t groups, std::int64_t indices, std::int64_t depth)
+      : product_(panel_product<T>()),
         groups_(groups),
         indices_(indices),
         depth_(depth),
-        blocks_(divide_up(indices, kernel.columns)) {}
+        blocks_(divide_up(indices, product_.columns)) {}
 
-  std::int64_t blocks() const { return blocks_; }  // panels of a group
-  std::int64_t block_width() const { return kernel_.columns; }
-  std::int64_t group_stride() const { return blocks_ * kernel_.columns; }
-  std::int64_t row_stride() const { return groups_ * group_stride(); }  // of a product
+  std::int64_t blocks() const { return blocks_; }
+  std::int64_t block_width() const { return product_.columns; }   // units
+  std::int64_t group_stride() const { return product_.columns; }  // of a product
+  std::int64_t block_stride() const { return groups_ * product_.columns; }
+  std::int64_t row_stride() const { return blocks_ * block_stride(); }
   std::int64_t elements() const { return checked_mul(row_stride(), depth_); }
+  // Units of a block: fewer in the last.
+  std::int64_t units(std::int64_t block) const {
+    return std::min(product_.columns, indices_ - block * product_.columns);
+  }
   std::int64_t flops_per_block(std::int64_t rows) const {
-    return 2 * rows * depth_ * groups_ * kernel_.columns;
+    return 2 * rows * depth_ * groups_ * product_.columns;
+  }
+  // Where index `i` of all groups stands among the panels.
+  std::int64_t position(std::int64_t i) const {
+    const std::int64_t unit = i % indices_;
+    return unit / product_.columns * block_stride() + i / indices_ * product_.columns +
+           unit % product_.columns;
   }
 
-  // load(fixed, start, count, destination) reads along the depth at a fixed index, or along the
-  // indices at a fixed depth.
-  template <class Load>
-  void pack(T* panels, bool along_depth, const Load& load) const {
-    constexpr std::int64_t kPiece = 512;
-    parallel_for(groups_ * blocks_, items_for_flops(64 * depth_ * kernel_.columns),
+  // view(fixed, start, count, buffer) reads along the depth at a fixed index, or along the indices
+  // at a fixed depth: it returns where the elements stand, in `buffer` if nowhere else.
+  template <class View>
+  void pack(T* panels, bool along_depth, const View& view) const {
+    const std::int64_t width = product_.columns;
+    parallel_for(groups_ * blocks_, items_for_flops(8 * depth_ * width),
                  [&](std::int64_t begin, std::int64_t end, int) {
-                   alignas(64) T piece[kPiece];
                    for (std::int64_t panel = begin; panel < end; ++panel) {
-                     T* target = panels + panel * depth_ * kernel_.columns;
-                     const std::int64_t first = panel % blocks_ * kernel_.columns;
-                     const std::int64_t used = std::min(kernel_.columns, indices_ - first);
-                     const std::int64_t index = panel / blocks_ * indices_ + first;
-                     if (used < kernel_.columns)
-                       std::fill_n(target, depth_ * kernel_.columns, T{0});
-                     if (!along_depth) {
-                       for (std::int64_t l = 0; l < depth_; ++l)
-                         load(l, index, used, target + l * kernel_.columns);
-                       continue;
-                     }
-                     for (std::int64_t i = 0; i < used; ++i)
-                       for (std::int64_t start = 0; start < depth_; start += kPiece) {
-                         const std::int64_t length = std::min(kPiece, depth_ - start);
-                         load(index + i, start, length, piece);
-                         for (std::int64_t l = 0; l < length; ++l)
-                           target[(start + l) * kernel_.columns + i] = piece[l];
+                     const std::int64_t used = units(panel / groups_);
+                     const std::int64_t index =
+                         panel % groups_ * indices_ + panel / groups_ * width;
+                     T* target = panels + panel * depth_ * width;
+                     if (used < width) std::fill_n(target, depth_ * width, T{0});
+                     if (along_depth)
+                       pack_along_depth(index, used, view, target);
+                     else
+                       for (std::int64_t l = 0; l < depth_; ++l) {
+                         T* row = target + l * width;
+                         const T* found = view(l, index, used, row);
+                         if (found != row) std::copy_n(found, used, row);
                        }
                    }
                  });
   }
 
-  // The left operand: row(i) points to `depth` elements.
-  static std::int64_t left_elements(std::int64_t rows, std::int64_t depth) {
-    return checked_mul(round_up(rows, kPanelRowMultiple), depth);
-  }
-  template <class Row>
-  void pack_left(std::int64_t rows, const Row& row, T* destination) const {
-    for (std::int64_t i = 0; i < rows; ++i) {
-      const T* source = row(i);
-      T* target = destination + i / kernel_.rows * kernel_.rows * depth_ + i % kernel_.rows;
-      for (std::int64_t l = 0; l < depth_; ++l) target[l * kernel_.rows] = source[l];
+  // All groups of one block of the product, to rows of `c` that are `c_row` apart; group k stands
+  // k * group_stride() after the first. Rows are cut into even parts, the depth so that the part of
+  // a panel that all rows meet stays near. `bias`, in the order of panels, is added.
+  void multiply(const T* panels, const LeftRows<T>& left, std::int64_t block, T* c,
+                std::int64_t c_row, const T* bias = nullptr) const {
+    constexpr std::int64_t kDepth = 128;
+    const std::int64_t parts = std::max<std::int64_t>(divide_up(left.count, product_.rows), 1);
+    const std::int64_t rows = divide_up(left.count, parts);
+    PanelOperands<T> o;
+    o.columns = o.b_row = product_.columns;
+    o.a_row = left.row, o.c_row = c_row;
+    PanelFinish<T> finish;
+    for (std::int64_t group = 0; group < groups_; ++group) {
+      const std::int64_t panel = block * groups_ + group;
+      const std::int64_t step = parts > 1 ? kDepth : std::max<std::int64_t>(depth_, 1);
+      for (std::int64_t l = 0; l == 0 || l < depth_; l += step) {
+        o.depth = std::min(step, depth_ - l);
+        o.b = panels + (panel * depth_ + l) * product_.columns;
+        o.accumulate = l > 0;
+        if (bias != nullptr && l + step >= depth_) {
+          finish.bias = bias + panel * product_.columns;
+          o.finish = &finish;
+        } else {
+          o.finish = nullptr;
+        }
+        for (std::int64_t i = 0; i < left.count; i += rows) {
+          o.rows = std::min(rows, left.count - i);
+          o.a = left.data + i * left.row + l;
+          o.c = c + i * c_row + group * product_.columns;
+          product_.strided(o);
+        }
+      }
     }
   }
 
-  // Columns of blocks [begin, end) of every group of the product.
-  void multiply(const T* panels, const T* left, std::int64_t rows, std::int64_t begin,
-                std::int64_t end, T* product) const {
-    for (std::int64_t group = 0; group < groups_; ++group)
-      for (std::int64_t block = begin; block < end; ++block) {
-        const std::int64_t panel = group * blocks_ + block;
-        PanelOperands<T> o;
-        o.columns = o.b_row = kernel_.columns;
-        o.depth = depth_;
-        o.b = panels + panel * depth_ * kernel_.columns;
-        o.c_row = row_stride();
-        for (std::int64_t i = 0; i < rows; i += kernel_.rows) {
-          o.rows = std::min(kernel_.rows, rows - i);
-          o.a = left + i * depth_;
-          o.c = product + i * row_stride() + panel * kernel_.columns;
-          kernel_.packed(o);
-        }
+ private:
+  template <class View>
+  void pack_along_depth(std::int64_t index, std::int64_t used, const View& view, T* target) const {
+    constexpr std::int64_t kPiece = 128;
+    alignas(64) T rows[kPanelColumnMultiple<T> * kPiece];
+    for (std::int64_t start = 0; start < depth_; start += kPiece) {
+      const std::int64_t length = std::min(kPiece, depth_ - start);
+      for (std::int64_t i = 0; i < used; ++i) {
+        const T* found = view(index + i, start, length, rows + i * kPiece);
+        if (found != rows + i * kPiece) std::copy_n(found, length, rows + i * kPiece);
       }
+      transpose_rows(rows, kPiece, used, length, target + start * product_.columns,
+                     product_.columns);
+    }
   }
 
- private:
-  GemmKernel<T> kernel_;
+  const PanelProduct<T>& product_;
   std::int64_t groups_, indices_, depth_, blocks_;
 };
 

@@ -44,9 +44,6 @@ struct KeyDots {
 
 template <class T>
 struct AttentionTileOps {
-  // destination[j * destination_row + i] = source[i * source_row + j], i < rows, j < columns
-  void (*transpose)(const T* source, std::int64_t source_row, std::int64_t rows,
-                    std::int64_t columns, T* destination, std::int64_t destination_row);
   // `rows` rows to panels of `columns` elements, whole vectors, that are `rows` deep.
   void (*to_panels)(const T* source, std::int64_t source_row, std::int64_t rows,
                     std::int64_t panels, std::int64_t columns, T* destination);

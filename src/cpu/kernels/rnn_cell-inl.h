@@ -3,9 +3,9 @@
 #include <cmath>
 #include <cstdint>
 
+#include "cpu/kernels/exp-inl.h"
 #include "cpu/kernels/loops-inl.h"
 #include "cpu/kernels/rnn_cell.hpp"
-#include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
 
 #if defined(ASHLAR_CPU_RNN_CELL_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -46,29 +46,50 @@ HWY_INLINE CellVec<double> LaneByLane(CellVec<double> v, Function function) {
   return hn::Load(d, lanes);
 }
 
-// 1 / (1 + exp(-x)). Past 88 the exponential of a float overflows, and the result is below any
-// normal float.
+// 1 / (1 + e), e >= 0. Where vectors are widest they divide slowest beside what they multiply, and
+// their estimate is good enough for one Newton step.
+HWY_INLINE CellVec<float> InverseOfOnePlus(CellVec<float> e) {
+  const CellTag<float> d;
+  const CellVec<float> sum = hn::Add(hn::Set(d, 1.0f), e);
+#if HWY_TARGET <= HWY_AVX3
+  const CellVec<float> estimate = hn::ApproximateReciprocal(sum);
+  return hn::Mul(estimate, hn::NegMulAdd(sum, estimate, hn::Set(d, 2.0f)));
+#else
+  return hn::Div(hn::Set(d, 1.0f), sum);
+#endif
+}
+
+// 1 / (1 + exp(-x)). Past 87 the result is below any normal float.
 template <class T>
 HWY_INLINE CellVec<T> CellSigmoid(CellVec<T> x) {
   if constexpr (sizeof(T) == sizeof(double)) {
     return LaneByLane(x, [](double v) { return 1.0 / (1.0 + std::exp(-v)); });
   } else {
     const CellTag<T> d;
-    const CellVec<T> one = hn::Set(d, 1.0f);
-    const CellVec<T> e = hn::Exp(d, hn::Min(hn::Neg(x), hn::Set(d, 88.0f)));
-    return hn::IfThenElse(hn::Eq(x, x), hn::Div(one, hn::Add(one, e)), x);
+    const CellVec<T> e = SoftmaxExp(d, hn::Min(hn::Neg(x), hn::Set(d, 87.0f)));
+    return hn::IfThenElse(hn::Eq(x, x), InverseOfOnePlus(e), x);
   }
 }
-// -e / (2 + e) with e = expm1(-2 |x|), which keeps its relative accuracy near 0.
+// 1 - 2 / (1 + exp(2 |x|)), and near 0, where that would cancel, x + x^3 p(x^2) with a polynomial
+// fitted at Chebyshev nodes of x^2 <= 0.625^2.
 template <class T>
 HWY_INLINE CellVec<T> CellTanh(CellVec<T> x) {
   if constexpr (sizeof(T) == sizeof(double)) {
     return LaneByLane(x, [](double v) { return std::tanh(v); });
   } else {
     const CellTag<T> d;
-    const CellVec<T> e = hn::Expm1(d, hn::Mul(hn::Set(d, -2.0f), hn::Abs(x)));
-    const CellVec<T> magnitude = hn::Div(hn::Neg(e), hn::Add(hn::Set(d, 2.0f), e));
-    return hn::IfThenElse(hn::Eq(x, x), hn::CopySign(magnitude, x), x);
+    const CellVec<T> size = hn::Abs(x);
+    const CellVec<T> e = SoftmaxExp(d, hn::Min(hn::Add(size, size), hn::Set(d, 40.0f)));
+    const CellVec<T> far = hn::NegMulAdd(hn::Set(d, 2.0f), InverseOfOnePlus(e), hn::Set(d, 1.0f));
+    const CellVec<T> square = hn::Mul(x, x);
+    CellVec<T> p =
+        hn::MulAdd(square, hn::Set(d, -0.006092396564781666f), hn::Set(d, 0.02099420875310898f));
+    p = hn::MulAdd(p, square, hn::Set(d, -0.05385028198361397f));
+    p = hn::MulAdd(p, square, hn::Set(d, 0.1333276629447937f));
+    p = hn::MulAdd(p, square, hn::Set(d, -0.333333283662796f));
+    const CellVec<T> near = hn::MulAdd(hn::Mul(p, square), x, x);
+    // A NaN is not above: it takes the polynomial and stays.
+    return hn::IfThenElse(hn::Gt(size, hn::Set(d, 0.625f)), hn::CopySign(far, x), near);
   }
 }
 
