@@ -35,6 +35,7 @@ EngineTable engine_table() {
       &block_scale_engine(),
       &data_movement_engine(),
       &cache_copy_engine(),
+      &layout_copy_engine(),
       &pointwise_engine(),
       &reference_engine(),
   };
