@@ -11,6 +11,7 @@
 namespace ashlar::cpu {
 
 inline constexpr std::int64_t kRowLength = 2048;    // elements of a row handled at once
+inline constexpr std::int64_t kLongRow = 8192;      // the same where a row is best kept whole
 inline constexpr std::int64_t kStripeLength = 512;  // boxes handled side by side
 
 // Two ways to walk: when the row axis lies inside the boxes, an item is one box and a row belongs
@@ -20,7 +21,8 @@ class BoxSpace {
  public:
   BoxSpace() = default;
   // `boxes` counts the boxes along each axis; every extent of `space` is a multiple of it.
-  BoxSpace(const Dims& space, const Dims& boxes, int axis) : space_(space), axis_(axis) {
+  BoxSpace(const Dims& space, const Dims& boxes, int axis, std::int64_t row_length = kRowLength)
+      : space_(space), axis_(axis), row_length_(row_length) {
     const int rank = space.rank();
     for (int a = 0; a < rank; ++a) {
       box_.push_back(boxes[a] == 0 ? 0 : space[a] / boxes[a]);
@@ -31,7 +33,7 @@ class BoxSpace {
     if (columns_)
       grid_[axis] = (space[axis] + kStripeLength - 1) / kStripeLength;
     else
-      steps_[axis] = (box_[axis] + kRowLength - 1) / kRowLength;
+      steps_[axis] = (box_[axis] + row_length - 1) / row_length;
     items_ = element_count(grid_);
     rows_ = element_count(steps_);
     // Depends on the shape alone, so that sums do not depend on the number of threads.
@@ -82,8 +84,8 @@ class BoxSpace {
       std::int64_t count = width;
       if (!columns_) {
         const auto axis = static_cast<std::size_t>(axis_);
-        coords[axis] = start[axis] + position[axis] * kRowLength;
-        count = std::min(kRowLength, box_[axis_] - position[axis] * kRowLength);
+        coords[axis] = start[axis] + position[axis] * row_length_;
+        count = std::min(row_length_, box_[axis_] - position[axis] * row_length_);
       }
       body(coords, count);
       for (int a = space_.rank() - 1; a >= 0; --a) {
@@ -96,6 +98,7 @@ class BoxSpace {
  private:
   Dims space_, box_, grid_, steps_;
   int axis_ = 0;
+  std::int64_t row_length_ = kRowLength;
   bool columns_ = false;
   std::int64_t items_ = 0, rows_ = 0, splits_ = 1;
 };

@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "cpu/columns.hpp"
+
 namespace ashlar::cpu {
 
 namespace {
@@ -25,6 +27,12 @@ bool reads_coordinate(const PointwiseProgram& program, int axis) {
     if (step.kind == PointwiseProgram::Step::Kind::compute &&
         step.op.mode == PointwiseMode::gen_index && step.op.axis == axis)
       return true;
+  return false;
+}
+
+bool reads_coordinates(const PointwiseProgram& program) {
+  for (int axis = 0; axis < program.space.rank(); ++axis)
+    if (reads_coordinate(program, axis)) return true;
   return false;
 }
 
@@ -83,6 +91,37 @@ void merge_axes(const std::vector<PointwiseProgram*>& programs, const std::vecto
       (*shape)[axis] = extent;
     }
   }
+}
+
+bool flatten(const std::vector<PointwiseProgram*>& programs, int last) {
+  std::vector<PointwiseProgram> moved;
+  std::vector<PointwiseProgram*> pointers;
+  Dims space = programs[0]->space;
+  for (PointwiseProgram* program : programs) {
+    if (program->space != space || reads_coordinates(*program)) return false;
+    moved.push_back(*program);
+  }
+  const auto to_end = [&](const Dims& dims) {
+    Dims result = without(dims, last);
+    result.push_back(dims[last]);
+    return result;
+  };
+  for (PointwiseProgram& program : moved) {
+    for_each_view(program, [&](View& view) {
+      view.dims = to_end(view.dims);
+      view.strides = to_end(view.strides);
+    });
+    program.space = to_end(program.space);
+    pointers.push_back(&program);
+  }
+  space = to_end(space);
+  merge_axes(pointers, {&space});
+  bool flat = space.rank() == 1;
+  for (const PointwiseProgram& program : moved)
+    for_each_view(program, [&](const View& view) { flat = flat && view.strides[0] == 1; });
+  if (!flat) return false;
+  for (std::size_t i = 0; i < programs.size(); ++i) *programs[i] = moved[i];
+  return true;
 }
 
 int choose_row_axis(const Dims& space, const std::vector<const PointwiseProgram*>& programs) {

@@ -19,10 +19,11 @@ class Operand {
  public:
   Operand() = default;  // absent
   // `space` and the row axis are the engine's. An empty program makes an absent operand.
-  Operand(const PointwiseProgram& program, const Dims& space, int axis) {
+  Operand(const PointwiseProgram& program, const Dims& space, int axis,
+          StoreTo store_to = StoreTo::caches) {
     if (program.empty()) return;
     present_ = true;
-    program_ = RowProgram<T>(program, axis);
+    program_ = RowProgram<T>(program, axis, nullptr, 1, store_to);
     rank_ = space.rank();
     for (int a = 0; a < rank_; ++a)
       ratio_[static_cast<std::size_t>(a)] =
@@ -39,6 +40,17 @@ class Operand {
       if (!operand_->present_) return {absent, false};
       bound_.load(own(coords).data(), operand_->per_element_ ? count : 1, buffer);
       return {buffer, operand_->per_element_};
+    }
+    // The same, read in place where memory holds the values as they are.
+    RowArg<T> view(const Coords& coords, std::int64_t count, T* buffer, const T* absent) const {
+      if (!operand_->present_) return {absent, false};
+      return {bound_.view(own(coords).data(), operand_->per_element_ ? count : 1, buffer),
+              operand_->per_element_};
+    }
+    // See RowProgram::Bound::place.
+    typename RowProgram<T>::Bound::Place place(const Coords& coords) const {
+      if (!operand_->present_ || !operand_->per_element_) return {};
+      return bound_.place(own(coords).data());
     }
     void store(const Coords& coords, std::int64_t count, const T* values) const {
       if (!operand_->present_) return;

@@ -88,7 +88,7 @@ struct RowProgram<T>::Code {
   int result = -1;
   int buffers = 0;
   bool plain_load = false;   // one load, as it is
-  bool plain_store = false;  // one store of the accumulator, as it is
+  bool plain_store = false;  // one store of the accumulator
   int streamed = -1;         // the first store that goes past the caches
 
   Code(const PointwiseProgram& program, int row_axis, const Graph* graph, std::int64_t distance,
@@ -208,8 +208,7 @@ RowProgram<T>::Code::Code(const PointwiseProgram& program, int row_axis, const G
   assign_buffers();
   const bool single = steps.size() == 1 && steps[0].narrow == nullptr;
   plain_load = single && steps[0].kind == Step::Kind::load && stores.empty();
-  plain_store =
-      single && steps[0].kind == Step::Kind::accumulator && stores.size() == 1 && streamed < 0;
+  plain_store = single && steps[0].kind == Step::Kind::accumulator && stores.size() == 1;
 }
 
 // Gives every value a tile, reusing those whose value was read for the last time. The result is
@@ -429,7 +428,8 @@ void RowProgram<T>::Code::run(const Bound& bound, const std::int64_t* coords, st
 template <class T>
 void RowProgram<T>::Bound::store(const std::int64_t* coords, std::int64_t count,
                                  const T* accumulator) const {
-  if (!code_->plain_store) return code_->run(*this, coords, count, {accumulator}, nullptr);
+  if (!code_->plain_store || code_->streamed >= 0)
+    return code_->run(*this, coords, count, {accumulator}, nullptr);
   const auto& store = code_->stores[0];
   store.store(accumulator, count, pointers_[kMaxProgramLoads],
               code_->start_of(store.address, *this, coords), store.address.row_stride);
@@ -455,6 +455,15 @@ template <class T>
 bool RowProgram<T>::Bound::is_memory() const {
   return code_->plain_load && code_->steps[0].address.dtype == kRegisterDType<T> &&
          code_->steps[0].address.row_stride == 1;
+}
+
+template <class T>
+auto RowProgram<T>::Bound::place(const std::int64_t* coords) const -> Place {
+  if (!code_->plain_store || !code_->stores[0].as_it_is) return {};
+  const auto& store = code_->stores[0];
+  return {reinterpret_cast<T*>(pointers_[kMaxProgramLoads]) +
+              code_->start_of(store.address, *this, coords),
+          store.stream};
 }
 
 template <class T>

@@ -42,6 +42,13 @@ class RowProgram {
     // be one of them if the program's last step is its result.
     void apply(const std::int64_t* coords, std::int64_t count,
                const std::array<const T*, kMaxProgramRows>& rows, T* destination) const;
+    // Where a row of results may be written without store(): the memory at `coords`, when it holds
+    // them as they are and nothing else is to be done, else null.
+    struct Place {
+      T* memory = nullptr;
+      bool stream = false;  // worth going past the caches
+    };
+    Place place(const std::int64_t* coords) const;
     // Prologue without a copy where memory already holds the values as they are.
     const T* view(const std::int64_t* coords, std::int64_t count, T* buffer) const;
     // Whether view() never copies: a plain load of elements that are T and lie together.

@@ -8,6 +8,12 @@
 
 namespace ashlar::cpu {
 
+std::int64_t items_per_thread(std::int64_t elements, double flops) {
+  constexpr double kElements = 16384;
+  const auto least = static_cast<std::int64_t>(kElements / (flops > 1 ? flops : 1)) + 1;
+  return elements <= 0 ? least : (least + elements - 1) / elements;
+}
+
 void detail::finish_streams() { hwy::FlushStream(); }
 
 #ifdef ASHLAR_NO_OPENMP

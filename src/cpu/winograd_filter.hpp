@@ -5,7 +5,7 @@
 
 #include "cpu/conv_rows.hpp"
 #include "cpu/kernels/panel_product.hpp"
-#include "cpu/kernels/transpose.hpp"
+#include "cpu/kernels/transpose_tile.hpp"
 #include "cpu/kernels/winograd.hpp"
 #include "cpu/threads.hpp"
 #include "cpu/winograd.hpp"
@@ -18,7 +18,7 @@ class WinogradFilter {
                  const WinogradKernel& kernel)
       : shape_(shape),
         kernel_(kernel),
-        transpose_(transpose_kernel()),
+        transpose_(transpose_tile()),
         forward_(forward),
         panel_(panel_product<float>().columns) {
     if (program.is_plain_load() && program.steps[0].view.dtype == f32) {
@@ -107,10 +107,10 @@ class WinogradFilter {
               column * by_result;
     const bool taps_together = strides[3] == 1 && strides[2] == 3;
     if (taps_together && by_summed == kTaps)
-      return transpose_(columns, count * kTaps, memory, by_result, stage, panel_);
+      return transpose_(memory, by_result, columns, count * kTaps, stage, panel_);
     for (std::int64_t c = 0; c < count; ++c) {
       if (taps_together) {
-        transpose_(columns, kTaps, memory + c * by_summed, by_result, stage + c * kTaps * panel_,
+        transpose_(memory + c * by_summed, by_result, columns, kTaps, stage + c * kTaps * panel_,
                    panel_);
       } else if (by_result == 1 || by_summed != 1) {
         for (std::int64_t tap = 0; tap < kTaps; ++tap) {
@@ -122,7 +122,7 @@ class WinogradFilter {
     }
     if (taps_together || by_result == 1 || by_summed != 1) return;
     for (std::int64_t tap = 0; tap < kTaps; ++tap)
-      transpose_(columns, count, memory + tap / 3 * strides[2] + tap % 3 * strides[3], by_result,
+      transpose_(memory + tap / 3 * strides[2] + tap % 3 * strides[3], by_result, columns, count,
                  stage + tap * panel_, kTaps * panel_);
   }
 
@@ -146,13 +146,13 @@ class WinogradFilter {
       }
       for (std::int64_t i = 0; i < columns; ++i)
         load(column + i, first, tap, count, lines + i * kPiece);
-      transpose_(columns, count, lines, kPiece, to, kTaps * panel_);
+      transpose_(lines, kPiece, columns, count, to, kTaps * panel_);
     }
   }
 
   WinogradShape shape_;
   const WinogradKernel& kernel_;
-  Transpose transpose_;
+  TransposeTile transpose_;
   bool forward_, along_summed_ = false;
   std::int64_t panel_;
   View view_;

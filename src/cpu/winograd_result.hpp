@@ -5,7 +5,7 @@
 
 #include "cpu/channel_finish.hpp"
 #include "cpu/conv_rows.hpp"
-#include "cpu/kernels/transpose.hpp"
+#include "cpu/kernels/transpose_tile.hpp"
 #include "cpu/kernels/winograd.hpp"
 #include "cpu/winograd.hpp"
 
@@ -19,7 +19,7 @@ class WinogradResult {
  public:
   WinogradResult(const Region& region, const ConvGeometry& geometry, const WinogradShape& shape,
                  const WinogradKernel& kernel)
-      : shape_(shape), kernel_(kernel), transpose_(transpose_kernel()) {
+      : shape_(shape), kernel_(kernel), transpose_(transpose_tile()) {
     const PointwiseProgram& epilogue = region.epilogue;
     const int last = epilogue.space.rank() - 1;
     const PointwiseProgram& z = z_of(region);
@@ -144,7 +144,7 @@ class WinogradResult {
                       float* lines) const {
       const std::int64_t m = result_.shape_.outputs, line = m * kLongestRun;
       // Whole vectors of pixels: the stage has room for the longest run.
-      result_.transpose_(std::min(line, round_up(width, kPixelChunk)), kPixelChunk, row,
+      result_.transpose_(row, kPixelChunk, std::min(line, round_up(width, kPixelChunk)),
                          kPixelChunk, lines, line);
       const std::int64_t y = run.row * m + i, x = run.column * m;
       for (std::int64_t c = 0; c < channels; ++c, lines += line) {
@@ -170,7 +170,7 @@ class WinogradResult {
 
   WinogradShape shape_;
   const WinogradKernel& kernel_;
-  Transpose transpose_;
+  TransposeTile transpose_;
   Way way_;
   std::optional<ChannelFinish<float>> finish_;
   ConvStore<float> rows_;

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "cpu/conv_rows.hpp"
-#include "cpu/kernels/transpose.hpp"
+#include "cpu/kernels/transpose_tile.hpp"
 #include "cpu/kernels/winograd.hpp"
 #include "cpu/winograd.hpp"
 
@@ -26,7 +26,7 @@ class WinogradSource {
 
   WinogradSource(const PointwiseProgram& program, const PatchGrid& grid, PatchTransform transform,
                  std::int64_t lanes)
-      : grid_(grid), transform_(transform), lanes_(lanes), transpose_(transpose_kernel()) {
+      : grid_(grid), transform_(transform), lanes_(lanes), transpose_(transpose_tile()) {
     const int last = program.space.rank() - 1;
     const bool along_channels = contiguous_views(program, 1) > contiguous_views(program, last);
     way_ = along_channels ? Way::channel_rows : Way::pixel_rows;
@@ -150,14 +150,14 @@ class WinogradSource {
       if (first == last) return;
       float* inside = row + first * kPixelChunk;
       if (source_.way_ == Way::pixels)
-        return source_.transpose_(channels, last - first, at(run.image, channel, y, x + first),
-                                  source_.view_.strides[1], inside, kPixelChunk);
+        return source_.transpose_(at(run.image, channel, y, x + first), source_.view_.strides[1],
+                                  channels, last - first, inside, kPixelChunk);
       alignas(64) float lines[kPixelChunk * kLine];
       for (std::int64_t c = 0; c < channels; ++c) {
         const ConvCoords coords{run.image, channel + c, y, x + first};
         rows_.load(coords.data(), last - first, lines + c * kLine);
       }
-      source_.transpose_(channels, last - first, lines, kLine, inside, kPixelChunk);
+      source_.transpose_(lines, kLine, channels, last - first, inside, kPixelChunk);
     }
 
     static constexpr std::int64_t kLine = 4 * kLongestRun + 16;
@@ -170,7 +170,7 @@ class WinogradSource {
   PatchGrid grid_;
   PatchTransform transform_;
   std::int64_t lanes_;
-  Transpose transpose_;
+  TransposeTile transpose_;
   Way way_;
   View view_;
   RowProgram<float> rows_;

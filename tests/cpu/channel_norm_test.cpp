@@ -1,4 +1,5 @@
 #include "cpu/plan_check.hpp"
+#include "cpu/without_caches.hpp"
 
 namespace ashlar::cpu {
 namespace {
@@ -104,6 +105,47 @@ TEST(ChannelNorm, InferenceTakesStatistics) {
     PlanCheck plan(std::move(graph));
     plan.fill("var", 0.5, 2.0);
     plan.expect_agrees("cpu.channel_norm");
+  }
+}
+
+// Channels last without gaps is walked as a matrix: several blocks and pieces, widths that are no
+// multiple of a vector, means far from zero, whatever is fused.
+TEST(ChannelNorm, ChannelsLastAsAMatrix) {
+  for (const Device& device : {Device::cpu(), without_caches()})
+    for (const Dims& dims :
+         {Dims{2, 3, 41, 43}, Dims{4, 37, 30, 30}, Dims{1, 2048, 5, 3}, Dims{3, 1500, 7, 9}}) {
+      Graph graph;
+      const Value x = graph.input("x", dims, f32, channels_last);
+      const Value scale = graph.input("scale", channel_dims(dims), f32),
+                  bias = graph.input("bias", channel_dims(dims), f32);
+      NormForward op;
+      op.mode = NormMode::batch;
+      const NormResults results = graph.norm(x + x, scale, bias, op);
+      graph.output("y", relu(results.y), {.dtype = bf16});
+      graph.output("mean", results.mean);
+      graph.output("inv", results.inv_variance);
+      PlanCheck plan(std::move(graph));
+      plan.fill("x", 100.0, 101.0);
+      plan.expect_agrees("cpu.channel_norm", {}, device);
+    }
+}
+
+TEST(ChannelNorm, ChannelsLastInference) {
+  for (const Device& device : {Device::cpu(), without_caches()}) {
+    const Dims dims = {3, 70, 20, 21};
+    Graph graph;
+    const Value x = graph.input("x", dims, f32, channels_last);
+    const Value scale = graph.input("scale", channel_dims(dims), f32),
+                bias = graph.input("bias", channel_dims(dims), f32),
+                mean = graph.input("mean", channel_dims(dims), f32),
+                var = graph.input("var", channel_dims(dims), f32);
+    NormForward op;
+    op.mode = NormMode::batch;
+    op.phase = NormPhase::inference;
+    graph.output("y", graph.norm(x, scale, bias, op, {}, mean, var).y);
+    PlanCheck plan(std::move(graph));
+    plan.fill("var", 0.5, 2.0);
+    plan.expect_agrees("cpu.channel_norm", {}, device);
   }
 }
 

@@ -1,4 +1,5 @@
 #include "cpu/plan_check.hpp"
+#include "cpu/without_caches.hpp"
 
 namespace ashlar::cpu {
 namespace {
@@ -98,6 +99,22 @@ TEST(RowNorm, FusedResidualAndActivation) {
   PlanCheck plan(std::move(graph));
   plan.expect_agrees("cpu.row_norm");
   EXPECT_EQ(compile(plan.graph(), Device::cpu()).region_count(), 1);
+}
+
+TEST(RowNorm, ResultsLargerThanTheCaches) {
+  for (const std::int64_t width : {5, 1000, 8192, 9001})
+    for (const NormMode mode : {NormMode::layer, NormMode::rms}) {
+      Graph graph;
+      const Value x = graph.input("x", {7, width}, f32),
+                  scale = graph.input("scale", {1, width}, f32);
+      NormForward op;
+      op.mode = mode;
+      op.axes = {1};
+      graph.output("y", graph.norm(x, scale, {}, op).y);
+      PlanCheck plan(std::move(graph));
+      plan.fill("x", 1.0, 3.0);
+      plan.expect_agrees("cpu.row_norm", {}, without_caches());
+    }
 }
 
 }  // namespace

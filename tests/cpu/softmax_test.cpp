@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "cpu/plan_check.hpp"
+#include "cpu/without_caches.hpp"
 
 namespace ashlar::cpu {
 namespace {
@@ -83,6 +84,21 @@ TEST(Softmax, Fused) {
   PlanCheck plan(std::move(graph));
   plan.expect_agrees("cpu.softmax");
   EXPECT_EQ(compile(plan.graph(), Device::cpu()).region_count(), 1);
+}
+
+TEST(Softmax, ResultsLargerThanTheCaches) {
+  for (const bool log : {false, true})
+    for (const Dims& dims : {Dims{5, 33}, Dims{3, 5000}, Dims{2, 9001}}) {
+      SoftmaxAttributes attributes;
+      attributes.log = log;
+      Graph forward;
+      forward.output("y", forward.softmax(forward.input("x", dims, f32), attributes));
+      PlanCheck(std::move(forward)).expect_agrees("cpu.softmax", {}, without_caches());
+      Graph backward;
+      const Value y = backward.input("y", dims, f32), dy = backward.input("dy", dims, f32);
+      backward.output("dx", backward.softmax_backward(y, dy, attributes));
+      PlanCheck(std::move(backward)).expect_agrees("cpu.softmax", {}, without_caches());
+    }
 }
 
 }  // namespace

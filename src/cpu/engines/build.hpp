@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cpu/threads.hpp"
 #include "plan/engine.hpp"
 
 namespace ashlar::cpu {
@@ -34,12 +35,6 @@ inline bool touches_ragged(const Region& region) {
     for (const View& output : region.anchor->outputs)
       if (output.present() && output.ragged_offset != kNoTensor) return true;
   return in(region.epilogue);
-}
-
-// Items worth a thread of their own, for items of this many elements.
-inline std::int64_t items_per_thread(std::int64_t elements) {
-  constexpr std::int64_t kElements = 16384;
-  return elements <= 0 ? kElements : (kElements + elements - 1) / elements;
 }
 
 // Rows pass through a buffer in L1: a fraction of what plain loops reach.

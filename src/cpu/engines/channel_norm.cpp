@@ -12,9 +12,9 @@ bool by_channels(NormMode mode) {
   return mode == NormMode::batch || mode == NormMode::instance || mode == NormMode::group;
 }
 
-std::unique_ptr<Kernel> build_kernel(const Region& region, bool split) {
-  return region.anchor_as<NormForward>() ? build_norm_forward(region, split)
-                                         : build_norm_backward(region, split);
+std::unique_ptr<Kernel> build_kernel(const Region& region, bool split, const DeviceProps& device) {
+  return region.anchor_as<NormForward>() ? build_norm_forward(region, split, device)
+                                         : build_norm_backward(region, split, device);
 }
 
 class ChannelNormEngine final : public Engine {
@@ -35,12 +35,12 @@ class ChannelNormEngine final : public Engine {
     return Support::yes();
   }
 
-  std::vector<Config> configs(const Region& region, const DeviceProps&) const override {
+  std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
     Cost cost = row_cost(region, 0.4);
     cost.bytes *= 2.5;  // statistics and results are separate trips through memory
     const auto config = [&](bool split) {
       return make_config({{"split", split ? 1 : 0}}, cost,
-                         build_kernel(region, split)->scratch_book().total_bytes());
+                         build_kernel(region, split, device)->scratch_book().total_bytes());
     };
     const Config split = config(true);
     cost.bytes_fraction = cost.flops_fraction = 0.2;
@@ -50,8 +50,8 @@ class ChannelNormEngine final : public Engine {
   }
 
   std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config& config,
-                                const DeviceProps&) const override {
-    return build_kernel(region, config.knob("split") != 0);
+                                const DeviceProps& device) const override {
+    return build_kernel(region, config.knob("split") != 0, device);
   }
 };
 

@@ -23,7 +23,7 @@ class WinogradFilterKernel final : public Kernel {
         geometry_(*region.anchor),
         kernel_(winograd_kernel(3, static_cast<int>(blocks_.outputs))),
         product_(panel_product<float>()),
-        transpose_(transpose_kernel()),
+        transpose_(transpose_tile()),
         x_(region.prologues[ConvBackwardFilter::x],
            grid(geometry_.x, geometry_.channels, blocks_.outputs + 2, geometry_.padding),
            kernel_.input, kernel_.lanes),
@@ -211,14 +211,14 @@ class WinogradFilterKernel final : public Kernel {
                   std::int64_t count, const float* stage) const {
     float* to = static_cast<float*>(context.pointer(plain_.tensor)) + plain_.offset +
                 number * plain_.strides[0] + channel * kTaps;
-    transpose_(kTaps, count, stage, kChannelChunk, to, kTaps);
+    transpose_(stage, kChannelChunk, kTaps, count, to, kTaps);
   }
 
   WinogradBlocks blocks_;
   ConvGeometry geometry_;
   const WinogradKernel& kernel_;
   const PanelProduct<float>& product_;
-  Transpose transpose_;
+  TransposeTile transpose_;
   WinogradSource x_, dy_;
   ConvStore<float> rows_;
   View plain_;  // dw where it takes the sums as they are

@@ -4,6 +4,7 @@
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
 #include "cpu/merge_axes.hpp"
+#include "cpu/store_to.hpp"
 #include "cpu/threads.hpp"
 
 namespace ashlar::cpu {
@@ -42,14 +43,14 @@ PointwiseProgram moved(PointwiseProgram program, const Op& op, const Dims& dims)
 template <class T>
 class JoinKernel final : public Kernel {
  public:
-  explicit JoinKernel(const Region& region) {
+  JoinKernel(const Region& region, StoreTo store_to) {
     const Dims& dims = region.anchor->outputs[0].dims;
     const Op& op = region.anchor->op;
     PointwiseProgram epilogue = region.epilogue;
     if (const auto* concat = std::get_if<Concat>(&op)) {
       join_axis_ = static_cast<std::size_t>(concat->axis);
       const int axis = choose_row_axis(dims, {&epilogue});
-      destination_ = RowProgram<T>(epilogue, axis);
+      destination_ = RowProgram<T>(epilogue, axis, nullptr, 1, store_to);
       std::int64_t begin = 0;
       for (const PointwiseProgram& prologue : region.prologues) {
         add(prologue, axis, begin);
@@ -61,7 +62,7 @@ class JoinKernel final : public Kernel {
     Dims space = dims;
     merge_axes({&source, &epilogue}, {&space});
     const int axis = choose_row_axis(space, {&source, &epilogue});
-    destination_ = RowProgram<T>(epilogue, axis);
+    destination_ = RowProgram<T>(epilogue, axis, nullptr, 1, store_to);
     add(source, axis, 0);
   }
 
@@ -74,15 +75,15 @@ class JoinKernel final : public Kernel {
       parallel_for(pieces,
                    items_per_thread(source.space.box_size() / std::max<std::int64_t>(pieces, 1)),
                    [&](std::int64_t begin, std::int64_t end, int) {
-                     alignas(64) T row[kRowLength];
+                     alignas(64) T buffer[kRowLength];
                      for (std::int64_t piece = begin; piece < end; ++piece)
-                       source.space.for_rows(0, piece, pieces,
-                                             [&](const Coords& coords, std::int64_t count) {
-                                               from.load(coords.data(), count, row);
-                                               Coords to = coords;
-                                               to[join_axis_] += source.begin;
-                                               destination.store(to.data(), count, row);
-                                             });
+                       source.space.for_rows(
+                           0, piece, pieces, [&](const Coords& coords, std::int64_t count) {
+                             const T* row = from.view(coords.data(), count, buffer);
+                             Coords to = coords;
+                             to[join_axis_] += source.begin;
+                             destination.store(to.data(), count, row);
+                           });
                    });
     }
   }
@@ -109,28 +110,27 @@ class JoinKernel final : public Kernel {
 template <class T>
 class ReshapeKernel final : public Kernel {
  public:
-  explicit ReshapeKernel(const Region& region) {
+  ReshapeKernel(const Region& region, StoreTo store_to) {
     PointwiseProgram source = region.prologues[0], destination = region.epilogue;
     from_dims_ = source.space;
     to_dims_ = destination.space;
     merge_axes({&source}, {&from_dims_});
     merge_axes({&destination}, {&to_dims_});
     from_ = RowProgram<T>(source, from_dims_.rank() - 1);
-    to_ = RowProgram<T>(destination, to_dims_.rank() - 1);
+    to_ = RowProgram<T>(destination, to_dims_.rank() - 1, nullptr, 1, store_to);
   }
 
   void run(const KernelContext& context) const override {
     const auto from = from_.bind(context), to = to_.bind(context);
     parallel_for(element_count(to_dims_), items_per_thread(1),
                  [&](std::int64_t begin, std::int64_t end, int) {
-                   alignas(64) T row[kRowLength];
+                   alignas(64) T buffer[kRowLength];
                    for (std::int64_t at = begin; at < end;) {
                      Coords source, destination;
                      const std::int64_t source_left = locate(from_dims_, at, source);
                      const std::int64_t count = std::min(
                          {source_left, locate(to_dims_, at, destination), end - at, kRowLength});
-                     from.load(source.data(), count, row);
-                     to.store(destination.data(), count, row);
+                     to.store(destination.data(), count, from.view(source.data(), count, buffer));
                      at += count;
                    }
                  });
@@ -178,9 +178,10 @@ class DataMovementEngine final : public Engine {
   }
 
   std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config&,
-                                const DeviceProps&) const override {
-    if (region.anchor_as<Reshape>()) return build_for_precision<ReshapeKernel>(region);
-    return build_for_precision<JoinKernel>(region);
+                                const DeviceProps& device) const override {
+    const StoreTo results = store_to(region.epilogue, device);
+    if (region.anchor_as<Reshape>()) return build_for_precision<ReshapeKernel>(region, results);
+    return build_for_precision<JoinKernel>(region, results);
   }
 };
 

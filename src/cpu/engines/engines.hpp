@@ -25,6 +25,7 @@ const Engine& grid_generator_engine();
 const Engine& grid_sample_engine();
 const Engine& im2col_engine();
 const Engine& interpolation_engine();
+const Engine& layout_copy_engine();
 const Engine& local_norm_engine();
 const Engine& matmul_complex_engine();
 const Engine& matmul_gemm_engine();

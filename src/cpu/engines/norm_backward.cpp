@@ -3,7 +3,9 @@
 #include "cpu/box_space.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/norm_kernels.hpp"
+#include "cpu/kernels/norm_rows.hpp"
 #include "cpu/merge_axes.hpp"
+#include "cpu/store_to.hpp"
 #include "cpu/threads.hpp"
 #include "graph/norm_shapes.hpp"
 
@@ -86,26 +88,31 @@ class StatisticsGrid {
 template <class T>
 class NormBackwardKernel final : public Kernel {
  public:
-  NormBackwardKernel(const Region& region, bool split)
-      : NormBackwardKernel(region, *region.anchor_as<NormBackward>(), Shape(region), split) {}
+  NormBackwardKernel(const Region& region, bool split, StoreTo store_to)
+      : NormBackwardKernel(region, *region.anchor_as<NormBackward>(), Shape(region), split,
+                           store_to) {}
 
   void run(const KernelContext& context) const override {
     Run run{context, *this};
     run.find_statistics();
     if (run.dx.present()) run.input_gradient();
-    if (run.dscale.present() || run.dbias.present()) run.parameter_gradients();
+    const bool wanted = run.dscale.present() || run.dbias.present();
+    if (wanted && !(shared_ && run.dx.present())) run.parameter_gradients();
   }
 
  private:
   static constexpr T kZero = 0, kOne = 1;
 
-  NormBackwardKernel(const Region& region, const NormBackward& op, const Shape& shape, bool split)
+  NormBackwardKernel(const Region& region, const NormBackward& op, const Shape& shape, bool split,
+                     StoreTo store_to)
       : ops_(row_ops<T>()),
+        row_kernels_(norm_rows<T>()),
         boxes_(shape.space, shape.statistics, shape.axis),
         parameters_(shape.space, shape.parameters, shape.axis),
         grid_(shape.space, shape.statistics, shape.axis),
         splits_(split ? boxes_.splits() : 1),
         parameter_splits_(split ? parameters_.splits() : 1),
+        shared_(shape.statistics == shape.parameters),
         centred_(op.mode != NormMode::rms),
         epsilon_(input_program(region, In::epsilon_tensor), op.epsilon),
         count_(static_cast<T>(boxes_.box_size())),
@@ -118,7 +125,7 @@ class NormBackwardKernel final : public Kernel {
     scale_ = operand(shape.scale);
     mean_ = operand(shape.mean);
     inv_variance_ = operand(shape.inv_variance);
-    dx_ = operand(shape.dx);
+    dx_ = Operand<T>(shape.dx, shape.space, shape.axis, store_to);
     dscale_ = operand(shape.dscale);
     dbias_ = operand(shape.dbias);
 
@@ -205,26 +212,25 @@ class NormBackwardKernel final : public Kernel {
       fold_boxes<T, 1>(
           ops, space, item, split, splits, Fold::sum,
           [&](const Coords& coords, std::int64_t n, T(&values)[1]) {
-            x.load(coords.data(), n, row);
-            values[0] = by_row(row, n);
+            values[0] = by_row(x.view(coords.data(), n, row), n);
           },
           [&](const Coords& coords, std::int64_t n, T*(&sums)[1]) {
-            x.load(coords.data(), n, row);
-            by_column(row, n, sums[0]);
+            by_column(x.view(coords.data(), n, row), n, sums[0]);
           },
           totals, 0);
     }
 
-    // x_hat and, when `scaled`, g = gradient * scale (else the gradient) of one row.
-    void load_rows(const typename RowProgram<T>::Bound& gradient, const Coords& coords,
-                   std::int64_t n, bool scaled, Rows& rows) const {
-      x.load(coords.data(), n, rows.x_hat);
-      gradient.load(coords.data(), n, rows.gradient);
+    // x_hat and, when `scaled`, g = gradient * scale (else the gradient) of one row. Returns g.
+    const T* load_rows(const typename RowProgram<T>::Bound& gradient, const Coords& coords,
+                       std::int64_t n, bool scaled, Rows& rows) const {
+      const T* x_row = x.view(coords.data(), n, rows.x_hat);
+      const T* g = gradient.view(coords.data(), n, rows.gradient);
       const RowArg<T> m = kernel.grid_.row(means, coords, n, rows.statistics[0]);
       const RowArg<T> inv = kernel.grid_.row(invs, coords, n, rows.statistics[1]);
-      ops.normalise(rows.x_hat, m, inv, {&kOne, false}, {&kZero, false}, n, rows.x_hat);
-      if (scaled && scale.present())
-        ops.multiply(rows.gradient, scale.load(coords, n, rows.parameter, &kOne), n, rows.gradient);
+      ops.normalise(x_row, m, inv, {&kOne, false}, {&kZero, false}, n, rows.x_hat);
+      if (!scaled || !scale.present()) return g;
+      ops.multiply(g, scale.view(coords, n, rows.parameter, &kOne), n, rows.gradient);
+      return rows.gradient;
     }
 
     // Sums of the gradient and of gradient * x_hat over one piece, into partial.
@@ -234,14 +240,14 @@ class NormBackwardKernel final : public Kernel {
       fold_boxes<T, 2>(
           ops, space, piece / splits, piece % splits, splits, Fold::sum,
           [&](const Coords& coords, std::int64_t n, T(&values)[2]) {
-            load_rows(dy, coords, n, scaled, rows);
-            values[0] = ops.fold(Fold::sum, Premap::identity, rows.gradient, n);
-            values[1] = ops.dot(rows.gradient, rows.x_hat, n);
+            const T* g = load_rows(dy, coords, n, scaled, rows);
+            values[0] = ops.fold(Fold::sum, Premap::identity, g, n);
+            values[1] = ops.dot(g, rows.x_hat, n);
           },
           [&](const Coords& coords, std::int64_t n, T*(&sums)[2]) {
-            load_rows(dy, coords, n, scaled, rows);
-            ops.fold_into(Fold::sum, Premap::identity, rows.gradient, n, sums[0]);
-            ops.dot_into(rows.gradient, rows.x_hat, n, sums[1]);
+            const T* g = load_rows(dy, coords, n, scaled, rows);
+            ops.fold_into(Fold::sum, Premap::identity, g, n, sums[0]);
+            ops.dot_into(g, rows.x_hat, n, sums[1]);
           },
           partial + piece * 2 * width, width);
     }
@@ -268,6 +274,14 @@ class NormBackwardKernel final : public Kernel {
         T* gx = products + kernel.grid_.position(coords);
         gather(boxes, item, splits, 0, width, g);
         gather(boxes, item, splits, 1, width, gx);
+        if (kernel.shared_) {
+          dbias.store(coords, width, g);
+          dscale.store(coords, width, gx);
+          alignas(64) T buffer[kStripeLength];
+          const RowArg<T> factor = scale.view(coords, width, buffer, &kOne);
+          ops.multiply(g, factor, width, g);
+          ops.multiply(gx, factor, width, gx);
+        }
         for (std::int64_t i = 0; i < width; ++i) {
           g[i] = kernel.centred_ ? g[i] / kernel.count_ : T{0};
           gx[i] /= kernel.count_;
@@ -276,19 +290,22 @@ class NormBackwardKernel final : public Kernel {
       const auto emit = [&](std::int64_t piece, Rows& rows) {
         boxes.for_rows(
             piece / splits, piece % splits, splits, [&](const Coords& coords, std::int64_t n) {
-              load_rows(dy_written, coords, n, true, rows);
+              const T* row = load_rows(dy_written, coords, n, true, rows);
               const RowArg<T> g = kernel.grid_.row(gradients, coords, n, rows.statistics[0]);
               const RowArg<T> gx = kernel.grid_.row(products, coords, n, rows.statistics[0]);
               const RowArg<T> inv = kernel.grid_.row(invs, coords, n, rows.statistics[1]);
-              ops.gradient(rows.gradient, rows.x_hat, g, gx, inv, n, rows.gradient);
-              dx.store(coords, n, rows.gradient);
+              const auto place = dx.place(coords);
+              kernel.row_kernels_.gradient(row, rows.x_hat, g, gx, inv, n,
+                                           place.memory != nullptr ? place.memory : rows.gradient,
+                                           {nullptr, place.stream});
+              if (place.memory == nullptr) dx.store(coords, n, rows.gradient);
             });
       };
       if (splits == 1) {
         parallel_for(boxes.items(), 1, [&](std::int64_t begin, std::int64_t end, int) {
           Rows rows;
           for (std::int64_t item = begin; item < end; ++item) {
-            sum_piece(boxes, item, 1, true, rows);
+            sum_piece(boxes, item, 1, !kernel.shared_, rows);
             finish(item);
             emit(item, rows);
           }
@@ -296,7 +313,7 @@ class NormBackwardKernel final : public Kernel {
         return;
       }
       over_pieces(boxes, splits, [&](std::int64_t piece, Rows& rows) {
-        sum_piece(boxes, piece, splits, true, rows);
+        sum_piece(boxes, piece, splits, !kernel.shared_, rows);
       });
       for (std::int64_t item = 0; item < boxes.items(); ++item) finish(item);
       over_pieces(boxes, splits, emit);
@@ -329,9 +346,11 @@ class NormBackwardKernel final : public Kernel {
   };
 
   const RowOps<T>& ops_;
+  const NormRows<T>& row_kernels_;
   BoxSpace boxes_, parameters_;
   StatisticsGrid grid_;
   std::int64_t splits_, parameter_splits_;
+  bool shared_;   // a statistic per parameter: the sums behind dx are the parameters' gradients
   bool centred_;  // rms norm takes the mean as 0
   Single<T> epsilon_;
   T count_;
@@ -342,8 +361,9 @@ class NormBackwardKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> build_norm_backward(const Region& region, bool split) {
-  return build_for_precision<NormBackwardKernel>(region, split);
+std::unique_ptr<Kernel> build_norm_backward(const Region& region, bool split,
+                                            const DeviceProps& device) {
+  return build_for_precision<NormBackwardKernel>(region, split, store_to(region.epilogue, device));
 }
 
 }  // namespace ashlar::cpu

@@ -1,9 +1,12 @@
 #include <cmath>
 
 #include "cpu/box_space.hpp"
+#include "cpu/columns.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/norm_kernels.hpp"
+#include "cpu/kernels/norm_rows.hpp"
 #include "cpu/merge_axes.hpp"
+#include "cpu/store_to.hpp"
 #include "cpu/threads.hpp"
 #include "graph/norm_shapes.hpp"
 
@@ -13,6 +16,8 @@ namespace {
 
 using In = NormForward::In;
 using Out = NormForward::Out;
+
+constexpr std::int64_t kFetchAhead = 1024;  // elements
 
 // Operands with axes merged, and the walk over the boxes that share a statistic.
 struct Shape {
@@ -47,11 +52,13 @@ struct Shape {
 template <class T>
 class NormForwardKernel final : public Kernel {
  public:
-  NormForwardKernel(const Region& region, bool split)
-      : NormForwardKernel(region, *region.anchor_as<NormForward>(), Shape(region), split) {}
+  NormForwardKernel(const Region& region, bool split, StoreTo store_to)
+      : NormForwardKernel(region, *region.anchor_as<NormForward>(), Shape(region), split,
+                          store_to) {}
 
   void run(const KernelContext& context) const override {
     const Bound bound = bind(context);
+    if (columns_.width > 0) return run_columns(bound, context);
     if (splits_ > 1 && !given_) return run_in_phases(bound, context);
     // Statistics that are given, or cheap enough to be one thread's work.
     const std::int64_t splits = given_ ? space_.splits() : 1;
@@ -84,11 +91,13 @@ class NormForwardKernel final : public Kernel {
     T epsilon, momentum;
   };
 
-  NormForwardKernel(const Region& region, const NormForward& op, const Shape& shape, bool split)
+  NormForwardKernel(const Region& region, const NormForward& op, const Shape& shape, bool split,
+                    StoreTo store_to)
       : ops_(row_ops<T>()),
-        space_(shape.space, shape.statistics, shape.axis),
+        rows_(norm_rows<T>()),
+        space_(shape.space, shape.statistics, shape.axis, kLongRow),
         splits_(split ? space_.splits() : 1),
-        grain_(items_per_thread(space_.rows() * std::min(kRowLength, space_.box_size()))),
+        grain_(items_per_thread(space_.rows() * std::min(kLongRow, space_.box_size()))),
         centred_(op.mode != NormMode::rms),
         given_(op.mode == NormMode::batch && op.phase == NormPhase::inference),
         epsilon_(input_program(region, In::epsilon_tensor), op.epsilon),
@@ -104,12 +113,20 @@ class NormForwardKernel final : public Kernel {
     inv_variance_ = operand(shape.inv_variance);
     running_mean_ = operand(shape.running_mean);
     running_var_ = operand(shape.running_var);
-    y_ = operand(shape.y);
+    y_ = Operand<T>(shape.y, shape.space, shape.axis, store_to);
     out_mean_ = operand(shape.out_mean);
     out_inv_variance_ = operand(shape.out_inv_variance);
     next_mean_ = operand(shape.next_mean);
     next_var_ = operand(shape.next_var);
-    if (splits_ > 1 && !given_) {
+    if (split) plan_columns(shape, store_to);
+    if (columns_.width > 0) {
+      const std::int64_t channels =
+          space_.items() * space_.most_width() * static_cast<std::int64_t>(sizeof(T));
+      partial_ = scratch_book_.add("partial", columns_.pieces * 2 * channels);
+      means_ = scratch_book_.add("mean", channels);
+      invs_ = scratch_book_.add("inv_variance", channels);
+      factors_ = scratch_book_.add("factor", 2 * channels);
+    } else if (splits_ > 1 && !given_) {
       const std::int64_t statistics =
           space_.items() * space_.most_width() * static_cast<std::int64_t>(sizeof(T));
       partial_ = scratch_book_.add("partial", statistics * splits_);
@@ -175,30 +192,125 @@ class NormForwardKernel final : public Kernel {
     });
   }
 
+  // Channels last: statistics of blocks of whole rows, gathered piece by piece, then a second trip
+  // through memory, backwards, which finds the end of the first one still in the caches.
+  void run_columns(const Bound& bound, const KernelContext& context) const {
+    const std::int64_t width = columns_.width;
+    T* partial = context.scratch<T>(scratch_book_, partial_);
+    T* means = context.scratch<T>(scratch_book_, means_);
+    T* invs = context.scratch<T>(scratch_book_, invs_);
+    T* factors = context.scratch<T>(scratch_book_, factors_);
+    T* biases = factors + width;
+    const std::int64_t grain = items_per_thread(columns_.rows / columns_.pieces * width);
+    const auto x = flat_x_.bind(context), y = flat_y_.bind(context);
+    if (!given_)
+      parallel_for(columns_.pieces, grain, [&](std::int64_t begin, std::int64_t end, int) {
+        for (std::int64_t piece = begin; piece < end; ++piece)
+          column_moments(x, piece, partial + piece * 2 * width, partial + (piece * 2 + 1) * width);
+      });
+    for (std::int64_t item = 0; item < space_.items(); ++item) {
+      Coords coords;
+      const std::int64_t boxes = space_.origin(item, coords), first = item * space_.most_width();
+      if (given_) {
+        load_statistics(bound, item, means + first, invs + first);
+      } else {
+        gather_moments(partial, first, boxes, means + first, invs + first);
+        finish(bound, item, means + first, invs + first);
+      }
+      for (std::int64_t i = first; i < first + boxes; ++i) factors[i] = 1, biases[i] = -T{0};
+      if (bound.scale.present()) bound.scale.load(coords, boxes, factors + first, nullptr);
+      if (bound.bias.present()) bound.bias.load(coords, boxes, biases + first, nullptr);
+      for (std::int64_t i = first; i < first + boxes; ++i) factors[i] *= invs[i];
+    }
+    parallel_for(columns_.pieces, grain, [&](std::int64_t begin, std::int64_t end, int) {
+      alignas(64) T buffer[kColumnsBlock];
+      for (std::int64_t piece = end; piece-- > begin;)
+        columns_.for_blocks_backwards(piece, [&](std::int64_t row, std::int64_t rows) {
+          const std::int64_t at = row * width, count = rows * width;
+          const T* values = x.view(&at, count, buffer);
+          const auto place = y.place(&at);
+          rows_.normalise_columns(
+              values, rows, width, means, factors, biases,
+              place.memory != nullptr ? place.memory : buffer,
+              {values == buffer ? nullptr : values + kFetchAhead, place.stream});
+          if (place.memory == nullptr) y.store(&at, count, buffer);
+        });
+    });
+  }
+
+  void plan_columns(const Shape& shape, StoreTo store_to) {
+    columns_ = Columns::of(shape.space, shape.statistics, shape.axis);
+    PointwiseProgram x = shape.x, y = shape.y;
+    if (columns_.width > 0 && !flatten({&x, &y}, shape.axis)) columns_ = {};
+    if (columns_.width == 0) return;
+    flat_x_ = RowProgram<T>(x, 0);
+    flat_y_ = RowProgram<T>(y, 0, nullptr, 1, store_to);
+  }
+
+  // Joins the pieces' moments of columns [first, first + count).
+  void gather_moments(const T* partial, std::int64_t first, std::int64_t count, T* means,
+                      T* squares) const {
+    for (std::int64_t i = 0; i < count; ++i) {
+      double mean = 0, square = 0;
+      for (std::int64_t piece = 0; piece < columns_.pieces; ++piece) {
+        const T* of_piece = partial + piece * 2 * columns_.width + first + i;
+        merge_moments(columns_.first_row(piece), &mean, &square, columns_.rows_of(piece), of_piece,
+                      of_piece + columns_.width, 1);
+      }
+      means[i] = static_cast<T>(mean);
+      squares[i] = static_cast<T>(square);
+    }
+  }
+
+  // Mean and sum of squared deviations of every column of a piece.
+  void column_moments(const typename RowProgram<T>::Bound& x, std::int64_t piece, T* means,
+                      T* squares) const {
+    const std::int64_t width = columns_.width;
+    alignas(64) T buffer[kColumnsBlock];
+    alignas(64) T mean[kMostColumns], square[kMostColumns];
+    std::fill(means, means + width, T{0});
+    std::fill(squares, squares + width, T{0});
+    std::int64_t seen = 0;
+    columns_.for_blocks(piece, [&](std::int64_t row, std::int64_t rows) {
+      const std::int64_t at = row * width;
+      const T* values = x.view(&at, rows * width, buffer);
+      std::fill(mean, mean + width, T{0});
+      std::fill(square, square + width, T{0});
+      rows_.add_columns(values, rows, width, mean);
+      const T inverse = T{1} / static_cast<T>(rows);
+      ops_.multiply(mean, {&inverse, false}, width, mean);
+      rows_.add_column_squares(values, rows, width, mean, square);
+      merge_moments(seen, means, squares, rows, mean, square, width);
+      seen += rows;
+    });
+  }
+
   // Box and row are one: a single trip through the prologue.
   void one_row(const Bound& bound, std::int64_t item) const {
     space_.for_rows(item, 0, 1, [&](const Coords& coords, std::int64_t count) {
-      alignas(64) T row[kRowLength];
-      bound.x.load(coords.data(), count, row);
+      alignas(64) T buffer[kLongRow];
+      const T* row = bound.x.view(coords.data(), count, buffer);
       T mean = centred_ ? ops_.fold(Fold::sum, Premap::identity, row, count) / count_ : T{0};
       T inv = ops_.squares_about(row, mean, count);
       finish(bound, item, &mean, &inv);
-      emit(bound, coords, count, row, {&mean, false}, {&inv, false});
+      // Rows mostly lie one after the other.
+      const void* ahead = row == buffer ? nullptr : row + count;
+      emit(bound, coords, count, row, {&mean, false}, {&inv, false}, buffer, ahead);
     });
   }
 
   void sum(const Bound& bound, std::int64_t item, std::int64_t split, std::int64_t splits,
            T* totals) const {
     if (!centred_) return std::fill(totals, totals + space_.most_width(), T{0});
-    alignas(64) T row[kRowLength];
+    alignas(64) T buffer[kLongRow];
     fold_boxes<T, 1>(
         ops_, space_, item, split, splits, Fold::sum,
         [&](const Coords& coords, std::int64_t count, T(&values)[1]) {
-          bound.x.load(coords.data(), count, row);
+          const T* row = bound.x.view(coords.data(), count, buffer);
           values[0] = ops_.fold(Fold::sum, Premap::identity, row, count);
         },
         [&](const Coords& coords, std::int64_t count, T*(&accumulators)[1]) {
-          bound.x.load(coords.data(), count, row);
+          const T* row = bound.x.view(coords.data(), count, buffer);
           ops_.fold_into(Fold::sum, Premap::identity, row, count, accumulators[0]);
         },
         totals, 0);
@@ -206,15 +318,15 @@ class NormForwardKernel final : public Kernel {
 
   void squares(const Bound& bound, std::int64_t item, std::int64_t split, std::int64_t splits,
                const T* mean, T* totals) const {
-    alignas(64) T row[kRowLength];
+    alignas(64) T buffer[kLongRow];
     fold_boxes<T, 1>(
         ops_, space_, item, split, splits, Fold::sum,
         [&](const Coords& coords, std::int64_t count, T(&values)[1]) {
-          bound.x.load(coords.data(), count, row);
+          const T* row = bound.x.view(coords.data(), count, buffer);
           values[0] = ops_.squares_about(row, *mean, count);
         },
         [&](const Coords& coords, std::int64_t count, T*(&accumulators)[1]) {
-          bound.x.load(coords.data(), count, row);
+          const T* row = bound.x.view(coords.data(), count, buffer);
           ops_.squares_about_into(row, mean, count, accumulators[0]);
         },
         totals, 0);
@@ -268,33 +380,39 @@ class NormForwardKernel final : public Kernel {
 
   void normalise(const Bound& bound, std::int64_t item, std::int64_t split, std::int64_t splits,
                  const T* mean, const T* inv) const {
-    alignas(64) T row[kRowLength];
+    alignas(64) T buffer[kLongRow];
     space_.for_rows(item, split, splits, [&](const Coords& coords, std::int64_t count) {
-      bound.x.load(coords.data(), count, row);
-      emit(bound, coords, count, row, {mean, space_.columns()}, {inv, space_.columns()});
+      const T* row = bound.x.view(coords.data(), count, buffer);
+      emit(bound, coords, count, row, {mean, space_.columns()}, {inv, space_.columns()}, buffer,
+           nullptr);
     });
   }
 
-  void emit(const Bound& bound, const Coords& coords, std::int64_t count, T* row, RowArg<T> mean,
-            RowArg<T> inv) const {
+  void emit(const Bound& bound, const Coords& coords, std::int64_t count, const T* row,
+            RowArg<T> mean, RowArg<T> inv, T* buffer, const void* ahead) const {
     // Adding -0 changes nothing, not even the sign of a zero.
     static constexpr T kNoBias = -T{0}, kOne = 1;
-    alignas(64) T scale_row[kRowLength];
-    alignas(64) T bias_row[kRowLength];
-    const RowArg<T> scale = bound.scale.load(coords, count, scale_row, &kOne);
-    const RowArg<T> bias = bound.bias.load(coords, count, bias_row, &kNoBias);
-    ops_.normalise(row, mean, inv, scale, bias, count, row);
-    bound.y.store(coords, count, row);
+    alignas(64) T scale_row[kLongRow];
+    alignas(64) T bias_row[kLongRow];
+    const RowArg<T> scale = bound.scale.view(coords, count, scale_row, &kOne);
+    const RowArg<T> bias = bound.bias.view(coords, count, bias_row, &kNoBias);
+    const auto place = bound.y.place(coords);
+    T* y = place.memory != nullptr ? place.memory : buffer;
+    rows_.normalise(row, mean, inv, scale, bias, count, y, {ahead, place.stream});
+    if (place.memory == nullptr) bound.y.store(coords, count, buffer);
   }
 
   const RowOps<T>& ops_;
+  const NormRows<T>& rows_;
   BoxSpace space_;
   std::int64_t splits_, grain_;
   bool centred_;  // rms norm takes the mean as 0
   bool given_;    // statistics come as operands
   Single<T> epsilon_, momentum_;
   T count_;
-  int partial_ = -1, means_ = -1, invs_ = -1;
+  int partial_ = -1, means_ = -1, invs_ = -1, factors_ = -1;
+  Columns columns_;
+  RowProgram<T> flat_x_, flat_y_;  // as matrices of channels
   RowProgram<T> x_;
   Operand<T> scale_, bias_, mean_, inv_variance_, running_mean_, running_var_;
   Operand<T> y_, out_mean_, out_inv_variance_, next_mean_, next_var_;
@@ -302,8 +420,9 @@ class NormForwardKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> build_norm_forward(const Region& region, bool split) {
-  return build_for_precision<NormForwardKernel>(region, split);
+std::unique_ptr<Kernel> build_norm_forward(const Region& region, bool split,
+                                           const DeviceProps& device) {
+  return build_for_precision<NormForwardKernel>(region, split, store_to(region.epilogue, device));
 }
 
 }  // namespace ashlar::cpu

@@ -6,7 +6,9 @@
 namespace ashlar::cpu {
 
 // `split` cuts the rows of a statistic into pieces for several threads; see BoxSpace::splits.
-std::unique_ptr<Kernel> build_norm_forward(const Region& region, bool split);
-std::unique_ptr<Kernel> build_norm_backward(const Region& region, bool split);
+std::unique_ptr<Kernel> build_norm_forward(const Region& region, bool split,
+                                           const DeviceProps& device);
+std::unique_ptr<Kernel> build_norm_backward(const Region& region, bool split,
+                                            const DeviceProps& device);
 
 }  // namespace ashlar::cpu

@@ -27,7 +27,7 @@ class PointwiseKernel final : public Kernel {
     row_length_ = space_[axis_];
     pieces_per_row_ = (row_length_ + kPieceLength - 1) / kPieceLength;
     pieces_ = elements == 0 ? 0 : elements / row_length_ * pieces_per_row_;
-    grain_ = items_per_thread(std::min(row_length_, kPieceLength));
+    grain_ = items_per_thread(std::min(row_length_, kPieceLength), program.flops_per_element());
   }
 
   void run(const KernelContext& context) const override {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "cpu/engines/pooling.hpp"
+#include "cpu/kernels/divide.hpp"
 
 namespace ashlar::cpu {
 
@@ -12,7 +13,7 @@ template <class T>
 class PoolingWindows {
  public:
   PoolingWindows(const PoolingShape& shape, bool truncate)
-      : shape_(shape), ops_(row_ops<T>()), truncate_(truncate) {}
+      : shape_(shape), ops_(row_ops<T>()), divide_(divide_row<T>()), truncate_(truncate) {}
 
   // Results of the row of y at `out`, and the winners' positions where `where` is not null. `x`
   // reads rows of x.
@@ -59,15 +60,16 @@ class PoolingWindows {
 
   void row_across(const typename RowProgram<T>::Bound& x, const Coords& out, std::int64_t count,
                   T* result, T* where) const {
-    alignas(64) T row[kPoolingRow];
+    alignas(64) T buffer[kPoolingRow];
     shape_.for_window(shape_.spatial(), [&](const Coords& k, std::int64_t position) {
       Coords source;
       const Seen seen = look(out, k, shape_.spatial(), source);
       if (seen == Seen::nothing) return;
+      const T* row = buffer;
       if (seen == Seen::zero)
-        std::fill(row, row + count, T{0});
+        std::fill(buffer, buffer + count, T{0});
       else
-        x.load(source.data(), count, row);
+        row = x.view(source.data(), count, buffer);
       take(row, position, count, result, where);
     });
   }
@@ -138,6 +140,7 @@ class PoolingWindows {
   void average(const Coords& out, std::int64_t count, T* result) const {
     const int last = shape_.spatial() - 1;
     const std::int64_t outer = shape_.divisor(out, shape_.along() ? last : shape_.spatial());
+    if (!shape_.along() && !truncate_) return divide_(result, static_cast<T>(outer), count, result);
     for (std::int64_t j = 0; j < count; ++j) {
       std::int64_t divisor = outer;
       if (shape_.along())
@@ -151,6 +154,7 @@ class PoolingWindows {
 
   PoolingShape shape_;
   const RowOps<T>& ops_;
+  DivideRow<T> divide_;
   bool truncate_;  // integer averages
 };
 

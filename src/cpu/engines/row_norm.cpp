@@ -30,17 +30,18 @@ class RowNormEngine final : public Engine {
     return Support::yes();
   }
 
-  std::vector<Config> configs(const Region& region, const DeviceProps&) const override {
+  std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
     if (region.anchor_as<NormForward>()) return {make_config({}, row_cost(region, 0.5))};
     Cost cost = row_cost(region, 0.4);
     cost.bytes *= 2;  // x and dy are read for dx and again for the parameters' gradients
-    return {make_config({}, cost, build_norm_backward(region, true)->scratch_book().total_bytes())};
+    return {make_config({}, cost,
+                        build_norm_backward(region, true, device)->scratch_book().total_bytes())};
   }
 
   std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config&,
-                                const DeviceProps&) const override {
-    if (region.anchor_as<NormForward>()) return build_norm_forward(region, false);
-    return build_norm_backward(region, true);
+                                const DeviceProps& device) const override {
+    if (region.anchor_as<NormForward>()) return build_norm_forward(region, false, device);
+    return build_norm_backward(region, true, device);
   }
 };
 

@@ -5,12 +5,16 @@
 #include "cpu/box_space.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
+#include "cpu/kernels/norm_rows.hpp"
 #include "cpu/merge_axes.hpp"
+#include "cpu/store_to.hpp"
 #include "cpu/threads.hpp"
 
 namespace ashlar::cpu {
 
 namespace {
+
+constexpr double kFlops = 10;  // per element, mostly the exponential
 
 // Operands with axes merged: x, y and stats, or y, dy and dx.
 struct Shape {
@@ -37,15 +41,17 @@ struct Shape {
 template <class T>
 class SoftmaxKernel : public Kernel {
  protected:
-  SoftmaxKernel(const Shape& shape, bool log)
+  SoftmaxKernel(const Shape& shape, bool log, StoreTo store_to)
       : ops_(row_ops<T>()),
-        space_(shape.space, shape.lines, shape.axis),
-        grain_(items_per_thread(space_.box_size() * space_.most_width())),
+        rows_(norm_rows<T>()),
+        space_(shape.space, shape.lines, shape.axis, kLongRow),
+        grain_(items_per_thread(space_.box_size() * space_.most_width(), kFlops)),
         log_(log),
         first_(shape.first, shape.axis),
-        result_(shape.result, shape.space, shape.axis) {}
+        result_(shape.result, shape.space, shape.axis, store_to) {}
 
   const RowOps<T>& ops_;
+  const NormRows<T>& rows_;
   BoxSpace space_;
   std::int64_t grain_;
   bool log_;
@@ -56,8 +62,8 @@ class SoftmaxKernel : public Kernel {
 template <class T>
 class SoftmaxForwardKernel final : public SoftmaxKernel<T> {
  public:
-  explicit SoftmaxForwardKernel(const Region& region)
-      : SoftmaxForwardKernel(*region.anchor_as<SoftmaxForward>(), Shape(region)) {}
+  SoftmaxForwardKernel(const Region& region, StoreTo store_to)
+      : SoftmaxForwardKernel(*region.anchor_as<SoftmaxForward>(), Shape(region), store_to) {}
 
   void run(const KernelContext& context) const override {
     const Bound bound{this->first_.bind(context), this->result_.bind(context),
@@ -76,20 +82,22 @@ class SoftmaxForwardKernel final : public SoftmaxKernel<T> {
     typename Operand<T>::Bound y, stats;
   };
 
-  SoftmaxForwardKernel(const SoftmaxForward& op, const Shape& shape)
-      : SoftmaxKernel<T>(shape, op.log), stats_(shape.stats, shape.space, shape.axis) {}
+  SoftmaxForwardKernel(const SoftmaxForward& op, const Shape& shape, StoreTo store_to)
+      : SoftmaxKernel<T>(shape, op.log, store_to), stats_(shape.stats, shape.space, shape.axis) {}
 
   void one_row(const Bound& bound, std::int64_t item) const {
     const RowOps<T>& ops = this->ops_;
     this->space_.for_rows(item, 0, 1, [&](const Coords& coords, std::int64_t count) {
-      alignas(64) T row[kRowLength], weights[kRowLength];
-      bound.x.load(coords.data(), count, row);
+      alignas(64) T buffer[kLongRow], weights[kLongRow];
+      const T* row = bound.x.view(coords.data(), count, buffer);
       const T largest = ops.fold(Fold::maximum, Premap::identity, row, count);
       const T sum = ops.exp_shifted(row, {&largest, false}, count, weights);
       const T log_sum = std::log(sum), factor = 1 / sum, stats = largest + log_sum;
       bound.stats.store(coords, 1, &stats);
+      // Rows mostly lie one after the other.
+      const void* ahead = row == buffer ? nullptr : row + count;
       emit(bound, coords, count, row, weights, {&largest, false}, {&log_sum, false},
-           {&factor, false});
+           {&factor, false}, ahead);
     });
   }
 
@@ -98,26 +106,26 @@ class SoftmaxForwardKernel final : public SoftmaxKernel<T> {
     const BoxSpace& space = this->space_;
     const bool columns = space.columns();
     alignas(64) T largest[kStripeLength], sums[kStripeLength], logs[kStripeLength];
-    alignas(64) T row[kRowLength], weights[kRowLength];
+    alignas(64) T buffer[kLongRow], weights[kLongRow];
     fold_boxes<T, 1>(
         ops, space, item, 0, 1, Fold::maximum,
         [&](const Coords& coords, std::int64_t count, T(&values)[1]) {
-          bound.x.load(coords.data(), count, row);
+          const T* row = bound.x.view(coords.data(), count, buffer);
           values[0] = ops.fold(Fold::maximum, Premap::identity, row, count);
         },
         [&](const Coords& coords, std::int64_t count, T*(&accumulators)[1]) {
-          bound.x.load(coords.data(), count, row);
+          const T* row = bound.x.view(coords.data(), count, buffer);
           ops.fold_into(Fold::maximum, Premap::identity, row, count, accumulators[0]);
         },
         largest, 0);
     fold_boxes<T, 1>(
         ops, space, item, 0, 1, Fold::sum,
         [&](const Coords& coords, std::int64_t count, T(&values)[1]) {
-          bound.x.load(coords.data(), count, row);
+          const T* row = bound.x.view(coords.data(), count, buffer);
           values[0] = ops.exp_shifted(row, {largest, false}, count, weights);
         },
         [&](const Coords& coords, std::int64_t count, T*(&accumulators)[1]) {
-          bound.x.load(coords.data(), count, row);
+          const T* row = bound.x.view(coords.data(), count, buffer);
           ops.exp_shifted(row, {largest, true}, count, weights);
           ops.fold_into(Fold::sum, Premap::identity, weights, count, accumulators[0]);
         },
@@ -132,27 +140,25 @@ class SoftmaxForwardKernel final : public SoftmaxKernel<T> {
     }
     bound.stats.store(origin, width, stats);
     space.for_rows(item, 0, 1, [&](const Coords& coords, std::int64_t count) {
-      bound.x.load(coords.data(), count, row);
+      const T* row = bound.x.view(coords.data(), count, buffer);
       if (!this->log_) ops.exp_shifted(row, {largest, columns}, count, weights);
-      emit(bound, coords, count, row, weights, {largest, columns}, {logs, columns},
-           {sums, columns});
+      emit(bound, coords, count, row, weights, {largest, columns}, {logs, columns}, {sums, columns},
+           nullptr);
     });
   }
 
-  void emit(const Bound& bound, const Coords& coords, std::int64_t count, T* row, T* weights,
-            RowArg<T> largest, RowArg<T> log_sum, RowArg<T> factor) const {
-    static constexpr T kZero = 0, kOne = 1;
-    if (this->log_) {
-      // In two steps: largest + log_sum would round away what a large maximum leaves of the
-      // logarithm.
-      this->ops_.normalise(row, largest, {&kOne, false}, {&kOne, false}, {&kZero, false}, count,
-                           row);
-      this->ops_.normalise(row, log_sum, {&kOne, false}, {&kOne, false}, {&kZero, false}, count,
-                           weights);
-    } else {
-      this->ops_.multiply(weights, factor, count, weights);
-    }
-    bound.y.store(coords, count, weights);
+  void emit(const Bound& bound, const Coords& coords, std::int64_t count, const T* row, T* weights,
+            RowArg<T> largest, RowArg<T> log_sum, RowArg<T> factor, const void* ahead) const {
+    const auto place = bound.y.place(coords);
+    T* y = place.memory != nullptr ? place.memory : weights;
+    const RowHints hints{ahead, place.stream};
+    // In two steps: largest + log_sum would round away what a large maximum leaves of the
+    // logarithm.
+    if (this->log_)
+      this->rows_.subtract(row, largest, log_sum, count, y, hints);
+    else
+      this->rows_.scale(weights, factor, count, y, hints);
+    if (place.memory == nullptr) bound.y.store(coords, count, weights);
   }
 
   Operand<T> stats_;
@@ -161,8 +167,8 @@ class SoftmaxForwardKernel final : public SoftmaxKernel<T> {
 template <class T>
 class SoftmaxBackwardKernel final : public SoftmaxKernel<T> {
  public:
-  explicit SoftmaxBackwardKernel(const Region& region)
-      : SoftmaxBackwardKernel(*region.anchor_as<SoftmaxBackward>(), Shape(region)) {}
+  SoftmaxBackwardKernel(const Region& region, StoreTo store_to)
+      : SoftmaxBackwardKernel(*region.anchor_as<SoftmaxBackward>(), Shape(region), store_to) {}
 
   void run(const KernelContext& context) const override {
     static constexpr T kZero = 0, kOne = 1;
@@ -171,43 +177,47 @@ class SoftmaxBackwardKernel final : public SoftmaxKernel<T> {
     const auto y = this->first_.bind(context), dy = dy_.bind(context);
     const auto dx = this->result_.bind(context);
     parallel_for(space.items(), this->grain_, [&](std::int64_t begin, std::int64_t end, int) {
-      alignas(64) T y_row[kRowLength], dy_row[kRowLength], sums[kStripeLength];
+      alignas(64) T y_buffer[kLongRow], dy_buffer[kLongRow], sums[kStripeLength];
       for (std::int64_t item = begin; item < end; ++item) {
         fold_boxes<T, 1>(
             ops, space, item, 0, 1, Fold::sum,
             [&](const Coords& coords, std::int64_t count, T(&values)[1]) {
-              dy.load(coords.data(), count, dy_row);
-              if (!this->log_) y.load(coords.data(), count, y_row);
-              values[0] = this->log_ ? ops.fold(Fold::sum, Premap::identity, dy_row, count)
-                                     : ops.dot(dy_row, y_row, count);
+              const T* dy_row = dy.view(coords.data(), count, dy_buffer);
+              values[0] = this->log_
+                              ? ops.fold(Fold::sum, Premap::identity, dy_row, count)
+                              : ops.dot(dy_row, y.view(coords.data(), count, y_buffer), count);
             },
             [&](const Coords& coords, std::int64_t count, T*(&accumulators)[1]) {
-              dy.load(coords.data(), count, dy_row);
+              const T* dy_row = dy.view(coords.data(), count, dy_buffer);
               if (this->log_)
                 return ops.fold_into(Fold::sum, Premap::identity, dy_row, count, accumulators[0]);
-              y.load(coords.data(), count, y_row);
-              ops.dot_into(dy_row, y_row, count, accumulators[0]);
+              ops.dot_into(dy_row, y.view(coords.data(), count, y_buffer), count, accumulators[0]);
             },
             sums, 0);
         const RowArg<T> sum{sums, space.columns()};
         space.for_rows(item, 0, 1, [&](const Coords& coords, std::int64_t count) {
-          dy.load(coords.data(), count, dy_row);
-          y.load(coords.data(), count, y_row);
+          const T* dy_row = dy.view(coords.data(), count, dy_buffer);
+          const T* y_row = y.view(coords.data(), count, y_buffer);
+          const auto place = dx.place(coords);
+          T* target = place.memory != nullptr ? place.memory : dy_buffer;
+          const RowHints hints{nullptr, place.stream};
           if (this->log_) {  // dy - exp(y) * sum
-            ops.exp_shifted(y_row, {&kZero, false}, count, y_row);
-            ops.gradient(dy_row, y_row, {&kZero, false}, sum, {&kOne, false}, count, dy_row);
+            ops.exp_shifted(y_row, {&kZero, false}, count, y_buffer);
+            this->rows_.gradient(dy_row, y_buffer, {&kZero, false}, sum, {&kOne, false}, count,
+                                 target, hints);
           } else {  // (dy - sum) * y
-            ops.gradient(dy_row, y_row, sum, {&kZero, false}, {y_row, true}, count, dy_row);
+            this->rows_.gradient(dy_row, y_row, sum, {&kZero, false}, {y_row, true}, count, target,
+                                 hints);
           }
-          dx.store(coords, count, dy_row);
+          if (place.memory == nullptr) dx.store(coords, count, dy_buffer);
         });
       }
     });
   }
 
  private:
-  SoftmaxBackwardKernel(const SoftmaxBackward& op, const Shape& shape)
-      : SoftmaxKernel<T>(shape, op.log), dy_(shape.second, shape.axis) {}
+  SoftmaxBackwardKernel(const SoftmaxBackward& op, const Shape& shape, StoreTo store_to)
+      : SoftmaxKernel<T>(shape, op.log, store_to), dy_(shape.second, shape.axis) {}
 
   RowProgram<T> dy_;
 };
@@ -232,10 +242,11 @@ class SoftmaxEngine final : public Engine {
   }
 
   std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config&,
-                                const DeviceProps&) const override {
+                                const DeviceProps& device) const override {
+    const StoreTo results = store_to(region.epilogue, device);
     if (region.anchor_as<SoftmaxForward>())
-      return build_for_precision<SoftmaxForwardKernel>(region);
-    return build_for_precision<SoftmaxBackwardKernel>(region);
+      return build_for_precision<SoftmaxForwardKernel>(region, results);
+    return build_for_precision<SoftmaxBackwardKernel>(region, results);
   }
 };
 

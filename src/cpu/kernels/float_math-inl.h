@@ -59,9 +59,7 @@ HWY_INLINE V FastReciprocal(D d, V x) {
 template <class D, class V>
 HWY_INLINE V FastDivide(D d, V a, V b) {
 #if HWY_TARGET <= HWY_AVX3
-  const V reciprocal = FastReciprocal(d, b);
-  const V quotient = hn::Mul(a, reciprocal);
-  return hn::MulAdd(reciprocal, hn::NegMulAdd(quotient, b, a), quotient);
+  return hn::Mul(a, FastReciprocal(d, b));
 #else
   (void)d;
   return hn::Div(a, b);

@@ -86,6 +86,43 @@ HWY_INLINE void ForVectors(D d, std::int64_t count, hn::TFromD<D>* destination, 
   StorePart(d, f(i, load_part), destination + i, rest);
 }
 
+// The same, as `hints` say. To stream, a first part runs up to a cache line.
+template <class D, class F>
+HWY_INLINE void ForVectorsWithHints(D d, std::int64_t count, hn::TFromD<D>* destination,
+                                    const RowHints& hints, F f) {
+  using T = hn::TFromD<D>;
+  constexpr std::size_t kLine = 64;  // bytes
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto part = [&](std::int64_t i, std::int64_t length) HWY_ATTR {
+    const auto rest = static_cast<std::size_t>(length);
+    const auto load_part = [&](const T* p) HWY_ATTR { return LoadPart(d, p, rest); };
+    StorePart(d, f(i, load_part), destination + i, rest);
+  };
+  const auto load = [&](const T* p) HWY_ATTR { return hn::LoadU(d, p); };
+  std::int64_t i = 0;
+  if (hints.stream) {
+    const std::size_t past = reinterpret_cast<std::uintptr_t>(destination) % kLine;
+    const auto head = static_cast<std::int64_t>((kLine - past) % kLine / sizeof(T));
+    while (i < head && i < count) {
+      const std::int64_t length = HWY_MIN(HWY_MIN(head, count) - i, lanes);
+      part(i, length);
+      i += length;
+    }
+  }
+  const auto ahead = reinterpret_cast<std::uintptr_t>(hints.ahead);  // may lie outside memory
+  const bool stream = hints.stream, fetch = hints.ahead != nullptr;
+  for (; i + lanes <= count; i += lanes) {
+    if (fetch)
+      hwy::Prefetch(reinterpret_cast<const T*>(ahead + static_cast<std::size_t>(i) * sizeof(T)));
+    const auto value = f(i, load);
+    if (stream)
+      hn::Stream(value, d, destination + i);
+    else
+      hn::StoreU(value, d, destination + i);
+  }
+  if (i < count) part(i, count - i);
+}
+
 }  // namespace ashlar::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif

@@ -11,6 +11,7 @@
 
 #include <limits>
 
+#include "cpu/kernels/float_math-inl.h"
 #include "cpu/kernels/row_ops.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -215,10 +216,16 @@ template <class T>
 T ExpShifted(const T* x, RowArg<T> shift, std::int64_t n, T* y) {
   return FoldRow<Fold::sum, T>(n, [&](auto d, std::int64_t i) HWY_ATTR {
     const auto argument = hn::Sub(hn::LoadU(d, x + i), LoadArg(d, shift, i));
-    // Highway's Exp answers 0 to NaN.
-    const auto value = hn::IfThenElse(hn::IsNaN(argument), argument, hn::Exp(d, argument));
-    hn::StoreU(value, d, y + i);
-    return value;
+    if constexpr (sizeof(T) == sizeof(float)) {
+      const auto value = ExpOf(d, argument);
+      hn::StoreU(value, d, y + i);
+      return value;
+    } else {
+      // Highway's Exp answers 0 to NaN.
+      const auto value = hn::IfThenElse(hn::IsNaN(argument), argument, hn::Exp(d, argument));
+      hn::StoreU(value, d, y + i);
+      return value;
+    }
   });
 }
 

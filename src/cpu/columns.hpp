@@ -1,0 +1,77 @@
+// A dense matrix, positions by channels, for statistics per channel ("channels last"): cut into
+// pieces for threads, and those into blocks of whole rows that stay in L2.
+#pragma once
+
+#include <algorithm>
+
+#include <ashlar/dims.hpp>
+#include <vector>
+
+#include "plan/pointwise_program.hpp"
+
+namespace ashlar::cpu {
+
+inline constexpr std::int64_t kColumnsBlock = 8192;  // elements of a block, at most
+inline constexpr std::int64_t kMostColumns = 2048;
+
+struct Columns {
+  std::int64_t width = 0;  // 0: the tensor is not to be treated like this
+  std::int64_t rows = 0;
+  std::int64_t pieces = 0;  // depends on the shape alone, as results do
+  std::int64_t block_rows = 0;
+
+  // For one statistic per position of `axis`.
+  static Columns of(const Dims& space, const Dims& statistics, int axis) {
+    constexpr std::int64_t kPieces = 32;
+    const std::int64_t width = space[axis], elements = element_count(space);
+    if (width < 2 || width > kMostColumns || statistics[axis] != width || elements == 0 ||
+        element_count(statistics) != width)
+      return {};
+    Columns columns;
+    columns.width = width;
+    columns.rows = elements / width;
+    columns.block_rows = kColumnsBlock / width;
+    columns.pieces = std::clamp<std::int64_t>(columns.rows / columns.block_rows, 1, kPieces);
+    return columns;
+  }
+
+  std::int64_t first_row(std::int64_t piece) const { return rows * piece / pieces; }
+  std::int64_t rows_of(std::int64_t piece) const { return first_row(piece + 1) - first_row(piece); }
+
+  // Calls body(first row, rows) for the blocks of a piece.
+  template <class Body>
+  void for_blocks(std::int64_t piece, Body&& body) const {
+    const std::int64_t end = first_row(piece + 1);
+    for (std::int64_t row = first_row(piece); row < end; row += block_rows)
+      body(row, std::min(block_rows, end - row));
+  }
+  template <class Body>
+  void for_blocks_backwards(std::int64_t piece, Body&& body) const {
+    const std::int64_t begin = first_row(piece),
+                       blocks = (rows_of(piece) + block_rows - 1) / block_rows;
+    for (std::int64_t block = blocks; block-- > 0;) {
+      const std::int64_t row = begin + block * block_rows;
+      body(row, std::min(block_rows, first_row(piece + 1) - row));
+    }
+  }
+};
+
+// The programs with their elements in one row, when every tensor they touch lies without gaps in
+// the same order, `last` varying fastest; false, leaving them as they are, when not.
+bool flatten(const std::vector<PointwiseProgram*>& programs, int last);
+
+// Mean and sum of squared deviations of `seen` numbers per column, joined with those of `more`
+// others (Chan, Golub and LeVeque): nothing cancels.
+template <class T, class Mean, class Squares>
+void merge_moments(std::int64_t seen, T* means, T* squares, std::int64_t more, const Mean* mean,
+                   const Squares* square, std::int64_t width) {
+  const T share = static_cast<T>(more) / static_cast<T>(seen + more);
+  const T spread = static_cast<T>(seen) * share;
+  for (std::int64_t i = 0; i < width; ++i) {
+    const T delta = static_cast<T>(mean[i]) - means[i];
+    means[i] += delta * share;
+    squares[i] += static_cast<T>(square[i]) + delta * delta * spread;
+  }
+}
+
+}  // namespace ashlar::cpu

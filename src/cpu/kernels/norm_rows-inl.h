@@ -1,0 +1,179 @@
+// Compiled once per SIMD target; see norm_rows.cpp.
+#if defined(ASHLAR_CPU_KERNELS_NORM_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ASHLAR_CPU_KERNELS_NORM_ROWS_INL_H_
+#undef ASHLAR_CPU_KERNELS_NORM_ROWS_INL_H_
+#else
+#define ASHLAR_CPU_KERNELS_NORM_ROWS_INL_H_
+#endif
+
+#include "cpu/kernels/loops-inl.h"
+#include "cpu/kernels/norm_rows.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace ashlar::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// An operand of a row as vectors: f(i, load) of ForVectorsWithHints reads it through this.
+template <class D, class T = hn::TFromD<D>>
+class RowValue {
+ public:
+  HWY_INLINE RowValue(D d, RowArg<T> arg)
+      : data_(arg.data), per_element_(arg.per_element), same_(hn::Set(d, *arg.data)) {}
+  template <class Load>
+  HWY_INLINE hn::Vec<D> operator()(std::int64_t i, Load load) const {
+    return per_element_ ? load(data_ + i) : same_;
+  }
+
+ private:
+  const T* data_;
+  bool per_element_;
+  hn::Vec<D> same_;
+};
+
+template <class T>
+void NormaliseRow(const T* x, RowArg<T> mean, RowArg<T> inv, RowArg<T> scale, RowArg<T> bias,
+                  std::int64_t n, T* y, const RowHints& hints) {
+  const hn::ScalableTag<T> d;
+  using Value = RowValue<decltype(d)>;
+  const Value means(d, mean), invs(d, inv), scales(d, scale), biases(d, bias);
+  ForVectorsWithHints(d, n, y, hints, [=](std::int64_t i, auto load) HWY_ATTR {
+    const auto centred = hn::Mul(hn::Sub(load(x + i), means(i, load)), invs(i, load));
+    return hn::MulAdd(centred, scales(i, load), biases(i, load));
+  });
+}
+
+template <class T>
+void GradientRow(const T* a, const T* b, RowArg<T> c, RowArg<T> slope, RowArg<T> factor,
+                 std::int64_t n, T* y, const RowHints& hints) {
+  const hn::ScalableTag<T> d;
+  using Value = RowValue<decltype(d)>;
+  const Value offsets(d, c), slopes(d, slope), factors(d, factor);
+  ForVectorsWithHints(d, n, y, hints, [=](std::int64_t i, auto load) HWY_ATTR {
+    const auto rest = hn::Sub(load(a + i), offsets(i, load));
+    return hn::Mul(hn::NegMulAdd(load(b + i), slopes(i, load), rest), factors(i, load));
+  });
+}
+
+template <class T>
+void ScaleBy(const T* x, RowArg<T> factor, std::int64_t n, T* y, const RowHints& hints) {
+  const hn::ScalableTag<T> d;
+  const RowValue<decltype(d)> factors(d, factor);
+  ForVectorsWithHints(d, n, y, hints, [=](std::int64_t i, auto load) HWY_ATTR {
+    return hn::Mul(load(x + i), factors(i, load));
+  });
+}
+
+template <class T>
+void SubtractTwice(const T* x, RowArg<T> first, RowArg<T> second, std::int64_t n, T* y,
+                   const RowHints& hints) {
+  const hn::ScalableTag<T> d;
+  const RowValue<decltype(d)> firsts(d, first), seconds(d, second);
+  ForVectorsWithHints(d, n, y, hints, [=](std::int64_t i, auto load) HWY_ATTR {
+    return hn::Sub(hn::Sub(load(x + i), firsts(i, load)), seconds(i, load));
+  });
+}
+
+// Calls body(d, i) for the columns of one row: whole vectors, then single elements.
+template <class T, class Body>
+HWY_INLINE void ForColumns(std::int64_t width, Body&& body) {
+  const hn::ScalableTag<T> d;
+  const hn::CappedTag<T, 1> one;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t j = 0;
+  for (; j + lanes <= width; j += lanes) body(d, j);
+  for (; j < width; ++j) body(one, j);
+}
+
+// Four rows at a time: an accumulator is read and written once for all of them.
+template <class T, class Term>
+HWY_INLINE void AddRows(const T* x, std::int64_t rows, std::int64_t width, T* sums, Term term) {
+  std::int64_t r = 0;
+  for (; r + 4 <= rows; r += 4, x += 4 * width)
+    ForColumns<T>(width, [&](auto d, std::int64_t j) HWY_ATTR {
+      const auto first = hn::Add(term(d, x + j, j), term(d, x + width + j, j));
+      const auto second = hn::Add(term(d, x + 2 * width + j, j), term(d, x + 3 * width + j, j));
+      hn::StoreU(hn::Add(hn::LoadU(d, sums + j), hn::Add(first, second)), d, sums + j);
+    });
+  for (; r < rows; ++r, x += width)
+    ForColumns<T>(width, [&](auto d, std::int64_t j) HWY_ATTR {
+      hn::StoreU(hn::Add(hn::LoadU(d, sums + j), term(d, x + j, j)), d, sums + j);
+    });
+}
+
+template <class T>
+void AddColumns(const T* x, std::int64_t rows, std::int64_t width, T* sums) {
+  AddRows(x, rows, width, sums,
+          [](auto d, const T* p, std::int64_t) HWY_ATTR { return hn::LoadU(d, p); });
+}
+
+template <class T>
+void AddColumnSquares(const T* x, std::int64_t rows, std::int64_t width, const T* mean, T* sums) {
+  AddRows(x, rows, width, sums, [&](auto d, const T* p, std::int64_t j) HWY_ATTR {
+    const auto difference = hn::Sub(hn::LoadU(d, p), hn::LoadU(d, mean + j));
+    return hn::Mul(difference, difference);
+  });
+}
+
+// Rows of a block, each fetching its own part of what is ahead.
+template <class T, class Row>
+HWY_INLINE void ForBlockRows(std::int64_t rows, std::int64_t width, const RowHints& hints,
+                             Row row) {
+  const auto bytes = static_cast<std::size_t>(width) * sizeof(T);
+  RowHints own = hints;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    row(r * width, own);
+    if (hints.ahead != nullptr)
+      own.ahead =
+          reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(own.ahead) + bytes);
+  }
+}
+
+template <class T>
+void NormaliseColumns(const T* x, std::int64_t rows, std::int64_t width, const T* mean,
+                      const T* factor, const T* bias, T* y, const RowHints& hints) {
+  const hn::ScalableTag<T> d;
+  ForBlockRows<T>(rows, width, hints, [&](std::int64_t at, const RowHints& own) HWY_ATTR {
+    ForVectorsWithHints(d, width, y + at, own, [=](std::int64_t j, auto load) HWY_ATTR {
+      return hn::MulAdd(hn::Sub(load(x + at + j), load(mean + j)), load(factor + j),
+                        load(bias + j));
+    });
+  });
+}
+
+template <class T>
+void AddColumnProducts(const T* dy, const T* x, std::int64_t rows, std::int64_t width,
+                       const T* mean, const T* inv, T* sums, T* products) {
+  for (std::int64_t r = 0; r < rows; ++r, dy += width, x += width)
+    ForColumns<T>(width, [&](auto d, std::int64_t j) HWY_ATTR {
+      const auto g = hn::LoadU(d, dy + j);
+      const auto x_hat =
+          hn::Mul(hn::Sub(hn::LoadU(d, x + j), hn::LoadU(d, mean + j)), hn::LoadU(d, inv + j));
+      hn::StoreU(hn::Add(hn::LoadU(d, sums + j), g), d, sums + j);
+      hn::StoreU(hn::MulAdd(g, x_hat, hn::LoadU(d, products + j)), d, products + j);
+    });
+}
+
+template <class T>
+void ColumnGradient(const T* dy, const T* x, std::int64_t rows, std::int64_t width, const T* mean,
+                    const T* inv, const T* g, const T* gx, const T* factor, T* dx,
+                    const RowHints& hints) {
+  const hn::ScalableTag<T> d;
+  ForBlockRows<T>(rows, width, hints, [&](std::int64_t at, const RowHints& own) HWY_ATTR {
+    ForVectorsWithHints(d, width, dx + at, own, [=](std::int64_t j, auto load) HWY_ATTR {
+      const auto x_hat = hn::Mul(hn::Sub(load(x + at + j), load(mean + j)), load(inv + j));
+      const auto rest = hn::Sub(load(dy + at + j), load(g + j));
+      return hn::Mul(hn::NegMulAdd(x_hat, load(gx + j), rest), load(factor + j));
+    });
+  });
+}
+
+template <class T>
+constexpr NormRows<T> kNormRows = {
+    &NormaliseRow<T>,     &GradientRow<T>,       &ScaleBy<T>,
+    &SubtractTwice<T>,    &AddColumns<T>,        &AddColumnSquares<T>,
+    &NormaliseColumns<T>, &AddColumnProducts<T>, &ColumnGradient<T>};
+
+}  // namespace ashlar::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard
