@@ -58,7 +58,9 @@ TEST(AttentionTile, WhatIsNoNumberIsLeftAlone) {
         EXPECT_FALSE(attention_tile_ops<float>().weigh(
             {1, products.data(), count, count, 1.0f, &largest, &sum, output.data(), 64}));
         EXPECT_EQ(sum, 0.0f);
-        if (count > 1) EXPECT_EQ(products[at == 0 ? 1 : 0], 0.5f);
+        if (count > 1) {
+          EXPECT_EQ(products[at == 0 ? 1 : 0], 0.5f);
+        }
       }
 }
 
