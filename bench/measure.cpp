@@ -191,6 +191,7 @@ Measurement measure(const Case& problem, const MeasureOptions& options,
   contest.ours.run();
   Peer* judge = contest.peer ? contest.peer.get() : contest.peer_best.get();
   if (judge) {
+    judge->start();
     judge->run();
     judge->finish();
   }

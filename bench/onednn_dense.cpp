@@ -35,11 +35,10 @@ Conv geometry(const ConvAttributes& op, const Tensor& x, const Tensor& w, const 
   return conv;
 }
 
-constexpr int kConvVariants = 4;
+constexpr int kConvAlgorithms = 4;  // each once more with a residual that is added in place
 
 dnnl::algorithm conv_algorithm(const Translation& t) {
-  t.require_variants(kConvVariants);
-  switch (t.choice.variant) {
+  switch (t.choice.variant % kConvAlgorithms) {
     case 1: return dnnl::algorithm::convolution_winograd;
     case 2: return dnnl::algorithm::convolution_auto;
     case 3: return dnnl::algorithm::convolution_winograd;
@@ -49,8 +48,8 @@ dnnl::algorithm conv_algorithm(const Translation& t) {
 
 // Winograd's larger tiles are offered to training alone, which computes the same.
 dnnl::prop_kind forward_kind(const Translation& t) {
-  return t.choice.variant == 3 ? dnnl::prop_kind::forward_training
-                               : dnnl::prop_kind::forward_inference;
+  return t.choice.variant % kConvAlgorithms == 3 ? dnnl::prop_kind::forward_training
+                                                 : dnnl::prop_kind::forward_inference;
 }
 
 // The forward pass that a backward pass is the gradient of.
@@ -149,7 +148,8 @@ void as_sgemm(const Translation& t) {
 
 void translate(const ConvForward& op, const Translation& t) {
   const Conv conv = geometry(op, t.in(ConvForward::x), t.in(ConvForward::w), t.result());
-  const Epilogue epilogue = epilogue_of(t, 1);
+  t.require_variants(2 * kConvAlgorithms);
+  const Epilogue epilogue = epilogue_of(t, 1, t.choice.variant >= kConvAlgorithms);
   std::vector<Program::Operand> inputs;
   Descriptor bias;
   if (epilogue.bias != kNoTensor) {
@@ -163,12 +163,16 @@ void translate(const ConvForward& op, const Translation& t) {
   inputs.push_back(t.input(DNNL_ARG_SRC, ConvForward::x, conv.x, chosen.src_desc()));
   inputs.push_back(t.input(DNNL_ARG_WEIGHTS, ConvForward::w, conv.w, chosen.weights_desc()));
   for (auto& extra : extra_operands(t, epilogue, chosen)) inputs.push_back(std::move(extra));
+  dnnl::memory addend;
+  if (epilogue.addend != kNoTensor)
+    addend = t.program.bound(epilogue.addend, descriptor_of(t.graph.tensor(epilogue.addend)));
   t.program.add(chosen, dnnl::convolution_forward(chosen), inputs,
-                {{DNNL_ARG_DST, t.write_result(), chosen.dst_desc()}});
+                {{DNNL_ARG_DST, t.write_result(), chosen.dst_desc()}}, addend);
 }
 
 void translate(const ConvBackwardData& op, const Translation& t) {
   t.require_alone();
+  t.require_variants(kConvAlgorithms);
   using Op = ConvBackwardData;
   const Conv conv = geometry(op, t.out(0), t.in(Op::w), t.in(Op::dy));
   const dnnl::convolution_backward_data::primitive_desc chosen(
@@ -183,6 +187,7 @@ void translate(const ConvBackwardData& op, const Translation& t) {
 
 void translate(const ConvBackwardFilter& op, const Translation& t) {
   t.require_alone();
+  t.require_variants(kConvAlgorithms);
   using Op = ConvBackwardFilter;
   const Conv conv = geometry(op, t.in(Op::x), t.out(0), t.in(Op::dy));
   const dnnl::convolution_backward_weights::primitive_desc chosen(

@@ -13,7 +13,7 @@ namespace ashlar::bench {
 
 namespace {
 
-constexpr int kMostVariants = 4;
+constexpr int kMostVariants = 8;
 constexpr int kTries = 7;
 constexpr int kLeastTries = 3;      // however long they take
 constexpr double kLongTries = 0.3;  // seconds after which there is no other try
@@ -97,12 +97,14 @@ class HalfPeer : public Peer {
         fastest(exact.problem(problem.constants), PeerLayouts::user);
     if (!peer->program_ || !checking) return nullptr;
     peer->description_ += peer->program_->description();
+    checking->start();
     checking->run();
     checking->finish();
     peer->keep_outputs(problem, exact.graph, *checking);
     return peer;
   }
 
+  void start() override {}
   void run() override { program_->run(); }
   void finish() override {}
   const void* output(TensorId tensor) const override {

@@ -58,7 +58,8 @@ void Program::note(const std::string& text) {
 }
 
 void Program::add(const dnnl::primitive_desc_base& descriptor, const dnnl::primitive& primitive,
-                  const std::vector<Operand>& inputs, const std::vector<Operand>& outputs) {
+                  const std::vector<Operand>& inputs, const std::vector<Operand>& outputs,
+                  const dnnl::memory& addend) {
   Step step{primitive, {}, {}};
   for (const Operand& input : inputs) {
     dnnl::memory memory = input.memory;
@@ -79,6 +80,13 @@ void Program::add(const dnnl::primitive_desc_base& descriptor, const dnnl::primi
       moved.emplace_back(memory, output.memory);
     }
     step.arguments.emplace(output.argument, memory);
+  }
+  if (addend) {
+    const dnnl::memory& sum = step.arguments.at(outputs.front().argument);
+    if (free_reorders_ || moved.empty())
+      beforehand_.push_back(reorder_step(addend, sum));
+    else
+      add_reorder(addend, sum);
   }
   steps_.push_back(std::move(step));
   const std::string implementation = descriptor.impl_info_str();
@@ -129,6 +137,8 @@ void Program::execute(const std::vector<Step>& steps) {
       step.primitive.execute(stream_, step.arguments);
   stream_.wait();
 }
+
+void Program::start() { execute(beforehand_); }
 
 void Program::run() { execute(steps_); }
 

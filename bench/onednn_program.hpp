@@ -25,6 +25,7 @@ class Program : public Peer {
   // too, and those of outputs wait for finish().
   Program(const PeerProblem& problem, bool free_reorders);
 
+  void start() override;
   void run() override;
   void finish() override;
   const void* output(TensorId tensor) const override;
@@ -45,8 +46,12 @@ class Program : public Peer {
     Descriptor wanted;
     bool constant = false;
   };
+  // `addend`, when given, is what the first output holds before the primitive adds to it. In place
+  // that costs nothing, as with a residual nobody needs afterwards; into another layout it is a
+  // reorder like others.
   void add(const dnnl::primitive_desc_base& descriptor, const dnnl::primitive& primitive,
-           const std::vector<Operand>& inputs, const std::vector<Operand>& outputs);
+           const std::vector<Operand>& inputs, const std::vector<Operand>& outputs,
+           const dnnl::memory& addend = {});
   void add_reorder(const dnnl::memory& from, const dnnl::memory& to);
   void add_call(const std::string& name, std::function<void()> call);
   void reorder_now(const dnnl::memory& from, const dnnl::memory& to);
@@ -67,6 +72,7 @@ class Program : public Peer {
   std::map<TensorId, void*> inputs_;
   std::set<TensorId> constants_;
   std::map<TensorId, dnnl::memory> outputs_;
+  std::vector<Step> beforehand_;  // not timed
   std::vector<Step> steps_;
   std::vector<Step> afterwards_;  // not timed
   std::string description_;

@@ -76,7 +76,7 @@ Descriptor Translation::filter(const Descriptor& given) const {
   return choice.formats == Formats::given ? given : free_layout(given);
 }
 
-Epilogue epilogue_of(const Translation& t, int channel_axis) {
+Epilogue epilogue_of(const Translation& t, int channel_axis, bool in_place) {
   Epilogue epilogue;
   dnnl::post_ops post;
   TensorId last = t.node.outputs.front();
@@ -97,9 +97,15 @@ Epilogue epilogue_of(const Translation& t, int channel_axis) {
       epilogue.bias = other;
       continue;
     }
+    if (in_place && epilogue.addend == kNoTensor && tensor.dims == t.result().dims) {
+      epilogue.addend = other;
+      post.append_sum();
+      continue;
+    }
     epilogue.extras.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(post.len()) | DNNL_ARG_SRC_1, other});
     post.append_binary(dnnl::algorithm::binary_add, t.activation(descriptor_of(tensor)));
   }
+  if (in_place && epilogue.addend == kNoTensor) t.refuse("adding in place where nothing is added");
   epilogue.attributes.set_post_ops(post);
   return epilogue;
 }

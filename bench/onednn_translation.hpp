@@ -70,9 +70,11 @@ struct Epilogue {
     TensorId tensor;
   };
   std::vector<Extra> extras;
+  TensorId addend = kNoTensor;  // what the result is added to, in place
 };
-// `channel_axis` is the axis of the result along which a bias varies.
-Epilogue epilogue_of(const Translation& t, int channel_axis);
+// `channel_axis` is the axis of the result along which a bias varies. With `in_place` a tensor that
+// is added lies where the result goes; refuses when there is none.
+Epilogue epilogue_of(const Translation& t, int channel_axis, bool in_place = false);
 // The operands of the post-ops, for Program::add.
 std::vector<Program::Operand> extra_operands(const Translation& t, const Epilogue& epilogue,
                                              const dnnl::primitive_desc_base& chosen);

@@ -12,6 +12,8 @@ namespace ashlar::bench {
 class Peer {
  public:
   virtual ~Peer() = default;
+  // Before a run whose results are wanted: puts back what a run overwrites.
+  virtual void start() = 0;
   virtual void run() = 0;
   // Brings the results of the last run into the layouts of the graph.
   virtual void finish() = 0;
