@@ -46,6 +46,16 @@ Config configuration(const Region& region, const WinogradShape& shape, const Win
     const bool stays = u_bytes < real(device.l2_bytes) / 2;
     flops += filter + kFlopsPerL3Byte * u_bytes * (stays ? 1.0 : real(2 + block_count));
   }
+  // V, M and staging, and U or the parts of it.
+  const std::int64_t columns = round_up(shape.results, panel), line = 16;
+  const std::int64_t v = shape.points() * (blocks.tiles * round_up(shape.depth, line) + line);
+  const std::int64_t m = shape.points() * (blocks.tiles * panel + line);
+  const std::int64_t part = shape.points() * (blocks.depth * panel + line);
+  const std::int64_t all = shape.groups * shape.points() * (shape.depth * columns + panels * line);
+  const std::int64_t stage = stage_floats(shape.patch(), shape.outputs, kChannelChunk);
+  config.scratch_bytes =
+      kFloat * ((blocks.shared ? v + blocks.threads * part : blocks.threads * v + all) +
+                blocks.threads * (m + stage) + 2 * shape.groups * round_up(shape.results, line));
   config.cost.bytes = region.bytes();
   config.cost.flops = real(shape.groups) * flops + region.epilogue.flops_per_element() *
                                                        real(element_count(region.epilogue.space));
@@ -171,6 +181,11 @@ std::vector<Config> winograd_filter_configs(const Region& region, const DevicePr
       Config config;
       blocks.to_knobs(config);
       config.notes.winograd = static_cast<int>(outputs);
+      const std::int64_t line = 16, copies = shared ? 1 : threads;
+      const std::int64_t rows = columns + round_up(geometry.filters, 2 * line) + 2 * line;
+      config.scratch_bytes =
+          kFloat * (copies * points * (blocks.tiles * rows + geometry.filters * columns + line) +
+                    threads * stage_floats(outputs + 2, outputs, kChannelChunk));
       config.cost.bytes = region.bytes();
       config.cost.flops =
           real(geometry.groups) * (products + transforms + kFlopsPerL3Byte * moved) +
