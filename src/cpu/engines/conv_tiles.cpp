@@ -115,7 +115,7 @@ class ConvTilesEngine final : public Engine {
     // Fewer vectors to a row of B leave more loads per multiply-add.
     cost.flops_fraction = results >= 3 * kPanelColumns / 4 ? 0.95
                           : results > kPanelColumns / 4    ? 0.75
-                                                           : 0.4;
+                                                           : 0.3;
     return cost;
   }
 };

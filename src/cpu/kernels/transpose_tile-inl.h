@@ -14,6 +14,7 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace ashlar::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
 
 inline constexpr std::int64_t kTileSide = 16;
 
@@ -23,43 +24,48 @@ inline constexpr std::int64_t kTileSide = 16;
 HWY_INLINE void TransposeSide(const float* HWY_RESTRICT source, std::int64_t source_row,
                               std::int64_t rows, std::int64_t columns,
                               float* HWY_RESTRICT destination, std::int64_t destination_row) {
-  __m512 in[16], two[16], four[16];
-  const auto there = static_cast<__mmask16>((1u << columns) - 1u);
+  const hn::FixedTag<float, 16> d;
+  const hn::Repartition<double, decltype(d)> wide;
+  using V = hn::Vec<decltype(d)>;
+  V in[16], two[16], four[16];
+  const auto there = hn::FirstN(d, static_cast<std::size_t>(columns));
 #pragma GCC unroll 16
   for (int i = 0; i < 16; ++i)
-    in[i] = i < rows ? _mm512_maskz_loadu_ps(there, source + i * source_row) : _mm512_setzero_ps();
+    in[i] = i < rows ? hn::MaskedLoad(there, d, source + i * source_row) : hn::Zero(d);
 #pragma GCC unroll 8
   for (int i = 0; i < 16; i += 2) {
-    two[i] = _mm512_unpacklo_ps(in[i], in[i + 1]);
-    two[i + 1] = _mm512_unpackhi_ps(in[i], in[i + 1]);
+    two[i] = hn::InterleaveLower(d, in[i], in[i + 1]);
+    two[i + 1] = hn::InterleaveUpper(d, in[i], in[i + 1]);
   }
-  const auto join = [](__m512 a, __m512 b, auto high) {
-    const __m512d x = _mm512_castps_pd(a), y = _mm512_castps_pd(b);
-    return _mm512_castpd_ps(high ? _mm512_unpackhi_pd(x, y) : _mm512_unpacklo_pd(x, y));
+  const auto lower = [&](V a, V b) HWY_ATTR {
+    return hn::BitCast(d, hn::InterleaveLower(wide, hn::BitCast(wide, a), hn::BitCast(wide, b)));
+  };
+  const auto upper = [&](V a, V b) HWY_ATTR {
+    return hn::BitCast(d, hn::InterleaveUpper(wide, hn::BitCast(wide, a), hn::BitCast(wide, b)));
   };
   // four[4 q + k] holds column 4 b + k of rows 4 q .. 4 q + 3 in its block b.
 #pragma GCC unroll 4
   for (int q = 0; q < 16; q += 4) {
-    four[q] = join(two[q], two[q + 2], std::false_type{});
-    four[q + 1] = join(two[q], two[q + 2], std::true_type{});
-    four[q + 2] = join(two[q + 1], two[q + 3], std::false_type{});
-    four[q + 3] = join(two[q + 1], two[q + 3], std::true_type{});
+    four[q] = lower(two[q], two[q + 2]);
+    four[q + 1] = upper(two[q], two[q + 2]);
+    four[q + 2] = lower(two[q + 1], two[q + 3]);
+    four[q + 3] = upper(two[q + 1], two[q + 3]);
   }
-  const auto inside = static_cast<__mmask16>((1u << rows) - 1u);
+  const auto inside = hn::FirstN(d, static_cast<std::size_t>(rows));
 #pragma GCC unroll 4
   for (int k = 0; k < 4; ++k) {
-    const __m512 even_low = _mm512_shuffle_f32x4(four[k], four[4 + k], 0x88),
-                 odd_low = _mm512_shuffle_f32x4(four[k], four[4 + k], 0xdd),
-                 even_high = _mm512_shuffle_f32x4(four[8 + k], four[12 + k], 0x88),
-                 odd_high = _mm512_shuffle_f32x4(four[8 + k], four[12 + k], 0xdd);
-    const __m512 out[4] = {_mm512_shuffle_f32x4(even_low, even_high, 0x88),
-                           _mm512_shuffle_f32x4(odd_low, odd_high, 0x88),
-                           _mm512_shuffle_f32x4(even_low, even_high, 0xdd),
-                           _mm512_shuffle_f32x4(odd_low, odd_high, 0xdd)};
+    const V a = four[k], b = four[4 + k], e = four[8 + k], f = four[12 + k];
+    const V even_low = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(b), a),
+            odd_low = hn::OddEvenBlocks(b, hn::SwapAdjacentBlocks(a)),
+            even_high = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(f), e),
+            odd_high = hn::OddEvenBlocks(f, hn::SwapAdjacentBlocks(e));
+    const V out[4] = {
+        hn::ConcatLowerLower(d, even_high, even_low), hn::ConcatLowerLower(d, odd_high, odd_low),
+        hn::ConcatUpperUpper(d, even_high, even_low), hn::ConcatUpperUpper(d, odd_high, odd_low)};
 #pragma GCC unroll 4
-    for (int b = 0; b < 4; ++b)
-      if (4 * b + k < columns)
-        _mm512_mask_storeu_ps(destination + (4 * b + k) * destination_row, inside, out[b]);
+    for (int block = 0; block < 4; ++block)
+      if (4 * block + k < columns)
+        hn::BlendedStore(out[block], inside, d, destination + (4 * block + k) * destination_row);
   }
 }
 
