@@ -1,4 +1,6 @@
 // Networks large enough for several threads, panels and blocks of the products.
+#include <memory>
+
 #include "cpu/plan_check.hpp"
 #include "graph/rnn_shapes.hpp"
 
@@ -108,6 +110,35 @@ TEST(Recurrent, Packed) {
   check({network, 9, 3, 17, {5, 3, 1}});
   check({network, 40, 4, 17, {12, 8, 3, 13}});
   check({network, 10, 3, 17, {9, 9, 9}});  // the rows run out
+}
+
+// Weights packed at compile time make the same bits.
+TEST(Recurrent, ConstantWeights) {
+  RnnForward op;
+  op.hidden_size = 70, op.layers = 2, op.bidirectional = true, op.projection_size = 33;
+  const RnnShape shape(op, {5, 3, 40}, 3, 40);
+  Graph g;
+  const Value x = g.input("x", shape.sequence(40), f32),
+              weights = g.input("weights", {shape.weight_count()}, f32);
+  g.output("y", g.apply(op, {{F::x, x}, {F::weights, weights}}, {})[F::y]);
+  std::vector<float> x_data(5 * 3 * 40),
+      weight_data(static_cast<std::size_t>(shape.weight_count()));
+  fill_random(g.tensor(x.id()), x_data.data(), 1);
+  fill_random(g.tensor(weights.id()), weight_data.data(), 2);
+  for (float& weight : weight_data) weight *= 0.1f;
+  const auto run = [&](const CompileOptions& options) {
+    std::vector<float> y(static_cast<std::size_t>(15 * shape.layer_output()), -7.0f);
+    const Plan plan = compile(g, Device::cpu(), options);
+    std::vector<std::byte> memory(static_cast<std::size_t>(plan.workspace_size()) + 64);
+    void* workspace = memory.data();
+    std::size_t space = memory.size();
+    std::align(64, space - 64, workspace, space);
+    plan.run({{"x", x_data.data()}, {"weights", weight_data.data()}, {"y", y.data()}}, workspace);
+    return y;
+  };
+  const std::vector<float> expected = run({});
+  EXPECT_NE(expected[0], -7.0f);
+  EXPECT_EQ(run({.constants = {{"weights", weight_data.data()}}}), expected);
 }
 
 TEST(Recurrent, OneSequenceOneStep) {
