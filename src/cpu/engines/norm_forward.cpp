@@ -5,6 +5,7 @@
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/norm_kernels.hpp"
 #include "cpu/kernels/norm_rows.hpp"
+#include "cpu/kernels/stream.hpp"
 #include "cpu/merge_axes.hpp"
 #include "cpu/store_to.hpp"
 #include "cpu/threads.hpp"
@@ -18,6 +19,7 @@ using In = NormForward::In;
 using Out = NormForward::Out;
 
 constexpr std::int64_t kFetchAhead = 1024;  // elements
+constexpr std::int64_t kFetchBytes = 1024;  // what the processor can have on the way at a time
 
 // Operands with axes merged, and the walk over the boxes that share a statistic.
 struct Shape {
@@ -290,11 +292,13 @@ class NormForwardKernel final : public Kernel {
     space_.for_rows(item, 0, 1, [&](const Coords& coords, std::int64_t count) {
       alignas(64) T buffer[kLongRow];
       const T* row = bound.x.view(coords.data(), count, buffer);
+      // Rows mostly lie one after the other: the next one is fetched all along.
+      const T* ahead = row == buffer ? nullptr : row + count;
+      if (ahead != nullptr) fetch_ahead(ahead, kFetchBytes);
       T mean = centred_ ? ops_.fold(Fold::sum, Premap::identity, row, count) / count_ : T{0};
+      if (ahead != nullptr) fetch_ahead(ahead + kFetchBytes / sizeof(T), kFetchBytes);
       T inv = ops_.squares_about(row, mean, count);
       finish(bound, item, &mean, &inv);
-      // Rows mostly lie one after the other.
-      const void* ahead = row == buffer ? nullptr : row + count;
       emit(bound, coords, count, row, {&mean, false}, {&inv, false}, buffer, ahead);
     });
   }

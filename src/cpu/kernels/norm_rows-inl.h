@@ -35,6 +35,14 @@ void NormaliseRow(const T* x, RowArg<T> mean, RowArg<T> inv, RowArg<T> scale, Ro
                   std::int64_t n, T* y, const RowHints& hints) {
   const hn::ScalableTag<T> d;
   using Value = RowValue<decltype(d)>;
+  // A row with its own statistics and parameters per element: layer norm.
+  if (!mean.per_element && !inv.per_element && scale.per_element && bias.per_element) {
+    const auto m = hn::Set(d, *mean.data), v = hn::Set(d, *inv.data);
+    const T *s = scale.data, *b = bias.data;
+    return ForVectorsWithHints(d, n, y, hints, [=](std::int64_t i, auto load) HWY_ATTR {
+      return hn::MulAdd(hn::Mul(hn::Sub(load(x + i), m), v), load(s + i), load(b + i));
+    });
+  }
   const Value means(d, mean), invs(d, inv), scales(d, scale), biases(d, bias);
   ForVectorsWithHints(d, n, y, hints, [=](std::int64_t i, auto load) HWY_ATTR {
     const auto centred = hn::Mul(hn::Sub(load(x + i), means(i, load)), invs(i, load));
