@@ -90,28 +90,40 @@ class LayoutCopyKernel final : public Kernel {
     auto* to = static_cast<std::byte*>(context.pointer(shape_.to.tensor));
     parallel_for(count_, grain_, [&](std::int64_t begin, std::int64_t end, int) {
       for (std::int64_t item = begin; item < end; ++item) {
-        std::int64_t rest = item, source = shape_.from.offset, destination = shape_.to.offset;
-        std::int64_t rows = 1, columns = 1;  // of the destination: along from_axis and to_axis
-        for (int axis = blocks_.rank() - 1; axis >= 0; --axis) {
-          std::int64_t at = rest % blocks_[axis];
-          rest /= blocks_[axis];
-          if (axis == shape_.to_axis || axis == shape_.from_axis) {
-            const std::int64_t length = shape_.transposes() ? kTile : kRun;
-            at *= length;
-            (axis == shape_.to_axis ? columns : rows) = std::min(length, shape_.space[axis] - at);
-          }
-          source += at * shape_.from.strides[axis];
-          destination += at * shape_.to.strides[axis];
+        const Block block = locate(item);
+        const std::byte* source = from + block.from * bytes_;
+        if (!shape_.transposes()) {
+          copy_run(source, block.columns * bytes_, to + block.to * bytes_);
+          continue;
         }
-        if (shape_.transposes())
-          copy_tile(from + source * bytes_, to + destination * bytes_, rows, columns);
-        else
-          copy_run(from + source * bytes_, columns * bytes_, to + destination * bytes_);
+        const std::byte* next = item + 1 < end ? from + locate(item + 1).from * bytes_ : nullptr;
+        copy_tile(source, next, to + block.to * bytes_, block.rows, block.columns);
       }
     });
   }
 
  private:
+  // Where a block starts on both sides, in elements, and its extent along from_axis and to_axis.
+  struct Block {
+    std::int64_t from, to, rows, columns;
+  };
+  Block locate(std::int64_t item) const {
+    Block block{shape_.from.offset, shape_.to.offset, 1, 1};
+    for (int axis = blocks_.rank() - 1; axis >= 0; --axis) {
+      std::int64_t at = item % blocks_[axis];
+      item /= blocks_[axis];
+      if (axis == shape_.to_axis || axis == shape_.from_axis) {
+        const std::int64_t length = shape_.transposes() ? kTile : kRun;
+        at *= length;
+        (axis == shape_.to_axis ? block.columns : block.rows) =
+            std::min(length, shape_.space[axis] - at);
+      }
+      block.from += at * shape_.from.strides[axis];
+      block.to += at * shape_.to.strides[axis];
+    }
+    return block;
+  }
+
   void copy_run(const std::byte* from, std::int64_t bytes, std::byte* to) const {
     if (stream_)
       stream_row(from, bytes, to, from + bytes, bytes);
@@ -120,7 +132,8 @@ class LayoutCopyKernel final : public Kernel {
   }
 
   // Lines of the source are read once and whole, into a tile without conflicts between its rows.
-  void copy_tile(const std::byte* from, std::byte* to, std::int64_t rows,
+  // Those of the tile at `next` are fetched while results are written.
+  void copy_tile(const std::byte* from, const std::byte* next, std::byte* to, std::int64_t rows,
                  std::int64_t columns) const {
     alignas(64) std::byte tile[kTile * kTile * kMostElementBytes];
     alignas(64) std::byte turned[kTile * kTile * kMostElementBytes];
@@ -130,12 +143,14 @@ class LayoutCopyKernel final : public Kernel {
     for (std::int64_t c = 0; c < columns; ++c)
       std::memcpy(tile + c * pitch, from + c * from_step, static_cast<std::size_t>(rows * bytes_));
     transpose_(tile, kTile, turned, kTile, columns, rows);
-    for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t r = 0; r < rows; ++r) {
+      if (next != nullptr && r < columns) fetch_ahead(next + r * from_step, pitch);
+      std::byte* row = to + r * to_step;
       if (stream_)
-        stream_row(turned + r * pitch, columns * bytes_, to + r * to_step);
+        stream_row(turned + r * pitch, columns * bytes_, row);
       else
-        std::memcpy(to + r * to_step, turned + r * pitch,
-                    static_cast<std::size_t>(columns * bytes_));
+        std::memcpy(row, turned + r * pitch, static_cast<std::size_t>(columns * bytes_));
+    }
   }
 
   Shape shape_;

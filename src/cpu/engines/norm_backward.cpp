@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "cpu/box_space.hpp"
+#include "cpu/columns.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/norm_kernels.hpp"
 #include "cpu/kernels/norm_rows.hpp"
@@ -95,6 +96,7 @@ class NormBackwardKernel final : public Kernel {
   void run(const KernelContext& context) const override {
     Run run{context, *this};
     run.find_statistics();
+    if (columns_.width > 0) return run.gradients_of_columns();
     if (run.dx.present()) run.input_gradient();
     const bool wanted = run.dscale.present() || run.dbias.present();
     if (wanted && !(shared_ && run.dx.present())) run.parameter_gradients();
@@ -138,9 +140,23 @@ class NormBackwardKernel final : public Kernel {
     const auto pieces = [](const BoxSpace& space, std::int64_t splits) {
       return 2 * space.items() * splits * space.most_width();
     };
+    if (split && shared_ && dx_.present()) plan_columns(shape, store_to);
     partial_ = scratch_book_.add(
         "partial sums",
-        kSize * std::max(pieces(boxes_, splits_), pieces(parameters_, parameter_splits_)));
+        kSize * std::max({pieces(boxes_, splits_), pieces(parameters_, parameter_splits_),
+                          2 * columns_.pieces * columns_.width}));
+    if (columns_.width > 0) factors_ = scratch_book_.add("factor", statistics);
+  }
+
+  void plan_columns(const Shape& shape, StoreTo store_to) {
+    columns_ = Columns::of(shape.space, shape.statistics, shape.axis);
+    PointwiseProgram x = shape.x, dy = shape.dy, dx = shape.dx;
+    if (columns_.width > 0 && !flatten({&x, &dy, &dx}, shape.axis)) columns_ = {};
+    if (columns_.width == 0) return;
+    flat_x_ = RowProgram<T>(x, 0);
+    flat_dy_ = RowProgram<T>(without_stores(dy), 0);
+    flat_dy_written_ = RowProgram<T>(dy, 0);
+    flat_dx_ = RowProgram<T>(dx, 0, nullptr, 1, store_to);
   }
 
   // One run's pointers, and the phases of the work.
@@ -336,6 +352,76 @@ class NormBackwardKernel final : public Kernel {
       }
     }
 
+    // Channels last: sums over blocks of whole rows, then dx in a second trip through memory,
+    // backwards, which finds the end of the first one still in the caches.
+    void gradients_of_columns() const {
+      const Columns& columns = kernel.columns_;
+      const NormRows<T>& blocks = kernel.row_kernels_;
+      const std::int64_t width = columns.width;
+      const std::int64_t grain = items_per_thread(columns.rows / columns.pieces * width);
+      T* factors = context.scratch<T>(kernel.scratch_book_, kernel.factors_);
+      const auto flat_x = kernel.flat_x_.bind(context), flat_dy = kernel.flat_dy_.bind(context),
+                 flat_dy_written = kernel.flat_dy_written_.bind(context),
+                 flat_dx = kernel.flat_dx_.bind(context);
+      parallel_for(columns.pieces, grain, [&](std::int64_t begin, std::int64_t end, int) {
+        alignas(64) T x_buffer[kColumnsBlock], dy_buffer[kColumnsBlock];
+        alignas(64) T sums[kMostColumns], dots[kMostColumns];
+        for (std::int64_t piece = begin; piece < end; ++piece) {
+          T *piece_sums = partial + piece * 2 * width, *piece_dots = piece_sums + width;
+          std::fill(piece_sums, piece_sums + 2 * width, T{0});
+          columns.for_blocks(piece, [&](std::int64_t row, std::int64_t rows) {
+            const std::int64_t at = row * width, count = rows * width;
+            std::fill(sums, sums + width, T{0});
+            std::fill(dots, dots + width, T{0});
+            blocks.add_column_products(flat_dy.view(&at, count, dy_buffer),
+                                       flat_x.view(&at, count, x_buffer), rows, width, means, invs,
+                                       sums, dots);
+            ops.fold_into(Fold::sum, Premap::identity, sums, width, piece_sums);
+            ops.fold_into(Fold::sum, Premap::identity, dots, width, piece_dots);
+          });
+        }
+      });
+      const auto total = [&](std::int64_t channel, std::int64_t q) {
+        double sum = 0;
+        for (std::int64_t piece = 0; piece < columns.pieces; ++piece)
+          sum += static_cast<double>(partial[(piece * 2 + q) * width + channel]);
+        return static_cast<T>(sum);
+      };
+      for (std::int64_t item = 0; item < kernel.boxes_.items(); ++item) {
+        Coords coords;
+        const std::int64_t boxes = kernel.boxes_.origin(item, coords);
+        const std::int64_t first = kernel.grid_.position(coords);
+        T *g = gradients + first, *gx = products + first;
+        for (std::int64_t i = 0; i < boxes; ++i) {
+          g[i] = total(first + i, 0);
+          gx[i] = total(first + i, 1);
+        }
+        dbias.store(coords, boxes, g);
+        dscale.store(coords, boxes, gx);
+        alignas(64) T buffer[kStripeLength];
+        const RowArg<T> scales = scale.view(coords, boxes, buffer, &kOne);
+        ops.multiply(invs + first, scales, boxes, factors + first);
+        for (std::int64_t i = 0; i < boxes; ++i) {
+          g[i] /= kernel.count_;
+          gx[i] /= kernel.count_;
+        }
+      }
+      parallel_for(columns.pieces, grain, [&](std::int64_t begin, std::int64_t end, int) {
+        alignas(64) T x_buffer[kColumnsBlock], dy_buffer[kColumnsBlock];
+        for (std::int64_t piece = end; piece-- > begin;)
+          columns.for_blocks_backwards(piece, [&](std::int64_t row, std::int64_t rows) {
+            const std::int64_t at = row * width, count = rows * width;
+            const T* dy_values = flat_dy_written.view(&at, count, dy_buffer);
+            const T* x_values = flat_x.view(&at, count, x_buffer);
+            const auto place = flat_dx.place(&at);
+            blocks.column_gradient(
+                dy_values, x_values, rows, width, means, invs, gradients, products, factors,
+                place.memory != nullptr ? place.memory : dy_buffer, {nullptr, place.stream});
+            if (place.memory == nullptr) flat_dx.store(&at, count, dy_buffer);
+          });
+      });
+    }
+
     template <class Body>
     void over_pieces(const BoxSpace& space, std::int64_t splits, Body&& body) const {
       parallel_for(space.items() * splits, 1, [&](std::int64_t begin, std::int64_t end, int) {
@@ -355,7 +441,10 @@ class NormBackwardKernel final : public Kernel {
   Single<T> epsilon_;
   T count_;
   int means_, invs_, gradients_, products_, partial_;
+  int factors_ = -1;
+  Columns columns_;
   RowProgram<T> x_, dy_, dy_written_;
+  RowProgram<T> flat_x_, flat_dy_, flat_dy_written_, flat_dx_;  // as matrices of channels
   Operand<T> scale_, mean_, inv_variance_, dx_, dscale_, dbias_;
 };
 

@@ -5,6 +5,7 @@
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/norm_kernels.hpp"
 #include "cpu/kernels/norm_rows.hpp"
+#include "cpu/kernels/stream.hpp"
 #include "cpu/merge_axes.hpp"
 #include "cpu/store_to.hpp"
 #include "cpu/threads.hpp"
@@ -18,6 +19,7 @@ using In = NormForward::In;
 using Out = NormForward::Out;
 
 constexpr std::int64_t kFetchAhead = 1024;  // elements
+constexpr std::int64_t kFetchBytes = 1024;  // what the processor can have on the way at a time
 
 // Operands with axes merged, and the walk over the boxes that share a statistic.
 struct Shape {
@@ -59,6 +61,7 @@ class NormForwardKernel final : public Kernel {
   void run(const KernelContext& context) const override {
     const Bound bound = bind(context);
     if (columns_.width > 0) return run_columns(bound, context);
+    if (block_rows_ > 0) return run_blocks(bound, context);
     if (splits_ > 1 && !given_) return run_in_phases(bound, context);
     // Statistics that are given, or cheap enough to be one thread's work.
     const std::int64_t splits = given_ ? space_.splits() : 1;
@@ -118,7 +121,10 @@ class NormForwardKernel final : public Kernel {
     out_inv_variance_ = operand(shape.out_inv_variance);
     next_mean_ = operand(shape.next_mean);
     next_var_ = operand(shape.next_var);
-    if (split) plan_columns(shape, store_to);
+    if (split)
+      plan_columns(shape, store_to);
+    else
+      plan_blocks(shape, store_to);
     if (columns_.width > 0) {
       const std::int64_t channels =
           space_.items() * space_.most_width() * static_cast<std::int64_t>(sizeof(T));
@@ -247,6 +253,58 @@ class NormForwardKernel final : public Kernel {
     flat_y_ = RowProgram<T>(y, 0, nullptr, 1, store_to);
   }
 
+  // Rows without gaps, a statistic each, parameters shared by all: blocks of whole rows.
+  void plan_blocks(const Shape& shape, StoreTo store_to) {
+    const std::int64_t width = shape.space[shape.axis];
+    const auto shared = [&](const PointwiseProgram& program) {
+      return program.empty() ||
+             (element_count(program.space) == width && program.space[shape.axis] == width);
+    };
+    PointwiseProgram x = shape.x, y = shape.y, mean = shape.out_mean, inv = shape.out_inv_variance;
+    if (space_.columns() || space_.rows() != 1 || space_.box_size() != width || width > kLongRow ||
+        space_.items() == 0 || given_ || !shared(shape.scale) || !shared(shape.bias) ||
+        !shape.next_mean.empty() || !shape.next_var.empty() || !flatten({&x, &y}, shape.axis) ||
+        (!mean.empty() && !flatten({&mean}, shape.axis)) ||
+        (!inv.empty() && !flatten({&inv}, shape.axis)))
+      return;
+    block_rows_ = kLongRow / width;
+    flat_x_ = RowProgram<T>(x, 0);
+    flat_y_ = RowProgram<T>(y, 0, nullptr, 1, store_to);
+    if (!mean.empty()) flat_mean_ = RowProgram<T>(mean, 0);
+    if (!inv.empty()) flat_inv_ = RowProgram<T>(inv, 0);
+  }
+
+  void run_blocks(const Bound& bound, const KernelContext& context) const {
+    const std::int64_t width = space_.box_size();
+    const auto x = flat_x_.bind(context), y = flat_y_.bind(context);
+    typename RowProgram<T>::Bound out_mean, out_inv;
+    if (out_mean_.present()) out_mean = flat_mean_.bind(context);
+    if (out_inv_variance_.present()) out_inv = flat_inv_.bind(context);
+    const std::int64_t blocks = (space_.items() + block_rows_ - 1) / block_rows_;
+    parallel_for(blocks, items_per_thread(block_rows_ * width),
+                 [&](std::int64_t begin, std::int64_t end, int) {
+                   alignas(64) T buffer[kLongRow], scale[kLongRow], bias[kLongRow];
+                   alignas(64) T means[kLongRow], invs[kLongRow];
+                   std::fill(scale, scale + width, T{1});
+                   // Adding -0 changes nothing, not even the sign of a zero.
+                   std::fill(bias, bias + width, -T{0});
+                   if (bound.scale.present()) bound.scale.load({}, width, scale, nullptr);
+                   if (bound.bias.present()) bound.bias.load({}, width, bias, nullptr);
+                   for (std::int64_t block = begin; block < end; ++block) {
+                     const std::int64_t first = block * block_rows_, at = first * width;
+                     const std::int64_t rows = std::min(block_rows_, space_.items() - first);
+                     const T* values = x.view(&at, rows * width, buffer);
+                     const auto place = y.place(&at);
+                     rows_.norm_block(values, rows, width, centred_, bound.epsilon, scale, bias,
+                                      means, invs, place.memory != nullptr ? place.memory : buffer,
+                                      {values == buffer ? nullptr : values + width, place.stream});
+                     if (place.memory == nullptr) y.store(&at, rows * width, buffer);
+                     if (out_mean_.present()) out_mean.store(&first, rows, means);
+                     if (out_inv_variance_.present()) out_inv.store(&first, rows, invs);
+                   }
+                 });
+  }
+
   // Joins the pieces' moments of columns [first, first + count).
   void gather_moments(const T* partial, std::int64_t first, std::int64_t count, T* means,
                       T* squares) const {
@@ -290,11 +348,13 @@ class NormForwardKernel final : public Kernel {
     space_.for_rows(item, 0, 1, [&](const Coords& coords, std::int64_t count) {
       alignas(64) T buffer[kLongRow];
       const T* row = bound.x.view(coords.data(), count, buffer);
+      // Rows mostly lie one after the other: the next one is fetched all along.
+      const T* ahead = row == buffer ? nullptr : row + count;
+      if (ahead != nullptr) fetch_ahead(ahead, kFetchBytes);
       T mean = centred_ ? ops_.fold(Fold::sum, Premap::identity, row, count) / count_ : T{0};
+      if (ahead != nullptr) fetch_ahead(ahead + kFetchBytes / sizeof(T), kFetchBytes);
       T inv = ops_.squares_about(row, mean, count);
       finish(bound, item, &mean, &inv);
-      // Rows mostly lie one after the other.
-      const void* ahead = row == buffer ? nullptr : row + count;
       emit(bound, coords, count, row, {&mean, false}, {&inv, false}, buffer, ahead);
     });
   }
@@ -412,7 +472,8 @@ class NormForwardKernel final : public Kernel {
   T count_;
   int partial_ = -1, means_ = -1, invs_ = -1, factors_ = -1;
   Columns columns_;
-  RowProgram<T> flat_x_, flat_y_;  // as matrices of channels
+  std::int64_t block_rows_ = 0;                           // 0: not in blocks of rows
+  RowProgram<T> flat_x_, flat_y_, flat_mean_, flat_inv_;  // without gaps, as one row
   RowProgram<T> x_;
   Operand<T> scale_, bias_, mean_, inv_variance_, running_mean_, running_var_;
   Operand<T> y_, out_mean_, out_inv_variance_, next_mean_, next_var_;

@@ -6,6 +6,7 @@
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
 #include "cpu/kernels/norm_rows.hpp"
+#include "cpu/kernels/stream.hpp"
 #include "cpu/merge_axes.hpp"
 #include "cpu/store_to.hpp"
 #include "cpu/threads.hpp"
@@ -14,7 +15,8 @@ namespace ashlar::cpu {
 
 namespace {
 
-constexpr double kFlops = 10;  // per element, mostly the exponential
+constexpr std::int64_t kFetchBytes = 1024;  // what the processor can have on the way at a time
+constexpr double kFlops = 10;               // per element, mostly the exponential
 
 // Operands with axes merged: x, y and stats, or y, dy and dx.
 struct Shape {
@@ -90,12 +92,14 @@ class SoftmaxForwardKernel final : public SoftmaxKernel<T> {
     this->space_.for_rows(item, 0, 1, [&](const Coords& coords, std::int64_t count) {
       alignas(64) T buffer[kLongRow], weights[kLongRow];
       const T* row = bound.x.view(coords.data(), count, buffer);
+      // Rows mostly lie one after the other: the next one is fetched all along.
+      const T* ahead = row == buffer ? nullptr : row + count;
+      if (ahead != nullptr) fetch_ahead(ahead, kFetchBytes);
       const T largest = ops.fold(Fold::maximum, Premap::identity, row, count);
+      if (ahead != nullptr) fetch_ahead(ahead + kFetchBytes / sizeof(T), kFetchBytes);
       const T sum = ops.exp_shifted(row, {&largest, false}, count, weights);
       const T log_sum = std::log(sum), factor = 1 / sum, stats = largest + log_sum;
       bound.stats.store(coords, 1, &stats);
-      // Rows mostly lie one after the other.
-      const void* ahead = row == buffer ? nullptr : row + count;
       emit(bound, coords, count, row, weights, {&largest, false}, {&log_sum, false},
            {&factor, false}, ahead);
     });

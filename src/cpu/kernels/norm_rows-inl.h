@@ -6,6 +6,8 @@
 #define ASHLAR_CPU_KERNELS_NORM_ROWS_INL_H_
 #endif
 
+#include <cmath>
+
 #include "cpu/kernels/loops-inl.h"
 #include "cpu/kernels/norm_rows.hpp"
 
@@ -35,6 +37,14 @@ void NormaliseRow(const T* x, RowArg<T> mean, RowArg<T> inv, RowArg<T> scale, Ro
                   std::int64_t n, T* y, const RowHints& hints) {
   const hn::ScalableTag<T> d;
   using Value = RowValue<decltype(d)>;
+  // A row with its own statistics and parameters per element: layer norm.
+  if (!mean.per_element && !inv.per_element && scale.per_element && bias.per_element) {
+    const auto m = hn::Set(d, *mean.data), v = hn::Set(d, *inv.data);
+    const T *s = scale.data, *b = bias.data;
+    return ForVectorsWithHints(d, n, y, hints, [=](std::int64_t i, auto load) HWY_ATTR {
+      return hn::MulAdd(hn::Mul(hn::Sub(load(x + i), m), v), load(s + i), load(b + i));
+    });
+  }
   const Value means(d, mean), invs(d, inv), scales(d, scale), biases(d, bias);
   ForVectorsWithHints(d, n, y, hints, [=](std::int64_t i, auto load) HWY_ATTR {
     const auto centred = hn::Mul(hn::Sub(load(x + i), means(i, load)), invs(i, load));
@@ -128,6 +138,48 @@ HWY_INLINE void ForBlockRows(std::int64_t rows, std::int64_t width, const RowHin
   }
 }
 
+// Sum of term(d, i) with four chains of dependent additions.
+template <class T, class Term>
+HWY_INLINE T RowSum(std::int64_t n, Term term) {
+  const hn::ScalableTag<T> d;
+  const hn::CappedTag<T, 1> one;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  auto a = hn::Zero(d), b = a, c = a, e = a;
+  std::int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    a = hn::Add(a, term(d, i));
+    b = hn::Add(b, term(d, i + lanes));
+    c = hn::Add(c, term(d, i + 2 * lanes));
+    e = hn::Add(e, term(d, i + 3 * lanes));
+  }
+  for (; i + lanes <= n; i += lanes) a = hn::Add(a, term(d, i));
+  T sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(a, b), hn::Add(c, e))));
+  for (; i < n; ++i) sum += hn::GetLane(term(one, i));
+  return sum;
+}
+
+template <class T>
+void NormBlock(const T* x, std::int64_t rows, std::int64_t width, bool centred, T epsilon,
+               const T* scale, const T* bias, T* means, T* invs, T* y, const RowHints& hints) {
+  const auto count = static_cast<T>(width);
+  ForBlockRows<T>(rows, width, hints, [&](std::int64_t at, const RowHints& own) HWY_ATTR {
+    const T* row = x + at;
+    const T mean = centred ? RowSum<T>(width, [=](auto d, std::int64_t i)
+                                                  HWY_ATTR { return hn::LoadU(d, row + i); }) /
+                                 count
+                           : T{0};
+    const T squares = RowSum<T>(width, [=](auto d, std::int64_t i) HWY_ATTR {
+      const auto difference = hn::Sub(hn::LoadU(d, row + i), hn::Set(d, mean));
+      return hn::Mul(difference, difference);
+    });
+    const T inv = 1 / std::sqrt(squares / count + epsilon);
+    *means++ = mean;
+    *invs++ = inv;
+    NormaliseRow<T>(row, {&mean, false}, {&inv, false}, {scale, true}, {bias, true}, width, y + at,
+                    own);
+  });
+}
+
 template <class T>
 void NormaliseColumns(const T* x, std::int64_t rows, std::int64_t width, const T* mean,
                       const T* factor, const T* bias, T* y, const RowHints& hints) {
@@ -169,9 +221,9 @@ void ColumnGradient(const T* dy, const T* x, std::int64_t rows, std::int64_t wid
 
 template <class T>
 constexpr NormRows<T> kNormRows = {
-    &NormaliseRow<T>,     &GradientRow<T>,       &ScaleBy<T>,
-    &SubtractTwice<T>,    &AddColumns<T>,        &AddColumnSquares<T>,
-    &NormaliseColumns<T>, &AddColumnProducts<T>, &ColumnGradient<T>};
+    &NormaliseRow<T>,      &GradientRow<T>,   &ScaleBy<T>,          &SubtractTwice<T>,
+    &NormBlock<T>,         &AddColumns<T>,    &AddColumnSquares<T>, &NormaliseColumns<T>,
+    &AddColumnProducts<T>, &ColumnGradient<T>};
 
 }  // namespace ashlar::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -23,7 +23,12 @@ struct NormRows {
   void (*subtract)(const T* x, RowArg<T> first, RowArg<T> second, std::int64_t n, T* y,
                    const RowHints& hints);
 
-  // Blocks of `rows` rows of `width` elements, one after the other; statistics per column.
+  // Blocks of `rows` rows of `width` elements, one after the other. Statistics per row:
+  // y = (x - mean) * inv * scale[j] + bias[j], inv = 1 / sqrt(variance + epsilon); a norm that is
+  // not `centred` takes the mean as 0.
+  void (*norm_block)(const T* x, std::int64_t rows, std::int64_t width, bool centred, T epsilon,
+                     const T* scale, const T* bias, T* means, T* invs, T* y, const RowHints& hints);
+  // Statistics per column:
   // sums[j] += sum of x[., j]
   void (*add_columns)(const T* x, std::int64_t rows, std::int64_t width, T* sums);
   // sums[j] += sum of (x[., j] - mean[j])^2

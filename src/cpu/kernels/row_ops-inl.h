@@ -88,8 +88,9 @@ HWY_INLINE T FoldRow(std::int64_t n, Element&& element) {
   }
   for (; i + lanes <= n; i += lanes) a0 = Combine<kFold>(d, a0, element(d, i));
   const One<T> one;
-  auto result = hn::Set(one, Lanes1<kFold>(d, Combine<kFold>(d, Combine<kFold>(d, a0, a1),
-                                                             Combine<kFold>(d, a2, a3))));
+  const auto all = Combine<kFold>(d, Combine<kFold>(d, a0, a1), Combine<kFold>(d, a2, a3));
+  auto result = hn::Set(
+      one, kFold == Fold::sum ? hn::GetLane(hn::SumOfLanes(d, all)) : Lanes1<kFold>(d, all));
   for (; i < n; ++i) result = Combine<kFold>(one, result, element(one, i));
   return hn::GetLane(result);
 }
