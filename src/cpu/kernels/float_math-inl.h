@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "cpu/kernels/x86_instructions-inl.h"
 #include "hwy/highway.h"
 
 #if defined(ASHLAR_CPU_FLOAT_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -71,7 +72,7 @@ HWY_INLINE V FastDivide(D d, V a, V b) {
 template <class D, class V>
 HWY_INLINE V ScaleByPower(D d, V x, V n) {
 #if HWY_TARGET <= HWY_AVX3
-  if constexpr (sizeof(V) == 64) return V{_mm512_scalef_ps(x.raw, n.raw)};
+  if constexpr (sizeof(V) == 64) return ScaleByPowers(x, n);
 #endif
   const hn::Rebind<std::int32_t, D> di;
   const auto bias = hn::Set(di, 127);

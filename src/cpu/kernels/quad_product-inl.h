@@ -12,6 +12,7 @@
 #include <limits>
 
 #include "cpu/kernels/quad_product.hpp"
+#include "cpu/kernels/x86_instructions-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace ashlar::cpu::HWY_NAMESPACE {
@@ -106,9 +107,7 @@ struct DotQuads {
   }
   static HWY_INLINE Row LoadRow(std::int32_t quad) { return hn::Set(QuadTag(), quad); }
   static HWY_INLINE Sum Zero() { return hn::Zero(QuadTag()); }
-  static HWY_INLINE void Add(Row a, Columns b, Sum& sum) {
-    asm("vpdpbusd %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));
-  }
+  static HWY_INLINE void Add(Row a, Columns b, Sum& sum) { AddQuads(sum, a, b); }
   static HWY_INLINE QuadVec Whole(Sum sum) { return sum; }
 };
 #endif
@@ -146,10 +145,8 @@ template <class Byte>
 HWY_INLINE void StoreBytes(QuadVec sums, Byte* c) {
   const QuadTag d;
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-  const bool is_signed = std::numeric_limits<Byte>::is_signed;
-  const __m128i bytes = is_signed ? _mm512_cvtsepi32_epi8(sums.raw)
-                                  : _mm512_cvtusepi32_epi8(hn::Max(sums, hn::Zero(d)).raw);
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(c), bytes);
+  (void)d;
+  StoreSaturated(sums, c);
 #else
   // Clamped here: conversions of some targets go through 16 bits and saturate there only.
   const hn::Rebind<Byte, QuadTag> d8;

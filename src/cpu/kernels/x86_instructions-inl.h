@@ -1,0 +1,46 @@
+// Instructions of AVX-512 that Highway has no name for, one function each. The only place for
+// intrinsics and assembly on the CPU; every caller has a portable path beside it.
+#if defined(ASHLAR_CPU_KERNELS_X86_INSTRUCTIONS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ASHLAR_CPU_KERNELS_X86_INSTRUCTIONS_INL_H_
+#undef ASHLAR_CPU_KERNELS_X86_INSTRUCTIONS_INL_H_
+#else
+#define ASHLAR_CPU_KERNELS_X86_INSTRUCTIONS_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstdint>
+
+HWY_BEFORE_NAMESPACE();
+namespace ashlar::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+using Floats512 = hn::Vec<hn::ScalableTag<float>>;
+using Integers512 = hn::Vec<hn::ScalableTag<std::int32_t>>;
+
+// x * 2^n, for whole numbers n.
+HWY_INLINE Floats512 ScaleByPowers(Floats512 x, Floats512 n) {
+  return Floats512{_mm512_scalef_ps(x.raw, n.raw)};
+}
+
+// Every lane of `sum` plus the four products of the unsigned bytes of a and the signed ones of b.
+// VNNI is asked for at run, and written where the compiler need not know it.
+HWY_INLINE void AddQuads(Integers512& sum, Integers512 a, Integers512 b) {
+  asm("vpdpbusd %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));
+}
+
+// 16 sums, saturated to bytes.
+HWY_INLINE void StoreSaturated(Integers512 sums, std::int8_t* bytes) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(bytes), _mm512_cvtsepi32_epi8(sums.raw));
+}
+HWY_INLINE void StoreSaturated(Integers512 sums, std::uint8_t* bytes) {
+  const Integers512 positive = hn::Max(sums, hn::Zero(hn::ScalableTag<std::int32_t>()));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(bytes), _mm512_cvtusepi32_epi8(positive.raw));
+}
+#endif
+
+}  // namespace ashlar::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard
