@@ -35,7 +35,7 @@ struct PanelPhase : TilePhase {
 };
 
 // What a block reads takes a quarter of L2, and so do the panels that pass over it together. A
-// panel of more than half of L2 is cut.
+// panel of more than a third of L2 is cut: the next one comes while it is there.
 inline PanelPhase cut_phase(ConvPhase phase, TileProblem problem, std::int64_t results,
                             bool buffered, const DeviceProps& device) {
   constexpr auto kRowBytes = kPanelColumns * static_cast<std::int64_t>(sizeof(float));
@@ -49,7 +49,7 @@ inline PanelPhase cut_phase(ConvPhase phase, TileProblem problem, std::int64_t r
   problem.pixel_bytes = buffered ? kept * kRowBytes : 0;
   problem.threads = std::max(device.compute_units, 1);
   TilePhase tiles(std::move(phase), problem);
-  std::vector<TileSlice> slices = slice_depth(tiles, kPanelColumns, device.l2_bytes / 2);
+  std::vector<TileSlice> slices = slice_depth(tiles, kPanelColumns, device.l2_bytes / 3);
   return {std::move(tiles), kept, std::move(slices)};
 }
 
