@@ -10,7 +10,7 @@ namespace ashlar::cpu {
 
 void TeamBarrier::wait(int team) {
   if (team <= 1) return;
-  constexpr int kSpins = 256;  // some ten microseconds; then others may run
+  constexpr int kSpins = 1 << 14;  // about a millisecond: who yields earlier comes back too late
   const std::uint32_t round = round_.load(std::memory_order_relaxed);
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) == team - 1) {
     arrived_.store(0, std::memory_order_relaxed);

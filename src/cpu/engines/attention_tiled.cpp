@@ -3,6 +3,7 @@
 // length. Weights that are rounded to fp8, or whose largest is asked for, have to be divided by
 // their sum first: such rows are passed twice.
 #include "cpu/engines/attention_packed_keys.hpp"
+#include "cpu/engines/attention_tiling.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
 #include "cpu/gemm.hpp"
@@ -14,49 +15,6 @@ namespace {
 
 using In = AttentionForward::In;
 using Out = AttentionForward::Out;
-
-constexpr std::int64_t kMostRows = 18 * kPanelRowMultiple;  // of queries in a tile: for L2
-constexpr std::int64_t kFewRows = 8;  // up to so many, transposing keys costs more than it saves
-
-// Weights that are rounded, or whose largest is asked for, are needed as they are.
-bool needs_two_passes(const Region& region) {
-  const auto amax = static_cast<std::size_t>(Out::amax_s);
-  return is_fp8(region.anchor->inputs[In::q].dtype) ||
-         (amax < region.anchor->outputs.size() && region.anchor->outputs[amax].present());
-}
-
-// How the work is cut: a tile has `rows` rows of each of `heads` heads that share keys and values.
-// Where there are fewer tiles than threads, each meets the keys in `splits` parts.
-struct Tiling {
-  std::int64_t rows, heads, query_tiles, head_blocks, splits, tiles_per_split;
-  bool packed;  // keys transposed and values widened once, for all tiles
-
-  Tiling(const AttentionShape& shape, const Region& region, std::int64_t threads) {
-    const std::int64_t queries = std::max<std::int64_t>(shape.queries, 1);
-    const std::int64_t group = shape.k_heads == shape.v_heads && shape.k_heads > 0
-                                   ? std::max<std::int64_t>(shape.heads / shape.k_heads, 1)
-                                   : 1;
-    heads = queries * group <= kMostRows && queries <= kFewRows ? group : 1;
-    packed = heads * queries > kFewRows;
-    // Eight tiles for each thread, so that none is the last for long.
-    const std::int64_t share =
-        divide_up(shape.batch * shape.heads * queries, 8 * threads * kPanelRowMultiple) *
-        kPanelRowMultiple;
-    const std::int64_t most = std::min(kMostRows, share);
-    const std::int64_t even =
-        divide_up(queries, divide_up(queries, std::max(most, kPanelRowMultiple)));
-    rows = heads > 1 ? queries : std::min(queries, round_up(even, kPanelRowMultiple));
-    query_tiles = divide_up(queries, rows);
-    head_blocks = shape.heads / heads;
-    const std::int64_t items = std::max<std::int64_t>(shape.batch * head_blocks * query_tiles, 1);
-    splits = needs_two_passes(region) || items >= threads
-                 ? 1
-                 : std::clamp<std::int64_t>(2 * threads / items, 1,
-                                            std::max<std::int64_t>(shape.key_tiles(), 1));
-    tiles_per_split = divide_up(std::max<std::int64_t>(shape.key_tiles(), 1), splits);
-  }
-  std::int64_t tile_rows() const { return rows * heads; }
-};
 
 template <class T>
 class AttentionKernel final : public Kernel {
@@ -111,7 +69,7 @@ class AttentionKernel final : public Kernel {
   struct Run {
     const AttentionKernel& kernel;
     const AttentionShape& shape;
-    const Tiling& tiling;
+    const AttentionTiling& tiling;
     const RowOps<T>& ops;
     typename AttentionProblem<T, AttentionForward>::Bound problem;
     typename LargestOutputs<T, 2>::Bound largest;
@@ -523,7 +481,7 @@ class AttentionKernel final : public Kernel {
 
   AttentionProblem<T, AttentionForward> problem_;
   std::int64_t threads_;
-  Tiling tiling_;
+  AttentionTiling tiling_;
   const RowOps<T>& ops_;
   const AttentionTileOps<T>& tile_ops_;
   TileMultiplier<T> product_;
@@ -558,7 +516,7 @@ class AttentionEngine final : public Engine {
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
     const AttentionShape shape(*region.anchor, *region.anchor_as<AttentionForward>());
     const std::int64_t threads = std::max(device.compute_units, 1);
-    const Tiling tiling(shape, region, threads);
+    const AttentionTiling tiling(shape, region, threads);
     const std::int64_t element = bit_width(region.precision()) / 8;
     const std::int64_t rows = tiling.tile_rows();
     std::int64_t elements = threads * (rows * (shape.head_dim + shape.value_dim + kKeyTile) +

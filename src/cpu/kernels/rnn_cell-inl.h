@@ -59,14 +59,14 @@ HWY_INLINE CellVec<float> InverseOfOnePlus(CellVec<float> e) {
 #endif
 }
 
-// 1 / (1 + exp(-x)). Past 87 the result is below any normal float.
+// 1 / (1 + exp(-x)). Past 88 the result is below any normal float.
 template <class T>
 HWY_INLINE CellVec<T> CellSigmoid(CellVec<T> x) {
   if constexpr (sizeof(T) == sizeof(double)) {
     return LaneByLane(x, [](double v) { return 1.0 / (1.0 + std::exp(-v)); });
   } else {
     const CellTag<T> d;
-    const CellVec<T> e = SoftmaxExp(d, hn::Min(hn::Neg(x), hn::Set(d, 87.0f)));
+    const CellVec<T> e = SoftmaxExp(d, hn::Min(hn::Neg(x), hn::Set(d, 88.0f)));
     return hn::IfThenElse(hn::Eq(x, x), InverseOfOnePlus(e), x);
   }
 }

@@ -1,0 +1,56 @@
+// How the work of attention forward is cut.
+#pragma once
+
+#include "cpu/engines/attention_factors.hpp"
+#include "cpu/gemm.hpp"
+#include "cpu/kernels/panel_product.hpp"
+
+namespace ashlar::cpu {
+
+inline constexpr std::int64_t kMostRows = 18 * kPanelRowMultiple;  // of queries in a tile: for L2
+inline constexpr std::int64_t kFewRows =
+    8;  // up to so many, transposing keys costs more than it saves
+
+// Weights that are rounded, or whose largest is asked for, are needed as they are.
+inline bool needs_two_passes(const Region& region) {
+  using In = AttentionForward::In;
+  using Out = AttentionForward::Out;
+  const auto amax = static_cast<std::size_t>(Out::amax_s);
+  return is_fp8(region.anchor->inputs[In::q].dtype) ||
+         (amax < region.anchor->outputs.size() && region.anchor->outputs[amax].present());
+}
+
+// How the work is cut: a tile has `rows` rows of each of `heads` heads that share keys and values.
+// Where there are fewer tiles than threads, each meets the keys in `splits` parts.
+struct AttentionTiling {
+  std::int64_t rows, heads, query_tiles, head_blocks, splits, tiles_per_split;
+  bool packed;  // keys transposed and values widened once, for all tiles
+
+  AttentionTiling(const AttentionShape& shape, const Region& region, std::int64_t threads) {
+    const std::int64_t queries = std::max<std::int64_t>(shape.queries, 1);
+    const std::int64_t group = shape.k_heads == shape.v_heads && shape.k_heads > 0
+                                   ? std::max<std::int64_t>(shape.heads / shape.k_heads, 1)
+                                   : 1;
+    heads = queries * group <= kMostRows && queries <= kFewRows ? group : 1;
+    packed = heads * queries > kFewRows;
+    // Eight tiles for each thread, so that none is the last for long.
+    const std::int64_t share =
+        divide_up(shape.batch * shape.heads * queries, 8 * threads * kPanelRowMultiple) *
+        kPanelRowMultiple;
+    const std::int64_t most = std::min(kMostRows, share);
+    const std::int64_t even =
+        divide_up(queries, divide_up(queries, std::max(most, kPanelRowMultiple)));
+    rows = heads > 1 ? queries : std::min(queries, round_up(even, kPanelRowMultiple));
+    query_tiles = divide_up(queries, rows);
+    head_blocks = shape.heads / heads;
+    const std::int64_t items = std::max<std::int64_t>(shape.batch * head_blocks * query_tiles, 1);
+    splits = needs_two_passes(region) || items >= threads
+                 ? 1
+                 : std::clamp<std::int64_t>(2 * threads / items, 1,
+                                            std::max<std::int64_t>(shape.key_tiles(), 1));
+    tiles_per_split = divide_up(std::max<std::int64_t>(shape.key_tiles(), 1), splits);
+  }
+  std::int64_t tile_rows() const { return rows * heads; }
+};
+
+}  // namespace ashlar::cpu
