@@ -1,5 +1,5 @@
 // The blocked product on whole numbers, where it must be exact.
-#include "cpu/gemm.hpp"
+#include "cpu/gemm/gemm.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 #include "base/checked.hpp"
 #include "cpu/engines/attention_problem.hpp"
-#include "cpu/gemm.hpp"
+#include "cpu/gemm/gemm.hpp"
 
 namespace ashlar::cpu {
 

@@ -6,7 +6,7 @@
 #include "cpu/engines/attention_tiling.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
-#include "cpu/gemm.hpp"
+#include "cpu/gemm/gemm.hpp"
 #include "cpu/work_queue.hpp"
 
 namespace ashlar::cpu {

@@ -8,7 +8,7 @@
 #include "cpu/engines/attention_key_gradients.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
-#include "cpu/gemm.hpp"
+#include "cpu/gemm/gemm.hpp"
 
 namespace ashlar::cpu {
 

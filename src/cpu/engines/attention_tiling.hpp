@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cpu/engines/attention_factors.hpp"
-#include "cpu/gemm.hpp"
+#include "cpu/gemm/gemm.hpp"
 #include "cpu/kernels/panel_product.hpp"
 
 namespace ashlar::cpu {

@@ -1,9 +1,9 @@
 // Depthwise and small-group convolutions, too thin for a matrix product: tiles of pixels where
 // channels lie together, else rows of whatever does.
-#include "cpu/conv_direct_filter.hpp"
-#include "cpu/conv_lines_filter.hpp"
-#include "cpu/conv_lines_pixels.hpp"
-#include "cpu/conv_planes.hpp"
+#include "cpu/conv/conv_direct_filter.hpp"
+#include "cpu/conv/conv_lines_filter.hpp"
+#include "cpu/conv/conv_lines_pixels.hpp"
+#include "cpu/conv/conv_planes.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
 

@@ -1,9 +1,9 @@
 // Convolutions as matrix products whose patches are gathered while packing: nothing is unfolded in
 // memory.
-#include "cpu/conv_rows.hpp"
+#include "cpu/conv/conv_rows.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
-#include "cpu/product.hpp"
+#include "cpu/gemm/product.hpp"
 
 namespace ashlar::cpu {
 

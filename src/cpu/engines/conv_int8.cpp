@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "cpu/constants.hpp"
-#include "cpu/conv_rows.hpp"
+#include "cpu/conv/conv_rows.hpp"
+#include "cpu/conv/int8_image.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
-#include "cpu/int8_image.hpp"
-#include "cpu/quad_rows.hpp"
+#include "cpu/gemm/quad_rows.hpp"
 
 namespace ashlar::cpu {
 

@@ -1,8 +1,8 @@
 // Convolutions on tiles of pixels: filters packed in panels, pixels read where they lie, padding
 // and layout changes staged block by block.
-#include "cpu/conv_tile_gradient.hpp"
-#include "cpu/conv_tile_pixels.hpp"
-#include "cpu/conv_tile_planes.hpp"
+#include "cpu/conv/conv_tile_gradient.hpp"
+#include "cpu/conv/conv_tile_pixels.hpp"
+#include "cpu/conv/conv_tile_planes.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
 

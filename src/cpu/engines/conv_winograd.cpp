@@ -1,12 +1,12 @@
 // 3 x 3 convolutions of stride 1 with fewer products than taps (Winograd).
 #include "base/checked.hpp"
 #include "cpu/constants.hpp"
+#include "cpu/conv/winograd_blocks.hpp"
+#include "cpu/conv/winograd_filter.hpp"
+#include "cpu/conv/winograd_result.hpp"
+#include "cpu/conv/winograd_source.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
-#include "cpu/winograd_blocks.hpp"
-#include "cpu/winograd_filter.hpp"
-#include "cpu/winograd_result.hpp"
-#include "cpu/winograd_source.hpp"
 
 namespace ashlar::cpu {
 

@@ -1,11 +1,11 @@
 // The gradient of a 3 x 3 filter in Winograd tiles: dy's tile is the filter, dw the result.
 #include "base/checked.hpp"
+#include "cpu/conv/winograd_blocks.hpp"
+#include "cpu/conv/winograd_source.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
 #include "cpu/kernels/panel_product.hpp"
 #include "cpu/threads.hpp"
-#include "cpu/winograd_blocks.hpp"
-#include "cpu/winograd_source.hpp"
 
 namespace ashlar::cpu {
 

@@ -4,7 +4,7 @@
 
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
-#include "cpu/gemm.hpp"
+#include "cpu/gemm/gemm.hpp"
 #include "cpu/kernels/convert.hpp"
 #include "cpu/operand.hpp"
 

@@ -5,8 +5,8 @@
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
 #include "cpu/engines/matmul_lengths.hpp"
-#include "cpu/panel_finish.hpp"
-#include "cpu/product.hpp"
+#include "cpu/gemm/panel_finish.hpp"
+#include "cpu/gemm/product.hpp"
 #include "cpu/row_program.hpp"
 
 namespace ashlar::cpu {

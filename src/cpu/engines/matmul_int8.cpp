@@ -1,12 +1,12 @@
 // Matrix products of 8-bit integers, summed in 32 bits.
 #include <algorithm>
 
-#include "cpu/byte_operand.hpp"
 #include "cpu/constants.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
+#include "cpu/gemm/byte_operand.hpp"
+#include "cpu/gemm/quad_rows.hpp"
 #include "cpu/operand.hpp"
-#include "cpu/quad_rows.hpp"
 
 namespace ashlar::cpu {
 

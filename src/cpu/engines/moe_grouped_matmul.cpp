@@ -4,7 +4,7 @@
 #include "cpu/box_space.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
-#include "cpu/gemm.hpp"
+#include "cpu/gemm/gemm.hpp"
 #include "cpu/moe_routing.hpp"
 #include "cpu/threads.hpp"
 

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/dropout.hpp"
-#include "cpu/gemm.hpp"
+#include "cpu/gemm/gemm.hpp"
 #include "cpu/integer_operand.hpp"
 #include "cpu/kernels/panel_product.hpp"
 #include "cpu/kernels/rnn_cell.hpp"

@@ -1,0 +1,425 @@
+// Convolutions of groups of few channels with channels last, line by line of pixels (see
+// kernels/depthwise.hpp): where the lines of the operands are, and copies of those that cannot be
+// used as they lie in memory.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "cpu/conv/conv_rows.hpp"
+#include "cpu/kernels/convert.hpp"
+#include "cpu/kernels/depthwise.hpp"
+
+namespace ashlar::cpu {
+
+// The taps of a phase: source lines (terms) times columns (taps), both in ascending order.
+struct TapGrid {
+  struct Line {
+    std::int64_t z, y;      // shift along the first two axes
+    std::int64_t z_number;  // among the different values of z
+  };
+  std::vector<Line> lines;
+  std::int64_t taps = 1, shift = 0, gap = 1;  // columns shift + s * gap
+  std::int64_t depths = 0;                    // different values of z
+  std::int64_t first_y = 0, last_y = 0;
+  std::vector<Spatial> stored;  // [term][tap]: position in the filter
+
+  explicit TapGrid(const ConvPhase& phase);
+  std::int64_t terms() const { return static_cast<std::int64_t>(lines.size()); }
+};
+
+struct Span {
+  std::int64_t first = 0, count = 0;
+};
+
+// Where the pixels of a view [images, channels, spatial...] are, channel 0.
+struct PixelAddress {
+  std::int64_t offset = 0, image_stride = 0;
+  Spatial strides{};
+
+  PixelAddress() = default;
+  PixelAddress(const View& view, const ConvGeometry& geometry)
+      : offset(view.offset), image_stride(view.strides[0]) {
+    for (int axis = geometry.first_axis(); axis < kMaxSpatial; ++axis)
+      strides[static_cast<std::size_t>(axis)] = view.strides[2 + axis - geometry.first_axis()];
+  }
+  std::int64_t index(std::int64_t image, const Spatial& at) const {
+    return offset + image * image_stride + at[0] * strides[0] + at[1] * strides[1] +
+           at[2] * strides[2];
+  }
+};
+
+// Channels per group, and channels of a copied line at most.
+inline constexpr std::int64_t kMostGroupChannels = 8, kMostCopied = 512;
+
+// How the work on a tensor of `channels` channels is cut.
+struct LineCut {
+  std::int64_t lanes = 1;
+  std::int64_t channels = 0;
+  std::int64_t chunk = 0;   // channels at a time: whole vectors, the last chunk takes the rest
+  std::int64_t pixels = 0;  // of a line at a time
+  std::int64_t lines = 1;   // at a time
+
+  std::int64_t chunks() const { return std::max<std::int64_t>(channels / chunk, 1); }
+  Span chunk_at(std::int64_t number) const {
+    const std::int64_t first = number * chunk;
+    return {first, number + 1 == chunks() ? channels - first : chunk};
+  }
+  std::int64_t chunk_vectors() const { return chunk / lanes; }  // but for the last
+  std::int64_t vectors() const {
+    return (chunks() - 1) * chunk_vectors() + divide_up(chunk_at(chunks() - 1).count, lanes);
+  }
+  // Elements from pixel to pixel of a copy: at least a vector.
+  std::int64_t copy_pixel(const Span& span) const { return std::max(span.count, lanes); }
+  std::int64_t widest_copy() const { return copy_pixel(chunk_at(chunks() - 1)); }
+};
+
+// The channels a result channel sums over: those of its group. Groups are `results` channels of the
+// result and `parts` of the source.
+struct GroupMap {
+  std::int64_t results = 1, parts = 1;
+
+  std::int64_t source_of(std::int64_t result) const { return result / results * parts; }
+  // Whether vectors at the same channels of source and result hold the same groups.
+  bool fills_vectors(std::int64_t lanes) const { return results == parts && lanes % parts == 0; }
+};
+
+// One line of a tensor [images, channels, spatial...].
+struct LinePlace {
+  std::int64_t image, z, y;
+};
+
+// Lines of an operand. `direct`: used where they lie. Copies hold, for every pixel, the channels of
+// a block; where groups do not fill vectors, part by part what each result channel takes.
+template <class T>
+class LineSource {
+ public:
+  // `channels`: of the result.
+  LineSource(const PointwiseProgram& program, const ConvGeometry& geometry, const Spatial& extents,
+             std::int64_t channels, const GroupMap& groups, std::int64_t lanes)
+      : program_(program, 1),
+        geometry_(geometry),
+        extents_(extents),
+        channels_(channels),
+        groups_(groups),
+        spreads_(!groups.fills_vectors(lanes)) {
+    if (!program.is_plain_load() || spreads_) return;
+    view_ = program.steps[0].view;
+    address_ = PixelAddress(view_, geometry);
+    const bool together = view_.strides[1] == 1;
+    direct_ = together && view_.dtype == kRegister && channels >= lanes;
+    joined_ = together && view_.strides[view_.strides.rank() - 1] == channels;
+    load_ = load_row<T>(view_.dtype);
+  }
+
+  bool direct() const { return direct_; }
+  const Spatial& extents() const { return extents_; }
+  std::int64_t parts() const { return groups_.parts; }
+  std::int64_t pixel() const { return view_.strides[view_.strides.rank() - 1]; }  // direct
+  // Copies of `width` channels: elements from pixel to pixel, and from part to part of it.
+  std::int64_t copy_pixel(std::int64_t width) const {
+    return spreads_ ? width * groups_.parts : width;
+  }
+  std::int64_t part_offset(std::int64_t width) const { return spreads_ ? width : 0; }
+
+  class Bound {
+   public:
+    Bound(const LineSource& source, const KernelContext& context)
+        : source_(source),
+          bound_(source.program_.bind(context)),
+          data_(source.load_ == nullptr ? nullptr : context.pointer(source.view_.tensor)) {}
+    bool inside(const LinePlace& at) const {
+      return at.z >= 0 && at.z < source_.extents_[0] && at.y >= 0 && at.y < source_.extents_[1];
+    }
+    // Direct: the line's column 0, channel 0.
+    const T* line(const LinePlace& at) const {
+      return static_cast<const T*>(data_) + source_.index(at);
+    }
+    // Columns and channels of a line, in copies of `width` channels.
+    void copy(const LinePlace& at, const Span& columns, const Span& channels, std::int64_t width,
+              T* target) const {
+      if (source_.joined_ && channels.count == source_.channels_ && width == channels.count) {
+        const std::int64_t start = source_.index(at) + columns.first * width;
+        return source_.load_(data_, start, 1, columns.count * width, target);
+      }
+      for (std::int64_t i = 0; i < columns.count; ++i, target += source_.copy_pixel(width)) {
+        const Spatial position{at.z, at.y, columns.first + i};
+        if (source_.spreads_) {
+          spread(at.image, position, channels, width, target);
+          continue;
+        }
+        load(at.image, position, channels, target);
+        std::fill(target + channels.count, target + width, T{0});
+      }
+    }
+
+   private:
+    void load(std::int64_t image, const Spatial& position, const Span& channels, T* target) const {
+      ConvCoords coords;
+      source_.geometry_.put(image, channels.first, position, coords.data());
+      bound_.load(coords.data(), channels.count, target);
+    }
+    void spread(std::int64_t image, const Spatial& position, const Span& channels,
+                std::int64_t width, T* target) const {
+      const GroupMap& groups = source_.groups_;
+      alignas(64) T row[kMostGroupChannels * kMostCopied];
+      const std::int64_t first = groups.source_of(channels.first),
+                         last = groups.source_of(channels.first + channels.count - 1);
+      load(image, position, {first, last - first + groups.parts}, row);
+      for (std::int64_t part = 0; part < groups.parts; ++part, target += width) {
+        std::int64_t left = groups.results - channels.first % groups.results;  // of the group
+        const T* from = row + part;
+        for (std::int64_t i = 0; i < channels.count;) {
+          const std::int64_t count = std::min(left, channels.count - i);
+          for (std::int64_t j = 0; j < count; ++j) target[i + j] = *from;
+          i += count;
+          from += groups.parts;
+          left = groups.results;
+        }
+        std::fill(target + channels.count, target + width, T{0});
+      }
+    }
+
+    const LineSource& source_;
+    typename RowProgram<T>::Bound bound_;
+    const void* data_;
+  };
+
+ private:
+  static constexpr DType kRegister = sizeof(T) == 4 ? f32 : f64;
+
+  std::int64_t index(const LinePlace& at) const {
+    return address_.index(at.image, {at.z, at.y, 0});
+  }
+
+  RowProgram<T> program_;
+  ConvGeometry geometry_;
+  Spatial extents_;
+  std::int64_t channels_;
+  GroupMap groups_;
+  bool spreads_, direct_ = false, joined_ = false;
+  View view_;
+  PixelAddress address_;
+  LoadRow<T> load_ = nullptr;
+};
+
+// w by result channel.
+template <class T>
+class GroupFilter {
+ public:
+  GroupFilter(const PointwiseProgram& program, const ConvGeometry& geometry, const GroupMap& groups,
+              bool forward)
+      : program_(program, 0, nullptr, forward ? 1 : groups.parts),
+        geometry_(geometry),
+        groups_(groups),
+        forward_(forward) {
+    const bool in_order = forward || (groups.parts == 1 && groups.results == 1);
+    if (!program.is_plain_load() || !in_order) return;
+    if (program.steps[0].view.dtype == (sizeof(T) == sizeof(float) ? f32 : f64))
+      plain_ = program.steps[0].view;
+  }
+
+  class Bound {
+   public:
+    Bound(const GroupFilter& filter, const KernelContext& context)
+        : filter_(filter), bound_(filter.program_.bind(context)) {
+      if (filter.plain_.present())
+        data_ = static_cast<const T*>(context.pointer(filter.plain_.tensor));
+    }
+    // The same as load() where memory holds the weights as they are, `stride()` elements apart;
+    // else null.
+    const T* view(const Spatial& stored, std::int64_t part) const {
+      if (data_ == nullptr) return nullptr;
+      const PixelAddress address(filter_.plain_, filter_.geometry_);
+      return data_ + address.index(0, stored) + part * filter_.plain_.strides[1];
+    }
+    std::int64_t stride() const { return filter_.plain_.strides[0]; }
+    // The weights at a position between part `part` of its group and every result channel.
+    void load(const Spatial& stored, std::int64_t part, T* row) const {
+      const GroupMap& groups = filter_.groups_;
+      const ConvGeometry& geometry = filter_.geometry_;
+      ConvCoords coords;
+      if (filter_.forward_) {
+        geometry.put(0, part, stored, coords.data());
+        return bound_.load(coords.data(), geometry.groups * groups.results, row);
+      }
+      constexpr std::int64_t kPiece = 256;
+      alignas(64) T piece[kPiece];
+      for (std::int64_t m = 0; m < groups.results; ++m)
+        for (std::int64_t first = 0; first < geometry.groups; first += kPiece) {
+          const std::int64_t count = std::min(kPiece, geometry.groups - first);
+          geometry.put(first * groups.parts + part, m, stored, coords.data());
+          bound_.load(coords.data(), count, piece);
+          for (std::int64_t i = 0; i < count; ++i) row[(first + i) * groups.results + m] = piece[i];
+        }
+    }
+
+   private:
+    const GroupFilter& filter_;
+    typename RowProgram<T>::Bound bound_;
+    const T* data_ = nullptr;
+  };
+
+ private:
+  RowProgram<T> program_;
+  ConvGeometry geometry_;
+  GroupMap groups_;
+  bool forward_;
+  View plain_;
+};
+
+// Where dw goes: straight to memory where that takes sums as they are.
+template <class T>
+class GroupFilterStore {
+ public:
+  GroupFilterStore(const Region& region, const ConvGeometry& geometry)
+      : geometry_(geometry), store_(region.epilogue, z_of(region), geometry, 1, 1) {
+    const bool adds_z = !z_of(region).empty() && geometry.beta != 0.0;
+    const PointwiseProgram& epilogue = region.epilogue;
+    if (!adds_z && geometry.alpha == 1.0 && epilogue.is_plain_store() &&
+        epilogue.stores[0].view.dtype == (sizeof(T) == sizeof(float) ? f32 : f64))
+      plain_ = epilogue.stores[0].view;
+  }
+
+  class Bound {
+   public:
+    Bound(const GroupFilterStore& to, const KernelContext& context)
+        : to_(to),
+          store_(to.store_, context),
+          plain_(to.plain_.present() ? static_cast<T*>(context.pointer(to.plain_.tensor))
+                                     : nullptr) {}
+    // One value for each of `count` filters from `filter` on.
+    void put(std::int64_t filter, std::int64_t part, const Spatial& stored, std::int64_t count,
+             T* values) const {
+      ConvCoords coords;
+      to_.geometry_.put(filter, part, stored, coords.data());
+      if (plain_ == nullptr) {
+        for (std::int64_t i = 0; i < count; ++i, ++coords[0])
+          store_.row(coords, 1, 1, 1, values + i);
+        return;
+      }
+      const View& view = to_.plain_;
+      std::int64_t index = view.offset;
+      for (int axis = 0; axis < view.strides.rank(); ++axis)
+        index += coords[static_cast<std::size_t>(axis)] * view.strides[axis];
+      for (std::int64_t i = 0; i < count; ++i) plain_[index + i * view.strides[0]] = values[i];
+    }
+
+   private:
+    const GroupFilterStore& to_;
+    typename ConvStore<T>::Bound store_;
+    T* plain_;
+  };
+
+ private:
+  ConvGeometry geometry_;
+  ConvStore<T> store_;
+  View plain_;
+};
+
+// Bounds of a block: pointers [line][term], and lines.
+inline constexpr std::int64_t kMostLinePointers = 1024, kMostLines = 16;
+
+// Bounds of copies, in elements: a line takes part of L2, a block of lines most of it.
+inline constexpr std::int64_t kCopiedLine = 16384, kCopiedBlock = 131072;
+
+// Source lines a block of result lines may touch.
+inline std::int64_t copied_lines(const TapGrid& grid, std::int64_t lines, std::int64_t scale) {
+  return grid.depths * ((lines - 1) * scale + grid.last_y - grid.first_y + 1);
+}
+
+// Source columns that pixels [first, first + count) meet.
+inline Span copied_columns(const TapGrid& grid, const Span& pixels, std::int64_t scale,
+                           std::int64_t extent) {
+  const std::int64_t first = std::clamp<std::int64_t>(pixels.first * scale + grid.shift, 0, extent);
+  const std::int64_t last =
+      (pixels.first + pixels.count - 1) * scale + grid.shift + (grid.taps - 1) * grid.gap + 1;
+  return {first, std::clamp<std::int64_t>(last, first, extent) - first};
+}
+
+// What a copied line holds at most.
+inline std::int64_t copied_width(const TapGrid& grid, std::int64_t pixels, std::int64_t scale,
+                                 std::int64_t extent) {
+  return std::min(extent, (pixels - 1) * scale + (grid.taps - 1) * grid.gap + 1);
+}
+
+// Whether the taps are few enough and near enough to each other for a block that takes `pointers`
+// to each source line.
+bool lines_fit(const std::vector<ConvPhase>& phases, std::int64_t pointers);
+
+// The cut of `line` pixels and `channels` channels; `copies`: operands that are copied.
+LineCut cut_lines(std::int64_t lanes, std::int64_t channels, std::int64_t line, bool copies,
+                  std::int64_t direct_lines, const std::vector<TapGrid>& grids, std::int64_t scale,
+                  std::int64_t column_scale);
+
+// The source lines of a block.
+template <class T>
+class LineTable {
+ public:
+  // `copies`: memory for them, where lines are not direct.
+  LineTable(const LineSource<T>& source, const typename LineSource<T>::Bound& bound,
+            const ConvPhase& phase, const TapGrid& grid, const LineCut& cut, T* copies)
+      : source_(source), bound_(bound), phase_(phase), grid_(grid), cut_(cut), copies_(copies) {}
+
+  // Result lines from `at` on, `lines` of them; pixels and channels of the block.
+  void fill(const LinePlace& at, std::int64_t lines, const Span& pixels, const Span& channels) {
+    const std::int64_t terms = grid_.terms();
+    describe(lines, pixels, channels);
+    const std::int64_t rows = (lines - 1) * phase_.scale[1] + grid_.last_y - grid_.first_y + 1;
+    std::fill_n(copied_, source_.direct() ? 0 : grid_.depths * rows, false);
+    const Span columns = copied_columns(grid_, pixels, phase_.scale[2], source_.extents()[2]);
+    const std::int64_t width = cut_.copy_pixel(channels);
+    const std::int64_t copy_line = columns.count * described_.pixel;
+    for (std::int64_t l = 0; l < lines; ++l)
+      for (std::int64_t t = 0; t < terms; ++t) {
+        const TapGrid::Line& line = grid_.lines[static_cast<std::size_t>(t)];
+        const LinePlace from{at.image, at.z * phase_.scale[0] + line.z,
+                             (at.y + l) * phase_.scale[1] + line.y};
+        const T*& pointer = pointers_[l * terms + t];
+        pointer = nullptr;
+        if (columns.count == 0 || !bound_.inside(from)) continue;
+        if (source_.direct()) {
+          pointer = bound_.line(from) + channels.first;
+          continue;
+        }
+        const std::int64_t slot =
+            line.z_number * rows + l * phase_.scale[1] + line.y - grid_.first_y;
+        T* copy = copies_ + slot * copy_line;
+        if (!copied_[slot]) bound_.copy(from, columns, channels, width, copy);
+        copied_[slot] = true;
+        pointer = copy - columns.first * described_.pixel;
+      }
+  }
+  const DepthwiseSource<T>& described() const { return described_; }
+
+ private:
+  void describe(std::int64_t lines, const Span& pixels, const Span& channels) {
+    described_.lines = lines;
+    described_.terms = grid_.terms();
+    described_.taps = grid_.taps;
+    const std::int64_t width = cut_.copy_pixel(channels);
+    described_.parts = source_.parts();
+    described_.part_offset = source_.part_offset(width);
+    described_.channels = width;
+    described_.sources = pointers_;
+    described_.columns = source_.extents()[2];
+    described_.pixel = source_.direct() ? source_.pixel() : source_.copy_pixel(width);
+    described_.scale = phase_.scale[2];
+    described_.shift = grid_.shift;
+    described_.gap = grid_.gap;
+    described_.first = pixels.first;
+    described_.last = pixels.first + pixels.count;
+  }
+
+  const LineSource<T>& source_;
+  const typename LineSource<T>::Bound& bound_;
+  const ConvPhase& phase_;
+  const TapGrid& grid_;
+  const LineCut& cut_;
+  T* copies_;
+  DepthwiseSource<T> described_;
+  const T* pointers_[kMostLinePointers];
+  bool copied_[kMostLinePointers];
+};
+
+}  // namespace ashlar::cpu

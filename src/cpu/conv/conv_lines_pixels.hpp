@@ -1,0 +1,370 @@
+// Forward and backward-data convolution of groups of few channels, channels last: lines of pixels.
+#pragma once
+
+#include "cpu/conv/channel_finish.hpp"
+#include "cpu/conv/conv_lines.hpp"
+#include "cpu/threads.hpp"
+
+namespace ashlar::cpu {
+
+// Where finished lines go: to their place, or through a copy and the epilogue.
+template <class T>
+class LineResult {
+ public:
+  LineResult(const Region& region, const ConvGeometry& geometry, std::int64_t channels,
+             std::int64_t lanes)
+      : geometry_(geometry),
+        channels_(channels),
+        store_(region.epilogue, z_of(region), geometry, 1, 1) {
+    const bool adds_z = !z_of(region).empty() && geometry.beta != 0.0;
+    if (!adds_z) finish_ = ChannelFinish<T>::of(region.epilogue, 1, geometry.alpha);
+    if (finish_ && !fits(*finish_, channels, lanes)) finish_.reset();
+    if (finish_) result_address_ = PixelAddress(finish_->result(), geometry);
+    if (finish_ && finish_->residual() != nullptr)
+      residual_address_ = PixelAddress(*finish_->residual(), geometry);
+    const PointwiseProgram& epilogue = region.epilogue;
+    if (adds_z || geometry.alpha != 1.0 || !epilogue.is_plain_store()) return;
+    plain_ = epilogue.stores[0].view;
+    joined_ = plain_.strides[1] == 1 && plain_.strides[last()] == channels;
+    if (joined_) convert_ = store_row<T>(plain_.dtype);
+  }
+
+  bool direct() const { return finish_.has_value(); }
+  bool finishes() const { return direct() && !finish_->does_nothing(); }
+
+  class Bound {
+   public:
+    // `finish`: memory for factors and offsets, two elements per channel.
+    Bound(const LineResult& result, const KernelContext& context, T* finish)
+        : result_(result), store_(result.store_, context) {
+      if (result.convert_ != nullptr) memory_ = context.pointer(result.plain_.tensor);
+      if (!result.direct()) return;
+      direct_ = static_cast<T*>(context.pointer(result.finish_->result().tensor));
+      if (!result.finishes()) return;
+      residual_ = residual_of(result, context);
+      result.finish_->load(context, result.channels_, finish, finish + result.channels_);
+      described_ = {finish, finish + result.channels_, result.finish_->low(),
+                    result.finish_->high()};
+    }
+    DepthwiseFinish<T> described(std::int64_t first_channel) const {
+      DepthwiseFinish<T> finish = described_;
+      if (finish.factor == nullptr) return finish;
+      finish.factor += first_channel;
+      finish.offset += first_channel;
+      return finish;
+    }
+    T* line(const Spatial& position, std::int64_t image) const {
+      return direct_ + result_.result_address_.index(image, position);
+    }
+    const T* residual(const Spatial& position, std::int64_t image) const {
+      if (residual_ == nullptr) return nullptr;
+      return residual_ + result_.residual_address_.index(image, position);
+    }
+    // A line of a copy: `pixels` pixels from `position` on, `step` columns apart.
+    void store(Spatial position, std::int64_t image, std::int64_t pixels, std::int64_t step,
+               const Span& channels, std::int64_t pixel, T* values) const {
+      if (result_.convert_ != nullptr && step == 1 && channels.count == result_.channels_ &&
+          pixel == channels.count)
+        return result_.convert_(
+            values, pixels * pixel, memory_,
+            PixelAddress(result_.plain_, result_.geometry_).index(image, position), 1);
+      ConvCoords coords;
+      for (std::int64_t i = 0; i < pixels; ++i, values += pixel) {
+        result_.geometry_.put(image, channels.first, position, coords.data());
+        store_.row(coords, 1, 1, channels.count, values);
+        position[kMaxSpatial - 1] += step;
+      }
+    }
+
+   private:
+    static const T* residual_of(const LineResult& result, const KernelContext& context) {
+      const View* view = result.finish_->residual();
+      return view == nullptr ? nullptr : static_cast<const T*>(context.pointer(view->tensor));
+    }
+    const LineResult& result_;
+    typename ConvStore<T>::Bound store_;
+    void* memory_ = nullptr;
+    T* direct_ = nullptr;
+    const T* residual_ = nullptr;
+    DepthwiseFinish<T> described_;
+  };
+
+  // Direct: elements along the two last axes.
+  std::int64_t column_stride() const { return finish_->result().strides[last()]; }
+  std::int64_t row_stride() const {
+    return geometry_.spatial > 1 ? finish_->result().strides[last() - 1] : 0;
+  }
+
+ private:
+  int last() const { return 1 + geometry_.spatial; }
+  bool fits(const ChannelFinish<T>& finish, std::int64_t channels, std::int64_t lanes) const {
+    const View& result = finish.result();
+    if (result.strides[1] != 1 || channels < lanes) return false;
+    const View* residual = finish.residual();
+    return residual == nullptr ||
+           (residual->strides[1] == 1 && residual->strides[last()] == result.strides[last()]);
+  }
+  ConvGeometry geometry_;
+  std::int64_t channels_;
+  ConvStore<T> store_;
+  std::optional<ChannelFinish<T>> finish_;
+  PixelAddress result_address_, residual_address_;
+  View plain_;
+  bool joined_ = false;
+  StoreRow<T> convert_ = nullptr;
+};
+
+template <class T>
+class ConvLinesKernel final : public Kernel {
+ public:
+  ConvLinesKernel(const Region& region, const DeviceProps& device)
+      : geometry_(*region.anchor),
+        forward_(region.anchor_as<ConvForward>() != nullptr),
+        groups_(forward_ ? GroupMap{geometry_.filters, geometry_.channels}
+                         : GroupMap{geometry_.channels, geometry_.filters}),
+        channels_(geometry_.groups * groups_.results),
+        phases_(phases_of(geometry_, region)),
+        grids_(phases_.begin(), phases_.end()),
+        kernel_(depthwise_kernel<T>()),
+        source_(region.prologues[0], geometry_, forward_ ? geometry_.x : geometry_.y, channels_,
+                groups_, kernel_.lanes),
+        filter_(region.prologues[1], geometry_, groups_, forward_),
+        result_(region, geometry_, channels_, kernel_.lanes),
+        threads_(std::max(device.compute_units, 1)) {
+    const auto bytes = static_cast<std::int64_t>(region.bytes());
+    streams_ = bytes > device.l3_bytes / 2;
+    fetches_ = bytes > 2 * device.l2_bytes * threads_;
+    cut();
+    book();
+  }
+
+  void run(const KernelContext& context) const override {
+    T* weights = context.scratch<T>(scratch_book_, weights_);
+    T* finish = result_.finishes() ? context.scratch<T>(scratch_book_, finish_) : nullptr;
+    T* copies = copy_elements_ == 0 ? nullptr : context.scratch<T>(scratch_book_, copies_);
+    const typename GroupFilter<T>::Bound filter(filter_, context);
+    const typename LineSource<T>::Bound source(source_, context);
+    const typename LineResult<T>::Bound result(result_, context, finish);
+    for (std::size_t i = 0; i < phases_.size(); ++i) {
+      const ConvPhase& phase = phases_[i];
+      if (phase.pixels() == 0) continue;
+      pack_weights(filter, grids_[i], weights);
+      const std::int64_t lines = phase.pixels() / phase.extent[2];
+      const std::int64_t tasks = lines * divide_up(phase.extent[2], cut_.pixels);
+      const std::int64_t shares = std::min(tasks, share_count(phase, grids_[i]));
+      parallel_for(shares, 1, [&](std::int64_t begin, std::int64_t end, int) {
+        for (std::int64_t share = begin; share < end; ++share) {
+          Block block(*this, phase, grids_[i], source, result, weights,
+                      copies + share * copy_elements_);
+          block.run(tasks * share / shares, tasks * (share + 1) / shares);
+        }
+      });
+    }
+  }
+
+ private:
+  // Few enough that a tile of them stays in L1, and as many as the taps make worth while.
+  static constexpr std::int64_t kDirectLines = 4, kManyDirectLines = 8, kFewTerms = 3;
+
+  // What a thread does: tasks are numbered line by line, piece by piece.
+  class Block {
+   public:
+    Block(const ConvLinesKernel& kernel, const ConvPhase& phase, const TapGrid& grid,
+          const typename LineSource<T>::Bound& source, const typename LineResult<T>::Bound& result,
+          const T* weights, T* copies)
+        : k_(kernel),
+          phase_(phase),
+          grid_(grid),
+          source_(source),
+          result_(result),
+          weights_(weights),
+          result_copies_(copies),
+          table_(k_.source_, source, phase, grid, k_.cut_, copies + k_.result_elements_) {}
+
+    void run(std::int64_t task, std::int64_t end) {
+      const std::int64_t lines = phase_.pixels() / phase_.extent[2];
+      while (task < end) {
+        const std::int64_t line = task % lines, first = task / lines * k_.cut_.pixels;
+        const std::int64_t y = line % phase_.extent[1], rest = line / phase_.extent[1];
+        const LinePlace at{rest / phase_.extent[0], rest % phase_.extent[0], y};
+        const std::int64_t count = std::min({k_.cut_.lines, phase_.extent[1] - y, end - task});
+        const Span pixels{first, std::min(k_.cut_.pixels, phase_.extent[2] - first)};
+        for (std::int64_t chunk = 0; chunk < k_.cut_.chunks(); ++chunk)
+          run_chunk(at, count, pixels, chunk);
+        task += count;
+      }
+    }
+
+   private:
+    void run_chunk(const LinePlace& at, std::int64_t count, const Span& pixels,
+                   std::int64_t chunk) {
+      const Span channels = k_.cut_.chunk_at(chunk);
+      const std::int64_t copy_pixel = k_.cut_.copy_pixel(channels);
+      table_.fill(at, count, pixels, channels);
+      DepthwiseLines<T> lines;
+      lines.source = table_.described();
+      lines.weights = weights_ + chunk * k_.cut_.chunk_vectors() * grid_.terms() * grid_.taps *
+                                     k_.groups_.parts * k_.cut_.lanes;
+      T* results[kMostLines];
+      const T *residuals[kMostLines], *ahead[kMostLines];
+      lines.results = results;
+      if (!k_.result_.direct()) {
+        for (std::int64_t l = 0; l < count; ++l)
+          results[l] = result_copies_ + (l * pixels.count - pixels.first) * copy_pixel;
+        lines.result_pixel = copy_pixel;
+        k_.kernel_.lines(lines);
+        for (std::int64_t l = 0; l < count; ++l)
+          result_.store(position(at, l, pixels.first), at.image, pixels.count, phase_.step[2],
+                        channels, copy_pixel, result_copies_ + l * pixels.count * copy_pixel);
+        return;
+      }
+      for (std::int64_t l = 0; l < count; ++l) {
+        results[l] = result_.line(position(at, l, 0), at.image) + channels.first;
+        residuals[l] = result_.residual(position(at, l, 0), at.image);
+        if (residuals[l] != nullptr) residuals[l] += channels.first;
+      }
+      lines.result_pixel = k_.result_.column_stride() * phase_.step[2];
+      lines.finish = result_.described(channels.first);
+      if (residuals[0] != nullptr) lines.residuals = residuals;
+      if (k_.source_.direct() && k_.fetches_) {
+        find_ahead(at, count, ahead);
+        lines.ahead = ahead;
+      }
+      if (k_.fetches_ && !k_.streams_)
+        lines.result_ahead = count * k_.result_.row_stride() * phase_.step[1];
+      lines.stream = k_.streams_ && whole_vectors(lines, results[0]);
+      k_.kernel_.lines(lines);
+    }
+
+    Spatial position(const LinePlace& at, std::int64_t line, std::int64_t pixel) const {
+      return {phase_.origin[0] + at.z * phase_.step[0],
+              phase_.origin[1] + (at.y + line) * phase_.step[1],
+              phase_.origin[2] + pixel * phase_.step[2]};
+    }
+
+    // The lines that the next block reads first.
+    void find_ahead(const LinePlace& at, std::int64_t count, const T** ahead) const {
+      for (std::int64_t l = 0; l < count; ++l) {
+        LinePlace next{at.image, at.z * phase_.scale[0],
+                       (at.y + count + l) * phase_.scale[1] + grid_.last_y};
+        if (next.y >= k_.source_.extents()[1] && next.image + 1 < phase_.images)
+          next = {at.image + 1, 0, next.y - k_.source_.extents()[1]};
+        ahead[l] = phase_.scale[2] == 1 && source_.inside(next) ? source_.line(next) : nullptr;
+      }
+    }
+
+    bool whole_vectors(const DepthwiseLines<T>& lines, const T* result) const {
+      const std::int64_t lanes = k_.cut_.lanes, line = k_.result_.row_stride() * phase_.step[1];
+      return lines.source.channels % lanes == 0 && lines.result_pixel % lanes == 0 &&
+             line % lanes == 0 &&
+             reinterpret_cast<std::uintptr_t>(result) %
+                     (sizeof(T) * static_cast<std::size_t>(lanes)) ==
+                 0;
+    }
+
+    const ConvLinesKernel& k_;
+    const ConvPhase& phase_;
+    const TapGrid& grid_;
+    const typename LineSource<T>::Bound& source_;
+    const typename LineResult<T>::Bound& result_;
+    const T* weights_;
+    T* result_copies_;
+    LineTable<T> table_;
+  };
+
+  void cut() {
+    std::int64_t line = 0, lines = 0;
+    for (const ConvPhase& phase : phases_) {
+      line = std::max(line, phase.extent[2]);
+      lines = std::max(lines, phase.images * phase.extent[0] * phase.extent[1]);
+    }
+    const bool copies = !source_.direct() || !result_.direct();
+    const std::int64_t scale = phases_.empty() ? 1 : phases_[0].scale[1];
+    const bool few = grids_.empty() || grids_[0].terms() <= kFewTerms;
+    cut_ = cut_lines(kernel_.lanes, channels_, line, copies, few ? kDirectLines : kManyDirectLines,
+                     grids_, scale, phases_.empty() ? 1 : phases_[0].scale[2]);
+    // Few lines: threads share them.
+    constexpr std::int64_t kLeastPixels = 56;
+    if (lines > 0 && lines < 2 * threads_)
+      cut_.pixels = std::min(
+          cut_.pixels, std::max(kLeastPixels, divide_up(line, divide_up(2 * threads_, lines))));
+  }
+
+  void book() {
+    std::int64_t weights = 0, copied = 0;
+    for (std::size_t i = 0; i < phases_.size(); ++i) {
+      const TapGrid& grid = grids_[i];
+      weights = std::max(weights, grid.terms() * grid.taps);
+      copied = std::max(
+          copied, copied_lines(grid, cut_.lines, phases_[i].scale[1]) *
+                      copied_width(grid, cut_.pixels, phases_[i].scale[2], source_.extents()[2]));
+    }
+    const auto bytes = [](std::int64_t elements) {
+      return elements * static_cast<std::int64_t>(sizeof(T));
+    };
+    weights_ = scratch_book_.add(
+        "weights", bytes(weights * groups_.parts * cut_.vectors() * cut_.lanes + channels_));
+    if (result_.finishes()) finish_ = scratch_book_.add("finish", bytes(2 * channels_));
+    if (!result_.direct()) result_elements_ = cut_.lines * cut_.pixels * cut_.widest_copy();
+    const std::int64_t source =
+        source_.direct() ? 0 : copied * source_.copy_pixel(cut_.widest_copy());
+    copy_elements_ = round_up(result_elements_ + source, kWorkspaceAlignment);
+    if (copy_elements_ > 0) copies_ = scratch_book_.add("copies", bytes(threads_ * copy_elements_));
+  }
+
+  // Threads worth waking.
+  std::int64_t share_count(const ConvPhase& phase, const TapGrid& grid) const {
+    constexpr std::int64_t kProductsPerThread = 131072;
+    const std::int64_t products = phase.pixels() * channels_ * groups_.parts *
+                                  std::max<std::int64_t>(grid.terms() * grid.taps, 1);
+    return std::clamp<std::int64_t>(products / kProductsPerThread, 1, threads_);
+  }
+
+  // [vector][term][part][tap][lane]; the end of the memory holds one value per channel.
+  void pack_weights(const typename GroupFilter<T>::Bound& filter, const TapGrid& grid,
+                    T* weights) const {
+    const std::int64_t parts = groups_.parts, per_vector = grid.terms() * parts * grid.taps;
+    T* row = weights + per_vector * cut_.vectors() * cut_.lanes;
+    for (std::int64_t t = 0; t < grid.terms(); ++t)
+      for (std::int64_t part = 0; part < parts; ++part)
+        for (std::int64_t s = 0; s < grid.taps; ++s) {
+          const auto& stored = grid.stored[static_cast<std::size_t>(t * grid.taps + s)];
+          const T* plain = filter.view(stored, part);
+          if (plain == nullptr) filter.load(stored, part, row);
+          scatter(plain == nullptr ? row : plain, plain == nullptr ? 1 : filter.stride(),
+                  weights + ((t * parts + part) * grid.taps + s) * cut_.lanes,
+                  per_vector * cut_.lanes);
+        }
+  }
+
+  void scatter(const T* row, std::int64_t stride, T* target, std::int64_t vector_stride) const {
+    for (std::int64_t chunk = 0; chunk < cut_.chunks(); ++chunk) {
+      const Span span = cut_.chunk_at(chunk);
+      for (std::int64_t v = 0; v * cut_.lanes < span.count; ++v, target += vector_stride) {
+        const std::int64_t start = vector_start(v, cut_.lanes, std::max(span.count, cut_.lanes));
+        const std::int64_t count = std::min(cut_.lanes, span.count);
+        const T* first = row + (span.first + start) * stride;
+        for (std::int64_t i = 0; i < count; ++i) target[i] = first[i * stride];
+        std::fill_n(target + count, cut_.lanes - count, T{0});
+      }
+    }
+  }
+
+  ConvGeometry geometry_;
+  bool forward_;
+  GroupMap groups_;
+  std::int64_t channels_;  // of the result, all groups
+  std::vector<ConvPhase> phases_;
+  std::vector<TapGrid> grids_;
+  DepthwiseKernel<T> kernel_;
+  LineSource<T> source_;
+  GroupFilter<T> filter_;
+  LineResult<T> result_;
+  std::int64_t threads_;
+  bool streams_ = false, fetches_ = false;  // results pass the caches; memory is asked for early
+  LineCut cut_;
+  std::int64_t result_elements_ = 0, copy_elements_ = 0;  // copies of one thread
+  int weights_ = -1, finish_ = -1, copies_ = -1;
+};
+
+}  // namespace ashlar::cpu

@@ -1,0 +1,328 @@
+// Forward and backward-data convolutions on tiles of pixels (see conv_tiles.hpp).
+#pragma once
+
+#include "cpu/constants.hpp"
+#include "cpu/conv/conv_tile_filter.hpp"
+#include "cpu/conv/conv_tile_sink.hpp"
+#include "cpu/kernels/row_product.hpp"
+
+namespace ashlar::cpu {
+
+// Panels are as wide as any processor's product takes, so that the cut is the same on all.
+inline constexpr std::int64_t kPanelColumns = kMostProductColumns;
+inline constexpr std::int64_t kLine =
+    kWorkspaceAlignment / static_cast<std::int64_t>(sizeof(float));
+
+inline bool is_forward(const Region& region) { return region.anchor_as<ConvForward>() != nullptr; }
+
+inline TileProblem problem_of(const Region& region, const ConvGeometry& geometry) {
+  TileProblem problem;
+  problem.planes = geometry.groups;
+  problem.channels = is_forward(region) ? geometry.channels : geometry.filters;
+  problem.source = is_forward(region) ? geometry.x : geometry.y;
+  const PointwiseProgram& source = region.prologues[0];
+  if (!source.is_plain_load() || source.steps[0].view.dtype != f32) return problem;
+  const ViewDistances distances(source.steps[0].view, geometry.spatial);
+  problem.is_in_memory = distances.b == 1 || problem.channels == 1;
+  problem.distances = {distances.a, distances.axis};
+  return problem;
+}
+
+// A phase, and how the panels of its filter pass over it.
+struct PanelPhase : TilePhase {
+  std::int64_t kept;  // panels that pass over a block together
+  std::vector<TileSlice> slices;
+};
+
+// What a block reads takes a quarter of L2, and so do the panels that pass over it together. A
+// panel of more than a third of L2 is cut: the next one comes while it is there.
+inline PanelPhase cut_phase(ConvPhase phase, TileProblem problem, std::int64_t results,
+                            bool buffered, const DeviceProps& device) {
+  constexpr auto kRowBytes = kPanelColumns * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t depth = static_cast<std::int64_t>(phase.taps.size()) * problem.channels;
+  const std::int64_t panel_bytes = std::max<std::int64_t>(depth, 1) * kRowBytes;
+  problem.panels = divide_up(results, kPanelColumns);
+  problem.filter_bytes = problem.panels * panel_bytes;
+  const std::int64_t kept =
+      std::clamp<std::int64_t>(device.l2_bytes / 4 / panel_bytes, 1, problem.panels);
+  problem.block_bytes = std::max<std::int64_t>(device.l2_bytes / 4, 64 * 1024);
+  problem.pixel_bytes = buffered ? kept * kRowBytes : 0;
+  problem.threads = std::max(device.compute_units, 1);
+  TilePhase tiles(std::move(phase), problem);
+  std::vector<TileSlice> slices = slice_depth(tiles, kPanelColumns, device.l2_bytes / 3);
+  return {std::move(tiles), kept, std::move(slices)};
+}
+
+// Everything that is known before run: one cut for configs() and for the kernel.
+struct TilePixelsWork {
+  ConvGeometry geometry;
+  bool forward;
+  const RowProduct<float>& product;
+  TileSink sink;
+  std::vector<PanelPhase> phases;
+  std::int64_t threads;
+  TileFilter filter;
+  std::int64_t staged = 0, buffer = 0, packed = 0;  // elements; the first two per thread
+
+  TilePixelsWork(const Region& region, const DeviceProps& device)
+      : geometry(*region.anchor),
+        forward(is_forward(region)),
+        product(row_product<float>()),
+        sink(region, geometry),
+        threads(std::max(device.compute_units, 1)),
+        filter(region.prologues[1], geometry, forward, kPanelColumns) {
+    const TileProblem problem = problem_of(region, geometry);
+    for (ConvPhase& phase : phases_of(geometry, region)) {
+      phases.push_back(
+          cut_phase(std::move(phase), problem, filter_results(), !sink.is_direct(), device));
+      const PanelPhase& added = phases.back();
+      staged = std::max(staged, round_up(added.staged_elements(), kLine));
+      if (!sink.is_direct())
+        buffer = std::max(buffer, added.most.pixels() * added.kept * kPanelColumns);
+      packed += filter.elements(added.grid);
+    }
+  }
+  TilePixelsWork(const TilePixelsWork&) = delete;
+
+  std::int64_t filter_results() const { return forward ? geometry.filters : geometry.channels; }
+  std::int64_t per_thread() const { return staged + buffer * (sink.turns() ? 2 : 1); }
+  std::int64_t scratch_bytes() const {
+    return static_cast<std::int64_t>(sizeof(float)) * (threads * per_thread() + packed);
+  }
+};
+
+// What a product brings to L2 for those that follow: a cache line per depth.
+class NextPanels {
+ public:
+  NextPanels(const float* start, const float* end) : start_(start), end_(end) {}
+  const float* take(std::int64_t elements) {
+    if (end_ - start_ < elements) return nullptr;
+    start_ += elements;
+    return start_ - elements;
+  }
+
+ private:
+  const float *start_, *end_;
+};
+
+class TilePixelsKernel final : public Kernel {
+ public:
+  TilePixelsKernel(const Region& region, const DeviceProps& device)
+      : work_(region, device),
+        filter_program_(region.prologues[1]),
+        source_view_(region.prologues[0].is_plain_load() ? region.prologues[0].steps[0].view
+                                                         : View{}) {
+    const TileSink& sink = work_.sink;
+    const std::int64_t channels = work_.forward ? work_.geometry.channels : work_.geometry.filters;
+    const Spatial& extents = work_.forward ? work_.geometry.x : work_.geometry.y;
+    for (const TilePhase& phase : work_.phases) {
+      sources_.emplace_back(region.prologues[0], work_.geometry, extents, channels,
+                            phase.staged_step(kMaxSpatial - 1));
+      result_offsets_.push_back(
+          offsets_in(phase, sink.is_direct() ? sink.finish().result : View{}));
+      addend_offsets_.push_back(
+          offsets_in(phase, sink.is_direct() ? sink.finish().addend : View{}));
+    }
+    book(true);
+  }
+
+  void keep_constants(const KernelContext& constants) override {
+    if (!is_constant(filter_program_, constants)) return;
+    kept_.resize(static_cast<std::size_t>(work_.packed + kLine));
+    pack(constants, kept_panels());
+    book(false);
+  }
+
+  void run(const KernelContext& context) const override {
+    const float* panels = kept_panels();
+    if (kept_.empty()) {
+      float* scratch = context.scratch<float>(scratch_book_, panels_);
+      pack(context, scratch);
+      panels = scratch;
+    }
+    for (std::size_t i = 0; i < work_.phases.size(); ++i) {
+      run_phase(i, panels, context);
+      panels += work_.filter.elements(work_.phases[i].grid);
+    }
+  }
+
+ private:
+  std::vector<std::int64_t> offsets_in(const TilePhase& phase, const View& view) const {
+    if (!view.present()) return {};
+    const ViewDistances distances(view, work_.geometry.spatial);
+    return result_offsets(phase, {distances.a, distances.axis});
+  }
+
+  void book(bool with_panels) {
+    scratch_book_ = ScratchBook();
+    const auto bytes = static_cast<std::int64_t>(sizeof(float));
+    blocks_ = scratch_book_.add("blocks", work_.threads * work_.per_thread() * bytes);
+    if (with_panels) panels_ = scratch_book_.add("filter panels", work_.packed * bytes);
+  }
+
+  // The kept panels start at a cache line.
+  float* kept_panels() const {
+    if (kept_.empty()) return nullptr;
+    const auto address = reinterpret_cast<std::uintptr_t>(kept_.data());
+    const auto line = static_cast<std::uintptr_t>(kWorkspaceAlignment);
+    return const_cast<float*>(kept_.data()) + (line - address % line) % line / sizeof(float);
+  }
+
+  void pack(const KernelContext& context, float* destination) const {
+    for (const TilePhase& phase : work_.phases) {
+      work_.filter.pack(phase.grid, context, destination);
+      destination += work_.filter.elements(phase.grid);
+    }
+  }
+
+  // What a thread needs for blocks of a phase.
+  struct Bound {
+    const PanelPhase& phase;
+    const TileSource::Bound& source;
+    const TileSink::Bound& sink;
+    const float *panels, *panels_end;
+    const std::vector<std::int64_t>& result_offsets;
+    const std::vector<std::int64_t>& addend_offsets;
+    const KernelContext& context;
+  };
+
+  void run_phase(std::size_t number, const float* panels, const KernelContext& context) const {
+    const PanelPhase& phase = work_.phases[number];
+    const TileSource::Bound source(sources_[number], context);
+    const TileSink::Bound sink(work_.sink, context);
+    const Bound bound{phase,
+                      source,
+                      sink,
+                      panels,
+                      panels + work_.filter.elements(phase.grid),
+                      result_offsets_[number],
+                      addend_offsets_[number],
+                      context};
+    const std::int64_t blocks = phase.block_count(),
+                       tasks = blocks * work_.geometry.groups * phase.splits;
+    float* scratch = context.scratch<float>(scratch_book_, blocks_);
+    // No more threads than have scratch.
+    const std::int64_t grain = divide_up(tasks, work_.threads);
+    parallel_for(tasks, grain, [&](std::int64_t begin, std::int64_t end, int thread) {
+      float* memory = scratch + thread * work_.per_thread();
+      const std::int64_t all = work_.filter.panels();
+      for (std::int64_t task = begin; task < end; ++task) {
+        const std::int64_t split = task % phase.splits, rest = task / phase.splits;
+        const std::int64_t group = rest / blocks;
+        const TileBlock block = phase.block(rest % blocks);
+        const float* a =
+            phase.in_place ? in_place(bound, block, group) : stage(bound, block, group, memory);
+        const std::int64_t last = all * (split + 1) / phase.splits;
+        for (std::int64_t panel = all * split / phase.splits; panel < last; panel += phase.kept)
+          multiply(bound, block, group, panel, std::min(panel + phase.kept, last), a,
+                   memory + work_.staged);
+      }
+    });
+  }
+
+  const float* in_place(const Bound& bound, const TileBlock& block, std::int64_t group) const {
+    const TilePhase& phase = bound.phase;
+    Spatial position;
+    for (std::size_t axis = 0; axis < kMaxSpatial; ++axis)
+      position[axis] = phase.source_at(block, axis, 0);
+    ConvCoords coords;
+    work_.geometry.put(block.image, group * phase.channels, position, coords.data());
+    return element_at<float>(source_view_, coords.data(), bound.context);
+  }
+
+  const float* stage(const Bound& bound, const TileBlock& block, std::int64_t group,
+                     float* memory) const {
+    const TilePhase& phase = bound.phase;
+    if (phase.grid.taps.empty()) return memory;
+    const std::int64_t planes = phase.staged_extent(0, 1),
+                       rows = phase.staged_extent(1, block.extent[1]),
+                       columns = phase.staged_extent(2, block.extent[2]);
+    for (std::int64_t image = 0; image < block.images; ++image)
+      for (std::int64_t plane = 0; plane < planes; ++plane)
+        for (std::int64_t row = 0; row < rows; ++row)
+          bound.source.row(
+              block.image + image, group,
+              {phase.source_at(block, 0, plane), phase.source_at(block, 1, row),
+               phase.source_at(block, 2, 0)},
+              columns,
+              memory + image * phase.at.image + plane * phase.at.axis[0] + row * phase.at.axis[1]);
+    return memory;
+  }
+
+  // Panels [first, last) over all tiles of a block.
+  void multiply(const Bound& bound, const TileBlock& block, std::int64_t group, std::int64_t first,
+                std::int64_t last, const float* a, float* buffer) const {
+    const PanelPhase& phase = bound.phase;
+    const TileSink& sink = work_.sink;
+    const std::int64_t results = work_.filter_results();
+    const std::int64_t pixels = block.pixels(), tiles = divide_up(pixels, kMostProductRows);
+    const std::int64_t channel = group * results + first * kPanelColumns,
+                       channels = std::min(last * kPanelColumns, results) - first * kPanelColumns;
+    const std::int64_t panel_elements = work_.filter.panel_elements(phase.grid);
+    const float* b = bound.panels + (group * work_.filter.panels() + first) * panel_elements;
+
+    RowOperands<float> o;
+    o.b_row = kPanelColumns;
+    PanelFinish<float> finish;
+    std::array<std::int64_t, kMostProductRows> buffer_rows;
+    const std::int64_t width = round_up(channels, kLine);
+    float* c = buffer;
+    const float *bias = nullptr, *addend = nullptr;
+    if (sink.is_direct()) {
+      const FinishPattern& pattern = sink.finish();
+      c = bound.sink.start(pattern.result, phase, block, channel);
+      bias = bound.sink.start(pattern.bias, phase, block, channel);
+      addend = bound.sink.start(pattern.addend, phase, block, channel);
+      finish.low = static_cast<float>(pattern.low);
+      finish.high = static_cast<float>(pattern.high);
+    } else {
+      for (std::size_t i = 0; i < buffer_rows.size(); ++i)
+        buffer_rows[i] = static_cast<std::int64_t>(i) * width;
+      o.c_rows = buffer_rows.data();
+    }
+    const bool finishes = sink.is_direct() && !sink.finish().only_stores();
+    for (std::size_t i = 0; i < phase.slices.size(); ++i) {
+      const TileSlice& slice = phase.slices[i];
+      o.accumulate = i > 0;
+      o.finish = finishes && i + 1 == phase.slices.size() ? &finish : nullptr;
+      o.segments = slice.segments;
+      o.depth = slice.depth;
+      o.a = a + slice.start;
+      o.a_segments = phase.segment_offsets.data() + slice.segment;
+      const float* slice_b =
+          b + (slice.segment * phase.run * phase.channels + slice.start) * kPanelColumns;
+      const std::int64_t slice_depth = slice.segments * slice.depth;
+      const std::int64_t passing =
+          last - first == 1 ? slice_depth * kPanelColumns : (last - first) * panel_elements;
+      NextPanels next(slice_b + passing, std::min(slice_b + 2 * passing, bound.panels_end));
+      for (std::int64_t tile = 0; tile < tiles; ++tile) {
+        const std::int64_t pixel = pixels * tile / tiles;
+        o.rows = pixels * (tile + 1) / tiles - pixel;
+        o.a_rows = phase.pixel_offsets.data() + pixel;
+        if (sink.is_direct()) o.c_rows = bound.result_offsets.data() + pixel;
+        if (addend != nullptr) o.addend_rows = bound.addend_offsets.data() + pixel;
+        for (std::int64_t column = 0; column < channels; column += work_.product.columns) {
+          o.columns = std::min(work_.product.columns, channels - column);
+          o.b = slice_b + column / kPanelColumns * panel_elements + column % kPanelColumns;
+          o.next = next.take(slice_depth * kLine);
+          o.c = c + column + (sink.is_direct() ? 0 : pixel * width);
+          if (bias != nullptr) finish.bias = bias + column;
+          if (addend != nullptr) finish.addend = addend + column;
+          work_.product.multiply(o);
+        }
+      }
+    }
+    if (!sink.is_direct())
+      bound.sink.store(phase, block, channel, channels, buffer, width, buffer + work_.buffer);
+  }
+
+  TilePixelsWork work_;
+  PointwiseProgram filter_program_;
+  View source_view_;
+  std::vector<TileSource> sources_;  // by phase, as the offsets
+  std::vector<std::vector<std::int64_t>> result_offsets_, addend_offsets_;
+  std::vector<float> kept_;  // constant panels
+  int blocks_ = 0, panels_ = 0;
+};
+
+}  // namespace ashlar::cpu

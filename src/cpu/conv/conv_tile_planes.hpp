@@ -1,0 +1,270 @@
+// Convolutions of one tap whose channels lie apart (planes of pixels): filters by pixels, so that
+// neither side is turned. Filters lie in panels as wide as a tile has rows, pixels in panels as
+// wide as a product has columns.
+#pragma once
+
+#include "cpu/constants.hpp"
+#include "cpu/conv/conv_tile_filter.hpp"
+#include "cpu/kernels/row_product.hpp"
+
+namespace ashlar::cpu {
+
+inline constexpr std::int64_t kLineElements = 16;  // of a cache line
+
+// One cut for the cost estimate and for the kernel.
+struct TilePlanesWork {
+  ConvGeometry geometry;
+  bool forward;
+  ConvPhase phase;
+  std::int64_t threads;
+  TileFilter filter;
+  std::int64_t block_panels;      // most panels of pixels that are packed together
+  std::int64_t filter_parts = 1;  // tasks of a panel of pixels
+  static constexpr std::int64_t kColumns = kMostProductColumns;
+
+  TilePlanesWork(const Region& region, const DeviceProps& device)
+      : geometry(*region.anchor),
+        forward(region.anchor_as<ConvForward>() != nullptr),
+        phase(phases_of(geometry, region)[0]),
+        threads(std::max(device.compute_units, 1)),
+        filter(region.prologues[1], geometry, forward, kMostProductRows) {
+    // A block takes a quarter of L2.
+    constexpr std::int64_t kMostPanels = 16, kMany = 8;
+    const auto panel_bytes = static_cast<std::int64_t>(sizeof(float)) * summed() * kColumns;
+    block_panels = std::clamp<std::int64_t>(device.l2_bytes / 4 / panel_bytes, 1, kMostPanels);
+    if (geometry.groups * phase.images * panels() < kMany * threads)
+      filter_parts = std::min(threads, filter.panels());
+  }
+  TilePlanesWork(const TilePlanesWork&) = delete;
+
+  // One tap that reads no padding, and memory that holds pixels together on both sides.
+  static bool takes(const Region& region) {
+    if (region.anchor_as<ConvBackwardFilter>()) return false;
+    const ConvGeometry geometry(*region.anchor);
+    const bool forward = region.anchor_as<ConvForward>() != nullptr;
+    if (geometry.tap_count() != 1 || geometry.padding != Spatial{}) return false;
+    if (!forward && geometry.stride != Spatial{1, 1, 1}) return false;
+    const Spatial &source = forward ? geometry.x : geometry.y,
+                  &result = forward ? geometry.y : geometry.x;
+    for (std::size_t axis = 0; axis < kMaxSpatial; ++axis)
+      if ((result[axis] - 1) * (forward ? geometry.stride[axis] : 1) >= source[axis]) return false;
+    const int last = region.epilogue.space.rank() - 1;
+    const auto along_pixels = [&](const PointwiseProgram& program) {
+      return contiguous_views(program, last) > contiguous_views(program, 1);
+    };
+    return along_pixels(region.prologues[0]) && along_pixels(region.epilogue);
+  }
+
+  std::int64_t summed() const { return forward ? geometry.channels : geometry.filters; }
+  std::int64_t results() const { return forward ? geometry.filters : geometry.channels; }
+  std::int64_t plane() const { return phase.extent[0] * phase.extent[1] * phase.extent[2]; }
+  std::int64_t panels() const { return divide_up(plane(), kColumns); }  // of an image
+  std::int64_t block() const { return block_panels * kColumns; }        // pixels
+  std::int64_t part_tiles() const { return divide_up(filter.panels(), filter_parts); }
+  // Of scratch, per thread: a block's panels, a row of it, results of a tile.
+  std::int64_t packed_elements() const { return summed() * block(); }
+  std::int64_t per_thread() const { return packed_elements() + (1 + kMostProductRows) * block(); }
+  std::int64_t filter_elements() const { return round_up(filter.elements(phase), kLineElements); }
+  std::int64_t scratch_bytes() const {
+    return static_cast<std::int64_t>(sizeof(float)) * (threads * per_thread() + filter_elements());
+  }
+};
+
+class TilePlanesKernel final : public Kernel {
+ public:
+  TilePlanesKernel(const Region& region, const DeviceProps& device)
+      : work_(region, device),
+        product_(row_product<float>()),
+        filter_program_(region.prologues[1]),
+        source_(region.prologues[0], work_.forward ? work_.geometry.x : work_.geometry.y,
+                work_.summed(), work_.phase.scale[kMaxSpatial - 1], false),
+        store_(region.epilogue, z_of(region), work_.geometry, 1 + work_.geometry.spatial, 1) {
+    // Planes without gaps.
+    const auto is_dense = [&](const View& view, const Spatial& extent) {
+      const ViewDistances distances(view, work_.geometry.spatial);
+      return distances.axis[2] == 1 && (extent[1] == 1 || distances.axis[1] == extent[2]) &&
+             (extent[0] == 1 || distances.axis[0] == extent[1] * extent[2]);
+    };
+    const PointwiseProgram& source = region.prologues[0];
+    if (source.is_plain_load() && source.steps[0].view.dtype == f32 &&
+        work_.phase.scale == Spatial{1, 1, 1} &&
+        (work_.forward ? work_.geometry.x : work_.geometry.y) == work_.phase.extent &&
+        is_dense(source.steps[0].view, work_.phase.extent))
+      in_memory_ = source.steps[0].view;
+    // As many channels as leave a panel in L1, and few results: each is a page of its own.
+    constexpr std::int64_t kFewResults = 128;
+    reads_in_place_ = in_memory_.present() && work_.results() <= kFewResults &&
+                      work_.summed() * work_.kColumns * 4 <= device.l1_bytes * 2 / 3;
+    const auto finish = match_finish(region.epilogue, 1 + work_.geometry.spatial, f32);
+    const bool plain_sum =
+        work_.geometry.alpha == 1.0 && (z_of(region).empty() || work_.geometry.beta == 0.0);
+    if (finish && finish->only_stores() && finish->result.dtype == f32 && plain_sum &&
+        is_dense(finish->result, work_.phase.extent))
+      direct_ = finish->result;
+    for (std::size_t i = 0; i < a_rows_.size(); ++i) {
+      a_rows_[i] = static_cast<std::int64_t>(i);
+      c_rows_[i] =
+          static_cast<std::int64_t>(i) * (direct_.present() ? direct_.strides[1] : work_.block());
+    }
+    book(true);
+  }
+
+  void keep_constants(const KernelContext& constants) override {
+    if (!is_constant(filter_program_, constants)) return;
+    kept_.resize(static_cast<std::size_t>(work_.filter_elements()));
+    work_.filter.pack(work_.phase, constants, kept_.data());
+    book(false);
+  }
+
+  void run(const KernelContext& context) const override {
+    const float* filter = kept_.data();
+    if (kept_.empty()) {
+      float* scratch = context.scratch<float>(scratch_book_, filter_);
+      work_.filter.pack(work_.phase, context, scratch);
+      filter = scratch;
+    }
+    const PatchOperand<float> source(source_, work_.geometry, work_.phase, false, context);
+    const PixelSink<float> sink(store_, work_.geometry, work_.phase, work_.results(), false,
+                                context);
+    const std::int64_t panels = work_.panels(), images = work_.phase.images;
+    const std::int64_t tasks = work_.filter_parts * work_.geometry.groups * images * panels;
+    float* scratch = context.scratch<float>(scratch_book_, panels_);
+    // No more threads than have scratch.
+    parallel_for(
+        tasks, divide_up(tasks, work_.threads),
+        [&](std::int64_t begin, std::int64_t end, int thread) {
+          float* memory = scratch + thread * work_.per_thread();
+          while (begin < end) {  // panels of one plane together
+            const std::int64_t plane = begin / panels, panel = begin % panels;
+            const std::int64_t count = std::min({work_.block_panels, end - begin, panels - panel});
+            run_block(
+                {plane / images / work_.geometry.groups, plane / images % work_.geometry.groups,
+                 plane % images, panel * TilePlanesWork::kColumns,
+                 std::min(count * TilePlanesWork::kColumns,
+                          work_.plane() - panel * TilePlanesWork::kColumns)},
+                source, sink, filter, memory, context);
+            begin += count;
+          }
+        });
+  }
+
+ private:
+  struct Task {
+    std::int64_t part, group, image, pixel, pixels;
+  };
+
+  void book(bool with_filter) {
+    scratch_book_ = ScratchBook();
+    const auto bytes = static_cast<std::int64_t>(sizeof(float));
+    panels_ = scratch_book_.add("panels", work_.threads * work_.per_thread() * bytes);
+    if (with_filter) filter_ = scratch_book_.add("filter", work_.filter_elements() * bytes);
+  }
+
+  void run_block(const Task& task, const PatchOperand<float>& source, const PixelSink<float>& sink,
+                 const float* filter, float* memory, const KernelContext& context) const {
+    constexpr std::int64_t kColumns = TilePlanesWork::kColumns;
+    const std::int64_t summed = work_.summed(), results = work_.results();
+    const std::int64_t pixels = task.pixels;
+    const std::int64_t first_pixel = task.image * work_.plane() + task.pixel;
+    RowOperands<float> o;
+    const std::int64_t no_offset = 0;
+    o.a_rows = a_rows_.data();
+    o.a_step = kMostProductRows;
+    o.a_segments = &no_offset;
+    o.depth = summed;
+    o.b_row = kColumns;
+    o.c_rows = c_rows_.data();
+    const std::int64_t first = task.part * work_.part_tiles(),
+                       last = std::min(first + work_.part_tiles(), work_.filter.panels());
+    const float* a = filter + task.group * work_.filter.panels() * summed * kMostProductRows;
+    float* c = nullptr;
+    if (direct_.present())
+      c = static_cast<float*>(context.pointer(direct_.tensor)) + direct_.offset +
+          task.image * direct_.strides[0] + task.group * results * direct_.strides[1] + task.pixel;
+    const auto use_tile = [&](std::int64_t tile) {
+      o.rows = std::min(kMostProductRows, results - tile * kMostProductRows);
+      o.a = a + tile * summed * kMostProductRows;
+    };
+
+    std::int64_t done = 0;
+    if (reads_in_place_ && direct_.present()) {
+      // Panel by panel: it stays in L1. While filters pass over it, the next one comes to L2.
+      const float* planes = in_memory(task, context);
+      o.b_row = o.next_step = in_memory_.strides[1];
+      o.columns = product_.columns;
+      for (; done + product_.columns <= pixels; done += product_.columns) {
+        const bool is_last = done + 2 * product_.columns > pixels;
+        o.b = planes + done;
+        for (std::int64_t tile = first; tile < last; ++tile) {
+          use_tile(tile);
+          const std::int64_t line = (tile - first) * kLineElements;
+          o.next = line < product_.columns && !is_last ? o.b + product_.columns + line : nullptr;
+          o.c = c + tile * kMostProductRows * direct_.strides[1] + done;
+          product_.multiply(o);
+        }
+      }
+      if (done == pixels) return;
+      o.b_row = kColumns;
+      o.next = nullptr;
+    }
+    float* row = memory + work_.packed_elements();
+    float* buffer = row + work_.block();
+    pack({task.part, task.group, task.image, task.pixel + done, pixels - done}, source, row, memory,
+         context);
+    for (std::int64_t tile = first; tile < last; ++tile) {
+      use_tile(tile);
+      const std::int64_t result = tile * kMostProductRows;
+      for (std::int64_t column = 0; column < pixels - done; column += product_.columns) {
+        o.columns = std::min(product_.columns, pixels - done - column);
+        o.b = memory + column / kColumns * kColumns * summed + column % kColumns;
+        o.c = (c != nullptr ? c + result * direct_.strides[1] + done : buffer) + column;
+        product_.multiply(o);
+      }
+      if (c != nullptr) continue;
+      for (std::int64_t i = 0; i < o.rows; ++i)
+        sink.row(task.group, result + i, first_pixel, pixels, buffer + i * work_.block());
+    }
+  }
+
+  // The first channel of the task's pixels; null for a source that is not packed as it is.
+  const float* in_memory(const Task& task, const KernelContext& context) const {
+    if (!in_memory_.present()) return nullptr;
+    return static_cast<const float*>(context.pointer(in_memory_.tensor)) + in_memory_.offset +
+           task.image * in_memory_.strides[0] +
+           task.group * work_.summed() * in_memory_.strides[1] + task.pixel;
+  }
+
+  // Element (channel, pixel) of a panel at panel[channel * kColumns + pixel].
+  void pack(const Task& task, const PatchOperand<float>& source, float* row, float* panels,
+            const KernelContext& context) const {
+    constexpr std::int64_t kColumns = TilePlanesWork::kColumns;
+    const std::int64_t summed = work_.summed();
+    const std::int64_t pixels = task.pixels;
+    const std::int64_t first_pixel = task.image * work_.plane() + task.pixel;
+    const float* planes = in_memory(task, context);
+    for (std::int64_t c = 0; c < summed; ++c) {
+      const float* values = row;
+      if (planes != nullptr)
+        values = planes + c * in_memory_.strides[1];
+      else
+        source.row(task.group, c, first_pixel, pixels, row);
+      float* target = panels + c * kColumns;
+      for (std::int64_t done = 0; done < pixels; done += kColumns, target += kColumns * summed)
+        std::copy_n(values + done, std::min(kColumns, pixels - done), target);
+    }
+  }
+
+  TilePlanesWork work_;
+  const RowProduct<float>& product_;
+  PointwiseProgram filter_program_;
+  PatchSource<float> source_;
+  ConvStore<float> store_;
+  View in_memory_;  // a source that is packed as it is
+  bool reads_in_place_ = false;
+  View direct_;  // where sums go as they are
+  std::array<std::int64_t, kMostProductRows> a_rows_, c_rows_;
+  std::vector<float> kept_;  // a constant filter
+  int panels_ = 0, filter_ = 0;
+};
+
+}  // namespace ashlar::cpu

@@ -1,0 +1,162 @@
+// w, read into the panels of Winograd's products: U[panel][point][summed channel][column of panel].
+#pragma once
+
+#include <cstring>
+
+#include "cpu/conv/conv_rows.hpp"
+#include "cpu/conv/winograd.hpp"
+#include "cpu/kernels/panel_product.hpp"
+#include "cpu/kernels/transpose_tile.hpp"
+#include "cpu/kernels/winograd.hpp"
+#include "cpu/threads.hpp"
+
+namespace ashlar::cpu {
+
+class WinogradFilter {
+ public:
+  WinogradFilter(const PointwiseProgram& program, bool forward, const WinogradShape& shape,
+                 const WinogradKernel& kernel)
+      : shape_(shape),
+        kernel_(kernel),
+        transpose_(transpose_tile()),
+        forward_(forward),
+        panel_(panel_product<float>().columns) {
+    if (program.is_plain_load() && program.steps[0].view.dtype == f32) {
+      view_ = program.steps[0].view;
+      return;
+    }
+    along_summed_ =
+        contiguous_views(program, summed_axis()) > contiguous_views(program, result_axis());
+    rows_ = RowProgram<float>(program, along_summed_ ? summed_axis() : result_axis());
+  }
+  // Floats between points: an odd number of cache lines, so that points fall into different sets.
+  std::int64_t point() const { return shape_.depth * panel_ + 16; }
+  std::int64_t panel_floats() const { return shape_.points() * point(); }
+  std::int64_t panels() const { return divide_up(shape_.results, panel_); }  // per group
+  std::int64_t floats() const { return shape_.groups * panels() * panel_floats(); }
+
+  // Once a run: where w is.
+  class Bound {
+   public:
+    Bound(const WinogradFilter& filter, const KernelContext& context) : filter_(filter) {
+      if (filter.view_.present())
+        memory_ =
+            static_cast<const float*>(context.pointer(filter.view_.tensor)) + filter.view_.offset;
+      else
+        rows_ = filter.rows_.bind(context);
+    }
+    // Transforms channels [first, first + count) of a panel to u[point][channel - first][column].
+    // `panel` counts through all groups.
+    void transform(std::int64_t panel, std::int64_t first, std::int64_t count, float* u,
+                   std::int64_t point) const {
+      for (std::int64_t done = 0; done < count; done += kPiece)
+        filter_.transform_piece(memory_, rows_, panel, first + done, std::min(kPiece, count - done),
+                                u + done * filter_.panel_, point);
+    }
+
+   private:
+    const WinogradFilter& filter_;
+    const float* memory_ = nullptr;
+    RowProgram<float>::Bound rows_;
+  };
+
+  // Transforms all of w to U, on all threads.
+  void transform(const KernelContext& context, float* u) const {
+    const std::int64_t pieces = divide_up(shape_.depth, kPiece);
+    const Bound bound(*this, context);
+    parallel_for(shape_.groups * panels() * pieces, 2,
+                 [&](std::int64_t begin, std::int64_t end, int) {
+                   for (std::int64_t item = begin; item < end; ++item) {
+                     const std::int64_t panel = item / pieces, first = item % pieces * kPiece;
+                     bound.transform(panel, first, std::min(kPiece, shape_.depth - first),
+                                     u + panel * panel_floats() + first * panel_, point());
+                   }
+                 });
+  }
+
+ private:
+  static constexpr std::int64_t kTaps = 9, kPiece = 16;
+  static constexpr std::int64_t kWidest = kPanelColumnMultiple<float>;
+  int summed_axis() const { return forward_ ? 1 : 0; }
+  int result_axis() const { return forward_ ? 0 : 1; }
+
+  void transform_piece(const float* memory, const RowProgram<float>::Bound& rows,
+                       std::int64_t panel, std::int64_t first, std::int64_t count, float* u,
+                       std::int64_t point) const {
+    alignas(64) float stage[kPiece * kTaps * kWidest];  // [summed channel][tap][column]
+    const std::int64_t group = panel / panels(), column = panel % panels() * panel_;
+    const std::int64_t columns = std::min(panel_, shape_.results - column);
+    if (columns < panel_) std::fill_n(stage, count * kTaps * panel_, 0.0f);
+    if (memory != nullptr)
+      stage_memory(memory, group, column, columns, first, count, stage);
+    else
+      stage_rows(rows, group, column, columns, first, count, stage);
+    const std::int64_t sign = shape_.reversed ? -1 : 1;
+    for (std::int64_t c = 0; c < count; ++c)
+      kernel_.filter(stage + (c * kTaps + (shape_.reversed ? kTaps - 1 : 0)) * panel_,
+                     sign * 3 * panel_, sign * panel_, panel_, u + c * panel_, point);
+  }
+
+  void stage_memory(const float* memory, std::int64_t group, std::int64_t column,
+                    std::int64_t columns, std::int64_t first, std::int64_t count,
+                    float* stage) const {
+    const Dims& strides = view_.strides;
+    const std::int64_t by_summed = strides[summed_axis()], by_result = strides[result_axis()];
+    // Groups lie along axis 0, which forward results and backward sums run along.
+    memory += group * (forward_ ? shape_.results : shape_.depth) * strides[0] + first * by_summed +
+              column * by_result;
+    const bool taps_together = strides[3] == 1 && strides[2] == 3;
+    if (taps_together && by_summed == kTaps)
+      return transpose_(memory, by_result, columns, count * kTaps, stage, panel_);
+    for (std::int64_t c = 0; c < count; ++c) {
+      if (taps_together) {
+        transpose_(memory + c * by_summed, by_result, columns, kTaps, stage + c * kTaps * panel_,
+                   panel_);
+      } else if (by_result == 1 || by_summed != 1) {
+        for (std::int64_t tap = 0; tap < kTaps; ++tap) {
+          const float* from = memory + c * by_summed + tap / 3 * strides[2] + tap % 3 * strides[3];
+          float* to = stage + (c * kTaps + tap) * panel_;
+          for (std::int64_t i = 0; i < columns; ++i) to[i] = from[i * by_result];
+        }
+      }
+    }
+    if (taps_together || by_result == 1 || by_summed != 1) return;
+    for (std::int64_t tap = 0; tap < kTaps; ++tap)
+      transpose_(memory + tap / 3 * strides[2] + tap % 3 * strides[3], by_result, columns, count,
+                 stage + tap * panel_, kTaps * panel_);
+  }
+
+  void stage_rows(const RowProgram<float>::Bound& rows, std::int64_t group, std::int64_t column,
+                  std::int64_t columns, std::int64_t first, std::int64_t count,
+                  float* stage) const {
+    const std::int64_t base = group * (forward_ ? shape_.results : shape_.depth);
+    const auto load = [&](std::int64_t result, std::int64_t summed, std::int64_t tap,
+                          std::int64_t length, float* to) {
+      const ConvCoords coords{base + (forward_ ? result : summed), forward_ ? summed : result,
+                              tap / 3, tap % 3};
+      rows.load(coords.data(), length, to);
+    };
+    alignas(64) float lines[kWidest * kPiece];
+    for (std::int64_t tap = 0; tap < kTaps; ++tap) {
+      float* to = stage + tap * panel_;
+      if (!along_summed_) {
+        for (std::int64_t c = 0; c < count; ++c)
+          load(column, first + c, tap, columns, to + c * kTaps * panel_);
+        continue;
+      }
+      for (std::int64_t i = 0; i < columns; ++i)
+        load(column + i, first, tap, count, lines + i * kPiece);
+      transpose_(lines, kPiece, columns, count, to, kTaps * panel_);
+    }
+  }
+
+  WinogradShape shape_;
+  const WinogradKernel& kernel_;
+  TransposeTile transpose_;
+  bool forward_, along_summed_ = false;
+  std::int64_t panel_;
+  View view_;
+  RowProgram<float> rows_;
+};
+
+}  // namespace ashlar::cpu

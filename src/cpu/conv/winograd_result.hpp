@@ -1,0 +1,179 @@
+// y or dx, written from the points of Winograd's output transform.
+#pragma once
+
+#include <optional>
+
+#include "cpu/conv/channel_finish.hpp"
+#include "cpu/conv/conv_rows.hpp"
+#include "cpu/conv/winograd.hpp"
+#include "cpu/kernels/transpose_tile.hpp"
+#include "cpu/kernels/winograd.hpp"
+
+namespace ashlar::cpu {
+
+class WinogradResult {
+  // In place: f32 with channels together and an epilogue that fits registers. Pixels: the same with
+  // pixels together. The others go through the row program.
+  enum class Way : std::uint8_t { in_place, pixels, channel_rows, pixel_rows };
+
+ public:
+  WinogradResult(const Region& region, const ConvGeometry& geometry, const WinogradShape& shape,
+                 const WinogradKernel& kernel)
+      : shape_(shape), kernel_(kernel), transpose_(transpose_tile()) {
+    const PointwiseProgram& epilogue = region.epilogue;
+    const int last = epilogue.space.rank() - 1;
+    const PointwiseProgram& z = z_of(region);
+    if (z.empty() || geometry.beta == 0.0)
+      finish_ = ChannelFinish<float>::of(epilogue, 1, geometry.alpha);
+    const auto together = [&](int axis) {
+      return finish_ && finish_->result().strides[axis] == 1 &&
+             (finish_->residual() == nullptr || finish_->residual()->strides[axis] == 1);
+    };
+    if (together(1) && shape.results % kernel.lanes == 0)
+      way_ = Way::in_place;
+    else if (together(last))
+      way_ = Way::pixels;
+    else if (contiguous_views(epilogue, 1) > contiguous_views(epilogue, last))
+      way_ = Way::channel_rows;
+    else
+      way_ = Way::pixel_rows;
+    if (way_ == Way::channel_rows) rows_ = ConvStore<float>(epilogue, z, geometry, 1, 1);
+    if (way_ == Way::pixel_rows) rows_ = ConvStore<float>(epilogue, z, geometry, last, 1);
+  }
+  std::int64_t stage_size() const {
+    return way_ == Way::in_place
+               ? 0
+               : stage_floats(shape_.outputs, shape_.outputs,
+                              way_ == Way::channel_rows ? kChannelChunk : kPixelChunk);
+  }
+  // Floats for the finish of all channels, filled once a run.
+  std::int64_t finish_size() const {
+    return finishes_in_registers() ? 2 * round_up(shape_.results * shape_.groups, 16) : 0;
+  }
+
+  class Bound {
+   public:
+    // `finish` has finish_size() floats.
+    Bound(const WinogradResult& result, const KernelContext& context, float* finish)
+        : result_(result) {
+      if (!result.finishes_in_registers()) {
+        rows_.emplace(result.rows_, context);
+        return;
+      }
+      const std::int64_t channels = result.shape_.results * result.shape_.groups;
+      factor_ = finish;
+      offset_ = finish + result.finish_size() / 2;
+      result.finish_->load(context, channels, finish, finish + result.finish_size() / 2);
+      const View& view = result.finish_->result();
+      memory_ = static_cast<float*>(context.pointer(view.tensor)) + view.offset;
+      if (const View* residual = result.finish_->residual())
+        residual_ = static_cast<const float*>(context.pointer(residual->tensor)) + residual->offset;
+    }
+    // Writes channels [channel, channel + channels) of the group for the tiles of the run, whose
+    // sums are M[point][tile][channel]. `stage` has stage_size() floats.
+    void write(const TileRun& run, std::int64_t group, std::int64_t channel, std::int64_t channels,
+               const float* sums, std::int64_t point, std::int64_t tile, float* stage) const {
+      const WinogradShape& shape = result_.shape_;
+      const std::int64_t m = shape.outputs, first = group * shape.results + channel;
+      const std::int64_t rows = std::min(m, shape.result[0] - run.row * m);
+      const std::int64_t width = std::min(m * run.count, shape.result[1] - run.column * m);
+      if (result_.way_ == Way::in_place) {
+        for (std::int64_t t = 0; t < run.count; ++t)
+          write_tile(run, t, first, channels, rows, std::min(m, width - t * m), sums + t * tile,
+                     point);
+        return;
+      }
+      const std::int64_t chunk = result_.way_ == Way::channel_rows ? kChannelChunk : kPixelChunk;
+      const std::int64_t staged = m * kLongestRun;  // pixels of a row
+      for (std::int64_t c = 0; c < channels; c += chunk) {
+        const std::int64_t count = std::min(chunk, channels - c);
+        for (std::int64_t t = 0; t < run.count; ++t)
+          result_.kernel_.output(sums + t * tile + c, point, round_up(count, result_.kernel_.lanes),
+                                 {stage + t * m * chunk, staged * chunk, chunk, m, m, nullptr});
+        for (std::int64_t i = 0; i < rows; ++i) {
+          float* row = stage + i * staged * chunk;
+          if (result_.way_ == Way::channel_rows)
+            write_channels(run, i, first + c, count, width, row);
+          else
+            write_pixels(run, i, first + c, count, width, row, stage + m * staged * chunk);
+        }
+      }
+    }
+
+   private:
+    static std::int64_t at(const View& view, std::int64_t image, std::int64_t channel,
+                           std::int64_t row, std::int64_t column) {
+      return image * view.strides[0] + channel * view.strides[1] + row * view.strides[2] +
+             column * view.strides[3];
+    }
+    WinogradFinish finish_at(const TileRun& run, std::int64_t channel, std::int64_t row,
+                             std::int64_t column) const {
+      WinogradFinish finish{.factor = factor_ + channel, .offset = offset_ + channel};
+      finish.low = result_.finish_->low();
+      finish.high = result_.finish_->high();
+      if (const View* residual = result_.finish_->residual()) {
+        finish.residual = residual_ + at(*residual, run.image, channel, row, column);
+        finish.residual_row = residual->strides[2];
+        finish.residual_pixel = residual->strides[3];
+      }
+      return finish;
+    }
+    void write_tile(const TileRun& run, std::int64_t t, std::int64_t channel, std::int64_t channels,
+                    std::int64_t rows, std::int64_t columns, const float* sums,
+                    std::int64_t point) const {
+      const std::int64_t m = result_.shape_.outputs;
+      const View& view = result_.finish_->result();
+      const std::int64_t y = run.row * m, x = (run.column + t) * m;
+      const WinogradFinish finish = finish_at(run, channel, y, x);
+      const WinogradTile tile{memory_ + at(view, run.image, channel, y, x),
+                              view.strides[2],
+                              view.strides[3],
+                              rows,
+                              columns,
+                              result_.finish_->does_nothing() ? nullptr : &finish};
+      result_.kernel_.output(sums, point, channels, tile);
+    }
+    void write_channels(const TileRun& run, std::int64_t i, std::int64_t channel,
+                        std::int64_t channels, std::int64_t width, float* row) const {
+      const std::int64_t m = result_.shape_.outputs;
+      for (std::int64_t j = 0; j < width; ++j, row += kChannelChunk)
+        rows_->row({run.image, channel, run.row * m + i, run.column * m + j}, 1, 1, channels, row);
+    }
+    void write_pixels(const TileRun& run, std::int64_t i, std::int64_t channel,
+                      std::int64_t channels, std::int64_t width, const float* row,
+                      float* lines) const {
+      const std::int64_t m = result_.shape_.outputs, line = m * kLongestRun;
+      // Whole vectors of pixels: the stage has room for the longest run.
+      result_.transpose_(row, kPixelChunk, std::min(line, round_up(width, kPixelChunk)),
+                         kPixelChunk, lines, line);
+      const std::int64_t y = run.row * m + i, x = run.column * m;
+      for (std::int64_t c = 0; c < channels; ++c, lines += line) {
+        if (result_.way_ == Way::pixel_rows) {
+          rows_->row({run.image, channel + c, y, x}, 3, 1, width, lines);
+          continue;
+        }
+        const View& view = result_.finish_->result();
+        result_.kernel_.finish_row(lines, width, finish_at(run, channel + c, y, x),
+                                   memory_ + at(view, run.image, channel + c, y, x));
+      }
+    }
+
+    const WinogradResult& result_;
+    std::optional<ConvStore<float>::Bound> rows_;
+    float* memory_ = nullptr;
+    const float* residual_ = nullptr;
+    const float *factor_ = nullptr, *offset_ = nullptr;
+  };
+
+ private:
+  bool finishes_in_registers() const { return way_ == Way::in_place || way_ == Way::pixels; }
+
+  WinogradShape shape_;
+  const WinogradKernel& kernel_;
+  TransposeTile transpose_;
+  Way way_;
+  std::optional<ChannelFinish<float>> finish_;
+  ConvStore<float> rows_;
+};
+
+}  // namespace ashlar::cpu

@@ -1,0 +1,348 @@
+#include "cpu/gemm/gemm.hpp"
+
+#include <algorithm>
+
+#include "cpu/gemm/gemm_dots.hpp"
+#include "cpu/gemm/gemm_layout.hpp"
+#include "cpu/gemm/gemm_pack.hpp"
+#include "cpu/gemm/gemm_stack.hpp"
+#include "cpu/threads.hpp"
+
+namespace ashlar::cpu {
+
+namespace {
+
+// Panels of B, in their whole depth.
+template <class T>
+struct PackedPanels {
+  const T* data = nullptr;
+  std::int64_t batch_distance = 0;  // elements; 0: one for all
+  std::int64_t first_batch = 0, first_panel = 0, panel_elements = 0;
+
+  const T* panel(std::int64_t batch, std::int64_t number) const {
+    return data + (batch - first_batch) * batch_distance + (number - first_panel) * panel_elements;
+  }
+};
+
+// Packs columns [first, last) of batches [begin, end).
+template <class T>
+void pack_columns(const GemmShape& shape, const GemmOperand<T>& b, std::int64_t width,
+                  std::int64_t begin, std::int64_t end, std::int64_t first, std::int64_t last,
+                  T* packed) {
+  constexpr std::int64_t kElementsWorthAThread = 16 << 10;
+  const std::int64_t distance = shape.k * width;
+  const std::int64_t panels = divide_up(last - first, width);
+  // Rows along the index are read in long pieces; several parts of the depth then share the work.
+  const std::int64_t unit = b.along_depth() ? 1 : kRowPiece / width;
+  const std::int64_t units = divide_up(panels, unit);
+  const std::int64_t parts =
+      b.along_depth() ? 1 : std::max<std::int64_t>(divide_up(shape.k, 128), 1);
+  const std::int64_t grain =
+      kElementsWorthAThread / std::max<std::int64_t>(unit * distance / parts, 1) + 1;
+  parallel_for((end - begin) * units * parts, grain, [&](std::int64_t from, std::int64_t to, int) {
+    for (std::int64_t number = from; number < to; ++number) {
+      const Range depth(shape.k, number % parts, parts);
+      const std::int64_t panel = number / parts % units * unit;
+      const std::int64_t batch = begin + number / parts / units;
+      const std::int64_t index = first + panel * width;
+      const std::int64_t indices = std::min(unit * width, last - index);
+      T* target = packed + ((batch - begin) * panels + panel) * distance;
+      if (b.along_depth())
+        pack_panel(b, batch, index, indices, 0, shape.k, width, target);
+      else
+        pack_panels(b, batch, index, indices, depth.begin, depth.size(), width, distance,
+                    target + depth.begin * width);
+    }
+  });
+}
+
+// The buffers of one thread.
+template <class T>
+struct Buffers {
+  T* a;
+  T* c;
+  T* b;  // kStreamDepth rows of a skinny product
+};
+
+template <class T>
+class Product {
+ public:
+  Product(const GemmShape& shape, const GemmBlocks& blocks, const GemmKernel<T>& kernel,
+          const GemmOperand<T>& a, const GemmOperand<T>& b, const GemmSink<T>& sink, T* scratch)
+      : shape_(shape), blocks_(blocks), kernel_(kernel), a_(a), b_(b), sink_(sink) {
+    const std::int64_t line = kWorkspaceAlignment / static_cast<std::int64_t>(sizeof(T));
+    layout_ = GemmLayout(blocks, line);
+    packed_ = scratch;
+    own_ = scratch + round_up(blocks.packed, line);
+    partial_ = own_ + blocks.threads * layout_.total;
+  }
+
+  void run(const T* packed_b) {
+    const bool few = shape_.m <= kSkinny && packed_b == nullptr;
+    if (few && b_.along_depth() && blocks_.packed >= shape_.m * shape_.k) {
+      return gemm_dots(shape_, blocks_.threads, a_, b_, sink_, packed_);
+    } else if (few && !b_.along_depth()) {
+      multiply_chunk(nullptr, 0, shape_.batch, 0, shape_.n);
+    } else if (packed_b != nullptr) {
+      const PackedPanels<T> panels = panels_at(packed_b, 0, 0, shape_.n);
+      multiply_chunk(&panels, 0, shape_.batch, 0, shape_.n);
+    } else {
+      pack_and_multiply();
+    }
+    if (blocks_.splits > 1) add_splits();
+  }
+
+ private:
+  PackedPanels<T> panels_at(const T* data, std::int64_t batch, std::int64_t first,
+                            std::int64_t last) const {
+    const std::int64_t elements = shape_.k * kernel_.columns;
+    return {data,
+            b_.same_for_all_batches() ? 0 : divide_up(last - first, kernel_.columns) * elements,
+            batch, first / kernel_.columns, elements};
+  }
+
+  // As many batches, or columns of one batch, as there is room for.
+  void pack_and_multiply() {
+    const std::int64_t width = kernel_.columns;
+    const bool same = b_.same_for_all_batches();
+    const std::int64_t matrix = round_up(shape_.n, width) * shape_.k;
+    const std::int64_t panels =
+        std::max<std::int64_t>(blocks_.packed / std::max<std::int64_t>(shape_.k * width, 1), 1);
+    const std::int64_t columns = matrix <= blocks_.packed ? shape_.n : panels * width;
+    const std::int64_t batches =
+        same ? shape_.batch
+             : std::clamp<std::int64_t>(blocks_.packed / std::max<std::int64_t>(matrix, 1), 1,
+                                        shape_.batch);
+    for (std::int64_t batch = 0; batch < shape_.batch; batch += batches)
+      for (std::int64_t n = 0; n < shape_.n; n += columns) {
+        const std::int64_t end = std::min(batch + batches, shape_.batch);
+        const std::int64_t last = std::min(n + columns, shape_.n);
+        pack_columns(shape_, b_, width, batch, same ? batch + 1 : end, n, last, packed_);
+        const PackedPanels<T> packed = panels_at(packed_, batch, n, last);
+        multiply_chunk(&packed, batch, end, n, last);
+      }
+  }
+
+  // Row blocks vary fastest: the columns of B they share stay near.
+  void multiply_chunk(const PackedPanels<T>* packed, std::int64_t begin, std::int64_t end,
+                      std::int64_t first, std::int64_t last) {
+    const std::int64_t width = kernel_.columns;
+    const std::int64_t panels = divide_up(last - first, width);
+    const std::int64_t row_blocks = divide_up(shape_.m, blocks_.rows);
+    const std::int64_t column_blocks = divide_up(last - first, blocks_.columns);
+    const std::int64_t tasks = blocks_.splits * (end - begin) * row_blocks * column_blocks;
+    auto grain = tasks_worth_a_thread(tasks, 2.0 * static_cast<double>((end - begin) * shape_.m) *
+                                                 static_cast<double>((last - first) * shape_.k));
+    grain = std::max(grain, divide_up(tasks, blocks_.threads));  // no more than have scratch
+    parallel_for(tasks, grain, [&](std::int64_t from, std::int64_t to, int thread) {
+      T* own = own_ + thread * layout_.total;
+      const Buffers<T> buffers{own, own + layout_.c, own + layout_.b};
+      for (std::int64_t task = from; task < to; ++task) {
+        std::int64_t rest = task;
+        const Range rows(shape_.m, rest % row_blocks, row_blocks);
+        rest /= row_blocks;
+        const Range columns(panels, rest % column_blocks, column_blocks);
+        rest /= column_blocks;
+        const std::int64_t batch = begin + rest % (end - begin), split = rest / (end - begin);
+        multiply_block(packed, batch, rows, first + columns.begin * width,
+                       std::min(first + columns.end * width, last), split, buffers);
+      }
+    });
+  }
+
+  void multiply_block(const PackedPanels<T>* packed, std::int64_t batch, const Range& rows,
+                      std::int64_t first, std::int64_t last, std::int64_t split,
+                      const Buffers<T>& buffers) const {
+    const Range depth(shape_.k, split, blocks_.splits);
+    GemmPlace<T> place;
+    const bool in_place = blocks_.splits == 1 && sink_.place(batch, rows.begin, first, place);
+    if (!in_place) place = {buffers.c, round_up(last - first, kernel_.columns), {}, false};
+    std::int64_t start = depth.begin;
+    do {  // once for an empty depth too: its sums are zero
+      const std::int64_t end = std::min(start + blocks_.depth, depth.end);
+      const bool finish = in_place && place.has_finish && end == depth.end;
+      const Step step{batch, rows, first, last, start, end, start > depth.begin, finish};
+      if (packed != nullptr)
+        multiply_packed(*packed, step, place, buffers);
+      else
+        multiply_streamed(step, place, buffers);
+      start = end;
+    } while (start < depth.end);
+    if (!in_place) hand_on(batch, rows, first, last, split, buffers.c);
+  }
+
+  // A block of C over one piece of the depth.
+  struct Step {
+    std::int64_t batch;
+    Range rows;
+    std::int64_t first, last, start, end;
+    bool accumulate, finish;
+  };
+
+  // Panels of rows are even: 16 rows are 8 and 8, not 14 and 2.
+  std::int64_t row_panels(const Range& rows) const { return divide_up(rows.size(), kernel_.rows); }
+
+  void pack_rows(const Step& step, T* packed) const {
+    const std::int64_t depths = step.end - step.start, panels = row_panels(step.rows);
+    for (std::int64_t p = 0; p < panels; ++p) {
+      const Range panel(step.rows.size(), p, panels);
+      T* target = packed + p * kernel_.rows * depths;
+      const std::int64_t index = step.rows.begin + panel.begin;
+      pack_any(a_, step.batch, index, panel.size(), step.start, depths, kernel_.rows, target);
+    }
+  }
+
+  void multiply_panel(const Step& step, const GemmPlace<T>& place, const T* packed_a,
+                      std::int64_t depths_packed, std::int64_t skip, PanelOperands<T>& o,
+                      std::int64_t column) const {
+    const std::int64_t panels = row_panels(step.rows);
+    PanelFinish<T> finish = place.finish;
+    o.columns = std::min(kernel_.columns, step.last - step.first - column);
+    o.c_row = place.c_row;
+    for (std::int64_t p = 0; p < panels; ++p) {
+      const Range panel(step.rows.size(), p, panels);
+      o.rows = panel.size();
+      o.a = packed_a + p * kernel_.rows * depths_packed + skip * kernel_.rows;
+      o.c = place.c + panel.begin * place.c_row + column;
+      if (step.finish) {
+        finish.bias = place.finish.bias != nullptr ? place.finish.bias + column : nullptr;
+        finish.addend = place.finish.addend != nullptr
+                            ? place.finish.addend + panel.begin * finish.addend_row + column
+                            : nullptr;
+        o.finish = &finish;
+      }
+      kernel_.packed(o);
+    }
+  }
+
+  void multiply_packed(const PackedPanels<T>& packed, const Step& step, const GemmPlace<T>& place,
+                       const Buffers<T>& buffers) const {
+    const std::int64_t depths = step.end - step.start;
+    pack_rows(step, buffers.a);
+    PanelOperands<T> o;
+    o.depth = depths;
+    o.b_row = kernel_.columns;
+    o.accumulate = step.accumulate;
+    for (std::int64_t column = 0; column < step.last - step.first; column += kernel_.columns) {
+      o.b = packed.panel(step.batch, (step.first + column) / kernel_.columns) +
+            step.start * kernel_.columns;
+      multiply_panel(step, place, buffers.a, depths, 0, o, column);
+    }
+  }
+
+  // B is read where it lies, a few of its rows side by side, so that each is read once and in
+  // order.
+  void multiply_streamed(const Step& step, const GemmPlace<T>& place,
+                         const Buffers<T>& buffers) const {
+    const std::int64_t depths = step.end - step.start, columns = step.last - step.first;
+    pack_rows(step, buffers.a);
+    const std::int64_t whole = columns / kernel_.columns * kernel_.columns;
+    std::int64_t done = 0;
+    do {
+      const std::int64_t length = std::min(kStreamDepth, depths - done);
+      Step part = step;
+      part.finish = step.finish && done + length == depths;
+      PanelOperands<T> o;
+      o.depth = length;
+      o.accumulate = step.accumulate || done > 0;
+      const T* rows = buffers.b;
+      std::int64_t distance = b_.row_distance();
+      std::int64_t readable = whole;  // columns of which whole panels may be read in place
+      if (distance == 0 || length == 0) {
+        distance = round_up(columns, kernel_.columns);
+        readable = distance;
+        for (std::int64_t l = 0; l < length; ++l)
+          load_row(step, done + l, 0, columns, buffers.b + l * distance);
+      } else {
+        rows = b_.view(step.batch, step.start + done, step.first, columns, buffers.b);
+      }
+      for (std::int64_t column = 0; column < columns; column += kernel_.columns) {
+        o.b = rows + column;
+        o.b_row = distance;
+        if (column >= readable) {
+          o.b = buffers.b;
+          o.b_row = kernel_.columns;
+          for (std::int64_t l = 0; l < length; ++l)
+            load_row(step, done + l, column, columns - column, buffers.b + l * kernel_.columns);
+        }
+        multiply_panel(part, place, buffers.a, depths, done, o, column);
+      }
+      done += length;
+    } while (done < depths);
+  }
+  void load_row(const Step& step, std::int64_t l, std::int64_t column, std::int64_t count,
+                T* target) const {
+    b_.row(step.batch, step.start + l, step.first + column, count, target);
+    std::fill(target + count, target + round_up(count, kernel_.columns), T{0});
+  }
+
+  void hand_on(std::int64_t batch, const Range& rows, std::int64_t first, std::int64_t last,
+               std::int64_t split, T* c) const {
+    const std::int64_t c_row = round_up(last - first, kernel_.columns);
+    for (std::int64_t i = 0; i < rows.size(); ++i) {
+      T* values = c + i * c_row;
+      const std::int64_t m = rows.begin + i;
+      if (blocks_.splits == 1) {
+        sink_.row(batch, m, first, last - first, values);
+      } else {
+        const std::int64_t row = (split * shape_.batch + batch) * shape_.m + m;
+        std::copy_n(values, last - first, partial_ + row * shape_.n + first);
+      }
+    }
+  }
+
+  // Adds the parts of k in order and hands the rows on.
+  void add_splits() const {
+    const std::int64_t part = shape_.batch * shape_.m * shape_.n;
+    parallel_for(shape_.batch * shape_.m, 1, [&](std::int64_t begin, std::int64_t end, int) {
+      for (std::int64_t row = begin; row < end; ++row) {
+        T* total = partial_ + row * shape_.n;
+        for (std::int64_t split = 1; split < blocks_.splits; ++split) {
+          const T* addend = total + split * part;
+          for (std::int64_t j = 0; j < shape_.n; ++j) total[j] += addend[j];
+        }
+        sink_.row(row / shape_.m, row % shape_.m, 0, shape_.n, total);
+      }
+    });
+  }
+
+  const GemmShape& shape_;
+  const GemmBlocks& blocks_;
+  const GemmKernel<T>& kernel_;
+  const GemmOperand<T>& a_;
+  const GemmOperand<T>& b_;
+  const GemmSink<T>& sink_;
+  GemmLayout layout_;
+  T* packed_;
+  T* own_;
+  T* partial_;
+};
+
+}  // namespace
+
+template <class T>
+void pack_b(const GemmShape& shape, const GemmOperand<T>& b, T* packed) {
+  const std::int64_t batches =
+      b.same_for_all_batches() ? std::min<std::int64_t>(shape.batch, 1) : shape.batch;
+  pack_columns(shape, b, panel_product<T>().columns, 0, batches, 0, shape.n, packed);
+}
+
+template <class T>
+void gemm(const GemmShape& shape, const GemmBlocks& blocks, const GemmKernel<T>& kernel,
+          const GemmOperand<T>& a, const GemmOperand<T>& b, const GemmSink<T>& sink, T* scratch,
+          const T* packed_b) {
+  if (shape.batch == 0 || shape.m == 0 || shape.n == 0) return;
+  if (blocks.threads == 0) return gemm_on_stack(shape, kernel, a, b, sink);
+  Product<T>(shape, blocks, kernel, a, b, sink, scratch).run(packed_b);
+}
+
+template void pack_b<float>(const GemmShape&, const GemmOperand<float>&, float*);
+template void gemm<float>(const GemmShape&, const GemmBlocks&, const GemmKernel<float>&,
+                          const GemmOperand<float>&, const GemmOperand<float>&,
+                          const GemmSink<float>&, float*, const float*);
+template void pack_b<double>(const GemmShape&, const GemmOperand<double>&, double*);
+template void gemm<double>(const GemmShape&, const GemmBlocks&, const GemmKernel<double>&,
+                           const GemmOperand<double>&, const GemmOperand<double>&,
+                           const GemmSink<double>&, double*, const double*);
+
+}  // namespace ashlar::cpu

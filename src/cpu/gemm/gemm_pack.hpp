@@ -1,0 +1,65 @@
+// Operands of a product into panels: element (index i, depth l) of a panel at [l * width + i].
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+
+#include "cpu/gemm/gemm.hpp"
+#include "cpu/kernels/interleave.hpp"
+
+namespace ashlar::cpu {
+
+inline constexpr std::int64_t kWidestPanel = 64;
+inline constexpr std::int64_t kRowPiece = 512;  // elements of a row along the index read at once
+
+// One panel from rows along the depth: `count` indices, at most `width`.
+template <class T>
+void pack_panel(const GemmOperand<T>& operand, std::int64_t batch, std::int64_t index,
+                std::int64_t count, std::int64_t depth, std::int64_t depths, std::int64_t width,
+                T* panel) {
+  constexpr std::int64_t kPiece = 128;  // of the depth
+  alignas(64) T buffer[kWidestPanel * kPiece];
+  const T* rows[kWidestPanel];
+  const InterleaveRows<T> interleave = interleave_rows<T>();
+  if (count < width) std::fill_n(panel, depths * width, T{0});
+  for (std::int64_t first = 0; first < depths; first += kPiece) {
+    const std::int64_t length = std::min(kPiece, depths - first);
+    for (std::int64_t i = 0; i < count; ++i)
+      rows[i] = operand.view(batch, index + i, depth + first, length, buffer + i * kPiece);
+    interleave(rows, count, length, width, panel + first * width);
+  }
+}
+
+// Panels `distance` elements apart from rows along the index, as many as `indices` fill.
+template <class T>
+void pack_panels(const GemmOperand<T>& operand, std::int64_t batch, std::int64_t index,
+                 std::int64_t indices, std::int64_t depth, std::int64_t depths, std::int64_t width,
+                 std::int64_t distance, T* panels) {
+  alignas(64) T buffer[kRowPiece];
+  const std::int64_t step = kRowPiece / width * width;
+  const auto panel_bytes = static_cast<std::size_t>(width) * sizeof(T);
+  for (std::int64_t first = 0; first < indices; first += step)
+    for (std::int64_t l = 0; l < depths; ++l) {
+      const std::int64_t length = std::min(step, indices - first);
+      const T* row = operand.view(batch, depth + l, index + first, length, buffer);
+      T* target = panels + first / width * distance + l * width;
+      std::int64_t done = 0;
+      for (; done + width <= length; done += width, target += distance)
+        std::memcpy(target, row + done, panel_bytes);
+      if (done < length)
+        std::fill(std::copy(row + done, row + length, target), target + width, T{0});
+    }
+}
+
+// One panel, whichever way its rows run.
+template <class T>
+void pack_any(const GemmOperand<T>& operand, std::int64_t batch, std::int64_t index,
+              std::int64_t count, std::int64_t depth, std::int64_t depths, std::int64_t width,
+              T* panel) {
+  if (operand.along_depth())
+    pack_panel(operand, batch, index, count, depth, depths, width, panel);
+  else
+    pack_panels(operand, batch, index, count, depth, depths, width, 0, panel);
+}
+
+}  // namespace ashlar::cpu

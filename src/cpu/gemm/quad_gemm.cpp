@@ -1,0 +1,252 @@
+#include "cpu/gemm/quad_gemm.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/checked.hpp"
+#include "cpu/gemm/gemm.hpp"
+#include "cpu/threads.hpp"
+
+namespace ashlar::cpu {
+
+namespace {
+
+constexpr double kOperationsWorthAThread = 1e6;
+constexpr double kMeetingCycles = 10e3;  // of threads waiting for one another
+constexpr std::int64_t kLanes = 16;      // of the widest vectors: columns come in these
+constexpr std::int64_t kLine = 64;       // of the cache; what the parts of scratch are aligned to
+
+double real(std::int64_t n) { return static_cast<double>(n); }
+
+// Parts of equal size but for one.
+struct Range {
+  std::int64_t begin, end;
+  Range(std::int64_t count, std::int64_t parts, std::int64_t part)
+      : begin(count * part / parts), end(count * (part + 1) / parts) {}
+};
+
+// Whether each cell packs the panels of B it uses, just before it does. Panels used by several
+// cells, and the sums of rows that every cell needs, are there before.
+bool cells_pack(const QuadWork& work) {
+  return work.source != nullptr && work.blocks.row_cells == 1 && work.shape.b_signed;
+}
+
+// One part of C.
+class Cell {
+ public:
+  Cell(const QuadWork& work, const QuadRows& a, const QuadSink& sink, std::int64_t number)
+      : work_(work),
+        shape_(work.shape),
+        a_(a),
+        sink_(sink),
+        kernel_(quad_product()),
+        panels_(work.panels.panels(), work.blocks.column_cells, number % work.blocks.column_cells),
+        lines_(shape_.batch * shape_.lines, work.blocks.row_cells,
+               number / work.blocks.column_cells) {
+    std::byte* memory = work.cells + number * work.memory.cell_bytes();
+    staged_ = reinterpret_cast<std::uint8_t*>(memory);
+    sums_ = reinterpret_cast<std::int32_t*>(memory + work.memory.staged_bytes);
+    memory += work.memory.staged_bytes + work.memory.sums_bytes;
+    row_terms_ = reinterpret_cast<std::int32_t*>(memory);
+    row_offsets_ = reinterpret_cast<std::int64_t*>(memory + work.memory.row_term_bytes);
+  }
+
+  void run() const {
+    const std::int64_t most = work_.blocks.lines(shape_);
+    std::int64_t packed_batch = -1;  // whose panels of this cell are packed
+    for (std::int64_t line = lines_.begin; line < lines_.end;) {
+      const std::int64_t batch = line / shape_.lines, first = line % shape_.lines;
+      const std::int64_t lines = std::min({most, shape_.lines - first, lines_.end - line});
+      const bool pack =
+          cells_pack(work_) && (packed_batch < 0 || (!shape_.one_b && packed_batch != batch));
+      run_block(batch, first, lines, pack);
+      packed_batch = batch;
+      line += lines;
+    }
+  }
+
+ private:
+  void run_block(std::int64_t batch, std::int64_t line, std::int64_t lines, bool pack) const {
+    const std::int64_t first = line * shape_.width;
+    const std::int64_t rows = std::min(lines * shape_.width, shape_.rows - first);
+    const std::uint8_t* a = a_.block(batch, line, lines, staged_, row_offsets_);
+    const QuadPanels& panels = work_.panels;
+    if (!shape_.b_signed) sum_rows(a, batch, rows);
+    const std::int64_t columns = kernel_.columns;
+    QuadOperands o = operands(a);
+    const auto multiply = [&](std::int64_t p, const Range& tile) {
+      o.columns = std::min(columns, shape_.columns - p * columns);
+      o.b = panels.panel(batch, p, work_.packed);
+      o.column_start = shape_.a_signed ? panels.terms(batch, p, work_.packed) : nullptr;
+      o.rows = tile.end - tile.begin;
+      o.row_offsets = row_offsets_ + tile.begin;
+      o.row_start = shape_.b_signed ? nullptr : row_terms_ + tile.begin;
+      if (work_.memory.sums_bytes == 0) {
+        const QuadSink::Target target = sink_.target(batch, first + tile.begin, p * columns);
+        o.c = target.c;
+        o.c_row = target.row;
+      } else {
+        o.c = sums_ + tile.begin * sums_row() + (p - panels_.begin) * columns;
+        o.c_row = sums_row();
+      }
+      kernel_.multiply(o);
+    };
+    const auto pack_panel = [&](std::int64_t p) {
+      if (pack) panels.pack(*work_.source, work_.source_data, batch, p, work_.packed);
+    };
+    // A few shallow panels stay in the cache: whole rows of C are written one after another then.
+    constexpr std::int64_t kShallowBytes = 256 << 10;
+    const std::int64_t depth = shape_.segments * shape_.quads() * 4;
+    if ((panels_.end - panels_.begin) * columns * depth <= kShallowBytes) {
+      for (std::int64_t p = panels_.begin; p < panels_.end; ++p) pack_panel(p);
+      for_tiles(rows, [&](const Range& tile) {
+        for (std::int64_t p = panels_.begin; p < panels_.end; ++p) multiply(p, tile);
+      });
+    } else {
+      for (std::int64_t p = panels_.begin; p < panels_.end; ++p) {
+        pack_panel(p);
+        for_tiles(rows, [&](const Range& tile) { multiply(p, tile); });
+      }
+    }
+    if (work_.memory.sums_bytes == 0 || panels_.begin == panels_.end) return;
+    const std::int64_t column = panels_.begin * columns;
+    sink_.store(batch, first, rows, column,
+                std::min(panels_.end * columns, shape_.columns) - column, sums_, sums_row());
+  }
+
+  // An odd number of cache lines, for rows to lie in different sets of the cache.
+  std::int64_t sums_row() const { return (panels_.end - panels_.begin) * kernel_.columns | 16; }
+
+  QuadOperands operands(const std::uint8_t* a) const {
+    QuadOperands o;
+    o.a = a;
+    o.segments = shape_.segments;
+    o.quads = shape_.quads();
+    o.segment_offsets = a_.segment_offsets();
+    o.result = work_.memory.sums_bytes == 0 ? work_.result : QuadResult::i32;
+    return o;
+  }
+
+  // Tiles differ by one row at most.
+  template <class Visit>
+  void for_tiles(std::int64_t rows, const Visit& visit) const {
+    const std::int64_t tiles = divide_up(rows, kernel_.rows);
+    for (std::int64_t t = 0; t < tiles; ++t) visit(Range(rows, tiles, t));
+  }
+
+  // What an unsigned B adds to each row: see QuadPanels::pack.
+  void sum_rows(const std::uint8_t* a, std::int64_t batch, std::int64_t rows) const {
+    constexpr std::uint32_t kShift = 128;
+    QuadOperands o = operands(a);
+    o.columns = kernel_.columns;
+    o.b = work_.panels.ones(batch, work_.packed);
+    alignas(64) std::int32_t sums[kMostQuadRows * kMostQuadColumns];
+    o.c = sums;
+    o.c_row = kMostQuadColumns;
+    o.result = QuadResult::i32;
+    for_tiles(rows, [&](const Range& tile) {
+      o.rows = tile.end - tile.begin;
+      o.row_offsets = row_offsets_ + tile.begin;
+      kernel_.multiply(o);
+      for (std::int64_t i = 0; i < o.rows; ++i)
+        row_terms_[tile.begin + i] =
+            static_cast<std::int32_t>(kShift * static_cast<std::uint32_t>(sums[i * o.c_row]));
+    });
+  }
+
+  const QuadWork& work_;
+  const QuadShape& shape_;
+  const QuadRows& a_;
+  const QuadSink& sink_;
+  const QuadProduct& kernel_;
+  Range panels_, lines_;
+  std::uint8_t* staged_;
+  std::int32_t* sums_;
+  std::int32_t* row_terms_;
+  std::int64_t* row_offsets_;
+};
+
+}  // namespace
+
+double QuadShape::operations() const {
+  return 2.0 * real(batch) * real(rows) * real(round_up(columns, kLanes)) *
+         real(segments * quads() * 4);
+}
+
+void QuadBlocks::to_knobs(Config& config) const {
+  config.knobs = {{"rows", rows}, {"row_cells", row_cells}, {"column_cells", column_cells}};
+}
+
+QuadBlocks QuadBlocks::from_knobs(const Config& config) {
+  return {.rows = config.knob("rows"),
+          .row_cells = config.knob("row_cells"),
+          .column_cells = config.knob("column_cells")};
+}
+
+std::int64_t QuadBlocks::lines(const QuadShape& shape) const {
+  return std::clamp<std::int64_t>(rows / std::max<std::int64_t>(shape.width, 1), 1,
+                                  std::max<std::int64_t>(shape.lines, 1));
+}
+
+QuadBlocks choose_quad_blocks(const QuadShape& shape, const DeviceProps& device,
+                              std::int64_t row_bytes) {
+  QuadBlocks blocks;
+  // A block's rows and sums take half of L2; panels of B pass through the rest.
+  blocks.rows = std::max<std::int64_t>(device.l2_bytes / 2 / std::max<std::int64_t>(row_bytes, 1),
+                                       shape.width);
+  blocks.rows = std::min(blocks.rows, shape.lines * shape.width);
+  const std::int64_t worth =
+      static_cast<std::int64_t>(shape.operations() / kOperationsWorthAThread);
+  const std::int64_t threads =
+      std::clamp<std::int64_t>(worth, 1, std::max(device.compute_units, 1));
+  // A cell's time, in cycles: 256 operations or 16 bytes of operands each.
+  const std::int64_t units = shape.batch * shape.lines;
+  const std::int64_t panels = divide_up(shape.columns, kMostQuadColumns);
+  const double depth = real(shape.segments * shape.quads() * 4);
+  double best = std::numeric_limits<double>::infinity();
+  for (std::int64_t columns = 1; columns <= threads; ++columns) {
+    if (threads % columns != 0) continue;
+    const double unit_rows = real(divide_up(units, threads / columns) * shape.width);
+    const double cell_columns = real(divide_up(panels, columns) * kMostQuadColumns);
+    double cycles =
+        unit_rows * cell_columns * depth * 2 / 256 + (unit_rows + cell_columns) * depth / 16;
+    if (shape.a_signed) cycles += unit_rows * depth / 8;  // staged by every cell
+    if (columns < threads) cycles += kMeetingCycles;      // panels are packed before
+    if (cycles >= best) continue;
+    best = cycles;
+    blocks.column_cells = columns;
+    blocks.row_cells = threads / columns;
+  }
+  return blocks;
+}
+
+QuadMemory quad_memory(const QuadShape& shape, const QuadBlocks& blocks, std::int64_t staged_bytes,
+                       bool stores_in_place) {
+  const std::int64_t rows = blocks.lines(shape) * shape.width;
+  QuadMemory memory;
+  memory.staged_bytes = round_up(staged_bytes, kLine);
+  memory.offset_bytes = round_up(checked_mul(rows, sizeof(std::int64_t)), kLine);
+  if (!stores_in_place) {
+    const std::int64_t panels =
+        divide_up(divide_up(shape.columns, kMostQuadColumns), blocks.column_cells);
+    // Panels may be narrower than these and then split less evenly: one more.
+    memory.sums_bytes = checked_mul(rows, ((panels + 1) * kMostQuadColumns + 16) * 4);
+    memory.sums_bytes = round_up(memory.sums_bytes, kLine);
+  }
+  if (!shape.b_signed) memory.row_term_bytes = round_up(rows * 4, kLine);
+  return memory;
+}
+
+void quad_gemm(const QuadWork& work, const QuadRows& a, const QuadSink& sink) {
+  const QuadShape& shape = work.shape;
+  if (shape.batch == 0 || shape.rows == 0 || shape.columns == 0) return;
+  if (work.source != nullptr && !cells_pack(work))
+    work.panels.pack_all(*work.source, work.source_data, work.packed);
+  parallel_for(work.blocks.row_cells * work.blocks.column_cells, 1,
+               [&](std::int64_t begin, std::int64_t end, int) {
+                 for (std::int64_t number = begin; number < end; ++number)
+                   Cell(work, a, sink, number).run();
+               });
+}
+
+}  // namespace ashlar::cpu
