@@ -130,6 +130,17 @@ TEST(ChannelNorm, ChannelsLastAsAMatrix) {
     }
 }
 
+// A statistic per element of the row, one parameter for all of them.
+TEST(ChannelNorm, OneChannelManyInstances) {
+  check({.dims = {37, 1, 1, 1}, .mode = NormMode::instance});
+  check({.dims = {2, 1, 3, 1}, .mode = NormMode::instance});
+}
+
+// Statistics per element of the row, parameters per row.
+TEST(ChannelNorm, GroupsWithSamplesInnermost) {
+  check({.dims = {17, 11}, .mode = NormMode::group, .layout = Layout(Dims{1, 17})});
+}
+
 TEST(ChannelNorm, ChannelsLastInference) {
   for (const Device& device : {Device::cpu(), without_caches()}) {
     const Dims dims = {3, 70, 20, 21};

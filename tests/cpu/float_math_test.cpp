@@ -73,7 +73,7 @@ const Row kTable[] = {
     {PointwiseMode::tanh_fwd, [](Exact x) { return std::tanh(x); }, -3.4e38f, 3.4e38f, 4.0},
     {PointwiseMode::sigmoid_fwd, sigmoid, -87.0f, 3.4e38f, 4.0},
     {PointwiseMode::swish_fwd, [](Exact x) { return x * sigmoid(x); }, -87.0f, 1e38f, 5.0},
-    {PointwiseMode::gelu_fwd, [](Exact x) { return x * normal(x); }, -12.0f, 1e38f, 10.0},
+    {PointwiseMode::gelu_fwd, [](Exact x) { return x * normal(x); }, -12.0f, 1e38f, 6.0},
     {PointwiseMode::gelu_approx_tanh_fwd, [](Exact x) { return x * sigmoid(gelu_argument(x)); },
      -2.0f, 1e12f, 10.0},
     {PointwiseMode::elu_fwd, [](Exact x) { return x > 0 ? x : std::expm1(x); }, -3.4e38f, 3.4e38f,

@@ -223,10 +223,13 @@ class NormForwardKernel final : public Kernel {
         gather_moments(partial, first, boxes, means + first, invs + first);
         finish(bound, item, means + first, invs + first);
       }
-      for (std::int64_t i = first; i < first + boxes; ++i) factors[i] = 1, biases[i] = -T{0};
-      if (bound.scale.present()) bound.scale.load(coords, boxes, factors + first, nullptr);
-      if (bound.bias.present()) bound.bias.load(coords, boxes, biases + first, nullptr);
-      for (std::int64_t i = first; i < first + boxes; ++i) factors[i] *= invs[i];
+      static constexpr T kNoBias = -T{0}, kOne = 1;
+      alignas(64) T buffer[kStripeLength];
+      const RowArg<T> scale = bound.scale.view(coords, boxes, buffer, &kOne);
+      ops_.multiply(invs + first, scale, boxes, factors + first);
+      const RowArg<T> bias = bound.bias.view(coords, boxes, buffer, &kNoBias);
+      for (std::int64_t i = 0; i < boxes; ++i)
+        biases[first + i] = bias.data[bias.per_element ? i : 0];
     }
     parallel_for(columns_.pieces, grain, [&](std::int64_t begin, std::int64_t end, int) {
       alignas(64) T buffer[kColumnsBlock];
@@ -247,7 +250,12 @@ class NormForwardKernel final : public Kernel {
   void plan_columns(const Shape& shape, StoreTo store_to) {
     columns_ = Columns::of(shape.space, shape.statistics, shape.axis);
     PointwiseProgram x = shape.x, y = shape.y;
-    if (columns_.width > 0 && !flatten({&x, &y}, shape.axis)) columns_ = {};
+    const auto per_column = [&](const PointwiseProgram& parameter) {
+      return parameter.empty() || element_count(parameter.space) == parameter.space[shape.axis];
+    };
+    if (columns_.width > 0 &&
+        !(per_column(shape.scale) && per_column(shape.bias) && flatten({&x, &y}, shape.axis)))
+      columns_ = {};
     if (columns_.width == 0) return;
     flat_x_ = RowProgram<T>(x, 0);
     flat_y_ = RowProgram<T>(y, 0, nullptr, 1, store_to);

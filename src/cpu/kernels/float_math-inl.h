@@ -212,10 +212,14 @@ HWY_INLINE NormalTail<V> NormalTailOf(D d, V x) {
   return {hn::Mul(bell, hn::Mul(s, Horner(d, t, kCoefficients))), bell};
 }
 
-// Phi(x) from the tail.
+// Phi(x) from the tail; near 0, where that has lost a few digits, 1/2 + x P(x^2).
 template <class D, class V>
 HWY_INLINE V NormalDistribution(D d, V x, V tail) {
-  return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), hn::Sub(hn::Set(d, 1.0f), tail), tail);
+  static constexpr float kCoefficients[] = {3.9894226e-01f, -6.6490325e-02f, 9.9726752e-03f,
+                                            -1.1824182e-03f, 1.0414810e-04f};
+  const V inside = hn::MulAdd(x, Horner(d, hn::Mul(x, x), kCoefficients), hn::Set(d, 0.5f));
+  const V outside = hn::IfThenElse(hn::Gt(x, hn::Zero(d)), hn::Sub(hn::Set(d, 1.0f), tail), tail);
+  return hn::IfThenElse(hn::Lt(hn::Abs(x), hn::Set(d, 0.7f)), inside, outside);
 }
 
 template <class D, class V>
