@@ -54,13 +54,12 @@ GemmBlocks choose_blocks(const GemmShape& shape, const DeviceProps& device,
   const std::int64_t threads = std::max(device.compute_units, 1);
   GemmBlocks blocks;
   blocks.threads = threads;
-  // One panel of B (256 bytes wide) about fills L1; panels of A pass through.
-  const std::int64_t depth_limit = std::clamp<std::int64_t>(device.l1_bytes / 256, 64, 256);
+  // A panel of B (256 bytes wide) is used by all rows of the block, panels of A pass through L1.
+  // The block of A takes two fifths of L2: the more rows, the seldomer B comes from afar.
+  const std::int64_t depth_limit = std::clamp<std::int64_t>(device.l1_bytes / 192, 64, 256);
   blocks.depth = even_block(shape.k, depth_limit, 8);
-  // A's block takes a quarter of L2, and is used by as many columns as C's rows can be fetched for
-  // ahead of time.
   const std::int64_t row_limit = std::clamp<std::int64_t>(
-      device.l2_bytes / 4 / (blocks.depth * element_bytes), kPanelRowMultiple, 480);
+      device.l2_bytes * 2 / 5 / (blocks.depth * element_bytes), kPanelRowMultiple, 600);
   constexpr std::int64_t kColumnLimit = 1024;
   const auto split_rows = [&](std::int64_t count) {
     const std::int64_t rows = divide_up(shape.m, std::max<std::int64_t>(count, 1));

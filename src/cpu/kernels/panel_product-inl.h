@@ -47,12 +47,15 @@ HWY_INLINE void AddStep(const T* HWY_RESTRICT a, std::int64_t a_row, const T* HW
 }
 
 // Steps are `a_step` elements of A and `b_row` of B apart; four of them per turn of the loop.
-template <int kRows, int kVectors, class T, class V>
+// Packed rows come from L2 in order, and are asked for four lines ahead.
+template <int kRows, int kVectors, bool kPacked, class T, class V>
 HWY_INLINE void AddSteps(std::int64_t depth, const T* HWY_RESTRICT a, std::int64_t a_row,
                          std::int64_t a_step, const T* HWY_RESTRICT b, std::int64_t b_row,
                          PanelSums<kRows, kVectors, V>& sums) {
   std::int64_t l = 0;
+  constexpr auto kAhead = static_cast<std::int64_t>(384 / sizeof(T));
   for (; l + 4 <= depth; l += 4, a += 4 * a_step, b += 4 * b_row) {
+    if constexpr (kPacked) hwy::Prefetch(a + kAhead);
     AddStep<kRows, kVectors>(a, a_row, b, sums);
     AddStep<kRows, kVectors>(a + a_step, a_row, b + b_row, sums);
     AddStep<kRows, kVectors>(a + 2 * a_step, a_row, b + 2 * b_row, sums);
@@ -129,13 +132,13 @@ HWY_NOINLINE void MultiplyPanel(const PanelOperands<T>& o) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) sums.at[i][v] = hn::Zero(d);
   if constexpr (kPacked) {
-    AddSteps<kRows, kVectors>(o.depth, o.a, 1, o.a_row != 0 ? o.a_row : kPanelRows, o.b, o.b_row,
-                              sums);
+    AddSteps<kRows, kVectors, true>(o.depth, o.a, 1, o.a_row != 0 ? o.a_row : kPanelRows, o.b,
+                                    o.b_row, sums);
   } else {
     const T* b = o.b;
     for (std::int64_t s = 0; s < o.segments; ++s, b += o.depth * o.b_row) {
       const T* a = o.a + (o.segment_offsets != nullptr ? o.segment_offsets[s] : 0);
-      AddSteps<kRows, kVectors>(o.depth, a, o.a_row, 1, b, o.b_row, sums);
+      AddSteps<kRows, kVectors, false>(o.depth, a, o.a_row, 1, b, o.b_row, sums);
     }
   }
   if (o.columns == kVectors * lanes) return StoreWhole<kRows, kVectors>(o, sums);
