@@ -67,13 +67,16 @@ std::unique_ptr<Peer> quickest(std::vector<Candidate> candidates) {
 std::unique_ptr<Peer> fastest(const PeerProblem& problem, PeerLayouts layouts) {
   std::vector<Candidate> candidates;
   bool optimised = false, any_own = false;
-  for (const Formats formats : {Formats::given, Formats::own_filter, Formats::own})
+  for (const Formats formats : {Formats::given, Formats::own_filter, Formats::own}) {
+    // The user's layouts are those of the tensors given: nothing is reordered on the way.
+    if (layouts == PeerLayouts::user && formats == Formats::own) continue;
     for (int variant = 0; variant < kMostVariants; ++variant)
       if (auto program = translated(problem, layouts, {formats, variant})) {
         optimised = optimised || !program->reference();
         any_own = any_own || formats == Formats::own;
         candidates.push_back({std::move(program)});
       }
+  }
   // Without a layout of its own, the best is what the user's was.
   if (layouts == PeerLayouts::best && !any_own) return nullptr;
   if (optimised)

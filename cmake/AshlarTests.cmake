@@ -70,13 +70,21 @@ foreach(area IN LISTS ashlar_test_areas)
   add_test_area(${area})
 endforeach()
 
-# Every engine once more on lesser instruction sets, as far as the processor has them.
+# Every engine once more on lesser instruction sets, as far as the processor has them: one part of
+# four each time, all of them with --long.
 foreach(target IN ITEMS avx2 sse4)
   foreach(area IN ITEMS cpu ops)
-    add_test(NAME target.${target}.${area}
-             COMMAND ${area}_tests --gtest_brief=1 --gtest_filter=-AttentionLong.*)
-    set_tests_properties(target.${target}.${area} PROPERTIES
-      ENVIRONMENT "ASHLAR_TARGET=${target}" LABELS target TIMEOUT ${ashlar_test_timeout})
+    foreach(part RANGE 3)
+      add_test(NAME target.${target}.${area}.${part}
+               COMMAND ${area}_tests --gtest_brief=1 --gtest_filter=-AttentionLong.*)
+      set(labels target)
+      if(part GREATER 0)
+        list(APPEND labels long)
+      endif()
+      set_tests_properties(target.${target}.${area}.${part} PROPERTIES
+        ENVIRONMENT "ASHLAR_TARGET=${target};GTEST_TOTAL_SHARDS=4;GTEST_SHARD_INDEX=${part}"
+        LABELS "${labels}" TIMEOUT ${ashlar_test_timeout})
+    endforeach()
   endforeach()
 endforeach()
 

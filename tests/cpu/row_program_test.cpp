@@ -142,7 +142,7 @@ bool is_arithmetic(PointwiseMode mode) {
 // Units of the last place granted: one rounding, or a few for formulas and elementary functions
 // (float_math_test.cpp is about those).
 double units(PointwiseMode mode, bool is_float) {
-  return is_float && is_arithmetic(mode) ? 1.01 : 16.0;
+  return is_float && is_arithmetic(mode) ? 1.01 : 10.0;
 }
 
 template <class T>

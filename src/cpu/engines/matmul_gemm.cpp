@@ -57,6 +57,17 @@ GemmShape shape_of(const Region& region) {
   return shape;
 }
 
+// What is done to sums on their way to memory, where memory takes them as they are.
+std::optional<FinishPattern> finish_of(const Region& region) {
+  const int rank = region.epilogue.space.rank();
+  const DType sums = region.precision();
+  if (MatmulLengths(region).cuts_result()) return std::nullopt;
+  const int columns = rank - (Orientation(region.epilogue).swapped ? 2 : 1);
+  std::optional<FinishPattern> finish = match_finish(region.epilogue, columns, sums);
+  if (finish && finish->result.dtype != sums) finish.reset();
+  return finish;
+}
+
 // A or B with the work fused into it, compiled for rows along its contiguous axis.
 template <class T>
 struct Matrix {
@@ -204,10 +215,7 @@ class MatmulKernel final : public Kernel {
         epilogue_(region.epilogue, swapped_ ? dims_.rank() - 2 : dims_.rank() - 1),
         scratch_(scratch_book_.add("panels", gemm_scratch_bytes(shape_, blocks_, sizeof(T)))) {
     for (int axis = 0; axis < dims_.rank() - 2; ++axis) batch_.extents.push_back(dims_[axis]);
-    // Sums go straight to memory that holds elements of their type.
-    constexpr DType kSums = sizeof(T) == sizeof(float) ? f32 : f64;
-    if (!lengths_.cuts_result()) finish_ = match_finish(region.epilogue, epilogue_.axis(), kSums);
-    if (finish_ && finish_->result.dtype != kSums) finish_.reset();
+    finish_ = finish_of(region);
     right_ = region.prologues[swapped_ ? Matmul::a : Matmul::b];
   }
 
@@ -264,7 +272,7 @@ class MatmulGemmEngine final : public Engine {
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
-    return product_configs({shape_of(region)}, region, device, true);
+    return product_configs({shape_of(region)}, region, device, true, finish_of(region).has_value());
   }
 
   std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config& config,

@@ -79,9 +79,13 @@ class Product {
 
   void run(const T* packed_b) {
     const bool few = shape_.m <= kSkinny && packed_b == nullptr;
+    // A shallow B is used in place as well: packing it would take longer than it saves.
+    const bool shallow = packed_b == nullptr && !b_.along_depth() && b_.row_distance() != 0 &&
+                         shape_.k <= blocks_.depth && shape_.m <= kShallowRows;
     if (few && b_.along_depth() && blocks_.packed >= shape_.m * shape_.k) {
       return gemm_dots(shape_, blocks_.threads, a_, b_, sink_, packed_);
-    } else if (few && !b_.along_depth()) {
+    } else if (shallow || (few && !b_.along_depth())) {
+      stream_depth_ = shallow ? blocks_.depth : kStreamDepth;
       multiply_chunk(nullptr, 0, shape_.batch, 0, shape_.n);
     } else if (packed_b != nullptr) {
       const PackedPanels<T> panels = panels_at(packed_b, 0, 0, shape_.n);
@@ -192,6 +196,15 @@ class Product {
     }
   }
 
+  // Rows of A that lie in memory along the depth are read there, unless they fall on the same lines
+  // of L1.
+  bool a_in_place() const {
+    constexpr std::int64_t kConflict = 2048;  // bytes
+    const auto bytes = a_.row_distance() * static_cast<std::int64_t>(sizeof(T));
+    return a_.along_depth() && bytes > 0 && bytes % kConflict != 0;
+  }
+
+  // `packed_a` null: A is read in place.
   void multiply_panel(const Step& step, const GemmPlace<T>& place, const T* packed_a,
                       std::int64_t depths_packed, std::int64_t skip, PanelOperands<T>& o,
                       std::int64_t column) const {
@@ -202,7 +215,13 @@ class Product {
     for (std::int64_t p = 0; p < panels; ++p) {
       const Range panel(step.rows.size(), p, panels);
       o.rows = panel.size();
-      o.a = packed_a + p * kernel_.rows * depths_packed + skip * kernel_.rows;
+      if (packed_a != nullptr) {
+        o.a = packed_a + p * kernel_.rows * depths_packed + skip * kernel_.rows;
+      } else {
+        o.a =
+            a_.view(step.batch, step.rows.begin + panel.begin, step.start + skip, o.depth, nullptr);
+        o.a_row = a_.row_distance();
+      }
       o.c = place.c + panel.begin * place.c_row + column;
       if (step.finish) {
         finish.bias = place.finish.bias != nullptr ? place.finish.bias + column : nullptr;
@@ -211,14 +230,18 @@ class Product {
                             : nullptr;
         o.finish = &finish;
       }
-      kernel_.packed(o);
+      if (packed_a != nullptr)
+        kernel_.packed(o);
+      else
+        kernel_.strided(o);
     }
   }
 
   void multiply_packed(const PackedPanels<T>& packed, const Step& step, const GemmPlace<T>& place,
                        const Buffers<T>& buffers) const {
     const std::int64_t depths = step.end - step.start;
-    pack_rows(step, buffers.a);
+    const bool in_place = a_in_place();
+    if (!in_place) pack_rows(step, buffers.a);
     PanelOperands<T> o;
     o.depth = depths;
     o.b_row = kernel_.columns;
@@ -226,7 +249,7 @@ class Product {
     for (std::int64_t column = 0; column < step.last - step.first; column += kernel_.columns) {
       o.b = packed.panel(step.batch, (step.first + column) / kernel_.columns) +
             step.start * kernel_.columns;
-      multiply_panel(step, place, buffers.a, depths, 0, o, column);
+      multiply_panel(step, place, in_place ? nullptr : buffers.a, depths, 0, o, column);
     }
   }
 
@@ -235,11 +258,12 @@ class Product {
   void multiply_streamed(const Step& step, const GemmPlace<T>& place,
                          const Buffers<T>& buffers) const {
     const std::int64_t depths = step.end - step.start, columns = step.last - step.first;
-    pack_rows(step, buffers.a);
+    const bool in_place = a_in_place();
+    if (!in_place) pack_rows(step, buffers.a);
     const std::int64_t whole = columns / kernel_.columns * kernel_.columns;
     std::int64_t done = 0;
     do {
-      const std::int64_t length = std::min(kStreamDepth, depths - done);
+      const std::int64_t length = std::min(stream_depth_, depths - done);
       Step part = step;
       part.finish = step.finish && done + length == depths;
       PanelOperands<T> o;
@@ -265,7 +289,7 @@ class Product {
           for (std::int64_t l = 0; l < length; ++l)
             load_row(step, done + l, column, columns - column, buffers.b + l * kernel_.columns);
         }
-        multiply_panel(part, place, buffers.a, depths, done, o, column);
+        multiply_panel(part, place, in_place ? nullptr : buffers.a, depths, done, o, column);
       }
       done += length;
     } while (done < depths);
@@ -316,6 +340,7 @@ class Product {
   T* packed_;
   T* own_;
   T* partial_;
+  std::int64_t stream_depth_ = kStreamDepth;
 };
 
 }  // namespace

@@ -87,8 +87,9 @@ struct GemmBlocks {
 };
 
 // The blocks for a device, and the ones that need no scratch.
+// `in_place`: sums are stored where they belong (GemmSink::place), so that no block of C is kept.
 GemmBlocks choose_blocks(const GemmShape& shape, const DeviceProps& device,
-                         std::int64_t element_bytes, bool may_split);
+                         std::int64_t element_bytes, bool may_split, bool in_place = true);
 GemmBlocks stack_blocks();
 std::int64_t gemm_scratch_bytes(const GemmShape& shape, const GemmBlocks& blocks,
                                 std::int64_t element_bytes);
@@ -97,7 +98,8 @@ GemmShape covering(std::span<const GemmShape> shapes);
 // Configurations of an engine that runs these products one after another, cheapest first. `extra`
 // is added to the cost of the products.
 std::vector<Config> gemm_configs(std::span<const GemmShape> shapes, const DeviceProps& device,
-                                 DType precision, const Cost& extra, bool may_split);
+                                 DType precision, const Cost& extra, bool may_split,
+                                 bool in_place = true);
 
 // B packed for good: panels of kernel.columns columns in their whole depth, one after another, for
 // every batch that differs.

@@ -49,24 +49,26 @@ GemmBlocks GemmBlocks::from_knobs(const Config& config) {
 }
 
 GemmBlocks choose_blocks(const GemmShape& shape, const DeviceProps& device,
-                         std::int64_t element_bytes, bool may_split) {
+                         std::int64_t element_bytes, bool may_split, bool in_place) {
   const std::int64_t column_unit = 256 / element_bytes;
   const std::int64_t threads = std::max(device.compute_units, 1);
   GemmBlocks blocks;
   blocks.threads = threads;
   // A panel of B (256 bytes wide) is used by all rows of the block, panels of A pass through L1.
-  // The block of A takes two fifths of L2: the more rows, the seldomer B comes from afar.
+  // The block of A takes two fifths of L2: the more rows, the seldomer B comes from afar. A block
+  // of C that is kept takes as much.
   const std::int64_t depth_limit = std::clamp<std::int64_t>(device.l1_bytes / 192, 64, 256);
   blocks.depth = even_block(shape.k, depth_limit, 8);
-  const std::int64_t row_limit = std::clamp<std::int64_t>(
-      device.l2_bytes * 2 / 5 / (blocks.depth * element_bytes), kPanelRowMultiple, 600);
-  constexpr std::int64_t kColumnLimit = 1024;
+  const std::int64_t row_limit =
+      std::clamp<std::int64_t>(device.l2_bytes * 2 / 5 / (blocks.depth * element_bytes),
+                               kPanelRowMultiple, in_place ? 600 : 256);
+  const std::int64_t column_limit = in_place ? 1024 : 512;
   const auto split_rows = [&](std::int64_t count) {
     const std::int64_t rows = divide_up(shape.m, std::max<std::int64_t>(count, 1));
     blocks.rows = std::max<std::int64_t>(rows, 1);
   };
   split_rows(divide_up(shape.m, row_limit));
-  blocks.columns = even_block(shape.n, kColumnLimit, column_unit);
+  blocks.columns = even_block(shape.n, column_limit, column_unit);
   // B is packed whole while it fits half of the last cache, in columns of C's blocks otherwise.
   const std::int64_t columns = round_up(shape.n, column_unit);
   const double room = static_cast<double>(std::max(device.l3_bytes / 2, device.l2_bytes)) /
@@ -127,7 +129,8 @@ GemmShape covering(std::span<const GemmShape> shapes) {
 }
 
 std::vector<Config> gemm_configs(std::span<const GemmShape> shapes, const DeviceProps& device,
-                                 DType precision, const Cost& extra, bool may_split) {
+                                 DType precision, const Cost& extra, bool may_split,
+                                 bool in_place) {
   const std::int64_t bytes = bit_width(precision) / 8;
   const GemmShape largest = covering(shapes);
   const auto configuration = [&](const GemmBlocks& blocks) {
@@ -142,7 +145,7 @@ std::vector<Config> gemm_configs(std::span<const GemmShape> shapes, const Device
   };
   std::vector<Config> configs;
   if (largest.batch > 0 && largest.m > 0 && largest.n > 0 && largest.k > 0)
-    configs.push_back(configuration(choose_blocks(largest, device, bytes, may_split)));
+    configs.push_back(configuration(choose_blocks(largest, device, bytes, may_split, in_place)));
   configs.push_back(configuration(stack_blocks()));
   return configs;
 }

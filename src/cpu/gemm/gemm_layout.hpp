@@ -1,13 +1,16 @@
 // Parts of a product and of its scratch.
 #pragma once
 
+#include <algorithm>
+
 #include "cpu/gemm/gemm.hpp"
 #include "cpu/kernels/interleave.hpp"
 
 namespace ashlar::cpu {
 
-inline constexpr std::int64_t kSkinny = 32;       // rows up to which B is read once, as it lies
-inline constexpr std::int64_t kStreamDepth = 32;  // rows of B a skinny product reads side by side
+inline constexpr std::int64_t kSkinny = 32;        // rows up to which B is read once, as it lies
+inline constexpr std::int64_t kShallowRows = 512;  // up to which a B of one block's depth is, too
+inline constexpr std::int64_t kStreamDepth = 32;   // rows of B a skinny product reads side by side
 
 // The part of [0, extent) that is block `number` of `count` even ones.
 struct Range {
@@ -26,7 +29,9 @@ struct GemmLayout {
       : c(round_up(round_up(blocks.rows, kPanelRowMultiple) * blocks.depth + kInterleaveSlack,
                    line)),
         b(c + round_up(blocks.rows * blocks.columns, line)),
-        total(b + round_up(kStreamDepth * blocks.columns, line)) {}
+        total(b + round_up(std::max(kStreamDepth * blocks.columns,
+                                    blocks.depth * kPanelColumnMultiple<float>),
+                           line)) {}
 };
 
 // How many of `tasks` equal tasks pay for a thread.

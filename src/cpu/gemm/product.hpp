@@ -11,12 +11,12 @@ namespace ashlar::cpu {
 // Configurations of a region that runs these products.
 inline std::vector<Config> product_configs(const std::vector<GemmShape>& shapes,
                                            const Region& region, const DeviceProps& device,
-                                           bool may_split) {
+                                           bool may_split, bool in_place = false) {
   Cost extra;
   extra.bytes = region.bytes();
   extra.flops = region.epilogue.flops_per_element() *
                 static_cast<double>(element_count(region.epilogue.space));
-  return gemm_configs(shapes, device, region.precision(), extra, may_split);
+  return gemm_configs(shapes, device, region.precision(), extra, may_split, in_place);
 }
 
 // The kernel for the region's precision.
