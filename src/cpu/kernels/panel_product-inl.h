@@ -36,6 +36,12 @@ HWY_INLINE void AddStep(const T* HWY_RESTRICT a, std::int64_t a_row, const T* HW
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   V right[kVectors];
+  // Few rows wait for B, which comes from memory.
+  if constexpr (kRows <= 4) {
+    constexpr std::int64_t kAhead = 32;
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) hwy::Prefetch(b + (kAhead * kVectors + v) * lanes);
+  }
 #pragma GCC unroll 4
   for (int v = 0; v < kVectors; ++v) right[v] = hn::LoadU(d, b + v * lanes);
 #pragma GCC unroll 8
