@@ -74,8 +74,8 @@ class QuadStore {
     lines_.resize(static_cast<std::size_t>(divide_up(bytes, sizeof(Line))));
   }
   bool empty() const { return lines_.empty(); }
-  std::byte* data() { return lines_.data()->bytes; }
-  const std::byte* data() const { return lines_.data()->bytes; }
+  std::byte* data() { return empty() ? nullptr : lines_[0].bytes; }
+  const std::byte* data() const { return empty() ? nullptr : lines_[0].bytes; }
 
  private:
   struct alignas(64) Line {
