@@ -41,6 +41,22 @@ void apply_absolute(const double (&matrix)[kRows][kColumns],
     }
 }
 
+// What the tile at `corner` reads of a channel; zeros outside.
+template <int kPoints, class Source>
+std::array<std::array<double, kPoints>, kPoints> winograd_patch(
+    const WinogradSums& sums, const Source& source, std::int64_t image, std::int64_t channel,
+    const std::array<std::int64_t, 2>& corner) {
+  std::array<std::array<double, kPoints>, kPoints> patch{};
+  for (std::size_t i = 0; i < kPoints; ++i)
+    for (std::size_t j = 0; j < kPoints; ++j) {
+      const std::int64_t row = corner[0] + sums.shift[0] + static_cast<std::int64_t>(i);
+      const std::int64_t column = corner[1] + sums.shift[1] + static_cast<std::int64_t>(j);
+      if (row >= 0 && column >= 0 && row < sums.source[0] && column < sums.source[1])
+        patch[i][j] = source(image, channel, row, column);
+    }
+  return patch;
+}
+
 // Raises `growth` [image, channel, row, column] to the magnitude of tiles of kOutputs pixels.
 // source(image, channel, row, column) and weight(group, result, channel, tap row, tap column) are
 // absolute values; the source is asked inside its extents only.
@@ -66,14 +82,8 @@ void raise_to_winograd(const WinogradSums& sums, const Source& source, const Wei
       for (std::int64_t top = 0; top < sums.result[0]; top += kOutputs)
         for (std::int64_t left = 0; left < sums.result[1]; left += kOutputs) {
           for (std::int64_t c = 0; c < sums.depth; ++c) {
-            Points patch{};
-            for (std::size_t i = 0; i < kPoints; ++i)
-              for (std::size_t j = 0; j < kPoints; ++j) {
-                const std::int64_t row = top + sums.shift[0] + static_cast<std::int64_t>(i);
-                const std::int64_t column = left + sums.shift[1] + static_cast<std::int64_t>(j);
-                if (row >= 0 && column >= 0 && row < sums.source[0] && column < sums.source[1])
-                  patch[i][j] = source(image, group * sums.depth + c, row, column);
-              }
+            const Points patch =
+                winograd_patch<kPoints>(sums, source, image, group * sums.depth + c, {top, left});
             apply_absolute<kPoints, kPoints>(kMatrices.input, patch, v[at(c)]);
           }
           for (std::int64_t k = 0; k < sums.results; ++k) {
@@ -118,14 +128,8 @@ void raise_to_winograd_filter(const WinogradSums& sums, const X& x, const Dy& dy
       for (std::int64_t top = 0; top < sums.result[0]; top += kTile)
         for (std::int64_t left = 0; left < sums.result[1]; left += kTile) {
           for (std::int64_t c = 0; c < sums.depth; ++c) {
-            Points patch{};
-            for (std::size_t i = 0; i < kPoints; ++i)
-              for (std::size_t j = 0; j < kPoints; ++j) {
-                const std::int64_t row = top + sums.shift[0] + static_cast<std::int64_t>(i);
-                const std::int64_t column = left + sums.shift[1] + static_cast<std::int64_t>(j);
-                if (row >= 0 && column >= 0 && row < sums.source[0] && column < sums.source[1])
-                  patch[i][j] = x(image, group * sums.depth + c, row, column);
-              }
+            const Points patch =
+                winograd_patch<kPoints>(sums, x, image, group * sums.depth + c, {top, left});
             apply_absolute<kPoints, kPoints>(kMatrices.input, patch, v[at(c)]);
           }
           for (std::int64_t k = 0; k < sums.results; ++k) {

@@ -3,15 +3,6 @@
 namespace ashlar::cpu {
 namespace {
 
-Layout transposed(const Dims& dims) {
-  const int rank = dims.rank();
-  Dims swapped = dims;
-  std::swap(swapped[rank - 1], swapped[rank - 2]);
-  Dims strides = row_major.strides_for(swapped);
-  std::swap(strides[rank - 1], strides[rank - 2]);
-  return strides;
-}
-
 void check(const Dims& a_dims, const Dims& b_dims, DType dtype, int transposes = 0,
            CompileOptions options = {}) {
   SCOPED_TRACE(testing::Message() << to_string(a_dims) << " x " << to_string(b_dims) << " "

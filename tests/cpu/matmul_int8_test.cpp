@@ -5,15 +5,6 @@
 namespace ashlar::cpu {
 namespace {
 
-Layout transposed(const Dims& dims) {
-  const int rank = dims.rank();
-  Dims swapped = dims;
-  std::swap(swapped[rank - 1], swapped[rank - 2]);
-  Dims strides = row_major.strides_for(swapped);
-  std::swap(strides[rank - 1], strides[rank - 2]);
-  return strides;
-}
-
 // Elements two apart along both axes.
 Layout spread(const Dims& dims) {
   Dims wide = dims;

@@ -10,6 +10,16 @@
 
 namespace ashlar::cpu {
 
+// The last two axes exchanged in memory.
+inline Layout transposed(const Dims& dims) {
+  const int rank = dims.rank();
+  Dims swapped = dims;
+  std::swap(swapped[rank - 1], swapped[rank - 2]);
+  Dims strides = row_major.strides_for(swapped);
+  std::swap(strides[rank - 1], strides[rank - 2]);
+  return strides;
+}
+
 class PlanCheck {
  public:
   explicit PlanCheck(Graph graph);

@@ -302,18 +302,7 @@ class TileGradientKernel final : public Kernel {
                           phase.source_at(block, 2, 0)},
                          distance);
     }
-    const std::int64_t planes = phase.staged_extent(0, 1),
-                       rows = phase.staged_extent(1, block.extent[1]),
-                       columns = phase.staged_extent(2, block.extent[2]);
-    for (std::int64_t image = 0; image < block.images; ++image)
-      for (std::int64_t plane = 0; plane < planes; ++plane)
-        for (std::int64_t row = 0; row < rows; ++row)
-          x.row(
-              block.image + image, panel,
-              {phase.source_at(block, 0, plane), phase.source_at(block, 1, row),
-               phase.source_at(block, 2, 0)},
-              columns,
-              staged + image * phase.at.image + plane * phase.at.axis[0] + row * phase.at.axis[1]);
+    stage_block(phase, block, panel, x, staged);
     return staged;
   }
 

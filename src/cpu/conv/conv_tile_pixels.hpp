@@ -128,14 +128,14 @@ class TilePixelsKernel final : public Kernel {
 
   void keep_constants(const KernelContext& constants) override {
     if (!is_constant(filter_program_, constants)) return;
-    kept_.resize(static_cast<std::size_t>(work_.packed + kLine));
-    pack(constants, kept_panels());
+    kept_.allocate(work_.packed);
+    pack(constants, kept_.data());
     book(false);
   }
 
   void run(const KernelContext& context) const override {
-    const float* panels = kept_panels();
-    if (kept_.empty()) {
+    const float* panels = kept_.data();
+    if (panels == nullptr) {
       float* scratch = context.scratch<float>(scratch_book_, panels_);
       pack(context, scratch);
       panels = scratch;
@@ -158,14 +158,6 @@ class TilePixelsKernel final : public Kernel {
     const auto bytes = static_cast<std::int64_t>(sizeof(float));
     blocks_ = scratch_book_.add("blocks", work_.threads * work_.per_thread() * bytes);
     if (with_panels) panels_ = scratch_book_.add("filter panels", work_.packed * bytes);
-  }
-
-  // The kept panels start at a cache line.
-  float* kept_panels() const {
-    if (kept_.empty()) return nullptr;
-    const auto address = reinterpret_cast<std::uintptr_t>(kept_.data());
-    const auto line = static_cast<std::uintptr_t>(kWorkspaceAlignment);
-    return const_cast<float*>(kept_.data()) + (line - address % line) % line / sizeof(float);
   }
 
   void pack(const KernelContext& context, float* destination) const {
@@ -233,19 +225,7 @@ class TilePixelsKernel final : public Kernel {
   const float* stage(const Bound& bound, const TileBlock& block, std::int64_t group,
                      float* memory) const {
     const TilePhase& phase = bound.phase;
-    if (phase.grid.taps.empty()) return memory;
-    const std::int64_t planes = phase.staged_extent(0, 1),
-                       rows = phase.staged_extent(1, block.extent[1]),
-                       columns = phase.staged_extent(2, block.extent[2]);
-    for (std::int64_t image = 0; image < block.images; ++image)
-      for (std::int64_t plane = 0; plane < planes; ++plane)
-        for (std::int64_t row = 0; row < rows; ++row)
-          bound.source.row(
-              block.image + image, group,
-              {phase.source_at(block, 0, plane), phase.source_at(block, 1, row),
-               phase.source_at(block, 2, 0)},
-              columns,
-              memory + image * phase.at.image + plane * phase.at.axis[0] + row * phase.at.axis[1]);
+    if (!phase.grid.taps.empty()) stage_block(phase, block, group, bound.source, memory);
     return memory;
   }
 
@@ -321,7 +301,7 @@ class TilePixelsKernel final : public Kernel {
   View source_view_;
   std::vector<TileSource> sources_;  // by phase, as the offsets
   std::vector<std::vector<std::int64_t>> result_offsets_, addend_offsets_;
-  std::vector<float> kept_;  // constant panels
+  KeptMemory<float> kept_;  // constant panels
   int blocks_ = 0, panels_ = 0;
 };
 

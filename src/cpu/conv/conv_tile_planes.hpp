@@ -111,14 +111,14 @@ class TilePlanesKernel final : public Kernel {
 
   void keep_constants(const KernelContext& constants) override {
     if (!is_constant(filter_program_, constants)) return;
-    kept_.resize(static_cast<std::size_t>(work_.filter_elements()));
+    kept_.allocate(work_.filter_elements());
     work_.filter.pack(work_.phase, constants, kept_.data());
     book(false);
   }
 
   void run(const KernelContext& context) const override {
     const float* filter = kept_.data();
-    if (kept_.empty()) {
+    if (filter == nullptr) {
       float* scratch = context.scratch<float>(scratch_book_, filter_);
       work_.filter.pack(work_.phase, context, scratch);
       filter = scratch;
@@ -263,7 +263,7 @@ class TilePlanesKernel final : public Kernel {
   bool reads_in_place_ = false;
   View direct_;  // where sums go as they are
   std::array<std::int64_t, kMostProductRows> a_rows_, c_rows_;
-  std::vector<float> kept_;  // a constant filter
+  KeptMemory<float> kept_;  // a constant filter
   int panels_ = 0, filter_ = 0;
 };
 

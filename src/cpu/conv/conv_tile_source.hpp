@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "cpu/conv/conv_rows.hpp"
+#include "cpu/conv/conv_tiles.hpp"
 #include "cpu/gemm/panel_finish.hpp"
 #include "cpu/kernels/convert.hpp"
 #include "cpu/kernels/transpose_tile.hpp"
@@ -152,5 +153,23 @@ class TileSource {
   RowProgram<float> rows_;
   TransposeTile transpose_;
 };
+
+// The source rows a block of pixels needs, padded, one after another as `phase` says. `part`: the
+// group or the panel of channels the source counts in.
+inline void stage_block(const TilePhase& phase, const TileBlock& block, std::int64_t part,
+                        const TileSource::Bound& source, float* memory) {
+  const std::int64_t planes = phase.staged_extent(0, 1),
+                     rows = phase.staged_extent(1, block.extent[1]),
+                     columns = phase.staged_extent(2, block.extent[2]);
+  for (std::int64_t image = 0; image < block.images; ++image)
+    for (std::int64_t plane = 0; plane < planes; ++plane)
+      for (std::int64_t row = 0; row < rows; ++row)
+        source.row(
+            block.image + image, part,
+            {phase.source_at(block, 0, plane), phase.source_at(block, 1, row),
+             phase.source_at(block, 2, 0)},
+            columns,
+            memory + image * phase.at.image + plane * phase.at.axis[0] + row * phase.at.axis[1]);
+}
 
 }  // namespace ashlar::cpu

@@ -2,12 +2,11 @@
 // of the image that are staged with their padding.
 #include <algorithm>
 
-#include "cpu/constants.hpp"
 #include "cpu/conv/conv_rows.hpp"
 #include "cpu/conv/int8_image.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
-#include "cpu/gemm/quad_rows.hpp"
+#include "cpu/gemm/quad_kernel.hpp"
 
 namespace ashlar::cpu {
 
@@ -16,8 +15,8 @@ namespace {
 // The product as kernels see it: pixels of y are rows, filters are columns, groups are batches.
 struct Problem {
   ConvGeometry geometry;
-  ByteOperand x, w;
-  bool is_matrix;  // 1 x 1: pixels of x are rows of a matrix, whatever image they are of
+  ByteOperand a, b;  // x and w
+  bool is_matrix;    // 1 x 1: pixels of x are rows of a matrix, whatever image they are of
   StridedRowLayout matrix;
   Int8ImageLayout image;
   QuadColumnSource columns;
@@ -26,17 +25,17 @@ struct Problem {
   bool in_place;  // results go straight to y
 
   explicit Problem(const Region& region, std::int64_t kernel_rows)
-      : geometry(*region.anchor), x(region, ConvForward::x, 1), w(region, ConvForward::w, 1) {
+      : geometry(*region.anchor), a(region, ConvForward::x, 1), b(region, ConvForward::w, 1) {
     const View& y = region.epilogue.stores[0].view;
     in_place = stores_as_it_is(region.epilogue, result) && y.strides[1] == 1 &&
                pixels_are_uniform(y.dims, y.strides) && geometry.alpha == 1.0 &&
                z_of(region).empty();
-    is_matrix = pixels_are_uniform(x.dims(), x.strides()) && is_pointwise();
+    is_matrix = pixels_are_uniform(a.dims(), a.strides()) && is_pointwise();
     shape.batch = geometry.groups;
     shape.columns = geometry.filters;
     shape.rows = geometry.forward_phase().pixels();
-    shape.a_signed = x.is_signed();
-    shape.b_signed = w.is_signed();
+    shape.a_signed = a.is_signed();
+    shape.b_signed = b.is_signed();
     shape.one_b = geometry.groups == 1;
     if (is_matrix)
       set_matrix(kernel_rows);
@@ -79,16 +78,16 @@ struct Problem {
   }
 
   void set_matrix(std::int64_t kernel_rows) {
-    const int last = x.dims().rank() - 1;
+    const int last = a.dims().rank() - 1;
     matrix = {.batch_offsets = {},
               .rows = shape.rows,
               .depth = geometry.channels,
-              .row_stride = pixel_distance(x.dims(), x.strides(), last),
-              .depth_stride = x.strides()[1],
+              .row_stride = pixel_distance(a.dims(), a.strides(), last),
+              .depth_stride = a.strides()[1],
               .width = std::clamp<std::int64_t>(shape.rows, 1, kernel_rows),
-              .is_signed = x.is_signed()};
+              .is_signed = a.is_signed()};
     for (std::int64_t group = 0; group < geometry.groups; ++group)
-      matrix.batch_offsets.push_back(group * geometry.channels * x.strides()[1]);
+      matrix.batch_offsets.push_back(group * geometry.channels * a.strides()[1]);
     shape.width = matrix.width;
     shape.lines = divide_up(shape.rows, shape.width);
     shape.segments = 1;
@@ -102,7 +101,7 @@ struct Problem {
   }
 
   void set_image() {
-    image = Int8ImageLayout(geometry, x);
+    image = Int8ImageLayout(geometry, a);
     constexpr std::size_t kLast = kMaxSpatial - 1;
     shape.width = geometry.y[kLast];
     shape.lines = geometry.images * geometry.y[0] * geometry.y[1];
@@ -115,16 +114,16 @@ struct Problem {
     const auto stride = [&](std::size_t axis) {
       return static_cast<int>(axis) < geometry.first_axis()
                  ? 0
-                 : w.strides()[first + static_cast<int>(axis)];
+                 : b.strides()[first + static_cast<int>(axis)];
     };
     constexpr std::size_t kLast = kMaxSpatial - 1;
-    columns.column_stride = w.strides()[0];
-    columns.channel_stride = w.strides()[1];
+    columns.column_stride = b.strides()[0];
+    columns.channel_stride = b.strides()[1];
     columns.channels = geometry.channels;
     columns.taps = is_matrix ? 1 : image.taps_per_segment();
     columns.tap_stride = geometry.flip ? -stride(kLast) : stride(kLast);
     for (std::int64_t group = 0; group < geometry.groups; ++group)
-      columns.batch_offsets.push_back(group * geometry.filters * w.strides()[0]);
+      columns.batch_offsets.push_back(group * geometry.filters * b.strides()[0]);
     // Taps in the order of the image's segments; each starts a segment or lies within one.
     const ConvPhase phase = geometry.forward_phase();
     for (std::size_t tap = 0; tap < phase.taps.size();
@@ -207,78 +206,31 @@ class ConvSink final : public QuadSink {
   std::byte* data_;
 };
 
-class ConvInt8Kernel final : public Kernel {
+class ConvInt8Kernel final : public QuadKernel<Problem> {
  public:
   ConvInt8Kernel(const Region& region, const Config& config)
-      : problem_(region, quad_product().rows),
-        w_program_(region.prologues[ConvForward::w]),
+      : QuadKernel(region, config, ConvForward::w, Problem(region, quad_product().rows)),
         phase_(problem_.geometry.forward_phase()),
-        blocks_(QuadBlocks::from_knobs(config)),
-        memory_(problem_.memory(blocks_)),
-        panels_(problem_.shape),
         along_filters_(contiguous_views(region.epilogue, 1) >=
                        contiguous_views(region.epilogue, region.epilogue.space.rank() - 1)),
         store_(region.epilogue, z_of(region), problem_.geometry,
                along_filters_ ? 1 : 1 + problem_.geometry.spatial, 1),
-        view_(region.epilogue.stores[0].view) {
-    book();
-  }
-
-  void keep_constants(const KernelContext& constants) override {
-    if (!is_constant(w_program_, constants)) return;
-    std::vector<std::uint8_t> made(static_cast<std::size_t>(problem_.w.made_bytes()));
-    kept_.allocate(panels_.bytes());
-    panels_.pack_all(problem_.columns, problem_.w.bytes(constants, made.data()), kept_.data());
-    book();
-  }
+        view_(region.epilogue.stores[0].view) {}
 
   void run(const KernelContext& context) const override {
-    const auto memory = [&](int booking) {
-      return context.scratch<std::byte>(scratch_book_, booking);
-    };
-    const auto bytes = [&](int booking) {
-      return context.scratch<std::uint8_t>(scratch_book_, booking);
-    };
-    const std::uint8_t* x = problem_.x.bytes(context, bytes(made_x_));
     const ConvSink sink(store_, problem_.geometry, phase_, view_, along_filters_, context);
-    const bool kept = !kept_.empty();
-    const QuadWork work{problem_.shape,
-                        blocks_,
-                        memory_,
-                        panels_,
-                        problem_.result,
-                        kept ? nullptr : &problem_.columns,
-                        kept ? nullptr : problem_.w.bytes(context, bytes(made_w_)),
-                        kept ? const_cast<std::byte*>(kept_.data()) : memory(packed_),
-                        memory(cells_)};
+    const std::uint8_t* x = a_bytes(context);
     if (problem_.is_matrix)
-      quad_gemm(work, StridedRows(problem_.matrix, x), sink);
+      multiply(context, StridedRows(problem_.matrix, x), sink);
     else
-      quad_gemm(work, Int8ImageRows(problem_.image, problem_.geometry, x), sink);
+      multiply(context, Int8ImageRows(problem_.image, problem_.geometry, x), sink);
   }
 
  private:
-  void book() {
-    scratch_book_ = {};
-    const bool kept = !kept_.empty();
-    made_x_ = scratch_book_.add("bytes of x", problem_.x.made_bytes());
-    made_w_ = scratch_book_.add("bytes of w", kept ? 0 : problem_.w.made_bytes());
-    packed_ = scratch_book_.add("panels", kept ? 0 : panels_.bytes());
-    cells_ =
-        scratch_book_.add("cells", memory_.cell_bytes() * blocks_.row_cells * blocks_.column_cells);
-  }
-
-  Problem problem_;
-  PointwiseProgram w_program_;
   ConvPhase phase_;
-  QuadBlocks blocks_;
-  QuadMemory memory_;
-  QuadPanels panels_;
   bool along_filters_;
   ConvStore<double> store_;
   View view_;
-  QuadStore kept_;
-  int made_x_ = 0, made_w_ = 0, packed_ = 0, cells_ = 0;
 };
 
 class ConvInt8Engine final : public Engine {
@@ -304,7 +256,7 @@ class ConvInt8Engine final : public Engine {
     const Problem problem(region, kMostQuadRows);
     const QuadBlocks blocks = choose_quad_blocks(problem.shape, device, problem.row_bytes());
     return {quad_config(region, problem.shape, blocks, problem.memory(blocks),
-                        problem.x.made_bytes() + problem.w.made_bytes())};
+                        problem.a.made_bytes() + problem.b.made_bytes())};
   }
 
   std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config& config,

@@ -40,10 +40,8 @@ class WinogradConvKernel final : public Kernel {
 
   void keep_constants(const KernelContext& constants) override {
     if (!is_constant(weights_, constants)) return;
-    kept_.resize(static_cast<std::size_t>(filter_.floats() + kLine));
-    const auto address = reinterpret_cast<std::uintptr_t>(kept_.data());
-    kept_filter_ = reinterpret_cast<float*>((address + 63) / 64 * 64);
-    filter_.transform(constants, kept_filter_);
+    kept_.allocate(filter_.floats());
+    filter_.transform(constants, kept_.data());
     scratch_book_ = {};
     book(false);
   }
@@ -52,12 +50,12 @@ class WinogradConvKernel final : public Kernel {
     Run run{.source = {source_, context},
             .filter = {filter_, context},
             .result = {result_, context, context.scratch<float>(scratch_book_, finish_booking_)},
-            .u = kept_filter_,
+            .u = kept_.data(),
             .own_u = nullptr,
             .v = context.scratch<float>(scratch_book_, v_booking_),
             .m = context.scratch<float>(scratch_book_, m_booking_),
             .stages = context.scratch<float>(scratch_book_, stage_booking_)};
-    if (kept_filter_ == nullptr) {
+    if (kept_.data() == nullptr) {
       float* u = context.scratch<float>(scratch_book_, u_booking_);
       if (blocks_.shared)
         run.own_u = u;
@@ -215,8 +213,7 @@ class WinogradConvKernel final : public Kernel {
   WinogradResult result_;
   std::int64_t v_tile_, v_point_, m_point_, u_point_, stage_floats_;
   int u_booking_ = -1, v_booking_ = -1, m_booking_ = -1, stage_booking_ = -1, finish_booking_ = -1;
-  std::vector<float> kept_;       // U of constant weights
-  float* kept_filter_ = nullptr;  // its first whole cache line
+  KeptMemory<float> kept_;  // U of constant weights
 };
 
 class ConvWinogradEngine final : public Engine {

@@ -5,6 +5,7 @@
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
 #include "cpu/engines/matmul_lengths.hpp"
+#include "cpu/gemm/orientation.hpp"
 #include "cpu/gemm/panel_finish.hpp"
 #include "cpu/gemm/product.hpp"
 #include "cpu/row_program.hpp"
@@ -32,28 +33,13 @@ struct BatchAxes {
   }
 };
 
-// The two matrix axes of C in the product's order: swapped (C^T = B^T A^T) when that makes C's rows
-// contiguous, or wide enough for vectors.
-struct Orientation {
-  bool swapped;
-
-  explicit Orientation(const PointwiseProgram& epilogue) {
-    const int rank = epilogue.space.rank();
-    const std::int64_t m = epilogue.space[rank - 2], n = epilogue.space[rank - 1];
-    const int along_m = contiguous_views(epilogue, rank - 2),
-              along_n = contiguous_views(epilogue, rank - 1);
-    constexpr std::int64_t kNarrow = 16;
-    swapped = (n < kNarrow && m > 2 * n) || (along_m > along_n && m >= kNarrow);
-  }
-};
-
 GemmShape shape_of(const Region& region) {
   const Dims& a = region.anchor->inputs[Matmul::a].dims;
   const Dims& c = region.anchor->outputs[Matmul::c].dims;
   const int rank = c.rank();
   GemmShape shape{.batch = 1, .m = c[rank - 2], .n = c[rank - 1], .k = a[rank - 1]};
   for (int axis = 0; axis < rank - 2; ++axis) shape.batch *= c[axis];
-  if (Orientation(region.epilogue).swapped) std::swap(shape.m, shape.n);
+  if (swaps_operands(region.epilogue)) std::swap(shape.m, shape.n);
   return shape;
 }
 
@@ -62,7 +48,7 @@ std::optional<FinishPattern> finish_of(const Region& region) {
   const int rank = region.epilogue.space.rank();
   const DType sums = region.precision();
   if (MatmulLengths(region).cuts_result()) return std::nullopt;
-  const int columns = rank - (Orientation(region.epilogue).swapped ? 2 : 1);
+  const int columns = rank - (swaps_operands(region.epilogue) ? 2 : 1);
   std::optional<FinishPattern> finish = match_finish(region.epilogue, columns, sums);
   if (finish && finish->result.dtype != sums) finish.reset();
   return finish;
@@ -208,7 +194,7 @@ class MatmulKernel final : public Kernel {
         blocks_(GemmBlocks::from_knobs(config)),
         kernel_(gemm_kernel<T>()),
         dims_(region.anchor->outputs[Matmul::c].dims),
-        swapped_(Orientation(region.epilogue).swapped),
+        swapped_(swaps_operands(region.epilogue)),
         lengths_(region),
         a_(region.prologues[Matmul::a], dims_.rank() - 2, dims_.rank() - 1),
         b_(region.prologues[Matmul::b], dims_.rank() - 1, dims_.rank() - 2),

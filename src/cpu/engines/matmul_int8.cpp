@@ -1,26 +1,15 @@
 // Matrix products of 8-bit integers, summed in 32 bits.
 #include <algorithm>
 
-#include "cpu/constants.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
-#include "cpu/gemm/byte_operand.hpp"
-#include "cpu/gemm/quad_rows.hpp"
+#include "cpu/gemm/orientation.hpp"
+#include "cpu/gemm/quad_kernel.hpp"
 #include "cpu/operand.hpp"
 
 namespace ashlar::cpu {
 
 namespace {
-
-// C = A B, or its transpose B^T A^T where that makes C's rows contiguous or wide enough.
-bool is_swapped(const PointwiseProgram& epilogue) {
-  const int rank = epilogue.space.rank();
-  const std::int64_t m = epilogue.space[rank - 2], n = epilogue.space[rank - 1];
-  constexpr std::int64_t kNarrow = 16;
-  return (n < kNarrow && m > 2 * n) ||
-         (contiguous_views(epilogue, rank - 2) > contiguous_views(epilogue, rank - 1) &&
-          m >= kNarrow);
-}
 
 // Offsets of an operand in every batch of C; a single one where it is the same for all.
 std::vector<std::int64_t> batch_offsets(const Dims& c, const Dims& dims, const Dims& strides) {
@@ -50,7 +39,7 @@ struct Problem {
   bool in_place;  // results go straight to C
 
   explicit Problem(const Region& region, std::int64_t kernel_rows)
-      : swapped(is_swapped(region.epilogue)),
+      : swapped(swaps_operands(region.epilogue)),
         a(operand(region, swapped ? Matmul::b : Matmul::a)),
         b(operand(region, swapped ? Matmul::a : Matmul::b)) {
     const Dims& c = region.anchor->outputs[Matmul::c].dims;
@@ -141,71 +130,24 @@ class MatmulSink final : public QuadSink {
   std::byte* data_;
 };
 
-class MatmulInt8Kernel final : public Kernel {
+class MatmulInt8Kernel final : public QuadKernel<Problem> {
  public:
   MatmulInt8Kernel(const Region& region, const Config& config)
-      : problem_(region, quad_product().rows),
-        b_program_(region.prologues[problem_.swapped ? Matmul::a : Matmul::b]),
-        blocks_(QuadBlocks::from_knobs(config)),
-        memory_(problem_.memory(blocks_)),
-        panels_(problem_.shape),
+      : QuadKernel(region, config, swaps_operands(region.epilogue) ? Matmul::a : Matmul::b,
+                   Problem(region, quad_product().rows)),
         dims_(region.anchor->outputs[Matmul::c].dims),
-        epilogue_(region.epilogue, problem_.swapped ? dims_.rank() - 2 : dims_.rank() - 1),
-        view_(region.epilogue.stores[0].view) {
-    book();
-  }
-
-  void keep_constants(const KernelContext& constants) override {
-    if (!is_constant(b_program_, constants)) return;
-    std::vector<std::uint8_t> made(static_cast<std::size_t>(problem_.b.made_bytes()));
-    kept_.allocate(panels_.bytes());
-    panels_.pack_all(problem_.columns, problem_.b.bytes(constants, made.data()), kept_.data());
-    book();
-  }
+        epilogue_(region.epilogue, dims_.rank() - (problem_.swapped ? 2 : 1)),
+        view_(region.epilogue.stores[0].view) {}
 
   void run(const KernelContext& context) const override {
-    const auto memory = [&](int booking) {
-      return context.scratch<std::byte>(scratch_book_, booking);
-    };
-    const auto bytes = [&](int booking) {
-      return context.scratch<std::uint8_t>(scratch_book_, booking);
-    };
-    const StridedRows rows(problem_.rows, problem_.a.bytes(context, bytes(made_a_)));
-    const MatmulSink sink(epilogue_, view_, dims_, problem_.swapped, context);
-    const bool kept = !kept_.empty();
-    const QuadWork work{problem_.shape,
-                        blocks_,
-                        memory_,
-                        panels_,
-                        problem_.result,
-                        kept ? nullptr : &problem_.columns,
-                        kept ? nullptr : problem_.b.bytes(context, bytes(made_b_)),
-                        kept ? const_cast<std::byte*>(kept_.data()) : memory(packed_),
-                        memory(cells_)};
-    quad_gemm(work, rows, sink);
+    multiply(context, StridedRows(problem_.rows, a_bytes(context)),
+             MatmulSink(epilogue_, view_, dims_, problem_.swapped, context));
   }
 
  private:
-  void book() {
-    scratch_book_ = {};
-    const bool kept = !kept_.empty();
-    made_a_ = scratch_book_.add("bytes of a", problem_.a.made_bytes());
-    made_b_ = scratch_book_.add("bytes of b", kept ? 0 : problem_.b.made_bytes());
-    packed_ = scratch_book_.add("panels", kept ? 0 : panels_.bytes());
-    cells_ =
-        scratch_book_.add("cells", memory_.cell_bytes() * blocks_.row_cells * blocks_.column_cells);
-  }
-
-  Problem problem_;
-  PointwiseProgram b_program_;
-  QuadBlocks blocks_;
-  QuadMemory memory_;
-  QuadPanels panels_;
   Dims dims_;
   RowProgram<double> epilogue_;
   View view_;
-  QuadStore kept_;
-  int made_a_ = 0, made_b_ = 0, packed_ = 0, cells_ = 0;
 };
 
 class MatmulInt8Engine final : public Engine {

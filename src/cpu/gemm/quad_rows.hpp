@@ -67,23 +67,6 @@ class StridedRows final : public QuadRows {
   const std::uint8_t* data_;
 };
 
-// Memory that outlives a run, for panels of constant operands.
-class QuadStore {
- public:
-  void allocate(std::int64_t bytes) {
-    lines_.resize(static_cast<std::size_t>(divide_up(bytes, sizeof(Line))));
-  }
-  bool empty() const { return lines_.empty(); }
-  std::byte* data() { return empty() ? nullptr : lines_[0].bytes; }
-  const std::byte* data() const { return empty() ? nullptr : lines_[0].bytes; }
-
- private:
-  struct alignas(64) Line {
-    std::byte bytes[64];
-  };
-  std::vector<Line> lines_;
-};
-
 // Where rows of the epilogue's first store are results as the kernel leaves them.
 inline bool stores_as_it_is(const PointwiseProgram& epilogue, QuadResult& result) {
   if (!epilogue.is_plain_store()) return false;
