@@ -95,21 +95,38 @@ TEST(MatmulInt8, ZeroExtents) {
 }
 
 TEST(MatmulInt8, QuantisedEpilogue) {
-  for (const DType result : {i8, u8, f32}) {
-    Graph graph;
-    const Value a = graph.input("a", {90, 64}, u8), b = graph.input("b", {64, 133}, i8);
-    const Value scale = graph.input("scale", {1, 133}, f32),
-                bias = graph.input("bias", {1, 133}, f32);
-    const Value sum = graph.matmul(a, b, {.dtype = i32, .compute = i32});
-    const Value scaled =
-        graph.pointwise(PointwiseMode::mul, std::array{sum, scale}, {}, {.dtype = f32});
-    graph.output("y", relu(scaled + bias), {.dtype = result});
-    PlanCheck plan(std::move(graph));
-    plan.fill("a", 0, 255);
-    plan.fill("b", -128, 127);
-    plan.fill("scale", 0, 0.002);
-    plan.expect_agrees("cpu.matmul_int8");
-  }
+  // The deeper one has sums that f32 cannot hold.
+  for (const std::int64_t depth : {64, 4000})
+    for (const DType result : {i8, u8, f32}) {
+      Graph graph;
+      const Value a = graph.input("a", {90, depth}, u8), b = graph.input("b", {depth, 133}, i8);
+      const Value scale = graph.input("scale", {1, 133}, f32),
+                  bias = graph.input("bias", {1, 133}, f32);
+      const Value sum = graph.matmul(a, b, {.dtype = i32, .compute = i32});
+      const Value scaled =
+          graph.pointwise(PointwiseMode::mul, std::array{sum, scale}, {}, {.dtype = f32});
+      graph.output("y", relu(scaled + bias), {.dtype = result});
+      PlanCheck plan(std::move(graph));
+      plan.fill("a", 0, 255);
+      plan.fill("b", depth == 64 ? -128 : 100, 127);
+      plan.fill("scale", 0, 0.1 / static_cast<double>(depth));
+      plan.expect_agrees("cpu.matmul_int8");
+    }
+}
+
+// Integers after the sum stay exact.
+TEST(MatmulInt8, IntegerEpilogue) {
+  Graph graph;
+  const Value a = graph.input("a", {90, 4000}, u8), b = graph.input("b", {4000, 133}, i8);
+  const Value shift = graph.input("shift", {1, 133}, i32);
+  const Value sum = graph.matmul(a, b, {.dtype = i32, .compute = i32});
+  graph.output("y", graph.pointwise(PointwiseMode::add, std::array{sum, shift}, {},
+                                    {.dtype = i32, .compute = i32}));
+  PlanCheck plan(std::move(graph));
+  plan.fill("a", 0, 255);
+  plan.fill("b", 100, 127);
+  plan.fill("shift", -9, 9);
+  plan.expect_agrees("cpu.matmul_int8");
 }
 
 // Values rounded to bytes on their way in.

@@ -7,6 +7,7 @@
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
 #include "cpu/gemm/quad_kernel.hpp"
+#include "cpu/kernels/convert.hpp"
 
 namespace ashlar::cpu {
 
@@ -136,9 +137,11 @@ struct Problem {
   }
 };
 
+// T: what sums become before the epilogue.
+template <class T>
 class ConvSink final : public QuadSink {
  public:
-  ConvSink(const ConvStore<double>& store, const ConvGeometry& geometry, const ConvPhase& phase,
+  ConvSink(const ConvStore<T>& store, const ConvGeometry& geometry, const ConvPhase& phase,
            const View& view, bool along_filters, const KernelContext& context)
       : bound_(store, context),
         geometry_(geometry),
@@ -158,12 +161,13 @@ class ConvSink final : public QuadSink {
   void store(std::int64_t group, std::int64_t row, std::int64_t rows, std::int64_t column,
              std::int64_t columns, const std::int32_t* sums, std::int64_t sums_row) const override {
     constexpr std::int64_t kPiece = 512;
-    alignas(64) double piece[kPiece];
+    alignas(64) T piece[kPiece];
+    const LoadRow<T> load = load_row<T>(i32);
     if (along_filters_) {
       for (std::int64_t i = 0; i < rows; ++i)
         for (std::int64_t first = 0; first < columns; first += kPiece) {
           const std::int64_t count = std::min(kPiece, columns - first);
-          std::copy_n(sums + i * sums_row + first, count, piece);
+          load(sums, i * sums_row + first, 1, count, piece);
           bound_.row(coords_of(ConvPixel(phase_, row + i), group, column + first), 1, 1, count,
                      piece);
         }
@@ -176,8 +180,7 @@ class ConvSink final : public QuadSink {
                        ConvPixel start = pixel;
                        start.at[kMaxSpatial - 1] += first;
                        for (std::int64_t j = 0; j < columns; ++j) {
-                         const std::int32_t* from = sums + (done + first) * sums_row + j;
-                         for (std::int64_t i = 0; i < count; ++i) piece[i] = from[i * sums_row];
+                         load(sums, (done + first) * sums_row + j, sums_row, count, piece);
                          bound_.row(coords_of(start, group, column + j), 1 + geometry_.spatial, 1,
                                     count, piece);
                        }
@@ -198,7 +201,7 @@ class ConvSink final : public QuadSink {
     return 0;
   }
 
-  ConvStore<double>::Bound bound_;
+  typename ConvStore<T>::Bound bound_;
   const ConvGeometry& geometry_;
   const ConvPhase& phase_;
   const View& view_;
@@ -206,19 +209,20 @@ class ConvSink final : public QuadSink {
   std::byte* data_;
 };
 
+template <class T>
 class ConvInt8Kernel final : public QuadKernel<Problem> {
  public:
-  ConvInt8Kernel(const Region& region, const Config& config)
+  ConvInt8Kernel(const Region& region, const Config& config, const PointwiseProgram& epilogue)
       : QuadKernel(region, config, ConvForward::w, Problem(region, quad_product().rows)),
         phase_(problem_.geometry.forward_phase()),
-        along_filters_(contiguous_views(region.epilogue, 1) >=
-                       contiguous_views(region.epilogue, region.epilogue.space.rank() - 1)),
-        store_(region.epilogue, z_of(region), problem_.geometry,
+        along_filters_(contiguous_views(epilogue, 1) >=
+                       contiguous_views(epilogue, epilogue.space.rank() - 1)),
+        store_(epilogue, z_of(region), problem_.geometry,
                along_filters_ ? 1 : 1 + problem_.geometry.spatial, 1),
-        view_(region.epilogue.stores[0].view) {}
+        view_(epilogue.stores[0].view) {}
 
   void run(const KernelContext& context) const override {
-    const ConvSink sink(store_, problem_.geometry, phase_, view_, along_filters_, context);
+    const ConvSink<T> sink(store_, problem_.geometry, phase_, view_, along_filters_, context);
     const std::uint8_t* x = a_bytes(context);
     if (problem_.is_matrix)
       multiply(context, StridedRows(problem_.matrix, x), sink);
@@ -229,7 +233,7 @@ class ConvInt8Kernel final : public QuadKernel<Problem> {
  private:
   ConvPhase phase_;
   bool along_filters_;
-  ConvStore<double> store_;
+  ConvStore<T> store_;
   View view_;
 };
 
@@ -261,7 +265,10 @@ class ConvInt8Engine final : public Engine {
 
   std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config& config,
                                 const DeviceProps&) const override {
-    return std::make_unique<ConvInt8Kernel>(region, config);
+    const bool blends = !z_of(region).empty() || ConvGeometry(*region.anchor).alpha != 1;
+    if (const auto program = float_epilogue(region.epilogue); program && !blends)
+      return std::make_unique<ConvInt8Kernel<float>>(region, config, *program);
+    return std::make_unique<ConvInt8Kernel<double>>(region, config, region.epilogue);
   }
 };
 

@@ -5,6 +5,7 @@
 #include "cpu/engines/engines.hpp"
 #include "cpu/gemm/orientation.hpp"
 #include "cpu/gemm/quad_kernel.hpp"
+#include "cpu/kernels/convert.hpp"
 #include "cpu/operand.hpp"
 
 namespace ashlar::cpu {
@@ -80,9 +81,11 @@ struct Problem {
   }
 };
 
+// T: what sums become before the epilogue.
+template <class T>
 class MatmulSink final : public QuadSink {
  public:
-  MatmulSink(const RowProgram<double>& epilogue, const View& view, const Dims& dims, bool swapped,
+  MatmulSink(const RowProgram<T>& epilogue, const View& view, const Dims& dims, bool swapped,
              const KernelContext& context)
       : bound_(epilogue.bind(context)), view_(view), dims_(dims), swapped_(swapped) {
     data_ = static_cast<std::byte*>(context.pointer(view.tensor));
@@ -101,11 +104,12 @@ class MatmulSink final : public QuadSink {
   void store(std::int64_t batch, std::int64_t row, std::int64_t rows, std::int64_t column,
              std::int64_t columns, const std::int32_t* sums, std::int64_t sums_row) const override {
     constexpr std::int64_t kPiece = 512;
-    alignas(64) double piece[kPiece];
+    alignas(64) T piece[kPiece];
+    const LoadRow<T> load = load_row<T>(i32);
     for (std::int64_t i = 0; i < rows; ++i)
       for (std::int64_t first = 0; first < columns; first += kPiece) {
         const std::int64_t count = std::min(kPiece, columns - first);
-        std::copy_n(sums + i * sums_row + first, count, piece);
+        load(sums, i * sums_row + first, 1, count, piece);
         bound_.store(coords_of(batch, row + i, column + first).data(), count, piece);
       }
   }
@@ -123,30 +127,31 @@ class MatmulSink final : public QuadSink {
     return coords;
   }
 
-  RowProgram<double>::Bound bound_;
+  typename RowProgram<T>::Bound bound_;
   const View& view_;
   const Dims& dims_;
   bool swapped_;
   std::byte* data_;
 };
 
+template <class T>
 class MatmulInt8Kernel final : public QuadKernel<Problem> {
  public:
-  MatmulInt8Kernel(const Region& region, const Config& config)
+  MatmulInt8Kernel(const Region& region, const Config& config, const PointwiseProgram& epilogue)
       : QuadKernel(region, config, swaps_operands(region.epilogue) ? Matmul::a : Matmul::b,
                    Problem(region, quad_product().rows)),
         dims_(region.anchor->outputs[Matmul::c].dims),
-        epilogue_(region.epilogue, dims_.rank() - (problem_.swapped ? 2 : 1)),
-        view_(region.epilogue.stores[0].view) {}
+        epilogue_(epilogue, dims_.rank() - (problem_.swapped ? 2 : 1)),
+        view_(epilogue.stores[0].view) {}
 
   void run(const KernelContext& context) const override {
     multiply(context, StridedRows(problem_.rows, a_bytes(context)),
-             MatmulSink(epilogue_, view_, dims_, problem_.swapped, context));
+             MatmulSink<T>(epilogue_, view_, dims_, problem_.swapped, context));
   }
 
  private:
   Dims dims_;
-  RowProgram<double> epilogue_;
+  RowProgram<T> epilogue_;
   View view_;
 };
 
@@ -179,7 +184,9 @@ class MatmulInt8Engine final : public Engine {
 
   std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config& config,
                                 const DeviceProps&) const override {
-    return std::make_unique<MatmulInt8Kernel>(region, config);
+    if (const auto program = float_epilogue(region.epilogue))
+      return std::make_unique<MatmulInt8Kernel<float>>(region, config, *program);
+    return std::make_unique<MatmulInt8Kernel<double>>(region, config, region.epilogue);
   }
 };
 

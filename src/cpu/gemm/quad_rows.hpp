@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/checked.hpp"
@@ -76,6 +77,18 @@ inline bool stores_as_it_is(const PointwiseProgram& epilogue, QuadResult& result
     case DType::u8: result = QuadResult::u8; return true;
     default: return false;
   }
+}
+
+// The epilogue for sums that are floats, or nothing where that is not the same. It is where all that
+// happens to a sum happens in f32: then it is rounded to f32 first, however large.
+inline std::optional<PointwiseProgram> float_epilogue(const PointwiseProgram& epilogue) {
+  PointwiseProgram program = epilogue;
+  if (!program.has_accumulator()) return std::nullopt;
+  program.steps[0].round_to = {};
+  if (program.precision() == f64) return std::nullopt;
+  for (const PointwiseProgram::Store& store : program.stores)
+    if (store.value == 0 && store.view.dtype != f32) return std::nullopt;
+  return program;
 }
 
 // Whether a product of this depth is one of bytes whose sums are exact in 32 bits.
