@@ -99,6 +99,9 @@ TEST(Resample, RanksAndDtypes) {
     check_forward({{2, 3, 3001}, pooling(mode, {5}, {2}, {2})});
     check_backward({{2, 3, 3001}, pooling(mode, {5}, {2}, {2})}, false);
     check_forward({{1, 2, 5, 6, 7}, pooling(mode, {2, 3, 2}, {1, 2, 2}, {1, 1, 0})});
+    check_forward(
+        {{2, 71, 4, 5, 6}, pooling(mode, {2, 3, 2}, {1, 2, 2}, {1, 1, 0}), f32, channels_last});
+    check_forward({{2, 130, 9, 9}, pooling(mode, {9, 9}, {1, 1}, {0, 0}), f32, channels_last});
     for (DType dtype : {f64, f16, bf16, i8})
       check_forward({{2, 16, 8, 8}, pooling(mode, {2, 2}, {2, 2}, {0, 0}), dtype, channels_last});
   }

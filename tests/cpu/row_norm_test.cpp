@@ -78,6 +78,36 @@ TEST(RowNorm, LongRowsAndOddStrides) {
   check({{2, 8, 5, 6}, {1, 2, 3}, NormMode::layer, f16, channels_last});
 }
 
+// Many rows, so that the sums behind the parameters' gradients are cut into pieces; statistics made
+// here or given; dx written past the caches.
+TEST(RowNorm, GradientsInOneTrip) {
+  for (const std::int64_t width : {1, 19, 130, 8192, 8193})
+    for (const NormMode mode : {NormMode::layer, NormMode::rms})
+      for (const bool given : {false, true}) {
+        SCOPED_TRACE(testing::Message() << width << (given ? " given" : ""));
+        const std::int64_t rows = std::max<std::int64_t>(40000 / width, 7);
+        Graph graph;
+        const Value x = graph.input("x", {rows, width}, f32),
+                    dy = graph.input("dy", {rows, width}, f32);
+        const Value scale = graph.input("scale", {1, width}, f32);
+        NormBackward op;
+        op.mode = mode;
+        op.axes = {1};
+        const bool with_mean = given && mode == NormMode::layer;
+        const Value mean = with_mean ? graph.input("mean", {rows, 1}, f32) : Value{};
+        const Value inv = given ? graph.input("inv", {rows, 1}, f32) : Value{};
+        const NormGradients gradients = graph.norm_backward(x, dy, scale, op, mean, inv);
+        graph.output("dx", gradients.dx);
+        graph.output("dscale", gradients.dscale);
+        if (gradients.dbias) graph.output("dbias", gradients.dbias);
+        PlanCheck plan(std::move(graph));
+        plan.fill("x", 1.0, 3.0);
+        if (given) plan.fill("inv", 0.5, 2.0);
+        plan.expect_agrees("cpu.row_norm");
+        plan.expect_agrees("cpu.row_norm", {}, without_caches());
+      }
+}
+
 TEST(RowNorm, LargeMeanKeepsItsVariance) {
   Graph graph;
   Value x = graph.input("x", {4, 1000}, f32);

@@ -3,45 +3,19 @@
 #include "cpu/box_space.hpp"
 #include "cpu/columns.hpp"
 #include "cpu/engines/build.hpp"
+#include "cpu/engines/norm_backward_shape.hpp"
 #include "cpu/engines/norm_kernels.hpp"
 #include "cpu/kernels/norm_rows.hpp"
-#include "cpu/merge_axes.hpp"
 #include "cpu/store_to.hpp"
 #include "cpu/threads.hpp"
-#include "graph/norm_shapes.hpp"
 
 namespace ashlar::cpu {
 
 namespace {
 
 using In = NormBackward::In;
-using Out = NormBackward::Out;
 
-struct Shape {
-  PointwiseProgram x, dy, scale, mean, inv_variance;
-  PointwiseProgram dx, dscale, dbias;
-  Dims space, statistics, parameters;
-  int axis;
-
-  explicit Shape(const Region& region)
-      : x(region.prologues[NormBackward::x]),
-        dy(region.prologues[NormBackward::dy]),
-        scale(input_program(region, In::scale)),
-        mean(input_program(region, In::mean)),
-        inv_variance(input_program(region, In::inv_variance)),
-        dx(region.epilogue),
-        dscale(output_program(region.anchor->outputs, Out::dscale)),
-        dbias(output_program(region.anchor->outputs, Out::dbias)),
-        space(x.space) {
-    const auto& op = *region.anchor_as<NormBackward>();
-    const NormShapes shapes = norm_shapes(op.mode, space, op.axes, op.groups);
-    statistics = shapes.statistics;
-    parameters = shapes.parameters;
-    merge_axes({&x, &dy, &scale, &mean, &inv_variance, &dx, &dscale, &dbias},
-               {&space, &statistics, &parameters});
-    axis = choose_row_axis(space, {&x, &dy, &dx});
-  }
-};
+using Shape = NormBackwardShape;
 
 // dy is read several times, but written only once where it is a result too.
 PointwiseProgram without_stores(PointwiseProgram program) {
@@ -452,6 +426,7 @@ class NormBackwardKernel final : public Kernel {
 
 std::unique_ptr<Kernel> build_norm_backward(const Region& region, bool split,
                                             const DeviceProps& device) {
+  if (auto kernel = build_norm_backward_rows(region, device)) return kernel;
   return build_for_precision<NormBackwardKernel>(region, split, store_to(region.epilogue, device));
 }
 

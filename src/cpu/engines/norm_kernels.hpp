@@ -10,5 +10,7 @@ std::unique_ptr<Kernel> build_norm_forward(const Region& region, bool split,
                                            const DeviceProps& device);
 std::unique_ptr<Kernel> build_norm_backward(const Region& region, bool split,
                                             const DeviceProps& device);
+// Null where this way does not fit.
+std::unique_ptr<Kernel> build_norm_backward_rows(const Region& region, const DeviceProps& device);
 
 }  // namespace ashlar::cpu

@@ -7,6 +7,7 @@
 #endif
 
 #include <cmath>
+#include <type_traits>
 
 #include "cpu/kernels/loops-inl.h"
 #include "cpu/kernels/norm_rows.hpp"
@@ -181,6 +182,61 @@ void NormBlock(const T* x, std::int64_t rows, std::int64_t width, bool centred, 
 }
 
 template <class T>
+void GradientBlock(const T* dy, const T* x, std::int64_t rows, std::int64_t width, bool centred,
+                   const T* scale, const T* means, const T* invs, T* dx, const RowHints& hints) {
+  const auto count = static_cast<T>(width);
+  ForBlockRows<T>(rows, width, hints, [&](std::int64_t at, const RowHints& own) HWY_ATTR {
+    const T *x_row = x + at, *dy_row = dy + at;
+    const T mean = *means++, inv = *invs++;
+    const T sum =
+        centred ? RowSum<T>(width,
+                            [=](auto d, std::int64_t i) HWY_ATTR {
+                              return hn::Mul(hn::LoadU(d, dy_row + i), hn::LoadU(d, scale + i));
+                            })
+                : T{0};
+    const T product = RowSum<T>(width, [=](auto d, std::int64_t i) HWY_ATTR {
+      const auto x_hat =
+          hn::Mul(hn::Sub(hn::LoadU(d, x_row + i), hn::Set(d, mean)), hn::Set(d, inv));
+      return hn::Mul(hn::Mul(hn::LoadU(d, dy_row + i), hn::LoadU(d, scale + i)), x_hat);
+    });
+    const hn::ScalableTag<T> d;
+    const auto m = hn::Set(d, mean), v = hn::Set(d, inv);
+    const auto offset = hn::Set(d, sum / count), slope = hn::Set(d, product / count);
+    ForVectorsWithHints(d, width, dx + at, own, [=](std::int64_t i, auto load) HWY_ATTR {
+      const auto x_hat = hn::Mul(hn::Sub(load(x_row + i), m), v);
+      const auto rest = hn::MulSub(load(dy_row + i), load(scale + i), offset);
+      return hn::Mul(hn::NegMulAdd(x_hat, slope, rest), v);
+    });
+  });
+}
+
+template <class T>
+void AddRowProducts(const T* dy, const T* x, std::int64_t rows, std::int64_t width, const T* means,
+                    const T* invs, T* sums, T* products) {
+  // kRows at a time: an accumulator is read and written once for all of them.
+  const auto add = [&](auto k_rows) HWY_ATTR {
+    constexpr std::int64_t kRows = decltype(k_rows)::value;
+    ForColumns<T>(width, [&](auto d, std::int64_t j) HWY_ATTR {
+      auto sum = hn::LoadU(d, sums + j), product = hn::LoadU(d, products + j);
+      for (std::int64_t r = 0; r < kRows; ++r) {
+        const auto g = hn::LoadU(d, dy + r * width + j);
+        const auto x_hat = hn::Mul(hn::Sub(hn::LoadU(d, x + r * width + j), hn::Set(d, means[r])),
+                                   hn::Set(d, invs[r]));
+        sum = hn::Add(sum, g);
+        product = hn::MulAdd(g, x_hat, product);
+      }
+      hn::StoreU(sum, d, sums + j);
+      hn::StoreU(product, d, products + j);
+    });
+    dy += kRows * width, x += kRows * width;
+    means += kRows, invs += kRows;
+  };
+  std::int64_t r = 0;
+  for (; r + 4 <= rows; r += 4) add(std::integral_constant<std::int64_t, 4>());
+  for (; r < rows; ++r) add(std::integral_constant<std::int64_t, 1>());
+}
+
+template <class T>
 void NormaliseColumns(const T* x, std::int64_t rows, std::int64_t width, const T* mean,
                       const T* factor, const T* bias, T* y, const RowHints& hints) {
   const hn::ScalableTag<T> d;
@@ -221,9 +277,9 @@ void ColumnGradient(const T* dy, const T* x, std::int64_t rows, std::int64_t wid
 
 template <class T>
 constexpr NormRows<T> kNormRows = {
-    &NormaliseRow<T>,      &GradientRow<T>,   &ScaleBy<T>,          &SubtractTwice<T>,
-    &NormBlock<T>,         &AddColumns<T>,    &AddColumnSquares<T>, &NormaliseColumns<T>,
-    &AddColumnProducts<T>, &ColumnGradient<T>};
+    &NormaliseRow<T>,     &GradientRow<T>,      &ScaleBy<T>,           &SubtractTwice<T>,
+    &NormBlock<T>,        &GradientBlock<T>,    &AddRowProducts<T>,    &AddColumns<T>,
+    &AddColumnSquares<T>, &NormaliseColumns<T>, &AddColumnProducts<T>, &ColumnGradient<T>};
 
 }  // namespace ashlar::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

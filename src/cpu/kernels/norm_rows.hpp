@@ -28,6 +28,15 @@ struct NormRows {
   // not `centred` takes the mean as 0.
   void (*norm_block)(const T* x, std::int64_t rows, std::int64_t width, bool centred, T epsilon,
                      const T* scale, const T* bias, T* means, T* invs, T* y, const RowHints& hints);
+  // With x_hat = (x - mean) * inv and g = dy * scale[j]:
+  // dx = (g - mean of g - x_hat * (mean of g * x_hat)) * inv, without the mean of g where the norm
+  // is not `centred`.
+  void (*gradient_block)(const T* dy, const T* x, std::int64_t rows, std::int64_t width,
+                         bool centred, const T* scale, const T* means, const T* invs, T* dx,
+                         const RowHints& hints);
+  // sums[j] += sum of dy[., j], products[j] += sum of dy[., j] * x_hat[., j]
+  void (*add_row_products)(const T* dy, const T* x, std::int64_t rows, std::int64_t width,
+                           const T* means, const T* invs, T* sums, T* products);
   // Statistics per column:
   // sums[j] += sum of x[., j]
   void (*add_columns)(const T* x, std::int64_t rows, std::int64_t width, T* sums);
