@@ -27,14 +27,17 @@ struct DeviceProps {
   double bytes_per_second = 1e10;  // streaming memory bandwidth
   double launch_seconds = 1e-6;    // fixed cost of one kernel
   int compute_capability = 0;      // CUDA: 90 for sm_90
+  int ordinal = 0;                 // CUDA: which of the GPUs of this machine
+  std::int64_t shared_bytes = 48 << 10;  // CUDA: shared memory a block may have
 };
 
 class Device {
  public:
   static Device cpu();
   static Device best();  // the fastest device that is present
-  // "cpu", or a known device such as "h200"; throws Error(invalid_argument) listing the known
-  // names.
+  // "cpu", "cuda" or "cuda:N" for a GPU of this machine, "best", or a known device such as "h200",
+  // which is for explaining. Throws Error(invalid_argument) listing the known names, Error(device)
+  // for a GPU that is not there.
   static Device named(std::string_view name);
   static std::vector<std::string> known_names();
   explicit Device(DeviceProps props);

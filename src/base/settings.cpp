@@ -1,7 +1,9 @@
 #include "base/settings.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <initializer_list>
 #include <utility>
 
 namespace ashlar {
@@ -16,11 +18,45 @@ constexpr std::array kLevels = {
     std::pair{std::string_view("debug"), LogLevel::debug},
 };
 
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+std::string cache_directory() {
+  if (const std::string own = variable("ASHLAR_CACHE"); !own.empty()) return own;
+  if (const std::string xdg = variable("XDG_CACHE_HOME"); !xdg.empty()) return xdg + "/ashlar";
+  if (const std::string home = variable("HOME"); !home.empty()) return home + "/.cache/ashlar";
+  return {};
+}
+
+std::vector<std::string> present(std::initializer_list<const char*> names) {
+  std::vector<std::string> values;
+  for (const char* name : names)
+    if (std::string value = variable(name); !value.empty()) values.push_back(std::move(value));
+  return values;
+}
+
+std::vector<std::string> split(const std::string& list) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin < list.size();) {
+    const std::size_t end = std::min(list.find(':', begin), list.size());
+    if (end > begin) parts.push_back(list.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
 Settings from_environment() {
   Settings result;
   // An unknown level keeps the default: a library must not fail over a misspelt log level.
   if (const char* level = std::getenv("ASHLAR_LOG")) parse_log_level(level, result.log_level);
-  if (const char* target = std::getenv("ASHLAR_TARGET")) result.target = target;
+  result.target = variable("ASHLAR_TARGET");
+  result.nvrtc = variable("ASHLAR_NVRTC");
+  result.cache_directory = cache_directory();
+  result.packs = split(variable("ASHLAR_PACK"));
+  result.cuda_roots = present({"CUDA_HOME", "CUDA_PATH"});
+  result.python_roots = present({"VIRTUAL_ENV", "CONDA_PREFIX"});
   return result;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ashlar {
 
@@ -16,6 +17,12 @@ bool parse_log_level(std::string_view name, LogLevel& level);
 struct Settings {
   LogLevel log_level = LogLevel::error;  // ASHLAR_LOG
   std::string target = {};               // ASHLAR_TARGET, see cpu/target.hpp
+  std::string nvrtc = {};                // ASHLAR_NVRTC, see cuda/jit/find_nvrtc.hpp
+  // ASHLAR_CACHE, else ashlar under XDG_CACHE_HOME or ~/.cache; empty where none is known.
+  std::string cache_directory = {};
+  std::vector<std::string> packs = {};  // ASHLAR_PACK: files, separated by colons
+  // Where CUDA's own variables say that it is: CUDA_HOME, CUDA_PATH, VIRTUAL_ENV, CONDA_PREFIX.
+  std::vector<std::string> cuda_roots = {}, python_roots = {};
 };
 
 // Read on first use; later changes of the environment have no effect.

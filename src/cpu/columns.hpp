@@ -7,7 +7,7 @@
 #include <ashlar/dims.hpp>
 #include <vector>
 
-#include "plan/pointwise_program.hpp"
+#include "plan/merge_axes.hpp"
 
 namespace ashlar::cpu {
 
@@ -55,10 +55,6 @@ struct Columns {
     }
   }
 };
-
-// The programs with their elements in one row, when every tensor they touch lies without gaps in
-// the same order, `last` varying fastest; false, leaving them as they are, when not.
-bool flatten(const std::vector<PointwiseProgram*>& programs, int last);
 
 // Mean and sum of squared deviations of `seen` numbers per column, joined with those of `more`
 // others (Chan, Golub and LeVeque): nothing cancels.

@@ -7,7 +7,7 @@
 #include "cpu/integer_operand.hpp"
 #include "cpu/kernels/philox.hpp"
 #include "cpu/kernels/pointwise.hpp"
-#include "cpu/merge_axes.hpp"
+#include "plan/merge_axes.hpp"
 #include "cpu/threads.hpp"
 
 namespace ashlar::cpu {

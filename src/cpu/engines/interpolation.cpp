@@ -7,7 +7,7 @@
 #include "cpu/engines/engines.hpp"
 #include "cpu/engines/pooling.hpp"
 #include "cpu/kernels/gather.hpp"
-#include "cpu/merge_axes.hpp"
+#include "plan/merge_axes.hpp"
 #include "cpu/threads.hpp"
 
 namespace ashlar::cpu {

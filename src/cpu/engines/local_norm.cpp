@@ -8,7 +8,7 @@
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
 #include "cpu/kernels/local_norm.hpp"
-#include "cpu/merge_axes.hpp"
+#include "plan/merge_axes.hpp"
 #include "cpu/threads.hpp"
 
 namespace ashlar::cpu {

@@ -1,7 +1,7 @@
 // The operands of a norm's gradient, with axes merged where all of them allow it.
 #pragma once
 
-#include "cpu/merge_axes.hpp"
+#include "plan/merge_axes.hpp"
 #include "cpu/operand.hpp"
 #include "graph/norm_shapes.hpp"
 

@@ -1,7 +1,7 @@
 // Every element of dx gathers from the windows that cover it, so no two threads write to one place.
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/pooling_windows.hpp"
-#include "cpu/merge_axes.hpp"
+#include "plan/merge_axes.hpp"
 #include "cpu/threads.hpp"
 
 namespace ashlar::cpu {

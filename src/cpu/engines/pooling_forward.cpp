@@ -1,7 +1,7 @@
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/pooling_pixels.hpp"
 #include "cpu/engines/pooling_windows.hpp"
-#include "cpu/merge_axes.hpp"
+#include "plan/merge_axes.hpp"
 #include "cpu/threads.hpp"
 
 namespace ashlar::cpu {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cpu/box_space.hpp"
-#include "cpu/merge_axes.hpp"
+#include "plan/merge_axes.hpp"
 #include "plan/engine.hpp"
 
 namespace ashlar::cpu {

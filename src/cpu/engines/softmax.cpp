@@ -7,7 +7,7 @@
 #include "cpu/engines/engines.hpp"
 #include "cpu/kernels/norm_rows.hpp"
 #include "cpu/kernels/stream.hpp"
-#include "cpu/merge_axes.hpp"
+#include "plan/merge_axes.hpp"
 #include "cpu/store_to.hpp"
 #include "cpu/threads.hpp"
 

@@ -1,10 +1,8 @@
-#include "cpu/merge_axes.hpp"
+#include "plan/merge_axes.hpp"
 
 #include <limits>
 
-#include "cpu/columns.hpp"
-
-namespace ashlar::cpu {
+namespace ashlar {
 
 namespace {
 
@@ -93,6 +91,27 @@ void merge_axes(const std::vector<PointwiseProgram*>& programs, const std::vecto
   }
 }
 
+void move_axis_last(PointwiseProgram& program, int axis) {
+  const int last = program.space.rank() - 1;
+  const auto moved = [&](const Dims& dims) {
+    Dims result = without(dims, axis);
+    result.push_back(dims[axis]);
+    return result;
+  };
+  for_each_view(program, [&](View& view) {
+    view.dims = moved(view.dims);
+    view.strides = moved(view.strides);
+  });
+  program.space = moved(program.space);
+  for (auto& step : program.steps) {
+    if (step.kind != PointwiseProgram::Step::Kind::compute ||
+        step.op.mode != PointwiseMode::gen_index)
+      continue;
+    if (step.op.axis < 0) step.op.axis += last + 1;
+    step.op.axis = step.op.axis == axis ? last : step.op.axis - (step.op.axis > axis ? 1 : 0);
+  }
+}
+
 bool flatten(const std::vector<PointwiseProgram*>& programs, int last) {
   std::vector<PointwiseProgram> moved;
   std::vector<PointwiseProgram*> pointers;
@@ -148,4 +167,4 @@ int choose_row_axis(const Dims& space, const std::vector<const PointwiseProgram*
   return best;
 }
 
-}  // namespace ashlar::cpu
+}  // namespace ashlar

@@ -1,0 +1,147 @@
+#include "base/file_cache.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/digest.hpp"
+#include "base/log.hpp"
+
+namespace ashlar {
+
+namespace {
+
+constexpr std::string_view kMagic = "ashlar cache entry 1\n";
+
+std::uint64_t digest_of(std::string_view text, std::uint64_t seed) {
+  Digest digest;
+  digest.add(seed);
+  digest.add(text);
+  return digest.value();
+}
+
+// magic, sizes and digest of the payload, key, payload
+std::string header_of(std::string_view key, std::string_view bytes) {
+  return fmt::format("{}{} {} {:016x}\n", kMagic, key.size(), bytes.size(), digest_of(bytes, 3));
+}
+
+class File {
+ public:
+  explicit File(int descriptor) : descriptor_(descriptor) {}
+  ~File() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  bool is_open() const { return descriptor_ >= 0; }
+  bool write(std::string_view bytes) const {
+    while (!bytes.empty()) {
+      const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) return false;
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+    }
+    return true;
+  }
+  std::optional<std::string> read_all() const {
+    struct stat status {};
+    if (fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+    std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
+    std::size_t done = 0;
+    while (done < bytes.size()) {
+      const ssize_t read = ::read(descriptor_, bytes.data() + done, bytes.size() - done);
+      if (read < 0 && errno == EINTR) continue;
+      if (read <= 0) return std::nullopt;
+      done += static_cast<std::size_t>(read);
+    }
+    return bytes;
+  }
+  bool sync() const { return fsync(descriptor_) == 0; }
+
+ private:
+  int descriptor_;
+};
+
+// Every directory of the path, as far as missing.
+bool make_directories(const std::string& path) {
+  for (std::size_t at = 1; at != std::string::npos;) {
+    at = path.find('/', at + 1);
+    const std::string part = path.substr(0, at);
+    if (mkdir(part.c_str(), 0700) != 0 && errno != EEXIST) return false;
+  }
+  return true;
+}
+
+std::string reason_against(const std::string& directory) {
+  struct stat status {};
+  if (stat(directory.c_str(), &status) != 0) return {};  // made later
+  if (!S_ISDIR(status.st_mode)) return fmt::format("{} is no directory", directory);
+  if (status.st_uid != geteuid())
+    return fmt::format("{} belongs to another user; set ASHLAR_CACHE to a directory of your own",
+                       directory);
+  if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+    return fmt::format("others may write to {}; chmod 700 makes it safe", directory);
+  return {};
+}
+
+}  // namespace
+
+FileCache::FileCache(std::string directory)
+    : directory_(std::move(directory)),
+      refusal_(directory_.empty() ? "no cache directory" : reason_against(directory_)) {
+  if (!refusal_.empty() && !directory_.empty()) log(LogLevel::info, "cache: {}", refusal_);
+}
+
+std::string FileCache::file_name(std::string_view key) {
+  return fmt::format("{:016x}{:016x}", digest_of(key, 1), digest_of(key, 2));
+}
+
+std::optional<std::string> FileCache::get(std::string_view key) const {
+  if (!refusal_.empty()) return std::nullopt;
+  const std::string path = directory_ + "/" + file_name(key);
+  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.is_open()) return std::nullopt;
+  const std::optional<std::string> bytes = file.read_all();
+  if (!bytes) return std::nullopt;
+  const std::size_t line = bytes->find('\n', kMagic.size());
+  const std::size_t start = line == std::string::npos ? bytes->size() : line + 1 + key.size();
+  if (start <= bytes->size()) {
+    const std::string_view payload = std::string_view(*bytes).substr(start);
+    if (std::string_view(*bytes).substr(0, start) == header_of(key, payload) + std::string(key))
+      return std::string(payload);
+  }
+  log(LogLevel::info, "cache: {} is damaged or of another version and will be made again", path);
+  return std::nullopt;
+}
+
+bool FileCache::prepare() const { return refusal_.empty() && make_directories(directory_); }
+
+bool FileCache::put(std::string_view key, std::string_view bytes) const {
+  if (!refusal_.empty()) return false;
+  static std::atomic<unsigned> count{0};
+  const std::string path = directory_ + "/" + file_name(key);
+  const std::string beside = fmt::format("{}.{}.{}", path, getpid(), count.fetch_add(1));
+  const auto give_up = [&](const char* step) {
+    log(LogLevel::info, "cache: {} {}: {}; nothing was kept", step, beside, std::strerror(errno));
+    unlink(beside.c_str());
+    return false;
+  };
+  if (!prepare()) return give_up("making the directory of");
+  {
+    const File file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!file.is_open()) return give_up("creating");
+    if (!file.write(header_of(key, bytes)) || !file.write(key) || !file.write(bytes) ||
+        !file.sync())
+      return give_up("writing");
+  }
+  if (rename(beside.c_str(), path.c_str()) != 0) return give_up("renaming");
+  return true;
+}
+
+}  // namespace ashlar

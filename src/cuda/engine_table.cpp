@@ -1,0 +1,16 @@
+#include "cuda/engine_table.hpp"
+
+#include <array>
+
+#include "cuda/engines/engines.hpp"
+
+namespace ashlar::cuda {
+
+EngineTable engine_table() {
+  static const std::array<const Engine*, 1> table = {
+      &pointwise_engine(),
+  };
+  return table;
+}
+
+}  // namespace ashlar::cuda

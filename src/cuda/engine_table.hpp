@@ -1,0 +1,9 @@
+#pragma once
+
+#include "plan/engine.hpp"
+
+namespace ashlar::cuda {
+
+EngineTable engine_table();
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,107 @@
+// Regions without an anchor: the whole region is one program, a run of elements per thread.
+#include "cuda/engines/engines.hpp"
+#include "cuda/jit/kernel_text.hpp"
+#include "cuda/text/program_text.hpp"
+#include "cuda/text/spec_text.hpp"
+#include "plan/merge_axes.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+constexpr unsigned kThreads = 256;
+constexpr int kMostVector = 16;
+
+// The program over as few axes as memory allows, the one that is fastest to walk last.
+PointwiseProgram arranged(const Region& region) {
+  PointwiseProgram program = region.epilogue;
+  Dims space = program.space;
+  merge_axes({&program}, {&space});
+  move_axis_last(program, choose_row_axis(program.space, {&program}));
+  return program;
+}
+
+// 16 bytes of the narrowest type that is read or written in vectors, 64 of the widest at most.
+int vector_of(const PointwiseProgram& program) {
+  int narrowest = 64, widest = 8;
+  const int last = program.space.rank() - 1;
+  const auto look = [&](const View& view) {
+    if (view.strides[last] != 1) return;
+    narrowest = std::min(narrowest, std::max(bit_width(view.dtype), 8));
+    widest = std::max(widest, bit_width(view.dtype));
+  };
+  for (const auto& step : program.steps)
+    if (step.kind == PointwiseProgram::Step::Kind::load) look(step.view);
+  for (const auto& store : program.stores) look(store.view);
+  const int wanted = std::min({128 / narrowest, 512 / widest, kMostVector});
+  return vector_length(program, std::max(wanted, 1));
+}
+
+class PointwiseEngine final : public CudaEngine {
+ public:
+  std::string_view id() const override { return "cuda.pointwise"; }
+  std::string_view description() const override {
+    return "pointwise operations of any number, 16 bytes at a time";
+  }
+
+  Support supports(const Region& region, const DeviceProps&) const override {
+    if (region.anchor) return Support::other_operation("the region has an anchor");
+    for (const auto& step : region.epilogue.steps)
+      if (step.kind == PointwiseProgram::Step::Kind::load &&
+          (step.view.ragged_offset != kNoTensor || is_complex(step.view.dtype)))
+        return Support::no("a ragged or complex tensor");
+    for (const auto& store : region.epilogue.stores)
+      if (store.view.ragged_offset != kNoTensor || is_complex(store.view.dtype))
+        return Support::no("a ragged or complex tensor");
+    return Support::yes();
+  }
+
+  std::vector<Config> configs(const Region& region, const DeviceProps&) const override {
+    Config config;
+    config.cost = {.flops = region.flops(), .bytes = region.bytes(), .bytes_fraction = 0.9};
+    config.notes.runtime_compiled = true;
+    return {config};
+  }
+
+  KernelDesign design(const Graph& graph, const Region& region, const Config&,
+                      const DeviceProps&) const override {
+    const PointwiseProgram program = arranged(region);
+    const Dims& space = program.space;
+    const std::int64_t elements = element_count(space);
+    KernelDesign result;
+    if (elements == 0) return result;
+    const int vector = vector_of(program), rank = space.rank();
+    const std::int64_t per_row = (space[rank - 1] + vector - 1) / vector;
+    const std::int64_t runs = elements / space[rank - 1] * per_row;
+
+    LaunchDesign launch;
+    Arguments& arguments = launch.arguments;
+    add_extents(arguments, space);
+    arguments.number("per_row", per_row);
+    arguments.number("magic_row", divider_word(per_row));
+    arguments.number("runs", runs);
+    arguments.number("elements", elements);
+    const std::string printed =
+        print_program(program, graph, {.vector = vector, .name = "program"}, arguments);
+    const std::string head = register_types(region.precision(), {&program}) +
+                             constant("kRank", rank) + constant("kVector", vector) +
+                             constant("kThreads", kThreads) + arguments.struct_text() + printed;
+    launch.source = {"pointwise", assemble("pointwise.cuh", head)};
+    launch.function = "pointwise";
+    launch.unaligned_function = "pointwise_elements";
+    launch.threads = kThreads;
+    launch.grid.x = static_cast<unsigned>((runs + kThreads - 1) / kThreads);
+    launch.unaligned_grid.x = static_cast<unsigned>((elements + kThreads - 1) / kThreads);
+    result.launches.push_back(std::move(launch));
+    return result;
+  }
+};
+
+}  // namespace
+
+const CudaEngine& pointwise_engine() {
+  static const PointwiseEngine engine;
+  return engine;
+}
+
+}  // namespace ashlar::cuda

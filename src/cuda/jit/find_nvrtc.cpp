@@ -1,0 +1,103 @@
+#include "cuda/jit/find_nvrtc.hpp"
+
+#include <fmt/format.h>
+#include <glob.h>
+#include <link.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "base/settings.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+constexpr std::array kNames = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
+
+// Files of this process whose name starts like this.
+std::vector<std::string> loaded_files(std::string_view prefix) {
+  struct Search {
+    std::string_view prefix;
+    std::vector<std::string> found;
+  } search{prefix, {}};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* data) {
+        auto& s = *static_cast<Search*>(data);
+        const std::string_view path = info->dlpi_name != nullptr ? info->dlpi_name : "";
+        if (path.substr(path.rfind('/') + 1).starts_with(s.prefix)) s.found.emplace_back(path);
+        return 0;
+      },
+      &search);
+  return search.found;
+}
+
+std::vector<std::string> matching(const std::string& pattern) {
+  glob_t found{};
+  std::vector<std::string> paths;
+  if (glob(pattern.c_str(), 0, nullptr, &found) == 0)
+    paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  globfree(&found);
+  std::reverse(paths.begin(), paths.end());  // newer versions sort behind older ones
+  return paths;
+}
+
+std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
+// Directories in which Python keeps packages: of this process, of its environment, of the system.
+std::vector<std::string> package_folders() {
+  std::vector<std::string> folders;
+  for (const std::string& path : loaded_files("lib"))
+    if (const std::size_t at = path.find("/site-packages/"); at != std::string::npos)
+      folders.push_back(path.substr(0, at) + "/site-packages");
+  for (const std::string& root : settings().python_roots)
+    for (auto& found : matching(root + "/lib/python3*/site-packages")) folders.push_back(found);
+  for (const char* pattern :
+       {"/usr/local/lib/python3*/site-packages", "/usr/local/lib/python3*/dist-packages",
+        "/usr/lib/python3*/dist-packages", "/usr/lib/python3*/site-packages"})
+    for (auto& found : matching(pattern)) folders.push_back(found);
+  folders.erase(std::unique(folders.begin(), folders.end()), folders.end());
+  return folders;
+}
+
+}  // namespace
+
+FoundNvrtc find_nvrtc() {
+  FoundNvrtc result;
+  const auto attempt = [&](const SharedLibrary& library, const std::string& what) {
+    result.tried.push_back(library.is_open() ? what : fmt::format("{}: {}", what, library.error()));
+    if (library.is_open()) result.library = library;
+    return library.is_open();
+  };
+  const auto open = [&](const std::string& path) {
+    return attempt(SharedLibrary::open(path), path);
+  };
+  const auto open_in = [&](const std::string& folder) {
+    for (const std::string& path : matching(folder + "/libnvrtc.so*"))
+      if (open(path)) return true;
+    return false;
+  };
+  if (const std::string& own = settings().nvrtc; !own.empty()) {
+    open(own);  // the user's word is final
+    return result;
+  }
+  for (const std::string& path : loaded_files("libnvrtc.so"))
+    if (attempt(SharedLibrary::already_loaded(path), path + " (loaded)")) return result;
+  for (const char* name : kNames)
+    if (open(name)) return result;
+  for (const std::string& path : loaded_files("libcudart.so"))
+    if (open_in(folder_of(path))) return result;
+  for (const std::string& folder : package_folders())
+    for (const char* place : {"/nvidia/cu13/lib", "/nvidia/cuda_nvrtc/lib", "/nvidia/cu12/lib"})
+      if (open_in(folder + place)) return result;
+  std::vector<std::string> toolkits = settings().cuda_roots;
+  for (const char* pattern : {"/usr/local/cuda", "/usr/local/cuda-*", "/opt/cuda", "/usr/lib/cuda"})
+    for (auto& found : matching(pattern)) toolkits.push_back(found);
+  for (const std::string& toolkit : toolkits)
+    for (const char* place : {"/lib64", "/lib", "/targets/x86_64-linux/lib"})
+      if (open_in(toolkit + place)) return result;
+  return result;
+}
+
+}  // namespace ashlar::cuda

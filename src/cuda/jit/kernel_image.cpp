@@ -1,0 +1,118 @@
+#include "cuda/jit/kernel_image.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <future>
+#include <map>
+#include <mutex>
+#include <string_view>
+
+#include "base/log.hpp"
+#include "base/settings.hpp"
+#include "cuda/jit/nvrtc.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+using ImageFuture = std::shared_future<std::shared_ptr<const KernelImage>>;
+
+std::string key_of(const KernelSource& source, const std::string& architecture) {
+  return fmt::format("cubin 1 {} {}\n{}", ASHLAR_VERSION, architecture, source.text);
+}
+
+const FileCache& disk() {
+  static const FileCache cache(
+      settings().cache_directory.empty() ? std::string() : settings().cache_directory + "/cubin");
+  return cache;
+}
+
+// Log and machine code as one entry: the log's length, a newline, the log, the code.
+std::string join(const KernelImage& image) {
+  return fmt::format("{}\n{}", image.log.size(), image.log) + image.cubin;
+}
+std::shared_ptr<const KernelImage> split(const std::string& entry) {
+  const std::size_t line = entry.find('\n');
+  std::size_t log_bytes = 0;
+  for (std::size_t i = 0; i < line && i < entry.size(); ++i) {
+    if (entry[i] < '0' || entry[i] > '9') return nullptr;
+    log_bytes = log_bytes * 10 + static_cast<std::size_t>(entry[i] - '0');
+    if (log_bytes > entry.size()) return nullptr;
+  }
+  if (line == std::string::npos || line + 1 + log_bytes > entry.size()) return nullptr;
+  auto image = std::make_shared<KernelImage>();
+  image->log = entry.substr(line + 1, log_bytes);
+  image->cubin = entry.substr(line + 1 + log_bytes);
+  image->from = KernelImage::From::cache;
+  return image;
+}
+
+std::shared_ptr<const KernelImage> make_image(const KernelSource& source,
+                                              const std::string& architecture,
+                                              const std::string& key) {
+  if (const auto entry = disk().get(key))
+    if (auto image = split(*entry)) return image;
+  Cubin cubin = compile_cuda(source.name, source.text, architecture, {});
+  auto image = std::make_shared<KernelImage>();
+  image->cubin = std::move(cubin.bytes);
+  image->log = std::move(cubin.log);
+  disk().put(key, join(*image));
+  log(LogLevel::debug, "cuda: compiled {} for {}\n{}", source.name, architecture, image->log);
+  return image;
+}
+
+// The number behind `word`, or before it.
+int number_before(std::string_view text, std::size_t at) {
+  while (at > 0 && text[at - 1] == ' ') --at;
+  int value = 0, scale = 1;
+  for (; at > 0 && text[at - 1] >= '0' && text[at - 1] <= '9'; --at, scale *= 10)
+    value += (text[at - 1] - '0') * scale;
+  return value;
+}
+
+}  // namespace
+
+std::shared_ptr<const KernelImage> kernel_image(const KernelSource& source,
+                                                const std::string& architecture) {
+  static std::mutex mutex;
+  static std::map<std::string, ImageFuture> images;
+  const std::string key = key_of(source, architecture);
+  std::promise<std::shared_ptr<const KernelImage>> promise;
+  ImageFuture future;
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto found = images.find(key); found != images.end()) {
+      future = found->second;
+    } else {
+      images.emplace(key, promise.get_future().share());
+    }
+  }
+  if (future.valid()) return future.get();
+  try {
+    auto image = make_image(source, architecture, key);
+    promise.set_value(image);
+    return image;
+  } catch (...) {
+    // Whoever waits hears the same; whoever comes later tries again.
+    const std::lock_guard lock(mutex);
+    images.erase(key);
+    promise.set_exception(std::current_exception());
+    throw;
+  }
+}
+
+std::string architecture_of(int compute_capability) {
+  return fmt::format("sm_{}{}", compute_capability, compute_capability == 90 ? "a" : "");
+}
+
+Resources resources_of(const std::string& log) {
+  Resources resources;
+  for (std::size_t at = 0; (at = log.find(" registers", at)) != std::string::npos; ++at)
+    resources.registers = std::max(resources.registers, number_before(log, at));
+  for (std::size_t at = 0; (at = log.find(" bytes spill", at)) != std::string::npos; ++at)
+    resources.spilled_bytes = std::max(resources.spilled_bytes, number_before(log, at));
+  return resources;
+}
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,39 @@
+// Kernel text to machine code: from a pack, from the cache, or from the compiler.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/file_cache.hpp"
+
+namespace ashlar::cuda {
+
+struct KernelSource {
+  std::string name;  // for messages and the compiler: "pointwise"
+  std::string text;
+};
+
+struct KernelImage {
+  std::string cubin;
+  std::string log;  // what the compiler said
+  enum class From { pack, cache, compiler } from = From::compiler;
+};
+
+// The same source for the same architecture is made once per process, however many threads ask for
+// it at once, and once per machine, as far as the cache can be written. Needs no compiler where a
+// pack or the cache has it: the key is the text, the architecture and the options, not the
+// compiler's version.
+std::shared_ptr<const KernelImage> kernel_image(const KernelSource& source,
+                                                const std::string& architecture);
+
+// "sm_90a" for 90, "sm_80" for 80: the target whose instructions engines may use.
+std::string architecture_of(int compute_capability);
+
+// The registers, and the bytes spilled, that the log reports for its kernels: the largest of each.
+struct Resources {
+  int registers = 0;
+  int spilled_bytes = 0;
+};
+Resources resources_of(const std::string& log);
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,12 @@
+// Division by a number that is the same for a whole launch.
+#pragma once
+
+#include "lib/elements.cuh"
+
+// n / d for 0 <= n < 2^31 as a product and a shift; `magic` is multiplier | shift << 32, made by
+// divider_word() on the host, 0 for a divisor of 1.
+__device__ inline int divide(int n, int64 magic, int64) {
+  if ((uint32)magic == 0) return n;
+  return (int)(__umulhi((uint32)n, (uint32)magic) >> (int)(magic >> 32));
+}
+__device__ inline int64 divide(int64 n, int64, int64 divisor) { return n / divisor; }

@@ -1,0 +1,251 @@
+// Elements of tensors in memory <-> numbers in registers. No CUDA header is needed: conversions that
+// the hardware has are PTX instructions, the others are written out.
+#pragma once
+
+typedef signed char int8;
+typedef unsigned char uint8;
+typedef unsigned short uint16;
+typedef unsigned int uint32;
+typedef long long int64;
+typedef unsigned long long uint64;
+
+// One type per dtype; `Word` is what memory holds. Types narrower than a byte have `kBits`.
+struct f64 { typedef double Word; };
+struct f32 { typedef float Word; };
+struct f16 { typedef uint16 Word; };
+struct bf16 { typedef uint16 Word; };
+struct e4m3 { typedef uint8 Word; };
+struct e5m2 { typedef uint8 Word; };
+struct e8m0 { typedef uint8 Word; };
+struct i64 { typedef int64 Word; };
+struct i32 { typedef int Word; };
+struct u32 { typedef uint32 Word; };
+struct i8 { typedef int8 Word; };
+struct u8 { typedef uint8 Word; };
+struct e2m1 { typedef uint8 Word; static const int kBits = 4; };
+struct i4 { typedef uint8 Word; static const int kBits = 4; };
+struct u4 { typedef uint8 Word; static const int kBits = 4; };
+struct boolean { typedef uint8 Word; static const int kBits = 1; };
+
+template <class D> struct IsPacked { static const bool value = false; };
+template <> struct IsPacked<e2m1> { static const bool value = true; };
+template <> struct IsPacked<i4> { static const bool value = true; };
+template <> struct IsPacked<u4> { static const bool value = true; };
+template <> struct IsPacked<boolean> { static const bool value = true; };
+
+// --- widening: exact
+
+__device__ inline float f16_to_float(uint16 h) {
+  float f;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));
+  return f;
+}
+__device__ inline float bf16_to_float(uint16 h) { return __uint_as_float((uint32)h << 16); }
+
+// A small float of sign, kExponent and kMantissa bits, as f32.
+template <int kExponent, int kMantissa>
+__device__ inline float small_to_float(uint32 bits) {
+  const int bias = (1 << (kExponent - 1)) - 1;
+  const uint32 sign = bits >> (kExponent + kMantissa) << 31;
+  const uint32 magnitude = bits & ((1u << (kExponent + kMantissa)) - 1);
+  // As the bits of an f32 whose exponent is too small by 127 - bias; the product puts it right, for
+  // subnormal numbers too.
+  const float scaled = __uint_as_float(magnitude << (23 - kMantissa));
+  const float power = __uint_as_float((uint32)(254 - bias) << 23);
+  return __uint_as_float(__float_as_uint(scaled * power) | sign);
+}
+__device__ inline float quiet_nan() { return __uint_as_float(0x7fffffffu); }
+__device__ inline float infinity() { return __uint_as_float(0x7f800000u); }
+
+__device__ inline float widen(f32, float w) { return w; }
+__device__ inline double widen(f64, double w) { return w; }
+__device__ inline float widen(f16, uint16 w) { return f16_to_float(w); }
+__device__ inline float widen(bf16, uint16 w) { return bf16_to_float(w); }
+__device__ inline float widen(e4m3, uint8 w) {
+  return (w & 0x7f) == 0x7f ? quiet_nan() : small_to_float<4, 3>(w);
+}
+// e5m2 is the upper half of an f16.
+__device__ inline float widen(e5m2, uint8 w) { return f16_to_float((uint16)((uint16)w << 8)); }
+__device__ inline float widen(e2m1, uint8 w) { return small_to_float<2, 1>(w); }
+__device__ inline float widen(e8m0, uint8 w) {
+  if (w == 255) return quiet_nan();
+  return w == 0 ? __uint_as_float(0x00400000u) : __uint_as_float((uint32)w << 23);
+}
+__device__ inline double widen(i64, int64 w) { return (double)w; }
+__device__ inline double widen(i32, int w) { return (double)w; }
+__device__ inline double widen(u32, uint32 w) { return (double)w; }
+__device__ inline float widen(i8, int8 w) { return (float)w; }
+__device__ inline float widen(u8, uint8 w) { return (float)w; }
+__device__ inline float widen(i4, uint8 w) { return (float)((int)(w << 28) >> 28); }
+__device__ inline float widen(u4, uint8 w) { return (float)w; }
+__device__ inline float widen(boolean, uint8 w) { return (float)w; }
+
+// --- narrowing: one rounding, to nearest even; integers saturate and take NaN as 0
+
+// f64 to f32 with what is cut off remembered in the last bit ("round to odd"): rounding that to a
+// format of at most 22 bits gives what rounding the f64 would.
+__device__ inline float to_odd(double x) {
+  const float f = __double2float_rz(x);
+  return (double)f == x || x != x ? f : __uint_as_float(__float_as_uint(f) | 1u);
+}
+__device__ inline float to_odd(float x) { return x; }
+
+__device__ inline uint16 float_to_f16(float x) {
+  uint16 h;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x));
+  return h;
+}
+__device__ inline uint16 float_to_bf16(float x) {
+  const uint32 bits = __float_as_uint(x);
+  if (x != x) return (uint16)(bits >> 16 | 0x40u);
+  return (uint16)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+// A small float that saturates to `largest`. Infinity is kept where the format has one.
+template <int kExponent, int kMantissa, bool kInfinity>
+__device__ inline uint32 float_to_small(float x, float largest) {
+  const int bias = (1 << (kExponent - 1)) - 1;
+  const uint32 sign = __float_as_uint(x) >> 31 << (kExponent + kMantissa);
+  const float magnitude = fabsf(x);
+  if (kInfinity && magnitude == infinity()) return sign | ((1u << kExponent) - 1) << kMantissa;
+  // The unit of the last place, as a power of two; adding and taking away 1.5 * 2^23 units rounds.
+  const int exponent = max((int)(__float_as_uint(magnitude) >> 23) - 127, 1 - bias);
+  const float unit = __uint_as_float((uint32)(exponent - kMantissa + 127) << 23);
+  const float units = rintf(__fdiv_rn(fminf(magnitude, largest * 2), unit));
+  if (units * unit > largest) {
+    const int top = (int)(__float_as_uint(largest) >> 23) - 127;
+    const float top_unit = __uint_as_float((uint32)(top - kMantissa + 127) << 23);
+    return sign | (((uint32)(top + bias - 1) << kMantissa) + (uint32)(largest / top_unit));
+  }
+  const uint32 significand = (uint32)units;
+  return sign | (significand < (1u << kMantissa)
+                     ? significand
+                     : ((uint32)(exponent + bias - 1) << kMantissa) + significand);
+}
+template <class R>
+__device__ inline int64 to_integer(R x, double low, double high) {
+  if (x != x) return 0;
+  const double r = rint((double)x);
+  if (r <= low) return (int64)low;
+  return r >= high ? (high > 9e18 ? 0x7fffffffffffffffll : (int64)high) : (int64)r;
+}
+
+template <class R> __device__ inline float narrow(f32, R x) { return (float)x; }
+template <class R> __device__ inline double narrow(f64, R x) { return (double)x; }
+template <class R> __device__ inline uint16 narrow(f16, R x) { return float_to_f16(to_odd(x)); }
+template <class R> __device__ inline uint16 narrow(bf16, R x) { return float_to_bf16(to_odd(x)); }
+template <class R> __device__ inline uint8 narrow(e4m3, R x) {
+  if (x != x) return 0x7f;
+  return (uint8)float_to_small<4, 3, false>(to_odd(x), 448.f);
+}
+template <class R> __device__ inline uint8 narrow(e5m2, R x) {
+  if (x != x) return 0x7e;
+  return (uint8)float_to_small<5, 2, true>(to_odd(x), 57344.f);
+}
+template <class R> __device__ inline uint8 narrow(e2m1, R x) {
+  return (uint8)float_to_small<2, 1, false>(x != x ? 6.f : to_odd(x), 6.f);
+}
+// To the nearest power of two, the larger one when halfway.
+template <class R> __device__ inline uint8 narrow(e8m0, R x) {
+  if (x != x || x < (R)0) return 255;
+  if (x == (R)0) return 0;
+  const double d = (double)x;
+  const uint64 bits = (uint64)__double_as_longlong(d);
+  const int exponent = (int)(bits >> 52) - 1023 + (int)(bits >> 51 & 1u);
+  return (uint8)max(0, min(254, exponent + 127));
+}
+template <class R> __device__ inline int64 narrow(i64, R x) {
+  return to_integer(x, -9223372036854775808.0, 9223372036854775807.0);
+}
+template <class R> __device__ inline int narrow(i32, R x) {
+  return (int)to_integer(x, -2147483648.0, 2147483647.0);
+}
+template <class R> __device__ inline uint32 narrow(u32, R x) {
+  return (uint32)to_integer(x, 0.0, 4294967295.0);
+}
+template <class R> __device__ inline int8 narrow(i8, R x) {
+  return x != x ? (int8)0 : (int8)rint(x < (R)-128 ? (R)-128 : x > (R)127 ? (R)127 : x);
+}
+template <class R> __device__ inline uint8 narrow(u8, R x) {
+  return x != x ? (uint8)0 : (uint8)rint(x < (R)0 ? (R)0 : x > (R)255 ? (R)255 : x);
+}
+template <class R> __device__ inline uint8 narrow(i4, R x) {
+  return x != x ? (uint8)0 : (uint8)((int)rint(x < (R)-8 ? (R)-8 : x > (R)7 ? (R)7 : x) & 15);
+}
+template <class R> __device__ inline uint8 narrow(u4, R x) {
+  return x != x ? (uint8)0 : (uint8)rint(x < (R)0 ? (R)0 : x > (R)15 ? (R)15 : x);
+}
+template <class R> __device__ inline uint8 narrow(boolean, R x) { return x != (R)0; }
+
+// --- one element of memory
+
+template <class R, class D>
+__device__ inline R load_element(D d, const void* data, int64 index) {
+  if constexpr (IsPacked<D>::value) {
+    const int per_byte = 8 / D::kBits;
+    const uint8 byte = ((const uint8*)data)[index / per_byte];
+    return (R)widen(d, (uint8)(byte >> (int)(index % per_byte) * D::kBits & ((1 << D::kBits) - 1)));
+  } else {
+    return (R)widen(d, ((const typename D::Word*)data)[index]);
+  }
+}
+// Elements that share a byte may be stored by several threads at once.
+template <class R, class D>
+__device__ inline void store_element(D d, void* data, int64 index, R value) {
+  if constexpr (IsPacked<D>::value) {
+    const int per_byte = 8 / D::kBits;
+    const uint64 byte = (uint64)data + index / per_byte;
+    const int shift = (int)(byte & 3) * 8 + (int)(index % per_byte) * D::kBits;
+    uint32* word = (uint32*)(byte & ~3ull);
+    const uint32 mask = ((1u << D::kBits) - 1) << shift;
+    const uint32 bits = (uint32)narrow(d, value) << shift;
+    atomicAnd(word, ~mask);
+    atomicOr(word, bits);
+  } else {
+    ((typename D::Word*)data)[index] = narrow(d, value);
+  }
+}
+// The value a tensor of this type would hand on.
+template <class R, class D>
+__device__ inline R round_through(D d, R value) {
+  return (R)widen(d, narrow(d, value));
+}
+
+// --- kCount elements that lie together, as few words as the alignment of `index` allows
+
+template <int kBytes> struct Packet;
+template <> struct Packet<16> { typedef uint4 Type; };
+template <> struct Packet<8> { typedef uint2 Type; };
+template <> struct Packet<4> { typedef uint32 Type; };
+template <> struct Packet<2> { typedef uint16 Type; };
+template <> struct Packet<1> { typedef uint8 Type; };
+
+template <int kCount, class R, class D>
+__device__ inline void load_vector(D d, const void* data, int64 index, R (&values)[kCount]) {
+  typedef typename D::Word Word;
+  const int bytes = kCount * sizeof(Word) < 16 ? kCount * sizeof(Word) : 16;
+  typedef typename Packet<bytes>::Type Piece;
+  union {
+    Piece pieces[kCount * sizeof(Word) / bytes];
+    Word words[kCount];
+  } u;
+  const Piece* from = (const Piece*)((const Word*)data + index);
+#pragma unroll
+  for (int i = 0; i < (int)(kCount * sizeof(Word) / bytes); ++i) u.pieces[i] = from[i];
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) values[i] = (R)widen(d, u.words[i]);
+}
+template <int kCount, class R, class D>
+__device__ inline void store_vector(D d, void* data, int64 index, const R (&values)[kCount]) {
+  typedef typename D::Word Word;
+  const int bytes = kCount * sizeof(Word) < 16 ? kCount * sizeof(Word) : 16;
+  typedef typename Packet<bytes>::Type Piece;
+  union {
+    Piece pieces[kCount * sizeof(Word) / bytes];
+    Word words[kCount];
+  } u;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) u.words[i] = narrow(d, values[i]);
+  Piece* to = (Piece*)((Word*)data + index);
+#pragma unroll
+  for (int i = 0; i < (int)(kCount * sizeof(Word) / bytes); ++i) to[i] = u.pieces[i];
+}

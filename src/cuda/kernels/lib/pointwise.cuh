@@ -1,0 +1,109 @@
+// The pointwise modes on one number. R is float or double.
+#pragma once
+
+template <class R> __device__ inline R truth(bool b) { return b ? (R)1 : (R)0; }
+// Minimum and maximum hand on NaN.
+template <class R> __device__ inline R lesser(R a, R b) { return a != a || a < b ? a : b; }
+template <class R> __device__ inline R greater(R a, R b) { return a != a || a > b ? a : b; }
+
+template <class R> __device__ inline R op_add(R x, R b) { return x + b; }
+template <class R> __device__ inline R op_mul(R x, R b) { return x * b; }
+template <class R> __device__ inline R op_min(R x, R b) { return b != b ? b : lesser(x, b); }
+template <class R> __device__ inline R op_max(R x, R b) { return b != b ? b : greater(x, b); }
+template <class R> __device__ inline R op_add_square(R x, R b) { return x + b * b; }
+template <class R> __device__ inline R op_div(R x, R b) { return x / b; }
+// Integers: towards zero; what has no quotient is 0.
+template <class R> __device__ inline R op_div_integer(R x, R b) { return b == 0 ? (R)0 : trunc(x / b); }
+template <class R> __device__ inline R op_mod(R x, R b) { return fmod(x, b); }
+template <class R> __device__ inline R op_pow(R x, R b) { return pow(x, b); }
+template <class R> __device__ inline R op_sub(R x, R b) { return x - b; }
+template <class R> __device__ inline R op_atan2(R x, R b) { return atan2(x, b); }
+
+template <class R> __device__ inline R op_sqrt(R x) { return sqrt(x); }
+template <class R> __device__ inline R op_abs(R x) { return fabs(x); }
+template <class R> __device__ inline R op_ceil(R x) { return ceil(x); }
+template <class R> __device__ inline R op_cos(R x) { return cos(x); }
+template <class R> __device__ inline R op_exp(R x) { return exp(x); }
+template <class R> __device__ inline R op_floor(R x) { return floor(x); }
+template <class R> __device__ inline R op_log(R x) { return log(x); }
+template <class R> __device__ inline R op_neg(R x) { return -x; }
+template <class R> __device__ inline R op_rsqrt(R x) { return (R)1 / sqrt(x); }
+template <class R> __device__ inline R op_sin(R x) { return sin(x); }
+template <class R> __device__ inline R op_tan(R x) { return tan(x); }
+template <class R> __device__ inline R op_erf(R x) { return erf(x); }
+template <class R> __device__ inline R op_identity(R x) { return x; }
+template <class R> __device__ inline R op_reciprocal(R x) { return (R)1 / x; }
+
+template <class R> __device__ inline R op_sigmoid_fwd(R x) {
+  // exp of a negative number only: nothing overflows.
+  const R e = exp(-fabs(x));
+  return (x < 0 ? e : (R)1) / ((R)1 + e);
+}
+template <class R> __device__ inline R op_relu_fwd(R x, R lower, R upper, R slope) {
+  const R below = slope == 0 ? lower : lower + slope * (x - lower);
+  return x < lower ? below : lesser(x, upper);
+}
+template <class R> __device__ inline R op_relu_bwd(R dy, R x, R lower, R upper, R slope) {
+  return dy * (x <= lower ? slope : x >= upper && upper < (R)infinity() ? (R)0 : (R)1);
+}
+template <class R> __device__ inline R op_tanh_fwd(R x) { return tanh(x); }
+template <class R> __device__ inline R op_tanh_bwd(R dy, R x) {
+  const R t = tanh(x);
+  return dy * ((R)1 - t * t);
+}
+template <class R> __device__ inline R op_sigmoid_bwd(R dy, R x) {
+  const R s = op_sigmoid_fwd(x);
+  return dy * (s * ((R)1 - s));
+}
+template <class R> __device__ inline R op_elu_fwd(R x, R alpha) {
+  return x > 0 ? x : alpha * expm1(x);
+}
+template <class R> __device__ inline R op_elu_bwd(R dy, R x, R alpha) {
+  return dy * (x > 0 ? (R)1 : alpha * exp(x));
+}
+template <class R> __device__ inline R normal_distribution(R x) {
+  return (R)0.5 * ((R)1 + erf(x * (R)0.70710678118654752440));
+}
+template <class R> __device__ inline R op_gelu_fwd(R x) { return x * normal_distribution(x); }
+template <class R> __device__ inline R op_gelu_bwd(R dy, R x) {
+  const R density = (R)0.39894228040143267794 * exp((R)-0.5 * (x * x));
+  return dy * (normal_distribution(x) + x * density);
+}
+template <class R> __device__ inline R op_softplus_fwd(R x, R beta) {
+  const R z = beta * x;
+  return ((z > 0 ? z : (R)0) + log1p(exp(-fabs(z)))) / beta + (z != z ? z : (R)0);
+}
+template <class R> __device__ inline R op_softplus_bwd(R dy, R x, R beta) {
+  return dy * op_sigmoid_fwd(beta * x);
+}
+template <class R> __device__ inline R op_swish_fwd(R x, R beta) {
+  return x * op_sigmoid_fwd(beta * x);
+}
+template <class R> __device__ inline R op_swish_bwd(R dy, R x, R beta) {
+  const R s = op_sigmoid_fwd(beta * x);
+  return dy * (s + beta * x * s * ((R)1 - s));
+}
+template <class R> __device__ inline R gelu_tanh_inner(R x) {
+  return tanh((R)0.79788456080286535588 * (x + (R)0.044715 * (x * x * x)));
+}
+template <class R> __device__ inline R op_gelu_approx_tanh_fwd(R x) {
+  return (R)0.5 * x * ((R)1 + gelu_tanh_inner(x));
+}
+template <class R> __device__ inline R op_gelu_approx_tanh_bwd(R dy, R x) {
+  const R t = gelu_tanh_inner(x);
+  const R slope = (R)0.79788456080286535588 * ((R)1 + (R)0.134145 * (x * x));
+  return dy * ((R)0.5 * ((R)1 + t) + (R)0.5 * x * ((R)1 - t * t) * slope);
+}
+
+template <class R> __device__ inline R op_cmp_eq(R x, R b) { return truth<R>(x == b); }
+template <class R> __device__ inline R op_cmp_neq(R x, R b) { return truth<R>(!(x == b)); }
+template <class R> __device__ inline R op_cmp_gt(R x, R b) { return truth<R>(x > b); }
+template <class R> __device__ inline R op_cmp_ge(R x, R b) { return truth<R>(x >= b); }
+template <class R> __device__ inline R op_cmp_lt(R x, R b) { return truth<R>(x < b); }
+template <class R> __device__ inline R op_cmp_le(R x, R b) { return truth<R>(x <= b); }
+template <class R> __device__ inline R op_logical_and(R x, R b) { return truth<R>(x != 0 && b != 0); }
+template <class R> __device__ inline R op_logical_or(R x, R b) { return truth<R>(x != 0 || b != 0); }
+template <class R> __device__ inline R op_logical_not(R x) { return truth<R>(!(x != 0)); }
+template <class R> __device__ inline R op_binary_select(R x, R b, R predicate) {
+  return predicate != 0 ? x : b;
+}

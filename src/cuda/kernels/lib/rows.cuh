@@ -1,0 +1,62 @@
+// Runs of kCount elements in registers, and where they lie in memory.
+#pragma once
+
+#include "lib/elements.cuh"
+
+template <int kCount, class R>
+__device__ inline void copy(const R (&from)[kCount], R (&to)[kCount]) {
+#pragma unroll
+  for (int l = 0; l < kCount; ++l) to[l] = from[l];
+}
+template <int kCount, class R>
+__device__ inline void fill(R value, R (&to)[kCount]) {
+#pragma unroll
+  for (int l = 0; l < kCount; ++l) to[l] = value;
+}
+
+// Elements that lie together: whole vectors where kCount > 1, which the caller has made sure of.
+template <int kCount, class R, class D>
+__device__ inline void load_row(D d, const void* data, int64 index, R (&to)[kCount]) {
+  if constexpr (kCount == 1 || IsPacked<D>::value) {
+#pragma unroll
+    for (int l = 0; l < kCount; ++l) to[l] = load_element<R>(d, data, index + l);
+  } else {
+    load_vector(d, data, index, to);
+  }
+}
+template <int kCount, class R, class D>
+__device__ inline void store_row(D d, void* data, int64 index, const R (&from)[kCount]) {
+  if constexpr (kCount == 1) {
+    store_element(d, data, index, from[0]);
+  } else if constexpr (IsPacked<D>::value) {
+    // Whole bytes: kCount elements start at a multiple of kCount.
+    const int per_byte = 8 / D::kBits, here = per_byte < kCount ? per_byte : kCount;
+    if constexpr (kCount % per_byte == 0) {
+#pragma unroll
+      for (int first = 0; first < kCount; first += here) {
+        uint32 byte = 0;
+#pragma unroll
+        for (int l = 0; l < here; ++l) byte |= (uint32)narrow(d, from[first + l]) << l * D::kBits;
+        ((uint8*)data)[(index + first) / per_byte] = (uint8)byte;
+      }
+    } else {
+#pragma unroll
+      for (int l = 0; l < kCount; ++l) store_element(d, data, index + l, from[l]);
+    }
+  } else {
+    store_vector(d, data, index, from);
+  }
+}
+
+template <int kCount, class R, class D>
+__device__ inline void load_strided(D d, const void* data, int64 index, int64 stride,
+                                    R (&to)[kCount]) {
+#pragma unroll
+  for (int l = 0; l < kCount; ++l) to[l] = load_element<R>(d, data, index + l * stride);
+}
+template <int kCount, class R, class D>
+__device__ inline void store_strided(D d, void* data, int64 index, int64 stride,
+                                     const R (&from)[kCount]) {
+#pragma unroll
+  for (int l = 0; l < kCount; ++l) store_element(d, data, index + l * stride, from[l]);
+}

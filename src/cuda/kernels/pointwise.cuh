@@ -1,0 +1,43 @@
+// Element-wise programs: every thread takes kVector elements of a row, the rows one after the other.
+#include "lib/divide.cuh"
+#include "lib/elements.cuh"
+#include "lib/pointwise.cuh"
+#include "lib/rows.cuh"
+
+// The position of run `run` of kCount elements: the last axis is cut into `per_row` runs.
+template <int kCount>
+__device__ inline void locate(const Args& args, Index run, Index (&at)[kRank]) {
+  const int64* extent = &args.extent0;
+  const int64* magic = &args.magic0;
+  const Index per_row = kCount == 1 ? extent[kRank - 1] : (Index)args.per_row;
+  Index rest = kRank == 1 ? 0 : divide(run, kCount == 1 ? magic[kRank - 1] : args.magic_row, per_row);
+  at[kRank - 1] = (run - rest * per_row) * kCount;
+#pragma unroll
+  for (int axis = kRank - 2; axis >= 0; --axis) {
+    const Index above = axis == 0 ? 0 : divide(rest, magic[axis], extent[axis]);
+    at[axis] = rest - above * (Index)extent[axis];
+    rest = above;
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads) pointwise(const __grid_constant__ Args args) {
+  const Index run = (Index)blockIdx.x * kThreads + threadIdx.x;
+  if (run >= (Index)args.runs) return;
+  Index at[kRank];
+  locate<kVector>(args, run, at);
+  if (at[kRank - 1] + kVector <= (Index)(&args.extent0)[kRank - 1]) {
+    program<kVector>(args, at);
+  } else {
+    for (; at[kRank - 1] < (Index)(&args.extent0)[kRank - 1]; ++at[kRank - 1]) program<1>(args, at);
+  }
+}
+
+// The same for pointers that are not aligned.
+extern "C" __global__ void __launch_bounds__(kThreads)
+    pointwise_elements(const __grid_constant__ Args args) {
+  const Index run = (Index)blockIdx.x * kThreads + threadIdx.x;
+  if (run >= (Index)args.elements) return;
+  Index at[kRank];
+  locate<1>(args, run, at);
+  program<1>(args, at);
+}

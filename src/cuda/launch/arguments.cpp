@@ -1,0 +1,81 @@
+#include "cuda/launch/arguments.hpp"
+
+#include <bit>
+
+#include "base/element.hpp"
+#include "base/fail.hpp"
+
+namespace ashlar::cuda {
+
+std::string Arguments::add(Word word) {
+  words_.push_back(std::move(word));
+  return "args." + words_.back().name;
+}
+
+std::string Arguments::number(const std::string& name, std::int64_t value) {
+  return add({.kind = Word::Kind::number, .name = name, .value = value});
+}
+
+std::string Arguments::pointer(const std::string& name, const View& view) {
+  const int bits = bit_width(view.dtype);
+  return add({.kind = Word::Kind::pointer,
+              .name = name,
+              .value = bits % 8 == 0 ? view.offset * (bits / 8) : 0,
+              .tensor = view.tensor,
+              .dtype = view.dtype});
+}
+
+std::string Arguments::scratch(const std::string& name, int booking) {
+  return add({.kind = Word::Kind::scratch, .name = name, .value = booking});
+}
+
+std::string Arguments::host_scalar(const std::string& name, TensorId tensor, DType dtype) {
+  return add({.kind = Word::Kind::scalar, .name = name, .tensor = tensor, .dtype = dtype});
+}
+
+std::string Arguments::struct_text() const {
+  std::string text = "struct Args {\n";
+  for (const Word& word : words_) {
+    const char* type = "int64 ";
+    if (word.kind == Word::Kind::pointer || word.kind == Word::Kind::scratch) type = "void* ";
+    if (word.kind == Word::Kind::scalar) type = "double ";
+    text += fmt::format("  {}{};\n", type, word.name);
+  }
+  return text + "};\n";
+}
+
+void Arguments::check_size() const {
+  if (words_.size() > kMostArgumentWords)
+    fail(ErrorCode::internal, "cuda: a kernel with {} arguments, expected {} at most",
+         words_.size(), kMostArgumentWords);
+}
+
+void Arguments::fill(const KernelContext& context, const ScratchBook& book, Words& words) const {
+  for (std::size_t i = 0; i < words_.size(); ++i) {
+    const Word& word = words_[i];
+    switch (word.kind) {
+      case Word::Kind::number: words[i] = static_cast<std::uint64_t>(word.value); break;
+      case Word::Kind::pointer:
+        words[i] = reinterpret_cast<std::uint64_t>(context.pointer(word.tensor)) +
+                   static_cast<std::uint64_t>(word.value);
+        break;
+      case Word::Kind::scratch:
+        words[i] = reinterpret_cast<std::uint64_t>(
+            context.scratch<std::byte>(book, static_cast<int>(word.value)));
+        break;
+      case Word::Kind::scalar:
+        words[i] =
+            std::bit_cast<std::uint64_t>(load_element(word.dtype, context.pointer(word.tensor), 0));
+        break;
+    }
+  }
+}
+
+bool Arguments::are_aligned(const Words& words, std::int64_t bytes) const {
+  for (std::size_t i = 0; i < words_.size(); ++i)
+    if (words_[i].kind == Word::Kind::pointer && words[i] % static_cast<std::uint64_t>(bytes) != 0)
+      return false;
+  return true;
+}
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,50 @@
+// What a kernel is given at each launch: one struct of 8-byte words, printed into the kernel's text
+// and filled here. Built with the kernel; a run puts in pointers and scalars only.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plan/kernel.hpp"
+
+namespace ashlar::cuda {
+
+inline constexpr int kMostArgumentWords = 500;  // the driver takes 4 KiB
+
+class Arguments {
+ public:
+  using Words = std::array<std::uint64_t, kMostArgumentWords>;
+
+  // Each returns the text by which kernels name the argument: "args.x0".
+  std::string number(const std::string& name, std::int64_t value);
+  // The first element of a view. Views of types narrower than a byte start at their tensor, and
+  // their offset is the kernel's business.
+  std::string pointer(const std::string& name, const View& view);
+  std::string scratch(const std::string& name, int booking);
+  // A number the host holds, read at each run: a tensor of kind scalar or constant.
+  std::string host_scalar(const std::string& name, TensorId tensor, DType dtype);
+
+  // "struct Args { ... };"
+  std::string struct_text() const;
+  // Throws Error(internal) past kMostArgumentWords.
+  void check_size() const;
+  std::size_t bytes() const { return words_.size() * sizeof(std::uint64_t); }
+  void fill(const KernelContext& context, const ScratchBook& book, Words& words) const;
+  // The pointers all lie at multiples of this many bytes.
+  bool are_aligned(const Words& words, std::int64_t bytes) const;
+
+ private:
+  struct Word {
+    enum class Kind : std::uint8_t { number, pointer, scratch, scalar } kind = Kind::number;
+    std::string name;
+    std::int64_t value = 0;  // number; pointer: byte offset; scratch: booking
+    TensorId tensor = kNoTensor;
+    DType dtype = f32;
+  };
+  std::string add(Word word);
+  std::vector<Word> words_;
+};
+
+}  // namespace ashlar::cuda

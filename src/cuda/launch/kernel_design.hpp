@@ -1,0 +1,44 @@
+// What an engine decides about a kernel before any GPU is touched: text, arguments, launch shape.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cuda/driver/loaded_kernel.hpp"
+#include "cuda/jit/kernel_image.hpp"
+#include "cuda/launch/arguments.hpp"
+#include "plan/engine.hpp"
+
+namespace ashlar::cuda {
+
+struct LaunchDesign {
+  KernelSource source;
+  std::string function;  // of the source
+  Grid grid;
+  unsigned threads = 256;
+  unsigned shared_bytes = 0;
+  Arguments arguments;
+  // Another function of the source for pointers that are not multiples of 16 bytes; empty: the
+  // function takes any.
+  std::string unaligned_function = {};
+  Grid unaligned_grid = {};
+};
+
+// Launches in order. An empty list does nothing (no elements).
+struct KernelDesign {
+  std::vector<LaunchDesign> launches;
+  ScratchBook scratch;
+};
+
+// An engine whose kernels are text: compiling, loading and launching are the same for all of them.
+class CudaEngine : public Engine {
+ public:
+  EngineKind kind() const override { return EngineKind::generic_fusion; }
+  // A pure function: packs and tests compile what it gives on machines without a GPU.
+  virtual KernelDesign design(const Graph& graph, const Region& region, const Config& config,
+                              const DeviceProps& device) const = 0;
+  std::unique_ptr<Kernel> build(const Graph& graph, const Region& region, const Config& config,
+                                const DeviceProps& device) const final;
+};
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,202 @@
+#include "cuda/text/program_text.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/fail.hpp"
+#include "graph/enum_names.hpp"
+#include "graph/pointwise_traits.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+using Step = PointwiseProgram::Step;
+using Kind = Step::Kind;
+
+bool is_packed(DType dtype) { return bit_width(dtype) < 8; }
+
+// Numbers after the operands.
+std::string attributes(const Pointwise& op) {
+  switch (op.mode) {
+    case PointwiseMode::relu_fwd:
+    case PointwiseMode::relu_bwd:
+      return fmt::format(", {}, {}, {}", literal(op.relu_lower_clip), literal(op.relu_upper_clip),
+                         literal(op.relu_lower_slope));
+    case PointwiseMode::elu_fwd:
+    case PointwiseMode::elu_bwd: return fmt::format(", {}", literal(op.elu_alpha));
+    case PointwiseMode::softplus_fwd:
+    case PointwiseMode::softplus_bwd: return fmt::format(", {}", literal(op.softplus_beta));
+    case PointwiseMode::swish_fwd:
+    case PointwiseMode::swish_bwd: return fmt::format(", {}", literal(op.swish_beta));
+    default: return {};
+  }
+}
+
+class Printer {
+ public:
+  Printer(const PointwiseProgram& program, const Graph& graph, const ProgramText& text,
+          Arguments& arguments)
+      : program_(program), graph_(graph), text_(text), arguments_(arguments) {}
+
+  std::string print() {
+    for (std::size_t i = 0; i < program_.steps.size(); ++i) add_step(static_cast<int>(i));
+    for (std::size_t i = 0; i < program_.stores.size(); ++i) add_store(static_cast<int>(i));
+    if (program_.result >= 0) line(fmt::format("copy(v{}, result);", program_.result));
+    std::string parameters;
+    for (int row = 0; row < rows_; ++row) parameters += fmt::format(", R (&acc{})[kCount]", row);
+    if (program_.result >= 0) parameters += ", R (&result)[kCount]";
+    return fmt::format(
+        "template <int kCount>\n"
+        "__device__ inline void {}(const Args& args, const Index (&at)[{}]{}) {{\n{}}}\n",
+        text_.name, std::max(program_.space.rank(), 1), parameters, body_);
+  }
+
+ private:
+  void line(const std::string& statement) { body_ += "  " + statement + "\n"; }
+
+  void add_step(int i) {
+    const Step& step = program_.steps[static_cast<std::size_t>(i)];
+    line(fmt::format("R v{}[kCount];", i));
+    switch (step.kind) {
+      case Kind::accumulator:
+        rows_ = std::max(rows_, step.row + 1);
+        line(fmt::format("copy(acc{}, v{});", step.row, i));
+        break;
+      case Kind::constant: line(fmt::format("fill({}, v{});", literal(step.constant), i)); break;
+      case Kind::load: add_load(step.view, i); break;
+      case Kind::compute: add_compute(step, i); break;
+    }
+    if (step.round_to)
+      line(each(fmt::format("v{0}[l] = round_through({1}, v{0}[l]);", i, tag(*step.round_to))));
+  }
+
+  void add_load(const View& view, int i) {
+    const TensorKind kind = graph_.tensor(view.tensor).kind;
+    const std::string name = fmt::format("{}_load{}", text_.name, i);
+    if (kind == TensorKind::scalar || kind == TensorKind::constant) {
+      const std::string value = arguments_.host_scalar(name, view.tensor, view.dtype);
+      return line(fmt::format("fill((R){}, v{});", value, i));
+    }
+    const std::string pointer = arguments_.pointer(name, view);
+    const std::string index = position(view, name);
+    const std::int64_t stride = view.strides[view.strides.rank() - 1];
+    if (stride == 0)
+      line(fmt::format("fill(load_element<R>({}, {}, {}), v{});", tag(view.dtype), pointer, index,
+                       i));
+    else if (stride == 1)
+      line(fmt::format("load_row({}, {}, {}, v{});", tag(view.dtype), pointer, index, i));
+    else
+      line(fmt::format("load_strided({}, {}, {}, {}, v{});", tag(view.dtype), pointer, index,
+                       stride_text(view, view.strides.rank() - 1, name), i));
+  }
+
+  void add_store(int s) {
+    const PointwiseProgram::Store& store = program_.stores[static_cast<std::size_t>(s)];
+    const View& view = store.view;
+    const std::string name = fmt::format("{}_store{}", text_.name, s);
+    const std::string pointer = arguments_.pointer(name, view);
+    const std::string index = position(view, name);
+    const int last = view.strides.rank() - 1;
+    if (view.strides[last] == 1)
+      line(
+          fmt::format("store_row({}, {}, {}, v{});", tag(view.dtype), pointer, index, store.value));
+    else
+      line(fmt::format("store_strided({}, {}, {}, {}, v{});", tag(view.dtype), pointer, index,
+                       stride_text(view, last, name), store.value));
+  }
+
+  void add_compute(const Step& step, int i) {
+    if (step.op.mode == PointwiseMode::gen_index) {
+      const int rank = program_.space.rank();
+      const auto axis = static_cast<int>(step.op.axis < 0 ? step.op.axis + rank : step.op.axis);
+      return line(
+          each(fmt::format("v{}[l] = (R)(at[{}]{});", i, axis, axis == rank - 1 ? " + l" : "")));
+    }
+    const bool integer = !is_floating(step.compute);
+    std::string name = fmt::format("op_{}", enum_name(step.op.mode));
+    if (integer &&
+        (step.op.mode == PointwiseMode::div || step.op.mode == PointwiseMode::reciprocal))
+      name += "_integer";
+    std::string operands;
+    for (int n = 0; n < operand_count(step.op.mode); ++n) {
+      std::string operand = fmt::format("v{}[l]", step.args[static_cast<std::size_t>(n)]);
+      const double alpha = n == 0 ? step.op.alpha1 : n == 1 ? step.op.alpha2 : 1.0;
+      if (alpha != 1.0) operand = fmt::format("{} * {}", literal(alpha), operand);
+      operands += (n == 0 ? "" : ", ") + operand;
+    }
+    line(each(fmt::format("v{}[l] = {}<R>({}{});", i, name, operands, attributes(step.op))));
+  }
+
+  static std::string each(const std::string& statement) {
+    return "_Pragma(\"unroll\") for (int l = 0; l < kCount; ++l) " + statement;
+  }
+
+  std::string stride_text(const View& view, int axis, const std::string& name) {
+    return "(Index)" +
+           arguments_.number(fmt::format("{}_stride{}", name, axis), view.strides[axis]);
+  }
+
+  // Of the element at `at`, from the pointer on.
+  std::string position(const View& view, const std::string& name) {
+    std::string sum;
+    const auto add = [&](const std::string& term) { sum += (sum.empty() ? "" : " + ") + term; };
+    if (is_packed(view.dtype) && view.offset != 0)
+      add("(Index)" + arguments_.number(name + "_offset", view.offset));
+    for (int axis = 0; axis < view.strides.rank(); ++axis) {
+      if (view.strides[axis] == 0 || program_.space[axis] == 1) continue;
+      if (view.strides[axis] == 1)
+        add(fmt::format("at[{}]", axis));
+      else
+        add(fmt::format("at[{}] * {}", axis, stride_text(view, axis, name)));
+    }
+    return sum.empty() ? "0" : sum;
+  }
+
+  const PointwiseProgram& program_;
+  const Graph& graph_;
+  const ProgramText& text_;
+  Arguments& arguments_;
+  std::string body_;
+  int rows_ = 0;
+};
+
+}  // namespace
+
+std::string print_program(const PointwiseProgram& program, const Graph& graph,
+                          const ProgramText& text, Arguments& arguments) {
+  return Printer(program, graph, text, arguments).print();
+}
+
+int vector_length(const PointwiseProgram& program, int most) {
+  const int last = program.space.rank() - 1;
+  int length = most;
+  const auto limit = [&](const View& view) {
+    if (view.strides[last] != 1) return;
+    const auto fits = [&](std::int64_t number) {
+      while (length > 1 && number % length != 0) length /= 2;
+    };
+    fits(view.offset);
+    for (int axis = 0; axis < last; ++axis)
+      if (program.space[axis] > 1) fits(view.strides[axis]);
+  };
+  for (const Step& step : program.steps)
+    if (step.kind == Kind::load) limit(step.view);
+  for (const PointwiseProgram::Store& store : program.stores) limit(store.view);
+  return length;
+}
+
+std::string literal(double value) {
+  if (std::isnan(value)) return "(R)quiet_nan()";
+  if (std::isinf(value)) return value > 0 ? "(R)infinity()" : "-(R)infinity()";
+  std::string text = fmt::format("{:.17g}", value);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return "(R)" + (value < 0 ? "(" + text + ")" : text);
+}
+
+std::string tag(DType dtype) {
+  if (dtype == DType::boolean) return "boolean()";
+  return fmt::format("{}()", to_string(dtype));
+}
+
+}  // namespace ashlar::cuda
