@@ -52,15 +52,37 @@ HWY_INLINE void AddStep(const T* HWY_RESTRICT a, std::int64_t a_row, const T* HW
   }
 }
 
+// C's cache lines, which are asked for one by one while the sums are made: all at once they would
+// take every place there is for lines on their way, and A and B would wait.
+template <int kRows, int kVectors, class T>
+class LinesAhead {
+ public:
+  LinesAhead(const T* c, std::int64_t c_row) : at_(c), next_row_(c_row) {}
+  HWY_INLINE void ask() {
+    __builtin_prefetch(at_, 1, 3);
+    const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>()));
+    at_ += lanes;
+    if (++asked_ % kVectors == 0) at_ += next_row_ - kVectors * lanes;
+  }
+  bool all() const { return asked_ == kRows * kVectors; }
+
+ private:
+  const T* at_;
+  std::int64_t next_row_;
+  int asked_ = 0;
+};
+
 // Steps are `a_step` elements of A and `b_row` of B apart; four of them per turn of the loop.
 // Packed rows come from L2 in order, and are asked for four lines ahead.
 template <int kRows, int kVectors, bool kPacked, class T, class V>
 HWY_INLINE void AddSteps(std::int64_t depth, const T* HWY_RESTRICT a, std::int64_t a_row,
                          std::int64_t a_step, const T* HWY_RESTRICT b, std::int64_t b_row,
+                         LinesAhead<kRows, kVectors, T>& lines,
                          PanelSums<kRows, kVectors, V>& sums) {
   std::int64_t l = 0;
   constexpr auto kAhead = static_cast<std::int64_t>(384 / sizeof(T));
   for (; l + 4 <= depth; l += 4, a += 4 * a_step, b += 4 * b_row) {
+    if (!lines.all()) lines.ask();
     if constexpr (kPacked) hwy::Prefetch(a + kAhead);
     AddStep<kRows, kVectors>(a, a_row, b, sums);
     AddStep<kRows, kVectors>(a + a_step, a_row, b + b_row, sums);
@@ -130,21 +152,19 @@ HWY_NOINLINE void MultiplyPanel(const PanelOperands<T>& o) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   PanelSums<kRows, kVectors, hn::Vec<decltype(d)>> sums;
-  // C arrives while the sums are made.
-  for (int i = 0; i < kRows; ++i)
-    for (int v = 0; v < kVectors; ++v) hwy::Prefetch(o.c + i * o.c_row + v * lanes);
+  LinesAhead<kRows, kVectors, T> lines(o.c, o.c_row);
 #pragma GCC unroll 8
   for (int i = 0; i < kRows; ++i)
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) sums.at[i][v] = hn::Zero(d);
   if constexpr (kPacked) {
     AddSteps<kRows, kVectors, true>(o.depth, o.a, 1, o.a_row != 0 ? o.a_row : kPanelRows, o.b,
-                                    o.b_row, sums);
+                                    o.b_row, lines, sums);
   } else {
     const T* b = o.b;
     for (std::int64_t s = 0; s < o.segments; ++s, b += o.depth * o.b_row) {
       const T* a = o.a + (o.segment_offsets != nullptr ? o.segment_offsets[s] : 0);
-      AddSteps<kRows, kVectors, false>(o.depth, a, o.a_row, 1, b, o.b_row, sums);
+      AddSteps<kRows, kVectors, false>(o.depth, a, o.a_row, 1, b, o.b_row, lines, sums);
     }
   }
   if (o.columns == kVectors * lanes) return StoreWhole<kRows, kVectors>(o, sums);
