@@ -36,7 +36,7 @@ HWY_INLINE void AddStep(const T* HWY_RESTRICT a, std::int64_t a_row, const T* HW
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   V right[kVectors];
-  // Few rows wait for B, which comes from memory.
+  // Few rows wait for B, which comes from afar.
   if constexpr (kRows <= 4) {
     constexpr std::int64_t kAhead = 32;
 #pragma GCC unroll 4
@@ -52,24 +52,32 @@ HWY_INLINE void AddStep(const T* HWY_RESTRICT a, std::int64_t a_row, const T* HW
   }
 }
 
-// C's cache lines, which are asked for one by one while the sums are made: all at once they would
-// take every place there is for lines on their way, and A and B would wait.
+// What is fetched while sums are made, a little with every turn of the loop: all at once would take
+// every place there is for lines on their way, and A and B would wait.
 template <int kRows, int kVectors, class T>
-class LinesAhead {
+class Fetches {
  public:
-  LinesAhead(const T* c, std::int64_t c_row) : at_(c), next_row_(c_row) {}
-  HWY_INLINE void ask() {
-    __builtin_prefetch(at_, 1, 3);
-    const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>()));
-    at_ += lanes;
-    if (++asked_ % kVectors == 0) at_ += next_row_ - kVectors * lanes;
+  explicit Fetches(const PanelOperands<T>& o) : c_(o.c), c_row_(o.c_row), ahead_(o.ahead) {}
+  HWY_INLINE void some() {
+    if (lines_ < kRows * kVectors) {
+      const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>()));
+      __builtin_prefetch(c_, 1, 3);
+      c_ += lanes;
+      if (++lines_ % kVectors == 0) c_ += c_row_ - kVectors * lanes;
+    }
+    if (ahead_.left <= 0) return;
+    ahead_.left -= ahead_.repeats;
+    for (std::int64_t i = 0; i < ahead_.repeats; ++i, ahead_.at += ahead_.advance)
+#pragma GCC unroll 4
+      for (int s = 0; s < PanelAhead<T>::kStreams; ++s)
+        hwy::Prefetch(ahead_.at + s * ahead_.distance);
   }
-  bool all() const { return asked_ == kRows * kVectors; }
 
  private:
-  const T* at_;
-  std::int64_t next_row_;
-  int asked_ = 0;
+  const T* c_;
+  std::int64_t c_row_;
+  int lines_ = 0;
+  PanelAhead<T> ahead_;
 };
 
 // Steps are `a_step` elements of A and `b_row` of B apart; four of them per turn of the loop.
@@ -77,12 +85,12 @@ class LinesAhead {
 template <int kRows, int kVectors, bool kPacked, class T, class V>
 HWY_INLINE void AddSteps(std::int64_t depth, const T* HWY_RESTRICT a, std::int64_t a_row,
                          std::int64_t a_step, const T* HWY_RESTRICT b, std::int64_t b_row,
-                         LinesAhead<kRows, kVectors, T>& lines,
+                         Fetches<kRows, kVectors, T>& fetches,
                          PanelSums<kRows, kVectors, V>& sums) {
   std::int64_t l = 0;
   constexpr auto kAhead = static_cast<std::int64_t>(384 / sizeof(T));
   for (; l + 4 <= depth; l += 4, a += 4 * a_step, b += 4 * b_row) {
-    if (!lines.all()) lines.ask();
+    fetches.some();
     if constexpr (kPacked) hwy::Prefetch(a + kAhead);
     AddStep<kRows, kVectors>(a, a_row, b, sums);
     AddStep<kRows, kVectors>(a + a_step, a_row, b + b_row, sums);
@@ -152,19 +160,19 @@ HWY_NOINLINE void MultiplyPanel(const PanelOperands<T>& o) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   PanelSums<kRows, kVectors, hn::Vec<decltype(d)>> sums;
-  LinesAhead<kRows, kVectors, T> lines(o.c, o.c_row);
+  Fetches<kRows, kVectors, T> fetches(o);
 #pragma GCC unroll 8
   for (int i = 0; i < kRows; ++i)
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) sums.at[i][v] = hn::Zero(d);
   if constexpr (kPacked) {
     AddSteps<kRows, kVectors, true>(o.depth, o.a, 1, o.a_row != 0 ? o.a_row : kPanelRows, o.b,
-                                    o.b_row, lines, sums);
+                                    o.b_row, fetches, sums);
   } else {
     const T* b = o.b;
     for (std::int64_t s = 0; s < o.segments; ++s, b += o.depth * o.b_row) {
       const T* a = o.a + (o.segment_offsets != nullptr ? o.segment_offsets[s] : 0);
-      AddSteps<kRows, kVectors, false>(o.depth, a, o.a_row, 1, b, o.b_row, lines, sums);
+      AddSteps<kRows, kVectors, false>(o.depth, a, o.a_row, 1, b, o.b_row, fetches, sums);
     }
   }
   if (o.columns == kVectors * lanes) return StoreWhole<kRows, kVectors>(o, sums);
