@@ -84,7 +84,8 @@ class Product {
     const bool few = shape_.m <= kSkinny && packed_b == nullptr;
     // A shallow B is used in place as well: packing it would take longer than it saves.
     const bool shallow = packed_b == nullptr && !b_.along_depth() && b_.row_distance() != 0 &&
-                         shape_.k <= blocks_.depth && shape_.m <= kShallowRows;
+                         shape_.k <= std::min(blocks_.depth, kShallowDepth) &&
+                         shape_.m <= kShallowRows;
     if (few && b_.along_depth() && blocks_.packed >= shape_.m * shape_.k) {
       return gemm_dots(shape_, blocks_.threads, a_, b_, sink_, packed_);
     } else if (shallow || (few && !b_.along_depth())) {
