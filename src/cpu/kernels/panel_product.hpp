@@ -19,6 +19,18 @@ struct PanelFinish {
   T high = std::numeric_limits<T>::infinity();
 };
 
+// What will be multiplied later and is brought nearer meanwhile. With every four steps of the
+// depth, `repeats` times: a cache line from each of kStreams places `distance` elements apart,
+// which are then `advance` elements further. Memory gives more to one who reads in several places.
+template <class T>
+struct PanelAhead {
+  static constexpr std::int64_t kStreams = 4;
+  static constexpr auto kLine = static_cast<std::int64_t>(64 / sizeof(T));
+  const T* at = nullptr;
+  std::int64_t distance = 0, advance = 0, repeats = 0;
+  std::int64_t left = 0;  // how often, in all
+};
+
 // A is read where it lies. Its depth is cut into segments that lie apart (the rows of a filter's
 // window): element (i, l) of segment s is a[segment_offsets[s] + i * a_row + l]. B's rows follow
 // one another through all segments: row s * depth + l starts at b + (s * depth + l) * b_row, and
@@ -36,6 +48,7 @@ struct PanelOperands {
   std::int64_t c_row = 0;
   bool accumulate = false;                 // C is added to the sums
   const PanelFinish<T>* finish = nullptr;  // null: sums are stored as they are
+  PanelAhead<T> ahead;
 };
 
 template <class T>
