@@ -147,8 +147,10 @@ TileBlock TilePhase::block(std::int64_t number) const {
   TileBlock block = most;
   for (const std::size_t axis : {kColumn, kRow}) {
     const std::int64_t count = divide_up(grid.extent[axis], most.extent[axis]);
-    block.start[axis] = number % count * most.extent[axis];
-    block.extent[axis] = std::min(most.extent[axis], grid.extent[axis] - block.start[axis]);
+    // Even parts: threads take as many blocks each.
+    const std::int64_t part = number % count;
+    block.start[axis] = grid.extent[axis] * part / count;
+    block.extent[axis] = grid.extent[axis] * (part + 1) / count - block.start[axis];
     number /= count;
   }
   block.start[0] = number % grid.extent[0];
