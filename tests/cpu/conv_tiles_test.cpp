@@ -4,6 +4,7 @@
 #include "cpu/kernels/row_product.hpp"
 #include "cpu/kernels/transpose_tile.hpp"
 #include "cpu/plan_check.hpp"
+#include "cpu/without_caches.hpp"
 
 namespace ashlar::cpu {
 namespace {
@@ -97,6 +98,29 @@ TEST(ConvTiles, EveryCaseInAllDirectionsAndLayouts) {
       check(backward_data(c, f32, last));
       check(backward_filter(c, f32, last));
     }
+}
+
+// Pixels of dx that no tap reaches are cleared beside those that are, or have a phase of their own.
+TEST(ConvTiles, PixelsWithoutTaps) {
+  const std::vector<Case> list = {
+      {"every second pixel", {2, 70, 28, 10}, {33, 70, 1, 1}, {.stride = {2, 2}}},
+      {"one of six", {1, 16, 9, 8}, {24, 16, 1, 1}, {.stride = {3, 2}}},
+      {"cut cells", {1, 16, 9, 7}, {24, 16, 1, 1}, {.stride = {2, 2}}},
+      {"not the first pixel", {1, 16, 8, 6}, {24, 16, 1, 1}, {.padding = {1, 1}, .stride = {2, 2}}},
+      {"a window that keeps to them",
+       {2, 40, 8, 12},
+       {24, 20, 3, 3},
+       {.padding = {2, 2}, .stride = {2, 2}, .dilation = {2, 2}}},
+      {"three axes", {1, 16, 4, 6, 4}, {24, 16, 1, 1, 1}, {.stride = {2, 3, 2}}},
+  };
+  for (const Case& c : list)
+    for (const bool last : {false, true})
+      for (const Device& device : {Device::cpu(), without_caches()}) {
+        SCOPED_TRACE(testing::Message() << c.name << (last ? ", channels last" : ""));
+        Graph graph = backward_data(c, f32, last);
+        EXPECT_TRUE(is_taken(graph));
+        PlanCheck(std::move(graph)).expect_agrees("cpu.conv_", {}, device);
+      }
 }
 
 TEST(ConvTiles, NarrowFloats) {

@@ -1,10 +1,13 @@
 // Forward and backward-data convolutions on tiles of pixels (see conv_tiles.hpp).
 #pragma once
 
+#include <cstring>
+
 #include "cpu/constants.hpp"
 #include "cpu/conv/conv_tile_filter.hpp"
 #include "cpu/conv/conv_tile_sink.hpp"
 #include "cpu/kernels/row_product.hpp"
+#include "cpu/kernels/stream.hpp"
 
 namespace ashlar::cpu {
 
@@ -63,6 +66,10 @@ struct TilePixelsWork {
   std::int64_t threads;
   TileFilter filter;
   std::int64_t staged = 0, buffer = 0, packed = 0;  // elements; the first two per thread
+  // Where the pixels that no tap reaches lie beside one that is reached, if every one of those has
+  // the same ones beside it. They are cleared along with it, past the caches where dx is large.
+  std::vector<std::int64_t> gaps;
+  bool streams_gaps;
 
   TilePixelsWork(const Region& region, const DeviceProps& device)
       : geometry(*region.anchor),
@@ -70,9 +77,17 @@ struct TilePixelsWork {
         product(row_product<float>()),
         sink(region, geometry),
         threads(std::max(device.compute_units, 1)),
-        filter(region.prologues[1], geometry, forward, kPanelColumns) {
+        filter(region.prologues[1], geometry, forward, kPanelColumns),
+        streams_gaps(static_cast<std::int64_t>(region.bytes()) > device.l3_bytes / 2) {
     const TileProblem problem = problem_of(region, geometry);
-    for (ConvPhase& phase : phases_of(geometry, region)) {
+    std::vector<ConvPhase> grids = phases_of(geometry, region);
+    if (leaves_gaps(grids)) {
+      const ViewDistances distances(sink.finish().result, geometry.spatial);
+      for (std::size_t i = 1; i < grids.size(); ++i)
+        gaps.push_back(offset_of(grids[i].origin, distances));
+      grids.resize(1);
+    }
+    for (ConvPhase& phase : grids) {
       phases.push_back(
           cut_phase(std::move(phase), problem, filter_results(), !sink.is_direct(), device));
       const PanelPhase& added = phases.back();
@@ -92,6 +107,21 @@ struct TilePixelsWork {
   std::int64_t per_thread() const { return staged + buffer * (sink.turns() ? 2 : 1); }
   std::int64_t scratch_bytes() const {
     return static_cast<std::int64_t>(sizeof(float)) * (threads * per_thread() + packed);
+  }
+
+ private:
+  // Whether all taps belong to the first phase, the other phases are as large, and dx takes zeros.
+  bool leaves_gaps(const std::vector<ConvPhase>& grids) const {
+    if (grids.size() < 2 || !sink.is_direct() || !sink.finish().only_stores()) return false;
+    for (std::size_t i = 0; i < grids.size(); ++i)
+      if (grids[i].taps.empty() == (i == 0) || grids[i].extent != grids[0].extent) return false;
+    return true;
+  }
+  static std::int64_t offset_of(const Spatial& position, const ViewDistances& distances) {
+    std::int64_t offset = 0;
+    for (std::size_t axis = 0; axis < kMaxSpatial; ++axis)
+      offset += position[axis] * distances.axis[axis];
+    return offset;
   }
 };
 
@@ -288,6 +318,7 @@ class TilePixelsKernel final : public Kernel {
         o.c = c + column;
         if (bias != nullptr) finish.bias = bias + column;
         if (addend != nullptr) finish.addend = addend + column;
+        if (i == 0) clear_gaps(o);
         if (first + column == 0 && brings_pixels(phase)) {
           RowOperands<float> with_pixels = o;
           with_pixels.next = a + kMostProductRows * phase.channels;
@@ -305,6 +336,20 @@ class TilePixelsKernel final : public Kernel {
     if (!sink.is_direct())
       bound.sink.store(phase, block, channel, channels, buffer, work_.buffer_width(phase),
                        buffer + work_.buffer);
+  }
+
+  // Beside the rows of a product; they are on their way to memory while it is computed.
+  void clear_gaps(const RowOperands<float>& o) const {
+    alignas(64) static constexpr std::array<float, kMostProductColumns> kZeros{};
+    const std::int64_t bytes = o.columns * static_cast<std::int64_t>(sizeof(float));
+    for (const std::int64_t gap : work_.gaps)
+      for (std::int64_t i = 0; i < o.rows; ++i) {
+        float* pixel = o.c + o.c_rows[i] + gap;
+        if (work_.streams_gaps)
+          stream_row(kZeros.data(), bytes, pixel);
+        else
+          std::memset(pixel, 0, static_cast<std::size_t>(bytes));
+      }
   }
 
   TilePixelsWork work_;
