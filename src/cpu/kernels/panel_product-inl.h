@@ -227,12 +227,21 @@ void MultiplyRows(const PanelOperands<T>& o) {
   MultiplyPanel<kRows, kVectors, kPacked>(o);
 }
 
+template <bool kPacked, class T>
+void Multiply(const PanelOperands<T>& o) {
+  MultiplyRows<kPanelRows, kPanelVectors, kPacked>(o);
+  if (o.finish == nullptr || o.finish->activation == nullptr) return;
+  for (std::int64_t i = 0; i < o.rows; ++i) {
+    T* row = o.c + i * o.c_row;
+    o.finish->activate(*o.finish->activation, row, nullptr, nullptr, o.columns, row);
+  }
+}
+
 template <class T>
 const PanelProduct<T>& MakePanelProduct() {
   static const PanelProduct<T> product = {
       kPanelRows, kPanelVectors * static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>())),
-      MultiplyRows<kPanelRows, kPanelVectors, false, T>,
-      MultiplyRows<kPanelRows, kPanelVectors, true, T>};
+      Multiply<false, T>, Multiply<true, T>};
   return product;
 }
 

@@ -5,11 +5,14 @@
 #include <cstdint>
 #include <limits>
 
+#include "cpu/kernels/pointwise.hpp"
+
 namespace ashlar::cpu {
 
 // What is done to finished sums in registers, on their way to C:
-//   C[i][j] = clamp(sum[i][j] + bias[j] + addend[i * addend_row + j], low, high)
-// The clamp takes NaN to NaN.
+//   C[i][j] = activation(clamp(sum[i][j] + bias[j] + addend[i * addend_row + j], low, high))
+// The clamp takes NaN to NaN. An activation runs over the rows of C that were just stored, which
+// are in L1 then; only PanelProduct knows it.
 template <class T>
 struct PanelFinish {
   const T* bias = nullptr;    // null: none
@@ -17,6 +20,8 @@ struct PanelFinish {
   std::int64_t addend_row = 0;
   T low = -std::numeric_limits<T>::infinity();
   T high = std::numeric_limits<T>::infinity();
+  const Pointwise* activation = nullptr;  // null: none
+  PointwiseRow<T> activate;
 };
 
 // What will be multiplied later and is brought nearer meanwhile. With every four steps of the
