@@ -15,6 +15,8 @@ namespace {
 using Step = PointwiseProgram::Step;
 
 constexpr std::int64_t kTile = 256;  // elements: a handful of tiles stay in L1
+// Of a program that computes from memory to memory, without a tile of its own.
+constexpr std::int64_t kLongTile = 4096;
 // Bytes between what is computed and what is fetched from memory meanwhile, for large tensors: the
 // processor's own prefetching stops at every page.
 constexpr std::int64_t kFetchAhead = 4096;
@@ -87,9 +89,10 @@ struct RowProgram<T>::Code {
   std::int64_t row_step = 1;  // positions of the axis from one element of a row to the next
   int result = -1;
   int buffers = 0;
-  bool plain_load = false;   // one load, as it is
-  bool plain_store = false;  // one store of the accumulator
-  int streamed = -1;         // the first store that goes past the caches
+  std::int64_t tile = kTile;  // elements at a time
+  bool plain_load = false;    // one load, as it is
+  bool plain_store = false;   // one store of the accumulator
+  int streamed = -1;          // the first store that goes past the caches
 
   Code(const PointwiseProgram& program, int row_axis, const Graph* graph, std::int64_t distance,
        StoreTo store_to);
@@ -206,6 +209,13 @@ RowProgram<T>::Code::Code(const PointwiseProgram& program, int row_axis, const G
     }
   }
   assign_buffers();
+  const bool long_tile =
+      buffers == 0 && std::all_of(steps.begin(), steps.end(), [](const Instruction& step) {
+        const bool scales = step.alpha1 != T{1} || step.alpha2 != T{1};
+        const bool copies = step.last_store - step.first_store > (step.direct ? 1 : 0);
+        return !scales && !copies && step.narrow == nullptr;
+      });
+  if (long_tile) tile = kLongTile;
   const bool single = steps.size() == 1 && steps[0].narrow == nullptr;
   plain_load = single && steps[0].kind == Step::Kind::load && stores.empty();
   plain_store = single && steps[0].kind == Step::Kind::accumulator && stores.size() == 1;
@@ -335,7 +345,7 @@ void RowProgram<T>::Code::run_tiles(const Bound& bound, const std::int64_t* coor
   // Whole cache lines are streamed: the first tile ends at one.
   std::int64_t to_line = streamed < 0 ? 0 : elements_to_line(bound, store_index.data());
   for (std::int64_t first = 0, length = 0; first < count; first += length) {
-    length = std::min(to_line > 0 ? to_line : kTile, count - first);
+    length = std::min(to_line > 0 ? to_line : tile, count - first);
     to_line = 0;
     // What a tile some steps ahead will read: one operand is fetched while the first step computes
     // or while results are streamed, the others at once.

@@ -4,6 +4,7 @@
 #include "cpu/kernels/row_product.hpp"
 #include "cpu/kernels/transpose_tile.hpp"
 #include "cpu/plan_check.hpp"
+#include "cpu/without_caches.hpp"
 
 namespace ashlar::cpu {
 namespace {
@@ -99,6 +100,29 @@ TEST(ConvTiles, EveryCaseInAllDirectionsAndLayouts) {
     }
 }
 
+// Pixels of dx that no tap reaches are cleared beside those that are, or have a phase of their own.
+TEST(ConvTiles, PixelsWithoutTaps) {
+  const std::vector<Case> list = {
+      {"every second pixel", {2, 70, 28, 10}, {33, 70, 1, 1}, {.stride = {2, 2}}},
+      {"one of six", {1, 16, 9, 8}, {24, 16, 1, 1}, {.stride = {3, 2}}},
+      {"cut cells", {1, 16, 9, 7}, {24, 16, 1, 1}, {.stride = {2, 2}}},
+      {"not the first pixel", {1, 16, 8, 6}, {24, 16, 1, 1}, {.padding = {1, 1}, .stride = {2, 2}}},
+      {"a window that keeps to them",
+       {2, 40, 8, 12},
+       {24, 20, 3, 3},
+       {.padding = {2, 2}, .stride = {2, 2}, .dilation = {2, 2}}},
+      {"three axes", {1, 16, 4, 6, 4}, {24, 16, 1, 1, 1}, {.stride = {2, 3, 2}}},
+  };
+  for (const Case& c : list)
+    for (const bool last : {false, true})
+      for (const Device& device : {Device::cpu(), without_caches()}) {
+        SCOPED_TRACE(testing::Message() << c.name << (last ? ", channels last" : ""));
+        Graph graph = backward_data(c, f32, last);
+        EXPECT_TRUE(is_taken(graph));
+        PlanCheck(std::move(graph)).expect_agrees("cpu.conv_", {}, device);
+      }
+}
+
 TEST(ConvTiles, NarrowFloats) {
   for (const DType dtype : {f16, bf16})
     for (const std::size_t i : {std::size_t{0}, std::size_t{2}, std::size_t{8}})
@@ -173,7 +197,8 @@ TEST(ConvTiles, KeepsConstantFilters) {
   }
 }
 
-// The product against its definition, for every number of rows and columns.
+// The product against its definition, for every number of rows and columns of a tile, for several
+// tiles, and for the distances that have loops of their own.
 TEST(ConvTiles, RowProduct) {
   const RowProduct<float>& product = row_product<float>();
   std::mt19937 random(1);
@@ -182,56 +207,86 @@ TEST(ConvTiles, RowProduct) {
     for (float& value : values) value = static_cast<float>(static_cast<int>(random() % 17) - 8);
     return values;
   };
-  const std::vector<std::int64_t> a_rows = {0, 300, 7, 150, 41, 500}, a_segments = {0, 3, 900},
-                                  c_rows = {0, 400, 80, 160, 240, 320},
-                                  addend_rows = {400, 0, 80, 320, 160, 240};
-  const std::int64_t depth = 5, step = 2, b_row = 70;
-  const std::vector<float> a = fill(1500), b = fill(static_cast<std::size_t>(3 * depth * b_row)),
-                           bias = fill(64), addend = fill(500), before = fill(500);
-  for (std::int64_t rows = 1; rows <= kMostProductRows; ++rows)
-    for (std::int64_t columns = 1; columns <= product.columns; ++columns)
-      for (const int mode : {0, 1, 2}) {
-        PanelFinish<float> finish;
-        finish.bias = bias.data();
-        finish.addend = addend.data();
-        finish.low = -50;
-        finish.high = 300;
-        std::vector<float> c = before;
-        RowOperands<float> o;
-        o.rows = rows;
-        o.columns = columns;
-        o.a = a.data();
-        o.a_rows = a_rows.data();
-        o.a_step = step;
-        o.segments = 3;
-        o.depth = depth;
-        o.a_segments = a_segments.data();
-        o.b = b.data();
-        o.b_row = b_row;
-        o.c = c.data();
-        o.c_rows = c_rows.data();
-        o.accumulate = mode > 0;
-        o.finish = mode > 1 ? &finish : nullptr;
-        o.addend_rows = addend_rows.data();
-        product.multiply(o);
-        std::vector<float> expected = before;
-        for (std::int64_t i = 0; i < rows; ++i)
-          for (std::int64_t j = 0; j < columns; ++j) {
-            const auto at = [](std::int64_t index) { return static_cast<std::size_t>(index); };
-            float sum = 0;
-            for (std::int64_t s = 0; s < 3; ++s)
-              for (std::int64_t l = 0; l < depth; ++l)
-                sum += a[at(a_rows[at(i)] + a_segments[at(s)] + l * step)] *
-                       b[at((s * depth + l) * b_row + j)];
-            float& target = expected[at(c_rows[at(i)] + j)];
-            if (mode > 0) sum += target;
-            if (mode > 1)
-              sum = std::clamp(sum + bias[at(j)] + addend[at(addend_rows[at(i)] + j)], -50.0f,
-                               300.0f);
-            target = sum;
+  const auto at = [](std::int64_t index) { return static_cast<std::size_t>(index); };
+  constexpr std::int64_t kRows = 23, kRow = 80;
+  std::vector<std::int64_t> a_rows, c_rows, addend_rows;
+  for (std::int64_t i = 0; i < kRows; ++i) {
+    a_rows.push_back(i * 61 % 509);
+    c_rows.push_back((i * 7 % kRows) * kRow);
+    addend_rows.push_back((i * 5 % kRows) * kRow);
+  }
+  const std::vector<std::int64_t> a_segments = {0, 3, 900};
+  const std::vector<float> a = fill(1500), b = fill(3 * 8 * 70), bias = fill(64),
+                           addend = fill(kRows * kRow), before = fill(kRows * kRow);
+  struct Way {
+    std::int64_t step, depth, b_row;
+    bool has_segments;  // of B
+  };
+  const Way ways[] = {{2, 5, 70, false},
+                      {1, 8, kMostProductColumns, false},
+                      {1, 6, kMostProductColumns, false},
+                      {1, 5, kMostProductColumns, false},
+                      {kMostProductRows, 7, 70, true},
+                      {kMostProductRows, 4, 66, false}};
+  const auto check = [&](const Way& way, std::int64_t rows, std::int64_t columns, int mode) {
+    const std::vector<std::int64_t> b_segments = {way.depth * way.b_row, 0,
+                                                  2 * way.depth * way.b_row};
+    PanelFinish<float> finish;
+    finish.bias = bias.data();
+    finish.addend = addend.data();
+    finish.low = -50;
+    finish.high = 300;
+    std::vector<float> c = before;
+    RowOperands<float> o;
+    o.rows = rows;
+    o.columns = columns;
+    o.a = a.data();
+    o.a_rows = a_rows.data();
+    o.a_step = way.step;
+    o.segments = 3;
+    o.depth = way.depth;
+    o.a_segments = a_segments.data();
+    o.b = b.data();
+    o.b_segments = way.has_segments ? b_segments.data() : nullptr;
+    o.b_row = way.b_row;
+    o.next = b.data();
+    o.next_lines = 5;
+    o.next_tiles = 2;
+    o.c = c.data();
+    o.c_rows = c_rows.data();
+    o.accumulate = mode > 0;
+    o.finish = mode > 1 ? &finish : nullptr;
+    o.addend_rows = addend_rows.data();
+    product.multiply(o);
+    std::vector<float> expected = before;
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t j = 0; j < columns; ++j) {
+        float sum = 0;
+        for (std::int64_t s = 0; s < 3; ++s)
+          for (std::int64_t l = 0; l < way.depth; ++l) {
+            const std::int64_t start =
+                way.has_segments ? b_segments[at(s)] : s * way.depth * way.b_row;
+            sum += a[at(a_rows[at(i)] + a_segments[at(s)] + l * way.step)] *
+                   b[at(start + l * way.b_row + j)];
           }
-        ASSERT_EQ(c, expected) << rows << " rows, " << columns << " columns, mode " << mode;
+        float& target = expected[at(c_rows[at(i)] + j)];
+        if (mode > 0) sum += target;
+        if (mode > 1)
+          sum = std::clamp(sum + bias[at(j)] + addend[at(addend_rows[at(i)] + j)], -50.0f, 300.0f);
+        target = sum;
       }
+    ASSERT_EQ(c, expected) << rows << " rows, " << columns << " columns, mode " << mode << ", step "
+                           << way.step << ", depth " << way.depth;
+  };
+  for (const Way& way : ways)
+    for (const int mode : {0, 1, 2}) {
+      for (std::int64_t rows = 1; rows <= kMostProductRows; ++rows)
+        for (std::int64_t columns = 1; columns <= product.columns; ++columns)
+          check(way, rows, columns, mode);
+      for (const std::int64_t rows : {7, 11, 12, 13, 23})
+        for (const std::int64_t columns : {product.columns, product.columns - 1})
+          check(way, rows, columns, mode);
+    }
 }
 
 TEST(ConvTiles, Transpose) {

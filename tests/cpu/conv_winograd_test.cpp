@@ -64,6 +64,7 @@ const Case kCases[] = {
      {96, 16, 3, 3},
      {.padding = {2, 0}, .post_padding = Dims{1, 3}, .mode = ConvMode::convolution}},
     {{17, 32, 3, 1}, {32, 32, 3, 3}},
+    {{1, 128, 5, 6}, {48, 64, 3, 3}, {.mode = ConvMode::convolution}},
 };
 
 Dims result_dims(const Case& c) {

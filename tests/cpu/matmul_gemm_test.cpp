@@ -85,6 +85,33 @@ TEST(MatmulGemm, FusedOnAllSides) {
 }
 
 // Past the depth where 32 bits could overflow, sums are still exact.
+// A function of one operand comes last, on rows that are in L1; panels are cut at every edge.
+TEST(MatmulGemm, ActivationsOfFinishedPanels) {
+  for (const DType dtype : {f32, f64})
+    for (const int transposes : {0, 1, 2, 4})
+      for (const Dims& shape : {Dims{7, 5, 3}, Dims{15, 300, 131}}) {
+        SCOPED_TRACE(testing::Message() << to_string(shape) << " " << to_string(dtype)
+                                        << " transposes " << transposes);
+        const std::int64_t m = shape[0], k = shape[1], n = shape[2];
+        const auto layout = [&](int bit, const Dims& dims) -> Layout {
+          return transposes & bit ? Layout(transposed(dims)) : Layout(row_major);
+        };
+        Graph graph;
+        Value a = graph.input("a", {m, k}, dtype, layout(1, {m, k}));
+        Value b = graph.input("b", {k, n}, dtype, layout(2, {k, n}));
+        Value bias = graph.input("bias", {1, n}, dtype);
+        Value residual = graph.input("residual", {m, n}, dtype);
+        Value sum = graph.matmul(a, b) + bias;
+        graph.output("gelu", gelu(sum), {.layout = layout(4, {m, n})});
+        graph.output("swish", swish(relu(graph.matmul(a, b) + residual)));
+        graph.output("alone", tanh(graph.matmul(a, b)));
+        graph.output("more", gelu(graph.matmul(a, b)) + residual);
+        PlanCheck plan(std::move(graph));
+        plan.fill("a", -0.2, 0.2);
+        plan.expect_agrees("cpu.matmul_gemm");
+      }
+}
+
 TEST(MatmulGemm, DeepSumsOfNarrowIntegers) {
   Graph graph;
   const Value a = graph.input("a", {2, 40001}, u8), b = graph.input("b", {40001, 3}, u8);

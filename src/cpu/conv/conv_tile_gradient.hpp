@@ -374,6 +374,7 @@ class TileGradientKernel final : public Kernel {
     o.c_rows = c_rows_.data();
     o.accumulate = accumulate;
     o.next_step = upcoming.distance;
+    o.next_lines = pixels;
     constexpr std::int64_t kLineElements = 16;
     for (std::int64_t tile = task.tile; tile < task.tiles; ++tile) {
       const std::int64_t first = tile * kMostProductRows;

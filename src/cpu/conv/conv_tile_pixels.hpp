@@ -1,10 +1,13 @@
 // Forward and backward-data convolutions on tiles of pixels (see conv_tiles.hpp).
 #pragma once
 
+#include <cstring>
+
 #include "cpu/constants.hpp"
 #include "cpu/conv/conv_tile_filter.hpp"
 #include "cpu/conv/conv_tile_sink.hpp"
 #include "cpu/kernels/row_product.hpp"
+#include "cpu/kernels/stream.hpp"
 
 namespace ashlar::cpu {
 
@@ -63,6 +66,10 @@ struct TilePixelsWork {
   std::int64_t threads;
   TileFilter filter;
   std::int64_t staged = 0, buffer = 0, packed = 0;  // elements; the first two per thread
+  // Where the pixels that no tap reaches lie beside one that is reached, if every one of those has
+  // the same ones beside it. They are cleared along with it, past the caches where dx is large.
+  std::vector<std::int64_t> gaps;
+  bool streams_gaps;
 
   TilePixelsWork(const Region& region, const DeviceProps& device)
       : geometry(*region.anchor),
@@ -70,9 +77,17 @@ struct TilePixelsWork {
         product(row_product<float>()),
         sink(region, geometry),
         threads(std::max(device.compute_units, 1)),
-        filter(region.prologues[1], geometry, forward, kPanelColumns) {
+        filter(region.prologues[1], geometry, forward, kPanelColumns),
+        streams_gaps(static_cast<std::int64_t>(region.bytes()) > device.l3_bytes / 2) {
     const TileProblem problem = problem_of(region, geometry);
-    for (ConvPhase& phase : phases_of(geometry, region)) {
+    std::vector<ConvPhase> grids = phases_of(geometry, region);
+    if (leaves_gaps(grids)) {
+      const ViewDistances distances(sink.finish().result, geometry.spatial);
+      for (std::size_t i = 1; i < grids.size(); ++i)
+        gaps.push_back(offset_of(grids[i].origin, distances));
+      grids.resize(1);
+    }
+    for (ConvPhase& phase : grids) {
       phases.push_back(
           cut_phase(std::move(phase), problem, filter_results(), !sink.is_direct(), device));
       const PanelPhase& added = phases.back();
@@ -85,24 +100,29 @@ struct TilePixelsWork {
   TilePixelsWork(const TilePixelsWork&) = delete;
 
   std::int64_t filter_results() const { return forward ? geometry.filters : geometry.channels; }
+  // From pixel to pixel of the buffer.
+  std::int64_t buffer_width(const PanelPhase& phase) const {
+    return round_up(std::min(phase.kept * kPanelColumns, filter_results()), kLine);
+  }
   std::int64_t per_thread() const { return staged + buffer * (sink.turns() ? 2 : 1); }
   std::int64_t scratch_bytes() const {
     return static_cast<std::int64_t>(sizeof(float)) * (threads * per_thread() + packed);
   }
-};
-
-// What a product brings to L2 for those that follow: a cache line per depth.
-class NextPanels {
- public:
-  NextPanels(const float* start, const float* end) : start_(start), end_(end) {}
-  const float* take(std::int64_t elements) {
-    if (end_ - start_ < elements) return nullptr;
-    start_ += elements;
-    return start_ - elements;
-  }
 
  private:
-  const float *start_, *end_;
+  // Whether all taps belong to the first phase, the other phases are as large, and dx takes zeros.
+  bool leaves_gaps(const std::vector<ConvPhase>& grids) const {
+    if (grids.size() < 2 || !sink.is_direct() || !sink.finish().only_stores()) return false;
+    for (std::size_t i = 0; i < grids.size(); ++i)
+      if (grids[i].taps.empty() == (i == 0) || grids[i].extent != grids[0].extent) return false;
+    return true;
+  }
+  static std::int64_t offset_of(const Spatial& position, const ViewDistances& distances) {
+    std::int64_t offset = 0;
+    for (std::size_t axis = 0; axis < kMaxSpatial; ++axis)
+      offset += position[axis] * distances.axis[axis];
+    return offset;
+  }
 };
 
 class TilePixelsKernel final : public Kernel {
@@ -115,11 +135,11 @@ class TilePixelsKernel final : public Kernel {
     const TileSink& sink = work_.sink;
     const std::int64_t channels = work_.forward ? work_.geometry.channels : work_.geometry.filters;
     const Spatial& extents = work_.forward ? work_.geometry.x : work_.geometry.y;
-    for (const TilePhase& phase : work_.phases) {
+    for (const PanelPhase& phase : work_.phases) {
       sources_.emplace_back(region.prologues[0], work_.geometry, extents, channels,
                             phase.staged_step(kMaxSpatial - 1));
-      result_offsets_.push_back(
-          offsets_in(phase, sink.is_direct() ? sink.finish().result : View{}));
+      result_offsets_.push_back(sink.is_direct() ? offsets_in(phase, sink.finish().result)
+                                                 : offsets_in_buffer(phase));
       addend_offsets_.push_back(
           offsets_in(phase, sink.is_direct() ? sink.finish().addend : View{}));
     }
@@ -151,6 +171,13 @@ class TilePixelsKernel final : public Kernel {
     if (!view.present()) return {};
     const ViewDistances distances(view, work_.geometry.spatial);
     return result_offsets(phase, {distances.a, distances.axis});
+  }
+
+  std::vector<std::int64_t> offsets_in_buffer(const PanelPhase& phase) const {
+    std::vector<std::int64_t> offsets(static_cast<std::size_t>(phase.most.pixels()));
+    for (std::size_t i = 0; i < offsets.size(); ++i)
+      offsets[i] = static_cast<std::int64_t>(i) * work_.buffer_width(phase);
+    return offsets;
   }
 
   void book(bool with_panels) {
@@ -229,6 +256,13 @@ class TilePixelsKernel final : public Kernel {
     return memory;
   }
 
+  // Tiles of one tap follow one another in memory and are done before it could bring the next.
+  static bool brings_pixels(const TilePhase& phase) {
+    constexpr std::int64_t kShortDepth = 128;
+    return phase.in_place && phase.grid.taps.size() == 1 && phase.channels <= kShortDepth &&
+           phase.pixel_offsets.size() > 1 && phase.pixel_offsets[1] == phase.channels;
+  }
+
   // Panels [first, last) over all tiles of a block.
   void multiply(const Bound& bound, const TileBlock& block, std::int64_t group, std::int64_t first,
                 std::int64_t last, const float* a, float* buffer) const {
@@ -244,8 +278,6 @@ class TilePixelsKernel final : public Kernel {
     RowOperands<float> o;
     o.b_row = kPanelColumns;
     PanelFinish<float> finish;
-    std::array<std::int64_t, kMostProductRows> buffer_rows;
-    const std::int64_t width = round_up(channels, kLine);
     float* c = buffer;
     const float *bias = nullptr, *addend = nullptr;
     if (sink.is_direct()) {
@@ -255,11 +287,11 @@ class TilePixelsKernel final : public Kernel {
       addend = bound.sink.start(pattern.addend, phase, block, channel);
       finish.low = static_cast<float>(pattern.low);
       finish.high = static_cast<float>(pattern.high);
-    } else {
-      for (std::size_t i = 0; i < buffer_rows.size(); ++i)
-        buffer_rows[i] = static_cast<std::int64_t>(i) * width;
-      o.c_rows = buffer_rows.data();
     }
+    o.rows = pixels;
+    o.a_rows = phase.pixel_offsets.data();
+    o.c_rows = bound.result_offsets.data();
+    o.addend_rows = bound.addend_offsets.data();
     const bool finishes = sink.is_direct() && !sink.finish().only_stores();
     for (std::size_t i = 0; i < phase.slices.size(); ++i) {
       const TileSlice& slice = phase.slices[i];
@@ -274,26 +306,50 @@ class TilePixelsKernel final : public Kernel {
       const std::int64_t slice_depth = slice.segments * slice.depth;
       const std::int64_t passing =
           last - first == 1 ? slice_depth * kPanelColumns : (last - first) * panel_elements;
-      NextPanels next(slice_b + passing, std::min(slice_b + 2 * passing, bound.panels_end));
-      for (std::int64_t tile = 0; tile < tiles; ++tile) {
-        const std::int64_t pixel = pixels * tile / tiles;
-        o.rows = pixels * (tile + 1) / tiles - pixel;
-        o.a_rows = phase.pixel_offsets.data() + pixel;
-        if (sink.is_direct()) o.c_rows = bound.result_offsets.data() + pixel;
-        if (addend != nullptr) o.addend_rows = bound.addend_offsets.data() + pixel;
-        for (std::int64_t column = 0; column < channels; column += work_.product.columns) {
-          o.columns = std::min(work_.product.columns, channels - column);
-          o.b = slice_b + column / kPanelColumns * panel_elements + column % kPanelColumns;
-          o.next = next.take(slice_depth * kLine);
-          o.c = c + column + (sink.is_direct() ? 0 : pixel * width);
-          if (bias != nullptr) finish.bias = bias + column;
-          if (addend != nullptr) finish.addend = addend + column;
-          work_.product.multiply(o);
+      const std::int64_t upcoming =
+          std::min(slice_b + 2 * passing, bound.panels_end) - (slice_b + passing);
+      o.next = slice_b + passing;
+      o.next_lines = slice_depth;
+      o.next_tile = slice_depth * kLine;
+      o.next_tiles = slice_depth > 0 ? upcoming / o.next_tile : 0;
+      for (std::int64_t column = 0; column < channels; column += work_.product.columns) {
+        o.columns = std::min(work_.product.columns, channels - column);
+        o.b = slice_b + column / kPanelColumns * panel_elements + column % kPanelColumns;
+        o.c = c + column;
+        if (bias != nullptr) finish.bias = bias + column;
+        if (addend != nullptr) finish.addend = addend + column;
+        if (i == 0) clear_gaps(o);
+        if (first + column == 0 && brings_pixels(phase)) {
+          RowOperands<float> with_pixels = o;
+          with_pixels.next = a + kMostProductRows * phase.channels;
+          with_pixels.next_tile = kMostProductRows * phase.channels;
+          with_pixels.next_lines = divide_up(with_pixels.next_tile, kLine);
+          with_pixels.next_tiles = tiles - 1;
+          work_.product.multiply(with_pixels);
+          continue;
         }
+        work_.product.multiply(o);
+        o.next += tiles * o.next_tile;
+        o.next_tiles -= tiles;
       }
     }
     if (!sink.is_direct())
-      bound.sink.store(phase, block, channel, channels, buffer, width, buffer + work_.buffer);
+      bound.sink.store(phase, block, channel, channels, buffer, work_.buffer_width(phase),
+                       buffer + work_.buffer);
+  }
+
+  // Beside the rows of a product; they are on their way to memory while it is computed.
+  void clear_gaps(const RowOperands<float>& o) const {
+    alignas(64) static constexpr std::array<float, kMostProductColumns> kZeros{};
+    const std::int64_t bytes = o.columns * static_cast<std::int64_t>(sizeof(float));
+    for (const std::int64_t gap : work_.gaps)
+      for (std::int64_t i = 0; i < o.rows; ++i) {
+        float* pixel = o.c + o.c_rows[i] + gap;
+        if (work_.streams_gaps)
+          stream_row(kZeros.data(), bytes, pixel);
+        else
+          std::memset(pixel, 0, static_cast<std::size_t>(bytes));
+      }
   }
 
   TilePixelsWork work_;

@@ -101,10 +101,11 @@ class TilePlanesKernel final : public Kernel {
     if (finish && finish->only_stores() && finish->result.dtype == f32 && plain_sum &&
         is_dense(finish->result, work_.phase.extent))
       direct_ = finish->result;
-    for (std::size_t i = 0; i < a_rows_.size(); ++i) {
-      a_rows_[i] = static_cast<std::int64_t>(i);
-      c_rows_[i] =
-          static_cast<std::int64_t>(i) * (direct_.present() ? direct_.strides[1] : work_.block());
+    for (std::int64_t i = 0; i < work_.results(); ++i) {
+      a_rows_.push_back(i / kMostProductRows * work_.summed() * kMostProductRows +
+                        i % kMostProductRows);
+      c_rows_.push_back(direct_.present() ? i * direct_.strides[1]
+                                          : i % kMostProductRows * work_.block());
     }
     book(true);
   }
@@ -168,40 +169,41 @@ class TilePlanesKernel final : public Kernel {
     const std::int64_t first_pixel = task.image * work_.plane() + task.pixel;
     RowOperands<float> o;
     const std::int64_t no_offset = 0;
-    o.a_rows = a_rows_.data();
+    o.a = filter + task.group * work_.filter.panels() * summed * kMostProductRows;
     o.a_step = kMostProductRows;
     o.a_segments = &no_offset;
     o.depth = summed;
     o.b_row = kColumns;
-    o.c_rows = c_rows_.data();
-    const std::int64_t first = task.part * work_.part_tiles(),
-                       last = std::min(first + work_.part_tiles(), work_.filter.panels());
-    const float* a = filter + task.group * work_.filter.panels() * summed * kMostProductRows;
+    const std::int64_t first = task.part * work_.part_tiles() * kMostProductRows,
+                       last = std::min(first + work_.part_tiles() * kMostProductRows, results);
+    if (first >= last) return;
+    const auto use_results = [&](std::int64_t begin, std::int64_t end) {
+      o.rows = end - begin;
+      o.a_rows = a_rows_.data() + begin;
+      o.c_rows = c_rows_.data() + begin;
+    };
     float* c = nullptr;
-    if (direct_.present())
+    if (direct_.present()) {
       c = static_cast<float*>(context.pointer(direct_.tensor)) + direct_.offset +
           task.image * direct_.strides[0] + task.group * results * direct_.strides[1] + task.pixel;
-    const auto use_tile = [&](std::int64_t tile) {
-      o.rows = std::min(kMostProductRows, results - tile * kMostProductRows);
-      o.a = a + tile * summed * kMostProductRows;
-    };
+      use_results(first, last);
+    }
 
     std::int64_t done = 0;
     if (reads_in_place_ && direct_.present()) {
       // Panel by panel: it stays in L1. While filters pass over it, the next one comes to L2.
       const float* planes = in_memory(task, context);
       o.b_row = o.next_step = in_memory_.strides[1];
+      o.next_lines = summed;
+      o.next_tile = kLineElements;
+      o.next_tiles = product_.columns / kLineElements;
       o.columns = product_.columns;
       for (; done + product_.columns <= pixels; done += product_.columns) {
         const bool is_last = done + 2 * product_.columns > pixels;
         o.b = planes + done;
-        for (std::int64_t tile = first; tile < last; ++tile) {
-          use_tile(tile);
-          const std::int64_t line = (tile - first) * kLineElements;
-          o.next = line < product_.columns && !is_last ? o.b + product_.columns + line : nullptr;
-          o.c = c + tile * kMostProductRows * direct_.strides[1] + done;
-          product_.multiply(o);
-        }
+        o.next = is_last ? nullptr : o.b + product_.columns;
+        o.c = c + done;
+        product_.multiply(o);
       }
       if (done == pixels) return;
       o.b_row = kColumns;
@@ -211,16 +213,18 @@ class TilePlanesKernel final : public Kernel {
     float* buffer = row + work_.block();
     pack({task.part, task.group, task.image, task.pixel + done, pixels - done}, source, row, memory,
          context);
-    for (std::int64_t tile = first; tile < last; ++tile) {
-      use_tile(tile);
-      const std::int64_t result = tile * kMostProductRows;
+    const auto multiply_columns = [&](float* to) {
       for (std::int64_t column = 0; column < pixels - done; column += product_.columns) {
         o.columns = std::min(product_.columns, pixels - done - column);
         o.b = memory + column / kColumns * kColumns * summed + column % kColumns;
-        o.c = (c != nullptr ? c + result * direct_.strides[1] + done : buffer) + column;
+        o.c = to + column;
         product_.multiply(o);
       }
-      if (c != nullptr) continue;
+    };
+    if (c != nullptr) return multiply_columns(c + done);
+    for (std::int64_t result = first; result < last; result += kMostProductRows) {
+      use_results(result, std::min(result + kMostProductRows, last));
+      multiply_columns(buffer);
       for (std::int64_t i = 0; i < o.rows; ++i)
         sink.row(task.group, result + i, first_pixel, pixels, buffer + i * work_.block());
     }
@@ -261,9 +265,9 @@ class TilePlanesKernel final : public Kernel {
   ConvStore<float> store_;
   View in_memory_;  // a source that is packed as it is
   bool reads_in_place_ = false;
-  View direct_;  // where sums go as they are
-  std::array<std::int64_t, kMostProductRows> a_rows_, c_rows_;
-  KeptMemory<float> kept_;  // a constant filter
+  View direct_;                                // where sums go as they are
+  std::vector<std::int64_t> a_rows_, c_rows_;  // of all results
+  KeptMemory<float> kept_;                     // a constant filter
   int panels_ = 0, filter_ = 0;
 };
 

@@ -145,15 +145,18 @@ std::int64_t TilePhase::block_count() const {
 
 TileBlock TilePhase::block(std::int64_t number) const {
   TileBlock block = most;
+  // Even parts: threads have one or two blocks each where images are small.
   for (const std::size_t axis : {kColumn, kRow}) {
     const std::int64_t count = divide_up(grid.extent[axis], most.extent[axis]);
-    block.start[axis] = number % count * most.extent[axis];
-    block.extent[axis] = std::min(most.extent[axis], grid.extent[axis] - block.start[axis]);
+    const std::int64_t part = number % count;
+    block.start[axis] = grid.extent[axis] * part / count;
+    block.extent[axis] = grid.extent[axis] * (part + 1) / count - block.start[axis];
     number /= count;
   }
   block.start[0] = number % grid.extent[0];
-  block.image = number / grid.extent[0] * most.images;
-  block.images = std::min(most.images, grid.images - block.image);
+  const std::int64_t count = divide_up(grid.images, most.images), part = number / grid.extent[0];
+  block.image = grid.images * part / count;
+  block.images = grid.images * (part + 1) / count - block.image;
   return block;
 }
 

@@ -86,15 +86,32 @@ class WinogradFilter {
     alignas(64) float stage[kPiece * kTaps * kWidest];  // [summed channel][tap][column]
     const std::int64_t group = panel / panels(), column = panel % panels() * panel_;
     const std::int64_t columns = std::min(panel_, shape_.results - column);
+    const std::int64_t sign = shape_.reversed ? -1 : 1;
+    if (memory != nullptr && view_.strides[result_axis()] == 1 && columns == panel_) {
+      // Whole rows of a panel lie in memory.
+      const Dims& strides = view_.strides;
+      const std::int64_t last = shape_.reversed ? 2 * (strides[2] + strides[3]) : 0;
+      const float* from = start(memory, group, column, first) + last;
+      for (std::int64_t c = 0; c < count; ++c, from += strides[summed_axis()])
+        kernel_.filter(from, sign * strides[2], sign * strides[3], panel_, u + c * panel_, point);
+      return;
+    }
     if (columns < panel_) std::fill_n(stage, count * kTaps * panel_, 0.0f);
     if (memory != nullptr)
       stage_memory(memory, group, column, columns, first, count, stage);
     else
       stage_rows(rows, group, column, columns, first, count, stage);
-    const std::int64_t sign = shape_.reversed ? -1 : 1;
     for (std::int64_t c = 0; c < count; ++c)
       kernel_.filter(stage + (c * kTaps + (shape_.reversed ? kTaps - 1 : 0)) * panel_,
                      sign * 3 * panel_, sign * panel_, panel_, u + c * panel_, point);
+  }
+
+  // Groups lie along axis 0, which forward results and backward sums run along.
+  const float* start(const float* memory, std::int64_t group, std::int64_t column,
+                     std::int64_t first) const {
+    const Dims& strides = view_.strides;
+    return memory + group * (forward_ ? shape_.results : shape_.depth) * strides[0] +
+           first * strides[summed_axis()] + column * strides[result_axis()];
   }
 
   void stage_memory(const float* memory, std::int64_t group, std::int64_t column,
@@ -102,9 +119,7 @@ class WinogradFilter {
                     float* stage) const {
     const Dims& strides = view_.strides;
     const std::int64_t by_summed = strides[summed_axis()], by_result = strides[result_axis()];
-    // Groups lie along axis 0, which forward results and backward sums run along.
-    memory += group * (forward_ ? shape_.results : shape_.depth) * strides[0] + first * by_summed +
-              column * by_result;
+    memory = start(memory, group, column, first);
     const bool taps_together = strides[3] == 1 && strides[2] == 3;
     if (taps_together && by_summed == kTaps)
       return transpose_(memory, by_result, columns, count * kTaps, stage, panel_);

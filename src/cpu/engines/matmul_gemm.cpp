@@ -49,7 +49,8 @@ std::optional<FinishPattern> finish_of(const Region& region) {
   const DType sums = region.precision();
   if (MatmulLengths(region).cuts_result()) return std::nullopt;
   const int columns = rank - (swaps_operands(region.epilogue) ? 2 : 1);
-  std::optional<FinishPattern> finish = match_finish(region.epilogue, columns, sums);
+  std::optional<FinishPattern> finish =
+      match_finish(region.epilogue, columns, sums, Activations::matched);
   if (finish && finish->result.dtype != sums) finish.reset();
   return finish;
 }
@@ -138,7 +139,10 @@ class MatrixSink final : public GemmSink<T> {
         swapped_(swapped),
         context_(context),
         bound_(epilogue.bind(context)),
-        finish_(finish) {}
+        finish_(finish) {
+    if (finish != nullptr && finish->activation)
+      activate_ = pointwise_row<T>(finish->activation->mode, false);
+  }
   void row(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t count,
            T* values) const override {
     if (lengths_.cuts_result()) {  // past this batch's m and n stands padding
@@ -164,6 +168,10 @@ class MatrixSink final : public GemmSink<T> {
     if (finish_->addend.present()) place.finish.addend_row = finish_->addend.strides[row_axis];
     place.finish.low = static_cast<T>(finish_->low);
     place.finish.high = static_cast<T>(finish_->high);
+    if (finish_->activation) {
+      place.finish.activation = &*finish_->activation;
+      place.finish.activate = activate_;
+    }
     return true;
   }
 
@@ -184,6 +192,7 @@ class MatrixSink final : public GemmSink<T> {
   const KernelContext& context_;
   typename RowProgram<T>::Bound bound_;
   const FinishPattern* finish_;  // null: rows go through the program
+  PointwiseRow<T> activate_;
 };
 
 template <class T>

@@ -1,5 +1,5 @@
 #include "cpu/engines/build.hpp"
-#include "cpu/engines/pooling_pixels.hpp"
+#include "cpu/engines/pooling_rows.hpp"
 #include "cpu/engines/pooling_windows.hpp"
 #include "plan/merge_axes.hpp"
 #include "cpu/threads.hpp"
@@ -25,7 +25,7 @@ class PoolingForwardKernel final : public Kernel {
         const std::int64_t count = rows_.locate(row, out);
         T* const memory = y.place(out).memory;
         T* const target = memory != nullptr ? memory : result;
-        if (index.present() || !pixels_.row(x, out, count, target))
+        if (index.present() || !in_place_.row(x, out, count, target))
           windows_.row(x, out, count, target, index.present() ? where : nullptr);
         if (memory == nullptr) y.store(out, count, result);
         index.store(out, count, where);
@@ -36,7 +36,7 @@ class PoolingForwardKernel final : public Kernel {
  private:
   PoolingForwardKernel(const Region& region, const PoolingShape& shape)
       : windows_(shape, !is_floating(region.anchor->compute)),
-        pixels_(shape, region.prologues[0], !is_floating(region.anchor->compute)),
+        in_place_(shape, region.prologues[0], !is_floating(region.anchor->compute)),
         rows_{shape.y, shape.axis, pooling_row_length(shape)},
         x_(region.prologues[0], shape.axis),
         y_(region.epilogue, shape.y, shape.axis),
@@ -48,7 +48,7 @@ class PoolingForwardKernel final : public Kernel {
   }
 
   PoolingWindows<T> windows_;
-  PoolingPixels<T> pixels_;
+  PoolingRows<T> in_place_;
   RowWalk rows_;
   std::int64_t grain_;
   RowProgram<T> x_;

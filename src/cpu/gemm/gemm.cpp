@@ -6,6 +6,7 @@
 #include "cpu/gemm/gemm_layout.hpp"
 #include "cpu/gemm/gemm_pack.hpp"
 #include "cpu/gemm/gemm_stack.hpp"
+#include "cpu/gemm/panels_ahead.hpp"
 #include "cpu/threads.hpp"
 
 namespace ashlar::cpu {
@@ -75,13 +76,16 @@ class Product {
     packed_ = scratch;
     own_ = scratch + round_up(blocks.packed, line);
     partial_ = own_ + blocks.threads * layout_.total;
+    constexpr std::int64_t kNearBytes = 1 << 20;
+    far_ = shape.n * shape.k * static_cast<std::int64_t>(sizeof(T)) > kNearBytes;
   }
 
   void run(const T* packed_b) {
     const bool few = shape_.m <= kSkinny && packed_b == nullptr;
     // A shallow B is used in place as well: packing it would take longer than it saves.
     const bool shallow = packed_b == nullptr && !b_.along_depth() && b_.row_distance() != 0 &&
-                         shape_.k <= blocks_.depth && shape_.m <= kShallowRows;
+                         shape_.k <= std::min(blocks_.depth, kShallowDepth) &&
+                         shape_.m <= kShallowRows;
     if (few && b_.along_depth() && blocks_.packed >= shape_.m * shape_.k) {
       return gemm_dots(shape_, blocks_.threads, a_, b_, sink_, packed_);
     } else if (shallow || (few && !b_.along_depth())) {
@@ -197,17 +201,19 @@ class Product {
   }
 
   // Rows of A that lie in memory along the depth are read there, unless they fall on the same lines
-  // of L1.
+  // of the caches: rows a large power of two apart, and shorter than that.
   bool a_in_place() const {
     constexpr std::int64_t kConflict = 2048;  // bytes
-    const auto bytes = a_.row_distance() * static_cast<std::int64_t>(sizeof(T));
-    return a_.along_depth() && bytes > 0 && bytes % kConflict != 0;
+    constexpr auto kElement = static_cast<std::int64_t>(sizeof(T));
+    const std::int64_t bytes = a_.row_distance() * kElement, power = bytes & -bytes;
+    return a_.along_depth() && bytes > 0 &&
+           (power < kConflict || blocks_.depth * kElement >= power);
   }
 
   // `packed_a` null: A is read in place.
   void multiply_panel(const Step& step, const GemmPlace<T>& place, const T* packed_a,
                       std::int64_t depths_packed, std::int64_t skip, PanelOperands<T>& o,
-                      std::int64_t column) const {
+                      std::int64_t column, PanelsAhead<T>* ahead = nullptr) const {
     const std::int64_t panels = row_panels(step.rows);
     PanelFinish<T> finish = place.finish;
     o.columns = std::min(kernel_.columns, step.last - step.first - column);
@@ -215,6 +221,7 @@ class Product {
     for (std::int64_t p = 0; p < panels; ++p) {
       const Range panel(step.rows.size(), p, panels);
       o.rows = panel.size();
+      if (ahead != nullptr) o.ahead = ahead->take(o.depth);
       if (packed_a != nullptr) {
         o.a = packed_a + p * kernel_.rows * depths_packed + skip * kernel_.rows;
       } else {
@@ -246,11 +253,34 @@ class Product {
     o.depth = depths;
     o.b_row = kernel_.columns;
     o.accumulate = step.accumulate;
-    for (std::int64_t column = 0; column < step.last - step.first; column += kernel_.columns) {
-      o.b = packed.panel(step.batch, (step.first + column) / kernel_.columns) +
-            step.start * kernel_.columns;
-      multiply_panel(step, place, in_place ? nullptr : buffers.a, depths, 0, o, column);
+    const std::int64_t width = kernel_.columns, columns = step.last - step.first;
+    // Few rows are done with a panel before the next has come: they work on several, and as many
+    // come.
+    const std::int64_t group = (shape_.m <= kSkinny ? PanelAhead<T>::kStreams : 1) * width;
+    PanelsAhead<T> ahead;
+    for (std::int64_t column = 0; column < columns; column += width) {
+      if (far_ && column % group == 0) ahead = next_panels(packed, step, column, group);
+      o.b = packed.panel(step.batch, (step.first + column) / width) + step.start * width;
+      multiply_panel(step, place, in_place ? nullptr : buffers.a, depths, 0, o, column, &ahead);
     }
+  }
+
+  // What comes after the `group` columns at `column`, while they are multiplied: more columns of
+  // this step, the same of the next, or those of the next block.
+  PanelsAhead<T> next_panels(const PackedPanels<T>& packed, const Step& step, std::int64_t column,
+                             std::int64_t group) const {
+    const std::int64_t width = kernel_.columns, depths = step.end - step.start;
+    std::int64_t next = step.first + column + group, start = step.start;
+    if (next >= step.last) {
+      start = step.end < shape_.k ? step.end : 0;
+      next = start > 0 || step.rows.size() < shape_.m ? step.first : step.last;
+    }
+    if (next + group > shape_.n) return {};
+    const std::int64_t calls =
+        row_panels(step.rows) * divide_up(std::min(group, step.last - step.first - column), width);
+    return PanelsAhead<T>(packed.panel(step.batch, next / width) + start * width,
+                          std::min(blocks_.depth, shape_.k - start) * width,
+                          group == width ? 0 : packed.panel_elements, calls, depths);
   }
 
   // B is read where it lies, a few of its rows side by side, so that each is read once and in
@@ -340,6 +370,7 @@ class Product {
   T* packed_;
   T* own_;
   T* partial_;
+  bool far_;  // B comes from the last cache or memory
   std::int64_t stream_depth_ = kStreamDepth;
 };
 

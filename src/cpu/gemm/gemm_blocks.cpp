@@ -54,13 +54,16 @@ GemmBlocks choose_blocks(const GemmShape& shape, const DeviceProps& device,
   const std::int64_t threads = std::max(device.compute_units, 1);
   GemmBlocks blocks;
   blocks.threads = threads;
-  // A panel of B (256 bytes wide) is used by all rows of the block, panels of A pass through L1.
-  // The block of A takes two fifths of L2: the more rows, the seldomer B comes from afar. A block
-  // of C that is kept takes as much.
-  const std::int64_t depth_limit = std::clamp<std::int64_t>(device.l1_bytes / 192, 64, 256);
+  // A panel of B (256 bytes wide) is used by all rows of the block and takes a fifth of L2, as does
+  // the next one on its way; panels of A pass through L1. The block of A takes three tenths: the
+  // more rows, the seldomer B comes from afar. A block of C that is kept takes the rest. Few rows
+  // work on four panels while four more come.
+  const std::int64_t depth_limit = shape.m <= kSkinny
+                                       ? std::clamp<std::int64_t>(device.l1_bytes / 192, 64, 256)
+                                       : std::clamp<std::int64_t>(device.l2_bytes / 1280, 64, 1024);
   blocks.depth = even_block(shape.k, depth_limit, 8);
   const std::int64_t row_limit =
-      std::clamp<std::int64_t>(device.l2_bytes * 2 / 5 / (blocks.depth * element_bytes),
+      std::clamp<std::int64_t>(device.l2_bytes * 3 / 10 / (blocks.depth * element_bytes),
                                kPanelRowMultiple, in_place ? 600 : 256);
   const std::int64_t column_limit = in_place ? 1024 : 512;
   const auto split_rows = [&](std::int64_t count) {

@@ -9,8 +9,9 @@
 namespace ashlar::cpu {
 
 inline constexpr std::int64_t kSkinny = 32;        // rows up to which B is read once, as it lies
-inline constexpr std::int64_t kShallowRows = 512;  // up to which a B of one block's depth is, too
-inline constexpr std::int64_t kStreamDepth = 32;   // rows of B a skinny product reads side by side
+inline constexpr std::int64_t kShallowRows = 512;  // up to which a shallow B is, too
+inline constexpr std::int64_t kShallowDepth = 256;
+inline constexpr std::int64_t kStreamDepth = 32;  // rows of B a skinny product reads side by side
 
 // The part of [0, extent) that is block `number` of `count` even ones.
 struct Range {

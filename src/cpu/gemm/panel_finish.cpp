@@ -1,5 +1,7 @@
 #include "cpu/gemm/panel_finish.hpp"
 
+#include "graph/pointwise_traits.hpp"
+
 namespace ashlar::cpu {
 
 namespace {
@@ -20,8 +22,8 @@ bool same_for_all_rows(const View& view, int column_axis) {
 // Follows the value that starts as the sum, step by step.
 class Matcher {
  public:
-  Matcher(const PointwiseProgram& epilogue, int column_axis, DType dtype)
-      : epilogue_(epilogue), column_axis_(column_axis), dtype_(dtype) {}
+  Matcher(const PointwiseProgram& epilogue, int column_axis, DType dtype, Activations activations)
+      : epilogue_(epilogue), column_axis_(column_axis), dtype_(dtype), activations_(activations) {}
 
   std::optional<FinishPattern> match() {
     if (!epilogue_.has_accumulator() || epilogue_.stores.size() != 1) return std::nullopt;
@@ -42,10 +44,11 @@ class Matcher {
       case Step::Kind::constant: return false;
       case Step::Kind::compute: break;
     }
-    if (step.compute != dtype_ || step.op.alpha1 != 1.0 || step.op.alpha2 != 1.0) return false;
-    const bool taken = step.op.mode == PointwiseMode::add        ? add(step)
-                       : step.op.mode == PointwiseMode::relu_fwd ? clamp(step)
-                                                                 : false;
+    if (step.compute != dtype_ || step.op.alpha1 != 1.0 || step.op.alpha2 != 1.0 ||
+        pattern_.activation)
+      return false;
+    const bool taken = (step.op.mode == PointwiseMode::add && add(step)) ||
+                       (step.op.mode == PointwiseMode::relu_fwd && clamp(step)) || activate(step);
     value_ = number;
     return taken;
   }
@@ -74,9 +77,18 @@ class Matcher {
     return true;
   }
 
+  bool activate(const Step& step) {
+    if (activations_ == Activations::refused || operand_count(step.op.mode) != 1 ||
+        step.op.mode == PointwiseMode::gen_index || step.args[Pointwise::x] != value_)
+      return false;
+    pattern_.activation = step.op;
+    return true;
+  }
+
   const PointwiseProgram& epilogue_;
   int column_axis_;
   DType dtype_;
+  Activations activations_;
   FinishPattern pattern_;
   int value_ = 0;  // the step that holds what has become of the sum
   bool clamped_ = false;
@@ -85,8 +97,8 @@ class Matcher {
 }  // namespace
 
 std::optional<FinishPattern> match_finish(const PointwiseProgram& epilogue, int column_axis,
-                                          DType dtype) {
-  return Matcher(epilogue, column_axis, dtype).match();
+                                          DType dtype, Activations activations) {
+  return Matcher(epilogue, column_axis, dtype, activations).match();
 }
 
 }  // namespace ashlar::cpu

@@ -1,6 +1,7 @@
 // Epilogues that a panel product applies in registers (see PanelFinish).
 #pragma once
 
+#include <cstdint>
 #include <limits>
 #include <optional>
 
@@ -10,25 +11,28 @@
 
 namespace ashlar::cpu {
 
-// clamp(sum + bias + addend, low, high), stored once. Columns run along one axis of the epilogue's
-// space.
+// activation(clamp(sum + bias + addend, low, high)), stored once. Columns run along one axis of the
+// epilogue's space.
 struct FinishPattern {
   View result;        // any dtype; its elements along the column axis are neighbours
   View bias, addend;  // not present(): none. A bias is the same for all rows
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
+  std::optional<Pointwise> activation;  // any function of one operand
 
   bool only_stores() const {
-    return !bias.present() && !addend.present() &&
+    return !bias.present() && !addend.present() && !activation &&
            low == -std::numeric_limits<double>::infinity() &&
            high == std::numeric_limits<double>::infinity();
   }
 };
 
 // What `epilogue` does, if that is all it does. `dtype` (f32 or f64) is the type of the sums, and
-// of everything that is added to them.
+// of everything that is added to them. Activations are matched where the caller knows them.
+enum class Activations : std::uint8_t { refused, matched };
 std::optional<FinishPattern> match_finish(const PointwiseProgram& epilogue, int column_axis,
-                                          DType dtype);
+                                          DType dtype,
+                                          Activations activations = Activations::refused);
 
 // The element of a view at `coords`; null where the view is absent.
 template <class T>

@@ -46,8 +46,8 @@ HWY_INLINE V Horner(D d, V x, const float (&c)[kCount]) {
   return result;
 }
 
-// 1 / x and a / b, for divisors between 1 and 2^20. AVX-512 has a 14-bit estimate that one step of
-// Newton's method makes better than float, at a fifth of the price of its division.
+// 1 / x for 1 <= x <= 2^126. AVX-512 has a 14-bit estimate that one step of Newton's method makes
+// better than float, at a fifth of the price of its division.
 template <class D, class V>
 HWY_INLINE V FastReciprocal(D d, V x) {
 #if HWY_TARGET <= HWY_AVX3
@@ -57,12 +57,15 @@ HWY_INLINE V FastReciprocal(D d, V x) {
   return hn::Div(hn::Set(d, 1.0f), x);
 #endif
 }
-template <class D, class V>
-HWY_INLINE V FastDivide(D d, V a, V b) {
+// a / b, nearly as good as a division; b as above. For a below 2^-112 what is left over of it may
+// be subnormal, which takes a hundred cycles: multiply by FastReciprocal then.
+template <class V>
+HWY_INLINE V FastDivide(V a, V b) {
 #if HWY_TARGET <= HWY_AVX3
-  return hn::Mul(a, FastReciprocal(d, b));
+  const V estimate = hn::ApproximateReciprocal(b);
+  const V quotient = hn::Mul(a, estimate);
+  return hn::MulAdd(hn::NegMulAdd(b, quotient, a), estimate, quotient);
 #else
-  (void)d;
   return hn::Div(a, b);
 #endif
 }
@@ -84,22 +87,23 @@ HWY_INLINE V ScaleByPower(D d, V x, V n) {
   return hn::Mul(hn::Mul(x, power(half)), power(hn::Sub(whole, half)));
 }
 
-// exp(x + low...) = 2^n (1 + p), n whole, for |x| < 128 log(2) or so and low far below 1.
+// Adding it leaves the nearest whole number in the low bits of the mantissa.
+inline constexpr float kRoundToWhole = 12582912.0f;  // 1.5 * 2^23
+
+// exp(x) = 2^n (1 + p), n whole, for |x| < 128 log(2) or so.
 template <class V>
 struct ExpParts {
   V n, p;
 };
-template <class D, class V, class... Low>
-HWY_INLINE ExpParts<V> SplitExp(D d, V x, Low... low) {
+template <class D, class V>
+HWY_INLINE ExpParts<V> SplitExp(D d, V x) {
   static constexpr float kCoefficients[] = {4.9999994e-01f, 1.6666521e-01f, 4.166839e-02f,
                                             8.368745e-03f, 1.3814538e-03f};
-  // Adding 1.5 * 2^23 leaves no fraction.
-  const V round = hn::Set(d, 12582912.0f);
+  const V round = hn::Set(d, kRoundToWhole);
   const V n = hn::Sub(hn::MulAdd(x, hn::Set(d, 1.44269504f), round), round);
   // log(2) in two parts, the first short enough that its multiples are exact.
   V r = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), x);
   r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), r);
-  ((r = hn::Add(r, low)), ...);
   return {n, hn::MulAdd(hn::Mul(r, r), Horner(d, r, kCoefficients), r)};
 }
 
@@ -108,6 +112,40 @@ HWY_INLINE V ExpOf(D d, V x) {
   const V inside = AtMost(hn::Set(d, 89.0f), AtLeast(hn::Set(d, -105.0f), x));
   const ExpParts<V> e = SplitExp(d, inside);
   return ScaleByPower(d, hn::Add(hn::Set(d, 1.0f), e.p), e.n);
+}
+
+// `shifted` is n + kRoundToWhole, mantissa in [1/2, 2): mantissa * 2^n, where that is a normal
+// number.
+template <class D, class V>
+HWY_INLINE V AddToExponent(D d, V mantissa, V shifted) {
+  const hn::Rebind<std::int32_t, D> di;
+  return hn::BitCast(
+      d, hn::Add(hn::BitCast(di, mantissa), hn::ShiftLeft<23>(hn::BitCast(di, shifted))));
+}
+
+// exp(r) for |r| <= log(2) / 2 to 2^-25, and 2^r for |r| <= 1/2 to 2^-23.
+template <class D, class V>
+HWY_INLINE V ShortExp(D d, V r) {
+  static constexpr float kCoefficients[] = {
+      1.0f, 1.0f, 0.49999994f, 0.166664287f, 0.0416680127f, 0.00837431662f, 0.00138435164f};
+  return Horner(d, r, kCoefficients);
+}
+template <class D, class V>
+HWY_INLINE V ShortExp2(D d, V r) {
+  static constexpr float kCoefficients[] = {1.0f,          0.693147004f,   0.240222394f,
+                                            0.0555073656f, 0.00967172626f, 0.00132644374f};
+  return Horner(d, r, kCoefficients);
+}
+
+// exp(-x) for |x| <= 87.3, where it is a normal number.
+template <class D, class V>
+HWY_INLINE V ShortExpOfMinus(D d, V x) {
+  const V round = hn::Set(d, kRoundToWhole);
+  const V shifted = hn::NegMulAdd(x, hn::Set(d, 1.44269504f), round);
+  const V n = hn::Sub(shifted, round);
+  V r = hn::NegMulSub(n, hn::Set(d, 0.693359375f), x);
+  r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), r);
+  return AddToExponent(d, ShortExp(d, r), shifted);
 }
 
 // exp(x) - 1 for x <= 0.
@@ -153,84 +191,95 @@ template <class D, class V>
 HWY_INLINE V Log1pOfUnit(D d, V x) {
   static constexpr float kCoefficients[] = {3.3333337e-01f, 1.9999442e-01f, 1.4308374e-01f,
                                             1.0714472e-01f, 1.2148461e-01f};
-  const V z = FastDivide(d, x, hn::Add(hn::Set(d, 2.0f), x));
+  const V z = hn::Mul(x, FastReciprocal(d, hn::Add(hn::Set(d, 2.0f), x)));
   const V square = hn::Mul(z, z);
   const V twice = hn::Add(z, z);
   return hn::MulAdd(hn::Mul(twice, square), Horner(d, square, kCoefficients), twice);
 }
 
-// exp(-|x|), 0 where that is below the normal floats, which would take a hundred cycles each.
-template <class D, class V>
-HWY_INLINE V ExpOfDistance(D d, V x) {
-  const V distance = hn::Abs(x);
-  const auto far = hn::Gt(distance, hn::Set(d, 87.3f));
-  return hn::IfThenZeroElse(far, ExpOf(d, hn::Neg(hn::IfThenZeroElse(far, distance))));
-}
-
-// Neither form overflows or cancels: 1 / (1 + e) for x >= 0, else e / (1 + e), e = exp(-|x|).
+// 1 / (1 + exp(-x)), 0 where that is below the normal floats, which would take a hundred cycles
+// each.
 template <class D, class V>
 HWY_INLINE V SigmoidOf(D d, V x) {
-  const V one = hn::Set(d, 1.0f);
-  const V e = ExpOfDistance(d, x);
-  return FastDivide(d, hn::IfThenElse(hn::Ge(x, hn::Zero(d)), one, e), hn::Add(one, e));
+  const V least = hn::Set(d, -87.3f);
+  const V e = ShortExpOfMinus(d, AtMost(hn::Set(d, 87.3f), AtLeast(least, x)));
+  const V result = FastReciprocal(d, hn::Add(hn::Set(d, 1.0f), e));
+  return hn::IfThenZeroElse(hn::Lt(x, least), result);
 }
 
-// sigmoid(x) * (1 - sigmoid(x)) without cancellation: even in x.
+// sigmoid(x) * (1 - sigmoid(x)) without cancellation: even in x. 0 below the normal floats.
 template <class D, class V>
 HWY_INLINE V SigmoidSlope(D d, V x) {
-  const V e = ExpOfDistance(d, x);
+  const V most = hn::Set(d, 87.3f), distance = hn::Abs(x);
+  const V e = ExpOf(d, hn::Neg(AtMost(most, distance)));
   const V sum = hn::Add(hn::Set(d, 1.0f), e);
-  return FastDivide(d, e, hn::Mul(sum, sum));
+  const V slope = hn::Mul(e, FastReciprocal(d, hn::Mul(sum, sum)));
+  return hn::IfThenZeroElse(hn::Gt(distance, most), slope);
 }
 
-// With e = exp(-2|x|) - 1, which keeps its relative accuracy near 0: -e / (2 + e).
+// tanh(x) = p q / (p^2 / 4 + q^2), where tanh(x / 2) = p / 2q, p = x + x^3 N(x^2), q = D(x^2).
+// Errors of p and q vanish as the quotient goes to 1, which it is in float from 9.012 on. At 9.102
+// the arithmetic gives exactly 1, with and without fused multiply-adds.
 template <class D, class V>
 HWY_INLINE V TanhOf(D d, V x) {
-  const V e = Expm1OfNegative(d, hn::Mul(hn::Set(d, -2.0f), hn::Abs(x)));
-  return hn::CopySign(FastDivide(d, hn::Neg(e), hn::Add(hn::Set(d, 2.0f), e)), x);
+  static constexpr float kNumerator[] = {2.97688096e-02f, 1.141550892e-04f};
+  static constexpr float kDenominator[] = {1.0f, 0.113102093f, 0.00120603899f, 1.22715642e-06f};
+  const V a = AtMost(hn::Set(d, 9.102f), hn::Abs(x));
+  const V square = hn::Mul(a, a);
+  const V p = hn::MulAdd(hn::Mul(a, square), Horner(d, square, kNumerator), a);
+  const V q = Horner(d, square, kDenominator);
+  const V sum = hn::MulAdd(q, q, hn::Mul(hn::Mul(hn::Set(d, 0.25f), p), p));
+  return hn::CopySign(AtMost(hn::Set(d, 1.0f), hn::Mul(p, FastDivide(q, sum))), x);
 }
 
-// The normal distribution's lower tail, Phi(-|x|), and exp(-x^2 / 2). With c = 3.5, s = 1 / (|x| +
-// c) and t = 1 - 2cs:  Phi(-|x|) = exp(-x^2 / 2) s P(t).  Past 13.2 both are below the normal
-// floats, which would take a hundred cycles each, and count as 0.
+// The normal distribution's lower tail, Phi(-a), and exp(-a^2 / 2), for 0 <= a <= kNormalTailEnd,
+// where both are normal floats: Phi(-a) = exp(-a^2 / 2) N(a) / D(a).
+inline constexpr float kNormalTailEnd = 12.9f;
 template <class V>
 struct NormalTail {
   V tail, bell;
 };
 template <class D, class V>
-HWY_INLINE NormalTail<V> NormalTailOf(D d, V x) {
-  static constexpr float kCoefficients[] = {
-      7.4441606e-01f, -5.655618e-01f,  3.1542504e-01f, -1.1605304e-01f, 1.740638e-02f,
-      6.4931163e-03f, -3.1753124e-03f, -4.949448e-04f, 4.2189978e-04f,  1.10690926e-04f};
-  const auto far = hn::Gt(hn::Abs(x), hn::Set(d, 13.2f));
-  const V a = hn::IfThenZeroElse(far, hn::Abs(x));
-  const V s = FastReciprocal(d, hn::Add(a, hn::Set(d, 3.5f)));
-  const V t = hn::NegMulAdd(hn::Set(d, 7.0f), s, hn::Set(d, 1.0f));
-  // -a^2 / 2 without rounding: high + low.
-#if HWY_NATIVE_FMA
+HWY_INLINE NormalTail<V> NormalTailOf(D d, V a) {
+  static constexpr float kNumerator[] = {0.5f, 0.434755504f, 0.180622041f, 0.0397545733f,
+                                         0.00398639496f};
+  static constexpr float kDenominator[] = {1.0f,         1.66739595f,   1.19162965f,
+                                           0.462573439f, 0.0996576697f, 0.00999225769f};
+  const V round = hn::Set(d, kRoundToWhole), log2 = hn::Set(d, 0.693359375f);
   const V half = hn::Mul(hn::Set(d, -0.5f), a);
-  const V high = hn::Mul(half, a);
-  const V low = hn::MulSub(half, a, high);
+  // r = -a^2 / 2 - n log(2), a^2 without rounding.
+#if HWY_NATIVE_FMA
+  const V shifted = hn::MulAdd(hn::Mul(half, a), hn::Set(d, 1.44269504f), round);
+  const V n = hn::Sub(shifted, round);
+  V r = hn::MulSub(half, a, hn::Mul(n, log2));
 #else
   const hn::Rebind<std::uint32_t, D> du;
   const V front = hn::BitCast(d, hn::And(hn::BitCast(du, a), hn::Set(du, 0xfffff000u)));
   const V high = hn::Mul(hn::Set(d, -0.5f), hn::Mul(front, front));
   const V low = hn::Mul(hn::Set(d, -0.5f), hn::Mul(hn::Sub(a, front), hn::Add(a, front)));
+  const V shifted = hn::MulAdd(hn::Mul(half, a), hn::Set(d, 1.44269504f), round);
+  const V n = hn::Sub(shifted, round);
+  V r = hn::Add(hn::NegMulAdd(n, log2, high), low);
 #endif
-  const ExpParts<V> e = SplitExp(d, high, low);
-  const V bell = ScaleByPower(d, hn::Add(hn::Set(d, 1.0f), e.p), e.n);
-  const V tail = hn::Mul(bell, hn::Mul(s, Horner(d, t, kCoefficients)));
-  return {hn::IfThenZeroElse(far, tail), hn::IfThenZeroElse(far, bell)};
+  r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), r);
+  const V bell = AddToExponent(d, ShortExp(d, r), shifted);
+  return {hn::Mul(bell, FastDivide(Horner(d, a, kNumerator), Horner(d, a, kDenominator))), bell};
 }
 
-// Phi(x) from the tail; near 0, where that has lost a few digits, 1/2 + x P(x^2).
+// The same for every x, of |x|: 0 past the end, where subnormal numbers would take a hundred cycles
+// each (and for NaN).
+template <class D, class V>
+HWY_INLINE NormalTail<V> NormalTailOfDistance(D d, V x) {
+  const V end = hn::Set(d, kNormalTailEnd), distance = hn::Abs(x);
+  const auto inside = hn::Le(distance, end);
+  const NormalTail<V> normal = NormalTailOf(d, AtMost(end, distance));
+  return {hn::IfThenElseZero(inside, normal.tail), hn::IfThenElseZero(inside, normal.bell)};
+}
+
+// Phi(x) from its tail.
 template <class D, class V>
 HWY_INLINE V NormalDistribution(D d, V x, V tail) {
-  static constexpr float kCoefficients[] = {3.9894226e-01f, -6.6490325e-02f, 9.9726752e-03f,
-                                            -1.1824182e-03f, 1.0414810e-04f};
-  const V inside = hn::MulAdd(x, Horner(d, hn::Mul(x, x), kCoefficients), hn::Set(d, 0.5f));
-  const V outside = hn::IfThenElse(hn::Gt(x, hn::Zero(d)), hn::Sub(hn::Set(d, 1.0f), tail), tail);
-  return hn::IfThenElse(hn::Lt(hn::Abs(x), hn::Set(d, 0.7f)), inside, outside);
+  return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), hn::Sub(hn::Set(d, 1.0f), tail), tail);
 }
 
 template <class D, class V>
@@ -238,7 +287,9 @@ HWY_INLINE V ErfOf(D d, V x) {
   static constexpr float kCoefficients[] = {1.1283791e+00f, -3.7612608e-01f, 1.1282794e-01f,
                                             -2.675507e-02f, 4.713205e-03f};
   const V magnitude = hn::Abs(x);
-  const V tail = NormalTailOf(d, hn::Mul(hn::Set(d, 1.41421356f), magnitude)).tail;
+  // From 4.2 on it is 1 in float.
+  const V distance = hn::Mul(hn::Set(d, 1.41421356f), AtMost(hn::Set(d, 4.2f), magnitude));
+  const V tail = NormalTailOf(d, distance).tail;
   const V outside = hn::CopySign(hn::NegMulAdd(hn::Set(d, 2.0f), tail, hn::Set(d, 1.0f)), x);
   const V inside = hn::Mul(x, Horner(d, hn::Mul(x, x), kCoefficients));
   return hn::IfThenElse(hn::Lt(magnitude, hn::Set(d, 0.5f)), inside, outside);

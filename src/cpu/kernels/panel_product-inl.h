@@ -29,14 +29,38 @@ struct PanelSums {
   V at[kRows][kVectors];
 };
 
-// One step of the depth: row i of A is at a[i * a_row].
-template <int kRows, int kVectors, class T, class V>
-HWY_INLINE void AddStep(const T* HWY_RESTRICT a, std::int64_t a_row, const T* HWY_RESTRICT b,
-                        PanelSums<kRows, kVectors, V>& sums) {
+// Where the rows of A are. Rows that lie apart have two pointers and a distance: addresses of six.
+template <int kRows, bool kPacked, class T>
+struct RowPointers {
+  static constexpr int kHalf = (kRows + 1) / 2;
+  const T *low, *high;
+  std::int64_t distance;
+
+  HWY_INLINE T row(int i) const {
+    if constexpr (kPacked) return low[i];
+    return i < kHalf ? low[i * distance] : high[(i - kHalf) * distance];
+  }
+};
+
+// Says that a value may have changed, so that it is kept in a register and addresses are made from
+// it. Compilers tend to hold one address per load instead, more than there are registers for.
+template <class T>
+HWY_INLINE void KeepInRegister(T& value) {
+#if HWY_COMPILER_GCC || HWY_COMPILER_CLANG
+  asm("" : "+r"(value));
+#else
+  static_cast<void>(value);
+#endif
+}
+
+// One step of the depth: then A is `a_step` elements further and B a row.
+template <int kRows, int kVectors, bool kPacked, class T, class V>
+HWY_INLINE void AddStep(RowPointers<kRows, kPacked, T>& a, std::int64_t a_step, const T*& b,
+                        std::int64_t b_row, PanelSums<kRows, kVectors, V>& sums) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   V right[kVectors];
-  // Few rows wait for B, which comes from memory.
+  // Few rows wait for B, which comes from afar.
   if constexpr (kRows <= 4) {
     constexpr std::int64_t kAhead = 32;
 #pragma GCC unroll 4
@@ -46,28 +70,63 @@ HWY_INLINE void AddStep(const T* HWY_RESTRICT a, std::int64_t a_row, const T* HW
   for (int v = 0; v < kVectors; ++v) right[v] = hn::LoadU(d, b + v * lanes);
 #pragma GCC unroll 8
   for (int i = 0; i < kRows; ++i) {
-    const V left = hn::Set(d, a[i * a_row]);
+    const V left = hn::Set(d, a.row(i));
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) sums.at[i][v] = hn::MulAdd(left, right[v], sums.at[i][v]);
   }
+  a.low += a_step, a.high += a_step, b += b_row;
+  if constexpr (kPacked) KeepInRegister(a.low);
+  KeepInRegister(b);
 }
+
+// What is fetched while sums are made, a little with every turn of the loop: all at once would take
+// every place there is for lines on their way, and A and B would wait.
+template <int kRows, int kVectors, class T>
+class Fetches {
+ public:
+  explicit Fetches(const PanelOperands<T>& o) : c_(o.c), c_row_(o.c_row), ahead_(o.ahead) {}
+  HWY_INLINE void some() {
+    if (lines_ < kRows * kVectors) {
+      const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>()));
+      __builtin_prefetch(c_, 1, 3);
+      c_ += lanes;
+      if (++lines_ % kVectors == 0) c_ += c_row_ - kVectors * lanes;
+    }
+    if (ahead_.left <= 0) return;
+    ahead_.left -= ahead_.repeats;
+    for (std::int64_t i = 0; i < ahead_.repeats; ++i, ahead_.at += ahead_.advance)
+#pragma GCC unroll 4
+      for (int s = 0; s < PanelAhead<T>::kStreams; ++s)
+        hwy::Prefetch(ahead_.at + s * ahead_.distance);
+  }
+
+ private:
+  const T* c_;
+  std::int64_t c_row_;
+  int lines_ = 0;
+  PanelAhead<T> ahead_;
+};
 
 // Steps are `a_step` elements of A and `b_row` of B apart; four of them per turn of the loop.
 // Packed rows come from L2 in order, and are asked for four lines ahead.
 template <int kRows, int kVectors, bool kPacked, class T, class V>
-HWY_INLINE void AddSteps(std::int64_t depth, const T* HWY_RESTRICT a, std::int64_t a_row,
-                         std::int64_t a_step, const T* HWY_RESTRICT b, std::int64_t b_row,
+HWY_INLINE void AddSteps(std::int64_t depth, const T* first, std::int64_t a_row,
+                         std::int64_t a_step, const T* b, std::int64_t b_row,
+                         Fetches<kRows, kVectors, T>& fetches,
                          PanelSums<kRows, kVectors, V>& sums) {
-  std::int64_t l = 0;
   constexpr auto kAhead = static_cast<std::int64_t>(384 / sizeof(T));
-  for (; l + 4 <= depth; l += 4, a += 4 * a_step, b += 4 * b_row) {
-    if constexpr (kPacked) hwy::Prefetch(a + kAhead);
-    AddStep<kRows, kVectors>(a, a_row, b, sums);
-    AddStep<kRows, kVectors>(a + a_step, a_row, b + b_row, sums);
-    AddStep<kRows, kVectors>(a + 2 * a_step, a_row, b + 2 * b_row, sums);
-    AddStep<kRows, kVectors>(a + 3 * a_step, a_row, b + 3 * b_row, sums);
+  using Pointers = RowPointers<kRows, kPacked, T>;
+  Pointers a{first, first + Pointers::kHalf * a_row, a_row};
+  for (std::int64_t turns = depth / 4; turns > 0; --turns) {
+    fetches.some();
+    if constexpr (kPacked) hwy::Prefetch(a.low + kAhead);
+    KeepInRegister(a.low);
+    if constexpr (!kPacked) KeepInRegister(a.high);
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) AddStep<kRows, kVectors>(a, a_step, b, b_row, sums);
   }
-  for (; l < depth; ++l, a += a_step, b += b_row) AddStep<kRows, kVectors>(a, a_row, b, sums);
+  for (std::int64_t rest = depth % 4; rest > 0; --rest)
+    AddStep<kRows, kVectors>(a, a_step, b, b_row, sums);
 }
 
 // C's columns are whole vectors.
@@ -130,21 +189,19 @@ HWY_NOINLINE void MultiplyPanel(const PanelOperands<T>& o) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   PanelSums<kRows, kVectors, hn::Vec<decltype(d)>> sums;
-  // C arrives while the sums are made.
-  for (int i = 0; i < kRows; ++i)
-    for (int v = 0; v < kVectors; ++v) hwy::Prefetch(o.c + i * o.c_row + v * lanes);
+  Fetches<kRows, kVectors, T> fetches(o);
 #pragma GCC unroll 8
   for (int i = 0; i < kRows; ++i)
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) sums.at[i][v] = hn::Zero(d);
   if constexpr (kPacked) {
     AddSteps<kRows, kVectors, true>(o.depth, o.a, 1, o.a_row != 0 ? o.a_row : kPanelRows, o.b,
-                                    o.b_row, sums);
+                                    o.b_row, fetches, sums);
   } else {
     const T* b = o.b;
     for (std::int64_t s = 0; s < o.segments; ++s, b += o.depth * o.b_row) {
       const T* a = o.a + (o.segment_offsets != nullptr ? o.segment_offsets[s] : 0);
-      AddSteps<kRows, kVectors, false>(o.depth, a, o.a_row, 1, b, o.b_row, sums);
+      AddSteps<kRows, kVectors, false>(o.depth, a, o.a_row, 1, b, o.b_row, fetches, sums);
     }
   }
   if (o.columns == kVectors * lanes) return StoreWhole<kRows, kVectors>(o, sums);
@@ -170,12 +227,21 @@ void MultiplyRows(const PanelOperands<T>& o) {
   MultiplyPanel<kRows, kVectors, kPacked>(o);
 }
 
+template <bool kPacked, class T>
+void Multiply(const PanelOperands<T>& o) {
+  MultiplyRows<kPanelRows, kPanelVectors, kPacked>(o);
+  if (o.finish == nullptr || o.finish->activation == nullptr) return;
+  for (std::int64_t i = 0; i < o.rows; ++i) {
+    T* row = o.c + i * o.c_row;
+    o.finish->activate(*o.finish->activation, row, nullptr, nullptr, o.columns, row);
+  }
+}
+
 template <class T>
 const PanelProduct<T>& MakePanelProduct() {
   static const PanelProduct<T> product = {
       kPanelRows, kPanelVectors * static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>())),
-      MultiplyRows<kPanelRows, kPanelVectors, false, T>,
-      MultiplyRows<kPanelRows, kPanelVectors, true, T>};
+      Multiply<false, T>, Multiply<true, T>};
   return product;
 }
 

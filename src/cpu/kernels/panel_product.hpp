@@ -5,11 +5,14 @@
 #include <cstdint>
 #include <limits>
 
+#include "cpu/kernels/pointwise.hpp"
+
 namespace ashlar::cpu {
 
 // What is done to finished sums in registers, on their way to C:
-//   C[i][j] = clamp(sum[i][j] + bias[j] + addend[i * addend_row + j], low, high)
-// The clamp takes NaN to NaN.
+//   C[i][j] = activation(clamp(sum[i][j] + bias[j] + addend[i * addend_row + j], low, high))
+// The clamp takes NaN to NaN. An activation runs over the rows of C that were just stored, which
+// are in L1 then; only PanelProduct knows it.
 template <class T>
 struct PanelFinish {
   const T* bias = nullptr;    // null: none
@@ -17,6 +20,20 @@ struct PanelFinish {
   std::int64_t addend_row = 0;
   T low = -std::numeric_limits<T>::infinity();
   T high = std::numeric_limits<T>::infinity();
+  const Pointwise* activation = nullptr;  // null: none
+  PointwiseRow<T> activate;
+};
+
+// What will be multiplied later and is brought nearer meanwhile. With every four steps of the
+// depth, `repeats` times: a cache line from each of kStreams places `distance` elements apart,
+// which are then `advance` elements further. Memory gives more to one who reads in several places.
+template <class T>
+struct PanelAhead {
+  static constexpr std::int64_t kStreams = 4;
+  static constexpr auto kLine = static_cast<std::int64_t>(64 / sizeof(T));
+  const T* at = nullptr;
+  std::int64_t distance = 0, advance = 0, repeats = 0;
+  std::int64_t left = 0;  // how often, in all
 };
 
 // A is read where it lies. Its depth is cut into segments that lie apart (the rows of a filter's
@@ -36,6 +53,7 @@ struct PanelOperands {
   std::int64_t c_row = 0;
   bool accumulate = false;                 // C is added to the sums
   const PanelFinish<T>* finish = nullptr;  // null: sums are stored as they are
+  PanelAhead<T> ahead;
 };
 
 template <class T>

@@ -29,6 +29,21 @@ HWY_INLINE V GeluArgument(D d, V x) {
   return hn::Mul(hn::Set(d, kTwiceSqrt2OverPi), cubic);
 }
 
+// x / (1 + 2^y), y = -log2(e) * GeluArgument(x); past 125 the quotient is next to subnormal: 0.
+template <class D, class V>
+HWY_INLINE V GeluTanhOf(D d, V x) {
+  constexpr float kLinear = -2.30220819814433f, kCubic = kLinear * kGeluCubic;
+  const V one = hn::Set(d, 1.0f), most = hn::Set(d, 125.0f), round = hn::Set(d, kRoundToWhole);
+  const V slope = hn::MulAdd(hn::Mul(x, x), hn::Set(d, kCubic), hn::Set(d, kLinear));
+  const V y = hn::Mul(x, slope);
+  const V near = AtMost(most, AtLeast(hn::Set(d, -125.0f), y));
+  const V shifted = hn::Add(near, round);
+  const V r = hn::Sub(near, hn::Sub(shifted, round));
+  const V e = AddToExponent(d, ShortExp2(d, r), shifted);
+  const V sigmoid = FastReciprocal(d, hn::Add(one, e));
+  return hn::Mul(x, hn::IfThenElseZero(hn::Lt(y, most), sigmoid));
+}
+
 template <PointwiseMode kMode, class D, class V>
 HWY_INLINE V MathUnary(D d, const Pointwise& op, V x) {
   using enum PointwiseMode;
@@ -44,7 +59,7 @@ HWY_INLINE V MathUnary(D d, const Pointwise& op, V x) {
     return hn::IfThenElse(hn::Gt(x, zero), x, below);
   }
   if constexpr (kMode == gelu_fwd)
-    return hn::Mul(x, NormalDistribution(d, x, NormalTailOf(d, x).tail));
+    return hn::Mul(x, NormalDistribution(d, x, NormalTailOfDistance(d, x).tail));
   if constexpr (kMode == softplus_fwd) {
     const V beta = hn::Set(d, static_cast<float>(op.softplus_beta));
     const V scaled = hn::Mul(beta, x);
@@ -56,7 +71,7 @@ HWY_INLINE V MathUnary(D d, const Pointwise& op, V x) {
     if (op.swish_beta == 1.0) return hn::Mul(x, SigmoidOf(d, x));
     return hn::Mul(x, SigmoidOf(d, hn::Mul(hn::Set(d, static_cast<float>(op.swish_beta)), x)));
   }
-  if constexpr (kMode == gelu_approx_tanh_fwd) return hn::Mul(x, SigmoidOf(d, GeluArgument(d, x)));
+  if constexpr (kMode == gelu_approx_tanh_fwd) return GeluTanhOf(d, x);
 }
 
 // The derivative of the activation at x.
@@ -73,7 +88,7 @@ HWY_INLINE V MathSlope(D d, const Pointwise& op, V x) {
     return hn::IfThenElse(hn::Gt(x, zero), one, below);
   }
   if constexpr (kMode == gelu_bwd) {
-    const auto normal = NormalTailOf(d, x);
+    const auto normal = NormalTailOfDistance(d, x);
     const V density = hn::Mul(hn::Set(d, kInverseSqrt2Pi), normal.bell);
     return hn::MulAdd(x, density, NormalDistribution(d, x, normal.tail));
   }

@@ -31,39 +31,97 @@ struct RowSums {
   _Pragma("GCC unroll 8") for (int i = 0; i < kRows; ++i) \
       _Pragma("GCC unroll 4") for (int v = 0; v < kVectors; ++v)
 
+// What a tile asks for ahead of time, a little in every turn of its loop: cache lines of what is
+// multiplied next, and the rows that the next tile writes and adds.
+template <class T>
+struct Ahead {
+  const T *next = nullptr, *next_end = nullptr;
+  const std::int64_t *c_row = nullptr, *c_end = nullptr;  // offsets of the next tile's rows
+  std::int64_t addends = 0;                               // from an offset in C's to the addend's
+
+  // `row`: the tile's first.
+  Ahead(const RowOperands<T>& o, std::int64_t number, std::int64_t row, std::int64_t rows) {
+    if (number < o.next_tiles && o.next != nullptr) {
+      next = o.next + number * o.next_tile;
+      next_end = next + o.next_lines * o.next_step;
+    }
+    c_row = o.c_rows + row + rows;
+    c_end = o.c_rows + HWY_MIN(row + 2 * rows, o.rows);
+    if (o.finish != nullptr && o.finish->addend != nullptr) addends = o.addend_rows - o.c_rows;
+  }
+};
+
+template <int kVectors, class T>
+HWY_INLINE void BringRow(const RowOperands<T>& o, const std::int64_t* c_row, std::int64_t addends) {
+  constexpr auto kLine = static_cast<std::int64_t>(64 / sizeof(T));
+  const auto columns = kVectors * static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>()));
+  for (std::int64_t j = 0; j < columns; j += kLine) __builtin_prefetch(o.c + *c_row + j, 1, 3);
+  if (addends == 0) return;
+  for (std::int64_t j = 0; j < columns; j += kLine)
+    __builtin_prefetch(o.finish->addend + c_row[addends] + j, 0, 3);
+}
+
+// One step of the depth: row i of A is at row[i][l].
 template <int kRows, int kVectors, class T, class V>
-HWY_INLINE void AddSegment(const RowOperands<T>& o, const T* HWY_RESTRICT a,
-                           const T* HWY_RESTRICT b, const T* next,
-                           RowSums<kRows, kVectors, V>& sums) {
+HWY_INLINE void AddStep(const T* const (&row)[kRows], std::int64_t l, const T* HWY_RESTRICT b,
+                        RowSums<kRows, kVectors, V>& sums) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  V b_v[kVectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) b_v[v] = hn::LoadU(d, b + v * lanes);
+#pragma GCC unroll 8
+  for (int i = 0; i < kRows; ++i) {
+    const V a_i = hn::Set(d, row[i][l]);
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) sums.at[i][v] = hn::MulAdd(a_i, b_v[v], sums.at[i][v]);
+  }
+}
+
+// All segments, kSteps steps of the depth per turn of the loop. kStep, kBRow: o.a_step and o.b_row
+// where they are known, else 0.
+template <int kRows, int kVectors, int kSteps, int kStep, int kBRow, class T, class V>
+HWY_INLINE void AddSegments(const RowOperands<T>& o, const std::int64_t* a_rows, Ahead<T> ahead,
+                            RowSums<kRows, kVectors, V>& sums) {
   const T* row[kRows];
 #pragma GCC unroll 8
-  for (int i = 0; i < kRows; ++i) row[i] = a + o.a_rows[i];
-  const std::int64_t step = o.a_step, end = o.depth * step, b_row = o.b_row;
-  const std::int64_t next_step = o.next_step;
-  for (std::int64_t l = 0; l < end; l += step, b += b_row, next += next_step) {
-    __builtin_prefetch(next, 0, 2);
-    V b_v[kVectors];
+  for (int i = 0; i < kRows; ++i) row[i] = o.a + a_rows[i];
+  const std::int64_t step = kStep != 0 ? kStep : o.a_step, b_row = kBRow != 0 ? kBRow : o.b_row;
+  const T* b_next = o.b;
+  for (std::int64_t s = 0; s < o.segments; ++s) {
+    const T* b = o.b_segments != nullptr ? o.b + o.b_segments[s] : b_next;
+    std::int64_t l = o.a_segments[s];
+    const std::int64_t end = l + o.depth * step;
+    for (; l + (kSteps - 1) * step < end; l += kSteps * step, b += kSteps * b_row) {
+      if (ahead.next < ahead.next_end) {
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) b_v[v] = hn::LoadU(d, b + v * lanes);
-#pragma GCC unroll 8
-    for (int i = 0; i < kRows; ++i) {
-      const V a_i = hn::Set(d, row[i][l]);
+        for (int u = 0; u < kSteps; ++u, ahead.next += o.next_step)
+          __builtin_prefetch(ahead.next, 0, 2);
+      }
+      if (ahead.c_row < ahead.c_end) BringRow<kVectors>(o, ahead.c_row++, ahead.addends);
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) sums.at[i][v] = hn::MulAdd(a_i, b_v[v], sums.at[i][v]);
+      for (int u = 0; u < kSteps; ++u)
+        AddStep<kRows, kVectors>(row, l + u * step, b + u * b_row, sums);
     }
+    // Known rows of B come with a depth of whole turns.
+    if constexpr (kSteps > 1 && kBRow == 0)
+      for (; l < end; l += step, b += b_row) AddStep<kRows, kVectors>(row, l, b, sums);
+    b_next = b;
   }
 }
 
 // C's columns are whole vectors.
 template <int kRows, int kVectors, class T, class V>
-HWY_INLINE void StoreWhole(const RowOperands<T>& o, RowSums<kRows, kVectors, V>& sums) {
+HWY_INLINE void StoreWhole(const RowOperands<T>& o, std::int64_t row,
+                           RowSums<kRows, kVectors, V>& sums) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  T* c[kRows];  // read once: the compiler takes any store for one to the offsets
+#pragma GCC unroll 8
+  for (int i = 0; i < kRows; ++i) c[i] = o.c + o.c_rows[row + i];
   if (o.accumulate) {
     ASHLAR_FOR_SUMS(i, v)
-    sums.at[i][v] = hn::Add(sums.at[i][v], hn::LoadU(d, o.c + o.c_rows[i] + v * lanes));
+    sums.at[i][v] = hn::Add(sums.at[i][v], hn::LoadU(d, c[i] + v * lanes));
   }
   if (o.finish != nullptr) {
     if (o.finish->bias != nullptr) {
@@ -72,8 +130,8 @@ HWY_INLINE void StoreWhole(const RowOperands<T>& o, RowSums<kRows, kVectors, V>&
     }
     if (o.finish->addend != nullptr) {
       ASHLAR_FOR_SUMS(i, v)
-      sums.at[i][v] =
-          hn::Add(sums.at[i][v], hn::LoadU(d, o.finish->addend + o.addend_rows[i] + v * lanes));
+      sums.at[i][v] = hn::Add(sums.at[i][v],
+                              hn::LoadU(d, o.finish->addend + o.addend_rows[row + i] + v * lanes));
     }
     // A NaN fails both comparisons and stays.
     const V low = hn::Set(d, o.finish->low), high = hn::Set(d, o.finish->high);
@@ -83,13 +141,14 @@ HWY_INLINE void StoreWhole(const RowOperands<T>& o, RowSums<kRows, kVectors, V>&
     sums.at[i][v] = hn::IfThenElse(hn::Gt(sums.at[i][v], high), high, sums.at[i][v]);
   }
   ASHLAR_FOR_SUMS(i, v)
-  hn::StoreU(sums.at[i][v], d, o.c + o.c_rows[i] + v * lanes);
+  hn::StoreU(sums.at[i][v], d, c[i] + v * lanes);
 }
 
 // C's last vector is cut: element by element, from a copy of the sums with rows of `width`.
 template <class T>
-HWY_NOINLINE void StorePart(const RowOperands<T>& o, const T* sums, std::int64_t width) {
-  for (std::int64_t i = 0; i < o.rows; ++i, sums += width) {
+HWY_NOINLINE void StorePart(const RowOperands<T>& o, std::int64_t row, std::int64_t rows,
+                            const T* sums, std::int64_t width) {
+  for (std::int64_t i = row; i < row + rows; ++i, sums += width) {
     T* c = o.c + o.c_rows[i];
     for (std::int64_t j = 0; j < o.columns; ++j) {
       T sum = sums[j];
@@ -105,50 +164,67 @@ HWY_NOINLINE void StorePart(const RowOperands<T>& o, const T* sums, std::int64_t
   }
 }
 
-template <int kRows, int kVectors, class T>
-HWY_NOINLINE void MultiplyBlock(const RowOperands<T>& o) {
+// `tiles` tiles of kRows rows from row `row` on, the first of them tile `number`.
+template <int kRows, int kVectors, int kSteps, int kStep, int kBRow, class T>
+HWY_NOINLINE void MultiplyTiles(const RowOperands<T>& operands, std::int64_t number,
+                                std::int64_t row, std::int64_t tiles) {
+  const RowOperands<T> o = operands;  // no store can change it
   const hn::ScalableTag<T> d;
-  using V = hn::Vec<decltype(d)>;
-  RowSums<kRows, kVectors, V> sums;
-  ASHLAR_FOR_SUMS(i, v) sums.at[i][v] = hn::Zero(d);
-  // C comes while the sums are made, unless that is too short a time for it.
-  constexpr std::int64_t kLongDepth = 128;
-  if (o.accumulate || o.segments * o.depth >= kLongDepth) {
-    ASHLAR_FOR_SUMS(i, v)
-    __builtin_prefetch(o.c + o.c_rows[i] + v * static_cast<std::int64_t>(hn::Lanes(d)), 1, 3);
-  }
-  const T *b = o.b, *next = o.next != nullptr ? o.next : o.b;
-  for (std::int64_t s = 0; s < o.segments; ++s) {
-    AddSegment<kRows, kVectors>(o, o.a + o.a_segments[s],
-                                o.b_segments != nullptr ? o.b + o.b_segments[s] : b, next, sums);
-    b += o.depth * o.b_row;
-    next += o.depth * o.next_step;
-  }
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  if (o.columns == kVectors * lanes) return StoreWhole<kRows, kVectors>(o, sums);
-  alignas(64) T copy[kRows * kVectors * hn::MaxLanes(d)];
-  ASHLAR_FOR_SUMS(i, v) hn::StoreU(sums.at[i][v], d, copy + (i * kVectors + v) * lanes);
-  StorePart(o, copy, kVectors * lanes);
+  for (const std::int64_t end = number + tiles; number < end; ++number, row += kRows) {
+    RowSums<kRows, kVectors, hn::Vec<decltype(d)>> sums;
+    ASHLAR_FOR_SUMS(i, v) sums.at[i][v] = hn::Zero(d);
+    AddSegments<kRows, kVectors, kSteps, kStep, kBRow>(o, o.a_rows + row,
+                                                       Ahead<T>(o, number, row, kRows), sums);
+    if (o.columns == kVectors * lanes) {
+      StoreWhole<kRows, kVectors>(o, row, sums);
+      continue;
+    }
+    alignas(64) T copy[kRows * kVectors * hn::MaxLanes(d)];
+    ASHLAR_FOR_SUMS(i, v) hn::StoreU(sums.at[i][v], d, copy + (i * kVectors + v) * lanes);
+    StorePart(operands, row, kRows, copy, kVectors * lanes);
+  }
 }
 #undef ASHLAR_FOR_SUMS
 
-// The block of exactly o.rows rows.
+// Distances that are known make shorter loops; only for the usual tiles, to keep the code small.
 template <int kRows, int kVectors, class T>
-void MultiplyRows(const RowOperands<T>& o) {
-  if constexpr (kRows > 1) {
-    if (o.rows < kRows) return MultiplyRows<kRows - 1, kVectors>(o);
+void MultiplyWays(const RowOperands<T>& o, std::int64_t number, std::int64_t row,
+                  std::int64_t tiles) {
+  if constexpr (kRows >= kMostProductRows - 1 && kVectors == kProductVectors) {
+    if (o.a_step == 1 && o.b_row == kMostProductColumns && o.b_segments == nullptr) {
+      if (o.depth % 4 == 0)
+        return MultiplyTiles<kRows, kVectors, 4, 1, kMostProductColumns>(o, number, row, tiles);
+      if (o.depth % 3 == 0)
+        return MultiplyTiles<kRows, kVectors, 3, 1, kMostProductColumns>(o, number, row, tiles);
+    }
+    if (o.a_step == kMostProductRows)
+      return MultiplyTiles<kRows, kVectors, 4, kMostProductRows, 0>(o, number, row, tiles);
   }
-  MultiplyBlock<kRows, kVectors>(o);
+  MultiplyTiles<kRows, kVectors, 1, 0, 0>(o, number, row, tiles);
 }
 
-// And of as few vectors as hold its columns.
+// Tiles of exactly `rows` rows.
+template <int kRows, int kVectors, class T>
+void MultiplyRows(const RowOperands<T>& o, std::int64_t rows, std::int64_t number, std::int64_t row,
+                  std::int64_t tiles) {
+  if constexpr (kRows > 1) {
+    if (rows < kRows) return MultiplyRows<kRows - 1, kVectors>(o, rows, number, row, tiles);
+  }
+  MultiplyWays<kRows, kVectors>(o, number, row, tiles);
+}
+
+// And of as few vectors as hold their columns. Tiles differ by one row at most.
 template <int kVectors, class T>
 void MultiplyColumns(const RowOperands<T>& o) {
   if constexpr (kVectors > 1) {
     const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>()));
     if (o.columns <= (kVectors - 1) * lanes) return MultiplyColumns<kVectors - 1>(o);
   }
-  MultiplyRows<kMostProductRows, kVectors>(o);
+  const std::int64_t tiles = (o.rows + kMostProductRows - 1) / kMostProductRows;
+  const std::int64_t rows = o.rows / tiles, larger = o.rows % tiles;
+  if (larger > 0) MultiplyRows<kMostProductRows, kVectors>(o, rows + 1, 0, 0, larger);
+  MultiplyRows<kMostProductRows, kVectors>(o, rows, larger, larger * (rows + 1), tiles - larger);
 }
 
 template <class T>

@@ -1,5 +1,5 @@
-// The register-blocked product of convolutions: a few rows of A, each read where it lies, times a
-// panel of B four vectors wide. Six rows by four vectors ask for 10 loads per 24 multiply-adds,
+// The register-blocked product of convolutions: rows of A, each read where it lies, times a panel
+// of B four vectors wide, tile by tile. A tile of six rows asks for 10 loads per 24 multiply-adds,
 // which leaves the load ports room for what comes from L2 (14 by 2 asks for 16 per 28).
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace ashlar::cpu {
 
-inline constexpr std::int64_t kMostProductRows = 6;
+inline constexpr std::int64_t kMostProductRows = 6;  // of a tile
 inline constexpr std::int64_t kMostProductColumns = 64;
 
 // C[i][j] = sum over segments s and depths l of A(i, s, l) * B(s, l)[j], finished as PanelFinish
@@ -21,7 +21,8 @@ inline constexpr std::int64_t kMostProductColumns = 64;
 // vectors.
 template <class T>
 struct RowOperands {
-  std::int64_t rows = 0, columns = 0;  // of C: at least 1, at most those of RowProduct
+  // Of C: at least 1. Rows are cut into even tiles, columns are at most those of RowProduct.
+  std::int64_t rows = 0, columns = 0;
   const T* a = nullptr;
   const std::int64_t* a_rows = nullptr;  // offsets
   std::int64_t a_step = 1;
@@ -30,10 +31,11 @@ struct RowOperands {
   const T* b = nullptr;
   const std::int64_t* b_segments = nullptr;  // null: they follow one another
   std::int64_t b_row = 0;
-  // What will be multiplied next: a cache line of it per depth, `next_step` elements apart, is
-  // brought to L2 on the way. Null: nothing.
+  // What will be multiplied next, brought to L2 on the way: tile t < next_tiles asks for at most
+  // next_lines cache lines, next_step elements apart, from next + t * next_tile on. Null: nothing.
   const T* next = nullptr;
-  std::int64_t next_step = 64 / static_cast<std::int64_t>(sizeof(T));
+  std::int64_t next_tiles = 1, next_tile = 0;
+  std::int64_t next_lines = 0, next_step = 64 / static_cast<std::int64_t>(sizeof(T));
   T* c = nullptr;
   const std::int64_t* c_rows = nullptr;       // offsets
   bool accumulate = false;                    // C is added to the sums

@@ -34,11 +34,22 @@ HWY_INLINE void FoldRows(const T* const* rows, std::int64_t n, std::int64_t coun
     hn::StoreU(finish(f2), d, y + i + 2 * lanes);
     hn::StoreU(finish(f3), d, y + i + 3 * lanes);
   }
-  ForVectors(d, count - i, y + i, [&](std::int64_t j, const auto& load) HWY_ATTR {
+  const auto fold_from = [&](std::int64_t j, const auto& load) HWY_ATTR {
     auto fold = hn::Set(d, first);
-    for (std::int64_t r = 0; r < n; ++r) fold = combine(fold, load(rows[r] + i + j));
+    for (std::int64_t r = 0; r < n; ++r) fold = combine(fold, load(rows[r] + j));
     return finish(fold);
-  });
+  };
+  const auto load = [&](const T* p) HWY_ATTR { return hn::LoadU(d, p); };
+  for (; i + lanes <= count; i += lanes) hn::StoreU(fold_from(i, load), d, y + i);
+  if (i == count) return;
+  // The last vector overlaps the one before: y is none of the rows.
+  if (count >= lanes) {
+    hn::StoreU(fold_from(count - lanes, load), d, y + count - lanes);
+  } else {
+    const auto rest = static_cast<std::size_t>(count);
+    const auto load_part = [&](const T* p) HWY_ATTR { return LoadPart(d, p, rest); };
+    StorePart(d, fold_from(0, load_part), y, rest);
+  }
 }
 
 template <class T>
@@ -53,6 +64,23 @@ void MaximumOfRows(const T* const* rows, std::int64_t n, std::int64_t count, T* 
 }
 
 template <class T>
+void SumOfRows(const T* const* rows, std::int64_t n, std::int64_t count, T* y) {
+  FoldRows(
+      rows, n, count, T{0}, [](auto sum, auto x) HWY_ATTR { return hn::Add(sum, x); },
+      [](auto sum) HWY_ATTR { return sum; }, y);
+}
+
+template <class T>
+void DivideByRow(const T* x, const T* divisors, T factor, std::int64_t count, T* y) {
+  const hn::ScalableTag<T> d;
+  const auto times = hn::Set(d, factor);
+  TransformRow(
+      d, d, count, y,
+      [&](auto value, auto divisor) HWY_ATTR { return hn::Div(value, hn::Mul(divisor, times)); }, x,
+      divisors);
+}
+
+template <class T>
 void AverageOfRows(const T* const* rows, std::int64_t n, T divisor, std::int64_t count, T* y) {
   const auto by = hn::Set(hn::ScalableTag<T>(), divisor);
   FoldRows(
@@ -60,8 +88,12 @@ void AverageOfRows(const T* const* rows, std::int64_t n, T divisor, std::int64_t
       [&](auto sum) HWY_ATTR { return hn::Div(sum, by); }, y);
 }
 
-WindowRows<float> WindowRowsF32() { return {MaximumOfRows<float>, AverageOfRows<float>}; }
-WindowRows<double> WindowRowsF64() { return {MaximumOfRows<double>, AverageOfRows<double>}; }
+template <class T>
+WindowRows<T> MakeWindowRows() {
+  return {MaximumOfRows<T>, SumOfRows<T>, AverageOfRows<T>, DivideByRow<T>};
+}
+WindowRows<float> WindowRowsF32() { return MakeWindowRows<float>(); }
+WindowRows<double> WindowRowsF64() { return MakeWindowRows<double>(); }
 }  // namespace ashlar::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

@@ -6,6 +6,7 @@
 #define ASHLAR_CPU_KERNELS_WINOGRAD_INL_H_
 #endif
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <cstring>
@@ -168,23 +169,36 @@ void WinogradFilter(const float* HWY_RESTRICT w, std::int64_t row, std::int64_t 
   }
 }
 
+// What becomes of a sum before the clamp, and the clamp: a NaN stays.
+HWY_INLINE WinogradVector Clamp(WinogradVector sum, WinogradVector low, WinogradVector high) {
+#if HWY_ARCH_X86
+  // The second operand where one is NaN.
+  return hn::Min(high, hn::Max(low, sum));
+#else
+  sum = hn::IfThenElse(hn::Lt(sum, low), low, sum);
+  return hn::IfThenElse(hn::Gt(sum, high), high, sum);
+#endif
+}
+
 HWY_INLINE WinogradVector FinishSum(WinogradVector sum, WinogradVector factor,
                                     WinogradVector offset, WinogradVector residual,
                                     const WinogradFinish& finish) {
   const WinogradTag d;
   sum = hn::Add(hn::MulAdd(sum, factor, offset), residual);
-  // Written so that a NaN fails both comparisons and stays.
-  const auto low = hn::Set(d, finish.low), high = hn::Set(d, finish.high);
-  sum = hn::IfThenElse(hn::Lt(sum, low), low, sum);
-  return hn::IfThenElse(hn::Gt(sum, high), high, sum);
+  return Clamp(sum, hn::Set(d, finish.low), hn::Set(d, finish.high));
 }
 
-template <int kPoints, int kOutputs>
-void WinogradOutput(const float* HWY_RESTRICT m, std::int64_t point, std::int64_t channels,
-                    const WinogradTile& tile) {
+// kFinishes: tile.finish is there; kAdds: with a residual.
+template <int kPoints, int kOutputs, bool kFinishes, bool kAdds>
+HWY_INLINE void WriteTile(const float* HWY_RESTRICT m, std::int64_t point, std::int64_t channels,
+                          const WinogradTile& tile) {
   const WinogradTag d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const bool whole = tile.rows == kOutputs && tile.columns == kOutputs;
+  const WinogradFinish f = kFinishes ? *tile.finish : WinogradFinish();
+  const std::int64_t to_row = tile.row, to_pixel = tile.pixel;
+  const std::int64_t rows = tile.rows, columns = tile.columns;
+  // The next tile's residual comes while this one is made.
+  const std::int64_t next = kOutputs * f.residual_pixel;
   for (std::int64_t c = 0; c < channels; c += lanes) {
     WinogradVector half[kPoints][kOutputs];
 #pragma GCC unroll 6
@@ -194,36 +208,47 @@ void WinogradOutput(const float* HWY_RESTRICT m, std::int64_t point, std::int64_
       for (int i = 0; i < kPoints; ++i) column[i] = hn::LoadU(d, m + (i * kPoints + j) * point + c);
       OutputAxis<kOutputs>(column, half[j]);
     }
-    WinogradVector result[kOutputs][kOutputs];
+    WinogradVector factor = hn::Zero(d), offset = hn::Zero(d);
+    if constexpr (kFinishes) {
+      factor = hn::LoadU(d, f.factor + c);
+      offset = hn::LoadU(d, f.offset + c);
+    }
+    float* to = tile.first + c;
+    const float* from = kAdds ? f.residual + c : nullptr;
 #pragma GCC unroll 4
-    for (int i = 0; i < kOutputs; ++i) {
-      WinogradVector line[kPoints];
+    for (int i = 0; i < kOutputs; ++i, to += to_row) {
+      if (i >= rows) break;
+      WinogradVector line[kPoints], result[kOutputs];
 #pragma GCC unroll 6
       for (int j = 0; j < kPoints; ++j) line[j] = half[j][i];
-      OutputAxis<kOutputs>(line, result[i]);
-    }
-    if (whole && tile.finish == nullptr) {
+      OutputAxis<kOutputs>(line, result);
 #pragma GCC unroll 4
-      for (int i = 0; i < kOutputs; ++i)
-#pragma GCC unroll 4
-        for (int j = 0; j < kOutputs; ++j)
-          hn::StoreU(result[i][j], d, tile.first + i * tile.row + j * tile.pixel + c);
-      continue;
-    }
-    if (tile.finish != nullptr) {
-      const WinogradFinish& f = *tile.finish;
-      const auto factor = hn::LoadU(d, f.factor + c), offset = hn::LoadU(d, f.offset + c);
-      for (std::int64_t i = 0; i < tile.rows; ++i)
-        for (std::int64_t j = 0; j < tile.columns; ++j) {
-          const float* from = f.residual + i * f.residual_row + j * f.residual_pixel + c;
-          const auto residual = f.residual != nullptr ? hn::LoadU(d, from) : hn::Zero(d);
-          result[i][j] = FinishSum(result[i][j], factor, offset, residual, f);
+      for (int j = 0; j < kOutputs; ++j) {
+        if (j >= columns) break;
+        if constexpr (kFinishes) {
+          auto residual = hn::Zero(d);
+          if constexpr (kAdds) {
+            residual = hn::LoadU(d, from + j * f.residual_pixel);
+            hwy::Prefetch(from + j * f.residual_pixel + next);
+          }
+          result[j] = FinishSum(result[j], factor, offset, residual, f);
         }
+        hn::StoreU(result[j], d, to + j * to_pixel);
+      }
+      if constexpr (kAdds) from += f.residual_row;
     }
-    for (std::int64_t i = 0; i < tile.rows; ++i)
-      for (std::int64_t j = 0; j < tile.columns; ++j)
-        hn::StoreU(result[i][j], d, tile.first + i * tile.row + j * tile.pixel + c);
   }
+}
+
+template <int kPoints, int kOutputs>
+void WinogradOutput(const float* HWY_RESTRICT m, std::int64_t point, std::int64_t channels,
+                    const WinogradTile& tile) {
+  if (tile.finish == nullptr)
+    WriteTile<kPoints, kOutputs, false, false>(m, point, channels, tile);
+  else if (tile.finish->residual == nullptr)
+    WriteTile<kPoints, kOutputs, true, false>(m, point, channels, tile);
+  else
+    WriteTile<kPoints, kOutputs, true, true>(m, point, channels, tile);
 }
 
 inline void WinogradFinishRow(const float* HWY_RESTRICT sums, std::int64_t count,

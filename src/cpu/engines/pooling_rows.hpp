@@ -1,0 +1,139 @@
+// Pooling of tensors that hold the values as they are: the rows of x that windows cover are folded
+// at once, where they lie.
+#pragma once
+
+#include <array>
+#include <limits>
+#include <vector>
+
+#include "cpu/engines/pooling.hpp"
+#include "cpu/kernels/window_rows.hpp"
+
+namespace ashlar::cpu {
+
+// One row of y at a time, when `reads_in_place` says so and a call returns true: padding that takes
+// part as values is left to others.
+template <class T>
+class PoolingRows {
+ public:
+  // `x`: the program that reads x. Integer averages are not for this.
+  PoolingRows(const PoolingShape& shape, const PointwiseProgram& x, bool truncates)
+      : shape_(shape), kernel_(window_rows<T>()) {
+    std::int64_t positions = 1;
+    for (std::int64_t extent : shape.op.window) positions = checked_mul(positions, extent);
+    usable_ = shape.spatial() <= kAxes && !truncates && positions <= kMostRows && x.is_plain_load();
+    if (!usable_) return;
+    strides_ = x.steps[0].view.strides;
+    if (!shape.along()) return;
+    const int last = shape.spatial() - 1;
+    for (std::int64_t o = 0; o < shape.y[shape.axis]; ++o)
+      divisors_.push_back(static_cast<T>(shape.op.mode == ResampleMode::avgpool_include_padding
+                                             ? shape.op.window[last]
+                                             : shape.covered(last, o)));
+  }
+
+  // The row of y at `out`.
+  bool row(const typename RowProgram<T>::Bound& x, const Coords& out, std::int64_t count,
+           T* result) const {
+    if (!usable_ || !x.is_memory()) return false;
+    return shape_.along() ? row_along(x, out, count, result) : row_across(x, out, count, result);
+  }
+
+ private:
+  static constexpr int kAxes = 3;
+  static constexpr std::int64_t kMostRows = 64;
+
+  // The part of x that a window covers, on the first `axes` spatial axes.
+  struct Box {
+    Coords first;  // of x
+    std::array<std::int64_t, kAxes> extent = {1, 1, 1}, stride = {0, 0, 0};
+    bool whole = true, empty = false;
+  };
+  Box box_at(const Coords& out, int axes) const {
+    Box box;
+    box.first = out;
+    for (int s = 0; s < axes; ++s) {
+      const auto axis = static_cast<std::size_t>(s + 2), a = static_cast<std::size_t>(s);
+      const std::int64_t begin = shape_.start(s, out[axis]), end = begin + shape_.op.window[s];
+      box.first[axis] = std::max<std::int64_t>(begin, 0);
+      box.extent[a] = std::min(end, shape_.x[s + 2]) - box.first[axis];
+      box.stride[a] = strides_[s + 2];
+      box.whole &= box.extent[a] == shape_.op.window[s];
+      box.empty |= box.extent[a] <= 0;
+    }
+    return box;
+  }
+  using Rows = std::array<const T*, kMostRows>;
+  static std::int64_t list_rows(const Box& box, const T* origin, Rows& rows) {
+    std::int64_t n = 0;
+    for (std::int64_t i = 0; i < box.extent[0]; ++i)
+      for (std::int64_t j = 0; j < box.extent[1]; ++j)
+        for (std::int64_t k = 0; k < box.extent[2]; ++k)
+          rows[static_cast<std::size_t>(n++)] =
+              origin + i * box.stride[0] + j * box.stride[1] + k * box.stride[2];
+    return n;
+  }
+  bool padding_is_a_value() const {
+    return shape_.is_maximum() && shape_.op.padding_mode != PaddingMode::neg_inf;
+  }
+
+  // Rows across windows: channels last.
+  bool row_across(const typename RowProgram<T>::Bound& x, const Coords& out, std::int64_t count,
+                  T* result) const {
+    const Box box = box_at(out, shape_.spatial());
+    if (box.empty || (!box.whole && padding_is_a_value())) return false;
+    Rows rows;
+    const std::int64_t n = list_rows(box, x.view(box.first.data(), count, nullptr), rows);
+    if (shape_.is_maximum())
+      kernel_.maximum(rows.data(), n, count, result);
+    else
+      kernel_.average(rows.data(), n, static_cast<T>(shape_.divisor(out, shape_.spatial())), count,
+                      result);
+    return true;
+  }
+
+  // Windows along rows: the rows of the other axes first, then the window's own positions, side by
+  // side; of those every stride-th is a result.
+  bool row_along(const typename RowProgram<T>::Bound& x, const Coords& out, std::int64_t count,
+                 T* result) const {
+    const int last = shape_.spatial() - 1;
+    const auto axis = static_cast<std::size_t>(shape_.axis);
+    const std::int64_t window = shape_.op.window[last], stride = shape_.op.stride[last];
+    const std::int64_t begin = shape_.start(last, out[axis]),
+                       length = (count - 1) * stride + window;
+    const std::int64_t low = std::clamp<std::int64_t>(begin, 0, shape_.x[shape_.axis]),
+                       high = std::clamp(begin + length, low, shape_.x[shape_.axis]);
+    Box box = box_at(out, last);
+    const bool whole = box.whole && high - low == length;
+    if (box.empty || low == high || (!whole && padding_is_a_value())) return false;
+    box.first[axis] = low;
+    const auto fold = shape_.is_maximum() ? kernel_.maximum : kernel_.sum;
+    const T neutral = shape_.is_maximum() ? -std::numeric_limits<T>::infinity() : T{0};
+    alignas(64) T line[kPoolingSegment];
+    std::fill(line, line + (low - begin), neutral);
+    std::fill(line + (high - begin), line + length, neutral);
+    Rows rows;
+    const std::int64_t n = list_rows(box, x.view(box.first.data(), high - low, nullptr), rows);
+    fold(rows.data(), n, high - low, line + (low - begin));
+    for (std::int64_t k = 0; k < window; ++k) rows[static_cast<std::size_t>(k)] = line + k;
+    // Maxima of neighbouring windows are results; all others take one or two more steps.
+    alignas(64) T folded[kPoolingSegment];
+    const bool done = shape_.is_maximum() && stride == 1;
+    fold(rows.data(), window, (count - 1) * stride + 1, done ? result : folded);
+    if (done) return true;
+    T* const chosen = shape_.is_maximum() ? result : line;
+    for (std::int64_t j = 0; j < count && stride != 1; ++j) chosen[j] = folded[j * stride];
+    if (!shape_.is_maximum())
+      kernel_.divide(stride == 1 ? folded : line, divisors_.data() + out[axis],
+                     static_cast<T>(shape_.divisor(out, last)), count, result);
+    return true;
+  }
+
+  PoolingShape shape_;
+  WindowRows<T> kernel_;
+  Dims strides_;
+  std::vector<T> divisors_;  // of averages: the part of the last axis, by position of y
+  bool usable_;
+};
+
+}  // namespace ashlar::cpu
