@@ -67,7 +67,7 @@ class WinogradConvKernel final : public Kernel {
       else
         filter_.transform(context, u), run.u = u;
     }
-    const std::int64_t per_group = divide_up(shape_.tile_count(), blocks_.tiles);
+    const std::int64_t per_group = block_count();
     const std::int64_t items = shape_.groups * per_group;
     if (blocks_.shared) {
       for (std::int64_t item = 0; item < items; ++item)
@@ -118,9 +118,13 @@ class WinogradConvKernel final : public Kernel {
   void split(std::int64_t items, Body&& body) const {
     parallel_for(items, divide_up(items, blocks_.threads), body);
   }
-  std::int64_t first_tile(std::int64_t block) const { return block * blocks_.tiles; }
+  // Blocks are even: threads may have few of them.
+  std::int64_t block_count() const { return divide_up(shape_.tile_count(), blocks_.tiles); }
+  std::int64_t first_tile(std::int64_t block) const {
+    return shape_.tile_count() * block / block_count();
+  }
   std::int64_t tiles_of(std::int64_t block) const {
-    return std::min(blocks_.tiles, shape_.tile_count() - first_tile(block));
+    return first_tile(block + 1) - first_tile(block);
   }
 
   // A block whose tiles lie in this thread's L2; U streams past them.
