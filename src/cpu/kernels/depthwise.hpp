@@ -1,5 +1,5 @@
-// Convolution of groups of few channels with channels last: vectors run along channels, tiles along
-// a line of pixels.
+// Convolution of groups of few channels with channels last: vectors run along channels, tiles over
+// pixels of a line or of several.
 #pragma once
 
 #include <cstdint>
