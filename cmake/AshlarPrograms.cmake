@@ -46,6 +46,8 @@ if(ASHLAR_BUILD_CLI AND ASHLAR_CLI_SOURCES)
   set(cli_libraries CLI11::CLI11 nlohmann_json::nlohmann_json ashlar_fmt)
   if(cli_parts)
     add_library(ashlar_cli_parts STATIC ${cli_parts})
+    # Most of the time goes into reading CLI11: some files at once.
+    set_target_properties(ashlar_cli_parts PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 5)
     target_include_directories(ashlar_cli_parts PUBLIC "${PROJECT_SOURCE_DIR}/cli")
     target_compile_definitions(ashlar_cli_parts PRIVATE ASHLAR_VERSION="${PROJECT_VERSION}")
     target_link_libraries(ashlar_cli_parts PUBLIC ashlar ashlar_bench ${cli_libraries}

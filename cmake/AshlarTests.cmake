@@ -71,10 +71,10 @@ foreach(area IN LISTS ashlar_test_areas)
 endforeach()
 
 # Every engine once more on lesser instruction sets, as far as the processor has them: one part of
-# four each time, all of them with --long.
+# eight each time, all of them with --long.
 foreach(target IN ITEMS avx2 sse4)
   foreach(area IN ITEMS cpu ops)
-    foreach(part RANGE 3)
+    foreach(part RANGE 7)
       add_test(NAME target.${target}.${area}.${part}
                COMMAND ${area}_tests --gtest_brief=1 --gtest_filter=-AttentionLong.*)
       set(labels target)
@@ -82,7 +82,7 @@ foreach(target IN ITEMS avx2 sse4)
         list(APPEND labels long)
       endif()
       set_tests_properties(target.${target}.${area}.${part} PROPERTIES
-        ENVIRONMENT "ASHLAR_TARGET=${target};GTEST_TOTAL_SHARDS=4;GTEST_SHARD_INDEX=${part}"
+        ENVIRONMENT "ASHLAR_TARGET=${target};GTEST_TOTAL_SHARDS=8;GTEST_SHARD_INDEX=${part}"
         LABELS "${labels}" TIMEOUT ${ashlar_test_timeout})
     endforeach()
   endforeach()

@@ -15,7 +15,8 @@ namespace {
 using Step = PointwiseProgram::Step;
 
 constexpr std::int64_t kTile = 256;  // elements: a handful of tiles stay in L1
-// Of a program that computes from memory to memory, without a tile of its own.
+// Of a program that computes from memory to memory, without a tile of its own. It reads one tensor:
+// what others will be read is fetched a tile at a time.
 constexpr std::int64_t kLongTile = 4096;
 // Bytes between what is computed and what is fetched from memory meanwhile, for large tensors: the
 // processor's own prefetching stops at every page.
@@ -209,12 +210,16 @@ RowProgram<T>::Code::Code(const PointwiseProgram& program, int row_axis, const G
     }
   }
   assign_buffers();
-  const bool long_tile =
-      buffers == 0 && std::all_of(steps.begin(), steps.end(), [](const Instruction& step) {
-        const bool scales = step.alpha1 != T{1} || step.alpha2 != T{1};
-        const bool copies = step.last_store - step.first_store > (step.direct ? 1 : 0);
-        return !scales && !copies && step.narrow == nullptr;
-      });
+  const auto loads = std::count_if(steps.begin(), steps.end(), [](const Instruction& step) {
+    return step.kind == Step::Kind::load;
+  });
+  const bool long_tile = buffers == 0 && loads <= 1 &&
+                         std::all_of(steps.begin(), steps.end(), [](const Instruction& step) {
+                           const bool scales = step.alpha1 != T{1} || step.alpha2 != T{1};
+                           const bool copies =
+                               step.last_store - step.first_store > (step.direct ? 1 : 0);
+                           return !scales && !copies && step.narrow == nullptr;
+                         });
   if (long_tile) tile = kLongTile;
   const bool single = steps.size() == 1 && steps[0].narrow == nullptr;
   plain_load = single && steps[0].kind == Step::Kind::load && stores.empty();

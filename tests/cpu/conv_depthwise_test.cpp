@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "cpu/plan_check.hpp"
+#include "cpu/without_caches.hpp"
 
 namespace ashlar::cpu {
 namespace {
@@ -59,6 +60,61 @@ TEST(ConvDepthwise, TailsOfLines) {
       check_layouts({{1, 20, 4, width},
                      {20, 1, 3, taps},
                      {.padding = {1, taps / 2}, .stride = {1, width % 2 + 1}}});
+}
+
+// Lines that share their sources, in tiles of some of them: whole, cut, past the caches.
+TEST(ConvDepthwise, LinesTogether) {
+  for (std::int64_t height = 1; height <= 10; ++height)
+    for (const std::int64_t stride : {1, 2})
+      check({{1, 32, height, 12 - height},
+             {32, 1, 3, 3},
+             {.padding = {1, 1}, .stride = {stride, stride}}},
+            f32, true);
+  for (const Device& device : {Device::cpu(), without_caches()})
+    for (const bool residual : {false, true}) {
+      Graph graph;
+      Value x = graph.input("x", {2, 48, 13, 9}, f32, channels_last);
+      Value w = graph.input("w", {48, 1, 3, 3}, f32, channels_last);
+      Value y = graph.conv(x, w, {.padding = {1, 1}});
+      if (residual)
+        y = relu(y + graph.input("bias", {1, 48, 1, 1}, f32) +
+                 graph.input("residual", {2, 48, 13, 9}, f32, channels_last));
+      graph.output("y", y);
+      PlanCheck(std::move(graph)).expect_agrees(kEngine, {}, device);
+    }
+}
+
+// Every second pixel of both axes has a phase of its own, and weights of its own that are kept.
+TEST(ConvDepthwise, KeepsConstantWeights) {
+  for (const bool forward : {true, false}) {
+    const Dims large{2, 40, 11, 10}, small{2, 40, 6, 5}, filter{40, 1, 3, 3};
+    Graph graph;
+    Value x = graph.input("x", forward ? large : small, f32, channels_last);
+    Value w = graph.input("w", filter, f32, channels_last);
+    const ConvAttributes attributes{.padding = {1, 1}, .stride = {2, 2}};
+    graph.output("y", forward ? graph.conv(x, w, attributes)
+                              : graph.conv_backward_data(x, w, attributes, {.dims = large}));
+    std::vector<float> in(static_cast<std::size_t>(element_count(x.dims()))), weights(40 * 9);
+    fill_random(graph.tensor(graph.find_tensor("x")), in.data(), 1);
+    fill_random(graph.tensor(graph.find_tensor("w")), weights.data(), 2);
+    std::vector<std::vector<float>> results;
+    for (const bool constant : {false, true}) {
+      CompileOptions options;
+      options.guard = true;
+      if (constant) options.constants = {{"w", weights.data()}};
+      const Plan plan = compile(graph, Device::cpu(), options);
+      EXPECT_NE(plan.explain().find(kEngine), std::string::npos);
+      std::vector<float> out(static_cast<std::size_t>(element_count(forward ? small : large)),
+                             -1.0f);
+      std::vector<std::byte> block(static_cast<std::size_t>(plan.workspace_size()) + 64);
+      void* workspace = block.data();
+      std::size_t space = block.size();
+      std::align(64, block.size() - 64, workspace, space);
+      plan.run({{"x", in.data()}, {"w", weights.data()}, {"y", out.data()}}, workspace);
+      results.push_back(std::move(out));
+    }
+    EXPECT_EQ(results[0], results[1]);
+  }
 }
 
 TEST(ConvDepthwise, StridesAndTapsWithoutCodeOfTheirOwn) {

@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "cpu/gemm/panels_ahead.hpp"
+
 namespace ashlar::cpu {
 namespace {
 
@@ -109,6 +111,72 @@ TEST(Gemm, SplitSumsAddUp) {
 TEST(Gemm, FewerThreadsHaveScratchThanAreThere) {
   const GemmShape shape{1, 500, 200, 64};
   check<float>(shape, choose_blocks(shape, device_with(1), sizeof(float), false), true, false);
+}
+
+// Rows along the depth that lie in memory.
+struct MemoryOperand final : GemmOperand<float> {
+  const DenseOperand<float>& dense;
+  explicit MemoryOperand(const DenseOperand<float>& values) : dense(values) {}
+  bool along_depth() const override { return true; }
+  void row(std::int64_t batch, std::int64_t fixed, std::int64_t start, std::int64_t count,
+           float* destination) const override {
+    dense.row(batch, fixed, start, count, destination);
+  }
+  const float* view(std::int64_t batch, std::int64_t fixed, std::int64_t start, std::int64_t,
+                    float*) const override {
+    return dense.values.data() + (batch * dense.indices + fixed) * dense.depths + start;
+  }
+  std::int64_t row_distance() const override { return dense.depths; }
+};
+
+// B of more than a MiB, packed for good. Rows of A a power of two apart are read in place where a
+// block has all of them, and packed where it has a part.
+TEST(Gemm, FarPanelsPackedForGood) {
+  DeviceProps device;
+  device.compute_units = 2, device.l1_bytes = 48 << 10;
+  device.l2_bytes = 1280 << 10, device.l3_bytes = 8 << 20;
+  for (const GemmShape& shape :
+       {GemmShape{1, 1, 700, 500}, GemmShape{1, 8, 700, 500}, GemmShape{1, 32, 1100, 300},
+        GemmShape{1, 75, 300, 1024}, GemmShape{1, 75, 150, 2048}, GemmShape{2, 40, 260, 1030}}) {
+    const DenseOperand<float> a(shape.batch, shape.m, shape.k, true, 3),
+        b(shape.batch, shape.n, shape.k, false, 4);
+    const DenseSink<float> sink(shape.batch, shape.m, shape.n);
+    const GemmBlocks blocks = choose_blocks(shape, device, sizeof(float), false);
+    std::vector<float> packed(static_cast<std::size_t>(packed_b_elements(shape, b)));
+    pack_b(shape, b, packed.data());
+    std::vector<float> scratch(
+        static_cast<std::size_t>(gemm_scratch_bytes(shape, blocks, sizeof(float))) / sizeof(float));
+    gemm<float>(shape, blocks, gemm_kernel<float>(), MemoryOperand(a), b, sink, scratch.data(),
+                packed.data());
+    for (std::int64_t batch = 0; batch < shape.batch; ++batch)
+      for (std::int64_t i = 0; i < shape.m; ++i)
+        for (std::int64_t j = 0; j < shape.n; ++j) {
+          float sum = 0;
+          for (std::int64_t l = 0; l < shape.k; ++l) sum += a.at(batch, i, l) * b.at(batch, j, l);
+          ASSERT_EQ(sink.values[static_cast<std::size_t>((batch * shape.m + i) * shape.n + j)], sum)
+              << shape.m << "x" << shape.n << "x" << shape.k << " batch " << batch << " at " << i
+              << ", " << j;
+        }
+  }
+}
+
+TEST(Gemm, PanelsAheadAreTakenOnceAndWhole) {
+  constexpr std::int64_t kElements = 256 * 64;
+  const std::vector<float> panels(static_cast<std::size_t>(4 * kElements));
+  for (const std::int64_t distance : {std::int64_t{0}, kElements})
+    for (const std::int64_t calls : {1, 3, 6, 24})
+      for (const std::int64_t depth : {8, 100, 256, 1024}) {
+        PanelsAhead<float> ahead(panels.data(), kElements, distance, calls, depth);
+        std::int64_t taken = 0;
+        for (std::int64_t call = 0; call < calls; ++call) {
+          const PanelAhead<float> share = ahead.take(depth);
+          EXPECT_EQ(share.at - panels.data(), taken);
+          EXPECT_LE(share.left, depth / 4 * share.repeats);
+          taken += share.left * share.advance;
+        }
+        EXPECT_EQ(taken, kElements) << calls << " calls of depth " << depth;
+        EXPECT_EQ(ahead.take(depth).left, 0);
+      }
 }
 
 TEST(Gemm, BlocksSurviveKnobs) {

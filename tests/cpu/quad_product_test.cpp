@@ -102,7 +102,7 @@ void check_product(const QuadProduct& product, std::int64_t rows, std::int64_t c
 void check_all(const QuadProduct& product) {
   ASSERT_LE(product.rows, kMostQuadRows);
   ASSERT_LE(product.columns, kMostQuadColumns);
-  for (std::int64_t rows = 1; rows <= product.rows; ++rows)
+  for (std::int64_t rows = 1; rows <= 3 * product.rows + 1; ++rows)  // of one tile and of several
     for (const QuadResult result : {QuadResult::i32, QuadResult::i8, QuadResult::u8}) {
       check_product(product, rows, product.columns, 1, 7, result, rows % 2 == 0);
       check_product(product, rows, std::max<std::int64_t>(product.columns - 1, 1), 3, 2, result,

@@ -402,6 +402,8 @@ class LineTable {
     described_.part_offset = source_.part_offset(width);
     described_.channels = width;
     described_.sources = pointers_;
+    const bool follow = grid_.depths == 1 && grid_.last_y - grid_.first_y + 1 == grid_.terms();
+    described_.shared_step = follow ? phase_.scale[1] : 0;
     described_.columns = source_.extents()[2];
     described_.pixel = source_.direct() ? source_.pixel() : source_.copy_pixel(width);
     described_.scale = phase_.scale[2];

@@ -1,6 +1,7 @@
 // Forward and backward-data convolution of groups of few channels, channels last: lines of pixels.
 #pragma once
 
+#include "cpu/constants.hpp"
 #include "cpu/conv/channel_finish.hpp"
 #include "cpu/conv/conv_lines.hpp"
 #include "cpu/threads.hpp"
@@ -128,38 +129,40 @@ class ConvLinesKernel final : public Kernel {
         kernel_(depthwise_kernel<T>()),
         source_(region.prologues[0], geometry_, forward_ ? geometry_.x : geometry_.y, channels_,
                 groups_, kernel_.lanes),
-        filter_(region.prologues[1], geometry_, groups_, forward_),
+        filter_program_(region.prologues[1]),
+        filter_(filter_program_, geometry_, groups_, forward_),
         result_(region, geometry_, channels_, kernel_.lanes),
         threads_(std::max(device.compute_units, 1)) {
     const auto bytes = static_cast<std::int64_t>(region.bytes());
     streams_ = bytes > device.l3_bytes / 2;
     fetches_ = bytes > 2 * device.l2_bytes * threads_;
     cut();
-    book();
+    book(true);
+  }
+
+  void keep_constants(const KernelContext& constants) override {
+    if (!is_constant(filter_program_, constants)) return;
+    kept_.allocate(all_weights());
+    pack_all(constants, kept_.data());
+    book(false);
   }
 
   void run(const KernelContext& context) const override {
-    T* weights = context.scratch<T>(scratch_book_, weights_);
     T* finish = result_.finishes() ? context.scratch<T>(scratch_book_, finish_) : nullptr;
     T* copies = copy_elements_ == 0 ? nullptr : context.scratch<T>(scratch_book_, copies_);
-    const typename GroupFilter<T>::Bound filter(filter_, context);
+    const T* weights = kept_.data();
+    if (weights == nullptr) {
+      T* scratch = context.scratch<T>(scratch_book_, weights_);
+      pack_all(context, scratch);
+      weights = scratch;
+    }
     const typename LineSource<T>::Bound source(source_, context);
     const typename LineResult<T>::Bound result(result_, context, finish);
-    for (std::size_t i = 0; i < phases_.size(); ++i) {
-      const ConvPhase& phase = phases_[i];
-      if (phase.pixels() == 0) continue;
-      pack_weights(filter, grids_[i], weights);
-      const std::int64_t lines = phase.pixels() / phase.extent[2];
-      const std::int64_t tasks = lines * divide_up(phase.extent[2], cut_.pixels);
-      const std::int64_t shares = std::min(tasks, share_count(phase, grids_[i]));
-      parallel_for(shares, 1, [&](std::int64_t begin, std::int64_t end, int) {
-        for (std::int64_t share = begin; share < end; ++share) {
-          Block block(*this, phase, grids_[i], source, result, weights,
-                      copies + share * copy_elements_);
-          block.run(tasks * share / shares, tasks * (share + 1) / shares);
-        }
-      });
-    }
+    const std::int64_t shares = share_count();
+    parallel_for(shares, 1, [&](std::int64_t begin, std::int64_t end, int) {
+      for (std::int64_t share = begin; share < end; ++share)
+        run_share(share, shares, source, result, weights, copies + share * copy_elements_);
+    });
   }
 
  private:
@@ -272,6 +275,34 @@ class ConvLinesKernel final : public Kernel {
     LineTable<T> table_;
   };
 
+  // Phases by turns, a few lines of each: between them they fill whole lines of the result.
+  void run_share(std::int64_t share, std::int64_t shares,
+                 const typename LineSource<T>::Bound& source,
+                 const typename LineResult<T>::Bound& result, const T* weights, T* copies) const {
+    std::int64_t turns = 1;
+    if (phases_.size() > 1) turns += most_tasks() / (shares * cut_.lines);
+    for (std::int64_t turn = share * turns; turn < (share + 1) * turns; ++turn) {
+      const T* of_phase = weights;
+      for (std::size_t i = 0; i < phases_.size(); ++i) {
+        const std::int64_t tasks = task_count(phases_[i]);
+        Block block(*this, phases_[i], grids_[i], source, result, of_phase, copies);
+        block.run(tasks * turn / (shares * turns), tasks * (turn + 1) / (shares * turns));
+        of_phase += weight_elements(grids_[i]);
+      }
+    }
+  }
+
+  // Lines, or pieces of them.
+  std::int64_t task_count(const ConvPhase& phase) const {
+    return phase.images * phase.extent[0] * phase.extent[1] *
+           divide_up(phase.extent[2], cut_.pixels);
+  }
+  std::int64_t most_tasks() const {
+    std::int64_t most = 0;
+    for (const ConvPhase& phase : phases_) most = std::max(most, task_count(phase));
+    return most;
+  }
+
   void cut() {
     std::int64_t line = 0, lines = 0;
     for (const ConvPhase& phase : phases_) {
@@ -290,11 +321,22 @@ class ConvLinesKernel final : public Kernel {
           cut_.pixels, std::max(kLeastPixels, divide_up(line, divide_up(2 * threads_, lines))));
   }
 
-  void book() {
-    std::int64_t weights = 0, copied = 0;
+  std::int64_t weight_elements(const TapGrid& grid) const {
+    return grid.terms() * grid.taps * groups_.parts * cut_.vectors() * cut_.lanes;
+  }
+
+  // Of all phases, and a row to pack them through.
+  std::int64_t all_weights() const {
+    std::int64_t elements = channels_;
+    for (const TapGrid& grid : grids_) elements += weight_elements(grid);
+    return elements;
+  }
+
+  void book(bool with_weights) {
+    scratch_book_ = ScratchBook();
+    std::int64_t copied = 0;
     for (std::size_t i = 0; i < phases_.size(); ++i) {
       const TapGrid& grid = grids_[i];
-      weights = std::max(weights, grid.terms() * grid.taps);
       copied = std::max(
           copied, copied_lines(grid, cut_.lines, phases_[i].scale[1]) *
                       copied_width(grid, cut_.pixels, phases_[i].scale[2], source_.extents()[2]));
@@ -302,8 +344,7 @@ class ConvLinesKernel final : public Kernel {
     const auto bytes = [](std::int64_t elements) {
       return elements * static_cast<std::int64_t>(sizeof(T));
     };
-    weights_ = scratch_book_.add(
-        "weights", bytes(weights * groups_.parts * cut_.vectors() * cut_.lanes + channels_));
+    if (with_weights) weights_ = scratch_book_.add("weights", bytes(all_weights()));
     if (result_.finishes()) finish_ = scratch_book_.add("finish", bytes(2 * channels_));
     if (!result_.direct()) result_elements_ = cut_.lines * cut_.pixels * cut_.widest_copy();
     const std::int64_t source =
@@ -312,12 +353,26 @@ class ConvLinesKernel final : public Kernel {
     if (copy_elements_ > 0) copies_ = scratch_book_.add("copies", bytes(threads_ * copy_elements_));
   }
 
-  // Threads worth waking.
-  std::int64_t share_count(const ConvPhase& phase, const TapGrid& grid) const {
+  // Threads worth waking, for products and for elements that are only moved.
+  std::int64_t share_count() const {
     constexpr std::int64_t kProductsPerThread = 131072;
-    const std::int64_t products = phase.pixels() * channels_ * groups_.parts *
-                                  std::max<std::int64_t>(grid.terms() * grid.taps, 1);
-    return std::clamp<std::int64_t>(products / kProductsPerThread, 1, threads_);
+    std::int64_t products = 0, pixels = 0;
+    for (std::size_t i = 0; i < phases_.size(); ++i) {
+      products +=
+          phases_[i].pixels() * channels_ * groups_.parts * grids_[i].terms() * grids_[i].taps;
+      pixels += phases_[i].pixels();
+    }
+    const std::int64_t threads =
+        std::max(products / kProductsPerThread, pixels / items_per_thread(channels_));
+    return std::clamp<std::int64_t>(std::min(threads, most_tasks()), 1, threads_);
+  }
+
+  void pack_all(const KernelContext& context, T* weights) const {
+    const typename GroupFilter<T>::Bound filter(filter_, context);
+    for (const TapGrid& grid : grids_) {
+      pack_weights(filter, grid, weights);
+      weights += weight_elements(grid);
+    }
   }
 
   // [vector][term][part][tap][lane]; the end of the memory holds one value per channel.
@@ -358,12 +413,14 @@ class ConvLinesKernel final : public Kernel {
   std::vector<TapGrid> grids_;
   DepthwiseKernel<T> kernel_;
   LineSource<T> source_;
+  PointwiseProgram filter_program_;
   GroupFilter<T> filter_;
   LineResult<T> result_;
   std::int64_t threads_;
   bool streams_ = false, fetches_ = false;  // results pass the caches; memory is asked for early
   LineCut cut_;
   std::int64_t result_elements_ = 0, copy_elements_ = 0;  // copies of one thread
+  KeptMemory<T> kept_;                                    // constant weights, phase by phase
   int weights_ = -1, finish_ = -1, copies_ = -1;
 };
 

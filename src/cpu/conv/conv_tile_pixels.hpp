@@ -317,7 +317,10 @@ class TilePixelsKernel final : public Kernel {
         o.b = slice_b + column / kPanelColumns * panel_elements + column % kPanelColumns;
         o.c = c + column;
         if (bias != nullptr) finish.bias = bias + column;
-        if (addend != nullptr) finish.addend = addend + column;
+        if (addend != nullptr) {
+          finish.addend = o.beside = addend + column;
+          o.beside_rows = o.addend_rows;
+        }
         if (i == 0) clear_gaps(o);
         if (first + column == 0 && brings_pixels(phase)) {
           RowOperands<float> with_pixels = o;

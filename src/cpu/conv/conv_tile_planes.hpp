@@ -61,12 +61,19 @@ struct TilePlanesWork {
   std::int64_t panels() const { return divide_up(plane(), kColumns); }  // of an image
   std::int64_t block() const { return block_panels * kColumns; }        // pixels
   std::int64_t part_tiles() const { return divide_up(filter.panels(), filter_parts); }
+  // Threads with filters of their own pack all panels together.
+  bool shares_panels() const { return filter_parts > 1; }
+  std::int64_t panel_elements() const { return summed() * kColumns; }
+  std::int64_t shared_elements() const {
+    return shares_panels() ? geometry.groups * phase.images * panels() * panel_elements() : 0;
+  }
   // Of scratch, per thread: a block's panels, a row of it, results of a tile.
-  std::int64_t packed_elements() const { return summed() * block(); }
+  std::int64_t packed_elements() const { return shares_panels() ? 0 : summed() * block(); }
   std::int64_t per_thread() const { return packed_elements() + (1 + kMostProductRows) * block(); }
   std::int64_t filter_elements() const { return round_up(filter.elements(phase), kLineElements); }
   std::int64_t scratch_bytes() const {
-    return static_cast<std::int64_t>(sizeof(float)) * (threads * per_thread() + filter_elements());
+    return static_cast<std::int64_t>(sizeof(float)) *
+           (threads * per_thread() + shared_elements() + filter_elements());
   }
 };
 
@@ -86,14 +93,16 @@ class TilePlanesKernel final : public Kernel {
              (extent[0] == 1 || distances.axis[0] == extent[1] * extent[2]);
     };
     const PointwiseProgram& source = region.prologues[0];
-    if (source.is_plain_load() && source.steps[0].view.dtype == f32 &&
-        work_.phase.scale == Spatial{1, 1, 1} &&
+    if (source.is_plain_load() && source.steps[0].view.dtype == f32)
+      strided_ = source.steps[0].view;
+    if (strided_.present() && work_.phase.scale == Spatial{1, 1, 1} &&
         (work_.forward ? work_.geometry.x : work_.geometry.y) == work_.phase.extent &&
-        is_dense(source.steps[0].view, work_.phase.extent))
-      in_memory_ = source.steps[0].view;
+        is_dense(strided_, work_.phase.extent))
+      in_memory_ = strided_;
     // As many channels as leave a panel in L1, and few results: each is a page of its own.
     constexpr std::int64_t kFewResults = 128;
-    reads_in_place_ = in_memory_.present() && work_.results() <= kFewResults &&
+    reads_in_place_ = in_memory_.present() && !work_.shares_panels() &&
+                      work_.results() <= kFewResults &&
                       work_.summed() * work_.kColumns * 4 <= device.l1_bytes * 2 / 3;
     const auto finish = match_finish(region.epilogue, 1 + work_.geometry.spatial, f32);
     const bool plain_sum =
@@ -130,11 +139,12 @@ class TilePlanesKernel final : public Kernel {
     const std::int64_t panels = work_.panels(), images = work_.phase.images;
     const std::int64_t tasks = work_.filter_parts * work_.geometry.groups * images * panels;
     float* scratch = context.scratch<float>(scratch_book_, panels_);
+    if (work_.shares_panels()) pack_all(source, scratch, context);
     // No more threads than have scratch.
     parallel_for(
         tasks, divide_up(tasks, work_.threads),
         [&](std::int64_t begin, std::int64_t end, int thread) {
-          float* memory = scratch + thread * work_.per_thread();
+          float* memory = scratch + work_.shared_elements() + thread * work_.per_thread();
           while (begin < end) {  // panels of one plane together
             const std::int64_t plane = begin / panels, panel = begin % panels;
             const std::int64_t count = std::min({work_.block_panels, end - begin, panels - panel});
@@ -143,7 +153,7 @@ class TilePlanesKernel final : public Kernel {
                  plane % images, panel * TilePlanesWork::kColumns,
                  std::min(count * TilePlanesWork::kColumns,
                           work_.plane() - panel * TilePlanesWork::kColumns)},
-                source, sink, filter, memory, context);
+                source, sink, filter, scratch, memory, context);
             begin += count;
           }
         });
@@ -157,12 +167,14 @@ class TilePlanesKernel final : public Kernel {
   void book(bool with_filter) {
     scratch_book_ = ScratchBook();
     const auto bytes = static_cast<std::int64_t>(sizeof(float));
-    panels_ = scratch_book_.add("panels", work_.threads * work_.per_thread() * bytes);
+    panels_ = scratch_book_.add(
+        "panels", (work_.threads * work_.per_thread() + work_.shared_elements()) * bytes);
     if (with_filter) filter_ = scratch_book_.add("filter", work_.filter_elements() * bytes);
   }
 
   void run_block(const Task& task, const PatchOperand<float>& source, const PixelSink<float>& sink,
-                 const float* filter, float* memory, const KernelContext& context) const {
+                 const float* filter, const float* shared, float* memory,
+                 const KernelContext& context) const {
     constexpr std::int64_t kColumns = TilePlanesWork::kColumns;
     const std::int64_t summed = work_.summed(), results = work_.results();
     const std::int64_t pixels = task.pixels;
@@ -211,12 +223,16 @@ class TilePlanesKernel final : public Kernel {
     }
     float* row = memory + work_.packed_elements();
     float* buffer = row + work_.block();
-    pack({task.part, task.group, task.image, task.pixel + done, pixels - done}, source, row, memory,
-         context);
+    const float* packed = memory;
+    if (work_.shares_panels())
+      packed = shared + panel_number(task) * work_.panel_elements();
+    else
+      pack({task.part, task.group, task.image, task.pixel + done, pixels - done}, 0, summed, source,
+           row, memory, context);
     const auto multiply_columns = [&](float* to) {
       for (std::int64_t column = 0; column < pixels - done; column += product_.columns) {
         o.columns = std::min(product_.columns, pixels - done - column);
-        o.b = memory + column / kColumns * kColumns * summed + column % kColumns;
+        o.b = packed + column / kColumns * kColumns * summed + column % kColumns;
         o.c = to + column;
         product_.multiply(o);
       }
@@ -238,15 +254,46 @@ class TilePlanesKernel final : public Kernel {
            task.group * work_.summed() * in_memory_.strides[1] + task.pixel;
   }
 
-  // Element (channel, pixel) of a panel at panel[channel * kColumns + pixel].
-  void pack(const Task& task, const PatchOperand<float>& source, float* row, float* panels,
+  // Of the task's first pixel, through all planes.
+  std::int64_t panel_number(const Task& task) const {
+    return (task.group * work_.phase.images + task.image) * work_.panels() +
+           task.pixel / TilePlanesWork::kColumns;
+  }
+
+  // All panels, shared out in pieces of channels.
+  void pack_all(const PatchOperand<float>& source, float* shared,
+                const KernelContext& context) const {
+    constexpr std::int64_t kPiece = 32;
+    const std::int64_t pieces = divide_up(work_.summed(), kPiece), images = work_.phase.images;
+    parallel_for(work_.geometry.groups * images * pieces, 1,
+                 [&](std::int64_t begin, std::int64_t end, int) {
+                   alignas(64) float row[kMostShared];
+                   for (std::int64_t item = begin; item < end; ++item) {
+                     const std::int64_t plane = item / pieces, first = item % pieces * kPiece;
+                     const std::int64_t last = std::min(first + kPiece, work_.summed());
+                     for (std::int64_t pixel = 0; pixel < work_.plane(); pixel += kMostShared) {
+                       const Task task{0, plane / images, plane % images, pixel,
+                                       std::min(kMostShared, work_.plane() - pixel)};
+                       pack(task, first, last, source, row,
+                            shared + panel_number(task) * work_.panel_elements(), context);
+                     }
+                   }
+                 });
+  }
+
+  // Element (channel, pixel) of a panel at panel[channel * kColumns + pixel], for channels
+  // [first, last).
+  void pack(const Task& task, std::int64_t first, std::int64_t last,
+            const PatchOperand<float>& source, float* row, float* panels,
             const KernelContext& context) const {
     constexpr std::int64_t kColumns = TilePlanesWork::kColumns;
     const std::int64_t summed = work_.summed();
     const std::int64_t pixels = task.pixels;
     const std::int64_t first_pixel = task.image * work_.plane() + task.pixel;
     const float* planes = in_memory(task, context);
-    for (std::int64_t c = 0; c < summed; ++c) {
+    if (planes == nullptr && strided_.present())
+      return pack_strided(task, first, last, panels, context);
+    for (std::int64_t c = first; c < last; ++c) {
       const float* values = row;
       if (planes != nullptr)
         values = planes + c * in_memory_.strides[1];
@@ -258,12 +305,51 @@ class TilePlanesKernel final : public Kernel {
     }
   }
 
+  // The same from floats in memory, every few of them: neighbours along a row, a few rows at once.
+  void pack_strided(const Task& task, std::int64_t first, std::int64_t last, float* panels,
+                    const KernelContext& context) const {
+    struct Run {
+      std::int64_t from, to, count;
+    };
+    constexpr std::size_t kMostRuns = 64;
+    std::array<Run, kMostRuns> runs;
+    constexpr std::int64_t kColumns = TilePlanesWork::kColumns;
+    const ConvPhase& phase = work_.phase;
+    const ViewDistances distances(strided_, work_.geometry.spatial);
+    const float* start = static_cast<const float*>(context.pointer(strided_.tensor)) +
+                         strided_.offset + task.image * distances.a +
+                         task.group * work_.summed() * distances.b;
+    const std::int64_t step = distances.axis[2] * phase.scale[2], columns = phase.extent[2];
+    for (std::int64_t done = 0; done < task.pixels;) {
+      std::size_t count = 0;
+      for (; count < kMostRuns && done < task.pixels; ++count) {
+        const std::int64_t pixel = task.pixel + done, column = pixel % columns;
+        const std::int64_t line = pixel / columns % phase.extent[1],
+                           plane = pixel / columns / phase.extent[1];
+        runs[count] = {
+            plane * phase.scale[0] * distances.axis[0] + line * phase.scale[1] * distances.axis[1] +
+                column * step,
+            done / kColumns * work_.panel_elements() + done % kColumns,
+            std::min({columns - column, kColumns - done % kColumns, task.pixels - done})};
+        done += runs[count].count;
+      }
+      for (std::int64_t c = first; c < last; ++c)
+        for (std::size_t i = 0; i < count; ++i) {
+          const float* from = start + c * distances.b + runs[i].from;
+          float* to = panels + runs[i].to + c * kColumns;
+          for (std::int64_t j = 0; j < runs[i].count; ++j) to[j] = from[j * step];
+        }
+    }
+  }
+
   TilePlanesWork work_;
   const RowProduct<float>& product_;
   PointwiseProgram filter_program_;
   PatchSource<float> source_;
   ConvStore<float> store_;
-  View in_memory_;  // a source that is packed as it is
+  static constexpr std::int64_t kMostShared = 16 * TilePlanesWork::kColumns;
+  View strided_;    // a source of floats in memory
+  View in_memory_;  // one that is packed as it is
   bool reads_in_place_ = false;
   View direct_;                                // where sums go as they are
   std::vector<std::int64_t> a_rows_, c_rows_;  // of all results

@@ -32,6 +32,9 @@ class TileSink {
     }
     step_ =
         along_channels_ || region.anchor_as<ConvForward>() ? 1 : geometry.stride[kMaxSpatial - 1];
+    if (plain_sum && rows_joined_ && step_ == 1 && epilogue.is_plain_store() &&
+        epilogue.stores[0].view.dtype == f32 && epilogue.stores[0].view.strides[last] == 1)
+      planes_ = epilogue.stores[0].view;
     if (plain_sum && along_channels_ && epilogue.is_plain_store() && step_of_pixels(region) == 1) {
       pixels_follow_ = epilogue.stores[0].view.strides[1] == 1;
       pixel_distance_ = epilogue.stores[0].view.strides[last];
@@ -41,8 +44,8 @@ class TileSink {
 
   bool is_direct() const { return finish_.has_value(); }
   const FinishPattern& finish() const { return *finish_; }
-  // Whether buffered rows are turned so that they run along pixels.
-  bool turns() const { return !finish_ && !along_channels_; }
+  // Whether buffered rows are turned, so that they run along pixels, before they are stored.
+  bool turns() const { return !finish_ && !along_channels_ && !planes_.present(); }
 
   class Bound {
    public:
@@ -78,6 +81,7 @@ class TileSink {
         });
         return;
       }
+      if (sink_.planes_.present()) return store_planes(phase, block, channel, count, values, width);
       sink_.transpose_(values, width, pixels, count, turned, pixels);
       const std::int64_t rows = block.extent[1], columns = block.extent[2];
       const std::int64_t length = sink_.rows_joined_ ? rows * columns : columns;
@@ -90,6 +94,20 @@ class TileSink {
     }
 
    private:
+    // Few planes at a time: each is a page of its own.
+    void store_planes(const TilePhase& phase, const TileBlock& block, std::int64_t channel,
+                      std::int64_t count, const float* values, std::int64_t width) const {
+      constexpr std::int64_t kPlanes = 16;
+      const std::int64_t pixels = block.extent[1] * block.extent[2];
+      const std::int64_t plane = sink_.planes_.strides[1];
+      for (std::int64_t image = 0; image < block.images; ++image, values += pixels * width) {
+        const ConvCoords coords = sink_.coords_of(phase, block, image, 0, 0, channel);
+        float* to = element_at<float>(sink_.planes_, coords.data(), context_);
+        for (std::int64_t c = 0; c < count; c += kPlanes)
+          sink_.transpose_(values + c, width, pixels, std::min(kPlanes, count - c), to + c * plane,
+                           plane);
+      }
+    }
     template <class Visit>
     static void for_pixels(const TileBlock& block, Visit&& visit) {
       for (std::int64_t image = 0; image < block.images; ++image)
@@ -156,6 +174,7 @@ class TileSink {
   std::optional<FinishPattern> finish_;
   bool along_channels_ = true;
   bool rows_joined_ = false;
+  View planes_;  // of floats without gaps that sums go to as they are
   // Results are stored as they are, and a row of pixels is one run of memory if a pixel has as many
   // channels as this.
   bool pixels_follow_ = false;

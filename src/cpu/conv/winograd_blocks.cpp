@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cpu/kernels/panel_product.hpp"
+#include "cpu/kernels/row_product.hpp"
 
 namespace ashlar::cpu {
 
@@ -123,14 +123,16 @@ std::vector<Config> winograd_configs(const Region& region, const DeviceProps& de
     const std::int64_t tile_bytes = shape.points() * kFloat * round_up(shape.depth, 16);
     const std::int64_t panel_bytes = shape.points() * kFloat * panel;
     const std::int64_t u_bytes = shape.points() * kFloat * shape.depth * shape.results;
-    // Own: the block and the sums of a panel fill L2 but for a quarter, or what U leaves.
+    // Own: the block, the sums of a panel and its pixels (source, residual, result) fill L2 but for
+    // a quarter, or what U leaves. Whole tiles of the product.
     WinogradBlocks own{.outputs = outputs, .threads = threads};
-    const std::int64_t room = device.l2_bytes * 3 / 4;
-    own.tiles =
-        even_tiles(shape.tile_count(),
-                   (u_bytes < device.l2_bytes / 2 ? device.l2_bytes * 9 / 10 - u_bytes : room) /
-                       (tile_bytes + panel_bytes),
-                   shape.groups, threads);
+    const std::int64_t room = u_bytes < device.l2_bytes / 2 ? device.l2_bytes * 9 / 10 - u_bytes
+                                                            : device.l2_bytes * 3 / 4;
+    const std::int64_t pixel_bytes = 3 * outputs * outputs * kFloat * panel;
+    const std::int64_t most = room / (tile_bytes + panel_bytes + pixel_bytes);
+    own.tiles = even_tiles(shape.tile_count(),
+                           most < kMostProductRows ? most : most - most % kMostProductRows,
+                           shape.groups, threads);
     configs.push_back(configuration(region, shape, own, device));
     // Shared: the sums of a panel take half of L2, a part of U a third; the block a third of the
     // last cache.

@@ -37,6 +37,10 @@ class WinogradResult {
       way_ = Way::channel_rows;
     else
       way_ = Way::pixel_rows;
+    if (way_ == Way::in_place) {
+      result_tiles_ = tile_offsets(finish_->result());
+      if (finish_->residual() != nullptr) residual_tiles_ = tile_offsets(*finish_->residual());
+    }
     if (way_ == Way::channel_rows) rows_ = ConvStore<float>(epilogue, z, geometry, 1, 1);
     if (way_ == Way::pixel_rows) rows_ = ConvStore<float>(epilogue, z, geometry, last, 1);
   }
@@ -50,6 +54,12 @@ class WinogradResult {
   std::int64_t finish_size() const {
     return finishes_in_registers() ? 2 * round_up(shape_.results * shape_.groups, 16) : 0;
   }
+
+  // A pixel of every tile: its first channel and the offsets of the tiles.
+  struct Pixels {
+    const float* first = nullptr;
+    const std::int64_t* tiles = nullptr;
+  };
 
   class Bound {
    public:
@@ -98,6 +108,23 @@ class WinogradResult {
             write_pixels(run, i, first + c, count, width, row, stage + m * staged * chunk);
         }
       }
+    }
+
+    // What write() will read and write of the tiles from `tile` on, pixel by pixel: number 0 is
+    // the first pixel of the residual, or of the result. Nothing past the last, nor where rows are
+    // staged.
+    Pixels pixels(std::int64_t number, std::int64_t group, std::int64_t channel,
+                  std::int64_t tile) const {
+      if (result_.way_ != Way::in_place) return {};
+      const std::int64_t m = result_.shape_.outputs;
+      const bool adds = residual_ != nullptr && number < m * m;
+      if (!adds && residual_ != nullptr) number -= m * m;
+      if (number >= m * m) return {};
+      const View& view = adds ? *result_.finish_->residual() : result_.finish_->result();
+      const auto& tiles = adds ? result_.residual_tiles_ : result_.result_tiles_;
+      return {(adds ? residual_ : memory_) +
+                  at(view, 0, group * result_.shape_.results + channel, number / m, number % m),
+              tiles.data() + tile};
     }
 
    private:
@@ -166,6 +193,15 @@ class WinogradResult {
   };
 
  private:
+  std::vector<std::int64_t> tile_offsets(const View& view) const {
+    std::vector<std::int64_t> offsets;
+    for (std::int64_t image = 0; image < shape_.images; ++image)
+      for (std::int64_t row = 0; row < shape_.tiles[0]; ++row)
+        for (std::int64_t column = 0; column < shape_.tiles[1]; ++column)
+          offsets.push_back(image * view.strides[0] + row * shape_.outputs * view.strides[2] +
+                            column * shape_.outputs * view.strides[3]);
+    return offsets;
+  }
   bool finishes_in_registers() const { return way_ == Way::in_place || way_ == Way::pixels; }
 
   WinogradShape shape_;
@@ -173,6 +209,7 @@ class WinogradResult {
   TransposeTile transpose_;
   Way way_;
   std::optional<ChannelFinish<float>> finish_;
+  std::vector<std::int64_t> result_tiles_, residual_tiles_;  // offsets, if in place
   ConvStore<float> rows_;
 };
 

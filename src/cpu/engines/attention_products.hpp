@@ -37,12 +37,13 @@ class TileMultiplier {
     T* c;
     std::int64_t c_row;
     bool accumulate;
+    std::int64_t columns = 0;  // 0: all of a panel
   };
   void operator()(const Block& block) const { multiply(block, 1, nullptr); }
   // The depth of A in `segments` parts of block.depth, at these offsets.
   void multiply(const Block& block, std::int64_t segments, const std::int64_t* offsets) const {
     PanelOperands<T> o;
-    o.rows = block.rows, o.columns = product_.columns;
+    o.rows = block.rows, o.columns = block.columns > 0 ? block.columns : product_.columns;
     o.a = block.a, o.a_row = block.a_row;
     o.segments = segments, o.depth = block.depth, o.segment_offsets = offsets;
     o.b = block.b, o.b_row = block.b_row;

@@ -240,8 +240,8 @@ class AttentionKernel final : public Kernel {
         if (!problem.mask.hides(t.b, t.first_head + h, t.first_row, t.rows, columns)) return false;
       return true;
     }
-    // Panels of keys stay in L1 while rows of queries pass; those that no row of a block sees are
-    // left out.
+    // Panels of keys stay in L1 while rows of queries pass; those that no row of a block sees, and
+    // halves at their end, are left out.
     void multiply_packed(const QueryTile& t, KeyTile& keys, std::int64_t tile) const {
       keys.values = packed->v_tile(t.b, shape.v_head_of(t.first_head), tile);
       const TilePanels<T> panels = packed->k_tile(t.b, shape.k_head_of(t.first_head), tile);
@@ -251,10 +251,13 @@ class AttentionKernel final : public Kernel {
         const std::int64_t first = keys.columns.begin + p * width;
         for (std::int64_t r = 0; r < t.m; r += product.rows()) {
           const std::int64_t count = std::min(product.rows(), t.m - r);
-          if (t.block_seen[r / product.rows()].within({first, first + width}).empty()) continue;
+          const Columns seen = t.block_seen[r / product.rows()].within({first, first + width});
+          if (seen.empty()) continue;
+          // Half a panel is whole vectors, too.
+          const bool half = seen.end <= first + width / 2;
           product({count, shape.head_dim, t.q + r * t.q_row, t.q_row,
                    panels.data + p * panels.panel, panels.row, t.scores + r * kKeyTile + p * width,
-                   kKeyTile, false});
+                   kKeyTile, false, half ? width / 2 : width});
         }
       }
     }
@@ -471,8 +474,10 @@ class AttentionKernel final : public Kernel {
       largest.add(kAmaxO, t.thread, row, shape.value_dim);
       if (kernel.o_scale_.present()) ops.multiply(row, {&o_scale, false}, shape.value_dim, row);
       o.store(at, shape.value_dim, row);
-      const T row_stats = sees_nothing ? most : most + std::log(sum);
-      stats.store(at, 1, &row_stats);
+      if (stats.present()) {
+        const T row_stats = sees_nothing ? most : most + std::log(sum);
+        stats.store(at, 1, &row_stats);
+      }
       max.store(at, 1, &most);
       sum_exp.store(at, 1, &sum);
     }

@@ -7,6 +7,7 @@
 #include "cpu/conv/winograd_source.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
+#include "cpu/kernels/row_product.hpp"
 
 namespace ashlar::cpu {
 
@@ -25,7 +26,7 @@ class WinogradConvKernel final : public Kernel {
         forward_(region.anchor_as<ConvForward>() != nullptr),
         shape_(geometry_, forward_, blocks_.outputs),
         kernel_(winograd_kernel(static_cast<int>(blocks_.outputs), 3)),
-        product_(panel_product<float>()),
+        product_(row_product<float>()),
         weights_(region.prologues[1]),
         source_(region.prologues[0], source_grid(shape_), kernel_.input, kernel_.lanes),
         filter_(region.prologues[1], forward_, shape_, kernel_),
@@ -34,6 +35,10 @@ class WinogradConvKernel final : public Kernel {
     v_point_ = blocks_.tiles * v_tile_ + kLine;
     m_point_ = blocks_.tiles * product_.columns + kLine;
     u_point_ = blocks_.depth * product_.columns + kLine;
+    for (std::int64_t tile = 0; tile < blocks_.tiles; ++tile) {
+      v_rows_.push_back(tile * v_tile_);
+      m_rows_.push_back(tile * product_.columns);
+    }
     stage_floats_ = round_up(std::max(source_.stage_size(), result_.stage_size()), kLine);
     book(true);
   }
@@ -62,7 +67,7 @@ class WinogradConvKernel final : public Kernel {
       else
         filter_.transform(context, u), run.u = u;
     }
-    const std::int64_t per_group = divide_up(shape_.tile_count(), blocks_.tiles);
+    const std::int64_t per_group = block_count();
     const std::int64_t items = shape_.groups * per_group;
     if (blocks_.shared) {
       for (std::int64_t item = 0; item < items; ++item)
@@ -88,6 +93,12 @@ class WinogradConvKernel final : public Kernel {
     float *own_u, *v, *m, *stages;
   };
 
+  // Tiles of a group and a panel that a thread multiplies.
+  struct Part {
+    std::int64_t group, panel, tile, tiles;
+    int thread;
+  };
+
   void book(bool with_filter) {
     const auto add = [&](const char* name, std::int64_t count, std::int64_t floats) {
       return scratch_book_.add(
@@ -107,9 +118,13 @@ class WinogradConvKernel final : public Kernel {
   void split(std::int64_t items, Body&& body) const {
     parallel_for(items, divide_up(items, blocks_.threads), body);
   }
-  std::int64_t first_tile(std::int64_t block) const { return block * blocks_.tiles; }
+  // Blocks are even: threads may have few of them.
+  std::int64_t block_count() const { return divide_up(shape_.tile_count(), blocks_.tiles); }
+  std::int64_t first_tile(std::int64_t block) const {
+    return shape_.tile_count() * block / block_count();
+  }
   std::int64_t tiles_of(std::int64_t block) const {
-    return std::min(blocks_.tiles, shape_.tile_count() - first_tile(block));
+    return first_tile(block + 1) - first_tile(block);
   }
 
   // A block whose tiles lie in this thread's L2; U streams past them.
@@ -119,8 +134,8 @@ class WinogradConvKernel final : public Kernel {
     transform(run, group, first, tiles, v, thread);
     for (std::int64_t panel = 0; panel < filter_.panels(); ++panel) {
       const std::int64_t number = group * filter_.panels() + panel;
-      multiply(tiles, v, 0, shape_.depth, run.u + number * filter_.panel_floats(), filter_.point(),
-               sums(run, thread));
+      multiply(run, {group, panel, first, tiles, thread}, v, 0, shape_.depth,
+               run.u + number * filter_.panel_floats(), filter_.point());
       write(run, group, first, tiles, panel, thread);
     }
   }
@@ -136,10 +151,10 @@ class WinogradConvKernel final : public Kernel {
       for (std::int64_t panel = begin; panel < end; ++panel) {
         const std::int64_t number = group * filter_.panels() + panel;
         if (run.u != nullptr)
-          multiply(tiles, run.v, 0, shape_.depth, run.u + number * filter_.panel_floats(),
-                   filter_.point(), sums(run, thread));
+          multiply(run, {group, panel, first, tiles, thread}, run.v, 0, shape_.depth,
+                   run.u + number * filter_.panel_floats(), filter_.point());
         else
-          multiply_fresh(run, number, tiles, thread);
+          multiply_fresh(run, {group, panel, first, tiles, thread});
         write(run, group, first, tiles, panel, thread);
       }
     });
@@ -149,12 +164,12 @@ class WinogradConvKernel final : public Kernel {
     return run.m + thread * shape_.points() * m_point_;
   }
 
-  void multiply_fresh(const Run& run, std::int64_t panel, std::int64_t tiles, int thread) const {
-    float* u = run.own_u + thread * shape_.points() * u_point_;
+  void multiply_fresh(const Run& run, const Part& part) const {
+    float* u = run.own_u + part.thread * shape_.points() * u_point_;
     for (std::int64_t first = 0; first < shape_.depth; first += blocks_.depth) {
       const std::int64_t count = std::min(blocks_.depth, shape_.depth - first);
-      run.filter.transform(panel, first, count, u, u_point_);
-      multiply(tiles, run.v, first, count, u, u_point_, sums(run, thread));
+      run.filter.transform(part.group * filter_.panels() + part.panel, first, count, u, u_point_);
+      multiply(run, part, run.v, first, count, u, u_point_);
     }
   }
 
@@ -167,28 +182,33 @@ class WinogradConvKernel final : public Kernel {
   }
 
   // M = V U over channels [first, first + count), added to M where they are not the first. `u` is
-  // that of the first of them.
-  void multiply(std::int64_t tiles, const float* v, std::int64_t first, std::int64_t count,
-                const float* u, std::int64_t u_point, float* m) const {
-    const std::int64_t row_blocks = divide_up(tiles, product_.rows);
-    const std::int64_t pieces = divide_up(count, kDeepest);
-    PanelOperands<float> operands;
-    operands.columns = operands.b_row = operands.c_row = product_.columns;
-    operands.a_row = v_tile_;
-    for (std::int64_t point = 0; point < shape_.points(); ++point)
+  // that of the first of them. Meanwhile what write() will touch comes to L2.
+  void multiply(const Run& run, const Part& part, const float* v, std::int64_t first,
+                std::int64_t count, const float* u, std::int64_t u_point) const {
+    const std::int64_t pieces = divide_up(count, kDeepest), no_offset = 0;
+    RowOperands<float> operands;
+    operands.rows = part.tiles;
+    operands.columns = operands.b_row = product_.columns;
+    operands.a_rows = v_rows_.data();
+    operands.a_segments = &no_offset;
+    operands.c_rows = m_rows_.data();
+    for (std::int64_t point = 0; point < shape_.points(); ++point) {
+      if (first == 0) {
+        const auto pixels =
+            run.result.pixels(point, part.group, part.panel * product_.columns, part.tile);
+        operands.beside = pixels.first;
+        operands.beside_rows = pixels.tiles;
+      }
       for (std::int64_t piece = 0; piece < pieces; ++piece) {
         const std::int64_t begin = count * piece / pieces;
         operands.depth = count * (piece + 1) / pieces - begin;
         operands.accumulate = first + begin > 0;
+        operands.a = v + point * v_point_ + first + begin;
         operands.b = u + point * u_point + begin * product_.columns;
-        for (std::int64_t block = 0; block < row_blocks; ++block) {
-          const std::int64_t row = tiles * block / row_blocks;
-          operands.rows = tiles * (block + 1) / row_blocks - row;
-          operands.a = v + point * v_point_ + row * v_tile_ + first + begin;
-          operands.c = m + point * m_point_ + row * product_.columns;
-          product_.strided(operands);
-        }
+        operands.c = sums(run, part.thread) + point * m_point_;
+        product_.multiply(operands);
       }
+    }
   }
 
   void write(const Run& run, std::int64_t group, std::int64_t first, std::int64_t count,
@@ -206,11 +226,12 @@ class WinogradConvKernel final : public Kernel {
   bool forward_;
   WinogradShape shape_;
   const WinogradKernel& kernel_;
-  const PanelProduct<float>& product_;
+  const RowProduct<float>& product_;
   PointwiseProgram weights_;
   WinogradSource source_;
   WinogradFilter filter_;
   WinogradResult result_;
+  std::vector<std::int64_t> v_rows_, m_rows_;  // offsets of the tiles of a block
   std::int64_t v_tile_, v_point_, m_point_, u_point_, stage_floats_;
   int u_booking_ = -1, v_booking_ = -1, m_booking_ = -1, stage_booking_ = -1, finish_booking_ = -1;
   KeptMemory<float> kept_;  // U of constant weights

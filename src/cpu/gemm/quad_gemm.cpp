@@ -74,40 +74,34 @@ class Cell {
     if (!shape_.b_signed) sum_rows(a, batch, rows);
     const std::int64_t columns = kernel_.columns;
     QuadOperands o = operands(a);
-    const auto multiply = [&](std::int64_t p, const Range& tile) {
+    const auto multiply = [&](std::int64_t p, const Range& part) {
       o.columns = std::min(columns, shape_.columns - p * columns);
       o.b = panels.panel(batch, p, work_.packed);
       o.column_start = shape_.a_signed ? panels.terms(batch, p, work_.packed) : nullptr;
-      o.rows = tile.end - tile.begin;
-      o.row_offsets = row_offsets_ + tile.begin;
-      o.row_start = shape_.b_signed ? nullptr : row_terms_ + tile.begin;
+      o.rows = part.end - part.begin;
+      o.row_offsets = row_offsets_ + part.begin;
+      o.row_start = shape_.b_signed ? nullptr : row_terms_ + part.begin;
       if (work_.memory.sums_bytes == 0) {
-        const QuadSink::Target target = sink_.target(batch, first + tile.begin, p * columns);
+        const QuadSink::Target target = sink_.target(batch, first + part.begin, p * columns);
         o.c = target.c;
         o.c_row = target.row;
       } else {
-        o.c = sums_ + tile.begin * sums_row() + (p - panels_.begin) * columns;
+        o.c = sums_ + part.begin * sums_row() + (p - panels_.begin) * columns;
         o.c_row = sums_row();
       }
       kernel_.multiply(o);
     };
-    const auto pack_panel = [&](std::int64_t p) {
-      if (pack) panels.pack(*work_.source, work_.source_data, batch, p, work_.packed);
-    };
-    // A few shallow panels stay in the cache: whole rows of C are written one after another then.
-    constexpr std::int64_t kShallowBytes = 256 << 10;
+    // A few shallow panels stay in the cache: rows of C are written whole, some at a time, then.
+    constexpr std::int64_t kShallowBytes = 256 << 10, kTilesAtOnce = 8;
     const std::int64_t depth = shape_.segments * shape_.quads() * 4;
-    if ((panels_.end - panels_.begin) * columns * depth <= kShallowBytes) {
-      for (std::int64_t p = panels_.begin; p < panels_.end; ++p) pack_panel(p);
-      for_tiles(rows, [&](const Range& tile) {
-        for (std::int64_t p = panels_.begin; p < panels_.end; ++p) multiply(p, tile);
-      });
-    } else {
+    const bool shallow = (panels_.end - panels_.begin) * columns * depth <= kShallowBytes;
+    const std::int64_t parts = shallow ? divide_up(rows, kTilesAtOnce * kernel_.rows) : 1;
+    for (std::int64_t part = 0; part < parts; ++part)
       for (std::int64_t p = panels_.begin; p < panels_.end; ++p) {
-        pack_panel(p);
-        for_tiles(rows, [&](const Range& tile) { multiply(p, tile); });
+        if (pack && part == 0)
+          panels.pack(*work_.source, work_.source_data, batch, p, work_.packed);
+        multiply(p, Range(rows, parts, part));
       }
-    }
     if (work_.memory.sums_bytes == 0 || panels_.begin == panels_.end) return;
     const std::int64_t column = panels_.begin * columns;
     sink_.store(batch, first, rows, column,
@@ -127,13 +121,6 @@ class Cell {
     return o;
   }
 
-  // Tiles differ by one row at most.
-  template <class Visit>
-  void for_tiles(std::int64_t rows, const Visit& visit) const {
-    const std::int64_t tiles = divide_up(rows, kernel_.rows);
-    for (std::int64_t t = 0; t < tiles; ++t) visit(Range(rows, tiles, t));
-  }
-
   // What an unsigned B adds to each row: see QuadPanels::pack.
   void sum_rows(const std::uint8_t* a, std::int64_t batch, std::int64_t rows) const {
     constexpr std::uint32_t kShift = 128;
@@ -144,14 +131,14 @@ class Cell {
     o.c = sums;
     o.c_row = kMostQuadColumns;
     o.result = QuadResult::i32;
-    for_tiles(rows, [&](const Range& tile) {
-      o.rows = tile.end - tile.begin;
-      o.row_offsets = row_offsets_ + tile.begin;
+    for (std::int64_t row = 0; row < rows; row += o.rows) {
+      o.rows = std::min(kernel_.rows, rows - row);
+      o.row_offsets = row_offsets_ + row;
       kernel_.multiply(o);
       for (std::int64_t i = 0; i < o.rows; ++i)
-        row_terms_[tile.begin + i] =
+        row_terms_[row + i] =
             static_cast<std::int32_t>(kShift * static_cast<std::uint32_t>(sums[i * o.c_row]));
-    });
+    }
   }
 
   const QuadWork& work_;

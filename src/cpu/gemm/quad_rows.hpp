@@ -79,8 +79,8 @@ inline bool stores_as_it_is(const PointwiseProgram& epilogue, QuadResult& result
   }
 }
 
-// The epilogue for sums that are floats, or nothing where that is not the same. It is where all that
-// happens to a sum happens in f32: then it is rounded to f32 first, however large.
+// The epilogue for sums that are floats, or nothing where that is not the same. It is the same
+// where all that happens to a sum happens in f32: then it is rounded to f32 first, however large.
 inline std::optional<PointwiseProgram> float_epilogue(const PointwiseProgram& epilogue) {
   PointwiseProgram program = epilogue;
   if (!program.has_accumulator()) return std::nullopt;

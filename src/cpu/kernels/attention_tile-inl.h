@@ -99,16 +99,29 @@ bool Weigh(const WeighedRows<T>& o) {
     finite &= o.largest[r] == o.largest[r];
   }
   if (!finite) return false;
+  // Where the largest rises, what was summed before is brought to it: exp(before - here), of all
+  // rows at once.
+  alignas(64) T factors[HWY_MAX(kMostWeighedRows, static_cast<std::int64_t>(hn::MaxLanes(d)))] = {};
+  bool rises = false;
   for (std::int64_t r = 0; r < o.rows; ++r) {
     const T before = o.largest[r];
     if (here[r] <= before) continue;
     o.largest[r] = here[r];
+    // Nothing was summed before the first: its factor is 1.
     if (before == -std::numeric_limits<T>::infinity()) continue;
-    const T factor = std::exp(before - here[r]);
-    o.sum[r] *= factor;
-    T* output = o.output + r * o.output_row;
-    for (std::int64_t j = 0; j < o.output_row; j += lanes)
-      hn::StoreU(hn::Mul(hn::Set(d, factor), hn::LoadU(d, output + j)), d, output + j);
+    factors[r] = before - here[r];
+    rises = true;
+  }
+  if (rises) {
+    for (std::int64_t r = 0; r < o.rows; r += lanes)
+      hn::StoreU(SoftmaxExp(d, hn::LoadU(d, factors + r)), d, factors + r);
+    for (std::int64_t r = 0; r < o.rows; ++r) {
+      if (factors[r] == T{1}) continue;
+      o.sum[r] *= factors[r];
+      T* output = o.output + r * o.output_row;
+      for (std::int64_t j = 0; j < o.output_row; j += lanes)
+        hn::StoreU(hn::Mul(hn::Set(d, factors[r]), hn::LoadU(d, output + j)), d, output + j);
+    }
   }
   for (std::int64_t r = 0; r < o.rows; ++r)
     o.sum[r] += Exponentials(d, o.products + r * o.product_row, o.count, o.scale, o.largest[r]);

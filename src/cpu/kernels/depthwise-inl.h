@@ -28,6 +28,11 @@ inline constexpr int kTilePixels = 7, kFilterSums = 7;
 #endif
 inline constexpr int kShortTile = 7;
 
+// Lines that share their sources: a tile takes few pixels of several. Tiles then follow memory,
+// vector by vector and pixel by pixel, which the processor's prefetchers keep ahead of; all taps
+// are held in registers where there are 32.
+inline constexpr int kSharedLines = 4, kSharedPixels = 2;
+
 // Which lane of its vector each result channel takes, by part of its group.
 template <class D>
 class PartLanes {
@@ -168,6 +173,19 @@ HWY_INLINE void Finish(D d, const DepthwiseLines<T>& a, std::int64_t line, std::
                              hn::IfThenElse(hn::Gt(sums[q], high), high, sums[q]));  // NaN stays
 }
 
+template <bool kChecked, int kPixels, class D, class V = hn::Vec<D>, class T = hn::TFromD<D>>
+HWY_INLINE void StorePixels(D d, bool stream, T* HWY_RESTRICT result, std::int64_t result_pixel,
+                            std::int64_t count, const V (&sums)[kPixels]) {
+#pragma GCC unroll 16
+  for (int q = 0; q < kPixels; ++q) {
+    if (kChecked && q >= count) break;
+    if (stream)
+      hn::Stream(sums[q], d, result + q * result_pixel);
+    else
+      hn::StoreU(sums[q], d, result + q * result_pixel);
+  }
+}
+
 // What later tiles at this place will read and write, on its way into L2. Memory is asked for in
 // its own order, which is what the processor's prefetchers follow: where pixels lie together, the
 // vectors of a tile share its bytes out among them.
@@ -210,14 +228,7 @@ HWY_INLINE void PixelTile(D d, const DepthwiseLines<T>& a,
     Finish<kPixels>(d, a, line, place.pixel, place.count, channel, sums);
   T* result = a.results[line] + place.pixel * a.result_pixel + channel;
   FetchAhead<kPixels>(a, line, place.pixel, channel, result);
-#pragma GCC unroll 16
-  for (int q = 0; q < kPixels; ++q) {
-    if (kChecked && q >= place.count) break;
-    if (a.stream)
-      hn::Stream(sums[q], d, result + q * a.result_pixel);
-    else
-      hn::StoreU(sums[q], d, result + q * a.result_pixel);
-  }
+  StorePixels<kChecked>(d, a.stream, result, a.result_pixel, place.count, sums);
 }
 
 template <Parts kParts, int kTaps, int kScale, class T>
@@ -238,6 +249,125 @@ HWY_NOINLINE void PixelTiles(const DepthwiseLines<T>& a) {
       weights += from.terms * from.parts * from.taps * lanes;
     }
   });
+  if (a.stream) hwy::FlushStream();
+}
+
+// Lines that share their sources, `lines` of them from `first` on.
+template <int kTaps, int kScale, class T>
+struct SharedLines {
+  static constexpr int kRows = (kSharedLines - 1) * kScale + kTaps;
+
+  SharedLines(const DepthwiseLines<T>& a, std::int64_t first_line)
+      : first(first_line), lines(std::min<std::int64_t>(a.source.lines - first, kSharedLines)) {
+    for (int r = 0; r < kRows; ++r) {
+      const int line = r < kTaps ? 0 : (r - kTaps) / kScale + 1;  // the first that meets the row
+      rows[r] =
+          line < lines ? a.source.sources[(first + line) * kTaps + r - line * kScale] : nullptr;
+    }
+    for (std::int64_t l = 0; l < lines; ++l) results[l] = a.results[first + l];
+  }
+
+  std::int64_t first, lines;
+  const T* rows[kRows];      // null: in the padding
+  T* results[kSharedLines];  // at pixel 0
+};
+
+// Finishes and stores the sums of a tile, [line][pixel].
+template <class D, class T = hn::TFromD<D>>
+HWY_NOINLINE void FinishShared(D d, const DepthwiseLines<T>& a, std::int64_t line,
+                               std::int64_t lines, std::int64_t pixel, std::int64_t count,
+                               std::int64_t channel, const T* HWY_RESTRICT copy) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  for (std::int64_t l = 0; l < lines; ++l, copy += kSharedPixels * lanes) {
+    hn::Vec<D> sums[kSharedPixels];
+#pragma GCC unroll 4
+    for (int q = 0; q < kSharedPixels; ++q) sums[q] = hn::LoadU(d, copy + q * lanes);
+    Finish<kSharedPixels>(d, a, line + l, pixel, count, channel, sums);
+    StorePixels<true>(d, a.stream, a.results[line + l] + pixel * a.result_pixel + channel,
+                      a.result_pixel, count, sums);
+  }
+}
+
+// kChecked: the tile is not whole, or meets a border.
+template <bool kChecked, int kTaps, int kScale, class D, class T = hn::TFromD<D>>
+HWY_INLINE void SharedTile(D d, const DepthwiseLines<T>& a, const SharedLines<kTaps, kScale, T>& at,
+                           const TilePlace<kTaps, kScale, kSharedPixels>& place,
+                           std::int64_t channel, const T* HWY_RESTRICT weights) {
+  using V = hn::Vec<D>;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const std::int64_t pixel = a.source.pixel, start = place.start * pixel + channel;
+  V w[kTaps * kTaps], sums[kSharedLines][kSharedPixels];
+#pragma GCC unroll 16
+  for (int i = 0; i < kTaps * kTaps; ++i) w[i] = hn::LoadU(d, weights + i * lanes);
+#pragma GCC unroll 8
+  for (int l = 0; l < kSharedLines; ++l)
+#pragma GCC unroll 4
+    for (int q = 0; q < kSharedPixels; ++q) sums[l][q] = hn::Zero(d);
+#pragma GCC unroll 16
+  for (int r = 0; r < at.kRows; ++r) {
+    if (at.rows[r] == nullptr) continue;
+    const T* HWY_RESTRICT source = at.rows[r] + start;
+#pragma GCC unroll 16
+    for (int j = 0; j < (kSharedPixels - 1) * kScale + kTaps; ++j) {
+      if (kChecked && (place.valid >> j & 1) == 0) continue;
+      const V x = hn::LoadU(d, source + j * pixel);
+#pragma GCC unroll 8
+      for (int l = 0; l < kSharedLines; ++l) {
+        const int t = r - l * kScale;
+        if (t < 0 || t >= kTaps) continue;
+#pragma GCC unroll 16
+        for (int s = 0; s < kTaps; ++s) {
+          const int q = (j - s) / kScale;
+          if (j < s || (j - s) % kScale != 0 || q >= kSharedPixels) continue;
+          sums[l][q] = hn::MulAdd(x, w[t * kTaps + s], sums[l][q]);
+        }
+      }
+    }
+  }
+  const std::int64_t result_pixel = a.result_pixel, put = place.pixel * result_pixel + channel;
+  if (a.finish.factor != nullptr) {
+    HWY_ALIGN T copy[kSharedLines * kSharedPixels * hn::MaxLanes(d)];  // for one loop over lines
+#pragma GCC unroll 8
+    for (int l = 0; l < kSharedLines; ++l)
+#pragma GCC unroll 4
+      for (int q = 0; q < kSharedPixels; ++q)
+        hn::StoreU(sums[l][q], d, copy + (l * kSharedPixels + q) * lanes);
+    return FinishShared(d, a, at.first, at.lines, place.pixel, place.count, channel, copy);
+  }
+  const bool stream = a.stream;
+#pragma GCC unroll 8
+  for (int l = 0; l < kSharedLines; ++l) {
+    if (kChecked && l >= at.lines) break;
+    T* result = at.results[l] + put;
+    StorePixels<kChecked>(d, stream, result, result_pixel, place.count, sums[l]);
+  }
+}
+
+template <int kTaps, int kScale, class T>
+HWY_NOINLINE void SharedTiles(const DepthwiseLines<T>& a) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const DepthwiseSource<T>& from = a.source;
+  const bool fetches = a.ahead != nullptr || a.result_ahead != 0;
+  for (std::int64_t line = 0; line < from.lines; line += kSharedLines) {
+    const SharedLines<kTaps, kScale, T> at(a, line);
+    for (std::int64_t pixel = from.first; pixel < from.last; pixel += kSharedPixels) {
+      const TilePlace<kTaps, kScale, kSharedPixels> place(
+          from, pixel, std::min<std::int64_t>(from.last - pixel, kSharedPixels));
+      const bool inside = place.inside && at.lines == kSharedLines;
+      const T* weights = a.weights;
+      for (std::int64_t v = 0; v * lanes < from.channels; ++v, weights += kTaps * kTaps * lanes) {
+        const std::int64_t channel = vector_start(v, lanes, from.channels);
+        if (inside)
+          SharedTile<false>(d, a, at, place, channel, weights);
+        else
+          SharedTile<true>(d, a, at, place, channel, weights);
+        for (std::int64_t l = 0; fetches && l < at.lines; ++l)
+          FetchAhead<kSharedPixels>(a, line + l, pixel, channel,
+                                    at.results[l] + pixel * a.result_pixel + channel);
+      }
+    }
+  }
   if (a.stream) hwy::FlushStream();
 }
 
@@ -271,8 +401,19 @@ HWY_INLINE void WithTaps(const DepthwiseSource<T>& a, Run run) {
 
 template <class T>
 void RunDepthwiseLines(const DepthwiseLines<T>& a) {
+  const DepthwiseSource<T>& from = a.source;
+  const auto shares = [&](std::int64_t taps, std::int64_t scale) {
+    return from.parts == 1 && from.gap == 1 && from.taps == taps && from.terms == taps &&
+           from.scale == scale && from.shared_step == scale;
+  };
+  if constexpr (sizeof(T) == sizeof(float)) {
+    if (shares(3, 1)) return SharedTiles<3, 1>(a);
+    if (shares(3, 2)) return SharedTiles<3, 2>(a);
+  }
   WithTaps(a.source, [&](auto tag) HWY_ATTR {
-    PixelTiles<decltype(tag)::parts, decltype(tag)::taps, decltype(tag)::scale>(a);
+    using Tag = decltype(tag);
+    constexpr bool kRare = Tag::taps == 3 && Tag::scale == 2;  // lines that share nothing
+    PixelTiles<Tag::parts, kRare ? 0 : Tag::taps, kRare ? 1 : Tag::scale>(a);
   });
 }
 

@@ -1,5 +1,5 @@
-// Convolution of groups of few channels with channels last: vectors run along channels, tiles along
-// a line of pixels.
+// Convolution of groups of few channels with channels last: vectors run along channels, tiles over
+// pixels of a line or of several.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,9 @@ struct DepthwiseSource {
   // vector at the result's own channels, a whole number of groups, unless each part has a copy for
   // every result channel, `part_offset` elements behind the one before.
   std::int64_t parts = 1, part_offset = 0;
-  std::int64_t channels = 0;            // of the result; fill a vector at least
-  const T* const* sources = nullptr;    // [line][term], at column 0; null: in the padding
+  std::int64_t channels = 0;          // of the result; fill a vector at least
+  const T* const* sources = nullptr;  // [line][term], at column 0; null: in the padding
+  std::int64_t shared_step = 0;  // term t + shared_step of a line is term t of the next; 0: not so
   std::int64_t columns = 0, pixel = 0;  // extent, elements from column to column
   std::int64_t scale = 1, shift = 0, gap = 1;
   std::int64_t first = 0, last = 0;  // the pixels to visit

@@ -123,13 +123,7 @@ HWY_INLINE V AddToExponent(D d, V mantissa, V shifted) {
       d, hn::Add(hn::BitCast(di, mantissa), hn::ShiftLeft<23>(hn::BitCast(di, shifted))));
 }
 
-// exp(r) for |r| <= log(2) / 2 to 2^-25, and 2^r for |r| <= 1/2 to 2^-23.
-template <class D, class V>
-HWY_INLINE V ShortExp(D d, V r) {
-  static constexpr float kCoefficients[] = {
-      1.0f, 1.0f, 0.49999994f, 0.166664287f, 0.0416680127f, 0.00837431662f, 0.00138435164f};
-  return Horner(d, r, kCoefficients);
-}
+// 2^r for |r| <= 1/2, to 2^-23.
 template <class D, class V>
 HWY_INLINE V ShortExp2(D d, V r) {
   static constexpr float kCoefficients[] = {1.0f,          0.693147004f,   0.240222394f,
@@ -140,12 +134,14 @@ HWY_INLINE V ShortExp2(D d, V r) {
 // exp(-x) for |x| <= 87.3, where it is a normal number.
 template <class D, class V>
 HWY_INLINE V ShortExpOfMinus(D d, V x) {
+  static constexpr float kCoefficients[] = {
+      1.0f, 1.0f, 0.49999994f, 0.166664287f, 0.0416680127f, 0.00837431662f, 0.00138435164f};
   const V round = hn::Set(d, kRoundToWhole);
   const V shifted = hn::NegMulAdd(x, hn::Set(d, 1.44269504f), round);
   const V n = hn::Sub(shifted, round);
   V r = hn::NegMulSub(n, hn::Set(d, 0.693359375f), x);
   r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), r);
-  return AddToExponent(d, ShortExp(d, r), shifted);
+  return AddToExponent(d, Horner(d, r, kCoefficients), shifted);
 }
 
 // exp(x) - 1 for x <= 0.
@@ -245,25 +241,25 @@ HWY_INLINE NormalTail<V> NormalTailOf(D d, V a) {
                                          0.00398639496f};
   static constexpr float kDenominator[] = {1.0f,         1.66739595f,   1.19162965f,
                                            0.462573439f, 0.0996576697f, 0.00999225769f};
-  const V round = hn::Set(d, kRoundToWhole), log2 = hn::Set(d, 0.693359375f);
-  const V half = hn::Mul(hn::Set(d, -0.5f), a);
-  // r = -a^2 / 2 - n log(2), a^2 without rounding.
-#if HWY_NATIVE_FMA
-  const V shifted = hn::MulAdd(hn::Mul(half, a), hn::Set(d, 1.44269504f), round);
+  // exp(-rest / 2), where rest = a^2 + 2 n log(2), with a^2 that is not rounded.
+  static constexpr float kBell[] = {
+      1.0f, -0.5f, 0.124999985f, -0.0208330359f, 0.0026042508f, -0.000261697394f, 2.16304943e-05f};
+  const V round = hn::Set(d, kRoundToWhole), twice_log2 = hn::Set(d, 1.38671875f);
+  const V square = hn::Mul(a, a);
+  const V shifted = hn::MulAdd(square, hn::Set(d, -0.72134752f), round);
   const V n = hn::Sub(shifted, round);
-  V r = hn::MulSub(half, a, hn::Mul(n, log2));
+#if HWY_NATIVE_FMA
+  V rest = hn::MulAdd(a, a, hn::Mul(n, twice_log2));
 #else
   const hn::Rebind<std::uint32_t, D> du;
   const V front = hn::BitCast(d, hn::And(hn::BitCast(du, a), hn::Set(du, 0xfffff000u)));
-  const V high = hn::Mul(hn::Set(d, -0.5f), hn::Mul(front, front));
-  const V low = hn::Mul(hn::Set(d, -0.5f), hn::Mul(hn::Sub(a, front), hn::Add(a, front)));
-  const V shifted = hn::MulAdd(hn::Mul(half, a), hn::Set(d, 1.44269504f), round);
-  const V n = hn::Sub(shifted, round);
-  V r = hn::Add(hn::NegMulAdd(n, log2, high), low);
+  const V low = hn::Mul(hn::Sub(a, front), hn::Add(a, front));
+  V rest = hn::Add(hn::MulAdd(n, twice_log2, hn::Mul(front, front)), low);
 #endif
-  r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), r);
-  const V bell = AddToExponent(d, ShortExp(d, r), shifted);
-  return {hn::Mul(bell, FastDivide(Horner(d, a, kNumerator), Horner(d, a, kDenominator))), bell};
+  rest = hn::MulAdd(n, hn::Set(d, -4.24388883e-4f), rest);
+  const V bell = AddToExponent(d, Horner(d, rest, kBell), shifted);
+  // A true division: there is enough else to do while it runs.
+  return {hn::Mul(bell, hn::Div(Horner(d, a, kNumerator), Horner(d, a, kDenominator))), bell};
 }
 
 // The same for every x, of |x|: 0 past the end, where subnormal numbers would take a hundred cycles

@@ -10,6 +10,7 @@
 #include <hwy/highway.h>
 
 #include "cpu/kernels/panel_product.hpp"
+#include "cpu/kernels/x86_instructions-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace ashlar::cpu::HWY_NAMESPACE {
@@ -41,17 +42,6 @@ struct RowPointers {
     return i < kHalf ? low[i * distance] : high[(i - kHalf) * distance];
   }
 };
-
-// Says that a value may have changed, so that it is kept in a register and addresses are made from
-// it. Compilers tend to hold one address per load instead, more than there are registers for.
-template <class T>
-HWY_INLINE void KeepInRegister(T& value) {
-#if HWY_COMPILER_GCC || HWY_COMPILER_CLANG
-  asm("" : "+r"(value));
-#else
-  static_cast<void>(value);
-#endif
-}
 
 // One step of the depth: then A is `a_step` elements further and B a row.
 template <int kRows, int kVectors, bool kPacked, class T, class V>

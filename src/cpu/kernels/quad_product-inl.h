@@ -117,27 +117,53 @@ struct QuadSums {
   typename Quads::Sum at[kRows][kVectors];
 };
 
+// One quad of the depth.
+template <class Quads, int kRows, int kVectors>
+HWY_INLINE void AddQuad(const std::uint8_t* const (&row)[kRows], std::int64_t at,
+                        const std::int8_t* HWY_RESTRICT b, QuadSums<Quads, kRows, kVectors>& sums) {
+  const auto bytes = static_cast<std::int64_t>(4 * hn::Lanes(QuadTag()));
+  typename Quads::Columns columns[kVectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) columns[v] = Quads::LoadColumns(b + v * bytes);
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) {
+    std::int32_t quad;
+    std::memcpy(&quad, row[i] + at, sizeof(quad));
+    const auto a_i = Quads::LoadRow(quad);
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) Quads::Add(a_i, columns[v], sums.at[i][v]);
+  }
+}
+
+// The rows of C that the next tile writes, asked for one in each turn of the loop.
+struct RowsAhead {
+  const std::uint8_t* row;
+  std::int64_t distance, bytes;
+  int left;
+  HWY_INLINE void Bring() {
+    if (left == 0) return;
+    for (std::int64_t j = 0; j < bytes; j += 64) __builtin_prefetch(row + j, 1, 3);
+    row += distance;
+    --left;
+  }
+};
+
+// Two quads in each turn of the loop.
 template <class Quads, int kRows, int kVectors>
 HWY_INLINE void AddSegment(std::int64_t quads, const std::uint8_t* HWY_RESTRICT a,
                            const std::int64_t* row_offsets, const std::int8_t* HWY_RESTRICT b,
-                           QuadSums<Quads, kRows, kVectors>& sums) {
-  const auto bytes = static_cast<std::int64_t>(4 * hn::Lanes(QuadTag()));
+                           RowsAhead& ahead, QuadSums<Quads, kRows, kVectors>& sums) {
+  const auto b_quad = static_cast<std::int64_t>(4 * Quads::kVectors * hn::Lanes(QuadTag()));
   const std::uint8_t* row[kRows];
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) row[i] = a + row_offsets[i];
-  for (std::int64_t q = 0; q < quads; ++q, b += Quads::kVectors * bytes) {
-    typename Quads::Columns columns[kVectors];
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) columns[v] = Quads::LoadColumns(b + v * bytes);
-#pragma GCC unroll 16
-    for (int i = 0; i < kRows; ++i) {
-      std::int32_t quad;
-      std::memcpy(&quad, row[i] + 4 * q, sizeof(quad));
-      const auto a_i = Quads::LoadRow(quad);
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) Quads::Add(a_i, columns[v], sums.at[i][v]);
-    }
+  std::int64_t at = 0;
+  for (; at + 4 < 4 * quads; at += 8, b += 2 * b_quad) {
+    ahead.Bring();
+    AddQuad(row, at, b, sums);
+    AddQuad(row, at + 4, b + b_quad, sums);
   }
+  if (at < 4 * quads) AddQuad(row, at, b, sums);
 }
 
 // Saturates a vector of sums to bytes.
@@ -202,44 +228,70 @@ HWY_INLINE void StoreSums(const QuadOperands& o, const QuadSums<Quads, kRows, kV
                 static_cast<std::size_t>(o.columns * size));
 }
 
+// `tiles` tiles of kRows rows, from the first row of `operands` on.
 template <class Quads, int kRows, int kVectors>
-HWY_NOINLINE void MultiplyQuads(const QuadOperands& o) {
-  QuadSums<Quads, kRows, kVectors> sums;
-#pragma GCC unroll 16
-  for (int i = 0; i < kRows; ++i)
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) sums.at[i][v] = Quads::Zero();
-  const std::int8_t* b = o.b;
+HWY_NOINLINE void MultiplyTiles(const QuadOperands& operands, std::int64_t tiles) {
+  QuadOperands o = operands;
+  const std::int64_t element = o.result == QuadResult::i32 ? 4 : 1;
   const auto b_quad = static_cast<std::int64_t>(4 * Quads::kVectors * hn::Lanes(QuadTag()));
-  for (std::int64_t s = 0; s < o.segments; ++s, b += o.quads * b_quad)
-    AddSegment<Quads, kRows, kVectors>(
-        o.quads, o.a + (o.segment_offsets != nullptr ? o.segment_offsets[s] : 0), o.row_offsets, b,
-        sums);
-  StoreSums<Quads, kRows, kVectors>(o, sums);
+  for (; tiles > 0; --tiles) {
+    QuadSums<Quads, kRows, kVectors> sums;
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i)
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) sums.at[i][v] = Quads::Zero();
+    auto* c = static_cast<std::uint8_t*>(o.c);
+    RowsAhead ahead{c + kRows * o.c_row * element, o.c_row * element, o.columns * element,
+                    tiles > 1 ? kRows : 0};
+    const std::int8_t* b = o.b;
+    for (std::int64_t s = 0; s < o.segments; ++s, b += o.quads * b_quad)
+      AddSegment<Quads, kRows, kVectors>(
+          o.quads, o.a + (o.segment_offsets != nullptr ? o.segment_offsets[s] : 0), o.row_offsets,
+          b, ahead, sums);
+    StoreSums<Quads, kRows, kVectors>(o, sums);
+    o.c = c + kRows * o.c_row * element;
+    o.row_offsets += kRows;
+    if (o.row_start != nullptr) o.row_start += kRows;
+  }
 }
 
-// Calls the tile of exactly o.rows rows, with as few vectors as hold o.columns.
+// Tiles of exactly `rows` rows, with as few vectors as hold o.columns.
 template <class Quads, int kRows, int kVectors>
-void MultiplyColumns(const QuadOperands& o) {
+void MultiplyColumns(const QuadOperands& o, std::int64_t tiles) {
   if constexpr (kVectors > 1) {
     const auto lanes = static_cast<std::int64_t>(hn::Lanes(QuadTag()));
-    if (o.columns <= (kVectors - 1) * lanes) return MultiplyColumns<Quads, kRows, kVectors - 1>(o);
+    if (o.columns <= (kVectors - 1) * lanes)
+      return MultiplyColumns<Quads, kRows, kVectors - 1>(o, tiles);
   }
-  MultiplyQuads<Quads, kRows, kVectors>(o);
+  MultiplyTiles<Quads, kRows, kVectors>(o, tiles);
 }
 template <class Quads, int kRows>
-void MultiplyRows(const QuadOperands& o) {
+void MultiplyRows(const QuadOperands& o, std::int64_t rows, std::int64_t tiles) {
   if constexpr (kRows > 1) {
-    if (o.rows < kRows) return MultiplyRows<Quads, kRows - 1>(o);
+    if (rows < kRows) return MultiplyRows<Quads, kRows - 1>(o, rows, tiles);
   }
-  MultiplyColumns<Quads, kRows, Quads::kVectors>(o);
+  MultiplyColumns<Quads, kRows, Quads::kVectors>(o, tiles);
+}
+
+// Tiles differ by one row at most.
+template <class Quads>
+void MultiplyQuads(const QuadOperands& o) {
+  const std::int64_t tiles = (o.rows + Quads::kRows - 1) / Quads::kRows;
+  const std::int64_t rows = o.rows / tiles, larger = o.rows % tiles;
+  if (larger > 0) MultiplyRows<Quads, Quads::kRows>(o, rows + 1, larger);
+  const std::int64_t done = larger * (rows + 1);
+  QuadOperands rest = o;
+  rest.c = static_cast<std::uint8_t*>(o.c) + done * o.c_row * (o.result == QuadResult::i32 ? 4 : 1);
+  rest.row_offsets += done;
+  if (rest.row_start != nullptr) rest.row_start += done;
+  MultiplyRows<Quads, Quads::kRows>(rest, rows, tiles - larger);
 }
 
 template <class Quads>
 const QuadProduct& ProductOf() {
   static const QuadProduct product = {
       Quads::kRows, static_cast<std::int64_t>(Quads::kVectors * hn::Lanes(QuadTag())),
-      MultiplyRows<Quads, Quads::kRows>};
+      MultiplyQuads<Quads>};
   return product;
 }
 

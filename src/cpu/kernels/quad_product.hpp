@@ -1,5 +1,5 @@
-// The register-blocked product of 8-bit integers: a few rows of A times a panel of B that is a few
-// vectors wide, four elements of the depth (a quad) to each 32-bit lane.
+// The register-blocked product of 8-bit integers: rows of A, a few at a time, times a panel of B
+// that is a few vectors wide, four elements of the depth (a quad) to each 32-bit lane.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ enum class QuadResult : std::uint8_t { i32, i8, u8 };  // the last two saturate
 // window): element (i, l) of segment s is a[segment_offsets[s] + row_offsets[i] + l]. Each segment
 // is 4 * quads long; all of it may be read.
 struct QuadOperands {
-  std::int64_t rows = 0, columns = 0;  // of C: at least 1, at most those of QuadProduct
+  std::int64_t rows = 0, columns = 0;  // of C: at least 1; at most the columns of QuadProduct
   const std::uint8_t* a = nullptr;
   const std::int64_t* row_offsets = nullptr;
   std::int64_t segments = 1, quads = 0;
@@ -31,7 +31,7 @@ struct QuadOperands {
 };
 
 struct QuadProduct {
-  std::int64_t rows;     // most rows of A at once
+  std::int64_t rows;     // of A that are worked on together
   std::int64_t columns;  // of a panel of B: a few vectors of 32-bit lanes
   void (*multiply)(const QuadOperands& operands);
 };

@@ -32,33 +32,36 @@ struct RowSums {
       _Pragma("GCC unroll 4") for (int v = 0; v < kVectors; ++v)
 
 // What a tile asks for ahead of time, a little in every turn of its loop: cache lines of what is
-// multiplied next, and the rows that the next tile writes and adds.
+// multiplied next, the rows that the next tile writes, and those beside them.
 template <class T>
 struct Ahead {
   const T *next = nullptr, *next_end = nullptr;
-  const std::int64_t *c_row = nullptr, *c_end = nullptr;  // offsets of the next tile's rows
-  std::int64_t addends = 0;                               // from an offset in C's to the addend's
+  std::int64_t row, rows_end;  // of this tile
+  bool is_beside = false;
 
-  // `row`: the tile's first.
-  Ahead(const RowOperands<T>& o, std::int64_t number, std::int64_t row, std::int64_t rows) {
+  Ahead(const RowOperands<T>& o, std::int64_t number, std::int64_t first, std::int64_t rows)
+      : row(first), rows_end(first + rows) {
     if (number < o.next_tiles && o.next != nullptr) {
       next = o.next + number * o.next_tile;
       next_end = next + o.next_lines * o.next_step;
     }
-    c_row = o.c_rows + row + rows;
-    c_end = o.c_rows + HWY_MIN(row + 2 * rows, o.rows);
-    if (o.finish != nullptr && o.finish->addend != nullptr) addends = o.addend_rows - o.c_rows;
   }
 };
 
-template <int kVectors, class T>
-HWY_INLINE void BringRow(const RowOperands<T>& o, const std::int64_t* c_row, std::int64_t addends) {
+// The next row of C or, in turn, one beside: a core waits for few lines at a time.
+template <int kRows, int kVectors, class T>
+HWY_INLINE void BringRow(const RowOperands<T>& o, Ahead<T>& ahead) {
   constexpr auto kLine = static_cast<std::int64_t>(64 / sizeof(T));
   const auto columns = kVectors * static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>()));
-  for (std::int64_t j = 0; j < columns; j += kLine) __builtin_prefetch(o.c + *c_row + j, 1, 3);
-  if (addends == 0) return;
-  for (std::int64_t j = 0; j < columns; j += kLine)
-    __builtin_prefetch(o.finish->addend + c_row[addends] + j, 0, 3);
+  if (ahead.is_beside) {
+    const T* beside = o.beside + o.beside_rows[ahead.row];
+    for (std::int64_t j = 0; j < columns; j += kLine) __builtin_prefetch(beside + j, 0, 2);
+  } else if (ahead.row + kRows < o.rows) {
+    const T* c = o.c + o.c_rows[ahead.row + kRows];
+    for (std::int64_t j = 0; j < columns; j += kLine) __builtin_prefetch(c + j, 1, 3);
+  }
+  ahead.is_beside = o.beside != nullptr && !ahead.is_beside;
+  if (!ahead.is_beside) ++ahead.row;
 }
 
 // One step of the depth: row i of A is at row[i][l].
@@ -98,7 +101,7 @@ HWY_INLINE void AddSegments(const RowOperands<T>& o, const std::int64_t* a_rows,
         for (int u = 0; u < kSteps; ++u, ahead.next += o.next_step)
           __builtin_prefetch(ahead.next, 0, 2);
       }
-      if (ahead.c_row < ahead.c_end) BringRow<kVectors>(o, ahead.c_row++, ahead.addends);
+      if (ahead.row < ahead.rows_end) BringRow<kRows, kVectors>(o, ahead);
 #pragma GCC unroll 4
       for (int u = 0; u < kSteps; ++u)
         AddStep<kRows, kVectors>(row, l + u * step, b + u * b_row, sums);
@@ -191,12 +194,17 @@ HWY_NOINLINE void MultiplyTiles(const RowOperands<T>& operands, std::int64_t num
 template <int kRows, int kVectors, class T>
 void MultiplyWays(const RowOperands<T>& o, std::int64_t number, std::int64_t row,
                   std::int64_t tiles) {
-  if constexpr (kRows >= kMostProductRows - 1 && kVectors == kProductVectors) {
-    if (o.a_step == 1 && o.b_row == kMostProductColumns && o.b_segments == nullptr) {
-      if (o.depth % 4 == 0)
-        return MultiplyTiles<kRows, kVectors, 4, 1, kMostProductColumns>(o, number, row, tiles);
-      if (o.depth % 3 == 0)
-        return MultiplyTiles<kRows, kVectors, 3, 1, kMostProductColumns>(o, number, row, tiles);
+  if constexpr (kRows >= kMostProductRows - 2 && kVectors == kProductVectors) {
+    if (o.a_step == 1 && o.b_segments == nullptr) {
+      constexpr int kWide = kMostProductColumns;
+      constexpr int kOwn = kVectors * static_cast<int>(hn::MaxLanes(hn::ScalableTag<T>()));
+      if (o.b_row == kWide && o.depth % 4 == 0)
+        return MultiplyTiles<kRows, kVectors, 4, 1, kWide>(o, number, row, tiles);
+      if (o.b_row == kWide && o.depth % 3 == 0)
+        return MultiplyTiles<kRows, kVectors, 3, 1, kWide>(o, number, row, tiles);
+      if constexpr (kOwn != kWide)
+        if (o.b_row == kOwn && o.depth % 4 == 0)
+          return MultiplyTiles<kRows, kVectors, 4, 1, kOwn>(o, number, row, tiles);
     }
     if (o.a_step == kMostProductRows)
       return MultiplyTiles<kRows, kVectors, 4, kMostProductRows, 0>(o, number, row, tiles);

@@ -36,6 +36,9 @@ struct RowOperands {
   const T* next = nullptr;
   std::int64_t next_tiles = 1, next_tile = 0;
   std::int64_t next_lines = 0, next_step = 64 / static_cast<std::int64_t>(sizeof(T));
+  // Other rows as wide as C's that come to L2 on the way, one for each of C's. Null: none.
+  const T* beside = nullptr;
+  const std::int64_t* beside_rows = nullptr;  // offsets
   T* c = nullptr;
   const std::int64_t* c_rows = nullptr;       // offsets
   bool accumulate = false;                    // C is added to the sums

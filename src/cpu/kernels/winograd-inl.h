@@ -6,7 +6,6 @@
 #define ASHLAR_CPU_KERNELS_WINOGRAD_INL_H_
 #endif
 
-#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <cstring>
@@ -197,8 +196,6 @@ HWY_INLINE void WriteTile(const float* HWY_RESTRICT m, std::int64_t point, std::
   const WinogradFinish f = kFinishes ? *tile.finish : WinogradFinish();
   const std::int64_t to_row = tile.row, to_pixel = tile.pixel;
   const std::int64_t rows = tile.rows, columns = tile.columns;
-  // The next tile's residual comes while this one is made.
-  const std::int64_t next = kOutputs * f.residual_pixel;
   for (std::int64_t c = 0; c < channels; c += lanes) {
     WinogradVector half[kPoints][kOutputs];
 #pragma GCC unroll 6
@@ -227,10 +224,7 @@ HWY_INLINE void WriteTile(const float* HWY_RESTRICT m, std::int64_t point, std::
         if (j >= columns) break;
         if constexpr (kFinishes) {
           auto residual = hn::Zero(d);
-          if constexpr (kAdds) {
-            residual = hn::LoadU(d, from + j * f.residual_pixel);
-            hwy::Prefetch(from + j * f.residual_pixel + next);
-          }
+          if constexpr (kAdds) residual = hn::LoadU(d, from + j * f.residual_pixel);
           result[j] = FinishSum(result[j], factor, offset, residual, f);
         }
         hn::StoreU(result[j], d, to + j * to_pixel);

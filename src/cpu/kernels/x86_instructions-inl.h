@@ -1,5 +1,6 @@
-// Instructions of AVX-512 that Highway has no name for, one function each. The only place for
-// intrinsics and assembly on the CPU; every caller has a portable path beside it.
+// Instructions of AVX-512 that Highway has no name for, one function each, and what has to be said
+// to the compiler in assembly. The only place for intrinsics and assembly on the CPU; every caller
+// has a portable path beside it.
 #if defined(ASHLAR_CPU_KERNELS_X86_INSTRUCTIONS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ASHLAR_CPU_KERNELS_X86_INSTRUCTIONS_INL_H_
 #undef ASHLAR_CPU_KERNELS_X86_INSTRUCTIONS_INL_H_
@@ -14,6 +15,17 @@
 HWY_BEFORE_NAMESPACE();
 namespace ashlar::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+
+// Says that a value may have changed, so that it is kept in a register and addresses are made from
+// it. Compilers tend to hold one address per load instead, more than there are registers for.
+template <class T>
+HWY_INLINE void KeepInRegister(T& value) {
+#if HWY_COMPILER_GCC || HWY_COMPILER_CLANG
+  asm("" : "+r"(value));
+#else
+  static_cast<void>(value);
+#endif
+}
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
 using Floats512 = hn::Vec<hn::ScalableTag<float>>;
