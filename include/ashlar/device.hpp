@@ -35,9 +35,8 @@ class Device {
  public:
   static Device cpu();
   static Device best();  // the fastest device that is present
-  // "cpu", "cuda" or "cuda:N" for a GPU of this machine, "best", or a known device such as "h200",
-  // which is for explaining. Throws Error(invalid_argument) listing the known names, Error(device)
-  // for a GPU that is not there.
+  // "cpu", or a known device such as "h200"; throws Error(invalid_argument) listing the known
+  // names.
   static Device named(std::string_view name);
   static std::vector<std::string> known_names();
   explicit Device(DeviceProps props);

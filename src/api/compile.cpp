@@ -3,7 +3,6 @@
 
 #include "base/log.hpp"
 #include "cpu/engine_table.hpp"
-#include "cuda/engine_table.hpp"
 #include "plan/plan_data.hpp"
 
 namespace ashlar {
@@ -11,7 +10,7 @@ namespace ashlar {
 EngineTable engine_table(DeviceKind kind) {
   switch (kind) {
     case DeviceKind::cpu: return cpu::engine_table();
-    case DeviceKind::cuda: return cuda::engine_table();
+    case DeviceKind::cuda: return {};
   }
   return {};
 }

@@ -1,11 +1,8 @@
 #include <ashlar/device.hpp>
-#include <charconv>
-#include <optional>
 
 #include "api/known_devices.hpp"
 #include "base/fail.hpp"
 #include "cpu/cpu_device.hpp"
-#include "cuda/cuda_device.hpp"
 
 namespace ashlar {
 
@@ -18,24 +15,8 @@ Device Device::cpu() {
 
 Device Device::best() { return cpu(); }
 
-namespace {
-
-// N of "cuda:N", 0 for "cuda", nothing for any other name.
-std::optional<int> gpu_ordinal(std::string_view name) {
-  if (name == "cuda") return 0;
-  if (!name.starts_with("cuda:")) return std::nullopt;
-  name.remove_prefix(5);
-  int ordinal = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), ordinal);
-  if (error != std::errc() || end != name.data() + name.size() || name.empty()) return std::nullopt;
-  return ordinal;
-}
-
-}  // namespace
-
 Device Device::named(std::string_view name) {
   if (name == "cpu") return cpu();
-  if (const auto ordinal = gpu_ordinal(name)) return Device(cuda::detect_gpu(*ordinal));
   if (name == "best") return best();
   for (const DeviceProps& props : known_devices())
     if (props.name == name) return Device(props);
@@ -46,7 +27,6 @@ Device Device::named(std::string_view name) {
 
 std::vector<std::string> Device::known_names() {
   std::vector<std::string> names = {"cpu"};
-  for (int i = 0; i < cuda::device_count(); ++i) names.push_back("cuda:" + std::to_string(i));
   for (const DeviceProps& props : known_devices()) names.push_back(props.name);
   return names;
 }

@@ -1,6 +1,5 @@
 #include "base/settings.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <initializer_list>
@@ -37,16 +36,6 @@ std::vector<std::string> present(std::initializer_list<const char*> names) {
   return values;
 }
 
-std::vector<std::string> split(const std::string& list) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin < list.size();) {
-    const std::size_t end = std::min(list.find(':', begin), list.size());
-    if (end > begin) parts.push_back(list.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
-
 Settings from_environment() {
   Settings result;
   // An unknown level keeps the default: a library must not fail over a misspelt log level.
@@ -54,7 +43,6 @@ Settings from_environment() {
   result.target = variable("ASHLAR_TARGET");
   result.nvrtc = variable("ASHLAR_NVRTC");
   result.cache_directory = cache_directory();
-  result.packs = split(variable("ASHLAR_PACK"));
   result.cuda_roots = present({"CUDA_HOME", "CUDA_PATH"});
   result.python_roots = present({"VIRTUAL_ENV", "CONDA_PREFIX"});
   return result;

@@ -20,7 +20,6 @@ struct Settings {
   std::string nvrtc = {};                // ASHLAR_NVRTC, see cuda/jit/find_nvrtc.hpp
   // ASHLAR_CACHE, else ashlar under XDG_CACHE_HOME or ~/.cache; empty where none is known.
   std::string cache_directory = {};
-  std::vector<std::string> packs = {};  // ASHLAR_PACK: files, separated by colons
   // Where CUDA's own variables say that it is: CUDA_HOME, CUDA_PATH, VIRTUAL_ENV, CONDA_PREFIX.
   std::vector<std::string> cuda_roots = {}, python_roots = {};
 };

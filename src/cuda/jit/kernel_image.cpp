@@ -22,12 +22,6 @@ std::string key_of(const KernelSource& source, const std::string& architecture) 
   return fmt::format("cubin 1 {} {}\n{}", ASHLAR_VERSION, architecture, source.text);
 }
 
-const FileCache& disk() {
-  static const FileCache cache(
-      settings().cache_directory.empty() ? std::string() : settings().cache_directory + "/cubin");
-  return cache;
-}
-
 // Log and machine code as one entry: the log's length, a newline, the log, the code.
 std::string join(const KernelImage& image) {
   return fmt::format("{}\n{}", image.log.size(), image.log) + image.cubin;
@@ -50,19 +44,19 @@ std::shared_ptr<const KernelImage> split(const std::string& entry) {
 
 std::shared_ptr<const KernelImage> make_image(const KernelSource& source,
                                               const std::string& architecture,
-                                              const std::string& key) {
-  if (const auto entry = disk().get(key))
+                                              const std::string& key, const FileCache& disk) {
+  if (const auto entry = disk.get(key))
     if (auto image = split(*entry)) return image;
-  Cubin cubin = compile_cuda(source.name, source.text, architecture, {});
+  Cubin cubin = compile_cuda(source.name, source.text, architecture);
   auto image = std::make_shared<KernelImage>();
   image->cubin = std::move(cubin.bytes);
   image->log = std::move(cubin.log);
-  disk().put(key, join(*image));
+  disk.put(key, join(*image));
   log(LogLevel::debug, "cuda: compiled {} for {}\n{}", source.name, architecture, image->log);
   return image;
 }
 
-// The number behind `word`, or before it.
+// The number that ends at `at`.
 int number_before(std::string_view text, std::size_t at) {
   while (at > 0 && text[at - 1] == ' ') --at;
   int value = 0, scale = 1;
@@ -73,33 +67,47 @@ int number_before(std::string_view text, std::size_t at) {
 
 }  // namespace
 
-std::shared_ptr<const KernelImage> kernel_image(const KernelSource& source,
-                                                const std::string& architecture) {
-  static std::mutex mutex;
-  static std::map<std::string, ImageFuture> images;
+struct KernelImages::Store {
+  explicit Store(FileCache cache) : disk(std::move(cache)) {}
+  FileCache disk;
+  std::mutex mutex;
+  std::map<std::string, ImageFuture> images;
+};
+
+KernelImages::KernelImages(FileCache disk) : store_(std::make_unique<Store>(std::move(disk))) {}
+KernelImages::~KernelImages() = default;
+
+std::shared_ptr<const KernelImage> KernelImages::get(const KernelSource& source,
+                                                     const std::string& architecture) {
   const std::string key = key_of(source, architecture);
   std::promise<std::shared_ptr<const KernelImage>> promise;
   ImageFuture future;
   {
-    const std::lock_guard lock(mutex);
-    if (const auto found = images.find(key); found != images.end()) {
+    const std::lock_guard lock(store_->mutex);
+    const auto [found, is_new] = store_->images.try_emplace(key);
+    if (is_new)
+      found->second = promise.get_future().share();
+    else
       future = found->second;
-    } else {
-      images.emplace(key, promise.get_future().share());
-    }
   }
   if (future.valid()) return future.get();
   try {
-    auto image = make_image(source, architecture, key);
+    auto image = make_image(source, architecture, key, store_->disk);
     promise.set_value(image);
     return image;
   } catch (...) {
     // Whoever waits hears the same; whoever comes later tries again.
-    const std::lock_guard lock(mutex);
-    images.erase(key);
+    const std::lock_guard lock(store_->mutex);
+    store_->images.erase(key);
     promise.set_exception(std::current_exception());
     throw;
   }
+}
+
+KernelImages& kernel_images() {
+  const std::string& directory = settings().cache_directory;
+  static KernelImages images(FileCache(directory.empty() ? directory : directory + "/cubin"));
+  return images;
 }
 
 std::string architecture_of(int compute_capability) {

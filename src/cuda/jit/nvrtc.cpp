@@ -1,5 +1,7 @@
 #include "cuda/jit/nvrtc.hpp"
 
+#include <vector>
+
 #include "base/fail.hpp"
 #include "cuda/jit/find_nvrtc.hpp"
 
@@ -110,14 +112,13 @@ class Program {
 const Nvrtc& nvrtc() { return compiler().facts; }
 
 Cubin compile_cuda(const std::string& name, const std::string& text,
-                   const std::string& architecture, const std::vector<std::string>& options) {
+                   const std::string& architecture) {
   const Compiler& c = compiler();
   if (!c.facts.is_open) fail(ErrorCode::device, "cuda: {}", c.facts.reason);
   const std::string target = "--gpu-architecture=" + architecture;
-  std::vector<const char*> all = {target.c_str(), "--std=c++17",
-                                  "--device-as-default-execution-space", "--ptxas-options=-v",
-                                  "--restrict"};
-  for (const std::string& option : options) all.push_back(option.c_str());
+  const std::vector<const char*> all = {target.c_str(), "--std=c++17",
+                                        "--device-as-default-execution-space", "--ptxas-options=-v",
+                                        "--restrict"};
   const Program program(c.api, name, text);
   if (!program.compile(all))
     fail(ErrorCode::internal, "cuda: kernel '{}' does not compile for {}:\n{}", name, architecture,

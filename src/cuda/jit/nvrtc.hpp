@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 namespace ashlar::cuda {
 
@@ -24,6 +23,6 @@ struct Cubin {
 // Compiles CUDA C++ text for an architecture ("sm_90a"). Throws Error(device) when there is no
 // compiler, Error(internal) with its log when the text does not compile.
 Cubin compile_cuda(const std::string& name, const std::string& text,
-                   const std::string& architecture, const std::vector<std::string>& options);
+                   const std::string& architecture);
 
 }  // namespace ashlar::cuda

@@ -1,4 +1,4 @@
-// Element-wise programs: every thread takes kVector elements of a row, the rows one after the other.
+// Element-wise programs: every thread takes kVector elements of a row.
 #include "lib/divide.cuh"
 #include "lib/elements.cuh"
 #include "lib/pointwise.cuh"
@@ -10,7 +10,8 @@ __device__ inline void locate(const Args& args, Index run, Index (&at)[kRank]) {
   const int64* extent = &args.extent0;
   const int64* magic = &args.magic0;
   const Index per_row = kCount == 1 ? extent[kRank - 1] : (Index)args.per_row;
-  Index rest = kRank == 1 ? 0 : divide(run, kCount == 1 ? magic[kRank - 1] : args.magic_row, per_row);
+  const int64 magic_row = kCount == 1 ? magic[kRank - 1] : args.magic_row;
+  Index rest = kRank == 1 ? 0 : divide(run, magic_row, per_row);
   at[kRank - 1] = (run - rest * per_row) * kCount;
 #pragma unroll
   for (int axis = kRank - 2; axis >= 0; --axis) {
@@ -20,7 +21,8 @@ __device__ inline void locate(const Args& args, Index run, Index (&at)[kRank]) {
   }
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads) pointwise(const __grid_constant__ Args args) {
+extern "C" __global__ void __launch_bounds__(kThreads)
+    pointwise(const __grid_constant__ Args args) {
   const Index run = (Index)blockIdx.x * kThreads + threadIdx.x;
   if (run >= (Index)args.runs) return;
   Index at[kRank];

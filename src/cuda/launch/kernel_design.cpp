@@ -12,7 +12,7 @@ class CudaKernel final : public Kernel {
     scratch_book_ = std::move(design.scratch);
     const std::string architecture = architecture_of(device.compute_capability);
     for (LaunchDesign& launch : design.launches) {
-      const auto image = kernel_image(launch.source, architecture);
+      const auto image = kernel_images().get(launch.source, architecture);
       const auto load = [&](const std::string& function) {
         return LoadedKernel(device_, image->cubin, function, launch.shared_bytes);
       };

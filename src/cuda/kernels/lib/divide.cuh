@@ -1,7 +1,7 @@
 // Division by a number that is the same for a whole launch.
 #pragma once
 
-#include "lib/elements.cuh"
+#include "lib/integers.cuh"
 
 // n / d for 0 <= n < 2^31 as a product and a shift; `magic` is multiplier | shift << 32, made by
 // divider_word() on the host, 0 for a divisor of 1.

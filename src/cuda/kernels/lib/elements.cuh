@@ -1,13 +1,9 @@
-// Elements of tensors in memory <-> numbers in registers. No CUDA header is needed: conversions that
-// the hardware has are PTX instructions, the others are written out.
+// Elements of tensors in memory <-> numbers in registers. No CUDA header is needed: conversions
+// that the hardware has are PTX instructions, the others are written out.
 #pragma once
 
-typedef signed char int8;
-typedef unsigned char uint8;
-typedef unsigned short uint16;
-typedef unsigned int uint32;
-typedef long long int64;
-typedef unsigned long long uint64;
+#include "lib/integers.cuh"
+#include "lib/ptx_convert.cuh"
 
 // One type per dtype; `Word` is what memory holds. Types narrower than a byte have `kBits`.
 struct f64 { typedef double Word; };
@@ -35,11 +31,6 @@ template <> struct IsPacked<boolean> { static const bool value = true; };
 
 // --- widening: exact
 
-__device__ inline float f16_to_float(uint16 h) {
-  float f;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));
-  return f;
-}
 __device__ inline float bf16_to_float(uint16 h) { return __uint_as_float((uint32)h << 16); }
 
 // A small float of sign, kExponent and kMantissa bits, as f32.
@@ -90,11 +81,6 @@ __device__ inline float to_odd(double x) {
 }
 __device__ inline float to_odd(float x) { return x; }
 
-__device__ inline uint16 float_to_f16(float x) {
-  uint16 h;
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x));
-  return h;
-}
 __device__ inline uint16 float_to_bf16(float x) {
   const uint32 bits = __float_as_uint(x);
   if (x != x) return (uint16)(bits >> 16 | 0x40u);

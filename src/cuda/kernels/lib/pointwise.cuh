@@ -13,7 +13,12 @@ template <class R> __device__ inline R op_max(R x, R b) { return b != b ? b : gr
 template <class R> __device__ inline R op_add_square(R x, R b) { return x + b * b; }
 template <class R> __device__ inline R op_div(R x, R b) { return x / b; }
 // Integers: towards zero; what has no quotient is 0.
-template <class R> __device__ inline R op_div_integer(R x, R b) { return b == 0 ? (R)0 : trunc(x / b); }
+template <class R> __device__ inline R op_div_integer(R x, R b) {
+  return b == 0 ? (R)0 : trunc(x / b);
+}
+template <class R> __device__ inline R op_reciprocal_integer(R x) {
+  return op_div_integer((R)1, x);
+}
 template <class R> __device__ inline R op_mod(R x, R b) { return fmod(x, b); }
 template <class R> __device__ inline R op_pow(R x, R b) { return pow(x, b); }
 template <class R> __device__ inline R op_sub(R x, R b) { return x - b; }
@@ -101,8 +106,12 @@ template <class R> __device__ inline R op_cmp_gt(R x, R b) { return truth<R>(x >
 template <class R> __device__ inline R op_cmp_ge(R x, R b) { return truth<R>(x >= b); }
 template <class R> __device__ inline R op_cmp_lt(R x, R b) { return truth<R>(x < b); }
 template <class R> __device__ inline R op_cmp_le(R x, R b) { return truth<R>(x <= b); }
-template <class R> __device__ inline R op_logical_and(R x, R b) { return truth<R>(x != 0 && b != 0); }
-template <class R> __device__ inline R op_logical_or(R x, R b) { return truth<R>(x != 0 || b != 0); }
+template <class R> __device__ inline R op_logical_and(R x, R b) {
+  return truth<R>(x != 0 && b != 0);
+}
+template <class R> __device__ inline R op_logical_or(R x, R b) {
+  return truth<R>(x != 0 || b != 0);
+}
 template <class R> __device__ inline R op_logical_not(R x) { return truth<R>(!(x != 0)); }
 template <class R> __device__ inline R op_binary_select(R x, R b, R predicate) {
   return predicate != 0 ? x : b;

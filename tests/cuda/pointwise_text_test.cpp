@@ -1,0 +1,92 @@
+// Programs as kernel text: every mode, dtype and kind of view compiles, without spills.
+#include <gtest/gtest.h>
+
+#include <ashlar/ashlar.hpp>
+
+#include "cuda/engines/engines.hpp"
+#include "cuda/jit/nvrtc.hpp"
+#include "graph/pointwise_traits.hpp"
+#include "plan/cut.hpp"
+
+namespace ashlar::cuda {
+namespace {
+
+class PointwiseText : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!nvrtc().is_open) GTEST_SKIP() << nvrtc().reason;
+  }
+
+  // Every region of the graph for each of the architectures.
+  void expect_compiles(const Graph& graph, const std::vector<const char*>& architectures) {
+    const LoweredGraph lowered = lower(graph, true);
+    const std::vector<FusionLimits> limits(lowered.graph.nodes().size());
+    const Device h200 = Device::named("h200");
+    for (const Region& region : cut(lowered, limits)) {
+      ASSERT_TRUE(pointwise_engine().supports(region, h200.props()))
+          << region.to_text(lowered.graph);
+      const Config config = pointwise_engine().configs(region, h200.props())[0];
+      const KernelDesign design =
+          pointwise_engine().design(lowered.graph, region, config, h200.props());
+      for (const LaunchDesign& launch : design.launches)
+        for (const char* architecture : architectures) {
+          const auto image = images_.get(launch.source, architecture);
+          EXPECT_EQ(resources_of(image->log).spilled_bytes, 0) << image->log;
+        }
+    }
+  }
+  KernelImages images_{FileCache("")};
+};
+
+constexpr const char* kHopper = "sm_90a";
+
+TEST_F(PointwiseText, EveryMode) {
+  for (const DType compute : {f32, f64, i32}) {
+    Graph graph;
+    const Value x = graph.input("x", {64, 96}, compute), b = graph.input("b", {64, 96}, compute);
+    const Value predicate = graph.input("predicate", {64, 96}, boolean);
+    for (int m = 0; m < kPointwiseModeCount; ++m) {
+      const auto mode = static_cast<PointwiseMode>(m);
+      const bool is_function =
+          mode == PointwiseMode::pow || mode == PointwiseMode::atan2 ||
+          (mode >= PointwiseMode::sqrt && mode <= PointwiseMode::erf) ||
+          (mode >= PointwiseMode::tanh_fwd && mode <= PointwiseMode::gelu_approx_tanh_bwd);
+      if (compute == i32 && is_function) continue;
+      std::vector<Value> operands = {x};
+      if (operand_count(mode) > 1) operands.push_back(b);
+      if (operand_count(mode) > 2) operands.push_back(predicate);
+      graph.output("y" + std::to_string(m),
+                   graph.pointwise(mode, operands, {.alpha1 = 0.5}, {.compute = compute}),
+                   {.dtype = gives_boolean(mode) ? boolean : compute});
+    }
+    expect_compiles(graph, {kHopper});
+  }
+}
+
+TEST_F(PointwiseText, EveryDtypeOnEveryArchitecture) {
+  Graph graph;
+  for (const DType dtype : kAllDTypes) {
+    if (is_complex(dtype)) continue;
+    const std::string name(to_string(dtype));
+    const Value x = graph.input("x_" + name, {33, 80}, dtype);
+    graph.output("y_" + name, relu(x + 1.0), {.dtype = dtype});
+  }
+  expect_compiles(graph, {"sm_75", "sm_80", "sm_86", "sm_89", kHopper, "sm_100", "sm_120"});
+}
+
+TEST_F(PointwiseText, BroadcastsStridesScalarsAndIndices) {
+  Graph graph;
+  const Value x = graph.input("x", {8, 16, 32, 64}, bf16, channels_last);
+  const Value bias = graph.input("bias", {1, 16, 1, 1}, f32);
+  const Value scale = graph.scalar("scale", f32, 4);
+  const Value odd = graph.input("odd", {8, 16, 32, 64}, f16, Layout(Dims{100000, 5000, 150, 2}));
+  const Value operands[] = {x};
+  const Value index = graph.pointwise(PointwiseMode::gen_index, operands, Pointwise{.axis = 1});
+  const Value y = gelu(x + bias) * scale + odd + index;
+  graph.output("y", y, {.dtype = bf16, .layout = channels_last});
+  graph.output("mask", pointwise(PointwiseMode::cmp_gt, y, bias), {.dtype = boolean});
+  expect_compiles(graph, {kHopper, "sm_80"});
+}
+
+}  // namespace
+}  // namespace ashlar::cuda
