@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/fail.hpp"
 #include "graph/enum_names.hpp"
@@ -133,8 +134,9 @@ class Printer {
   }
 
   std::string stride_text(const View& view, int axis, const std::string& name) {
-    return "(Index)" +
-           arguments_.number(fmt::format("{}_stride{}", name, axis), view.strides[axis]);
+    const std::string argument = fmt::format("{}_stride{}", name, axis);
+    if (strides_.insert(argument).second) arguments_.number(argument, view.strides[axis]);
+    return "(Index)args." + argument;
   }
 
   // Of the element at `at`, from the pointer on.
@@ -158,6 +160,7 @@ class Printer {
   const ProgramText& text_;
   Arguments& arguments_;
   std::string body_;
+  std::set<std::string> strides_;  // those that are arguments already
   int rows_ = 0;
 };
 

@@ -93,14 +93,15 @@ __device__ inline uint32 float_to_small(float x, float largest) {
   const uint32 sign = __float_as_uint(x) >> 31 << (kExponent + kMantissa);
   const float magnitude = fabsf(x);
   if (kInfinity && magnitude == infinity()) return sign | ((1u << kExponent) - 1) << kMantissa;
-  // The unit of the last place, as a power of two; adding and taking away 1.5 * 2^23 units rounds.
-  const int exponent = max((int)(__float_as_uint(magnitude) >> 23) - 127, 1 - bias);
-  const float unit = __uint_as_float((uint32)(exponent - kMantissa + 127) << 23);
-  const float units = rintf(__fdiv_rn(fminf(magnitude, largest * 2), unit));
-  if (units * unit > largest) {
+  // In units of the last place, a power of two.
+  const float within = fminf(magnitude, largest * 2);
+  const int exponent = max((int)(__float_as_uint(within) >> 23) - 127, 1 - bias);
+  const float per_unit = __uint_as_float((uint32)(127 + kMantissa - exponent) << 23);
+  const float units = rintf(within * per_unit);
+  if (units > largest * per_unit) {
     const int top = (int)(__float_as_uint(largest) >> 23) - 127;
-    const float top_unit = __uint_as_float((uint32)(top - kMantissa + 127) << 23);
-    return sign | (((uint32)(top + bias - 1) << kMantissa) + (uint32)(largest / top_unit));
+    const float per_top = __uint_as_float((uint32)(127 + kMantissa - top) << 23);
+    return sign | (((uint32)(top + bias - 1) << kMantissa) + (uint32)(largest * per_top));
   }
   const uint32 significand = (uint32)units;
   return sign | (significand < (1u << kMantissa)
