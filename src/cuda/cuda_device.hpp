@@ -2,8 +2,6 @@
 #pragma once
 
 #include <ashlar/device.hpp>
-#include <optional>
-#include <vector>
 
 namespace ashlar::cuda {
 

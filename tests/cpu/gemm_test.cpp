@@ -56,6 +56,20 @@ DeviceProps device_with(int threads) {
 }
 
 template <class T>
+void expect_product(const GemmShape& shape, const DenseOperand<T>& a, const DenseOperand<T>& b,
+                    const DenseSink<T>& sink) {
+  for (std::int64_t batch = 0; batch < shape.batch; ++batch)
+    for (std::int64_t i = 0; i < shape.m; ++i)
+      for (std::int64_t j = 0; j < shape.n; ++j) {
+        T sum = 0;
+        for (std::int64_t l = 0; l < shape.k; ++l) sum += a.at(batch, i, l) * b.at(batch, j, l);
+        ASSERT_EQ(sink.values[static_cast<std::size_t>((batch * shape.m + i) * shape.n + j)], sum)
+            << shape.m << "x" << shape.n << "x" << shape.k << " batch " << batch << " at " << i
+            << ", " << j;
+      }
+}
+
+template <class T>
 void check(const GemmShape& shape, const GemmBlocks& blocks, bool a_along, bool b_along) {
   const DenseOperand<T> a(shape.batch, shape.m, shape.k, a_along, 1),
       b(shape.batch, shape.n, shape.k, b_along, 2);
@@ -66,15 +80,7 @@ void check(const GemmShape& shape, const GemmBlocks& blocks, bool a_along, bool 
   gemm<T>(shape, blocks, gemm_kernel<T>(), a, b, sink, scratch.data());
   for (std::size_t i = static_cast<std::size_t>(bytes) / sizeof(T); i < scratch.size(); ++i)
     ASSERT_EQ(scratch[i], kGuard) << "scratch overrun";
-  for (std::int64_t batch = 0; batch < shape.batch; ++batch)
-    for (std::int64_t i = 0; i < shape.m; ++i)
-      for (std::int64_t j = 0; j < shape.n; ++j) {
-        T sum = 0;
-        for (std::int64_t l = 0; l < shape.k; ++l) sum += a.at(batch, i, l) * b.at(batch, j, l);
-        ASSERT_EQ(sink.values[static_cast<std::size_t>((batch * shape.m + i) * shape.n + j)], sum)
-            << shape.m << "x" << shape.n << "x" << shape.k << " batch " << batch << " at " << i
-            << ", " << j;
-      }
+  expect_product(shape, a, b, sink);
 }
 
 constexpr GemmShape kShapes[] = {{1, 1, 1, 1},      {1, 13, 37, 41},  {2, 64, 64, 64},
@@ -148,15 +154,7 @@ TEST(Gemm, FarPanelsPackedForGood) {
         static_cast<std::size_t>(gemm_scratch_bytes(shape, blocks, sizeof(float))) / sizeof(float));
     gemm<float>(shape, blocks, gemm_kernel<float>(), MemoryOperand(a), b, sink, scratch.data(),
                 packed.data());
-    for (std::int64_t batch = 0; batch < shape.batch; ++batch)
-      for (std::int64_t i = 0; i < shape.m; ++i)
-        for (std::int64_t j = 0; j < shape.n; ++j) {
-          float sum = 0;
-          for (std::int64_t l = 0; l < shape.k; ++l) sum += a.at(batch, i, l) * b.at(batch, j, l);
-          ASSERT_EQ(sink.values[static_cast<std::size_t>((batch * shape.m + i) * shape.n + j)], sum)
-              << shape.m << "x" << shape.n << "x" << shape.k << " batch " << batch << " at " << i
-              << ", " << j;
-        }
+    expect_product(shape, a, b, sink);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "cuda/cuda_device.hpp"
 #include "cuda/driver/driver_api.hpp"
 #include "cuda/jit/kernel_image.hpp"
 #include "cuda/jit/kernel_text.hpp"
@@ -28,6 +29,18 @@ TEST(Driver, TellsWhyItCannotBeUsed) {
     EXPECT_EQ(error.code(), ErrorCode::device);
     EXPECT_THAT(error.what(), HasSubstr(driver().reason));
   }
+  EXPECT_EQ(device_count(), 0);
+  EXPECT_THROW(detect_gpu(0), Error);
+}
+
+TEST(Driver, DescribesItsGpus) {
+  if (device_count() == 0) GTEST_SKIP() << driver().reason;
+  const DeviceProps gpu = detect_gpu(0);
+  EXPECT_TRUE(gpu.present);
+  EXPECT_GE(gpu.compute_capability, 50);
+  EXPECT_GT(gpu.compute_units, 0);
+  EXPECT_GT(gpu.bytes_per_second, 1e10);
+  EXPECT_THROW(detect_gpu(device_count()), Error);
 }
 
 TEST(KernelText, LibraryFilesComeOnceAndFirst) {

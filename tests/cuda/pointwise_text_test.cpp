@@ -2,11 +2,13 @@
 // spills.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <ashlar/ashlar.hpp>
 #include <cstdlib>
 
-#include "cuda/engines/engines.hpp"
+#include "cuda/engine_table.hpp"
 #include "cuda/jit/nvrtc.hpp"
+#include "cuda/launch/kernel_design.hpp"
 #include "graph/pointwise_traits.hpp"
 #include "plan/cut.hpp"
 
@@ -26,11 +28,14 @@ class PointwiseText : public testing::Test {
     const std::vector<FusionLimits> limits(lowered.graph.nodes().size());
     const Device h200 = Device::named("h200");
     for (const Region& region : cut(lowered, limits)) {
-      ASSERT_TRUE(pointwise_engine().supports(region, h200.props()))
-          << region.to_text(lowered.graph);
-      const Config config = pointwise_engine().configs(region, h200.props())[0];
-      const KernelDesign design =
-          pointwise_engine().design(lowered.graph, region, config, h200.props());
+      const EngineTable table = engine_table();
+      const auto found = std::find_if(table.begin(), table.end(), [&](const Engine* engine) {
+        return bool(engine->supports(region, h200.props()));
+      });
+      ASSERT_NE(found, table.end()) << region.to_text(lowered.graph);
+      const auto& engine = dynamic_cast<const CudaEngine&>(**found);
+      const Config config = engine.configs(region, h200.props())[0];
+      const KernelDesign design = engine.design(lowered.graph, region, config, h200.props());
       for (const LaunchDesign& launch : design.launches)
         for (const char* architecture : architectures) {
           const auto image = images_.get(launch.source, architecture);

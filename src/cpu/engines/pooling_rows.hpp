@@ -11,8 +11,8 @@
 
 namespace ashlar::cpu {
 
-// One row of y at a time, when `reads_in_place` says so and a call returns true: padding that takes
-// part as values is left to others.
+// One row of y at a time, where row() returns true: padding that takes part as values, and x that
+// has to be converted, are left to others.
 template <class T>
 class PoolingRows {
  public:

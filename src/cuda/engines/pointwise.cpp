@@ -81,8 +81,7 @@ class PointwiseEngine final : public CudaEngine {
     arguments.number("magic_row", divider_word(per_row));
     arguments.number("runs", runs);
     arguments.number("elements", elements);
-    const std::string printed =
-        print_program(program, graph, {.vector = vector, .name = "program"}, arguments);
+    const std::string printed = print_program(program, graph, "program", arguments);
     const std::string head = register_types(region.precision(), {&program}) +
                              constant("kRank", rank) + constant("kVector", vector) +
                              constant("kThreads", kThreads) + arguments.struct_text() + printed;

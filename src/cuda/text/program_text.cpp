@@ -36,9 +36,9 @@ std::string attributes(const Pointwise& op) {
 
 class Printer {
  public:
-  Printer(const PointwiseProgram& program, const Graph& graph, const ProgramText& text,
+  Printer(const PointwiseProgram& program, const Graph& graph, const std::string& function,
           Arguments& arguments)
-      : program_(program), graph_(graph), text_(text), arguments_(arguments) {}
+      : program_(program), graph_(graph), function_(function), arguments_(arguments) {}
 
   std::string print() {
     for (std::size_t i = 0; i < program_.steps.size(); ++i) add_step(static_cast<int>(i));
@@ -50,7 +50,7 @@ class Printer {
     return fmt::format(
         "template <int kCount>\n"
         "__device__ inline void {}(const Args& args, const Index (&at)[{}]{}) {{\n{}}}\n",
-        text_.name, std::max(program_.space.rank(), 1), parameters, body_);
+        function_, std::max(program_.space.rank(), 1), parameters, body_);
   }
 
  private:
@@ -74,7 +74,7 @@ class Printer {
 
   void add_load(const View& view, int i) {
     const TensorKind kind = graph_.tensor(view.tensor).kind;
-    const std::string name = fmt::format("{}_load{}", text_.name, i);
+    const std::string name = fmt::format("{}_load{}", function_, i);
     if (kind == TensorKind::scalar || kind == TensorKind::constant) {
       const std::string value = arguments_.host_scalar(name, view.tensor, view.dtype);
       return line(fmt::format("fill((R){}, v{});", value, i));
@@ -95,7 +95,7 @@ class Printer {
   void add_store(int s) {
     const PointwiseProgram::Store& store = program_.stores[static_cast<std::size_t>(s)];
     const View& view = store.view;
-    const std::string name = fmt::format("{}_store{}", text_.name, s);
+    const std::string name = fmt::format("{}_store{}", function_, s);
     const std::string pointer = arguments_.pointer(name, view);
     const std::string index = position(view, name);
     const int last = view.strides.rank() - 1;
@@ -157,7 +157,7 @@ class Printer {
 
   const PointwiseProgram& program_;
   const Graph& graph_;
-  const ProgramText& text_;
+  const std::string& function_;
   Arguments& arguments_;
   std::string body_;
   std::set<std::string> strides_;  // those that are arguments already
@@ -167,8 +167,8 @@ class Printer {
 }  // namespace
 
 std::string print_program(const PointwiseProgram& program, const Graph& graph,
-                          const ProgramText& text, Arguments& arguments) {
-  return Printer(program, graph, text, arguments).print();
+                          const std::string& name, Arguments& arguments) {
+  return Printer(program, graph, name, arguments).print();
 }
 
 int vector_length(const PointwiseProgram& program, int most) {

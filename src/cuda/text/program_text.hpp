@@ -8,20 +8,14 @@
 
 namespace ashlar::cuda {
 
-// Names of the text around a program: `R` is the type of registers, `Index` that of positions,
-// `Args` the struct of arguments, `args` one of it.
-struct ProgramText {
-  // Elements along the last axis that a call works on, where memory allows it: a power of two.
-  int vector = 1;
-  std::string name;  // of the function
-};
-
+// The text around it knows `R`, the type of registers, `Index`, that of positions, and `Args`, the
+// struct of arguments:
 // template <int kCount> void NAME(const Args& args, const Index (&at)[rank], R (&acc0)[kCount]...,
 //                                 R (&result)[kCount])
-// for kCount elements from `at` on along the last axis, kCount = vector or 1. Accumulators are
+// for kCount elements from `at` on along the last axis, at most vector_length(). Accumulators are
 // there as far as the program has them, the result only for prologues.
 std::string print_program(const PointwiseProgram& program, const Graph& graph,
-                          const ProgramText& text, Arguments& arguments);
+                          const std::string& name, Arguments& arguments);
 
 // The most elements along the last axis, up to `most`, that every view of the program allows to be
 // read and written as whole aligned vectors, if its pointers are aligned to 16 bytes.

@@ -9,17 +9,15 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr std::int64_t kMostNarrow = std::numeric_limits<std::int32_t>::max();
+constexpr double kMostNarrow = std::numeric_limits<std::int32_t>::max();
+constexpr double kSlack = 1 << 16;  // threads past the end, which find out that they are
 
 bool is_wide(const View& view) {
-  // Positions are sums of products, each of which must fit; a run may look past its end by a
-  // vector.
-  constexpr std::int64_t kSlack = 1 << 16;
   double last = static_cast<double>(view.offset) + kSlack;
   for (int axis = 0; axis < view.dims.rank(); ++axis)
     last += static_cast<double>(view.dims[axis]) *
             static_cast<double>(view.strides[axis] < 0 ? -view.strides[axis] : view.strides[axis]);
-  return last > static_cast<double>(kMostNarrow);
+  return last > kMostNarrow;
 }
 
 }  // namespace
@@ -30,9 +28,9 @@ std::string constant(const std::string& name, std::int64_t value) {
 
 bool needs_wide_index(const std::vector<const PointwiseProgram*>& programs) {
   for (const PointwiseProgram* program : programs) {
-    double elements = 1 << 16;
+    double elements = 1;
     for (std::int64_t extent : program->space) elements *= static_cast<double>(extent);
-    if (elements / (1 << 16) + (1 << 16) > static_cast<double>(kMostNarrow)) return true;
+    if (elements + kSlack > kMostNarrow) return true;
     for (const auto& step : program->steps)
       if (step.kind == PointwiseProgram::Step::Kind::load && is_wide(step.view)) return true;
     for (const auto& store : program->stores)
@@ -54,7 +52,7 @@ void add_extents(Arguments& arguments, const Dims& space) {
 }
 
 std::int64_t divider_word(std::int64_t divisor) {
-  if (divisor <= 1 || divisor > kMostNarrow) return 0;
+  if (divisor <= 1 || static_cast<double>(divisor) > kMostNarrow) return 0;
   // n / d = (n * m) >> (32 + s), m = ceil(2^(32 + s) / d), 2^s the largest power of two below d:
   // the error n * (m d - 2^(32 + s)) / (d 2^(32 + s)) stays below 1 / d for n < 2^31.
   const auto d = static_cast<std::uint64_t>(divisor);

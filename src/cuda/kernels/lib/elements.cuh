@@ -206,33 +206,33 @@ template <> struct Packet<4> { typedef uint32 Type; };
 template <> struct Packet<2> { typedef uint16 Type; };
 template <> struct Packet<1> { typedef uint8 Type; };
 
+// The elements as words, and as the pieces in which memory is accessed.
+template <int kCount, class Word>
+union Vector {
+  static const int kBytes = kCount * sizeof(Word) < 16 ? kCount * sizeof(Word) : 16;
+  static const int kPieces = kCount * sizeof(Word) / kBytes;
+  typedef typename Packet<kBytes>::Type Piece;
+  Piece pieces[kPieces];
+  Word words[kCount];
+};
+
 template <int kCount, class R, class D>
 __device__ inline void load_vector(D d, const void* data, int64 index, R (&values)[kCount]) {
   typedef typename D::Word Word;
-  const int bytes = kCount * sizeof(Word) < 16 ? kCount * sizeof(Word) : 16;
-  typedef typename Packet<bytes>::Type Piece;
-  union {
-    Piece pieces[kCount * sizeof(Word) / bytes];
-    Word words[kCount];
-  } u;
-  const Piece* from = (const Piece*)((const Word*)data + index);
+  Vector<kCount, Word> u;
+  const auto* from = (const typename Vector<kCount, Word>::Piece*)((const Word*)data + index);
 #pragma unroll
-  for (int i = 0; i < (int)(kCount * sizeof(Word) / bytes); ++i) u.pieces[i] = from[i];
+  for (int i = 0; i < Vector<kCount, Word>::kPieces; ++i) u.pieces[i] = from[i];
 #pragma unroll
   for (int i = 0; i < kCount; ++i) values[i] = (R)widen(d, u.words[i]);
 }
 template <int kCount, class R, class D>
 __device__ inline void store_vector(D d, void* data, int64 index, const R (&values)[kCount]) {
   typedef typename D::Word Word;
-  const int bytes = kCount * sizeof(Word) < 16 ? kCount * sizeof(Word) : 16;
-  typedef typename Packet<bytes>::Type Piece;
-  union {
-    Piece pieces[kCount * sizeof(Word) / bytes];
-    Word words[kCount];
-  } u;
+  Vector<kCount, Word> u;
 #pragma unroll
   for (int i = 0; i < kCount; ++i) u.words[i] = narrow(d, values[i]);
-  Piece* to = (Piece*)((Word*)data + index);
+  auto* to = (typename Vector<kCount, Word>::Piece*)((Word*)data + index);
 #pragma unroll
-  for (int i = 0; i < (int)(kCount * sizeof(Word) / bytes); ++i) to[i] = u.pieces[i];
+  for (int i = 0; i < Vector<kCount, Word>::kPieces; ++i) to[i] = u.pieces[i];
 }
