@@ -38,10 +38,17 @@ class GenericKernel {
   const View& in(int slot) const { return anchor().inputs[static_cast<std::size_t>(slot)]; }
   const View& out(int slot) const { return anchor().outputs[static_cast<std::size_t>(slot)]; }
 
-  // kernels/generic/<name>.cuh
-  void file(const std::string& name) { file_ = "generic/" + name + ".cuh"; }
+  std::int64_t register_bytes() const { return region_.precision() == f64 ? 8 : 4; }  // of R
+
+  // kernels/generic/<name>.cuh; several files stand one after the other.
+  void file(const std::string& name) { files_.push_back("generic/" + name + ".cuh"); }
+  // Operands that the file knows and the operation has not.
+  void without_input(const std::string& name) { missing_inputs_.push_back(name); }
+  void without_output(const std::string& name) { missing_outputs_.push_back(name); }
   // Facts of the text: `static const int kName`.
   void constant(const std::string& name, std::int64_t value);
+  // typedef of an element type, as `name`.
+  void element_type(const std::string& name, DType dtype);
   // Facts of a launch: args.name.
   void number(const std::string& name, std::int64_t value) { arguments_.number(name, value); }
   void real(const std::string& name, double value) { arguments_.real(name, value); }
@@ -52,6 +59,8 @@ class GenericKernel {
   void scratch(const std::string& name, std::int64_t bytes);
   // One launch, after those before it.
   void pass(std::int64_t units) { passes_.push_back({units}); }
+  // A unit per element of an output; none where it is absent.
+  void pass_over_output(int slot) { pass(has_out(slot) ? element_count(out(slot).dims) : 0); }
   void pass(Pass pass) { passes_.push_back(pass); }
 
   std::int64_t scratch_bytes() const { return scratch_.total_bytes(); }
@@ -66,7 +75,8 @@ class GenericKernel {
 
   const Graph& graph_;
   const Region& region_;
-  std::string file_, constants_;
+  std::vector<std::string> files_, missing_inputs_, missing_outputs_;
+  std::string constants_;
   Arguments arguments_;
   ScratchBook scratch_;
   std::vector<Pass> passes_;
