@@ -155,19 +155,10 @@ class Printer {
       return line(
           each(fmt::format("v{}[l] = (R)(at[{}]{});", i, axis, axis == rank - 1 ? " + l" : "")));
     }
-    const bool integer = !is_floating(step.compute);
-    std::string name = fmt::format("op_{}", enum_name(step.op.mode));
-    if (integer &&
-        (step.op.mode == PointwiseMode::div || step.op.mode == PointwiseMode::reciprocal))
-      name += "_integer";
-    std::string operands;
-    for (int n = 0; n < operand_count(step.op.mode); ++n) {
-      std::string operand = fmt::format("v{}[l]", step.args[static_cast<std::size_t>(n)]);
-      const double alpha = n == 0 ? step.op.alpha1 : n == 1 ? step.op.alpha2 : 1.0;
-      if (alpha != 1.0) operand = fmt::format("{} * {}", literal(alpha), operand);
-      operands += (n == 0 ? "" : ", ") + operand;
-    }
-    line(each(fmt::format("v{}[l] = {}<R>({}{});", i, name, operands, attributes(step.op))));
+    std::vector<std::string> operands;
+    for (int n = 0; n < operand_count(step.op.mode); ++n)
+      operands.push_back(fmt::format("v{}[l]", step.args[static_cast<std::size_t>(n)]));
+    line(each(fmt::format("v{}[l] = {};", i, operation_text(step.op, step.compute, operands))));
   }
 
   // The seed or offset of a random stream: of a tensor with one element, or a fact of the graph.
@@ -293,6 +284,20 @@ int vector_length(const PointwiseProgram& program, int most) {
     if (step.kind == Kind::load || step.kind == Kind::random) limit(step.view);
   for (const PointwiseProgram::Store& store : program.stores) limit(store.view);
   return length;
+}
+
+std::string operation_text(const Pointwise& op, DType compute, std::vector<std::string> operands) {
+  std::string name = fmt::format("op_{}", enum_name(op.mode));
+  if (!is_floating(compute) &&
+      (op.mode == PointwiseMode::div || op.mode == PointwiseMode::reciprocal))
+    name += "_integer";
+  std::string list;
+  for (std::size_t n = 0; n < operands.size(); ++n) {
+    const double alpha = n == 0 ? op.alpha1 : n == 1 ? op.alpha2 : 1.0;
+    list += (n == 0 ? "" : ", ") +
+            (alpha == 1.0 ? operands[n] : fmt::format("{} * {}", literal(alpha), operands[n]));
+  }
+  return fmt::format("{}<R>({}{})", name, list, attributes(op));
 }
 
 std::string literal(double value) {

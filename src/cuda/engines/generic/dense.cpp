@@ -29,8 +29,9 @@ void describe(const MoeGroupedMatmul& op, GenericKernel& kernel) {
 
 void describe(const MoeGroupedMatmulBackward& op, GenericKernel& kernel) {
   using Op = MoeGroupedMatmulBackward;
-  describe_routing(op, kernel,
-                   kernel.in(kernel.has_in(Op::weight) ? Op::weight : Op::first_token_offset).dims[0]);
+  describe_routing(
+      op, kernel,
+      kernel.in(kernel.has_in(Op::weight) ? Op::weight : Op::first_token_offset).dims[0]);
   kernel.file("moe_backward");
   kernel.pass_over_output(Op::dweight);
   kernel.pass_over_output(Op::dtoken);

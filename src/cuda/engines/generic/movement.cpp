@@ -71,7 +71,9 @@ void describe_band(const BandAttributes& op, GenericKernel& kernel, bool expand)
 
 }  // namespace
 
-void describe(const ExpandBandMatrix& op, GenericKernel& kernel) { describe_band(op, kernel, true); }
+void describe(const ExpandBandMatrix& op, GenericKernel& kernel) {
+  describe_band(op, kernel, true);
+}
 void describe(const ContractBandMatrix& op, GenericKernel& kernel) {
   describe_band(op, kernel, false);
 }
