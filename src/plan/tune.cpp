@@ -92,8 +92,8 @@ Choice tune(const LoweredGraph& lowered, const Region& region, EngineTable table
   choice.attempts = std::move(ranking.attempts);
   const double hopeless = kHopeless * candidates[0].seconds;
   for (Candidate& candidate : candidates) {
-    const bool is_reference = candidate.engine->kind() == EngineKind::reference;
-    if (choice.engine && (is_reference || candidate.seconds > hopeless)) continue;
+    const bool last_resort = is_last_resort(candidate.engine->kind());
+    if (choice.engine && (last_resort || candidate.seconds > hopeless)) continue;
     const double seconds = bench.seconds(candidate);
     for (Attempt& attempt : choice.attempts)
       if (attempt.engine == candidate.engine)

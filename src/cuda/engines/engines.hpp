@@ -5,6 +5,7 @@
 
 namespace ashlar::cuda {
 
+const CudaEngine& generic_engine();
 const CudaEngine& pointwise_engine();
 
 // Runs an engine of the processor for the GPU.
