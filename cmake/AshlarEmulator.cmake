@@ -13,7 +13,7 @@ target_compile_definitions(emulated_nvrtc PRIVATE
   EMULATOR_SHIM="${ashlar_emulator_sources}/shim/cuda.hpp")
 set_target_properties(emulated_nvrtc PROPERTIES OUTPUT_NAME nvrtc)
 
-set(driver_sources block_runner driver fiber kernels memory options streams)
+set(driver_sources block_runner driver fiber graphs kernels memory options streams)
 list(TRANSFORM driver_sources PREPEND "${ashlar_emulator_sources}/")
 list(TRANSFORM driver_sources APPEND ".cpp")
 add_library(emulated_cuda SHARED ${driver_sources})

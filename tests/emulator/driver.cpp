@@ -53,6 +53,11 @@ const ErrorText* find_error(Result result) {
 
 constexpr auto kInvalidDevice = static_cast<Result>(101);
 
+CopyNode::Side on_host(const void* memory) {
+  return {.memory_type = 1, .host = const_cast<void*>(memory)};
+}
+CopyNode::Side on_device(DeviceAddress address) { return {.memory_type = 2, .device = address}; }
+
 bool exists(DeviceOrdinal device) { return device >= 0 && device < options().devices; }
 
 }  // namespace
@@ -190,41 +195,27 @@ Result cuMemFreeHost(void* memory) {
 
 Result cuMemcpyHtoDAsync_v2(DeviceAddress to, const void* from, std::size_t bytes,
                             StreamHandle stream) {
-  return submit(stream, [=] {
-    if (!is_inside(to, bytes)) return Result::invalid_value;
-    std::memcpy(reinterpret_cast<void*>(to), from, bytes);
-    return Result::success;
-  });
+  return submit(stream, {.type = GraphNodeType::copy,
+                         .copy = {.from = on_host(from), .to = on_device(to), .width_bytes = bytes,
+                                  .height = 1, .depth = 1}});
 }
 Result cuMemcpyDtoHAsync_v2(void* to, DeviceAddress from, std::size_t bytes, StreamHandle stream) {
-  return submit(stream, [=] {
-    if (!is_inside(from, bytes)) return Result::invalid_value;
-    std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
-    return Result::success;
-  });
+  return submit(stream, {.type = GraphNodeType::copy,
+                         .copy = {.from = on_device(from), .to = on_host(to), .width_bytes = bytes,
+                                  .height = 1, .depth = 1}});
 }
 Result cuMemcpyDtoDAsync_v2(DeviceAddress to, DeviceAddress from, std::size_t bytes,
                             StreamHandle stream) {
-  return submit(stream, [=] {
-    if (!is_inside(from, bytes) || !is_inside(to, bytes)) return Result::invalid_value;
-    std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
-    return Result::success;
-  });
+  return submit(stream, {.type = GraphNodeType::copy,
+                         .copy = {.from = on_device(from), .to = on_device(to),
+                                  .width_bytes = bytes, .height = 1, .depth = 1}});
 }
 Result cuMemsetD8Async(DeviceAddress to, unsigned char value, std::size_t bytes,
                        StreamHandle stream) {
-  return submit(stream, [=] {
-    if (!is_inside(to, bytes)) return Result::invalid_value;
-    std::memset(reinterpret_cast<void*>(to), value, bytes);
-    return Result::success;
-  });
+  return submit(stream, {.type = GraphNodeType::fill, .fill = {to, 0, value, 1, bytes, 1}});
 }
 Result cuMemsetD32Async(DeviceAddress to, unsigned value, std::size_t count, StreamHandle stream) {
-  return submit(stream, [=] {
-    if (!is_inside(to, 4 * count)) return Result::invalid_value;
-    for (std::size_t i = 0; i < count; ++i) reinterpret_cast<unsigned*>(to)[i] = value;
-    return Result::success;
-  });
+  return submit(stream, {.type = GraphNodeType::fill, .fill = {to, 0, value, 4, count, 1}});
 }
 
 }  // extern "C"

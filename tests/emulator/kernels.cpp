@@ -110,7 +110,35 @@ int static_shared_bytes(const Image& image) {
   return static_cast<int>(image.shared_end - image.shared_begin);
 }
 
+const KernelObject& kernel_of(const GraphNodeObject& node) {
+  return *reinterpret_cast<const KernelObject*>(node.kernel.function);
+}
+
 }  // namespace
+
+// The caller's may be gone when a graph runs.
+void take_arguments(GraphNodeObject& node) {
+  const Kernel& kernel = *kernel_of(node).kernel;
+  node.arguments.clear();
+  for (int p = 0; p < kernel.parameters; ++p) {
+    const auto* from = static_cast<const char*>(node.kernel.arguments[p]);
+    node.arguments.emplace_back(from, from + kernel.parameter_bytes[p]);
+  }
+}
+
+Result launch(const GraphNodeObject& node) {
+  const KernelObject& kernel = kernel_of(node);
+  std::vector<std::vector<char>> copies = node.arguments;  // kernels may write to theirs
+  Launch what{.image = kernel.library->image,
+              .kernel = kernel.kernel,
+              .name = kernel.name,
+              .grid = {node.kernel.grid_x, node.kernel.grid_y, node.kernel.grid_z},
+              .block = {node.kernel.block_x, node.kernel.block_y, node.kernel.block_z},
+              .shared_bytes = node.kernel.shared_bytes,
+              .parameters = {}};
+  for (std::vector<char>& copy : copies) what.parameters.push_back(copy.data());
+  return run(what);
+}
 
 }  // namespace emulated
 
@@ -179,24 +207,18 @@ Result cuLaunchKernelEx(const LaunchConfig* config, FunctionHandle function, voi
                         void**) {
   const auto& kernel = *reinterpret_cast<const KernelObject*>(function);
   if (const Result result = check_shape(*config, kernel); result != Result::success) return result;
-  // The arguments are copied: the caller's may be gone when a graph runs.
-  std::vector<std::vector<char>> copies;
-  for (int p = 0; p < kernel.kernel->parameters; ++p) {
-    const auto* from = static_cast<const char*>(arguments[p]);
-    copies.emplace_back(from, from + kernel.kernel->parameter_bytes[p]);
-  }
-  Launch launch{.image = kernel.library->image,
-                .kernel = kernel.kernel,
-                .name = kernel.name,
-                .grid = {config->grid_x, config->grid_y, config->grid_z},
-                .block = {config->block_x, config->block_y, config->block_z},
-                .shared_bytes = config->shared_bytes,
-                .parameters = {}};
-  return submit(config->stream, [launch = std::move(launch), copies = std::move(copies)]() mutable {
-    launch.parameters.clear();
-    for (std::vector<char>& copy : copies) launch.parameters.push_back(copy.data());
-    return run(launch);
-  });
+  GraphNodeObject node{.type = GraphNodeType::kernel,
+                       .kernel = {.function = function,
+                                  .grid_x = config->grid_x,
+                                  .grid_y = config->grid_y,
+                                  .grid_z = config->grid_z,
+                                  .block_x = config->block_x,
+                                  .block_y = config->block_y,
+                                  .block_z = config->block_z,
+                                  .shared_bytes = config->shared_bytes,
+                                  .arguments = arguments}};
+  take_arguments(node);
+  return submit(config->stream, std::move(node));
 }
 
 Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, FunctionHandle function,

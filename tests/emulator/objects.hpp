@@ -3,17 +3,15 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include "block_runner.hpp"
-#include "cuda/driver/driver_api.hpp"
+#include "cuda/driver/graph_api.hpp"
 
 namespace ashlar::cuda {
-
-// One operation of a stream; run at once, or by a graph as often as it is launched.
-using Operation = std::function<Result()>;
 
 struct ContextObject {
   DeviceOrdinal device;
@@ -29,11 +27,24 @@ struct KernelObject {
   std::string name;
   int dynamic_shared_bytes;  // allowed
 };
+// One operation of a stream; run at once, or by a graph as often as it is launched.
+struct GraphNodeObject {
+  GraphNodeType type;
+  KernelNode kernel = {};
+  std::vector<std::vector<char>> arguments = {};  // of the kernel, copied
+  std::vector<void*> argument_pointers = {};      // what a caller who asks is given
+  CopyNode copy = {};
+  FillNode fill = {};
+  HostNode host = {};
+  std::function<Result()> other = {};  // for types that the library has no name for
+  std::vector<GraphNodeHandle> after = {};
+  GraphHandle graph = nullptr;
+};
 struct GraphObject {
-  std::vector<Operation> operations;
+  std::vector<std::unique_ptr<GraphNodeObject>> nodes;
 };
 struct GraphExecObject {
-  std::vector<Operation> operations;
+  std::vector<GraphNodeObject> nodes;
 };
 struct StreamObject {
   ContextHandle context;
@@ -60,12 +71,19 @@ constexpr auto kCaptureInvalidated = static_cast<Result>(901);
 // Current in this thread; null: none.
 ContextHandle current_context();
 // Puts an operation into a stream.
-Result submit(StreamHandle stream, Operation operation);
+Result submit(StreamHandle stream, GraphNodeObject operation);
+constexpr auto kOtherNode = static_cast<GraphNodeType>(7);
+// Does it, now.
+Result perform(const GraphNodeObject& operation);
+Result launch(const GraphNodeObject& operation);  // of a kernel
+void take_arguments(GraphNodeObject& operation);  // of a kernel: copies what they point to
 // For what no capture may see: breaks those that go on, and is refused.
 bool refuse_while_capturing();
 
 // An exported function has the type that the library calls it by.
 #define EMULATES(function, member) \
   static_assert(std::is_same_v<decltype(&function), decltype(DriverApi::member)>)
+#define EMULATES_FOR_GRAPHS(function, member) \
+  static_assert(std::is_same_v<decltype(&function), decltype(GraphApi::member)>)
 
 }  // namespace emulated

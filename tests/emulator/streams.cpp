@@ -1,4 +1,4 @@
-// Streams, events and graphs of the emulated driver. What is put into a stream is done at once,
+// Streams and events of the emulated driver. What is put into a stream is done at once,
 // unless the stream is captured.
 #include <atomic>
 #include <mutex>
@@ -25,13 +25,16 @@ StreamHandle own(StreamHandle stream) {
 
 }  // namespace
 
-Result submit(StreamHandle stream, Operation operation) {
+Result submit(StreamHandle stream, GraphNodeObject operation) {
   if (current_context() == nullptr) return kInvalidContext;
   if (!is_stream(stream)) return kInvalidHandle;
   stream = own(stream);
-  if (!is_capturing(stream)) return operation();
+  if (!is_capturing(stream)) return perform(operation);
   if (stream->is_broken) return kCaptureInvalidated;
-  stream->capture->operations.push_back(std::move(operation));
+  auto& nodes = stream->capture->nodes;
+  operation.graph = stream->capture;
+  if (!nodes.empty()) operation.after = {nodes.back().get()};
+  nodes.push_back(std::make_unique<GraphNodeObject>(std::move(operation)));
   return Result::success;
 }
 
@@ -78,13 +81,10 @@ Result cuStreamWaitEvent(StreamHandle stream, EventHandle, unsigned) {
   return is_stream(stream) ? Result::success : kInvalidHandle;
 }
 Result cuLaunchHostFunc(StreamHandle stream, void (*function)(void*), void* data) {
-  return submit(stream, [=] {
-    function(data);
-    return Result::success;
-  });
+  return submit(stream, {.type = GraphNodeType::host_call, .host = {function, data}});
 }
 
-// --- capture and graphs
+// --- capture
 
 Result cuStreamBeginCapture_v2(StreamHandle stream, int) {
   if (!is_stream(stream)) return kInvalidHandle;
@@ -114,29 +114,6 @@ Result cuStreamIsCapturing(StreamHandle stream, int* status) {
   *status = !is_capturing(own(stream)) ? 0 : stream->is_broken ? 2 : 1;
   return Result::success;
 }
-Result cuGraphCreate(GraphHandle* graph, unsigned) {
-  *graph = new GraphObject{};
-  return Result::success;
-}
-Result cuGraphInstantiateWithFlags(GraphExecHandle* exec, GraphHandle graph, std::uint64_t) {
-  *exec = new GraphExecObject{graph->operations};
-  return Result::success;
-}
-Result cuGraphLaunch(GraphExecHandle exec, StreamHandle stream) {
-  return submit(stream, [operations = exec->operations] {
-    for (const Operation& operation : operations)
-      if (const Result result = operation(); result != Result::success) return result;
-    return Result::success;
-  });
-}
-Result cuGraphDestroy(GraphHandle graph) {
-  delete graph;
-  return Result::success;
-}
-Result cuGraphExecDestroy(GraphExecHandle exec) {
-  delete exec;
-  return Result::success;
-}
 
 // --- events
 
@@ -150,11 +127,12 @@ Result cuEventDestroy_v2(EventHandle event) {
   return Result::success;
 }
 Result cuEventRecord(EventHandle event, StreamHandle stream) {
-  return submit(stream, [=] {
+  const auto record = [=] {
     event->time = std::chrono::steady_clock::now();
     event->is_recorded = true;
     return Result::success;
-  });
+  };
+  return submit(stream, {.type = kOtherNode, .other = record});
 }
 Result cuEventSynchronize(EventHandle) { return Result::success; }
 Result cuEventQuery(EventHandle) { return Result::success; }
@@ -175,10 +153,6 @@ EMULATES(cuLaunchHostFunc, call_host);
 EMULATES(cuStreamIsCapturing, is_capturing);
 EMULATES(cuStreamBeginCapture_v2, begin_capture);
 EMULATES(cuStreamEndCapture, end_capture);
-EMULATES(cuGraphInstantiateWithFlags, instantiate_graph);
-EMULATES(cuGraphLaunch, launch_graph);
-EMULATES(cuGraphDestroy, destroy_graph);
-EMULATES(cuGraphExecDestroy, destroy_graph_exec);
 EMULATES(cuEventCreate, create_event);
 EMULATES(cuEventDestroy_v2, destroy_event);
 EMULATES(cuEventRecord, record_event);

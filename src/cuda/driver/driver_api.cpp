@@ -65,6 +65,7 @@ const char* load_functions(const SharedLibrary& library, DriverApi& api) {
   load(api.record_event, "cuEventRecord");
   load(api.synchronize_event, "cuEventSynchronize");
   load(api.elapsed_milliseconds, "cuEventElapsedTime");
+  load(api.create_graph, "cuGraphCreate");
   load(api.instantiate_graph, "cuGraphInstantiateWithFlags");
   load(api.launch_graph, "cuGraphLaunch");
   load(api.destroy_graph, "cuGraphDestroy");
