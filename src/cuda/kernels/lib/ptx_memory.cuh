@@ -1,0 +1,79 @@
+// Accesses to global memory with a hint to the caches. Read-only: no thread of the launch writes
+// what is read this way.
+#pragma once
+
+#include "lib/integers.cuh"
+
+// kBytes bytes at a multiple of kBytes, read once: L1 keeps no copy, L2 gives it up first.
+template <int kBytes> struct StreamPiece;
+
+#if defined(__CUDA_ARCH__)
+
+template <> struct StreamPiece<16> {
+  __device__ static uint4 load(const void* from) {
+    uint4 v;
+    asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+        : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+        : "l"(from));
+    return v;
+  }
+  __device__ static void store(void* to, uint4 v) {
+    asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.x), "r"(v.y),
+                 "r"(v.z), "r"(v.w)
+                 : "memory");
+  }
+};
+template <> struct StreamPiece<8> {
+  __device__ static uint2 load(const void* from) {
+    uint2 v;
+    asm("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(from));
+    return v;
+  }
+  __device__ static void store(void* to, uint2 v) {
+    asm volatile("st.global.cs.v2.u32 [%0], {%1, %2};" ::"l"(to), "r"(v.x), "r"(v.y) : "memory");
+  }
+};
+template <> struct StreamPiece<4> {
+  __device__ static uint32 load(const void* from) {
+    uint32 v;
+    asm("ld.global.nc.L1::no_allocate.u32 %0, [%1];" : "=r"(v) : "l"(from));
+    return v;
+  }
+  __device__ static void store(void* to, uint32 v) {
+    asm volatile("st.global.cs.u32 [%0], %1;" ::"l"(to), "r"(v) : "memory");
+  }
+};
+template <> struct StreamPiece<2> {
+  __device__ static uint16 load(const void* from) {
+    uint16 v;
+    asm("ld.global.nc.L1::no_allocate.u16 %0, [%1];" : "=h"(v) : "l"(from));
+    return v;
+  }
+  __device__ static void store(void* to, uint16 v) {
+    asm volatile("st.global.cs.u16 [%0], %1;" ::"l"(to), "h"(v) : "memory");
+  }
+};
+template <> struct StreamPiece<1> {
+  __device__ static uint8 load(const void* from) {
+    uint32 v;
+    asm("ld.global.nc.L1::no_allocate.u8 %0, [%1];" : "=r"(v) : "l"(from));
+    return (uint8)v;
+  }
+  __device__ static void store(void* to, uint8 v) {
+    asm volatile("st.global.cs.u8 [%0], %1;" ::"l"(to), "r"((uint32)v) : "memory");
+  }
+};
+
+#else
+
+template <class Piece> struct PlainPiece {
+  static Piece load(const void* from) { return *(const Piece*)from; }
+  static void store(void* to, Piece v) { *(Piece*)to = v; }
+};
+template <> struct StreamPiece<16> : PlainPiece<uint4> {};
+template <> struct StreamPiece<8> : PlainPiece<uint2> {};
+template <> struct StreamPiece<4> : PlainPiece<uint32> {};
+template <> struct StreamPiece<2> : PlainPiece<uint16> {};
+template <> struct StreamPiece<1> : PlainPiece<uint8> {};
+
+#endif

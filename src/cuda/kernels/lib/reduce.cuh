@@ -1,0 +1,70 @@
+// Reductions over the lanes of a warp and the warps of a block. Every thread gets the result, and
+// the same bits each time: the order of the operations is fixed.
+#pragma once
+
+static const int kLanes = 32;
+static const unsigned kAllLanes = 0xffffffffu;
+
+// `identity` leaves the other operand as it is. Minimum and maximum hand on NaN.
+struct Sum {
+  template <class R> __device__ static R identity() { return (R)0; }
+  template <class R> __device__ static R apply(R a, R b) { return a + b; }
+};
+struct Max {
+  template <class R> __device__ static R identity() { return -(R)__int_as_float(0x7f800000); }
+  template <class R> __device__ static R apply(R a, R b) { return b != b || b > a ? b : a; }
+};
+struct Min {
+  template <class R> __device__ static R identity() { return (R)__int_as_float(0x7f800000); }
+  template <class R> __device__ static R apply(R a, R b) { return b != b || b < a ? b : a; }
+};
+
+// Over groups of kWidth neighbouring lanes, a power of two. All lanes of the warp call it.
+template <class Op, int kWidth = kLanes, class R>
+__device__ inline R warp_reduce(R v) {
+#pragma unroll
+  for (int distance = kWidth / 2; distance > 0; distance /= 2)
+    v = Op::apply(v, __shfl_xor_sync(kAllLanes, v, distance));
+  return v;
+}
+// kCount numbers at once: their shuffles overlap.
+template <class Op, int kWidth = kLanes, int kCount, class R>
+__device__ inline void warp_reduce(R (&v)[kCount]) {
+#pragma unroll
+  for (int distance = kWidth / 2; distance > 0; distance /= 2) {
+    R other[kCount];
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) other[i] = __shfl_xor_sync(kAllLanes, v[i], distance);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) v[i] = Op::apply(v[i], other[i]);
+  }
+}
+
+// Over the kWarps warps of a block, all of whose threads call it. `slots`, shared memory of kWarps
+// numbers per value, may be used for the next reduction after any other __syncthreads(); calls that
+// follow each other without one alternate between two sets of slots.
+template <int kWarps, class Op, int kCount, class R>
+__device__ inline void block_reduce_in(R* slots, R (&v)[kCount]) {
+  warp_reduce<Op>(v);
+  if constexpr (kWarps > 1) {
+    const int lane = threadIdx.x % kLanes, warp = threadIdx.x / kLanes;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i)
+      if (lane == i % kLanes) slots[i * kWarps + warp] = v[i];
+    __syncthreads();
+    // Every warp adds up the warps' results for itself, which saves a second barrier.
+#pragma unroll
+    for (int i = 0; i < kCount; ++i)
+      v[i] = lane < kWarps ? slots[i * kWarps + lane] : Op::template identity<R>();
+    warp_reduce<Op>(v);
+  }
+}
+// Over the block, with shared memory of its own: two barriers.
+template <int kWarps, class Op, class R>
+__device__ inline R block_reduce(R v) {
+  __shared__ R slots[kWarps];
+  R values[1] = {v};
+  block_reduce_in<kWarps, Op>(slots, values);
+  if constexpr (kWarps > 1) __syncthreads();
+  return values[0];
+}
