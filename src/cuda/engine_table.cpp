@@ -7,7 +7,8 @@
 namespace ashlar::cuda {
 
 EngineTable engine_table() {
-  static const std::array<const Engine*, 1> table = {
+  static const std::array<const Engine*, 2> table = {
+      &channel_norm_engine(),
       &pointwise_engine(),
   };
   return table;

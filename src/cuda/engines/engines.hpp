@@ -5,6 +5,7 @@
 
 namespace ashlar::cuda {
 
+const CudaEngine& channel_norm_engine();
 const CudaEngine& pointwise_engine();
 
 }  // namespace ashlar::cuda
