@@ -7,9 +7,10 @@
 namespace ashlar::cuda {
 
 EngineTable engine_table() {
-  static const std::array<const Engine*, 2> table = {
+  static const std::array<const Engine*, 3> table = {
       &channel_norm_engine(),
       &pointwise_engine(),
+      &generic_engine(),
   };
   return table;
 }
