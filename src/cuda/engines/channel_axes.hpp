@@ -1,6 +1,8 @@
 // Programs over [N, C, spatial...] with their axes in the order in which memory is walked fastest.
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <vector>
 
 #include "cuda/text/program_text.hpp"
@@ -31,6 +33,13 @@ std::string print_reader(const PointwiseProgram& program, const Graph& graph,
                          const std::string& name, const std::string& absent, Arguments& arguments);
 std::string print_writer(const View& view, const Graph& graph, const std::string& name,
                          Arguments& arguments);
+
+// kCount integers from `at` on, elements of `view` at `pointer`, in registers of type int:
+//   template <int kCount> void NAME(const Args& args, const Index (&at)[rank], int
+//   (&values)[kCount])
+enum class Access : std::uint8_t { load, store };
+std::string print_integers(Access access, const View& view, const std::string& pointer,
+                           const std::string& name, Arguments& arguments);
 
 inline const PointwiseProgram& input_program(const Region& region, int slot) {
   static const PointwiseProgram kAbsent;

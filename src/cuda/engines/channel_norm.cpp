@@ -1,6 +1,8 @@
 // Batch, instance and group norm, forward and backward.
 #include <fmt/format.h>
 
+#include <array>
+
 #include "cuda/engines/channel_axes.hpp"
 #include "cuda/engines/channel_norm_shape.hpp"
 #include "cuda/engines/engines.hpp"
@@ -58,10 +60,9 @@ class Designer {
                  static_cast<int>(shape_.given ? Source::operands : Source::scratch)) +
         arguments_.struct_text() + programs;
     const bool forward = shape_.forward != nullptr;
-    source_ = {
-        "channel_norm",
-        assemble("channel_norm.cuh", head) +
-            assemble(forward ? "channel_norm_forward.cuh" : "channel_norm_backward.cuh", "")};
+    const std::array<std::string_view, 2> files = {
+        "channel_norm.cuh", forward ? "channel_norm_forward.cuh" : "channel_norm_backward.cuh"};
+    source_ = {"channel_norm", assemble(files, head)};
     if (!shape_.given) {
       add_walk("channel_statistics");
       add_warps("channel_finish_statistics", shape_.outers * shape_.groups);
