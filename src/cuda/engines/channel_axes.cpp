@@ -39,8 +39,12 @@ bool touches_unusual(const Region& region) {
   const auto look = [&](const View& view) {
     found = found || view.ragged_offset != kNoTensor || is_complex(view.dtype);
   };
-  for (const PointwiseProgram& prologue : region.prologues) for_each_view(prologue, look);
-  for_each_view(region.epilogue, look);
+  const auto look_in = [&](const PointwiseProgram& program) {
+    for_each_view(program, look);
+    found = found || program.has_random();
+  };
+  for (const PointwiseProgram& prologue : region.prologues) look_in(prologue);
+  look_in(region.epilogue);
   if (region.anchor)
     for (const View& output : region.anchor->outputs) look(output);
   return found;

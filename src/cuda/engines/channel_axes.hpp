@@ -13,7 +13,7 @@ namespace ashlar::cuda {
 // Whether a step reads the coordinates of its element.
 bool reads_coordinates(const PointwiseProgram& program);
 // Whether the region reads or writes something that these engines do not address: ragged or complex
-// tensors.
+// tensors, random numbers.
 bool touches_unusual(const Region& region);
 
 // The program with the axes `order` of its own, in that order; those left out have extent 1.

@@ -156,7 +156,7 @@ class ResampleEngine final : public CudaEngine {
         forward ? static_cast<const ResampleAttributes&>(*forward) : *backward;
     if (op.mode == ResampleMode::nearest || op.mode == ResampleMode::bilinear)
       return Support::no("it interpolates; this engine pools");
-    if (touches_unusual(region)) return Support::no("a ragged or complex tensor");
+    if (touches_unusual(region)) return Support::no("a ragged or complex tensor, or random numbers");
     for (const PointwiseProgram* program : {&region.prologues[0], &region.epilogue})
       if (reads_coordinates(*program)) return Support::no("a fused operation reads coordinates");
     if (op.mode != ResampleMode::maxpool && !is_floating(region.anchor->compute))
