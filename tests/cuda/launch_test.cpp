@@ -3,7 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <ashlar/error.hpp>
-#include <cstring>
+#include <ashlar/memory.hpp>
+#include <memory>
 #include <numeric>
 
 #include "cuda/cuda_device.hpp"
@@ -33,17 +34,17 @@ class Launching : public testing::Test {
     long long n;
   };
   template <class T>
-  void upload(const DeviceMemory& memory, const std::vector<T>& values) {
-    const auto to = reinterpret_cast<DeviceAddress>(memory.data());
-    check(driver_api().copy_to_device(to, values.data(), values.size() * sizeof(T), nullptr), "");
+  static void upload(Memory& memory, const std::vector<T>& values) {
+    memory.upload(values.data(), memory.bytes());
   }
   template <class T>
-  std::vector<T> download(const DeviceMemory& memory, std::size_t count) {
-    std::vector<T> values(count);
-    const auto from = reinterpret_cast<DeviceAddress>(memory.data());
-    check(driver_api().copy_to_host(values.data(), from, count * sizeof(T), nullptr), "");
-    check(driver_api().synchronize_stream(nullptr), "");
+  static std::vector<T> download(const Memory& memory) {
+    std::vector<T> values(static_cast<std::size_t>(memory.bytes()) / sizeof(T));
+    memory.download(values.data(), memory.bytes());
     return values;
+  }
+  Memory memory_of(std::size_t ints) {
+    return Memory(Device::named("cuda:0"), static_cast<std::int64_t>(ints * sizeof(int)));
   }
   std::unique_ptr<ContextScope> context_;
 };
@@ -56,13 +57,13 @@ TEST_F(Launching, EveryThreadKnowsItsPlace) {
       "  x[block * blockDim.x + threadIdx.x] += block * 1000 + threadIdx.x;\n"
       "}\n");
   std::vector<int> values(2 * 3 * 4 * 40, 7);
-  const DeviceMemory memory(0, values.size() * sizeof(int));
+  Memory memory = memory_of(values.size());
   upload(memory, values);
   Args args{memory.data(), 0};
   kernel.launch(nullptr, {2, 3, 4}, 40, &args);
   for (int i = 0; i < 2 * 3 * 4 * 40; ++i)
     values[static_cast<std::size_t>(i)] += i / 40 * 1000 + i % 40;
-  EXPECT_EQ(download<int>(memory, values.size()), values);
+  EXPECT_EQ(download<int>(memory)), values);
 }
 
 // A sum over a block: shuffles in each warp, then shared memory; the last warp is not full, and
@@ -90,7 +91,7 @@ TEST_F(Launching, ThreadsOfABlockWorkTogether) {
       "}\n");
   std::vector<int> values(5 * 250);
   std::iota(values.begin(), values.end(), 1);
-  const DeviceMemory memory(0, values.size() * sizeof(int));
+  Memory memory = memory_of(values.size());
   upload(memory, values);
   Args args{memory.data(), 250};
   kernel.launch(nullptr, {5, 1, 1}, 256, &args);
@@ -99,7 +100,7 @@ TEST_F(Launching, ThreadsOfABlockWorkTogether) {
     const int sum = std::accumulate(first, first + 250, 0) + 125 * 1000000;
     std::fill(first, first + 250, sum);
   }
-  EXPECT_EQ(download<int>(memory, values.size()), values);
+  EXPECT_EQ(download<int>(memory)), values);
 }
 
 TEST_F(Launching, SharedMemorySizedAtLaunch) {
@@ -117,12 +118,12 @@ TEST_F(Launching, SharedMemorySizedAtLaunch) {
       "}\n",
       kBytes);
   const std::size_t count = kBytes / sizeof(int);
-  const DeviceMemory memory(0, kBytes);
+  const Memory memory = memory_of(count);
   Args args{memory.data(), static_cast<long long>(count)};
   kernel.launch(nullptr, {}, 1024, &args);
   std::vector<int> expected(count);
   std::iota(expected.rbegin(), expected.rend(), 0);
-  EXPECT_EQ(download<int>(memory, count), expected);
+  EXPECT_EQ(download<int>(memory), expected);
 }
 
 TEST_F(Launching, CaptureFromTheFirstLaunchOn) {
@@ -131,7 +132,7 @@ TEST_F(Launching, CaptureFromTheFirstLaunchOn) {
       "  ((int*)args.x)[threadIdx.x] += args.n;\n"
       "}\n");
   const DriverApi& api = driver_api();
-  const DeviceMemory memory(0, 32 * sizeof(int));
+  Memory memory = memory_of(32);
   upload(memory, std::vector<int>(32, 0));
   StreamHandle stream = nullptr;
   check(api.create_stream(&stream, 1), "");
@@ -143,13 +144,13 @@ TEST_F(Launching, CaptureFromTheFirstLaunchOn) {
   }
   GraphHandle graph = nullptr;
   check(api.end_capture(stream, &graph), "");
-  EXPECT_EQ(download<int>(memory, 32), std::vector<int>(32, 0));
+  EXPECT_EQ(download<int>(memory), std::vector<int>(32, 0));
   GraphExecHandle exec = nullptr;
   check(api.instantiate_graph(&exec, graph, 0), "");
   check(api.destroy_graph(graph), "");
   for (int run = 0; run < 3; ++run) check(api.launch_graph(exec, stream), "");
   check(api.synchronize_stream(stream), "");
-  EXPECT_EQ(download<int>(memory, 32), std::vector<int>(32, 15));
+  EXPECT_EQ(download<int>(memory), std::vector<int>(32, 15));
   check(api.destroy_graph_exec(exec), "");
   check(api.destroy_stream(stream), "");
 }

@@ -250,3 +250,6 @@ EMULATES(cuMemcpyHtoDAsync_v2, copy_to_device);
 EMULATES(cuMemcpyDtoHAsync_v2, copy_to_host);
 EMULATES(cuMemcpyDtoDAsync_v2, copy_on_device);
 EMULATES(cuMemsetD8Async, fill_bytes);
+EMULATES(cuMemsetD32Async, fill_words);
+EMULATES(cuMemHostAlloc, allocate_host);
+EMULATES(cuMemFreeHost, release_host);

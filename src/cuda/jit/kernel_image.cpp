@@ -45,8 +45,14 @@ std::shared_ptr<const KernelImage> split(const std::string& entry) {
 std::shared_ptr<const KernelImage> make_image(const KernelSource& source,
                                               const std::string& architecture,
                                               const std::string& key, const FileCache& disk) {
-  if (const auto entry = disk.get(key))
-    if (auto image = split(*entry)) return image;
+  const auto kept = [&]() -> std::shared_ptr<const KernelImage> {
+    const auto entry = disk.get(key);
+    return entry ? split(*entry) : nullptr;
+  };
+  if (auto image = kept()) return image;
+  const auto turn = disk.wait_for_turn(key);
+  if (turn != nullptr)
+    if (auto image = kept()) return image;  // another process has made it meanwhile
   Cubin cubin = compile_cuda(source.name, source.text, architecture);
   auto image = std::make_shared<KernelImage>();
   image->cubin = std::move(cubin.bytes);
