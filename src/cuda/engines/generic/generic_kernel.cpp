@@ -10,7 +10,7 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr unsigned kThreads = 256;
+constexpr unsigned kThreads = 128;
 constexpr std::int64_t kBlocksPerMultiprocessor = 32;
 
 // The functions by which a kernel reads and writes the operands of an operation.
@@ -120,6 +120,8 @@ LaunchDesign GenericKernel::launch(int number, const DeviceProps& device) const 
   launch.arguments = arguments_;
   launch.arguments.number("units", pass.units);
   launch.arguments.number("begin", pass.begin);
+  launch.arguments.number("pass", number);
+  launch.arguments.number("team", pass.team ? 1 : 0);
   std::string functions;
   if (region_.anchor) {
     Operands operands(graph_, region_, launch.arguments);
@@ -139,15 +141,17 @@ LaunchDesign GenericKernel::launch(int number, const DeviceProps& device) const 
   }
   const std::string head = fmt::format("typedef {} R;\ntypedef int64 Index;\n",
                                        region_.precision() == f64 ? "double" : "float") +
-                           cuda::constant("kThreads", kThreads) + cuda::constant("kPass", number) +
-                           constants_ + launch.arguments.struct_text() + functions;
+                           cuda::constant("kThreads", kThreads) +
+                           (shares_text_ ? "" : cuda::constant("kPass", number)) + constants_ +
+                           launch.arguments.struct_text() + functions;
   std::vector<std::string_view> files(files_.begin(), files_.end());
   files.push_back("generic/entry.cuh");
   launch.source = {"generic", assemble(files, head)};
   launch.function = "generic";
   launch.threads = kThreads;
-  launch.grid.x = static_cast<unsigned>(std::min((pass.units + kThreads - 1) / kThreads,
-                                                 device.compute_units * kBlocksPerMultiprocessor));
+  launch.grid.x = static_cast<unsigned>(
+      std::min(pass.team ? pass.units : (pass.units + kThreads - 1) / kThreads,
+               device.compute_units * kBlocksPerMultiprocessor));
   return launch;
 }
 

@@ -47,6 +47,27 @@ void describe(const Slice& op, GenericKernel& kernel);
 void describe(const Concat& op, GenericKernel& kernel);
 void describe(const TensorTransform& op, GenericKernel& kernel);
 
+// norm.cpp
+void describe(const NormForward& op, GenericKernel& kernel);
+void describe(const NormBackward& op, GenericKernel& kernel);
+void describe(const GenStats& op, GenericKernel& kernel);
+void describe(const BnFinalize& op, GenericKernel& kernel);
+void describe(const BnBackwardWeights& op, GenericKernel& kernel);
+void describe(const SoftmaxForward& op, GenericKernel& kernel);
+void describe(const SoftmaxBackward& op, GenericKernel& kernel);
+// attention.cpp
+void describe(const AttentionForward& op, GenericKernel& kernel);
+void describe(const AttentionBackward& op, GenericKernel& kernel);
+// multi_head_attention.cpp
+void describe(const MultiHeadAttentionForward& op, GenericKernel& kernel);
+void describe(const MultiHeadAttentionBackwardData& op, GenericKernel& kernel);
+void describe(const MultiHeadAttentionBackwardWeights& op, GenericKernel& kernel);
+// sequences.cpp
+void describe(const RnnForward& op, GenericKernel& kernel);
+void describe(const RnnBackwardData& op, GenericKernel& kernel);
+void describe(const RnnBackwardWeights& op, GenericKernel& kernel);
+void describe(const CtcLoss& op, GenericKernel& kernel);
+
 template <class OpType>
 concept Described = requires(const OpType& op, GenericKernel& kernel) {
   { describe(op, kernel) } -> std::same_as<void>;
