@@ -24,8 +24,7 @@ std::string score_function(const std::string& name, const ScoreProgram& program)
                         step.constant ? literal(*step.constant)
                                       : operation_text(step.op, f32, std::move(operands)));
   }
-  const std::string result =
-      program.empty() ? "values[0]" : fmt::format("s{}", program.size() - 1);
+  const std::string result = program.empty() ? "values[0]" : fmt::format("s{}", program.size() - 1);
   return fmt::format("__device__ inline R {}(const R (&values)[{}]) {{\n{}  return {};\n}}\n", name,
                      kFirstScoreStep, body, result);
 }
@@ -94,8 +93,8 @@ void describe(const AttentionBackward& op, GenericKernel& kernel) {
   const DType gradient = kernel.in(Backward::d_o).dtype;
   kernel.file("attention_backward");
   kernel.constant("kScalesFirst", is_fp8(gradient));
-  kernel.text(factor_type("GradientFactor",
-                          is_fp8(gradient) ? gradient : kernel.in(Backward::q).dtype));
+  kernel.text(
+      factor_type("GradientFactor", is_fp8(gradient) ? gradient : kernel.in(Backward::q).dtype));
   const bool given = op.score_modifier.empty() || !op.score_modifier_gradient.empty();
   kernel.text(score_function("modifier_gradient",
                              given ? op.score_modifier_gradient : gradient_of(op.score_modifier)));

@@ -2,7 +2,8 @@
 // by name, and how many units of work there are.
 //
 // The file defines `__device__ inline void unit(const Args& args, int64 n)`, unit n of the pass
-// kPass; the whole block calls it where the pass has teams. It finds, for an input `x` and an output `y` of the operation (names as in ops.hpp):
+// kPass; the whole block calls it where the pass has teams. It finds, for an input `x` and an
+// output `y` of the operation (names as in ops.hpp):
 //   R, Index              registers (float or double) and positions (int64)
 //   kHas_x, kRank_x       1 or 0; axes. args.x_dims[axis] are its extents
 //   R in_x(args, at)      the element, after what was fused before the operation. On an axis of
@@ -39,12 +40,19 @@ class GenericKernel {
   const View& in(int slot) const { return anchor().inputs[static_cast<std::size_t>(slot)]; }
   const View& out(int slot) const { return anchor().outputs[static_cast<std::size_t>(slot)]; }
 
-  // kernels/generic/<name>.cuh; called again, one more file behind the others.
+  std::int64_t register_bytes() const { return region_.precision() == f64 ? 8 : 4; }  // of R
+
+  // kernels/generic/<name>.cuh; several files stand one after the other.
   void file(const std::string& name) { files_.push_back("generic/" + name + ".cuh"); }
   // One text for all passes, which are told apart by args.pass instead of kPass.
   void share_text() { shares_text_ = true; }
+  // Operands that the file knows and the operation has not.
+  void without_input(const std::string& name) { missing_inputs_.push_back(name); }
+  void without_output(const std::string& name) { missing_outputs_.push_back(name); }
   // Facts of the text: `static const int kName`.
   void constant(const std::string& name, std::int64_t value);
+  // typedef of an element type, as `name`.
+  void element_type(const std::string& name, DType dtype);
   // Lines of the head, which know R.
   void text(const std::string& lines) { constants_ += lines; }
   // Facts of a launch: args.name.
@@ -59,6 +67,8 @@ class GenericKernel {
   void scratch(const std::string& name, std::int64_t bytes);
   // One launch, after those before it.
   void pass(std::int64_t units) { passes_.push_back({units}); }
+  // A unit per element of an output; none where it is absent.
+  void pass_over_output(int slot) { pass(has_out(slot) ? element_count(out(slot).dims) : 0); }
   void pass(Pass pass) { passes_.push_back(pass); }
   void team_pass(std::int64_t units) { passes_.push_back({.units = units, .team = true}); }
 
@@ -74,7 +84,7 @@ class GenericKernel {
 
   const Graph& graph_;
   const Region& region_;
-  std::vector<std::string> files_;
+  std::vector<std::string> files_, missing_inputs_, missing_outputs_;
   std::string constants_;  // and other lines of the head
   bool shares_text_ = false;
   Arguments arguments_;

@@ -51,11 +51,10 @@ RnnShape add_rnn(const Rnn& op, GenericKernel& kernel) {
   kernel.real("keep_probability", 1.0 - op.dropout);
   const auto weights = [&](const std::string& name, std::int64_t layer) {
     const RnnWeights at = shape.weights(layer, 0);
-    const std::int64_t start =
-        layer == 0 ? 0 : shape.directions * shape.weights(0, 0).end;
-    kernel.numbers(name, {at.input.offset - start, at.recurrent.offset - start,
-                          at.projection.offset - start, at.input_bias.offset - start,
-                          at.recurrent_bias.offset - start, at.end - start});
+    const std::int64_t start = layer == 0 ? 0 : shape.directions * shape.weights(0, 0).end;
+    kernel.numbers(
+        name, {at.input.offset - start, at.recurrent.offset - start, at.projection.offset - start,
+               at.input_bias.offset - start, at.recurrent_bias.offset - start, at.end - start});
   };
   weights("first_layer", 0);
   weights("other_layers", 1);
@@ -76,9 +75,9 @@ void describe(const RnnForward& op, GenericKernel& kernel) {
   const std::int64_t sequences = shape.directions * shape.batch;
   const std::int64_t number = kernel.register_bytes();
   kernel.scratch("outputs", checked_mul(2 * shape.rows, shape.layer_output()) * number);
-  kernel.scratch("records",
-                 checked_mul(sequences, shape.reserve_width() + shape.output() + shape.hidden) *
-                     number);
+  kernel.scratch(
+      "records",
+      checked_mul(sequences, shape.reserve_width() + shape.output() + shape.hidden) * number);
   for (std::int64_t layer = 0; layer < shape.layers; ++layer) kernel.team_pass(sequences);
   kernel.team_pass(shape.rows);
 }
