@@ -1,11 +1,11 @@
 // Machine code of the emulated GPU, which is a shared library of the host, and its launches.
 #include <dlfcn.h>
 #include <elf.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "memory.hpp"
@@ -27,8 +27,10 @@ std::size_t file_bytes(const void* code) {
   return header.e_shoff + std::size_t{header.e_shentsize} * header.e_shnum;
 }
 
+// The loader takes two files of one name for the same library: every one has a name of its own.
 void* open_code(const void* code, std::size_t bytes) {
-  const int file = memfd_create("emulated_kernel", MFD_CLOEXEC);
+  char name[] = "/tmp/emulated_kernel_XXXXXX";
+  const int file = mkstemp(name);
   if (file < 0) return nullptr;
   void* handle = nullptr;
   std::size_t done = 0;
@@ -37,9 +39,9 @@ void* open_code(const void* code, std::size_t bytes) {
     if (written <= 0) break;
     done += static_cast<std::size_t>(written);
   }
-  if (done == bytes)
-    handle = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
   close(file);
+  if (done == bytes) handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  unlink(name);
   return handle;
 }
 
