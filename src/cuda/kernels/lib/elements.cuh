@@ -82,11 +82,6 @@ __device__ inline float to_odd(double x) {
 }
 __device__ inline float to_odd(float x) { return x; }
 
-__device__ inline uint16 float_to_bf16(float x) {
-  const uint32 bits = __float_as_uint(x);
-  if (x != x) return (uint16)(bits >> 16 | 0x40u);
-  return (uint16)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
-}
 // A small float that saturates to `largest`. Infinity is kept where the format has one.
 template <int kExponent, int kMantissa, bool kInfinity>
 __device__ inline uint32 float_to_small(float x, float largest) {
@@ -237,11 +232,35 @@ __device__ inline void load_vector(D d, const void* data, int64 index, R (&value
   for (int i = 0; i < kCount; ++i) values[i] = (R)widen(d, u.words[i]);
 }
 template <int kCount, class R, class D>
+__device__ inline void narrow_all(D d, const R (&values)[kCount],
+                                  typename D::Word (&words)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) words[i] = narrow(d, values[i]);
+}
+// 16-bit floats in pairs, by one instruction each. Vectors are of even length.
+template <int kCount>
+__device__ inline void narrow_all(bf16, const float (&values)[kCount], uint16 (&words)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; i += 2) {
+    const uint32 pair = floats_to_bf16(values[i], values[i + 1]);
+    words[i] = (uint16)pair;
+    words[i + 1] = (uint16)(pair >> 16);
+  }
+}
+template <int kCount>
+__device__ inline void narrow_all(f16, const float (&values)[kCount], uint16 (&words)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; i += 2) {
+    const uint32 pair = floats_to_f16(values[i], values[i + 1]);
+    words[i] = (uint16)pair;
+    words[i + 1] = (uint16)(pair >> 16);
+  }
+}
+template <int kCount, class R, class D>
 __device__ inline void store_vector(D d, void* data, int64 index, const R (&values)[kCount]) {
   typedef typename D::Word Word;
   Vector<kCount, Word> u;
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) u.words[i] = narrow(d, values[i]);
+  narrow_all(d, values, u.words);
   auto* to = (typename Vector<kCount, Word>::Piece*)((Word*)data + index);
 #pragma unroll
   for (int i = 0; i < Vector<kCount, Word>::kPieces; ++i) to[i] = u.pieces[i];

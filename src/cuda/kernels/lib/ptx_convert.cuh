@@ -39,3 +39,30 @@ __device__ inline uint16 float_to_f16(float x) {
 }
 
 #endif
+
+__device__ inline uint16 float_to_bf16(float x) {
+  const uint32 bits = __float_as_uint(x);
+  if (x != x) return (uint16)(bits >> 16 | 0x40u);
+  return (uint16)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+// Two at once, the first in the lower half.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+__device__ inline uint32 floats_to_bf16(float first, float second) {
+  uint32 pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+  return pair;
+}
+__device__ inline uint32 floats_to_f16(float first, float second) {
+  uint32 pair;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+  return pair;
+}
+#else
+__device__ inline uint32 floats_to_bf16(float first, float second) {
+  return (uint32)float_to_bf16(first) | (uint32)float_to_bf16(second) << 16;
+}
+__device__ inline uint32 floats_to_f16(float first, float second) {
+  return (uint32)float_to_f16(first) | (uint32)float_to_f16(second) << 16;
+}
+#endif
