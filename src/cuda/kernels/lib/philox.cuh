@@ -42,6 +42,7 @@ struct RandomStream {
   __device__ uint32 bits(int64 index) const {
     return philox_element(seed, offset, (uint64)index);
   }
+  __device__ float uniform(int64 index) const { return uniform_open(bits(index)); }
 };
 
 // The bits of kCount elements from `index` on, which is a multiple of kCount.
@@ -78,7 +79,7 @@ __device__ inline void random_strided(const RandomStream& stream, int64 index, i
 template <class R>
 __device__ inline R standard_normal(const RandomStream& stream, int64 index) {
   const int64 even = index & ~(int64)1;
-  const R radius = sqrt((R)-2 * log((R)uniform_open(stream.bits(even))));
-  const R turns = (R)2 * (R)uniform_open(stream.bits(even + 1));
+  const R radius = sqrt((R)-2 * log((R)stream.uniform(even)));
+  const R turns = (R)2 * (R)stream.uniform(even + 1);
   return radius * (index == even ? cospi(turns) : sinpi(turns));
 }
