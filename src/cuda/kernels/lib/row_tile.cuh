@@ -1,0 +1,184 @@
+// Tiles of rows: kRowThreads threads share a row, a block has kGroups such groups of threads, and
+// every group takes kUnroll rows of a tile at once.
+//
+// Spec, printed by the engine: R, Index, Args; kRank (axes, the last one along the row), kLength
+// (elements of a row), kThreads, kRowThreads, kUnroll, kWholeTiles (no tile ends early).
+//
+// A row is read in chunks of kCount elements per thread. kChunks > 0: all of a thread's chunks stay
+// in registers; kChunks = 0: rows of any length, read again by every pass.
+#pragma once
+
+#include "lib/divide.cuh"
+#include "lib/elements.cuh"
+#include "lib/ptx_memory.cuh"
+#include "lib/reduce.cuh"
+
+template <class Spec, int kCountOf, int kChunksOf>
+struct RowTile {
+  typedef typename Spec::R R;
+  typedef typename Spec::Index Index;
+  typedef typename Spec::Args Args;
+  static const int kCount = kCountOf, kChunks = kChunksOf, kHeldChunks = kChunks > 0 ? kChunks : 1;
+  static const int kUnroll = Spec::kUnroll, kRank = Spec::kRank;
+  static const int kGroups = Spec::kThreads / Spec::kRowThreads;
+  static const int kRows = kGroups * kUnroll;
+
+  Index at[kUnroll][kRank];
+  bool is_row[kUnroll];
+
+  // The rows from `first` on, `end` being the first that is none of this tile's business.
+  __device__ void place(const Args& args, Index first, Index end) {
+    const int64* extent = &args.extent0;
+    const int64* magic = &args.magic0;
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) {
+      const Index row = first + u * kGroups + (int)threadIdx.x / Spec::kRowThreads;
+      is_row[u] = Spec::kWholeTiles || row < end;
+      Index rest = is_row[u] ? row : first;
+#pragma unroll
+      for (int axis = kRank - 2; axis >= 0; --axis) {
+        const Index above = axis == 0 ? 0 : divide(rest, magic[axis], (Index)extent[axis]);
+        at[u][axis] = rest - above * (Index)extent[axis];
+        rest = above;
+      }
+      at[u][kRank - 1] = 0;
+    }
+  }
+
+  // body(chunk, column) for every chunk of a row that is this thread's.
+  template <class Body>
+  __device__ static void for_chunks(Body&& body) {
+    const int lane = (int)threadIdx.x % Spec::kRowThreads;
+    const int step = Spec::kRowThreads * kCount;
+    if constexpr (kChunks > 0) {
+#pragma unroll
+      for (int chunk = 0; chunk < kChunks; ++chunk) {
+        const int column = chunk * step + lane * kCount;
+        if ((chunk + 1) * step <= Spec::kLength || column < Spec::kLength) body(chunk, column);
+      }
+    } else {
+      for (int column = lane * kCount; column < Spec::kLength; column += step) body(0, column);
+    }
+  }
+  // Whether this thread speaks for its row.
+  __device__ static bool is_first() { return threadIdx.x % Spec::kRowThreads == 0; }
+
+  // The position of a chunk.
+  struct Position { Index at[kRank]; };
+  __device__ Position position(int u, int column) const {
+    Position result;
+#pragma unroll
+    for (int axis = 0; axis < kRank - 1; ++axis) result.at[axis] = at[u][axis];
+    result.at[kRank - 1] = column;
+    return result;
+  }
+};
+
+// Reductions over the threads of a row.
+template <class Spec, int kMostValues>
+struct RowReducer {
+  typedef typename Spec::R R;
+  static const int kWarps = Spec::kRowThreads / kLanes;
+  static const int kSlots = kWarps > 1 ? Spec::kThreads / kLanes * kMostValues : 1;
+  R* slots;  // 2 * kSlots in shared memory, used in turn
+  int turn;
+
+  template <class Op, int kValues>
+  __device__ void reduce(R (&v)[kValues]) {
+    if constexpr (kWarps > 1) {
+      block_reduce_in<kWarps, Op>(slots + turn, v);
+      turn = kSlots - turn;
+    } else {
+      warp_reduce<Op, Spec::kRowThreads>(v);
+    }
+  }
+};
+
+// What a thread holds of an operand. Source, printed by the engine: Held<kCount>, fetch (loads, and
+// work that is fused before the operation) and values (R from what is held). With kIsShared the
+// operand is the same for all rows.
+template <class Tile, class Source, bool kIsShared = false>
+struct RowOperand {
+  typedef typename Tile::R R;
+  typedef typename Tile::Args Args;
+  static const int kRows = kIsShared ? 1 : Tile::kUnroll;
+  typename Source::template Held<Tile::kCount> held[kRows][Tile::kHeldChunks];
+
+  __device__ void fetch(const Args& args, const Tile& tile) {
+    if constexpr (Tile::kChunks > 0) {
+#pragma unroll
+      for (int u = 0; u < kRows; ++u)
+        if (kIsShared || tile.is_row[u])
+          Tile::for_chunks([&](int chunk, int column) {
+            Source::template fetch<Tile::kCount>(args, tile.position(u, column).at,
+                                                 held[u][chunk]);
+          });
+    }
+  }
+  __device__ void values(const Args& args, const Tile& tile, int u, int chunk, int column,
+                         R (&to)[Tile::kCount]) const {
+    if constexpr (Tile::kChunks > 0) {
+      Source::template values<Tile::kCount>(held[kIsShared ? 0 : u][chunk], to);
+    } else {
+      typename Source::template Held<Tile::kCount> now;
+      Source::template fetch<Tile::kCount>(args, tile.position(u, column).at, now);
+      Source::template values<Tile::kCount>(now, to);
+    }
+  }
+};
+
+// Batches from `first` on in steps: fetch(batch, index), then process(batch). With kPrefetch the
+// next one is fetched before this one is processed.
+template <bool kPrefetch, class Batch, class Index, class Fetch, class Process>
+__device__ inline void for_batches(Index first, Index end, Index step, Fetch&& fetch,
+                                   Process&& process) {
+  if constexpr (kPrefetch) {
+    if (first >= end) return;
+    Batch next;
+    fetch(next, first);
+    for (Index index = first; index < end; index += step) {
+      Batch now = next;
+      if (index + step < end) fetch(next, index + step);
+      process(now);
+    }
+  } else {
+    for (Index index = first; index < end; index += step) {
+      Batch now;
+      fetch(now, index);
+      process(now);
+    }
+  }
+}
+
+// The sum of a chunk, in a tree: short chains, small errors.
+template <int kCount, class R>
+__device__ inline R sum_of(const R (&v)[kCount]) {
+  R sums[kCount];
+#pragma unroll
+  for (int l = 0; l < kCount; ++l) sums[l] = v[l];
+#pragma unroll
+  for (int half = kCount / 2; half > 0; half /= 2)
+#pragma unroll
+    for (int l = 0; l < half; ++l) sums[l] += sums[l + half];
+  return sums[0];
+}
+
+// Elements as memory holds them. Those that are read once leave no copy in L1.
+template <bool kOnce, int kCount, class Word>
+__device__ inline void fetch_words(const Word* from, Vector<kCount, Word>& to) {
+  typedef Vector<kCount, Word> V;
+#pragma unroll
+  for (int i = 0; i < V::kPieces; ++i) {
+    const auto* piece = (const typename V::Piece*)from + i;
+    if constexpr (kOnce)
+      to.pieces[i] = StreamPiece<V::kBytes>::load(piece);
+    else
+      to.pieces[i] = *piece;
+  }
+}
+template <int kCount, class R, class D>
+__device__ inline void widen_words(D d, const Vector<kCount, typename D::Word>& from,
+                                   R (&to)[kCount]) {
+#pragma unroll
+  for (int l = 0; l < kCount; ++l) to[l] = (R)widen(d, from.words[l]);
+}
