@@ -10,6 +10,7 @@
 #include "files.hpp"
 #include "inputs.hpp"
 #include "progress.hpp"
+#include "runner.hpp"
 #include "timing.hpp"
 
 namespace ashlar::cli {
@@ -74,20 +75,6 @@ void save_outputs(const TensorMemory& memory, const std::string& folder) {
   }
 }
 
-// A plan with memory to run it in.
-class Runner {
- public:
-  Runner(Plan plan, const TensorMemory& memory)
-      : plan_(std::move(plan)), pointers_(memory.pointers()), workspace_(plan_.workspace_size()) {}
-  const Plan& plan() const { return plan_; }
-  void run() const { plan_.run(std::span<void* const>(pointers_), workspace_.data()); }
-
- private:
-  Plan plan_;
-  std::vector<void*> pointers_;
-  Buffer workspace_;
-};
-
 void print_plan(const Plan& plan) {
   const DeviceProps& device = plan.device();
   const int regions = plan.region_count();
@@ -100,7 +87,8 @@ void time_plans(const RunFlags& flags, const Device& device, const Runner& runne
                 const TensorMemory& memory, Progress& progress) {
   const Graph& graph = memory.graph();
   progress.stage(fmt::format("timing {}", graph.name()));
-  const Timing timing = measure([&] { runner.run(); }, flags.time_budget, kLeastRuns);
+  const Timing timing =
+      measure([&] { return runner.seconds_of_run(); }, flags.time_budget, kLeastRuns);
   progress.pause();
   fmt::print("time: {}\n", describe(timing, runner.plan()));
   if (!flags.compare_naive) return;
@@ -110,7 +98,8 @@ void time_plans(const RunFlags& flags, const Device& device, const Runner& runne
   options.fuse = false;
   options.reference_only = true;
   const Runner naive(compile(graph, device, options), memory);
-  const Timing naive_timing = measure([&] { naive.run(); }, flags.time_budget, kLeastNaiveRuns);
+  const Timing naive_timing =
+      measure([&] { return naive.seconds_of_run(); }, flags.time_budget, kLeastNaiveRuns);
   progress.pause();
   fmt::print("time of one op at a time (naive): {}\n", describe(naive_timing, runner.plan()));
   fmt::print("fused plan is {:.1f}x faster than one op at a time (naive)\n",
@@ -142,6 +131,7 @@ int run_graph(const RunFlags& flags) {
 
   progress.stage(fmt::format("running {}", graph.name()));
   runner.run();
+  runner.download_outputs();
   if (flags.options.guard) require_intact_guards(memory);
 
   bool ok = true;

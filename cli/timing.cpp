@@ -24,15 +24,12 @@ std::string duration_text(double seconds) {
 
 }  // namespace
 
-Timing measure(const std::function<void()>& run, double budget, std::int64_t least) {
-  run();
+Timing measure(const std::function<double()>& seconds_of_run, double budget, std::int64_t least) {
+  seconds_of_run();
   std::vector<double> seconds;
   const Clock::time_point start = Clock::now();
-  while (std::cmp_less(seconds.size(), least) || seconds_since(start) < budget) {
-    const Clock::time_point before = Clock::now();
-    run();
-    seconds.push_back(seconds_since(before));
-  }
+  while (std::cmp_less(seconds.size(), least) || seconds_since(start) < budget)
+    seconds.push_back(seconds_of_run());
   std::sort(seconds.begin(), seconds.end());
   return {seconds[seconds.size() / 2], seconds.front(), static_cast<std::int64_t>(seconds.size())};
 }

@@ -15,7 +15,7 @@ struct Timing {
 };
 
 // Runs once to warm up, then as often as fits into `budget` seconds, at least `least` times.
-Timing measure(const std::function<void()>& run, double budget, std::int64_t least);
+Timing measure(const std::function<double()>& seconds_of_run, double budget, std::int64_t least);
 
 // Bytes that must move at least once: all bound tensors.
 double traffic_bytes(const Graph& graph);

@@ -2,18 +2,21 @@
 #include <ashlar/plan.hpp>
 
 #include "base/log.hpp"
-#include "cpu/engine_table.hpp"
+#include "cpu/cpu_backend.hpp"
+#include "cuda/cuda_backend.hpp"
 #include "plan/plan_data.hpp"
 
 namespace ashlar {
 
-EngineTable engine_table(DeviceKind kind) {
-  switch (kind) {
-    case DeviceKind::cpu: return cpu::engine_table();
-    case DeviceKind::cuda: return {};
-  }
-  return {};
+const Backend& backend(DeviceKind kind) {
+  // Never destroyed: plans in static storage give memory back to them. What no kernel of the GPU
+  // takes, the processor computes for it.
+  static const Backend* const cpu = cpu::make_backend().release();
+  static const Backend* const cuda = cuda::make_backend(*cpu->engines().back()).release();
+  return kind == DeviceKind::cuda ? *cuda : *cpu;
 }
+
+EngineTable engine_table(DeviceKind kind) { return backend(kind).engines(); }
 
 Plan compile(const Graph& graph, const Device& device, const CompileOptions& options) {
   if (!device.props().present)

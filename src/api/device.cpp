@@ -1,8 +1,11 @@
 #include <ashlar/device.hpp>
+#include <charconv>
+#include <optional>
 
 #include "api/known_devices.hpp"
 #include "base/fail.hpp"
 #include "cpu/cpu_device.hpp"
+#include "cuda/cuda_device.hpp"
 
 namespace ashlar {
 
@@ -15,9 +18,26 @@ Device Device::cpu() {
 
 Device Device::best() { return cpu(); }
 
+namespace {
+
+// "cuda" or "cuda:N", else nothing.
+std::optional<int> gpu_ordinal(std::string_view name) {
+  constexpr std::string_view kKind = "cuda";
+  if (!name.starts_with(kKind)) return {};
+  name.remove_prefix(kKind.size());
+  if (name.empty()) return 0;
+  int ordinal = 0;
+  const auto [end, error] = std::from_chars(name.data() + 1, name.data() + name.size(), ordinal);
+  const bool is_number = name[0] == ':' && error == std::errc() && end == name.data() + name.size();
+  return is_number ? std::optional(ordinal) : std::nullopt;
+}
+
+}  // namespace
+
 Device Device::named(std::string_view name) {
   if (name == "cpu") return cpu();
   if (name == "best") return best();
+  if (const auto ordinal = gpu_ordinal(name)) return Device(cuda::detect_gpu(*ordinal));
   for (const DeviceProps& props : known_devices())
     if (props.name == name) return Device(props);
   std::string known;
@@ -27,6 +47,7 @@ Device Device::named(std::string_view name) {
 
 std::vector<std::string> Device::known_names() {
   std::vector<std::string> names = {"cpu"};
+  for (int i = 0; i < cuda::device_count(); ++i) names.push_back(fmt::format("cuda:{}", i));
   for (const DeviceProps& props : known_devices()) names.push_back(props.name);
   return names;
 }

@@ -7,8 +7,9 @@
 namespace ashlar::cuda {
 
 EngineTable engine_table() {
-  static const std::array<const Engine*, 1> table = {
+  static const std::array<const Engine*, 2> table = {
       &pointwise_engine(),
+      &generic_engine(),
   };
   return table;
 }

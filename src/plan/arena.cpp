@@ -1,7 +1,5 @@
 #include "plan/arena.hpp"
 
-#include <sys/mman.h>
-
 #include <bit>
 
 #include "base/checked.hpp"
@@ -12,20 +10,15 @@ namespace {
 constexpr std::int64_t kPage = 4096;
 }
 
-Arena::Arena(std::int64_t slot_bytes)
-    : slot_bytes_(checked_add(slot_bytes, kPage - 1) / kPage * kPage) {
-  const std::int64_t total = checked_mul(slot_bytes_, kSlots);
-  void* memory = mmap(nullptr, static_cast<std::size_t>(total), PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED)
-    fail(ErrorCode::out_of_memory,
-         "plan: {} bytes for its intermediates could not be reserved; grant it a workspace", total);
-  base_ = static_cast<std::byte*>(memory);
+Arena::Arena(const DeviceProps& device, std::int64_t slot_bytes)
+    : slot_bytes_(checked_add(slot_bytes, kPage - 1) / kPage * kPage),
+      slots_(static_cast<std::size_t>(backend(device.kind).owned_slots())),
+      taken_(slots_.size() == 64 ? 0 : ~std::uint64_t{0} << slots_.size()) {
+  memory_ = OwnedMemory(device, checked_mul(slot_bytes_, static_cast<std::int64_t>(slots_.size())));
+  for (Slot& slot : slots_) slot.last_use = backend(device.kind).marker(device);
 }
 
-Arena::~Arena() { munmap(base_, static_cast<std::size_t>(slot_bytes_ * kSlots)); }
-
-Arena::Lease::Lease(Arena& arena) : arena_(arena) {
+Arena::Lease::Lease(Arena& arena, void* stream) : arena_(arena), stream_(stream) {
   std::uint64_t taken = arena.taken_.load(std::memory_order_relaxed);
   while (true) {
     if (taken == ~std::uint64_t{0}) {
@@ -38,10 +31,15 @@ Arena::Lease::Lease(Arena& arena) : arena_(arena) {
                                            std::memory_order_acquire))
       break;
   }
-  memory_ = arena.base_ + slot_ * arena.slot_bytes_;
+  memory_ = arena.memory_.data() + slot_ * arena.slot_bytes_;
+  Slot& slot = arena.slots_[static_cast<std::size_t>(slot_)];
+  if (slot.last_use && slot.last_stream != stream) slot.last_use->hold_back(stream);
 }
 
 Arena::Lease::~Lease() {
+  Slot& slot = arena_.slots_[static_cast<std::size_t>(slot_)];
+  slot.last_stream = stream_;
+  if (slot.last_use) slot.last_use->record(stream_);
   arena_.taken_.fetch_and(~(std::uint64_t{1} << slot_), std::memory_order_release);
   arena_.taken_.notify_one();
 }

@@ -2,24 +2,24 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
-#include <cstdint>
+#include <vector>
+
+#include "plan/backend.hpp"
 
 namespace ashlar {
 
-// One slot per concurrent run. Address space is reserved at once, pages are taken from the system
-// on first use, so slots that are never used cost nothing.
+// One slot per concurrent run. A processor reserves address space at once and takes pages on first
+// use, so slots that are never used cost nothing. On a GPU a slot that is handed to another stream
+// makes that stream wait for its last user. (Not while a stream is being captured: graphs that were
+// captured from one plan must not run side by side unless they were granted workspaces.)
 class Arena {
  public:
-  explicit Arena(std::int64_t slot_bytes);  // throws Error(out_of_memory)
-  ~Arena();
-  Arena(const Arena&) = delete;
-  Arena& operator=(const Arena&) = delete;
+  Arena(const DeviceProps& device, std::int64_t slot_bytes);  // throws Error(out_of_memory)
 
-  // Takes a free slot without lock or allocation; waits while kSlots runs are under way.
+  // Takes a free slot without lock or allocation; waits while all slots are taken.
   class Lease {
    public:
-    explicit Lease(Arena& arena);
+    Lease(Arena& arena, void* stream);
     ~Lease();
     Lease(const Lease&) = delete;
     Lease& operator=(const Lease&) = delete;
@@ -28,15 +28,19 @@ class Arena {
    private:
     Arena& arena_;
     int slot_;
+    void* stream_;
     std::byte* memory_;
   };
 
-  static constexpr int kSlots = 64;
-
  private:
+  struct Slot {
+    std::unique_ptr<Marker> last_use;
+    void* last_stream = nullptr;
+  };
   std::int64_t slot_bytes_;
-  std::byte* base_;
-  std::atomic<std::uint64_t> taken_{0};  // one bit per slot
+  OwnedMemory memory_;
+  std::vector<Slot> slots_;
+  std::atomic<std::uint64_t> taken_;  // one bit per slot
 };
 
 }  // namespace ashlar

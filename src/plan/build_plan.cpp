@@ -71,7 +71,7 @@ class MemoryPlanner {
       plan_.workspace_bytes = total;
     } else {
       plan_.owned_bytes = total;
-      plan_.arena.emplace(total);
+      plan_.arena.emplace(plan_.device, total);
     }
   }
 

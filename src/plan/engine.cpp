@@ -30,6 +30,7 @@ std::string_view to_string(EngineKind kind) {
     case EngineKind::precompiled_single: return "pre-compiled single operation";
     case EngineKind::generic_fusion: return "generic fusion";
     case EngineKind::specialised_fusion: return "specialised fusion";
+    case EngineKind::naive: return "naive";
     case EngineKind::reference: return "reference";
   }
   return "unknown";

@@ -65,8 +65,13 @@ enum class EngineKind : std::uint8_t {
   precompiled_single,
   generic_fusion,
   specialised_fusion,
+  naive,  // one thread per output: right for everything, fast for nothing
   reference
 };
+// Kinds that take every region, for want of anything better.
+constexpr bool is_last_resort(EngineKind kind) {
+  return kind == EngineKind::naive || kind == EngineKind::reference;
+}
 std::string_view to_string(EngineKind kind);
 
 // supports and configs are pure functions of the region and the device: no globals, no environment.

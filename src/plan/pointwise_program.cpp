@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "graph/enum_names.hpp"
 
 namespace ashlar {
@@ -28,6 +30,11 @@ bool is_elementary_function(PointwiseMode mode) {
 
 }  // namespace
 
+bool PointwiseProgram::has_random() const {
+  return std::any_of(steps.begin(), steps.end(),
+                     [](const Step& step) { return step.kind == Kind::random; });
+}
+
 bool PointwiseProgram::is_plain_load() const {
   return steps.size() == 1 && steps[0].kind == Kind::load && stores.empty() && result == 0;
 }
@@ -49,8 +56,11 @@ DType PointwiseProgram::precision() const {
 
 double PointwiseProgram::flops_per_element() const {
   double flops = 0;
-  for (const Step& step : steps)
+  constexpr double kOfRandomNumber = 10;
+  for (const Step& step : steps) {
     if (step.kind == Kind::compute) flops += is_elementary_function(step.op.mode) ? 10 : 1;
+    if (step.kind == Kind::random) flops += kOfRandomNumber;
+  }
   return flops;
 }
 
@@ -63,6 +73,7 @@ std::string PointwiseProgram::to_text(const Graph& graph) const {
       case Kind::accumulator: text += "accumulator"; break;
       case Kind::load: text += fmt::format("load {}", graph.tensor(step.view.tensor).name); break;
       case Kind::constant: text += fmt::format("{}", step.constant); break;
+      case Kind::random: text += enum_name(step.random.distribution); break;
       case Kind::compute: {
         text += enum_name(step.op.mode);
         for (int arg : step.args)

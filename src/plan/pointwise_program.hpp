@@ -26,14 +26,18 @@ constexpr bool needs_f64(DType dtype) {
 struct PointwiseProgram {
   // One value per element of `space`. A step's position in `steps` is the number of its value.
   struct Step {
-    enum class Kind : std::uint8_t { accumulator, load, constant, compute };
+    enum class Kind : std::uint8_t { accumulator, load, constant, compute, random };
     Kind kind = Kind::load;
     int row = 0;                             // accumulator: which of the rows handed in
-    View view = {};                          // load: already broadcast to `space`
+    // load: already broadcast to `space`. random: no memory; its strides give the position of an
+    // element in the stream of random numbers.
+    View view = {};
     double constant = 0.0;                   // constant
     Pointwise op = {};                       // compute
     std::array<int, 3> args = {-1, -1, -1};  // compute: operands by Pointwise::In
     DType compute = f32;
+    Rng random = {};              // random: distribution, and seed and offset where no tensor holds
+    View seed = {}, offset = {};  // them: one element each, absent or in memory
     // Set where the value passes through a tensor of integer, boolean or fp8 type, whose rounding
     // and saturation are part of the meaning. Wider floats may stay unrounded in a register.
     std::optional<DType> round_to = {};
@@ -52,6 +56,7 @@ struct PointwiseProgram {
   bool has_accumulator() const {
     return !steps.empty() && steps[0].kind == Step::Kind::accumulator;
   }
+  bool has_random() const;
   // A prologue that only reads one tensor as it is.
   bool is_plain_load() const;
   // An epilogue that only stores the accumulator.

@@ -1,6 +1,7 @@
 // The run path: no allocation, hashing, formatting, lock or environment read (guard mode aside,
 // when it fails).
 #include <algorithm>
+#include <array>
 
 #include "plan/plan_data.hpp"
 
@@ -10,12 +11,26 @@ namespace {
 
 constexpr std::byte kGuardPattern{0xA5};
 
-void paint(std::byte* guard) { std::fill_n(guard, kGuardBytes, kGuardPattern); }
+// Paints guard bytes on the device and looks at them again, in a stream's order.
+class GuardBrush {
+ public:
+  GuardBrush(const DeviceProps& device, void* stream)
+      : backend_(backend(device.kind)), device_(device), stream_(stream) {}
+  void paint(std::byte* guard) const {
+    backend_.fill(device_, guard, kGuardPattern, kGuardBytes, stream_);
+  }
+  bool is_intact(const std::byte* guard) const {
+    std::array<std::byte, kGuardBytes> bytes;
+    backend_.download(device_, bytes.data(), guard, kGuardBytes, stream_);
+    return std::all_of(bytes.begin(), bytes.end(),
+                       [](std::byte value) { return value == kGuardPattern; });
+  }
 
-bool is_intact(const std::byte* guard) {
-  return std::all_of(guard, guard + kGuardBytes,
-                     [](std::byte value) { return value == kGuardPattern; });
-}
+ private:
+  const Backend& backend_;
+  const DeviceProps& device_;
+  void* stream_;
+};
 
 }  // namespace
 
@@ -31,7 +46,7 @@ void PlanData::run(std::span<void* const> pointers, void* workspace, void* strea
            tensor.name, byte_size(tensor));
   }
   if (arena) {
-    const Arena::Lease lease(*arena);
+    const Arena::Lease lease(*arena, stream);
     return run_steps(pointers, lease.memory(), stream);
   }
   if (workspace_bytes > 0 && !workspace)
@@ -58,27 +73,29 @@ void PlanData::run_steps(std::span<void* const> pointers, std::byte* workspace,
 
 void PlanData::run_guarded(int index, KernelContext& context, std::byte* workspace) const {
   const Step& step = steps[static_cast<std::size_t>(index)];
+  const GuardBrush brush(device, context.stream());
   std::byte* scratch = workspace + step.scratch_offset;
   const auto bookings = step.kernel->scratch_book().bookings();
   const auto after = [](const ScratchBook::Booking& booking) {
     return booking.offset + (booking.bytes + kGuardBytes - 1) / kGuardBytes * kGuardBytes;
   };
   for (const auto& booking : bookings) {
-    paint(scratch + booking.offset - kGuardBytes);
-    paint(scratch + after(booking));
+    brush.paint(scratch + booking.offset - kGuardBytes);
+    brush.paint(scratch + after(booking));
   }
   for (const Guard& guard : guards)
-    if (guard.first_step == index) paint(workspace + guard.offset);
+    if (guard.first_step == index) brush.paint(workspace + guard.offset);
 
   step.kernel->run(context);
 
   for (const auto& booking : bookings)
-    if (!is_intact(scratch + booking.offset - kGuardBytes) || !is_intact(scratch + after(booking)))
+    if (!brush.is_intact(scratch + booking.offset - kGuardBytes) ||
+        !brush.is_intact(scratch + after(booking)))
       fail(ErrorCode::internal, "guard: {} wrote outside its scratch '{}'",
            step.choice.engine->id(), booking.name);
   for (const Guard& guard : guards)
     if (guard.first_step <= index && index <= guard.last_step &&
-        !is_intact(workspace + guard.offset))
+        !brush.is_intact(workspace + guard.offset))
       fail(ErrorCode::internal, "guard: {} wrote outside {}", step.choice.engine->id(),
            guard.owner);
 }

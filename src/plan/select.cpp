@@ -28,7 +28,7 @@ Ranking rank(const Region& region, EngineTable table, const DeviceProps& device,
   const DType precision = region.precision();
   for (const Engine* engine : table) {
     Attempt attempt{engine, {}, false};
-    if (options.reference_only && engine->kind() != EngineKind::reference) {
+    if (options.reference_only && !is_last_resort(engine->kind())) {
       attempt.outcome = "skipped: only the reference was asked for";
     } else if (const Support support = engine->supports(region, device); !support) {
       attempt.outcome = "refused: " + support.reason();
@@ -53,11 +53,11 @@ Ranking rank(const Region& region, EngineTable table, const DeviceProps& device,
                      if (is_wanted(a) != is_wanted(b)) return is_wanted(a);
                      return a.seconds < b.seconds;
                    });
-  // A limit that leaves nothing but the reference is not worth its price: the plan keeps the
+  // A limit that leaves nothing but the last resort is not worth its price: the plan keeps the
   // scratch memory itself then.
-  const bool only_reference =
-      ranking.candidates.empty() || ranking.candidates[0].engine->kind() == EngineKind::reference;
-  if (only_reference && !options.reference_only && options.workspace_limit != kNoLimit) {
+  const bool only_last_resort =
+      ranking.candidates.empty() || is_last_resort(ranking.candidates[0].engine->kind());
+  if (only_last_resort && !options.reference_only && options.workspace_limit != kNoLimit) {
     CompileOptions without_limit = options;
     without_limit.workspace_limit = kNoLimit;
     return rank(region, table, device, without_limit);

@@ -1,9 +1,9 @@
 #include "plan/tune.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
-#include <new>
+
+#include "plan/backend.hpp"
 
 namespace ashlar {
 
@@ -13,53 +13,50 @@ constexpr double kHopeless = 20;  // times the best estimate
 constexpr double kSecondsPerCandidate = 0.02;
 constexpr int kMostRuns = 50, kLeastRuns = 3;
 
-struct FreeAligned {
-  void operator()(std::byte* memory) const {
-    ::operator delete (memory, std::align_val_t{kWorkspaceAlignment});
-  }
-};
-using AlignedMemory = std::unique_ptr<std::byte, FreeAligned>;
-
 // Zeros: indices and lengths of zero are valid everywhere, and no arithmetic depends on values.
-AlignedMemory zeros(std::int64_t bytes) {
-  const auto size = static_cast<std::size_t>(std::max(bytes, kWorkspaceAlignment));
-  AlignedMemory memory(
-      static_cast<std::byte*>(::operator new (size, std::align_val_t{kWorkspaceAlignment})));
-  std::fill_n(memory.get(), size, std::byte{0});
+OwnedMemory zeros(const DeviceProps& device, std::int64_t bytes) {
+  OwnedMemory memory(device, bytes);
+  backend(device.kind).fill(device, memory.data(), std::byte{0}, bytes, nullptr);
   return memory;
 }
 
 // The tensors of one region, each with memory of its own.
 class Bench {
  public:
-  Bench(const LoweredGraph& lowered, const Region& region) : lowered_(lowered), region_(region) {
+  Bench(const LoweredGraph& lowered, const Region& region, const DeviceProps& device)
+      : lowered_(lowered),
+        region_(region),
+        device_(device),
+        before_(backend(device.kind).marker(device)),
+        after_(backend(device.kind).marker(device)) {
     const std::size_t count = lowered.graph.tensors().size();
     locations_.resize(count);
     for (const std::vector<TensorId>* ids : {&region.reads, &region.writes})
       for (const TensorId id : *ids) {
         Location& location = locations_[static_cast<std::size_t>(id)];
         if (location.kind != Location::Kind::none) continue;
-        memory_.push_back(zeros(byte_size(lowered.graph.tensor(id))));
+        const Tensor& tensor = lowered.graph.tensor(id);
+        memory_.push_back(zeros(home_of(tensor, device), byte_size(tensor)));
         location = {Location::Kind::bound, static_cast<std::int64_t>(pointers_.size()), nullptr};
-        pointers_.push_back(memory_.back().get());
+        pointers_.push_back(memory_.back().data());
       }
   }
 
   // The least of a few runs, after one that is not counted.
-  double seconds(const Candidate& candidate, const DeviceProps& device) const {
-    using Clock = std::chrono::steady_clock;
+  double seconds(const Candidate& candidate) const {
     const std::unique_ptr<Kernel> kernel =
-        candidate.engine->build(lowered_.graph, region_, candidate.config, device);
-    const AlignedMemory scratch = zeros(kernel->scratch_book().total_bytes());
+        candidate.engine->build(lowered_.graph, region_, candidate.config, device_);
+    const OwnedMemory scratch = zeros(device_, kernel->scratch_book().total_bytes());
     KernelContext context(locations_, pointers_, nullptr, nullptr);
-    context.set_scratch(scratch.get());
+    context.set_scratch(scratch.data());
     kernel->run(context);
     double best = 1e30, total = 0;
     for (int run = 0; run < kMostRuns && (run < kLeastRuns || total < kSecondsPerCandidate);
          ++run) {
-      const Clock::time_point start = Clock::now();
+      before_->record(nullptr);
       kernel->run(context);
-      const double took = std::chrono::duration<double>(Clock::now() - start).count();
+      after_->record(nullptr);
+      const double took = after_->seconds_since(*before_);
       best = std::min(best, took);
       total += took;
     }
@@ -67,10 +64,18 @@ class Bench {
   }
 
  private:
+  // Scalars are read by the host.
+  static DeviceProps home_of(const Tensor& tensor, const DeviceProps& device) {
+    return tensor.kind == TensorKind::scalar || tensor.kind == TensorKind::constant ? DeviceProps{}
+                                                                                    : device;
+  }
+
   const LoweredGraph& lowered_;
   const Region& region_;
+  const DeviceProps& device_;
+  std::unique_ptr<Marker> before_, after_;
   std::vector<Location> locations_;
-  std::vector<AlignedMemory> memory_;
+  std::vector<OwnedMemory> memory_;
   std::vector<void*> pointers_;
 };
 
@@ -82,14 +87,14 @@ Choice tune(const LoweredGraph& lowered, const Region& region, EngineTable table
   std::vector<Candidate>& candidates = ranking.candidates;
   if (candidates.size() < 2 || candidates[0].engine->id() == options.engine)
     return select(region, table, device, options);
-  const Bench bench(lowered, region);
+  const Bench bench(lowered, region, device);
   Choice choice;
   choice.attempts = std::move(ranking.attempts);
   const double hopeless = kHopeless * candidates[0].seconds;
   for (Candidate& candidate : candidates) {
-    const bool is_reference = candidate.engine->kind() == EngineKind::reference;
-    if (choice.engine && (is_reference || candidate.seconds > hopeless)) continue;
-    const double seconds = bench.seconds(candidate, device);
+    const bool last_resort = is_last_resort(candidate.engine->kind());
+    if (choice.engine && (last_resort || candidate.seconds > hopeless)) continue;
+    const double seconds = bench.seconds(candidate);
     for (Attempt& attempt : choice.attempts)
       if (attempt.engine == candidate.engine)
         attempt.outcome += fmt::format(", {:.3g} us measured", seconds * 1e6);

@@ -22,7 +22,7 @@ std::vector<SavedChoice> choices_of(const PlanData& plan) {
 // Runs with these choices: plain twice and guarded once. A sentence on failure.
 std::string run_choices(const Graph& graph, const std::vector<SavedChoice>& choices,
                         std::vector<Problem>& problems) {
-  const DeviceProps device = Device::cpu().props();
+  const DeviceProps& device = support::test_device().props();
   const auto plan = build_plan(graph, device, {}, &choices, true);
   const auto guarded = build_plan(graph, device, {.guard = true}, &choices, true);
   for (Problem& problem : problems) {
@@ -59,7 +59,7 @@ void EngineWalk::visit(const OpCase& one, const Variant& variant) {
 
 void EngineWalk::walk(const Graph& graph, const OpCase& one, const Variant& variant,
                       const std::string& name) {
-  const DeviceProps device = Device::cpu().props();
+  const DeviceProps& device = support::test_device().props();
   const auto outline = build_plan(graph, device, {}, nullptr, false);
   const std::vector<SavedChoice> defaults = choices_of(*outline);
   std::vector<Problem> problems;
@@ -70,7 +70,7 @@ void EngineWalk::walk(const Graph& graph, const OpCase& one, const Variant& vari
   }
   for (std::size_t step = 0; step < outline->steps.size(); ++step) {
     const Region& region = outline->steps[step].region;
-    for (const Engine* engine : engine_table(DeviceKind::cpu)) {
+    for (const Engine* engine : engine_table(device.kind)) {
       const Support support = engine->supports(region, device);
       if (!support) {
         ++refusals_;

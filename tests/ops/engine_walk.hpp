@@ -14,8 +14,8 @@ namespace ashlar::ops {
 // What has been tried and what went wrong, over many graphs.
 class EngineWalk {
  public:
-  // Every engine of the CPU's table is asked about every region of the graph. Those that accept run
-  // it in each of their configurations, with and without guards, against the oracle.
+  // Every engine of the test device's table is asked about every region of the graph. Those that
+  // accept run it in each of their configurations, with and without guards, against the oracle.
   void visit(const OpCase& one, const Variant& variant);
 
   const std::vector<std::string>& failures() const { return failures_; }

@@ -1,4 +1,4 @@
-// Every engine of the CPU's table, on every operation, dtype and layout it takes.
+// Every engine of the test device's table, on every operation, dtype and layout it takes.
 #include "ops/engine_walk.hpp"
 
 #include <fmt/format.h>
@@ -6,6 +6,7 @@
 
 #include "graph/schema.hpp"
 #include "plan/plan_data.hpp"
+#include "support/test_device.hpp"
 
 namespace ashlar::ops {
 namespace {
@@ -21,6 +22,8 @@ void visit_variants(EngineWalk& walk, const OpCase& one, std::size_t number) {
     walk.visit(one, {dtype, kShapes[(own + 2) % kShapes.size()], true});
   }
 }
+
+EngineTable table() { return engine_table(support::test_device().props().kind); }
 
 std::vector<std::string> operation_names() {
   std::vector<std::string> names;
@@ -44,7 +47,8 @@ TEST_P(EveryEngine, AgreesWithTheOracle) {
       "dtype) combinations on {}; {:.1f}% of the elements compared\n",
       GetParam(), walk.graphs(), walk.plans(), walk.refusals(), walk.combinations().size(),
       fmt::join(engines, ", "), 100 * walk.compared_share());
-  EXPECT_TRUE(engines.contains("cpu.reference")) << "the last resort has to take everything";
+  EXPECT_TRUE(engines.contains(std::string(table().back()->id())))
+      << "the last resort has to take everything";
   EXPECT_GT(walk.compared_share(), 0.5) << "most elements have no bound: nothing was tested";
 
   constexpr std::size_t kShown = 12;
@@ -53,37 +57,37 @@ TEST_P(EveryEngine, AgreesWithTheOracle) {
   EXPECT_EQ(walk.failures().size(), 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, EveryEngine, testing::ValuesIn(operation_names()),
+INSTANTIATE_TEST_SUITE_P(Op, EveryEngine, testing::ValuesIn(operation_names()),
                          [](const auto& parameter) { return parameter.param; });
 
 // An engine that no case reaches is not tested at all.
 TEST(EngineTable, EveryEngineIsReached) {
   std::set<const Engine*> reached;
-  const DeviceProps device = Device::cpu().props();
+  const DeviceProps& device = support::test_device().props();
   for (const OpCase& one : all_cases()) {
     for (const DType dtype : one.dtypes) {
       CaseBuilder builder({dtype, Shape::row_major, false});
       one.build(builder);
       const auto outline = build_plan(builder.graph(), device, {}, nullptr, false);
       for (const PlanData::Step& step : outline->steps)
-        for (const Engine* engine : engine_table(DeviceKind::cpu))
+        for (const Engine* engine : table())
           if (engine->supports(step.region, device)) reached.insert(engine);
     }
   }
-  for (const Engine* engine : engine_table(DeviceKind::cpu))
-    EXPECT_TRUE(reached.contains(engine)) << engine->id();
+  for (const Engine* engine : table()) EXPECT_TRUE(reached.contains(engine)) << engine->id();
 }
 
 TEST(EngineTable, EnginesAreDescribedAndUnique) {
   std::set<std::string_view> ids;
-  for (const Engine* engine : engine_table(DeviceKind::cpu)) {
+  const bool is_gpu = support::test_device().props().kind == DeviceKind::cuda;
+  const std::string_view prefix = is_gpu ? "cuda." : "cpu.";
+  for (const Engine* engine : table()) {
     EXPECT_TRUE(ids.insert(engine->id()).second) << engine->id();
-    EXPECT_TRUE(engine->id().starts_with("cpu.")) << engine->id();
+    EXPECT_TRUE(engine->id().starts_with(prefix)) << engine->id();
     EXPECT_FALSE(engine->description().empty()) << engine->id();
   }
-  const EngineTable table = engine_table(DeviceKind::cpu);
-  ASSERT_FALSE(table.empty());
-  EXPECT_EQ(table.back()->kind(), EngineKind::reference);
+  ASSERT_FALSE(table().empty());
+  EXPECT_EQ(table().back()->kind(), EngineKind::reference);
 }
 
 }  // namespace

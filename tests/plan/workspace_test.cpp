@@ -52,21 +52,22 @@ TEST(Workspace, ScratchBookSpreadsForGuards) {
 }
 
 TEST(Arena, GivesEveryRunItsOwnSlot) {
-  Arena arena(1000);
+  Arena arena(DeviceProps{}, 1000);
   std::set<std::byte*> slots;
-  const Arena::Lease a(arena), b(arena), c(arena);
+  const Arena::Lease a(arena, nullptr), b(arena, nullptr), c(arena, nullptr);
   for (const Arena::Lease* lease : {&a, &b, &c}) slots.insert(lease->memory());
   EXPECT_EQ(slots.size(), 3u);
 }
 
 TEST(Arena, WaitsWhenAllSlotsAreTaken) {
-  Arena arena(64);
+  Arena arena(DeviceProps{}, 64);
   std::atomic<int> done{0};
   {
     std::vector<std::unique_ptr<Arena::Lease>> leases;
-    for (int i = 0; i < Arena::kSlots; ++i) leases.push_back(std::make_unique<Arena::Lease>(arena));
+    for (int i = 0; i < backend(DeviceKind::cpu).owned_slots(); ++i)
+      leases.push_back(std::make_unique<Arena::Lease>(arena, nullptr));
     std::thread waiting([&] {
-      const Arena::Lease lease(arena);
+      const Arena::Lease lease(arena, nullptr);
       done = 1;
     });
     EXPECT_EQ(done.load(), 0);

@@ -20,6 +20,10 @@ class GuardedBlock {
   std::byte* data() { return storage_.data() + start_; }
   const std::byte* data() const { return storage_.data() + start_; }
   std::size_t size() const { return bytes_; }
+  // From a multiple of 64 bytes on.
+  std::span<std::byte> with_canaries() {
+    return std::span(storage_).subspan(start_ - kCanaryBytes, bytes_ + 2 * kCanaryBytes);
+  }
   bool intact() const;
   void paint();  // the bytes between the canaries too
 
@@ -37,6 +41,7 @@ class BoundMemory {
   std::span<void* const> pointers() const { return pointers_; }
   std::vector<const void*> readable() const { return {pointers_.begin(), pointers_.end()}; }
   std::byte* data(TensorId tensor) { return block(tensor).data(); }
+  GuardedBlock& block(TensorId tensor);
   const std::byte* data(TensorId tensor) const;
 
   // What the inputs hold now must still be there after a run.
@@ -48,7 +53,6 @@ class BoundMemory {
   std::vector<std::byte> output_bytes() const;
 
  private:
-  GuardedBlock& block(TensorId tensor);
   std::string damage_of_gaps(const Tensor& tensor, const std::byte* data, std::size_t bytes) const;
   // Which elements of a tensor's memory its strides address (past a ragged row's end: none).
   std::vector<bool> addressed(const Tensor& tensor, std::int64_t elements) const;

@@ -30,12 +30,26 @@ const std::vector<Expected>& Problem::expected(const PlanNotes& notes) {
   return place->second;
 }
 
-template <class Run>
-std::string Problem::run_with(std::int64_t workspace_bytes, const PlanNotes& notes,
-                              const Run& run) {
+template <class AnyPlan>
+std::string Problem::run_on(const AnyPlan& plan, const DeviceProps& device,
+                            std::int64_t workspace_bytes, const PlanNotes& notes) {
   GuardedBlock workspace(static_cast<std::size_t>(workspace_bytes));
   memory_.paint_outputs();
-  run(memory_.pointers(), workspace.data());
+  if (device.kind == DeviceKind::cpu) {
+    plan.run(memory_.pointers(), workspace.data(), nullptr);
+  } else {
+    const Device home(device);
+    DeviceCopies copies(home);
+    std::vector<void*> pointers(memory_.pointers().begin(), memory_.pointers().end());
+    for (std::size_t i = 0; i < pointers.size(); ++i)
+      if (const TensorId id = memory_.bound()[i];
+          memory_.graph().tensor(id).kind != TensorKind::scalar)
+        pointers[i] = copies.add(memory_.block(id));
+    void* device_workspace = copies.add(workspace);
+    copies.upload();
+    plan.run(std::span<void* const>(pointers), device_workspace, nullptr);
+    copies.download();
+  }
   if (!workspace.intact()) return "bytes before or after the workspace changed";
   if (std::string damage = memory_.damage(); !damage.empty()) return damage;
   compared_ = 0;
@@ -49,22 +63,17 @@ std::string Problem::run_with(std::int64_t workspace_bytes, const PlanNotes& not
 }
 
 std::string Problem::run(const PlanData& plan) {
-  return run_with(plan.workspace_bytes, plan.notes,
-                  [&](std::span<void* const> pointers, void* workspace) {
-                    plan.run(pointers, workspace, nullptr);
-                  });
+  return run_on(plan, plan.device, plan.workspace_bytes, plan.notes);
 }
 
 std::string Problem::run(const Plan& plan) {
-  return run_with(
-      plan.workspace_size(), plan.notes(),
-      [&](std::span<void* const> pointers, void* workspace) { plan.run(pointers, workspace); });
+  return run_on(plan, plan.device(), plan.workspace_size(), plan.notes());
 }
 
 std::string check_plan(const Graph& graph, const CompileOptions& options, std::uint64_t seed,
                        Fill fill) {
   try {
-    const Plan plan = compile(graph, Device::cpu(), options);
+    const Plan plan = compile(graph, test_device(), options);
     if (plan.workspace_size() > options.workspace_limit)
       return fmt::format("workspace: {} bytes, the limit is {}", plan.workspace_size(),
                          options.workspace_limit);

@@ -9,6 +9,7 @@
 
 #include "plan/plan_data.hpp"
 #include "support/fill.hpp"
+#include "support/test_device.hpp"
 
 namespace ashlar::support {
 
@@ -33,8 +34,9 @@ class Problem {
   BoundMemory& memory() { return memory_; }
 
  private:
-  template <class Run>
-  std::string run_with(std::int64_t workspace_bytes, const PlanNotes& notes, const Run& run);
+  template <class AnyPlan>
+  std::string run_on(const AnyPlan& plan, const DeviceProps& device, std::int64_t workspace_bytes,
+                     const PlanNotes& notes);
 
   BoundMemory memory_;
   const std::vector<Expected>& expected(const PlanNotes& notes);
@@ -44,7 +46,7 @@ class Problem {
   std::int64_t elements_ = 0, compared_ = 0;
 };
 
-// Compiles for the CPU, runs and compares; a sentence on failure, whatever its kind.
+// Compiles for the test device, runs and compares; a sentence on failure, whatever its kind.
 std::string check_plan(const Graph& graph, const CompileOptions& options = {},
                        std::uint64_t seed = 1, Fill fill = Fill::plain);
 

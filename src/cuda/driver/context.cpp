@@ -2,7 +2,6 @@
 
 #include <array>
 #include <mutex>
-#include <utility>
 
 #include "base/fail.hpp"
 
@@ -41,33 +40,6 @@ ContextScope::ContextScope(DeviceOrdinal device) {
 ContextScope::~ContextScope() {
   ContextHandle context = nullptr;
   if (pushed_) driver_api().pop_context(&context);
-}
-
-DeviceMemory::DeviceMemory(DeviceOrdinal device, std::size_t bytes)
-    : bytes_(bytes), device_(device) {
-  if (bytes == 0) return;
-  const ContextScope scope(device);
-  check(driver_api().allocate(&address_, bytes),
-        fmt::format("allocating {} bytes on the GPU", bytes).c_str());
-}
-
-DeviceMemory::~DeviceMemory() {
-  if (address_ == 0) return;
-  // Nothing can be done about a failure: the memory goes with the process.
-  try {
-    const ContextScope scope(device_);
-    driver_api().release(address_);
-  } catch (const Error&) {
-  }
-}
-
-DeviceMemory::DeviceMemory(DeviceMemory&& other) noexcept { *this = std::move(other); }
-
-DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
-  std::swap(address_, other.address_);
-  std::swap(bytes_, other.bytes_);
-  std::swap(device_, other.device_);
-  return *this;
 }
 
 }  // namespace ashlar::cuda

@@ -1,7 +1,5 @@
-// Which context work goes to, and memory in it.
+// Which context work goes to.
 #pragma once
-
-#include <cstddef>
 
 #include "cuda/driver/driver_api.hpp"
 
@@ -18,24 +16,6 @@ class ContextScope {
 
  private:
   bool pushed_ = false;
-};
-
-// Device memory, given back at the end of its life.
-class DeviceMemory {
- public:
-  DeviceMemory() = default;
-  DeviceMemory(DeviceOrdinal device, std::size_t bytes);  // throws Error(out_of_memory)
-  ~DeviceMemory();
-  DeviceMemory(DeviceMemory&& other) noexcept;
-  DeviceMemory& operator=(DeviceMemory&& other) noexcept;
-
-  std::byte* data() const { return reinterpret_cast<std::byte*>(address_); }
-  std::size_t bytes() const { return bytes_; }
-
- private:
-  DeviceAddress address_ = 0;
-  std::size_t bytes_ = 0;
-  DeviceOrdinal device_ = 0;
 };
 
 }  // namespace ashlar::cuda

@@ -48,10 +48,16 @@ const char* load_functions(const SharedLibrary& library, DriverApi& api) {
   load(api.copy_to_host, "cuMemcpyDtoHAsync_v2");
   load(api.copy_on_device, "cuMemcpyDtoDAsync_v2");
   load(api.fill_bytes, "cuMemsetD8Async");
+  load(api.fill_words, "cuMemsetD32Async");
+  load(api.allocate_host, "cuMemHostAlloc");
+  load(api.release_host, "cuMemFreeHost");
   load(api.create_stream, "cuStreamCreate");
   load(api.destroy_stream, "cuStreamDestroy_v2");
   load(api.synchronize_stream, "cuStreamSynchronize");
   load(api.stream_context, "cuStreamGetCtx");
+  load(api.wait_event, "cuStreamWaitEvent");
+  load(api.call_host, "cuLaunchHostFunc");
+  load(api.is_capturing, "cuStreamIsCapturing");
   load(api.begin_capture, "cuStreamBeginCapture_v2");
   load(api.end_capture, "cuStreamEndCapture");
   load(api.create_event, "cuEventCreate");

@@ -126,11 +126,17 @@ struct DriverApi {
                            StreamHandle stream);
   Result (*fill_bytes)(DeviceAddress to, unsigned char value, std::size_t bytes,
                        StreamHandle stream);
+  Result (*fill_words)(DeviceAddress to, unsigned value, std::size_t words, StreamHandle stream);
+  Result (*allocate_host)(void** memory, std::size_t bytes, unsigned flags);
+  Result (*release_host)(void* memory);
 
   Result (*create_stream)(StreamHandle* stream, unsigned flags);
   Result (*destroy_stream)(StreamHandle stream);
   Result (*synchronize_stream)(StreamHandle stream);
   Result (*stream_context)(StreamHandle stream, ContextHandle* context);
+  Result (*wait_event)(StreamHandle stream, EventHandle event, unsigned flags);
+  Result (*call_host)(StreamHandle stream, void (*function)(void*), void* data);
+  Result (*is_capturing)(StreamHandle stream, int* status);  // 0: no
   Result (*begin_capture)(StreamHandle stream, int mode);
   Result (*end_capture)(StreamHandle stream, GraphHandle* graph);
   Result (*create_event)(EventHandle* event, unsigned flags);

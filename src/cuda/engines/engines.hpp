@@ -5,6 +5,10 @@
 
 namespace ashlar::cuda {
 
+const CudaEngine& generic_engine();
 const CudaEngine& pointwise_engine();
+
+// Runs an engine of the processor for the GPU.
+std::unique_ptr<Engine> make_host_engine(const Engine& last_resort);
 
 }  // namespace ashlar::cuda

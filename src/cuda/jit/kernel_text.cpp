@@ -42,9 +42,13 @@ void take(std::string_view name, std::vector<std::string_view>& seen, std::strin
 }  // namespace
 
 std::string assemble(std::string_view kernel_file, std::string_view head) {
+  return assemble(std::span(&kernel_file, 1), head);
+}
+
+std::string assemble(std::span<const std::string_view> kernel_files, std::string_view head) {
   std::vector<std::string_view> seen;
   std::string library, body;
-  take(kernel_file, seen, library, body);
+  for (std::string_view file : kernel_files) take(file, seen, library, body);
   return library + std::string(head) + body;
 }
 

@@ -1,5 +1,6 @@
 #include "cuda/launch/arguments.hpp"
 
+#include <algorithm>
 #include <bit>
 
 #include "base/element.hpp"
@@ -14,6 +15,20 @@ std::string Arguments::add(Word word) {
 
 std::string Arguments::number(const std::string& name, std::int64_t value) {
   return add({.kind = Word::Kind::number, .name = name, .value = value});
+}
+
+std::string Arguments::numbers(const std::string& name, const Dims& values) {
+  const int count = std::max(values.rank(), 1);
+  for (int i = 0; i < count; ++i)
+    add({.kind = Word::Kind::number,
+         .name = name,
+         .value = i < values.rank() ? values[i] : 0,
+         .array = i == 0 ? count : 0});
+  return "args." + name;
+}
+
+std::string Arguments::real(const std::string& name, double value) {
+  return add({.kind = Word::Kind::real, .name = name, .value = std::bit_cast<std::int64_t>(value)});
 }
 
 std::string Arguments::pointer(const std::string& name, const View& view) {
@@ -33,13 +48,19 @@ std::string Arguments::host_scalar(const std::string& name, TensorId tensor, DTy
   return add({.kind = Word::Kind::scalar, .name = name, .tensor = tensor, .dtype = dtype});
 }
 
+std::string Arguments::host_integer(const std::string& name, TensorId tensor, DType dtype) {
+  return add({.kind = Word::Kind::integer, .name = name, .tensor = tensor, .dtype = dtype});
+}
+
 std::string Arguments::struct_text() const {
   std::string text = "struct Args {\n";
   for (const Word& word : words_) {
     const char* type = "int64 ";
     if (word.kind == Word::Kind::pointer || word.kind == Word::Kind::scratch) type = "void* ";
-    if (word.kind == Word::Kind::scalar) type = "double ";
-    text += fmt::format("  {}{};\n", type, word.name);
+    if (word.kind == Word::Kind::scalar || word.kind == Word::Kind::real) type = "double ";
+    if (word.array == 0) continue;
+    const std::string array = word.array > 0 ? fmt::format("[{}]", word.array) : "";
+    text += fmt::format("  {}{}{};\n", type, word.name, array);
   }
   return text + "};\n";
 }
@@ -54,7 +75,8 @@ void Arguments::fill(const KernelContext& context, const ScratchBook& book, Word
   for (std::size_t i = 0; i < words_.size(); ++i) {
     const Word& word = words_[i];
     switch (word.kind) {
-      case Word::Kind::number: words[i] = static_cast<std::uint64_t>(word.value); break;
+      case Word::Kind::number:
+      case Word::Kind::real: words[i] = static_cast<std::uint64_t>(word.value); break;
       case Word::Kind::pointer:
         words[i] = reinterpret_cast<std::uint64_t>(context.pointer(word.tensor)) +
                    static_cast<std::uint64_t>(word.value);
@@ -67,6 +89,13 @@ void Arguments::fill(const KernelContext& context, const ScratchBook& book, Word
         words[i] =
             std::bit_cast<std::uint64_t>(load_element(word.dtype, context.pointer(word.tensor), 0));
         break;
+      case Word::Kind::integer: {
+        const void* data = context.pointer(word.tensor);
+        words[i] = word.dtype == i64 ? *static_cast<const std::uint64_t*>(data)
+                                     : static_cast<std::uint64_t>(static_cast<std::int64_t>(
+                                           load_element(word.dtype, data, 0)));
+        break;
+      }
     }
   }
 }

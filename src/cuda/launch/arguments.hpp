@@ -19,12 +19,17 @@ class Arguments {
 
   // Each returns the text by which kernels name the argument: "args.x0".
   std::string number(const std::string& name, std::int64_t value);
+  // An array of them: "args.stride", of which a kernel reads args.stride[2]. Never empty.
+  std::string numbers(const std::string& name, const Dims& values);
+  std::string real(const std::string& name, double value);
   // The first element of a view. Views of types narrower than a byte start at their tensor, and
   // their offset is the kernel's business.
   std::string pointer(const std::string& name, const View& view);
   std::string scratch(const std::string& name, int booking);
   // A number the host holds, read at each run: a tensor of kind scalar or constant.
   std::string host_scalar(const std::string& name, TensorId tensor, DType dtype);
+  // The same for one whose 64 bits all count: a seed, an offset.
+  std::string host_integer(const std::string& name, TensorId tensor, DType dtype);
 
   // "struct Args { ... };"
   std::string struct_text() const;
@@ -37,11 +42,19 @@ class Arguments {
 
  private:
   struct Word {
-    enum class Kind : std::uint8_t { number, pointer, scratch, scalar } kind = Kind::number;
+    enum class Kind : std::uint8_t {
+      number,
+      real,
+      pointer,
+      scratch,
+      scalar,
+      integer
+    } kind = Kind::number;
     std::string name;
-    std::int64_t value = 0;  // number; pointer: byte offset; scratch: booking
+    std::int64_t value = 0;  // number; real: its bits; pointer: byte offset; scratch: booking
     TensorId tensor = kNoTensor;
     DType dtype = f32;
+    int array = -1;  // words of the array that begins here, 0 inside one; -1: no array
   };
   std::string add(Word word);
   std::vector<Word> words_;

@@ -38,7 +38,11 @@ class Printer {
  public:
   Printer(const PointwiseProgram& program, const Graph& graph, const std::string& function,
           Arguments& arguments)
-      : program_(program), graph_(graph), function_(function), arguments_(arguments) {}
+      : program_(program),
+        space_(program.space),
+        graph_(graph),
+        function_(function),
+        arguments_(arguments) {}
 
   std::string print() {
     for (std::size_t i = 0; i < program_.steps.size(); ++i) add_step(static_cast<int>(i));
@@ -51,6 +55,34 @@ class Printer {
         "template <int kCount>\n"
         "__device__ inline void {}(const Args& args, const Index (&at)[{}]{}) {{\n{}}}\n",
         function_, std::max(program_.space.rank(), 1), parameters, body_);
+  }
+
+  std::string print_store(const View& view) {
+    space_ = view.dims;
+    const std::string pointer = arguments_.pointer(function_, view);
+    if (is_ragged(view))
+      line(fmt::format("const V from[1] = {{value}};\n  store_ragged({}, {}, {}, from);",
+                       tag(view.dtype), pointer, ragged_position(view, function_)));
+    else
+      line(fmt::format("store_element({}, {}, {}, value);", tag(view.dtype), pointer,
+                       position(view, function_)));
+    return fmt::format(
+        "template <class V>\n"
+        "__device__ inline void {}(const Args& args, const Index (&at)[{}], V value) {{\n{}}}\n",
+        function_, std::max(view.dims.rank(), 1), body_);
+  }
+
+  std::string print_integer_load(const View& view) {
+    space_ = view.dims;
+    const TensorKind kind = graph_.tensor(view.tensor).kind;
+    if (kind == TensorKind::scalar || kind == TensorKind::constant)
+      line(fmt::format("return {};", arguments_.host_integer(function_, view.tensor, view.dtype)));
+    else
+      line(fmt::format("return load_integer({}, {}, {});", tag(view.dtype),
+                       arguments_.pointer(function_, view), position(view, function_)));
+    return fmt::format(
+        "__device__ inline int64 {}(const Args& args, const Index (&at)[{}]) {{\n{}}}\n", function_,
+        std::max(view.dims.rank(), 1), body_);
   }
 
  private:
@@ -80,8 +112,11 @@ class Printer {
       return line(fmt::format("fill((R){}, v{});", value, i));
     }
     const std::string pointer = arguments_.pointer(name, view);
+    if (is_ragged(view))
+      return line(fmt::format("load_ragged({}, {}, {}, v{});", tag(view.dtype), pointer,
+                              ragged_position(view, name), i));
     const std::string index = position(view, name);
-    const std::int64_t stride = view.strides[view.strides.rank() - 1];
+    const std::int64_t stride = view.strides.empty() ? 0 : view.strides[view.strides.rank() - 1];
     if (stride == 0)
       line(fmt::format("fill(load_element<R>({}, {}, {}), v{});", tag(view.dtype), pointer, index,
                        i));
@@ -97,9 +132,12 @@ class Printer {
     const View& view = store.view;
     const std::string name = fmt::format("{}_store{}", function_, s);
     const std::string pointer = arguments_.pointer(name, view);
+    if (is_ragged(view))
+      return line(fmt::format("store_ragged({}, {}, {}, v{});", tag(view.dtype), pointer,
+                              ragged_position(view, name), store.value));
     const std::string index = position(view, name);
     const int last = view.strides.rank() - 1;
-    if (view.strides[last] == 1)
+    if (last < 0 || view.strides[last] == 1)
       line(
           fmt::format("store_row({}, {}, {}, v{});", tag(view.dtype), pointer, index, store.value));
     else
@@ -111,6 +149,8 @@ class Printer {
     if (step.op.mode == PointwiseMode::gen_index) {
       const int rank = program_.space.rank();
       const auto axis = static_cast<int>(step.op.axis < 0 ? step.op.axis + rank : step.op.axis);
+      // On an axis of extent 1 every coordinate means 0.
+      if (program_.space[axis] == 1) return line(fmt::format("fill((R)0, v{});", i));
       return line(
           each(fmt::format("v{}[l] = (R)(at[{}]{});", i, axis, axis == rank - 1 ? " + l" : "")));
     }
@@ -139,6 +179,25 @@ class Printer {
     return "(Index)args." + argument;
   }
 
+  static bool is_ragged(const View& view) {
+    return view.ragged_offset != kNoTensor && view.strides.rank() > 0;
+  }
+  // What lib/rows.cuh wants to know of a ragged view: where rows start, which row this is, where in
+  // it the element stands, and how far the next one is.
+  std::string ragged_position(const View& view, const std::string& name) {
+    View row = view;
+    row.strides[0] = 0;
+    const Tensor& starts = graph_.tensor(view.ragged_offset);
+    const std::string rows =
+        arguments_.pointer(name + "_rows", view_of(graph_, view.ragged_offset));
+    const std::string step =
+        arguments_.number(name + "_rows_step", starts.strides.empty() ? 1 : starts.strides[0]);
+    const int last = view.strides.rank() - 1;
+    const std::string stride = row.strides[last] == 0 ? "0" : stride_text(row, last, name);
+    return fmt::format("{}, {}, at[0] * {}, {}, {}, {}", tag(starts.dtype), rows, step, step,
+                       position(row, name), stride);
+  }
+
   // Of the element at `at`, from the pointer on.
   std::string position(const View& view, const std::string& name) {
     std::string sum;
@@ -146,7 +205,7 @@ class Printer {
     if (is_packed(view.dtype) && view.offset != 0)
       add("(Index)" + arguments_.number(name + "_offset", view.offset));
     for (int axis = 0; axis < view.strides.rank(); ++axis) {
-      if (view.strides[axis] == 0 || program_.space[axis] == 1) continue;
+      if (view.strides[axis] == 0 || space_[axis] == 1) continue;
       if (view.strides[axis] == 1)
         add(fmt::format("at[{}]", axis));
       else
@@ -156,6 +215,7 @@ class Printer {
   }
 
   const PointwiseProgram& program_;
+  Dims space_;  // of the positions
   const Graph& graph_;
   const std::string& function_;
   Arguments& arguments_;
@@ -169,6 +229,16 @@ class Printer {
 std::string print_program(const PointwiseProgram& program, const Graph& graph,
                           const std::string& name, Arguments& arguments) {
   return Printer(program, graph, name, arguments).print();
+}
+
+std::string print_store(const View& view, const Graph& graph, const std::string& name,
+                        Arguments& arguments) {
+  return Printer({}, graph, name, arguments).print_store(view);
+}
+
+std::string print_integer_load(const View& view, const Graph& graph, const std::string& name,
+                               Arguments& arguments) {
+  return Printer({}, graph, name, arguments).print_integer_load(view);
 }
 
 int vector_length(const PointwiseProgram& program, int most) {

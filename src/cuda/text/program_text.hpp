@@ -17,6 +17,14 @@ namespace ashlar::cuda {
 std::string print_program(const PointwiseProgram& program, const Graph& graph,
                           const std::string& name, Arguments& arguments);
 
+// One element of a view, whatever type it has:
+// template <class V> void NAME(const Args& args, const Index (&at)[rank], V value)
+std::string print_store(const View& view, const Graph& graph, const std::string& name,
+                        Arguments& arguments);
+// An integer with all its 64 bits: int64 NAME(const Args& args, const Index (&at)[rank])
+std::string print_integer_load(const View& view, const Graph& graph, const std::string& name,
+                               Arguments& arguments);
+
 // The most elements along the last axis, up to `most`, that every view of the program allows to be
 // read and written as whole aligned vectors, if its pointers are aligned to 16 bytes.
 int vector_length(const PointwiseProgram& program, int most);

@@ -175,6 +175,14 @@ __device__ inline R load_element(D d, const void* data, int64 index) {
     return (R)widen(d, ((const typename D::Word*)data)[index]);
   }
 }
+// An integer with all its bits; other types are cut off.
+template <class D>
+__device__ inline int64 load_integer(D d, const void* data, int64 index) {
+  return (int64)load_element<double>(d, data, index);
+}
+__device__ inline int64 load_integer(i64, const void* data, int64 index) {
+  return ((const int64*)data)[index];
+}
 // Elements that share a byte may be stored by several threads at once.
 template <class R, class D>
 __device__ inline void store_element(D d, void* data, int64 index, R value) {

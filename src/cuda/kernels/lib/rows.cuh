@@ -60,3 +60,28 @@ __device__ inline void store_strided(D d, void* data, int64 index, int64 stride,
 #pragma unroll
   for (int l = 0; l < kCount; ++l) store_element(d, data, index + l * stride, from[l]);
 }
+
+// A ragged view: row r begins at element starts[r] and ends before starts[r + 1]. `first` is where
+// the row's start stands among them, `next` how far the one after it. What lies past the end is not
+// in memory: it reads as 0 and is not written.
+template <int kCount, class R, class D, class O>
+__device__ inline void load_ragged(D d, const void* data, O o, const void* starts, int64 first,
+                                   int64 next, int64 within, int64 stride, R (&to)[kCount]) {
+  const int64 start = load_integer(o, starts, first), end = load_integer(o, starts, first + next);
+#pragma unroll
+  for (int l = 0; l < kCount; ++l) {
+    const int64 index = start + within + l * stride;
+    to[l] = index < end ? load_element<R>(d, data, index) : (R)0;
+  }
+}
+template <int kCount, class R, class D, class O>
+__device__ inline void store_ragged(D d, void* data, O o, const void* starts, int64 first,
+                                    int64 next, int64 within, int64 stride,
+                                    const R (&from)[kCount]) {
+  const int64 start = load_integer(o, starts, first), end = load_integer(o, starts, first + next);
+#pragma unroll
+  for (int l = 0; l < kCount; ++l) {
+    const int64 index = start + within + l * stride;
+    if (index < end) store_element(d, data, index, from[l]);
+  }
+}

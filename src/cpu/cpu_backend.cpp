@@ -1,0 +1,68 @@
+#include "cpu/cpu_backend.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "cpu/engine_table.hpp"
+
+namespace ashlar::cpu {
+
+namespace {
+
+// Work is done when it has been asked for: a point in it is a moment.
+class Moment final : public Marker {
+ public:
+  void record(void*) override { time_ = Clock::now(); }
+  void hold_back(void*) override {}
+  double seconds_since(const Marker& earlier) const override {
+    const auto& other = dynamic_cast<const Moment&>(earlier);
+    return std::chrono::duration<double>(time_ - other.time_).count();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point time_;
+};
+
+class CpuBackend final : public Backend {
+ public:
+  EngineTable engines() const override { return engine_table(); }
+  int owned_slots() const override { return 64; }
+
+  // Pages come from the system when they are first touched.
+  std::byte* allocate(const DeviceProps&, std::int64_t bytes) const override {
+    void* memory = mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+      fail(ErrorCode::out_of_memory, "cpu: {} bytes of memory could not be reserved", bytes);
+    return static_cast<std::byte*>(memory);
+  }
+  void release(const DeviceProps&, std::byte* memory, std::int64_t bytes) const noexcept override {
+    munmap(memory, static_cast<std::size_t>(bytes));
+  }
+  void upload(const DeviceProps&, void* to, const void* from, std::int64_t bytes,
+              void*) const override {
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  }
+  void download(const DeviceProps&, void* to, const void* from, std::int64_t bytes,
+                void*) const override {
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  }
+  void fill(const DeviceProps&, void* to, std::byte value, std::int64_t bytes,
+            void*) const override {
+    std::fill_n(static_cast<std::byte*>(to), bytes, value);
+  }
+  void synchronize(const DeviceProps&, void*) const override {}
+  std::unique_ptr<Marker> marker(const DeviceProps&) const override {
+    return std::make_unique<Moment>();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_backend() { return std::make_unique<CpuBackend>(); }
+
+}  // namespace ashlar::cpu

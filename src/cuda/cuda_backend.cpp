@@ -1,0 +1,87 @@
+#include "cuda/cuda_backend.hpp"
+
+#include "cuda/driver/context.hpp"
+#include "cuda/driver/stream_event.hpp"
+#include "cuda/engine_table.hpp"
+#include "cuda/engines/engines.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+StreamHandle handle(void* stream) { return static_cast<StreamHandle>(stream); }
+DeviceAddress address(const void* memory) { return reinterpret_cast<DeviceAddress>(memory); }
+
+class CudaBackend final : public Backend {
+ public:
+  explicit CudaBackend(const Engine& last_resort) : host_(make_host_engine(last_resort)) {
+    for (const Engine* engine : engine_table()) engines_.push_back(engine);
+    engines_.push_back(host_.get());
+  }
+
+  EngineTable engines() const override { return engines_; }
+  // Device memory is scarce, and streams can wait for each other.
+  int owned_slots() const override { return 2; }
+
+  std::byte* allocate(const DeviceProps& device, std::int64_t bytes) const override {
+    const ContextScope scope(device.ordinal);
+    DeviceAddress memory = 0;
+    check(driver_api().allocate(&memory, static_cast<std::size_t>(bytes)),
+          fmt::format("allocating {} bytes on the GPU", bytes).c_str());
+    return reinterpret_cast<std::byte*>(memory);
+  }
+  void release(const DeviceProps& device, std::byte* memory, std::int64_t) const noexcept override {
+    // Nothing can be done about a failure: the memory goes with the process.
+    try {
+      const ContextScope scope(device.ordinal);
+      driver_api().release(address(memory));
+    } catch (const Error&) {
+    }
+  }
+
+  void upload(const DeviceProps& device, void* to, const void* from, std::int64_t bytes,
+              void* stream) const override {
+    if (bytes == 0) return;
+    const ContextScope scope(device.ordinal);
+    check(driver_api().copy_to_device(address(to), from, static_cast<std::size_t>(bytes),
+                                      handle(stream)),
+          "copying to the GPU");
+    synchronize(device, stream);
+  }
+  void download(const DeviceProps& device, void* to, const void* from, std::int64_t bytes,
+                void* stream) const override {
+    if (bytes == 0) return;
+    const ContextScope scope(device.ordinal);
+    check(driver_api().copy_to_host(to, address(from), static_cast<std::size_t>(bytes),
+                                    handle(stream)),
+          "copying from the GPU");
+    synchronize(device, stream);
+  }
+  void fill(const DeviceProps& device, void* to, std::byte value, std::int64_t bytes,
+            void* stream) const override {
+    if (bytes == 0) return;
+    const ContextScope scope(device.ordinal);
+    check(driver_api().fill_bytes(address(to), static_cast<unsigned char>(value),
+                                  static_cast<std::size_t>(bytes), handle(stream)),
+          "filling memory of the GPU");
+  }
+  void synchronize(const DeviceProps& device, void* stream) const override {
+    const ContextScope scope(device.ordinal);
+    check(driver_api().synchronize_stream(handle(stream)), "waiting for the GPU");
+  }
+  std::unique_ptr<Marker> marker(const DeviceProps& device) const override {
+    return std::make_unique<StreamEvent>(device.ordinal);
+  }
+
+ private:
+  std::unique_ptr<Engine> host_;
+  std::vector<const Engine*> engines_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_backend(const Engine& last_resort) {
+  return std::make_unique<CudaBackend>(last_resort);
+}
+
+}  // namespace ashlar::cuda

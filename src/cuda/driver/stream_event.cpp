@@ -1,0 +1,50 @@
+#include "cuda/driver/stream_event.hpp"
+
+#include "cuda/driver/context.hpp"
+
+namespace ashlar::cuda {
+
+bool is_capturing(void* stream) {
+  int status = 0;
+  // The default stream cannot be captured; asking about it while another one is, is an error.
+  if (stream == nullptr) return false;
+  check(driver_api().is_capturing(static_cast<StreamHandle>(stream), &status),
+        "asking whether a stream is being captured");
+  return status != 0;
+}
+
+StreamEvent::StreamEvent(DeviceOrdinal device) : device_(device) {
+  const ContextScope scope(device);
+  check(driver_api().create_event(&event_, 0), "creating an event");
+}
+
+StreamEvent::~StreamEvent() {
+  // Nothing can be done about a failure: the event goes with the process.
+  driver_api().destroy_event(event_);
+}
+
+void StreamEvent::record(void* stream) {
+  if (is_capturing(stream)) return;
+  const ContextScope scope(device_);
+  check(driver_api().record_event(event_, static_cast<StreamHandle>(stream)), "recording an event");
+  recorded_ = true;
+}
+
+void StreamEvent::hold_back(void* stream) {
+  if (!recorded_ || is_capturing(stream)) return;
+  const ContextScope scope(device_);
+  check(driver_api().wait_event(static_cast<StreamHandle>(stream), event_, 0),
+        "ordering two streams");
+}
+
+double StreamEvent::seconds_since(const Marker& earlier) const {
+  const auto& other = dynamic_cast<const StreamEvent&>(earlier);
+  const ContextScope scope(device_);
+  float milliseconds = 0;
+  check(driver_api().synchronize_event(event_), "waiting for the GPU");
+  check(driver_api().elapsed_milliseconds(&milliseconds, other.event_, event_),
+        "asking for the time between two events");
+  return 1e-3 * static_cast<double>(milliseconds);
+}
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,30 @@
+// A point in a stream's work.
+#pragma once
+
+#include "cuda/driver/driver_api.hpp"
+#include "plan/backend.hpp"
+
+namespace ashlar::cuda {
+
+class StreamEvent final : public Marker {
+ public:
+  explicit StreamEvent(DeviceOrdinal device);
+  ~StreamEvent() override;
+  StreamEvent(const StreamEvent&) = delete;
+  StreamEvent& operator=(const StreamEvent&) = delete;
+
+  // Both do nothing while the stream is being captured: an event inside a graph cannot order work
+  // outside it.
+  void record(void* stream) override;
+  void hold_back(void* stream) override;
+  double seconds_since(const Marker& earlier) const override;
+
+ private:
+  DeviceOrdinal device_;
+  EventHandle event_ = nullptr;
+  bool recorded_ = false;
+};
+
+bool is_capturing(void* stream);
+
+}  // namespace ashlar::cuda

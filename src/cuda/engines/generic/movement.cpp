@@ -1,0 +1,51 @@
+// Elements in other places.
+#include "cuda/engines/generic/operations.hpp"
+
+namespace ashlar::cuda {
+
+void describe(const Reshape&, GenericKernel& kernel) {
+  kernel.file("reshape");
+  kernel.pass(element_count(kernel.out(Reshape::y).dims));
+}
+
+void describe(const Transpose& op, GenericKernel& kernel) {
+  kernel.file("transpose");
+  kernel.numbers("permutation", op.permutation);
+  kernel.pass(element_count(kernel.out(Transpose::y).dims));
+}
+
+void describe(const Slice& op, GenericKernel& kernel) {
+  kernel.file("slice");
+  const int rank = kernel.out(Slice::y).dims.rank();
+  kernel.per_axis("start", op.start, rank, 0);
+  kernel.per_axis("step", op.step, rank, 1);
+  kernel.pass(element_count(kernel.out(Slice::y).dims));
+}
+
+// A pass per input: where it begins in y is all that tells them apart.
+void describe(const Concat& op, GenericKernel& kernel) {
+  kernel.file("concat");
+  const int rank = kernel.out(Concat::y).dims.rank();
+  const auto axis = static_cast<int>(op.axis < 0 ? op.axis + rank : op.axis);
+  kernel.constant("kAxis", axis);
+  std::int64_t begin = 0;
+  for (int input = 0; input < static_cast<int>(kernel.anchor().inputs.size()); ++input) {
+    const Dims& dims = kernel.in(input).dims;
+    kernel.pass({.units = element_count(dims), .input = input, .begin = begin});
+    begin += dims[axis];
+  }
+}
+
+void describe(const TensorTransform& op, GenericKernel& kernel) {
+  kernel.file("tensor_transform");
+  const int rank = kernel.out(TensorTransform::y).dims.rank();
+  kernel.constant("kUnfold", op.unfold);
+  kernel.constant("kFolds", op.fold.rank());
+  kernel.per_axis("pad_before", op.pad_before, rank, 0);
+  kernel.numbers("fold", op.fold);
+  kernel.real("alpha", op.alpha);
+  kernel.real("beta", op.beta);
+  kernel.pass(element_count(kernel.out(TensorTransform::y).dims));
+}
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,196 @@
+// The last resort: what no kernel takes is computed by the processor, in the stream's order.
+// Tensors go to page-locked memory and back; the computation is a host function of the stream, so
+// nothing waits and streams can be captured.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "base/log.hpp"
+#include "cuda/driver/context.hpp"
+#include "cuda/driver/stream_event.hpp"
+#include "cuda/engines/engines.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+// Memory that the GPU can reach and that stays where it is.
+class PageLocked {
+ public:
+  PageLocked(DeviceOrdinal device, std::int64_t bytes) : device_(device) {
+    const ContextScope scope(device);
+    check(driver_api().allocate_host(&memory_,
+                                     static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)), 0),
+          fmt::format("locking {} bytes of the host's memory", bytes).c_str());
+  }
+  ~PageLocked() {
+    // Nothing can be done about a failure: the memory goes with the process.
+    try {
+      const ContextScope scope(device_);
+      driver_api().release_host(memory_);
+    } catch (const Error&) {
+    }
+  }
+  PageLocked(const PageLocked&) = delete;
+  PageLocked& operator=(const PageLocked&) = delete;
+  std::byte* data() const { return static_cast<std::byte*>(memory_); }
+
+ private:
+  DeviceOrdinal device_;
+  void* memory_ = nullptr;
+};
+
+// Holds a flag that others wait for.
+class Turn {
+ public:
+  explicit Turn(std::atomic_flag& flag) : flag_(flag) {
+    while (flag_.test_and_set(std::memory_order_acquire)) flag_.wait(true);
+  }
+  ~Turn() {
+    flag_.clear(std::memory_order_release);
+    flag_.notify_one();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  std::atomic_flag& flag_;
+};
+
+class HostKernel final : public Kernel {
+ public:
+  HostKernel(const Graph& graph, const Region& region, std::unique_ptr<Kernel> kernel,
+             DeviceOrdinal device)
+      : device_(device),
+        kernel_(std::move(kernel)),
+        locations_(graph.tensors().size()),
+        last_use_(device) {
+    std::int64_t total = 0;
+    const auto book = [&](std::int64_t bytes) {
+      const std::int64_t offset = total;
+      total += (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
+      return offset;
+    };
+    const auto add = [&](TensorId id, bool is_written) {
+      Location& location = locations_[static_cast<std::size_t>(id)];
+      if (location.kind == Location::Kind::workspace) return;
+      const Tensor& tensor = graph.tensor(id);
+      const bool by_value =
+          tensor.kind == TensorKind::scalar || tensor.kind == TensorKind::constant;
+      const std::int64_t bytes = by_value ? sizeof(std::uint64_t) : byte_size(tensor);
+      location = {Location::Kind::workspace, book(bytes), nullptr};
+      if (bytes > 0)
+        passengers_.push_back({id, location.index, byte_size(tensor), by_value, is_written});
+    };
+    for (const TensorId id : region.writes) add(id, true);
+    for (const TensorId id : region.reads) add(id, false);
+    scratch_offset_ = book(kernel_->scratch_book().total_bytes());
+    staging_ = std::make_unique<PageLocked>(device, total);
+  }
+
+  void run(const KernelContext& context) const override {
+    const ContextScope scope(device_);
+    const DriverApi& api = driver_api();
+    const auto stream = static_cast<StreamHandle>(context.stream());
+    // One set of pages: runs are put into streams one after the other and executed so.
+    const Turn turn(busy_);
+    if (last_stream_ != context.stream()) last_use_.hold_back(context.stream());
+    constexpr const char* kWhat = "exchanging tensors with the processor";
+    for (const Passenger& one : passengers_) {
+      std::byte* place = staging_->data() + one.offset;
+      if (one.by_value) {
+        // The number as it is now, kept by the command itself.
+        std::array<unsigned, 2> words{};
+        std::memcpy(words.data(), context.pointer(one.tensor), static_cast<std::size_t>(one.bytes));
+        for (std::size_t i = 0; i < words.size(); ++i)
+          check(api.fill_words(reinterpret_cast<DeviceAddress>(place) + 4 * i, words[i], 1, stream),
+                kWhat);
+      } else {
+        check(api.copy_to_host(place, reinterpret_cast<DeviceAddress>(context.pointer(one.tensor)),
+                               static_cast<std::size_t>(one.bytes), stream),
+              kWhat);
+      }
+    }
+    check(api.call_host(stream, &compute, const_cast<HostKernel*>(this)), kWhat);
+    for (const Passenger& one : passengers_)
+      if (one.is_written)
+        check(api.copy_to_device(reinterpret_cast<DeviceAddress>(context.pointer(one.tensor)),
+                                 staging_->data() + one.offset, static_cast<std::size_t>(one.bytes),
+                                 stream),
+              kWhat);
+    last_use_.record(context.stream());
+    last_stream_ = context.stream();
+  }
+
+ private:
+  struct Passenger {
+    TensorId tensor;
+    std::int64_t offset, bytes;
+    bool by_value, is_written;
+  };
+
+  static void compute(void* self) {
+    const auto& host = *static_cast<const HostKernel*>(self);
+    try {
+      KernelContext context(host.locations_, {}, host.staging_->data(), nullptr);
+      context.set_scratch(host.staging_->data() + host.scratch_offset_);
+      host.kernel_->run(context);
+    } catch (const std::exception& error) {
+      log(LogLevel::error, "cuda.host: {}", error.what());
+    }
+  }
+
+  DeviceOrdinal device_;
+  std::unique_ptr<Kernel> kernel_;
+  std::vector<Location> locations_;
+  std::vector<Passenger> passengers_;
+  std::int64_t scratch_offset_ = 0;
+  std::unique_ptr<PageLocked> staging_;
+  mutable std::atomic_flag busy_;
+  mutable StreamEvent last_use_;
+  mutable void* last_stream_ = nullptr;
+};
+
+class HostEngine final : public Engine {
+ public:
+  explicit HostEngine(const Engine& engine) : engine_(engine) {}
+  std::string_view id() const override { return "cuda.host"; }
+  EngineKind kind() const override { return EngineKind::reference; }
+  std::string_view description() const override {
+    return "the processor's reference on copies of the tensors; takes everything";
+  }
+
+  Support supports(const Region& region, const DeviceProps&) const override {
+    return engine_.supports(region, processor_);
+  }
+
+  std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
+    std::vector<Config> configs = engine_.configs(region, processor_);
+    constexpr double kBusBytesPerSecond = 2e10;  // each way, and about what the processor reads
+    constexpr double kFlopsPerSecond = 1e8;      // of loops in double precision
+    for (Config& config : configs)
+      config.cost = {.flops = region.flops(),
+                     .bytes = region.bytes(),
+                     .flops_fraction = kFlopsPerSecond / device.flops_f32,
+                     .bytes_fraction = kBusBytesPerSecond / device.bytes_per_second};
+    return configs;
+  }
+
+  std::unique_ptr<Kernel> build(const Graph& graph, const Region& region, const Config& config,
+                                const DeviceProps& device) const override {
+    return std::make_unique<HostKernel>(
+        graph, region, engine_.build(graph, region, config, processor_), device.ordinal);
+  }
+
+ private:
+  const DeviceProps processor_ = {};
+  const Engine& engine_;
+};
+
+}  // namespace
+
+std::unique_ptr<Engine> make_host_engine(const Engine& last_resort) {
+  return std::make_unique<HostEngine>(last_resort);
+}
+
+}  // namespace ashlar::cuda

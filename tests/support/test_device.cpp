@@ -1,0 +1,31 @@
+#include "support/test_device.hpp"
+
+#include <cstdlib>
+
+namespace ashlar::support {
+
+const Device& test_device() {
+  static const Device device = [] {
+    const char* name = std::getenv("ASHLAR_TEST_DEVICE");
+    return Device::named(name == nullptr ? "cpu" : name);
+  }();
+  return device;
+}
+
+void* DeviceCopies::add(GuardedBlock& block) {
+  const std::span<std::byte> all = block.with_canaries();
+  copies_.push_back({&block, Memory(device_, static_cast<std::int64_t>(all.size()))});
+  return static_cast<std::byte*>(copies_.back().memory.data()) + (block.data() - all.data());
+}
+
+void DeviceCopies::upload() {
+  for (Copy& copy : copies_)
+    copy.memory.upload(copy.block->with_canaries().data(), copy.memory.bytes());
+}
+
+void DeviceCopies::download() {
+  for (Copy& copy : copies_)
+    copy.memory.download(copy.block->with_canaries().data(), copy.memory.bytes());
+}
+
+}  // namespace ashlar::support

@@ -1,0 +1,34 @@
+// The device that tests of engines, operations and random graphs run on, and its memory.
+#pragma once
+
+#include <ashlar/memory.hpp>
+#include <span>
+#include <vector>
+
+#include "support/bound_memory.hpp"
+
+namespace ashlar::support {
+
+// ASHLAR_TEST_DEVICE: "cpu" when it is not set, "cuda:0".
+const Device& test_device();
+
+// Copies of host blocks, canaries included, where a plan's device can reach them.
+class DeviceCopies {
+ public:
+  explicit DeviceCopies(const Device& device) : device_(device) {}
+  // Returns the place of the block's first byte.
+  void* add(GuardedBlock& block);
+  void upload();
+  // Waits, and brings everything back to the host.
+  void download();
+
+ private:
+  const Device& device_;
+  struct Copy {
+    GuardedBlock* block;
+    Memory memory;
+  };
+  std::vector<Copy> copies_;
+};
+
+}  // namespace ashlar::support
