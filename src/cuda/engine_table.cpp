@@ -7,7 +7,8 @@
 namespace ashlar::cuda {
 
 EngineTable engine_table() {
-  static const std::array<const Engine*, 2> table = {
+  static const std::array<const Engine*, 3> table = {
+      &row_norm_engine(),
       &pointwise_engine(),
       &generic_engine(),
   };

@@ -33,11 +33,9 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int w = 0; w < kWarps; ++w) total[kind] += sums[kind][w][lane];
   }
-  RowTile<Spec, 1, 0> tile;
-  tile.place(args, (Index)blockIdx.y * (Index)args.rows_per_set,
-             (Index)(blockIdx.y + 1) * (Index)args.rows_per_set);
-  // Every thread of a row places itself in its group's row: that of the set is the first one.
-  tile.at[0][Spec::kRank - 1] = column;
-  if constexpr (kScaleSums) store_dscale(args, tile.at[0], total[0]);
-  if constexpr (kBiasSums) store_dbias(args, tile.at[0], total[kKinds - 1]);
+  Index at[Spec::kRank];
+  RowTile<Spec, 1, 0>::locate(args, (Index)blockIdx.y * (Index)args.rows_per_set, at);
+  at[Spec::kRank - 1] = column;
+  if constexpr (kScaleSums) store_dscale(args, at, total[0]);
+  if constexpr (kBiasSums) store_dbias(args, at, total[kKinds - 1]);
 }

@@ -27,11 +27,13 @@ __device__ inline void norm_backward(const Args& args) {
   __shared__ R slots[2 * Reducer::kSlots];
   Reducer reducer = {slots, 0};
   const R count = (R)Spec::kLength, epsilon = epsilon_of(args);
-  const Index first_row = (Index)blockIdx.y * (Index)args.rows_per_set;
-  const Index end_row = first_row + (Index)args.rows_per_set;
+  // Of the set's rows.
+  RowRange<Index> range(args.rows_per_set, args.rows_per_block, args.blocks_with_more);
+  const Index first_of_set = (Index)blockIdx.y * (Index)args.rows_per_set;
+  range.first += first_of_set;
+  range.end += first_of_set;
   RowOperand<Tile, Scale, true> scale;
-  Tile of_set;
-  of_set.place(args, first_row, first_row + 1);
+  const Tile of_set = Tile::at_row(args, first_of_set);
   scale.fetch(args, of_set);
   ColumnPartials<Tile, kScaleSums> scale_sums;
   ColumnPartials<Tile, kBiasSums> bias_sums;
@@ -43,11 +45,11 @@ __device__ inline void norm_backward(const Args& args) {
   bias_sums.start(Spec(), partial + kScaleSums * Spec::kLength,
                   gathered + kScaleSums * Tile::kGroups * Spec::kLength);
 
-  for_batches<kPrefetch && (kChunks > 0), Batch<Tile>>(
-      (Index)blockIdx.x, (Index)args.tiles, (Index)gridDim.x,
-      [&](Batch<Tile>& batch, Index index) {
+  for_tiles<kPrefetch && (kChunks > 0), Batch<Tile>>(
+      range, Tile::kRows,
+      [&](Batch<Tile>& batch, Index row) {
         Tile& tile = batch.tile;
-        tile.place(args, first_row + index * Tile::kRows, end_row);
+        tile.place(args, row, range.end);
         batch.x.fetch(args, tile);
         batch.dy.fetch(args, tile);
         if constexpr (kGivenStatistics)

@@ -30,16 +30,14 @@ __device__ inline void norm_forward(const Args& args) {
   Reducer reducer = {slots, 0};
   const R count = (R)Spec::kLength, epsilon = epsilon_of(args);
   Parameters<Tile> shared;
-  if constexpr (kSharedParameters) {
-    Tile any;
-    any.place(args, 0, 1);
-    shared.fetch(args, any);
-  }
+  if constexpr (kSharedParameters) shared.fetch(args, Tile::at_row(args, 0));
 
-  for_batches<kPrefetch && (kChunks > 0), Batch<Tile>>(
-      (Index)blockIdx.x, (Index)args.tiles, (Index)gridDim.x,
-      [&](Batch<Tile>& batch, Index index) {
-        batch.tile.place(args, index * Tile::kRows, (Index)args.rows);
+  const RowRange<Index> range(args.rows, args.rows_per_block, args.blocks_with_more);
+
+  for_tiles<kPrefetch && (kChunks > 0), Batch<Tile>>(
+      range, Tile::kRows,
+      [&](Batch<Tile>& batch, Index row) {
+        batch.tile.place(args, row, range.end);
         batch.x.fetch(args, batch.tile);
         if constexpr (!kSharedParameters) batch.own.fetch(args, batch.tile);
       },

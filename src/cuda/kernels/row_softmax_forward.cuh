@@ -19,11 +19,12 @@ __device__ inline void softmax_forward(const Args& args) {
   typedef RowReducer<Spec, kUnroll> Reducer;
   __shared__ R slots[2 * Reducer::kSlots];
   Reducer reducer = {slots, 0};
+  const RowRange<Index> range(args.rows, args.rows_per_block, args.blocks_with_more);
 
-  for_batches<kPrefetch && (kChunks > 0), Batch<Tile>>(
-      (Index)blockIdx.x, (Index)args.tiles, (Index)gridDim.x,
-      [&](Batch<Tile>& batch, Index index) {
-        batch.tile.place(args, index * Tile::kRows, (Index)args.rows);
+  for_tiles<kPrefetch && (kChunks > 0), Batch<Tile>>(
+      range, Tile::kRows,
+      [&](Batch<Tile>& batch, Index row) {
+        batch.tile.place(args, row, range.end);
         batch.x.fetch(args, batch.tile);
       },
       [&](const Batch<Tile>& batch) {

@@ -1,8 +1,9 @@
 // Tiles of rows: kRowThreads threads share a row, a block has kGroups such groups of threads, and
 // every group takes kUnroll rows of a tile at once.
 //
-// Spec, printed by the engine: R, Index, Args; kRank (axes, the last one along the row), kLength
-// (elements of a row), kThreads, kRowThreads, kUnroll, kWholeTiles (no tile ends early).
+// Spec, printed by the engine: R, Index, Args (with extent0..., magic0...); kRank (axes, the last
+// one along the row), kLength (elements of a row), kThreads, kRowThreads, kUnroll, kWholeTiles (no
+// tile ends early).
 //
 // A row is read in chunks of kCount elements per thread. kChunks > 0: all of a thread's chunks stay
 // in registers; kChunks = 0: rows of any length, read again by every pass.
@@ -28,21 +29,34 @@ struct RowTile {
 
   // The rows from `first` on, `end` being the first that is none of this tile's business.
   __device__ void place(const Args& args, Index first, Index end) {
-    const int64* extent = &args.extent0;
-    const int64* magic = &args.magic0;
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) {
       const Index row = first + u * kGroups + (int)threadIdx.x / Spec::kRowThreads;
       is_row[u] = Spec::kWholeTiles || row < end;
-      Index rest = is_row[u] ? row : first;
-#pragma unroll
-      for (int axis = kRank - 2; axis >= 0; --axis) {
-        const Index above = axis == 0 ? 0 : divide(rest, magic[axis], (Index)extent[axis]);
-        at[u][axis] = rest - above * (Index)extent[axis];
-        rest = above;
-      }
-      at[u][kRank - 1] = 0;
+      locate(args, is_row[u] ? row : first, at[u]);
     }
+  }
+  // All threads at the same row.
+  __device__ static RowTile at_row(const Args& args, Index row) {
+    RowTile tile;
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) {
+      tile.is_row[u] = true;
+      locate(args, row, tile.at[u]);
+    }
+    return tile;
+  }
+  // The first element of a row.
+  __device__ static void locate(const Args& args, Index row, Index (&to)[kRank]) {
+    const int64* extent = &args.extent0;
+    const int64* magic = &args.magic0;
+#pragma unroll
+    for (int axis = kRank - 2; axis >= 0; --axis) {
+      const Index above = axis == 0 ? 0 : divide(row, magic[axis], (Index)extent[axis]);
+      to[axis] = row - above * (Index)extent[axis];
+      row = above;
+    }
+    to[kRank - 1] = 0;
   }
 
   // body(chunk, column) for every chunk of a row that is this thread's.
@@ -71,6 +85,18 @@ struct RowTile {
     for (int axis = 0; axis < kRank - 1; ++axis) result.at[axis] = at[u][axis];
     result.at[kRank - 1] = column;
     return result;
+  }
+};
+
+// The rows of a block: per_block each, one more for the first with_more of them.
+template <class Index>
+struct RowRange {
+  Index first, end;
+  __device__ RowRange(Index rows, Index per_block, Index with_more) {
+    const Index block = (Index)blockIdx.x;
+    first = block * per_block + (block < with_more ? block : with_more);
+    end = first + per_block + (block < with_more ? 1 : 0);
+    if (end > rows) end = rows;
   }
 };
 
@@ -127,24 +153,24 @@ struct RowOperand {
   }
 };
 
-// Batches from `first` on in steps: fetch(batch, index), then process(batch). With kPrefetch the
-// next one is fetched before this one is processed.
+// The tiles of a range: fetch(batch, first row), then process(batch). With kPrefetch the next tile
+// is fetched before this one is processed.
 template <bool kPrefetch, class Batch, class Index, class Fetch, class Process>
-__device__ inline void for_batches(Index first, Index end, Index step, Fetch&& fetch,
-                                   Process&& process) {
+__device__ inline void for_tiles(RowRange<Index> range, int step, Fetch&& fetch,
+                                 Process&& process) {
   if constexpr (kPrefetch) {
-    if (first >= end) return;
+    if (range.first >= range.end) return;
     Batch next;
-    fetch(next, first);
-    for (Index index = first; index < end; index += step) {
+    fetch(next, range.first);
+    for (Index row = range.first; row < range.end; row += step) {
       Batch now = next;
-      if (index + step < end) fetch(next, index + step);
+      if (row + step < range.end) fetch(next, row + step);
       process(now);
     }
   } else {
-    for (Index index = first; index < end; index += step) {
+    for (Index row = range.first; row < range.end; row += step) {
       Batch now;
-      fetch(now, index);
+      fetch(now, row);
       process(now);
     }
   }
