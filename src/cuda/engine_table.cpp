@@ -7,8 +7,10 @@
 namespace ashlar::cuda {
 
 EngineTable engine_table() {
-  static const std::array<const Engine*, 3> table = {
+  static const std::array<const Engine*, 5> table = {
       &row_norm_engine(),
+      &channel_norm_engine(),
+      &resample_engine(),
       &pointwise_engine(),
       &generic_engine(),
   };

@@ -5,8 +5,10 @@
 
 namespace ashlar::cuda {
 
+const CudaEngine& channel_norm_engine();
 const CudaEngine& generic_engine();
 const CudaEngine& pointwise_engine();
+const CudaEngine& resample_engine();
 const CudaEngine& row_norm_engine();
 
 // Runs an engine of the processor for the GPU.
