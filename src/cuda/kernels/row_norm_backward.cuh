@@ -83,6 +83,9 @@ __device__ inline void norm_backward(const Args& args) {
             for (int l = 0; l < kCount; ++l) g[l] *= (x[l] - batch.mean[u]) * batch.inv[u];
             sums[u] += sum_of(g);
           });
+        batch.x.forget();
+        batch.dy.forget();
+        scale.forget();
         reducer.template reduce<Sum>(sums);
 #pragma unroll
         for (int u = 0; u < kUnroll; ++u) {
@@ -110,6 +113,7 @@ __device__ inline void norm_backward(const Args& args) {
             store_dx<kCount>(args, tile.position(u, column).at, g);
           });
         }
+        scale.forget();
       });
   scale_sums.finish(Spec());
   bias_sums.finish(Spec());

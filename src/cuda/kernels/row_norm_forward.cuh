@@ -13,6 +13,10 @@ struct Parameters {
     scale.fetch(args, tile);
     bias.fetch(args, tile);
   }
+  __device__ void forget() {
+    scale.forget();
+    bias.forget();
+  }
 };
 template <class Tile>
 struct Batch {
@@ -23,7 +27,7 @@ struct Batch {
 
 template <int kCount, int kChunks>
 __device__ inline void norm_forward(const Args& args) {
-  typedef RowTile<Spec, kVector, kChunks, kBlocks> Tile;
+  typedef RowTile<Spec, kCount, kChunks> Tile;
   constexpr int kUnroll = Spec::kUnroll;
   typedef RowReducer<Spec, kUnroll> Reducer;
   __shared__ R slots[2 * Reducer::kSlots];
@@ -41,9 +45,10 @@ __device__ inline void norm_forward(const Args& args) {
         batch.x.fetch(args, batch.tile);
         if constexpr (!kSharedParameters) batch.own.fetch(args, batch.tile);
       },
-      [&](const Batch<Tile>& batch) {
+      [&](Batch<Tile>& batch) {
         const Tile& tile = batch.tile;
-        const Parameters<Tile>& parameters = kSharedParameters ? shared : batch.own;
+        Parameters<Tile>& parameters = kSharedParameters ? shared : batch.own;
+        parameters.forget();
         R mean[kUnroll], inv[kUnroll];
         find_statistics<kCentred>(args, tile, batch.x, reducer, count, epsilon, mean, inv);
 #pragma unroll

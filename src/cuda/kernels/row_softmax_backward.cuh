@@ -28,7 +28,7 @@ __device__ inline void softmax_backward(const Args& args) {
         batch.y.fetch(args, batch.tile);
         batch.dy.fetch(args, batch.tile);
       },
-      [&](const Batch<Tile>& batch) {
+      [&](Batch<Tile>& batch) {
         const Tile& tile = batch.tile;
         R sum[kUnroll] = {};
 #pragma unroll
@@ -44,6 +44,8 @@ __device__ inline void softmax_backward(const Args& args) {
             }
             sum[u] += sum_of(dy);
           });
+        batch.y.forget();
+        batch.dy.forget();
         reducer.template reduce<Sum>(sum);
 #pragma unroll
         for (int u = 0; u < kUnroll; ++u) {

@@ -27,7 +27,7 @@ __device__ inline void softmax_forward(const Args& args) {
         batch.tile.place(args, row, range.end);
         batch.x.fetch(args, batch.tile);
       },
-      [&](const Batch<Tile>& batch) {
+      [&](Batch<Tile>& batch) {
         const Tile& tile = batch.tile;
         R largest[kUnroll], sum[kUnroll] = {};
 #pragma unroll
@@ -40,6 +40,7 @@ __device__ inline void softmax_forward(const Args& args) {
             for (int l = 0; l < kCount; ++l) largest[u] = Larger::apply(largest[u], v[l]);
           });
         }
+        batch.x.forget();
         reducer.template reduce<Larger>(largest);
 #pragma unroll
         for (int u = 0; u < kUnroll; ++u)
@@ -51,6 +52,7 @@ __device__ inline void softmax_forward(const Args& args) {
             for (int l = 0; l < kCount; ++l) v[l] = exp_shifted(v[l], shift);
             sum[u] += sum_of(v);
           });
+        batch.x.forget();
         reducer.template reduce<Sum>(sum);
 #pragma unroll
         for (int u = 0; u < kUnroll; ++u) {

@@ -19,19 +19,23 @@ bool is_kept_as_words(const PointwiseProgram& program, const Graph& graph) {
          kind != TensorKind::scalar && kind != TensorKind::constant;
 }
 
-std::string source_text(const std::string& name, const std::string& held, const std::string& fetch,
-                        const std::string& values, bool is_present) {
+struct SourceText {
+  bool is_present = true;
+  std::string held, fetch, values, forget = {};
+};
+std::string print(const std::string& name, const SourceText& source) {
   return fmt::format(
-      "struct {0} {{\n"
-      "  static const bool kPresent = {4};\n"
-      "  {1}\n"
+      "struct {} {{\n"
+      "  static const bool kPresent = {};\n"
+      "  template <int kCount> {};\n"
       "  template <int kCount>\n"
       "  __device__ static void fetch(const Args& args, const Index (&at)[kRank],\n"
-      "                               Held<kCount>& held) {{ {2} }}\n"
+      "                               Held<kCount>& held) {{ {} }}\n"
       "  template <int kCount>\n"
-      "  __device__ static void values(const Held<kCount>& held, R (&to)[kCount]) {{ {3} }}\n"
+      "  __device__ static void values(const Held<kCount>& held, R (&to)[kCount]) {{ {} }}\n"
+      "  template <int kCount> __device__ static void forget(Held<kCount>& held) {{ {} }}\n"
       "}};\n",
-      name, held, fetch, values, is_present);
+      name, source.is_present, source.held, source.fetch, source.values, source.forget);
 }
 
 }  // namespace
@@ -39,13 +43,13 @@ std::string source_text(const std::string& name, const std::string& held, const 
 std::string print_source(const PointwiseProgram& program, const Graph& graph,
                          const std::string& name, bool is_read_once, Arguments& arguments) {
   if (program.empty())
-    return source_text(name, "template <int kCount> struct Held {};", "", "", false);
+    return print(name, {.is_present = false, .held = "struct Held {}", .fetch = "", .values = ""});
   if (!is_kept_as_words(program, graph)) {
     const std::string function = name + "_program";
     return print_program(program, graph, function, arguments) +
-           source_text(name, "template <int kCount> struct Held { R values[kCount]; };",
-                       function + "<kCount>(args, at, held.values);", "copy(held.values, to);",
-                       true);
+           print(name, {.held = "struct Held { R values[kCount]; }",
+                        .fetch = function + "<kCount>(args, at, held.values);",
+                        .values = "copy(held.values, to);"});
   }
   const View& view = program.steps[0].view;
   const std::string dtype = tag(view.dtype), type = dtype.substr(0, dtype.size() - 2);
@@ -57,11 +61,11 @@ std::string print_source(const PointwiseProgram& program, const Graph& graph,
       index +=
           fmt::format(" + at[{}] * (Index){}", axis,
                       arguments.number(fmt::format("{}_stride{}", name, axis), view.strides[axis]));
-  return source_text(
-      name, fmt::format("template <int kCount> using Held = Vector<kCount, {}::Word>;", type),
-      fmt::format("fetch_words<{}>((const {}::Word*){} + ({}), held);", is_read_once, type, pointer,
-                  index),
-      fmt::format("widen_words({}, held, to);", dtype), true);
+  return print(name, {.held = fmt::format("using Held = PackedWords<kCount, {}::Word>", type),
+                      .fetch = fmt::format("held.template fetch<{}>((const {}::Word*){} + ({}));",
+                                           is_read_once, type, pointer, index),
+                      .values = fmt::format("widen_words({}, held, to);", dtype),
+                      .forget = "held.forget_all();"});
 }
 
 std::string print_statistic_store(const PointwiseProgram& program, const Graph& graph,

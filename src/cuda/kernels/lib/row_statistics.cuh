@@ -6,7 +6,7 @@
 // All threads of the block call it. Not centred: the mean stays 0.
 template <bool kCentred, class Tile, class X, class Reducer, int kUnroll, class R>
 __device__ inline void find_statistics(const typename Tile::Args& args, const Tile& tile,
-                                       const X& x, Reducer& reducer, R count, R epsilon,
+                                       X& x, Reducer& reducer, R count, R epsilon,
                                        R (&mean)[kUnroll], R (&inv_variance)[kUnroll]) {
   constexpr int kCount = Tile::kCount;
 #pragma unroll
@@ -19,6 +19,7 @@ __device__ inline void find_statistics(const typename Tile::Args& args, const Ti
         x.values(args, tile, u, chunk, column, v);
         mean[u] += sum_of(v);
       });
+    x.forget();
     reducer.template reduce<Sum>(mean);
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) mean[u] /= count;
@@ -35,6 +36,7 @@ __device__ inline void find_statistics(const typename Tile::Args& args, const Ti
       }
       inv_variance[u] += sum_of(v);
     });
+  x.forget();
   reducer.template reduce<Sum>(inv_variance);
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u)

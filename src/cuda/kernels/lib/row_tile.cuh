@@ -12,7 +12,15 @@
 #include "lib/divide.cuh"
 #include "lib/elements.cuh"
 #include "lib/ptx_memory.cuh"
+#include "lib/ptx_opaque.cuh"
 #include "lib/reduce.cuh"
+
+template <class Word> __device__ inline Word from_bits(uint32 bits) { return (Word)bits; }
+template <> __device__ inline float from_bits<float>(uint32 bits) { return __uint_as_float(bits); }
+template <class Word> __device__ inline Word from_bits(uint64 bits) { return (Word)bits; }
+template <> __device__ inline double from_bits<double>(uint64 bits) {
+  return __longlong_as_double((int64)bits);
+}
 
 template <class Spec, int kCountOf, int kChunksOf>
 struct RowTile {
@@ -121,8 +129,8 @@ struct RowReducer {
 };
 
 // What a thread holds of an operand. Source, printed by the engine: Held<kCount>, fetch (loads, and
-// work that is fused before the operation) and values (R from what is held). With kIsShared the
-// operand is the same for all rows.
+// work that is fused before the operation), values (R from what is held) and forget. With kIsShared
+// the operand is the same for all rows.
 template <class Tile, class Source, bool kIsShared = false>
 struct RowOperand {
   typedef typename Tile::R R;
@@ -139,6 +147,16 @@ struct RowOperand {
             Source::template fetch<Tile::kCount>(args, tile.position(u, column).at,
                                                  held[u][chunk]);
           });
+    }
+  }
+  // Before another pass over what is held.
+  __device__ void forget() {
+    if constexpr (Tile::kChunks > 0) {
+#pragma unroll
+      for (int u = 0; u < kRows; ++u)
+#pragma unroll
+        for (int chunk = 0; chunk < Tile::kChunks; ++chunk)
+          Source::template forget<Tile::kCount>(held[u][chunk]);
     }
   }
   __device__ void values(const Args& args, const Tile& tile, int u, int chunk, int column,
@@ -189,22 +207,59 @@ __device__ inline R sum_of(const R (&v)[kCount]) {
   return sums[0];
 }
 
-// Elements as memory holds them. Those that are read once leave no copy in L1.
-template <bool kOnce, int kCount, class Word>
-__device__ inline void fetch_words(const Word* from, Vector<kCount, Word>& to) {
-  typedef Vector<kCount, Word> V;
+// kCount elements as memory holds them, in whole registers.
+template <int kCount, class Word>
+struct PackedWords {
+  typedef Vector<kCount, Word> InMemory;
+  static const int kWidth = sizeof(Word);
+  static const int kRegisters = kCount * kWidth < 4 ? 1 : kCount * kWidth / 4;
+  uint32 registers[kRegisters];
+
+  // Elements that are read once leave no copy in L1.
+  template <bool kOnce>
+  __device__ void fetch(const Word* from) {
+    InMemory memory;
 #pragma unroll
-  for (int i = 0; i < V::kPieces; ++i) {
-    const auto* piece = (const typename V::Piece*)from + i;
-    if constexpr (kOnce)
-      to.pieces[i] = StreamPiece<V::kBytes>::load(piece);
-    else
-      to.pieces[i] = *piece;
+    for (int i = 0; i < InMemory::kPieces; ++i) {
+      const auto* piece = (const typename InMemory::Piece*)from + i;
+      if constexpr (kOnce)
+        memory.pieces[i] = StreamPiece<InMemory::kBytes>::load(piece);
+      else
+        memory.pieces[i] = *piece;
+      put(i, memory.pieces[i]);
+    }
   }
-}
+  __device__ Word word(int l) const {
+    if constexpr (kWidth == 8) {
+      return from_bits<Word>((uint64)registers[2 * l + 1] << 32 | registers[2 * l]);
+    } else if constexpr (kWidth == 4) {
+      return from_bits<Word>(registers[l]);
+    } else {
+      constexpr int kPer = 4 / kWidth;
+      return (Word)(registers[l / kPer] >> l % kPer * 8 * kWidth);
+    }
+  }
+  __device__ void forget_all() {
+#pragma unroll
+    for (int i = 0; i < kRegisters; ++i) forget(registers[i]);
+  }
+
+ private:
+  __device__ void put(int i, uint4 v) {
+    registers[4 * i] = v.x;
+    registers[4 * i + 1] = v.y;
+    registers[4 * i + 2] = v.z;
+    registers[4 * i + 3] = v.w;
+  }
+  __device__ void put(int i, uint2 v) {
+    registers[2 * i] = v.x;
+    registers[2 * i + 1] = v.y;
+  }
+  __device__ void put(int i, uint32 v) { registers[i] = v; }
+};
 template <int kCount, class R, class D>
-__device__ inline void widen_words(D d, const Vector<kCount, typename D::Word>& from,
+__device__ inline void widen_words(D d, const PackedWords<kCount, typename D::Word>& from,
                                    R (&to)[kCount]) {
 #pragma unroll
-  for (int l = 0; l < kCount; ++l) to[l] = (R)widen(d, from.words[l]);
+  for (int l = 0; l < kCount; ++l) to[l] = (R)widen(d, from.word(l));
 }
