@@ -76,7 +76,8 @@ std::string operands_text(const RowProblem& problem, const Graph& graph, Argumen
              print_statistic_load(problem.inv_variance, graph, "load_inv_variance", 0.0,
                                   arguments) +
              flag("kCentred", problem.is_centred) +
-             flag("kGivenStatistics", !problem.inv_variance.empty()) + sums_text(problem);
+             flag("kGivenStatistics", !problem.inv_variance.empty()) +
+             flag("kGivenMean", !problem.mean.empty()) + sums_text(problem);
     case Kind::softmax_forward:
       return source(problem.first, "X", true) + result("store_y") +
              statistic(problem.output1, "store_stats") + flag("kLog", problem.is_log);
@@ -92,6 +93,7 @@ void add_grid(const RowProblem& problem, const RowGrid& grid, Arguments& argumen
   arguments.number("rows_per_set", problem.rows / problem.sets);
   arguments.number("rows_per_block", grid.rows_per_block);
   arguments.number("blocks_with_more", grid.blocks_with_more);
+  arguments.number("zero", 0);
 }
 
 LaunchDesign rows_launch(const RowProblem& problem, const RowLayout& layout, const RowGrid& grid,

@@ -3,8 +3,9 @@
 // and the sums of dy * x_hat and dy over the block's rows for every column, which row_column_sums
 // adds up. x and dy are read once. Blocks (x, y) = (piece, set of parameters): the rows of a set lie
 // together and are cut into pieces of whole tiles.
-// Printed before it: Spec, kVector, kChunks, kPrefetch, kCentred, kGivenStatistics, kScaleSums,
-// kBiasSums; the sources X, Dy, Scale; epsilon_of, load_mean, load_inv_variance, store_dx.
+// Printed before it: Spec, kVector, kChunks, kBlocks, kPrefetch, kCentred, kGivenStatistics,
+// kGivenMean, kScaleSums, kBiasSums, kSumsInShared; the sources X, Dy, Scale; epsilon_of, load_mean,
+// load_inv_variance, store_dx.
 #include "lib/pointwise.cuh"
 #include "lib/ptx_shared.cuh"
 #include "lib/row_column_partials.cuh"
@@ -18,6 +19,10 @@ struct Batch {
   RowOperand<Tile, Dy> dy;
   R mean[Spec::kUnroll], inv[Spec::kUnroll];
 };
+
+__device__ inline R normalised(R x, R mean, R inv) {
+  return (kCentred || kGivenMean ? x - mean : x) * inv;
+}
 
 template <int kCount, int kChunks>
 __device__ inline void norm_backward(const Args& args) {
@@ -35,15 +40,14 @@ __device__ inline void norm_backward(const Args& args) {
   RowOperand<Tile, Scale, true> scale;
   const Tile of_set = Tile::at_row(args, first_of_set);
   scale.fetch(args, of_set);
-  ColumnPartials<Tile, kScaleSums> scale_sums;
-  ColumnPartials<Tile, kBiasSums> bias_sums;
+  ColumnPartials<Spec, Tile, kScaleSums, kSumsInShared> scale_sums;
+  ColumnPartials<Spec, Tile, kBiasSums, kSumsInShared> bias_sums;
   // Of this block: kLength sums for scale, then for bias.
   R* partial = (R*)args.partial + ((int64)blockIdx.y * gridDim.x + blockIdx.x) *
                                       ((kScaleSums + kBiasSums) * (int64)Spec::kLength);
-  R* gathered = (R*)shared_memory();
-  scale_sums.start(Spec(), partial, gathered);
-  bias_sums.start(Spec(), partial + kScaleSums * Spec::kLength,
-                  gathered + kScaleSums * Tile::kGroups * Spec::kLength);
+  R* shared = (R*)shared_memory();
+  scale_sums.start(partial, shared);
+  bias_sums.start(partial + kScaleSums * Spec::kLength, shared + kScaleSums * (int)args.sums_stride);
 
   for_tiles<kPrefetch && (kChunks > 0), Batch<Tile>>(
       range, Tile::kRows,
@@ -80,12 +84,12 @@ __device__ inline void norm_backward(const Args& args) {
             }
             if constexpr (kCentred) sums[kUnroll + u] += sum_of(g);
 #pragma unroll
-            for (int l = 0; l < kCount; ++l) g[l] *= (x[l] - batch.mean[u]) * batch.inv[u];
+            for (int l = 0; l < kCount; ++l) g[l] *= normalised(x[l], batch.mean[u], batch.inv[u]);
             sums[u] += sum_of(g);
           });
-        batch.x.forget();
-        batch.dy.forget();
-        scale.forget();
+        batch.x.forget(args);
+        batch.dy.forget(args);
+        scale.forget(args);
         reducer.template reduce<Sum>(sums);
 #pragma unroll
         for (int u = 0; u < kUnroll; ++u) {
@@ -98,7 +102,7 @@ __device__ inline void norm_backward(const Args& args) {
             batch.x.values(args, tile, u, chunk, column, x_hat);
             batch.dy.values(args, tile, u, chunk, column, g);
 #pragma unroll
-            for (int l = 0; l < kCount; ++l) x_hat[l] = (x_hat[l] - mean) * inv;
+            for (int l = 0; l < kCount; ++l) x_hat[l] = normalised(x_hat[l], mean, inv);
             scale_sums.add_products(chunk, column, g, x_hat);
             bias_sums.add(chunk, column, g);
             if constexpr (Scale::kPresent) {
@@ -113,10 +117,10 @@ __device__ inline void norm_backward(const Args& args) {
             store_dx<kCount>(args, tile.position(u, column).at, g);
           });
         }
-        scale.forget();
+        scale.forget(args);
       });
-  scale_sums.finish(Spec());
-  bias_sums.finish(Spec());
+  scale_sums.finish();
+  bias_sums.finish();
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)

@@ -13,9 +13,9 @@ struct Parameters {
     scale.fetch(args, tile);
     bias.fetch(args, tile);
   }
-  __device__ void forget() {
-    scale.forget();
-    bias.forget();
+  __device__ void forget(const Args& args) {
+    scale.forget(args);
+    bias.forget(args);
   }
 };
 template <class Tile>
@@ -48,7 +48,7 @@ __device__ inline void norm_forward(const Args& args) {
       [&](Batch<Tile>& batch) {
         const Tile& tile = batch.tile;
         Parameters<Tile>& parameters = kSharedParameters ? shared : batch.own;
-        parameters.forget();
+        parameters.forget(args);
         R mean[kUnroll], inv[kUnroll];
         find_statistics<kCentred>(args, tile, batch.x, reducer, count, epsilon, mean, inv);
 #pragma unroll
@@ -62,7 +62,7 @@ __device__ inline void norm_forward(const Args& args) {
             R v[kCount];
             batch.x.values(args, tile, u, chunk, column, v);
 #pragma unroll
-            for (int l = 0; l < kCount; ++l) v[l] = (v[l] - mean[u]) * inv[u];
+            for (int l = 0; l < kCount; ++l) v[l] = (kCentred ? v[l] - mean[u] : v[l]) * inv[u];
             if constexpr (Scale::kPresent) {
               R scale[kCount];
               parameters.scale.values(args, tile, u, chunk, column, scale);

@@ -44,8 +44,8 @@ __device__ inline void softmax_backward(const Args& args) {
             }
             sum[u] += sum_of(dy);
           });
-        batch.y.forget();
-        batch.dy.forget();
+        batch.y.forget(args);
+        batch.dy.forget(args);
         reducer.template reduce<Sum>(sum);
 #pragma unroll
         for (int u = 0; u < kUnroll; ++u) {

@@ -40,7 +40,7 @@ __device__ inline void softmax_forward(const Args& args) {
             for (int l = 0; l < kCount; ++l) largest[u] = Larger::apply(largest[u], v[l]);
           });
         }
-        batch.x.forget();
+        batch.x.forget(args);
         reducer.template reduce<Larger>(largest);
 #pragma unroll
         for (int u = 0; u < kUnroll; ++u)
@@ -52,7 +52,7 @@ __device__ inline void softmax_forward(const Args& args) {
             for (int l = 0; l < kCount; ++l) v[l] = exp_shifted(v[l], shift);
             sum[u] += sum_of(v);
           });
-        batch.x.forget();
+        batch.x.forget(args);
         reducer.template reduce<Sum>(sum);
 #pragma unroll
         for (int u = 0; u < kUnroll; ++u) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "cuda/text/program_text.hpp"
 
@@ -14,8 +15,6 @@ using Kind = RowProblem::Kind;
 constexpr int kLanes = 32, kMostThreads = 1024;
 constexpr std::int64_t kRegisters = 65536;  // of a multiprocessor
 constexpr int kResidentThreads = 1536;      // what every architecture but sm_75 has room for
-
-std::int64_t bytes_of(DType precision) { return precision == f64 ? 8 : 4; }
 
 // 16 bytes of the narrowest type that lies along the rows, at most 8 elements.
 int vector_of(const RowProblem& problem) {
@@ -48,24 +47,21 @@ double held_registers(const RowProblem& problem, const PointwiseProgram& program
   const auto n = static_cast<double>(elements);
   if (program.is_plain_load() && bit_width(program.steps[0].view.dtype) >= 8)
     return n * bit_width(program.steps[0].view.dtype) / 32.0;
-  return n * static_cast<double>(bytes_of(problem.precision)) / 4.0;
+  return n * static_cast<double>(problem.register_bytes()) / 4.0;
 }
 
 // What the compiler will about need.
 double registers_of(const RowProblem& problem, const RowLayout& layout) {
-  constexpr double kAddresses = 24;
+  constexpr double kAddresses = 16;
   const std::int64_t elements = std::int64_t{layout.chunks} * layout.vector;
-  const double words = static_cast<double>(bytes_of(problem.precision)) / 4.0;
+  const double words = static_cast<double>(problem.register_bytes()) / 4.0;
   const double rows = held_registers(problem, problem.first, elements) +
                       held_registers(problem, problem.second, elements);
-  double total = kAddresses + 2.0 * layout.vector * words;
+  double total = kAddresses + layout.vector * words;
   total += rows * layout.unroll * (layout.prefetch ? 2 : 1);
   total += held_registers(problem, problem.scale, elements) +
            held_registers(problem, problem.bias, elements);
-  if (problem.kind == Kind::norm_backward)
-    total +=
-        static_cast<double>(elements) * words *
-        (static_cast<int>(!problem.output1.empty()) + static_cast<int>(!problem.output2.empty()));
+  if (!layout.shared_sums) total += static_cast<double>(elements) * words * problem.column_sums();
   return total;
 }
 
@@ -109,7 +105,7 @@ double expected_seconds(const RowProblem& problem, const RowLayout& layout,
   const double rounds = layout.blocks > 0 ? 1.0 : blocks / (resident * units);
   const double balance = rounds > 1 ? std::ceil(rounds) / rounds * 0.25 + 0.75 : 1.0;
   double total = bytes;
-  if (problem.has_column_sums()) total += 2 * blocks * static_cast<double>(problem.length) * 4;
+  if (problem.column_sums() > 0) total += 2 * blocks * static_cast<double>(problem.length) * 4;
   const double speed = device.bytes_per_second * busy * under_way / (under_way + kHalfSpeedBytes);
   return total / speed * balance;
 }
@@ -129,6 +125,7 @@ RowLayout RowLayout::from(const RowProblem& problem, const Config& config) {
   layout.unroll = knob("unroll");
   layout.blocks = knob("blocks");
   layout.prefetch = knob("prefetch") != 0;
+  layout.shared_sums = knob("shared_sums") != 0;
   layout.vector = vector_of(problem);
   const std::int64_t per_chunk = std::int64_t{layout.row_threads} * layout.vector;
   if (knob("held") != 0)
@@ -154,11 +151,12 @@ RowGrid grid_of(const RowProblem& problem, const RowLayout& layout, const Device
   return grid;
 }
 
-std::int64_t gathering_bytes(const RowProblem& problem, const RowLayout& layout) {
-  if (layout.groups() == 1) return 0;
-  const int sums =
-      static_cast<int>(!problem.output1.empty()) + static_cast<int>(!problem.output2.empty());
-  return std::int64_t{layout.groups()} * problem.length * bytes_of(problem.precision) * sums;
+std::int64_t shared_sums(const RowProblem& problem, const RowLayout& layout) {
+  if (layout.shared_sums) return std::int64_t{layout.threads} * layout.chunks * layout.vector;
+  return layout.groups() > 1 ? layout.groups() * problem.length : 0;
+}
+std::int64_t shared_bytes(const RowProblem& problem, const RowLayout& layout) {
+  return shared_sums(problem, layout) * problem.column_sums() * problem.register_bytes();
 }
 
 std::vector<RowCandidate> row_candidates(const RowProblem& problem, const DeviceProps& device,
@@ -166,7 +164,7 @@ std::vector<RowCandidate> row_candidates(const RowProblem& problem, const Device
   constexpr std::size_t kMostCandidates = 12;
   constexpr std::int64_t kMostRegisters = 200;
   const int vector = vector_of(problem);
-  const bool has_sums = problem.has_column_sums();
+  const bool has_sums = problem.column_sums() > 0;
   std::vector<RowCandidate> found;
   const auto consider = [&](const RowLayout& layout) {
     const double registers = registers_of(problem, layout);
@@ -174,8 +172,9 @@ std::vector<RowCandidate> row_candidates(const RowProblem& problem, const Device
     if (registers > kMostRegisters ||
         registers * layout.threads * blocks > static_cast<double>(kRegisters))
       return;
-    if (has_sums && gathering_bytes(problem, layout) * std::max(layout.blocks, 1) >
-                        device.shared_bytes - (8 << 10))
+    constexpr std::int64_t kReductions = 4 << 10;  // what reductions over the block take
+    if (has_sums &&
+        (shared_bytes(problem, layout) + kReductions) * layout.blocks > device.shared_bytes)
       return;
     found.push_back({layout, expected_seconds(problem, layout, device, bytes)});
   };
@@ -197,10 +196,13 @@ std::vector<RowCandidate> row_candidates(const RowProblem& problem, const Device
         for (const int blocks : {1, 2, 3, 4, 6, 8}) {
           if (blocks * threads > kResidentThreads) continue;
           layout.blocks = blocks;
-          for (const bool prefetch : {false, true}) {
-            layout.prefetch = prefetch;
-            consider(layout);
-          }
+          for (const bool prefetch : {false, true})
+            for (const bool shared_sums : {false, true}) {
+              if (shared_sums && (!has_sums || groups > 1)) continue;
+              layout.prefetch = prefetch;
+              layout.shared_sums = shared_sums;
+              consider(layout);
+            }
         }
       }
     }

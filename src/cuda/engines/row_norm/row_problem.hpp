@@ -35,9 +35,12 @@ struct RowProblem {
   std::int64_t sets = 1;  // of parameters: row r has set r / (rows / sets)
   DType precision = f32;
 
-  bool has_column_sums() const {
-    return kind == Kind::norm_backward && (!output1.empty() || !output2.empty());
+  // Kinds of sums over rows: none, dscale or dbias, both.
+  int column_sums() const {
+    if (kind != Kind::norm_backward) return 0;
+    return (output1.empty() ? 0 : 1) + (output2.empty() ? 0 : 1);
   }
+  std::int64_t register_bytes() const { return precision == f64 ? 8 : 4; }
   // The programs over `space` that are there.
   std::vector<const PointwiseProgram*> programs() const;
 

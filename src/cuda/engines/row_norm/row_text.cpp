@@ -33,7 +33,8 @@ std::string print(const std::string& name, const SourceText& source) {
       "                               Held<kCount>& held) {{ {} }}\n"
       "  template <int kCount>\n"
       "  __device__ static void values(const Held<kCount>& held, R (&to)[kCount]) {{ {} }}\n"
-      "  template <int kCount> __device__ static void forget(Held<kCount>& held) {{ {} }}\n"
+      "  template <int kCount>\n"
+      "  __device__ static void forget(Held<kCount>& held, uint32 zero) {{ {} }}\n"
       "}};\n",
       name, source.is_present, source.held, source.fetch, source.values, source.forget);
 }
@@ -65,7 +66,7 @@ std::string print_source(const PointwiseProgram& program, const Graph& graph,
                       .fetch = fmt::format("held.template fetch<{}>((const {}::Word*){} + ({}));",
                                            is_read_once, type, pointer, index),
                       .values = fmt::format("widen_words({}, held, to);", dtype),
-                      .forget = "held.forget_all();"});
+                      .forget = "held.forget_all(zero);"});
 }
 
 std::string print_statistic_store(const PointwiseProgram& program, const Graph& graph,

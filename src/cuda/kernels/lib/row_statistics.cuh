@@ -19,7 +19,7 @@ __device__ inline void find_statistics(const typename Tile::Args& args, const Ti
         x.values(args, tile, u, chunk, column, v);
         mean[u] += sum_of(v);
       });
-    x.forget();
+    x.forget(args);
     reducer.template reduce<Sum>(mean);
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) mean[u] /= count;
@@ -36,7 +36,7 @@ __device__ inline void find_statistics(const typename Tile::Args& args, const Ti
       }
       inv_variance[u] += sum_of(v);
     });
-  x.forget();
+  x.forget(args);
   reducer.template reduce<Sum>(inv_variance);
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u)

@@ -1,7 +1,7 @@
 // Tiles of rows: kRowThreads threads share a row, a block has kGroups such groups of threads, and
 // every group takes kUnroll rows of a tile at once.
 //
-// Spec, printed by the engine: R, Index, Args (with extent0..., magic0...); kRank (axes, the last
+// Spec, printed by the engine: R, Index, Args (with extent0..., magic0..., zero); kRank (axes, the last
 // one along the row), kLength (elements of a row), kThreads, kRowThreads, kUnroll, kWholeTiles (no
 // tile ends early).
 //
@@ -39,7 +39,7 @@ struct RowTile {
   __device__ void place(const Args& args, Index first, Index end) {
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) {
-      const Index row = first + u * kGroups + (int)threadIdx.x / Spec::kRowThreads;
+      const Index row = first + u * kGroups + (int)(threadIdx.x / Spec::kRowThreads);
       is_row[u] = Spec::kWholeTiles || row < end;
       locate(args, is_row[u] ? row : first, at[u]);
     }
@@ -70,7 +70,7 @@ struct RowTile {
   // body(chunk, column) for every chunk of a row that is this thread's.
   template <class Body>
   __device__ static void for_chunks(Body&& body) {
-    const int lane = (int)threadIdx.x % Spec::kRowThreads;
+    const int lane = (int)(threadIdx.x % Spec::kRowThreads);
     const int step = Spec::kRowThreads * kCount;
     if constexpr (kChunks > 0) {
 #pragma unroll
@@ -150,13 +150,13 @@ struct RowOperand {
     }
   }
   // Before another pass over what is held.
-  __device__ void forget() {
+  __device__ void forget(const Args& args) {
     if constexpr (Tile::kChunks > 0) {
 #pragma unroll
       for (int u = 0; u < kRows; ++u)
 #pragma unroll
         for (int chunk = 0; chunk < Tile::kChunks; ++chunk)
-          Source::template forget<Tile::kCount>(held[u][chunk]);
+          Source::template forget<Tile::kCount>(held[u][chunk], (uint32)args.zero);
     }
   }
   __device__ void values(const Args& args, const Tile& tile, int u, int chunk, int column,
@@ -239,9 +239,10 @@ struct PackedWords {
       return (Word)(registers[l / kPer] >> l % kPer * 8 * kWidth);
     }
   }
-  __device__ void forget_all() {
+  // See lib/ptx_opaque.cuh.
+  __device__ void forget_all(uint32 zero) {
 #pragma unroll
-    for (int i = 0; i < kRegisters; ++i) forget(registers[i]);
+    for (int i = 0; i < kRegisters; ++i) forget(registers[i], zero);
   }
 
  private:
