@@ -106,13 +106,14 @@ LaunchDesign rows_launch(const RowProblem& problem, const RowLayout& layout, con
       arguments.scratch("partial", partial);
     else
       arguments.number("partial", 0);
+    arguments.number("sums_stride", shared_sums(problem, layout));
   }
   const std::string operands = operands_text(problem, graph, arguments);
-  const std::string head = spec_text(problem, layout, grid.whole_tiles, arguments) +
-                           constant("kThreads", layout.threads) +
-                           constant("kBlocks", std::max(layout.blocks, 1)) +
-                           constant("kVector", layout.vector) + constant("kChunks", layout.chunks) +
-                           flag("kPrefetch", layout.prefetch) + operands;
+  const std::string head =
+      spec_text(problem, layout, grid.whole_tiles, arguments) +
+      constant("kThreads", layout.threads) + constant("kBlocks", std::max(layout.blocks, 1)) +
+      constant("kVector", layout.vector) + constant("kChunks", layout.chunks) +
+      flag("kPrefetch", layout.prefetch) + flag("kSumsInShared", layout.shared_sums) + operands;
   const std::string name(name_of(problem.kind));
   launch.source = {name, assemble(name + ".cuh", head)};
   launch.function = name;
@@ -121,7 +122,7 @@ LaunchDesign rows_launch(const RowProblem& problem, const RowLayout& layout, con
   launch.grid.x = static_cast<unsigned>(grid.blocks);
   if (problem.kind == Kind::norm_backward) {
     launch.grid.y = static_cast<unsigned>(problem.sets);
-    launch.shared_bytes = static_cast<unsigned>(gathering_bytes(problem, layout));
+    launch.shared_bytes = static_cast<unsigned>(shared_bytes(problem, layout));
   }
   launch.unaligned_grid = launch.grid;
   return launch;
@@ -190,10 +191,10 @@ class RowNormEngine final : public CudaEngine {
     const RowGrid grid = grid_of(problem, layout, device);
     KernelDesign design;
     int partial = -1;
-    if (problem.has_column_sums())
+    if (problem.column_sums() > 0)
       partial = design.scratch.add("sums over rows", partial_bytes(problem, layout, device));
     design.launches.push_back(rows_launch(problem, layout, grid, graph, partial));
-    if (problem.has_column_sums())
+    if (problem.column_sums() > 0)
       design.launches.push_back(sums_launch(problem, layout, grid, graph, partial));
     return design;
   }
@@ -201,11 +202,9 @@ class RowNormEngine final : public CudaEngine {
  private:
   static std::int64_t partial_bytes(const RowProblem& problem, const RowLayout& layout,
                                     const DeviceProps& device) {
-    if (!problem.has_column_sums()) return 0;
-    const int sums =
-        static_cast<int>(!problem.output1.empty()) + static_cast<int>(!problem.output2.empty());
-    return grid_of(problem, layout, device).blocks * problem.sets * problem.length * sums *
-           (problem.precision == f64 ? 8 : 4);
+    if (problem.column_sums() == 0) return 0;
+    return grid_of(problem, layout, device).blocks * problem.sets * problem.length *
+           problem.column_sums() * problem.register_bytes();
   }
 };
 
