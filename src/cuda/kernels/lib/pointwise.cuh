@@ -1,6 +1,8 @@
 // The pointwise modes on one number. R is float or double.
 #pragma once
 
+#include "lib/elements.cuh"
+
 template <class R> __device__ inline R truth(bool b) { return b ? (R)1 : (R)0; }
 // Minimum and maximum hand on NaN.
 template <class R> __device__ inline R lesser(R a, R b) { return a != a || a < b ? a : b; }
