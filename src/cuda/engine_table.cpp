@@ -7,7 +7,8 @@
 namespace ashlar::cuda {
 
 EngineTable engine_table() {
-  static const std::array<const Engine*, 4> table = {
+  static const std::array<const Engine*, 5> table = {
+      &row_norm_engine(),
       &channel_norm_engine(),
       &resample_engine(),
       &pointwise_engine(),

@@ -218,6 +218,7 @@ union Vector {
   typedef typename Packet<kBytes>::Type Piece;
   Piece pieces[kPieces];
   Word words[kCount];
+  uint32 pairs[(kCount + 1) / 2];  // of words of 16 bits
 };
 
 // No thread of the launch writes what is read this way.
@@ -231,36 +232,26 @@ __device__ inline void load_vector(D d, const void* data, int64 index, R (&value
 #pragma unroll
   for (int i = 0; i < kCount; ++i) values[i] = (R)widen(d, u.words[i]);
 }
-template <int kCount, class R, class D>
-__device__ inline void narrow_all(D d, const R (&values)[kCount],
-                                  typename D::Word (&words)[kCount]) {
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) words[i] = narrow(d, values[i]);
+// Floats of 16 bits two at a time.
+__device__ inline uint32 narrow_pair(f16, float low, float high) { return pair_to_f16(low, high); }
+__device__ inline uint32 narrow_pair(bf16, float low, float high) {
+  return pair_to_bf16(low, high);
 }
-// 16-bit floats in pairs, by one instruction each. Vectors are of even length.
-template <int kCount>
-__device__ inline void narrow_all(bf16, const float (&values)[kCount], uint16 (&words)[kCount]) {
-#pragma unroll
-  for (int i = 0; i < kCount; i += 2) {
-    const uint32 pair = floats_to_bf16(values[i], values[i + 1]);
-    words[i] = (uint16)pair;
-    words[i + 1] = (uint16)(pair >> 16);
-  }
-}
-template <int kCount>
-__device__ inline void narrow_all(f16, const float (&values)[kCount], uint16 (&words)[kCount]) {
-#pragma unroll
-  for (int i = 0; i < kCount; i += 2) {
-    const uint32 pair = floats_to_f16(values[i], values[i + 1]);
-    words[i] = (uint16)pair;
-    words[i + 1] = (uint16)(pair >> 16);
-  }
-}
+template <class R, class D> struct NarrowsPairs { static const bool value = false; };
+template <> struct NarrowsPairs<float, f16> { static const bool value = true; };
+template <> struct NarrowsPairs<float, bf16> { static const bool value = true; };
+
 template <int kCount, class R, class D>
 __device__ inline void store_vector(D d, void* data, int64 index, const R (&values)[kCount]) {
   typedef typename D::Word Word;
   Vector<kCount, Word> u;
-  narrow_all(d, values, u.words);
+  if constexpr (NarrowsPairs<R, D>::value && kCount % 2 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 2) u.pairs[i / 2] = narrow_pair(d, values[i], values[i + 1]);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) u.words[i] = narrow(d, values[i]);
+  }
   auto* to = (typename Vector<kCount, Word>::Piece*)((Word*)data + index);
 #pragma unroll
   for (int i = 0; i < Vector<kCount, Word>::kPieces; ++i) to[i] = u.pieces[i];

@@ -3,6 +3,7 @@
 // element on an H200.
 #pragma once
 
+#include "lib/elements.cuh"
 #include "lib/ptx_math.cuh"
 
 template <class R> __device__ inline R truth(bool b) { return b ? (R)1 : (R)0; }
