@@ -7,9 +7,10 @@
 namespace ashlar::cuda {
 
 EngineTable engine_table() {
-  static const std::array<const Engine*, 4> table = {
+  static const std::array<const Engine*, 5> table = {
       &channel_norm_engine(),
       &resample_engine(),
+      &depthwise_engine(),
       &pointwise_engine(),
       &generic_engine(),
   };
