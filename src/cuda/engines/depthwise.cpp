@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <limits>
 
 #include "cuda/engines/channel_axes.hpp"
 #include "cuda/engines/depthwise_shape.hpp"
@@ -68,8 +69,10 @@ class Designer {
       arguments_.scratch("partial", booking);
     }
     const std::string programs = filter ? print_filter() : print_pixels();
-    const std::string head = register_types(shape_.precision, {&shape_.from, &shape_.to}) +
-                             constants() + arguments_.struct_text() + programs;
+    const std::string head =
+        fmt::format("typedef {} R;\ntypedef int64 Index;\n",
+                    shape_.precision == f64 ? "double" : "float") +
+        constants() + arguments_.struct_text() + programs;
     const std::string name = filter ? "depthwise_filter" : "depthwise_pixels";
     const std::string file = name + ".cuh";
     const std::array<std::string_view, 2> files = {"depthwise.cuh", file};
@@ -223,6 +226,9 @@ class DepthwiseEngine final : public CudaEngine {
       return Support::no("no elements");
     if (!shape.columns && shape.channels > kMostGridY)
       return Support::no("{} channels, {} at most", shape.channels, kMostGridY);
+    if (shape.images * shape.to_extent[0] * shape.to_extent[1] * shape.to_extent[2] >=
+        std::numeric_limits<int>::max() - (1 << 20))
+      return Support::no("more pixels than an int can number");
     if (choices(shape, device).empty())
       return Support::no("a window of {} x {} and its tile are too large for registers",
                          shape.window[1], shape.window[2]);

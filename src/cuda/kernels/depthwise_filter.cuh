@@ -2,8 +2,8 @@
 // rows of taps over some of the pixels, each thread with all those taps in registers; the second
 // launch adds what the blocks found, in order.
 
-__device__ inline void load_or_zero(const Args& args, bool of_x, bool exists, Index n,
-                                    Index channel, int z, int y, int x, R (&to)[kVector]) {
+__device__ inline void load_or_zero(const Args& args, bool of_x, bool exists, int n,
+                                    int channel, int z, int y, int x, R (&to)[kVector]) {
   fill((R)0, to);
   if (!exists) return;
   Index at[5];
@@ -50,10 +50,10 @@ __device__ inline void keep_partial(const Args& args, const Place& place, int ta
   // By block, tap and channel.
   for (int i = threadIdx.x; i < taps * row_channels; i += kThreads) {
     const int k = i / row_channels, tap = tap_row * kWindowW + k;
-    const Index channel = (Index)blockIdx.y * row_channels + (i - k * row_channels);
+    const int channel = (int)blockIdx.y * row_channels + (i - k * row_channels);
     // The last part may reach past the filter's rows of its plane.
     const bool exists = tap_row % kWindowH + k / kWindowW < kWindowH;
-    if (exists && channel < (Index)args.channels)
+    if (exists && channel < (int)args.channels)
       ((R*)args.partial)[((Index)blockIdx.x * (kWindowD * kWindowH * kWindowW) + tap) *
                              (Index)args.channels +
                          channel] = shared[i];
@@ -71,8 +71,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
 #pragma unroll
     for (int k = 0; k < kWindowW; ++k) fill((R)0, sums[j][k]);
 
-  const Index end = place.works ? (Index)args.tiles : 0;
-  for (Index number = place.first; number < end; number += place.step) {
+  const int end = place.works ? (int)args.tiles : 0;
+  for (int number = place.first; number < end; number += place.step) {
     const Tile tile(args, number);
     const int z = tile.d * kStrideD + kd * kDilationD - kPaddingD;
     if (!is_within(z, (int)args.from_d)) continue;
@@ -97,18 +97,17 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
                                  is_within(first_x + i, (int)args.from_w),
                              tile.n, place.channel, z, y, first_x + i, line[i]);
 #pragma unroll
-      for (int p = 0; p < kTileH; ++p)
+      for (int p = 0; p < kTileH; ++p) {
+        const int t = r - p * kStrideH, j = t / kDilationH;  // the row of taps that meets both
+        if (t < 0 || t % kDilationH != 0 || j >= kPart) continue;
 #pragma unroll
-        for (int j = 0; j < kPart; ++j) {
-          if (p * kStrideH + j * kDilationH != r) continue;
+        for (int k = 0; k < kWindowW; ++k)
 #pragma unroll
-          for (int k = 0; k < kWindowW; ++k)
+          for (int q = 0; q < kTileW; ++q)
 #pragma unroll
-            for (int q = 0; q < kTileW; ++q)
-#pragma unroll
-              for (int v = 0; v < kVector; ++v)
-                sums[j][k][v] += line[q * kStrideW + k * kDilationW][v] * dy[p][q][v];
-        }
+            for (int v = 0; v < kVector; ++v)
+              sums[j][k][v] += line[q * kStrideW + k * kDilationW][v] * dy[p][q][v];
+      }
     }
   }
   keep_partial(args, place, kd * kWindowH + first_kh, sums);
@@ -120,15 +119,15 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   const Index number = (Index)blockIdx.y * kThreads + threadIdx.x;
   const Index count = (Index)args.channels * (kWindowD * kWindowH * kWindowW);
   if (number >= count) return;
-  const Index channel = number % (Index)args.channels;
-  const int tap = (int)(number / (Index)args.channels);
+  const int channel = (int)(number % args.channels);
+  const int tap = (int)(number / args.channels);
   const int kd = tap / (kWindowH * kWindowW), kh = tap / kWindowW % kWindowH, kw = tap % kWindowW;
   R sum = 0;
-  for (Index tile_number = blockIdx.x; tile_number < (Index)args.tiles; tile_number += gridDim.x) {
-    const Tile tile(args, tile_number);
+  for (int i = blockIdx.x; i < (int)args.tiles; i += gridDim.x) {
+    const Tile tile(args, i);
     const int z = tile.d * kStrideD + kd * kDilationD - kPaddingD;
-    for (int i = 0; i < kTileH * kTileW; ++i) {
-      const int h = tile.h + i / kTileW, w = tile.w + i % kTileW;
+    for (int p = 0; p < kTileH * kTileW; ++p) {
+      const int h = tile.h + p / kTileW, w = tile.w + p % kTileW;
       const int y = h * kStrideH + kh * kDilationH - kPaddingH;
       const int x = w * kStrideW + kw * kDilationW - kPaddingW;
       if (h >= (int)args.to_h || w >= (int)args.to_w || !is_within(z, (int)args.from_d) ||
@@ -163,7 +162,6 @@ extern "C" __global__ void __launch_bounds__(kFinishThreads)
   __syncthreads();
   if (row != 0 || number >= count) return;
   for (int other = 1; other < rows; ++other) sum += slots[other * kLanes + threadIdx.x];
-  const Index tap = divide(number, args.magic_channels, args.channels);
-  const Index at = stored_tap((int)tap);
-  keep_weight(args, number - tap * (Index)args.channels, (int)at, sum);
+  const int tap = (int)(number / args.channels);
+  keep_weight(args, number - tap * args.channels, stored_tap(tap), sum);
 }

@@ -6,6 +6,11 @@
 // [kFirst, kFirst + kSpan).
 
 static const int kNowhere = -1 << 20;
+// The tap k for which that is `at`, or kNowhere.
+__device__ constexpr int tap_at(int q, int at, int stride, int dilation, int padding, int window) {
+  const int t = kBackward ? q + padding - at * stride : at + padding - q * stride;
+  return t < 0 || t % dilation != 0 || t / dilation >= window ? kNowhere : t / dilation;
+}
 __device__ constexpr int distance(int q, int k, int stride, int dilation, int padding) {
   if (!kBackward) return q * stride + k * dilation - padding;
   const int t = q + padding - k * dilation;
@@ -13,24 +18,23 @@ __device__ constexpr int distance(int q, int k, int stride, int dilation, int pa
 }
 
 // Row `y` of the source, from column `x` on; what lies outside is 0.
-template <int kCount>
-__device__ inline void load_line(const Args& args, Index n, Index channel, int z, int y, int x,
-                                 R (&line)[kSpanW][kCount]) {
-  const bool row = is_within(y, (int)args.from_h);
+__device__ inline void load_line(const Args& args, int n, int channel, int z, int y, int x,
+                                 R (&line)[kSpanW][kVector]) {
+  const int height = (int)args.from_h, width = (int)args.from_w;
   Index at[5];
-  if (row && x >= 0 && x + kSpanW <= (int)args.from_w) {
+  if (is_within(y, height) && x >= 0 && x + kSpanW <= width) {
+    locate(n, channel, z, y, x, at);
 #pragma unroll
     for (int i = 0; i < kSpanW; ++i) {
-      locate(n, channel, z, y, x + i, at);
-      source_of<kCount>(args, at, line[i]);
+      source_of<kVector>(args, at, line[i]);
+      ++at[kColumns ? 3 : 4];
     }
   } else {
 #pragma unroll
     for (int i = 0; i < kSpanW; ++i) {
-      fill((R)0, line[i]);
-      if (!row || !is_within(x + i, (int)args.from_w)) continue;
-      locate(n, channel, z, y, x + i, at);
-      source_of<kCount>(args, at, line[i]);
+      locate(n, channel, z, min(max(y, 0), height - 1), min(max(x + i, 0), width - 1), at);
+      source_of<kVector>(args, at, line[i]);
+      if (!is_within(y, height) || !is_within(x + i, width)) fill((R)0, line[i]);
     }
   }
 }
@@ -43,14 +47,14 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
   const int row_channels = place.lanes * kVector;
   for (int i = threadIdx.x; i < kTaps * row_channels; i += kThreads) {
     const int tap = i / row_channels;
-    const Index channel = (Index)blockIdx.y * row_channels + (i - tap * row_channels);
-    weights[i] = channel < (Index)args.channels ? weight_of(args, channel, stored_tap(tap)) : (R)0;
+    const int channel = (int)blockIdx.y * row_channels + (i - tap * row_channels);
+    weights[i] = channel < (int)args.channels ? weight_of(args, channel, stored_tap(tap)) : (R)0;
   }
   __syncthreads();
   if (!place.works) return;
   const R* own = weights + place.lane * kVector;
 
-  for (Index number = place.first; number < (Index)args.tiles; number += place.step) {
+  for (int number = place.first; number < (int)args.tiles; number += place.step) {
     const Tile tile(args, number);
     R sums[kTileH][kTileW][kVector];
 #pragma unroll
@@ -70,33 +74,32 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
       if (!is_within(z, (int)args.from_d)) continue;
       const R* plane = own + kd * kWindowH * kWindowW * row_channels;
       R lines[2][kSpanW][kVector];
-      load_line<kVector>(args, tile.n, place.channel, z, first_h + kFirstH, first_w, lines[0]);
+      load_line(args, tile.n, place.channel, z, first_h + kFirstH, first_w, lines[0]);
 #pragma unroll
       for (int r = 0; r < kSpanH; ++r) {
         if (r + 1 < kSpanH)
-          load_line<kVector>(args, tile.n, place.channel, z, first_h + kFirstH + r + 1, first_w,
+          load_line(args, tile.n, place.channel, z, first_h + kFirstH + r + 1, first_w,
                             lines[(r + 1) % 2]);
 #pragma unroll
-        for (int p = 0; p < kTileH; ++p)
+        for (int p = 0; p < kTileH; ++p) {
+          const int kh = tap_at(p, kFirstH + r, kStrideH, kDilationH, kPaddingH, kWindowH);
+          if (kh < 0) continue;
 #pragma unroll
-          for (int kh = 0; kh < kWindowH; ++kh) {
-            if (distance(p, kh, kStrideH, kDilationH, kPaddingH) != kFirstH + r) continue;
+          for (int kw = 0; kw < kWindowW; ++kw) {
+            R weight[kVector];
 #pragma unroll
-            for (int kw = 0; kw < kWindowW; ++kw) {
-              R weight[kVector];
+            for (int v = 0; v < kVector; ++v)
+              weight[v] = plane[(kh * kWindowW + kw) * row_channels + v];
+#pragma unroll
+            for (int q = 0; q < kTileW; ++q) {
+              const int at = distance(q, kw, kStrideW, kDilationW, kPaddingW) - kFirstW;
+              if (at < 0) continue;
 #pragma unroll
               for (int v = 0; v < kVector; ++v)
-                weight[v] = plane[(kh * kWindowW + kw) * row_channels + v];
-#pragma unroll
-              for (int q = 0; q < kTileW; ++q) {
-                const int at = distance(q, kw, kStrideW, kDilationW, kPaddingW) - kFirstW;
-                if (at < 0) continue;
-#pragma unroll
-                for (int v = 0; v < kVector; ++v)
-                  sums[p][q][v] += lines[r % 2][at < kSpanW ? at : 0][v] * weight[v];
-              }
+                sums[p][q][v] += lines[r % 2][at < kSpanW ? at : 0][v] * weight[v];
             }
           }
+        }
       }
     }
 
@@ -127,14 +130,13 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     depthwise_pixels_elements(const __grid_constant__ Args args) {
   Index rest = (Index)blockIdx.x * kThreads + threadIdx.x;
   const auto take = [&](int64 extent) {
-    const Index above = rest / (Index)extent, here = rest - above * (Index)extent;
+    const Index above = rest / extent, here = rest - above * extent;
     rest = above;
-    return here;
+    return (int)here;
   };
-  const Index channel = take(args.channels);
-  const int w = (int)take(args.to_w), h = (int)take(args.to_h), d = (int)take(args.to_d);
-  const Index n = rest;
-  if (n >= (Index)args.images) return;
+  const int channel = take(args.channels);
+  const int w = take(args.to_w), h = take(args.to_h), d = take(args.to_d), n = (int)rest;
+  if (n >= (int)args.images) return;
   // Where the source meets tap k, if it does.
   const auto meets = [&](int i, int k, int stride, int dilation, int padding, int64 extent,
                          int& at) {
