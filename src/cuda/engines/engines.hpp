@@ -10,6 +10,7 @@ const CudaEngine& generic_engine();
 const CudaEngine& depthwise_engine();
 const CudaEngine& pointwise_engine();
 const CudaEngine& resample_engine();
+const CudaEngine& row_norm_engine();
 
 // Runs an engine of the processor for the GPU.
 std::unique_ptr<Engine> make_host_engine(const Engine& last_resort);
