@@ -1,5 +1,6 @@
 #include "base/settings.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <initializer_list>
@@ -36,12 +37,24 @@ std::vector<std::string> present(std::initializer_list<const char*> names) {
   return values;
 }
 
+std::vector<std::string> list_of(std::string_view text) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(':'), text.size());
+    if (end > 0) parts.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
 Settings from_environment() {
   Settings result;
   // An unknown level keeps the default: a library must not fail over a misspelt log level.
   if (const char* level = std::getenv("ASHLAR_LOG")) parse_log_level(level, result.log_level);
   result.target = variable("ASHLAR_TARGET");
   result.nvrtc = variable("ASHLAR_NVRTC");
+  result.cublaslt = variable("ASHLAR_CUBLASLT");
+  result.packs = list_of(variable("ASHLAR_PACK"));
   result.cache_directory = cache_directory();
   result.cuda_roots = present({"CUDA_HOME", "CUDA_PATH"});
   result.python_roots = present({"VIRTUAL_ENV", "CONDA_PREFIX"});

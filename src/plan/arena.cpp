@@ -12,10 +12,11 @@ constexpr std::int64_t kPage = 4096;
 
 Arena::Arena(const DeviceProps& device, std::int64_t slot_bytes)
     : slot_bytes_(checked_add(slot_bytes, kPage - 1) / kPage * kPage),
-      slots_(static_cast<std::size_t>(backend(device.kind).owned_slots())),
-      taken_(slots_.size() == 64 ? 0 : ~std::uint64_t{0} << slots_.size()) {
-  memory_ = OwnedMemory(device, checked_mul(slot_bytes_, static_cast<std::int64_t>(slots_.size())));
-  for (Slot& slot : slots_) slot.last_use = backend(device.kind).marker(device);
+      last_uses_(static_cast<std::size_t>(backend(device.kind).owned_slots())),
+      taken_(last_uses_.size() == 64 ? 0 : ~std::uint64_t{0} << last_uses_.size()) {
+  memory_ =
+      OwnedMemory(device, checked_mul(slot_bytes_, static_cast<std::int64_t>(last_uses_.size())));
+  for (auto& last_use : last_uses_) last_use = backend(device.kind).marker(device);
 }
 
 Arena::Lease::Lease(Arena& arena, void* stream) : arena_(arena), stream_(stream) {
@@ -32,14 +33,17 @@ Arena::Lease::Lease(Arena& arena, void* stream) : arena_(arena), stream_(stream)
       break;
   }
   memory_ = arena.memory_.data() + slot_ * arena.slot_bytes_;
-  Slot& slot = arena.slots_[static_cast<std::size_t>(slot_)];
-  if (slot.last_use && slot.last_stream != stream) slot.last_use->hold_back(stream);
+  if (Marker* last_use = arena.last_uses_[static_cast<std::size_t>(slot_)].get())
+    last_use->hold_back(stream);
 }
 
 Arena::Lease::~Lease() {
-  Slot& slot = arena_.slots_[static_cast<std::size_t>(slot_)];
-  slot.last_stream = stream_;
-  if (slot.last_use) slot.last_use->record(stream_);
+  // A device that is beyond use says so in the run itself, or in the next one.
+  try {
+    if (Marker* last_use = arena_.last_uses_[static_cast<std::size_t>(slot_)].get())
+      last_use->record(stream_);
+  } catch (const Error&) {
+  }
   arena_.taken_.fetch_and(~(std::uint64_t{1} << slot_), std::memory_order_release);
   arena_.taken_.notify_one();
 }

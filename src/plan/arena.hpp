@@ -9,9 +9,9 @@
 namespace ashlar {
 
 // One slot per concurrent run. A processor reserves address space at once and takes pages on first
-// use, so slots that are never used cost nothing. On a GPU a slot that is handed to another stream
-// makes that stream wait for its last user. (Not while a stream is being captured: graphs that were
-// captured from one plan must not run side by side unless they were granted workspaces.)
+// use, so slots that are never used cost nothing. On a GPU a stream that is given a slot waits for
+// the slot's last user. (Not while it is being captured: a graph that was captured from a plan with
+// an arena must not run beside other runs of that plan.)
 class Arena {
  public:
   Arena(const DeviceProps& device, std::int64_t slot_bytes);  // throws Error(out_of_memory)
@@ -33,13 +33,9 @@ class Arena {
   };
 
  private:
-  struct Slot {
-    std::unique_ptr<Marker> last_use;
-    void* last_stream = nullptr;
-  };
   std::int64_t slot_bytes_;
   OwnedMemory memory_;
-  std::vector<Slot> slots_;
+  std::vector<std::unique_ptr<Marker>> last_uses_;  // by slot; null where there is nothing to order
   std::atomic<std::uint64_t> taken_;  // one bit per slot
 };
 

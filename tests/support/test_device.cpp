@@ -12,6 +12,8 @@ const Device& test_device() {
   return device;
 }
 
+bool short_tests() { return std::getenv("ASHLAR_TEST_SHORT") != nullptr; }
+
 void* DeviceCopies::add(GuardedBlock& block) {
   const std::span<std::byte> all = block.with_canaries();
   copies_.push_back({&block, Memory(device_, static_cast<std::int64_t>(all.size()))});

@@ -11,6 +11,9 @@ namespace ashlar::support {
 
 // ASHLAR_TEST_DEVICE: "cpu" when it is not set, "cuda:0".
 const Device& test_device();
+// ASHLAR_TEST_SHORT: a small part of the walk and of the random graphs, for runs under a checker of
+// every access.
+bool short_tests();
 
 // Copies of host blocks, canaries included, where a plan's device can reach them.
 class DeviceCopies {

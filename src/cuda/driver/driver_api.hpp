@@ -145,6 +145,7 @@ struct DriverApi {
   Result (*synchronize_event)(EventHandle event);
   Result (*elapsed_milliseconds)(float* milliseconds, EventHandle first, EventHandle second);
 
+  Result (*create_graph)(GraphHandle* graph, unsigned flags);
   Result (*instantiate_graph)(GraphExecHandle* exec, GraphHandle graph, std::uint64_t flags);
   Result (*launch_graph)(GraphExecHandle exec, StreamHandle stream);
   Result (*destroy_graph)(GraphHandle graph);

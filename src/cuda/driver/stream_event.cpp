@@ -6,8 +6,9 @@ namespace ashlar::cuda {
 
 bool is_capturing(void* stream) {
   int status = 0;
-  // The default stream cannot be captured; asking about it while another one is, is an error.
-  if (stream == nullptr) return false;
+  // The default stream cannot be captured; asking about it while another one is, is an error. The
+  // driver knows it by two names, 0 and 1.
+  if (reinterpret_cast<std::uintptr_t>(stream) <= 1) return false;
   check(driver_api().is_capturing(static_cast<StreamHandle>(stream), &status),
         "asking whether a stream is being captured");
   return status != 0;

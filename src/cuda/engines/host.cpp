@@ -94,7 +94,7 @@ class HostKernel final : public Kernel {
     const auto stream = static_cast<StreamHandle>(context.stream());
     // One set of pages: runs are put into streams one after the other and executed so.
     const Turn turn(busy_);
-    if (last_stream_ != context.stream()) last_use_.hold_back(context.stream());
+    last_use_.hold_back(context.stream());
     constexpr const char* kWhat = "exchanging tensors with the processor";
     for (const Passenger& one : passengers_) {
       std::byte* place = staging_->data() + one.offset;
@@ -119,7 +119,6 @@ class HostKernel final : public Kernel {
                                  stream),
               kWhat);
     last_use_.record(context.stream());
-    last_stream_ = context.stream();
   }
 
  private:
@@ -148,7 +147,6 @@ class HostKernel final : public Kernel {
   std::unique_ptr<PageLocked> staging_;
   mutable std::atomic_flag busy_;
   mutable StreamEvent last_use_;
-  mutable void* last_stream_ = nullptr;
 };
 
 class HostEngine final : public Engine {

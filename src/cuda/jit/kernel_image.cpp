@@ -26,7 +26,7 @@ std::string key_of(const KernelSource& source, const std::string& architecture) 
 std::string join(const KernelImage& image) {
   return fmt::format("{}\n{}", image.log.size(), image.log) + image.cubin;
 }
-std::shared_ptr<const KernelImage> split(const std::string& entry) {
+std::shared_ptr<const KernelImage> split(const std::string& entry, KernelImage::From from) {
   const std::size_t line = entry.find('\n');
   std::size_t log_bytes = 0;
   for (std::size_t i = 0; i < line && i < entry.size(); ++i) {
@@ -38,15 +38,24 @@ std::shared_ptr<const KernelImage> split(const std::string& entry) {
   auto image = std::make_shared<KernelImage>();
   image->log = entry.substr(line + 1, log_bytes);
   image->cubin = entry.substr(line + 1 + log_bytes);
-  image->from = KernelImage::From::cache;
+  image->from = from;
   return image;
 }
 
 std::shared_ptr<const KernelImage> make_image(const KernelSource& source,
                                               const std::string& architecture,
-                                              const std::string& key, const FileCache& disk) {
-  if (const auto entry = disk.get(key))
-    if (auto image = split(*entry)) return image;
+                                              const std::string& key, const FileCache& disk,
+                                              const Packs& packs) {
+  if (const auto entry = packs.get(key))
+    if (auto image = split(*entry, KernelImage::From::pack)) return image;
+  const auto kept = [&]() -> std::shared_ptr<const KernelImage> {
+    const auto entry = disk.get(key);
+    return entry ? split(*entry, KernelImage::From::cache) : nullptr;
+  };
+  if (auto image = kept()) return image;
+  const auto turn = disk.wait_for_turn(key);
+  if (turn != nullptr)
+    if (auto image = kept()) return image;  // another process has made it meanwhile
   Cubin cubin = compile_cuda(source.name, source.text, architecture);
   auto image = std::make_shared<KernelImage>();
   image->cubin = std::move(cubin.bytes);
@@ -68,13 +77,15 @@ int number_before(std::string_view text, std::size_t at) {
 }  // namespace
 
 struct KernelImages::Store {
-  explicit Store(FileCache cache) : disk(std::move(cache)) {}
+  Store(FileCache cache, Packs found) : disk(std::move(cache)), packs(std::move(found)) {}
   FileCache disk;
+  Packs packs;
   std::mutex mutex;
   std::map<std::string, ImageFuture> images;
 };
 
-KernelImages::KernelImages(FileCache disk) : store_(std::make_unique<Store>(std::move(disk))) {}
+KernelImages::KernelImages(FileCache disk, Packs packs)
+    : store_(std::make_unique<Store>(std::move(disk), std::move(packs))) {}
 KernelImages::~KernelImages() = default;
 
 std::shared_ptr<const KernelImage> KernelImages::get(const KernelSource& source,
@@ -92,7 +103,7 @@ std::shared_ptr<const KernelImage> KernelImages::get(const KernelSource& source,
   }
   if (future.valid()) return future.get();
   try {
-    auto image = make_image(source, architecture, key, store_->disk);
+    auto image = make_image(source, architecture, key, store_->disk, store_->packs);
     promise.set_value(image);
     return image;
   } catch (...) {
@@ -106,8 +117,14 @@ std::shared_ptr<const KernelImage> KernelImages::get(const KernelSource& source,
 
 KernelImages& kernel_images() {
   const std::string& directory = settings().cache_directory;
-  static KernelImages images(FileCache(directory.empty() ? directory : directory + "/cubin"));
+  static KernelImages images(FileCache(directory.empty() ? directory : directory + "/cubin"),
+                             Packs(pack_files()));
   return images;
+}
+
+PackedItem packed(const KernelSource& source, const std::string& architecture,
+                  const KernelImage& image) {
+  return {key_of(source, architecture), source.name, join(image)};
 }
 
 std::string architecture_of(int compute_capability) {

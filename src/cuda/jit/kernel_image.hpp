@@ -1,4 +1,4 @@
-// Kernel text to machine code: from the cache, or from the compiler.
+// Kernel text to machine code: from a pack, from the cache, or from the compiler.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/file_cache.hpp"
+#include "cuda/jit/pack.hpp"
 
 namespace ashlar::cuda {
 
@@ -17,16 +18,16 @@ struct KernelSource {
 struct KernelImage {
   std::string cubin;
   std::string log;  // what the compiler said
-  enum class From : std::uint8_t { cache, compiler } from = From::compiler;
+  enum class From : std::uint8_t { pack, cache, compiler } from = From::compiler;
 };
 
 // The same source for the same architecture is made once per process, however many threads ask for
-// it at once, and once per machine, as far as the cache can be written. Needs no compiler where the
-// cache has it: the key is the text, the architecture and the version of Ashlar, not the
+// it at once, and once per machine, as far as the cache can be written. Needs no compiler where a
+// pack or the cache has it: the key is the text, the architecture and the version of Ashlar, not the
 // compiler's.
 class KernelImages {
  public:
-  explicit KernelImages(FileCache disk);
+  explicit KernelImages(FileCache disk, Packs packs = {});
   ~KernelImages();
   std::shared_ptr<const KernelImage> get(const KernelSource& source,
                                          const std::string& architecture);
@@ -35,8 +36,12 @@ class KernelImages {
   struct Store;
   std::unique_ptr<Store> store_;
 };
-// Those of this process, kept in the user's cache directory.
+// Those of this process, from the packs it finds (pack_files), kept in the user's cache directory.
 KernelImages& kernel_images();
+
+// The image of a source as an item of a pack.
+PackedItem packed(const KernelSource& source, const std::string& architecture,
+                  const KernelImage& image);
 
 // "sm_90a" for 90, "sm_80" for 80: the target whose instructions engines may use.
 std::string architecture_of(int compute_capability);

@@ -3,6 +3,8 @@
 
 #include "lib/integers.cuh"
 
+#if defined(__CUDA_ARCH__)
+
 __device__ inline float f16_to_float(uint16 h) {
   float f;
   asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));
@@ -14,3 +16,26 @@ __device__ inline uint16 float_to_f16(float x) {
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x));
   return h;
 }
+
+#else
+
+__device__ inline float f16_to_float(uint16 h) {
+  const uint32 sign = (uint32)(h & 0x8000) << 16, magnitude = h & 0x7fff;
+  if (magnitude > 0x7c00) return __uint_as_float(0x7fffffffu);
+  if (magnitude == 0x7c00) return __uint_as_float(sign | 0x7f800000u);
+  // The bits of an f32 whose exponent is too small by 112; subnormal numbers come right as well.
+  const float scaled = __uint_as_float(magnitude << 13) * 0x1p112f;
+  return __uint_as_float(sign | __float_as_uint(scaled));
+}
+__device__ inline uint16 float_to_f16(float x) {
+  const uint32 bits = __float_as_uint(x), magnitude = bits & 0x7fffffffu;
+  const uint32 sign = bits >> 16 & 0x8000u;
+  if (magnitude > 0x7f800000u) return 0x7fff;
+  if (magnitude >= 0x477ff000u) return (uint16)(sign | 0x7c00u);  // 65520 and more
+  if (magnitude < 0x38800000u)                                    // below 2^-14: units of 2^-24
+    return (uint16)(sign | (uint32)rintf(__uint_as_float(magnitude) * 0x1p24f));
+  const uint32 rounded = magnitude + 0xfffu + (magnitude >> 13 & 1u);
+  return (uint16)(sign | ((rounded >> 13) - (112u << 10)));
+}
+
+#endif

@@ -1,0 +1,204 @@
+#include "cuda/jit/pack.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+#include "base/digest.hpp"
+#include "base/fail.hpp"
+#include "base/file_cache.hpp"
+#include "base/log.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+static_assert(std::endian::native == std::endian::little);
+
+constexpr std::array<char, 16> kMagic = {"ashlar pack 1\n\n"};
+struct Header {
+  std::array<char, 16> magic;
+  std::uint64_t file_bytes, entries, index_digest;
+  std::array<char, 32> architecture, version;
+};
+struct IndexRow {
+  std::array<char, 32> digest;
+  std::array<char, 64> name;
+  std::uint64_t offset, bytes, check, zero;
+};
+static_assert(sizeof(Header) == 104 && sizeof(IndexRow) == 128);
+
+// Eight bytes at a time.
+std::uint64_t digest_of(std::string_view bytes) {
+  Digest digest;
+  digest.add(static_cast<std::uint64_t>(bytes.size()));
+  for (; !bytes.empty(); bytes.remove_prefix(std::min<std::size_t>(8, bytes.size()))) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes.data(), std::min<std::size_t>(8, bytes.size()));
+    digest.add(word);
+  }
+  return digest.value();
+}
+
+std::uint64_t digest_of(Header header, std::string_view index) {
+  header.index_digest = 0;
+  const std::string_view bytes(reinterpret_cast<const char*>(&header), sizeof header);
+  Digest digest;
+  digest.add(digest_of(bytes));
+  digest.add(digest_of(index));
+  return digest.value();
+}
+
+// Cut where it does not fit, zeros behind it.
+template <std::size_t N>
+std::array<char, N> as_field(std::string_view text) {
+  std::array<char, N> field{};
+  std::copy_n(text.begin(), std::min(text.size(), N), field.begin());
+  return field;
+}
+template <std::size_t N>
+std::string as_text(const std::array<char, N>& field) {
+  return {field.begin(), std::find(field.begin(), field.end(), '\0')};
+}
+
+struct Closer {
+  int descriptor;
+  explicit Closer(int opened) : descriptor(opened) {}
+  ~Closer() { ::close(descriptor); }
+  Closer(const Closer&) = delete;
+  Closer& operator=(const Closer&) = delete;
+};
+
+}  // namespace
+
+std::string encode_pack(const std::string& architecture, std::vector<PackedItem> items) {
+  const auto name = [](const PackedItem& item) { return FileCache::file_name(item.key); };
+  std::sort(items.begin(), items.end(),
+            [&](const PackedItem& a, const PackedItem& b) { return name(a) < name(b); });
+  const auto same = [](const PackedItem& a, const PackedItem& b) { return a.key == b.key; };
+  items.erase(std::unique(items.begin(), items.end(), same), items.end());
+
+  Header header{kMagic, 0, items.size(), 0, as_field<32>(architecture),
+                as_field<32>(ASHLAR_VERSION)};
+  std::string index;
+  std::uint64_t offset = sizeof header + items.size() * sizeof(IndexRow);
+  for (const PackedItem& item : items) {
+    const IndexRow row{as_field<32>(name(item)), as_field<64>(item.name), offset,
+                       item.bytes.size(),        digest_of(item.bytes),   0};
+    index.append(reinterpret_cast<const char*>(&row), sizeof row);
+    offset += item.bytes.size();
+  }
+  header.file_bytes = offset;
+  header.index_digest = digest_of(header, index);
+  std::string file(reinterpret_cast<const char*>(&header), sizeof header);
+  file += index;
+  for (const PackedItem& item : items) file += item.bytes;
+  return file;
+}
+
+Pack Pack::from(std::uint64_t file_bytes, Read read) {
+  Header header{};
+  if (file_bytes < sizeof header || !read(0, sizeof header, reinterpret_cast<char*>(&header)) ||
+      header.magic != kMagic)
+    fail(ErrorCode::io, "not a pack of this version of Ashlar");
+  if (header.file_bytes != file_bytes)
+    fail(ErrorCode::io, "damaged: {} bytes, its header says {}", file_bytes, header.file_bytes);
+  if (header.entries > (file_bytes - sizeof header) / sizeof(IndexRow))
+    fail(ErrorCode::io, "damaged: an index of {} entries in {} bytes", header.entries, file_bytes);
+  std::string index(header.entries * sizeof(IndexRow), '\0');
+  if (!read(sizeof header, index.size(), index.data()))
+    fail(ErrorCode::io, "its index cannot be read");
+  if (digest_of(header, index) != header.index_digest)
+    fail(ErrorCode::io, "damaged: its index is not as it was written");
+
+  Pack pack;
+  pack.read_ = std::move(read);
+  pack.architecture_ = as_text(header.architecture);
+  pack.version_ = as_text(header.version);
+  for (std::size_t i = 0; i < header.entries; ++i) {
+    IndexRow row;
+    std::memcpy(&row, index.data() + i * sizeof row, sizeof row);
+    pack.rows_.push_back(
+        {as_text(row.digest), as_text(row.name), row.offset, row.bytes, row.check});
+    const Row& added = pack.rows_.back();
+    const bool fits = added.offset <= file_bytes && added.bytes <= file_bytes - added.offset;
+    const bool sorted = i == 0 || pack.rows_[i - 1].digest < added.digest;
+    if (!fits || !sorted) fail(ErrorCode::io, "damaged: entry {} is out of place", i);
+  }
+  return pack;
+}
+
+Pack Pack::open(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) fail(ErrorCode::io, "{}: {}", path, std::strerror(errno));
+  const auto file = std::make_shared<const Closer>(descriptor);
+  struct stat status {};
+  if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode))
+    fail(ErrorCode::io, "{}: not a file", path);
+  const auto read = [file](std::uint64_t offset, std::size_t bytes, char* to) {
+    while (bytes > 0) {
+      const ssize_t done = ::pread(file->descriptor, to, bytes, static_cast<off_t>(offset));
+      if (done < 0 && errno == EINTR) continue;
+      if (done <= 0) return false;
+      to += done;
+      offset += static_cast<std::uint64_t>(done);
+      bytes -= static_cast<std::size_t>(done);
+    }
+    return true;
+  };
+  try {
+    return from(static_cast<std::uint64_t>(status.st_size), read);
+  } catch (const Error& error) {
+    fail(ErrorCode::io, "{}: {}", path, error.what());
+  }
+}
+
+std::optional<std::string> Pack::get(std::string_view key) const {
+  const std::string digest = FileCache::file_name(key);
+  const auto found =
+      std::lower_bound(rows_.begin(), rows_.end(), digest,
+                       [](const Row& row, const std::string& wanted) { return row.digest < wanted; });
+  if (found == rows_.end() || found->digest != digest) return std::nullopt;
+  return read(*found);
+}
+
+std::string Pack::read(const Row& row) const {
+  std::string bytes(row.bytes, '\0');
+  if (!read_(row.offset, bytes.size(), bytes.data()) || digest_of(bytes) != row.check)
+    fail(ErrorCode::io, "damaged: kernel '{}' is not as it was written", row.name);
+  return bytes;
+}
+
+Packs::Packs(const std::vector<std::string>& files) {
+  for (const std::string& path : files) {
+    try {
+      Pack pack = Pack::open(path);
+      if (pack.version() == ASHLAR_VERSION)
+        packs_.push_back({path, std::move(pack)});
+      else
+        log(LogLevel::error, "pack: {}: made by Ashlar {}, this is {}; it is not used", path,
+            pack.version(), ASHLAR_VERSION);
+    } catch (const Error& error) {
+      log(LogLevel::error, "pack: {}; it is not used", error.what());
+    }
+  }
+}
+
+std::optional<std::string> Packs::get(std::string_view key) const {
+  for (const Named& named : packs_) {
+    try {
+      if (auto bytes = named.pack.get(key)) return bytes;
+    } catch (const Error& error) {
+      log(LogLevel::error, "pack: {}: {}; it is made anew", named.path, error.what());
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,265 @@
+// Runs of plans on streams, several at once, and as CUDA graphs. On a GPU, real or emulated.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <ashlar/cuda_graph.hpp>
+#include <ashlar/error.hpp>
+#include <ashlar/memory.hpp>
+#include <atomic>
+#include <thread>
+
+#include "cuda/cuda_device.hpp"
+#include "cuda/driver/context.hpp"
+#include "cuda/jit/nvrtc.hpp"
+
+namespace ashlar::cuda {
+namespace {
+
+constexpr std::int64_t kRows = 5, kColumns = 36;
+
+// Several regions with intermediates between them, a number of the host's, and enough columns for
+// vectors.
+Graph sample_graph() {
+  Graph g("sample");
+  const Value x = g.input("x", {kRows, kColumns}, f32), b = g.input("b", {1, kColumns}, f32);
+  const Value factor = g.scalar("factor", f32, 2);
+  g.output("y", g.softmax(tanh(x + b)) * x * factor);
+  return g;
+}
+
+// The tensors of one run, on the GPU; `factor` on the host.
+struct Operands {
+  Memory x, b, y;
+  float factor;
+  Memory workspace;
+
+  Operands(const Plan& plan, int seed)
+      : x(gpu(), kRows * kColumns * 4),
+        b(gpu(), kColumns * 4),
+        y(gpu(), kRows * kColumns * 4),
+        factor(1.0f + static_cast<float>(seed)),
+        workspace(gpu(), plan.workspace_size()) {
+    fill(seed);
+  }
+  static Device gpu() { return Device::named("cuda:0"); }
+  void fill(int seed) {
+    std::vector<float> values(kRows * kColumns);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<float>((i * 37 + static_cast<std::size_t>(seed) * 11) % 17) / 8 - 1;
+    x.upload(values.data(), x.bytes());
+    b.upload(values.data() + 7, b.bytes());
+    y.fill(std::byte{0x5A});
+    synchronize(gpu());
+  }
+  Binding binding(const Plan& plan) const {
+    Binding result = plan.binding();
+    result.set("x", x.data());
+    result.set("b", b.data());
+    result.set("factor", &factor);
+    result.set("y", y.data());
+    return result;
+  }
+  void* scratch() const { return workspace.bytes() > 0 ? workspace.data() : nullptr; }
+  std::vector<float> result() const {
+    std::vector<float> values(kRows * kColumns);
+    y.download(values.data(), y.bytes());
+    return values;
+  }
+};
+
+class Stream {
+ public:
+  Stream() : scope_(0) { check(driver_api().create_stream(&handle_, 1), "stream"); }
+  ~Stream() { driver_api().destroy_stream(handle_); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  StreamHandle handle() const { return handle_; }
+  void wait() const { check(driver_api().synchronize_stream(handle_), "wait"); }
+
+ private:
+  ContextScope scope_;
+  StreamHandle handle_ = nullptr;
+};
+
+// An instantiated graph.
+class Executable {
+ public:
+  explicit Executable(GraphHandle graph) {
+    check(driver_api().instantiate_graph(&exec_, graph, 0), "instantiate");
+  }
+  ~Executable() { driver_api().destroy_graph_exec(exec_); }
+  Executable(const Executable&) = delete;
+  Executable& operator=(const Executable&) = delete;
+  void launch(const Stream& stream) const {
+    check(driver_api().launch_graph(exec_, stream.handle()), "launch");
+    stream.wait();
+  }
+
+ private:
+  GraphExecHandle exec_ = nullptr;
+};
+
+class EmptyGraph {
+ public:
+  EmptyGraph() { check(driver_api().create_graph(&handle_, 0), "graph"); }
+  ~EmptyGraph() { driver_api().destroy_graph(handle_); }
+  EmptyGraph(const EmptyGraph&) = delete;
+  EmptyGraph& operator=(const EmptyGraph&) = delete;
+  GraphHandle handle() const { return handle_; }
+
+ private:
+  GraphHandle handle_ = nullptr;
+};
+
+std::unique_ptr<Executable> capture(const Plan& plan, const Operands& operands,
+                                    const Stream& stream) {
+  const DriverApi& api = driver_api();
+  constexpr int kGlobal = 0;  // the strictest: no thread may allocate meanwhile
+  check(api.begin_capture(stream.handle(), kGlobal), "begin");
+  plan.run(operands.binding(plan), operands.scratch(), stream.handle());
+  GraphHandle graph = nullptr;
+  check(api.end_capture(stream.handle(), &graph), "end");
+  auto result = std::make_unique<Executable>(graph);
+  api.destroy_graph(graph);
+  return result;
+}
+
+struct Way {
+  const char* name;
+  CompileOptions options;
+};
+const Way kWays[] = {
+    {"Fused", {}},
+    {"Cut", {.fuse = false}},
+    {"Owned", {.workspace_limit = 0, .fuse = false}},
+    {"Deterministic", {.deterministic = true}},
+    {"ByTheProcessor", {.reference_only = true}},
+};
+
+class CudaRun : public testing::TestWithParam<Way> {
+ protected:
+  void SetUp() override {
+    if (device_count() == 0) GTEST_SKIP() << driver().reason;
+    if (!nvrtc().is_open) GTEST_SKIP() << nvrtc().reason;
+    scope_ = std::make_unique<ContextScope>(0);
+  }
+  static Plan make_plan() { return compile(sample_graph(), Operands::gpu(), GetParam().options); }
+  // What the operands give by a plain run.
+  static std::vector<float> expected(const Plan& plan, const Operands& operands) {
+    plan.run(operands.binding(plan), operands.scratch());
+    synchronize(Operands::gpu());
+    return operands.result();
+  }
+  std::unique_ptr<ContextScope> scope_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Way, CudaRun, testing::ValuesIn(kWays),
+                         [](const auto& way) { return way.param.name; });
+
+TEST_P(CudaRun, TheFirstRunIsCapturedAndReplayedWithOtherData) {
+  const Plan plan = make_plan();
+  Operands operands(plan, 1);
+  const Stream stream;
+  const auto graph = capture(plan, operands, stream);
+  for (int seed = 1; seed < 4; ++seed) {
+    operands.fill(seed);
+    graph->launch(stream);
+    const std::vector<float> replayed = operands.result();
+    EXPECT_EQ(replayed, expected(plan, operands)) << "data " << seed;
+    EXPECT_NE(replayed[0], 0.0f);
+  }
+}
+
+TEST_P(CudaRun, TwoCapturesOfOnePlan) {
+  const Plan plan = make_plan();
+  const Operands one(plan, 1), two(plan, 2);
+  const Stream first, second;
+  const auto graph_one = capture(plan, one, first), graph_two = capture(plan, two, second);
+  graph_two->launch(first);
+  graph_one->launch(second);
+  const std::vector<float> results[] = {one.result(), two.result()};
+  EXPECT_EQ(results[0], expected(plan, one));
+  EXPECT_EQ(results[1], expected(plan, two));
+  EXPECT_NE(results[0], results[1]);
+}
+
+TEST_P(CudaRun, GraphsArePopulatedAndTakeOtherPointers) {
+  const Plan plan = make_plan();
+  const Operands one(plan, 1), two(plan, 2);
+  const Stream stream;
+  const EmptyGraph graph;
+  populate(graph.handle(), plan, one.binding(plan), one.scratch());
+  Executable(graph.handle()).launch(stream);
+  const std::vector<float> first = one.result();
+  EXPECT_EQ(first, expected(plan, one));
+  // Other pointers, another workspace, another number.
+  update(graph.handle(), plan, two.binding(plan), two.scratch());
+  Executable(graph.handle()).launch(stream);
+  const std::vector<float> second = two.result();
+  EXPECT_EQ(second, expected(plan, two));
+  EXPECT_EQ(one.result(), first);
+  EXPECT_THROW(populate(graph.handle(), plan, one.binding(plan), one.scratch()), Error);
+}
+
+TEST_P(CudaRun, EveryRunGivesTheSameBits) {
+  const Plan plan = make_plan();
+  const Operands operands(plan, 3);
+  const std::vector<float> first = expected(plan, operands);
+  for (int run = 0; run < 3; ++run) EXPECT_EQ(expected(plan, operands), first);
+}
+
+// Each thread with a stream, operands and (unless the plan owns memory) a workspace of its own.
+TEST_P(CudaRun, ManyThreadsAndStreamsShareOnePlan) {
+  constexpr int kThreads = 4, kRuns = 3;
+  const Plan plan = make_plan();
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int seed = 0; seed < kThreads; ++seed)
+    threads.emplace_back([&, seed] {
+      const Stream stream;
+      Operands operands(plan, seed);
+      std::vector<std::vector<float>> results;
+      for (int run = 0; run < kRuns; ++run) {
+        plan.run(operands.binding(plan), operands.scratch(), stream.handle());
+        stream.wait();
+        results.push_back(operands.result());
+        operands.fill(seed);
+      }
+      for (const auto& result : results)
+        if (result != expected(plan, operands)) ++wrong;
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(CudaGraphMisuse, IsSaidInASentence) {
+  Graph g("plain");
+  g.output("y", relu(g.input("x", {8}, f32)));
+  const Plan on_cpu = compile(g, Device::cpu());
+  const std::vector<void*> none(2, nullptr);
+  int anything = 0;
+  try {
+    populate(&anything, on_cpu, none);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("expected one for a GPU"));
+  }
+  EXPECT_THROW(populate(nullptr, on_cpu, none), Error);
+  if (device_count() == 0 || !nvrtc().is_open) return;
+  const ContextScope scope(0);
+  const Plan plan = compile(g, Operands::gpu());
+  const EmptyGraph graph;
+  EXPECT_THROW(populate(graph.handle(), plan, none), Error) << "null pointers";
+  const Memory memory(Operands::gpu(), 64);
+  const std::vector<void*> pointers(2, memory.data());
+  try {
+    update(graph.handle(), plan, pointers);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+    EXPECT_THAT(error.what(), testing::HasSubstr("got a graph of 0 nodes, expected the 1"));
+  }
+}
+
+}  // namespace
+}  // namespace ashlar::cuda

@@ -1,0 +1,173 @@
+// Kernels on a GPU, real or emulated: what threads do together, arguments, capture.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <ashlar/error.hpp>
+#include <ashlar/memory.hpp>
+#include <memory>
+#include <numeric>
+
+#include "cuda/cuda_device.hpp"
+#include "cuda/driver/context.hpp"
+#include "cuda/driver/loaded_kernel.hpp"
+#include "cuda/jit/kernel_image.hpp"
+#include "cuda/jit/nvrtc.hpp"
+
+namespace ashlar::cuda {
+namespace {
+
+class Launching : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (device_count() == 0) GTEST_SKIP() << driver().reason;
+    if (!nvrtc().is_open) GTEST_SKIP() << nvrtc().reason;
+    context_ = std::make_unique<ContextScope>(0);
+  }
+  LoadedKernel load(const std::string& text, unsigned shared_bytes = 0) {
+    const std::string architecture = architecture_of(detect_gpu(0).compute_capability);
+    const KernelSource source{"test", "struct Args { void* x; long long n; };\n" + text};
+    return LoadedKernel(0, kernel_images().get(source, architecture)->cubin, "kernel",
+                        shared_bytes);
+  }
+  struct Args {
+    const void* x;
+    long long n;
+  };
+  template <class T>
+  static void upload(Memory& memory, const std::vector<T>& values) {
+    memory.upload(values.data(), memory.bytes());
+  }
+  template <class T>
+  static std::vector<T> download(const Memory& memory) {
+    std::vector<T> values(static_cast<std::size_t>(memory.bytes()) / sizeof(T));
+    memory.download(values.data(), memory.bytes());
+    return values;
+  }
+  Memory memory_of(std::size_t ints) {
+    return Memory(Device::named("cuda:0"), static_cast<std::int64_t>(ints * sizeof(int)));
+  }
+  std::unique_ptr<ContextScope> context_;
+};
+
+TEST_F(Launching, EveryThreadKnowsItsPlace) {
+  const LoadedKernel kernel = load(
+      "extern \"C\" __global__ void kernel(const __grid_constant__ Args args) {\n"
+      "  int* x = (int*)args.x;\n"
+      "  const int block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;\n"
+      "  x[block * blockDim.x + threadIdx.x] += block * 1000 + threadIdx.x;\n"
+      "}\n");
+  std::vector<int> values(2 * 3 * 4 * 40, 7);
+  Memory memory = memory_of(values.size());
+  upload(memory, values);
+  Args args{memory.data(), 0};
+  kernel.launch(nullptr, {2, 3, 4}, 40, &args);
+  for (int i = 0; i < 2 * 3 * 4 * 40; ++i)
+    values[static_cast<std::size_t>(i)] += i / 40 * 1000 + i % 40;
+  EXPECT_EQ(download<int>(memory)), values);
+}
+
+// A sum over a block: shuffles in each warp, then shared memory; the last warp is not full, and
+// threads past the end leave early.
+TEST_F(Launching, ThreadsOfABlockWorkTogether) {
+  const LoadedKernel kernel = load(
+      "extern \"C\" __global__ void __launch_bounds__(256) kernel(const __grid_constant__ Args "
+      "args)"
+      " {\n"
+      "  __shared__ int of_warp[8];\n"
+      "  int* x = (int*)args.x + blockIdx.x * 250;\n"
+      "  if (threadIdx.x >= args.n) return;\n"
+      "  int v = x[threadIdx.x];\n"
+      "  for (int by = 16; by > 0; by /= 2) {\n"
+      "    const int other = __shfl_down_sync(0xffffffffu, v, by);\n"
+      "    if (threadIdx.x + by < args.n) v += other;\n"
+      "  }\n"
+      "  const unsigned odd = __ballot_sync(0xffffffffu, x[threadIdx.x] & 1);\n"
+      "  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = v + 1000000 * __popc(odd);\n"
+      "  __syncthreads();\n"
+      "  int sum = 0;\n"
+      "  for (int w = 0; w * 32 < args.n; ++w) sum += of_warp[w];\n"
+      "  __syncthreads();\n"
+      "  x[threadIdx.x] = sum;\n"
+      "}\n");
+  std::vector<int> values(5 * 250);
+  std::iota(values.begin(), values.end(), 1);
+  Memory memory = memory_of(values.size());
+  upload(memory, values);
+  Args args{memory.data(), 250};
+  kernel.launch(nullptr, {5, 1, 1}, 256, &args);
+  for (int b = 0; b < 5; ++b) {
+    const auto first = values.begin() + b * 250;
+    const int sum = std::accumulate(first, first + 250, 0) + 125 * 1000000;
+    std::fill(first, first + 250, sum);
+  }
+  EXPECT_EQ(download<int>(memory)), values);
+}
+
+TEST_F(Launching, SharedMemorySizedAtLaunch) {
+  constexpr unsigned kBytes = 100 << 10;  // more than a kernel gets without asking
+  const LoadedKernel kernel = load(
+      "#if defined(__CUDA_ARCH__)\n"
+      "__device__ unsigned char* shared_memory() { extern __shared__ uint4 s[]; return (unsigned "
+      "char*)s; }\n"
+      "#endif\n"
+      "extern \"C\" __global__ void kernel(const __grid_constant__ Args args) {\n"
+      "  int *s = (int*)shared_memory(), *x = (int*)args.x;\n"
+      "  for (int i = threadIdx.x; i < args.n; i += blockDim.x) s[i] = i;\n"
+      "  __syncthreads();\n"
+      "  for (int i = threadIdx.x; i < args.n; i += blockDim.x) x[i] = s[args.n - 1 - i];\n"
+      "}\n",
+      kBytes);
+  const std::size_t count = kBytes / sizeof(int);
+  const Memory memory = memory_of(count);
+  Args args{memory.data(), static_cast<long long>(count)};
+  kernel.launch(nullptr, {}, 1024, &args);
+  std::vector<int> expected(count);
+  std::iota(expected.rbegin(), expected.rend(), 0);
+  EXPECT_EQ(download<int>(memory), expected);
+}
+
+TEST_F(Launching, CaptureFromTheFirstLaunchOn) {
+  const LoadedKernel kernel = load(
+      "extern \"C\" __global__ void kernel(const __grid_constant__ Args args) {\n"
+      "  ((int*)args.x)[threadIdx.x] += args.n;\n"
+      "}\n");
+  const DriverApi& api = driver_api();
+  Memory memory = memory_of(32);
+  upload(memory, std::vector<int>(32, 0));
+  StreamHandle stream = nullptr;
+  check(api.create_stream(&stream, 1), "");
+  check(api.begin_capture(stream, 0), "");
+  {
+    Args args{memory.data(), 5};
+    kernel.launch(stream, {}, 32, &args);
+    args.n = 100;  // a copy was taken
+  }
+  GraphHandle graph = nullptr;
+  check(api.end_capture(stream, &graph), "");
+  EXPECT_EQ(download<int>(memory), std::vector<int>(32, 0));
+  GraphExecHandle exec = nullptr;
+  check(api.instantiate_graph(&exec, graph, 0), "");
+  check(api.destroy_graph(graph), "");
+  for (int run = 0; run < 3; ++run) check(api.launch_graph(exec, stream), "");
+  check(api.synchronize_stream(stream), "");
+  EXPECT_EQ(download<int>(memory), std::vector<int>(32, 15));
+  check(api.destroy_graph_exec(exec), "");
+  check(api.destroy_stream(stream), "");
+}
+
+TEST_F(Launching, LaunchesThatCannotBeNameTheirKernel) {
+  const LoadedKernel kernel =
+      load("extern \"C\" __global__ void kernel(const __grid_constant__ Args args) {}\n");
+  Args args{};
+  try {
+    kernel.launch(nullptr, {}, 2000, &args);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::device);
+    EXPECT_THAT(error.what(), testing::HasSubstr("launching kernel 'kernel' (1 x 1 x 1 blocks of "
+                                                 "2000 threads)"));
+  }
+}
+
+}  // namespace
+}  // namespace ashlar::cuda

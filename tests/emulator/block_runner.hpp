@@ -1,0 +1,25 @@
+// Runs the threads of a launch: blocks one after another, the threads of a block in turns that
+// change where they wait for each other.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "shim/interface.hpp"
+
+namespace emulated {
+
+struct Launch {
+  const Image* image;
+  const Kernel* kernel;
+  std::string name;
+  Triple grid, block;
+  unsigned shared_bytes;
+  std::vector<void*> parameters;
+};
+
+// Empty, or what went wrong. One launch at a time.
+std::string run_launch(const Launch& launch);
+
+}  // namespace emulated

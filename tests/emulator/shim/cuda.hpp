@@ -1,0 +1,6 @@
+// All of the shim, put before a kernel's text.
+#pragma once
+
+#include "language.hpp"
+#include "math.hpp"
+#include "warp.hpp"
