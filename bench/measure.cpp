@@ -145,7 +145,9 @@ void time_all(const Contest& contest, const Others& others, const MeasureOptions
   std::vector<double> peaks, copies;
 
   std::vector<std::function<void()>> turns;
-  for (const auto* side : {&ours, &peer, &ours_alone, &peer_alone, &peer_best, &apart, &naive})
+  const std::unique_ptr<Side>* const sides[] = {&ours,      &peer,  &ours_alone, &peer_alone,
+                                                &peer_best, &apart, &naive};
+  for (const std::unique_ptr<Side>* side : sides)
     if (*side) turns.emplace_back([side] { (*side)->sample(); });
   if (!gpu) {
     turns.emplace_back([&] { peaks.push_back(multiply_add_rate()); });
