@@ -14,8 +14,6 @@ namespace ashlar::bench {
 
 namespace {
 
-constexpr std::int64_t kFlushBytes = 256 << 20;  // read, and as many written
-constexpr std::int64_t kCopyBytes = 1 << 30;
 constexpr int kSamples = 21;
 
 // The driver is in the process already; the few functions that no header of ours offers.
@@ -81,8 +79,8 @@ struct Gpu::Copy {
   ashlar::Memory from, to;
 };
 
-Gpu::Gpu(const Device& device) : device_(device) {
-  flush_ = std::make_unique<Copy>(device, std::max(kFlushBytes, device.props().l2_bytes));
+Gpu::Gpu(const Device& device, const GpuBytes& bytes) : device_(device), bytes_(bytes) {
+  flush_ = std::make_unique<Copy>(device, bytes.flush);
   const DriverFunctions driver;
   driver_ = driver_text(driver);
   // Libraries of others take the context that is current: the one our plans run in.
@@ -98,13 +96,14 @@ void Gpu::flush() const { flush_->run(); }
 
 double Gpu::copy_speed() {
   if (copy_speed_ > 0) return copy_speed_;
-  const Copy copy(device_, kCopyBytes);
+  const Copy copy(device_, bytes_.copy);
   const DriverFunctions driver;
   std::vector<std::function<void()>> ways = {[&] { copy.run(); }};
   if (driver.copy)
     ways.emplace_back([&] {
       driver.copy(reinterpret_cast<std::uint64_t>(copy.to.data()),
-                  reinterpret_cast<std::uint64_t>(copy.from.data()), kCopyBytes, nullptr);
+                  reinterpret_cast<std::uint64_t>(copy.from.data()),
+                  static_cast<std::size_t>(bytes_.copy), nullptr);
     });
   Timer timer(device_);
   for (const auto& way : ways) {
@@ -116,7 +115,7 @@ double Gpu::copy_speed() {
       timer.stop();
       times.push_back(timer.seconds());
     }
-    copy_speed_ = std::max(copy_speed_, 2.0 * kCopyBytes / median(times));
+    copy_speed_ = std::max(copy_speed_, 2.0 * static_cast<double>(bytes_.copy) / median(times));
   }
   return copy_speed_;
 }
