@@ -20,6 +20,7 @@ struct LibraryObject {
   void* handle;
   const emulated::Image* image;
   std::vector<KernelHandle> kernels;
+  int file = -1;  // it was opened from
 };
 struct KernelObject {
   LibraryHandle library;
