@@ -3,6 +3,7 @@
 # ones: tools/emulated.
 
 set(ashlar_emulator_folder "${PROJECT_BINARY_DIR}/emulator")
+set(ashlar_emulated "${PROJECT_SOURCE_DIR}/tools/emulated" --build "${PROJECT_BINARY_DIR}")
 set(ashlar_emulator_sources "${PROJECT_SOURCE_DIR}/tests/emulator")
 
 add_library(emulated_nvrtc SHARED "${ashlar_emulator_sources}/nvrtc.cpp"

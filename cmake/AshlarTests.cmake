@@ -54,6 +54,11 @@ function(add_test_area area)
     target_compile_definitions(cli_tests PRIVATE ASHLAR_CLI_PATH="${PROJECT_BINARY_DIR}/ashlar")
     add_dependencies(cli_tests ashlar_cli)
   endif()
+  if(area STREQUAL "cuda")
+    target_compile_definitions(cuda_tests PRIVATE
+      ASHLAR_EMULATOR_FOLDER="${ashlar_emulator_folder}")
+    add_dependencies(cuda_tests emulated_cuda emulated_nvrtc)
+  endif()
   gtest_discover_tests(${area}_tests
     TEST_PREFIX "${area}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120
     PROPERTIES LABELS ${area} TIMEOUT ${ashlar_test_timeout})
@@ -86,6 +91,15 @@ foreach(target IN ITEMS avx2 sse4)
         LABELS "${labels}" TIMEOUT ${ashlar_test_timeout})
     endforeach()
   endforeach()
+endforeach()
+
+# Kernels on the emulated GPU: the tests of tests/cuda that need one (suites named Gpu...).
+foreach(part RANGE 1)
+  add_test(NAME emulated.cuda.${part} COMMAND ${ashlar_emulated} "$<TARGET_FILE:cuda_tests>"
+           --gtest_brief=1 "--gtest_filter=Gpu*:*/Gpu*")
+  set_tests_properties(emulated.cuda.${part} PROPERTIES
+    ENVIRONMENT "GTEST_TOTAL_SHARDS=2;GTEST_SHARD_INDEX=${part}"
+    LABELS "cuda;emulated" TIMEOUT ${ashlar_test_timeout})
 endforeach()
 
 if(ASHLAR_BUILD_EXAMPLES)

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -63,6 +64,11 @@ class File {
     return bytes;
   }
   bool sync() const { return fsync(descriptor_) == 0; }
+  bool lock() const {
+    while (flock(descriptor_, LOCK_EX) != 0)
+      if (errno != EINTR) return false;
+    return true;
+  }
 
  private:
   int descriptor_;
@@ -91,6 +97,26 @@ std::string reason_against(const std::string& directory) {
 }
 
 }  // namespace
+
+// The lock goes with the file's descriptor, also when the process is killed. Its name is removed
+// first: who waits for the old file and who makes a new one both look for the entry before they
+// make it.
+class FileCache::Turn {
+ public:
+  explicit Turn(std::string path)
+      : path_(std::move(path)), file_(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {}
+  ~Turn() {
+    if (is_ours_) unlink(path_.c_str());
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  bool wait() { return is_ours_ = file_.is_open() && file_.lock(); }
+
+ private:
+  std::string path_;
+  File file_;
+  bool is_ours_ = false;
+};
 
 FileCache::FileCache(std::string directory)
     : directory_(std::move(directory)),
@@ -121,6 +147,12 @@ std::optional<std::string> FileCache::get(std::string_view key) const {
 }
 
 bool FileCache::prepare() const { return refusal_.empty() && make_directories(directory_); }
+
+std::shared_ptr<FileCache::Turn> FileCache::wait_for_turn(std::string_view key) const {
+  if (!prepare()) return nullptr;
+  auto turn = std::make_shared<Turn>(fmt::format("{}/{}.lock", directory_, file_name(key)));
+  return turn->wait() ? turn : nullptr;
+}
 
 bool FileCache::put(std::string_view key, std::string_view bytes) const {
   if (!refusal_.empty()) return false;

@@ -1,7 +1,8 @@
-// Files that any number of processes share without a lock: named by what they were made from,
-// written beside and renamed into place, checked when read.
+// Files that any number of processes share: named by what they were made from, written beside and
+// renamed into place, checked when read. No lock is needed for that; one only saves work.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +21,11 @@ class FileCache {
   // False, with a line in the log at level info, where the disk is full or may not be written: what
   // was to be kept is only made again next time.
   bool put(std::string_view key, std::string_view bytes) const;
+
+  // Held while an entry that takes long is being made: whoever else wants to make it waits for the
+  // first to be done, and finds it with get(). Null, at once, where the file system has no locks.
+  class Turn;
+  std::shared_ptr<Turn> wait_for_turn(std::string_view key) const;
 
   const std::string& directory() const { return directory_; }
   // Why the directory is not used; empty when it is.

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/fail.hpp"
+#include "cpu/integer_operand.hpp"
 #include "cpu/kernels/convert.hpp"
 #include "cpu/kernels/pointwise.hpp"
 #include "cpu/kernels/stream.hpp"
@@ -68,6 +69,9 @@ struct RowProgram<T>::Code {
     Pointwise op = {};
     PointwiseRow<T> compute;
     T alpha1 = 1, alpha2 = 1;
+    Rng random = {};
+    IntegerOperand seed, offset;  // of its stream
+    std::size_t stream = 0;       // position in Bound::streams_
     // Rounding to a narrower type: there and back.
     StoreRow<T> narrow = nullptr;
     LoadRow<T> widen = nullptr;
@@ -145,6 +149,15 @@ auto RowProgram<T>::Code::compile(const Step& step, int& pointers, const Graph* 
   if (step.kind == Step::Kind::load) {
     code.address = address_of(step.view, pointers++, graph);
     code.load = load_row<T>(step.view.dtype);
+  }
+  if (step.kind == Step::Kind::random) {
+    code.address = address_of(step.view, 0, graph);
+    code.random = step.random;
+    if (step.seed.present()) code.seed = IntegerOperand(ashlar::plain_load(step.seed));
+    if (step.offset.present()) code.offset = IntegerOperand(ashlar::plain_load(step.offset));
+    code.stream = static_cast<std::size_t>(
+        std::count_if(steps.begin(), steps.end(),
+                      [](const Instruction& other) { return other.kind == Step::Kind::random; }));
   }
   if (step.kind == Step::Kind::constant) code.constant = static_cast<T>(step.constant);
   if (step.kind == Step::Kind::compute) {
@@ -337,6 +350,8 @@ void RowProgram<T>::Code::run_tiles(const Bound& bound, const std::int64_t* coor
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (steps[i].kind == Step::Kind::load)
       load_index[i] = start_of(steps[i].address, bound, coords);
+    if (steps[i].kind == Step::Kind::random)
+      load_index[i] = steps[i].address.index(coords, nullptr);
     if (!steps[i].once) continue;
     values[i] = tiles[steps[i].buffer];
     fill_once(steps[i], bound, load_index[i], std::min(kTile, count), values[i]);
@@ -389,6 +404,11 @@ void RowProgram<T>::Code::run_tiles(const Bound& bound, const std::int64_t* coor
             step.load(data, index, step.address.row_stride, length, target);
           break;
         }
+        case Step::Kind::random:
+          random_row(step.random, bound.streams_[step.stream],
+                     load_index[i] + first * step.address.row_stride, step.address.row_stride,
+                     length, target);
+          break;
         case Step::Kind::constant:
           if (!step.once) std::fill_n(target, length, step.constant);
           break;
@@ -506,8 +526,13 @@ auto RowProgram<T>::bind(const KernelContext& context) const -> Bound {
     bound.ragged_offsets_[slot] =
         address.ragged_tensor == kNoTensor ? nullptr : context.pointer(address.ragged_tensor);
   };
-  for (const auto& step : code_->steps)
+  for (const auto& step : code_->steps) {
     if (step.kind == Step::Kind::load) attach(step.address);
+    if (step.kind == Step::Kind::random)
+      bound.streams_[step.stream] = {
+          static_cast<std::uint64_t>(step.seed.load(context, {}, step.random.seed)),
+          static_cast<std::uint64_t>(step.offset.load(context, {}, step.random.offset))};
+  }
   for (const auto& store : code_->stores) attach(store.address);
   return bound;
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "cpu/random_row.hpp"
 #include "plan/kernel.hpp"
 #include "plan/pointwise_program.hpp"
 
@@ -61,6 +62,7 @@ class RowProgram {
     // By load, then by store.
     std::array<std::byte*, kMaxProgramLoads + kMaxProgramStores> pointers_;
     std::array<const void*, kMaxProgramLoads + kMaxProgramStores> ragged_offsets_;
+    std::array<RandomStream, kMaxProgramRandoms> streams_;
   };
   Bound bind(const KernelContext& context) const;  // valid while this object lives
   int axis() const;

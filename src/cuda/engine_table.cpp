@@ -7,7 +7,9 @@
 namespace ashlar::cuda {
 
 EngineTable engine_table() {
-  static const std::array<const Engine*, 2> table = {
+  static const std::array<const Engine*, 4> table = {
+      &channel_norm_engine(),
+      &resample_engine(),
       &pointwise_engine(),
       &generic_engine(),
   };

@@ -31,6 +31,9 @@ class BlockScaleShape {
   const Dims& blocks() const { return blocks_; }  // along each axis
   const Dims& stored() const { return stored_; }  // extents of the tensor of scales
   bool tiled() const { return tiled_; }
+  // Of the tiles; 0 where there are none.
+  int row_axis() const { return row_axis_; }
+  int column_axis() const { return column_axis_; }
 
   // The index in the tensor of scales of the scale of a block. Tiles stand one after the other, row
   // by row; the indices of the last two axes count the places of that sequence.

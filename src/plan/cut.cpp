@@ -90,19 +90,19 @@ std::vector<int> fusible_inputs(const Op& op) { return std::visit(FusibleInputs{
 // Operations that read an input many times would repeat the work fused into it: there it has to be
 // cheap.
 constexpr double kCheapFlops = 4;
-bool reads_inputs_often(const Op& op) {
-  return std::holds_alternative<ConvForward>(op) || std::holds_alternative<ConvBackwardData>(op) ||
-         std::holds_alternative<ConvBackwardFilter>(op) ||
-         std::holds_alternative<AttentionForward>(op) ||
-         std::holds_alternative<ResampleForward>(op) || std::holds_alternative<Im2Col>(op) ||
-         std::holds_alternative<CtcLoss>(op);
-  std::holds_alternative<ResampleForward>(op) || std::holds_alternative<LrnForward>(op) ||
-      std::holds_alternative<LrnBackward>(op) || std::holds_alternative<DivisiveNormForward>(op) ||
-      std::holds_alternative<DivisiveNormBackward>(op);
-  std::holds_alternative<MoeGroupedMatmul>(op) ||
-      std::holds_alternative<MoeGroupedMatmulBackward>(op) ||
-      std::holds_alternative<ResampleForward>(op);
+template <class... Ops>
+bool is_one_of(const Op& op) {
+  return (std::holds_alternative<Ops>(op) || ...);
 }
+bool reads_inputs_often(const Op& op) {
+  return is_one_of<ConvForward, ConvBackwardData, ConvBackwardFilter, AttentionForward,
+                   ResampleForward, Im2Col, CtcLoss, LrnForward, LrnBackward, DivisiveNormForward,
+                   DivisiveNormBackward, MoeGroupedMatmul, MoeGroupedMatmulBackward>(op);
+}
+
+// Epilogues that draw random numbers: their engines walk the whole space of output 0 through
+// programs, with the position of every element at hand.
+bool may_draw(const Op& op) { return is_one_of<NormForward, SoftmaxForward>(op); }
 
 // The gradient of a norm needs all of dy, and can write what it computes on the way in: dy is often
 // asked for itself, as the gradient of what was added before the activation.
@@ -135,17 +135,29 @@ class Cutter {
   const View& view(TensorId id) const { return lowered_.views[static_cast<std::size_t>(id)]; }
   int group_of(NodeId id) const { return group_of_[static_cast<std::size_t>(id)]; }
   bool is_pointwise(NodeId id) const { return std::holds_alternative<Pointwise>(node(id).op); }
+  // Random numbers that only pointwise work of their own shape reads are a step of its program.
+  bool is_random_step(NodeId id) const {
+    if (!std::holds_alternative<Rng>(node(id).op) || !may_fuse(id, &FusionLimits::epilogue))
+      return false;
+    const TensorId y = node(id).outputs[0];
+    const auto& readers = dependencies_.readers(y);
+    return !readers.empty() && view(y).tensor == y &&
+           std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
+             return is_pointwise(reader) && tensor(node(reader).outputs[0]).dims == tensor(y).dims;
+           });
+  }
+  bool is_program_step(NodeId id) const { return is_pointwise(id) || is_random_step(id); }
   bool may_fuse(NodeId id, bool FusionLimits::*kind) const {
     return limits_[static_cast<std::size_t>(id)].*kind;
   }
   bool is_free(NodeId id) const {
-    return id != kNoNode && is_pointwise(id) && group_of(id) < 0 &&
+    return id != kNoNode && is_program_step(id) && group_of(id) < 0 &&
            may_fuse(id, &FusionLimits::epilogue);
   }
 
   void seed_anchors() {
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      if (is_pointwise(static_cast<NodeId>(i))) continue;
+      if (is_program_step(static_cast<NodeId>(i))) continue;
       group_of_[i] = static_cast<int>(groups_.size());
       groups_.push_back({static_cast<NodeId>(i), {}, {}, tensor(nodes_[i].outputs[0]).dims});
     }
@@ -194,6 +206,8 @@ class Cutter {
     const Group& group = groups_[static_cast<std::size_t>(g)];
     if (!is_free(id) || tensor(node(id).outputs[0]).dims != group.space || !has_room(group, id))
       return false;
+    if (is_random_step(id) && group.anchor != kNoNode && !may_draw(node(group.anchor).op))
+      return false;
     for (TensorId input : dependencies_.reads(id)) {
       if (is_value_of(g, input)) continue;
       const NodeId writer = dependencies_.writer(input);
@@ -209,12 +223,16 @@ class Cutter {
     const auto add_reads = [&](NodeId from) {
       for (TensorId input : dependencies_.reads(from)) operands.insert(input);
     };
-    for (NodeId other : group.after) add_reads(other);
+    int randoms = is_random_step(id) ? 1 : 0;
+    for (NodeId other : group.after) {
+      add_reads(other);
+      randoms += is_random_step(other) ? 1 : 0;
+    }
     add_reads(id);
     const int computed = static_cast<int>(group.after.size()) + 1,
               loaded = static_cast<int>(operands.size());
     return loaded <= kMaxProgramLoads && computed < kMaxProgramStores &&
-           computed + loaded < kMaxProgramSteps;
+           computed + loaded < kMaxProgramSteps && randoms <= kMaxProgramRandoms;
   }
 
   void join(int g, NodeId id) {
@@ -286,7 +304,7 @@ class Cutter {
   void collect_prologue(NodeId reader, TensorId input, const Dims& space, std::set<NodeId>& nodes,
                         bool may_be_output = false) {
     const NodeId producer = dependencies_.writer(input);
-    if (!is_free(producer) || view(input).tensor != input) return;
+    if (!is_free(producer) || !is_pointwise(producer) || view(input).tensor != input) return;
     if (tensor(input).kind == TensorKind::output && !may_be_output) return;
     if (tensor(input).dims != space || nodes.size() >= kMaxPrologueNodes) return;
     for (NodeId other : dependencies_.readers(input))
@@ -390,6 +408,8 @@ class Cutter {
     std::set<TensorId> reads, writes;
     const auto add_program = [&](const PointwiseProgram& program) {
       for (const auto& step : program.steps) {
+        for (const View* number : {&step.seed, &step.offset})
+          if (number->present()) reads.insert(number->tensor);
         if (step.kind != PointwiseProgram::Step::Kind::load) continue;
         reads.insert(step.view.tensor);
         if (step.view.ragged_offset != kNoTensor) reads.insert(step.view.ragged_offset);

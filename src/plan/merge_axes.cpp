@@ -16,7 +16,9 @@ Dims without(const Dims& dims, int axis) {
 template <class Program, class Visit>
 void for_each_view(Program& program, Visit&& visit) {
   for (auto& step : program.steps)
-    if (step.kind == PointwiseProgram::Step::Kind::load) visit(step.view);
+    if (step.kind == PointwiseProgram::Step::Kind::load ||
+        step.kind == PointwiseProgram::Step::Kind::random)
+      visit(step.view);
   for (auto& store : program.stores) visit(store.view);
 }
 

@@ -17,6 +17,7 @@ inline constexpr int kMaxProgramSteps = 96;
 inline constexpr int kMaxProgramLoads = 32;
 inline constexpr int kMaxProgramStores = 16;
 inline constexpr int kMaxProgramRows = 2;  // accumulators
+inline constexpr int kMaxProgramRandoms = 4;
 
 // Whether float has not enough bits for every value of the type.
 constexpr bool needs_f64(DType dtype) {

@@ -33,7 +33,23 @@ int ProgramBuilder::value_of(TensorId id) {
   return values_[id] = push(step);
 }
 
+void ProgramBuilder::add_random(const Node& node) {
+  const auto view_of_input = [&](int slot) {
+    const TensorId id = node.inputs[static_cast<std::size_t>(slot)];
+    return id == kNoTensor ? View{} : lowered_.views[static_cast<std::size_t>(id)];
+  };
+  Step step{.kind = Step::Kind::random};
+  step.random = std::get<Rng>(node.op);
+  step.seed = view_of_input(Rng::seed_tensor);
+  step.offset = view_of_input(Rng::offset_tensor);
+  step.view.dims = program_.space;
+  step.view.strides = row_major.strides_for(program_.space);
+  step.round_to = register_rounding(lowered_.graph.tensor(node.outputs[0]).dtype);
+  values_[node.outputs[0]] = push(std::move(step));
+}
+
 void ProgramBuilder::add(const Node& node) {
+  if (std::holds_alternative<Rng>(node.op)) return add_random(node);
   const auto& op = std::get<Pointwise>(node.op);
   Step step{.kind = Step::Kind::compute, .op = op, .compute = node.compute};
   // gen_index looks only at the coordinate: its operand is never read.

@@ -186,7 +186,9 @@ namespace {
 
 bool only_moves_i64(const PointwiseProgram& program) {
   for (const auto& step : program.steps) {
-    if (step.kind == PointwiseProgram::Step::Kind::constant) return false;
+    if (step.kind == PointwiseProgram::Step::Kind::constant ||
+        step.kind == PointwiseProgram::Step::Kind::random)
+      return false;
     if (step.kind == PointwiseProgram::Step::Kind::load && step.view.dtype != i64) return false;
     if (step.kind == PointwiseProgram::Step::Kind::compute &&
         (step.op.mode != PointwiseMode::identity || step.op.alpha1 != 1.0 || step.round_to != i64))

@@ -5,6 +5,8 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <atomic>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -145,6 +147,26 @@ TEST_F(FileCacheTest, ManyWritersAndReaders) {
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(files(), 5u);
+}
+
+// Four at once find nothing: one makes the entry, the others wait and find it.
+TEST_F(FileCacheTest, OneMakesWhatManyWant) {
+  std::atomic<int> made{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      const FileCache cache(directory());
+      const auto turn = cache.wait_for_turn("key");
+      EXPECT_NE(turn, nullptr);
+      if (cache.get("key")) return;
+      ++made;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      EXPECT_TRUE(cache.put("key", "value"));
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(made, 1);
+  EXPECT_EQ(files(), 1u) << "a lock was left";
+  EXPECT_EQ(FileCache("").wait_for_turn("key"), nullptr);
 }
 
 }  // namespace

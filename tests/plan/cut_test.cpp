@@ -1,6 +1,7 @@
 // Regions: what is fused, what is not, and in which order they run.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <ashlar/ashlar.hpp>
 
@@ -215,6 +216,31 @@ TEST(Cut, RoundsInRegistersWhereTheTensorIsAnInteger) {
   bool rounds = false;
   for (const auto& step : regions[0].epilogue.steps) rounds = rounds || step.round_to == i8;
   EXPECT_TRUE(rounds);
+}
+
+// Random numbers are steps of the pointwise work that reads them: norm, activation and dropout are
+// one region.
+TEST(Cut, DrawsRandomNumbersInAnEpilogue) {
+  Graph g;
+  const Value x = g.input("x", {6, 1, 32}, f32), scale = g.input("scale", {1, 1, 32}, f32),
+              bias = g.input("bias", {1, 1, 32}, f32), seed = g.scalar("seed", i64, 3);
+  const Value normed = g.norm(x, scale, bias, {.mode = NormMode::layer}).y;
+  const Value kept = g.rng({6, 1, 32}, {.probability = 0.8}, {}, seed);
+  g.output("y", gelu(normed) * kept * 1.25);
+  const auto regions = regions_of(g);
+  ASSERT_EQ(regions.size(), 1u);
+  EXPECT_TRUE(regions[0].anchor_as<NormForward>());
+  EXPECT_TRUE(regions[0].epilogue.has_random());
+  EXPECT_EQ(std::count(regions[0].reads.begin(), regions[0].reads.end(), g.find_tensor("seed")), 1);
+}
+
+TEST(Cut, RandomNumbersForAProductStayOnTheirOwn) {
+  Graph g;
+  const Value x = g.input("x", {6, 32}, f32);
+  g.output("y", g.matmul(g.rng({4, 6}, {.probability = 0.5}), x));
+  const auto regions = regions_of(g);
+  ASSERT_EQ(regions.size(), 2u);
+  EXPECT_TRUE(regions[0].anchor_as<Rng>());
 }
 
 }  // namespace

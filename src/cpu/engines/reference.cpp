@@ -191,6 +191,14 @@ class ReferenceKernel final : public Kernel {
         case Step::Kind::constant:
           values.push_back(add_constant(program.space, step.constant));
           break;
+        case Step::Kind::random: {
+          Node node{"step", step.random, {}, {result_of(program, number)}, step.compute};
+          for (const View* view : {&step.seed, &step.offset})
+            node.inputs.push_back(view->present() ? add_source(*view) : kNoTensor);
+          values.push_back(node.outputs[0]);
+          tasks_.push_back({std::move(node), false});
+          break;
+        }
         case Step::Kind::compute: {
           Node node{"step", step.op, {}, {result_of(program, number)}, step.compute};
           for (int arg : step.args)

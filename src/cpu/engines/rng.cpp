@@ -1,11 +1,8 @@
 // Random tensors: Philox4x32-10 by element position, the same numbers as every other engine.
-#include <cmath>
-#include <numbers>
-
-#include "base/dropout.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
 #include "cpu/integer_operand.hpp"
+#include "cpu/random_row.hpp"
 #include "cpu/threads.hpp"
 
 namespace ashlar::cpu {
@@ -25,8 +22,8 @@ class RngKernel final : public Kernel {
         y_(region.epilogue, region.epilogue.space.rank() - 1) {}
 
   void run(const KernelContext& context) const override {
-    const auto seed = static_cast<std::uint64_t>(seed_.load(context, {}, op_.seed));
-    const auto offset = static_cast<std::uint64_t>(offset_.load(context, {}, op_.offset));
+    const RandomStream stream{static_cast<std::uint64_t>(seed_.load(context, {}, op_.seed)),
+                              static_cast<std::uint64_t>(offset_.load(context, {}, op_.offset))};
     const auto y = y_.bind(context);
     const std::int64_t length = dims_[dims_.rank() - 1];
     parallel_for(element_count(dims_), items_per_thread(1),
@@ -34,7 +31,7 @@ class RngKernel final : public Kernel {
                    alignas(64) T values[kChunk];
                    for (std::int64_t at = begin; at < end;) {
                      const std::int64_t count = std::min({length - at % length, end - at, kChunk});
-                     fill(seed, offset, static_cast<std::uint64_t>(at), count, values);
+                     random_row(op_, stream, at, 1, count, values);
                      Coords coords;
                      std::int64_t rest = at;
                      for (int axis = dims_.rank() - 1; axis >= 0; --axis) {
@@ -48,34 +45,6 @@ class RngKernel final : public Kernel {
   }
 
  private:
-  // Elements [first, first + count) of the stream.
-  void fill(std::uint64_t seed, std::uint64_t offset, std::uint64_t first, std::int64_t count,
-            T* values) const {
-    std::array<std::uint32_t, 4> bits{};
-    for (std::int64_t i = 0; i < count; ++i) {
-      const std::uint64_t index = first + static_cast<std::uint64_t>(i), lane = index % 4;
-      if (i == 0 || lane == 0) bits = philox4x32(offset + index / 4, seed);
-      values[i] = sample(bits, lane);
-    }
-  }
-  T sample(const std::array<std::uint32_t, 4>& bits, std::uint64_t lane) const {
-    const float uniform = uniform_open(bits[lane]);
-    switch (op_.distribution) {
-      case RngDistribution::bernoulli:
-        return uniform < static_cast<float>(op_.probability) ? T{1} : T{0};
-      case RngDistribution::uniform:
-        return static_cast<T>(op_.minimum +
-                              (op_.maximum - op_.minimum) * static_cast<double>(uniform));
-      case RngDistribution::normal: break;
-    }
-    // Box-Muller on the pair of lanes 2k and 2k + 1.
-    const std::uint64_t even = lane & ~std::uint64_t{1};
-    const double radius = std::sqrt(-2.0 * std::log(static_cast<double>(uniform_open(bits[even]))));
-    const double angle = 2.0 * std::numbers::pi * static_cast<double>(uniform_open(bits[even + 1]));
-    return static_cast<T>(op_.mean + op_.standard_deviation * radius *
-                                         (lane == even ? std::cos(angle) : std::sin(angle)));
-  }
-
   Rng op_;
   Dims dims_;
   IntegerOperand seed_, offset_;

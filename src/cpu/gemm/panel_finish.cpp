@@ -41,7 +41,8 @@ class Matcher {
     switch (step.kind) {
       case Step::Kind::accumulator: return number == 0;
       case Step::Kind::load: return step.view.dtype == dtype_;  // judged where it is used
-      case Step::Kind::constant: return false;
+      case Step::Kind::constant:
+      case Step::Kind::random: return false;
       case Step::Kind::compute: break;
     }
     if (step.compute != dtype_ || step.op.alpha1 != 1.0 || step.op.alpha2 != 1.0 ||

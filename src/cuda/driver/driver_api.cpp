@@ -92,14 +92,16 @@ Driver open_driver() {
                     version_text(kOldestVersion));
     return driver;
   }
-  if (const Result result = api.init(0); result != Result::success) {
+  const Result started = api.init(0);
+  if (started != Result::success && started != Result::no_device) {
     const char* text = nullptr;
-    api.error_text(result, &text);
+    api.error_text(started, &text);
     driver.reason = fmt::format("the NVIDIA driver does not start: {}",
                                 text != nullptr ? text : "unknown error");
     return driver;
   }
-  if (api.device_count(&driver.devices) != Result::success || driver.devices == 0) {
+  if (started == Result::no_device || api.device_count(&driver.devices) != Result::success ||
+      driver.devices == 0) {
     driver.reason = "the NVIDIA driver finds no GPU (is CUDA_VISIBLE_DEVICES empty?)";
     return driver;
   }

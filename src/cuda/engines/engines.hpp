@@ -5,8 +5,10 @@
 
 namespace ashlar::cuda {
 
+const CudaEngine& channel_norm_engine();
 const CudaEngine& generic_engine();
 const CudaEngine& pointwise_engine();
+const CudaEngine& resample_engine();
 
 // Runs an engine of the processor for the GPU.
 std::unique_ptr<Engine> make_host_engine(const Engine& last_resort);

@@ -1,4 +1,5 @@
-// Regions without an anchor: the whole region is one program, a run of elements per thread.
+// Regions that compute every element on its own: one program, a run of elements per thread.
+#include "cuda/engines/element_program.hpp"
 #include "cuda/engines/engines.hpp"
 #include "cuda/jit/kernel_text.hpp"
 #include "cuda/text/program_text.hpp"
@@ -14,7 +15,7 @@ constexpr int kMostVector = 16;
 
 // The program over as few axes as memory allows, the one that is fastest to walk last.
 PointwiseProgram arranged(const Region& region) {
-  PointwiseProgram program = region.epilogue;
+  PointwiseProgram program = *element_program(region);
   Dims space = program.space;
   merge_axes({&program}, {&space});
   move_axis_last(program, choose_row_axis(program.space, {&program}));
@@ -41,29 +42,34 @@ class PointwiseEngine final : public CudaEngine {
  public:
   std::string_view id() const override { return "cuda.pointwise"; }
   std::string_view description() const override {
-    return "pointwise operations of any number, 16 bytes at a time";
+    return "pointwise operations, random numbers and dropout, 16 bytes at a time";
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
-    if (region.anchor) return Support::other_operation("the region has an anchor");
-    for (const auto& step : region.epilogue.steps)
+    const std::optional<PointwiseProgram> program = element_program(region);
+    if (!program) return Support::other_operation("the region computes no elements on their own");
+    for (const auto& step : program->steps)
       if (step.kind == PointwiseProgram::Step::Kind::load &&
           (step.view.ragged_offset != kNoTensor || is_complex(step.view.dtype)))
         return Support::no("a ragged or complex tensor");
-    for (const auto& store : region.epilogue.stores)
+    for (const auto& store : program->stores)
       if (store.view.ragged_offset != kNoTensor || is_complex(store.view.dtype))
         return Support::no("a ragged or complex tensor");
     return Support::yes();
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps&) const override {
-    Config config;
-    config.cost = {.flops = region.flops(), .bytes = region.bytes(), .bytes_fraction = 0.9};
-    config.notes.runtime_compiled = true;
-    return {config};
+    std::vector<Config> configs;
+    for (const int runs : {2, 1, 4}) {
+      Config& config = configs.emplace_back();
+      config.knobs = {{"runs", runs}};
+      config.cost = {.flops = region.flops(), .bytes = region.bytes(), .bytes_fraction = 0.9};
+      config.notes.runtime_compiled = true;
+    }
+    return configs;
   }
 
-  KernelDesign design(const Graph& graph, const Region& region, const Config&,
+  KernelDesign design(const Graph& graph, const Region& region, const Config& config,
                       const DeviceProps&) const override {
     const PointwiseProgram program = arranged(region);
     const Dims& space = program.space;
@@ -82,14 +88,17 @@ class PointwiseEngine final : public CudaEngine {
     arguments.number("runs", runs);
     arguments.number("elements", elements);
     const std::string printed = print_program(program, graph, "program", arguments);
-    const std::string head = register_types(region.precision(), {&program}) +
+    const std::int64_t per_thread = config.knob("runs"), per_block = kThreads * per_thread;
+    const std::string head = register_types(program.precision(), {&program}) +
                              constant("kRank", rank) + constant("kVector", vector) +
-                             constant("kThreads", kThreads) + arguments.struct_text() + printed;
+                             constant("kIsWhole", space[rank - 1] % vector == 0) +
+                             constant("kRuns", per_thread) + constant("kThreads", kThreads) +
+                             arguments.struct_text() + printed;
     launch.source = {"pointwise", assemble("pointwise.cuh", head)};
     launch.function = "pointwise";
     launch.unaligned_function = "pointwise_elements";
     launch.threads = kThreads;
-    launch.grid.x = static_cast<unsigned>((runs + kThreads - 1) / kThreads);
+    launch.grid.x = static_cast<unsigned>((runs + per_block - 1) / per_block);
     launch.unaligned_grid.x = static_cast<unsigned>((elements + kThreads - 1) / kThreads);
     result.launches.push_back(std::move(launch));
     return result;

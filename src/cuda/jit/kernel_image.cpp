@@ -48,8 +48,14 @@ std::shared_ptr<const KernelImage> make_image(const KernelSource& source,
                                               const Packs& packs) {
   if (const auto entry = packs.get(key))
     if (auto image = split(*entry, KernelImage::From::pack)) return image;
-  if (const auto entry = disk.get(key))
-    if (auto image = split(*entry, KernelImage::From::cache)) return image;
+  const auto kept = [&]() -> std::shared_ptr<const KernelImage> {
+    const auto entry = disk.get(key);
+    return entry ? split(*entry, KernelImage::From::cache) : nullptr;
+  };
+  if (auto image = kept()) return image;
+  const auto turn = disk.wait_for_turn(key);
+  if (turn != nullptr)
+    if (auto image = kept()) return image;  // another process has made it meanwhile
   Cubin cubin = compile_cuda(source.name, source.text, architecture);
   auto image = std::make_shared<KernelImage>();
   image->cubin = std::move(cubin.bytes);

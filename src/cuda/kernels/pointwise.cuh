@@ -1,6 +1,7 @@
 // Element-wise programs: every thread takes kVector elements of a row.
 #include "lib/divide.cuh"
 #include "lib/elements.cuh"
+#include "lib/philox.cuh"
 #include "lib/pointwise.cuh"
 #include "lib/rows.cuh"
 
@@ -23,14 +24,20 @@ __device__ inline void locate(const Args& args, Index run, Index (&at)[kRank]) {
 
 extern "C" __global__ void __launch_bounds__(kThreads)
     pointwise(const __grid_constant__ Args args) {
-  const Index run = (Index)blockIdx.x * kThreads + threadIdx.x;
-  if (run >= (Index)args.runs) return;
-  Index at[kRank];
-  locate<kVector>(args, run, at);
-  if (at[kRank - 1] + kVector <= (Index)(&args.extent0)[kRank - 1]) {
-    program<kVector>(args, at);
-  } else {
-    for (; at[kRank - 1] < (Index)(&args.extent0)[kRank - 1]; ++at[kRank - 1]) program<1>(args, at);
+  // Runs of a thread are a block apart: every access of a warp is one stretch of memory.
+  const Index first = (Index)blockIdx.x * (kThreads * kRuns) + threadIdx.x;
+#pragma unroll
+  for (int r = 0; r < kRuns; ++r) {
+    const Index run = first + r * kThreads;
+    if (run >= (Index)args.runs) return;
+    Index at[kRank];
+    locate<kVector>(args, run, at);
+    if (kIsWhole || at[kRank - 1] + kVector <= (Index)(&args.extent0)[kRank - 1]) {
+      program<kVector>(args, at);
+    } else {
+      for (; at[kRank - 1] < (Index)(&args.extent0)[kRank - 1]; ++at[kRank - 1])
+        program<1>(args, at);
+    }
   }
 }
 

@@ -99,6 +99,7 @@ class Printer {
       case Kind::constant: line(fmt::format("fill({}, v{});", literal(step.constant), i)); break;
       case Kind::load: add_load(step.view, i); break;
       case Kind::compute: add_compute(step, i); break;
+      case Kind::random: add_random(step, i); break;
     }
     if (step.round_to)
       line(each(fmt::format("v{0}[l] = round_through({1}, v{0}[l]);", i, tag(*step.round_to))));
@@ -154,19 +155,45 @@ class Printer {
       return line(
           each(fmt::format("v{}[l] = (R)(at[{}]{});", i, axis, axis == rank - 1 ? " + l" : "")));
     }
-    const bool integer = !is_floating(step.compute);
-    std::string name = fmt::format("op_{}", enum_name(step.op.mode));
-    if (integer &&
-        (step.op.mode == PointwiseMode::div || step.op.mode == PointwiseMode::reciprocal))
-      name += "_integer";
-    std::string operands;
-    for (int n = 0; n < operand_count(step.op.mode); ++n) {
-      std::string operand = fmt::format("v{}[l]", step.args[static_cast<std::size_t>(n)]);
-      const double alpha = n == 0 ? step.op.alpha1 : n == 1 ? step.op.alpha2 : 1.0;
-      if (alpha != 1.0) operand = fmt::format("{} * {}", literal(alpha), operand);
-      operands += (n == 0 ? "" : ", ") + operand;
-    }
-    line(each(fmt::format("v{}[l] = {}<R>({}{});", i, name, operands, attributes(step.op))));
+    std::vector<std::string> operands;
+    for (int n = 0; n < operand_count(step.op.mode); ++n)
+      operands.push_back(fmt::format("v{}[l]", step.args[static_cast<std::size_t>(n)]));
+    line(each(fmt::format("v{}[l] = {};", i, operation_text(step.op, step.compute, operands))));
+  }
+
+  // The seed or offset of a random stream: of a tensor with one element, or a fact of the graph.
+  std::string stream_number(const std::string& name, const View& view, std::int64_t fixed) {
+    if (!view.present()) return arguments_.number(name, fixed);
+    const TensorKind kind = graph_.tensor(view.tensor).kind;
+    if (kind == TensorKind::scalar || kind == TensorKind::constant)
+      return arguments_.host_integer(name, view.tensor, view.dtype);
+    return fmt::format("load_integer({}, {}, 0)", tag(view.dtype), arguments_.pointer(name, view));
+  }
+
+  void add_random(const Step& step, int i) {
+    const std::string name = fmt::format("{}_random{}", function_, i);
+    const Rng& op = step.random;
+    const std::string seed = stream_number(name + "_seed", step.seed, op.seed);
+    const std::string offset = stream_number(name + "_offset", step.offset, op.offset);
+    line(fmt::format("const RandomStream stream{} = {{(uint64){}, (uint64){}}};", i, seed, offset));
+    line(fmt::format("const int64 place{} = {};", i, position(step.view, name)));
+    const int last = step.view.strides.rank() - 1;
+    const bool in_a_row = last < 0 || step.view.strides[last] == 1;
+    const std::string stride = in_a_row ? "1" : stride_text(step.view, last, name);
+    if (op.distribution == RngDistribution::normal)
+      return line(each(
+          fmt::format("v{0}[l] = {1} + {2} * standard_normal<R>(stream{0}, place{0} + l * {3});", i,
+                      literal(op.mean), literal(op.standard_deviation), stride)));
+    line(fmt::format("float uniform{}[kCount];", i));
+    line(in_a_row
+             ? fmt::format("uniform_row(stream{0}, place{0}, uniform{0});", i)
+             : fmt::format("uniform_strided(stream{0}, place{0}, {1}, uniform{0});", i, stride));
+    if (op.distribution == RngDistribution::bernoulli)
+      line(each(fmt::format("v{0}[l] = uniform{0}[l] < (float){1} ? (R)1 : (R)0;", i,
+                            literal(static_cast<double>(static_cast<float>(op.probability))))));
+    else
+      line(each(fmt::format("v{0}[l] = {1} + ({2} - {1}) * (R)uniform{0}[l];", i,
+                            literal(op.minimum), literal(op.maximum))));
   }
 
   static std::string each(const std::string& statement) {
@@ -254,9 +281,23 @@ int vector_length(const PointwiseProgram& program, int most) {
       if (program.space[axis] > 1) fits(view.strides[axis]);
   };
   for (const Step& step : program.steps)
-    if (step.kind == Kind::load) limit(step.view);
+    if (step.kind == Kind::load || step.kind == Kind::random) limit(step.view);
   for (const PointwiseProgram::Store& store : program.stores) limit(store.view);
   return length;
+}
+
+std::string operation_text(const Pointwise& op, DType compute, std::vector<std::string> operands) {
+  std::string name = fmt::format("op_{}", enum_name(op.mode));
+  if (!is_floating(compute) &&
+      (op.mode == PointwiseMode::div || op.mode == PointwiseMode::reciprocal))
+    name += "_integer";
+  std::string list;
+  for (std::size_t n = 0; n < operands.size(); ++n) {
+    const double alpha = n == 0 ? op.alpha1 : n == 1 ? op.alpha2 : 1.0;
+    list += (n == 0 ? "" : ", ") +
+            (alpha == 1.0 ? operands[n] : fmt::format("{} * {}", literal(alpha), operands[n]));
+  }
+  return fmt::format("{}<R>({}{})", name, list, attributes(op));
 }
 
 std::string literal(double value) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cuda/launch/arguments.hpp"
 #include "plan/pointwise_program.hpp"
@@ -29,6 +30,8 @@ std::string print_integer_load(const View& view, const Graph& graph, const std::
 // read and written as whole aligned vectors, if its pointers are aligned to 16 bytes.
 int vector_length(const PointwiseProgram& program, int most);
 
+// "op_add<R>((R)2.0 * x, y)": an operation on numbers of type R, with its attributes.
+std::string operation_text(const Pointwise& op, DType compute, std::vector<std::string> operands);
 // "(R)0.5"
 std::string literal(double value);
 // "bf16()", the tag by which device code names an element type

@@ -10,7 +10,7 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr unsigned kThreads = 256;
+constexpr unsigned kThreads = 128;
 constexpr std::int64_t kBlocksPerMultiprocessor = 32;
 
 // The functions by which a kernel reads and writes the operands of an operation.
@@ -30,31 +30,34 @@ class Operands {
     }
     for (std::size_t slot = 0; slot < schema.outputs.size(); ++slot)
       add_output(std::string(schema.outputs[slot].name), slot);
-    return text_;
+    return std::move(text_);
   }
-
- private:
+  void add_missing_input(const std::string& name) {
+    text_ += fmt::format(
+        "template <int N> __device__ inline R in_{0}(const Args&, const Index (&)[N]) {{\n"
+        "  return 0;\n}}\n"
+        "template <int N> __device__ inline int64 integer_{0}(const Args&, const Index (&)[N]) {{\n"
+        "  return 0;\n}}\n",
+        name);
+  }
+  void add_missing_output(const std::string& name) {
+    text_ += fmt::format(
+        "template <int N, class V>\n"
+        "__device__ inline void put_{}(const Args&, const Index (&)[N], V) {{}}\n",
+        name);
+  }
   void add_shape(const std::string& name, const View& view) {
     text_ += constant("kHas_" + name, view.present()) +
              constant("kRank_" + name, view.present() ? view.dims.rank() : 0);
     arguments_.numbers(name + "_dims", view.present() ? view.dims : Dims{});
   }
 
+ private:
   void add_input(const std::string& name, int number) {
     const auto slot = static_cast<std::size_t>(number);
     const View view = slot < region_.anchor->inputs.size() ? region_.anchor->inputs[slot] : View{};
     add_shape(name, view);
-    if (!view.present()) {
-      text_ += fmt::format(
-          "template <int N> __device__ inline R in_{0}(const Args&, const Index (&)[N]) {{ return "
-          "0; "
-          "}}\n"
-          "template <int N> __device__ inline int64 integer_{0}(const Args&, const Index (&)[N]) "
-          "{{ "
-          "return 0; }}\n",
-          name);
-      return;
-    }
+    if (!view.present()) return add_missing_input(name);
     const PointwiseProgram& prologue = region_.prologues[slot];
     text_ += print_program(prologue, graph_, "input_" + name, arguments_);
     text_ += fmt::format(
@@ -81,10 +84,7 @@ class Operands {
     } else if (view.present()) {
       text_ += print_store(view, graph_, "put_" + name, arguments_);
     } else {
-      text_ += fmt::format(
-          "template <int N, class V>\n"
-          "__device__ inline void put_{}(const Args&, const Index (&)[N], V) {{}}\n",
-          name);
+      add_missing_output(name);
     }
   }
 
@@ -98,6 +98,11 @@ class Operands {
 
 void GenericKernel::constant(const std::string& name, std::int64_t value) {
   constants_ += cuda::constant(name, value);
+}
+
+void GenericKernel::element_type(const std::string& name, DType dtype) {
+  const std::string value = tag(dtype);  // "bf16()"
+  constants_ += fmt::format("typedef {} {};\n", value.substr(0, value.size() - 2), name);
 }
 
 void GenericKernel::per_axis(const std::string& name, const Dims& values, int axes,
@@ -115,9 +120,20 @@ LaunchDesign GenericKernel::launch(int number, const DeviceProps& device) const 
   launch.arguments = arguments_;
   launch.arguments.number("units", pass.units);
   launch.arguments.number("begin", pass.begin);
+  launch.arguments.number("pass", number);
+  launch.arguments.number("team", pass.team ? 1 : 0);
   std::string functions;
   if (region_.anchor) {
-    functions = Operands(graph_, region_, launch.arguments).print(pass.input);
+    Operands operands(graph_, region_, launch.arguments);
+    for (const std::string& name : missing_inputs_) {
+      operands.add_shape(name, {});
+      operands.add_missing_input(name);
+    }
+    for (const std::string& name : missing_outputs_) {
+      operands.add_shape(name, {});
+      operands.add_missing_output(name);
+    }
+    functions = operands.print(pass.input);
   } else {
     launch.arguments.numbers("space", region_.epilogue.space);
     functions = cuda::constant("kRank", region_.epilogue.space.rank()) +
@@ -125,14 +141,17 @@ LaunchDesign GenericKernel::launch(int number, const DeviceProps& device) const 
   }
   const std::string head = fmt::format("typedef {} R;\ntypedef int64 Index;\n",
                                        region_.precision() == f64 ? "double" : "float") +
-                           cuda::constant("kThreads", kThreads) + cuda::constant("kPass", number) +
-                           constants_ + launch.arguments.struct_text() + functions;
-  const std::string_view files[] = {file_, "generic/entry.cuh"};
+                           cuda::constant("kThreads", kThreads) +
+                           (shares_text_ ? "" : cuda::constant("kPass", number)) + constants_ +
+                           launch.arguments.struct_text() + functions;
+  std::vector<std::string_view> files(files_.begin(), files_.end());
+  files.push_back("generic/entry.cuh");
   launch.source = {"generic", assemble(files, head)};
   launch.function = "generic";
   launch.threads = kThreads;
-  launch.grid.x = static_cast<unsigned>(std::min((pass.units + kThreads - 1) / kThreads,
-                                                 device.compute_units * kBlocksPerMultiprocessor));
+  launch.grid.x = static_cast<unsigned>(
+      std::min(pass.team ? pass.units : (pass.units + kThreads - 1) / kThreads,
+               device.compute_units * kBlocksPerMultiprocessor));
   return launch;
 }
 

@@ -5,13 +5,13 @@ namespace ashlar::cuda {
 
 void describe(const Reshape&, GenericKernel& kernel) {
   kernel.file("reshape");
-  kernel.pass(element_count(kernel.out(Reshape::y).dims));
+  kernel.pass_over_output(Reshape::y);
 }
 
 void describe(const Transpose& op, GenericKernel& kernel) {
   kernel.file("transpose");
   kernel.numbers("permutation", op.permutation);
-  kernel.pass(element_count(kernel.out(Transpose::y).dims));
+  kernel.pass_over_output(Transpose::y);
 }
 
 void describe(const Slice& op, GenericKernel& kernel) {
@@ -19,7 +19,7 @@ void describe(const Slice& op, GenericKernel& kernel) {
   const int rank = kernel.out(Slice::y).dims.rank();
   kernel.per_axis("start", op.start, rank, 0);
   kernel.per_axis("step", op.step, rank, 1);
-  kernel.pass(element_count(kernel.out(Slice::y).dims));
+  kernel.pass_over_output(Slice::y);
 }
 
 // A pass per input: where it begins in y is all that tells them apart.
@@ -45,7 +45,37 @@ void describe(const TensorTransform& op, GenericKernel& kernel) {
   kernel.numbers("fold", op.fold);
   kernel.real("alpha", op.alpha);
   kernel.real("beta", op.beta);
-  kernel.pass(element_count(kernel.out(TensorTransform::y).dims));
+  kernel.pass_over_output(TensorTransform::y);
+}
+
+void describe(const PagedCacheLoad& op, GenericKernel& kernel) {
+  kernel.file("paged_cache_load");
+  kernel.constant("kTransposed", op.transposed);
+  kernel.pass_over_output(PagedCacheLoad::y);
+}
+
+namespace {
+
+void describe_band(const BandAttributes& op, GenericKernel& kernel, bool expand) {
+  const Dims& y = kernel.out(0).dims;
+  const auto axis = static_cast<int>(op.axis < 0 ? op.axis + y.rank() : op.axis);
+  kernel.file("band_matrix");
+  kernel.constant("kAxis", axis);
+  kernel.constant("kExpand", expand);
+  kernel.number("lower", op.lower_bandwidth);
+  kernel.number("band", op.lower_bandwidth + op.upper_bandwidth);
+  kernel.number("columns", expand ? y[axis] : kernel.in(0).dims[axis]);
+  kernel.real("pad_value", op.pad_value);
+  kernel.pass_over_output(0);
+}
+
+}  // namespace
+
+void describe(const ExpandBandMatrix& op, GenericKernel& kernel) {
+  describe_band(op, kernel, true);
+}
+void describe(const ContractBandMatrix& op, GenericKernel& kernel) {
+  describe_band(op, kernel, false);
 }
 
 }  // namespace ashlar::cuda

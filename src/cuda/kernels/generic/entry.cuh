@@ -1,11 +1,18 @@
 // What every kernel of the generic engine ends with: units of work, as many at once as there are
-// threads.
+// threads, or blocks of threads.
 #include "lib/coordinates.cuh"
 #include "lib/elements.cuh"
 #include "lib/pointwise.cuh"
 #include "lib/rows.cuh"
 
 extern "C" __global__ void __launch_bounds__(kThreads) generic(const __grid_constant__ Args args) {
+  if (args.team != 0) {
+    for (int64 n = blockIdx.x; n < args.units; n += gridDim.x) {
+      unit(args, n);
+      __syncthreads();
+    }
+    return;
+  }
   const int64 all = (int64)gridDim.x * kThreads;
   for (int64 n = (int64)blockIdx.x * kThreads + threadIdx.x; n < args.units; n += all)
     unit(args, n);

@@ -33,6 +33,12 @@ __device__ inline int64 product(const int64 (&dims)[kRank]) {
   return n;
 }
 
+// The position of the only element of a tensor: `Origin<kRank_x>().at`.
+template <int kRank>
+struct Origin {
+  int64 at[kRank > 0 ? kRank : 1] = {};
+};
+
 // A range of coordinates on every axis. `for (bool more = box.start(at); more; more = box.next(at))`
 // visits all of it in order.
 template <int kRank>

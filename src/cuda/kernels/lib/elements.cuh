@@ -4,6 +4,7 @@
 
 #include "lib/integers.cuh"
 #include "lib/ptx_convert.cuh"
+#include "lib/ptx_memory.cuh"
 
 // One type per dtype; `Word` is what memory holds. Types narrower than a byte have `kBits`.
 struct f64 { typedef double Word; };
@@ -224,13 +225,14 @@ union Vector {
   Word words[kCount];
 };
 
+// No thread of the launch writes what is read this way.
 template <int kCount, class R, class D>
 __device__ inline void load_vector(D d, const void* data, int64 index, R (&values)[kCount]) {
   typedef typename D::Word Word;
   Vector<kCount, Word> u;
   const auto* from = (const typename Vector<kCount, Word>::Piece*)((const Word*)data + index);
 #pragma unroll
-  for (int i = 0; i < Vector<kCount, Word>::kPieces; ++i) u.pieces[i] = from[i];
+  for (int i = 0; i < Vector<kCount, Word>::kPieces; ++i) u.pieces[i] = load_read_only(from + i);
 #pragma unroll
   for (int i = 0; i < kCount; ++i) values[i] = (R)widen(d, u.words[i]);
 }

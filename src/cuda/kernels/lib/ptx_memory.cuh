@@ -4,6 +4,31 @@
 
 #include "lib/integers.cuh"
 
+// One access of up to 16 bytes that the compiler may move before earlier stores.
+#if defined(__CUDA_ARCH__)
+__device__ inline uint4 load_read_only(const uint4* from) {
+  uint4 v;
+  asm("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
+      : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+      : "l"(from));
+  return v;
+}
+__device__ inline uint2 load_read_only(const uint2* from) {
+  uint2 v;
+  asm("ld.global.nc.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(from));
+  return v;
+}
+__device__ inline uint32 load_read_only(const uint32* from) {
+  uint32 v;
+  asm("ld.global.nc.u32 %0, [%1];" : "=r"(v) : "l"(from));
+  return v;
+}
+#endif
+template <class Piece>
+__device__ inline Piece load_read_only(const Piece* from) {
+  return *from;
+}
+
 // kBytes bytes at a multiple of kBytes, read once: L1 keeps no copy, L2 gives it up first.
 template <int kBytes> struct StreamPiece;
 

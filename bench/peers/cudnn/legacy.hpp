@@ -1,0 +1,53 @@
+// What the calls from before there were graphs share.
+#pragma once
+
+#include "piece.hpp"
+
+namespace ashlar::bench::cudnn {
+
+// A tensor descriptor of those calls.
+class LegacyForm {
+ public:
+  LegacyForm(const Library& library, DataType type, const Form& form);
+  LegacyForm(const Library& library, const Tensor& tensor)
+      : LegacyForm(library, data_type(tensor.dtype), form_of(tensor)) {}
+  ~LegacyForm();
+  LegacyForm(const LegacyForm&) = delete;
+  LegacyForm& operator=(const LegacyForm&) = delete;
+  LegacyTensor get() const { return form_; }
+
+ private:
+  const Library& library_;
+  LegacyTensor form_ = nullptr;
+};
+
+// The factors of result and of what was there before; for f64 they are doubles.
+struct Blend {
+  explicit Blend(DType dtype) : wide_(dtype == f64) {}
+  const void* one() const { return wide_ ? static_cast<const void*>(&kOneWide) : &kOne; }
+  const void* zero() const { return wide_ ? static_cast<const void*>(&kZeroWide) : &kZero; }
+
+ private:
+  static constexpr float kOne = 1, kZero = 0;
+  static constexpr double kOneWide = 1, kZeroWide = 0;
+  bool wide_;
+};
+
+// What a family of calls is asked.
+struct LegacyProblem {
+  const Library& library;
+  const Stretch& stretch;
+  Bindings& bindings;
+  Fastest& fastest;
+
+  const Tensor& tensor(TensorId id) const { return stretch.graph.tensor(id); }
+};
+
+// --- one per family: considers what it has for the nodes, does nothing for others. Throws Refused.
+void consider_softmax(const LegacyProblem& problem);
+void consider_pooling(const LegacyProblem& problem);
+void consider_batch_norm(const LegacyProblem& problem);
+void consider_movement(const LegacyProblem& problem);
+void consider_dropout(const LegacyProblem& problem);
+
+}  // namespace ashlar::bench::cudnn

@@ -1,0 +1,70 @@
+// What the library does in one call, ready to run.
+#pragma once
+
+#include <ashlar/memory.hpp>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "operation_graph.hpp"
+
+namespace ashlar::bench::cudnn {
+
+// Where the tensors of a graph lie on the device.
+class Bindings {
+ public:
+  // `pointers`: in the order of Graph::bound_tensors(); outputs get memory of their own.
+  Bindings(const Graph& graph, std::span<void* const> pointers, const Device& device);
+  // Of a result between two pieces too: it gets memory when first asked for.
+  void* at(TensorId tensor);
+  void download(TensorId tensor, void* host) const;
+
+ private:
+  void* allocate(TensorId tensor);
+  const Graph& graph_;
+  const Device device_;
+  std::map<TensorId, void*> pointers_;
+  std::map<TensorId, ashlar::Memory> owned_;
+};
+
+class Piece {
+ public:
+  virtual ~Piece() = default;
+  virtual void run() = 0;  // on the default stream; throws Refused
+  virtual std::string description() const = 0;
+};
+
+// The fastest of what was considered, timed on the device one after the other.
+class Fastest {
+ public:
+  explicit Fastest(const Device& device) : device_(device) {}
+  // A piece that fails is left out; why is remembered.
+  void consider(std::unique_ptr<Piece> piece);
+  void refused(const std::string& reason);
+  bool found() const { return best_ != nullptr; }
+  std::unique_ptr<Piece> take() { return std::move(best_); }
+  const std::string& reason() const { return reason_; }  // of the first refusal
+
+ private:
+  const Device device_;
+  std::unique_ptr<Piece> best_;
+  double seconds_ = 0;
+  std::string reason_;
+};
+
+struct SearchLimits {
+  double seconds = 3;        // for building and timing the plans of one piece
+  std::int64_t plans = 100;  // of each mode of the heuristics
+};
+
+// Every plan that the heuristics propose, in mode A and as fallbacks.
+void consider_backend(const Library& library, const Stretch& stretch, Bindings& bindings,
+                      const SearchLimits& limits, Fastest& fastest);
+
+// Calls from before there were graphs, where there is one for these nodes.
+void consider_legacy(const Library& library, const Stretch& stretch, Bindings& bindings,
+                     Fastest& fastest);
+
+}  // namespace ashlar::bench::cudnn

@@ -1,0 +1,153 @@
+#include "cuda/engines/channel_axes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace ashlar::cuda {
+
+namespace {
+
+using Kind = PointwiseProgram::Step::Kind;
+
+template <class Program, class Visit>
+void for_each_view(Program& program, Visit&& visit) {
+  for (auto& step : program.steps)
+    if (step.kind == Kind::load) visit(step.view);
+  for (auto& store : program.stores) visit(store.view);
+}
+
+Dims picked(const Dims& dims, const std::vector<int>& order) {
+  Dims result;
+  for (int axis : order) result.push_back(axis < dims.rank() ? dims[axis] : 1);
+  return result;
+}
+
+// [outer, channel]: what parameters and statistics have.
+PointwiseProgram of_cells(const PointwiseProgram& program) { return reordered(program, {0, 1}); }
+
+}  // namespace
+
+bool reads_coordinates(const PointwiseProgram& program) {
+  return std::any_of(program.steps.begin(), program.steps.end(), [](const auto& step) {
+    return step.kind == Kind::compute && step.op.mode == PointwiseMode::gen_index;
+  });
+}
+
+bool touches_unusual(const Region& region) {
+  bool found = false;
+  const auto look = [&](const View& view) {
+    found = found || view.ragged_offset != kNoTensor || is_complex(view.dtype);
+  };
+  const auto look_in = [&](const PointwiseProgram& program) {
+    for_each_view(program, look);
+    found = found || program.has_random();
+  };
+  for (const PointwiseProgram& prologue : region.prologues) look_in(prologue);
+  look_in(region.epilogue);
+  if (region.anchor)
+    for (const View& output : region.anchor->outputs) look(output);
+  return found;
+}
+
+PointwiseProgram reordered(const PointwiseProgram& program, const std::vector<int>& order) {
+  PointwiseProgram result = program;
+  for_each_view(result, [&](View& view) {
+    view.dims = picked(view.dims, order);
+    view.strides = picked(view.strides, order);
+  });
+  result.space = picked(program.space, order);
+  return result;
+}
+
+bool join_axes(const std::vector<PointwiseProgram*>& programs, int axis) {
+  bool allowed = true;
+  for (const PointwiseProgram* program : programs) {
+    const Dims& space = program->space;
+    if (space[axis] == 1 || space[axis + 1] == 1) continue;
+    for_each_view(*program, [&](const View& view) {
+      allowed = allowed && view.strides[axis] == view.strides[axis + 1] * space[axis + 1];
+    });
+  }
+  if (!allowed) return false;
+  for (PointwiseProgram* program : programs) {
+    const bool keep_first = program->space[axis + 1] == 1;
+    const std::int64_t extent = program->space[axis] * program->space[axis + 1];
+    std::vector<int> order;
+    for (int a = 0; a < program->space.rank(); ++a)
+      if (a != (keep_first ? axis + 1 : axis)) order.push_back(a);
+    *program = reordered(*program, order);
+    program->space[axis] = extent;
+    for_each_view(*program, [&](View& view) { view.dims[axis] = extent; });
+  }
+  return true;
+}
+
+PointwiseProgram without_stores(PointwiseProgram program) {
+  program.stores.clear();
+  return program;
+}
+
+int packet_length(const std::vector<const PointwiseProgram*>& programs, int most) {
+  int narrowest = 64;
+  for (const PointwiseProgram* program : programs)
+    for_each_view(*program, [&](const View& view) {
+      if (view.strides[view.strides.rank() - 1] == 1)
+        narrowest = std::min(narrowest, std::max(bit_width(view.dtype), 8));
+    });
+  int length = std::min(128 / narrowest, most);
+  for (const PointwiseProgram* program : programs) {
+    length = vector_length(*program, length);
+    while (length > 1 && program->space[program->space.rank() - 1] % length != 0) length /= 2;
+  }
+  return length;
+}
+
+std::string print_reader(const PointwiseProgram& program, const Graph& graph,
+                         const std::string& name, const std::string& absent, Arguments& arguments) {
+  const std::string head = fmt::format(
+      "__device__ inline R {}(const Args& args, Index outer, Index channel) {{\n", name);
+  if (program.empty()) return head + fmt::format("  return {};\n}}\n", absent);
+  const std::string inner = name + "_program";
+  return print_program(of_cells(program), graph, inner, arguments) + head +
+         fmt::format(
+             "  const Index at[2] = {{outer, channel}};\n  R value[1];\n"
+             "  {}<1>(args, at, value);\n  return value[0];\n}}\n",
+             inner);
+}
+
+std::string print_writer(const View& view, const Graph& graph, const std::string& name,
+                         Arguments& arguments) {
+  const std::string head = fmt::format(
+      "__device__ inline void {}(const Args& args, Index outer, Index channel, R value) {{\n",
+      name);
+  if (!view.present()) return head + "}\n";
+  const std::string inner = name + "_program";
+  return print_program(of_cells(plain_store(view)), graph, inner, arguments) + head +
+         fmt::format(
+             "  const Index at[2] = {{outer, channel}};\n  R values[1] = {{value}};\n"
+             "  {}<1>(args, at, values);\n}}\n",
+             inner);
+}
+
+std::string print_integers(Access access, const View& view, const std::string& pointer,
+                           const std::string& name, Arguments& arguments) {
+  const int last = view.dims.rank() - 1;
+  std::string position = "(Index)0";
+  for (int axis = 0; axis <= last; ++axis)
+    if (view.dims[axis] > 1)
+      position +=
+          fmt::format(" + at[{}] * (Index){}", axis,
+                      arguments.number(fmt::format("{}_stride{}", name, axis), view.strides[axis]));
+  const bool together = view.strides[last] == 1;
+  const std::string stride =
+      together ? "" : arguments.number(name + "_step", view.strides[last]) + ", ";
+  return fmt::format(
+      "template <int kCount>\n"
+      "__device__ inline void {}(const Args& args, const Index (&at)[{}], int (&values)[kCount]) "
+      "{{\n  {}_{}({}, {}, {}, {}values);\n}}\n",
+      name, view.dims.rank(), access == Access::load ? "load" : "store",
+      together ? "row" : "strided", tag(view.dtype), pointer, position, stride);
+}
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,277 @@
+// Batch, instance and group norm, forward and backward.
+#include <fmt/format.h>
+
+#include <array>
+
+#include "cuda/engines/channel_axes.hpp"
+#include "cuda/engines/channel_norm_shape.hpp"
+#include "cuda/engines/engines.hpp"
+#include "cuda/jit/kernel_text.hpp"
+#include "cuda/text/program_text.hpp"
+#include "cuda/text/spec_text.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+using Shape = ChannelNormShape;
+using Walk = ChannelNormWalk;
+
+constexpr std::int64_t kMostGridY = 65535;
+
+// Where a statistic comes from, as the kernels number it.
+enum class Source : std::uint8_t { scratch, operands };
+
+std::int64_t register_bytes(const Region& region) { return region.precision() == f64 ? 8 : 4; }
+
+// Names of arguments that are scratch memory, and their sizes in registers.
+struct Booked {
+  const char* name;
+  std::int64_t count;
+};
+std::vector<Booked> scratch_of(const Shape& shape, const Walk& walk) {
+  const std::int64_t cells = shape.outers * shape.channels;
+  const bool sums = !shape.given || shape.backward != nullptr;
+  std::vector<Booked> result = {{"partial", sums ? 2 * cells * walk.slices : 0},
+                                {"mean", shape.given ? 0 : cells},
+                                {"inv_variance", shape.given ? 0 : cells}};
+  if (shape.backward != nullptr)
+    for (const char* name : {"cell_gradient", "cell_product", "mean_gradient", "mean_product"})
+      result.push_back({name, cells});
+  return result;
+}
+
+class Designer {
+ public:
+  Designer(const Graph& graph, const Region& region, const Shape& shape, const Walk& walk)
+      : graph_(graph), region_(region), shape_(shape), walk_(walk) {}
+
+  KernelDesign design(std::int64_t blocks_at_once) {
+    if (shape_.outers * shape_.channels == 0) return {};
+    add_numbers();
+    const std::string programs = print_programs();
+    const std::string head =
+        register_types(region_.precision(), shape_.programs()) +
+        constant("kRank", shape_.x.space.rank()) + constant("kVector", shape_.vector) +
+        constant("kThreads", Walk::kThreads) + constant("kBlocks", blocks_at_once) +
+        constant("kUnroll", walk_.unroll) + constant("kColumns", shape_.columns ? 1 : 0) +
+        constant("kTeam", shape_.columns ? 1 : walk_.team) +
+        constant("kStatistics",
+                 static_cast<int>(shape_.given ? Source::operands : Source::scratch)) +
+        arguments_.struct_text() + programs;
+    const bool forward = shape_.forward != nullptr;
+    const std::array<std::string_view, 2> files = {
+        "channel_norm.cuh", forward ? "channel_norm_forward.cuh" : "channel_norm_backward.cuh"};
+    source_ = {"channel_norm", assemble(files, head)};
+    if (!shape_.given) {
+      add_walk("channel_statistics");
+      add_warps("channel_finish_statistics", shape_.outers * shape_.groups);
+    }
+    if (forward) {
+      add_walk("channel_normalise");
+      return std::move(design_);
+    }
+    add_walk("channel_gradients");
+    add_warps("channel_finish_cells", shape_.outers * shape_.channels);
+    if (shape_.width != 1) add_warps("channel_finish_groups", shape_.outers * shape_.groups);
+    if (shape_.outers != 1 && (output_view(region_, NormBackward::dscale).present() ||
+                               output_view(region_, NormBackward::dbias).present()))
+      add_warps("channel_finish_parameters", shape_.channels);
+    add_walk("channel_input_gradient");
+    return std::move(design_);
+  }
+
+ private:
+  void add_numbers() {
+    add_extents(arguments_, shape_.x.space);
+    const auto divisor = [&](const std::string& name, std::int64_t value) {
+      arguments_.number(name, value);
+      arguments_.number("magic_" + name, divider_word(value));
+    };
+    divisor("channels", shape_.channels);
+    divisor("groups", shape_.groups);
+    divisor("width", shape_.width);
+    divisor("slices", walk_.slices);
+    const std::int64_t line = shape_.columns ? 1 : shape_.x.space[2];
+    divisor("line_pixels", line);
+    divisor("line_packets", line / (shape_.columns ? 1 : shape_.vector));
+    arguments_.number("outers", shape_.outers);
+    arguments_.number("pixels", shape_.pixels);
+    arguments_.number("slice_pixels", walk_.slice_pixels);
+    arguments_.number("lanes", walk_.lanes);
+    arguments_.number("single_lanes", walk_.single_lanes);
+    arguments_.number("cells", shape_.outers * shape_.channels);
+    arguments_.number("boxes", shape_.outers * shape_.groups);
+    arguments_.number("units", shape_.outers * shape_.channels * walk_.slices);
+    for (const Booked& booked : scratch_of(shape_, walk_)) {
+      const int booking = design_.scratch.add(booked.name, booked.count * register_bytes(region_));
+      arguments_.scratch(booked.name, booking);
+    }
+  }
+
+  std::string reader(int slot, const std::string& name, const std::string& absent) {
+    return print_reader(input_program(region_, slot), graph_, name, absent, arguments_);
+  }
+  std::string writer(int slot, const std::string& name) {
+    return print_writer(output_view(region_, slot), graph_, name, arguments_);
+  }
+
+  std::string print_programs() {
+    std::string text = print_program(without_stores(shape_.x), graph_, "x_of", arguments_) +
+                       print_program(shape_.result, graph_, "epilogue", arguments_);
+    return text + (shape_.forward != nullptr ? print_forward() : print_backward());
+  }
+
+  std::string print_forward() {
+    const NormForward& op = *shape_.forward;
+    const bool running = !input_program(region_, NormForward::running_mean).empty();
+    std::string text = reader(NormForward::scale, "scale_of", "(R)1") +
+                       reader(NormForward::bias, "bias_of", "(R)0") +
+                       reader(NormForward::epsilon_tensor, "epsilon_of", literal(op.epsilon)) +
+                       reader(NormForward::momentum_tensor, "momentum_of", literal(op.momentum)) +
+                       reader(NormForward::mean, "mean_of", "(R)0") +
+                       reader(NormForward::inv_variance, "inv_variance_of", "(R)0") +
+                       reader(NormForward::running_mean, "running_mean_of", "(R)0") +
+                       reader(NormForward::running_var, "running_var_of", "(R)0") +
+                       writer(NormForward::out_mean, "keep_mean") +
+                       writer(NormForward::out_inv_variance, "keep_inv_variance") +
+                       writer(NormForward::next_running_mean, "keep_running_mean") +
+                       writer(NormForward::next_running_var, "keep_running_var");
+    text += given_statistics(running ? "  mean = running_mean_of(args, outer, group);\n"
+                                       "  inv_variance = (R)1 / sqrt(running_var_of(args, outer, "
+                                       "group) + epsilon_of(args, 0, 0));\n"
+                                     : kGiven);
+    // The running variance is unbiased. A single element keeps its 0.
+    return text + keep_statistics(
+                      "  keep_mean(args, outer, group, mean);\n"
+                      "  keep_inv_variance(args, outer, group, inv_variance);\n"
+                      "  const R m = momentum_of(args, 0, 0);\n"
+                      "  const R unbiased = count > (R)1 ? variance * (count / (count - (R)1)) "
+                      ": variance;\n"
+                      "  keep_running_mean(args, outer, group, ((R)1 - m) * "
+                      "running_mean_of(args, outer, group) + m * mean);\n"
+                      "  keep_running_var(args, outer, group, ((R)1 - m) * "
+                      "running_var_of(args, outer, group) + m * unbiased);\n");
+  }
+
+  std::string print_backward() {
+    const NormBackward& op = *shape_.backward;
+    // dy is read twice, but written only once where it is a result too.
+    return print_program(shape_.dy, graph_, "dy_of", arguments_) +
+           print_program(without_stores(shape_.dy), graph_, "read_dy", arguments_) +
+           reader(NormBackward::scale, "scale_of", "(R)1") +
+           reader(NormBackward::epsilon_tensor, "epsilon_of", literal(op.epsilon)) +
+           reader(NormBackward::mean, "mean_of", "(R)0") +
+           reader(NormBackward::inv_variance, "inv_variance_of", "(R)0") +
+           writer(NormBackward::dscale, "keep_dscale") + writer(NormBackward::dbias, "keep_dbias") +
+           given_statistics(kGiven) + keep_statistics("") +
+           "__device__ inline void keep_parameters(const Args& args, Index channel, R dbias, "
+           "R dscale) {\n"
+           "  keep_dbias(args, 0, channel, dbias);\n"
+           "  keep_dscale(args, 0, channel, dscale);\n}\n";
+  }
+
+  static constexpr const char* kGiven =
+      "  mean = mean_of(args, outer, group);\n"
+      "  inv_variance = inv_variance_of(args, outer, group);\n";
+  static std::string given_statistics(const std::string& body) {
+    return "__device__ inline void given_statistics(const Args& args, Index outer, Index group, "
+           "R& mean, R& inv_variance) {\n" +
+           body + "}\n";
+  }
+  static std::string keep_statistics(const std::string& body) {
+    return "__device__ inline void keep_statistics(const Args& args, Index outer, Index group, "
+           "R mean, R variance, R inv_variance, R count) {\n" +
+           body + "}\n";
+  }
+
+  void add_walk(const std::string& function) {
+    LaunchDesign launch{source_, function, walk_.grid, Walk::kThreads, 0, arguments_};
+    launch.unaligned_function = function + "_elements";
+    launch.unaligned_grid = walk_.single_grid;
+    design_.launches.push_back(std::move(launch));
+  }
+  void add_warps(const std::string& function, std::int64_t warps) {
+    constexpr std::int64_t kWarps = Walk::kThreads / 32;
+    Grid grid;
+    grid.x = static_cast<unsigned>((warps + kWarps - 1) / kWarps);
+    design_.launches.push_back({source_, function, grid, Walk::kThreads, 0, arguments_});
+  }
+
+  const Graph& graph_;
+  const Region& region_;
+  const Shape& shape_;
+  const Walk& walk_;
+  Arguments arguments_;
+  KernelSource source_;
+  KernelDesign design_;
+};
+
+class ChannelNormEngine final : public CudaEngine {
+ public:
+  std::string_view id() const override { return "cuda.channel_norm"; }
+  std::string_view description() const override {
+    return "batch, instance and group norm in slices, merged in a fixed order";
+  }
+
+  Support supports(const Region& region, const DeviceProps&) const override {
+    const auto* forward = region.anchor_as<NormForward>();
+    const auto* backward = region.anchor_as<NormBackward>();
+    if (!forward && !backward) return Support::other_operation("the anchor is no normalisation");
+    const NormMode mode = forward ? forward->mode : backward->mode;
+    if (mode != NormMode::batch && mode != NormMode::instance && mode != NormMode::group)
+      return Support::no("the norm is per row");
+    if (touches_unusual(region)) return Support::no("a ragged or complex tensor, or random numbers");
+    const Shape shape(region);
+    for (const PointwiseProgram* program : shape.programs())
+      if (reads_coordinates(*program)) return Support::no("a fused operation reads coordinates");
+    if (shape.pixels == 0) return Support::no("a statistic of no elements");
+    if (!shape.simple) return Support::no("the pixels of a channel do not lie as one axis");
+    if (shape.columns && shape.outers > kMostGridY)
+      return Support::no("{} images, {} at most", shape.outers, kMostGridY);
+    return Support::yes();
+  }
+
+  std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
+    const Shape shape(region);
+    std::vector<Config> result;
+    const auto add = [&](std::int64_t unroll, std::int64_t blocks, double fraction) {
+      const Walk walk(shape, static_cast<int>(unroll), blocks, device);
+      Config config;
+      config.knobs = {{"unroll", unroll}, {"blocks", blocks}};
+      config.cost = {.flops = region.flops(), .bytes = region.bytes(), .bytes_fraction = fraction};
+      // What is reduced is read twice.
+      if (!shape.given || shape.backward != nullptr) config.cost.bytes *= 5.0 / 3.0;
+      for (const Booked& booked : scratch_of(shape, walk))
+        config.scratch_bytes += booked.count * register_bytes(region);
+      config.notes.runtime_compiled = true;
+      result.push_back(std::move(config));
+    };
+    // As many registers for packets on the way forward and backward, which has two tensors.
+    const std::int64_t most = shape.backward != nullptr ? 16 : 32;
+    const std::int64_t unroll = std::min<std::int64_t>(most / shape.vector, 8);
+    add(unroll, 8, 0.85);
+    add(unroll, 16, 0.84);
+    add(unroll * 2, 8, 0.83);
+    add(unroll, 4, 0.82);
+    if (unroll > 1) add(unroll / 2, 8, 0.81);
+    return result;
+  }
+
+  KernelDesign design(const Graph& graph, const Region& region, const Config& config,
+                      const DeviceProps& device) const override {
+    const Shape shape(region);
+    const Walk walk(shape, static_cast<int>(config.knob("unroll")), config.knob("blocks"), device);
+    constexpr std::int64_t kBlocksAtOnce = 2;  // so that a thread has 128 registers
+    return Designer(graph, region, shape, walk).design(kBlocksAtOnce);
+  }
+};
+
+}  // namespace
+
+const CudaEngine& channel_norm_engine() {
+  static const ChannelNormEngine engine;
+  return engine;
+}
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,118 @@
+#include "cuda/engines/channel_norm_shape.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "cuda/engines/channel_axes.hpp"
+#include "plan/merge_axes.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+constexpr std::int64_t kMostLanes = 64;  // side by side in a row: 1 KB of it
+constexpr std::int64_t kMostSlices = 4096;
+constexpr std::int64_t kLeastChunks = 2;  // of a thread, where there is work for so many
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+ChannelNormShape::ChannelNormShape(const Region& region)
+    : forward(region.anchor_as<NormForward>()),
+      backward(region.anchor_as<NormBackward>()),
+      given(forward != nullptr
+                ? forward->mode == NormMode::batch && forward->phase == NormPhase::inference
+                : !input_program(region, NormBackward::inv_variance).empty()),
+      x(region.prologues[0]),
+      result(region.epilogue) {
+  static_assert(NormForward::x == 0 && NormBackward::x == 0);
+  if (backward != nullptr) dy = region.prologues[NormBackward::dy];
+  const Dims space = x.space;
+  const NormMode mode = forward != nullptr ? forward->mode : backward->mode;
+  const std::int64_t all_groups = forward != nullptr ? forward->groups : backward->groups;
+  channels = space[1];
+  outers = mode == NormMode::batch ? 1 : space[0];
+  groups = mode == NormMode::group ? all_groups : channels;
+  width = groups == 0 ? 0 : channels / groups;
+  pixels = 1;
+  for (int axis = 0; axis < space.rank(); ++axis)
+    if (axis != 1) pixels *= space[axis];
+  if (outers > 0) pixels /= outers;
+
+  std::vector<const PointwiseProgram*> parts = {&x, &result};
+  if (backward != nullptr) parts.push_back(&dy);
+  const int row_axis = choose_row_axis(space, parts);
+  columns = row_axis == 1;
+  // Rows in front of channels, or one axis of pixels behind them.
+  std::vector<int> order(static_cast<std::size_t>(space.rank()));
+  std::iota(order.begin(), order.end(), 0);
+  if (columns) {
+    order.erase(order.begin() + 1);
+    order.push_back(1);
+  } else if (row_axis > 1) {
+    order.erase(order.begin() + row_axis);
+    order.push_back(row_axis);
+  }
+  if (!columns && space.rank() == 2) order.push_back(2);  // of extent 1
+  for (PointwiseProgram* program : programs()) *program = reordered(*program, order);
+  for (int axis = x.space.rank() - 2; axis >= 0; --axis) {
+    const int first = columns ? axis - 1 : axis;  // of a pair
+    if (first < (columns ? 0 : 2)) continue;
+    if (!join_axes(programs(), first) && !columns) simple = false;
+  }
+  vector = packet_length(static_cast<const ChannelNormShape&>(*this).programs(),
+                         region.precision() == f64 ? 4 : 8);
+}
+
+std::vector<PointwiseProgram*> ChannelNormShape::programs() {
+  std::vector<PointwiseProgram*> result_programs = {&x, &result};
+  if (backward != nullptr) result_programs.push_back(&dy);
+  return result_programs;
+}
+std::vector<const PointwiseProgram*> ChannelNormShape::programs() const {
+  std::vector<const PointwiseProgram*> result_programs = {&x, &result};
+  if (backward != nullptr) result_programs.push_back(&dy);
+  return result_programs;
+}
+
+ChannelNormWalk::ChannelNormWalk(const ChannelNormShape& shape, int unroll_packets,
+                                 std::int64_t blocks, const DeviceProps& device)
+    : unroll(unroll_packets) {
+  const std::int64_t wanted = blocks * device.compute_units;
+  const auto slices_of = [&](std::int64_t cells_at_once, std::int64_t pixels_of_chunk) {
+    const std::int64_t most = ceil_div(shape.pixels, kLeastChunks * pixels_of_chunk);
+    return std::clamp<std::int64_t>(ceil_div(wanted, cells_at_once), 1,
+                                    std::min(most, kMostSlices));
+  };
+  if (shape.columns) {
+    const auto lanes_of = [&](std::int64_t packets, std::int64_t& tiles) {
+      tiles = ceil_div(packets, kMostLanes);
+      return ceil_div(packets, tiles);
+    };
+    std::int64_t tiles = 0, single_tiles = 0;
+    lanes = lanes_of(shape.channels / shape.vector, tiles);
+    single_lanes = lanes_of(shape.channels, single_tiles);
+    slices = slices_of(tiles * shape.outers, kThreads / lanes * unroll);
+    team = 0;
+    slice_pixels = ceil_div(shape.pixels, slices);
+    slices = ceil_div(shape.pixels, slice_pixels);
+    grid = {static_cast<unsigned>(tiles), static_cast<unsigned>(slices),
+            static_cast<unsigned>(shape.outers)};
+    single_grid = grid;
+    single_grid.x = static_cast<unsigned>(single_tiles);
+    return;
+  }
+  constexpr std::int64_t kLane = 32;
+  const std::int64_t cells = shape.outers * shape.channels;
+  lanes = single_lanes = 1;
+  const bool small = shape.pixels <= kLane * shape.vector * unroll * 2;
+  team = small ? kLane : kThreads;
+  slices = slices_of(cells, team * shape.vector * unroll);
+  slice_pixels = ceil_div(ceil_div(shape.pixels, slices), shape.vector) * shape.vector;
+  slices = ceil_div(shape.pixels, slice_pixels);
+  grid.x = static_cast<unsigned>(ceil_div(cells * slices, kThreads / team));
+  single_grid = grid;
+}
+
+}  // namespace ashlar::cuda

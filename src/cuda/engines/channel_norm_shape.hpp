@@ -1,0 +1,40 @@
+// How a batch, instance or group norm lies in memory, and how it is cut into slices.
+#pragma once
+
+#include "cuda/launch/kernel_design.hpp"
+#include "graph/norm_shapes.hpp"
+
+namespace ashlar::cuda {
+
+struct ChannelNormShape {
+  const NormForward* forward;
+  const NormBackward* backward;
+  bool given;  // the statistics are operands
+  // Over [rows..., channels] when `columns`, else over [N, channels, pixels].
+  PointwiseProgram x, dy, result;
+  bool columns;
+  bool simple = true;                            // false: the pixels do not lie as one axis
+  std::int64_t outers, channels, groups, width;  // width: channels of a group
+  std::int64_t pixels;                           // of a cell
+  int vector;
+
+  explicit ChannelNormShape(const Region& region);
+  std::vector<PointwiseProgram*> programs();
+  std::vector<const PointwiseProgram*> programs() const;
+};
+
+// The walk of one launch over all elements (kernels/channel_norm.cuh).
+struct ChannelNormWalk {
+  static constexpr unsigned kThreads = 256;
+  int team;    // threads of a cell, pixels varying fastest
+  int unroll;  // packets on the way per thread
+  std::int64_t lanes, single_lanes;
+  std::int64_t slices, slice_pixels;
+  Grid grid, single_grid;
+
+  // `blocks`: wanted per multiprocessor.
+  ChannelNormWalk(const ChannelNormShape& shape, int unroll, std::int64_t blocks,
+                  const DeviceProps& device);
+};
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,123 @@
+#include "cuda/engines/element_program.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+using Step = PointwiseProgram::Step;
+
+// Programs one after the other.
+class Splicer {
+ public:
+  explicit Splicer(const Region& region) : region_(region) {
+    program_.space = region.epilogue.space;
+  }
+
+  int push(Step step) {
+    program_.steps.push_back(std::move(step));
+    return static_cast<int>(program_.steps.size()) - 1;
+  }
+  int constant(double value) { return push({.kind = Step::Kind::constant, .constant = value}); }
+  int compute(PointwiseMode mode, std::array<int, 3> args) {
+    return push({.kind = Step::Kind::compute, .op = {.mode = mode}, .args = args});
+  }
+  // The program's steps and stores, `accumulator` in the place of its own. Returns its result.
+  int append(const PointwiseProgram& other, int accumulator = -1) {
+    std::vector<int> values;
+    for (Step step : other.steps) {
+      if (step.kind == Step::Kind::accumulator) {
+        const std::optional<DType> round_to = step.round_to;
+        step = {.kind = Step::Kind::compute, .op = {.mode = PointwiseMode::identity}};
+        step.round_to = round_to;
+        values.push_back(round_to ? (step.args[0] = accumulator, push(step)) : accumulator);
+        continue;
+      }
+      for (int& arg : step.args)
+        if (arg >= 0) arg = values[static_cast<std::size_t>(arg)];
+      values.push_back(push(std::move(step)));
+    }
+    for (const PointwiseProgram::Store& store : other.stores)
+      program_.stores.push_back({store.view, values[static_cast<std::size_t>(store.value)]});
+    return other.result < 0 ? -1 : values[static_cast<std::size_t>(other.result)];
+  }
+  void store(const View& view, int value) { program_.stores.push_back({view, value}); }
+
+  // The numbers of `op`, whose seed and offset are in these inputs of the anchor.
+  int random(const Rng& op, int seed_slot, int offset_slot) {
+    Step step{.kind = Step::Kind::random};
+    step.random = op;
+    step.seed = input(seed_slot);
+    step.offset = input(offset_slot);
+    step.view.dims = program_.space;
+    step.view.strides = row_major.strides_for(program_.space);
+    return push(std::move(step));
+  }
+  // x / (1 - probability) where kept, else 0; of what is dropped for certain nothing is left.
+  int dropped(int x, int kept, double probability) {
+    const double scale = probability < 1.0 ? 1.0 / (1.0 - probability) : 0.0;
+    const int scaled = compute(PointwiseMode::mul, {x, constant(scale), -1});
+    return compute(PointwiseMode::binary_select, {scaled, constant(0.0), kept});
+  }
+  View input(int slot) const {
+    const auto& inputs = region_.anchor->inputs;
+    const auto at = static_cast<std::size_t>(slot);
+    return at < inputs.size() ? inputs[at] : View{};
+  }
+  View output(int slot) const {
+    const auto& outputs = region_.anchor->outputs;
+    const auto at = static_cast<std::size_t>(slot);
+    return at < outputs.size() ? outputs[at] : View{};
+  }
+  PointwiseProgram take() { return std::move(program_); }
+
+ private:
+  const Region& region_;
+  PointwiseProgram program_;
+};
+
+Rng keeps(const DropoutAttributes& op) {
+  return {.distribution = RngDistribution::bernoulli,
+          .probability = 1.0 - op.probability,
+          .seed = op.seed,
+          .offset = op.offset};
+}
+
+PointwiseProgram of_random(const Region& region, const Rng& op) {
+  Splicer splicer(region);
+  splicer.append(region.epilogue, splicer.random(op, Rng::seed_tensor, Rng::offset_tensor));
+  return splicer.take();
+}
+
+std::optional<PointwiseProgram> of_dropout(const Region& region, const DropoutForward& op) {
+  using Op = DropoutForward;
+  Splicer splicer(region);
+  if (splicer.output(Op::next_offset).present()) return {};
+  const int kept = splicer.random(keeps(op), Op::seed_tensor, Op::offset_tensor);
+  if (const View mask = splicer.output(Op::mask); mask.present()) splicer.store(mask, kept);
+  const int x = splicer.append(region.prologues[Op::x]);
+  splicer.append(region.epilogue, splicer.dropped(x, kept, op.probability));
+  return splicer.take();
+}
+
+PointwiseProgram of_dropout(const Region& region, const DropoutBackward& op) {
+  using Op = DropoutBackward;
+  Splicer splicer(region);
+  const int kept = splicer.input(Op::mask).present()
+                       ? splicer.append(region.prologues[Op::mask])
+                       : splicer.random(keeps(op), Op::seed_tensor, Op::offset_tensor);
+  const int dy = splicer.append(region.prologues[Op::dy]);
+  splicer.append(region.epilogue, splicer.dropped(dy, kept, op.probability));
+  return splicer.take();
+}
+
+}  // namespace
+
+std::optional<PointwiseProgram> element_program(const Region& region) {
+  if (!region.anchor) return region.epilogue;
+  if (const auto* op = region.anchor_as<Rng>()) return of_random(region, *op);
+  if (const auto* op = region.anchor_as<DropoutForward>()) return of_dropout(region, *op);
+  if (const auto* op = region.anchor_as<DropoutBackward>()) return of_dropout(region, *op);
+  return {};
+}
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,141 @@
+#include "cuda/engines/pooling_shape.hpp"
+
+#include <algorithm>
+
+#include "cuda/engines/channel_axes.hpp"
+#include "plan/merge_axes.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+constexpr std::int64_t kMostSegment = 24;   // registers of a row of x
+constexpr std::int64_t kMostUnrolled = 64;  // elements of a window
+
+const ResampleAttributes& attributes_of(const Region& region) {
+  if (const auto* forward = region.anchor_as<ResampleForward>()) return *forward;
+  return *region.anchor_as<ResampleBackward>();
+}
+
+// Five axes in the order of the walk; `rank` of a tensor is 3 to 5.
+std::vector<int> walk_order(int rank, bool columns) {
+  const int missing = 5;  // no axis of any tensor: extent 1
+  const std::vector<int> spatial = {rank > 4 ? 2 : missing, rank > 3 ? rank - 2 : missing,
+                                    rank - 1};
+  if (columns) return {0, spatial[0], spatial[1], spatial[2], 1};
+  return {0, 1, spatial[0], spatial[1], spatial[2]};
+}
+
+View arranged(const View& view, const std::vector<int>& order) {
+  return view.present() ? reordered(plain_load(view), order).steps[0].view : view;
+}
+
+PoolingShape::Axes spatial_of(const Dims& dims) {
+  PoolingShape::Axes result = {1, 1, 1};
+  for (int axis = 2; axis < dims.rank(); ++axis)
+    result[static_cast<std::size_t>(axis + 5 - dims.rank() - 2)] = dims[axis];
+  return result;
+}
+
+PoolingShape::Axes per_axis(const Dims& values, std::int64_t absent) {
+  PoolingShape::Axes result = {absent, absent, absent};
+  for (int axis = 0; axis < values.rank(); ++axis)
+    result[static_cast<std::size_t>(axis + 3 - values.rank())] = values[axis];
+  return result;
+}
+
+}  // namespace
+
+PoolingShape::PoolingShape(const Region& region)
+    : op(&attributes_of(region)),
+      forward(region.anchor_as<ResampleForward>() != nullptr),
+      from(region.prologues[0]),
+      to(region.epilogue) {
+  static_assert(ResampleForward::x == 0 && ResampleBackward::dy == 0);
+  window = per_axis(op->window, 1);
+  stride = per_axis(op->stride.empty() ? op->window : op->stride, 1);
+  padding = per_axis(op->padding, 0);
+  x = spatial_of(forward ? from.space : to.space);
+  y = spatial_of(forward ? to.space : from.space);
+  images = from.space[0];
+  channels = from.space[1];
+  columns = choose_row_axis(forward ? from.space : to.space, {forward ? &from : &to}) == 1;
+  const std::vector<int> order = walk_order(from.space.rank(), columns);
+  from = reordered(from, order);
+  to = reordered(to, order);
+  if (forward) {
+    index = arranged(output_view(region, ResampleForward::index), order);
+  } else {
+    const PointwiseProgram& given = input_program(region, ResampleBackward::index);
+    if (!given.empty()) index = arranged(given.steps[0].view, order);
+  }
+  const int most = precision(region) == f64 ? 4 : 8;
+  std::vector<const PointwiseProgram*> parts = {&from};
+  const PointwiseProgram winner = index.present() ? plain_load(index) : PointwiseProgram{};
+  if (columns) parts.push_back(&to);
+  if (columns && index.present()) parts.push_back(&winner);
+  vector = packet_length(parts, most);
+}
+
+bool PoolingShape::by_segments(const PoolingTile& tile) const {
+  return forward && !columns && tile.w * stride[2] % vector == 0 && span(tile) <= kMostSegment;
+}
+
+bool PoolingShape::together(const PoolingTile& tile) const {
+  if (columns || tile.w == 1) return false;
+  const int wanted = static_cast<int>(tile.w);
+  if (vector_length(to, wanted) != wanted) return false;
+  return !forward || !index.present() || vector_length(plain_load(index), wanted) == wanted;
+}
+
+std::vector<PoolingTile> PoolingShape::tiles() const {
+  const bool small = window[0] * window[1] * window[2] <= kMostUnrolled;
+  if (!small) return {{1, 1}};
+  std::vector<PoolingTile> result;
+  const auto add = [&](std::int64_t h, std::int64_t w) {
+    h = std::min(h, results()[1]);
+    const auto same = [&](const PoolingTile& other) { return other.h == h && other.w == w; };
+    if (std::none_of(result.begin(), result.end(), same)) result.push_back({h, w});
+  };
+  if (columns) {
+    // Windows that do not overlap have nothing to share.
+    const bool overlap = window[1] > stride[1] || window[2] > stride[2];
+    if (!overlap && forward) add(1, 1);
+    add(2, 2);
+    add(2, 1);
+    add(4, 1);
+    add(1, 1);
+    return result;
+  }
+  // Rows of x in whole packets.
+  const std::int64_t per_packet = vector % stride[2] == 0 ? vector / stride[2] : vector;
+  if (!forward) {
+    add(1, 8);
+    add(1, 4);
+    add(2, 4);
+    add(1, 1);
+    return result;
+  }
+  for (std::int64_t w : {std::max<std::int64_t>(per_packet, 4), std::int64_t{4}, std::int64_t{8}})
+    for (std::int64_t h : {1, 2})
+      if (by_segments({h, w})) add(h, w);
+  add(1, 1);
+  return result;
+}
+
+View PoolingShape::winners(bool channels_last) const {
+  View view;
+  view.dtype = window[0] * window[1] * window[2] <= 256 ? u8 : i32;
+  view.dims = {images, channels, y[0], y[1], y[2]};
+  view.strides = (channels_last ? ashlar::channels_last : row_major).strides_for(view.dims);
+  return reordered(plain_load(view), walk_order(5, columns)).steps[0].view;
+}
+
+// Positions are integers in registers of their own.
+DType PoolingShape::precision(const Region& region) const {
+  const DType compute = region.anchor->compute;
+  if (compute == f64 || !is_floating(compute)) return f64;
+  return from.precision() == f64 || to.precision() == f64 ? f64 : f32;
+}
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,44 @@
+// How a pooling lies in memory, and the tile of results a thread makes.
+#pragma once
+
+#include <array>
+
+#include "plan/engine.hpp"
+
+namespace ashlar::cuda {
+
+struct PoolingTile {
+  std::int64_t h = 1, w = 1;
+};
+
+// Windows over [n, d, h, w, c] when `columns`, else over [n, c, d, h, w]: unused axes have
+// extent 1.
+struct PoolingShape {
+  using Axes = std::array<std::int64_t, 3>;  // d, h, w
+  const ResampleAttributes* op;
+  bool forward;
+  bool columns;
+  PointwiseProgram from, to;  // what is read (x or dy) and made (y or dx)
+  View index;                 // absent: no positions asked for, or none given
+  Axes window, stride, padding, x, y;
+  std::int64_t images, channels;
+  int vector;  // elements per access: channels, or along w of what is read
+
+  explicit PoolingShape(const Region& region);
+  bool is_maximum() const { return op->mode == ResampleMode::maxpool; }
+  // Maxima whose positions are looked for first.
+  bool finds_winners() const { return !forward && is_maximum() && !index.present(); }
+  const Axes& results() const { return forward ? y : x; }
+  // Elements that windows of a tile see along w.
+  std::int64_t span(const PoolingTile& tile) const { return (tile.w - 1) * stride[2] + window[2]; }
+  // Rows of x by vectors: kernels/pooling_forward.cuh.
+  bool by_segments(const PoolingTile& tile) const;
+  // Rows of results are stored as vectors.
+  bool together(const PoolingTile& tile) const;
+  std::vector<PoolingTile> tiles() const;
+  // The winners' positions, one per element of y, packed with channels varying fastest or not.
+  View winners(bool channels_last) const;
+  DType precision(const Region& region) const;
+};
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,234 @@
+// Max and average pooling, forward and backward. Interpolation is the generic engine's.
+#include <fmt/format.h>
+
+#include <array>
+
+#include "cuda/engines/channel_axes.hpp"
+#include "cuda/engines/engines.hpp"
+#include "cuda/engines/pooling_shape.hpp"
+#include "cuda/jit/kernel_text.hpp"
+#include "cuda/text/program_text.hpp"
+#include "cuda/text/spec_text.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+using Shape = PoolingShape;
+
+constexpr unsigned kThreads = 256;
+constexpr std::int64_t kMostUnrolled = 16;
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// One launch: results of a forward pass (or only where its maxima are), or of a backward pass.
+class Designer {
+ public:
+  Designer(const Graph& graph, const Region& region, const Shape& shape, const PoolingTile& tile)
+      : graph_(graph), region_(region), shape_(shape), tile_(tile) {}
+
+  // `booking`, if there is one, holds the positions of maxima as `winners` says.
+  LaunchDesign design(int booking = -1, const View& winners = {}) {
+    const bool forward = shape_.forward;
+    add_numbers();
+    const std::string programs = print_programs(booking, winners);
+    std::vector<const PointwiseProgram*> walked = {&shape_.from, &shape_.to};
+    const std::string head = register_types(shape_.precision(region_), walked) + constants() +
+                             arguments_.struct_text() + programs;
+    const std::string name = forward ? "pooling_forward" : "pooling_backward";
+    const std::string file = name + ".cuh";
+    const std::array<std::string_view, 2> files = {"pooling.cuh", file};
+    LaunchDesign launch{{name, assemble(files, head)}, name, {}, kThreads, 0, arguments_};
+    launch.unaligned_function = name + "_elements";
+    const Shape::Axes& to = shape_.results();
+    const std::int64_t tiles = shape_.images * to[0] * ceil_div(to[1], tile_.h) *
+                               ceil_div(to[2], tile_.w) * shape_.channels;
+    launch.unaligned_grid.x = static_cast<unsigned>(ceil_div(tiles, kThreads));
+    launch.grid.x =
+        static_cast<unsigned>(ceil_div(shape_.columns ? tiles / shape_.vector : tiles, kThreads));
+    return launch;
+  }
+
+ private:
+  void add_numbers() {
+    const auto divisor = [&](const std::string& name, std::int64_t value) {
+      arguments_.number(name, value);
+      arguments_.number("magic_" + name, divider_word(value));
+    };
+    const Shape::Axes& to = shape_.results();
+    divisor("packets", shape_.channels / (shape_.columns ? shape_.vector : 1));
+    divisor("channels", shape_.channels);
+    divisor("tiles_w", ceil_div(to[2], tile_.w));
+    divisor("tiles_h", ceil_div(to[1], tile_.h));
+    divisor("to_d", to[0]);
+    arguments_.number("to_h", to[1]);
+    arguments_.number("to_w", to[2]);
+    arguments_.number("images", shape_.images);
+    constexpr std::array<char, 3> kAxes = {'d', 'h', 'w'};
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      arguments_.number(fmt::format("x_{}", kAxes[axis]), shape_.x[axis]);
+      arguments_.number(fmt::format("y_{}", kAxes[axis]), shape_.y[axis]);
+    }
+  }
+
+  std::string constants() const {
+    std::string text;
+    constexpr std::array<char, 3> kAxes = {'D', 'H', 'W'};
+    for (std::size_t axis = 0; axis < 3; ++axis)
+      text += constant(fmt::format("kWindow{}", kAxes[axis]), shape_.window[axis]) +
+              constant(fmt::format("kStride{}", kAxes[axis]), shape_.stride[axis]) +
+              constant(fmt::format("kPadding{}", kAxes[axis]), shape_.padding[axis]);
+    const auto unrolled = [](std::int64_t steps) { return steps <= kMostUnrolled ? steps : 1; };
+    const std::int64_t rows =
+        shape_.forward ? shape_.window[0] * ((tile_.h - 1) * shape_.stride[1] + shape_.window[1])
+                       : ceil_div(shape_.window[0], shape_.stride[0]) *
+                             ((tile_.h + shape_.window[1] - 2) / shape_.stride[1] + 1);
+    const bool segments = shape_.forward && shape_.by_segments(tile_);
+    const std::int64_t span = shape_.forward
+                                  ? shape_.span(tile_)
+                                  : (tile_.w + shape_.window[2] - 2) / shape_.stride[2] + 1;
+    const int mode = shape_.op->mode == ResampleMode::avgpool_include_padding   ? 0
+                     : shape_.op->mode == ResampleMode::avgpool_exclude_padding ? 1
+                                                                                : 2;
+    return text + constant("kColumns", shape_.columns ? 1 : 0) +
+           constant("kVector", shape_.vector) + constant("kThreads", kThreads) +
+           constant("kTileH", tile_.h) + constant("kTileW", tile_.w) + constant("kMode", mode) +
+           constant("kOutside", static_cast<int>(shape_.op->padding_mode)) +
+           constant("kUnrollRows", unrolled(rows)) +
+           constant("kUnrollSpan", segments ? span : unrolled(span)) +
+           constant("kSegments", segments ? 1 : 0) + constant("kTogether", together_ ? 1 : 0) +
+           constant("kPositions", keeps_positions_ ? 1 : 0);
+  }
+
+  std::string print_programs(int booking, const View& winners) {
+    const bool scratch = booking >= 0;
+    const View& view = scratch ? winners : shape_.index;
+    const int row = static_cast<int>(tile_.w);
+    together_ =
+        shape_.together(tile_) && (!scratch || vector_length(plain_load(winners), row) == row);
+    std::string text, pointer;
+    if (view.present() || scratch)
+      pointer =
+          scratch ? arguments_.scratch("winners", booking) : arguments_.pointer("winners", view);
+    if (!shape_.forward) {
+      if (shape_.is_maximum())
+        text += print_integers(Access::load, view, pointer, "winner_of", arguments_);
+      return text + print_program(shape_.from, graph_, "dy_of", arguments_) +
+             print_program(shape_.to, graph_, "epilogue", arguments_);
+    }
+    keeps_positions_ = !pointer.empty();
+    std::string keep;
+    if (keeps_positions_) {
+      text += print_integers(Access::store, view, pointer, "keep_positions", arguments_);
+      keep += "  keep_positions<kCount>(args, at, positions);\n";
+    }
+    if (!scratch) {
+      text += print_program(shape_.to, graph_, "epilogue", arguments_);
+      keep += "  epilogue<kCount>(args, at, values);\n";
+    }
+    return text + print_program(shape_.from, graph_, "x_of", arguments_) +
+           "template <int kCount>\n"
+           "__device__ inline void keep(const Args& args, const Index (&at)[5], "
+           "R (&values)[kCount], int (&positions)[kCount]) {\n" +
+           keep + "}\n";
+  }
+
+  const Graph& graph_;
+  const Region& region_;
+  const Shape& shape_;
+  const PoolingTile tile_;
+  bool keeps_positions_ = false, together_ = false;
+  Arguments arguments_;
+};
+
+class ResampleEngine final : public CudaEngine {
+ public:
+  std::string_view id() const override { return "cuda.resample"; }
+  std::string_view description() const override {
+    return "max and average pooling, a tile of results per thread";
+  }
+
+  Support supports(const Region& region, const DeviceProps&) const override {
+    const auto* forward = region.anchor_as<ResampleForward>();
+    const auto* backward = region.anchor_as<ResampleBackward>();
+    if (!forward && !backward) return Support::other_operation("the anchor is no resampling");
+    const ResampleAttributes& op =
+        forward ? static_cast<const ResampleAttributes&>(*forward) : *backward;
+    if (op.mode == ResampleMode::nearest || op.mode == ResampleMode::bilinear)
+      return Support::no("it interpolates; this engine pools");
+    if (touches_unusual(region)) return Support::no("a ragged or complex tensor, or random numbers");
+    for (const PointwiseProgram* program : {&region.prologues[0], &region.epilogue})
+      if (reads_coordinates(*program)) return Support::no("a fused operation reads coordinates");
+    if (op.mode != ResampleMode::maxpool && !is_floating(region.anchor->compute))
+      return Support::no("integer averages truncate");
+    if (backward && op.mode == ResampleMode::maxpool && op.padding_mode == PaddingMode::edge)
+      return Support::no("maxima outside of x belong to elements of its edge");
+    return Support::yes();
+  }
+
+  std::vector<Config> configs(const Region& region, const DeviceProps&) const override {
+    const Shape shape(region);
+    std::vector<Config> result;
+    double fraction = 0.85;
+    for (const PoolingTile& tile : shape.tiles()) {
+      Config config;
+      config.knobs = {{"tile_h", tile.h}, {"tile_w", tile.w}};
+      config.cost = {.flops = region.flops(), .bytes = region.bytes(), .bytes_fraction = fraction};
+      config.scratch_bytes = scratch_bytes(shape);
+      config.notes.runtime_compiled = true;
+      result.push_back(std::move(config));
+      fraction *= 0.98;
+    }
+    return result;
+  }
+
+  KernelDesign design(const Graph& graph, const Region& region, const Config& config,
+                      const DeviceProps&) const override {
+    const Shape shape(region);
+    KernelDesign result;
+    if (element_count(shape.to.space) == 0) return result;
+    const PoolingTile tile{config.knob("tile_h"), config.knob("tile_w")};
+    if (!shape.finds_winners()) {
+      result.launches.push_back(Designer(graph, region, shape, tile).design());
+      return result;
+    }
+    const int booking = result.scratch.add("winners", scratch_bytes(shape));
+    result.launches.push_back(find_winners(graph, region, booking, shape.columns));
+    result.launches.push_back(
+        Designer(graph, region, shape, tile).design(booking, shape.winners(shape.columns)));
+    return result;
+  }
+
+ private:
+  static std::int64_t scratch_bytes(const Shape& shape) {
+    if (!shape.finds_winners()) return 0;
+    const View winners = shape.winners(shape.columns);
+    return element_count(winners.dims) * bit_width(winners.dtype) / 8;
+  }
+
+  // A forward pass over x that keeps nothing but the positions of the maxima.
+  static LaunchDesign find_winners(const Graph& graph, const Region& region, int booking,
+                                   bool channels_last) {
+    Region forward = region;
+    const auto& backward = *region.anchor_as<ResampleBackward>();
+    ResampleForward op;
+    static_cast<ResampleAttributes&>(op) = backward;
+    forward.anchor->op = op;
+    forward.anchor->outputs.clear();
+    forward.prologues = {region.prologues[ResampleBackward::x]};
+    forward.epilogue = {};
+    forward.epilogue.space = region.prologues[ResampleBackward::dy].space;
+    const Shape shape(forward);
+    return Designer(graph, forward, shape, shape.tiles()[0])
+        .design(booking, shape.winners(channels_last));
+  }
+};
+
+}  // namespace
+
+const CudaEngine& resample_engine() {
+  static const ResampleEngine engine;
+  return engine;
+}
+
+}  // namespace ashlar::cuda

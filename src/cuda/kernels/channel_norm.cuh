@@ -1,0 +1,236 @@
+// Batch, instance and group norm over many elements per statistic. A cell is what one channel has
+// of one statistic: all of a channel (batch norm), or of one image (instance and group norm).
+// Cells are cut into slices; a launch leaves sums per slice, the next one merges them in order, the
+// last one reads everything again, from the end, where the caches still have it.
+// kColumns: channels vary fastest, a packet of kCount elements is kCount cells of one pixel.
+// Otherwise a packet is kCount neighbouring pixels of one cell.
+#include "lib/divide.cuh"
+#include "lib/elements.cuh"
+#include "lib/moments.cuh"
+#include "lib/pointwise.cuh"
+#include "lib/rows.cuh"
+
+// The packets of one thread: first, first + step, ..., `packets` of them, all of the same cells.
+template <int kCount> struct Walk {
+  static const int kWide = kColumns ? kCount : 1;  // cells of a packet
+  static const int kPerCell = kColumns ? 1 : kCount;
+  bool leads;               // of those that share its cells and slice, the one that writes
+  int lanes;                // kColumns: threads side by side
+  Index outer, channel;     // the first of its cells
+  Index slice, first, step, packets;
+
+  __device__ Walk(const Args& args, bool from_end) {
+    const int thread = threadIdx.x;
+    Index begin, end, member;
+    if constexpr (kColumns) {
+      lanes = kCount == 1 ? (int)args.single_lanes : (int)args.lanes;
+      const int row = thread / lanes, lane = thread - row * lanes;
+      channel = ((Index)blockIdx.x * lanes + lane) * kCount;
+      slice = from_end ? gridDim.y - 1 - blockIdx.y : blockIdx.y;
+      outer = blockIdx.z;
+      step = kThreads / lanes;
+      member = row;
+      leads = row == 0 && channel < (Index)args.channels;
+      begin = slice * (Index)args.slice_pixels;
+      end = min(begin + (Index)args.slice_pixels, (Index)args.pixels);
+      if (row >= step || channel >= (Index)args.channels) end = begin;
+    } else {
+      const int teams = kThreads / kTeam;
+      const Index block = from_end ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
+      const Index unit = block * teams + thread / kTeam;
+      lanes = 1;
+      const Index cell = divide(unit, args.magic_slices, args.slices);
+      slice = unit - cell * (Index)args.slices;
+      outer = divide(cell, args.magic_channels, args.channels);
+      channel = cell - outer * (Index)args.channels;
+      step = kTeam;
+      member = thread % kTeam;
+      leads = member == 0 && unit < (Index)args.units;
+      begin = slice * (Index)args.slice_pixels / kCount;
+      end = min(begin + (Index)args.slice_pixels / kCount, (Index)args.pixels / kCount);
+      if (unit >= (Index)args.units) end = begin;
+    }
+    first = begin + member;
+    packets = first < end ? (end - first + step - 1) / step : 0;
+    if (from_end) {
+      first += (packets - 1) * step;
+      step = -step;
+    }
+  }
+
+  // Where packet number i lies.
+  __device__ void locate(const Args& args, Index i, Index (&at)[kRank]) const {
+    const Index packet = first + i * step;
+    if constexpr (kColumns) {
+      const int64* extent = &args.extent0;
+      const int64* magic = &args.magic0;
+      Index rest = outer * (Index)args.pixels + packet;
+      at[kRank - 1] = channel;
+#pragma unroll
+      for (int axis = kRank - 2; axis >= 0; --axis) {
+        const Index above = axis == 0 ? 0 : divide(rest, magic[axis], extent[axis]);
+        at[axis] = rest - above * (Index)extent[axis];
+        rest = above;
+      }
+    } else {
+      const Index per_line = kCount == 1 ? (Index)args.line_pixels : (Index)args.line_packets;
+      const int64 magic = kCount == 1 ? args.magic_line_pixels : args.magic_line_packets;
+      const Index line = divide(packet, magic, per_line);
+      at[0] = outer + line;
+      at[1] = channel;
+      at[2] = (packet - line * per_line) * kCount;
+    }
+  }
+  // In arrays of one number per cell.
+  __device__ Index cell(const Args& args) const { return outer * (Index)args.channels + channel; }
+};
+
+// Calls body(integer_constant, i) for packets i..., kUnroll of them together and then one by one.
+// Single elements of tensors that allow vectors are for pointers that are not aligned.
+template <int kValue> struct Constant {
+  static const int value = kValue;
+};
+template <int kCount, class Body>
+__device__ inline void in_chunks(Index packets, const Body& body) {
+  Index i = 0;
+  if constexpr (kCount == kVector)
+    for (; i + kUnroll <= packets; i += kUnroll) body(Constant<kUnroll>(), i);
+  for (; i < packets; ++i) body(Constant<1>(), i);
+}
+
+// Adds kPackets packets to the moments of their cells: the mean and the squares of the packets, both
+// from registers, are merged with what is there.
+template <int kPackets, int kCount, int kWide>
+__device__ inline void add_packets(const R (&x)[kPackets][kCount], Moments<R> (&moments)[kWide]) {
+  const int per_cell = kPackets * (kCount / kWide);
+  const R before = moments[0].count, count = before + (R)per_cell, share = (R)per_cell / count;
+#pragma unroll
+  for (int k = 0; k < kWide; ++k) {
+    R sums[kCount / kWide];
+#pragma unroll
+    for (int v = 0; v < kCount / kWide; ++v) {
+      sums[v] = x[0][k + v];
+#pragma unroll
+      for (int p = 1; p < kPackets; ++p) sums[v] += x[p][k + v];
+    }
+#pragma unroll
+    for (int half = kCount / kWide / 2; half > 0; half /= 2)
+#pragma unroll
+      for (int v = 0; v < half; ++v) sums[v] += sums[v + half];
+    const R mean = sums[0] * ((R)1 / (R)per_cell), distance = mean - moments[k].mean;
+#pragma unroll
+    for (int v = 0; v < kCount / kWide; ++v) {
+      sums[v] = 0;
+#pragma unroll
+      for (int p = 0; p < kPackets; ++p)
+        sums[v] += (x[p][k + v] - mean) * (x[p][k + v] - mean);
+    }
+#pragma unroll
+    for (int half = kCount / kWide / 2; half > 0; half /= 2)
+#pragma unroll
+      for (int v = 0; v < half; ++v) sums[v] += sums[v + half];
+    moments[k].mean += distance * share;
+    moments[k].squares += sums[0] + distance * distance * (before * share);
+    moments[k].count = count;
+  }
+}
+
+template <int kCount, class T>
+__device__ inline void merge_slice(const Walk<kCount>& walk, T (&values)[Walk<kCount>::kWide]) {
+  if constexpr (kColumns)
+    merge_rows<kThreads>(values, walk.lanes);
+  else
+    values[0] = merge_team<kThreads, kTeam>(values[0]);
+}
+
+// Two numbers per cell and slice, slices next to each other.
+__device__ inline R* slice_sums(const Args& args, Index cell, Index slice) {
+  return (R*)args.partial + 2 * (cell * (Index)args.slices + slice);
+}
+
+// Mean and inv_variance of a cell: as merged by the launch before, or as the program has them.
+__device__ inline void load_statistics(const Args& args, Index outer, Index channel, R& mean,
+                                       R& inv_variance) {
+  if constexpr (kStatistics == 0) {
+    const Index cell = outer * (Index)args.channels + channel;
+    mean = ((const R*)args.mean)[cell];
+    inv_variance = ((const R*)args.inv_variance)[cell];
+  } else {
+    given_statistics(args, outer, divide(channel, args.magic_width, args.width), mean,
+                     inv_variance);
+  }
+}
+
+// --- statistics
+
+template <int kCount>
+__device__ inline void gather_statistics(const Args& args) {
+  constexpr int kWide = Walk<kCount>::kWide;
+  const Walk<kCount> walk(args, false);
+  Moments<R> moments[kWide];
+#pragma unroll
+  for (int k = 0; k < kWide; ++k) moments[k] = {0, 0, 0};
+  in_chunks<kCount>(walk.packets, [&](auto chunk, Index i) {
+    constexpr int kPackets = decltype(chunk)::value;
+    R x[kPackets][kCount];
+#pragma unroll
+    for (int p = 0; p < kPackets; ++p) {
+      Index at[kRank];
+      walk.locate(args, i + p, at);
+      x_of<kCount>(args, at, x[p]);
+    }
+    add_packets(x, moments);
+  });
+  merge_slice<kCount>(walk, moments);
+  if (!walk.leads) return;
+#pragma unroll
+  for (int k = 0; k < kWide; ++k) {
+    R* sums = slice_sums(args, walk.cell(args) + k, walk.slice);
+    sums[0] = moments[k].mean;
+    sums[1] = moments[k].squares;
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
+    channel_statistics(const __grid_constant__ Args args) {
+  gather_statistics<kVector>(args);
+}
+extern "C" __global__ void __launch_bounds__(kThreads)
+    channel_statistics_elements(const __grid_constant__ Args args) {
+  gather_statistics<1>(args);
+}
+
+// A warp per statistic merges the slices of its `width` cells.
+extern "C" __global__ void __launch_bounds__(kThreads)
+    channel_finish_statistics(const __grid_constant__ Args args) {
+  const Index box = ((Index)blockIdx.x * kThreads + threadIdx.x) / kLanes;
+  if (box >= (Index)args.boxes) return;
+  const int lane = threadIdx.x % kLanes;
+  const Index width = (Index)args.width, slices = (Index)args.slices, first = box * width;
+  const R* sums = slice_sums(args, first, 0);
+  // sum(count * mean) / sum(count); then every slice's squares about that mean.
+  const auto count_of = [&](Index i) {
+    const Index slice = i - divide(i, args.magic_slices, slices) * slices;
+    return (R)min((Index)args.slice_pixels, (Index)args.pixels - slice * (Index)args.slice_pixels);
+  };
+  R total = 0;
+#pragma unroll 4
+  for (Index i = lane; i < width * slices; i += kLanes) total += count_of(i) * sums[2 * i];
+  const R count = (R)args.pixels * (R)width, mean = warp_reduce<Sum>(total) / count;
+  R squares = 0;
+#pragma unroll 4
+  for (Index i = lane; i < width * slices; i += kLanes) {
+    const R distance = sums[2 * i] - mean;
+    squares += sums[2 * i + 1] + count_of(i) * distance * distance;
+  }
+  const R variance = warp_reduce<Sum>(squares) / count;
+  const R inv_variance = (R)1 / sqrt(variance + epsilon_of(args, 0, 0));
+  for (Index channel = lane; channel < width; channel += kLanes) {
+    ((R*)args.mean)[first + channel] = mean;
+    ((R*)args.inv_variance)[first + channel] = inv_variance;
+  }
+  if (lane != 0) return;
+  const Index outer = divide(box, args.magic_groups, args.groups);
+  keep_statistics(args, outer, box - outer * (Index)args.groups, mean, variance, inv_variance,
+                  count);
+}

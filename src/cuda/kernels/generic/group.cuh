@@ -1,0 +1,20 @@
+// Blocks of elements along every axis: the groups of a normalisation, the lines of a softmax, the
+// channels of batch statistics. A block of threads takes one of them.
+#include "lib/coordinates.cuh"
+#include "lib/reduce.cuh"
+
+// Calls body(at) for the elements of x in the box number `index` of boxes with extents `box`; every
+// thread has its share of the `size` elements.
+template <class Body>
+__device__ inline void for_each_in(const int64* box, int64 size, const Index (&index)[kRank],
+                                   Body body) {
+  for (int64 element = threadIdx.x; element < size; element += kThreads) {
+    Index at[kRank];
+    unflatten(element, box, at);
+    for (int axis = 0; axis < kRank; ++axis) at[axis] += index[axis] * box[axis];
+    body(at);
+  }
+}
+
+__device__ inline R block_sum(R value) { return block_reduce<kThreads / kLanes, Sum>(value); }
+__device__ inline R block_maximum(R value) { return block_reduce<kThreads / kLanes, Max>(value); }

@@ -1,0 +1,77 @@
+// The gradient of a recurrent network with respect to its weights. Pass 0 finds the sequences; in
+// pass 1 every thread adds up one weight's gradient over the rows.
+__device__ inline R layer_input(const Args& args, int64 layer, int64 row, int64 i) {
+  if (layer == 0) return in_x(args, place(args, row, i).at);
+  const int64 below = (layer - 1) * args.directions + i / args.output;
+  const int64 number = args.output_state + i % args.output;
+  return kept(args, in_reserve(args, record_place(args, below, row, number).at), layer - 1, row, i);
+}
+__device__ inline R previous_output(const Args& args, int64 p, int64 direction, int64 n,
+                                    int64 step, int64 j) {
+  const int64 before = step_before(step, direction);
+  if (!runs(args, before, n)) return in_hx(args, {p, n, j});
+  const int64 row = row_of(args, before, n);
+  return in_reserve(args, record_place(args, p, row, args.output_state + j).at);
+}
+__device__ inline R gate_gradient(const Args& args, int64 p, int64 row, int64 unit) {
+  return in_dgates(args, record_place(args, p, row, unit).at);
+}
+// Of the recurrent product: in a gru, that of the new gate passes the reset.
+__device__ inline R recurrent_gradient(const Args& args, int64 p, int64 row, int64 unit) {
+  const int64 j = unit - 2 * args.hidden;
+  const R gradient = gate_gradient(args, p, row, unit);
+  if (kMode != kModeGru || j < 0) return gradient;
+  return gradient * in_reserve(args, record_place(args, p, row, j).at);
+}
+
+__device__ inline void weight_gradient(const Args& args, int64 element) {
+  const int64 in_first = args.directions * args.first_layer[5];
+  const bool is_first = element < in_first;
+  const int64* part = is_first ? args.first_layer : args.other_layers;
+  const int64 past = is_first ? element : element - in_first;
+  const int64 direction = past / part[5] % args.directions;
+  const int64 layer = is_first ? 0 : 1 + past / part[5] / args.directions;
+  const int64 p = layer * args.directions + direction, within = past % part[5];
+  int matrix = 4;  // in the order of Weights; absent ones begin where the next one does
+  while (matrix > 0 && within < part[matrix]) --matrix;
+  const int64 columns = matrix == 0   ? layer == 0 ? args.input : args.layer_output
+                        : matrix == 1 ? args.output
+                        : matrix == 2 ? args.hidden
+                                      : 1;
+  const int64 unit = (within - part[matrix]) / columns, column = (within - part[matrix]) % columns;
+
+  R sum = 0;
+  for (int64 step = 0; step < args.steps; ++step) {
+    int64 row = row_of(args, step, 0);
+    for (int64 n = 0; n < args.batch; ++n) {
+      if (!runs(args, step, n)) {
+        if (!kPacked) ++row;
+        continue;
+      }
+      switch (matrix) {
+        case 0:
+          sum += gate_gradient(args, p, row, unit) * layer_input(args, layer, row, column);
+          break;
+        case 1:
+          sum += recurrent_gradient(args, p, row, unit) *
+                 previous_output(args, p, direction, n, step, column);
+          break;
+        case 2:
+          sum += gate_gradient(args, p, row, args.gate_rows + unit) *
+                 in_reserve(args, record_place(args, p, row, args.hidden_state + column).at);
+          break;
+        case 3: sum += gate_gradient(args, p, row, unit); break;
+        case 4: sum += recurrent_gradient(args, p, row, unit); break;
+      }
+      ++row;
+    }
+  }
+  put_dweights(args, {element}, sum + in_previous(args, {element}));
+}
+
+__device__ inline void unit(const Args& args, int64 n) {
+  if (args.pass == 0)
+    find_sequences(args);
+  else
+    weight_gradient(args, n);
+}

@@ -1,0 +1,86 @@
+// Sums that threads gather piece by piece and merge in a fixed order: numbers alone, or with their
+// spread about the mean.
+#pragma once
+
+#include "lib/reduce.cuh"
+
+// How many numbers, their mean, and the sum of their squared distances to it. Merging pieces
+// (Chan, Golub, LeVeque) never subtracts two large numbers.
+template <class R> struct Moments {
+  R count, mean, squares;
+};
+template <class R>
+__device__ inline void merge(Moments<R>& into, const Moments<R>& other) {
+  const R count = into.count + other.count;
+  if (count == (R)0) return;
+  const R share = other.count / count, distance = other.mean - into.mean;
+  into.mean += distance * share;
+  into.squares += other.squares + distance * distance * (into.count * share);
+  into.count = count;
+}
+template <class R>
+__device__ inline Moments<R> of_lane(const Moments<R>& value, int lane) {
+  return {__shfl_sync(kAllLanes, value.count, lane), __shfl_sync(kAllLanes, value.mean, lane),
+          __shfl_sync(kAllLanes, value.squares, lane)};
+}
+
+// Two sums.
+template <class R> struct Pair {
+  R first, second;
+};
+template <class R>
+__device__ inline void merge(Pair<R>& into, const Pair<R>& other) {
+  into.first += other.first;
+  into.second += other.second;
+}
+template <class R>
+__device__ inline Pair<R> of_lane(const Pair<R>& value, int lane) {
+  return {__shfl_sync(kAllLanes, value.first, lane), __shfl_sync(kAllLanes, value.second, lane)};
+}
+
+// Over the lanes of a warp; every lane gets the same bits.
+template <class T>
+__device__ inline T merge_warp(T value) {
+  const int lane = threadIdx.x % kLanes;
+#pragma unroll
+  for (int distance = kLanes / 2; distance > 0; distance /= 2)
+    merge(value, of_lane(value, (lane + distance) % kLanes));
+  return of_lane(value, 0);
+}
+
+// Over teams of kTeam threads of a block of kThreads, all of whose threads call it.
+template <int kThreads, int kTeam, class T>
+__device__ inline T merge_team(T value) {
+  value = merge_warp(value);
+  if constexpr (kTeam > kLanes) {
+    __shared__ T slots[kThreads / kLanes];
+    const int warp = threadIdx.x / kLanes, first = threadIdx.x / kTeam * (kTeam / kLanes);
+    if (threadIdx.x % kLanes == 0) slots[warp] = value;
+    __syncthreads();
+    value = slots[first];
+    for (int i = 1; i < kTeam / kLanes; ++i) merge(value, slots[first + i]);
+    __syncthreads();
+  }
+  return value;
+}
+
+// kWide values per thread over the rows of a block, thread = row * lanes + lane; row 0 gets them.
+template <int kThreads, int kWide, class T>
+__device__ inline void merge_rows(T (&values)[kWide], int lanes) {
+  __shared__ T slots[kWide][kThreads];
+  const int thread = threadIdx.x, rows = kThreads / lanes, row = thread / lanes;
+  int half = 1;
+  while (half * 2 < rows) half *= 2;
+  for (; half > 0; half /= 2) {
+    if (row >= half && row < rows && row < 2 * half) {
+#pragma unroll
+      for (int k = 0; k < kWide; ++k) slots[k][thread] = values[k];
+    }
+    __syncthreads();
+    if (row + half < rows && row < half) {
+#pragma unroll
+      for (int k = 0; k < kWide; ++k) merge(values[k], slots[k][thread + half * lanes]);
+    }
+    __syncthreads();
+  }
+}

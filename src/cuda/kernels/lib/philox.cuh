@@ -1,0 +1,83 @@
+// Philox4x32-10, the counter-based generator of Salmon et al. (SC'11): the same numbers as
+// base/philox.hpp gives on the host.
+#pragma once
+
+#include "lib/integers.cuh"
+
+// 128 random bits for a 64-bit counter under a 64-bit key.
+__device__ inline uint4 philox4x32(uint64 counter, uint64 key) {
+  uint32 x = (uint32)counter, y = (uint32)(counter >> 32), z = 0, w = 0;
+  uint32 key0 = (uint32)key, key1 = (uint32)(key >> 32);
+#pragma unroll
+  for (int round = 0; round < 10; ++round) {
+    const uint64 product0 = (uint64)0xD2511F53u * x, product1 = (uint64)0xCD9E8D57u * z;
+    x = (uint32)(product1 >> 32) ^ y ^ key0;
+    y = (uint32)product1;
+    z = (uint32)(product0 >> 32) ^ w ^ key1;
+    w = (uint32)product0;
+    key0 += 0x9E3779B9u;
+    key1 += 0xBB67AE85u;
+  }
+  return make_uint4(x, y, z, w);
+}
+// 32 random bits for element `index` of a stream.
+__device__ inline uint32 philox_element(uint64 seed, uint64 offset, uint64 index) {
+  const uint4 bits = philox4x32(offset + index / 4, seed);
+  const int lane = (int)(index % 4);
+  return lane == 0 ? bits.x : lane == 1 ? bits.y : lane == 2 ? bits.z : bits.w;
+}
+// Uniform in (0, 1), exact in f32: 24 bits.
+__device__ inline float uniform_open(uint32 bits) {
+  return ((float)(bits >> 9) + 0.5f) * 1.1920928955078125e-7f;
+}
+// Whether element `index` of a Bernoulli stream is 1.
+__device__ inline bool bernoulli(uint64 seed, uint64 offset, uint64 index, float probability) {
+  return uniform_open(philox_element(seed, offset, index)) < probability;
+}
+
+// A stream whose elements are taken as uniform numbers.
+struct RandomStream {
+  uint64 seed, offset;
+  __device__ float uniform(int64 index) const {
+    return uniform_open(philox_element(seed, offset, (uint64)index));
+  }
+};
+
+// kCount uniform numbers from element `index` on, which is a multiple of kCount.
+template <int kCount>
+__device__ inline void uniform_row(const RandomStream& stream, int64 index, float (&to)[kCount]) {
+  if constexpr (kCount % 4 == 0) {
+#pragma unroll
+    for (int l = 0; l < kCount; l += 4) {
+      const uint4 bits = philox4x32(stream.offset + (uint64)(index + l) / 4, stream.seed);
+      to[l] = uniform_open(bits.x);
+      to[l + 1] = uniform_open(bits.y);
+      to[l + 2] = uniform_open(bits.z);
+      to[l + 3] = uniform_open(bits.w);
+    }
+  } else if constexpr (kCount == 2) {
+    const uint4 bits = philox4x32(stream.offset + (uint64)index / 4, stream.seed);
+    const bool upper = (index & 2) != 0;
+    to[0] = uniform_open(upper ? bits.z : bits.x);
+    to[1] = uniform_open(upper ? bits.w : bits.y);
+  } else {
+#pragma unroll
+    for (int l = 0; l < kCount; ++l) to[l] = stream.uniform(index + l);
+  }
+}
+template <int kCount>
+__device__ inline void uniform_strided(const RandomStream& stream, int64 index, int64 stride,
+                                       float (&to)[kCount]) {
+#pragma unroll
+  for (int l = 0; l < kCount; ++l) to[l] = stream.uniform(index + l * stride);
+}
+
+// Box-Muller: elements 2k and 2k + 1 share the uniform numbers u, v of their two lanes,
+//   sqrt(-2 log u) cos(2 pi v)  and  sqrt(-2 log u) sin(2 pi v).
+template <class R>
+__device__ inline R standard_normal(const RandomStream& stream, int64 index) {
+  const int64 even = index & ~(int64)1;
+  const R radius = sqrt((R)-2 * log((R)stream.uniform(even)));
+  const R turns = (R)2 * (R)stream.uniform(even + 1);
+  return radius * (index == even ? cospi(turns) : sinpi(turns));
+}

@@ -1,0 +1,63 @@
+// Max and average pooling over windows of kWindowD x kWindowH x kWindowW; unused spatial axes have
+// window and extent 1. A thread makes a tile of kTileH x kTileW results, so that what their windows
+// share is read once.
+// kColumns: tensors are walked as [n, d, h, w, c], and every result is kCount channels.
+// Otherwise as [n, c, d, h, w], kCount is 1, and the results of a tile's row lie together.
+#include "lib/divide.cuh"
+#include "lib/elements.cuh"
+#include "lib/pointwise.cuh"
+#include "lib/ptx_maximum.cuh"
+#include "lib/rows.cuh"
+
+// Positions inside windows are integers in registers, too.
+template <class D> __device__ inline typename D::Word narrow(D, int position) {
+  return (typename D::Word)position;
+}
+
+// The tile of a thread: results from (d, h, w) on of `channel` of image n.
+struct Tile {
+  bool exists;
+  Index n, channel;
+  int d, h, w;
+
+  // The results have the extents of `to`.
+  template <int kCount> __device__ static Tile of_thread(const Args& args) {
+    Index rest = (Index)blockIdx.x * kThreads + threadIdx.x;
+    const auto take = [&](int64 extent, int64 magic) {
+      const Index above = divide(rest, magic, extent), here = rest - above * (Index)extent;
+      rest = above;
+      return here;
+    };
+    Tile tile;
+    if (kColumns && kCount == kVector) tile.channel = take(args.packets, args.magic_packets);
+    if (kColumns && kCount != kVector) tile.channel = take(args.channels, args.magic_channels);
+    tile.channel *= kCount;
+    tile.w = (int)take(args.tiles_w, args.magic_tiles_w) * kTileW;
+    tile.h = (int)take(args.tiles_h, args.magic_tiles_h) * kTileH;
+    tile.d = (int)take(args.to_d, args.magic_to_d);
+    if (!kColumns) tile.channel = take(args.channels, args.magic_channels);
+    tile.n = rest;
+    tile.exists = rest < (Index)args.images;
+    return tile;
+  }
+  __device__ void locate(int z, int y, int x, Index (&at)[5]) const {
+    at[0] = n;
+    at[kColumns ? 4 : 1] = channel;
+    at[kColumns ? 1 : 2] = z;
+    at[kColumns ? 2 : 3] = y;
+    at[kColumns ? 3 : 4] = x;
+  }
+};
+
+__device__ inline int clamped(int i, int extent) { return min(max(i, 0), extent - 1); }
+__device__ inline bool is_within(int i, int extent) { return (unsigned)i < (unsigned)extent; }
+// How many elements of x the window of result `o` has along an axis.
+__device__ inline int covered(int o, int stride, int padding, int window, int extent) {
+  const int begin = o * stride - padding;
+  return min(begin + window, extent) - max(begin, 0);
+}
+__device__ inline int covered(const Args& args, int d, int h, int w) {
+  return covered(d, kStrideD, kPaddingD, kWindowD, (int)args.x_d) *
+         covered(h, kStrideH, kPaddingH, kWindowH, (int)args.x_h) *
+         covered(w, kStrideW, kPaddingW, kWindowW, (int)args.x_w);
+}

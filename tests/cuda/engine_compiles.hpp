@@ -1,0 +1,53 @@
+// That what an engine designs for the regions of a graph compiles, without a GPU.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <ashlar/ashlar.hpp>
+#include <cstdlib>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "cuda/jit/nvrtc.hpp"
+#include "cuda/launch/kernel_design.hpp"
+#include "plan/cut.hpp"
+
+namespace ashlar::cuda {
+
+// Every configuration where `all_configs`, else the first. Regions the engine has nothing to do
+// with are left out, but it must take one at least. Sets `registers` to the most of any kernel.
+inline void expect_compiles(const CudaEngine& engine, const Graph& graph,
+                            const std::vector<const char*>& architectures, bool all_configs = false,
+                            int most_spilled_bytes = 0) {
+  static KernelImages images{FileCache("")};
+  const LoweredGraph lowered = lower(graph, true);
+  const std::vector<FusionLimits> limits(lowered.graph.nodes().size());
+  const Device h200 = Device::named("h200");
+  int taken = 0;
+  for (const Region& region : cut(lowered, limits)) {
+    const Support support = engine.supports(region, h200.props());
+    if (support.is_other_operation()) continue;
+    ASSERT_TRUE(bool(support)) << region.to_text(lowered.graph) << ": " << support.reason();
+    ++taken;
+    std::vector<Config> configs = engine.configs(region, h200.props());
+    ASSERT_FALSE(configs.empty());
+    if (!all_configs) configs.resize(1);
+    for (const Config& config : configs) {
+      const KernelDesign design = engine.design(lowered.graph, region, config, h200.props());
+      std::int64_t scratch = 0;
+      for (const auto& booking : design.scratch.bookings()) scratch += booking.bytes;
+      EXPECT_EQ(scratch, config.scratch_bytes) << config.to_text();
+      for (const LaunchDesign& launch : design.launches)
+        for (const char* architecture : architectures) {
+          const auto image = images.get(launch.source, architecture);
+          EXPECT_LE(resources_of(image->log).spilled_bytes, most_spilled_bytes)
+              << region.to_text(lowered.graph) << " " << config.to_text() << "\n"
+              << image->log;
+        }
+    }
+  }
+  EXPECT_GT(taken, 0);
+}
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,74 @@
+// Pooling as kernel text: the main shapes compile without spills.
+#include "cuda/engines/engines.hpp"
+#include "engine_compiles.hpp"
+
+namespace ashlar::cuda {
+namespace {
+
+class Pooling : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!nvrtc().is_open) GTEST_SKIP() << nvrtc().reason;
+  }
+};
+
+constexpr const char* kHopper = "sm_90a";
+const Dims kImages = {32, 64, 112, 112};
+const ResampleAttributes kThree = {.window = {3, 3}, .stride = {2, 2}, .padding = {1, 1}};
+
+ResampleAttributes with_mode(ResampleMode mode) {
+  ResampleAttributes result = kThree;
+  result.mode = mode;
+  return result;
+}
+
+Graph forward(DType dtype, const Layout& layout, ResampleMode mode, bool with_index) {
+  Graph graph;
+  const Value x = graph.input("x", kImages, dtype, layout);
+  if (with_index) {
+    const auto [y, index] = graph.resample_with_index(x, with_mode(mode), i8);
+    graph.output("y", y);
+    graph.output("index", index);
+  } else {
+    graph.output("y", relu(graph.resample(x, with_mode(mode))), {.dtype = dtype});
+  }
+  return graph;
+}
+
+Graph backward(DType dtype, const Layout& layout, ResampleMode mode, bool by_x) {
+  Graph graph;
+  const Value x = graph.input("x", kImages, dtype, layout);
+  const Value dy = graph.input("dy", {32, 64, 56, 56}, dtype, layout);
+  const bool max = mode == ResampleMode::maxpool;
+  const Value index =
+      max && !by_x ? graph.input("index", {32, 64, 56, 56}, i32, layout) : Value{};
+  graph.output("dx", graph.resample_backward(dy, with_mode(mode), {.dims = kImages},
+                                             by_x ? x : Value{}, index));
+  return graph;
+}
+
+TEST_F(Pooling, Forward) {
+  for (const Layout& layout : {channels_last, row_major}) {
+    expect_compiles(resample_engine(), forward(bf16, layout, ResampleMode::maxpool, false),
+                    {kHopper});
+    expect_compiles(resample_engine(), forward(f16, layout, ResampleMode::maxpool, true),
+                    {kHopper});
+    expect_compiles(resample_engine(),
+                    forward(f32, layout, ResampleMode::avgpool_exclude_padding, false), {kHopper});
+  }
+}
+
+TEST_F(Pooling, Backward) {
+  for (const Layout& layout : {channels_last, row_major}) {
+    expect_compiles(resample_engine(),
+                    backward(bf16, layout, ResampleMode::avgpool_exclude_padding, false),
+                    {kHopper});
+    expect_compiles(resample_engine(), backward(bf16, layout, ResampleMode::maxpool, true),
+                    {kHopper});
+  }
+  expect_compiles(resample_engine(), backward(f16, channels_last, ResampleMode::maxpool, false),
+                  {"sm_75", "sm_120"});
+}
+
+}  // namespace
+}  // namespace ashlar::cuda
