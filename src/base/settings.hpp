@@ -17,7 +17,7 @@ bool parse_log_level(std::string_view name, LogLevel& level);
 struct Settings {
   LogLevel log_level = LogLevel::error;  // ASHLAR_LOG
   std::string target = {};               // ASHLAR_TARGET, see cpu/target.hpp
-  std::string nvrtc = {};                // ASHLAR_NVRTC, see cuda/jit/find_nvrtc.hpp
+  std::string nvrtc = {};                // ASHLAR_NVRTC, see cuda/jit/nvrtc.hpp
   std::string cublaslt = {};             // ASHLAR_CUBLASLT, see cuda/cublaslt/
   std::vector<std::string> packs = {};   // ASHLAR_PACK, a list with colons, see cuda/jit/pack.hpp
   // ASHLAR_CACHE, else ashlar under XDG_CACHE_HOME or ~/.cache; empty where none is known.
