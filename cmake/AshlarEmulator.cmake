@@ -23,7 +23,7 @@ set_target_properties(emulated_cuda PROPERTIES OUTPUT_NAME cuda SUFFIX ".so.1")
 
 # No sanitizer: they are opened by programs of any kind, and jump between stacks.
 foreach(target IN ITEMS emulated_nvrtc emulated_cuda)
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -fno-strict-aliasing
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wno-missing-field-initializers -fno-strict-aliasing
                          -U_FORTIFY_SOURCE)
   if(ASHLAR_WERROR)
     target_compile_options(${target} PRIVATE -Werror)

@@ -61,8 +61,6 @@ class GenericKernel {
   void numbers(const std::string& name, const Dims& values) { arguments_.numbers(name, values); }
   // One per axis; `missing` where the attribute was left empty.
   void per_axis(const std::string& name, const Dims& values, int axes, std::int64_t missing);
-  // Of a number of type R.
-  std::int64_t register_bytes() const { return region_.precision() == f64 ? 8 : 4; }
   // Memory between passes: void* args.name.
   void scratch(const std::string& name, std::int64_t bytes);
   // One launch, after those before it.

@@ -1,4 +1,5 @@
 // Recurrent networks and CTC: a block of threads per sequence, step by step.
+#include "base/element.hpp"
 #include "cuda/engines/generic/operations.hpp"
 #include "graph/rnn_shapes.hpp"
 
