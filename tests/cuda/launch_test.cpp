@@ -63,7 +63,7 @@ TEST_F(Launching, EveryThreadKnowsItsPlace) {
   kernel.launch(nullptr, {2, 3, 4}, 40, &args);
   for (int i = 0; i < 2 * 3 * 4 * 40; ++i)
     values[static_cast<std::size_t>(i)] += i / 40 * 1000 + i % 40;
-  EXPECT_EQ(download<int>(memory)), values);
+  EXPECT_EQ(download<int>(memory), values);
 }
 
 // A sum over a block: shuffles in each warp, then shared memory; the last warp is not full, and
@@ -100,7 +100,7 @@ TEST_F(Launching, ThreadsOfABlockWorkTogether) {
     const int sum = std::accumulate(first, first + 250, 0) + 125 * 1000000;
     std::fill(first, first + 250, sum);
   }
-  EXPECT_EQ(download<int>(memory)), values);
+  EXPECT_EQ(download<int>(memory), values);
 }
 
 TEST_F(Launching, SharedMemorySizedAtLaunch) {
