@@ -85,8 +85,9 @@ void add_pack_command(CLI::App& app, Action& action) {
                    ->type_name("FILE");
   auto* sources = command->add_option("SUITE|GRAPH.json", flags->sources,
                                       "Suites (ashlar bench cpu --list) and graphs in JSON");
-  auto* arch = command->add_option("--arch", flags->architecture, "Architecture: sm_90a, sm_80, ...")
-                   ->type_name("NAME");
+  auto* arch =
+      command->add_option("--arch", flags->architecture, "Architecture: sm_90a, sm_80, ...")
+          ->type_name("NAME");
   command->add_option("--out", flags->out, "File to write (default: ashlar_ARCH.pack)")
       ->type_name("FILE");
   add_compile_flags(*command, *flags);

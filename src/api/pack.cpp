@@ -57,8 +57,8 @@ PackBuilder::PackBuilder(const std::string& architecture)
 PackBuilder::PackBuilder(const Device& device) {
   if (device.props().kind != DeviceKind::cuda)
     fail(ErrorCode::invalid_argument, "device: got '{}', expected a GPU", device.props().name);
-  data_ = std::make_unique<Data>(Data{
-      cuda::architecture_of(device.props().compute_capability), {device.props()}, {}, 0});
+  data_ = std::make_unique<Data>(
+      Data{cuda::architecture_of(device.props().compute_capability), {device.props()}, {}, 0});
 }
 PackBuilder::~PackBuilder() = default;
 PackBuilder::PackBuilder(PackBuilder&& other) noexcept = default;
@@ -109,8 +109,8 @@ std::string PackBuilder::build(const std::function<void(int done, int all)>& pro
     }
   };
   std::vector<std::thread> threads;
-  const std::size_t wanted = std::min<std::size_t>(std::thread::hardware_concurrency(),
-                                                   sources.size());
+  const std::size_t wanted =
+      std::min<std::size_t>(std::thread::hardware_concurrency(), sources.size());
   for (std::size_t i = 1; i < wanted; ++i) threads.emplace_back(work);
   work();
   for (std::thread& thread : threads) thread.join();

@@ -69,9 +69,8 @@ const DeviceProps* find_known_gpu(std::string_view driver_name, int multiprocess
   for (const DeviceProps& props : known_gpus()) {
     const std::string_view name = driver_name_of(props);
     if (!driver_name.starts_with(name) || props.compute_units != multiprocessors) continue;
-    const bool ends_there =
-        driver_name.size() == name.size() ||
-        std::isalnum(static_cast<unsigned char>(driver_name[name.size()])) == 0;
+    const bool ends_there = driver_name.size() == name.size() ||
+                            std::isalnum(static_cast<unsigned char>(driver_name[name.size()])) == 0;
     if (ends_there) return &props;
   }
   return nullptr;

@@ -86,8 +86,8 @@ TEST_F(PackFile, WhatIsDamagedIsRefused) {
   EXPECT_THROW(read_pack(path), Error);
 
   // None of these is fatal to a search.
-  const Packs packs({directory_ + "/none.pack", directory_ + "/a", directory_ + "/d",
-                     write("good.pack", good)});
+  const Packs packs(
+      {directory_ + "/none.pack", directory_ + "/a", directory_ + "/d", write("good.pack", good)});
   EXPECT_EQ(packs.count(), 1u);
   EXPECT_EQ(packs.get("key a"), "AAAA");
 }
@@ -127,8 +127,7 @@ TEST_F(PackFile, IsMadeWithoutAGpu) {
   const PackContents contents = read_pack(path);
   EXPECT_EQ(contents.architecture, "sm_90a");
   EXPECT_EQ(contents.version, ASHLAR_VERSION);
-  EXPECT_EQ(contents.file_bytes,
-            static_cast<std::int64_t>(std::filesystem::file_size(path)));
+  EXPECT_EQ(contents.file_bytes, static_cast<std::int64_t>(std::filesystem::file_size(path)));
   ASSERT_EQ(contents.kernels.size(), 1u);
   EXPECT_GT(contents.kernels[0].bytes, 1000);
 }

@@ -47,8 +47,8 @@ CublasLt open_cublaslt() {
   load(api.choose, "cublasLtMatmulAlgoGetHeuristic");
   load(api.multiply, "cublasLtMatmul");
   if (missing != nullptr)
-    result.reason = fmt::format("{} is no cuBLASLt that Ashlar can use: it has no {}", result.path,
-                                missing);
+    result.reason =
+        fmt::format("{} is no cuBLASLt that Ashlar can use: it has no {}", result.path, missing);
   else
     result.api = &api;
   return result;

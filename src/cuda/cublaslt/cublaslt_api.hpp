@@ -30,7 +30,14 @@ enum class LtPreferenceAttribute : int {
   alignment_c = 7,
   alignment_d = 8,
 };
-enum class LtEpilogue : int { none = 1, relu = 2, bias = 4, relu_bias = 6, gelu = 32, gelu_bias = 36 };
+enum class LtEpilogue : int {
+  none = 1,
+  relu = 2,
+  bias = 4,
+  relu_bias = 6,
+  gelu = 32,
+  gelu_bias = 36
+};
 
 struct LtHeuristic {
   LtAlgorithm algorithm;

@@ -84,8 +84,7 @@ Support describe(const Region& region, LtProblem& problem) {
     if (region.anchor->inputs[static_cast<std::size_t>(length)].present())
       return Support::no("lengths of their own per batch");
   const PointwiseProgram &of_a = region.prologues[Matmul::a], &of_b = region.prologues[Matmul::b];
-  if (!of_a.is_plain_load() || !of_b.is_plain_load())
-    return Support::no("work before the product");
+  if (!of_a.is_plain_load() || !of_b.is_plain_load()) return Support::no("work before the product");
   const View &a = of_a.steps[0].view, &b = of_b.steps[0].view;
   const auto inputs = type_of(a.dtype);
   if (!inputs || a.dtype != b.dtype)

@@ -72,8 +72,8 @@ class CublasLtKernel final : public Kernel {
                       place(context, problem_.d.view), nullptr, nullptr};
     if (problem_.bias.present()) pointers.bias = place(context, problem_.bias);
     if (workspace_ >= 0) {
-      const auto start = reinterpret_cast<std::uintptr_t>(
-          context.scratch<std::byte>(scratch_book_, workspace_));
+      const auto start =
+          reinterpret_cast<std::uintptr_t>(context.scratch<std::byte>(scratch_book_, workspace_));
       pointers.workspace = reinterpret_cast<void*>((start + kWorkspaceAddress - 1) /
                                                    kWorkspaceAddress * kWorkspaceAddress);
     }
@@ -126,14 +126,15 @@ class CublasLtKernel final : public Kernel {
     // Partial sums are added in the compute type and in a fixed order, so that bits repeat.
     constexpr std::uint32_t kComputeType = 2;
     set(LtPreferenceAttribute::reduction_schemes, kComputeType);
-    for (const auto which : {LtPreferenceAttribute::alignment_a, LtPreferenceAttribute::alignment_b,
-                             LtPreferenceAttribute::alignment_c, LtPreferenceAttribute::alignment_d})
+    for (const auto which :
+         {LtPreferenceAttribute::alignment_a, LtPreferenceAttribute::alignment_b,
+          LtPreferenceAttribute::alignment_c, LtPreferenceAttribute::alignment_d})
       set(which, static_cast<std::uint32_t>(alignment));
     const LtProduct what = product(reinterpret_cast<void*>(alignment));
     LtHeuristic found{};
     int count = 0;
-    const int error = api.choose(handle_, &what, a_.handle(), b_.handle(), d_.handle(),
-                                 d_.handle(), preference, 1, &found, &count);
+    const int error = api.choose(handle_, &what, a_.handle(), b_.handle(), d_.handle(), d_.handle(),
+                                 preference, 1, &found, &count);
     api.destroy_preference(preference);
     check_lt(error, "choosing how to multiply matrices");
     check_lt(found.state, "choosing how to multiply matrices");

@@ -81,8 +81,8 @@ std::string encode_pack(const std::string& architecture, std::vector<PackedItem>
   const auto same = [](const PackedItem& a, const PackedItem& b) { return a.key == b.key; };
   items.erase(std::unique(items.begin(), items.end(), same), items.end());
 
-  Header header{kMagic, 0, items.size(), 0, as_field<32>(architecture),
-                as_field<32>(ASHLAR_VERSION)};
+  Header header{
+      kMagic, 0, items.size(), 0, as_field<32>(architecture), as_field<32>(ASHLAR_VERSION)};
   std::string index;
   std::uint64_t offset = sizeof header + items.size() * sizeof(IndexRow);
   for (const PackedItem& item : items) {
@@ -159,9 +159,9 @@ Pack Pack::open(const std::string& path) {
 
 std::optional<std::string> Pack::get(std::string_view key) const {
   const std::string digest = FileCache::file_name(key);
-  const auto found =
-      std::lower_bound(rows_.begin(), rows_.end(), digest,
-                       [](const Row& row, const std::string& wanted) { return row.digest < wanted; });
+  const auto found = std::lower_bound(
+      rows_.begin(), rows_.end(), digest,
+      [](const Row& row, const std::string& wanted) { return row.digest < wanted; });
   if (found == rows_.end() || found->digest != digest) return std::nullopt;
   return read(*found);
 }

@@ -28,9 +28,9 @@ std::vector<GraphNodeHandle> all_nodes(Ask ask) {
 // From the first node to the last; empty where the graph is no single chain.
 std::vector<GraphNodeHandle> chain_of(GraphHandle graph) {
   const GraphApi& api = graph_api();
-  std::vector<GraphNodeHandle> chain, next = all_nodes([&](GraphNodeHandle* nodes, auto* count) {
-    return api.roots(graph, nodes, count);
-  });
+  std::vector<GraphNodeHandle> chain, next = all_nodes([&](GraphNodeHandle*nodes, auto*count) {
+                                        return api.roots(graph, nodes, count);
+                                      });
   while (next.size() == 1) {
     chain.push_back(next[0]);
     next = all_nodes([&](GraphNodeHandle* nodes, auto* count) {
