@@ -1,5 +1,3 @@
-#include "lib/philox.cuh"
-
 // Seed and offset: tensors of one element where they are given, else attributes.
 template <int kRank>
 struct Origin {
