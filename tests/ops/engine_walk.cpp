@@ -71,6 +71,7 @@ void EngineWalk::walk(const Graph& graph, const OpCase& one, const Variant& vari
   for (std::size_t step = 0; step < outline->steps.size(); ++step) {
     const Region& region = outline->steps[step].region;
     for (const Engine* engine : engine_table(device.kind)) {
+      if (getenv("ONLY") && engine->id() != getenv("ONLY")) continue;
       const Support support = engine->supports(region, device);
       if (!support) {
         ++refusals_;
