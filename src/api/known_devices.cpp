@@ -5,6 +5,16 @@ namespace ashlar {
 namespace {
 
 // From the vendors' data sheets: dense tensor-core rate for f16, vector rate for f32.
+// What a block may have; a multiprocessor has 1 more, which the system takes for each block.
+std::int64_t shared_kibibytes(int compute_capability) {
+  switch (compute_capability) {
+    case 80: return 163;
+    case 90:
+    case 100: return 227;
+    default: return 99;
+  }
+}
+
 DeviceProps gpu(const char* name, const char* description, int compute_capability, int sms,
                 double tera_f32, double tera_f16, double terabytes_per_second,
                 std::int64_t l2_mebibytes) {
@@ -19,6 +29,8 @@ DeviceProps gpu(const char* name, const char* description, int compute_capabilit
   props.bytes_per_second = terabytes_per_second * 1e12;
   props.l2_bytes = l2_mebibytes << 20;
   props.launch_seconds = 3e-6;
+  props.shared_bytes = shared_kibibytes(compute_capability) << 10;
+  props.l1_bytes = props.shared_bytes + 1024;
   return props;
 }
 
