@@ -222,6 +222,10 @@ union Vector {
 };
 
 // No thread of the launch writes what is read this way.
+// bf16 is the upper half of an f32: each of a pair is one instruction away.
+template <class R, class D> struct WidensPairs { static const bool value = false; };
+template <> struct WidensPairs<float, bf16> { static const bool value = true; };
+
 template <int kCount, class R, class D>
 __device__ inline void load_vector(D d, const void* data, int64 index, R (&values)[kCount]) {
   typedef typename D::Word Word;
@@ -229,8 +233,16 @@ __device__ inline void load_vector(D d, const void* data, int64 index, R (&value
   const auto* from = (const typename Vector<kCount, Word>::Piece*)((const Word*)data + index);
 #pragma unroll
   for (int i = 0; i < Vector<kCount, Word>::kPieces; ++i) u.pieces[i] = load_read_only(from + i);
+  if constexpr (WidensPairs<R, D>::value && kCount % 2 == 0) {
 #pragma unroll
-  for (int i = 0; i < kCount; ++i) values[i] = (R)widen(d, u.words[i]);
+    for (int i = 0; i < kCount; i += 2) {
+      values[i] = __uint_as_float(u.pairs[i / 2] << 16);
+      values[i + 1] = __uint_as_float(u.pairs[i / 2] & 0xffff0000u);
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) values[i] = (R)widen(d, u.words[i]);
+  }
 }
 // Floats of 16 bits two at a time.
 __device__ inline uint32 narrow_pair(f16, float low, float high) { return pair_to_f16(low, high); }

@@ -4,6 +4,9 @@
 #include "lib/ptx_math.cuh"
 #include "lib/row_tile.cuh"
 
+__device__ inline float reciprocal_root(float x) { return reciprocal_root_approx(x); }
+__device__ inline double reciprocal_root(double x) { return 1.0 / sqrt(x); }
+
 // All threads of the block call it. Not centred: the mean stays 0.
 template <bool kCentred, class Tile, class X, class Reducer, int kUnroll, class R>
 __device__ inline void find_statistics(const typename Tile::Args& args, const Tile& tile,
