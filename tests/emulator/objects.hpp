@@ -21,7 +21,6 @@ struct LibraryObject {
   int file;
   const emulated::Image* image;
   std::vector<KernelHandle> kernels;
-  int file = -1;  // it was opened from
 };
 struct KernelObject {
   LibraryHandle library;
