@@ -208,7 +208,7 @@ std::int64_t shared_bytes(const RowProblem& problem, const RowLayout& layout) {
 
 std::vector<RowCandidate> row_candidates(const RowProblem& problem, const DeviceProps& device,
                                          double bytes) {
-  constexpr std::size_t kMostCandidates = 8, kFewCandidates = 3;
+  constexpr std::size_t kMostCandidates = 8, kFewCandidates = 2;
   constexpr double kSmall = 1 << 20;  // bytes: nothing to tune
   constexpr int kMostElements = 64;   // of a row in a thread
   const bool has_sums = problem.column_sums() > 0;

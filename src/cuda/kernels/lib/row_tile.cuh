@@ -79,6 +79,7 @@ struct RowTile {
         if ((chunk + 1) * step <= Spec::kLength || column < Spec::kLength) body(chunk, column);
       }
     } else {
+#pragma unroll 1
       for (int column = lane * kCount; column < Spec::kLength; column += step) body(0, column);
     }
   }
