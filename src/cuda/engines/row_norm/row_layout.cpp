@@ -187,14 +187,14 @@ RowGrid grid_of(const RowProblem& problem, const RowLayout& layout, const Device
   const std::int64_t tile = layout.tile_rows(), tiles = (rows + tile - 1) / tile;
   RowGrid grid;
   if (!layout.persistent) {
-    grid = {tiles, tile, 0, rows % tile == 0};
+    grid = {tiles, tile, 0, tile == 1 || rows % tile == 0};
     return grid;
   }
   const std::int64_t wanted = std::int64_t{layout.blocks} * device.compute_units;
   grid.blocks = std::clamp<std::int64_t>((wanted + sets - 1) / sets, 1, tiles);
   grid.rows_per_block = rows / grid.blocks;
   grid.blocks_with_more = rows % grid.blocks;
-  grid.whole_tiles = grid.blocks_with_more == 0 && grid.rows_per_block % tile == 0;
+  grid.whole_tiles = tile == 1 || (grid.blocks_with_more == 0 && grid.rows_per_block % tile == 0);
   return grid;
 }
 
