@@ -8,11 +8,16 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 
 #ifndef ASHLAR_NO_OPENMP
 #include <omp.h>
 #endif
 
+#include "explanation.hpp"
+#include "gpu.hpp"
+#include "host_time.hpp"
+#include "peers/cudnn/library.hpp"
 #include "report.hpp"
 #include "suite.hpp"
 
@@ -28,12 +33,25 @@ void write_file(const std::string& path, const std::string& text) {
     throw Error(ErrorCode::io, fmt::format("{} cannot be written: {}", path, std::strerror(errno)));
 }
 
+DeviceKind kind_of(const Request& request) {
+  return request.device == "cpu" ? DeviceKind::cpu : Device::named(request.device).props().kind;
+}
+
+// A short run takes the cases that stand for their suite, where it says which they are.
+void keep_quick(Suite& suite) {
+  const auto is_quick = [](const Case& one) { return one.quick; };
+  if (std::any_of(suite.cases.begin(), suite.cases.end(), is_quick))
+    std::erase_if(suite.cases, [](const Case& one) { return !one.quick; });
+}
+
 std::vector<Suite> chosen_suites(const Request& request) {
-  std::vector<Suite> suites = choose_suites(request.suites);
-  for (Suite& suite : suites)
+  std::vector<Suite> suites = choose_suites(request.suites, kind_of(request));
+  for (Suite& suite : suites) {
+    if (request.quick) keep_quick(suite);
     std::erase_if(suite.cases, [&](const Case& one) {
       return one.name.find(request.filter) == std::string::npos;
     });
+  }
   std::erase_if(suites, [](const Suite& suite) { return suite.cases.empty(); });
   if (suites.empty())
     throw Error(ErrorCode::invalid_argument,
@@ -48,51 +66,159 @@ void list(const std::vector<Suite>& suites, const Listener& listener) {
   }
 }
 
-MeasureOptions options_of(const Request& request) {
+// The device need not be here.
+void list_kernels(const std::vector<Suite>& suites, const Request& request,
+                  const Listener& listener) {
+  const Device device = Device::named(request.device);
+  for (const Suite& suite : suites) {
+    listener.print(fmt::format("{} on {}\n", suite.name, device.props().description));
+    for (const Case& one : suite.cases) {
+      const Outline outline = outline_of(explain(one.problem.build(), device));
+      listener.print(fmt::format("  {:<44}{} region{}  {}\n", one.name, outline.regions,
+                                 outline.regions == 1 ? " " : "s", outline.engines));
+    }
+  }
+}
+
+// What --peer asks for.
+struct Peers {
+  bool onednn = false, naive = false;
+  std::string cudnn;  // a path; empty: not asked for
+};
+Peers peers_of(const Request& request, DeviceKind kind) {
+  Peers peers;
+  if (request.peers.empty()) peers.onednn = peers.naive = kind == DeviceKind::cpu;
+  if (request.peers.empty() && request.quick) peers.naive = false;
+  for (const std::string& peer : request.peers) {
+    if (peer == "naive")
+      peers.naive = true;
+    else if (peer == "onednn" && kind == DeviceKind::cpu)
+      peers.onednn = true;
+    else if (peer.starts_with("cudnn:") && kind == DeviceKind::cuda)
+      peers.cudnn = peer.substr(6);
+    else if (peer != "none")
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("--peer: got {}, expected {}, naive or none", peer,
+                              kind == DeviceKind::cpu ? "onednn" : "cudnn:/path/to/libcudnn.so.9"));
+  }
+  return peers;
+}
+
+MeasureOptions options_of(const Request& request, const Peers& peers, DeviceKind kind) {
   if (request.layout != "user" && request.layout != "best" && request.layout != "both")
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("--layout: got {}, expected user, best or both", request.layout));
-  return {.seconds = request.seconds.value_or(request.quick ? 0.1 : 1.0),
-          .least = request.quick ? 3 : 7,
-          .seed = request.seed,
-          .oracle = request.oracle,
-          .naive = !request.quick,
-          .user_layout = request.layout != "best",
-          .best_layout = request.layout != "user"};
+  MeasureOptions options;
+  options.seconds = request.seconds.value_or(request.quick ? 0.1 : 1.0);
+  options.least = request.quick ? 3 : 7;
+  if (kind == DeviceKind::cuda) {
+    options.seconds = request.seconds.value_or(request.quick ? 0.02 : 0.1);
+    options.least = request.quick ? 5 : 21;
+    options.search_seconds = request.quick ? 0.5 : 2;
+  }
+  options.seed = request.seed;
+  options.oracle = request.oracle;
+  options.naive = peers.naive;
+  options.user_layout = peers.onednn && request.layout != "best";
+  options.best_layout = peers.onednn && request.layout != "user";
+  options.tune = request.tune;
+  return options;
+}
+
+// A GPU and what runs beside us on it; nothing for the processor.
+struct GpuSide {
+  std::unique_ptr<Gpu> gpu;
+  std::unique_ptr<cudnn::Library> cudnn;
+
+  GpuSide(const Request& request, const Peers& peers, DeviceKind kind) {
+    if (kind != DeviceKind::cuda) return;
+    gpu = std::make_unique<Gpu>(Device::named(request.device));
+    if (!peers.cudnn.empty())
+      cudnn = std::make_unique<cudnn::Library>(peers.cudnn, gpu->device());
+  }
+};
+
+Setting setting_of(const Request& request, const Peers& peers, const GpuSide& side) {
+  Setting setting = setting_here(request.commit, request.seed);
+  if (!side.gpu) {
+    if (!peers.onednn) setting.peer.clear();
+    return setting;
+  }
+  setting.gpu = true;
+  setting.device = side.gpu->device().props().description;
+  setting.driver = side.gpu->driver();
+  setting.copy_speed = side.gpu->copy_speed();
+  setting.peer = side.cudnn ? side.cudnn->version() : "";
+  return setting;
+}
+
+// On a GPU one case that fails does not end the run: there is more to learn from the others.
+Measurement measured(const Case& problem, const MeasureOptions& options,
+                     const std::function<void(const std::string&)>& progress) {
+  if (!options.gpu) return measure(problem, options, progress);
+  try {
+    return measure(problem, options, progress);
+  } catch (const Error& error) {
+    Measurement failed;
+    failed.name = problem.name;
+    failed.check = fmt::format("FAILED: {}", error.what());
+    return failed;
+  }
+}
+
+bool run_host(const Request& request, const Listener& listener) {
+  const HostTimes times = measure_host(request.device, request.seed, listener.progress);
+  listener.print(host_text(times));
+  if (!request.record.empty())
+    write_file((std::filesystem::path(request.record) / "host.json").string(),
+               to_json(setting_here(request.commit, request.seed),
+                       Device::named(request.device).props().description, times));
+  return true;
 }
 
 }  // namespace
 
 bool run(const Request& request, const Listener& listener) {
+  if (!request.record.empty()) std::filesystem::create_directories(request.record);
+  if (request.host) return run_host(request, listener);
   const std::vector<Suite> suites = chosen_suites(request);
-  const MeasureOptions options = options_of(request);
   if (request.list) {
     list(suites, listener);
+    return true;
+  }
+  if (request.kernels) {
+    list_kernels(suites, request, listener);
     return true;
   }
 #ifndef ASHLAR_NO_OPENMP
   if (request.threads > 0) omp_set_num_threads(request.threads);
 #endif
-  if (!request.record.empty()) std::filesystem::create_directories(request.record);
+  const DeviceKind kind = kind_of(request);
+  const Peers peers = peers_of(request, kind);
+  MeasureOptions options = options_of(request, peers, kind);
+  listener.progress("starting");
+  const GpuSide side(request, peers, kind);
+  options.gpu = side.gpu.get();
+  options.cudnn = side.cudnn.get();
 
   std::size_t total = 0, done = 0;
   for (const Suite& suite : suites) total += suite.cases.size();
-  const Setting setting = setting_here(request.commit, request.seed);
+  const Setting setting = setting_of(request, peers, side);
   listener.print(table_head(setting));
   std::vector<SuiteResult> results;
   bool right = true;
   for (const Suite& suite : suites) {
     SuiteResult& result =
         results.emplace_back(SuiteResult{suite.name, suite.title, suite.limit, suite.target, {}});
-    listener.print(suite_head(result));
+    listener.print(suite_head(result, setting));
     for (const Case& one : suite.cases) {
       ++done;
-      result.measurements.push_back(measure(one, options, [&](const std::string& what) {
+      result.measurements.push_back(measured(one, options, [&](const std::string& what) {
         listener.progress(
             fmt::format("[{}/{}] {} {}: {}", done, total, suite.name, one.name, what));
       }));
       right = right && result.measurements.back().ok;
-      listener.print(table_row(result.measurements.back()));
+      listener.print(table_row(result.measurements.back(), setting));
     }
     listener.print(suite_foot(result));
     if (!request.record.empty())

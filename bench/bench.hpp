@@ -15,6 +15,8 @@ struct Request {
   std::string json, html;           // files to write; empty: none
   std::string record;               // folder for one JSON file per suite; empty: none
   std::string commit = "unknown";   // for the records
+  std::string device = "cpu";       // or "cuda:0"; for `kernels` also one that is not here
+  std::vector<std::string> peers;   // onednn, cudnn:PATH, naive, none; none given: as suits the device
   std::string layout = "both";      // of oneDNN: user, best, both
   std::uint64_t seed = 1;
   std::optional<double> seconds;  // of timing per case
@@ -22,6 +24,9 @@ struct Request {
   bool quick = false;
   bool oracle = false;
   bool list = false;
+  bool kernels = false;  // print what our plans are made of and stop
+  bool tune = false;
+  bool host = false;  // measure what plans cost the host
 };
 
 struct Listener {
@@ -31,5 +36,13 @@ struct Listener {
 
 // Whether every output was right. Throws Error for names, files and graphs that are not.
 bool run(const Request& request, const Listener& listener);
+
+// The graphs of suites (docs/graph-json.md), for whoever has other use for them. Names as in
+// Request::suites; throws as run() does.
+struct SuiteGraph {
+  std::string name;  // "norms/layer_norm_1024"
+  std::string graph;
+};
+std::vector<SuiteGraph> suite_graphs(const std::vector<std::string>& suites);
 
 }  // namespace ashlar::bench

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "bench.hpp"
 #include "suite.hpp"
 
 namespace ashlar::bench {
@@ -22,30 +23,37 @@ Suite read_file(const std::string& path) {
 
 }  // namespace
 
-std::vector<Suite> choose_suites(std::span<const std::string> names) {
+std::vector<Suite> choose_suites(std::span<const std::string> names, DeviceKind device) {
   std::vector<Suite> chosen;
-  if (names.empty())
+  const auto take = [&](bool own, const auto& wanted) {
+    const std::size_t before = chosen.size();
     for (const SuiteText& suite : built_in_suites())
-      chosen.push_back(read_suite(std::string(suite.name), suite.text));
+      if ((suite.device == device) == own && wanted(suite.name))
+        chosen.push_back(read_suite(std::string(suite.name), suite.text));
+    return chosen.size() > before;
+  };
+  if (names.empty()) take(true, [](std::string_view) { return true; });
   for (const std::string& name : names) {
     if (name.ends_with(".json")) {
       chosen.push_back(read_file(name));
       continue;
     }
-    const std::size_t before = chosen.size();
-    const auto take = [&](const auto& wanted) {
-      for (const SuiteText& suite : built_in_suites())
-        if (wanted(suite.name)) chosen.push_back(read_suite(std::string(suite.name), suite.text));
-    };
-    take([&](std::string_view suite) { return suite == name; });
-    if (chosen.size() == before)
-      take([&](std::string_view suite) { return suite.starts_with(name + "_"); });
-    if (chosen.size() == before)
-      throw Error(
-          ErrorCode::invalid_argument,
-          fmt::format("there is no suite '{}'; `ashlar bench cpu --list` names them", name));
+    const auto is_name = [&](std::string_view suite) { return suite == name; };
+    const auto begins = [&](std::string_view suite) { return suite.starts_with(name + "_"); };
+    if (!take(true, is_name) && !take(true, begins) && !take(false, is_name) &&
+        !take(false, begins))
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("there is no suite '{}'; `ashlar bench --list` names them", name));
   }
   return chosen;
+}
+
+std::vector<SuiteGraph> suite_graphs(const std::vector<std::string>& suites) {
+  std::vector<SuiteGraph> graphs;
+  for (const Suite& suite : choose_suites(suites))
+    for (const Case& one : suite.cases)
+      graphs.push_back({suite.name + "/" + one.name, one.problem.graph});
+  return graphs;
 }
 
 }  // namespace ashlar::bench

@@ -1,4 +1,4 @@
-// One case: filled, run by both sides, checked, timed.
+// One case: filled, run by all sides, checked, timed.
 #pragma once
 
 #include <cstdint>
@@ -10,33 +10,47 @@
 
 namespace ashlar::bench {
 
+class Gpu;
+namespace cudnn {
+class Library;
+}
+
 struct MeasureOptions {
   double seconds = 1.0;     // of timing, all sides together
   std::int64_t least = 7;   // samples of each side, however long they take
   std::uint64_t seed = 1;   // of the inputs
   bool oracle = false;      // check every case against the oracle
-  bool naive = true;        // time the reference engine where that is quick
+  bool naive = true;        // time the reference engine (GPU: the generic one) where that is quick
   bool user_layout = true;  // time oneDNN on the user's layouts
   bool best_layout = true;  // time oneDNN on the layouts it likes
+  bool tune = false;        // let our plans be tuned
+  Gpu* gpu = nullptr;       // null: the processor
+  const cudnn::Library* cudnn = nullptr;  // the peer on the GPU; null: none
+  double search_seconds = 2;              // for the plans of one call of cuDNN
 };
 
 // Medians, in seconds; absent where nobody was there to measure.
 struct Measurement {
   std::string name;
   double ours = 0;
-  std::optional<double> peer;        // oneDNN on the user's layouts
+  std::optional<double> peer;        // oneDNN on the user's layouts; cuDNN
   std::optional<double> peer_best;   // oneDNN on its own
   std::optional<double> alone;       // ours without what is fused
   std::optional<double> peer_alone;  // oneDNN likewise, on the user's layouts
-  std::optional<double> naive;       // the reference engine
+  std::optional<double> naive;       // the reference engine; on a GPU the generic one
+  std::optional<double> apart;       // ours as several graphs
   std::int64_t samples = 0;
   double arithmetic = 0;  // operations, 0 when the case is about bytes
   double traffic = 0;     // bytes
+  double apart_traffic = 0;  // bytes of the several graphs
   double peak = 0;        // operations per second that the multiply-add loop reached, in between
   double copy_speed = 0;  // bytes per second that the copy reached, in between
   bool ok = false;        // the outputs are right; nothing is timed otherwise
   std::string check;      // what they were compared with, and how far off they were
   std::string engine;     // of ours
+  int kernels = 0;        // regions of our plan
+  std::size_t peer_kernels = 0;  // calls that the peer needed
+  std::string peer_refusal;      // why there is no peer, in its own words
   std::string peer_implementation;
   std::string peer_best_implementation;
 
@@ -44,12 +58,15 @@ struct Measurement {
   std::optional<double> speed() const { return over_ours(peer); }
   std::optional<double> speed_best() const { return over_ours(peer_best); }
   std::optional<double> speed_naive() const { return over_ours(naive); }
+  std::optional<double> speed_apart() const { return over_ours(apart); }
   std::optional<double> overhead() const;  // of what is fused: 0.05 is 5 %
   std::optional<double> peer_overhead() const;
   // The least time this machine could need: arithmetic at peak, bytes at the speed of a copy. An
   // algorithm that multiplies less, such as Winograd's, can stay below.
   double limit() const;
   double share() const { return limit() / ours; }
+  // Our bytes per second as a share of those of a copy.
+  double copy_share() const { return copy_speed > 0 ? traffic / ours / copy_speed : 0; }
 
  private:
   std::optional<double> over_ours(std::optional<double> seconds) const {

@@ -12,6 +12,7 @@ namespace ashlar::bench {
 namespace {
 
 constexpr std::align_val_t kAlignment{4096};
+constexpr std::int64_t kSlab = 1 << 20;  // elements that one thread fills at a time
 
 std::uint64_t seed_for(const std::string& name, std::uint64_t seed) {
   std::uint64_t hash = 14695981039346656037U + seed;  // FNV-1a
@@ -28,12 +29,41 @@ Range range_of(const Tensor& tensor, const Problem& problem) {
   return {};
 }
 
-CompileOptions options_for(const Graph& graph, const Problem& problem, const Memory& memory,
-                           bool reference_only) {
+// All its memory, gaps included, slab by slab on all threads.
+void fill(const Tensor& tensor, void* data, std::uint64_t seed, const Range& range) {
+  const std::int64_t elements = byte_size(tensor) * 8 / bit_width(tensor.dtype);
+  const std::int64_t slabs = (elements + kSlab - 1) / kSlab;
+#ifndef ASHLAR_NO_OPENMP
+#pragma omp parallel for schedule(dynamic)
+#endif
+  for (std::int64_t slab = 0; slab < slabs; ++slab) {
+    Tensor part = tensor;
+    part.dims = {std::min(kSlab, elements - slab * kSlab)};
+    part.strides = {1};
+    std::byte* at = static_cast<std::byte*>(data) + slab * kSlab * bit_width(tensor.dtype) / 8;
+    fill_random(part, at, seed + static_cast<std::uint64_t>(slab), range.low, range.high);
+  }
+}
+
+CompileOptions options_for(const Graph& graph, const Problem& problem,
+                           std::span<void* const> pointers, const Device& device,
+                           const PlanWishes& wishes) {
   CompileOptions options;
-  options.reference_only = reference_only;
-  for (const std::string& name : problem.constants)
-    options.constants.emplace_back(name, memory.at(graph.find_tensor(name)));
+  options.tune = wishes.tune;
+  if (device.props().kind == DeviceKind::cuda) {
+    if (wishes.naive) options.engine = "cuda.generic";
+    options.fuse = !wishes.naive;
+    return options;
+  }
+  options.reference_only = wishes.naive;
+  const std::vector<TensorId> tensors = graph.bound_tensors();
+  for (const std::string& name : problem.constants) {
+    const auto found = std::find(tensors.begin(), tensors.end(), graph.find_tensor(name));
+    if (found == tensors.end())
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{}: the constant '{}' is no input", graph.name(), name));
+    options.constants.emplace_back(name, pointers[static_cast<std::size_t>(found - tensors.begin())]);
+  }
   return options;
 }
 
@@ -46,26 +76,44 @@ Buffer allocate(std::int64_t bytes) {
   return Buffer(static_cast<std::byte*>(::operator new(size, kAlignment)));
 }
 
-Memory::Memory(const Graph& graph, const Problem& problem, std::uint64_t seed)
+Memory::Memory(const Graph& graph, const Problem& problem, std::uint64_t seed,
+               const Device& device)
     : tensors_(graph.bound_tensors()) {
+  const bool apart = device.props().kind != DeviceKind::cpu;
   for (const TensorId id : tensors_) {
     const Tensor& tensor = graph.tensor(id);
-    buffers_.push_back(allocate(byte_size(tensor)));
-    pointers_.push_back(buffers_.back().get());
-    if (tensor.kind == TensorKind::output) {
-      std::memset(pointers_.back(), 0xFF, static_cast<std::size_t>(byte_size(tensor)));
-    } else {
-      const Range range = range_of(tensor, problem);
-      fill_random(tensor, pointers_.back(), seed_for(tensor.name, seed), range.low, range.high);
+    const std::int64_t bytes = byte_size(tensor);
+    buffers_.push_back(allocate(bytes));
+    void* host = buffers_.back().get();
+    on_host_.push_back(host);
+    if (tensor.kind == TensorKind::output)
+      std::memset(host, 0xFF, static_cast<std::size_t>(bytes));
+    else
+      fill(tensor, host, seed_for(tensor.name, seed), range_of(tensor, problem));
+    if (!apart) {
+      pointers_.push_back(host);
+      continue;
     }
+    on_device_.emplace_back(device, bytes);
+    on_device_.back().upload(host, bytes);
+    pointers_.push_back(tensor.kind == TensorKind::scalar ? host : on_device_.back().data());
   }
 }
 
-void* Memory::at(TensorId tensor) const {
+std::size_t Memory::position(TensorId tensor) const {
   const auto found = std::find(tensors_.begin(), tensors_.end(), tensor);
   if (found == tensors_.end())
     throw Error(ErrorCode::invalid_argument, "this tensor has no memory of its own");
-  return pointers_[static_cast<std::size_t>(found - tensors_.begin())];
+  return static_cast<std::size_t>(found - tensors_.begin());
+}
+
+void* Memory::at(TensorId tensor) const { return on_host_[position(tensor)]; }
+
+void Memory::fetch_outputs(const Graph& graph) {
+  if (on_device_.empty()) return;
+  for (std::size_t i = 0; i < tensors_.size(); ++i)
+    if (graph.tensor(tensors_[i]).kind == TensorKind::output)
+      on_device_[i].download(on_host_[i], byte_size(graph.tensor(tensors_[i])));
 }
 
 void Memory::take(const Graph& graph, const Graph& from, const Memory& outputs) {
@@ -81,13 +129,14 @@ void Memory::take(const Graph& graph, const Graph& from, const Memory& outputs) 
                   fmt::format("{}: what is prepared for '{}' is not what its graph reads",
                               graph.name(), source.name));
     std::memcpy(at(target), outputs.at(id), static_cast<std::size_t>(byte_size(source)));
+    if (!on_device_.empty()) on_device_[position(target)].upload(at(target), byte_size(source));
   }
 }
 
-Runner::Runner(const Graph& graph, const Problem& problem, const Memory& memory,
-               bool reference_only)
-    : plan_(compile(graph, Device::cpu(), options_for(graph, problem, memory, reference_only))),
-      memory_(memory),
-      workspace_(allocate(plan_.workspace_size())) {}
+Runner::Runner(const Graph& graph, const Problem& problem, std::span<void* const> pointers,
+               const Device& device, const PlanWishes& wishes)
+    : plan_(compile(graph, device, options_for(graph, problem, pointers, device, wishes))),
+      pointers_(pointers.begin(), pointers.end()),
+      workspace_(device, plan_.workspace_size()) {}
 
 }  // namespace ashlar::bench

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ashlar/graph.hpp>
+#include <ashlar/memory.hpp>
 #include <ashlar/plan.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -16,38 +17,51 @@ namespace ashlar::bench {
 struct FreeAligned {
   void operator()(std::byte* memory) const;
 };
-using Buffer = std::unique_ptr<std::byte, FreeAligned>;  // starts at a page
+using Buffer = std::unique_ptr<std::byte, FreeAligned>;  // on the host, starts at a page
 Buffer allocate(std::int64_t bytes);
 
-// All bound tensors, in the order of Graph::bound_tensors(). Inputs are filled with values that
-// depend on the seed and their name only.
+// All bound tensors, in the order of Graph::bound_tensors(): on the host and, where the device is a
+// GPU, there too. Inputs are filled with values that depend on the seed and their name only.
 class Memory {
  public:
-  Memory(const Graph& graph, const Problem& problem, std::uint64_t seed);
-  std::span<void* const> pointers() const { return pointers_; }
-  void* at(TensorId tensor) const;
-  // Copies the outputs of another graph into the inputs of the same name. Throws
-  // Error(invalid_argument) where their extents, layouts or dtypes differ.
+  Memory(const Graph& graph, const Problem& problem, std::uint64_t seed,
+         const Device& device = Device::cpu());
+  std::span<void* const> pointers() const { return pointers_; }   // what plans run on
+  std::span<void* const> on_host() const { return on_host_; }
+  void* at(TensorId tensor) const;  // on the host
+  // Brings outputs from the device to the host.
+  void fetch_outputs(const Graph& graph);
+  // Copies the outputs of another graph, which were fetched, into the inputs of the same name.
+  // Throws Error(invalid_argument) where their extents, layouts or dtypes differ.
   void take(const Graph& graph, const Graph& from, const Memory& outputs);
 
  private:
+  std::size_t position(TensorId tensor) const;
   std::vector<TensorId> tensors_;
   std::vector<Buffer> buffers_;
+  std::vector<void*> on_host_;
+  std::vector<ashlar::Memory> on_device_;  // none where plans run on the host
   std::vector<void*> pointers_;
+};
+
+// Which plan is to be timed.
+struct PlanWishes {
+  bool naive = false;  // the slow and plain engine of the device, operation by operation
+  bool tune = false;
 };
 
 // A plan with memory to run it in.
 class Runner {
  public:
-  Runner(const Graph& graph, const Problem& problem, const Memory& memory,
-         bool reference_only = false);
-  void run() const { plan_.run(memory_.pointers(), workspace_.get()); }
+  Runner(const Graph& graph, const Problem& problem, std::span<void* const> pointers,
+         const Device& device, const PlanWishes& wishes = {});
+  void run() const { plan_.run(pointers_, workspace_.data()); }
   const Plan& plan() const { return plan_; }
 
  private:
   Plan plan_;
-  const Memory& memory_;
-  Buffer workspace_;
+  std::vector<void*> pointers_;
+  ashlar::Memory workspace_;
 };
 
 }  // namespace ashlar::bench

@@ -11,7 +11,7 @@ namespace ashlar::bench {
 namespace {
 
 constexpr const char* kHead = R"(<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"/><title>Ashlar on the CPU</title>
+<html lang="en"><head><meta charset="utf-8"/><title>Ashlar, measured</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"/>
 <style>
 :root { --ink: #1d2126; --faint: #6a737d; --line: #d5dae0; --paper: #ffffff;
@@ -70,17 +70,18 @@ struct Bar {
   std::optional<double> seconds;
 };
 
-std::vector<Bar> bars_of(const Measurement& m) {
+std::vector<Bar> bars_of(const Measurement& m, const Setting& setting) {
   return {{"ours", "ours", m.ours},
-          {"peer", "oneDNN", m.peer},
-          {"best", "oneDNN, its layout", m.peer_best}};
+          {"peer", setting.peer_name(), m.peer},
+          setting.gpu ? Bar{"best", "ours, as several graphs", m.apart}
+                      : Bar{"best", "oneDNN, its layout", m.peer_best}};
 }
 
-std::string chart(const SuiteResult& suite) {
+std::string chart(const SuiteResult& suite, const Setting& setting) {
   double most = 1, height = kTop;
   for (const Measurement& m : suite.measurements) {
     if (!m.ok) continue;
-    for (const Bar& bar : bars_of(m))
+    for (const Bar& bar : bars_of(m, setting))
       if (bar.seconds) {
         most = std::max(most, m.limit() / *bar.seconds);
         height += kBar;
@@ -100,7 +101,7 @@ std::string chart(const SuiteResult& suite) {
   for (const Measurement& m : suite.measurements) {
     if (!m.ok) continue;
     const double first = y;
-    for (const Bar& bar : bars_of(m)) {
+    for (const Bar& bar : bars_of(m, setting)) {
       if (!bar.seconds) continue;
       const double share = m.limit() / *bar.seconds;
       svg += fmt::format(
@@ -123,29 +124,53 @@ std::string chart(const SuiteResult& suite) {
   return svg;
 }
 
-std::string table(const SuiteResult& suite) {
-  std::string html =
-      "<table><thead><tr><th>case</th><th>ours, ms</th><th>oneDNN, ms</th><th>speed</th>"
-      "<th>its layout, ms</th><th>speed</th><th>limit, ms</th><th>of limit</th><th>naive, ms</th>"
-      "<th>fused</th><th>engine</th></tr></thead><tbody>\n";
+std::string cells(std::initializer_list<std::string> texts) {
+  std::string html;
+  for (const std::string& text : texts) html += fmt::format("<td>{}</td>", text);
+  return html;
+}
+
+std::string overhead_of(const Measurement& m) {
+  return m.overhead() ? fmt::format("{:+.1f} %", *m.overhead() * 100) : "";
+}
+
+std::string processor_cells(const Measurement& m) {
+  return cells({milliseconds(m.ours), milliseconds(m.peer), times(m.speed()),
+                milliseconds(m.peer_best), times(m.speed_best()), milliseconds(m.limit()),
+                percent(m.share()), milliseconds(m.naive), overhead_of(m), escaped(m.engine)});
+}
+
+std::string gpu_cells(const Measurement& m) {
+  const std::string peer = !m.peer_refusal.empty() ? m.peer_refusal : m.peer_implementation;
+  return cells({milliseconds(m.ours), milliseconds(m.peer), times(m.speed()),
+                milliseconds(m.limit()), percent(m.share()), percent(m.copy_share()),
+                milliseconds(m.naive), milliseconds(m.apart), escaped(m.engine), escaped(peer)});
+}
+
+constexpr const char* kProcessorHead =
+    "<th>case</th><th>ours, ms</th><th>oneDNN, ms</th><th>speed</th><th>its layout, ms</th>"
+    "<th>speed</th><th>limit, ms</th><th>of limit</th><th>naive, ms</th><th>fused</th>"
+    "<th>engine</th>";
+constexpr const char* kGpuHead =
+    "<th>case</th><th>ours, ms</th><th>cuDNN, ms</th><th>speed</th><th>limit, ms</th>"
+    "<th>of limit</th><th>of copy</th><th>naive, ms</th><th>apart, ms</th><th>engine</th>"
+    "<th>cuDNN</th>";
+
+std::string table(const SuiteResult& suite, const Setting& setting) {
+  std::string html = fmt::format("<table><thead><tr>{}</tr></thead><tbody>\n",
+                                 setting.gpu ? kGpuHead : kProcessorHead);
   for (const Measurement& m : suite.measurements) {
-    if (!m.ok) {
-      html += fmt::format("<tr><td>{}</td><td colspan=\"10\">{}</td></tr>\n", escaped(m.name),
-                          escaped(m.check));
-      continue;
-    }
     html += fmt::format("<tr><td>{}</td>", escaped(m.name));
-    for (const std::string& cell :
-         {milliseconds(m.ours), milliseconds(m.peer), times(m.speed()), milliseconds(m.peer_best),
-          times(m.speed_best()), milliseconds(m.limit()), percent(m.share()), milliseconds(m.naive),
-          m.overhead() ? fmt::format("{:+.1f} %", *m.overhead() * 100) : "", escaped(m.engine)})
-      html += fmt::format("<td>{}</td>", cell);
+    if (!m.ok)
+      html += fmt::format("<td colspan=\"10\">{}</td>", escaped(m.check));
+    else
+      html += setting.gpu ? gpu_cells(m) : processor_cells(m);
     html += "</tr>\n";
   }
   return html + "</tbody></table>\n";
 }
 
-std::string section(const SuiteResult& suite) {
+std::string section(const SuiteResult& suite, const Setting& setting) {
   const Summary summary = summary_of(suite);
   std::string html =
       fmt::format("<h2 id=\"{0}\">{1}</h2>\n<p>", escaped(suite.name), escaped(suite.title));
@@ -160,16 +185,27 @@ std::string section(const SuiteResult& suite) {
   }
   return html + fmt::format(
                     "</p>\n<p class=\"note\">{}</p>\n<figure>{}<figcaption>Share of the limit "
-                    "(red line); at the right the speed over oneDNN on the user's layout."
-                    "</figcaption></figure>\n{}",
-                    escaped(suite.limit), chart(suite), table(suite));
+                    "(red line); at the right the speed over {}.</figcaption></figure>\n{}",
+                    escaped(suite.limit), chart(suite, setting),
+                    setting.gpu ? "cuDNN" : "oneDNN on the user's layout", table(suite, setting));
 }
 
 }  // namespace
 
-std::string to_html(const Setting& setting, std::span<const SuiteResult> suites) {
-  std::string html = kHead;
-  html += fmt::format(
+namespace {
+
+std::string introduction(const Setting& setting) {
+  if (setting.gpu)
+    return fmt::format(
+        "<h1>Ashlar on a GPU</h1>\n<p>{}; {}; {}; {}; commit {}; a copy moves {:.2f} TB/s.</p>\n"
+        "<p class=\"note\">Medians, all sides in one process, sample by sample in turn, the L2 cache "
+        "flushed before each. Speed is the time of cuDNN, the fastest of the plans it proposes, over "
+        "ours: above 1 we are faster. The limit is bytes at the speed of the copy or arithmetic at "
+        "its peak, whichever takes longer.</p>\n",
+        escaped(setting.device), escaped(setting.driver),
+        setting.peer.empty() ? "no peer" : escaped(setting.peer), escaped(setting.date),
+        escaped(setting.commit), setting.copy_speed * 1e-12);
+  return fmt::format(
       "<h1>Ashlar on the CPU</h1>\n<p>{}; {} threads; {}; {}; commit {}; load at start "
       "{:.2f}.</p>\n"
       "<p class=\"note\">Medians, all sides in one process, sample by sample in turn. Speed is the "
@@ -179,18 +215,29 @@ std::string to_html(const Setting& setting, std::span<const SuiteResult> suites)
       escaped(setting.device), setting.threads,
       setting.peer.empty() ? "oneDNN was not built in" : escaped(setting.peer),
       escaped(setting.date), escaped(setting.commit), setting.load);
-  html +=
+}
+
+std::string legend(const Setting& setting) {
+  return fmt::format(
       "<svg viewBox=\"0 0 600 16\" style=\"max-width: 40rem\" role=\"img\" aria-label=\"legend\">"
       "<rect class=\"ours\" x=\"0\" y=\"3\" width=\"22\" height=\"9\"/><text x=\"28\" "
       "y=\"12\">ours</text><rect class=\"peer\" x=\"90\" y=\"3\" width=\"22\" height=\"9\"/>"
-      "<text x=\"118\" y=\"12\">oneDNN, user's layout</text><rect class=\"best\" x=\"270\" y=\"3\" "
-      "width=\"22\" height=\"9\"/><text x=\"298\" y=\"12\">oneDNN, its layout</text>"
+      "<text x=\"118\" y=\"12\">{}</text><rect class=\"best\" x=\"270\" y=\"3\" "
+      "width=\"22\" height=\"9\"/><text x=\"298\" y=\"12\">{}</text>"
       "<line class=\"limit\" x1=\"450\" y1=\"1\" x2=\"450\" y2=\"14\"/><text x=\"458\" "
-      "y=\"12\">limit</text></svg>\n<nav>";
+      "y=\"12\">limit</text></svg>\n",
+      setting.gpu ? "cuDNN" : "oneDNN, user's layout",
+      setting.gpu ? "ours, as several graphs" : "oneDNN, its layout");
+}
+
+}  // namespace
+
+std::string to_html(const Setting& setting, std::span<const SuiteResult> suites) {
+  std::string html = kHead + introduction(setting) + legend(setting) + "<nav>";
   for (const SuiteResult& suite : suites)
     html += fmt::format("<a href=\"#{0}\">{0}</a> ", escaped(suite.name));
   html += "</nav>\n";
-  for (const SuiteResult& suite : suites) html += section(suite);
+  for (const SuiteResult& suite : suites) html += section(suite, setting);
   return html + "</body></html>\n";
 }
 

@@ -1,7 +1,8 @@
-// oneDNN doing what a graph asks, on the same inputs.
+// Another library doing what a graph asks, on the same inputs: oneDNN here, cuDNN in peers/cudnn.
 #pragma once
 
 #include <ashlar/graph.hpp>
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,9 +18,10 @@ class Peer {
   virtual void run() = 0;
   // Brings the results of the last run into the layouts of the graph.
   virtual void finish() = 0;
-  // Memory laid out as the graph's tensor says; null for a result oneDNN does not give.
+  // Host memory laid out as the graph's tensor says; null for a result that it does not give.
   virtual const void* output(TensorId tensor) const = 0;
   virtual const std::string& description() const = 0;  // implementation and reorders
+  virtual std::size_t kernels() const { return 1; }    // calls that the graph took
 };
 
 struct PeerProblem {

@@ -20,22 +20,26 @@ Json rounded(std::optional<double> value) {
 }
 
 // A member is left out when there is nothing to say.
-void put(Json& json, const char* key, std::optional<double> value, double unit = 1) {
+void put(Json& json, const std::string& key, std::optional<double> value, double unit = 1) {
   if (value) json[key] = rounded(*value * unit);
 }
 
-Json case_record(const Measurement& m) {
+// Members that speak of the peer begin with its name.
+Json case_record(const Measurement& m, const std::string& peer) {
   Json json = {{"name", m.name}, {"check", m.check}};
   if (m.ok) {
     json["ours_ms"] = rounded(m.ours * kMilli);
-    put(json, "onednn_ms", m.peer, kMilli);
+    put(json, peer + "_ms", m.peer, kMilli);
     put(json, "speed", m.speed());
-    put(json, "onednn_best_layout_ms", m.peer_best, kMilli);
+    put(json, peer + "_best_layout_ms", m.peer_best, kMilli);
     put(json, "speed_best_layout", m.speed_best());
     put(json, "alone_ms", m.alone, kMilli);
     put(json, "overhead", m.overhead());
-    put(json, "onednn_alone_ms", m.peer_alone, kMilli);
-    put(json, "onednn_overhead", m.peer_overhead());
+    put(json, peer + "_alone_ms", m.peer_alone, kMilli);
+    put(json, peer + "_overhead", m.peer_overhead());
+    put(json, "apart_ms", m.apart, kMilli);
+    put(json, "speed_over_apart", m.speed_apart());
+    if (m.apart) json["share_of_apart_bytes"] = rounded(m.traffic / m.apart_traffic);
     put(json, "naive_ms", m.naive, kMilli);
     json["limit_ms"] = rounded(m.limit() * kMilli);
     json["share_of_limit"] = rounded(m.share());
@@ -45,15 +49,20 @@ Json case_record(const Measurement& m) {
     }
     json["gb_per_s"] = rounded(m.traffic / m.ours * kGiga);
     json["copy_gb_per_s"] = rounded(m.copy_speed * kGiga);
+    json["share_of_copy"] = rounded(m.copy_share());
     json["samples"] = m.samples;
   }
   json["engine"] = m.engine;
-  if (!m.peer_implementation.empty()) json["onednn"] = m.peer_implementation;
-  if (!m.peer_best_implementation.empty()) json["onednn_best_layout"] = m.peer_best_implementation;
+  json["regions"] = m.kernels;
+  if (!m.peer_implementation.empty()) json[peer] = m.peer_implementation;
+  if (m.peer_kernels > 1) json[peer + "_calls"] = m.peer_kernels;
+  if (!m.peer_refusal.empty()) json[peer + "_refusal"] = m.peer_refusal;
+  if (!m.peer_best_implementation.empty())
+    json[peer + "_best_layout"] = m.peer_best_implementation;
   return json;
 }
 
-Json suite_record(const SuiteResult& suite) {
+Json suite_record(const SuiteResult& suite, const std::string& peer) {
   const Summary summary = summary_of(suite);
   Json json = {{"suite", suite.name}, {"title", suite.title}};
   put(json, "speed", summary.speed);
@@ -61,10 +70,14 @@ Json suite_record(const SuiteResult& suite) {
   put(json, "share_of_limit", summary.share);
   put(json, "least_over_naive", summary.least_naive);
   put(json, "most_overhead", summary.most_overhead);
+  put(json, "least_over_apart", summary.least_apart);
   if (summary.slowest)
     json["worst"] = {{"name", summary.slowest->name}, {"speed", rounded(summary.slowest->speed())}};
+  if (summary.farthest)
+    json["farthest"] = {{"name", summary.farthest->name},
+                        {"share_of_limit", rounded(summary.farthest->share())}};
   json["cases"] = Json::array();
-  for (const Measurement& m : suite.measurements) json["cases"].push_back(case_record(m));
+  for (const Measurement& m : suite.measurements) json["cases"].push_back(case_record(m, peer));
   return json;
 }
 
@@ -77,9 +90,26 @@ std::string to_json(const Setting& setting, std::span<const SuiteResult> suites)
                {"date", setting.date},
                {"commit", setting.commit},
                {"seed", setting.seed},
-               {"load_at_start", rounded(setting.load)},
-               {"suites", Json::array()}};
-  for (const SuiteResult& suite : suites) json["suites"].push_back(suite_record(suite));
+               {"load_at_start", rounded(setting.load)}};
+  if (setting.gpu) {
+    json.erase("threads");
+    json["driver"] = setting.driver;
+    json["copy_gb_per_s"] = rounded(setting.copy_speed * kGiga);
+  }
+  json["suites"] = Json::array();
+  for (const SuiteResult& suite : suites)
+    json["suites"].push_back(suite_record(suite, setting.gpu ? "cudnn" : "onednn"));
+  return json.dump(2) + "\n";
+}
+
+std::string to_json(const Setting& setting, const std::string& device, const HostTimes& times) {
+  const Json json = {{"device", device},
+                     {"host", setting.device},
+                     {"date", setting.date},
+                     {"commit", setting.commit},
+                     {"run_us", rounded(times.run * 1e6)},
+                     {"compile_ms", rounded(times.compiled * kMilli)},
+                     {"compile_from_cache_ms", rounded(times.cached * kMilli)}};
   return json.dump(2) + "\n";
 }
 

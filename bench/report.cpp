@@ -22,6 +22,7 @@ namespace {
 
 constexpr double kMilli = 1e3;
 constexpr double kGiga = 1e-9;
+constexpr double kTera = 1e-12;
 
 std::string milliseconds(std::optional<double> seconds) {
   return seconds ? fmt::format("{:.3f}", *seconds * kMilli) : "-";
@@ -66,6 +67,7 @@ Summary summary_of(const SuiteResult& result) {
   for (const Measurement& m : result.measurements) {
     if (!m.ok) continue;
     shares.push_back(m.share());
+    if (!summary.farthest || m.share() < summary.farthest->share()) summary.farthest = &m;
     if (const auto speed = m.speed()) {
       speeds.push_back(*speed);
       if (!summary.slowest || *speed < *summary.slowest->speed()) summary.slowest = &m;
@@ -75,6 +77,8 @@ Summary summary_of(const SuiteResult& result) {
       summary.least_naive = std::min(*speed, summary.least_naive.value_or(*speed));
     if (const auto overhead = m.overhead())
       summary.most_overhead = std::max(*overhead, summary.most_overhead.value_or(*overhead));
+    if (const auto speed = m.speed_apart())
+      summary.least_apart = std::min(*speed, summary.least_apart.value_or(*speed));
   }
   summary.speed = geometric_mean(speeds);
   summary.speed_best = geometric_mean(best);
@@ -88,10 +92,14 @@ std::string target_text(const Target& target) {
   if (target.worst) parts.push_back(fmt::format("no case below {:.2f}", *target.worst));
   if (target.share)
     parts.push_back(fmt::format("at least {:.0f} % of the limit", *target.share * 100));
+  if (target.least_share)
+    parts.push_back(fmt::format("no case below {:.0f} % of the limit", *target.least_share * 100));
   if (target.naive)
     parts.push_back(fmt::format("at least {:.1f} times the naive engine", *target.naive));
   if (target.overhead)
     parts.push_back(fmt::format("fusing costs at most {:.0f} %", *target.overhead * 100));
+  if (target.apart)
+    parts.push_back(fmt::format("at least {:.1f} times as fast as apart", *target.apart));
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
@@ -109,8 +117,11 @@ Outcome outcome_of(const Target& target, const Summary& summary) {
   judge(target.speed, summary.speed, false);
   judge(target.worst, summary.slowest ? summary.slowest->speed() : std::nullopt, false);
   judge(target.share, summary.share, false);
+  judge(target.least_share, summary.farthest ? std::optional(summary.farthest->share()) : std::nullopt,
+        false);
   judge(target.naive, summary.least_naive, false);
   judge(target.overhead, summary.most_overhead, true);
+  judge(target.apart, summary.least_apart, false);
   return outcome;
 }
 
@@ -125,27 +136,71 @@ std::string_view to_string(Outcome outcome) {
 }
 
 std::string table_head(const Setting& setting) {
+  const std::string against = setting.peer.empty() ? "" : " against " + setting.peer;
+  if (setting.gpu)
+    return fmt::format(
+        "ours{} on {}, {}, commit {}, {}\n"
+        "a copy moves {:.2f} TB/s; medians in ms, L2 cache flushed before every run; speed = time of "
+        "cuDNN / our\ntime, above 1 we are faster; limit: bytes at the speed of the copy, or "
+        "arithmetic at its peak\n",
+        against, setting.device, setting.driver, setting.commit, setting.date,
+        setting.copy_speed * kTera);
   return fmt::format(
       "ours{} on {}, {} thread{}, commit {}, {}, load at start {:.2f}\n"
       "{}medians in ms; speed = time of oneDNN / our time, above 1 we are faster; best: oneDNN on\n"
       "layouts of its own choice; limit: our share of what the machine's arithmetic or memory gave "
       "in between\n",
-      setting.peer.empty() ? "" : " against " + setting.peer, setting.device, setting.threads,
-      setting.threads == 1 ? "" : "s", setting.commit, setting.date, setting.load,
+      against, setting.device, setting.threads, setting.threads == 1 ? "" : "s", setting.commit,
+      setting.date, setting.load,
       setting.peer.empty() ? "oneDNN was not built in (-DASHLAR_BUILD_BENCH=ON): there is no peer\n"
                            : "");
 }
 
-std::string suite_head(const SuiteResult& suite) {
+std::string suite_head(const SuiteResult& suite, const Setting& setting) {
   const std::string target = target_text(suite.target);
-  return fmt::format("\n{}: {}{}\n{:<38}{:>10}{:>10}{:>7}{:>10}{:>7}{:>7}{:>15}{:>12}  {}\n",
-                     suite.name, suite.title, target.empty() ? "" : " (target: " + target + ")",
-                     "case", "ours", "oneDNN", "speed", "best", "speed", "limit", "our rate",
-                     "naive", "engine");
+  const std::string title = fmt::format("\n{}: {}{}\n", suite.name, suite.title,
+                                        target.empty() ? "" : " (target: " + target + ")");
+  if (setting.gpu)
+    return title + fmt::format("{:<44}{:>9}{:>9}{:>7}{:>9}{:>8}{:>8}{:>11}{:>10}  {}\n", "case",
+                               "ours", "cuDNN", "speed", "limit", "of it", "of copy", "our rate",
+                               "naive", "engine");
+  return title + fmt::format("{:<38}{:>10}{:>10}{:>7}{:>10}{:>7}{:>7}{:>15}{:>12}  {}\n", "case",
+                             "ours", "oneDNN", "speed", "best", "speed", "limit", "our rate",
+                             "naive", "engine");
 }
 
-std::string table_row(const Measurement& m) {
+namespace {
+
+// A microsecond shows.
+std::string fine_milliseconds(std::optional<double> seconds) {
+  return seconds ? fmt::format("{:.4f}", *seconds * kMilli) : "-";
+}
+
+std::string gpu_row(const Measurement& m) {
+  std::string note;
+  if (m.kernels > 1) note += fmt::format(", {} regions", m.kernels);
+  if (m.peer_kernels > 1) note += fmt::format("; cuDNN: {} calls", m.peer_kernels);
+  if (!m.peer_refusal.empty()) note += "; cuDNN: " + m.peer_refusal;
+  if (m.apart)
+    note += fmt::format("; apart {} ms: {:.2f} times as long, {:.0f} % of its bytes",
+                        fine_milliseconds(m.apart), *m.speed_apart(),
+                        m.traffic / m.apart_traffic * 100);
+  if (const auto overhead = m.overhead())
+    note += fmt::format(", {:+.1f} % over alone", *overhead * 100);
+  if (m.check.find("the peer") != std::string::npos && m.check.find("(") != std::string::npos)
+    note += "; " + m.check;
+  return fmt::format("{:<44}{:>9}{:>9}{:>7}{:>9}{:>6.0f} %{:>6.0f} %{:>11}{:>10}  {}{}\n", m.name,
+                     fine_milliseconds(m.ours), fine_milliseconds(m.peer), times(m.speed()),
+                     fine_milliseconds(m.limit()), m.share() * 100, m.copy_share() * 100,
+                     fmt::format("{:.0f} GB/s", m.traffic / m.ours * kGiga),
+                     fine_milliseconds(m.naive), m.engine, note);
+}
+
+}  // namespace
+
+std::string table_row(const Measurement& m, const Setting& setting) {
   if (!m.ok) return fmt::format("{:<38}{}\n", m.name, m.check);
+  if (setting.gpu) return gpu_row(m);
   std::string fused;
   if (const auto overhead = m.overhead())
     fused = fmt::format(", {:+.1f} % over alone", *overhead * 100);
@@ -165,7 +220,11 @@ std::string suite_foot(const SuiteResult& suite) {
     if (summary.speed_best) line += fmt::format(" (best layout {:.2f})", *summary.speed_best);
     line += fmt::format(", worst {:.2f} ({});", *summary.slowest->speed(), summary.slowest->name);
   }
-  if (summary.share) line += fmt::format(" {:.0f} % of the limit", *summary.share * 100);
+  if (summary.share) {
+    line += fmt::format(" {:.0f} % of the limit", *summary.share * 100);
+    line += fmt::format(", farthest {:.0f} % ({})", summary.farthest->share() * 100,
+                        summary.farthest->name);
+  }
   if (summary.least_naive)
     line += fmt::format("; at least {:.0f} times the naive engine", *summary.least_naive);
   if (const Outcome outcome = outcome_of(suite.target, summary); outcome != Outcome::no_target)

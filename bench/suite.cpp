@@ -66,16 +66,19 @@ void allow_members(const Json& json, const std::set<std::string>& known, const s
 
 Target read_target(const Json& json, const std::string& place) {
   require_object(json, place);
-  allow_members(json, {"speed", "worst", "share", "naive", "overhead"}, place);
+  allow_members(json, {"speed", "worst", "share", "least_share", "naive", "overhead", "apart"},
+                place);
   const auto value = [&](const char* key) -> std::optional<double> {
     if (!json.contains(key)) return std::nullopt;
     return number_of(json.at(key), place + "." + key);
   };
-  return {value("speed"), value("worst"), value("share"), value("naive"), value("overhead")};
+  return {value("speed"), value("worst"),    value("share"), value("least_share"),
+          value("naive"), value("overhead"), value("apart")};
 }
 
 // The members of a case that are not parameters of its graph.
-const std::set<std::string> kCaseMembers = {"name", "graph", "alone", "prepare", "naive"};
+const std::set<std::string> kCaseMembers = {"name",  "graph", "alone", "prepare",
+                                            "naive", "apart", "quick"};
 
 // Replaces every text "$name" by the parameter of that name.
 class Filler {
@@ -203,6 +206,18 @@ class Reader {
     if (parameters.contains("prepare"))
       result.prepare =
           read_problem(text_of(parameters["prepare"], here + ".prepare"), parameters, here, used);
+    if (parameters.contains("apart")) {
+      const Json& parts = parameters["apart"];
+      if (!parts.is_array() || parts.size() < 2)
+        fail(here + ".apart", "expected an array of at least two graphs");
+      for (const Json& part : parts)
+        result.apart.push_back(
+            read_problem(text_of(part, here + ".apart"), parameters, here, used));
+    }
+    if (parameters.contains("quick")) {
+      if (!parameters["quick"].is_boolean()) fail(here + ".quick", "expected true or false");
+      result.quick = parameters["quick"].get<bool>();
+    }
     if (parameters.contains("naive")) {
       require_object(parameters["naive"], here + ".naive");
       Json smaller = parameters;

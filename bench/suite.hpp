@@ -1,6 +1,7 @@
 // Suites: problem lists as data. shapes/README.md describes the files.
 #pragma once
 
+#include <ashlar/device.hpp>
 #include <ashlar/graph.hpp>
 #include <map>
 #include <optional>
@@ -32,6 +33,8 @@ struct Case {
   std::optional<Problem> alone;    // the same without what is fused to it
   std::optional<Problem> prepare;  // its outputs become the inputs of the same name
   std::optional<Problem> naive;    // a smaller problem, for the time of the reference engine
+  std::vector<Problem> apart;      // the same as several graphs, each taking what the last one left
+  bool quick = false;              // one of those that stand for the suite in a short run
 };
 
 // What a suite is meant to reach; what is absent is not asked for.
@@ -39,8 +42,10 @@ struct Target {
   std::optional<double> speed = {};     // geometric mean of peer's time / our time
   std::optional<double> worst = {};     // the same of every single case
   std::optional<double> share = {};     // limit / our time, geometric mean
+  std::optional<double> least_share = {};  // the same of every single case
   std::optional<double> naive = {};     // naive time / our time, of every case
   std::optional<double> overhead = {};  // our time / our time alone - 1, of every case
+  std::optional<double> apart = {};     // our time as several graphs / our time, of every case
 };
 
 struct Suite {
@@ -54,16 +59,19 @@ struct Suite {
 // Throws Error(parse) with the place in the document. Graphs are not built yet.
 Suite read_suite(const std::string& name, std::string_view text);
 
-// The suites of shapes/, which are part of the program: name and text.
+// The suites of shapes/ (for processors) and shapes/cuda (for GPUs), which are part of the program.
 struct SuiteText {
+  DeviceKind device;
   std::string_view name;
   std::string_view text;
 };
 std::span<const SuiteText> built_in_suites();
 
 // "resnet50_nhwc" is that suite; "resnet50", which is none, every suite that begins with
-// "resnet50_"; a path that ends in .json that file; no name at all means all built-in suites.
-// Throws Error(invalid_argument) for unknown names, Error(io) for files that cannot be read.
-std::vector<Suite> choose_suites(std::span<const std::string> names);
+// "resnet50_"; a path that ends in .json that file; no name at all means all built-in suites for
+// this kind of device. Names that it does not have are looked for among the others'. Throws
+// Error(invalid_argument) for unknown names, Error(io) for files that cannot be read.
+std::vector<Suite> choose_suites(std::span<const std::string> names,
+                                 DeviceKind device = DeviceKind::cpu);
 
 }  // namespace ashlar::bench

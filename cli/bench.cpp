@@ -30,40 +30,69 @@ void add_bench_command(CLI::App& app, Action& action) {
   auto request = std::make_shared<bench::Request>();
   request->seed = std::random_device{}();
   CLI::App* command = app.add_subcommand(
-      "bench", "Time the engines against oneDNN and against the machine's limits");
-  command->require_subcommand(1);
-  CLI::App* cpu = command->add_subcommand(
-      "cpu",
-      "Time the CPU engines, side by side with oneDNN where it was built in. Speeds are time of "
-      "oneDNN / our time: above 1 we are faster. Ends 1 when an output is wrong.");
-  cpu->add_option("SUITE", request->suites,
-                  "Suites: a name (--list), the beginning of several (resnet50), or a .json file "
-                  "(shapes/README.md); all when left out");
-  cpu->add_flag("--list", request->list, "Print the suites and their cases and stop");
-  cpu->add_option("--filter", request->filter, "Only cases with this text in their name")
+      "bench",
+      "Time the engines of a device, side by side with oneDNN (processors, where it was built in) or "
+      "with cuDNN (GPUs, from a path), and against the machine's limits. Speeds are time of the peer "
+      "/ our time: above 1 we are faster. Ends 1 when an output is wrong.");
+  command->add_option("SUITE", request->suites,
+                      "Suites: a name (--list), the beginning of several (resnet50), or a .json file "
+                      "(shapes/README.md); all for the device when left out. The word cpu before "
+                      "them is short for --device cpu");
+  command
+      ->add_option("--device", request->device,
+                   "Device: cpu (default), cuda:0, ...; with --kernels any that `explain` knows")
+      ->type_name("NAME");
+  command
+      ->add_option("--peer", request->peers,
+                   "Whom to time beside us, may be repeated: onednn, cudnn:/path/to/libcudnn.so.9, "
+                   "naive (the plain engine of the device), none; default on processors: onednn and, "
+                   "without --quick, naive")
+      ->type_name("WHICH")
+      ->allow_extra_args(false);
+  command->add_flag("--list", request->list, "Print the suites and their cases and stop");
+  command->add_flag("--kernels", request->kernels,
+                    "Print how many regions our plans have and which engines run them, and stop");
+  command->add_option("--filter", request->filter, "Only cases with this text in their name")
       ->type_name("TEXT");
-  cpu->add_flag("--quick", request->quick, "Few samples, no naive times");
-  cpu->add_option("--json", request->json, "Also write the results to a file")->type_name("FILE");
-  cpu->add_option("--html", request->html, "Also write one page with charts")->type_name("FILE");
-  cpu->add_option("--record", request->record, "Also write one JSON file per suite into a folder")
+  command->add_flag("--quick", request->quick,
+                    "Few samples, no naive times, only some cases of the large suites");
+  command->add_flag("--tune", request->tune, "Time our engines for every region, take the fastest");
+  command->add_flag("--host", request->host,
+                    "Instead of suites, time what plans cost the host: a run, compiling a kernel, "
+                    "finding it in the cache (GPUs)");
+  command->add_option("--json", request->json, "Also write the results to a file")
+      ->type_name("FILE");
+  command->add_option("--html", request->html, "Also write one page with charts")
+      ->type_name("FILE");
+  command
+      ->add_option("--record", request->record, "Also write one JSON file per suite into a folder")
       ->type_name("FOLDER");
-  cpu->add_option("--seed", request->seed, "Seed of the random inputs (default: a new one)")
+  command->add_option("--seed", request->seed, "Seed of the random inputs (default: a new one)")
       ->type_name("N");
-  cpu->add_option("--threads", request->threads, "Threads of all sides (default: OpenMP's)")
+  command
+      ->add_option("--threads", request->threads,
+                   "Threads of all sides on a processor (default: OpenMP's)")
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
-  cpu->add_option("--seconds", request->seconds,
-                  "Timing per case, all sides together (default 1; 0.1 with --quick)")
+  command
+      ->add_option("--seconds", request->seconds,
+                   "Timing per case, all sides together (default 1, GPUs 0.1; with --quick a tenth)")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.0, 3600.0));
-  cpu->add_flag("--oracle", request->oracle,
-                "Check every case in double precision (slow); by default where oneDNN cannot");
-  cpu->add_option("--layout", request->layout,
-                  "What oneDNN works on: the user's layouts (user), its own (best), both (default)")
+  command->add_flag("--oracle", request->oracle,
+                    "Check every case in double precision (slow); by default where nothing quicker "
+                    "can");
+  command
+      ->add_option("--layout", request->layout,
+                   "What oneDNN works on: the user's layouts (user), its own (best), both (default)")
       ->type_name("WHICH");
-  cpu->add_option("--commit", request->commit, "Commit to write into the records")
+  command->add_option("--commit", request->commit, "Commit to write into the records")
       ->type_name("NAME");
-  cpu->callback([request, &action] { action = [request] { return run_bench(*request); }; });
+  command->callback([request, &action] {
+    if (!request->suites.empty() && request->suites.front() == "cpu")
+      request->suites.erase(request->suites.begin());
+    action = [request] { return run_bench(*request); };
+  });
 }
 
 }  // namespace ashlar::cli

@@ -10,13 +10,15 @@ endfunction()
 # The benchmark, a library for the command. The suites of shapes/ become part of it; with
 # ASHLAR_BUILD_BENCH oneDNN runs beside us, else there is no peer.
 if(ASHLAR_BUILD_CLI)
-  file(GLOB bench_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bench/*.cpp")
+  file(GLOB bench_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bench/*.cpp"
+       "${PROJECT_SOURCE_DIR}/bench/peers/cudnn/*.cpp")
   if(ASHLAR_BUILD_BENCH)
     list(FILTER bench_sources EXCLUDE REGEX "/no_peer\\.cpp$")
   else()
     list(FILTER bench_sources EXCLUDE REGEX "/onednn_[a-z_]*\\.cpp$")
   endif()
-  file(GLOB bench_suites CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/shapes/*.json")
+  file(GLOB bench_suites CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/shapes/*.json"
+       "${PROJECT_SOURCE_DIR}/shapes/cuda/*.json")
   set(bench_embedded "${PROJECT_BINARY_DIR}/generated/built_in_suites.cpp")
   add_custom_command(OUTPUT "${bench_embedded}"
     COMMAND "${CMAKE_COMMAND}" "-DFOLDER=${PROJECT_SOURCE_DIR}/shapes" "-DOUTPUT=${bench_embedded}"
@@ -29,7 +31,7 @@ if(ASHLAR_BUILD_CLI)
   target_link_libraries(ashlar_bench
     PUBLIC ashlar
     PRIVATE ashlar_build_flags ashlar_highway_targets hwy::hwy ashlar_fmt
-            nlohmann_json::nlohmann_json)
+            nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
   if(ASHLAR_BUILD_BENCH)
     target_link_libraries(ashlar_bench PRIVATE DNNL::dnnl)
   endif()

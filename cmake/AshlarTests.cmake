@@ -102,6 +102,13 @@ foreach(part RANGE 1)
     LABELS "cuda;emulated" TIMEOUT ${ashlar_test_timeout})
 endforeach()
 
+if(TARGET bench_tests)
+  add_test(NAME emulated.bench COMMAND ${ashlar_emulated} "$<TARGET_FILE:bench_tests>"
+           --gtest_brief=1 "--gtest_filter=Gpu*")
+  set_tests_properties(emulated.bench PROPERTIES
+    LABELS "bench;emulated" TIMEOUT ${ashlar_test_timeout})
+endif()
+
 if(ASHLAR_BUILD_EXAMPLES)
   foreach(source IN LISTS ASHLAR_EXAMPLES)
     cmake_path(GET source STEM name)

@@ -1,12 +1,20 @@
 # cmake -DFOLDER=shapes -DOUTPUT=FILE.cpp -P EmbedSuites.cmake: the suites as text inside the program.
 
-file(GLOB suites "${FOLDER}/*.json")
-list(SORT suites)
+# Those of shapes/ are for processors, those of shapes/cuda for GPUs.
 set(entries "")
-foreach(suite IN LISTS suites)
-  cmake_path(GET suite STEM name)
-  file(READ "${suite}" text)
-  string(APPEND entries "    {\"${name}\", R\"suite(${text})suite\"},\n")
+foreach(device IN ITEMS cpu cuda)
+  if(device STREQUAL "cpu")
+    file(GLOB suites "${FOLDER}/*.json")
+  else()
+    file(GLOB suites "${FOLDER}/${device}/*.json")
+  endif()
+  list(SORT suites)
+  foreach(suite IN LISTS suites)
+    cmake_path(GET suite STEM name)
+    file(READ "${suite}" text)
+    string(APPEND entries
+           "    {DeviceKind::${device}, \"${name}\", R\"suite(${text})suite\"},\n")
+  endforeach()
 endforeach()
 file(WRITE "${OUTPUT}" "// Made from shapes/ by cmake/EmbedSuites.cmake.
 #include \"suite.hpp\"

@@ -46,6 +46,16 @@ SuiteResult two_cases() {
 const bench::Setting kSetting = {
     "a \"processor\"", "oneDNN 1", "2000-01-01T00:00:00Z", "abc", 2, 3, 0.5};
 
+bench::Setting gpu_setting() {
+  bench::Setting setting = kSetting;
+  setting.gpu = true;
+  setting.device = "a GPU";
+  setting.peer = "cuDNN 9";
+  setting.driver = "driver 1";
+  setting.copy_speed = 4e12;
+  return setting;
+}
+
 TEST(Statistics, MedianAndGeometricMean) {
   EXPECT_EQ(bench::median({3, 1, 2}), 2);
   EXPECT_EQ(bench::median({4, 1, 2, 3}), 2.5);
@@ -86,15 +96,15 @@ TEST(Summary, NamesTheWorstAndJudgesTheTarget) {
 
 TEST(Table, HasTheFiguresAndTheVerdict) {
   const SuiteResult suite = two_cases();
-  EXPECT_THAT(bench::table_row(suite.measurements[0]), HasSubstr(" 0.50 "));
-  EXPECT_THAT(bench::table_row(suite.measurements[0]), HasSubstr("250.0 GFLOP/s"));
+  EXPECT_THAT(bench::table_row(suite.measurements[0], kSetting), HasSubstr(" 0.50 "));
+  EXPECT_THAT(bench::table_row(suite.measurements[0], kSetting), HasSubstr("250.0 GFLOP/s"));
   EXPECT_THAT(bench::suite_foot(suite), HasSubstr("speed 1.00"));
   EXPECT_THAT(bench::suite_foot(suite), HasSubstr("worst 0.50 (slow)"));
   EXPECT_THAT(bench::suite_foot(suite), HasSubstr("target reached"));
   Measurement wrong = suite.measurements[0];
   wrong.ok = false;
   wrong.check = "WRONG: y";
-  EXPECT_THAT(bench::table_row(wrong), HasSubstr("WRONG: y"));
+  EXPECT_THAT(bench::table_row(wrong, kSetting), HasSubstr("WRONG: y"));
   EXPECT_THAT(bench::table_head(kSetting), Not(HasSubstr("not built in")));
   bench::Setting without = kSetting;
   without.peer.clear();
@@ -113,6 +123,42 @@ TEST(Record, IsJsonWithTheSetting) {
   EXPECT_EQ(suite["cases"][1]["onednn_best_layout_ms"], 3.0);
   EXPECT_FALSE(suite["cases"][0].contains("onednn_best_layout_ms"));
   EXPECT_EQ(suite["cases"][0]["share_of_limit"], 0.25);
+}
+
+TEST(ReportOfGpu, NamesThePeer) {
+  const bench::Setting setting = gpu_setting();
+  SuiteResult suite = two_cases();
+  Measurement& m = suite.measurements[0];
+  m.peer_kernels = 3;
+  m.apart = 12e-3;
+  m.apart_traffic = 4e6;
+  m.kernels = 1;
+  suite.measurements[1].peer.reset();
+  suite.measurements[1].peer_refusal = "not supported: a graph like this";
+  EXPECT_THAT(bench::table_head(setting), HasSubstr("against cuDNN 9 on a GPU, driver 1"));
+  EXPECT_THAT(bench::table_head(setting), HasSubstr("4.00 TB/s"));
+  EXPECT_THAT(bench::suite_head(suite, setting), HasSubstr("cuDNN"));
+  EXPECT_THAT(bench::table_row(m, setting), HasSubstr("3 calls"));
+  EXPECT_THAT(bench::table_row(m, setting), HasSubstr("3.00 times as long, 25 % of its bytes"));
+  EXPECT_THAT(bench::table_row(suite.measurements[1], setting), HasSubstr("a graph like this"));
+  suite.target = {.least_share = 0.2, .apart = 3};
+  EXPECT_EQ(bench::outcome_of(suite.target, bench::summary_of(suite)), bench::Outcome::reached);
+  suite.target.least_share = 0.3;
+  EXPECT_EQ(bench::outcome_of(suite.target, bench::summary_of(suite)), bench::Outcome::missed);
+
+  const Json json = Json::parse(bench::to_json(setting, std::vector{suite}));
+  EXPECT_EQ(json["driver"], "driver 1");
+  EXPECT_EQ(json["copy_gb_per_s"], 4000);
+  const Json& cases = json["suites"][0]["cases"];
+  EXPECT_EQ(cases[0]["cudnn_ms"], 2.0);
+  EXPECT_EQ(cases[0]["cudnn_calls"], 3);
+  EXPECT_EQ(cases[0]["speed_over_apart"], 3.0);
+  EXPECT_EQ(cases[0]["share_of_apart_bytes"], 0.25);
+  EXPECT_EQ(cases[1]["cudnn_refusal"], "not supported: a graph like this");
+
+  const bench::HostTimes times{.run = 4e-6, .compiled = 0.3, .cached = 2e-3};
+  EXPECT_THAT(bench::host_text(times), HasSubstr("4.00 us"));
+  EXPECT_EQ(Json::parse(bench::to_json(setting, "a GPU", times))["compile_ms"], 300);
 }
 
 // Every element is closed in the right order; returns how many there are.
@@ -150,6 +196,10 @@ TEST(Page, IsWellFormedAndNeedsNothingFromOutside) {
   EXPECT_THAT(html, HasSubstr("A &lt;pair&gt; &amp; more"));
   EXPECT_THAT(html, HasSubstr("WRONG: 3 &lt; 5"));
   EXPECT_THAT(html, HasSubstr("<svg"));
+  const std::string on_gpu = bench::to_html(gpu_setting(), std::vector{suite});
+  EXPECT_GT(expect_well_formed(on_gpu), 50U);
+  EXPECT_THAT(on_gpu, HasSubstr("cuDNN, ms"));
+  EXPECT_THAT(on_gpu, Not(HasSubstr("oneDNN")));
   for (const char* outside : {"http", "src=", "@import", "url(", "<script", "<link"})
     EXPECT_THAT(html, Not(HasSubstr(outside))) << outside;
 }

@@ -5,6 +5,7 @@
 #include <ashlar/plan.hpp>
 
 #include "bench/counts.hpp"
+#include "bench/explanation.hpp"
 #include "bench/suite.hpp"
 #include "tiny_suite.hpp"
 
@@ -85,6 +86,9 @@ TEST(Reader, RefusesBadFilesNamingThePlace) {
   expect_refused(changed("[8, 40]", "8"), "tiny.each.m");
   expect_refused(changed("[2, 3]", "[2]"), "tiny.graphs.gradient.ranges.dy");
   expect_refused(changed("{\"m\": 4}", "4"), "naive");
+  expect_refused(changed("\"name\": \"half\"", "\"name\": \"half\", \"quick\": 1"), "quick");
+  expect_refused(changed("\"name\": \"half\"", "\"name\": \"half\", \"apart\": [\"matmul\"]"),
+                 "at least two");
 }
 
 TEST(Choice, KnowsNamesBeginningsAndFiles) {
@@ -93,11 +97,17 @@ TEST(Choice, KnowsNamesBeginningsAndFiles) {
     for (const Suite& suite : bench::choose_suites(wanted)) names.push_back(suite.name);
     return names;
   };
-  EXPECT_EQ(names_of({}).size(), bench::built_in_suites().size());
+  EXPECT_GT(names_of({}).size(), 20U);
   EXPECT_THAT(names_of({"depthwise"}), ElementsAre("depthwise"));
   EXPECT_THAT(names_of({"fusions", "norms"}),
               ElementsAre("fusions_convolution", "fusions_matmul", "norms"));
   EXPECT_THROW(names_of({"resnet"}), Error);
+  EXPECT_THAT(names_of({"batchnorm"}), ElementsAre("batchnorm")) << "which is only for GPUs";
+  const auto title_of = [](const std::string& name, DeviceKind device) {
+    return bench::choose_suites(std::vector{name}, device).at(0).title;
+  };
+  EXPECT_NE(title_of("norms", DeviceKind::cpu), title_of("norms", DeviceKind::cuda));
+  EXPECT_EQ(title_of("bert", DeviceKind::cpu), title_of("bert", DeviceKind::cuda));
   EXPECT_THROW(names_of({"/nowhere/suite.json"}), Error);
 }
 
@@ -135,6 +145,33 @@ TEST(BuiltInSuites, AllCasesCompile) {
               bench::built_in_suites().size(), cases);
 }
 
+// Nothing but selection is needed for that, and no GPU.
+TEST(BuiltInSuites, ArePlannedForAGpu) {
+  const Device gpu = Device::named("h200");
+  for (const bench::SuiteText& text : bench::built_in_suites()) {
+    if (text.device != DeviceKind::cuda) continue;
+    const Suite suite = bench::read_suite(std::string(text.name), text.text);
+    EXPECT_TRUE(std::any_of(suite.cases.begin(), suite.cases.end(),
+                            [](const Case& one) { return one.quick; }))
+        << suite.name << " has no case for a short run";
+    for (const Case& one : suite.cases) {
+      SCOPED_TRACE(suite.name + " " + one.name);
+      const bench::Outline outline = bench::outline_of(explain(one.problem.build(), gpu));
+      EXPECT_GE(outline.regions, 1);
+      EXPECT_THAT(outline.engines, HasSubstr("cuda."));
+      for (const Problem& part : one.apart) EXPECT_GE(part.build().nodes().size(), 1U);
+    }
+  }
+}
+
+TEST(Explanations, GiveRegionsAndEngines) {
+  const bench::Outline outline = bench::outline_of(
+      "region 1 of 3: a\n  engine    cuda.rows (x)\n  tried     cuda.generic\n"
+      "  engine    cuda.pointwise (y)\n  engine    cuda.rows (x)\n");
+  EXPECT_EQ(outline.regions, 3);
+  EXPECT_EQ(outline.engines, "cuda.rows + cuda.pointwise");
+}
+
 TEST(BuiltInSuites, HoldWhatTheTargetsSpeakOf) {
   const auto cases_of = [](const std::string& name) {
     return bench::choose_suites(std::vector{name}).at(0).cases.size();
@@ -144,6 +181,12 @@ TEST(BuiltInSuites, HoldWhatTheTargetsSpeakOf) {
   EXPECT_EQ(cases_of("resnet50_backward_data"), 6U);
   EXPECT_EQ(cases_of("depthwise_backward"), 8U);
   EXPECT_EQ(cases_of("attention_prefill"), 16U);
+  for (const char* norms : {"norms", "norms_backward"})
+    EXPECT_EQ(bench::choose_suites(std::vector<std::string>{norms}, DeviceKind::cuda)
+                  .at(0)
+                  .cases.size(),
+              21U)
+        << "the 15 that NVIDIA publishes, and six";
 }
 
 TEST(Counts, FollowTheDefinitions) {

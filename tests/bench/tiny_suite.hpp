@@ -60,4 +60,45 @@ inline const std::string kTinySuite = R"({
   ]
 })";
 
+inline const std::string kTinyGpuSuite = R"({
+  "format": "ashlar-suite",
+  "version": 1,
+  "title": "Small things",
+  "limit": "The launch.",
+  "graphs": {
+    "fused": {
+      "tensors": [
+        {"name": "x", "kind": "input", "dtype": "bf16", "dims": [8, 64]},
+        {"name": "b", "kind": "input", "dtype": "bf16", "dims": [1, 64]},
+        {"name": "y", "kind": "output", "dtype": "bf16"}],
+      "nodes": [
+        {"op": "pointwise", "inputs": {"x": "x", "b": "b"}, "outputs": {"y": "s"},
+         "attributes": {"mode": "add"}},
+        {"op": "pointwise", "inputs": {"x": "s"}, "outputs": {"y": "y"},
+         "attributes": {"mode": "relu_fwd"}}]
+    },
+    "add": {
+      "tensors": [
+        {"name": "x", "kind": "input", "dtype": "bf16", "dims": [8, 64]},
+        {"name": "b", "kind": "input", "dtype": "bf16", "dims": [1, 64]},
+        {"name": "s", "kind": "output", "dtype": "bf16"}],
+      "nodes": [
+        {"op": "pointwise", "inputs": {"x": "x", "b": "b"}, "outputs": {"y": "s"},
+         "attributes": {"mode": "add"}}]
+    },
+    "relu": {
+      "tensors": [
+        {"name": "s", "kind": "input", "dtype": "bf16", "dims": [8, 64]},
+        {"name": "y", "kind": "output", "dtype": "bf16"}],
+      "nodes": [
+        {"op": "pointwise", "inputs": {"x": "s"}, "outputs": {"y": "y"},
+         "attributes": {"mode": "relu_fwd"}}]
+    }
+  },
+  "cases": [
+    {"name": "whole", "graph": "fused", "apart": ["add", "relu"], "quick": true},
+    {"name": "prepared", "graph": "relu", "prepare": "add"}
+  ]
+})";
+
 }  // namespace ashlar::bench_test

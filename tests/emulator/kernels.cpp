@@ -3,7 +3,6 @@
 #include <elf.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <atomic>
 
 #include <algorithm>
 #include <cstdio>
@@ -28,8 +27,10 @@ std::size_t file_bytes(const void* code) {
   return header.e_shoff + std::size_t{header.e_shentsize} * header.e_shnum;
 }
 
-void* open_code(const void* code, std::size_t bytes) {
-  const int file = memfd_create("emulated_kernel", MFD_CLOEXEC);
+// `file` stays open as long as the library: the loader knows libraries by their names, and numbers
+// of closed files are used again.
+void* open_code(const void* code, std::size_t bytes, int& file) {
+  file = memfd_create("emulated_kernel", MFD_CLOEXEC);
   if (file < 0) return nullptr;
   void* handle = nullptr;
   std::size_t done = 0;
@@ -38,13 +39,9 @@ void* open_code(const void* code, std::size_t bytes) {
     if (written <= 0) break;
     done += static_cast<std::size_t>(written);
   }
-  // The loader takes a name it knows for what it has under that name, and files that are closed
-  // leave their numbers to others: every name is a little longer than the one before.
-  static std::atomic<int> opened = 0;
-  std::string path = "/proc/self/fd/";
-  for (int i = opened++ % 1024; i > 0; --i) path += "./";
-  if (done == bytes) handle = dlopen((path + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
-  close(file);
+  if (done == bytes)
+    handle = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) close(file);
   return handle;
 }
 
@@ -158,19 +155,21 @@ Result cuLibraryLoadData(LibraryHandle* library, const void* code, int*, void**,
   Elf64_Ehdr header;
   std::memcpy(&header, code, sizeof header);
   if (header.e_machine == kMachineCuda) return Result::no_binary_for_gpu;
-  void* handle = open_code(code, bytes);
+  int file = -1;
+  void* handle = open_code(code, bytes, file);
   const auto* image =
       handle != nullptr ? static_cast<const Image*>(dlsym(handle, "emulated_image")) : nullptr;
   if (image == nullptr) return Result::invalid_image;
   if (!runs_here(image->architecture)) return Result::no_binary_for_gpu;
   if (static_shared_bytes(*image) > static_cast<int>(kSharedWithoutAsking) + 256)
     return Result::invalid_image;
-  *library = new LibraryObject{handle, image, {}};
+  *library = new LibraryObject{handle, file, image, {}};
   return Result::success;
 }
 Result cuLibraryUnload(LibraryHandle library) {
   for (KernelHandle kernel : library->kernels) delete kernel;
   dlclose(library->handle);
+  close(library->file);
   delete library;
   return Result::success;
 }

@@ -18,6 +18,7 @@ struct ContextObject {
 };
 struct LibraryObject {
   void* handle;
+  int file;
   const emulated::Image* image;
   std::vector<KernelHandle> kernels;
 };

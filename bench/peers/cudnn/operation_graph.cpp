@@ -145,7 +145,7 @@ Descriptor& OperationGraph::operation(DescriptorType type) {
 const Descriptor& OperationGraph::finish() {
   for (Descriptor* operation : operations_) operation->finalize();
   Descriptor& graph = make(DescriptorType::operation_graph);
-  graph.set(Attribute::operation_graph_handle, library_.handle());
+  if (library_.handle()) graph.set(Attribute::operation_graph_handle, library_.handle());
   graph.set(Attribute::operation_graph_operations,
             std::span<const Descriptor* const>(
                 const_cast<const Descriptor* const*>(operations_.data()), operations_.size()));

@@ -40,7 +40,9 @@ std::string spec_text(const RowProblem& problem, const RowLayout& layout, bool w
              "  typedef ::R R;\n  typedef ::Index Index;\n  typedef ::Args Args;\n"
              "  static const int kRank = ::kRank, kLength = {}, kThreads = {}, kRowThreads = {};\n"
              "  static const int kUnroll = {};\n"
-             "  static const bool kWholeTiles = {};\n}};\n",
+             "  static const bool kWholeTiles = {};\n}};\n"
+             // For pointers that are not aligned.
+             "struct ElementSpec : Spec {{\n  static const int kUnroll = 1;\n}};\n",
              problem.length, layout.threads, layout.row_threads, layout.unroll, whole_tiles);
 }
 

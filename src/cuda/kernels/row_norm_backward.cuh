@@ -17,14 +17,14 @@ struct Batch {
   Tile tile;
   RowOperand<Tile, X> x;
   RowOperand<Tile, Dy> dy;
-  R mean[Spec::kUnroll], inv[Spec::kUnroll];
+  R mean[Tile::kUnroll], inv[Tile::kUnroll];
 };
 
 __device__ inline R normalised(R x, R mean, R inv) {
   return (kCentred || kGivenMean ? x - mean : x) * inv;
 }
 
-template <int kCount, int kChunks>
+template <class Spec, int kCount, int kChunks>
 __device__ inline void norm_backward(const Args& args) {
   typedef RowTile<Spec, kCount, kChunks> Tile;
   constexpr int kUnroll = Spec::kUnroll;
@@ -125,11 +125,11 @@ __device__ inline void norm_backward(const Args& args) {
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     row_norm_backward(const __grid_constant__ Args args) {
-  norm_backward<kVector, kChunks>(args);
+  norm_backward<Spec, kVector, kChunks>(args);
 }
 
 // The same for pointers that are not aligned.
 extern "C" __global__ void __launch_bounds__(kThreads)
     row_norm_backward_elements(const __grid_constant__ Args args) {
-  norm_backward<1, 0>(args);
+  norm_backward<ElementSpec, 1, 0>(args);
 }

@@ -25,7 +25,7 @@ struct Batch {
   Parameters<Tile> own;  // where every row has its own
 };
 
-template <int kCount, int kChunks>
+template <class Spec, int kCount, int kChunks>
 __device__ inline void norm_forward(const Args& args) {
   typedef RowTile<Spec, kCount, kChunks> Tile;
   constexpr int kUnroll = Spec::kUnroll;
@@ -83,11 +83,11 @@ __device__ inline void norm_forward(const Args& args) {
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     row_norm_forward(const __grid_constant__ Args args) {
-  norm_forward<kVector, kChunks>(args);
+  norm_forward<Spec, kVector, kChunks>(args);
 }
 
 // The same for pointers that are not aligned.
 extern "C" __global__ void __launch_bounds__(kThreads)
     row_norm_forward_elements(const __grid_constant__ Args args) {
-  norm_forward<1, 0>(args);
+  norm_forward<ElementSpec, 1, 0>(args);
 }

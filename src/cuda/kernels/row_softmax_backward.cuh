@@ -12,7 +12,7 @@ struct Batch {
   RowOperand<Tile, Dy> dy;
 };
 
-template <int kCount, int kChunks>
+template <class Spec, int kCount, int kChunks>
 __device__ inline void softmax_backward(const Args& args) {
   typedef RowTile<Spec, kCount, kChunks> Tile;
   constexpr int kUnroll = Spec::kUnroll;
@@ -65,11 +65,11 @@ __device__ inline void softmax_backward(const Args& args) {
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     row_softmax_backward(const __grid_constant__ Args args) {
-  softmax_backward<kVector, kChunks>(args);
+  softmax_backward<Spec, kVector, kChunks>(args);
 }
 
 // The same for pointers that are not aligned.
 extern "C" __global__ void __launch_bounds__(kThreads)
     row_softmax_backward_elements(const __grid_constant__ Args args) {
-  softmax_backward<1, 0>(args);
+  softmax_backward<ElementSpec, 1, 0>(args);
 }

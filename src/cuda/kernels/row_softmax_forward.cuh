@@ -12,7 +12,7 @@ struct Batch {
   RowOperand<Tile, X> x;
 };
 
-template <int kCount, int kChunks>
+template <class Spec, int kCount, int kChunks>
 __device__ inline void softmax_forward(const Args& args) {
   typedef RowTile<Spec, kCount, kChunks> Tile;
   constexpr int kUnroll = Spec::kUnroll;
@@ -74,11 +74,11 @@ __device__ inline void softmax_forward(const Args& args) {
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     row_softmax_forward(const __grid_constant__ Args args) {
-  softmax_forward<kVector, kChunks>(args);
+  softmax_forward<Spec, kVector, kChunks>(args);
 }
 
 // The same for pointers that are not aligned.
 extern "C" __global__ void __launch_bounds__(kThreads)
     row_softmax_forward_elements(const __grid_constant__ Args args) {
-  softmax_forward<1, 0>(args);
+  softmax_forward<ElementSpec, 1, 0>(args);
 }

@@ -50,15 +50,15 @@ double held_registers(const RowProblem& problem, const PointwiseProgram& program
   return n * static_cast<double>(problem.register_bytes()) / 4.0;
 }
 
-// What the compiler will about need.
+// What the compiler needs, about: checked by tests, which want no spills.
 double registers_of(const RowProblem& problem, const RowLayout& layout) {
-  constexpr double kAddresses = 16;
+  constexpr double kAddresses = 8, kPerRow = 4, kForMeans = 8;
   const std::int64_t elements = std::int64_t{layout.chunks} * layout.vector;
   const double words = static_cast<double>(problem.register_bytes()) / 4.0;
-  const double rows = held_registers(problem, problem.first, elements) +
-                      held_registers(problem, problem.second, elements);
-  double total = kAddresses + layout.vector * words;
-  total += rows * layout.unroll * (layout.prefetch ? 2 : 1);
+  const double rows = layout.unroll * (layout.prefetch ? 2 : 1);
+  double total = kAddresses + layout.vector * words + (problem.is_centred ? kForMeans : 0);
+  total += rows * (kPerRow + held_registers(problem, problem.first, elements) +
+                   held_registers(problem, problem.second, elements));
   total += held_registers(problem, problem.scale, elements) +
            held_registers(problem, problem.bias, elements);
   if (!layout.shared_sums) total += static_cast<double>(elements) * words * problem.column_sums();
@@ -84,11 +84,14 @@ int threads_for(const RowProblem& problem, int vector, int chunks) {
 }
 
 // A model of a multiprocessor: how much of the memory's speed is reached with so many bytes on
-// their way, what the sums over rows add, and what is lost where blocks have unequal work.
+// their way and so many warps to work on them, what the sums over rows add, and what is lost where
+// the last blocks have the device for themselves.
 double expected_seconds(const RowProblem& problem, const RowLayout& layout,
                         const DeviceProps& device, double bytes) {
-  constexpr double kHalfSpeedBytes = 6e3;  // on their way, per multiprocessor
+  constexpr double kEnoughBytes = 20e3;  // on their way, per multiprocessor: 63 % of the speed
   constexpr double kWaiting = 0.5;  // share of the time in which a block that works reads nothing
+  constexpr double kEnoughWarps = 1;
+  constexpr double kTail = 0.25;  // of a round of blocks
   const double units = device.compute_units;
   const double threads = layout.threads;
   double resident =
@@ -101,20 +104,50 @@ double expected_seconds(const RowProblem& problem, const RowLayout& layout,
   resident = std::min(resident, std::max(blocks / units, 1.0));
   const double tile = layout.tile_rows() * row_bytes(problem);
   const double under_way = resident * tile * (layout.prefetch ? 1.0 : kWaiting);
+  const double warps = resident * threads / kLanes;
   const double busy = std::min(blocks / units, 1.0);
   const double rounds = layout.blocks > 0 ? 1.0 : blocks / (resident * units);
-  const double balance = rounds > 1 ? std::ceil(rounds) / rounds * 0.25 + 0.75 : 1.0;
+  const double tail = rounds > 1 ? kTail * (std::ceil(rounds) / rounds - 1.0) : 0.0;
   double total = bytes;
-  if (problem.column_sums() > 0) total += 2 * blocks * static_cast<double>(problem.length) * 4;
-  const double speed = device.bytes_per_second * busy * under_way / (under_way + kHalfSpeedBytes);
-  return total / speed * balance;
+  if (problem.column_sums() > 0)
+    total += 2 * blocks *
+             static_cast<double>(problem.length * problem.register_bytes() * problem.column_sums());
+  const double speed = device.bytes_per_second * busy *
+                       (1.0 - std::exp(-under_way / kEnoughBytes)) * warps / (warps + kEnoughWarps);
+  constexpr double kUneven = 0.04;  // threads whose last vector is past the end of the row
+  const bool is_even =
+      std::int64_t{layout.row_threads} * layout.chunks * layout.vector == problem.length;
+  return total / speed * (1.0 + tail + (is_even ? 0.0 : kUneven));
+}
+
+// The best of every kind, so that tuning has different ones to try.
+std::vector<RowCandidate> best_of_kinds(std::vector<RowCandidate> found, std::size_t most) {
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
+  std::vector<RowCandidate> kept;
+  for (const RowCandidate& candidate : found) {
+    const auto is_alike = [&](const RowCandidate& other) {
+      return other.layout.chunks == candidate.layout.chunks &&
+             other.layout.prefetch == candidate.layout.prefetch &&
+             (other.layout.blocks > 0) == (candidate.layout.blocks > 0) &&
+             other.layout.shared_sums == candidate.layout.shared_sums;
+    };
+    if (kept.size() < most && std::none_of(kept.begin(), kept.end(), is_alike))
+      kept.push_back(candidate);
+  }
+  return kept;
 }
 
 }  // namespace
 
 std::vector<std::pair<std::string, std::int64_t>> RowLayout::knobs() const {
-  return {{"threads", threads}, {"row_threads", row_threads},   {"unroll", unroll},
-          {"blocks", blocks},   {"prefetch", prefetch ? 1 : 0}, {"held", chunks > 0 ? 1 : 0}};
+  return {{"threads", threads},
+          {"row_threads", row_threads},
+          {"unroll", unroll},
+          {"blocks", blocks},
+          {"prefetch", prefetch ? 1 : 0},
+          {"shared_sums", shared_sums ? 1 : 0},
+          {"held", chunks > 0 ? 1 : 0}};
 }
 
 RowLayout RowLayout::from(const RowProblem& problem, const Config& config) {
@@ -161,7 +194,8 @@ std::int64_t shared_bytes(const RowProblem& problem, const RowLayout& layout) {
 
 std::vector<RowCandidate> row_candidates(const RowProblem& problem, const DeviceProps& device,
                                          double bytes) {
-  constexpr std::size_t kMostCandidates = 12;
+  constexpr std::size_t kMostCandidates = 8, kFewCandidates = 3;
+  constexpr double kSmall = 1 << 20;  // bytes: nothing to tune
   constexpr std::int64_t kMostRegisters = 200;
   const int vector = vector_of(problem);
   const bool has_sums = problem.column_sums() > 0;
@@ -182,11 +216,13 @@ std::vector<RowCandidate> row_candidates(const RowProblem& problem, const Device
     const int row_threads = threads_for(problem, vector, chunks);
     if (row_threads == 0) continue;
     if ((chunks - 1) * std::int64_t{row_threads} * vector >= problem.length) continue;
+    const bool is_narrow = row_threads <= kLanes;
     for (const int groups : {1, 2, 4, 8, 16, 32, 64}) {
       const int threads = row_threads * groups;
-      if (threads < 64 || threads > kMostThreads || threads % kLanes != 0) continue;
-      if (row_threads > kLanes && groups > 4) continue;
+      if (is_narrow ? threads < 128 || threads > 512 : threads > kMostThreads) continue;
+      if (!is_narrow && groups > (has_sums ? 4 : 1)) continue;
       for (const int unroll : {1, 2, 4}) {
+        if (unroll > (is_narrow ? 4 : 2)) continue;
         RowLayout layout{.threads = threads,
                          .row_threads = row_threads,
                          .unroll = unroll,
@@ -207,15 +243,12 @@ std::vector<RowCandidate> row_candidates(const RowProblem& problem, const Device
       }
     }
   }
-  std::stable_sort(found.begin(), found.end(),
-                   [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
-  if (found.size() > kMostCandidates) found.resize(kMostCandidates);
   if (found.empty()) {
     RowLayout layout{
         .threads = 512, .row_threads = 512, .blocks = has_sums ? 2 : 0, .vector = vector};
     found.push_back({layout, 2 * bytes / device.bytes_per_second});
   }
-  return found;
+  return best_of_kinds(std::move(found), bytes < kSmall ? kFewCandidates : kMostCandidates);
 }
 
 }  // namespace ashlar::cuda

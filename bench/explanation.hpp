@@ -1,0 +1,15 @@
+// What a plan is made of, read from its explanation.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace ashlar::bench {
+
+struct Outline {
+  int regions = 0;
+  std::string engines;  // each once, in the order they run: "cuda.row_norm + cuda.pointwise"
+};
+Outline outline_of(std::string_view explanation);
+
+}  // namespace ashlar::bench

@@ -1,0 +1,50 @@
+// A GPU under measurement: what its memory gives at best, and how to start a sample with cold
+// caches.
+#pragma once
+
+#include <ashlar/device.hpp>
+#include <ashlar/memory.hpp>
+#include <ashlar/plan.hpp>
+#include <memory>
+#include <string>
+
+namespace ashlar::bench {
+
+// How much is moved, where one does not want to wait for it.
+struct GpuBytes {
+  std::int64_t flush = 256 << 20;  // read, and as many written: several times any L2 cache
+  std::int64_t copy = 1 << 30;
+};
+
+class Gpu {
+ public:
+  // Compiles a copy; throws Error for a device that is not there.
+  explicit Gpu(const Device& device, const GpuBytes& bytes = {});
+  ~Gpu();
+
+  const Device& device() const { return device_; }
+  // "driver 580.65, CUDA 13.0"; what is known of it.
+  const std::string& driver() const { return driver_; }
+
+  // Bytes per second of large copies, read and written ones counted: the better of our own pointwise
+  // kernel and the driver's copy from device memory to device memory, each a median. Measured once.
+  double copy_speed();
+
+  // Gives the default stream work that pushes everything out of the L2 cache: as many bytes are read
+  // and written as take longer than the host needs to give it the next kernels.
+  void flush() const;
+
+  // Operations per second that a graph could reach: of tensor cores for 16-bit products, else of
+  // vector arithmetic.
+  double peak(const class Graph& graph) const;
+
+ private:
+  struct Copy;
+  const Device device_;
+  const GpuBytes bytes_;
+  std::string driver_;
+  std::unique_ptr<Copy> flush_;
+  double copy_speed_ = 0;
+};
+
+}  // namespace ashlar::bench

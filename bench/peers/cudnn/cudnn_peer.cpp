@@ -1,0 +1,105 @@
+#include "cudnn_peer.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "bench/memory.hpp"
+
+namespace ashlar::bench::cudnn {
+
+namespace {
+
+bool draws_random_numbers(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) {
+    return std::holds_alternative<Rng>(node.op) || std::holds_alternative<DropoutForward>(node.op);
+  });
+}
+
+class CudnnPeer final : public Peer {
+ public:
+  CudnnPeer(const Library& library, const PeerProblem& problem)
+      : library_(library),
+        graph_(problem.graph),
+        bindings_(problem.graph, problem.pointers, library.device()),
+        comparable_(!draws_random_numbers(problem.graph)) {}
+
+  // Cuts the graph into as few pieces as the library takes, from the front: the longest stretch
+  // each time. Throws Refused at a node that it takes in no way.
+  void cut(const SearchLimits& limits) {
+    const std::size_t count = graph_.nodes().size();
+    for (std::size_t first = 0; first < count;) {
+      std::size_t last = count;
+      std::string reason;
+      for (; last > first; --last) {
+        Fastest fastest(library_.device());
+        const Stretch stretch{graph_, first, last};
+        consider_backend(library_, stretch, bindings_, limits, fastest);
+        consider_legacy(library_, stretch, bindings_, fastest);
+        if (fastest.found()) {
+          pieces_.push_back(fastest.take());
+          break;
+        }
+        reason = fastest.reason();
+        if (whole_refused_.empty()) whole_refused_ = reason;
+      }
+      if (last == first) throw Refused(reason);
+      first = last;
+    }
+    describe();
+  }
+
+  void start() override {}
+  void run() override {
+    for (const auto& piece : pieces_) piece->run();
+  }
+  void finish() override {
+    if (!comparable_) return;
+    for (const TensorId id : graph_.bound_tensors()) {
+      const Tensor& tensor = graph_.tensor(id);
+      if (tensor.kind != TensorKind::output) continue;
+      Buffer& host = outputs_[id];
+      if (!host) host = allocate(byte_size(tensor));
+      bindings_.download(id, host.get());
+    }
+  }
+  const void* output(TensorId tensor) const override {
+    const auto found = outputs_.find(tensor);
+    return found == outputs_.end() ? nullptr : found->second.get();
+  }
+  const std::string& description() const override { return description_; }
+  std::size_t kernels() const override { return pieces_.size(); }
+
+ private:
+  void describe() {
+    std::vector<std::string> parts;
+    for (const auto& piece : pieces_) parts.push_back(piece->description());
+    if (pieces_.size() > 1) description_ = fmt::format("{} calls: ", pieces_.size());
+    description_ += fmt::format("{}", fmt::join(parts, ", "));
+    if (pieces_.size() > 1) description_ += fmt::format(" (as one: {})", whole_refused_);
+  }
+
+  const Library& library_;
+  const Graph& graph_;
+  Bindings bindings_;
+  const bool comparable_;
+  std::vector<std::unique_ptr<Piece>> pieces_;
+  std::map<TensorId, Buffer> outputs_;
+  std::string whole_refused_, description_;
+};
+
+}  // namespace
+
+Answer fastest_peer(const Library& library, const PeerProblem& problem,
+                    const SearchLimits& limits) {
+  try {
+    auto peer = std::make_unique<CudnnPeer>(library, problem);
+    peer->cut(limits);
+    return {std::move(peer), {}};
+  } catch (const Refused& refusal) {
+    return {nullptr, refusal.what()};
+  }
+}
+
+}  // namespace ashlar::bench::cudnn
