@@ -92,7 +92,8 @@ Verdict ask_oracle(const Graph& graph, const Memory& memory, const PlanNotes& no
 bool uses_reference(const Plan& plan) {
   const std::string text = plan.explain();
   for (const EngineInfo& engine : engines(DeviceKind::cpu))
-    if (engine.is_reference && text.find("engine    " + engine.id) != std::string::npos) return true;
+    if (engine.is_reference && text.find("engine    " + engine.id) != std::string::npos)
+      return true;
   return false;
 }
 
@@ -187,11 +188,10 @@ Verdict check_device(const Graph& graph, const Problem& problem, const Memory& m
   }
   const auto right = [&](TensorId id) { return expected.at(id); };
   const Difference found = difference(graph, ours, right);
-  return {found.worst <= 1,
-          fmt::format("{}our processor engines: {:.2g} of the tolerance{}{}",
-                      found.worst <= 1 ? "" : "WRONG: ", found.worst,
-                      found.worst <= 1 ? "" : " (" + found.tensor + ")",
-                      of_peer(difference(graph, peers, right)))};
+  return {found.worst <= 1, fmt::format("{}our processor engines: {:.2g} of the tolerance{}{}",
+                                        found.worst <= 1 ? "" : "WRONG: ", found.worst,
+                                        found.worst <= 1 ? "" : " (" + found.tensor + ")",
+                                        of_peer(difference(graph, peers, right)))};
 }
 
 }  // namespace ashlar::bench

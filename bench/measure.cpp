@@ -267,7 +267,8 @@ Measurement measure(const Case& problem, const MeasureOptions& options,
   if (!result.ok) return result;
 
   progress("timing");
-  time_all(contest, {alone ? &*alone : nullptr, apart ? &*apart : nullptr, naive ? &*naive : nullptr},
+  time_all(contest,
+           {alone ? &*alone : nullptr, apart ? &*apart : nullptr, naive ? &*naive : nullptr},
            options, result);
   if (options.naive && !options.gpu) {
     progress("timing the reference engine");
