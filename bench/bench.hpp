@@ -38,4 +38,12 @@ struct Listener {
 // Whether every output was right. Throws Error for names, files and graphs that are not.
 bool run(const Request& request, const Listener& listener);
 
+// The graphs of suites (docs/graph-json.md), for whoever has other use for them. Names as in
+// Request::suites; throws as run() does.
+struct SuiteGraph {
+  std::string name;  // "norms/layer_norm_1024"
+  std::string graph;
+};
+std::vector<SuiteGraph> suite_graphs(const std::vector<std::string>& suites);
+
 }  // namespace ashlar::bench

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "bench.hpp"
 #include "suite.hpp"
 
 namespace ashlar::bench {
@@ -45,6 +46,14 @@ std::vector<Suite> choose_suites(std::span<const std::string> names, DeviceKind 
                   fmt::format("there is no suite '{}'; `ashlar bench --list` names them", name));
   }
   return chosen;
+}
+
+std::vector<SuiteGraph> suite_graphs(const std::vector<std::string>& suites) {
+  std::vector<SuiteGraph> graphs;
+  for (const Suite& suite : choose_suites(suites))
+    for (const Case& one : suite.cases)
+      graphs.push_back({suite.name + "/" + one.name, one.problem.graph});
+  return graphs;
 }
 
 }  // namespace ashlar::bench

@@ -130,7 +130,7 @@ if ((!quick)); then
     # What is left of the walk when every case has one variant, and a few random graphs. Tests that
     # provoke errors of the driver, or that need no GPU, have no place here.
     export ASHLAR_TEST_SHORT=1
-    filter='EveryEngine/*:Op/EveryEngine*:*RandomGraphs*:CudaRun*:CudaGraph*'
+    filter='Op/EveryEngine*:*RandomGraphs*:Gpu*:*/Gpu*-*Misuse*:GpuErrors*:*CannotBe*'
     for tool in "${tools[@]}"; do
       start=$SECONDS
       for program in "${programs[@]}"; do

@@ -17,9 +17,10 @@ bool parse_log_level(std::string_view name, LogLevel& level);
 struct Settings {
   LogLevel log_level = LogLevel::error;  // ASHLAR_LOG
   std::string target = {};               // ASHLAR_TARGET, see cpu/target.hpp
-  std::string nvrtc = {};                // ASHLAR_NVRTC, see cuda/jit/find_nvrtc.hpp
+  std::string nvrtc = {};                // ASHLAR_NVRTC, see cuda/jit/nvrtc.hpp
   std::string cublaslt = {};             // ASHLAR_CUBLASLT, see cuda/cublaslt/
   std::vector<std::string> packs = {};   // ASHLAR_PACK, a list with colons, see cuda/jit/pack.hpp
+  bool cuda_sync = false;  // ASHLAR_CUDA_SYNC: waits for every kernel, to name the one that fails
   // ASHLAR_CACHE, else ashlar under XDG_CACHE_HOME or ~/.cache; empty where none is known.
   std::string cache_directory = {};
   // Where CUDA's own variables say that it is: CUDA_HOME, CUDA_PATH, VIRTUAL_ENV, CONDA_PREFIX.

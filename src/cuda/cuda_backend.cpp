@@ -1,5 +1,8 @@
 #include "cuda/cuda_backend.hpp"
 
+#include <mutex>
+
+#include "cuda/cublaslt/cublaslt_api.hpp"
 #include "cuda/driver/context.hpp"
 #include "cuda/driver/stream_event.hpp"
 #include "cuda/engine_table.hpp"
@@ -14,12 +17,17 @@ DeviceAddress address(const void* memory) { return reinterpret_cast<DeviceAddres
 
 class CudaBackend final : public Backend {
  public:
-  explicit CudaBackend(const Engine& last_resort) : host_(make_host_engine(last_resort)) {
-    for (const Engine* engine : engine_table()) engines_.push_back(engine);
-    engines_.push_back(host_.get());
-  }
+  explicit CudaBackend(const Engine& last_resort) : host_(make_host_engine(last_resort)) {}
 
-  EngineTable engines() const override { return engines_; }
+  // Made on first use: whoever has no plans for GPUs opens no library of theirs.
+  EngineTable engines() const override {
+    std::call_once(engines_made_, [this] {
+      if (cublaslt().api != nullptr) engines_.push_back(&cublaslt_engine());
+      for (const Engine* engine : engine_table()) engines_.push_back(engine);
+      engines_.push_back(host_.get());
+    });
+    return engines_;
+  }
   // Device memory is scarce, and streams can wait for each other.
   int owned_slots() const override { return 2; }
 
@@ -75,7 +83,8 @@ class CudaBackend final : public Backend {
 
  private:
   std::unique_ptr<Engine> host_;
-  std::vector<const Engine*> engines_;
+  mutable std::once_flag engines_made_;
+  mutable std::vector<const Engine*> engines_;
 };
 
 }  // namespace

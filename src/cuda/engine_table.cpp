@@ -7,9 +7,11 @@
 namespace ashlar::cuda {
 
 EngineTable engine_table() {
-  static const std::array<const Engine*, 4> table = {
+  static const std::array<const Engine*, 6> table = {
+      &row_norm_engine(),
       &channel_norm_engine(),
       &resample_engine(),
+      &depthwise_engine(),
       &pointwise_engine(),
       &generic_engine(),
   };

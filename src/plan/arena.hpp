@@ -36,7 +36,7 @@ class Arena {
   std::int64_t slot_bytes_;
   OwnedMemory memory_;
   std::vector<std::unique_ptr<Marker>> last_uses_;  // by slot; null where there is nothing to order
-  std::atomic<std::uint64_t> taken_;  // one bit per slot
+  std::atomic<std::uint64_t> taken_;                // one bit per slot
 };
 
 }  // namespace ashlar

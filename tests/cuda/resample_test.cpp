@@ -40,8 +40,7 @@ Graph backward(DType dtype, const Layout& layout, ResampleMode mode, bool by_x) 
   const Value x = graph.input("x", kImages, dtype, layout);
   const Value dy = graph.input("dy", {32, 64, 56, 56}, dtype, layout);
   const bool max = mode == ResampleMode::maxpool;
-  const Value index =
-      max && !by_x ? graph.input("index", {32, 64, 56, 56}, i32, layout) : Value{};
+  const Value index = max && !by_x ? graph.input("index", {32, 64, 56, 56}, i32, layout) : Value{};
   graph.output("dx", graph.resample_backward(dy, with_mode(mode), {.dims = kImages},
                                              by_x ? x : Value{}, index));
   return graph;

@@ -196,19 +196,28 @@ Result cuMemFreeHost(void* memory) {
 Result cuMemcpyHtoDAsync_v2(DeviceAddress to, const void* from, std::size_t bytes,
                             StreamHandle stream) {
   return submit(stream, {.type = GraphNodeType::copy,
-                         .copy = {.from = on_host(from), .to = on_device(to), .width_bytes = bytes,
-                                  .height = 1, .depth = 1}});
+                         .copy = {.from = on_host(from),
+                                  .to = on_device(to),
+                                  .width_bytes = bytes,
+                                  .height = 1,
+                                  .depth = 1}});
 }
 Result cuMemcpyDtoHAsync_v2(void* to, DeviceAddress from, std::size_t bytes, StreamHandle stream) {
   return submit(stream, {.type = GraphNodeType::copy,
-                         .copy = {.from = on_device(from), .to = on_host(to), .width_bytes = bytes,
-                                  .height = 1, .depth = 1}});
+                         .copy = {.from = on_device(from),
+                                  .to = on_host(to),
+                                  .width_bytes = bytes,
+                                  .height = 1,
+                                  .depth = 1}});
 }
 Result cuMemcpyDtoDAsync_v2(DeviceAddress to, DeviceAddress from, std::size_t bytes,
                             StreamHandle stream) {
   return submit(stream, {.type = GraphNodeType::copy,
-                         .copy = {.from = on_device(from), .to = on_device(to),
-                                  .width_bytes = bytes, .height = 1, .depth = 1}});
+                         .copy = {.from = on_device(from),
+                                  .to = on_device(to),
+                                  .width_bytes = bytes,
+                                  .height = 1,
+                                  .depth = 1}});
 }
 Result cuMemsetD8Async(DeviceAddress to, unsigned char value, std::size_t bytes,
                        StreamHandle stream) {

@@ -27,8 +27,8 @@ std::size_t file_bytes(const void* code) {
   return header.e_shoff + std::size_t{header.e_shentsize} * header.e_shnum;
 }
 
-// The file stays open as long as the code: the loader takes a second library of the same path, and
-// so of the same number, for the first.
+// `file` stays open as long as the library: the loader knows libraries by their names, and numbers
+// of closed files are used again.
 void* open_code(const void* code, std::size_t bytes, int& file) {
   file = memfd_create("emulated_kernel", MFD_CLOEXEC);
   if (file < 0) return nullptr;
@@ -163,7 +163,7 @@ Result cuLibraryLoadData(LibraryHandle* library, const void* code, int*, void**,
   if (!runs_here(image->architecture)) return Result::no_binary_for_gpu;
   if (static_shared_bytes(*image) > static_cast<int>(kSharedWithoutAsking) + 256)
     return Result::invalid_image;
-  *library = new LibraryObject{handle, image, {}, file};
+  *library = new LibraryObject{handle, file, image, {}};
   return Result::success;
 }
 Result cuLibraryUnload(LibraryHandle library) {

@@ -18,9 +18,9 @@ struct ContextObject {
 };
 struct LibraryObject {
   void* handle;
+  int file;
   const emulated::Image* image;
   std::vector<KernelHandle> kernels;
-  int file = -1;  // it was opened from
 };
 struct KernelObject {
   LibraryHandle library;

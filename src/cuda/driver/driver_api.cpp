@@ -141,7 +141,9 @@ void check(Result result, const char* what) {
     case Result::illegal_address:
     case Result::misaligned_address:
     case Result::launch_failed:
-      advice = "; a kernel before this touched memory it must not: run under compute-sanitizer";
+      advice =
+          "; this kernel, or one before it, touched memory it must not: ASHLAR_CUDA_SYNC=1 tells "
+          "which, compute-sanitizer where";
       break;
     case Result::launch_out_of_resources:
       advice = "; the launch asks for more registers or shared memory than this GPU has";

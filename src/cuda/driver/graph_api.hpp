@@ -9,36 +9,37 @@ namespace ashlar::cuda {
 enum class GraphNodeType : int { kernel = 0, copy = 1, fill = 2, host_call = 3 };
 
 struct KernelNode {
-  FunctionHandle function;
-  unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z;
-  unsigned shared_bytes;
-  void** arguments;
-  void** extra;
-  KernelHandle kernel;  // where there is no function
-  ContextHandle context;
+  FunctionHandle function = nullptr;
+  unsigned grid_x = 1, grid_y = 1, grid_z = 1, block_x = 1, block_y = 1, block_z = 1;
+  unsigned shared_bytes = 0;
+  void** arguments = nullptr;
+  void** extra = nullptr;
+  KernelHandle kernel = nullptr;  // where there is no function
+  ContextHandle context = nullptr;
 };
 // Between arrays of up to three dimensions. Copies of a plan are bytes in a row: width_bytes of
 // them, one row of one plane.
 struct CopyNode {
   struct Side {
-    std::size_t x_bytes, y, z, level;
-    int memory_type;  // 1: of the host, 2: of the device, 4: wherever the device address points
-    void* host;
-    DeviceAddress device;
-    void *array, *reserved;
-    std::size_t pitch, height;
-  } from, to;
-  std::size_t width_bytes, height, depth;
+    std::size_t x_bytes = 0, y = 0, z = 0, level = 0;
+    int memory_type = 0;  // 1: of the host, 2: of the device, 4: wherever the address points
+    void* host = nullptr;
+    DeviceAddress device = 0;
+    void *array = nullptr, *reserved = nullptr;
+    std::size_t pitch = 0, height = 0;
+  };
+  Side from, to;
+  std::size_t width_bytes = 0, height = 0, depth = 0;
 };
 struct FillNode {
-  DeviceAddress to;
-  std::size_t pitch;
-  unsigned value, element_bytes;
-  std::size_t width, height;
+  DeviceAddress to = 0;
+  std::size_t pitch = 0;
+  unsigned value = 0, element_bytes = 1;
+  std::size_t width = 0, height = 0;
 };
 struct HostNode {
-  void (*function)(void*);
-  void* data;
+  void (*function)(void*) = nullptr;
+  void* data = nullptr;
 };
 
 struct GraphApi {

@@ -1,36 +1,55 @@
 #include "cuda/driver/loaded_kernel.hpp"
 
+#include <mutex>
+
 #include "base/fail.hpp"
 #include "cuda/driver/context.hpp"
 
 namespace ashlar::cuda {
 
-struct LoadedKernel::Code {
-  LibraryHandle library = nullptr;
-  explicit Code(const std::string& cubin, const std::string& name) {
-    check(
-        driver_api().load_library(&library, cubin.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
-        fmt::format("loading kernel '{}'", name).c_str());
-  }
-  // Fails only where the context is gone already.
-  ~Code() { driver_api().unload_library(library); }
-  Code(const Code&) = delete;
-  Code& operator=(const Code&) = delete;
-};
+namespace {
 
-LoadedKernel::LoadedKernel(DeviceOrdinal device, const std::string& cubin, const std::string& name,
-                           unsigned shared_bytes)
-    : name_(name), device_(device), shared_bytes_(shared_bytes) {
+// What several users of one function ask for: the most of it. The driver keeps one number.
+void allow_shared_bytes(KernelHandle kernel, DeviceOrdinal device, unsigned bytes,
+                        const char* what) {
+  constexpr unsigned kWithoutAsking = 48 << 10;
+  if (bytes <= kWithoutAsking) return;
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  const DriverApi& api = driver_api();
+  int allowed = 0;
+  check(api.kernel_attribute(&allowed, KernelAttribute::dynamic_shared_bytes, kernel, device),
+        what);
+  if (allowed < static_cast<int>(bytes))
+    check(api.set_kernel_attribute(KernelAttribute::dynamic_shared_bytes, static_cast<int>(bytes),
+                                   kernel, device),
+          what);
+}
+
+}  // namespace
+
+LoadedCode::LoadedCode(const std::string& cubin, const std::string& name) {
+  check(
+      driver_api().load_library(&library_, cubin.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
+      fmt::format("loading kernel '{}'", name).c_str());
+}
+
+// Fails only where the context is gone already.
+LoadedCode::~LoadedCode() { driver_api().unload_library(library_); }
+
+LoadedKernel::LoadedKernel(DeviceOrdinal device, std::shared_ptr<const LoadedCode> code,
+                           const std::string& name, unsigned shared_bytes,
+                           const std::string& purpose)
+    : code_(std::move(code)),
+      title_(purpose.empty() ? fmt::format("kernel '{}'", name)
+                             : fmt::format("kernel '{}' of '{}'", name, purpose)),
+      device_(device),
+      shared_bytes_(shared_bytes) {
   const ContextScope scope(device);
   const DriverApi& api = driver_api();
-  code_ = std::make_shared<Code>(cubin, name);
-  const std::string what = fmt::format("loading kernel '{}'", name);
-  check(api.library_kernel(&kernel_, code_->library, name.c_str()), what.c_str());
-  constexpr unsigned kWithoutAsking = 48 << 10;
-  if (shared_bytes > kWithoutAsking)
-    check(api.set_kernel_attribute(KernelAttribute::dynamic_shared_bytes,
-                                   static_cast<int>(shared_bytes), kernel_, device),
-          what.c_str());
+  const std::string what = "loading " + title_;
+  check(api.library_kernel(&kernel_, code_->library(), name.c_str()), what.c_str());
+  allow_shared_bytes(kernel_, device, shared_bytes, what.c_str());
   check(api.kernel_function(&function_, kernel_), what.c_str());
 }
 
@@ -43,9 +62,14 @@ void LoadedKernel::launch(StreamHandle stream, const Grid& grid, unsigned thread
   const Result result =
       driver_api().launch(&config, reinterpret_cast<FunctionHandle>(kernel_), parameters, nullptr);
   if (result != Result::success)
-    check(result, fmt::format("launching kernel '{}' ({} x {} x {} blocks of {} threads)", name_,
-                              grid.x, grid.y, grid.z, threads)
+    check(result, fmt::format("launching {} ({} x {} x {} blocks of {} threads)", title_, grid.x,
+                              grid.y, grid.z, threads)
                       .c_str());
+}
+
+void LoadedKernel::wait(StreamHandle stream) const {
+  const Result result = driver_api().synchronize_stream(stream);
+  if (result != Result::success) check(result, ("running " + title_).c_str());
 }
 
 int LoadedKernel::registers() const {

@@ -7,8 +7,13 @@ namespace ashlar::cuda {
 
 const CudaEngine& channel_norm_engine();
 const CudaEngine& generic_engine();
+const CudaEngine& depthwise_engine();
 const CudaEngine& pointwise_engine();
 const CudaEngine& resample_engine();
+const CudaEngine& row_norm_engine();
+
+// In the table only where cublaslt() found the library.
+const Engine& cublaslt_engine();
 
 // Runs an engine of the processor for the GPU.
 std::unique_ptr<Engine> make_host_engine(const Engine& last_resort);

@@ -111,8 +111,10 @@ class Designer {
       pointer =
           scratch ? arguments_.scratch("winners", booking) : arguments_.pointer("winners", view);
     if (!shape_.forward) {
-      if (shape_.is_maximum())
-        text += print_integers(Access::load, view, pointer, "winner_of", arguments_);
+      text += shape_.is_maximum()
+                  ? print_integers(Access::load, view, pointer, "winner_of", arguments_)
+                  : "template <int kCount>\n__device__ inline void winner_of(const Args&, const "
+                    "Index (&)[5], int (&)[kCount]) {}\n";
       return text + print_program(shape_.from, graph_, "dy_of", arguments_) +
              print_program(shape_.to, graph_, "epilogue", arguments_);
     }
@@ -156,7 +158,8 @@ class ResampleEngine final : public CudaEngine {
         forward ? static_cast<const ResampleAttributes&>(*forward) : *backward;
     if (op.mode == ResampleMode::nearest || op.mode == ResampleMode::bilinear)
       return Support::no("it interpolates; this engine pools");
-    if (touches_unusual(region)) return Support::no("a ragged or complex tensor, or random numbers");
+    if (touches_unusual(region))
+      return Support::no("a ragged or complex tensor, or random numbers");
     for (const PointwiseProgram* program : {&region.prologues[0], &region.epilogue})
       if (reads_coordinates(*program)) return Support::no("a fused operation reads coordinates");
     if (op.mode != ResampleMode::maxpool && !is_floating(region.anchor->compute))

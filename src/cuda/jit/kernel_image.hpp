@@ -23,8 +23,8 @@ struct KernelImage {
 
 // The same source for the same architecture is made once per process, however many threads ask for
 // it at once, and once per machine, as far as the cache can be written. Needs no compiler where a
-// pack or the cache has it: the key is the text, the architecture and the version of Ashlar, not the
-// compiler's.
+// pack or the cache has it: the key is the text, the architecture and the version of Ashlar, not
+// the compiler's.
 class KernelImages {
  public:
   explicit KernelImages(FileCache disk, Packs packs = {});

@@ -3,7 +3,8 @@
 #include <vector>
 
 #include "base/fail.hpp"
-#include "cuda/jit/find_nvrtc.hpp"
+#include "base/settings.hpp"
+#include "cuda/driver/find_library.hpp"
 
 namespace ashlar::cuda {
 
@@ -32,14 +33,16 @@ struct Compiler {
 
 Compiler open_compiler() {
   Compiler compiler;
-  const FoundNvrtc found = find_nvrtc();
+  const FoundLibrary found =
+      find_library({settings().nvrtc,
+                    "libnvrtc.so",
+                    {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"},
+                    {"nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib", "nvidia/cu12/lib"}});
   if (!found.library.is_open()) {
-    std::string tried;
-    for (const std::string& place : found.tried) tried += "\n  " + place;
     compiler.facts.reason = fmt::format(
         "no NVRTC, the compiler for GPU kernels: set ASHLAR_NVRTC to a libnvrtc.so, install "
         "nvidia-cuda-nvrtc, or use a pack of compiled kernels (ashlar pack). Tried:{}",
-        tried.empty() ? " nothing" : tried);
+        found.tried_text());
     return compiler;
   }
   compiler.facts.path = found.library.path();

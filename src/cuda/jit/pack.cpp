@@ -8,6 +8,7 @@
 #include <array>
 #include <bit>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 
 #include "base/digest.hpp"
@@ -46,15 +47,6 @@ std::uint64_t digest_of(std::string_view bytes) {
   return digest.value();
 }
 
-std::uint64_t digest_of(Header header, std::string_view index) {
-  header.index_digest = 0;
-  const std::string_view bytes(reinterpret_cast<const char*>(&header), sizeof header);
-  Digest digest;
-  digest.add(digest_of(bytes));
-  digest.add(digest_of(index));
-  return digest.value();
-}
-
 // Cut where it does not fit, zeros behind it.
 template <std::size_t N>
 std::array<char, N> as_field(std::string_view text) {
@@ -77,6 +69,11 @@ struct Closer {
 
 }  // namespace
 
+std::uint64_t digest_of_index(std::string head) {
+  std::fill_n(head.begin() + offsetof(Header, index_digest), sizeof(std::uint64_t), '\0');
+  return digest_of(head);
+}
+
 std::string encode_pack(const std::string& architecture, std::vector<PackedItem> items) {
   const auto name = [](const PackedItem& item) { return FileCache::file_name(item.key); };
   std::sort(items.begin(), items.end(),
@@ -84,8 +81,8 @@ std::string encode_pack(const std::string& architecture, std::vector<PackedItem>
   const auto same = [](const PackedItem& a, const PackedItem& b) { return a.key == b.key; };
   items.erase(std::unique(items.begin(), items.end(), same), items.end());
 
-  Header header{kMagic, 0, items.size(), 0, as_field<32>(architecture),
-                as_field<32>(ASHLAR_VERSION)};
+  Header header{
+      kMagic, 0, items.size(), 0, as_field<32>(architecture), as_field<32>(ASHLAR_VERSION)};
   std::string index;
   std::uint64_t offset = sizeof header + items.size() * sizeof(IndexRow);
   for (const PackedItem& item : items) {
@@ -95,9 +92,11 @@ std::string encode_pack(const std::string& architecture, std::vector<PackedItem>
     offset += item.bytes.size();
   }
   header.file_bytes = offset;
-  header.index_digest = digest_of(header, index);
-  std::string file(reinterpret_cast<const char*>(&header), sizeof header);
-  file += index;
+  const auto with_header = [&] {
+    return std::string(reinterpret_cast<const char*>(&header), sizeof header) + index;
+  };
+  header.index_digest = digest_of_index(with_header());
+  std::string file = with_header();
   for (const PackedItem& item : items) file += item.bytes;
   return file;
 }
@@ -111,10 +110,9 @@ Pack Pack::from(std::uint64_t file_bytes, Read read) {
     fail(ErrorCode::io, "damaged: {} bytes, its header says {}", file_bytes, header.file_bytes);
   if (header.entries > (file_bytes - sizeof header) / sizeof(IndexRow))
     fail(ErrorCode::io, "damaged: an index of {} entries in {} bytes", header.entries, file_bytes);
-  std::string index(header.entries * sizeof(IndexRow), '\0');
-  if (!read(sizeof header, index.size(), index.data()))
-    fail(ErrorCode::io, "its index cannot be read");
-  if (digest_of(header, index) != header.index_digest)
+  std::string head(sizeof header + header.entries * sizeof(IndexRow), '\0');
+  if (!read(0, head.size(), head.data())) fail(ErrorCode::io, "its index cannot be read");
+  if (digest_of_index(head) != header.index_digest)
     fail(ErrorCode::io, "damaged: its index is not as it was written");
 
   Pack pack;
@@ -123,7 +121,7 @@ Pack Pack::from(std::uint64_t file_bytes, Read read) {
   pack.version_ = as_text(header.version);
   for (std::size_t i = 0; i < header.entries; ++i) {
     IndexRow row;
-    std::memcpy(&row, index.data() + i * sizeof row, sizeof row);
+    std::memcpy(&row, head.data() + sizeof header + i * sizeof row, sizeof row);
     pack.rows_.push_back(
         {as_text(row.digest), as_text(row.name), row.offset, row.bytes, row.check});
     const Row& added = pack.rows_.back();
@@ -161,9 +159,9 @@ Pack Pack::open(const std::string& path) {
 
 std::optional<std::string> Pack::get(std::string_view key) const {
   const std::string digest = FileCache::file_name(key);
-  const auto found =
-      std::lower_bound(rows_.begin(), rows_.end(), digest,
-                       [](const Row& row, const std::string& wanted) { return row.digest < wanted; });
+  const auto found = std::lower_bound(
+      rows_.begin(), rows_.end(), digest,
+      [](const Row& row, const std::string& wanted) { return row.digest < wanted; });
   if (found == rows_.end() || found->digest != digest) return std::nullopt;
   return read(*found);
 }

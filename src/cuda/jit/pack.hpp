@@ -22,6 +22,8 @@ struct PackedItem {
 };
 // The whole file. Items with equal keys are one.
 std::string encode_pack(const std::string& architecture, std::vector<PackedItem> items);
+// Of the magic line to the end of the index, as the header keeps it.
+std::uint64_t digest_of_index(std::string head);
 
 // One opened pack. The index is read and checked at once, entries when they are asked for.
 class Pack {

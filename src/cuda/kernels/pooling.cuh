@@ -9,10 +9,12 @@
 #include "lib/ptx_maximum.cuh"
 #include "lib/rows.cuh"
 
-// Positions inside windows are integers in registers, too.
-template <class D> __device__ inline typename D::Word narrow(D, int position) {
-  return (typename D::Word)position;
-}
+// Positions inside windows are integers in registers, too. They fit the types they are stored in.
+__device__ inline int64 narrow(i64, int position) { return position; }
+__device__ inline int narrow(i32, int position) { return position; }
+__device__ inline uint32 narrow(u32, int position) { return (uint32)position; }
+__device__ inline int8 narrow(i8, int position) { return (int8)position; }
+__device__ inline uint8 narrow(u8, int position) { return (uint8)position; }
 
 // The tile of a thread: results from (d, h, w) on of `channel` of image n.
 struct Tile {

@@ -8,54 +8,13 @@
 #include "base/fail.hpp"
 #include "cuda/driver/context.hpp"
 #include "cuda/driver/graph_api.hpp"
+#include "cuda/driver/private_capture.hpp"
 
 namespace ashlar::cuda {
 
 namespace {
 
 constexpr const char* kWhat = "building a CUDA graph";
-
-class PrivateStream {
- public:
-  PrivateStream() {
-    constexpr unsigned kNotOrderedByTheDefaultStream = 1;
-    check(driver_api().create_stream(&handle_, kNotOrderedByTheDefaultStream), kWhat);
-  }
-  ~PrivateStream() { driver_api().destroy_stream(handle_); }
-  PrivateStream(const PrivateStream&) = delete;
-  PrivateStream& operator=(const PrivateStream&) = delete;
-  StreamHandle handle() const { return handle_; }
-
- private:
-  StreamHandle handle_ = nullptr;
-};
-
-// A graph of our own, which goes at the end of the scope.
-class CapturedGraph {
- public:
-  explicit CapturedGraph(const std::function<void(void* stream)>& run) {
-    const DriverApi& api = driver_api();
-    const PrivateStream stream;
-    // Other threads may do as they like meanwhile, allocating included.
-    constexpr int kRelaxed = 2;
-    check(api.begin_capture(stream.handle(), kRelaxed), kWhat);
-    try {
-      run(stream.handle());
-    } catch (...) {
-      api.end_capture(stream.handle(), &graph_);
-      if (graph_ != nullptr) api.destroy_graph(graph_);
-      throw;
-    }
-    check(api.end_capture(stream.handle(), &graph_), kWhat);
-  }
-  ~CapturedGraph() { driver_api().destroy_graph(graph_); }
-  CapturedGraph(const CapturedGraph&) = delete;
-  CapturedGraph& operator=(const CapturedGraph&) = delete;
-  GraphHandle handle() const { return graph_; }
-
- private:
-  GraphHandle graph_ = nullptr;
-};
 
 template <class Ask>
 std::vector<GraphNodeHandle> all_nodes(Ask ask) {
@@ -69,9 +28,9 @@ std::vector<GraphNodeHandle> all_nodes(Ask ask) {
 // From the first node to the last; empty where the graph is no single chain.
 std::vector<GraphNodeHandle> chain_of(GraphHandle graph) {
   const GraphApi& api = graph_api();
-  std::vector<GraphNodeHandle> chain, next = all_nodes([&](GraphNodeHandle* nodes, auto* count) {
-    return api.roots(graph, nodes, count);
-  });
+  std::vector<GraphNodeHandle> chain, next = all_nodes([&](GraphNodeHandle*nodes, auto*count) {
+                                        return api.roots(graph, nodes, count);
+                                      });
   while (next.size() == 1) {
     chain.push_back(next[0]);
     next = all_nodes([&](GraphNodeHandle* nodes, auto* count) {

@@ -1,20 +1,40 @@
 #include "cuda/launch/kernel_design.hpp"
 
+#include <map>
+#include <mutex>
+
+#include "base/settings.hpp"
 #include "cuda/driver/context.hpp"
+#include "cuda/driver/stream_event.hpp"
 
 namespace ashlar::cuda {
 
 namespace {
 
+// One image is loaded once, however many plans use it at a time.
+std::shared_ptr<const LoadedCode> shared_code(const std::shared_ptr<const KernelImage>& image,
+                                              const std::string& name) {
+  static std::mutex mutex;
+  static std::map<std::shared_ptr<const KernelImage>, std::weak_ptr<const LoadedCode>> loaded;
+  const std::lock_guard lock(mutex);
+  std::weak_ptr<const LoadedCode>& slot = loaded[image];
+  std::shared_ptr<const LoadedCode> code = slot.lock();
+  if (!code) slot = code = std::make_shared<const LoadedCode>(image->cubin, name);
+  return code;
+}
+
 class CudaKernel final : public Kernel {
  public:
-  CudaKernel(KernelDesign design, const DeviceProps& device) : device_(device.ordinal) {
+  CudaKernel(KernelDesign design, const DeviceProps& device, const std::string& purpose)
+      : device_(device.ordinal), waits_(settings().cuda_sync) {
     scratch_book_ = std::move(design.scratch);
     const std::string architecture = architecture_of(device.compute_capability);
     for (LaunchDesign& launch : design.launches) {
       const auto image = kernel_images().get(launch.source, architecture);
+      const ContextScope scope(device_);
+      const auto code = shared_code(image, launch.function);
       const auto load = [&](const std::string& function) {
-        return LoadedKernel(device_, image->cubin, function, launch.shared_bytes);
+        return LoadedKernel(device_, code, function, launch.shared_bytes, purpose);
       };
       launch.arguments.check_size();
       LoadedKernel aligned = load(launch.function);
@@ -37,6 +57,7 @@ class CudaKernel final : public Kernel {
       const LoadedKernel& kernel = aligned ? launch.aligned : launch.unaligned;
       kernel.launch(stream, aligned ? launch.grid : launch.unaligned_grid, launch.threads,
                     words.data());
+      if (waits_ && !is_capturing(context.stream())) kernel.wait(stream);
     }
   }
 
@@ -48,6 +69,7 @@ class CudaKernel final : public Kernel {
     Arguments arguments;
   };
   DeviceOrdinal device_;
+  bool waits_;  // after every launch, so that what goes wrong is said of the right one
   std::vector<Launch> launches_;
 };
 
@@ -55,7 +77,8 @@ class CudaKernel final : public Kernel {
 
 std::unique_ptr<Kernel> CudaEngine::build(const Graph& graph, const Region& region,
                                           const Config& config, const DeviceProps& device) const {
-  return std::make_unique<CudaKernel>(design(graph, region, config, device), device);
+  return std::make_unique<CudaKernel>(design(graph, region, config, device), device,
+                                      region.to_text(graph));
 }
 
 }  // namespace ashlar::cuda

@@ -184,16 +184,17 @@ class Printer {
       return line(each(
           fmt::format("v{0}[l] = {1} + {2} * standard_normal<R>(stream{0}, place{0} + l * {3});", i,
                       literal(op.mean), literal(op.standard_deviation), stride)));
-    line(fmt::format("float uniform{}[kCount];", i));
-    line(in_a_row
-             ? fmt::format("uniform_row(stream{0}, place{0}, uniform{0});", i)
-             : fmt::format("uniform_strided(stream{0}, place{0}, {1}, uniform{0});", i, stride));
-    if (op.distribution == RngDistribution::bernoulli)
-      line(each(fmt::format("v{0}[l] = uniform{0}[l] < (float){1} ? (R)1 : (R)0;", i,
-                            literal(static_cast<double>(static_cast<float>(op.probability))))));
-    else
-      line(each(fmt::format("v{0}[l] = {1} + ({2} - {1}) * (R)uniform{0}[l];", i,
-                            literal(op.minimum), literal(op.maximum))));
+    line(fmt::format("uint32 bits{}[kCount];", i));
+    line(in_a_row ? fmt::format("random_row(stream{0}, place{0}, bits{0});", i)
+                  : fmt::format("random_strided(stream{0}, place{0}, {1}, bits{0});", i, stride));
+    if (op.distribution == RngDistribution::uniform)
+      return line(each(fmt::format("v{0}[l] = {1} + ({2} - {1}) * (R)uniform_open(bits{0}[l]);", i,
+                                   literal(op.minimum), literal(op.maximum))));
+    // (k + 1/2) 2^-23 < p for the upper 23 bits k: k < 2^23 p - 1/2, both sides exact.
+    const auto probability = static_cast<double>(static_cast<float>(op.probability));
+    const double limit = std::clamp(std::ceil(0x1p23 * probability - 0.5), 0.0, 0x1p23);
+    line(each(fmt::format("v{0}[l] = (bits{0}[l] >> 9) < (uint32){1} ? (R)1 : (R)0;", i,
+                          arguments_.number(name + "_below", static_cast<std::int64_t>(limit)))));
   }
 
   static std::string each(const std::string& statement) {
@@ -241,6 +242,13 @@ class Printer {
     return sum.empty() ? "0" : sum;
   }
 
+  // Whether all that the program makes is stored with 11 bits or fewer.
+  static bool has_short_results(const PointwiseProgram& program) {
+    return program.result < 0 &&
+           std::all_of(program.stores.begin(), program.stores.end(),
+                       [](const auto& store) { return bit_width(store.view.dtype) <= 16; });
+  }
+
   const PointwiseProgram& program_;
   Dims space_;  // of the positions
   const Graph& graph_;
@@ -249,6 +257,7 @@ class Printer {
   std::string body_;
   std::set<std::string> strides_;  // those that are arguments already
   int rows_ = 0;
+  const bool has_short_results_ = has_short_results(program_);
 };
 
 }  // namespace

@@ -5,12 +5,11 @@ template <int kRank>
 struct Origin {
   Index at[kRank > 0 ? kRank : 1] = {};
 };
-__device__ inline uint64 seed_of(const Args& args) {
-  if (kHas_seed_tensor) return (uint64)integer_seed_tensor(args, Origin<kRank_seed_tensor>().at);
-  return (uint64)args.seed;
-}
-__device__ inline uint64 offset_of(const Args& args) {
+__device__ inline RandomStream stream_of(const Args& args) {
+  RandomStream stream = {(uint64)args.seed, (uint64)args.offset};
+  if (kHas_seed_tensor)
+    stream.seed = (uint64)integer_seed_tensor(args, Origin<kRank_seed_tensor>().at);
   if (kHas_offset_tensor)
-    return (uint64)integer_offset_tensor(args, Origin<kRank_offset_tensor>().at);
-  return (uint64)args.offset;
+    stream.offset = (uint64)integer_offset_tensor(args, Origin<kRank_offset_tensor>().at);
+  return stream;
 }

@@ -82,11 +82,6 @@ __device__ inline float to_odd(double x) {
 }
 __device__ inline float to_odd(float x) { return x; }
 
-__device__ inline uint16 float_to_bf16(float x) {
-  const uint32 bits = __float_as_uint(x);
-  if (x != x) return (uint16)(bits >> 16 | 0x40u);
-  return (uint16)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
-}
 // A small float that saturates to `largest`. Infinity is kept where the format has one.
 template <int kExponent, int kMantissa, bool kInfinity>
 __device__ inline uint32 float_to_small(float x, float largest) {
@@ -223,9 +218,14 @@ union Vector {
   typedef typename Packet<kBytes>::Type Piece;
   Piece pieces[kPieces];
   Word words[kCount];
+  uint32 pairs[(kCount + 1) / 2];  // of words of 16 bits
 };
 
 // No thread of the launch writes what is read this way.
+// bf16 is the upper half of an f32: each of a pair is one instruction away.
+template <class R, class D> struct WidensPairs { static const bool value = false; };
+template <> struct WidensPairs<float, bf16> { static const bool value = true; };
+
 template <int kCount, class R, class D>
 __device__ inline void load_vector(D d, const void* data, int64 index, R (&values)[kCount]) {
   typedef typename D::Word Word;
@@ -233,15 +233,37 @@ __device__ inline void load_vector(D d, const void* data, int64 index, R (&value
   const auto* from = (const typename Vector<kCount, Word>::Piece*)((const Word*)data + index);
 #pragma unroll
   for (int i = 0; i < Vector<kCount, Word>::kPieces; ++i) u.pieces[i] = load_read_only(from + i);
+  if constexpr (WidensPairs<R, D>::value && kCount % 2 == 0) {
 #pragma unroll
-  for (int i = 0; i < kCount; ++i) values[i] = (R)widen(d, u.words[i]);
+    for (int i = 0; i < kCount; i += 2) {
+      values[i] = __uint_as_float(u.pairs[i / 2] << 16);
+      values[i + 1] = __uint_as_float(u.pairs[i / 2] & 0xffff0000u);
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) values[i] = (R)widen(d, u.words[i]);
+  }
 }
+// Floats of 16 bits two at a time.
+__device__ inline uint32 narrow_pair(f16, float low, float high) { return pair_to_f16(low, high); }
+__device__ inline uint32 narrow_pair(bf16, float low, float high) {
+  return pair_to_bf16(low, high);
+}
+template <class R, class D> struct NarrowsPairs { static const bool value = false; };
+template <> struct NarrowsPairs<float, f16> { static const bool value = true; };
+template <> struct NarrowsPairs<float, bf16> { static const bool value = true; };
+
 template <int kCount, class R, class D>
 __device__ inline void store_vector(D d, void* data, int64 index, const R (&values)[kCount]) {
   typedef typename D::Word Word;
   Vector<kCount, Word> u;
+  if constexpr (NarrowsPairs<R, D>::value && kCount % 2 == 0) {
 #pragma unroll
-  for (int i = 0; i < kCount; ++i) u.words[i] = narrow(d, values[i]);
+    for (int i = 0; i < kCount; i += 2) u.pairs[i / 2] = narrow_pair(d, values[i], values[i + 1]);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) u.words[i] = narrow(d, values[i]);
+  }
   auto* to = (typename Vector<kCount, Word>::Piece*)((Word*)data + index);
 #pragma unroll
   for (int i = 0; i < Vector<kCount, Word>::kPieces; ++i) to[i] = u.pieces[i];

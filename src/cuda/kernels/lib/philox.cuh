@@ -3,6 +3,7 @@
 #pragma once
 
 #include "lib/integers.cuh"
+#include "lib/ptx_math.cuh"
 
 // 128 random bits for a 64-bit counter under a 64-bit key.
 __device__ inline uint4 philox4x32(uint64 counter, uint64 key) {
@@ -10,7 +11,8 @@ __device__ inline uint4 philox4x32(uint64 counter, uint64 key) {
   uint32 key0 = (uint32)key, key1 = (uint32)(key >> 32);
 #pragma unroll
   for (int round = 0; round < 10; ++round) {
-    const uint64 product0 = (uint64)0xD2511F53u * x, product1 = (uint64)0xCD9E8D57u * z;
+    const uint64 product0 = multiply_wide(0xD2511F53u, x);
+    const uint64 product1 = multiply_wide(0xCD9E8D57u, z);
     x = (uint32)(product1 >> 32) ^ y ^ key0;
     y = (uint32)product1;
     z = (uint32)(product0 >> 32) ^ w ^ key1;
@@ -35,41 +37,41 @@ __device__ inline bool bernoulli(uint64 seed, uint64 offset, uint64 index, float
   return uniform_open(philox_element(seed, offset, index)) < probability;
 }
 
-// A stream whose elements are taken as uniform numbers.
 struct RandomStream {
   uint64 seed, offset;
-  __device__ float uniform(int64 index) const {
-    return uniform_open(philox_element(seed, offset, (uint64)index));
+  __device__ uint32 bits(int64 index) const {
+    return philox_element(seed, offset, (uint64)index);
   }
+  __device__ float uniform(int64 index) const { return uniform_open(bits(index)); }
 };
 
-// kCount uniform numbers from element `index` on, which is a multiple of kCount.
+// The bits of kCount elements from `index` on, which is a multiple of kCount.
 template <int kCount>
-__device__ inline void uniform_row(const RandomStream& stream, int64 index, float (&to)[kCount]) {
+__device__ inline void random_row(const RandomStream& stream, int64 index, uint32 (&to)[kCount]) {
   if constexpr (kCount % 4 == 0) {
 #pragma unroll
     for (int l = 0; l < kCount; l += 4) {
       const uint4 bits = philox4x32(stream.offset + (uint64)(index + l) / 4, stream.seed);
-      to[l] = uniform_open(bits.x);
-      to[l + 1] = uniform_open(bits.y);
-      to[l + 2] = uniform_open(bits.z);
-      to[l + 3] = uniform_open(bits.w);
+      to[l] = bits.x;
+      to[l + 1] = bits.y;
+      to[l + 2] = bits.z;
+      to[l + 3] = bits.w;
     }
   } else if constexpr (kCount == 2) {
     const uint4 bits = philox4x32(stream.offset + (uint64)index / 4, stream.seed);
     const bool upper = (index & 2) != 0;
-    to[0] = uniform_open(upper ? bits.z : bits.x);
-    to[1] = uniform_open(upper ? bits.w : bits.y);
+    to[0] = upper ? bits.z : bits.x;
+    to[1] = upper ? bits.w : bits.y;
   } else {
 #pragma unroll
-    for (int l = 0; l < kCount; ++l) to[l] = stream.uniform(index + l);
+    for (int l = 0; l < kCount; ++l) to[l] = stream.bits(index + l);
   }
 }
 template <int kCount>
-__device__ inline void uniform_strided(const RandomStream& stream, int64 index, int64 stride,
-                                       float (&to)[kCount]) {
+__device__ inline void random_strided(const RandomStream& stream, int64 index, int64 stride,
+                                      uint32 (&to)[kCount]) {
 #pragma unroll
-  for (int l = 0; l < kCount; ++l) to[l] = stream.uniform(index + l * stride);
+  for (int l = 0; l < kCount; ++l) to[l] = stream.bits(index + l * stride);
 }
 
 // Box-Muller: elements 2k and 2k + 1 share the uniform numbers u, v of their two lanes,

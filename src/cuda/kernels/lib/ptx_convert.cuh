@@ -39,3 +39,36 @@ __device__ inline uint16 float_to_f16(float x) {
 }
 
 #endif
+
+// f32 to bf16, to nearest even.
+__device__ inline uint16 float_to_bf16(float x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  uint16 h;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(x));
+  return h;
+#else
+  const uint32 bits = __float_as_uint(x);
+  if (x != x) return (uint16)(bits >> 16 | 0x40u);
+  return (uint16)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+#endif
+}
+
+// Two numbers at once, the first in the lower half.
+__device__ inline uint32 pair_to_f16(float low, float high) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  uint32 pair;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+#else
+  return (uint32)float_to_f16(low) | (uint32)float_to_f16(high) << 16;
+#endif
+}
+__device__ inline uint32 pair_to_bf16(float low, float high) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  uint32 pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+#else
+  return (uint32)float_to_bf16(low) | (uint32)float_to_bf16(high) << 16;
+#endif
+}

@@ -40,9 +40,9 @@ __device__ inline void warp_reduce(R (&v)[kCount]) {
   }
 }
 
-// Over the kWarps warps of a block, all of whose threads call it. `slots`, shared memory of kWarps
-// numbers per value, may be used for the next reduction after any other __syncthreads(); calls that
-// follow each other without one alternate between two sets of slots.
+// Over groups of kWarps neighbouring warps; all threads of the block call it. `slots`, shared memory
+// of one number per warp and value, may be used for the next reduction after any other
+// __syncthreads(): calls that follow each other without one alternate between two sets of slots.
 template <int kWarps, class Op, int kCount, class R>
 __device__ inline void block_reduce_in(R* slots, R (&v)[kCount]) {
   warp_reduce<Op>(v);
@@ -50,12 +50,13 @@ __device__ inline void block_reduce_in(R* slots, R (&v)[kCount]) {
     const int lane = threadIdx.x % kLanes, warp = threadIdx.x / kLanes;
 #pragma unroll
     for (int i = 0; i < kCount; ++i)
-      if (lane == i % kLanes) slots[i * kWarps + warp] = v[i];
+      if (lane == i % kLanes) slots[warp * kCount + i] = v[i];
     __syncthreads();
     // Every warp adds up the warps' results for itself, which saves a second barrier.
+    const R* of_group = slots + warp / kWarps * kWarps * kCount;
 #pragma unroll
     for (int i = 0; i < kCount; ++i)
-      v[i] = lane < kWarps ? slots[i * kWarps + lane] : Op::template identity<R>();
+      v[i] = lane < kWarps ? of_group[lane * kCount + i] : Op::template identity<R>();
     warp_reduce<Op>(v);
   }
 }

@@ -1,11 +1,10 @@
-#include "cuda/jit/find_nvrtc.hpp"
+#include "cuda/driver/find_library.hpp"
 
 #include <fmt/format.h>
 #include <glob.h>
 #include <link.h>
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include "base/settings.hpp"
@@ -13,8 +12,6 @@
 namespace ashlar::cuda {
 
 namespace {
-
-constexpr std::array kNames = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
 
 // Files of this process whose name starts like this.
 std::vector<std::string> loaded_files(std::string_view prefix) {
@@ -63,8 +60,14 @@ std::vector<std::string> package_folders() {
 
 }  // namespace
 
-FoundNvrtc find_nvrtc() {
-  FoundNvrtc result;
+std::string FoundLibrary::tried_text() const {
+  std::string text;
+  for (const std::string& place : tried) text += "\n  " + place;
+  return text.empty() ? " nothing" : text;
+}
+
+FoundLibrary find_library(const LibraryQuery& query) {
+  FoundLibrary result;
   const auto attempt = [&](const SharedLibrary& library, const std::string& what) {
     result.tried.push_back(library.is_open() ? what : fmt::format("{}: {}", what, library.error()));
     if (library.is_open()) result.library = library;
@@ -74,23 +77,23 @@ FoundNvrtc find_nvrtc() {
     return attempt(SharedLibrary::open(path), path);
   };
   const auto open_in = [&](const std::string& folder) {
-    for (const std::string& path : matching(folder + "/libnvrtc.so*"))
+    for (const std::string& path : matching(folder + "/" + query.file + "*"))
       if (open(path)) return true;
     return false;
   };
-  if (const std::string& own = settings().nvrtc; !own.empty()) {
-    open(own);  // the user's word is final
+  if (!query.own.empty()) {
+    open(query.own);  // the user's word is final
     return result;
   }
-  for (const std::string& path : loaded_files("libnvrtc.so"))
+  for (const std::string& path : loaded_files(query.file))
     if (attempt(SharedLibrary::already_loaded(path), path + " (loaded)")) return result;
-  for (const char* name : kNames)
+  for (const std::string& name : query.names)
     if (open(name)) return result;
   for (const std::string& path : loaded_files("libcudart.so"))
     if (open_in(folder_of(path))) return result;
   for (const std::string& folder : package_folders())
-    for (const char* place : {"/nvidia/cu13/lib", "/nvidia/cuda_nvrtc/lib", "/nvidia/cu12/lib"})
-      if (open_in(folder + place)) return result;
+    for (const std::string& place : query.wheel_folders)
+      if (open_in(folder + "/" + place)) return result;
   std::vector<std::string> toolkits = settings().cuda_roots;
   for (const char* pattern : {"/usr/local/cuda", "/usr/local/cuda-*", "/opt/cuda", "/usr/lib/cuda"})
     for (auto& found : matching(pattern)) toolkits.push_back(found);

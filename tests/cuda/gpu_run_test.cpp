@@ -136,7 +136,7 @@ const Way kWays[] = {
     {"ByTheProcessor", {.reference_only = true}},
 };
 
-class CudaRun : public testing::TestWithParam<Way> {
+class GpuRun : public testing::TestWithParam<Way> {
  protected:
   void SetUp() override {
     if (device_count() == 0) GTEST_SKIP() << driver().reason;
@@ -153,10 +153,10 @@ class CudaRun : public testing::TestWithParam<Way> {
   std::unique_ptr<ContextScope> scope_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Way, CudaRun, testing::ValuesIn(kWays),
+INSTANTIATE_TEST_SUITE_P(Way, GpuRun, testing::ValuesIn(kWays),
                          [](const auto& way) { return way.param.name; });
 
-TEST_P(CudaRun, TheFirstRunIsCapturedAndReplayedWithOtherData) {
+TEST_P(GpuRun, TheFirstRunIsCapturedAndReplayedWithOtherData) {
   const Plan plan = make_plan();
   Operands operands(plan, 1);
   const Stream stream;
@@ -170,7 +170,7 @@ TEST_P(CudaRun, TheFirstRunIsCapturedAndReplayedWithOtherData) {
   }
 }
 
-TEST_P(CudaRun, TwoCapturesOfOnePlan) {
+TEST_P(GpuRun, TwoCapturesOfOnePlan) {
   const Plan plan = make_plan();
   const Operands one(plan, 1), two(plan, 2);
   const Stream first, second;
@@ -183,7 +183,7 @@ TEST_P(CudaRun, TwoCapturesOfOnePlan) {
   EXPECT_NE(results[0], results[1]);
 }
 
-TEST_P(CudaRun, GraphsArePopulatedAndTakeOtherPointers) {
+TEST_P(GpuRun, GraphsArePopulatedAndTakeOtherPointers) {
   const Plan plan = make_plan();
   const Operands one(plan, 1), two(plan, 2);
   const Stream stream;
@@ -201,7 +201,7 @@ TEST_P(CudaRun, GraphsArePopulatedAndTakeOtherPointers) {
   EXPECT_THROW(populate(graph.handle(), plan, one.binding(plan), one.scratch()), Error);
 }
 
-TEST_P(CudaRun, EveryRunGivesTheSameBits) {
+TEST_P(GpuRun, EveryRunGivesTheSameBits) {
   const Plan plan = make_plan();
   const Operands operands(plan, 3);
   const std::vector<float> first = expected(plan, operands);
@@ -209,7 +209,7 @@ TEST_P(CudaRun, EveryRunGivesTheSameBits) {
 }
 
 // Each thread with a stream, operands and (unless the plan owns memory) a workspace of its own.
-TEST_P(CudaRun, ManyThreadsAndStreamsShareOnePlan) {
+TEST_P(GpuRun, ManyThreadsAndStreamsShareOnePlan) {
   constexpr int kThreads = 4, kRuns = 3;
   const Plan plan = make_plan();
   std::atomic<int> wrong{0};
@@ -232,7 +232,7 @@ TEST_P(CudaRun, ManyThreadsAndStreamsShareOnePlan) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST(CudaGraphMisuse, IsSaidInASentence) {
+TEST(GpuGraphMisuse, IsSaidInASentence) {
   Graph g("plain");
   g.output("y", relu(g.input("x", {8}, f32)));
   const Plan on_cpu = compile(g, Device::cpu());
@@ -258,6 +258,26 @@ TEST(CudaGraphMisuse, IsSaidInASentence) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
     EXPECT_THAT(error.what(), testing::HasSubstr("got a graph of 0 nodes, expected the 1"));
+  }
+}
+
+// Only where the error is an emulated one: a real one would end the context of all tests.
+TEST(GpuErrors, NameKernelAndRegion) {
+  if (device_count() == 0) GTEST_SKIP() << driver().reason;
+  if (detect_gpu(0).description.find("Emulated") == std::string::npos)
+    GTEST_SKIP() << "a real GPU does not recover";
+  Graph g("plain");
+  g.output("y", relu(g.input("x", {64}, f32)));
+  const Plan plan = compile(g, Operands::gpu());
+  const Memory y(Operands::gpu(), 256);
+  std::vector<float> on_the_host(64);
+  try {
+    plan.run({{"x", on_the_host.data()}, {"y", y.data()}});
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::device);
+    EXPECT_THAT(error.what(), testing::ContainsRegex("kernel '[a-z_]+' of 'relu_fwd'"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("ASHLAR_CUDA_SYNC=1 tells which"));
   }
 }
 

@@ -1,0 +1,105 @@
+#include <fmt/format.h>
+
+#include <ashlar/pack.hpp>
+#include <map>
+#include <memory>
+
+#include "bench/bench.hpp"
+#include "commands.hpp"
+#include "compile_flags.hpp"
+#include "files.hpp"
+#include "progress.hpp"
+
+namespace ashlar::cli {
+
+namespace {
+
+struct PackFlags : CompileFlags {
+  std::vector<std::string> sources;
+  std::string architecture, out, list;
+};
+
+int list_pack(const std::string& path) {
+  const PackContents contents = read_pack(path);
+  struct Total {
+    int count = 0;
+    std::int64_t bytes = 0;
+  };
+  std::map<std::string, Total> by_name;
+  for (const PackContents::Kernel& kernel : contents.kernels) {
+    ++by_name[kernel.name].count;
+    by_name[kernel.name].bytes += kernel.bytes;
+  }
+  fmt::print("{}: for {}, by Ashlar {}; {} kernels, {:.1f} KB, undamaged\n", path,
+             contents.architecture, contents.version, contents.kernels.size(),
+             static_cast<double>(contents.file_bytes) / 1e3);
+  for (const auto& [name, total] : by_name)
+    fmt::print("  {:<32} {:>5} of {:>9.1f} KB\n", name, total.count,
+               static_cast<double>(total.bytes) / 1e3);
+  return kExitOk;
+}
+
+// A file is a graph unless it says that it is a suite; anything else is the name of a suite.
+std::vector<bench::SuiteGraph> graphs_of(const std::string& source) {
+  constexpr std::size_t kMostBytes = 64 << 20;
+  if (!source.ends_with(".json") && source != "-") return bench::suite_graphs({source});
+  std::string text = read_file(source, kMostBytes);
+  if (text.find("\"ashlar-suite\"") != std::string::npos) return bench::suite_graphs({source});
+  return {{source, std::move(text)}};
+}
+
+int make_pack(const PackFlags& flags) {
+  PackBuilder builder = flags.device.empty() ? PackBuilder(flags.architecture)
+                                             : PackBuilder(Device::named(flags.device));
+  const std::string out =
+      flags.out.empty() ? fmt::format("ashlar_{}.pack", builder.architecture()) : flags.out;
+  Progress progress;
+  int graphs = 0;
+  for (const std::string& source : flags.sources)
+    for (const bench::SuiteGraph& one : graphs_of(source)) {
+      progress.stage(fmt::format("planning {}", one.name));
+      builder.add(Graph::from_json(one.graph), flags.chosen_options());
+      ++graphs;
+    }
+  const std::string file = builder.build([&](int done, int all) {
+    progress.stage(fmt::format("compiled {} of {} kernels", done, all));
+  });
+  progress.pause();
+  write_file(out, file);
+  fmt::print("{}: {} kernels of {} graphs for {}, {:.1f} KB\n", out, builder.kernel_count(), graphs,
+             builder.architecture(), static_cast<double>(file.size()) / 1e3);
+  if (const int without = builder.regions_without_kernel(); without > 0)
+    fmt::print("{} regions have no kernel: the processor runs them\n", without);
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_pack_command(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<PackFlags>();
+  CLI::App* command = app.add_subcommand(
+      "pack",
+      "Compile the kernels of graphs into one file for a kind of GPU, which need not be present; "
+      "where ASHLAR_PACK names the file, nothing is compiled at run time");
+  auto* list = command->add_option("--list", flags->list, "Check a pack, print what is in it")
+                   ->type_name("FILE");
+  auto* sources = command->add_option("SUITE|GRAPH.json", flags->sources,
+                                      "Suites (ashlar bench cpu --list) and graphs in JSON");
+  auto* arch =
+      command->add_option("--arch", flags->architecture, "Architecture: sm_90a, sm_80, ...")
+          ->type_name("NAME");
+  command->add_option("--out", flags->out, "File to write (default: ashlar_ARCH.pack)")
+      ->type_name("FILE");
+  add_compile_flags(*command, *flags);
+  list->excludes(sources);
+  command->callback([flags, arch, sources, &action] {
+    if (flags->list.empty()) {
+      if (sources->empty()) throw CLI::RequiredError("SUITE|GRAPH.json");
+      if (arch->empty() == flags->device.empty())
+        throw CLI::RequiredError("either --arch or --device");
+    }
+    action = [flags] { return flags->list.empty() ? make_pack(*flags) : list_pack(flags->list); };
+  });
+}
+
+}  // namespace ashlar::cli

@@ -1,0 +1,24 @@
+// Work as a CUDA graph, captured on a stream of our own.
+#pragma once
+
+#include <functional>
+
+#include "cuda/driver/driver_api.hpp"
+
+namespace ashlar::cuda {
+
+// What `run` puts into the stream it is given. Other threads may do as they like meanwhile,
+// allocating included, and so may `run`. The graph goes at the end of the scope.
+class CapturedGraph {
+ public:
+  explicit CapturedGraph(const std::function<void(void* stream)>& run);
+  ~CapturedGraph();
+  CapturedGraph(const CapturedGraph&) = delete;
+  CapturedGraph& operator=(const CapturedGraph&) = delete;
+  GraphHandle handle() const { return graph_; }
+
+ private:
+  GraphHandle graph_ = nullptr;
+};
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,294 @@
+// Depthwise convolutions, forward, backward-data and backward-filter.
+#include <fmt/format.h>
+
+#include <array>
+#include <limits>
+
+#include "cuda/engines/channel_axes.hpp"
+#include "cuda/engines/depthwise_shape.hpp"
+#include "cuda/engines/engines.hpp"
+#include "cuda/jit/kernel_text.hpp"
+#include "cuda/text/program_text.hpp"
+#include "cuda/text/spec_text.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+using Shape = DepthwiseShape;
+using Tile = DepthwiseTile;
+using Walk = DepthwiseWalk;
+
+constexpr std::int64_t kFinishThreads = 256, kLanes = 32;
+constexpr std::int64_t kMostSharedBytes = 96 << 10;
+constexpr std::int64_t kMostGridY = 65535;
+constexpr std::size_t kMostTiles = 6;  // candidates of a tuning
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t register_bytes(const Shape& shape) { return shape.precision == f64 ? 8 : 4; }
+
+// Weights of the block's channels, or its sums of them.
+std::int64_t shared_bytes(const Shape& shape, const Tile& tile, const Walk& walk) {
+  if (shape.kind != Shape::Kind::filter)
+    return shape.taps() * walk.lanes * tile.vector * register_bytes(shape);
+  const std::int64_t copies = shape.columns ? walk.lanes * tile.vector : walk.threads / kLanes;
+  return tile.part * shape.window[2] * copies * register_bytes(shape);
+}
+
+std::int64_t partial_bytes(const Shape& shape, const Walk& walk) {
+  if (shape.kind != Shape::Kind::filter) return 0;
+  return walk.pixel_blocks * shape.taps() * shape.channels * register_bytes(shape);
+}
+
+// Strides of the pixels as numbers in the text: addresses of a tile are then one register and
+// offsets that cost nothing.
+void fix_strides(std::string& text, const PointwiseProgram& program, const std::string& name,
+                 std::initializer_list<int> axes) {
+  for (std::size_t i = 0; i < program.steps.size(); ++i) {
+    if (program.steps[i].kind != PointwiseProgram::Step::Kind::load) continue;
+    for (const int axis : axes) {
+      const std::string argument = fmt::format("(Index)args.{}_load{}_stride{}", name, i, axis);
+      const std::string number = fmt::format("(Index){}", program.steps[i].view.strides[axis]);
+      for (std::size_t at = text.find(argument); at != std::string::npos;
+           at = text.find(argument, at + number.size()))
+        text.replace(at, argument.size(), number);
+    }
+  }
+}
+
+class Designer {
+ public:
+  Designer(const Graph& graph, const Shape& shape, const Tile& tile, const Walk& walk)
+      : graph_(graph), shape_(shape), tile_(tile), walk_(walk) {}
+
+  KernelDesign design() {
+    const bool filter = shape_.kind == Shape::Kind::filter;
+    add_numbers();
+    if (filter) {
+      const int booking = design_.scratch.add("partial", partial_bytes(shape_, walk_));
+      arguments_.scratch("partial", booking);
+    }
+    const std::string programs = filter ? print_filter() : print_pixels();
+    const std::string head =
+        fmt::format("typedef {} R;\ntypedef int64 Index;\n",
+                    shape_.precision == f64 ? "double" : "float") +
+        constants() + arguments_.struct_text() + programs;
+    const std::string name = filter ? "depthwise_filter" : "depthwise_pixels";
+    const std::string file = name + ".cuh";
+    const std::array<std::string_view, 2> files = {"depthwise.cuh", file};
+    const KernelSource source{name, assemble(files, head)};
+    LaunchDesign launch{source,
+                        name,
+                        {},
+                        static_cast<unsigned>(walk_.threads),
+                        static_cast<unsigned>(shared_bytes(shape_, tile_, walk_)),
+                        arguments_};
+    launch.grid = {static_cast<unsigned>(walk_.pixel_blocks),
+                   static_cast<unsigned>(walk_.channel_blocks), static_cast<unsigned>(parts())};
+    launch.unaligned_function = name + "_elements";
+    const std::int64_t weights = shape_.taps() * shape_.channels;
+    if (filter)
+      launch.unaligned_grid = {launch.grid.x,
+                               static_cast<unsigned>(ceil_div(weights, walk_.threads)), 1};
+    else
+      launch.unaligned_grid.x = static_cast<unsigned>(ceil_div(results(), walk_.threads));
+    design_.launches.push_back(launch);
+    if (!filter) return std::move(design_);
+    LaunchDesign finish{source, "depthwise_finish", {}, kFinishThreads, 0, arguments_};
+    finish.grid.x = static_cast<unsigned>(ceil_div(weights, kLanes));
+    design_.launches.push_back(std::move(finish));
+    return std::move(design_);
+  }
+
+ private:
+  std::int64_t parts() const {
+    if (shape_.kind != Shape::Kind::filter) return 1;
+    return ceil_div(shape_.window[1], tile_.part) * shape_.window[0];
+  }
+  std::int64_t results() const {
+    const Shape::Axes& to = shape_.to_extent;
+    return shape_.images * shape_.channels * to[0] * to[1] * to[2];
+  }
+
+  void add_numbers() {
+    const auto divisor = [&](const std::string& name, std::int64_t value) {
+      arguments_.number(name, value);
+      arguments_.number("magic_" + name, divider_word(value));
+    };
+    const Shape::Axes &from = shape_.from_extent, &to = shape_.to_extent;
+    divisor("channels", shape_.channels);
+    divisor("tiles_w", ceil_div(to[2], tile_.w));
+    divisor("tiles_h", ceil_div(to[1], tile_.h));
+    divisor("to_d", to[0]);
+    arguments_.number("to_h", to[1]);
+    arguments_.number("to_w", to[2]);
+    arguments_.number("from_d", from[0]);
+    arguments_.number("from_h", from[1]);
+    arguments_.number("from_w", from[2]);
+    arguments_.number("images", shape_.images);
+    arguments_.number("lanes", walk_.lanes);
+    arguments_.number("tiles", shape_.tile_count(tile_));
+    arguments_.number("pieces", walk_.pixel_blocks);
+  }
+
+  std::string constants() const {
+    std::string text;
+    constexpr std::array<char, 3> kAxes = {'D', 'H', 'W'};
+    for (std::size_t axis = 0; axis < 3; ++axis)
+      text += constant(fmt::format("kWindow{}", kAxes[axis]), shape_.window[axis]) +
+              constant(fmt::format("kStride{}", kAxes[axis]), shape_.stride[axis]) +
+              constant(fmt::format("kDilation{}", kAxes[axis]), shape_.dilation[axis]) +
+              constant(fmt::format("kPadding{}", kAxes[axis]), shape_.padding[axis]);
+    const Shape::Span high = shape_.span_h(tile_), wide = shape_.span_w(tile_);
+    return text + constant("kFirstH", high.first) + constant("kFirstW", wide.first) +
+           constant("kSpanH", high.count) + constant("kSpanW", wide.count) +
+           constant("kTileH", tile_.h) + constant("kTileW", tile_.w) +
+           constant("kPart", std::max<std::int64_t>(tile_.part, 1)) +
+           constant("kColumns", shape_.columns ? 1 : 0) + constant("kVector", tile_.vector) +
+           constant("kThreads", walk_.threads) + constant("kBlocks", walk_.blocks_at_once) +
+           constant("kFinishThreads", kFinishThreads) +
+           constant("kBackward", shape_.backward() ? 1 : 0) +
+           constant("kFlip", shape_.op->mode == ConvMode::convolution ? 1 : 0) +
+           constant("kTogether", shape_.together(tile_) ? 1 : 0);
+  }
+
+  std::string print_source(const PointwiseProgram& program, const std::string& name) {
+    std::string text = print_program(program, graph_, name, arguments_);
+    const int w = shape_.columns ? 3 : 4;
+    fix_strides(text, program, name, {w - 1, w});
+    return text;
+  }
+  // alpha * value + beta * z, where there is more to it than the value.
+  std::string blend(const PointwiseProgram& z, const std::string& name) {
+    std::string text = fmt::format("values[i] = {} * values[i]", literal(shape_.op->alpha));
+    if (!z.empty()) text += fmt::format(" + {} * {}[i]", literal(shape_.op->beta), name);
+    if (z.empty() && shape_.op->alpha == 1.0) return {};
+    return fmt::format("  for (int i = 0; i < kCount; ++i) {};\n", text);
+  }
+  std::string print_keep(const PointwiseProgram& z, int rank) {
+    const std::string parameters =
+        fmt::format("(const Args& args, const Index (&at)[{}], R (&values)[kCount])", rank);
+    std::string text, load;
+    if (!z.empty()) {
+      text = print_program(z, graph_, "z_of", arguments_);
+      load = "  R z[kCount];\n  z_of<kCount>(args, at, z);\n";
+    }
+    return text + "template <int kCount>\n__device__ inline void keep" + parameters + " {\n" +
+           load + blend(z, "z") + "  epilogue<kCount>(args, at, values);\n}\n";
+  }
+  // The place of a weight in its filter.
+  static constexpr const char* kTapPlace =
+      "  const Index at[4] = {channel, tap / (kWindowH * kWindowW), tap / kWindowW % kWindowH, "
+      "tap % kWindowW};\n";
+
+  std::string print_pixels() {
+    return print_source(shape_.from, "source_of") +
+           print_program(shape_.weights, graph_, "weight_program", arguments_) +
+           print_program(shape_.to, graph_, "epilogue", arguments_) + print_keep(shape_.z, 5) +
+           "__device__ inline R weight_of(const Args& args, Index channel, int tap) {\n" +
+           kTapPlace +
+           "  R weight[1];\n  weight_program<1>(args, at, weight);\n  return weight[0];\n}\n";
+  }
+  std::string print_filter() {
+    return print_source(shape_.from, "x_of") + print_source(shape_.to, "dy_of") +
+           print_program(shape_.weights, graph_, "epilogue", arguments_) +
+           print_keep(shape_.weights_z, 4) +
+           "__device__ inline void keep_weight(const Args& args, Index channel, int tap, R sum) "
+           "{\n" +
+           kTapPlace + "  R values[1] = {sum};\n  keep<1>(args, at, values);\n}\n";
+  }
+
+  const Graph& graph_;
+  const Shape& shape_;
+  const Tile& tile_;
+  const Walk& walk_;
+  Arguments arguments_;
+  KernelDesign design_;
+};
+
+class DepthwiseEngine final : public CudaEngine {
+ public:
+  std::string_view id() const override { return "cuda.depthwise"; }
+  std::string_view description() const override {
+    return "convolution of one filter per channel, a tile of pixels per thread";
+  }
+
+  Support supports(const Region& region, const DeviceProps& device) const override {
+    if (Support support = is_depthwise(region); !support) return support;
+    if (touches_unusual(region))
+      return Support::no("a ragged or complex tensor, or random numbers");
+    for (const PointwiseProgram& prologue : region.prologues)
+      if (reads_coordinates(prologue)) return Support::no("a fused operation reads coordinates");
+    if (reads_coordinates(region.epilogue))
+      return Support::no("a fused operation reads coordinates");
+    const Shape shape(region);
+    if (shape.images == 0 || shape.channels == 0 || element_count(shape.to.space) == 0)
+      return Support::no("no elements");
+    if (!shape.columns && shape.channels > kMostGridY)
+      return Support::no("{} channels, {} at most", shape.channels, kMostGridY);
+    if (shape.images * shape.to_extent[0] * shape.to_extent[1] * shape.to_extent[2] >=
+        std::numeric_limits<int>::max() - (1 << 20))
+      return Support::no("more pixels than an int can number");
+    if (choices(shape, device).empty())
+      return Support::no("a window of {} x {} and its tile are too large for registers",
+                         shape.window[1], shape.window[2]);
+    return Support::yes();
+  }
+
+  std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
+    const Shape shape(region);
+    std::vector<Config> result;
+    double fraction = 0.7;
+    for (const Tile& tile : choices(shape, device)) {
+      Config config;
+      config.knobs = {{"vector", tile.vector},
+                      {"tile_h", tile.h},
+                      {"tile_w", tile.w},
+                      {"part", tile.part},
+                      {"waves", waves(shape)}};
+      config.cost = {.flops = region.flops(),
+                     .bytes = region.bytes(),
+                     .flops_fraction = fraction,
+                     .bytes_fraction = fraction};
+      config.scratch_bytes = partial_bytes(shape, Walk(shape, tile, waves(shape), device));
+      config.notes.runtime_compiled = true;
+      result.push_back(std::move(config));
+      fraction *= 0.98;
+    }
+    return result;
+  }
+
+  KernelDesign design(const Graph& graph, const Region& region, const Config& config,
+                      const DeviceProps& device) const override {
+    const Shape shape(region);
+    const Tile tile{static_cast<int>(config.knob("vector")), config.knob("tile_h"),
+                    config.knob("tile_w"), config.knob("part")};
+    const Walk walk(shape, tile, config.knob("waves"), device);
+    return Designer(graph, shape, tile, walk).design();
+  }
+
+ private:
+  // Sums of a filter are merged per block: one wave of them.
+  static std::int64_t waves(const Shape& shape) {
+    return shape.kind == Shape::Kind::filter ? 1 : 8;
+  }
+  static std::vector<Tile> choices(const Shape& shape, const DeviceProps& device) {
+    std::vector<Tile> result;
+    for (const Tile& tile : shape.tiles()) {
+      const Walk walk(shape, tile, waves(shape), device);
+      if (shared_bytes(shape, tile, walk) <= std::min(kMostSharedBytes, device.shared_bytes) &&
+          result.size() < kMostTiles)
+        result.push_back(tile);
+    }
+    return result;
+  }
+};
+
+}  // namespace
+
+const CudaEngine& depthwise_engine() {
+  static const DepthwiseEngine engine;
+  return engine;
+}
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,195 @@
+#include "cuda/engines/depthwise_shape.hpp"
+
+#include <algorithm>
+
+#include "cuda/engines/channel_axes.hpp"
+#include "plan/merge_axes.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+constexpr std::int64_t kMostRegisters = 168;  // for numbers of a tile
+constexpr std::int64_t kMostUnrolled = 4096;  // multiply-adds of a tile
+constexpr std::int64_t kMostLanes = 96;
+constexpr std::int64_t kMostThreads = 256;
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a >= 0 ? a / b : -ceil_div(-a, b); }
+
+const ConvAttributes* attributes_of(const Region& region) {
+  if (const auto* op = region.anchor_as<ConvForward>()) return op;
+  if (const auto* op = region.anchor_as<ConvBackwardData>()) return op;
+  return region.anchor_as<ConvBackwardFilter>();
+}
+
+// Axes of a tensor of rank 3 to 5, with those it has not in front of its spatial ones.
+std::vector<int> axes_of(int rank, const std::vector<int>& front, const std::vector<int>& back) {
+  constexpr int kMissing = 5;  // no axis of any tensor: extent 1
+  std::vector<int> order = front;
+  order.push_back(rank > 4 ? 2 : kMissing);
+  order.push_back(rank > 3 ? rank - 2 : kMissing);
+  order.push_back(rank - 1);
+  order.insert(order.end(), back.begin(), back.end());
+  return order;
+}
+
+DepthwiseShape::Axes spatial_of(const Dims& dims) {
+  DepthwiseShape::Axes result = {1, 1, 1};
+  for (int axis = 2; axis < dims.rank(); ++axis)
+    result[static_cast<std::size_t>(axis + 3 - dims.rank())] = dims[axis];
+  return result;
+}
+
+DepthwiseShape::Axes per_axis(const Dims& values, std::int64_t absent) {
+  DepthwiseShape::Axes result = {absent, absent, absent};
+  for (int axis = 0; axis < values.rank(); ++axis)
+    result[static_cast<std::size_t>(axis + 3 - values.rank())] = values[axis];
+  return result;
+}
+
+PointwiseProgram arranged(const PointwiseProgram& program, const std::vector<int>& order) {
+  return program.empty() ? program : reordered(program, order);
+}
+
+}  // namespace
+
+Support is_depthwise(const Region& region) {
+  const ConvAttributes* op = attributes_of(region);
+  if (op == nullptr) return Support::other_operation("the anchor is no convolution");
+  const bool filter = region.anchor_as<ConvBackwardFilter>() != nullptr;
+  const Anchor& anchor = *region.anchor;
+  const Dims& x = anchor.inputs[0].dims;
+  const Dims& w = filter ? anchor.outputs[0].dims : anchor.inputs[1].dims;
+  if (x.rank() < 3 || x.rank() > 5) return Support::no("1 to 3 spatial axes are supported");
+  const std::int64_t channels =
+      region.anchor_as<ConvBackwardData>() ? anchor.outputs[0].dims[1] : x[1];
+  if (w[1] != 1 || w[0] != channels)
+    return Support::no("{} filters of {} channels for {} channels, not one each", w[0], w[1],
+                       channels);
+  return Support::yes();
+}
+
+DepthwiseShape::DepthwiseShape(const Region& region)
+    : kind(region.anchor_as<ConvForward>()        ? Kind::forward
+           : region.anchor_as<ConvBackwardData>() ? Kind::data
+                                                  : Kind::filter),
+      op(attributes_of(region)),
+      from(region.prologues[0]),
+      precision(region.precision()) {
+  const int rank = from.space.rank();
+  const bool filter = kind == Kind::filter;
+  const std::vector<int> filter_order = axes_of(rank, {0}, {});
+  to = filter ? region.prologues[ConvBackwardFilter::dy] : region.epilogue;
+  weights = arranged(filter ? region.epilogue : region.prologues[1], filter_order);
+  static_assert(ConvForward::z == 2 && ConvBackwardData::z == 2 && ConvBackwardFilter::z == 2);
+  const PointwiseProgram addend = op->beta != 0.0 ? input_program(region, 2) : PointwiseProgram{};
+  images = from.space[0];
+  channels = from.space[1];
+  from_extent = spatial_of(from.space);
+  to_extent = spatial_of(to.space);
+  for (std::size_t axis = 0; axis < 3; ++axis)
+    window[axis] = weights.space[static_cast<int>(axis) + 1];
+  stride = per_axis(op->stride, 1);
+  dilation = per_axis(op->dilation, 1);
+  padding = per_axis(op->padding, 0);
+  columns = choose_row_axis(from.space, {&from}) == 1;
+  const std::vector<int> order = columns ? axes_of(rank, {0}, {1}) : axes_of(rank, {0, 1}, {});
+  from = reordered(from, order);
+  to = reordered(to, order);
+  z = arranged(filter ? PointwiseProgram{} : addend, order);
+  weights_z = arranged(filter ? addend : PointwiseProgram{}, filter_order);
+}
+
+DepthwiseShape::Span DepthwiseShape::span(std::size_t axis, std::int64_t count,
+                                          std::int64_t count_taps) const {
+  const std::int64_t reach = (count_taps - 1) * dilation[axis];
+  if (!backward()) {
+    const std::int64_t first = kind == Kind::filter ? 0 : -padding[axis];
+    return {first, (count - 1) * stride[axis] + reach + 1};
+  }
+  const std::int64_t first = floor_div(padding[axis] - reach, stride[axis]);
+  return {first, floor_div(count - 1 + padding[axis], stride[axis]) - first + 1};
+}
+
+std::int64_t DepthwiseShape::registers(const DepthwiseTile& tile) const {
+  const std::int64_t line = span_w(tile).count * tile.vector,
+                     pixels = tile.h * tile.w * tile.vector;
+  const std::int64_t numbers =
+      kind == Kind::filter
+          ? pixels + line + tile.part * window[2] * tile.vector
+          : pixels + 2 * line + std::min(tile.h, window[1]) * window[2] * tile.vector;
+  return numbers * (precision == f64 ? 2 : 1);
+}
+
+std::int64_t DepthwiseShape::tile_count(const DepthwiseTile& tile) const {
+  return images * to_extent[0] * ceil_div(to_extent[1], tile.h) * ceil_div(to_extent[2], tile.w);
+}
+
+std::vector<DepthwiseTile> DepthwiseShape::tiles() const {
+  const bool filter = kind == Kind::filter;
+  std::vector<int> vectors = {1};
+  if (columns) {
+    const int widest =
+        z.empty() ? packet_length({&from, &to}, 4) : packet_length({&from, &to, &z}, 4);
+    for (int vector = 2; vector <= widest; vector *= 2) vectors.push_back(vector);
+  }
+  const bool converts = from.precision() == f32 && bit_width(from.steps[0].view.dtype) < 32;
+  std::vector<std::pair<double, DepthwiseTile>> fitting;
+  for (const int vector : vectors)
+    for (const std::int64_t high : {1, 2, 4})
+      for (const std::int64_t wide : {1, 2, 4, 8}) {
+        DepthwiseTile tile{vector, high, wide};
+        if (backward()) {  // begins at multiples of the stride
+          tile.h = ceil_div(high, stride[1]) * stride[1];
+          tile.w = ceil_div(wide, stride[2]) * stride[2];
+        }
+        if (filter) tile.part = std::clamp<std::int64_t>(100 / (window[2] * vector), 1, window[1]);
+        const std::int64_t rows = filter ? tile.part : window[1];
+        const double products = static_cast<double>(rows * window[2] * tile.h * tile.w);
+        const double unrolled =
+            products * vector / static_cast<double>(backward() ? stride[1] * stride[2] : 1);
+        if (unrolled > static_cast<double>(kMostUnrolled) || registers(tile) > kMostRegisters)
+          continue;
+        // Instructions: products, loads and conversions, weights, stores.
+        double loads = static_cast<double>(span_h(tile).count * span_w(tile).count);
+        const double pixels = static_cast<double>(tile.h * tile.w);
+        if (filter) loads += pixels;
+        const double cost = unrolled + loads * (1.5 + (converts ? vector : 0)) +
+                            1.5 * static_cast<double>(rows * window[2]) +
+                            pixels * (3.0 + 2.0 * vector);
+        const double parts = filter ? static_cast<double>(ceil_div(window[1], tile.part)) : 1.0;
+        const double all = cost * parts * static_cast<double>(tile_count(tile)) / vector;
+        fitting.emplace_back(all, tile);
+      }
+  std::stable_sort(fitting.begin(), fitting.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<DepthwiseTile> result;
+  for (const auto& [cost, tile] : fitting) result.push_back(tile);
+  return result;
+}
+
+bool DepthwiseShape::together(const DepthwiseTile& tile) const {
+  if (columns || tile.w == 1 || kind == Kind::filter) return false;
+  const int wanted = static_cast<int>(tile.w);
+  return vector_length(to, wanted) == wanted && (z.empty() || vector_length(z, wanted) == wanted);
+}
+
+DepthwiseWalk::DepthwiseWalk(const DepthwiseShape& shape, const DepthwiseTile& tile,
+                             std::int64_t waves, const DeviceProps& device) {
+  const std::int64_t packets = shape.columns ? shape.channels / tile.vector : 1;
+  const std::int64_t across = ceil_div(packets, kMostLanes);
+  lanes = ceil_div(packets, across);
+  threads = kMostThreads / lanes * lanes;
+  channel_blocks = shape.columns ? across : shape.channels;
+  // A third more registers than the numbers need.
+  const std::int64_t of_thread = std::max<std::int64_t>(shape.registers(tile) * 4 / 3 + 16, 64);
+  blocks_at_once = std::clamp<std::int64_t>(65536 / (of_thread * threads), 1, 4);
+  const bool filter = shape.kind == DepthwiseShape::Kind::filter;
+  const std::int64_t parts = filter ? ceil_div(shape.window[1], tile.part) * shape.window[0] : 1;
+  const std::int64_t wanted = device.compute_units * blocks_at_once * waves;
+  pixel_blocks = std::clamp<std::int64_t>(wanted / (channel_blocks * parts), 1,
+                                          ceil_div(shape.tile_count(tile), threads / lanes));
+}
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,68 @@
+// How a depthwise convolution lies in memory, and how threads share it out.
+#pragma once
+
+#include <array>
+
+#include "plan/engine.hpp"
+
+namespace ashlar::cuda {
+
+// What a thread does: kernels/depthwise.cuh.
+struct DepthwiseTile {
+  int vector;             // channels
+  std::int64_t h, w;      // pixels
+  std::int64_t part = 0;  // backward-filter: rows of taps
+};
+
+// Over [n, d, h, w, c] when `columns`, else over [n, c, d, h, w]: unused axes have extent 1.
+struct DepthwiseShape {
+  enum class Kind : std::uint8_t { forward, data, filter };
+  using Axes = std::array<std::int64_t, 3>;  // d, h, w
+  Kind kind;
+  const ConvAttributes* op;
+  bool columns;
+  // forward: x, y, z. data: dy, dx, z. filter: x and, as `to`, dy.
+  PointwiseProgram from, to, z;
+  // w or dw and its z, over [c, d, h, w].
+  PointwiseProgram weights, weights_z;
+  Axes window, stride, dilation, padding;
+  Axes from_extent, to_extent;  // of the tensors `from` and `to`
+  std::int64_t images, channels;
+  DType precision;
+
+  // The anchor is a convolution with a filter per channel.
+  explicit DepthwiseShape(const Region& region);
+  bool backward() const { return kind == Kind::data; }
+  std::int64_t taps() const { return window[0] * window[1] * window[2]; }
+  // The source along axis 1 or 2 that a tile of `count` results meets: first (from where the tile
+  // begins) and how many. For a filter's part, `count_taps` of its rows.
+  struct Span {
+    std::int64_t first, count;
+  };
+  Span span(std::size_t axis, std::int64_t count, std::int64_t count_taps) const;
+  Span span_h(const DepthwiseTile& tile) const {
+    return span(1, tile.h, kind == Kind::filter ? tile.part : window[1]);
+  }
+  Span span_w(const DepthwiseTile& tile) const { return span(2, tile.w, window[2]); }
+  // Registers that hold numbers of a tile.
+  std::int64_t registers(const DepthwiseTile& tile) const;
+  // Those that fit, the cheapest first.
+  std::vector<DepthwiseTile> tiles() const;
+  std::int64_t tile_count(const DepthwiseTile& tile) const;
+  // Rows of results are stored as vectors.
+  bool together(const DepthwiseTile& tile) const;
+};
+
+// The launch of a tile for all channels and pixels.
+struct DepthwiseWalk {
+  std::int64_t lanes, threads, blocks_at_once;
+  std::int64_t channel_blocks, pixel_blocks;
+
+  DepthwiseWalk(const DepthwiseShape& shape, const DepthwiseTile& tile, std::int64_t waves,
+                const DeviceProps& device);
+};
+
+// A reason why the region is no depthwise convolution these kernels take; empty: it is.
+Support is_depthwise(const Region& region);
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,254 @@
+#include "cuda/engines/row_norm/row_layout.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "cuda/text/program_text.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+using Kind = RowProblem::Kind;
+
+constexpr int kLanes = 32, kMostThreads = 1024;
+constexpr std::int64_t kRegisters = 65536;  // of a multiprocessor
+constexpr int kResidentThreads = 1536;      // what every architecture but sm_75 has room for
+
+// 16 bytes of the narrowest type that lies along the rows, at most 8 elements.
+int vector_of(const RowProblem& problem) {
+  int narrowest = 64;
+  const int last = problem.space.rank() - 1;
+  const auto look = [&](const PointwiseProgram& program) {
+    for (const auto& step : program.steps)
+      if (step.kind == PointwiseProgram::Step::Kind::load && step.view.strides[last] == 1)
+        narrowest = std::min(narrowest, std::max(bit_width(step.view.dtype), 8));
+    for (const auto& store : program.stores)
+      if (store.view.strides[last] == 1)
+        narrowest = std::min(narrowest, std::max(bit_width(store.view.dtype), 8));
+  };
+  look(problem.first);
+  look(problem.second);
+  look(problem.result);
+  int vector = std::min(128 / narrowest, problem.precision == f64 ? 4 : 8);
+  for (const PointwiseProgram* program :
+       {&problem.first, &problem.second, &problem.scale, &problem.bias, &problem.result})
+    if (!program->empty()) vector = vector_length(*program, vector);
+  while (problem.length % vector != 0) vector /= 2;
+  return vector;
+}
+
+// Registers in which a thread holds `elements` of an operand: as memory has them where nothing is
+// fused before.
+double held_registers(const RowProblem& problem, const PointwiseProgram& program,
+                      std::int64_t elements) {
+  if (program.empty()) return 0;
+  const auto n = static_cast<double>(elements);
+  if (program.is_plain_load() && bit_width(program.steps[0].view.dtype) >= 8)
+    return n * bit_width(program.steps[0].view.dtype) / 32.0;
+  return n * static_cast<double>(problem.register_bytes()) / 4.0;
+}
+
+// What the compiler needs, about: checked by tests, which want no spills.
+double registers_of(const RowProblem& problem, const RowLayout& layout) {
+  constexpr double kAddresses = 8, kPerRow = 4, kForMeans = 8;
+  const std::int64_t elements = std::int64_t{layout.chunks} * layout.vector;
+  const double words = static_cast<double>(problem.register_bytes()) / 4.0;
+  const double rows = layout.unroll * (layout.prefetch ? 2 : 1);
+  double total = kAddresses + layout.vector * words + (problem.is_centred ? kForMeans : 0);
+  total += rows * (kPerRow + held_registers(problem, problem.first, elements) +
+                   held_registers(problem, problem.second, elements));
+  total += held_registers(problem, problem.scale, elements) +
+           held_registers(problem, problem.bias, elements);
+  if (!layout.shared_sums) total += static_cast<double>(elements) * words * problem.column_sums();
+  return total;
+}
+
+// Bytes of a row that are read.
+double row_bytes(const RowProblem& problem) {
+  double bits = 0;
+  for (const PointwiseProgram* program : {&problem.first, &problem.second})
+    for (const auto& step : program->steps)
+      if (step.kind == PointwiseProgram::Step::Kind::load) bits += bit_width(step.view.dtype);
+  return bits / 8.0 * static_cast<double>(problem.length);
+}
+
+// The fewest threads that hold a row in `chunks` vectors each; 0: too many.
+int threads_for(const RowProblem& problem, int vector, int chunks) {
+  const std::int64_t needed =
+      (problem.length + std::int64_t{vector} * chunks - 1) / (std::int64_t{vector} * chunks);
+  if (needed > kMostThreads) return 0;
+  if (needed <= kLanes) return static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(needed)));
+  return static_cast<int>((needed + kLanes - 1) / kLanes * kLanes);
+}
+
+// A model of a multiprocessor: how much of the memory's speed is reached with so many bytes on
+// their way and so many warps to work on them, what the sums over rows add, and what is lost where
+// the last blocks have the device for themselves.
+double expected_seconds(const RowProblem& problem, const RowLayout& layout,
+                        const DeviceProps& device, double bytes) {
+  constexpr double kEnoughBytes = 20e3;  // on their way, per multiprocessor: 63 % of the speed
+  constexpr double kWaiting = 0.5;  // share of the time in which a block that works reads nothing
+  constexpr double kEnoughWarps = 1;
+  constexpr double kTail = 0.25;  // of a round of blocks
+  const double units = device.compute_units;
+  const double threads = layout.threads;
+  double resident =
+      std::min<double>(kResidentThreads / threads,
+                       static_cast<double>(kRegisters) / (threads * registers_of(problem, layout)));
+  if (layout.blocks > 0) resident = std::min<double>(resident, layout.blocks);
+  resident = std::max(std::floor(resident), 1.0);
+  const RowGrid grid = grid_of(problem, layout, device);
+  const double blocks = static_cast<double>(grid.blocks * problem.sets);
+  resident = std::min(resident, std::max(blocks / units, 1.0));
+  const double tile = layout.tile_rows() * row_bytes(problem);
+  const double under_way = resident * tile * (layout.prefetch ? 1.0 : kWaiting);
+  const double warps = resident * threads / kLanes;
+  const double busy = std::min(blocks / units, 1.0);
+  const double rounds = layout.blocks > 0 ? 1.0 : blocks / (resident * units);
+  const double tail = rounds > 1 ? kTail * (std::ceil(rounds) / rounds - 1.0) : 0.0;
+  double total = bytes;
+  if (problem.column_sums() > 0)
+    total += 2 * blocks *
+             static_cast<double>(problem.length * problem.register_bytes() * problem.column_sums());
+  const double speed = device.bytes_per_second * busy *
+                       (1.0 - std::exp(-under_way / kEnoughBytes)) * warps / (warps + kEnoughWarps);
+  constexpr double kUneven = 0.04;  // threads whose last vector is past the end of the row
+  const bool is_even =
+      std::int64_t{layout.row_threads} * layout.chunks * layout.vector == problem.length;
+  return total / speed * (1.0 + tail + (is_even ? 0.0 : kUneven));
+}
+
+// The best of every kind, so that tuning has different ones to try.
+std::vector<RowCandidate> best_of_kinds(std::vector<RowCandidate> found, std::size_t most) {
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
+  std::vector<RowCandidate> kept;
+  for (const RowCandidate& candidate : found) {
+    const auto is_alike = [&](const RowCandidate& other) {
+      return other.layout.chunks == candidate.layout.chunks &&
+             other.layout.prefetch == candidate.layout.prefetch &&
+             (other.layout.blocks > 0) == (candidate.layout.blocks > 0) &&
+             other.layout.shared_sums == candidate.layout.shared_sums;
+    };
+    if (kept.size() < most && std::none_of(kept.begin(), kept.end(), is_alike))
+      kept.push_back(candidate);
+  }
+  return kept;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::int64_t>> RowLayout::knobs() const {
+  return {{"threads", threads},
+          {"row_threads", row_threads},
+          {"unroll", unroll},
+          {"blocks", blocks},
+          {"prefetch", prefetch ? 1 : 0},
+          {"shared_sums", shared_sums ? 1 : 0},
+          {"held", chunks > 0 ? 1 : 0}};
+}
+
+RowLayout RowLayout::from(const RowProblem& problem, const Config& config) {
+  RowLayout layout;
+  const auto knob = [&](const char* name) { return static_cast<int>(config.knob(name)); };
+  layout.threads = knob("threads");
+  layout.row_threads = knob("row_threads");
+  layout.unroll = knob("unroll");
+  layout.blocks = knob("blocks");
+  layout.prefetch = knob("prefetch") != 0;
+  layout.shared_sums = knob("shared_sums") != 0;
+  layout.vector = vector_of(problem);
+  const std::int64_t per_chunk = std::int64_t{layout.row_threads} * layout.vector;
+  if (knob("held") != 0)
+    layout.chunks = static_cast<int>((problem.length + per_chunk - 1) / per_chunk);
+  return layout;
+}
+
+RowGrid grid_of(const RowProblem& problem, const RowLayout& layout, const DeviceProps& device) {
+  const std::int64_t rows =
+      problem.kind == Kind::norm_backward ? problem.rows / problem.sets : problem.rows;
+  const std::int64_t sets = problem.kind == Kind::norm_backward ? problem.sets : 1;
+  const std::int64_t tile = layout.tile_rows(), tiles = (rows + tile - 1) / tile;
+  RowGrid grid;
+  if (layout.blocks == 0) {
+    grid = {tiles, tile, 0, rows % tile == 0};
+    return grid;
+  }
+  const std::int64_t wanted = std::int64_t{layout.blocks} * device.compute_units;
+  grid.blocks = std::clamp<std::int64_t>((wanted + sets - 1) / sets, 1, tiles);
+  grid.rows_per_block = rows / grid.blocks;
+  grid.blocks_with_more = rows % grid.blocks;
+  grid.whole_tiles = grid.blocks_with_more == 0 && grid.rows_per_block % tile == 0;
+  return grid;
+}
+
+std::int64_t shared_sums(const RowProblem& problem, const RowLayout& layout) {
+  if (layout.shared_sums) return std::int64_t{layout.threads} * layout.chunks * layout.vector;
+  return layout.groups() > 1 ? layout.groups() * problem.length : 0;
+}
+std::int64_t shared_bytes(const RowProblem& problem, const RowLayout& layout) {
+  return shared_sums(problem, layout) * problem.column_sums() * problem.register_bytes();
+}
+
+std::vector<RowCandidate> row_candidates(const RowProblem& problem, const DeviceProps& device,
+                                         double bytes) {
+  constexpr std::size_t kMostCandidates = 8, kFewCandidates = 3;
+  constexpr double kSmall = 1 << 20;  // bytes: nothing to tune
+  constexpr std::int64_t kMostRegisters = 200;
+  const int vector = vector_of(problem);
+  const bool has_sums = problem.column_sums() > 0;
+  std::vector<RowCandidate> found;
+  const auto consider = [&](const RowLayout& layout) {
+    const double registers = registers_of(problem, layout);
+    const double blocks = std::max(layout.blocks, 1);
+    if (registers > kMostRegisters ||
+        registers * layout.threads * blocks > static_cast<double>(kRegisters))
+      return;
+    constexpr std::int64_t kReductions = 4 << 10;  // what reductions over the block take
+    if (has_sums &&
+        (shared_bytes(problem, layout) + kReductions) * layout.blocks > device.shared_bytes)
+      return;
+    found.push_back({layout, expected_seconds(problem, layout, device, bytes)});
+  };
+  for (const int chunks : {1, 2, 3, 4, 6, 8, 16}) {
+    const int row_threads = threads_for(problem, vector, chunks);
+    if (row_threads == 0) continue;
+    if ((chunks - 1) * std::int64_t{row_threads} * vector >= problem.length) continue;
+    const bool is_narrow = row_threads <= kLanes;
+    for (const int groups : {1, 2, 4, 8, 16, 32, 64}) {
+      const int threads = row_threads * groups;
+      if (is_narrow ? threads < 128 || threads > 512 : threads > kMostThreads) continue;
+      if (!is_narrow && groups > (has_sums ? 4 : 1)) continue;
+      for (const int unroll : {1, 2, 4}) {
+        if (unroll > (is_narrow ? 4 : 2)) continue;
+        RowLayout layout{.threads = threads,
+                         .row_threads = row_threads,
+                         .unroll = unroll,
+                         .vector = vector,
+                         .chunks = chunks};
+        if (!has_sums) consider(layout);
+        for (const int blocks : {1, 2, 3, 4, 6, 8}) {
+          if (blocks * threads > kResidentThreads) continue;
+          layout.blocks = blocks;
+          for (const bool prefetch : {false, true})
+            for (const bool shared_sums : {false, true}) {
+              if (shared_sums && (!has_sums || groups > 1)) continue;
+              layout.prefetch = prefetch;
+              layout.shared_sums = shared_sums;
+              consider(layout);
+            }
+        }
+      }
+    }
+  }
+  if (found.empty()) {
+    RowLayout layout{
+        .threads = 512, .row_threads = 512, .blocks = has_sums ? 2 : 0, .vector = vector};
+    found.push_back({layout, 2 * bytes / device.bytes_per_second});
+  }
+  return best_of_kinds(std::move(found), bytes < kSmall ? kFewCandidates : kMostCandidates);
+}
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,66 @@
+// Depthwise convolution: one filter of kWindowD x kWindowH x kWindowW per channel; unused spatial
+// axes have window and extent 1. A thread makes a tile of kTileH x kTileW results of kVector
+// channels; everything about a tile is unrolled, so that an element of the source is read once and
+// multiplied by all taps that meet it.
+// kColumns: tensors are walked as [n, d, h, w, c]; the threads of a block are `lanes` packets of
+// channels side by side times tiles. Otherwise as [n, c, d, h, w], a channel per block, kVector 1.
+// Positions of elements have 64 bits, so that the offsets inside a tile, known to the compiler,
+// become part of the instructions; tiles are counted with 32.
+#include "lib/divide.cuh"
+#include "lib/elements.cuh"
+#include "lib/pointwise.cuh"
+#include "lib/ptx_shared.cuh"
+#include "lib/reduce.cuh"
+#include "lib/rows.cuh"
+
+// The place of a thread in its block, and the tiles it makes: first, first + step, ...
+struct Place {
+  bool works;
+  int lane, lanes, row;
+  int channel;
+  int first, step;
+
+  __device__ static Place of_thread(const Args& args) {
+    Place place;
+    place.lanes = (int)args.lanes;
+    place.row = threadIdx.x / place.lanes;
+    place.lane = threadIdx.x - place.row * place.lanes;
+    place.channel = ((int)blockIdx.y * place.lanes + place.lane) * kVector;
+    const int rows = kThreads / place.lanes;
+    place.works = place.row < rows && place.channel < (int)args.channels;
+    place.first = (int)blockIdx.x * rows + place.row;
+    place.step = (int)gridDim.x * rows;
+    return place;
+  }
+};
+
+// Results (d, h.., w..) of image n.
+struct Tile {
+  int n, d, h, w;
+
+  __device__ Tile(const Args& args, int number) {
+    const auto take = [&](int64 extent, int64 magic) {
+      const int above = divide(number, magic, extent), here = number - above * (int)extent;
+      number = above;
+      return here;
+    };
+    w = take(args.tiles_w, args.magic_tiles_w) * kTileW;
+    h = take(args.tiles_h, args.magic_tiles_h) * kTileH;
+    d = take(args.to_d, args.magic_to_d);
+    n = number;
+  }
+};
+
+__device__ inline void locate(int n, int channel, int z, int y, int x, Index (&at)[5]) {
+  at[0] = n;
+  at[kColumns ? 4 : 1] = channel;
+  at[kColumns ? 1 : 2] = z;
+  at[kColumns ? 2 : 3] = y;
+  at[kColumns ? 3 : 4] = x;
+}
+__device__ inline bool is_within(int i, int extent) { return (unsigned)i < (unsigned)extent; }
+
+// The tap of the filter as it is stored: convolution flips it.
+__device__ inline int stored_tap(int tap) {
+  return kFlip ? kWindowD * kWindowH * kWindowW - 1 - tap : tap;
+}

@@ -1,0 +1,167 @@
+// Depthwise convolution, backward-filter: dw[c, k] = sum over pixels of dy * x. A block sums kPart
+// rows of taps over some of the pixels, each thread with all those taps in registers; the second
+// launch adds what the blocks found, in order.
+
+__device__ inline void load_or_zero(const Args& args, bool of_x, bool exists, int n,
+                                    int channel, int z, int y, int x, R (&to)[kVector]) {
+  fill((R)0, to);
+  if (!exists) return;
+  Index at[5];
+  locate(n, channel, z, y, x, at);
+  if (of_x)
+    x_of<kVector>(args, at, to);
+  else
+    dy_of<kVector>(args, at, to);
+}
+
+// Sums of the block: rows of lanes one after the other, or all threads of a channel.
+__device__ inline void keep_partial(const Args& args, const Place& place, int tap_row,
+                                    R (&sums)[kPart][kWindowW][kVector]) {
+  R* shared = (R*)shared_memory();
+  const int row_channels = place.lanes * kVector, taps = kPart * kWindowW;
+  if constexpr (kColumns) {
+    const int rows = kThreads / place.lanes;
+    for (int row = 0; row < rows; ++row) {
+      if (place.row == row) {
+#pragma unroll
+        for (int k = 0; k < kPart * kWindowW; ++k)
+#pragma unroll
+          for (int v = 0; v < kVector; ++v) {
+            R* slot = shared + k * row_channels + place.lane * kVector + v;
+            const R sum = sums[k / kWindowW][k % kWindowW][v];
+            *slot = row == 0 ? sum : *slot + sum;
+          }
+      }
+      __syncthreads();
+    }
+  } else {
+    const int warp = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
+#pragma unroll
+    for (int k = 0; k < kPart * kWindowW; ++k) {
+      const R sum = warp_reduce<Sum>(sums[k / kWindowW][k % kWindowW][0]);
+      if (lane == 0) shared[warp * taps + k] = sum;
+    }
+    __syncthreads();
+    for (int k = threadIdx.x; k < taps; k += kThreads)
+      for (int other = 1; other < kThreads / kLanes; ++other)
+        shared[k] += shared[other * taps + k];
+    __syncthreads();
+  }
+  // By block, tap and channel.
+  for (int i = threadIdx.x; i < taps * row_channels; i += kThreads) {
+    const int k = i / row_channels, tap = tap_row * kWindowW + k;
+    const int channel = (int)blockIdx.y * row_channels + (i - k * row_channels);
+    // The last part may reach past the filter's rows of its plane.
+    const bool exists = tap_row % kWindowH + k / kWindowW < kWindowH;
+    if (exists && channel < (int)args.channels)
+      ((R*)args.partial)[((Index)blockIdx.x * (kWindowD * kWindowH * kWindowW) + tap) *
+                             (Index)args.channels +
+                         channel] = shared[i];
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
+    depthwise_filter(const __grid_constant__ Args args) {
+  const Place place = Place::of_thread(args);
+  const int parts = (kWindowH + kPart - 1) / kPart;
+  const int kd = blockIdx.z / parts, first_kh = (int)(blockIdx.z % parts) * kPart;
+  R sums[kPart][kWindowW][kVector];
+#pragma unroll
+  for (int j = 0; j < kPart; ++j)
+#pragma unroll
+    for (int k = 0; k < kWindowW; ++k) fill((R)0, sums[j][k]);
+
+  const int end = place.works ? (int)args.tiles : 0;
+  for (int number = place.first; number < end; number += place.step) {
+    const Tile tile(args, number);
+    const int z = tile.d * kStrideD + kd * kDilationD - kPaddingD;
+    if (!is_within(z, (int)args.from_d)) continue;
+    R dy[kTileH][kTileW][kVector];
+#pragma unroll
+    for (int p = 0; p < kTileH; ++p)
+#pragma unroll
+      for (int q = 0; q < kTileW; ++q)
+        load_or_zero(args, false,
+                             tile.h + p < (int)args.to_h && tile.w + q < (int)args.to_w, tile.n,
+                             place.channel, tile.d, tile.h + p, tile.w + q, dy[p][q]);
+    const int first_y = tile.h * kStrideH + first_kh * kDilationH - kPaddingH;
+    const int first_x = tile.w * kStrideW - kPaddingW;
+#pragma unroll
+    for (int r = 0; r < kSpanH; ++r) {
+      const int y = first_y + r;
+      R line[kSpanW][kVector];
+#pragma unroll
+      for (int i = 0; i < kSpanW; ++i)
+        load_or_zero(args, true,
+                             is_within(y, (int)args.from_h) &&
+                                 is_within(first_x + i, (int)args.from_w),
+                             tile.n, place.channel, z, y, first_x + i, line[i]);
+#pragma unroll
+      for (int p = 0; p < kTileH; ++p) {
+        const int t = r - p * kStrideH, j = t / kDilationH;  // the row of taps that meets both
+        if (t < 0 || t % kDilationH != 0 || j >= kPart) continue;
+#pragma unroll
+        for (int k = 0; k < kWindowW; ++k)
+#pragma unroll
+          for (int q = 0; q < kTileW; ++q)
+#pragma unroll
+            for (int v = 0; v < kVector; ++v)
+              sums[j][k][v] += line[q * kStrideW + k * kDilationW][v] * dy[p][q][v];
+      }
+    }
+  }
+  keep_partial(args, place, kd * kWindowH + first_kh, sums);
+}
+
+// For pointers that are not aligned: a tap of a channel per thread, and the tiles of its piece.
+extern "C" __global__ void __launch_bounds__(kThreads)
+    depthwise_filter_elements(const __grid_constant__ Args args) {
+  const Index number = (Index)blockIdx.y * kThreads + threadIdx.x;
+  const Index count = (Index)args.channels * (kWindowD * kWindowH * kWindowW);
+  if (number >= count) return;
+  const int channel = (int)(number % args.channels);
+  const int tap = (int)(number / args.channels);
+  const int kd = tap / (kWindowH * kWindowW), kh = tap / kWindowW % kWindowH, kw = tap % kWindowW;
+  R sum = 0;
+  for (int i = blockIdx.x; i < (int)args.tiles; i += gridDim.x) {
+    const Tile tile(args, i);
+    const int z = tile.d * kStrideD + kd * kDilationD - kPaddingD;
+    for (int p = 0; p < kTileH * kTileW; ++p) {
+      const int h = tile.h + p / kTileW, w = tile.w + p % kTileW;
+      const int y = h * kStrideH + kh * kDilationH - kPaddingH;
+      const int x = w * kStrideW + kw * kDilationW - kPaddingW;
+      if (h >= (int)args.to_h || w >= (int)args.to_w || !is_within(z, (int)args.from_d) ||
+          !is_within(y, (int)args.from_h) || !is_within(x, (int)args.from_w))
+        continue;
+      R one[1], other[1];
+      Index at[5];
+      locate(tile.n, channel, z, y, x, at);
+      x_of<1>(args, at, one);
+      locate(tile.n, channel, tile.d, h, w, at);
+      dy_of<1>(args, at, other);
+      sum += one[0] * other[0];
+    }
+  }
+  ((R*)args.partial)[(Index)blockIdx.x * count + number] = sum;
+}
+
+// kLanes taps and channels per block; its rows of threads share out the pieces.
+extern "C" __global__ void __launch_bounds__(kFinishThreads)
+    depthwise_finish(const __grid_constant__ Args args) {
+  __shared__ R slots[kFinishThreads];
+  const int row = threadIdx.x / kLanes, rows = kFinishThreads / kLanes;
+  const Index count = (Index)args.channels * (kWindowD * kWindowH * kWindowW);
+  const Index number = (Index)blockIdx.x * kLanes + threadIdx.x % kLanes;
+  R sum = 0;
+  if (number < count) {
+#pragma unroll 4
+    for (Index piece = row; piece < (Index)args.pieces; piece += rows)
+      sum += ((const R*)args.partial)[piece * count + number];
+  }
+  slots[threadIdx.x] = sum;
+  __syncthreads();
+  if (row != 0 || number >= count) return;
+  for (int other = 1; other < rows; ++other) sum += slots[other * kLanes + threadIdx.x];
+  const int tap = (int)(number / args.channels);
+  keep_weight(args, number - tap * args.channels, stored_tap(tap), sum);
+}

@@ -1,0 +1,18 @@
+// exp(x - largest) as a power of two: one multiply-add and one instruction in f32.
+#pragma once
+
+#include "lib/ptx_math.cuh"
+
+__device__ inline float exponent_shift(float largest) { return largest * -1.44269504f; }
+__device__ inline double exponent_shift(double largest) { return -largest; }
+__device__ inline float exp_shifted(float x, float shift) {
+  return exp2_approx(fmaf(x, 1.44269504f, shift));
+}
+__device__ inline double exp_shifted(double x, double shift) { return exp(x + shift); }
+
+// The maximum of what are numbers: NaN comes back with the sum of the exponentials.
+struct Larger {
+  template <class R> __device__ static R identity() { return -(R)__int_as_float(0x7f800000); }
+  __device__ static float apply(float a, float b) { return fmaxf(a, b); }
+  __device__ static double apply(double a, double b) { return fmax(a, b); }
+};

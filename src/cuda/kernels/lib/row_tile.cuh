@@ -1,0 +1,266 @@
+// Tiles of rows: kRowThreads threads share a row, a block has kGroups such groups of threads, and
+// every group takes kUnroll rows of a tile at once.
+//
+// Spec, printed by the engine: R, Index, Args (with extent0..., magic0..., zero); kRank (axes, the last
+// one along the row), kLength (elements of a row), kThreads, kRowThreads, kUnroll, kWholeTiles (no
+// tile ends early).
+//
+// A row is read in chunks of kCount elements per thread. kChunks > 0: all of a thread's chunks stay
+// in registers; kChunks = 0: rows of any length, read again by every pass.
+#pragma once
+
+#include "lib/divide.cuh"
+#include "lib/elements.cuh"
+#include "lib/ptx_memory.cuh"
+#include "lib/ptx_opaque.cuh"
+#include "lib/reduce.cuh"
+
+template <class Word> __device__ inline Word from_bits(uint32 bits) { return (Word)bits; }
+template <> __device__ inline float from_bits<float>(uint32 bits) { return __uint_as_float(bits); }
+template <class Word> __device__ inline Word from_bits(uint64 bits) { return (Word)bits; }
+template <> __device__ inline double from_bits<double>(uint64 bits) {
+  return __longlong_as_double((int64)bits);
+}
+
+template <class Spec, int kCountOf, int kChunksOf>
+struct RowTile {
+  typedef typename Spec::R R;
+  typedef typename Spec::Index Index;
+  typedef typename Spec::Args Args;
+  static const int kCount = kCountOf, kChunks = kChunksOf, kHeldChunks = kChunks > 0 ? kChunks : 1;
+  static const int kUnroll = Spec::kUnroll, kRank = Spec::kRank;
+  static const int kGroups = Spec::kThreads / Spec::kRowThreads;
+  static const int kRows = kGroups * kUnroll;
+
+  Index at[kUnroll][kRank];
+  bool is_row[kUnroll];
+
+  // The rows from `first` on, `end` being the first that is none of this tile's business.
+  __device__ void place(const Args& args, Index first, Index end) {
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) {
+      const Index row = first + u * kGroups + (int)(threadIdx.x / Spec::kRowThreads);
+      is_row[u] = Spec::kWholeTiles || row < end;
+      locate(args, is_row[u] ? row : first, at[u]);
+    }
+  }
+  // All threads at the same row.
+  __device__ static RowTile at_row(const Args& args, Index row) {
+    RowTile tile;
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) {
+      tile.is_row[u] = true;
+      locate(args, row, tile.at[u]);
+    }
+    return tile;
+  }
+  // The first element of a row.
+  __device__ static void locate(const Args& args, Index row, Index (&to)[kRank]) {
+    const int64* extent = &args.extent0;
+    const int64* magic = &args.magic0;
+#pragma unroll
+    for (int axis = kRank - 2; axis >= 0; --axis) {
+      const Index above = axis == 0 ? 0 : divide(row, magic[axis], (Index)extent[axis]);
+      to[axis] = row - above * (Index)extent[axis];
+      row = above;
+    }
+    to[kRank - 1] = 0;
+  }
+
+  // body(chunk, column) for every chunk of a row that is this thread's.
+  template <class Body>
+  __device__ static void for_chunks(Body&& body) {
+    const int lane = (int)(threadIdx.x % Spec::kRowThreads);
+    const int step = Spec::kRowThreads * kCount;
+    if constexpr (kChunks > 0) {
+#pragma unroll
+      for (int chunk = 0; chunk < kChunks; ++chunk) {
+        const int column = chunk * step + lane * kCount;
+        if ((chunk + 1) * step <= Spec::kLength || column < Spec::kLength) body(chunk, column);
+      }
+    } else {
+      for (int column = lane * kCount; column < Spec::kLength; column += step) body(0, column);
+    }
+  }
+  // Whether this thread speaks for its row.
+  __device__ static bool is_first() { return threadIdx.x % Spec::kRowThreads == 0; }
+
+  // The position of a chunk.
+  struct Position { Index at[kRank]; };
+  __device__ Position position(int u, int column) const {
+    Position result;
+#pragma unroll
+    for (int axis = 0; axis < kRank - 1; ++axis) result.at[axis] = at[u][axis];
+    result.at[kRank - 1] = column;
+    return result;
+  }
+};
+
+// The rows of a block: per_block each, one more for the first with_more of them.
+template <class Index>
+struct RowRange {
+  Index first, end;
+  __device__ RowRange(Index rows, Index per_block, Index with_more) {
+    const Index block = (Index)blockIdx.x;
+    first = block * per_block + (block < with_more ? block : with_more);
+    end = first + per_block + (block < with_more ? 1 : 0);
+    if (end > rows) end = rows;
+  }
+};
+
+// Reductions over the threads of a row.
+template <class Spec, int kMostValues>
+struct RowReducer {
+  typedef typename Spec::R R;
+  static const int kWarps = Spec::kRowThreads / kLanes;
+  static const int kSlots = kWarps > 1 ? Spec::kThreads / kLanes * kMostValues : 1;
+  R* slots;  // 2 * kSlots in shared memory, used in turn
+  int turn;
+
+  template <class Op, int kValues>
+  __device__ void reduce(R (&v)[kValues]) {
+    if constexpr (kWarps > 1) {
+      block_reduce_in<kWarps, Op>(slots + turn, v);
+      turn = kSlots - turn;
+    } else {
+      warp_reduce<Op, Spec::kRowThreads>(v);
+    }
+  }
+};
+
+// What a thread holds of an operand. Source, printed by the engine: Held<kCount>, fetch (loads, and
+// work that is fused before the operation), values (R from what is held) and forget. With kIsShared
+// the operand is the same for all rows.
+template <class Tile, class Source, bool kIsShared = false>
+struct RowOperand {
+  typedef typename Tile::R R;
+  typedef typename Tile::Args Args;
+  static const int kRows = kIsShared ? 1 : Tile::kUnroll;
+  typename Source::template Held<Tile::kCount> held[kRows][Tile::kHeldChunks];
+
+  __device__ void fetch(const Args& args, const Tile& tile) {
+    if constexpr (Tile::kChunks > 0) {
+#pragma unroll
+      for (int u = 0; u < kRows; ++u)
+        if (kIsShared || tile.is_row[u])
+          Tile::for_chunks([&](int chunk, int column) {
+            Source::template fetch<Tile::kCount>(args, tile.position(u, column).at,
+                                                 held[u][chunk]);
+          });
+    }
+  }
+  // Before another pass over what is held.
+  __device__ void forget(const Args& args) {
+    if constexpr (Tile::kChunks > 0) {
+#pragma unroll
+      for (int u = 0; u < kRows; ++u)
+#pragma unroll
+        for (int chunk = 0; chunk < Tile::kChunks; ++chunk)
+          Source::template forget<Tile::kCount>(held[u][chunk], (uint32)args.zero);
+    }
+  }
+  __device__ void values(const Args& args, const Tile& tile, int u, int chunk, int column,
+                         R (&to)[Tile::kCount]) const {
+    if constexpr (Tile::kChunks > 0) {
+      Source::template values<Tile::kCount>(held[kIsShared ? 0 : u][chunk], to);
+    } else {
+      typename Source::template Held<Tile::kCount> now;
+      Source::template fetch<Tile::kCount>(args, tile.position(u, column).at, now);
+      Source::template values<Tile::kCount>(now, to);
+    }
+  }
+};
+
+// The tiles of a range: fetch(batch, first row), then process(batch). With kPrefetch the next tile
+// is fetched before this one is processed.
+template <bool kPrefetch, class Batch, class Index, class Fetch, class Process>
+__device__ inline void for_tiles(RowRange<Index> range, int step, Fetch&& fetch,
+                                 Process&& process) {
+  if constexpr (kPrefetch) {
+    if (range.first >= range.end) return;
+    Batch next;
+    fetch(next, range.first);
+    for (Index row = range.first; row < range.end; row += step) {
+      Batch now = next;
+      if (row + step < range.end) fetch(next, row + step);
+      process(now);
+    }
+  } else {
+    for (Index row = range.first; row < range.end; row += step) {
+      Batch now;
+      fetch(now, row);
+      process(now);
+    }
+  }
+}
+
+// The sum of a chunk, in a tree: short chains, small errors.
+template <int kCount, class R>
+__device__ inline R sum_of(const R (&v)[kCount]) {
+  R sums[kCount];
+#pragma unroll
+  for (int l = 0; l < kCount; ++l) sums[l] = v[l];
+#pragma unroll
+  for (int half = kCount / 2; half > 0; half /= 2)
+#pragma unroll
+    for (int l = 0; l < half; ++l) sums[l] += sums[l + half];
+  return sums[0];
+}
+
+// kCount elements as memory holds them, in whole registers.
+template <int kCount, class Word>
+struct PackedWords {
+  typedef Vector<kCount, Word> InMemory;
+  static const int kWidth = sizeof(Word);
+  static const int kRegisters = kCount * kWidth < 4 ? 1 : kCount * kWidth / 4;
+  uint32 registers[kRegisters];
+
+  // Elements that are read once leave no copy in L1.
+  template <bool kOnce>
+  __device__ void fetch(const Word* from) {
+    InMemory memory;
+#pragma unroll
+    for (int i = 0; i < InMemory::kPieces; ++i) {
+      const auto* piece = (const typename InMemory::Piece*)from + i;
+      if constexpr (kOnce)
+        memory.pieces[i] = StreamPiece<InMemory::kBytes>::load(piece);
+      else
+        memory.pieces[i] = *piece;
+      put(i, memory.pieces[i]);
+    }
+  }
+  __device__ Word word(int l) const {
+    if constexpr (kWidth == 8) {
+      return from_bits<Word>((uint64)registers[2 * l + 1] << 32 | registers[2 * l]);
+    } else if constexpr (kWidth == 4) {
+      return from_bits<Word>(registers[l]);
+    } else {
+      constexpr int kPer = 4 / kWidth;
+      return (Word)(registers[l / kPer] >> l % kPer * 8 * kWidth);
+    }
+  }
+  // See lib/ptx_opaque.cuh.
+  __device__ void forget_all(uint32 zero) {
+#pragma unroll
+    for (int i = 0; i < kRegisters; ++i) forget(registers[i], zero);
+  }
+
+ private:
+  __device__ void put(int i, uint4 v) {
+    registers[4 * i] = v.x;
+    registers[4 * i + 1] = v.y;
+    registers[4 * i + 2] = v.z;
+    registers[4 * i + 3] = v.w;
+  }
+  __device__ void put(int i, uint2 v) {
+    registers[2 * i] = v.x;
+    registers[2 * i + 1] = v.y;
+  }
+  __device__ void put(int i, uint32 v) { registers[i] = v; }
+};
+template <int kCount, class R, class D>
+__device__ inline void widen_words(D d, const PackedWords<kCount, typename D::Word>& from,
+                                   R (&to)[kCount]) {
+#pragma unroll
+  for (int l = 0; l < kCount; ++l) to[l] = (R)widen(d, from.word(l));
+}

@@ -1,0 +1,41 @@
+// Adds up what the blocks of row_norm_backward left: one column per thread of a warp, the pieces
+// shared out among the warps. Blocks (x, y) = (kLanes columns, set of parameters).
+// Printed before it: R, Index, Args, Spec, kThreads, kScaleSums, kBiasSums; store_dscale,
+// store_dbias.
+#include "lib/pointwise.cuh"
+#include "lib/row_tile.cuh"
+#include "lib/rows.cuh"
+
+extern "C" __global__ void __launch_bounds__(kThreads)
+    row_column_sums(const __grid_constant__ Args args) {
+  constexpr int kWarps = kThreads / kLanes, kKinds = kScaleSums + kBiasSums;
+  __shared__ R sums[kKinds][kWarps][kLanes];
+  const int lane = threadIdx.x % kLanes, warp = threadIdx.x / kLanes;
+  const int column = (int)blockIdx.x * kLanes + lane;
+  const int pieces = (int)args.pieces;
+  const R* partial =
+      (const R*)args.partial + (int64)blockIdx.y * pieces * (kKinds * (int64)Spec::kLength);
+  R total[kKinds] = {};
+  if (column < Spec::kLength) {
+#pragma unroll 8
+    for (int piece = warp; piece < pieces; piece += kWarps)
+#pragma unroll
+      for (int kind = 0; kind < kKinds; ++kind)
+        total[kind] += partial[((int64)piece * kKinds + kind) * Spec::kLength + column];
+  }
+#pragma unroll
+  for (int kind = 0; kind < kKinds; ++kind) sums[kind][warp][lane] = total[kind];
+  __syncthreads();
+  if (warp != 0 || column >= Spec::kLength) return;
+#pragma unroll
+  for (int kind = 0; kind < kKinds; ++kind) {
+    total[kind] = (R)0;
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) total[kind] += sums[kind][w][lane];
+  }
+  Index at[Spec::kRank];
+  RowTile<Spec, 1, 0>::locate(args, (Index)blockIdx.y * (Index)args.rows_per_set, at);
+  at[Spec::kRank - 1] = column;
+  if constexpr (kScaleSums) store_dscale(args, at, total[0]);
+  if constexpr (kBiasSums) store_dbias(args, at, total[kKinds - 1]);
+}

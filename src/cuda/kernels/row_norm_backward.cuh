@@ -1,0 +1,135 @@
+// The gradient of a norm over rows: x_hat = (x - mean) * inv_variance, g = dy * scale,
+//   dx = inv_variance * (g - mean(g) - x_hat * mean(g * x_hat))      (not centred: without mean(g))
+// and the sums of dy * x_hat and dy over the block's rows for every column, which row_column_sums
+// adds up. x and dy are read once. Blocks (x, y) = (piece, set of parameters): the rows of a set lie
+// together and are cut into pieces of whole tiles.
+// Printed before it: Spec, kVector, kChunks, kBlocks, kPrefetch, kCentred, kGivenStatistics,
+// kGivenMean, kScaleSums, kBiasSums, kSumsInShared; the sources X, Dy, Scale; epsilon_of, load_mean,
+// load_inv_variance, store_dx.
+#include "lib/pointwise.cuh"
+#include "lib/ptx_shared.cuh"
+#include "lib/row_column_partials.cuh"
+#include "lib/row_statistics.cuh"
+#include "lib/rows.cuh"
+
+template <class Tile>
+struct Batch {
+  Tile tile;
+  RowOperand<Tile, X> x;
+  RowOperand<Tile, Dy> dy;
+  R mean[Tile::kUnroll], inv[Tile::kUnroll];
+};
+
+__device__ inline R normalised(R x, R mean, R inv) {
+  return (kCentred || kGivenMean ? x - mean : x) * inv;
+}
+
+template <class Spec, int kCount, int kChunks>
+__device__ inline void norm_backward(const Args& args) {
+  typedef RowTile<Spec, kCount, kChunks> Tile;
+  constexpr int kUnroll = Spec::kUnroll;
+  typedef RowReducer<Spec, 2 * kUnroll> Reducer;
+  __shared__ R slots[2 * Reducer::kSlots];
+  Reducer reducer = {slots, 0};
+  const R count = (R)Spec::kLength, epsilon = epsilon_of(args);
+  // Of the set's rows.
+  RowRange<Index> range(args.rows_per_set, args.rows_per_block, args.blocks_with_more);
+  const Index first_of_set = (Index)blockIdx.y * (Index)args.rows_per_set;
+  range.first += first_of_set;
+  range.end += first_of_set;
+  RowOperand<Tile, Scale, true> scale;
+  const Tile of_set = Tile::at_row(args, first_of_set);
+  scale.fetch(args, of_set);
+  ColumnPartials<Spec, Tile, kScaleSums, kSumsInShared> scale_sums;
+  ColumnPartials<Spec, Tile, kBiasSums, kSumsInShared> bias_sums;
+  // Of this block: kLength sums for scale, then for bias.
+  R* partial = (R*)args.partial + ((int64)blockIdx.y * gridDim.x + blockIdx.x) *
+                                      ((kScaleSums + kBiasSums) * (int64)Spec::kLength);
+  R* shared = (R*)shared_memory();
+  scale_sums.start(partial, shared);
+  bias_sums.start(partial + kScaleSums * Spec::kLength, shared + kScaleSums * (int)args.sums_stride);
+
+  for_tiles<kPrefetch && (kChunks > 0), Batch<Tile>>(
+      range, Tile::kRows,
+      [&](Batch<Tile>& batch, Index row) {
+        Tile& tile = batch.tile;
+        tile.place(args, row, range.end);
+        batch.x.fetch(args, tile);
+        batch.dy.fetch(args, tile);
+        if constexpr (kGivenStatistics)
+#pragma unroll
+          for (int u = 0; u < kUnroll; ++u) {
+            batch.mean[u] = load_mean(args, tile.at[u]);
+            batch.inv[u] = load_inv_variance(args, tile.at[u]);
+          }
+      },
+      [&](Batch<Tile>& batch) {
+        const Tile& tile = batch.tile;
+        if constexpr (!kGivenStatistics)
+          find_statistics<kCentred>(args, tile, batch.x, reducer, count, epsilon, batch.mean,
+                                    batch.inv);
+        // The sums of g * x_hat, then of g.
+        R sums[kCentred ? 2 * kUnroll : kUnroll] = {};
+#pragma unroll
+        for (int u = 0; u < kUnroll; ++u)
+          Tile::for_chunks([&](int chunk, int column) {
+            R x[kCount], g[kCount];
+            batch.x.values(args, tile, u, chunk, column, x);
+            batch.dy.values(args, tile, u, chunk, column, g);
+            if constexpr (Scale::kPresent) {
+              R factor[kCount];
+              scale.values(args, of_set, 0, chunk, column, factor);
+#pragma unroll
+              for (int l = 0; l < kCount; ++l) g[l] *= factor[l];
+            }
+            if constexpr (kCentred) sums[kUnroll + u] += sum_of(g);
+#pragma unroll
+            for (int l = 0; l < kCount; ++l) g[l] *= normalised(x[l], batch.mean[u], batch.inv[u]);
+            sums[u] += sum_of(g);
+          });
+        batch.x.forget(args);
+        batch.dy.forget(args);
+        scale.forget(args);
+        reducer.template reduce<Sum>(sums);
+#pragma unroll
+        for (int u = 0; u < kUnroll; ++u) {
+          if (!tile.is_row[u]) continue;
+          const R mean = batch.mean[u], inv = batch.inv[u];
+          const R mean_product = sums[u] / count;
+          const R mean_g = kCentred ? sums[kCentred ? kUnroll + u : u] / count : (R)0;
+          Tile::for_chunks([&](int chunk, int column) {
+            R x_hat[kCount], g[kCount];
+            batch.x.values(args, tile, u, chunk, column, x_hat);
+            batch.dy.values(args, tile, u, chunk, column, g);
+#pragma unroll
+            for (int l = 0; l < kCount; ++l) x_hat[l] = normalised(x_hat[l], mean, inv);
+            scale_sums.add_products(chunk, column, g, x_hat);
+            bias_sums.add(chunk, column, g);
+            if constexpr (Scale::kPresent) {
+              R factor[kCount];
+              scale.values(args, of_set, 0, chunk, column, factor);
+#pragma unroll
+              for (int l = 0; l < kCount; ++l) g[l] *= factor[l];
+            }
+#pragma unroll
+            for (int l = 0; l < kCount; ++l)
+              g[l] = inv * (g[l] - mean_g - x_hat[l] * mean_product);
+            store_dx<kCount>(args, tile.position(u, column).at, g);
+          });
+        }
+        scale.forget(args);
+      });
+  scale_sums.finish();
+  bias_sums.finish();
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
+    row_norm_backward(const __grid_constant__ Args args) {
+  norm_backward<Spec, kVector, kChunks>(args);
+}
+
+// The same for pointers that are not aligned.
+extern "C" __global__ void __launch_bounds__(kThreads)
+    row_norm_backward_elements(const __grid_constant__ Args args) {
+  norm_backward<ElementSpec, 1, 0>(args);
+}

@@ -1,0 +1,93 @@
+// y = (x - mean) * inv_variance * scale + bias over rows: x is read once and stays in registers.
+// Printed before it: Spec, kVector, kChunks, kBlocks, kPrefetch, kCentred, kSharedParameters; the sources X,
+// Scale, Bias; epsilon_of, store_y, store_mean, store_inv_variance.
+#include "lib/pointwise.cuh"
+#include "lib/row_statistics.cuh"
+#include "lib/rows.cuh"
+
+template <class Tile>
+struct Parameters {
+  RowOperand<Tile, Scale, kSharedParameters> scale;
+  RowOperand<Tile, Bias, kSharedParameters> bias;
+  __device__ void fetch(const Args& args, const Tile& tile) {
+    scale.fetch(args, tile);
+    bias.fetch(args, tile);
+  }
+  __device__ void forget(const Args& args) {
+    scale.forget(args);
+    bias.forget(args);
+  }
+};
+template <class Tile>
+struct Batch {
+  Tile tile;
+  RowOperand<Tile, X> x;
+  Parameters<Tile> own;  // where every row has its own
+};
+
+template <class Spec, int kCount, int kChunks>
+__device__ inline void norm_forward(const Args& args) {
+  typedef RowTile<Spec, kCount, kChunks> Tile;
+  constexpr int kUnroll = Spec::kUnroll;
+  typedef RowReducer<Spec, kUnroll> Reducer;
+  __shared__ R slots[2 * Reducer::kSlots];
+  Reducer reducer = {slots, 0};
+  const R count = (R)Spec::kLength, epsilon = epsilon_of(args);
+  Parameters<Tile> shared;
+  if constexpr (kSharedParameters) shared.fetch(args, Tile::at_row(args, 0));
+
+  const RowRange<Index> range(args.rows, args.rows_per_block, args.blocks_with_more);
+
+  for_tiles<kPrefetch && (kChunks > 0), Batch<Tile>>(
+      range, Tile::kRows,
+      [&](Batch<Tile>& batch, Index row) {
+        batch.tile.place(args, row, range.end);
+        batch.x.fetch(args, batch.tile);
+        if constexpr (!kSharedParameters) batch.own.fetch(args, batch.tile);
+      },
+      [&](Batch<Tile>& batch) {
+        const Tile& tile = batch.tile;
+        Parameters<Tile>& parameters = kSharedParameters ? shared : batch.own;
+        parameters.forget(args);
+        R mean[kUnroll], inv[kUnroll];
+        find_statistics<kCentred>(args, tile, batch.x, reducer, count, epsilon, mean, inv);
+#pragma unroll
+        for (int u = 0; u < kUnroll; ++u) {
+          if (!tile.is_row[u]) continue;
+          if (Tile::is_first()) {
+            store_mean(args, tile.at[u], mean[u]);
+            store_inv_variance(args, tile.at[u], inv[u]);
+          }
+          Tile::for_chunks([&](int chunk, int column) {
+            R v[kCount];
+            batch.x.values(args, tile, u, chunk, column, v);
+#pragma unroll
+            for (int l = 0; l < kCount; ++l) v[l] = (kCentred ? v[l] - mean[u] : v[l]) * inv[u];
+            if constexpr (Scale::kPresent) {
+              R scale[kCount];
+              parameters.scale.values(args, tile, u, chunk, column, scale);
+#pragma unroll
+              for (int l = 0; l < kCount; ++l) v[l] *= scale[l];
+            }
+            if constexpr (Bias::kPresent) {
+              R bias[kCount];
+              parameters.bias.values(args, tile, u, chunk, column, bias);
+#pragma unroll
+              for (int l = 0; l < kCount; ++l) v[l] += bias[l];
+            }
+            store_y<kCount>(args, tile.position(u, column).at, v);
+          });
+        }
+      });
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
+    row_norm_forward(const __grid_constant__ Args args) {
+  norm_forward<Spec, kVector, kChunks>(args);
+}
+
+// The same for pointers that are not aligned.
+extern "C" __global__ void __launch_bounds__(kThreads)
+    row_norm_forward_elements(const __grid_constant__ Args args) {
+  norm_forward<ElementSpec, 1, 0>(args);
+}

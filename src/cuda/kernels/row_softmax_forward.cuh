@@ -1,0 +1,84 @@
+// y = exp(x - max) / sum(exp(x - max)) over rows, or its logarithm; stats = max + log(sum).
+// x is read once and stays in registers.
+// Printed before it: Spec, kVector, kChunks, kPrefetch, kLog; the source X; store_y, store_stats.
+#include "lib/exponential.cuh"
+#include "lib/pointwise.cuh"
+#include "lib/row_tile.cuh"
+#include "lib/rows.cuh"
+
+template <class Tile>
+struct Batch {
+  Tile tile;
+  RowOperand<Tile, X> x;
+};
+
+template <class Spec, int kCount, int kChunks>
+__device__ inline void softmax_forward(const Args& args) {
+  typedef RowTile<Spec, kCount, kChunks> Tile;
+  constexpr int kUnroll = Spec::kUnroll;
+  typedef RowReducer<Spec, kUnroll> Reducer;
+  __shared__ R slots[2 * Reducer::kSlots];
+  Reducer reducer = {slots, 0};
+  const RowRange<Index> range(args.rows, args.rows_per_block, args.blocks_with_more);
+
+  for_tiles<kPrefetch && (kChunks > 0), Batch<Tile>>(
+      range, Tile::kRows,
+      [&](Batch<Tile>& batch, Index row) {
+        batch.tile.place(args, row, range.end);
+        batch.x.fetch(args, batch.tile);
+      },
+      [&](Batch<Tile>& batch) {
+        const Tile& tile = batch.tile;
+        R largest[kUnroll], sum[kUnroll] = {};
+#pragma unroll
+        for (int u = 0; u < kUnroll; ++u) {
+          largest[u] = Larger::identity<R>();
+          Tile::for_chunks([&](int chunk, int column) {
+            R v[kCount];
+            batch.x.values(args, tile, u, chunk, column, v);
+#pragma unroll
+            for (int l = 0; l < kCount; ++l) largest[u] = Larger::apply(largest[u], v[l]);
+          });
+        }
+        batch.x.forget(args);
+        reducer.template reduce<Larger>(largest);
+#pragma unroll
+        for (int u = 0; u < kUnroll; ++u)
+          Tile::for_chunks([&](int chunk, int column) {
+            R v[kCount];
+            batch.x.values(args, tile, u, chunk, column, v);
+            const R shift = exponent_shift(largest[u]);
+#pragma unroll
+            for (int l = 0; l < kCount; ++l) v[l] = exp_shifted(v[l], shift);
+            sum[u] += sum_of(v);
+          });
+        batch.x.forget(args);
+        reducer.template reduce<Sum>(sum);
+#pragma unroll
+        for (int u = 0; u < kUnroll; ++u) {
+          if (!tile.is_row[u]) continue;
+          const R shift = exponent_shift(largest[u]), factor = (R)1 / sum[u];
+          const R log_sum = log(sum[u]);
+          if (Tile::is_first()) store_stats(args, tile.at[u], largest[u] + log_sum);
+          Tile::for_chunks([&](int chunk, int column) {
+            R v[kCount];
+            batch.x.values(args, tile, u, chunk, column, v);
+#pragma unroll
+            for (int l = 0; l < kCount; ++l)
+              v[l] = kLog ? v[l] - largest[u] - log_sum : exp_shifted(v[l], shift) * factor;
+            store_y<kCount>(args, tile.position(u, column).at, v);
+          });
+        }
+      });
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
+    row_softmax_forward(const __grid_constant__ Args args) {
+  softmax_forward<Spec, kVector, kChunks>(args);
+}
+
+// The same for pointers that are not aligned.
+extern "C" __global__ void __launch_bounds__(kThreads)
+    row_softmax_forward_elements(const __grid_constant__ Args args) {
+  softmax_forward<ElementSpec, 1, 0>(args);
+}

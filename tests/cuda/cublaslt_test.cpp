@@ -1,0 +1,121 @@
+// What cuBLASLt is told about a product. The products themselves are tested by the walk over the
+// engine table, on machines with a GPU and the library.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cuda/cublaslt/lt_problem.hpp"
+#include "plan/plan_data.hpp"
+
+namespace ashlar::cuda {
+namespace {
+
+Support describe_graph(const Graph& graph, LtProblem& problem) {
+  const auto plan = build_plan(graph, Device::named("h200").props(), {}, nullptr, false);
+  EXPECT_EQ(plan->steps.size(), 1u);
+  return describe(plan->steps[0].region, problem);
+}
+
+struct Operand {
+  Dims dims, strides;
+};
+Graph product(const Operand& a, const Operand& b, const Operand& c, DType dtype = f16) {
+  Graph g("product");
+  const Value x = g.input("a", a.dims, dtype, Layout(a.strides)),
+              y = g.input("b", b.dims, dtype, Layout(b.strides));
+  g.output("c", g.matmul(x, y), {.dtype = dtype, .layout = Layout(c.strides)});
+  return g;
+}
+
+TEST(CublasLt, RowMajorIsTheTransposedProduct) {
+  LtProblem problem;
+  const Graph graph =
+      product({{2, 3, 5}, {15, 5, 1}}, {{2, 5, 7}, {35, 7, 1}}, {{2, 3, 7}, {21, 7, 1}});
+  const Support support = describe_graph(graph, problem);
+  ASSERT_TRUE(support) << support.reason();
+  EXPECT_EQ(problem.batches, 2);
+  // d' (7 x 3) = b' (7 x 5) * a' (5 x 3), all of them columns one after the other.
+  EXPECT_EQ(problem.a.rows, 7);
+  EXPECT_EQ(problem.a.columns, 5);
+  EXPECT_EQ(problem.a.column_distance, 7);
+  EXPECT_FALSE(problem.a.transposed);
+  EXPECT_EQ(problem.a.batch_distance, 35);
+  EXPECT_EQ(problem.b.rows, 5);
+  EXPECT_EQ(problem.b.columns, 3);
+  EXPECT_FALSE(problem.b.transposed);
+  EXPECT_EQ(problem.d.rows, 7);
+  EXPECT_EQ(problem.d.columns, 3);
+  EXPECT_EQ(problem.d.batch_distance, 21);
+  EXPECT_EQ(problem.inputs, LtType::f16);
+  EXPECT_EQ(problem.compute, LtCompute::f32);
+}
+
+TEST(CublasLt, TransposedAndSharedOperands) {
+  LtProblem problem;
+  // a is stored by columns, b is the same for all batches, the result has gaps after its rows.
+  const Graph graph =
+      product({{4, 3, 5}, {15, 1, 3}}, {{1, 5, 7}, {35, 7, 1}}, {{4, 3, 7}, {30, 10, 1}});
+  const Support support = describe_graph(graph, problem);
+  ASSERT_TRUE(support) << support.reason();
+  EXPECT_TRUE(problem.b.transposed);
+  EXPECT_EQ(problem.b.rows, 3);
+  EXPECT_EQ(problem.b.columns, 5);
+  EXPECT_EQ(problem.a.batch_distance, 0);
+  EXPECT_EQ(problem.d.column_distance, 10);
+  EXPECT_EQ(problem.d.batch_distance, 30);
+}
+
+TEST(CublasLt, ColumnMajorResultIsTheProductItself) {
+  LtProblem problem;
+  const Graph graph =
+      product({{1, 3, 5}, {15, 5, 1}}, {{1, 5, 7}, {35, 7, 1}}, {{1, 3, 7}, {21, 1, 3}}, f64);
+  const Support support = describe_graph(graph, problem);
+  ASSERT_TRUE(support) << support.reason();
+  EXPECT_TRUE(problem.a.transposed);
+  EXPECT_TRUE(problem.b.transposed);
+  EXPECT_EQ(problem.d.rows, 3);
+  EXPECT_EQ(problem.compute, LtCompute::f64);
+}
+
+TEST(CublasLt, ABiasPerColumn) {
+  Graph g("biased");
+  const Value a = g.input("a", {1, 3, 8}, f32), b = g.input("b", {1, 8, 4}, f32);
+  g.output("c", g.matmul(a, b) + g.input("bias", {1, 1, 4}, f32));
+  LtProblem problem;
+  const Support support = describe_graph(g, problem);
+  ASSERT_TRUE(support) << support.reason();
+  EXPECT_TRUE(problem.bias.present());
+}
+
+TEST(CublasLt, RefusesWithReasons) {
+  const auto reason = [](const Graph& graph) {
+    LtProblem problem;
+    return describe_graph(graph, problem).reason();
+  };
+  const auto two = [](const auto& finish) {
+    Graph g("two");
+    const Value a = g.input("a", {1, 3, 8}, f32), b = g.input("b", {1, 8, 4}, f32);
+    g.output("c", finish(g, a, b));
+    return g;
+  };
+  using testing::HasSubstr;
+  EXPECT_THAT(reason(two([](Graph& g, Value a, Value b) { return relu(g.matmul(a, b)); })),
+              HasSubstr("other than one bias"));
+  EXPECT_THAT(reason(two([](Graph& g, Value a, Value b) {
+                return g.matmul(a, b) + g.input("bias", {1, 3, 1}, f32);
+              })),
+              HasSubstr("one number per column"));
+  EXPECT_THAT(reason(two([](Graph& g, Value a, Value b) { return g.matmul(relu(a), b); })),
+              HasSubstr("before the product"));
+  EXPECT_THAT(
+      reason(product({{1, 3, 5}, {30, 10, 2}}, {{1, 5, 7}, {35, 7, 1}}, {{1, 3, 7}, {21, 7, 1}})),
+      HasSubstr("neither rows nor columns"));
+  EXPECT_THAT(reason(product({{2, 2, 3, 5}, {100, 15, 5, 1}}, {{1, 1, 5, 7}, {35, 35, 7, 1}},
+                             {{2, 2, 3, 7}, {42, 21, 7, 1}})),
+              HasSubstr("one distance"));
+  EXPECT_THAT(reason(product({{1, 3, 5}, {15, 5, 1}}, {{1, 5, 7}, {35, 7, 1}},
+                             {{1, 3, 7}, {21, 7, 1}}, e4m3)),
+              HasSubstr("expected twice"));
+}
+
+}  // namespace
+}  // namespace ashlar::cuda
