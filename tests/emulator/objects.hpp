@@ -18,10 +18,9 @@ struct ContextObject {
 };
 struct LibraryObject {
   void* handle;
-  int file;
+  int file;  // it was opened from
   const emulated::Image* image;
   std::vector<KernelHandle> kernels;
-  int file = -1;  // it was opened from
 };
 struct KernelObject {
   LibraryHandle library;
