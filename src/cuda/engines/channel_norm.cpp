@@ -221,7 +221,8 @@ class ChannelNormEngine final : public CudaEngine {
     const NormMode mode = forward ? forward->mode : backward->mode;
     if (mode != NormMode::batch && mode != NormMode::instance && mode != NormMode::group)
       return Support::no("the norm is per row");
-    if (touches_unusual(region)) return Support::no("a ragged or complex tensor, or random numbers");
+    if (touches_unusual(region))
+      return Support::no("a ragged or complex tensor, or random numbers");
     const Shape shape(region);
     for (const PointwiseProgram* program : shape.programs())
       if (reads_coordinates(*program)) return Support::no("a fused operation reads coordinates");
