@@ -16,9 +16,9 @@ namespace {
 using Step = PointwiseProgram::Step;
 
 constexpr unsigned kThreads = 256;
-constexpr std::int64_t kLeastExtent = 16;     // of both axes, for squares to be worth it
-constexpr int kMostCrossed = 3;               // operands and results along the rows
-constexpr std::int64_t kSharedBytes = 46080;  // of the 48 KiB that every GPU grants
+constexpr std::int64_t kLeastExtent = 16;        // of both axes, for squares to be worth it
+constexpr int kMostCrossed = 3;                  // operands and results along the rows
+constexpr std::int64_t kSharedBytes = 36 << 10;  // of a block: several fit beside each other
 
 // The program over axes (..., rows, columns): most views lie along the columns.
 struct Crossing {
@@ -211,7 +211,10 @@ class PointwiseTiledEngine final : public CudaEngine {
     const Printed printed(found, graph, arguments);
     const DType precision = found.program.precision();
     const std::int64_t of_element = precision == f64 ? 8 : 4;
-    const std::int64_t edge = printed.tiles * 64 * 65 * of_element <= kSharedBytes ? 64 : 32;
+    const auto bytes_of = [&](std::int64_t edge) {
+      return printed.tiles * edge * (edge + 1) * of_element;
+    };
+    const std::int64_t edge = bytes_of(64) <= kSharedBytes ? 64 : 32;
     const std::int64_t across = (space[rank - 1] + edge - 1) / edge,
                        down = (space[rank - 2] + edge - 1) / edge;
     arguments.number("squares_across", across);
@@ -220,7 +223,6 @@ class PointwiseTiledEngine final : public CudaEngine {
     for (const PointwiseProgram& program : printed.programs) programs.push_back(&program);
     const std::string head =
         register_types(precision, programs) + constant("kRank", rank) + constant("kEdge", edge) +
-        constant("kTiles", printed.tiles) +
         constant("kFetches", static_cast<std::int64_t>(found.fetched.size())) +
         constant("kFlushes", static_cast<std::int64_t>(found.flushed.size())) +
         constant("kVector", printed.vector) + constant("kCrossVector", printed.cross_vector) +
@@ -229,6 +231,7 @@ class PointwiseTiledEngine final : public CudaEngine {
     launch.function = "pointwise_tiled";
     launch.unaligned_function = "pointwise_tiled_elements";
     launch.threads = kThreads;
+    launch.shared_bytes = static_cast<unsigned>(bytes_of(edge));
     launch.grid.x = static_cast<unsigned>(element_count(space) / space[rank - 1] / space[rank - 2] *
                                           across * down);
     launch.unaligned_grid = launch.grid;

@@ -6,6 +6,7 @@
 // The engine prints fetch_tiles, compute_tile and flush_tiles, each for kCount elements.
 #include "lib/elements.cuh"
 #include "lib/pointwise.cuh"
+#include "lib/ptx_shared.cuh"
 #include "lib/rows.cuh"
 #include "lib/tile.cuh"
 
@@ -45,7 +46,7 @@ __device__ inline void for_runs(Index along, Index lines, Whole whole, Single si
 
 template <int kAlongColumns, int kAlongRows>
 __device__ inline void walk_square(const Args& args) {
-  __shared__ Tile<R, kEdge> tiles[kTiles];
+  auto* tiles = (Tile<R, kEdge>*)shared_memory();
   Index origin[kRank];
   locate_square(args, (Index)blockIdx.x, origin);
   const Index columns = min((Index)kEdge, (Index)(&args.extent0)[kRank - 1] - origin[kRank - 1]);
