@@ -83,6 +83,18 @@ bool join_axes(const std::vector<PointwiseProgram*>& programs, int axis) {
   return true;
 }
 
+bool channels_lie_together(const std::vector<const PointwiseProgram*>& programs) {
+  int channels = 0, pixels = 0;
+  for (const PointwiseProgram* program : programs)
+    for_each_view(*program, [&](const View& view) {
+      const Dims& space = program->space;
+      if (space[1] > 1 && view.strides[1] == 1) ++channels;
+      for (int axis = 2; axis < space.rank(); ++axis)
+        if (space[axis] > 1 && view.strides[axis] == 1) ++pixels;
+    });
+  return channels > pixels;
+}
+
 PointwiseProgram without_stores(PointwiseProgram program) {
   program.stores.clear();
   return program;

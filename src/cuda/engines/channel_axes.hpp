@@ -21,6 +21,10 @@ PointwiseProgram reordered(const PointwiseProgram& program, const std::vector<in
 // Joins `axis` and the next one of programs over the same space, where all of them allow it.
 bool join_axes(const std::vector<PointwiseProgram*>& programs, int axis);
 
+// Of programs over [N, C, spatial...]: whether memory has the channels of a pixel next to each
+// other, rather than pixels of a channel.
+bool channels_lie_together(const std::vector<const PointwiseProgram*>& programs);
+
 PointwiseProgram without_stores(PointwiseProgram program);
 // Elements per access along the last axis: 16 bytes of the narrowest element, at most `most`, whole
 // bytes of bits, dividing the extent.
