@@ -115,6 +115,14 @@ int packet_length(const std::vector<const PointwiseProgram*>& programs, int most
   return length;
 }
 
+std::string with_streaming_stores(std::string text) {
+  const std::string plain = "store_row(", streaming = "stream_row(";
+  for (std::size_t at = text.find(plain); at != std::string::npos;
+       at = text.find(plain, at + streaming.size()))
+    text.replace(at, plain.size(), streaming);
+  return text;
+}
+
 std::string print_reader(const PointwiseProgram& program, const Graph& graph,
                          const std::string& name, const std::string& absent, Arguments& arguments) {
   const std::string head = fmt::format(

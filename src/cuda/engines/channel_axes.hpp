@@ -30,6 +30,9 @@ PointwiseProgram without_stores(PointwiseProgram program);
 // bytes of bits, dividing the extent.
 int packet_length(const std::vector<const PointwiseProgram*>& programs, int most);
 
+// The text of print_program with stores of what is not read again soon: caches keep what is.
+std::string with_streaming_stores(std::string text);
+
 // A number per [outer, channel], read or written one at a time:
 //   R NAME(const Args& args, Index outer, Index channel), `absent` where the program is empty
 //   void NAME(const Args& args, Index outer, Index channel, R value)

@@ -117,8 +117,9 @@ class Designer {
   }
 
   std::string print_programs() {
-    std::string text = print_program(without_stores(shape_.x), graph_, "x_of", arguments_) +
-                       print_program(shape_.result, graph_, "epilogue", arguments_);
+    std::string text =
+        print_program(without_stores(shape_.x), graph_, "x_of", arguments_) +
+        with_streaming_stores(print_program(shape_.result, graph_, "epilogue", arguments_));
     return text + (shape_.forward != nullptr ? print_forward() : print_backward());
   }
 
@@ -252,11 +253,11 @@ class ChannelNormEngine final : public CudaEngine {
     // As many registers for packets on the way forward and backward, which has two tensors.
     const std::int64_t most = shape.backward != nullptr ? 16 : 32;
     const std::int64_t unroll = std::min<std::int64_t>(most / shape.vector, 8);
-    add(unroll, 2, 1, 0.85);
-    add(unroll, 2, 4, 0.84);
-    add(unroll, 3, 1, 0.83);
+    add(unroll * 2, 2, 1, 0.85);
+    add(unroll, 3, 1, 0.84);
+    add(unroll * 2, 2, 4, 0.83);
     add(unroll, 3, 4, 0.82);
-    add(unroll * 2, 2, 1, 0.81);
+    add(unroll, 2, 1, 0.81);
     add(std::max<std::int64_t>(unroll / 2, 1), 4, 2, 0.80);
     return result;
   }
