@@ -55,8 +55,10 @@ std::vector<Region> cut_for_device(const LoweredGraph& lowered, EngineTable tabl
       if (!is_too_large(region)) continue;
       for (NodeId id : region.nodes) {
         const Op& op = lowered.graph.nodes()[static_cast<std::size_t>(id)].op;
-        const bool is_step = std::holds_alternative<Pointwise>(op) ||
-                             (std::holds_alternative<Rng>(op) && !region.anchor_as<Rng>());
+        const bool is_step =
+            std::holds_alternative<Pointwise>(op) ||
+            (std::holds_alternative<Rng>(op) && !region.anchor_as<Rng>()) ||
+            (std::holds_alternative<DropoutForward>(op) && !region.anchor_as<DropoutForward>());
         if (region.anchor && is_step) continue;
         FusionLimits& limit = limits[static_cast<std::size_t>(id)];
         narrowed = narrowed || limit.prologue || limit.epilogue;

@@ -111,10 +111,17 @@ TEST(Engines, OpsNamesEveryOperationWithItsDtypes) {
 TEST(Bench, HelpNamesEveryOption) {
   const Outcome run = ashlar({"bench", "cpu", "-h"});
   EXPECT_EQ(run.exit_code, 0);
-  for (const char* option :
-       {"SUITE", "--list", "--filter", "--quick", "--json", "--html", "--record", "--seed",
-        "--threads", "--seconds", "--oracle", "--layout", "--commit"})
+  for (const char* option : {"SUITE", "--list", "--filter", "--quick", "--json", "--html",
+                             "--record", "--seed", "--threads", "--seconds", "--oracle", "--layout",
+                             "--commit", "--device", "--peer", "--tune", "--kernels", "--host"})
     EXPECT_THAT(run.output, HasSubstr(option));
+}
+
+TEST(Bench, NamesTheEnginesForAGpuThatIsNotHere) {
+  const Outcome run = ashlar({"bench", "pointwise", "--quick", "--kernels", "--device", "h200"});
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.output, HasSubstr("bias_gelu_bf16"));
+  EXPECT_THAT(run.output, HasSubstr("1 region   cuda.pointwise"));
 }
 
 TEST(Bench, ListsSuitesAndCases) {
@@ -149,6 +156,9 @@ TEST(Bench, MistakesAreOneSentence) {
   expect_refused(ashlar({"bench", "cpu", "/nowhere/suite.json"}), "No such file");
   expect_refused(ashlar({"bench", "cpu", "bert", "--filter", "dance"}), "no case has 'dance'");
   expect_refused(ashlar({"bench", "cpu", "bert", "--layout", "blocked"}), "blocked");
+  expect_refused(ashlar({"bench", "bert", "--peer", "mkl"}), "--peer: got mkl, expected onednn");
+  expect_refused(ashlar({"bench", "bert", "--peer", "cudnn:/nowhere"}), "expected onednn");
+  expect_refused(ashlar({"bench", "bert", "--device", "h300"}), "h300");
   expect_refused(ashlar({"bench", "cpu", graph_file("suite", "{}")}), "suite: ");
 }
 

@@ -4,6 +4,7 @@
 
 #include "plan/plan_data.hpp"
 #include "support/problem.hpp"
+#include "support/test_device.hpp"
 
 namespace ashlar::ops {
 
@@ -71,6 +72,7 @@ void EngineWalk::walk(const Graph& graph, const OpCase& one, const Variant& vari
   for (std::size_t step = 0; step < outline->steps.size(); ++step) {
     const Region& region = outline->steps[step].region;
     for (const Engine* engine : engine_table(device.kind)) {
+      if (!support::is_tested(engine->id())) continue;
       const Support support = engine->supports(region, device);
       if (!support) {
         ++refusals_;

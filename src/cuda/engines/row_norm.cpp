@@ -111,11 +111,11 @@ LaunchDesign rows_launch(const RowProblem& problem, const RowLayout& layout, con
     arguments.number("sums_stride", shared_sums(problem, layout));
   }
   const std::string operands = operands_text(problem, graph, arguments);
-  const std::string head =
-      spec_text(problem, layout, grid.whole_tiles, arguments) +
-      constant("kThreads", layout.threads) + constant("kBlocks", std::max(layout.blocks, 1)) +
-      constant("kVector", layout.vector) + constant("kChunks", layout.chunks) +
-      flag("kPrefetch", layout.prefetch) + flag("kSumsInShared", layout.shared_sums) + operands;
+  const std::string head = spec_text(problem, layout, grid.whole_tiles, arguments) +
+                           constant("kThreads", layout.threads) +
+                           constant("kBlocks", layout.blocks) + constant("kVector", layout.vector) +
+                           constant("kChunks", layout.chunks) + flag("kPrefetch", layout.prefetch) +
+                           flag("kSumsInShared", layout.shared_sums) + operands;
   const std::string name(name_of(problem.kind));
   launch.source = {name, assemble(name + ".cuh", head)};
   launch.function = name;

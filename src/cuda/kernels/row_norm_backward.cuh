@@ -31,7 +31,7 @@ __device__ inline void norm_backward(const Args& args) {
   typedef RowReducer<Spec, 2 * kUnroll> Reducer;
   __shared__ R slots[2 * Reducer::kSlots];
   Reducer reducer = {slots, 0};
-  const R count = (R)Spec::kLength, epsilon = epsilon_of(args);
+  const R share = (R)1 / (R)Spec::kLength, epsilon = epsilon_of(args);
   // Of the set's rows.
   RowRange<Index> range(args.rows_per_set, args.rows_per_block, args.blocks_with_more);
   const Index first_of_set = (Index)blockIdx.y * (Index)args.rows_per_set;
@@ -66,7 +66,7 @@ __device__ inline void norm_backward(const Args& args) {
       [&](Batch<Tile>& batch) {
         const Tile& tile = batch.tile;
         if constexpr (!kGivenStatistics)
-          find_statistics<kCentred>(args, tile, batch.x, reducer, count, epsilon, batch.mean,
+          find_statistics<kCentred>(args, tile, batch.x, reducer, epsilon, batch.mean,
                                     batch.inv);
         // The sums of g * x_hat, then of g.
         R sums[kCentred ? 2 * kUnroll : kUnroll] = {};
@@ -95,8 +95,8 @@ __device__ inline void norm_backward(const Args& args) {
         for (int u = 0; u < kUnroll; ++u) {
           if (!tile.is_row[u]) continue;
           const R mean = batch.mean[u], inv = batch.inv[u];
-          const R mean_product = sums[u] / count;
-          const R mean_g = kCentred ? sums[kCentred ? kUnroll + u : u] / count : (R)0;
+          const R mean_product = sums[u] * share;
+          const R mean_g = kCentred ? sums[kCentred ? kUnroll + u : u] * share : (R)0;
           Tile::for_chunks([&](int chunk, int column) {
             R x_hat[kCount], g[kCount];
             batch.x.values(args, tile, u, chunk, column, x_hat);

@@ -32,7 +32,7 @@ __device__ inline void norm_forward(const Args& args) {
   typedef RowReducer<Spec, kUnroll> Reducer;
   __shared__ R slots[2 * Reducer::kSlots];
   Reducer reducer = {slots, 0};
-  const R count = (R)Spec::kLength, epsilon = epsilon_of(args);
+  const R epsilon = epsilon_of(args);
   Parameters<Tile> shared;
   if constexpr (kSharedParameters) shared.fetch(args, Tile::at_row(args, 0));
 
@@ -50,7 +50,7 @@ __device__ inline void norm_forward(const Args& args) {
         Parameters<Tile>& parameters = kSharedParameters ? shared : batch.own;
         parameters.forget(args);
         R mean[kUnroll], inv[kUnroll];
-        find_statistics<kCentred>(args, tile, batch.x, reducer, count, epsilon, mean, inv);
+        find_statistics<kCentred>(args, tile, batch.x, reducer, epsilon, mean, inv);
 #pragma unroll
         for (int u = 0; u < kUnroll; ++u) {
           if (!tile.is_row[u]) continue;

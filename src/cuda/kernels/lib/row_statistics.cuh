@@ -1,14 +1,19 @@
 // Mean and inv_variance = 1 / sqrt(variance + epsilon) of rows, the variance about the mean.
 #pragma once
 
+#include "lib/ptx_math.cuh"
 #include "lib/row_tile.cuh"
+
+__device__ inline float reciprocal_root(float x) { return reciprocal_root_approx(x); }
+__device__ inline double reciprocal_root(double x) { return 1.0 / sqrt(x); }
 
 // All threads of the block call it. Not centred: the mean stays 0.
 template <bool kCentred, class Tile, class X, class Reducer, int kUnroll, class R>
 __device__ inline void find_statistics(const typename Tile::Args& args, const Tile& tile,
-                                       X& x, Reducer& reducer, R count, R epsilon,
+                                       X& x, Reducer& reducer, R epsilon,
                                        R (&mean)[kUnroll], R (&inv_variance)[kUnroll]) {
   constexpr int kCount = Tile::kCount;
+  const R share = (R)1 / (R)Tile::kLength;
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u) mean[u] = inv_variance[u] = (R)0;
   if constexpr (kCentred) {
@@ -22,7 +27,7 @@ __device__ inline void find_statistics(const typename Tile::Args& args, const Ti
     x.forget(args);
     reducer.template reduce<Sum>(mean);
 #pragma unroll
-    for (int u = 0; u < kUnroll; ++u) mean[u] /= count;
+    for (int u = 0; u < kUnroll; ++u) mean[u] *= share;
   }
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u)
@@ -40,5 +45,5 @@ __device__ inline void find_statistics(const typename Tile::Args& args, const Ti
   reducer.template reduce<Sum>(inv_variance);
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u)
-    inv_variance[u] = (R)1 / sqrt(inv_variance[u] / count + epsilon);
+    inv_variance[u] = reciprocal_root(inv_variance[u] * share + epsilon);
 }

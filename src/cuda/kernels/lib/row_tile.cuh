@@ -28,7 +28,7 @@ struct RowTile {
   typedef typename Spec::Index Index;
   typedef typename Spec::Args Args;
   static const int kCount = kCountOf, kChunks = kChunksOf, kHeldChunks = kChunks > 0 ? kChunks : 1;
-  static const int kUnroll = Spec::kUnroll, kRank = Spec::kRank;
+  static const int kUnroll = Spec::kUnroll, kRank = Spec::kRank, kLength = Spec::kLength;
   static const int kGroups = Spec::kThreads / Spec::kRowThreads;
   static const int kRows = kGroups * kUnroll;
 
@@ -79,6 +79,7 @@ struct RowTile {
         if ((chunk + 1) * step <= Spec::kLength || column < Spec::kLength) body(chunk, column);
       }
     } else {
+#pragma unroll 1
       for (int column = lane * kCount; column < Spec::kLength; column += step) body(0, column);
     }
   }
