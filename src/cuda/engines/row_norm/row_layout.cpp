@@ -70,6 +70,7 @@ double held_registers(const RowProblem& problem, const PointwiseProgram& program
 // What the compiler needs, about: checked by tests, which want no spills.
 double registers_of(const RowProblem& problem, const RowLayout& layout) {
   constexpr double kAddresses = 8, kPerRow = 6, kPerNextRow = 2, kForMeans = 8;
+  constexpr double kPerChunk = 4;  // of parameters that come when they are needed
   const std::int64_t elements = std::int64_t{layout.chunks} * layout.vector;
   const double words = static_cast<double>(problem.register_bytes()) / 4.0;
   const double row = held_registers(problem, problem.first, elements) +
@@ -80,6 +81,8 @@ double registers_of(const RowProblem& problem, const RowLayout& layout) {
   if (layout.hold_parameters)
     total += held_registers(problem, problem.scale, elements) +
              held_registers(problem, problem.bias, elements);
+  else if (!problem.scale.empty())
+    total += kPerChunk;
   if (!layout.shared_sums) total += static_cast<double>(elements) * words * problem.column_sums();
   return total;
 }
