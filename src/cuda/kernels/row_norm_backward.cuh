@@ -1,11 +1,11 @@
 // The gradient of a norm over rows: x_hat = (x - mean) * inv_variance, g = dy * scale,
 //   dx = inv_variance * (g - mean(g) - x_hat * mean(g * x_hat))      (not centred: without mean(g))
 // and the sums of dy * x_hat and dy over the block's rows for every column, which row_column_sums
-// adds up. x and dy are read once. Blocks (x, y) = (piece, set of parameters): the rows of a set lie
-// together and are cut into pieces of whole tiles.
-// Printed before it: Spec, kVector, kChunks, kBlocks, kPrefetch, kCentred, kGivenStatistics,
-// kGivenMean, kScaleSums, kBiasSums, kSumsInShared; the sources X, Dy, Scale; epsilon_of, load_mean,
-// load_inv_variance, store_dx.
+// adds up. x and dy are read once. Blocks (x, y) = (piece, set of parameters): the rows of a set
+// lie together.
+// Printed before it: Spec, ElementSpec, kVector, kChunks, kBlocks, kPrefetch, kCentred,
+// kHoldParameters, kGivenStatistics, kGivenMean, kScaleSums, kBiasSums, kSumsInShared; the sources
+// X, Dy, Scale; epsilon_of, load_mean, load_inv_variance, store_dx.
 #include "lib/pointwise.cuh"
 #include "lib/ptx_shared.cuh"
 #include "lib/row_column_partials.cuh"
@@ -37,7 +37,7 @@ __device__ inline void norm_backward(const Args& args) {
   const Index first_of_set = (Index)blockIdx.y * (Index)args.rows_per_set;
   range.first += first_of_set;
   range.end += first_of_set;
-  RowOperand<Tile, Scale, true> scale;
+  RowOperand<Tile, Scale, true, kHoldParameters> scale;
   const Tile of_set = Tile::at_row(args, first_of_set);
   scale.fetch(args, of_set);
   ColumnPartials<Spec, Tile, kScaleSums, kSumsInShared> scale_sums;
@@ -47,7 +47,8 @@ __device__ inline void norm_backward(const Args& args) {
                                       ((kScaleSums + kBiasSums) * (int64)Spec::kLength);
   R* shared = (R*)shared_memory();
   scale_sums.start(partial, shared);
-  bias_sums.start(partial + kScaleSums * Spec::kLength, shared + kScaleSums * (int)args.sums_stride);
+  bias_sums.start(partial + kScaleSums * Spec::kLength,
+                  shared + kScaleSums * (int)args.sums_stride);
 
   for_tiles<kPrefetch && (kChunks > 0), Batch<Tile>>(
       range, Tile::kRows,

@@ -1,14 +1,15 @@
 // y = (x - mean) * inv_variance * scale + bias over rows: x is read once and stays in registers.
-// Printed before it: Spec, kVector, kChunks, kBlocks, kPrefetch, kCentred, kSharedParameters; the sources X,
-// Scale, Bias; epsilon_of, store_y, store_mean, store_inv_variance.
+// Printed before it: Spec, ElementSpec, kVector, kChunks, kBlocks, kPrefetch, kCentred,
+// kSharedParameters, kHoldParameters; the sources X, Scale, Bias; epsilon_of, store_y, store_mean,
+// store_inv_variance.
 #include "lib/pointwise.cuh"
 #include "lib/row_statistics.cuh"
 #include "lib/rows.cuh"
 
 template <class Tile>
 struct Parameters {
-  RowOperand<Tile, Scale, kSharedParameters> scale;
-  RowOperand<Tile, Bias, kSharedParameters> bias;
+  RowOperand<Tile, Scale, kSharedParameters, kHoldParameters> scale;
+  RowOperand<Tile, Bias, kSharedParameters, kHoldParameters> bias;
   __device__ void fetch(const Args& args, const Tile& tile) {
     scale.fetch(args, tile);
     bias.fetch(args, tile);
@@ -29,7 +30,7 @@ template <class Spec, int kCount, int kChunks>
 __device__ inline void norm_forward(const Args& args) {
   typedef RowTile<Spec, kCount, kChunks> Tile;
   constexpr int kUnroll = Spec::kUnroll;
-  typedef RowReducer<Spec, kUnroll> Reducer;
+  typedef RowReducer<Spec, 2 * kUnroll> Reducer;
   __shared__ R slots[2 * Reducer::kSlots];
   Reducer reducer = {slots, 0};
   const R epsilon = epsilon_of(args);

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "cuda/engines/row_norm/row_text.hpp"
 #include "cuda/text/program_text.hpp"
 
 namespace ashlar::cuda {
@@ -54,15 +55,16 @@ int vector_of(const RowProblem& problem) {
   return vector;
 }
 
-// Registers in which a thread holds `elements` of an operand: as memory has them where nothing is
+// Registers in which a thread holds `elements` of an operand: as memory has them where little is
 // fused before.
 double held_registers(const RowProblem& problem, const PointwiseProgram& program,
                       std::int64_t elements) {
   if (program.empty()) return 0;
-  const auto n = static_cast<double>(elements);
-  if (program.is_plain_load() && bit_width(program.steps[0].view.dtype) >= 8)
-    return n * bit_width(program.steps[0].view.dtype) / 32.0;
-  return n * static_cast<double>(problem.register_bytes()) / 4.0;
+  double bits = 0;
+  for (const int i : loads_to_hold(program))
+    bits += bit_width(program.steps[static_cast<std::size_t>(i)].view.dtype);
+  if (bits == 0) bits = 8.0 * static_cast<double>(problem.register_bytes());
+  return static_cast<double>(elements) * bits / 32.0;
 }
 
 // What the compiler needs, about: checked by tests, which want no spills.
@@ -75,8 +77,9 @@ double registers_of(const RowProblem& problem, const RowLayout& layout) {
   double total = kAddresses + layout.vector * words + (problem.is_centred ? kForMeans : 0);
   total += layout.unroll * (kPerRow + row);
   if (layout.prefetch) total += layout.unroll * (kPerNextRow + row);
-  total += held_registers(problem, problem.scale, elements) +
-           held_registers(problem, problem.bias, elements);
+  if (layout.hold_parameters)
+    total += held_registers(problem, problem.scale, elements) +
+             held_registers(problem, problem.bias, elements);
   if (!layout.shared_sums) total += static_cast<double>(elements) * words * problem.column_sums();
   return total;
 }
@@ -126,10 +129,12 @@ double expected_seconds(const RowProblem& problem, const RowLayout& layout,
              static_cast<double>(problem.length * problem.register_bytes() * problem.column_sums());
   const double speed = device.bytes_per_second * busy *
                        (1.0 - std::exp(-under_way / kEnoughBytes)) * warps / (warps + kEnoughWarps);
-  constexpr double kUneven = 0.04;  // threads whose last vector is past the end of the row
+  constexpr double kUneven = 0.04;   // threads whose last vector is past the end of the row
+  constexpr double kReading = 0.01;  // parameters again and again from L1
   const bool is_even =
       std::int64_t{layout.row_threads} * layout.chunks * layout.vector == problem.length;
-  return total / speed * (1.0 + tail + (is_even ? 0.0 : kUneven));
+  const double reading = layout.hold_parameters ? 0.0 : kReading;
+  return total / speed * (1.0 + tail + reading + (is_even ? 0.0 : kUneven));
 }
 
 // The best of every kind, so that tuning has different ones to try.
@@ -142,7 +147,8 @@ std::vector<RowCandidate> best_of_kinds(std::vector<RowCandidate> found, std::si
       return other.layout.chunks == candidate.layout.chunks &&
              other.layout.prefetch == candidate.layout.prefetch &&
              other.layout.persistent == candidate.layout.persistent &&
-             other.layout.shared_sums == candidate.layout.shared_sums;
+             other.layout.shared_sums == candidate.layout.shared_sums &&
+             other.layout.hold_parameters == candidate.layout.hold_parameters;
     };
     if (kept.size() < most && std::none_of(kept.begin(), kept.end(), is_alike))
       kept.push_back(candidate);
@@ -160,6 +166,7 @@ std::vector<std::pair<std::string, std::int64_t>> RowLayout::knobs() const {
           {"persistent", persistent ? 1 : 0},
           {"prefetch", prefetch ? 1 : 0},
           {"shared_sums", shared_sums ? 1 : 0},
+          {"hold_parameters", hold_parameters ? 1 : 0},
           {"held", chunks > 0 ? 1 : 0}};
 }
 
@@ -173,6 +180,7 @@ RowLayout RowLayout::from(const RowProblem& problem, const Config& config) {
   layout.persistent = knob("persistent") != 0;
   layout.prefetch = knob("prefetch") != 0;
   layout.shared_sums = knob("shared_sums") != 0;
+  layout.hold_parameters = knob("hold_parameters") != 0;
   layout.vector = vector_of(problem);
   const std::int64_t per_chunk = std::int64_t{layout.row_threads} * layout.vector;
   if (knob("held") != 0)
@@ -212,6 +220,12 @@ std::vector<RowCandidate> row_candidates(const RowProblem& problem, const Device
   constexpr double kSmall = 1 << 20;  // bytes: nothing to tune
   constexpr int kMostElements = 64;   // of a row in a thread
   const bool has_sums = problem.column_sums() > 0;
+  const bool has_parameters = !problem.scale.empty() || !problem.bias.empty();
+  // Work fused before that is not left to later waits for the loads.
+  const auto only_loads = [](const PointwiseProgram& program) {
+    return program.empty() || !loads_to_hold(program).empty();
+  };
+  const bool can_prefetch = only_loads(problem.first) && only_loads(problem.second);
   std::vector<RowCandidate> found;
   RowLayout layout;
   layout.vector = vector_of(problem);
@@ -237,7 +251,9 @@ std::vector<RowCandidate> row_candidates(const RowProblem& problem, const Device
     if (chunks * layout.vector > kMostElements) continue;
     layout.chunks = chunks;
     layout.row_threads = threads_for(problem, layout.vector, chunks);
+    constexpr int kWholeLine = 8;  // threads that read 128 bytes at once
     const bool is_narrow = layout.row_threads <= kLanes;
+    if (chunks > 1 && layout.row_threads < kWholeLine) continue;
     if (layout.row_threads == 0 ||
         (chunks - 1) * std::int64_t{layout.row_threads} * layout.vector >= problem.length)
       continue;
@@ -247,14 +263,19 @@ std::vector<RowCandidate> row_candidates(const RowProblem& problem, const Device
         continue;
       for (const int unroll : {1, 2, 4})
         for (const bool prefetch : {false, true})
-          for (const bool shared_sums : {false, true}) {
-            if ((unroll > 1 && !is_narrow) || (shared_sums && (!has_sums || groups > 1))) continue;
-            layout.unroll = unroll;
-            layout.prefetch = prefetch;
-            layout.persistent = has_sums || prefetch;
-            layout.shared_sums = shared_sums;
-            consider();
-          }
+          for (const bool shared_sums : {false, true})
+            for (const bool hold_parameters : {false, true}) {
+              if (unroll > 1 && !is_narrow) continue;
+              if (shared_sums && (!has_sums || groups > 1)) continue;
+              if (prefetch && !can_prefetch) continue;
+              if (!hold_parameters && !has_parameters) continue;
+              layout.unroll = unroll;
+              layout.prefetch = prefetch;
+              layout.persistent = has_sums || prefetch;
+              layout.shared_sums = shared_sums;
+              layout.hold_parameters = hold_parameters;
+              consider();
+            }
     }
   }
   if (found.empty()) {

@@ -1,6 +1,6 @@
-// What programs are made of: the pointwise modes on one number, and random numbers. R is float or double. In float, what is made from exponentials
-// costs a handful of instructions: 16-bit tensors at the speed of memory leave time for about 28 per
-// element on an H200.
+// What programs are made of: the pointwise modes on one number, and random numbers. R is float or
+// double. In float, what is made from exponentials costs a handful of instructions: 16-bit tensors
+// at the speed of memory leave time for about 28 per element on an H200.
 #pragma once
 
 #include "lib/elements.cuh"
