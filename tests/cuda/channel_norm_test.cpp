@@ -1,5 +1,7 @@
-// Batch, instance and group norm as kernel text: the main shapes compile without spills.
+// Batch, instance and group norm: kernels of the main shapes compile without spills, and small ones
+// agree with the oracle.
 #include "cuda/engines/engines.hpp"
+#include "engine_agrees.hpp"
 #include "engine_compiles.hpp"
 
 namespace ashlar::cuda {
@@ -13,19 +15,27 @@ class ChannelNorm : public testing::Test {
 };
 
 constexpr const char* kHopper = "sm_90a";
-const Dims kImages = {64, 64, 56, 56}, kPerChannel = {1, 64, 1, 1};
+const Dims kImages = {64, 64, 56, 56};
+
+Dims per_channel(const Dims& images) {
+  Dims result = Dims::filled(images.rank(), 1);
+  result[1] = images[1];
+  return result;
+}
 
 // Norm, residual, relu and its mask.
-Graph training(DType dtype, const Layout& layout, const NormForward& op) {
+Graph training(DType dtype, const Layout& layout, const NormForward& op,
+               const Dims& images = kImages) {
   Graph graph;
-  const Value x = graph.input("x", kImages, dtype, layout);
-  const Value residual = graph.input("residual", kImages, dtype, layout);
-  const Value scale = graph.input("scale", kPerChannel, f32);
-  const Value bias = graph.input("bias", kPerChannel, f32);
+  const Dims parameters = per_channel(images);
+  const Value x = graph.input("x", images, dtype, layout);
+  const Value residual = graph.input("residual", images, dtype, layout);
+  const Value scale = graph.input("scale", parameters, f32);
+  const Value bias = graph.input("bias", parameters, f32);
   Value mean, variance;
   if (op.mode == NormMode::batch) {
-    mean = graph.input("running_mean", kPerChannel, f32);
-    variance = graph.input("running_var", kPerChannel, f32);
+    mean = graph.input("running_mean", parameters, f32);
+    variance = graph.input("running_var", parameters, f32);
   }
   const NormResults r = graph.norm(x, scale, bias, op, {}, mean, variance);
   const Value y = relu(r.y + residual);
@@ -42,16 +52,18 @@ Graph training(DType dtype, const Layout& layout, const NormForward& op) {
 }
 
 // The gradient of relu and norm, with the gradient of the residual as a result.
-Graph gradient(DType dtype, const Layout& layout, const NormBackward& op, bool given) {
+Graph gradient(DType dtype, const Layout& layout, const NormBackward& op, bool given,
+               const Dims& images = kImages) {
   Graph graph;
-  const Value x = graph.input("x", kImages, dtype, layout);
-  const Value dy = graph.input("dy", kImages, dtype, layout);
-  const Value y = graph.input("y", kImages, dtype, layout);
-  const Value scale = graph.input("scale", kPerChannel, f32);
+  const Dims parameters = per_channel(images);
+  const Value x = graph.input("x", images, dtype, layout);
+  const Value dy = graph.input("dy", images, dtype, layout);
+  const Value y = graph.input("y", images, dtype, layout);
+  const Value scale = graph.input("scale", parameters, f32);
   Value mean, inv_variance;
   if (given) {
-    mean = graph.input("mean", kPerChannel, f32);
-    inv_variance = graph.input("inv_variance", kPerChannel, f32);
+    mean = graph.input("mean", parameters, f32);
+    inv_variance = graph.input("inv_variance", parameters, f32);
   }
   const Value through = pointwise(PointwiseMode::relu_bwd, dy, y);
   graph.output("dresidual", through, {.dtype = dtype, .layout = layout});
@@ -92,6 +104,42 @@ TEST_F(ChannelNorm, Backward) {
 TEST_F(ChannelNorm, OtherArchitectures) {
   expect_compiles(channel_norm_engine(), training(f16, channels_last, {.mode = NormMode::batch}),
                   {"sm_75", "sm_120"});
+}
+
+class ChannelNormRuns : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (device_count() == 0) GTEST_SKIP() << driver().reason;
+  }
+};
+
+// Packets of channels and of pixels, several slices, rows that are left over.
+TEST_F(ChannelNormRuns, Forward) {
+  const Dims even = {5, 24, 12, 16}, odd = {3, 7, 9, 5};
+  const NormForward batch{.mode = NormMode::batch};
+  for (const Layout& layout : {channels_last, row_major}) {
+    expect_agrees(channel_norm_engine(), training(bf16, layout, batch, even), true);
+    expect_agrees(channel_norm_engine(), training(f32, layout, batch, odd));
+    expect_agrees(channel_norm_engine(),
+                  training(f16, layout, {.mode = NormMode::group, .groups = 3}, even));
+    expect_agrees(channel_norm_engine(), training(f32, layout, {.mode = NormMode::instance}, even));
+    expect_agrees(
+        channel_norm_engine(),
+        training(f32, layout, {.mode = NormMode::batch, .phase = NormPhase::inference}, even));
+  }
+}
+
+TEST_F(ChannelNormRuns, Backward) {
+  const Dims even = {5, 24, 12, 16}, odd = {3, 7, 9, 5};
+  const NormBackward batch{.mode = NormMode::batch};
+  for (const Layout& layout : {channels_last, row_major}) {
+    expect_agrees(channel_norm_engine(), gradient(bf16, layout, batch, true, even), true);
+    expect_agrees(channel_norm_engine(), gradient(f32, layout, batch, false, odd));
+    expect_agrees(channel_norm_engine(),
+                  gradient(f16, layout, {.mode = NormMode::group, .groups = 3}, false, even));
+    expect_agrees(channel_norm_engine(),
+                  gradient(f32, layout, {.mode = NormMode::instance}, false, even));
+  }
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
-// Depthwise convolutions as kernel text: the main shapes compile without spills.
+// Depthwise convolutions: kernels of the main shapes compile without spills, and small ones agree
+// with the oracle.
 #include "cuda/engines/engines.hpp"
+#include "engine_agrees.hpp"
 #include "engine_compiles.hpp"
 
 namespace ashlar::cuda {
@@ -16,11 +18,14 @@ constexpr const char* kHopper = "sm_90a";
 enum class Direction : std::uint8_t { forward, data, filter };
 
 Graph convolution(DType dtype, const Layout& layout, Direction direction, std::int64_t channels,
-                  std::int64_t window, std::int64_t stride = 1) {
+                  std::int64_t window, std::int64_t stride = 1, std::int64_t dilation = 1,
+                  std::int64_t images = 256, std::int64_t extent = 56) {
   Graph graph;
-  const std::int64_t pad = window / 2;
-  const ConvAttributes op{.padding = {pad, pad}, .stride = {stride, stride}};
-  const Dims x = {256, channels, 56, 56}, y = {256, channels, 56 / stride, 56 / stride},
+  const std::int64_t pad = window / 2 * dilation;
+  const ConvAttributes op{
+      .padding = {pad, pad}, .stride = {stride, stride}, .dilation = {dilation, dilation}};
+  const std::int64_t out = (extent + 2 * pad - dilation * (window - 1) - 1) / stride + 1;
+  const Dims x = {images, channels, extent, extent}, y = {images, channels, out, out},
              w = {channels, 1, window, window};
   if (direction == Direction::forward) {
     const Value bias = graph.input("bias", {1, channels, 1, 1}, dtype, layout);
@@ -56,6 +61,30 @@ TEST_F(Depthwise, SevenBySeven) {
                     {kHopper});
   expect_compiles(depthwise_engine(), convolution(f16, channels_last, Direction::filter, 96, 7),
                   {"sm_75", "sm_120"});
+}
+
+class DepthwiseRuns : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (device_count() == 0) GTEST_SKIP() << driver().reason;
+  }
+};
+
+constexpr Direction kDirections[] = {Direction::forward, Direction::data, Direction::filter};
+
+// Tiles that reach past the end, windows that reach outside, strides, dilation.
+TEST_F(DepthwiseRuns, EveryDirection) {
+  for (const Direction direction : kDirections)
+    for (const Layout& layout : {channels_last, row_major}) {
+      expect_agrees(depthwise_engine(), convolution(bf16, layout, direction, 8, 3, 1, 1, 2, 13),
+                    true);
+      expect_agrees(depthwise_engine(), convolution(f32, layout, direction, 6, 5, 2, 1, 2, 11));
+      expect_agrees(depthwise_engine(), convolution(f16, layout, direction, 4, 3, 1, 2, 1, 10));
+      expect_agrees(depthwise_engine(), convolution(f64, layout, direction, 3, 3, 3, 1, 2, 8));
+    }
+  for (const Direction direction : kDirections)
+    expect_agrees(depthwise_engine(),
+                  convolution(bf16, channels_last, direction, 16, 7, 1, 1, 1, 9));
 }
 
 }  // namespace

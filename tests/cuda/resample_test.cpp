@@ -1,5 +1,6 @@
-// Pooling as kernel text: the main shapes compile without spills.
+// Pooling: kernels of the main shapes compile without spills, and small ones agree with the oracle.
 #include "cuda/engines/engines.hpp"
+#include "engine_agrees.hpp"
 #include "engine_compiles.hpp"
 
 namespace ashlar::cuda {
@@ -22,9 +23,10 @@ ResampleAttributes with_mode(ResampleMode mode) {
   return result;
 }
 
-Graph forward(DType dtype, const Layout& layout, ResampleMode mode, bool with_index) {
+Graph forward(DType dtype, const Layout& layout, ResampleMode mode, bool with_index,
+              const Dims& images = kImages) {
   Graph graph;
-  const Value x = graph.input("x", kImages, dtype, layout);
+  const Value x = graph.input("x", images, dtype, layout);
   if (with_index) {
     const auto [y, index] = graph.resample_with_index(x, with_mode(mode), i8);
     graph.output("y", y);
@@ -35,13 +37,15 @@ Graph forward(DType dtype, const Layout& layout, ResampleMode mode, bool with_in
   return graph;
 }
 
-Graph backward(DType dtype, const Layout& layout, ResampleMode mode, bool by_x) {
+Graph backward(DType dtype, const Layout& layout, ResampleMode mode, bool by_x,
+               const Dims& images = kImages) {
   Graph graph;
-  const Value x = graph.input("x", kImages, dtype, layout);
-  const Value dy = graph.input("dy", {32, 64, 56, 56}, dtype, layout);
+  const Dims y = {images[0], images[1], (images[2] + 1) / 2, (images[3] + 1) / 2};
+  const Value x = graph.input("x", images, dtype, layout);
+  const Value dy = graph.input("dy", y, dtype, layout);
   const bool max = mode == ResampleMode::maxpool;
-  const Value index = max && !by_x ? graph.input("index", {32, 64, 56, 56}, i32, layout) : Value{};
-  graph.output("dx", graph.resample_backward(dy, with_mode(mode), {.dims = kImages},
+  const Value index = max && !by_x ? graph.input("index", y, i32, layout) : Value{};
+  graph.output("dx", graph.resample_backward(dy, with_mode(mode), {.dims = images},
                                              by_x ? x : Value{}, index));
   return graph;
 }
@@ -67,6 +71,39 @@ TEST_F(Pooling, Backward) {
   }
   expect_compiles(resample_engine(), backward(f16, channels_last, ResampleMode::maxpool, false),
                   {"sm_75", "sm_120"});
+}
+
+class PoolingRuns : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (device_count() == 0) GTEST_SKIP() << driver().reason;
+  }
+};
+
+constexpr ResampleMode kModes[] = {ResampleMode::maxpool, ResampleMode::avgpool_include_padding,
+                                   ResampleMode::avgpool_exclude_padding};
+
+// Packets of channels and of pixels, tiles that reach past the end.
+TEST_F(PoolingRuns, Forward) {
+  for (const Layout& layout : {channels_last, row_major}) {
+    for (const ResampleMode mode : kModes) {
+      expect_agrees(resample_engine(), forward(bf16, layout, mode, false, {2, 16, 16, 32}), true);
+      expect_agrees(resample_engine(), forward(f32, layout, mode, false, {2, 12, 11, 13}));
+    }
+    expect_agrees(resample_engine(),
+                  forward(f16, layout, ResampleMode::maxpool, true, {2, 8, 12, 24}), true);
+  }
+}
+
+TEST_F(PoolingRuns, Backward) {
+  for (const Layout& layout : {channels_last, row_major}) {
+    for (const ResampleMode mode : kModes)
+      expect_agrees(resample_engine(), backward(bf16, layout, mode, false, {2, 16, 16, 32}), true);
+    expect_agrees(resample_engine(),
+                  backward(f32, layout, ResampleMode::maxpool, true, {2, 12, 11, 13}));
+    expect_agrees(resample_engine(), backward(f32, layout, ResampleMode::avgpool_exclude_padding,
+                                              false, {1, 4, 7, 9}));
+  }
 }
 
 }  // namespace

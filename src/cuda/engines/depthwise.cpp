@@ -69,10 +69,9 @@ class Designer {
       arguments_.scratch("partial", booking);
     }
     const std::string programs = filter ? print_filter() : print_pixels();
-    const std::string head =
-        fmt::format("typedef {} R;\ntypedef int64 Index;\n",
-                    shape_.precision == f64 ? "double" : "float") +
-        constants() + arguments_.struct_text() + programs;
+    const std::string head = fmt::format("typedef {} R;\ntypedef int64 Index;\n",
+                                         shape_.precision == f64 ? "double" : "float") +
+                             constants() + arguments_.struct_text() + programs;
     const std::string name = filter ? "depthwise_filter" : "depthwise_pixels";
     const std::string file = name + ".cuh";
     const std::array<std::string_view, 2> files = {"depthwise.cuh", file};
@@ -126,7 +125,6 @@ class Designer {
     arguments_.number("from_h", from[1]);
     arguments_.number("from_w", from[2]);
     arguments_.number("images", shape_.images);
-    arguments_.number("lanes", walk_.lanes);
     arguments_.number("tiles", shape_.tile_count(tile_));
     arguments_.number("pieces", walk_.pixel_blocks);
   }
@@ -145,8 +143,8 @@ class Designer {
            constant("kTileH", tile_.h) + constant("kTileW", tile_.w) +
            constant("kPart", std::max<std::int64_t>(tile_.part, 1)) +
            constant("kColumns", shape_.columns ? 1 : 0) + constant("kVector", tile_.vector) +
-           constant("kThreads", walk_.threads) + constant("kBlocks", walk_.blocks_at_once) +
-           constant("kFinishThreads", kFinishThreads) +
+           constant("kThreads", walk_.threads) + constant("kAcross", walk_.lanes) +
+           constant("kBlocks", walk_.blocks_at_once) + constant("kFinishThreads", kFinishThreads) +
            constant("kBackward", shape_.backward() ? 1 : 0) +
            constant("kFlip", shape_.op->mode == ConvMode::convolution ? 1 : 0) +
            constant("kTogether", shape_.together(tile_) ? 1 : 0);

@@ -9,10 +9,13 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr std::int64_t kMostRegisters = 168;  // for numbers of a tile
+constexpr std::int64_t kMostRegisters = 200;  // for numbers of a tile
 constexpr std::int64_t kMostUnrolled = 4096;  // multiply-adds of a tile
 constexpr std::int64_t kMostLanes = 96;
 constexpr std::int64_t kMostThreads = 256;
+constexpr std::int64_t kMostBlocks = 8;       // of a multiprocessor
+constexpr std::int64_t kLeastThreads = 96;    // of a block, where there is a choice
+constexpr std::int64_t kOtherRegisters = 40;  // addresses, loops, products on the way
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a >= 0 ? a / b : -ceil_div(-a, b); }
@@ -46,6 +49,13 @@ DepthwiseShape::Axes per_axis(const Dims& values, std::int64_t absent) {
   for (int axis = 0; axis < values.rank(); ++axis)
     result[static_cast<std::size_t>(axis + 3 - values.rank())] = values[axis];
   return result;
+}
+
+// Warps of a multiprocessor at once: each of its four parts has 512 registers per lane, which are
+// given out by eights.
+std::int64_t resident_warps(const DepthwiseShape& shape, const DepthwiseTile& tile) {
+  const std::int64_t needed = std::min<std::int64_t>(shape.registers(tile) + kOtherRegisters, 255);
+  return std::min<std::int64_t>(4 * (512 / (ceil_div(needed, 8) * 8)), 32);
 }
 
 PointwiseProgram arranged(const PointwiseProgram& program, const std::vector<int>& order) {
@@ -117,7 +127,7 @@ std::int64_t DepthwiseShape::registers(const DepthwiseTile& tile) const {
                      pixels = tile.h * tile.w * tile.vector;
   const std::int64_t numbers =
       kind == Kind::filter
-          ? pixels + line + tile.part * window[2] * tile.vector
+          ? pixels + 2 * line + tile.part * window[2] * tile.vector
           : pixels + 2 * line + std::min(tile.h, window[1]) * window[2] * tile.vector;
   return numbers * (precision == f64 ? 2 : 1);
 }
@@ -136,36 +146,45 @@ std::vector<DepthwiseTile> DepthwiseShape::tiles() const {
   }
   const bool converts = from.precision() == f32 && bit_width(from.steps[0].view.dtype) < 32;
   std::vector<std::pair<double, DepthwiseTile>> fitting;
+  const auto add = [&](DepthwiseTile tile) {
+    if (backward()) {  // begins at multiples of the stride
+      tile.h = ceil_div(tile.h, stride[1]) * stride[1];
+      tile.w = ceil_div(tile.w, stride[2]) * stride[2];
+    }
+    const double rows = static_cast<double>(filter ? tile.part : window[1]);
+    const double taps_of_row = static_cast<double>(window[2]);
+    const double pixels = static_cast<double>(tile.h * tile.w);
+    const double strides = backward() ? static_cast<double>(stride[1] * stride[2]) : 1.0;
+    const double products = rows * taps_of_row * pixels * tile.vector / strides;
+    if (products > kMostUnrolled || registers(tile) > kMostRegisters) return;
+    // Instructions: products, loads and conversions, weights, stores; and how well the warps that
+    // fit at once hide each other's waiting.
+    const double loads =
+        static_cast<double>(span_h(tile).count * span_w(tile).count) + (filter ? pixels : 0.0);
+    const double cost = products + loads * (1.5 + (converts ? tile.vector : 0)) +
+                        1.5 * rows * taps_of_row + pixels * (3.0 + 2.0 * tile.vector);
+    const double warps = static_cast<double>(resident_warps(*this, tile));
+    const double parts = filter ? static_cast<double>(ceil_div(window[1], tile.part)) : 1.0;
+    fitting.emplace_back(
+        cost * parts * static_cast<double>(tile_count(tile)) / tile.vector * (1.0 + 4.0 / warps),
+        tile);
+  };
   for (const int vector : vectors)
     for (const std::int64_t high : {1, 2, 4})
       for (const std::int64_t wide : {1, 2, 4, 8}) {
-        DepthwiseTile tile{vector, high, wide};
-        if (backward()) {  // begins at multiples of the stride
-          tile.h = ceil_div(high, stride[1]) * stride[1];
-          tile.w = ceil_div(wide, stride[2]) * stride[2];
-        }
-        if (filter) tile.part = std::clamp<std::int64_t>(100 / (window[2] * vector), 1, window[1]);
-        const std::int64_t rows = filter ? tile.part : window[1];
-        const double products = static_cast<double>(rows * window[2] * tile.h * tile.w);
-        const double unrolled =
-            products * vector / static_cast<double>(backward() ? stride[1] * stride[2] : 1);
-        if (unrolled > static_cast<double>(kMostUnrolled) || registers(tile) > kMostRegisters)
+        if (!filter) {
+          add({vector, high, wide});
           continue;
-        // Instructions: products, loads and conversions, weights, stores.
-        double loads = static_cast<double>(span_h(tile).count * span_w(tile).count);
-        const double pixels = static_cast<double>(tile.h * tile.w);
-        if (filter) loads += pixels;
-        const double cost = unrolled + loads * (1.5 + (converts ? vector : 0)) +
-                            1.5 * static_cast<double>(rows * window[2]) +
-                            pixels * (3.0 + 2.0 * vector);
-        const double parts = filter ? static_cast<double>(ceil_div(window[1], tile.part)) : 1.0;
-        const double all = cost * parts * static_cast<double>(tile_count(tile)) / vector;
-        fitting.emplace_back(all, tile);
+        }
+        for (std::int64_t parts = 1; parts <= window[1]; ++parts)
+          if (ceil_div(window[1], parts) * (parts - 1) < window[1])
+            add({vector, high, wide, ceil_div(window[1], parts)});
       }
   std::stable_sort(fitting.begin(), fitting.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<DepthwiseTile> result;
-  for (const auto& [cost, tile] : fitting) result.push_back(tile);
+  for (const auto& [cost, tile] : fitting)
+    if (std::find(result.begin(), result.end(), tile) == result.end()) result.push_back(tile);
   return result;
 }
 
@@ -180,11 +199,20 @@ DepthwiseWalk::DepthwiseWalk(const DepthwiseShape& shape, const DepthwiseTile& t
   const std::int64_t packets = shape.columns ? shape.channels / tile.vector : 1;
   const std::int64_t across = ceil_div(packets, kMostLanes);
   lanes = ceil_div(packets, across);
-  threads = kMostThreads / lanes * lanes;
   channel_blocks = shape.columns ? across : shape.channels;
-  // A third more registers than the numbers need.
-  const std::int64_t of_thread = std::max<std::int64_t>(shape.registers(tile) * 4 / 3 + 16, 64);
-  blocks_at_once = std::clamp<std::int64_t>(65536 / (of_thread * threads), 1, 4);
+  // As many threads at once as there are registers for.
+  const std::int64_t most = 32 * resident_warps(shape, tile);
+  std::int64_t best = 0;
+  // Threads of one channel add up warp by warp.
+  const std::int64_t step = shape.columns ? 1 : 32;
+  for (std::int64_t rows = kMostThreads / lanes; rows > 0; rows -= step) {
+    const std::int64_t at_once = std::min<std::int64_t>(most / (rows * lanes), kMostBlocks);
+    if (at_once * rows * lanes <= best + best / 8 || (rows * lanes < kLeastThreads && best > 0))
+      continue;
+    best = at_once * rows * lanes;
+    threads = rows * lanes;
+    blocks_at_once = at_once;
+  }
   const bool filter = shape.kind == DepthwiseShape::Kind::filter;
   const std::int64_t parts = filter ? ceil_div(shape.window[1], tile.part) * shape.window[0] : 1;
   const std::int64_t wanted = device.compute_units * blocks_at_once * waves;

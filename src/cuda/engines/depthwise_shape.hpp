@@ -12,6 +12,7 @@ struct DepthwiseTile {
   int vector;             // channels
   std::int64_t h, w;      // pixels
   std::int64_t part = 0;  // backward-filter: rows of taps
+  bool operator==(const DepthwiseTile&) const = default;
 };
 
 // Over [n, d, h, w, c] when `columns`, else over [n, c, d, h, w]: unused axes have extent 1.
@@ -55,7 +56,7 @@ struct DepthwiseShape {
 
 // The launch of a tile for all channels and pixels.
 struct DepthwiseWalk {
-  std::int64_t lanes, threads, blocks_at_once;
+  std::int64_t lanes, threads = 0, blocks_at_once = 1;
   std::int64_t channel_blocks, pixel_blocks;
 
   DepthwiseWalk(const DepthwiseShape& shape, const DepthwiseTile& tile, std::int64_t waves,

@@ -2,13 +2,14 @@
 // axes have window and extent 1. A thread makes a tile of kTileH x kTileW results of kVector
 // channels; everything about a tile is unrolled, so that an element of the source is read once and
 // multiplied by all taps that meet it.
-// kColumns: tensors are walked as [n, d, h, w, c]; the threads of a block are `lanes` packets of
+// kColumns: tensors are walked as [n, d, h, w, c]; the threads of a block are kAcross packets of
 // channels side by side times tiles. Otherwise as [n, c, d, h, w], a channel per block, kVector 1.
 // Positions of elements have 64 bits, so that the offsets inside a tile, known to the compiler,
 // become part of the instructions; tiles are counted with 32.
 #include "lib/divide.cuh"
 #include "lib/elements.cuh"
 #include "lib/pointwise.cuh"
+#include "lib/ptx_opaque.cuh"
 #include "lib/ptx_shared.cuh"
 #include "lib/reduce.cuh"
 #include "lib/rows.cuh"
@@ -16,17 +17,16 @@
 // The place of a thread in its block, and the tiles it makes: first, first + step, ...
 struct Place {
   bool works;
-  int lane, lanes, row;
+  int lane, row;
   int channel;
   int first, step;
 
   __device__ static Place of_thread(const Args& args) {
     Place place;
-    place.lanes = (int)args.lanes;
-    place.row = threadIdx.x / place.lanes;
-    place.lane = threadIdx.x - place.row * place.lanes;
-    place.channel = ((int)blockIdx.y * place.lanes + place.lane) * kVector;
-    const int rows = kThreads / place.lanes;
+    place.row = threadIdx.x / kAcross;
+    place.lane = threadIdx.x % kAcross;
+    place.channel = ((int)blockIdx.y * kAcross + place.lane) * kVector;
+    const int rows = kThreads / kAcross;
     place.works = place.row < rows && place.channel < (int)args.channels;
     place.first = (int)blockIdx.x * rows + place.row;
     place.step = (int)gridDim.x * rows;
@@ -63,4 +63,28 @@ __device__ inline bool is_within(int i, int extent) { return (unsigned)i < (unsi
 // The tap of the filter as it is stored: convolution flips it.
 __device__ inline int stored_tap(int tap) {
   return kFlip ? kWindowD * kWindowH * kWindowW - 1 - tap : tap;
+}
+
+// kLength pixels of row `y` of a tensor of height x width, from column `x` on; what lies outside is
+// 0. load(at, packet) reads what lies inside.
+template <int kLength, class Load>
+__device__ inline void load_line(int64 height, int64 width, int n, int channel, int z, int y, int x,
+                                 R (&line)[kLength][kVector], const Load& load) {
+  Index at[5];
+  if (is_within(y, (int)height) && x >= 0 && x + kLength <= (int)width) {
+    locate(n, channel, z, y, x, at);
+#pragma unroll
+    for (int i = 0; i < kLength; ++i) {
+      load(at, line[i]);
+      ++at[kColumns ? 3 : 4];
+    }
+  } else {
+    const int from = opaque(x), last_y = (int)height - 1, last_x = (int)width - 1;
+#pragma unroll
+    for (int i = 0; i < kLength; ++i) {
+      locate(n, channel, z, min(max(y, 0), last_y), min(max(from + i, 0), last_x), at);
+      load(at, line[i]);
+      if (!is_within(y, (int)height) || !is_within(from + i, (int)width)) fill((R)0, line[i]);
+    }
+  }
 }

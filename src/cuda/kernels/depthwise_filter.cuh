@@ -2,25 +2,13 @@
 // rows of taps over some of the pixels, each thread with all those taps in registers; the second
 // launch adds what the blocks found, in order.
 
-__device__ inline void load_or_zero(const Args& args, bool of_x, bool exists, int n,
-                                    int channel, int z, int y, int x, R (&to)[kVector]) {
-  fill((R)0, to);
-  if (!exists) return;
-  Index at[5];
-  locate(n, channel, z, y, x, at);
-  if (of_x)
-    x_of<kVector>(args, at, to);
-  else
-    dy_of<kVector>(args, at, to);
-}
-
 // Sums of the block: rows of lanes one after the other, or all threads of a channel.
 __device__ inline void keep_partial(const Args& args, const Place& place, int tap_row,
                                     R (&sums)[kPart][kWindowW][kVector]) {
   R* shared = (R*)shared_memory();
-  const int row_channels = place.lanes * kVector, taps = kPart * kWindowW;
+  const int row_channels = kAcross * kVector, taps = kPart * kWindowW;
   if constexpr (kColumns) {
-    const int rows = kThreads / place.lanes;
+    const int rows = kThreads / kAcross;
     for (int row = 0; row < rows; ++row) {
       if (place.row == row) {
 #pragma unroll
@@ -79,23 +67,24 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     R dy[kTileH][kTileW][kVector];
 #pragma unroll
     for (int p = 0; p < kTileH; ++p)
-#pragma unroll
-      for (int q = 0; q < kTileW; ++q)
-        load_or_zero(args, false,
-                             tile.h + p < (int)args.to_h && tile.w + q < (int)args.to_w, tile.n,
-                             place.channel, tile.d, tile.h + p, tile.w + q, dy[p][q]);
+      load_line(args.to_h, args.to_w, tile.n, place.channel, tile.d, tile.h + p, tile.w, dy[p],
+                [&](const Index (&at)[5], R (&packet)[kVector]) {
+                  dy_of<kVector>(args, at, packet);
+                });
     const int first_y = tile.h * kStrideH + first_kh * kDilationH - kPaddingH;
     const int first_x = tile.w * kStrideW - kPaddingW;
+    // Row r of x, one ahead of what is multiplied.
+    R lines[2][kSpanW][kVector];
+    const auto load = [&](int r) {
+      load_line(args.from_h, args.from_w, tile.n, place.channel, z, first_y + r, first_x,
+                lines[r % 2], [&](const Index (&at)[5], R (&packet)[kVector]) {
+                  x_of<kVector>(args, at, packet);
+                });
+    };
+    load(0);
 #pragma unroll
     for (int r = 0; r < kSpanH; ++r) {
-      const int y = first_y + r;
-      R line[kSpanW][kVector];
-#pragma unroll
-      for (int i = 0; i < kSpanW; ++i)
-        load_or_zero(args, true,
-                             is_within(y, (int)args.from_h) &&
-                                 is_within(first_x + i, (int)args.from_w),
-                             tile.n, place.channel, z, y, first_x + i, line[i]);
+      if (r + 1 < kSpanH) load(r + 1);
 #pragma unroll
       for (int p = 0; p < kTileH; ++p) {
         const int t = r - p * kStrideH, j = t / kDilationH;  // the row of taps that meets both
@@ -106,7 +95,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
           for (int q = 0; q < kTileW; ++q)
 #pragma unroll
             for (int v = 0; v < kVector; ++v)
-              sums[j][k][v] += line[q * kStrideW + k * kDilationW][v] * dy[p][q][v];
+              sums[j][k][v] +=
+                  lines[r % 2][q * kStrideW + k * kDilationW][v] * dy[p][q][v];
       }
     }
   }

@@ -17,34 +17,12 @@ __device__ constexpr int distance(int q, int k, int stride, int dilation, int pa
   return t % stride != 0 ? kNowhere : t / stride;
 }
 
-// Row `y` of the source, from column `x` on; what lies outside is 0.
-__device__ inline void load_line(const Args& args, int n, int channel, int z, int y, int x,
-                                 R (&line)[kSpanW][kVector]) {
-  const int height = (int)args.from_h, width = (int)args.from_w;
-  Index at[5];
-  if (is_within(y, height) && x >= 0 && x + kSpanW <= width) {
-    locate(n, channel, z, y, x, at);
-#pragma unroll
-    for (int i = 0; i < kSpanW; ++i) {
-      source_of<kVector>(args, at, line[i]);
-      ++at[kColumns ? 3 : 4];
-    }
-  } else {
-#pragma unroll
-    for (int i = 0; i < kSpanW; ++i) {
-      locate(n, channel, z, min(max(y, 0), height - 1), min(max(x + i, 0), width - 1), at);
-      source_of<kVector>(args, at, line[i]);
-      if (!is_within(y, height) || !is_within(x + i, width)) fill((R)0, line[i]);
-    }
-  }
-}
-
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     depthwise_pixels(const __grid_constant__ Args args) {
   const int kTaps = kWindowD * kWindowH * kWindowW;
   R* weights = (R*)shared_memory();  // by tap, lane and channel of the packet
   const Place place = Place::of_thread(args);
-  const int row_channels = place.lanes * kVector;
+  const int row_channels = kAcross * kVector;
   for (int i = threadIdx.x; i < kTaps * row_channels; i += kThreads) {
     const int tap = i / row_channels;
     const int channel = (int)blockIdx.y * row_channels + (i - tap * row_channels);
@@ -73,13 +51,18 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
       }
       if (!is_within(z, (int)args.from_d)) continue;
       const R* plane = own + kd * kWindowH * kWindowW * row_channels;
+      // Row r of the source, one ahead of what is multiplied.
       R lines[2][kSpanW][kVector];
-      load_line(args, tile.n, place.channel, z, first_h + kFirstH, first_w, lines[0]);
+      const auto load = [&](int r) {
+        load_line(args.from_h, args.from_w, tile.n, place.channel, z, first_h + kFirstH + r,
+                  first_w, lines[r % 2], [&](const Index (&at)[5], R (&packet)[kVector]) {
+                    source_of<kVector>(args, at, packet);
+                  });
+      };
+      load(0);
 #pragma unroll
       for (int r = 0; r < kSpanH; ++r) {
-        if (r + 1 < kSpanH)
-          load_line(args, tile.n, place.channel, z, first_h + kFirstH + r + 1, first_w,
-                            lines[(r + 1) % 2]);
+        if (r + 1 < kSpanH) load(r + 1);
 #pragma unroll
         for (int p = 0; p < kTileH; ++p) {
           const int kh = tap_at(p, kFirstH + r, kStrideH, kDilationH, kPaddingH, kWindowH);

@@ -1,0 +1,46 @@
+// That an engine agrees with the oracle, on a GPU that is there or emulated.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <ashlar/ashlar.hpp>
+
+#include "cuda/cuda_device.hpp"
+#include "cuda/launch/kernel_design.hpp"
+#include "plan/plan_data.hpp"
+#include "support/problem.hpp"
+
+namespace ashlar::cuda {
+
+// The engine in each of its configurations (the first alone unless `all_configs`), for every region
+// of the graph it takes; it must take one at least.
+inline void expect_agrees(const CudaEngine& engine, const Graph& graph, bool all_configs = false,
+                          std::uint64_t seed = 3) {
+  const DeviceProps device = Device::named("cuda:0").props();
+  const auto outline = build_plan(graph, device, {}, nullptr, false);
+  std::vector<SavedChoice> choices;
+  for (const PlanData::Step& step : outline->steps)
+    choices.push_back({std::string(step.choice.engine->id()), step.choice.config.knobs});
+  support::Problem problem(graph, seed);
+  int taken = 0;
+  for (std::size_t step = 0; step < outline->steps.size(); ++step) {
+    const Region& region = outline->steps[step].region;
+    const Support support = engine.supports(region, device);
+    if (support.is_other_operation()) continue;
+    ASSERT_TRUE(bool(support)) << region.to_text(outline->lowered.graph) << ": "
+                               << support.reason();
+    ++taken;
+    std::vector<Config> configs = engine.configs(region, device);
+    if (!all_configs) configs.resize(1);
+    for (const Config& config : configs) {
+      std::vector<SavedChoice> own = choices;
+      own[step] = {std::string(engine.id()), config.knobs};
+      const auto plan = build_plan(graph, device, {.guard = true}, &own, true);
+      EXPECT_EQ(problem.run(*plan), "")
+          << region.to_text(outline->lowered.graph) << " " << config.to_text();
+    }
+  }
+  EXPECT_GT(taken, 0);
+}
+
+}  // namespace ashlar::cuda
