@@ -133,8 +133,7 @@ struct GpuSide {
   GpuSide(const Request& request, const Peers& peers, DeviceKind kind) {
     if (kind != DeviceKind::cuda) return;
     gpu = std::make_unique<Gpu>(Device::named(request.device));
-    if (!peers.cudnn.empty())
-      cudnn = std::make_unique<cudnn::Library>(peers.cudnn, gpu->device());
+    if (!peers.cudnn.empty()) cudnn = std::make_unique<cudnn::Library>(peers.cudnn, gpu->device());
   }
 };
 

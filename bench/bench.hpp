@@ -16,8 +16,9 @@ struct Request {
   std::string record;               // folder for one JSON file per suite; empty: none
   std::string commit = "unknown";   // for the records
   std::string device = "cpu";       // or "cuda:0"; for `kernels` also one that is not here
-  std::vector<std::string> peers;   // onednn, cudnn:PATH, naive, none; none given: as suits the device
-  std::string layout = "both";      // of oneDNN: user, best, both
+  std::vector<std::string>
+      peers;                    // onednn, cudnn:PATH, naive, none; none given: as suits the device
+  std::string layout = "both";  // of oneDNN: user, best, both
   std::uint64_t seed = 1;
   std::optional<double> seconds;  // of timing per case
   int threads = 0;                // 0: as many as OpenMP would use

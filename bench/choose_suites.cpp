@@ -50,7 +50,7 @@ std::vector<Suite> choose_suites(std::span<const std::string> names, DeviceKind 
 
 std::vector<SuiteGraph> suite_graphs(const std::vector<std::string>& suites) {
   std::vector<SuiteGraph> graphs;
-  for (const Suite& suite : choose_suites(suites))
+  for (const Suite& suite : choose_suites(suites, DeviceKind::cuda))
     for (const Case& one : suite.cases)
       graphs.push_back({suite.name + "/" + one.name, one.problem.graph});
   return graphs;

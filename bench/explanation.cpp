@@ -1,6 +1,7 @@
 #include "explanation.hpp"
 
 #include <algorithm>
+#include <ashlar/plan.hpp>
 #include <vector>
 
 namespace ashlar::bench {
@@ -20,6 +21,13 @@ Outline outline_of(std::string_view explanation) {
     outline.engines += (outline.engines.empty() ? "" : " + ") + std::string(id);
   }
   return outline;
+}
+
+bool is_slow(const Outline& outline) {
+  for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::cuda})
+    for (const EngineInfo& engine : engines(kind))
+      if (engine.is_reference && outline.engines.find(engine.id) != std::string::npos) return true;
+  return false;
 }
 
 }  // namespace ashlar::bench

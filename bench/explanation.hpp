@@ -11,5 +11,8 @@ struct Outline {
   std::string engines;  // each once, in the order they run: "cuda.row_norm + cuda.pointwise"
 };
 Outline outline_of(std::string_view explanation);
+// Whether one of them is the reference, or the processor in place of a GPU: minutes for large
+// problems.
+bool is_slow(const Outline& outline);
 
 }  // namespace ashlar::bench

@@ -98,13 +98,13 @@ double Gpu::copy_speed() {
   if (copy_speed_ > 0) return copy_speed_;
   const Copy copy(device_, bytes_.copy);
   const DriverFunctions driver;
+  const auto copy_by_driver = [&] {
+    return driver.copy(reinterpret_cast<std::uint64_t>(copy.to.data()),
+                       reinterpret_cast<std::uint64_t>(copy.from.data()),
+                       static_cast<std::size_t>(bytes_.copy), nullptr);
+  };
   std::vector<std::function<void()>> ways = {[&] { copy.run(); }};
-  if (driver.copy)
-    ways.emplace_back([&] {
-      driver.copy(reinterpret_cast<std::uint64_t>(copy.to.data()),
-                  reinterpret_cast<std::uint64_t>(copy.from.data()),
-                  static_cast<std::size_t>(bytes_.copy), nullptr);
-    });
+  if (driver.copy && copy_by_driver() == 0) ways.emplace_back(copy_by_driver);
   Timer timer(device_);
   for (const auto& way : ways) {
     std::vector<double> times;

@@ -26,12 +26,13 @@ class Gpu {
   // "driver 580.65, CUDA 13.0"; what is known of it.
   const std::string& driver() const { return driver_; }
 
-  // Bytes per second of large copies, read and written ones counted: the better of our own pointwise
-  // kernel and the driver's copy from device memory to device memory, each a median. Measured once.
+  // Bytes per second of large copies, read and written ones counted: the better of our own
+  // pointwise kernel and the driver's copy from device memory to device memory, each a median.
+  // Measured once.
   double copy_speed();
 
-  // Gives the default stream work that pushes everything out of the L2 cache: as many bytes are read
-  // and written as take longer than the host needs to give it the next kernels.
+  // Gives the default stream work that pushes everything out of the L2 cache: as many bytes are
+  // read and written as take longer than the host needs to give it the next kernels.
   void flush() const;
 
   // Operations per second that a graph could reach: of tensor cores for 16-bit products, else of

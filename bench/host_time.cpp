@@ -17,11 +17,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kKernels = 5;         // that are compiled
-constexpr int kBatches = 51;        // of runs
-constexpr int kRuns = 100;          // per batch: fewer than the driver queues
+constexpr int kKernels = 5;   // that are compiled
+constexpr int kBatches = 51;  // of runs
+constexpr int kRuns = 100;    // per batch: fewer than the driver queues
 constexpr std::int64_t kElements = 4096;
-constexpr int kChain = 6;           // operations of a new kernel
+constexpr int kChain = 6;  // operations of a new kernel
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -29,10 +29,10 @@ double seconds_since(Clock::time_point start) {
 
 // A chain of operations that the digits of `number` choose.
 Graph chain(std::uint64_t number) {
-  static constexpr PointwiseMode kModes[] = {
-      PointwiseMode::tanh_fwd, PointwiseMode::sigmoid_fwd, PointwiseMode::gelu_fwd,
-      PointwiseMode::swish_fwd, PointwiseMode::elu_fwd, PointwiseMode::softplus_fwd,
-      PointwiseMode::cos, PointwiseMode::sin};
+  static constexpr PointwiseMode kModes[] = {PointwiseMode::tanh_fwd, PointwiseMode::sigmoid_fwd,
+                                             PointwiseMode::gelu_fwd, PointwiseMode::swish_fwd,
+                                             PointwiseMode::elu_fwd,  PointwiseMode::softplus_fwd,
+                                             PointwiseMode::cos,      PointwiseMode::sin};
   Graph graph("chain");
   Value value = graph.input("x", {kElements}, f32);
   for (int i = 0; i < kChain; ++i, number /= std::size(kModes)) {
@@ -43,7 +43,8 @@ Graph chain(std::uint64_t number) {
   return graph;
 }
 
-// Compiles kernels that are numbered from the seed on, after one that brings up device and compiler.
+// Compiles kernels that are numbered from the seed on, after one that brings up device and
+// compiler.
 double compile_seconds(const Device& device, std::uint64_t seed) {
   compile(chain(0), device);
   std::vector<double> times;
@@ -117,7 +118,8 @@ HostTimes measure_host(const std::string& device, std::uint64_t seed,
 
 std::string host_text(const HostTimes& times) {
   return fmt::format(
-      "host: {:.2f} us for a run of a plan of one kernel, {:.0f} ms to compile a new kernel, {:.2f} ms "
+      "host: {:.2f} us for a run of a plan of one kernel, {:.0f} ms to compile a new kernel, "
+      "{:.2f} ms "
       "when another process has compiled it before\n",
       times.run * 1e6, times.compiled * 1e3, times.cached * 1e3);
 }

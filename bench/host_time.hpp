@@ -14,8 +14,8 @@ struct HostTimes {
   double cached = 0;    // the same in another process: its kernel is in the cache of files
 };
 
-// `device`: "cuda:0". New kernels are made from the seed. A process that was split off compiles them
-// first, so this must come before anything else uses the GPU.
+// `device`: "cuda:0". New kernels are made from the seed. A process that was split off compiles
+// them first, so this must come before anything else uses the GPU.
 HostTimes measure_host(const std::string& device, std::uint64_t seed,
                        const std::function<void(const std::string&)>& progress);
 

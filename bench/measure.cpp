@@ -1,5 +1,7 @@
 #include "measure.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -236,6 +238,11 @@ Measurement measure(const Case& problem, const MeasureOptions& options,
   if (problem.alone) alone.emplace(*problem.alone, options, nullptr, nullptr);
   std::optional<Apart> apart;
   if (!problem.apart.empty()) apart.emplace(problem.apart, options);
+  const Outline outline = outline_of(contest.ours.plan().explain());
+  if (options.gpu && is_slow(outline) && work(contest.graph) > kQuickForNaive) {
+    result.check = fmt::format("FAILED: no kernel takes it all ({})", outline.engines);
+    return result;
+  }
   std::optional<Runner> naive;
   if (options.gpu && options.naive)
     naive.emplace(contest.graph, problem.problem, contest.memory.pointers(), device_of(options),
@@ -243,7 +250,8 @@ Measurement measure(const Case& problem, const MeasureOptions& options,
   result.arithmetic = arithmetic(contest.graph);
   result.traffic = traffic(contest.graph);
   if (apart) result.apart_traffic = apart->bytes();
-  result.engine = outline_of(contest.ours.plan().explain()).engines;
+  if (naive && is_slow(outline_of(naive->plan().explain()))) naive.reset();
+  result.engine = outline.engines;
   result.kernels = contest.ours.plan().region_count();
   if (options.gpu) {
     result.peak = options.gpu->peak(contest.graph);
@@ -267,7 +275,8 @@ Measurement measure(const Case& problem, const MeasureOptions& options,
   if (!result.ok) return result;
 
   progress("timing");
-  time_all(contest, {alone ? &*alone : nullptr, apart ? &*apart : nullptr, naive ? &*naive : nullptr},
+  time_all(contest,
+           {alone ? &*alone : nullptr, apart ? &*apart : nullptr, naive ? &*naive : nullptr},
            options, result);
   if (options.naive && !options.gpu) {
     progress("timing the reference engine");

@@ -40,15 +40,15 @@ struct Measurement {
   std::optional<double> naive;       // the reference engine; on a GPU the generic one
   std::optional<double> apart;       // ours as several graphs
   std::int64_t samples = 0;
-  double arithmetic = 0;  // operations, 0 when the case is about bytes
-  double traffic = 0;     // bytes
+  double arithmetic = 0;     // operations, 0 when the case is about bytes
+  double traffic = 0;        // bytes
   double apart_traffic = 0;  // bytes of the several graphs
-  double peak = 0;        // operations per second that the multiply-add loop reached, in between
-  double copy_speed = 0;  // bytes per second that the copy reached, in between
-  bool ok = false;        // the outputs are right; nothing is timed otherwise
-  std::string check;      // what they were compared with, and how far off they were
-  std::string engine;     // of ours
-  int kernels = 0;        // regions of our plan
+  double peak = 0;           // operations per second that the multiply-add loop reached, in between
+  double copy_speed = 0;     // bytes per second that the copy reached, in between
+  bool ok = false;           // the outputs are right; nothing is timed otherwise
+  std::string check;         // what they were compared with, and how far off they were
+  std::string engine;        // of ours
+  int kernels = 0;           // regions of our plan
   std::size_t peer_kernels = 0;  // calls that the peer needed
   std::string peer_refusal;      // why there is no peer, in its own words
   std::string peer_implementation;

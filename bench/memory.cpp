@@ -62,7 +62,8 @@ CompileOptions options_for(const Graph& graph, const Problem& problem,
     if (found == tensors.end())
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("{}: the constant '{}' is no input", graph.name(), name));
-    options.constants.emplace_back(name, pointers[static_cast<std::size_t>(found - tensors.begin())]);
+    options.constants.emplace_back(name,
+                                   pointers[static_cast<std::size_t>(found - tensors.begin())]);
   }
   return options;
 }
@@ -76,8 +77,7 @@ Buffer allocate(std::int64_t bytes) {
   return Buffer(static_cast<std::byte*>(::operator new(size, kAlignment)));
 }
 
-Memory::Memory(const Graph& graph, const Problem& problem, std::uint64_t seed,
-               const Device& device)
+Memory::Memory(const Graph& graph, const Problem& problem, std::uint64_t seed, const Device& device)
     : tensors_(graph.bound_tensors()) {
   const bool apart = device.props().kind != DeviceKind::cpu;
   for (const TensorId id : tensors_) {

@@ -26,7 +26,7 @@ class Memory {
  public:
   Memory(const Graph& graph, const Problem& problem, std::uint64_t seed,
          const Device& device = Device::cpu());
-  std::span<void* const> pointers() const { return pointers_; }   // what plans run on
+  std::span<void* const> pointers() const { return pointers_; }  // what plans run on
   std::span<void* const> on_host() const { return on_host_; }
   void* at(TensorId tensor) const;  // on the host
   // Brings outputs from the device to the host.

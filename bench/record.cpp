@@ -57,8 +57,7 @@ Json case_record(const Measurement& m, const std::string& peer) {
   if (!m.peer_implementation.empty()) json[peer] = m.peer_implementation;
   if (m.peer_kernels > 1) json[peer + "_calls"] = m.peer_kernels;
   if (!m.peer_refusal.empty()) json[peer + "_refusal"] = m.peer_refusal;
-  if (!m.peer_best_implementation.empty())
-    json[peer + "_best_layout"] = m.peer_best_implementation;
+  if (!m.peer_best_implementation.empty()) json[peer + "_best_layout"] = m.peer_best_implementation;
   return json;
 }
 

@@ -117,8 +117,8 @@ Outcome outcome_of(const Target& target, const Summary& summary) {
   judge(target.speed, summary.speed, false);
   judge(target.worst, summary.slowest ? summary.slowest->speed() : std::nullopt, false);
   judge(target.share, summary.share, false);
-  judge(target.least_share, summary.farthest ? std::optional(summary.farthest->share()) : std::nullopt,
-        false);
+  judge(target.least_share,
+        summary.farthest ? std::optional(summary.farthest->share()) : std::nullopt, false);
   judge(target.naive, summary.least_naive, false);
   judge(target.overhead, summary.most_overhead, true);
   judge(target.apart, summary.least_apart, false);
@@ -140,7 +140,8 @@ std::string table_head(const Setting& setting) {
   if (setting.gpu)
     return fmt::format(
         "ours{} on {}, {}, commit {}, {}\n"
-        "a copy moves {:.2f} TB/s; medians in ms, L2 cache flushed before every run; speed = time of "
+        "a copy moves {:.2f} TB/s; medians in ms, L2 cache flushed before every run; speed = time "
+        "of "
         "cuDNN / our\ntime, above 1 we are faster; limit: bytes at the speed of the copy, or "
         "arithmetic at its peak\n",
         against, setting.device, setting.driver, setting.commit, setting.date,

@@ -16,7 +16,8 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// A sample on the processor is at least this long, so that the clock and the call do not show in it.
+// A sample on the processor is at least this long, so that the clock and the call do not show in
+// it.
 constexpr double kLeastSample = 500e-6;
 // Before the samples of runs shorter than this there is one that does not count: the side before
 // it has filled the caches with its own.

@@ -29,24 +29,28 @@ int run_bench(const bench::Request& request) {
 void add_bench_command(CLI::App& app, Action& action) {
   auto request = std::make_shared<bench::Request>();
   request->seed = std::random_device{}();
-  CLI::App* command = app.add_subcommand(
-      "bench",
-      "Time the engines of a device, side by side with oneDNN (processors, where it was built in) or "
-      "with cuDNN (GPUs, from a path), and against the machine's limits. Speeds are time of the peer "
-      "/ our time: above 1 we are faster. Ends 1 when an output is wrong.");
-  command->add_option("SUITE", request->suites,
-                      "Suites: a name (--list), the beginning of several (resnet50), or a .json file "
-                      "(shapes/README.md); all for the device when left out. The word cpu before "
-                      "them is short for --device cpu");
+  CLI::App* command =
+      app.add_subcommand("bench",
+                         "Time the engines of a device, side by side with oneDNN (processors, "
+                         "where it was built in) or "
+                         "with cuDNN (GPUs, from a path), and against the machine's limits. Speeds "
+                         "are time of the peer "
+                         "/ our time: above 1 we are faster. Ends 1 when an output is wrong.");
+  command->add_option(
+      "SUITE", request->suites,
+      "Suites: a name (--list), the beginning of several (resnet50), or a .json file "
+      "(shapes/README.md); all for the device when left out. The word cpu before "
+      "them is short for --device cpu");
   command
       ->add_option("--device", request->device,
                    "Device: cpu (default), cuda:0, ...; with --kernels any that `explain` knows")
       ->type_name("NAME");
   command
-      ->add_option("--peer", request->peers,
-                   "Whom to time beside us, may be repeated: onednn, cudnn:/path/to/libcudnn.so.9, "
-                   "naive (the plain engine of the device), none; default on processors: onednn and, "
-                   "without --quick, naive")
+      ->add_option(
+          "--peer", request->peers,
+          "Whom to time beside us, may be repeated: onednn, cudnn:/path/to/libcudnn.so.9, "
+          "naive (the plain engine of the device), none; default on processors: onednn and, "
+          "without --quick, naive")
       ->type_name("WHICH")
       ->allow_extra_args(false);
   command->add_flag("--list", request->list, "Print the suites and their cases and stop");
@@ -75,16 +79,18 @@ void add_bench_command(CLI::App& app, Action& action) {
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
   command
-      ->add_option("--seconds", request->seconds,
-                   "Timing per case, all sides together (default 1, GPUs 0.1; with --quick a tenth)")
+      ->add_option(
+          "--seconds", request->seconds,
+          "Timing per case, all sides together (default 1, GPUs 0.1; with --quick a tenth)")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.0, 3600.0));
   command->add_flag("--oracle", request->oracle,
                     "Check every case in double precision (slow); by default where nothing quicker "
                     "can");
   command
-      ->add_option("--layout", request->layout,
-                   "What oneDNN works on: the user's layouts (user), its own (best), both (default)")
+      ->add_option(
+          "--layout", request->layout,
+          "What oneDNN works on: the user's layouts (user), its own (best), both (default)")
       ->type_name("WHICH");
   command->add_option("--commit", request->commit, "Commit to write into the records")
       ->type_name("NAME");

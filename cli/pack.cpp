@@ -83,8 +83,9 @@ void add_pack_command(CLI::App& app, Action& action) {
       "where ASHLAR_PACK names the file, nothing is compiled at run time");
   auto* list = command->add_option("--list", flags->list, "Check a pack, print what is in it")
                    ->type_name("FILE");
-  auto* sources = command->add_option("SUITE|GRAPH.json", flags->sources,
-                                      "Suites (ashlar bench cpu --list) and graphs in JSON");
+  auto* sources =
+      command->add_option("SUITE|GRAPH.json", flags->sources,
+                          "Suites (ashlar bench --device h200 --list) and graphs in JSON");
   auto* arch =
       command->add_option("--arch", flags->architecture, "Architecture: sm_90a, sm_80, ...")
           ->type_name("NAME");

@@ -11,8 +11,9 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "performance.md"
-RESULTS = ROOT / "bench" / "results" / "cpu"
+RESULTS = ROOT / "bench" / "results"
 SHAPES = ROOT / "shapes"
+GPUS = {"h200": "H200"}  # folders of results, and what the page calls them
 
 
 def number(value, form="{:.2f}"):
@@ -32,9 +33,13 @@ def targets(target, result):
         ("speed", "geometric mean at least {:.2f}", result.get("speed"), "{:.2f}", True),
         ("worst", "no case below {:.2f}", worst, "{:.2f}", True),
         ("share", "at least {:.0%} of the limit", result.get("share_of_limit"), "{:.0%}", True),
+        ("least_share", "no case below {:.0%} of the limit",
+         result.get("farthest", {}).get("share_of_limit"), "{:.0%}", True),
         ("naive", "at least {:.1f} times the naive engine", result.get("least_over_naive"),
          "{:.0f}", True),
         ("overhead", "fusing costs at most {:.0%}", result.get("most_overhead"), "{:.1%}", False),
+        ("apart", "at least {:.1f} times as fast as apart", result.get("least_over_apart"),
+         "{:.2f}", True),
     ]
     for key, text, got, form, more_is_better in wanted:
         if key not in target:
@@ -76,6 +81,82 @@ def case_rows(cases):
         yield "| " + " | ".join(row + [f"`{case['engine']}`"]) + " |"
 
 
+def gpu_rows(cases):
+    apart = any("apart_ms" in case for case in cases)
+    head = ["Case", "ours, ms", "cuDNN, ms", "speed", "limit, ms", "of limit", "of copy", "naive, ms"]
+    head += ["apart, ms", "over apart", "of its bytes"] if apart else []
+    head += ["engine", "cuDNN"]
+    yield "| " + " | ".join(head) + " |"
+    yield "|---|" + "---:|" * (len(head) - 3) + "---|---|"
+    for case in cases:
+        if "ours_ms" not in case:
+            yield "| " + " | ".join([case["name"], case["check"]] + [""] * (len(head) - 2)) + " |"
+            continue
+        row = [case["name"], number(case["ours_ms"], "{:.4f}"),
+               number(case.get("cudnn_ms"), "{:.4f}"), number(case.get("speed")),
+               number(case["limit_ms"], "{:.4f}"), f"{case['share_of_limit']:.0%}",
+               f"{case['share_of_copy']:.0%}", number(case.get("naive_ms"), "{:.3f}")]
+        if apart:
+            row += [number(case.get("apart_ms"), "{:.4f}"), number(case.get("speed_over_apart")),
+                    number(case.get("share_of_apart_bytes"), "{:.0%}")]
+        calls = case.get("cudnn_calls", 1)
+        note = "refuses" if "cudnn_refusal" in case else f"{calls} calls" if calls > 1 else ""
+        yield "| " + " | ".join(row + [f"`{case['engine']}`", note]) + " |"
+
+
+def gpu_section(folder, suite, form, record, result):
+    yield f"### {folder}: {suite}"
+    yield ""
+    yield f"{form['title']}. Target: {verdict(form.get('target', {}), result)}."
+    if "speed" in result:
+        yield (f"Geometric mean of the speed {result['speed']:.2f}, worst "
+               f"{result['worst']['speed']:.2f} ({result['worst']['name']}).")
+    yield f"What limits it: {form['limit']}"
+    yield ""
+    yield from gpu_rows(result["cases"])
+    yield ""
+    yield (f"{record['device']}; {record['driver']}; peer {record['peer'] or 'none'}; a copy moves "
+           f"{record['copy_gb_per_s'] / 1000:.2f} TB/s; {record['date']}, commit {record['commit']}.")
+    yield ""
+
+
+def host_lines(path):
+    record = json.loads(path.read_text())
+    yield (f"What plans cost the host: {record['run_us']:.2f} µs for a run of a plan of one kernel, "
+           f"{record['compile_ms']:.0f} ms to compile a new kernel, "
+           f"{record['compile_from_cache_ms']:.2f} ms when it is in the cache of files "
+           f"({record['device']}; {record['host']}; {record['date']}, commit {record['commit']}).")
+    yield ""
+
+
+def gpu_part(folder, title):
+    """The tables of one kind of GPU; nothing where nothing was recorded."""
+    suites = read_results(RESULTS / folder, SHAPES / "cuda")
+    if not suites:
+        return
+    yield f"## {title}"
+    yield ""
+    yield (f"From the files in [bench/results/{folder}](../bench/results/{folder}), problems in "
+           "[shapes/cuda](../shapes/cuda). Speed is the time of cuDNN over ours, the fastest of the plans it")
+    yield ("proposes, in one process, the L2 cache flushed before every run. The limit is bytes at the speed of a "
+           "copy measured in")
+    yield ("the same run, or arithmetic at its peak; apart: the same as several graphs, one plan each.")
+    yield ""
+    yield "| Suite | speed | worst | of limit | farthest | target |"
+    yield "|---|---:|---:|---:|---:|---|"
+    for suite, form, _, result in suites:
+        yield (f"| [{suite}](#{folder}-{suite}) | {number(result.get('speed'))} | "
+               f"{number(result.get('worst', {}).get('speed'))} | "
+               f"{number(result.get('share_of_limit'), '{:.0%}')} | "
+               f"{number(result.get('farthest', {}).get('share_of_limit'), '{:.0%}')} | "
+               f"{verdict(form.get('target', {}), result)} |")
+    yield ""
+    if (RESULTS / folder / "host.json").exists():
+        yield from host_lines(RESULTS / folder / "host.json")
+    for entry in suites:
+        yield from gpu_section(folder, *entry)
+
+
 def section(suite, form, record, result):
     yield f"## {suite}"
     yield ""
@@ -105,14 +186,19 @@ def summary(suites):
     yield ""
 
 
-def page():
+def read_results(results, shapes):
     suites = []
-    for path in sorted(RESULTS.glob("*.json")):
+    for path in sorted(results.glob("*.json")):
         record = json.loads(path.read_text())
-        for result in record["suites"]:
+        for result in record.get("suites", []):
             suite = result["suite"]
-            form = json.loads((SHAPES / f"{suite}.json").read_text())
+            form = json.loads((shapes / f"{suite}.json").read_text())
             suites.append((suite, form, record, result))
+    return suites
+
+
+def page():
+    suites = read_results(RESULTS / "cpu", SHAPES)
     folder = "[bench/results/cpu](../bench/results/cpu)" if suites else "`bench/results/cpu`"
     lines = [
         "# Performance on the CPU", "",
@@ -127,6 +213,8 @@ def page():
         lines += ["Not recorded yet: " + ", ".join(missing) + ".", ""]
     for entry in suites:
         lines += section(*entry)
+    for gpu, title in GPUS.items():
+        lines += gpu_part(gpu, f"Performance on an {title}")
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -135,7 +223,7 @@ def main():
         PAGE.write_text(page())
         return 0
     if not PAGE.exists() or PAGE.read_text() != page():
-        print("docs/performance.md is not what bench/results/cpu gives: "
+        print("docs/performance.md is not what bench/results gives: "
               "run tools/performance_page.py --write")
         return 1
     return 0

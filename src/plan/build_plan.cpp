@@ -1,6 +1,7 @@
 // Graph -> regions -> engines -> memory layout -> kernels.
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "base/element.hpp"
 #include "plan/cut.hpp"
@@ -12,27 +13,52 @@ namespace ashlar {
 
 namespace {
 
-bool has_fast_engine(const Region& region, EngineTable table, const DeviceProps& device) {
+bool has_engine(const Region& region, EngineTable table, const DeviceProps& device,
+                bool (*counts)(EngineKind)) {
   for (const Engine* engine : table)
-    if (engine->kind() != EngineKind::reference && engine->supports(region, device)) return true;
+    if (counts(engine->kind()) && engine->supports(region, device)) return true;
   return false;
+}
+bool is_no_reference(EngineKind kind) { return kind != EngineKind::reference; }
+bool is_special(EngineKind kind) { return !is_last_resort(kind); }
+
+// By node: whether a special engine takes it with nothing fused to it.
+std::vector<bool> special_alone(const LoweredGraph& lowered, EngineTable table,
+                                const DeviceProps& device) {
+  const std::size_t nodes = lowered.graph.nodes().size();
+  std::vector<bool> result(nodes, false);
+  for (const Region& region : cut(lowered, std::vector(nodes, FusionLimits{false, false})))
+    if (region.anchor && has_engine(region, table, device, is_special))
+      for (const NodeId id : region.nodes) result[static_cast<std::size_t>(id)] = true;
+  return result;
 }
 
 // Cuts as large as possible, then takes fusions back where they would leave a region to the
-// reference engine.
+// reference engine, or to another last resort although a special engine takes less of it.
 std::vector<Region> cut_for_device(const LoweredGraph& lowered, EngineTable table,
                                    const DeviceProps& device, bool fuse) {
   std::vector<FusionLimits> limits(lowered.graph.nodes().size(), FusionLimits{fuse, fuse});
+  std::optional<std::vector<bool>> alone;  // asked for rarely
+  const auto is_too_large = [&](const Region& region) {
+    if (region.nodes.size() == 1 || has_engine(region, table, device, is_special)) return false;
+    if (!has_engine(region, table, device, is_no_reference)) return true;
+    if (!region.anchor) return false;
+    if (!alone) alone = special_alone(lowered, table, device);
+    return std::any_of(region.nodes.begin(), region.nodes.end(),
+                       [&](NodeId id) { return (*alone)[static_cast<std::size_t>(id)]; });
+  };
   while (true) {
     std::vector<Region> regions = cut(lowered, limits);
     if (!fuse || table.empty()) return regions;
     bool narrowed = false;
     for (const Region& region : regions) {
-      if (region.nodes.size() == 1 || has_fast_engine(region, table, device)) continue;
+      if (!is_too_large(region)) continue;
       for (NodeId id : region.nodes) {
         const Op& op = lowered.graph.nodes()[static_cast<std::size_t>(id)].op;
-        const bool is_step = std::holds_alternative<Pointwise>(op) ||
-                             (std::holds_alternative<Rng>(op) && !region.anchor_as<Rng>());
+        const bool is_step =
+            std::holds_alternative<Pointwise>(op) ||
+            (std::holds_alternative<Rng>(op) && !region.anchor_as<Rng>()) ||
+            (std::holds_alternative<DropoutForward>(op) && !region.anchor_as<DropoutForward>());
         if (region.anchor && is_step) continue;
         FusionLimits& limit = limits[static_cast<std::size_t>(id)];
         narrowed = narrowed || limit.prologue || limit.epilogue;

@@ -122,6 +122,7 @@ class Cutter {
   std::vector<Region> run() {
     seed_anchors();
     for (std::size_t g = 0; g < groups_.size(); ++g) grow_epilogue(static_cast<int>(g));
+    seed_dropouts();
     for (std::size_t g = 0; g < groups_.size(); ++g) grow_prologues(static_cast<int>(g));
     seed_pointwise();
     std::vector<Region> regions;
@@ -146,7 +147,17 @@ class Cutter {
              return is_pointwise(reader) && tensor(node(reader).outputs[0]).dims == tensor(y).dims;
            });
   }
-  bool is_program_step(NodeId id) const { return is_pointwise(id) || is_random_step(id); }
+  // Dropout may be a few steps of what comes before it; where it is none, it is an anchor.
+  bool is_dropout(NodeId id) const {
+    const Node& dropout = node(id);
+    return std::holds_alternative<DropoutForward>(dropout.op) &&
+           may_fuse(id, &FusionLimits::epilogue) &&
+           (dropout.outputs.size() <= DropoutForward::next_offset ||
+            dropout.outputs[DropoutForward::next_offset] == kNoTensor);
+  }
+  bool is_program_step(NodeId id) const {
+    return is_pointwise(id) || is_random_step(id) || is_dropout(id);
+  }
   bool may_fuse(NodeId id, bool FusionLimits::*kind) const {
     return limits_[static_cast<std::size_t>(id)].*kind;
   }
@@ -160,6 +171,16 @@ class Cutter {
       if (is_program_step(static_cast<NodeId>(i))) continue;
       group_of_[i] = static_cast<int>(groups_.size());
       groups_.push_back({static_cast<NodeId>(i), {}, {}, tensor(nodes_[i].outputs[0]).dims});
+    }
+  }
+
+  // Those that joined nothing.
+  void seed_dropouts() {
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (group_of_[i] >= 0 || !is_dropout(static_cast<NodeId>(i))) continue;
+      group_of_[i] = static_cast<int>(groups_.size());
+      groups_.push_back({static_cast<NodeId>(i), {}, {}, tensor(nodes_[i].outputs[0]).dims});
+      grow_epilogue(group_of_[i]);
     }
   }
 
@@ -206,7 +227,8 @@ class Cutter {
     const Group& group = groups_[static_cast<std::size_t>(g)];
     if (!is_free(id) || tensor(node(id).outputs[0]).dims != group.space || !has_room(group, id))
       return false;
-    if (is_random_step(id) && group.anchor != kNoNode && !may_draw(node(group.anchor).op))
+    if ((is_random_step(id) || is_dropout(id)) && group.anchor != kNoNode &&
+        !may_draw(node(group.anchor).op))
       return false;
     for (TensorId input : dependencies_.reads(id)) {
       if (is_value_of(g, input)) continue;
@@ -223,16 +245,19 @@ class Cutter {
     const auto add_reads = [&](NodeId from) {
       for (TensorId input : dependencies_.reads(from)) operands.insert(input);
     };
-    int randoms = is_random_step(id) ? 1 : 0;
+    const auto draws = [&](NodeId from) { return is_random_step(from) || is_dropout(from); };
+    int randoms = draws(id) ? 1 : 0;
     for (NodeId other : group.after) {
       add_reads(other);
-      randoms += is_random_step(other) ? 1 : 0;
+      randoms += draws(other) ? 1 : 0;
     }
     add_reads(id);
     const int computed = static_cast<int>(group.after.size()) + 1,
               loaded = static_cast<int>(operands.size());
-    return loaded <= kMaxProgramLoads && computed < kMaxProgramStores &&
-           computed + loaded < kMaxProgramSteps && randoms <= kMaxProgramRandoms;
+    constexpr int kStepsOfDropout = 5;
+    return loaded <= kMaxProgramLoads && computed + randoms < kMaxProgramStores &&
+           computed + loaded + kStepsOfDropout * randoms < kMaxProgramSteps &&
+           randoms <= kMaxProgramRandoms;
   }
 
   void join(int g, NodeId id) {
@@ -397,7 +422,8 @@ class Cutter {
     }
     for (NodeId id : group.after) builder.add(node(id));
     for (NodeId id : group.after)
-      if (is_needed_outside(group, node(id).outputs[0])) builder.store(node(id).outputs[0]);
+      for (TensorId result : node(id).outputs)
+        if (result != kNoTensor && is_needed_outside(group, result)) builder.store(result);
     region.epilogue = builder.take();
     move_as_bits(region);
     collect_memory(region);

@@ -16,15 +16,17 @@ class ProgramBuilder {
 
   // Value 0 is the anchor's result, which stands for `tensor`.
   void set_accumulator(TensorId tensor);
-  // Adds the node's computation, pointwise or random numbers; its operands are earlier results,
-  // constants, or loads.
+  // Adds the node's computation, pointwise, random numbers or dropout; its operands are earlier
+  // results, constants, or loads.
   void add(const Node& node);
   void store(TensorId tensor);       // one of the results
   void set_result(TensorId tensor);  // prologues
   PointwiseProgram take() { return std::move(program_); }
 
  private:
+  int push_random(const Rng& op, TensorId seed, TensorId offset);
   void add_random(const Node& node);
+  void add_dropout(const Node& node);
   int value_of(TensorId tensor);
   int push(PointwiseProgram::Step step);
 

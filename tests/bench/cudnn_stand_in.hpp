@@ -17,7 +17,7 @@ namespace cudnn = bench::cudnn;
 struct StandInDescriptor {
   cudnn::DescriptorType type;
   bool finalized = false;
-  std::map<cudnn::Attribute, std::vector<std::int64_t>> numbers;    // integers and enumerations
+  std::map<cudnn::Attribute, std::vector<std::int64_t>> numbers;      // integers and enumerations
   std::map<cudnn::Attribute, std::vector<StandInDescriptor*>> parts;  // descriptors
   std::map<cudnn::Attribute, std::vector<void*>> pointers;
   std::map<cudnn::Attribute, double> reals;
@@ -33,7 +33,7 @@ class StandIn {
   cudnn::Functions functions() const;
 
   // --- what it takes
-  std::size_t most_operations = 100;            // in one graph
+  std::size_t most_operations = 100;             // in one graph
   std::set<cudnn::DescriptorType> refused = {};  // operations it does not have
   // --- what happened
   int alive = 0;                          // descriptors

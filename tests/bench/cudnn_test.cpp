@@ -146,9 +146,9 @@ TEST_F(Cudnn, TranslatesTheSuites) {
         EXPECT_EQ(operations.bound().size(), graph.bound_tensors().size());
       } catch (const cudnn::Refused& refusal) {
         ++refused;
-        EXPECT_THAT(refusal.what(), testing::AnyOf(HasSubstr("no such operation"),
-                                                   HasSubstr("needs the index"),
-                                                   HasSubstr("only plain softmax")));
+        EXPECT_THAT(refusal.what(),
+                    testing::AnyOf(HasSubstr("no such operation"), HasSubstr("needs the index"),
+                                   HasSubstr("only plain softmax")));
       }
     }
   }

@@ -182,10 +182,9 @@ TEST(BuiltInSuites, HoldWhatTheTargetsSpeakOf) {
   EXPECT_EQ(cases_of("depthwise_backward"), 8U);
   EXPECT_EQ(cases_of("attention_prefill"), 16U);
   for (const char* norms : {"norms", "norms_backward"})
-    EXPECT_EQ(bench::choose_suites(std::vector<std::string>{norms}, DeviceKind::cuda)
-                  .at(0)
-                  .cases.size(),
-              21U)
+    EXPECT_EQ(
+        bench::choose_suites(std::vector<std::string>{norms}, DeviceKind::cuda).at(0).cases.size(),
+        21U)
         << "the 15 that NVIDIA publishes, and six";
 }
 

@@ -43,8 +43,8 @@ std::string matmul_graph(const std::string& a_dims, const std::string& extra = "
 TEST(Help, NamesEverySubcommandAndTheExitCodes) {
   const Outcome run = ashlar({"--help"});
   EXPECT_EQ(run.exit_code, 0);
-  for (const char* word : {"run", "explain", "validate", "print", "engines", "bench", "version",
-                           "Exit codes", "ASHLAR_LOG"})
+  for (const char* word : {"run", "explain", "validate", "print", "engines", "bench", "pack",
+                           "version", "Exit codes", "ASHLAR_LOG"})
     EXPECT_THAT(run.output, HasSubstr(word));
 }
 
@@ -111,10 +111,17 @@ TEST(Engines, OpsNamesEveryOperationWithItsDtypes) {
 TEST(Bench, HelpNamesEveryOption) {
   const Outcome run = ashlar({"bench", "cpu", "-h"});
   EXPECT_EQ(run.exit_code, 0);
-  for (const char* option :
-       {"SUITE", "--list", "--filter", "--quick", "--json", "--html", "--record", "--seed",
-        "--threads", "--seconds", "--oracle", "--layout", "--commit"})
+  for (const char* option : {"SUITE", "--list", "--filter", "--quick", "--json", "--html",
+                             "--record", "--seed", "--threads", "--seconds", "--oracle", "--layout",
+                             "--commit", "--device", "--peer", "--tune", "--kernels", "--host"})
     EXPECT_THAT(run.output, HasSubstr(option));
+}
+
+TEST(Bench, NamesTheEnginesForAGpuThatIsNotHere) {
+  const Outcome run = ashlar({"bench", "pointwise", "--quick", "--kernels", "--device", "h200"});
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.output, HasSubstr("bias_gelu_bf16"));
+  EXPECT_THAT(run.output, HasSubstr("1 region   cuda.pointwise"));
 }
 
 TEST(Bench, ListsSuitesAndCases) {
@@ -149,7 +156,26 @@ TEST(Bench, MistakesAreOneSentence) {
   expect_refused(ashlar({"bench", "cpu", "/nowhere/suite.json"}), "No such file");
   expect_refused(ashlar({"bench", "cpu", "bert", "--filter", "dance"}), "no case has 'dance'");
   expect_refused(ashlar({"bench", "cpu", "bert", "--layout", "blocked"}), "blocked");
+  expect_refused(ashlar({"bench", "bert", "--peer", "mkl"}), "--peer: got mkl, expected onednn");
+  expect_refused(ashlar({"bench", "bert", "--peer", "cudnn:/nowhere"}), "expected onednn");
+  expect_refused(ashlar({"bench", "bert", "--device", "h300"}), "h300");
   expect_refused(ashlar({"bench", "cpu", graph_file("suite", "{}")}), "suite: ");
+}
+
+TEST(Pack, IsMadeListedAndRefused) {
+  expect_refused(ashlar({"pack", "norms"}), "either --arch or --device");
+  expect_refused(ashlar({"pack", "--arch", "sm_90a"}), "SUITE|GRAPH.json");
+  expect_refused(ashlar({"pack", "--arch", "sm_1", "norms"}), "expected one of: sm_90a");
+  expect_refused(ashlar({"pack", "--arch", "sm_90a", "no_such_suite"}), "no_such_suite");
+  expect_refused(ashlar({"pack", "--list", example("mlp_gelu")}), "not a pack");
+  const std::string file = scratch_folder("packs") + "/small.pack";
+  const Outcome made = ashlar({"pack", "--arch", "sm_90a", example("pooling_head"), "--out", file});
+  if (made.errors.find("no NVRTC") != std::string::npos) GTEST_SKIP() << made.errors;
+  EXPECT_EQ(made.exit_code, 0) << made.errors;
+  EXPECT_THAT(made.output, HasSubstr("of 1 graphs for sm_90a"));
+  const Outcome listed = ashlar({"pack", "--list", file});
+  EXPECT_EQ(listed.exit_code, 0) << listed.errors;
+  EXPECT_THAT(listed.output, HasSubstr("for sm_90a, by Ashlar " ASHLAR_VERSION));
 }
 
 TEST(Run, TimesAndComparesWithNaive) {

@@ -133,7 +133,8 @@ const Way kWays[] = {
     {"Cut", {.fuse = false}},
     {"Owned", {.workspace_limit = 0, .fuse = false}},
     {"Deterministic", {.deterministic = true}},
-    {"ByTheProcessor", {.reference_only = true}},
+    {"Naive", {.reference_only = true}},
+    {"ByTheProcessor", {.engine = "cuda.host"}},
 };
 
 class GpuRun : public testing::TestWithParam<Way> {

@@ -16,7 +16,7 @@
 namespace ashlar::cuda {
 namespace {
 
-class Launching : public testing::Test {
+class GpuLaunch : public testing::Test {
  protected:
   void SetUp() override {
     if (device_count() == 0) GTEST_SKIP() << driver().reason;
@@ -49,7 +49,7 @@ class Launching : public testing::Test {
   std::unique_ptr<ContextScope> context_;
 };
 
-TEST_F(Launching, EveryThreadKnowsItsPlace) {
+TEST_F(GpuLaunch, EveryThreadKnowsItsPlace) {
   const LoadedKernel kernel = load(
       "extern \"C\" __global__ void kernel(const __grid_constant__ Args args) {\n"
       "  int* x = (int*)args.x;\n"
@@ -68,7 +68,7 @@ TEST_F(Launching, EveryThreadKnowsItsPlace) {
 
 // A sum over a block: shuffles in each warp, then shared memory; the last warp is not full, and
 // threads past the end leave early.
-TEST_F(Launching, ThreadsOfABlockWorkTogether) {
+TEST_F(GpuLaunch, ThreadsOfABlockWorkTogether) {
   const LoadedKernel kernel = load(
       "extern \"C\" __global__ void __launch_bounds__(256) kernel(const __grid_constant__ Args "
       "args)"
@@ -103,7 +103,7 @@ TEST_F(Launching, ThreadsOfABlockWorkTogether) {
   EXPECT_EQ(download<int>(memory), values);
 }
 
-TEST_F(Launching, SharedMemorySizedAtLaunch) {
+TEST_F(GpuLaunch, SharedMemorySizedAtLaunch) {
   constexpr unsigned kBytes = 100 << 10;  // more than a kernel gets without asking
   const LoadedKernel kernel = load(
       "#if defined(__CUDA_ARCH__)\n"
@@ -126,7 +126,7 @@ TEST_F(Launching, SharedMemorySizedAtLaunch) {
   EXPECT_EQ(download<int>(memory), expected);
 }
 
-TEST_F(Launching, CaptureFromTheFirstLaunchOn) {
+TEST_F(GpuLaunch, CaptureFromTheFirstLaunchOn) {
   const LoadedKernel kernel = load(
       "extern \"C\" __global__ void kernel(const __grid_constant__ Args args) {\n"
       "  ((int*)args.x)[threadIdx.x] += args.n;\n"
@@ -155,7 +155,7 @@ TEST_F(Launching, CaptureFromTheFirstLaunchOn) {
   check(api.destroy_stream(stream), "");
 }
 
-TEST_F(Launching, LaunchesThatCannotBeNameTheirKernel) {
+TEST_F(GpuLaunch, LaunchesThatCannotBeNameTheirKernel) {
   const LoadedKernel kernel =
       load("extern \"C\" __global__ void kernel(const __grid_constant__ Args args) {}\n");
   Args args{};

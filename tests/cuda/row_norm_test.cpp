@@ -1,67 +1,201 @@
-// Norms and softmax over rows as kernel text: the main shapes compile without spills.
+// Norms and softmax over rows: the main shapes compile without spills, and on a GPU, real or
+// emulated, rows of every kind agree with the oracle in every configuration.
 #include "cuda/engines/engines.hpp"
 #include "engine_compiles.hpp"
+#include "plan/plan_data.hpp"
+#include "support/problem.hpp"
 
 namespace ashlar::cuda {
 namespace {
+
+constexpr const char* kHopper = "sm_90a";
+
+bool is_long() { return std::getenv("ASHLAR_TEST_LONG") != nullptr; }
+
+struct Shape {
+  std::int64_t rows, length;
+  NormMode mode = NormMode::rms;
+  DType dtype = bf16;
+};
+// Hidden layers of language models; the first ones are compiled always.
+constexpr Shape kShapes[] = {
+    {16384, 4096}, {4096, 16384}, {131072, 128}, {1024, 12288, NormMode::layer},
+    {8192, 8192},  {8192, 5120},  {4096, 6144},  {4096, 8192},
+    {8192, 4096},  {2048, 4096},  {8192, 128},   {16384, 128},
+    {4096, 2048}};
+constexpr std::size_t kAlways = 4;
+
+bool is_centred(const Shape& shape) { return shape.mode != NormMode::rms; }
+
+// With an addition before and an activation after, where `fused`.
+Graph forward(const Shape& shape, bool fused = false) {
+  Graph graph;
+  const Dims dims = {shape.rows, shape.length}, parameters = {1, shape.length};
+  Value x = graph.input("x", dims, shape.dtype);
+  if (fused) x = x + graph.input("residual", dims, shape.dtype);
+  const Value scale = graph.input("scale", parameters, shape.dtype);
+  const Value bias = is_centred(shape) ? graph.input("bias", parameters, shape.dtype) : Value();
+  const NormResults r = graph.norm(x, scale, bias, {.mode = shape.mode});
+  graph.output("y", fused ? gelu(r.y) : r.y, {.dtype = shape.dtype});
+  if (is_centred(shape)) graph.output("mean", r.mean);
+  graph.output("inv_variance", r.inv_variance);
+  return graph;
+}
+
+// Statistics that are given, or found again.
+Graph backward(const Shape& shape, bool given = true) {
+  Graph graph;
+  const Dims dims = {shape.rows, shape.length};
+  const Value x = graph.input("x", dims, shape.dtype), dy = graph.input("dy", dims, shape.dtype);
+  const Value scale = graph.input("scale", {1, shape.length}, shape.dtype);
+  Value mean, inv_variance;
+  if (given) {
+    if (is_centred(shape)) mean = graph.input("mean", {shape.rows, 1}, f32);
+    inv_variance = graph.input("inv_variance", {shape.rows, 1}, f32);
+  }
+  const NormGradients r =
+      graph.norm_backward(x, dy, scale, {.mode = shape.mode}, mean, inv_variance);
+  graph.output("dx", r.dx, {.dtype = shape.dtype});
+  graph.output("dscale", r.dscale);
+  if (is_centred(shape)) graph.output("dbias", r.dbias);
+  return graph;
+}
+
+Graph softmax(const Shape& shape, bool log = false) {
+  Graph graph;
+  const Value x = graph.input("x", {shape.rows, shape.length}, shape.dtype);
+  graph.output("y", graph.softmax(x, {.log = log}), {.dtype = shape.dtype});
+  return graph;
+}
+
+Graph softmax_backward(const Shape& shape, bool log = false) {
+  Graph graph;
+  const Dims dims = {shape.rows, shape.length};
+  const Value y = graph.input("y", dims, shape.dtype), dy = graph.input("dy", dims, shape.dtype);
+  graph.output("dx", graph.softmax_backward(y, dy, {.log = log}), {.dtype = shape.dtype});
+  return graph;
+}
+
+// --- texts
 
 class RowNorm : public testing::Test {
  protected:
   void SetUp() override {
     if (!nvrtc().is_open) GTEST_SKIP() << nvrtc().reason;
   }
+  static std::span<const Shape> shapes() {
+    return std::span(kShapes).first(is_long() ? std::size(kShapes) : kAlways);
+  }
+  static void expect_compiles(const Graph& graph, const char* architecture = kHopper) {
+    cuda::expect_compiles(row_norm_engine(), graph, {architecture}, is_long());
+  }
 };
-
-constexpr const char* kHopper = "sm_90a";
-
-struct Shape {
-  std::int64_t rows, length;
-  NormMode mode = NormMode::rms;
-};
-// Hidden layers of language models.
-constexpr Shape kShapes[] = {{16384, 4096},  {8192, 8192},  {4096, 16384},
-                             {8192, 5120},   {4096, 6144},  {4096, 8192},
-                             {8192, 4096},   {2048, 4096},  {131072, 128},
-                             {8192, 128},    {16384, 128},  {4096, 2048},
-                             {1024, 12288, NormMode::layer}};
-
-Graph forward(const Shape& shape, DType dtype) {
-  Graph graph;
-  const Value x = graph.input("x", {shape.rows, shape.length}, dtype);
-  const Value scale = graph.input("scale", {1, shape.length}, dtype);
-  const Value bias =
-      shape.mode == NormMode::rms ? Value() : graph.input("bias", {1, shape.length}, dtype);
-  const NormResults r = graph.norm(x, scale, bias, {.mode = shape.mode});
-  graph.output("y", r.y, {.dtype = dtype});
-  if (r.mean) graph.output("mean", r.mean);
-  graph.output("inv_variance", r.inv_variance);
-  return graph;
-}
-
-Graph backward(const Shape& shape, DType dtype) {
-  Graph graph;
-  const Value x = graph.input("x", {shape.rows, shape.length}, dtype);
-  const Value dy = graph.input("dy", {shape.rows, shape.length}, dtype);
-  const Value scale = graph.input("scale", {1, shape.length}, dtype);
-  const Value mean =
-      shape.mode == NormMode::rms ? Value() : graph.input("mean", {shape.rows, 1}, f32);
-  const Value inv_variance = graph.input("inv_variance", {shape.rows, 1}, f32);
-  const NormGradients r =
-      graph.norm_backward(x, dy, scale, {.mode = shape.mode}, mean, inv_variance);
-  graph.output("dx", r.dx, {.dtype = dtype});
-  graph.output("dscale", r.dscale);
-  if (shape.mode != NormMode::rms) graph.output("dbias", r.dbias);
-  return graph;
-}
 
 TEST_F(RowNorm, Forward) {
-  for (const Shape& shape : kShapes)
-    expect_compiles(row_norm_engine(), forward(shape, bf16), {kHopper}, std::getenv("ASHLAR_TEST_LONG") != nullptr);
+  for (const Shape& shape : shapes()) expect_compiles(forward(shape));
 }
 
 TEST_F(RowNorm, Backward) {
-  for (const Shape& shape : kShapes)
-    expect_compiles(row_norm_engine(), backward(shape, bf16), {kHopper}, std::getenv("ASHLAR_TEST_LONG") != nullptr);
+  for (const Shape& shape : shapes()) expect_compiles(backward(shape));
+}
+
+TEST_F(RowNorm, Softmax) {
+  for (const std::int64_t length : {1024, 4096, 32768}) expect_compiles(softmax({8192, length}));
+  expect_compiles(softmax_backward({8192, 8192}));
+}
+
+TEST_F(RowNorm, OtherArchitectures) {
+  expect_compiles(forward({4096, 1024, NormMode::layer, f16}, true), "sm_75");
+  expect_compiles(backward({4096, 1024, NormMode::layer, f32}, false), "sm_80");
+  expect_compiles(softmax({4096, 1000, NormMode::rms, f32}, true), "sm_120");
+}
+
+// --- runs
+
+class GpuRowNorm : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (support::test_device().props().kind != DeviceKind::cuda)
+      GTEST_SKIP() << "ASHLAR_TEST_DEVICE names no GPU";
+  }
+
+  // Every configuration of the engine for the graph's region, the others as they are chosen.
+  static void expect_agrees(const Graph& graph) {
+    const DeviceProps& device = support::test_device().props();
+    const auto outline = build_plan(graph, device, {}, nullptr, false);
+    std::vector<SavedChoice> choices;
+    for (const auto& step : outline->steps)
+      choices.push_back({std::string(step.choice.engine->id()), step.choice.config.knobs});
+    support::Problem problem(graph, 3);
+    for (std::size_t i = 0; i < outline->steps.size(); ++i) {
+      const Region& region = outline->steps[i].region;
+      if (!row_norm_engine().supports(region, device)) continue;
+      for (const Config& config : row_norm_engine().configs(region, device)) {
+        choices[i] = {"cuda.row_norm", config.knobs};
+        for (const bool guard : {false, true}) {
+          const auto plan = build_plan(graph, device, {.guard = guard}, &choices, true);
+          EXPECT_EQ(problem.run(*plan), "") << config.to_text();
+        }
+      }
+    }
+    EXPECT_TRUE(std::any_of(choices.begin(), choices.end(), [](const SavedChoice& choice) {
+      return choice.engine == "cuda.row_norm";
+    }));
+  }
+};
+
+TEST_F(GpuRowNorm, ForwardOfEveryLength) {
+  expect_agrees(forward({5, 1, NormMode::layer, f32}));
+  expect_agrees(forward({300, 24, NormMode::layer, bf16}, true));
+  expect_agrees(forward({3, 4097, NormMode::rms, f32}));
+  if (!is_long()) return;
+  expect_agrees(forward({7, 1000, NormMode::rms, f16}));
+  expect_agrees(forward({2, 16384, NormMode::layer, bf16}));
+  expect_agrees(forward({1, 70001, NormMode::rms, bf16}));  // past what registers hold
+}
+
+TEST_F(GpuRowNorm, BackwardOfEveryLength) {
+  expect_agrees(backward({5, 1, NormMode::layer, f32}));
+  expect_agrees(backward({300, 24, NormMode::layer, bf16}));
+  if (!is_long()) return;
+  expect_agrees(backward({400, 1000, NormMode::rms, f16}, false));
+  expect_agrees(backward({150, 4096, NormMode::layer, bf16}));
+  expect_agrees(backward({3, 4097, NormMode::layer, f32}, false));
+  expect_agrees(backward({1, 40001, NormMode::layer, bf16}));
+}
+
+TEST_F(GpuRowNorm, SoftmaxOfEveryLength) {
+  expect_agrees(softmax({300, 40, NormMode::rms, bf16}));
+  expect_agrees(softmax_backward({9, 1000, NormMode::rms, f32}, true));
+  if (!is_long()) return;
+  for (const bool log : {false, true}) {
+    expect_agrees(softmax({5, 1, NormMode::rms, f32}, log));
+    expect_agrees(softmax({2, 33000, NormMode::rms, f16}, log));
+    expect_agrees(softmax_backward({2, 1024, NormMode::rms, f32}, log));
+  }
+}
+
+// A scale and bias for every image, rows that do not lie next to each other, elements that do not.
+TEST_F(GpuRowNorm, SetsOfParametersAndStrides) {
+  Graph graph;
+  const Dims dims = {3, 40, 64}, parameters = {3, 1, 64};
+  const Layout padded(Dims{40 * 72, 72, 1}), spread(Dims{40 * 160, 160, 2});
+  const Value x = graph.input("x", dims, bf16, padded), dy = graph.input("dy", dims, f32, spread);
+  const Value scale = graph.input("scale", parameters, f32);
+  const NormResults y = graph.norm(x, scale, graph.input("bias", parameters, f32),
+                                   {.mode = NormMode::ada_layer, .axes = {2}});
+  graph.output("y", y.y, {.dtype = f16, .layout = padded});
+  const NormGradients r =
+      graph.norm_backward(x, dy, scale, {.mode = NormMode::ada_layer, .axes = {2}});
+  graph.output("dx", r.dx, {.dtype = f32, .layout = spread});
+  graph.output("dscale", r.dscale);
+  graph.output("dbias", r.dbias);
+  expect_agrees(graph);
+}
+
+TEST_F(GpuRowNorm, DoublePrecision) {
+  expect_agrees(forward({20, 300, NormMode::layer, f64}, true));
+  if (is_long()) expect_agrees(softmax({20, 300, NormMode::rms, f64}));
 }
 
 }  // namespace

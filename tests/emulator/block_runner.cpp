@@ -1,5 +1,8 @@
 #include "block_runner.hpp"
 
+#include <execinfo.h>
+#include <unistd.h>
+
 #include <array>
 #include <csignal>
 #include <cstdio>
@@ -296,24 +299,34 @@ void run_block(unsigned char* shared) {
   }
 }
 
-// Tells which thread it was before the process ends.
-void report_fault(int signal) {
+// Tells which thread it was, and where, before the process ends.
+void report_fault(int signal, siginfo_t* info, void*) {
+  std::array<char, 64> address{};
+  std::snprintf(address.data(), address.size(), " %p", info->si_addr);
   const std::string text = "emulated CUDA: kernel '" + now.launch->name +
                            "': " + (signal == SIGFPE ? "division by zero" : "illegal address") +
-                           " in " + position_text(now.current) + "\n";
+                           address.data() + " in " + position_text(now.current) + "\n";
   std::fputs(text.c_str(), stderr);
+  std::array<void*, 32> frames{};
+  backtrace_symbols_fd(frames.data(), backtrace(frames.data(), frames.size()), STDERR_FILENO);
   std::signal(signal, SIG_DFL);
 }
 
 class FaultReport {
  public:
   FaultReport() {
-    struct sigaction ours = {};
-    ours.sa_handler = report_fault;
-    for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &ours, &before_[i]);
+    // The thread's own stack may be what it ran out of.
+    static std::array<char, 64 << 10> stack;
+    const stack_t ours = {.ss_sp = stack.data(), .ss_flags = 0, .ss_size = stack.size()};
+    sigaltstack(&ours, &stack_before_);
+    struct sigaction action = {};
+    action.sa_sigaction = report_fault;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &action, &before_[i]);
   }
   ~FaultReport() {
     for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
+    sigaltstack(&stack_before_, nullptr);
   }
   FaultReport(const FaultReport&) = delete;
   FaultReport& operator=(const FaultReport&) = delete;
@@ -321,6 +334,7 @@ class FaultReport {
  private:
   static constexpr std::array kSignals = {SIGSEGV, SIGBUS, SIGFPE};
   std::array<struct sigaction, kSignals.size()> before_{};
+  stack_t stack_before_{};
 };
 
 }  // namespace

@@ -17,8 +17,8 @@ Fiber* running = nullptr;
 
 // The compiler's own pair: no system call and no register is saved that need not be. It has to
 // leave by a function of its own.
-[[noreturn, gnu::noinline]] void jump(Jump& to) { __builtin_longjmp(to, 1); }
-[[gnu::noinline]] void change(Jump& from, Jump& to) {
+[[noreturn, gnu::noipa]] void jump(Jump& to) { __builtin_longjmp(to, 1); }
+[[gnu::noipa]] void change(Jump& from, Jump& to) {
   if (__builtin_setjmp(from) == 0) jump(to);
 }
 
@@ -33,7 +33,7 @@ char* new_stack() {
   return static_cast<char*>(memory) + kPageBytes;
 }
 
-[[gnu::noinline]] void start(ucontext_t& context) {
+[[gnu::noipa]] void start(ucontext_t& context) {
   if (__builtin_setjmp(main_stack) == 0) setcontext(&context);
 }
 

@@ -18,7 +18,7 @@ struct ContextObject {
 };
 struct LibraryObject {
   void* handle;
-  int file;
+  int file;  // it was opened from
   const emulated::Image* image;
   std::vector<KernelHandle> kernels;
 };

@@ -20,7 +20,7 @@ void read_all(const std::string& file) {
   };
   try {
     const Pack pack = Pack::from(file.size(), read);
-    pack.get("some key");
+    pack.find("0123456789abcdef0123456789abcdef");
     for (const Pack::Row& row : pack.rows()) {
       if (row.offset + row.bytes > file.size()) std::abort();
       pack.read(row);

@@ -234,6 +234,20 @@ TEST(Cut, DrawsRandomNumbersInAnEpilogue) {
   EXPECT_EQ(std::count(regions[0].reads.begin(), regions[0].reads.end(), g.find_tensor("seed")), 1);
 }
 
+TEST(Cut, DropsOutInAnEpilogueAndStoresTheMask) {
+  Graph g;
+  const Value x = g.input("x", {6, 32}, f32);
+  using Dropout = DropoutForward;
+  const auto dropped = g.apply(Dropout{{.probability = 0.25}}, {{Dropout::x, gelu(g.softmax(x))}},
+                               {Dropout::y, Dropout::mask});
+  g.output("y", dropped[Dropout::y]);
+  g.output("mask", dropped[Dropout::mask]);
+  const auto regions = regions_of(g);
+  ASSERT_EQ(regions.size(), 1u);
+  EXPECT_TRUE(regions[0].anchor_as<SoftmaxForward>());
+  EXPECT_EQ(regions[0].epilogue.stores.size(), 2u);
+}
+
 TEST(Cut, RandomNumbersForAProductStayOnTheirOwn) {
   Graph g;
   const Value x = g.input("x", {6, 32}, f32);

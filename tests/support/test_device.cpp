@@ -14,6 +14,11 @@ const Device& test_device() {
 
 bool short_tests() { return std::getenv("ASHLAR_TEST_SHORT") != nullptr; }
 
+bool is_tested(std::string_view engine) {
+  const char* only = std::getenv("ASHLAR_TEST_ENGINE");
+  return only == nullptr || engine == only;
+}
+
 void* DeviceCopies::add(GuardedBlock& block) {
   const std::span<std::byte> all = block.with_canaries();
   copies_.push_back({&block, Memory(device_, static_cast<std::int64_t>(all.size()))});

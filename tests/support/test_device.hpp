@@ -3,6 +3,7 @@
 
 #include <ashlar/memory.hpp>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "support/bound_memory.hpp"
@@ -14,6 +15,8 @@ const Device& test_device();
 // ASHLAR_TEST_SHORT: a small part of the walk and of the random graphs, for runs under a checker of
 // every access.
 bool short_tests();
+// ASHLAR_TEST_ENGINE: the walk forces this engine only; all of them when it is not set.
+bool is_tested(std::string_view engine);
 
 // Copies of host blocks, canaries included, where a plan's device can reach them.
 class DeviceCopies {

@@ -42,8 +42,7 @@ const Descriptor& random_numbers(OperationGraph& graph, const Rng& op, const Des
 }  // namespace
 
 void translate(const SoftmaxForward& op, const Node& node, OperationGraph& graph) {
-  const TensorId stats =
-      node.outputs.size() > 1 ? node.outputs[SoftmaxForward::stats] : kNoTensor;
+  const TensorId stats = node.outputs.size() > 1 ? node.outputs[SoftmaxForward::stats] : kNoTensor;
   if (stats != kNoTensor || op.log) throw Refused("its backend has only plain softmax in pieces");
   const Tensor& form = graph.stretch().graph.tensor(node.inputs[SoftmaxForward::x]);
   const Descriptor& x = graph.tensor(node.inputs[SoftmaxForward::x]);
@@ -97,8 +96,8 @@ void translate(const DropoutForward& op, const Node& node, OperationGraph& graph
   const Descriptor& kept = graph.temporary(whole);
   add_pointwise(graph, PointwiseNumber::mul, graph.tensor(node.inputs[DropoutForward::x]), &mask,
                 kept);
-  const Descriptor& scale = graph.number(1 / (1 - op.probability), DataType::f32,
-                                         whole.dims.size());
+  const Descriptor& scale =
+      graph.number(1 / (1 - op.probability), DataType::f32, whole.dims.size());
   add_pointwise(graph, PointwiseNumber::mul, kept, &scale,
                 graph.tensor(node.outputs[DropoutForward::y]));
 }

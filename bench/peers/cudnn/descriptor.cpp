@@ -27,7 +27,9 @@ void Descriptor::set(Attribute name, std::span<const Descriptor* const> others) 
   set(name, ValueType::descriptor, std::ssize(objects), objects.data());
 }
 
-void Descriptor::finalize() { library_->check(library_->call().finalize(object_), "not supported"); }
+void Descriptor::finalize() {
+  library_->check(library_->call().finalize(object_), "not supported");
+}
 
 std::int64_t Descriptor::int64(Attribute name) const {
   std::int64_t value = 0, count = 0;

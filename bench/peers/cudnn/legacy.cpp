@@ -15,9 +15,8 @@ LegacyForm::LegacyForm(const Library& library, DataType type, const Form& form)
     strides.push_back(static_cast<int>(form.strides[i]));
   }
   library.check(library.call().create_tensor(&form_), "creating a tensor descriptor");
-  const Status status =
-      library.call().set_tensor(form_, type, static_cast<int>(dims.size()), dims.data(),
-                                strides.data());
+  const Status status = library.call().set_tensor(form_, type, static_cast<int>(dims.size()),
+                                                  dims.data(), strides.data());
   if (status == 0) return;
   library.call().destroy_tensor(form_);
   library.check(status, "describing a tensor");

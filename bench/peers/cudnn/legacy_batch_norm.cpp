@@ -107,8 +107,8 @@ class Forward final : public Piece {
     library_.check(call.batch_norm_reserve(library_.handle(), mode_, operations_, activation(),
                                            form_.get(), &reserve),
                    "asking for the reserve of batch norm");
-    workspace_ = std::make_unique<ashlar::Memory>(library_.device(),
-                                                  static_cast<std::int64_t>(workspace));
+    workspace_ =
+        std::make_unique<ashlar::Memory>(library_.device(), static_cast<std::int64_t>(workspace));
     reserve_ =
         std::make_unique<ashlar::Memory>(library_.device(), static_cast<std::int64_t>(reserve));
   }
@@ -168,29 +168,29 @@ class Backward final : public Piece {
     dbias_ = out(NormBackward::dbias);
     std::size_t workspace = 0, reserve = 0;
     const Functions& call = library_.call();
-    library_.check(call.batch_norm_backward_workspace(
-                       library_.handle(), mode_, kPlain, form_.get(), nullptr, form_.get(), nullptr,
-                       form_.get(), channels_.get(), nullptr, &workspace),
+    library_.check(call.batch_norm_backward_workspace(library_.handle(), mode_, kPlain, form_.get(),
+                                                      nullptr, form_.get(), nullptr, form_.get(),
+                                                      channels_.get(), nullptr, &workspace),
                    "asking for the workspace of batch norm");
-    library_.check(call.batch_norm_reserve(library_.handle(), mode_, kPlain, nullptr, form_.get(),
-                                           &reserve),
-                   "asking for the reserve of batch norm");
-    workspace_ = std::make_unique<ashlar::Memory>(library_.device(),
-                                                  static_cast<std::int64_t>(workspace));
+    library_.check(
+        call.batch_norm_reserve(library_.handle(), mode_, kPlain, nullptr, form_.get(), &reserve),
+        "asking for the reserve of batch norm");
+    workspace_ =
+        std::make_unique<ashlar::Memory>(library_.device(), static_cast<std::int64_t>(workspace));
     reserve_ =
         std::make_unique<ashlar::Memory>(library_.device(), static_cast<std::int64_t>(reserve));
   }
 
   void run() override {
     const Blend blend(f32);
-    library_.check(library_.call().batch_norm_backward(
-                       library_.handle(), mode_, kPlain, blend.one(), blend.zero(), blend.one(),
-                       blend.zero(), form_.get(), x_, nullptr, nullptr, form_.get(), dy_, nullptr,
-                       nullptr, form_.get(), dx_, channels_.get(), scale_, nullptr, dscale_, dbias_,
-                       op_.epsilon, mean_, inv_variance_, nullptr, workspace_->data(),
-                       static_cast<std::size_t>(workspace_->bytes()), reserve_->data(),
-                       static_cast<std::size_t>(reserve_->bytes())),
-                   "cudnnBatchNormalizationBackwardEx");
+    library_.check(
+        library_.call().batch_norm_backward(
+            library_.handle(), mode_, kPlain, blend.one(), blend.zero(), blend.one(), blend.zero(),
+            form_.get(), x_, nullptr, nullptr, form_.get(), dy_, nullptr, nullptr, form_.get(), dx_,
+            channels_.get(), scale_, nullptr, dscale_, dbias_, op_.epsilon, mean_, inv_variance_,
+            nullptr, workspace_->data(), static_cast<std::size_t>(workspace_->bytes()),
+            reserve_->data(), static_cast<std::size_t>(reserve_->bytes())),
+        "cudnnBatchNormalizationBackwardEx");
   }
   std::string description() const override {
     return mode_ == kSpatialPersistent ? "cudnnBatchNormalization, persistent"
@@ -231,9 +231,8 @@ void consider_batch_norm(const LegacyProblem& problem) {
       throw Refused("cudnnBatchNormalization changes running statistics in place");
     if (slot(in, NormForward::scale) == kNoTensor || slot(in, NormForward::bias) == kNoTensor)
       throw Refused("cudnnBatchNormalization wants scale and bias");
-    consider_modes(problem, [&](int mode) {
-      return std::make_unique<Forward>(problem, pattern, mode);
-    });
+    consider_modes(problem,
+                   [&](int mode) { return std::make_unique<Forward>(problem, pattern, mode); });
   }
   const auto* backward = std::get_if<NormBackward>(&node.op);
   if (problem.stretch.size() == 1 && backward && backward->mode == NormMode::batch) {
@@ -243,12 +242,11 @@ void consider_batch_norm(const LegacyProblem& problem) {
     for (const int at : {NormBackward::dscale, NormBackward::dbias})
       if (slot(node.outputs, at) == kNoTensor)
         throw Refused("cudnnBatchNormalizationBackwardEx gives all gradients");
-    require_f32_parameters(problem, {node.inputs[NormBackward::scale],
-                                     node.outputs[NormBackward::dscale],
-                                     node.outputs[NormBackward::dbias]});
-    consider_modes(problem, [&](int mode) {
-      return std::make_unique<Backward>(problem, node, mode);
-    });
+    require_f32_parameters(problem,
+                           {node.inputs[NormBackward::scale], node.outputs[NormBackward::dscale],
+                            node.outputs[NormBackward::dbias]});
+    consider_modes(problem,
+                   [&](int mode) { return std::make_unique<Backward>(problem, node, mode); });
   }
 }
 

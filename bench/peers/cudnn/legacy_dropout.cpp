@@ -31,9 +31,9 @@ class Dropout final : public Piece {
     if (dropout_) library_.call().destroy_dropout(dropout_);
   }
   void run() override {
-    library_.check(library_.call().dropout_forward(
-                       library_.handle(), dropout_, form_.get(), x_, form_.get(), y_,
-                       reserve_->data(), static_cast<std::size_t>(reserve_->bytes())),
+    library_.check(library_.call().dropout_forward(library_.handle(), dropout_, form_.get(), x_,
+                                                   form_.get(), y_, reserve_->data(),
+                                                   static_cast<std::size_t>(reserve_->bytes())),
                    "cudnnDropoutForward");
   }
   std::string description() const override { return "cudnnDropoutForward"; }

@@ -7,7 +7,7 @@ namespace {
 
 // One copy: the same extents seen through two sets of strides.
 struct Copy {
-  Tensor from, to;                     // extents and strides of what is moved
+  Tensor from, to;                      // extents and strides of what is moved
   std::int64_t from_offset, to_offset;  // elements
   TensorId source, target;
 };
@@ -42,8 +42,8 @@ std::vector<Copy> copies_of(const LegacyProblem& problem) {
     std::int64_t at = 0;
     for (const TensorId input : node.inputs) {
       const Tensor& part = problem.tensor(input);
-      Copy& one = copies.emplace_back(
-          Copy{part, y, 0, at * y.strides[axis], input, node.outputs[0]});
+      Copy& one =
+          copies.emplace_back(Copy{part, y, 0, at * y.strides[axis], input, node.outputs[0]});
       one.to.dims = part.dims;
       at += part.dims[axis];
     }
@@ -69,12 +69,11 @@ class Transform final : public Piece {
       : library_(problem.library), blend_(copies[0].from.dtype) {
     for (const Copy& copy : copies) {
       const std::int64_t width = bit_width(copy.from.dtype) / 8;
-      moves_.push_back({std::make_unique<LegacyForm>(library_, data_type(copy.from.dtype),
-                                                     widened(copy.from)),
-                        std::make_unique<LegacyForm>(library_, data_type(copy.to.dtype),
-                                                     widened(copy.to)),
-                        at(problem, copy.source, copy.from_offset * width),
-                        at(problem, copy.target, copy.to_offset * width)});
+      moves_.push_back(
+          {std::make_unique<LegacyForm>(library_, data_type(copy.from.dtype), widened(copy.from)),
+           std::make_unique<LegacyForm>(library_, data_type(copy.to.dtype), widened(copy.to)),
+           at(problem, copy.source, copy.from_offset * width),
+           at(problem, copy.target, copy.to_offset * width)});
     }
   }
   void run() override {

@@ -43,10 +43,9 @@ class Pooling : public Piece {
  protected:
   void forward(const LegacyForm& x_form, const void* x, const LegacyForm& y_form, void* y) {
     const Blend blend(f32);
-    library_.check(
-        library_.call().pooling_forward(library_.handle(), pooling_, blend.one(), x_form.get(), x,
-                                        blend.zero(), y_form.get(), y),
-        "cudnnPoolingForward");
+    library_.check(library_.call().pooling_forward(library_.handle(), pooling_, blend.one(),
+                                                   x_form.get(), x, blend.zero(), y_form.get(), y),
+                   "cudnnPoolingForward");
   }
   const Library& library_;
   LegacyPooling pooling_ = nullptr;
@@ -68,8 +67,8 @@ class Forward final : public Pooling {
   void* y_;
 };
 
-// Reads x and y too. y is what the forward pass left: computed here, once. Averages do not depend on
-// x, so that where the graph has none, any memory of its size serves.
+// Reads x and y too. y is what the forward pass left: computed here, once. Averages do not depend
+// on x, so that where the graph has none, any memory of its size serves.
 class Backward final : public Pooling {
  public:
   Backward(const LegacyProblem& problem, const Node& node, const ResampleBackward& op,
@@ -111,8 +110,8 @@ void consider_pooling(const LegacyProblem& problem) {
     problem.fastest.consider(std::make_unique<Forward>(problem, node, *op));
   }
   if (const auto* op = std::get_if<ResampleBackward>(&node.op)) {
-    const TensorId x = node.inputs.size() > ResampleBackward::x ? node.inputs[ResampleBackward::x]
-                                                                : kNoTensor;
+    const TensorId x =
+        node.inputs.size() > ResampleBackward::x ? node.inputs[ResampleBackward::x] : kNoTensor;
     if (x == kNoTensor && op->mode == ResampleMode::maxpool)
       throw Refused("cudnnPoolingBackward wants x, the graph has an index");
     const TensorId dx = node.outputs[ResampleBackward::dx];

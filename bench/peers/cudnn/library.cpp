@@ -75,8 +75,7 @@ void Library::Close::operator()(void* opened) const { dlclose(opened); }
 
 Library::Library(const std::string& path, const Device& device) : device_(device) {
   opened_.reset(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL));
-  if (!opened_)
-    throw Error(ErrorCode::io, fmt::format("the peer cannot be opened: {}", dlerror()));
+  if (!opened_) throw Error(ErrorCode::io, fmt::format("the peer cannot be opened: {}", dlerror()));
   find_graph_functions(opened_.get(), functions_, path);
   find_legacy_functions(opened_.get(), functions_);
   start();
@@ -89,8 +88,8 @@ Library::Library(const Functions& functions, const Device& device)
 
 void Library::start() {
   if (const Status status = functions_.create(&handle_); status != 0)
-    throw Error(ErrorCode::device, fmt::format("{} does not start: {}", version(),
-                                               functions_.error_string(status)));
+    throw Error(ErrorCode::device,
+                fmt::format("{} does not start: {}", version(), functions_.error_string(status)));
 }
 
 Library::~Library() { functions_.destroy(handle_); }

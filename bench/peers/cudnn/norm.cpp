@@ -54,14 +54,13 @@ void translate(const NormForward& op, const Node& node, OperationGraph& graph) {
     operation.set(Attribute::norm_forward_epsilon, graph.number(op.epsilon));
   if (op.phase == NormPhase::training) {
     operands.set(Attribute::norm_forward_mean, node.outputs, NormForward::out_mean);
-    operands.set(Attribute::norm_forward_inv_variance, node.outputs,
-                 NormForward::out_inv_variance);
+    operands.set(Attribute::norm_forward_inv_variance, node.outputs, NormForward::out_inv_variance);
   } else {
     operands.set(Attribute::norm_forward_mean, node.inputs, NormForward::mean);
     operands.set(Attribute::norm_forward_inv_variance, node.inputs, NormForward::inv_variance);
   }
-  const bool running = operands.set(Attribute::norm_forward_running_mean, node.inputs,
-                                    NormForward::running_mean);
+  const bool running =
+      operands.set(Attribute::norm_forward_running_mean, node.inputs, NormForward::running_mean);
   operands.set(Attribute::norm_forward_running_variance, node.inputs, NormForward::running_var);
   operands.set(Attribute::norm_forward_next_running_mean, node.outputs,
                NormForward::next_running_mean);

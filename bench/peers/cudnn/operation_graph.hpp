@@ -23,8 +23,8 @@ struct Stretch {
   bool is_inner(TensorId tensor) const;
 };
 
-// Extents and strides as the library wants them: at least four axes. A matrix of rows becomes N rows
-// of C channels, as its own normalisations have it.
+// Extents and strides as the library wants them: at least four axes. A matrix of rows becomes N
+// rows of C channels, as its own normalisations have it.
 struct Form {
   std::vector<std::int64_t> dims, strides;
 };

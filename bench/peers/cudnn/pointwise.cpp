@@ -9,13 +9,13 @@ namespace {
 
 // By PointwiseMode.
 constexpr std::array<int, kPointwiseModeCount> kModes = {
-    0,   1,   2,   3,   5,   6,   7,   8,   9,   23,   // add ... atan2
-    4,   10,  11,  12,  13,  14,  15,  16,  17,  18,   // sqrt ... sin
-    19,  20,  21,  22,                                 // tan, erf, identity, reciprocal
-    100, 101, 102, 103, 104, 105, 106, 107,            // activations
-    200, 201, 202, 203, 204, 205, 206, 207,            // their gradients
-    300, 301, 302, 303, 304, 305, 400, 401, 402,       // comparisons, logic
-    501, 601};                                         // gen_index, binary_select
+    0,   1,   2,   3,   5,   6,   7,   8,   9,   23,  // add ... atan2
+    4,   10,  11,  12,  13,  14,  15,  16,  17,  18,  // sqrt ... sin
+    19,  20,  21,  22,                                // tan, erf, identity, reciprocal
+    100, 101, 102, 103, 104, 105, 106, 107,           // activations
+    200, 201, 202, 203, 204, 205, 206, 207,           // their gradients
+    300, 301, 302, 303, 304, 305, 400, 401, 402,      // comparisons, logic
+    501, 601};                                        // gen_index, binary_select
 static_assert(kModes.back() == 601);
 
 constexpr std::array<int, 9> kReductions = {0, 1, 2, 3, 4, 5, 6, 7, 8};  // by ReductionMode
@@ -48,9 +48,7 @@ void set_parameters(Descriptor& form, const Pointwise& op) {
       form.set(Attribute::pointwise_softplus_beta, op.softplus_beta);
       break;
     case PointwiseMode::swish_fwd:
-    case PointwiseMode::swish_bwd:
-      form.set(Attribute::pointwise_swish_beta, op.swish_beta);
-      break;
+    case PointwiseMode::swish_bwd: form.set(Attribute::pointwise_swish_beta, op.swish_beta); break;
     case PointwiseMode::gen_index: form.set(Attribute::pointwise_axis, op.axis); break;
     default: break;
   }
@@ -61,8 +59,9 @@ bool is_small(const Graph& graph, TensorId operand, TensorId result) {
 }
 
 bool commutes(const Pointwise& op) {
-  return op.alpha1 == op.alpha2 && (op.mode == PointwiseMode::add || op.mode == PointwiseMode::mul ||
-                                    op.mode == PointwiseMode::min || op.mode == PointwiseMode::max);
+  return op.alpha1 == op.alpha2 &&
+         (op.mode == PointwiseMode::add || op.mode == PointwiseMode::mul ||
+          op.mode == PointwiseMode::min || op.mode == PointwiseMode::max);
 }
 
 }  // namespace
@@ -122,8 +121,7 @@ void add_reduction(OperationGraph& graph, ReductionNumber mode, const Descriptor
 void translate(const Reduction& op, const Node& node, OperationGraph& graph) {
   if (node.outputs.size() > 1 && node.outputs[Reduction::index] != kNoTensor)
     throw Refused("its reductions give no index");
-  add_reduction(graph,
-                static_cast<ReductionNumber>(kReductions[static_cast<std::size_t>(op.mode)]),
+  add_reduction(graph, static_cast<ReductionNumber>(kReductions[static_cast<std::size_t>(op.mode)]),
                 graph.tensor(node.inputs[Reduction::x]), graph.tensor(node.outputs[Reduction::y]));
 }
 

@@ -83,6 +83,18 @@ bool join_axes(const std::vector<PointwiseProgram*>& programs, int axis) {
   return true;
 }
 
+bool channels_lie_together(const std::vector<const PointwiseProgram*>& programs) {
+  int channels = 0, pixels = 0;
+  for (const PointwiseProgram* program : programs)
+    for_each_view(*program, [&](const View& view) {
+      const Dims& space = program->space;
+      if (space[1] > 1 && view.strides[1] == 1) ++channels;
+      for (int axis = 2; axis < space.rank(); ++axis)
+        if (space[axis] > 1 && view.strides[axis] == 1) ++pixels;
+    });
+  return channels > pixels;
+}
+
 PointwiseProgram without_stores(PointwiseProgram program) {
   program.stores.clear();
   return program;
@@ -101,6 +113,14 @@ int packet_length(const std::vector<const PointwiseProgram*>& programs, int most
     while (length > 1 && program->space[program->space.rank() - 1] % length != 0) length /= 2;
   }
   return length;
+}
+
+std::string with_streaming_stores(std::string text) {
+  const std::string plain = "store_row(", streaming = "stream_row(";
+  for (std::size_t at = text.find(plain); at != std::string::npos;
+       at = text.find(plain, at + streaming.size()))
+    text.replace(at, plain.size(), streaming);
+  return text;
 }
 
 std::string print_reader(const PointwiseProgram& program, const Graph& graph,

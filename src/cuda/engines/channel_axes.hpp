@@ -21,10 +21,17 @@ PointwiseProgram reordered(const PointwiseProgram& program, const std::vector<in
 // Joins `axis` and the next one of programs over the same space, where all of them allow it.
 bool join_axes(const std::vector<PointwiseProgram*>& programs, int axis);
 
+// Of programs over [N, C, spatial...]: whether memory has the channels of a pixel next to each
+// other, rather than pixels of a channel.
+bool channels_lie_together(const std::vector<const PointwiseProgram*>& programs);
+
 PointwiseProgram without_stores(PointwiseProgram program);
 // Elements per access along the last axis: 16 bytes of the narrowest element, at most `most`, whole
 // bytes of bits, dividing the extent.
 int packet_length(const std::vector<const PointwiseProgram*>& programs, int most);
+
+// The text of print_program with stores of what is not read again soon: caches keep what is.
+std::string with_streaming_stores(std::string text);
 
 // A number per [outer, channel], read or written one at a time:
 //   R NAME(const Args& args, Index outer, Index channel), `absent` where the program is empty

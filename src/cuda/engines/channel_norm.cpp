@@ -117,8 +117,9 @@ class Designer {
   }
 
   std::string print_programs() {
-    std::string text = print_program(without_stores(shape_.x), graph_, "x_of", arguments_) +
-                       print_program(shape_.result, graph_, "epilogue", arguments_);
+    std::string text =
+        print_program(without_stores(shape_.x), graph_, "x_of", arguments_) +
+        with_streaming_stores(print_program(shape_.result, graph_, "epilogue", arguments_));
     return text + (shape_.forward != nullptr ? print_forward() : print_backward());
   }
 
@@ -221,7 +222,8 @@ class ChannelNormEngine final : public CudaEngine {
     const NormMode mode = forward ? forward->mode : backward->mode;
     if (mode != NormMode::batch && mode != NormMode::instance && mode != NormMode::group)
       return Support::no("the norm is per row");
-    if (touches_unusual(region)) return Support::no("a ragged or complex tensor, or random numbers");
+    if (touches_unusual(region))
+      return Support::no("a ragged or complex tensor, or random numbers");
     const Shape shape(region);
     for (const PointwiseProgram* program : shape.programs())
       if (reads_coordinates(*program)) return Support::no("a fused operation reads coordinates");
@@ -235,10 +237,11 @@ class ChannelNormEngine final : public CudaEngine {
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
     const Shape shape(region);
     std::vector<Config> result;
-    const auto add = [&](std::int64_t unroll, std::int64_t blocks, double fraction) {
-      const Walk walk(shape, static_cast<int>(unroll), blocks, device);
+    const auto add = [&](std::int64_t unroll, std::int64_t blocks, std::int64_t waves,
+                         double fraction) {
+      const Walk walk(shape, static_cast<int>(unroll), blocks, waves, device);
       Config config;
-      config.knobs = {{"unroll", unroll}, {"blocks", blocks}};
+      config.knobs = {{"unroll", unroll}, {"blocks", blocks}, {"waves", waves}};
       config.cost = {.flops = region.flops(), .bytes = region.bytes(), .bytes_fraction = fraction};
       // What is reduced is read twice.
       if (!shape.given || shape.backward != nullptr) config.cost.bytes *= 5.0 / 3.0;
@@ -250,20 +253,22 @@ class ChannelNormEngine final : public CudaEngine {
     // As many registers for packets on the way forward and backward, which has two tensors.
     const std::int64_t most = shape.backward != nullptr ? 16 : 32;
     const std::int64_t unroll = std::min<std::int64_t>(most / shape.vector, 8);
-    add(unroll, 8, 0.85);
-    add(unroll, 16, 0.84);
-    add(unroll * 2, 8, 0.83);
-    add(unroll, 4, 0.82);
-    if (unroll > 1) add(unroll / 2, 8, 0.81);
+    add(unroll * 2, 2, 1, 0.85);
+    add(unroll, 3, 1, 0.84);
+    add(unroll * 2, 2, 4, 0.83);
+    add(unroll, 3, 4, 0.82);
+    add(unroll, 2, 1, 0.81);
+    add(std::max<std::int64_t>(unroll / 2, 1), 4, 2, 0.80);
     return result;
   }
 
   KernelDesign design(const Graph& graph, const Region& region, const Config& config,
                       const DeviceProps& device) const override {
     const Shape shape(region);
-    const Walk walk(shape, static_cast<int>(config.knob("unroll")), config.knob("blocks"), device);
-    constexpr std::int64_t kBlocksAtOnce = 2;  // so that a thread has 128 registers
-    return Designer(graph, region, shape, walk).design(kBlocksAtOnce);
+    const std::int64_t blocks = config.knob("blocks");
+    const Walk walk(shape, static_cast<int>(config.knob("unroll")), blocks, config.knob("waves"),
+                    device);
+    return Designer(graph, region, shape, walk).design(blocks);
   }
 };
 

@@ -1,10 +1,10 @@
 #include "cuda/engines/channel_norm_shape.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 
 #include "cuda/engines/channel_axes.hpp"
-#include "plan/merge_axes.hpp"
 
 namespace ashlar::cuda {
 
@@ -42,17 +42,19 @@ ChannelNormShape::ChannelNormShape(const Region& region)
 
   std::vector<const PointwiseProgram*> parts = {&x, &result};
   if (backward != nullptr) parts.push_back(&dy);
-  const int row_axis = choose_row_axis(space, parts);
-  columns = row_axis == 1;
-  // Rows in front of channels, or one axis of pixels behind them.
+  columns = channels_lie_together(parts);
+  // Rows in front of channels, or one axis of pixels behind them: spatial axes as x has them.
   std::vector<int> order(static_cast<std::size_t>(space.rank()));
   std::iota(order.begin(), order.end(), 0);
+  const View* memory = nullptr;
+  for (const auto& step : x.steps)
+    if (step.kind == PointwiseProgram::Step::Kind::load && memory == nullptr) memory = &step.view;
+  if (memory != nullptr)
+    std::stable_sort(order.begin() + 2, order.end(),
+                     [&](int a, int b) { return memory->strides[a] > memory->strides[b]; });
   if (columns) {
     order.erase(order.begin() + 1);
     order.push_back(1);
-  } else if (row_axis > 1) {
-    order.erase(order.begin() + row_axis);
-    order.push_back(row_axis);
   }
   if (!columns && space.rank() == 2) order.push_back(2);  // of extent 1
   for (PointwiseProgram* program : programs()) *program = reordered(*program, order);
@@ -77,13 +79,27 @@ std::vector<const PointwiseProgram*> ChannelNormShape::programs() const {
 }
 
 ChannelNormWalk::ChannelNormWalk(const ChannelNormShape& shape, int unroll_packets,
-                                 std::int64_t blocks, const DeviceProps& device)
+                                 std::int64_t blocks, std::int64_t waves, const DeviceProps& device)
     : unroll(unroll_packets) {
-  const std::int64_t wanted = blocks * device.compute_units;
-  const auto slices_of = [&](std::int64_t cells_at_once, std::int64_t pixels_of_chunk) {
-    const std::int64_t most = ceil_div(shape.pixels, kLeastChunks * pixels_of_chunk);
-    return std::clamp<std::int64_t>(ceil_div(wanted, cells_at_once), 1,
-                                    std::min(most, kMostSlices));
+  // Blocks of a wave are all there at once; the last wave should be as full as the others.
+  const std::int64_t at_once = blocks * device.compute_units, wanted = at_once * waves;
+  const auto slices_of = [&](std::int64_t blocks_of_slice, std::int64_t pixels_of_chunk) {
+    const std::int64_t most =
+        std::clamp<std::int64_t>(shape.pixels / (kLeastChunks * pixels_of_chunk), 1, kMostSlices);
+    std::int64_t best = 1;
+    double best_share = 0;
+    for (std::int64_t count = 1;
+         count <= most && (count == 1 || count * blocks_of_slice <= wanted + wanted / 2); ++count) {
+      const std::int64_t used = count * blocks_of_slice;
+      const double share =
+          static_cast<double>(used) / static_cast<double>(ceil_div(used, at_once) * at_once) -
+          0.02 * static_cast<double>(std::abs(wanted - used)) / static_cast<double>(wanted);
+      if (share > best_share) {
+        best = count;
+        best_share = share;
+      }
+    }
+    return best;
   };
   if (shape.columns) {
     const auto lanes_of = [&](std::int64_t packets, std::int64_t& tiles) {
@@ -108,7 +124,7 @@ ChannelNormWalk::ChannelNormWalk(const ChannelNormShape& shape, int unroll_packe
   lanes = single_lanes = 1;
   const bool small = shape.pixels <= kLane * shape.vector * unroll * 2;
   team = small ? kLane : kThreads;
-  slices = slices_of(cells, team * shape.vector * unroll);
+  slices = slices_of(ceil_div(cells * team, kThreads), team * shape.vector * unroll);
   slice_pixels = ceil_div(ceil_div(shape.pixels, slices), shape.vector) * shape.vector;
   slices = ceil_div(shape.pixels, slice_pixels);
   grid.x = static_cast<unsigned>(ceil_div(cells * slices, kThreads / team));

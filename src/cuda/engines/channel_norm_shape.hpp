@@ -32,9 +32,9 @@ struct ChannelNormWalk {
   std::int64_t slices, slice_pixels;
   Grid grid, single_grid;
 
-  // `blocks`: wanted per multiprocessor.
+  // `blocks`: of a multiprocessor at once; `waves`: how often, about.
   ChannelNormWalk(const ChannelNormShape& shape, int unroll, std::int64_t blocks,
-                  const DeviceProps& device);
+                  std::int64_t waves, const DeviceProps& device);
 };
 
 }  // namespace ashlar::cuda

@@ -204,13 +204,20 @@ class CublasLtEngine final : public Engine {
     return {config};
   }
 
-  std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config&,
+  // What the library refuses after all (it does not say beforehand) the generic engine takes.
+  std::unique_ptr<Kernel> build(const Graph& graph, const Region& region, const Config&,
                                 const DeviceProps& device) const override {
     LtProblem problem;
     if (const Support support = describe(region, problem); !support)
       fail(ErrorCode::internal, "cuda.cublaslt: {}", support.reason());
-    const ContextScope scope(device.ordinal);
-    return std::make_unique<CublasLtKernel>(problem, device.ordinal);
+    try {
+      const ContextScope scope(device.ordinal);
+      return std::make_unique<CublasLtKernel>(problem, device.ordinal);
+    } catch (const Error& error) {
+      log(LogLevel::info, "{}; cuda.generic takes '{}'", error.what(), region.to_text(graph));
+    }
+    const Engine& generic = generic_engine();
+    return generic.build(graph, region, generic.configs(region, device).at(0), device);
   }
 };
 

@@ -9,6 +9,7 @@ const CudaEngine& channel_norm_engine();
 const CudaEngine& generic_engine();
 const CudaEngine& depthwise_engine();
 const CudaEngine& pointwise_engine();
+const CudaEngine& pointwise_tiled_engine();
 const CudaEngine& resample_engine();
 const CudaEngine& row_norm_engine();
 

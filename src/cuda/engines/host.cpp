@@ -62,6 +62,7 @@ class HostKernel final : public Kernel {
   HostKernel(const Graph& graph, const Region& region, std::unique_ptr<Kernel> kernel,
              DeviceOrdinal device)
       : device_(device),
+        what_(fmt::format("exchanging tensors of '{}' with the processor", region.to_text(graph))),
         kernel_(std::move(kernel)),
         locations_(graph.tensors().size()),
         last_use_(device) {
@@ -95,7 +96,6 @@ class HostKernel final : public Kernel {
     // One set of pages: runs are put into streams one after the other and executed so.
     const Turn turn(busy_);
     last_use_.hold_back(context.stream());
-    constexpr const char* kWhat = "exchanging tensors with the processor";
     for (const Passenger& one : passengers_) {
       std::byte* place = staging_->data() + one.offset;
       if (one.by_value) {
@@ -104,20 +104,20 @@ class HostKernel final : public Kernel {
         std::memcpy(words.data(), context.pointer(one.tensor), static_cast<std::size_t>(one.bytes));
         for (std::size_t i = 0; i < words.size(); ++i)
           check(api.fill_words(reinterpret_cast<DeviceAddress>(place) + 4 * i, words[i], 1, stream),
-                kWhat);
+                what_.c_str());
       } else {
         check(api.copy_to_host(place, reinterpret_cast<DeviceAddress>(context.pointer(one.tensor)),
                                static_cast<std::size_t>(one.bytes), stream),
-              kWhat);
+              what_.c_str());
       }
     }
-    check(api.call_host(stream, &compute, const_cast<HostKernel*>(this)), kWhat);
+    check(api.call_host(stream, &compute, const_cast<HostKernel*>(this)), what_.c_str());
     for (const Passenger& one : passengers_)
       if (one.is_written)
         check(api.copy_to_device(reinterpret_cast<DeviceAddress>(context.pointer(one.tensor)),
                                  staging_->data() + one.offset, static_cast<std::size_t>(one.bytes),
                                  stream),
-              kWhat);
+              what_.c_str());
     last_use_.record(context.stream());
   }
 
@@ -140,6 +140,7 @@ class HostKernel final : public Kernel {
   }
 
   DeviceOrdinal device_;
+  std::string what_;  // for messages
   std::unique_ptr<Kernel> kernel_;
   std::vector<Location> locations_;
   std::vector<Passenger> passengers_;

@@ -38,6 +38,18 @@ int vector_of(const PointwiseProgram& program) {
   return vector_length(program, std::max(wanted, 1));
 }
 
+// Elements one by one, each from a line of memory of its own.
+bool has_strided_view(const PointwiseProgram& program) {
+  const int last = program.space.rank() - 1;
+  const auto is_strided = [&](const View& view) {
+    return last >= 0 && program.space[last] > 1 && view.strides[last] > 1;
+  };
+  for (const auto& step : program.steps)
+    if (step.kind == PointwiseProgram::Step::Kind::load && is_strided(step.view)) return true;
+  return std::any_of(program.stores.begin(), program.stores.end(),
+                     [&](const auto& store) { return is_strided(store.view); });
+}
+
 class PointwiseEngine final : public CudaEngine {
  public:
   std::string_view id() const override { return "cuda.pointwise"; }
@@ -59,11 +71,13 @@ class PointwiseEngine final : public CudaEngine {
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps&) const override {
+    const PointwiseProgram program = arranged(region);
+    const double fraction = has_strided_view(program) ? 0.2 : 0.9;
     std::vector<Config> configs;
     for (const int runs : {2, 1, 4}) {
       Config& config = configs.emplace_back();
       config.knobs = {{"runs", runs}};
-      config.cost = {.flops = region.flops(), .bytes = region.bytes(), .bytes_fraction = 0.9};
+      config.cost = {.flops = region.flops(), .bytes = region.bytes(), .bytes_fraction = fraction};
       config.notes.runtime_compiled = true;
     }
     return configs;

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "cuda/engines/channel_axes.hpp"
-#include "plan/merge_axes.hpp"
 
 namespace ashlar::cuda {
 
@@ -59,7 +58,7 @@ PoolingShape::PoolingShape(const Region& region)
   y = spatial_of(forward ? to.space : from.space);
   images = from.space[0];
   channels = from.space[1];
-  columns = choose_row_axis(forward ? from.space : to.space, {forward ? &from : &to}) == 1;
+  columns = channels_lie_together({forward ? &from : &to});
   const std::vector<int> order = walk_order(from.space.rank(), columns);
   from = reordered(from, order);
   to = reordered(to, order);

@@ -52,8 +52,8 @@ std::string sums_text(const RowProblem& problem) {
 
 // Sources and stores of the rows' kernel.
 std::string operands_text(const RowProblem& problem, const Graph& graph, Arguments& arguments) {
-  const auto source = [&](const PointwiseProgram& program, const char* name, bool is_read_once) {
-    return print_source(program, graph, name, is_read_once, arguments);
+  const auto source = [&](const PointwiseProgram& program, const char* name) {
+    return print_source(program, graph, name, arguments);
   };
   const auto statistic = [&](const PointwiseProgram& program, const char* name) {
     return print_statistic_store(program, graph, name, arguments);
@@ -66,14 +66,14 @@ std::string operands_text(const RowProblem& problem, const Graph& graph, Argumen
   };
   switch (problem.kind) {
     case Kind::norm_forward:
-      return source(problem.first, "X", true) + source(problem.scale, "Scale", false) +
-             source(problem.bias, "Bias", false) + epsilon() + result("store_y") +
+      return source(problem.first, "X") + source(problem.scale, "Scale") +
+             source(problem.bias, "Bias") + epsilon() + result("store_y") +
              statistic(problem.output1, "store_mean") +
              statistic(problem.output2, "store_inv_variance") +
              flag("kCentred", problem.is_centred) + flag("kSharedParameters", problem.sets == 1);
     case Kind::norm_backward:
-      return source(problem.first, "X", true) + source(problem.second, "Dy", true) +
-             source(problem.scale, "Scale", false) + epsilon() + result("store_dx") +
+      return source(problem.first, "X") + source(problem.second, "Dy") +
+             source(problem.scale, "Scale") + epsilon() + result("store_dx") +
              print_statistic_load(problem.mean, graph, "load_mean", 0.0, arguments) +
              print_statistic_load(problem.inv_variance, graph, "load_inv_variance", 0.0,
                                   arguments) +
@@ -81,12 +81,12 @@ std::string operands_text(const RowProblem& problem, const Graph& graph, Argumen
              flag("kGivenStatistics", !problem.inv_variance.empty()) +
              flag("kGivenMean", !problem.mean.empty()) + sums_text(problem);
     case Kind::softmax_forward:
-      return source(problem.first, "X", true) + result("store_y") +
+      return source(problem.first, "X") + result("store_y") +
              statistic(problem.output1, "store_stats") + flag("kLog", problem.is_log);
     case Kind::softmax_backward: break;
   }
-  return source(problem.first, "Y", true) + source(problem.second, "Dy", true) +
-         result("store_dx") + flag("kLog", problem.is_log);
+  return source(problem.first, "Y") + source(problem.second, "Dy") + result("store_dx") +
+         flag("kLog", problem.is_log);
 }
 
 void add_grid(const RowProblem& problem, const RowGrid& grid, Arguments& arguments) {
@@ -111,11 +111,12 @@ LaunchDesign rows_launch(const RowProblem& problem, const RowLayout& layout, con
     arguments.number("sums_stride", shared_sums(problem, layout));
   }
   const std::string operands = operands_text(problem, graph, arguments);
-  const std::string head =
-      spec_text(problem, layout, grid.whole_tiles, arguments) +
-      constant("kThreads", layout.threads) + constant("kBlocks", std::max(layout.blocks, 1)) +
-      constant("kVector", layout.vector) + constant("kChunks", layout.chunks) +
-      flag("kPrefetch", layout.prefetch) + flag("kSumsInShared", layout.shared_sums) + operands;
+  const std::string head = spec_text(problem, layout, grid.whole_tiles, arguments) +
+                           constant("kThreads", layout.threads) +
+                           constant("kBlocks", layout.blocks) + constant("kVector", layout.vector) +
+                           constant("kChunks", layout.chunks) + flag("kPrefetch", layout.prefetch) +
+                           flag("kSumsInShared", layout.shared_sums) +
+                           flag("kHoldParameters", layout.hold_parameters) + operands;
   const std::string name(name_of(problem.kind));
   launch.source = {name, assemble(name + ".cuh", head)};
   launch.function = name;

@@ -157,13 +157,11 @@ Pack Pack::open(const std::string& path) {
   }
 }
 
-std::optional<std::string> Pack::get(std::string_view key) const {
-  const std::string digest = FileCache::file_name(key);
-  const auto found = std::lower_bound(
-      rows_.begin(), rows_.end(), digest,
-      [](const Row& row, const std::string& wanted) { return row.digest < wanted; });
-  if (found == rows_.end() || found->digest != digest) return std::nullopt;
-  return read(*found);
+const Pack::Row* Pack::find(std::string_view digest) const {
+  const auto found =
+      std::lower_bound(rows_.begin(), rows_.end(), digest,
+                       [](const Row& row, std::string_view wanted) { return row.digest < wanted; });
+  return found != rows_.end() && found->digest == digest ? &*found : nullptr;
 }
 
 std::string Pack::read(const Row& row) const {
@@ -189,9 +187,11 @@ Packs::Packs(const std::vector<std::string>& files) {
 }
 
 std::optional<std::string> Packs::get(std::string_view key) const {
+  if (packs_.empty()) return std::nullopt;
+  const std::string digest = FileCache::file_name(key);
   for (const Named& named : packs_) {
     try {
-      if (auto bytes = named.pack.get(key)) return bytes;
+      if (const Pack::Row* row = named.pack.find(digest)) return named.pack.read(*row);
     } catch (const Error& error) {
       log(LogLevel::error, "pack: {}: {}; it is made anew", named.path, error.what());
     }

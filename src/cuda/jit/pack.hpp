@@ -42,9 +42,9 @@ class Pack {
   const std::string& architecture() const { return architecture_; }
   const std::string& version() const { return version_; }
   const std::vector<Row>& rows() const { return rows_; }
-  // Nothing when the pack has no such entry; throws Error(io) when it is damaged.
-  std::optional<std::string> get(std::string_view key) const;
-  std::string read(const Row& row) const;
+  // Null when the pack has no such entry. `digest`: FileCache::file_name of the key.
+  const Row* find(std::string_view digest) const;
+  std::string read(const Row& row) const;  // throws Error(io) when it is damaged
 
  private:
   Read read_;

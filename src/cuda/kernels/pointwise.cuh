@@ -1,7 +1,6 @@
 // Element-wise programs: every thread takes kVector elements of a row.
 #include "lib/divide.cuh"
 #include "lib/elements.cuh"
-#include "lib/philox.cuh"
 #include "lib/pointwise.cuh"
 #include "lib/rows.cuh"
 

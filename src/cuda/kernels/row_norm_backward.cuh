@@ -1,11 +1,11 @@
 // The gradient of a norm over rows: x_hat = (x - mean) * inv_variance, g = dy * scale,
 //   dx = inv_variance * (g - mean(g) - x_hat * mean(g * x_hat))      (not centred: without mean(g))
 // and the sums of dy * x_hat and dy over the block's rows for every column, which row_column_sums
-// adds up. x and dy are read once. Blocks (x, y) = (piece, set of parameters): the rows of a set lie
-// together and are cut into pieces of whole tiles.
-// Printed before it: Spec, kVector, kChunks, kBlocks, kPrefetch, kCentred, kGivenStatistics,
-// kGivenMean, kScaleSums, kBiasSums, kSumsInShared; the sources X, Dy, Scale; epsilon_of, load_mean,
-// load_inv_variance, store_dx.
+// adds up. x and dy are read once. Blocks (x, y) = (piece, set of parameters): the rows of a set
+// lie together.
+// Printed before it: Spec, ElementSpec, kVector, kChunks, kBlocks, kPrefetch, kCentred,
+// kHoldParameters, kGivenStatistics, kGivenMean, kScaleSums, kBiasSums, kSumsInShared; the sources
+// X, Dy, Scale; epsilon_of, load_mean, load_inv_variance, store_dx.
 #include "lib/pointwise.cuh"
 #include "lib/ptx_shared.cuh"
 #include "lib/row_column_partials.cuh"
@@ -31,13 +31,13 @@ __device__ inline void norm_backward(const Args& args) {
   typedef RowReducer<Spec, 2 * kUnroll> Reducer;
   __shared__ R slots[2 * Reducer::kSlots];
   Reducer reducer = {slots, 0};
-  const R count = (R)Spec::kLength, epsilon = epsilon_of(args);
+  const R share = (R)1 / (R)Spec::kLength, epsilon = epsilon_of(args);
   // Of the set's rows.
   RowRange<Index> range(args.rows_per_set, args.rows_per_block, args.blocks_with_more);
   const Index first_of_set = (Index)blockIdx.y * (Index)args.rows_per_set;
   range.first += first_of_set;
   range.end += first_of_set;
-  RowOperand<Tile, Scale, true> scale;
+  RowOperand<Tile, Scale, true, kHoldParameters> scale;
   const Tile of_set = Tile::at_row(args, first_of_set);
   scale.fetch(args, of_set);
   ColumnPartials<Spec, Tile, kScaleSums, kSumsInShared> scale_sums;
@@ -47,7 +47,8 @@ __device__ inline void norm_backward(const Args& args) {
                                       ((kScaleSums + kBiasSums) * (int64)Spec::kLength);
   R* shared = (R*)shared_memory();
   scale_sums.start(partial, shared);
-  bias_sums.start(partial + kScaleSums * Spec::kLength, shared + kScaleSums * (int)args.sums_stride);
+  bias_sums.start(partial + kScaleSums * Spec::kLength,
+                  shared + kScaleSums * (int)args.sums_stride);
 
   for_tiles<kPrefetch && (kChunks > 0), Batch<Tile>>(
       range, Tile::kRows,
@@ -66,7 +67,7 @@ __device__ inline void norm_backward(const Args& args) {
       [&](Batch<Tile>& batch) {
         const Tile& tile = batch.tile;
         if constexpr (!kGivenStatistics)
-          find_statistics<kCentred>(args, tile, batch.x, reducer, count, epsilon, batch.mean,
+          find_statistics<kCentred>(args, tile, batch.x, reducer, epsilon, batch.mean,
                                     batch.inv);
         // The sums of g * x_hat, then of g.
         R sums[kCentred ? 2 * kUnroll : kUnroll] = {};
@@ -95,8 +96,8 @@ __device__ inline void norm_backward(const Args& args) {
         for (int u = 0; u < kUnroll; ++u) {
           if (!tile.is_row[u]) continue;
           const R mean = batch.mean[u], inv = batch.inv[u];
-          const R mean_product = sums[u] / count;
-          const R mean_g = kCentred ? sums[kCentred ? kUnroll + u : u] / count : (R)0;
+          const R mean_product = sums[u] * share;
+          const R mean_g = kCentred ? sums[kCentred ? kUnroll + u : u] * share : (R)0;
           Tile::for_chunks([&](int chunk, int column) {
             R x_hat[kCount], g[kCount];
             batch.x.values(args, tile, u, chunk, column, x_hat);

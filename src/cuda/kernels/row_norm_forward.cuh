@@ -1,14 +1,15 @@
 // y = (x - mean) * inv_variance * scale + bias over rows: x is read once and stays in registers.
-// Printed before it: Spec, kVector, kChunks, kBlocks, kPrefetch, kCentred, kSharedParameters; the sources X,
-// Scale, Bias; epsilon_of, store_y, store_mean, store_inv_variance.
+// Printed before it: Spec, ElementSpec, kVector, kChunks, kBlocks, kPrefetch, kCentred,
+// kSharedParameters, kHoldParameters; the sources X, Scale, Bias; epsilon_of, store_y, store_mean,
+// store_inv_variance.
 #include "lib/pointwise.cuh"
 #include "lib/row_statistics.cuh"
 #include "lib/rows.cuh"
 
 template <class Tile>
 struct Parameters {
-  RowOperand<Tile, Scale, kSharedParameters> scale;
-  RowOperand<Tile, Bias, kSharedParameters> bias;
+  RowOperand<Tile, Scale, kSharedParameters, kHoldParameters> scale;
+  RowOperand<Tile, Bias, kSharedParameters, kHoldParameters> bias;
   __device__ void fetch(const Args& args, const Tile& tile) {
     scale.fetch(args, tile);
     bias.fetch(args, tile);
@@ -29,10 +30,10 @@ template <class Spec, int kCount, int kChunks>
 __device__ inline void norm_forward(const Args& args) {
   typedef RowTile<Spec, kCount, kChunks> Tile;
   constexpr int kUnroll = Spec::kUnroll;
-  typedef RowReducer<Spec, kUnroll> Reducer;
+  typedef RowReducer<Spec, 2 * kUnroll> Reducer;
   __shared__ R slots[2 * Reducer::kSlots];
   Reducer reducer = {slots, 0};
-  const R count = (R)Spec::kLength, epsilon = epsilon_of(args);
+  const R epsilon = epsilon_of(args);
   Parameters<Tile> shared;
   if constexpr (kSharedParameters) shared.fetch(args, Tile::at_row(args, 0));
 
@@ -50,7 +51,7 @@ __device__ inline void norm_forward(const Args& args) {
         Parameters<Tile>& parameters = kSharedParameters ? shared : batch.own;
         parameters.forget(args);
         R mean[kUnroll], inv[kUnroll];
-        find_statistics<kCentred>(args, tile, batch.x, reducer, count, epsilon, mean, inv);
+        find_statistics<kCentred>(args, tile, batch.x, reducer, epsilon, mean, inv);
 #pragma unroll
         for (int u = 0; u < kUnroll; ++u) {
           if (!tile.is_row[u]) continue;

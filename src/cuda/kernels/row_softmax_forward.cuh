@@ -57,7 +57,7 @@ __device__ inline void softmax_forward(const Args& args) {
 #pragma unroll
         for (int u = 0; u < kUnroll; ++u) {
           if (!tile.is_row[u]) continue;
-          const R shift = exponent_shift(largest[u]), factor = (R)1 / sum[u];
+          const R shift = exponent_shift(largest[u]), factor = reciprocal(sum[u]);
           const R log_sum = log(sum[u]);
           if (Tile::is_first()) store_stats(args, tile.at[u], largest[u] + log_sum);
           Tile::for_chunks([&](int chunk, int column) {

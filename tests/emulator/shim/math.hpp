@@ -146,8 +146,12 @@ inline float frexpf(float x, int* e) { return __builtin_frexpf(x, e); }
 inline double frexp(double x, int* e) { return __builtin_frexp(x, e); }
 inline void sincosf(float x, float* s, float* c) { *s = sinf(x), *c = cosf(x); }
 inline void sincos(double x, double* s, double* c) { *s = sin(x), *c = cos(x); }
+inline double sinpi(double x) { return sin(3.14159265358979323846 * __builtin_fmod(x, 2.0)); }
+inline double cospi(double x) { return cos(3.14159265358979323846 * __builtin_fmod(x, 2.0)); }
 inline float sinpif(float x) { return (float)sin(3.14159265358979323846 * __builtin_fmod(x, 2.0)); }
 inline float cospif(float x) { return (float)cos(3.14159265358979323846 * __builtin_fmod(x, 2.0)); }
+inline float sinpi(float x) { return sinpif(x); }
+inline float cospi(float x) { return cospif(x); }
 
 // --- of two and three
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "cuda/engines/row_norm/row_text.hpp"
 #include "cuda/text/program_text.hpp"
 
 namespace ashlar::cuda {
@@ -13,8 +14,23 @@ namespace {
 using Kind = RowProblem::Kind;
 
 constexpr int kLanes = 32, kMostThreads = 1024;
-constexpr std::int64_t kRegisters = 65536;  // of a multiprocessor
-constexpr int kResidentThreads = 1536;      // what every architecture but sm_75 has room for
+
+// Registers a thread may have where so many warps share the four parts of a multiprocessor.
+int register_limit(int warps) {
+  constexpr int kOfPart = 16384, kMost = 240;
+  const int per_part = (warps + 3) / 4;
+  return std::min(kOfPart / (per_part * kLanes) / 8 * 8, kMost);
+}
+int resident_threads(const DeviceProps& device) {
+  switch (device.compute_capability) {
+    case 75: return 1024;
+    case 80:
+    case 90:
+    case 100:
+    case 103: return 2048;
+    default: return 1536;
+  }
+}
 
 // 16 bytes of the narrowest type that lies along the rows, at most 8 elements.
 int vector_of(const RowProblem& problem) {
@@ -39,28 +55,31 @@ int vector_of(const RowProblem& problem) {
   return vector;
 }
 
-// Registers in which a thread holds `elements` of an operand: as memory has them where nothing is
+// Registers in which a thread holds `elements` of an operand: as memory has them where little is
 // fused before.
 double held_registers(const RowProblem& problem, const PointwiseProgram& program,
                       std::int64_t elements) {
   if (program.empty()) return 0;
-  const auto n = static_cast<double>(elements);
-  if (program.is_plain_load() && bit_width(program.steps[0].view.dtype) >= 8)
-    return n * bit_width(program.steps[0].view.dtype) / 32.0;
-  return n * static_cast<double>(problem.register_bytes()) / 4.0;
+  double bits = 0;
+  for (const int i : loads_to_hold(program))
+    bits += bit_width(program.steps[static_cast<std::size_t>(i)].view.dtype);
+  if (bits == 0) bits = 8.0 * static_cast<double>(problem.register_bytes());
+  return static_cast<double>(elements) * bits / 32.0;
 }
 
 // What the compiler needs, about: checked by tests, which want no spills.
 double registers_of(const RowProblem& problem, const RowLayout& layout) {
-  constexpr double kAddresses = 8, kPerRow = 4, kForMeans = 8;
+  constexpr double kAddresses = 8, kPerRow = 6, kPerNextRow = 2, kForMeans = 8;
   const std::int64_t elements = std::int64_t{layout.chunks} * layout.vector;
   const double words = static_cast<double>(problem.register_bytes()) / 4.0;
-  const double rows = layout.unroll * (layout.prefetch ? 2 : 1);
+  const double row = held_registers(problem, problem.first, elements) +
+                     held_registers(problem, problem.second, elements);
   double total = kAddresses + layout.vector * words + (problem.is_centred ? kForMeans : 0);
-  total += rows * (kPerRow + held_registers(problem, problem.first, elements) +
-                   held_registers(problem, problem.second, elements));
-  total += held_registers(problem, problem.scale, elements) +
-           held_registers(problem, problem.bias, elements);
+  total += layout.unroll * (kPerRow + row);
+  if (layout.prefetch) total += layout.unroll * (kPerNextRow + row);
+  if (layout.hold_parameters)
+    total += held_registers(problem, problem.scale, elements) +
+             held_registers(problem, problem.bias, elements);
   if (!layout.shared_sums) total += static_cast<double>(elements) * words * problem.column_sums();
   return total;
 }
@@ -94,11 +113,7 @@ double expected_seconds(const RowProblem& problem, const RowLayout& layout,
   constexpr double kTail = 0.25;  // of a round of blocks
   const double units = device.compute_units;
   const double threads = layout.threads;
-  double resident =
-      std::min<double>(kResidentThreads / threads,
-                       static_cast<double>(kRegisters) / (threads * registers_of(problem, layout)));
-  if (layout.blocks > 0) resident = std::min<double>(resident, layout.blocks);
-  resident = std::max(std::floor(resident), 1.0);
+  double resident = layout.blocks;
   const RowGrid grid = grid_of(problem, layout, device);
   const double blocks = static_cast<double>(grid.blocks * problem.sets);
   resident = std::min(resident, std::max(blocks / units, 1.0));
@@ -106,7 +121,7 @@ double expected_seconds(const RowProblem& problem, const RowLayout& layout,
   const double under_way = resident * tile * (layout.prefetch ? 1.0 : kWaiting);
   const double warps = resident * threads / kLanes;
   const double busy = std::min(blocks / units, 1.0);
-  const double rounds = layout.blocks > 0 ? 1.0 : blocks / (resident * units);
+  const double rounds = layout.persistent ? 1.0 : blocks / (resident * units);
   const double tail = rounds > 1 ? kTail * (std::ceil(rounds) / rounds - 1.0) : 0.0;
   double total = bytes;
   if (problem.column_sums() > 0)
@@ -114,10 +129,12 @@ double expected_seconds(const RowProblem& problem, const RowLayout& layout,
              static_cast<double>(problem.length * problem.register_bytes() * problem.column_sums());
   const double speed = device.bytes_per_second * busy *
                        (1.0 - std::exp(-under_way / kEnoughBytes)) * warps / (warps + kEnoughWarps);
-  constexpr double kUneven = 0.04;  // threads whose last vector is past the end of the row
+  constexpr double kUneven = 0.04;   // threads whose last vector is past the end of the row
+  constexpr double kReading = 0.01;  // parameters again and again from L1
   const bool is_even =
       std::int64_t{layout.row_threads} * layout.chunks * layout.vector == problem.length;
-  return total / speed * (1.0 + tail + (is_even ? 0.0 : kUneven));
+  const double reading = layout.hold_parameters ? 0.0 : kReading;
+  return total / speed * (1.0 + tail + reading + (is_even ? 0.0 : kUneven));
 }
 
 // The best of every kind, so that tuning has different ones to try.
@@ -129,8 +146,9 @@ std::vector<RowCandidate> best_of_kinds(std::vector<RowCandidate> found, std::si
     const auto is_alike = [&](const RowCandidate& other) {
       return other.layout.chunks == candidate.layout.chunks &&
              other.layout.prefetch == candidate.layout.prefetch &&
-             (other.layout.blocks > 0) == (candidate.layout.blocks > 0) &&
-             other.layout.shared_sums == candidate.layout.shared_sums;
+             other.layout.persistent == candidate.layout.persistent &&
+             other.layout.shared_sums == candidate.layout.shared_sums &&
+             other.layout.hold_parameters == candidate.layout.hold_parameters;
     };
     if (kept.size() < most && std::none_of(kept.begin(), kept.end(), is_alike))
       kept.push_back(candidate);
@@ -145,8 +163,10 @@ std::vector<std::pair<std::string, std::int64_t>> RowLayout::knobs() const {
           {"row_threads", row_threads},
           {"unroll", unroll},
           {"blocks", blocks},
+          {"persistent", persistent ? 1 : 0},
           {"prefetch", prefetch ? 1 : 0},
           {"shared_sums", shared_sums ? 1 : 0},
+          {"hold_parameters", hold_parameters ? 1 : 0},
           {"held", chunks > 0 ? 1 : 0}};
 }
 
@@ -157,8 +177,10 @@ RowLayout RowLayout::from(const RowProblem& problem, const Config& config) {
   layout.row_threads = knob("row_threads");
   layout.unroll = knob("unroll");
   layout.blocks = knob("blocks");
+  layout.persistent = knob("persistent") != 0;
   layout.prefetch = knob("prefetch") != 0;
   layout.shared_sums = knob("shared_sums") != 0;
+  layout.hold_parameters = knob("hold_parameters") != 0;
   layout.vector = vector_of(problem);
   const std::int64_t per_chunk = std::int64_t{layout.row_threads} * layout.vector;
   if (knob("held") != 0)
@@ -172,15 +194,15 @@ RowGrid grid_of(const RowProblem& problem, const RowLayout& layout, const Device
   const std::int64_t sets = problem.kind == Kind::norm_backward ? problem.sets : 1;
   const std::int64_t tile = layout.tile_rows(), tiles = (rows + tile - 1) / tile;
   RowGrid grid;
-  if (layout.blocks == 0) {
-    grid = {tiles, tile, 0, rows % tile == 0};
+  if (!layout.persistent) {
+    grid = {tiles, tile, 0, tile == 1 || rows % tile == 0};
     return grid;
   }
   const std::int64_t wanted = std::int64_t{layout.blocks} * device.compute_units;
   grid.blocks = std::clamp<std::int64_t>((wanted + sets - 1) / sets, 1, tiles);
   grid.rows_per_block = rows / grid.blocks;
   grid.blocks_with_more = rows % grid.blocks;
-  grid.whole_tiles = grid.blocks_with_more == 0 && grid.rows_per_block % tile == 0;
+  grid.whole_tiles = tile == 1 || (grid.blocks_with_more == 0 && grid.rows_per_block % tile == 0);
   return grid;
 }
 
@@ -194,59 +216,75 @@ std::int64_t shared_bytes(const RowProblem& problem, const RowLayout& layout) {
 
 std::vector<RowCandidate> row_candidates(const RowProblem& problem, const DeviceProps& device,
                                          double bytes) {
-  constexpr std::size_t kMostCandidates = 8, kFewCandidates = 3;
+  constexpr std::size_t kMostCandidates = 8, kFewCandidates = 2;
   constexpr double kSmall = 1 << 20;  // bytes: nothing to tune
-  constexpr std::int64_t kMostRegisters = 200;
-  const int vector = vector_of(problem);
+  constexpr int kMostElements = 64;   // of a row in a thread
   const bool has_sums = problem.column_sums() > 0;
-  std::vector<RowCandidate> found;
-  const auto consider = [&](const RowLayout& layout) {
-    const double registers = registers_of(problem, layout);
-    const double blocks = std::max(layout.blocks, 1);
-    if (registers > kMostRegisters ||
-        registers * layout.threads * blocks > static_cast<double>(kRegisters))
-      return;
-    constexpr std::int64_t kReductions = 4 << 10;  // what reductions over the block take
-    if (has_sums &&
-        (shared_bytes(problem, layout) + kReductions) * layout.blocks > device.shared_bytes)
-      return;
-    found.push_back({layout, expected_seconds(problem, layout, device, bytes)});
+  const bool has_parameters = !problem.scale.empty() || !problem.bias.empty();
+  // Work fused before that is not left to later waits for the loads.
+  const auto only_loads = [](const PointwiseProgram& program) {
+    return program.empty() || !loads_to_hold(program).empty();
   };
-  for (const int chunks : {1, 2, 3, 4, 6, 8, 16}) {
-    const int row_threads = threads_for(problem, vector, chunks);
-    if (row_threads == 0) continue;
-    if ((chunks - 1) * std::int64_t{row_threads} * vector >= problem.length) continue;
-    const bool is_narrow = row_threads <= kLanes;
-    for (const int groups : {1, 2, 4, 8, 16, 32, 64}) {
-      const int threads = row_threads * groups;
-      if (is_narrow ? threads < 128 || threads > 512 : threads > kMostThreads) continue;
-      if (!is_narrow && groups > (has_sums ? 4 : 1)) continue;
-      for (const int unroll : {1, 2, 4}) {
-        if (unroll > (is_narrow ? 4 : 2)) continue;
-        RowLayout layout{.threads = threads,
-                         .row_threads = row_threads,
-                         .unroll = unroll,
-                         .vector = vector,
-                         .chunks = chunks};
-        if (!has_sums) consider(layout);
-        for (const int blocks : {1, 2, 3, 4, 6, 8}) {
-          if (blocks * threads > kResidentThreads) continue;
-          layout.blocks = blocks;
-          for (const bool prefetch : {false, true})
-            for (const bool shared_sums : {false, true}) {
+  const bool can_prefetch = only_loads(problem.first) && only_loads(problem.second);
+  std::vector<RowCandidate> found;
+  RowLayout layout;
+  layout.vector = vector_of(problem);
+
+  const auto fits = [&] {
+    constexpr std::int64_t kReductions = 4 << 10;  // shared memory of reductions over the block
+    if (layout.threads * layout.blocks > resident_threads(device)) return false;
+    if ((shared_bytes(problem, layout) + kReductions) * layout.blocks > device.shared_bytes)
+      return false;
+    return registers_of(problem, layout) <= register_limit(layout.threads / kLanes * layout.blocks);
+  };
+  // Sums over rows want few blocks, everything else many.
+  const auto consider = [&] {
+    constexpr int kMostBlocks = 16;
+    bool is_found = false;
+    for (layout.blocks = kMostBlocks; layout.blocks > 0; --layout.blocks) {
+      if ((is_found && !has_sums) || !fits()) continue;
+      is_found = true;
+      found.push_back({layout, expected_seconds(problem, layout, device, bytes)});
+    }
+  };
+  for (const int chunks : {1, 2, 3, 4, 6, 8, 12, 16}) {
+    if (chunks * layout.vector > kMostElements) continue;
+    layout.chunks = chunks;
+    layout.row_threads = threads_for(problem, layout.vector, chunks);
+    constexpr int kWholeLine = 8;  // threads that read 128 bytes at once
+    const bool is_narrow = layout.row_threads <= kLanes;
+    if (chunks > 1 && layout.row_threads < kWholeLine) continue;
+    if (layout.row_threads == 0 ||
+        (chunks - 1) * std::int64_t{layout.row_threads} * layout.vector >= problem.length)
+      continue;
+    for (int groups = 1; groups * layout.row_threads <= kMostThreads; groups *= 2) {
+      layout.threads = groups * layout.row_threads;
+      if (is_narrow ? layout.threads < 128 || layout.threads > 512 : groups > (has_sums ? 4 : 1))
+        continue;
+      for (const int unroll : {1, 2, 4})
+        for (const bool prefetch : {false, true})
+          for (const bool shared_sums : {false, true})
+            for (const bool hold_parameters : {false, true}) {
+              if (unroll > 1 && !is_narrow) continue;
               if (shared_sums && (!has_sums || groups > 1)) continue;
+              if (prefetch && !can_prefetch) continue;
+              if (!hold_parameters && !has_parameters) continue;
+              layout.unroll = unroll;
               layout.prefetch = prefetch;
+              layout.persistent = has_sums || prefetch;
               layout.shared_sums = shared_sums;
-              consider(layout);
+              layout.hold_parameters = hold_parameters;
+              consider();
             }
-        }
-      }
     }
   }
   if (found.empty()) {
-    RowLayout layout{
-        .threads = 512, .row_threads = 512, .blocks = has_sums ? 2 : 0, .vector = vector};
-    found.push_back({layout, 2 * bytes / device.bytes_per_second});
+    const RowLayout again{.threads = 512,
+                          .row_threads = 512,
+                          .blocks = 2,
+                          .persistent = has_sums,
+                          .vector = layout.vector};
+    found.push_back({again, 2 * bytes / device.bytes_per_second});
   }
   return best_of_kinds(std::move(found), bytes < kSmall ? kFewCandidates : kMostCandidates);
 }

@@ -9,14 +9,16 @@
 namespace ashlar::cuda {
 
 struct RowLayout {
-  int threads = 256;         // of a block
-  int row_threads = 32;      // that share a row: a power of two below a warp, else whole warps
-  int unroll = 1;            // rows a group of threads works on at once
-  int blocks = 0;            // per multiprocessor, each with many rows; 0: a tile of rows per block
-  bool prefetch = false;     // the next tile is read while this one is worked on
-  bool shared_sums = false;  // sums over rows are in shared memory, not in registers
-  int vector = 1;            // elements of a thread that lie together
-  int chunks = 0;            // vectors of a thread that stay in registers; 0: rows are read again
+  int threads = 256;            // of a block
+  int row_threads = 32;         // that share a row: a power of two below a warp, else whole warps
+  int unroll = 1;               // rows a group of threads works on at once
+  int blocks = 1;               // of a multiprocessor at a time
+  bool persistent = false;      // blocks stay and take many tiles of rows
+  bool prefetch = false;        // the next tile is read while this one is worked on
+  bool shared_sums = false;     // sums over rows are in shared memory, not in registers
+  bool hold_parameters = true;  // scale and bias stay in registers
+  int vector = 1;               // elements of a thread that lie together
+  int chunks = 0;  // vectors of a thread that stay in registers; 0: rows are read again
 
   int groups() const { return threads / row_threads; }
   int tile_rows() const { return groups() * unroll; }

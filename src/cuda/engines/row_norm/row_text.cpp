@@ -10,15 +10,6 @@ namespace ashlar::cuda {
 
 namespace {
 
-// Whether elements can stay in registers as they are in memory.
-bool is_kept_as_words(const PointwiseProgram& program, const Graph& graph) {
-  if (!program.is_plain_load() || program.steps[0].round_to) return false;
-  const View& view = program.steps[0].view;
-  const TensorKind kind = graph.tensor(view.tensor).kind;
-  return view.strides[view.strides.rank() - 1] == 1 && bit_width(view.dtype) >= 8 &&
-         kind != TensorKind::scalar && kind != TensorKind::constant;
-}
-
 struct SourceText {
   bool is_present = true;
   std::string held, fetch, values, forget = {};
@@ -27,46 +18,96 @@ std::string print(const std::string& name, const SourceText& source) {
   return fmt::format(
       "struct {} {{\n"
       "  static const bool kPresent = {};\n"
-      "  template <int kCount> {};\n"
+      "  template <int kCount> struct Held {{ {} }};\n"
       "  template <int kCount>\n"
       "  __device__ static void fetch(const Args& args, const Index (&at)[kRank],\n"
-      "                               Held<kCount>& held) {{ {} }}\n"
+      "                               Held<kCount>& held) {{\n{}  }}\n"
       "  template <int kCount>\n"
-      "  __device__ static void values(const Held<kCount>& held, R (&to)[kCount]) {{ {} }}\n"
+      "  __device__ static void values(const Args& args, const Index (&at)[kRank],\n"
+      "                                const Held<kCount>& held, R (&to)[kCount]) {{\n{}  }}\n"
       "  template <int kCount>\n"
       "  __device__ static void forget(Held<kCount>& held, uint32 zero) {{ {} }}\n"
       "}};\n",
       name, source.is_present, source.held, source.fetch, source.values, source.forget);
 }
 
+// Whether rows come one after the other in memory, each read by its own threads only.
+bool is_read_once(const View& view) {
+  for (int axis = 0; axis + 1 < view.strides.rank(); ++axis)
+    if (view.strides[axis] == 0 && view.dims[axis] != 1) return false;
+  return view.strides.rank() > 1 && element_count(view.dims) > view.dims[view.dims.rank() - 1];
+}
+
+bool is_on_host(const Graph& graph, const View& view) {
+  const TensorKind kind = graph.tensor(view.tensor).kind;
+  return kind == TensorKind::scalar || kind == TensorKind::constant;
+}
+
 }  // namespace
 
-std::string print_source(const PointwiseProgram& program, const Graph& graph,
-                         const std::string& name, bool is_read_once, Arguments& arguments) {
-  if (program.empty())
-    return print(name, {.is_present = false, .held = "struct Held {}", .fetch = "", .values = ""});
-  if (!is_kept_as_words(program, graph)) {
-    const std::string function = name + "_program";
-    return print_program(program, graph, function, arguments) +
-           print(name, {.held = "struct Held { R values[kCount]; }",
-                        .fetch = function + "<kCount>(args, at, held.values);",
-                        .values = "copy(held.values, to);"});
+std::vector<int> loads_to_hold(const PointwiseProgram& program) {
+  constexpr double kCheapFlops = 6;
+  constexpr int kMostBits = 64;
+  if (program.empty() || !program.stores.empty() || program.has_random() ||
+      program.flops_per_element() > kCheapFlops)
+    return {};
+  std::vector<int> loads;
+  int bits = 0;
+  for (std::size_t i = 0; i < program.steps.size(); ++i) {
+    const auto& step = program.steps[i];
+    if (step.kind != PointwiseProgram::Step::Kind::load) continue;
+    if (step.view.strides[step.view.strides.rank() - 1] != 1) continue;
+    if (bit_width(step.view.dtype) < 8) return {};
+    loads.push_back(static_cast<int>(i));
+    bits += bit_width(step.view.dtype);
   }
-  const View& view = program.steps[0].view;
-  const std::string dtype = tag(view.dtype), type = dtype.substr(0, dtype.size() - 2);
-  const std::string pointer = arguments.pointer(name + "_data", view);
-  const int last = view.strides.rank() - 1;
-  std::string index = fmt::format("at[{}]", last);
-  for (int axis = 0; axis < last; ++axis)
-    if (view.strides[axis] != 0 && program.space[axis] != 1)
-      index +=
-          fmt::format(" + at[{}] * (Index){}", axis,
-                      arguments.number(fmt::format("{}_stride{}", name, axis), view.strides[axis]));
-  return print(name, {.held = fmt::format("using Held = PackedWords<kCount, {}::Word>", type),
-                      .fetch = fmt::format("held.template fetch<{}>((const {}::Word*){} + ({}));",
-                                           is_read_once, type, pointer, index),
-                      .values = fmt::format("widen_words({}, held, to);", dtype),
-                      .forget = "held.forget_all(zero);"});
+  return bits <= kMostBits ? loads : std::vector<int>{};
+}
+
+std::string print_source(const PointwiseProgram& program, const Graph& graph,
+                         const std::string& name, Arguments& arguments) {
+  if (program.empty())
+    return print(name, {.is_present = false, .held = "", .fetch = "", .values = ""});
+  const std::string function = name + "_program";
+  const std::vector<int> loads = loads_to_hold(program);
+  const bool is_staged = !loads.empty() && std::none_of(loads.begin(), loads.end(), [&](int i) {
+    return is_on_host(graph, program.steps[static_cast<std::size_t>(i)].view);
+  });
+  if (!is_staged)
+    return print_program(program, graph, function, arguments) +
+           print(name, {.held = "R values[kCount];",
+                        .fetch = fmt::format("    {}<kCount>(args, at, held.values);\n", function),
+                        .values = "    copy(held.values, to);\n"});
+
+  // The program with what is held in place of its loads.
+  PointwiseProgram rest = program;
+  SourceText text;
+  std::string operands;
+  for (std::size_t k = 0; k < loads.size(); ++k) {
+    auto& step = rest.steps[static_cast<std::size_t>(loads[k])];
+    const View view = step.view;
+    step.kind = PointwiseProgram::Step::Kind::accumulator;
+    step.row = static_cast<int>(k);
+    step.view = {};
+    const std::string dtype = tag(view.dtype), type = dtype.substr(0, dtype.size() - 2);
+    const int last = view.strides.rank() - 1;
+    std::string index = fmt::format("at[{}]", last);
+    for (int axis = 0; axis < last; ++axis)
+      if (view.strides[axis] != 0 && program.space[axis] != 1)
+        index += fmt::format(
+            " + at[{}] * (Index){}", axis,
+            arguments.number(fmt::format("{}_stride{}_{}", name, k, axis), view.strides[axis]));
+    text.held += fmt::format("PackedWords<kCount, {}::Word> words{}; ", type, k);
+    text.fetch += fmt::format("    held.words{}.template fetch<{}>((const {}::Word*){} + ({}));\n",
+                              k, is_read_once(view), type,
+                              arguments.pointer(fmt::format("{}_data{}", name, k), view), index);
+    text.values += fmt::format(
+        "    R in{0}[kCount];\n    widen_words({1}, held.words{0}, in{0});\n", k, dtype);
+    text.forget += fmt::format("held.words{}.forget_all(zero); ", k);
+    operands += fmt::format("in{}, ", k);
+  }
+  text.values += fmt::format("    {}<kCount>(args, at, {}to);\n", function, operands);
+  return print_program(rest, graph, function, arguments) + print(name, text);
 }
 
 std::string print_statistic_store(const PointwiseProgram& program, const Graph& graph,

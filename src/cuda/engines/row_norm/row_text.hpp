@@ -2,16 +2,21 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cuda/launch/arguments.hpp"
 #include "plan/pointwise_program.hpp"
 
 namespace ashlar::cuda {
 
-// A struct NAME with Held, fetch and values (lib/row_tile.cuh). What memory holds is kept as it is
-// where the program only loads; `is_read_once` says that caches need not keep it.
+// The loads of a program whose elements a kernel may hold as memory has them, doing the program's
+// work in every pass; empty where the work is too much for that or stores something.
+std::vector<int> loads_to_hold(const PointwiseProgram& program);
+
+// A struct NAME with Held, fetch, values and forget (lib/row_tile.cuh): what loads_to_hold() gives,
+// else the program's results. Caches keep what is `shared` by rows.
 std::string print_source(const PointwiseProgram& program, const Graph& graph,
-                         const std::string& name, bool is_read_once, Arguments& arguments);
+                         const std::string& name, Arguments& arguments);
 
 // void NAME(args, at, R value): one element of a statistic, or nothing where it is absent.
 std::string print_statistic_store(const PointwiseProgram& program, const Graph& graph,

@@ -185,8 +185,8 @@ __device__ inline R as_factor(e4m3 d, R x) { return as_fp8(d, x, (R)448); }
 __device__ inline R as_factor(e5m2 d, R x) { return as_fp8(d, x, (R)57344); }
 
 // Calls store(d, sum of factor(n) * element(n, d) over the n < count that `exists` accepts) for the
-// elements d < width of a row. All threads of a block call it: they find kThreads factors at a time,
-// then each adds them up for its d.
+// elements d < width of a row. All threads of a block call it: they find kThreads factors at a
+// time, then each adds them up for its d.
 template <class Exists, class Weight, class Element, class Store>
 __device__ inline void multiply_row(int64 count, int64 width, Exists exists, Weight factor,
                                     Element element, Store store) {

@@ -113,8 +113,8 @@ __device__ inline void query_gradient(const Args& args, int64 row) {
 }
 
 // Row `row` of dk or dv: the sum over the keys it holds, the heads it serves and the rows that see
-// them of factor(place) * source(b, h, i, d). Keys are (b, j): one, or with pages those of any batch
-// whose page this is. What is summed over is numbered with the query rows fastest.
+// them of factor(place) * source(b, h, i, d). Keys are (b, j): one, or with pages those of any
+// batch whose page this is. What is summed over is numbered with the query rows fastest.
 template <bool kPaged, class Page, class Weight, class Source, class Store>
 __device__ inline void key_gradient(const Args& args, const int64* extents, int64 row, Page page,
                                     Weight factor, Source source, Store store) {

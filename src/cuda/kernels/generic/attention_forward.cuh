@@ -57,7 +57,8 @@ __device__ inline void attend(const Args& args, int64 row) {
   if constexpr (kHas_amax_s) {
     if (!sees_nothing)
       for (int64 j = visible.begin + threadIdx.x; j < visible.end; j += kThreads)
-        if (!is_hidden(args, {b, h, i, j})) largest_s = Max::apply(largest_s, weight(j) / sum.weights);
+        if (!is_hidden(args, {b, h, i, j}))
+          largest_s = Max::apply(largest_s, weight(j) / sum.weights);
     largest_s = block_maximum(largest_s);
     if (threadIdx.x == 0) ((R*)args.largest_s)[row] = largest_s;
   }

@@ -3,8 +3,10 @@ __device__ inline void unit(const Args& args, int64 n) {
   Index channel[kRank];
   channel_position(n, channel);
   R epsilon = (R)args.epsilon, momentum = (R)args.momentum, count = (R)args.count;
-  if constexpr (kHas_epsilon_tensor) epsilon = in_epsilon_tensor(args, Origin<kRank_epsilon_tensor>().at);
-  if constexpr (kHas_momentum_tensor) momentum = in_momentum_tensor(args, Origin<kRank_momentum_tensor>().at);
+  if constexpr (kHas_epsilon_tensor)
+    epsilon = in_epsilon_tensor(args, Origin<kRank_epsilon_tensor>().at);
+  if constexpr (kHas_momentum_tensor)
+    momentum = in_momentum_tensor(args, Origin<kRank_momentum_tensor>().at);
   if constexpr (kHas_count_tensor) count = in_count_tensor(args, Origin<kRank_count_tensor>().at);
 
   R mean, variance;

@@ -1,5 +1,5 @@
-// y = x / (1 - probability) where a Bernoulli stream of 1 - probability gives 1, else 0. Pass 1: where
-// the next draw has to begin.
+// y = x / (1 - probability) where a Bernoulli stream of 1 - probability gives 1, else 0.
+// Pass 1: where the next draw has to begin.
 __device__ inline void unit(const Args& args, int64 n) {
   const RandomStream stream = stream_of(args);
   if (kPass == 1) {

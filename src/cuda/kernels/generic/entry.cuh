@@ -2,6 +2,7 @@
 // threads, or blocks of threads.
 #include "lib/coordinates.cuh"
 #include "lib/elements.cuh"
+#include "lib/philox.cuh"
 #include "lib/pointwise.cuh"
 #include "lib/rows.cuh"
 

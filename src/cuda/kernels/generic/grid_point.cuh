@@ -52,7 +52,9 @@ struct AxisPosition {
     return w > 0 ? w : (R)0;
   }
   // d weight / d position
-  __device__ R weight_slope(Index i) const { return i == cell ? (R)-1 : i == cell + 1 ? (R)1 : (R)0; }
+  __device__ R weight_slope(Index i) const {
+    return i == cell ? (R)-1 : i == cell + 1 ? (R)1 : (R)0;
+  }
 };
 
 struct GridPoint {

@@ -1,5 +1,5 @@
-// dx of kChannels channels at one place, whose sums a thread keeps at once because a position serves
-// all of them: every output that looks at it hands dy back.
+// dx of kChannels channels at one place, whose sums a thread keeps at once because a position
+// serves all of them: every output that looks at it hands dy back.
 __device__ inline void input_gradient(const Args& args, int64 n) {
   int64 places[kRank];
   for (int axis = 0; axis < kRank; ++axis) places[axis] = args.dx_dims[axis];

@@ -7,6 +7,7 @@ __device__ inline void unit(const Args& args, int64 n) {
   in[0] = at[0];
   in[1] = at[1] / product(args.window);
   for (int axis = 0; axis < kSpatial; ++axis)
-    in[axis + 2] = out[axis] * args.stride[axis] - args.padding[axis] + k[axis] * args.dilation[axis];
+    in[axis + 2] =
+        out[axis] * args.stride[axis] - args.padding[axis] + k[axis] * args.dilation[axis];
   put_y(args, at, is_inside(args.x_dims, in) ? in_x(args, in) : (R)0);
 }

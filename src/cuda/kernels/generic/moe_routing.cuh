@@ -5,8 +5,8 @@ __device__ inline Index within(int64 given, Index low, Index high) {
 __device__ inline Index rows(const Args& args) {
   return kGather ? args.token_index_dims[1] : args.token_dims[1];
 }
-// The rows [begin, end) of group g, where `begin` is the end of the group before. Offsets only rise,
-// and stay in [0, rows].
+// The rows [begin, end) of group g, where `begin` is the end of the group before. Offsets only
+// rise, and stay in [0, rows].
 __device__ inline Index first_begin(const Args& args) {
   return within(integer_first_token_offset(args, {0, 0, 0}), 0, rows(args));
 }

@@ -2,7 +2,8 @@
 //   do_hi = Wo_h^T do'_i                       (its part of do'_i without a projection)
 //   delta_i = sum_p do_hip o_hip, dp_ij = keep_ij sum_p do_hip v^_jp
 //   ds_ij = p_ij (dp_ij - delta_i)
-//   dq^_i = scale sum_j ds_ij k^_j, dk^_j = scale sum_i ds_ij q^_i, dv^_j = sum_i keep_ij p_ij do_hi
+//   dq^_i = scale sum_j ds_ij k^_j, dk^_j = scale sum_i ds_ij q^_i
+//   dv^_j = sum_i keep_ij p_ij do_hi
 // Keys that serve several beams sum over all of them.
 
 // Pass 2: a thread per element of do'.

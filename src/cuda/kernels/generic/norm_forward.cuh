@@ -13,7 +13,8 @@ __device__ inline Statistics forward_statistics(const Args& args, const Index (&
 // (1 - momentum) * running + momentum * batch
 __device__ inline R moved(const Args& args, R running, R batch) {
   R momentum = (R)args.momentum;
-  if constexpr (kHas_momentum_tensor) momentum = in_momentum_tensor(args, Origin<kRank_momentum_tensor>().at);
+  if constexpr (kHas_momentum_tensor)
+    momentum = in_momentum_tensor(args, Origin<kRank_momentum_tensor>().at);
   return ((R)1 - momentum) * running + momentum * batch;
 }
 

@@ -4,7 +4,8 @@ struct Statistics {
 };
 
 __device__ inline R epsilon_of(const Args& args) {
-  if constexpr (kHas_epsilon_tensor) return in_epsilon_tensor(args, Origin<kRank_epsilon_tensor>().at);
+  if constexpr (kHas_epsilon_tensor)
+    return in_epsilon_tensor(args, Origin<kRank_epsilon_tensor>().at);
   return (R)args.epsilon;
 }
 __device__ inline R inverse_root(R variance, R epsilon) { return (R)1 / sqrt(variance + epsilon); }

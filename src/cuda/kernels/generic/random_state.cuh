@@ -1,10 +1,4 @@
-#include "lib/philox.cuh"
-
 // Seed and offset: tensors of one element where they are given, else attributes.
-template <int kRank>
-struct Origin {
-  Index at[kRank > 0 ? kRank : 1] = {};
-};
 __device__ inline RandomStream stream_of(const Args& args) {
   RandomStream stream = {(uint64)args.seed, (uint64)args.offset};
   if (kHas_seed_tensor)

@@ -6,8 +6,8 @@
 
 // --- sequences: which steps they have, and in which rows these lie
 
-// Lengths are outside data: they are clamped to what the tensors hold. In the packed layout the rows
-// go to the sequences step by step, within a step by sequence; where they run out, they end.
+// Lengths are outside data: they are clamped to what the tensors hold. In the packed layout the
+// rows go to the sequences step by step, within a step by sequence; where they run out, they end.
 __device__ inline void find_sequences(const Args& args) {
   int64* lengths = (int64*)args.lengths;
   for (int64 n = threadIdx.x; n < args.batch; n += kThreads) {
@@ -105,8 +105,9 @@ __device__ inline bool has_input_matrix(int64 layer) { return !(kSkip && layer =
 __device__ inline R kept(const Args& args, R value, int64 layer, int64 row, int64 feature) {
   if (!kDropout) return value;
   const int64 index = (layer * args.rows + row) * args.layer_output + feature;
-  const bool keeps = bernoulli((uint64)integer_dropout_seed(args, Origin<kRank_dropout_seed>().at),
-                               (uint64)integer_dropout_offset(args, Origin<kRank_dropout_offset>().at),
-                               (uint64)index, (float)args.keep_probability);
+  const bool keeps =
+      bernoulli((uint64)integer_dropout_seed(args, Origin<kRank_dropout_seed>().at),
+                (uint64)integer_dropout_offset(args, Origin<kRank_dropout_offset>().at),
+                (uint64)index, (float)args.keep_probability);
   return keeps ? value * (R)(1.0 / args.keep_probability) : (R)0;
 }

@@ -31,8 +31,8 @@ __device__ inline Index average_count(const Args& args, const int64* x_dims,
     const Index first = window_start(args, axis, out[axis + 2]), end = first + args.window[axis];
     const Index begin = first < 0 ? 0 : first;
     const Index stop = end < x_dims[axis + 2] ? end : x_dims[axis + 2];
-    if (kMode == kAverageIncludingPadding) count *= args.window[axis];
-    else count *= stop > begin ? stop - begin : 0;
+    const Index inside = stop > begin ? stop - begin : 0;
+    count *= kMode == kAverageIncludingPadding ? args.window[axis] : inside;
   }
   return count;
 }

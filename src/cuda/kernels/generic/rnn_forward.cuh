@@ -88,7 +88,8 @@ __device__ inline void run_step(const Step& step, const R* cell, R* record) {
   for (int64 k = threadIdx.x / kLanes; k < args.output; k += warps) {
     R sum = 0;
     for (int64 j = lane; j < hidden; j += kLanes)
-      sum += in_weights(args, {step.at.projection + k * hidden + j}) * record[args.hidden_state + j];
+      sum += in_weights(args, {step.at.projection + k * hidden + j}) *
+             record[args.hidden_state + j];
     sum = warp_reduce<Sum>(sum);
     if (lane == 0) record[args.output_state + k] = sum;
   }

@@ -1,5 +1,5 @@
-// dx = y * (dy - sum(y * dy));  of the logarithm: dx = dy - exp(y) * sum(dy). A block of threads per
-// line.
+// dx = y * (dy - sum(y * dy));  of the logarithm: dx = dy - exp(y) * sum(dy). A block of threads
+// per line.
 __device__ inline void unit(const Args& args, int64 n) {
   Index index[kRank];
   unflatten(n, args.lines, index);

@@ -6,15 +6,15 @@ __device__ inline void unit(const Args& args, int64 n) {
   unflatten(n, args.y_dims, at);
   for (int axis = 0; axis < kRank_y; ++axis)
     from[axis] = at[axis] + (kUnfold ? args.pad_before[axis] : 0);
-  if constexpr (kFolds > 0 && kUnfold) {
+  if (kFolds > 0 && kUnfold) {
     int64 f = 0;
     for (int axis = 0; axis < kFolds; ++axis) {
       f = f * args.fold[axis] + from[axis + 2] % args.fold[axis];
       from[axis + 2] /= args.fold[axis];
     }
     from[1] = from[1] * product(args.fold) + f;
-  } else if constexpr (kFolds > 0) {
-    Index f[kFolds];
+  } else if (kFolds > 0) {
+    Index f[kFolds > 0 ? kFolds : 1];
     unflatten(from[1] % product(args.fold), args.fold, f);
     from[1] /= product(args.fold);
     for (int axis = 0; axis < kFolds; ++axis)

@@ -22,7 +22,8 @@ template <int kRank>
 __device__ inline bool is_inside(const int64* dims, const int64 (&at)[kRank]) {
   bool inside = true;
 #pragma unroll
-  for (int axis = 0; axis < kRank; ++axis) inside = inside && at[axis] >= 0 && at[axis] < dims[axis];
+  for (int axis = 0; axis < kRank; ++axis)
+    inside = inside && at[axis] >= 0 && at[axis] < dims[axis];
   return inside;
 }
 template <int kRank>
@@ -39,8 +40,8 @@ struct Origin {
   int64 at[kRank > 0 ? kRank : 1] = {};
 };
 
-// A range of coordinates on every axis. `for (bool more = box.start(at); more; more = box.next(at))`
-// visits all of it in order.
+// A range of coordinates on every axis, visited in order by
+//   for (bool more = box.start(at); more; more = box.next(at))
 template <int kRank>
 struct Box {
   int64 begin[kRank], end[kRank];

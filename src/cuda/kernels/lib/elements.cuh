@@ -254,9 +254,8 @@ template <> struct NarrowsPairs<float, f16> { static const bool value = true; };
 template <> struct NarrowsPairs<float, bf16> { static const bool value = true; };
 
 template <int kCount, class R, class D>
-__device__ inline void store_vector(D d, void* data, int64 index, const R (&values)[kCount]) {
-  typedef typename D::Word Word;
-  Vector<kCount, Word> u;
+__device__ inline Vector<kCount, typename D::Word> narrow_vector(D d, const R (&values)[kCount]) {
+  Vector<kCount, typename D::Word> u;
   if constexpr (NarrowsPairs<R, D>::value && kCount % 2 == 0) {
 #pragma unroll
     for (int i = 0; i < kCount; i += 2) u.pairs[i / 2] = narrow_pair(d, values[i], values[i + 1]);
@@ -264,7 +263,23 @@ __device__ inline void store_vector(D d, void* data, int64 index, const R (&valu
 #pragma unroll
     for (int i = 0; i < kCount; ++i) u.words[i] = narrow(d, values[i]);
   }
-  auto* to = (typename Vector<kCount, Word>::Piece*)((Word*)data + index);
+  return u;
+}
+template <int kCount, class R, class D>
+__device__ inline void store_vector(D d, void* data, int64 index, const R (&values)[kCount]) {
+  typedef Vector<kCount, typename D::Word> Elements;
+  const Elements u = narrow_vector(d, values);
+  auto* to = (typename Elements::Piece*)((typename D::Word*)data + index);
 #pragma unroll
-  for (int i = 0; i < Vector<kCount, Word>::kPieces; ++i) to[i] = u.pieces[i];
+  for (int i = 0; i < Elements::kPieces; ++i) to[i] = u.pieces[i];
+}
+// The same for what is not read again soon: caches give it up first.
+template <int kCount, class R, class D>
+__device__ inline void stream_vector(D d, void* data, int64 index, const R (&values)[kCount]) {
+  typedef Vector<kCount, typename D::Word> Elements;
+  const Elements u = narrow_vector(d, values);
+  auto* to = (typename Elements::Piece*)((typename D::Word*)data + index);
+#pragma unroll
+  for (int i = 0; i < Elements::kPieces; ++i)
+    StreamPiece<Elements::kBytes>::store(to + i, u.pieces[i]);
 }

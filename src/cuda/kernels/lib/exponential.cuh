@@ -16,3 +16,5 @@ struct Larger {
   __device__ static float apply(float a, float b) { return fmaxf(a, b); }
   __device__ static double apply(double a, double b) { return fmax(a, b); }
 };
+__device__ inline float reciprocal(float x) { return reciprocal_approx(x); }
+__device__ inline double reciprocal(double x) { return 1.0 / x; }

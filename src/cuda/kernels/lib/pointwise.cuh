@@ -1,9 +1,10 @@
-// The pointwise modes on one number. R is float or double. In float, what is made from exponentials
-// costs a handful of instructions: 16-bit tensors at the speed of memory leave time for about 28 per
-// element on an H200.
+// What programs are made of: the pointwise modes on one number, and random numbers. R is float or
+// double. In float, what is made from exponentials costs a handful of instructions: 16-bit tensors
+// at the speed of memory leave time for about 28 per element on an H200.
 #pragma once
 
 #include "lib/elements.cuh"
+#include "lib/philox.cuh"
 #include "lib/ptx_math.cuh"
 
 template <class R> __device__ inline R truth(bool b) { return b ? (R)1 : (R)0; }

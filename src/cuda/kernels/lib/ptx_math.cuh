@@ -23,11 +23,17 @@ __device__ inline float reciprocal_approx(float x) {
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
+__device__ inline float reciprocal_root_approx(float x) {
+  float y;
+  asm("rsqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
 
 #else
 
 __device__ inline uint64 multiply_wide(uint32 a, uint32 b) { return (uint64)a * b; }
 __device__ inline float exp2_approx(float x) { return exp2f(x); }
 __device__ inline float reciprocal_approx(float x) { return 1.f / x; }
+__device__ inline float reciprocal_root_approx(float x) { return 1.f / sqrtf(x); }
 
 #endif

@@ -40,6 +40,13 @@ __device__ inline void warp_reduce(R (&v)[kCount]) {
   }
 }
 
+// The smallest power of two that is not less.
+__device__ constexpr int lanes_for(int values) {
+  int lanes = 1;
+  while (lanes < values) lanes *= 2;
+  return lanes;
+}
+
 // Over groups of kWarps neighbouring warps; all threads of the block call it. `slots`, shared memory
 // of one number per warp and value, may be used for the next reduction after any other
 // __syncthreads(): calls that follow each other without one alternate between two sets of slots.
@@ -53,11 +60,13 @@ __device__ inline void block_reduce_in(R* slots, R (&v)[kCount]) {
       if (lane == i % kLanes) slots[warp * kCount + i] = v[i];
     __syncthreads();
     // Every warp adds up the warps' results for itself, which saves a second barrier.
+    constexpr int kWidth = lanes_for(kWarps);
     const R* of_group = slots + warp / kWarps * kWarps * kCount;
 #pragma unroll
     for (int i = 0; i < kCount; ++i)
-      v[i] = lane < kWarps ? of_group[lane * kCount + i] : Op::template identity<R>();
-    warp_reduce<Op>(v);
+      v[i] = lane % kWidth < kWarps ? of_group[lane % kWidth * kCount + i]
+                                    : Op::template identity<R>();
+    warp_reduce<Op, kWidth>(v);
   }
 }
 // Over the block, with shared memory of its own: two barriers.

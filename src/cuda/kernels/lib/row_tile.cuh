@@ -27,8 +27,8 @@ struct RowTile {
   typedef typename Spec::R R;
   typedef typename Spec::Index Index;
   typedef typename Spec::Args Args;
-  static const int kCount = kCountOf, kChunks = kChunksOf, kHeldChunks = kChunks > 0 ? kChunks : 1;
-  static const int kUnroll = Spec::kUnroll, kRank = Spec::kRank;
+  static const int kCount = kCountOf, kChunks = kChunksOf;
+  static const int kUnroll = Spec::kUnroll, kRank = Spec::kRank, kLength = Spec::kLength;
   static const int kGroups = Spec::kThreads / Spec::kRowThreads;
   static const int kRows = kGroups * kUnroll;
 
@@ -79,9 +79,12 @@ struct RowTile {
         if ((chunk + 1) * step <= Spec::kLength || column < Spec::kLength) body(chunk, column);
       }
     } else {
+#pragma unroll 1
       for (int column = lane * kCount; column < Spec::kLength; column += step) body(0, column);
     }
   }
+  // Whether every thread has the same number of elements, all of them held.
+  static const bool kIsEven = kChunks > 0 && Spec::kRowThreads * kChunks * kCount == Spec::kLength;
   // Whether this thread speaks for its row.
   __device__ static bool is_first() { return threadIdx.x % Spec::kRowThreads == 0; }
 
@@ -126,20 +129,66 @@ struct RowReducer {
       warp_reduce<Op, Spec::kRowThreads>(v);
     }
   }
+
+  // Mean and sum of squares about it over the threads of a row from those of `count` elements of
+  // each thread, in one go: for halves a and b of n elements each,
+  //   mean = (mean_a + mean_b) / 2      squares = squares_a + squares_b + n / 2 (mean_a - mean_b)^2
+  template <int kRows>
+  __device__ void merge_moments(R (&mean)[kRows], R (&squares)[kRows], int count) {
+    static_assert(2 * kRows <= kMostValues, "");
+    constexpr int kWidth = Spec::kRowThreads < kLanes ? Spec::kRowThreads : kLanes;
+#pragma unroll
+    for (int distance = 1; distance < kWidth; distance *= 2, count *= 2)
+#pragma unroll
+      for (int u = 0; u < kRows; ++u) {
+        const R other = __shfl_xor_sync(kAllLanes, mean[u], distance);
+        const R more = __shfl_xor_sync(kAllLanes, squares[u], distance);
+        const R apart = mean[u] - other;
+        squares[u] = (squares[u] + more) + apart * apart * ((R)count * (R)0.5);
+        mean[u] = (mean[u] + other) * (R)0.5;
+      }
+    if constexpr (kWarps > 1) {
+      R* const here = slots + turn;
+      turn = kSlots - turn;
+      const int lane = threadIdx.x % kLanes, warp = threadIdx.x / kLanes;
+#pragma unroll
+      for (int u = 0; u < kRows; ++u)
+        if (lane == u) {
+          here[(warp * kRows + u) * 2] = mean[u];
+          here[(warp * kRows + u) * 2 + 1] = squares[u];
+        }
+      __syncthreads();
+      constexpr int kAcross = lanes_for(kWarps);
+      const bool is_warp = lane % kAcross < kWarps;
+      const R* of_group = here + (warp / kWarps * kWarps + lane % kAcross) * kRows * 2;
+      R own[kRows];
+#pragma unroll
+      for (int u = 0; u < kRows; ++u) mean[u] = own[u] = is_warp ? of_group[u * 2] : (R)0;
+      warp_reduce<Sum, kAcross>(mean);
+#pragma unroll
+      for (int u = 0; u < kRows; ++u) {
+        mean[u] *= (R)1 / (R)kWarps;
+        const R apart = own[u] - mean[u];
+        squares[u] = is_warp ? of_group[u * 2 + 1] + apart * apart * (R)count : (R)0;
+      }
+      warp_reduce<Sum, kAcross>(squares);
+    }
+  }
 };
 
 // What a thread holds of an operand. Source, printed by the engine: Held<kCount>, fetch (loads, and
-// work that is fused before the operation), values (R from what is held) and forget. With kIsShared
-// the operand is the same for all rows.
-template <class Tile, class Source, bool kIsShared = false>
+// maybe work that is fused before the operation), values (R from what is held) and forget. With
+// kIsShared the operand is the same for all rows; without kIsHeld every pass reads it again.
+template <class Tile, class Source, bool kIsShared = false, bool kMayHold = true>
 struct RowOperand {
   typedef typename Tile::R R;
   typedef typename Tile::Args Args;
-  static const int kRows = kIsShared ? 1 : Tile::kUnroll;
-  typename Source::template Held<Tile::kCount> held[kRows][Tile::kHeldChunks];
+  static const bool kIsHeld = kMayHold && Tile::kChunks > 0;
+  static const int kRows = kIsShared || !kIsHeld ? 1 : Tile::kUnroll;
+  typename Source::template Held<Tile::kCount> held[kRows][kIsHeld ? Tile::kChunks : 1];
 
   __device__ void fetch(const Args& args, const Tile& tile) {
-    if constexpr (Tile::kChunks > 0) {
+    if constexpr (kIsHeld) {
 #pragma unroll
       for (int u = 0; u < kRows; ++u)
         if (kIsShared || tile.is_row[u])
@@ -151,7 +200,7 @@ struct RowOperand {
   }
   // Before another pass over what is held.
   __device__ void forget(const Args& args) {
-    if constexpr (Tile::kChunks > 0) {
+    if constexpr (kIsHeld) {
 #pragma unroll
       for (int u = 0; u < kRows; ++u)
 #pragma unroll
@@ -161,12 +210,14 @@ struct RowOperand {
   }
   __device__ void values(const Args& args, const Tile& tile, int u, int chunk, int column,
                          R (&to)[Tile::kCount]) const {
-    if constexpr (Tile::kChunks > 0) {
-      Source::template values<Tile::kCount>(held[kIsShared ? 0 : u][chunk], to);
+    if constexpr (kIsHeld) {
+      Source::template values<Tile::kCount>(args, tile.position(u, column).at,
+                                            held[kIsShared ? 0 : u][chunk], to);
     } else {
       typename Source::template Held<Tile::kCount> now;
-      Source::template fetch<Tile::kCount>(args, tile.position(u, column).at, now);
-      Source::template values<Tile::kCount>(now, to);
+      const auto position = tile.position(u, column);
+      Source::template fetch<Tile::kCount>(args, position.at, now);
+      Source::template values<Tile::kCount>(args, position.at, now, to);
     }
   }
 };

@@ -48,6 +48,15 @@ __device__ inline void store_row(D d, void* data, int64 index, const R (&from)[k
   }
 }
 
+// Elements that are not read again soon.
+template <int kCount, class R, class D>
+__device__ inline void stream_row(D d, void* data, int64 index, const R (&from)[kCount]) {
+  if constexpr (kCount == 1 || IsPacked<D>::value)
+    store_row(d, data, index, from);
+  else
+    stream_vector(d, data, index, from);
+}
+
 template <int kCount, class R, class D>
 __device__ inline void load_strided(D d, const void* data, int64 index, int64 stride,
                                     R (&to)[kCount]) {

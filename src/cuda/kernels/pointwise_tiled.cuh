@@ -1,0 +1,84 @@
+// Element-wise programs some of whose operands lie along one axis and others along another: squares
+// of both axes pass through shared memory, so that every access to global memory is a vector.
+//
+// The last axis is "columns", the one before it "rows". Operands that lie along the rows are fetched
+// in their own direction and kept as tiles; results that do are left in one and flushed at the end.
+// The engine prints fetch_tiles, compute_tile and flush_tiles, each for kCount elements.
+#include "lib/elements.cuh"
+#include "lib/pointwise.cuh"
+#include "lib/ptx_shared.cuh"
+#include "lib/rows.cuh"
+#include "lib/tile.cuh"
+
+// The first element of the block's square.
+__device__ inline void locate_square(const Args& args, Index block, Index (&at)[kRank]) {
+  const int64* extent = &args.extent0;
+  const Index across = (Index)args.squares_across, down = (Index)args.squares_down;
+  Index rest = block / across;
+  at[kRank - 1] = (block - rest * across) * kEdge;
+  block = rest;
+  rest = block / down;
+  at[kRank - 2] = (block - rest * down) * kEdge;
+#pragma unroll
+  for (int axis = kRank - 3; axis >= 0; --axis) {
+    const Index above = axis == 0 ? 0 : rest / (Index)extent[axis];
+    at[axis] = rest - above * (Index)extent[axis];
+    rest = above;
+  }
+}
+
+// Work on the square in runs of kCount along one of its directions: f(first, line) for whole runs,
+// element by element where the square hangs over the tensor's edge.
+template <int kCount, class Whole, class Single>
+__device__ inline void for_runs(Index along, Index lines, Whole whole, Single single) {
+  const int per_line = kEdge / kCount;
+#pragma unroll
+  for (int i = threadIdx.x; i < kEdge * per_line; i += kThreads) {
+    const int line = i / per_line, first = i % per_line * kCount;
+    if (line >= lines || first >= along) continue;
+    if (first + kCount <= along) {
+      whole(first, line);
+    } else {
+      for (int at = first; at < along; ++at) single(at, line);
+    }
+  }
+}
+
+template <int kAlongColumns, int kAlongRows>
+__device__ inline void walk_square(const Args& args) {
+  auto* tiles = (Tile<R, kEdge>*)shared_memory();
+  Index origin[kRank];
+  locate_square(args, (Index)blockIdx.x, origin);
+  const Index columns = min((Index)kEdge, (Index)(&args.extent0)[kRank - 1] - origin[kRank - 1]);
+  const Index rows = min((Index)kEdge, (Index)(&args.extent0)[kRank - 2] - origin[kRank - 2]);
+
+  if (kFetches > 0) {
+    for_runs<kAlongRows>(
+        rows, columns,
+        [&](int row, int column) { fetch_tiles<kAlongRows>(args, origin, row, column, tiles); },
+        [&](int row, int column) { fetch_tiles<1>(args, origin, row, column, tiles); });
+    __syncthreads();
+  }
+  for_runs<kAlongColumns>(
+      columns, rows,
+      [&](int column, int row) { compute_tile<kAlongColumns>(args, origin, row, column, tiles); },
+      [&](int column, int row) { compute_tile<1>(args, origin, row, column, tiles); });
+  if (kFlushes > 0) {
+    __syncthreads();
+    for_runs<kAlongRows>(
+        rows, columns,
+        [&](int row, int column) { flush_tiles<kAlongRows>(args, origin, row, column, tiles); },
+        [&](int row, int column) { flush_tiles<1>(args, origin, row, column, tiles); });
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads)
+    pointwise_tiled(const __grid_constant__ Args args) {
+  walk_square<kVector, kCrossVector>(args);
+}
+
+// The same for pointers that are not aligned.
+extern "C" __global__ void __launch_bounds__(kThreads)
+    pointwise_tiled_elements(const __grid_constant__ Args args) {
+  walk_square<1, 1>(args);
+}

@@ -1,0 +1,95 @@
+// The pointwise engine on a GPU, real or emulated.
+#include "cuda/gpu_check.hpp"
+#include "graph/pointwise_traits.hpp"
+
+namespace ashlar::cuda {
+namespace {
+
+constexpr std::string_view kEngine = "cuda.pointwise";
+
+class GpuPointwise : public GpuTest {};
+
+Value identity(Graph& graph, Value x) {
+  const Value operands[] = {x};
+  return graph.pointwise(PointwiseMode::identity, operands);
+}
+
+// From f64 to every type and back, special values too: rounding, saturation, NaN.
+TEST_F(GpuPointwise, EveryDtypeIsConverted) {
+  Graph narrow, widen;
+  const Value x = narrow.input("x", {37, 80}, f64);
+  for (const DType dtype : kAllDTypes) {
+    if (is_complex(dtype)) continue;
+    const std::string name(to_string(dtype));
+    narrow.output("y_" + name, identity(narrow, x), {.dtype = dtype});
+    const Value input = widen.input("x_" + name, {37, 80}, dtype);
+    widen.output("y_" + name, identity(widen, input), {.dtype = f64});
+  }
+  for (const std::int64_t offset : {0, 8})
+    for (const support::Fill fill : {support::Fill::plain, support::Fill::special}) {
+      expect_agrees(narrow, kEngine, {.fill = fill, .offset = offset});
+      expect_agrees(widen, kEngine, {.fill = fill, .offset = offset});
+    }
+}
+
+// Rows that are no multiple of a vector, and of a byte.
+TEST_F(GpuPointwise, EveryDtypeInOddRows) {
+  for (const DType dtype : {f64, f32, f16, bf16, e4m3, i32, i8, u8, i4, boolean}) {
+    SCOPED_TRACE(to_string(dtype));
+    Graph graph;
+    const Value x = graph.input("x", {7, 29}, dtype), b = graph.input("b", {7, 1}, dtype);
+    graph.output("y", pointwise(PointwiseMode::max, x, b), {.dtype = dtype});
+    expect_agrees(graph, kEngine);
+    expect_agrees(graph, kEngine, {.offset = 8});
+  }
+}
+
+TEST_F(GpuPointwise, BroadcastsStridesScalarsAndIndices) {
+  Graph graph;
+  const Value x = graph.input("x", {3, 16, 5, 7}, bf16, channels_last);
+  const Value bias = graph.input("bias", {1, 16, 1, 1}, f32);
+  const Value scale = graph.scalar("scale", f32, 4);
+  const Value odd = graph.input("odd", {3, 16, 5, 7}, f16, Layout(Dims{2500, 150, 30, 2}));
+  const Value operands[] = {x};
+  const Value index = graph.pointwise(PointwiseMode::gen_index, operands, Pointwise{.axis = 1});
+  const Value y = gelu(x + bias) * scale + odd + index;
+  graph.output("y", y, {.dtype = bf16, .layout = channels_last});
+  graph.output("z", y * 2.0, {.dtype = f32});
+  graph.output("mask", pointwise(PointwiseMode::cmp_gt, y, bias), {.dtype = boolean});
+  for (const std::int64_t offset : {0, 4, 16}) expect_agrees(graph, kEngine, {.offset = offset});
+}
+
+// Every mode, and the sum of all, in few launches.
+TEST_F(GpuPointwise, EveryMode) {
+  Graph graph;
+  const Value x = graph.input("x", {5, 66}, f32), b = graph.input("b", {5, 66}, f32);
+  const Value predicate = graph.input("predicate", {5, 66}, boolean);
+  Value sum = x;
+  for (int m = 0; m < kPointwiseModeCount; ++m) {
+    const auto mode = static_cast<PointwiseMode>(m);
+    std::vector<Value> operands = {x};
+    if (operand_count(mode) > 1) operands.push_back(b);
+    if (operand_count(mode) > 2) operands.push_back(predicate);
+    const Value y = graph.pointwise(mode, operands, {.alpha1 = 0.5});
+    graph.output("y" + std::to_string(m), y, {.dtype = gives_boolean(mode) ? boolean : f32});
+    sum = sum + y * 0.125;
+  }
+  graph.output("sum", sum);
+  expect_agrees(graph, kEngine);
+  expect_agrees(graph, kEngine, {.fill = support::Fill::special, .offset = 4});
+}
+
+// Tensors are empty, of one element, of rank 8.
+TEST_F(GpuPointwise, UnusualShapes) {
+  for (const Dims& dims :
+       {Dims{0, 3}, Dims{1}, Dims{1, 1, 1}, Dims{2, 1, 3, 1, 2, 2, 1, 3}, Dims{70000}}) {
+    SCOPED_TRACE(to_string(dims));
+    Graph graph;
+    const Value x = graph.input("x", dims, f16);
+    graph.output("y", relu(x) + 1.0, {.dtype = f32});
+    expect_agrees(graph, kEngine);
+  }
+}
+
+}  // namespace
+}  // namespace ashlar::cuda
