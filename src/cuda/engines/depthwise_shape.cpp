@@ -60,7 +60,7 @@ DepthwiseShape::Axes per_axis(const Dims& values, std::int64_t absent) {
 // Warps of a multiprocessor at once: each of its four parts has 512 registers per lane, which are
 // given out by eights.
 std::int64_t resident_warps(const DepthwiseShape& shape, const DepthwiseTile& tile) {
-  const std::int64_t others = !tile.walks ? kOtherRegisters
+  const std::int64_t others = !tile.walks                                  ? kOtherRegisters
                               : shape.kind != DepthwiseShape::Kind::filter ? kOtherOfWalk
                               : shape.window[1] > kMostUnrolledRows        ? kOtherOfFilterWalk
                                                                            : kOtherOfUnrolledWalk;
@@ -172,7 +172,8 @@ std::int64_t DepthwiseShape::registers(const DepthwiseTile& tile) const {
     const std::int64_t weights_kept =
         window[1] * taps_of_row <= kMostKeptWeights ? window[1] * taps_of_row : 2 * tile.vector;
     numbers = static_cast<double>(slots * strip + weights_kept) +
-              static_cast<double>(stride[1] * line) * (1.0 + static_cast<double>(ahead(tile)) * waiting(from));
+              static_cast<double>(stride[1] * line) *
+                  (1.0 + static_cast<double>(ahead(tile)) * waiting(from));
   } else {
     numbers = static_cast<double>(pixels + line) + static_cast<double>(line) * waiting(from) +
               static_cast<double>((kind == Kind::filter ? tile.part : std::min(tile.h, window[1])) *
@@ -195,8 +196,8 @@ double DepthwiseShape::instructions(const DepthwiseTile& tile) const {
     const double taps = taps_of_row * static_cast<double>(window[1]);
     const bool keeps = window[1] * window[2] * tile.vector <= kMostKeptWeights;
     const std::int64_t rows = std::min(tile.h, to_extent[1]);
-    const double steps = static_cast<double>(
-        rows < to_extent[1] ? rows + (window[1] - 1) / stride[1] : rows);
+    const double steps =
+        static_cast<double>(rows < to_extent[1] ? rows + (window[1] - 1) / stride[1] : rows);
     const double moves = filter && window[1] > kMostUnrolledRows
                              ? static_cast<double>(window[1] - 1) * strip * vector
                              : 0.0;
