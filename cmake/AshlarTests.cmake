@@ -102,6 +102,22 @@ foreach(part RANGE 1)
     LABELS "cuda;emulated" TIMEOUT ${ashlar_test_timeout})
 endforeach()
 
+# A few cases of every operation and random graphs, on every engine of CUDA's table: one part of
+# sixteen each time, all of them with --long.
+foreach(area IN ITEMS ops random)
+  foreach(part RANGE 15)
+    add_test(NAME emulated.${area}.${part} COMMAND ${ashlar_emulated} "$<TARGET_FILE:${area}_tests>"
+             --gtest_brief=1)
+    set(labels emulated)
+    if(part GREATER 0)
+      list(APPEND labels long)
+    endif()
+    set_tests_properties(emulated.${area}.${part} PROPERTIES
+      ENVIRONMENT "ASHLAR_TEST_SHORT=1;GTEST_TOTAL_SHARDS=16;GTEST_SHARD_INDEX=${part}"
+      LABELS "${labels}" TIMEOUT ${ashlar_test_timeout})
+  endforeach()
+endforeach()
+
 if(TARGET bench_tests)
   add_test(NAME emulated.bench COMMAND ${ashlar_emulated} "$<TARGET_FILE:bench_tests>"
            --gtest_brief=1 "--gtest_filter=Gpu*")
