@@ -102,20 +102,24 @@ foreach(part RANGE 1)
     LABELS "cuda;emulated" TIMEOUT ${ashlar_test_timeout})
 endforeach()
 
-# A few cases of every operation and random graphs, on every engine of CUDA's table: one part of
-# sixteen each time, all of them with --long.
-foreach(area IN ITEMS ops random)
-  foreach(part RANGE 15)
-    add_test(NAME emulated.${area}.${part} COMMAND ${ashlar_emulated} "$<TARGET_FILE:${area}_tests>"
-             --gtest_brief=1)
-    set(labels emulated)
-    if(part GREATER 0)
-      list(APPEND labels long)
-    endif()
-    set_tests_properties(emulated.${area}.${part} PROPERTIES
-      ENVIRONMENT "ASHLAR_TEST_SHORT=1;GTEST_TOTAL_SHARDS=16;GTEST_SHARD_INDEX=${part}"
-      LABELS "${labels}" TIMEOUT ${ashlar_test_timeout})
-  endforeach()
+# The first case of every operation on every engine of CUDA's table, and a few random graphs; with
+# --long all cases, once, and more graphs.
+function(add_emulated_test name program short shards part)
+  add_test(NAME ${name} COMMAND ${ashlar_emulated} "$<TARGET_FILE:${program}>" --gtest_brief=1
+           "--gtest_filter=*EveryEngine*:*RandomGraphs*")
+  set_tests_properties(${name} PROPERTIES
+    ENVIRONMENT "ASHLAR_TEST_SHORT=${short};GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${part}"
+    LABELS "emulated;${ARGN}" TIMEOUT ${ashlar_test_timeout})
+endfunction()
+foreach(part RANGE 1)
+  add_emulated_test(emulated.ops.first.${part} ops_tests first 2 ${part})
+endforeach()
+add_emulated_test(emulated.random.0 random_tests 1 16 0)
+foreach(part RANGE 15)
+  add_emulated_test(emulated.ops.${part} ops_tests 1 16 ${part} long)
+endforeach()
+foreach(part RANGE 1 15)
+  add_emulated_test(emulated.random.${part} random_tests 1 16 ${part} long)
 endforeach()
 
 if(TARGET bench_tests)
