@@ -61,7 +61,9 @@ template <> struct StreamPiece<16> {
 template <> struct StreamPiece<8> {
   __device__ static uint2 load(const void* from) {
     uint2 v;
-    asm volatile("ld.global.L1::no_allocate.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(from));
+    asm volatile("ld.global.L1::no_allocate.v2.u32 {%0, %1}, [%2];"
+                 : "=r"(v.x), "=r"(v.y)
+                 : "l"(from));
     return v;
   }
   __device__ static void store(void* to, uint2 v) {
