@@ -95,6 +95,22 @@ TEST_F(PoolingRuns, Forward) {
   }
 }
 
+// Windows that are whole images, whose rows are no whole packets.
+TEST_F(PoolingRuns, Global) {
+  for (const ResampleMode mode : kModes) {
+    const ResampleAttributes op{.mode = mode, .window = {7, 7}};
+    Graph graph;
+    const Value x = graph.input("x", {3, 40, 7, 7}, bf16);
+    graph.output("y", graph.resample(x, op));
+    expect_agrees(resample_engine(), graph);
+    if (mode == ResampleMode::maxpool) continue;
+    Graph back;
+    const Value dy = back.input("dy", {3, 40, 1, 1}, f32);
+    back.output("dx", back.resample_backward(dy, op, {.dims = {3, 40, 7, 7}}));
+    expect_agrees(resample_engine(), back);
+  }
+}
+
 TEST_F(PoolingRuns, Backward) {
   for (const Layout& layout : {channels_last, row_major}) {
     for (const ResampleMode mode : kModes)
