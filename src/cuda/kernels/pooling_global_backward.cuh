@@ -9,14 +9,14 @@ __device__ inline void spread_images(const Args& args) {
   int left = kPixels - (int)(begin - image[0] * kPixels);  // pixels of this image from here on
   R values[kCount], dy[1];
   dy_of<1>(args, image, dy);
-  R value = mean_of(dy[0]);
+  R value = quotient<kPixels>(dy[0]);
 #pragma unroll
   for (int v = 0; v < kCount; ++v) {
     if (left == 0) {
       ++image[0];
       left = kPixels;
       dy_of<1>(args, image, dy);
-      value = mean_of(dy[0]);
+      value = quotient<kPixels>(dy[0]);
     }
     values[v] = value;
     --left;

@@ -25,7 +25,7 @@ __device__ inline void pool_images(const Args& args) {
       values[0] = kMaximum ? max_or_nan(values[0], pixels[i]) : values[0] + pixels[i];
       if (++i == kPixels) i = 0;
     }
-    if (!kMaximum) values[0] = mean_of(values[0]);
+    if (!kMaximum) values[0] = quotient<kPixels>(values[0]);
     const Index at[1] = {first + image};
     epilogue<1>(args, at, values);
   }
