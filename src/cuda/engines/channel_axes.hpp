@@ -41,7 +41,7 @@ std::string print_reader(const PointwiseProgram& program, const Graph& graph,
 std::string print_writer(const View& view, const Graph& graph, const std::string& name,
                          Arguments& arguments);
 
-// kCount integers from `at` on, elements of `view` at `pointer`, in registers of type int:
+// kCount integers (kernels/pooling.cuh) from `at` on, elements of `view` at `pointer`, in registers of type int:
 //   template <int kCount> void NAME(const Args& args, const Index (&at)[rank], int
 //   (&values)[kCount])
 enum class Access : std::uint8_t { load, store };
