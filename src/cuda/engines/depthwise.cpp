@@ -272,12 +272,9 @@ class DepthwiseEngine final : public CudaEngine {
     double fraction = 0.7;
     for (const Tile& tile : choices(shape, device)) {
       Config config;
-      config.knobs = {{"vector", tile.vector},
-                      {"tile_h", tile.h},
-                      {"tile_w", tile.w},
-                      {"part", tile.part},
-                      {"walk", tile.walks ? 1 : 0},
-                      {"waves", waves(shape)}};
+      config.knobs = {{"vector", tile.vector},      {"tile_h", tile.h},
+                      {"tile_w", tile.w},           {"part", tile.part},
+                      {"walk", tile.walks ? 1 : 0}, {"waves", waves(shape)}};
       config.cost = {.flops = region.flops(),
                      .bytes = region.bytes(),
                      .flops_fraction = fraction,

@@ -29,6 +29,17 @@ __device__ inline Piece load_read_only(const Piece* from) {
   return *from;
 }
 
+// One access, also of 8 bytes, which the compiler would split.
+#if defined(__CUDA_ARCH__)
+__device__ inline void store_piece(uint2* to, uint2 v) {
+  asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(to), "r"(v.x), "r"(v.y) : "memory");
+}
+#endif
+template <class Piece>
+__device__ inline void store_piece(Piece* to, Piece v) {
+  *to = v;
+}
+
 // kBytes bytes at a multiple of kBytes, read once: L1 keeps no copy, L2 gives it up first.
 template <int kBytes> struct StreamPiece;
 
