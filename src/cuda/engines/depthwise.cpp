@@ -297,9 +297,9 @@ class DepthwiseEngine final : public CudaEngine {
   }
 
  private:
-  // Sums of a filter are merged per block: one wave of them.
+  // Sums of a filter are merged per block: one wave of them, where each has all channels.
   static std::int64_t waves(const Shape& shape) {
-    return shape.kind == Shape::Kind::filter ? 1 : 8;
+    return shape.kind == Shape::Kind::filter && shape.columns ? 1 : 8;
   }
   static std::vector<Tile> choices(const Shape& shape, const DeviceProps& device) {
     std::vector<Tile> result;
