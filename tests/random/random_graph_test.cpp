@@ -70,7 +70,9 @@ struct Tally {
 
 std::string check(const Graph& graph, const Trial& trial, std::uint64_t seed, Tally* tally) {
   try {
-    Plan plan = compile(graph, support::test_device(), trial.options);
+    CompileOptions options = trial.options;
+    if (options.engine.empty()) options.engine = support::tested_engine();
+    Plan plan = compile(graph, support::test_device(), options);
     if (plan.workspace_size() > trial.options.workspace_limit) return "workspace past its limit";
     if (trial.options.deterministic && !plan.notes().deterministic) return "not deterministic";
     if (trial.saved) plan = Plan::from_json(plan.to_json());

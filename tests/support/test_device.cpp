@@ -18,9 +18,14 @@ bool shortest_tests() {
   return short_tests() && std::getenv("ASHLAR_TEST_SHORT") == std::string_view("first");
 }
 
+std::string tested_engine() {
+  const char* engine = std::getenv("ASHLAR_TEST_ENGINE");
+  return engine == nullptr ? "" : engine;
+}
+
 bool is_tested(std::string_view engine) {
-  const char* only = std::getenv("ASHLAR_TEST_ENGINE");
-  return only == nullptr || engine == only;
+  const std::string only = tested_engine();
+  return only.empty() || engine == only;
 }
 
 void* DeviceCopies::add(GuardedBlock& block) {

@@ -3,6 +3,7 @@
 
 #include <ashlar/memory.hpp>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,7 +18,9 @@ const Device& test_device();
 bool short_tests();
 // ASHLAR_TEST_SHORT=first: of that, the first case of every operation.
 bool shortest_tests();
-// ASHLAR_TEST_ENGINE: the walk forces this engine only; all of them when it is not set.
+// ASHLAR_TEST_ENGINE: the walk forces this engine only, and random graphs run on it where it takes
+// a region; empty when it is not set.
+std::string tested_engine();
 bool is_tested(std::string_view engine);
 
 // Copies of host blocks, canaries included, where a plan's device can reach them.
