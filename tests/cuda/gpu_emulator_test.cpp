@@ -112,8 +112,9 @@ TEST_F(GpuEmulator, MoreThreadsThanPromised) {
 // Neither memory of the GPU nor shared memory begins as zeros.
 TEST_F(GpuEmulator, MemoryHoldsRubbish) {
   const Memory memory = memory_of(64);
-  run(kernel(
-          "  __shared__ float s[64];\n  if (threadIdx.x < 32) x[threadIdx.x] = s[threadIdx.x];\n"),
+  run(kernel("  __shared__ float s[64];\n"
+             "  if (args.n < 0) s[threadIdx.x] = x[threadIdx.x];\n"
+             "  if (threadIdx.x < 32) x[threadIdx.x] = s[threadIdx.x];\n"),
       memory);
   std::vector<float> values(64);
   memory.download(values.data(), memory.bytes());
