@@ -34,6 +34,18 @@ Outline outline_of(std::string_view explanation) {
   return outline;
 }
 
+std::string main_engine(const Outline& outline) {
+  constexpr std::string_view kJoin = " + ";
+  std::string_view rest = outline.engines;
+  std::string first(rest.substr(0, rest.find(kJoin)));
+  while (!rest.empty()) {
+    const std::string_view id = rest.substr(0, rest.find(kJoin));
+    if (!id.ends_with(".pointwise")) return std::string(id);
+    rest.remove_prefix(std::min(rest.size(), id.size() + kJoin.size()));
+  }
+  return first;
+}
+
 bool is_slow(const Outline& outline) {
   for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::cuda})
     for (const EngineInfo& engine : engines(kind))

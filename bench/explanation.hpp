@@ -15,5 +15,8 @@ Outline outline_of(std::string_view explanation);
 // Whether one of them is the reference, or the processor in place of a GPU: minutes for large
 // problems.
 bool is_slow(const Outline& outline);
+// The one to ask for where a smaller problem is to run on the same engine: the first that is not
+// for pointwise work alone. Empty: none.
+std::string main_engine(const Outline& outline);
 
 }  // namespace ashlar::bench

@@ -31,8 +31,9 @@ constexpr std::int64_t kMost = 200;  // samples
 
 double work(const Graph& graph) { return std::max(arithmetic(graph), traffic(graph) / 4); }
 
-// The small form of the case, or the case where it is small itself, against the oracle.
-Verdict check_small(const Case& problem, const MeasureOptions& options) {
+// The small form of the case, or the case where it is small itself, against the oracle; on the
+// engine that runs it at full size.
+Verdict check_small(const Case& problem, const std::string& engine, const MeasureOptions& options) {
   const Problem& form = problem.check ? *problem.check : problem.problem;
   const std::optional<Problem>& prepare = problem.check ? problem.check_prepare : problem.prepare;
   const Graph graph = form.build();
@@ -46,7 +47,7 @@ Verdict check_small(const Case& problem, const MeasureOptions& options) {
     prepared.fetch_outputs(before);
     memory.take(graph, before, prepared);
   }
-  const Runner ours(graph, form, memory.pointers(), device, {.tune = options.tune});
+  const Runner ours(graph, form, memory.pointers(), device, {.engine = engine});
   ours.run();
   memory.fetch_outputs(graph);
   return ask_oracle(graph, memory, ours.plan().notes());
@@ -223,7 +224,7 @@ Measurement measure_on_gpu(const Case& problem, const MeasureOptions& options,
   if (is_slow(outline_of(naive->runner.plan().explain()))) naive.reset();
 
   progress("asking the oracle");
-  const Verdict small = check_small(problem, options);
+  const Verdict small = check_small(problem, main_engine(outline), options);
   progress("choosing the peer's plans");
   const std::unique_ptr<Peer> peer = find_peer(ours, problem.problem, options, result);
   progress("checking");

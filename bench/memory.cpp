@@ -34,6 +34,7 @@ CompileOptions options_for(const Graph& graph, const Problem& problem,
                            const PlanWishes& wishes) {
   CompileOptions options;
   options.tune = wishes.tune;
+  options.engine = wishes.engine;
   if (device.props().kind == DeviceKind::cuda) {
     if (wishes.naive) options.engine = "cuda.generic";
     options.fuse = !wishes.naive;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "suite.hpp"
@@ -52,6 +53,7 @@ class Memory {
 struct PlanWishes {
   bool naive = false;  // the slow and plain engine of the device, operation by operation
   bool tune = false;
+  std::string engine = {};  // wherever it can run; empty: any
 };
 
 // A plan with memory to run it in.

@@ -177,6 +177,9 @@ TEST(Explanations, GiveRegionsAndEngines) {
   EXPECT_EQ(outline.engines, "cuda.rows + cuda.pointwise");
   EXPECT_EQ(outline.configs, "rows=4");
   EXPECT_FALSE(bench::is_slow(outline));
+  EXPECT_EQ(bench::main_engine(outline), "cuda.rows");
+  EXPECT_EQ(bench::main_engine({2, "cuda.pointwise + cuda.rows", ""}), "cuda.rows");
+  EXPECT_EQ(bench::main_engine({1, "cuda.pointwise", ""}), "cuda.pointwise");
   EXPECT_TRUE(bench::is_slow({1, "cpu.reference", ""}));
 }
 

@@ -272,12 +272,9 @@ class DepthwiseEngine final : public CudaEngine {
     double fraction = 0.7;
     for (const Tile& tile : choices(shape, device)) {
       Config config;
-      config.knobs = {{"vector", tile.vector},
-                      {"tile_h", tile.h},
-                      {"tile_w", tile.w},
-                      {"part", tile.part},
-                      {"walk", tile.walks ? 1 : 0},
-                      {"waves", waves(shape)}};
+      config.knobs = {{"vector", tile.vector},      {"tile_h", tile.h},
+                      {"tile_w", tile.w},           {"part", tile.part},
+                      {"walk", tile.walks ? 1 : 0}, {"waves", waves(shape)}};
       config.cost = {.flops = region.flops(),
                      .bytes = region.bytes(),
                      .flops_fraction = fraction,
@@ -300,9 +297,9 @@ class DepthwiseEngine final : public CudaEngine {
   }
 
  private:
-  // Sums of a filter are merged per block: one wave of them.
+  // Sums of a filter are merged per block: one wave of them, where each has all channels.
   static std::int64_t waves(const Shape& shape) {
-    return shape.kind == Shape::Kind::filter ? 1 : 8;
+    return shape.kind == Shape::Kind::filter && shape.columns ? 1 : 8;
   }
   static std::vector<Tile> choices(const Shape& shape, const DeviceProps& device) {
     std::vector<Tile> result;

@@ -17,7 +17,8 @@ constexpr std::int64_t kMostThreads = 256, kMostOfWalk = 512;
 constexpr std::int64_t kMostBlocks = 8;       // of a multiprocessor
 constexpr std::int64_t kLeastThreads = 96;    // of a block, where there is a choice
 constexpr std::int64_t kOtherRegisters = 40;  // addresses, loops, products on the way
-constexpr std::int64_t kOtherOfWalk = 20, kOtherOfFilterWalk = 36, kOtherOfUnrolledWalk = 46;
+constexpr std::int64_t kOtherOfWalk = 20, kOtherOfNarrowWalk = 28, kOtherOfFilterWalk = 36,
+                       kOtherOfUnrolledWalk = 40;
 constexpr std::int64_t kMostKeptWeights = 36;  // in registers: kKeepsWeights
 constexpr std::size_t kMostOfKind = 4;         // candidates that walk, and others
 // Tiles held in registers wait for each of their rows, and read the rows around them again.
@@ -60,10 +61,12 @@ DepthwiseShape::Axes per_axis(const Dims& values, std::int64_t absent) {
 // Warps of a multiprocessor at once: each of its four parts has 512 registers per lane, which are
 // given out by eights.
 std::int64_t resident_warps(const DepthwiseShape& shape, const DepthwiseTile& tile) {
-  const std::int64_t others = !tile.walks ? kOtherRegisters
-                              : shape.kind != DepthwiseShape::Kind::filter ? kOtherOfWalk
-                              : shape.window[1] > kMostUnrolledRows        ? kOtherOfFilterWalk
-                                                                           : kOtherOfUnrolledWalk;
+  const bool filter = shape.kind == DepthwiseShape::Kind::filter;
+  std::int64_t others = kOtherRegisters;
+  if (tile.walks && filter)
+    others = shape.window[1] > kMostUnrolledRows ? kOtherOfFilterWalk : kOtherOfUnrolledWalk;
+  else if (tile.walks)
+    others = tile.vector == 1 ? kOtherOfNarrowWalk : kOtherOfWalk;
   const std::int64_t needed = std::min<std::int64_t>(shape.registers(tile) + others, 255);
   return std::min<std::int64_t>(4 * (512 / (ceil_div(needed, 8) * 8)), 32);
 }
@@ -153,7 +156,8 @@ bool DepthwiseShape::can_walk() const {
 
 std::int64_t DepthwiseShape::ahead(const DepthwiseTile& tile) const {
   // Few products per row take less time than memory does, the more so when rows are short.
-  return kind != Kind::filter && tile.walks && converts() && taps() <= 9 && stride[1] == 1 ? 2 : 1;
+  if (!tile.walks || !converts() || window[1] > kMostUnrolledRows || stride[1] != 1) return 1;
+  return kind == Kind::filter ? window[1] : 2;
 }
 
 std::int64_t DepthwiseShape::registers(const DepthwiseTile& tile) const {
@@ -166,13 +170,15 @@ std::int64_t DepthwiseShape::registers(const DepthwiseTile& tile) const {
   double numbers = 0;
   if (tile.walks && kind == Kind::filter) {
     numbers = static_cast<double>(window[1] * (taps_of_row + strip) + line) +
-              static_cast<double>(line) * waiting(from) + static_cast<double>(strip) * waiting(to);
+              static_cast<double>(ahead(tile)) * (static_cast<double>(line) * waiting(from) +
+                                                  static_cast<double>(strip) * waiting(to));
   } else if (tile.walks) {
     const std::int64_t slots = (window[1] - 1) / stride[1] + 1;
     const std::int64_t weights_kept =
         window[1] * taps_of_row <= kMostKeptWeights ? window[1] * taps_of_row : 2 * tile.vector;
     numbers = static_cast<double>(slots * strip + weights_kept) +
-              static_cast<double>(stride[1] * line) * (1.0 + static_cast<double>(ahead(tile)) * waiting(from));
+              static_cast<double>(stride[1] * line) *
+                  (1.0 + static_cast<double>(ahead(tile)) * waiting(from));
   } else {
     numbers = static_cast<double>(pixels + line) + static_cast<double>(line) * waiting(from) +
               static_cast<double>((kind == Kind::filter ? tile.part : std::min(tile.h, window[1])) *
@@ -195,8 +201,8 @@ double DepthwiseShape::instructions(const DepthwiseTile& tile) const {
     const double taps = taps_of_row * static_cast<double>(window[1]);
     const bool keeps = window[1] * window[2] * tile.vector <= kMostKeptWeights;
     const std::int64_t rows = std::min(tile.h, to_extent[1]);
-    const double steps = static_cast<double>(
-        rows < to_extent[1] ? rows + (window[1] - 1) / stride[1] : rows);
+    const double steps =
+        static_cast<double>(rows < to_extent[1] ? rows + (window[1] - 1) / stride[1] : rows);
     const double moves = filter && window[1] > kMostUnrolledRows
                              ? static_cast<double>(window[1] - 1) * strip * vector
                              : 0.0;
@@ -204,7 +210,8 @@ double DepthwiseShape::instructions(const DepthwiseTile& tile) const {
     const double weights_read = filter || keeps ? 0.0 : taps;
     const double others = filter ? moves : weights_read + strip * (1.5 + vector);
     // Words that four schedulers fetch through one gate, of whose time half is hidden.
-    const double words = (weights_read + loads) * vector;
+    const double width = converts() ? bit_width(from.steps[0].view.dtype) / 32.0 : 1.0;
+    const double words = weights_read * vector + loads * std::max(vector * width, 1.0);
     return steps * (taps * strip * vector + loads * per_load + others + 2.0 * words + 30.0);
   }
   const double rows = static_cast<double>(filter ? tile.part : window[1]);

@@ -16,43 +16,49 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     const Tile tile(args, number);
     const int first_x = tile.w * kStrideW - kPaddingW;
     const int end = min(tile.h + kTileH, (int)args.to_h);
-    Gradient::Packet gradients[kTileW];
-    Source::Packet packets[kSpanW];
+    Gradient::Packet gradients[kAhead][kTileW];
+    Source::Packet packets[kAhead][kSpanW];
     // Row t of dy, and the row of x that it meets first.
-    const auto load = [&](int t) {
+    const auto load = [&](int t, int i) {
       load_line<Gradient>(args, end, args.to_w, tile.n, place.channel, tile.d, t, tile.w,
-                          gradients);
+                          gradients[i]);
       load_line<Source>(args, args.from_h, args.from_w, tile.n, place.channel, tile.d,
-                        t - kPaddingH, first_x, packets);
+                        t - kPaddingH, first_x, packets[i]);
     };
     R dy[kWindowH][kTileW][kVector];
 #pragma unroll
     for (int j = 0; j < kWindowH; ++j)
 #pragma unroll
       for (int q = 0; q < kTileW; ++q) fill((R)0, dy[j][q]);
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) load(tile.h + i, i);
 
+    // Steps past the last one meet rows of zeros.
     const int last = min(end + kWindowH - 1, (int)args.from_h + kPaddingH);
-    load(tile.h);
-#pragma unroll kUnroll
-    for (int t = tile.h; t < last; ++t) {
+#pragma unroll 1
+    for (int first = tile.h; first < last; first += kUnroll) {
 #pragma unroll
-      for (int j = kWindowH - 1; j > 0; --j)
+      for (int i = 0; i < kUnroll; ++i) {
+        const int t = first + i;
 #pragma unroll
-        for (int q = 0; q < kTileW; ++q) copy(dy[j - 1][q], dy[j][q]);
-      widen_line<Gradient>(gradients, dy[0]);
-      R line[kSpanW][kVector];
-      widen_line<Source>(packets, line);
-      load(t + 1);
-      if (t < kPaddingH) continue;  // above the image
+        for (int j = kWindowH - 1; j > 0; --j)
 #pragma unroll
-      for (int j = 0; j < kWindowH; ++j)
+          for (int q = 0; q < kTileW; ++q) copy(dy[j - 1][q], dy[j][q]);
+        widen_line<Gradient>(gradients[i % kAhead], dy[0]);
+        R line[kSpanW][kVector];
+        widen_line<Source>(packets[i % kAhead], line);
+        load(t + kAhead, i % kAhead);
+        if (t < kPaddingH) continue;  // x has not begun
 #pragma unroll
-        for (int k = 0; k < kWindowW; ++k)
+        for (int j = 0; j < kWindowH; ++j)
 #pragma unroll
-          for (int q = 0; q < kTileW; ++q)
+          for (int k = 0; k < kWindowW; ++k)
 #pragma unroll
-            for (int v = 0; v < kVector; ++v)
-              sums[j][k][v] += line[q * kStrideW + k * kDilationW][v] * dy[j][q][v];
+            for (int q = 0; q < kTileW; ++q)
+#pragma unroll
+              for (int v = 0; v < kVector; ++v)
+                sums[j][k][v] += line[q * kStrideW + k * kDilationW][v] * dy[j][q][v];
+      }
     }
   }
   keep_partial(args, place, 0, sums);
