@@ -1,12 +1,15 @@
 #include "host_time.hpp"
 
 #include <fmt/format.h>
+#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <ashlar/memory.hpp>
 #include <ashlar/plan.hpp>
 #include <chrono>
+#include <cstring>
 #include <vector>
 
 #include "statistics.hpp"
@@ -57,32 +60,38 @@ double compile_seconds(const Device& device, std::uint64_t seed) {
   return median(times);
 }
 
-// In a process of its own, so that nothing of it is left here but the files of the cache.
-double compile_seconds_elsewhere(const std::string& device, std::uint64_t seed) {
-  int ends[2];
-  if (pipe(ends) != 0) throw Error(ErrorCode::io, "no pipe to another process");
-  const pid_t child = fork();
-  if (child < 0) throw Error(ErrorCode::io, "no process can be split off");
-  if (child == 0) {
-    double seconds = 0;
-    try {
-      seconds = compile_seconds(Device::named(device), seed);
-    } catch (const std::exception&) {
-      _exit(1);
-    }
-    const bool sent = write(ends[1], &seconds, sizeof seconds) == sizeof seconds;
-    _exit(sent ? 0 : 1);
-  }
+// The number that a second process prints. What it has to say otherwise goes where our own messages
+// go.
+double compile_seconds_elsewhere(const std::string& device, std::uint64_t seed,
+                                 const std::string& program) {
+  std::array<int, 2> ends{};
+  if (pipe(ends.data()) != 0) throw Error(ErrorCode::io, "no pipe to another process");
+  std::string words[] = {program, "bench",  "--compile-only",    "--device",
+                         device,  "--seed", std::to_string(seed)};
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  posix_spawn_file_actions_addclose(&actions, ends[0]);
+  pid_t child = 0;
+  const int failed =
+      posix_spawn(&child, program.c_str(), &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
   close(ends[1]);
-  double seconds = 0;
-  const bool got = read(ends[0], &seconds, sizeof seconds) == sizeof seconds;
+  std::string text;
+  std::array<char, 256> some{};
+  for (ssize_t got = 0; !failed && (got = read(ends[0], some.data(), some.size())) > 0;)
+    text.append(some.data(), static_cast<std::size_t>(got));
   close(ends[0]);
-  waitpid(child, nullptr, 0);
-  if (!got)
-    throw Error(ErrorCode::device, fmt::format("compiling for '{}' failed in another process; "
-                                               "`ashlar doctor` may say why",
-                                               device));
-  return seconds;
+  int status = 0;
+  if (failed || waitpid(child, &status, 0) < 0 || status != 0 || text.empty())
+    throw Error(
+        ErrorCode::device,
+        fmt::format("compiling for '{}' in a second process ({}) failed{}", device, program,
+                    failed ? fmt::format(": {}", std::strerror(failed)) : "; it said above why"));
+  return std::stod(text);
 }
 
 double run_seconds(const Device& device) {
@@ -103,11 +112,15 @@ double run_seconds(const Device& device) {
 
 }  // namespace
 
-HostTimes measure_host(const std::string& device, std::uint64_t seed,
+double compile_seconds(const std::string& device, std::uint64_t seed) {
+  return compile_seconds(Device::named(device), seed);
+}
+
+HostTimes measure_host(const std::string& device, std::uint64_t seed, const std::string& program,
                        const std::function<void(const std::string&)>& progress) {
   HostTimes times;
   progress("compiling new kernels");
-  times.compiled = compile_seconds_elsewhere(device, seed);
+  times.compiled = compile_seconds_elsewhere(device, seed, program);
   progress("compiling them from the cache");
   const Device here = Device::named(device);
   times.cached = compile_seconds(here, seed);

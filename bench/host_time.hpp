@@ -14,10 +14,14 @@ struct HostTimes {
   double cached = 0;    // the same in another process: its kernel is in the cache of files
 };
 
-// `device`: "cuda:0". New kernels are made from the seed. A process that was split off compiles
-// them first, so this must come before anything else uses the GPU.
-HostTimes measure_host(const std::string& device, std::uint64_t seed,
+// `device`: "cuda:0". New kernels are made from the seed. `program` is this command, which is
+// started once more to compile them first, so that nothing of it is left here but the files of the
+// cache.
+HostTimes measure_host(const std::string& device, std::uint64_t seed, const std::string& program,
                        const std::function<void(const std::string&)>& progress);
+
+// What the second process does: the seconds for a new kernel.
+double compile_seconds(const std::string& device, std::uint64_t seed);
 
 std::string host_text(const HostTimes& times);
 

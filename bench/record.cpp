@@ -53,6 +53,7 @@ Json case_record(const Measurement& m, const std::string& peer) {
     json["samples"] = m.samples;
   }
   json["engine"] = m.engine;
+  if (!m.config.empty()) json["config"] = m.config;
   json["regions"] = m.kernels;
   if (!m.peer_implementation.empty()) json[peer] = m.peer_implementation;
   if (m.peer_kernels > 1) json[peer + "_calls"] = m.peer_kernels;
@@ -90,6 +91,7 @@ std::string to_json(const Setting& setting, std::span<const SuiteResult> suites)
                {"commit", setting.commit},
                {"seed", setting.seed},
                {"load_at_start", rounded(setting.load)}};
+  if (setting.tune) json["tuned"] = true;
   if (setting.gpu) {
     json.erase("threads");
     json["driver"] = setting.driver;

@@ -252,7 +252,7 @@ class ChannelNormEngine final : public CudaEngine {
     };
     // As many registers for packets on the way forward and backward, which has two tensors.
     const std::int64_t most = shape.backward != nullptr ? 16 : 32;
-    const std::int64_t unroll = std::min<std::int64_t>(most / shape.vector, 8);
+    const std::int64_t unroll = std::min<std::int64_t>(most / shape.vector, 16);
     add(unroll * 2, 2, 1, 0.85);
     add(unroll, 3, 1, 0.84);
     add(unroll * 2, 2, 4, 0.83);

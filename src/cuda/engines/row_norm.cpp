@@ -114,7 +114,7 @@ LaunchDesign rows_launch(const RowProblem& problem, const RowLayout& layout, con
   const std::string head = spec_text(problem, layout, grid.whole_tiles, arguments) +
                            constant("kThreads", layout.threads) +
                            constant("kBlocks", layout.blocks) + constant("kVector", layout.vector) +
-                           constant("kChunks", layout.chunks) + flag("kPrefetch", layout.prefetch) +
+                           constant("kChunks", layout.chunks) + constant("kAhead", layout.ahead) +
                            flag("kSumsInShared", layout.shared_sums) +
                            flag("kHoldParameters", layout.hold_parameters) + operands;
   const std::string name(name_of(problem.kind));

@@ -3,7 +3,7 @@
 // and the sums of dy * x_hat and dy over the block's rows for every column, which row_column_sums
 // adds up. x and dy are read once. Blocks (x, y) = (piece, set of parameters): the rows of a set
 // lie together.
-// Printed before it: Spec, ElementSpec, kVector, kChunks, kBlocks, kPrefetch, kCentred,
+// Printed before it: Spec, ElementSpec, kVector, kChunks, kBlocks, kAhead, kCentred,
 // kHoldParameters, kGivenStatistics, kGivenMean, kScaleSums, kBiasSums, kSumsInShared; the sources
 // X, Dy, Scale; epsilon_of, load_mean, load_inv_variance, store_dx.
 #include "lib/pointwise.cuh"
@@ -50,19 +50,26 @@ __device__ inline void norm_backward(const Args& args) {
   bias_sums.start(partial + kScaleSums * Spec::kLength,
                   shared + kScaleSums * (int)args.sums_stride);
 
-  for_tiles<kPrefetch && (kChunks > 0), Batch<Tile>>(
+  for_tiles<(kChunks > 0) ? kAhead : 0, Batch<Tile>>(
       range, Tile::kRows,
       [&](Batch<Tile>& batch, Index row) {
         Tile& tile = batch.tile;
         tile.place(args, row, range.end);
         batch.x.fetch(args, tile);
         batch.dy.fetch(args, tile);
-        if constexpr (kGivenStatistics)
+        if constexpr (kGivenStatistics) {
 #pragma unroll
           for (int u = 0; u < kUnroll; ++u) {
             batch.mean[u] = load_mean(args, tile.at[u]);
             batch.inv[u] = load_inv_variance(args, tile.at[u]);
           }
+        }
+      },
+      [&](Index row) {
+        Tile tile;
+        tile.place(args, row, range.end);
+        decltype(Batch<Tile>::x)::prefetch(args, tile);
+        decltype(Batch<Tile>::dy)::prefetch(args, tile);
       },
       [&](Batch<Tile>& batch) {
         const Tile& tile = batch.tile;

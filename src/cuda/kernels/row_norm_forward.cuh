@@ -1,5 +1,5 @@
 // y = (x - mean) * inv_variance * scale + bias over rows: x is read once and stays in registers.
-// Printed before it: Spec, ElementSpec, kVector, kChunks, kBlocks, kPrefetch, kCentred,
+// Printed before it: Spec, ElementSpec, kVector, kChunks, kBlocks, kAhead, kCentred,
 // kSharedParameters, kHoldParameters; the sources X, Scale, Bias; epsilon_of, store_y, store_mean,
 // store_inv_variance.
 #include "lib/pointwise.cuh"
@@ -39,12 +39,17 @@ __device__ inline void norm_forward(const Args& args) {
 
   const RowRange<Index> range(args.rows, args.rows_per_block, args.blocks_with_more);
 
-  for_tiles<kPrefetch && (kChunks > 0), Batch<Tile>>(
+  for_tiles<(kChunks > 0) ? kAhead : 0, Batch<Tile>>(
       range, Tile::kRows,
       [&](Batch<Tile>& batch, Index row) {
         batch.tile.place(args, row, range.end);
         batch.x.fetch(args, batch.tile);
         if constexpr (!kSharedParameters) batch.own.fetch(args, batch.tile);
+      },
+      [&](Index row) {
+        Tile tile;
+        tile.place(args, row, range.end);
+        decltype(Batch<Tile>::x)::prefetch(args, tile);
       },
       [&](Batch<Tile>& batch) {
         const Tile& tile = batch.tile;

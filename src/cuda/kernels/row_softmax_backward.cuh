@@ -1,6 +1,6 @@
 // dx = y * (dy - sum(y * dy)) over rows; of the logarithm: dx = dy - exp(y) * sum(dy). y and dy are
 // read once and stay in registers.
-// Printed before it: Spec, kVector, kChunks, kPrefetch, kLog; the sources Y, Dy; store_dx.
+// Printed before it: Spec, kVector, kChunks, kAhead, kLog; the sources Y, Dy; store_dx.
 #include "lib/pointwise.cuh"
 #include "lib/row_tile.cuh"
 #include "lib/rows.cuh"
@@ -21,12 +21,18 @@ __device__ inline void softmax_backward(const Args& args) {
   Reducer reducer = {slots, 0};
   const RowRange<Index> range(args.rows, args.rows_per_block, args.blocks_with_more);
 
-  for_tiles<kPrefetch && (kChunks > 0), Batch<Tile>>(
+  for_tiles<(kChunks > 0) ? kAhead : 0, Batch<Tile>>(
       range, Tile::kRows,
       [&](Batch<Tile>& batch, Index row) {
         batch.tile.place(args, row, range.end);
         batch.y.fetch(args, batch.tile);
         batch.dy.fetch(args, batch.tile);
+      },
+      [&](Index row) {
+        Tile tile;
+        tile.place(args, row, range.end);
+        decltype(Batch<Tile>::y)::prefetch(args, tile);
+        decltype(Batch<Tile>::dy)::prefetch(args, tile);
       },
       [&](Batch<Tile>& batch) {
         const Tile& tile = batch.tile;

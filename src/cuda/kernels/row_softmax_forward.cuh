@@ -1,6 +1,6 @@
 // y = exp(x - max) / sum(exp(x - max)) over rows, or its logarithm; stats = max + log(sum).
 // x is read once and stays in registers.
-// Printed before it: Spec, kVector, kChunks, kPrefetch, kLog; the source X; store_y, store_stats.
+// Printed before it: Spec, kVector, kChunks, kAhead, kLog; the source X; store_y, store_stats.
 #include "lib/exponential.cuh"
 #include "lib/pointwise.cuh"
 #include "lib/row_tile.cuh"
@@ -21,11 +21,16 @@ __device__ inline void softmax_forward(const Args& args) {
   Reducer reducer = {slots, 0};
   const RowRange<Index> range(args.rows, args.rows_per_block, args.blocks_with_more);
 
-  for_tiles<kPrefetch && (kChunks > 0), Batch<Tile>>(
+  for_tiles<(kChunks > 0) ? kAhead : 0, Batch<Tile>>(
       range, Tile::kRows,
       [&](Batch<Tile>& batch, Index row) {
         batch.tile.place(args, row, range.end);
         batch.x.fetch(args, batch.tile);
+      },
+      [&](Index row) {
+        Tile tile;
+        tile.place(args, row, range.end);
+        decltype(Batch<Tile>::x)::prefetch(args, tile);
       },
       [&](Batch<Tile>& batch) {
         const Tile& tile = batch.tile;

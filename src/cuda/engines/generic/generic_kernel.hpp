@@ -30,9 +30,8 @@ class GenericKernel {
     bool team = false;       // all threads of a block work on one unit at a time
   };
 
-  GenericKernel(const Graph& graph, const Region& region) : graph_(graph), region_(region) {}
+  explicit GenericKernel(const Region& region) : region_(region) {}
 
-  const Graph& graph() const { return graph_; }
   const Region& region() const { return region_; }
   const Anchor& anchor() const { return *region_.anchor; }
   bool has_in(int slot) const { return has(anchor().inputs, slot); }
@@ -71,16 +70,15 @@ class GenericKernel {
   void team_pass(std::int64_t units) { passes_.push_back({.units = units, .team = true}); }
 
   std::int64_t scratch_bytes() const { return scratch_.total_bytes(); }
-  KernelDesign design(const DeviceProps& device) const;
+  KernelDesign design(const Graph& graph, const DeviceProps& device) const;
 
  private:
   static bool has(const std::vector<View>& views, int slot) {
     return static_cast<std::size_t>(slot) < views.size() &&
            views[static_cast<std::size_t>(slot)].present();
   }
-  LaunchDesign launch(int number, const DeviceProps& device) const;
+  LaunchDesign launch(int number, const Graph& graph, const DeviceProps& device) const;
 
-  const Graph& graph_;
   const Region& region_;
   std::vector<std::string> files_, missing_inputs_, missing_outputs_;
   std::string constants_;  // and other lines of the head

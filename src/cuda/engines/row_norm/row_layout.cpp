@@ -70,16 +70,19 @@ double held_registers(const RowProblem& problem, const PointwiseProgram& program
 // What the compiler needs, about: checked by tests, which want no spills.
 double registers_of(const RowProblem& problem, const RowLayout& layout) {
   constexpr double kAddresses = 8, kPerRow = 6, kPerNextRow = 2, kForMeans = 8;
+  constexpr double kPerChunk = 4;  // of parameters that come when they are needed
   const std::int64_t elements = std::int64_t{layout.chunks} * layout.vector;
   const double words = static_cast<double>(problem.register_bytes()) / 4.0;
   const double row = held_registers(problem, problem.first, elements) +
                      held_registers(problem, problem.second, elements);
   double total = kAddresses + layout.vector * words + (problem.is_centred ? kForMeans : 0);
   total += layout.unroll * (kPerRow + row);
-  if (layout.prefetch) total += layout.unroll * (kPerNextRow + row);
+  if (layout.ahead == 1) total += layout.unroll * (kPerNextRow + row);
   if (layout.hold_parameters)
     total += held_registers(problem, problem.scale, elements) +
              held_registers(problem, problem.bias, elements);
+  else if (!problem.scale.empty())
+    total += kPerChunk;
   if (!layout.shared_sums) total += static_cast<double>(elements) * words * problem.column_sums();
   return total;
 }
@@ -109,7 +112,10 @@ double expected_seconds(const RowProblem& problem, const RowLayout& layout,
                         const DeviceProps& device, double bytes) {
   constexpr double kEnoughBytes = 20e3;  // on their way, per multiprocessor: 63 % of the speed
   constexpr double kWaiting = 0.5;  // share of the time in which a block that works reads nothing
+  constexpr double kToL2 = 1.2;     // tiles on their way to registers or L2 at a time
   constexpr double kEnoughWarps = 1;
+  // Blocks that would have to do for the waits at barriers and for L2 to cost half the time.
+  const double waits = layout.ahead == 1 ? 0.08 : 0.15;
   constexpr double kTail = 0.25;  // of a round of blocks
   const double units = device.compute_units;
   const double threads = layout.threads;
@@ -118,7 +124,10 @@ double expected_seconds(const RowProblem& problem, const RowLayout& layout,
   const double blocks = static_cast<double>(grid.blocks * problem.sets);
   resident = std::min(resident, std::max(blocks / units, 1.0));
   const double tile = layout.tile_rows() * row_bytes(problem);
-  const double under_way = resident * tile * (layout.prefetch ? 1.0 : kWaiting);
+  const double under_way = resident * tile *
+                           (layout.ahead == 0   ? kWaiting
+                            : layout.ahead == 1 ? 1.0
+                                                : kToL2);
   const double warps = resident * threads / kLanes;
   const double busy = std::min(blocks / units, 1.0);
   const double rounds = layout.persistent ? 1.0 : blocks / (resident * units);
@@ -128,7 +137,8 @@ double expected_seconds(const RowProblem& problem, const RowLayout& layout,
     total += 2 * blocks *
              static_cast<double>(problem.length * problem.register_bytes() * problem.column_sums());
   const double speed = device.bytes_per_second * busy *
-                       (1.0 - std::exp(-under_way / kEnoughBytes)) * warps / (warps + kEnoughWarps);
+                       (1.0 - std::exp(-under_way / kEnoughBytes)) *
+                       (warps / (warps + kEnoughWarps)) * (resident / (resident + waits));
   constexpr double kUneven = 0.04;   // threads whose last vector is past the end of the row
   constexpr double kReading = 0.01;  // parameters again and again from L1
   const bool is_even =
@@ -145,7 +155,7 @@ std::vector<RowCandidate> best_of_kinds(std::vector<RowCandidate> found, std::si
   for (const RowCandidate& candidate : found) {
     const auto is_alike = [&](const RowCandidate& other) {
       return other.layout.chunks == candidate.layout.chunks &&
-             other.layout.prefetch == candidate.layout.prefetch &&
+             other.layout.ahead == candidate.layout.ahead &&
              other.layout.persistent == candidate.layout.persistent &&
              other.layout.shared_sums == candidate.layout.shared_sums &&
              other.layout.hold_parameters == candidate.layout.hold_parameters;
@@ -164,7 +174,7 @@ std::vector<std::pair<std::string, std::int64_t>> RowLayout::knobs() const {
           {"unroll", unroll},
           {"blocks", blocks},
           {"persistent", persistent ? 1 : 0},
-          {"prefetch", prefetch ? 1 : 0},
+          {"ahead", ahead},
           {"shared_sums", shared_sums ? 1 : 0},
           {"hold_parameters", hold_parameters ? 1 : 0},
           {"held", chunks > 0 ? 1 : 0}};
@@ -178,7 +188,7 @@ RowLayout RowLayout::from(const RowProblem& problem, const Config& config) {
   layout.unroll = knob("unroll");
   layout.blocks = knob("blocks");
   layout.persistent = knob("persistent") != 0;
-  layout.prefetch = knob("prefetch") != 0;
+  layout.ahead = knob("ahead");
   layout.shared_sums = knob("shared_sums") != 0;
   layout.hold_parameters = knob("hold_parameters") != 0;
   layout.vector = vector_of(problem);
@@ -221,6 +231,7 @@ std::vector<RowCandidate> row_candidates(const RowProblem& problem, const Device
   constexpr int kMostElements = 64;   // of a row in a thread
   const bool has_sums = problem.column_sums() > 0;
   const bool has_parameters = !problem.scale.empty() || !problem.bias.empty();
+  const bool is_backward = problem.kind == Kind::norm_backward;  // needs the scale in both passes
   // Work fused before that is not left to later waits for the loads.
   const auto only_loads = [](const PointwiseProgram& program) {
     return program.empty() || !loads_to_hold(program).empty();
@@ -262,16 +273,16 @@ std::vector<RowCandidate> row_candidates(const RowProblem& problem, const Device
       if (is_narrow ? layout.threads < 128 || layout.threads > 512 : groups > (has_sums ? 4 : 1))
         continue;
       for (const int unroll : {1, 2, 4})
-        for (const bool prefetch : {false, true})
+        for (const int ahead : {0, 1, 2})
           for (const bool shared_sums : {false, true})
             for (const bool hold_parameters : {false, true}) {
               if (unroll > 1 && !is_narrow) continue;
               if (shared_sums && (!has_sums || groups > 1)) continue;
-              if (prefetch && !can_prefetch) continue;
-              if (!hold_parameters && !has_parameters) continue;
+              if (ahead > 0 && !can_prefetch) continue;
+              if (!hold_parameters && (!has_parameters || is_backward)) continue;
               layout.unroll = unroll;
-              layout.prefetch = prefetch;
-              layout.persistent = has_sums || prefetch;
+              layout.ahead = ahead;
+              layout.persistent = has_sums || ahead > 0;
               layout.shared_sums = shared_sums;
               layout.hold_parameters = hold_parameters;
               consider();

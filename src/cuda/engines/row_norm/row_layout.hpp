@@ -14,7 +14,7 @@ struct RowLayout {
   int unroll = 1;               // rows a group of threads works on at once
   int blocks = 1;               // of a multiprocessor at a time
   bool persistent = false;      // blocks stay and take many tiles of rows
-  bool prefetch = false;        // the next tile is read while this one is worked on
+  int ahead = 0;                // the next tile is read meanwhile: 0 not, 1 to registers, 2 to L2
   bool shared_sums = false;     // sums over rows are in shared memory, not in registers
   bool hold_parameters = true;  // scale and bias stay in registers
   int vector = 1;               // elements of a thread that lie together

@@ -12,7 +12,7 @@ namespace {
 
 struct SourceText {
   bool is_present = true;
-  std::string held, fetch, values, forget = {};
+  std::string held, fetch, values, forget = {}, prefetch = {};
 };
 std::string print(const std::string& name, const SourceText& source) {
   return fmt::format(
@@ -26,9 +26,12 @@ std::string print(const std::string& name, const SourceText& source) {
       "  __device__ static void values(const Args& args, const Index (&at)[kRank],\n"
       "                                const Held<kCount>& held, R (&to)[kCount]) {{\n{}  }}\n"
       "  template <int kCount>\n"
+      "  __device__ static void prefetch(const Args& args, const Index (&at)[kRank]) {{\n{}  }}\n"
+      "  template <int kCount>\n"
       "  __device__ static void forget(Held<kCount>& held, uint32 zero) {{ {} }}\n"
       "}};\n",
-      name, source.is_present, source.held, source.fetch, source.values, source.forget);
+      name, source.is_present, source.held, source.fetch, source.values, source.prefetch,
+      source.forget);
 }
 
 // Whether rows come one after the other in memory, each read by its own threads only.
@@ -98,9 +101,13 @@ std::string print_source(const PointwiseProgram& program, const Graph& graph,
             " + at[{}] * (Index){}", axis,
             arguments.number(fmt::format("{}_stride{}_{}", name, k, axis), view.strides[axis]));
     text.held += fmt::format("PackedWords<kCount, {}::Word> words{}; ", type, k);
-    text.fetch += fmt::format("    held.words{}.template fetch<{}>((const {}::Word*){} + ({}));\n",
-                              k, is_read_once(view), type,
-                              arguments.pointer(fmt::format("{}_data{}", name, k), view), index);
+    const std::string address =
+        fmt::format("(const {}::Word*){} + ({})", type,
+                    arguments.pointer(fmt::format("{}_data{}", name, k), view), index);
+    text.fetch +=
+        fmt::format("    held.words{}.template fetch<{}>({});\n", k, is_read_once(view), address);
+    text.prefetch +=
+        fmt::format("    PackedWords<kCount, {}::Word>::prefetch({});\n", type, address);
     text.values += fmt::format(
         "    R in{0}[kCount];\n    widen_words({1}, held.words{0}, in{0});\n", k, dtype);
     text.forget += fmt::format("held.words{}.forget_all(zero); ", k);

@@ -1,9 +1,9 @@
 // Tiles of rows: kRowThreads threads share a row, a block has kGroups such groups of threads, and
 // every group takes kUnroll rows of a tile at once.
 //
-// Spec, printed by the engine: R, Index, Args (with extent0..., magic0..., zero); kRank (axes, the last
-// one along the row), kLength (elements of a row), kThreads, kRowThreads, kUnroll, kWholeTiles (no
-// tile ends early).
+// Spec, printed by the engine: R, Index, Args (with extent0..., magic0..., zero); kRank (axes, the
+// last one along the row), kLength (elements of a row), kThreads, kRowThreads, kUnroll, kWholeTiles
+// (no tile ends early).
 //
 // A row is read in chunks of kCount elements per thread. kChunks > 0: all of a thread's chunks stay
 // in registers; kChunks = 0: rows of any length, read again by every pass.
@@ -198,6 +198,15 @@ struct RowOperand {
           });
     }
   }
+  // Rows that are fetched later, on their way to L2.
+  __device__ static void prefetch(const Args& args, const Tile& tile) {
+#pragma unroll
+    for (int u = 0; u < Tile::kUnroll; ++u)
+      if (tile.is_row[u])
+        Tile::for_chunks([&](int, int column) {
+          Source::template prefetch<Tile::kCount>(args, tile.position(u, column).at);
+        });
+  }
   // Before another pass over what is held.
   __device__ void forget(const Args& args) {
     if constexpr (kIsHeld) {
@@ -222,12 +231,13 @@ struct RowOperand {
   }
 };
 
-// The tiles of a range: fetch(batch, first row), then process(batch). With kPrefetch the next tile
-// is fetched before this one is processed.
-template <bool kPrefetch, class Batch, class Index, class Fetch, class Process>
+// The tiles of a range: fetch(batch, first row), then process(batch). The next tile is under way
+// meanwhile: in registers, fetched before this one is processed, or to L2 by prefetch(first row).
+enum Ahead { kNothingAhead, kRegistersAhead, kL2Ahead };
+template <int kAhead, class Batch, class Index, class Fetch, class Prefetch, class Process>
 __device__ inline void for_tiles(RowRange<Index> range, int step, Fetch&& fetch,
-                                 Process&& process) {
-  if constexpr (kPrefetch) {
+                                 Prefetch&& prefetch, Process&& process) {
+  if constexpr (kAhead == kRegistersAhead) {
     if (range.first >= range.end) return;
     Batch next;
     fetch(next, range.first);
@@ -240,6 +250,9 @@ __device__ inline void for_tiles(RowRange<Index> range, int step, Fetch&& fetch,
     for (Index row = range.first; row < range.end; row += step) {
       Batch now;
       fetch(now, row);
+      if constexpr (kAhead == kL2Ahead) {
+        if (row + step < range.end) prefetch(row + step);
+      }
       process(now);
     }
   }
@@ -289,6 +302,10 @@ struct PackedWords {
       constexpr int kPer = 4 / kWidth;
       return (Word)(registers[l / kPer] >> l % kPer * 8 * kWidth);
     }
+  }
+  // One thread per line of 128 bytes.
+  __device__ static void prefetch(const Word* from) {
+    if ((uint64)from % 128 == 0) prefetch_to_l2(from);
   }
   // See lib/ptx_opaque.cuh.
   __device__ void forget_all(uint32 zero) {
