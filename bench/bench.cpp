@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <ashlar/error.hpp>
+#include <ashlar/plan.hpp>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -114,7 +115,7 @@ MeasureOptions options_of(const Request& request, const Peers& peers, DeviceKind
   if (kind == DeviceKind::cuda) {
     options.seconds = request.seconds.value_or(request.quick ? 0.02 : 0.1);
     options.least = request.quick ? 5 : 21;
-    options.search_seconds = request.quick ? 0.5 : 2;
+    options.search_seconds = request.quick ? 0.3 : 0.7;
   }
   options.seed = request.seed;
   options.oracle = request.oracle;
@@ -139,6 +140,7 @@ struct GpuSide {
 
 Setting setting_of(const Request& request, const Peers& peers, const GpuSide& side) {
   Setting setting = setting_here(request.commit, request.seed);
+  setting.tune = request.tune;
   if (!side.gpu) {
     if (!peers.onednn) setting.peer.clear();
     return setting;
@@ -151,22 +153,29 @@ Setting setting_of(const Request& request, const Peers& peers, const GpuSide& si
   return setting;
 }
 
-// On a GPU one case that fails does not end the run: there is more to learn from the others.
+Measurement failed(const std::string& name, const std::string& reason) {
+  Measurement result;
+  result.name = name;
+  result.check = fmt::format("FAILED: {}", reason);
+  return result;
+}
+
+// On a GPU one case that fails does not end the run: there is more to learn from the others. Unless
+// the GPU is lost: then it throws.
 Measurement measured(const Case& problem, const MeasureOptions& options,
                      const std::function<void(const std::string&)>& progress) {
   if (!options.gpu) return measure(problem, options, progress);
   try {
     return measure(problem, options, progress);
   } catch (const Error& error) {
-    Measurement failed;
-    failed.name = problem.name;
-    failed.check = fmt::format("FAILED: {}", error.what());
-    return failed;
+    options.gpu->require_alive();
+    return failed(problem.name, error.what());
   }
 }
 
 bool run_host(const Request& request, const Listener& listener) {
-  const HostTimes times = measure_host(request.device, request.seed, listener.progress);
+  const HostTimes times =
+      measure_host(request.device, request.seed, request.program, listener.progress);
   listener.print(host_text(times));
   if (!request.record.empty())
     write_file((std::filesystem::path(request.record) / "host.json").string(),
@@ -179,6 +188,11 @@ bool run_host(const Request& request, const Listener& listener) {
 
 bool run(const Request& request, const Listener& listener) {
   if (!request.record.empty()) std::filesystem::create_directories(request.record);
+  if (request.compile_only) {
+    const CompileTimes times = compile_times(request.device, request.seed);
+    listener.print(fmt::format("{} {}\n", times.first, times.others));
+    return true;
+  }
   if (request.host) return run_host(request, listener);
   const std::vector<Suite> suites = chosen_suites(request);
   if (request.list) {
@@ -205,25 +219,33 @@ bool run(const Request& request, const Listener& listener) {
   const Setting setting = setting_of(request, peers, side);
   listener.print(table_head(setting));
   std::vector<SuiteResult> results;
-  bool right = true;
-  for (const Suite& suite : suites) {
-    SuiteResult& result =
-        results.emplace_back(SuiteResult{suite.name, suite.title, suite.limit, suite.target, {}});
+  bool right = true, alive = true;
+  for (auto suite = suites.begin(); suite != suites.end() && alive; ++suite) {
+    SuiteResult& result = results.emplace_back(
+        SuiteResult{suite->name, suite->title, suite->limit, suite->target, {}});
     listener.print(suite_head(result, setting));
-    for (const Case& one : suite.cases) {
+    for (auto one = suite->cases.begin(); one != suite->cases.end() && alive; ++one) {
       ++done;
-      result.measurements.push_back(measured(one, options, [&](const std::string& what) {
-        listener.progress(
-            fmt::format("[{}/{}] {} {}: {}", done, total, suite.name, one.name, what));
-      }));
+      try {
+        result.measurements.push_back(measured(*one, options, [&](const std::string& what) {
+          listener.progress(
+              fmt::format("[{}/{}] {} {}: {}", done, total, suite->name, one->name, what));
+        }));
+      } catch (const Error& error) {
+        if (!side.gpu) throw;
+        alive = false;
+        result.measurements.push_back(failed(one->name, error.what()));
+      }
       right = right && result.measurements.back().ok;
       listener.print(table_row(result.measurements.back(), setting));
     }
     listener.print(suite_foot(result));
     if (!request.record.empty())
-      write_file((std::filesystem::path(request.record) / (suite.name + ".json")).string(),
+      write_file((std::filesystem::path(request.record) / (suite->name + ".json")).string(),
                  to_json(setting, {&result, 1}));
   }
+  if (!alive)
+    listener.print("the GPU does nothing any more: the cases after that are not measured\n");
   if (!request.json.empty()) write_file(request.json, to_json(setting, results));
   if (!request.html.empty()) write_file(request.html, to_html(setting, results));
   return right;

@@ -27,7 +27,9 @@ struct Request {
   bool list = false;
   bool kernels = false;  // print what our plans are made of and stop
   bool tune = false;
-  bool host = false;  // measure what plans cost the host
+  bool host = false;                       // measure what plans cost the host
+  bool compile_only = false;               // the part of it that a second process does
+  std::string program = "/proc/self/exe";  // this command
 };
 
 struct Listener {

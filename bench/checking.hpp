@@ -3,6 +3,7 @@
 
 #include <ashlar/graph.hpp>
 #include <ashlar/plan.hpp>
+#include <span>
 #include <string>
 
 #include "memory.hpp"
@@ -20,10 +21,11 @@ struct Verdict {
 // checked is named.
 Verdict check(const Graph& graph, const Memory& memory, const Peer* peer, bool oracle);
 
-// On a GPU, whose outputs were fetched. Both sides are compared with the oracle where that takes
-// about a second (and on request), else, all elements of all outputs, with what our engines for the
-// processor give; `notes` are those of the plan. Only a wrong output of ours is not ok.
-Verdict check_device(const Graph& graph, const Problem& problem, const Memory& memory,
-                     const Peer* peer, const PlanNotes& notes, bool oracle);
+// The outputs in `memory`, which were fetched, against the oracle; `notes` are those of the plan.
+Verdict ask_oracle(const Graph& graph, const Memory& memory, const PlanNotes& notes);
+
+// The largest difference of two lists of elements, in units of what two correct results of this
+// dtype may differ by: a share of the value plus the typical value.
+double worst_difference(DType dtype, std::span<const double> ours, std::span<const double> theirs);
 
 }  // namespace ashlar::bench

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ashlar/graph.hpp>
+#include <ashlar/plan.hpp>
 #include <fstream>
 #include <functional>
 
@@ -15,45 +15,7 @@ namespace ashlar::bench {
 namespace {
 
 constexpr int kSamples = 21;
-
-// The driver is in the process already; the few functions that no header of ours offers.
-struct DriverFunctions {
-  int (*version)(int*) = nullptr;
-  int (*copy)(std::uint64_t to, std::uint64_t from, std::size_t bytes, void* stream) = nullptr;
-  int (*retain_context)(void** context, int device) = nullptr;
-  int (*set_context)(void* context) = nullptr;
-
-  DriverFunctions() {
-    void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    if (!library) return;
-    find(library, "cuDriverGetVersion", version);
-    find(library, "cuMemcpyDtoDAsync_v2", copy);
-    find(library, "cuDevicePrimaryCtxRetain", retain_context);
-    find(library, "cuCtxSetCurrent", set_context);
-  }
-
- private:
-  template <class Function>
-  static void find(void* library, const char* name, Function& function) {
-    function = reinterpret_cast<Function>(dlsym(library, name));
-  }
-};
-
-std::string driver_text(const DriverFunctions& driver) {
-  std::string text = "driver";
-  // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  ..."
-  std::ifstream file("/proc/driver/nvidia/version");
-  for (std::string word; file >> word;)
-    if (std::count(word.begin(), word.end(), '.') == 2 &&
-        word.find_first_not_of("0123456789.") == std::string::npos) {
-      text += " " + word;
-      break;
-    }
-  if (int version = 0; driver.version && driver.version(&version) == 0)
-    text += fmt::format("{}CUDA {}.{}", text == "driver" ? " for " : ", ", version / 1000,
-                        version % 1000 / 10);
-  return text;
-}
+constexpr std::int64_t kSector = 32;  // bytes that an L2 cache reads at a time
 
 // y = x, bytes of it.
 Plan copy_plan(const Device& device, std::int64_t bytes) {
@@ -64,47 +26,119 @@ Plan copy_plan(const Device& device, std::int64_t bytes) {
   return compile(graph, device);
 }
 
+// One number of every sector: all of x goes through the cache, little of it out again.
+Plan sweep_plan(const Device& device, std::int64_t bytes) {
+  Graph graph("sweep");
+  const Value x = graph.input("x", {bytes / 4}, f32);
+  graph.output("y", graph.slice(x, {0}, {bytes / 4}, {kSector / 4}));
+  return compile(graph, device);
+}
+
+std::uint64_t address_of(const ashlar::Memory& memory, std::int64_t offset = 0) {
+  return reinterpret_cast<std::uint64_t>(memory.data()) + static_cast<std::uint64_t>(offset);
+}
+
 }  // namespace
 
-struct Gpu::Copy {
-  Copy(const Device& device, std::int64_t bytes)
-      : plan(copy_plan(device, bytes)), from(device, bytes), to(device, bytes) {
+// The driver is in the process already; these are the few functions that no header of ours offers.
+struct Gpu::DriverFunctions {
+  int (*version)(int*) = nullptr;
+  int (*copy)(std::uint64_t to, std::uint64_t from, std::size_t bytes, void* stream) = nullptr;
+  int (*retain_context)(void** context, int device) = nullptr;
+  int (*push_context)(void* context) = nullptr;
+
+  DriverFunctions() {
+    void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    if (!library) return;
+    find(library, "cuDriverGetVersion", version);
+    find(library, "cuMemcpyDtoDAsync_v2", copy);
+    find(library, "cuDevicePrimaryCtxRetain", retain_context);
+    find(library, "cuCtxPushCurrent_v2", push_context);
+  }
+
+  std::string describe() const {
+    std::string text = "driver";
+    // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  ..."
+    std::ifstream file("/proc/driver/nvidia/version");
+    for (std::string word; file >> word;)
+      if (std::count(word.begin(), word.end(), '.') == 2 &&
+          word.find_first_not_of("0123456789.") == std::string::npos) {
+        text += " " + word;
+        break;
+      }
+    if (int number = 0; version && version(&number) == 0)
+      text += fmt::format("{}CUDA {}.{}", text == "driver" ? " for " : ", ", number / 1000,
+                          number % 1000 / 10);
+    return text;
+  }
+
+ private:
+  template <class Function>
+  static void find(void* library, const char* name, Function& function) {
+    function = reinterpret_cast<Function>(dlsym(library, name));
+  }
+};
+
+struct Gpu::Flush {
+  Flush(const Device& device, std::int64_t bytes)
+      : plan(sweep_plan(device, bytes)),
+        from(device, bytes),
+        to(device, bytes * 4 / kSector),
+        workspace(device, plan.workspace_size()) {
     from.fill(std::byte{0});
   }
   void run() const {
     void* const pointers[] = {from.data(), to.data()};
-    plan.run(pointers);
+    plan.run(pointers, workspace.data());
   }
   Plan plan;
-  ashlar::Memory from, to;
+  ashlar::Memory from, to, workspace;
 };
 
 Gpu::Gpu(const Device& device, const GpuBytes& bytes) : device_(device), bytes_(bytes) {
-  flush_ = std::make_unique<Copy>(device, bytes.flush);
-  const DriverFunctions driver;
-  driver_ = driver_text(driver);
+  flush_ = std::make_unique<Flush>(device, bytes.flush);
+  functions_ = std::make_unique<DriverFunctions>();
+  driver_ = functions_->describe();
   // Libraries of others take the context that is current: the one our plans run in.
   void* context = nullptr;
-  if (driver.retain_context && driver.set_context &&
-      driver.retain_context(&context, device.props().ordinal) == 0)
-    driver.set_context(context);
+  if (functions_->retain_context && functions_->push_context &&
+      functions_->retain_context(&context, device.props().ordinal) == 0)
+    functions_->push_context(context);
 }
 
 Gpu::~Gpu() = default;
 
 void Gpu::flush() const { flush_->run(); }
 
+void Gpu::require_alive() const {
+  flush();
+  synchronize(device_);
+}
+
+bool Gpu::repeat(const ashlar::Memory& memory, std::int64_t pattern) const {
+  if (!functions_->copy) return false;
+  // What is full already is copied behind itself.
+  for (std::int64_t full = pattern; full < memory.bytes();) {
+    const std::int64_t bytes = std::min(full, memory.bytes() - full);
+    if (functions_->copy(address_of(memory, full), address_of(memory),
+                         static_cast<std::size_t>(bytes), nullptr) != 0)
+      return false;
+    full += bytes;
+  }
+  return true;
+}
+
 double Gpu::copy_speed() {
   if (copy_speed_ > 0) return copy_speed_;
-  const Copy copy(device_, bytes_.copy);
-  const DriverFunctions driver;
+  const Plan plan = copy_plan(device_, bytes_.copy);
+  const ashlar::Memory from(device_, bytes_.copy), to(device_, bytes_.copy);
+  void* const pointers[] = {from.data(), to.data()};
   const auto copy_by_driver = [&] {
-    return driver.copy(reinterpret_cast<std::uint64_t>(copy.to.data()),
-                       reinterpret_cast<std::uint64_t>(copy.from.data()),
-                       static_cast<std::size_t>(bytes_.copy), nullptr);
+    return functions_->copy(address_of(to), address_of(from), static_cast<std::size_t>(bytes_.copy),
+                            nullptr);
   };
-  std::vector<std::function<void()>> ways = {[&] { copy.run(); }};
-  if (driver.copy && copy_by_driver() == 0) ways.emplace_back(copy_by_driver);
+  std::vector<std::function<void()>> ways = {[&] { plan.run(pointers); }};
+  if (functions_->copy && copy_by_driver() == 0) ways.emplace_back(copy_by_driver);
   Timer timer(device_);
   for (const auto& way : ways) {
     std::vector<double> times;

@@ -3,8 +3,9 @@
 #pragma once
 
 #include <ashlar/device.hpp>
+#include <ashlar/graph.hpp>
 #include <ashlar/memory.hpp>
-#include <ashlar/plan.hpp>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -12,13 +13,13 @@ namespace ashlar::bench {
 
 // How much is moved, where one does not want to wait for it.
 struct GpuBytes {
-  std::int64_t flush = 256 << 20;  // read, and as many written: several times any L2 cache
+  std::int64_t flush = 256 << 20;  // read: several times any L2 cache
   std::int64_t copy = 1 << 30;
 };
 
 class Gpu {
  public:
-  // Compiles a copy; throws Error for a device that is not there.
+  // Compiles a few kernels; throws Error for a device that is not there.
   explicit Gpu(const Device& device, const GpuBytes& bytes = {});
   ~Gpu();
 
@@ -31,20 +32,29 @@ class Gpu {
   // Measured once.
   double copy_speed();
 
-  // Gives the default stream work that pushes everything out of the L2 cache: as many bytes are
-  // read and written as take longer than the host needs to give it the next kernels.
+  // Gives the default stream work that pushes everything out of the L2 cache. It reads, so that
+  // nothing is left there that the next kernel would have to wait for until it is written, and
+  // lasts longer than the host needs to launch that kernel.
   void flush() const;
 
   // Operations per second that a graph could reach: of tensor cores for 16-bit products, else of
   // vector arithmetic.
-  double peak(const class Graph& graph) const;
+  double peak(const Graph& graph) const;
+
+  // Fills memory with repetitions of its first `pattern` bytes. False: the driver offers no copy.
+  bool repeat(const ashlar::Memory& memory, std::int64_t pattern) const;
+
+  // Throws Error when the GPU no longer does any work: an access outside of memory ends everything.
+  void require_alive() const;
 
  private:
-  struct Copy;
+  struct DriverFunctions;
+  struct Flush;
   const Device device_;
   const GpuBytes bytes_;
+  std::unique_ptr<DriverFunctions> functions_;
   std::string driver_;
-  std::unique_ptr<Copy> flush_;
+  std::unique_ptr<Flush> flush_;
   double copy_speed_ = 0;
 };
 

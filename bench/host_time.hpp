@@ -10,14 +10,22 @@ namespace ashlar::bench {
 // Medians, in seconds.
 struct HostTimes {
   double run = 0;       // one call of a plan of one kernel that is warm
-  double compiled = 0;  // a plan whose kernel nobody has compiled before
+  double compiled = 0;  // a plan whose kernel, a chain of three, nobody has compiled before
+  double first = 0;     // the same for the first kernel of a process: opens device and compiler
   double cached = 0;    // the same in another process: its kernel is in the cache of files
 };
 
-// `device`: "cuda:0". New kernels are made from the seed. A process that was split off compiles
-// them first, so this must come before anything else uses the GPU.
-HostTimes measure_host(const std::string& device, std::uint64_t seed,
+// `device`: "cuda:0". New kernels are made from the seed. `program` is this command, which is
+// started once more to compile them first, so that nothing of it is left here but the files of the
+// cache.
+HostTimes measure_host(const std::string& device, std::uint64_t seed, const std::string& program,
                        const std::function<void(const std::string&)>& progress);
+
+// What the second process does: seconds for new kernels.
+struct CompileTimes {
+  double first = 0, others = 0;
+};
+CompileTimes compile_times(const std::string& device, std::uint64_t seed);
 
 std::string host_text(const HostTimes& times);
 

@@ -12,7 +12,7 @@ namespace ashlar::bench {
 namespace {
 
 constexpr std::align_val_t kAlignment{4096};
-constexpr std::int64_t kSlab = 1 << 20;  // elements that one thread fills at a time
+constexpr std::int64_t kSlab = 1 << 17;  // elements that one thread fills at a time
 
 std::uint64_t seed_for(const std::string& name, std::uint64_t seed) {
   std::uint64_t hash = 14695981039346656037U + seed;  // FNV-1a
@@ -29,27 +29,12 @@ Range range_of(const Tensor& tensor, const Problem& problem) {
   return {};
 }
 
-// All its memory, gaps included, slab by slab on all threads.
-void fill(const Tensor& tensor, void* data, std::uint64_t seed, const Range& range) {
-  const std::int64_t elements = byte_size(tensor) * 8 / bit_width(tensor.dtype);
-  const std::int64_t slabs = (elements + kSlab - 1) / kSlab;
-#ifndef ASHLAR_NO_OPENMP
-#pragma omp parallel for schedule(dynamic)
-#endif
-  for (std::int64_t slab = 0; slab < slabs; ++slab) {
-    Tensor part = tensor;
-    part.dims = {std::min(kSlab, elements - slab * kSlab)};
-    part.strides = {1};
-    std::byte* at = static_cast<std::byte*>(data) + slab * kSlab * bit_width(tensor.dtype) / 8;
-    fill_random(part, at, seed + static_cast<std::uint64_t>(slab), range.low, range.high);
-  }
-}
-
 CompileOptions options_for(const Graph& graph, const Problem& problem,
                            std::span<void* const> pointers, const Device& device,
                            const PlanWishes& wishes) {
   CompileOptions options;
   options.tune = wishes.tune;
+  options.engine = wishes.engine;
   if (device.props().kind == DeviceKind::cuda) {
     if (wishes.naive) options.engine = "cuda.generic";
     options.fuse = !wishes.naive;
@@ -77,6 +62,24 @@ Buffer allocate(std::int64_t bytes) {
   return Buffer(static_cast<std::byte*>(::operator new(size, kAlignment)));
 }
 
+void fill_input(const Tensor& tensor, void* data, const Problem& problem, std::uint64_t seed) {
+  const std::uint64_t own_seed = seed_for(tensor.name, seed);
+  const Range range = range_of(tensor, problem);
+  // All its memory, gaps included, slab by slab.
+  const std::int64_t elements = byte_size(tensor) * 8 / bit_width(tensor.dtype);
+  const std::int64_t slabs = (elements + kSlab - 1) / kSlab;
+#ifndef ASHLAR_NO_OPENMP
+#pragma omp parallel for schedule(dynamic)
+#endif
+  for (std::int64_t slab = 0; slab < slabs; ++slab) {
+    Tensor part = tensor;
+    part.dims = {std::min(kSlab, elements - slab * kSlab)};
+    part.strides = {1};
+    std::byte* at = static_cast<std::byte*>(data) + slab * kSlab * bit_width(tensor.dtype) / 8;
+    fill_random(part, at, own_seed + static_cast<std::uint64_t>(slab), range.low, range.high);
+  }
+}
+
 Memory::Memory(const Graph& graph, const Problem& problem, std::uint64_t seed, const Device& device)
     : tensors_(graph.bound_tensors()) {
   const bool apart = device.props().kind != DeviceKind::cpu;
@@ -89,7 +92,7 @@ Memory::Memory(const Graph& graph, const Problem& problem, std::uint64_t seed, c
     if (tensor.kind == TensorKind::output)
       std::memset(host, 0xFF, static_cast<std::size_t>(bytes));
     else
-      fill(tensor, host, seed_for(tensor.name, seed), range_of(tensor, problem));
+      fill_input(tensor, host, problem, seed);
     if (!apart) {
       pointers_.push_back(host);
       continue;

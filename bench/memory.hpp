@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "suite.hpp"
@@ -19,6 +20,10 @@ struct FreeAligned {
 };
 using Buffer = std::unique_ptr<std::byte, FreeAligned>;  // on the host, starts at a page
 Buffer allocate(std::int64_t bytes);
+
+// Fills a tensor with what its problem says an input of its name holds, on all threads. The values
+// depend on the seed and the name only.
+void fill_input(const Tensor& tensor, void* data, const Problem& problem, std::uint64_t seed);
 
 // All bound tensors, in the order of Graph::bound_tensors(): on the host and, where the device is a
 // GPU, there too. Inputs are filled with values that depend on the seed and their name only.
@@ -48,6 +53,7 @@ class Memory {
 struct PlanWishes {
   bool naive = false;  // the slow and plain engine of the device, operation by operation
   bool tune = false;
+  std::string engine = {};  // wherever it can run; empty: any
 };
 
 // A plan with memory to run it in.

@@ -18,7 +18,8 @@ class Peer {
   virtual void run() = 0;
   // Brings the results of the last run into the layouts of the graph.
   virtual void finish() = 0;
-  // Host memory laid out as the graph's tensor says; null for a result that it does not give.
+  // Memory laid out as the graph's tensor says, on the device that runs it; null for a result that
+  // it does not give, or that cannot be compared.
   virtual const void* output(TensorId tensor) const = 0;
   virtual const std::string& description() const = 0;  // implementation and reorders
   virtual std::size_t kernels() const { return 1; }    // calls that the graph took

@@ -53,6 +53,8 @@ Json case_record(const Measurement& m, const std::string& peer) {
     json["samples"] = m.samples;
   }
   json["engine"] = m.engine;
+  if (!m.config.empty()) json["config"] = m.config;
+  for (const auto& [stage, seconds] : m.stages) json["seconds"][stage] = rounded(seconds);
   json["regions"] = m.kernels;
   if (!m.peer_implementation.empty()) json[peer] = m.peer_implementation;
   if (m.peer_kernels > 1) json[peer + "_calls"] = m.peer_kernels;
@@ -90,6 +92,7 @@ std::string to_json(const Setting& setting, std::span<const SuiteResult> suites)
                {"commit", setting.commit},
                {"seed", setting.seed},
                {"load_at_start", rounded(setting.load)}};
+  if (setting.tune) json["tuned"] = true;
   if (setting.gpu) {
     json.erase("threads");
     json["driver"] = setting.driver;
@@ -108,6 +111,7 @@ std::string to_json(const Setting& setting, const std::string& device, const Hos
                      {"commit", setting.commit},
                      {"run_us", rounded(times.run * 1e6)},
                      {"compile_ms", rounded(times.compiled * kMilli)},
+                     {"first_compile_ms", rounded(times.first * kMilli)},
                      {"compile_from_cache_ms", rounded(times.cached * kMilli)}};
   return json.dump(2) + "\n";
 }

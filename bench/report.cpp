@@ -177,7 +177,7 @@ std::string fine_milliseconds(std::optional<double> seconds) {
   return seconds ? fmt::format("{:.4f}", *seconds * kMilli) : "-";
 }
 
-std::string gpu_row(const Measurement& m) {
+std::string gpu_row(const Measurement& m, const Setting& setting) {
   std::string note;
   if (m.kernels > 1) note += fmt::format(", {} regions", m.kernels);
   if (m.peer_kernels > 1) note += fmt::format("; cuDNN: {} calls", m.peer_kernels);
@@ -188,8 +188,8 @@ std::string gpu_row(const Measurement& m) {
                         m.traffic / m.apart_traffic * 100);
   if (const auto overhead = m.overhead())
     note += fmt::format(", {:+.1f} % over alone", *overhead * 100);
-  if (m.check.find("the peer") != std::string::npos && m.check.find("(") != std::string::npos)
-    note += "; " + m.check;
+  if (m.check.ends_with(")")) note += "; " + m.check;  // a peer that is far off
+  if (setting.tune && !m.config.empty()) note += "; " + m.config;
   return fmt::format("{:<44}{:>9}{:>9}{:>7}{:>9}{:>6.0f} %{:>6.0f} %{:>11}{:>10}  {}{}\n", m.name,
                      fine_milliseconds(m.ours), fine_milliseconds(m.peer), times(m.speed()),
                      fine_milliseconds(m.limit()), m.share() * 100, m.copy_share() * 100,
@@ -201,7 +201,7 @@ std::string gpu_row(const Measurement& m) {
 
 std::string table_row(const Measurement& m, const Setting& setting) {
   if (!m.ok) return fmt::format("{:<38}{}\n", m.name, m.check);
-  if (setting.gpu) return gpu_row(m);
+  if (setting.gpu) return gpu_row(m, setting);
   std::string fused;
   if (const auto overhead = m.overhead())
     fused = fmt::format(", {:+.1f} % over alone", *overhead * 100);

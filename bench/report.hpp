@@ -24,6 +24,7 @@ struct Setting {
   bool gpu = false;
   std::string driver = {};  // of a GPU
   double copy_speed = 0;    // of a GPU: bytes per second, read and written ones counted
+  bool tune = false;        // our plans were tuned
 
   const char* peer_name() const { return gpu ? "cuDNN" : "oneDNN"; }
 };

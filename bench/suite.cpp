@@ -78,7 +78,7 @@ Target read_target(const Json& json, const std::string& place) {
 
 // The members of a case that are not parameters of its graph.
 const std::set<std::string> kCaseMembers = {"name",  "graph", "alone", "prepare",
-                                            "naive", "apart", "quick"};
+                                            "naive", "check", "apart", "quick"};
 
 // Replaces every text "$name" by the parameter of that name.
 class Filler {
@@ -217,6 +217,15 @@ class Reader {
     if (parameters.contains("quick")) {
       if (!parameters["quick"].is_boolean()) fail(here + ".quick", "expected true or false");
       result.quick = parameters["quick"].get<bool>();
+    }
+    if (parameters.contains("check")) {
+      require_object(parameters["check"], here + ".check");
+      Json smaller = parameters;
+      smaller.update(parameters["check"]);
+      result.check = read_problem(graph, smaller, here, used);
+      if (parameters.contains("prepare"))
+        result.check_prepare =
+            read_problem(text_of(parameters["prepare"], here + ".prepare"), smaller, here, used);
     }
     if (parameters.contains("naive")) {
       require_object(parameters["naive"], here + ".naive");

@@ -30,11 +30,13 @@ struct Problem {
 struct Case {
   std::string name;
   Problem problem;
-  std::optional<Problem> alone;    // the same without what is fused to it
-  std::optional<Problem> prepare;  // its outputs become the inputs of the same name
-  std::optional<Problem> naive;    // a smaller problem, for the time of the reference engine
-  std::vector<Problem> apart;      // the same as several graphs, each taking what the last one left
-  bool quick = false;              // one of those that stand for the suite in a short run
+  std::optional<Problem> alone;          // the same without what is fused to it
+  std::optional<Problem> prepare;        // its outputs become the inputs of the same name
+  std::optional<Problem> naive;          // a smaller problem, for the time of the reference engine
+  std::optional<Problem> check;          // a smaller problem that the oracle can check, for GPUs
+  std::optional<Problem> check_prepare;  // what `prepare` is for it
+  std::vector<Problem> apart;  // the same as several graphs, each taking what the last one left
+  bool quick = false;          // one of those that stand for the suite in a short run
 };
 
 // What a suite is meant to reach; what is absent is not asked for.

@@ -64,6 +64,7 @@ void add_bench_command(CLI::App& app, Action& action) {
   command->add_flag("--host", request->host,
                     "Instead of suites, time what plans cost the host: a run, compiling a kernel, "
                     "finding it in the cache (GPUs)");
+  command->add_flag("--compile-only", request->compile_only)->group("");  // a part of --host
   command->add_option("--json", request->json, "Also write the results to a file")
       ->type_name("FILE");
   command->add_option("--html", request->html, "Also write one page with charts")

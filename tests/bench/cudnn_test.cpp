@@ -1,10 +1,13 @@
 // The client of cuDNN's interface, against a stand-in; and the way of a case over a GPU.
 #include <gmock/gmock.h>
 
+#include <ashlar/check.hpp>
 #include <ashlar/plan.hpp>
+#include <cmath>
 
 #include "bench/checking.hpp"
 #include "bench/gpu.hpp"
+#include "bench/gpu_tensors.hpp"
 #include "bench/measure.hpp"
 #include "bench/peers/cudnn/cudnn_peer.hpp"
 #include "bench/suite.hpp"
@@ -56,7 +59,7 @@ TEST_F(Cudnn, AWholeGraphIsOneCall) {
   ASSERT_TRUE(answer.peer) << answer.refusal;
   EXPECT_EQ(answer.peer->kernels(), 1U);
   EXPECT_THAT(answer.peer->description(), HasSubstr("engine 7"));
-  EXPECT_EQ(stand_in_.plans, 4) << "two proposals of each mode";
+  EXPECT_EQ(stand_in_.plans, 2) << "all proposals of mode A, and no fallback";
   stand_in_.runs.clear();
   answer.peer->run();
   ASSERT_THAT(stand_in_.runs, SizeIs(1));
@@ -64,7 +67,6 @@ TEST_F(Cudnn, AWholeGraphIsOneCall) {
   EXPECT_THAT(stand_in_.runs[0], Contains(memory_->at(graph.find_tensor("x"))));
   EXPECT_THAT(stand_in_.runs[0], testing::Not(Contains(memory_->at(graph.find_tensor("y")))))
       << "its outputs must not be ours";
-  answer.peer->finish();
   EXPECT_TRUE(answer.peer->output(graph.find_tensor("y")));
   EXPECT_EQ(library_->version(), "cuDNN 9.19.0");
 }
@@ -167,20 +169,16 @@ TEST(CudnnLibrary, ThatIsNoneIsASentence) {
   }
 }
 
-// Only a wrong output of ours is a failure; the peer's is named.
-TEST(CheckDevice, ComparesBothSides) {
-  const Graph graph = chain();
-  const bench::Problem problem;
-  bench::Memory memory(graph, problem, 3);
-  const bench::Runner runner(graph, problem, memory.pointers(), Device::cpu());
-  runner.run();
-  const bench::Verdict right = bench::check_device(graph, problem, memory, nullptr, {}, false);
-  EXPECT_TRUE(right.ok) << right.text;
-  EXPECT_THAT(right.text, HasSubstr("oracle"));
-  static_cast<float*>(memory.at(graph.find_tensor("y")))[5] += 1;
-  const bench::Verdict wrong = bench::check_device(graph, problem, memory, nullptr, {}, false);
-  EXPECT_FALSE(wrong.ok);
-  EXPECT_THAT(wrong.text, HasSubstr("WRONG"));
+TEST(Differences, AreInUnitsOfTheTolerance) {
+  const std::vector<double> theirs = {1, -1, 1, -1};
+  std::vector<double> ours = theirs;
+  EXPECT_EQ(bench::worst_difference(bf16, ours, theirs), 0);
+  ours[2] += 0x1p-7;  // of the value plus the typical value, 2 in all
+  EXPECT_DOUBLE_EQ(bench::worst_difference(bf16, ours, theirs), 0.5);
+  EXPECT_GT(bench::worst_difference(f32, ours, theirs), 16);
+  EXPECT_TRUE(std::isinf(bench::worst_difference(i8, ours, theirs)));
+  ours[0] = std::nan("");
+  EXPECT_TRUE(std::isinf(bench::worst_difference(f32, ours, theirs)));
 }
 
 // All of measure() on a GPU, real or emulated, with cuDNN's part played by the stand-in.
@@ -209,6 +207,35 @@ TEST(GpuBench, MeasuresTinyCases) {
     EXPECT_THAT(m.engine, HasSubstr("cuda."));
   }
   EXPECT_THAT(gpu.driver(), HasSubstr("CUDA"));
+  EXPECT_NO_THROW(gpu.require_alive());
+}
+
+TEST(GpuBench, TensorsAreFilledAndSampled) {
+  const Device& device = support::test_device();
+  if (device.props().kind != DeviceKind::cuda) GTEST_SKIP() << "no GPU: ASHLAR_TEST_DEVICE";
+  const bench::Gpu gpu(device, {.flush = 1 << 16, .copy = 1 << 16});
+  Graph graph("large");
+  const Value x = graph.input("x", {1500, 2000}, bf16);
+  graph.output("y", relu(x));
+  const bench::GpuTensors tensors(gpu, graph, {}, 5);
+  const std::vector<double> some = bench::sample(gpu, x.tensor(), tensors.pointers()[0]);
+  ASSERT_EQ(some.size(), 1000000U);
+  double sum = 0, squares = 0;
+  for (const double value : some) {
+    sum += value;
+    squares += value * value;
+  }
+  EXPECT_NEAR(sum / 1e6, 0, 0.01);
+  EXPECT_NEAR(squares / 1e6, 1.0 / 3, 0.01) << "uniform in [-1, 1]";
+
+  // The pattern begins again after its length.
+  std::vector<std::uint16_t> all(3000000);
+  ashlar::Memory copy(device, 6000000);
+  copy.fill(std::byte{1});
+  copy.upload(all.data(), 4);
+  ASSERT_TRUE(gpu.repeat(copy, 4));
+  copy.download(all.data(), 6000000);
+  EXPECT_THAT(all, testing::Each(0));
 }
 
 }  // namespace

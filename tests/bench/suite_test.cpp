@@ -86,6 +86,7 @@ TEST(Reader, RefusesBadFilesNamingThePlace) {
   expect_refused(changed("[8, 40]", "8"), "tiny.each.m");
   expect_refused(changed("[2, 3]", "[2]"), "tiny.graphs.gradient.ranges.dy");
   expect_refused(changed("{\"m\": 4}", "4"), "naive");
+  expect_refused(changed("\"name\": \"half\"", "\"name\": \"half\", \"check\": 4"), "check");
   expect_refused(changed("\"name\": \"half\"", "\"name\": \"half\", \"quick\": 1"), "quick");
   expect_refused(changed("\"name\": \"half\"", "\"name\": \"half\", \"apart\": [\"matmul\"]"),
                  "at least two");
@@ -160,16 +161,26 @@ TEST(BuiltInSuites, ArePlannedForAGpu) {
       EXPECT_GE(outline.regions, 1);
       EXPECT_THAT(outline.engines, HasSubstr("cuda."));
       for (const Problem& part : one.apart) EXPECT_GE(part.build().nodes().size(), 1U);
+      ASSERT_TRUE(one.check) << "nothing that the oracle could check";
+      const Graph small = one.check->build();
+      EXPECT_LT(std::max(bench::arithmetic(small), bench::traffic(small)), 1e8);
+      EXPECT_EQ(one.check_prepare.has_value(), one.prepare.has_value());
     }
   }
 }
 
 TEST(Explanations, GiveRegionsAndEngines) {
   const bench::Outline outline = bench::outline_of(
-      "region 1 of 3: a\n  engine    cuda.rows (x)\n  tried     cuda.generic\n"
+      "region 1 of 3: a\n  engine    cuda.rows (x)\n  config    rows=4\n  tried     cuda.generic\n"
       "  engine    cuda.pointwise (y)\n  engine    cuda.rows (x)\n");
   EXPECT_EQ(outline.regions, 3);
   EXPECT_EQ(outline.engines, "cuda.rows + cuda.pointwise");
+  EXPECT_EQ(outline.configs, "rows=4");
+  EXPECT_FALSE(bench::is_slow(outline));
+  EXPECT_EQ(bench::main_engine(outline), "cuda.rows");
+  EXPECT_EQ(bench::main_engine({2, "cuda.pointwise + cuda.rows", ""}), "cuda.rows");
+  EXPECT_EQ(bench::main_engine({1, "cuda.pointwise", ""}), "cuda.pointwise");
+  EXPECT_TRUE(bench::is_slow({1, "cpu.reference", ""}));
 }
 
 TEST(BuiltInSuites, HoldWhatTheTargetsSpeakOf) {

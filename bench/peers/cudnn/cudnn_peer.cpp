@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "bench/memory.hpp"
-
 namespace ashlar::bench::cudnn {
 
 namespace {
@@ -44,7 +42,7 @@ class CudnnPeer final : public Peer {
         reason = fastest.reason();
         if (whole_refused_.empty()) whole_refused_ = reason;
       }
-      if (last == first) throw Refused(reason);
+      if (last == first) throw Refused(fmt::format("node {} of {}: {}", first + 1, count, reason));
       first = last;
     }
     describe();
@@ -54,19 +52,9 @@ class CudnnPeer final : public Peer {
   void run() override {
     for (const auto& piece : pieces_) piece->run();
   }
-  void finish() override {
-    if (!comparable_) return;
-    for (const TensorId id : graph_.bound_tensors()) {
-      const Tensor& tensor = graph_.tensor(id);
-      if (tensor.kind != TensorKind::output) continue;
-      Buffer& host = outputs_[id];
-      if (!host) host = allocate(byte_size(tensor));
-      bindings_.download(id, host.get());
-    }
-  }
+  void finish() override {}
   const void* output(TensorId tensor) const override {
-    const auto found = outputs_.find(tensor);
-    return found == outputs_.end() ? nullptr : found->second.get();
+    return comparable_ ? bindings_.output(tensor) : nullptr;
   }
   const std::string& description() const override { return description_; }
   std::size_t kernels() const override { return pieces_.size(); }
@@ -85,7 +73,6 @@ class CudnnPeer final : public Peer {
   Bindings bindings_;
   const bool comparable_;
   std::vector<std::unique_ptr<Piece>> pieces_;
-  std::map<TensorId, Buffer> outputs_;
   std::string whole_refused_, description_;
 };
 

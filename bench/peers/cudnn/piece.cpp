@@ -46,9 +46,9 @@ void* Bindings::at(TensorId tensor) {
   return found != pointers_.end() ? found->second : allocate(tensor);
 }
 
-void Bindings::download(TensorId tensor, void* host) const {
-  const ashlar::Memory& memory = owned_.at(tensor);
-  memory.download(host, memory.bytes());
+const void* Bindings::output(TensorId tensor) const {
+  const auto found = owned_.find(tensor);
+  return found == owned_.end() ? nullptr : found->second.data();
 }
 
 void Fastest::consider(std::unique_ptr<Piece> piece) {
@@ -63,7 +63,10 @@ void Fastest::consider(std::unique_ptr<Piece> piece) {
 }
 
 void Fastest::refused(const std::string& reason) {
-  if (reason_.empty()) reason_ = reason;
+  if (first_.empty()) first_ = reason;
+  last_ = reason;
 }
+
+std::string Fastest::reason() const { return first_ == last_ ? first_ : first_ + "; " + last_; }
 
 }  // namespace ashlar::bench::cudnn

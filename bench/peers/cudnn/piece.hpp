@@ -19,7 +19,7 @@ class Bindings {
   Bindings(const Graph& graph, std::span<void* const> pointers, const Device& device);
   // Of a result between two pieces too: it gets memory when first asked for.
   void* at(TensorId tensor);
-  void download(TensorId tensor, void* host) const;
+  const void* output(TensorId tensor) const;  // null where there is none
 
  private:
   void* allocate(TensorId tensor);
@@ -45,21 +45,22 @@ class Fastest {
   void refused(const std::string& reason);
   bool found() const { return best_ != nullptr; }
   std::unique_ptr<Piece> take() { return std::move(best_); }
-  const std::string& reason() const { return reason_; }  // of the first refusal
+  // Why nothing was found: the first refusal, and the last one where it says something else.
+  std::string reason() const;
 
  private:
   const Device device_;
   std::unique_ptr<Piece> best_;
   double seconds_ = 0;
-  std::string reason_;
+  std::string first_, last_;
 };
 
 struct SearchLimits {
-  double seconds = 3;        // for building and timing the plans of one piece
-  std::int64_t plans = 100;  // of each mode of the heuristics
+  double seconds = 1;      // for building and timing the plans of one piece
+  std::int64_t plans = 5;  // the heuristics put the best first
 };
 
-// Every plan that the heuristics propose, in mode A and as fallbacks.
+// The first plans that the heuristics propose in mode A; where none of them runs, the fallbacks.
 void consider_backend(const Library& library, const Stretch& stretch, Bindings& bindings,
                       const SearchLimits& limits, Fastest& fastest);
 

@@ -58,6 +58,17 @@ bool is_small(const Graph& graph, TensorId operand, TensorId result) {
   return element_count(graph.tensor(operand).dims) < element_count(graph.tensor(result).dims);
 }
 
+// The library's engines take no factors: they are products of their own.
+const Descriptor& scaled(OperationGraph& graph, TensorId operand, double factor) {
+  const Descriptor& x = graph.tensor(operand);
+  if (factor == 1) return x;
+  const Form form = form_of(graph.stretch().graph.tensor(operand));
+  const Descriptor& y = graph.temporary(form);
+  add_pointwise(graph, PointwiseNumber::mul, x,
+                &graph.number(factor, DataType::f32, form.dims.size()), y);
+  return y;
+}
+
 bool commutes(const Pointwise& op) {
   return op.alpha1 == op.alpha2 &&
          (op.mode == PointwiseMode::add || op.mode == PointwiseMode::mul ||
@@ -77,6 +88,13 @@ void translate(const Pointwise& op, const Node& node, OperationGraph& graph) {
   const TensorId y = node.outputs[Pointwise::y];
   // What is broadcast must not come first.
   if (commutes(op) && is_small(graph.stretch().graph, in[0], y)) std::swap(in[0], in[1]);
+  const Descriptor* x = nullptr;
+  const Descriptor* b = nullptr;
+  if (!is_gradient(op.mode)) {
+    x = &scaled(graph, in[0], in[0] == node.inputs[0] ? op.alpha1 : op.alpha2);
+    if (in[1] != kNoTensor)
+      b = &scaled(graph, in[1], in[1] == node.inputs[0] ? op.alpha1 : op.alpha2);
+  }
   Descriptor& operation = graph.operation(DescriptorType::operation_pointwise);
   operation.set(Attribute::operation_pointwise_pointwise, form);
   if (is_gradient(op.mode)) {
@@ -85,14 +103,10 @@ void translate(const Pointwise& op, const Node& node, OperationGraph& graph) {
     operation.set(Attribute::operation_pointwise_dx, graph.tensor(y));
     return;
   }
-  operation.set(Attribute::operation_pointwise_x, graph.tensor(in[0]));
-  if (in[1] != kNoTensor) operation.set(Attribute::operation_pointwise_b, graph.tensor(in[1]));
+  operation.set(Attribute::operation_pointwise_x, *x);
+  if (b) operation.set(Attribute::operation_pointwise_b, *b);
   if (in[2] != kNoTensor) operation.set(Attribute::operation_pointwise_t, graph.tensor(in[2]));
   operation.set(Attribute::operation_pointwise_y, graph.tensor(y));
-  if (op.alpha1 != 1)
-    operation.set(Attribute::operation_pointwise_alpha1, static_cast<float>(op.alpha1));
-  if (op.alpha2 != 1)
-    operation.set(Attribute::operation_pointwise_alpha2, static_cast<float>(op.alpha2));
 }
 
 void add_pointwise(OperationGraph& graph, PointwiseNumber mode, const Descriptor& x,

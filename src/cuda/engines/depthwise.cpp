@@ -22,7 +22,6 @@ using Walk = DepthwiseWalk;
 constexpr std::int64_t kFinishThreads = 256, kLanes = 32;
 constexpr std::int64_t kMostSharedBytes = 96 << 10;
 constexpr std::int64_t kMostGridY = 65535;
-constexpr std::size_t kMostTiles = 6;  // candidates of a tuning
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t register_bytes(const Shape& shape) { return shape.precision == f64 ? 8 : 4; }
@@ -44,16 +43,20 @@ std::int64_t partial_bytes(const Shape& shape, const Walk& walk) {
 // offsets that cost nothing.
 void fix_strides(std::string& text, const PointwiseProgram& program, const std::string& name,
                  std::initializer_list<int> axes) {
-  for (std::size_t i = 0; i < program.steps.size(); ++i) {
-    if (program.steps[i].kind != PointwiseProgram::Step::Kind::load) continue;
+  const auto fix = [&](const View& view, const std::string& access) {
     for (const int axis : axes) {
-      const std::string argument = fmt::format("(Index)args.{}_load{}_stride{}", name, i, axis);
-      const std::string number = fmt::format("(Index){}", program.steps[i].view.strides[axis]);
+      const std::string argument = fmt::format("(Index)args.{}_{}_stride{}", name, access, axis);
+      const std::string number = fmt::format("(Index){}", view.strides[axis]);
       for (std::size_t at = text.find(argument); at != std::string::npos;
            at = text.find(argument, at + number.size()))
         text.replace(at, argument.size(), number);
     }
-  }
+  };
+  for (std::size_t i = 0; i < program.steps.size(); ++i)
+    if (program.steps[i].kind == PointwiseProgram::Step::Kind::load)
+      fix(program.steps[i].view, fmt::format("load{}", i));
+  for (std::size_t i = 0; i < program.stores.size(); ++i)
+    fix(program.stores[i].view, fmt::format("store{}", i));
 }
 
 class Designer {
@@ -72,9 +75,11 @@ class Designer {
     const std::string head = fmt::format("typedef {} R;\ntypedef int64 Index;\n",
                                          shape_.precision == f64 ? "double" : "float") +
                              constants() + arguments_.struct_text() + programs;
-    const std::string name = filter ? "depthwise_filter" : "depthwise_pixels";
-    const std::string file = name + ".cuh";
-    const std::array<std::string_view, 2> files = {"depthwise.cuh", file};
+    const std::string common = filter ? "depthwise_filter" : "depthwise_pixels";
+    const std::string name =
+        std::string(filter ? "depthwise_filter" : "depthwise") + (tile_.walks ? "_rows" : "_tiles");
+    const std::string common_file = common + ".cuh", file = name + ".cuh";
+    const std::array<std::string_view, 3> files = {"depthwise.cuh", common_file, file};
     const KernelSource source{name, assemble(files, head)};
     LaunchDesign launch{source,
                         name,
@@ -84,7 +89,7 @@ class Designer {
                         arguments_};
     launch.grid = {static_cast<unsigned>(walk_.pixel_blocks),
                    static_cast<unsigned>(walk_.channel_blocks), static_cast<unsigned>(parts())};
-    launch.unaligned_function = name + "_elements";
+    launch.unaligned_function = common + "_elements";
     const std::int64_t weights = shape_.taps() * shape_.channels;
     if (filter)
       launch.unaligned_grid = {launch.grid.x,
@@ -147,14 +152,41 @@ class Designer {
            constant("kBlocks", walk_.blocks_at_once) + constant("kFinishThreads", kFinishThreads) +
            constant("kBackward", shape_.backward() ? 1 : 0) +
            constant("kFlip", shape_.op->mode == ConvMode::convolution ? 1 : 0) +
-           constant("kTogether", shape_.together(tile_) ? 1 : 0);
+           constant("kTogether", shape_.together(tile_) ? 1 : 0) +
+           constant("kAhead", shape_.ahead(tile_)) +
+           constant("kUnroll", shape_.window[1] <= kMostUnrolledRows ? shape_.window[1] : 1);
   }
 
-  std::string print_source(const PointwiseProgram& program, const std::string& name) {
+  std::string print_fixed(const PointwiseProgram& program, const std::string& name) {
     std::string text = print_program(program, graph_, name, arguments_);
     const int w = shape_.columns ? 3 : 4;
     fix_strides(text, program, name, {w - 1, w});
     return text;
+  }
+  // `reader` is what load_line() of kernels/depthwise.cuh wants to know of a tensor.
+  std::string print_source(const PointwiseProgram& program, const std::string& name,
+                           const std::string& reader) {
+    const std::string text = print_fixed(program, name);
+    std::string packet = "Numbers<kVector, R>", load = name + "<kVector>(args, at, to.values)",
+                widen = "copy(from.values, to)";
+    if (Shape::is_plain(program)) {
+      const View& view = program.steps[0].view;
+      const std::string type = tag(view.dtype);
+      packet = fmt::format("Bits<kVector, {}>", type.substr(0, type.find('(')));
+      std::string position = "(Index)0";
+      for (int axis = 0; axis < view.strides.rank(); ++axis)
+        if (program.space[axis] > 1)
+          position += fmt::format(" + at[{}] * (Index){}", axis, view.strides[axis]);
+      load = fmt::format("to.load(args.{}_load0, {})", name, position);
+      widen = "from.widen_to(to)";
+    }
+    return text + fmt::format(
+                      "struct {} {{\n  typedef {} Packet;\n"
+                      "  __device__ static void load(const Args& args, const Index (&at)[5], "
+                      "Packet& to) {{\n    {};\n  }}\n"
+                      "  __device__ static void widen(const Packet& from, R (&to)[kVector]) {{\n"
+                      "    {};\n  }}\n}};\n",
+                      reader, packet, load, widen);
   }
   // alpha * value + beta * z, where there is more to it than the value.
   std::string blend(const PointwiseProgram& z, const std::string& name) {
@@ -168,7 +200,7 @@ class Designer {
         fmt::format("(const Args& args, const Index (&at)[{}], R (&values)[kCount])", rank);
     std::string text, load;
     if (!z.empty()) {
-      text = print_program(z, graph_, "z_of", arguments_);
+      text = rank == 5 ? print_fixed(z, "z_of") : print_program(z, graph_, "z_of", arguments_);
       load = "  R z[kCount];\n  z_of<kCount>(args, at, z);\n";
     }
     return text + "template <int kCount>\n__device__ inline void keep" + parameters + " {\n" +
@@ -180,15 +212,16 @@ class Designer {
       "tap % kWindowW};\n";
 
   std::string print_pixels() {
-    return print_source(shape_.from, "source_of") +
+    return print_source(shape_.from, "source_of", "Source") +
            print_program(shape_.weights, graph_, "weight_program", arguments_) +
-           print_program(shape_.to, graph_, "epilogue", arguments_) + print_keep(shape_.z, 5) +
+           print_fixed(shape_.to, "epilogue") + print_keep(shape_.z, 5) +
            "__device__ inline R weight_of(const Args& args, Index channel, int tap) {\n" +
            kTapPlace +
            "  R weight[1];\n  weight_program<1>(args, at, weight);\n  return weight[0];\n}\n";
   }
   std::string print_filter() {
-    return print_source(shape_.from, "x_of") + print_source(shape_.to, "dy_of") +
+    return print_source(shape_.from, "x_of", "Source") +
+           print_source(shape_.to, "dy_of", "Gradient") +
            print_program(shape_.weights, graph_, "epilogue", arguments_) +
            print_keep(shape_.weights_z, 4) +
            "__device__ inline void keep_weight(const Args& args, Index channel, int tap, R sum) "
@@ -239,11 +272,9 @@ class DepthwiseEngine final : public CudaEngine {
     double fraction = 0.7;
     for (const Tile& tile : choices(shape, device)) {
       Config config;
-      config.knobs = {{"vector", tile.vector},
-                      {"tile_h", tile.h},
-                      {"tile_w", tile.w},
-                      {"part", tile.part},
-                      {"waves", waves(shape)}};
+      config.knobs = {{"vector", tile.vector},      {"tile_h", tile.h},
+                      {"tile_w", tile.w},           {"part", tile.part},
+                      {"walk", tile.walks ? 1 : 0}, {"waves", waves(shape)}};
       config.cost = {.flops = region.flops(),
                      .bytes = region.bytes(),
                      .flops_fraction = fraction,
@@ -260,22 +291,21 @@ class DepthwiseEngine final : public CudaEngine {
                       const DeviceProps& device) const override {
     const Shape shape(region);
     const Tile tile{static_cast<int>(config.knob("vector")), config.knob("tile_h"),
-                    config.knob("tile_w"), config.knob("part")};
+                    config.knob("tile_w"), config.knob("part"), config.knob("walk") != 0};
     const Walk walk(shape, tile, config.knob("waves"), device);
     return Designer(graph, shape, tile, walk).design();
   }
 
  private:
-  // Sums of a filter are merged per block: one wave of them.
+  // Sums of a filter are merged per block: one wave of them, where each has all channels.
   static std::int64_t waves(const Shape& shape) {
-    return shape.kind == Shape::Kind::filter ? 1 : 8;
+    return shape.kind == Shape::Kind::filter && shape.columns ? 1 : 8;
   }
   static std::vector<Tile> choices(const Shape& shape, const DeviceProps& device) {
     std::vector<Tile> result;
-    for (const Tile& tile : shape.tiles()) {
+    for (const Tile& tile : shape.tiles(device)) {
       const Walk walk(shape, tile, waves(shape), device);
-      if (shared_bytes(shape, tile, walk) <= std::min(kMostSharedBytes, device.shared_bytes) &&
-          result.size() < kMostTiles)
+      if (shared_bytes(shape, tile, walk) <= std::min(kMostSharedBytes, device.shared_bytes))
         result.push_back(tile);
     }
     return result;

@@ -1,6 +1,7 @@
 #include "cuda/engines/depthwise_shape.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "cuda/engines/channel_axes.hpp"
 #include "plan/merge_axes.hpp"
@@ -12,10 +13,16 @@ namespace {
 constexpr std::int64_t kMostRegisters = 200;  // for numbers of a tile
 constexpr std::int64_t kMostUnrolled = 4096;  // multiply-adds of a tile
 constexpr std::int64_t kMostLanes = 96;
-constexpr std::int64_t kMostThreads = 256;
+constexpr std::int64_t kMostThreads = 256, kMostOfWalk = 512;
 constexpr std::int64_t kMostBlocks = 8;       // of a multiprocessor
 constexpr std::int64_t kLeastThreads = 96;    // of a block, where there is a choice
 constexpr std::int64_t kOtherRegisters = 40;  // addresses, loops, products on the way
+constexpr std::int64_t kOtherOfWalk = 20, kOtherOfNarrowWalk = 28, kOtherOfFilterWalk = 36,
+                       kOtherOfUnrolledWalk = 40;
+constexpr std::int64_t kMostKeptWeights = 36;  // in registers: kKeepsWeights
+constexpr std::size_t kMostOfKind = 4;         // candidates that walk, and others
+// Tiles held in registers wait for each of their rows, and read the rows around them again.
+constexpr double kTileSlowdown = 1.8;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a >= 0 ? a / b : -ceil_div(-a, b); }
@@ -54,7 +61,13 @@ DepthwiseShape::Axes per_axis(const Dims& values, std::int64_t absent) {
 // Warps of a multiprocessor at once: each of its four parts has 512 registers per lane, which are
 // given out by eights.
 std::int64_t resident_warps(const DepthwiseShape& shape, const DepthwiseTile& tile) {
-  const std::int64_t needed = std::min<std::int64_t>(shape.registers(tile) + kOtherRegisters, 255);
+  const bool filter = shape.kind == DepthwiseShape::Kind::filter;
+  std::int64_t others = kOtherRegisters;
+  if (tile.walks && filter)
+    others = shape.window[1] > kMostUnrolledRows ? kOtherOfFilterWalk : kOtherOfUnrolledWalk;
+  else if (tile.walks)
+    others = tile.vector == 1 ? kOtherOfNarrowWalk : kOtherOfWalk;
+  const std::int64_t needed = std::min<std::int64_t>(shape.registers(tile) + others, 255);
   return std::min<std::int64_t>(4 * (512 / (ceil_div(needed, 8) * 8)), 32);
 }
 
@@ -122,21 +135,95 @@ DepthwiseShape::Span DepthwiseShape::span(std::size_t axis, std::int64_t count,
   return {first, floor_div(count - 1 + padding[axis], stride[axis]) - first + 1};
 }
 
+bool DepthwiseShape::is_plain(const PointwiseProgram& program) {
+  if (program.steps.size() != 1 || program.result != 0 || !program.stores.empty()) return false;
+  const PointwiseProgram::Step& step = program.steps[0];
+  if (step.kind != PointwiseProgram::Step::Kind::load || step.round_to) return false;
+  const View& view = step.view;  // a zero of its type is the number 0
+  return view.strides[view.strides.rank() - 1] == 1 && bit_width(view.dtype) >= 8 &&
+         view.dtype != DType::e8m0 && view.dtype != DType::boolean;
+}
+
+bool DepthwiseShape::converts() const {
+  return from.precision() == f32 && bit_width(from.steps[0].view.dtype) < 32;
+}
+
+bool DepthwiseShape::can_walk() const {
+  if (window[0] != 1 || stride[0] != 1 || padding[0] != 0 || dilation[1] != 1) return false;
+  if (kind == Kind::filter) return stride[1] == 1;
+  return kind == Kind::forward || (stride[1] == 1 && stride[2] == 1);
+}
+
+std::int64_t DepthwiseShape::ahead(const DepthwiseTile& tile) const {
+  // Few products per row take less time than memory does, the more so when rows are short.
+  if (!tile.walks || !converts() || window[1] > kMostUnrolledRows || stride[1] != 1) return 1;
+  return kind == Kind::filter ? window[1] : 2;
+}
+
 std::int64_t DepthwiseShape::registers(const DepthwiseTile& tile) const {
-  const std::int64_t line = span_w(tile).count * tile.vector,
-                     pixels = tile.h * tile.w * tile.vector;
-  const std::int64_t numbers =
-      kind == Kind::filter
-          ? pixels + 2 * line + tile.part * window[2] * tile.vector
-          : pixels + 2 * line + std::min(tile.h, window[1]) * window[2] * tile.vector;
-  return numbers * (precision == f64 ? 2 : 1);
+  const auto waiting = [&](const PointwiseProgram& program) {  // per number that is on its way
+    if (!is_plain(program)) return 1.0;
+    return std::min(1.0, bit_width(program.steps[0].view.dtype) / 32.0 * (tile.vector > 1 ? 1 : 2));
+  };
+  const std::int64_t line = span_w(tile).count * tile.vector, strip = tile.w * tile.vector,
+                     pixels = tile.h * strip, taps_of_row = window[2] * tile.vector;
+  double numbers = 0;
+  if (tile.walks && kind == Kind::filter) {
+    numbers = static_cast<double>(window[1] * (taps_of_row + strip) + line) +
+              static_cast<double>(ahead(tile)) * (static_cast<double>(line) * waiting(from) +
+                                                  static_cast<double>(strip) * waiting(to));
+  } else if (tile.walks) {
+    const std::int64_t slots = (window[1] - 1) / stride[1] + 1;
+    const std::int64_t weights_kept =
+        window[1] * taps_of_row <= kMostKeptWeights ? window[1] * taps_of_row : 2 * tile.vector;
+    numbers = static_cast<double>(slots * strip + weights_kept) +
+              static_cast<double>(stride[1] * line) *
+                  (1.0 + static_cast<double>(ahead(tile)) * waiting(from));
+  } else {
+    numbers = static_cast<double>(pixels + line) + static_cast<double>(line) * waiting(from) +
+              static_cast<double>((kind == Kind::filter ? tile.part : std::min(tile.h, window[1])) *
+                                  taps_of_row);
+  }
+  return static_cast<std::int64_t>(numbers) * (precision == f64 ? 2 : 1);
 }
 
 std::int64_t DepthwiseShape::tile_count(const DepthwiseTile& tile) const {
   return images * to_extent[0] * ceil_div(to_extent[1], tile.h) * ceil_div(to_extent[2], tile.w);
 }
 
-std::vector<DepthwiseTile> DepthwiseShape::tiles() const {
+// Of a thread for a tile: products, loads and conversions, weights, stores.
+double DepthwiseShape::instructions(const DepthwiseTile& tile) const {
+  const bool filter = kind == Kind::filter;
+  const double taps_of_row = static_cast<double>(window[2]), vector = tile.vector;
+  const double per_load = 1.5 + (converts() ? vector : 0.0);
+  const double line = static_cast<double>(span_w(tile).count), strip = static_cast<double>(tile.w);
+  if (tile.walks) {
+    const double taps = taps_of_row * static_cast<double>(window[1]);
+    const bool keeps = window[1] * window[2] * tile.vector <= kMostKeptWeights;
+    const std::int64_t rows = std::min(tile.h, to_extent[1]);
+    const double steps =
+        static_cast<double>(rows < to_extent[1] ? rows + (window[1] - 1) / stride[1] : rows);
+    const double moves = filter && window[1] > kMostUnrolledRows
+                             ? static_cast<double>(window[1] - 1) * strip * vector
+                             : 0.0;
+    const double loads = line * static_cast<double>(stride[1]) + (filter ? strip : 0.0);
+    const double weights_read = filter || keeps ? 0.0 : taps;
+    const double others = filter ? moves : weights_read + strip * (1.5 + vector);
+    // Words that four schedulers fetch through one gate, of whose time half is hidden.
+    const double width = converts() ? bit_width(from.steps[0].view.dtype) / 32.0 : 1.0;
+    const double words = weights_read * vector + loads * std::max(vector * width, 1.0);
+    return steps * (taps * strip * vector + loads * per_load + others + 2.0 * words + 30.0);
+  }
+  const double rows = static_cast<double>(filter ? tile.part : window[1]);
+  const double pixels = static_cast<double>(tile.h * tile.w);
+  const double strides = backward() ? static_cast<double>(stride[1] * stride[2]) : 1.0;
+  const double loads = static_cast<double>(span_h(tile).count) * line + (filter ? pixels : 0.0);
+  const double parts = filter ? static_cast<double>(ceil_div(window[1], tile.part)) : 1.0;
+  return parts * (rows * taps_of_row * pixels * vector / strides + loads * per_load +
+                  1.5 * rows * taps_of_row + pixels * (3.0 + 2.0 * vector));
+}
+
+std::vector<DepthwiseTile> DepthwiseShape::tiles(const DeviceProps& device) const {
   const bool filter = kind == Kind::filter;
   std::vector<int> vectors = {1};
   if (columns) {
@@ -144,32 +231,30 @@ std::vector<DepthwiseTile> DepthwiseShape::tiles() const {
         z.empty() ? packet_length({&from, &to}, 4) : packet_length({&from, &to, &z}, 4);
     for (int vector = 2; vector <= widest; vector *= 2) vectors.push_back(vector);
   }
-  const bool converts = from.precision() == f32 && bit_width(from.steps[0].view.dtype) < 32;
   std::vector<std::pair<double, DepthwiseTile>> fitting;
   const auto add = [&](DepthwiseTile tile) {
     if (backward()) {  // begins at multiples of the stride
       tile.h = ceil_div(tile.h, stride[1]) * stride[1];
       tile.w = ceil_div(tile.w, stride[2]) * stride[2];
     }
-    const double rows = static_cast<double>(filter ? tile.part : window[1]);
-    const double taps_of_row = static_cast<double>(window[2]);
-    const double pixels = static_cast<double>(tile.h * tile.w);
-    const double strides = backward() ? static_cast<double>(stride[1] * stride[2]) : 1.0;
-    const double products = rows * taps_of_row * pixels * tile.vector / strides;
-    if (products > kMostUnrolled || registers(tile) > kMostRegisters) return;
-    // Instructions: products, loads and conversions, weights, stores; and how well the warps that
-    // fit at once hide each other's waiting.
-    const double loads =
-        static_cast<double>(span_h(tile).count * span_w(tile).count) + (filter ? pixels : 0.0);
-    const double cost = products + loads * (1.5 + (converts ? tile.vector : 0)) +
-                        1.5 * rows * taps_of_row + pixels * (3.0 + 2.0 * tile.vector);
-    const double warps = static_cast<double>(resident_warps(*this, tile));
-    const double parts = filter ? static_cast<double>(ceil_div(window[1], tile.part)) : 1.0;
-    fitting.emplace_back(
-        cost * parts * static_cast<double>(tile_count(tile)) / tile.vector * (1.0 + 4.0 / warps),
-        tile);
+    const std::int64_t rows = tile.walks ? window[1] : filter ? tile.part : window[1] * tile.h;
+    if (rows * window[2] * tile.w * tile.vector > kMostUnrolled || registers(tile) > kMostRegisters)
+      return;
+    // Rounds of the threads that fit at once, and how well those hide each other's waiting.
+    const DepthwiseWalk walk(*this, tile, 1, device);
+    const double at_once = static_cast<double>(walk.threads * walk.blocks_at_once);
+    const double threads = static_cast<double>(tile_count(tile)) *
+                           static_cast<double>(walk.channel_blocks * walk.lanes);
+    const double rounds = threads / at_once / static_cast<double>(device.compute_units);
+    const double time = (tile.walks ? std::ceil(rounds) : rounds * kTileSlowdown) * at_once *
+                        instructions(tile) * (1.0 + 128.0 / at_once);
+    fitting.emplace_back(time, tile);
   };
-  for (const int vector : vectors)
+  for (const int vector : vectors) {
+    if (can_walk())
+      for (const std::int64_t wide : {4, 6, 7, 8})
+        for (const std::int64_t segments : {1, 2, 4})
+          add({vector, ceil_div(to_extent[1], segments), wide, filter ? window[1] : 0, true});
     for (const std::int64_t high : {1, 2, 4})
       for (const std::int64_t wide : {1, 2, 4, 8}) {
         if (!filter) {
@@ -180,16 +265,21 @@ std::vector<DepthwiseTile> DepthwiseShape::tiles() const {
           if (ceil_div(window[1], parts) * (parts - 1) < window[1])
             add({vector, high, wide, ceil_div(window[1], parts)});
       }
+  }
   std::stable_sort(fitting.begin(), fitting.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
+  // Some of both kinds: what hides waiting better than thought is found by trying.
   std::vector<DepthwiseTile> result;
-  for (const auto& [cost, tile] : fitting)
-    if (std::find(result.begin(), result.end(), tile) == result.end()) result.push_back(tile);
+  std::array<std::size_t, 2> taken = {0, 0};
+  for (const auto& [time, tile] : fitting)
+    if (std::find(result.begin(), result.end(), tile) == result.end() &&
+        taken[tile.walks ? 1 : 0]++ < kMostOfKind)
+      result.push_back(tile);
   return result;
 }
 
 bool DepthwiseShape::together(const DepthwiseTile& tile) const {
-  if (columns || tile.w == 1 || kind == Kind::filter) return false;
+  if (columns || tile.w == 1 || kind == Kind::filter || (tile.w & (tile.w - 1)) != 0) return false;
   const int wanted = static_cast<int>(tile.w);
   return vector_length(to, wanted) == wanted && (z.empty() || vector_length(z, wanted) == wanted);
 }
@@ -205,8 +295,11 @@ DepthwiseWalk::DepthwiseWalk(const DepthwiseShape& shape, const DepthwiseTile& t
   std::int64_t best = 0;
   // Threads of one channel add up warp by warp.
   const std::int64_t step = shape.columns ? 1 : 32;
-  for (std::int64_t rows = kMostThreads / lanes; rows > 0; rows -= step) {
-    const std::int64_t at_once = std::min<std::int64_t>(most / (rows * lanes), kMostBlocks);
+  const std::int64_t most_of_block = std::min(most, tile.walks ? kMostOfWalk : kMostThreads);
+  for (std::int64_t rows = most_of_block / lanes; rows > 0; rows -= step) {
+    // Warps are dealt out whole, to four parts of the multiprocessor.
+    const std::int64_t warps = ceil_div(rows * lanes, 32);
+    const std::int64_t at_once = std::min<std::int64_t>(most / 32 / warps, kMostBlocks);
     if (at_once * rows * lanes <= best + best / 8 || (rows * lanes < kLeastThreads && best > 0))
       continue;
     best = at_once * rows * lanes;

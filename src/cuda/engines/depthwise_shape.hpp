@@ -7,11 +7,15 @@
 
 namespace ashlar::cuda {
 
+// Windows of at most so many rows have their walk unrolled by as many.
+inline constexpr std::int64_t kMostUnrolledRows = 3;
+
 // What a thread does: kernels/depthwise.cuh.
 struct DepthwiseTile {
   int vector;             // channels
   std::int64_t h, w;      // pixels
   std::int64_t part = 0;  // backward-filter: rows of taps
+  bool walks = false;     // down the rows of the tile, instead of holding all of it in registers
   bool operator==(const DepthwiseTile&) const = default;
 };
 
@@ -41,17 +45,30 @@ struct DepthwiseShape {
     std::int64_t first, count;
   };
   Span span(std::size_t axis, std::int64_t count, std::int64_t count_taps) const;
+  // Along H. A tile that is walked meets one row after the other: `stride` of them per step.
   Span span_h(const DepthwiseTile& tile) const {
+    if (tile.walks) return {0, kind == Kind::filter ? 1 : stride[1]};
     return span(1, tile.h, kind == Kind::filter ? tile.part : window[1]);
   }
   Span span_w(const DepthwiseTile& tile) const { return span(2, tile.w, window[2]); }
+  // Elements are converted on their way from memory.
+  bool converts() const;
+  // The source is what a tensor holds, without arithmetic: it is kept as it is until it is used.
+  static bool is_plain(const PointwiseProgram& program);
+  // Rows of the source on their way while one is multiplied, in a walk.
+  std::int64_t ahead(const DepthwiseTile& tile) const;
   // Registers that hold numbers of a tile.
   std::int64_t registers(const DepthwiseTile& tile) const;
   // Those that fit, the cheapest first.
-  std::vector<DepthwiseTile> tiles() const;
+  std::vector<DepthwiseTile> tiles(const DeviceProps& device) const;
   std::int64_t tile_count(const DepthwiseTile& tile) const;
   // Rows of results are stored as vectors.
   bool together(const DepthwiseTile& tile) const;
+  // Tiles may be walked: rows of the source come in order, each meets neighbouring results.
+  bool can_walk() const;
+
+ private:
+  double instructions(const DepthwiseTile& tile) const;
 };
 
 // The launch of a tile for all channels and pixels.

@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::int64_t kMostSegment = 24;   // registers of a row of x
 constexpr std::int64_t kMostUnrolled = 64;  // elements of a window
+constexpr std::int64_t kMostPixels = 1024;  // of an image that is one of many in shared memory
 
 const ResampleAttributes& attributes_of(const Region& region) {
   if (const auto* forward = region.anchor_as<ResampleForward>()) return *forward;
@@ -76,6 +77,17 @@ PoolingShape::PoolingShape(const Region& region)
   vector = packet_length(parts, most);
 }
 
+std::optional<PoolingShape::Flat> PoolingShape::flat() const {
+  const bool whole = window == x && y == Axes{1, 1, 1} && padding == Axes{0, 0, 0};
+  if (columns || !whole || index.present() || (is_maximum() && !forward) || pixels() > kMostPixels)
+    return {};
+  Flat result{from, to};
+  for (PointwiseProgram* program : {&result.from, &result.to})
+    for (int axis = 3; axis >= 0; --axis)
+      if (!join_axes({program}, axis)) return {};
+  return result;
+}
+
 bool PoolingShape::by_segments(const PoolingTile& tile) const {
   return forward && !columns && tile.w * stride[2] % vector == 0 && span(tile) <= kMostSegment;
 }
@@ -88,6 +100,7 @@ bool PoolingShape::together(const PoolingTile& tile) const {
 }
 
 std::vector<PoolingTile> PoolingShape::tiles() const {
+  if (flat()) return {{0, 0}, {1, 1}};
   const bool small = window[0] * window[1] * window[2] <= kMostUnrolled;
   if (!small) return {{1, 1}};
   std::vector<PoolingTile> result;
@@ -96,27 +109,32 @@ std::vector<PoolingTile> PoolingShape::tiles() const {
     const auto same = [&](const PoolingTile& other) { return other.h == h && other.w == w; };
     if (std::none_of(result.begin(), result.end(), same)) result.push_back({h, w});
   };
+  // Gradients of a tile that begins at a multiple of the stride know their windows.
+  const auto whole = [&](std::size_t axis, std::int64_t wanted) {
+    if (forward || stride[axis] > 4) return wanted;
+    return (wanted + stride[axis] - 1) / stride[axis] * stride[axis];
+  };
   if (columns) {
     // Windows that do not overlap have nothing to share.
     const bool overlap = window[1] > stride[1] || window[2] > stride[2];
     if (!overlap && forward) add(1, 1);
-    add(2, 2);
-    add(2, 1);
-    add(4, 1);
+    add(whole(1, 2), whole(2, 2));
+    add(whole(1, 1), whole(2, 1));
+    if (forward) add(4, 1);
+    add(1, 1);
+    return result;
+  }
+  if (!forward) {
+    add(whole(1, 1), whole(2, 8));
+    add(whole(1, 1), whole(2, 4));
+    add(whole(1, 2), whole(2, 4));
     add(1, 1);
     return result;
   }
   // Rows of x in whole packets.
   const std::int64_t per_packet = vector % stride[2] == 0 ? vector / stride[2] : vector;
-  if (!forward) {
-    add(1, 8);
-    add(1, 4);
-    add(2, 4);
-    add(1, 1);
-    return result;
-  }
   for (std::int64_t w : {std::max<std::int64_t>(per_packet, 4), std::int64_t{4}, std::int64_t{8}})
-    for (std::int64_t h : {1, 2})
+    for (std::int64_t h : {2, 1})
       if (by_segments({h, w})) add(h, w);
   add(1, 1);
   return result;

@@ -8,8 +8,8 @@
 // become part of the instructions; tiles are counted with 32.
 #include "lib/divide.cuh"
 #include "lib/elements.cuh"
+#include "lib/packets.cuh"
 #include "lib/pointwise.cuh"
-#include "lib/ptx_opaque.cuh"
 #include "lib/ptx_shared.cuh"
 #include "lib/reduce.cuh"
 #include "lib/rows.cuh"
@@ -66,25 +66,31 @@ __device__ inline int stored_tap(int tap) {
 }
 
 // kLength pixels of row `y` of a tensor of height x width, from column `x` on; what lies outside is
-// 0. load(at, packet) reads what lies inside.
-template <int kLength, class Load>
-__device__ inline void load_line(int64 height, int64 width, int n, int channel, int z, int y, int x,
-                                 R (&line)[kLength][kVector], const Load& load) {
+// 0. `Tensor` reads packets of channels: Bits or Numbers.
+template <class Tensor, int kLength>
+__device__ inline void load_line(const Args& args, int64 height, int64 width, int n, int channel,
+                                 int z, int y, int x, typename Tensor::Packet (&line)[kLength]) {
   Index at[5];
+  locate(n, channel, z, y, x, at);
   if (is_within(y, (int)height) && x >= 0 && x + kLength <= (int)width) {
-    locate(n, channel, z, y, x, at);
 #pragma unroll
     for (int i = 0; i < kLength; ++i) {
-      load(at, line[i]);
+      Tensor::load(args, at, line[i]);
       ++at[kColumns ? 3 : 4];
     }
   } else {
-    const int from = opaque(x), last_y = (int)height - 1, last_x = (int)width - 1;
 #pragma unroll
     for (int i = 0; i < kLength; ++i) {
-      locate(n, channel, z, min(max(y, 0), last_y), min(max(from + i, 0), last_x), at);
-      load(at, line[i]);
-      if (!is_within(y, (int)height) || !is_within(from + i, (int)width)) fill((R)0, line[i]);
+      line[i] = {};
+      if (is_within(y, (int)height) && is_within(x + i, (int)width))
+        Tensor::load(args, at, line[i]);
+      ++at[kColumns ? 3 : 4];
     }
   }
+}
+template <class Tensor, int kLength>
+__device__ inline void widen_line(const typename Tensor::Packet (&line)[kLength],
+                                  R (&to)[kLength][kVector]) {
+#pragma unroll
+  for (int i = 0; i < kLength; ++i) Tensor::widen(line[i], to[i]);
 }

@@ -7,6 +7,7 @@
 #include "lib/elements.cuh"
 #include "lib/pointwise.cuh"
 #include "lib/ptx_maximum.cuh"
+#include "lib/ptx_opaque.cuh"
 #include "lib/rows.cuh"
 
 // Positions inside windows are integers in registers, too. They fit the types they are stored in.
@@ -15,6 +16,21 @@ __device__ inline int narrow(i32, int position) { return position; }
 __device__ inline uint32 narrow(u32, int position) { return (uint32)position; }
 __device__ inline int8 narrow(i8, int position) { return (int8)position; }
 __device__ inline uint8 narrow(u8, int position) { return (uint8)position; }
+
+template <int kCount, class D>
+__device__ inline void load_positions(D d, const void* data, int64 index, int (&to)[kCount]) {
+  if constexpr (kCount == 1 || IsPacked<D>::value) {
+    load_row(d, data, index, to);
+  } else {
+    typedef Vector<kCount, typename D::Word> Elements;
+    Elements u;
+    const auto* from = (const typename Elements::Piece*)((const typename D::Word*)data + index);
+#pragma unroll
+    for (int i = 0; i < Elements::kPieces; ++i) u.pieces[i] = load_read_only(from + i);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) to[i] = (int)u.words[i];
+  }
+}
 
 // The tile of a thread: results from (d, h, w) on of `channel` of image n.
 struct Tile {

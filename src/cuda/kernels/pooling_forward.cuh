@@ -36,30 +36,34 @@ template <int kCount> struct Pooled {
 // begin at a multiple of kVector, the others one by one.
 __device__ inline void load_segment(const Args& args, const Tile& tile, int z, int y, int first,
                                     R (&segment)[kSpan]) {
+  constexpr int kAhead = kPaddingW % kVector;  // elements before the first packet
+  constexpr int kPackets = kSpan < kAhead ? 0 : (kSpan - kAhead) / kVector;
   const int extent = (int)args.x_w;
-  constexpr int kAhead = kPaddingW % kVector == 0 ? 0 : kPaddingW % kVector;
   Index at[5];
+  const auto load_one = [&](int i, int from) {
+    R loaded[1];
+    tile.locate(z, y, clamped(from + i, extent), at);
+    x_of<1>(args, at, loaded);
+    segment[i] = loaded[0];
+  };
 #pragma unroll
-  for (int i = 0; i < kSpan; ++i) {
-    const bool starts_packet = (i + kVector - kAhead) % kVector == 0 && i + kVector <= kSpan;
-    const int packet = i - (i + kVector - kAhead) % kVector;  // the one i is in
-    const bool in_packet = packet >= 0 && packet + kVector <= kSpan && kVector > 1;
-    if (in_packet && first + packet >= 0 && first + packet + kVector <= extent) {
-      if (!starts_packet) continue;
+  for (int packet = 0; packet < kPackets; ++packet) {
+    const int i = kAhead + packet * kVector;
+    if (first + i >= 0 && first + i + kVector <= extent) {
       R loaded[kVector];
       tile.locate(z, y, first + i, at);
       x_of<kVector>(args, at, loaded);
 #pragma unroll
-      for (int v = 0; v < kVector; ++v) {
-        if (i + v < kSpan) segment[i + v] = loaded[v];
-      }
+      for (int v = 0; v < kVector; ++v) segment[i + v] = loaded[v];
     } else {
-      R loaded[1];
-      tile.locate(z, y, clamped(first + i, extent), at);
-      x_of<1>(args, at, loaded);
-      segment[i] = loaded[0];
+      const int from = opaque(first);
+#pragma unroll
+      for (int v = 0; v < kVector; ++v) load_one(i + v, from);
     }
   }
+#pragma unroll
+  for (int i = 0; i < kSpan; ++i)
+    if (i < kAhead || i >= kAhead + kPackets * kVector) load_one(i, first);
 }
 
 // kCount channels per result, or with kWhole rows of x by packets and rows of results together.
@@ -126,10 +130,14 @@ __device__ inline void pool(const Args& args) {
     if constexpr (!kMaximum) {
 #pragma unroll
       for (int q = 0; q < kTileW; ++q) {
-        const int count = kMode == 0 ? kWindowD * kWindowH * kWindowW
-                                     : covered(args, tile.d, h, tile.w + q);
+        const R count = (R)(kMode == 0 ? 1 : covered(args, tile.d, h, tile.w + q));
+        const R reciprocal = (R)1 / count;
 #pragma unroll
-        for (int v = 0; v < kCount; ++v) windows[p][q].value[v] /= (R)count;
+        for (int v = 0; v < kCount; ++v) {
+          R& value = windows[p][q].value[v];
+          value = kMode == 0 ? quotient<kWindowD * kWindowH * kWindowW>(value)
+                             : quotient(value, count, reciprocal);
+        }
       }
     }
     Index at[5];

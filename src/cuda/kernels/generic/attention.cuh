@@ -3,8 +3,10 @@
 #include "lib/coordinates.cuh"
 #include "lib/reduce.cuh"
 
-__device__ inline R block_sum(R value) { return block_reduce<kThreads / kLanes, Sum>(value); }
-__device__ inline R block_maximum(R value) { return block_reduce<kThreads / kLanes, Max>(value); }
+__device__ __noinline__ R block_sum(R value) { return block_reduce<kThreads / kLanes, Sum>(value); }
+__device__ __noinline__ R block_maximum(R value) {
+  return block_reduce<kThreads / kLanes, Max>(value);
+}
 
 // One score: batch, query head, query position, key position.
 struct Place {
@@ -15,6 +17,8 @@ struct Columns {
   int64 begin, end;
   __device__ bool contains(int64 j) const { return j >= begin && j < end; }
 };
+
+// Functions that are not inlined keep the time down that compiling takes.
 
 // --- which places exist
 
@@ -32,7 +36,7 @@ __device__ inline int64 key_length(const Args& args, int64 b) {
   return args.keys;
 }
 // Row i sees i + shift - left_bound < j <= i + shift + right_bound, inside the lengths.
-__device__ inline Columns columns(const Args& args, int64 b, int64 i) {
+__device__ __noinline__ Columns columns(const Args& args, int64 b, int64 i) {
   const int64 rows = query_length(args, b), all = key_length(args, b);
   if (i >= rows) return {0, 0};
   const int64 diagonal = kBottomRight ? i + all - rows : i;
@@ -52,7 +56,7 @@ __device__ inline int64 v_page(const Args& args, int64 b, int64 j) {
   return integer_page_table_v(args, {b, 0, j / args.v_dims[2], 0});
 }
 // Whether a place inside columns() is masked out by its block or has no page.
-__device__ inline bool is_hidden(const Args& args, const Place& at) {
+__device__ __noinline__ bool is_hidden(const Args& args, const Place& at) {
   if constexpr (kHas_block_mask) {
     if (in_block_mask(args, {at.b, at.h, at.i / args.block_rows, at.j / args.block_columns}) == 0)
       return true;
@@ -67,19 +71,19 @@ __device__ inline bool is_hidden(const Args& args, const Place& at) {
   }
   return false;
 }
-__device__ inline bool is_seen(const Args& args, const Place& at) {
+__device__ __noinline__ bool is_seen(const Args& args, const Place& at) {
   return columns(args, at.b, at.i).contains(at.j) && !is_hidden(args, at);
 }
 
 // --- elements of k and v in row j, of the head that serves query head h
 
-__device__ inline R k_element(const Args& args, const Place& at, int64 d) {
+__device__ __noinline__ R k_element(const Args& args, const Place& at, int64 d) {
   const int64 head = at.h / (args.heads / args.k_dims[1]);
   if constexpr (kHas_page_table_k)
     return in_k(args, {k_page(args, at.b, at.j), head, at.j % args.k_dims[2], d});
   return in_k(args, {at.b, head, at.j, d});
 }
-__device__ inline R v_element(const Args& args, const Place& at, int64 d) {
+__device__ __noinline__ R v_element(const Args& args, const Place& at, int64 d) {
   const int64 head = at.h / (args.heads / args.v_dims[1]);
   if constexpr (kHas_page_table_v)
     return in_v(args, {v_page(args, at.b, at.j), head, at.j % args.v_dims[2], d});
@@ -104,7 +108,7 @@ __device__ inline R scale_of(const Args& args) {
   if constexpr (kHas_scale_tensor) return in_scale_tensor(args, Origin<kRank_scale_tensor>().at);
   return (R)args.scale;
 }
-__device__ inline R scaled_score(const Args& args, const Place& at) {
+__device__ __noinline__ R scaled_score(const Args& args, const Place& at) {
   R sum = 0;
   for (int64 d = 0; d < args.k_dims[3]; ++d)
     sum += in_q(args, {at.b, at.h, at.i, d}) * k_element(args, at, d);
@@ -137,7 +141,7 @@ __device__ inline R alibi_slope(const Args& args, int64 h) {
   return h < power ? exp2((R)-8 * (R)(h + 1) / (R)power)
                    : exp2((R)-4 * (R)(2 * (h - power) + 1) / (R)power);
 }
-__device__ inline R score(const Args& args, const Place& at) {
+__device__ __noinline__ R score(const Args& args, const Place& at) {
   R score = capped(args, scaled_score(args, at));
   if constexpr (kHasModifier)
     score = run_program(args, at, score, (R)0,
@@ -149,7 +153,7 @@ __device__ inline R score(const Args& args, const Place& at) {
 
 // --- dropout
 
-__device__ inline bool keeps(const Args& args, const Place& at) {
+__device__ __noinline__ bool keeps(const Args& args, const Place& at) {
   if constexpr (kHas_dropout_mask) {
     return in_dropout_mask(args, {at.b, at.h, at.i, at.j}) != 0;
   } else {

@@ -14,7 +14,8 @@ ONE_FACTOR(scale_dq)
 ONE_FACTOR(scale_dk)
 ONE_FACTOR(scale_dv)
 
-__device__ inline void row_position(const Args& args, int64 row, int64& b, int64& h, int64& i) {
+__device__ __noinline__ void row_position(const Args& args, int64 row, int64& b, int64& h,
+                                          int64& i) {
   i = row % args.queries;
   h = row / args.queries % args.heads;
   b = row / args.queries / args.heads;
@@ -23,17 +24,17 @@ __device__ inline int64 row_number(const Args& args, const Place& at) {
   return (at.b * args.heads + at.h) * args.queries + at.i;
 }
 // Such a row has no gradients.
-__device__ inline bool sees_nothing(const Args& args, int64 b, int64 h, int64 i) {
+__device__ __noinline__ bool sees_nothing(const Args& args, int64 b, int64 h, int64 i) {
   return in_stats(args, {b, h, i, 0}) == -(R)infinity() || i >= query_length(args, b);
 }
 __device__ inline R delta(const Args& args, const Place& at) {
   return ((const R*)args.delta)[row_number(args, at)];
 }
-__device__ inline R weight(const Args& args, const Place& at) {
+__device__ __noinline__ R weight(const Args& args, const Place& at) {
   return exp(score(args, at) - in_stats(args, {at.b, at.h, at.i, 0}));
 }
 // Of the score as the softmax sees it.
-__device__ inline R dm(const Args& args, const Place& at) {
+__device__ __noinline__ R dm(const Args& args, const Place& at) {
   R dp = 0;
   for (int64 d = 0; d < args.v_dims[3]; ++d)
     dp += in_d_o(args, {at.b, at.h, at.i, d}) * v_element(args, at, d);
@@ -41,7 +42,7 @@ __device__ inline R dm(const Args& args, const Place& at) {
   return weight(args, at) * (kept(args, at, dp) - delta(args, at));
 }
 // Of the scaled product.
-__device__ inline R ds(const Args& args, const Place& at) {
+__device__ __noinline__ R ds(const Args& args, const Place& at) {
   R gradient = dm(args, at);
   if constexpr (kHasModifier || kHasSoftCap) {
     const R scaled = scaled_score(args, at);
@@ -56,10 +57,10 @@ __device__ inline R ds(const Args& args, const Place& at) {
   return gradient;
 }
 // p and ds as factors of the last products. In fp8 the scale belongs to what is rounded.
-__device__ inline R p_factor(const Args& args, const Place& at) {
+__device__ __noinline__ R p_factor(const Args& args, const Place& at) {
   return as_factor(Factor(), kept(args, at, weight(args, at)) * factor_scale_s(args));
 }
-__device__ inline R ds_factor(const Args& args, const Place& at) {
+__device__ __noinline__ R ds_factor(const Args& args, const Place& at) {
   const R gradient = kScalesFirst ? scale_of(args) * ds(args, at) : ds(args, at);
   return as_factor(GradientFactor(), gradient * factor_scale_dp(args));
 }
@@ -112,9 +113,19 @@ __device__ inline void query_gradient(const Args& args, int64 row) {
   }
 }
 
-// Row `row` of dk or dv: the sum over the keys it holds, the heads it serves and the rows that see
-// them of factor(place) * source(b, h, i, d). Keys are (b, j): one, or with pages those of any
-// batch whose page this is. What is summed over is numbered with the query rows fastest.
+// A row of dk or dv sums over the keys it holds, the heads it serves and the query rows that see
+// them. Keys are (b, j): one, or with pages those of any batch whose page this is. This is number n
+// of them, with the query rows fastest; `row` numbers the rows of a tensor with these extents.
+template <bool kPaged>
+__device__ __noinline__ Place summand(const Args& args, const int64* extents, int64 row, int64 n) {
+  const int64 position = row % extents[2], group = args.heads / extents[1];
+  const int64 i = n % args.queries, key = n / args.queries / group;
+  const int64 h = row / extents[2] % extents[1] * group + n / args.queries % group;
+  if (!kPaged) return {row / extents[2] / extents[1], h, i, position};
+  const int64 pages = (args.keys + extents[2] - 1) / extents[2];
+  return {key / pages, h, i, key % pages * extents[2] + position};
+}
+// The sum of factor(place) * source(place, d).
 template <bool kPaged, class Page, class Weight, class Source, class Store>
 __device__ inline void key_gradient(const Args& args, const int64* extents, int64 row, Page page,
                                     Weight factor, Source source, Store store) {
@@ -122,12 +133,7 @@ __device__ inline void key_gradient(const Args& args, const int64* extents, int6
   const int64 block = row / extents[2] / extents[1];
   const int64 group = args.heads / extents[1];
   const int64 pages = (args.keys + extents[2] - 1) / extents[2];
-  const auto place = [&](int64 n) {
-    const int64 i = n % args.queries, h = group_head * group + n / args.queries % group;
-    const int64 key = n / args.queries / group;
-    if (!kPaged) return Place{block, h, i, position};
-    return Place{key / pages, h, i, key % pages * extents[2] + position};
-  };
+  const auto place = [&](int64 n) { return summand<kPaged>(args, extents, row, n); };
   multiply_row(
       (kPaged ? args.batch * pages : 1) * group * args.queries, extents[3],
       [&](int64 n) {
@@ -136,10 +142,7 @@ __device__ inline void key_gradient(const Args& args, const int64* extents, int6
         return is_seen(args, at) && !sees_nothing(args, at.b, at.h, at.i);
       },
       [&](int64 n) { return factor(place(n)); },
-      [&](int64 n, int64 d) {
-        const Place at = place(n);
-        return source(at, d);
-      },
+      [&](int64 n, int64 d) { return source(place(n), d); },
       [&](int64 d, R total) { store(block, group_head, position, d, total); });
 }
 

@@ -12,7 +12,7 @@
 static const bool kFlat = kRank_labels == 1;  // the labels of all sequences one after the other
 
 // log(exp(a) + exp(b) + exp(c)); -inf is an absent term.
-__device__ inline R log_sum(R a, R b, R c) {
+__device__ __noinline__ R log_sum(R a, R b, R c) {
   const R largest = Max::apply(Max::apply(a, b), c);
   if (largest == -(R)infinity()) return largest;
   return largest + log(exp(a - largest) + exp(b - largest) + exp(c - largest));
@@ -55,7 +55,7 @@ struct Sequence {
       if (label(i) < 0 || label(i) >= args.x_dims[2]) return true;
     return false;
   }
-  __device__ int64 state_class(int64 s) const {
+  __device__ __noinline__ int64 state_class(int64 s) const {
     return s % 2 == 0 ? args.blank : label((s - 1) / 2);
   }
   __device__ bool may_skip_to(int64 s) const {
@@ -77,7 +77,7 @@ struct Sequence {
     }
   }
   // e[t, s]
-  __device__ R emission(int64 t, int64 s) const {
+  __device__ __noinline__ R emission(int64 t, int64 s) const {
     const R x = load(t, state_class(s));
     return kLogits ? x - largest[t] - log(sums[t]) : log(x);
   }

@@ -3,6 +3,14 @@
 #include "lib/coordinates.cuh"
 #include "lib/reduce.cuh"
 
+// The place of element number `element` of box number `index`. Not inlined: its divisions are most
+// of what a compiler would have to work on.
+__device__ __noinline__ void locate(int64 element, const int64* box, const Index (&index)[kRank],
+                                    Index (&at)[kRank]) {
+  unflatten(element, box, at);
+  for (int axis = 0; axis < kRank; ++axis) at[axis] += index[axis] * box[axis];
+}
+
 // Calls body(at) for the elements of x in the box number `index` of boxes with extents `box`; every
 // thread has its share of the `size` elements.
 template <class Body>
@@ -10,11 +18,12 @@ __device__ inline void for_each_in(const int64* box, int64 size, const Index (&i
                                    Body body) {
   for (int64 element = threadIdx.x; element < size; element += kThreads) {
     Index at[kRank];
-    unflatten(element, box, at);
-    for (int axis = 0; axis < kRank; ++axis) at[axis] += index[axis] * box[axis];
+    locate(element, box, index, at);
     body(at);
   }
 }
 
-__device__ inline R block_sum(R value) { return block_reduce<kThreads / kLanes, Sum>(value); }
-__device__ inline R block_maximum(R value) { return block_reduce<kThreads / kLanes, Max>(value); }
+__device__ __noinline__ R block_sum(R value) { return block_reduce<kThreads / kLanes, Sum>(value); }
+__device__ __noinline__ R block_maximum(R value) {
+  return block_reduce<kThreads / kLanes, Max>(value);
+}

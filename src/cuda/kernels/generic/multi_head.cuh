@@ -8,8 +8,10 @@
 #include "lib/philox.cuh"
 #include "lib/reduce.cuh"
 
-__device__ inline R block_sum(R value) { return block_reduce<kThreads / kLanes, Sum>(value); }
-__device__ inline R block_maximum(R value) { return block_reduce<kThreads / kLanes, Max>(value); }
+__device__ __noinline__ R block_sum(R value) { return block_reduce<kThreads / kLanes, Sum>(value); }
+__device__ __noinline__ R block_maximum(R value) {
+  return block_reduce<kThreads / kLanes, Max>(value);
+}
 
 // A query step (row of q, o) or a key step (row of k, v), and a head.
 struct HeadRow {
@@ -18,14 +20,15 @@ struct HeadRow {
 // An array, as numbers the launch gives: first element, beams, rows, heads, size.
 typedef int64 HeadArray[5];
 
-__device__ inline R* head_vector(const Args& args, const HeadArray& array, const HeadRow& at) {
+__device__ __noinline__ R* head_vector(const Args& args, const HeadArray& array,
+                                       const HeadRow& at) {
   return (R*)args.memory + array[0] +
          (((at.b * array[1] + at.beam) * array[2] + at.row) * array[3] + at.head) * array[4];
 }
 __device__ inline int64 array_rows(const Args& args, const HeadArray& array) {
   return args.batch * array[1] * array[2] * array[3];
 }
-__device__ inline HeadRow head_row(const HeadArray& array, int64 n) {
+__device__ __noinline__ HeadRow head_row(const HeadArray& array, int64 n) {
   const int64 head = n % array[3], rest = n / array[3];
   return {rest / array[2] / array[1], rest / array[2] % array[1], rest % array[2], head};
 }
@@ -33,7 +36,8 @@ __device__ inline HeadRow head_row(const HeadArray& array, int64 n) {
 // --- projections x -> W x + b: rows, columns, first elements of W and b. No rows: x itself.
 typedef int64 Projection[4];
 
-__device__ inline R matrix_element(const Args& args, const Projection& w, int64 row, int64 column) {
+__device__ __noinline__ R matrix_element(const Args& args, const Projection& w, int64 row,
+                                         int64 column) {
   return in_weights(args, {w[2] + row * w[1] + column});
 }
 // Element `row` of W x + b, element `column` of W^T x.
@@ -43,7 +47,7 @@ __device__ inline R projected(const Args& args, const Projection& w, int64 row, 
   for (int64 c = 0; c < w[1]; ++c) sum += matrix_element(args, w, row, c) * x(c);
   return kHasBiases ? sum + in_weights(args, {w[3] + row}) : sum;
 }
-__device__ inline R projected_back(const Args& args, const Projection& w, int64 column,
+__device__ __noinline__ R projected_back(const Args& args, const Projection& w, int64 column,
                                    const R* x) {
   R sum = 0;
   for (int64 r = 0; r < w[0]; ++r) sum += matrix_element(args, w, r, column) * x[r];
@@ -98,7 +102,7 @@ struct Columns {
   __device__ bool contains(int64 j) const { return j >= begin && j < end; }
 };
 // Inside the lengths and the window.
-__device__ inline Columns columns(const Args& args, const HeadRow& query) {
+__device__ __noinline__ Columns columns(const Args& args, const HeadRow& query) {
   if (query.row >= query_length(args, query.b, query.beam)) return {0, 0};
   const int64 all = key_length(args, query.b, key_beam(args, query.beam));
   Columns result = {0, all};
@@ -119,10 +123,11 @@ __device__ inline HeadRow key_row(const Args& args, const HeadRow& query, int64 
 
 // --- dropout of a weight, and of an element of o
 
-__device__ inline R after_dropout(uint64 seed, uint64 offset, double keep, int64 position, R x) {
+__device__ __noinline__ R after_dropout(uint64 seed, uint64 offset, double keep, int64 position,
+                                        R x) {
   return bernoulli(seed, offset, (uint64)position, (float)keep) ? x * (R)(1.0 / keep) : (R)0;
 }
-__device__ inline R kept(const Args& args, const HeadRow& query, int64 j, R x) {
+__device__ __noinline__ R kept(const Args& args, const HeadRow& query, int64 j, R x) {
   if (!kDropout) return x;
   // Beams that share their keys lie next to each other.
   const int64 head = args.key_beams == 1
@@ -133,7 +138,7 @@ __device__ inline R kept(const Args& args, const HeadRow& query, int64 j, R x) {
                        args.keep_probability,
                        (head * args.queries + query.row) * args.keys + j, x);
 }
-__device__ inline R post_kept(const Args& args, const Index (&at)[4], R x) {
+__device__ __noinline__ R post_kept(const Args& args, const Index (&at)[4], R x) {
   if (!kPostDropout) return x;
   const int64 position =
       ((at[0] * args.beams + at[1]) * args.queries + at[2]) * args.o_size + at[3];

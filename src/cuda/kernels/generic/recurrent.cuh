@@ -38,13 +38,13 @@ __device__ inline bool runs(const Args& args, int64 step, int64 n) {
   return step >= 0 && length_of(args, n) > step;
 }
 // The row of x, y and the records where sequence n has this step.
-__device__ inline int64 row_of(const Args& args, int64 step, int64 n) {
+__device__ __noinline__ int64 row_of(const Args& args, int64 step, int64 n) {
   if (!kPacked) return step * args.batch + n;
   int64 row = ((const int64*)args.starts)[step];
   for (int64 other = 0; other < n; ++other) row += length_of(args, other) > step ? 1 : 0;
   return row;
 }
-__device__ inline bool is_used(const Args& args, int64 row) {
+__device__ __noinline__ bool is_used(const Args& args, int64 row) {
   if (kPacked) return row < ((const int64*)args.starts)[args.steps];
   return runs(args, row / args.batch, row % args.batch);
 }
@@ -62,14 +62,14 @@ struct RowPlace {
 struct RecordPlace {
   Index at[kLastOfRecord + 1];
 };
-__device__ inline RowPlace place(const Args& args, int64 row, int64 feature) {
+__device__ __noinline__ RowPlace place(const Args& args, int64 row, int64 feature) {
   RowPlace result;
   result.at[0] = kPacked ? row : row / args.batch;
   result.at[1] = kPacked ? 0 : row % args.batch;
   result.at[kLastOfRow] = feature;
   return result;
 }
-__device__ inline RecordPlace record_place(const Args& args, int64 pseudo_layer, int64 row,
+__device__ __noinline__ RecordPlace record_place(const Args& args, int64 pseudo_layer, int64 row,
                                            int64 number) {
   RecordPlace result;
   result.at[0] = pseudo_layer;
@@ -86,7 +86,7 @@ struct Weights {
   int64 columns;                                                   // of `input`
 };
 // args.first_layer and args.other_layers are offsets in the order of Weights, then the end.
-__device__ inline Weights weights_of(const Args& args, int64 layer, int64 direction) {
+__device__ __noinline__ Weights weights_of(const Args& args, int64 layer, int64 direction) {
   const int64* part = layer == 0 ? args.first_layer : args.other_layers;
   const int64 start =
       layer == 0 ? direction * args.first_layer[5]
@@ -102,7 +102,7 @@ __device__ inline Weights weights_of(const Args& args, int64 layer, int64 direct
 __device__ inline bool has_input_matrix(int64 layer) { return !(kSkip && layer == 0); }
 
 // What dropout leaves of a layer's output on its way to the next layer.
-__device__ inline R kept(const Args& args, R value, int64 layer, int64 row, int64 feature) {
+__device__ __noinline__ R kept(const Args& args, R value, int64 layer, int64 row, int64 feature) {
   if (!kDropout) return value;
   const int64 index = (layer * args.rows + row) * args.layer_output + feature;
   const bool keeps =

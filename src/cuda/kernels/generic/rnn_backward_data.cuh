@@ -10,11 +10,11 @@ __device__ inline R d_output(const Args& args, int64 layer, int64 row, int64 fea
   if (layer == args.layers - 1) return in_dy(args, place(args, row, feature).at);
   return ((const R*)args.d_outputs)[row * args.layer_output + feature];
 }
-__device__ inline R weight(const Args& args, int64 matrix, int64 columns, int64 row,
+__device__ __noinline__ R weight(const Args& args, int64 matrix, int64 columns, int64 row,
                            int64 column) {
   return in_weights(args, {matrix + row * columns + column});
 }
-__device__ inline R kept_state(const Args& args, int64 p, int64 row, int64 number) {
+__device__ __noinline__ R kept_state(const Args& args, int64 p, int64 row, int64 number) {
   return in_reserve(args, record_place(args, p, row, number).at);
 }
 

@@ -13,7 +13,7 @@ __device__ inline R previous_output(const Args& args, int64 p, int64 direction, 
   const int64 row = row_of(args, before, n);
   return in_reserve(args, record_place(args, p, row, args.output_state + j).at);
 }
-__device__ inline R gate_gradient(const Args& args, int64 p, int64 row, int64 unit) {
+__device__ __noinline__ R gate_gradient(const Args& args, int64 p, int64 row, int64 unit) {
   return in_dgates(args, record_place(args, p, row, unit).at);
 }
 // Of the recurrent product: in a gru, that of the new gate passes the reset.

@@ -1,6 +1,6 @@
 // Recurrent networks. Pass 0 finds the sequences; then a pass per layer, where a block of threads
 // takes one direction of one sequence through its steps; the last pass fills rows without a step.
-__device__ inline R logistic(R x) { return op_sigmoid_fwd<R>(x); }
+__device__ __noinline__ R logistic(R x) { return op_sigmoid_fwd<R>(x); }
 
 __device__ inline R* layer_output_of(const Args& args, int64 layer, int64 row) {
   return (R*)args.outputs + (layer % 2 * args.rows + row) * args.layer_output;
@@ -19,7 +19,7 @@ struct Step {
   }
   // Sums over the lanes of a warp, which all get them: matrix row `unit` times the layer's input,
   // and times the state.
-  __device__ R from_input(int64 unit) const {
+  __device__ __noinline__ R from_input(int64 unit) const {
     R sum = 0;
     if (has_input_matrix(layer)) {
       for (int64 i = threadIdx.x % kLanes; i < at.columns; i += kLanes)
@@ -30,7 +30,7 @@ struct Step {
     }
     return kInputBias ? sum + in_weights(args, {at.input_bias + unit}) : sum;
   }
-  __device__ R from_state(int64 unit) const {
+  __device__ __noinline__ R from_state(int64 unit) const {
     R sum = 0;
     for (int64 j = threadIdx.x % kLanes; j < args.output; j += kLanes)
       sum += in_weights(args, {at.recurrent + unit * args.output + j}) * state[j];

@@ -1,0 +1,303 @@
+// A case on a GPU.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
+
+#include "checking.hpp"
+#include "counts.hpp"
+#include "explanation.hpp"
+#include "gpu_tensors.hpp"
+#include "measure.hpp"
+#include "memory.hpp"
+#include "peers/cudnn/cudnn_peer.hpp"
+#include "sides.hpp"
+
+namespace ashlar::bench {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// The oracle does some 1e8 operations per second.
+constexpr double kQuickForOracle = 2e8;
+// At full size, results are compared with those of engines that round elsewhere. What differs by
+// more than this many tolerances is not rounding but another element, or one that nobody wrote.
+constexpr double kFar = 16;
+constexpr double kLongNaive = 0.1;   // seconds; a slower one is not sampled again
+constexpr std::int64_t kMost = 200;  // samples
+
+double work(const Graph& graph) { return std::max(arithmetic(graph), traffic(graph) / 4); }
+
+// Says what is being done, and keeps how long it took.
+class Stages {
+ public:
+  Stages(const std::function<void(const std::string&)>& progress, Measurement& result)
+      : progress_(progress), result_(result) {}
+  ~Stages() { end(); }
+  Stages(const Stages&) = delete;
+  Stages& operator=(const Stages&) = delete;
+  void begin(const std::string& what) {
+    end();
+    progress_(what);
+    result_.stages.emplace_back(what, 0);
+    start_ = Clock::now();
+  }
+
+ private:
+  void end() {
+    if (!result_.stages.empty())
+      result_.stages.back().second = std::chrono::duration<double>(Clock::now() - start_).count();
+  }
+  const std::function<void(const std::string&)>& progress_;
+  Measurement& result_;
+  Clock::time_point start_ = Clock::now();
+};
+
+// The small form of the case, or the case where it is small itself, against the oracle; on the
+// engine that runs it at full size.
+Verdict check_small(const Case& problem, const std::string& engine, const MeasureOptions& options) {
+  const Problem& form = problem.check ? *problem.check : problem.problem;
+  const std::optional<Problem>& prepare = problem.check ? problem.check_prepare : problem.prepare;
+  const Graph graph = form.build();
+  if (work(graph) > kQuickForOracle && !options.oracle) return {true, "the oracle was not asked"};
+  const Device& device = options.gpu->device();
+  Memory memory(graph, form, options.seed, device);
+  if (prepare) {
+    const Graph before = prepare->build();
+    Memory prepared(before, *prepare, options.seed, device);
+    Runner(before, *prepare, prepared.pointers(), device).run();
+    prepared.fetch_outputs(before);
+    memory.take(graph, before, prepared);
+  }
+  const Runner ours(graph, form, memory.pointers(), device, {.engine = engine});
+  ours.run();
+  memory.fetch_outputs(graph);
+  return ask_oracle(graph, memory, ours.plan().notes());
+}
+
+// A plan, and the tensors it runs on.
+struct Running {
+  Graph graph;
+  GpuTensors tensors;
+  Runner runner;
+
+  Running(const Problem& problem, const MeasureOptions& options,
+          const std::map<std::string, void*>& given = {})
+      : graph(problem.build()),
+        tensors(*options.gpu, graph, problem, options.seed, given),
+        runner(graph, problem, tensors.pointers(), options.gpu->device(), {.tune = options.tune}) {}
+  void run() const { runner.run(); }
+};
+
+// The same as several graphs, run one after the other: each reads what those before it wrote.
+struct Apart {
+  std::vector<std::unique_ptr<Running>> parts;
+  double bytes = 0;
+
+  Apart(const std::vector<Problem>& problems, const MeasureOptions& options) {
+    std::map<std::string, void*> written;
+    for (const Problem& problem : problems) {
+      parts.push_back(std::make_unique<Running>(problem, options, written));
+      written.merge(parts.back()->tensors.outputs(parts.back()->graph));
+      bytes += traffic(parts.back()->graph);
+    }
+  }
+  void run() const {
+    for (const auto& part : parts) part->run();
+  }
+};
+
+// The generic engine on the same inputs, with outputs of its own.
+struct Naive {
+  GpuTensors tensors;
+  Runner runner;
+
+  Naive(const Problem& problem, const Running& ours, const Gpu& gpu)
+      : tensors(ours.tensors.with_other_outputs(gpu, ours.graph)),
+        runner(ours.graph, problem, tensors.pointers(), gpu.device(), {.naive = true}) {}
+  void run() const { runner.run(); }
+};
+
+struct Difference {
+  double worst = 0;    // in units of the tolerance
+  std::string tensor;  // where it is
+};
+
+// Between ours and what `theirs(i)` gives for bound tensor i; null: nothing.
+template <class Theirs>
+Difference difference(const Gpu& gpu, const Running& ours, const Theirs& theirs) {
+  Difference found;
+  const std::vector<TensorId> tensors = ours.graph.bound_tensors();
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& tensor = ours.graph.tensor(tensors[i]);
+    if (tensor.kind != TensorKind::output || !theirs(i)) continue;
+    const double worst =
+        worst_difference(tensor.dtype, sample(gpu, tensor, ours.tensors.pointers()[i]),
+                         sample(gpu, tensor, theirs(i)));
+    if (worst >= found.worst) found = {worst, tensor.name};
+  }
+  return found;
+}
+
+// Runs and waits: an error names whose it is.
+template <class Runs>
+void run_whole(const Gpu& gpu, Runs& side, const char* whose) {
+  try {
+    side.run();
+    synchronize(gpu.device());
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{} at full size: {}", whose, error.what()));
+  }
+}
+
+std::string in_tolerances(const Difference& found, const char* from) {
+  return fmt::format("; at full size {:.2g} tolerances from {}{}", found.worst, from,
+                     found.worst <= kFar ? "" : " (" + found.tensor + ")");
+}
+
+// All sides at full size, on samples of every output. Where there is no peer that agrees, the
+// generic engine decides: it is made when it is needed.
+template <class MakeNaive>
+Verdict check_samples(const Gpu& gpu, const Running& ours, Peer* peer,
+                      const MakeNaive& make_naive) {
+  run_whole(gpu, ours, "ours");
+  std::string text;
+  if (peer) {
+    run_whole(gpu, *peer, "the peer");
+    const std::vector<TensorId> tensors = ours.graph.bound_tensors();
+    const Difference found = difference(
+        gpu, ours, [&](std::size_t i) { return const_cast<void*>(peer->output(tensors[i])); });
+    if (!found.tensor.empty()) text = in_tolerances(found, "the peer");
+    if (!found.tensor.empty() && found.worst <= kFar) return {true, text};
+  }
+  const Naive* naive = make_naive();
+  if (!naive) return {true, text + "; not compared at full size"};
+  run_whole(gpu, *naive, "the generic engine");
+  const Difference found =
+      difference(gpu, ours, [&](std::size_t i) { return naive->tensors.pointers()[i]; });
+  return {found.worst <= kFar, in_tolerances(found, "the generic engine") + text};
+}
+
+// Sample by sample in turn, forwards and backwards, so that none gains from a slow moment.
+struct Timed {
+  const Running& ours;
+  Peer* peer;
+  const Running* alone;
+  const Apart* apart;
+  const Naive* naive;
+};
+void time_all(const Timed& timed, const MeasureOptions& options, Measurement& result) {
+  const auto side_of = [&](auto* runs) {
+    return runs ? std::make_unique<Side>([runs] { runs->run(); }, options.gpu) : nullptr;
+  };
+  const auto ours = side_of(&timed.ours), alone = side_of(timed.alone);
+  const auto apart = side_of(timed.apart), peer = side_of(timed.peer);
+  auto naive = side_of(timed.naive);
+  if (naive && naive->first_seconds() > kLongNaive) {
+    result.naive = naive->first_seconds();
+    naive.reset();
+  }
+  std::vector<Side*> turns;
+  for (Side* side : {ours.get(), peer.get(), alone.get(), apart.get(), naive.get()})
+    if (side) turns.push_back(side);
+  const Clock::time_point start = Clock::now();
+  const auto spent = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  while (result.samples < options.least || (spent() < options.seconds && result.samples < kMost)) {
+    for (Side* side : turns) side->sample();
+    std::reverse(turns.begin(), turns.end());
+    ++result.samples;
+  }
+  result.ours = ours->median_seconds();
+  result.peer = median_of(peer);
+  result.alone = median_of(alone);
+  result.apart = median_of(apart);
+  if (naive) result.naive = naive->median_seconds();
+}
+
+std::unique_ptr<Peer> find_peer(const Running& ours, const Problem& problem,
+                                const MeasureOptions& options, Measurement& result) {
+  if (!options.cudnn) return nullptr;
+  cudnn::Answer answer =
+      cudnn::fastest_peer(*options.cudnn, {ours.graph, ours.tensors.pointers(), problem.constants},
+                          {.seconds = options.search_seconds});
+  result.peer_refusal = std::move(answer.refusal);
+  if (answer.peer) {
+    result.peer_implementation = answer.peer->description();
+    result.peer_kernels = answer.peer->kernels();
+  }
+  return std::move(answer.peer);
+}
+
+void measure_into(Measurement& result, const Case& problem, const MeasureOptions& options,
+                  Stages& stages) {
+  Gpu& gpu = *options.gpu;
+  stages.begin("compiling");
+  std::unique_ptr<Running> preparation;
+  std::map<std::string, void*> prepared;
+  if (problem.prepare) {
+    preparation = std::make_unique<Running>(*problem.prepare, options);
+    preparation->run();
+    prepared = preparation->tensors.outputs(preparation->graph);
+  }
+  const Running ours(problem.problem, options, prepared);
+  const Outline outline = outline_of(ours.runner.plan().explain());
+  result.engine = outline.engines;
+  result.config = outline.configs;
+  result.kernels = outline.regions;
+  result.arithmetic = arithmetic(ours.graph);
+  result.traffic = traffic(ours.graph);
+  result.peak = gpu.peak(ours.graph);
+  result.copy_speed = gpu.copy_speed();
+  if (is_slow(outline) && work(ours.graph) > kQuickForOracle) {
+    result.check = fmt::format("FAILED: no kernel takes all of it ({})", outline.engines);
+    return;
+  }
+
+  stages.begin("asking the oracle");
+  const Verdict small = check_small(problem, main_engine(outline), options);
+  stages.begin("choosing the peer's plans");
+  const std::unique_ptr<Peer> peer = find_peer(ours, problem.problem, options, result);
+  stages.begin("checking");
+  std::unique_ptr<Naive> naive;
+  const auto make_naive = [&] {
+    if (!naive) naive = std::make_unique<Naive>(problem.problem, ours, gpu);
+    if (is_slow(outline_of(naive->runner.plan().explain()))) naive.reset();
+    return naive.get();
+  };
+  const Verdict large = check_samples(gpu, ours, peer.get(), make_naive);
+  result.ok = small.ok && large.ok;
+  result.check = (small.ok && !large.ok ? "WRONG: " : "") + small.text + large.text;
+  if (!result.ok) return;
+
+  stages.begin("timing");
+  std::unique_ptr<Running> alone;
+  if (problem.alone) alone = std::make_unique<Running>(*problem.alone, options, prepared);
+  std::unique_ptr<Apart> apart;
+  if (!problem.apart.empty()) {
+    apart = std::make_unique<Apart>(problem.apart, options);
+    result.apart_traffic = apart->bytes;
+  }
+  if (options.naive)
+    make_naive();
+  else
+    naive.reset();
+  time_all({ours, peer.get(), alone.get(), apart.get(), naive.get()}, options, result);
+}
+
+}  // namespace
+
+Measurement measure_on_gpu(const Case& problem, const MeasureOptions& options,
+                           const std::function<void(const std::string&)>& progress) {
+  Measurement result;
+  result.name = problem.name;
+  {
+    Stages stages(progress, result);
+    measure_into(result, problem, options, stages);
+  }
+  return result;
+}
+
+}  // namespace ashlar::bench

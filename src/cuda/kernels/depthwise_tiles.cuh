@@ -1,0 +1,102 @@
+// Depthwise convolution, forward and backward-data, a tile at a time. Along an axis, result q of a
+// tile and tap k meet the source at a distance from where the tile begins that is known to the
+// compiler:
+//   forward:        q * stride + k * dilation - padding, from tile * stride on
+//   backward-data: (q + padding - k * dilation) / stride where that is whole, from tile / stride on
+// (tiles of backward-data begin at multiples of the stride). The source lies within
+// [kFirst, kFirst + kSpan).
+
+static const int kNowhere = -1 << 20;
+// The tap k for which that is `at`, or kNowhere.
+__device__ constexpr int tap_at(int q, int at, int stride, int dilation, int padding, int window) {
+  const int t = kBackward ? q + padding - at * stride : at + padding - q * stride;
+  return t < 0 || t % dilation != 0 || t / dilation >= window ? kNowhere : t / dilation;
+}
+__device__ constexpr int distance(int q, int k, int stride, int dilation, int padding) {
+  if (!kBackward) return q * stride + k * dilation - padding;
+  const int t = q + padding - k * dilation;
+  return t % stride != 0 ? kNowhere : t / stride;
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
+    depthwise_tiles(const __grid_constant__ Args args) {
+  const Place place = Place::of_thread(args);
+  const R* weights = stage_weights(args);
+  if (!place.works) return;
+  const R* own = weights + place.lane * kVector;
+
+  for (int number = place.first; number < (int)args.tiles; number += place.step) {
+    const Tile tile(args, number);
+    R sums[kTileH][kTileW][kVector];
+#pragma unroll
+    for (int p = 0; p < kTileH; ++p)
+#pragma unroll
+      for (int q = 0; q < kTileW; ++q) fill((R)0, sums[p][q]);
+    const int first_h = kBackward ? tile.h / kStrideH : tile.h * kStrideH;
+    const int first_w = (kBackward ? tile.w / kStrideW : tile.w * kStrideW) + kFirstW;
+
+    for (int kd = 0; kd < kWindowD; ++kd) {
+      int z = tile.d * kStrideD + kd * kDilationD - kPaddingD;
+      if (kBackward) {
+        z = tile.d + kPaddingD - kd * kDilationD;
+        if (z % kStrideD != 0) continue;
+        z /= kStrideD;
+      }
+      if (!is_within(z, (int)args.from_d)) continue;
+      const R* plane = own + kd * kWindowH * kWindowW * kRowChannels;
+      // Row r of the source, one ahead of what is multiplied.
+      Source::Packet packets[kSpanW];
+      const auto load = [&](int r) {
+        load_line<Source>(args, args.from_h, args.from_w, tile.n, place.channel, z,
+                          first_h + kFirstH + r, first_w, packets);
+      };
+      load(0);
+#pragma unroll
+      for (int r = 0; r < kSpanH; ++r) {
+        R line[kSpanW][kVector];
+        widen_line<Source>(packets, line);
+        if (r + 1 < kSpanH) load(r + 1);
+#pragma unroll
+        for (int p = 0; p < kTileH; ++p) {
+          const int kh = tap_at(p, kFirstH + r, kStrideH, kDilationH, kPaddingH, kWindowH);
+          if (kh < 0) continue;
+#pragma unroll
+          for (int kw = 0; kw < kWindowW; ++kw) {
+            R weight[kVector];
+#pragma unroll
+            for (int v = 0; v < kVector; ++v)
+              weight[v] = plane[(kh * kWindowW + kw) * kRowChannels + v];
+#pragma unroll
+            for (int q = 0; q < kTileW; ++q) {
+              const int at = distance(q, kw, kStrideW, kDilationW, kPaddingW) - kFirstW;
+              if (at < 0) continue;
+#pragma unroll
+              for (int v = 0; v < kVector; ++v)
+                sums[p][q][v] += line[at < kSpanW ? at : 0][v] * weight[v];
+            }
+          }
+        }
+      }
+    }
+
+    Index at[5];
+#pragma unroll
+    for (int p = 0; p < kTileH; ++p) {
+      if (tile.h + p >= (int)args.to_h) break;
+      if (kTogether && kVector == 1 && tile.w + kTileW <= (int)args.to_w) {
+        locate(tile.n, place.channel, tile.d, tile.h + p, tile.w, at);
+        R row[kTileW];
+#pragma unroll
+        for (int q = 0; q < kTileW; ++q) row[q] = sums[p][q][0];
+        keep<kTileW>(args, at, row);
+      } else {
+#pragma unroll
+        for (int q = 0; q < kTileW; ++q) {
+          if (tile.w + q >= (int)args.to_w) break;
+          locate(tile.n, place.channel, tile.d, tile.h + p, tile.w + q, at);
+          keep<kVector>(args, at, sums[p][q]);
+        }
+      }
+    }
+  }
+}
