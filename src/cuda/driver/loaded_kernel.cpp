@@ -12,7 +12,7 @@ namespace {
 // What several users of one function ask for: the most of it. The driver keeps one number.
 void allow_shared_bytes(KernelHandle kernel, DeviceOrdinal device, unsigned bytes,
                         const char* what) {
-  constexpr unsigned kWithoutAsking = 48 << 10;
+  constexpr unsigned kWithoutAsking = 32 << 10;  // 48 KiB with what kernels declare themselves
   if (bytes <= kWithoutAsking) return;
   static std::mutex mutex;
   const std::lock_guard lock(mutex);

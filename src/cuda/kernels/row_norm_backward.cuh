@@ -20,9 +20,8 @@ struct Batch {
   R mean[Tile::kUnroll], inv[Tile::kUnroll];
 };
 
-__device__ inline R normalised(R x, R mean, R inv) {
-  return (kCentred || kGivenMean ? x - mean : x) * inv;
-}
+// x - mean
+__device__ inline R centred(R x, R mean) { return kCentred || kGivenMean ? x - mean : x; }
 
 template <class Spec, int kCount, int kChunks>
 __device__ inline void norm_backward(const Args& args) {
@@ -76,7 +75,7 @@ __device__ inline void norm_backward(const Args& args) {
         if constexpr (!kGivenStatistics)
           find_statistics<kCentred>(args, tile, batch.x, reducer, epsilon, batch.mean,
                                     batch.inv);
-        // The sums of g * x_hat, then of g.
+        // The sums of g * (x - mean), then of g.
         R sums[kCentred ? 2 * kUnroll : kUnroll] = {};
 #pragma unroll
         for (int u = 0; u < kUnroll; ++u)
@@ -92,7 +91,7 @@ __device__ inline void norm_backward(const Args& args) {
             }
             if constexpr (kCentred) sums[kUnroll + u] += sum_of(g);
 #pragma unroll
-            for (int l = 0; l < kCount; ++l) g[l] *= normalised(x[l], batch.mean[u], batch.inv[u]);
+            for (int l = 0; l < kCount; ++l) g[l] *= centred(x[l], batch.mean[u]);
             sums[u] += sum_of(g);
           });
         batch.x.forget(args);
@@ -102,27 +101,32 @@ __device__ inline void norm_backward(const Args& args) {
 #pragma unroll
         for (int u = 0; u < kUnroll; ++u) {
           if (!tile.is_row[u]) continue;
+          // dx = inv g - inv mean(g) - inv^3 (x - mean) mean(g (x - mean))
           const R mean = batch.mean[u], inv = batch.inv[u];
-          const R mean_product = sums[u] * share;
-          const R mean_g = kCentred ? sums[kCentred ? kUnroll + u : u] * share : (R)0;
+          const R of_x = -inv * inv * inv * (sums[u] * share);
+          const R shift = kCentred ? -inv * (sums[kCentred ? kUnroll + u : u] * share) : (R)0;
           Tile::for_chunks([&](int chunk, int column) {
-            R x_hat[kCount], g[kCount];
-            batch.x.values(args, tile, u, chunk, column, x_hat);
-            batch.dy.values(args, tile, u, chunk, column, g);
+            R x[kCount], dy[kCount], dx[kCount];
+            batch.x.values(args, tile, u, chunk, column, x);
+            batch.dy.values(args, tile, u, chunk, column, dy);
+            bias_sums.add(chunk, column, dy);
 #pragma unroll
-            for (int l = 0; l < kCount; ++l) x_hat[l] = normalised(x_hat[l], mean, inv);
-            scale_sums.add_products(chunk, column, g, x_hat);
-            bias_sums.add(chunk, column, g);
+            for (int l = 0; l < kCount; ++l) {
+              x[l] = centred(x[l], mean);
+              dy[l] *= inv;
+              dx[l] = kCentred ? x[l] * of_x + shift : x[l] * of_x;
+            }
+            scale_sums.add_products(chunk, column, dy, x);
             if constexpr (Scale::kPresent) {
               R factor[kCount];
               scale.values(args, of_set, 0, chunk, column, factor);
 #pragma unroll
-              for (int l = 0; l < kCount; ++l) g[l] *= factor[l];
-            }
+              for (int l = 0; l < kCount; ++l) dx[l] += dy[l] * factor[l];
+            } else {
 #pragma unroll
-            for (int l = 0; l < kCount; ++l)
-              g[l] = inv * (g[l] - mean_g - x_hat[l] * mean_product);
-            store_dx<kCount>(args, tile.position(u, column).at, g);
+              for (int l = 0; l < kCount; ++l) dx[l] += dy[l];
+            }
+            store_dx<kCount>(args, tile.position(u, column).at, dx);
           });
         }
         scale.forget(args);

@@ -158,7 +158,9 @@ class Printer {
     std::vector<std::string> operands;
     for (int n = 0; n < operand_count(step.op.mode); ++n)
       operands.push_back(fmt::format("v{}[l]", step.args[static_cast<std::size_t>(n)]));
-    line(each(fmt::format("v{}[l] = {};", i, operation_text(step.op, step.compute, operands))));
+    const bool is_short = has_short_results_ && has_short_form(step.op.mode);
+    line(each(
+        fmt::format("v{}[l] = {};", i, operation_text(step.op, step.compute, operands, is_short))));
   }
 
   // The seed or offset of a random stream: of a tensor with one element, or a fact of the graph.
@@ -301,11 +303,13 @@ int vector_length(const PointwiseProgram& program, int most) {
   return length;
 }
 
-std::string operation_text(const Pointwise& op, DType compute, std::vector<std::string> operands) {
+std::string operation_text(const Pointwise& op, DType compute, std::vector<std::string> operands,
+                           bool is_short) {
   std::string name = fmt::format("op_{}", enum_name(op.mode));
   if (!is_floating(compute) &&
       (op.mode == PointwiseMode::div || op.mode == PointwiseMode::reciprocal))
     name += "_integer";
+  if (is_short) name += "_short";
   std::string list;
   for (std::size_t n = 0; n < operands.size(); ++n) {
     const double alpha = n == 0 ? op.alpha1 : n == 1 ? op.alpha2 : 1.0;

@@ -31,7 +31,9 @@ std::string print_integer_load(const View& view, const Graph& graph, const std::
 int vector_length(const PointwiseProgram& program, int most);
 
 // "op_add<R>((R)2.0 * x, y)": an operation on numbers of type R, with its attributes.
-std::string operation_text(const Pointwise& op, DType compute, std::vector<std::string> operands);
+// `is_short`: in the cheaper form that lib/pointwise.cuh has of it for results of 16 bits.
+std::string operation_text(const Pointwise& op, DType compute, std::vector<std::string> operands,
+                           bool is_short = false);
 // "(R)0.5"
 std::string literal(double value);
 // "bf16()", the tag by which device code names an element type

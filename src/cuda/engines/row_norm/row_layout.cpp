@@ -70,7 +70,7 @@ double held_registers(const RowProblem& problem, const PointwiseProgram& program
 // What the compiler needs, about: checked by tests, which want no spills.
 double registers_of(const RowProblem& problem, const RowLayout& layout) {
   constexpr double kAddresses = 8, kPerRow = 6, kPerNextRow = 2, kForMeans = 8;
-  constexpr double kPerChunk = 4;  // of parameters that come when they are needed
+  constexpr double kPerChunk = 4;  // of what comes when it is needed
   const std::int64_t elements = std::int64_t{layout.chunks} * layout.vector;
   const double words = static_cast<double>(problem.register_bytes()) / 4.0;
   const double row = held_registers(problem, problem.first, elements) +
@@ -83,7 +83,10 @@ double registers_of(const RowProblem& problem, const RowLayout& layout) {
              held_registers(problem, problem.bias, elements);
   else if (!problem.scale.empty())
     total += kPerChunk;
-  if (!layout.shared_sums) total += static_cast<double>(elements) * words * problem.column_sums();
+  if (layout.shared_sums)
+    total += kPerChunk;
+  else
+    total += static_cast<double>(elements) * words * problem.column_sums();
   return total;
 }
 
@@ -105,46 +108,45 @@ int threads_for(const RowProblem& problem, int vector, int chunks) {
   return static_cast<int>((needed + kLanes - 1) / kLanes * kLanes);
 }
 
-// A model of a multiprocessor: how much of the memory's speed is reached with so many bytes on
-// their way and so many warps to work on them, what the sums over rows add, and what is lost where
-// the last blocks have the device for themselves.
+// A model of a multiprocessor, its constants fitted to an H200: how much of the memory's speed is
+// reached with so many bytes on their way and so many groups of threads that do not wait for each
+// other, what the sums over rows add, and what is lost where the last blocks have the device for
+// themselves.
 double expected_seconds(const RowProblem& problem, const RowLayout& layout,
                         const DeviceProps& device, double bytes) {
   constexpr double kEnoughBytes = 20e3;  // on their way, per multiprocessor: 63 % of the speed
-  constexpr double kWaiting = 0.5;  // share of the time in which a block that works reads nothing
+  constexpr double kWorking = 0.8;  // share of the time in which what a group holds is on its way
   constexpr double kToL2 = 1.2;     // tiles on their way to registers or L2 at a time
   constexpr double kEnoughWarps = 1;
-  // Blocks that would have to do for the waits at barriers and for L2 to cost half the time.
-  const double waits = layout.ahead == 1 ? 0.08 : 0.15;
-  constexpr double kTail = 0.25;  // of a round of blocks
+  constexpr double kTail = 0.1;     // of a round of blocks
+  constexpr double kUneven = 0.04;  // threads whose last vector is past the end of the row
+  constexpr double kHeld = 0.01;    // parameters that every block waits for
+  constexpr double kPersistent = 0.04;
+  const double waits = layout.ahead == 1 ? 0.08 : 0.15;  // groups for half the speed
   const double units = device.compute_units;
-  const double threads = layout.threads;
-  double resident = layout.blocks;
   const RowGrid grid = grid_of(problem, layout, device);
   const double blocks = static_cast<double>(grid.blocks * problem.sets);
-  resident = std::min(resident, std::max(blocks / units, 1.0));
+  const double resident = std::min<double>(layout.blocks, std::max(blocks / units, 1.0));
   const double tile = layout.tile_rows() * row_bytes(problem);
   const double under_way = resident * tile *
-                           (layout.ahead == 0   ? kWaiting
+                           (layout.ahead == 0   ? kWorking
                             : layout.ahead == 1 ? 1.0
                                                 : kToL2);
-  const double warps = resident * threads / kLanes;
-  const double busy = std::min(blocks / units, 1.0);
-  const double rounds = layout.persistent ? 1.0 : blocks / (resident * units);
-  const double tail = rounds > 1 ? kTail * (std::ceil(rounds) / rounds - 1.0) : 0.0;
-  double total = bytes;
-  if (problem.column_sums() > 0)
-    total += 2 * blocks *
-             static_cast<double>(problem.length * problem.register_bytes() * problem.column_sums());
-  const double speed = device.bytes_per_second * busy *
+  const double groups = resident * (layout.row_threads > kLanes ? layout.groups() : 4);
+  const double warps = resident * layout.threads / kLanes;
+  const double speed = device.bytes_per_second * std::min(blocks / units, 1.0) *
                        (1.0 - std::exp(-under_way / kEnoughBytes)) *
-                       (warps / (warps + kEnoughWarps)) * (resident / (resident + waits));
-  constexpr double kUneven = 0.04;   // threads whose last vector is past the end of the row
-  constexpr double kReading = 0.01;  // parameters again and again from L1
-  const bool is_even =
-      std::int64_t{layout.row_threads} * layout.chunks * layout.vector == problem.length;
-  const double reading = layout.hold_parameters ? 0.0 : kReading;
-  return total / speed * (1.0 + tail + reading + (is_even ? 0.0 : kUneven));
+                       (warps / (warps + kEnoughWarps)) * (groups / (groups + waits));
+  const double rounds = layout.persistent ? 1.0 : blocks / (resident * units);
+  double losses = rounds > 1 ? kTail * (std::ceil(rounds) / rounds - 1.0) : 0.0;
+  if (layout.persistent) losses += kPersistent;
+  if (layout.hold_parameters) losses += kHeld;
+  if (std::int64_t{layout.row_threads} * layout.chunks * layout.vector != problem.length)
+    losses += kUneven;
+  const double sums =
+      2 * blocks *
+      static_cast<double>(problem.length * problem.register_bytes() * problem.column_sums());
+  return (bytes + sums) / speed * (1.0 + losses);
 }
 
 // The best of every kind, so that tuning has different ones to try.

@@ -105,6 +105,7 @@ void RowProblem::take_softmax(const Region& region) {
   const auto* forward = region.anchor_as<SoftmaxForward>();
   const auto* backward = region.anchor_as<SoftmaxBackward>();
   kind = forward ? Kind::softmax_forward : Kind::softmax_backward;
+  is_centred = false;
   precision = region.precision();
   is_log = forward ? forward->log : backward->log;
   first = input(region, 0);

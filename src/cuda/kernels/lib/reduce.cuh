@@ -2,6 +2,8 @@
 // the same bits each time: the order of the operations is fixed.
 #pragma once
 
+#include "lib/ptx_barrier.cuh"
+
 static const int kLanes = 32;
 static const unsigned kAllLanes = 0xffffffffu;
 
@@ -47,9 +49,10 @@ __device__ constexpr int lanes_for(int values) {
   return lanes;
 }
 
-// Over groups of kWarps neighbouring warps; all threads of the block call it. `slots`, shared
-// memory of one number per warp and value, may be used for the next reduction after any other
-// __syncthreads(): calls that follow each other without one alternate between two sets of slots.
+// Over groups of kWarps neighbouring warps, at most 15 of them, which do not wait for each other;
+// all threads of the block call it. `slots`, shared memory of one number per warp and value, may be
+// used for the next reduction after any other barrier of the group: calls that follow each other
+// without one alternate between two sets of slots.
 template <int kWarps, class Op, int kCount, class R>
 __device__ inline void block_reduce_in(R* slots, R (&v)[kCount]) {
   warp_reduce<Op>(v);
@@ -58,7 +61,7 @@ __device__ inline void block_reduce_in(R* slots, R (&v)[kCount]) {
 #pragma unroll
     for (int i = 0; i < kCount; ++i)
       if (lane == i % kLanes) slots[warp * kCount + i] = v[i];
-    __syncthreads();
+    group_barrier<kWarps * kLanes>(warp / kWarps);
     // Every warp adds up the warps' results for itself, which saves a second barrier.
     constexpr int kWidth = lanes_for(kWarps);
     const R* of_group = slots + warp / kWarps * kWarps * kCount;

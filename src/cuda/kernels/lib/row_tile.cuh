@@ -157,7 +157,7 @@ struct RowReducer {
           here[(warp * kRows + u) * 2] = mean[u];
           here[(warp * kRows + u) * 2 + 1] = squares[u];
         }
-      __syncthreads();
+      group_barrier<kWarps * kLanes>(warp / kWarps);
       constexpr int kAcross = lanes_for(kWarps);
       const bool is_warp = lane % kAcross < kWarps;
       const R* of_group = here + (warp / kWarps * kWarps + lane % kAcross) * kRows * 2;
