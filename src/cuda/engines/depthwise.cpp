@@ -153,8 +153,7 @@ class Designer {
            constant("kBackward", shape_.backward() ? 1 : 0) +
            constant("kFlip", shape_.op->mode == ConvMode::convolution ? 1 : 0) +
            constant("kTogether", shape_.together(tile_) ? 1 : 0) +
-           constant("kAhead", shape_.ahead(tile_)) +
-           constant("kUnroll", shape_.window[1] <= kMostUnrolledRows ? shape_.window[1] : 1);
+           constant("kAhead", shape_.ahead(tile_)) + constant("kUnroll", shape_.unrolled());
   }
 
   std::string print_fixed(const PointwiseProgram& program, const std::string& name) {
