@@ -93,7 +93,7 @@ bool PoolingShape::by_segments(const PoolingTile& tile) const {
 }
 
 bool PoolingShape::together(const PoolingTile& tile) const {
-  if (columns || tile.w == 1) return false;
+  if (columns || tile.w == 1 || (tile.w & (tile.w - 1)) != 0) return false;
   const int wanted = static_cast<int>(tile.w);
   if (vector_length(to, wanted) != wanted) return false;
   return !forward || !index.present() || vector_length(plain_load(index), wanted) == wanted;

@@ -94,19 +94,21 @@ __device__ inline void gather(const Args& args) {
                           (kMode == 1 ? partial[p][q][v] : (R)0);
     }
     Index at[5];
-    if (kWhole && kTogether && tile.w + kTileW <= (int)args.to_w) {
-      tile.locate(tile.d, tile.h + p, tile.w, at);
-      R values[kTileW];
+    if constexpr (kWhole && kTogether) {
+      if (tile.w + kTileW <= (int)args.to_w) {
+        tile.locate(tile.d, tile.h + p, tile.w, at);
+        R values[kTileW];
 #pragma unroll
-      for (int q = 0; q < kTileW; ++q) values[q] = sums[p][q][0];
-      epilogue<kTileW>(args, at, values);
-    } else {
-#pragma unroll
-      for (int q = 0; q < kTileW; ++q) {
-        if (tile.w + q >= (int)args.to_w) break;
-        tile.locate(tile.d, tile.h + p, tile.w + q, at);
-        epilogue<kCount>(args, at, sums[p][q]);
+        for (int q = 0; q < kTileW; ++q) values[q] = sums[p][q][0];
+        epilogue<kTileW>(args, at, values);
+        continue;
       }
+    }
+#pragma unroll
+    for (int q = 0; q < kTileW; ++q) {
+      if (tile.w + q >= (int)args.to_w) break;
+      tile.locate(tile.d, tile.h + p, tile.w + q, at);
+      epilogue<kCount>(args, at, sums[p][q]);
     }
   }
 }

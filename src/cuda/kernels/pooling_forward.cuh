@@ -141,23 +141,25 @@ __device__ inline void pool(const Args& args) {
       }
     }
     Index at[5];
-    if (kWhole && kTogether && tile.w + kTileW <= (int)args.to_w) {
-      tile.locate(tile.d, h, tile.w, at);
-      R values[kTileW];
-      int positions[kTileW];
+    if constexpr (kWhole && kTogether) {
+      if (tile.w + kTileW <= (int)args.to_w) {
+        tile.locate(tile.d, h, tile.w, at);
+        R values[kTileW];
+        int positions[kTileW];
 #pragma unroll
-      for (int q = 0; q < kTileW; ++q) {
-        values[q] = windows[p][q].value[0];
-        positions[q] = windows[p][q].at[0];
+        for (int q = 0; q < kTileW; ++q) {
+          values[q] = windows[p][q].value[0];
+          positions[q] = windows[p][q].at[0];
+        }
+        keep<kTileW>(args, at, values, positions);
+        continue;
       }
-      keep<kTileW>(args, at, values, positions);
-    } else {
+    }
 #pragma unroll
-      for (int q = 0; q < kTileW; ++q) {
-        if (tile.w + q >= (int)args.to_w) break;
-        tile.locate(tile.d, h, tile.w + q, at);
-        keep<kCount>(args, at, windows[p][q].value, windows[p][q].at);
-      }
+    for (int q = 0; q < kTileW; ++q) {
+      if (tile.w + q >= (int)args.to_w) break;
+      tile.locate(tile.d, h, tile.w + q, at);
+      keep<kCount>(args, at, windows[p][q].value, windows[p][q].at);
     }
   }
 }
