@@ -102,6 +102,26 @@ foreach(part RANGE 1)
     LABELS "cuda;emulated" TIMEOUT ${ashlar_test_timeout})
 endforeach()
 
+# The first case of every operation on every engine of CUDA's table, and a few random graphs; with
+# --long all cases, once, and more graphs.
+function(add_emulated_test name program short shards part)
+  add_test(NAME ${name} COMMAND ${ashlar_emulated} "$<TARGET_FILE:${program}>" --gtest_brief=1
+           "--gtest_filter=*EveryEngine*:*RandomGraphs*")
+  set_tests_properties(${name} PROPERTIES
+    ENVIRONMENT "ASHLAR_TEST_SHORT=${short};GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${part}"
+    LABELS "emulated;${ARGN}" TIMEOUT ${ashlar_test_timeout})
+endfunction()
+foreach(part RANGE 1)
+  add_emulated_test(emulated.ops.first.${part} ops_tests first 2 ${part})
+endforeach()
+add_emulated_test(emulated.random.0 random_tests 1 16 0)
+foreach(part RANGE 15)
+  add_emulated_test(emulated.ops.${part} ops_tests 1 16 ${part} long)
+endforeach()
+foreach(part RANGE 1 15)
+  add_emulated_test(emulated.random.${part} random_tests 1 16 ${part} long)
+endforeach()
+
 if(TARGET bench_tests)
   add_test(NAME emulated.bench COMMAND ${ashlar_emulated} "$<TARGET_FILE:bench_tests>"
            --gtest_brief=1 "--gtest_filter=Gpu*")

@@ -125,10 +125,11 @@ TEST_F(DriverFailures, NoGpu) {
 }
 
 TEST_F(DriverFailures, NoCompiler) {
-  EXPECT_THAT(probe("ASHLAR_NVRTC=/no/such/libnvrtc.so"),
-              AllOf(HasSubstr("error device error: cuda: no NVRTC, the compiler for GPU kernels: set "
-                              "ASHLAR_NVRTC to a libnvrtc.so"),
-                    HasSubstr("Tried:\n  /no/such/libnvrtc.so: ")));
+  EXPECT_THAT(
+      probe("ASHLAR_NVRTC=/no/such/libnvrtc.so"),
+      AllOf(HasSubstr("error device error: cuda: no NVRTC, the compiler for GPU kernels: set "
+                      "ASHLAR_NVRTC to a libnvrtc.so"),
+            HasSubstr("Tried:\n  /no/such/libnvrtc.so: ")));
   EXPECT_THAT(probe("ASHLAR_NVRTC=libm.so.6"),
               HasSubstr("is no NVRTC that Ashlar can use: it has no nvrtcGetErrorString"));
 }

@@ -59,6 +59,21 @@ TEST_F(GpuPointwise, BroadcastsStridesScalarsAndIndices) {
   for (const std::int64_t offset : {0, 4, 16}) expect_agrees(graph, kEngine, {.offset = offset});
 }
 
+// Some operands lie along the rows, some along the columns, in squares and their remainders.
+TEST_F(GpuPointwise, TransposedOperands) {
+  for (const DType dtype : {f32, f16, u8}) {
+    SCOPED_TRACE(to_string(dtype));
+    Graph graph;
+    const Value x = graph.input("x", {3, 70, 133}, dtype);
+    const Value t = graph.input("t", {3, 70, 133}, dtype, Layout(Dims{9310, 1, 70}));
+    const Value row = graph.input("row", {1, 70, 1}, f32);
+    graph.output("y", relu(x + t) + row, {.dtype = dtype});
+    graph.output("z", t * 2.0, {.dtype = f32, .layout = Layout(Dims{9310, 1, 70})});
+    for (const std::string_view engine : {"cuda.pointwise", "cuda.pointwise_tiled"})
+      for (const std::int64_t offset : {0, 4}) expect_agrees(graph, engine, {.offset = offset});
+  }
+}
+
 // Every mode, and the sum of all, in few launches.
 TEST_F(GpuPointwise, EveryMode) {
   Graph graph;

@@ -4,6 +4,7 @@
 #include "engine_compiles.hpp"
 #include "plan/plan_data.hpp"
 #include "support/problem.hpp"
+#include "support/test_device.hpp"
 
 namespace ashlar::cuda {
 namespace {
@@ -196,6 +197,51 @@ TEST_F(GpuRowNorm, SetsOfParametersAndStrides) {
 TEST_F(GpuRowNorm, DoublePrecision) {
   expect_agrees(forward({20, 300, NormMode::layer, f64}, true));
   if (is_long()) expect_agrees(softmax({20, 300, NormMode::rms, f64}));
+}
+
+// Numbers that are exact in any order: what pointers of every alignment give is the same to the
+// bit.
+TEST_F(GpuRowNorm, PointersThatAreNotAligned) {
+  const Shape shape{20, 64, NormMode::rms, f32};
+  Graph graph;
+  const Dims dims = {shape.rows, shape.length};
+  const Value x = graph.input("x", dims, f32), dy = graph.input("dy", dims, f32);
+  const Value inv_variance = graph.input("inv_variance", {shape.rows, 1}, f32);
+  const NormGradients r = graph.norm_backward(x, dy, graph.input("scale", {1, shape.length}, f32),
+                                              {.mode = NormMode::rms}, {}, inv_variance);
+  graph.output("dx", r.dx);
+  graph.output("dscale", r.dscale);
+  const Device& device = support::test_device();
+  const Plan plan = compile(graph, device);
+  const std::size_t elements = static_cast<std::size_t>(shape.rows * shape.length);
+  std::vector<float> ones(elements);
+  for (std::size_t i = 0; i < elements; ++i) ones[i] = (i * 7 / 3) % 2 == 0 ? 1.0f : -1.0f;
+  std::vector<std::vector<float>> results;
+  for (const std::size_t offset : {std::size_t{0}, sizeof(float)}) {
+    Binding binding = plan.binding();
+    std::vector<Memory> memory;
+    for (const char* name : {"x", "dy", "scale", "inv_variance", "dx", "dscale"}) {
+      memory.emplace_back(device, static_cast<std::int64_t>(elements * sizeof(float) + 16));
+      std::vector<float> values(elements + 4, 0.0f);
+      const bool is_one = std::string(name) == "inv_variance";
+      for (std::size_t i = 0; i < elements; ++i)
+        values[i + offset / sizeof(float)] = is_one ? 1.0f : ones[(i * 5 + name[0]) % elements];
+      memory.back().upload(values.data(), memory.back().bytes());
+      binding.set(name, static_cast<std::byte*>(memory.back().data()) + offset);
+    }
+    Memory workspace(device, plan.workspace_size());
+    plan.run(binding, workspace.data());
+    synchronize(device);
+    for (const std::size_t output : {4u, 5u}) {
+      std::vector<float> values(elements + 4);
+      memory[output].download(values.data(), memory[output].bytes());
+      const std::size_t count = output == 4 ? elements : static_cast<std::size_t>(shape.length);
+      const auto first = values.begin() + static_cast<std::ptrdiff_t>(offset / sizeof(float));
+      results.emplace_back(first, first + static_cast<std::ptrdiff_t>(count));
+    }
+  }
+  EXPECT_EQ(results[0], results[2]);
+  EXPECT_EQ(results[1], results[3]);
 }
 
 }  // namespace

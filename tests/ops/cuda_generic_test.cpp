@@ -1,4 +1,4 @@
-// The generic engine: every operation it takes compiles, for an old and a new architecture.
+// The generic engine: every operation it takes compiles, for an old or a new architecture.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,8 @@ class GenericText : public testing::Test {
     if (!nvrtc().is_open) GTEST_SKIP() << nvrtc().reason;
   }
 
-  // Every region of the case that the engine takes.
+  // The regions of the case that the engine takes: all of them when there is time, else one launch
+  // of what was not seen before.
   void compile(const ops::OpCase& one, const ops::Variant& variant, const char* architecture) {
     ops::CaseBuilder builder(variant);
     one.build(builder);
@@ -29,14 +30,16 @@ class GenericText : public testing::Test {
     const CudaEngine& engine = generic_engine();
     for (const Region& region : cut(lowered, limits)) {
       if (!engine.supports(region, h200.props())) continue;
+      const std::size_t kind = region.anchor ? region.anchor->op.index() : std::variant_npos;
+      if (!seen_.insert(kind).second && !is_long_) continue;
       const Config config = engine.configs(region, h200.props())[0];
-      for (const LaunchDesign& launch :
-           engine.design(lowered.graph, region, config, h200.props()).launches) {
+      const KernelDesign design = engine.design(lowered.graph, region, config, h200.props());
+      for (std::size_t i = 0; i < design.launches.size(); ++i) {
+        if (!is_long_ && i != 0) break;
         SCOPED_TRACE(fmt::format("{} ({}) {}", one.op, one.label, architecture));
         try {
-          launch.arguments.check_size();
-          images_.get(launch.source, architecture);
-          ++compiled_;
+          design.launches[i].arguments.check_size();
+          images_.get(design.launches[i].source, architecture);
         } catch (const Error& error) {
           ADD_FAILURE() << error.what();
         }
@@ -44,25 +47,26 @@ class GenericText : public testing::Test {
     }
   }
   KernelImages images_{FileCache("")};
-  int compiled_ = 0;
+  const bool is_long_ = std::getenv("ASHLAR_TEST_LONG") != nullptr;
+  std::set<std::size_t> seen_;  // operations, by their place in the variant
 };
 
-// One case of each operation, fused and in another dtype and layout each; all of them when there is
-// time.
+// Fused, in another dtype and layout from case to case.
 TEST_F(GenericText, EveryOperationCompiles) {
-  const bool all = std::getenv("ASHLAR_TEST_LONG") != nullptr;
-  std::set<std::string> seen;
   std::size_t number = 0;
+  std::string last;
   for (const ops::OpCase& one : ops::all_cases()) {
     ++number;
-    if (!all && !seen.insert(one.op).second) continue;
+    const bool is_slow = one.op.starts_with("multi_head");  // to compile
+    if (!is_long_ && (one.op == last || is_slow)) continue;
+    last = one.op;
     for (std::size_t d = 0; d < one.dtypes.size(); ++d) {
-      if (!all && d != number % one.dtypes.size()) continue;
+      if (!is_long_ && d != number % one.dtypes.size()) continue;
       const ops::Shape shape = ops::kShapes[(number + d) % ops::kShapes.size()];
       compile(one, {one.dtypes[d], shape, true}, (number + d) % 2 == 0 ? "sm_90a" : "sm_75");
     }
   }
-  EXPECT_GT(compiled_, 40);
+  EXPECT_GT(seen_.size(), 40u);
 }
 
 }  // namespace

@@ -14,6 +14,10 @@ const Device& test_device() {
 
 bool short_tests() { return std::getenv("ASHLAR_TEST_SHORT") != nullptr; }
 
+bool shortest_tests() {
+  return short_tests() && std::getenv("ASHLAR_TEST_SHORT") == std::string_view("first");
+}
+
 bool is_tested(std::string_view engine) {
   const char* only = std::getenv("ASHLAR_TEST_ENGINE");
   return only == nullptr || engine == only;

@@ -15,6 +15,8 @@ const Device& test_device();
 // ASHLAR_TEST_SHORT: a small part of the walk and of the random graphs, for runs under a checker of
 // every access.
 bool short_tests();
+// ASHLAR_TEST_SHORT=first: of that, the first case of every operation.
+bool shortest_tests();
 // ASHLAR_TEST_ENGINE: the walk forces this engine only; all of them when it is not set.
 bool is_tested(std::string_view engine);
 

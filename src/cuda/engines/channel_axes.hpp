@@ -41,9 +41,10 @@ std::string print_reader(const PointwiseProgram& program, const Graph& graph,
 std::string print_writer(const View& view, const Graph& graph, const std::string& name,
                          Arguments& arguments);
 
-// kCount integers (kernels/pooling.cuh) from `at` on, elements of `view` at `pointer`, in registers of type int:
-//   template <int kCount> void NAME(const Args& args, const Index (&at)[rank], int
-//   (&values)[kCount])
+// kCount integers (kernels/pooling.cuh) from `at` on, elements of `view` at `pointer`, in registers
+// of type int:
+//   template <int kCount>
+//   void NAME(const Args& args, const Index (&at)[rank], int (&values)[kCount])
 enum class Access : std::uint8_t { load, store };
 std::string print_integers(Access access, const View& view, const std::string& pointer,
                            const std::string& name, Arguments& arguments);

@@ -153,8 +153,7 @@ class Designer {
            constant("kBackward", shape_.backward() ? 1 : 0) +
            constant("kFlip", shape_.op->mode == ConvMode::convolution ? 1 : 0) +
            constant("kTogether", shape_.together(tile_) ? 1 : 0) +
-           constant("kAhead", shape_.ahead(tile_)) +
-           constant("kUnroll", shape_.window[1] <= kMostUnrolledRows ? shape_.window[1] : 1);
+           constant("kAhead", shape_.ahead(tile_)) + constant("kUnroll", shape_.unrolled());
   }
 
   std::string print_fixed(const PointwiseProgram& program, const std::string& name) {
@@ -272,12 +271,9 @@ class DepthwiseEngine final : public CudaEngine {
     double fraction = 0.7;
     for (const Tile& tile : choices(shape, device)) {
       Config config;
-      config.knobs = {{"vector", tile.vector},
-                      {"tile_h", tile.h},
-                      {"tile_w", tile.w},
-                      {"part", tile.part},
-                      {"walk", tile.walks ? 1 : 0},
-                      {"waves", waves(shape)}};
+      config.knobs = {{"vector", tile.vector},      {"tile_h", tile.h},
+                      {"tile_w", tile.w},           {"part", tile.part},
+                      {"walk", tile.walks ? 1 : 0}, {"waves", waves(shape)}};
       config.cost = {.flops = region.flops(),
                      .bytes = region.bytes(),
                      .flops_fraction = fraction,
@@ -300,9 +296,9 @@ class DepthwiseEngine final : public CudaEngine {
   }
 
  private:
-  // Sums of a filter are merged per block: one wave of them.
+  // Sums of a filter are merged per block: one wave of them, where each has all channels.
   static std::int64_t waves(const Shape& shape) {
-    return shape.kind == Shape::Kind::filter ? 1 : 8;
+    return shape.kind == Shape::Kind::filter && shape.columns ? 1 : 8;
   }
   static std::vector<Tile> choices(const Shape& shape, const DeviceProps& device) {
     std::vector<Tile> result;

@@ -15,9 +15,11 @@ constexpr std::int64_t kMostUnrolled = 4096;  // multiply-adds of a tile
 constexpr std::int64_t kMostLanes = 96;
 constexpr std::int64_t kMostThreads = 256, kMostOfWalk = 512;
 constexpr std::int64_t kMostBlocks = 8;       // of a multiprocessor
+constexpr std::int64_t kFewBlocks = 8;        // across the channels
 constexpr std::int64_t kLeastThreads = 96;    // of a block, where there is a choice
 constexpr std::int64_t kOtherRegisters = 40;  // addresses, loops, products on the way
-constexpr std::int64_t kOtherOfWalk = 20, kOtherOfFilterWalk = 36, kOtherOfUnrolledWalk = 46;
+constexpr std::int64_t kOtherOfWalk = 20, kOtherOfNarrowWalk = 28, kOtherOfFilterWalk = 36,
+                       kOtherOfUnrolledWalk = 40;
 constexpr std::int64_t kMostKeptWeights = 36;  // in registers: kKeepsWeights
 constexpr std::size_t kMostOfKind = 4;         // candidates that walk, and others
 // Tiles held in registers wait for each of their rows, and read the rows around them again.
@@ -60,10 +62,12 @@ DepthwiseShape::Axes per_axis(const Dims& values, std::int64_t absent) {
 // Warps of a multiprocessor at once: each of its four parts has 512 registers per lane, which are
 // given out by eights.
 std::int64_t resident_warps(const DepthwiseShape& shape, const DepthwiseTile& tile) {
-  const std::int64_t others = !tile.walks ? kOtherRegisters
-                              : shape.kind != DepthwiseShape::Kind::filter ? kOtherOfWalk
-                              : shape.window[1] > kMostUnrolledRows        ? kOtherOfFilterWalk
-                                                                           : kOtherOfUnrolledWalk;
+  const bool filter = shape.kind == DepthwiseShape::Kind::filter;
+  std::int64_t others = kOtherRegisters;
+  if (tile.walks && filter)
+    others = shape.unrolled() == 1 ? kOtherOfFilterWalk : kOtherOfUnrolledWalk;
+  else if (tile.walks)
+    others = tile.vector == 1 ? kOtherOfNarrowWalk : kOtherOfWalk;
   const std::int64_t needed = std::min<std::int64_t>(shape.registers(tile) + others, 255);
   return std::min<std::int64_t>(4 * (512 / (ceil_div(needed, 8) * 8)), 32);
 }
@@ -147,13 +151,13 @@ bool DepthwiseShape::converts() const {
 
 bool DepthwiseShape::can_walk() const {
   if (window[0] != 1 || stride[0] != 1 || padding[0] != 0 || dilation[1] != 1) return false;
-  if (kind == Kind::filter) return stride[1] == 1;
-  return kind == Kind::forward || (stride[1] == 1 && stride[2] == 1);
+  return kind != Kind::data || (stride[1] == 1 && stride[2] == 1);
 }
 
 std::int64_t DepthwiseShape::ahead(const DepthwiseTile& tile) const {
   // Few products per row take less time than memory does, the more so when rows are short.
-  return kind != Kind::filter && tile.walks && converts() && taps() <= 9 && stride[1] == 1 ? 2 : 1;
+  if (!tile.walks || !converts() || window[1] > 3 || stride[1] != 1) return 1;
+  return kind == Kind::filter ? unrolled() : 2;
 }
 
 std::int64_t DepthwiseShape::registers(const DepthwiseTile& tile) const {
@@ -165,14 +169,16 @@ std::int64_t DepthwiseShape::registers(const DepthwiseTile& tile) const {
                      pixels = tile.h * strip, taps_of_row = window[2] * tile.vector;
   double numbers = 0;
   if (tile.walks && kind == Kind::filter) {
-    numbers = static_cast<double>(window[1] * (taps_of_row + strip) + line) +
-              static_cast<double>(line) * waiting(from) + static_cast<double>(strip) * waiting(to);
+    const std::int64_t lines = stride[1] * line;
+    numbers = static_cast<double>(window[1] * taps_of_row + slots() * strip + lines) +
+              static_cast<double>(ahead(tile)) * (static_cast<double>(lines) * waiting(from) +
+                                                  static_cast<double>(strip) * waiting(to));
   } else if (tile.walks) {
-    const std::int64_t slots = (window[1] - 1) / stride[1] + 1;
     const std::int64_t weights_kept =
         window[1] * taps_of_row <= kMostKeptWeights ? window[1] * taps_of_row : 2 * tile.vector;
-    numbers = static_cast<double>(slots * strip + weights_kept) +
-              static_cast<double>(stride[1] * line) * (1.0 + static_cast<double>(ahead(tile)) * waiting(from));
+    numbers = static_cast<double>(slots() * strip + weights_kept) +
+              static_cast<double>(stride[1] * line) *
+                  (1.0 + static_cast<double>(ahead(tile)) * waiting(from));
   } else {
     numbers = static_cast<double>(pixels + line) + static_cast<double>(line) * waiting(from) +
               static_cast<double>((kind == Kind::filter ? tile.part : std::min(tile.h, window[1])) *
@@ -195,16 +201,16 @@ double DepthwiseShape::instructions(const DepthwiseTile& tile) const {
     const double taps = taps_of_row * static_cast<double>(window[1]);
     const bool keeps = window[1] * window[2] * tile.vector <= kMostKeptWeights;
     const std::int64_t rows = std::min(tile.h, to_extent[1]);
-    const double steps = static_cast<double>(
-        rows < to_extent[1] ? rows + (window[1] - 1) / stride[1] : rows);
-    const double moves = filter && window[1] > kMostUnrolledRows
-                             ? static_cast<double>(window[1] - 1) * strip * vector
-                             : 0.0;
+    const double steps = static_cast<double>(rows < to_extent[1] ? rows + slots() - 1 : rows);
+    const double moves = unrolled() == 1 ? static_cast<double>(slots() - 1) * strip * vector : 0.0;
     const double loads = line * static_cast<double>(stride[1]) + (filter ? strip : 0.0);
     const double weights_read = filter || keeps ? 0.0 : taps;
-    const double others = filter ? moves : weights_read + strip * (1.5 + vector);
+    // A row of one channel is stored together, or each of its elements in a place of its own.
+    const double store = together(tile) ? 2.0 : columns ? 1.5 + vector : 12.0;
+    const double others = filter ? moves : weights_read + strip * store;
     // Words that four schedulers fetch through one gate, of whose time half is hidden.
-    const double words = (weights_read + loads) * vector;
+    const double width = converts() ? bit_width(from.steps[0].view.dtype) / 32.0 : 1.0;
+    const double words = weights_read * vector + loads * std::max(vector * width, 1.0);
     return steps * (taps * strip * vector + loads * per_load + others + 2.0 * words + 30.0);
   }
   const double rows = static_cast<double>(filter ? tile.part : window[1]);
@@ -283,6 +289,9 @@ DepthwiseWalk::DepthwiseWalk(const DepthwiseShape& shape, const DepthwiseTile& t
   const std::int64_t across = ceil_div(packets, kMostLanes);
   lanes = ceil_div(packets, across);
   channel_blocks = shape.columns ? across : shape.channels;
+  // A walk goes on from strip to strip: its threads are started once, unless each block has but few
+  // of the channels.
+  if (tile.walks && shape.columns && channel_blocks <= kFewBlocks) waves = 1;
   // As many threads at once as there are registers for.
   const std::int64_t most = 32 * resident_warps(shape, tile);
   std::int64_t best = 0;

@@ -7,9 +7,6 @@
 
 namespace ashlar::cuda {
 
-// Windows of at most so many rows have their walk unrolled by as many.
-inline constexpr std::int64_t kMostUnrolledRows = 3;
-
 // What a thread does: kernels/depthwise.cuh.
 struct DepthwiseTile {
   int vector;             // channels
@@ -47,7 +44,7 @@ struct DepthwiseShape {
   Span span(std::size_t axis, std::int64_t count, std::int64_t count_taps) const;
   // Along H. A tile that is walked meets one row after the other: `stride` of them per step.
   Span span_h(const DepthwiseTile& tile) const {
-    if (tile.walks) return {0, kind == Kind::filter ? 1 : stride[1]};
+    if (tile.walks) return {0, stride[1]};
     return span(1, tile.h, kind == Kind::filter ? tile.part : window[1]);
   }
   Span span_w(const DepthwiseTile& tile) const { return span(2, tile.w, window[2]); }
@@ -55,6 +52,10 @@ struct DepthwiseShape {
   bool converts() const;
   // The source is what a tensor holds, without arithmetic: it is kept as it is until it is used.
   static bool is_plain(const PointwiseProgram& program);
+  // Rows of results, or of dy, that a row of the other tensor meets.
+  std::int64_t slots() const { return (window[1] - 1) / stride[1] + 1; }
+  // Steps of a walk that are unrolled.
+  std::int64_t unrolled() const { return slots() <= 3 ? slots() : 1; }
   // Rows of the source on their way while one is multiplied, in a walk.
   std::int64_t ahead(const DepthwiseTile& tile) const;
   // Registers that hold numbers of a tile.

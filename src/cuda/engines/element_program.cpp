@@ -1,5 +1,7 @@
 #include "cuda/engines/element_program.hpp"
 
+#include <algorithm>
+
 namespace ashlar::cuda {
 
 namespace {
@@ -9,9 +11,8 @@ using Step = PointwiseProgram::Step;
 // Programs one after the other.
 class Splicer {
  public:
-  explicit Splicer(const Region& region) : region_(region) {
-    program_.space = region.epilogue.space;
-  }
+  explicit Splicer(const Region& region) : Splicer(region, region.epilogue.space) {}
+  Splicer(const Region& region, const Dims& space) : region_(region) { program_.space = space; }
 
   int push(Step step) {
     program_.steps.push_back(std::move(step));
@@ -88,7 +89,7 @@ PointwiseProgram of_random(const Region& region, const Rng& op) {
   return splicer.take();
 }
 
-std::optional<PointwiseProgram> of_dropout(const Region& region, const DropoutForward& op) {
+std::vector<PointwiseProgram> of_dropout(const Region& region, const DropoutForward& op) {
   using Op = DropoutForward;
   Splicer splicer(region);
   if (splicer.output(Op::next_offset).present()) return {};
@@ -96,7 +97,7 @@ std::optional<PointwiseProgram> of_dropout(const Region& region, const DropoutFo
   if (const View mask = splicer.output(Op::mask); mask.present()) splicer.store(mask, kept);
   const int x = splicer.append(region.prologues[Op::x]);
   splicer.append(region.epilogue, splicer.dropped(x, kept, op.probability));
-  return splicer.take();
+  return {splicer.take()};
 }
 
 PointwiseProgram of_dropout(const Region& region, const DropoutBackward& op) {
@@ -110,13 +111,53 @@ PointwiseProgram of_dropout(const Region& region, const DropoutBackward& op) {
   return splicer.take();
 }
 
+// The part of a program that covers [begin, begin + extent) of an axis.
+PointwiseProgram part_of(PointwiseProgram program, int axis, std::int64_t begin,
+                         std::int64_t extent) {
+  const auto narrow = [&](View& view) {
+    view.offset += begin * view.strides[axis];
+    view.dims[axis] = extent;
+  };
+  for (Step& step : program.steps)
+    if (step.kind == Step::Kind::load) narrow(step.view);
+  for (auto& store : program.stores) narrow(store.view);
+  program.space[axis] = extent;
+  return program;
+}
+
+// Whether a step asks where it is, which parts of the program do not know.
+bool asks_for_place(const PointwiseProgram& program) {
+  return std::any_of(program.steps.begin(), program.steps.end(), [](const Step& step) {
+    return step.kind == Step::Kind::random ||
+           (step.kind == Step::Kind::compute && step.op.mode == PointwiseMode::gen_index);
+  });
+}
+
+std::vector<PointwiseProgram> of_concat(const Region& region, const Concat& op) {
+  if (asks_for_place(region.epilogue)) return {};
+  const int rank = region.epilogue.space.rank();
+  const auto axis = static_cast<int>(op.axis < 0 ? op.axis + rank : op.axis);
+  std::vector<PointwiseProgram> programs;
+  std::int64_t begin = 0;
+  for (const PointwiseProgram& input : region.prologues) {
+    const std::int64_t extent = input.space[axis];
+    Splicer splicer(region, input.space);
+    const int value = splicer.append(input);
+    splicer.append(part_of(region.epilogue, axis, begin, extent), value);
+    programs.push_back(splicer.take());
+    begin += extent;
+  }
+  return programs;
+}
+
 }  // namespace
 
-std::optional<PointwiseProgram> element_program(const Region& region) {
-  if (!region.anchor) return region.epilogue;
-  if (const auto* op = region.anchor_as<Rng>()) return of_random(region, *op);
+std::vector<PointwiseProgram> element_programs(const Region& region) {
+  if (!region.anchor) return {region.epilogue};
+  if (const auto* op = region.anchor_as<Rng>()) return {of_random(region, *op)};
   if (const auto* op = region.anchor_as<DropoutForward>()) return of_dropout(region, *op);
-  if (const auto* op = region.anchor_as<DropoutBackward>()) return of_dropout(region, *op);
+  if (const auto* op = region.anchor_as<DropoutBackward>()) return {of_dropout(region, *op)};
+  if (const auto* op = region.anchor_as<Concat>()) return of_concat(region, *op);
   return {};
 }
 

@@ -1,14 +1,14 @@
-// Regions that compute every element on its own, as one program.
+// Regions that compute every element on its own, as programs.
 #pragma once
 
-#include <optional>
+#include <vector>
 
 #include "plan/region.hpp"
 
 namespace ashlar::cuda {
 
-// Of regions without an anchor, and of random tensors and dropout, whose numbers become steps.
-// Nothing for all others.
-std::optional<PointwiseProgram> element_program(const Region& region);
+// One program of regions without an anchor, and of random tensors and dropout, whose numbers become
+// steps; one per input of a concatenation. None of all others.
+std::vector<PointwiseProgram> element_programs(const Region& region);
 
 }  // namespace ashlar::cuda

@@ -20,8 +20,8 @@ bool has_complex(const PointwiseProgram& program) {
                      [](const auto& store) { return is_complex(store.view.dtype); });
 }
 
-GenericKernel describe_region(const Graph& graph, const Region& region) {
-  GenericKernel kernel(graph, region);
+GenericKernel describe_region(const Region& region) {
+  GenericKernel kernel(region);
   if (!region.anchor) {
     kernel.file("pointwise");
     kernel.pass(element_count(region.epilogue.space));
@@ -63,13 +63,14 @@ class GenericEngine final : public CudaEngine {
                    .bytes = region.bytes(),
                    .flops_fraction = 0.01,
                    .bytes_fraction = 0.1};
+    config.scratch_bytes = describe_region(region).scratch_bytes();
     config.notes.runtime_compiled = true;
     return {config};
   }
 
   KernelDesign design(const Graph& graph, const Region& region, const Config&,
                       const DeviceProps& device) const override {
-    return describe_region(graph, region).design(device);
+    return describe_region(region).design(graph, device);
   }
 };
 

@@ -14,8 +14,7 @@ constexpr unsigned kThreads = 256;
 constexpr int kMostVector = 16;
 
 // The program over as few axes as memory allows, the one that is fastest to walk last.
-PointwiseProgram arranged(const Region& region) {
-  PointwiseProgram program = *element_program(region);
+PointwiseProgram arranged(PointwiseProgram program) {
   Dims space = program.space;
   merge_axes({&program}, {&space});
   move_axis_last(program, choose_row_axis(program.space, {&program}));
@@ -54,25 +53,30 @@ class PointwiseEngine final : public CudaEngine {
  public:
   std::string_view id() const override { return "cuda.pointwise"; }
   std::string_view description() const override {
-    return "pointwise operations, random numbers and dropout, 16 bytes at a time";
+    return "pointwise operations, random numbers, dropout, concatenation, 16 bytes at a time";
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
-    const std::optional<PointwiseProgram> program = element_program(region);
-    if (!program) return Support::other_operation("the region computes no elements on their own");
-    for (const auto& step : program->steps)
-      if (step.kind == PointwiseProgram::Step::Kind::load &&
-          (step.view.ragged_offset != kNoTensor || is_complex(step.view.dtype)))
-        return Support::no("a ragged or complex tensor");
-    for (const auto& store : program->stores)
-      if (store.view.ragged_offset != kNoTensor || is_complex(store.view.dtype))
-        return Support::no("a ragged or complex tensor");
+    const std::vector<PointwiseProgram> programs = element_programs(region);
+    if (programs.empty())
+      return Support::other_operation("the region computes no elements on their own");
+    const auto is_taken = [](const View& view) {
+      return view.ragged_offset == kNoTensor && !is_complex(view.dtype);
+    };
+    for (const PointwiseProgram& program : programs) {
+      for (const auto& step : program.steps)
+        if (step.kind == PointwiseProgram::Step::Kind::load && !is_taken(step.view))
+          return Support::no("a ragged or complex tensor");
+      for (const auto& store : program.stores)
+        if (!is_taken(store.view)) return Support::no("a ragged or complex tensor");
+    }
     return Support::yes();
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps&) const override {
-    const PointwiseProgram program = arranged(region);
-    const double fraction = has_strided_view(program) ? 0.2 : 0.9;
+    double fraction = 0.9;
+    for (const PointwiseProgram& program : element_programs(region))
+      if (has_strided_view(arranged(program))) fraction = 0.2;
     std::vector<Config> configs;
     for (const int runs : {2, 1, 4}) {
       Config& config = configs.emplace_back();
@@ -85,11 +89,18 @@ class PointwiseEngine final : public CudaEngine {
 
   KernelDesign design(const Graph& graph, const Region& region, const Config& config,
                       const DeviceProps&) const override {
-    const PointwiseProgram program = arranged(region);
+    KernelDesign result;
+    for (const PointwiseProgram& program : element_programs(region))
+      if (element_count(program.space) > 0)
+        result.launches.push_back(launch_of(arranged(program), graph, config.knob("runs")));
+    return result;
+  }
+
+ private:
+  static LaunchDesign launch_of(const PointwiseProgram& program, const Graph& graph,
+                                std::int64_t per_thread) {
     const Dims& space = program.space;
     const std::int64_t elements = element_count(space);
-    KernelDesign result;
-    if (elements == 0) return result;
     const int vector = vector_of(program), rank = space.rank();
     const std::int64_t per_row = (space[rank - 1] + vector - 1) / vector;
     const std::int64_t runs = elements / space[rank - 1] * per_row;
@@ -102,7 +113,7 @@ class PointwiseEngine final : public CudaEngine {
     arguments.number("runs", runs);
     arguments.number("elements", elements);
     const std::string printed = print_program(program, graph, "program", arguments);
-    const std::int64_t per_thread = config.knob("runs"), per_block = kThreads * per_thread;
+    const std::int64_t per_block = kThreads * per_thread;
     const std::string head = register_types(program.precision(), {&program}) +
                              constant("kRank", rank) + constant("kVector", vector) +
                              constant("kIsWhole", space[rank - 1] % vector == 0) +
@@ -114,8 +125,7 @@ class PointwiseEngine final : public CudaEngine {
     launch.threads = kThreads;
     launch.grid.x = static_cast<unsigned>((runs + per_block - 1) / per_block);
     launch.unaligned_grid.x = static_cast<unsigned>((elements + kThreads - 1) / kThreads);
-    result.launches.push_back(std::move(launch));
-    return result;
+    return launch;
   }
 };
 

@@ -51,19 +51,20 @@ int crossed_axis(const PointwiseProgram& program) {
 }
 
 std::optional<Crossing> crossing(const Region& region) {
-  std::optional<PointwiseProgram> program = element_program(region);
-  if (!program || program->space.rank() < 2) return {};
-  Dims space = program->space;
-  merge_axes({&*program}, {&space});
-  if (program->space.rank() < 2) return {};
-  move_axis_last(*program, choose_row_axis(program->space, {&*program}));
-  const int rows = crossed_axis(*program), last = program->space.rank() - 1;
-  if (rows < 0 || program->space[rows] < kLeastExtent || program->space[last] < kLeastExtent)
+  std::vector<PointwiseProgram> programs = element_programs(region);
+  if (programs.size() != 1 || programs[0].space.rank() < 2) return {};
+  PointwiseProgram& program = programs[0];
+  Dims space = program.space;
+  merge_axes({&program}, {&space});
+  if (program.space.rank() < 2) return {};
+  move_axis_last(program, choose_row_axis(program.space, {&program}));
+  const int rows = crossed_axis(program), last = program.space.rank() - 1;
+  if (rows < 0 || program.space[rows] < kLeastExtent || program.space[last] < kLeastExtent)
     return {};
   // (..., rows, columns): the columns stand before the rows for a moment.
-  move_axis_last(*program, rows);
-  move_axis_last(*program, last - 1);
-  Crossing result{std::move(*program), {}, {}};
+  move_axis_last(program, rows);
+  move_axis_last(program, last - 1);
+  Crossing result{std::move(program), {}, {}};
   for (std::size_t i = 0; i < result.program.steps.size(); ++i)
     if (const Step& step = result.program.steps[i];
         step.kind == Step::Kind::load && lies_along(step.view, last - 1, last))
@@ -176,12 +177,13 @@ class PointwiseTiledEngine final : public CudaEngine {
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
-    const std::optional<PointwiseProgram> program = element_program(region);
-    if (!program) return Support::other_operation("the region computes no elements on their own");
-    for (const Step& step : program->steps)
+    const std::vector<PointwiseProgram> programs = element_programs(region);
+    if (programs.empty())
+      return Support::other_operation("the region computes no elements on their own");
+    for (const Step& step : programs[0].steps)
       if (step.kind == Step::Kind::load && !is_plain(step.view))
         return Support::no("a ragged, complex or bit-packed tensor");
-    for (const auto& store : program->stores)
+    for (const auto& store : programs[0].stores)
       if (!is_plain(store.view)) return Support::no("a ragged, complex or bit-packed tensor");
     const auto found = crossing(region);
     if (!found) return Support::no("not two axes along which tensors lie");

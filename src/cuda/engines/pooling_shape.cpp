@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::int64_t kMostSegment = 24;   // registers of a row of x
 constexpr std::int64_t kMostUnrolled = 64;  // elements of a window
+constexpr std::int64_t kMostPixels = 1024;  // of an image that is one of many in shared memory
 
 const ResampleAttributes& attributes_of(const Region& region) {
   if (const auto* forward = region.anchor_as<ResampleForward>()) return *forward;
@@ -76,6 +77,17 @@ PoolingShape::PoolingShape(const Region& region)
   vector = packet_length(parts, most);
 }
 
+std::optional<PoolingShape::Flat> PoolingShape::flat() const {
+  const bool whole = window == x && y == Axes{1, 1, 1} && padding == Axes{0, 0, 0};
+  if (columns || !whole || index.present() || (is_maximum() && !forward) || pixels() > kMostPixels)
+    return {};
+  Flat result{from, to};
+  for (PointwiseProgram* program : {&result.from, &result.to})
+    for (int axis = 3; axis >= 0; --axis)
+      if (!join_axes({program}, axis)) return {};
+  return result;
+}
+
 bool PoolingShape::by_segments(const PoolingTile& tile) const {
   return forward && !columns && tile.w * stride[2] % vector == 0 && span(tile) <= kMostSegment;
 }
@@ -88,6 +100,7 @@ bool PoolingShape::together(const PoolingTile& tile) const {
 }
 
 std::vector<PoolingTile> PoolingShape::tiles() const {
+  if (flat()) return {{0, 0}, {1, 1}};
   const bool small = window[0] * window[1] * window[2] <= kMostUnrolled;
   if (!small) return {{1, 1}};
   std::vector<PoolingTile> result;

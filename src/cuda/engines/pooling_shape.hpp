@@ -2,11 +2,13 @@
 #pragma once
 
 #include <array>
+#include <optional>
 
 #include "plan/engine.hpp"
 
 namespace ashlar::cuda {
 
+// 0 x 0: whole images, see kernels/pooling_global.cuh.
 struct PoolingTile {
   std::int64_t h = 1, w = 1;
 };
@@ -28,6 +30,12 @@ struct PoolingShape {
   bool is_maximum() const { return op->mode == ResampleMode::maxpool; }
   // Maxima whose positions are looked for first.
   bool finds_winners() const { return !forward && is_maximum() && !index.present(); }
+  // Programs over one axis, where windows are whole images whose pixels lie together.
+  struct Flat {
+    PointwiseProgram from, to;
+  };
+  std::optional<Flat> flat() const;
+  std::int64_t pixels() const { return x[0] * x[1] * x[2]; }
   const Axes& results() const { return forward ? y : x; }
   // Elements that windows of a tile see along w.
   std::int64_t span(const PoolingTile& tile) const { return (tile.w - 1) * stride[2] + window[2]; }

@@ -143,6 +143,45 @@ class Designer {
   Arguments arguments_;
 };
 
+// Whole images: kernels/pooling_global.cuh.
+LaunchDesign design_global(const Graph& graph, const Region& region, const Shape& shape,
+                           const Shape::Flat& flat) {
+  constexpr std::int64_t kSharedBytes = 32 << 10;
+  const DType precision = shape.precision(region);
+  const std::int64_t bytes = precision == f64 ? 8 : 4, images = shape.images * shape.channels;
+  const PointwiseProgram& walked = shape.forward ? flat.from : flat.to;
+  const int vector = packet_length({&walked}, precision == f64 ? 4 : 8);
+  // Multiples of 8, so that blocks begin where packets do.
+  const std::int64_t rows =
+      std::max<std::int64_t>(kSharedBytes / (shape.pixels() * bytes) / 8 * 8, 8);
+  const std::int64_t elements = images * shape.pixels();
+  Arguments arguments;
+  arguments.number("images", images);
+  arguments.number("elements", elements);
+  const std::string programs =
+      print_program(flat.from, graph, shape.forward ? "x_of" : "dy_of", arguments) +
+      print_program(flat.to, graph, "epilogue", arguments);
+  const std::string head = register_types(precision, {&flat.from, &flat.to}) +
+                           constant("kVector", vector) + constant("kThreads", kThreads) +
+                           constant("kPixels", shape.pixels()) + constant("kRows", rows) +
+                           constant("kMaximum", shape.is_maximum() ? 1 : 0) +
+                           arguments.struct_text() + programs;
+  const std::array<std::string_view, 2> files = {
+      "pooling_global.cuh",
+      shape.forward ? "pooling_global_forward.cuh" : "pooling_global_backward.cuh"};
+  LaunchDesign launch{
+      {"pooling_global", assemble(files, head)}, "pooling_global", {}, kThreads, 0, arguments};
+  launch.unaligned_function = "pooling_global_elements";
+  if (shape.forward) {
+    launch.shared_bytes = static_cast<unsigned>(rows * shape.pixels() * bytes);
+    launch.grid.x = launch.unaligned_grid.x = static_cast<unsigned>(ceil_div(images, rows));
+  } else {
+    launch.grid.x = static_cast<unsigned>(ceil_div(elements / vector, kThreads));
+    launch.unaligned_grid.x = static_cast<unsigned>(ceil_div(elements, kThreads));
+  }
+  return launch;
+}
+
 class ResampleEngine final : public CudaEngine {
  public:
   std::string_view id() const override { return "cuda.resample"; }
@@ -191,6 +230,10 @@ class ResampleEngine final : public CudaEngine {
     KernelDesign result;
     if (element_count(shape.to.space) == 0) return result;
     const PoolingTile tile{config.knob("tile_h"), config.knob("tile_w")};
+    if (tile.h == 0) {
+      result.launches.push_back(design_global(graph, region, shape, *shape.flat()));
+      return result;
+    }
     if (!shape.finds_winners()) {
       result.launches.push_back(Designer(graph, region, shape, tile).design());
       return result;
@@ -222,7 +265,8 @@ class ResampleEngine final : public CudaEngine {
     forward.epilogue = {};
     forward.epilogue.space = region.prologues[ResampleBackward::dy].space;
     const Shape shape(forward);
-    return Designer(graph, forward, shape, shape.tiles()[0])
+    const std::vector<PoolingTile> tiles = shape.tiles();
+    return Designer(graph, forward, shape, tiles[0].h > 0 ? tiles[0] : tiles[1])
         .design(booking, shape.winners(channels_last));
   }
 };

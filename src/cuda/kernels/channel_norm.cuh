@@ -98,8 +98,8 @@ __device__ inline void in_chunks(Index packets, const Body& body) {
   for (; i < packets; ++i) body(Constant<1>(), i);
 }
 
-// Adds kPackets packets to the moments of their cells: the mean and the squares of the packets, both
-// from registers, are merged with what is there.
+// Adds kPackets packets to the moments of their cells: the mean and the squares of the packets are
+// merged with what is there.
 template <int kPackets, int kCount, int kWide>
 __device__ inline void add_packets(const R (&x)[kPackets][kCount], Moments<R> (&moments)[kWide]) {
   const int per_cell = kPackets * (kCount / kWide);

@@ -1,6 +1,19 @@
-// Depthwise convolution, backward-filter of stride 1 along H, a strip of kTileW columns at a time. A
-// thread walks down its strip, kTileH rows of dy, of which it remembers the last kWindowH: those
-// that a row of x meets.
+// Depthwise convolution, backward-filter, a strip of kTileW columns at a time. A thread walks down
+// its strip, kTileH rows of dy, of which it remembers the last kSlots: those that a row of x meets.
+
+static const int kSlots = (kWindowH - 1) / kStrideH + 1;
+
+__device__ inline void add_products(const R (&line)[kSpanW][kVector],
+                                    const R (&dy)[kTileW][kVector],
+                                    R (&sums)[kWindowW][kVector]) {
+#pragma unroll
+  for (int k = 0; k < kWindowW; ++k)
+#pragma unroll
+    for (int q = 0; q < kTileW; ++q)
+#pragma unroll
+      for (int v = 0; v < kVector; ++v)
+        sums[k][v] += line[q * kStrideW + k * kDilationW][v] * dy[q][v];
+}
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     depthwise_filter_rows(const __grid_constant__ Args args) {
@@ -16,43 +29,54 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     const Tile tile(args, number);
     const int first_x = tile.w * kStrideW - kPaddingW;
     const int end = min(tile.h + kTileH, (int)args.to_h);
-    Gradient::Packet gradients[kTileW];
-    Source::Packet packets[kSpanW];
-    // Row t of dy, and the row of x that it meets first.
-    const auto load = [&](int t) {
-      load_line<Gradient>(args, end, args.to_w, tile.n, place.channel, tile.d, t, tile.w,
-                          gradients);
-      load_line<Source>(args, args.from_h, args.from_w, tile.n, place.channel, tile.d,
-                        t - kPaddingH, first_x, packets);
+    Gradient::Packet gradients[kAhead][kTileW];
+    Source::Packet packets[kAhead][kStrideH][kSpanW];
+    // Row t of dy, and the rows of x, from this one on, that meet it and those before but none after.
+    const auto first_row = [&](int t) {
+      return (t - kSlots + 1) * kStrideH + kWindowH - kStrideH - kPaddingH;
     };
-    R dy[kWindowH][kTileW][kVector];
+    const auto load = [&](int t, int i) {
+      load_line<Gradient>(args, end, args.to_w, tile.n, place.channel, tile.d, t, tile.w,
+                          gradients[i]);
 #pragma unroll
-    for (int j = 0; j < kWindowH; ++j)
+      for (int u = 0; u < kStrideH; ++u)
+        load_line<Source>(args, args.from_h, args.from_w, tile.n, place.channel, tile.d,
+                          first_row(t) + u, first_x, packets[i][u]);
+    };
+    R dy[kSlots][kTileW][kVector];
+#pragma unroll
+    for (int j = 0; j < kSlots; ++j)
 #pragma unroll
       for (int q = 0; q < kTileW; ++q) fill((R)0, dy[j][q]);
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) load(tile.h + i, i);
 
-    const int last = min(end + kWindowH - 1, (int)args.from_h + kPaddingH);
-    load(tile.h);
-#pragma unroll kUnroll
-    for (int t = tile.h; t < last; ++t) {
+    // Steps past the last one meet rows of zeros.
+#pragma unroll 1
+    for (int first = tile.h; first < end + kSlots - 1 && first_row(first) < (int)args.from_h;
+         first += kUnroll) {
 #pragma unroll
-      for (int j = kWindowH - 1; j > 0; --j)
+      for (int i = 0; i < kUnroll; ++i) {
+        const int t = first + i;
 #pragma unroll
-        for (int q = 0; q < kTileW; ++q) copy(dy[j - 1][q], dy[j][q]);
-      widen_line<Gradient>(gradients, dy[0]);
-      R line[kSpanW][kVector];
-      widen_line<Source>(packets, line);
-      load(t + 1);
-      if (t < kPaddingH) continue;  // above the image
+        for (int j = kSlots - 1; j > 0; --j)
 #pragma unroll
-      for (int j = 0; j < kWindowH; ++j)
+          for (int q = 0; q < kTileW; ++q) copy(dy[j - 1][q], dy[j][q]);
+        widen_line<Gradient>(gradients[i % kAhead], dy[0]);
+        R lines[kStrideH][kSpanW][kVector];
 #pragma unroll
-        for (int k = 0; k < kWindowW; ++k)
+        for (int u = 0; u < kStrideH; ++u) widen_line<Source>(packets[i % kAhead][u], lines[u]);
+        load(t + kAhead, i % kAhead);
+        if (first_row(t) + kStrideH <= 0) continue;  // x has not begun
 #pragma unroll
-          for (int q = 0; q < kTileW; ++q)
+        for (int u = 0; u < kStrideH; ++u)
 #pragma unroll
-            for (int v = 0; v < kVector; ++v)
-              sums[j][k][v] += line[q * kStrideW + k * kDilationW][v] * dy[j][q][v];
+          for (int j = 0; j < kSlots; ++j) {
+            const int kh = kWindowH - kStrideH + u - (kSlots - 1 - j) * kStrideH;
+            if (kh < 0) continue;
+            add_products(lines[u], dy[j], sums[kh < 0 ? 0 : kh]);
+          }
+      }
     }
   }
   keep_partial(args, place, 0, sums);

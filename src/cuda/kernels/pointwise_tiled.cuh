@@ -1,9 +1,9 @@
 // Element-wise programs some of whose operands lie along one axis and others along another: squares
 // of both axes pass through shared memory, so that every access to global memory is a vector.
 //
-// The last axis is "columns", the one before it "rows". Operands that lie along the rows are fetched
-// in their own direction and kept as tiles; results that do are left in one and flushed at the end.
-// The engine prints fetch_tiles, compute_tile and flush_tiles, each for kCount elements.
+// The last axis is "columns", the one before it "rows". Operands that lie along the rows are
+// fetched in their own direction and kept as tiles; results that do are left in one and flushed at
+// the end. The engine prints fetch_tiles, compute_tile and flush_tiles, each for kCount elements.
 #include "lib/elements.cuh"
 #include "lib/pointwise.cuh"
 #include "lib/ptx_shared.cuh"

@@ -32,20 +32,6 @@ __device__ inline void load_positions(D d, const void* data, int64 index, int (&
   }
 }
 
-// x / divisor, rounded once: the product with the reciprocal, put right by what it leaves over.
-__device__ inline R quotient(R x, R divisor, R reciprocal) {
-  const R guess = x * reciprocal;
-  const R result = guess + (x - guess * divisor) * reciprocal;
-  return result == result ? result : guess;
-}
-
-// The same for all elements of a window, whose reciprocal may be exact.
-__device__ inline R whole_quotient(R x) {
-  const int count = kWindowD * kWindowH * kWindowW;
-  const R reciprocal = (R)1 / (R)count;
-  return (count & (count - 1)) == 0 ? x * reciprocal : quotient(x, (R)count, reciprocal);
-}
-
 // The tile of a thread: results from (d, h, w) on of `channel` of image n.
 struct Tile {
   bool exists;

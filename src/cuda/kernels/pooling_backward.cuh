@@ -1,13 +1,13 @@
-// Pooling, backward: every element of dx gathers from the windows that saw it. The windows of a tile
-// are kCoverD x kCoverH x kCoverW at most.
+// Pooling, backward: every element of dx gathers from the windows that saw it. Those of a tile are
+// kCoverD x kCoverH x kCoverW at most.
 
 static const bool kMaximum = kMode == 2;
 static const int kCoverD = (kWindowD - 1) / kStrideD + 1;
 static const int kCoverH = (kTileH - 1 + kWindowH - 1) / kStrideH + 1;
 static const int kCoverW = (kTileW - 1 + kWindowW - 1) / kStrideW + 1;
 
-// Windows of a tile that begins at a multiple of the stride stand at distances from it that are known
-// to the compiler; window j begins at first_window + j.
+// Windows of a tile that begins at a multiple of the stride stand at distances from it that are
+// known to the compiler; window j is first_window + j.
 __device__ constexpr int floor_div(int a, int b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
 static const bool kAlignedH = kTileH % kStrideH == 0, kAlignedW = kTileW % kStrideW == 0;
 static const int kAheadH = floor_div(kPaddingH - kWindowH + kStrideH, kStrideH);
@@ -90,7 +90,8 @@ __device__ inline void gather(const Args& args) {
       for (int q = 0; q < kTileW; ++q)
 #pragma unroll
         for (int v = 0; v < kCount; ++v)
-          sums[p][q][v] = whole_quotient(sums[p][q][v]) + (kMode == 1 ? partial[p][q][v] : (R)0);
+          sums[p][q][v] = quotient<kWindowD * kWindowH * kWindowW>(sums[p][q][v]) +
+                          (kMode == 1 ? partial[p][q][v] : (R)0);
     }
     Index at[5];
     if (kWhole && kTogether && tile.w + kTileW <= (int)args.to_w) {

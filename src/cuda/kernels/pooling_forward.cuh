@@ -135,7 +135,8 @@ __device__ inline void pool(const Args& args) {
 #pragma unroll
         for (int v = 0; v < kCount; ++v) {
           R& value = windows[p][q].value[v];
-          value = kMode == 0 ? whole_quotient(value) : quotient(value, count, reciprocal);
+          value = kMode == 0 ? quotient<kWindowD * kWindowH * kWindowW>(value)
+                             : quotient(value, count, reciprocal);
         }
       }
     }

@@ -57,12 +57,13 @@ __device__ inline void norm_backward(const Args& args) {
         tile.place(args, row, range.end);
         batch.x.fetch(args, tile);
         batch.dy.fetch(args, tile);
-        if constexpr (kGivenStatistics)
+        if constexpr (kGivenStatistics) {
 #pragma unroll
           for (int u = 0; u < kUnroll; ++u) {
             batch.mean[u] = load_mean(args, tile.at[u]);
             batch.inv[u] = load_inv_variance(args, tile.at[u]);
           }
+        }
       },
       [&](Index row) {
         Tile tile;

@@ -242,6 +242,12 @@ class Printer {
     return sum.empty() ? "0" : sum;
   }
 
+  // lib/pointwise.cuh has cheaper forms of these for results of 16 bits.
+  static bool has_short_form(PointwiseMode mode) {
+    return mode == PointwiseMode::gelu_fwd || mode == PointwiseMode::gelu_bwd ||
+           mode == PointwiseMode::gelu_approx_tanh_fwd ||
+           mode == PointwiseMode::gelu_approx_tanh_bwd;
+  }
   // Whether all that the program makes is stored with 11 bits or fewer.
   static bool has_short_results(const PointwiseProgram& program) {
     return program.result < 0 &&

@@ -114,7 +114,8 @@ void GenericKernel::scratch(const std::string& name, std::int64_t bytes) {
   arguments_.scratch(name, scratch_.add(name, bytes));
 }
 
-LaunchDesign GenericKernel::launch(int number, const DeviceProps& device) const {
+LaunchDesign GenericKernel::launch(int number, const Graph& graph,
+                                   const DeviceProps& device) const {
   const Pass& pass = passes_[static_cast<std::size_t>(number)];
   LaunchDesign launch;
   launch.arguments = arguments_;
@@ -124,7 +125,7 @@ LaunchDesign GenericKernel::launch(int number, const DeviceProps& device) const 
   launch.arguments.number("team", pass.team ? 1 : 0);
   std::string functions;
   if (region_.anchor) {
-    Operands operands(graph_, region_, launch.arguments);
+    Operands operands(graph, region_, launch.arguments);
     for (const std::string& name : missing_inputs_) {
       operands.add_shape(name, {});
       operands.add_missing_input(name);
@@ -137,12 +138,11 @@ LaunchDesign GenericKernel::launch(int number, const DeviceProps& device) const 
   } else {
     launch.arguments.numbers("space", region_.epilogue.space);
     functions = cuda::constant("kRank", region_.epilogue.space.rank()) +
-                print_program(region_.epilogue, graph_, "epilogue", launch.arguments);
+                print_program(region_.epilogue, graph, "epilogue", launch.arguments);
   }
   const std::string head = fmt::format("typedef {} R;\ntypedef int64 Index;\n",
                                        region_.precision() == f64 ? "double" : "float") +
-                           cuda::constant("kThreads", kThreads) +
-                           (shares_text_ ? "" : cuda::constant("kPass", number)) + constants_ +
+                           cuda::constant("kThreads", kThreads) + constants_ +
                            launch.arguments.struct_text() + functions;
   std::vector<std::string_view> files(files_.begin(), files_.end());
   files.push_back("generic/entry.cuh");
@@ -155,12 +155,12 @@ LaunchDesign GenericKernel::launch(int number, const DeviceProps& device) const 
   return launch;
 }
 
-KernelDesign GenericKernel::design(const DeviceProps& device) const {
+KernelDesign GenericKernel::design(const Graph& graph, const DeviceProps& device) const {
   KernelDesign design;
   design.scratch = scratch_;
   for (std::size_t number = 0; number < passes_.size(); ++number)
     if (passes_[number].units > 0)
-      design.launches.push_back(launch(static_cast<int>(number), device));
+      design.launches.push_back(launch(static_cast<int>(number), graph, device));
   return design;
 }
 

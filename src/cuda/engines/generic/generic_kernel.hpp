@@ -2,7 +2,7 @@
 // by name, and how many units of work there are.
 //
 // The file defines `__device__ inline void unit(const Args& args, int64 n)`, unit n of the pass
-// kPass; the whole block calls it where the pass has teams. It finds, for an input `x` and an
+// args.pass; the whole block calls it where the pass has teams. It finds, for an input `x` and an
 // output `y` of the operation (names as in ops.hpp):
 //   R, Index              registers (float or double) and positions (int64)
 //   kHas_x, kRank_x       1 or 0; axes. args.x_dims[axis] are its extents
@@ -30,9 +30,8 @@ class GenericKernel {
     bool team = false;       // all threads of a block work on one unit at a time
   };
 
-  GenericKernel(const Graph& graph, const Region& region) : graph_(graph), region_(region) {}
+  explicit GenericKernel(const Region& region) : region_(region) {}
 
-  const Graph& graph() const { return graph_; }
   const Region& region() const { return region_; }
   const Anchor& anchor() const { return *region_.anchor; }
   bool has_in(int slot) const { return has(anchor().inputs, slot); }
@@ -44,8 +43,6 @@ class GenericKernel {
 
   // kernels/generic/<name>.cuh; several files stand one after the other.
   void file(const std::string& name) { files_.push_back("generic/" + name + ".cuh"); }
-  // One text for all passes, which are told apart by args.pass instead of kPass.
-  void share_text() { shares_text_ = true; }
   // Operands that the file knows and the operation has not.
   void without_input(const std::string& name) { missing_inputs_.push_back(name); }
   void without_output(const std::string& name) { missing_outputs_.push_back(name); }
@@ -71,20 +68,18 @@ class GenericKernel {
   void team_pass(std::int64_t units) { passes_.push_back({.units = units, .team = true}); }
 
   std::int64_t scratch_bytes() const { return scratch_.total_bytes(); }
-  KernelDesign design(const DeviceProps& device) const;
+  KernelDesign design(const Graph& graph, const DeviceProps& device) const;
 
  private:
   static bool has(const std::vector<View>& views, int slot) {
     return static_cast<std::size_t>(slot) < views.size() &&
            views[static_cast<std::size_t>(slot)].present();
   }
-  LaunchDesign launch(int number, const DeviceProps& device) const;
+  LaunchDesign launch(int number, const Graph& graph, const DeviceProps& device) const;
 
-  const Graph& graph_;
   const Region& region_;
   std::vector<std::string> files_, missing_inputs_, missing_outputs_;
   std::string constants_;  // and other lines of the head
-  bool shares_text_ = false;
   Arguments arguments_;
   ScratchBook scratch_;
   std::vector<Pass> passes_;

@@ -231,6 +231,7 @@ std::vector<RowCandidate> row_candidates(const RowProblem& problem, const Device
   constexpr int kMostElements = 64;   // of a row in a thread
   const bool has_sums = problem.column_sums() > 0;
   const bool has_parameters = !problem.scale.empty() || !problem.bias.empty();
+  const bool is_backward = problem.kind == Kind::norm_backward;  // needs the scale in both passes
   // Work fused before that is not left to later waits for the loads.
   const auto only_loads = [](const PointwiseProgram& program) {
     return program.empty() || !loads_to_hold(program).empty();
@@ -278,7 +279,7 @@ std::vector<RowCandidate> row_candidates(const RowProblem& problem, const Device
               if (unroll > 1 && !is_narrow) continue;
               if (shared_sums && (!has_sums || groups > 1)) continue;
               if (ahead > 0 && !can_prefetch) continue;
-              if (!hold_parameters && !has_parameters) continue;
+              if (!hold_parameters && (!has_parameters || is_backward)) continue;
               layout.unroll = unroll;
               layout.ahead = ahead;
               layout.persistent = has_sums || ahead > 0;

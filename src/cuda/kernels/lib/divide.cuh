@@ -10,3 +10,21 @@ __device__ inline int divide(int n, int64 magic, int64) {
   return (int)(__umulhi((uint32)n, (uint32)magic) >> (int)(magic >> 32));
 }
 __device__ inline int64 divide(int64 n, int64, int64 divisor) { return n / divisor; }
+
+// x / divisor of floats, rounded once: the product with the divisor's reciprocal, put right by what
+// it leaves over. What has no remainder (infinity) stays as the product has it.
+template <class R>
+__device__ inline R quotient(R x, R divisor, R reciprocal) {
+  const R guess = x * reciprocal;
+  const R result = guess + (x - guess * divisor) * reciprocal;
+  return result == result ? result : guess;
+}
+// The same for a number known to the compiler, whose reciprocal may be exact.
+template <int kDivisor, class R>
+__device__ inline R quotient(R x) {
+  const R reciprocal = (R)1 / (R)kDivisor;
+  if constexpr ((kDivisor & (kDivisor - 1)) == 0)
+    return x * reciprocal;
+  else
+    return quotient(x, (R)kDivisor, reciprocal);
+}

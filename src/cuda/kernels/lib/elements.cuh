@@ -271,7 +271,7 @@ __device__ inline void store_vector(D d, void* data, int64 index, const R (&valu
   const Elements u = narrow_vector(d, values);
   auto* to = (typename Elements::Piece*)((typename D::Word*)data + index);
 #pragma unroll
-  for (int i = 0; i < Elements::kPieces; ++i) to[i] = u.pieces[i];
+  for (int i = 0; i < Elements::kPieces; ++i) store_piece(to + i, u.pieces[i]);
 }
 // The same for what is not read again soon: caches give it up first.
 template <int kCount, class R, class D>

@@ -139,10 +139,16 @@ template <class R> __device__ inline R op_gelu_approx_tanh_bwd(R dy, R x) {
 __device__ inline float gelu_tanh_exponential(float x) {
   return exp2_approx(x * fmaf(-0.10294324f, x * x, -2.3022081909f));
 }
-template <> __device__ inline float op_gelu_approx_tanh_fwd(float x) {
+template <class R> __device__ inline R op_gelu_approx_tanh_fwd_short(R x) {
+  return op_gelu_approx_tanh_fwd(x);
+}
+template <class R> __device__ inline R op_gelu_approx_tanh_bwd_short(R dy, R x) {
+  return op_gelu_approx_tanh_bwd(dy, x);
+}
+template <> __device__ inline float op_gelu_approx_tanh_fwd_short(float x) {
   return x * reciprocal_approx(1.f + gelu_tanh_exponential(x));
 }
-template <> __device__ inline float op_gelu_approx_tanh_bwd(float dy, float x) {
+template <> __device__ inline float op_gelu_approx_tanh_bwd_short(float dy, float x) {
   const float e = gelu_tanh_exponential(x);
   const float s = reciprocal_approx(1.f + e);
   // s', the slope of 2 u times s (1 - s); 1 - s = e s, which is 0 where e has overflowed.

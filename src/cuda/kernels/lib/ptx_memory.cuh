@@ -38,6 +38,17 @@ __device__ inline void prefetch_to_l2(const void* from) {
 #endif
 }
 
+// One access, also of 8 bytes, which the compiler would split.
+#if defined(__CUDA_ARCH__)
+__device__ inline void store_piece(uint2* to, uint2 v) {
+  asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(to), "r"(v.x), "r"(v.y) : "memory");
+}
+#endif
+template <class Piece>
+__device__ inline void store_piece(Piece* to, Piece v) {
+  *to = v;
+}
+
 // kBytes bytes at a multiple of kBytes, read once: L1 keeps no copy. Loads are issued where they
 // stand: the compiler does not move them behind a barrier to save registers.
 template <int kBytes> struct StreamPiece;
@@ -61,7 +72,9 @@ template <> struct StreamPiece<16> {
 template <> struct StreamPiece<8> {
   __device__ static uint2 load(const void* from) {
     uint2 v;
-    asm volatile("ld.global.L1::no_allocate.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(from));
+    asm volatile("ld.global.L1::no_allocate.v2.u32 {%0, %1}, [%2];"
+                 : "=r"(v.x), "=r"(v.y)
+                 : "l"(from));
     return v;
   }
   __device__ static void store(void* to, uint2 v) {

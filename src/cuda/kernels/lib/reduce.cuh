@@ -47,8 +47,8 @@ __device__ constexpr int lanes_for(int values) {
   return lanes;
 }
 
-// Over groups of kWarps neighbouring warps; all threads of the block call it. `slots`, shared memory
-// of one number per warp and value, may be used for the next reduction after any other
+// Over groups of kWarps neighbouring warps; all threads of the block call it. `slots`, shared
+// memory of one number per warp and value, may be used for the next reduction after any other
 // __syncthreads(): calls that follow each other without one alternate between two sets of slots.
 template <int kWarps, class Op, int kCount, class R>
 __device__ inline void block_reduce_in(R* slots, R (&v)[kCount]) {

@@ -1,9 +1,9 @@
 // Tiles of rows: kRowThreads threads share a row, a block has kGroups such groups of threads, and
 // every group takes kUnroll rows of a tile at once.
 //
-// Spec, printed by the engine: R, Index, Args (with extent0..., magic0..., zero); kRank (axes, the last
-// one along the row), kLength (elements of a row), kThreads, kRowThreads, kUnroll, kWholeTiles (no
-// tile ends early).
+// Spec, printed by the engine: R, Index, Args (with extent0..., magic0..., zero); kRank (axes, the
+// last one along the row), kLength (elements of a row), kThreads, kRowThreads, kUnroll, kWholeTiles
+// (no tile ends early).
 //
 // A row is read in chunks of kCount elements per thread. kChunks > 0: all of a thread's chunks stay
 // in registers; kChunks = 0: rows of any length, read again by every pass.
