@@ -214,6 +214,11 @@ bool run(const Request& request, const Listener& listener) {
   options.gpu = side.gpu.get();
   options.cudnn = side.cudnn.get();
 
+  if (side.gpu) {
+    listener.progress("compiling ahead");
+    compile_ahead(suites, options);
+  }
+
   std::size_t total = 0, done = 0;
   for (const Suite& suite : suites) total += suite.cases.size();
   const Setting setting = setting_of(request, peers, side);

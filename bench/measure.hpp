@@ -81,6 +81,9 @@ struct Measurement {
 // Says what it is doing through `progress`. The second is the first where options name a GPU.
 Measurement measure(const Case& problem, const MeasureOptions& options,
                     const std::function<void(const std::string&)>& progress);
+// Compiles the kernels of all cases on all threads, so that measuring finds them in the cache. What
+// fails here fails again where it is measured.
+void compile_ahead(const std::vector<Suite>& suites, const MeasureOptions& options);
 Measurement measure_on_gpu(const Case& problem, const MeasureOptions& options,
                            const std::function<void(const std::string&)>& progress);
 

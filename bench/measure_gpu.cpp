@@ -289,6 +289,32 @@ void measure_into(Measurement& result, const Case& problem, const MeasureOptions
 
 }  // namespace
 
+void compile_ahead(const std::vector<Suite>& suites, const MeasureOptions& options) {
+  struct Work {
+    const Problem* problem;
+    PlanWishes wishes;
+  };
+  std::vector<Work> works;
+  for (const Suite& suite : suites)
+    for (const Case& one : suite.cases) {
+      works.push_back({&one.problem, {}});
+      if (options.naive) works.push_back({&one.problem, {.naive = true}});
+      for (const auto* other : {&one.check, &one.prepare, &one.check_prepare, &one.alone})
+        if (*other) works.push_back({&**other, {}});
+      for (const Problem& part : one.apart) works.push_back({&part, {}});
+    }
+#ifndef ASHLAR_NO_OPENMP
+#pragma omp parallel for schedule(dynamic)
+#endif
+  for (std::size_t i = 0; i < works.size(); ++i) {
+    try {
+      compile(works[i].problem->build(), options.gpu->device(), plan_options(works[i].wishes));
+    } catch (const std::exception&) {
+      continue;
+    }
+  }
+}
+
 Measurement measure_on_gpu(const Case& problem, const MeasureOptions& options,
                            const std::function<void(const std::string&)>& progress) {
   Measurement result;

@@ -32,14 +32,10 @@ Range range_of(const Tensor& tensor, const Problem& problem) {
 CompileOptions options_for(const Graph& graph, const Problem& problem,
                            std::span<void* const> pointers, const Device& device,
                            const PlanWishes& wishes) {
+  if (device.props().kind == DeviceKind::cuda) return plan_options(wishes);
   CompileOptions options;
   options.tune = wishes.tune;
   options.engine = wishes.engine;
-  if (device.props().kind == DeviceKind::cuda) {
-    if (wishes.naive) options.engine = "cuda.generic";
-    options.fuse = !wishes.naive;
-    return options;
-  }
   options.reference_only = wishes.naive;
   const std::vector<TensorId> tensors = graph.bound_tensors();
   for (const std::string& name : problem.constants) {
@@ -56,6 +52,14 @@ CompileOptions options_for(const Graph& graph, const Problem& problem,
 }  // namespace
 
 void FreeAligned::operator()(std::byte* memory) const { ::operator delete(memory, kAlignment); }
+
+CompileOptions plan_options(const PlanWishes& wishes) {
+  CompileOptions options;
+  options.tune = wishes.tune;
+  options.engine = wishes.naive ? "cuda.generic" : wishes.engine;
+  options.fuse = !wishes.naive;
+  return options;
+}
 
 Buffer allocate(std::int64_t bytes) {
   const auto size = static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1));

@@ -56,6 +56,9 @@ struct PlanWishes {
   std::string engine = {};  // wherever it can run; empty: any
 };
 
+// How to compile it for a GPU.
+CompileOptions plan_options(const PlanWishes& wishes);
+
 // A plan with memory to run it in.
 class Runner {
  public:

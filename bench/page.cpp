@@ -200,7 +200,8 @@ std::string introduction(const Setting& setting) {
         "<h1>Ashlar on a GPU</h1>\n<p>{}; {}; {}; {}; commit {}; a copy moves {:.2f} TB/s.</p>\n"
         "<p class=\"note\">Medians, all sides in one process, sample by sample in turn, the L2 "
         "cache "
-        "flushed before each. Speed is the time of cuDNN, the fastest of the plans it proposes, "
+        "flushed before each. Speed is the time of cuDNN, the fastest of the first plans it "
+        "proposes, "
         "over "
         "ours: above 1 we are faster. The limit is bytes at the speed of the copy or arithmetic at "
         "its peak, whichever takes longer.</p>\n",

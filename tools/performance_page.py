@@ -138,7 +138,7 @@ def gpu_part(folder, title):
     yield f"## {title}"
     yield ""
     yield (f"From the files in [bench/results/{folder}](../bench/results/{folder}), problems in "
-           "[shapes/cuda](../shapes/cuda). Speed is the time of cuDNN over ours, the fastest of the plans it")
+           "[shapes/cuda](../shapes/cuda). Speed is the time of cuDNN over ours, the fastest of the first plans it")
     yield ("proposes, in one process, the L2 cache flushed before every run. The limit is bytes at the speed of a "
            "copy measured in")
     yield ("the same run, or arithmetic at its peak; apart: the same as several graphs, one plan each.")
