@@ -20,8 +20,9 @@ constexpr std::int64_t kLeastThreads = 96;    // of a block, where there is a ch
 constexpr std::int64_t kOtherRegisters = 40;  // addresses, loops, products on the way
 constexpr std::int64_t kOtherOfWalk = 20, kOtherOfNarrowWalk = 28, kOtherOfFilterWalk = 36,
                        kOtherOfUnrolledWalk = 40;
-constexpr std::int64_t kMostKeptWeights = 36;  // in registers: kKeepsWeights
-constexpr std::size_t kMostOfKind = 4;         // candidates that walk, and others
+// Weights of a thread in registers; those that wait for no conversion have time for fewer warps.
+constexpr std::int64_t kMostKept = 36, kMostKeptUnconverted = 49;
+constexpr std::size_t kMostOfKind = 4;  // candidates that walk, and others
 // Tiles held in registers wait for each of their rows, and read the rows around them again.
 constexpr double kTileSlowdown = 1.8;
 
@@ -154,6 +155,10 @@ bool DepthwiseShape::can_walk() const {
   return kind != Kind::data || (stride[1] == 1 && stride[2] == 1);
 }
 
+bool DepthwiseShape::keeps_weights(const DepthwiseTile& tile) const {
+  return window[1] * window[2] * tile.vector <= (converts() ? kMostKept : kMostKeptUnconverted);
+}
+
 std::int64_t DepthwiseShape::ahead(const DepthwiseTile& tile) const {
   // Few products per row take less time than memory does, the more so when rows are short.
   if (!tile.walks || !converts() || window[1] > 3 || stride[1] != 1) return 1;
@@ -175,7 +180,7 @@ std::int64_t DepthwiseShape::registers(const DepthwiseTile& tile) const {
                                                   static_cast<double>(strip) * waiting(to));
   } else if (tile.walks) {
     const std::int64_t weights_kept =
-        window[1] * taps_of_row <= kMostKeptWeights ? window[1] * taps_of_row : 2 * tile.vector;
+        keeps_weights(tile) ? window[1] * taps_of_row : 2 * tile.vector;
     numbers = static_cast<double>(slots() * strip + weights_kept) +
               static_cast<double>(stride[1] * line) *
                   (1.0 + static_cast<double>(ahead(tile)) * waiting(from));
@@ -199,12 +204,11 @@ double DepthwiseShape::instructions(const DepthwiseTile& tile) const {
   const double line = static_cast<double>(span_w(tile).count), strip = static_cast<double>(tile.w);
   if (tile.walks) {
     const double taps = taps_of_row * static_cast<double>(window[1]);
-    const bool keeps = window[1] * window[2] * tile.vector <= kMostKeptWeights;
     const std::int64_t rows = std::min(tile.h, to_extent[1]);
     const double steps = static_cast<double>(rows < to_extent[1] ? rows + slots() - 1 : rows);
     const double moves = unrolled() == 1 ? static_cast<double>(slots() - 1) * strip * vector : 0.0;
     const double loads = line * static_cast<double>(stride[1]) + (filter ? strip : 0.0);
-    const double weights_read = filter || keeps ? 0.0 : taps;
+    const double weights_read = filter || keeps_weights(tile) ? 0.0 : taps;
     // A row of one channel is stored together, or each of its elements in a place of its own.
     const double store = together(tile) ? 2.0 : columns ? 1.5 + vector : 12.0;
     const double others = filter ? moves : weights_read + strip * store;

@@ -6,8 +6,8 @@
 static const int kSlots = (kWindowH - 1) / kStrideH + 1;
 static const int kBeforeH = kBackward ? (kWindowH - 1) * kDilationH - kPaddingH : kPaddingH;
 static const int kBeforeW = kBackward ? (kWindowW - 1) * kDilationW - kPaddingW : kPaddingW;
-static const bool kKeepsWeights = kWindowH * kWindowW * kVector <= 36;  // in registers
 
+// kKeepsWeights: in registers; otherwise they are read from shared memory as they are needed.
 struct Weights {
   const R* own;
   R kept[kKeepsWeights ? kWindowH * kWindowW : 1][kVector];
