@@ -1,5 +1,5 @@
-// Depthwise convolution, forward and backward-data of stride 1 (the forward one of the filter turned
-// round), a strip of kTileW columns at a time. A thread walks down its strip, kTileH rows of
+// Depthwise convolution, forward and backward-data of stride 1 (the forward one of the filter
+// turned round), a strip of kTileW columns at a time. A thread walks down its strip, kTileH rows of
 // results; a row of the source is read once and added to all rows of results it meets, which are
 // kSlots: row t of the results, which it completes, and those below.
 
