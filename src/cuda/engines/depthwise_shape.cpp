@@ -24,7 +24,10 @@ constexpr std::int64_t kOtherOfWalk = 20, kOtherOfNarrowWalk = 28, kOtherOfFilte
 constexpr std::int64_t kMostKept = 36, kMostKeptUnconverted = 49;
 constexpr std::size_t kMostOfKind = 4;  // candidates that walk, and others
 // Tiles held in registers wait for each of their rows, and read the rows around them again.
-constexpr double kTileSlowdown = 1.8;
+constexpr double kTileSlowdown = 2.5;
+// Unless there is nothing to convert and little to multiply: measured on the H200, filters of 3
+// x 3.
+constexpr double kTileSlowdownOfSmallFilter = 0.7;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a >= 0 ? a / b : -ceil_div(-a, b); }
@@ -68,7 +71,7 @@ std::int64_t resident_warps(const DepthwiseShape& shape, const DepthwiseTile& ti
   if (tile.walks && filter)
     others = shape.unrolled() == 1 ? kOtherOfFilterWalk : kOtherOfUnrolledWalk;
   else if (tile.walks)
-    others = tile.vector == 1 ? kOtherOfNarrowWalk : kOtherOfWalk;
+    others = tile.vector == 1 || shape.stride[1] > 1 ? kOtherOfNarrowWalk : kOtherOfWalk;
   const std::int64_t needed = std::min<std::int64_t>(shape.registers(tile) + others, 255);
   return std::min<std::int64_t>(4 * (512 / (ceil_div(needed, 8) * 8)), 32);
 }
@@ -234,6 +237,8 @@ std::vector<DepthwiseTile> DepthwiseShape::tiles(const DeviceProps& device) cons
         z.empty() ? packet_length({&from, &to}, 4) : packet_length({&from, &to, &z}, 4);
     for (int vector = 2; vector <= widest; vector *= 2) vectors.push_back(vector);
   }
+  const double slowdown =
+      filter && columns && !converts() && taps() <= 9 ? kTileSlowdownOfSmallFilter : kTileSlowdown;
   std::vector<std::pair<double, DepthwiseTile>> fitting;
   const auto add = [&](DepthwiseTile tile) {
     if (backward()) {  // begins at multiples of the stride
@@ -249,7 +254,7 @@ std::vector<DepthwiseTile> DepthwiseShape::tiles(const DeviceProps& device) cons
     const double threads = static_cast<double>(tile_count(tile)) *
                            static_cast<double>(walk.channel_blocks * walk.lanes);
     const double rounds = threads / at_once / static_cast<double>(device.compute_units);
-    const double time = (tile.walks ? std::ceil(rounds) : rounds * kTileSlowdown) * at_once *
+    const double time = (tile.walks ? std::ceil(rounds) : rounds * slowdown) * at_once *
                         instructions(tile) * (1.0 + 128.0 / at_once);
     fitting.emplace_back(time, tile);
   };
