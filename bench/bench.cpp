@@ -189,7 +189,8 @@ bool run_host(const Request& request, const Listener& listener) {
 bool run(const Request& request, const Listener& listener) {
   if (!request.record.empty()) std::filesystem::create_directories(request.record);
   if (request.compile_only) {
-    listener.print(fmt::format("{}\n", compile_seconds(request.device, request.seed)));
+    const CompileTimes times = compile_times(request.device, request.seed);
+    listener.print(fmt::format("{} {}\n", times.first, times.others));
     return true;
   }
   if (request.host) return run_host(request, listener);

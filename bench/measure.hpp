@@ -5,6 +5,8 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "suite.hpp"
 
@@ -45,11 +47,12 @@ struct Measurement {
   double apart_traffic = 0;  // bytes of the several graphs
   double peak = 0;           // operations per second that the multiply-add loop reached, in between
   double copy_speed = 0;     // bytes per second that the copy reached, in between
-  bool ok = false;           // the outputs are right; nothing is timed otherwise
-  std::string check;         // what they were compared with, and how far off they were
-  std::string engine;        // of ours
-  std::string config;        // knobs of ours
-  int kernels = 0;           // regions of our plan
+  std::vector<std::pair<std::string, double>> stages;  // seconds spent, on a GPU
+  bool ok = false;               // the outputs are right; nothing is timed otherwise
+  std::string check;             // what they were compared with, and how far off they were
+  std::string engine;            // of ours
+  std::string config;            // knobs of ours
+  int kernels = 0;               // regions of our plan
   std::size_t peer_kernels = 0;  // calls that the peer needed
   std::string peer_refusal;      // why there is no peer, in its own words
   std::string peer_implementation;

@@ -31,6 +31,31 @@ constexpr std::int64_t kMost = 200;  // samples
 
 double work(const Graph& graph) { return std::max(arithmetic(graph), traffic(graph) / 4); }
 
+// Says what is being done, and keeps how long it took.
+class Stages {
+ public:
+  Stages(const std::function<void(const std::string&)>& progress, Measurement& result)
+      : progress_(progress), result_(result) {}
+  ~Stages() { end(); }
+  Stages(const Stages&) = delete;
+  Stages& operator=(const Stages&) = delete;
+  void begin(const std::string& what) {
+    end();
+    progress_(what);
+    result_.stages.emplace_back(what, 0);
+    start_ = Clock::now();
+  }
+
+ private:
+  void end() {
+    if (!result_.stages.empty())
+      result_.stages.back().second = std::chrono::duration<double>(Clock::now() - start_).count();
+  }
+  const std::function<void(const std::string&)>& progress_;
+  Measurement& result_;
+  Clock::time_point start_ = Clock::now();
+};
+
 // The small form of the case, or the case where it is small itself, against the oracle; on the
 // engine that runs it at full size.
 Verdict check_small(const Case& problem, const std::string& engine, const MeasureOptions& options) {
@@ -117,28 +142,43 @@ Difference difference(const Gpu& gpu, const Running& ours, const Theirs& theirs)
   return found;
 }
 
-// All sides at full size, on samples of every output.
-Verdict check_samples(const Gpu& gpu, const Running& ours, const Naive* naive, Peer* peer) {
-  ours.run();
-  Verdict verdict{true, ""};
-  if (naive) {
-    naive->run();
-    const Difference found =
-        difference(gpu, ours, [&](std::size_t i) { return naive->tensors.pointers()[i]; });
-    verdict.ok = found.worst <= kFar;
-    verdict.text += fmt::format("; at full size {:.2g} tolerances from the generic engine{}",
-                                found.worst, verdict.ok ? "" : " (" + found.tensor + ")");
+// Runs and waits: an error names whose it is.
+template <class Runs>
+void run_whole(const Gpu& gpu, Runs& side, const char* whose) {
+  try {
+    side.run();
+    synchronize(gpu.device());
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{} at full size: {}", whose, error.what()));
   }
+}
+
+std::string in_tolerances(const Difference& found, const char* from) {
+  return fmt::format("; at full size {:.2g} tolerances from {}{}", found.worst, from,
+                     found.worst <= kFar ? "" : " (" + found.tensor + ")");
+}
+
+// All sides at full size, on samples of every output. Where there is no peer that agrees, the
+// generic engine decides: it is made when it is needed.
+template <class MakeNaive>
+Verdict check_samples(const Gpu& gpu, const Running& ours, Peer* peer,
+                      const MakeNaive& make_naive) {
+  run_whole(gpu, ours, "ours");
+  std::string text;
   if (peer) {
-    peer->run();
+    run_whole(gpu, *peer, "the peer");
     const std::vector<TensorId> tensors = ours.graph.bound_tensors();
     const Difference found = difference(
         gpu, ours, [&](std::size_t i) { return const_cast<void*>(peer->output(tensors[i])); });
-    if (!found.tensor.empty())
-      verdict.text += fmt::format("; the peer {:.2g}{}", found.worst,
-                                  found.worst <= kFar ? "" : " (" + found.tensor + ")");
+    if (!found.tensor.empty()) text = in_tolerances(found, "the peer");
+    if (!found.tensor.empty() && found.worst <= kFar) return {true, text};
   }
-  return verdict;
+  const Naive* naive = make_naive();
+  if (!naive) return {true, text + "; not compared at full size"};
+  run_whole(gpu, *naive, "the generic engine");
+  const Difference found =
+      difference(gpu, ours, [&](std::size_t i) { return naive->tensors.pointers()[i]; });
+  return {found.worst <= kFar, in_tolerances(found, "the generic engine") + text};
 }
 
 // Sample by sample in turn, forwards and backwards, so that none gains from a slow moment.
@@ -191,15 +231,10 @@ std::unique_ptr<Peer> find_peer(const Running& ours, const Problem& problem,
   return std::move(answer.peer);
 }
 
-}  // namespace
-
-Measurement measure_on_gpu(const Case& problem, const MeasureOptions& options,
-                           const std::function<void(const std::string&)>& progress) {
+void measure_into(Measurement& result, const Case& problem, const MeasureOptions& options,
+                  Stages& stages) {
   Gpu& gpu = *options.gpu;
-  Measurement result;
-  result.name = problem.name;
-
-  progress("filling");
+  stages.begin("compiling");
   std::unique_ptr<Running> preparation;
   std::map<std::string, void*> prepared;
   if (problem.prepare) {
@@ -218,22 +253,26 @@ Measurement measure_on_gpu(const Case& problem, const MeasureOptions& options,
   result.copy_speed = gpu.copy_speed();
   if (is_slow(outline) && work(ours.graph) > kQuickForOracle) {
     result.check = fmt::format("FAILED: no kernel takes all of it ({})", outline.engines);
-    return result;
+    return;
   }
-  auto naive = std::make_unique<Naive>(problem.problem, ours, gpu);
-  if (is_slow(outline_of(naive->runner.plan().explain()))) naive.reset();
 
-  progress("asking the oracle");
+  stages.begin("asking the oracle");
   const Verdict small = check_small(problem, main_engine(outline), options);
-  progress("choosing the peer's plans");
+  stages.begin("choosing the peer's plans");
   const std::unique_ptr<Peer> peer = find_peer(ours, problem.problem, options, result);
-  progress("checking");
-  const Verdict large = check_samples(gpu, ours, naive.get(), peer.get());
+  stages.begin("checking");
+  std::unique_ptr<Naive> naive;
+  const auto make_naive = [&] {
+    if (!naive) naive = std::make_unique<Naive>(problem.problem, ours, gpu);
+    if (is_slow(outline_of(naive->runner.plan().explain()))) naive.reset();
+    return naive.get();
+  };
+  const Verdict large = check_samples(gpu, ours, peer.get(), make_naive);
   result.ok = small.ok && large.ok;
   result.check = (small.ok && !large.ok ? "WRONG: " : "") + small.text + large.text;
-  if (!result.ok) return result;
+  if (!result.ok) return;
 
-  progress("timing");
+  stages.begin("timing");
   std::unique_ptr<Running> alone;
   if (problem.alone) alone = std::make_unique<Running>(*problem.alone, options, prepared);
   std::unique_ptr<Apart> apart;
@@ -241,8 +280,23 @@ Measurement measure_on_gpu(const Case& problem, const MeasureOptions& options,
     apart = std::make_unique<Apart>(problem.apart, options);
     result.apart_traffic = apart->bytes;
   }
-  if (!options.naive) naive.reset();
+  if (options.naive)
+    make_naive();
+  else
+    naive.reset();
   time_all({ours, peer.get(), alone.get(), apart.get(), naive.get()}, options, result);
+}
+
+}  // namespace
+
+Measurement measure_on_gpu(const Case& problem, const MeasureOptions& options,
+                           const std::function<void(const std::string&)>& progress) {
+  Measurement result;
+  result.name = problem.name;
+  {
+    Stages stages(progress, result);
+    measure_into(result, problem, options, stages);
+  }
   return result;
 }
 

@@ -54,6 +54,7 @@ Json case_record(const Measurement& m, const std::string& peer) {
   }
   json["engine"] = m.engine;
   if (!m.config.empty()) json["config"] = m.config;
+  for (const auto& [stage, seconds] : m.stages) json["seconds"][stage] = rounded(seconds);
   json["regions"] = m.kernels;
   if (!m.peer_implementation.empty()) json[peer] = m.peer_implementation;
   if (m.peer_kernels > 1) json[peer + "_calls"] = m.peer_kernels;
@@ -110,6 +111,7 @@ std::string to_json(const Setting& setting, const std::string& device, const Hos
                      {"commit", setting.commit},
                      {"run_us", rounded(times.run * 1e6)},
                      {"compile_ms", rounded(times.compiled * kMilli)},
+                     {"first_compile_ms", rounded(times.first * kMilli)},
                      {"compile_from_cache_ms", rounded(times.cached * kMilli)}};
   return json.dump(2) + "\n";
 }

@@ -123,7 +123,8 @@ def gpu_section(folder, suite, form, record, result):
 def host_lines(path):
     record = json.loads(path.read_text())
     yield (f"What plans cost the host: {record['run_us']:.2f} µs for a run of a plan of one kernel, "
-           f"{record['compile_ms']:.0f} ms to compile a new kernel, "
+           f"{record['compile_ms']:.0f} ms to compile a new kernel ({record['first_compile_ms']:.0f} ms "
+           "the first of a process, with device and compiler), "
            f"{record['compile_from_cache_ms']:.2f} ms when it is in the cache of files "
            f"({record['device']}; {record['host']}; {record['date']}, commit {record['commit']}).")
     yield ""

@@ -2,7 +2,9 @@
 // library.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 
 namespace ashlar {
@@ -17,6 +19,17 @@ class Digest {
   void add(std::string_view text) {
     add(static_cast<std::uint64_t>(text.size()));
     for (unsigned char c : text) add(static_cast<std::uint64_t>(c));
+  }
+  // Eight bytes at a time, for long texts. (Another digest than that of add().)
+  void add_bytes(std::string_view bytes) {
+    add(static_cast<std::uint64_t>(bytes.size()));
+    while (!bytes.empty()) {
+      std::uint64_t word = 0;
+      const std::size_t count = bytes.size() < sizeof word ? bytes.size() : sizeof word;
+      std::memcpy(&word, bytes.data(), count);
+      add(word);
+      bytes.remove_prefix(count);
+    }
   }
   std::uint64_t value() const { return state_; }
 

@@ -18,12 +18,12 @@ namespace ashlar {
 
 namespace {
 
-constexpr std::string_view kMagic = "ashlar cache entry 1\n";
+constexpr std::string_view kMagic = "ashlar cache entry 2\n";
 
 std::uint64_t digest_of(std::string_view text, std::uint64_t seed) {
   Digest digest;
   digest.add(seed);
-  digest.add(text);
+  digest.add_bytes(text);
   return digest.value();
 }
 

@@ -59,7 +59,7 @@ TEST_F(Cudnn, AWholeGraphIsOneCall) {
   ASSERT_TRUE(answer.peer) << answer.refusal;
   EXPECT_EQ(answer.peer->kernels(), 1U);
   EXPECT_THAT(answer.peer->description(), HasSubstr("engine 7"));
-  EXPECT_EQ(stand_in_.plans, 4) << "two proposals of each mode";
+  EXPECT_EQ(stand_in_.plans, 2) << "all proposals of mode A, and no fallback";
   stand_in_.runs.clear();
   answer.peer->run();
   ASSERT_THAT(stand_in_.runs, SizeIs(1));

@@ -81,7 +81,8 @@ TEST_F(ChannelNorm, Forward) {
                   kEveryConfig);
   expect_compiles(channel_norm_engine(), training(f32, row_major, batch), {kHopper}, kEveryConfig);
   expect_compiles(channel_norm_engine(),
-                  training(f16, row_major, {.mode = NormMode::group, .groups = 8}), {"sm_75"});
+                  training(f16, row_major, {.mode = NormMode::group, .groups = 8}, {8, 64, 64, 32}),
+                  {"sm_75"});
 }
 
 TEST_F(ChannelNorm, Backward) {
@@ -112,6 +113,8 @@ TEST_F(ChannelNormRuns, Forward) {
     expect_agrees(channel_norm_engine(),
                   training(f16, layout, {.mode = NormMode::group, .groups = 3}, even));
     expect_agrees(channel_norm_engine(), training(f32, layout, {.mode = NormMode::instance}, even));
+    expect_agrees(channel_norm_engine(),
+                  training(f32, layout, {.mode = NormMode::instance}, {2, 3, 40, 44}));
     expect_agrees(
         channel_norm_engine(),
         training(f32, layout, {.mode = NormMode::batch, .phase = NormPhase::inference}, even));

@@ -16,7 +16,7 @@
 namespace ashlar::cuda {
 
 // Every configuration where `all_configs`, else the first. Regions the engine has nothing to do
-// with are left out, but it must take one at least. Sets `registers` to the most of any kernel.
+// with are left out, but it must take one at least.
 inline void expect_compiles(const CudaEngine& engine, const Graph& graph,
                             const std::vector<const char*>& architectures, bool all_configs = false,
                             int most_spilled_bytes = 0) {

@@ -35,5 +35,29 @@ TEST_F(GpuGeneric, Integers) {
   expect_agrees(graph, kEngine, {.fill = support::Fill::whole_numbers});
 }
 
+// Few outputs of many terms: threads share them, over inner or outer axes.
+TEST_F(GpuGeneric, LongReductions) {
+  for (const ReductionMode mode : {ReductionMode::avg, ReductionMode::mul_no_zeros}) {
+    Graph graph;
+    const Value x = graph.input("x", {2, 3, 40, 31}, bf16, channels_last);
+    graph.output("all", graph.reduce(x, mode), {.dtype = f32});
+    graph.output("channels", graph.reduce(x, mode, {0, 2, 3}), {.dtype = f32});
+    expect_agrees(graph, kEngine);
+  }
+  for (const ReductionMode mode : {ReductionMode::min, ReductionMode::amax}) {
+    Graph graph;
+    Reduction op;
+    op.mode = mode;
+    op.axes = {1};
+    const Value x = graph.input("x", {3, 5000}, e4m3);  // many equal elements
+    const std::vector<Value> results =
+        graph.apply(op, {{Reduction::x, x}}, {Reduction::y, {Reduction::index, i32}});
+    graph.output("y", results[Reduction::y]);
+    graph.output("index", results[Reduction::index]);
+    for (const support::Fill fill : {support::Fill::plain, support::Fill::special})
+      expect_agrees(graph, kEngine, {.fill = fill});
+  }
+}
+
 }  // namespace
 }  // namespace ashlar::cuda

@@ -91,6 +91,7 @@ void consider_backend(const Library& library, const Stretch& stretch, Bindings& 
     return;
   }
   for (const HeuristicMode mode : {HeuristicMode::a, HeuristicMode::fallback}) {
+    if (fastest.found()) return;
     std::vector<Descriptor> configs;
     try {
       configs = proposals(library, *problem, mode, limits.plans);

@@ -56,11 +56,11 @@ class Fastest {
 };
 
 struct SearchLimits {
-  double seconds = 3;        // for building and timing the plans of one piece
-  std::int64_t plans = 100;  // of each mode of the heuristics
+  double seconds = 1;      // for building and timing the plans of one piece
+  std::int64_t plans = 5;  // the heuristics put the best first
 };
 
-// Every plan that the heuristics propose, in mode A and as fallbacks.
+// The first plans that the heuristics propose in mode A; where none of them runs, the fallbacks.
 void consider_backend(const Library& library, const Stretch& stretch, Bindings& bindings,
                       const SearchLimits& limits, Fastest& fastest);
 

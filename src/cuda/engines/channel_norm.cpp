@@ -1,8 +1,6 @@
 // Batch, instance and group norm, forward and backward.
 #include <fmt/format.h>
 
-#include <array>
-
 #include "cuda/engines/channel_axes.hpp"
 #include "cuda/engines/channel_norm_shape.hpp"
 #include "cuda/engines/engines.hpp"
@@ -29,7 +27,8 @@ struct Booked {
   const char* name;
   std::int64_t count;
 };
-std::vector<Booked> scratch_of(const Shape& shape, const Walk& walk) {
+std::vector<Booked> scratch_of(const Shape& shape, const Walk& walk, std::int64_t held) {
+  if (held > 0) return {};
   const std::int64_t cells = shape.outers * shape.channels;
   const bool sums = !shape.given || shape.backward != nullptr;
   std::vector<Booked> result = {{"partial", sums ? 2 * cells * walk.slices : 0},
@@ -46,7 +45,8 @@ class Designer {
   Designer(const Graph& graph, const Region& region, const Shape& shape, const Walk& walk)
       : graph_(graph), region_(region), shape_(shape), walk_(walk) {}
 
-  KernelDesign design(std::int64_t blocks_at_once) {
+  KernelDesign design(std::int64_t blocks_at_once, std::int64_t held) {
+    held_ = held;
     if (shape_.outers * shape_.channels == 0) return {};
     add_numbers();
     const std::string programs = print_programs();
@@ -54,15 +54,25 @@ class Designer {
         register_types(region_.precision(), shape_.programs()) +
         constant("kRank", shape_.x.space.rank()) + constant("kVector", shape_.vector) +
         constant("kThreads", Walk::kThreads) + constant("kBlocks", blocks_at_once) +
-        constant("kUnroll", walk_.unroll) + constant("kColumns", shape_.columns ? 1 : 0) +
+        constant("kUnroll", walk_.unroll) + constant("kHeld", held) +
+        constant("kColumns", shape_.columns ? 1 : 0) +
         constant("kTeam", shape_.columns ? 1 : walk_.team) +
         constant("kStatistics",
                  static_cast<int>(shape_.given ? Source::operands : Source::scratch)) +
         arguments_.struct_text() + programs;
     const bool forward = shape_.forward != nullptr;
-    const std::array<std::string_view, 2> files = {
-        "channel_norm.cuh", forward ? "channel_norm_forward.cuh" : "channel_norm_backward.cuh"};
+    std::vector<std::string_view> files = {"channel_norm.cuh"};
+    if (held > 0)
+      files = {"channel_norm_held.cuh"};
+    else
+      files.push_back(forward ? "channel_norm_forward.cuh" : "channel_norm_backward.cuh");
     source_ = {"channel_norm", assemble(files, head)};
+    if (held > 0) {
+      Grid grid;
+      grid.x = static_cast<unsigned>(shape_.outers * shape_.groups);
+      add_launch("channel_normalise_held", grid, grid);
+      return std::move(design_);
+    }
     if (!shape_.given) {
       add_walk("channel_statistics");
       add_warps("channel_finish_statistics", shape_.outers * shape_.groups);
@@ -103,7 +113,7 @@ class Designer {
     arguments_.number("cells", shape_.outers * shape_.channels);
     arguments_.number("boxes", shape_.outers * shape_.groups);
     arguments_.number("units", shape_.outers * shape_.channels * walk_.slices);
-    for (const Booked& booked : scratch_of(shape_, walk_)) {
+    for (const Booked& booked : scratch_of(shape_, walk_, held_)) {
       const int booking = design_.scratch.add(booked.name, booked.count * register_bytes(region_));
       arguments_.scratch(booked.name, booking);
     }
@@ -187,9 +197,12 @@ class Designer {
   }
 
   void add_walk(const std::string& function) {
-    LaunchDesign launch{source_, function, walk_.grid, Walk::kThreads, 0, arguments_};
+    add_launch(function, walk_.grid, walk_.single_grid);
+  }
+  void add_launch(const std::string& function, const Grid& grid, const Grid& unaligned) {
+    LaunchDesign launch{source_, function, grid, Walk::kThreads, 0, arguments_};
     launch.unaligned_function = function + "_elements";
-    launch.unaligned_grid = walk_.single_grid;
+    launch.unaligned_grid = unaligned;
     design_.launches.push_back(std::move(launch));
   }
   void add_warps(const std::string& function, std::int64_t warps) {
@@ -206,6 +219,7 @@ class Designer {
   Arguments arguments_;
   KernelSource source_;
   KernelDesign design_;
+  std::int64_t held_ = 0;
 };
 
 class ChannelNormEngine final : public CudaEngine {
@@ -238,14 +252,14 @@ class ChannelNormEngine final : public CudaEngine {
     const Shape shape(region);
     std::vector<Config> result;
     const auto add = [&](std::int64_t unroll, std::int64_t blocks, std::int64_t waves,
-                         double fraction) {
+                         double fraction, std::int64_t held = 0) {
       const Walk walk(shape, static_cast<int>(unroll), blocks, waves, device);
       Config config;
-      config.knobs = {{"unroll", unroll}, {"blocks", blocks}, {"waves", waves}};
+      config.knobs = {{"unroll", unroll}, {"blocks", blocks}, {"waves", waves}, {"held", held}};
       config.cost = {.flops = region.flops(), .bytes = region.bytes(), .bytes_fraction = fraction};
       // What is reduced is read twice.
-      if (!shape.given || shape.backward != nullptr) config.cost.bytes *= 5.0 / 3.0;
-      for (const Booked& booked : scratch_of(shape, walk))
+      if (held == 0 && (!shape.given || shape.backward != nullptr)) config.cost.bytes *= 5.0 / 3.0;
+      for (const Booked& booked : scratch_of(shape, walk, held))
         config.scratch_bytes += booked.count * register_bytes(region);
       config.notes.runtime_compiled = true;
       result.push_back(std::move(config));
@@ -253,6 +267,7 @@ class ChannelNormEngine final : public CudaEngine {
     // As many registers for packets on the way forward and backward, which has two tensors.
     const std::int64_t most = shape.backward != nullptr ? 16 : 32;
     const std::int64_t unroll = std::min<std::int64_t>(most / shape.vector, 16);
+    if (shape.held() > 0) add(unroll, 2, 1, 0.8, shape.held());
     add(unroll * 2, 2, 1, 0.85);
     add(unroll, 3, 1, 0.84);
     add(unroll * 2, 2, 4, 0.83);
@@ -268,7 +283,7 @@ class ChannelNormEngine final : public CudaEngine {
     const std::int64_t blocks = config.knob("blocks");
     const Walk walk(shape, static_cast<int>(config.knob("unroll")), blocks, config.knob("waves"),
                     device);
-    return Designer(graph, region, shape, walk).design(blocks);
+    return Designer(graph, region, shape, walk).design(blocks, config.knob("held"));
   }
 };
 

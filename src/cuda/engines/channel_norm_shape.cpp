@@ -78,6 +78,14 @@ std::vector<const PointwiseProgram*> ChannelNormShape::programs() const {
   return result_programs;
 }
 
+std::int64_t ChannelNormShape::held() const {
+  constexpr std::int64_t kMostNumbers = 64, kLeastPackets = 96;
+  if (forward == nullptr || columns || forward->mode == NormMode::batch) return 0;
+  const std::int64_t packets = pixels * width / vector;
+  const std::int64_t per_thread = ceil_div(packets, ChannelNormWalk::kThreads);
+  return packets < kLeastPackets || per_thread * vector > kMostNumbers ? 0 : per_thread;
+}
+
 ChannelNormWalk::ChannelNormWalk(const ChannelNormShape& shape, int unroll_packets,
                                  std::int64_t blocks, std::int64_t waves, const DeviceProps& device)
     : unroll(unroll_packets) {

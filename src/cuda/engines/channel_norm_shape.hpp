@@ -19,6 +19,9 @@ struct ChannelNormShape {
   int vector;
 
   explicit ChannelNormShape(const Region& region);
+  // Packets per thread where a block holds all elements of a statistic (instance and group norm,
+  // forward); 0: it does not.
+  std::int64_t held() const;
   std::vector<PointwiseProgram*> programs();
   std::vector<const PointwiseProgram*> programs() const;
 };

@@ -13,8 +13,14 @@ namespace ashlar::cuda {
 namespace {
 
 constexpr std::int64_t kMostWorkspace = 32 << 20;  // what NVIDIA advises for Hopper
-constexpr std::int64_t kWorkspaceAddress = 256;    // what the library may ask of its address
+constexpr std::size_t kWorkspaceAddress = 256;     // what the library may ask of its address
 constexpr const char* kWhat = "multiplying matrices";
+
+// An address that no one follows: a multiple of this power of two, and below 16 of no higher one.
+void* address_aligned_to(std::uintptr_t alignment) {
+  alignas(kWorkspaceAddress) static std::array<std::byte, 16> anything;
+  return anything.data() + alignment % anything.size();
+}
 
 // One per device, kept until the process ends: products in static storage may outlive it otherwise.
 LtHandle handle_of(DeviceOrdinal device) {
@@ -62,7 +68,7 @@ class CublasLtKernel final : public Kernel {
     const std::size_t bytes = std::max(aligned_.workspace_bytes, unaligned_.workspace_bytes);
     if (bytes > 0)
       workspace_ = scratch_book_.add("cublaslt workspace",
-                                     static_cast<std::int64_t>(bytes) + kWorkspaceAddress);
+                                     static_cast<std::int64_t>(bytes + kWorkspaceAddress));
     load_code();
   }
 
@@ -72,10 +78,9 @@ class CublasLtKernel final : public Kernel {
                       place(context, problem_.d.view), nullptr, nullptr};
     if (problem_.bias.present()) pointers.bias = place(context, problem_.bias);
     if (workspace_ >= 0) {
-      const auto start =
-          reinterpret_cast<std::uintptr_t>(context.scratch<std::byte>(scratch_book_, workspace_));
-      pointers.workspace = reinterpret_cast<void*>((start + kWorkspaceAddress - 1) /
-                                                   kWorkspaceAddress * kWorkspaceAddress);
+      auto* start = context.scratch<std::byte>(scratch_book_, workspace_);
+      const auto past = reinterpret_cast<std::uintptr_t>(start) % kWorkspaceAddress;
+      pointers.workspace = start + (past == 0 ? 0 : kWorkspaceAddress - past);
     }
     multiply(pointers, static_cast<StreamHandle>(context.stream()));
   }
@@ -130,7 +135,7 @@ class CublasLtKernel final : public Kernel {
          {LtPreferenceAttribute::alignment_a, LtPreferenceAttribute::alignment_b,
           LtPreferenceAttribute::alignment_c, LtPreferenceAttribute::alignment_d})
       set(which, static_cast<std::uint32_t>(alignment));
-    const LtProduct what = product(reinterpret_cast<void*>(alignment));
+    const LtProduct what = product(address_aligned_to(alignment));
     LtHeuristic found{};
     int count = 0;
     const int error = api.choose(handle_, &what, a_.handle(), b_.handle(), d_.handle(), d_.handle(),
@@ -145,9 +150,9 @@ class CublasLtKernel final : public Kernel {
   // The library loads code on first use, which no capture of the caller's must see: a capture of
   // our own, of addresses that are never followed.
   void load_code() const {
-    for (const std::uintptr_t address : {std::uintptr_t{1} << 20, (std::uintptr_t{1} << 20) + 8}) {
-      void* any = reinterpret_cast<void*>(address);
-      void* workspace = reinterpret_cast<void*>(std::uintptr_t{1} << 20);
+    void* workspace = address_aligned_to(kVectorBytes);
+    for (const std::uintptr_t alignment : {kVectorBytes, kVectorBytes / 2}) {
+      void* any = address_aligned_to(alignment);
       try {
         const CapturedGraph graph([&](void* stream) {
           multiply({any, any, any, problem_.bias.present() ? any : nullptr, workspace},

@@ -35,15 +35,9 @@ struct IndexRow {
 };
 static_assert(sizeof(Header) == 104 && sizeof(IndexRow) == 128);
 
-// Eight bytes at a time.
 std::uint64_t digest_of(std::string_view bytes) {
   Digest digest;
-  digest.add(static_cast<std::uint64_t>(bytes.size()));
-  for (; !bytes.empty(); bytes.remove_prefix(std::min<std::size_t>(8, bytes.size()))) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, bytes.data(), std::min<std::size_t>(8, bytes.size()));
-    digest.add(word);
-  }
+  digest.add_bytes(bytes);
   return digest.value();
 }
 

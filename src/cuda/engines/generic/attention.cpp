@@ -41,7 +41,6 @@ std::int64_t add_attention(const Attention& op, GenericKernel& kernel) {
   const Dims& k = kernel.in(Attention::k).dims;
   const std::int64_t rows = q.dims[0] * q.dims[1] * q.dims[2];
   kernel.file("attention");
-  kernel.share_text();
   kernel.constant("kBottomRight", op.alignment == MaskAlignment::bottom_right);
   kernel.constant("kHasLeftBound", op.left_bound.has_value());
   kernel.constant("kHasRightBound", op.right_bound.has_value());

@@ -1,4 +1,6 @@
 // Products and reductions.
+#include <algorithm>
+
 #include "cuda/engines/generic/operations.hpp"
 
 namespace ashlar::cuda {
@@ -37,11 +39,44 @@ void describe(const MoeGroupedMatmulBackward& op, GenericKernel& kernel) {
   kernel.pass_over_output(Op::dtoken);
 }
 
+namespace {
+
+// Whether elements that lie side by side in memory belong to different outputs.
+bool keeps_innermost_axis(const View& x, const Dims& y) {
+  for (int axis = 0; axis < y.rank(); ++axis)
+    if (x.dims[axis] > 1 && x.strides[axis] == 1) return y[axis] != 1;
+  return false;
+}
+
+}  // namespace
+
 void describe(const Reduction& op, GenericKernel& kernel) {
+  constexpr std::int64_t kThreadsWanted = 1 << 18, kFewTerms = 64, kPartialBytes = 24;
+  const View& x = kernel.in(Reduction::x);
+  const Dims& y = kernel.out(Reduction::y).dims;
+  Dims reduced = x.dims;  // the terms of an output
+  for (int axis = 0; axis < y.rank(); ++axis)
+    if (y[axis] != 1) reduced[axis] = 1;
+  const std::int64_t outputs = element_count(y), terms = element_count(reduced);
+  // Threads that share an output, and how many sums they leave to the last pass.
+  std::int64_t parts = 0, groups = 0;
+  if (terms > kFewTerms && outputs > 0 && outputs < kThreadsWanted) {
+    parts = std::min((terms + kFewTerms - 1) / kFewTerms, kThreadsWanted / outputs);
+    while (groups * groups < parts) ++groups;
+  }
   kernel.file("reduction");
   kernel.constant("kMode", static_cast<int>(op.mode));
   kernel.constant("kInteger", !is_floating(kernel.anchor().compute));
-  kernel.pass_over_output(Reduction::y);
+  kernel.constant("kOutputsFirst", keeps_innermost_axis(x, y));
+  kernel.numbers("reduced", reduced);
+  kernel.number("outputs", outputs);
+  kernel.number("terms", terms);
+  kernel.number("parts", parts);
+  kernel.number("groups", groups);
+  kernel.scratch("partials", outputs * (parts + groups) * kPartialBytes);
+  kernel.pass(outputs * parts);
+  kernel.pass(outputs * groups);
+  kernel.pass(outputs);
 }
 
 }  // namespace ashlar::cuda

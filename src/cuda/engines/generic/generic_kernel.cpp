@@ -142,8 +142,7 @@ LaunchDesign GenericKernel::launch(int number, const Graph& graph,
   }
   const std::string head = fmt::format("typedef {} R;\ntypedef int64 Index;\n",
                                        region_.precision() == f64 ? "double" : "float") +
-                           cuda::constant("kThreads", kThreads) +
-                           (shares_text_ ? "" : cuda::constant("kPass", number)) + constants_ +
+                           cuda::constant("kThreads", kThreads) + constants_ +
                            launch.arguments.struct_text() + functions;
   std::vector<std::string_view> files(files_.begin(), files_.end());
   files.push_back("generic/entry.cuh");

@@ -2,7 +2,7 @@
 // by name, and how many units of work there are.
 //
 // The file defines `__device__ inline void unit(const Args& args, int64 n)`, unit n of the pass
-// kPass; the whole block calls it where the pass has teams. It finds, for an input `x` and an
+// args.pass; the whole block calls it where the pass has teams. It finds, for an input `x` and an
 // output `y` of the operation (names as in ops.hpp):
 //   R, Index              registers (float or double) and positions (int64)
 //   kHas_x, kRank_x       1 or 0; axes. args.x_dims[axis] are its extents
@@ -43,8 +43,6 @@ class GenericKernel {
 
   // kernels/generic/<name>.cuh; several files stand one after the other.
   void file(const std::string& name) { files_.push_back("generic/" + name + ".cuh"); }
-  // One text for all passes, which are told apart by args.pass instead of kPass.
-  void share_text() { shares_text_ = true; }
   // Operands that the file knows and the operation has not.
   void without_input(const std::string& name) { missing_inputs_.push_back(name); }
   void without_output(const std::string& name) { missing_outputs_.push_back(name); }
@@ -82,7 +80,6 @@ class GenericKernel {
   const Region& region_;
   std::vector<std::string> files_, missing_inputs_, missing_outputs_;
   std::string constants_;  // and other lines of the head
-  bool shares_text_ = false;
   Arguments arguments_;
   ScratchBook scratch_;
   std::vector<Pass> passes_;

@@ -42,7 +42,6 @@ MultiHeadShape add_multi_head(const MultiHead& op, GenericKernel& kernel) {
   const MultiHeadShape shape(op, kernel.in(MultiHead::q).dims, kernel.in(MultiHead::k).dims,
                              kernel.in(MultiHead::v).dims);
   kernel.file("multi_head");
-  kernel.share_text();
   kernel.constant("kHasBiases", shape.has_biases);
   kernel.constant("kDropout", op.attention_dropout > 0.0);
   kernel.constant("kPostDropout", op.post_dropout > 0.0);

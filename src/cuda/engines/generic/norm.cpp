@@ -70,7 +70,6 @@ void describe(const NormForward& op, GenericKernel& kernel) {
 void describe(const NormBackward& op, GenericKernel& kernel) {
   const NormShapes shapes = add_norm(op, kernel);
   kernel.file("norm_backward");
-  kernel.share_text();
   const Dims reach = box_of(kernel.in(NormBackward::x).dims, shapes.parameters);
   kernel.numbers("parameters", shapes.parameters);
   kernel.numbers("reach", reach);

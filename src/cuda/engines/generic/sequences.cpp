@@ -17,7 +17,6 @@ RnnShape add_rnn(const Rnn& op, GenericKernel& kernel) {
   const RnnShape shape(op, sequence, batch, input);
 
   kernel.file("recurrent");
-  kernel.share_text();
   kernel.constant("kModeRelu", static_cast<int>(RnnMode::relu));
   kernel.constant("kModeTanh", static_cast<int>(RnnMode::tanh));
   kernel.constant("kModeLstm", static_cast<int>(RnnMode::lstm));

@@ -20,7 +20,7 @@ __device__ inline double scale_for(double amax, double largest, double largest_s
 // Pass 0 clears what pads tiles of scales, pass 1 takes one block.
 __device__ inline void unit(const Args& args, int64 n) {
   Index block[kRank_x], at[kRank_x];
-  if (kPass == 0) {
+  if (args.pass == 0) {
     unflatten(n, args.scale_dims, block);
     return put_scale(args, block, 0.0);
   }

@@ -23,13 +23,13 @@ __device__ inline R sum_over_time(const Args& args, Index c, bool with_past, Ind
 }
 __device__ inline void unit(const Args& args, int64 n) {
   Index at[3], tap[2];
-  if (kPass == 0) {
+  if (args.pass == 0) {
     unflatten(n, args.dx_dims, at);
     put_dx(args, at, dpast(args, at[0], at[1], at[2] + history(args)));
-  } else if (kPass == 1) {
+  } else if (args.pass == 1) {
     unflatten(n, args.dw_dims, tap);
     put_dw(args, tap, sum_over_time(args, tap[0], true, tap[1]));
-  } else if (kPass == 2) {
+  } else if (args.pass == 2) {
     put_dbias(args, {n}, sum_over_time(args, n, false, 0));
   } else {
     unflatten(n, args.dinitial_state_dims, at);

@@ -1,6 +1,6 @@
 __device__ inline void unit(const Args& args, int64 n) {
   Index at[3];
-  if (kPass == 0) {
+  if (args.pass == 0) {
     unflatten(n, args.y_dims, at);
     const R sum = sum_at(args, at[0], at[1], at[2]);
     put_y(args, at, kSilu ? op_swish_fwd(sum, (R)1) : sum);

@@ -2,7 +2,7 @@
 // Pass 1: where the next draw has to begin.
 __device__ inline void unit(const Args& args, int64 n) {
   const RandomStream stream = stream_of(args);
-  if (kPass == 1) {
+  if (args.pass == 1) {
     const uint64 elements = (uint64)args.begin;
     return put_next_offset(args, Origin<kRank_next_offset>().at,
                            (double)(int64)(stream.offset + (elements + 3) / 4));

@@ -61,7 +61,7 @@ __device__ inline R coordinate_gradient(const Args& args, const Index (&at)[kRan
   return slope != 0 ? slope * sum : (R)0;
 }
 __device__ inline void unit(const Args& args, int64 n) {
-  if (kPass == 0) return input_gradient(args, n);
+  if (args.pass == 0) return input_gradient(args, n);
   Index at[kRank];
   unflatten(n, args.dgrid_dims, at);
   put_dgrid(args, at, coordinate_gradient(args, at));

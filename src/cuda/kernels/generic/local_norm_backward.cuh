@@ -3,7 +3,7 @@ __device__ inline void unit(const Args& args, int64 n) {
   Index at[kRank], other[kRank];
   unflatten(n, args.x_dims, at);
   R* divisors = (R*)args.divisors;
-  if (kPass == 0) {
+  if (args.pass == 0) {
     divisors[n] = divisor(args, at);
     return;
   }

@@ -27,8 +27,8 @@ __device__ inline R token_gradient(const Args& args, const Index (&at)[3]) {
 }
 __device__ inline void unit(const Args& args, int64 n) {
   Index at[3];
-  unflatten(n, kPass == 0 ? args.dweight_dims : args.dtoken_dims, at);
-  if (kPass == 0)
+  unflatten(n, args.pass == 0 ? args.dweight_dims : args.dtoken_dims, at);
+  if (args.pass == 0)
     put_dweight(args, at, weight_gradient(args, at));
   else
     put_dtoken(args, at, token_gradient(args, at));

@@ -1,47 +1,97 @@
-// Over every axis in which y has extent 1; over nothing the neutral element.
+// Over every axis in which y has extent 1; over nothing the neutral element. Where there are few
+// outputs of many terms, pass 0 gives each of args.parts threads its share of an output's terms,
+// pass 1 makes args.groups of the parts, and pass 2 adds up.
 enum Mode { kAdd, kMul, kMin, kMax, kAmax, kAvg, kNorm1, kNorm2, kMulNoZeros };
 
-__device__ inline R step(R so_far, R x) {
+// What was seen of an output's terms, and the one that gives the result: its merit and position.
+struct Partial {
+  R value, merit;
+  Index best;  // -1: no term yet
+};
+__device__ inline Partial nothing() {
+  R neutral = 0;
+  if (kMode == kMul || kMode == kMulNoZeros) neutral = 1;
+  if (kMode == kMin) neutral = infinity();
+  if (kMode == kMax) neutral = -infinity();
+  return {neutral, 0, -1};
+}
+__device__ inline R joined(R a, R b) {
   switch (kMode) {
-    case kMul: return so_far * x;
-    case kMulNoZeros: return x != 0 ? so_far * x : so_far;
-    case kMin: return op_min(so_far, x);
-    case kMax: return op_max(so_far, x);
-    case kAmax: return op_max(so_far, (R)fabs(x));
-    case kNorm1: return so_far + fabs(x);
-    case kNorm2: return so_far + x * x;
-    default: return so_far + x;
+    case kMul:
+    case kMulNoZeros: return a * b;
+    case kMin: return op_min(a, b);
+    case kMax:
+    case kAmax: return op_max(a, b);
+    default: return a + b;
   }
 }
-__device__ inline R neutral() {
-  if (kMode == kMul || kMode == kMulNoZeros) return 1;
-  if (kMode == kMin) return infinity();
-  return kMode == kMax ? -infinity() : 0.f;
+// The first of equals wins, or the first NaN.
+__device__ inline bool beats(const Partial& a, const Partial& b) {
+  if (a.best < 0 || b.best < 0) return b.best < 0;
+  const bool nan_a = a.merit != a.merit, nan_b = b.merit != b.merit;
+  if (nan_a != nan_b) return nan_a;
+  return a.merit > b.merit || ((nan_a || a.merit == b.merit) && a.best < b.best);
+}
+__device__ inline void join(Partial& to, const Partial& from) {
+  to.value = joined(to.value, from.value);
+  if (kHas_index && beats(from, to)) {
+    to.merit = from.merit;
+    to.best = from.best;
+  }
+}
+__device__ inline Partial term(R x, Index position) {
+  R value = x;
+  if (kMode == kMulNoZeros && x == 0) value = 1;
+  if (kMode == kAmax || kMode == kNorm1) value = fabs(x);
+  if (kMode == kNorm2) value = x * x;
+  return {value, kMode == kMin ? -x : value, position};
+}
+
+// Terms first, first + step, ... of an output.
+__device__ inline Partial share(const Args& args, const Index (&at)[kRank_y], Index first,
+                                Index step) {
+  Partial result = nothing();
+  for (Index t = first; t < args.terms; t += step) {
+    Index from[kRank_x];
+    unflatten(t, args.reduced, from);  // 0 on the axes that are kept
+#pragma unroll
+    for (int axis = 0; axis < kRank_x; ++axis) from[axis] += at[axis];
+    join(result, term(in_x(args, from), t));
+  }
+  return result;
+}
+
+// Threads side by side read elements side by side: those of one output, or one of each output.
+__device__ inline Index place(const Args& args, Index output, Index part, Index parts) {
+  return kOutputsFirst ? part * args.outputs + output : output * parts + part;
 }
 __device__ inline void unit(const Args& args, int64 n) {
-  Index at[kRank_y], from[kRank_x];
-  unflatten(n, args.y_dims, at);
-  Box<kRank_x> terms = whole_box<kRank_x>(args.x_dims);
-  for (int axis = 0; axis < kRank_x; ++axis)
-    if (args.y_dims[axis] != 1) {
-      terms.begin[axis] = at[axis];
-      terms.end[axis] = at[axis] + 1;
+  Index at[kRank_y];
+  Partial* parts = (Partial*)args.partials;
+  Partial* groups = parts + args.outputs * args.parts;
+  if (args.pass < 2) {
+    const Index count = args.pass == 0 ? args.parts : args.groups;
+    const Index output = kOutputsFirst ? n % args.outputs : n / count;
+    const Index part = kOutputsFirst ? n / args.outputs : n % count;
+    if (args.pass == 0) {
+      unflatten(output, args.y_dims, at);
+      parts[n] = share(args, at, part, args.parts);
+    } else {
+      Partial sum = nothing();
+      for (Index p = part; p < args.parts; p += count)
+        join(sum, parts[place(args, output, p, args.parts)]);
+      groups[n] = sum;
     }
-  R result = neutral(), leader = 0;
-  Index count = 0, best = -1;
-  for (bool more = terms.start(from); more; more = terms.next(from)) {
-    const R x = in_x(args, from);
-    result = step(result, x);
-    // The first of equals, or the first NaN.
-    const R merit = kMode == kAmax ? (R)fabs(x) : kMode == kMin ? -x : x;
-    if (best < 0 || merit > leader || (merit != merit && leader == leader)) {
-      leader = merit;
-      best = count;
-    }
-    ++count;
+    return;
   }
+  unflatten(n, args.y_dims, at);
+  Partial all = nothing();
+  if (args.groups == 0) all = share(args, at, 0, 1);
+  for (Index g = 0; g < args.groups; ++g) join(all, groups[place(args, n, g, args.groups)]);
+  R result = all.value;
   if (kMode == kNorm2) result = sqrt(result);
-  if (kMode == kAvg) result = kInteger ? op_div_integer(result, (R)count) : result / (R)count;
+  if (kMode == kAvg)
+    result = kInteger ? op_div_integer(result, (R)args.terms) : result / (R)args.terms;
   put_y(args, at, result);
-  put_index(args, at, (double)best);
+  put_index(args, at, (double)all.best);
 }

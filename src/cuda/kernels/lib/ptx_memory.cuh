@@ -29,6 +29,15 @@ __device__ inline Piece load_read_only(const Piece* from) {
   return *from;
 }
 
+// The line of 128 bytes on its way from memory to L2; nobody waits for it.
+__device__ inline void prefetch_to_l2(const void* from) {
+#if defined(__CUDA_ARCH__)
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
+#else
+  (void)from;
+#endif
+}
+
 // One access, also of 8 bytes, which the compiler would split.
 #if defined(__CUDA_ARCH__)
 __device__ inline void store_piece(uint2* to, uint2 v) {
@@ -38,15 +47,6 @@ __device__ inline void store_piece(uint2* to, uint2 v) {
 template <class Piece>
 __device__ inline void store_piece(Piece* to, Piece v) {
   *to = v;
-}
-
-// The line of 128 bytes on its way from memory to L2; nobody waits for it.
-__device__ inline void prefetch_to_l2(const void* from) {
-#if defined(__CUDA_ARCH__)
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
-#else
-  (void)from;
-#endif
 }
 
 // kBytes bytes at a multiple of kBytes, read once: L1 keeps no copy. Loads are issued where they

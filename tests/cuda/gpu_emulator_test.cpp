@@ -1,0 +1,183 @@
+// What the emulated GPU finds that a real one would not tell. Skipped on a real one.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <ashlar/error.hpp>
+#include <ashlar/memory.hpp>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "base/element.hpp"
+#include "cuda/driver/context.hpp"
+#include "cuda/driver/loaded_kernel.hpp"
+#include "cuda/gpu_check.hpp"
+#include "cuda/jit/kernel_image.hpp"
+#include "cuda/jit/kernel_text.hpp"
+
+namespace ashlar::cuda {
+namespace {
+
+using testing::HasSubstr;
+
+struct Args {
+  const void* x;
+  long long n;
+};
+
+// Runs a kernel of this body on `memory`: one block.
+void run(const std::string& body, const Memory& memory, unsigned threads = 64,
+         unsigned shared_bytes = 0) {
+  const std::string text = "struct Args { void* x; long long n; };\n" + body;
+  const ContextScope scope(0);
+  const std::string architecture = architecture_of(detect_gpu(0).compute_capability);
+  const LoadedKernel kernel(0, kernel_images().get({"test", text}, architecture)->cubin, "kernel",
+                            shared_bytes);
+  Args args{memory.data(), memory.bytes() / 4};
+  kernel.launch(nullptr, {}, threads, &args);
+  synchronize(Device::named("cuda:0"));
+}
+std::string kernel(const std::string& lines) {
+  return "extern \"C\" __global__ void __launch_bounds__(64) kernel(const __grid_constant__ Args "
+         "args) {\n  float* x = (float*)args.x;\n" +
+         lines + "}\n";
+}
+
+class GpuEmulator : public GpuTest {
+ protected:
+  void SetUp() override {
+    GpuTest::SetUp();
+    if (!IsSkipped() && detect_gpu(0).description.find("Emulated") == std::string::npos)
+      GTEST_SKIP() << "a real GPU";
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+  }
+  static Memory memory_of(std::int64_t floats) {
+    return Memory(Device::named("cuda:0"), floats * 4);
+  }
+  // Runs, and expects the launch to fail; the emulator says why on the error stream.
+  static void expect_failure(const std::function<void()>& launch, const std::string& said) {
+    testing::internal::CaptureStderr();
+    EXPECT_THROW(launch(), Error);
+    EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr(said));
+  }
+};
+
+TEST_F(GpuEmulator, ThreadsThatWaitForEver) {
+  const Memory memory = memory_of(64);
+  expect_failure(
+      [&] {
+        run(kernel("  if (threadIdx.x < 32) __syncwarp(); else if (threadIdx.x > 40) "
+                   "__shfl_sync(~0u, x[0], 0); else __syncthreads();\n"),
+            memory);
+      },
+      "the threads wait for each other");
+  // The GPU is usable afterwards.
+  run(kernel("  __syncthreads(); x[threadIdx.x] = 1;\n"), memory);
+}
+
+TEST_F(GpuEmulator, LanesThatMeetInDifferentFunctions) {
+  const Memory memory = memory_of(64);
+  expect_failure(
+      [&] {
+        run(kernel("  if (threadIdx.x & 1) __syncwarp(); else __ballot_sync(~0u, 1);\n"), memory);
+      },
+      "different functions or with different masks");
+}
+
+TEST_F(GpuEmulator, WritesOutsideOfMemory) {
+  EXPECT_DEATH(
+      {
+        const Memory memory = memory_of(63);
+        try {
+          run(kernel("  x[threadIdx.x] = 1;\n"), memory);
+        } catch (const Error&) {
+        }
+      },
+      "kernel 'kernel': the allocation of 252 bytes at .* was written outside");
+}
+
+TEST_F(GpuEmulator, WritesOutsideOfSharedMemory) {
+  const Memory memory = memory_of(64);
+  expect_failure(
+      [&] { run(kernel("  ((float*)shared_memory())[threadIdx.x] = 1;\n"), memory, 64, 240); },
+      "shared memory of 240 bytes was written outside");
+}
+
+TEST_F(GpuEmulator, MoreThreadsThanPromised) {
+  const Memory memory = memory_of(64);
+  EXPECT_THROW(run(kernel(""), memory, 65), Error);
+}
+
+// Neither memory of the GPU nor shared memory begins as zeros.
+TEST_F(GpuEmulator, MemoryHoldsRubbish) {
+  const Memory memory = memory_of(64);
+  run(kernel("  __shared__ float s[64];\n"
+             "  if (args.n < 0) s[threadIdx.x] = x[threadIdx.x];\n"
+             "  if (threadIdx.x < 32) x[threadIdx.x] = s[threadIdx.x];\n"),
+      memory);
+  std::vector<float> values(64);
+  memory.download(values.data(), memory.bytes());
+  EXPECT_TRUE(std::isnan(values[31]));
+  EXPECT_EQ(std::bit_cast<std::uint32_t>(values[32]), 0xcbcbcbcbu);
+}
+
+class GpuConvert : public GpuTest {};
+
+std::string lines_of(std::string_view file) {
+  std::string text;
+  for (const KernelFile& one : kernel_files())
+    if (one.name == file) text = one.text;
+  for (const std::string_view word : {"#pragma", "#include"})
+    for (std::size_t at = 0; (at = text.find(word)) != std::string::npos;)
+      text.erase(at, text.find('\n', at) - at);
+  return text;
+}
+
+// Every f16 to f32, and back from it, from the halfway point above it, and from beside that.
+TEST_F(GpuConvert, EveryHalf) {
+  constexpr int kHalves = 1 << 16;
+  Memory memory(Device::named("cuda:0"), 4 * kHalves * 5);
+  run(lines_of("lib/integers.cuh") + lines_of("lib/ptx_convert.cuh") +
+          "extern \"C\" __global__ void kernel(const __grid_constant__ Args args) {\n"
+          "  float* wide = (float*)args.x;\n"
+          "  uint32* back = (uint32*)args.x + 65536;\n"
+          "  for (int i = threadIdx.x; i < 65536; i += blockDim.x) {\n"
+          "    wide[i] = f16_to_float((uint16)i);\n"
+          "    const float half = i + 1 & 0x7fff ? 0.5f * wide[i] + 0.5f * f16_to_float((uint16)(i "
+          "+ 1))"
+          " : wide[i];\n"
+          "    const uint32 bits = __float_as_uint(half);\n"
+          "    back[i] = float_to_f16(wide[i]);\n"
+          "    back[i + 65536] = float_to_f16(half);\n"
+          "    back[i + 2 * 65536] = float_to_f16(__uint_as_float(bits + 1));\n"
+          "    back[i + 3 * 65536] = float_to_f16(__uint_as_float(bits - 1));\n"
+          "  }\n}\n",
+      memory, 1024);
+  std::vector<std::uint32_t> words(5 * kHalves);
+  memory.download(words.data(), memory.bytes());
+  const auto rounded = [](float value) {
+    std::uint16_t half = 0;
+    store_element(f16, &half, 0, static_cast<double>(value));
+    return half;
+  };
+  for (std::uint32_t i = 0; i < kHalves; ++i) {
+    const auto own = static_cast<std::uint16_t>(i), above = static_cast<std::uint16_t>(i + 1);
+    const auto wide = static_cast<float>(load_element(f16, &own, 0));
+    if (std::isnan(wide) || (i & 0x7fff) >= 0x7bff) continue;  // the largest has none above
+    ASSERT_EQ(words[i], std::bit_cast<std::uint32_t>(wide)) << i;
+    const auto half = ((i + 1) & 0x7fff) != 0
+                          ? 0.5f * wide + 0.5f * static_cast<float>(load_element(f16, &above, 0))
+                          : wide;
+    const std::uint32_t bits = std::bit_cast<std::uint32_t>(half);
+    ASSERT_EQ(words[i + kHalves], i);
+    ASSERT_EQ(words[i + 2 * kHalves], rounded(half)) << i;
+    ASSERT_EQ(words[i + 3 * kHalves], rounded(std::bit_cast<float>(bits + 1))) << i;
+    if (bits != 0) {
+      ASSERT_EQ(words[i + 4 * kHalves], rounded(std::bit_cast<float>(bits - 1))) << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ashlar::cuda
