@@ -20,10 +20,14 @@ constexpr std::int64_t kLeastThreads = 96;    // of a block, where there is a ch
 constexpr std::int64_t kOtherRegisters = 40;  // addresses, loops, products on the way
 constexpr std::int64_t kOtherOfWalk = 20, kOtherOfNarrowWalk = 28, kOtherOfFilterWalk = 36,
                        kOtherOfUnrolledWalk = 40;
-constexpr std::int64_t kMostKeptWeights = 36;  // in registers: kKeepsWeights
-constexpr std::size_t kMostOfKind = 4;         // candidates that walk, and others
+// Weights of a thread in registers; those that wait for no conversion have time for fewer warps.
+constexpr std::int64_t kMostKept = 36, kMostKeptUnconverted = 49;
+constexpr std::size_t kMostOfKind = 4;  // candidates that walk, and others
 // Tiles held in registers wait for each of their rows, and read the rows around them again.
-constexpr double kTileSlowdown = 1.8;
+constexpr double kTileSlowdown = 2.5;
+// Unless there is nothing to convert and little to multiply: measured on the H200, filters of 3
+// x 3.
+constexpr double kTileSlowdownOfSmallFilter = 0.7;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a >= 0 ? a / b : -ceil_div(-a, b); }
@@ -67,7 +71,7 @@ std::int64_t resident_warps(const DepthwiseShape& shape, const DepthwiseTile& ti
   if (tile.walks && filter)
     others = shape.unrolled() == 1 ? kOtherOfFilterWalk : kOtherOfUnrolledWalk;
   else if (tile.walks)
-    others = tile.vector == 1 ? kOtherOfNarrowWalk : kOtherOfWalk;
+    others = tile.vector == 1 || shape.stride[1] > 1 ? kOtherOfNarrowWalk : kOtherOfWalk;
   const std::int64_t needed = std::min<std::int64_t>(shape.registers(tile) + others, 255);
   return std::min<std::int64_t>(4 * (512 / (ceil_div(needed, 8) * 8)), 32);
 }
@@ -154,6 +158,10 @@ bool DepthwiseShape::can_walk() const {
   return kind != Kind::data || (stride[1] == 1 && stride[2] == 1);
 }
 
+bool DepthwiseShape::keeps_weights(const DepthwiseTile& tile) const {
+  return window[1] * window[2] * tile.vector <= (converts() ? kMostKept : kMostKeptUnconverted);
+}
+
 std::int64_t DepthwiseShape::ahead(const DepthwiseTile& tile) const {
   // Few products per row take less time than memory does, the more so when rows are short.
   if (!tile.walks || !converts() || window[1] > 3 || stride[1] != 1) return 1;
@@ -175,7 +183,7 @@ std::int64_t DepthwiseShape::registers(const DepthwiseTile& tile) const {
                                                   static_cast<double>(strip) * waiting(to));
   } else if (tile.walks) {
     const std::int64_t weights_kept =
-        window[1] * taps_of_row <= kMostKeptWeights ? window[1] * taps_of_row : 2 * tile.vector;
+        keeps_weights(tile) ? window[1] * taps_of_row : 2 * tile.vector;
     numbers = static_cast<double>(slots() * strip + weights_kept) +
               static_cast<double>(stride[1] * line) *
                   (1.0 + static_cast<double>(ahead(tile)) * waiting(from));
@@ -199,12 +207,11 @@ double DepthwiseShape::instructions(const DepthwiseTile& tile) const {
   const double line = static_cast<double>(span_w(tile).count), strip = static_cast<double>(tile.w);
   if (tile.walks) {
     const double taps = taps_of_row * static_cast<double>(window[1]);
-    const bool keeps = window[1] * window[2] * tile.vector <= kMostKeptWeights;
     const std::int64_t rows = std::min(tile.h, to_extent[1]);
     const double steps = static_cast<double>(rows < to_extent[1] ? rows + slots() - 1 : rows);
     const double moves = unrolled() == 1 ? static_cast<double>(slots() - 1) * strip * vector : 0.0;
     const double loads = line * static_cast<double>(stride[1]) + (filter ? strip : 0.0);
-    const double weights_read = filter || keeps ? 0.0 : taps;
+    const double weights_read = filter || keeps_weights(tile) ? 0.0 : taps;
     // A row of one channel is stored together, or each of its elements in a place of its own.
     const double store = together(tile) ? 2.0 : columns ? 1.5 + vector : 12.0;
     const double others = filter ? moves : weights_read + strip * store;
@@ -230,6 +237,8 @@ std::vector<DepthwiseTile> DepthwiseShape::tiles(const DeviceProps& device) cons
         z.empty() ? packet_length({&from, &to}, 4) : packet_length({&from, &to, &z}, 4);
     for (int vector = 2; vector <= widest; vector *= 2) vectors.push_back(vector);
   }
+  const double slowdown =
+      filter && columns && !converts() && taps() <= 9 ? kTileSlowdownOfSmallFilter : kTileSlowdown;
   std::vector<std::pair<double, DepthwiseTile>> fitting;
   const auto add = [&](DepthwiseTile tile) {
     if (backward()) {  // begins at multiples of the stride
@@ -245,7 +254,7 @@ std::vector<DepthwiseTile> DepthwiseShape::tiles(const DeviceProps& device) cons
     const double threads = static_cast<double>(tile_count(tile)) *
                            static_cast<double>(walk.channel_blocks * walk.lanes);
     const double rounds = threads / at_once / static_cast<double>(device.compute_units);
-    const double time = (tile.walks ? std::ceil(rounds) : rounds * kTileSlowdown) * at_once *
+    const double time = (tile.walks ? std::ceil(rounds) : rounds * slowdown) * at_once *
                         instructions(tile) * (1.0 + 128.0 / at_once);
     fitting.emplace_back(time, tile);
   };

@@ -56,6 +56,8 @@ struct DepthwiseShape {
   std::int64_t slots() const { return (window[1] - 1) / stride[1] + 1; }
   // Steps of a walk that are unrolled.
   std::int64_t unrolled() const { return slots() <= 3 ? slots() : 1; }
+  // A walk has its weights in registers.
+  bool keeps_weights(const DepthwiseTile& tile) const;
   // Rows of the source on their way while one is multiplied, in a walk.
   std::int64_t ahead(const DepthwiseTile& tile) const;
   // Registers that hold numbers of a tile.

@@ -1,7 +1,7 @@
 // Depthwise convolution: one filter of kWindowD x kWindowH x kWindowW per channel; unused spatial
 // axes have window and extent 1. A thread makes a tile of kTileH x kTileW results of kVector
-// channels; everything about a tile is unrolled, so that an element of the source is read once and
-// multiplied by all taps that meet it.
+// channels, all of it in registers (..._tiles.cuh) or walking down its rows (..._rows.cuh), so that
+// an element of the source is read once and multiplied by all taps that meet it.
 // kColumns: tensors are walked as [n, d, h, w, c]; the threads of a block are kAcross packets of
 // channels side by side times tiles. Otherwise as [n, c, d, h, w], a channel per block, kVector 1.
 // Positions of elements have 64 bits, so that the offsets inside a tile, known to the compiler,

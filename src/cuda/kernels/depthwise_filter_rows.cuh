@@ -31,7 +31,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     const int end = min(tile.h + kTileH, (int)args.to_h);
     Gradient::Packet gradients[kAhead][kTileW];
     Source::Packet packets[kAhead][kStrideH][kSpanW];
-    // Row t of dy, and the rows of x, from this one on, that meet it and those before but none after.
+    // Row t of dy, and the rows of x, from this one on, that meet it and rows before, none after.
     const auto first_row = [&](int t) {
       return (t - kSlots + 1) * kStrideH + kWindowH - kStrideH - kPaddingH;
     };

@@ -1,13 +1,13 @@
-// Depthwise convolution, forward and backward-data of stride 1 (the forward one of the filter turned
-// round), a strip of kTileW columns at a time. A thread walks down its strip, kTileH rows of
+// Depthwise convolution, forward and backward-data of stride 1 (the forward one of the filter
+// turned round), a strip of kTileW columns at a time. A thread walks down its strip, kTileH rows of
 // results; a row of the source is read once and added to all rows of results it meets, which are
 // kSlots: row t of the results, which it completes, and those below.
 
 static const int kSlots = (kWindowH - 1) / kStrideH + 1;
 static const int kBeforeH = kBackward ? (kWindowH - 1) * kDilationH - kPaddingH : kPaddingH;
 static const int kBeforeW = kBackward ? (kWindowW - 1) * kDilationW - kPaddingW : kPaddingW;
-static const bool kKeepsWeights = kWindowH * kWindowW * kVector <= 36;  // in registers
 
+// kKeepsWeights: in registers; otherwise they are read from shared memory as they are needed.
 struct Weights {
   const R* own;
   R kept[kKeepsWeights ? kWindowH * kWindowW : 1][kVector];
