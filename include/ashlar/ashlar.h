@@ -172,7 +172,7 @@ ashlar_status ashlar_node_get_input(const ashlar_node* node, const char* operand
                                     int32_t* tensor);
 ashlar_status ashlar_node_get_output(const ashlar_node* node, const char* operand, int32_t* tensor);
 
-/* --- devices and engines. A null device name means the best one present. */
+/* --- devices and engines. A null device name means the processor. */
 
 ashlar_status ashlar_device_count(int32_t* count);
 ashlar_status ashlar_device_name(int32_t index, char* buffer, size_t capacity, size_t* needed);
@@ -188,7 +188,7 @@ ashlar_status ashlar_engine_text(const char* device, int32_t index, ashlar_engin
 
 typedef struct ashlar_compile_options {
   size_t size;
-  const char* device;      /* null: the best one present */
+  const char* device;      /* null: the processor */
   int32_t deterministic;   /* default 0 */
   int32_t allow_tf32;      /* default 1 */
   int32_t fuse;            /* default 1 */

@@ -24,19 +24,19 @@ struct DeviceProps {
   std::int64_t l3_bytes = 8 << 20;
   double flops_f32 = 1e10;  // peak multiply-add rate, per second, counting 2 per multiply-add
   double flops_f16 = 1e10;  // the same for f16/bf16 inputs
-  double bytes_per_second = 1e10;  // streaming memory bandwidth
-  double launch_seconds = 1e-6;    // fixed cost of one kernel
-  int compute_capability = 0;      // CUDA: 90 for sm_90
-  int ordinal = 0;                 // CUDA: which of the GPUs of this machine
+  double bytes_per_second = 1e10;        // streaming memory bandwidth
+  double launch_seconds = 1e-6;          // fixed cost of one kernel
+  int compute_capability = 0;            // CUDA: 90 for sm_90
+  int ordinal = 0;                       // CUDA: which of the GPUs of this machine
   std::int64_t shared_bytes = 48 << 10;  // CUDA: shared memory a block may have
 };
 
 class Device {
  public:
   static Device cpu();
-  static Device best();  // the fastest device that is present
-  // "cpu", or a known device such as "h200"; throws Error(invalid_argument) listing the known
-  // names.
+  static Device best();  // the fastest device that is present: a GPU where there is one
+  // "cpu", "cuda:0", or a known device such as "h200", which need not be present; throws
+  // Error(invalid_argument) listing the known names, Error(device) for a GPU that is not there.
   static Device named(std::string_view name);
   static std::vector<std::string> known_names();
   explicit Device(DeviceProps props);

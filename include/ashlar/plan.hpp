@@ -103,8 +103,9 @@ class Plan {
   std::shared_ptr<const class PlanData> data_;
 };
 
-// Throws Error(invalid_graph) for a graph that contradicts itself; every valid graph gets a plan.
-Plan compile(const Graph& graph, const Device& device = Device::best(),
+// Throws Error(invalid_graph) for a graph that contradicts itself; every valid graph gets a plan. A
+// plan runs on memory of its device: without one named it is the host's.
+Plan compile(const Graph& graph, const Device& device = Device::cpu(),
              const CompileOptions& options = {});
 
 // What compile() would choose, for a device that need not be present.

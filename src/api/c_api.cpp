@@ -45,7 +45,7 @@ DType dtype_from_c(ashlar_dtype dtype) {
   return static_cast<DType>(dtype);
 }
 
-Device device_from_c(const char* name) { return name ? Device::named(name) : Device::best(); }
+Device device_from_c(const char* name) { return name ? Device::named(name) : Device::cpu(); }
 
 }  // namespace ashlar::capi
 

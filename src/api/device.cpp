@@ -16,7 +16,7 @@ Device Device::cpu() {
   return Device(props);
 }
 
-Device Device::best() { return cpu(); }
+Device Device::best() { return cuda::device_count() > 0 ? Device(cuda::detect_gpu(0)) : cpu(); }
 
 namespace {
 

@@ -52,7 +52,7 @@ std::string_view driver_name_of(const DeviceProps& props) {
 
 const std::vector<DeviceProps>& known_gpus() {
   static const std::vector<DeviceProps> gpus = {
-      gpu("h200", "NVIDIA H200 SXM, 132 SMs, 141 GB", 90, 132, 67, 989, 4.8, 50),
+      gpu("h200", "NVIDIA H200 SXM, 132 SMs, 141 GB", 90, 132, 67, 989, 4.8, 60),
       gpu("h100", "NVIDIA H100 SXM, 132 SMs, 80 GB", 90, 132, 67, 989, 3.35, 50),
       gpu("a100", "NVIDIA A100 SXM, 108 SMs, 80 GB", 80, 108, 19.5, 312, 2.04, 40),
       gpu("l4", "NVIDIA L4, 58 SMs, 24 GB", 89, 58, 30.3, 121, 0.3, 48),

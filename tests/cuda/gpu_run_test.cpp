@@ -128,6 +128,7 @@ struct Way {
   const char* name;
   CompileOptions options;
 };
+void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
 const Way kWays[] = {
     {"Fused", {}},
     {"Cut", {.fuse = false}},
