@@ -263,7 +263,7 @@ void measure_into(Measurement& result, const Case& problem, const MeasureOptions
   stages.begin("asking the oracle");
   const Verdict small = check_small(problem, main_engine(outline), options);
   stages.begin("choosing the peer's plans");
-  const std::unique_ptr<Peer> peer = find_peer(ours, problem.problem, options, result);
+  std::unique_ptr<Peer> peer = find_peer(ours, problem.problem, options, result);
   stages.begin("checking");
   std::unique_ptr<Naive> naive;
   const auto make_naive = [&] {

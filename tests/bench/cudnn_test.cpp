@@ -181,7 +181,8 @@ TEST(Differences, AreInUnitsOfTheTolerance) {
   EXPECT_TRUE(std::isinf(bench::worst_difference(f32, ours, theirs)));
 }
 
-// All of measure() on a GPU, real or emulated, with cuDNN's part played by the stand-in.
+// All of measure() on a GPU, real or emulated, with cuDNN's part played by the stand-in. It computes
+// nothing, which has to be found out: its time is of something else.
 TEST(GpuBench, MeasuresTinyCases) {
   const Device& device = support::test_device();
   if (device.props().kind != DeviceKind::cuda) GTEST_SKIP() << "no GPU: ASHLAR_TEST_DEVICE";
@@ -200,7 +201,8 @@ TEST(GpuBench, MeasuresTinyCases) {
     EXPECT_TRUE(m.ok) << m.check;
     EXPECT_EQ(m.samples, 2);
     EXPECT_GT(m.ours, 0);
-    EXPECT_GT(m.peer.value_or(0), 0) << m.peer_refusal;
+    EXPECT_FALSE(m.peer.has_value());
+    EXPECT_THAT(m.check, HasSubstr("tolerances from the peer ("));
     EXPECT_GT(m.naive.value_or(0), 0);
     EXPECT_GT(m.copy_speed, 0);
     EXPECT_EQ(m.apart.has_value(), !one.apart.empty());
