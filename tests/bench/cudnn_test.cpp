@@ -181,8 +181,8 @@ TEST(Differences, AreInUnitsOfTheTolerance) {
   EXPECT_TRUE(std::isinf(bench::worst_difference(f32, ours, theirs)));
 }
 
-// All of measure() on a GPU, real or emulated, with cuDNN's part played by the stand-in. It computes
-// nothing, which has to be found out: its time is of something else.
+// All of measure() on a GPU, real or emulated, with cuDNN's part played by the stand-in. It
+// computes nothing, which has to be found out: its time is of something else.
 TEST(GpuBench, MeasuresTinyCases) {
   const Device& device = support::test_device();
   if (device.props().kind != DeviceKind::cuda) GTEST_SKIP() << "no GPU: ASHLAR_TEST_DEVICE";
