@@ -2,6 +2,7 @@
 
 #include "base/element.hpp"
 #include "graph/pointwise_traits.hpp"
+#include "plan/random_steps.hpp"
 
 namespace ashlar {
 
@@ -33,52 +34,26 @@ int ProgramBuilder::value_of(TensorId id) {
   return values_[id] = push(step);
 }
 
-int ProgramBuilder::push_random(const Rng& op, TensorId seed, TensorId offset) {
-  const auto view_of = [&](TensorId id) {
-    return id == kNoTensor ? View{} : lowered_.views[static_cast<std::size_t>(id)];
-  };
-  Step step{.kind = Step::Kind::random};
-  step.random = op;
-  step.seed = view_of(seed);
-  step.offset = view_of(offset);
-  step.view.dims = program_.space;
-  step.view.strides = row_major.strides_for(program_.space);
-  return push(std::move(step));
+View ProgramBuilder::view_of(TensorId id) const {
+  return id == kNoTensor ? View{} : lowered_.views[static_cast<std::size_t>(id)];
 }
 
 void ProgramBuilder::add_random(const Node& node) {
-  const int value = push_random(std::get<Rng>(node.op), node.inputs[Rng::seed_tensor],
-                                node.inputs[Rng::offset_tensor]);
   const TensorId y = node.outputs[Rng::y];
+  values_[y] = push_random(program_, std::get<Rng>(node.op), view_of(node.inputs[Rng::seed_tensor]),
+                           view_of(node.inputs[Rng::offset_tensor]));
   program_.steps.back().round_to = register_rounding(lowered_.graph.tensor(y).dtype);
-  values_[y] = value;
 }
 
-// y = x / (1 - probability) where kept, else 0; of what is dropped for certain nothing is left.
 void ProgramBuilder::add_dropout(const Node& node) {
   using Dropout = DropoutForward;
   const auto& op = std::get<Dropout>(node.op);
-  const Rng keeps{.distribution = RngDistribution::bernoulli,
-                  .probability = 1.0 - op.probability,
-                  .seed = op.seed,
-                  .offset = op.offset};
-  const double scale = op.probability < 1.0 ? 1.0 / (1.0 - op.probability) : 0.0;
-  const int kept =
-      push_random(keeps, node.inputs[Dropout::seed_tensor], node.inputs[Dropout::offset_tensor]);
-  const int factor = push({.kind = Step::Kind::constant, .constant = scale});
-  const int zero = push({.kind = Step::Kind::constant, .constant = 0.0});
+  const int kept = push_random(program_, keeps(op), view_of(node.inputs[Dropout::seed_tensor]),
+                               view_of(node.inputs[Dropout::offset_tensor]));
   const int x = value_of(node.inputs[Dropout::x]);
-  const int scaled = push({.kind = Step::Kind::compute,
-                           .op = {.mode = PointwiseMode::mul},
-                           .args = {x, factor, -1},
-                           .compute = node.compute});
-  const int y = push({.kind = Step::Kind::compute,
-                      .op = {.mode = PointwiseMode::binary_select},
-                      .args = {scaled, zero, kept},
-                      .compute = node.compute});
-  program_.steps.back().round_to =
-      register_rounding(lowered_.graph.tensor(node.outputs[Dropout::y]).dtype);
-  values_[node.outputs[Dropout::y]] = y;
+  const TensorId y = node.outputs[Dropout::y];
+  values_[y] = push_dropped(program_, x, kept, op.probability, node.compute);
+  program_.steps.back().round_to = register_rounding(lowered_.graph.tensor(y).dtype);
   if (node.outputs.size() > Dropout::mask && node.outputs[Dropout::mask] != kNoTensor)
     values_[node.outputs[Dropout::mask]] = kept;
 }

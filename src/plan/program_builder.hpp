@@ -24,7 +24,7 @@ class ProgramBuilder {
   PointwiseProgram take() { return std::move(program_); }
 
  private:
-  int push_random(const Rng& op, TensorId seed, TensorId offset);
+  View view_of(TensorId id) const;  // absent for none
   void add_random(const Node& node);
   void add_dropout(const Node& node);
   int value_of(TensorId tensor);

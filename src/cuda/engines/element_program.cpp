@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "plan/random_steps.hpp"
+
 namespace ashlar::cuda {
 
 namespace {
@@ -17,10 +19,6 @@ class Splicer {
   int push(Step step) {
     program_.steps.push_back(std::move(step));
     return static_cast<int>(program_.steps.size()) - 1;
-  }
-  int constant(double value) { return push({.kind = Step::Kind::constant, .constant = value}); }
-  int compute(PointwiseMode mode, std::array<int, 3> args) {
-    return push({.kind = Step::Kind::compute, .op = {.mode = mode}, .args = args});
   }
   // The program's steps and stores, `accumulator` in the place of its own. Returns its result.
   int append(const PointwiseProgram& other, int accumulator = -1) {
@@ -45,19 +43,10 @@ class Splicer {
 
   // The numbers of `op`, whose seed and offset are in these inputs of the anchor.
   int random(const Rng& op, int seed_slot, int offset_slot) {
-    Step step{.kind = Step::Kind::random};
-    step.random = op;
-    step.seed = input(seed_slot);
-    step.offset = input(offset_slot);
-    step.view.dims = program_.space;
-    step.view.strides = row_major.strides_for(program_.space);
-    return push(std::move(step));
+    return push_random(program_, op, input(seed_slot), input(offset_slot));
   }
-  // x / (1 - probability) where kept, else 0; of what is dropped for certain nothing is left.
   int dropped(int x, int kept, double probability) {
-    const double scale = probability < 1.0 ? 1.0 / (1.0 - probability) : 0.0;
-    const int scaled = compute(PointwiseMode::mul, {x, constant(scale), -1});
-    return compute(PointwiseMode::binary_select, {scaled, constant(0.0), kept});
+    return push_dropped(program_, x, kept, probability, region_.anchor->compute);
   }
   View input(int slot) const {
     const auto& inputs = region_.anchor->inputs;
@@ -75,13 +64,6 @@ class Splicer {
   const Region& region_;
   PointwiseProgram program_;
 };
-
-Rng keeps(const DropoutAttributes& op) {
-  return {.distribution = RngDistribution::bernoulli,
-          .probability = 1.0 - op.probability,
-          .seed = op.seed,
-          .offset = op.offset};
-}
 
 PointwiseProgram of_random(const Region& region, const Rng& op) {
   Splicer splicer(region);
