@@ -24,6 +24,7 @@ using cudnn::DescriptorType;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::MatchesRegex;
 using testing::SizeIs;
 
 // y = relu(x + b) * c
@@ -195,6 +196,9 @@ TEST(GpuBench, MeasuresTinyCases) {
   options.gpu = &gpu;
   options.cudnn = &library;
   const bench::Suite suite = bench::read_suite("tiny", kTinyGpuSuite);
+  std::string said;
+  bench::compile_ahead({suite}, options, [&](const std::string& what) { said = what; });
+  EXPECT_THAT(said, MatchesRegex("compiled [0-9]+ of [0-9]+ kernels"));
   for (const bench::Case& one : suite.cases) {
     SCOPED_TRACE(one.name);
     const bench::Measurement m = bench::measure(one, options, [](const std::string&) {});

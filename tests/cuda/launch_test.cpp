@@ -6,6 +6,7 @@
 #include <ashlar/memory.hpp>
 #include <memory>
 #include <numeric>
+#include <thread>
 
 #include "cuda/cuda_device.hpp"
 #include "cuda/driver/context.hpp"
@@ -60,7 +61,7 @@ TEST_F(GpuLaunch, EveryThreadKnowsItsPlace) {
   Memory memory = memory_of(values.size());
   upload(memory, values);
   Args args{memory.data(), 0};
-  kernel.launch(nullptr, {2, 3, 4}, 40, &args);
+  kernel.launch(*context_, nullptr, {2, 3, 4}, 40, &args);
   for (int i = 0; i < 2 * 3 * 4 * 40; ++i)
     values[static_cast<std::size_t>(i)] += i / 40 * 1000 + i % 40;
   EXPECT_EQ(download<int>(memory), values);
@@ -94,7 +95,7 @@ TEST_F(GpuLaunch, ThreadsOfABlockWorkTogether) {
   Memory memory = memory_of(values.size());
   upload(memory, values);
   Args args{memory.data(), 250};
-  kernel.launch(nullptr, {5, 1, 1}, 256, &args);
+  kernel.launch(*context_, nullptr, {5, 1, 1}, 256, &args);
   for (int b = 0; b < 5; ++b) {
     const auto first = values.begin() + b * 250;
     const int sum = std::accumulate(first, first + 250, 0) + 125 * 1000000;
@@ -120,7 +121,7 @@ TEST_F(GpuLaunch, SharedMemorySizedAtLaunch) {
   const std::size_t count = kBytes / sizeof(int);
   const Memory memory = memory_of(count);
   Args args{memory.data(), static_cast<long long>(count)};
-  kernel.launch(nullptr, {}, 1024, &args);
+  kernel.launch(*context_, nullptr, {}, 1024, &args);
   std::vector<int> expected(count);
   std::iota(expected.rbegin(), expected.rend(), 0);
   EXPECT_EQ(download<int>(memory), expected);
@@ -139,7 +140,7 @@ TEST_F(GpuLaunch, CaptureFromTheFirstLaunchOn) {
   check(api.begin_capture(stream, 0), "");
   {
     Args args{memory.data(), 5};
-    kernel.launch(stream, {}, 32, &args);
+    kernel.launch(*context_, stream, {}, 32, &args);
     args.n = 100;  // a copy was taken
   }
   GraphHandle graph = nullptr;
@@ -155,12 +156,47 @@ TEST_F(GpuLaunch, CaptureFromTheFirstLaunchOn) {
   check(api.destroy_stream(stream), "");
 }
 
+// A thread without a context keeps the first device's from then on, once however often it comes; a
+// thread that has one keeps its own.
+TEST_F(GpuLaunch, ThreadsKeepTheContextTheyHave) {
+  const auto pop = [] {
+    ContextHandle context = nullptr;
+    return driver_api().pop_context(&context) == Result::success ? context : nullptr;
+  };
+  const auto current = [] {
+    ContextHandle context = nullptr;
+    check(driver_api().current_context(&context), "");
+    return context;
+  };
+  ContextHandle primary = nullptr;
+  check(driver_api().retain_primary_context(&primary, 0), "");
+  std::thread([&] {
+    EXPECT_EQ(current(), nullptr);
+    for (int time = 0; time < 2; ++time) {
+      const ContextScope scope(0);
+      EXPECT_TRUE(scope.is_primary());
+      EXPECT_EQ(current(), primary);
+    }
+    EXPECT_EQ(current(), primary);
+    EXPECT_EQ(pop(), primary);
+    EXPECT_EQ(current(), nullptr);
+
+    check(driver_api().push_context(primary), "");
+    {
+      const ContextScope scope(0);
+      EXPECT_TRUE(scope.is_primary());
+    }
+    EXPECT_EQ(pop(), primary);
+    EXPECT_EQ(current(), nullptr);
+  }).join();
+}
+
 TEST_F(GpuLaunch, LaunchesThatCannotBeNameTheirKernel) {
   const LoadedKernel kernel =
       load("extern \"C\" __global__ void kernel(const __grid_constant__ Args args) {}\n");
   Args args{};
   try {
-    kernel.launch(nullptr, {}, 2000, &args);
+    kernel.launch(*context_, nullptr, {}, 2000, &args);
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::device);

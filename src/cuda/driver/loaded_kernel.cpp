@@ -3,7 +3,6 @@
 #include <mutex>
 
 #include "base/fail.hpp"
-#include "cuda/driver/context.hpp"
 
 namespace ashlar::cuda {
 
@@ -50,17 +49,20 @@ LoadedKernel::LoadedKernel(DeviceOrdinal device, std::shared_ptr<const LoadedCod
   const std::string what = "loading " + title_;
   check(api.library_kernel(&kernel_, code_->library(), name.c_str()), what.c_str());
   allow_shared_bytes(kernel_, device, shared_bytes, what.c_str());
-  check(api.kernel_function(&function_, kernel_), what.c_str());
+  // A kernel handle stands for its function in whichever context is current.
+  anywhere_ = in_primary_ = reinterpret_cast<FunctionHandle>(kernel_);
+  FunctionHandle here = nullptr;
+  check(api.kernel_function(&here, kernel_), what.c_str());
+  if (scope.is_primary()) in_primary_ = here;
 }
 
-void LoadedKernel::launch(StreamHandle stream, const Grid& grid, unsigned threads,
-                          void* arguments) const {
+void LoadedKernel::launch(const ContextScope& scope, StreamHandle stream, const Grid& grid,
+                          unsigned threads, void* arguments) const {
   const LaunchConfig config{grid.x, grid.y,        grid.z, threads, 1,
                             1,      shared_bytes_, stream, nullptr, 0};
   void* parameters[] = {arguments};
-  // A kernel handle stands for its function in whichever context is current.
-  const Result result =
-      driver_api().launch(&config, reinterpret_cast<FunctionHandle>(kernel_), parameters, nullptr);
+  const Result result = driver_api().launch(&config, scope.is_primary() ? in_primary_ : anywhere_,
+                                            parameters, nullptr);
   if (result != Result::success)
     check(result, fmt::format("launching {} ({} x {} x {} blocks of {} threads)", title_, grid.x,
                               grid.y, grid.z, threads)

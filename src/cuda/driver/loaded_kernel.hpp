@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "cuda/driver/driver_api.hpp"
+#include "cuda/driver/context.hpp"
 
 namespace ashlar::cuda {
 
@@ -37,7 +37,8 @@ class LoadedKernel {
       : LoadedKernel(device, std::make_shared<LoadedCode>(cubin, name), name, shared_bytes) {}
 
   // `arguments`: the struct that is the function's only parameter.
-  void launch(StreamHandle stream, const Grid& grid, unsigned threads, void* arguments) const;
+  void launch(const ContextScope& scope, StreamHandle stream, const Grid& grid, unsigned threads,
+              void* arguments) const;
   // Until all of the stream is done; an error is taken to be this kernel's.
   void wait(StreamHandle stream) const;
   int registers() const;
@@ -48,7 +49,9 @@ class LoadedKernel {
   std::string title_;  // "kernel 'NAME' of 'PURPOSE'"
   DeviceOrdinal device_;
   KernelHandle kernel_ = nullptr;
-  FunctionHandle function_ = nullptr;
+  // The kernel itself, by a handle that is good in every context; and what it is in the device's
+  // primary context, which the driver need not look up at each launch.
+  FunctionHandle anywhere_ = nullptr, in_primary_ = nullptr;
   unsigned shared_bytes_;
 };
 

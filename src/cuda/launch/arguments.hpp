@@ -33,14 +33,10 @@ class Arguments {
 
   // "struct Args { ... };"
   std::string struct_text() const;
-  // Throws Error(internal) past kMostArgumentWords.
-  void check_size() const;
   std::size_t bytes() const { return words_.size() * sizeof(std::uint64_t); }
-  void fill(const KernelContext& context, const ScratchBook& book, Words& words) const;
-  // The pointers all lie at multiples of this many bytes.
-  bool are_aligned(const Words& words, std::int64_t bytes) const;
 
  private:
+  friend class ArgumentFiller;
   struct Word {
     enum class Kind : std::uint8_t {
       number,
@@ -58,6 +54,27 @@ class Arguments {
   };
   std::string add(Word word);
   std::vector<Word> words_;
+};
+
+// What a run does with them: numbers are copied, the other words put in.
+class ArgumentFiller {
+ public:
+  // Throws Error(internal) past kMostArgumentWords.
+  explicit ArgumentFiller(const Arguments& arguments);
+  // The tensors' pointers, all in one: a multiple of what each is a multiple of.
+  std::uint64_t fill(const KernelContext& context, const ScratchBook& book,
+                     Arguments::Words& words) const;
+
+ private:
+  struct Patch {
+    std::uint32_t position;
+    Arguments::Word::Kind kind;
+    DType dtype;
+    TensorId tensor;
+    std::int64_t value;
+  };
+  std::vector<std::uint64_t> numbers_;
+  std::vector<Patch> patches_;
 };
 
 }  // namespace ashlar::cuda

@@ -36,13 +36,12 @@ class CudaKernel final : public Kernel {
       const auto load = [&](const std::string& function) {
         return LoadedKernel(device_, code, function, launch.shared_bytes, purpose);
       };
-      launch.arguments.check_size();
       LoadedKernel aligned = load(launch.function);
       LoadedKernel unaligned =
           launch.unaligned_function.empty() ? aligned : load(launch.unaligned_function);
       launches_.push_back({std::move(aligned), std::move(unaligned), launch.grid,
                            launch.unaligned_function.empty() ? launch.grid : launch.unaligned_grid,
-                           launch.threads, std::move(launch.arguments)});
+                           launch.threads, ArgumentFiller(launch.arguments)});
     }
   }
 
@@ -51,11 +50,10 @@ class CudaKernel final : public Kernel {
     const auto stream = static_cast<StreamHandle>(context.stream());
     Arguments::Words words;
     for (const Launch& launch : launches_) {
-      launch.arguments.fill(context, scratch_book_, words);
-      constexpr std::int64_t kVectorBytes = 16;
-      const bool aligned = launch.arguments.are_aligned(words, kVectorBytes);
+      constexpr std::uint64_t kVectorBytes = 16;
+      const bool aligned = launch.arguments.fill(context, scratch_book_, words) % kVectorBytes == 0;
       const LoadedKernel& kernel = aligned ? launch.aligned : launch.unaligned;
-      kernel.launch(stream, aligned ? launch.grid : launch.unaligned_grid, launch.threads,
+      kernel.launch(scope, stream, aligned ? launch.grid : launch.unaligned_grid, launch.threads,
                     words.data());
       if (waits_ && !is_capturing(context.stream())) kernel.wait(stream);
     }
@@ -66,7 +64,7 @@ class CudaKernel final : public Kernel {
     LoadedKernel aligned, unaligned;
     Grid grid, unaligned_grid;
     unsigned threads;
-    Arguments arguments;
+    ArgumentFiller arguments;
   };
   DeviceOrdinal device_;
   bool waits_;  // after every launch, so that what goes wrong is said of the right one
