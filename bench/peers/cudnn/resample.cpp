@@ -33,6 +33,8 @@ int padding_number(const ResampleAttributes& op) {
   return 0;
 }
 
+bool channels_vary_fastest(const Tensor& tensor) { return tensor.strides[1] == 1; }
+
 const Descriptor& resample(OperationGraph& graph, const ResampleAttributes& op) {
   if (op.window.empty()) throw Refused("interpolation to a size is not translated");
   Descriptor& form = graph.make(DescriptorType::resample);
@@ -71,6 +73,9 @@ void translate(const ResampleBackward& op, const Node& node, OperationGraph& gra
   };
   if (op.mode == ResampleMode::maxpool && !has(ResampleBackward::index))
     throw Refused("its backward maximum needs the index");
+  // Its kernels for planes read x and y whatever the mode, without asking for their addresses.
+  if (!channels_vary_fastest(graph.stretch().graph.tensor(node.inputs[ResampleBackward::dy])))
+    throw Refused("its backward pass over planes reads x and y, which the graph does not have");
   const Descriptor& form = resample(graph, op);
   Descriptor& operation = graph.operation(DescriptorType::operation_resample_backward);
   operation.set(Attribute::resample_backward_resample, form);

@@ -89,7 +89,13 @@ std::optional<PoolingShape::Flat> PoolingShape::flat() const {
 }
 
 bool PoolingShape::by_segments(const PoolingTile& tile) const {
-  return forward && !columns && tile.w * stride[2] % vector == 0 && span(tile) <= kMostSegment;
+  if (columns) return false;
+  if (forward) return tile.w * stride[2] % vector == 0 && span(tile) <= kMostSegment;
+  // The windows that begin in a tile's row, as one packet.
+  const int own = static_cast<int>(tile.w / stride[2]);
+  if (tile.w % stride[2] != 0 || own < 2 || own > 8 || (own & (own - 1)) != 0) return false;
+  if (y[2] % own != 0 || vector_length(from, own) != own) return false;
+  return !index.present() || vector_length(plain_load(index), own) == own;
 }
 
 bool PoolingShape::together(const PoolingTile& tile) const {

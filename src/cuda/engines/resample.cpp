@@ -83,7 +83,7 @@ class Designer {
         shape_.forward ? shape_.window[0] * ((tile_.h - 1) * shape_.stride[1] + shape_.window[1])
                        : ceil_div(shape_.window[0], shape_.stride[0]) *
                              ((tile_.h + shape_.window[1] - 2) / shape_.stride[1] + 1);
-    const bool segments = shape_.forward && shape_.by_segments(tile_);
+    const bool segments = shape_.by_segments(tile_);
     const std::int64_t span = shape_.forward
                                   ? shape_.span(tile_)
                                   : (tile_.w + shape_.window[2] - 2) / shape_.stride[2] + 1;
