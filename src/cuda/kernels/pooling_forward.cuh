@@ -113,7 +113,7 @@ __device__ inline void pool(const Args& args, const Tile& tile) {
         tile.locate(from_z, from_y, clamped(first_x + i, (int)args.x_w), at);
         x_of<kCount>(args, at, x);
       }
-      const bool counts = row_counts && is_within(first_x + i, (int)args.x_w);
+      const bool counts = kInside || (row_counts && is_within(first_x + i, (int)args.x_w));
 #pragma unroll
       for (int v = 0; v < kCount; ++v) {
         if (kZeros && !counts) x[v] = (R)0;
