@@ -6,7 +6,9 @@ static const bool kZeros = !kMaximum || kOutside == 0;  // what is outside count
 static const int kSpan = (kTileW - 1) * kStrideW + kWindowW;
 
 // Whether a maximum moved: its bits say so where zeros are all positive and NaNs all alike.
-__device__ inline bool differs(float a, float b) { return __float_as_uint(a) != __float_as_uint(b); }
+__device__ inline bool differs(float a, float b) {
+  return __float_as_uint(a) != __float_as_uint(b);
+}
 __device__ inline bool differs(double a, double b) {
   return __double_as_longlong(a) != __double_as_longlong(b);
 }

@@ -7,12 +7,13 @@ __device__ inline void spread_images(const Args& args) {
   const Index begin = ((Index)blockIdx.x * kThreads + threadIdx.x) * kCount;
   if (begin >= (Index)args.elements) return;
   const Index image[1] = {begin / kPixels};
-  const int left = kPixels - (int)(begin - image[0] * kPixels);  // pixels of this image from here on
+  const int left = kPixels - (int)(begin - image[0] * kPixels);  // pixels of this image
   const Index next[1] = {min(image[0] + 1, (Index)args.images - 1)};
   R dy[1], after[1];
   dy_of<1>(args, image, dy);
   if constexpr (kCount > 1) dy_of<1>(args, next, after);
-  const R value = quotient<kPixels>(dy[0]), other = kCount > 1 ? quotient<kPixels>(after[0]) : value;
+  const R value = quotient<kPixels>(dy[0]);
+  const R other = kCount > 1 ? quotient<kPixels>(after[0]) : value;
   R values[kCount];
 #pragma unroll
   for (int v = 0; v < kCount; ++v) values[v] = v < left ? value : other;
