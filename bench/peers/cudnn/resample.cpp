@@ -33,6 +33,8 @@ int padding_number(const ResampleAttributes& op) {
   return 0;
 }
 
+bool channels_vary_fastest(const Tensor& tensor) { return tensor.strides[1] == 1; }
+
 const Descriptor& resample(OperationGraph& graph, const ResampleAttributes& op) {
   if (op.window.empty()) throw Refused("interpolation to a size is not translated");
   Descriptor& form = graph.make(DescriptorType::resample);
@@ -66,19 +68,17 @@ void translate(const ResampleForward& op, const Node& node, OperationGraph& grap
 }
 
 void translate(const ResampleBackward& op, const Node& node, OperationGraph& graph) {
-  const auto has = [&](std::size_t slot) {
-    return node.inputs.size() > slot && node.inputs[slot] != kNoTensor;
-  };
-  if (op.mode == ResampleMode::maxpool && !has(ResampleBackward::index))
-    throw Refused("its backward maximum needs the index");
+  // What positions mean is the library's own affair: others may lead its kernel outside of dx.
+  if (op.mode == ResampleMode::maxpool)
+    throw Refused("its backward maximum wants the index that its own forward pass left");
+  // Its kernels for planes read x and y whatever the mode, without asking for their addresses.
+  if (!channels_vary_fastest(graph.stretch().graph.tensor(node.inputs[ResampleBackward::dy])))
+    throw Refused("its backward pass over planes reads x and y, which the graph does not have");
   const Descriptor& form = resample(graph, op);
   Descriptor& operation = graph.operation(DescriptorType::operation_resample_backward);
   operation.set(Attribute::resample_backward_resample, form);
   operation.set(Attribute::resample_backward_dy, graph.tensor(node.inputs[ResampleBackward::dy]));
   operation.set(Attribute::resample_backward_dx, graph.tensor(node.outputs[ResampleBackward::dx]));
-  if (has(ResampleBackward::index))
-    operation.set(Attribute::resample_backward_index,
-                  graph.tensor(node.inputs[ResampleBackward::index]));
 }
 
 }  // namespace ashlar::bench::cudnn

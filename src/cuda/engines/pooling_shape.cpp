@@ -79,17 +79,30 @@ PoolingShape::PoolingShape(const Region& region)
 
 std::optional<PoolingShape::Flat> PoolingShape::flat() const {
   const bool whole = window == x && y == Axes{1, 1, 1} && padding == Axes{0, 0, 0};
-  if (columns || !whole || index.present() || (is_maximum() && !forward) || pixels() > kMostPixels)
+  if ((columns && forward) || !whole || index.present() || (is_maximum() && !forward) ||
+      pixels() > kMostPixels)
     return {};
   Flat result{from, to};
   for (PointwiseProgram* program : {&result.from, &result.to})
-    for (int axis = 3; axis >= 0; --axis)
+    for (int axis = columns ? 2 : 3; axis >= (columns ? 1 : 0); --axis)
       if (!join_axes({program}, axis)) return {};
   return result;
 }
 
+bool PoolingShape::stays_inside() const {
+  for (std::size_t axis = 0; axis < 3; ++axis)
+    if (padding[axis] > 0 || (y[axis] - 1) * stride[axis] + window[axis] > x[axis]) return false;
+  return true;
+}
+
 bool PoolingShape::by_segments(const PoolingTile& tile) const {
-  return forward && !columns && tile.w * stride[2] % vector == 0 && span(tile) <= kMostSegment;
+  if (columns) return false;
+  if (forward) return tile.w * stride[2] % vector == 0 && span(tile) <= kMostSegment;
+  // The windows that begin in a tile's row, as one packet.
+  const int own = static_cast<int>(tile.w / stride[2]);
+  if (tile.w % stride[2] != 0 || own < 2 || own > 8 || (own & (own - 1)) != 0) return false;
+  if (y[2] % own != 0 || vector_length(from, own) != own) return false;
+  return !index.present() || vector_length(plain_load(index), own) == own;
 }
 
 bool PoolingShape::together(const PoolingTile& tile) const {
@@ -99,7 +112,7 @@ bool PoolingShape::together(const PoolingTile& tile) const {
   return !forward || !index.present() || vector_length(plain_load(index), wanted) == wanted;
 }
 
-std::vector<PoolingTile> PoolingShape::tiles() const {
+std::vector<PoolingTile> PoolingShape::tiles(bool keeps_positions) const {
   if (flat()) return {{0, 0}, {1, 1}};
   const bool small = window[0] * window[1] * window[2] <= kMostUnrolled;
   if (!small) return {{1, 1}};
@@ -118,6 +131,8 @@ std::vector<PoolingTile> PoolingShape::tiles() const {
     // Windows that do not overlap have nothing to share.
     const bool overlap = window[1] > stride[1] || window[2] > stride[2];
     if (!overlap && forward) add(1, 1);
+    // Positions take as many registers as the maxima.
+    if (keeps_positions) add(2, 1);
     add(whole(1, 2), whole(2, 2));
     add(whole(1, 1), whole(2, 1));
     if (forward) add(4, 1);

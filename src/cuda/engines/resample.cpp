@@ -83,7 +83,7 @@ class Designer {
         shape_.forward ? shape_.window[0] * ((tile_.h - 1) * shape_.stride[1] + shape_.window[1])
                        : ceil_div(shape_.window[0], shape_.stride[0]) *
                              ((tile_.h + shape_.window[1] - 2) / shape_.stride[1] + 1);
-    const bool segments = shape_.forward && shape_.by_segments(tile_);
+    const bool segments = shape_.by_segments(tile_);
     const std::int64_t span = shape_.forward
                                   ? shape_.span(tile_)
                                   : (tile_.w + shape_.window[2] - 2) / shape_.stride[2] + 1;
@@ -94,6 +94,7 @@ class Designer {
            constant("kVector", shape_.vector) + constant("kThreads", kThreads) +
            constant("kTileH", tile_.h) + constant("kTileW", tile_.w) + constant("kMode", mode) +
            constant("kOutside", static_cast<int>(shape_.op->padding_mode)) +
+           constant("kInside", shape_.stays_inside() ? 1 : 0) +
            constant("kUnrollRows", unrolled(rows)) +
            constant("kUnrollSpan", segments ? span : unrolled(span)) +
            constant("kSegments", segments ? 1 : 0) + constant("kTogether", together_ ? 1 : 0) +
@@ -143,6 +144,36 @@ class Designer {
   Arguments arguments_;
 };
 
+// The gradient of averages of whole images, by channels: kernels/pooling_global_spread.cuh.
+LaunchDesign design_spread(const Graph& graph, const Region& region, const Shape& shape,
+                           const Shape::Flat& flat) {
+  constexpr std::int64_t kMostRun = 8;  // pixels per thread
+  const std::int64_t pixels = shape.pixels(), runs = ceil_div(pixels, kMostRun);
+  Arguments arguments;
+  const auto divisor = [&](const std::string& name, std::int64_t value) {
+    arguments.number(name, value);
+    arguments.number("magic_" + name, divider_word(value));
+  };
+  divisor("packets", shape.channels / shape.vector);
+  divisor("channels", shape.channels);
+  divisor("runs", runs);
+  arguments.number("images", shape.images);
+  const std::string programs = print_program(flat.from, graph, "dy_of", arguments) +
+                               print_program(flat.to, graph, "epilogue", arguments);
+  const std::string head = register_types(shape.precision(region), {&flat.from, &flat.to}) +
+                           constant("kVector", shape.vector) + constant("kThreads", kThreads) +
+                           constant("kPixels", pixels) + constant("kRun", ceil_div(pixels, runs)) +
+                           arguments.struct_text() + programs;
+  const std::array<std::string_view, 1> files = {"pooling_global_spread.cuh"};
+  LaunchDesign launch{
+      {"pooling_global", assemble(files, head)}, "pooling_global", {}, kThreads, 0, arguments};
+  launch.unaligned_function = "pooling_global_elements";
+  const std::int64_t threads = shape.images * runs * shape.channels;
+  launch.grid.x = static_cast<unsigned>(ceil_div(threads / shape.vector, kThreads));
+  launch.unaligned_grid.x = static_cast<unsigned>(ceil_div(threads, kThreads));
+  return launch;
+}
+
 // Whole images: kernels/pooling_global.cuh.
 LaunchDesign design_global(const Graph& graph, const Region& region, const Shape& shape,
                            const Shape::Flat& flat) {
@@ -150,7 +181,8 @@ LaunchDesign design_global(const Graph& graph, const Region& region, const Shape
   const DType precision = shape.precision(region);
   const std::int64_t bytes = precision == f64 ? 8 : 4, images = shape.images * shape.channels;
   const PointwiseProgram& walked = shape.forward ? flat.from : flat.to;
-  const int vector = packet_length({&walked}, precision == f64 ? 4 : 8);
+  int vector = packet_length({&walked}, precision == f64 ? 4 : 8);
+  while (!shape.forward && vector > shape.pixels()) vector /= 2;
   // Multiples of 8, so that blocks begin where packets do.
   const std::int64_t rows =
       std::max<std::int64_t>(kSharedBytes / (shape.pixels() * bytes) / 8 * 8, 8);
@@ -212,7 +244,7 @@ class ResampleEngine final : public CudaEngine {
     const Shape shape(region);
     std::vector<Config> result;
     double fraction = 0.85;
-    for (const PoolingTile& tile : shape.tiles()) {
+    for (const PoolingTile& tile : shape.tiles(shape.forward && shape.index.present())) {
       Config config;
       config.knobs = {{"tile_h", tile.h}, {"tile_w", tile.w}};
       config.cost = {.flops = region.flops(), .bytes = region.bytes(), .bytes_fraction = fraction};
@@ -231,7 +263,8 @@ class ResampleEngine final : public CudaEngine {
     if (element_count(shape.to.space) == 0) return result;
     const PoolingTile tile{config.knob("tile_h"), config.knob("tile_w")};
     if (tile.h == 0) {
-      result.launches.push_back(design_global(graph, region, shape, *shape.flat()));
+      result.launches.push_back(
+          (shape.columns ? design_spread : design_global)(graph, region, shape, *shape.flat()));
       return result;
     }
     if (!shape.finds_winners()) {
@@ -265,7 +298,7 @@ class ResampleEngine final : public CudaEngine {
     forward.epilogue = {};
     forward.epilogue.space = region.prologues[ResampleBackward::dy].space;
     const Shape shape(forward);
-    const std::vector<PoolingTile> tiles = shape.tiles();
+    const std::vector<PoolingTile> tiles = shape.tiles(true);
     return Designer(graph, forward, shape, tiles[0].h > 0 ? tiles[0] : tiles[1])
         .design(booking, shape.winners(channels_last));
   }

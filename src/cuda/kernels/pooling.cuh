@@ -5,9 +5,9 @@
 // Otherwise as [n, c, d, h, w], kCount is 1, and the results of a tile's row lie together.
 #include "lib/divide.cuh"
 #include "lib/elements.cuh"
+#include "lib/exponential.cuh"
 #include "lib/pointwise.cuh"
 #include "lib/ptx_maximum.cuh"
-#include "lib/ptx_opaque.cuh"
 #include "lib/rows.cuh"
 
 // Positions inside windows are integers in registers, too. They fit the types they are stored in.
@@ -19,8 +19,10 @@ __device__ inline uint8 narrow(u8, int position) { return (uint8)position; }
 
 template <int kCount, class D>
 __device__ inline void load_positions(D d, const void* data, int64 index, int (&to)[kCount]) {
-  if constexpr (kCount == 1 || IsPacked<D>::value) {
+  if constexpr (IsPacked<D>::value) {
     load_row(d, data, index, to);
+  } else if constexpr (kCount == 1) {
+    to[0] = (int)((const typename D::Word*)data)[index];
   } else {
     typedef Vector<kCount, typename D::Word> Elements;
     Elements u;
