@@ -53,10 +53,12 @@ LoadedKernel::LoadedKernel(DeviceOrdinal device, std::shared_ptr<const LoadedCod
   check(api.kernel_function(&function_, kernel_), what.c_str());
 }
 
-void LoadedKernel::launch(StreamHandle stream, const Grid& grid, unsigned threads,
-                          void* arguments) const {
-  const LaunchConfig config{grid.x, grid.y,        grid.z, threads, 1,
-                            1,      shared_bytes_, stream, nullptr, 0};
+void LoadedKernel::launch(StreamHandle stream, const Grid& grid, unsigned threads, void* arguments,
+                          bool together) const {
+  LaunchAttribute cooperative{.id = LaunchAttributeId::cooperative, .padding = 0, .value = {}};
+  cooperative.value.cooperative = 1;
+  const LaunchConfig config{grid.x, grid.y,        grid.z, threads,      1,
+                            1,      shared_bytes_, stream, &cooperative, together ? 1u : 0u};
   void* parameters[] = {arguments};
   // A kernel handle stands for its function in whichever context is current.
   const Result result =

@@ -42,7 +42,7 @@ class CudaKernel final : public Kernel {
           launch.unaligned_function.empty() ? aligned : load(launch.unaligned_function);
       launches_.push_back({std::move(aligned), std::move(unaligned), launch.grid,
                            launch.unaligned_function.empty() ? launch.grid : launch.unaligned_grid,
-                           launch.threads, std::move(launch.arguments)});
+                           launch.threads, launch.together, std::move(launch.arguments)});
     }
   }
 
@@ -56,7 +56,7 @@ class CudaKernel final : public Kernel {
       const bool aligned = launch.arguments.are_aligned(words, kVectorBytes);
       const LoadedKernel& kernel = aligned ? launch.aligned : launch.unaligned;
       kernel.launch(stream, aligned ? launch.grid : launch.unaligned_grid, launch.threads,
-                    words.data());
+                    words.data(), launch.together);
       if (waits_ && !is_capturing(context.stream())) kernel.wait(stream);
     }
   }
@@ -66,6 +66,7 @@ class CudaKernel final : public Kernel {
     LoadedKernel aligned, unaligned;
     Grid grid, unaligned_grid;
     unsigned threads;
+    bool together;
     Arguments arguments;
   };
   DeviceOrdinal device_;
