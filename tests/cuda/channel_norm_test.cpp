@@ -134,5 +134,31 @@ TEST_F(ChannelNormRuns, Backward) {
   }
 }
 
+// What is kept on the chip, by groups of several blocks: packets of pixels, of channels and of
+// both, all of the elements and a part of them, sums that every block reads and sums that are
+// handed on.
+TEST_F(ChannelNormRuns, Kept) {
+  struct Case {
+    Layout layout;
+    Dims images;
+    std::int64_t shared_bytes;
+  };
+  const NormForward forward{.mode = NormMode::batch};
+  const NormBackward backward{.mode = NormMode::batch};
+  for (const Case& c :
+       {Case{row_major, {20, 3, 24, 24}, 227 << 10}, Case{row_major, {20, 7, 24, 24}, 30 << 10},
+        Case{row_major, {42, 16, 7, 7}, 40 << 10}, Case{channels_last, {6, 32, 12, 12}, 40 << 10},
+        Case{channels_last, {2, 256, 12, 12}, 60 << 10}}) {
+    DeviceProps device = Device::named("cuda:0").props();
+    device.compute_units = 6;
+    device.shared_bytes = c.shared_bytes;
+    const auto agree = [&](const Graph& graph) {
+      expect_agrees(channel_norm_engine(), graph, kEveryConfig, 3, device);
+    };
+    agree(training(bf16, c.layout, forward, c.images));
+    agree(gradient(f32, c.layout, backward, true, c.images));
+  }
+}
+
 }  // namespace
 }  // namespace ashlar::cuda

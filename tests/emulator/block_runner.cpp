@@ -3,6 +3,7 @@
 #include <execinfo.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstdio>
@@ -45,29 +46,38 @@ struct Barrier {
   std::vector<int> waiting;
 };
 
+// A block on its way.
+struct Block {
+  Triple place{};
+  int live = 0, unstarted_end = 0, next = 0;
+  std::vector<Thread> threads;
+  std::vector<Warp> warps;
+  std::array<Barrier, kBarriers> barriers;
+  std::vector<unsigned char> memory;         // dynamic shared memory between its guards
+  unsigned char* shared = nullptr;           // its first byte, a multiple of 128
+  std::vector<unsigned char> static_shared;  // while other blocks run
+};
+
 // The one launch that runs.
 struct Run {
   const Launch* launch = nullptr;
   State* state = nullptr;
-  int threads = 0, live = 0, unstarted_end = 0, next = 0;
+  Block* block = nullptr;
+  int threads = 0;
   int current = -1;
   long long yields = 0;  // since a thread last did something else
-  std::array<Thread, kMostThreads> thread;
-  std::array<Warp, kMostThreads / kLanes> warps;
-  std::array<Barrier, kBarriers> barriers;
   std::vector<std::unique_ptr<Fiber>> fibers;
   std::vector<Fiber*> idle;
   Fiber* in_fiber = nullptr;
   std::string error;
-  Triple block{};
 };
 Run now;
 
-Warp& warp_of(int thread) { return now.warps[static_cast<std::size_t>(thread / kLanes)]; }
-Thread& thread_at(int thread) { return now.thread[static_cast<std::size_t>(thread)]; }
+Warp& warp_of(int thread) { return now.block->warps[static_cast<std::size_t>(thread / kLanes)]; }
+Thread& thread_at(int thread) { return now.block->threads[static_cast<std::size_t>(thread)]; }
 
 std::string position_text(int thread) {
-  const Triple& b = now.block;
+  const Triple& b = now.block->place;
   const Triple& d = now.launch->block;
   const auto t = static_cast<unsigned>(thread);
   std::array<char, 200> text{};
@@ -106,7 +116,7 @@ void complete_meeting(Warp& warp, int first_thread, unsigned mask) {
 }
 
 void complete_barrier(Barrier& barrier) {
-  const int wanted = barrier.wanted == 0 ? now.live : barrier.wanted;
+  const int wanted = barrier.wanted == 0 ? now.block->live : barrier.wanted;
   if (barrier.arrived < wanted || barrier.arrived == 0) return;
   for (const int thread : barrier.waiting) {
     thread_at(thread).barrier = -1;
@@ -121,7 +131,7 @@ void complete_barrier(Barrier& barrier) {
 
 [[noreturn]] void stop(const std::string& reason) {
   if (now.error.empty()) now.error = reason + " in " + position_text(now.current);
-  now.live = -1;  // the launch is over
+  now.block->live = -1;  // the launch is over
   Fiber::pause();
   std::abort();
 }
@@ -153,7 +163,7 @@ Met meet(Meeting purpose, unsigned mask, unsigned long long value) {
 int barrier(int id, int threads, int predicate, bool waits) {
   if (id < 0 || id >= kBarriers) stop("a barrier that does not exist");
   const int self = now.current;
-  Barrier& barrier = now.barriers[static_cast<std::size_t>(id)];
+  Barrier& barrier = now.block->barriers[static_cast<std::size_t>(id)];
   now.yields = 0;
   if (barrier.arrived > 0 && barrier.wanted != threads)
     stop("threads wait at one barrier for different numbers of threads");
@@ -194,20 +204,20 @@ void leave(int thread) {
   const unsigned bit = 1u << thread % kLanes;
   thread_at(thread).left = true;
   warp.live &= ~bit;
-  --now.live;
+  --now.block->live;
   // Those who wait for all need not wait for this one.
   const int first = thread / kLanes * kLanes;
   for (int lane = 0; lane < kLanes && warp.waiting != 0; ++lane)
     if (warp.waiting >> lane & 1) complete_meeting(warp, first, thread_at(first + lane).mask);
-  for (Barrier& barrier : now.barriers)
+  for (Barrier& barrier : now.block->barriers)
     if (barrier.arrived > 0 && barrier.wanted == 0) complete_barrier(barrier);
 }
 
 // A fiber's work: threads that have not started, until one of them waits. When that one is done,
 // those that are left.
 void run_threads() {
-  while (now.live > 0 && now.next < now.unstarted_end) {
-    const int thread = in_order(now.next++, now.threads);
+  while (now.block->live > 0 && now.block->next < now.block->unstarted_end) {
+    const int thread = in_order(now.block->next++, now.threads);
     become(thread);
     now.launch->kernel->run(now.launch->parameters.data());
     now.yields = 0;
@@ -233,10 +243,10 @@ Fiber* idle_fiber() {
 
 // Runs what can run in a warp.
 bool run_warp(int warp_index) {
-  Warp& warp = now.warps[static_cast<std::size_t>(warp_index)];
+  Warp& warp = now.block->warps[static_cast<std::size_t>(warp_index)];
   bool ran = false;
-  while (warp.ready != 0 && now.live > 0) {
-    for (int place = 0; place < kLanes && now.live > 0; ++place) {
+  while (warp.ready != 0 && now.block->live > 0) {
+    for (int place = 0; place < kLanes && now.block->live > 0; ++place) {
       const int lane = in_order(place, kLanes), thread = warp_index * kLanes + lane;
       if ((warp.ready >> lane & 1) == 0) continue;
       warp.ready &= ~(1u << lane);
@@ -264,37 +274,96 @@ std::string deadlock_text() {
   return text;
 }
 
-void run_block(unsigned char* shared) {
+// A block that nothing of has run yet.
+void prepare_block(Block& block, Triple place) {
   const Launch& launch = *now.launch;
-  std::memset(launch.image->shared_begin, kPoison,
-              static_cast<std::size_t>(launch.image->shared_end - launch.image->shared_begin));
-  if (launch.shared_bytes > 0) std::memset(shared, kPoison, launch.shared_bytes);
-  now.live = now.threads;
-  now.next = now.unstarted_end = 0;
-  for (int t = 0; t < now.threads; ++t) thread_at(t) = {};
+  block.place = place;
+  block.live = now.threads;
+  block.next = block.unstarted_end = 0;
+  block.threads.assign(static_cast<std::size_t>(now.threads), {});
   const int warps = (now.threads + kLanes - 1) / kLanes;
+  block.warps.assign(static_cast<std::size_t>(warps), {});
   for (int w = 0; w < warps; ++w) {
     const int lanes = std::min(now.threads - w * kLanes, kLanes);
-    Warp& warp = now.warps[static_cast<std::size_t>(w)];
-    warp.live = lanes == kLanes ? ~0u : (1u << lanes) - 1;
-    warp.ready = warp.waiting = 0;
+    block.warps[static_cast<std::size_t>(w)].live = lanes == kLanes ? ~0u : (1u << lanes) - 1;
   }
-  for (Barrier& barrier : now.barriers) barrier = {};
+  for (Barrier& barrier : block.barriers) barrier = {};
+  block.memory.assign(launch.shared_bytes + 2 * kGuardBytes + 128, kGuard);
+  block.shared = block.memory.data() + kGuardBytes;
+  block.shared += (128 - reinterpret_cast<std::uintptr_t>(block.shared) % 128) % 128;
+  if (launch.shared_bytes > 0) std::memset(block.shared, kPoison, launch.shared_bytes);
+  block.static_shared.assign(
+      static_cast<std::size_t>(launch.image->shared_end - launch.image->shared_begin), kPoison);
+}
 
-  // Each warp in turn starts its threads and goes as far as it can.
-  for (int place = 0; place < warps && now.live > 0; ++place) {
+// Each warp in turn starts its threads and goes as far as it can.
+void start_warps(int warps) {
+  Block& block = *now.block;
+  for (int place = 0; place < warps && block.live > 0; ++place) {
     const int w = in_order(place, warps);
-    now.unstarted_end += std::min(now.threads - w * kLanes, kLanes);
-    while (now.live > 0 && now.next < now.unstarted_end) resume(idle_fiber());
+    block.unstarted_end += std::min(now.threads - w * kLanes, kLanes);
+    while (block.live > 0 && block.next < block.unstarted_end) resume(idle_fiber());
     run_warp(w);
   }
-  while (now.live > 0) {
+}
+
+// Runs a block until it is done or, in a launch whose blocks wait for each other, until nothing of
+// it goes on but loops that wait for memory.
+void run_block(Block& block) {
+  const Image& image = *now.launch->image;
+  now.block = &block;
+  now.state->block = block.place;
+  now.state->shared_memory = block.shared;
+  std::copy(block.static_shared.begin(), block.static_shared.end(), image.shared_begin);
+  const int warps = (now.threads + kLanes - 1) / kLanes;
+  if (block.next == 0) start_warps(warps);
+  bool waits = false;
+  while (block.live > 0 && !waits) {
     bool ran = false;
-    for (int place = 0; place < warps && now.live > 0; ++place)
+    for (int place = 0; place < warps && block.live > 0; ++place)
       ran = run_warp(in_order(place, warps)) || ran;
-    if (!ran && now.live > 0) {
+    if (!ran && block.live > 0) {
       now.error = deadlock_text();
-      now.live = -1;
+      block.live = -1;
+    }
+    waits = now.launch->together && now.yields > 0;
+  }
+  std::copy(image.shared_begin, image.shared_end, block.static_shared.begin());
+  const unsigned bytes = now.launch->shared_bytes;
+  for (std::size_t i = 0; i < kGuardBytes && now.error.empty(); ++i)
+    if (block.shared[-1 - static_cast<std::ptrdiff_t>(i)] != kGuard ||
+        block.shared[bytes + i] != kGuard)
+      now.error = "shared memory of " + std::to_string(bytes) + " bytes was written outside in " +
+                  position_text(0);
+}
+
+// Blocks one after another, or all of them in turns.
+void run_blocks() {
+  const Launch& launch = *now.launch;
+  const auto count = static_cast<unsigned long long>(launch.grid.x) * launch.grid.y * launch.grid.z;
+  const auto place_of = [&](unsigned long long turn) {
+    const unsigned long long b = options().reverse ? count - 1 - turn : turn;
+    return Triple{static_cast<unsigned>(b % launch.grid.x),
+                  static_cast<unsigned>(b / launch.grid.x % launch.grid.y),
+                  static_cast<unsigned>(b / launch.grid.x / launch.grid.y)};
+  };
+  if (!launch.together) {
+    static Block block;  // its memory is used again
+    for (unsigned long long turn = 0; turn < count && now.error.empty(); ++turn) {
+      prepare_block(block, place_of(turn));
+      run_block(block);
+    }
+    return;
+  }
+  std::vector<Block> blocks(count);
+  for (unsigned long long turn = 0; turn < count; ++turn)
+    prepare_block(blocks[turn], place_of(turn));
+  bool left = true;
+  while (left && now.error.empty()) {
+    left = false;
+    for (Block& block : blocks) {
+      if (block.live > 0 && now.error.empty()) run_block(block);
+      left = left || block.live > 0;
     }
   }
 }
@@ -347,38 +416,19 @@ std::string run_launch(const Launch& launch) {
   now.state = launch.image->state;
   now.threads = static_cast<int>(launch.block.x * launch.block.y * launch.block.z);
   now.error.clear();
-  // The first byte is a multiple of 128, between two guards.
-  static std::vector<unsigned char> memory;
-  memory.assign(launch.shared_bytes + 2 * kGuardBytes + 128, kGuard);
-  auto* shared = memory.data() + kGuardBytes;
-  shared += (128 - reinterpret_cast<std::uintptr_t>(shared) % 128) % 128;
   *now.state = {.thread = {},
                 .block = {},
                 .block_dim = launch.block,
                 .grid_dim = launch.grid,
                 .lane = 0,
-                .shared_memory = shared,
+                .shared_memory = nullptr,
                 .clock = 0,
                 .meet = meet,
                 .barrier = barrier,
                 .yield = yield,
                 .live_lanes = live_lanes,
                 .trap = trap};
-  const auto blocks =
-      static_cast<unsigned long long>(launch.grid.x) * launch.grid.y * launch.grid.z;
-  for (unsigned long long place = 0; place < blocks && now.error.empty(); ++place) {
-    const unsigned long long b = options().reverse ? blocks - 1 - place : place;
-    now.block = {static_cast<unsigned>(b % launch.grid.x),
-                 static_cast<unsigned>(b / launch.grid.x % launch.grid.y),
-                 static_cast<unsigned>(b / launch.grid.x / launch.grid.y)};
-    now.state->block = now.block;
-    run_block(shared);
-    for (std::size_t i = 0; i < kGuardBytes && now.error.empty(); ++i)
-      if (shared[-1 - static_cast<std::ptrdiff_t>(i)] != kGuard ||
-          shared[launch.shared_bytes + i] != kGuard)
-        now.error = "shared memory of " + std::to_string(launch.shared_bytes) +
-                    " bytes was written outside in " + position_text(0);
-  }
+  run_blocks();
   if (!now.error.empty()) {
     // Fibers that wait are not needed any more; their stacks are.
     now.idle.clear();

@@ -1,5 +1,5 @@
-// Runs the threads of a launch: blocks one after another, the threads of a block in turns that
-// change where they wait for each other.
+// Runs the threads of a launch: blocks one after another, or in turns where they wait for each
+// other; the threads of a block in turns that change where they wait for each other.
 #pragma once
 
 #include <cstddef>
@@ -16,6 +16,7 @@ struct Launch {
   std::string name;
   Triple grid, block;
   unsigned shared_bytes;
+  bool together;  // all blocks are there at once
   std::vector<void*> parameters;
 };
 

@@ -57,9 +57,11 @@ LoadedKernel::LoadedKernel(DeviceOrdinal device, std::shared_ptr<const LoadedCod
 }
 
 void LoadedKernel::launch(const ContextScope& scope, StreamHandle stream, const Grid& grid,
-                          unsigned threads, void* arguments) const {
-  const LaunchConfig config{grid.x, grid.y,        grid.z, threads, 1,
-                            1,      shared_bytes_, stream, nullptr, 0};
+                          unsigned threads, void* arguments, bool together) const {
+  LaunchAttribute cooperative{.id = LaunchAttributeId::cooperative, .padding = 0, .value = {}};
+  cooperative.value.cooperative = 1;
+  const LaunchConfig config{grid.x, grid.y,        grid.z, threads,      1,
+                            1,      shared_bytes_, stream, &cooperative, together ? 1u : 0u};
   void* parameters[] = {arguments};
   const Result result = driver_api().launch(&config, scope.is_primary() ? in_primary_ : anywhere_,
                                             parameters, nullptr);

@@ -36,9 +36,10 @@ class LoadedKernel {
                unsigned shared_bytes = 0)
       : LoadedKernel(device, std::make_shared<LoadedCode>(cubin, name), name, shared_bytes) {}
 
-  // `arguments`: the struct that is the function's only parameter.
+  // `arguments`: the struct that is the function's only parameter. `together`: all blocks are on
+  // the GPU at once, so that they may wait for each other; an error where they do not fit.
   void launch(const ContextScope& scope, StreamHandle stream, const Grid& grid, unsigned threads,
-              void* arguments) const;
+              void* arguments, bool together = false) const;
   // Until all of the stream is done; an error is taken to be this kernel's.
   void wait(StreamHandle stream) const;
   int registers() const;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 namespace ashlar::cuda {
 
@@ -21,6 +22,13 @@ Dims picked(const Dims& dims, const std::vector<int>& order) {
   Dims result;
   for (int axis : order) result.push_back(axis < dims.rank() ? dims[axis] : 1);
   return result;
+}
+
+std::string with_calls_of(std::string text, std::string_view before, std::string_view after) {
+  for (std::size_t at = text.find(before); at != std::string::npos;
+       at = text.find(before, at + after.size()))
+    text.replace(at, before.size(), after);
+  return text;
 }
 
 // [outer, channel]: what parameters and statistics have.
@@ -116,11 +124,10 @@ int packet_length(const std::vector<const PointwiseProgram*>& programs, int most
 }
 
 std::string with_streaming_stores(std::string text) {
-  const std::string plain = "store_row(", streaming = "stream_row(";
-  for (std::size_t at = text.find(plain); at != std::string::npos;
-       at = text.find(plain, at + streaming.size()))
-    text.replace(at, plain.size(), streaming);
-  return text;
+  return with_calls_of(std::move(text), "store_row(", "stream_row(");
+}
+std::string with_prefetches(std::string text) {
+  return with_calls_of(std::move(text), "load_row(", "prefetch_row(");
 }
 
 std::string print_reader(const PointwiseProgram& program, const Graph& graph,

@@ -32,6 +32,8 @@ int packet_length(const std::vector<const PointwiseProgram*>& programs, int most
 
 // The text of print_program with stores of what is not read again soon: caches keep what is.
 std::string with_streaming_stores(std::string text);
+// The text of print_program with prefetches in place of loads.
+std::string with_prefetches(std::string text);
 
 // A number per [outer, channel], read or written one at a time:
 //   R NAME(const Args& args, Index outer, Index channel), `absent` where the program is empty

@@ -41,7 +41,7 @@ class CudaKernel final : public Kernel {
           launch.unaligned_function.empty() ? aligned : load(launch.unaligned_function);
       launches_.push_back({std::move(aligned), std::move(unaligned), launch.grid,
                            launch.unaligned_function.empty() ? launch.grid : launch.unaligned_grid,
-                           launch.threads, ArgumentFiller(launch.arguments)});
+                           launch.threads, launch.together, ArgumentFiller(launch.arguments)});
     }
   }
 
@@ -54,7 +54,7 @@ class CudaKernel final : public Kernel {
       const bool aligned = launch.arguments.fill(context, scratch_book_, words) % kVectorBytes == 0;
       const LoadedKernel& kernel = aligned ? launch.aligned : launch.unaligned;
       kernel.launch(scope, stream, aligned ? launch.grid : launch.unaligned_grid, launch.threads,
-                    words.data());
+                    words.data(), launch.together);
       if (waits_ && !is_capturing(context.stream())) kernel.wait(stream);
     }
   }
@@ -64,6 +64,7 @@ class CudaKernel final : public Kernel {
     LoadedKernel aligned, unaligned;
     Grid grid, unaligned_grid;
     unsigned threads;
+    bool together;
     ArgumentFiller arguments;
   };
   DeviceOrdinal device_;

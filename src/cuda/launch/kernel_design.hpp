@@ -22,6 +22,7 @@ struct LaunchDesign {
   // function takes any.
   std::string unaligned_function = {};
   Grid unaligned_grid = {};
+  bool together = false;  // the blocks wait for each other: all of them are there at once
 };
 
 // Launches in order. An empty list does nothing (no elements).

@@ -24,6 +24,43 @@ __device__ inline Moments<R> of_lane(const Moments<R>& value, int lane) {
           __shfl_sync(kAllLanes, value.squares, lane)};
 }
 
+// Adds kPackets packets to the moments of their cells: the mean and the squares of the packets are
+// merged with what is there.
+template <int kPackets, int kCount, int kWide, class R>
+__device__ inline void add_packets(const R (&x)[kPackets][kCount], Moments<R> (&moments)[kWide]) {
+  const int per_cell = kPackets * (kCount / kWide);
+  const R before = moments[0].count, count = before + (R)per_cell, share = (R)per_cell / count;
+#pragma unroll
+  for (int k = 0; k < kWide; ++k) {
+    R sums[kCount / kWide];
+#pragma unroll
+    for (int v = 0; v < kCount / kWide; ++v) {
+      sums[v] = x[0][k + v];
+#pragma unroll
+      for (int p = 1; p < kPackets; ++p) sums[v] += x[p][k + v];
+    }
+#pragma unroll
+    for (int half = kCount / kWide / 2; half > 0; half /= 2)
+#pragma unroll
+      for (int v = 0; v < half; ++v) sums[v] += sums[v + half];
+    const R mean = sums[0] * ((R)1 / (R)per_cell), distance = mean - moments[k].mean;
+#pragma unroll
+    for (int v = 0; v < kCount / kWide; ++v) {
+      sums[v] = 0;
+#pragma unroll
+      for (int p = 0; p < kPackets; ++p)
+        sums[v] += (x[p][k + v] - mean) * (x[p][k + v] - mean);
+    }
+#pragma unroll
+    for (int half = kCount / kWide / 2; half > 0; half /= 2)
+#pragma unroll
+      for (int v = 0; v < half; ++v) sums[v] += sums[v + half];
+    moments[k].mean += distance * share;
+    moments[k].squares += sums[0] + distance * distance * (before * share);
+    moments[k].count = count;
+  }
+}
+
 // Two sums.
 template <class R> struct Pair {
   R first, second;
@@ -65,22 +102,31 @@ __device__ inline T merge_team(T value) {
 }
 
 // kWide values per thread over the rows of a block, thread = row * lanes + lane; row 0 gets them.
+// kAtOnce of them take part in a step: shared memory has kAtOnce values of every thread.
+template <int kThreads, int kAtOnce, int kWide, class T>
+__device__ inline void merge_rows_of(T (&values)[kWide], int lanes) {
+  static_assert(kWide % kAtOnce == 0, "all steps are the same");
+  __shared__ T slots[kAtOnce][kThreads];
+  const int thread = threadIdx.x, rows = kThreads / lanes, row = thread / lanes;
+  int most = 1;
+  while (most * 2 < rows) most *= 2;
+#pragma unroll
+  for (int first = 0; first < kWide; first += kAtOnce)
+    for (int half = most; half > 0; half /= 2) {
+      if (row >= half && row < rows && row < 2 * half) {
+#pragma unroll
+        for (int k = 0; k < kAtOnce; ++k) slots[k][thread] = values[first + k];
+      }
+      __syncthreads();
+      if (row + half < rows && row < half) {
+#pragma unroll
+        for (int k = 0; k < kAtOnce; ++k)
+          merge(values[first + k], slots[k][thread + half * lanes]);
+      }
+      __syncthreads();
+    }
+}
 template <int kThreads, int kWide, class T>
 __device__ inline void merge_rows(T (&values)[kWide], int lanes) {
-  __shared__ T slots[kWide][kThreads];
-  const int thread = threadIdx.x, rows = kThreads / lanes, row = thread / lanes;
-  int half = 1;
-  while (half * 2 < rows) half *= 2;
-  for (; half > 0; half /= 2) {
-    if (row >= half && row < rows && row < 2 * half) {
-#pragma unroll
-      for (int k = 0; k < kWide; ++k) slots[k][thread] = values[k];
-    }
-    __syncthreads();
-    if (row + half < rows && row < half) {
-#pragma unroll
-      for (int k = 0; k < kWide; ++k) merge(values[k], slots[k][thread + half * lanes]);
-    }
-    __syncthreads();
-  }
+  merge_rows_of<kThreads, kWide>(values, lanes);
 }

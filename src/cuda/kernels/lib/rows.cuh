@@ -24,6 +24,12 @@ __device__ inline void load_row(D d, const void* data, int64 index, R (&to)[kCou
     load_vector(d, data, index, to);
   }
 }
+// Elements that will be loaded soon: on their way to L2. What is handed back has no meaning.
+template <int kCount, class R, class D>
+__device__ inline void prefetch_row(D, const void* data, int64 index, R (&to)[kCount]) {
+  if constexpr (!IsPacked<D>::value) prefetch_to_l2((const typename D::Word*)data + index);
+  fill((R)0, to);
+}
 template <int kCount, class R, class D>
 __device__ inline void store_row(D d, void* data, int64 index, const R (&from)[kCount]) {
   if constexpr (kCount == 1) {
