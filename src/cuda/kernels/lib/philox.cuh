@@ -45,20 +45,29 @@ struct RandomStream {
   __device__ float uniform(int64 index) const { return uniform_open(bits(index)); }
 };
 
+// The counter of element `index`. kOneUpper: all counters of the stream have the same upper 32 bits,
+// and what follows from these alone is computed once per thread.
+template <bool kOneUpper, class Index>
+__device__ inline uint64 counter_of(const RandomStream& stream, Index index) {
+  // Indices are never negative; of 32 bits, they are divided as such.
+  const uint64 quarter = sizeof(Index) == 4 ? (uint32)index / 4 : (uint64)index / 4;
+  if constexpr (!kOneUpper) return stream.offset + quarter;
+  return (stream.offset & 0xffffffff00000000ull) | ((uint32)stream.offset + (uint32)quarter);
+}
 // The bits of kCount elements from `index` on, which is a multiple of kCount.
-template <int kCount>
-__device__ inline void random_row(const RandomStream& stream, int64 index, uint32 (&to)[kCount]) {
+template <bool kOneUpper, int kCount, class Index>
+__device__ inline void random_row(const RandomStream& stream, Index index, uint32 (&to)[kCount]) {
   if constexpr (kCount % 4 == 0) {
 #pragma unroll
     for (int l = 0; l < kCount; l += 4) {
-      const uint4 bits = philox4x32(stream.offset + (uint64)(index + l) / 4, stream.seed);
+      const uint4 bits = philox4x32(counter_of<kOneUpper>(stream, index + l), stream.seed);
       to[l] = bits.x;
       to[l + 1] = bits.y;
       to[l + 2] = bits.z;
       to[l + 3] = bits.w;
     }
   } else if constexpr (kCount == 2) {
-    const uint4 bits = philox4x32(stream.offset + (uint64)index / 4, stream.seed);
+    const uint4 bits = philox4x32(counter_of<kOneUpper>(stream, index), stream.seed);
     const bool upper = (index & 2) != 0;
     to[0] = upper ? bits.z : bits.x;
     to[1] = upper ? bits.w : bits.y;
