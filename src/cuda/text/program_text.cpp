@@ -188,7 +188,7 @@ class Printer {
                       literal(op.mean), literal(op.standard_deviation), stride)));
     line(fmt::format("uint32 bits{}[kCount];", i));
     line(in_a_row ? fmt::format("random_row<{1}>(stream{0}, place{0}, bits{0});", i,
-                                  has_one_upper_word(step))
+                                has_one_upper_word(step))
                   : fmt::format("random_strided(stream{0}, place{0}, {1}, bits{0});", i, stride));
     if (op.distribution == RngDistribution::uniform)
       return line(each(fmt::format("v{0}[l] = {1} + ({2} - {1}) * (R)uniform_open(bits{0}[l]);", i,

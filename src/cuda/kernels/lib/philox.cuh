@@ -45,8 +45,8 @@ struct RandomStream {
   __device__ float uniform(int64 index) const { return uniform_open(bits(index)); }
 };
 
-// The counter of element `index`. kOneUpper: all counters of the stream have the same upper 32 bits,
-// and what follows from these alone is computed once per thread.
+// The counter of element `index`. kOneUpper: all counters of the stream have the same upper 32
+// bits, and what follows from these alone is computed once per thread.
 template <bool kOneUpper, class Index>
 __device__ inline uint64 counter_of(const RandomStream& stream, Index index) {
   // Indices are never negative; of 32 bits, they are divided as such.

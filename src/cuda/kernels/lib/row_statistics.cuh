@@ -36,8 +36,8 @@ __device__ inline void add_squares(const typename Tile::Args& args, const Tile& 
     });
 }
 
-// Mean and sum of squares about it of the thread's own n elements, each taken once: with s and q the
-// sums of x - pivot and of its square,
+// Mean and sum of squares about it of the thread's own n elements, each taken once: with s and q
+// the sums of x - pivot and of its square,
 //   mean = pivot + s / n      squares = q - s^2 / n
 // The pivot is the mean of the first chunk. That makes squares at least q / kChunks, so that the
 // subtraction costs few digits: if d is how far the other elements' mean is from the pivot, q
