@@ -1,6 +1,7 @@
 // Norms and softmax over rows: the main shapes compile without spills, and on a GPU, real or
 // emulated, rows of every kind agree with the oracle in every configuration.
 #include "cuda/engines/engines.hpp"
+#include "cuda/engines/row_norm/row_layout.hpp"
 #include "engine_compiles.hpp"
 #include "plan/plan_data.hpp"
 #include "support/problem.hpp"
@@ -143,6 +144,26 @@ class GpuRowNorm : public testing::Test {
       return choice.engine == "cuda.row_norm";
     }));
   }
+
+  // Every `stride`th layout that could be a configuration, for a graph of one region.
+  static void expect_layouts_agree(const Graph& graph, std::size_t stride) {
+    const DeviceProps& device = support::test_device().props();
+    support::Problem problem(graph, 3);
+    const auto outline = build_plan(graph, device, {.engine = "cuda.row_norm"}, nullptr, false);
+    ASSERT_EQ(outline->steps.size(), 1u);
+    const auto layouts = all_row_layouts(RowProblem(outline->steps[0].region), device);
+    for (std::size_t k = 0; k < layouts.size(); k += stride) {
+      const auto plan = std::const_pointer_cast<PlanData>(
+          build_plan(graph, device, {.engine = "cuda.row_norm"}, nullptr, true));
+      PlanData::Step& step = plan->steps[0];
+      Config config;
+      config.knobs = layouts[k].knobs();
+      step.kernel = row_norm_engine().build(plan->lowered.graph, step.region, config, device);
+      step.scratch_offset = plan->workspace_bytes;
+      plan->workspace_bytes += step.kernel->scratch_book().total_bytes();
+      EXPECT_EQ(problem.run(*plan), "") << config.to_text();
+    }
+  }
 };
 
 TEST_F(GpuRowNorm, ForwardOfEveryLength) {
@@ -174,6 +195,19 @@ TEST_F(GpuRowNorm, SoftmaxOfEveryLength) {
     expect_agrees(softmax({2, 33000, NormMode::rms, f16}, log));
     expect_agrees(softmax_backward({2, 1024, NormMode::rms, f32}, log));
   }
+}
+
+// Rows that are more than the ring's stages and no multiple of the tiles, and ends of rows at which
+// some threads have nothing.
+TEST_F(GpuRowNorm, EveryLayout) {
+  const std::size_t step = is_long() ? 3 : 9;
+  expect_layouts_agree(forward({1500, 264, NormMode::layer, bf16}), step);
+  expect_layouts_agree(backward({1500, 264, NormMode::layer, bf16}), step);
+  if (!is_long()) return;
+  expect_layouts_agree(backward({1000, 1000, NormMode::rms, f32}, false), step);
+  expect_layouts_agree(forward({400, 2056, NormMode::layer, f16}, true), step);
+  expect_layouts_agree(softmax({1000, 520, NormMode::rms, f32}), step);
+  expect_layouts_agree(softmax_backward({1000, 520, NormMode::rms, bf16}), step);
 }
 
 // A scale and bias for every image, rows that do not lie next to each other, elements that do not.

@@ -13,8 +13,9 @@ namespace {
 
 using Kind = RowProblem::Kind;
 
-constexpr int kSumThreads = 256;  // of a block that adds up sums over rows
-constexpr int kLanes = 32;
+// Of a block that adds up sums over rows. 32 bytes lie together, which is what memory gives at
+// least, so that few columns make many blocks.
+constexpr int kSumThreads = 256, kSumColumns = 8;
 
 std::string_view name_of(Kind kind) {
   switch (kind) {
@@ -39,11 +40,12 @@ std::string spec_text(const RowProblem& problem, const RowLayout& layout, bool w
              "struct Spec {{\n"
              "  typedef ::R R;\n  typedef ::Index Index;\n  typedef ::Args Args;\n"
              "  static const int kRank = ::kRank, kLength = {}, kThreads = {}, kRowThreads = {};\n"
-             "  static const int kUnroll = {};\n"
+             "  static const int kUnroll = {}, kStages = {}, kStageBytes = {}, kRingOffset = {};\n"
              "  static const bool kWholeTiles = {};\n}};\n"
              // For pointers that are not aligned.
-             "struct ElementSpec : Spec {{\n  static const int kUnroll = 1;\n}};\n",
-             problem.length, layout.threads, layout.row_threads, layout.unroll, whole_tiles);
+             "struct ElementSpec : Spec {{\n  static const int kUnroll = 1, kStages = 0;\n}};\n",
+             problem.length, layout.threads, layout.row_threads, layout.unroll, layout.stages,
+             stage_bytes(problem, layout), shared_bytes(problem, layout).ring, whole_tiles);
 }
 
 std::string sums_text(const RowProblem& problem) {
@@ -108,7 +110,7 @@ LaunchDesign rows_launch(const RowProblem& problem, const RowLayout& layout, con
       arguments.scratch("partial", partial);
     else
       arguments.number("partial", 0);
-    arguments.number("sums_stride", shared_sums(problem, layout));
+    arguments.number("sums_stride", shared_bytes(problem, layout).sums_stride);
   }
   const std::string operands = operands_text(problem, graph, arguments);
   const std::string head = spec_text(problem, layout, grid.whole_tiles, arguments) +
@@ -123,10 +125,8 @@ LaunchDesign rows_launch(const RowProblem& problem, const RowLayout& layout, con
   launch.unaligned_function = name + "_elements";
   launch.threads = static_cast<unsigned>(layout.threads);
   launch.grid.x = static_cast<unsigned>(grid.blocks);
-  if (problem.kind == Kind::norm_backward) {
-    launch.grid.y = static_cast<unsigned>(problem.sets);
-    launch.shared_bytes = static_cast<unsigned>(shared_bytes(problem, layout));
-  }
+  if (problem.kind == Kind::norm_backward) launch.grid.y = static_cast<unsigned>(problem.sets);
+  launch.shared_bytes = static_cast<unsigned>(shared_bytes(problem, layout).all);
   launch.unaligned_grid = launch.grid;
   return launch;
 }
@@ -143,11 +143,12 @@ LaunchDesign sums_launch(const RowProblem& problem, const RowLayout& layout, con
       print_statistic_store(problem.output1, graph, "store_dscale", arguments) +
       print_statistic_store(problem.output2, graph, "store_dbias", arguments);
   const std::string head = spec_text(problem, layout, false, arguments) +
-                           constant("kThreads", kSumThreads) + sums_text(problem) + stores;
+                           constant("kThreads", kSumThreads) + constant("kColumns", kSumColumns) +
+                           sums_text(problem) + stores;
   launch.source = {"row_column_sums", assemble("row_column_sums.cuh", head)};
   launch.function = "row_column_sums";
   launch.threads = kSumThreads;
-  launch.grid.x = static_cast<unsigned>((problem.length + kLanes - 1) / kLanes);
+  launch.grid.x = static_cast<unsigned>((problem.length + kSumColumns - 1) / kSumColumns);
   launch.grid.y = static_cast<unsigned>(problem.sets);
   return launch;
 }

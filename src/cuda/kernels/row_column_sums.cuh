@@ -1,6 +1,6 @@
-// Adds up what the blocks of row_norm_backward left: one column per thread of a warp, the pieces
-// shared out among the warps. Blocks (x, y) = (kLanes columns, set of parameters).
-// Printed before it: R, Index, Args, Spec, kThreads, kScaleSums, kBiasSums; store_dscale,
+// Adds up what the blocks of row_norm_backward left: kColumns neighbouring columns per block, the
+// pieces shared out among its threads. Blocks (x, y) = (kColumns columns, set of parameters).
+// Printed before it: R, Index, Args, Spec, kThreads, kColumns, kScaleSums, kBiasSums; store_dscale,
 // store_dbias.
 #include "lib/pointwise.cuh"
 #include "lib/row_tile.cuh"
@@ -9,24 +9,31 @@
 extern "C" __global__ void __launch_bounds__(kThreads)
     row_column_sums(const __grid_constant__ Args args) {
   constexpr int kWarps = kThreads / kLanes, kKinds = kScaleSums + kBiasSums;
-  __shared__ R sums[kKinds][kWarps][kLanes];
+  constexpr int kWays = kThreads / kColumns;
+  __shared__ R sums[kKinds][kWarps][kColumns];
   const int lane = threadIdx.x % kLanes, warp = threadIdx.x / kLanes;
-  const int column = (int)blockIdx.x * kLanes + lane;
+  const int column = (int)blockIdx.x * kColumns + (int)threadIdx.x % kColumns;
   const int pieces = (int)args.pieces;
   const R* partial =
       (const R*)args.partial + (int64)blockIdx.y * pieces * (kKinds * (int64)Spec::kLength);
   R total[kKinds] = {};
   if (column < Spec::kLength) {
 #pragma unroll 8
-    for (int piece = warp; piece < pieces; piece += kWarps)
+    for (int piece = threadIdx.x / kColumns; piece < pieces; piece += kWays)
 #pragma unroll
       for (int kind = 0; kind < kKinds; ++kind)
         total[kind] += partial[((int64)piece * kKinds + kind) * Spec::kLength + column];
   }
 #pragma unroll
-  for (int kind = 0; kind < kKinds; ++kind) sums[kind][warp][lane] = total[kind];
+  for (int kind = 0; kind < kKinds; ++kind) {
+    // Over the threads of a warp that have the same column, then over the warps.
+#pragma unroll
+    for (int distance = kColumns; distance < kLanes; distance *= 2)
+      total[kind] += __shfl_xor_sync(kAllLanes, total[kind], distance);
+    if (lane < kColumns) sums[kind][warp][lane] = total[kind];
+  }
   __syncthreads();
-  if (warp != 0 || column >= Spec::kLength) return;
+  if ((int)threadIdx.x >= kColumns || column >= Spec::kLength) return;
 #pragma unroll
   for (int kind = 0; kind < kKinds; ++kind) {
     total[kind] = (R)0;

@@ -15,8 +15,8 @@
 template <class Tile>
 struct Batch {
   Tile tile;
-  RowOperand<Tile, X> x;
-  RowOperand<Tile, Dy> dy;
+  RowStream<Tile, X> x;
+  RowStream<Tile, Dy, X> dy;
   R mean[Tile::kUnroll], inv[Tile::kUnroll];
 };
 
@@ -49,8 +49,8 @@ __device__ inline void norm_backward(const Args& args) {
   bias_sums.start(partial + kScaleSums * Spec::kLength,
                   shared + kScaleSums * (int)args.sums_stride);
 
-  for_tiles<(kChunks > 0) ? kAhead : 0, Batch<Tile>>(
-      range, Tile::kRows,
+  for_tiles<(kChunks > 0) ? kAhead : 0, Batch<Tile>, Tile>(
+      range, args,
       [&](Batch<Tile>& batch, Index row) {
         Tile& tile = batch.tile;
         tile.place(args, row, range.end);
@@ -64,11 +64,9 @@ __device__ inline void norm_backward(const Args& args) {
           }
         }
       },
-      [&](Index row) {
-        Tile tile;
-        tile.place(args, row, range.end);
-        decltype(Batch<Tile>::x)::prefetch(args, tile);
-        decltype(Batch<Tile>::dy)::prefetch(args, tile);
+      [&](const Tile& tile) {
+        decltype(Batch<Tile>::x)::send(args, tile);
+        decltype(Batch<Tile>::dy)::send(args, tile);
       },
       [&](Batch<Tile>& batch) {
         const Tile& tile = batch.tile;

@@ -22,7 +22,7 @@ struct Parameters {
 template <class Tile>
 struct Batch {
   Tile tile;
-  RowOperand<Tile, X> x;
+  RowStream<Tile, X> x;
   Parameters<Tile> own;  // where every row has its own
 };
 
@@ -39,17 +39,15 @@ __device__ inline void norm_forward(const Args& args) {
 
   const RowRange<Index> range(args.rows, args.rows_per_block, args.blocks_with_more);
 
-  for_tiles<(kChunks > 0) ? kAhead : 0, Batch<Tile>>(
-      range, Tile::kRows,
+  for_tiles<(kChunks > 0) ? kAhead : 0, Batch<Tile>, Tile>(
+      range, args,
       [&](Batch<Tile>& batch, Index row) {
         batch.tile.place(args, row, range.end);
         batch.x.fetch(args, batch.tile);
         if constexpr (!kSharedParameters) batch.own.fetch(args, batch.tile);
       },
-      [&](Index row) {
-        Tile tile;
-        tile.place(args, row, range.end);
-        decltype(Batch<Tile>::x)::prefetch(args, tile);
+      [&](const Tile& tile) {
+        decltype(Batch<Tile>::x)::send(args, tile);
       },
       [&](Batch<Tile>& batch) {
         const Tile& tile = batch.tile;

@@ -3,13 +3,13 @@
 // Printed before it: Spec, kVector, kChunks, kAhead, kLog; the source X; store_y, store_stats.
 #include "lib/exponential.cuh"
 #include "lib/pointwise.cuh"
-#include "lib/row_tile.cuh"
+#include "lib/row_operand.cuh"
 #include "lib/rows.cuh"
 
 template <class Tile>
 struct Batch {
   Tile tile;
-  RowOperand<Tile, X> x;
+  RowStream<Tile, X> x;
 };
 
 template <class Spec, int kCount, int kChunks>
@@ -21,16 +21,14 @@ __device__ inline void softmax_forward(const Args& args) {
   Reducer reducer = {slots, 0};
   const RowRange<Index> range(args.rows, args.rows_per_block, args.blocks_with_more);
 
-  for_tiles<(kChunks > 0) ? kAhead : 0, Batch<Tile>>(
-      range, Tile::kRows,
+  for_tiles<(kChunks > 0) ? kAhead : 0, Batch<Tile>, Tile>(
+      range, args,
       [&](Batch<Tile>& batch, Index row) {
         batch.tile.place(args, row, range.end);
         batch.x.fetch(args, batch.tile);
       },
-      [&](Index row) {
-        Tile tile;
-        tile.place(args, row, range.end);
-        decltype(Batch<Tile>::x)::prefetch(args, tile);
+      [&](const Tile& tile) {
+        decltype(Batch<Tile>::x)::send(args, tile);
       },
       [&](Batch<Tile>& batch) {
         const Tile& tile = batch.tile;

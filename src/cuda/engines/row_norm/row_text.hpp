@@ -13,8 +13,8 @@ namespace ashlar::cuda {
 // work in every pass; empty where the work is too much for that or stores something.
 std::vector<int> loads_to_hold(const PointwiseProgram& program);
 
-// A struct NAME with Held, fetch, values and forget (lib/row_tile.cuh): what loads_to_hold() gives,
-// else the program's results. Caches keep what is `shared` by rows.
+// A struct NAME with Held, fetch, values and more (lib/row_operand.cuh): what loads_to_hold()
+// gives, else the program's results.
 std::string print_source(const PointwiseProgram& program, const Graph& graph,
                          const std::string& name, Arguments& arguments);
 

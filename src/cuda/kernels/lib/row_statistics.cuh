@@ -2,7 +2,7 @@
 #pragma once
 
 #include "lib/ptx_math.cuh"
-#include "lib/row_tile.cuh"
+#include "lib/row_operand.cuh"
 
 __device__ inline float reciprocal_root(float x) { return reciprocal_root_approx(x); }
 __device__ inline double reciprocal_root(double x) { return 1.0 / sqrt(x); }

@@ -3,7 +3,8 @@
 //
 // Spec, printed by the engine: R, Index, Args (with extent0..., magic0..., zero); kRank (axes, the
 // last one along the row), kLength (elements of a row), kThreads, kRowThreads, kUnroll, kWholeTiles
-// (no tile ends early).
+// (no tile ends early); kStages (tiles on their way in a ring in shared memory, 0: no ring),
+// kStageBytes, kRingOffset (where the ring begins in shared memory).
 //
 // A row is read in chunks of kCount elements per thread. kChunks > 0: all of a thread's chunks stay
 // in registers; kChunks = 0: rows of any length, read again by every pass.
@@ -11,16 +12,8 @@
 
 #include "lib/divide.cuh"
 #include "lib/elements.cuh"
-#include "lib/ptx_memory.cuh"
-#include "lib/ptx_opaque.cuh"
+#include "lib/ptx_shared.cuh"
 #include "lib/reduce.cuh"
-
-template <class Word> __device__ inline Word from_bits(uint32 bits) { return (Word)bits; }
-template <> __device__ inline float from_bits<float>(uint32 bits) { return __uint_as_float(bits); }
-template <class Word> __device__ inline Word from_bits(uint64 bits) { return (Word)bits; }
-template <> __device__ inline double from_bits<double>(uint64 bits) {
-  return __longlong_as_double((int64)bits);
-}
 
 template <class Spec, int kCountOf, int kChunksOf>
 struct RowTile {
@@ -31,9 +24,15 @@ struct RowTile {
   static const int kUnroll = Spec::kUnroll, kRank = Spec::kRank, kLength = Spec::kLength;
   static const int kGroups = Spec::kThreads / Spec::kRowThreads;
   static const int kRows = kGroups * kUnroll;
+  static const int kStages = kChunks > 0 ? Spec::kStages : 0, kThreads = Spec::kThreads;
 
   Index at[kUnroll][kRank];
   bool is_row[kUnroll];
+  uint8* stage;  // of the ring
+  // Where a tile lies in the ring.
+  __device__ void enter(int number) {
+    stage = shared_memory() + Spec::kRingOffset + number * Spec::kStageBytes;
+  }
 
   // The rows from `first` on, `end` being the first that is none of this tile's business.
   __device__ void place(const Args& args, Index first, Index end) {
@@ -180,88 +179,6 @@ struct RowReducer {
   }
 };
 
-// What a thread holds of an operand. Source, printed by the engine: Held<kCount>, fetch (loads, and
-// maybe work that is fused before the operation), values (R from what is held) and forget. With
-// kIsShared the operand is the same for all rows; without kIsHeld every pass reads it again.
-template <class Tile, class Source, bool kIsShared = false, bool kMayHold = true>
-struct RowOperand {
-  typedef typename Tile::R R;
-  typedef typename Tile::Args Args;
-  static const bool kIsHeld = kMayHold && Tile::kChunks > 0;
-  static const int kRows = kIsShared || !kIsHeld ? 1 : Tile::kUnroll;
-  typename Source::template Held<Tile::kCount> held[kRows][kIsHeld ? Tile::kChunks : 1];
-
-  __device__ void fetch(const Args& args, const Tile& tile) {
-    if constexpr (kIsHeld) {
-#pragma unroll
-      for (int u = 0; u < kRows; ++u)
-        if (kIsShared || tile.is_row[u])
-          Tile::for_chunks([&](int chunk, int column) {
-            Source::template fetch<Tile::kCount>(args, tile.position(u, column).at,
-                                                 held[u][chunk]);
-          });
-    }
-  }
-  // Rows that are fetched later, on their way to L2.
-  __device__ static void prefetch(const Args& args, const Tile& tile) {
-#pragma unroll
-    for (int u = 0; u < Tile::kUnroll; ++u)
-      if (tile.is_row[u])
-        Tile::for_chunks([&](int, int column) {
-          Source::template prefetch<Tile::kCount>(args, tile.position(u, column).at);
-        });
-  }
-  // Before another pass over what is held.
-  __device__ void forget(const Args& args) {
-    if constexpr (kIsHeld) {
-#pragma unroll
-      for (int u = 0; u < kRows; ++u)
-#pragma unroll
-        for (int chunk = 0; chunk < Tile::kChunks; ++chunk)
-          Source::template forget<Tile::kCount>(held[u][chunk], (uint32)args.zero);
-    }
-  }
-  __device__ void values(const Args& args, const Tile& tile, int u, int chunk, int column,
-                         R (&to)[Tile::kCount]) const {
-    if constexpr (kIsHeld) {
-      Source::template values<Tile::kCount>(args, tile.position(u, column).at,
-                                            held[kIsShared ? 0 : u][chunk], to);
-    } else {
-      typename Source::template Held<Tile::kCount> now;
-      const auto position = tile.position(u, column);
-      Source::template fetch<Tile::kCount>(args, position.at, now);
-      Source::template values<Tile::kCount>(args, position.at, now, to);
-    }
-  }
-};
-
-// The tiles of a range: fetch(batch, first row), then process(batch). The next tile is under way
-// meanwhile: in registers, fetched before this one is processed, or to L2 by prefetch(first row).
-enum Ahead { kNothingAhead, kRegistersAhead, kL2Ahead };
-template <int kAhead, class Batch, class Index, class Fetch, class Prefetch, class Process>
-__device__ inline void for_tiles(RowRange<Index> range, int step, Fetch&& fetch,
-                                 Prefetch&& prefetch, Process&& process) {
-  if constexpr (kAhead == kRegistersAhead) {
-    if (range.first >= range.end) return;
-    Batch next;
-    fetch(next, range.first);
-    for (Index row = range.first; row < range.end; row += step) {
-      Batch now = next;
-      if (row + step < range.end) fetch(next, row + step);
-      process(now);
-    }
-  } else {
-    for (Index row = range.first; row < range.end; row += step) {
-      Batch now;
-      fetch(now, row);
-      if constexpr (kAhead == kL2Ahead) {
-        if (row + step < range.end) prefetch(row + step);
-      }
-      process(now);
-    }
-  }
-}
-
 // The sum of a chunk, in a tree: short chains, small errors.
 template <int kCount, class R>
 __device__ inline R sum_of(const R (&v)[kCount]) {
@@ -273,66 +190,4 @@ __device__ inline R sum_of(const R (&v)[kCount]) {
 #pragma unroll
     for (int l = 0; l < half; ++l) sums[l] += sums[l + half];
   return sums[0];
-}
-
-// kCount elements as memory holds them, in whole registers.
-template <int kCount, class Word>
-struct PackedWords {
-  typedef Vector<kCount, Word> InMemory;
-  static const int kWidth = sizeof(Word);
-  static const int kRegisters = kCount * kWidth < 4 ? 1 : kCount * kWidth / 4;
-  uint32 registers[kRegisters];
-
-  // Elements that are read once leave no copy in L1.
-  template <bool kOnce>
-  __device__ void fetch(const Word* from) {
-    InMemory memory;
-#pragma unroll
-    for (int i = 0; i < InMemory::kPieces; ++i) {
-      const auto* piece = (const typename InMemory::Piece*)from + i;
-      if constexpr (kOnce)
-        memory.pieces[i] = StreamPiece<InMemory::kBytes>::load(piece);
-      else
-        memory.pieces[i] = *piece;
-      put(i, memory.pieces[i]);
-    }
-  }
-  __device__ Word word(int l) const {
-    if constexpr (kWidth == 8) {
-      return from_bits<Word>((uint64)registers[2 * l + 1] << 32 | registers[2 * l]);
-    } else if constexpr (kWidth == 4) {
-      return from_bits<Word>(registers[l]);
-    } else {
-      constexpr int kPer = 4 / kWidth;
-      return (Word)(registers[l / kPer] >> l % kPer * 8 * kWidth);
-    }
-  }
-  // One thread per line of 128 bytes.
-  __device__ static void prefetch(const Word* from) {
-    if ((uint64)from % 128 == 0) prefetch_to_l2(from);
-  }
-  // See lib/ptx_opaque.cuh.
-  __device__ void forget_all(uint32 zero) {
-#pragma unroll
-    for (int i = 0; i < kRegisters; ++i) forget(registers[i], zero);
-  }
-
- private:
-  __device__ void put(int i, uint4 v) {
-    registers[4 * i] = v.x;
-    registers[4 * i + 1] = v.y;
-    registers[4 * i + 2] = v.z;
-    registers[4 * i + 3] = v.w;
-  }
-  __device__ void put(int i, uint2 v) {
-    registers[2 * i] = v.x;
-    registers[2 * i + 1] = v.y;
-  }
-  __device__ void put(int i, uint32 v) { registers[i] = v; }
-};
-template <int kCount, class R, class D>
-__device__ inline void widen_words(D d, const PackedWords<kCount, typename D::Word>& from,
-                                   R (&to)[kCount]) {
-#pragma unroll
-  for (int l = 0; l < kCount; ++l) to[l] = (R)widen(d, from.word(l));
 }
