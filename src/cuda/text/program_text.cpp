@@ -1,10 +1,12 @@
 #include "cuda/text/program_text.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 
 #include "base/fail.hpp"
+#include "base/philox.hpp"
 #include "graph/enum_names.hpp"
 #include "graph/pointwise_traits.hpp"
 
@@ -163,6 +165,21 @@ class Printer {
         fmt::format("v{}[l] = {};", i, operation_text(step.op, step.compute, operands, is_short))));
   }
 
+  // The keys of a random stream: made here from a seed that is a fact of the graph, else on the
+  // device. Returns the type and the value.
+  std::pair<std::string, std::string> stream_keys(const std::string& name, const Step& step) {
+    if (step.seed.present())
+      return {"SeedKeys", "(uint64)" + stream_number(name + "_seed", step.seed, 0)};
+    std::array<std::int64_t, kPhiloxRounds> keys;
+    auto first = static_cast<std::uint32_t>(step.random.seed);
+    auto second = static_cast<std::uint32_t>(step.random.seed >> 32);
+    for (std::int64_t& key : keys) {
+      key = static_cast<std::int64_t>(std::uint64_t{second} << 32 | first);
+      first += kPhiloxWeyl0;
+      second += kPhiloxWeyl1;
+    }
+    return {"GivenKeys", arguments_.numbers(name + "_keys", keys)};
+  }
   // The seed or offset of a random stream: of a tensor with one element, or a fact of the graph.
   std::string stream_number(const std::string& name, const View& view, std::int64_t fixed) {
     if (!view.present()) return arguments_.number(name, fixed);
@@ -175,9 +192,10 @@ class Printer {
   void add_random(const Step& step, int i) {
     const std::string name = fmt::format("{}_random{}", function_, i);
     const Rng& op = step.random;
-    const std::string seed = stream_number(name + "_seed", step.seed, op.seed);
+    const auto [type, keys] = stream_keys(name, step);
     const std::string offset = stream_number(name + "_offset", step.offset, op.offset);
-    line(fmt::format("const RandomStream stream{} = {{(uint64){}, (uint64){}}};", i, seed, offset));
+    line(fmt::format("const RandomStream<{}> stream{} = {{{{{}}}, (uint64){}}};", type, i, keys,
+                     offset));
     line(fmt::format("const Index place{} = {};", i, position(step.view, name)));
     const int last = step.view.strides.rank() - 1;
     const bool in_a_row = last < 0 || step.view.strides[last] == 1;

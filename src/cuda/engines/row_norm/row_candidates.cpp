@@ -86,6 +86,21 @@ int threads_for(const RowProblem& problem, int vector, int chunks) {
   return static_cast<int>((needed + kLanes - 1) / kLanes * kLanes);
 }
 
+// Where much is fused: the time that the instructions take, by counts from compiled kernels.
+double work_seconds(const RowProblem& problem, const RowLayout& layout, const DeviceProps& device) {
+  constexpr double kPerOperation = 1.2, kOfNorm = 9;     // instructions per element
+  constexpr double kOfThread = 170;                      // per row, whatever its length
+  constexpr double kBusy = 0.8, kBusyWithoutLoop = 0.6;  // of the instructions' peak rate
+  const double own = std::max(layout.chunks, 1) * layout.vector;
+  const double past_end =
+      std::max(own * layout.row_threads / static_cast<double>(problem.length), 1.0);
+  const double per_element =
+      (kPerOperation * problem.result.flops_per_element() + kOfNorm + kOfThread / own) * past_end;
+  const double rate =
+      device.flops_f32 / 2 * (has_loop_of_results(problem, layout) ? kBusy : kBusyWithoutLoop);
+  return static_cast<double>(problem.rows * problem.length) * per_element / rate;
+}
+
 // A model of a multiprocessor, its constants fitted to an H200: how much of the memory's speed is
 // reached with so many bytes on their way and so many groups of threads that do not wait for each
 // other, what the sums over rows add, and what is lost where the last blocks have the device for
@@ -126,7 +141,12 @@ double expected_seconds(const RowProblem& problem, const RowLayout& layout,
   const double sums =
       2 * blocks *
       static_cast<double>(problem.length * problem.register_bytes() * problem.column_sums());
-  return (bytes + sums) / speed * (1.0 + losses);
+  const double memory = (bytes + sums) / speed * (1.0 + losses);
+  if (!has_much_work(problem)) return memory;
+  // Few warps do not keep the multiprocessor busy.
+  constexpr double kWarpsForWork = 4;
+  const double work = work_seconds(problem, layout, device) * (1.0 + kWarpsForWork / warps);
+  return std::max(memory, work);
 }
 
 bool by_seconds(const RowCandidate& a, const RowCandidate& b) { return a.seconds < b.seconds; }
@@ -244,9 +264,11 @@ class LayoutSearch {
     }
   }
   bool fits() const {
-    constexpr std::int64_t kReductions = 4 << 10;  // shared memory of reductions over the block
+    // Shared memory of reductions over the block, and what every block costs.
+    constexpr std::int64_t kOfWarp = 64, kOfBlock = 1 << 10;
+    const std::int64_t reductions = kOfBlock + layout_.threads / kLanes * layout_.unroll * kOfWarp;
     if (layout_.threads * layout_.blocks > resident_threads(device_)) return false;
-    if ((shared_bytes(problem_, layout_).all + kReductions) * layout_.blocks > device_.shared_bytes)
+    if ((shared_bytes(problem_, layout_).all + reductions) * layout_.blocks > device_.shared_bytes)
       return false;
     return registers_of(problem_, layout_) <=
            register_limit(layout_.threads / kLanes * layout_.blocks);

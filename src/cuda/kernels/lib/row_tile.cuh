@@ -66,13 +66,15 @@ struct RowTile {
     to[kRank - 1] = 0;
   }
 
-  // body(chunk, column) for every chunk of a row that is this thread's.
-  template <class Body>
+  // body(chunk, column) for every chunk of a row that is this thread's. kIsLoop: a loop even where
+  // the number of chunks is known, so that long bodies stay in the caches of instructions; then
+  // nothing may be in registers by its chunk.
+  template <bool kIsLoop = false, class Body>
   __device__ static void for_chunks(Body&& body) {
     const int lane = (int)(threadIdx.x % Spec::kRowThreads);
     const int step = Spec::kRowThreads * kCount;
     if constexpr (kChunks > 0) {
-#pragma unroll
+#pragma unroll(kIsLoop ? 1 : kChunks)
       for (int chunk = 0; chunk < kChunks; ++chunk) {
         const int column = chunk * step + lane * kCount;
         if ((chunk + 1) * step <= Spec::kLength || column < Spec::kLength) body(chunk, column);
