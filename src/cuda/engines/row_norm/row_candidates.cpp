@@ -134,8 +134,7 @@ double expected_seconds(const RowProblem& problem, const RowLayout& layout,
                        (warps / (warps + kEnoughWarps)) * (groups / (groups + waits));
   const double rounds = layout.persistent ? 1.0 : blocks / (resident * units);
   double losses = rounds > 1 ? kTail * (std::ceil(rounds) / rounds - 1.0) : 0.0;
-  if (layout.persistent) losses += kPersistent;
-  if (layout.hold_parameters) losses += kHeld;
+  losses += layout.persistent ? kPersistent : layout.hold_parameters ? kHeld : 0.0;
   if (std::int64_t{layout.row_threads} * layout.chunks * layout.vector != problem.length)
     losses += kUneven;
   const double sums =
@@ -237,24 +236,31 @@ class LayoutSearch {
       }
     }
   }
-  // Where sums and parameters are.
+  // Where sums and parameters are. The gradient needs the scale in both passes: it is held where
+  // that fits.
   void try_places() {
-    for (const bool shared_sums : {false, true})
-      for (const bool hold_parameters : {false, true}) {
-        if (shared_sums && (!has_sums_ || layout_.groups() > 1)) continue;
-        if (!hold_parameters && !has_parameters_) continue;
-        layout_.shared_sums = shared_sums;
-        layout_.hold_parameters = hold_parameters;
-        layout_.stages = 0;
-        if (layout_.ahead != RowLayout::kRing) {
-          try_blocks();
-          continue;
-        }
-        for (layout_.stages = 2; layout_.stages <= 6; ++layout_.stages) try_blocks();
-      }
+    const bool is_backward = problem_.kind == Kind::norm_backward;
+    for (const bool shared_sums : {false, true}) {
+      if (shared_sums && (!has_sums_ || layout_.groups() > 1)) continue;
+      layout_.shared_sums = shared_sums;
+      layout_.hold_parameters = true;
+      const bool is_found = try_stages();
+      layout_.hold_parameters = false;
+      if (has_parameters_ && !(is_backward && is_found)) try_stages();
+    }
+  }
+  bool try_stages() {
+    layout_.stages = 0;
+    if (layout_.ahead != RowLayout::kRing) return try_blocks();
+    bool is_found = false;
+    for (const int stages : {2, 3, 4, 6}) {
+      layout_.stages = stages;
+      is_found = try_blocks() || is_found;
+    }
+    return is_found;
   }
   // Sums over rows want few blocks, everything else many.
-  void try_blocks() {
+  bool try_blocks() {
     constexpr int kMostBlocks = 16;
     bool is_found = false;
     for (layout_.blocks = kMostBlocks; layout_.blocks > 0; --layout_.blocks) {
@@ -262,6 +268,7 @@ class LayoutSearch {
       is_found = true;
       found_.push_back({layout_, expected_seconds(problem_, layout_, device_, bytes_)});
     }
+    return is_found;
   }
   bool fits() const {
     // Shared memory of reductions over the block, and what every block costs.
@@ -291,8 +298,9 @@ std::vector<RowLayout> all_row_layouts(const RowProblem& problem, const DevicePr
   constexpr int kOfEach = 2;
   const double bytes = static_cast<double>(problem.rows) * row_bytes(problem);
   const auto is_alike = [](const RowLayout& a, const RowLayout& b) {
-    return a.row_threads == b.row_threads && a.ahead == b.ahead && a.shared_sums == b.shared_sums &&
-           a.hold_parameters == b.hold_parameters && a.unroll == b.unroll && a.stages == b.stages;
+    return a.row_threads == b.row_threads && a.threads == b.threads && a.ahead == b.ahead &&
+           a.shared_sums == b.shared_sums && a.hold_parameters == b.hold_parameters &&
+           a.unroll == b.unroll;
   };
   std::vector<RowLayout> layouts;
   for (const RowCandidate& candidate :
