@@ -118,7 +118,8 @@ LaunchDesign rows_launch(const RowProblem& problem, const RowLayout& layout, con
                            constant("kBlocks", layout.blocks) + constant("kVector", layout.vector) +
                            constant("kChunks", layout.chunks) + constant("kAhead", layout.ahead) +
                            flag("kSumsInShared", layout.shared_sums) +
-                           flag("kHoldParameters", layout.hold_parameters) + operands;
+                           flag("kHoldParameters", layout.hold_parameters) +
+                           flag("kLoopOfResults", has_loop_of_results(problem, layout)) + operands;
   const std::string name(name_of(problem.kind));
   launch.source = {name, assemble(name + ".cuh", head)};
   launch.function = name;

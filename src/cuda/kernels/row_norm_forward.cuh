@@ -1,7 +1,7 @@
 // y = (x - mean) * inv_variance * scale + bias over rows: x is read once and stays in registers.
 // Printed before it: Spec, ElementSpec, kVector, kChunks, kBlocks, kAhead, kCentred,
-// kSharedParameters, kHoldParameters; the sources X, Scale, Bias; epsilon_of, store_y, store_mean,
-// store_inv_variance.
+// kSharedParameters, kHoldParameters, kLoopOfResults; the sources X, Scale, Bias; epsilon_of,
+// store_y, store_mean, store_inv_variance.
 #include "lib/pointwise.cuh"
 #include "lib/row_statistics.cuh"
 #include "lib/rows.cuh"
@@ -62,7 +62,7 @@ __device__ inline void norm_forward(const Args& args) {
             store_mean(args, tile.at[u], mean[u]);
             store_inv_variance(args, tile.at[u], inv[u]);
           }
-          Tile::for_chunks([&](int chunk, int column) {
+          Tile::template for_chunks<kLoopOfResults>([&](int chunk, int column) {
             R v[kCount];
             batch.x.values(args, tile, u, chunk, column, v);
 #pragma unroll

@@ -1,10 +1,12 @@
 #include "cuda/text/program_text.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 
 #include "base/fail.hpp"
+#include "base/philox.hpp"
 #include "graph/enum_names.hpp"
 #include "graph/pointwise_traits.hpp"
 
@@ -163,6 +165,21 @@ class Printer {
         fmt::format("v{}[l] = {};", i, operation_text(step.op, step.compute, operands, is_short))));
   }
 
+  // The keys of a random stream: made here from a seed that is a fact of the graph, else on the
+  // device. Returns the type and the value.
+  std::pair<std::string, std::string> stream_keys(const std::string& name, const Step& step) {
+    if (step.seed.present())
+      return {"SeedKeys", "(uint64)" + stream_number(name + "_seed", step.seed, 0)};
+    std::array<std::int64_t, kPhiloxRounds> keys;
+    auto first = static_cast<std::uint32_t>(step.random.seed);
+    auto second = static_cast<std::uint32_t>(step.random.seed >> 32);
+    for (std::int64_t& key : keys) {
+      key = static_cast<std::int64_t>(std::uint64_t{second} << 32 | first);
+      first += kPhiloxWeyl0;
+      second += kPhiloxWeyl1;
+    }
+    return {"GivenKeys", arguments_.numbers(name + "_keys", keys)};
+  }
   // The seed or offset of a random stream: of a tensor with one element, or a fact of the graph.
   std::string stream_number(const std::string& name, const View& view, std::int64_t fixed) {
     if (!view.present()) return arguments_.number(name, fixed);
@@ -175,10 +192,11 @@ class Printer {
   void add_random(const Step& step, int i) {
     const std::string name = fmt::format("{}_random{}", function_, i);
     const Rng& op = step.random;
-    const std::string seed = stream_number(name + "_seed", step.seed, op.seed);
+    const auto [type, keys] = stream_keys(name, step);
     const std::string offset = stream_number(name + "_offset", step.offset, op.offset);
-    line(fmt::format("const RandomStream stream{} = {{(uint64){}, (uint64){}}};", i, seed, offset));
-    line(fmt::format("const int64 place{} = {};", i, position(step.view, name)));
+    line(fmt::format("const RandomStream<{}> stream{} = {{{{{}}}, (uint64){}}};", type, i, keys,
+                     offset));
+    line(fmt::format("const Index place{} = {};", i, position(step.view, name)));
     const int last = step.view.strides.rank() - 1;
     const bool in_a_row = last < 0 || step.view.strides[last] == 1;
     const std::string stride = in_a_row ? "1" : stride_text(step.view, last, name);
@@ -187,16 +205,30 @@ class Printer {
           fmt::format("v{0}[l] = {1} + {2} * standard_normal<R>(stream{0}, place{0} + l * {3});", i,
                       literal(op.mean), literal(op.standard_deviation), stride)));
     line(fmt::format("uint32 bits{}[kCount];", i));
-    line(in_a_row ? fmt::format("random_row(stream{0}, place{0}, bits{0});", i)
+    line(in_a_row ? fmt::format("random_row<{1}>(stream{0}, place{0}, bits{0});", i,
+                                has_one_upper_word(step))
                   : fmt::format("random_strided(stream{0}, place{0}, {1}, bits{0});", i, stride));
     if (op.distribution == RngDistribution::uniform)
       return line(each(fmt::format("v{0}[l] = {1} + ({2} - {1}) * (R)uniform_open(bits{0}[l]);", i,
                                    literal(op.minimum), literal(op.maximum))));
-    // (k + 1/2) 2^-23 < p for the upper 23 bits k: k < 2^23 p - 1/2, both sides exact.
+    // (k + 1/2) 2^-23 < p for the upper 23 bits k: k < 2^23 p - 1/2, both sides exact. The lower 9
+    // bits may be anything.
     const auto probability = static_cast<double>(static_cast<float>(op.probability));
     const double limit = std::clamp(std::ceil(0x1p23 * probability - 0.5), 0.0, 0x1p23);
-    line(each(fmt::format("v{0}[l] = (bits{0}[l] >> 9) < (uint32){1} ? (R)1 : (R)0;", i,
-                          arguments_.number(name + "_below", static_cast<std::int64_t>(limit)))));
+    if (limit == 0.0) return line(fmt::format("fill((R)0, v{});", i));
+    const std::string last_kept =
+        arguments_.number(name + "_last", static_cast<std::int64_t>(limit) * 512 - 1);
+    line(each(fmt::format("v{0}[l] = bits{0}[l] <= (uint32){1} ? (R)1 : (R)0;", i, last_kept)));
+  }
+  // Whether all counters of a stream have the same upper 32 bits.
+  static bool has_one_upper_word(const Step& step) {
+    if (step.offset.present()) return false;
+    double last = 0;
+    for (int axis = 0; axis < step.view.dims.rank(); ++axis)
+      last += static_cast<double>(step.view.dims[axis] - 1) *
+              static_cast<double>(step.view.strides[axis]);
+    const auto lower = static_cast<std::uint32_t>(step.random.offset);
+    return lower + last / 4 < 0x1p32;
   }
 
   static std::string each(const std::string& statement) {

@@ -86,6 +86,21 @@ int threads_for(const RowProblem& problem, int vector, int chunks) {
   return static_cast<int>((needed + kLanes - 1) / kLanes * kLanes);
 }
 
+// Where much is fused: the time that the instructions take, by counts from compiled kernels.
+double work_seconds(const RowProblem& problem, const RowLayout& layout, const DeviceProps& device) {
+  constexpr double kPerOperation = 1.2, kOfNorm = 9;     // instructions per element
+  constexpr double kOfThread = 170;                      // per row, whatever its length
+  constexpr double kBusy = 0.8, kBusyWithoutLoop = 0.6;  // of the instructions' peak rate
+  const double own = std::max(layout.chunks, 1) * layout.vector;
+  const double past_end =
+      std::max(own * layout.row_threads / static_cast<double>(problem.length), 1.0);
+  const double per_element =
+      (kPerOperation * problem.result.flops_per_element() + kOfNorm + kOfThread / own) * past_end;
+  const double rate =
+      device.flops_f32 / 2 * (has_loop_of_results(problem, layout) ? kBusy : kBusyWithoutLoop);
+  return static_cast<double>(problem.rows * problem.length) * per_element / rate;
+}
+
 // A model of a multiprocessor, its constants fitted to an H200: how much of the memory's speed is
 // reached with so many bytes on their way and so many groups of threads that do not wait for each
 // other, what the sums over rows add, and what is lost where the last blocks have the device for
@@ -119,14 +134,18 @@ double expected_seconds(const RowProblem& problem, const RowLayout& layout,
                        (warps / (warps + kEnoughWarps)) * (groups / (groups + waits));
   const double rounds = layout.persistent ? 1.0 : blocks / (resident * units);
   double losses = rounds > 1 ? kTail * (std::ceil(rounds) / rounds - 1.0) : 0.0;
-  if (layout.persistent) losses += kPersistent;
-  if (layout.hold_parameters) losses += kHeld;
+  losses += layout.persistent ? kPersistent : layout.hold_parameters ? kHeld : 0.0;
   if (std::int64_t{layout.row_threads} * layout.chunks * layout.vector != problem.length)
     losses += kUneven;
   const double sums =
       2 * blocks *
       static_cast<double>(problem.length * problem.register_bytes() * problem.column_sums());
-  return (bytes + sums) / speed * (1.0 + losses);
+  const double memory = (bytes + sums) / speed * (1.0 + losses);
+  if (!has_much_work(problem)) return memory;
+  // Few warps do not keep the multiprocessor busy.
+  constexpr double kWarpsForWork = 4;
+  const double work = work_seconds(problem, layout, device) * (1.0 + kWarpsForWork / warps);
+  return std::max(memory, work);
 }
 
 bool by_seconds(const RowCandidate& a, const RowCandidate& b) { return a.seconds < b.seconds; }
@@ -217,24 +236,31 @@ class LayoutSearch {
       }
     }
   }
-  // Where sums and parameters are.
+  // Where sums and parameters are. The gradient needs the scale in both passes: it is held where
+  // that fits.
   void try_places() {
-    for (const bool shared_sums : {false, true})
-      for (const bool hold_parameters : {false, true}) {
-        if (shared_sums && (!has_sums_ || layout_.groups() > 1)) continue;
-        if (!hold_parameters && !has_parameters_) continue;
-        layout_.shared_sums = shared_sums;
-        layout_.hold_parameters = hold_parameters;
-        layout_.stages = 0;
-        if (layout_.ahead != RowLayout::kRing) {
-          try_blocks();
-          continue;
-        }
-        for (layout_.stages = 2; layout_.stages <= 6; ++layout_.stages) try_blocks();
-      }
+    const bool is_backward = problem_.kind == Kind::norm_backward;
+    for (const bool shared_sums : {false, true}) {
+      if (shared_sums && (!has_sums_ || layout_.groups() > 1)) continue;
+      layout_.shared_sums = shared_sums;
+      layout_.hold_parameters = true;
+      const bool is_found = try_stages();
+      layout_.hold_parameters = false;
+      if (has_parameters_ && !(is_backward && is_found)) try_stages();
+    }
+  }
+  bool try_stages() {
+    layout_.stages = 0;
+    if (layout_.ahead != RowLayout::kRing) return try_blocks();
+    bool is_found = false;
+    for (const int stages : {2, 3, 4, 6}) {
+      layout_.stages = stages;
+      is_found = try_blocks() || is_found;
+    }
+    return is_found;
   }
   // Sums over rows want few blocks, everything else many.
-  void try_blocks() {
+  bool try_blocks() {
     constexpr int kMostBlocks = 16;
     bool is_found = false;
     for (layout_.blocks = kMostBlocks; layout_.blocks > 0; --layout_.blocks) {
@@ -242,11 +268,14 @@ class LayoutSearch {
       is_found = true;
       found_.push_back({layout_, expected_seconds(problem_, layout_, device_, bytes_)});
     }
+    return is_found;
   }
   bool fits() const {
-    constexpr std::int64_t kReductions = 4 << 10;  // shared memory of reductions over the block
+    // Shared memory of reductions over the block, and what every block costs.
+    constexpr std::int64_t kOfWarp = 64, kOfBlock = 1 << 10;
+    const std::int64_t reductions = kOfBlock + layout_.threads / kLanes * layout_.unroll * kOfWarp;
     if (layout_.threads * layout_.blocks > resident_threads(device_)) return false;
-    if ((shared_bytes(problem_, layout_).all + kReductions) * layout_.blocks > device_.shared_bytes)
+    if ((shared_bytes(problem_, layout_).all + reductions) * layout_.blocks > device_.shared_bytes)
       return false;
     return registers_of(problem_, layout_) <=
            register_limit(layout_.threads / kLanes * layout_.blocks);
@@ -269,8 +298,9 @@ std::vector<RowLayout> all_row_layouts(const RowProblem& problem, const DevicePr
   constexpr int kOfEach = 2;
   const double bytes = static_cast<double>(problem.rows) * row_bytes(problem);
   const auto is_alike = [](const RowLayout& a, const RowLayout& b) {
-    return a.row_threads == b.row_threads && a.ahead == b.ahead && a.shared_sums == b.shared_sums &&
-           a.hold_parameters == b.hold_parameters && a.unroll == b.unroll && a.stages == b.stages;
+    return a.row_threads == b.row_threads && a.threads == b.threads && a.ahead == b.ahead &&
+           a.shared_sums == b.shared_sums && a.hold_parameters == b.hold_parameters &&
+           a.unroll == b.unroll;
   };
   std::vector<RowLayout> layouts;
   for (const RowCandidate& candidate :

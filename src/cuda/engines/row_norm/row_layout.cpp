@@ -38,6 +38,15 @@ std::int64_t staged_bytes(const PointwiseProgram& program) {
   return bytes;
 }
 
+bool has_much_work(const RowProblem& problem) {
+  constexpr double kMuch = 20;  // operations per element
+  return problem.kind == Kind::norm_forward && problem.result.flops_per_element() >= kMuch;
+}
+
+bool has_loop_of_results(const RowProblem& problem, const RowLayout& layout) {
+  return has_much_work(problem) && layout.ahead == RowLayout::kRing && !layout.hold_parameters;
+}
+
 std::vector<std::pair<std::string, std::int64_t>> RowLayout::knobs() const {
   return {{"threads", threads},
           {"row_threads", row_threads},

@@ -33,6 +33,12 @@ struct RowLayout {
 // Elements of a thread that lie together: 16 bytes of the narrowest type along the rows, at most 8.
 int vector_of(const RowProblem& problem);
 
+// Whether so much is fused after the operation that instructions may take longer than memory.
+bool has_much_work(const RowProblem& problem);
+// Whether results are computed chunk by chunk in a loop: copies of much work for every chunk do not
+// fit the caches of instructions. Nothing may be in registers by its chunk then.
+bool has_loop_of_results(const RowProblem& problem, const RowLayout& layout);
+
 // Blocks of a set's rows.
 struct RowGrid {
   std::int64_t blocks = 1, rows_per_block = 1, blocks_with_more = 0;

@@ -98,7 +98,9 @@ __device__ inline void widen_words(D d, const PackedWords<kCount, typename D::Wo
 
 // What a thread holds of an operand. Source, printed by the engine: Held<kCount>, fetch (loads, and
 // maybe work that is fused before the operation), values (R from what is held) and forget; where
-// kIsStaged, that is what memory has (kBytes<kCount>), and to_ring and from_ring. With kIsShared the operand is the same for all rows; without kIsHeld every pass reads it again.
+// kIsStaged, what is held is what memory has, of kBytes<kCount> bytes, and there are to_ring and
+// from_ring. With kIsShared the operand is the same for all rows; without kIsHeld every pass reads
+// it again.
 template <class Tile, class Source, bool kIsShared = false, bool kMayHold = true>
 struct RowOperand {
   typedef typename Tile::R R;
@@ -151,7 +153,7 @@ struct RowOperand {
   }
 };
 
-// An operand that lies in the ring, after what all threads have of `Before`. A thread copies its own
+// An operand that lies in the ring, after what all threads have of `Before`. A thread copies its
 // chunks to places of its own and later reads just these: it waits for its copies only.
 template <class Tile, class Source, class Before>
 struct RingOperand {

@@ -66,13 +66,15 @@ struct RowTile {
     to[kRank - 1] = 0;
   }
 
-  // body(chunk, column) for every chunk of a row that is this thread's.
-  template <class Body>
+  // body(chunk, column) for every chunk of a row that is this thread's. kIsLoop: a loop even where
+  // the number of chunks is known, so that long bodies stay in the caches of instructions; then
+  // nothing may be in registers by its chunk.
+  template <bool kIsLoop = false, class Body>
   __device__ static void for_chunks(Body&& body) {
     const int lane = (int)(threadIdx.x % Spec::kRowThreads);
     const int step = Spec::kRowThreads * kCount;
     if constexpr (kChunks > 0) {
-#pragma unroll
+#pragma unroll(kIsLoop ? 1 : kChunks)
       for (int chunk = 0; chunk < kChunks; ++chunk) {
         const int column = chunk * step + lane * kCount;
         if ((chunk + 1) * step <= Spec::kLength || column < Spec::kLength) body(chunk, column);
@@ -130,22 +132,12 @@ struct RowReducer {
   }
 
   // Mean and sum of squares about it over the threads of a row from those of `count` elements of
-  // each thread, in one go: for halves a and b of n elements each,
-  //   mean = (mean_a + mean_b) / 2      squares = squares_a + squares_b + n / 2 (mean_a - mean_b)^2
+  // each thread: over the lanes of a warp, then over the warps, with one barrier.
   template <int kRows>
   __device__ void merge_moments(R (&mean)[kRows], R (&squares)[kRows], int count) {
     static_assert(2 * kRows <= kMostValues, "");
     constexpr int kWidth = Spec::kRowThreads < kLanes ? Spec::kRowThreads : kLanes;
-#pragma unroll
-    for (int distance = 1; distance < kWidth; distance *= 2, count *= 2)
-#pragma unroll
-      for (int u = 0; u < kRows; ++u) {
-        const R other = __shfl_xor_sync(kAllLanes, mean[u], distance);
-        const R more = __shfl_xor_sync(kAllLanes, squares[u], distance);
-        const R apart = mean[u] - other;
-        squares[u] = (squares[u] + more) + apart * apart * ((R)count * (R)0.5);
-        mean[u] = (mean[u] + other) * (R)0.5;
-      }
+    merge_lanes<kWidth, kWidth>(mean, squares, (R)count);
     if constexpr (kWarps > 1) {
       R* const here = slots + turn;
       turn = kSlots - turn;
@@ -160,18 +152,32 @@ struct RowReducer {
       constexpr int kAcross = lanes_for(kWarps);
       const bool is_warp = lane % kAcross < kWarps;
       const R* of_group = here + (warp / kWarps * kWarps + lane % kAcross) * kRows * 2;
-      R own[kRows];
-#pragma unroll
-      for (int u = 0; u < kRows; ++u) mean[u] = own[u] = is_warp ? of_group[u * 2] : (R)0;
-      warp_reduce<Sum, kAcross>(mean);
 #pragma unroll
       for (int u = 0; u < kRows; ++u) {
-        mean[u] *= (R)1 / (R)kWarps;
-        const R apart = own[u] - mean[u];
-        squares[u] = is_warp ? of_group[u * 2 + 1] + apart * apart * (R)count : (R)0;
+        mean[u] = is_warp ? of_group[u * 2] : (R)0;
+        squares[u] = is_warp ? of_group[u * 2 + 1] : (R)0;
       }
-      warp_reduce<Sum, kAcross>(squares);
+      merge_lanes<kAcross, kWarps>(mean, squares, (R)(count * kLanes));
     }
+  }
+
+ private:
+  // Over the first kUsed of kWidth neighbouring lanes with `count` elements each:
+  //   mean = sum of means / kUsed      squares = sum of squares + count (own mean - mean)^2
+  template <int kWidth, int kUsed, int kRows>
+  __device__ static void merge_lanes(R (&mean)[kRows], R (&squares)[kRows], R count) {
+    R own[kRows];
+#pragma unroll
+    for (int u = 0; u < kRows; ++u) own[u] = mean[u];
+    warp_reduce<Sum, kWidth>(mean);
+#pragma unroll
+    for (int u = 0; u < kRows; ++u) {
+      mean[u] *= (R)1 / (R)kUsed;
+      const R apart = own[u] - mean[u];
+      if (kUsed == kWidth || (int)(threadIdx.x % kWidth) < kUsed)
+        squares[u] += apart * apart * count;
+    }
+    warp_reduce<Sum, kWidth>(squares);
   }
 };
 
