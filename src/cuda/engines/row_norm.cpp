@@ -41,11 +41,15 @@ std::string spec_text(const RowProblem& problem, const RowLayout& layout, bool w
              "  typedef ::R R;\n  typedef ::Index Index;\n  typedef ::Args Args;\n"
              "  static const int kRank = ::kRank, kLength = {}, kThreads = {}, kRowThreads = {};\n"
              "  static const int kUnroll = {}, kStages = {}, kStageBytes = {}, kRingOffset = {};\n"
+             "  static const int kSlices = {}, kSliceLength = {};\n"
              "  static const bool kWholeTiles = {};\n}};\n"
              // For pointers that are not aligned.
-             "struct ElementSpec : Spec {{\n  static const int kUnroll = 1, kStages = 0;\n}};\n",
+             "struct ElementSpec : Spec {{\n"
+             "  static const int kUnroll = 1, kStages = 0, kSlices = 1, kSliceLength = kLength;\n"
+             "}};\n",
              problem.length, layout.threads, layout.row_threads, layout.unroll, layout.stages,
-             stage_bytes(problem, layout), shared_bytes(problem, layout).ring, whole_tiles);
+             stage_bytes(problem, layout), shared_bytes(problem, layout).ring, layout.slices,
+             problem.length / layout.slices, whole_tiles);
 }
 
 std::string sums_text(const RowProblem& problem) {
@@ -95,8 +99,8 @@ void add_grid(const RowProblem& problem, const RowGrid& grid, Arguments& argumen
   add_extents(arguments, problem.space);
   arguments.number("rows", problem.rows);
   arguments.number("rows_per_set", problem.rows / problem.sets);
-  arguments.number("rows_per_block", grid.rows_per_block);
-  arguments.number("blocks_with_more", grid.blocks_with_more);
+  arguments.number("rows_per_piece", grid.rows_per_piece);
+  arguments.number("pieces_with_more", grid.pieces_with_more);
   arguments.number("zero", 0);
 }
 
@@ -124,10 +128,12 @@ LaunchDesign rows_launch(const RowProblem& problem, const RowLayout& layout, con
   launch.function = name;
   launch.unaligned_function = name + "_elements";
   launch.threads = static_cast<unsigned>(layout.threads);
-  launch.grid.x = static_cast<unsigned>(grid.blocks);
+  launch.grid.x = static_cast<unsigned>(grid.pieces);
   if (problem.kind == Kind::norm_backward) launch.grid.y = static_cast<unsigned>(problem.sets);
   launch.shared_bytes = static_cast<unsigned>(shared_bytes(problem, layout).all);
   launch.unaligned_grid = launch.grid;
+  launch.cluster = static_cast<unsigned>(layout.slices);
+  launch.grid.x *= launch.cluster;
   return launch;
 }
 
@@ -138,7 +144,7 @@ LaunchDesign sums_launch(const RowProblem& problem, const RowLayout& layout, con
   Arguments& arguments = launch.arguments;
   add_grid(problem, grid, arguments);
   arguments.scratch("partial", partial);
-  arguments.number("pieces", grid.blocks);
+  arguments.number("pieces", grid.pieces);
   const std::string stores =
       print_statistic_store(problem.output1, graph, "store_dscale", arguments) +
       print_statistic_store(problem.output2, graph, "store_dbias", arguments);
@@ -207,7 +213,7 @@ class RowNormEngine final : public CudaEngine {
   static std::int64_t partial_bytes(const RowProblem& problem, const RowLayout& layout,
                                     const DeviceProps& device) {
     if (problem.column_sums() == 0) return 0;
-    return grid_of(problem, layout, device).blocks * problem.sets * problem.length *
+    return grid_of(problem, layout, device).pieces * problem.sets * problem.length *
            problem.column_sums() * problem.register_bytes();
   }
 };

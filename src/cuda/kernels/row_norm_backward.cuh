@@ -29,10 +29,11 @@ __device__ inline void norm_backward(const Args& args) {
   constexpr int kUnroll = Spec::kUnroll;
   typedef RowReducer<Spec, 2 * kUnroll> Reducer;
   __shared__ R slots[2 * Reducer::kSlots];
-  Reducer reducer = {slots, 0};
+  Reducer reducer(slots);
   const R share = (R)1 / (R)Spec::kLength, epsilon = epsilon_of(args);
   // Of the set's rows.
-  RowRange<Index> range(args.rows_per_set, args.rows_per_block, args.blocks_with_more);
+  RowRange<Index> range(piece<Spec>(), args.rows_per_set, args.rows_per_piece,
+                        args.pieces_with_more);
   const Index first_of_set = (Index)blockIdx.y * (Index)args.rows_per_set;
   range.first += first_of_set;
   range.end += first_of_set;
@@ -41,8 +42,8 @@ __device__ inline void norm_backward(const Args& args) {
   scale.fetch(args, of_set);
   ColumnPartials<Spec, Tile, kScaleSums, kSumsInShared> scale_sums;
   ColumnPartials<Spec, Tile, kBiasSums, kSumsInShared> bias_sums;
-  // Of this block: kLength sums for scale, then for bias.
-  R* partial = (R*)args.partial + ((int64)blockIdx.y * gridDim.x + blockIdx.x) *
+  // Of this piece: kLength sums for scale, then for bias.
+  R* partial = (R*)args.partial + ((int64)blockIdx.y * pieces<Spec>() + piece<Spec>()) *
                                       ((kScaleSums + kBiasSums) * (int64)Spec::kLength);
   R* shared = (R*)shared_memory();
   scale_sums.start(partial, shared);

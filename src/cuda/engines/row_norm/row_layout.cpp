@@ -41,6 +41,7 @@ std::int64_t staged_bytes(const PointwiseProgram& program) {
 std::vector<std::pair<std::string, std::int64_t>> RowLayout::knobs() const {
   return {{"threads", threads},
           {"row_threads", row_threads},
+          {"slices", slices},
           {"unroll", unroll},
           {"blocks", blocks},
           {"persistent", persistent ? 1 : 0},
@@ -56,6 +57,7 @@ RowLayout RowLayout::from(const RowProblem& problem, const Config& config) {
   const auto knob = [&](const char* name) { return static_cast<int>(config.knob(name)); };
   layout.threads = knob("threads");
   layout.row_threads = knob("row_threads");
+  layout.slices = knob("slices");
   layout.unroll = knob("unroll");
   layout.blocks = knob("blocks");
   layout.persistent = knob("persistent") != 0;
@@ -64,7 +66,7 @@ RowLayout RowLayout::from(const RowProblem& problem, const Config& config) {
   layout.shared_sums = knob("shared_sums") != 0;
   layout.hold_parameters = knob("hold_parameters") != 0;
   layout.vector = vector_of(problem);
-  const std::int64_t per_chunk = std::int64_t{layout.row_threads} * layout.vector;
+  const std::int64_t per_chunk = std::int64_t{layout.row_threads} * layout.vector * layout.slices;
   if (knob("held") != 0)
     layout.chunks = static_cast<int>((problem.length + per_chunk - 1) / per_chunk);
   return layout;
@@ -80,11 +82,14 @@ RowGrid grid_of(const RowProblem& problem, const RowLayout& layout, const Device
     grid = {tiles, tile, 0, tile == 1 || rows % tile == 0};
     return grid;
   }
-  const std::int64_t wanted = std::int64_t{layout.blocks} * device.compute_units;
-  grid.blocks = std::clamp<std::int64_t>((wanted + sets - 1) / sets, 1, tiles);
-  grid.rows_per_block = rows / grid.blocks;
-  grid.blocks_with_more = rows % grid.blocks;
-  grid.whole_tiles = tile == 1 || (grid.blocks_with_more == 0 && grid.rows_per_block % tile == 0);
+  // Clusters of more than two blocks do not find place everywhere: what is left over must not wait
+  // until others are done.
+  std::int64_t wanted = std::int64_t{layout.blocks} * device.compute_units / layout.slices;
+  if (layout.slices > 2) wanted = wanted * 15 / 16;
+  grid.pieces = std::clamp<std::int64_t>((wanted + sets - 1) / sets, 1, tiles);
+  grid.rows_per_piece = rows / grid.pieces;
+  grid.pieces_with_more = rows % grid.pieces;
+  grid.whole_tiles = tile == 1 || (grid.pieces_with_more == 0 && grid.rows_per_piece % tile == 0);
   return grid;
 }
 

@@ -11,6 +11,7 @@ namespace ashlar::cuda {
 struct RowLayout {
   int threads = 256;        // of a block
   int row_threads = 32;     // that share a row: a power of two below a warp, else whole warps
+  int slices = 1;           // blocks of a cluster that share a row
   int unroll = 1;           // rows a group of threads works on at once
   int blocks = 1;           // of a multiprocessor at a time
   bool persistent = false;  // blocks stay and take many tiles of rows
@@ -33,9 +34,9 @@ struct RowLayout {
 // Elements of a thread that lie together: 16 bytes of the narrowest type along the rows, at most 8.
 int vector_of(const RowProblem& problem);
 
-// Blocks of a set's rows.
+// The rows of a set in pieces: one block each, or the blocks of a cluster.
 struct RowGrid {
-  std::int64_t blocks = 1, rows_per_block = 1, blocks_with_more = 0;
+  std::int64_t pieces = 1, rows_per_piece = 1, pieces_with_more = 0;
   bool whole_tiles = false;
 };
 RowGrid grid_of(const RowProblem& problem, const RowLayout& layout, const DeviceProps& device);
