@@ -95,12 +95,10 @@ std::string operands_text(const RowProblem& problem, const Graph& graph, Argumen
          flag("kLog", problem.is_log);
 }
 
-void add_grid(const RowProblem& problem, const RowGrid& grid, Arguments& arguments) {
+void add_rows(const RowProblem& problem, Arguments& arguments) {
   add_extents(arguments, problem.space);
   arguments.number("rows", problem.rows);
   arguments.number("rows_per_set", problem.rows / problem.sets);
-  arguments.number("rows_per_piece", grid.rows_per_piece);
-  arguments.number("pieces_with_more", grid.pieces_with_more);
   arguments.number("zero", 0);
 }
 
@@ -108,7 +106,7 @@ LaunchDesign rows_launch(const RowProblem& problem, const RowLayout& layout, con
                          const Graph& graph, int partial) {
   LaunchDesign launch;
   Arguments& arguments = launch.arguments;
-  add_grid(problem, grid, arguments);
+  add_rows(problem, arguments);
   if (problem.kind == Kind::norm_backward) {
     if (partial >= 0)
       arguments.scratch("partial", partial);
@@ -142,7 +140,7 @@ LaunchDesign sums_launch(const RowProblem& problem, const RowLayout& layout, con
                          const Graph& graph, int partial) {
   LaunchDesign launch;
   Arguments& arguments = launch.arguments;
-  add_grid(problem, grid, arguments);
+  add_rows(problem, arguments);
   arguments.scratch("partial", partial);
   arguments.number("pieces", grid.pieces);
   const std::string stores =
@@ -170,10 +168,11 @@ class RowNormEngine final : public CudaEngine {
     const RowProblem problem(region);
     if (problem.is_other_operation) return Support::other_operation("{}", problem.refusal);
     if (!problem.refusal.empty()) return Support::no("{}", problem.refusal);
-    constexpr std::int64_t kMostSets = 65535, kMostBlocks = 0x7fffffff;
+    constexpr std::int64_t kMostSets = 65535, kMostRows = 0x7f000000;  // and some to come
     if (problem.sets > kMostSets && problem.kind == Kind::norm_backward)
       return Support::no("{} sets of parameters, {} at most", problem.sets, kMostSets);
-    if (problem.rows > kMostBlocks) return Support::no("more than 2^31 rows");
+    if (problem.rows > kMostRows)
+      return Support::no("{} rows, {} at most", problem.rows, kMostRows);
     return Support::yes();
   }
 

@@ -37,8 +37,7 @@ __device__ inline void norm_forward(const Args& args) {
   Parameters<Tile> shared;
   if constexpr (kSharedParameters) shared.fetch(args, Tile::at_row(args, 0));
 
-  const RowRange<Index> range(piece<Spec>(), args.rows, args.rows_per_piece,
-                              args.pieces_with_more);
+  const RowRange<Tile> range(0, args.rows);
 
   for_tiles<(kChunks > 0) ? kAhead : 0, Batch<Tile>, Tile>(
       range, args,

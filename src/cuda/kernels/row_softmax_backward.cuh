@@ -19,8 +19,7 @@ __device__ inline void softmax_backward(const Args& args) {
   typedef RowReducer<Spec, kUnroll> Reducer;
   __shared__ R slots[2 * Reducer::kSlots];
   Reducer reducer(slots);
-  const RowRange<Index> range(piece<Spec>(), args.rows, args.rows_per_piece,
-                              args.pieces_with_more);
+  const RowRange<Tile> range(0, args.rows);
 
   for_tiles<(kChunks > 0) ? kAhead : 0, Batch<Tile>, Tile>(
       range, args,

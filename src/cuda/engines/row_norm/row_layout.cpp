@@ -77,19 +77,14 @@ RowGrid grid_of(const RowProblem& problem, const RowLayout& layout, const Device
       problem.kind == Kind::norm_backward ? problem.rows / problem.sets : problem.rows;
   const std::int64_t sets = problem.kind == Kind::norm_backward ? problem.sets : 1;
   const std::int64_t tile = layout.tile_rows(), tiles = (rows + tile - 1) / tile;
-  RowGrid grid;
-  if (!layout.persistent) {
-    grid = {tiles, tile, 0, tile == 1 || rows % tile == 0};
-    return grid;
+  RowGrid grid{tiles, rows % tile == 0};
+  if (layout.persistent) {
+    // Clusters of more than two blocks do not find place everywhere: what is left over must not
+    // wait until others are done.
+    std::int64_t wanted = std::int64_t{layout.blocks} * device.compute_units / layout.slices;
+    if (layout.slices > 2) wanted = wanted * 15 / 16;
+    grid.pieces = std::clamp<std::int64_t>((wanted + sets - 1) / sets, 1, tiles);
   }
-  // Clusters of more than two blocks do not find place everywhere: what is left over must not wait
-  // until others are done.
-  std::int64_t wanted = std::int64_t{layout.blocks} * device.compute_units / layout.slices;
-  if (layout.slices > 2) wanted = wanted * 15 / 16;
-  grid.pieces = std::clamp<std::int64_t>((wanted + sets - 1) / sets, 1, tiles);
-  grid.rows_per_piece = rows / grid.pieces;
-  grid.pieces_with_more = rows % grid.pieces;
-  grid.whole_tiles = tile == 1 || (grid.pieces_with_more == 0 && grid.rows_per_piece % tile == 0);
   return grid;
 }
 

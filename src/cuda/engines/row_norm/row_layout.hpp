@@ -34,10 +34,11 @@ struct RowLayout {
 // Elements of a thread that lie together: 16 bytes of the narrowest type along the rows, at most 8.
 int vector_of(const RowProblem& problem);
 
-// The rows of a set in pieces: one block each, or the blocks of a cluster.
+// The tiles of a set's rows are taken in turn by so many pieces: one block each, or the blocks of a
+// cluster.
 struct RowGrid {
-  std::int64_t pieces = 1, rows_per_piece = 1, pieces_with_more = 0;
-  bool whole_tiles = false;
+  std::int64_t pieces = 1;
+  bool whole_tiles = false;  // no tile ends early
 };
 RowGrid grid_of(const RowProblem& problem, const RowLayout& layout, const DeviceProps& device);
 

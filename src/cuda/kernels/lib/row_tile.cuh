@@ -17,12 +17,10 @@
 #include "lib/ptx_shared.cuh"
 #include "lib/reduce.cuh"
 
-// Blocks along x: pieces of the rows, and slices of each piece.
+// Which part of the rows a block has.
 template <class Spec> __device__ inline int slice() {
   return Spec::kSlices > 1 ? (int)(blockIdx.x % Spec::kSlices) : 0;
 }
-template <class Spec> __device__ inline int piece() { return (int)(blockIdx.x / Spec::kSlices); }
-template <class Spec> __device__ inline int pieces() { return (int)(gridDim.x / Spec::kSlices); }
 
 template <class Spec, int kCountOf, int kChunksOf>
 struct RowTile {
@@ -42,6 +40,10 @@ struct RowTile {
   __device__ void enter(int number) {
     stage = shared_memory() + Spec::kRingOffset + number * Spec::kStageBytes;
   }
+
+  // Blocks along x: pieces of the rows, and slices of each piece.
+  __device__ static int piece() { return (int)(blockIdx.x / Spec::kSlices); }
+  __device__ static int pieces() { return (int)(gridDim.x / Spec::kSlices); }
 
   // The rows from `first` on, `end` being the first that is none of this tile's business.
   __device__ void place(const Args& args, Index first, Index end) {
@@ -112,15 +114,17 @@ struct RowTile {
   }
 };
 
-// The rows of a piece: per_piece each, one more for the first with_more of them.
-template <class Index>
+// The rows of a piece: tiles from `first` on, `stride` rows apart, so that at any time all blocks
+// together read one part of memory.
+template <class Tile>
 struct RowRange {
-  Index first, end;
-  __device__ RowRange(Index piece, Index rows, Index per_piece, Index with_more) {
-    first = piece * per_piece + (piece < with_more ? piece : with_more);
-    end = first + per_piece + (piece < with_more ? 1 : 0);
-    if (end > rows) end = rows;
-  }
+  typedef typename Tile::Index Index;
+  Index first, end, stride;
+  // Of the `rows` from `begin` on.
+  __device__ RowRange(Index begin, Index rows)
+      : first(begin + (Index)Tile::piece() * Tile::kRows),
+        end(begin + rows),
+        stride((Index)Tile::pieces() * Tile::kRows) {}
 };
 
 // Reductions over the threads of a row.
