@@ -12,6 +12,14 @@ struct Grid {
   unsigned x = 1, y = 1, z = 1;
 };
 
+struct LaunchForm {
+  Grid grid;
+  unsigned threads = 1;   // of a block
+  unsigned cluster = 1;   // blocks along x that run together and reach each other's shared memory
+  bool together = false;  // all blocks are on the GPU at once, so that they may wait for each other;
+                          // an error where they do not fit
+};
+
 // A cubin in the driver's hands.
 class LoadedCode {
  public:
@@ -36,10 +44,9 @@ class LoadedKernel {
                unsigned shared_bytes = 0)
       : LoadedKernel(device, std::make_shared<LoadedCode>(cubin, name), name, shared_bytes) {}
 
-  // `arguments`: the struct that is the function's only parameter. `together`: all blocks are on
-  // the GPU at once, so that they may wait for each other; an error where they do not fit.
-  void launch(const ContextScope& scope, StreamHandle stream, const Grid& grid, unsigned threads,
-              void* arguments, bool together = false) const;
+  // `arguments`: the struct that is the function's only parameter.
+  void launch(const ContextScope& scope, StreamHandle stream, const LaunchForm& form,
+              void* arguments) const;
   // Until all of the stream is done; an error is taken to be this kernel's.
   void wait(StreamHandle stream) const;
   int registers() const;

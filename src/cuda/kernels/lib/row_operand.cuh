@@ -203,10 +203,10 @@ using RowStream =
 // meanwhile: in registers, fetched before this one is processed; to L2, or to the ring's next free
 // stage, by send(tile), where the tile is placed by place(tile, first row).
 enum Ahead { kNothingAhead, kRegistersAhead, kL2Ahead, kRingAhead };
-template <int kAhead, class Batch, class Tile, class Index, class Fetch, class Send, class Process>
-__device__ inline void for_tiles(RowRange<Index> range, const typename Tile::Args& args,
+template <int kAhead, class Batch, class Tile, class Fetch, class Send, class Process>
+__device__ inline void for_tiles(const RowRange<Tile>& range, const typename Tile::Args& args,
                                  Fetch&& fetch, Send&& send, Process&& process) {
-  constexpr int kStep = Tile::kRows;
+  typedef typename Tile::Index Index;
   if (range.first >= range.end) return;
   const auto send_row = [&](Index row, int stage) {
     if (row >= range.end) return;
@@ -219,29 +219,29 @@ __device__ inline void for_tiles(RowRange<Index> range, const typename Tile::Arg
   if constexpr (kAhead == kRingAhead) {
 #pragma unroll 1
     for (int s = 0; s < Tile::kStages; ++s) {
-      send_row(range.first + s * kStep, s);
+      send_row(range.first + s * range.stride, s);
       commit_copies();
     }
   }
   constexpr bool kFetchesEarly = kAhead == kRegistersAhead || kAhead == kRingAhead;
   if constexpr (kFetchesEarly) fetch(next, range.first);
   int stage = 0;
-  for (Index row = range.first; row < range.end; row += kStep) {
+  for (Index row = range.first; row < range.end; row += range.stride) {
     Batch now;
     if constexpr (kFetchesEarly) {
       now = next;
-      if (row + kStep < range.end) fetch(next, row + kStep);
+      if (row + range.stride < range.end) fetch(next, row + range.stride);
     } else {
       fetch(now, row);
     }
-    if constexpr (kAhead == kL2Ahead) send_row(row + kStep, 0);
+    if constexpr (kAhead == kL2Ahead) send_row(row + range.stride, 0);
     if constexpr (kAhead == kRingAhead) {
       now.tile.enter(stage);
       wait_for_copies<Tile::kStages - 1>();
     }
     process(now);
     if constexpr (kAhead == kRingAhead) {
-      send_row(row + Tile::kStages * kStep, stage);
+      send_row(row + Tile::kStages * range.stride, stage);
       commit_copies();
       stage = stage + 1 < Tile::kStages ? stage + 1 : 0;
     }
