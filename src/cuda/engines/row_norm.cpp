@@ -69,7 +69,8 @@ std::string operands_text(const RowProblem& problem, const Graph& graph, Argumen
   switch (problem.kind) {
     case Kind::norm_forward:
       return source(problem.first, "X") + source(problem.scale, "Scale") +
-             source(problem.bias, "Bias") + epsilon() + result("store_y") +
+             source(problem.bias, "Bias") + epsilon() +
+             print_row_store(problem.stored, graph, "store_x", arguments) + result("store_y") +
              statistic(problem.output1, "store_mean") +
              statistic(problem.output2, "store_inv_variance") +
              flag("kCentred", problem.is_centred) + flag("kSharedParameters", problem.sets == 1);

@@ -22,10 +22,11 @@ int vector_of(const RowProblem& problem) {
   };
   look(problem.first);
   look(problem.second);
+  look(problem.stored);
   look(problem.result);
   int vector = std::min(128 / narrowest, problem.precision == f64 ? 4 : 8);
-  for (const PointwiseProgram* program :
-       {&problem.first, &problem.second, &problem.scale, &problem.bias, &problem.result})
+  for (const PointwiseProgram* program : {&problem.first, &problem.second, &problem.scale,
+                                          &problem.bias, &problem.stored, &problem.result})
     if (!program->empty()) vector = vector_length(*program, vector);
   while (problem.length % vector != 0) vector /= 2;
   return vector;

@@ -132,6 +132,15 @@ std::string print_source(const PointwiseProgram& program, const Graph& graph,
   return print_program(rest, graph, function, arguments) + print(name, text);
 }
 
+std::string print_row_store(const PointwiseProgram& program, const Graph& graph,
+                            const std::string& name, Arguments& arguments) {
+  if (!program.empty()) return print_program(program, graph, name, arguments);
+  return fmt::format(
+      "template <int kCount>\n"
+      "__device__ inline void {}(const Args&, const Index (&)[kRank], R (&)[kCount]) {{}}\n",
+      name);
+}
+
 std::string print_statistic_store(const PointwiseProgram& program, const Graph& graph,
                                   const std::string& name, Arguments& arguments) {
   if (program.empty())
