@@ -161,13 +161,16 @@ class GpuRowNorm : public testing::Test {
     }));
   }
 
-  // Every `stride`th layout that could be a configuration, for a graph of one region.
-  static void expect_layouts_agree(const Graph& graph, std::size_t stride) {
+  // Every `stride`th layout that could be a configuration and shares rows among so many blocks at
+  // least, for a graph of one region.
+  static void expect_layouts_agree(const Graph& graph, std::size_t stride, int slices = 1) {
     const DeviceProps& device = support::test_device().props();
     support::Problem problem(graph, 3);
     const auto outline = build_plan(graph, device, {.engine = "cuda.row_norm"}, nullptr, false);
     ASSERT_EQ(outline->steps.size(), 1u);
-    const auto layouts = all_row_layouts(RowProblem(outline->steps[0].region), device);
+    auto layouts = all_row_layouts(RowProblem(outline->steps[0].region), device);
+    std::erase_if(layouts, [&](const RowLayout& layout) { return layout.slices < slices; });
+    EXPECT_FALSE(layouts.empty());
     for (std::size_t k = 0; k < layouts.size(); k += stride) {
       const auto plan = std::const_pointer_cast<PlanData>(
           build_plan(graph, device, {.engine = "cuda.row_norm"}, nullptr, true));
@@ -216,7 +219,7 @@ TEST_F(GpuRowNorm, SoftmaxOfEveryLength) {
 // Rows that are more than the ring's stages and no multiple of the tiles, and ends of rows at which
 // some threads have nothing.
 TEST_F(GpuRowNorm, EveryLayout) {
-  const std::size_t step = is_long() ? 3 : 9;
+  const std::size_t step = is_long() ? 3 : 15;
   expect_layouts_agree(forward({1500, 264, NormMode::layer, bf16}), step);
   expect_layouts_agree(backward({1500, 264, NormMode::layer, bf16}), step);
   expect_layouts_agree(residual_gelu_dropout({800, 264, NormMode::layer, bf16}), 3 * step);
@@ -225,6 +228,20 @@ TEST_F(GpuRowNorm, EveryLayout) {
   expect_layouts_agree(forward({400, 2056, NormMode::layer, f16}, true), step);
   expect_layouts_agree(softmax({1000, 520, NormMode::rms, f32}), step);
   expect_layouts_agree(softmax_backward({1000, 520, NormMode::rms, bf16}), step);
+}
+
+// The blocks of a cluster have a part of every row each.
+TEST_F(GpuRowNorm, RowsOfClusters) {
+  if (support::test_device().props().compute_capability / 10 != 9) GTEST_SKIP();
+  const std::size_t step = is_long() ? 3 : 9;
+  expect_layouts_agree(backward({200, 8192, NormMode::layer, bf16}), step, 2);
+  expect_layouts_agree(forward({9, 8192, NormMode::layer, f32}), step, 2);
+  if (!is_long()) return;
+  expect_layouts_agree(backward({70, 16384, NormMode::layer, bf16}), step, 2);
+  expect_layouts_agree(backward({40, 32768, NormMode::layer, bf16}, false), step, 2);
+  expect_layouts_agree(backward({5, 65536, NormMode::rms, bf16}), step, 2);
+  expect_layouts_agree(softmax({5, 65536, NormMode::rms, bf16}), step, 2);
+  expect_layouts_agree(softmax_backward({5, 8200, NormMode::rms, bf16}), step, 2);
 }
 
 // A scale and bias for every image, rows that do not lie next to each other, elements that do not.

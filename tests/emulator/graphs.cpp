@@ -134,6 +134,7 @@ Result cuGraphKernelNodeSetParams_v2(GraphNodeHandle node, const KernelNode* wha
   return Result::success;
 }
 Result cuGraphKernelNodeCopyAttributes(GraphNodeHandle to, GraphNodeHandle from) {
+  to->cluster = from->cluster;
   return to->type == from->type ? Result::success : Result::invalid_value;
 }
 Result cuGraphAddKernelNode_v2(GraphNodeHandle* node, GraphHandle graph,

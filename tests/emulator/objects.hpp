@@ -20,6 +20,7 @@ struct LibraryObject {
   void* handle;
   int file;  // it was opened from
   const emulated::Image* image;
+  emulated::ClusterState* cluster;  // null: an older shim's
   std::vector<KernelHandle> kernels;
 };
 struct KernelObject {
@@ -32,6 +33,7 @@ struct KernelObject {
 struct GraphNodeObject {
   GraphNodeType type;
   KernelNode kernel = {};
+  unsigned cluster = 1;                           // blocks of the kernel, along x
   std::vector<std::vector<char>> arguments = {};  // of the kernel, copied
   std::vector<void*> argument_pointers = {};      // what a caller who asks is given
   CopyNode copy = {};

@@ -53,10 +53,12 @@ LoadedKernel::LoadedKernel(DeviceOrdinal device, std::shared_ptr<const LoadedCod
   check(api.kernel_function(&function_, kernel_), what.c_str());
 }
 
-void LoadedKernel::launch(StreamHandle stream, const Grid& grid, unsigned threads,
-                          void* arguments) const {
-  const LaunchConfig config{grid.x, grid.y,        grid.z, threads, 1,
-                            1,      shared_bytes_, stream, nullptr, 0};
+void LoadedKernel::launch(StreamHandle stream, const Grid& grid, unsigned threads, void* arguments,
+                          unsigned cluster) const {
+  LaunchAttribute attribute{LaunchAttributeId::cluster_dimension, 0, {}};
+  attribute.value.cluster = {cluster, 1, 1};
+  const LaunchConfig config{grid.x, grid.y,        grid.z, threads,    1,
+                            1,      shared_bytes_, stream, &attribute, cluster > 1 ? 1u : 0u};
   void* parameters[] = {arguments};
   // A kernel handle stands for its function in whichever context is current.
   const Result result =

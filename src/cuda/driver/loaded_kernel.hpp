@@ -36,8 +36,10 @@ class LoadedKernel {
                unsigned shared_bytes = 0)
       : LoadedKernel(device, std::make_shared<LoadedCode>(cubin, name), name, shared_bytes) {}
 
-  // `arguments`: the struct that is the function's only parameter.
-  void launch(StreamHandle stream, const Grid& grid, unsigned threads, void* arguments) const;
+  // `arguments`: the struct that is the function's only parameter. `cluster`: blocks along x that
+  // run together.
+  void launch(StreamHandle stream, const Grid& grid, unsigned threads, void* arguments,
+              unsigned cluster = 1) const;
   // Until all of the stream is done; an error is taken to be this kernel's.
   void wait(StreamHandle stream) const;
   int registers() const;

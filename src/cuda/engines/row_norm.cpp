@@ -41,11 +41,15 @@ std::string spec_text(const RowProblem& problem, const RowLayout& layout, bool w
              "  typedef ::R R;\n  typedef ::Index Index;\n  typedef ::Args Args;\n"
              "  static const int kRank = ::kRank, kLength = {}, kThreads = {}, kRowThreads = {};\n"
              "  static const int kUnroll = {}, kStages = {}, kStageBytes = {}, kRingOffset = {};\n"
+             "  static const int kSlices = {}, kSliceLength = {};\n"
              "  static const bool kWholeTiles = {};\n}};\n"
              // For pointers that are not aligned.
-             "struct ElementSpec : Spec {{\n  static const int kUnroll = 1, kStages = 0;\n}};\n",
+             "struct ElementSpec : Spec {{\n"
+             "  static const int kUnroll = 1, kStages = 0, kSlices = 1, kSliceLength = kLength;\n"
+             "}};\n",
              problem.length, layout.threads, layout.row_threads, layout.unroll, layout.stages,
-             stage_bytes(problem, layout), shared_bytes(problem, layout).ring, whole_tiles);
+             stage_bytes(problem, layout), shared_bytes(problem, layout).ring, layout.slices,
+             problem.length / layout.slices, whole_tiles);
 }
 
 std::string sums_text(const RowProblem& problem) {
@@ -55,7 +59,7 @@ std::string sums_text(const RowProblem& problem) {
 // Sources and stores of the rows' kernel.
 std::string operands_text(const RowProblem& problem, const Graph& graph, Arguments& arguments) {
   const auto source = [&](const PointwiseProgram& program, const char* name) {
-    return print_source(program, graph, name, arguments);
+    return print_source(program, graph, name, arguments, problem.holds_results);
   };
   const auto statistic = [&](const PointwiseProgram& program, const char* name) {
     return print_statistic_store(program, graph, name, arguments);
@@ -92,12 +96,10 @@ std::string operands_text(const RowProblem& problem, const Graph& graph, Argumen
          flag("kLog", problem.is_log);
 }
 
-void add_grid(const RowProblem& problem, const RowGrid& grid, Arguments& arguments) {
+void add_rows(const RowProblem& problem, Arguments& arguments) {
   add_extents(arguments, problem.space);
   arguments.number("rows", problem.rows);
   arguments.number("rows_per_set", problem.rows / problem.sets);
-  arguments.number("rows_per_block", grid.rows_per_block);
-  arguments.number("blocks_with_more", grid.blocks_with_more);
   arguments.number("zero", 0);
 }
 
@@ -105,7 +107,7 @@ LaunchDesign rows_launch(const RowProblem& problem, const RowLayout& layout, con
                          const Graph& graph, int partial) {
   LaunchDesign launch;
   Arguments& arguments = launch.arguments;
-  add_grid(problem, grid, arguments);
+  add_rows(problem, arguments);
   if (problem.kind == Kind::norm_backward) {
     if (partial >= 0)
       arguments.scratch("partial", partial);
@@ -126,10 +128,12 @@ LaunchDesign rows_launch(const RowProblem& problem, const RowLayout& layout, con
   launch.function = name;
   launch.unaligned_function = name + "_elements";
   launch.threads = static_cast<unsigned>(layout.threads);
-  launch.grid.x = static_cast<unsigned>(grid.blocks);
+  launch.grid.x = static_cast<unsigned>(grid.pieces);
   if (problem.kind == Kind::norm_backward) launch.grid.y = static_cast<unsigned>(problem.sets);
   launch.shared_bytes = static_cast<unsigned>(shared_bytes(problem, layout).all);
   launch.unaligned_grid = launch.grid;
+  launch.cluster = static_cast<unsigned>(layout.slices);
+  launch.grid.x *= launch.cluster;
   return launch;
 }
 
@@ -138,9 +142,9 @@ LaunchDesign sums_launch(const RowProblem& problem, const RowLayout& layout, con
                          const Graph& graph, int partial) {
   LaunchDesign launch;
   Arguments& arguments = launch.arguments;
-  add_grid(problem, grid, arguments);
+  add_rows(problem, arguments);
   arguments.scratch("partial", partial);
-  arguments.number("pieces", grid.blocks);
+  arguments.number("pieces", grid.pieces);
   const std::string stores =
       print_statistic_store(problem.output1, graph, "store_dscale", arguments) +
       print_statistic_store(problem.output2, graph, "store_dbias", arguments);
@@ -166,10 +170,11 @@ class RowNormEngine final : public CudaEngine {
     const RowProblem problem(region);
     if (problem.is_other_operation) return Support::other_operation("{}", problem.refusal);
     if (!problem.refusal.empty()) return Support::no("{}", problem.refusal);
-    constexpr std::int64_t kMostSets = 65535, kMostBlocks = 0x7fffffff;
+    constexpr std::int64_t kMostSets = 65535, kMostRows = 0x7f000000;  // and some to come
     if (problem.sets > kMostSets && problem.kind == Kind::norm_backward)
       return Support::no("{} sets of parameters, {} at most", problem.sets, kMostSets);
-    if (problem.rows > kMostBlocks) return Support::no("more than 2^31 rows");
+    if (problem.rows > kMostRows)
+      return Support::no("{} rows, {} at most", problem.rows, kMostRows);
     return Support::yes();
   }
 
@@ -209,7 +214,7 @@ class RowNormEngine final : public CudaEngine {
   static std::int64_t partial_bytes(const RowProblem& problem, const RowLayout& layout,
                                     const DeviceProps& device) {
     if (problem.column_sums() == 0) return 0;
-    return grid_of(problem, layout, device).blocks * problem.sets * problem.length *
+    return grid_of(problem, layout, device).pieces * problem.sets * problem.length *
            problem.column_sums() * problem.register_bytes();
   }
 };

@@ -29,20 +29,17 @@ __device__ inline void norm_backward(const Args& args) {
   constexpr int kUnroll = Spec::kUnroll;
   typedef RowReducer<Spec, 2 * kUnroll> Reducer;
   __shared__ R slots[2 * Reducer::kSlots];
-  Reducer reducer = {slots, 0};
+  Reducer reducer(slots);
   const R share = (R)1 / (R)Spec::kLength, epsilon = epsilon_of(args);
-  // Of the set's rows.
-  RowRange<Index> range(args.rows_per_set, args.rows_per_block, args.blocks_with_more);
   const Index first_of_set = (Index)blockIdx.y * (Index)args.rows_per_set;
-  range.first += first_of_set;
-  range.end += first_of_set;
+  const RowRange<Tile> range(first_of_set, args.rows_per_set);
   RowOperand<Tile, Scale, true, kHoldParameters> scale;
   const Tile of_set = Tile::at_row(args, first_of_set);
   scale.fetch(args, of_set);
   ColumnPartials<Spec, Tile, kScaleSums, kSumsInShared> scale_sums;
   ColumnPartials<Spec, Tile, kBiasSums, kSumsInShared> bias_sums;
-  // Of this block: kLength sums for scale, then for bias.
-  R* partial = (R*)args.partial + ((int64)blockIdx.y * gridDim.x + blockIdx.x) *
+  // Of this piece: kLength sums for scale, then for bias.
+  R* partial = (R*)args.partial + ((int64)blockIdx.y * Tile::pieces() + Tile::piece()) *
                                       ((kScaleSums + kBiasSums) * (int64)Spec::kLength);
   R* shared = (R*)shared_memory();
   scale_sums.start(partial, shared);

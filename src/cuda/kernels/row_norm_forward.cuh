@@ -32,12 +32,12 @@ __device__ inline void norm_forward(const Args& args) {
   constexpr int kUnroll = Spec::kUnroll;
   typedef RowReducer<Spec, 2 * kUnroll> Reducer;
   __shared__ R slots[2 * Reducer::kSlots];
-  Reducer reducer = {slots, 0};
+  Reducer reducer(slots);
   const R epsilon = epsilon_of(args);
   Parameters<Tile> shared;
   if constexpr (kSharedParameters) shared.fetch(args, Tile::at_row(args, 0));
 
-  const RowRange<Index> range(args.rows, args.rows_per_block, args.blocks_with_more);
+  const RowRange<Tile> range(0, args.rows);
 
   for_tiles<(kChunks > 0) ? kAhead : 0, Batch<Tile>, Tile>(
       range, args,

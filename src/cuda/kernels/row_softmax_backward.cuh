@@ -18,8 +18,8 @@ __device__ inline void softmax_backward(const Args& args) {
   constexpr int kUnroll = Spec::kUnroll;
   typedef RowReducer<Spec, kUnroll> Reducer;
   __shared__ R slots[2 * Reducer::kSlots];
-  Reducer reducer = {slots, 0};
-  const RowRange<Index> range(args.rows, args.rows_per_block, args.blocks_with_more);
+  Reducer reducer(slots);
+  const RowRange<Tile> range(0, args.rows);
 
   for_tiles<(kChunks > 0) ? kAhead : 0, Batch<Tile>, Tile>(
       range, args,

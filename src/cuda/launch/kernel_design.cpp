@@ -42,7 +42,7 @@ class CudaKernel final : public Kernel {
           launch.unaligned_function.empty() ? aligned : load(launch.unaligned_function);
       launches_.push_back({std::move(aligned), std::move(unaligned), launch.grid,
                            launch.unaligned_function.empty() ? launch.grid : launch.unaligned_grid,
-                           launch.threads, std::move(launch.arguments)});
+                           launch.threads, launch.cluster, std::move(launch.arguments)});
     }
   }
 
@@ -56,7 +56,7 @@ class CudaKernel final : public Kernel {
       const bool aligned = launch.arguments.are_aligned(words, kVectorBytes);
       const LoadedKernel& kernel = aligned ? launch.aligned : launch.unaligned;
       kernel.launch(stream, aligned ? launch.grid : launch.unaligned_grid, launch.threads,
-                    words.data());
+                    words.data(), aligned ? launch.cluster : 1);
       if (waits_ && !is_capturing(context.stream())) kernel.wait(stream);
     }
   }
@@ -65,7 +65,7 @@ class CudaKernel final : public Kernel {
   struct Launch {
     LoadedKernel aligned, unaligned;
     Grid grid, unaligned_grid;
-    unsigned threads;
+    unsigned threads, cluster;
     Arguments arguments;
   };
   DeviceOrdinal device_;

@@ -22,6 +22,7 @@ struct LaunchDesign {
   // function takes any.
   std::string unaligned_function = {};
   Grid unaligned_grid = {};
+  unsigned cluster = 1;  // blocks along x that run together (sm_90 on); of `function` only
 };
 
 // Launches in order. An empty list does nothing (no elements).

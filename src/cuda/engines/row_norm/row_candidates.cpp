@@ -36,7 +36,7 @@ int resident_threads(const DeviceProps& device) {
 double held_registers(const RowProblem& problem, const PointwiseProgram& program,
                       std::int64_t elements) {
   if (program.empty()) return 0;
-  std::int64_t bytes = staged_bytes(program);
+  std::int64_t bytes = staged_bytes(problem, program);
   if (bytes == 0) bytes = problem.register_bytes();
   return static_cast<double>(elements * bytes) / 4.0;
 }
@@ -77,10 +77,10 @@ double row_bytes(const RowProblem& problem) {
   return bits / 8.0 * static_cast<double>(problem.length);
 }
 
-// The fewest threads that hold a row in `chunks` vectors each; 0: too many.
-int threads_for(const RowProblem& problem, int vector, int chunks) {
+// The fewest threads that hold `length` elements in `chunks` vectors each; 0: too many.
+int threads_for(std::int64_t length, int vector, int chunks) {
   const std::int64_t needed =
-      (problem.length + std::int64_t{vector} * chunks - 1) / (std::int64_t{vector} * chunks);
+      (length + std::int64_t{vector} * chunks - 1) / (std::int64_t{vector} * chunks);
   if (needed > kMostThreads) return 0;
   if (needed <= kLanes) return static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(needed)));
   return static_cast<int>((needed + kLanes - 1) / kLanes * kLanes);
@@ -115,13 +115,15 @@ double expected_seconds(const RowProblem& problem, const RowLayout& layout,
   constexpr double kUneven = 0.04;  // threads whose last vector is past the end of the row
   constexpr double kHeld = 0.01;    // parameters that every block waits for
   constexpr double kPersistent = 0.04;
+  constexpr double kFarther = 2;  // where other blocks have a part of the row
   constexpr double kWaits[] = {0.15, 0.08, 0.15, 0.05};  // groups for half the speed
-  const double waits = kWaits[layout.ahead];
+  const double waits = kWaits[layout.ahead] * (layout.slices > 1 ? kFarther : 1.0);
   const double units = device.compute_units;
   const RowGrid grid = grid_of(problem, layout, device);
-  const double blocks = static_cast<double>(grid.blocks * problem.sets);
+  const double pieces = static_cast<double>(grid.pieces * problem.sets);
+  const double blocks = pieces * layout.slices;
   const double resident = std::min<double>(layout.blocks, std::max(blocks / units, 1.0));
-  const double tile = layout.tile_rows() * row_bytes(problem);
+  const double tile = layout.tile_rows() * row_bytes(problem) / layout.slices;
   const double under_way = resident * tile *
                            (layout.ahead == 0   ? kWorking
                             : layout.ahead == 1 ? 1.0
@@ -135,10 +137,11 @@ double expected_seconds(const RowProblem& problem, const RowLayout& layout,
   const double rounds = layout.persistent ? 1.0 : blocks / (resident * units);
   double losses = rounds > 1 ? kTail * (std::ceil(rounds) / rounds - 1.0) : 0.0;
   losses += layout.persistent ? kPersistent : layout.hold_parameters ? kHeld : 0.0;
-  if (std::int64_t{layout.row_threads} * layout.chunks * layout.vector != problem.length)
+  if (std::int64_t{layout.row_threads} * layout.chunks * layout.vector * layout.slices !=
+      problem.length)
     losses += kUneven;
   const double sums =
-      2 * blocks *
+      2 * pieces *
       static_cast<double>(problem.length * problem.register_bytes() * problem.column_sums());
   const double memory = (bytes + sums) / speed * (1.0 + losses);
   if (!has_much_work(problem)) return memory;
@@ -173,8 +176,8 @@ class LayoutSearch {
       : problem_(problem), device_(device), bytes_(bytes) {
     layout_.vector = vector_of(problem);
     // Work fused before that is not left to later waits for the loads.
-    const auto only_loads = [](const PointwiseProgram& program) {
-      return program.empty() || staged_bytes(program) > 0;
+    const auto only_loads = [&](const PointwiseProgram& program) {
+      return program.empty() || staged_bytes(problem, program) > 0;
     };
     can_prefetch_ = only_loads(problem.first) && only_loads(problem.second);
     // Copies are of 4 bytes at least.
@@ -192,7 +195,11 @@ class LayoutSearch {
   }
 
   std::vector<RowCandidate> all() {
-    for (const int chunks : {1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32}) try_chunks(chunks);
+    for (const int slices : {1, 2, 4, 8}) {
+      if (slices > 1 && !can_share(slices)) continue;
+      layout_.slices = slices;
+      for (const int chunks : {1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32}) try_chunks(chunks);
+    }
     if (found_.empty()) {
       const RowLayout again{.threads = 512,
                             .row_threads = 512,
@@ -205,19 +212,32 @@ class LayoutSearch {
   }
 
  private:
+  // Whether a cluster may share a row: one that is long, in equal parts.
+  bool can_share(int slices) const {
+    constexpr std::int64_t kLeastLength = 4096;  // of a part
+    constexpr int kHopper = 90, kBlackwell = 100;
+    const int generation = device_.compute_capability / 10 * 10;
+    return (generation == kHopper || generation == kBlackwell) &&
+           problem_.length % (slices * layout_.vector) == 0 &&
+           problem_.length / slices >= kLeastLength;
+  }
   void try_chunks(int chunks) {
     // Of a row in a thread.
     const int most_elements = problem_.kind == Kind::norm_backward ? 64 : 128;
     if (chunks * layout_.vector > most_elements) return;
     layout_.chunks = chunks;
-    layout_.row_threads = threads_for(problem_, layout_.vector, chunks);
+    const std::int64_t length = problem_.length / layout_.slices;
+    layout_.row_threads = threads_for(length, layout_.vector, chunks);
     constexpr int kWholeLine = 8;  // threads that read 128 bytes at once
     if (chunks > 1 && layout_.row_threads < kWholeLine) return;
     if (layout_.row_threads == 0 ||
-        (chunks - 1) * std::int64_t{layout_.row_threads} * layout_.vector >= problem_.length)
+        (chunks - 1) * std::int64_t{layout_.row_threads} * layout_.vector >= length)
       return;
-    const bool is_narrow = layout_.row_threads <= kLanes;
+    const bool is_narrow = layout_.row_threads <= kLanes, is_shared = layout_.slices > 1;
+    // A warp adds up what those of a row have.
+    if (is_shared && (is_narrow || layout_.row_threads * layout_.slices > kLanes * kLanes)) return;
     for (int groups = 1; groups * layout_.row_threads <= kMostThreads; groups *= 2) {
+      if (is_shared && groups > 1) break;
       layout_.threads = groups * layout_.row_threads;
       constexpr int kMostGroups = 8;  // each with a barrier of its own
       if (is_narrow ? layout_.threads < 128 || layout_.threads > 512 : groups > kMostGroups)
@@ -298,9 +318,9 @@ std::vector<RowLayout> all_row_layouts(const RowProblem& problem, const DevicePr
   constexpr int kOfEach = 2;
   const double bytes = static_cast<double>(problem.rows) * row_bytes(problem);
   const auto is_alike = [](const RowLayout& a, const RowLayout& b) {
-    return a.row_threads == b.row_threads && a.threads == b.threads && a.ahead == b.ahead &&
-           a.shared_sums == b.shared_sums && a.hold_parameters == b.hold_parameters &&
-           a.unroll == b.unroll;
+    return a.row_threads == b.row_threads && a.threads == b.threads && a.slices == b.slices &&
+           a.ahead == b.ahead && a.shared_sums == b.shared_sums &&
+           a.hold_parameters == b.hold_parameters && a.unroll == b.unroll;
   };
   std::vector<RowLayout> layouts;
   for (const RowCandidate& candidate :
@@ -314,8 +334,9 @@ std::vector<RowCandidate> row_candidates(const RowProblem& problem, const Device
   constexpr std::size_t kMostCandidates = 8, kFewCandidates = 2;
   constexpr double kSmall = 1 << 20;  // bytes: nothing to tune
   const auto is_alike = [](const RowLayout& a, const RowLayout& b) {
-    return a.chunks == b.chunks && a.ahead == b.ahead && a.persistent == b.persistent &&
-           a.shared_sums == b.shared_sums && a.hold_parameters == b.hold_parameters;
+    return a.chunks == b.chunks && a.slices == b.slices && a.ahead == b.ahead &&
+           a.persistent == b.persistent && a.shared_sums == b.shared_sums &&
+           a.hold_parameters == b.hold_parameters;
   };
   return best_of_kinds(LayoutSearch(problem, device, bytes).all(),
                        bytes < kSmall ? kFewCandidates : kMostCandidates, 1, is_alike);

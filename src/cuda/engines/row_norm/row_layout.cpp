@@ -32,8 +32,9 @@ int vector_of(const RowProblem& problem) {
   return vector;
 }
 
-std::int64_t staged_bytes(const PointwiseProgram& program) {
+std::int64_t staged_bytes(const RowProblem& problem, const PointwiseProgram& program) {
   std::int64_t bytes = 0;
+  if (problem.holds_results) return bytes;
   for (const int i : loads_to_hold(program))
     bytes += bit_width(program.steps[static_cast<std::size_t>(i)].view.dtype) / 8;
   return bytes;
@@ -51,6 +52,7 @@ bool has_loop_of_results(const RowProblem& problem, const RowLayout& layout) {
 std::vector<std::pair<std::string, std::int64_t>> RowLayout::knobs() const {
   return {{"threads", threads},
           {"row_threads", row_threads},
+          {"slices", slices},
           {"unroll", unroll},
           {"blocks", blocks},
           {"persistent", persistent ? 1 : 0},
@@ -66,6 +68,7 @@ RowLayout RowLayout::from(const RowProblem& problem, const Config& config) {
   const auto knob = [&](const char* name) { return static_cast<int>(config.knob(name)); };
   layout.threads = knob("threads");
   layout.row_threads = knob("row_threads");
+  layout.slices = knob("slices");
   layout.unroll = knob("unroll");
   layout.blocks = knob("blocks");
   layout.persistent = knob("persistent") != 0;
@@ -74,7 +77,7 @@ RowLayout RowLayout::from(const RowProblem& problem, const Config& config) {
   layout.shared_sums = knob("shared_sums") != 0;
   layout.hold_parameters = knob("hold_parameters") != 0;
   layout.vector = vector_of(problem);
-  const std::int64_t per_chunk = std::int64_t{layout.row_threads} * layout.vector;
+  const std::int64_t per_chunk = std::int64_t{layout.row_threads} * layout.vector * layout.slices;
   if (knob("held") != 0)
     layout.chunks = static_cast<int>((problem.length + per_chunk - 1) / per_chunk);
   return layout;
@@ -85,22 +88,20 @@ RowGrid grid_of(const RowProblem& problem, const RowLayout& layout, const Device
       problem.kind == Kind::norm_backward ? problem.rows / problem.sets : problem.rows;
   const std::int64_t sets = problem.kind == Kind::norm_backward ? problem.sets : 1;
   const std::int64_t tile = layout.tile_rows(), tiles = (rows + tile - 1) / tile;
-  RowGrid grid;
-  if (!layout.persistent) {
-    grid = {tiles, tile, 0, tile == 1 || rows % tile == 0};
-    return grid;
+  RowGrid grid{tiles, rows % tile == 0};
+  if (layout.persistent) {
+    // Clusters of more than two blocks do not find place everywhere: what is left over must not
+    // wait until others are done.
+    std::int64_t wanted = std::int64_t{layout.blocks} * device.compute_units / layout.slices;
+    if (layout.slices > 2) wanted = wanted * 15 / 16;
+    grid.pieces = std::clamp<std::int64_t>((wanted + sets - 1) / sets, 1, tiles);
   }
-  const std::int64_t wanted = std::int64_t{layout.blocks} * device.compute_units;
-  grid.blocks = std::clamp<std::int64_t>((wanted + sets - 1) / sets, 1, tiles);
-  grid.rows_per_block = rows / grid.blocks;
-  grid.blocks_with_more = rows % grid.blocks;
-  grid.whole_tiles = tile == 1 || (grid.blocks_with_more == 0 && grid.rows_per_block % tile == 0);
   return grid;
 }
 
 std::int64_t stage_bytes(const RowProblem& problem, const RowLayout& layout) {
   return std::int64_t{layout.threads} * layout.unroll * layout.chunks * layout.vector *
-         (staged_bytes(problem.first) + staged_bytes(problem.second));
+         (staged_bytes(problem, problem.first) + staged_bytes(problem, problem.second));
 }
 
 SharedBytes shared_bytes(const RowProblem& problem, const RowLayout& layout) {

@@ -11,6 +11,7 @@ namespace ashlar::cuda {
 struct RowLayout {
   int threads = 256;        // of a block
   int row_threads = 32;     // that share a row: a power of two below a warp, else whole warps
+  int slices = 1;           // blocks of a cluster that share a row
   int unroll = 1;           // rows a group of threads works on at once
   int blocks = 1;           // of a multiprocessor at a time
   bool persistent = false;  // blocks stay and take many tiles of rows
@@ -39,15 +40,16 @@ bool has_much_work(const RowProblem& problem);
 // fit the caches of instructions. Nothing may be in registers by its chunk then.
 bool has_loop_of_results(const RowProblem& problem, const RowLayout& layout);
 
-// Blocks of a set's rows.
+// The tiles of a set's rows are taken in turn by so many pieces: one block each, or the blocks of a
+// cluster.
 struct RowGrid {
-  std::int64_t blocks = 1, rows_per_block = 1, blocks_with_more = 0;
-  bool whole_tiles = false;
+  std::int64_t pieces = 1;
+  bool whole_tiles = false;  // no tile ends early
 };
 RowGrid grid_of(const RowProblem& problem, const RowLayout& layout, const DeviceProps& device);
 
 // Bytes of an element of an operand that threads hold as memory has them, or that lie in the ring.
-std::int64_t staged_bytes(const PointwiseProgram& program);
+std::int64_t staged_bytes(const RowProblem& problem, const PointwiseProgram& program);
 // Of a tile in the ring.
 std::int64_t stage_bytes(const RowProblem& problem, const RowLayout& layout);
 // Dynamic shared memory: sums over rows, then the ring.

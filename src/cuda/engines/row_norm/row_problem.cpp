@@ -127,7 +127,13 @@ void RowProblem::take_softmax(const Region& region) {
   is_log = forward ? forward->log : backward->log;
   first = input(region, 0);
   if (backward) second = input(region, SoftmaxBackward::dy);
-  if (forward) output1 = output(region, SoftmaxForward::stats);
+  if (forward) {
+    output1 = output(region, SoftmaxForward::stats);
+    holds_results = std::count_if(first.steps.begin(), first.steps.end(), [](const auto& step) {
+                      return step.kind == PointwiseProgram::Step::Kind::load &&
+                             bit_width(step.view.dtype) >= 16;
+                    }) > 1;
+  }
   result = region.epilogue;
   Dims lines = first.space;
   const std::int64_t axis = forward ? forward->axis : backward->axis;

@@ -22,7 +22,10 @@ struct RowProblem {
   double epsilon = 0;
 
   // Absent operands are empty.
-  PointwiseProgram first;   // x; softmax_backward: y
+  PointwiseProgram first;  // x; softmax_backward: y
+  // softmax_forward: work fused before is done once, and threads hold its results: three passes
+  // would repeat it, and more than one operand is no smaller.
+  bool holds_results = false;
   PointwiseProgram second;  // dy
   PointwiseProgram scale, bias, mean, inv_variance;
   PointwiseProgram stored;  // norm_forward: where x goes, which is its accumulator

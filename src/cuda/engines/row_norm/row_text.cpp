@@ -77,14 +77,15 @@ std::vector<int> loads_to_hold(const PointwiseProgram& program) {
 }
 
 std::string print_source(const PointwiseProgram& program, const Graph& graph,
-                         const std::string& name, Arguments& arguments) {
+                         const std::string& name, Arguments& arguments, bool holds_results) {
   if (program.empty())
     return print(name, {.is_present = false, .held = "", .fetch = "", .values = ""});
   const std::string function = name + "_program";
   const std::vector<int> loads = loads_to_hold(program);
-  const bool is_staged = !loads.empty() && std::none_of(loads.begin(), loads.end(), [&](int i) {
-    return is_on_host(graph, program.steps[static_cast<std::size_t>(i)].view);
-  });
+  const bool is_staged =
+      !holds_results && !loads.empty() && std::none_of(loads.begin(), loads.end(), [&](int i) {
+        return is_on_host(graph, program.steps[static_cast<std::size_t>(i)].view);
+      });
   if (!is_staged)
     return print_program(program, graph, function, arguments) +
            print(name, {.held = "R values[kCount];",

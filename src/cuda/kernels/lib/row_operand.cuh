@@ -109,6 +109,12 @@ struct RowOperand {
   static const int kRows = kIsShared || !kIsHeld ? 1 : Tile::kUnroll;
   typename Source::template Held<Tile::kCount> held[kRows][kIsHeld ? Tile::kChunks : 1];
 
+  // Whether these are numbers, in whose place others can be put.
+  static const bool kHoldsNumbers = kIsHeld && !Source::kIsStaged;
+  __device__ void put(int u, int chunk, const R (&from)[Tile::kCount]) {
+    copy(from, held[u][chunk].values);
+  }
+
   __device__ void fetch(const Args& args, const Tile& tile) {
     if constexpr (kIsHeld) {
 #pragma unroll
@@ -166,6 +172,7 @@ struct RingOperand {
     return tile.stage + kOffset + (u * Tile::kChunks + chunk) * kBytes;
   }
 
+  static const bool kHoldsNumbers = false;
   __device__ void fetch(const Args&, const Tile&) {}
   __device__ static void send(const Args& args, const Tile& tile) {
 #pragma unroll
@@ -203,10 +210,10 @@ using RowStream =
 // meanwhile: in registers, fetched before this one is processed; to L2, or to the ring's next free
 // stage, by send(tile), where the tile is placed by place(tile, first row).
 enum Ahead { kNothingAhead, kRegistersAhead, kL2Ahead, kRingAhead };
-template <int kAhead, class Batch, class Tile, class Index, class Fetch, class Send, class Process>
-__device__ inline void for_tiles(RowRange<Index> range, const typename Tile::Args& args,
+template <int kAhead, class Batch, class Tile, class Fetch, class Send, class Process>
+__device__ inline void for_tiles(const RowRange<Tile>& range, const typename Tile::Args& args,
                                  Fetch&& fetch, Send&& send, Process&& process) {
-  constexpr int kStep = Tile::kRows;
+  typedef typename Tile::Index Index;
   if (range.first >= range.end) return;
   const auto send_row = [&](Index row, int stage) {
     if (row >= range.end) return;
@@ -219,29 +226,29 @@ __device__ inline void for_tiles(RowRange<Index> range, const typename Tile::Arg
   if constexpr (kAhead == kRingAhead) {
 #pragma unroll 1
     for (int s = 0; s < Tile::kStages; ++s) {
-      send_row(range.first + s * kStep, s);
+      send_row(range.first + s * range.stride, s);
       commit_copies();
     }
   }
   constexpr bool kFetchesEarly = kAhead == kRegistersAhead || kAhead == kRingAhead;
   if constexpr (kFetchesEarly) fetch(next, range.first);
   int stage = 0;
-  for (Index row = range.first; row < range.end; row += kStep) {
+  for (Index row = range.first; row < range.end; row += range.stride) {
     Batch now;
     if constexpr (kFetchesEarly) {
       now = next;
-      if (row + kStep < range.end) fetch(next, row + kStep);
+      if (row + range.stride < range.end) fetch(next, row + range.stride);
     } else {
       fetch(now, row);
     }
-    if constexpr (kAhead == kL2Ahead) send_row(row + kStep, 0);
+    if constexpr (kAhead == kL2Ahead) send_row(row + range.stride, 0);
     if constexpr (kAhead == kRingAhead) {
       now.tile.enter(stage);
       wait_for_copies<Tile::kStages - 1>();
     }
     process(now);
     if constexpr (kAhead == kRingAhead) {
-      send_row(row + Tile::kStages * kStep, stage);
+      send_row(row + Tile::kStages * range.stride, stage);
       commit_copies();
       stage = stage + 1 < Tile::kStages ? stage + 1 : 0;
     }

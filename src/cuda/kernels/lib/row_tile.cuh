@@ -1,9 +1,10 @@
 // Tiles of rows: kRowThreads threads share a row, a block has kGroups such groups of threads, and
-// every group takes kUnroll rows of a tile at once.
+// every group takes kUnroll rows of a tile at once. With kSlices > 1 the blocks of a cluster share
+// the rows: each has kSliceLength columns of them.
 //
 // Spec, printed by the engine: R, Index, Args (with extent0..., magic0..., zero); kRank (axes, the
-// last one along the row), kLength (elements of a row), kThreads, kRowThreads, kUnroll, kWholeTiles
-// (no tile ends early); kStages (tiles on their way in a ring in shared memory, 0: no ring),
+// last one along the row), kLength (elements of a row), kThreads, kRowThreads, kUnroll, kSlices,
+// kSliceLength, kWholeTiles (no tile ends early); kStages (tiles on their way in a ring in shared memory, 0: no ring),
 // kStageBytes, kRingOffset (where the ring begins in shared memory).
 //
 // A row is read in chunks of kCount elements per thread. kChunks > 0: all of a thread's chunks stay
@@ -12,8 +13,14 @@
 
 #include "lib/divide.cuh"
 #include "lib/elements.cuh"
+#include "lib/ptx_cluster.cuh"
 #include "lib/ptx_shared.cuh"
 #include "lib/reduce.cuh"
+
+// Which part of the rows a block has.
+template <class Spec> __device__ inline int slice() {
+  return Spec::kSlices > 1 ? (int)(blockIdx.x % Spec::kSlices) : 0;
+}
 
 template <class Spec, int kCountOf, int kChunksOf>
 struct RowTile {
@@ -33,6 +40,10 @@ struct RowTile {
   __device__ void enter(int number) {
     stage = shared_memory() + Spec::kRingOffset + number * Spec::kStageBytes;
   }
+
+  // Blocks along x: pieces of the rows, and slices of each piece.
+  __device__ static int piece() { return (int)(blockIdx.x / Spec::kSlices); }
+  __device__ static int pieces() { return (int)(gridDim.x / Spec::kSlices); }
 
   // The rows from `first` on, `end` being the first that is none of this tile's business.
   __device__ void place(const Args& args, Index first, Index end) {
@@ -72,22 +83,27 @@ struct RowTile {
   template <bool kIsLoop = false, class Body>
   __device__ static void for_chunks(Body&& body) {
     const int lane = (int)(threadIdx.x % Spec::kRowThreads);
-    const int step = Spec::kRowThreads * kCount;
+    const int step = Spec::kRowThreads * kCount, first = slice<Spec>() * Spec::kSliceLength;
     if constexpr (kChunks > 0) {
 #pragma unroll(kIsLoop ? 1 : kChunks)
       for (int chunk = 0; chunk < kChunks; ++chunk) {
         const int column = chunk * step + lane * kCount;
-        if ((chunk + 1) * step <= Spec::kLength || column < Spec::kLength) body(chunk, column);
+        if ((chunk + 1) * step <= Spec::kSliceLength || column < Spec::kSliceLength)
+          body(chunk, first + column);
       }
     } else {
 #pragma unroll 1
-      for (int column = lane * kCount; column < Spec::kLength; column += step) body(0, column);
+      for (int column = lane * kCount; column < Spec::kSliceLength; column += step)
+        body(0, first + column);
     }
   }
   // Whether every thread has the same number of elements, all of them held.
-  static const bool kIsEven = kChunks > 0 && Spec::kRowThreads * kChunks * kCount == Spec::kLength;
+  static const bool kIsEven =
+      kChunks > 0 && Spec::kRowThreads * kChunks * kCount == Spec::kSliceLength;
   // Whether this thread speaks for its row.
-  __device__ static bool is_first() { return threadIdx.x % Spec::kRowThreads == 0; }
+  __device__ static bool is_first() {
+    return threadIdx.x % Spec::kRowThreads == 0 && slice<Spec>() == 0;
+  }
 
   // The position of a chunk.
   struct Position { Index at[kRank]; };
@@ -100,34 +116,71 @@ struct RowTile {
   }
 };
 
-// The rows of a block: per_block each, one more for the first with_more of them.
-template <class Index>
+// The rows of a piece: tiles from `first` on, `stride` rows apart, so that at any time all blocks
+// together read one part of memory.
+template <class Tile>
 struct RowRange {
-  Index first, end;
-  __device__ RowRange(Index rows, Index per_block, Index with_more) {
-    const Index block = (Index)blockIdx.x;
-    first = block * per_block + (block < with_more ? block : with_more);
-    end = first + per_block + (block < with_more ? 1 : 0);
-    if (end > rows) end = rows;
-  }
+  typedef typename Tile::Index Index;
+  Index first, end, stride;
+  // Of the `rows` from `begin` on.
+  __device__ RowRange(Index begin, Index rows)
+      : first(begin + (Index)Tile::piece() * Tile::kRows),
+        end(begin + rows),
+        stride((Index)Tile::pieces() * Tile::kRows) {}
 };
 
 // Reductions over the threads of a row.
 template <class Spec, int kMostValues>
 struct RowReducer {
   typedef typename Spec::R R;
-  static const int kWarps = Spec::kRowThreads / kLanes;
-  static const int kSlots = kWarps > 1 ? Spec::kThreads / kLanes * kMostValues : 1;
+  static const int kWarps = Spec::kRowThreads / kLanes, kSlices = Spec::kSlices;
+  static const int kParts = kSlices > 1 ? kWarps * kSlices : kWarps;  // warps of a row
+  static const int kSlots =
+      kParts > 1 ? Spec::kThreads / kLanes * kSlices * kMostValues : 1;
   R* slots;  // 2 * kSlots in shared memory, used in turn
   int turn;
 
+  __device__ explicit RowReducer(R* in_shared) : slots(in_shared), turn(0) {
+    static_assert(kParts <= kLanes, "");
+    if constexpr (kSlices > 1) cluster_barrier();  // all have started: their memory can be written
+  }
+
   template <class Op, int kValues>
   __device__ void reduce(R (&v)[kValues]) {
-    if constexpr (kWarps > 1) {
-      block_reduce_in<kWarps, Op>(slots + turn, v);
-      turn = kSlots - turn;
+    warp_reduce<Op, (Spec::kRowThreads < kLanes ? Spec::kRowThreads : kLanes)>(v);
+    if constexpr (kParts > 1) {
+      const R* of_row = exchange(v);
+      // Every warp adds up the warps' results for itself, which saves a second barrier.
+      constexpr int kAcross = lanes_for(kParts);
+      const int part = threadIdx.x % kAcross;
+#pragma unroll
+      for (int i = 0; i < kValues; ++i)
+        v[i] = part < kParts ? of_row[part * kValues + i] : Op::template identity<R>();
+      warp_reduce<Op, kAcross>(v);
+    }
+  }
+
+  // What each warp of the row has, in shared memory. The slots are used again after the next but
+  // one exchange, before which all have read them.
+  template <int kValues>
+  __device__ const R* exchange(const R (&v)[kValues]) {
+    R* const here = slots + turn;
+    turn = kSlots - turn;
+    const int lane = threadIdx.x % kLanes, warp = threadIdx.x / kLanes;
+    if constexpr (kSlices > 1) {
+      R* const own = here + (slice<Spec>() * kWarps + warp) * kValues;
+      if (lane < kSlices) {
+#pragma unroll
+        for (int i = 0; i < kValues; ++i) *in_block(own + i, lane) = v[i];
+      }
+      cluster_barrier();
+      return here;
     } else {
-      warp_reduce<Op, Spec::kRowThreads>(v);
+#pragma unroll
+      for (int i = 0; i < kValues; ++i)
+        if (lane == i) here[warp * kValues + i] = v[i];
+      group_barrier<kWarps * kLanes>(warp / kWarps);
+      return here + warp / kWarps * kWarps * kValues;
     }
   }
 
@@ -138,26 +191,22 @@ struct RowReducer {
     static_assert(2 * kRows <= kMostValues, "");
     constexpr int kWidth = Spec::kRowThreads < kLanes ? Spec::kRowThreads : kLanes;
     merge_lanes<kWidth, kWidth>(mean, squares, (R)count);
-    if constexpr (kWarps > 1) {
-      R* const here = slots + turn;
-      turn = kSlots - turn;
-      const int lane = threadIdx.x % kLanes, warp = threadIdx.x / kLanes;
-#pragma unroll
-      for (int u = 0; u < kRows; ++u)
-        if (lane == u) {
-          here[(warp * kRows + u) * 2] = mean[u];
-          here[(warp * kRows + u) * 2 + 1] = squares[u];
-        }
-      group_barrier<kWarps * kLanes>(warp / kWarps);
-      constexpr int kAcross = lanes_for(kWarps);
-      const bool is_warp = lane % kAcross < kWarps;
-      const R* of_group = here + (warp / kWarps * kWarps + lane % kAcross) * kRows * 2;
+    if constexpr (kParts > 1) {
+      R own[2 * kRows];
 #pragma unroll
       for (int u = 0; u < kRows; ++u) {
-        mean[u] = is_warp ? of_group[u * 2] : (R)0;
-        squares[u] = is_warp ? of_group[u * 2 + 1] : (R)0;
+        own[2 * u] = mean[u];
+        own[2 * u + 1] = squares[u];
       }
-      merge_lanes<kAcross, kWarps>(mean, squares, (R)(count * kLanes));
+      const R* of_row = exchange(own);
+      constexpr int kAcross = lanes_for(kParts);
+      const int part = threadIdx.x % kAcross;
+#pragma unroll
+      for (int u = 0; u < kRows; ++u) {
+        mean[u] = part < kParts ? of_row[(part * kRows + u) * 2] : (R)0;
+        squares[u] = part < kParts ? of_row[(part * kRows + u) * 2 + 1] : (R)0;
+      }
+      merge_lanes<kAcross, kParts>(mean, squares, (R)(count * kWidth));
     }
   }
 
