@@ -3,18 +3,18 @@
 #pragma once
 
 #include "lib/elements.cuh"
+#include "lib/ptx_shared.cuh"
 
 // kBytes are 4, 8 or 16, both addresses multiples of them.
 template <int kBytes>
 __device__ inline void copy_async(void* to_shared, const void* from) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  uint64 to;
-  asm("cvta.to.shared.u64 %0, %1;" : "=l"(to) : "l"(to_shared));
+  const uint32 to = shared_address(to_shared);
   if constexpr (kBytes == 16)  // past L1
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((uint32)to), "l"(from)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from)
                  : "memory");
   else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"((uint32)to), "l"(from),
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(from),
                  "n"(kBytes)
                  : "memory");
 #else

@@ -9,6 +9,12 @@ __device__ inline uint8* shared_memory() {
   extern __shared__ uint4 dynamic_shared_memory[];
   return (uint8*)dynamic_shared_memory;
 }
+// As instructions for shared memory take it.
+__device__ inline uint32 shared_address(const void* pointer) {
+  uint64 address;
+  asm("cvta.to.shared.u64 %0, %1;" : "=l"(address) : "l"(pointer));
+  return (uint32)address;
+}
 #else
 // Whoever runs kernels on a CPU defines it.
 uint8* shared_memory();

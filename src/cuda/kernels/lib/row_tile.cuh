@@ -4,8 +4,8 @@
 //
 // Spec, printed by the engine: R, Index, Args (with extent0..., magic0..., zero); kRank (axes, the
 // last one along the row), kLength (elements of a row), kThreads, kRowThreads, kUnroll, kSlices,
-// kSliceLength, kWholeTiles (no tile ends early); kStages (tiles on their way in a ring in shared memory, 0: no ring),
-// kStageBytes, kRingOffset (where the ring begins in shared memory).
+// kSliceLength, kWholeTiles (no tile ends early); kStages (tiles on their way in a ring in shared
+// memory, 0: no ring), kStageBytes, kRingOffset (where the ring begins in shared memory).
 //
 // A row is read in chunks of kCount elements per thread. kChunks > 0: all of a thread's chunks stay
 // in registers; kChunks = 0: rows of any length, read again by every pass.
@@ -138,11 +138,17 @@ struct RowReducer {
   static const int kSlots =
       kParts > 1 ? Spec::kThreads / kLanes * kSlices * kMostValues : 1;
   R* slots;  // 2 * kSlots in shared memory, used in turn
-  int turn;
+  Signal* signals;
+  int round;
 
-  __device__ explicit RowReducer(R* in_shared) : slots(in_shared), turn(0) {
+  __device__ explicit RowReducer(R* in_shared) : slots(in_shared), round(0) {
     static_assert(kParts <= kLanes, "");
-    if constexpr (kSlices > 1) cluster_barrier();  // all have started: their memory can be written
+    if constexpr (kSlices > 1) {
+      __shared__ Signal of_turns[2];
+      signals = of_turns;
+      if (threadIdx.x < 2) start_signal(signals + threadIdx.x);
+      cluster_barrier();  // all have started: their memory can be written
+    }
   }
 
   template <class Op, int kValues>
@@ -164,16 +170,18 @@ struct RowReducer {
   // one exchange, before which all have read them.
   template <int kValues>
   __device__ const R* exchange(const R (&v)[kValues]) {
-    R* const here = slots + turn;
-    turn = kSlots - turn;
+    const int turn = round & 1, parity = round >> 1 & 1;
+    ++round;
+    R* const here = slots + turn * kSlots;
     const int lane = threadIdx.x % kLanes, warp = threadIdx.x / kLanes;
     if constexpr (kSlices > 1) {
+      if (threadIdx.x == 0) expect_bytes(signals + turn, kParts * kValues * (int)sizeof(R));
       R* const own = here + (slice<Spec>() * kWarps + warp) * kValues;
       if (lane < kSlices) {
 #pragma unroll
-        for (int i = 0; i < kValues; ++i) *in_block(own + i, lane) = v[i];
+        for (int i = 0; i < kValues; ++i) send_to_block(own + i, lane, v[i], signals + turn);
       }
-      cluster_barrier();
+      wait_for_signal(signals + turn, parity);
       return here;
     } else {
 #pragma unroll
