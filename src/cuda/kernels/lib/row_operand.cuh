@@ -6,6 +6,7 @@
 #include "lib/ptx_memory.cuh"
 #include "lib/ptx_opaque.cuh"
 #include "lib/row_tile.cuh"
+#include "lib/rows.cuh"
 
 template <class Word> __device__ inline Word from_bits(uint32 bits) { return (Word)bits; }
 template <> __device__ inline float from_bits<float>(uint32 bits) { return __uint_as_float(bits); }
