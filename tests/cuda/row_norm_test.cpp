@@ -44,6 +44,22 @@ Graph forward(const Shape& shape, bool fused = false) {
   return graph;
 }
 
+// The sum that is normalised is a result too, and much work follows: its chunks are a loop.
+Graph residual_gelu_dropout(const Shape& shape) {
+  Graph graph;
+  const Dims dims = {shape.rows, shape.length}, parameters = {1, shape.length};
+  const Value sum =
+      graph.input("x", dims, shape.dtype) + graph.input("residual", dims, shape.dtype);
+  const Value scale = graph.input("scale", parameters, shape.dtype);
+  const Value bias = is_centred(shape) ? graph.input("bias", parameters, shape.dtype) : Value();
+  const Value y = gelu_tanh(graph.norm(sum, scale, bias, {.mode = shape.mode}).y);
+  const auto dropped = graph.apply(DropoutForward{{.probability = 0.25, .seed = 7 - (1ll << 40)}},
+                                   {{DropoutForward::x, y}}, {DropoutForward::y});
+  graph.output("y", dropped[0], {.dtype = shape.dtype});
+  graph.output("sum", sum);
+  return graph;
+}
+
 // Statistics that are given, or found again.
 Graph backward(const Shape& shape, bool given = true) {
   Graph graph;
@@ -206,6 +222,7 @@ TEST_F(GpuRowNorm, EveryLayout) {
   const std::size_t step = is_long() ? 3 : 15;
   expect_layouts_agree(forward({1500, 264, NormMode::layer, bf16}), step);
   expect_layouts_agree(backward({1500, 264, NormMode::layer, bf16}), step);
+  expect_layouts_agree(residual_gelu_dropout({800, 264, NormMode::layer, bf16}), 3 * step);
   if (!is_long()) return;
   expect_layouts_agree(backward({1000, 1000, NormMode::rms, f32}, false), step);
   expect_layouts_agree(forward({400, 2056, NormMode::layer, f16}, true), step);

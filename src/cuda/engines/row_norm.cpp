@@ -59,7 +59,7 @@ std::string sums_text(const RowProblem& problem) {
 // Sources and stores of the rows' kernel.
 std::string operands_text(const RowProblem& problem, const Graph& graph, Arguments& arguments) {
   const auto source = [&](const PointwiseProgram& program, const char* name) {
-    return print_source(program, graph, name, arguments);
+    return print_source(program, graph, name, arguments, problem.holds_results);
   };
   const auto statistic = [&](const PointwiseProgram& program, const char* name) {
     return print_statistic_store(program, graph, name, arguments);
@@ -73,7 +73,8 @@ std::string operands_text(const RowProblem& problem, const Graph& graph, Argumen
   switch (problem.kind) {
     case Kind::norm_forward:
       return source(problem.first, "X") + source(problem.scale, "Scale") +
-             source(problem.bias, "Bias") + epsilon() + result("store_y") +
+             source(problem.bias, "Bias") + epsilon() +
+             print_row_store(problem.stored, graph, "store_x", arguments) + result("store_y") +
              statistic(problem.output1, "store_mean") +
              statistic(problem.output2, "store_inv_variance") +
              flag("kCentred", problem.is_centred) + flag("kSharedParameters", problem.sets == 1);

@@ -1,7 +1,7 @@
 // y = (x - mean) * inv_variance * scale + bias over rows: x is read once and stays in registers.
 // Printed before it: Spec, ElementSpec, kVector, kChunks, kBlocks, kAhead, kCentred,
 // kSharedParameters, kHoldParameters, kLoopOfResults; the sources X, Scale, Bias; epsilon_of,
-// store_y, store_mean, store_inv_variance.
+// store_x (where x is a result too), store_y, store_mean, store_inv_variance.
 #include "lib/pointwise.cuh"
 #include "lib/row_statistics.cuh"
 #include "lib/rows.cuh"
@@ -65,6 +65,7 @@ __device__ inline void norm_forward(const Args& args) {
           Tile::template for_chunks<kLoopOfResults>([&](int chunk, int column) {
             R v[kCount];
             batch.x.values(args, tile, u, chunk, column, v);
+            store_x<kCount>(args, tile.position(u, column).at, v);
 #pragma unroll
             for (int l = 0; l < kCount; ++l) v[l] = (kCentred ? v[l] - mean[u] : v[l]) * inv[u];
             if constexpr (Scale::kPresent) {

@@ -32,6 +32,8 @@ __device__ inline void softmax_forward(const Args& args) {
       },
       [&](Batch<Tile>& batch) {
         const Tile& tile = batch.tile;
+        // In place of the numbers that are held.
+        constexpr bool kKeepsPowers = decltype(batch.x)::kHoldsNumbers && !kLog;
         R largest[kUnroll], sum[kUnroll] = {};
 #pragma unroll
         for (int u = 0; u < kUnroll; ++u) {
@@ -54,6 +56,7 @@ __device__ inline void softmax_forward(const Args& args) {
 #pragma unroll
             for (int l = 0; l < kCount; ++l) v[l] = exp_shifted(v[l], shift);
             sum[u] += sum_of(v);
+            if constexpr (kKeepsPowers) batch.x.put(u, chunk, v);
           });
         batch.x.forget(args);
         reducer.template reduce<Sum>(sum);
@@ -67,8 +70,10 @@ __device__ inline void softmax_forward(const Args& args) {
             R v[kCount];
             batch.x.values(args, tile, u, chunk, column, v);
 #pragma unroll
-            for (int l = 0; l < kCount; ++l)
-              v[l] = kLog ? v[l] - largest[u] - log_sum : exp_shifted(v[l], shift) * factor;
+            for (int l = 0; l < kCount; ++l) {
+              const R power = kKeepsPowers ? v[l] : exp_shifted(v[l], shift);
+              v[l] = kLog ? v[l] - largest[u] - log_sum : power * factor;
+            }
             store_y<kCount>(args, tile.position(u, column).at, v);
           });
         }

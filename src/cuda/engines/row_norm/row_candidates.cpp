@@ -36,7 +36,7 @@ int resident_threads(const DeviceProps& device) {
 double held_registers(const RowProblem& problem, const PointwiseProgram& program,
                       std::int64_t elements) {
   if (program.empty()) return 0;
-  std::int64_t bytes = staged_bytes(program);
+  std::int64_t bytes = staged_bytes(problem, program);
   if (bytes == 0) bytes = problem.register_bytes();
   return static_cast<double>(elements * bytes) / 4.0;
 }
@@ -178,8 +178,8 @@ class LayoutSearch {
       : problem_(problem), device_(device), bytes_(bytes) {
     layout_.vector = vector_of(problem);
     // Work fused before that is not left to later waits for the loads.
-    const auto only_loads = [](const PointwiseProgram& program) {
-      return program.empty() || staged_bytes(program) > 0;
+    const auto only_loads = [&](const PointwiseProgram& program) {
+      return program.empty() || staged_bytes(problem, program) > 0;
     };
     can_prefetch_ = only_loads(problem.first) && only_loads(problem.second);
     // Copies are of 4 bytes at least.

@@ -22,17 +22,19 @@ int vector_of(const RowProblem& problem) {
   };
   look(problem.first);
   look(problem.second);
+  look(problem.stored);
   look(problem.result);
   int vector = std::min(128 / narrowest, problem.precision == f64 ? 4 : 8);
-  for (const PointwiseProgram* program :
-       {&problem.first, &problem.second, &problem.scale, &problem.bias, &problem.result})
+  for (const PointwiseProgram* program : {&problem.first, &problem.second, &problem.scale,
+                                          &problem.bias, &problem.stored, &problem.result})
     if (!program->empty()) vector = vector_length(*program, vector);
   while (problem.length % vector != 0) vector /= 2;
   return vector;
 }
 
-std::int64_t staged_bytes(const PointwiseProgram& program) {
+std::int64_t staged_bytes(const RowProblem& problem, const PointwiseProgram& program) {
   std::int64_t bytes = 0;
+  if (problem.holds_results) return bytes;
   for (const int i : loads_to_hold(program))
     bytes += bit_width(program.steps[static_cast<std::size_t>(i)].view.dtype) / 8;
   return bytes;
@@ -99,7 +101,7 @@ RowGrid grid_of(const RowProblem& problem, const RowLayout& layout, const Device
 
 std::int64_t stage_bytes(const RowProblem& problem, const RowLayout& layout) {
   return std::int64_t{layout.threads} * layout.unroll * layout.chunks * layout.vector *
-         (staged_bytes(problem.first) + staged_bytes(problem.second));
+         (staged_bytes(problem, problem.first) + staged_bytes(problem, problem.second));
 }
 
 SharedBytes shared_bytes(const RowProblem& problem, const RowLayout& layout) {

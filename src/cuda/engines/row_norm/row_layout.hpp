@@ -49,7 +49,7 @@ struct RowGrid {
 RowGrid grid_of(const RowProblem& problem, const RowLayout& layout, const DeviceProps& device);
 
 // Bytes of an element of an operand that threads hold as memory has them, or that lie in the ring.
-std::int64_t staged_bytes(const PointwiseProgram& program);
+std::int64_t staged_bytes(const RowProblem& problem, const PointwiseProgram& program);
 // Of a tile in the ring.
 std::int64_t stage_bytes(const RowProblem& problem, const RowLayout& layout);
 // Dynamic shared memory: sums over rows, then the ring.

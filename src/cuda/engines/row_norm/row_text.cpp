@@ -77,14 +77,15 @@ std::vector<int> loads_to_hold(const PointwiseProgram& program) {
 }
 
 std::string print_source(const PointwiseProgram& program, const Graph& graph,
-                         const std::string& name, Arguments& arguments) {
+                         const std::string& name, Arguments& arguments, bool holds_results) {
   if (program.empty())
     return print(name, {.is_present = false, .held = "", .fetch = "", .values = ""});
   const std::string function = name + "_program";
   const std::vector<int> loads = loads_to_hold(program);
-  const bool is_staged = !loads.empty() && std::none_of(loads.begin(), loads.end(), [&](int i) {
-    return is_on_host(graph, program.steps[static_cast<std::size_t>(i)].view);
-  });
+  const bool is_staged =
+      !holds_results && !loads.empty() && std::none_of(loads.begin(), loads.end(), [&](int i) {
+        return is_on_host(graph, program.steps[static_cast<std::size_t>(i)].view);
+      });
   if (!is_staged)
     return print_program(program, graph, function, arguments) +
            print(name, {.held = "R values[kCount];",
@@ -130,6 +131,15 @@ std::string print_source(const PointwiseProgram& program, const Graph& graph,
   }
   text.values += fmt::format("    {}<kCount>(args, at, {}to);\n", function, operands);
   return print_program(rest, graph, function, arguments) + print(name, text);
+}
+
+std::string print_row_store(const PointwiseProgram& program, const Graph& graph,
+                            const std::string& name, Arguments& arguments) {
+  if (!program.empty()) return print_program(program, graph, name, arguments);
+  return fmt::format(
+      "template <int kCount>\n"
+      "__device__ inline void {}(const Args&, const Index (&)[kRank], R (&)[kCount]) {{}}\n",
+      name);
 }
 
 std::string print_statistic_store(const PointwiseProgram& program, const Graph& graph,

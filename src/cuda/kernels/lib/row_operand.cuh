@@ -6,6 +6,7 @@
 #include "lib/ptx_memory.cuh"
 #include "lib/ptx_opaque.cuh"
 #include "lib/row_tile.cuh"
+#include "lib/rows.cuh"
 
 template <class Word> __device__ inline Word from_bits(uint32 bits) { return (Word)bits; }
 template <> __device__ inline float from_bits<float>(uint32 bits) { return __uint_as_float(bits); }
@@ -109,6 +110,12 @@ struct RowOperand {
   static const int kRows = kIsShared || !kIsHeld ? 1 : Tile::kUnroll;
   typename Source::template Held<Tile::kCount> held[kRows][kIsHeld ? Tile::kChunks : 1];
 
+  // Whether these are numbers, in whose place others can be put.
+  static const bool kHoldsNumbers = kIsHeld && !Source::kIsStaged;
+  __device__ void put(int u, int chunk, const R (&from)[Tile::kCount]) {
+    copy(from, held[u][chunk].values);
+  }
+
   __device__ void fetch(const Args& args, const Tile& tile) {
     if constexpr (kIsHeld) {
 #pragma unroll
@@ -166,6 +173,7 @@ struct RingOperand {
     return tile.stage + kOffset + (u * Tile::kChunks + chunk) * kBytes;
   }
 
+  static const bool kHoldsNumbers = false;
   __device__ void fetch(const Args&, const Tile&) {}
   __device__ static void send(const Args& args, const Tile& tile) {
 #pragma unroll

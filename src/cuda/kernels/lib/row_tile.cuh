@@ -214,7 +214,7 @@ struct RowReducer {
         mean[u] = part < kParts ? of_row[(part * kRows + u) * 2] : (R)0;
         squares[u] = part < kParts ? of_row[(part * kRows + u) * 2 + 1] : (R)0;
       }
-      merge_lanes<kAcross, kParts>(mean, squares, (R)(count * kLanes));
+      merge_lanes<kAcross, kParts>(mean, squares, (R)(count * kWidth));
     }
   }
 
