@@ -69,24 +69,19 @@ ChannelNormKept::ChannelNormKept(const ChannelNormShape& walked_shape, DType pre
   groups = std::clamp<std::int64_t>(at_once / std::min(needed, at_once), 1, chunks);
   groups = ceil_div(chunks, ceil_div(chunks, groups));  // as many turns, all of them full
   members = std::clamp<std::int64_t>(rows / (kLeastPackets * down), 1, at_once / groups);
-  slice = ceil_div(rows, members);
+  packets = ceil_div(ceil_div(rows, members), down);
+  slice = packets * down;  // as many for every thread, but in the last block
   members = ceil_div(rows, slice);
-  packets = ceil_div(slice, down);
   held = std::min(packets, most_held);
   relay = members > 1 && taken * members > kMostDirect;
 
-  // As few steps as possible for threads with all packets and those with one less.
-  const std::int64_t most = (shape.backward != nullptr ? 32
-                             : shape.columns           ? 48
-                                                       : 64) /
-                            shape.vector;
-  const auto steps = [&](std::int64_t together) {
-    const auto of = [&](std::int64_t count) { return count / together + count % together; };
-    return of(packets) + of(packets - 1);
-  };
-  unroll = std::min<std::int64_t>(most, 16);
-  for (std::int64_t together = unroll; together >= std::max<std::int64_t>(most / 2, 1); --together)
-    if (packets < 64 && steps(together) < steps(unroll)) unroll = together;
+  // As few steps as possible with the registers there are.
+  const std::int64_t most = std::min<std::int64_t>(
+      (shape.backward != nullptr ? 32 : 48) / shape.vector, shape.vector == 1 ? 16 : 12);
+  const auto steps = [&](std::int64_t together) { return packets / together + packets % together; };
+  unroll = most;
+  for (std::int64_t together = most; together >= std::max<std::int64_t>(most / 2, 1); --together)
+    if (steps(together) < steps(unroll)) unroll = together;
 }
 
 unsigned ChannelNormKept::shared_bytes() const {

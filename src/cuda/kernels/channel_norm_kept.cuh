@@ -216,11 +216,12 @@ __device__ inline void run_group(const Args& args) {
         Direction::prefetch(args, at);
       }
     }
+    const typename Direction::Parameters parameters(args, share);  // here before they are needed
     merge_group(args, chunk, turn, arrivals, sums, numbers,
                 [&](Index channel, const typename Direction::Sums& total, bool keeps) {
                   return Direction::finish(args, channel, total, keeps);
                 });
-    Direction::apply(args, share, numbers);
+    Direction::apply(args, share, parameters, numbers);
   }
 }
 
