@@ -5,7 +5,8 @@
 #include "lib/reduce.cuh"
 
 // How many numbers, their mean, and the sum of their squared distances to it. Merging pieces
-// (Chan, Golub, LeVeque) never subtracts two large numbers.
+// (Chan, Golub, LeVeque) never subtracts two large numbers. Of numbers with an infinity the mean is
+// that infinity: means are weighed, not moved by their distance.
 template <class R> struct Moments {
   R count, mean, squares;
 };
@@ -14,7 +15,7 @@ __device__ inline void merge(Moments<R>& into, const Moments<R>& other) {
   const R count = into.count + other.count;
   if (count == (R)0) return;
   const R share = other.count / count, distance = other.mean - into.mean;
-  into.mean += distance * share;
+  into.mean = ((R)1 - share) * into.mean + share * other.mean;
   into.squares += other.squares + distance * distance * (into.count * share);
   into.count = count;
 }
@@ -55,7 +56,7 @@ __device__ inline void add_packets(const R (&x)[kPackets][kCount], Moments<R> (&
     for (int half = kCount / kWide / 2; half > 0; half /= 2)
 #pragma unroll
       for (int v = 0; v < half; ++v) sums[v] += sums[v + half];
-    moments[k].mean += distance * share;
+    moments[k].mean = ((R)1 - share) * moments[k].mean + share * mean;
     moments[k].squares += sums[0] + distance * distance * (before * share);
     moments[k].count = count;
   }
