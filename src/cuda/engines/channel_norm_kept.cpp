@@ -16,7 +16,8 @@ constexpr std::int64_t kLeastPackets = 2;      // of a thread, where blocks coul
 constexpr std::int64_t kMostDirect = 1 << 11;  // sums of a group that all its blocks read
 constexpr std::int64_t kReserved = 1 << 10;    // of shared memory per block, by the system
 constexpr std::int64_t kCounterBytes = 128;    // a line each
-constexpr std::int64_t kLeastBusy = 216;       // threads of a block that have packets
+constexpr std::size_t kMostChoices = 4;
+constexpr std::int64_t kLeastBusy = 216;  // threads of a block that have packets
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t bytes_of(DType dtype) { return bit_width(dtype) / 8; }
@@ -175,6 +176,7 @@ double ChannelNormKept::fraction(const DeviceProps& device) const {
     result *= piece >= 512   ? 0.98
               : piece >= 256 ? 0.93
               : piece >= 128 ? 0.8
+              : piece >= 64  ? 0.6
                              : 0.005 * static_cast<double>(piece);
   }
   // Large groups wait longer for each other, once a chunk.
@@ -206,7 +208,7 @@ std::vector<std::int64_t> ChannelNormKept::choices(const ChannelNormShape& norm,
   std::sort(found.begin(), found.end());
   std::vector<std::int64_t> result;
   for (const auto& [cost, taken] : found)
-    if (result.size() < 3) result.push_back(taken);
+    if (result.size() < kMostChoices) result.push_back(taken);
   return result;
 }
 

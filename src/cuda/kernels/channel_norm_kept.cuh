@@ -169,6 +169,7 @@ __device__ inline void merge_group(const Args& args, Index chunk, uint32 turn, u
     const auto total_of = [&](int k) {
       Sums total, other;
       set_sums(total, 0, 0, 0);
+#pragma unroll 4
       for (int m = lane; m < kMembers; m += kLanes) {
         const Pair<R>* from = partial + k * kMembers + m;
         set_sums(other, load_fresh(&from->first), load_fresh(&from->second), elements_of(args, m));
