@@ -231,7 +231,7 @@ class ChannelNormEngine final : public CudaEngine {
         config.cost = {.flops = region.flops(),
                        .bytes = region.bytes() * kept.traffic(device),
                        .bytes_fraction = kept.fraction(device)};
-        if (ahead == 0) config.cost.bytes_fraction *= 0.99;
+        if (ahead == 0 && kept.groups < kept.chunks) config.cost.bytes_fraction *= 0.99;
         for (const auto& [name, bytes] : kept.scratch(region.precision()))
           config.scratch_bytes += bytes;
         config.notes.runtime_compiled = true;

@@ -16,7 +16,8 @@ constexpr std::int64_t kLeastPackets = 2;      // of a thread, where blocks coul
 constexpr std::int64_t kMostDirect = 1 << 11;  // sums of a group that all its blocks read
 constexpr std::int64_t kReserved = 1 << 10;    // of shared memory per block, by the system
 constexpr std::int64_t kCounterBytes = 128;    // a line each
-constexpr std::int64_t kLeastBusy = 216;       // threads of a block that have packets
+constexpr std::size_t kMostChoices = 4;
+constexpr std::int64_t kLeastBusy = 216;  // threads of a block that have packets
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t bytes_of(DType dtype) { return bit_width(dtype) / 8; }
@@ -69,24 +70,19 @@ ChannelNormKept::ChannelNormKept(const ChannelNormShape& walked_shape, DType pre
   groups = std::clamp<std::int64_t>(at_once / std::min(needed, at_once), 1, chunks);
   groups = ceil_div(chunks, ceil_div(chunks, groups));  // as many turns, all of them full
   members = std::clamp<std::int64_t>(rows / (kLeastPackets * down), 1, at_once / groups);
-  slice = ceil_div(rows, members);
+  packets = ceil_div(ceil_div(rows, members), down);
+  slice = packets * down;  // as many for every thread, but in the last block
   members = ceil_div(rows, slice);
-  packets = ceil_div(slice, down);
   held = std::min(packets, most_held);
   relay = members > 1 && taken * members > kMostDirect;
 
-  // As few steps as possible for threads with all packets and those with one less.
-  const std::int64_t most = (shape.backward != nullptr ? 32
-                             : shape.columns           ? 48
-                                                       : 64) /
-                            shape.vector;
-  const auto steps = [&](std::int64_t together) {
-    const auto of = [&](std::int64_t count) { return count / together + count % together; };
-    return of(packets) + of(packets - 1);
-  };
-  unroll = std::min<std::int64_t>(most, 16);
-  for (std::int64_t together = unroll; together >= std::max<std::int64_t>(most / 2, 1); --together)
-    if (packets < 64 && steps(together) < steps(unroll)) unroll = together;
+  // As few steps as possible with the registers there are.
+  const std::int64_t most = std::min<std::int64_t>(
+      (shape.backward != nullptr ? 32 : 48) / shape.vector, shape.vector == 1 ? 16 : 12);
+  const auto steps = [&](std::int64_t together) { return packets / together + packets % together; };
+  unroll = most;
+  for (std::int64_t together = most; together >= std::max<std::int64_t>(most / 2, 1); --together)
+    if (steps(together) < steps(unroll)) unroll = together;
 }
 
 unsigned ChannelNormKept::shared_bytes() const {
@@ -180,6 +176,7 @@ double ChannelNormKept::fraction(const DeviceProps& device) const {
     result *= piece >= 512   ? 0.98
               : piece >= 256 ? 0.93
               : piece >= 128 ? 0.8
+              : piece >= 64  ? 0.6
                              : 0.005 * static_cast<double>(piece);
   }
   // Large groups wait longer for each other, once a chunk.
@@ -211,7 +208,7 @@ std::vector<std::int64_t> ChannelNormKept::choices(const ChannelNormShape& norm,
   std::sort(found.begin(), found.end());
   std::vector<std::int64_t> result;
   for (const auto& [cost, taken] : found)
-    if (result.size() < 3) result.push_back(taken);
+    if (result.size() < kMostChoices) result.push_back(taken);
   return result;
 }
 

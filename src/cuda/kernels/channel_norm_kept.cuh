@@ -169,6 +169,7 @@ __device__ inline void merge_group(const Args& args, Index chunk, uint32 turn, u
     const auto total_of = [&](int k) {
       Sums total, other;
       set_sums(total, 0, 0, 0);
+#pragma unroll 4
       for (int m = lane; m < kMembers; m += kLanes) {
         const Pair<R>* from = partial + k * kMembers + m;
         set_sums(other, load_fresh(&from->first), load_fresh(&from->second), elements_of(args, m));
@@ -216,11 +217,12 @@ __device__ inline void run_group(const Args& args) {
         Direction::prefetch(args, at);
       }
     }
+    const typename Direction::Parameters parameters(args, share);  // here before they are needed
     merge_group(args, chunk, turn, arrivals, sums, numbers,
                 [&](Index channel, const typename Direction::Sums& total, bool keeps) {
                   return Direction::finish(args, channel, total, keeps);
                 });
-    Direction::apply(args, share, numbers);
+    Direction::apply(args, share, parameters, numbers);
   }
 }
 

@@ -5,6 +5,17 @@ template <bool kAligned> struct Backward {
   static const int kTogether = kAligned ? kUnroll : 1;
   static const int kDyBase = kHeld * kThreads * kVector * (int)sizeof(HeldX::Word);
 
+  struct Parameters {
+    R mean[kWide], inv_variance[kWide], scale[kWide];
+    __device__ Parameters(const Args& args, const Share& share) {
+#pragma unroll
+      for (int k = 0; k < kWide; ++k) {
+        given_statistics(args, 0, share.channel(k), mean[k], inv_variance[k]);
+        scale[k] = scale_of(args, 0, share.channel(k));
+      }
+    }
+  };
+
   __device__ static void load_x(const Args& args, const Index (&at)[kRank], R (&x)[kVector]) {
     on_packet<kAligned>(at, x, [&](auto count, const Index (&place)[kRank], auto& to) {
       x_of<decltype(count)::value>(args, place, to);
@@ -65,20 +76,18 @@ template <bool kAligned> struct Backward {
   }
 
   // dx as a sum of three products, so that a channel needs four numbers.
-  __device__ static void apply(const Args& args, const Share& share,
+  __device__ static void apply(const Args& args, const Share& share, const Parameters& parameters,
                                const Pair<R> (&numbers)[kTaken]) {
-    if (share.packets == 0) return;
-    R mean[kWide], of_dy[kWide], of_x[kWide], constant[kWide];
+    R of_dy[kWide], of_x[kWide], constant[kWide];
 #pragma unroll
     for (int k = 0; k < kWide; ++k) {
-      const Index channel = share.channel(k);
-      const Pair<R> means = numbers[channel % kTaken];  // of g and g * x_hat
-      R inv_variance;
-      given_statistics(args, 0, channel, mean[k], inv_variance);
-      of_dy[k] = inv_variance * scale_of(args, 0, channel);
+      const Pair<R> means = numbers[share.channel(k) % kTaken];  // of g and g * x_hat
+      const R inv_variance = parameters.inv_variance[k];
+      of_dy[k] = inv_variance * parameters.scale[k];
       of_x[k] = -inv_variance * inv_variance * means.second;
       constant[k] = -inv_variance * means.first;
     }
+    const R(&mean)[kWide] = parameters.mean;
     const auto store = [&](Index i, R (&x)[kVector], const R (&dy)[kVector]) {
       Index at[kRank];
       share.locate(args, i, at);

@@ -3,6 +3,16 @@
 template <bool kAligned> struct Forward {
   typedef Moments<R> Sums;
   static const int kTogether = kAligned ? kUnroll : 1;
+  struct Parameters {
+    R scale[kWide], bias[kWide];
+    __device__ Parameters(const Args& args, const Share& share) {
+#pragma unroll
+      for (int k = 0; k < kWide; ++k) {
+        scale[k] = scale_of(args, 0, share.channel(k));
+        bias[k] = bias_of(args, 0, share.channel(k));
+      }
+    }
+  };
 
   __device__ static void load(const Args& args, const Index (&at)[kRank], R (&x)[kVector]) {
     on_packet<kAligned>(at, x, [&](auto count, const Index (&place)[kRank], auto& to) {
@@ -38,18 +48,16 @@ template <bool kAligned> struct Forward {
     return {total.mean, inv_variance};
   }
 
-  __device__ static void apply(const Args& args, const Share& share,
+  __device__ static void apply(const Args& args, const Share& share, const Parameters& parameters,
                                const Pair<R> (&numbers)[kTaken]) {
-    if (share.packets == 0) return;
-    R mean[kWide], factor[kWide], bias[kWide];
+    R mean[kWide], factor[kWide];
 #pragma unroll
     for (int k = 0; k < kWide; ++k) {
-      const Index channel = share.channel(k);
-      const Pair<R> statistics = numbers[channel % kTaken];
+      const Pair<R> statistics = numbers[share.channel(k) % kTaken];
       mean[k] = statistics.first;
-      factor[k] = statistics.second * scale_of(args, 0, channel);
-      bias[k] = bias_of(args, 0, channel);
+      factor[k] = statistics.second * parameters.scale[k];
     }
+    const R(&bias)[kWide] = parameters.bias;
     const auto store = [&](Index i, R (&x)[kVector]) {
       Index at[kRank];
       share.locate(args, i, at);

@@ -2,6 +2,7 @@
 // spread about the mean.
 #pragma once
 
+#include "lib/ptx_math.cuh"
 #include "lib/reduce.cuh"
 
 // How many numbers, their mean, and the sum of their squared distances to it. Merging pieces
@@ -9,12 +10,23 @@
 template <class R> struct Moments {
   R count, mean, squares;
 };
+// The share of the new ones when `part` numbers join `before` others; 1 where these are the first.
+__device__ inline float share_of(float part, float before) {
+  return before == 0.f ? 1.f : part * reciprocal_approx(part + before);
+}
+__device__ inline double share_of(double part, double before) { return part / (part + before); }
+// A mean that moves towards another one. Of numbers with an infinity the mean is that infinity.
+template <class R>
+__device__ inline R moved(R mean, R other, R share) {
+  const bool is_finite = mean - mean == (R)0;
+  return is_finite ? mean + (other - mean) * share : mean + other;
+}
 template <class R>
 __device__ inline void merge(Moments<R>& into, const Moments<R>& other) {
   const R count = into.count + other.count;
-  if (count == (R)0) return;
-  const R share = other.count / count, distance = other.mean - into.mean;
-  into.mean += distance * share;
+  if (other.count == (R)0) return;
+  const R share = share_of(other.count, into.count), distance = other.mean - into.mean;
+  into.mean = moved(into.mean, other.mean, share);
   into.squares += other.squares + distance * distance * (into.count * share);
   into.count = count;
 }
@@ -29,7 +41,8 @@ __device__ inline Moments<R> of_lane(const Moments<R>& value, int lane) {
 template <int kPackets, int kCount, int kWide, class R>
 __device__ inline void add_packets(const R (&x)[kPackets][kCount], Moments<R> (&moments)[kWide]) {
   const int per_cell = kPackets * (kCount / kWide);
-  const R before = moments[0].count, count = before + (R)per_cell, share = (R)per_cell / count;
+  const R before = moments[0].count, count = before + (R)per_cell;
+  const R share = share_of((R)per_cell, before);
 #pragma unroll
   for (int k = 0; k < kWide; ++k) {
     R sums[kCount / kWide];
@@ -55,7 +68,7 @@ __device__ inline void add_packets(const R (&x)[kPackets][kCount], Moments<R> (&
     for (int half = kCount / kWide / 2; half > 0; half /= 2)
 #pragma unroll
       for (int v = 0; v < half; ++v) sums[v] += sums[v + half];
-    moments[k].mean += distance * share;
+    moments[k].mean = moved(moments[k].mean, mean, share);
     moments[k].squares += sums[0] + distance * distance * (before * share);
     moments[k].count = count;
   }
