@@ -101,8 +101,8 @@ __device__ inline void recall(D d, int base, int i, R (&values)[kVector]) {
 
 // Elements of one channel that block `member` of a group has.
 __device__ inline R elements_of(const Args& args, int member) {
-  const Index rows = (Index)args.rows, full = rows / Share::kStep, rest = rows - full * Share::kStep;
-  const Index before = (Index)member * kDown;
+  const Index rows = (Index)args.rows, full = rows / Share::kStep;
+  const Index rest = rows - full * Share::kStep, before = (Index)member * kDown;
   const Index last = rest > before ? min(rest - before, (Index)kDown) : 0;
   return (R)((full * kDown + last) * (kColumns ? kSpread : kVector));
 }

@@ -36,8 +36,8 @@ __device__ inline Moments<R> of_lane(const Moments<R>& value, int lane) {
           __shfl_sync(kAllLanes, value.squares, lane)};
 }
 
-// Adds the first `valid` of kPackets packets to the moments of their cells: the mean and the squares
-// of the packets are merged with what is there.
+// Adds the first `valid` of kPackets packets to the moments of their cells: the mean and the
+// squares of the packets are merged with what is there.
 template <int kPackets, int kCount, int kWide, class R>
 __device__ inline void add_packets(const R (&x)[kPackets][kCount], Moments<R> (&moments)[kWide],
                                    int valid = kPackets) {
