@@ -145,21 +145,23 @@ TEST_F(ChannelNormRuns, Kept) {
     Layout layout;
     Dims images;
     std::int64_t shared_bytes;
+    bool forward, backward;
   };
-  const NormForward forward{.mode = NormMode::batch};
-  const NormBackward backward{.mode = NormMode::batch};
-  for (const Case& c :
-       {Case{row_major, {20, 3, 24, 24}, 227 << 10}, Case{row_major, {20, 7, 24, 24}, 30 << 10},
-        Case{row_major, {42, 16, 7, 7}, 40 << 10}, Case{channels_last, {6, 32, 12, 12}, 40 << 10},
-        Case{channels_last, {2, 256, 12, 12}, 60 << 10}}) {
+  for (const Case& c : {Case{row_major, {20, 3, 24, 24}, 227 << 10, true, false},
+                        Case{row_major, {20, 7, 24, 24}, 30 << 10, false, true},
+                        Case{row_major, {42, 16, 7, 7}, 40 << 10, true, true},
+                        Case{channels_last, {6, 32, 12, 12}, 40 << 10, true, false},
+                        Case{channels_last, {2, 256, 12, 12}, 60 << 10, false, true}}) {
     DeviceProps device = Device::named("cuda:0").props();
     device.compute_units = 6;
     device.shared_bytes = c.shared_bytes;
     const auto agree = [&](const Graph& graph) {
       expect_agrees(channel_norm_engine(), graph, kEveryConfig, 3, device);
     };
-    agree(training(bf16, c.layout, forward, c.images));
-    agree(gradient(f32, c.layout, backward, true, c.images));
+    if (c.forward || kEveryConfig)
+      agree(training(bf16, c.layout, {.mode = NormMode::batch}, c.images));
+    if (c.backward || kEveryConfig)
+      agree(gradient(f32, c.layout, {.mode = NormMode::batch}, true, c.images));
   }
 }
 

@@ -70,19 +70,17 @@ ChannelNormKept::ChannelNormKept(const ChannelNormShape& walked_shape, DType pre
   groups = std::clamp<std::int64_t>(at_once / std::min(needed, at_once), 1, chunks);
   groups = ceil_div(chunks, ceil_div(chunks, groups));  // as many turns, all of them full
   members = std::clamp<std::int64_t>(rows / (kLeastPackets * down), 1, at_once / groups);
-  packets = ceil_div(ceil_div(rows, members), down);
-  slice = packets * down;  // as many for every thread, but in the last block
-  members = ceil_div(rows, slice);
+  packets = ceil_div(rows, members * down);
   held = std::min(packets, most_held);
   relay = members > 1 && taken * members > kMostDirect;
 
-  // As few steps as possible with the registers there are.
-  const std::int64_t most = std::min<std::int64_t>(
-      (shape.backward != nullptr ? 32 : 48) / shape.vector, shape.vector == 1 ? 16 : 12);
-  const auto steps = [&](std::int64_t together) { return packets / together + packets % together; };
-  unroll = most;
-  for (std::int64_t together = most; together >= std::max<std::int64_t>(most / 2, 1); --together)
-    if (steps(together) < steps(unroll)) unroll = together;
+  // As few steps as the registers allow, all of them full.
+  const std::int64_t most = std::min<std::int64_t>((shape.backward != nullptr ? 32
+                                                    : shape.columns           ? 48
+                                                                              : 56) /
+                                                       shape.vector,
+                                                   shape.vector == 1 ? 16 : 14);
+  unroll = ceil_div(packets, ceil_div(packets, most));
 }
 
 unsigned ChannelNormKept::shared_bytes() const {
@@ -109,7 +107,6 @@ KernelDesign ChannelNormKept::design(const Graph& graph, const Region& region,
   arguments.number("magic_line_packets", divider_word(line_packets));
   arguments.number("pixels", shape.pixels);
   arguments.number("rows", rows);
-  arguments.number("slice", slice);
   arguments.number("chunks", chunks);
   arguments.number("groups_at_once", groups);
   for (const char* name : {"partial", "finished", "counters"})

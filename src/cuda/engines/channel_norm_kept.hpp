@@ -23,9 +23,9 @@ struct ChannelNormKept {
   std::int64_t taken;    // channels of a group at a time
   std::int64_t members;  // blocks of a group
   std::int64_t groups, chunks;
-  std::int64_t rows, slice;  // of packets: of a channel, of a block
-  std::int64_t held;         // packets per thread
-  std::int64_t packets;      // of a thread
+  std::int64_t rows;     // of packets, of a channel
+  std::int64_t held;     // packets per thread
+  std::int64_t packets;  // of a thread
   std::int64_t unroll;
   bool relay;  // the sums of a channel are finished by one block for all
 

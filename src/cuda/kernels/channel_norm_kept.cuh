@@ -21,21 +21,22 @@ static const int kDown = kThreads / kAcross;                           // rows a
 static const int kWide = kColumns ? kVector : 1;                       // sums of a thread
 static const int kPerSum = kVector / kWide;
 
-// The packets of one thread: rows first, first + kDown, ...
+// The packets of one thread. The blocks of a group take rows in turns, so that they read one moving
+// window of memory.
 struct Share {
+  static const int kStep = kDown * kMembers;
   Index column;  // the first of its packets; the channel where packets are pixels
   Index first, packets;
 
   __device__ Share(const Args& args, Index chunk) {
     const int row = threadIdx.x / kAcross, lane = threadIdx.x - row * kAcross;
-    const Index begin = (Index)(blockIdx.x % kMembers) * (Index)args.slice;
-    const Index end = min(begin + (Index)args.slice, (Index)args.rows);
+    const Index rows = (Index)args.rows;
     column = chunk * (kTaken * kSpread) + lane * kVector;
-    first = begin + row;
-    packets = row < kDown && first < end ? (end - first + kDown - 1) / kDown : 0;
+    first = (Index)(blockIdx.x % kMembers) * kDown + row;
+    packets = row < kDown && first < rows ? (rows - first + kStep - 1) / kStep : 0;
   }
   __device__ void locate(const Args& args, Index i, Index (&at)[kRank]) const {
-    Index rest = first + i * kDown;
+    Index rest = first + i * kStep;
     if constexpr (kColumns) {
       const int64* extent = &args.extent0;
       const int64* magic = &args.magic0;
@@ -100,8 +101,10 @@ __device__ inline void recall(D d, int base, int i, R (&values)[kVector]) {
 
 // Elements of one channel that block `member` of a group has.
 __device__ inline R elements_of(const Args& args, int member) {
-  const Index slice = (Index)args.slice, rows = (Index)args.rows;
-  return (R)(min(slice, rows - member * slice) * (kColumns ? kSpread : kVector));
+  const Index rows = (Index)args.rows, full = rows / Share::kStep;
+  const Index rest = rows - full * Share::kStep, before = (Index)member * kDown;
+  const Index last = rest > before ? min(rest - before, (Index)kDown) : 0;
+  return (R)((full * kDown + last) * (kColumns ? kSpread : kVector));
 }
 __device__ inline void set_sums(Moments<R>& sums, R first, R second, R count) {
   sums = {count, first, second};

@@ -33,13 +33,13 @@ template <bool kAligned> struct Backward {
 #pragma unroll
     for (int k = 0; k < kWide; ++k)
       given_statistics(args, 0, share.channel(k), mean[k], inv_variance[k]);
-    in_chunks<kTogether>(share.packets, [&](auto chunk, Index i) {
+    in_filled_chunks<kTogether>(share.packets, [&](auto chunk, Index i, int valid) {
       constexpr int kPackets = decltype(chunk)::value;
       R x[kPackets][kVector], dy[kPackets][kVector];
 #pragma unroll
       for (int p = 0; p < kPackets; ++p) {
         Index at[kRank];
-        share.locate(args, i + p, at);
+        share.locate(args, i + min(p, valid - 1), at);
         load_x(args, at, x[p]);
         // Where dy is a result too, this is where it is written.
         on_packet<kAligned>(at, dy[p], [&](auto count, const Index (&place)[kRank], auto& to) {
@@ -53,14 +53,14 @@ template <bool kAligned> struct Backward {
         for (int p = 0; p < kPackets; ++p)
 #pragma unroll
           for (int v = k; v < k + kPerSum; ++v) {
-            chunk_sums.first += dy[p][v];
-            chunk_sums.second += dy[p][v] * (x[p][v] - mean[k]);
+            chunk_sums.first += p < valid ? dy[p][v] : (R)0;
+            chunk_sums.second += p < valid ? dy[p][v] * (x[p][v] - mean[k]) : (R)0;
           }
         merge(sums[k], chunk_sums);
       }
 #pragma unroll
       for (int p = 0; p < kPackets; ++p)
-        if (i + p < kHeld) {
+        if (p < valid && i + p < kHeld) {
           keep(HeldX(), 0, (int)(i + p), x[p]);
           keep(HeldDy(), kDyBase, (int)(i + p), dy[p]);
         }

@@ -25,19 +25,19 @@ template <bool kAligned> struct Forward {
   }
 
   __device__ static void gather(const Args& args, const Share& share, Sums (&sums)[kWide]) {
-    in_chunks<kTogether>(share.packets, [&](auto chunk, Index i) {
+    in_filled_chunks<kTogether>(share.packets, [&](auto chunk, Index i, int valid) {
       constexpr int kPackets = decltype(chunk)::value;
       R x[kPackets][kVector];
 #pragma unroll
       for (int p = 0; p < kPackets; ++p) {
         Index at[kRank];
-        share.locate(args, i + p, at);
+        share.locate(args, i + min(p, valid - 1), at);
         load(args, at, x[p]);
       }
-      add_packets(x, sums);
+      add_packets(x, sums, valid);
 #pragma unroll
       for (int p = 0; p < kPackets; ++p)
-        if (i + p < kHeld) keep(HeldX(), 0, (int)(i + p), x[p]);
+        if (p < valid && i + p < kHeld) keep(HeldX(), 0, (int)(i + p), x[p]);
     });
   }
 

@@ -36,41 +36,44 @@ __device__ inline Moments<R> of_lane(const Moments<R>& value, int lane) {
           __shfl_sync(kAllLanes, value.squares, lane)};
 }
 
-// Adds kPackets packets to the moments of their cells: the mean and the squares of the packets are
-// merged with what is there.
+// Adds the first `valid` of kPackets packets to the moments of their cells: the mean and the
+// squares of the packets are merged with what is there.
 template <int kPackets, int kCount, int kWide, class R>
-__device__ inline void add_packets(const R (&x)[kPackets][kCount], Moments<R> (&moments)[kWide]) {
-  const int per_cell = kPackets * (kCount / kWide);
-  const R before = moments[0].count, count = before + (R)per_cell;
-  const R share = share_of((R)per_cell, before);
+__device__ inline void add_packets(const R (&x)[kPackets][kCount], Moments<R> (&moments)[kWide],
+                                   int valid = kPackets) {
+  constexpr int kPerCell = kCount / kWide;  // of a packet
+  const R added = (R)(valid * kPerCell), before = moments[0].count;
+  const R share = share_of(added, before), per_element = (R)1 / added;
 #pragma unroll
   for (int k = 0; k < kWide; ++k) {
-    R sums[kCount / kWide];
+    R sums[kPerCell];
 #pragma unroll
-    for (int v = 0; v < kCount / kWide; ++v) {
+    for (int v = 0; v < kPerCell; ++v) {
       sums[v] = x[0][k + v];
 #pragma unroll
-      for (int p = 1; p < kPackets; ++p) sums[v] += x[p][k + v];
+      for (int p = 1; p < kPackets; ++p) sums[v] += p < valid ? x[p][k + v] : (R)0;
     }
 #pragma unroll
-    for (int half = kCount / kWide / 2; half > 0; half /= 2)
+    for (int half = kPerCell / 2; half > 0; half /= 2)
 #pragma unroll
       for (int v = 0; v < half; ++v) sums[v] += sums[v + half];
-    const R mean = sums[0] * ((R)1 / (R)per_cell), distance = mean - moments[k].mean;
+    const R mean = sums[0] * per_element, distance = mean - moments[k].mean;
 #pragma unroll
-    for (int v = 0; v < kCount / kWide; ++v) {
+    for (int v = 0; v < kPerCell; ++v) {
       sums[v] = 0;
 #pragma unroll
-      for (int p = 0; p < kPackets; ++p)
-        sums[v] += (x[p][k + v] - mean) * (x[p][k + v] - mean);
+      for (int p = 0; p < kPackets; ++p) {
+        const R from_mean = p < valid ? x[p][k + v] - mean : (R)0;
+        sums[v] += from_mean * from_mean;
+      }
     }
 #pragma unroll
-    for (int half = kCount / kWide / 2; half > 0; half /= 2)
+    for (int half = kPerCell / 2; half > 0; half /= 2)
 #pragma unroll
       for (int v = 0; v < half; ++v) sums[v] += sums[v + half];
     moments[k].mean = moved(moments[k].mean, mean, share);
     moments[k].squares += sums[0] + distance * distance * (before * share);
-    moments[k].count = count;
+    moments[k].count = before + added;
   }
 }
 
