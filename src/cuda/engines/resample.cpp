@@ -97,7 +97,9 @@ class Designer {
            constant("kInside", shape_.stays_inside() ? 1 : 0) +
            constant("kUnrollRows", unrolled(rows)) +
            constant("kUnrollSpan", segments ? span : unrolled(span)) +
-           constant("kSegments", segments ? 1 : 0) + constant("kTogether", together_ ? 1 : 0) +
+           constant("kSegments", segments ? 1 : 0) +
+           constant("kOwnExist", shape_.own_windows_exist(tile_) ? 1 : 0) +
+           constant("kTogether", together_ ? 1 : 0) +
            constant("kPositions", keeps_positions_ ? 1 : 0);
   }
 
