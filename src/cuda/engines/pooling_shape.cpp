@@ -163,7 +163,10 @@ std::vector<PoolingTile> PoolingShape::tiles(bool keeps_positions) const {
 
 View PoolingShape::winners(bool channels_last) const {
   View view;
-  view.dtype = window[0] * window[1] * window[2] <= 256 ? u8 : i32;
+  const std::int64_t positions = window[0] * window[1] * window[2];
+  // Half bytes where accesses are whole words of them.
+  const bool by_words = (channels_last ? channels % 8 : y[2] % 4) == 0;
+  view.dtype = positions <= 16 && by_words ? u4 : positions <= 256 ? u8 : i32;
   view.dims = {images, channels, y[0], y[1], y[2]};
   view.strides = (channels_last ? ashlar::channels_last : row_major).strides_for(view.dims);
   return reordered(plain_load(view), walk_order(5, columns)).steps[0].view;
