@@ -120,8 +120,11 @@ TEST_F(PoolingRuns, Backward) {
     for (const ResampleMode mode : kModes)
       expect_agrees(resample_engine(), backward(bf16, layout, mode, false, {2, 16, 16, 32}),
                     kEveryConfig);
+    // Positions on the way in bytes and in halves of them.
     expect_agrees(resample_engine(),
                   backward(f32, layout, ResampleMode::maxpool, true, {2, 12, 11, 13}));
+    expect_agrees(resample_engine(),
+                  backward(bf16, layout, ResampleMode::maxpool, true, {2, 16, 16, 40}));
     expect_agrees(resample_engine(), backward(f32, layout, ResampleMode::avgpool_exclude_padding,
                                               false, {1, 4, 7, 9}));
   }

@@ -174,10 +174,7 @@ std::string print_integers(Access access, const View& view, const std::string& p
       "__device__ inline void {}(const Args& args, const Index (&at)[{}], int (&values)[kCount]) "
       "{{\n  {}_{}({}, {}, {}, {}values);\n}}\n",
       name, view.dims.rank(), access == Access::load ? "load" : "store",
-      !together                ? "strided"
-      : access == Access::load ? "positions"
-                               : "row",
-      tag(view.dtype), pointer, position, stride);
+      together ? "positions" : "strided", tag(view.dtype), pointer, position, stride);
 }
 
 }  // namespace ashlar::cuda

@@ -12,6 +12,8 @@ constexpr std::int64_t kMostSegment = 24;   // registers of a row of x
 constexpr std::int64_t kMostUnrolled = 64;  // elements of a window
 constexpr std::int64_t kMostPixels = 1024;  // of an image that is one of many in shared memory
 
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
 const ResampleAttributes& attributes_of(const Region& region) {
   if (const auto* forward = region.anchor_as<ResampleForward>()) return *forward;
   return *region.anchor_as<ResampleBackward>();
@@ -105,6 +107,10 @@ bool PoolingShape::by_segments(const PoolingTile& tile) const {
   return !index.present() || vector_length(plain_load(index), own) == own;
 }
 
+bool PoolingShape::own_windows_exist(const PoolingTile& tile) const {
+  return ceil_div(x[2], tile.w) * (tile.w / stride[2]) <= y[2];
+}
+
 bool PoolingShape::together(const PoolingTile& tile) const {
   if (columns || tile.w == 1 || (tile.w & (tile.w - 1)) != 0) return false;
   const int wanted = static_cast<int>(tile.w);
@@ -140,16 +146,16 @@ std::vector<PoolingTile> PoolingShape::tiles(bool keeps_positions) const {
     return result;
   }
   if (!forward) {
+    add(whole(1, 4), whole(2, 8));
     add(whole(1, 1), whole(2, 8));
     add(whole(1, 1), whole(2, 4));
-    add(whole(1, 2), whole(2, 4));
     add(1, 1);
     return result;
   }
   // Rows of x in whole packets.
   const std::int64_t per_packet = vector % stride[2] == 0 ? vector / stride[2] : vector;
   for (std::int64_t w : {std::max<std::int64_t>(per_packet, 4), std::int64_t{4}, std::int64_t{8}})
-    for (std::int64_t h : {2, 1})
+    for (std::int64_t h : {4, 2, 1})
       if (by_segments({h, w})) add(h, w);
   add(1, 1);
   return result;
@@ -157,7 +163,10 @@ std::vector<PoolingTile> PoolingShape::tiles(bool keeps_positions) const {
 
 View PoolingShape::winners(bool channels_last) const {
   View view;
-  view.dtype = window[0] * window[1] * window[2] <= 256 ? u8 : i32;
+  const std::int64_t positions = window[0] * window[1] * window[2];
+  // Half bytes where accesses are whole words of them.
+  const bool by_words = (channels_last ? channels % 8 : y[2] % 4) == 0;
+  view.dtype = positions <= 16 && by_words ? u4 : positions <= 256 ? u8 : i32;
   view.dims = {images, channels, y[0], y[1], y[2]};
   view.strides = (channels_last ? ashlar::channels_last : row_major).strides_for(view.dims);
   return reordered(plain_load(view), walk_order(5, columns)).steps[0].view;

@@ -45,6 +45,8 @@ struct PoolingShape {
   // Rows of what is read by vectors: x (kernels/pooling_forward.cuh) or what windows hand back
   // (kernels/pooling_backward.cuh).
   bool by_segments(const PoolingTile& tile) const;
+  // Gradients: the windows that begin in a tile's columns are all there.
+  bool own_windows_exist(const PoolingTile& tile) const;
   // Rows of results are stored as vectors.
   bool together(const PoolingTile& tile) const;
   std::vector<PoolingTile> tiles(bool keeps_positions) const;

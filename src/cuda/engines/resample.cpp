@@ -97,7 +97,9 @@ class Designer {
            constant("kInside", shape_.stays_inside() ? 1 : 0) +
            constant("kUnrollRows", unrolled(rows)) +
            constant("kUnrollSpan", segments ? span : unrolled(span)) +
-           constant("kSegments", segments ? 1 : 0) + constant("kTogether", together_ ? 1 : 0) +
+           constant("kSegments", segments ? 1 : 0) +
+           constant("kOwnExist", shape_.own_windows_exist(tile_) ? 1 : 0) +
+           constant("kTogether", together_ ? 1 : 0) +
            constant("kPositions", keeps_positions_ ? 1 : 0);
   }
 
@@ -282,7 +284,9 @@ class ResampleEngine final : public CudaEngine {
   static std::int64_t scratch_bytes(const Shape& shape) {
     if (!shape.finds_winners()) return 0;
     const View winners = shape.winners(shape.columns);
-    return element_count(winners.dims) * bit_width(winners.dtype) / 8;
+    constexpr std::int64_t kWordBits = 32;
+    return ceil_div(element_count(winners.dims) * bit_width(winners.dtype), kWordBits) *
+           (kWordBits / 8);
   }
 
   // A forward pass over x that keeps nothing but the positions of the maxima.

@@ -15,8 +15,10 @@ static const bool kAlignedD = kStrideD == 1;
 static const int kAheadD = floor_div(kPaddingD - kWindowD + kStrideD, kStrideD);
 static const int kAheadH = floor_div(kPaddingH - kWindowH + kStrideH, kStrideH);
 static const int kAheadW = floor_div(kPaddingW - kWindowW + kStrideW, kStrideW);
-// kSegments: the windows that begin in a tile's row are read as one packet.
+// kSegments: the windows that begin in a tile's row are read as one packet. kOwnExist: none of them
+// lies outside.
 static const int kOwn = kSegments ? kTileW / kStrideW : 1;
+__device__ constexpr bool is_own(int j) { return j + kAheadW >= 0 && j + kAheadW < kOwn; }
 
 __device__ inline int first_window(int i, int stride, int padding, int window) {
   return max(i + padding - window + stride, 0) / stride;
@@ -44,10 +46,9 @@ __device__ inline void load_row_of_windows(const Args& args, const Tile& tile, i
   load_windows(args, at, own);
 #pragma unroll
   for (int j = 0; j < kCoverW; ++j) {
-    const int i = j + kAheadW;
-    if (i >= 0 && i < kOwn) {
-      row[j].dy[0] = own.dy[i];
-      if (kMaximum) row[j].winner[0] = own.winner[i];
+    if (is_own(j)) {
+      row[j].dy[0] = own.dy[j + kAheadW];
+      if (kMaximum) row[j].winner[0] = own.winner[j + kAheadW];
     } else {
       tile.locate(d, h, clamped(first + j, extent), at);
       load_windows(args, at, row[j]);
@@ -86,7 +87,8 @@ __device__ inline void gather(const Args& args, const Tile& tile) {
 #pragma unroll(kUnrollSpan)
     for (int j = 0; j < kSpan; ++j) {
       const int ow = first_w + j;
-      const bool counts = row_counts && is_within(ow, (int)args.y_w);
+      const bool exists = kWhole && kSegments && kOwnExist && is_own(j);
+      const bool counts = row_counts && (exists || is_within(ow, (int)args.y_w));
       Returned<kCount> returned;
       if constexpr (kWhole && kSegments) {
         returned = together[j];
