@@ -157,6 +157,14 @@ class Printer {
       return line(
           each(fmt::format("v{}[l] = (R)(at[{}]{});", i, axis, axis == rank - 1 ? " + l" : "")));
     }
+    if (const Step* gelu = scaled_gelu(step))
+      return line(each(fmt::format("v{}[l] = op_gelu_approx_tanh_fwd_scaled<R>(v{}[l], v{}[l]);", i,
+                                   gelu->args[0], step.args[1])));
+    // By a flag, not by a number that is made from it first.
+    if (step.op.mode == PointwiseMode::binary_select && is_plain(step.op) &&
+        has_flags_.contains(step.args[2]))
+      return line(each(fmt::format("v{}[l] = is_one{}[l] ? v{}[l] : v{}[l];", i, step.args[2],
+                                   step.args[0], step.args[1])));
     std::vector<std::string> operands;
     for (int n = 0; n < operand_count(step.op.mode); ++n)
       operands.push_back(fmt::format("v{}[l]", step.args[static_cast<std::size_t>(n)]));
@@ -218,7 +226,10 @@ class Printer {
     if (limit == 0.0) return line(fmt::format("fill((R)0, v{});", i));
     const std::string last_kept =
         arguments_.number(name + "_last", static_cast<std::int64_t>(limit) * 512 - 1);
-    line(each(fmt::format("v{0}[l] = bits{0}[l] <= (uint32){1} ? (R)1 : (R)0;", i, last_kept)));
+    line(fmt::format("bool is_one{}[kCount];", i));
+    line(each(fmt::format("is_one{0}[l] = bits{0}[l] <= (uint32){1};", i, last_kept)));
+    line(each(fmt::format("v{0}[l] = is_one{0}[l] ? (R)1 : (R)0;", i)));
+    has_flags_.insert(i);
   }
   // Whether all counters of a stream have the same upper 32 bits.
   static bool has_one_upper_word(const Step& step) {
@@ -276,6 +287,26 @@ class Printer {
     return sum.empty() ? "0" : sum;
   }
 
+  // The GELU that a step multiplies by a constant, where both are one operation in the short form
+  // and nothing else reads it.
+  const Step* scaled_gelu(const Step& step) const {
+    constexpr double kLeast = 0x1p-20, kMost = 0x1p20;  // whose inverse is as good as they are
+    if (!has_short_results_ || step.op.mode != PointwiseMode::mul || !is_plain(step.op))
+      return nullptr;
+    const Step& x = program_.steps[static_cast<std::size_t>(step.args[0])];
+    const Step& factor = program_.steps[static_cast<std::size_t>(step.args[1])];
+    if (x.kind != Kind::compute || x.op.mode != PointwiseMode::gelu_approx_tanh_fwd ||
+        !is_plain(x.op) || x.round_to || factor.kind != Kind::constant ||
+        std::abs(factor.constant) < kLeast || std::abs(factor.constant) > kMost)
+      return nullptr;
+    int uses = 0;
+    for (const Step& other : program_.steps)
+      uses += static_cast<int>(std::count(other.args.begin(), other.args.end(), step.args[0]));
+    for (const auto& store : program_.stores) uses += store.value == step.args[0] ? 1 : 0;
+    return uses == 1 ? &x : nullptr;
+  }
+  static bool is_plain(const Pointwise& op) { return op.alpha1 == 1.0 && op.alpha2 == 1.0; }
+
   // lib/pointwise.cuh has cheaper forms of these for results of 16 bits.
   static bool has_short_form(PointwiseMode mode) {
     return mode == PointwiseMode::gelu_fwd || mode == PointwiseMode::gelu_bwd ||
@@ -296,6 +327,7 @@ class Printer {
   Arguments& arguments_;
   std::string body_;
   std::set<std::string> strides_;  // those that are arguments already
+  std::set<int> has_flags_;        // steps that draw 0 or 1, which are there as flags, too
   int rows_ = 0;
   const bool has_short_results_ = has_short_results(program_);
 };

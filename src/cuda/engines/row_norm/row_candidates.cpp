@@ -45,7 +45,8 @@ double held_registers(const RowProblem& problem, const PointwiseProgram& program
 double registers_of(const RowProblem& problem, const RowLayout& layout) {
   constexpr double kAddresses = 8, kPerRow = 6, kPerNextRow = 2, kForMeans = 8, kForRing = 6;
   constexpr double kForCluster = 4;
-  constexpr double kPerChunk = 4;  // of what comes when it is needed
+  constexpr double kPerChunk = 4;    // of what comes when it is needed
+  constexpr double kForLoads = 0.6;  // per element, on their way while earlier ones become results
   const std::int64_t elements = std::int64_t{layout.chunks} * layout.vector;
   const double words = static_cast<double>(problem.register_bytes()) / 4.0;
   const bool in_ring = layout.ahead == RowLayout::kRing;
@@ -63,6 +64,7 @@ double registers_of(const RowProblem& problem, const RowLayout& layout) {
              held_registers(problem, problem.bias, elements);
   else if (!problem.scale.empty())
     total += kPerChunk;
+  if (problem.holds_results) total += kForLoads * static_cast<double>(elements);
   if (layout.shared_sums)
     total += kPerChunk;
   else
