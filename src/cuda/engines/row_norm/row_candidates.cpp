@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "cuda/engines/row_norm/row_recipes.hpp"
 #include "cuda/engines/row_norm/row_text.hpp"
 
 namespace ashlar::cuda {
@@ -91,68 +92,24 @@ int threads_for(std::int64_t length, int vector, int chunks) {
 }
 
 // Where much is fused: the time that the instructions take, by counts from compiled kernels.
-double work_seconds(const RowProblem& problem, const RowLayout& layout, const DeviceProps& device) {
-  constexpr double kPerOperation = 1.2, kOfNorm = 9;     // instructions per element
-  constexpr double kOfThread = 170;                      // per row, whatever its length
-  constexpr double kBusy = 0.8, kBusyWithoutLoop = 0.6;  // of the instructions' peak rate
-  const double own = std::max(layout.chunks, 1) * layout.vector;
-  const double past_end =
-      std::max(own * layout.row_threads / static_cast<double>(problem.length), 1.0);
-  const double per_element =
-      (kPerOperation * problem.result.flops_per_element() + kOfNorm + kOfThread / own) * past_end;
-  const double rate =
-      device.flops_f32 / 2 * (has_loop_of_results(problem, layout) ? kBusy : kBusyWithoutLoop);
-  return static_cast<double>(problem.rows * problem.length) * per_element / rate;
+double work_seconds(const RowProblem& problem, const DeviceProps& device) {
+  constexpr double kPerOperation = 1.2, kOfNorm = 9;  // instructions per element
+  constexpr double kBusy = 0.6;                       // of the instructions' peak rate
+  const double per_element = kPerOperation * problem.result.flops_per_element() + kOfNorm;
+  return static_cast<double>(problem.rows * problem.length) * per_element /
+         (device.flops_f32 / 2 * kBusy);
 }
 
-// A model of a multiprocessor, its constants fitted to an H200: how much of the memory's speed is
-// reached with so many bytes on their way and so many groups of threads that do not wait for each
-// other, what the sums over rows add, and what is lost where the last blocks have the device for
-// themselves.
+// A layout is the slower the farther it is from what was fastest for such rows.
 double expected_seconds(const RowProblem& problem, const RowLayout& layout,
                         const DeviceProps& device, double bytes) {
-  constexpr double kEnoughBytes = 20e3;  // on their way, per multiprocessor: 63 % of the speed
-  constexpr double kWorking = 0.8;  // share of the time in which what a group holds is on its way
-  constexpr double kToL2 = 1.2;     // tiles on their way to registers or L2 at a time
-  constexpr double kEnoughWarps = 1;
-  constexpr double kTail = 0.1;     // of a round of blocks
-  constexpr double kUneven = 0.04;  // threads whose last vector is past the end of the row
-  constexpr double kHeld = 0.01;    // parameters that every block waits for
-  constexpr double kPersistent = 0.04;
-  constexpr double kFarther = 2;  // where other blocks have a part of the row
-  constexpr double kWaits[] = {0.15, 0.08, 0.15, 0.05};  // groups for half the speed
-  const double waits = kWaits[layout.ahead] * (layout.slices > 1 ? kFarther : 1.0);
-  const double units = device.compute_units;
+  constexpr double kReached = 0.92, kPerStep = 0.02;
   const RowGrid grid = grid_of(problem, layout, device);
-  const double pieces = static_cast<double>(grid.pieces * problem.sets);
-  const double blocks = pieces * layout.slices;
-  const double resident = std::min<double>(layout.blocks, std::max(blocks / units, 1.0));
-  const double tile = layout.tile_rows() * row_bytes(problem) / layout.slices;
-  const double under_way = resident * tile *
-                           (layout.ahead == 0   ? kWorking
-                            : layout.ahead == 1 ? 1.0
-                            : layout.ahead == 2 ? kToL2
-                                                : layout.stages - 0.5);
-  const double groups = resident * (layout.row_threads > kLanes ? layout.groups() : 4);
-  const double warps = resident * layout.threads / kLanes;
-  const double speed = device.bytes_per_second * std::min(blocks / units, 1.0) *
-                       (1.0 - std::exp(-under_way / kEnoughBytes)) *
-                       (warps / (warps + kEnoughWarps)) * (groups / (groups + waits));
-  const double rounds = layout.persistent ? 1.0 : blocks / (resident * units);
-  double losses = rounds > 1 ? kTail * (std::ceil(rounds) / rounds - 1.0) : 0.0;
-  losses += layout.persistent ? kPersistent : layout.hold_parameters ? kHeld : 0.0;
-  if (std::int64_t{layout.row_threads} * layout.chunks * layout.vector * layout.slices !=
-      problem.length)
-    losses += kUneven;
-  const double sums =
-      2 * pieces *
-      static_cast<double>(problem.length * problem.register_bytes() * problem.column_sums());
-  const double memory = (bytes + sums) / speed * (1.0 + losses);
-  if (!has_much_work(problem)) return memory;
-  // Few warps do not keep the multiprocessor busy.
-  constexpr double kWarpsForWork = 4;
-  const double work = work_seconds(problem, layout, device) * (1.0 + kWarpsForWork / warps);
-  return std::max(memory, work);
+  const double blocks = static_cast<double>(grid.pieces * problem.sets * layout.slices);
+  const double used = std::min(blocks / device.compute_units, 1.0);
+  double seconds = bytes / (device.bytes_per_second * kReached * used);
+  if (has_much_work(problem)) seconds = std::max(seconds, work_seconds(problem, device) / used);
+  return seconds * (1.0 + kPerStep * distance(problem, layout, recipe_for(problem)));
 }
 
 bool by_seconds(const RowCandidate& a, const RowCandidate& b) { return a.seconds < b.seconds; }
