@@ -54,11 +54,19 @@ LoadedKernel::LoadedKernel(DeviceOrdinal device, std::shared_ptr<const LoadedCod
 }
 
 void LoadedKernel::launch(StreamHandle stream, const Grid& grid, unsigned threads, void* arguments,
-                          unsigned cluster) const {
-  LaunchAttribute attribute{LaunchAttributeId::cluster_dimension, 0, {}};
-  attribute.value.cluster = {cluster, 1, 1};
+                          unsigned cluster, bool is_early) const {
+  LaunchAttribute attributes[2];
+  unsigned count = 0;
+  if (cluster > 1) {
+    attributes[count] = {LaunchAttributeId::cluster_dimension, 0, {}};
+    attributes[count++].value.cluster = {cluster, 1, 1};
+  }
+  if (is_early) {
+    attributes[count] = {LaunchAttributeId::programmatic_serialization, 0, {}};
+    attributes[count++].value.programmatic_serialization = 1;
+  }
   const LaunchConfig config{grid.x, grid.y,        grid.z, threads,    1,
-                            1,      shared_bytes_, stream, &attribute, cluster > 1 ? 1u : 0u};
+                            1,      shared_bytes_, stream, attributes, count};
   void* parameters[] = {arguments};
   // A kernel handle stands for its function in whichever context is current.
   const Result result =

@@ -37,9 +37,9 @@ class LoadedKernel {
       : LoadedKernel(device, std::make_shared<LoadedCode>(cubin, name), name, shared_bytes) {}
 
   // `arguments`: the struct that is the function's only parameter. `cluster`: blocks along x that
-  // run together.
+  // run together. `is_early`: may start before the launch before it is done.
   void launch(StreamHandle stream, const Grid& grid, unsigned threads, void* arguments,
-              unsigned cluster = 1) const;
+              unsigned cluster = 1, bool is_early = false) const;
   // Until all of the stream is done; an error is taken to be this kernel's.
   void wait(StreamHandle stream) const;
   int registers() const;

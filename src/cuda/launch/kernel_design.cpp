@@ -42,7 +42,8 @@ class CudaKernel final : public Kernel {
           launch.unaligned_function.empty() ? aligned : load(launch.unaligned_function);
       launches_.push_back({std::move(aligned), std::move(unaligned), launch.grid,
                            launch.unaligned_function.empty() ? launch.grid : launch.unaligned_grid,
-                           launch.threads, launch.cluster, std::move(launch.arguments)});
+                           launch.threads, launch.cluster, launch.is_early,
+                           std::move(launch.arguments)});
     }
   }
 
@@ -56,7 +57,8 @@ class CudaKernel final : public Kernel {
       const bool aligned = launch.arguments.are_aligned(words, kVectorBytes);
       const LoadedKernel& kernel = aligned ? launch.aligned : launch.unaligned;
       kernel.launch(stream, aligned ? launch.grid : launch.unaligned_grid, launch.threads,
-                    words.data(), aligned ? launch.cluster : 1);
+                    words.data(), aligned ? launch.cluster : 1,
+                    launch.is_early && !is_capturing(context.stream()));
       if (waits_ && !is_capturing(context.stream())) kernel.wait(stream);
     }
   }
@@ -66,6 +68,7 @@ class CudaKernel final : public Kernel {
     LoadedKernel aligned, unaligned;
     Grid grid, unaligned_grid;
     unsigned threads, cluster;
+    bool is_early;  // edges of graphs that say so need newer drivers: not in a capture
     Arguments arguments;
   };
   DeviceOrdinal device_;

@@ -196,7 +196,7 @@ class LayoutSearch {
  private:
   // Whether a cluster may share a row: one that is long, in equal parts.
   bool can_share(int slices) const {
-    constexpr std::int64_t kLeastLength = 4096;  // of a part
+    constexpr std::int64_t kLeastLength = 8192;  // of a part
     constexpr int kHopper = 90, kBlackwell = 100;
     const int generation = device_.compute_capability / 10 * 10;
     return (generation == kHopper || generation == kBlackwell) &&
