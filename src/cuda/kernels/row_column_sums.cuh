@@ -1,5 +1,5 @@
-// Adds up what the blocks of row_norm_backward left: kSums of the sums per block, which lie together,
-// the pieces shared out among its threads. Blocks (x, y) = (kSums sums, set of parameters).
+// Adds up what the blocks of row_norm_backward left: kSums sums per block, which lie together, the
+// pieces shared out among its threads. Blocks (x, y) = (kSums sums, set of parameters).
 // Printed before it: R, Index, Args, Spec, SumSpec, kThreads, kSums, kScaleSums, kBiasSums;
 // store_dscale, store_dbias.
 #include "lib/pointwise.cuh"

@@ -4,8 +4,8 @@
 // adds up. x and dy are read once. Blocks (x, y) = (piece, set of parameters): the rows of a set
 // lie together.
 // Printed before it: Spec, ElementSpec, kVector, kChunks, kBlocks, kAhead, kCentred,
-// kHoldParameters, kGivenStatistics, kGivenMean, kScaleSums, kBiasSums, kSumsInShared; SumSpec; the sources
-// X, Dy, Scale; epsilon_of, load_mean, load_inv_variance, store_dx.
+// kHoldParameters, kGivenStatistics, kGivenMean, kScaleSums, kBiasSums, kSumsInShared; SumSpec; the
+// sources X, Dy, Scale; epsilon_of, load_mean, load_inv_variance, store_dx.
 #include "lib/pointwise.cuh"
 #include "lib/ptx_launch.cuh"
 #include "lib/ptx_shared.cuh"
