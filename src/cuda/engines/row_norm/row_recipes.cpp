@@ -25,36 +25,34 @@ constexpr RowRecipe kForward[] = {
 };
 // With scale and bias, which take as many registers again.
 constexpr RowRecipe kForwardWithBias[] = {
-    {2, 256, 16, 16, 2, 4, kRing, 4},   {2, 2048, 64, 16, 1, 1, kRing, 4},
-    {2, 8192, 128, 1, 1, 6, kRing, 4},  {2, 10240, 160, 2, 1, 2, kRing, 4},
-    {2, 24576, 96, 1, 1, 2, kRing, 2},  {2, 65536, 128, 1, 1, 1, kRing, 3},
+    {2, 256, 16, 16, 2, 4, kRing, 4},  {2, 2048, 64, 16, 1, 1, kRing, 4},
+    {2, 8192, 128, 2, 1, 4, kRing, 2}, {2, 10240, 160, 2, 1, 2, kRing, 4},
+    {2, 24576, 96, 1, 1, 2, kRing, 2}, {2, 65536, 128, 1, 1, 1, kRing, 3},
     {4, 16384, 64, 1, 1, 3, kNone, 0},
 };
 // Few blocks, each with sums of its own: 60 to 130 KB on their way are enough.
 constexpr RowRecipe kBackward[] = {
-    {2, 256, 32, 16, 2, 2, kRing, 3},
-    {2, 2048, 64, 4, 1, 2, kRing, 3},
-    {2, 4096, 64, 4, 1, 2, kRing, 2},
-    {2, 8192, 64, 2, 1, 1, kRing, 2},
-    {2, 10240, 80, 2, 1, 1, kRing, 2},
-    {2, 12288, 96, 2, 1, 1, kRing, 2},
-    {2, 16384, 64, 2, 1, 1, kRing, 2},
-    {2, 24576, 128, 1, 1, 1, kRing, 2, true, 2},
-    {2, 32768, 64, 1, 1, 1, kRing, 2, true, 2, true},
-    {2, 65536, 128, 1, 1, 2, kRing, 2, true, 8},
-    {4, 16384, 64, 1, 1, 1, kRing, 2},
+    {2, 256, 32, 16, 2, 2, kRing, 3},  {2, 2048, 64, 4, 1, 2, kRing, 3},
+    {2, 4096, 32, 2, 1, 2, kRing, 2},  {2, 8192, 32, 2, 1, 1, kRing, 2},
+    {2, 10240, 80, 2, 1, 1, kRing, 2}, {2, 12288, 48, 2, 1, 1, kRing, 2},
+    {2, 16384, 32, 1, 1, 1, kRing, 3}, {2, 24576, 96, 1, 1, 1, kRing, 2},
+    {2, 32768, 32, 1, 1, 1, kRing, 2}, {2, 65536, 128, 1, 1, 1, kRing, 2, true, 2},
+    {4, 16384, 32, 1, 1, 1, kRing, 3},
 };
+// A warp has a row where its registers hold one.
 constexpr RowRecipe kSoftmaxForward[] = {
-    {2, 2048, 128, 8, 1, kMost, kNone, 0},
-    {2, 16384, 128, 1, 1, kMost, kNone, 0},
-    {4, 4096, 128, 4, 1, kMost, kNone, 0},
-    {4, 32768, 128, 1, 1, kMost, kNone, 0},
+    {2, 2048, 64, 8, 1, kMost, kNone, 0},  {2, 4096, 128, 8, 1, kMost, kNone, 0},
+    {2, 8192, 256, 4, 1, kMost, kNone, 0}, {2, 16384, 128, 1, 1, kMost, kNone, 0},
+    {2, 32768, 64, 1, 1, kMost, kNone, 0}, {4, 4096, 128, 8, 1, kMost, kNone, 0},
+    {4, 8192, 256, 8, 1, kMost, kNone, 0}, {4, 16384, 128, 1, 1, kMost, kNone, 0},
+    {4, 32768, 64, 1, 1, kMost, kNone, 0}, {4, 65536, 128, 1, 1, kMost, kNone, 0},
 };
 constexpr RowRecipe kSoftmaxBackward[] = {
-    {2, 2048, 64, 4, 1, kMost, kNone, 0},
-    {2, 16384, 64, 1, 1, kMost, kNone, 0},
-    {4, 4096, 64, 1, 1, kMost, kNone, 0},
-    {4, 32768, 64, 1, 1, kMost, kNone, 0},
+    {2, 2048, 64, 4, 1, kMost, kNone, 0},  {2, 4096, 128, 8, 1, kMost, kNone, 0},
+    {2, 8192, 64, 1, 1, kMost, kNone, 0},  {2, 16384, 32, 1, 1, kMost, kNone, 0},
+    {2, 32768, 64, 1, 1, kMost, kNone, 0}, {4, 4096, 128, 4, 1, kMost, kNone, 0},
+    {4, 8192, 64, 1, 1, kMost, kNone, 0},  {4, 16384, 32, 1, 1, kMost, kNone, 0},
+    {4, 32768, 32, 1, 1, kMost, kNone, 0}, {4, 65536, 64, 1, 1, kMost, kNone, 0},
 };
 // Where much is fused, instructions take the time: warps that never wait for each other.
 constexpr RowRecipe kMuchWork[] = {
@@ -123,6 +121,9 @@ double distance(const RowProblem& problem, const RowLayout& layout, const RowRec
   if (layout.ahead != recipe.ahead) far += kAhead;
   if (layout.hold_parameters != recipe.hold_parameters) far += kPlace;
   if (layout.shared_sums != recipe.shared_sums) far += kPlace;
+  // A block's warps are dealt out to the four parts of a multiprocessor.
+  constexpr int kAllParts = 128;
+  if (layout.threads % kAllParts != 0) far += kOthers;
   return far + kPastEnd * (covered / static_cast<double>(problem.length) - 1.0);
 }
 
