@@ -58,7 +58,7 @@ LoadedKernel::LoadedKernel(DeviceOrdinal device, std::shared_ptr<const LoadedCod
 
 void LoadedKernel::launch(const ContextScope& scope, StreamHandle stream, const LaunchForm& form,
                           void* arguments) const {
-  LaunchAttribute attributes[2];
+  LaunchAttribute attributes[3];
   unsigned count = 0;
   if (form.together) {
     attributes[count] = {LaunchAttributeId::cooperative, 0, {}};
@@ -67,6 +67,10 @@ void LoadedKernel::launch(const ContextScope& scope, StreamHandle stream, const 
   if (form.cluster > 1) {
     attributes[count] = {LaunchAttributeId::cluster_dimension, 0, {}};
     attributes[count++].value.cluster = {form.cluster, 1, 1};
+  }
+  if (form.is_early) {
+    attributes[count] = {LaunchAttributeId::programmatic_serialization, 0, {}};
+    attributes[count++].value.programmatic_serialization = 1;
   }
   const Grid& grid = form.grid;
   const LaunchConfig config{grid.x, grid.y,        grid.z, form.threads, 1,

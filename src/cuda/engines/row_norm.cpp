@@ -15,7 +15,7 @@ using Kind = RowProblem::Kind;
 
 // Of a block that adds up sums over rows. 32 bytes lie together, which is what memory gives at
 // least, so that few columns make many blocks.
-constexpr int kSumThreads = 256, kSumColumns = 8;
+constexpr int kSumThreads = 256, kSumsOfBlock = 8;
 
 std::string_view name_of(Kind kind) {
   switch (kind) {
@@ -52,12 +52,21 @@ std::string spec_text(const RowProblem& problem, const RowLayout& layout, bool w
              problem.length / layout.slices, whole_tiles);
 }
 
-std::string sums_text(const RowProblem& problem) {
-  return flag("kScaleSums", !problem.output1.empty()) + flag("kBiasSums", !problem.output2.empty());
+std::string sums_text(const RowProblem& problem, const RowLayout& layout) {
+  const bool is_held = layout.chunks > 0;
+  return flag("kScaleSums", !problem.output1.empty()) +
+         flag("kBiasSums", !problem.output2.empty()) +
+         fmt::format(
+             "struct SumSpec {{\n"
+             "  static const int kVector = {}, kThreads = {}, kChunks = {}, kSlices = {};\n"
+             "  static const int kLength = {};\n}};\n",
+             is_held ? layout.vector : 1, is_held ? layout.row_threads : problem.length,
+             is_held ? layout.chunks : 1, layout.slices, problem.length);
 }
 
 // Sources and stores of the rows' kernel.
-std::string operands_text(const RowProblem& problem, const Graph& graph, Arguments& arguments) {
+std::string operands_text(const RowProblem& problem, const RowLayout& layout, const Graph& graph,
+                          Arguments& arguments) {
   const auto source = [&](const PointwiseProgram& program, const char* name) {
     return print_source(program, graph, name, arguments, problem.holds_results);
   };
@@ -86,7 +95,7 @@ std::string operands_text(const RowProblem& problem, const Graph& graph, Argumen
                                   arguments) +
              flag("kCentred", problem.is_centred) +
              flag("kGivenStatistics", !problem.inv_variance.empty()) +
-             flag("kGivenMean", !problem.mean.empty()) + sums_text(problem);
+             flag("kGivenMean", !problem.mean.empty()) + sums_text(problem, layout);
     case Kind::softmax_forward:
       return source(problem.first, "X") + result("store_y") +
              statistic(problem.output1, "store_stats") + flag("kLog", problem.is_log);
@@ -115,7 +124,7 @@ LaunchDesign rows_launch(const RowProblem& problem, const RowLayout& layout, con
       arguments.number("partial", 0);
     arguments.number("sums_stride", shared_bytes(problem, layout).sums_stride);
   }
-  const std::string operands = operands_text(problem, graph, arguments);
+  const std::string operands = operands_text(problem, layout, graph, arguments);
   const std::string head = spec_text(problem, layout, grid.whole_tiles, arguments) +
                            constant("kThreads", layout.threads) +
                            constant("kBlocks", layout.blocks) + constant("kVector", layout.vector) +
@@ -139,7 +148,8 @@ LaunchDesign rows_launch(const RowProblem& problem, const RowLayout& layout, con
 
 // Adds up the sums over rows of the blocks.
 LaunchDesign sums_launch(const RowProblem& problem, const RowLayout& layout, const RowGrid& grid,
-                         const Graph& graph, int partial) {
+                         const Graph& graph, const DeviceProps& device, int partial) {
+  constexpr int kHopper = 90;
   LaunchDesign launch;
   Arguments& arguments = launch.arguments;
   add_rows(problem, arguments);
@@ -149,12 +159,14 @@ LaunchDesign sums_launch(const RowProblem& problem, const RowLayout& layout, con
       print_statistic_store(problem.output1, graph, "store_dscale", arguments) +
       print_statistic_store(problem.output2, graph, "store_dbias", arguments);
   const std::string head = spec_text(problem, layout, false, arguments) +
-                           constant("kThreads", kSumThreads) + constant("kColumns", kSumColumns) +
-                           sums_text(problem) + stores;
+                           constant("kThreads", kSumThreads) + constant("kSums", kSumsOfBlock) +
+                           sums_text(problem, layout) + stores;
   launch.source = {"row_column_sums", assemble("row_column_sums.cuh", head)};
   launch.function = "row_column_sums";
   launch.threads = kSumThreads;
-  launch.grid.x = static_cast<unsigned>((problem.length + kSumColumns - 1) / kSumColumns);
+  launch.is_early = device.compute_capability >= kHopper;
+  launch.grid.x =
+      static_cast<unsigned>((sums_of_row(problem, layout) + kSumsOfBlock - 1) / kSumsOfBlock);
   launch.grid.y = static_cast<unsigned>(problem.sets);
   return launch;
 }
@@ -206,7 +218,7 @@ class RowNormEngine final : public CudaEngine {
       partial = design.scratch.add("sums over rows", partial_bytes(problem, layout, device));
     design.launches.push_back(rows_launch(problem, layout, grid, graph, partial));
     if (problem.column_sums() > 0)
-      design.launches.push_back(sums_launch(problem, layout, grid, graph, partial));
+      design.launches.push_back(sums_launch(problem, layout, grid, graph, device, partial));
     return design;
   }
 
@@ -214,7 +226,7 @@ class RowNormEngine final : public CudaEngine {
   static std::int64_t partial_bytes(const RowProblem& problem, const RowLayout& layout,
                                     const DeviceProps& device) {
     if (problem.column_sums() == 0) return 0;
-    return grid_of(problem, layout, device).pieces * problem.sets * problem.length *
+    return grid_of(problem, layout, device).pieces * problem.sets * sums_of_row(problem, layout) *
            problem.column_sums() * problem.register_bytes();
   }
 };

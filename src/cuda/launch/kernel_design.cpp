@@ -41,7 +41,7 @@ class CudaKernel final : public Kernel {
           launch.unaligned_function.empty() ? aligned : load(launch.unaligned_function);
       launches_.push_back({std::move(aligned), std::move(unaligned), launch.grid,
                            launch.unaligned_function.empty() ? launch.grid : launch.unaligned_grid,
-                           launch.threads, launch.cluster, launch.together,
+                           launch.threads, launch.cluster, launch.together, launch.is_early,
                            ArgumentFiller(launch.arguments)});
     }
   }
@@ -55,7 +55,8 @@ class CudaKernel final : public Kernel {
       const bool aligned = launch.arguments.fill(context, scratch_book_, words) % kVectorBytes == 0;
       const LoadedKernel& kernel = aligned ? launch.aligned : launch.unaligned;
       const LaunchForm form{aligned ? launch.grid : launch.unaligned_grid, launch.threads,
-                            aligned ? launch.cluster : 1, launch.together};
+                            aligned ? launch.cluster : 1, launch.together,
+                            launch.is_early && !is_capturing(context.stream())};
       kernel.launch(scope, stream, form, words.data());
       if (waits_ && !is_capturing(context.stream())) kernel.wait(stream);
     }
@@ -67,6 +68,7 @@ class CudaKernel final : public Kernel {
     Grid grid, unaligned_grid;
     unsigned threads, cluster;
     bool together;
+    bool is_early;  // edges of graphs that say so need newer drivers: not in a capture
     ArgumentFiller arguments;
   };
   DeviceOrdinal device_;

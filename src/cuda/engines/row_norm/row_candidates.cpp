@@ -45,7 +45,7 @@ double held_registers(const RowProblem& problem, const PointwiseProgram& program
 // What the compiler needs, about: checked by tests, which want no spills.
 double registers_of(const RowProblem& problem, const RowLayout& layout) {
   constexpr double kAddresses = 8, kPerRow = 6, kPerNextRow = 2, kForMeans = 8, kForRing = 6;
-  constexpr double kForCluster = 4;
+  constexpr double kForCluster = 2, kForUneven = 8, kForBias = 0.35;
   constexpr double kPerChunk = 4;    // of what comes when it is needed
   constexpr double kForLoads = 0.6;  // per element, on their way while earlier ones become results
   const std::int64_t elements = std::int64_t{layout.chunks} * layout.vector;
@@ -60,6 +60,9 @@ double registers_of(const RowProblem& problem, const RowLayout& layout) {
   if (layout.ahead == 1) total += layout.unroll * (kPerNextRow + row);
   if (in_ring) total += layout.unroll * kPerNextRow + kForRing;
   if (layout.slices > 1) total += kForCluster;
+  if (layout.row_threads * layout.slices * elements != problem.length) total += kForUneven;
+  if (in_ring && layout.hold_parameters && !problem.bias.empty())
+    total += kForBias * static_cast<double>(elements);
   if (layout.hold_parameters)
     total += held_registers(problem, problem.scale, elements) +
              held_registers(problem, problem.bias, elements);
@@ -175,7 +178,7 @@ class LayoutSearch {
  private:
   // Whether a cluster may share a row: one that is long, in equal parts.
   bool can_share(int slices) const {
-    constexpr std::int64_t kLeastLength = 4096;  // of a part
+    constexpr std::int64_t kLeastLength = 8192;  // of a part
     constexpr int kHopper = 90, kBlackwell = 100;
     const int generation = device_.compute_capability / 10 * 10;
     return (generation == kHopper || generation == kBlackwell) &&

@@ -104,14 +104,19 @@ std::int64_t stage_bytes(const RowProblem& problem, const RowLayout& layout) {
          (staged_bytes(problem, problem.first) + staged_bytes(problem, problem.second));
 }
 
+std::int64_t sums_of_row(const RowProblem& problem, const RowLayout& layout) {
+  if (layout.chunks == 0) return problem.length;
+  return std::int64_t{layout.row_threads} * layout.chunks * layout.vector * layout.slices;
+}
+
 SharedBytes shared_bytes(const RowProblem& problem, const RowLayout& layout) {
   constexpr std::int64_t kAlignment = 16;
   SharedBytes bytes;
   if (problem.column_sums() > 0) {
     if (layout.shared_sums)
-      bytes.sums_stride = std::int64_t{layout.threads} * layout.chunks * layout.vector;
+      bytes.sums_stride = sums_of_row(problem, layout) / layout.slices;
     else if (layout.groups() > 1)
-      bytes.sums_stride = layout.groups() * problem.length;
+      bytes.sums_stride = layout.groups() * sums_of_row(problem, layout);
     bytes.ring =
         (bytes.sums_stride * problem.column_sums() * problem.register_bytes() + kAlignment - 1) /
         kAlignment * kAlignment;

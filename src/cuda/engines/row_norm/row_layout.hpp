@@ -52,6 +52,8 @@ RowGrid grid_of(const RowProblem& problem, const RowLayout& layout, const Device
 std::int64_t staged_bytes(const RowProblem& problem, const PointwiseProgram& program);
 // Of a tile in the ring.
 std::int64_t stage_bytes(const RowProblem& problem, const RowLayout& layout);
+// Sums over rows of one kind, with some for columns that are past the end of the row.
+std::int64_t sums_of_row(const RowProblem& problem, const RowLayout& layout);
 // Dynamic shared memory: sums over rows, then the ring.
 struct SharedBytes {
   // For one kind of sums, in numbers: where each thread has its own, or where the groups of a block

@@ -1,4 +1,4 @@
-// Blocks of a cluster: they run at the same time and write to each other's shared memory (sm_90 on).
+// Blocks of a cluster run at the same time and write to each other's shared memory (sm_90 on).
 #pragma once
 
 #include "lib/ptx_shared.cuh"

@@ -11,9 +11,7 @@ __device__ inline uint8* shared_memory() {
 }
 // As instructions for shared memory take it.
 __device__ inline uint32 shared_address(const void* pointer) {
-  uint64 address;
-  asm("cvta.to.shared.u64 %0, %1;" : "=l"(address) : "l"(pointer));
-  return (uint32)address;
+  return (uint32)__cvta_generic_to_shared(pointer);
 }
 #else
 // Whoever runs kernels on a CPU defines it.
