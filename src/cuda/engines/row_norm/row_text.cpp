@@ -126,7 +126,9 @@ std::string print_source(const PointwiseProgram& program, const Graph& graph,
     text.bytes += fmt::format(" + {}::kBytes", words);
     text.values += fmt::format(
         "    R in{0}[kCount];\n    widen_words({1}, held.words{0}, in{0});\n", k, dtype);
-    text.forget += fmt::format("held.words{}.forget_all(zero); ", k);
+    text.forget += fmt::format(
+        "held.words{}.template forget_all<kCount % 2 == 0 && WidensPairs<R, {}>::value>(zero); ", k,
+        type);
     operands += fmt::format("in{}, ", k);
   }
   text.values += fmt::format("    {}<kCount>(args, at, {}to);\n", function, operands);

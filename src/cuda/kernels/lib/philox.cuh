@@ -18,13 +18,20 @@ struct GivenKeys {
   __device__ uint32 second(int round) const { return (uint32)((uint64)keys[round] >> 32); }
 };
 
-// 128 random bits for a 64-bit counter.
+// Of the first round, in which half of the state is 0. It is as linear as it looks: counters that
+// are 1 apart have products that are kFirstFactor apart.
+static const uint32 kFirstFactor = 0xD2511F53u;
+__device__ inline uint64 first_product(uint32 counter) {
+  return multiply_wide(kFirstFactor, counter);
+}
+// 128 random bits for a 64-bit counter, of whose lower half the first product is given.
 template <class Keys>
-__device__ inline uint4 philox4x32(uint64 counter, const Keys& keys) {
-  uint32 x = (uint32)counter, y = (uint32)(counter >> 32), z = 0, w = 0;
+__device__ inline uint4 philox4x32(uint64 product, uint32 upper, const Keys& keys) {
+  uint32 x = upper ^ keys.first(0), y = 0;
+  uint32 z = (uint32)(product >> 32) ^ keys.second(0), w = (uint32)product;
 #pragma unroll
-  for (int round = 0; round < 10; ++round) {
-    const uint64 product0 = multiply_wide(0xD2511F53u, x);
+  for (int round = 1; round < 10; ++round) {
+    const uint64 product0 = multiply_wide(kFirstFactor, x);
     const uint64 product1 = multiply_wide(0xCD9E8D57u, z);
     x = (uint32)(product1 >> 32) ^ y ^ keys.first(round);
     y = (uint32)product1;
@@ -32,6 +39,10 @@ __device__ inline uint4 philox4x32(uint64 counter, const Keys& keys) {
     w = (uint32)product0;
   }
   return make_uint4(x, y, z, w);
+}
+template <class Keys>
+__device__ inline uint4 philox4x32(uint64 counter, const Keys& keys) {
+  return philox4x32(first_product((uint32)counter), (uint32)(counter >> 32), keys);
 }
 // 32 random bits for element `index` of a stream.
 template <class Keys>
@@ -59,32 +70,38 @@ struct RandomStream {
   __device__ float uniform(int64 index) const { return uniform_open(bits(index)); }
 };
 
-// The counter of element `index`. kOneUpper: all counters of the stream have the same upper 32
-// bits, and what follows from these alone is computed once per thread.
-template <bool kOneUpper, class Stream, class Index>
-__device__ inline uint64 counter_of(const Stream& stream, Index index) {
-  // Indices are never negative; of 32 bits, they are divided as such.
-  const uint64 quarter = sizeof(Index) == 4 ? (uint32)index / 4 : (uint64)index / 4;
-  if constexpr (!kOneUpper) return stream.offset + quarter;
-  return (stream.offset & 0xffffffff00000000ull) | ((uint32)stream.offset + (uint32)quarter);
+// How many counters come before that of element `index`. Indices are never negative; of 32 bits,
+// they are divided as such.
+template <class Index>
+__device__ inline uint64 counters_before(Index index) {
+  return sizeof(Index) == 4 ? (uint32)index / 4 : (uint64)index / 4;
 }
-// The bits of kCount elements from `index` on, which is a multiple of kCount.
+// The bits of kCount elements from `index` on, which is a multiple of kCount. kOneUpper: all
+// counters of the stream have the same upper 32 bits, so that what follows from these alone is
+// computed once per thread, and no counter is the first after a carry.
 template <bool kOneUpper, class Stream, int kCount, class Index>
 __device__ inline void random_row(const Stream& stream, Index index, uint32 (&to)[kCount]) {
+  const uint32 upper = (uint32)(stream.offset >> 32);
+  const uint64 product = first_product((uint32)stream.offset + (uint32)counters_before(index));
   if constexpr (kCount % 4 == 0) {
 #pragma unroll
     for (int l = 0; l < kCount; l += 4) {
-      const uint4 bits = philox4x32(counter_of<kOneUpper>(stream, index + l), stream.keys);
+      const uint64 counter = stream.offset + (counters_before(index) + l / 4);
+      const uint4 bits =
+          kOneUpper ? philox4x32(product + (uint64)kFirstFactor * (l / 4), upper, stream.keys)
+                    : philox4x32(counter, stream.keys);
       to[l] = bits.x;
       to[l + 1] = bits.y;
       to[l + 2] = bits.z;
       to[l + 3] = bits.w;
     }
   } else if constexpr (kCount == 2) {
-    const uint4 bits = philox4x32(counter_of<kOneUpper>(stream, index), stream.keys);
-    const bool upper = (index & 2) != 0;
-    to[0] = upper ? bits.z : bits.x;
-    to[1] = upper ? bits.w : bits.y;
+    const uint4 bits = kOneUpper
+                           ? philox4x32(product, upper, stream.keys)
+                           : philox4x32(stream.offset + counters_before(index), stream.keys);
+    const bool is_second = (index & 2) != 0;
+    to[0] = is_second ? bits.z : bits.x;
+    to[1] = is_second ? bits.w : bits.y;
   } else {
 #pragma unroll
     for (int l = 0; l < kCount; ++l) to[l] = stream.bits(index + l);

@@ -22,6 +22,7 @@ struct PackedWords {
   static const int kWidth = sizeof(Word);
   static const int kRegisters = kCount * kWidth < 4 ? 1 : kCount * kWidth / 4;
   uint32 registers[kRegisters];
+  uint32 hidden = 0;  // see forget_all
 
   // Elements that are read once leave no copy in L1.
   template <bool kOnce>
@@ -71,10 +72,16 @@ struct PackedWords {
   __device__ static void prefetch(const Word* from) {
     if ((uint64)from % 128 == 0) prefetch_to_l2(from);
   }
-  // See lib/ptx_opaque.cuh.
+  // See lib/ptx_opaque.cuh. kByHiding: the zero is added to what elements are shifted and masked by
+  // when they are taken out, which costs nothing.
+  template <bool kByHiding>
   __device__ void forget_all(uint32 zero) {
+    if constexpr (kByHiding) {
+      hidden += zero;
+    } else {
 #pragma unroll
-    for (int i = 0; i < kRegisters; ++i) forget(registers[i], zero);
+      for (int i = 0; i < kRegisters; ++i) forget(registers[i], zero);
+    }
   }
 
  private:
@@ -93,8 +100,16 @@ struct PackedWords {
 template <int kCount, class R, class D>
 __device__ inline void widen_words(D d, const PackedWords<kCount, typename D::Word>& from,
                                    R (&to)[kCount]) {
+  if constexpr (WidensPairs<R, D>::value && kCount % 2 == 0) {
 #pragma unroll
-  for (int l = 0; l < kCount; ++l) to[l] = (R)widen(d, from.word(l));
+    for (int l = 0; l < kCount; l += 2) {
+      to[l] = __uint_as_float(from.registers[l / 2] << (16 + from.hidden));
+      to[l + 1] = __uint_as_float(from.registers[l / 2] & (0xffff0000u + from.hidden));
+    }
+  } else {
+#pragma unroll
+    for (int l = 0; l < kCount; ++l) to[l] = (R)widen(d, from.word(l));
+  }
 }
 
 // What a thread holds of an operand. Source, printed by the engine: Held<kCount>, fetch (loads, and
