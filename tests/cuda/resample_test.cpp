@@ -24,13 +24,16 @@ ResampleAttributes with_mode(ResampleMode mode) {
   return result;
 }
 
-Graph forward(DType dtype, const Layout& layout, ResampleMode mode, bool with_index,
+enum class Positions { none, of_x, of_relu };
+
+Graph forward(DType dtype, const Layout& layout, ResampleMode mode, Positions positions,
               const Dims& images = kImages) {
   Graph graph;
   const Value x = graph.input("x", images, dtype, layout);
-  if (with_index) {
-    // Half of the elements are alike: the first of them counts.
-    const auto [y, index] = graph.resample_with_index(relu(x), with_mode(mode), i8);
+  if (positions != Positions::none) {
+    // Half of the elements of relu(x) are alike: the first of them counts.
+    const Value from = positions == Positions::of_x ? x : relu(x);
+    const auto [y, index] = graph.resample_with_index(from, with_mode(mode), i8);
     graph.output("y", y);
     graph.output("index", index);
   } else {
@@ -54,12 +57,14 @@ Graph backward(DType dtype, const Layout& layout, ResampleMode mode, bool by_x,
 
 TEST_F(Pooling, Forward) {
   for (const Layout& layout : {channels_last, row_major}) {
-    expect_compiles(resample_engine(), forward(bf16, layout, ResampleMode::maxpool, false),
-                    {kHopper});
-    expect_compiles(resample_engine(), forward(f16, layout, ResampleMode::maxpool, true),
-                    {kHopper});
     expect_compiles(resample_engine(),
-                    forward(f32, layout, ResampleMode::avgpool_exclude_padding, false), {kHopper});
+                    forward(bf16, layout, ResampleMode::maxpool, Positions::none), {kHopper});
+    for (const Positions positions : {Positions::of_x, Positions::of_relu})
+      expect_compiles(resample_engine(), forward(f16, layout, ResampleMode::maxpool, positions),
+                      {kHopper});
+    expect_compiles(resample_engine(),
+                    forward(f32, layout, ResampleMode::avgpool_exclude_padding, Positions::none),
+                    {kHopper});
   }
 }
 
@@ -89,12 +94,19 @@ constexpr ResampleMode kModes[] = {ResampleMode::maxpool, ResampleMode::avgpool_
 TEST_F(PoolingRuns, Forward) {
   for (const Layout& layout : {channels_last, row_major}) {
     for (const ResampleMode mode : kModes) {
-      expect_agrees(resample_engine(), forward(bf16, layout, mode, false, {2, 16, 16, 32}),
-                    kEveryConfig);
-      expect_agrees(resample_engine(), forward(f32, layout, mode, false, {2, 12, 11, 13}));
+      expect_agrees(resample_engine(),
+                    forward(bf16, layout, mode, Positions::none, {2, 16, 16, 32}), kEveryConfig);
+      expect_agrees(resample_engine(),
+                    forward(f32, layout, mode, Positions::none, {2, 12, 11, 13}));
     }
     expect_agrees(resample_engine(),
-                  forward(f16, layout, ResampleMode::maxpool, true, {2, 8, 12, 24}), kEveryConfig);
+                  forward(f16, layout, ResampleMode::maxpool, Positions::of_relu, {2, 8, 12, 24}),
+                  kEveryConfig);
+    // NaN, zeros of both signs, infinities.
+    for (const DType dtype : {bf16, f16, f32})
+      expect_agrees(resample_engine(),
+                    forward(dtype, layout, ResampleMode::maxpool, Positions::of_x, {2, 8, 12, 24}),
+                    kEveryConfig, 3, support::Fill::special);
   }
 }
 

@@ -79,6 +79,16 @@ PoolingShape::PoolingShape(const Region& region)
   vector = packet_length(parts, most);
 }
 
+bool PoolingShape::has_pairs(const Region& region) const {
+  if (!columns || !forward || !is_maximum() || vector % 2 != 0) return false;
+  if (op->padding_mode != PaddingMode::neg_inf || precision(region) != f32) return false;
+  if (from.steps.size() != 1 || from.result != 0 || !from.stores.empty()) return false;
+  const PointwiseProgram::Step& step = from.steps[0];
+  if (step.kind != PointwiseProgram::Step::Kind::load || step.round_to) return false;
+  const View& view = step.view;
+  return (view.dtype == bf16 || view.dtype == f16) && view.strides[view.strides.rank() - 1] == 1;
+}
+
 std::optional<PoolingShape::Flat> PoolingShape::flat() const {
   const bool whole = window == x && y == Axes{1, 1, 1} && padding == Axes{0, 0, 0};
   if ((columns && forward) || !whole || index.present() || (is_maximum() && !forward) ||

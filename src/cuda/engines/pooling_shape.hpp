@@ -49,6 +49,8 @@ struct PoolingShape {
   bool own_windows_exist(const PoolingTile& tile) const;
   // Rows of results are stored as vectors.
   bool together(const PoolingTile& tile) const;
+  // x lies in memory as pairs of floats of 16 bits, to be compared as they are.
+  bool has_pairs(const Region& region) const;
   std::vector<PoolingTile> tiles(bool keeps_positions) const;
   // The winners' positions, one per element of y, packed with channels varying fastest or not.
   View winners(bool channels_last) const;
