@@ -13,7 +13,7 @@ struct Grid {
 };
 
 struct LaunchForm {
-  Grid grid;
+  Grid grid = {};
   unsigned threads = 1;   // of a block
   unsigned cluster = 1;   // blocks along x that run together and reach each other's shared memory
   bool together = false;  // all blocks are on the GPU at once, so that they may wait for each other;
