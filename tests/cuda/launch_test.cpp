@@ -61,7 +61,7 @@ TEST_F(GpuLaunch, EveryThreadKnowsItsPlace) {
   Memory memory = memory_of(values.size());
   upload(memory, values);
   Args args{memory.data(), 0};
-  kernel.launch(*context_, nullptr, {2, 3, 4}, 40, &args);
+  kernel.launch(*context_, nullptr, {.grid = {2, 3, 4}, .threads = 40}, &args);
   for (int i = 0; i < 2 * 3 * 4 * 40; ++i)
     values[static_cast<std::size_t>(i)] += i / 40 * 1000 + i % 40;
   EXPECT_EQ(download<int>(memory), values);
@@ -95,7 +95,7 @@ TEST_F(GpuLaunch, ThreadsOfABlockWorkTogether) {
   Memory memory = memory_of(values.size());
   upload(memory, values);
   Args args{memory.data(), 250};
-  kernel.launch(*context_, nullptr, {5, 1, 1}, 256, &args);
+  kernel.launch(*context_, nullptr, {.grid = {5, 1, 1}, .threads = 256}, &args);
   for (int b = 0; b < 5; ++b) {
     const auto first = values.begin() + b * 250;
     const int sum = std::accumulate(first, first + 250, 0) + 125 * 1000000;
@@ -121,7 +121,7 @@ TEST_F(GpuLaunch, SharedMemorySizedAtLaunch) {
   const std::size_t count = kBytes / sizeof(int);
   const Memory memory = memory_of(count);
   Args args{memory.data(), static_cast<long long>(count)};
-  kernel.launch(*context_, nullptr, {}, 1024, &args);
+  kernel.launch(*context_, nullptr, {.grid = {}, .threads = 1024}, &args);
   std::vector<int> expected(count);
   std::iota(expected.rbegin(), expected.rend(), 0);
   EXPECT_EQ(download<int>(memory), expected);
@@ -140,7 +140,7 @@ TEST_F(GpuLaunch, CaptureFromTheFirstLaunchOn) {
   check(api.begin_capture(stream, 0), "");
   {
     Args args{memory.data(), 5};
-    kernel.launch(*context_, stream, {}, 32, &args);
+    kernel.launch(*context_, stream, {.grid = {}, .threads = 32}, &args);
     args.n = 100;  // a copy was taken
   }
   GraphHandle graph = nullptr;
@@ -196,7 +196,7 @@ TEST_F(GpuLaunch, LaunchesThatCannotBeNameTheirKernel) {
       load("extern \"C\" __global__ void kernel(const __grid_constant__ Args args) {}\n");
   Args args{};
   try {
-    kernel.launch(*context_, nullptr, {}, 2000, &args);
+    kernel.launch(*context_, nullptr, {.grid = {}, .threads = 2000}, &args);
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::device);
