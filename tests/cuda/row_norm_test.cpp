@@ -223,6 +223,7 @@ TEST_F(GpuRowNorm, EveryLayout) {
   expect_layouts_agree(forward({1500, 264, NormMode::layer, bf16}), step);
   expect_layouts_agree(backward({1500, 264, NormMode::layer, bf16}), step);
   expect_layouts_agree(residual_gelu_dropout({800, 264, NormMode::layer, bf16}), 3 * step);
+  expect_layouts_agree(residual_gelu_dropout({100, 512, NormMode::rms, bf16}), 2 * step);
   if (!is_long()) return;
   expect_layouts_agree(backward({1000, 1000, NormMode::rms, f32}, false), step);
   expect_layouts_agree(forward({400, 2056, NormMode::layer, f16}, true), step);

@@ -125,13 +125,15 @@ LaunchDesign rows_launch(const RowProblem& problem, const RowLayout& layout, con
     arguments.number("sums_stride", shared_bytes(problem, layout).sums_stride);
   }
   const std::string operands = operands_text(problem, layout, graph, arguments);
-  const std::string head = spec_text(problem, layout, grid.whole_tiles, arguments) +
-                           constant("kThreads", layout.threads) +
-                           constant("kBlocks", layout.blocks) + constant("kVector", layout.vector) +
-                           constant("kChunks", layout.chunks) + constant("kAhead", layout.ahead) +
-                           flag("kSumsInShared", layout.shared_sums) +
-                           flag("kHoldParameters", layout.hold_parameters) +
-                           flag("kLoopOfResults", has_loop_of_results(problem, layout)) + operands;
+  const std::string head =
+      spec_text(problem, layout, grid.whole_tiles, arguments) +
+      constant("kThreads", layout.threads) + constant("kBlocks", layout.blocks) +
+      constant("kVector", layout.vector) + constant("kChunks", layout.chunks) +
+      constant("kAhead", layout.ahead) + flag("kSumsInShared", layout.shared_sums) +
+      flag("kHoldParameters", layout.hold_parameters) +
+      flag("kLoopOfResults", has_loop_of_results(problem, layout)) +
+      flag("kParametersInShared", has_shared_parameters(problem, layout)) +
+      constant("kParameterOffset", shared_bytes(problem, layout).parameters) + operands;
   const std::string name(name_of(problem.kind));
   launch.source = {name, assemble(name + ".cuh", head)};
   launch.function = name;

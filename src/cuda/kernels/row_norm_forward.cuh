@@ -1,15 +1,32 @@
 // y = (x - mean) * inv_variance * scale + bias over rows: x is read once and stays in registers.
 // Printed before it: Spec, ElementSpec, kVector, kChunks, kBlocks, kAhead, kCentred,
-// kSharedParameters, kHoldParameters, kLoopOfResults; the sources X, Scale, Bias; epsilon_of,
-// store_x (where x is a result too), store_y, store_mean, store_inv_variance.
+// kSharedParameters, kHoldParameters, kLoopOfResults, kParametersInShared, kParameterOffset; the
+// sources X, Scale, Bias; epsilon_of, store_x (where x is a result too), store_y, store_mean,
+// store_inv_variance.
 #include "lib/pointwise.cuh"
 #include "lib/row_statistics.cuh"
 #include "lib/rows.cuh"
 
+template <bool kInShared, class Tile, class Source, int kOffset> struct ParameterOf {
+  typedef RowOperand<Tile, Source, kSharedParameters, kHoldParameters> Type;
+};
+template <class Tile, class Source, int kOffset> struct ParameterOf<true, Tile, Source, kOffset> {
+  typedef SharedOperand<Tile, Source, kOffset> Type;
+};
 template <class Tile>
 struct Parameters {
-  RowOperand<Tile, Scale, kSharedParameters, kHoldParameters> scale;
-  RowOperand<Tile, Bias, kSharedParameters, kHoldParameters> bias;
+  static const bool kInShared = kParametersInShared && Tile::kChunks > 0;
+  static const int kBytes = Tile::kLength * sizeof(R);
+  typename ParameterOf<kInShared, Tile, Scale, kParameterOffset>::Type scale;
+  typename ParameterOf<kInShared, Tile, Bias, kParameterOffset + kBytes>::Type bias;
+  // All threads of the block call it.
+  __device__ void fill(const Args& args, const Tile& tile) {
+    if constexpr (kInShared) {
+      if constexpr (Scale::kPresent) scale.fill(args, tile);
+      if constexpr (Bias::kPresent) bias.fill(args, tile);
+      __syncthreads();
+    }
+  }
   __device__ void fetch(const Args& args, const Tile& tile) {
     scale.fetch(args, tile);
     bias.fetch(args, tile);
@@ -35,7 +52,11 @@ __device__ inline void norm_forward(const Args& args) {
   Reducer reducer(slots);
   const R epsilon = epsilon_of(args);
   Parameters<Tile> shared;
-  if constexpr (kSharedParameters) shared.fetch(args, Tile::at_row(args, 0));
+  if constexpr (kSharedParameters) {
+    const Tile any = Tile::at_row(args, 0);
+    shared.fetch(args, any);
+    shared.fill(args, any);
+  }
 
   const RowRange<Tile> range(0, args.rows);
 
@@ -81,6 +102,9 @@ __device__ inline void norm_forward(const Args& args) {
               for (int l = 0; l < kCount; ++l) v[l] += bias[l];
             }
             store_y<kCount>(args, tile.position(u, column).at, v);
+            // Nothing else keeps the compiler from taking parameters out of shared memory for many
+            // chunks at once, which costs registers.
+            if constexpr (Parameters<Tile>::kInShared) __syncwarp();
           });
         }
       });

@@ -49,6 +49,18 @@ bool has_loop_of_results(const RowProblem& problem, const RowLayout& layout) {
   return has_much_work(problem) && layout.ahead == RowLayout::kRing && !layout.hold_parameters;
 }
 
+bool has_shared_parameters(const RowProblem& problem, const RowLayout& layout) {
+  constexpr int kManyRows = 4, kLanes = 32;
+  // Warps stay together.
+  const bool is_even =
+      layout.row_threads >= kLanes &&
+      std::int64_t{layout.row_threads} * layout.chunks * layout.vector == problem.length;
+  return has_much_work(problem) && problem.sets == 1 &&
+         (!problem.scale.empty() || !problem.bias.empty()) && !layout.hold_parameters && is_even &&
+         layout.chunks > 0 && layout.slices == 1 && layout.ahead == 0 &&
+         layout.tile_rows() >= kManyRows;
+}
+
 std::vector<std::pair<std::string, std::int64_t>> RowLayout::knobs() const {
   return {{"threads", threads},
           {"row_threads", row_threads},
@@ -123,6 +135,9 @@ SharedBytes shared_bytes(const RowProblem& problem, const RowLayout& layout) {
   }
   bytes.all = bytes.ring;
   if (layout.ahead == RowLayout::kRing) bytes.all += layout.stages * stage_bytes(problem, layout);
+  bytes.parameters = bytes.all;
+  if (has_shared_parameters(problem, layout))
+    bytes.all += 2 * problem.length * problem.register_bytes();
   return bytes;
 }
 

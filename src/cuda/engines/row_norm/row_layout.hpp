@@ -39,6 +39,9 @@ bool has_much_work(const RowProblem& problem);
 // Whether results are computed chunk by chunk in a loop: copies of much work for every chunk do not
 // fit the caches of instructions. Nothing may be in registers by its chunk then.
 bool has_loop_of_results(const RowProblem& problem, const RowLayout& layout);
+// Whether scale and bias are in shared memory as numbers, made once for the rows of a block: taking
+// them out of packed words again for every row is a part of the instructions.
+bool has_shared_parameters(const RowProblem& problem, const RowLayout& layout);
 
 // The tiles of a set's rows are taken in turn by so many pieces: one block each, or the blocks of a
 // cluster.
@@ -54,12 +57,13 @@ std::int64_t staged_bytes(const RowProblem& problem, const PointwiseProgram& pro
 std::int64_t stage_bytes(const RowProblem& problem, const RowLayout& layout);
 // Sums over rows of one kind, with some for columns that are past the end of the row.
 std::int64_t sums_of_row(const RowProblem& problem, const RowLayout& layout);
-// Dynamic shared memory: sums over rows, then the ring.
+// Dynamic shared memory: sums over rows, then the ring, then parameters.
 struct SharedBytes {
   // For one kind of sums, in numbers: where each thread has its own, or where the groups of a block
   // add theirs up.
   std::int64_t sums_stride = 0;
-  std::int64_t ring = 0;  // where it begins
+  std::int64_t ring = 0;        // where it begins
+  std::int64_t parameters = 0;  // where they begin
   std::int64_t all = 0;
 };
 SharedBytes shared_bytes(const RowProblem& problem, const RowLayout& layout);

@@ -175,6 +175,52 @@ struct RowOperand {
   }
 };
 
+// An operand that all rows share, as numbers in shared memory from byte kOffset on, which the
+// threads of the block fill together. Parts of 16 bytes lie next to those of the neighbouring
+// threads: no two of them are in the same bank.
+template <class Tile, class Source, int kOffset>
+struct SharedOperand {
+  typedef typename Tile::R R;
+  typedef typename Tile::Args Args;
+  static const int kCount = Tile::kCount;
+  static const int kPer = kCount * sizeof(R) < 16 ? kCount : 16 / sizeof(R), kParts = kCount / kPer;
+  typedef Vector<kPer, R> Part;
+  __device__ static typename Part::Piece* place(int part, int column) {
+    return (typename Part::Piece*)(shared_memory() + kOffset) +
+           part * (Tile::kLength / kCount) + column / kCount;
+  }
+
+  __device__ void fetch(const Args&, const Tile&) {}
+  __device__ void fill(const Args& args, const Tile& tile) {
+#pragma unroll 1
+    for (int column = threadIdx.x * kCount; column < Tile::kLength;
+         column += Tile::kThreads * kCount) {
+      typename Source::template Held<kCount> now;
+      const auto position = tile.position(0, column);
+      R v[kCount];
+      Source::template fetch<kCount>(args, position.at, now);
+      Source::template values<kCount>(args, position.at, now, v);
+#pragma unroll
+      for (int part = 0; part < kParts; ++part) {
+        Part numbers;
+#pragma unroll
+        for (int i = 0; i < kPer; ++i) numbers.words[i] = v[part * kPer + i];
+        *place(part, column) = numbers.pieces[0];
+      }
+    }
+  }
+  __device__ void forget(const Args&) {}
+  __device__ void values(const Args&, const Tile&, int, int, int column, R (&to)[kCount]) const {
+#pragma unroll
+    for (int part = 0; part < kParts; ++part) {
+      Part numbers;
+      numbers.pieces[0] = *place(part, column);
+#pragma unroll
+      for (int i = 0; i < kPer; ++i) to[part * kPer + i] = numbers.words[i];
+    }
+  }
+};
+
 // An operand that lies in the ring, after what all threads have of `Before`. A thread copies its
 // chunks to places of its own and later reads just these: it waits for its copies only.
 template <class Tile, class Source, class Before>
