@@ -97,8 +97,8 @@ std::vector<std::pair<std::string, std::int64_t>> ChannelNormKept::scratch(DType
           {"counters", groups * kCounterBytes}};
 }
 
-KernelDesign ChannelNormKept::design(const Graph& graph, const Region& region,
-                                     std::int64_t ahead) const {
+KernelDesign ChannelNormKept::design(const Graph& graph, const Region& region, std::int64_t ahead,
+                                     bool staggers) const {
   KernelDesign result;
   Arguments arguments;
   add_extents(arguments, shape.x.space);
@@ -120,16 +120,16 @@ KernelDesign ChannelNormKept::design(const Graph& graph, const Region& region,
     const std::string object = tag(dtype);  // "bf16()"
     return "typedef " + object.substr(0, object.size() - 2) + " " + name + ";\n";
   };
-  const std::string head = register_types(region.precision(), shape.programs()) +
-                           constant("kRank", shape.x.space.rank()) +
-                           constant("kVector", shape.vector) + constant("kThreads", kThreads) +
-                           constant("kBlocks", kBlocks) + constant("kUnroll", unroll) +
-                           constant("kColumns", shape.columns ? 1 : 0) +
-                           constant("kSpread", shape.spread) + constant("kTaken", taken) +
-                           constant("kMembers", members) + constant("kRelay", relay ? 1 : 0) +
-                           constant("kHeld", held) + constant("kAllHeld", held == packets ? 1 : 0) +
-                           constant("kAhead", ahead) + held_type("HeldX", x_type) +
-                           held_type("HeldDy", dy_type) + arguments.struct_text() + programs;
+  const std::string head =
+      register_types(region.precision(), shape.programs()) +
+      constant("kRank", shape.x.space.rank()) + constant("kVector", shape.vector) +
+      constant("kThreads", kThreads) + constant("kBlocks", kBlocks) + constant("kUnroll", unroll) +
+      constant("kColumns", shape.columns ? 1 : 0) + constant("kSpread", shape.spread) +
+      constant("kTaken", taken) + constant("kMembers", members) +
+      constant("kRelay", relay ? 1 : 0) + constant("kHeld", held) +
+      constant("kAllHeld", held == packets ? 1 : 0) + constant("kAhead", ahead) +
+      constant("kStaggers", staggers ? 1 : 0) + held_type("HeldX", x_type) +
+      held_type("HeldDy", dy_type) + arguments.struct_text() + programs;
   const std::vector<std::string_view> files = {
       "channel_norm_kept.cuh",
       forward ? "channel_norm_kept_forward.cuh" : "channel_norm_kept_backward.cuh"};
@@ -176,8 +176,9 @@ double ChannelNormKept::fraction(const DeviceProps& device) const {
               : piece >= 64  ? 0.6
                              : 0.005 * static_cast<double>(piece);
   }
+  // Without chunks that L2 has room for, nothing is gained over two launches.
+  if (chunks == 1 && held < packets) return result * 0.95;
   // Large groups wait longer for each other, once a chunk.
-  if (chunks == 1) return result;
   const double of_all =
       static_cast<double>(members) / static_cast<double>(kBlocks * device.compute_units);
   return result * (1 - 0.02 * of_all - (relay ? 0.01 : 0));

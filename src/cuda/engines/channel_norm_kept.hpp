@@ -35,7 +35,10 @@ struct ChannelNormKept {
   // Names and bytes.
   std::vector<std::pair<std::string, std::int64_t>> scratch(DType precision) const;
   // `ahead`: packets per thread of the next chunk that are on their way while sums go round.
-  KernelDesign design(const Graph& graph, const Region& region, std::int64_t ahead) const;
+  // `staggers`: half of the groups begin later, so that some read while others write.
+  KernelDesign design(const Graph& graph, const Region& region, std::int64_t ahead,
+                      bool staggers) const;
+  bool can_stagger() const { return members > 1 && groups > 1 && chunks > 2 * groups; }
   // Bytes in units of what every tensor takes once, and the share of memory's speed they move with.
   double traffic(const DeviceProps& device) const;
   double fraction(const DeviceProps& device) const;

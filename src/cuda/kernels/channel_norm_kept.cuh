@@ -145,6 +145,10 @@ __device__ inline void merge_block(Sums (&sums)[kWide], const Emit& emit) {
   }
 }
 
+__device__ inline uint32* counter_of(const Args& args, int group) {
+  return (uint32*)args.counters + group * kLanes;
+}
+
 // Over the blocks of a group: finish(channel, sums, keeps) gives the two numbers of a channel that
 // its elements need, and stores the results of the channel if told to. They end up in `numbers`,
 // for all threads to read. `turn` counts the chunks of this group, `arrivals` its blocks.
@@ -160,7 +164,7 @@ __device__ inline void merge_group(const Args& args, Index chunk, uint32 turn, u
   } else {
     const int member = blockIdx.x % kMembers, group = blockIdx.x / kMembers;
     const int warp = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
-    uint32* counter = (uint32*)args.counters + group * kLanes;
+    uint32* counter = counter_of(args, group);
     // Of this chunk and the one before: a block may be one ahead of another that still reads.
     const int groups = gridDim.x / kMembers;
     Pair<R>* partial =
@@ -206,6 +210,12 @@ __device__ inline void run_group(const Args& args) {
   __shared__ Pair<R> numbers[kTaken];
   const Index groups = gridDim.x / kMembers, chunks = (Index)args.chunks;
   uint32 turn = 0, arrivals = 0;
+  if constexpr (kStaggers) {
+    // Half of the groups begin when the others have read their first chunk: the ones read while the
+    // others put their sums together and write.
+    const int group = blockIdx.x / kMembers, half = ((int)groups + 1) / 2;
+    if (group >= half) await_blocks(counter_of(args, group - half), kMembers);
+  }
   for (Index chunk = blockIdx.x / kMembers; chunk < chunks; chunk += groups, ++turn) {
     const Share share(args, chunk);
     typename Direction::Sums sums[kWide];
@@ -233,5 +243,5 @@ __device__ inline void run_group(const Args& args) {
 extern "C" __global__ void __launch_bounds__(kThreads)
     channel_reset_counters(const __grid_constant__ Args args) {
   const Index group = (Index)blockIdx.x * kThreads + threadIdx.x;
-  if (group < (Index)args.groups_at_once) ((uint32*)args.counters)[group * kLanes] = 0;
+  if (group < (Index)args.groups_at_once) *counter_of(args, (int)group) = 0;
 }

@@ -4,17 +4,28 @@
 
 #include "lib/integers.cuh"
 
-// Returns when `counter`, which was 0 when the launch began, has counted `arrivals` blocks. What
-// they wrote before can be read with load_fresh.
+// Returns when `counter`, which was 0 when the launch began, has counted `arrivals` blocks. A block
+// that waits for seconds ends the launch with an error: nobody comes.
+__device__ inline void await_blocks(const uint32* counter, uint32 arrivals) {
+  const int kMostLooks = 1 << 22;  // about a microsecond each
+  if (threadIdx.x == 0) {
+    for (int looks = 0; *(const volatile uint32*)counter < arrivals; ++looks) {
+      if (looks == kMostLooks) __trap();
+      __nanosleep(20);
+    }
+    __threadfence();
+  }
+  __syncthreads();
+}
+// The same for a block that is one of those counted. What they wrote before can be read with
+// load_fresh.
 __device__ inline void meet_blocks(uint32* counter, uint32 arrivals) {
   __syncthreads();
   if (threadIdx.x == 0) {
     __threadfence();
     atomicAdd(counter, 1u);
-    while (*(volatile uint32*)counter < arrivals) __nanosleep(20);
-    __threadfence();
   }
-  __syncthreads();
+  await_blocks(counter, arrivals);
 }
 
 // From L2, where other blocks write; L1 may have what was there before.
