@@ -80,6 +80,26 @@ TEST_F(Pooling, Backward) {
                   {"sm_75", "sm_120"});
 }
 
+Graph interpolation(DType dtype, const Layout& layout, const Dims& images, ResampleMode mode,
+                    const Dims& size, bool align_corners = false) {
+  ResampleAttributes op{.mode = mode};
+  op.size = size;
+  op.align_corners = align_corners;
+  Graph graph;
+  const Value x = graph.input("x", images, dtype, layout);
+  graph.output("y", relu(graph.resample(x, op)), {.dtype = dtype});
+  return graph;
+}
+constexpr ResampleMode kInterpolations[] = {ResampleMode::nearest, ResampleMode::bilinear};
+
+TEST_F(Pooling, Interpolation) {
+  for (const ResampleMode mode : kInterpolations)
+    for (const Layout& layout : {channels_last, row_major})
+      expect_compiles(resample_engine(),
+                      interpolation(bf16, layout, {8, 64, 56, 56}, mode, {112, 112}),
+                      {kHopper, "sm_75"});
+}
+
 class PoolingRuns : public testing::Test {
  protected:
   void SetUp() override {
@@ -140,6 +160,16 @@ TEST_F(PoolingRuns, Backward) {
     expect_agrees(resample_engine(), backward(f32, layout, ResampleMode::avgpool_exclude_padding,
                                               false, {1, 4, 7, 9}));
   }
+}
+
+// Larger, smaller, by no whole factor, to one pixel; packets of channels and of pixels.
+TEST_F(PoolingRuns, Interpolation) {
+  for (const ResampleMode mode : kInterpolations)
+    for (const Layout& layout : {channels_last, row_major}) {
+      expect_agrees(resample_engine(), interpolation(bf16, layout, {2, 16, 5, 8}, mode, {10, 16}));
+      expect_agrees(resample_engine(), interpolation(f32, layout, {2, 6, 9, 7, 5}, mode, {4, 1, 11},
+                                                     mode == ResampleMode::bilinear));
+    }
 }
 
 }  // namespace

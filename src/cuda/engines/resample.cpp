@@ -1,4 +1,4 @@
-// Max and average pooling, forward and backward. Interpolation is the generic engine's.
+// Max and average pooling, forward and backward, and interpolation forward.
 #include <fmt/format.h>
 
 #include <array>
@@ -6,6 +6,7 @@
 
 #include "cuda/engines/channel_axes.hpp"
 #include "cuda/engines/engines.hpp"
+#include "cuda/engines/interpolation.hpp"
 #include "cuda/engines/pooling_shape.hpp"
 #include "cuda/jit/kernel_text.hpp"
 #include "cuda/text/program_text.hpp"
@@ -245,7 +246,7 @@ class ResampleEngine final : public CudaEngine {
  public:
   std::string_view id() const override { return "cuda.resample"; }
   std::string_view description() const override {
-    return "max and average pooling, a tile of results per thread";
+    return "max and average pooling, a tile of results per thread; interpolation";
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
@@ -254,12 +255,11 @@ class ResampleEngine final : public CudaEngine {
     if (!forward && !backward) return Support::other_operation("the anchor is no resampling");
     const ResampleAttributes& op =
         forward ? static_cast<const ResampleAttributes&>(*forward) : *backward;
-    if (op.mode == ResampleMode::nearest || op.mode == ResampleMode::bilinear)
-      return Support::no("it interpolates; this engine pools");
     if (touches_unusual(region))
       return Support::no("a ragged or complex tensor, or random numbers");
     for (const PointwiseProgram* program : {&region.prologues[0], &region.epilogue})
       if (reads_coordinates(*program)) return Support::no("a fused operation reads coordinates");
+    if (interpolates(op)) return takes_interpolation(region);
     if (op.mode != ResampleMode::maxpool && !is_floating(region.anchor->compute))
       return Support::no("integer averages truncate");
     if (backward && op.mode == ResampleMode::maxpool && op.padding_mode == PaddingMode::edge)
@@ -271,6 +271,12 @@ class ResampleEngine final : public CudaEngine {
     const Shape shape(region);
     std::vector<Config> result;
     double fraction = 0.85;
+    if (interpolates(*shape.op)) {
+      Config config;
+      config.cost = {.flops = region.flops(), .bytes = region.bytes(), .bytes_fraction = fraction};
+      config.notes.runtime_compiled = true;
+      return {config};
+    }
     for (const PoolingTile& tile : shape.tiles(shape.forward && shape.index.present())) {
       Config config;
       config.knobs = {{"tile_h", tile.h}, {"tile_w", tile.w}};
@@ -288,6 +294,10 @@ class ResampleEngine final : public CudaEngine {
     const Shape shape(region);
     KernelDesign result;
     if (element_count(shape.to.space) == 0) return result;
+    if (interpolates(*shape.op)) {
+      result.launches.push_back(design_interpolation(graph, region, shape));
+      return result;
+    }
     const PoolingTile tile{config.knob("tile_h"), config.knob("tile_w")};
     if (tile.h == 0) {
       result.launches.push_back(
