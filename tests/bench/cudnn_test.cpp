@@ -148,10 +148,11 @@ TEST_F(Cudnn, TranslatesTheSuites) {
         EXPECT_GE(stand_in_.operations.size(), graph.nodes().size());
         EXPECT_EQ(operations.bound().size(), graph.bound_tensors().size());
       } catch (const cudnn::Refused& refusal) {
-        ++refused;
+        // Pooling has an older call.
+        if (!std::string(refusal.what()).ends_with("resamples")) ++refused;
         EXPECT_THAT(refusal.what(),
-                    testing::AnyOf(HasSubstr("no such operation"), HasSubstr("needs the index"),
-                                   HasSubstr("only plain softmax")));
+                    testing::AnyOf(HasSubstr("no such operation"), HasSubstr("only plain softmax"),
+                                   HasSubstr("outside of what it resamples")));
       }
     }
   }

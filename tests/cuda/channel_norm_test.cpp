@@ -1,5 +1,8 @@
 // Batch, instance and group norm: kernels of the main shapes compile without spills, and small ones
 // agree with the oracle.
+#include <ashlar/memory.hpp>
+
+#include "cuda/driver/context.hpp"
 #include "cuda/engines/engines.hpp"
 #include "engine_agrees.hpp"
 #include "engine_compiles.hpp"
@@ -132,6 +135,86 @@ TEST_F(ChannelNormRuns, Backward) {
     expect_agrees(channel_norm_engine(),
                   gradient(f32, layout, {.mode = NormMode::instance}, false, even));
   }
+}
+
+// What is kept on the chip, by groups of several blocks: packets of pixels, of channels and of
+// both, all of the elements and a part of them, sums that every block reads and sums that are
+// handed on.
+TEST_F(ChannelNormRuns, Kept) {
+  struct Case {
+    Layout layout;
+    Dims images;
+    std::int64_t shared_bytes;
+    bool forward, backward;
+  };
+  for (const Case& c : {Case{row_major, {20, 3, 24, 24}, 227 << 10, true, false},
+                        Case{row_major, {20, 7, 24, 24}, 30 << 10, false, true},
+                        Case{row_major, {42, 16, 7, 7}, 40 << 10, true, true},
+                        Case{channels_last, {6, 32, 12, 12}, 40 << 10, true, false},
+                        Case{channels_last, {2, 256, 12, 12}, 60 << 10, false, true}}) {
+    DeviceProps device = Device::named("cuda:0").props();
+    device.compute_units = 6;
+    device.shared_bytes = c.shared_bytes;
+    const auto agree = [&](const Graph& graph) {
+      expect_agrees(channel_norm_engine(), graph, kEveryConfig, 3, support::Fill::plain, device);
+    };
+    if (c.forward || kEveryConfig)
+      agree(training(bf16, c.layout, {.mode = NormMode::batch}, c.images));
+    if (c.backward || kEveryConfig)
+      agree(gradient(f32, c.layout, {.mode = NormMode::batch}, true, c.images));
+  }
+}
+
+// The mean of numbers with an infinity is that infinity.
+TEST_F(ChannelNormRuns, Infinities) {
+  for (const Layout& layout : {channels_last, row_major}) {
+    const Graph graph = training(f32, layout, {.mode = NormMode::batch}, {3, 8, 4, 6});
+    support::Problem problem(graph, 3, support::Fill::special);
+    const Device device = Device::named("cuda:0");
+    EXPECT_EQ(problem.run(compile(graph, device, {.engine = "cuda.channel_norm"})), "");
+  }
+}
+
+// Blocks that wait for each other, launched by a graph again and again: the counters they wait at
+// begin at 0 every time.
+TEST_F(ChannelNormRuns, KeptInGraphs) {
+  const ContextScope scope(0);
+  const DriverApi& api = driver_api();
+  const Device device = Device::named("cuda:0");
+  Graph graph;
+  const Value x = graph.input("x", {20, 3, 24, 24}, f32);
+  graph.output("y", graph.norm(x, {}, {}, {.mode = NormMode::batch}).y);
+  const Plan plan = compile(graph, device);
+  const std::size_t count = 20 * 3 * 24 * 24;
+  Memory from(device, count * 4), to(device, count * 4), workspace(device, plan.workspace_size());
+  Binding binding = plan.binding();
+  binding.set("x", from.data());
+  binding.set("y", to.data());
+  StreamHandle stream = nullptr;
+  GraphHandle captured = nullptr;
+  GraphExecHandle exec = nullptr;
+  check(api.create_stream(&stream, 1), "stream");
+  check(api.begin_capture(stream, 0), "begin");
+  plan.run(binding, workspace.data(), stream);
+  check(api.end_capture(stream, &captured), "end");
+  check(api.instantiate_graph(&exec, captured, 0), "instantiate");
+  for (std::size_t seed = 1; seed < 4; ++seed) {
+    std::vector<float> values(count), replayed(count), expected(count);
+    for (std::size_t i = 0; i < count; ++i)
+      values[i] = static_cast<float>(i * seed * 37 % 101) / 16;
+    from.upload(values.data(), from.bytes());
+    synchronize(device);
+    check(api.launch_graph(exec, stream), "launch");
+    check(api.synchronize_stream(stream), "wait");
+    to.download(replayed.data(), to.bytes());
+    plan.run(binding, workspace.data());
+    synchronize(device);
+    to.download(expected.data(), to.bytes());
+    EXPECT_EQ(replayed, expected) << "data " << seed;
+  }
+  api.destroy_graph_exec(exec);
+  api.destroy_graph(captured);
+  api.destroy_stream(stream);
 }
 
 }  // namespace

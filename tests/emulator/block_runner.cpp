@@ -3,6 +3,7 @@
 #include <execinfo.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstdio>
@@ -19,7 +20,8 @@ namespace emulated {
 namespace {
 
 constexpr int kLanes = 32, kMostThreads = 1024, kBarriers = 16;
-constexpr unsigned char kPoison = 0xff;  // a NaN in every type of float, -1 as an integer
+constexpr int kClusterBarrier = kBarriers;  // of all blocks of the cluster
+constexpr unsigned char kPoison = 0xff;     // a NaN in every type of float, -1 as an integer
 constexpr std::size_t kGuardBytes = 256;
 constexpr unsigned char kGuard = 0xa7;
 
@@ -45,29 +47,55 @@ struct Barrier {
   std::vector<int> waiting;
 };
 
-// The one launch that runs.
-struct Run {
-  const Launch* launch = nullptr;
-  State* state = nullptr;
-  int threads = 0, live = 0, unstarted_end = 0, next = 0;
-  int current = -1;
-  long long yields = 0;  // since a thread last did something else
+struct Block {
+  Triple position{};
+  int live = 0, unstarted_end = 0, next = 0;
   std::array<Thread, kMostThreads> thread;
   std::array<Warp, kMostThreads / kLanes> warps;
   std::array<Barrier, kBarriers> barriers;
+  std::vector<unsigned char> memory;  // with guards
+  unsigned char* shared = nullptr;    // in it
+  // The image's static shared memory while another block of the cluster runs.
+  std::vector<unsigned char> statics;
+};
+
+// The one launch that runs. The blocks of a cluster take turns: one of them goes as far as it can.
+struct Run {
+  const Launch* launch = nullptr;
+  State* state = nullptr;
+  int threads = 0;  // of a block
+  std::vector<std::unique_ptr<Block>> cluster;
+  Block* block = nullptr;  // whose turn it is
+  int current = -1;        // its thread
+  bool is_over = false;    // something went wrong
+  long long yields = 0;    // since a thread last did something else
+  std::vector<std::pair<Block*, int>> at_cluster_barrier;
   std::vector<std::unique_ptr<Fiber>> fibers;
   std::vector<Fiber*> idle;
   Fiber* in_fiber = nullptr;
   std::string error;
-  Triple block{};
 };
 Run now;
 
-Warp& warp_of(int thread) { return now.warps[static_cast<std::size_t>(thread / kLanes)]; }
-Thread& thread_at(int thread) { return now.thread[static_cast<std::size_t>(thread)]; }
+Warp& warp_of(int thread) { return now.block->warps[static_cast<std::size_t>(thread / kLanes)]; }
+Thread& thread_at(int thread) { return now.block->thread[static_cast<std::size_t>(thread)]; }
+bool goes_on() { return !now.is_over && now.block->live > 0; }
+std::size_t static_bytes() {
+  return static_cast<std::size_t>(now.launch->image->shared_end - now.launch->image->shared_begin);
+}
+
+void take_turn(Block* block) {
+  if (now.block == block) return;
+  unsigned char* statics = now.launch->image->shared_begin;
+  if (now.block != nullptr) now.block->statics.assign(statics, statics + static_bytes());
+  std::copy(block->statics.begin(), block->statics.end(), statics);
+  now.block = block;
+  now.state->block = block->position;
+  now.state->shared_memory = block->shared;
+}
 
 std::string position_text(int thread) {
-  const Triple& b = now.block;
+  const Triple& b = now.block->position;
   const Triple& d = now.launch->block;
   const auto t = static_cast<unsigned>(thread);
   std::array<char, 200> text{};
@@ -106,7 +134,7 @@ void complete_meeting(Warp& warp, int first_thread, unsigned mask) {
 }
 
 void complete_barrier(Barrier& barrier) {
-  const int wanted = barrier.wanted == 0 ? now.live : barrier.wanted;
+  const int wanted = barrier.wanted == 0 ? now.block->live : barrier.wanted;
   if (barrier.arrived < wanted || barrier.arrived == 0) return;
   for (const int thread : barrier.waiting) {
     thread_at(thread).barrier = -1;
@@ -117,11 +145,24 @@ void complete_barrier(Barrier& barrier) {
   barrier.waiting.clear();
 }
 
+// When all threads of the cluster that have not left are there.
+void complete_cluster_barrier() {
+  int live = 0;
+  for (const auto& block : now.cluster) live += block->live;
+  if (now.at_cluster_barrier.empty() || static_cast<int>(now.at_cluster_barrier.size()) < live)
+    return;
+  for (const auto& [block, thread] : now.at_cluster_barrier) {
+    block->thread[static_cast<std::size_t>(thread)].barrier = -1;
+    block->warps[static_cast<std::size_t>(thread / kLanes)].ready |= 1u << thread % kLanes;
+  }
+  now.at_cluster_barrier.clear();
+}
+
 // --- what kernels call
 
 [[noreturn]] void stop(const std::string& reason) {
   if (now.error.empty()) now.error = reason + " in " + position_text(now.current);
-  now.live = -1;  // the launch is over
+  now.is_over = true;
   Fiber::pause();
   std::abort();
 }
@@ -153,7 +194,7 @@ Met meet(Meeting purpose, unsigned mask, unsigned long long value) {
 int barrier(int id, int threads, int predicate, bool waits) {
   if (id < 0 || id >= kBarriers) stop("a barrier that does not exist");
   const int self = now.current;
-  Barrier& barrier = now.barriers[static_cast<std::size_t>(id)];
+  Barrier& barrier = now.block->barriers[static_cast<std::size_t>(id)];
   now.yields = 0;
   if (barrier.arrived > 0 && barrier.wanted != threads)
     stop("threads wait at one barrier for different numbers of threads");
@@ -175,6 +216,35 @@ int barrier(int id, int threads, int predicate, bool waits) {
   return barrier.result;
 }
 
+void cluster_barrier() {
+  const int self = now.current;
+  now.yields = 0;
+  now.at_cluster_barrier.emplace_back(now.block, self);
+  thread_at(self).barrier = kClusterBarrier;
+  complete_cluster_barrier();
+  Warp& warp = warp_of(self);
+  const unsigned bit = 1u << self % kLanes;
+  if (warp.ready & bit)
+    warp.ready &= ~bit;
+  else
+    wait();
+}
+
+void* cluster_address(void* address, unsigned rank) {
+  if (rank >= now.cluster.size()) stop("a block that the cluster does not have");
+  Block* block = now.cluster[rank].get();
+  auto* byte = static_cast<unsigned char*>(address);
+  if (block == now.block) return byte;
+  const auto offset_in = [&](const unsigned char* begin, std::size_t bytes) {
+    return byte >= begin && byte < begin + bytes ? byte - begin : -1;
+  };
+  if (const auto at = offset_in(now.block->shared, now.launch->shared_bytes); at >= 0)
+    return block->shared + at;
+  const auto at = offset_in(now.launch->image->shared_begin, static_bytes());
+  if (at < 0) stop("an address that is not of shared memory");
+  return block->statics.data() + at;
+}
+
 void yield() {
   constexpr long long kMostYields = 100'000'000;
   if (++now.yields > kMostYields) stop("threads wait for memory that nobody changes");
@@ -194,20 +264,21 @@ void leave(int thread) {
   const unsigned bit = 1u << thread % kLanes;
   thread_at(thread).left = true;
   warp.live &= ~bit;
-  --now.live;
+  --now.block->live;
   // Those who wait for all need not wait for this one.
   const int first = thread / kLanes * kLanes;
   for (int lane = 0; lane < kLanes && warp.waiting != 0; ++lane)
     if (warp.waiting >> lane & 1) complete_meeting(warp, first, thread_at(first + lane).mask);
-  for (Barrier& barrier : now.barriers)
+  for (Barrier& barrier : now.block->barriers)
     if (barrier.arrived > 0 && barrier.wanted == 0) complete_barrier(barrier);
+  complete_cluster_barrier();
 }
 
 // A fiber's work: threads that have not started, until one of them waits. When that one is done,
 // those that are left.
 void run_threads() {
-  while (now.live > 0 && now.next < now.unstarted_end) {
-    const int thread = in_order(now.next++, now.threads);
+  while (goes_on() && now.block->next < now.block->unstarted_end) {
+    const int thread = in_order(now.block->next++, now.threads);
     become(thread);
     now.launch->kernel->run(now.launch->parameters.data());
     now.yields = 0;
@@ -233,10 +304,10 @@ Fiber* idle_fiber() {
 
 // Runs what can run in a warp.
 bool run_warp(int warp_index) {
-  Warp& warp = now.warps[static_cast<std::size_t>(warp_index)];
+  Warp& warp = now.block->warps[static_cast<std::size_t>(warp_index)];
   bool ran = false;
-  while (warp.ready != 0 && now.live > 0) {
-    for (int place = 0; place < kLanes && now.live > 0; ++place) {
+  while (warp.ready != 0 && goes_on()) {
+    for (int place = 0; place < kLanes && goes_on(); ++place) {
       const int lane = in_order(place, kLanes), thread = warp_index * kLanes + lane;
       if ((warp.ready >> lane & 1) == 0) continue;
       warp.ready &= ~(1u << lane);
@@ -252,49 +323,72 @@ bool run_warp(int warp_index) {
 std::string deadlock_text() {
   std::string text = "the threads wait for each other:";
   int shown = 0;
-  for (int thread = 0; thread < now.threads && shown < 8; ++thread) {
-    const Thread& t = thread_at(thread);
-    if (t.left) continue;
-    ++shown;
-    std::array<char, 100> mask{};
-    std::snprintf(mask.data(), mask.size(), "for the lanes %08x of its warp", t.mask);
-    text += "\n  " + position_text(thread) + " waits " +
-            (t.barrier >= 0 ? "at barrier " + std::to_string(t.barrier) : mask.data());
+  for (const auto& block : now.cluster) {
+    take_turn(block.get());
+    for (int thread = 0; thread < now.threads && shown < 8; ++thread) {
+      const Thread& t = thread_at(thread);
+      if (t.left) continue;
+      ++shown;
+      std::array<char, 100> mask{};
+      std::snprintf(mask.data(), mask.size(), "for the lanes %08x of its warp", t.mask);
+      text += "\n  " + position_text(thread) + " waits " +
+              (t.barrier == kClusterBarrier ? "at the barrier of the cluster"
+               : t.barrier >= 0             ? "at barrier " + std::to_string(t.barrier)
+                                            : mask.data());
+    }
   }
   return text;
 }
 
-void run_block(unsigned char* shared) {
+// Everything as a block finds it when it starts.
+void prepare(Block& block, const Triple& position) {
   const Launch& launch = *now.launch;
-  std::memset(launch.image->shared_begin, kPoison,
-              static_cast<std::size_t>(launch.image->shared_end - launch.image->shared_begin));
-  if (launch.shared_bytes > 0) std::memset(shared, kPoison, launch.shared_bytes);
-  now.live = now.threads;
-  now.next = now.unstarted_end = 0;
-  for (int t = 0; t < now.threads; ++t) thread_at(t) = {};
-  const int warps = (now.threads + kLanes - 1) / kLanes;
-  for (int w = 0; w < warps; ++w) {
-    const int lanes = std::min(now.threads - w * kLanes, kLanes);
-    Warp& warp = now.warps[static_cast<std::size_t>(w)];
+  block.position = position;
+  block.statics.assign(static_bytes(), kPoison);
+  // The first byte is a multiple of 128, between two guards.
+  block.memory.assign(launch.shared_bytes + 2 * kGuardBytes + 128, kGuard);
+  block.shared = block.memory.data() + kGuardBytes;
+  block.shared += (128 - reinterpret_cast<std::uintptr_t>(block.shared) % 128) % 128;
+  std::fill_n(block.shared, launch.shared_bytes, kPoison);
+  block.live = now.threads;
+  block.next = block.unstarted_end = 0;
+  for (int t = 0; t < now.threads; ++t) block.thread[static_cast<std::size_t>(t)] = {};
+  for (int first = 0; first < now.threads; first += kLanes) {
+    const int lanes = std::min(now.threads - first, kLanes);
+    Warp& warp = block.warps[static_cast<std::size_t>(first / kLanes)];
     warp.live = lanes == kLanes ? ~0u : (1u << lanes) - 1;
     warp.ready = warp.waiting = 0;
   }
-  for (Barrier& barrier : now.barriers) barrier = {};
+  for (Barrier& barrier : block.barriers) barrier = {};
+}
 
+void run_cluster() {
+  const int warps = (now.threads + kLanes - 1) / kLanes;
+  const int blocks = static_cast<int>(now.cluster.size());
+  const auto turn_of = [&](int place) {
+    take_turn(now.cluster[static_cast<std::size_t>(in_order(place, blocks))].get());
+  };
   // Each warp in turn starts its threads and goes as far as it can.
-  for (int place = 0; place < warps && now.live > 0; ++place) {
-    const int w = in_order(place, warps);
-    now.unstarted_end += std::min(now.threads - w * kLanes, kLanes);
-    while (now.live > 0 && now.next < now.unstarted_end) resume(idle_fiber());
-    run_warp(w);
+  for (int b = 0; b < blocks; ++b) {
+    turn_of(b);
+    for (int place = 0; place < warps && goes_on(); ++place) {
+      const int w = in_order(place, warps);
+      now.block->unstarted_end += std::min(now.threads - w * kLanes, kLanes);
+      while (goes_on() && now.block->next < now.block->unstarted_end) resume(idle_fiber());
+      run_warp(w);
+    }
   }
-  while (now.live > 0) {
+  const auto is_live = [](const auto& block) { return block->live > 0; };
+  while (!now.is_over && std::any_of(now.cluster.begin(), now.cluster.end(), is_live)) {
     bool ran = false;
-    for (int place = 0; place < warps && now.live > 0; ++place)
-      ran = run_warp(in_order(place, warps)) || ran;
-    if (!ran && now.live > 0) {
+    for (int b = 0; b < blocks; ++b) {
+      turn_of(b);
+      for (int place = 0; place < warps && goes_on(); ++place)
+        ran = run_warp(in_order(place, warps)) || ran;
+    }
+    if (!ran && !now.is_over) {
       now.error = deadlock_text();
-      now.live = -1;
+      now.is_over = true;
     }
   }
 }
@@ -347,37 +441,49 @@ std::string run_launch(const Launch& launch) {
   now.state = launch.image->state;
   now.threads = static_cast<int>(launch.block.x * launch.block.y * launch.block.z);
   now.error.clear();
-  // The first byte is a multiple of 128, between two guards.
-  static std::vector<unsigned char> memory;
-  memory.assign(launch.shared_bytes + 2 * kGuardBytes + 128, kGuard);
-  auto* shared = memory.data() + kGuardBytes;
-  shared += (128 - reinterpret_cast<std::uintptr_t>(shared) % 128) % 128;
+  now.is_over = false;
+  now.block = nullptr;
+  now.at_cluster_barrier.clear();
+  // Blocks that wait for each other are like a cluster.
+  const unsigned long long blocks =
+      static_cast<unsigned long long>(launch.grid.x) * launch.grid.y * launch.grid.z;
+  const unsigned long long at_once = launch.together ? blocks : launch.cluster;
+  now.cluster.resize(at_once);
+  for (auto& block : now.cluster)
+    if (!block) block = std::make_unique<Block>();
   *now.state = {.thread = {},
                 .block = {},
                 .block_dim = launch.block,
                 .grid_dim = launch.grid,
                 .lane = 0,
-                .shared_memory = shared,
+                .shared_memory = nullptr,
                 .clock = 0,
                 .meet = meet,
                 .barrier = barrier,
                 .yield = yield,
                 .live_lanes = live_lanes,
                 .trap = trap};
-  const auto blocks =
-      static_cast<unsigned long long>(launch.grid.x) * launch.grid.y * launch.grid.z;
-  for (unsigned long long place = 0; place < blocks && now.error.empty(); ++place) {
-    const unsigned long long b = options().reverse ? blocks - 1 - place : place;
-    now.block = {static_cast<unsigned>(b % launch.grid.x),
-                 static_cast<unsigned>(b / launch.grid.x % launch.grid.y),
-                 static_cast<unsigned>(b / launch.grid.x / launch.grid.y)};
-    now.state->block = now.block;
-    run_block(shared);
-    for (std::size_t i = 0; i < kGuardBytes && now.error.empty(); ++i)
-      if (shared[-1 - static_cast<std::ptrdiff_t>(i)] != kGuard ||
-          shared[launch.shared_bytes + i] != kGuard)
-        now.error = "shared memory of " + std::to_string(launch.shared_bytes) +
-                    " bytes was written outside in " + position_text(0);
+  if (launch.cluster_state != nullptr)
+    *launch.cluster_state = {.barrier = cluster_barrier, .address = cluster_address};
+  const unsigned long long clusters = blocks / at_once;
+  for (unsigned long long place = 0; place < clusters && now.error.empty(); ++place) {
+    const unsigned long long first = (options().reverse ? clusters - 1 - place : place) * at_once;
+    now.block = nullptr;
+    for (unsigned long long rank = 0; rank < at_once; ++rank) {
+      const unsigned long long b = first + rank;
+      prepare(*now.cluster[rank], {static_cast<unsigned>(b % launch.grid.x),
+                                   static_cast<unsigned>(b / launch.grid.x % launch.grid.y),
+                                   static_cast<unsigned>(b / launch.grid.x / launch.grid.y)});
+    }
+    run_cluster();
+    for (const auto& block : now.cluster)
+      for (std::size_t i = 0; i < kGuardBytes && now.error.empty(); ++i)
+        if (block->shared[-1 - static_cast<std::ptrdiff_t>(i)] != kGuard ||
+            block->shared[launch.shared_bytes + i] != kGuard) {
+          take_turn(block.get());
+          now.error = "shared memory of " + std::to_string(launch.shared_bytes) +
+                      " bytes was written outside in " + position_text(0);
+        }
   }
   if (!now.error.empty()) {
     // Fibers that wait are not needed any more; their stacks are.

@@ -134,7 +134,10 @@ Result cuGraphKernelNodeSetParams_v2(GraphNodeHandle node, const KernelNode* wha
   return Result::success;
 }
 Result cuGraphKernelNodeCopyAttributes(GraphNodeHandle to, GraphNodeHandle from) {
-  return to->type == from->type ? Result::success : Result::invalid_value;
+  if (to->type != from->type) return Result::invalid_value;
+  to->is_cooperative = from->is_cooperative;
+  to->cluster = from->cluster;
+  return Result::success;
 }
 Result cuGraphAddKernelNode_v2(GraphNodeHandle* node, GraphHandle graph,
                                const GraphNodeHandle* after, std::size_t count,

@@ -87,6 +87,37 @@ Result run(const Launch& launch) {
   return Result::success;
 }
 
+int static_shared_bytes(const Image& image) {
+  return static_cast<int>(image.shared_end - image.shared_begin);
+}
+
+// As many as shared memory and threads allow.
+int blocks_at_once(const KernelObject& kernel, unsigned threads, std::size_t shared_bytes) {
+  constexpr int kOfBlock = 1 << 10;  // shared memory that the system takes of every block
+  const int shared =
+      static_shared_bytes(*kernel.library->image) + static_cast<int>(shared_bytes) + kOfBlock;
+  return std::min({32, 2048 / static_cast<int>(std::max(threads, 1u)), (228 << 10) / shared});
+}
+
+bool is_cooperative(const LaunchConfig& config) {
+  for (unsigned i = 0; i < config.attribute_count; ++i)
+    if (config.attributes[i].id == LaunchAttributeId::cooperative)
+      return config.attributes[i].value.cooperative != 0;
+  return false;
+}
+
+// Blocks of a cluster along x; 0 where it has more than one along another axis.
+unsigned cluster_of(const LaunchConfig& config) {
+  unsigned blocks = 1;
+  for (unsigned i = 0; i < config.attribute_count; ++i) {
+    const LaunchAttribute& attribute = config.attributes[i];
+    const auto& cluster = attribute.value.cluster;
+    if (attribute.id != LaunchAttributeId::cluster_dimension) continue;
+    blocks = cluster.y == 1 && cluster.z == 1 ? cluster.x : 0;
+  }
+  return blocks;
+}
+
 Result check_shape(const LaunchConfig& config, const KernelObject& kernel) {
   const std::uint64_t threads = std::uint64_t{config.block_x} * config.block_y * config.block_z;
   if (threads == 0 || threads > 1024 || config.block_z > 64) return Result::invalid_value;
@@ -98,18 +129,16 @@ Result check_shape(const LaunchConfig& config, const KernelObject& kernel) {
   if (config.shared_bytes > kSharedWithoutAsking &&
       config.shared_bytes > static_cast<unsigned>(kernel.dynamic_shared_bytes))
     return Result::invalid_value;
-  for (unsigned i = 0; i < config.attribute_count; ++i) {
-    const LaunchAttribute& attribute = config.attributes[i];
-    const auto& cluster = attribute.value.cluster;
-    if (attribute.id == LaunchAttributeId::cluster_dimension &&
-        (cluster.x != 1 || cluster.y != 1 || cluster.z != 1))
-      return kNotSupported;
-  }
+  constexpr unsigned kMostBlocks = 8;
+  const unsigned cluster = cluster_of(config);
+  if (cluster == 0 || config.grid_x % cluster != 0) return Result::invalid_value;
+  if (cluster > kMostBlocks || (cluster > 1 && options().capability < 90)) return kNotSupported;
+  const std::uint64_t blocks = std::uint64_t{config.grid_x} * config.grid_y * config.grid_z;
+  const auto at_once = static_cast<std::uint64_t>(
+      blocks_at_once(kernel, static_cast<unsigned>(threads), config.shared_bytes) *
+      options().multiprocessors);
+  if (is_cooperative(config) && blocks > at_once) return kCooperativeTooLarge;
   return Result::success;
-}
-
-int static_shared_bytes(const Image& image) {
-  return static_cast<int>(image.shared_end - image.shared_begin);
 }
 
 const KernelObject& kernel_of(const GraphNodeObject& node) {
@@ -137,7 +166,10 @@ Result launch(const GraphNodeObject& node) {
               .grid = {node.kernel.grid_x, node.kernel.grid_y, node.kernel.grid_z},
               .block = {node.kernel.block_x, node.kernel.block_y, node.kernel.block_z},
               .shared_bytes = node.kernel.shared_bytes,
-              .parameters = {}};
+              .together = node.is_cooperative,
+              .parameters = {},
+              .cluster = node.cluster,
+              .cluster_state = kernel.library->cluster};
   for (std::vector<char>& copy : copies) what.parameters.push_back(copy.data());
   return run(what);
 }
@@ -163,7 +195,8 @@ Result cuLibraryLoadData(LibraryHandle* library, const void* code, int*, void**,
   if (!runs_here(image->architecture)) return Result::no_binary_for_gpu;
   if (static_shared_bytes(*image) > static_cast<int>(kSharedWithoutAsking) + 256)
     return Result::invalid_image;
-  *library = new LibraryObject{handle, file, image, {}};
+  auto* const* cluster = static_cast<ClusterState* const*>(dlsym(handle, "emulated_cluster"));
+  *library = new LibraryObject{handle, file, image, cluster != nullptr ? *cluster : nullptr, {}};
   return Result::success;
 }
 Result cuLibraryUnload(LibraryHandle library) {
@@ -220,7 +253,9 @@ Result cuLaunchKernelEx(const LaunchConfig* config, FunctionHandle function, voi
                                   .block_y = config->block_y,
                                   .block_z = config->block_z,
                                   .shared_bytes = config->shared_bytes,
-                                  .arguments = arguments}};
+                                  .arguments = arguments},
+                       .is_cooperative = is_cooperative(*config),
+                       .cluster = cluster_of(*config)};
   take_arguments(node);
   return submit(config->stream, std::move(node));
 }
@@ -228,10 +263,7 @@ Result cuLaunchKernelEx(const LaunchConfig* config, FunctionHandle function, voi
 Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, FunctionHandle function,
                                                    int threads, std::size_t shared_bytes) {
   const auto& kernel = *reinterpret_cast<const KernelObject*>(function);
-  constexpr int kOfBlock = 1 << 10;  // shared memory that the system takes of every block
-  const int shared =
-      static_shared_bytes(*kernel.library->image) + static_cast<int>(shared_bytes) + kOfBlock;
-  *blocks = std::min({32, 2048 / std::max(threads, 1), (228 << 10) / shared});
+  *blocks = blocks_at_once(kernel, static_cast<unsigned>(threads), shared_bytes);
   return Result::success;
 }
 

@@ -20,6 +20,7 @@ struct LibraryObject {
   void* handle;
   int file;  // it was opened from
   const emulated::Image* image;
+  emulated::ClusterState* cluster;  // null: an older shim's
   std::vector<KernelHandle> kernels;
 };
 struct KernelObject {
@@ -32,6 +33,8 @@ struct KernelObject {
 struct GraphNodeObject {
   GraphNodeType type;
   KernelNode kernel = {};
+  bool is_cooperative = false;                    // an attribute of the kernel's node
+  unsigned cluster = 1;                           // blocks of the kernel, along x
   std::vector<std::vector<char>> arguments = {};  // of the kernel, copied
   std::vector<void*> argument_pointers = {};      // what a caller who asks is given
   CopyNode copy = {};
@@ -66,6 +69,7 @@ using namespace ashlar::cuda;
 constexpr int kMostSharedBytes = 227 << 10;
 constexpr auto kInvalidContext = static_cast<Result>(201);
 constexpr auto kInvalidHandle = static_cast<Result>(400);
+constexpr auto kCooperativeTooLarge = static_cast<Result>(720);
 constexpr auto kNotSupported = static_cast<Result>(801);
 constexpr auto kCaptureInvalidated = static_cast<Result>(901);
 

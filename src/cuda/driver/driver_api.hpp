@@ -62,12 +62,17 @@ enum class KernelAttribute : int {
   dynamic_shared_bytes = 8,
 };
 
-enum class LaunchAttributeId : int { cluster_dimension = 4, programmatic_serialization = 6 };
+enum class LaunchAttributeId : int {
+  cooperative = 2,
+  cluster_dimension = 4,
+  programmatic_serialization = 6
+};
 struct LaunchAttribute {
   LaunchAttributeId id;
   int padding;
   union Value {
     char bytes[64];
+    int cooperative;
     struct {
       unsigned x, y, z;
     } cluster;

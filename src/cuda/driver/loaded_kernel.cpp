@@ -56,16 +56,31 @@ LoadedKernel::LoadedKernel(DeviceOrdinal device, std::shared_ptr<const LoadedCod
   if (scope.is_primary()) in_primary_ = here;
 }
 
-void LoadedKernel::launch(const ContextScope& scope, StreamHandle stream, const Grid& grid,
-                          unsigned threads, void* arguments) const {
-  const LaunchConfig config{grid.x, grid.y,        grid.z, threads, 1,
-                            1,      shared_bytes_, stream, nullptr, 0};
+void LoadedKernel::launch(const ContextScope& scope, StreamHandle stream, const LaunchForm& form,
+                          void* arguments) const {
+  LaunchAttribute attributes[3];
+  unsigned count = 0;
+  if (form.together) {
+    attributes[count] = {LaunchAttributeId::cooperative, 0, {}};
+    attributes[count++].value.cooperative = 1;
+  }
+  if (form.cluster > 1) {
+    attributes[count] = {LaunchAttributeId::cluster_dimension, 0, {}};
+    attributes[count++].value.cluster = {form.cluster, 1, 1};
+  }
+  if (form.is_early) {
+    attributes[count] = {LaunchAttributeId::programmatic_serialization, 0, {}};
+    attributes[count++].value.programmatic_serialization = 1;
+  }
+  const Grid& grid = form.grid;
+  const LaunchConfig config{grid.x, grid.y,        grid.z, form.threads, 1,
+                            1,      shared_bytes_, stream, attributes,   count};
   void* parameters[] = {arguments};
   const Result result = driver_api().launch(&config, scope.is_primary() ? in_primary_ : anywhere_,
                                             parameters, nullptr);
   if (result != Result::success)
     check(result, fmt::format("launching {} ({} x {} x {} blocks of {} threads)", title_, grid.x,
-                              grid.y, grid.z, threads)
+                              grid.y, grid.z, form.threads)
                       .c_str());
 }
 

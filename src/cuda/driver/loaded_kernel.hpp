@@ -12,6 +12,15 @@ struct Grid {
   unsigned x = 1, y = 1, z = 1;
 };
 
+struct LaunchForm {
+  Grid grid;
+  unsigned threads = 1;   // of a block
+  unsigned cluster = 1;   // blocks along x that run together and reach each other's shared memory
+  bool together = false;  // all blocks are on the GPU at once, so that they may wait for each other;
+                          // an error where they do not fit
+  bool is_early = false;  // may start before the launch before it is done
+};
+
 // A cubin in the driver's hands.
 class LoadedCode {
  public:
@@ -37,7 +46,7 @@ class LoadedKernel {
       : LoadedKernel(device, std::make_shared<LoadedCode>(cubin, name), name, shared_bytes) {}
 
   // `arguments`: the struct that is the function's only parameter.
-  void launch(const ContextScope& scope, StreamHandle stream, const Grid& grid, unsigned threads,
+  void launch(const ContextScope& scope, StreamHandle stream, const LaunchForm& form,
               void* arguments) const;
   // Until all of the stream is done; an error is taken to be this kernel's.
   void wait(StreamHandle stream) const;

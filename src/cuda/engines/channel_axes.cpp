@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 namespace ashlar::cuda {
 
@@ -21,6 +22,13 @@ Dims picked(const Dims& dims, const std::vector<int>& order) {
   Dims result;
   for (int axis : order) result.push_back(axis < dims.rank() ? dims[axis] : 1);
   return result;
+}
+
+std::string with_calls_of(std::string text, std::string_view before, std::string_view after) {
+  for (std::size_t at = text.find(before); at != std::string::npos;
+       at = text.find(before, at + after.size()))
+    text.replace(at, before.size(), after);
+  return text;
 }
 
 // [outer, channel]: what parameters and statistics have.
@@ -116,11 +124,10 @@ int packet_length(const std::vector<const PointwiseProgram*>& programs, int most
 }
 
 std::string with_streaming_stores(std::string text) {
-  const std::string plain = "store_row(", streaming = "stream_row(";
-  for (std::size_t at = text.find(plain); at != std::string::npos;
-       at = text.find(plain, at + streaming.size()))
-    text.replace(at, plain.size(), streaming);
-  return text;
+  return with_calls_of(std::move(text), "store_row(", "stream_row(");
+}
+std::string with_prefetches(std::string text) {
+  return with_calls_of(std::move(text), "load_row(", "prefetch_row(");
 }
 
 std::string print_reader(const PointwiseProgram& program, const Graph& graph,
@@ -150,15 +157,20 @@ std::string print_writer(const View& view, const Graph& graph, const std::string
              inner);
 }
 
+std::string print_place(const View& view, const std::string& name, Arguments& arguments) {
+  std::string place = "(Index)0";
+  for (int axis = 0; axis < view.dims.rank(); ++axis)
+    if (view.dims[axis] > 1)
+      place +=
+          fmt::format(" + at[{}] * (Index){}", axis,
+                      arguments.number(fmt::format("{}_stride{}", name, axis), view.strides[axis]));
+  return place;
+}
+
 std::string print_integers(Access access, const View& view, const std::string& pointer,
                            const std::string& name, Arguments& arguments) {
   const int last = view.dims.rank() - 1;
-  std::string position = "(Index)0";
-  for (int axis = 0; axis <= last; ++axis)
-    if (view.dims[axis] > 1)
-      position +=
-          fmt::format(" + at[{}] * (Index){}", axis,
-                      arguments.number(fmt::format("{}_stride{}", name, axis), view.strides[axis]));
+  const std::string place = print_place(view, name, arguments);
   const bool together = view.strides[last] == 1;
   const std::string stride =
       together ? "" : arguments.number(name + "_step", view.strides[last]) + ", ";
@@ -167,10 +179,7 @@ std::string print_integers(Access access, const View& view, const std::string& p
       "__device__ inline void {}(const Args& args, const Index (&at)[{}], int (&values)[kCount]) "
       "{{\n  {}_{}({}, {}, {}, {}values);\n}}\n",
       name, view.dims.rank(), access == Access::load ? "load" : "store",
-      !together                ? "strided"
-      : access == Access::load ? "positions"
-                               : "row",
-      tag(view.dtype), pointer, position, stride);
+      together ? "positions" : "strided", tag(view.dtype), pointer, place, stride);
 }
 
 }  // namespace ashlar::cuda

@@ -32,6 +32,8 @@ int packet_length(const std::vector<const PointwiseProgram*>& programs, int most
 
 // The text of print_program with stores of what is not read again soon: caches keep what is.
 std::string with_streaming_stores(std::string text);
+// The text of print_program with prefetches in place of loads.
+std::string with_prefetches(std::string text);
 
 // A number per [outer, channel], read or written one at a time:
 //   R NAME(const Args& args, Index outer, Index channel), `absent` where the program is empty
@@ -40,6 +42,10 @@ std::string print_reader(const PointwiseProgram& program, const Graph& graph,
                          const std::string& name, const std::string& absent, Arguments& arguments);
 std::string print_writer(const View& view, const Graph& graph, const std::string& name,
                          Arguments& arguments);
+
+// Where the element at `at` lies in a view, as a number of elements; its strides become arguments
+// that begin with `name`.
+std::string print_place(const View& view, const std::string& name, Arguments& arguments);
 
 // kCount integers (kernels/pooling.cuh) from `at` on, elements of `view` at `pointer`, in registers
 // of type int:

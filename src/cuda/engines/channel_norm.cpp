@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include "cuda/engines/channel_axes.hpp"
+#include "cuda/engines/channel_norm_kept.hpp"
 #include "cuda/engines/channel_norm_shape.hpp"
+#include "cuda/engines/channel_norm_text.hpp"
 #include "cuda/engines/engines.hpp"
 #include "cuda/jit/kernel_text.hpp"
 #include "cuda/text/program_text.hpp"
@@ -14,6 +16,7 @@ namespace {
 
 using Shape = ChannelNormShape;
 using Walk = ChannelNormWalk;
+using Kept = ChannelNormKept;
 
 constexpr std::int64_t kMostGridY = 65535;
 
@@ -49,7 +52,7 @@ class Designer {
     held_ = held;
     if (shape_.outers * shape_.channels == 0) return {};
     add_numbers();
-    const std::string programs = print_programs();
+    const std::string programs = print_channel_norm(graph_, region_, shape_, arguments_);
     const std::string head =
         register_types(region_.precision(), shape_.programs()) +
         constant("kRank", shape_.x.space.rank()) + constant("kVector", shape_.vector) +
@@ -119,83 +122,6 @@ class Designer {
     }
   }
 
-  std::string reader(int slot, const std::string& name, const std::string& absent) {
-    return print_reader(input_program(region_, slot), graph_, name, absent, arguments_);
-  }
-  std::string writer(int slot, const std::string& name) {
-    return print_writer(output_view(region_, slot), graph_, name, arguments_);
-  }
-
-  std::string print_programs() {
-    std::string text =
-        print_program(without_stores(shape_.x), graph_, "x_of", arguments_) +
-        with_streaming_stores(print_program(shape_.result, graph_, "epilogue", arguments_));
-    return text + (shape_.forward != nullptr ? print_forward() : print_backward());
-  }
-
-  std::string print_forward() {
-    const NormForward& op = *shape_.forward;
-    const bool running = !input_program(region_, NormForward::running_mean).empty();
-    std::string text = reader(NormForward::scale, "scale_of", "(R)1") +
-                       reader(NormForward::bias, "bias_of", "(R)0") +
-                       reader(NormForward::epsilon_tensor, "epsilon_of", literal(op.epsilon)) +
-                       reader(NormForward::momentum_tensor, "momentum_of", literal(op.momentum)) +
-                       reader(NormForward::mean, "mean_of", "(R)0") +
-                       reader(NormForward::inv_variance, "inv_variance_of", "(R)0") +
-                       reader(NormForward::running_mean, "running_mean_of", "(R)0") +
-                       reader(NormForward::running_var, "running_var_of", "(R)0") +
-                       writer(NormForward::out_mean, "keep_mean") +
-                       writer(NormForward::out_inv_variance, "keep_inv_variance") +
-                       writer(NormForward::next_running_mean, "keep_running_mean") +
-                       writer(NormForward::next_running_var, "keep_running_var");
-    text += given_statistics(running ? "  mean = running_mean_of(args, outer, group);\n"
-                                       "  inv_variance = (R)1 / sqrt(running_var_of(args, outer, "
-                                       "group) + epsilon_of(args, 0, 0));\n"
-                                     : kGiven);
-    // The running variance is unbiased. A single element keeps its 0.
-    return text + keep_statistics(
-                      "  keep_mean(args, outer, group, mean);\n"
-                      "  keep_inv_variance(args, outer, group, inv_variance);\n"
-                      "  const R m = momentum_of(args, 0, 0);\n"
-                      "  const R unbiased = count > (R)1 ? variance * (count / (count - (R)1)) "
-                      ": variance;\n"
-                      "  keep_running_mean(args, outer, group, ((R)1 - m) * "
-                      "running_mean_of(args, outer, group) + m * mean);\n"
-                      "  keep_running_var(args, outer, group, ((R)1 - m) * "
-                      "running_var_of(args, outer, group) + m * unbiased);\n");
-  }
-
-  std::string print_backward() {
-    const NormBackward& op = *shape_.backward;
-    // dy is read twice, but written only once where it is a result too.
-    return print_program(shape_.dy, graph_, "dy_of", arguments_) +
-           print_program(without_stores(shape_.dy), graph_, "read_dy", arguments_) +
-           reader(NormBackward::scale, "scale_of", "(R)1") +
-           reader(NormBackward::epsilon_tensor, "epsilon_of", literal(op.epsilon)) +
-           reader(NormBackward::mean, "mean_of", "(R)0") +
-           reader(NormBackward::inv_variance, "inv_variance_of", "(R)0") +
-           writer(NormBackward::dscale, "keep_dscale") + writer(NormBackward::dbias, "keep_dbias") +
-           given_statistics(kGiven) + keep_statistics("") +
-           "__device__ inline void keep_parameters(const Args& args, Index channel, R dbias, "
-           "R dscale) {\n"
-           "  keep_dbias(args, 0, channel, dbias);\n"
-           "  keep_dscale(args, 0, channel, dscale);\n}\n";
-  }
-
-  static constexpr const char* kGiven =
-      "  mean = mean_of(args, outer, group);\n"
-      "  inv_variance = inv_variance_of(args, outer, group);\n";
-  static std::string given_statistics(const std::string& body) {
-    return "__device__ inline void given_statistics(const Args& args, Index outer, Index group, "
-           "R& mean, R& inv_variance) {\n" +
-           body + "}\n";
-  }
-  static std::string keep_statistics(const std::string& body) {
-    return "__device__ inline void keep_statistics(const Args& args, Index outer, Index group, "
-           "R mean, R variance, R inv_variance, R count) {\n" +
-           body + "}\n";
-  }
-
   void add_walk(const std::string& function) {
     add_launch(function, walk_.grid, walk_.single_grid);
   }
@@ -255,15 +181,18 @@ class ChannelNormEngine final : public CudaEngine {
                          double fraction, std::int64_t held = 0) {
       const Walk walk(shape, static_cast<int>(unroll), blocks, waves, device);
       Config config;
-      config.knobs = {{"unroll", unroll}, {"blocks", blocks}, {"waves", waves}, {"held", held}};
+      config.knobs = {
+          {"unroll", unroll}, {"blocks", blocks}, {"waves", waves}, {"held", held}, {"taken", 0}};
       config.cost = {.flops = region.flops(), .bytes = region.bytes(), .bytes_fraction = fraction};
       // What is reduced is read twice.
-      if (held == 0 && (!shape.given || shape.backward != nullptr)) config.cost.bytes *= 5.0 / 3.0;
+      if (held == 0 && (!shape.given || shape.backward != nullptr))
+        config.cost.bytes *= shape.backward != nullptr ? 5.0 / 3.0 : 1.5;
       for (const Booked& booked : scratch_of(shape, walk, held))
         config.scratch_bytes += booked.count * register_bytes(region);
       config.notes.runtime_compiled = true;
       result.push_back(std::move(config));
     };
+    add_kept(region, shape, device, result);
     // As many registers for packets on the way forward and backward, which has two tensors.
     const std::int64_t most = shape.backward != nullptr ? 16 : 32;
     const std::int64_t unroll = std::min<std::int64_t>(most / shape.vector, 16);
@@ -280,10 +209,35 @@ class ChannelNormEngine final : public CudaEngine {
   KernelDesign design(const Graph& graph, const Region& region, const Config& config,
                       const DeviceProps& device) const override {
     const Shape shape(region);
+    if (const std::int64_t taken = config.knob("taken"); taken > 0)
+      return Kept(Kept::walked(shape), region.precision(), taken, device)
+          .design(graph, region, config.knob("ahead"));
     const std::int64_t blocks = config.knob("blocks");
     const Walk walk(shape, static_cast<int>(config.knob("unroll")), blocks, config.knob("waves"),
                     device);
     return Designer(graph, region, shape, walk).design(blocks, config.knob("held"));
+  }
+
+ private:
+  static void add_kept(const Region& region, const Shape& shape, const DeviceProps& device,
+                       std::vector<Config>& result) {
+    for (const std::int64_t taken : Kept::choices(shape, region.precision(), device)) {
+      const Kept kept(Kept::walked(shape), region.precision(), taken, device);
+      // What is on its way to L2 meanwhile is a quarter of it, about.
+      for (const std::int64_t ahead : {kept.held / 2, std::int64_t{0}}) {
+        if (kept.groups == kept.chunks && ahead > 0) continue;  // there is no next chunk
+        Config config;
+        config.knobs = {{"taken", taken}, {"ahead", ahead}};
+        config.cost = {.flops = region.flops(),
+                       .bytes = region.bytes() * kept.traffic(device),
+                       .bytes_fraction = kept.fraction(device)};
+        if (ahead == 0 && kept.groups < kept.chunks) config.cost.bytes_fraction *= 0.99;
+        for (const auto& [name, bytes] : kept.scratch(region.precision()))
+          config.scratch_bytes += bytes;
+        config.notes.runtime_compiled = true;
+        result.push_back(std::move(config));
+      }
+    }
   }
 };
 

@@ -63,8 +63,17 @@ ChannelNormShape::ChannelNormShape(const Region& region)
     if (first < (columns ? 0 : 2)) continue;
     if (!join_axes(programs(), first) && !columns) simple = false;
   }
-  vector = packet_length(static_cast<const ChannelNormShape&>(*this).programs(),
-                         region.precision() == f64 ? 4 : 8);
+  most_vector = region.precision() == f64 ? 4 : 8;
+  vector = packet_length(static_cast<const ChannelNormShape&>(*this).programs(), most_vector);
+}
+
+std::optional<ChannelNormShape> ChannelNormShape::joined() const {
+  ChannelNormShape joint = *this;
+  if (columns || !simple || outers != 1 || !join_axes(joint.programs(), 1)) return std::nullopt;
+  joint.columns = true;
+  joint.spread = x.space[2];
+  joint.vector = packet_length(static_cast<const ChannelNormShape&>(joint).programs(), most_vector);
+  return joint;
 }
 
 std::vector<PointwiseProgram*> ChannelNormShape::programs() {

@@ -1,6 +1,8 @@
 // How a batch, instance or group norm lies in memory, and how it is cut into slices.
 #pragma once
 
+#include <optional>
+
 #include "cuda/launch/kernel_design.hpp"
 #include "graph/norm_shapes.hpp"
 
@@ -16,9 +18,13 @@ struct ChannelNormShape {
   bool simple = true;                            // false: the pixels do not lie as one axis
   std::int64_t outers, channels, groups, width;  // width: channels of a group
   std::int64_t pixels;                           // of a cell
-  int vector;
+  int vector, most_vector;
+  std::int64_t spread = 1;  // columns of a channel, next to each other
 
   explicit ChannelNormShape(const Region& region);
+  // Channels and pixels that lie as one axis, as columns of images: packets may begin in one
+  // channel and end in the next.
+  std::optional<ChannelNormShape> joined() const;
   // Packets per thread where a block holds all elements of a statistic (instance and group norm,
   // forward); 0: it does not.
   std::int64_t held() const;

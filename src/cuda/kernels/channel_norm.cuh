@@ -4,6 +4,7 @@
 // last one reads everything again, from the end, where the caches still have it.
 // kColumns: channels vary fastest, a packet of kCount elements is kCount cells of one pixel.
 // Otherwise a packet is kCount neighbouring pixels of one cell.
+#include "lib/chunks.cuh"
 #include "lib/divide.cuh"
 #include "lib/elements.cuh"
 #include "lib/moments.cuh"
@@ -85,55 +86,8 @@ template <int kCount> struct Walk {
   __device__ Index cell(const Args& args) const { return outer * (Index)args.channels + channel; }
 };
 
-// Calls body(integer_constant, i) for packets i..., kUnroll of them together and then one by one.
-// Single elements of tensors that allow vectors are for pointers that are not aligned.
-template <int kValue> struct Constant {
-  static const int value = kValue;
-};
-template <int kCount, class Body>
-__device__ inline void in_chunks(Index packets, const Body& body) {
-  Index i = 0;
-  if constexpr (kCount == kVector)
-    for (; i + kUnroll <= packets; i += kUnroll) body(Constant<kUnroll>(), i);
-  for (; i < packets; ++i) body(Constant<1>(), i);
-}
-
-// Adds kPackets packets to the moments of their cells: the mean and the squares of the packets are
-// merged with what is there.
-template <int kPackets, int kCount, int kWide>
-__device__ inline void add_packets(const R (&x)[kPackets][kCount], Moments<R> (&moments)[kWide]) {
-  const int per_cell = kPackets * (kCount / kWide);
-  const R before = moments[0].count, count = before + (R)per_cell, share = (R)per_cell / count;
-#pragma unroll
-  for (int k = 0; k < kWide; ++k) {
-    R sums[kCount / kWide];
-#pragma unroll
-    for (int v = 0; v < kCount / kWide; ++v) {
-      sums[v] = x[0][k + v];
-#pragma unroll
-      for (int p = 1; p < kPackets; ++p) sums[v] += x[p][k + v];
-    }
-#pragma unroll
-    for (int half = kCount / kWide / 2; half > 0; half /= 2)
-#pragma unroll
-      for (int v = 0; v < half; ++v) sums[v] += sums[v + half];
-    const R mean = sums[0] * ((R)1 / (R)per_cell), distance = mean - moments[k].mean;
-#pragma unroll
-    for (int v = 0; v < kCount / kWide; ++v) {
-      sums[v] = 0;
-#pragma unroll
-      for (int p = 0; p < kPackets; ++p)
-        sums[v] += (x[p][k + v] - mean) * (x[p][k + v] - mean);
-    }
-#pragma unroll
-    for (int half = kCount / kWide / 2; half > 0; half /= 2)
-#pragma unroll
-      for (int v = 0; v < half; ++v) sums[v] += sums[v + half];
-    moments[k].mean += distance * share;
-    moments[k].squares += sums[0] + distance * distance * (before * share);
-    moments[k].count = count;
-  }
-}
+// Packets together; single elements are for pointers that are not aligned.
+template <int kCount> static const int kChunk = kCount == kVector ? kUnroll : 1;
 
 template <int kCount, class T>
 __device__ inline void merge_slice(const Walk<kCount>& walk, T (&values)[Walk<kCount>::kWide]) {
@@ -170,7 +124,7 @@ __device__ inline void gather_statistics(const Args& args) {
   Moments<R> moments[kWide];
 #pragma unroll
   for (int k = 0; k < kWide; ++k) moments[k] = {0, 0, 0};
-  in_chunks<kCount>(walk.packets, [&](auto chunk, Index i) {
+  in_chunks<kChunk<kCount>>(walk.packets, [&](auto chunk, Index i) {
     constexpr int kPackets = decltype(chunk)::value;
     R x[kPackets][kCount];
 #pragma unroll

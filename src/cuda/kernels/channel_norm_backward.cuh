@@ -17,7 +17,7 @@ __device__ inline void gather_gradients(const Args& args) {
     if (walk.packets > 0)
       load_statistics(args, walk.outer, walk.channel + k, mean[k], inv_variance[k]);
   }
-  in_chunks<kCount>(walk.packets, [&](auto chunk, Index i) {
+  in_chunks<kChunk<kCount>>(walk.packets, [&](auto chunk, Index i) {
     constexpr int kPackets = decltype(chunk)::value;
     R x[kPackets][kCount], dy[kPackets][kCount];
 #pragma unroll
@@ -129,7 +129,7 @@ __device__ inline void input_gradient(const Args& args) {
     of_x[k] = -inv_variance * inv_variance * ((const R*)args.mean_product)[walk.cell(args) + k];
     constant[k] = -inv_variance * ((const R*)args.mean_gradient)[walk.cell(args) + k];
   }
-  in_chunks<kCount>(walk.packets, [&](auto chunk, Index i) {
+  in_chunks<kChunk<kCount>>(walk.packets, [&](auto chunk, Index i) {
     constexpr int kPackets = decltype(chunk)::value;
     Index at[kPackets][kRank];
     R x[kPackets][kCount], dy[kPackets][kCount];

@@ -12,7 +12,7 @@ __device__ inline void normalise(const Args& args) {
     factor[k] *= scale_of(args, 0, walk.channel + k);
     bias[k] = bias_of(args, 0, walk.channel + k);
   }
-  in_chunks<kCount>(walk.packets, [&](auto chunk, Index i) {
+  in_chunks<kChunk<kCount>>(walk.packets, [&](auto chunk, Index i) {
     constexpr int kPackets = decltype(chunk)::value;
     Index at[kPackets][kRank];
     R x[kPackets][kCount];

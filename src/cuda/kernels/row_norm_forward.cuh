@@ -1,7 +1,7 @@
 // y = (x - mean) * inv_variance * scale + bias over rows: x is read once and stays in registers.
 // Printed before it: Spec, ElementSpec, kVector, kChunks, kBlocks, kAhead, kCentred,
-// kSharedParameters, kHoldParameters; the sources X, Scale, Bias; epsilon_of, store_y, store_mean,
-// store_inv_variance.
+// kSharedParameters, kHoldParameters, kLoopOfResults; the sources X, Scale, Bias; epsilon_of,
+// store_x (where x is a result too), store_y, store_mean, store_inv_variance.
 #include "lib/pointwise.cuh"
 #include "lib/row_statistics.cuh"
 #include "lib/rows.cuh"
@@ -22,7 +22,7 @@ struct Parameters {
 template <class Tile>
 struct Batch {
   Tile tile;
-  RowOperand<Tile, X> x;
+  RowStream<Tile, X> x;
   Parameters<Tile> own;  // where every row has its own
 };
 
@@ -32,24 +32,22 @@ __device__ inline void norm_forward(const Args& args) {
   constexpr int kUnroll = Spec::kUnroll;
   typedef RowReducer<Spec, 2 * kUnroll> Reducer;
   __shared__ R slots[2 * Reducer::kSlots];
-  Reducer reducer = {slots, 0};
+  Reducer reducer(slots);
   const R epsilon = epsilon_of(args);
   Parameters<Tile> shared;
   if constexpr (kSharedParameters) shared.fetch(args, Tile::at_row(args, 0));
 
-  const RowRange<Index> range(args.rows, args.rows_per_block, args.blocks_with_more);
+  const RowRange<Tile> range(0, args.rows);
 
-  for_tiles<(kChunks > 0) ? kAhead : 0, Batch<Tile>>(
-      range, Tile::kRows,
+  for_tiles<(kChunks > 0) ? kAhead : 0, Batch<Tile>, Tile>(
+      range, args,
       [&](Batch<Tile>& batch, Index row) {
         batch.tile.place(args, row, range.end);
         batch.x.fetch(args, batch.tile);
         if constexpr (!kSharedParameters) batch.own.fetch(args, batch.tile);
       },
-      [&](Index row) {
-        Tile tile;
-        tile.place(args, row, range.end);
-        decltype(Batch<Tile>::x)::prefetch(args, tile);
+      [&](const Tile& tile) {
+        decltype(Batch<Tile>::x)::send(args, tile);
       },
       [&](Batch<Tile>& batch) {
         const Tile& tile = batch.tile;
@@ -64,9 +62,10 @@ __device__ inline void norm_forward(const Args& args) {
             store_mean(args, tile.at[u], mean[u]);
             store_inv_variance(args, tile.at[u], inv[u]);
           }
-          Tile::for_chunks([&](int chunk, int column) {
+          Tile::template for_chunks<kLoopOfResults>([&](int chunk, int column) {
             R v[kCount];
             batch.x.values(args, tile, u, chunk, column, v);
+            store_x<kCount>(args, tile.position(u, column).at, v);
 #pragma unroll
             for (int l = 0; l < kCount; ++l) v[l] = (kCentred ? v[l] - mean[u] : v[l]) * inv[u];
             if constexpr (Scale::kPresent) {

@@ -17,13 +17,13 @@ std::string Arguments::number(const std::string& name, std::int64_t value) {
   return add({.kind = Word::Kind::number, .name = name, .value = value});
 }
 
-std::string Arguments::numbers(const std::string& name, const Dims& values) {
-  const int count = std::max(values.rank(), 1);
-  for (int i = 0; i < count; ++i)
+std::string Arguments::numbers(const std::string& name, std::span<const std::int64_t> values) {
+  const std::size_t count = std::max<std::size_t>(values.size(), 1);
+  for (std::size_t i = 0; i < count; ++i)
     add({.kind = Word::Kind::number,
          .name = name,
-         .value = i < values.rank() ? values[i] : 0,
-         .array = i == 0 ? count : 0});
+         .value = i < values.size() ? values[i] : 0,
+         .array = i == 0 ? static_cast<int>(count) : 0});
   return "args." + name;
 }
 

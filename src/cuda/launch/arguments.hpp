@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,7 @@ class Arguments {
   // Each returns the text by which kernels name the argument: "args.x0".
   std::string number(const std::string& name, std::int64_t value);
   // An array of them: "args.stride", of which a kernel reads args.stride[2]. Never empty.
-  std::string numbers(const std::string& name, const Dims& values);
+  std::string numbers(const std::string& name, std::span<const std::int64_t> values);
   std::string real(const std::string& name, double value);
   // The first element of a view. Views of types narrower than a byte start at their tensor, and
   // their offset is the kernel's business.

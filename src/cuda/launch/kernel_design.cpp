@@ -41,7 +41,8 @@ class CudaKernel final : public Kernel {
           launch.unaligned_function.empty() ? aligned : load(launch.unaligned_function);
       launches_.push_back({std::move(aligned), std::move(unaligned), launch.grid,
                            launch.unaligned_function.empty() ? launch.grid : launch.unaligned_grid,
-                           launch.threads, ArgumentFiller(launch.arguments)});
+                           launch.threads, launch.cluster, launch.together, launch.is_early,
+                           ArgumentFiller(launch.arguments)});
     }
   }
 
@@ -53,8 +54,10 @@ class CudaKernel final : public Kernel {
       constexpr std::uint64_t kVectorBytes = 16;
       const bool aligned = launch.arguments.fill(context, scratch_book_, words) % kVectorBytes == 0;
       const LoadedKernel& kernel = aligned ? launch.aligned : launch.unaligned;
-      kernel.launch(scope, stream, aligned ? launch.grid : launch.unaligned_grid, launch.threads,
-                    words.data());
+      const LaunchForm form{aligned ? launch.grid : launch.unaligned_grid, launch.threads,
+                            aligned ? launch.cluster : 1, launch.together,
+                            launch.is_early && !is_capturing(context.stream())};
+      kernel.launch(scope, stream, form, words.data());
       if (waits_ && !is_capturing(context.stream())) kernel.wait(stream);
     }
   }
@@ -63,7 +66,9 @@ class CudaKernel final : public Kernel {
   struct Launch {
     LoadedKernel aligned, unaligned;
     Grid grid, unaligned_grid;
-    unsigned threads;
+    unsigned threads, cluster;
+    bool together;
+    bool is_early;  // edges of graphs that say so need newer drivers: not in a capture
     ArgumentFiller arguments;
   };
   DeviceOrdinal device_;

@@ -221,18 +221,13 @@ union Vector {
   uint32 pairs[(kCount + 1) / 2];  // of words of 16 bits
 };
 
-// No thread of the launch writes what is read this way.
 // bf16 is the upper half of an f32: each of a pair is one instruction away.
 template <class R, class D> struct WidensPairs { static const bool value = false; };
 template <> struct WidensPairs<float, bf16> { static const bool value = true; };
 
 template <int kCount, class R, class D>
-__device__ inline void load_vector(D d, const void* data, int64 index, R (&values)[kCount]) {
-  typedef typename D::Word Word;
-  Vector<kCount, Word> u;
-  const auto* from = (const typename Vector<kCount, Word>::Piece*)((const Word*)data + index);
-#pragma unroll
-  for (int i = 0; i < Vector<kCount, Word>::kPieces; ++i) u.pieces[i] = load_read_only(from + i);
+__device__ inline void widen_vector(D d, const Vector<kCount, typename D::Word>& u,
+                                    R (&values)[kCount]) {
   if constexpr (WidensPairs<R, D>::value && kCount % 2 == 0) {
 #pragma unroll
     for (int i = 0; i < kCount; i += 2) {
@@ -243,6 +238,16 @@ __device__ inline void load_vector(D d, const void* data, int64 index, R (&value
 #pragma unroll
     for (int i = 0; i < kCount; ++i) values[i] = (R)widen(d, u.words[i]);
   }
+}
+// No thread of the launch writes what is read this way.
+template <int kCount, class R, class D>
+__device__ inline void load_vector(D d, const void* data, int64 index, R (&values)[kCount]) {
+  typedef typename D::Word Word;
+  Vector<kCount, Word> u;
+  const auto* from = (const typename Vector<kCount, Word>::Piece*)((const Word*)data + index);
+#pragma unroll
+  for (int i = 0; i < Vector<kCount, Word>::kPieces; ++i) u.pieces[i] = load_read_only(from + i);
+  widen_vector(d, u, values);
 }
 // Floats of 16 bits two at a time.
 __device__ inline uint32 narrow_pair(f16, float low, float high) { return pair_to_f16(low, high); }

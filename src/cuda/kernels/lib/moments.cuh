@@ -2,6 +2,7 @@
 // spread about the mean.
 #pragma once
 
+#include "lib/ptx_math.cuh"
 #include "lib/reduce.cuh"
 
 // How many numbers, their mean, and the sum of their squared distances to it. Merging pieces
@@ -9,12 +10,23 @@
 template <class R> struct Moments {
   R count, mean, squares;
 };
+// The share of the new ones when `part` numbers join `before` others; 1 where these are the first.
+__device__ inline float share_of(float part, float before) {
+  return before == 0.f ? 1.f : part * reciprocal_approx(part + before);
+}
+__device__ inline double share_of(double part, double before) { return part / (part + before); }
+// A mean that moves towards another one. Of numbers with an infinity the mean is that infinity.
+template <class R>
+__device__ inline R moved(R mean, R other, R share) {
+  const bool is_finite = mean - mean == (R)0;
+  return is_finite ? mean + (other - mean) * share : mean + other;
+}
 template <class R>
 __device__ inline void merge(Moments<R>& into, const Moments<R>& other) {
   const R count = into.count + other.count;
-  if (count == (R)0) return;
-  const R share = other.count / count, distance = other.mean - into.mean;
-  into.mean += distance * share;
+  if (other.count == (R)0) return;
+  const R share = share_of(other.count, into.count), distance = other.mean - into.mean;
+  into.mean = moved(into.mean, other.mean, share);
   into.squares += other.squares + distance * distance * (into.count * share);
   into.count = count;
 }
@@ -22,6 +34,47 @@ template <class R>
 __device__ inline Moments<R> of_lane(const Moments<R>& value, int lane) {
   return {__shfl_sync(kAllLanes, value.count, lane), __shfl_sync(kAllLanes, value.mean, lane),
           __shfl_sync(kAllLanes, value.squares, lane)};
+}
+
+// Adds the first `valid` of kPackets packets to the moments of their cells: the mean and the
+// squares of the packets are merged with what is there.
+template <int kPackets, int kCount, int kWide, class R>
+__device__ inline void add_packets(const R (&x)[kPackets][kCount], Moments<R> (&moments)[kWide],
+                                   int valid = kPackets) {
+  constexpr int kPerCell = kCount / kWide;  // of a packet
+  const R added = (R)(valid * kPerCell), before = moments[0].count;
+  const R share = share_of(added, before), per_element = (R)1 / added;
+#pragma unroll
+  for (int k = 0; k < kWide; ++k) {
+    R sums[kPerCell];
+#pragma unroll
+    for (int v = 0; v < kPerCell; ++v) {
+      sums[v] = x[0][k + v];
+#pragma unroll
+      for (int p = 1; p < kPackets; ++p) sums[v] += p < valid ? x[p][k + v] : (R)0;
+    }
+#pragma unroll
+    for (int half = kPerCell / 2; half > 0; half /= 2)
+#pragma unroll
+      for (int v = 0; v < half; ++v) sums[v] += sums[v + half];
+    const R mean = sums[0] * per_element, distance = mean - moments[k].mean;
+#pragma unroll
+    for (int v = 0; v < kPerCell; ++v) {
+      sums[v] = 0;
+#pragma unroll
+      for (int p = 0; p < kPackets; ++p) {
+        const R from_mean = p < valid ? x[p][k + v] - mean : (R)0;
+        sums[v] += from_mean * from_mean;
+      }
+    }
+#pragma unroll
+    for (int half = kPerCell / 2; half > 0; half /= 2)
+#pragma unroll
+      for (int v = 0; v < half; ++v) sums[v] += sums[v + half];
+    moments[k].mean = moved(moments[k].mean, mean, share);
+    moments[k].squares += sums[0] + distance * distance * (before * share);
+    moments[k].count = before + added;
+  }
 }
 
 // Two sums.
@@ -65,22 +118,31 @@ __device__ inline T merge_team(T value) {
 }
 
 // kWide values per thread over the rows of a block, thread = row * lanes + lane; row 0 gets them.
+// kAtOnce of them take part in a step: shared memory has kAtOnce values of every thread.
+template <int kThreads, int kAtOnce, int kWide, class T>
+__device__ inline void merge_rows_of(T (&values)[kWide], int lanes) {
+  static_assert(kWide % kAtOnce == 0, "all steps are the same");
+  __shared__ T slots[kAtOnce][kThreads];
+  const int thread = threadIdx.x, rows = kThreads / lanes, row = thread / lanes;
+  int most = 1;
+  while (most * 2 < rows) most *= 2;
+#pragma unroll
+  for (int first = 0; first < kWide; first += kAtOnce)
+    for (int half = most; half > 0; half /= 2) {
+      if (row >= half && row < rows && row < 2 * half) {
+#pragma unroll
+        for (int k = 0; k < kAtOnce; ++k) slots[k][thread] = values[first + k];
+      }
+      __syncthreads();
+      if (row + half < rows && row < half) {
+#pragma unroll
+        for (int k = 0; k < kAtOnce; ++k)
+          merge(values[first + k], slots[k][thread + half * lanes]);
+      }
+      __syncthreads();
+    }
+}
 template <int kThreads, int kWide, class T>
 __device__ inline void merge_rows(T (&values)[kWide], int lanes) {
-  __shared__ T slots[kWide][kThreads];
-  const int thread = threadIdx.x, rows = kThreads / lanes, row = thread / lanes;
-  int half = 1;
-  while (half * 2 < rows) half *= 2;
-  for (; half > 0; half /= 2) {
-    if (row >= half && row < rows && row < 2 * half) {
-#pragma unroll
-      for (int k = 0; k < kWide; ++k) slots[k][thread] = values[k];
-    }
-    __syncthreads();
-    if (row + half < rows && row < half) {
-#pragma unroll
-      for (int k = 0; k < kWide; ++k) merge(values[k], slots[k][thread + half * lanes]);
-    }
-    __syncthreads();
-  }
+  merge_rows_of<kThreads, kWide>(values, lanes);
 }

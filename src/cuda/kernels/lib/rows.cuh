@@ -24,6 +24,16 @@ __device__ inline void load_row(D d, const void* data, int64 index, R (&to)[kCou
     load_vector(d, data, index, to);
   }
 }
+// Elements that will be loaded soon: on their way to L2, the line that begins with them. What is
+// handed back has no meaning.
+template <int kCount, class R, class D>
+__device__ inline void prefetch_row(D, const void* data, int64 index, R (&to)[kCount]) {
+  if constexpr (!IsPacked<D>::value) {
+    const uint64 kLine = 128, address = (uint64)((const typename D::Word*)data + index);
+    if (address % kLine < kCount * sizeof(typename D::Word)) prefetch_to_l2((const void*)address);
+  }
+  fill((R)0, to);
+}
 template <int kCount, class R, class D>
 __device__ inline void store_row(D d, void* data, int64 index, const R (&from)[kCount]) {
   if constexpr (kCount == 1) {

@@ -1,0 +1,104 @@
+// Forward: y = (x - mean) * (inv_variance * scale) + bias.
+
+template <bool kAligned> struct Forward {
+  typedef Moments<R> Sums;
+  static const int kTogether = kAligned ? kUnroll : 1;
+  struct Parameters {
+    R scale[kWide], bias[kWide];
+    __device__ Parameters(const Args& args, const Share& share) {
+#pragma unroll
+      for (int k = 0; k < kWide; ++k) {
+        scale[k] = scale_of(args, 0, share.channel(k));
+        bias[k] = bias_of(args, 0, share.channel(k));
+      }
+    }
+  };
+
+  __device__ static void load(const Args& args, const Index (&at)[kRank], R (&x)[kVector]) {
+    on_packet<kAligned>(at, x, [&](auto count, const Index (&place)[kRank], auto& to) {
+      x_of<decltype(count)::value>(args, place, to);
+    });
+  }
+  __device__ static void prefetch(const Args& args, const Index (&at)[kRank]) {
+    R nothing[kVector];
+    x_ahead<kVector>(args, at, nothing);
+  }
+
+  __device__ static void gather(const Args& args, const Share& share, Sums (&sums)[kWide]) {
+    in_filled_chunks<kTogether>(share.packets, [&](auto chunk, Index i, int valid) {
+      constexpr int kPackets = decltype(chunk)::value;
+      R x[kPackets][kVector];
+#pragma unroll
+      for (int p = 0; p < kPackets; ++p) {
+        Index at[kRank];
+        share.locate(args, i + min(p, valid - 1), at);
+        load(args, at, x[p]);
+      }
+      add_packets(x, sums, valid);
+#pragma unroll
+      for (int p = 0; p < kPackets; ++p)
+        if (p < valid && i + p < kHeld) keep(HeldX(), 0, (int)(i + p), x[p]);
+    });
+  }
+
+  __device__ static Pair<R> finish(const Args& args, Index channel, const Sums& total, bool keeps) {
+    const R count = (R)args.pixels, variance = total.squares / count;
+    const R inv_variance = (R)1 / sqrt(variance + epsilon_of(args, 0, 0));
+    if (keeps) keep_statistics(args, 0, channel, total.mean, variance, inv_variance, count);
+    return {total.mean, inv_variance};
+  }
+
+  __device__ static void apply(const Args& args, const Share& share, const Parameters& parameters,
+                               const Pair<R> (&numbers)[kTaken]) {
+    R mean[kWide], factor[kWide];
+#pragma unroll
+    for (int k = 0; k < kWide; ++k) {
+      const Pair<R> statistics = numbers[share.channel(k) % kTaken];
+      mean[k] = statistics.first;
+      factor[k] = statistics.second * parameters.scale[k];
+    }
+    const R(&bias)[kWide] = parameters.bias;
+    const auto store = [&](Index i, R (&x)[kVector]) {
+      Index at[kRank];
+      share.locate(args, i, at);
+#pragma unroll
+      for (int v = 0; v < kVector; ++v)
+        x[v] = (x[v] - mean[v / kPerSum]) * factor[v / kPerSum] + bias[v / kPerSum];
+      on_packet<kAligned>(at, x, [&](auto count, const Index (&place)[kRank], auto& y) {
+        epilogue<decltype(count)::value>(args, place, y);
+      });
+    };
+    const Index held = min(share.packets, (Index)kHeld);
+    if constexpr (!kAllHeld)
+      in_chunks<kTogether>(share.packets - held, [&](auto chunk, Index i) {
+        constexpr int kPackets = decltype(chunk)::value;
+        R x[kPackets][kVector];
+#pragma unroll
+        for (int p = 0; p < kPackets; ++p) {
+          Index at[kRank];
+          share.locate(args, share.packets - 1 - i - p, at);
+          load(args, at, x[p]);
+        }
+#pragma unroll
+        for (int p = 0; p < kPackets; ++p) store(share.packets - 1 - i - p, x[p]);
+      });
+    in_chunks<kTogether>(held, [&](auto chunk, Index i) {
+      constexpr int kPackets = decltype(chunk)::value;
+#pragma unroll
+      for (int p = 0; p < kPackets; ++p) {
+        R x[kVector];
+        recall(HeldX(), 0, (int)(i + p), x);
+        store(i + p, x);
+      }
+    });
+  }
+};
+
+extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
+    channel_normalise_kept(const __grid_constant__ Args args) {
+  run_group<Forward<true>>(args);
+}
+extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
+    channel_normalise_kept_elements(const __grid_constant__ Args args) {
+  run_group<Forward<false>>(args);
+}
