@@ -154,9 +154,7 @@ class Designer {
            constant("kFlip", shape_.op->mode == ConvMode::convolution ? 1 : 0) +
            constant("kTogether", shape_.together(tile_) ? 1 : 0) +
            constant("kKeepsWeights", shape_.keeps_weights(tile_) ? 1 : 0) +
-           constant("kAhead", shape_.ahead(tile_)) +
-           constant("kRowsAhead", shape_.rows_ahead(tile_)) +
-           constant("kUnroll", shape_.unrolled());
+           constant("kAhead", shape_.ahead(tile_)) + constant("kUnroll", shape_.unrolled());
   }
 
   std::string print_fixed(const PointwiseProgram& program, const std::string& name) {
@@ -170,10 +168,8 @@ class Designer {
                            const std::string& reader) {
     const std::string text = print_fixed(program, name);
     std::string packet = "Numbers<kVector, R>", load = name + "<kVector>(args, at, to.values)",
-                widen = "copy(from.values, to)", address = "nullptr";
-    std::int64_t bytes = 1, row_bytes = 0;
-    const bool plain = Shape::is_plain(program);
-    if (plain) {
+                widen = "copy(from.values, to)";
+    if (Shape::is_plain(program)) {
       const View& view = program.steps[0].view;
       const std::string type = tag(view.dtype);
       packet = fmt::format("Bits<kVector, {}>", type.substr(0, type.find('(')));
@@ -183,22 +179,14 @@ class Designer {
           position += fmt::format(" + at[{}] * (Index){}", axis, view.strides[axis]);
       load = fmt::format("to.load(args.{}_load0, {})", name, position);
       widen = "from.widen_to(to)";
-      bytes = bit_width(view.dtype) / 8;
-      row_bytes = view.strides[shape_.columns ? 2 : 3] * bytes;
-      address = fmt::format("(const uint8*)args.{}_load0 + ({}) * kBytes", name, position);
     }
     return text + fmt::format(
                       "struct {} {{\n  typedef {} Packet;\n"
-                      "  static const bool kPlain = {};\n"
-                      "  static const int kBytes = {};\n"
-                      "  static const int64 kRowBytes = {};\n"
-                      "  __device__ static const uint8* address(const Args& args, "
-                      "const Index (&at)[5]) {{\n    return {};\n  }}\n"
                       "  __device__ static void load(const Args& args, const Index (&at)[5], "
                       "Packet& to) {{\n    {};\n  }}\n"
                       "  __device__ static void widen(const Packet& from, R (&to)[kVector]) {{\n"
                       "    {};\n  }}\n}};\n",
-                      reader, packet, plain, bytes, row_bytes, address, load, widen);
+                      reader, packet, load, widen);
   }
   // alpha * value + beta * z, where there is more to it than the value.
   std::string blend(const PointwiseProgram& z, const std::string& name) {

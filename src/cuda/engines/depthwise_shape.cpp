@@ -22,7 +22,6 @@ constexpr std::int64_t kOtherOfWalk = 20, kOtherOfNarrowWalk = 28, kOtherOfFilte
                        kOtherOfUnrolledWalk = 40;
 // Weights of a thread in registers; those that wait for no conversion have time for fewer warps.
 constexpr std::int64_t kMostKept = 36, kMostKeptUnconverted = 49;
-constexpr std::int64_t kFewTaps = 9, kMostRowsAhead = 4;
 constexpr std::size_t kMostOfKind = 4;  // candidates that walk, and others
 // Tiles held in registers wait for each of their rows, and read the rows around them again.
 constexpr double kTileSlowdown = 2.5;
@@ -167,13 +166,6 @@ std::int64_t DepthwiseShape::ahead(const DepthwiseTile& tile) const {
   // Few products per row take less time than memory does, the more so when rows are short.
   if (!tile.walks || !converts() || window[1] > 3 || stride[1] != 1) return 1;
   return kind == Kind::filter ? unrolled() : 2;
-}
-
-std::int64_t DepthwiseShape::rows_ahead(const DepthwiseTile& tile) const {
-  // More products per row than these take longer than memory does; gradients of filters have no
-  // registers left; short walks are over before it helps.
-  if (!tile.walks || kind == Kind::filter || taps() > kFewTaps) return 0;
-  return std::min(tile.h, to_extent[1]) < 3 * kMostRowsAhead ? 0 : kMostRowsAhead / stride[1];
 }
 
 std::int64_t DepthwiseShape::registers(const DepthwiseTile& tile) const {

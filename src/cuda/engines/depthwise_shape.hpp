@@ -60,8 +60,6 @@ struct DepthwiseShape {
   bool keeps_weights(const DepthwiseTile& tile) const;
   // Rows of the source on their way while one is multiplied, in a walk.
   std::int64_t ahead(const DepthwiseTile& tile) const;
-  // Steps before that at which a walk sends for its rows, so that they are in L2.
-  std::int64_t rows_ahead(const DepthwiseTile& tile) const;
   // Registers that hold numbers of a tile.
   std::int64_t registers(const DepthwiseTile& tile) const;
   // Those that fit, the cheapest first.

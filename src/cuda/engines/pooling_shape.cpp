@@ -77,6 +77,9 @@ PoolingShape::PoolingShape(const Region& region)
   if (columns) parts.push_back(&to);
   if (columns && index.present()) parts.push_back(&winner);
   vector = packet_length(parts, most);
+  // No more than 16 bytes of x and y, so that neighbouring threads access neighbouring bytes.
+  for (const PointwiseProgram* program : {&from, &to})
+    if (columns && !program->empty()) vector = std::min(vector, packet_length({program}, most));
 }
 
 bool PoolingShape::has_pairs(const Region& region) const {
@@ -156,8 +159,10 @@ std::vector<PoolingTile> PoolingShape::tiles(bool keeps_positions) const {
     return result;
   }
   if (!forward) {
-    add(whole(1, 4), whole(2, 8));
-    add(whole(1, 1), whole(2, 8));
+    // Rows of 16 bytes, so that neighbouring threads write neighbouring bytes.
+    const std::int64_t wide = std::max(packet_length({&to}, 8), 4);
+    add(whole(1, 4), whole(2, wide));
+    add(whole(1, 1), whole(2, wide));
     add(whole(1, 1), whole(2, 4));
     add(1, 1);
     return result;

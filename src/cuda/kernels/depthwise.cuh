@@ -88,34 +88,6 @@ __device__ inline void load_line(const Args& args, int64 height, int64 width, in
     }
   }
 }
-
-// Sends for rows of a strip of kLength columns before they are loaded: lines of 128 bytes, dealt
-// out to the lanes that walk the strip.
-template <class Tensor, int kLength> struct Forerunner {
-  static const int kBytes = kAcross * kVector * Tensor::kBytes;  // of a column
-  static const int kLines = kColumns ? (kBytes + 127) / 128 : 1;
-  const uint8* line;  // of row 0
-  int height;         // 0: no line is left for this lane
-
-  __device__ Forerunner(const Args& args, const Place& place, const Tile& tile, int64 width,
-                        int64 rows, int column) {
-    if constexpr (kRowsAhead > 0 && Tensor::kPlain) {
-      const int number = place.lane / kLines, part = place.lane % kLines * 128;
-      const int channel = place.channel - (kColumns ? place.lane * kVector : 0);
-      Index at[5];
-      locate(tile.n, channel, tile.d, 0, column + number, at);
-      line = Tensor::address(args, at) + part;
-      const bool exists = number < kLength && column + number < (int)width &&
-                          channel + part / Tensor::kBytes < (int)args.channels;
-      height = exists ? (int)rows : 0;
-    }
-  }
-  __device__ void send(int row) const {
-    if constexpr (kRowsAhead > 0 && Tensor::kPlain)
-      if (is_within(row, height)) prefetch_to_l2(line + row * (Index)Tensor::kRowBytes);
-  }
-};
-
 template <class Tensor, int kLength>
 __device__ inline void widen_line(const typename Tensor::Packet (&line)[kLength],
                                   R (&to)[kLength][kVector]) {

@@ -121,19 +121,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
         load_line<Source>(args, args.from_h, args.from_w, tile.n, place.channel, tile.d,
                           first_row(t) + u, first_w, packets[place_of_row][u]);
     };
-    const Forerunner<Source, kTileW * kStrideW> runner(args, place, tile, args.from_w, args.from_h,
-                                                       tile.w * kStrideW);
-    const auto send = [&](int t) {
-#pragma unroll
-      for (int u = 0; u < kStrideH; ++u) runner.send(first_row(t) + u);
-    };
     const int end = min(tile.h + kTileH, (int)args.to_h);
     int t = tile.h - (kSlots - 1);
     while (first_row(t) + kStrideH <= 0 && t < tile.h) ++t;  // rows above the image
 #pragma unroll
     for (int i = 0; i < kAhead; ++i) load(t + i, i);
-#pragma unroll
-    for (int i = 0; i < kRowsAhead; ++i) send(t + kAhead + i);
 #pragma unroll 1
     while (t < end && first_row(t) < (int)args.from_h) {
 #pragma unroll
@@ -142,7 +134,6 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
 #pragma unroll
         for (int u = 0; u < kStrideH; ++u) widen_line<Source>(packets[i][u], lines[u]);
         load(t + kAhead, i);
-        send(t + kAhead + kRowsAhead);
         add_rows(weights, 0, lines, sums[0]);
         if (t >= tile.h && t < end) keep_strip(args, tile, place.channel, t, sums[0]);
 #pragma unroll

@@ -115,7 +115,10 @@ __device__ inline void pool(const Args& args, const Tile& tile) {
         tile.locate(from_z, from_y, clamped(first_x + i, (int)args.x_w), at);
         x_of<kCount>(args, at, x);
       }
-      const bool counts = kInside || (row_counts && is_within(first_x + i, (int)args.x_w));
+      // Averages leave out rows as a whole, and packets of a whole tile lie inside.
+      const bool in_packet = kWhole && i >= kAhead && i < kAhead + kPackets * kVector;
+      const bool counts = kInside || ((!kMaximum || row_counts) &&
+                                      (in_packet || is_within(first_x + i, (int)args.x_w)));
 #pragma unroll
       for (int v = 0; v < kCount; ++v) {
         if (kZeros && !counts) x[v] = (R)0;
@@ -129,6 +132,10 @@ __device__ inline void pool(const Args& args, const Tile& tile) {
         for (int v = 0; v < kCount; ++v)
           line[q].take(v, x[v], column(i), kUnrollSpan >= kReach && k == 0);
       }
+    }
+    if (!kMaximum && !kInside && !row_counts) {
+#pragma unroll
+      for (int q = 0; q < kWidth; ++q) fill((R)0, line[q].value);
     }
     const int first_of_row = line_of(kz, r) * kWindowW;
 #pragma unroll
