@@ -1,5 +1,6 @@
 // Layer, RMS and adaptive layer norm and softmax, forward and backward: every row is read once and
-// stays in registers; the gradients of parameters are added up in two steps of fixed order.
+// stays in registers or shared memory, long ones in those of a cluster of blocks; the gradients of
+// parameters are added up in two steps of fixed order.
 #include "cuda/engines/engines.hpp"
 #include "cuda/engines/row_norm/row_layout.hpp"
 #include "cuda/engines/row_norm/row_text.hpp"

@@ -1,4 +1,4 @@
-// y = (x - mean) * inv_variance * scale + bias over rows: x is read once and stays in registers.
+// y = (x - mean) * inv_variance * scale + bias over rows: x is read once.
 // Printed before it: Spec, ElementSpec, kVector, kChunks, kBlocks, kAhead, kCentred,
 // kSharedParameters, kHoldParameters, kLoopOfResults, kParametersInShared, kParameterOffset; the
 // sources X, Scale, Bias; epsilon_of, store_x (where x is a result too), store_y, store_mean,

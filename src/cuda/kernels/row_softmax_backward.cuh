@@ -1,5 +1,5 @@
 // dx = y * (dy - sum(y * dy)) over rows; of the logarithm: dx = dy - exp(y) * sum(dy). y and dy are
-// read once and stay in registers.
+// read once.
 // Printed before it: Spec, kVector, kChunks, kAhead, kLog; the sources Y, Dy; store_dx.
 #include "lib/pointwise.cuh"
 #include "lib/row_operand.cuh"

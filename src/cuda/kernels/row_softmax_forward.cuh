@@ -1,5 +1,5 @@
 // y = exp(x - max) / sum(exp(x - max)) over rows, or its logarithm; stats = max + log(sum).
-// x is read once and stays in registers.
+// x is read once.
 // Printed before it: Spec, kVector, kChunks, kAhead, kLog; the source X; store_y, store_stats.
 #include "lib/exponential.cuh"
 #include "lib/pointwise.cuh"

@@ -13,6 +13,7 @@
 
 #include "lib/divide.cuh"
 #include "lib/elements.cuh"
+#include "lib/ptx_barrier.cuh"
 #include "lib/ptx_cluster.cuh"
 #include "lib/ptx_shared.cuh"
 #include "lib/reduce.cuh"
