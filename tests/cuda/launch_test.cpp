@@ -96,11 +96,7 @@ TEST_F(GpuLaunch, ThreadsOfABlockWorkTogether) {
   Memory memory = memory_of(values.size());
   upload(memory, values);
   Args args{memory.data(), 250};
-<<<<<<< HEAD
   kernel.launch(*context_, nullptr, {.grid = {5, 1, 1}, .threads = 256}, &args);
-=======
-  kernel.launch(*context_, nullptr, {.grid = {5}, .threads = 256}, &args);
->>>>>>> rowb
   for (int b = 0; b < 5; ++b) {
     const auto first = values.begin() + b * 250;
     const int sum = std::accumulate(first, first + 250, 0) + 125 * 1000000;
@@ -126,11 +122,7 @@ TEST_F(GpuLaunch, SharedMemorySizedAtLaunch) {
   const std::size_t count = kBytes / sizeof(int);
   const Memory memory = memory_of(count);
   Args args{memory.data(), static_cast<long long>(count)};
-<<<<<<< HEAD
   kernel.launch(*context_, nullptr, {.threads = 1024}, &args);
-=======
-  kernel.launch(*context_, nullptr, {.grid = {}, .threads = 1024}, &args);
->>>>>>> rowb
   std::vector<int> expected(count);
   std::iota(expected.rbegin(), expected.rend(), 0);
   EXPECT_EQ(download<int>(memory), expected);
@@ -191,11 +183,7 @@ TEST_F(GpuLaunch, CaptureFromTheFirstLaunchOn) {
   check(api.begin_capture(stream, 0), "");
   {
     Args args{memory.data(), 5};
-<<<<<<< HEAD
     kernel.launch(*context_, stream, {.threads = 32}, &args);
-=======
-    kernel.launch(*context_, stream, {.grid = {}, .threads = 32}, &args);
->>>>>>> rowb
     args.n = 100;  // a copy was taken
   }
   GraphHandle graph = nullptr;
@@ -251,11 +239,7 @@ TEST_F(GpuLaunch, LaunchesThatCannotBeNameTheirKernel) {
       load("extern \"C\" __global__ void kernel(const __grid_constant__ Args args) {}\n");
   Args args{};
   try {
-<<<<<<< HEAD
     kernel.launch(*context_, nullptr, {.threads = 2000}, &args);
-=======
-    kernel.launch(*context_, nullptr, {.grid = {}, .threads = 2000}, &args);
->>>>>>> rowb
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::device);
