@@ -55,22 +55,22 @@ Graph training(DType dtype, const Layout& layout, const NormForward& op,
   return graph;
 }
 
-// The gradient of relu and norm, with the gradient of the residual as a result.
+// The gradient of relu and norm, with the gradient of the residual as a result; or that of norm.
 Graph gradient(DType dtype, const Layout& layout, const NormBackward& op, bool given,
-               const Dims& images = kImages) {
+               const Dims& images = kImages, bool of_relu = true) {
   Graph graph;
   const Dims parameters = per_channel(images);
   const Value x = graph.input("x", images, dtype, layout);
   const Value dy = graph.input("dy", images, dtype, layout);
-  const Value y = graph.input("y", images, dtype, layout);
+  const Value y = of_relu ? graph.input("y", images, dtype, layout) : Value();
   const Value scale = graph.input("scale", parameters, f32);
   Value mean, inv_variance;
   if (given) {
     mean = graph.input("mean", parameters, f32);
     inv_variance = graph.input("inv_variance", parameters, f32);
   }
-  const Value through = pointwise(PointwiseMode::relu_bwd, dy, y);
-  graph.output("dresidual", through, {.dtype = dtype, .layout = layout});
+  const Value through = of_relu ? pointwise(PointwiseMode::relu_bwd, dy, y) : dy;
+  if (of_relu) graph.output("dresidual", through, {.dtype = dtype, .layout = layout});
   const NormGradients r = graph.norm_backward(x, through, scale, op, mean, inv_variance);
   graph.output("dx", r.dx, {.dtype = dtype, .layout = layout});
   graph.output("dscale", r.dscale);
@@ -90,6 +90,8 @@ TEST_F(ChannelNorm, Forward) {
 
 TEST_F(ChannelNorm, Backward) {
   const NormBackward batch{.mode = NormMode::batch};
+  expect_compiles(channel_norm_engine(), gradient(bf16, row_major, batch, true, kImages, false),
+                  {kHopper}, kEveryConfig);
   expect_compiles(channel_norm_engine(), gradient(bf16, channels_last, batch, true), {kHopper},
                   kEveryConfig);
   expect_compiles(channel_norm_engine(), gradient(f32, row_major, batch, true), {kHopper},
@@ -161,7 +163,7 @@ TEST_F(ChannelNormRuns, Kept) {
     if (c.forward || kEveryConfig)
       agree(training(bf16, c.layout, {.mode = NormMode::batch}, c.images));
     if (c.backward || kEveryConfig)
-      agree(gradient(f32, c.layout, {.mode = NormMode::batch}, true, c.images));
+      agree(gradient(f32, c.layout, {.mode = NormMode::batch}, true, c.images, !c.forward));
   }
 }
 

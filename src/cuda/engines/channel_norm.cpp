@@ -211,7 +211,10 @@ class ChannelNormEngine final : public CudaEngine {
     const Shape shape(region);
     if (const std::int64_t taken = config.knob("taken"); taken > 0)
       return Kept(Kept::walked(shape), region.precision(), taken, device)
-          .design(graph, region, config.knob("ahead"), config.knob("staggers") != 0);
+          .design(graph, region,
+                  {.ahead = config.knob("ahead"),
+                   .staggers = config.knob("staggers") != 0,
+                   .async = config.knob("async") != 0});
     const std::int64_t blocks = config.knob("blocks");
     const Walk walk(shape, static_cast<int>(config.knob("unroll")), blocks, config.knob("waves"),
                     device);
@@ -223,27 +226,26 @@ class ChannelNormEngine final : public CudaEngine {
                        std::vector<Config>& result) {
     for (const std::int64_t taken : Kept::choices(shape, region.precision(), device)) {
       const Kept kept(Kept::walked(shape), region.precision(), taken, device);
-      const auto add = [&](std::int64_t ahead, bool staggers) {
+      const auto add = [&](const Kept::Ways& ways, double fraction) {
         Config config;
-        config.knobs = {{"taken", taken}, {"ahead", ahead}, {"staggers", staggers ? 1 : 0}};
+        config.knobs = {{"taken", taken},
+                        {"ahead", ways.ahead},
+                        {"staggers", ways.staggers ? 1 : 0},
+                        {"async", ways.async ? 1 : 0}};
         config.cost = {.flops = region.flops(),
                        .bytes = region.bytes() * kept.traffic(device),
-                       .bytes_fraction = kept.fraction(device)};
-        // What is on its way to L2 meanwhile is a quarter of it, about.
-        if (kept.groups < kept.chunks && ahead != kept.held / 2)
-          config.cost.bytes_fraction *= ahead == 0 ? 0.98 : 0.99;
-        if (kept.can_stagger() && !staggers) config.cost.bytes_fraction *= 0.995;
+                       .bytes_fraction = kept.fraction(device) * fraction};
         for (const auto& [name, bytes] : kept.scratch(region.precision()))
           config.scratch_bytes += bytes;
         config.notes.runtime_compiled = true;
         result.push_back(std::move(config));
       };
-      const std::vector<std::int64_t> ahead =
-          kept.groups < kept.chunks ? std::vector<std::int64_t>{kept.held / 2, kept.held, 0}
-                                    : std::vector<std::int64_t>{0};
-      for (const std::int64_t packets : ahead) {
-        if (kept.can_stagger()) add(packets, true);
-        add(packets, false);
+      for (const bool staggers : {true, false}) {
+        if (staggers && !kept.can_stagger()) continue;
+        const double of_order = staggers ? 1 : 0.995;
+        if (kept.can_copy_async()) add({0, staggers, true}, of_order);
+        add({0, staggers, false}, 0.95 * of_order);
+        if (kept.groups < kept.chunks) add({kept.held / 2, staggers, false}, 0.96 * of_order);
       }
     }
   }

@@ -97,8 +97,8 @@ std::vector<std::pair<std::string, std::int64_t>> ChannelNormKept::scratch(DType
           {"counters", groups * kCounterBytes}};
 }
 
-KernelDesign ChannelNormKept::design(const Graph& graph, const Region& region, std::int64_t ahead,
-                                     bool staggers) const {
+KernelDesign ChannelNormKept::design(const Graph& graph, const Region& region,
+                                     const Ways& ways) const {
   KernelDesign result;
   Arguments arguments;
   add_extents(arguments, shape.x.space);
@@ -115,7 +115,8 @@ KernelDesign ChannelNormKept::design(const Graph& graph, const Region& region, s
     arguments.scratch(name, result.scratch.add(name, bytes));
   const bool forward = shape.forward != nullptr;
   const std::string programs = print_channel_norm(graph, region, shape, arguments) +
-                               print_prefetches(graph, shape, arguments);
+                               print_prefetches(graph, shape, arguments) +
+                               print_addresses(shape, arguments);
   const auto held_type = [](const char* name, DType dtype) {
     const std::string object = tag(dtype);  // "bf16()"
     return "typedef " + object.substr(0, object.size() - 2) + " " + name + ";\n";
@@ -127,9 +128,10 @@ KernelDesign ChannelNormKept::design(const Graph& graph, const Region& region, s
       constant("kColumns", shape.columns ? 1 : 0) + constant("kSpread", shape.spread) +
       constant("kTaken", taken) + constant("kMembers", members) +
       constant("kRelay", relay ? 1 : 0) + constant("kHeld", held) +
-      constant("kAllHeld", held == packets ? 1 : 0) + constant("kAhead", ahead) +
-      constant("kStaggers", staggers ? 1 : 0) + held_type("HeldX", x_type) +
-      held_type("HeldDy", dy_type) + arguments.struct_text() + programs;
+      constant("kAllHeld", held == packets ? 1 : 0) + constant("kAhead", ways.ahead) +
+      constant("kStaggers", ways.staggers ? 1 : 0) + constant("kAsync", ways.async ? 1 : 0) +
+      held_type("HeldX", x_type) + held_type("HeldDy", dy_type) + arguments.struct_text() +
+      programs;
   const std::vector<std::string_view> files = {
       "channel_norm_kept.cuh",
       forward ? "channel_norm_kept_forward.cuh" : "channel_norm_kept_backward.cuh"};
@@ -151,6 +153,16 @@ KernelDesign ChannelNormKept::design(const Graph& graph, const Region& region, s
   launch.together = members > 1;
   result.launches.push_back(std::move(launch));
   return result;
+}
+
+bool ChannelNormKept::can_copy_async() const {
+  constexpr std::int64_t kCopyBytes = 16;
+  const auto fits = [&](const PointwiseProgram& program, DType dtype) {
+    return program.is_plain_load() && program.stores.empty() &&
+           shape.vector * bytes_of(dtype) == kCopyBytes;
+  };
+  return held == packets && fits(shape.x, x_type) &&
+         (shape.backward == nullptr || fits(shape.dy, dy_type));
 }
 
 double ChannelNormKept::traffic(const DeviceProps& device) const {

@@ -34,10 +34,13 @@ struct ChannelNormKept {
   unsigned shared_bytes() const;
   // Names and bytes.
   std::vector<std::pair<std::string, std::int64_t>> scratch(DType precision) const;
-  // `ahead`: packets per thread of the next chunk that are on their way while sums go round.
-  // `staggers`: half of the groups begin later, so that some read while others write.
-  KernelDesign design(const Graph& graph, const Region& region, std::int64_t ahead,
-                      bool staggers) const;
+  struct Ways {
+    std::int64_t ahead;  // packets per thread of the next chunk on their way to L2 meanwhile
+    bool staggers;       // half of the groups begin later, so that some read while others write
+    bool async;          // packets go to shared memory without passing registers
+  };
+  KernelDesign design(const Graph& graph, const Region& region, const Ways& ways) const;
+  bool can_copy_async() const;
   bool can_stagger() const { return members > 1 && groups > 1 && chunks > 2 * groups; }
   // Bytes in units of what every tensor takes once, and the share of memory's speed they move with.
   double traffic(const DeviceProps& device) const;

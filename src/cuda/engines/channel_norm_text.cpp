@@ -106,6 +106,29 @@ std::string print_channel_norm(const Graph& graph, const Region& region,
   return Printer(graph, region, shape, arguments).print_programs();
 }
 
+std::string print_addresses(const ChannelNormShape& shape, Arguments& arguments) {
+  const auto address = [&](const std::string& name, const PointwiseProgram* program) {
+    std::string body = "  return nullptr;\n";
+    if (program != nullptr && program->is_plain_load()) {
+      const View& view = program->steps[static_cast<std::size_t>(program->result)].view;
+      std::string position = "(int64)0";
+      for (int axis = 0; axis < view.dims.rank(); ++axis)
+        if (view.dims[axis] > 1)
+          position += fmt::format(
+              " + (int64)at[{}] * {}", axis,
+              arguments.number(fmt::format("{}_stride{}", name, axis), view.strides[axis]));
+      body =
+          fmt::format("  return (const char*){} + ({}) * {};\n",
+                      arguments.pointer(name + "_data", view), position, bit_width(view.dtype) / 8);
+    }
+    return fmt::format(
+        "__device__ inline const void* {}(const Args& args, const Index (&at)[kRank]) {{\n{}}}\n",
+        name, body);
+  };
+  return address("x_address", &shape.x) +
+         address("dy_address", shape.backward != nullptr ? &shape.dy : nullptr);
+}
+
 std::string print_prefetches(const Graph& graph, const ChannelNormShape& shape,
                              Arguments& arguments) {
   std::string text =

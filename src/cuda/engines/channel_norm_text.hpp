@@ -15,5 +15,7 @@ std::string print_channel_norm(const Graph& graph, const Region& region,
 // x_ahead, dy_ahead: puts what x_of and dy_of will load on its way to L2.
 std::string print_prefetches(const Graph& graph, const ChannelNormShape& shape,
                              Arguments& arguments);
+// x_address, dy_address: where an element lies of programs that only load it; else null.
+std::string print_addresses(const ChannelNormShape& shape, Arguments& arguments);
 
 }  // namespace ashlar::cuda

@@ -12,6 +12,7 @@
 #include "lib/grid_barrier.cuh"
 #include "lib/moments.cuh"
 #include "lib/pointwise.cuh"
+#include "lib/ptx_async.cuh"
 #include "lib/ptx_shared.cuh"
 #include "lib/rows.cuh"
 
@@ -95,6 +96,32 @@ __device__ inline void recall(D d, int base, int i, R (&values)[kVector]) {
 #pragma unroll
   for (int piece = 0; piece < u.kPieces; ++piece) u.pieces[piece] = *kept_piece<D>(base, i, piece);
   widen_vector(d, u, values);
+}
+
+// Packets on the way to where they are kept, in groups of kUnroll. Those of a chunk are fetched
+// while the chunk before it leaves. The number of groups never changes: packets are awaited by
+// ending an empty group for each that has come.
+static const int kBatches = (kHeld + kUnroll - 1) / kUnroll;
+template <class Fetch>
+__device__ inline void fetch_batch(const Share& share, int first, const Fetch& fetch) {
+#pragma unroll
+  for (int p = 0; p < kUnroll; ++p)
+    if ((Index)(first + p) < share.packets) fetch(first + p);
+  commit_copies();
+}
+// store(i) for all packets that are kept, and fetch(i) after it.
+template <class Store, class Fetch>
+__device__ inline void exchange_batches(const Share& share, bool fetches, const Store& store,
+                                        const Fetch& fetch) {
+  for (int first = 0; first < kHeld; first += kUnroll) {
+    if ((Index)(first + kUnroll) <= share.packets) {
+#pragma unroll
+      for (int p = 0; p < kUnroll; ++p) store(first + p);
+    } else {
+      for (int i = first; (Index)i < share.packets; ++i) store(i);
+    }
+    if (fetches) fetch_batch(share, first, fetch);
+  }
 }
 
 // --- sums of a group
@@ -216,6 +243,11 @@ __device__ inline void run_group(const Args& args) {
     const int group = blockIdx.x / kMembers, half = ((int)groups + 1) / 2;
     if (group >= half) await_blocks(counter_of(args, group - half), kMembers);
   }
+  if constexpr (Direction::kIsAsync) {
+    const Share share(args, blockIdx.x / kMembers);
+    for (int first = 0; first < kHeld; first += kUnroll)
+      fetch_batch(share, first, [&](int i) { Direction::fetch(args, share, i); });
+  }
   for (Index chunk = blockIdx.x / kMembers; chunk < chunks; chunk += groups, ++turn) {
     const Share share(args, chunk);
     typename Direction::Sums sums[kWide];
@@ -235,7 +267,9 @@ __device__ inline void run_group(const Args& args) {
                 [&](Index channel, const typename Direction::Sums& total, bool keeps) {
                   return Direction::finish(args, channel, total, keeps);
                 });
-    Direction::apply(args, share, parameters, numbers);
+    const bool is_last = chunk + groups >= chunks;
+    const Share next(args, is_last ? chunk : chunk + groups);
+    Direction::apply(args, share, parameters, numbers, next, !is_last);
   }
 }
 

@@ -3,6 +3,7 @@
 template <bool kAligned> struct Backward {
   typedef Pair<R> Sums;
   static const int kTogether = kAligned ? kUnroll : 1;
+  static const bool kIsAsync = kAsync && kAligned;
   static const int kDyBase = kHeld * kThreads * kVector * (int)sizeof(HeldX::Word);
 
   struct Parameters {
@@ -27,6 +28,13 @@ template <bool kAligned> struct Backward {
     dy_ahead<kVector>(args, at, nothing);
   }
 
+  __device__ static void fetch(const Args& args, const Share& share, int i) {
+    Index at[kRank];
+    share.locate(args, i, at);
+    copy_async<16>(kept_piece<HeldX>(0, i, 0), x_address(args, at));
+    copy_async<16>(kept_piece<HeldDy>(kDyBase, i, 0), dy_address(args, at));
+  }
+
   __device__ static void gather(const Args& args, const Share& share, Sums (&sums)[kWide]) {
     if (share.packets == 0) return;
     R mean[kWide], inv_variance[kWide];
@@ -36,15 +44,22 @@ template <bool kAligned> struct Backward {
     in_filled_chunks<kTogether>(share.packets, [&](auto chunk, Index i, int valid) {
       constexpr int kPackets = decltype(chunk)::value;
       R x[kPackets][kVector], dy[kPackets][kVector];
+      if constexpr (kIsAsync) wait_for_copies<kBatches - 1>();
 #pragma unroll
       for (int p = 0; p < kPackets; ++p) {
-        Index at[kRank];
-        share.locate(args, i + min(p, valid - 1), at);
-        load_x(args, at, x[p]);
-        // Where dy is a result too, this is where it is written.
-        on_packet<kAligned>(at, dy[p], [&](auto count, const Index (&place)[kRank], auto& to) {
-          dy_of<decltype(count)::value>(args, place, to);
-        });
+        const Index packet = i + min(p, valid - 1);
+        if constexpr (kIsAsync) {
+          recall(HeldX(), 0, (int)packet, x[p]);
+          recall(HeldDy(), kDyBase, (int)packet, dy[p]);
+        } else {
+          Index at[kRank];
+          share.locate(args, packet, at);
+          load_x(args, at, x[p]);
+          // Where dy is a result too, this is where it is written.
+          on_packet<kAligned>(at, dy[p], [&](auto count, const Index (&place)[kRank], auto& to) {
+            dy_of<decltype(count)::value>(args, place, to);
+          });
+        }
       }
 #pragma unroll
       for (int k = 0; k < kWide; ++k) {
@@ -57,6 +72,10 @@ template <bool kAligned> struct Backward {
             chunk_sums.second += p < valid ? dy[p][v] * (x[p][v] - mean[k]) : (R)0;
           }
         merge(sums[k], chunk_sums);
+      }
+      if constexpr (kIsAsync) {
+        commit_copies();
+        return;
       }
 #pragma unroll
       for (int p = 0; p < kPackets; ++p)
@@ -77,7 +96,8 @@ template <bool kAligned> struct Backward {
 
   // dx as a sum of three products, so that a channel needs four numbers.
   __device__ static void apply(const Args& args, const Share& share, const Parameters& parameters,
-                               const Pair<R> (&numbers)[kTaken]) {
+                               const Pair<R> (&numbers)[kTaken], const Share& next,
+                               bool has_next) {
     R of_dy[kWide], of_x[kWide], constant[kWide];
 #pragma unroll
     for (int k = 0; k < kWide; ++k) {
@@ -100,6 +120,16 @@ template <bool kAligned> struct Backward {
         epilogue<decltype(count)::value>(args, place, dx);
       });
     };
+    const auto store_kept = [&](int i) {
+      R x[kVector], dy[kVector];
+      recall(HeldX(), 0, i, x);
+      recall(HeldDy(), kDyBase, i, dy);
+      store((Index)i, x, dy);
+    };
+    if constexpr (kIsAsync) {
+      exchange_batches(share, has_next, store_kept, [&](int i) { fetch(args, next, i); });
+      return;
+    }
     const Index held = min(share.packets, (Index)kHeld);
     if constexpr (!kAllHeld)
       in_chunks<kTogether>(share.packets - held, [&](auto chunk, Index i) {
@@ -120,12 +150,7 @@ template <bool kAligned> struct Backward {
     in_chunks<kTogether>(held, [&](auto chunk, Index i) {
       constexpr int kPackets = decltype(chunk)::value;
 #pragma unroll
-      for (int p = 0; p < kPackets; ++p) {
-        R x[kVector], dy[kVector];
-        recall(HeldX(), 0, (int)(i + p), x);
-        recall(HeldDy(), kDyBase, (int)(i + p), dy);
-        store(i + p, x, dy);
-      }
+      for (int p = 0; p < kPackets; ++p) store_kept((int)(i + p));
     });
   }
 };

@@ -3,6 +3,7 @@
 template <bool kAligned> struct Forward {
   typedef Moments<R> Sums;
   static const int kTogether = kAligned ? kUnroll : 1;
+  static const bool kIsAsync = kAsync && kAligned;
   struct Parameters {
     R scale[kWide], bias[kWide];
     __device__ Parameters(const Args& args, const Share& share) {
@@ -24,17 +25,33 @@ template <bool kAligned> struct Forward {
     x_ahead<kVector>(args, at, nothing);
   }
 
+  __device__ static void fetch(const Args& args, const Share& share, int i) {
+    Index at[kRank];
+    share.locate(args, i, at);
+    copy_async<16>(kept_piece<HeldX>(0, i, 0), x_address(args, at));
+  }
+
   __device__ static void gather(const Args& args, const Share& share, Sums (&sums)[kWide]) {
     in_filled_chunks<kTogether>(share.packets, [&](auto chunk, Index i, int valid) {
       constexpr int kPackets = decltype(chunk)::value;
       R x[kPackets][kVector];
+      if constexpr (kIsAsync) wait_for_copies<kBatches - 1>();
 #pragma unroll
       for (int p = 0; p < kPackets; ++p) {
-        Index at[kRank];
-        share.locate(args, i + min(p, valid - 1), at);
-        load(args, at, x[p]);
+        const Index packet = i + min(p, valid - 1);
+        if constexpr (kIsAsync) {
+          recall(HeldX(), 0, (int)packet, x[p]);
+        } else {
+          Index at[kRank];
+          share.locate(args, packet, at);
+          load(args, at, x[p]);
+        }
       }
       add_packets(x, sums, valid);
+      if constexpr (kIsAsync) {
+        commit_copies();
+        return;
+      }
 #pragma unroll
       for (int p = 0; p < kPackets; ++p)
         if (p < valid && i + p < kHeld) keep(HeldX(), 0, (int)(i + p), x[p]);
@@ -49,7 +66,8 @@ template <bool kAligned> struct Forward {
   }
 
   __device__ static void apply(const Args& args, const Share& share, const Parameters& parameters,
-                               const Pair<R> (&numbers)[kTaken]) {
+                               const Pair<R> (&numbers)[kTaken], const Share& next,
+                               bool has_next) {
     R mean[kWide], factor[kWide];
 #pragma unroll
     for (int k = 0; k < kWide; ++k) {
@@ -68,6 +86,15 @@ template <bool kAligned> struct Forward {
         epilogue<decltype(count)::value>(args, place, y);
       });
     };
+    const auto store_kept = [&](int i) {
+      R x[kVector];
+      recall(HeldX(), 0, i, x);
+      store((Index)i, x);
+    };
+    if constexpr (kIsAsync) {
+      exchange_batches(share, has_next, store_kept, [&](int i) { fetch(args, next, i); });
+      return;
+    }
     const Index held = min(share.packets, (Index)kHeld);
     if constexpr (!kAllHeld)
       in_chunks<kTogether>(share.packets - held, [&](auto chunk, Index i) {
@@ -85,11 +112,7 @@ template <bool kAligned> struct Forward {
     in_chunks<kTogether>(held, [&](auto chunk, Index i) {
       constexpr int kPackets = decltype(chunk)::value;
 #pragma unroll
-      for (int p = 0; p < kPackets; ++p) {
-        R x[kVector];
-        recall(HeldX(), 0, (int)(i + p), x);
-        store(i + p, x);
-      }
+      for (int p = 0; p < kPackets; ++p) store_kept((int)(i + p));
     });
   }
 };
