@@ -262,6 +262,17 @@ TEST_F(GpuRowNorm, SetsOfParametersAndStrides) {
   expect_agrees(graph);
 }
 
+// One pass finds both moments; a mean of 1000 deviations must not drown the variance.
+TEST_F(GpuRowNorm, LargeMeanKeepsItsVariance) {
+  Graph graph;
+  const Value x = graph.input("x", {40, 1024}, f32) + graph.constant(1000.0, f32, 2);
+  const NormResults r = graph.norm(x, {}, {}, {.mode = NormMode::layer});
+  graph.output("y", r.y);
+  graph.output("mean", r.mean);
+  graph.output("inv_variance", r.inv_variance);
+  expect_agrees(graph);
+}
+
 TEST_F(GpuRowNorm, DoublePrecision) {
   expect_agrees(forward({20, 300, NormMode::layer, f64}, true));
   if (is_long()) expect_agrees(softmax({20, 300, NormMode::rms, f64}));
