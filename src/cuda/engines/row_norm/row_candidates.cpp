@@ -46,8 +46,9 @@ double held_registers(const RowProblem& problem, const PointwiseProgram& program
 double registers_of(const RowProblem& problem, const RowLayout& layout) {
   constexpr double kAddresses = 8, kPerRow = 6, kPerNextRow = 2, kForMeans = 8, kForRing = 6;
   constexpr double kForCluster = 2, kForUneven = 8, kForBias = 0.35;
-  constexpr double kPerChunk = 4;    // of what comes when it is needed
-  constexpr double kForLoads = 0.6;  // per element, on their way while earlier ones become results
+  constexpr double kPerChunk = 4;  // of what comes when it is needed
+  // Loads on their way while earlier ones become results: of a warp's row, else per element.
+  constexpr double kForLoads = 18, kPerLoad = 0.6;
   const std::int64_t elements = std::int64_t{layout.chunks} * layout.vector;
   const double words = static_cast<double>(problem.register_bytes()) / 4.0;
   const bool in_ring = layout.ahead == RowLayout::kRing;
@@ -68,7 +69,8 @@ double registers_of(const RowProblem& problem, const RowLayout& layout) {
              held_registers(problem, problem.bias, elements);
   else if (!problem.scale.empty())
     total += kPerChunk;
-  if (problem.holds_results) total += kForLoads * static_cast<double>(elements);
+  if (problem.holds_results)
+    total += layout.row_threads == kLanes ? kForLoads : kPerLoad * static_cast<double>(elements);
   if (layout.shared_sums)
     total += kPerChunk;
   else
