@@ -94,9 +94,7 @@ bool PoolingShape::has_pairs(const Region& region) const {
 
 std::optional<PoolingShape::Flat> PoolingShape::flat() const {
   const bool whole = window == x && y == Axes{1, 1, 1} && padding == Axes{0, 0, 0};
-  if ((columns && forward) || !whole || index.present() || (is_maximum() && !forward) ||
-      pixels() > kMostPixels)
-    return {};
+  if (!whole || index.present() || (is_maximum() && !forward) || pixels() > kMostPixels) return {};
   Flat result{from, to};
   for (PointwiseProgram* program : {&result.from, &result.to})
     for (int axis = columns ? 2 : 3; axis >= (columns ? 1 : 0); --axis)

@@ -31,7 +31,7 @@ struct PoolingShape {
   // Maxima whose positions are looked for first.
   bool finds_winners() const { return !forward && is_maximum() && !index.present(); }
   // Where windows are whole images: programs over one axis where the pixels of an image lie
-  // together, else over images, pixels and channels (gradients only).
+  // together, else over images, pixels and channels.
   struct Flat {
     PointwiseProgram from, to;
   };

@@ -1,24 +1,35 @@
 // Global average pooling, backward.
 
 // The gradient of an average: the same number for a whole image. kCount <= kPixels, so that a
-// packet has elements of two images at most.
+// packet has elements of two images at most. A thread makes kPackets packets.
 template <int kCount>
 __device__ inline void spread_images(const Args& args) {
-  const Index begin = ((Index)blockIdx.x * kThreads + threadIdx.x) * kCount;
-  if (begin >= (Index)args.elements) return;
-  const Index image[1] = {begin / kPixels};
-  const int left = kPixels - (int)(begin - image[0] * kPixels);  // pixels of this image
-  const Index next[1] = {min(image[0] + 1, (Index)args.images - 1)};
-  R dy[1], after[1];
-  dy_of<1>(args, image, dy);
-  if constexpr (kCount > 1) dy_of<1>(args, next, after);
-  const R value = quotient<kPixels>(dy[0]);
-  const R other = kCount > 1 ? quotient<kPixels>(after[0]) : value;
-  R values[kCount];
+  const Index first = ((Index)blockIdx.x * kPackets * kThreads + threadIdx.x) * kCount;
+  const Index last = (Index)args.images - 1;
+  R dy[kPackets][2];
+  int left[kPackets];  // pixels of the first image
 #pragma unroll
-  for (int v = 0; v < kCount; ++v) values[v] = v < left ? value : other;
-  const Index at[1] = {begin};
-  epilogue<kCount>(args, at, values);
+  for (int i = 0; i < kPackets; ++i) {
+    const Index begin = first + i * (kThreads * kCount), image = begin / kPixels;
+    left[i] = kPixels - (int)(begin - image * kPixels);
+#pragma unroll
+    for (int k = 0; k < 2; ++k) {
+      const Index at[1] = {min(image + k, last)};
+      R loaded[1];
+      dy_of<1>(args, at, loaded);
+      dy[i][k] = quotient<kPixels>(loaded[0]);
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < kPackets; ++i) {
+    const Index at[1] = {first + i * (kThreads * kCount)};
+    if (at[0] >= (Index)args.elements) return;
+    const R here = dy[i][0], after = dy[i][1];
+    R values[kCount];
+#pragma unroll
+    for (int v = 0; v < kCount; ++v) values[v] = v < left[i] ? here : after;
+    epilogue<kCount>(args, at, values);
+  }
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads)

@@ -7,13 +7,24 @@ __device__ inline void pool_images(const Args& args) {
   const Index first = (Index)blockIdx.x * kRows;
   const int images = (int)min((Index)kRows, (Index)args.images - first);
   const Index begin = first * kPixels;
-#pragma unroll 4
-  for (int i = threadIdx.x * kCount; i < images * kPixels; i += kThreads * kCount) {
-    const Index at[1] = {begin + i};
-    R x[kCount];
-    x_of<kCount>(args, at, x);
+  // Several packets on their way at once; those past the last are read as the first.
+  constexpr int kStep = kThreads * kCount;
+  constexpr int kSteps = (kRows * kPixels + kStep - 1) / kStep, kChunk = kSteps < 8 ? kSteps : 8;
+  for (int from = threadIdx.x * kCount; from < images * kPixels; from += kChunk * kStep) {
+    R x[kChunk][kCount];
 #pragma unroll
-    for (int v = 0; v < kCount; ++v) shared[i + v] = x[v];
+    for (int i = 0; i < kChunk; ++i) {
+      const int here = from + i * kStep;
+      const Index at[1] = {begin + (here < images * kPixels ? here : 0)};
+      x_of<kCount>(args, at, x[i]);
+    }
+#pragma unroll
+    for (int i = 0; i < kChunk; ++i) {
+      const int here = from + i * kStep;
+      if (here >= images * kPixels) continue;
+#pragma unroll
+      for (int v = 0; v < kCount; ++v) shared[here + v] = x[i][v];
+    }
   }
   __syncthreads();
   for (int image = threadIdx.x; image < images; image += kThreads) {
