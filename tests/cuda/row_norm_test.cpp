@@ -105,7 +105,9 @@ class RowNorm : public testing::Test {
     return std::span(kShapes).first(is_long() ? std::size(kShapes) : kAlways);
   }
   static void expect_compiles(const Graph& graph, const char* architecture = kHopper) {
-    cuda::expect_compiles(row_norm_engine(), graph, {architecture}, is_long());
+    // Layouts are an H200's: what others would have is the first at most.
+    const bool all_configs = is_long() && architecture == std::string_view(kHopper);
+    cuda::expect_compiles(row_norm_engine(), graph, {architecture}, all_configs);
   }
 };
 

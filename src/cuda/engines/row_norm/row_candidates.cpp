@@ -69,6 +69,13 @@ double registers_of(const RowProblem& problem, const RowLayout& layout) {
              held_registers(problem, problem.bias, elements);
   else if (!problem.scale.empty())
     total += kPerChunk;
+  // The compiler keeps some of what it computed from long pieces of rows.
+  constexpr double kForExponents = 8, kForProducts = 0.5;
+  constexpr std::int64_t kFewElements = 32;
+  if (problem.kind == Kind::softmax_forward && (layout.ahead > 0 || layout.slices > 1))
+    total += kForExponents;
+  if (problem.kind == Kind::softmax_backward && elements > kFewElements)
+    total += kForProducts * static_cast<double>(elements);
   if (problem.holds_results)
     total += layout.row_threads == kLanes ? kForLoads : kPerLoad * static_cast<double>(elements);
   if (layout.shared_sums)
