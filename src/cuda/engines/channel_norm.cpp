@@ -184,9 +184,14 @@ class ChannelNormEngine final : public CudaEngine {
       config.knobs = {
           {"unroll", unroll}, {"blocks", blocks}, {"waves", waves}, {"held", held}, {"taken", 0}};
       config.cost = {.flops = region.flops(), .bytes = region.bytes(), .bytes_fraction = fraction};
-      // What is reduced is read twice.
-      if (held == 0 && (!shape.given || shape.backward != nullptr))
-        config.cost.bytes *= shape.backward != nullptr ? 5.0 / 3.0 : 1.5;
+      // What is reduced is read twice, and in several launches.
+      if (held == 0 && (!shape.given || shape.backward != nullptr)) {
+        constexpr double kLaunches = 10e-6;
+        const bool backward = shape.backward != nullptr;
+        config.cost.bytes *= backward ? 5.0 / 3.0 : 1.5;
+        config.cost.bytes_fraction = share_of_speed(fraction * (backward ? 1.03 : 0.98),
+                                                    config.cost.bytes, kLaunches, device);
+      }
       for (const Booked& booked : scratch_of(shape, walk, held))
         config.scratch_bytes += booked.count * register_bytes(region);
       config.notes.runtime_compiled = true;
@@ -232,9 +237,10 @@ class ChannelNormEngine final : public CudaEngine {
                         {"ahead", ways.ahead},
                         {"staggers", ways.staggers ? 1 : 0},
                         {"async", ways.async ? 1 : 0}};
-        config.cost = {.flops = region.flops(),
-                       .bytes = region.bytes() * kept.traffic(device),
-                       .bytes_fraction = kept.fraction(device) * fraction};
+        config.cost = {
+            .flops = region.flops(),
+            .bytes = region.bytes() * kept.traffic(device),
+            .bytes_fraction = kept.fraction(region.bytes(), ways.async, device) * fraction};
         for (const auto& [name, bytes] : kept.scratch(region.precision()))
           config.scratch_bytes += bytes;
         config.notes.runtime_compiled = true;
@@ -244,8 +250,8 @@ class ChannelNormEngine final : public CudaEngine {
         if (staggers && !kept.can_stagger()) continue;
         const double of_order = staggers ? 1 : 0.995;
         if (kept.can_copy_async()) add({0, staggers, true}, of_order);
-        add({0, staggers, false}, 0.95 * of_order);
-        if (kept.groups < kept.chunks) add({kept.held / 2, staggers, false}, 0.96 * of_order);
+        add({0, staggers, false}, 0.99 * of_order);
+        if (kept.groups < kept.chunks) add({kept.held / 2, staggers, false}, 0.98 * of_order);
       }
     }
   }

@@ -177,23 +177,27 @@ double ChannelNormKept::traffic(const DeviceProps& device) const {
   return (tensors + again + 1) / (tensors + 1);
 }
 
-double ChannelNormKept::fraction(const DeviceProps& device) const {
+double share_of_speed(double share, double bytes, double lost_seconds, const DeviceProps& device) {
+  return 1 / (1 / share + lost_seconds * device.bytes_per_second / std::max(bytes, 1.0));
+}
+
+// As measured on an H200: shares of the speed that the driver names, seconds per chunk in which
+// memory has nothing to do.
+double ChannelNormKept::fraction(double bytes, bool async, const DeviceProps& device) const {
+  const bool backward = shape.backward != nullptr, is_short = bytes_of(x_type) < 4;
+  double share = backward ? (is_short ? 0.875 : 0.862) : 0.855;
   // Of rows in pieces, memory gives less the shorter they are.
-  double result = 0.85;
   if (shape.columns && chunks > 1) {
     const std::int64_t piece = taken * shape.spread * bytes_of(x_type);
-    result *= piece >= 512   ? 0.98
-              : piece >= 256 ? 0.93
-              : piece >= 128 ? 0.8
-              : piece >= 64  ? 0.6
-                             : 0.005 * static_cast<double>(piece);
+    share *= piece >= 512   ? 1.0
+             : piece >= 256 ? 0.98
+             : piece >= 128 ? 0.85
+             : piece >= 64  ? 0.45
+                            : 0.2;
   }
-  // Without chunks that L2 has room for, nothing is gained over two launches.
-  if (chunks == 1 && held < packets) return result * 0.95;
-  // Large groups wait longer for each other, once a chunk.
-  const double of_all =
-      static_cast<double>(members) / static_cast<double>(kBlocks * device.compute_units);
-  return result * (1 - 0.02 * of_all - (relay ? 0.01 : 0));
+  const double of_chunk = (async ? 3.5e-6 : is_short ? 7e-6 : 4e-6) + (relay ? 3e-6 : 0);
+  const auto turns = static_cast<double>(ceil_div(chunks, groups));
+  return share_of_speed(share, bytes * traffic(device), turns * of_chunk, device);
 }
 
 std::vector<std::int64_t> ChannelNormKept::choices(const ChannelNormShape& norm, DType precision,
@@ -213,7 +217,11 @@ std::vector<std::int64_t> ChannelNormKept::choices(const ChannelNormShape& norm,
     if (shape.channels % parts != 0 || columns % shape.vector != 0 || across > kThreads) continue;
     if (kThreads / across * across < kLeastBusy) continue;
     const ChannelNormKept kept(shape, precision, taken, device);
-    if (kept.held > 0) found.emplace_back(kept.traffic(device) / kept.fraction(device), taken);
+    const auto bytes = static_cast<double>(shape.channels * shape.pixels * bytes_of(kept.x_type) *
+                                           (shape.backward != nullptr ? 3 : 2));
+    if (kept.held > 0)
+      found.emplace_back(kept.traffic(device) / kept.fraction(bytes, kept.can_copy_async(), device),
+                         taken);
   }
   std::sort(found.begin(), found.end());
   std::vector<std::int64_t> result;
