@@ -195,7 +195,11 @@ double ChannelNormKept::fraction(double bytes, bool async, const DeviceProps& de
              : piece >= 64  ? 0.45
                             : 0.2;
   }
-  const double of_chunk = (async ? 3.5e-6 : is_short ? 7e-6 : 4e-6) + (relay ? 3e-6 : 0);
+  double of_chunk = (!is_short  ? 3.3e-6
+                     : backward ? 4e-6
+                                : 7e-6) +
+                    (shape.columns ? 3e-6 : 0) + 0.018e-6 * static_cast<double>(members);
+  if (async) of_chunk *= 0.65;
   const auto turns = static_cast<double>(ceil_div(chunks, groups));
   return share_of_speed(share, bytes * traffic(device), turns * of_chunk, device);
 }
