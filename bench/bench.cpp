@@ -6,6 +6,7 @@
 #include <ashlar/error.hpp>
 #include <ashlar/plan.hpp>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -26,11 +27,13 @@ namespace ashlar::bench {
 
 namespace {
 
+// Whole or not at all: what was there stays until then.
 void write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
+  const std::string part = path + ".part";
+  std::ofstream file(part, std::ios::binary);
   file << text;
   file.close();
-  if (!file)
+  if (!file || std::rename(part.c_str(), path.c_str()) != 0)
     throw Error(ErrorCode::io, fmt::format("{} cannot be written: {}", path, std::strerror(errno)));
 }
 
@@ -79,6 +82,17 @@ void list_kernels(const std::vector<Suite>& suites, const Request& request,
                                  outline.regions == 1 ? " " : "s", outline.engines));
     }
   }
+}
+
+void write_pack(const std::vector<Suite>& suites, const Request& request,
+                const Listener& listener) {
+  listener.progress("planning");
+  const PackBuilder kernels = kernels_of(suites, Device::named(request.device), request.tune);
+  write_file(request.pack, kernels.build([&](int done, int all) {
+    listener.progress(fmt::format("compiled {} of {} kernels", done, all));
+  }));
+  listener.print(fmt::format("{}: {} kernels for {}\n", request.pack, kernels.kernel_count(),
+                             kernels.architecture()));
 }
 
 // What --peer asks for.
@@ -203,6 +217,10 @@ bool run(const Request& request, const Listener& listener) {
     list_kernels(suites, request, listener);
     return true;
   }
+  if (!request.pack.empty()) {
+    write_pack(suites, request, listener);
+    return true;
+  }
 #ifndef ASHLAR_NO_OPENMP
   if (request.threads > 0) omp_set_num_threads(request.threads);
 #endif
@@ -214,10 +232,7 @@ bool run(const Request& request, const Listener& listener) {
   options.gpu = side.gpu.get();
   options.cudnn = side.cudnn.get();
 
-  if (side.gpu) {
-    listener.progress("compiling ahead");
-    compile_ahead(suites, options);
-  }
+  if (side.gpu) compile_ahead(suites, options, listener.progress);
 
   std::size_t total = 0, done = 0;
   for (const Suite& suite : suites) total += suite.cases.size();
@@ -243,11 +258,12 @@ bool run(const Request& request, const Listener& listener) {
       }
       right = right && result.measurements.back().ok;
       listener.print(table_row(result.measurements.back(), setting));
+      // Case by case: a peer may end the process.
+      if (!request.record.empty())
+        write_file((std::filesystem::path(request.record) / (suite->name + ".json")).string(),
+                   to_json(setting, {&result, 1}));
     }
     listener.print(suite_foot(result));
-    if (!request.record.empty())
-      write_file((std::filesystem::path(request.record) / (suite->name + ".json")).string(),
-                 to_json(setting, {&result, 1}));
   }
   if (!alive)
     listener.print("the GPU does nothing any more: the cases after that are not measured\n");

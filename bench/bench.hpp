@@ -26,6 +26,7 @@ struct Request {
   bool oracle = false;
   bool list = false;
   bool kernels = false;  // print what our plans are made of and stop
+  std::string pack;      // file for all kernels that a run would need; empty: measure
   bool tune = false;
   bool host = false;                       // measure what plans cost the host
   bool compile_only = false;               // the part of it that a second process does

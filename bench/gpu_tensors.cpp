@@ -77,24 +77,31 @@ std::map<std::string, void*> GpuTensors::outputs(const Graph& graph) const {
   return found;
 }
 
-std::vector<double> sample(const Gpu& gpu, const Tensor& tensor, void* data) {
-  if (bit_width(tensor.dtype) < 8) return {};
+std::optional<Graph> sampling_graph(const Tensor& tensor) {
+  if (bit_width(tensor.dtype) < 8) return std::nullopt;
   const std::int64_t count = elements_of(tensor);
   // Odd, so that it meets every column of a matrix.
   const std::int64_t step = (count / kMostSamples) | 1;
   Graph graph("sample");
   const Value x = graph.input("x", {count}, tensor.dtype);
-  const Value y = graph.output("y", graph.slice(x, {0}, {count}, {step}));
-  const Plan plan = compile(graph, gpu.device());
-  const ashlar::Memory some(gpu.device(), byte_size(y.tensor())),
+  graph.output("y", graph.slice(x, {0}, {count}, {step}));
+  return graph;
+}
+
+std::vector<double> sample(const Gpu& gpu, const Tensor& tensor, void* data) {
+  const std::optional<Graph> graph = sampling_graph(tensor);
+  if (!graph) return {};
+  const Tensor& y = graph->tensor(graph->find_tensor("y"));
+  const Plan plan = compile(*graph, gpu.device());
+  const ashlar::Memory some(gpu.device(), byte_size(y)),
       workspace(gpu.device(), plan.workspace_size());
   void* const pointers[] = {data, some.data()};
   plan.run(pointers, workspace.data());
   const Buffer host = allocate(some.bytes());
-  some.download(host.get(), byte_size(y.tensor()));
-  std::vector<double> values(static_cast<std::size_t>(element_count(y.dims())));
+  some.download(host.get(), byte_size(y));
+  std::vector<double> values(static_cast<std::size_t>(element_count(y.dims)));
   for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = read_element(y.tensor(), host.get(), static_cast<std::int64_t>(i));
+    values[i] = read_element(y, host.get(), static_cast<std::int64_t>(i));
   return values;
 }
 

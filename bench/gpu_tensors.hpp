@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,6 +31,8 @@ class GpuTensors {
   std::vector<void*> pointers_;
 };
 
+// Takes the elements that sample() gives; absent where it gives none.
+std::optional<Graph> sampling_graph(const Tensor& tensor);
 // Elements of a tensor on the device, evenly spread over its memory, at most about a million; none
 // of a tensor whose elements share bytes.
 std::vector<double> sample(const Gpu& gpu, const Tensor& tensor, void* data);

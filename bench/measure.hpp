@@ -1,6 +1,7 @@
 // One case: filled, run by all sides, checked, timed.
 #pragma once
 
+#include <ashlar/pack.hpp>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -81,9 +82,13 @@ struct Measurement {
 // Says what it is doing through `progress`. The second is the first where options name a GPU.
 Measurement measure(const Case& problem, const MeasureOptions& options,
                     const std::function<void(const std::string&)>& progress);
-// Compiles the kernels of all cases on all threads, so that measuring finds them in the cache. What
-// fails here fails again where it is measured.
-void compile_ahead(const std::vector<Suite>& suites, const MeasureOptions& options);
+// What measuring the cases takes on a GPU, which need not be here: every plan of every side of
+// ours, with `tune` all that is timed for them.
+PackBuilder kernels_of(const std::vector<Suite>& suites, const Device& device, bool tune);
+// Compiles it on all processors, so that measuring finds it in the cache. What fails here fails
+// again where it is measured.
+void compile_ahead(const std::vector<Suite>& suites, const MeasureOptions& options,
+                   const std::function<void(const std::string&)>& progress);
 Measurement measure_on_gpu(const Case& problem, const MeasureOptions& options,
                            const std::function<void(const std::string&)>& progress);
 

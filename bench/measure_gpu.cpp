@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <map>
 #include <memory>
 
@@ -26,8 +27,13 @@ constexpr double kQuickForOracle = 2e8;
 // At full size, results are compared with those of engines that round elsewhere. What differs by
 // more than this many tolerances is not rounding but another element, or one that nobody wrote.
 constexpr double kFar = 16;
-constexpr double kLongNaive = 0.1;   // seconds; a slower one is not sampled again
 constexpr std::int64_t kMost = 200;  // samples
+// Seconds after which a slow case has enough of them, however few that are.
+constexpr double kPatience = 2;
+constexpr std::int64_t kFew = 5;
+// The generic engine is far behind: a few samples tell how far.
+constexpr std::int64_t kNaiveSamples = 3;
+constexpr double kLongNaive = 0.05;  // seconds; a slower one is not sampled again
 
 double work(const Graph& graph) { return std::max(arithmetic(graph), traffic(graph) / 4); }
 
@@ -57,25 +63,31 @@ class Stages {
 };
 
 // The small form of the case, or the case where it is small itself, against the oracle; on the
-// engine that runs it at full size.
-Verdict check_small(const Case& problem, const std::string& engine, const MeasureOptions& options) {
+// engine that runs it at full size. The oracle is left to other threads.
+std::future<Verdict> check_small(const Case& problem, const std::string& engine,
+                                 const MeasureOptions& options) {
   const Problem& form = problem.check ? *problem.check : problem.problem;
   const std::optional<Problem>& prepare = problem.check ? problem.check_prepare : problem.prepare;
   const Graph graph = form.build();
-  if (work(graph) > kQuickForOracle && !options.oracle) return {true, "the oracle was not asked"};
+  if (work(graph) > kQuickForOracle && !options.oracle)
+    return std::async(std::launch::deferred, [] {
+      return Verdict{true, "the oracle was not asked"};
+    });
   const Device& device = options.gpu->device();
-  Memory memory(graph, form, options.seed, device);
+  auto memory = std::make_shared<Memory>(graph, form, options.seed, device);
   if (prepare) {
     const Graph before = prepare->build();
     Memory prepared(before, *prepare, options.seed, device);
     Runner(before, *prepare, prepared.pointers(), device).run();
     prepared.fetch_outputs(before);
-    memory.take(graph, before, prepared);
+    memory->take(graph, before, prepared);
   }
-  const Runner ours(graph, form, memory.pointers(), device, {.engine = engine});
+  const Runner ours(graph, form, memory->pointers(), device, {.engine = engine});
   ours.run();
-  memory.fetch_outputs(graph);
-  return ask_oracle(graph, memory, ours.plan().notes());
+  memory->fetch_outputs(graph);
+  return std::async(std::launch::async, [memory, plan = ours.plan()] {
+    return ask_oracle(plan.graph(), *memory, plan.notes());
+  });
 }
 
 // A plan, and the tensors it runs on.
@@ -204,12 +216,17 @@ void time_all(const Timed& timed, const MeasureOptions& options, Measurement& re
     result.naive = naive->first_seconds();
     naive.reset();
   }
+  for (std::int64_t i = 0; naive && i < kNaiveSamples; ++i) naive->sample();
   std::vector<Side*> turns;
-  for (Side* side : {ours.get(), peer.get(), alone.get(), apart.get(), naive.get()})
+  for (Side* side : {ours.get(), peer.get(), alone.get(), apart.get()})
     if (side) turns.push_back(side);
   const Clock::time_point start = Clock::now();
   const auto spent = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
-  while (result.samples < options.least || (spent() < options.seconds && result.samples < kMost)) {
+  const auto are_enough = [&] {
+    if (result.samples < options.least) return result.samples >= kFew && spent() > kPatience;
+    return result.samples >= kMost || spent() >= options.seconds;
+  };
+  while (!are_enough()) {
     for (Side* side : turns) side->sample();
     std::reverse(turns.begin(), turns.end());
     ++result.samples;
@@ -260,10 +277,12 @@ void measure_into(Measurement& result, const Case& problem, const MeasureOptions
     return;
   }
 
-  stages.begin("asking the oracle");
-  const Verdict small = check_small(problem, main_engine(outline), options);
+  stages.begin("running the small form");
+  std::future<Verdict> oracle = check_small(problem, main_engine(outline), options);
   stages.begin("choosing the peer's plans");
   std::unique_ptr<Peer> peer = find_peer(ours, problem.problem, options, result);
+  stages.begin("asking the oracle");
+  const Verdict small = oracle.get();
   stages.begin("checking");
   std::unique_ptr<Naive> naive;
   const auto make_naive = [&] {
@@ -292,32 +311,6 @@ void measure_into(Measurement& result, const Case& problem, const MeasureOptions
 }
 
 }  // namespace
-
-void compile_ahead(const std::vector<Suite>& suites, const MeasureOptions& options) {
-  struct Work {
-    const Problem* problem;
-    PlanWishes wishes;
-  };
-  std::vector<Work> works;
-  for (const Suite& suite : suites)
-    for (const Case& one : suite.cases) {
-      works.push_back({&one.problem, {}});
-      if (options.naive) works.push_back({&one.problem, {.naive = true}});
-      for (const auto* other : {&one.check, &one.prepare, &one.check_prepare, &one.alone})
-        if (*other) works.push_back({&**other, {}});
-      for (const Problem& part : one.apart) works.push_back({&part, {}});
-    }
-#ifndef ASHLAR_NO_OPENMP
-#pragma omp parallel for schedule(dynamic)
-#endif
-  for (std::size_t i = 0; i < works.size(); ++i) {
-    try {
-      compile(works[i].problem->build(), options.gpu->device(), plan_options(works[i].wishes));
-    } catch (const std::exception&) {
-      continue;
-    }
-  }
-}
 
 Measurement measure_on_gpu(const Case& problem, const MeasureOptions& options,
                            const std::function<void(const std::string&)>& progress) {

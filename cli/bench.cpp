@@ -61,6 +61,11 @@ void add_bench_command(CLI::App& app, Action& action) {
   command->add_flag("--quick", request->quick,
                     "Few samples, no naive times, only some cases of the large suites");
   command->add_flag("--tune", request->tune, "Time our engines for every region, take the fastest");
+  command
+      ->add_option("--pack", request->pack,
+                   "Compile all kernels that these suites need on a GPU, which need not be here, "
+                   "into a pack (ASHLAR_PACK) and stop")
+      ->type_name("FILE");
   command->add_flag("--host", request->host,
                     "Instead of suites, time what plans cost the host: a run, compiling a kernel, "
                     "finding it in the cache (GPUs)");

@@ -35,7 +35,8 @@ class PackBuilder {
   PackBuilder(PackBuilder&& other) noexcept;
   PackBuilder& operator=(PackBuilder&& other) noexcept;
 
-  // Notes the kernels that compile() would want for this graph.
+  // Notes the kernels that compile() would want for this graph; with options.tune all those that
+  // it would time.
   void add(const Graph& graph, const CompileOptions& options = {});
   int kernel_count() const;  // different ones, so far
   // Regions that no kernel takes: the processor runs them.

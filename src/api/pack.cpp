@@ -11,6 +11,7 @@
 #include "cuda/jit/pack.hpp"
 #include "cuda/launch/kernel_design.hpp"
 #include "plan/plan_data.hpp"
+#include "plan/tune.hpp"
 
 namespace ashlar {
 
@@ -67,16 +68,21 @@ PackBuilder& PackBuilder::operator=(PackBuilder&& other) noexcept = default;
 void PackBuilder::add(const Graph& graph, const CompileOptions& options) {
   for (const DeviceProps& device : data_->devices) {
     const auto outline = build_plan(graph, device, options, nullptr, false);
-    for (const PlanData::Step& step : outline->steps) {
-      const auto* engine = dynamic_cast<const cuda::CudaEngine*>(step.choice.engine);
-      if (engine == nullptr) {
-        ++data_->without_kernel;
-        continue;
-      }
-      cuda::KernelDesign design =
-          engine->design(outline->lowered.graph, step.region, step.choice.config, device);
-      for (cuda::LaunchDesign& launch : design.launches)
+    const auto note = [&](const Region& region, const Engine* chosen, const Config& config) {
+      const auto* engine = dynamic_cast<const cuda::CudaEngine*>(chosen);
+      if (engine == nullptr) return false;
+      const cuda::KernelDesign design =
+          engine->design(outline->lowered.graph, region, config, device);
+      for (const cuda::LaunchDesign& launch : design.launches)
         data_->sources.emplace(launch.source.text, launch.source);
+      return true;
+    };
+    for (const PlanData::Step& step : outline->steps) {
+      if (!note(step.region, step.choice.engine, step.choice.config)) ++data_->without_kernel;
+      if (!options.tune) continue;
+      Ranking ranking = rank(step.region, engine_table(device.kind), device, options);
+      for (const Candidate& one : contenders(std::move(ranking.candidates), options))
+        note(step.region, one.engine, one.config);
     }
   }
 }

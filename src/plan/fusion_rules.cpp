@@ -87,6 +87,10 @@ bool reads_inputs_often(const Op& op) {
 bool may_draw(const Op& op) { return is_one_of<NormForward, SoftmaxForward>(op); }
 
 bool may_store_input(const Op& op, int slot) {
+  if (const auto* norm = std::get_if<NormForward>(&op))
+    return slot == NormForward::x &&
+           (norm->mode == NormMode::layer || norm->mode == NormMode::rms ||
+            norm->mode == NormMode::ada_layer);
   return std::holds_alternative<NormBackward>(op) && slot == NormBackward::dy;
 }
 

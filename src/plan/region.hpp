@@ -22,7 +22,7 @@ struct Region {
   std::vector<NodeId> nodes;  // in execution order
   std::optional<Anchor> anchor;
   // One per anchor input (empty where the input is absent), over its dims: how its elements come to
-  // be. A plain load unless pointwise work was fused; that of norm_backward's dy may store it too.
+  // be. A plain load unless pointwise work was fused, whose result may be stored: may_store_input.
   std::vector<PointwiseProgram> prologues;
   // Over the dims of anchor output 0, which is its accumulator; it stores everything the region
   // writes except anchor outputs 1 and up. Without an anchor it is the whole region and has no

@@ -48,9 +48,12 @@ Ranking rank(const Region& region, EngineTable table, const DeviceProps& device,
     ranking.attempts.push_back(std::move(attempt));
   }
   const auto is_wanted = [&](const Candidate& c) { return c.engine->id() == options.engine; };
+  // Estimates of small problems are too rough to prefer what is fast for nothing.
+  const auto is_last = [](const Candidate& c) { return is_last_resort(c.engine->kind()); };
   std::stable_sort(ranking.candidates.begin(), ranking.candidates.end(),
                    [&](const Candidate& a, const Candidate& b) {
                      if (is_wanted(a) != is_wanted(b)) return is_wanted(a);
+                     if (is_last(a) != is_last(b)) return is_last(b);
                      return a.seconds < b.seconds;
                    });
   // A limit that leaves nothing but the last resort is not worth its price: the plan keeps the

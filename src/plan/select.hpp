@@ -27,7 +27,7 @@ struct Candidate {
 
 // What may run a region, and what became of every engine.
 struct Ranking {
-  std::vector<Candidate> candidates;  // cheapest first
+  std::vector<Candidate> candidates;  // cheapest first, last resorts behind all others
   std::vector<Attempt> attempts;
 };
 Ranking rank(const Region& region, EngineTable table, const DeviceProps& device,

@@ -81,19 +81,28 @@ class Bench {
 
 }  // namespace
 
+std::vector<Candidate> contenders(std::vector<Candidate> candidates,
+                                  const CompileOptions& options) {
+  if (candidates.empty()) return candidates;
+  if (candidates[0].engine->id() == options.engine) candidates.resize(1);
+  const double hopeless = kHopeless * candidates[0].seconds;
+  const auto is_hopeless = [&](const Candidate& candidate) {
+    return is_last_resort(candidate.engine->kind()) || candidate.seconds > hopeless;
+  };
+  candidates.erase(std::remove_if(candidates.begin() + 1, candidates.end(), is_hopeless),
+                   candidates.end());
+  return candidates;
+}
+
 Choice tune(const LoweredGraph& lowered, const Region& region, EngineTable table,
             const DeviceProps& device, const CompileOptions& options) {
   Ranking ranking = rank(region, table, device, options);
-  std::vector<Candidate>& candidates = ranking.candidates;
-  if (candidates.size() < 2 || candidates[0].engine->id() == options.engine)
-    return select(region, table, device, options);
+  std::vector<Candidate> candidates = contenders(std::move(ranking.candidates), options);
+  if (candidates.size() < 2) return select(region, table, device, options);
   const Bench bench(lowered, region, device);
   Choice choice;
   choice.attempts = std::move(ranking.attempts);
-  const double hopeless = kHopeless * candidates[0].seconds;
   for (Candidate& candidate : candidates) {
-    const bool last_resort = is_last_resort(candidate.engine->kind());
-    if (choice.engine && (last_resort || candidate.seconds > hopeless)) continue;
     const double seconds = bench.seconds(candidate);
     for (Attempt& attempt : choice.attempts)
       if (attempt.engine == candidate.engine)

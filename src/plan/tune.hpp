@@ -6,8 +6,11 @@
 
 namespace ashlar {
 
-// Builds and times the candidates of a region on memory of its own, and takes the fastest. Those
-// whose estimate is far above the best are not tried.
+// The candidates that are worth a trial, the best estimate first: neither those whose estimate is
+// far above it nor a last resort, unless there is nothing else; one where an engine is wished for.
+std::vector<Candidate> contenders(std::vector<Candidate> candidates, const CompileOptions& options);
+
+// Builds and times the contenders of a region on memory of its own, and takes the fastest.
 Choice tune(const LoweredGraph& lowered, const Region& region, EngineTable table,
             const DeviceProps& device, const CompileOptions& options);
 

@@ -56,7 +56,7 @@ class DenseView {
     const double rounded = round_to(shape_.dtype, number.value);
     double error = number.error;
     // Integers wrap past the compute type's range, and are held exactly only up to 2^53.
-    if (A == Arithmetic::integer &&
+    if (!is_floating(compute_) &&
         std::fabs(number.value) > std::min(largest_value(compute_), 0x1p53))
       error = kInfinity;
     double spread = rounding_spread(shape_.dtype, number.value, error);

@@ -28,9 +28,23 @@ void evaluate_dense(const Graph& graph, const Node& node, std::vector<DenseTenso
   std::visit([&](const auto& op) { evaluate(op, operands); }, node.op);
 }
 
+bool is_interpolation(const Op& op) {
+  const auto is_linear = [](const ResampleAttributes* form) {
+    return form != nullptr && form->mode == ResampleMode::bilinear;
+  };
+  return is_linear(std::get_if<ResampleForward>(&op)) ||
+         is_linear(std::get_if<ResampleBackward>(&op));
+}
+
+// Weights of interpolation lie between the integers: an integer compute type has them in f64.
+Arithmetic arithmetic_for(const Node& node) {
+  const Arithmetic own = arithmetic_of(node.compute);
+  return own == Arithmetic::integer && is_interpolation(node.op) ? Arithmetic::f64 : own;
+}
+
 void evaluate_dense(const Graph& graph, const Node& node, std::vector<DenseTensor>& tensors,
                     const PlanNotes& notes) {
-  switch (arithmetic_of(node.compute)) {
+  switch (arithmetic_for(node)) {
     case Arithmetic::f32: return evaluate_dense<Arithmetic::f32>(graph, node, tensors, notes);
     case Arithmetic::f64: return evaluate_dense<Arithmetic::f64>(graph, node, tensors, notes);
     case Arithmetic::integer:

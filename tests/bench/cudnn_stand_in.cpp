@@ -36,7 +36,6 @@ std::size_t bytes_of(ValueType type) {
     case ValueType::handle:
     case ValueType::pointer:
     case ValueType::descriptor: return 8;
-    case ValueType::fraction: return 16;
     default: return 4;
   }
 }

@@ -131,6 +131,24 @@ TEST(RowNorm, FusedResidualAndActivation) {
   EXPECT_EQ(compile(plan.graph(), Device::cpu()).region_count(), 1);
 }
 
+// What is normalised is a result too: rows in blocks, rows too long for one buffer, boxes of
+// several rows, strides.
+TEST(RowNorm, WritesTheSumItNormalises) {
+  for (const Case& c :
+       {Case{{37, 40}, {1}, NormMode::layer, bf16}, Case{{3, 5000}, {1}, NormMode::rms, f16},
+        Case{{5, 6, 70}, {1, 2}, NormMode::layer},
+        Case{{3, 8, 5, 5}, {1, 2, 3}, NormMode::rms, bf16, channels_last}}) {
+    Graph graph;
+    const Value sum =
+        graph.input("x", c.dims, c.dtype, c.layout) + graph.input("residual", c.dims, c.dtype);
+    graph.output("y", graph.norm(sum, {}, {}, {.mode = c.mode, .axes = c.axes}).y);
+    graph.output("sum", sum);
+    PlanCheck plan(std::move(graph));
+    plan.expect_agrees("cpu.row_norm");
+    EXPECT_EQ(compile(plan.graph(), Device::cpu()).region_count(), 1);
+  }
+}
+
 TEST(RowNorm, ResultsLargerThanTheCaches) {
   for (const std::int64_t width : {5, 1000, 8192, 9001})
     for (const NormMode mode : {NormMode::layer, NormMode::rms}) {

@@ -158,7 +158,7 @@ TEST_F(ChannelNormRuns, Kept) {
     device.compute_units = 6;
     device.shared_bytes = c.shared_bytes;
     const auto agree = [&](const Graph& graph) {
-      expect_agrees(channel_norm_engine(), graph, kEveryConfig, 3, device);
+      expect_agrees(channel_norm_engine(), graph, kEveryConfig, 3, support::Fill::plain, device);
     };
     if (c.forward || kEveryConfig)
       agree(training(bf16, c.layout, {.mode = NormMode::batch}, c.images));

@@ -46,7 +46,7 @@ TEST(DriverProbe, TellsWhatItFinds) {
     void* address = memory.data();
     pointer.upload(&address, sizeof address);
     void* argument = pointer.data();
-    kernel.launch(nullptr, {}, 1, &argument);
+    kernel.launch(scope, nullptr, {.threads = 1}, &argument);
     int result = 0;
     memory.download(&result, sizeof result);
     std::printf("result: %d\n", result);

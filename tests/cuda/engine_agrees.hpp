@@ -16,13 +16,13 @@ namespace ashlar::cuda {
 // of the graph it takes; it must take one at least. Of `device`, engines may be told less than is
 // there.
 inline void expect_agrees(const CudaEngine& engine, const Graph& graph, bool all_configs = false,
-                          std::uint64_t seed = 3,
+                          std::uint64_t seed = 3, support::Fill fill = support::Fill::plain,
                           const DeviceProps& device = Device::named("cuda:0").props()) {
   const auto outline = build_plan(graph, device, {}, nullptr, false);
   std::vector<SavedChoice> choices;
   for (const PlanData::Step& step : outline->steps)
     choices.push_back({std::string(step.choice.engine->id()), step.choice.config.knobs});
-  support::Problem problem(graph, seed);
+  support::Problem problem(graph, seed, fill);
   int taken = 0;
   for (std::size_t step = 0; step < outline->steps.size(); ++step) {
     const Region& region = outline->steps[step].region;

@@ -35,7 +35,7 @@ void run(const std::string& body, const Memory& memory, unsigned threads = 64,
   const LoadedKernel kernel(0, kernel_images().get({"test", text}, architecture)->cubin, "kernel",
                             shared_bytes);
   Args args{memory.data(), memory.bytes() / 4};
-  kernel.launch(nullptr, {}, threads, &args);
+  kernel.launch(scope, nullptr, {.threads = threads}, &args);
   synchronize(Device::named("cuda:0"));
 }
 std::string kernel(const std::string& lines) {

@@ -6,11 +6,13 @@
 #include <ashlar/memory.hpp>
 #include <memory>
 #include <numeric>
+#include <thread>
 
 #include "cuda/cuda_device.hpp"
 #include "cuda/driver/context.hpp"
 #include "cuda/driver/loaded_kernel.hpp"
 #include "cuda/jit/kernel_image.hpp"
+#include "cuda/jit/kernel_text.hpp"
 #include "cuda/jit/nvrtc.hpp"
 
 namespace ashlar::cuda {
@@ -60,7 +62,7 @@ TEST_F(GpuLaunch, EveryThreadKnowsItsPlace) {
   Memory memory = memory_of(values.size());
   upload(memory, values);
   Args args{memory.data(), 0};
-  kernel.launch(nullptr, {2, 3, 4}, 40, &args);
+  kernel.launch(*context_, nullptr, {.grid = {2, 3, 4}, .threads = 40}, &args);
   for (int i = 0; i < 2 * 3 * 4 * 40; ++i)
     values[static_cast<std::size_t>(i)] += i / 40 * 1000 + i % 40;
   EXPECT_EQ(download<int>(memory), values);
@@ -94,7 +96,7 @@ TEST_F(GpuLaunch, ThreadsOfABlockWorkTogether) {
   Memory memory = memory_of(values.size());
   upload(memory, values);
   Args args{memory.data(), 250};
-  kernel.launch(nullptr, {5, 1, 1}, 256, &args);
+  kernel.launch(*context_, nullptr, {.grid = {5, 1, 1}, .threads = 256}, &args);
   for (int b = 0; b < 5; ++b) {
     const auto first = values.begin() + b * 250;
     const int sum = std::accumulate(first, first + 250, 0) + 125 * 1000000;
@@ -120,9 +122,51 @@ TEST_F(GpuLaunch, SharedMemorySizedAtLaunch) {
   const std::size_t count = kBytes / sizeof(int);
   const Memory memory = memory_of(count);
   Args args{memory.data(), static_cast<long long>(count)};
-  kernel.launch(nullptr, {}, 1024, &args);
+  kernel.launch(*context_, nullptr, {.threads = 1024}, &args);
   std::vector<int> expected(count);
   std::iota(expected.rbegin(), expected.rend(), 0);
+  EXPECT_EQ(download<int>(memory), expected);
+}
+
+// Every block sends each of its cluster a number, in three rounds: static and dynamic shared memory
+// of another block.
+TEST_F(GpuLaunch, BlocksOfAClusterReachEachOther) {
+  if (detect_gpu(0).compute_capability / 10 != 9) GTEST_SKIP() << "clusters come with sm_90";
+  const LoadedKernel kernel = load(
+      assemble("lib/ptx_cluster.cuh", "") +
+          "extern \"C\" __global__ void __launch_bounds__(32) kernel(const __grid_constant__ Args "
+          "args) {\n"
+          "  __shared__ float slots[2][4];\n"
+          "  __shared__ Signal signals[2];\n"
+          "  float* dynamic = (float*)shared_memory();\n"
+          "  if (threadIdx.x < 2) start_signal(signals + threadIdx.x);\n"
+          "  cluster_barrier();\n"
+          "  float sum = 0;\n"
+          "  const int rank = blockIdx.x % 4, lane = threadIdx.x;\n"
+          "  for (int round = 0; round < 3; ++round) {\n"
+          "    const int turn = round % 2;\n"
+          "    float* here = round == 1 ? dynamic : slots[turn];\n"
+          "    if (lane == 0) expect_bytes(signals + turn, 16);\n"
+          "    if (lane < 4)\n"
+          "      send_to_block(here + rank, lane, (float)(blockIdx.x + 10 * lane + 100 * round),\n"
+          "                    signals + turn);\n"
+          "    wait_for_signal(signals + turn, round / 2);\n"
+          "    for (int r = 0; r < 4; ++r) sum = sum * 2 + here[r];\n"
+          "  }\n"
+          "  ((int*)args.x)[blockIdx.x * 32 + lane] = (int)sum;\n"
+          "}\n",
+      64);
+  constexpr int kBlocks = 8, kThreads = 32;
+  const Memory memory = memory_of(kBlocks * kThreads);
+  Args args{memory.data(), 0};
+  kernel.launch(*context_, nullptr, {.grid = {kBlocks}, .threads = kThreads, .cluster = 4}, &args);
+  std::vector<int> expected;
+  for (int b = 0; b < kBlocks; ++b) {
+    int sum = 0;
+    for (int round = 0; round < 3; ++round)
+      for (int r = 0; r < 4; ++r) sum = sum * 2 + b / 4 * 4 + r + 10 * (b % 4) + 100 * round;
+    expected.insert(expected.end(), kThreads, sum);
+  }
   EXPECT_EQ(download<int>(memory), expected);
 }
 
@@ -139,7 +183,7 @@ TEST_F(GpuLaunch, CaptureFromTheFirstLaunchOn) {
   check(api.begin_capture(stream, 0), "");
   {
     Args args{memory.data(), 5};
-    kernel.launch(stream, {}, 32, &args);
+    kernel.launch(*context_, stream, {.threads = 32}, &args);
     args.n = 100;  // a copy was taken
   }
   GraphHandle graph = nullptr;
@@ -155,12 +199,47 @@ TEST_F(GpuLaunch, CaptureFromTheFirstLaunchOn) {
   check(api.destroy_stream(stream), "");
 }
 
+// A thread without a context keeps the first device's from then on, once however often it comes; a
+// thread that has one keeps its own.
+TEST_F(GpuLaunch, ThreadsKeepTheContextTheyHave) {
+  const auto pop = [] {
+    ContextHandle context = nullptr;
+    return driver_api().pop_context(&context) == Result::success ? context : nullptr;
+  };
+  const auto current = [] {
+    ContextHandle context = nullptr;
+    check(driver_api().current_context(&context), "");
+    return context;
+  };
+  ContextHandle primary = nullptr;
+  check(driver_api().retain_primary_context(&primary, 0), "");
+  std::thread([&] {
+    EXPECT_EQ(current(), nullptr);
+    for (int time = 0; time < 2; ++time) {
+      const ContextScope scope(0);
+      EXPECT_TRUE(scope.is_primary());
+      EXPECT_EQ(current(), primary);
+    }
+    EXPECT_EQ(current(), primary);
+    EXPECT_EQ(pop(), primary);
+    EXPECT_EQ(current(), nullptr);
+
+    check(driver_api().push_context(primary), "");
+    {
+      const ContextScope scope(0);
+      EXPECT_TRUE(scope.is_primary());
+    }
+    EXPECT_EQ(pop(), primary);
+    EXPECT_EQ(current(), nullptr);
+  }).join();
+}
+
 TEST_F(GpuLaunch, LaunchesThatCannotBeNameTheirKernel) {
   const LoadedKernel kernel =
       load("extern \"C\" __global__ void kernel(const __grid_constant__ Args args) {}\n");
   Args args{};
   try {
-    kernel.launch(nullptr, {}, 2000, &args);
+    kernel.launch(*context_, nullptr, {.threads = 2000}, &args);
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::device);

@@ -136,6 +136,14 @@ TEST_F(PackFile, IsMadeWithoutAGpu) {
   EXPECT_GT(contents.kernels[0].bytes, 1000);
 }
 
+TEST(PackBuilder, TakesAllThatTuningTries) {
+  PackBuilder plain("sm_90a"), tuned("sm_90a");
+  plain.add(small_graph());
+  tuned.add(small_graph(), {.tune = true});
+  EXPECT_EQ(plain.kernel_count(), 1);
+  EXPECT_GT(tuned.kernel_count(), 1);
+}
+
 TEST(PackBuilder, RefusesWhatItHasNoKernelsFor) {
   EXPECT_THROW(PackBuilder("sm_12"), Error);
   EXPECT_THROW(PackBuilder(Device::cpu()), Error);

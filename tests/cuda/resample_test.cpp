@@ -24,12 +24,16 @@ ResampleAttributes with_mode(ResampleMode mode) {
   return result;
 }
 
-Graph forward(DType dtype, const Layout& layout, ResampleMode mode, bool with_index,
+enum class Positions { none, of_x, of_relu };
+
+Graph forward(DType dtype, const Layout& layout, ResampleMode mode, Positions positions,
               const Dims& images = kImages) {
   Graph graph;
   const Value x = graph.input("x", images, dtype, layout);
-  if (with_index) {
-    const auto [y, index] = graph.resample_with_index(x, with_mode(mode), i8);
+  if (positions != Positions::none) {
+    // Half of the elements of relu(x) are alike: the first of them counts.
+    const Value from = positions == Positions::of_x ? x : relu(x);
+    const auto [y, index] = graph.resample_with_index(from, with_mode(mode), i8);
     graph.output("y", y);
     graph.output("index", index);
   } else {
@@ -53,12 +57,14 @@ Graph backward(DType dtype, const Layout& layout, ResampleMode mode, bool by_x,
 
 TEST_F(Pooling, Forward) {
   for (const Layout& layout : {channels_last, row_major}) {
-    expect_compiles(resample_engine(), forward(bf16, layout, ResampleMode::maxpool, false),
-                    {kHopper});
-    expect_compiles(resample_engine(), forward(f16, layout, ResampleMode::maxpool, true),
-                    {kHopper});
     expect_compiles(resample_engine(),
-                    forward(f32, layout, ResampleMode::avgpool_exclude_padding, false), {kHopper});
+                    forward(bf16, layout, ResampleMode::maxpool, Positions::none), {kHopper});
+    for (const Positions positions : {Positions::of_x, Positions::of_relu})
+      expect_compiles(resample_engine(), forward(f16, layout, ResampleMode::maxpool, positions),
+                      {kHopper});
+    expect_compiles(resample_engine(),
+                    forward(f32, layout, ResampleMode::avgpool_exclude_padding, Positions::none),
+                    {kHopper});
   }
 }
 
@@ -72,6 +78,26 @@ TEST_F(Pooling, Backward) {
   }
   expect_compiles(resample_engine(), backward(f16, channels_last, ResampleMode::maxpool, false),
                   {"sm_75", "sm_120"});
+}
+
+Graph interpolation(DType dtype, const Layout& layout, const Dims& images, ResampleMode mode,
+                    const Dims& size, bool align_corners = false) {
+  ResampleAttributes op{.mode = mode};
+  op.size = size;
+  op.align_corners = align_corners;
+  Graph graph;
+  const Value x = graph.input("x", images, dtype, layout);
+  graph.output("y", relu(graph.resample(x, op)), {.dtype = dtype});
+  return graph;
+}
+constexpr ResampleMode kInterpolations[] = {ResampleMode::nearest, ResampleMode::bilinear};
+
+TEST_F(Pooling, Interpolation) {
+  for (const ResampleMode mode : kInterpolations)
+    for (const Layout& layout : {channels_last, row_major})
+      expect_compiles(resample_engine(),
+                      interpolation(bf16, layout, {8, 64, 56, 56}, mode, {112, 112}),
+                      {kHopper, "sm_75"});
 }
 
 class PoolingRuns : public testing::Test {
@@ -88,29 +114,37 @@ constexpr ResampleMode kModes[] = {ResampleMode::maxpool, ResampleMode::avgpool_
 TEST_F(PoolingRuns, Forward) {
   for (const Layout& layout : {channels_last, row_major}) {
     for (const ResampleMode mode : kModes) {
-      expect_agrees(resample_engine(), forward(bf16, layout, mode, false, {2, 16, 16, 32}),
-                    kEveryConfig);
-      expect_agrees(resample_engine(), forward(f32, layout, mode, false, {2, 12, 11, 13}));
+      expect_agrees(resample_engine(),
+                    forward(bf16, layout, mode, Positions::none, {2, 16, 16, 32}), kEveryConfig);
+      expect_agrees(resample_engine(),
+                    forward(f32, layout, mode, Positions::none, {2, 12, 11, 13}));
     }
     expect_agrees(resample_engine(),
-                  forward(f16, layout, ResampleMode::maxpool, true, {2, 8, 12, 24}), kEveryConfig);
+                  forward(f16, layout, ResampleMode::maxpool, Positions::of_relu, {2, 8, 12, 24}),
+                  kEveryConfig);
+    // NaN, zeros of both signs, infinities.
+    for (const DType dtype : {bf16, f16, f32})
+      expect_agrees(resample_engine(),
+                    forward(dtype, layout, ResampleMode::maxpool, Positions::of_x, {2, 8, 12, 24}),
+                    kEveryConfig, 3, support::Fill::special);
   }
 }
 
 // Windows that are whole images, whose rows are no whole packets.
 TEST_F(PoolingRuns, Global) {
-  for (const ResampleMode mode : kModes) {
-    const ResampleAttributes op{.mode = mode, .window = {7, 7}};
-    Graph graph;
-    const Value x = graph.input("x", {3, 40, 7, 7}, bf16);
-    graph.output("y", graph.resample(x, op));
-    expect_agrees(resample_engine(), graph);
-    if (mode == ResampleMode::maxpool) continue;
-    Graph back;
-    const Value dy = back.input("dy", {3, 40, 1, 1}, f32);
-    back.output("dx", back.resample_backward(dy, op, {.dims = {3, 40, 7, 7}}));
-    expect_agrees(resample_engine(), back);
-  }
+  for (const Layout& layout : {channels_last, row_major})
+    for (const ResampleMode mode : kModes) {
+      const ResampleAttributes op{.mode = mode, .window = {7, 7}};
+      Graph graph;
+      const Value x = graph.input("x", {3, 40, 7, 7}, bf16, layout);
+      graph.output("y", graph.resample(x, op));
+      expect_agrees(resample_engine(), graph);
+      if (mode == ResampleMode::maxpool) continue;
+      Graph back;
+      const Value dy = back.input("dy", {3, 40, 1, 1}, f32, layout);
+      back.output("dx", back.resample_backward(dy, op, {.dims = {3, 40, 7, 7}, .layout = layout}));
+      expect_agrees(resample_engine(), back);
+    }
 }
 
 TEST_F(PoolingRuns, Backward) {
@@ -118,11 +152,24 @@ TEST_F(PoolingRuns, Backward) {
     for (const ResampleMode mode : kModes)
       expect_agrees(resample_engine(), backward(bf16, layout, mode, false, {2, 16, 16, 32}),
                     kEveryConfig);
+    // Positions on the way in bytes and in halves of them.
     expect_agrees(resample_engine(),
                   backward(f32, layout, ResampleMode::maxpool, true, {2, 12, 11, 13}));
+    expect_agrees(resample_engine(),
+                  backward(bf16, layout, ResampleMode::maxpool, true, {2, 16, 16, 40}));
     expect_agrees(resample_engine(), backward(f32, layout, ResampleMode::avgpool_exclude_padding,
                                               false, {1, 4, 7, 9}));
   }
+}
+
+// Larger, smaller, by no whole factor, to one pixel; packets of channels and of pixels.
+TEST_F(PoolingRuns, Interpolation) {
+  for (const ResampleMode mode : kInterpolations)
+    for (const Layout& layout : {channels_last, row_major}) {
+      expect_agrees(resample_engine(), interpolation(bf16, layout, {2, 16, 5, 8}, mode, {10, 16}));
+      expect_agrees(resample_engine(), interpolation(f32, layout, {2, 6, 9, 7, 5}, mode, {4, 1, 11},
+                                                     mode == ResampleMode::bilinear));
+    }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Norms and softmax over rows: the main shapes compile without spills, and on a GPU, real or
 // emulated, rows of every kind agree with the oracle in every configuration.
 #include "cuda/engines/engines.hpp"
+#include "cuda/engines/row_norm/row_layout.hpp"
 #include "engine_compiles.hpp"
 #include "plan/plan_data.hpp"
 #include "support/problem.hpp"
@@ -40,6 +41,22 @@ Graph forward(const Shape& shape, bool fused = false) {
   graph.output("y", fused ? gelu(r.y) : r.y, {.dtype = shape.dtype});
   if (is_centred(shape)) graph.output("mean", r.mean);
   graph.output("inv_variance", r.inv_variance);
+  return graph;
+}
+
+// The sum that is normalised is a result too, and much work follows: its chunks are a loop.
+Graph residual_gelu_dropout(const Shape& shape) {
+  Graph graph;
+  const Dims dims = {shape.rows, shape.length}, parameters = {1, shape.length};
+  const Value sum =
+      graph.input("x", dims, shape.dtype) + graph.input("residual", dims, shape.dtype);
+  const Value scale = graph.input("scale", parameters, shape.dtype);
+  const Value bias = is_centred(shape) ? graph.input("bias", parameters, shape.dtype) : Value();
+  const Value y = gelu_tanh(graph.norm(sum, scale, bias, {.mode = shape.mode}).y);
+  const auto dropped = graph.apply(DropoutForward{{.probability = 0.25, .seed = 7 - (1ll << 40)}},
+                                   {{DropoutForward::x, y}}, {DropoutForward::y});
+  graph.output("y", dropped[0], {.dtype = shape.dtype});
+  graph.output("sum", sum);
   return graph;
 }
 
@@ -143,6 +160,29 @@ class GpuRowNorm : public testing::Test {
       return choice.engine == "cuda.row_norm";
     }));
   }
+
+  // Every `stride`th layout that could be a configuration and shares rows among so many blocks at
+  // least, for a graph of one region.
+  static void expect_layouts_agree(const Graph& graph, std::size_t stride, int slices = 1) {
+    const DeviceProps& device = support::test_device().props();
+    support::Problem problem(graph, 3);
+    const auto outline = build_plan(graph, device, {.engine = "cuda.row_norm"}, nullptr, false);
+    ASSERT_EQ(outline->steps.size(), 1u);
+    auto layouts = all_row_layouts(RowProblem(outline->steps[0].region), device);
+    std::erase_if(layouts, [&](const RowLayout& layout) { return layout.slices < slices; });
+    EXPECT_FALSE(layouts.empty());
+    for (std::size_t k = 0; k < layouts.size(); k += stride) {
+      const auto plan = std::const_pointer_cast<PlanData>(
+          build_plan(graph, device, {.engine = "cuda.row_norm"}, nullptr, true));
+      PlanData::Step& step = plan->steps[0];
+      Config config;
+      config.knobs = layouts[k].knobs();
+      step.kernel = row_norm_engine().build(plan->lowered.graph, step.region, config, device);
+      step.scratch_offset = plan->workspace_bytes;
+      plan->workspace_bytes += step.kernel->scratch_book().total_bytes();
+      EXPECT_EQ(problem.run(*plan), "") << config.to_text();
+    }
+  }
 };
 
 TEST_F(GpuRowNorm, ForwardOfEveryLength) {
@@ -176,6 +216,34 @@ TEST_F(GpuRowNorm, SoftmaxOfEveryLength) {
   }
 }
 
+// Rows that are more than the ring's stages and no multiple of the tiles, and ends of rows at which
+// some threads have nothing.
+TEST_F(GpuRowNorm, EveryLayout) {
+  const std::size_t step = is_long() ? 3 : 15;
+  expect_layouts_agree(forward({1500, 264, NormMode::layer, bf16}), step);
+  expect_layouts_agree(backward({1500, 264, NormMode::layer, bf16}), step);
+  expect_layouts_agree(residual_gelu_dropout({800, 264, NormMode::layer, bf16}), 3 * step);
+  expect_layouts_agree(residual_gelu_dropout({100, 512, NormMode::rms, bf16}), 2 * step);
+  if (!is_long()) return;
+  expect_layouts_agree(backward({1000, 1000, NormMode::rms, f32}, false), step);
+  expect_layouts_agree(forward({400, 2056, NormMode::layer, f16}, true), step);
+  expect_layouts_agree(softmax({1000, 520, NormMode::rms, f32}), step);
+  expect_layouts_agree(softmax_backward({1000, 520, NormMode::rms, bf16}), step);
+}
+
+// The blocks of a cluster have a part of every row each.
+TEST_F(GpuRowNorm, RowsOfClusters) {
+  if (support::test_device().props().compute_capability / 10 != 9) GTEST_SKIP();
+  const std::size_t step = is_long() ? 3 : 15;
+  expect_layouts_agree(backward({140, 16384, NormMode::layer, bf16}), step, 2);
+  expect_layouts_agree(forward({9, 16384, NormMode::layer, f32}), step, 2);
+  if (!is_long()) return;
+  expect_layouts_agree(backward({40, 32768, NormMode::layer, bf16}, false), step, 2);
+  expect_layouts_agree(backward({5, 65536, NormMode::rms, bf16}), step, 2);
+  expect_layouts_agree(softmax({5, 65536, NormMode::rms, bf16}), step, 2);
+  expect_layouts_agree(softmax_backward({5, 16400, NormMode::rms, bf16}), step, 2);
+}
+
 // A scale and bias for every image, rows that do not lie next to each other, elements that do not.
 TEST_F(GpuRowNorm, SetsOfParametersAndStrides) {
   Graph graph;
@@ -191,6 +259,17 @@ TEST_F(GpuRowNorm, SetsOfParametersAndStrides) {
   graph.output("dx", r.dx, {.dtype = f32, .layout = spread});
   graph.output("dscale", r.dscale);
   graph.output("dbias", r.dbias);
+  expect_agrees(graph);
+}
+
+// One pass finds both moments; a mean of 1000 deviations must not drown the variance.
+TEST_F(GpuRowNorm, LargeMeanKeepsItsVariance) {
+  Graph graph;
+  const Value x = graph.input("x", {40, 1024}, f32) + graph.constant(1000.0, f32, 2);
+  const NormResults r = graph.norm(x, {}, {}, {.mode = NormMode::layer});
+  graph.output("y", r.y);
+  graph.output("mean", r.mean);
+  graph.output("inv_variance", r.inv_variance);
   expect_agrees(graph);
 }
 

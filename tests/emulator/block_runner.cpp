@@ -20,7 +20,8 @@ namespace emulated {
 namespace {
 
 constexpr int kLanes = 32, kMostThreads = 1024, kBarriers = 16;
-constexpr unsigned char kPoison = 0xff;  // a NaN in every type of float, -1 as an integer
+constexpr int kClusterBarrier = kBarriers;  // of all blocks of the cluster
+constexpr unsigned char kPoison = 0xff;     // a NaN in every type of float, -1 as an integer
 constexpr std::size_t kGuardBytes = 256;
 constexpr unsigned char kGuard = 0xa7;
 
@@ -46,26 +47,29 @@ struct Barrier {
   std::vector<int> waiting;
 };
 
-// A block on its way.
 struct Block {
-  Triple place{};
+  Triple position{};
   int live = 0, unstarted_end = 0, next = 0;
-  std::vector<Thread> threads;
-  std::vector<Warp> warps;
+  std::array<Thread, kMostThreads> thread;
+  std::array<Warp, kMostThreads / kLanes> warps;
   std::array<Barrier, kBarriers> barriers;
-  std::vector<unsigned char> memory;         // dynamic shared memory between its guards
-  unsigned char* shared = nullptr;           // its first byte, a multiple of 128
-  std::vector<unsigned char> static_shared;  // while other blocks run
+  std::vector<unsigned char> memory;  // with guards
+  unsigned char* shared = nullptr;    // in it
+  // The image's static shared memory while another block of the cluster runs.
+  std::vector<unsigned char> statics;
 };
 
-// The one launch that runs.
+// The one launch that runs. The blocks of a cluster take turns: one of them goes as far as it can.
 struct Run {
   const Launch* launch = nullptr;
   State* state = nullptr;
-  Block* block = nullptr;
-  int threads = 0;
-  int current = -1;
-  long long yields = 0;  // since a thread last did something else
+  int threads = 0;  // of a block
+  std::vector<std::unique_ptr<Block>> cluster;
+  Block* block = nullptr;  // whose turn it is
+  int current = -1;        // its thread
+  bool is_over = false;    // something went wrong
+  long long yields = 0;    // since a thread last did something else
+  std::vector<std::pair<Block*, int>> at_cluster_barrier;
   std::vector<std::unique_ptr<Fiber>> fibers;
   std::vector<Fiber*> idle;
   Fiber* in_fiber = nullptr;
@@ -74,10 +78,24 @@ struct Run {
 Run now;
 
 Warp& warp_of(int thread) { return now.block->warps[static_cast<std::size_t>(thread / kLanes)]; }
-Thread& thread_at(int thread) { return now.block->threads[static_cast<std::size_t>(thread)]; }
+Thread& thread_at(int thread) { return now.block->thread[static_cast<std::size_t>(thread)]; }
+bool goes_on() { return !now.is_over && now.block->live > 0; }
+std::size_t static_bytes() {
+  return static_cast<std::size_t>(now.launch->image->shared_end - now.launch->image->shared_begin);
+}
+
+void take_turn(Block* block) {
+  if (now.block == block) return;
+  unsigned char* statics = now.launch->image->shared_begin;
+  if (now.block != nullptr) now.block->statics.assign(statics, statics + static_bytes());
+  std::copy(block->statics.begin(), block->statics.end(), statics);
+  now.block = block;
+  now.state->block = block->position;
+  now.state->shared_memory = block->shared;
+}
 
 std::string position_text(int thread) {
-  const Triple& b = now.block->place;
+  const Triple& b = now.block->position;
   const Triple& d = now.launch->block;
   const auto t = static_cast<unsigned>(thread);
   std::array<char, 200> text{};
@@ -127,11 +145,24 @@ void complete_barrier(Barrier& barrier) {
   barrier.waiting.clear();
 }
 
+// When all threads of the cluster that have not left are there.
+void complete_cluster_barrier() {
+  int live = 0;
+  for (const auto& block : now.cluster) live += block->live;
+  if (now.at_cluster_barrier.empty() || static_cast<int>(now.at_cluster_barrier.size()) < live)
+    return;
+  for (const auto& [block, thread] : now.at_cluster_barrier) {
+    block->thread[static_cast<std::size_t>(thread)].barrier = -1;
+    block->warps[static_cast<std::size_t>(thread / kLanes)].ready |= 1u << thread % kLanes;
+  }
+  now.at_cluster_barrier.clear();
+}
+
 // --- what kernels call
 
 [[noreturn]] void stop(const std::string& reason) {
   if (now.error.empty()) now.error = reason + " in " + position_text(now.current);
-  now.block->live = -1;  // the launch is over
+  now.is_over = true;
   Fiber::pause();
   std::abort();
 }
@@ -185,6 +216,35 @@ int barrier(int id, int threads, int predicate, bool waits) {
   return barrier.result;
 }
 
+void cluster_barrier() {
+  const int self = now.current;
+  now.yields = 0;
+  now.at_cluster_barrier.emplace_back(now.block, self);
+  thread_at(self).barrier = kClusterBarrier;
+  complete_cluster_barrier();
+  Warp& warp = warp_of(self);
+  const unsigned bit = 1u << self % kLanes;
+  if (warp.ready & bit)
+    warp.ready &= ~bit;
+  else
+    wait();
+}
+
+void* cluster_address(void* address, unsigned rank) {
+  if (rank >= now.cluster.size()) stop("a block that the cluster does not have");
+  Block* block = now.cluster[rank].get();
+  auto* byte = static_cast<unsigned char*>(address);
+  if (block == now.block) return byte;
+  const auto offset_in = [&](const unsigned char* begin, std::size_t bytes) {
+    return byte >= begin && byte < begin + bytes ? byte - begin : -1;
+  };
+  if (const auto at = offset_in(now.block->shared, now.launch->shared_bytes); at >= 0)
+    return block->shared + at;
+  const auto at = offset_in(now.launch->image->shared_begin, static_bytes());
+  if (at < 0) stop("an address that is not of shared memory");
+  return block->statics.data() + at;
+}
+
 void yield() {
   constexpr long long kMostYields = 100'000'000;
   if (++now.yields > kMostYields) stop("threads wait for memory that nobody changes");
@@ -211,12 +271,13 @@ void leave(int thread) {
     if (warp.waiting >> lane & 1) complete_meeting(warp, first, thread_at(first + lane).mask);
   for (Barrier& barrier : now.block->barriers)
     if (barrier.arrived > 0 && barrier.wanted == 0) complete_barrier(barrier);
+  complete_cluster_barrier();
 }
 
 // A fiber's work: threads that have not started, until one of them waits. When that one is done,
 // those that are left.
 void run_threads() {
-  while (now.block->live > 0 && now.block->next < now.block->unstarted_end) {
+  while (goes_on() && now.block->next < now.block->unstarted_end) {
     const int thread = in_order(now.block->next++, now.threads);
     become(thread);
     now.launch->kernel->run(now.launch->parameters.data());
@@ -245,8 +306,8 @@ Fiber* idle_fiber() {
 bool run_warp(int warp_index) {
   Warp& warp = now.block->warps[static_cast<std::size_t>(warp_index)];
   bool ran = false;
-  while (warp.ready != 0 && now.block->live > 0) {
-    for (int place = 0; place < kLanes && now.block->live > 0; ++place) {
+  while (warp.ready != 0 && goes_on()) {
+    for (int place = 0; place < kLanes && goes_on(); ++place) {
       const int lane = in_order(place, kLanes), thread = warp_index * kLanes + lane;
       if ((warp.ready >> lane & 1) == 0) continue;
       warp.ready &= ~(1u << lane);
@@ -262,108 +323,72 @@ bool run_warp(int warp_index) {
 std::string deadlock_text() {
   std::string text = "the threads wait for each other:";
   int shown = 0;
-  for (int thread = 0; thread < now.threads && shown < 8; ++thread) {
-    const Thread& t = thread_at(thread);
-    if (t.left) continue;
-    ++shown;
-    std::array<char, 100> mask{};
-    std::snprintf(mask.data(), mask.size(), "for the lanes %08x of its warp", t.mask);
-    text += "\n  " + position_text(thread) + " waits " +
-            (t.barrier >= 0 ? "at barrier " + std::to_string(t.barrier) : mask.data());
+  for (const auto& block : now.cluster) {
+    take_turn(block.get());
+    for (int thread = 0; thread < now.threads && shown < 8; ++thread) {
+      const Thread& t = thread_at(thread);
+      if (t.left) continue;
+      ++shown;
+      std::array<char, 100> mask{};
+      std::snprintf(mask.data(), mask.size(), "for the lanes %08x of its warp", t.mask);
+      text += "\n  " + position_text(thread) + " waits " +
+              (t.barrier == kClusterBarrier ? "at the barrier of the cluster"
+               : t.barrier >= 0             ? "at barrier " + std::to_string(t.barrier)
+                                            : mask.data());
+    }
   }
   return text;
 }
 
-// A block that nothing of has run yet.
-void prepare_block(Block& block, Triple place) {
+// Everything as a block finds it when it starts.
+void prepare(Block& block, const Triple& position) {
   const Launch& launch = *now.launch;
-  block.place = place;
-  block.live = now.threads;
-  block.next = block.unstarted_end = 0;
-  block.threads.assign(static_cast<std::size_t>(now.threads), {});
-  const int warps = (now.threads + kLanes - 1) / kLanes;
-  block.warps.assign(static_cast<std::size_t>(warps), {});
-  for (int w = 0; w < warps; ++w) {
-    const int lanes = std::min(now.threads - w * kLanes, kLanes);
-    block.warps[static_cast<std::size_t>(w)].live = lanes == kLanes ? ~0u : (1u << lanes) - 1;
-  }
-  for (Barrier& barrier : block.barriers) barrier = {};
+  block.position = position;
+  block.statics.assign(static_bytes(), kPoison);
+  // The first byte is a multiple of 128, between two guards.
   block.memory.assign(launch.shared_bytes + 2 * kGuardBytes + 128, kGuard);
   block.shared = block.memory.data() + kGuardBytes;
   block.shared += (128 - reinterpret_cast<std::uintptr_t>(block.shared) % 128) % 128;
-  if (launch.shared_bytes > 0) std::memset(block.shared, kPoison, launch.shared_bytes);
-  block.static_shared.assign(
-      static_cast<std::size_t>(launch.image->shared_end - launch.image->shared_begin), kPoison);
-}
-
-// Each warp in turn starts its threads and goes as far as it can.
-void start_warps(int warps) {
-  Block& block = *now.block;
-  for (int place = 0; place < warps && block.live > 0; ++place) {
-    const int w = in_order(place, warps);
-    block.unstarted_end += std::min(now.threads - w * kLanes, kLanes);
-    while (block.live > 0 && block.next < block.unstarted_end) resume(idle_fiber());
-    run_warp(w);
+  std::fill_n(block.shared, launch.shared_bytes, kPoison);
+  block.live = now.threads;
+  block.next = block.unstarted_end = 0;
+  for (int t = 0; t < now.threads; ++t) block.thread[static_cast<std::size_t>(t)] = {};
+  for (int first = 0; first < now.threads; first += kLanes) {
+    const int lanes = std::min(now.threads - first, kLanes);
+    Warp& warp = block.warps[static_cast<std::size_t>(first / kLanes)];
+    warp.live = lanes == kLanes ? ~0u : (1u << lanes) - 1;
+    warp.ready = warp.waiting = 0;
   }
+  for (Barrier& barrier : block.barriers) barrier = {};
 }
 
-// Runs a block until it is done or, in a launch whose blocks wait for each other, until nothing of
-// it goes on but loops that wait for memory.
-void run_block(Block& block) {
-  const Image& image = *now.launch->image;
-  now.block = &block;
-  now.state->block = block.place;
-  now.state->shared_memory = block.shared;
-  std::copy(block.static_shared.begin(), block.static_shared.end(), image.shared_begin);
+void run_cluster() {
   const int warps = (now.threads + kLanes - 1) / kLanes;
-  if (block.next == 0) start_warps(warps);
-  bool waits = false;
-  while (block.live > 0 && !waits) {
-    bool ran = false;
-    for (int place = 0; place < warps && block.live > 0; ++place)
-      ran = run_warp(in_order(place, warps)) || ran;
-    if (!ran && block.live > 0) {
-      now.error = deadlock_text();
-      block.live = -1;
-    }
-    waits = now.launch->together && now.yields > 0;
-  }
-  std::copy(image.shared_begin, image.shared_end, block.static_shared.begin());
-  const unsigned bytes = now.launch->shared_bytes;
-  for (std::size_t i = 0; i < kGuardBytes && now.error.empty(); ++i)
-    if (block.shared[-1 - static_cast<std::ptrdiff_t>(i)] != kGuard ||
-        block.shared[bytes + i] != kGuard)
-      now.error = "shared memory of " + std::to_string(bytes) + " bytes was written outside in " +
-                  position_text(0);
-}
-
-// Blocks one after another, or all of them in turns.
-void run_blocks() {
-  const Launch& launch = *now.launch;
-  const auto count = static_cast<unsigned long long>(launch.grid.x) * launch.grid.y * launch.grid.z;
-  const auto place_of = [&](unsigned long long turn) {
-    const unsigned long long b = options().reverse ? count - 1 - turn : turn;
-    return Triple{static_cast<unsigned>(b % launch.grid.x),
-                  static_cast<unsigned>(b / launch.grid.x % launch.grid.y),
-                  static_cast<unsigned>(b / launch.grid.x / launch.grid.y)};
+  const int blocks = static_cast<int>(now.cluster.size());
+  const auto turn_of = [&](int place) {
+    take_turn(now.cluster[static_cast<std::size_t>(in_order(place, blocks))].get());
   };
-  if (!launch.together) {
-    static Block block;  // its memory is used again
-    for (unsigned long long turn = 0; turn < count && now.error.empty(); ++turn) {
-      prepare_block(block, place_of(turn));
-      run_block(block);
+  // Each warp in turn starts its threads and goes as far as it can.
+  for (int b = 0; b < blocks; ++b) {
+    turn_of(b);
+    for (int place = 0; place < warps && goes_on(); ++place) {
+      const int w = in_order(place, warps);
+      now.block->unstarted_end += std::min(now.threads - w * kLanes, kLanes);
+      while (goes_on() && now.block->next < now.block->unstarted_end) resume(idle_fiber());
+      run_warp(w);
     }
-    return;
   }
-  std::vector<Block> blocks(count);
-  for (unsigned long long turn = 0; turn < count; ++turn)
-    prepare_block(blocks[turn], place_of(turn));
-  bool left = true;
-  while (left && now.error.empty()) {
-    left = false;
-    for (Block& block : blocks) {
-      if (block.live > 0 && now.error.empty()) run_block(block);
-      left = left || block.live > 0;
+  const auto is_live = [](const auto& block) { return block->live > 0; };
+  while (!now.is_over && std::any_of(now.cluster.begin(), now.cluster.end(), is_live)) {
+    bool ran = false;
+    for (int b = 0; b < blocks; ++b) {
+      turn_of(b);
+      for (int place = 0; place < warps && goes_on(); ++place)
+        ran = run_warp(in_order(place, warps)) || ran;
+    }
+    if (!ran && !now.is_over) {
+      now.error = deadlock_text();
+      now.is_over = true;
     }
   }
 }
@@ -416,6 +441,16 @@ std::string run_launch(const Launch& launch) {
   now.state = launch.image->state;
   now.threads = static_cast<int>(launch.block.x * launch.block.y * launch.block.z);
   now.error.clear();
+  now.is_over = false;
+  now.block = nullptr;
+  now.at_cluster_barrier.clear();
+  // Blocks that wait for each other are like a cluster.
+  const unsigned long long blocks =
+      static_cast<unsigned long long>(launch.grid.x) * launch.grid.y * launch.grid.z;
+  const unsigned long long at_once = launch.together ? blocks : launch.cluster;
+  now.cluster.resize(at_once);
+  for (auto& block : now.cluster)
+    if (!block) block = std::make_unique<Block>();
   *now.state = {.thread = {},
                 .block = {},
                 .block_dim = launch.block,
@@ -428,7 +463,28 @@ std::string run_launch(const Launch& launch) {
                 .yield = yield,
                 .live_lanes = live_lanes,
                 .trap = trap};
-  run_blocks();
+  if (launch.cluster_state != nullptr)
+    *launch.cluster_state = {.barrier = cluster_barrier, .address = cluster_address};
+  const unsigned long long clusters = blocks / at_once;
+  for (unsigned long long place = 0; place < clusters && now.error.empty(); ++place) {
+    const unsigned long long first = (options().reverse ? clusters - 1 - place : place) * at_once;
+    now.block = nullptr;
+    for (unsigned long long rank = 0; rank < at_once; ++rank) {
+      const unsigned long long b = first + rank;
+      prepare(*now.cluster[rank], {static_cast<unsigned>(b % launch.grid.x),
+                                   static_cast<unsigned>(b / launch.grid.x % launch.grid.y),
+                                   static_cast<unsigned>(b / launch.grid.x / launch.grid.y)});
+    }
+    run_cluster();
+    for (const auto& block : now.cluster)
+      for (std::size_t i = 0; i < kGuardBytes && now.error.empty(); ++i)
+        if (block->shared[-1 - static_cast<std::ptrdiff_t>(i)] != kGuard ||
+            block->shared[launch.shared_bytes + i] != kGuard) {
+          take_turn(block.get());
+          now.error = "shared memory of " + std::to_string(launch.shared_bytes) +
+                      " bytes was written outside in " + position_text(0);
+        }
+  }
   if (!now.error.empty()) {
     // Fibers that wait are not needed any more; their stacks are.
     now.idle.clear();

@@ -1,5 +1,5 @@
-// Runs the threads of a launch: blocks one after another, or in turns where they wait for each
-// other; the threads of a block in turns that change where they wait for each other.
+// Runs the threads of a launch: clusters of blocks one after another, or all blocks where they wait
+// for each other; the threads of a cluster in turns that change where they wait for each other.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +18,8 @@ struct Launch {
   unsigned shared_bytes;
   bool together;  // all blocks are there at once
   std::vector<void*> parameters;
+  unsigned cluster = 1;                   // blocks, along x
+  ClusterState* cluster_state = nullptr;  // of the image; null: none, from an older shim
 };
 
 // Empty, or what went wrong. One launch at a time.

@@ -138,6 +138,11 @@ Result cuDevicePrimaryCtxRetain(ContextHandle* context, DeviceOrdinal device) {
   *context = &primary_contexts[static_cast<std::size_t>(device)];
   return Result::success;
 }
+Result cuDevicePrimaryCtxGetState(DeviceOrdinal device, unsigned* flags, int* active) {
+  *flags = 0;
+  *active = exists(device) ? 1 : 0;
+  return exists(device) ? Result::success : kInvalidDevice;
+}
 Result cuCtxGetCurrent(ContextHandle* context) {
   *context = current_context();
   return Result::success;
@@ -239,6 +244,7 @@ EMULATES(cuDeviceGetName, device_name);
 EMULATES(cuDeviceGetAttribute, device_attribute);
 EMULATES(cuDeviceTotalMem_v2, device_memory);
 EMULATES(cuDevicePrimaryCtxRetain, retain_primary_context);
+EMULATES(cuDevicePrimaryCtxGetState, primary_context_state);
 EMULATES(cuCtxGetCurrent, current_context);
 EMULATES(cuCtxPushCurrent_v2, push_context);
 EMULATES(cuCtxPopCurrent_v2, pop_context);

@@ -136,6 +136,7 @@ Result cuGraphKernelNodeSetParams_v2(GraphNodeHandle node, const KernelNode* wha
 Result cuGraphKernelNodeCopyAttributes(GraphNodeHandle to, GraphNodeHandle from) {
   if (to->type != from->type) return Result::invalid_value;
   to->is_cooperative = from->is_cooperative;
+  to->cluster = from->cluster;
   return Result::success;
 }
 Result cuGraphAddKernelNode_v2(GraphNodeHandle* node, GraphHandle graph,

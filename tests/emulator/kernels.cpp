@@ -106,6 +106,18 @@ bool is_cooperative(const LaunchConfig& config) {
   return false;
 }
 
+// Blocks of a cluster along x; 0 where it has more than one along another axis.
+unsigned cluster_of(const LaunchConfig& config) {
+  unsigned blocks = 1;
+  for (unsigned i = 0; i < config.attribute_count; ++i) {
+    const LaunchAttribute& attribute = config.attributes[i];
+    const auto& cluster = attribute.value.cluster;
+    if (attribute.id != LaunchAttributeId::cluster_dimension) continue;
+    blocks = cluster.y == 1 && cluster.z == 1 ? cluster.x : 0;
+  }
+  return blocks;
+}
+
 Result check_shape(const LaunchConfig& config, const KernelObject& kernel) {
   const std::uint64_t threads = std::uint64_t{config.block_x} * config.block_y * config.block_z;
   if (threads == 0 || threads > 1024 || config.block_z > 64) return Result::invalid_value;
@@ -117,13 +129,10 @@ Result check_shape(const LaunchConfig& config, const KernelObject& kernel) {
   if (config.shared_bytes > kSharedWithoutAsking &&
       config.shared_bytes > static_cast<unsigned>(kernel.dynamic_shared_bytes))
     return Result::invalid_value;
-  for (unsigned i = 0; i < config.attribute_count; ++i) {
-    const LaunchAttribute& attribute = config.attributes[i];
-    const auto& cluster = attribute.value.cluster;
-    if (attribute.id == LaunchAttributeId::cluster_dimension &&
-        (cluster.x != 1 || cluster.y != 1 || cluster.z != 1))
-      return kNotSupported;
-  }
+  constexpr unsigned kMostBlocks = 8;
+  const unsigned cluster = cluster_of(config);
+  if (cluster == 0 || config.grid_x % cluster != 0) return Result::invalid_value;
+  if (cluster > kMostBlocks || (cluster > 1 && options().capability < 90)) return kNotSupported;
   const std::uint64_t blocks = std::uint64_t{config.grid_x} * config.grid_y * config.grid_z;
   const auto at_once = static_cast<std::uint64_t>(
       blocks_at_once(kernel, static_cast<unsigned>(threads), config.shared_bytes) *
@@ -158,7 +167,9 @@ Result launch(const GraphNodeObject& node) {
               .block = {node.kernel.block_x, node.kernel.block_y, node.kernel.block_z},
               .shared_bytes = node.kernel.shared_bytes,
               .together = node.is_cooperative,
-              .parameters = {}};
+              .parameters = {},
+              .cluster = node.cluster,
+              .cluster_state = kernel.library->cluster};
   for (std::vector<char>& copy : copies) what.parameters.push_back(copy.data());
   return run(what);
 }
@@ -184,7 +195,8 @@ Result cuLibraryLoadData(LibraryHandle* library, const void* code, int*, void**,
   if (!runs_here(image->architecture)) return Result::no_binary_for_gpu;
   if (static_shared_bytes(*image) > static_cast<int>(kSharedWithoutAsking) + 256)
     return Result::invalid_image;
-  *library = new LibraryObject{handle, file, image, {}};
+  auto* const* cluster = static_cast<ClusterState* const*>(dlsym(handle, "emulated_cluster"));
+  *library = new LibraryObject{handle, file, image, cluster != nullptr ? *cluster : nullptr, {}};
   return Result::success;
 }
 Result cuLibraryUnload(LibraryHandle library) {
@@ -242,7 +254,8 @@ Result cuLaunchKernelEx(const LaunchConfig* config, FunctionHandle function, voi
                                   .block_z = config->block_z,
                                   .shared_bytes = config->shared_bytes,
                                   .arguments = arguments},
-                       .is_cooperative = is_cooperative(*config)};
+                       .is_cooperative = is_cooperative(*config),
+                       .cluster = cluster_of(*config)};
   take_arguments(node);
   return submit(config->stream, std::move(node));
 }

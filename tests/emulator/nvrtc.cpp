@@ -90,7 +90,9 @@ std::string host_text(const Program& program, const std::string& architecture) {
       "extern \"C\" {\nextern unsigned char __bss_start[], _end[];\n"
       "#define EXPORTED __attribute__((visibility(\"default\"), used)) extern const\n"
       "EXPORTED emulated::Image emulated_image = {&emulated_state, \"" +
-      architecture + "\", __bss_start, _end};\n";
+      architecture +
+      "\", __bss_start, _end};\n"
+      "EXPORTED emulated::ClusterState* emulated_cluster = &emulated_cluster_state;\n";
   for (const Entry& entry : entries_of(program.text))
     text += "EXPORTED emulated::Kernel emulated_" + entry.name + " = EmulatedCall<&" + entry.name +
             ">::describe(" + entry.most_threads + ");\n";

@@ -20,6 +20,7 @@ struct LibraryObject {
   void* handle;
   int file;  // it was opened from
   const emulated::Image* image;
+  emulated::ClusterState* cluster;  // null: an older shim's
   std::vector<KernelHandle> kernels;
 };
 struct KernelObject {
@@ -33,6 +34,7 @@ struct GraphNodeObject {
   GraphNodeType type;
   KernelNode kernel = {};
   bool is_cooperative = false;                    // an attribute of the kernel's node
+  unsigned cluster = 1;                           // blocks of the kernel, along x
   std::vector<std::vector<char>> arguments = {};  // of the kernel, copied
   std::vector<void*> argument_pointers = {};      // what a caller who asks is given
   CopyNode copy = {};

@@ -38,7 +38,7 @@ class GenericText : public testing::Test {
         if (!is_long_ && i != 0) break;
         SCOPED_TRACE(fmt::format("{} ({}) {}", one.op, one.label, architecture));
         try {
-          design.launches[i].arguments.check_size();
+          const ArgumentFiller within_the_limit(design.launches[i].arguments);
           images_.get(design.launches[i].source, architecture);
         } catch (const Error& error) {
           ADD_FAILURE() << error.what();

@@ -165,6 +165,25 @@ TEST(Cut, WritesTheForkedGradientOfAMaskedNormOnTheWay) {
   }
 }
 
+// The sum before a norm of rows goes on beside it; norms per channel read theirs too often.
+TEST(Cut, WritesTheSumBeforeANormOfRowsOnTheWay) {
+  for (NormMode mode : {NormMode::layer, NormMode::rms, NormMode::instance})
+    for (bool read_again : {false, true}) {
+      Graph g;
+      const Dims dims = {2, 4, 3, 3};
+      const Value sum = g.input("x", dims, f16) + g.input("residual", dims, f16);
+      g.output("y", g.norm(sum, {}, {}, {.mode = mode}).y);
+      g.output("sum", sum);
+      if (read_again) g.output("all", g.reduce(sum, ReductionMode::add));
+      const auto regions = regions_of(g);
+      const bool is_one = mode != NormMode::instance && !read_again;
+      ASSERT_EQ(regions.size(), is_one ? 1u : read_again ? 3u : 2u);
+      if (!is_one) continue;
+      EXPECT_EQ(regions[0].prologues[NormForward::x].stores.size(), 1u);
+      EXPECT_EQ(regions[0].writes.size(), 2u);
+    }
+}
+
 TEST(Cut, FusesActivationIntoTheSumsOfAGradient) {
   using Bn = BnBackwardWeights;
   Graph g;

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "plan/tune.hpp"
+
 namespace ashlar {
 namespace {
 
@@ -85,6 +87,30 @@ TEST_F(SelectTest, HonoursTf32) {
 
 TEST_F(SelectTest, CanBeHeldToTheReference) {
   EXPECT_EQ(choose({.reference_only = true}).engine->id(), "reference");
+}
+
+// Estimates of small problems are rough.
+TEST_F(SelectTest, NeverPrefersALastResort) {
+  const FakeEngine naive("naive", "", {config(0, 1)}, EngineKind::naive);
+  const std::array<const Engine*, 3> table = {&naive, &fast_, &picky_};
+  EXPECT_EQ(select(region_, table, DeviceProps{}, {}).engine->id(), "fast");
+  EXPECT_EQ(select(region_, table, DeviceProps{}, {.engine = "naive"}).engine->id(), "naive");
+}
+
+TEST_F(SelectTest, TriesWhatIsWorthATrial) {
+  const FakeEngine slow("slow", "", {config(16, 1e9)});
+  const std::array<const Engine*, 3> table = {&slow, &fast_, &reference_};
+  const auto tried = [&](const CompileOptions& options) {
+    const Ranking ranking = rank(region_, table, DeviceProps{}, options);
+    std::vector<std::int64_t> tiles;
+    for (const Candidate& one : contenders(ranking.candidates, options))
+      tiles.push_back(one.config.knob("tile"));
+    return tiles;
+  };
+  EXPECT_EQ(tried({}), (std::vector<std::int64_t>{8, 4, 2, 1})) << "not the slow ones";
+  EXPECT_EQ(tried({.engine = "slow"}), std::vector<std::int64_t>{16});
+  EXPECT_EQ(tried({.reference_only = true}), std::vector<std::int64_t>{0}) << "nothing else";
+  EXPECT_TRUE(contenders({}, {}).empty());
 }
 
 TEST_F(SelectTest, FindsASavedChoiceOrSaysSo) {

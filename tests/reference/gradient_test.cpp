@@ -4,12 +4,6 @@
 namespace ashlar::reference {
 namespace {
 
-Result of_dims(Dims dims) {
-  Result result;
-  result.dims = dims;
-  return result;
-}
-
 struct ConvCase {
   const char* name;
   Dims x, w;

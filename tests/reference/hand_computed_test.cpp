@@ -7,12 +7,6 @@
 namespace ashlar::reference {
 namespace {
 
-Result of_dims(Dims dims) {
-  Result result;
-  result.dims = dims;
-  return result;
-}
-
 TEST(HandComputed, ConvolutionForward) {
   Graph g;
   const Value x = g.input("x", {1, 1, 3, 3}, f32), w = g.input("w", {1, 1, 2, 2}, f32);

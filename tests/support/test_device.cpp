@@ -1,6 +1,9 @@
 #include "support/test_device.hpp"
 
+#include <cstdio>
 #include <cstdlib>
+#include <stdexcept>
+#include <string>
 
 namespace ashlar::support {
 
@@ -16,6 +19,15 @@ bool short_tests() { return std::getenv("ASHLAR_TEST_SHORT") != nullptr; }
 
 bool shortest_tests() {
   return short_tests() && std::getenv("ASHLAR_TEST_SHORT") == std::string_view("first");
+}
+
+TestPart test_part() {
+  TestPart part;
+  const char* text = std::getenv("ASHLAR_TEST_PART");
+  if (text == nullptr) return part;
+  if (std::sscanf(text, "%zu/%zu", &part.index, &part.count) != 2 || part.index >= part.count)
+    throw std::invalid_argument(std::string("ASHLAR_TEST_PART: not INDEX/COUNT: ") + text);
+  return part;
 }
 
 std::string tested_engine() {

@@ -18,6 +18,12 @@ const Device& test_device();
 bool short_tests();
 // ASHLAR_TEST_SHORT=first: of that, the first case of every operation.
 bool shortest_tests();
+// ASHLAR_TEST_PART=INDEX/COUNT: of the walk's cases every COUNT-th, so that several processes share
+// an operation.
+struct TestPart {
+  std::size_t index = 0, count = 1;
+};
+TestPart test_part();
 // ASHLAR_TEST_ENGINE: the walk forces this engine only, and random graphs run on it where it takes
 // a region; empty when it is not set.
 std::string tested_engine();

@@ -30,9 +30,6 @@ class Descriptor {
   void set(Attribute name, std::span<const std::int64_t> values) {
     set(name, ValueType::int64, std::ssize(values), values.data());
   }
-  void set(Attribute name, std::span<const Fraction> values) {
-    set(name, ValueType::fraction, std::ssize(values), values.data());
-  }
   void set(Attribute name, double value) { set(name, ValueType::float64, 1, &value); }
   void set(Attribute name, float value) { set(name, ValueType::float32, 1, &value); }
   void set(Attribute name, bool value) { set(name, ValueType::boolean, 1, &value); }

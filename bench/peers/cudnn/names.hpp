@@ -25,9 +25,6 @@ enum class DescriptorType : int {
   operation_matmul = 19,
   reduction = 21,
   operation_reduction = 22,
-  resample = 24,
-  operation_resample_forward = 25,
-  operation_resample_backward = 26,
   operation_concat = 27,
   operation_norm_forward = 29,
   operation_norm_backward = 30,
@@ -47,17 +44,13 @@ enum class ValueType : int {
   pointer = 6,
   convolution_mode = 7,
   heuristic_mode = 8,
-  nan_propagation = 10,
   numerical_note = 11,
   pointwise_mode = 14,
   descriptor = 15,
   genstats_mode = 16,
   reduction_operator = 18,
   behaviour_note = 19,
-  resample_mode = 21,
-  padding_mode = 22,
   int32 = 23,
-  fraction = 26,
   norm_mode = 27,
   norm_phase = 28,
   rng_distribution = 29,
@@ -157,26 +150,6 @@ enum class Attribute : int {
   operation_reduction_y = 1611,
   operation_reduction_reduction = 1612,
 
-  resample_mode = 1700,
-  resample_compute_type = 1701,
-  resample_spatial_dims = 1702,
-  resample_post_paddings = 1703,
-  resample_pre_paddings = 1704,
-  resample_strides = 1705,
-  resample_window = 1706,
-  resample_nan_propagation = 1707,
-  resample_padding_mode = 1708,
-  resample_forward_x = 1710,
-  resample_forward_y = 1711,
-  resample_forward_index = 1712,
-  resample_forward_resample = 1716,
-  resample_backward_dx = 1720,
-  resample_backward_dy = 1721,
-  resample_backward_index = 1722,
-  resample_backward_resample = 1725,
-  resample_backward_x = 1726,
-  resample_backward_y = 1727,
-
   concat_axis = 1800,
   concat_inputs = 1801,
   concat_output = 1803,
@@ -245,10 +218,5 @@ enum class DataType : int {
 
 enum class HeuristicMode : int { instant = 0, b = 1, fallback = 2, a = 3 };
 enum class NanPropagation : int { no = 0, yes = 1 };
-
-struct Fraction {
-  std::int64_t numerator;
-  std::int64_t denominator;
-};
 
 }  // namespace ashlar::bench::cudnn

@@ -6,10 +6,10 @@
 #include "cpu/engines/norm_kernels.hpp"
 #include "cpu/kernels/norm_rows.hpp"
 #include "cpu/kernels/stream.hpp"
-#include "plan/merge_axes.hpp"
 #include "cpu/store_to.hpp"
 #include "cpu/threads.hpp"
 #include "graph/norm_shapes.hpp"
+#include "plan/merge_axes.hpp"
 
 namespace ashlar::cpu {
 
@@ -51,6 +51,12 @@ struct Shape {
   }
 };
 
+// x is read several times, but written only once where it is a result too: on the last trip.
+PointwiseProgram without_stores(PointwiseProgram program) {
+  program.stores.clear();
+  return program;
+}
+
 template <class T>
 class NormForwardKernel final : public Kernel {
  public:
@@ -88,7 +94,7 @@ class NormForwardKernel final : public Kernel {
 
  private:
   struct Bound {
-    typename RowProgram<T>::Bound x;
+    typename RowProgram<T>::Bound x, last_x;
     typename Operand<T>::Bound scale, bias, mean, inv_variance, running_mean, running_var;
     typename Operand<T>::Bound y, out_mean, out_inv_variance, next_mean, next_var;
     T epsilon, momentum;
@@ -106,7 +112,8 @@ class NormForwardKernel final : public Kernel {
         epsilon_(input_program(region, In::epsilon_tensor), op.epsilon),
         momentum_(input_program(region, In::momentum_tensor), op.momentum),
         count_(static_cast<T>(space_.box_size())),
-        x_(shape.x, shape.axis) {
+        x_(without_stores(shape.x), shape.axis),
+        last_x_(shape.x, shape.axis) {
     const auto operand = [&](const PointwiseProgram& program) {
       return Operand<T>(program, shape.space, shape.axis);
     };
@@ -143,6 +150,7 @@ class NormForwardKernel final : public Kernel {
 
   Bound bind(const KernelContext& context) const {
     return {x_.bind(context),
+            last_x_.bind(context),
             scale_.bind(context),
             bias_.bind(context),
             mean_.bind(context),
@@ -208,7 +216,8 @@ class NormForwardKernel final : public Kernel {
     T* factors = context.scratch<T>(scratch_book_, factors_);
     T* biases = factors + width;
     const std::int64_t grain = items_per_thread(columns_.rows / columns_.pieces * width);
-    const auto x = flat_x_.bind(context), y = flat_y_.bind(context);
+    const auto x = flat_x_.bind(context), last_x = flat_last_x_.bind(context);
+    const auto y = flat_y_.bind(context);
     if (!given_)
       parallel_for(columns_.pieces, grain, [&](std::int64_t begin, std::int64_t end, int) {
         for (std::int64_t piece = begin; piece < end; ++piece)
@@ -236,7 +245,7 @@ class NormForwardKernel final : public Kernel {
       for (std::int64_t piece = end; piece-- > begin;)
         columns_.for_blocks_backwards(piece, [&](std::int64_t row, std::int64_t rows) {
           const std::int64_t at = row * width, count = rows * width;
-          const T* values = x.view(&at, count, buffer);
+          const T* values = last_x.view(&at, count, buffer);
           const auto place = y.place(&at);
           rows_.normalise_columns(
               values, rows, width, means, factors, biases,
@@ -257,7 +266,8 @@ class NormForwardKernel final : public Kernel {
         !(per_column(shape.scale) && per_column(shape.bias) && flatten({&x, &y}, shape.axis)))
       columns_ = {};
     if (columns_.width == 0) return;
-    flat_x_ = RowProgram<T>(x, 0);
+    flat_x_ = RowProgram<T>(without_stores(x), 0);
+    flat_last_x_ = RowProgram<T>(x, 0);
     flat_y_ = RowProgram<T>(y, 0, nullptr, 1, store_to);
   }
 
@@ -276,7 +286,7 @@ class NormForwardKernel final : public Kernel {
         (!inv.empty() && !flatten({&inv}, shape.axis)))
       return;
     block_rows_ = kLongRow / width;
-    flat_x_ = RowProgram<T>(x, 0);
+    flat_last_x_ = RowProgram<T>(x, 0);
     flat_y_ = RowProgram<T>(y, 0, nullptr, 1, store_to);
     if (!mean.empty()) flat_mean_ = RowProgram<T>(mean, 0);
     if (!inv.empty()) flat_inv_ = RowProgram<T>(inv, 0);
@@ -284,7 +294,7 @@ class NormForwardKernel final : public Kernel {
 
   void run_blocks(const Bound& bound, const KernelContext& context) const {
     const std::int64_t width = space_.box_size();
-    const auto x = flat_x_.bind(context), y = flat_y_.bind(context);
+    const auto x = flat_last_x_.bind(context), y = flat_y_.bind(context);
     typename RowProgram<T>::Bound out_mean, out_inv;
     if (out_mean_.present()) out_mean = flat_mean_.bind(context);
     if (out_inv_variance_.present()) out_inv = flat_inv_.bind(context);
@@ -355,7 +365,7 @@ class NormForwardKernel final : public Kernel {
   void one_row(const Bound& bound, std::int64_t item) const {
     space_.for_rows(item, 0, 1, [&](const Coords& coords, std::int64_t count) {
       alignas(64) T buffer[kLongRow];
-      const T* row = bound.x.view(coords.data(), count, buffer);
+      const T* row = bound.last_x.view(coords.data(), count, buffer);
       // Rows mostly lie one after the other: the next one is fetched all along.
       const T* ahead = row == buffer ? nullptr : row + count;
       if (ahead != nullptr) fetch_ahead(ahead, kFetchBytes);
@@ -450,7 +460,7 @@ class NormForwardKernel final : public Kernel {
                  const T* mean, const T* inv) const {
     alignas(64) T buffer[kLongRow];
     space_.for_rows(item, split, splits, [&](const Coords& coords, std::int64_t count) {
-      const T* row = bound.x.view(coords.data(), count, buffer);
+      const T* row = bound.last_x.view(coords.data(), count, buffer);
       emit(bound, coords, count, row, {mean, space_.columns()}, {inv, space_.columns()}, buffer,
            nullptr);
     });
@@ -480,9 +490,9 @@ class NormForwardKernel final : public Kernel {
   T count_;
   int partial_ = -1, means_ = -1, invs_ = -1, factors_ = -1;
   Columns columns_;
-  std::int64_t block_rows_ = 0;                           // 0: not in blocks of rows
-  RowProgram<T> flat_x_, flat_y_, flat_mean_, flat_inv_;  // without gaps, as one row
-  RowProgram<T> x_;
+  std::int64_t block_rows_ = 0;                                         // 0: not in blocks of rows
+  RowProgram<T> flat_x_, flat_last_x_, flat_y_, flat_mean_, flat_inv_;  // as one row without gaps
+  RowProgram<T> x_, last_x_;
   Operand<T> scale_, bias_, mean_, inv_variance_, running_mean_, running_var_;
   Operand<T> y_, out_mean_, out_inv_variance_, next_mean_, next_var_;
 };

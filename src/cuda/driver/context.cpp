@@ -1,7 +1,7 @@
 #include "cuda/driver/context.hpp"
 
 #include <array>
-#include <mutex>
+#include <atomic>
 
 #include "base/fail.hpp"
 
@@ -9,37 +9,61 @@ namespace ashlar::cuda {
 
 namespace {
 
-// Retained once per device; the driver gives it up when the process ends.
-ContextHandle primary_context(DeviceOrdinal device) {
-  constexpr int kMostDevices = 64;
-  static std::array<std::once_flag, kMostDevices> once;
-  static std::array<ContextHandle, kMostDevices> contexts{};
+constexpr DeviceOrdinal kMostDevices = 64;
+// By device; null: not retained. The driver gives them up when the process ends.
+std::array<std::atomic<ContextHandle>, kMostDevices> primary_contexts;
+
+std::atomic<ContextHandle>& primary_slot(DeviceOrdinal device) {
   if (device < 0 || device >= kMostDevices)
     fail(ErrorCode::device, "cuda: device {}: expected one below {}", device, kMostDevices);
-  const auto i = static_cast<std::size_t>(device);
-  std::call_once(once[i], [&] {
-    check(driver_api().retain_primary_context(&contexts[i], device), "opening the GPU");
-  });
-  return contexts[i];
+  return primary_contexts[static_cast<std::size_t>(device)];
+}
+
+// Retained once, or once more by threads that come at the same time.
+ContextHandle primary_context(DeviceOrdinal device) {
+  std::atomic<ContextHandle>& slot = primary_slot(device);
+  ContextHandle context = slot.load(std::memory_order_acquire);
+  if (context != nullptr) return context;
+  check(driver_api().retain_primary_context(&context, device), "opening the GPU");
+  slot.store(context, std::memory_order_release);
+  return context;
+}
+
+// A program that has another context for the device may have no primary one, and is given none.
+bool is_primary_of(DeviceOrdinal device, ContextHandle context) {
+  unsigned flags = 0;
+  int active = 0;
+  return driver_api().primary_context_state(device, &flags, &active) == Result::success &&
+         active != 0 && primary_context(device) == context;
 }
 
 }  // namespace
 
 ContextScope::ContextScope(DeviceOrdinal device) {
-  const DriverApi& api = driver_api();
   ContextHandle current = nullptr;
-  check(api.current_context(&current), "asking for the current context");
-  if (current != nullptr) {
-    DeviceOrdinal of_current = -1;
-    if (api.context_device(&of_current) == Result::success && of_current == device) return;
-  }
-  check(api.push_context(primary_context(device)), "making the GPU current");
-  pushed_ = true;
+  check(driver_api().current_context(&current), "asking for the current context");
+  is_primary_ =
+      current != nullptr && current == primary_slot(device).load(std::memory_order_acquire);
+  if (!is_primary_) enter(device, current);
 }
 
-ContextScope::~ContextScope() {
+void ContextScope::enter(DeviceOrdinal device, ContextHandle current) {
+  const DriverApi& api = driver_api();
+  if (current != nullptr) {
+    DeviceOrdinal of_current = -1;
+    if (api.context_device(&of_current) == Result::success && of_current == device) {
+      is_primary_ = is_primary_of(device, current);
+      return;
+    }
+  }
+  check(api.push_context(primary_context(device)), "making the GPU current");
+  is_primary_ = true;
+  pushed_ = current != nullptr || device != 0;
+}
+
+void ContextScope::pop() {
   ContextHandle context = nullptr;
-  if (pushed_) driver_api().pop_context(&context);
+  driver_api().pop_context(&context);
 }
 
 }  // namespace ashlar::cuda

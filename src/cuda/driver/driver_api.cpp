@@ -29,6 +29,7 @@ const char* load_functions(const SharedLibrary& library, DriverApi& api) {
   load(api.device_attribute, "cuDeviceGetAttribute");
   load(api.device_memory, "cuDeviceTotalMem_v2");
   load(api.retain_primary_context, "cuDevicePrimaryCtxRetain");
+  load(api.primary_context_state, "cuDevicePrimaryCtxGetState");
   load(api.current_context, "cuCtxGetCurrent");
   load(api.push_context, "cuCtxPushCurrent_v2");
   load(api.pop_context, "cuCtxPopCurrent_v2");

@@ -101,6 +101,7 @@ struct DriverApi {
   Result (*device_memory)(std::size_t* bytes, DeviceOrdinal device);
 
   Result (*retain_primary_context)(ContextHandle* context, DeviceOrdinal device);
+  Result (*primary_context_state)(DeviceOrdinal device, unsigned* flags, int* active);
   Result (*current_context)(ContextHandle* context);
   Result (*push_context)(ContextHandle context);
   Result (*pop_context)(ContextHandle* context);

@@ -3,7 +3,6 @@
 #include <mutex>
 
 #include "base/fail.hpp"
-#include "cuda/driver/context.hpp"
 
 namespace ashlar::cuda {
 
@@ -50,22 +49,38 @@ LoadedKernel::LoadedKernel(DeviceOrdinal device, std::shared_ptr<const LoadedCod
   const std::string what = "loading " + title_;
   check(api.library_kernel(&kernel_, code_->library(), name.c_str()), what.c_str());
   allow_shared_bytes(kernel_, device, shared_bytes, what.c_str());
-  check(api.kernel_function(&function_, kernel_), what.c_str());
+  // A kernel handle stands for its function in whichever context is current.
+  anywhere_ = in_primary_ = reinterpret_cast<FunctionHandle>(kernel_);
+  FunctionHandle here = nullptr;
+  check(api.kernel_function(&here, kernel_), what.c_str());
+  if (scope.is_primary()) in_primary_ = here;
 }
 
-void LoadedKernel::launch(StreamHandle stream, const Grid& grid, unsigned threads, void* arguments,
-                          bool together) const {
-  LaunchAttribute cooperative{.id = LaunchAttributeId::cooperative, .padding = 0, .value = {}};
-  cooperative.value.cooperative = 1;
-  const LaunchConfig config{grid.x, grid.y,        grid.z, threads,      1,
-                            1,      shared_bytes_, stream, &cooperative, together ? 1u : 0u};
+void LoadedKernel::launch(const ContextScope& scope, StreamHandle stream, const LaunchForm& form,
+                          void* arguments) const {
+  LaunchAttribute attributes[3];
+  unsigned count = 0;
+  if (form.together) {
+    attributes[count] = {LaunchAttributeId::cooperative, 0, {}};
+    attributes[count++].value.cooperative = 1;
+  }
+  if (form.cluster > 1) {
+    attributes[count] = {LaunchAttributeId::cluster_dimension, 0, {}};
+    attributes[count++].value.cluster = {form.cluster, 1, 1};
+  }
+  if (form.is_early) {
+    attributes[count] = {LaunchAttributeId::programmatic_serialization, 0, {}};
+    attributes[count++].value.programmatic_serialization = 1;
+  }
+  const Grid& grid = form.grid;
+  const LaunchConfig config{grid.x, grid.y,        grid.z, form.threads, 1,
+                            1,      shared_bytes_, stream, attributes,   count};
   void* parameters[] = {arguments};
-  // A kernel handle stands for its function in whichever context is current.
-  const Result result =
-      driver_api().launch(&config, reinterpret_cast<FunctionHandle>(kernel_), parameters, nullptr);
+  const Result result = driver_api().launch(&config, scope.is_primary() ? in_primary_ : anywhere_,
+                                            parameters, nullptr);
   if (result != Result::success)
     check(result, fmt::format("launching {} ({} x {} x {} blocks of {} threads)", title_, grid.x,
-                              grid.y, grid.z, threads)
+                              grid.y, grid.z, form.threads)
                       .c_str());
 }
 

@@ -4,12 +4,21 @@
 #include <memory>
 #include <string>
 
-#include "cuda/driver/driver_api.hpp"
+#include "cuda/driver/context.hpp"
 
 namespace ashlar::cuda {
 
 struct Grid {
   unsigned x = 1, y = 1, z = 1;
+};
+
+struct LaunchForm {
+  Grid grid = {};
+  unsigned threads = 1;   // of a block
+  unsigned cluster = 1;   // blocks along x that run together and reach each other's shared memory
+  bool together = false;  // all blocks are on the GPU at once, so that they may wait for each other;
+                          // an error where they do not fit
+  bool is_early = false;  // may start before the launch before it is done
 };
 
 // A cubin in the driver's hands.
@@ -36,10 +45,9 @@ class LoadedKernel {
                unsigned shared_bytes = 0)
       : LoadedKernel(device, std::make_shared<LoadedCode>(cubin, name), name, shared_bytes) {}
 
-  // `arguments`: the struct that is the function's only parameter. `together`: all blocks are on
-  // the GPU at once, so that they may wait for each other; an error where they do not fit.
-  void launch(StreamHandle stream, const Grid& grid, unsigned threads, void* arguments,
-              bool together = false) const;
+  // `arguments`: the struct that is the function's only parameter.
+  void launch(const ContextScope& scope, StreamHandle stream, const LaunchForm& form,
+              void* arguments) const;
   // Until all of the stream is done; an error is taken to be this kernel's.
   void wait(StreamHandle stream) const;
   int registers() const;
@@ -50,7 +58,9 @@ class LoadedKernel {
   std::string title_;  // "kernel 'NAME' of 'PURPOSE'"
   DeviceOrdinal device_;
   KernelHandle kernel_ = nullptr;
-  FunctionHandle function_ = nullptr;
+  // The kernel itself, by a handle that is good in every context; and what it is in the device's
+  // primary context, which the driver need not look up at each launch.
+  FunctionHandle anywhere_ = nullptr, in_primary_ = nullptr;
   unsigned shared_bytes_;
 };
 

@@ -157,15 +157,20 @@ std::string print_writer(const View& view, const Graph& graph, const std::string
              inner);
 }
 
+std::string print_place(const View& view, const std::string& name, Arguments& arguments) {
+  std::string place = "(Index)0";
+  for (int axis = 0; axis < view.dims.rank(); ++axis)
+    if (view.dims[axis] > 1)
+      place +=
+          fmt::format(" + at[{}] * (Index){}", axis,
+                      arguments.number(fmt::format("{}_stride{}", name, axis), view.strides[axis]));
+  return place;
+}
+
 std::string print_integers(Access access, const View& view, const std::string& pointer,
                            const std::string& name, Arguments& arguments) {
   const int last = view.dims.rank() - 1;
-  std::string position = "(Index)0";
-  for (int axis = 0; axis <= last; ++axis)
-    if (view.dims[axis] > 1)
-      position +=
-          fmt::format(" + at[{}] * (Index){}", axis,
-                      arguments.number(fmt::format("{}_stride{}", name, axis), view.strides[axis]));
+  const std::string place = print_place(view, name, arguments);
   const bool together = view.strides[last] == 1;
   const std::string stride =
       together ? "" : arguments.number(name + "_step", view.strides[last]) + ", ";
@@ -174,10 +179,7 @@ std::string print_integers(Access access, const View& view, const std::string& p
       "__device__ inline void {}(const Args& args, const Index (&at)[{}], int (&values)[kCount]) "
       "{{\n  {}_{}({}, {}, {}, {}values);\n}}\n",
       name, view.dims.rank(), access == Access::load ? "load" : "store",
-      !together                ? "strided"
-      : access == Access::load ? "positions"
-                               : "row",
-      tag(view.dtype), pointer, position, stride);
+      together ? "positions" : "strided", tag(view.dtype), pointer, place, stride);
 }
 
 }  // namespace ashlar::cuda

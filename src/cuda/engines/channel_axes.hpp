@@ -43,6 +43,10 @@ std::string print_reader(const PointwiseProgram& program, const Graph& graph,
 std::string print_writer(const View& view, const Graph& graph, const std::string& name,
                          Arguments& arguments);
 
+// Where the element at `at` lies in a view, as a number of elements; its strides become arguments
+// that begin with `name`.
+std::string print_place(const View& view, const std::string& name, Arguments& arguments);
+
 // kCount integers (kernels/pooling.cuh) from `at` on, elements of `view` at `pointer`, in registers
 // of type int:
 //   template <int kCount>

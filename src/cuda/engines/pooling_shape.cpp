@@ -12,6 +12,8 @@ constexpr std::int64_t kMostSegment = 24;   // registers of a row of x
 constexpr std::int64_t kMostUnrolled = 64;  // elements of a window
 constexpr std::int64_t kMostPixels = 1024;  // of an image that is one of many in shared memory
 
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
 const ResampleAttributes& attributes_of(const Region& region) {
   if (const auto* forward = region.anchor_as<ResampleForward>()) return *forward;
   return *region.anchor_as<ResampleBackward>();
@@ -75,21 +77,51 @@ PoolingShape::PoolingShape(const Region& region)
   if (columns) parts.push_back(&to);
   if (columns && index.present()) parts.push_back(&winner);
   vector = packet_length(parts, most);
+  // No more than 16 bytes of x and y, so that neighbouring threads access neighbouring bytes.
+  for (const PointwiseProgram* program : {&from, &to})
+    if (columns && !program->empty()) vector = std::min(vector, packet_length({program}, most));
+}
+
+bool PoolingShape::has_pairs(const Region& region) const {
+  if (!columns || !forward || !is_maximum() || vector % 2 != 0) return false;
+  if (op->padding_mode != PaddingMode::neg_inf || precision(region) != f32) return false;
+  if (from.steps.size() != 1 || from.result != 0 || !from.stores.empty()) return false;
+  const PointwiseProgram::Step& step = from.steps[0];
+  if (step.kind != PointwiseProgram::Step::Kind::load || step.round_to) return false;
+  const View& view = step.view;
+  return (view.dtype == bf16 || view.dtype == f16) && view.strides[view.strides.rank() - 1] == 1;
 }
 
 std::optional<PoolingShape::Flat> PoolingShape::flat() const {
   const bool whole = window == x && y == Axes{1, 1, 1} && padding == Axes{0, 0, 0};
-  if (columns || !whole || index.present() || (is_maximum() && !forward) || pixels() > kMostPixels)
+  if ((columns && forward) || !whole || index.present() || (is_maximum() && !forward) ||
+      pixels() > kMostPixels)
     return {};
   Flat result{from, to};
   for (PointwiseProgram* program : {&result.from, &result.to})
-    for (int axis = 3; axis >= 0; --axis)
+    for (int axis = columns ? 2 : 3; axis >= (columns ? 1 : 0); --axis)
       if (!join_axes({program}, axis)) return {};
   return result;
 }
 
+bool PoolingShape::stays_inside() const {
+  for (std::size_t axis = 0; axis < 3; ++axis)
+    if (padding[axis] > 0 || (y[axis] - 1) * stride[axis] + window[axis] > x[axis]) return false;
+  return true;
+}
+
 bool PoolingShape::by_segments(const PoolingTile& tile) const {
-  return forward && !columns && tile.w * stride[2] % vector == 0 && span(tile) <= kMostSegment;
+  if (columns) return false;
+  if (forward) return tile.w * stride[2] % vector == 0 && span(tile) <= kMostSegment;
+  // The windows that begin in a tile's row, as one packet.
+  const int own = static_cast<int>(tile.w / stride[2]);
+  if (tile.w % stride[2] != 0 || own < 2 || own > 8 || (own & (own - 1)) != 0) return false;
+  if (y[2] % own != 0 || vector_length(from, own) != own) return false;
+  return !index.present() || vector_length(plain_load(index), own) == own;
+}
+
+bool PoolingShape::own_windows_exist(const PoolingTile& tile) const {
+  return ceil_div(x[2], tile.w) * (tile.w / stride[2]) <= y[2];
 }
 
 bool PoolingShape::together(const PoolingTile& tile) const {
@@ -99,7 +131,7 @@ bool PoolingShape::together(const PoolingTile& tile) const {
   return !forward || !index.present() || vector_length(plain_load(index), wanted) == wanted;
 }
 
-std::vector<PoolingTile> PoolingShape::tiles() const {
+std::vector<PoolingTile> PoolingShape::tiles(bool keeps_positions) const {
   if (flat()) return {{0, 0}, {1, 1}};
   const bool small = window[0] * window[1] * window[2] <= kMostUnrolled;
   if (!small) return {{1, 1}};
@@ -118,6 +150,8 @@ std::vector<PoolingTile> PoolingShape::tiles() const {
     // Windows that do not overlap have nothing to share.
     const bool overlap = window[1] > stride[1] || window[2] > stride[2];
     if (!overlap && forward) add(1, 1);
+    // Positions take as many registers as the maxima.
+    if (keeps_positions) add(2, 1);
     add(whole(1, 2), whole(2, 2));
     add(whole(1, 1), whole(2, 1));
     if (forward) add(4, 1);
@@ -125,16 +159,18 @@ std::vector<PoolingTile> PoolingShape::tiles() const {
     return result;
   }
   if (!forward) {
-    add(whole(1, 1), whole(2, 8));
+    // Rows of 16 bytes, so that neighbouring threads write neighbouring bytes.
+    const std::int64_t wide = std::max(packet_length({&to}, 8), 4);
+    add(whole(1, 4), whole(2, wide));
+    add(whole(1, 1), whole(2, wide));
     add(whole(1, 1), whole(2, 4));
-    add(whole(1, 2), whole(2, 4));
     add(1, 1);
     return result;
   }
   // Rows of x in whole packets.
   const std::int64_t per_packet = vector % stride[2] == 0 ? vector / stride[2] : vector;
   for (std::int64_t w : {std::max<std::int64_t>(per_packet, 4), std::int64_t{4}, std::int64_t{8}})
-    for (std::int64_t h : {2, 1})
+    for (std::int64_t h : {4, 2, 1})
       if (by_segments({h, w})) add(h, w);
   add(1, 1);
   return result;
@@ -142,7 +178,10 @@ std::vector<PoolingTile> PoolingShape::tiles() const {
 
 View PoolingShape::winners(bool channels_last) const {
   View view;
-  view.dtype = window[0] * window[1] * window[2] <= 256 ? u8 : i32;
+  const std::int64_t positions = window[0] * window[1] * window[2];
+  // Half bytes where accesses are whole words of them.
+  const bool by_words = (channels_last ? channels % 8 : y[2] % 4) == 0;
+  view.dtype = positions <= 16 && by_words ? u4 : positions <= 256 ? u8 : i32;
   view.dims = {images, channels, y[0], y[1], y[2]};
   view.strides = (channels_last ? ashlar::channels_last : row_major).strides_for(view.dims);
   return reordered(plain_load(view), walk_order(5, columns)).steps[0].view;

@@ -30,20 +30,28 @@ struct PoolingShape {
   bool is_maximum() const { return op->mode == ResampleMode::maxpool; }
   // Maxima whose positions are looked for first.
   bool finds_winners() const { return !forward && is_maximum() && !index.present(); }
-  // Programs over one axis, where windows are whole images whose pixels lie together.
+  // Where windows are whole images: programs over one axis where the pixels of an image lie
+  // together, else over images, pixels and channels (gradients only).
   struct Flat {
     PointwiseProgram from, to;
   };
   std::optional<Flat> flat() const;
   std::int64_t pixels() const { return x[0] * x[1] * x[2]; }
   const Axes& results() const { return forward ? y : x; }
+  // No window has an element outside of x.
+  bool stays_inside() const;
   // Elements that windows of a tile see along w.
   std::int64_t span(const PoolingTile& tile) const { return (tile.w - 1) * stride[2] + window[2]; }
-  // Rows of x by vectors: kernels/pooling_forward.cuh.
+  // Rows of what is read by vectors: x (kernels/pooling_forward.cuh) or what windows hand back
+  // (kernels/pooling_backward.cuh).
   bool by_segments(const PoolingTile& tile) const;
+  // Gradients: the windows that begin in a tile's columns are all there.
+  bool own_windows_exist(const PoolingTile& tile) const;
   // Rows of results are stored as vectors.
   bool together(const PoolingTile& tile) const;
-  std::vector<PoolingTile> tiles() const;
+  // x lies in memory as pairs of floats of 16 bits, to be compared as they are.
+  bool has_pairs(const Region& region) const;
+  std::vector<PoolingTile> tiles(bool keeps_positions) const;
   // The winners' positions, one per element of y, packed with channels varying fastest or not.
   View winners(bool channels_last) const;
   DType precision(const Region& region) const;

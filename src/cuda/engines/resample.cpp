@@ -1,10 +1,12 @@
-// Max and average pooling, forward and backward. Interpolation is the generic engine's.
+// Max and average pooling, forward and backward, and interpolation forward.
 #include <fmt/format.h>
 
 #include <array>
+#include <vector>
 
 #include "cuda/engines/channel_axes.hpp"
 #include "cuda/engines/engines.hpp"
+#include "cuda/engines/interpolation.hpp"
 #include "cuda/engines/pooling_shape.hpp"
 #include "cuda/jit/kernel_text.hpp"
 #include "cuda/text/program_text.hpp"
@@ -18,14 +20,16 @@ using Shape = PoolingShape;
 
 constexpr unsigned kThreads = 256;
 constexpr std::int64_t kMostUnrolled = 16;
+constexpr int kPairsFrom = 90;  // the compute capability that compares floats of 16 bits by pairs
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // One launch: results of a forward pass (or only where its maxima are), or of a backward pass.
 class Designer {
  public:
-  Designer(const Graph& graph, const Region& region, const Shape& shape, const PoolingTile& tile)
-      : graph_(graph), region_(region), shape_(shape), tile_(tile) {}
+  Designer(const Graph& graph, const Region& region, const Shape& shape, const PoolingTile& tile,
+           const DeviceProps& device)
+      : graph_(graph), region_(region), shape_(shape), tile_(tile), device_(device) {}
 
   // `booking`, if there is one, holds the positions of maxima as `winners` says.
   LaunchDesign design(int booking = -1, const View& winners = {}) {
@@ -37,7 +41,9 @@ class Designer {
                              arguments_.struct_text() + programs;
     const std::string name = forward ? "pooling_forward" : "pooling_backward";
     const std::string file = name + ".cuh";
-    const std::array<std::string_view, 2> files = {"pooling.cuh", file};
+    std::vector<std::string_view> files = {"pooling.cuh", file};
+    if (forward)
+      files.push_back(pairs_ ? "pooling_forward_pairs.cuh" : "pooling_forward_tiles.cuh");
     LaunchDesign launch{{name, assemble(files, head)}, name, {}, kThreads, 0, arguments_};
     launch.unaligned_function = name + "_elements";
     const Shape::Axes& to = shape_.results();
@@ -79,11 +85,7 @@ class Designer {
               constant(fmt::format("kStride{}", kAxes[axis]), shape_.stride[axis]) +
               constant(fmt::format("kPadding{}", kAxes[axis]), shape_.padding[axis]);
     const auto unrolled = [](std::int64_t steps) { return steps <= kMostUnrolled ? steps : 1; };
-    const std::int64_t rows =
-        shape_.forward ? shape_.window[0] * ((tile_.h - 1) * shape_.stride[1] + shape_.window[1])
-                       : ceil_div(shape_.window[0], shape_.stride[0]) *
-                             ((tile_.h + shape_.window[1] - 2) / shape_.stride[1] + 1);
-    const bool segments = shape_.forward && shape_.by_segments(tile_);
+    const bool segments = shape_.by_segments(tile_);
     const std::int64_t span = shape_.forward
                                   ? shape_.span(tile_)
                                   : (tile_.w + shape_.window[2] - 2) / shape_.stride[2] + 1;
@@ -94,9 +96,12 @@ class Designer {
            constant("kVector", shape_.vector) + constant("kThreads", kThreads) +
            constant("kTileH", tile_.h) + constant("kTileW", tile_.w) + constant("kMode", mode) +
            constant("kOutside", static_cast<int>(shape_.op->padding_mode)) +
-           constant("kUnrollRows", unrolled(rows)) +
+           constant("kInside", shape_.stays_inside() ? 1 : 0) +
+           constant("kUnrollRows", unrolled(rows())) +
            constant("kUnrollSpan", segments ? span : unrolled(span)) +
-           constant("kSegments", segments ? 1 : 0) + constant("kTogether", together_ ? 1 : 0) +
+           constant("kSegments", segments ? 1 : 0) +
+           constant("kOwnExist", shape_.own_windows_exist(tile_) ? 1 : 0) +
+           constant("kTogether", together_ ? 1 : 0) +
            constant("kPositions", keeps_positions_ ? 1 : 0);
   }
 
@@ -128,6 +133,10 @@ class Designer {
       text += print_program(shape_.to, graph_, "epilogue", arguments_);
       keep += "  epilogue<kCount>(args, at, values);\n";
     }
+    pairs_ = keeps_positions_ && device_.compute_capability >= kPairsFrom &&
+             shape_.has_pairs(region_) && rows() <= kMostUnrolled &&
+             shape_.span(tile_) <= kMostUnrolled;
+    if (pairs_) text += print_pairs();
     return text + print_program(shape_.from, graph_, "x_of", arguments_) +
            "template <int kCount>\n"
            "__device__ inline void keep(const Args& args, const Index (&at)[5], "
@@ -135,13 +144,63 @@ class Designer {
            keep + "}\n";
   }
 
+  // Packets of x as pairs of floats: kernels/pooling_forward_pairs.cuh.
+  std::string print_pairs() {
+    const View& view = shape_.from.steps[0].view;
+    const std::string type = tag(view.dtype), pointer = arguments_.pointer("pairs", view);
+    return fmt::format(
+        "typedef {} Half;\n"
+        "template <int kPairs>\n"
+        "__device__ inline void x_pairs(const Args& args, const Index (&at)[5], "
+        "uint32 (&to)[kPairs]) {{\n  load_pairs(Half(), {}, {}, to);\n}}\n",
+        type.substr(0, type.find('(')), pointer, print_place(view, "pairs", arguments_));
+  }
+
+  // Rows of x that a tile's windows see, or of windows that see it.
+  std::int64_t rows() const {
+    return shape_.forward ? shape_.window[0] * ((tile_.h - 1) * shape_.stride[1] + shape_.window[1])
+                          : ceil_div(shape_.window[0], shape_.stride[0]) *
+                                ((tile_.h + shape_.window[1] - 2) / shape_.stride[1] + 1);
+  }
+
   const Graph& graph_;
   const Region& region_;
   const Shape& shape_;
   const PoolingTile tile_;
-  bool keeps_positions_ = false, together_ = false;
+  const DeviceProps& device_;
+  bool keeps_positions_ = false, together_ = false, pairs_ = false;
   Arguments arguments_;
 };
+
+// The gradient of averages of whole images, by channels: kernels/pooling_global_spread.cuh.
+LaunchDesign design_spread(const Graph& graph, const Region& region, const Shape& shape,
+                           const Shape::Flat& flat) {
+  constexpr std::int64_t kMostRun = 8;  // pixels per thread
+  const std::int64_t pixels = shape.pixels(), runs = ceil_div(pixels, kMostRun);
+  Arguments arguments;
+  const auto divisor = [&](const std::string& name, std::int64_t value) {
+    arguments.number(name, value);
+    arguments.number("magic_" + name, divider_word(value));
+  };
+  divisor("packets", shape.channels / shape.vector);
+  divisor("channels", shape.channels);
+  divisor("runs", runs);
+  arguments.number("images", shape.images);
+  const std::string programs = print_program(flat.from, graph, "dy_of", arguments) +
+                               print_program(flat.to, graph, "epilogue", arguments);
+  const std::string head = register_types(shape.precision(region), {&flat.from, &flat.to}) +
+                           constant("kVector", shape.vector) + constant("kThreads", kThreads) +
+                           constant("kPixels", pixels) + constant("kRun", ceil_div(pixels, runs)) +
+                           arguments.struct_text() + programs;
+  const std::array<std::string_view, 1> files = {"pooling_global_spread.cuh"};
+  LaunchDesign launch{
+      {"pooling_global", assemble(files, head)}, "pooling_global", {}, kThreads, 0, arguments};
+  launch.unaligned_function = "pooling_global_elements";
+  const std::int64_t threads = shape.images * runs * shape.channels;
+  launch.grid.x = static_cast<unsigned>(ceil_div(threads / shape.vector, kThreads));
+  launch.unaligned_grid.x = static_cast<unsigned>(ceil_div(threads, kThreads));
+  return launch;
+}
 
 // Whole images: kernels/pooling_global.cuh.
 LaunchDesign design_global(const Graph& graph, const Region& region, const Shape& shape,
@@ -150,7 +209,8 @@ LaunchDesign design_global(const Graph& graph, const Region& region, const Shape
   const DType precision = shape.precision(region);
   const std::int64_t bytes = precision == f64 ? 8 : 4, images = shape.images * shape.channels;
   const PointwiseProgram& walked = shape.forward ? flat.from : flat.to;
-  const int vector = packet_length({&walked}, precision == f64 ? 4 : 8);
+  int vector = packet_length({&walked}, precision == f64 ? 4 : 8);
+  while (!shape.forward && vector > shape.pixels()) vector /= 2;
   // Multiples of 8, so that blocks begin where packets do.
   const std::int64_t rows =
       std::max<std::int64_t>(kSharedBytes / (shape.pixels() * bytes) / 8 * 8, 8);
@@ -186,7 +246,7 @@ class ResampleEngine final : public CudaEngine {
  public:
   std::string_view id() const override { return "cuda.resample"; }
   std::string_view description() const override {
-    return "max and average pooling, a tile of results per thread";
+    return "max and average pooling, a tile of results per thread; interpolation";
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
@@ -195,12 +255,11 @@ class ResampleEngine final : public CudaEngine {
     if (!forward && !backward) return Support::other_operation("the anchor is no resampling");
     const ResampleAttributes& op =
         forward ? static_cast<const ResampleAttributes&>(*forward) : *backward;
-    if (op.mode == ResampleMode::nearest || op.mode == ResampleMode::bilinear)
-      return Support::no("it interpolates; this engine pools");
     if (touches_unusual(region))
       return Support::no("a ragged or complex tensor, or random numbers");
     for (const PointwiseProgram* program : {&region.prologues[0], &region.epilogue})
       if (reads_coordinates(*program)) return Support::no("a fused operation reads coordinates");
+    if (interpolates(op)) return takes_interpolation(region);
     if (op.mode != ResampleMode::maxpool && !is_floating(region.anchor->compute))
       return Support::no("integer averages truncate");
     if (backward && op.mode == ResampleMode::maxpool && op.padding_mode == PaddingMode::edge)
@@ -212,7 +271,13 @@ class ResampleEngine final : public CudaEngine {
     const Shape shape(region);
     std::vector<Config> result;
     double fraction = 0.85;
-    for (const PoolingTile& tile : shape.tiles()) {
+    if (interpolates(*shape.op)) {
+      Config config;
+      config.cost = {.flops = region.flops(), .bytes = region.bytes(), .bytes_fraction = fraction};
+      config.notes.runtime_compiled = true;
+      return {config};
+    }
+    for (const PoolingTile& tile : shape.tiles(shape.forward && shape.index.present())) {
       Config config;
       config.knobs = {{"tile_h", tile.h}, {"tile_w", tile.w}};
       config.cost = {.flops = region.flops(), .bytes = region.bytes(), .bytes_fraction = fraction};
@@ -225,23 +290,28 @@ class ResampleEngine final : public CudaEngine {
   }
 
   KernelDesign design(const Graph& graph, const Region& region, const Config& config,
-                      const DeviceProps&) const override {
+                      const DeviceProps& device) const override {
     const Shape shape(region);
     KernelDesign result;
     if (element_count(shape.to.space) == 0) return result;
+    if (interpolates(*shape.op)) {
+      result.launches.push_back(design_interpolation(graph, region, shape));
+      return result;
+    }
     const PoolingTile tile{config.knob("tile_h"), config.knob("tile_w")};
     if (tile.h == 0) {
-      result.launches.push_back(design_global(graph, region, shape, *shape.flat()));
+      result.launches.push_back(
+          (shape.columns ? design_spread : design_global)(graph, region, shape, *shape.flat()));
       return result;
     }
     if (!shape.finds_winners()) {
-      result.launches.push_back(Designer(graph, region, shape, tile).design());
+      result.launches.push_back(Designer(graph, region, shape, tile, device).design());
       return result;
     }
     const int booking = result.scratch.add("winners", scratch_bytes(shape));
-    result.launches.push_back(find_winners(graph, region, booking, shape.columns));
+    result.launches.push_back(find_winners(graph, region, booking, shape.columns, device));
     result.launches.push_back(
-        Designer(graph, region, shape, tile).design(booking, shape.winners(shape.columns)));
+        Designer(graph, region, shape, tile, device).design(booking, shape.winners(shape.columns)));
     return result;
   }
 
@@ -249,12 +319,14 @@ class ResampleEngine final : public CudaEngine {
   static std::int64_t scratch_bytes(const Shape& shape) {
     if (!shape.finds_winners()) return 0;
     const View winners = shape.winners(shape.columns);
-    return element_count(winners.dims) * bit_width(winners.dtype) / 8;
+    constexpr std::int64_t kWordBits = 32;
+    return ceil_div(element_count(winners.dims) * bit_width(winners.dtype), kWordBits) *
+           (kWordBits / 8);
   }
 
   // A forward pass over x that keeps nothing but the positions of the maxima.
   static LaunchDesign find_winners(const Graph& graph, const Region& region, int booking,
-                                   bool channels_last) {
+                                   bool channels_last, const DeviceProps& device) {
     Region forward = region;
     const auto& backward = *region.anchor_as<ResampleBackward>();
     ResampleForward op;
@@ -265,8 +337,8 @@ class ResampleEngine final : public CudaEngine {
     forward.epilogue = {};
     forward.epilogue.space = region.prologues[ResampleBackward::dy].space;
     const Shape shape(forward);
-    const std::vector<PoolingTile> tiles = shape.tiles();
-    return Designer(graph, forward, shape, tiles[0].h > 0 ? tiles[0] : tiles[1])
+    const std::vector<PoolingTile> tiles = shape.tiles(true);
+    return Designer(graph, forward, shape, tiles[0].h > 0 ? tiles[0] : tiles[1], device)
         .design(booking, shape.winners(channels_last));
   }
 };

@@ -1,5 +1,6 @@
 // Layer, RMS and adaptive layer norm and softmax, forward and backward: every row is read once and
-// stays in registers; the gradients of parameters are added up in two steps of fixed order.
+// stays in registers or shared memory, long ones in those of a cluster of blocks; the gradients of
+// parameters are added up in two steps of fixed order.
 #include "cuda/engines/engines.hpp"
 #include "cuda/engines/row_norm/row_layout.hpp"
 #include "cuda/engines/row_norm/row_text.hpp"
@@ -13,8 +14,9 @@ namespace {
 
 using Kind = RowProblem::Kind;
 
-constexpr int kSumThreads = 256;  // of a block that adds up sums over rows
-constexpr int kLanes = 32;
+// Of a block that adds up sums over rows. 32 bytes lie together, which is what memory gives at
+// least, so that few columns make many blocks.
+constexpr int kSumThreads = 256, kSumsOfBlock = 8;
 
 std::string_view name_of(Kind kind) {
   switch (kind) {
@@ -39,21 +41,35 @@ std::string spec_text(const RowProblem& problem, const RowLayout& layout, bool w
              "struct Spec {{\n"
              "  typedef ::R R;\n  typedef ::Index Index;\n  typedef ::Args Args;\n"
              "  static const int kRank = ::kRank, kLength = {}, kThreads = {}, kRowThreads = {};\n"
-             "  static const int kUnroll = {};\n"
+             "  static const int kUnroll = {}, kStages = {}, kStageBytes = {}, kRingOffset = {};\n"
+             "  static const int kSlices = {}, kSliceLength = {};\n"
              "  static const bool kWholeTiles = {};\n}};\n"
              // For pointers that are not aligned.
-             "struct ElementSpec : Spec {{\n  static const int kUnroll = 1;\n}};\n",
-             problem.length, layout.threads, layout.row_threads, layout.unroll, whole_tiles);
+             "struct ElementSpec : Spec {{\n"
+             "  static const int kUnroll = 1, kStages = 0, kSlices = 1, kSliceLength = kLength;\n"
+             "}};\n",
+             problem.length, layout.threads, layout.row_threads, layout.unroll, layout.stages,
+             stage_bytes(problem, layout), shared_bytes(problem, layout).ring, layout.slices,
+             problem.length / layout.slices, whole_tiles);
 }
 
-std::string sums_text(const RowProblem& problem) {
-  return flag("kScaleSums", !problem.output1.empty()) + flag("kBiasSums", !problem.output2.empty());
+std::string sums_text(const RowProblem& problem, const RowLayout& layout) {
+  const bool is_held = layout.chunks > 0;
+  return flag("kScaleSums", !problem.output1.empty()) +
+         flag("kBiasSums", !problem.output2.empty()) +
+         fmt::format(
+             "struct SumSpec {{\n"
+             "  static const int kVector = {}, kThreads = {}, kChunks = {}, kSlices = {};\n"
+             "  static const int kLength = {};\n}};\n",
+             is_held ? layout.vector : 1, is_held ? layout.row_threads : problem.length,
+             is_held ? layout.chunks : 1, layout.slices, problem.length);
 }
 
 // Sources and stores of the rows' kernel.
-std::string operands_text(const RowProblem& problem, const Graph& graph, Arguments& arguments) {
+std::string operands_text(const RowProblem& problem, const RowLayout& layout, const Graph& graph,
+                          Arguments& arguments) {
   const auto source = [&](const PointwiseProgram& program, const char* name) {
-    return print_source(program, graph, name, arguments);
+    return print_source(program, graph, name, arguments, problem.holds_results);
   };
   const auto statistic = [&](const PointwiseProgram& program, const char* name) {
     return print_statistic_store(program, graph, name, arguments);
@@ -67,7 +83,8 @@ std::string operands_text(const RowProblem& problem, const Graph& graph, Argumen
   switch (problem.kind) {
     case Kind::norm_forward:
       return source(problem.first, "X") + source(problem.scale, "Scale") +
-             source(problem.bias, "Bias") + epsilon() + result("store_y") +
+             source(problem.bias, "Bias") + epsilon() +
+             print_row_store(problem.stored, graph, "store_x", arguments) + result("store_y") +
              statistic(problem.output1, "store_mean") +
              statistic(problem.output2, "store_inv_variance") +
              flag("kCentred", problem.is_centred) + flag("kSharedParameters", problem.sets == 1);
@@ -79,7 +96,7 @@ std::string operands_text(const RowProblem& problem, const Graph& graph, Argumen
                                   arguments) +
              flag("kCentred", problem.is_centred) +
              flag("kGivenStatistics", !problem.inv_variance.empty()) +
-             flag("kGivenMean", !problem.mean.empty()) + sums_text(problem);
+             flag("kGivenMean", !problem.mean.empty()) + sums_text(problem, layout);
     case Kind::softmax_forward:
       return source(problem.first, "X") + result("store_y") +
              statistic(problem.output1, "store_stats") + flag("kLog", problem.is_log);
@@ -89,12 +106,10 @@ std::string operands_text(const RowProblem& problem, const Graph& graph, Argumen
          flag("kLog", problem.is_log);
 }
 
-void add_grid(const RowProblem& problem, const RowGrid& grid, Arguments& arguments) {
+void add_rows(const RowProblem& problem, Arguments& arguments) {
   add_extents(arguments, problem.space);
   arguments.number("rows", problem.rows);
   arguments.number("rows_per_set", problem.rows / problem.sets);
-  arguments.number("rows_per_block", grid.rows_per_block);
-  arguments.number("blocks_with_more", grid.blocks_with_more);
   arguments.number("zero", 0);
 }
 
@@ -102,52 +117,59 @@ LaunchDesign rows_launch(const RowProblem& problem, const RowLayout& layout, con
                          const Graph& graph, int partial) {
   LaunchDesign launch;
   Arguments& arguments = launch.arguments;
-  add_grid(problem, grid, arguments);
+  add_rows(problem, arguments);
   if (problem.kind == Kind::norm_backward) {
     if (partial >= 0)
       arguments.scratch("partial", partial);
     else
       arguments.number("partial", 0);
-    arguments.number("sums_stride", shared_sums(problem, layout));
+    arguments.number("sums_stride", shared_bytes(problem, layout).sums_stride);
   }
-  const std::string operands = operands_text(problem, graph, arguments);
-  const std::string head = spec_text(problem, layout, grid.whole_tiles, arguments) +
-                           constant("kThreads", layout.threads) +
-                           constant("kBlocks", layout.blocks) + constant("kVector", layout.vector) +
-                           constant("kChunks", layout.chunks) + constant("kAhead", layout.ahead) +
-                           flag("kSumsInShared", layout.shared_sums) +
-                           flag("kHoldParameters", layout.hold_parameters) + operands;
+  const std::string operands = operands_text(problem, layout, graph, arguments);
+  const std::string head =
+      spec_text(problem, layout, grid.whole_tiles, arguments) +
+      constant("kThreads", layout.threads) + constant("kBlocks", layout.blocks) +
+      constant("kVector", layout.vector) + constant("kChunks", layout.chunks) +
+      constant("kAhead", layout.ahead) + flag("kSumsInShared", layout.shared_sums) +
+      flag("kHoldParameters", layout.hold_parameters) +
+      flag("kLoopOfResults", has_loop_of_results(problem, layout)) +
+      flag("kParametersInShared", has_shared_parameters(problem, layout)) +
+      constant("kParameterOffset", shared_bytes(problem, layout).parameters) + operands;
   const std::string name(name_of(problem.kind));
   launch.source = {name, assemble(name + ".cuh", head)};
   launch.function = name;
   launch.unaligned_function = name + "_elements";
   launch.threads = static_cast<unsigned>(layout.threads);
-  launch.grid.x = static_cast<unsigned>(grid.blocks);
-  if (problem.kind == Kind::norm_backward) {
-    launch.grid.y = static_cast<unsigned>(problem.sets);
-    launch.shared_bytes = static_cast<unsigned>(shared_bytes(problem, layout));
-  }
+  launch.grid.x = static_cast<unsigned>(grid.pieces);
+  if (problem.kind == Kind::norm_backward) launch.grid.y = static_cast<unsigned>(problem.sets);
+  launch.shared_bytes = static_cast<unsigned>(shared_bytes(problem, layout).all);
   launch.unaligned_grid = launch.grid;
+  launch.cluster = static_cast<unsigned>(layout.slices);
+  launch.grid.x *= launch.cluster;
   return launch;
 }
 
 // Adds up the sums over rows of the blocks.
 LaunchDesign sums_launch(const RowProblem& problem, const RowLayout& layout, const RowGrid& grid,
-                         const Graph& graph, int partial) {
+                         const Graph& graph, const DeviceProps& device, int partial) {
+  constexpr int kHopper = 90;
   LaunchDesign launch;
   Arguments& arguments = launch.arguments;
-  add_grid(problem, grid, arguments);
+  add_rows(problem, arguments);
   arguments.scratch("partial", partial);
-  arguments.number("pieces", grid.blocks);
+  arguments.number("pieces", grid.pieces);
   const std::string stores =
       print_statistic_store(problem.output1, graph, "store_dscale", arguments) +
       print_statistic_store(problem.output2, graph, "store_dbias", arguments);
   const std::string head = spec_text(problem, layout, false, arguments) +
-                           constant("kThreads", kSumThreads) + sums_text(problem) + stores;
+                           constant("kThreads", kSumThreads) + constant("kSums", kSumsOfBlock) +
+                           sums_text(problem, layout) + stores;
   launch.source = {"row_column_sums", assemble("row_column_sums.cuh", head)};
   launch.function = "row_column_sums";
   launch.threads = kSumThreads;
-  launch.grid.x = static_cast<unsigned>((problem.length + kLanes - 1) / kLanes);
+  launch.is_early = device.compute_capability >= kHopper;
+  launch.grid.x =
+      static_cast<unsigned>((sums_of_row(problem, layout) + kSumsOfBlock - 1) / kSumsOfBlock);
   launch.grid.y = static_cast<unsigned>(problem.sets);
   return launch;
 }
@@ -163,10 +185,11 @@ class RowNormEngine final : public CudaEngine {
     const RowProblem problem(region);
     if (problem.is_other_operation) return Support::other_operation("{}", problem.refusal);
     if (!problem.refusal.empty()) return Support::no("{}", problem.refusal);
-    constexpr std::int64_t kMostSets = 65535, kMostBlocks = 0x7fffffff;
+    constexpr std::int64_t kMostSets = 65535, kMostRows = 0x7f000000;  // and some to come
     if (problem.sets > kMostSets && problem.kind == Kind::norm_backward)
       return Support::no("{} sets of parameters, {} at most", problem.sets, kMostSets);
-    if (problem.rows > kMostBlocks) return Support::no("more than 2^31 rows");
+    if (problem.rows > kMostRows)
+      return Support::no("{} rows, {} at most", problem.rows, kMostRows);
     return Support::yes();
   }
 
@@ -198,7 +221,7 @@ class RowNormEngine final : public CudaEngine {
       partial = design.scratch.add("sums over rows", partial_bytes(problem, layout, device));
     design.launches.push_back(rows_launch(problem, layout, grid, graph, partial));
     if (problem.column_sums() > 0)
-      design.launches.push_back(sums_launch(problem, layout, grid, graph, partial));
+      design.launches.push_back(sums_launch(problem, layout, grid, graph, device, partial));
     return design;
   }
 
@@ -206,7 +229,7 @@ class RowNormEngine final : public CudaEngine {
   static std::int64_t partial_bytes(const RowProblem& problem, const RowLayout& layout,
                                     const DeviceProps& device) {
     if (problem.column_sums() == 0) return 0;
-    return grid_of(problem, layout, device).blocks * problem.sets * problem.length *
+    return grid_of(problem, layout, device).pieces * problem.sets * sums_of_row(problem, layout) *
            problem.column_sums() * problem.register_bytes();
   }
 };

@@ -107,7 +107,7 @@ __device__ inline void fetch_batch(const Share& share, int first, const Fetch& f
 #pragma unroll
   for (int p = 0; p < kUnroll; ++p)
     if ((Index)(first + p) < share.packets) fetch(first + p);
-  end_copy_group();
+  commit_copies();
 }
 // store(i) for all packets that are kept, and fetch(i) after it.
 template <class Store, class Fetch>

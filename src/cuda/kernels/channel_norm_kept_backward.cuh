@@ -31,8 +31,8 @@ template <bool kAligned> struct Backward {
   __device__ static void fetch(const Args& args, const Share& share, int i) {
     Index at[kRank];
     share.locate(args, i, at);
-    copy_async(kept_piece<HeldX>(0, i, 0), x_address(args, at));
-    copy_async(kept_piece<HeldDy>(kDyBase, i, 0), dy_address(args, at));
+    copy_async<16>(kept_piece<HeldX>(0, i, 0), x_address(args, at));
+    copy_async<16>(kept_piece<HeldDy>(kDyBase, i, 0), dy_address(args, at));
   }
 
   __device__ static void gather(const Args& args, const Share& share, Sums (&sums)[kWide]) {
@@ -44,7 +44,7 @@ template <bool kAligned> struct Backward {
     in_filled_chunks<kTogether>(share.packets, [&](auto chunk, Index i, int valid) {
       constexpr int kPackets = decltype(chunk)::value;
       R x[kPackets][kVector], dy[kPackets][kVector];
-      if constexpr (kIsAsync) await_copy_groups<kBatches - 1>();
+      if constexpr (kIsAsync) wait_for_copies<kBatches - 1>();
 #pragma unroll
       for (int p = 0; p < kPackets; ++p) {
         const Index packet = i + min(p, valid - 1);
@@ -74,7 +74,7 @@ template <bool kAligned> struct Backward {
         merge(sums[k], chunk_sums);
       }
       if constexpr (kIsAsync) {
-        end_copy_group();
+        commit_copies();
         return;
       }
 #pragma unroll

@@ -5,9 +5,9 @@
 // Otherwise as [n, c, d, h, w], kCount is 1, and the results of a tile's row lie together.
 #include "lib/divide.cuh"
 #include "lib/elements.cuh"
+#include "lib/exponential.cuh"
 #include "lib/pointwise.cuh"
 #include "lib/ptx_maximum.cuh"
-#include "lib/ptx_opaque.cuh"
 #include "lib/rows.cuh"
 
 // Positions inside windows are integers in registers, too. They fit the types they are stored in.
@@ -16,11 +16,14 @@ __device__ inline int narrow(i32, int position) { return position; }
 __device__ inline uint32 narrow(u32, int position) { return (uint32)position; }
 __device__ inline int8 narrow(i8, int position) { return (int8)position; }
 __device__ inline uint8 narrow(u8, int position) { return (uint8)position; }
+__device__ inline uint8 narrow(u4, int position) { return (uint8)position; }
 
 template <int kCount, class D>
 __device__ inline void load_positions(D d, const void* data, int64 index, int (&to)[kCount]) {
-  if constexpr (kCount == 1 || IsPacked<D>::value) {
+  if constexpr (IsPacked<D>::value) {
     load_row(d, data, index, to);
+  } else if constexpr (kCount == 1) {
+    to[0] = (int)((const typename D::Word*)data)[index];
   } else {
     typedef Vector<kCount, typename D::Word> Elements;
     Elements u;
@@ -29,6 +32,35 @@ __device__ inline void load_positions(D d, const void* data, int64 index, int (&
     for (int i = 0; i < Elements::kPieces; ++i) u.pieces[i] = load_read_only(from + i);
 #pragma unroll
     for (int i = 0; i < kCount; ++i) to[i] = (int)u.words[i];
+  }
+}
+
+template <int kCount, class D>
+__device__ inline void store_positions(D d, void* data, int64 index, const int (&from)[kCount]) {
+  store_row(d, data, index, from);
+}
+// Half bytes, up to eight of them in one access.
+template <int kCount>
+__device__ inline void load_positions(u4, const void* data, int64 index, int (&to)[kCount]) {
+  const uint8* bytes = (const uint8*)data + index / 2;
+  if constexpr (kCount == 1) {
+    to[0] = *bytes >> (int)(index % 2) * 4 & 15;
+  } else {
+    const uint32 word = load_read_only((const typename Packet<kCount / 2>::Type*)bytes);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) to[i] = (int)(word >> i * 4 & 15u);
+  }
+}
+template <int kCount>
+__device__ inline void store_positions(u4 d, void* data, int64 index, const int (&from)[kCount]) {
+  if constexpr (kCount == 1) {
+    store_element(d, data, index, from[0]);
+  } else {
+    uint32 word = 0;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) word |= (uint32)from[i] << i * 4;
+    typedef typename Packet<kCount / 2>::Type Piece;
+    store_piece((Piece*)((uint8*)data + index / 2), (Piece)word);
   }
 }
 

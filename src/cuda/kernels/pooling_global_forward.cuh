@@ -19,11 +19,14 @@ __device__ inline void pool_images(const Args& args) {
   for (int image = threadIdx.x; image < images; image += kThreads) {
     const R* pixels = shared + image * kPixels;
     R values[1] = {kMaximum ? -(R)infinity() : (R)0};
-    // From a place of its own on, so that threads read different banks.
-    int i = image % kPixels;
+    // Threads read different banks where an image has an odd number of pixels; otherwise each
+    // begins at a place of its own.
+    int place = kPixels % 2 == 1 ? 0 : image % kPixels;
+#pragma unroll(kPixels % 2 == 1 && kPixels < 100 ? kPixels : 4)
     for (int n = 0; n < kPixels; ++n) {
-      values[0] = kMaximum ? max_or_nan(values[0], pixels[i]) : values[0] + pixels[i];
-      if (++i == kPixels) i = 0;
+      values[0] = kMaximum ? max_or_nan(values[0], pixels[place]) : values[0] + pixels[place];
+      ++place;
+      if (kPixels % 2 == 0 && place == kPixels) place = 0;
     }
     if (!kMaximum) values[0] = quotient<kPixels>(values[0]);
     const Index at[1] = {first + image};

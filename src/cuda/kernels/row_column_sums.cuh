@@ -1,32 +1,42 @@
-// Adds up what the blocks of row_norm_backward left: one column per thread of a warp, the pieces
-// shared out among the warps. Blocks (x, y) = (kLanes columns, set of parameters).
-// Printed before it: R, Index, Args, Spec, kThreads, kScaleSums, kBiasSums; store_dscale,
-// store_dbias.
+// Adds up what the blocks of row_norm_backward left: kSums sums per block, which lie together, the
+// pieces shared out among its threads. Blocks (x, y) = (kSums sums, set of parameters).
+// Printed before it: R, Index, Args, Spec, SumSpec, kThreads, kSums, kScaleSums, kBiasSums;
+// store_dscale, store_dbias.
 #include "lib/pointwise.cuh"
-#include "lib/row_tile.cuh"
+#include "lib/ptx_launch.cuh"
+#include "lib/row_column_partials.cuh"
 #include "lib/rows.cuh"
 
 extern "C" __global__ void __launch_bounds__(kThreads)
     row_column_sums(const __grid_constant__ Args args) {
+  typedef SumOrder<SumSpec, R> Order;
   constexpr int kWarps = kThreads / kLanes, kKinds = kScaleSums + kBiasSums;
-  __shared__ R sums[kKinds][kWarps][kLanes];
+  constexpr int kWays = kThreads / kSums;
+  __shared__ R sums[kKinds][kWarps][kSums];
   const int lane = threadIdx.x % kLanes, warp = threadIdx.x / kLanes;
-  const int column = (int)blockIdx.x * kLanes + lane;
+  const int position = (int)blockIdx.x * kSums + (int)threadIdx.x % kSums;
   const int pieces = (int)args.pieces;
-  const R* partial =
-      (const R*)args.partial + (int64)blockIdx.y * pieces * (kKinds * (int64)Spec::kLength);
+  const R* partial = (const R*)args.partial + (int64)blockIdx.y * pieces * (kKinds * Order::kCount);
   R total[kKinds] = {};
-  if (column < Spec::kLength) {
+  wait_for_launch_before();
+  if (position < Order::kCount) {
 #pragma unroll 8
-    for (int piece = warp; piece < pieces; piece += kWarps)
+    for (int piece = threadIdx.x / kSums; piece < pieces; piece += kWays)
 #pragma unroll
       for (int kind = 0; kind < kKinds; ++kind)
-        total[kind] += partial[((int64)piece * kKinds + kind) * Spec::kLength + column];
+        total[kind] += partial[((int64)piece * kKinds + kind) * Order::kCount + position];
   }
 #pragma unroll
-  for (int kind = 0; kind < kKinds; ++kind) sums[kind][warp][lane] = total[kind];
+  for (int kind = 0; kind < kKinds; ++kind) {
+    // Over the threads of a warp that have the same sum, then over the warps.
+#pragma unroll
+    for (int distance = kSums; distance < kLanes; distance *= 2)
+      total[kind] += __shfl_xor_sync(kAllLanes, total[kind], distance);
+    if (lane < kSums) sums[kind][warp][lane] = total[kind];
+  }
   __syncthreads();
-  if (warp != 0 || column >= Spec::kLength) return;
+  const int column = Order::column(position);
+  if ((int)threadIdx.x >= kSums || position >= Order::kCount || column >= Spec::kLength) return;
 #pragma unroll
   for (int kind = 0; kind < kKinds; ++kind) {
     total[kind] = (R)0;

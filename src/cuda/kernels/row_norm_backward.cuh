@@ -4,9 +4,10 @@
 // adds up. x and dy are read once. Blocks (x, y) = (piece, set of parameters): the rows of a set
 // lie together.
 // Printed before it: Spec, ElementSpec, kVector, kChunks, kBlocks, kAhead, kCentred,
-// kHoldParameters, kGivenStatistics, kGivenMean, kScaleSums, kBiasSums, kSumsInShared; the sources
-// X, Dy, Scale; epsilon_of, load_mean, load_inv_variance, store_dx.
+// kHoldParameters, kGivenStatistics, kGivenMean, kScaleSums, kBiasSums, kSumsInShared; SumSpec; the
+// sources X, Dy, Scale; epsilon_of, load_mean, load_inv_variance, store_dx.
 #include "lib/pointwise.cuh"
+#include "lib/ptx_launch.cuh"
 #include "lib/ptx_shared.cuh"
 #include "lib/row_column_partials.cuh"
 #include "lib/row_statistics.cuh"
@@ -15,8 +16,8 @@
 template <class Tile>
 struct Batch {
   Tile tile;
-  RowOperand<Tile, X> x;
-  RowOperand<Tile, Dy> dy;
+  RowStream<Tile, X> x;
+  RowStream<Tile, Dy, X> dy;
   R mean[Tile::kUnroll], inv[Tile::kUnroll];
 };
 
@@ -26,31 +27,30 @@ __device__ inline R centred(R x, R mean) { return kCentred || kGivenMean ? x - m
 template <class Spec, int kCount, int kChunks>
 __device__ inline void norm_backward(const Args& args) {
   typedef RowTile<Spec, kCount, kChunks> Tile;
+  typedef SumOrder<SumSpec, R> Order;
   constexpr int kUnroll = Spec::kUnroll;
   typedef RowReducer<Spec, 2 * kUnroll> Reducer;
   __shared__ R slots[2 * Reducer::kSlots];
-  Reducer reducer = {slots, 0};
+  Reducer reducer(slots);
+  let_next_launch_start();
   const R share = (R)1 / (R)Spec::kLength, epsilon = epsilon_of(args);
-  // Of the set's rows.
-  RowRange<Index> range(args.rows_per_set, args.rows_per_block, args.blocks_with_more);
   const Index first_of_set = (Index)blockIdx.y * (Index)args.rows_per_set;
-  range.first += first_of_set;
-  range.end += first_of_set;
+  const RowRange<Tile> range(first_of_set, args.rows_per_set);
   RowOperand<Tile, Scale, true, kHoldParameters> scale;
   const Tile of_set = Tile::at_row(args, first_of_set);
   scale.fetch(args, of_set);
-  ColumnPartials<Spec, Tile, kScaleSums, kSumsInShared> scale_sums;
-  ColumnPartials<Spec, Tile, kBiasSums, kSumsInShared> bias_sums;
-  // Of this block: kLength sums for scale, then for bias.
-  R* partial = (R*)args.partial + ((int64)blockIdx.y * gridDim.x + blockIdx.x) *
-                                      ((kScaleSums + kBiasSums) * (int64)Spec::kLength);
+  ColumnPartials<Spec, Tile, Order, kScaleSums, kSumsInShared> scale_sums;
+  ColumnPartials<Spec, Tile, Order, kBiasSums, kSumsInShared> bias_sums;
+  // Of this piece: the sums for scale, then for bias.
+  R* partial = (R*)args.partial + ((int64)blockIdx.y * Tile::pieces() + Tile::piece()) *
+                                      ((kScaleSums + kBiasSums) * (int64)Order::kCount);
   R* shared = (R*)shared_memory();
   scale_sums.start(partial, shared);
-  bias_sums.start(partial + kScaleSums * Spec::kLength,
+  bias_sums.start(partial + kScaleSums * Order::kCount,
                   shared + kScaleSums * (int)args.sums_stride);
 
-  for_tiles<(kChunks > 0) ? kAhead : 0, Batch<Tile>>(
-      range, Tile::kRows,
+  for_tiles<(kChunks > 0) ? kAhead : 0, Batch<Tile>, Tile>(
+      range, args,
       [&](Batch<Tile>& batch, Index row) {
         Tile& tile = batch.tile;
         tile.place(args, row, range.end);
@@ -64,11 +64,9 @@ __device__ inline void norm_backward(const Args& args) {
           }
         }
       },
-      [&](Index row) {
-        Tile tile;
-        tile.place(args, row, range.end);
-        decltype(Batch<Tile>::x)::prefetch(args, tile);
-        decltype(Batch<Tile>::dy)::prefetch(args, tile);
+      [&](const Tile& tile) {
+        decltype(Batch<Tile>::x)::send(args, tile);
+        decltype(Batch<Tile>::dy)::send(args, tile);
       },
       [&](Batch<Tile>& batch) {
         const Tile& tile = batch.tile;

@@ -1,15 +1,32 @@
-// y = (x - mean) * inv_variance * scale + bias over rows: x is read once and stays in registers.
+// y = (x - mean) * inv_variance * scale + bias over rows: x is read once.
 // Printed before it: Spec, ElementSpec, kVector, kChunks, kBlocks, kAhead, kCentred,
-// kSharedParameters, kHoldParameters; the sources X, Scale, Bias; epsilon_of, store_y, store_mean,
+// kSharedParameters, kHoldParameters, kLoopOfResults, kParametersInShared, kParameterOffset; the
+// sources X, Scale, Bias; epsilon_of, store_x (where x is a result too), store_y, store_mean,
 // store_inv_variance.
 #include "lib/pointwise.cuh"
 #include "lib/row_statistics.cuh"
 #include "lib/rows.cuh"
 
+template <bool kInShared, class Tile, class Source, int kOffset> struct ParameterOf {
+  typedef RowOperand<Tile, Source, kSharedParameters, kHoldParameters> Type;
+};
+template <class Tile, class Source, int kOffset> struct ParameterOf<true, Tile, Source, kOffset> {
+  typedef SharedOperand<Tile, Source, kOffset> Type;
+};
 template <class Tile>
 struct Parameters {
-  RowOperand<Tile, Scale, kSharedParameters, kHoldParameters> scale;
-  RowOperand<Tile, Bias, kSharedParameters, kHoldParameters> bias;
+  static const bool kInShared = kParametersInShared && Tile::kChunks > 0;
+  static const int kBytes = Tile::kLength * sizeof(R);
+  typename ParameterOf<kInShared, Tile, Scale, kParameterOffset>::Type scale;
+  typename ParameterOf<kInShared, Tile, Bias, kParameterOffset + kBytes>::Type bias;
+  // All threads of the block call it.
+  __device__ void fill(const Args& args, const Tile& tile) {
+    if constexpr (kInShared) {
+      if constexpr (Scale::kPresent) scale.fill(args, tile);
+      if constexpr (Bias::kPresent) bias.fill(args, tile);
+      __syncthreads();
+    }
+  }
   __device__ void fetch(const Args& args, const Tile& tile) {
     scale.fetch(args, tile);
     bias.fetch(args, tile);
@@ -22,7 +39,7 @@ struct Parameters {
 template <class Tile>
 struct Batch {
   Tile tile;
-  RowOperand<Tile, X> x;
+  RowStream<Tile, X> x;
   Parameters<Tile> own;  // where every row has its own
 };
 
@@ -32,24 +49,26 @@ __device__ inline void norm_forward(const Args& args) {
   constexpr int kUnroll = Spec::kUnroll;
   typedef RowReducer<Spec, 2 * kUnroll> Reducer;
   __shared__ R slots[2 * Reducer::kSlots];
-  Reducer reducer = {slots, 0};
+  Reducer reducer(slots);
   const R epsilon = epsilon_of(args);
   Parameters<Tile> shared;
-  if constexpr (kSharedParameters) shared.fetch(args, Tile::at_row(args, 0));
+  if constexpr (kSharedParameters) {
+    const Tile any = Tile::at_row(args, 0);
+    shared.fetch(args, any);
+    shared.fill(args, any);
+  }
 
-  const RowRange<Index> range(args.rows, args.rows_per_block, args.blocks_with_more);
+  const RowRange<Tile> range(0, args.rows);
 
-  for_tiles<(kChunks > 0) ? kAhead : 0, Batch<Tile>>(
-      range, Tile::kRows,
+  for_tiles<(kChunks > 0) ? kAhead : 0, Batch<Tile>, Tile>(
+      range, args,
       [&](Batch<Tile>& batch, Index row) {
         batch.tile.place(args, row, range.end);
         batch.x.fetch(args, batch.tile);
         if constexpr (!kSharedParameters) batch.own.fetch(args, batch.tile);
       },
-      [&](Index row) {
-        Tile tile;
-        tile.place(args, row, range.end);
-        decltype(Batch<Tile>::x)::prefetch(args, tile);
+      [&](const Tile& tile) {
+        decltype(Batch<Tile>::x)::send(args, tile);
       },
       [&](Batch<Tile>& batch) {
         const Tile& tile = batch.tile;
@@ -64,9 +83,10 @@ __device__ inline void norm_forward(const Args& args) {
             store_mean(args, tile.at[u], mean[u]);
             store_inv_variance(args, tile.at[u], inv[u]);
           }
-          Tile::for_chunks([&](int chunk, int column) {
+          Tile::template for_chunks<kLoopOfResults>([&](int chunk, int column) {
             R v[kCount];
             batch.x.values(args, tile, u, chunk, column, v);
+            store_x<kCount>(args, tile.position(u, column).at, v);
 #pragma unroll
             for (int l = 0; l < kCount; ++l) v[l] = (kCentred ? v[l] - mean[u] : v[l]) * inv[u];
             if constexpr (Scale::kPresent) {
@@ -82,6 +102,9 @@ __device__ inline void norm_forward(const Args& args) {
               for (int l = 0; l < kCount; ++l) v[l] += bias[l];
             }
             store_y<kCount>(args, tile.position(u, column).at, v);
+            // Nothing else keeps the compiler from taking parameters out of shared memory for many
+            // chunks at once, which costs registers.
+            if constexpr (Parameters<Tile>::kInShared) __syncwarp();
           });
         }
       });

@@ -1,15 +1,15 @@
 // dx = y * (dy - sum(y * dy)) over rows; of the logarithm: dx = dy - exp(y) * sum(dy). y and dy are
-// read once and stay in registers.
+// read once.
 // Printed before it: Spec, kVector, kChunks, kAhead, kLog; the sources Y, Dy; store_dx.
 #include "lib/pointwise.cuh"
-#include "lib/row_tile.cuh"
+#include "lib/row_operand.cuh"
 #include "lib/rows.cuh"
 
 template <class Tile>
 struct Batch {
   Tile tile;
-  RowOperand<Tile, Y> y;
-  RowOperand<Tile, Dy> dy;
+  RowStream<Tile, Y> y;
+  RowStream<Tile, Dy, Y> dy;
 };
 
 template <class Spec, int kCount, int kChunks>
@@ -18,21 +18,19 @@ __device__ inline void softmax_backward(const Args& args) {
   constexpr int kUnroll = Spec::kUnroll;
   typedef RowReducer<Spec, kUnroll> Reducer;
   __shared__ R slots[2 * Reducer::kSlots];
-  Reducer reducer = {slots, 0};
-  const RowRange<Index> range(args.rows, args.rows_per_block, args.blocks_with_more);
+  Reducer reducer(slots);
+  const RowRange<Tile> range(0, args.rows);
 
-  for_tiles<(kChunks > 0) ? kAhead : 0, Batch<Tile>>(
-      range, Tile::kRows,
+  for_tiles<(kChunks > 0) ? kAhead : 0, Batch<Tile>, Tile>(
+      range, args,
       [&](Batch<Tile>& batch, Index row) {
         batch.tile.place(args, row, range.end);
         batch.y.fetch(args, batch.tile);
         batch.dy.fetch(args, batch.tile);
       },
-      [&](Index row) {
-        Tile tile;
-        tile.place(args, row, range.end);
-        decltype(Batch<Tile>::y)::prefetch(args, tile);
-        decltype(Batch<Tile>::dy)::prefetch(args, tile);
+      [&](const Tile& tile) {
+        decltype(Batch<Tile>::y)::send(args, tile);
+        decltype(Batch<Tile>::dy)::send(args, tile);
       },
       [&](Batch<Tile>& batch) {
         const Tile& tile = batch.tile;

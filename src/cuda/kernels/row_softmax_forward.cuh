@@ -1,15 +1,15 @@
 // y = exp(x - max) / sum(exp(x - max)) over rows, or its logarithm; stats = max + log(sum).
-// x is read once and stays in registers.
+// x is read once.
 // Printed before it: Spec, kVector, kChunks, kAhead, kLog; the source X; store_y, store_stats.
 #include "lib/exponential.cuh"
 #include "lib/pointwise.cuh"
-#include "lib/row_tile.cuh"
+#include "lib/row_operand.cuh"
 #include "lib/rows.cuh"
 
 template <class Tile>
 struct Batch {
   Tile tile;
-  RowOperand<Tile, X> x;
+  RowStream<Tile, X> x;
 };
 
 template <class Spec, int kCount, int kChunks>
@@ -18,22 +18,22 @@ __device__ inline void softmax_forward(const Args& args) {
   constexpr int kUnroll = Spec::kUnroll;
   typedef RowReducer<Spec, kUnroll> Reducer;
   __shared__ R slots[2 * Reducer::kSlots];
-  Reducer reducer = {slots, 0};
-  const RowRange<Index> range(args.rows, args.rows_per_block, args.blocks_with_more);
+  Reducer reducer(slots);
+  const RowRange<Tile> range(0, args.rows);
 
-  for_tiles<(kChunks > 0) ? kAhead : 0, Batch<Tile>>(
-      range, Tile::kRows,
+  for_tiles<(kChunks > 0) ? kAhead : 0, Batch<Tile>, Tile>(
+      range, args,
       [&](Batch<Tile>& batch, Index row) {
         batch.tile.place(args, row, range.end);
         batch.x.fetch(args, batch.tile);
       },
-      [&](Index row) {
-        Tile tile;
-        tile.place(args, row, range.end);
-        decltype(Batch<Tile>::x)::prefetch(args, tile);
+      [&](const Tile& tile) {
+        decltype(Batch<Tile>::x)::send(args, tile);
       },
       [&](Batch<Tile>& batch) {
         const Tile& tile = batch.tile;
+        // In place of the numbers that are held.
+        constexpr bool kKeepsPowers = decltype(batch.x)::kHoldsNumbers && !kLog;
         R largest[kUnroll], sum[kUnroll] = {};
 #pragma unroll
         for (int u = 0; u < kUnroll; ++u) {
@@ -56,6 +56,7 @@ __device__ inline void softmax_forward(const Args& args) {
 #pragma unroll
             for (int l = 0; l < kCount; ++l) v[l] = exp_shifted(v[l], shift);
             sum[u] += sum_of(v);
+            if constexpr (kKeepsPowers) batch.x.put(u, chunk, v);
           });
         batch.x.forget(args);
         reducer.template reduce<Sum>(sum);
@@ -69,8 +70,10 @@ __device__ inline void softmax_forward(const Args& args) {
             R v[kCount];
             batch.x.values(args, tile, u, chunk, column, v);
 #pragma unroll
-            for (int l = 0; l < kCount; ++l)
-              v[l] = kLog ? v[l] - largest[u] - log_sum : exp_shifted(v[l], shift) * factor;
+            for (int l = 0; l < kCount; ++l) {
+              const R power = kKeepsPowers ? v[l] : exp_shifted(v[l], shift);
+              v[l] = kLog ? v[l] - largest[u] - log_sum : power * factor;
+            }
             store_y<kCount>(args, tile.position(u, column).at, v);
           });
         }

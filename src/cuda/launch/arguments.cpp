@@ -17,13 +17,13 @@ std::string Arguments::number(const std::string& name, std::int64_t value) {
   return add({.kind = Word::Kind::number, .name = name, .value = value});
 }
 
-std::string Arguments::numbers(const std::string& name, const Dims& values) {
-  const int count = std::max(values.rank(), 1);
-  for (int i = 0; i < count; ++i)
+std::string Arguments::numbers(const std::string& name, std::span<const std::int64_t> values) {
+  const std::size_t count = std::max<std::size_t>(values.size(), 1);
+  for (std::size_t i = 0; i < count; ++i)
     add({.kind = Word::Kind::number,
          .name = name,
-         .value = i < values.rank() ? values[i] : 0,
-         .array = i == 0 ? count : 0});
+         .value = i < values.size() ? values[i] : 0,
+         .array = i == 0 ? static_cast<int>(count) : 0});
   return "args." + name;
 }
 
@@ -65,46 +65,52 @@ std::string Arguments::struct_text() const {
   return text + "};\n";
 }
 
-void Arguments::check_size() const {
-  if (words_.size() > kMostArgumentWords)
+ArgumentFiller::ArgumentFiller(const Arguments& arguments) {
+  using Kind = Arguments::Word::Kind;
+  if (arguments.words_.size() > kMostArgumentWords)
     fail(ErrorCode::internal, "cuda: a kernel with {} arguments, expected {} at most",
-         words_.size(), kMostArgumentWords);
-}
-
-void Arguments::fill(const KernelContext& context, const ScratchBook& book, Words& words) const {
-  for (std::size_t i = 0; i < words_.size(); ++i) {
-    const Word& word = words_[i];
-    switch (word.kind) {
-      case Word::Kind::number:
-      case Word::Kind::real: words[i] = static_cast<std::uint64_t>(word.value); break;
-      case Word::Kind::pointer:
-        words[i] = reinterpret_cast<std::uint64_t>(context.pointer(word.tensor)) +
-                   static_cast<std::uint64_t>(word.value);
-        break;
-      case Word::Kind::scratch:
-        words[i] = reinterpret_cast<std::uint64_t>(
-            context.scratch<std::byte>(book, static_cast<int>(word.value)));
-        break;
-      case Word::Kind::scalar:
-        words[i] =
-            std::bit_cast<std::uint64_t>(load_element(word.dtype, context.pointer(word.tensor), 0));
-        break;
-      case Word::Kind::integer: {
-        const void* data = context.pointer(word.tensor);
-        words[i] = word.dtype == i64 ? *static_cast<const std::uint64_t*>(data)
-                                     : static_cast<std::uint64_t>(static_cast<std::int64_t>(
-                                           load_element(word.dtype, data, 0)));
-        break;
-      }
-    }
+         arguments.words_.size(), kMostArgumentWords);
+  for (const Arguments::Word& word : arguments.words_) {
+    if (word.kind != Kind::number && word.kind != Kind::real)
+      patches_.push_back({static_cast<std::uint32_t>(numbers_.size()), word.kind, word.dtype,
+                          word.tensor, word.value});
+    numbers_.push_back(static_cast<std::uint64_t>(word.value));
   }
 }
 
-bool Arguments::are_aligned(const Words& words, std::int64_t bytes) const {
-  for (std::size_t i = 0; i < words_.size(); ++i)
-    if (words_[i].kind == Word::Kind::pointer && words[i] % static_cast<std::uint64_t>(bytes) != 0)
-      return false;
-  return true;
+std::uint64_t ArgumentFiller::fill(const KernelContext& context, const ScratchBook& book,
+                                   Arguments::Words& words) const {
+  using Kind = Arguments::Word::Kind;
+  std::copy(numbers_.begin(), numbers_.end(), words.begin());
+  std::uint64_t all_pointers = 0;
+  for (const Patch& patch : patches_) {
+    std::uint64_t& word = words[patch.position];
+    switch (patch.kind) {
+      case Kind::pointer:
+        word = reinterpret_cast<std::uint64_t>(context.pointer(patch.tensor)) +
+               static_cast<std::uint64_t>(patch.value);
+        all_pointers |= word;
+        break;
+      case Kind::scratch:
+        word = reinterpret_cast<std::uint64_t>(
+            context.scratch<std::byte>(book, static_cast<int>(patch.value)));
+        break;
+      case Kind::scalar:
+        word = std::bit_cast<std::uint64_t>(
+            load_element(patch.dtype, context.pointer(patch.tensor), 0));
+        break;
+      case Kind::integer: {
+        const void* data = context.pointer(patch.tensor);
+        word = patch.dtype == i64 ? *static_cast<const std::uint64_t*>(data)
+                                  : static_cast<std::uint64_t>(static_cast<std::int64_t>(
+                                        load_element(patch.dtype, data, 0)));
+        break;
+      }
+      case Kind::number:
+      case Kind::real: break;
+    }
+  }
+  return all_pointers;
 }
 
 }  // namespace ashlar::cuda

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,7 @@ class Arguments {
   // Each returns the text by which kernels name the argument: "args.x0".
   std::string number(const std::string& name, std::int64_t value);
   // An array of them: "args.stride", of which a kernel reads args.stride[2]. Never empty.
-  std::string numbers(const std::string& name, const Dims& values);
+  std::string numbers(const std::string& name, std::span<const std::int64_t> values);
   std::string real(const std::string& name, double value);
   // The first element of a view. Views of types narrower than a byte start at their tensor, and
   // their offset is the kernel's business.
@@ -33,14 +34,10 @@ class Arguments {
 
   // "struct Args { ... };"
   std::string struct_text() const;
-  // Throws Error(internal) past kMostArgumentWords.
-  void check_size() const;
   std::size_t bytes() const { return words_.size() * sizeof(std::uint64_t); }
-  void fill(const KernelContext& context, const ScratchBook& book, Words& words) const;
-  // The pointers all lie at multiples of this many bytes.
-  bool are_aligned(const Words& words, std::int64_t bytes) const;
 
  private:
+  friend class ArgumentFiller;
   struct Word {
     enum class Kind : std::uint8_t {
       number,
@@ -58,6 +55,27 @@ class Arguments {
   };
   std::string add(Word word);
   std::vector<Word> words_;
+};
+
+// What a run does with them: numbers are copied, the other words put in.
+class ArgumentFiller {
+ public:
+  // Throws Error(internal) past kMostArgumentWords.
+  explicit ArgumentFiller(const Arguments& arguments);
+  // The tensors' pointers, all in one: a multiple of what each is a multiple of.
+  std::uint64_t fill(const KernelContext& context, const ScratchBook& book,
+                     Arguments::Words& words) const;
+
+ private:
+  struct Patch {
+    std::uint32_t position;
+    Arguments::Word::Kind kind;
+    DType dtype;
+    TensorId tensor;
+    std::int64_t value;
+  };
+  std::vector<std::uint64_t> numbers_;
+  std::vector<Patch> patches_;
 };
 
 }  // namespace ashlar::cuda

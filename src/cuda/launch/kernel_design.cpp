@@ -36,13 +36,13 @@ class CudaKernel final : public Kernel {
       const auto load = [&](const std::string& function) {
         return LoadedKernel(device_, code, function, launch.shared_bytes, purpose);
       };
-      launch.arguments.check_size();
       LoadedKernel aligned = load(launch.function);
       LoadedKernel unaligned =
           launch.unaligned_function.empty() ? aligned : load(launch.unaligned_function);
       launches_.push_back({std::move(aligned), std::move(unaligned), launch.grid,
                            launch.unaligned_function.empty() ? launch.grid : launch.unaligned_grid,
-                           launch.threads, launch.together, std::move(launch.arguments)});
+                           launch.threads, launch.cluster, launch.together, launch.is_early,
+                           ArgumentFiller(launch.arguments)});
     }
   }
 
@@ -51,12 +51,13 @@ class CudaKernel final : public Kernel {
     const auto stream = static_cast<StreamHandle>(context.stream());
     Arguments::Words words;
     for (const Launch& launch : launches_) {
-      launch.arguments.fill(context, scratch_book_, words);
-      constexpr std::int64_t kVectorBytes = 16;
-      const bool aligned = launch.arguments.are_aligned(words, kVectorBytes);
+      constexpr std::uint64_t kVectorBytes = 16;
+      const bool aligned = launch.arguments.fill(context, scratch_book_, words) % kVectorBytes == 0;
       const LoadedKernel& kernel = aligned ? launch.aligned : launch.unaligned;
-      kernel.launch(stream, aligned ? launch.grid : launch.unaligned_grid, launch.threads,
-                    words.data(), launch.together);
+      const LaunchForm form{aligned ? launch.grid : launch.unaligned_grid, launch.threads,
+                            aligned ? launch.cluster : 1, launch.together,
+                            launch.is_early && !is_capturing(context.stream())};
+      kernel.launch(scope, stream, form, words.data());
       if (waits_ && !is_capturing(context.stream())) kernel.wait(stream);
     }
   }
@@ -65,9 +66,10 @@ class CudaKernel final : public Kernel {
   struct Launch {
     LoadedKernel aligned, unaligned;
     Grid grid, unaligned_grid;
-    unsigned threads;
+    unsigned threads, cluster;
     bool together;
-    Arguments arguments;
+    bool is_early;  // edges of graphs that say so need newer drivers: not in a capture
+    ArgumentFiller arguments;
   };
   DeviceOrdinal device_;
   bool waits_;  // after every launch, so that what goes wrong is said of the right one

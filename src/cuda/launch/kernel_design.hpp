@@ -23,6 +23,10 @@ struct LaunchDesign {
   std::string unaligned_function = {};
   Grid unaligned_grid = {};
   bool together = false;  // the blocks wait for each other: all of them are there at once
+  unsigned cluster = 1;  // blocks along x that run together (sm_90 on); of `function` only
+  // May start before the launch before it is done, for whose results it waits itself: see
+  // lib/ptx_launch.cuh.
+  bool is_early = false;
 };
 
 // Launches in order. An empty list does nothing (no elements).

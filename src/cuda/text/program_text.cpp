@@ -1,10 +1,12 @@
 #include "cuda/text/program_text.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 
 #include "base/fail.hpp"
+#include "base/philox.hpp"
 #include "graph/enum_names.hpp"
 #include "graph/pointwise_traits.hpp"
 
@@ -155,6 +157,14 @@ class Printer {
       return line(
           each(fmt::format("v{}[l] = (R)(at[{}]{});", i, axis, axis == rank - 1 ? " + l" : "")));
     }
+    if (const Step* gelu = scaled_gelu(step))
+      return line(each(fmt::format("v{}[l] = op_gelu_approx_tanh_fwd_scaled<R>(v{}[l], v{}[l]);", i,
+                                   gelu->args[0], step.args[1])));
+    // By a flag, not by a number that is made from it first.
+    if (step.op.mode == PointwiseMode::binary_select && is_plain(step.op) &&
+        has_flags_.contains(step.args[2]))
+      return line(each(fmt::format("v{}[l] = is_one{}[l] ? v{}[l] : v{}[l];", i, step.args[2],
+                                   step.args[0], step.args[1])));
     std::vector<std::string> operands;
     for (int n = 0; n < operand_count(step.op.mode); ++n)
       operands.push_back(fmt::format("v{}[l]", step.args[static_cast<std::size_t>(n)]));
@@ -163,6 +173,21 @@ class Printer {
         fmt::format("v{}[l] = {};", i, operation_text(step.op, step.compute, operands, is_short))));
   }
 
+  // The keys of a random stream: made here from a seed that is a fact of the graph, else on the
+  // device. Returns the type and the value.
+  std::pair<std::string, std::string> stream_keys(const std::string& name, const Step& step) {
+    if (step.seed.present())
+      return {"SeedKeys", "(uint64)" + stream_number(name + "_seed", step.seed, 0)};
+    std::array<std::int64_t, kPhiloxRounds> keys;
+    auto first = static_cast<std::uint32_t>(step.random.seed);
+    auto second = static_cast<std::uint32_t>(step.random.seed >> 32);
+    for (std::int64_t& key : keys) {
+      key = static_cast<std::int64_t>(std::uint64_t{second} << 32 | first);
+      first += kPhiloxWeyl0;
+      second += kPhiloxWeyl1;
+    }
+    return {"GivenKeys", arguments_.numbers(name + "_keys", keys)};
+  }
   // The seed or offset of a random stream: of a tensor with one element, or a fact of the graph.
   std::string stream_number(const std::string& name, const View& view, std::int64_t fixed) {
     if (!view.present()) return arguments_.number(name, fixed);
@@ -175,10 +200,11 @@ class Printer {
   void add_random(const Step& step, int i) {
     const std::string name = fmt::format("{}_random{}", function_, i);
     const Rng& op = step.random;
-    const std::string seed = stream_number(name + "_seed", step.seed, op.seed);
+    const auto [type, keys] = stream_keys(name, step);
     const std::string offset = stream_number(name + "_offset", step.offset, op.offset);
-    line(fmt::format("const RandomStream stream{} = {{(uint64){}, (uint64){}}};", i, seed, offset));
-    line(fmt::format("const int64 place{} = {};", i, position(step.view, name)));
+    line(fmt::format("const RandomStream<{}> stream{} = {{{{{}}}, (uint64){}}};", type, i, keys,
+                     offset));
+    line(fmt::format("const Index place{} = {};", i, position(step.view, name)));
     const int last = step.view.strides.rank() - 1;
     const bool in_a_row = last < 0 || step.view.strides[last] == 1;
     const std::string stride = in_a_row ? "1" : stride_text(step.view, last, name);
@@ -187,16 +213,33 @@ class Printer {
           fmt::format("v{0}[l] = {1} + {2} * standard_normal<R>(stream{0}, place{0} + l * {3});", i,
                       literal(op.mean), literal(op.standard_deviation), stride)));
     line(fmt::format("uint32 bits{}[kCount];", i));
-    line(in_a_row ? fmt::format("random_row(stream{0}, place{0}, bits{0});", i)
+    line(in_a_row ? fmt::format("random_row<{1}>(stream{0}, place{0}, bits{0});", i,
+                                has_one_upper_word(step))
                   : fmt::format("random_strided(stream{0}, place{0}, {1}, bits{0});", i, stride));
     if (op.distribution == RngDistribution::uniform)
       return line(each(fmt::format("v{0}[l] = {1} + ({2} - {1}) * (R)uniform_open(bits{0}[l]);", i,
                                    literal(op.minimum), literal(op.maximum))));
-    // (k + 1/2) 2^-23 < p for the upper 23 bits k: k < 2^23 p - 1/2, both sides exact.
+    // (k + 1/2) 2^-23 < p for the upper 23 bits k: k < 2^23 p - 1/2, both sides exact. The lower 9
+    // bits may be anything.
     const auto probability = static_cast<double>(static_cast<float>(op.probability));
     const double limit = std::clamp(std::ceil(0x1p23 * probability - 0.5), 0.0, 0x1p23);
-    line(each(fmt::format("v{0}[l] = (bits{0}[l] >> 9) < (uint32){1} ? (R)1 : (R)0;", i,
-                          arguments_.number(name + "_below", static_cast<std::int64_t>(limit)))));
+    if (limit == 0.0) return line(fmt::format("fill((R)0, v{});", i));
+    const std::string last_kept =
+        arguments_.number(name + "_last", static_cast<std::int64_t>(limit) * 512 - 1);
+    line(fmt::format("bool is_one{}[kCount];", i));
+    line(each(fmt::format("is_one{0}[l] = bits{0}[l] <= (uint32){1};", i, last_kept)));
+    line(each(fmt::format("v{0}[l] = is_one{0}[l] ? (R)1 : (R)0;", i)));
+    has_flags_.insert(i);
+  }
+  // Whether all counters of a stream have the same upper 32 bits.
+  static bool has_one_upper_word(const Step& step) {
+    if (step.offset.present()) return false;
+    double last = 0;
+    for (int axis = 0; axis < step.view.dims.rank(); ++axis)
+      last += static_cast<double>(step.view.dims[axis] - 1) *
+              static_cast<double>(step.view.strides[axis]);
+    const auto lower = static_cast<std::uint32_t>(step.random.offset);
+    return lower + last / 4 < 0x1p32;
   }
 
   static std::string each(const std::string& statement) {
@@ -244,6 +287,26 @@ class Printer {
     return sum.empty() ? "0" : sum;
   }
 
+  // The GELU that a step multiplies by a constant, where both are one operation in the short form
+  // and nothing else reads it.
+  const Step* scaled_gelu(const Step& step) const {
+    constexpr double kLeast = 0x1p-20, kMost = 0x1p20;  // whose inverse is as good as they are
+    if (!has_short_results_ || step.op.mode != PointwiseMode::mul || !is_plain(step.op))
+      return nullptr;
+    const Step& x = program_.steps[static_cast<std::size_t>(step.args[0])];
+    const Step& factor = program_.steps[static_cast<std::size_t>(step.args[1])];
+    if (x.kind != Kind::compute || x.op.mode != PointwiseMode::gelu_approx_tanh_fwd ||
+        !is_plain(x.op) || x.round_to || factor.kind != Kind::constant ||
+        std::abs(factor.constant) < kLeast || std::abs(factor.constant) > kMost)
+      return nullptr;
+    int uses = 0;
+    for (const Step& other : program_.steps)
+      uses += static_cast<int>(std::count(other.args.begin(), other.args.end(), step.args[0]));
+    for (const auto& store : program_.stores) uses += store.value == step.args[0] ? 1 : 0;
+    return uses == 1 ? &x : nullptr;
+  }
+  static bool is_plain(const Pointwise& op) { return op.alpha1 == 1.0 && op.alpha2 == 1.0; }
+
   // lib/pointwise.cuh has cheaper forms of these for results of 16 bits.
   static bool has_short_form(PointwiseMode mode) {
     return mode == PointwiseMode::gelu_fwd || mode == PointwiseMode::gelu_bwd ||
@@ -264,6 +327,7 @@ class Printer {
   Arguments& arguments_;
   std::string body_;
   std::set<std::string> strides_;  // those that are arguments already
+  std::set<int> has_flags_;        // steps that draw 0 or 1, which are there as flags, too
   int rows_ = 0;
   const bool has_short_results_ = has_short_results(program_);
 };

@@ -35,6 +35,13 @@ struct State {
   void (*trap)(const char* reason);
 };
 
+// The same for clusters of blocks.
+struct ClusterState {
+  void (*barrier)();
+  // Where another block has what is at `address` in this block's shared memory.
+  void* (*address)(void* address, unsigned rank);
+};
+
 // `emulated_image` of an image.
 struct Image {
   State* state;

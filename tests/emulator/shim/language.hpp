@@ -25,6 +25,7 @@ extern "C" int printf(const char* format, ...);
 namespace {
 
 __attribute__((section("emulated_state"))) emulated::State emulated_state = {};
+__attribute__((section("emulated_state"))) emulated::ClusterState emulated_cluster_state = {};
 
 typedef emulated::Triple uint3;
 struct dim3 : emulated::Triple {

@@ -19,6 +19,12 @@ inline void emulated_barrier_sync(int id, int threads) {
 inline void emulated_barrier_arrive(int id, int threads) {
   emulated_state.barrier(id, threads, 0, false);
 }
+// For wrappers of PTX's barrier.cluster and mapa.
+inline void emulated_cluster_barrier() { emulated_cluster_state.barrier(); }
+template <class T>
+inline T* emulated_cluster_address(T* address, unsigned rank) {
+  return (T*)emulated_cluster_state.address((void*)address, rank);
+}
 inline void emulated_yield() { emulated_state.yield(); }
 inline void __nanosleep(unsigned) { emulated_state.yield(); }
 

@@ -28,6 +28,18 @@ void for_each_view(Program& program, Visit&& visit) {
   for (auto& store : program.stores) visit(store.view);
 }
 
+// The stores of a program's result, as a program of their own.
+PointwiseProgram take_stores(PointwiseProgram& program) {
+  PointwiseProgram stores;
+  if (program.stores.empty()) return stores;
+  stores.space = program.space;
+  stores.steps.push_back({.kind = PointwiseProgram::Step::Kind::accumulator});
+  for (const PointwiseProgram::Store& store : program.stores)
+    if (store.value == program.result) stores.stores.push_back({store.view, 0});
+  std::erase_if(program.stores, [&](const auto& store) { return store.value == program.result; });
+  return stores;
+}
+
 // A row of one element gets an axis of its own.
 void append_axis(PointwiseProgram& program) {
   for_each_view(program, [](View& view) {
@@ -79,6 +91,11 @@ void RowProblem::take_norm(const Region& region) {
       return;
     }
     first = input(region, In::x);
+    stored = take_stores(first);
+    if (!first.stores.empty()) {
+      refusal = "what is stored on the way in is not x";
+      return;
+    }
     scale = input(region, In::scale);
     bias = input(region, In::bias);
     epsilon_program = input(region, In::epsilon_tensor);
@@ -110,7 +127,13 @@ void RowProblem::take_softmax(const Region& region) {
   is_log = forward ? forward->log : backward->log;
   first = input(region, 0);
   if (backward) second = input(region, SoftmaxBackward::dy);
-  if (forward) output1 = output(region, SoftmaxForward::stats);
+  if (forward) {
+    output1 = output(region, SoftmaxForward::stats);
+    holds_results = std::count_if(first.steps.begin(), first.steps.end(), [](const auto& step) {
+                      return step.kind == PointwiseProgram::Step::Kind::load &&
+                             bit_width(step.view.dtype) >= 16;
+                    }) > 1;
+  }
   result = region.epilogue;
   Dims lines = first.space;
   const std::int64_t axis = forward ? forward->axis : backward->axis;
@@ -178,7 +201,7 @@ void RowProblem::arrange(Dims statistics, Dims parameters) {
 std::vector<const PointwiseProgram*> RowProblem::programs() const {
   std::vector<const PointwiseProgram*> present;
   for (const PointwiseProgram* program :
-       {&first, &second, &scale, &bias, &mean, &inv_variance, &result, &output1, &output2})
+       {&first, &second, &scale, &bias, &mean, &inv_variance, &stored, &result, &output1, &output2})
     if (!program->empty()) present.push_back(program);
   return present;
 }

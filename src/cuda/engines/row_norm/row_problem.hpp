@@ -22,9 +22,13 @@ struct RowProblem {
   double epsilon = 0;
 
   // Absent operands are empty.
-  PointwiseProgram first;   // x; softmax_backward: y
+  PointwiseProgram first;  // x; softmax_backward: y
+  // softmax_forward: work fused before is done once, and threads hold its results: three passes
+  // would repeat it, and more than one operand is no smaller.
+  bool holds_results = false;
   PointwiseProgram second;  // dy
   PointwiseProgram scale, bias, mean, inv_variance;
+  PointwiseProgram stored;  // norm_forward: where x goes, which is its accumulator
   PointwiseProgram result;  // epilogue: y; dx
   // Statistics: mean and inv_variance, or softmax's stats. Gradients: dscale and dbias.
   PointwiseProgram output1, output2;
@@ -49,7 +53,8 @@ struct RowProblem {
   void take_softmax(const Region& region);
   void arrange(Dims statistics, Dims parameters);
   std::vector<PointwiseProgram*> slots() {
-    return {&first, &second, &scale, &bias, &mean, &inv_variance, &result, &output1, &output2};
+    return {&first,        &second, &scale,  &bias,    &mean,
+            &inv_variance, &stored, &result, &output1, &output2};
   }
 };
 

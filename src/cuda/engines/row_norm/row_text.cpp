@@ -12,12 +12,16 @@ namespace {
 
 struct SourceText {
   bool is_present = true;
-  std::string held, fetch, values, forget = {}, prefetch = {};
+  std::string held, fetch, values;
+  // Of an operand that is held as memory has it.
+  bool is_staged = false;
+  std::string bytes = "0", forget = {}, prefetch = {}, to_ring = {}, from_ring = {};
 };
 std::string print(const std::string& name, const SourceText& source) {
   return fmt::format(
       "struct {} {{\n"
-      "  static const bool kPresent = {};\n"
+      "  static const bool kPresent = {}, kIsStaged = {};\n"
+      "  template <int kCount> static constexpr int kBytes = {};\n"
       "  template <int kCount> struct Held {{ {} }};\n"
       "  template <int kCount>\n"
       "  __device__ static void fetch(const Args& args, const Index (&at)[kRank],\n"
@@ -27,11 +31,16 @@ std::string print(const std::string& name, const SourceText& source) {
       "                                const Held<kCount>& held, R (&to)[kCount]) {{\n{}  }}\n"
       "  template <int kCount>\n"
       "  __device__ static void prefetch(const Args& args, const Index (&at)[kRank]) {{\n{}  }}\n"
+      "  template <int kCount, int kThreads>\n"
+      "  __device__ static void to_ring(const Args& args, const Index (&at)[kRank],\n"
+      "                                 uint8* slots) {{\n{}  }}\n"
+      "  template <int kCount, int kThreads>\n"
+      "  __device__ static void from_ring(uint8* slots, Held<kCount>& held) {{\n{}  }}\n"
       "  template <int kCount>\n"
       "  __device__ static void forget(Held<kCount>& held, uint32 zero) {{ {} }}\n"
       "}};\n",
-      name, source.is_present, source.held, source.fetch, source.values, source.prefetch,
-      source.forget);
+      name, source.is_present, source.is_staged, source.bytes, source.held, source.fetch,
+      source.values, source.prefetch, source.to_ring, source.from_ring, source.forget);
 }
 
 // Whether rows come one after the other in memory, each read by its own threads only.
@@ -68,14 +77,15 @@ std::vector<int> loads_to_hold(const PointwiseProgram& program) {
 }
 
 std::string print_source(const PointwiseProgram& program, const Graph& graph,
-                         const std::string& name, Arguments& arguments) {
+                         const std::string& name, Arguments& arguments, bool holds_results) {
   if (program.empty())
     return print(name, {.is_present = false, .held = "", .fetch = "", .values = ""});
   const std::string function = name + "_program";
   const std::vector<int> loads = loads_to_hold(program);
-  const bool is_staged = !loads.empty() && std::none_of(loads.begin(), loads.end(), [&](int i) {
-    return is_on_host(graph, program.steps[static_cast<std::size_t>(i)].view);
-  });
+  const bool is_staged =
+      !holds_results && !loads.empty() && std::none_of(loads.begin(), loads.end(), [&](int i) {
+        return is_on_host(graph, program.steps[static_cast<std::size_t>(i)].view);
+      });
   if (!is_staged)
     return print_program(program, graph, function, arguments) +
            print(name, {.held = "R values[kCount];",
@@ -85,6 +95,7 @@ std::string print_source(const PointwiseProgram& program, const Graph& graph,
   // The program with what is held in place of its loads.
   PointwiseProgram rest = program;
   SourceText text;
+  text.is_staged = true;
   std::string operands;
   for (std::size_t k = 0; k < loads.size(); ++k) {
     auto& step = rest.steps[static_cast<std::size_t>(loads[k])];
@@ -100,21 +111,37 @@ std::string print_source(const PointwiseProgram& program, const Graph& graph,
         index += fmt::format(
             " + at[{}] * (Index){}", axis,
             arguments.number(fmt::format("{}_stride{}_{}", name, k, axis), view.strides[axis]));
-    text.held += fmt::format("PackedWords<kCount, {}::Word> words{}; ", type, k);
+    const std::string words = fmt::format("PackedWords<kCount, {}::Word>", type);
+    text.held += fmt::format("{} words{}; ", words, k);
     const std::string address =
         fmt::format("(const {}::Word*){} + ({})", type,
                     arguments.pointer(fmt::format("{}_data{}", name, k), view), index);
     text.fetch +=
         fmt::format("    held.words{}.template fetch<{}>({});\n", k, is_read_once(view), address);
-    text.prefetch +=
-        fmt::format("    PackedWords<kCount, {}::Word>::prefetch({});\n", type, address);
+    text.prefetch += fmt::format("    {}::prefetch({});\n", words, address);
+    const std::string slots = fmt::format("slots + kThreads * ({})", text.bytes);
+    text.to_ring +=
+        fmt::format("    {}::template to_ring<kThreads>({}, {});\n", words, address, slots);
+    text.from_ring += fmt::format("    held.words{}.template from_ring<kThreads>({});\n", k, slots);
+    text.bytes += fmt::format(" + {}::kBytes", words);
     text.values += fmt::format(
         "    R in{0}[kCount];\n    widen_words({1}, held.words{0}, in{0});\n", k, dtype);
-    text.forget += fmt::format("held.words{}.forget_all(zero); ", k);
+    text.forget += fmt::format(
+        "held.words{}.template forget_all<kCount % 2 == 0 && WidensPairs<R, {}>::value>(zero); ", k,
+        type);
     operands += fmt::format("in{}, ", k);
   }
   text.values += fmt::format("    {}<kCount>(args, at, {}to);\n", function, operands);
   return print_program(rest, graph, function, arguments) + print(name, text);
+}
+
+std::string print_row_store(const PointwiseProgram& program, const Graph& graph,
+                            const std::string& name, Arguments& arguments) {
+  if (!program.empty()) return print_program(program, graph, name, arguments);
+  return fmt::format(
+      "template <int kCount>\n"
+      "__device__ inline void {}(const Args&, const Index (&)[kRank], R (&)[kCount]) {{}}\n",
+      name);
 }
 
 std::string print_statistic_store(const PointwiseProgram& program, const Graph& graph,

@@ -13,11 +13,16 @@ namespace ashlar::cuda {
 // work in every pass; empty where the work is too much for that or stores something.
 std::vector<int> loads_to_hold(const PointwiseProgram& program);
 
-// A struct NAME with Held, fetch, values and forget (lib/row_tile.cuh): what loads_to_hold() gives,
-// else the program's results. Caches keep what is `shared` by rows.
+// A struct NAME with Held, fetch, values and more (lib/row_operand.cuh): what loads_to_hold()
+// gives, else the program's results.
+// `holds_results`: these in any case.
 std::string print_source(const PointwiseProgram& program, const Graph& graph,
-                         const std::string& name, Arguments& arguments);
+                         const std::string& name, Arguments& arguments, bool holds_results);
 
+// void NAME<kCount>(args, at, R (&values)[kCount]): elements of a row, or nothing where the program
+// is empty.
+std::string print_row_store(const PointwiseProgram& program, const Graph& graph,
+                            const std::string& name, Arguments& arguments);
 // void NAME(args, at, R value): one element of a statistic, or nothing where it is absent.
 std::string print_statistic_store(const PointwiseProgram& program, const Graph& graph,
                                   const std::string& name, Arguments& arguments);

@@ -1,7 +1,7 @@
 // y = x / (1 - probability) where a Bernoulli stream of 1 - probability gives 1, else 0.
 // Pass 1: where the next draw has to begin.
 __device__ inline void unit(const Args& args, int64 n) {
-  const RandomStream stream = stream_of(args);
+  const SeedStream stream = stream_of(args);
   if (args.pass == 1) {
     const uint64 elements = (uint64)args.begin;
     return put_next_offset(args, Origin<kRank_next_offset>().at,

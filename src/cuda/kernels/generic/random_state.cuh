@@ -1,8 +1,9 @@
 // Seed and offset: tensors of one element where they are given, else attributes.
-__device__ inline RandomStream stream_of(const Args& args) {
-  RandomStream stream = {(uint64)args.seed, (uint64)args.offset};
+typedef RandomStream<SeedKeys> SeedStream;
+__device__ inline SeedStream stream_of(const Args& args) {
+  SeedStream stream = {{(uint64)args.seed}, (uint64)args.offset};
   if (kHas_seed_tensor)
-    stream.seed = (uint64)integer_seed_tensor(args, Origin<kRank_seed_tensor>().at);
+    stream.keys.seed = (uint64)integer_seed_tensor(args, Origin<kRank_seed_tensor>().at);
   if (kHas_offset_tensor)
     stream.offset = (uint64)integer_offset_tensor(args, Origin<kRank_offset_tensor>().at);
   return stream;

@@ -3,7 +3,7 @@ enum Distribution { kBernoulli, kUniform, kNormal };
 __device__ inline void unit(const Args& args, int64 n) {
   Index at[kRank_y];
   unflatten(n, args.y_dims, at);
-  const RandomStream stream = stream_of(args);
+  const SeedStream stream = stream_of(args);
   if (kDistribution == kNormal)
     return put_y(args, at, (R)args.mean + (R)args.deviation * standard_normal<R>(stream, n));
   const float u = stream.uniform(n);

@@ -5,26 +5,49 @@
 #include "lib/integers.cuh"
 #include "lib/ptx_math.cuh"
 
-// 128 random bits for a 64-bit counter under a 64-bit key.
-__device__ inline uint4 philox4x32(uint64 counter, uint64 key) {
-  uint32 x = (uint32)counter, y = (uint32)(counter >> 32), z = 0, w = 0;
-  uint32 key0 = (uint32)key, key1 = (uint32)(key >> 32);
+// The keys of the rounds, two of 32 bits each: made from a seed, or made before by the host, which
+// saves two additions per round.
+struct SeedKeys {
+  uint64 seed;
+  __device__ uint32 first(int round) const { return (uint32)seed + round * 0x9E3779B9u; }
+  __device__ uint32 second(int round) const { return (uint32)(seed >> 32) + round * 0xBB67AE85u; }
+};
+struct GivenKeys {
+  const int64* keys;  // the first one in the lower half
+  __device__ uint32 first(int round) const { return (uint32)keys[round]; }
+  __device__ uint32 second(int round) const { return (uint32)((uint64)keys[round] >> 32); }
+};
+
+// Of the first round, in which half of the state is 0. It is as linear as it looks: counters that
+// are 1 apart have products that are kFirstFactor apart.
+static const uint32 kFirstFactor = 0xD2511F53u;
+__device__ inline uint64 first_product(uint32 counter) {
+  return multiply_wide(kFirstFactor, counter);
+}
+// 128 random bits for a 64-bit counter, of whose lower half the first product is given.
+template <class Keys>
+__device__ inline uint4 philox4x32(uint64 product, uint32 upper, const Keys& keys) {
+  uint32 x = upper ^ keys.first(0), y = 0;
+  uint32 z = (uint32)(product >> 32) ^ keys.second(0), w = (uint32)product;
 #pragma unroll
-  for (int round = 0; round < 10; ++round) {
-    const uint64 product0 = multiply_wide(0xD2511F53u, x);
+  for (int round = 1; round < 10; ++round) {
+    const uint64 product0 = multiply_wide(kFirstFactor, x);
     const uint64 product1 = multiply_wide(0xCD9E8D57u, z);
-    x = (uint32)(product1 >> 32) ^ y ^ key0;
+    x = (uint32)(product1 >> 32) ^ y ^ keys.first(round);
     y = (uint32)product1;
-    z = (uint32)(product0 >> 32) ^ w ^ key1;
+    z = (uint32)(product0 >> 32) ^ w ^ keys.second(round);
     w = (uint32)product0;
-    key0 += 0x9E3779B9u;
-    key1 += 0xBB67AE85u;
   }
   return make_uint4(x, y, z, w);
 }
+template <class Keys>
+__device__ inline uint4 philox4x32(uint64 counter, const Keys& keys) {
+  return philox4x32(first_product((uint32)counter), (uint32)(counter >> 32), keys);
+}
 // 32 random bits for element `index` of a stream.
-__device__ inline uint32 philox_element(uint64 seed, uint64 offset, uint64 index) {
-  const uint4 bits = philox4x32(offset + index / 4, seed);
+template <class Keys>
+__device__ inline uint32 philox_element(const Keys& keys, uint64 offset, uint64 index) {
+  const uint4 bits = philox4x32(offset + index / 4, keys);
   const int lane = (int)(index % 4);
   return lane == 0 ? bits.x : lane == 1 ? bits.y : lane == 2 ? bits.z : bits.w;
 }
@@ -34,41 +57,58 @@ __device__ inline float uniform_open(uint32 bits) {
 }
 // Whether element `index` of a Bernoulli stream is 1.
 __device__ inline bool bernoulli(uint64 seed, uint64 offset, uint64 index, float probability) {
-  return uniform_open(philox_element(seed, offset, index)) < probability;
+  return uniform_open(philox_element(SeedKeys{seed}, offset, index)) < probability;
 }
 
+template <class Keys>
 struct RandomStream {
-  uint64 seed, offset;
+  Keys keys;
+  uint64 offset;
   __device__ uint32 bits(int64 index) const {
-    return philox_element(seed, offset, (uint64)index);
+    return philox_element(keys, offset, (uint64)index);
   }
   __device__ float uniform(int64 index) const { return uniform_open(bits(index)); }
 };
 
-// The bits of kCount elements from `index` on, which is a multiple of kCount.
-template <int kCount>
-__device__ inline void random_row(const RandomStream& stream, int64 index, uint32 (&to)[kCount]) {
+// How many counters come before that of element `index`. Indices are never negative; of 32 bits,
+// they are divided as such.
+template <class Index>
+__device__ inline uint64 counters_before(Index index) {
+  return sizeof(Index) == 4 ? (uint32)index / 4 : (uint64)index / 4;
+}
+// The bits of kCount elements from `index` on, which is a multiple of kCount. kOneUpper: all
+// counters of the stream have the same upper 32 bits, so that what follows from these alone is
+// computed once per thread, and no counter is the first after a carry.
+template <bool kOneUpper, class Stream, int kCount, class Index>
+__device__ inline void random_row(const Stream& stream, Index index, uint32 (&to)[kCount]) {
+  const uint32 upper = (uint32)(stream.offset >> 32);
+  const uint64 product = first_product((uint32)stream.offset + (uint32)counters_before(index));
   if constexpr (kCount % 4 == 0) {
 #pragma unroll
     for (int l = 0; l < kCount; l += 4) {
-      const uint4 bits = philox4x32(stream.offset + (uint64)(index + l) / 4, stream.seed);
+      const uint64 counter = stream.offset + (counters_before(index) + l / 4);
+      const uint4 bits =
+          kOneUpper ? philox4x32(product + (uint64)kFirstFactor * (l / 4), upper, stream.keys)
+                    : philox4x32(counter, stream.keys);
       to[l] = bits.x;
       to[l + 1] = bits.y;
       to[l + 2] = bits.z;
       to[l + 3] = bits.w;
     }
   } else if constexpr (kCount == 2) {
-    const uint4 bits = philox4x32(stream.offset + (uint64)index / 4, stream.seed);
-    const bool upper = (index & 2) != 0;
-    to[0] = upper ? bits.z : bits.x;
-    to[1] = upper ? bits.w : bits.y;
+    const uint4 bits = kOneUpper
+                           ? philox4x32(product, upper, stream.keys)
+                           : philox4x32(stream.offset + counters_before(index), stream.keys);
+    const bool is_second = (index & 2) != 0;
+    to[0] = is_second ? bits.z : bits.x;
+    to[1] = is_second ? bits.w : bits.y;
   } else {
 #pragma unroll
     for (int l = 0; l < kCount; ++l) to[l] = stream.bits(index + l);
   }
 }
-template <int kCount>
-__device__ inline void random_strided(const RandomStream& stream, int64 index, int64 stride,
+template <class Stream, int kCount>
+__device__ inline void random_strided(const Stream& stream, int64 index, int64 stride,
                                       uint32 (&to)[kCount]) {
 #pragma unroll
   for (int l = 0; l < kCount; ++l) to[l] = stream.bits(index + l * stride);
@@ -76,8 +116,8 @@ __device__ inline void random_strided(const RandomStream& stream, int64 index, i
 
 // Box-Muller: elements 2k and 2k + 1 share the uniform numbers u, v of their two lanes,
 //   sqrt(-2 log u) cos(2 pi v)  and  sqrt(-2 log u) sin(2 pi v).
-template <class R>
-__device__ inline R standard_normal(const RandomStream& stream, int64 index) {
+template <class R, class Stream>
+__device__ inline R standard_normal(const Stream& stream, int64 index) {
   const int64 even = index & ~(int64)1;
   const R radius = sqrt((R)-2 * log((R)stream.uniform(even)));
   const R turns = (R)2 * (R)stream.uniform(even + 1);

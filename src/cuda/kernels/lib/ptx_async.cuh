@@ -1,27 +1,38 @@
-// Copies from global to shared memory that pass no register: a thread goes on meanwhile.
+// Copies from global to shared memory that go on while the thread does other things: nothing of
+// them passes through registers. Before sm_80 they are plain copies.
 #pragma once
 
-#include "lib/integers.cuh"
+#include "lib/elements.cuh"
+#include "lib/ptx_shared.cuh"
 
-// 16 bytes, both addresses multiples of 16. Elsewhere than on GPUs that have it, done at once.
-__device__ inline void copy_async(void* to, const void* from) {
+// kBytes are 4, 8 or 16, both addresses multiples of them.
+template <int kBytes>
+__device__ inline void copy_async(void* to_shared, const void* from) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  const uint32 address = (uint32)__cvta_generic_to_shared(to);
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
+  const uint32 to = shared_address(to_shared);
+  if constexpr (kBytes == 16)  // past L1
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from)
+                 : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(from),
+                 "n"(kBytes)
+                 : "memory");
 #else
-  *(uint4*)to = *(const uint4*)from;
+  typedef typename Packet<kBytes>::Type Piece;
+  *(Piece*)to_shared = *(const Piece*)from;
 #endif
 }
-// The copies of this thread since the last call are one group.
-__device__ inline void end_copy_group() {
+// The thread's copies since the last call are a group.
+__device__ inline void commit_copies() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
-// Until all groups but the newest kNewer have arrived, for this thread to read.
-template <int kNewer>
-__device__ inline void await_copy_groups() {
+// Until all groups but the last kPending are there. The thread itself can then read them, others
+// after a barrier.
+template <int kPending>
+__device__ inline void wait_for_copies() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_group %0;" ::"n"(kNewer) : "memory");
+  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 #endif
 }

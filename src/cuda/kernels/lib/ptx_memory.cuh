@@ -38,8 +38,13 @@ __device__ inline void prefetch_to_l2(const void* from) {
 #endif
 }
 
-// One access, also of 8 bytes, which the compiler would split.
+// One access: the compiler would split those of 8 bytes, and some of 16.
 #if defined(__CUDA_ARCH__)
+__device__ inline void store_piece(uint4* to, uint4 v) {
+  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.x), "r"(v.y), "r"(v.z),
+               "r"(v.w)
+               : "memory");
+}
 __device__ inline void store_piece(uint2* to, uint2 v) {
   asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(to), "r"(v.x), "r"(v.y) : "memory");
 }

@@ -22,3 +22,9 @@ __device__ inline void forget(uint32& word, uint32 zero) {
   word += zero;
 #endif
 }
+// What was read from memory before is then read again when it is needed.
+__device__ inline void forget_memory() {
+#if defined(__CUDA_ARCH__)
+  asm volatile("" ::: "memory");
+#endif
+}

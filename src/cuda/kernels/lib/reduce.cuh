@@ -2,8 +2,6 @@
 // the same bits each time: the order of the operations is fixed.
 #pragma once
 
-#include "lib/ptx_barrier.cuh"
-
 static const int kLanes = 32;
 static const unsigned kAllLanes = 0xffffffffu;
 
@@ -49,35 +47,20 @@ __device__ constexpr int lanes_for(int values) {
   return lanes;
 }
 
-// Over groups of kWarps neighbouring warps, at most 15 of them, which do not wait for each other;
-// all threads of the block call it. `slots`, shared memory of one number per warp and value, may be
-// used for the next reduction after any other barrier of the group: calls that follow each other
-// without one alternate between two sets of slots.
-template <int kWarps, class Op, int kCount, class R>
-__device__ inline void block_reduce_in(R* slots, R (&v)[kCount]) {
-  warp_reduce<Op>(v);
-  if constexpr (kWarps > 1) {
-    const int lane = threadIdx.x % kLanes, warp = threadIdx.x / kLanes;
-#pragma unroll
-    for (int i = 0; i < kCount; ++i)
-      if (lane == i % kLanes) slots[warp * kCount + i] = v[i];
-    group_barrier<kWarps * kLanes>(warp / kWarps);
-    // Every warp adds up the warps' results for itself, which saves a second barrier.
-    constexpr int kWidth = lanes_for(kWarps);
-    const R* of_group = slots + warp / kWarps * kWarps * kCount;
-#pragma unroll
-    for (int i = 0; i < kCount; ++i)
-      v[i] = lane % kWidth < kWarps ? of_group[lane % kWidth * kCount + i]
-                                    : Op::template identity<R>();
-    warp_reduce<Op, kWidth>(v);
-  }
-}
-// Over the block, with shared memory of its own: two barriers.
+// Over the block, all of whose threads call it: two barriers.
 template <int kWarps, class Op, class R>
 __device__ inline R block_reduce(R v) {
-  __shared__ R slots[kWarps];
-  R values[1] = {v};
-  block_reduce_in<kWarps, Op>(slots, values);
-  if constexpr (kWarps > 1) __syncthreads();
-  return values[0];
+  v = warp_reduce<Op>(v);
+  if constexpr (kWarps > 1) {
+    __shared__ R slots[kWarps];
+    const int lane = threadIdx.x % kLanes, warp = threadIdx.x / kLanes;
+    if (lane == 0) slots[warp] = v;
+    __syncthreads();
+    // Every warp adds up the warps' results for itself.
+    constexpr int kWidth = lanes_for(kWarps);
+    v = lane % kWidth < kWarps ? slots[lane % kWidth] : Op::template identity<R>();
+    v = warp_reduce<Op, kWidth>(v);
+    __syncthreads();
+  }
+  return v;
 }

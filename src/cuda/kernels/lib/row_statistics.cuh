@@ -2,7 +2,7 @@
 #pragma once
 
 #include "lib/ptx_math.cuh"
-#include "lib/row_tile.cuh"
+#include "lib/row_operand.cuh"
 
 __device__ inline float reciprocal_root(float x) { return reciprocal_root_approx(x); }
 __device__ inline double reciprocal_root(double x) { return 1.0 / sqrt(x); }
@@ -36,6 +36,41 @@ __device__ inline void add_squares(const typename Tile::Args& args, const Tile& 
     });
 }
 
+// Mean and sum of squares about it of the thread's own n elements, each taken once: with s and q
+// the sums of x - pivot and of its square,
+//   mean = pivot + s / n      squares = q - s^2 / n
+// The pivot is the mean of the first chunk. That makes squares at least q / kChunks, so that the
+// subtraction costs few digits: if d is how far the other elements' mean is from the pivot, q
+// contains d^2 once for each of them, and squares that much times kCount / n.
+template <class Tile, class X, int kUnroll, class R>
+__device__ inline void own_moments(const typename Tile::Args& args, const Tile& tile, X& x,
+                                   R (&mean)[kUnroll], R (&squares)[kUnroll]) {
+  constexpr int kCount = Tile::kCount, kSums = kCount < 4 ? kCount : 4;
+  constexpr R kShare = (R)1 / (R)(Tile::kChunks * kCount);
+#pragma unroll
+  for (int u = 0; u < kUnroll; ++u) {
+    R pivot = (R)0, s[kSums] = {}, q[kSums] = {};
+    Tile::for_chunks([&](int chunk, int column) {
+      R v[kCount];
+      x.values(args, tile, u, chunk, column, v);
+      if (chunk == 0) {
+        pivot = sum_of(v) * ((R)1 / (R)kCount);
+        // Infinity is left to the sums, which are then infinite as the mean is.
+        if (!(fabs(pivot) < (R)infinity())) pivot = (R)0;
+      }
+#pragma unroll
+      for (int l = 0; l < kCount; ++l) {
+        const R apart = v[l] - pivot;
+        s[l % kSums] += apart;
+        q[l % kSums] += apart * apart;
+      }
+    });
+    const R sum = sum_of(s);
+    mean[u] = pivot + sum * kShare;
+    squares[u] = sum_of(q) - sum * (sum * kShare);
+  }
+}
+
 // All threads of the block call it. Not centred: the mean stays 0.
 template <bool kCentred, class Tile, class X, class Reducer, int kUnroll, class R>
 __device__ inline void find_statistics(const typename Tile::Args& args, const Tile& tile,
@@ -45,15 +80,9 @@ __device__ inline void find_statistics(const typename Tile::Args& args, const Ti
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u) mean[u] = inv_variance[u] = (R)0;
   if constexpr (kCentred && Tile::kIsEven) {
-    // Of each thread's elements first: one reduction does for both.
-    constexpr int kOwn = Tile::kChunks * Tile::kCount;
-    add_elements(args, tile, x, mean);
-#pragma unroll
-    for (int u = 0; u < kUnroll; ++u) mean[u] *= (R)1 / (R)kOwn;
+    own_moments(args, tile, x, mean, inv_variance);
     x.forget(args);
-    add_squares<true>(args, tile, x, mean, inv_variance);
-    x.forget(args);
-    reducer.merge_moments(mean, inv_variance, kOwn);
+    reducer.merge_moments(mean, inv_variance, Tile::kChunks * Tile::kCount);
   } else {
     if constexpr (kCentred) {
       add_elements(args, tile, x, mean);

@@ -1,0 +1,58 @@
+// The kernels of whole suites, compiled on all processors before anything is measured.
+#include <fmt/format.h>
+
+#include "explanation.hpp"
+#include "gpu.hpp"
+#include "gpu_tensors.hpp"
+#include "measure.hpp"
+#include "memory.hpp"
+
+namespace ashlar::bench {
+
+namespace {
+
+void add_case(const Case& one, const Device& device, bool tune, PackBuilder& kernels) {
+  const auto add = [&](const Problem& problem, const PlanWishes& wishes = {}) {
+    kernels.add(problem.build(), plan_options(wishes));
+  };
+  const Graph graph = one.problem.build();
+  add(one.problem, {.tune = tune});
+  add(one.problem, {.naive = true});
+  if (one.prepare) add(*one.prepare, {.tune = tune});
+  if (one.alone) add(*one.alone, {.tune = tune});
+  for (const Problem& part : one.apart) add(part, {.tune = tune});
+  if (one.check_prepare) add(*one.check_prepare);
+  if (one.check) add(*one.check, {.engine = main_engine(outline_of(explain(graph, device)))});
+  for (const TensorId id : graph.bound_tensors())
+    if (const Tensor& tensor = graph.tensor(id); tensor.kind == TensorKind::output)
+      if (const auto sampling = sampling_graph(tensor)) kernels.add(*sampling);
+}
+
+}  // namespace
+
+PackBuilder kernels_of(const std::vector<Suite>& suites, const Device& device, bool tune) {
+  PackBuilder kernels(device);
+  for (const Suite& suite : suites)
+    for (const Case& one : suite.cases) {
+      try {
+        add_case(one, device, tune, kernels);
+      } catch (const Error&) {
+        continue;  // says why when it is measured
+      }
+    }
+  return kernels;
+}
+
+void compile_ahead(const std::vector<Suite>& suites, const MeasureOptions& options,
+                   const std::function<void(const std::string&)>& progress) {
+  progress("planning");
+  const PackBuilder kernels = kernels_of(suites, options.gpu->device(), options.tune);
+  try {
+    kernels.build(
+        [&](int done, int all) { progress(fmt::format("compiled {} of {} kernels", done, all)); });
+  } catch (const Error&) {
+    return;  // whoever needs the kernel that does not compile says so
+  }
+}
+
+}  // namespace ashlar::bench

@@ -1,0 +1,309 @@
+#include "cuda/engines/row_norm/row_layout.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "cuda/engines/row_norm/row_recipes.hpp"
+#include "cuda/engines/row_norm/row_text.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+using Kind = RowProblem::Kind;
+
+constexpr int kLanes = 32, kMostThreads = 1024;
+
+// Registers a thread may have where so many warps share the four parts of a multiprocessor.
+int register_limit(int warps) {
+  constexpr int kOfPart = 16384, kMost = 240;
+  const int per_part = (warps + 3) / 4;
+  return std::min(kOfPart / (per_part * kLanes) / 8 * 8, kMost);
+}
+int resident_threads(const DeviceProps& device) {
+  switch (device.compute_capability) {
+    case 75: return 1024;
+    case 80:
+    case 90:
+    case 100:
+    case 103: return 2048;
+    default: return 1536;
+  }
+}
+
+// Registers in which a thread holds `elements` of an operand: as memory has them where little is
+// fused before.
+double held_registers(const RowProblem& problem, const PointwiseProgram& program,
+                      std::int64_t elements) {
+  if (program.empty()) return 0;
+  std::int64_t bytes = staged_bytes(problem, program);
+  if (bytes == 0) bytes = problem.register_bytes();
+  return static_cast<double>(elements * bytes) / 4.0;
+}
+
+// What the compiler needs, about: checked by tests, which want no spills.
+double registers_of(const RowProblem& problem, const RowLayout& layout) {
+  constexpr double kAddresses = 8, kPerRow = 6, kPerNextRow = 2, kForMeans = 8, kForRing = 6;
+  constexpr double kForCluster = 2, kForUneven = 8, kForBias = 0.35;
+  constexpr double kPerChunk = 4;    // of what comes when it is needed
+  constexpr double kForLoads = 0.6;  // per element, on their way while earlier ones become results
+  const std::int64_t elements = std::int64_t{layout.chunks} * layout.vector;
+  const double words = static_cast<double>(problem.register_bytes()) / 4.0;
+  const bool in_ring = layout.ahead == RowLayout::kRing;
+  const double row = in_ring ? held_registers(problem, problem.first, layout.vector) +
+                                   held_registers(problem, problem.second, layout.vector)
+                             : held_registers(problem, problem.first, elements) +
+                                   held_registers(problem, problem.second, elements);
+  double total = kAddresses + layout.vector * words + (problem.is_centred ? kForMeans : 0);
+  total += layout.unroll * (kPerRow + row);
+  if (layout.ahead == 1) total += layout.unroll * (kPerNextRow + row);
+  if (in_ring) total += layout.unroll * kPerNextRow + kForRing;
+  if (layout.slices > 1) total += kForCluster;
+  if (layout.row_threads * layout.slices * elements != problem.length) total += kForUneven;
+  if (in_ring && layout.hold_parameters && !problem.bias.empty())
+    total += kForBias * static_cast<double>(elements);
+  if (layout.hold_parameters)
+    total += held_registers(problem, problem.scale, elements) +
+             held_registers(problem, problem.bias, elements);
+  else if (!problem.scale.empty())
+    total += kPerChunk;
+  if (problem.holds_results) total += kForLoads * static_cast<double>(elements);
+  if (layout.shared_sums)
+    total += kPerChunk;
+  else
+    total += static_cast<double>(elements) * words * problem.column_sums();
+  return total;
+}
+
+// Bytes of a row that are read.
+double row_bytes(const RowProblem& problem) {
+  double bits = 0;
+  for (const PointwiseProgram* program : {&problem.first, &problem.second})
+    for (const auto& step : program->steps)
+      if (step.kind == PointwiseProgram::Step::Kind::load) bits += bit_width(step.view.dtype);
+  return bits / 8.0 * static_cast<double>(problem.length);
+}
+
+// The fewest threads that hold `length` elements in `chunks` vectors each; 0: too many.
+int threads_for(std::int64_t length, int vector, int chunks) {
+  const std::int64_t needed =
+      (length + std::int64_t{vector} * chunks - 1) / (std::int64_t{vector} * chunks);
+  if (needed > kMostThreads) return 0;
+  if (needed <= kLanes) return static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(needed)));
+  return static_cast<int>((needed + kLanes - 1) / kLanes * kLanes);
+}
+
+// Where much is fused: the time that the instructions take, by counts from compiled kernels.
+double work_seconds(const RowProblem& problem, const DeviceProps& device) {
+  constexpr double kPerOperation = 1.2, kOfNorm = 9;  // instructions per element
+  constexpr double kBusy = 0.6;                       // of the instructions' peak rate
+  const double per_element = kPerOperation * problem.result.flops_per_element() + kOfNorm;
+  return static_cast<double>(problem.rows * problem.length) * per_element /
+         (device.flops_f32 / 2 * kBusy);
+}
+
+// A layout is the slower the farther it is from what was fastest for such rows.
+double expected_seconds(const RowProblem& problem, const RowLayout& layout,
+                        const DeviceProps& device, double bytes) {
+  constexpr double kReached = 0.92, kPerStep = 0.02;
+  const RowGrid grid = grid_of(problem, layout, device);
+  const double blocks = static_cast<double>(grid.pieces * problem.sets * layout.slices);
+  const double used = std::min(blocks / device.compute_units, 1.0);
+  double seconds = bytes / (device.bytes_per_second * kReached * used);
+  if (has_much_work(problem)) seconds = std::max(seconds, work_seconds(problem, device) / used);
+  return seconds * (1.0 + kPerStep * distance(problem, layout, recipe_for(problem)));
+}
+
+bool by_seconds(const RowCandidate& a, const RowCandidate& b) { return a.seconds < b.seconds; }
+
+// The best `of_each` of every kind, so that tuning has different ones to try.
+template <class IsAlike>
+std::vector<RowCandidate> best_of_kinds(std::vector<RowCandidate> found, std::size_t most,
+                                        std::ptrdiff_t of_each, IsAlike is_alike) {
+  std::stable_sort(found.begin(), found.end(), by_seconds);
+  std::vector<RowCandidate> kept;
+  for (const RowCandidate& candidate : found) {
+    const auto is_like = [&](const RowCandidate& other) {
+      return is_alike(other.layout, candidate.layout);
+    };
+    if (kept.size() < most && std::count_if(kept.begin(), kept.end(), is_like) < of_each)
+      kept.push_back(candidate);
+  }
+  return kept;
+}
+
+// Layouts of a problem that fit the device.
+class LayoutSearch {
+ public:
+  LayoutSearch(const RowProblem& problem, const DeviceProps& device, double bytes)
+      : problem_(problem), device_(device), bytes_(bytes) {
+    layout_.vector = vector_of(problem);
+    // Work fused before that is not left to later waits for the loads.
+    const auto only_loads = [&](const PointwiseProgram& program) {
+      return program.empty() || staged_bytes(problem, program) > 0;
+    };
+    can_prefetch_ = only_loads(problem.first) && only_loads(problem.second);
+    // Copies are of 4 bytes at least.
+    const auto can_copy = [&](const PointwiseProgram& program) {
+      constexpr int kLeastBits = 32;
+      for (const int i : loads_to_hold(program))
+        if (bit_width(program.steps[static_cast<std::size_t>(i)].view.dtype) * layout_.vector <
+            kLeastBits)
+          return false;
+      return true;
+    };
+    constexpr int kAmpere = 80;
+    can_ring_ = can_prefetch_ && device.compute_capability >= kAmpere && can_copy(problem.first) &&
+                can_copy(problem.second);
+  }
+
+  std::vector<RowCandidate> all() {
+    for (const int slices : {1, 2, 4, 8}) {
+      if (slices > 1 && !can_share(slices)) continue;
+      layout_.slices = slices;
+      for (const int chunks : {1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32}) try_chunks(chunks);
+    }
+    if (found_.empty()) {
+      const RowLayout again{.threads = 512,
+                            .row_threads = 512,
+                            .blocks = 2,
+                            .persistent = has_sums_,
+                            .vector = layout_.vector};
+      found_.push_back({again, 2 * bytes_ / device_.bytes_per_second});
+    }
+    return std::move(found_);
+  }
+
+ private:
+  // Whether a cluster may share a row: one that is long, in equal parts.
+  bool can_share(int slices) const {
+    constexpr std::int64_t kLeastLength = 8192;  // of a part
+    constexpr int kHopper = 90, kBlackwell = 100;
+    const int generation = device_.compute_capability / 10 * 10;
+    return (generation == kHopper || generation == kBlackwell) &&
+           problem_.length % (slices * layout_.vector) == 0 &&
+           problem_.length / slices >= kLeastLength;
+  }
+  void try_chunks(int chunks) {
+    // Of a row in a thread.
+    const int most_elements = problem_.kind == Kind::norm_backward ? 64 : 128;
+    if (chunks * layout_.vector > most_elements) return;
+    layout_.chunks = chunks;
+    const std::int64_t length = problem_.length / layout_.slices;
+    layout_.row_threads = threads_for(length, layout_.vector, chunks);
+    constexpr int kWholeLine = 8;  // threads that read 128 bytes at once
+    if (chunks > 1 && layout_.row_threads < kWholeLine) return;
+    if (layout_.row_threads == 0 ||
+        (chunks - 1) * std::int64_t{layout_.row_threads} * layout_.vector >= length)
+      return;
+    const bool is_narrow = layout_.row_threads <= kLanes, is_shared = layout_.slices > 1;
+    // A warp adds up what those of a row have.
+    if (is_shared && (is_narrow || layout_.row_threads * layout_.slices > kLanes * kLanes)) return;
+    for (int groups = 1; groups * layout_.row_threads <= kMostThreads; groups *= 2) {
+      if (is_shared && groups > 1) break;
+      layout_.threads = groups * layout_.row_threads;
+      constexpr int kMostGroups = 8;  // each with a barrier of its own
+      if (is_narrow ? layout_.threads < 128 || layout_.threads > 512 : groups > kMostGroups)
+        continue;
+      for (const int ahead : {0, 1, 2, RowLayout::kRing}) {
+        // Groups of a block add up their sums; else more blocks do the same.
+        if (!is_narrow && groups > (has_sums_ ? kMostGroups : ahead == RowLayout::kRing ? 2 : 1))
+          continue;
+        layout_.ahead = ahead;
+        layout_.persistent = has_sums_ || ahead > 0;
+        if (ahead > 0 && !(ahead == RowLayout::kRing ? can_ring_ : can_prefetch_)) continue;
+        for (const int unroll : {1, 2, 4}) {
+          layout_.unroll = unroll;
+          if (unroll == 1 || is_narrow) try_places();
+        }
+      }
+    }
+  }
+  // Where sums and parameters are. The gradient needs the scale in both passes: it is held where
+  // that fits.
+  void try_places() {
+    const bool is_backward = problem_.kind == Kind::norm_backward;
+    for (const bool shared_sums : {false, true}) {
+      if (shared_sums && (!has_sums_ || layout_.groups() > 1)) continue;
+      layout_.shared_sums = shared_sums;
+      layout_.hold_parameters = true;
+      const bool is_found = try_stages();
+      layout_.hold_parameters = false;
+      if (has_parameters_ && !(is_backward && is_found)) try_stages();
+    }
+  }
+  bool try_stages() {
+    layout_.stages = 0;
+    if (layout_.ahead != RowLayout::kRing) return try_blocks();
+    bool is_found = false;
+    for (const int stages : {2, 3, 4, 6}) {
+      layout_.stages = stages;
+      is_found = try_blocks() || is_found;
+    }
+    return is_found;
+  }
+  // Sums over rows want few blocks, everything else many.
+  bool try_blocks() {
+    constexpr int kMostBlocks = 16;
+    bool is_found = false;
+    for (layout_.blocks = kMostBlocks; layout_.blocks > 0; --layout_.blocks) {
+      if ((is_found && !layout_.persistent) || !fits()) continue;
+      is_found = true;
+      found_.push_back({layout_, expected_seconds(problem_, layout_, device_, bytes_)});
+    }
+    return is_found;
+  }
+  bool fits() const {
+    // Shared memory of reductions over the block, and what every block costs.
+    constexpr std::int64_t kOfWarp = 64, kOfBlock = 1 << 10;
+    const std::int64_t reductions = kOfBlock + layout_.threads / kLanes * layout_.unroll * kOfWarp;
+    if (layout_.threads * layout_.blocks > resident_threads(device_)) return false;
+    if ((shared_bytes(problem_, layout_).all + reductions) * layout_.blocks > device_.shared_bytes)
+      return false;
+    return registers_of(problem_, layout_) <=
+           register_limit(layout_.threads / kLanes * layout_.blocks);
+  }
+
+  const RowProblem& problem_;
+  const DeviceProps& device_;
+  double bytes_;
+  bool has_sums_ = problem_.column_sums() > 0;
+  bool has_parameters_ = !problem_.scale.empty() || !problem_.bias.empty();
+  bool can_prefetch_, can_ring_;
+  RowLayout layout_;
+  std::vector<RowCandidate> found_;
+};
+
+}  // namespace
+
+std::vector<RowLayout> all_row_layouts(const RowProblem& problem, const DeviceProps& device) {
+  constexpr std::size_t kMost = 60;
+  constexpr int kOfEach = 2;
+  const double bytes = static_cast<double>(problem.rows) * row_bytes(problem);
+  const auto is_alike = [](const RowLayout& a, const RowLayout& b) {
+    return a.row_threads == b.row_threads && a.threads == b.threads && a.slices == b.slices &&
+           a.ahead == b.ahead && a.shared_sums == b.shared_sums &&
+           a.hold_parameters == b.hold_parameters && a.unroll == b.unroll;
+  };
+  std::vector<RowLayout> layouts;
+  for (const RowCandidate& candidate :
+       best_of_kinds(LayoutSearch(problem, device, bytes).all(), kMost, kOfEach, is_alike))
+    layouts.push_back(candidate.layout);
+  return layouts;
+}
+
+std::vector<RowCandidate> row_candidates(const RowProblem& problem, const DeviceProps& device,
+                                         double bytes) {
+  constexpr std::size_t kMostCandidates = 8, kFewCandidates = 2;
+  constexpr double kSmall = 1 << 20;  // bytes: nothing to tune
+  const auto is_alike = [](const RowLayout& a, const RowLayout& b) {
+    return a.chunks == b.chunks && a.slices == b.slices && a.ahead == b.ahead &&
+           a.persistent == b.persistent && a.shared_sums == b.shared_sums &&
+           a.hold_parameters == b.hold_parameters;
+  };
+  return best_of_kinds(LayoutSearch(problem, device, bytes).all(),
+                       bytes < kSmall ? kFewCandidates : kMostCandidates, 1, is_alike);
+}
+
+}  // namespace ashlar::cuda

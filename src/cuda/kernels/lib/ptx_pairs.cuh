@@ -1,0 +1,51 @@
+// Two floats of 16 bits in a word.
+#pragma once
+
+#include "lib/elements.cuh"
+
+// A number of 16 bits in each half of a word.
+__device__ constexpr uint32 both(int x) { return (uint32)x * 0x10001u; }
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+
+// The larger ones, NaN where one of two is.
+__device__ inline uint32 max_pair_or_nan(bf16, uint32 a, uint32 b) {
+  uint32 larger;
+  asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
+  return larger;
+}
+__device__ inline uint32 max_pair_or_nan(f16, uint32 a, uint32 b) {
+  uint32 larger;
+  asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
+  return larger;
+}
+// All bits of a half where a > b, none elsewhere, and where one of them is NaN.
+__device__ inline uint32 greater_pair(bf16, uint32 a, uint32 b) {
+  uint32 mask;
+  asm("set.gt.u32.bf16x2 %0, %1, %2;" : "=r"(mask) : "r"(a), "r"(b));
+  return mask;
+}
+__device__ inline uint32 greater_pair(f16, uint32 a, uint32 b) {
+  uint32 mask;
+  asm("set.gt.u32.f16x2 %0, %1, %2;" : "=r"(mask) : "r"(a), "r"(b));
+  return mask;
+}
+
+#else
+
+template <class D> __device__ inline bool is_greater(D d, uint32 a, uint32 b) {
+  return widen(d, (uint16)a) > widen(d, (uint16)b);
+}
+template <class D> __device__ inline uint32 greater_pair(D d, uint32 a, uint32 b) {
+  return (is_greater(d, a, b) ? 0xffffu : 0u) |
+         (is_greater(d, a >> 16, b >> 16) ? 0xffff0000u : 0u);
+}
+template <class D> __device__ inline uint16 max_or_nan(D d, uint16 a, uint16 b) {
+  return widen(d, a) != widen(d, a) || is_greater(d, a, b) ? a : b;
+}
+template <class D> __device__ inline uint32 max_pair_or_nan(D d, uint32 a, uint32 b) {
+  return (uint32)max_or_nan(d, (uint16)a, (uint16)b) |
+         (uint32)max_or_nan(d, (uint16)(a >> 16), (uint16)(b >> 16)) << 16;
+}
+
+#endif
