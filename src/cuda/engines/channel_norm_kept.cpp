@@ -165,6 +165,22 @@ bool ChannelNormKept::can_copy_async() const {
          (shape.backward == nullptr || fits(shape.dy, dy_type));
 }
 
+std::vector<ChannelNormKept::Ways> ChannelNormKept::ways(bool has_other_tensors) const {
+  // Measured on an H200: large groups of lines do better with packets in registers, and with what
+  // comes next on its way to L2 unless other tensors are read meanwhile.
+  const bool forward_short = shape.backward == nullptr && bytes_of(x_type) < 4;
+  const bool prefers_async = shape.columns || members <= 16 || forward_short;
+  const bool has_next = groups < chunks, staggers = can_stagger();
+  const std::int64_t ahead =
+      !shape.columns && has_next && groups > 1 && !has_other_tensors ? held / 2 : 0;
+  std::vector<Ways> result;
+  if (can_copy_async() && prefers_async) result.push_back({0, staggers, true});
+  result.push_back({ahead, staggers && !shape.columns, false});
+  if (has_next) result.push_back({ahead == 0 ? held / 2 : 0, false, false});
+  if (can_copy_async()) result.push_back({0, prefers_async ? false : staggers, true});
+  return result;
+}
+
 double ChannelNormKept::traffic(const DeviceProps& device) const {
   const double tensors = shape.backward != nullptr ? 2 : 1;
   const double kept_share = static_cast<double>(held) / static_cast<double>(packets);
@@ -173,7 +189,7 @@ double ChannelNormKept::traffic(const DeviceProps& device) const {
   const double chunk = static_cast<double>(taken * shape.pixels * bytes_of(x_type));
   const double of_l2 =
       again * chunk * static_cast<double>(groups) / static_cast<double>(device.l2_bytes);
-  if (of_l2 < 0.45) again *= 0.3;
+  if (of_l2 < 0.45) again *= shape.backward != nullptr ? 0.3 : 0.4;
   return (tensors + again + 1) / (tensors + 1);
 }
 
@@ -199,9 +215,10 @@ double ChannelNormKept::fraction(double bytes, bool async, const DeviceProps& de
                      : backward ? 4e-6
                                 : 7e-6) +
                     (shape.columns ? 3e-6 : 0) + 0.018e-6 * static_cast<double>(members);
-  if (async) of_chunk *= 0.65;
+  if (async) of_chunk *= shape.columns ? 0.8 : 0.65;
+  const double reset = members > 1 ? 3e-6 : 0;  // the launch before
   const auto turns = static_cast<double>(ceil_div(chunks, groups));
-  return share_of_speed(share, bytes * traffic(device), turns * of_chunk, device);
+  return share_of_speed(share, bytes * traffic(device), turns * of_chunk + reset, device);
 }
 
 std::vector<std::int64_t> ChannelNormKept::choices(const ChannelNormShape& norm, DType precision,

@@ -44,7 +44,9 @@ struct ChannelNormKept {
   };
   KernelDesign design(const Graph& graph, const Region& region, const Ways& ways) const;
   bool can_copy_async() const;
-  bool can_stagger() const { return members > 1 && groups > 1 && chunks >= 6 * groups; }
+  // Best first.
+  std::vector<Ways> ways(bool has_other_tensors) const;
+  bool can_stagger() const { return members > 1 && groups > 1 && chunks >= 5 * groups; }
   // Bytes in units of what every tensor takes once, and the share of memory's speed they move with.
   double traffic(const DeviceProps& device) const;
   double fraction(double bytes, bool async, const DeviceProps& device) const;
