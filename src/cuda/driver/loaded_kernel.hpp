@@ -16,8 +16,8 @@ struct LaunchForm {
   Grid grid = {};
   unsigned threads = 1;   // of a block
   unsigned cluster = 1;   // blocks along x that run together and reach each other's shared memory
-  bool together = false;  // all blocks are on the GPU at once, so that they may wait for each other;
-                          // an error where they do not fit
+  bool together = false;  // all blocks are on the GPU at once, so that they may wait for each
+                          // other; an error where they do not fit
   bool is_early = false;  // may start before the launch before it is done
 };
 

@@ -16,6 +16,7 @@ constexpr std::int64_t kLeastPackets = 2;      // of a thread, where blocks coul
 constexpr std::int64_t kMostDirect = 1 << 11;  // sums of a group that all its blocks read
 constexpr std::int64_t kReserved = 1 << 10;    // of shared memory per block, by the system
 constexpr std::int64_t kCounterBytes = 128;    // a line each
+constexpr std::int64_t kMostTaken = 512;
 constexpr std::size_t kMostChoices = 4;
 constexpr std::int64_t kLeastBusy = 216;  // threads of a block that have packets
 
@@ -189,7 +190,7 @@ double ChannelNormKept::traffic(const DeviceProps& device) const {
   const double chunk = static_cast<double>(taken * shape.pixels * bytes_of(x_type));
   const double of_l2 =
       again * chunk * static_cast<double>(groups) / static_cast<double>(device.l2_bytes);
-  if (of_l2 < 0.45) again *= shape.backward != nullptr ? 0.3 : 0.4;
+  if (of_l2 < 0.45) again *= 0.3;
   return (tensors + again + 1) / (tensors + 1);
 }
 
@@ -236,7 +237,7 @@ std::vector<std::int64_t> ChannelNormKept::choices(const ChannelNormShape& norm,
     const std::int64_t taken = shape.channels / parts, columns = taken * shape.spread;
     const std::int64_t across = columns / shape.vector;
     if (shape.channels % parts != 0 || columns % shape.vector != 0 || across > kThreads) continue;
-    if (kThreads / across * across < kLeastBusy) continue;
+    if (kThreads / across * across < kLeastBusy || taken > kMostTaken) continue;
     const ChannelNormKept kept(shape, precision, taken, device);
     const auto bytes = static_cast<double>(shape.channels * shape.pixels * bytes_of(kept.x_type) *
                                            (shape.backward != nullptr ? 3 : 2));
