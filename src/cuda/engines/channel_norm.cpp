@@ -184,9 +184,16 @@ class ChannelNormEngine final : public CudaEngine {
       config.knobs = {
           {"unroll", unroll}, {"blocks", blocks}, {"waves", waves}, {"held", held}, {"taken", 0}};
       config.cost = {.flops = region.flops(), .bytes = region.bytes(), .bytes_fraction = fraction};
-      // What is reduced is read twice.
-      if (held == 0 && (!shape.given || shape.backward != nullptr))
-        config.cost.bytes *= shape.backward != nullptr ? 5.0 / 3.0 : 1.5;
+      // What is reduced is read twice, and in several launches.
+      if (held == 0 && (!shape.given || shape.backward != nullptr)) {
+        constexpr double kLaunches = 10e-6;
+        const bool backward = shape.backward != nullptr;
+        const int access = shape.vector * bit_width(kept_type(shape.x, region.precision())) / 8;
+        if (access < 16) fraction *= access == 8 ? 0.8 : access == 4 ? 0.75 : 0.5;
+        config.cost.bytes *= backward ? 5.0 / 3.0 : 1.5;
+        config.cost.bytes_fraction = share_of_speed(fraction * (backward ? 1.03 : 0.98),
+                                                    config.cost.bytes, kLaunches, device);
+      }
       for (const Booked& booked : scratch_of(shape, walk, held))
         config.scratch_bytes += booked.count * register_bytes(region);
       config.notes.runtime_compiled = true;
@@ -226,26 +233,24 @@ class ChannelNormEngine final : public CudaEngine {
                        std::vector<Config>& result) {
     for (const std::int64_t taken : Kept::choices(shape, region.precision(), device)) {
       const Kept kept(Kept::walked(shape), region.precision(), taken, device);
-      const auto add = [&](const Kept::Ways& ways, double fraction) {
+      const double own_bytes = static_cast<double>(shape.channels * shape.pixels) *
+                               (shape.backward != nullptr ? 3 : 2) * bit_width(kept.x_type) / 8;
+      double order = 1;
+      for (const Kept::Ways& ways : kept.ways(region.bytes() > 1.1 * own_bytes)) {
         Config config;
         config.knobs = {{"taken", taken},
                         {"ahead", ways.ahead},
                         {"staggers", ways.staggers ? 1 : 0},
                         {"async", ways.async ? 1 : 0}};
-        config.cost = {.flops = region.flops(),
-                       .bytes = region.bytes() * kept.traffic(device),
-                       .bytes_fraction = kept.fraction(device) * fraction};
+        config.cost = {
+            .flops = region.flops(),
+            .bytes = region.bytes() * kept.traffic(device),
+            .bytes_fraction = order * kept.fraction(region.bytes(), kept.can_copy_async(), device)};
         for (const auto& [name, bytes] : kept.scratch(region.precision()))
           config.scratch_bytes += bytes;
         config.notes.runtime_compiled = true;
         result.push_back(std::move(config));
-      };
-      for (const bool staggers : {true, false}) {
-        if (staggers && !kept.can_stagger()) continue;
-        const double of_order = staggers ? 1 : 0.995;
-        if (kept.can_copy_async()) add({0, staggers, true}, of_order);
-        add({0, staggers, false}, 0.95 * of_order);
-        if (kept.groups < kept.chunks) add({kept.held / 2, staggers, false}, 0.96 * of_order);
+        order *= 0.98;
       }
     }
   }

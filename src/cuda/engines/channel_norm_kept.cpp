@@ -16,6 +16,7 @@ constexpr std::int64_t kLeastPackets = 2;      // of a thread, where blocks coul
 constexpr std::int64_t kMostDirect = 1 << 11;  // sums of a group that all its blocks read
 constexpr std::int64_t kReserved = 1 << 10;    // of shared memory per block, by the system
 constexpr std::int64_t kCounterBytes = 128;    // a line each
+constexpr std::int64_t kMostTaken = 512;
 constexpr std::size_t kMostChoices = 4;
 constexpr std::int64_t kLeastBusy = 216;  // threads of a block that have packets
 
@@ -165,6 +166,22 @@ bool ChannelNormKept::can_copy_async() const {
          (shape.backward == nullptr || fits(shape.dy, dy_type));
 }
 
+std::vector<ChannelNormKept::Ways> ChannelNormKept::ways(bool has_other_tensors) const {
+  // Measured on an H200: large groups of lines do better with packets in registers, and with what
+  // comes next on its way to L2 unless other tensors are read meanwhile.
+  const bool forward_short = shape.backward == nullptr && bytes_of(x_type) < 4;
+  const bool prefers_async = shape.columns || members <= 16 || forward_short;
+  const bool has_next = groups < chunks, staggers = can_stagger();
+  const std::int64_t ahead =
+      !shape.columns && has_next && groups > 1 && !has_other_tensors ? held / 2 : 0;
+  std::vector<Ways> result;
+  if (can_copy_async() && prefers_async) result.push_back({0, staggers, true});
+  result.push_back({ahead, staggers && !shape.columns, false});
+  if (has_next) result.push_back({ahead == 0 ? held / 2 : 0, false, false});
+  if (can_copy_async()) result.push_back({0, prefers_async ? false : staggers, true});
+  return result;
+}
+
 double ChannelNormKept::traffic(const DeviceProps& device) const {
   const double tensors = shape.backward != nullptr ? 2 : 1;
   const double kept_share = static_cast<double>(held) / static_cast<double>(packets);
@@ -177,23 +194,32 @@ double ChannelNormKept::traffic(const DeviceProps& device) const {
   return (tensors + again + 1) / (tensors + 1);
 }
 
-double ChannelNormKept::fraction(const DeviceProps& device) const {
+double share_of_speed(double share, double bytes, double lost_seconds, const DeviceProps& device) {
+  return 1 / (1 / share + lost_seconds * device.bytes_per_second / std::max(bytes, 1.0));
+}
+
+// As measured on an H200: shares of the speed that the driver names, seconds per chunk in which
+// memory has nothing to do.
+double ChannelNormKept::fraction(double bytes, bool async, const DeviceProps& device) const {
+  const bool backward = shape.backward != nullptr, is_short = bytes_of(x_type) < 4;
+  double share = backward ? (is_short ? 0.875 : 0.862) : 0.855;
   // Of rows in pieces, memory gives less the shorter they are.
-  double result = 0.85;
   if (shape.columns && chunks > 1) {
     const std::int64_t piece = taken * shape.spread * bytes_of(x_type);
-    result *= piece >= 512   ? 0.98
-              : piece >= 256 ? 0.93
-              : piece >= 128 ? 0.8
-              : piece >= 64  ? 0.6
-                             : 0.005 * static_cast<double>(piece);
+    share *= piece >= 512   ? 1.0
+             : piece >= 256 ? 0.98
+             : piece >= 128 ? 0.85
+             : piece >= 64  ? 0.45
+                            : 0.2;
   }
-  // Without chunks that L2 has room for, nothing is gained over two launches.
-  if (chunks == 1 && held < packets) return result * 0.95;
-  // Large groups wait longer for each other, once a chunk.
-  const double of_all =
-      static_cast<double>(members) / static_cast<double>(kBlocks * device.compute_units);
-  return result * (1 - 0.02 * of_all - (relay ? 0.01 : 0));
+  double of_chunk = (!is_short  ? 3.3e-6
+                     : backward ? 4e-6
+                                : 7e-6) +
+                    (shape.columns ? 3e-6 : 0) + 0.018e-6 * static_cast<double>(members);
+  if (async) of_chunk *= shape.columns ? 0.8 : 0.65;
+  const double reset = members > 1 ? 3e-6 : 0;  // the launch before
+  const auto turns = static_cast<double>(ceil_div(chunks, groups));
+  return share_of_speed(share, bytes * traffic(device), turns * of_chunk + reset, device);
 }
 
 std::vector<std::int64_t> ChannelNormKept::choices(const ChannelNormShape& norm, DType precision,
@@ -211,9 +237,13 @@ std::vector<std::int64_t> ChannelNormKept::choices(const ChannelNormShape& norm,
     const std::int64_t taken = shape.channels / parts, columns = taken * shape.spread;
     const std::int64_t across = columns / shape.vector;
     if (shape.channels % parts != 0 || columns % shape.vector != 0 || across > kThreads) continue;
-    if (kThreads / across * across < kLeastBusy) continue;
+    if (kThreads / across * across < kLeastBusy || taken > kMostTaken) continue;
     const ChannelNormKept kept(shape, precision, taken, device);
-    if (kept.held > 0) found.emplace_back(kept.traffic(device) / kept.fraction(device), taken);
+    const auto bytes = static_cast<double>(shape.channels * shape.pixels * bytes_of(kept.x_type) *
+                                           (shape.backward != nullptr ? 3 : 2));
+    if (kept.held > 0)
+      found.emplace_back(kept.traffic(device) / kept.fraction(bytes, kept.can_copy_async(), device),
+                         taken);
   }
   std::sort(found.begin(), found.end());
   std::vector<std::int64_t> result;

@@ -14,6 +14,9 @@ namespace ashlar::cuda {
 // memory has, else that of registers.
 DType kept_type(const PointwiseProgram& program, DType precision);
 
+// `share` of the memory's speed, less for what moves nothing for so many seconds.
+double share_of_speed(double share, double bytes, double lost_seconds, const DeviceProps& device);
+
 struct ChannelNormKept {
   static constexpr unsigned kThreads = 256;
   static constexpr std::int64_t kBlocks = 2;  // of a multiprocessor at once
@@ -41,10 +44,12 @@ struct ChannelNormKept {
   };
   KernelDesign design(const Graph& graph, const Region& region, const Ways& ways) const;
   bool can_copy_async() const;
-  bool can_stagger() const { return members > 1 && groups > 1 && chunks > 2 * groups; }
+  // Best first.
+  std::vector<Ways> ways(bool has_other_tensors) const;
+  bool can_stagger() const { return members > 1 && groups > 1 && chunks >= 5 * groups; }
   // Bytes in units of what every tensor takes once, and the share of memory's speed they move with.
   double traffic(const DeviceProps& device) const;
-  double fraction(const DeviceProps& device) const;
+  double fraction(double bytes, bool async, const DeviceProps& device) const;
 
   // Channels to take at a time, best first; none where this is not for the norm.
   static std::vector<std::int64_t> choices(const ChannelNormShape& shape, DType precision,
