@@ -41,11 +41,12 @@ constexpr RowRecipe kBackward[] = {
 };
 // A warp has a row where its registers hold one.
 constexpr RowRecipe kSoftmaxForward[] = {
-    {2, 2048, 64, 8, 1, kMost, kNone, 0},  {2, 4096, 128, 8, 1, kMost, kNone, 0},
-    {2, 8192, 256, 4, 1, kMost, kNone, 0}, {2, 16384, 128, 1, 1, kMost, kNone, 0},
-    {2, 32768, 64, 1, 1, kMost, kNone, 0}, {4, 4096, 128, 8, 1, kMost, kNone, 0},
-    {4, 8192, 256, 8, 1, kMost, kNone, 0}, {4, 16384, 128, 1, 1, kMost, kNone, 0},
-    {4, 32768, 64, 1, 1, kMost, kNone, 0}, {4, 65536, 128, 1, 1, kMost, kNone, 0},
+    {2, 2048, 64, 8, 1, kMost, kNone, 0},   {2, 4096, 128, 8, 1, kMost, kNone, 0},
+    {2, 8192, 256, 4, 1, kMost, kNone, 0},  {2, 16384, 128, 1, 1, kMost, kNone, 0},
+    {2, 32768, 64, 1, 1, kMost, kNone, 0},  {2, 65536, 128, 1, 1, kMost, kNone, 0},
+    {4, 4096, 128, 8, 1, kMost, kNone, 0},  {4, 8192, 256, 8, 1, kMost, kNone, 0},
+    {4, 16384, 128, 1, 1, kMost, kNone, 0}, {4, 32768, 64, 1, 1, kMost, kNone, 0},
+    {4, 65536, 128, 1, 1, kMost, kNone, 0},
 };
 constexpr RowRecipe kSoftmaxBackward[] = {
     {2, 2048, 64, 4, 1, kMost, kNone, 0},  {2, 4096, 128, 8, 1, kMost, kNone, 0},
