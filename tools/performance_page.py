@@ -132,6 +132,12 @@ def host_lines(path):
     yield ""
 
 
+def count_cases(form):
+    """Cases of a suite, its variants counted (shapes/README.md)."""
+    return sum(math.prod(len(values) for name, values in form.get("each", {}).items() if name not in case)
+               for case in form["cases"])
+
+
 def gpu_part(folder, title):
     """The tables of one kind of GPU; nothing where nothing was recorded."""
     suites = read_results(RESULTS / folder, SHAPES / "cuda")
@@ -145,10 +151,11 @@ def gpu_part(folder, title):
            "copy measured in")
     yield ("the same run, or arithmetic at its peak; apart: the same as several graphs, one plan each.")
     yield ""
-    yield "| Suite | speed | worst | of limit | farthest | target |"
-    yield "|---|---:|---:|---:|---:|---|"
+    yield "| Suite | recorded | speed | worst | of limit | farthest | target |"
+    yield "|---|---:|---:|---:|---:|---:|---|"
     for suite, form, _, result in suites:
-        yield (f"| [{suite}](#{folder}-{suite}) | {number(result.get('speed'))} | "
+        yield (f"| [{suite}](#{folder}-{suite}) | {len(result['cases'])} of {count_cases(form)} | "
+               f"{number(result.get('speed'))} | "
                f"{number(result.get('worst', {}).get('speed'))} | "
                f"{number(result.get('share_of_limit'), '{:.0%}')} | "
                f"{number(result.get('farthest', {}).get('share_of_limit'), '{:.0%}')} | "
