@@ -151,9 +151,11 @@ def facts(cxx, folder, flags, scratch):
 
 
 def nvidia_folder(given):
+    if given:
+        return pathlib.Path(given).resolve()
     site = pathlib.Path(sysconfig.get_paths()["purelib"])
-    places = [given, os.environ.get("ASHLAR_NVIDIA_CUDNN_INCLUDE"),
-              site / "nvidia" / "cudnn" / "include", "/usr/include", "/usr/include/x86_64-linux-gnu",
+    places = [os.environ.get("ASHLAR_NVIDIA_CUDNN_INCLUDE"), site / "nvidia" / "cudnn" / "include",
+              "/usr/include", "/usr/include/x86_64-linux-gnu",
               "/usr/include/aarch64-linux-gnu", "/usr/local/cuda/include"]
     for place in filter(None, places):
         version = pathlib.Path(place) / "cudnn_version.h"
