@@ -150,9 +150,10 @@ if(ASHLAR_BUILD_EXAMPLES)
 endif()
 
 # The style of the tree is a test, and so is that docs/performance.md matches the records; the checker
-# itself is tested on a small tree with planted faults.
+# itself is tested on a small tree with planted faults, and so is the comparison of cuDNN's headers.
 find_program(ASHLAR_PYTHON3 python3)
-foreach(check IN ITEMS tools/check_style.py tools/performance_page.py tests/lint/check_style_test.py)
+foreach(check IN ITEMS tools/check_style.py tools/performance_page.py tests/lint/check_style_test.py
+                      tests/lint/compare_cudnn_headers_test.py)
   cmake_path(GET check STEM name)
   if(ASHLAR_PYTHON3)
     add_test(NAME lint.${name} COMMAND "${ASHLAR_PYTHON3}" "${PROJECT_SOURCE_DIR}/${check}"
@@ -162,4 +163,17 @@ foreach(check IN ITEMS tools/check_style.py tools/performance_page.py tests/lint
     set_tests_properties(lint.${name} PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped: ")
   endif()
   set_tests_properties(lint.${name} PROPERTIES LABELS lint TIMEOUT 120)
+endforeach()
+
+# The cuDNN headers compile, agree with the list of exports, and equal NVIDIA's where those are found.
+foreach(check IN ITEMS compile exports match)
+  if(ASHLAR_PYTHON3)
+    add_test(NAME cudnn.headers.${check}
+             COMMAND "${ASHLAR_PYTHON3}" "${PROJECT_SOURCE_DIR}/tools/compare_cudnn_headers.py"
+                     ${check} --cxx "${CMAKE_CXX_COMPILER}")
+  else()
+    add_test(NAME cudnn.headers.${check} COMMAND "${CMAKE_COMMAND}" -E echo "skipped: no python3")
+  endif()
+  set_tests_properties(cudnn.headers.${check} PROPERTIES
+    LABELS cudnn TIMEOUT 120 SKIP_REGULAR_EXPRESSION "^skipped: ")
 endforeach()

@@ -1,0 +1,30 @@
+/* The version of the interface: what cudnnGetVersion() of this library answers. */
+#ifndef ASHLAR_CUDNN_VERSION_H
+#define ASHLAR_CUDNN_VERSION_H
+
+#define CUDNN_MAJOR 9
+#define CUDNN_MINOR 19
+#define CUDNN_PATCHLEVEL 0
+
+#define CUDNN_VERSION (CUDNN_MAJOR * 10000 + CUDNN_MINOR * 100 + CUDNN_PATCHLEVEL)
+
+/* The newest compute capability that the interface knows: 12.1, times 100. */
+#define CUDNN_MAX_SM_MAJOR_NUMBER 12
+#define CUDNN_MAX_SM_MINOR_NUMBER 1
+#define CUDNN_MAX_DEVICE_VERSION (CUDNN_MAX_SM_MAJOR_NUMBER * 100 + CUDNN_MAX_SM_MINOR_NUMBER * 10)
+
+/* The parts of the interface always have the version of the whole. */
+#define CUDNN_GRAPH_MAJOR CUDNN_MAJOR
+#define CUDNN_GRAPH_MINOR CUDNN_MINOR
+#define CUDNN_GRAPH_PATCH CUDNN_PATCHLEVEL
+#define CUDNN_OPS_MAJOR CUDNN_MAJOR
+#define CUDNN_OPS_MINOR CUDNN_MINOR
+#define CUDNN_OPS_PATCH CUDNN_PATCHLEVEL
+#define CUDNN_CNN_MAJOR CUDNN_MAJOR
+#define CUDNN_CNN_MINOR CUDNN_MINOR
+#define CUDNN_CNN_PATCH CUDNN_PATCHLEVEL
+#define CUDNN_ADV_MAJOR CUDNN_MAJOR
+#define CUDNN_ADV_MINOR CUDNN_MINOR
+#define CUDNN_ADV_PATCH CUDNN_PATCHLEVEL
+
+#endif /* ASHLAR_CUDNN_VERSION_H */
