@@ -42,7 +42,7 @@ std::string of_capability(const DeviceProps& gpu) {
 std::string facts_text(const Facts& facts, const std::vector<Finding>& findings) {
   std::string text;
   const auto line = [&](const auto& label, const std::string& what) {
-    fmt::format_to(std::back_inserter(text), "{:<14}{}\n", label, what);
+    fmt::format_to(std::back_inserter(text), "{:<13} {}\n", label, what);
   };
   line("ashlar", ASHLAR_VERSION);
   if (facts.gpus.empty()) line("GPU", "none");
@@ -60,7 +60,7 @@ std::string facts_text(const Facts& facts, const std::vector<Finding>& findings)
     line(library, used.empty() ? "none" : used);
     for (const CopyFacts& one : facts.copies)
       if (one.copy.library == library)
-        fmt::format_to(std::back_inserter(text), "  {:<12}{} ({})\n", version_text(one.version),
+        fmt::format_to(std::back_inserter(text), "  {:<18}{} ({})\n", version_text(one.version),
                        one.copy.path, one.copy.place);
   }
   const CacheHealth& cache = facts.cache;
