@@ -1,10 +1,5 @@
 #include "cuda/driver/library_places.hpp"
 
-#include <dlfcn.h>
-#include <link.h>
-
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -19,34 +14,6 @@ namespace ashlar::cuda {
 namespace {
 
 namespace fs = std::filesystem;
-
-// The folders that the loader tries for a name: first those of the environment and the program,
-// then, after its cache, those of the system.
-struct LoaderFolders {
-  std::vector<SearchFolder> first, system;
-};
-
-LoaderFolders loader_folders() {
-  LoaderFolders result;
-  void* self = dlopen(nullptr, RTLD_LAZY);
-  Dl_serinfo size{};
-  if (self == nullptr || dlinfo(self, RTLD_DI_SERINFOSIZE, &size) != 0) return result;
-  std::vector<std::max_align_t> memory(size.dls_size / sizeof(std::max_align_t) + 1);
-  auto* info = reinterpret_cast<Dl_serinfo*>(memory.data());
-  if (dlinfo(self, RTLD_DI_SERINFOSIZE, info) != 0 || dlinfo(self, RTLD_DI_SERINFO, info) != 0)
-    return result;
-  constexpr unsigned kFromEnvironment = 0x02, kFromProgram = 0x0c;  // of <link.h>'s LA_SER_*
-  for (unsigned i = 0; i < info->dls_cnt; ++i) {
-    const Dl_serpath& folder = info->dls_serpath[i];
-    if ((folder.dls_flags & kFromEnvironment) != 0)
-      result.first.push_back({folder.dls_name, "LD_LIBRARY_PATH"});
-    else if ((folder.dls_flags & kFromProgram) != 0)
-      result.first.push_back({folder.dls_name, "the program's run path"});
-    else
-      result.system.push_back({folder.dls_name, "system folder"});
-  }
-  return result;
-}
 
 // What /etc/ld.so.cache has for a name. Its form, all numbers 4 bytes: a header of 48 bytes that
 // begins with a magic word and has the number of entries at 20; then entries of 24 bytes: flags,
@@ -119,14 +86,14 @@ std::vector<LibraryFile> files_of(const LibraryQuery& query) {
   };
   if (!query.own.empty()) add(query.own, query.variable, false);
   for (const std::string& path : loaded_files(query.file)) add(path, "LD_PRELOAD", false, true);
-  static const LoaderFolders loader = loader_folders();
-  const auto add_from = [&](const std::vector<SearchFolder>& folders, const std::string& name) {
-    for (const SearchFolder& folder : folders) add(folder.path + "/" + name, folder.place, true);
+  const auto add_from = [&](const std::vector<std::string>& folders, const std::string& name,
+                            const char* place) {
+    for (const std::string& folder : folders) add(folder + "/" + name, place, true);
   };
   for (const std::string& name : query.names) {
-    add_from(loader.first, name);
+    add_from(loader_folders_of_environment(), name, "LD_LIBRARY_PATH");
     for (const std::string& path : cached_paths(name)) add(path, "loader's cache", true);
-    add_from(loader.system, name);
+    add_from(loader_folders(), name, "system folder");
   }
   for (const SearchFolder& folder : folders_beyond_the_loader(query))
     for (const std::string& path : matching_files(folder.path + "/" + query.file + "*"))
