@@ -177,8 +177,10 @@ std::vector<Finding> judge(const Facts& facts) {
   judge_compiler(facts, findings);
   judge_copies(facts, findings);
   judge_cache(facts, findings);
+  const OpenedLibrary* nvrtc = opened_library(facts, "libnvrtc");
+  const bool no_compiler = nvrtc != nullptr && !nvrtc->usable;  // a finding already
   for (const Trial& trial : facts.trials)
-    if (!trial.ok)
+    if (!trial.ok && !(no_compiler && trial.device.starts_with("cuda")))
       findings.push_back(
           {kProblem, trial.name + "-fails",
            fmt::format("a small {} on {} fails: {}", trial.name, trial.device, trial.text),

@@ -13,11 +13,11 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kLibraries[] = {"libcuda", "libnvrtc", "libcublasLt", "libcudnn"};
 
-// The file that is used here: what Ashlar opened, else what the loader would give a program.
+// The file that is used here: what Ashlar opened; what the loader would give a program where Ashlar
+// opens none. cuBLASLt is left alone where there is no GPU.
 std::string used_path(const Facts& facts, const std::string& library) {
-  if (const OpenedLibrary* one = opened_library(facts, library);
-      one != nullptr && !one->path.empty())
-    return one->path;
+  const OpenedLibrary* one = opened_library(facts, library);
+  if (one != nullptr && (!one->path.empty() || library != "libcublasLt")) return one->path;
   const CopyFacts* copy = chosen_copy(facts, library);
   return copy != nullptr ? copy->copy.path : "";
 }

@@ -81,6 +81,8 @@ TEST(Doctor, RunsAKernelOnAGpu) {
   const Visit seen = visit(emulated());
   ASSERT_EQ(seen.report["gpus"].size(), 1) << seen.report;
   EXPECT_EQ(seen.report["gpus"][0]["compute_capability"], "9.0");
+  // Nothing may start the driver before the children that use it: it does not survive a fork.
+  EXPECT_EQ(seen.report["libraries"][0]["copies"][0]["place"], "LD_LIBRARY_PATH");
   ASSERT_EQ(seen.report["trials"].size(), 2);
   for (const json& trial : seen.report["trials"]) {
     EXPECT_EQ(trial["device"], "cuda:0");
@@ -91,7 +93,9 @@ TEST(Doctor, RunsAKernelOnAGpu) {
 TEST(Doctor, MissesNvrtcWhereThereIsAGpu) {
   Environment environment = emulated();
   environment.emplace_back("ASHLAR_NVRTC=/nowhere/libnvrtc.so");
-  EXPECT_THAT(visit(environment).problems, Contains("no-nvrtc"));
+  const Visit seen = visit(environment);
+  EXPECT_THAT(seen.problems, Contains("no-nvrtc"));
+  EXPECT_EQ(seen.report["libraries"][1]["path"], "");
 }
 
 TEST(Doctor, ComparesDriverCompilerAndCapability) {
