@@ -17,10 +17,11 @@ CompileOptions CompileFlags::chosen_options() const {
 }
 
 void add_device_flag(CLI::App& command, std::string& device) {
+  // Asking which there are would start the driver, for every command and its help.
   command
       .add_option("--device", device,
-                  fmt::format("Device: {} (default: the best one present)",
-                              fmt::join(Device::known_names(), ", ")))
+                  "Device: cpu, cuda:0 or one that 'ashlar version' lists (default: the best one "
+                  "present)")
       ->type_name("NAME");
 }
 

@@ -41,7 +41,8 @@ if(ASHLAR_BUILD_CLI)
 endif()
 
 # The command. All but main.cpp is a library, so that tests reach its readers and printers.
-file(GLOB ASHLAR_CLI_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cli/*.cpp")
+file(GLOB ASHLAR_CLI_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cli/*.cpp"
+     "${PROJECT_SOURCE_DIR}/cli/doctor/*.cpp")
 if(ASHLAR_BUILD_CLI AND ASHLAR_CLI_SOURCES)
   set(cli_parts ${ASHLAR_CLI_SOURCES})
   list(FILTER cli_parts EXCLUDE REGEX "/main\\.cpp$")

@@ -61,8 +61,9 @@ function(add_test_area area)
     set_target_properties(${area}_tests PROPERTIES ${ashlar_unity})
   endif()
   if(area STREQUAL "cli" AND TARGET ashlar_cli)
-    target_compile_definitions(cli_tests PRIVATE ASHLAR_CLI_PATH="${PROJECT_BINARY_DIR}/ashlar")
-    add_dependencies(cli_tests ashlar_cli)
+    target_compile_definitions(cli_tests PRIVATE ASHLAR_CLI_PATH="${PROJECT_BINARY_DIR}/ashlar"
+      ASHLAR_COMPILER="${CMAKE_CXX_COMPILER}" ASHLAR_EMULATOR_FOLDER="${ashlar_emulator_folder}")
+    add_dependencies(cli_tests ashlar_cli emulated_cuda emulated_nvrtc)
   endif()
   if(area STREQUAL "cuda")
     target_compile_definitions(cuda_tests PRIVATE

@@ -8,7 +8,10 @@
 
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "base/digest.hpp"
@@ -124,6 +127,24 @@ FileCache::FileCache(std::string directory)
   if (!refusal_.empty() && !directory_.empty()) log(LogLevel::info, "cache: {}", refusal_);
 }
 
+namespace {
+
+// An entry of whichever key, under the name that belongs to it.
+bool is_whole(std::string_view bytes, std::string_view name) {
+  const std::size_t line = bytes.find('\n', kMagic.size());
+  std::size_t key_bytes = 0;
+  if (!bytes.starts_with(kMagic) || line == std::string_view::npos ||
+      std::from_chars(bytes.data() + kMagic.size(), bytes.data() + line, key_bytes).ec !=
+          std::errc() ||
+      key_bytes > bytes.size() - line - 1)
+    return false;
+  const std::string_view key = bytes.substr(line + 1, key_bytes);
+  const std::string_view payload = bytes.substr(line + 1 + key_bytes);
+  return bytes.substr(0, line + 1) == header_of(key, payload) && FileCache::file_name(key) == name;
+}
+
+}  // namespace
+
 std::string FileCache::file_name(std::string_view key) {
   return fmt::format("{:016x}{:016x}", digest_of(key, 1), digest_of(key, 2));
 }
@@ -160,8 +181,10 @@ bool FileCache::put(std::string_view key, std::string_view bytes) const {
   const std::string path = directory_ + "/" + file_name(key);
   const std::string beside = fmt::format("{}.{}.{}", path, getpid(), count.fetch_add(1));
   const auto give_up = [&](const char* step) {
-    log(LogLevel::info, "cache: {} {}: {}; nothing was kept", step, beside, std::strerror(errno));
+    const int reason = errno;
+    log(LogLevel::info, "cache: {} {}: {}; nothing was kept", step, beside, std::strerror(reason));
     unlink(beside.c_str());
+    errno = reason;  // for inspect()
     return false;
   };
   if (!prepare()) return give_up("making the directory of");
@@ -174,6 +197,28 @@ bool FileCache::put(std::string_view key, std::string_view bytes) const {
   }
   if (rename(beside.c_str(), path.c_str()) != 0) return give_up("renaming");
   return true;
+}
+
+FileCache::Health FileCache::inspect() const {
+  Health health;
+  health.trouble = refusal_;
+  if (!refusal_.empty()) return health;
+  constexpr std::string_view kTrial = "a trial of this folder";
+  if (put(kTrial, kTrial) && get(kTrial) == kTrial)
+    unlink((directory_ + "/" + file_name(kTrial)).c_str());
+  else
+    health.trouble = fmt::format("{} cannot be written: {}", directory_, std::strerror(errno));
+  std::error_code error;
+  for (const auto& item : std::filesystem::directory_iterator(directory_, error)) {
+    const std::string name = item.path().filename().string();
+    if (name.find('.') != std::string::npos) continue;  // a lock, or being written
+    const File file(::open(item.path().c_str(), O_RDONLY | O_CLOEXEC));
+    const std::optional<std::string> bytes = file.is_open() ? file.read_all() : std::nullopt;
+    ++health.entries;
+    if (bytes) health.bytes += static_cast<std::int64_t>(bytes->size());
+    if (!bytes || !is_whole(*bytes, name)) health.damaged.push_back(item.path().string());
+  }
+  return health;
 }
 
 }  // namespace ashlar

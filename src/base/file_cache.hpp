@@ -2,10 +2,12 @@
 // renamed into place, checked when read. No lock is needed for that; one only saves work.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ashlar {
 
@@ -26,6 +28,14 @@ class FileCache {
   // first to be done, and finds it with get(). Null, at once, where the file system has no locks.
   class Turn;
   std::shared_ptr<Turn> wait_for_turn(std::string_view key) const;
+
+  struct Health {
+    std::string trouble;  // why nothing can be kept; empty when it can
+    std::int64_t entries = 0, bytes = 0;
+    std::vector<std::string> damaged;  // paths
+  };
+  // Reads every entry; writes one and removes it.
+  Health inspect() const;
 
   const std::string& directory() const { return directory_; }
   // Why the directory is not used; empty when it is.

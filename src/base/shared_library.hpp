@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace ashlar {
 
@@ -29,5 +30,10 @@ class SharedLibrary {
   void* handle_ = nullptr;
   std::string error_ = "not opened";
 };
+
+// Where the loader looks for a name, as LD_LIBRARY_PATH has it: before its cache.
+std::vector<std::string> loader_folders_of_environment();
+// All folders that the loader knows without its cache, in order; the system's are the last.
+std::vector<std::string> loader_folders();
 
 }  // namespace ashlar

@@ -169,5 +169,27 @@ TEST_F(FileCacheTest, OneMakesWhatManyWant) {
   EXPECT_EQ(FileCache("").wait_for_turn("key"), nullptr);
 }
 
+TEST_F(FileCacheTest, InspectionFindsWhatIsDamaged) {
+  const FileCache cache(directory());
+  ASSERT_TRUE(cache.put("one", "bytes\n of one"));
+  ASSERT_TRUE(cache.put("two", ""));
+  FileCache::Health health = cache.inspect();
+  EXPECT_EQ(health.trouble, "");
+  EXPECT_EQ(health.entries, 2);
+  EXPECT_EQ(health.damaged, std::vector<std::string>());
+  EXPECT_EQ(files(), 2u) << "the trial was left";
+
+  fs::resize_file(file("one"), fs::file_size(file("one")) - 1);
+  EXPECT_EQ(cache.inspect().damaged, std::vector<std::string>{file("one")});
+  fs::resize_file(file("one"), 0);
+  EXPECT_EQ(cache.inspect().damaged, std::vector<std::string>{file("one")});
+  fs::rename(file("two"), file("one"));  // whole, under another's name
+  EXPECT_EQ(cache.inspect().damaged, std::vector<std::string>{file("one")});
+
+  EXPECT_NE(FileCache("").inspect().trouble, "");
+  EXPECT_THAT(FileCache(file("one").string() + "/below").inspect().trouble,
+              HasSubstr("Not a directory"));
+}
+
 }  // namespace
 }  // namespace ashlar

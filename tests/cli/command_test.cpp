@@ -44,7 +44,7 @@ TEST(Help, NamesEverySubcommandAndTheExitCodes) {
   const Outcome run = ashlar({"--help"});
   EXPECT_EQ(run.exit_code, 0);
   for (const char* word : {"run", "explain", "validate", "print", "engines", "bench", "pack",
-                           "version", "Exit codes", "ASHLAR_LOG"})
+                           "doctor", "version", "Exit codes", "ASHLAR_LOG"})
     EXPECT_THAT(run.output, HasSubstr(word));
 }
 

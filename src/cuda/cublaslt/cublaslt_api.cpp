@@ -3,7 +3,7 @@
 #include "base/fail.hpp"
 #include "base/log.hpp"
 #include "base/settings.hpp"
-#include "cuda/driver/find_library.hpp"
+#include "cuda/driver/library_places.hpp"
 
 namespace ashlar::cuda {
 
@@ -19,10 +19,7 @@ CublasLt open_cublaslt() {
     result.reason = "ASHLAR_CUBLASLT is off";
     return result;
   }
-  const FoundLibrary found = find_library({settings().cublaslt,
-                                           "libcublasLt.so",
-                                           {"libcublasLt.so.13", "libcublasLt.so.12"},
-                                           {"nvidia/cu13/lib", "nvidia/cublas/lib"}});
+  const FoundLibrary found = find_library(cublaslt_query());
   if (!found.library.is_open()) {
     result.reason = fmt::format("no cuBLASLt. Tried:{}", found.tried_text());
     return result;

@@ -13,7 +13,27 @@ namespace ashlar::cuda {
 
 namespace {
 
-// Files of this process whose name starts like this.
+std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
+// Directories in which Python keeps packages: of this process, of its environment, of the system.
+std::vector<std::string> package_folders() {
+  std::vector<std::string> folders;
+  for (const std::string& path : loaded_files("lib"))
+    if (const std::size_t at = path.find("/site-packages/"); at != std::string::npos)
+      folders.push_back(path.substr(0, at) + "/site-packages");
+  for (const std::string& root : settings().python_roots)
+    for (auto& found : matching_files(root + "/lib/python3*/site-packages"))
+      folders.push_back(found);
+  for (const char* pattern :
+       {"/usr/local/lib/python3*/site-packages", "/usr/local/lib/python3*/dist-packages",
+        "/usr/lib/python3*/dist-packages", "/usr/lib/python3*/site-packages"})
+    for (auto& found : matching_files(pattern)) folders.push_back(found);
+  folders.erase(std::unique(folders.begin(), folders.end()), folders.end());
+  return folders;
+}
+
+}  // namespace
+
 std::vector<std::string> loaded_files(std::string_view prefix) {
   struct Search {
     std::string_view prefix;
@@ -30,7 +50,7 @@ std::vector<std::string> loaded_files(std::string_view prefix) {
   return search.found;
 }
 
-std::vector<std::string> matching(const std::string& pattern) {
+std::vector<std::string> matching_files(const std::string& pattern) {
   glob_t found{};
   std::vector<std::string> paths;
   if (glob(pattern.c_str(), 0, nullptr, &found) == 0)
@@ -39,26 +59,6 @@ std::vector<std::string> matching(const std::string& pattern) {
   std::reverse(paths.begin(), paths.end());  // newer versions sort behind older ones
   return paths;
 }
-
-std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
-
-// Directories in which Python keeps packages: of this process, of its environment, of the system.
-std::vector<std::string> package_folders() {
-  std::vector<std::string> folders;
-  for (const std::string& path : loaded_files("lib"))
-    if (const std::size_t at = path.find("/site-packages/"); at != std::string::npos)
-      folders.push_back(path.substr(0, at) + "/site-packages");
-  for (const std::string& root : settings().python_roots)
-    for (auto& found : matching(root + "/lib/python3*/site-packages")) folders.push_back(found);
-  for (const char* pattern :
-       {"/usr/local/lib/python3*/site-packages", "/usr/local/lib/python3*/dist-packages",
-        "/usr/lib/python3*/dist-packages", "/usr/lib/python3*/site-packages"})
-    for (auto& found : matching(pattern)) folders.push_back(found);
-  folders.erase(std::unique(folders.begin(), folders.end()), folders.end());
-  return folders;
-}
-
-}  // namespace
 
 std::string FoundLibrary::tried_text() const {
   std::string text;
@@ -77,7 +77,7 @@ FoundLibrary find_library(const LibraryQuery& query) {
     return attempt(SharedLibrary::open(path), path);
   };
   const auto open_in = [&](const std::string& folder) {
-    for (const std::string& path : matching(folder + "/" + query.file + "*"))
+    for (const std::string& path : matching_files(folder + "/" + query.file + "*"))
       if (open(path)) return true;
     return false;
   };
@@ -89,18 +89,25 @@ FoundLibrary find_library(const LibraryQuery& query) {
     if (attempt(SharedLibrary::already_loaded(path), path + " (loaded)")) return result;
   for (const std::string& name : query.names)
     if (open(name)) return result;
+  for (const SearchFolder& folder : folders_beyond_the_loader(query))
+    if (open_in(folder.path)) return result;
+  return result;
+}
+
+std::vector<SearchFolder> folders_beyond_the_loader(const LibraryQuery& query) {
+  std::vector<SearchFolder> folders;
   for (const std::string& path : loaded_files("libcudart.so"))
-    if (open_in(folder_of(path))) return result;
+    folders.push_back({folder_of(path), "beside libcudart"});
   for (const std::string& folder : package_folders())
     for (const std::string& place : query.wheel_folders)
-      if (open_in(folder + "/" + place)) return result;
+      folders.push_back({folder + "/" + place, "Python package"});
   std::vector<std::string> toolkits = settings().cuda_roots;
   for (const char* pattern : {"/usr/local/cuda", "/usr/local/cuda-*", "/opt/cuda", "/usr/lib/cuda"})
-    for (auto& found : matching(pattern)) toolkits.push_back(found);
+    for (auto& found : matching_files(pattern)) toolkits.push_back(found);
   for (const std::string& toolkit : toolkits)
     for (const char* place : {"/lib64", "/lib", "/targets/x86_64-linux/lib"})
-      if (open_in(toolkit + place)) return result;
-  return result;
+      folders.push_back({toolkit + place, "CUDA toolkit"});
+  return folders;
 }
 
 }  // namespace ashlar::cuda

@@ -115,10 +115,13 @@ std::shared_ptr<const KernelImage> KernelImages::get(const KernelSource& source,
   }
 }
 
-KernelImages& kernel_images() {
+std::string cubin_directory() {
   const std::string& directory = settings().cache_directory;
-  static KernelImages images(FileCache(directory.empty() ? directory : directory + "/cubin"),
-                             Packs(pack_files()));
+  return directory.empty() ? directory : directory + "/cubin";
+}
+
+KernelImages& kernel_images() {
+  static KernelImages images{FileCache(cubin_directory()), Packs(pack_files())};
   return images;
 }
 

@@ -38,6 +38,8 @@ class KernelImages {
 };
 // Those of this process, from the packs it finds (pack_files), kept in the user's cache directory.
 KernelImages& kernel_images();
+// Where they are kept; empty: nowhere.
+std::string cubin_directory();
 
 // The image of a source as an item of a pack.
 PackedItem packed(const KernelSource& source, const std::string& architecture,

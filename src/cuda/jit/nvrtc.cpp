@@ -3,8 +3,7 @@
 #include <vector>
 
 #include "base/fail.hpp"
-#include "base/settings.hpp"
-#include "cuda/driver/find_library.hpp"
+#include "cuda/driver/library_places.hpp"
 
 namespace ashlar::cuda {
 
@@ -33,11 +32,7 @@ struct Compiler {
 
 Compiler open_compiler() {
   Compiler compiler;
-  const FoundLibrary found =
-      find_library({settings().nvrtc,
-                    "libnvrtc.so",
-                    {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"},
-                    {"nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib", "nvidia/cu12/lib"}});
+  const FoundLibrary found = find_library(nvrtc_query());
   if (!found.library.is_open()) {
     compiler.facts.reason = fmt::format(
         "no NVRTC, the compiler for GPU kernels: set ASHLAR_NVRTC to a libnvrtc.so, install "
