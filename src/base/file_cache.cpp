@@ -21,6 +21,7 @@ namespace ashlar {
 
 namespace {
 
+constexpr std::string_view kFamily = "ashlar cache entry ";  // of whichever version
 constexpr std::string_view kMagic = "ashlar cache entry 2\n";
 
 std::uint64_t digest_of(std::string_view text, std::uint64_t seed) {
@@ -214,6 +215,8 @@ FileCache::Health FileCache::inspect() const {
     if (name.find('.') != std::string::npos) continue;  // a lock, or being written
     const File file(::open(item.path().c_str(), O_RDONLY | O_CLOEXEC));
     const std::optional<std::string> bytes = file.is_open() ? file.read_all() : std::nullopt;
+    // Entries of other versions are theirs.
+    if (bytes && bytes->starts_with(kFamily) && !bytes->starts_with(kMagic)) continue;
     ++health.entries;
     if (bytes) health.bytes += static_cast<std::int64_t>(bytes->size());
     if (!bytes || !is_whole(*bytes, name)) health.damaged.push_back(item.path().string());

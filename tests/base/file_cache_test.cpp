@@ -186,6 +186,11 @@ TEST_F(FileCacheTest, InspectionFindsWhatIsDamaged) {
   fs::rename(file("two"), file("one"));  // whole, under another's name
   EXPECT_EQ(cache.inspect().damaged, std::vector<std::string>{file("one")});
 
+  std::ofstream(file("three")) << "ashlar cache entry 1\nof an older version";
+  health = cache.inspect();
+  EXPECT_EQ(health.entries, 1);
+  EXPECT_EQ(health.damaged, std::vector<std::string>{file("one")});
+
   EXPECT_NE(FileCache("").inspect().trouble, "");
   EXPECT_THAT(FileCache(file("one").string() + "/below").inspect().trouble,
               HasSubstr("Not a directory"));
