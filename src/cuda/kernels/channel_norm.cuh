@@ -63,16 +63,8 @@ template <int kCount> struct Walk {
   __device__ void locate(const Args& args, Index i, Index (&at)[kRank]) const {
     const Index packet = first + i * step;
     if constexpr (kColumns) {
-      const int64* extent = &args.extent0;
-      const int64* magic = &args.magic0;
-      Index rest = outer * (Index)args.pixels + packet;
+      locate_row(args, outer * (Index)args.pixels + packet, at);
       at[kRank - 1] = channel;
-#pragma unroll
-      for (int axis = kRank - 2; axis >= 0; --axis) {
-        const Index above = axis == 0 ? 0 : divide(rest, magic[axis], extent[axis]);
-        at[axis] = rest - above * (Index)extent[axis];
-        rest = above;
-      }
     } else {
       const Index per_line = kCount == 1 ? (Index)args.line_pixels : (Index)args.line_packets;
       const int64 magic = kCount == 1 ? args.magic_line_pixels : args.magic_line_packets;

@@ -37,21 +37,14 @@ struct Share {
     packets = row < kDown && first < rows ? (rows - first + kStep - 1) / kStep : 0;
   }
   __device__ void locate(const Args& args, Index i, Index (&at)[kRank]) const {
-    Index rest = first + i * kStep;
+    const Index row = first + i * kStep;
     if constexpr (kColumns) {
-      const int64* extent = &args.extent0;
-      const int64* magic = &args.magic0;
+      locate_row(args, row, at);
       at[kRank - 1] = column;
-#pragma unroll
-      for (int axis = kRank - 2; axis >= 0; --axis) {
-        const Index above = axis == 0 ? 0 : divide(rest, magic[axis], extent[axis]);
-        at[axis] = rest - above * (Index)extent[axis];
-        rest = above;
-      }
     } else {
-      at[0] = divide(rest, args.magic_line_packets, args.line_packets);
+      at[0] = divide(row, args.magic_line_packets, args.line_packets);
       at[1] = column;
-      at[2] = (rest - at[0] * (Index)args.line_packets) * kVector;
+      at[2] = (row - at[0] * (Index)args.line_packets) * kVector;
     }
   }
   // Of sum k.

@@ -67,14 +67,7 @@ struct RowTile {
   }
   // The first element of a row.
   __device__ static void locate(const Args& args, Index row, Index (&to)[kRank]) {
-    const int64* extent = &args.extent0;
-    const int64* magic = &args.magic0;
-#pragma unroll
-    for (int axis = kRank - 2; axis >= 0; --axis) {
-      const Index above = axis == 0 ? 0 : divide(row, magic[axis], (Index)extent[axis]);
-      to[axis] = row - above * (Index)extent[axis];
-      row = above;
-    }
+    locate_row(args, row, to);
     to[kRank - 1] = 0;
   }
 
