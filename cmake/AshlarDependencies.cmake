@@ -39,7 +39,7 @@ endif()
 # compiler's baseline, which Highway requires. The others would cost compile time and gain nothing
 # measurable. Not every Highway release knows every name, so only the known ones are disabled.
 include(CheckCXXSourceCompiles)
-set(CMAKE_REQUIRED_LIBRARIES hwy::hwy)
+set(CMAKE_REQUIRED_LIBRARIES ashlar_highway)
 set(ashlar_disabled_targets "")
 foreach(target IN ITEMS HWY_SSSE3 HWY_AVX3_ZEN4 HWY_AVX3_SPR HWY_AVX10_2
                         HWY_SVE HWY_SVE2 HWY_SVE_256 HWY_SVE2_128 HWY_NEON_BF16)

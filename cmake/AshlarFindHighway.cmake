@@ -1,17 +1,10 @@
-# Provides the target hwy::hwy, from Highway's own CMake package or else from pkg-config.
-# Used by the build and, installed next to ashlarConfig.cmake, by programs that link Ashlar.
-
-if(NOT TARGET hwy::hwy)
-  find_package(hwy CONFIG QUIET)
+# Highway's headers as the target ashlar_highway. Its library is not needed: the functions of it that
+# dispatch calls are in src/cpu/highway_runtime.cpp.
+find_path(ASHLAR_HIGHWAY_INCLUDE hwy/targets.h)
+if(NOT ASHLAR_HIGHWAY_INCLUDE)
+  message(FATAL_ERROR "Highway's headers, 1.0.3 or newer, were not found (Debian, Ubuntu: libhwy-dev)")
 endif()
-if(NOT TARGET hwy::hwy)
-  find_package(PkgConfig QUIET)
-  if(PkgConfig_FOUND)
-    pkg_check_modules(ashlar_hwy QUIET IMPORTED_TARGET GLOBAL libhwy>=1.0.3)
-  endif()
-  if(NOT TARGET PkgConfig::ashlar_hwy)
-    message(FATAL_ERROR "Highway 1.0.3 or newer was not found (Debian, Ubuntu: libhwy-dev)")
-  endif()
-  add_library(hwy::hwy INTERFACE IMPORTED)
-  set_target_properties(hwy::hwy PROPERTIES INTERFACE_LINK_LIBRARIES PkgConfig::ashlar_hwy)
-endif()
+add_library(ashlar_highway INTERFACE)
+target_include_directories(ashlar_highway SYSTEM INTERFACE "${ASHLAR_HIGHWAY_INCLUDE}")
+# Declares those functions without hiding them, which is what the definitions are compiled with too.
+target_compile_definitions(ashlar_highway INTERFACE HWY_SHARED_DEFINE)

@@ -19,5 +19,4 @@ install(EXPORT ashlarTargets NAMESPACE ashlar:: DESTINATION "${ashlar_package_di
 install(FILES
   "${PROJECT_BINARY_DIR}/ashlarConfig.cmake"
   "${PROJECT_BINARY_DIR}/ashlarConfigVersion.cmake"
-  "${PROJECT_SOURCE_DIR}/cmake/AshlarFindHighway.cmake"
   DESTINATION "${ashlar_package_dir}")

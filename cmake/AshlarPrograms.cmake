@@ -30,7 +30,7 @@ if(ASHLAR_BUILD_CLI)
                                           PRIVATE "${PROJECT_SOURCE_DIR}/bench")
   target_link_libraries(ashlar_bench
     PUBLIC ashlar
-    PRIVATE ashlar_build_flags ashlar_highway_targets hwy::hwy ashlar_fmt
+    PRIVATE ashlar_build_flags ashlar_highway_targets ashlar_highway ashlar_fmt
             nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
   if(ASHLAR_BUILD_BENCH)
     target_link_libraries(ashlar_bench PRIVATE DNNL::dnnl)

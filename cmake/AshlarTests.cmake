@@ -19,7 +19,7 @@ target_compile_definitions(ashlar_test_base INTERFACE
 # What is under test is compiled as users get it; the tests themselves need not be.
 target_compile_options(ashlar_test_base INTERFACE -O1)
 target_link_libraries(ashlar_test_base INTERFACE
-  ashlar ashlar_build_flags ashlar_highway_targets hwy::hwy ashlar_fmt
+  ashlar ashlar_build_flags ashlar_highway_targets ashlar_highway ashlar_fmt
   nlohmann_json::nlohmann_json GTest::gmock GTest::gtest)
 if(ASHLAR_HAVE_OPENMP)
   target_link_libraries(ashlar_test_base INTERFACE OpenMP::OpenMP_CXX)
@@ -65,6 +65,13 @@ function(add_test_area area)
       ASHLAR_COMPILER="${CMAKE_CXX_COMPILER}" ASHLAR_EMULATOR_FOLDER="${ashlar_emulator_folder}")
     add_dependencies(cli_tests ashlar_cli emulated_cuda emulated_nvrtc)
   endif()
+  if(area STREQUAL "cudnn")
+    # Both ways in: the functions of libcudnn.so.9, and what is behind them.
+    target_sources(cudnn_tests PRIVATE $<TARGET_OBJECTS:ashlar_cudnn>)
+    target_include_directories(cudnn_tests PRIVATE "${PROJECT_SOURCE_DIR}/cudnn"
+      "${PROJECT_SOURCE_DIR}/cudnn/include")
+    target_compile_definitions(cudnn_tests PRIVATE CUDNN_WITHOUT_CUDA_HEADERS)
+  endif()
   if(area STREQUAL "cuda")
     target_compile_definitions(cuda_tests PRIVATE
       ASHLAR_EMULATOR_FOLDER="${ashlar_emulator_folder}")
@@ -85,6 +92,25 @@ list(REMOVE_ITEM ashlar_test_areas fuzz)
 foreach(area IN LISTS ashlar_test_areas)
   add_test_area(${area})
 endforeach()
+
+# The older calls of cuDNN, in C99: each tests/cudnn/c/<family>_test.c is a program and a test. The
+# CUDA runtime they call is the stand-in here, a real one where LD_LIBRARY_PATH has it first.
+file(GLOB ashlar_cudnn_c_tests CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/cudnn/c/*_test.c")
+if(TARGET cudart AND ashlar_cudnn_c_tests)
+  enable_language(C)
+  add_library(cudnn_oracle STATIC "${PROJECT_SOURCE_DIR}/tests/cudnn/c/oracle.c")
+  target_link_libraries(cudnn_oracle PUBLIC ashlar cudnn cudart PRIVATE ashlar_build_flags)
+  foreach(source IN LISTS ashlar_cudnn_c_tests)
+    cmake_path(GET source STEM name)
+    string(REPLACE "_test" "" family "${name}")
+    add_executable(cudnn_c_${family} "${source}")
+    target_link_libraries(cudnn_c_${family} PRIVATE cudnn_oracle ashlar_build_flags)
+    set_target_properties(cudnn_c_${family} cudnn_oracle PROPERTIES C_STANDARD 99
+                          C_EXTENSIONS OFF)
+    add_test(NAME cudnn.c.${family} COMMAND cudnn_c_${family})
+    set_tests_properties(cudnn.c.${family} PROPERTIES LABELS cudnn TIMEOUT ${ashlar_test_timeout})
+  endforeach()
+endif()
 
 # Every engine once more on lesser instruction sets, as far as the processor has them: one part of
 # eight each time, all of them with --long.

@@ -33,6 +33,16 @@ Rates rates_of(int capability) {
 
 int device_count() { return driver().api != nullptr ? driver().devices : 0; }
 
+std::optional<int> current_ordinal() {
+  if (device_count() == 0) return {};
+  ContextHandle context = nullptr;
+  DeviceOrdinal device = 0;
+  const DriverApi& api = driver_api();
+  const bool is_known = api.current_context(&context) == Result::success && context != nullptr &&
+                        api.context_device(&device) == Result::success;
+  return is_known ? std::optional(static_cast<int>(device)) : std::nullopt;
+}
+
 DeviceProps detect_gpu(int ordinal) {
   const DriverApi& api = driver_api();
   if (ordinal < 0 || ordinal >= driver().devices)

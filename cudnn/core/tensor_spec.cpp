@@ -1,0 +1,63 @@
+#include "core/tensor_spec.hpp"
+
+namespace ashlar::cudnn {
+
+namespace {
+
+// Of a tensor with vectors: the shape of memory, whose last axis is the place inside a vector.
+struct VectorShape {
+  Dims dims, strides;
+  Dims to_logical;    // permutation that puts the last axis behind the vectorised one
+  Dims from_logical;  // and back
+  Dims split;         // logical dims with the vectorised axis as (vectors, place)
+};
+
+VectorShape vector_shape(const TensorSpec& spec) {
+  VectorShape shape;
+  const int rank = spec.dims.rank();
+  for (int axis = 0; axis < rank; ++axis) {
+    const bool is_vectors = axis == spec.vector_axis;
+    const std::int64_t extent = is_vectors ? spec.dims[axis] / spec.vector : spec.dims[axis];
+    shape.dims.push_back(extent);
+    shape.strides.push_back(spec.strides[axis]);
+    shape.split.push_back(extent);
+    shape.to_logical.push_back(axis);
+    if (is_vectors) {
+      shape.split.push_back(spec.vector);
+      shape.to_logical.push_back(rank);
+    }
+    shape.from_logical.push_back(axis <= spec.vector_axis ? axis : axis + 1);
+  }
+  shape.dims.push_back(spec.vector);
+  shape.strides.push_back(1);
+  shape.from_logical.push_back(spec.vector_axis + 1);
+  return shape;
+}
+
+}  // namespace
+
+void add_to_key(PlanKey& key, const TensorSpec& spec) {
+  key.add(spec.dtype).add(spec.dims).add(spec.strides).add(spec.vector).add(spec.vector_axis);
+}
+
+Value add_input(Graph& graph, std::string name, const TensorSpec& spec) {
+  if (spec.vector == 1) return graph.input(std::move(name), spec.dims, spec.dtype, spec.strides);
+  const VectorShape shape = vector_shape(spec);
+  const Value memory = graph.input(std::move(name), shape.dims, spec.dtype, shape.strides);
+  return graph.reshape(graph.transpose(memory, shape.to_logical), spec.dims);
+}
+
+Value add_output(Graph& graph, std::string name, Value value, const TensorSpec& spec) {
+  Result result;
+  result.dtype = spec.dtype;
+  if (spec.vector == 1) {
+    result.layout = Layout(spec.strides);
+    return graph.output(std::move(name), value, result);
+  }
+  const VectorShape shape = vector_shape(spec);
+  result.layout = Layout(shape.strides);
+  const Value memory = graph.transpose(graph.reshape(value, shape.split), shape.from_logical);
+  return graph.output(std::move(name), memory, result);
+}
+
+}  // namespace ashlar::cudnn

@@ -1,0 +1,47 @@
+// Versions. One library stands for all of NVIDIA's, so the checks for a mix of them always pass.
+#include <cudnn.h>
+
+#include "core/answer.hpp"
+#include "core/handle.hpp"
+#include "core/objects.hpp"
+
+using namespace ashlar::cudnn;
+
+extern "C" {
+// By this `ashlar doctor` knows the library from NVIDIA's.
+extern const int ashlar_cudnn_marker;
+const int ashlar_cudnn_marker = 1;
+}
+
+size_t cudnnGetVersion() { return CUDNN_VERSION; }
+size_t cudnnGetMaxDeviceVersion() { return CUDNN_MAX_DEVICE_VERSION; }
+// The runtime that NVIDIA's 9.19 for CUDA 13 was built with: clients compare its major number.
+size_t cudnnGetCudartVersion() { return 13000; }
+
+cudnnStatus_t cudnnGetProperty(libraryPropertyType type, int* value) {
+  return answer(__func__, [&] {
+    required(value, "value");
+    switch (type) {
+      case MAJOR_VERSION: *value = CUDNN_MAJOR; return;
+      case MINOR_VERSION: *value = CUDNN_MINOR; return;
+      case PATCH_LEVEL: *value = CUDNN_PATCHLEVEL; return;
+    }
+    fail(CUDNN_STATUS_INVALID_VALUE,
+         "type: got {}, expected MAJOR_VERSION, MINOR_VERSION or PATCH_LEVEL",
+         static_cast<int>(type));
+  });
+}
+
+cudnnStatus_t cudnnGraphVersionCheck() { return CUDNN_STATUS_SUCCESS; }
+cudnnStatus_t cudnnOpsVersionCheck() { return CUDNN_STATUS_SUCCESS; }
+cudnnStatus_t cudnnCnnVersionCheck() { return CUDNN_STATUS_SUCCESS; }
+cudnnStatus_t cudnnAdvVersionCheck() { return CUDNN_STATUS_SUCCESS; }
+
+// Kernels report nothing while they run: what goes wrong is the status of the call.
+cudnnStatus_t cudnnQueryRuntimeError(cudnnHandle_t handle, cudnnStatus_t* pending,
+                                     cudnnErrQueryMode_t, cudnnRuntimeTag_t*) {
+  return answer(__func__, [&] {
+    object(handle, "handle");
+    *required(pending, "pending") = CUDNN_STATUS_SUCCESS;
+  });
+}

@@ -1,0 +1,72 @@
+// How an older call runs: a small graph, its plan from the cache, pointers bound by name.
+//
+//   Call call(handle, "softmax_forward");
+//   call.key(mode).key(x_spec).key(y_spec).blend(alpha, beta, y_spec.dtype);
+//   call.compile([&](Graph& graph) {
+//     call.output(graph, "y", graph.softmax(add_input(graph, "x", x_spec)), y_spec);
+//   });
+//   call.bind("x", x).bind("y", y).run();
+#pragma once
+
+#include <cudnn.h>
+
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "core/answer.hpp"
+#include "core/handle.hpp"
+#include "core/objects.hpp"
+#include "core/plan_cache.hpp"
+#include "core/tensor_spec.hpp"
+
+namespace ashlar::cudnn {
+
+class Call {
+ public:
+  // Throws Failure when the handle is none.
+  Call(cudnnHandle_t handle, std::string_view name);
+
+  // What the plan depends on, everything but pointers and the numbers alpha and beta.
+  template <class T>
+  Call& key(const T& value) {
+    if constexpr (std::is_same_v<T, TensorSpec>)
+      add_to_key(key_, value);
+    else
+      key_.add(value);
+    return *this;
+  }
+  // result = alpha * operation + beta * what the result held. The numbers are doubles for f64
+  // data, else floats; null is 1 and 0. With beta 0 the old contents are not read, not even as NaN.
+  Call& blend(const void* alpha, const void* beta, DType data);
+
+  // Builds and compiles the graph unless the cache has its plan. Without options the plan takes no
+  // workspace from the caller (it owns what it needs).
+  Call& compile(const std::function<void(Graph&)>& build);
+  Call& compile(const std::function<void(Graph&)>& build, const CompileOptions& options);
+
+  // For use in `build`: makes `value` the output `name`, blended where blend() was called.
+  void output(Graph& graph, const std::string& name, Value value, const TensorSpec& spec);
+
+  // For a plan that was compiled: pointers by name. An output that is blended needs no more.
+  Call& bind(std::string_view name, const void* pointer);
+  std::int64_t workspace_size() const { return plan_->workspace_size(); }
+  const Plan& plan() const { return *plan_; }
+  const Device& device() const { return context_.device; }
+  void* stream() const { return context_.stream; }
+  // `bytes` is what the caller gave; throws Failure(SIZE_INSUFFICIENT) when the plan needs more.
+  void run(void* workspace = nullptr, std::size_t bytes = 0);
+
+ private:
+  bool is_blended() const { return alpha_ != 1.0 || beta_ != 0.0; }
+  cudnnContext& context_;
+  PlanKey key_;
+  double alpha_ = 1.0, beta_ = 0.0;
+  float alpha_f32_ = 1.0F, beta_f32_ = 0.0F;
+  DType blend_type_ = f32;
+  std::shared_ptr<const Plan> plan_;
+  std::optional<Binding> binding_;
+};
+
+}  // namespace ashlar::cudnn

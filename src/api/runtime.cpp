@@ -1,0 +1,27 @@
+#include <ashlar/runtime.hpp>
+
+#include "cuda/cuda_device.hpp"
+#include "plan/backend.hpp"
+
+namespace ashlar {
+
+Device current_device() {
+  if (const auto ordinal = cuda::current_ordinal()) return Device(cuda::detect_gpu(*ordinal));
+  return Device::best();
+}
+
+void upload(const Device& device, void* to, const void* from_host, std::int64_t bytes,
+            void* stream) {
+  backend(device.props().kind).upload(device.props(), to, from_host, bytes, stream);
+}
+
+void download(const Device& device, void* to_host, const void* from, std::int64_t bytes,
+              void* stream) {
+  backend(device.props().kind).download(device.props(), to_host, from, bytes, stream);
+}
+
+void fill(const Device& device, void* to, std::byte value, std::int64_t bytes, void* stream) {
+  backend(device.props().kind).fill(device.props(), to, value, bytes, stream);
+}
+
+}  // namespace ashlar
