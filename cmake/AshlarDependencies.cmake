@@ -39,7 +39,7 @@ endif()
 # compiler's baseline, which Highway requires. The others would cost compile time and gain nothing
 # measurable. Not every Highway release knows every name, so only the known ones are disabled.
 include(CheckCXXSourceCompiles)
-set(CMAKE_REQUIRED_LIBRARIES ashlar_highway)
+set(CMAKE_REQUIRED_INCLUDES "${ASHLAR_HIGHWAY_INCLUDE}")
 set(ashlar_disabled_targets "")
 foreach(target IN ITEMS HWY_SSSE3 HWY_AVX3_ZEN4 HWY_AVX3_SPR HWY_AVX10_2
                         HWY_SVE HWY_SVE2 HWY_SVE_256 HWY_SVE2_128 HWY_NEON_BF16)
@@ -50,7 +50,7 @@ foreach(target IN ITEMS HWY_SSSE3 HWY_AVX3_ZEN4 HWY_AVX3_SPR HWY_AVX10_2
     list(APPEND ashlar_disabled_targets ${target})
   endif()
 endforeach()
-unset(CMAKE_REQUIRED_LIBRARIES)
+unset(CMAKE_REQUIRED_INCLUDES)
 list(JOIN ashlar_disabled_targets "|" ashlar_disabled_targets)
 
 add_library(ashlar_highway_targets INTERFACE)
