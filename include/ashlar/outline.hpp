@@ -16,8 +16,13 @@ struct Outline {
   int heaviest = 0;                  // the region that is expected to take the most time
 };
 
-// Nothing is compiled, so it takes microseconds and the device need not be present. Throws
+// No GPU kernel is compiled, so it takes microseconds and the device need not be present. Throws
 // Error(invalid_graph) where compile() does.
 Outline outline(const Graph& graph, const Device& device, const CompileOptions& options = {});
+
+// The most shared memory that a block of the plan's GPU kernels is launched with, in bytes, beside
+// fixed arrays of a few KB; 0 on a processor.
+std::int64_t shared_memory(const Graph& graph, const Device& device,
+                           const CompileOptions& options = {});
 
 }  // namespace ashlar
