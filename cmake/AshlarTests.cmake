@@ -204,3 +204,11 @@ foreach(check IN ITEMS compile exports match)
   set_tests_properties(cudnn.headers.${check} PROPERTIES
     LABELS cudnn TIMEOUT 120 SKIP_REGULAR_EXPRESSION "^skipped: ")
 endforeach()
+
+# libcudnn.so.9 as a file: names, versions, what it needs, size.
+if(ASHLAR_PYTHON3)
+  add_test(NAME cudnn.library
+           COMMAND "${ASHLAR_PYTHON3}" "${PROJECT_SOURCE_DIR}/tools/check_cudnn_library.py"
+                   "$<TARGET_FILE:cudnn>" $<$<BOOL:${ASHLAR_SANITIZE}>:--no-size>)
+  set_tests_properties(cudnn.library PROPERTIES LABELS cudnn TIMEOUT 120)
+endif()
