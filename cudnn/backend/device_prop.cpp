@@ -75,7 +75,7 @@ std::optional<AttributeValue> DeviceProp::computed(cudnnBackendAttributeName_t n
   }
 }
 
-std::shared_ptr<const Finished> finalize_device_prop(const Record& record) {
+FinishedRef finalize_device(const Record& record) {
   if (record.has(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION))
     return std::make_shared<DeviceProp>(
         device_from_json(record.text(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION)));

@@ -41,7 +41,7 @@ AttributeValue behavior_notes(const Outline& outline) {
 RecordRef workspace_knob_info() {
   auto record = std::make_shared<Record>();
   record->type = CUDNN_BACKEND_KNOB_INFO_DESCRIPTOR;
-  record->finished = std::make_shared<Finished>();
+  record->finished = nothing_made();
   const auto set = [&](cudnnBackendAttributeName_t name, std::int64_t value) {
     record->attributes[name] = std::vector<std::int64_t>{value};
   };
@@ -74,7 +74,7 @@ std::optional<AttributeValue> Engine::computed(cudnnBackendAttributeName_t name)
   }
 }
 
-std::shared_ptr<const Finished> finalize_engine(const Record& record) {
+FinishedRef finalize_engine(const Record& record) {
   auto engine = std::make_shared<Engine>();
   engine->graph_record = record.records(CUDNN_ATTR_ENGINE_OPERATION_GRAPH).front();
   const OperationGraph& graph = engine->operation_graph();

@@ -11,7 +11,7 @@ namespace {
 RecordRef knob_choice(std::int64_t value) {
   auto record = std::make_shared<Record>();
   record->type = CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR;
-  record->finished = std::make_shared<Finished>();
+  record->finished = nothing_made();
   record->attributes[CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE] = std::vector<std::int64_t>{kWorkspaceKnob};
   record->attributes[CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE] = std::vector<std::int64_t>{value};
   return record;
@@ -53,7 +53,7 @@ std::optional<AttributeValue> EngineConfig::computed(cudnnBackendAttributeName_t
   }
 }
 
-std::shared_ptr<const Finished> finalize_engine_config(const Record& record) {
+FinishedRef finalize_engine_config(const Record& record) {
   auto config = std::make_shared<EngineConfig>();
   config->engine_record = record.records(CUDNN_ATTR_ENGINECFG_ENGINE).front();
   config->options = with_knob(config->engine().way.options, chosen_workspace_knob(record));

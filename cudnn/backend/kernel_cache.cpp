@@ -27,7 +27,7 @@ struct KernelCache : Finished {
 
 }  // namespace
 
-std::shared_ptr<const Finished> finalize_kernel_cache(const Record& record) {
+FinishedRef finalize_kernel_cache(const Record& record) {
   if (record.has(CUDNN_ATTR_KERNEL_CACHE_JSON_REPRESENTATION)) {
     const json text =
         json::parse(record.text(CUDNN_ATTR_KERNEL_CACHE_JSON_REPRESENTATION), nullptr, false);
