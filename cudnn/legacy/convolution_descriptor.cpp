@@ -78,8 +78,7 @@ Dims forward_dims(const cudnnConvolutionStruct& conv, const TensorSpec& x, const
          w.dims[0], conv.groups);
   Dims dims = {x.dims[0], w.dims[0]};
   for (int axis = 0; axis < conv.padding.rank(); ++axis) {
-    const std::int64_t window =
-        (w.dims[axis + kBatchAndChannels] - 1) * conv.dilation[axis] + 1;
+    const std::int64_t window = (w.dims[axis + kBatchAndChannels] - 1) * conv.dilation[axis] + 1;
     const std::int64_t padded = x.dims[axis + kBatchAndChannels] + 2 * conv.padding[axis];
     if (window > padded)
       fail(CUDNN_STATUS_BAD_PARAM,
@@ -169,8 +168,7 @@ cudnnStatus_t cudnnGetConvolutionNdDescriptor(cudnnConvolutionDescriptor_t conv,
 cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t conv, int groups) {
   return answer(__func__, [&] {
     auto& known = object(conv, "convDesc");
-    if (groups < 1)
-      fail(CUDNN_STATUS_BAD_PARAM, "groupCount: got {}, expected at least 1", groups);
+    if (groups < 1) fail(CUDNN_STATUS_BAD_PARAM, "groupCount: got {}, expected at least 1", groups);
     known.groups = groups;
   });
 }
