@@ -32,7 +32,7 @@ class Call {
   // What the plan depends on, everything but pointers and the numbers alpha and beta.
   template <class T>
   Call& key(const T& value) {
-    if constexpr (std::is_same_v<T, TensorSpec>)
+    if constexpr (requires { add_to_key(key_, value); })
       add_to_key(key_, value);
     else
       key_.add(value);
