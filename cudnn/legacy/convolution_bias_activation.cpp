@@ -59,8 +59,7 @@ void run(cudnnHandle_t handle, const FusedConvolution& fused, Way way, const Fus
   call.compile([&](Graph& graph) { add_output(graph, "y", add_fused(graph, fused), fused.conv.y); },
                options_of(fused.conv, way));
   if (!fits(call, workspace, bytes)) {
-    way.takes_workspace = false;
-    run(handle, fused, way, memory, nullptr, 0);
+    run(handle, fused, within(way, workspace, bytes), memory, workspace, bytes);
     return;
   }
   const auto single = [](double number) { return static_cast<float>(number); };
