@@ -14,7 +14,12 @@
 #include <variant>
 #include <vector>
 
+#include "core/failure.hpp"
+
 namespace ashlar::cudnn {
+
+// "CUDNN_BACKEND_TENSOR_DESCRIPTOR"; never null.
+const char* descriptor_type_name(cudnnBackendDescriptorType_t type);
 
 struct Record;
 using RecordRef = std::shared_ptr<const Record>;
@@ -28,17 +33,20 @@ using AttributeValue =
 // What finalize made of a record, besides checking it: a graph, a list of configurations, a plan.
 struct Finished {
   virtual ~Finished() = default;
+  // The attributes that finalize gives the descriptor: results, sizes, notes, texts. Nothing for
+  // the ones that it does not; a Failure for one that it cannot tell.
+  virtual std::optional<AttributeValue> computed(cudnnBackendAttributeName_t) const { return {}; }
 };
 
 struct Record {
-  cudnnBackendDescriptorType_t type;
-  bool is_finalized = false;
-  std::map<cudnnBackendAttributeName_t, AttributeValue> attributes;
-  std::shared_ptr<const Finished> finished;
+  cudnnBackendDescriptorType_t type = CUDNN_BACKEND_POINTWISE_DESCRIPTOR;
+  std::map<cudnnBackendAttributeName_t, AttributeValue> attributes = {};
+  std::shared_ptr<const Finished> finished = {};  // never null once finalized
 
   bool has(cudnnBackendAttributeName_t name) const { return attributes.contains(name); }
 
-  // The first element; throw Failure(BAD_PARAM) naming the attribute when it was not set.
+  // The first element; of an attribute that was not set, the attribute table's default. Throw
+  // Failure(BAD_PARAM) naming the attribute when there is none.
   std::int64_t integer(cudnnBackendAttributeName_t name) const;
   double number(cudnnBackendAttributeName_t name) const;
   const Record& record(cudnnBackendAttributeName_t name) const;
@@ -58,6 +66,12 @@ struct Record {
 
 // What finalize made of a record of this type; throws Failure(NOT_FINALIZED) before that.
 template <class T>
-const T& finished(const Record& record);
+const T& finished(const Record& record) {
+  const auto* made = dynamic_cast<const T*>(record.finished.get());
+  if (made == nullptr)
+    fail(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "{}: got a descriptor that is not finalized",
+         descriptor_type_name(record.type));
+  return *made;
+}
 
 }  // namespace ashlar::cudnn

@@ -1,0 +1,227 @@
+// Setting and getting attributes, by the attribute table alone.
+//
+// Status codes: an attribute of another descriptor type DESCRIPTOR_TYPE; elements of another type
+// ATTRIBUTE_TYPE; too few elements SIZE_INSUFFICIENT, too many or a value outside its enumeration
+// OUT_OF_BOUND; missing memory NULL_POINTER; an element that is not finalized, or a result that
+// finalize has yet to compute, NOT_FINALIZED; everything else BAD_PARAM.
+#include <algorithm>
+#include <cstring>
+
+#include "backend/attribute_table.hpp"
+#include "backend/descriptor.hpp"
+#include "core/answer.hpp"
+#include "core/handle.hpp"
+#include "core/objects.hpp"
+
+namespace ashlar::cudnn {
+
+namespace {
+
+const AttributeRow& row_of(std::int64_t name, cudnnBackendDescriptorType_t descriptor) {
+  const AttributeRow* row = find_attribute(name);
+  if (row == nullptr)
+    fail(CUDNN_STATUS_BAD_PARAM, "name: got {}, expected a cudnnBackendAttributeName_t", name);
+  if (row->owner != descriptor)
+    fail(CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE, "{}: got a {}, expected a {}", row->text,
+         descriptor_type_name(descriptor), descriptor_type_name(row->owner));
+  return *row;
+}
+
+void check_type(const AttributeRow& row, std::int64_t type) {
+  if (row.elements.accepts(type)) return;
+  const std::string other =
+      row.elements.other ? fmt::format(" or {}", element_type_name(*row.elements.other)) : "";
+  fail(CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE, "{}: got elements of {} ({}), expected {}{}",
+       row.text, element_type_name(type), type, element_type_name(row.elements.type), other);
+}
+
+void check_count(const AttributeRow& row, std::int64_t count) {
+  const auto [least, most] = row.count;
+  if (count >= least && count <= most) return;
+  const cudnnStatus_t status = count < 0       ? CUDNN_STATUS_BAD_PARAM
+                               : count < least ? CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT
+                                               : CUDNN_STATUS_BAD_PARAM_OUT_OF_BOUND;
+  const std::string expected =
+      least == most ? std::to_string(least) : fmt::format("{} to {}", least, most);
+  fail(status, "{}: got {} elements, expected {}", row.text, count, expected);
+}
+
+// The caller's array need not be aligned to its elements.
+template <class T>
+T load(const void* elements, std::int64_t index) {
+  T value;
+  std::memcpy(&value, static_cast<const char*>(elements) + index * sizeof(T), sizeof(T));
+  return value;
+}
+template <class T>
+void store(void* elements, std::int64_t index, T value) {
+  std::memcpy(static_cast<char*>(elements) + index * sizeof(T), &value, sizeof(T));
+}
+
+std::int64_t load_integer(cudnnBackendAttributeType_t type, const void* elements,
+                          std::int64_t index) {
+  switch (element_size(type)) {
+    case 8: return load<std::int64_t>(elements, index);
+    case 4: return load<std::int32_t>(elements, index);
+    default: return load<unsigned char>(elements, index) != 0 ? 1 : 0;
+  }
+}
+
+RecordRef load_record(const AttributeRow& row, const void* elements, std::int64_t index) {
+  RecordRef record = finalized(load<void*>(elements, index), row.text);
+  if ((row.elements.descriptors & only(record->type)) == 0)
+    fail(CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE, "{}: got a {}, expected {}", row.text,
+         descriptor_type_name(record->type), descriptors_text(row.elements.descriptors));
+  return record;
+}
+
+AttributeValue load_value(const AttributeRow& row, cudnnBackendAttributeType_t type,
+                          std::int64_t count, const void* elements) {
+  const auto all = [&](auto load_one) {
+    std::vector<decltype(load_one(std::int64_t{0}))> values;
+    values.reserve(static_cast<std::size_t>(count));
+    for (std::int64_t i = 0; i < count; ++i) values.push_back(load_one(i));
+    return AttributeValue(std::move(values));
+  };
+  switch (type) {
+    case CUDNN_TYPE_BACKEND_DESCRIPTOR:
+      return all([&](std::int64_t i) { return load_record(row, elements, i); });
+    case CUDNN_TYPE_FLOAT:
+      return all([&](std::int64_t i) { return static_cast<double>(load<float>(elements, i)); });
+    case CUDNN_TYPE_DOUBLE: return all([&](std::int64_t i) { return load<double>(elements, i); });
+    case CUDNN_TYPE_VOID_PTR: return all([&](std::int64_t i) { return load<void*>(elements, i); });
+    case CUDNN_TYPE_HANDLE:
+      return all([&](std::int64_t i) -> void* {
+        return &object(load<cudnnHandle_t>(elements, i), row.text);
+      });
+    case CUDNN_TYPE_FRACTION:
+      return all([&](std::int64_t i) { return load<cudnnFraction_t>(elements, i); });
+    case CUDNN_TYPE_CHAR:
+      if (count == 0) return std::string();
+      return std::string(static_cast<const char*>(elements), static_cast<std::size_t>(count));
+    default:
+      return all([&](std::int64_t i) {
+        const std::int64_t value = load_integer(type, elements, i);
+        if (!is_value_of(type, value))
+          fail(CUDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "{}: got {}, expected a value of {}", row.text,
+               value, element_type_name(type));
+        return value;
+      });
+  }
+}
+
+// Writes one element each, into the caller's array of a type.
+struct Storing {
+  const AttributeRow& row;
+  cudnnBackendAttributeType_t type;
+  void* elements;
+
+  void operator()(std::int64_t index, std::int64_t value) const {
+    switch (element_size(type)) {
+      case 8: return store(elements, index, value);
+      case 4: return store(elements, index, static_cast<std::int32_t>(value));
+      default: return store(elements, index, static_cast<unsigned char>(value));
+    }
+  }
+  void operator()(std::int64_t index, double value) const {
+    if (type == CUDNN_TYPE_FLOAT) return store(elements, index, static_cast<float>(value));
+    store(elements, index, value);
+  }
+  void operator()(std::int64_t index, void* value) const { store(elements, index, value); }
+  void operator()(std::int64_t index, cudnnFraction_t value) const {
+    store(elements, index, value);
+  }
+  void operator()(std::int64_t index, char value) const { store(elements, index, value); }
+  // The caller's own descriptor becomes what is given out.
+  void operator()(std::int64_t index, const RecordRef& value) const {
+    const std::shared_ptr<Contents> target = contents_of(load<void*>(elements, index), row.text);
+    const std::scoped_lock lock(target->mutex);
+    if (target->draft.type != value->type)
+      fail(CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE, "{}: got a {} to read into, expected a {}",
+           row.text, descriptor_type_name(target->draft.type), descriptor_type_name(value->type));
+    target->record = value;
+  }
+};
+
+// Whether the elements in hand are of the kind that the type asks for: an attribute that takes
+// either of two kinds is read as the one that was set.
+bool holds(const AttributeValue& value, cudnnBackendAttributeType_t type) {
+  const bool is_records = std::holds_alternative<std::vector<RecordRef>>(value);
+  return is_records == (type == CUDNN_TYPE_BACKEND_DESCRIPTOR);
+}
+
+AttributeValue value_of(const Record& record, bool is_finalized, const AttributeRow& row) {
+  if (record.finished != nullptr)
+    if (std::optional<AttributeValue> value = record.finished->computed(row.name)) return *value;
+  if (const auto found = record.attributes.find(row.name); found != record.attributes.end())
+    return found->second;
+  if (!is_finalized && row.access == Access::get_only)
+    fail(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED,
+         "{}: got a {} that is not finalized, expected a finalized one", row.text,
+         descriptor_type_name(record.type));
+  if (!row.default_value) return std::vector<std::int64_t>();
+  if (row.elements.type == CUDNN_TYPE_FLOAT || row.elements.type == CUDNN_TYPE_DOUBLE)
+    return std::vector<double>{*row.default_value};
+  return std::vector<std::int64_t>{static_cast<std::int64_t>(*row.default_value)};
+}
+
+}  // namespace
+
+}  // namespace ashlar::cudnn
+
+using namespace ashlar::cudnn;
+
+cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
+                                       cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t type, int64_t count,
+                                       const void* elements) {
+  return answer(__func__, [&] {
+    const std::shared_ptr<Contents> contents = contents_of(descriptor, "descriptor");
+    const AttributeRow& row = row_of(number_of(name), contents->draft.type);
+    if (row.access == Access::get_only)
+      fail(CUDNN_STATUS_BAD_PARAM, "{}: got a value to set, expected it only to be read", row.text);
+    check_type(row, number_of(type));
+    check_count(row, count);
+    if (count > 0 && elements == nullptr)
+      fail(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "{}: got null, expected {} elements", row.text,
+           count);
+    AttributeValue value = load_value(row, type, count, elements);
+    const std::scoped_lock lock(contents->mutex);
+    if (contents->record != nullptr)
+      fail(CUDNN_STATUS_BAD_PARAM, "{}: got a {} that is finalized, expected one that is not",
+           row.text, descriptor_type_name(row.owner));
+    contents->draft.attributes[row.name] = std::move(value);
+  });
+}
+
+cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
+                                       cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t type, int64_t capacity,
+                                       int64_t* count, void* elements) {
+  return answer(__func__, [&] {
+    const std::shared_ptr<Contents> contents = contents_of(descriptor, "descriptor");
+    const AttributeRow& row = row_of(number_of(name), contents->draft.type);
+    check_type(row, number_of(type));
+    if (capacity < 0)
+      fail(CUDNN_STATUS_BAD_PARAM, "{}: got a capacity of {}, expected 0 or more", row.text,
+           capacity);
+    const AttributeValue value = [&] {
+      const std::scoped_lock lock(contents->mutex);
+      const bool is_finalized = contents->record != nullptr;
+      return value_of(is_finalized ? *contents->record : contents->draft, is_finalized, row);
+    }();
+    std::visit(
+        [&](const auto& all) {
+          const auto total = static_cast<std::int64_t>(all.size());
+          if (total > 0 && !holds(value, type))
+            fail(CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE,
+                 "{}: got {}, expected the type that it was set with", row.text,
+                 element_type_name(type));
+          if (elements != nullptr)
+            for (std::int64_t i = 0; i < std::min(total, capacity); ++i)
+              Storing{row, type, elements}(i, all[static_cast<std::size_t>(i)]);
+          if (count != nullptr) *count = total;
+        },
+        value);
+  });
+}
