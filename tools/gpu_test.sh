@@ -6,17 +6,21 @@ set -euo pipefail
 usage() {
   cat <<'TEXT'
 tools/gpu_test.sh [--binaries DIR] [--device NAME] [--quick] [-j N] [--programs "A B"] [--tools "A B"]
+                  [--cudart DIR]
 
-  Runs cuda_tests, ops_tests and random_tests on a GPU, in parts over the processors, then a reduced set
-  under each tool of compute-sanitizer. Ends 0 when every test passed and every tool found nothing.
+  Runs cuda_tests, ops_tests, random_tests and cudnn_tests on a GPU, in parts over the processors, the C
+  programs cudnn_c_* with CUDA's own runtime, then a reduced set under each tool of compute-sanitizer. Ends
+  0 when every test passed and every tool found nothing.
 
   --binaries DIR   where the programs are (default: build/tests); DIR/lib, if there, is searched for the
                    libraries they need
   --device NAME    the device (default: cuda:0)
   --quick          without compute-sanitizer
   -j N             parts at once (default: number of processors)
-  --programs LIST  of the test programs (default: cuda_tests ops_tests random_tests)
+  --programs LIST  of the test programs (default: cuda_tests ops_tests random_tests cudnn_tests)
   --tools LIST     of compute-sanitizer (default: memcheck racecheck initcheck synccheck)
+  --cudart DIR     where libcudart.so.13 of NVIDIA is (default: a toolkit in /usr/local/cuda*); without one
+                   the C programs are left out, with a line
 TEXT
 }
 
@@ -24,13 +28,13 @@ say() { printf '%s\n' "$*"; }
 die() { printf 'gpu_test: %s\n' "$*" >&2; exit 2; }
 
 binaries=build/tests device=cuda:0 quick=0 jobs=$(nproc 2>/dev/null || say 2)
-programs=(cuda_tests ops_tests random_tests)
+programs=(cuda_tests ops_tests random_tests cudnn_tests) cudart=
 tools=(memcheck racecheck initcheck synccheck)
 while (($#)); do
   case $1 in
     -h | --help) usage; exit 0 ;;
     --quick) quick=1; shift; continue ;;
-    --binaries | --device | -j | --programs | --tools) (($# > 1)) || die "$1 needs a value" ;;
+    --binaries | --device | -j | --programs | --tools | --cudart) (($# > 1)) || die "$1 needs a value" ;;
     *) usage >&2; die "unknown option '$1'" ;;
   esac
   case $1 in
@@ -39,6 +43,7 @@ while (($#)); do
     -j) jobs=$2 ;;
     --programs) read -ra programs <<<"$2" ;;
     --tools) read -ra tools <<<"$2" ;;
+    --cudart) cudart=$2 ;;
   esac
   shift 2
 done
@@ -126,6 +131,36 @@ for program in "${programs[@]}"; do
   all_failed=$((all_failed + failed))
   all_skipped=$((all_skipped + skipped))
 done
+
+# The older calls of libcudnn, in C, on memory of the GPU: CUDA's runtime in place of our stand-in.
+for place in /usr/local/cuda/lib64 /usr/local/cuda-*/lib64; do
+  [[ -z $cudart && -e $place/libcudart.so.13 ]] && cudart=$place
+done
+if [[ -z $cudart ]]; then
+  say "== cudnn_c_*: skipped, no libcudart.so.13 of NVIDIA was found; --cudart DIR"
+else
+  start=$SECONDS passed=0 failed=0
+  for program in "$binaries"/cudnn_c_*; do
+    name=$(basename "$program")
+    [[ -x $program && $name != cudnn_c_hostrt ]] || continue  # that one is about the stand-in
+    while (($(jobs -rp | wc -l) >= jobs)); do wait -n || true; done
+    LD_LIBRARY_PATH=$cudart${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} part "$logs/$name" 1 0 600 "$program" &
+  done
+  wait
+  for log in "$logs"/cudnn_c_*.status; do
+    [[ -e $log ]] || continue
+    if [[ $(<"$log") == 0 ]]; then
+      passed=$((passed + 1))
+    else
+      failed=$((failed + 1))
+      say "-- $(basename "${log%.status}"), status $(<"$log"):"
+      tail -n 20 "${log%.status}" | cut -c1-400
+    fi
+  done
+  say "== cudnn_c_*: $passed passed, $failed failed in $((SECONDS - start)) s"
+  all_passed=$((all_passed + passed))
+  all_failed=$((all_failed + failed))
+fi
 
 verdicts=() dirty=0
 if ((!quick)); then

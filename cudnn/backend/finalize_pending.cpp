@@ -6,12 +6,7 @@ namespace ashlar::cudnn {
 #define ASHLAR_PENDING(name) \
   __attribute__((weak)) FinishedRef name(const Record&) { return nothing_made(); }
 ASHLAR_PENDING(finalize_operation_graph)
-ASHLAR_PENDING(finalize_engine)
-ASHLAR_PENDING(finalize_engine_config)
-ASHLAR_PENDING(finalize_heuristics)
 ASHLAR_PENDING(finalize_execution_plan)
-ASHLAR_PENDING(finalize_kernel_cache)
-ASHLAR_PENDING(finalize_device)
 #undef ASHLAR_PENDING
 
 }  // namespace ashlar::cudnn

@@ -9,7 +9,7 @@ namespace ashlar::cudnn {
 
 PlanKey::PlanKey(std::string_view call, const Device& device) {
   bytes_.reserve(256);
-  add(call).add(std::string_view(device.props().name));
+  add(call).add(std::string_view(device.props().name)).add(device.props().compute_units);
 }
 
 PlanKey& PlanKey::add(std::string_view text) {

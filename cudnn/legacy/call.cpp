@@ -17,13 +17,16 @@ std::string previous_of(std::string_view output) { return std::string(output) + 
 Call::Call(cudnnHandle_t handle, std::string_view name)
     : context_(object(handle, "handle")), key_(name, context_.device) {}
 
-Call& Call::blend(const void* alpha, const void* beta, DType data) {
-  blend_type_ = data == f64 ? f64 : f32;
-  alpha_ = read_number(alpha, blend_type_, 1.0);
-  beta_ = read_number(beta, blend_type_, 0.0);
-  alpha_f32_ = static_cast<float>(alpha_);
-  beta_f32_ = static_cast<float>(beta_);
-  key_.add(alpha_ != 1.0).add(beta_ != 0.0).add(blend_type_);
+Call& Call::blend(const void* alpha, const void* beta, DType data, int pair) {
+  Blend& blend = blends_.at(static_cast<std::size_t>(pair));
+  blend.type = data == f64 ? f64 : f32;
+  const auto number = [&](const void* given, double fallback) {
+    const double value = read_number(given, blend.type, fallback);
+    return Number{value, static_cast<float>(value)};
+  };
+  blend.alpha = number(alpha, 1.0);
+  blend.beta = number(beta, 0.0);
+  key_.add(blend.alpha.value != 1.0).add(blend.beta.value != 0.0).add(blend.type);
   return *this;
 }
 
@@ -40,37 +43,43 @@ Call& Call::compile(const std::function<void(Graph&)>& build, const CompileOptio
     return ashlar::compile(graph, context_.device, options);
   });
   binding_ = plan_->binding();
-  const bool is_double = blend_type_ == f64;
-  if (alpha_ != 1.0)
-    binding_->set("alpha", is_double ? static_cast<const void*>(&alpha_) : &alpha_f32_);
-  if (beta_ != 0.0)
-    binding_->set("beta", is_double ? static_cast<const void*>(&beta_) : &beta_f32_);
+  const auto bind_number = [&](const char* name, const void* number) {
+    if (plan_->graph().find_tensor(name) != kNoTensor) binding_->set(name, number);
+  };
+  for (const Blend& blend : blends_) {
+    if (blend.alpha.value != 1.0) bind_number(blend.alpha_name, blend.alpha.as(blend.type));
+    if (blend.beta.value != 0.0) bind_number(blend.beta_name, blend.beta.as(blend.type));
+  }
   return *this;
 }
 
-void Call::output(Graph& graph, const std::string& name, Value value, const TensorSpec& spec) {
+void Call::output(Graph& graph, const std::string& name, Value value, const TensorSpec& spec,
+                  int pair) {
+  const Blend& blend = blends_.at(static_cast<std::size_t>(pair));
   const int rank = spec.dims.rank();
   const auto named_scalar = [&](const char* scalar) {
     const TensorId known = graph.find_tensor(scalar);
-    return known != kNoTensor ? graph.value(known) : graph.scalar(scalar, blend_type_, rank);
+    return known != kNoTensor ? graph.value(known) : graph.scalar(scalar, blend.type, rank);
   };
   Result in_blend_type;
-  in_blend_type.dtype = in_blend_type.compute = blend_type_;
+  in_blend_type.dtype = in_blend_type.compute = blend.type;
   const auto combined = [&](PointwiseMode mode, Value a, Value b) {
     return graph.pointwise(mode, std::array{a, b}, {}, in_blend_type);
   };
-  if (alpha_ != 1.0) value = combined(PointwiseMode::mul, value, named_scalar("alpha"));
-  if (beta_ != 0.0) {
+  if (blend.alpha.value != 1.0)
+    value = combined(PointwiseMode::mul, value, named_scalar(blend.alpha_name));
+  if (blend.beta.value != 0.0) {
     const Value previous = add_input(graph, previous_of(name), spec);
     value = combined(PointwiseMode::add, value,
-                     combined(PointwiseMode::mul, previous, named_scalar("beta")));
+                     combined(PointwiseMode::mul, previous, named_scalar(blend.beta_name)));
   }
   add_output(graph, name, value, spec);
 }
 
 Call& Call::bind(std::string_view name, const void* pointer) {
   binding_->set(name, pointer);
-  if (beta_ != 0.0)
+  const bool is_blended = blends_[0].beta.value != 0.0 || blends_[1].beta.value != 0.0;
+  if (is_blended)
     if (const std::string previous = previous_of(name);
         plan_->graph().find_tensor(previous) != kNoTensor)
       binding_->set(previous, pointer);

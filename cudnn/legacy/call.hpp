@@ -10,6 +10,7 @@
 
 #include <cudnn.h>
 
+#include <array>
 #include <functional>
 #include <optional>
 #include <string_view>
@@ -31,7 +32,7 @@ class Call {
   // What the plan depends on, everything but pointers and the numbers alpha and beta.
   template <class T>
   Call& key(const T& value) {
-    if constexpr (std::is_same_v<T, TensorSpec>)
+    if constexpr (requires(PlanKey & whole) { add_to_key(whole, value); })
       add_to_key(key_, value);
     else
       key_.add(value);
@@ -39,7 +40,8 @@ class Call {
   }
   // result = alpha * operation + beta * what the result held. The numbers are doubles for f64
   // data, else floats; null is 1 and 0. With beta 0 the old contents are not read, not even as NaN.
-  Call& blend(const void* alpha, const void* beta, DType data);
+  // A call with two pairs of numbers (gradients of data and of parameters) gives each its `pair`.
+  Call& blend(const void* alpha, const void* beta, DType data, int pair = 0);
 
   // Builds and compiles the graph unless the cache has its plan. Without options the plan takes no
   // workspace from the caller (it owns what it needs).
@@ -47,7 +49,8 @@ class Call {
   Call& compile(const std::function<void(Graph&)>& build, const CompileOptions& options);
 
   // For use in `build`: makes `value` the output `name`, blended where blend() was called.
-  void output(Graph& graph, const std::string& name, Value value, const TensorSpec& spec);
+  void output(Graph& graph, const std::string& name, Value value, const TensorSpec& spec,
+              int pair = 0);
 
   // For a plan that was compiled: pointers by name. An output that is blended needs no more.
   Call& bind(std::string_view name, const void* pointer);
@@ -59,12 +62,24 @@ class Call {
   void run(void* workspace = nullptr, std::size_t bytes = 0);
 
  private:
-  bool is_blended() const { return alpha_ != 1.0 || beta_ != 0.0; }
+  // A number of a blend, in both types a graph may read it in.
+  struct Number {
+    double value = 0.0;
+    float value_f32 = 0.0F;
+    const void* as(DType type) const {
+      return type == f64 ? static_cast<const void*>(&value) : &value_f32;
+    }
+  };
+  struct Blend {
+    Number alpha = {1.0, 1.0F}, beta = {};
+    DType type = f32;
+    const char *alpha_name, *beta_name;
+  };
+
   cudnnContext& context_;
   PlanKey key_;
-  double alpha_ = 1.0, beta_ = 0.0;
-  float alpha_f32_ = 1.0F, beta_f32_ = 0.0F;
-  DType blend_type_ = f32;
+  std::array<Blend, 2> blends_ = {Blend{.alpha_name = "alpha", .beta_name = "beta"},
+                                  Blend{.alpha_name = "alpha.1", .beta_name = "beta.1"}};
   std::shared_ptr<const Plan> plan_;
   std::optional<Binding> binding_;
 };

@@ -94,15 +94,25 @@ class MemoryPlanner {
     }
     for (std::size_t i = 0; i < plan_.steps.size(); ++i)
       plan_.steps[i].scratch_offset = buffers_[scratch_[i]].offset;
-    if (total <= plan_.options.workspace_limit) {
-      plan_.workspace_bytes = total;
-    } else {
-      plan_.owned_bytes = total;
-      plan_.arena.emplace(plan_.device, total);
-    }
+    divide(total);
+    if (plan_.owned_bytes > 0) plan_.arena.emplace(plan_.device, plan_.owned_bytes);
+  }
+
+  // Before kernels are built: what they will need, by what their configurations expect.
+  void estimate() {
+    collect_intermediates();
+    for (std::size_t i = 0; i < plan_.steps.size(); ++i)
+      buffers_.push_back(
+          {plan_.steps[i].choice.config.scratch_bytes, static_cast<int>(i), static_cast<int>(i)});
+    divide(lay_out(buffers_));
   }
 
  private:
+  // What the caller gives, or else the plan keeps.
+  void divide(std::int64_t total) {
+    (total <= plan_.options.workspace_limit ? plan_.workspace_bytes : plan_.owned_bytes) = total;
+  }
+
   void place_bound_and_constants() {
     const auto& tensors = plan_.lowered.graph.tensors();
     plan_.locations.resize(tensors.size());
@@ -211,7 +221,10 @@ std::shared_ptr<const PlanData> build_plan(const Graph& graph, const DeviceProps
     plan->notes.winograd = std::max(plan->notes.winograd, choice.config.notes.winograd);
     plan->steps.push_back({std::move(regions[i]), std::move(choice), nullptr, 0});
   }
-  if (!build_kernels) return plan;
+  if (!build_kernels) {
+    MemoryPlanner(*plan).estimate();
+    return plan;
+  }
   for (PlanData::Step& step : plan->steps) {
     if (!step.choice.engine)
       fail(ErrorCode::internal, "no engine runs '{}' on {}, expected at least the reference",

@@ -1,0 +1,112 @@
+#include "backend/engine.hpp"
+
+#include <ashlar/runtime.hpp>
+
+#include "backend/device_prop.hpp"
+#include "backend/finalize.hpp"
+#include "core/failure.hpp"
+
+namespace ashlar::cudnn {
+
+namespace {
+
+// Clients carry numbers of NVIDIA's engines in their code (cudnn-frontend: 5 and 17, deterministic
+// gradients of attention). Numbers up to here that are no way of ours mean a deterministic plan.
+constexpr std::int64_t kMostForeignEngines = 256;
+
+AttributeValue numerical_notes(const PlanNotes& notes) {
+  std::vector<std::int64_t> list;
+  if (notes.tf32) list.push_back(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
+  if (notes.reduced_precision_accumulation)
+    list.push_back(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
+  if (!notes.deterministic) list.push_back(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
+  if (notes.winograd > 0) list.push_back(CUDNN_NUMERICAL_NOTE_WINOGRAD);
+  // A tile of m pixels of a 3-wide filter reads m + 2.
+  if (notes.winograd == 2) list.push_back(CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4);
+  if (notes.winograd == 4) list.push_back(CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6);
+  return list;
+}
+
+AttributeValue behavior_notes(const Outline& outline) {
+  std::vector<std::int64_t> list = {CUDNN_BEHAVIOR_NOTE_SUPPORTS_CUDA_GRAPH_NATIVE_API};
+  if (outline.notes.runtime_compiled) list.push_back(CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION);
+  for (const std::string& engine : outline.engines)
+    if (engine == "cuda.cublaslt") {
+      list.push_back(CUDNN_BEHAVIOR_NOTE_CUBLASLT_DEPENDENCY);
+      break;
+    }
+  return list;
+}
+
+RecordRef workspace_knob_info() {
+  auto record = std::make_shared<Record>();
+  record->type = CUDNN_BACKEND_KNOB_INFO_DESCRIPTOR;
+  record->finished = nothing_made();
+  const auto set = [&](cudnnBackendAttributeName_t name, std::int64_t value) {
+    record->attributes[name] = std::vector<std::int64_t>{value};
+  };
+  set(CUDNN_ATTR_KNOB_INFO_TYPE, kWorkspaceKnob);
+  set(CUDNN_ATTR_KNOB_INFO_MINIMUM_VALUE, 0);
+  set(CUDNN_ATTR_KNOB_INFO_MAXIMUM_VALUE, 1);
+  set(CUDNN_ATTR_KNOB_INFO_STRIDE, 1);
+  return record;
+}
+
+}  // namespace
+
+Device device_for(const Record* device_prop, const OperationGraph& graph,
+                  std::int64_t multiprocessors) {
+  DeviceProps props = device_prop != nullptr ? finished<DeviceProp>(*device_prop).device.props()
+                      : graph.device         ? graph.device->props()
+                                             : current_device().props();
+  if (multiprocessors > 0 && multiprocessors < props.compute_units)
+    props.compute_units = static_cast<int>(multiprocessors);
+  return Device(props);
+}
+
+std::optional<AttributeValue> Engine::computed(cudnnBackendAttributeName_t name) const {
+  switch (name) {
+    case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE: return numerical_notes(way.outline.notes);
+    case CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE: return behavior_notes(way.outline);
+    case CUDNN_ATTR_ENGINE_KNOB_INFO: return std::vector<RecordRef>{workspace_knob_info()};
+    case CUDNN_ATTR_ENGINE_LAYOUT_INFO: return std::vector<RecordRef>{};  // any layout is as good
+    default: return {};
+  }
+}
+
+FinishedRef finalize_engine(const Record& record) {
+  auto engine = std::make_shared<Engine>();
+  engine->graph_record = record.records(CUDNN_ATTR_ENGINE_OPERATION_GRAPH).front();
+  const OperationGraph& graph = engine->operation_graph();
+  engine->device = device_for(record.record_or_null(CUDNN_ATTR_ENGINE_DEVICEPROP), graph,
+                              record.integer_or(CUDNN_ATTR_ENGINE_SM_COUNT_TARGET, 0));
+  const std::int64_t index = record.integer(CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
+  std::vector<Way> ways = list_ways(graph.graph, engine->device);
+  const auto count = static_cast<std::int64_t>(ways.size());
+  if (index < 0 || index >= kMostForeignEngines)
+    fail(CUDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "ENGINE_GLOBAL_INDEX: got {}, expected 0 to {}",
+         index, count - 1);
+  if (index < count) {
+    engine->way = std::move(ways[static_cast<std::size_t>(index)]);
+  } else {
+    engine->way.label = "deterministic";
+    engine->way.options.deterministic = true;
+    engine->way.outline = outline(graph.graph, engine->device, engine->way.options);
+  }
+  return engine;
+}
+
+RecordRef make_engine_record(RecordRef graph, std::int64_t index, const Device& device, Way way) {
+  auto record = std::make_shared<Record>();
+  record->type = CUDNN_BACKEND_ENGINE_DESCRIPTOR;
+  record->attributes[CUDNN_ATTR_ENGINE_OPERATION_GRAPH] = std::vector{graph};
+  record->attributes[CUDNN_ATTR_ENGINE_GLOBAL_INDEX] = std::vector<std::int64_t>{index};
+  auto engine = std::make_shared<Engine>();
+  engine->graph_record = std::move(graph);
+  engine->device = device;
+  engine->way = std::move(way);
+  record->finished = std::move(engine);
+  return record;
+}
+
+}  // namespace ashlar::cudnn

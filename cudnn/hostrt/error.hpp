@@ -1,0 +1,31 @@
+// How a call of the stand-in ends: with an error that the thread remembers, or without.
+#pragma once
+
+#include "cuda_runtime_api.h"
+
+namespace ashlar::hostrt {
+
+// What a call returns. An error becomes the thread's last one.
+cudaError_t answer(cudaError_t error);
+
+// For a function that only a GPU could do: cudaErrorNotSupported, and the first time for each
+// function a line on stderr that says so.
+cudaError_t refuse(const char* function);
+
+// Hands a value out.
+template <typename T>
+cudaError_t give(T* place, const T& value) {
+  if (place == nullptr) {
+    return answer(cudaErrorInvalidValue);
+  }
+  *place = value;
+  return cudaSuccess;
+}
+
+// Sets to nothing what the caller wants to know at all.
+template <typename... T>
+void clear(T*... places) {
+  ((places != nullptr ? void(*places = T{}) : void()), ...);
+}
+
+}  // namespace ashlar::hostrt

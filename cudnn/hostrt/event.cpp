@@ -1,0 +1,95 @@
+#include "event.hpp"
+
+#include <atomic>
+#include <chrono>
+
+#include "error.hpp"
+#include "registry.hpp"
+#include "stream.hpp"
+
+using namespace ashlar::hostrt;
+
+struct CUevent_st {
+  unsigned int flags;
+  std::atomic<int64_t> nanoseconds{kNever};  // when it was recorded
+
+  static constexpr int64_t kNever = -1;
+};
+
+namespace {
+
+Registry<CUevent_st>& events() { return Registry<CUevent_st>::instance(); }
+
+// Work is done when it is asked for, so an event that exists has happened.
+cudaError_t happened(cudaEvent_t event) {
+  return answer(is_event(event) ? cudaSuccess : cudaErrorInvalidResourceHandle);
+}
+
+}  // namespace
+
+namespace ashlar::hostrt {
+
+bool is_event(cudaEvent_t event) { return events().find(event) != nullptr; }
+void destroy_events() { events().clear(); }
+
+}  // namespace ashlar::hostrt
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  return cudaEventCreateWithFlags(event, cudaEventDefault);
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
+  constexpr unsigned int kKnown =
+      cudaEventBlockingSync | cudaEventDisableTiming | cudaEventInterprocess;
+  const bool shared_with_times =
+      (flags & cudaEventInterprocess) != 0 && (flags & cudaEventDisableTiming) == 0;
+  if (event == nullptr || (flags & ~kKnown) != 0 || shared_with_times) {
+    return answer(cudaErrorInvalidValue);
+  }
+  auto made = std::make_shared<CUevent_st>();
+  made->flags = flags;
+  *event = events().add(std::move(made));
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  return answer(events().remove(event) ? cudaSuccess : cudaErrorInvalidResourceHandle);
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  return cudaEventRecordWithFlags(event, stream, cudaEventRecordDefault);
+}
+
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) {
+  const auto object = events().find(event);
+  if (object == nullptr || check(stream) != cudaSuccess) {
+    return answer(cudaErrorInvalidResourceHandle);
+  }
+  if ((flags & ~static_cast<unsigned int>(cudaEventRecordExternal)) != 0) {
+    return answer(cudaErrorInvalidValue);
+  }
+  object->nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                            std::chrono::steady_clock::now().time_since_epoch())
+                            .count();
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) { return happened(event); }
+cudaError_t cudaEventSynchronize(cudaEvent_t event) { return happened(event); }
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  if (milliseconds == nullptr) {
+    return answer(cudaErrorInvalidValue);
+  }
+  const auto first = events().find(start);
+  const auto last = events().find(end);
+  const auto timed = [](const auto& event) {
+    return event != nullptr && (event->flags & cudaEventDisableTiming) == 0 &&
+           event->nanoseconds != CUevent_st::kNever;
+  };
+  if (!timed(first) || !timed(last)) {
+    return answer(cudaErrorInvalidResourceHandle);
+  }
+  *milliseconds = static_cast<float>(last->nanoseconds - first->nanoseconds) * 1e-6F;
+  return cudaSuccess;
+}

@@ -1,0 +1,163 @@
+#include "stream.hpp"
+
+#include <algorithm>
+#include <atomic>
+
+#include "device.hpp"
+#include "error.hpp"
+#include "event.hpp"
+#include "memory.hpp"
+#include "registry.hpp"
+
+using namespace ashlar::hostrt;
+
+struct CUstream_st {
+  unsigned int flags;
+  int priority;
+  unsigned long long id;
+};
+
+namespace {
+
+Registry<CUstream_st>& streams() { return Registry<CUstream_st>::instance(); }
+
+// The null stream and the two with fixed names: always there, never destroyed.
+bool is_built_in(cudaStream_t stream) {
+  return stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread;
+}
+
+// Reads something of a stream; `built_in` is the answer for those without an object.
+template <typename T, typename Read>
+cudaError_t get(cudaStream_t stream, T* place, T built_in, Read&& read) {
+  if (place == nullptr) {
+    return answer(cudaErrorInvalidValue);
+  }
+  if (is_built_in(stream)) {
+    *place = built_in;
+    return cudaSuccess;
+  }
+  const auto object = streams().find(stream);
+  if (object == nullptr) {
+    return answer(cudaErrorInvalidResourceHandle);
+  }
+  *place = read(*object);
+  return cudaSuccess;
+}
+
+}  // namespace
+
+namespace ashlar::hostrt {
+
+cudaError_t check(cudaStream_t stream) {
+  return is_built_in(stream) || streams().find(stream) != nullptr ? cudaSuccess
+                                                                  : cudaErrorInvalidResourceHandle;
+}
+
+void destroy_streams() { streams().clear(); }
+
+}  // namespace ashlar::hostrt
+
+cudaError_t cudaStreamCreate(cudaStream_t* stream) {
+  return cudaStreamCreateWithFlags(stream, cudaStreamDefault);
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags) {
+  return cudaStreamCreateWithPriority(stream, flags, kLeastPriority);
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int flags, int priority) {
+  static std::atomic<unsigned long long> next_id{3};  // after the streams with fixed names
+  if (stream == nullptr || (flags & ~static_cast<unsigned int>(cudaStreamNonBlocking)) != 0) {
+    return answer(cudaErrorInvalidValue);
+  }
+  const int clamped = std::clamp(priority, kGreatestPriority, kLeastPriority);
+  *stream = streams().add(std::make_shared<CUstream_st>(CUstream_st{flags, clamped, next_id++}));
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  return answer(streams().remove(stream) ? cudaSuccess : cudaErrorInvalidResourceHandle);
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return answer(check(stream)); }
+cudaError_t cudaStreamQuery(cudaStream_t stream) { return answer(check(stream)); }
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) {
+  if ((flags & ~static_cast<unsigned int>(cudaEventWaitExternal)) != 0) {
+    return answer(cudaErrorInvalidValue);
+  }
+  return answer(is_event(event) ? check(stream) : cudaErrorInvalidResourceHandle);
+}
+
+cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned int* flags) {
+  return get(stream, flags, 0U, [](const CUstream_st& s) { return s.flags; });
+}
+
+cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
+  return get(stream, priority, kLeastPriority, [](const CUstream_st& s) { return s.priority; });
+}
+
+cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device) {
+  return get(stream, device, 0, [](const CUstream_st&) { return 0; });
+}
+
+cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* id) {
+  const unsigned long long fixed = stream == cudaStreamPerThread ? 2 : 1;
+  return get(stream, id, fixed, [](const CUstream_st& s) { return s.id; });
+}
+
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback,
+                                  void* user_data, unsigned int flags) {
+  if (callback == nullptr || flags != 0) {
+    return answer(cudaErrorInvalidValue);
+  }
+  const cudaError_t error = check(stream);
+  if (error == cudaSuccess) {
+    callback(stream, cudaSuccess, user_data);
+  }
+  return answer(error);
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* user_data) {
+  if (function == nullptr) {
+    return answer(cudaErrorInvalidValue);
+  }
+  const cudaError_t error = check(stream);
+  if (error == cudaSuccess) {
+    function(user_data);
+  }
+  return answer(error);
+}
+
+cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void* pointer, size_t,
+                                     unsigned int flags) {
+  const auto block = Memory::instance().find(pointer);
+  if (!block || block->type != cudaMemoryTypeManaged || flags == 0 || flags > cudaMemAttachSingle ||
+      (flags & (flags - 1)) != 0) {
+    return answer(cudaErrorInvalidValue);
+  }
+  return answer(check(stream));
+}
+
+// No stream is ever captured: there is nothing that could run a graph.
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  return get(stream, status, cudaStreamCaptureStatusNone,
+             [](const CUstream_st&) { return cudaStreamCaptureStatusNone; });
+}
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  thread_local cudaStreamCaptureMode current = cudaStreamCaptureModeGlobal;
+  if (mode == nullptr || *mode < cudaStreamCaptureModeGlobal ||
+      *mode > cudaStreamCaptureModeRelaxed) {
+    return answer(cudaErrorInvalidValue);
+  }
+  std::swap(*mode, current);
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceReset() {
+  destroy_streams();
+  destroy_events();
+  Memory::instance().release_all();
+  return cudaSuccess;
+}

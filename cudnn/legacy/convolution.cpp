@@ -1,0 +1,148 @@
+#include "legacy/convolution.hpp"
+
+#include "core/data_type.hpp"
+#include "legacy/filter_descriptor.hpp"
+#include "legacy/reorder.hpp"
+#include "legacy/tensor_descriptor.hpp"
+
+namespace ashlar::cudnn {
+
+namespace {
+
+constexpr std::uintptr_t kWorkspaceAlignment = 64;  // bytes, what plans ask for
+constexpr int kMostSpatialAxes = 3;
+
+struct Names {
+  const char *x, *w, *y;
+};
+Names names_of(ConvKind kind) {
+  switch (kind) {
+    case ConvKind::forward: return {"xDesc", "wDesc", "yDesc"};
+    case ConvKind::backward_data: return {"dxDesc", "wDesc", "dyDesc"};
+    case ConvKind::backward_filter: return {"xDesc", "dwDesc", "dyDesc"};
+  }
+  return {};
+}
+
+// Half precision sums are done in f32, which no caller can tell but by better results.
+DType compute_of(cudnnDataType_t asked, const TensorSpec& a, const TensorSpec& b) {
+  if (a.dtype == f64 || b.dtype == f64 || asked == CUDNN_DATA_DOUBLE) return f64;
+  if (!is_integer(a.dtype) || !is_integer(b.dtype)) return f32;
+  return a.dtype == i64 || b.dtype == i64 ? i64 : i32;
+}
+
+bool is_usable(const void* workspace) {
+  return workspace != nullptr &&
+         reinterpret_cast<std::uintptr_t>(workspace) % kWorkspaceAlignment == 0;
+}
+
+}  // namespace
+
+Convolution make_convolution(ConvKind kind, cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w,
+                             cudnnConvolutionDescriptor_t conv, cudnnTensorDescriptor_t y) {
+  const Names names = names_of(kind);
+  const cudnnConvolutionStruct& asked = convolution_of(conv, "convDesc");
+  Convolution result;
+  result.kind = kind;
+  result.x = spec_of(x, names.x);
+  result.w = spec_of(w, names.w);
+  result.y = spec_of(y, names.y);
+  if (asked.padding.rank() > kMostSpatialAxes)
+    fail(CUDNN_STATUS_NOT_SUPPORTED, "convDesc: got {} spatial axes, expected at most {}",
+         asked.padding.rank(), kMostSpatialAxes);
+  const Dims expected = forward_dims(asked, result.x, names.x, result.w, names.w);
+  if (result.y.dims != expected)
+    fail(CUDNN_STATUS_BAD_PARAM, "{}.dims: got {}, expected {} from {}, {} and convDesc", names.y,
+         to_string(result.y.dims), to_string(expected), names.x, names.w);
+  result.attributes = attributes_of(asked);
+  result.compute = kind == ConvKind::forward ? compute_of(asked.compute, result.x, result.w)
+                   : kind == ConvKind::backward_data
+                       ? compute_of(asked.compute, result.y, result.w)
+                       : compute_of(asked.compute, result.x, result.y);
+  result.allow_tf32 = asked.math != CUDNN_FMA_MATH;
+  result.math = asked.math;
+  result.is_reordered =
+      kind == ConvKind::forward && asked.reordering == CUDNN_NO_REORDER && is_reorderable(result.w);
+  return result;
+}
+
+CompileOptions options_of(const Convolution& conv, Way way) {
+  CompileOptions options;
+  options.allow_tf32 = conv.allow_tf32;
+  options.allow_winograd = way.allows_winograd;
+  options.workspace_limit = way.workspace_limit;
+  return options;
+}
+
+void add_to_key(Call& call, const Convolution& conv, Way way) {
+  call.key(conv.kind).key(conv.x).key(conv.w).key(conv.y);
+  call.key(conv.attributes.padding).key(conv.attributes.stride).key(conv.attributes.dilation);
+  call.key(conv.attributes.mode).key(conv.compute).key(conv.allow_tf32).key(conv.is_reordered);
+  call.key(way.workspace_limit).key(way.allows_winograd);
+}
+
+Value add_convolution(Graph& graph, const Convolution& conv) {
+  Result in_compute;
+  in_compute.dtype = in_compute.compute = conv.compute;
+  in_compute.dims = conv.result().dims;
+  if (conv.result().vector == 1) in_compute.layout = Layout(conv.result().strides);
+  const auto filter = [&] {
+    return conv.is_reordered ? add_reordered_filter(graph, "w", conv.w)
+                             : add_input(graph, "w", conv.w);
+  };
+  switch (conv.kind) {
+    case ConvKind::forward:
+      return graph.conv(add_input(graph, "x", conv.x), filter(), conv.attributes, in_compute);
+    case ConvKind::backward_data:
+      return graph.conv_backward_data(add_input(graph, "y", conv.y), filter(), conv.attributes,
+                                      in_compute);
+    case ConvKind::backward_filter:
+      return graph.conv_backward_filter(add_input(graph, "x", conv.x),
+                                        add_input(graph, "y", conv.y), conv.attributes, in_compute);
+  }
+  return {};
+}
+
+bool fits(const Call& call, const void* workspace, std::size_t bytes) {
+  const auto needed = static_cast<std::size_t>(call.workspace_size());
+  return needed == 0 || (needed <= bytes && is_usable(workspace));
+}
+
+Way within(Way way, const void* workspace, std::size_t bytes) {
+  way.workspace_limit = is_usable(workspace) ? static_cast<std::int64_t>(bytes) : 0;
+  return way;
+}
+
+ConvolutionCall::ConvolutionCall(cudnnHandle_t handle, const Convolution& conv, Way way,
+                                 const void* alpha, const void* beta)
+    : call_(handle, "convolution") {
+  add_to_key(call_, conv, way);
+  call_.blend(alpha, beta, conv.result().dtype);
+  call_.compile(
+      [&](Graph& graph) {
+        call_.output(graph, "result", add_convolution(graph, conv), conv.result());
+      },
+      options_of(conv, way));
+}
+
+void ConvolutionCall::bind(const ConvMemory& memory) {
+  // The result takes the place of the operand that is not read.
+  const Graph& graph = call_.plan().graph();
+  for (const auto& [name, pointer] : {std::pair{"x", memory.x}, {"w", memory.w}, {"y", memory.y}})
+    call_.bind(graph.find_tensor(name) != kNoTensor ? name : "result", pointer);
+}
+
+void run_convolution(cudnnHandle_t handle, const Convolution& conv, Way way, const void* alpha,
+                     const void* beta, const ConvMemory& memory, void* workspace,
+                     std::size_t bytes) {
+  ConvolutionCall call(handle, conv, way, required(alpha, "alpha"), required(beta, "beta"));
+  if (!fits(call.call(), workspace, bytes)) {
+    run_convolution(handle, conv, within(way, workspace, bytes), alpha, beta, memory, workspace,
+                    bytes);
+    return;
+  }
+  call.bind(memory);
+  call.run(workspace, bytes);
+}
+
+}  // namespace ashlar::cudnn

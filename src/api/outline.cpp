@@ -1,0 +1,51 @@
+#include <ashlar/outline.hpp>
+
+#include "cuda/launch/kernel_design.hpp"
+#include "plan/plan_data.hpp"
+
+namespace ashlar {
+
+namespace {
+
+// Kernels of a processor are built as quickly as they are chosen, and then their scratch memory is
+// known and not estimated. Those of a GPU say it exactly beforehand.
+std::shared_ptr<const PlanData> outlined(const Graph& graph, const Device& device,
+                                         const CompileOptions& options) {
+  const bool is_processor = device.props().kind == DeviceKind::cpu && device.props().present;
+  return build_plan(graph, device.props(), options, nullptr, is_processor);
+}
+
+}  // namespace
+
+Outline outline(const Graph& graph, const Device& device, const CompileOptions& options) {
+  const auto plan = outlined(graph, device, options);
+  Outline outline;
+  outline.notes = plan->notes;
+  outline.workspace_size = plan->workspace_bytes;
+  outline.owned_bytes = plan->owned_bytes;
+  double most = -1.0;
+  for (const PlanData::Step& step : plan->steps) {
+    outline.seconds += step.choice.seconds;
+    if (step.choice.seconds > most) {
+      most = step.choice.seconds;
+      outline.heaviest = static_cast<int>(outline.engines.size());
+    }
+    outline.engines.emplace_back(step.choice.engine ? step.choice.engine->id() : "none");
+  }
+  return outline;
+}
+
+std::int64_t shared_memory(const Graph& graph, const Device& device,
+                           const CompileOptions& options) {
+  std::int64_t most = 0;
+  const auto plan = build_plan(graph, device.props(), options, nullptr, false);
+  for (const PlanData::Step& step : plan->steps)
+    if (const auto* engine = dynamic_cast<const cuda::CudaEngine*>(step.choice.engine))
+      for (const auto& launch :
+           engine->design(plan->lowered.graph, step.region, step.choice.config, device.props())
+               .launches)
+        most = std::max(most, static_cast<std::int64_t>(launch.shared_bytes));
+  return most;
+}
+
+}  // namespace ashlar

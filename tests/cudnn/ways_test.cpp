@@ -1,0 +1,81 @@
+// The ways a graph can be compiled, as engines of libcudnn: each works, and a filter leaves one.
+#include <gtest/gtest.h>
+#include <ashlar/check.hpp>
+
+#include <set>
+
+#include "backend/device_prop.hpp"
+#include "backend/ways.hpp"
+
+namespace ashlar::cudnn {
+namespace {
+
+Graph convolution_and_relu() {
+  Graph graph;
+  const Value x = graph.input("x", {2, 16, 12, 12}, f32, channels_last);
+  const Value w = graph.input("w", {24, 16, 3, 3}, f32, channels_last);
+  graph.output("y", relu(graph.conv(x, w, {.padding = {1, 1}})));
+  return graph;
+}
+
+TEST(CudnnWays, TheFirstIsWhatCompileTakesAndTheLastIsPlain) {
+  const Graph graph = convolution_and_relu();
+  const std::vector<Way> ways = list_ways(graph, Device::cpu());
+  ASSERT_GE(ways.size(), 3U);
+  EXPECT_EQ(ways.front().label, "automatic");
+  EXPECT_EQ(ways.back().label, "plain");
+  for (std::size_t i = 2; i + 1 < ways.size(); ++i)
+    EXPECT_LE(ways[i - 1].outline.seconds, ways[i].outline.seconds) << "cheapest first";
+}
+
+TEST(CudnnWays, EveryWayGivesTheResult) {
+  const Graph graph = convolution_and_relu();
+  std::vector<std::vector<std::byte>> memory;
+  std::vector<void*> pointers;
+  for (const TensorId id : graph.bound_tensors()) {
+    memory.emplace_back(static_cast<std::size_t>(byte_size(graph.tensor(id))));
+    fill_random(graph.tensor(id), memory.back().data(), 7 + static_cast<unsigned>(id));
+    pointers.push_back(memory.back().data());
+  }
+  for (const Way& way : list_ways(graph, Device::cpu())) {
+    const Plan plan = compile(graph, Device::cpu(), way.options);
+    EXPECT_EQ(plan.workspace_size(), way.outline.workspace_size) << way.label;
+    std::vector<std::byte> workspace(static_cast<std::size_t>(plan.workspace_size()) + 64);
+    std::ranges::fill(memory.back(), std::byte{0x7f});
+    void* aligned = workspace.data() + 64 - reinterpret_cast<std::uintptr_t>(workspace.data()) % 64;
+    plan.run(pointers, aligned);
+    const auto expected = evaluate_reference(
+        graph, std::vector<const void*>(pointers.begin(), pointers.end()), plan.notes());
+    const Comparison compared =
+        compare(graph.tensor(expected[0].tensor), pointers.back(), expected[0]);
+    EXPECT_TRUE(compared.ok) << way.label << ": " << compared.summary;
+  }
+}
+
+TEST(CudnnWays, AFilterByNotesLeavesAWay) {
+  Graph graph;
+  const Value x = graph.input("x", {4, 32, 14, 14}, f32, channels_last);
+  graph.output("y", graph.conv(x, graph.input("w", {32, 32, 3, 3}, f32, channels_last),
+                               {.padding = {1, 1}}));
+  for (const char* device : {"cpu", "h200"}) {
+    bool is_strict_left = false;
+    for (const Way& way : list_ways(graph, Device::named(device)))
+      is_strict_left |= !way.outline.notes.tf32 && way.outline.notes.winograd == 0 &&
+                        way.outline.notes.deterministic && way.label != "plain";
+    EXPECT_TRUE(is_strict_left) << device;
+  }
+}
+
+TEST(CudnnDeviceProp, JsonGoesThereAndBack) {
+  const Device h200 = Device::named("h200");
+  const Device back = device_from_json(device_to_json(h200));
+  EXPECT_EQ(back.props().compute_units, h200.props().compute_units);
+  EXPECT_EQ(back.props().compute_capability, 90);
+  EXPECT_FALSE(back.props().present);
+  EXPECT_TRUE(device_from_json(device_to_json(Device::cpu())).props().present);
+  EXPECT_THROW(device_from_json("{}"), std::runtime_error);
+  EXPECT_THROW(device_from_json("no json"), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace ashlar::cudnn

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Checks libcudnn.so.9 as a file: what it exports, what it brings along, how large it is.
+
+    check_cudnn_library.py LIBRARY [--no-size]
+
+- SONAME libcudnn.so.9; every name of cudnn/exports.map is defined, with its version, and nothing else is;
+- the only libraries it needs are the C and C++ runtimes and OpenMP's;
+- stripped it is under 20 MB (--no-size: not asked, for sanitizer builds).
+Ends 1 with a line for each thing that is not so.
+"""
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+ALLOWED = {"libc.so.6", "libstdc++.so.6", "libgcc_s.so.1", "libm.so.6", "libgomp.so.1",
+           "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+LARGEST = 20_000_000
+
+
+def output_of(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def listed_exports():
+    """The names of exports.map with their version: {"cudnnCreate": "libcudnn.so.9", ...}."""
+    exports, version = {}, None
+    for line in (ROOT / "cudnn" / "exports.map").read_text().splitlines():
+        if node := re.match(r"\s*([\w.]+)\s*\{", line):
+            version = node.group(1)
+        elif name := re.match(r"\s*(\w+);", line):
+            exports[name.group(1)] = version
+    return exports
+
+
+def defined_exports(library):
+    """What the library defines: {name: version}."""
+    exports = {}
+    for line in output_of("nm", "-D", "--defined-only", "--with-symbol-versions", library).splitlines():
+        name, _, version = line.split()[-1].partition("@@")
+        if line.split()[-2] != "A":  # the version nodes themselves
+            exports[name] = version or None
+    return exports
+
+
+def problems(library, with_size):
+    expected, defined = listed_exports(), defined_exports(library)
+    for name in sorted(expected.keys() - defined.keys()):
+        yield f"{name}: listed in exports.map, not defined"
+    for name in sorted(defined.keys() - expected.keys()):
+        yield f"{name}: defined, not listed in exports.map"
+    for name in sorted(expected.keys() & defined.keys()):
+        if expected[name] != defined[name]:
+            yield f"{name}: has version {defined[name]}, expected {expected[name]}"
+    dynamic = output_of("readelf", "-d", library)
+    soname = re.search(r"\(SONAME\).*\[(.*)\]", dynamic)
+    if not soname or soname.group(1) != "libcudnn.so.9":
+        yield f"SONAME: got {soname.group(1) if soname else 'none'}, expected libcudnn.so.9"
+    if with_size:
+        for needed in re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic):
+            if needed not in ALLOWED:
+                yield f"needs {needed}, expected only {', '.join(sorted(ALLOWED))}"
+        with tempfile.TemporaryDirectory() as folder:
+            stripped = pathlib.Path(folder) / "stripped.so"
+            output_of("strip", "-o", str(stripped), library)
+            size = stripped.stat().st_size
+        if size >= LARGEST:
+            yield f"{size} bytes stripped, expected less than {LARGEST}"
+        print(f"{len(defined)} names exported, {size / 1e6:.1f} MB stripped")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("library")
+    parser.add_argument("--no-size", action="store_true", help="a sanitizer build: ask neither size nor needs")
+    arguments = parser.parse_args()
+    found = list(problems(arguments.library, not arguments.no_size))
+    print("\n".join(found))
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
