@@ -41,13 +41,18 @@ Arity arity_of(std::int64_t mode) {
   return Arity::binary;
 }
 
-// What the operands broadcast to.
+// What the operands broadcast to. Programs are careless about the extents of virtual tensors: one
+// that is too large where the result has 1 element stands for its reduction.
 Extents broadcast(std::span<const Operand> operands, const Operand& result) {
   Extents whole(result.dims().size(), 1);
   for (const Operand& operand : operands) {
-    operand.require_broadcastable(result.dims());
-    if (!operand.has_one_element())
-      std::ranges::transform(whole, operand.dims(), whole.begin(),
+    Extents dims(operand.dims().begin(), operand.dims().end());
+    if (operand.is_virtual() && dims.size() == whole.size())
+      for (std::size_t axis = 0; axis < whole.size(); ++axis)
+        if (result.dims()[axis] == 1) dims[axis] = 1;
+    operand.require_broadcastable(result.dims(), dims);
+    if (dims.size() == whole.size())
+      std::ranges::transform(whole, dims, whole.begin(),
                              [](std::int64_t a, std::int64_t b) { return std::max(a, b); });
   }
   return whole;

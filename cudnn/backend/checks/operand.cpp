@@ -25,6 +25,8 @@ bool Operand::is_vectorized() const {
   return tensor_->integer(CUDNN_ATTR_TENSOR_VECTOR_COUNT) > 1 || vector_width(type()) > 1;
 }
 
+bool Operand::is_virtual() const { return tensor_->integer(CUDNN_ATTR_TENSOR_IS_VIRTUAL) != 0; }
+
 std::string Operand::start() const {
   return fmt::format("{} (tensor {})", attribute_name(name_),
                      tensor_->integer(CUDNN_ATTR_TENSOR_UNIQUE_ID));
@@ -53,10 +55,14 @@ const Operand& Operand::require_dims(ExtentsView expected, const char* whose) co
 }
 
 const Operand& Operand::require_broadcastable(ExtentsView whole) const {
-  if (!is_set() || has_one_element()) return *this;
-  bool fits = dims().size() == whole.size();
+  return is_set() ? require_broadcastable(whole, dims()) : *this;
+}
+
+const Operand& Operand::require_broadcastable(ExtentsView whole, ExtentsView taken) const {
+  if (has_one_element()) return *this;
+  bool fits = taken.size() == whole.size();
   for (std::size_t axis = 0; fits && axis < whole.size(); ++axis)
-    fits = dims()[axis] == 1 || dims()[axis] == whole[axis];
+    fits = taken[axis] == 1 || taken[axis] == whole[axis];
   if (!fits) fail_shape("dims " + text_of(dims()), "dims that broadcast to " + text_of(whole));
   return *this;
 }

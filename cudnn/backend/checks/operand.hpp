@@ -33,12 +33,15 @@ class Operand {
   cudnnDataType_t type() const;
   bool has_one_element() const;
   bool is_vectorized() const;
+  bool is_virtual() const;
 
   const Operand& require_set() const;
   const Operand& require_rank(int least, int most = CUDNN_DIM_MAX) const;
   const Operand& require_dims(ExtentsView expected, const char* whose = "") const;
   // Every extent is 1 or that of `whole`; a single element fits whatever its rank.
   const Operand& require_broadcastable(ExtentsView whole) const;
+  // The same for the dims `taken`, which this operand is taken to have.
+  const Operand& require_broadcastable(ExtentsView whole, ExtentsView taken) const;
   // Every extent divides that of `whole`.
   const Operand& require_divisor(ExtentsView whole) const;
   const Operand& require_one_element() const;
