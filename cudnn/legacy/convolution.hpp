@@ -29,6 +29,9 @@ struct Convolution {
 Convolution make_convolution(ConvKind kind, cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w,
                              cudnnConvolutionDescriptor_t conv, cudnnTensorDescriptor_t y);
 
+Convolution make_convolution(ConvKind kind, const TensorSpec& x, const TensorSpec& w,
+                             const cudnnConvolutionStruct& conv, const TensorSpec& y);
+
 // What an algorithm of cuDNN's means here: how much freedom the planner has.
 struct Way {
   std::int64_t workspace_limit;  // bytes; past it the plan owns what it needs
@@ -47,6 +50,8 @@ void add_to_key(Call& call, const Convolution& conv, Way way);
 // The convolution's value in its compute type, before alpha and beta. Operands become the inputs
 // "x", "w" and "y", whichever the kind reads.
 Value add_convolution(Graph& graph, const Convolution& conv);
+// The same of operands that are there already: x and w, y and w, or x and y.
+Value convolved(Graph& graph, const Convolution& conv, Value a, Value b);
 
 // Memory for all three, in the order of the struct above.
 struct ConvMemory {
