@@ -73,7 +73,7 @@ Convolution make_convolution(ConvKind kind, const TensorSpec& x, const TensorSpe
   return result;
 }
 
-CompileOptions options_of(const Convolution& conv, Way way) {
+CompileOptions options_of(const Convolution& conv, ConvWay way) {
   CompileOptions options;
   options.allow_tf32 = conv.allow_tf32;
   options.allow_winograd = way.allows_winograd;
@@ -81,7 +81,7 @@ CompileOptions options_of(const Convolution& conv, Way way) {
   return options;
 }
 
-void add_to_key(Call& call, const Convolution& conv, Way way) {
+void add_to_key(Call& call, const Convolution& conv, ConvWay way) {
   call.key(conv.kind).key(conv.x).key(conv.w).key(conv.y);
   call.key(conv.attributes.padding).key(conv.attributes.stride).key(conv.attributes.dilation);
   call.key(conv.attributes.mode).key(conv.compute).key(conv.allow_tf32).key(conv.is_reordered);
@@ -117,12 +117,12 @@ bool fits(const Call& call, const void* workspace, std::size_t bytes) {
   return needed == 0 || (needed <= bytes && is_usable(workspace));
 }
 
-Way within(Way way, const void* workspace, std::size_t bytes) {
+ConvWay within(ConvWay way, const void* workspace, std::size_t bytes) {
   way.workspace_limit = is_usable(workspace) ? static_cast<std::int64_t>(bytes) : 0;
   return way;
 }
 
-ConvolutionCall::ConvolutionCall(cudnnHandle_t handle, const Convolution& conv, Way way,
+ConvolutionCall::ConvolutionCall(cudnnHandle_t handle, const Convolution& conv, ConvWay way,
                                  const void* alpha, const void* beta)
     : call_(handle, "convolution") {
   add_to_key(call_, conv, way);
@@ -141,7 +141,7 @@ void ConvolutionCall::bind(const ConvMemory& memory) {
     call_.bind(graph.find_tensor(name) != kNoTensor ? name : "result", pointer);
 }
 
-void run_convolution(cudnnHandle_t handle, const Convolution& conv, Way way, const void* alpha,
+void run_convolution(cudnnHandle_t handle, const Convolution& conv, ConvWay way, const void* alpha,
                      const void* beta, const ConvMemory& memory, void* workspace,
                      std::size_t bytes) {
   ConvolutionCall call(handle, conv, way, required(alpha, "alpha"), required(beta, "beta"));

@@ -53,8 +53,8 @@ Value add_fused(Graph& graph, const FusedConvolution& fused) {
   return activated(graph, fused.activation, sum, type);
 }
 
-void run(cudnnHandle_t handle, const FusedConvolution& fused, Way way, const FusedMemory& memory,
-         void* workspace, std::size_t bytes) {
+void run(cudnnHandle_t handle, const FusedConvolution& fused, ConvWay way,
+         const FusedMemory& memory, void* workspace, std::size_t bytes) {
   Call call(handle, "convolution_bias_activation");
   add_to_key(call, fused.conv, way);
   call.key(fused.activation).key(fused.bias).key(fused.alpha1 != 1.0);
