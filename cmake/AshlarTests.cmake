@@ -98,7 +98,9 @@ endforeach()
 file(GLOB ashlar_cudnn_c_tests CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/cudnn/c/*_test.c")
 if(TARGET cudart AND ashlar_cudnn_c_tests)
   enable_language(C)
-  add_library(cudnn_oracle STATIC "${PROJECT_SOURCE_DIR}/tests/cudnn/c/oracle.c")
+  file(GLOB ashlar_cudnn_c_support CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/cudnn/c/*.c")
+  list(FILTER ashlar_cudnn_c_support EXCLUDE REGEX "_test\\.c$")
+  add_library(cudnn_oracle STATIC ${ashlar_cudnn_c_support})
   target_link_libraries(cudnn_oracle PUBLIC ashlar cudnn cudart PRIVATE ashlar_build_flags)
   add_custom_target(cudnn_c_programs)
   foreach(source IN LISTS ashlar_cudnn_c_tests)
@@ -112,6 +114,15 @@ if(TARGET cudart AND ashlar_cudnn_c_tests)
     add_test(NAME cudnn.c.${family} COMMAND cudnn_c_${family})
     set_tests_properties(cudnn.c.${family} PROPERTIES LABELS cudnn TIMEOUT ${ashlar_test_timeout})
   endforeach()
+  # A user's program against the headers, with one LD_LIBRARY_PATH. A sanitizer's library would have
+  # to be loaded before it.
+  find_program(ASHLAR_PYTHON3 python3)
+  if(ASHLAR_PYTHON3 AND NOT ASHLAR_SANITIZE)
+    add_test(NAME cudnn.one_folder
+             COMMAND "${ASHLAR_PYTHON3}" "${PROJECT_SOURCE_DIR}/tests/cudnn/one_folder_test.py"
+                     --cc "${CMAKE_C_COMPILER}" --folder "$<TARGET_FILE_DIR:cudnn>")
+    set_tests_properties(cudnn.one_folder PROPERTIES LABELS cudnn TIMEOUT 120)
+  endif()
 endif()
 
 # Every engine once more on lesser instruction sets, as far as the processor has them: one part of
