@@ -397,7 +397,7 @@ typedef enum {
   CUDNN_NO_REORDER = 1,
 } cudnnReorderType_t;
 
-/* What gradients of steps past the end of a sequence are: zero, or untouched. */
+/* What the gradient of a sequence is that is too short for its labels: zero, or untouched. */
 typedef enum {
   CUDNN_CTC_ZERO_OOB_GRADIENTS = 0,
   CUDNN_CTC_SKIP_OOB_GRADIENTS = 1,

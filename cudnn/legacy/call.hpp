@@ -32,7 +32,7 @@ class Call {
   // What the plan depends on, everything but pointers and the numbers alpha and beta.
   template <class T>
   Call& key(const T& value) {
-    if constexpr (requires { add_to_key(key_, value); })
+    if constexpr (requires(PlanKey & whole) { add_to_key(whole, value); })
       add_to_key(key_, value);
     else
       key_.add(value);

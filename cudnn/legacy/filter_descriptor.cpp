@@ -2,16 +2,13 @@
 
 #include "core/answer.hpp"
 #include "core/objects.hpp"
+#include "legacy/set_object.hpp"
 #include "legacy/tensor_descriptor.hpp"
 
 namespace ashlar::cudnn {
 
 TensorSpec spec_of(cudnnFilterDescriptor_t descriptor, const char* parameter) {
-  const cudnnFilterStruct& known = object(descriptor, parameter);
-  if (!known.is_set)
-    fail(CUDNN_STATUS_BAD_PARAM, "{}: got a descriptor that was never set, expected a filter",
-         parameter);
-  return known.spec;
+  return set_object(descriptor, parameter).spec;
 }
 
 void set(cudnnFilterStruct& descriptor, cudnnDataType_t type, cudnnTensorFormat_t format,

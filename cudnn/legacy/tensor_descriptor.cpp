@@ -5,6 +5,7 @@
 #include "core/answer.hpp"
 #include "core/data_type.hpp"
 #include "core/objects.hpp"
+#include "legacy/set_object.hpp"
 
 namespace ashlar::cudnn {
 
@@ -78,11 +79,7 @@ void set(cudnnTensorStruct& descriptor, cudnnDataType_t type, const TensorSpec& 
 }
 
 TensorSpec spec_of(cudnnTensorDescriptor_t descriptor, const char* parameter) {
-  const cudnnTensorStruct& known = object(descriptor, parameter);
-  if (!known.is_set)
-    fail(CUDNN_STATUS_BAD_PARAM, "{}: got a descriptor that was never set, expected a tensor",
-         parameter);
-  return known.spec;
+  return set_object(descriptor, parameter).spec;
 }
 
 std::optional<TensorSpec> optional_spec_of(cudnnTensorDescriptor_t descriptor,

@@ -1,0 +1,388 @@
+// Connectionist temporal classification: label 0 is the blank. Whether `probs` are probabilities
+// or go through a softmax first, the gradient is that of what goes into the softmax. A sequence too
+// short for its labels costs 0; its gradient is 0 or left as it was.
+#include <ashlar/runtime.hpp>
+#include <bit>
+#include <limits>
+#include <numeric>
+
+#include "core/data_type.hpp"
+#include "legacy/call.hpp"
+#include "legacy/tensor_descriptor.hpp"
+
+struct cudnnCTCLossStruct {
+  static constexpr const char* kTypeName = "cudnnCTCLossDescriptor_t";
+  bool is_set = false;
+  cudnnDataType_t compute = CUDNN_DATA_FLOAT;  // also the type of the costs
+  cudnnLossNormalizationMode_t normalization = CUDNN_LOSS_NORMALIZATION_NONE;
+  cudnnCTCGradMode_t too_short = CUDNN_CTC_ZERO_OOB_GRADIENTS;
+  int max_label_length = 0;  // 0: not told
+};
+
+namespace ashlar::cudnn {
+
+namespace {
+
+void set(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t compute,
+         cudnnLossNormalizationMode_t normalization, cudnnCTCGradMode_t too_short,
+         int max_label_length) {
+  cudnnCTCLossStruct& descriptor = object(ctc, "ctcLossDesc");
+  const DType dtype = require_dtype(compute, "compType");
+  if (dtype != f32 && dtype != f64)
+    fail(CUDNN_STATUS_NOT_SUPPORTED, "compType: got {}, expected CUDNN_DATA_FLOAT or _DOUBLE",
+         data_type_name(compute));
+  if (normalization != CUDNN_LOSS_NORMALIZATION_NONE &&
+      normalization != CUDNN_LOSS_NORMALIZATION_SOFTMAX)
+    fail(CUDNN_STATUS_BAD_PARAM, "normMode: got {}, expected 0 (none) or 1 (softmax)",
+         static_cast<int>(normalization));
+  if (too_short != CUDNN_CTC_ZERO_OOB_GRADIENTS && too_short != CUDNN_CTC_SKIP_OOB_GRADIENTS)
+    fail(CUDNN_STATUS_BAD_PARAM, "gradMode: got {}, expected 0 (zero) or 1 (skip)",
+         static_cast<int>(too_short));
+  if (max_label_length < 0)
+    fail(CUDNN_STATUS_BAD_PARAM, "maxLabelLength: got {}, expected at least 0", max_label_length);
+  descriptor = {true, compute, normalization, too_short, max_label_length};
+}
+
+// Older calls say it as a way to treat NaN: what is not written may be one.
+cudnnCTCGradMode_t mode_of(cudnnNanPropagation_t nan) {
+  return static_cast<cudnnCTCGradMode_t>(static_cast<int>(nan));
+}
+cudnnNanPropagation_t nan_of(cudnnCTCGradMode_t mode) {
+  return static_cast<cudnnNanPropagation_t>(static_cast<int>(mode));
+}
+
+const cudnnCTCLossStruct& known(cudnnCTCLossDescriptor_t ctc) {
+  const cudnnCTCLossStruct& descriptor = object(ctc, "ctcLossDesc");
+  if (!descriptor.is_set)
+    fail(CUDNN_STATUS_BAD_PARAM, "ctcLossDesc: got a descriptor that was never set");
+  return descriptor;
+}
+
+// Room for at least `count` labels: few different extents, as each has a plan of its own.
+std::int64_t rounded_up(std::int64_t count) {
+  constexpr std::uint64_t kLeast = 16, kStepsPerOctave = 8;
+  const auto wanted = static_cast<std::uint64_t>(count);
+  const std::uint64_t step = std::max(kLeast, std::bit_ceil(wanted) / kStepsPerOctave);
+  return static_cast<std::int64_t>(std::max<std::uint64_t>(wanted + step - 1, step) / step * step);
+}
+
+// The labels of all sequences one after the other, and how long each sequence is, on the host.
+struct HostLabels {
+  const int *labels, *label_lengths, *input_lengths;
+  std::int64_t sequences = 0, count = 0;
+
+  HostLabels(const int* all, const int* lengths, const int* times, const TensorSpec& probs)
+      : labels(all),
+        label_lengths(required(lengths, "labelLengths")),
+        input_lengths(required(times, "inputLengths")),
+        sequences(probs.dims[1]) {
+    for (std::int64_t n = 0; n < sequences; ++n) {
+      if (label_lengths[n] < 0)
+        fail(CUDNN_STATUS_BAD_PARAM, "labelLengths[{}]: got {}, expected at least 0", n,
+             label_lengths[n]);
+      if (input_lengths[n] < 0 || input_lengths[n] > probs.dims[0])
+        fail(CUDNN_STATUS_BAD_PARAM, "inputLengths[{}]: got {}, expected 0 to {}, the time steps",
+             n, input_lengths[n], probs.dims[0]);
+      count += label_lengths[n];
+    }
+    if (count > 0) required(labels, "labels");
+  }
+  std::int64_t room() const { return rounded_up(count); }
+  // Of their copy on the device: the labels, then both kinds of lengths.
+  std::int64_t bytes() const { return (room() + 2 * sequences) * kIntBytes; }
+
+  static constexpr std::int64_t kIntBytes = sizeof(int);
+};
+
+struct Problem {
+  const cudnnCTCLossStruct& setting;
+  TensorSpec probs;
+  std::optional<TensorSpec> gradients;
+  cudnnCTCLossAlgo_t algo;
+
+  Problem(cudnnCTCLossDescriptor_t ctc, cudnnTensorDescriptor_t probs_desc,
+          cudnnTensorDescriptor_t gradients_desc, cudnnCTCLossAlgo_t way)
+      : setting(known(ctc)),
+        probs(spec_of(probs_desc, "probsDesc")),
+        gradients(optional_spec_of(gradients_desc, "gradientsDesc")),
+        algo(way) {
+    if (probs.dims.rank() != 3)
+      fail(CUDNN_STATUS_BAD_PARAM, "probsDesc.dims: got {}, expected [time, batch, classes]",
+           to_string(probs.dims));
+    if (gradients) require_same_dims(probs, "probsDesc", *gradients, "gradientsDesc");
+    if (algo != CUDNN_CTC_LOSS_ALGO_DETERMINISTIC && algo != CUDNN_CTC_LOSS_ALGO_NON_DETERMINISTIC)
+      fail(CUDNN_STATUS_BAD_PARAM, "algo: got {}, which is no way to the CTC loss",
+           static_cast<int>(algo));
+  }
+
+  // For labels that only the device knows.
+  std::int64_t most_labels() const {
+    const std::int64_t longest =
+        setting.max_label_length > 0 ? setting.max_label_length : probs.dims[0];
+    return rounded_up(longest * probs.dims[1]);
+  }
+};
+
+class CtcCall {
+ public:
+  CtcCall(cudnnHandle_t handle, const Problem& problem, std::int64_t labels)
+      : call_(handle, "ctc_loss") {
+    const cudnnCTCLossStruct& setting = problem.setting;
+    call_.key(setting.compute).key(setting.normalization).key(setting.too_short);
+    call_.key(problem.algo).key(labels).key(problem.probs).key(problem.gradients.has_value());
+    if (problem.gradients) call_.key(*problem.gradients);
+    CompileOptions options;
+    options.deterministic = problem.algo == CUDNN_CTC_LOSS_ALGO_DETERMINISTIC;
+    call_.compile([&](Graph& graph) { build(graph, problem, labels); }, options);
+  }
+
+  // 64-byte parts: what comes behind it in the workspace is aligned too.
+  std::int64_t workspace_size() const { return (call_.workspace_size() + 63) / 64 * 64; }
+  Call& call() { return call_; }
+
+ private:
+  static void build(Graph& graph, const Problem& problem, std::int64_t label_room) {
+    using Op = CtcLoss;
+    const std::int64_t sequences = problem.probs.dims[1];
+    const DType compute = require_dtype(problem.setting.compute, "compType");
+    const bool keeps_old = problem.setting.too_short == CUDNN_CTC_SKIP_OOB_GRADIENTS;
+
+    Value x = add_input(graph, "probs", problem.probs);
+    if (problem.setting.normalization == CUDNN_LOSS_NORMALIZATION_NONE) {
+      Result in_compute;
+      in_compute.dtype = in_compute.compute = compute;
+      x = graph.pointwise(PointwiseMode::log, std::array{x}, {}, in_compute);
+    }
+    Op op;
+    op.zero_infinity = !keeps_old;
+    std::vector<Wanted> wanted = {{Op::loss, compute}};
+    if (problem.gradients) wanted.push_back({Op::gradient, compute});
+    const auto out =
+        graph.apply(op,
+                    {{Op::x, x},
+                     {Op::labels, graph.input("labels", {label_room}, i32)},
+                     {Op::label_lengths, graph.input("label_lengths", {sequences}, i32)},
+                     {Op::input_lengths, graph.input("input_lengths", {sequences}, i32)}},
+                    wanted);
+    if (!keeps_old) {
+      graph.output("costs", out[Op::loss]);
+      if (problem.gradients) add_output(graph, "gradients", out[Op::gradient], *problem.gradients);
+      return;
+    }
+    const auto is_too_short = [&](Value loss) {
+      const double largest = compute == f64
+                                 ? std::numeric_limits<double>::max()
+                                 : static_cast<double>(std::numeric_limits<float>::max());
+      return pointwise(PointwiseMode::cmp_gt, loss,
+                       graph.constant(largest, compute, loss.dims().rank()));
+    };
+    const Value loss = out[Op::loss];
+    graph.output("costs", select(is_too_short(loss), graph.constant(0.0, compute, 1), loss));
+    if (!problem.gradients) return;
+    const Value old = add_input(graph, "old_gradients", *problem.gradients);
+    const Value by_sequence = graph.reshape(loss, {1, sequences, 1});
+    add_output(graph, "gradients", select(is_too_short(by_sequence), old, out[Op::gradient]),
+               *problem.gradients);
+  }
+
+  Call call_;
+};
+
+// Labels and lengths are device memory here.
+void run(CtcCall& ctc, const Problem& problem, const void* probs, const int* labels,
+         const int* label_lengths, const int* input_lengths, void* costs, void* gradients,
+         void* workspace, std::size_t bytes) {
+  Call& call = ctc.call();
+  call.bind("probs", probs).bind("labels", labels).bind("label_lengths", label_lengths);
+  call.bind("input_lengths", input_lengths).bind("costs", costs);
+  if (problem.gradients) {
+    call.bind("gradients", gradients);
+    if (problem.setting.too_short == CUDNN_CTC_SKIP_OOB_GRADIENTS)
+      call.bind("old_gradients", gradients);
+  }
+  call.run(workspace, bytes);
+}
+
+void require_bytes(std::size_t given, std::int64_t needed) {
+  if (given < static_cast<std::size_t>(needed))
+    fail(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, "workSpaceSizeInBytes: got {}, expected {}",
+         given, needed);
+}
+
+// Puts the labels behind the plan's part of the workspace.
+void run_with_host_labels(cudnnHandle_t handle, const Problem& problem, const HostLabels& host,
+                          const void* probs, void* costs, void* gradients, void* workspace,
+                          std::size_t bytes) {
+  CtcCall ctc(handle, problem, host.room());
+  require_bytes(bytes, ctc.workspace_size() + host.bytes());
+  required(workspace, "workspace");
+  int* labels = reinterpret_cast<int*>(static_cast<std::byte*>(workspace) + ctc.workspace_size());
+  int* label_lengths = labels + host.room();
+  int* input_lengths = label_lengths + host.sequences;
+  const auto upload = [&](int* to, const int* from, std::int64_t count) {
+    if (count > 0)
+      ashlar::upload(ctc.call().device(), to, from, count * HostLabels::kIntBytes,
+                     ctc.call().stream());
+  };
+  upload(labels, host.labels, host.count);
+  upload(label_lengths, host.label_lengths, host.sequences);
+  upload(input_lengths, host.input_lengths, host.sequences);
+  run(ctc, problem, probs, labels, label_lengths, input_lengths, costs, gradients, workspace,
+      static_cast<std::size_t>(ctc.workspace_size()));
+}
+
+// Without a place for gradients only the costs are computed.
+cudnnTensorDescriptor_t wanted(cudnnTensorDescriptor_t descriptor, const void* gradients) {
+  return gradients != nullptr ? (required(descriptor, "gradientsDesc"), descriptor) : nullptr;
+}
+
+template <class T>
+void give(T* place, T value) {
+  if (place != nullptr) *place = value;
+}
+
+}  // namespace
+
+}  // namespace ashlar::cudnn
+
+using namespace ashlar::cudnn;
+
+cudnnStatus_t cudnnCreateCTCLossDescriptor(cudnnCTCLossDescriptor_t* ctc) {
+  return answer(__func__, [&] { create_object(ctc, "ctcLossDesc"); });
+}
+
+cudnnStatus_t cudnnDestroyCTCLossDescriptor(cudnnCTCLossDescriptor_t ctc) {
+  return answer(__func__, [&] { destroy_object(ctc, "ctcLossDesc"); });
+}
+
+cudnnStatus_t cudnnSetCTCLossDescriptor(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t compute) {
+  return answer(__func__, [&] {
+    set(ctc, compute, CUDNN_LOSS_NORMALIZATION_NONE, CUDNN_CTC_ZERO_OOB_GRADIENTS, 0);
+  });
+}
+
+cudnnStatus_t cudnnSetCTCLossDescriptorEx(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t compute,
+                                          cudnnLossNormalizationMode_t normalization,
+                                          cudnnNanPropagation_t out_of_bounds) {
+  return answer(__func__, [&] { set(ctc, compute, normalization, mode_of(out_of_bounds), 0); });
+}
+
+cudnnStatus_t cudnnSetCTCLossDescriptor_v8(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t compute,
+                                           cudnnLossNormalizationMode_t normalization,
+                                           cudnnNanPropagation_t out_of_bounds,
+                                           int max_label_length) {
+  return answer(__func__, [&] {
+    set(ctc, compute, normalization, mode_of(out_of_bounds), max_label_length);
+  });
+}
+
+cudnnStatus_t cudnnSetCTCLossDescriptor_v9(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t compute,
+                                           cudnnLossNormalizationMode_t normalization,
+                                           cudnnCTCGradMode_t out_of_bounds, int max_label_length) {
+  return answer(__func__,
+                [&] { set(ctc, compute, normalization, out_of_bounds, max_label_length); });
+}
+
+cudnnStatus_t cudnnGetCTCLossDescriptor(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t* compute) {
+  return answer(__func__, [&] { give(compute, known(ctc).compute); });
+}
+
+cudnnStatus_t cudnnGetCTCLossDescriptorEx(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t* compute,
+                                          cudnnLossNormalizationMode_t* normalization,
+                                          cudnnNanPropagation_t* out_of_bounds) {
+  return answer(__func__, [&] {
+    const cudnnCTCLossStruct& descriptor = known(ctc);
+    give(compute, descriptor.compute);
+    give(normalization, descriptor.normalization);
+    give(out_of_bounds, nan_of(descriptor.too_short));
+  });
+}
+
+cudnnStatus_t cudnnGetCTCLossDescriptor_v8(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t* compute,
+                                           cudnnLossNormalizationMode_t* normalization,
+                                           cudnnNanPropagation_t* out_of_bounds,
+                                           int* max_label_length) {
+  return answer(__func__, [&] {
+    const cudnnCTCLossStruct& descriptor = known(ctc);
+    give(compute, descriptor.compute);
+    give(normalization, descriptor.normalization);
+    give(out_of_bounds, nan_of(descriptor.too_short));
+    give(max_label_length, descriptor.max_label_length);
+  });
+}
+
+cudnnStatus_t cudnnGetCTCLossDescriptor_v9(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t* compute,
+                                           cudnnLossNormalizationMode_t* normalization,
+                                           cudnnCTCGradMode_t* out_of_bounds,
+                                           int* max_label_length) {
+  return answer(__func__, [&] {
+    const cudnnCTCLossStruct& descriptor = known(ctc);
+    give(compute, descriptor.compute);
+    give(normalization, descriptor.normalization);
+    give(out_of_bounds, descriptor.too_short);
+    give(max_label_length, descriptor.max_label_length);
+  });
+}
+
+cudnnStatus_t cudnnGetCTCLossWorkspaceSize(cudnnHandle_t handle, cudnnTensorDescriptor_t probs_desc,
+                                           cudnnTensorDescriptor_t gradients_desc,
+                                           const int* labels, const int* label_lengths,
+                                           const int* input_lengths, cudnnCTCLossAlgo_t algo,
+                                           cudnnCTCLossDescriptor_t ctc, size_t* bytes) {
+  return answer(__func__, [&] {
+    object(handle, "handle");
+    required(bytes, "sizeInBytes");
+    const Problem problem(ctc, probs_desc, gradients_desc, algo);
+    const HostLabels host(labels, label_lengths, input_lengths, problem.probs);
+    const CtcCall call(handle, problem, host.room());
+    *bytes = static_cast<std::size_t>(call.workspace_size() + host.bytes());
+  });
+}
+
+cudnnStatus_t cudnnGetCTCLossWorkspaceSize_v8(cudnnHandle_t handle, cudnnCTCLossAlgo_t algo,
+                                              cudnnCTCLossDescriptor_t ctc,
+                                              cudnnTensorDescriptor_t probs_desc,
+                                              cudnnTensorDescriptor_t gradients_desc,
+                                              size_t* bytes) {
+  return answer(__func__, [&] {
+    object(handle, "handle");
+    required(bytes, "sizeInBytes");
+    const Problem problem(ctc, probs_desc, gradients_desc, algo);
+    const CtcCall call(handle, problem, problem.most_labels());
+    *bytes = static_cast<std::size_t>(call.workspace_size());
+  });
+}
+
+cudnnStatus_t cudnnCTCLoss(cudnnHandle_t handle, cudnnTensorDescriptor_t probs_desc,
+                           const void* probs, const int labels[], const int label_lengths[],
+                           const int input_lengths[], void* costs,
+                           cudnnTensorDescriptor_t gradients_desc, void* gradients,
+                           cudnnCTCLossAlgo_t algo, cudnnCTCLossDescriptor_t ctc, void* workspace,
+                           size_t workspace_bytes) {
+  return answer(__func__, [&] {
+    object(handle, "handle");
+    const Problem problem(ctc, probs_desc, wanted(gradients_desc, gradients), algo);
+    const HostLabels host(labels, label_lengths, input_lengths, problem.probs);
+    run_with_host_labels(handle, problem, host, required(probs, "probs"), required(costs, "costs"),
+                         gradients, workspace, workspace_bytes);
+  });
+}
+
+cudnnStatus_t cudnnCTCLoss_v8(cudnnHandle_t handle, cudnnCTCLossAlgo_t algo,
+                              cudnnCTCLossDescriptor_t ctc, cudnnTensorDescriptor_t probs_desc,
+                              const void* probs, const int labels[], const int label_lengths[],
+                              const int input_lengths[], void* costs,
+                              cudnnTensorDescriptor_t gradients_desc, void* gradients,
+                              size_t workspace_bytes, void* workspace) {
+  return answer(__func__, [&] {
+    object(handle, "handle");
+    const Problem problem(ctc, probs_desc, wanted(gradients_desc, gradients), algo);
+    required(probs, "probs"), required(costs, "costs"), required(labels, "labels");
+    required(label_lengths, "labelLengths"), required(input_lengths, "inputLengths");
+    CtcCall call(handle, problem, problem.most_labels());
+    require_bytes(workspace_bytes, call.workspace_size());
+    if (call.workspace_size() > 0) required(workspace, "workspace");
+    run(call, problem, probs, labels, label_lengths, input_lengths, costs, gradients, workspace,
+        workspace_bytes);
+  });
+}

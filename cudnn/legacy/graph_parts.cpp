@@ -1,0 +1,62 @@
+#include "legacy/graph_parts.hpp"
+
+#include <array>
+
+#include "core/failure.hpp"
+
+namespace ashlar::cudnn {
+
+DType compute_of(DType data) {
+  return data == f64 || data == i32 || data == u32 || data == i64 ? f64 : f32;
+}
+
+Result in(DType type) {
+  Result result;
+  result.dtype = result.compute = type;
+  return result;
+}
+
+Value unary(Graph& graph, PointwiseMode mode, Value x, DType type) {
+  return graph.pointwise(mode, std::array{x}, {}, in(type));
+}
+
+Value binary(Graph& graph, PointwiseMode mode, Value a, Value b, DType type) {
+  return graph.pointwise(mode, std::array{a, b}, {}, in(type));
+}
+
+Value constant_like(Graph& graph, double number, Value like, DType type) {
+  return graph.constant(number, type, like.dims().rank());
+}
+
+Value select(Graph& graph, Value predicate, Value x, Value otherwise, DType type) {
+  return graph.pointwise(PointwiseMode::binary_select, std::array{x, otherwise, predicate}, {},
+                         in(type));
+}
+
+Value without_nan(Graph& graph, Value x, Value instead, DType type) {
+  return select(graph, graph.pointwise(PointwiseMode::cmp_eq, std::array{x, x}), x, instead, type);
+}
+
+Value filled_like(Graph& graph, Value like, Value single, const Result& result) {
+  const Value index = graph.pointwise(PointwiseMode::gen_index, std::array{like});
+  const Value everywhere = graph.pointwise(PointwiseMode::cmp_ge,
+                                           std::array{index, constant_like(graph, 0.0, like, i32)});
+  return graph.pointwise(PointwiseMode::binary_select, std::array{single, single, everywhere}, {},
+                         result);
+}
+
+TensorSpec broadcast_spec(TensorSpec spec, const Dims& dims, const char* parameter) {
+  bool fits = spec.dims.rank() == dims.rank();
+  for (int axis = 0; fits && axis < dims.rank(); ++axis) {
+    if (spec.dims[axis] == dims[axis]) continue;
+    fits = spec.dims[axis] == 1;
+    spec.dims[axis] = dims[axis];
+    spec.strides[axis] = 0;
+  }
+  if (!fits)
+    fail(CUDNN_STATUS_BAD_PARAM, "{}.dims: got {}, expected {} with any of them 1", parameter,
+         to_string(spec.dims), to_string(dims));
+  return spec;
+}
+
+}  // namespace ashlar::cudnn

@@ -1,0 +1,29 @@
+// Descriptors that are made first and told later what they describe.
+#pragma once
+
+#include "core/objects.hpp"
+
+namespace ashlar::cudnn {
+
+// The descriptor a parameter points to; throws Failure(BAD_PARAM) for one that was never set. T has
+// a member `is_set`.
+template <class T>
+const T& set_object(T* descriptor, const char* parameter) {
+  const T& known = object(descriptor, parameter);
+  if (!known.is_set)
+    fail(CUDNN_STATUS_BAD_PARAM, "{}: got a {} that was never set, expected one that was",
+         parameter, T::kTypeName);
+  return known;
+}
+
+// A value of an enumeration whose values are 0 to `last`.
+template <class Enum>
+Enum require_enum(Enum value, Enum last, const char* parameter) {
+  const auto number = static_cast<unsigned>(value);
+  if (number > static_cast<unsigned>(last))
+    fail(CUDNN_STATUS_BAD_PARAM, "{}: got {}, expected 0 to {}", parameter, number,
+         static_cast<unsigned>(last));
+  return value;
+}
+
+}  // namespace ashlar::cudnn

@@ -1,0 +1,215 @@
+/* What is said about algorithms: lists that are honest, times that were measured, and refusals. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "convolution.h"
+
+static cudnnHandle_t handle;
+
+static const Shape kShape = {
+    "f32", 0, 2, 2, 16, 16, 1, {9, 10}, {3, 3}, {1, 1}, {2, 1}, {1, 1}, CUDNN_CROSS_CORRELATION,
+    1,     0};
+/* Stride 1 and 3 x 3: where Winograd tiles can be. */
+static const Shape kTiles = {
+    "f32", 0, 2, 1, 32, 32, 1, {16, 16}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, CUDNN_CROSS_CORRELATION,
+    1,     0};
+
+/* What holds of every list: each algorithm once, the usable ones first, the others marked. */
+#define CHECK_LIST(results, count, most, is_measured)                                           \
+  do {                                                                                          \
+    int seen = 0, usable = 1;                                                                   \
+    CHECK((count) == (most));                                                                   \
+    for (int i = 0; i < (count); ++i) {                                                         \
+      seen |= 1 << (results)[i].algo;                                                           \
+      if ((results)[i].status != CUDNN_STATUS_SUCCESS) usable = 0;                              \
+      CHECK(((results)[i].status == CUDNN_STATUS_SUCCESS) == usable);                           \
+      CHECK(((results)[i].time >= 0) == (usable && (is_measured)));                             \
+      CHECK((results)[i].mathType == CUDNN_FMA_MATH);                                           \
+      if (!usable) CHECK((results)[i].status == CUDNN_STATUS_NOT_SUPPORTED);                    \
+      if (usable && i > 0) CHECK(!(is_measured) || (results)[i].time >= (results)[i - 1].time); \
+    }                                                                                           \
+    CHECK(seen == (1 << (most)) - 1);                                                           \
+    CHECK((results)[0].status == CUDNN_STATUS_SUCCESS);                                         \
+  } while (0)
+
+static void test_forward_lists(const Shape* shape) {
+  cudnnConvolutionFwdAlgoPerf_t results[CUDNN_CONVOLUTION_FWD_ALGO_COUNT];
+  Descriptors d = make_descriptors(shape);
+  int most = 0, count = 0;
+  SUCCEEDS(cudnnGetConvolutionForwardAlgorithmMaxCount(handle, &most));
+  CHECK(most == CUDNN_CONVOLUTION_FWD_ALGO_COUNT);
+  SUCCEEDS(
+      cudnnGetConvolutionForwardAlgorithm_v7(handle, d.x, d.w, d.conv, d.y, most, &count, results));
+  CHECK_LIST(results, count, most, 0);
+  size_t largest = 0;
+  for (int i = 0; i < count; ++i) {
+    size_t bytes = 0;
+    SUCCEEDS(cudnnGetConvolutionForwardWorkspaceSize(handle, d.x, d.w, d.conv, d.y, results[i].algo,
+                                                     &bytes));
+    if (results[i].status == CUDNN_STATUS_SUCCESS) CHECK(bytes == results[i].memory);
+    if (results[i].algo == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM) CHECK(bytes == 0);
+    if (bytes > largest) largest = bytes;
+  }
+  SUCCEEDS(
+      cudnnFindConvolutionForwardAlgorithm(handle, d.x, d.w, d.conv, d.y, most, &count, results));
+  CHECK_LIST(results, count, most, 1);
+
+  size_t x_bytes = 0, w_bytes = 0, y_bytes = 0;
+  SUCCEEDS(cudnnGetTensorSizeInBytes(d.x, &x_bytes));
+  SUCCEEDS(cudnnGetFilterSizeInBytes(d.w, &w_bytes));
+  SUCCEEDS(cudnnGetTensorSizeInBytes(d.y, &y_bytes));
+  void *x = device_memory(x_bytes), *w = device_memory(w_bytes), *y = device_memory(y_bytes),
+       *workspace = workspace_of(largest);
+  cudaMemset(x, 0, x_bytes);
+  cudaMemset(w, 0, w_bytes);
+  SUCCEEDS(cudnnFindConvolutionForwardAlgorithmEx(handle, d.x, x, d.w, w, d.conv, d.y, y, most,
+                                                  &count, results, workspace, largest));
+  CHECK_LIST(results, count, most, 1);
+  /* Without a workspace those that want one say so, and one that wants none is first. */
+  SUCCEEDS(cudnnFindConvolutionForwardAlgorithmEx(handle, d.x, x, d.w, w, d.conv, d.y, y, most,
+                                                  &count, results, NULL, 0));
+  CHECK(count == most && results[0].status == CUDNN_STATUS_SUCCESS && results[0].memory == 0);
+  for (int i = 0; i < count; ++i)
+    if (results[i].memory > 0) CHECK(results[i].status == CUDNN_STATUS_ALLOC_FAILED);
+  SUCCEEDS(
+      cudnnGetConvolutionForwardAlgorithm_v7(handle, d.x, d.w, d.conv, d.y, 1, &count, results));
+  CHECK(count == 1);
+  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+          cudnnFindConvolutionForwardAlgorithmEx(handle, d.x, x, d.w, NULL, d.conv, d.y, y, most,
+                                                 &count, results, NULL, 0));
+  cudaFree(x);
+  cudaFree(w);
+  cudaFree(y);
+  cudaFree(workspace);
+  destroy_descriptors(&d);
+}
+
+static void test_backward_lists(const Shape* shape) {
+  cudnnConvolutionBwdDataAlgoPerf_t data[CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT];
+  cudnnConvolutionBwdFilterAlgoPerf_t filter[CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT];
+  Descriptors d = make_descriptors(shape);
+  int most = 0, count = 0;
+  SUCCEEDS(cudnnGetConvolutionBackwardDataAlgorithmMaxCount(handle, &most));
+  SUCCEEDS(cudnnGetConvolutionBackwardDataAlgorithm_v7(handle, d.w, d.y, d.conv, d.x, most, &count,
+                                                       data));
+  CHECK_LIST(data, count, most, 0);
+  SUCCEEDS(
+      cudnnFindConvolutionBackwardDataAlgorithm(handle, d.w, d.y, d.conv, d.x, most, &count, data));
+  CHECK_LIST(data, count, most, 1);
+  SUCCEEDS(cudnnGetConvolutionBackwardFilterAlgorithmMaxCount(handle, &most));
+  SUCCEEDS(cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle, d.x, d.y, d.conv, d.w, most,
+                                                         &count, filter));
+  CHECK_LIST(filter, count, most, 0);
+  SUCCEEDS(cudnnFindConvolutionBackwardFilterAlgorithm(handle, d.x, d.y, d.conv, d.w, most, &count,
+                                                       filter));
+  CHECK_LIST(filter, count, most, 1);
+
+  size_t x_bytes = 0, w_bytes = 0, y_bytes = 0;
+  SUCCEEDS(cudnnGetTensorSizeInBytes(d.x, &x_bytes));
+  SUCCEEDS(cudnnGetFilterSizeInBytes(d.w, &w_bytes));
+  SUCCEEDS(cudnnGetTensorSizeInBytes(d.y, &y_bytes));
+  void *x = device_memory(x_bytes), *w = device_memory(w_bytes), *y = device_memory(y_bytes);
+  cudaMemset(y, 0, y_bytes);
+  cudaMemset(w, 0, w_bytes);
+  SUCCEEDS(cudnnFindConvolutionBackwardDataAlgorithmEx(handle, d.w, w, d.y, y, d.conv, d.x, x,
+                                                       CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT,
+                                                       &count, data, NULL, 0));
+  CHECK(data[0].status == CUDNN_STATUS_SUCCESS && data[0].time >= 0);
+  SUCCEEDS(cudnnFindConvolutionBackwardFilterAlgorithmEx(handle, d.x, x, d.y, y, d.conv, d.w, w,
+                                                         CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT,
+                                                         &count, filter, NULL, 0));
+  CHECK(filter[0].status == CUDNN_STATUS_SUCCESS && filter[0].time >= 0);
+  cudaFree(x);
+  cudaFree(w);
+  cudaFree(y);
+  destroy_descriptors(&d);
+}
+
+/* Winograd's result is near the plain one, though not as near as the oracle wants. */
+static void test_tiles(void) {
+  Descriptors d = make_descriptors(&kTiles);
+  Oracle* oracle = oracle_graph(
+      "{\"format\":\"ashlar-graph\",\"version\":1,\"tensors\":[%s,%s,%s],\"nodes\":["
+      "{\"op\":\"conv_forward\",\"inputs\":{\"x\":\"x\",\"w\":\"w\"},\"outputs\":{\"y\":\"y\"},"
+      "\"attributes\":%s}]}",
+      json_x(&kTiles, "x", "input"), json_w(&kTiles, "w", "input"), json_y(&kTiles, "y", "output"),
+      json_attributes(&kTiles));
+  const float one = 1.0F, zero = 0.0F;
+  const size_t bytes = oracle_bytes(oracle, "y");
+  float* plain = malloc(bytes);
+  SUCCEEDS(cudnnConvolutionForward(
+      handle, &one, d.x, oracle_device(oracle, "x"), d.w, oracle_device(oracle, "w"), d.conv,
+      CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, NULL, 0, &zero, d.y, oracle_device(oracle, "y")));
+  oracle_check(oracle);
+  cudaMemcpy(plain, oracle_device(oracle, "y"), bytes, cudaMemcpyDeviceToHost);
+  SUCCEEDS(cudnnConvolutionForward(
+      handle, &one, d.x, oracle_device(oracle, "x"), d.w, oracle_device(oracle, "w"), d.conv,
+      CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD, NULL, 0, &zero, d.y, oracle_device(oracle, "y")));
+  oracle_download(oracle, "y");
+  const float* tiled = oracle_host(oracle, "y");
+  double worst = 0.0;
+  for (size_t i = 0; i < bytes / sizeof(float); ++i)
+    worst = fmax(worst, fabs((double)tiled[i] - (double)plain[i]));
+  CHECK(worst < 1e-3);
+  free(plain);
+  oracle_destroy(oracle);
+  destroy_descriptors(&d);
+}
+
+static void test_misuse(void) {
+  Descriptors d = make_descriptors(&kShape);
+  cudnnConvolutionFwdAlgoPerf_t result;
+  const float one = 1.0F, zero = 0.0F;
+  int count = 0;
+  size_t bytes = 0;
+  void* memory = device_memory(1 << 16);
+  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+          cudnnGetConvolutionForwardAlgorithmMaxCount(NULL, &count));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+          cudnnGetConvolutionForwardAlgorithmMaxCount(handle, NULL));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetConvolutionForwardAlgorithm_v7(handle, d.x, d.w, d.conv,
+                                                                         d.y, 0, &count, &result));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+          cudnnGetConvolutionForwardAlgorithm_v7(handle, d.x, d.w, d.conv, d.y, 1, NULL, &result));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+          cudnnFindConvolutionForwardAlgorithm(handle, d.x, d.w, d.conv, d.y, 1, &count, NULL));
+  ANSWERS(
+      CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+      cudnnGetConvolutionForwardAlgorithm_v7(handle, NULL, d.w, d.conv, d.y, 1, &count, &result));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+          cudnnGetConvolutionForwardWorkspaceSize(handle, d.x, d.w, d.conv, d.y,
+                                                  CUDNN_CONVOLUTION_FWD_ALGO_COUNT, &bytes));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+          cudnnGetConvolutionForwardWorkspaceSize(handle, d.x, d.w, d.conv, d.y,
+                                                  CUDNN_CONVOLUTION_FWD_ALGO_GEMM, NULL));
+  /* x in place of y: extents that contradict each other. */
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+          cudnnConvolutionForward(handle, &one, d.x, memory, d.w, memory, d.conv,
+                                  CUDNN_CONVOLUTION_FWD_ALGO_GEMM, NULL, 0, &zero, d.x, memory));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+          cudnnConvolutionForward(handle, NULL, d.x, memory, d.w, memory, d.conv,
+                                  CUDNN_CONVOLUTION_FWD_ALGO_GEMM, NULL, 0, &zero, d.y, memory));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+          cudnnConvolutionForward(handle, &one, d.x, memory, d.w, memory, d.conv,
+                                  CUDNN_CONVOLUTION_FWD_ALGO_GEMM, NULL, 0, &zero, d.y, NULL));
+  SUCCEEDS(cudnnSetConvolutionGroupCount(d.conv, 3));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+          cudnnConvolutionForward(handle, &one, d.x, memory, d.w, memory, d.conv,
+                                  CUDNN_CONVOLUTION_FWD_ALGO_GEMM, NULL, 0, &zero, d.y, memory));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+          cudnnConvolutionBackwardBias(handle, &one, d.y, memory, &zero, d.x, memory));
+  cudaFree(memory);
+  destroy_descriptors(&d);
+}
+
+int main(void) {
+  SUCCEEDS(cudnnCreate(&handle));
+  test_forward_lists(&kShape);
+  test_forward_lists(&kTiles);
+  test_backward_lists(&kShape);
+  test_backward_lists(&kTiles);
+  test_tiles();
+  test_misuse();
+  SUCCEEDS(cudnnDestroy(handle));
+  return failures;
+}
