@@ -114,6 +114,15 @@ if(TARGET cudart AND ashlar_cudnn_c_tests)
     add_test(NAME cudnn.c.${family} COMMAND cudnn_c_${family})
     set_tests_properties(cudnn.c.${family} PROPERTIES LABELS cudnn TIMEOUT ${ashlar_test_timeout})
   endforeach()
+  # A user's program against the headers, with one LD_LIBRARY_PATH. A sanitizer's library would have
+  # to be loaded before it.
+  find_program(ASHLAR_PYTHON3 python3)
+  if(ASHLAR_PYTHON3 AND NOT ASHLAR_SANITIZE)
+    add_test(NAME cudnn.one_folder
+             COMMAND "${ASHLAR_PYTHON3}" "${PROJECT_SOURCE_DIR}/tests/cudnn/one_folder_test.py"
+                     --cc "${CMAKE_C_COMPILER}" --folder "$<TARGET_FILE_DIR:cudnn>")
+    set_tests_properties(cudnn.one_folder PROPERTIES LABELS cudnn TIMEOUT 120)
+  endif()
 endif()
 
 # Every engine once more on lesser instruction sets, as far as the processor has them: one part of

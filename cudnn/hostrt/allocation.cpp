@@ -153,18 +153,13 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   return cudaSuccess;
 }
 
-// Advice and prefetching say where memory should be; there is one place.
-cudaError_t cudaMemAdvise(const void* pointer, size_t bytes, cudaMemoryAdvise, cudaMemLocation) {
-  return answer(usable(pointer, bytes, Side::device) ? cudaSuccess : cudaErrorInvalidValue);
+namespace ashlar::hostrt {
+
+cudaError_t advise(const void* pointer, size_t bytes, cudaStream_t stream) {
+  return usable(pointer, bytes, Side::device) ? check(stream) : cudaErrorInvalidValue;
 }
 
-cudaError_t cudaMemPrefetchAsync(const void* pointer, size_t bytes, cudaMemLocation,
-                                 unsigned int flags, cudaStream_t stream) {
-  if (flags != 0 || !usable(pointer, bytes, Side::device)) {
-    return answer(cudaErrorInvalidValue);
-  }
-  return answer(check(stream));
-}
+}  // namespace ashlar::hostrt
 
 cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t stream) {
   const cudaError_t error = check(stream);

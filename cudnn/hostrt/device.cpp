@@ -69,14 +69,9 @@ cudaDeviceProp make_properties() {
   return p;
 }
 
-const cudaDeviceProp& properties() {
-  static const cudaDeviceProp made = make_properties();
-  return made;
-}
-
 // Attributes that are no property, or known to be 0, answer 0.
 int attribute_value(cudaDeviceAttr attribute) {
-  const cudaDeviceProp& p = properties();
+  const cudaDeviceProp& p = device_properties();
   switch (attribute) {
     case cudaDevAttrMaxThreadsPerBlock: return p.maxThreadsPerBlock;
     case cudaDevAttrMaxBlockDimX: return p.maxThreadsDim[0];
@@ -130,15 +125,6 @@ int attribute_value(cudaDeviceAttr attribute) {
   }
 }
 
-template <typename T>
-cudaError_t give(T* place, T value) {
-  if (place == nullptr) {
-    return answer(cudaErrorInvalidValue);
-  }
-  *place = value;
-  return cudaSuccess;
-}
-
 }  // namespace
 
 namespace ashlar::hostrt {
@@ -154,10 +140,13 @@ size_t free_memory() {
 
 int processor_count() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
+const cudaDeviceProp& device_properties() {
+  static const cudaDeviceProp made = make_properties();
+  return made;
+}
+
 }  // namespace ashlar::hostrt
 
-cudaError_t cudaDriverGetVersion(int* version) { return give(version, CUDART_VERSION); }
-cudaError_t cudaRuntimeGetVersion(int* version) { return give(version, CUDART_VERSION); }
 cudaError_t cudaGetDeviceCount(int* count) { return give(count, kDeviceCount); }
 cudaError_t cudaGetDevice(int* device) { return give(device, 0); }
 
@@ -186,13 +175,6 @@ cudaError_t cudaGetDeviceFlags(unsigned int* flags) {
 cudaError_t cudaSetDeviceFlags(unsigned int flags) {
   constexpr unsigned int kKnown = 0x1f;
   return answer((flags & ~kKnown) == 0 ? cudaSuccess : cudaErrorInvalidValue);
-}
-
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* place, int device) {
-  if (place == nullptr) {
-    return answer(cudaErrorInvalidValue);
-  }
-  return is_device(device) ? give(place, properties()) : answer(cudaErrorInvalidDevice);
 }
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {

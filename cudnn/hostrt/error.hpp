@@ -12,4 +12,20 @@ cudaError_t answer(cudaError_t error);
 // function a line on stderr that says so.
 cudaError_t refuse(const char* function);
 
+// Hands a value out.
+template <typename T>
+cudaError_t give(T* place, const T& value) {
+  if (place == nullptr) {
+    return answer(cudaErrorInvalidValue);
+  }
+  *place = value;
+  return cudaSuccess;
+}
+
+// Sets to nothing what the caller wants to know at all.
+template <typename... T>
+void clear(T*... places) {
+  ((places != nullptr ? void(*places = T{}) : void()), ...);
+}
+
 }  // namespace ashlar::hostrt

@@ -49,4 +49,7 @@ class Memory {
 enum class Side : uint8_t { device, any };
 bool usable(const void* pointer, size_t bytes, Side side);
 
+// Advice and prefetching say where memory should be; there is one place.
+cudaError_t advise(const void* pointer, size_t bytes, cudaStream_t stream);
+
 }  // namespace ashlar::hostrt

@@ -145,27 +145,6 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
              [](const CUstream_st&) { return cudaStreamCaptureStatusNone; });
 }
 
-cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
-                                     unsigned long long* id, cudaGraph_t* graph,
-                                     const cudaGraphNode_t** dependencies,
-                                     const cudaGraphEdgeData** edges, size_t* dependency_count) {
-  const cudaError_t error = cudaStreamIsCapturing(stream, status);
-  if (error != cudaSuccess) {
-    return error;
-  }
-  const auto clear = [](auto* place) {
-    if (place != nullptr) {
-      *place = {};
-    }
-  };
-  clear(id);
-  clear(graph);
-  clear(dependencies);
-  clear(edges);
-  clear(dependency_count);
-  return cudaSuccess;
-}
-
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
   thread_local cudaStreamCaptureMode current = cudaStreamCaptureModeGlobal;
   if (mode == nullptr || *mode < cudaStreamCaptureModeGlobal ||

@@ -31,6 +31,11 @@ DType compute_of(cudnnDataType_t asked, const TensorSpec& a, const TensorSpec& b
   return a.dtype == i64 || b.dtype == i64 ? i64 : i32;
 }
 
+bool is_usable(const void* workspace) {
+  return workspace != nullptr &&
+         reinterpret_cast<std::uintptr_t>(workspace) % kWorkspaceAlignment == 0;
+}
+
 }  // namespace
 
 Convolution make_convolution(ConvKind kind, cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w,
@@ -65,7 +70,7 @@ CompileOptions options_of(const Convolution& conv, Way way) {
   CompileOptions options;
   options.allow_tf32 = conv.allow_tf32;
   options.allow_winograd = way.allows_winograd;
-  if (!way.takes_workspace) options.workspace_limit = 0;
+  options.workspace_limit = way.workspace_limit;
   return options;
 }
 
@@ -73,7 +78,7 @@ void add_to_key(Call& call, const Convolution& conv, Way way) {
   call.key(conv.kind).key(conv.x).key(conv.w).key(conv.y);
   call.key(conv.attributes.padding).key(conv.attributes.stride).key(conv.attributes.dilation);
   call.key(conv.attributes.mode).key(conv.compute).key(conv.allow_tf32).key(conv.is_reordered);
-  call.key(way.takes_workspace).key(way.allows_winograd);
+  call.key(way.workspace_limit).key(way.allows_winograd);
 }
 
 Value add_convolution(Graph& graph, const Convolution& conv) {
@@ -100,8 +105,12 @@ Value add_convolution(Graph& graph, const Convolution& conv) {
 
 bool fits(const Call& call, const void* workspace, std::size_t bytes) {
   const auto needed = static_cast<std::size_t>(call.workspace_size());
-  return needed == 0 || (workspace != nullptr && needed <= bytes &&
-                         reinterpret_cast<std::uintptr_t>(workspace) % kWorkspaceAlignment == 0);
+  return needed == 0 || (needed <= bytes && is_usable(workspace));
+}
+
+Way within(Way way, const void* workspace, std::size_t bytes) {
+  way.workspace_limit = is_usable(workspace) ? static_cast<std::int64_t>(bytes) : 0;
+  return way;
 }
 
 ConvolutionCall::ConvolutionCall(cudnnHandle_t handle, const Convolution& conv, Way way,
@@ -128,8 +137,8 @@ void run_convolution(cudnnHandle_t handle, const Convolution& conv, Way way, con
                      std::size_t bytes) {
   ConvolutionCall call(handle, conv, way, required(alpha, "alpha"), required(beta, "beta"));
   if (!fits(call.call(), workspace, bytes)) {
-    way.takes_workspace = false;
-    run_convolution(handle, conv, way, alpha, beta, memory, nullptr, 0);
+    run_convolution(handle, conv, within(way, workspace, bytes), alpha, beta, memory, workspace,
+                    bytes);
     return;
   }
   call.bind(memory);

@@ -1,6 +1,8 @@
 // A convolution as the older calls give it, forward or one of its gradients, and the ways it runs.
 #pragma once
 
+#include <limits>
+
 #include "legacy/call.hpp"
 #include "legacy/convolution_descriptor.hpp"
 
@@ -29,14 +31,15 @@ Convolution make_convolution(ConvKind kind, cudnnTensorDescriptor_t x, cudnnFilt
 
 // What an algorithm of cuDNN's means here: how much freedom the planner has.
 struct Way {
-  bool takes_workspace;  // else the plan owns what it needs
+  std::int64_t workspace_limit;  // bytes; past it the plan owns what it needs
   bool allows_winograd;
   bool operator==(const Way&) const = default;
 };
-inline constexpr Way kOwnMemory{false, false};
-inline constexpr Way kBest{true, false};
-inline constexpr Way kWinogradOwnMemory{false, true};
-inline constexpr Way kWinograd{true, true};
+inline constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+inline constexpr Way kOwnMemory{0, false};
+inline constexpr Way kBest{kNoLimit, false};
+inline constexpr Way kWinogradOwnMemory{0, true};
+inline constexpr Way kWinograd{kNoLimit, true};
 
 CompileOptions options_of(const Convolution& conv, Way way);
 void add_to_key(Call& call, const Convolution& conv, Way way);
@@ -50,8 +53,10 @@ struct ConvMemory {
   const void *x, *w, *y;
 };
 
-// Whether a plan of this size can use a caller's workspace.
+// Whether a caller's workspace is enough for a plan.
 bool fits(const Call& call, const void* workspace, std::size_t bytes);
+// The same way within a workspace that was not enough. A misaligned one is as good as none.
+Way within(Way way, const void* workspace, std::size_t bytes);
 
 // One way with its plan.
 class ConvolutionCall {
@@ -70,7 +75,7 @@ class ConvolutionCall {
   Call call_;
 };
 
-// Runs the way, or the same without a workspace when the caller's is too small for it.
+// Runs the way, or what fits into the caller's workspace when that is too small for it.
 void run_convolution(cudnnHandle_t handle, const Convolution& conv, Way way, const void* alpha,
                      const void* beta, const ConvMemory& memory, void* workspace,
                      std::size_t bytes);

@@ -55,13 +55,11 @@ AlgorithmReport absent(int algorithm) { return {algorithm, CUDNN_STATUS_NOT_SUPP
 // the one without them: nothing.
 std::optional<AlgorithmReport> predicted(cudnnHandle_t handle, const Convolution& conv,
                                          int algorithm, Way way) {
-  // Where the memory comes from changes nothing else, so that one plan tells about both.
-  const ConvolutionCall planned(handle, conv, {true, way.allows_winograd});
+  const ConvolutionCall planned(handle, conv, way);
   const PlanNotes& notes = planned.call().plan().notes();
   if (way.allows_winograd && notes.winograd == 0) return std::nullopt;
   AlgorithmReport report{algorithm, CUDNN_STATUS_SUCCESS};
-  if (way.takes_workspace)
-    report.workspace_bytes = static_cast<std::size_t>(planned.call().workspace_size());
+  report.workspace_bytes = static_cast<std::size_t>(planned.call().workspace_size());
   report.is_deterministic = notes.deterministic;
   return report;
 }

@@ -1,0 +1,28 @@
+// Calls of CUDA 12 that share their name with a call of CUDA 13 but not its parameters. This file
+// sees no CUDA header, which would declare the newer ones.
+
+#include <cstddef>
+
+extern "C" {
+int cudaStreamIsCapturing(void* stream, int* status);
+int hostrt_advise(const void* pointer, size_t bytes, void* stream);
+
+int cudaStreamGetCaptureInfo(void* stream, int* status, unsigned long long* id);
+int cudaMemAdvise(const void* pointer, size_t bytes, int advice, int device);
+int cudaMemPrefetchAsync(const void* pointer, size_t bytes, int device, void* stream);
+}
+
+int cudaStreamGetCaptureInfo(void* stream, int* status, unsigned long long* id) {
+  if (id != nullptr) {
+    *id = 0;
+  }
+  return cudaStreamIsCapturing(stream, status);
+}
+
+int cudaMemAdvise(const void* pointer, size_t bytes, int, int) {
+  return hostrt_advise(pointer, bytes, nullptr);
+}
+
+int cudaMemPrefetchAsync(const void* pointer, size_t bytes, int, void* stream) {
+  return hostrt_advise(pointer, bytes, stream);
+}

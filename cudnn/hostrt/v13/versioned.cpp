@@ -1,0 +1,36 @@
+// The calls whose meaning changed between CUDA 12 and 13, as 13 has them.
+
+#include "device.hpp"
+#include "error.hpp"
+#include "memory.hpp"
+#include "stream.hpp"
+
+using namespace ashlar::hostrt;
+
+cudaError_t cudaDriverGetVersion(int* version) { return give(version, CUDART_VERSION); }
+cudaError_t cudaRuntimeGetVersion(int* version) { return give(version, CUDART_VERSION); }
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* place, int device) {
+  return place != nullptr && !is_device(device) ? answer(cudaErrorInvalidDevice)
+                                                : give(place, device_properties());
+}
+
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                     unsigned long long* id, cudaGraph_t* graph,
+                                     const cudaGraphNode_t** dependencies,
+                                     const cudaGraphEdgeData** edges, size_t* dependency_count) {
+  const cudaError_t error = cudaStreamIsCapturing(stream, status);
+  if (error == cudaSuccess) {
+    clear(id, graph, dependencies, edges, dependency_count);
+  }
+  return error;
+}
+
+cudaError_t cudaMemAdvise(const void* pointer, size_t bytes, cudaMemoryAdvise, cudaMemLocation) {
+  return answer(advise(pointer, bytes, nullptr));
+}
+
+cudaError_t cudaMemPrefetchAsync(const void* pointer, size_t bytes, cudaMemLocation,
+                                 unsigned int flags, cudaStream_t stream) {
+  return answer(flags == 0 ? advise(pointer, bytes, stream) : cudaErrorInvalidValue);
+}

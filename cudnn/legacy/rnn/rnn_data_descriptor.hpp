@@ -1,0 +1,37 @@
+// Descriptors of a batch of sequences for a recurrent network.
+#pragma once
+
+#include <cudnn.h>
+
+#include <array>
+#include <cstddef>
+#include <vector>
+
+#include "core/tensor_spec.hpp"
+
+struct cudnnRNNDataStruct {
+  static constexpr const char* kTypeName = "cudnnRNNDataDescriptor_t";
+  bool is_set = false;
+  cudnnDataType_t type = CUDNN_DATA_FLOAT;
+  cudnnRNNDataLayout_t layout = CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED;
+  int max_length = 0, batch = 0, vector_size = 0;
+  std::vector<int> lengths;
+  // One element of the type, 0 unless the caller gave one.
+  std::array<std::byte, 8> fill = {};
+};
+
+namespace ashlar::cudnn {
+
+// Throws Failure for a descriptor that was created but never set.
+const cudnnRNNDataStruct& sequences_of(cudnnRNNDataDescriptor_t descriptor, const char* parameter);
+
+// Whether every sequence has max_length steps.
+bool has_even_lengths(const cudnnRNNDataStruct& sequences);
+// Whether memory holds no padding: [rows, features]. One with even lengths is [T, N, features].
+bool is_packed(const cudnnRNNDataStruct& sequences);
+// Steps of all sequences together.
+std::int64_t row_count(const cudnnRNNDataStruct& sequences);
+// The data as the operations see it: [T, N, features], or [rows, features] when packed.
+TensorSpec spec_of(const cudnnRNNDataStruct& sequences);
+
+}  // namespace ashlar::cudnn

@@ -1,0 +1,41 @@
+// Descriptors of recurrent networks.
+#pragma once
+
+#include <cudnn.h>
+
+#include <ashlar/ops/recurrent.hpp>
+
+#include "core/plan_cache.hpp"
+
+struct cudnnRNNStruct {
+  static constexpr const char* kTypeName = "cudnnRNNDescriptor_t";
+  bool is_set = false;
+  cudnnRNNAlgo_t algo = CUDNN_RNN_ALGO_STANDARD;
+  cudnnRNNMode_t cell = CUDNN_LSTM;
+  cudnnRNNBiasMode_t bias_mode = CUDNN_RNN_DOUBLE_BIAS;
+  cudnnDirectionMode_t direction = CUDNN_UNIDIRECTIONAL;
+  cudnnRNNInputMode_t input_mode = CUDNN_LINEAR_INPUT;
+  cudnnDataType_t dtype = CUDNN_DATA_FLOAT, compute = CUDNN_DATA_FLOAT;
+  cudnnMathType_t math = CUDNN_DEFAULT_MATH;
+  std::int32_t input_size = 0, hidden_size = 0, projected_size = 0, layers = 0;
+  cudnnDropoutDescriptor_t dropout = nullptr;
+  std::uint32_t flags = 0;
+  // Set by calls of their own.
+  cudnnRNNClipMode_t clip = CUDNN_RNN_CLIP_NONE;
+  cudnnNanPropagation_t clip_nan = CUDNN_PROPAGATE_NAN;
+  double clip_low = 0.0, clip_high = 0.0;
+};
+
+namespace ashlar::cudnn {
+
+// Throws Failure for a descriptor that was created but never set.
+const cudnnRNNStruct& network_of(cudnnRNNDescriptor_t descriptor);
+
+// The network as the operations know it; what belongs to sequences and phases (layout, padding,
+// dropout) is left as it is by default. A projection to hiddenSize is none.
+RnnAttributes attributes_of(const cudnnRNNStruct& network);
+
+// What the network computes in and keeps its states in.
+DType state_dtype(const cudnnRNNStruct& network);
+
+}  // namespace ashlar::cudnn

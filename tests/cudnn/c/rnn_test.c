@@ -1,0 +1,422 @@
+/* Recurrent networks: all cells, biases, directions, layouts and lengths against the oracle. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rnn_case.h"
+
+static cudnnHandle_t handle;
+
+static void* optional(const Oracle* oracle, const Rnn* rnn, const char* tensor) {
+  const int is_cell = tensor[0] == 'c' || (tensor[0] == 'd' && tensor[1] == 'c');
+  if (rnn->test.without_states || (is_cell && rnn->test.cell != CUDNN_LSTM)) return NULL;
+  return oracle_device(oracle, tensor);
+}
+
+static cudnnStatus_t forward(const Rnn* rnn, const Oracle* oracle, cudnnForwardMode_t phase) {
+  return cudnnRNNForward(handle, rnn->rnn, phase, NULL, rnn->x, oracle_device(oracle, "x"), rnn->y,
+                         oracle_device(oracle, "y"), rnn->h, optional(oracle, rnn, "hx"),
+                         optional(oracle, rnn, "hy"), rnn->c, optional(oracle, rnn, "cx"),
+                         optional(oracle, rnn, "cy"), rnn->weights_bytes,
+                         oracle_device(oracle, "weights"), rnn->workspace_bytes, rnn->workspace,
+                         rnn->reserve_bytes, rnn->reserve);
+}
+
+static void train(const RnnCase* test) {
+  Oracle* oracle = rnn_oracle(test, 1);
+  Rnn rnn = rnn_create(handle, test, CUDNN_FWD_MODE_TRAINING);
+  CHECK(rnn.weights_bytes == oracle_bytes(oracle, "weights"));
+  SUCCEEDS(forward(&rnn, oracle, CUDNN_FWD_MODE_TRAINING));
+  SUCCEEDS(cudnnRNNBackwardData_v8(
+      handle, rnn.rnn, NULL, rnn.y, oracle_device(oracle, "y"), oracle_device(oracle, "dy"), rnn.x,
+      oracle_device(oracle, "dx"), rnn.h, optional(oracle, &rnn, "hx"),
+      optional(oracle, &rnn, "dhy"), optional(oracle, &rnn, "dhx"), rnn.c,
+      optional(oracle, &rnn, "cx"), optional(oracle, &rnn, "dcy"), optional(oracle, &rnn, "dcx"),
+      rnn.weights_bytes, oracle_device(oracle, "weights"), rnn.workspace_bytes, rnn.workspace,
+      rnn.reserve_bytes, rnn.reserve));
+  if (test->accumulation == CUDNN_WGRAD_MODE_ADD)
+    cudaMemcpy(oracle_device(oracle, "dweights"), oracle_device(oracle, "before"),
+               oracle_bytes(oracle, "before"), cudaMemcpyDeviceToDevice);
+  /* PyTorch lends another workspace to this call. */
+  cudaMemset(rnn.workspace, 0xff, rnn.workspace_bytes);
+  SUCCEEDS(cudnnRNNBackwardWeights_v8(
+      handle, rnn.rnn, test->accumulation, NULL, rnn.x, oracle_device(oracle, "x"), rnn.h,
+      optional(oracle, &rnn, "hx"), rnn.y, oracle_device(oracle, "y"), rnn.weights_bytes,
+      oracle_device(oracle, "dweights"), rnn.workspace_bytes, rnn.workspace, rnn.reserve_bytes,
+      rnn.reserve));
+  oracle_check(oracle);
+  rnn_destroy(&rnn);
+  oracle_destroy(oracle);
+}
+
+static void infer(const RnnCase* test) {
+  RnnCase kept = *test;
+  kept.dropout = 0; /* not in inference */
+  Oracle* oracle = rnn_oracle(&kept, 0);
+  Rnn rnn = rnn_create(handle, test, CUDNN_FWD_MODE_INFERENCE);
+  CHECK(rnn.reserve_bytes == 0);
+  SUCCEEDS(forward(&rnn, oracle, CUDNN_FWD_MODE_INFERENCE));
+  oracle_check(oracle);
+  rnn_destroy(&rnn);
+  oracle_destroy(oracle);
+}
+
+static void test_cells(void) {
+  RnnCase test = {.bias = CUDNN_RNN_DOUBLE_BIAS,
+                  .steps = 4,
+                  .batch = 3,
+                  .input_size = 5,
+                  .hidden = 6,
+                  .layers = 1};
+  for (int cell = CUDNN_RNN_RELU; cell <= CUDNN_GRU; ++cell) {
+    test.cell = (cudnnRNNMode_t)cell;
+    const cudnnDataType_t types[] = {CUDNN_DATA_FLOAT, CUDNN_DATA_HALF, CUDNN_DATA_DOUBLE};
+    for (int type = 0; type < 3; ++type) {
+      test.dtype = types[type];
+      test.accumulation = type == 0 ? CUDNN_WGRAD_MODE_ADD : CUDNN_WGRAD_MODE_SET;
+      train(&test);
+      infer(&test);
+    }
+    test.dtype = CUDNN_DATA_FLOAT;
+    for (int bias = CUDNN_RNN_NO_BIAS; bias <= CUDNN_RNN_SINGLE_REC_BIAS; ++bias) {
+      test.bias = (cudnnRNNBiasMode_t)bias;
+      train(&test);
+    }
+    test.bias = CUDNN_RNN_DOUBLE_BIAS;
+  }
+}
+
+static void test_layouts(void) {
+  RnnCase test = {.cell = CUDNN_LSTM,
+                  .bias = CUDNN_RNN_DOUBLE_BIAS,
+                  .steps = 5,
+                  .batch = 4,
+                  .input_size = 3,
+                  .hidden = 4,
+                  .layers = 2,
+                  .direction = CUDNN_BIDIRECTIONAL};
+  const int lengths[3][MOST_SEQUENCES] = {{0}, {5, 4, 2, 1}, {2, 5, 0, 3}};
+  for (int layout = CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED;
+       layout <= CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED; ++layout)
+    for (int i = 0; i < 3; ++i) {
+      test.layout = (cudnnRNNDataLayout_t)layout;
+      memcpy(test.lengths, lengths[i], sizeof test.lengths);
+      test.cell = i == 2 ? CUDNN_GRU : CUDNN_LSTM;
+      test.fill = layout == CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED ? 0.0F : 1.5F;
+      test.dtype = i == 1 ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
+      train(&test);
+      infer(&test);
+    }
+}
+
+static void test_options(void) {
+  const RnnCase plain = {.cell = CUDNN_LSTM,
+                         .bias = CUDNN_RNN_DOUBLE_BIAS,
+                         .steps = 4,
+                         .batch = 3,
+                         .input_size = 6,
+                         .hidden = 6,
+                         .layers = 2};
+  RnnCase test = plain;
+  test.without_states = 1;
+  train(&test);
+  test = plain;
+  test.input = CUDNN_SKIP_INPUT;
+  train(&test);
+  infer(&test);
+  test = plain;
+  test.projected = 4;
+  test.direction = CUDNN_BIDIRECTIONAL;
+  train(&test);
+  infer(&test);
+  test = plain;
+  test.clip = 0.25;
+  train(&test);
+  infer(&test);
+  test = plain;
+  test.dropout = 0.5F;
+  train(&test);
+  infer(&test);
+  test.cell = CUDNN_GRU;
+  test.lengths[0] = 2;
+  test.lengths[1] = 4;
+  test.lengths[2] = 3;
+  test.layers = 3;
+  train(&test);
+}
+
+/* The generator moves on: the same call drops other features. */
+static void test_dropout_moves(void) {
+  const RnnCase test = {.cell = CUDNN_RNN_TANH,
+                        .bias = CUDNN_RNN_DOUBLE_BIAS,
+                        .steps = 4,
+                        .batch = 3,
+                        .input_size = 6,
+                        .hidden = 6,
+                        .layers = 2,
+                        .dropout = 0.5F};
+  Oracle* oracle = rnn_oracle(&test, 0);
+  Rnn rnn = rnn_create(handle, &test, CUDNN_FWD_MODE_TRAINING);
+  const size_t bytes = oracle_bytes(oracle, "y");
+  void* first = malloc(bytes);
+  SUCCEEDS(forward(&rnn, oracle, CUDNN_FWD_MODE_TRAINING));
+  oracle_check(oracle);
+  memcpy(first, oracle_host(oracle, "y"), bytes);
+  SUCCEEDS(forward(&rnn, oracle, CUDNN_FWD_MODE_TRAINING));
+  oracle_download(oracle, "y");
+  CHECK(memcmp(first, oracle_host(oracle, "y"), bytes) != 0);
+  const int64_t draws = 4 * 3 * 6;
+  memcpy(oracle_host(oracle, "offset"), &(int64_t){draws / 4}, sizeof(int64_t));
+  oracle_check(oracle);
+  free(first);
+  rnn_destroy(&rnn);
+  oracle_destroy(oracle);
+}
+
+/* The weights through the addresses that programs copy theirs to, in the formulas of cuDNN's
+ * documentation: linear layers i f g o, and r z n. */
+static double number(const Oracle* oracle, const float* device_part, int index) {
+  const char* base = oracle_device(oracle, "weights");
+  const size_t offset = (size_t)((const char*)device_part - base) / sizeof(float);
+  return (double)((const float*)oracle_host(oracle, "weights"))[offset + (size_t)index];
+}
+
+static double linear(const Rnn* rnn, const Oracle* oracle, int id, int unit, const float* x,
+                     int size) {
+  cudnnTensorDescriptor_t matrix_desc, bias_desc;
+  SUCCEEDS(cudnnCreateTensorDescriptor(&matrix_desc));
+  SUCCEEDS(cudnnCreateTensorDescriptor(&bias_desc));
+  void *matrix = NULL, *bias = NULL;
+  SUCCEEDS(cudnnGetRNNWeightParams(handle, rnn->rnn, 0, rnn->weights_bytes,
+                                   oracle_device(oracle, "weights"), id, matrix_desc, &matrix,
+                                   bias_desc, &bias));
+  cudnnDataType_t type;
+  int rank = 0, dims[3] = {0}, strides[3] = {0};
+  SUCCEEDS(cudnnGetTensorNdDescriptor(matrix_desc, 3, &type, &rank, dims, strides));
+  CHECK(rank == 3 && dims[0] == 1 && dims[1] == rnn->test.hidden && dims[2] == size);
+  CHECK(strides[1] == size && strides[2] == 1 && type == CUDNN_DATA_FLOAT);
+  SUCCEEDS(cudnnGetTensorNdDescriptor(bias_desc, 3, &type, &rank, dims, strides));
+  CHECK(rank == 3 && dims[0] == 1 && dims[1] == rnn->test.hidden && dims[2] == 1);
+  SUCCEEDS(cudnnDestroyTensorDescriptor(matrix_desc));
+  SUCCEEDS(cudnnDestroyTensorDescriptor(bias_desc));
+  double sum = number(oracle, bias, unit);
+  for (int i = 0; i < size; ++i) sum += number(oracle, matrix, unit * size + i) * (double)x[i];
+  return sum;
+}
+
+static double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
+
+static void test_gates(cudnnRNNMode_t cell) {
+  const RnnCase test = {.cell = cell,
+                        .bias = CUDNN_RNN_DOUBLE_BIAS,
+                        .steps = 1,
+                        .batch = 1,
+                        .input_size = 3,
+                        .hidden = 4,
+                        .layers = 1};
+  Oracle* oracle = rnn_oracle(&test, 0);
+  Rnn rnn = rnn_create(handle, &test, CUDNN_FWD_MODE_INFERENCE);
+  SUCCEEDS(forward(&rnn, oracle, CUDNN_FWD_MODE_INFERENCE));
+  oracle_download(oracle, "y");
+  const float *x = oracle_host(oracle, "x"), *h = oracle_host(oracle, "hx");
+  for (int unit = 0; unit < test.hidden; ++unit) {
+    double w[4], r[4], expected;
+    const int gates = cell == CUDNN_LSTM ? 4 : cell == CUDNN_GRU ? 3 : 1;
+    for (int gate = 0; gate < gates; ++gate) {
+      w[gate] = linear(&rnn, oracle, gate, unit, x, test.input_size);
+      r[gate] = linear(&rnn, oracle, gates + gate, unit, h, test.hidden);
+    }
+    if (cell == CUDNN_LSTM) {
+      const double i = sigmoid(w[0] + r[0]), f = sigmoid(w[1] + r[1]);
+      const double g = tanh(w[2] + r[2]), o = sigmoid(w[3] + r[3]);
+      const double before = (double)((const float*)oracle_host(oracle, "cx"))[unit];
+      expected = o * tanh(f * before + i * g);
+    } else if (cell == CUDNN_GRU) {
+      const double reset = sigmoid(w[0] + r[0]), update = sigmoid(w[1] + r[1]);
+      const double content = tanh(w[2] + reset * r[2]);
+      expected = (1.0 - update) * content + update * (double)h[unit];
+    } else {
+      expected = cell == CUDNN_RNN_TANH ? tanh(w[0] + r[0]) : fmax(w[0] + r[0], 0.0);
+    }
+    CHECK(fabs((double)((const float*)oracle_host(oracle, "y"))[unit] - expected) < 1e-5);
+  }
+  rnn_destroy(&rnn);
+  oracle_destroy(oracle);
+}
+
+/* Where things lie: without gaps, and gates one after the other, as PyTorch insists. */
+static void test_weight_params(void) {
+  const RnnCase test = {.cell = CUDNN_LSTM,
+                        .bias = CUDNN_RNN_SINGLE_INP_BIAS,
+                        .steps = 1,
+                        .batch = 1,
+                        .input_size = 5,
+                        .hidden = 5,
+                        .layers = 2,
+                        .projected = 3,
+                        .direction = CUDNN_BIDIRECTIONAL,
+                        .input = CUDNN_SKIP_INPUT};
+  Rnn rnn = rnn_create(handle, &test, CUDNN_FWD_MODE_INFERENCE);
+  cudnnTensorDescriptor_t desc;
+  SUCCEEDS(cudnnCreateTensorDescriptor(&desc));
+  size_t covered = 0;
+  for (int layer = 0; layer < 4; ++layer)
+    for (int id = 0; id < 9; ++id)
+      for (int is_bias = 0; is_bias < 2; ++is_bias) {
+        char* address = (char*)1;
+        char* base = (char*)4096; /* never read */
+        SUCCEEDS(cudnnGetRNNWeightParams(handle, rnn.rnn, layer, rnn.weights_bytes, base, id,
+                                         is_bias ? NULL : desc, is_bias ? NULL : (void**)&address,
+                                         is_bias ? desc : NULL, is_bias ? (void**)&address : NULL));
+        cudnnDataType_t type;
+        int rank = -1, dims[3] = {0}, strides[3] = {0};
+        SUCCEEDS(cudnnGetTensorNdDescriptor(desc, 3, &type, &rank, dims, strides));
+        const int exists = is_bias ? id < 4 : !(layer < 2 && id < 4);
+        CHECK((address != NULL) == exists);
+        CHECK(rank == (exists ? 3 : 0));
+        if (!exists) continue;
+        covered += (size_t)(dims[0] * dims[1] * dims[2]) * sizeof(float);
+        CHECK(address >= base && address < base + rnn.weights_bytes);
+        if (id == 8) CHECK(dims[1] == 3 && dims[2] == 5);
+      }
+  CHECK(covered == rnn.weights_bytes);
+  void* address = NULL; /* without weights: an offset */
+  SUCCEEDS(cudnnGetRNNWeightParams(handle, rnn.rnn, 1, rnn.weights_bytes, NULL, 4, desc, &address,
+                                   NULL, NULL));
+  CHECK((size_t)address == (4 * 5 * 3 + 3 * 5 + 4 * 5) * sizeof(float));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetRNNWeightParams(handle, rnn.rnn, 4, rnn.weights_bytes,
+                                                          NULL, 0, desc, &address, NULL, NULL));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetRNNWeightParams(handle, rnn.rnn, 0, rnn.weights_bytes,
+                                                          NULL, 9, desc, &address, NULL, NULL));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
+          cudnnGetRNNWeightParams(handle, rnn.rnn, 0, rnn.weights_bytes - 1, NULL, 0, desc,
+                                  &address, NULL, NULL));
+  SUCCEEDS(cudnnDestroyTensorDescriptor(desc));
+  rnn_destroy(&rnn);
+}
+
+static cudnnStatus_t set(cudnnRNNDescriptor_t rnn, int cell, int input, int hidden, int projected,
+                         int layers, int input_mode, int dtype) {
+  return cudnnSetRNNDescriptor_v8(
+      rnn, CUDNN_RNN_ALGO_STANDARD, (cudnnRNNMode_t)cell, CUDNN_RNN_DOUBLE_BIAS,
+      CUDNN_UNIDIRECTIONAL, (cudnnRNNInputMode_t)input_mode, (cudnnDataType_t)dtype,
+      CUDNN_DATA_FLOAT, CUDNN_DEFAULT_MATH, input, hidden, projected, layers, NULL, 0);
+}
+
+static void test_descriptor(void) {
+  cudnnRNNDescriptor_t rnn;
+  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, cudnnCreateRNNDescriptor(NULL));
+  SUCCEEDS(cudnnCreateRNNDescriptor(&rnn));
+  size_t bytes = 0;
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetRNNWeightSpaceSize(handle, rnn, &bytes));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, set(rnn, 9, 4, 4, 4, 1, 0, CUDNN_DATA_FLOAT));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, set(rnn, CUDNN_LSTM, 0, 4, 4, 1, 0, CUDNN_DATA_FLOAT));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, set(rnn, CUDNN_LSTM, 4, 4, 5, 1, 0, CUDNN_DATA_FLOAT));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, set(rnn, CUDNN_LSTM, 4, 4, 4, 0, 0, CUDNN_DATA_FLOAT));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+          set(rnn, CUDNN_LSTM, 3, 4, 4, 1, CUDNN_SKIP_INPUT, CUDNN_DATA_FLOAT));
+  ANSWERS(CUDNN_STATUS_NOT_SUPPORTED, set(rnn, CUDNN_GRU, 4, 4, 2, 1, 0, CUDNN_DATA_FLOAT));
+  ANSWERS(CUDNN_STATUS_NOT_SUPPORTED, set(rnn, CUDNN_GRU, 4, 4, 4, 1, 0, CUDNN_DATA_INT8));
+  SUCCEEDS(set(rnn, CUDNN_GRU, 3, 4, 4, 2, 0, CUDNN_DATA_HALF));
+  cudnnRNNMode_t cell = CUDNN_LSTM;
+  cudnnDataType_t dtype = CUDNN_DATA_FLOAT;
+  int32_t input = 0, hidden = 0, projected = 0, layers = 0;
+  SUCCEEDS(cudnnGetRNNDescriptor_v8(rnn, NULL, &cell, NULL, NULL, NULL, &dtype, NULL, NULL, &input,
+                                    &hidden, &projected, &layers, NULL, NULL));
+  CHECK(cell == CUDNN_GRU && dtype == CUDNN_DATA_HALF && input == 3 && hidden == 4 &&
+        projected == 4 && layers == 2);
+  SUCCEEDS(cudnnBuildRNNDynamic(handle, rnn, 3));
+
+  cudnnRNNClipMode_t clip = CUDNN_RNN_CLIP_MINMAX;
+  cudnnNanPropagation_t nan_option = CUDNN_NOT_PROPAGATE_NAN;
+  double low = 1.0, high = 1.0;
+  SUCCEEDS(cudnnRNNGetClip_v8(rnn, &clip, &nan_option, &low, &high));
+  CHECK(clip == CUDNN_RNN_CLIP_NONE);
+  SUCCEEDS(cudnnRNNSetClip_v8(rnn, CUDNN_RNN_CLIP_MINMAX, CUDNN_NOT_PROPAGATE_NAN, -2.0, 3.0));
+  SUCCEEDS(cudnnRNNGetClip_v8(rnn, &clip, &nan_option, &low, &high));
+  CHECK(clip == CUDNN_RNN_CLIP_MINMAX && nan_option == CUDNN_NOT_PROPAGATE_NAN && low == -2.0 &&
+        high == 3.0);
+  SUCCEEDS(cudnnRNNGetClip_v9(rnn, &clip, &low, &high));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnRNNSetClip_v9(rnn, CUDNN_RNN_CLIP_MINMAX, 2.0, 1.0));
+  SUCCEEDS(cudnnDestroyRNNDescriptor(rnn));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnDestroyRNNDescriptor(rnn));
+}
+
+static void test_data_descriptor(void) {
+  cudnnRNNDataDescriptor_t data;
+  SUCCEEDS(cudnnCreateRNNDataDescriptor(&data));
+  const int lengths[3] = {4, 0, 2}, wrong[3] = {4, 5, 2};
+  double fill = 2.5;
+  const cudnnRNNDataLayout_t layout = CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED;
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+          cudnnGetRNNDataDescriptor(data, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL));
+  SUCCEEDS(cudnnSetRNNDataDescriptor(data, CUDNN_DATA_DOUBLE, layout, 4, 3, 5, lengths, &fill));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+          cudnnSetRNNDataDescriptor(data, CUDNN_DATA_DOUBLE, layout, 4, 3, 5, wrong, &fill));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+          cudnnSetRNNDataDescriptor(data, CUDNN_DATA_DOUBLE, layout, 4, 0, 5, lengths, &fill));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+          cudnnSetRNNDataDescriptor(data, CUDNN_DATA_DOUBLE, layout, 4, 3, 5, NULL, &fill));
+  cudnnDataType_t dtype;
+  cudnnRNNDataLayout_t got;
+  int steps = 0, batch = 0, size = 0, some[2] = {9, 9};
+  fill = 0.0;
+  SUCCEEDS(cudnnGetRNNDataDescriptor(data, &dtype, &got, &steps, &batch, &size, 2, some, &fill));
+  CHECK(dtype == CUDNN_DATA_DOUBLE && got == layout && steps == 4 && batch == 3 && size == 5 &&
+        some[0] == 4 && some[1] == 0 && fill == 2.5);
+  SUCCEEDS(cudnnDestroyRNNDataDescriptor(data));
+}
+
+static void test_misuse(void) {
+  const RnnCase test = {.cell = CUDNN_LSTM,
+                        .bias = CUDNN_RNN_DOUBLE_BIAS,
+                        .steps = 3,
+                        .batch = 2,
+                        .input_size = 3,
+                        .hidden = 4,
+                        .layers = 1,
+                        .lengths = {1, 3}};
+  Oracle* oracle = rnn_oracle(&test, 0);
+  Rnn rnn = rnn_create(handle, &test, CUDNN_FWD_MODE_TRAINING);
+  Rnn bad = rnn;
+  bad.weights_bytes -= 1;
+  ANSWERS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, forward(&bad, oracle, CUDNN_FWD_MODE_TRAINING));
+  bad = rnn;
+  bad.reserve_bytes -= 1;
+  ANSWERS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, forward(&bad, oracle, CUDNN_FWD_MODE_TRAINING));
+  bad = rnn;
+  bad.reserve = NULL;
+  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, forward(&bad, oracle, CUDNN_FWD_MODE_TRAINING));
+  bad = rnn;
+  bad.workspace_bytes = 0;
+  ANSWERS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
+          forward(&bad, oracle, CUDNN_FWD_MODE_INFERENCE)); /* no room for the lengths */
+  bad = rnn;
+  bad.x = rnn.y;
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, forward(&bad, oracle, CUDNN_FWD_MODE_INFERENCE));
+  bad = rnn;
+  bad.y = rnn.x;
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, forward(&bad, oracle, CUDNN_FWD_MODE_INFERENCE));
+  bad = rnn;
+  bad.h = NULL;
+  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, forward(&bad, oracle, CUDNN_FWD_MODE_INFERENCE));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, forward(&rnn, oracle, (cudnnForwardMode_t)7));
+  rnn_destroy(&rnn);
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, forward(&rnn, oracle, CUDNN_FWD_MODE_INFERENCE));
+  oracle_destroy(oracle);
+}
+
+int main(void) {
+  SUCCEEDS(cudnnCreate(&handle));
+  test_descriptor();
+  test_data_descriptor();
+  test_weight_params();
+  for (int cell = CUDNN_RNN_RELU; cell <= CUDNN_GRU; ++cell) test_gates((cudnnRNNMode_t)cell);
+  test_cells();
+  test_layouts();
+  test_options();
+  test_dropout_moves();
+  test_misuse();
+  SUCCEEDS(cudnnDestroy(handle));
+  return failures != 0;
+}
