@@ -67,14 +67,20 @@ if(ASHLAR_BUILD_CLI AND ASHLAR_CLI_SOURCES)
 endif()
 
 # Each example is one file, one program, and a test that it runs to its end.
-# Those in C keep ashlar.h honest: it must be a C99 header.
+# Those in C keep ashlar.h honest: it must be a C99 header. Those named cudnn_... are programs for
+# cuDNN and see nothing but libcudnn and libcudart.
 file(GLOB ASHLAR_EXAMPLES CONFIGURE_DEPENDS
      "${PROJECT_SOURCE_DIR}/examples/*.cpp" "${PROJECT_SOURCE_DIR}/examples/*.c")
 if(ASHLAR_BUILD_EXAMPLES)
   enable_language(C)
   foreach(source IN LISTS ASHLAR_EXAMPLES)
     cmake_path(GET source STEM name)
-    add_public_program(example_${name} examples "${source}")
+    if(name MATCHES "^cudnn_")
+      add_executable(example_${name} "${source}")
+      target_link_libraries(example_${name} PRIVATE cudnn cudart m ashlar_build_flags)
+    else()
+      add_public_program(example_${name} examples "${source}")
+    endif()
     set_target_properties(example_${name} PROPERTIES OUTPUT_NAME ${name} C_STANDARD 99
                           RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/examples")
   endforeach()

@@ -2,16 +2,6 @@
 
 namespace ashlar::cudnn {
 
-namespace {
-
-// Of a tensor with vectors: the shape of memory, whose last axis is the place inside a vector.
-struct VectorShape {
-  Dims dims, strides;
-  Dims to_logical;    // permutation that puts the last axis behind the vectorised one
-  Dims from_logical;  // and back
-  Dims split;         // logical dims with the vectorised axis as (vectors, place)
-};
-
 VectorShape vector_shape(const TensorSpec& spec) {
   VectorShape shape;
   const int rank = spec.dims.rank();
@@ -33,8 +23,6 @@ VectorShape vector_shape(const TensorSpec& spec) {
   shape.from_logical.push_back(spec.vector_axis + 1);
   return shape;
 }
-
-}  // namespace
 
 void add_to_key(PlanKey& key, const TensorSpec& spec) {
   key.add(spec.dtype).add(spec.dims).add(spec.strides).add(spec.vector).add(spec.vector_axis);

@@ -20,6 +20,15 @@ struct TensorSpec {
   bool operator==(const TensorSpec&) const = default;
 };
 
+// Of a tensor with vectors: the shape of memory, whose last axis is the place inside a vector.
+struct VectorShape {
+  Dims dims, strides;
+  Dims to_logical;    // permutation that puts the last axis behind the vectorised one
+  Dims from_logical;  // and back
+  Dims split;         // logical dims with the vectorised axis as (vectors, place)
+};
+VectorShape vector_shape(const TensorSpec& spec);
+
 void add_to_key(PlanKey& key, const TensorSpec& spec);
 
 // Adds the tensor as an input; what comes back has the logical dims.

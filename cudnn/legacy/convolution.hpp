@@ -1,6 +1,8 @@
 // A convolution as the older calls give it, forward or one of its gradients, and the ways it runs.
 #pragma once
 
+#include <limits>
+
 #include "legacy/call.hpp"
 #include "legacy/convolution_descriptor.hpp"
 
@@ -27,37 +29,45 @@ struct Convolution {
 Convolution make_convolution(ConvKind kind, cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w,
                              cudnnConvolutionDescriptor_t conv, cudnnTensorDescriptor_t y);
 
-// What an algorithm of cuDNN's means here: how much freedom the planner has.
-struct Way {
-  bool takes_workspace;  // else the plan owns what it needs
-  bool allows_winograd;
-  bool operator==(const Way&) const = default;
-};
-inline constexpr Way kOwnMemory{false, false};
-inline constexpr Way kBest{true, false};
-inline constexpr Way kWinogradOwnMemory{false, true};
-inline constexpr Way kWinograd{true, true};
+Convolution make_convolution(ConvKind kind, const TensorSpec& x, const TensorSpec& w,
+                             const cudnnConvolutionStruct& conv, const TensorSpec& y);
 
-CompileOptions options_of(const Convolution& conv, Way way);
-void add_to_key(Call& call, const Convolution& conv, Way way);
+// What an algorithm of cuDNN's means here: how much freedom the planner has.
+struct ConvWay {
+  std::int64_t workspace_limit;  // bytes; past it the plan owns what it needs
+  bool allows_winograd;
+  bool operator==(const ConvWay&) const = default;
+};
+inline constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+inline constexpr ConvWay kOwnMemory{0, false};
+inline constexpr ConvWay kBest{kNoLimit, false};
+inline constexpr ConvWay kWinogradOwnMemory{0, true};
+inline constexpr ConvWay kWinograd{kNoLimit, true};
+
+CompileOptions options_of(const Convolution& conv, ConvWay way);
+void add_to_key(Call& call, const Convolution& conv, ConvWay way);
 
 // The convolution's value in its compute type, before alpha and beta. Operands become the inputs
 // "x", "w" and "y", whichever the kind reads.
 Value add_convolution(Graph& graph, const Convolution& conv);
+// The same of operands that are there already: x and w, y and w, or x and y.
+Value convolved(Graph& graph, const Convolution& conv, Value a, Value b);
 
 // Memory for all three, in the order of the struct above.
 struct ConvMemory {
   const void *x, *w, *y;
 };
 
-// Whether a plan of this size can use a caller's workspace.
+// Whether a caller's workspace is enough for a plan.
 bool fits(const Call& call, const void* workspace, std::size_t bytes);
+// The same way within a workspace that was not enough. A misaligned one is as good as none.
+ConvWay within(ConvWay way, const void* workspace, std::size_t bytes);
 
 // One way with its plan.
 class ConvolutionCall {
  public:
   // result = alpha * convolution + beta * result; null alpha and beta are 1 and 0.
-  ConvolutionCall(cudnnHandle_t handle, const Convolution& conv, Way way,
+  ConvolutionCall(cudnnHandle_t handle, const Convolution& conv, ConvWay way,
                   const void* alpha = nullptr, const void* beta = nullptr);
   ConvolutionCall(const ConvolutionCall&) = delete;  // its plan holds pointers to alpha and beta
   ConvolutionCall& operator=(const ConvolutionCall&) = delete;
@@ -70,8 +80,8 @@ class ConvolutionCall {
   Call call_;
 };
 
-// Runs the way, or the same without a workspace when the caller's is too small for it.
-void run_convolution(cudnnHandle_t handle, const Convolution& conv, Way way, const void* alpha,
+// Runs the way, or what fits into the caller's workspace when that is too small for it.
+void run_convolution(cudnnHandle_t handle, const Convolution& conv, ConvWay way, const void* alpha,
                      const void* beta, const ConvMemory& memory, void* workspace,
                      std::size_t bytes);
 

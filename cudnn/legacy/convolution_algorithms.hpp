@@ -1,7 +1,7 @@
 // The algorithms of cuDNN's lists: which of our ways stands behind each, and how they compare.
 //
 // Two ways are ours: the engine the planner likes best, and the best one of those that may use
-// Winograd tiles; each with a workspace of the caller's or with memory of its own. What has no way
+// Winograd tiles; each with all the workspace it wants of the caller or with none. What has no way
 // behind it (FFT, explicit GEMM, ...) is listed as not supported, so that no program picks it for a
 // speed that it has not; a program that calls it anyway gets the best engine.
 #pragma once
@@ -15,9 +15,9 @@ namespace ashlar::cudnn {
 
 int algorithm_count(ConvKind kind);
 // Nothing where we have no such way; throws Failure(BAD_PARAM) for what is no algorithm.
-std::optional<Way> listed_way(ConvKind kind, int algorithm);
+std::optional<ConvWay> listed_way(ConvKind kind, int algorithm);
 // The way a call of the algorithm runs.
-inline Way way_of(ConvKind kind, int algorithm) {
+inline ConvWay way_of(ConvKind kind, int algorithm) {
   return listed_way(kind, algorithm).value_or(kBest);
 }
 

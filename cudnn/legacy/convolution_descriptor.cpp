@@ -4,6 +4,7 @@
 #include "core/data_type.hpp"
 #include "core/objects.hpp"
 #include "legacy/filter_descriptor.hpp"
+#include "legacy/set_object.hpp"
 #include "legacy/tensor_descriptor.hpp"
 
 namespace ashlar::cudnn {
@@ -43,11 +44,7 @@ void set(cudnnConvolutionStruct& conv, const Dims& padding, const Dims& stride,
 
 const cudnnConvolutionStruct& convolution_of(cudnnConvolutionDescriptor_t descriptor,
                                              const char* parameter) {
-  const cudnnConvolutionStruct& conv = object(descriptor, parameter);
-  if (!conv.is_set)
-    fail(CUDNN_STATUS_BAD_PARAM, "{}: got a descriptor that was never set, expected a convolution",
-         parameter);
-  return conv;
+  return set_object(descriptor, parameter);
 }
 
 ConvAttributes attributes_of(const cudnnConvolutionStruct& conv) {

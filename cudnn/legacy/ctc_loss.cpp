@@ -8,55 +8,13 @@
 
 #include "core/data_type.hpp"
 #include "legacy/call.hpp"
+#include "legacy/ctc_descriptor.hpp"
+#include "legacy/set_object.hpp"
 #include "legacy/tensor_descriptor.hpp"
-
-struct cudnnCTCLossStruct {
-  static constexpr const char* kTypeName = "cudnnCTCLossDescriptor_t";
-  bool is_set = false;
-  cudnnDataType_t compute = CUDNN_DATA_FLOAT;  // also the type of the costs
-  cudnnLossNormalizationMode_t normalization = CUDNN_LOSS_NORMALIZATION_NONE;
-  cudnnCTCGradMode_t too_short = CUDNN_CTC_ZERO_OOB_GRADIENTS;
-  int max_label_length = 0;  // 0: not told
-};
 
 namespace ashlar::cudnn {
 
 namespace {
-
-void set(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t compute,
-         cudnnLossNormalizationMode_t normalization, cudnnCTCGradMode_t too_short,
-         int max_label_length) {
-  cudnnCTCLossStruct& descriptor = object(ctc, "ctcLossDesc");
-  const DType dtype = require_dtype(compute, "compType");
-  if (dtype != f32 && dtype != f64)
-    fail(CUDNN_STATUS_NOT_SUPPORTED, "compType: got {}, expected CUDNN_DATA_FLOAT or _DOUBLE",
-         data_type_name(compute));
-  if (normalization != CUDNN_LOSS_NORMALIZATION_NONE &&
-      normalization != CUDNN_LOSS_NORMALIZATION_SOFTMAX)
-    fail(CUDNN_STATUS_BAD_PARAM, "normMode: got {}, expected 0 (none) or 1 (softmax)",
-         static_cast<int>(normalization));
-  if (too_short != CUDNN_CTC_ZERO_OOB_GRADIENTS && too_short != CUDNN_CTC_SKIP_OOB_GRADIENTS)
-    fail(CUDNN_STATUS_BAD_PARAM, "gradMode: got {}, expected 0 (zero) or 1 (skip)",
-         static_cast<int>(too_short));
-  if (max_label_length < 0)
-    fail(CUDNN_STATUS_BAD_PARAM, "maxLabelLength: got {}, expected at least 0", max_label_length);
-  descriptor = {true, compute, normalization, too_short, max_label_length};
-}
-
-// Older calls say it as a way to treat NaN: what is not written may be one.
-cudnnCTCGradMode_t mode_of(cudnnNanPropagation_t nan) {
-  return static_cast<cudnnCTCGradMode_t>(static_cast<int>(nan));
-}
-cudnnNanPropagation_t nan_of(cudnnCTCGradMode_t mode) {
-  return static_cast<cudnnNanPropagation_t>(static_cast<int>(mode));
-}
-
-const cudnnCTCLossStruct& known(cudnnCTCLossDescriptor_t ctc) {
-  const cudnnCTCLossStruct& descriptor = object(ctc, "ctcLossDesc");
-  if (!descriptor.is_set)
-    fail(CUDNN_STATUS_BAD_PARAM, "ctcLossDesc: got a descriptor that was never set");
-  return descriptor;
-}
 
 // Room for at least `count` labels: few different extents, as each has a plan of its own.
 std::int64_t rounded_up(std::int64_t count) {
@@ -102,7 +60,7 @@ struct Problem {
 
   Problem(cudnnCTCLossDescriptor_t ctc, cudnnTensorDescriptor_t probs_desc,
           cudnnTensorDescriptor_t gradients_desc, cudnnCTCLossAlgo_t way)
-      : setting(known(ctc)),
+      : setting(set_object(ctc, "ctcLossDesc")),
         probs(spec_of(probs_desc, "probsDesc")),
         gradients(optional_spec_of(gradients_desc, "gradientsDesc")),
         algo(way) {
@@ -236,93 +194,11 @@ cudnnTensorDescriptor_t wanted(cudnnTensorDescriptor_t descriptor, const void* g
   return gradients != nullptr ? (required(descriptor, "gradientsDesc"), descriptor) : nullptr;
 }
 
-template <class T>
-void give(T* place, T value) {
-  if (place != nullptr) *place = value;
-}
-
 }  // namespace
 
 }  // namespace ashlar::cudnn
 
 using namespace ashlar::cudnn;
-
-cudnnStatus_t cudnnCreateCTCLossDescriptor(cudnnCTCLossDescriptor_t* ctc) {
-  return answer(__func__, [&] { create_object(ctc, "ctcLossDesc"); });
-}
-
-cudnnStatus_t cudnnDestroyCTCLossDescriptor(cudnnCTCLossDescriptor_t ctc) {
-  return answer(__func__, [&] { destroy_object(ctc, "ctcLossDesc"); });
-}
-
-cudnnStatus_t cudnnSetCTCLossDescriptor(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t compute) {
-  return answer(__func__, [&] {
-    set(ctc, compute, CUDNN_LOSS_NORMALIZATION_NONE, CUDNN_CTC_ZERO_OOB_GRADIENTS, 0);
-  });
-}
-
-cudnnStatus_t cudnnSetCTCLossDescriptorEx(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t compute,
-                                          cudnnLossNormalizationMode_t normalization,
-                                          cudnnNanPropagation_t out_of_bounds) {
-  return answer(__func__, [&] { set(ctc, compute, normalization, mode_of(out_of_bounds), 0); });
-}
-
-cudnnStatus_t cudnnSetCTCLossDescriptor_v8(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t compute,
-                                           cudnnLossNormalizationMode_t normalization,
-                                           cudnnNanPropagation_t out_of_bounds,
-                                           int max_label_length) {
-  return answer(__func__, [&] {
-    set(ctc, compute, normalization, mode_of(out_of_bounds), max_label_length);
-  });
-}
-
-cudnnStatus_t cudnnSetCTCLossDescriptor_v9(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t compute,
-                                           cudnnLossNormalizationMode_t normalization,
-                                           cudnnCTCGradMode_t out_of_bounds, int max_label_length) {
-  return answer(__func__,
-                [&] { set(ctc, compute, normalization, out_of_bounds, max_label_length); });
-}
-
-cudnnStatus_t cudnnGetCTCLossDescriptor(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t* compute) {
-  return answer(__func__, [&] { give(compute, known(ctc).compute); });
-}
-
-cudnnStatus_t cudnnGetCTCLossDescriptorEx(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t* compute,
-                                          cudnnLossNormalizationMode_t* normalization,
-                                          cudnnNanPropagation_t* out_of_bounds) {
-  return answer(__func__, [&] {
-    const cudnnCTCLossStruct& descriptor = known(ctc);
-    give(compute, descriptor.compute);
-    give(normalization, descriptor.normalization);
-    give(out_of_bounds, nan_of(descriptor.too_short));
-  });
-}
-
-cudnnStatus_t cudnnGetCTCLossDescriptor_v8(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t* compute,
-                                           cudnnLossNormalizationMode_t* normalization,
-                                           cudnnNanPropagation_t* out_of_bounds,
-                                           int* max_label_length) {
-  return answer(__func__, [&] {
-    const cudnnCTCLossStruct& descriptor = known(ctc);
-    give(compute, descriptor.compute);
-    give(normalization, descriptor.normalization);
-    give(out_of_bounds, nan_of(descriptor.too_short));
-    give(max_label_length, descriptor.max_label_length);
-  });
-}
-
-cudnnStatus_t cudnnGetCTCLossDescriptor_v9(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t* compute,
-                                           cudnnLossNormalizationMode_t* normalization,
-                                           cudnnCTCGradMode_t* out_of_bounds,
-                                           int* max_label_length) {
-  return answer(__func__, [&] {
-    const cudnnCTCLossStruct& descriptor = known(ctc);
-    give(compute, descriptor.compute);
-    give(normalization, descriptor.normalization);
-    give(out_of_bounds, descriptor.too_short);
-    give(max_label_length, descriptor.max_label_length);
-  });
-}
 
 cudnnStatus_t cudnnGetCTCLossWorkspaceSize(cudnnHandle_t handle, cudnnTensorDescriptor_t probs_desc,
                                            cudnnTensorDescriptor_t gradients_desc,

@@ -67,21 +67,22 @@ Value scaled(Graph& graph, Value value, const char* factor, DType type) {
 
 DType factor_type(DType data) { return data == f64 ? f64 : f32; }
 
-// The elements of a tensor as cudnnSetTensor writes them: whole vectors of x4 and x32 types, as
-// `words` words of one type, the last axis.
+// A tensor as cudnnSetTensor writes it: elements that one number does not carry exactly (whole
+// vectors of x4 and x32 types, 64-bit integers) are `count` 32-bit words, the last axis.
 struct Words {
   TensorSpec spec;
-  std::int64_t words = 1;
+  std::int64_t count = 1;
   explicit Words(const TensorSpec& tensor) : spec(tensor) {
-    if (tensor.vector == 1) return;
+    if (tensor.vector == 1 && tensor.dtype != ashlar::i64) return;
+    const std::int64_t word_elements = tensor.vector == 1 ? 1 : 4;
+    count = tensor.vector == 1 ? 2 : tensor.vector / word_elements;
+    spec.dtype = ashlar::i32;
     spec.vector = 1;
-    spec.dims[tensor.vector_axis] /= tensor.vector;
-    spec.dtype = tensor.vector == 4 ? ashlar::i32 : ashlar::i64;
-    const std::int64_t word_bytes = bit_width(spec.dtype) / 8;
-    words = tensor.vector / word_bytes;
-    for (std::int64_t& stride : spec.strides) stride /= word_bytes;
-    if (words == 1) return;
-    spec.dims.push_back(words);
+    if (tensor.vector > 1) spec.dims[tensor.vector_axis] /= tensor.vector;
+    for (std::int64_t& stride : spec.strides)
+      stride = tensor.vector == 1 ? stride * count : stride / word_elements;
+    if (count == 1) return;
+    spec.dims.push_back(count);
     spec.strides.push_back(1);
   }
 };
@@ -179,12 +180,12 @@ cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle, cudnnTensorDescriptor_t y_des
       const DType type = to.spec.dtype;
       const int rank = to.spec.dims.rank();
       std::vector<Value> words;
-      for (std::int64_t word = 0; word < to.words; ++word)
+      for (std::int64_t word = 0; word < to.count; ++word)
         words.push_back(graph.scalar(fmt::format("value{}", word), type, rank));
       // The old contents are an input for their extents only.
       const Value before = add_input(graph, "before", to.spec);
       Value filling = words.front();
-      if (to.words > 1) {
+      if (to.count > 1) {
         for (Value& word : words) word = graph.pointwise(PointwiseMode::identity, std::array{word});
         filling = graph.concat(words, rank - 1);
       }
@@ -193,9 +194,9 @@ cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle, cudnnTensorDescriptor_t y_des
       add_output(graph, "y", filled_like(graph, before, filling, same_type), to.spec);
     });
     // Words may lie at any address.
-    std::array<std::array<std::byte, 16>, 4> words{};
+    std::array<std::array<std::byte, 16>, 8> words{};
     const auto bytes = static_cast<std::size_t>(std::max(bit_width(to.spec.dtype) / 8, 1));
-    for (std::size_t word = 0; word < static_cast<std::size_t>(to.words); ++word) {
+    for (std::size_t word = 0; word < static_cast<std::size_t>(to.count); ++word) {
       std::memcpy(words[word].data(), static_cast<const std::byte*>(value) + word * bytes, bytes);
       call.bind(fmt::format("value{}", word), words[word].data());
     }

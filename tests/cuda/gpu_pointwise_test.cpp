@@ -32,6 +32,18 @@ TEST_F(GpuPointwise, EveryDtypeIsConverted) {
     }
 }
 
+// In whole vectors, where pairs of floats are narrowed by one instruction.
+TEST_F(GpuPointwise, FloatsAreNarrowedByPairs) {
+  Graph graph;
+  const Value x = graph.input("x", {37, 80}, f32);
+  for (const DType dtype : {f16, bf16, e4m3, e5m2})
+    graph.output("y_" + std::string(to_string(dtype)), identity(graph, x), {.dtype = dtype});
+  const Value half = graph.input("half", {37, 80}, bf16);
+  graph.output("wide", identity(graph, half), {.dtype = f32});
+  for (const support::Fill fill : {support::Fill::plain, support::Fill::special})
+    expect_agrees(graph, kEngine, {.fill = fill});
+}
+
 // Rows that are no multiple of a vector, and of a byte.
 TEST_F(GpuPointwise, EveryDtypeInOddRows) {
   for (const DType dtype : {f64, f32, f16, bf16, e4m3, i32, i8, u8, i4, boolean}) {

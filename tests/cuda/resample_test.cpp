@@ -68,6 +68,21 @@ TEST_F(Pooling, Forward) {
   }
 }
 
+TEST_F(Pooling, Global) {
+  for (const Layout& layout : {channels_last, row_major})
+    for (const DType dtype : {bf16, f32}) {
+      const Dims images = {256, 2048, 7, 7};
+      const ResampleAttributes op{.mode = ResampleMode::avgpool_include_padding, .window = {7, 7}};
+      Graph graph;
+      graph.output("y", graph.resample(graph.input("x", images, dtype, layout), op));
+      expect_compiles(resample_engine(), graph, {kHopper, "sm_75"});
+      Graph back;
+      const Value dy = back.input("dy", {256, 2048, 1, 1}, dtype, layout);
+      back.output("dx", back.resample_backward(dy, op, {.dims = images, .layout = layout}));
+      expect_compiles(resample_engine(), back, {kHopper});
+    }
+}
+
 TEST_F(Pooling, Backward) {
   for (const Layout& layout : {channels_last, row_major}) {
     expect_compiles(resample_engine(),
@@ -145,6 +160,21 @@ TEST_F(PoolingRuns, Global) {
       back.output("dx", back.resample_backward(dy, op, {.dims = {3, 40, 7, 7}, .layout = layout}));
       expect_agrees(resample_engine(), back);
     }
+}
+
+// Images of an even number of words and of halves, few of them, and some that are computed first.
+TEST_F(PoolingRuns, GlobalOfOtherSizes) {
+  for (const Layout& layout : {channels_last, row_major})
+    for (const auto& [dtype, window] : {std::pair{f32, Dims{4, 6}}, std::pair{f16, Dims{4, 6}},
+                                        std::pair{bf16, Dims{3, 6}}, std::pair{f32, Dims{9, 9}}})
+      for (const bool computed : {false, true}) {
+        Graph graph;
+        const Value x = graph.input("x", {5, 24, window[0], window[1]}, dtype, layout);
+        const ResampleAttributes op{.mode = ResampleMode::avgpool_include_padding,
+                                    .window = window};
+        graph.output("y", graph.resample(computed ? relu(x) : x, op));
+        expect_agrees(resample_engine(), graph);
+      }
 }
 
 TEST_F(PoolingRuns, Backward) {

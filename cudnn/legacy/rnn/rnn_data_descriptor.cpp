@@ -7,16 +7,14 @@
 #include "core/answer.hpp"
 #include "core/data_type.hpp"
 #include "core/objects.hpp"
+#include "legacy/descriptor_parts.hpp"
 
 namespace ashlar::cudnn {
 
 namespace {
 
 void check(const cudnnRNNDataStruct& sequences) {
-  const DType dtype = require_dtype(sequences.type, "dataType");
-  if (dtype != f64 && dtype != f32 && dtype != f16 && dtype != bf16)
-    fail(CUDNN_STATUS_NOT_SUPPORTED, "dataType: got {}, expected DOUBLE, FLOAT, HALF or BFLOAT16",
-         data_type_name(sequences.type));
+  require_floating(sequences.type, "dataType");
   if (sequences.layout < CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED ||
       sequences.layout > CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED)
     fail(CUDNN_STATUS_BAD_PARAM, "layout: got {}, expected 0 to 2",
@@ -27,13 +25,8 @@ void check(const cudnnRNNDataStruct& sequences) {
     if (size < 1) fail(CUDNN_STATUS_BAD_PARAM, "{}: got {}, expected at least 1", parameter, size);
 }
 
-template <class T>
-void give(T* place, const T& value) {
-  if (place != nullptr) *place = value;
-}
-
 std::size_t element_bytes(cudnnDataType_t type) {
-  return static_cast<std::size_t>(bit_width(require_dtype(type, "dataType"))) / 8;
+  return static_cast<std::size_t>(bytes_of(require_floating(type, "dataType"), 1));
 }
 
 }  // namespace

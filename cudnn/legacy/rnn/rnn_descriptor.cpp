@@ -1,11 +1,13 @@
 #include "legacy/rnn/rnn_descriptor.hpp"
 
 #include <cmath>
+#include <limits>
 
 #include "core/answer.hpp"
 #include "core/data_type.hpp"
 #include "core/handle.hpp"
 #include "core/objects.hpp"
+#include "legacy/descriptor_parts.hpp"
 
 namespace ashlar::cudnn {
 
@@ -16,13 +18,6 @@ void require_enum(T value, T last, const char* parameter) {
   if (static_cast<int>(value) < 0 || static_cast<int>(value) > static_cast<int>(last))
     fail(CUDNN_STATUS_BAD_PARAM, "{}: got {}, expected 0 to {}", parameter, static_cast<int>(value),
          static_cast<int>(last));
-}
-
-void require_floating(cudnnDataType_t type, const char* parameter) {
-  const DType dtype = require_dtype(type, parameter);
-  if (dtype != f64 && dtype != f32 && dtype != f16 && dtype != bf16)
-    fail(CUDNN_STATUS_NOT_SUPPORTED, "{}: got {}, expected DOUBLE, FLOAT, HALF or BFLOAT16",
-         parameter, data_type_name(type));
 }
 
 void check(const cudnnRNNStruct& network) {
@@ -51,6 +46,14 @@ void check(const cudnnRNNStruct& network) {
     fail(CUDNN_STATUS_BAD_PARAM,
          "inputSize: got {}, expected hiddenSize = {} with CUDNN_SKIP_INPUT", network.input_size,
          network.hidden_size);
+  const double directions = network.direction == CUDNN_BIDIRECTIONAL ? 2.0 : 1.0;
+  const double hidden = network.hidden_size;
+  if (directions * hidden > std::numeric_limits<int>::max())
+    fail(CUDNN_STATUS_BAD_PARAM, "hiddenSize: got {}, expected outputs that an int can count",
+         network.hidden_size);
+  constexpr double kMostGates = 4.0;
+  require_countable("weightSpace", {directions * network.layers, kMostGates * hidden,
+                                    network.input_size + (directions + 2.0) * hidden});
 }
 
 void set_clip(cudnnRNNStruct& network, cudnnRNNClipMode_t mode, cudnnNanPropagation_t nan,
@@ -64,11 +67,6 @@ void set_clip(cudnnRNNStruct& network, cudnnRNNClipMode_t mode, cudnnNanPropagat
   network.clip_nan = nan;
   network.clip_low = low;
   network.clip_high = high;
-}
-
-template <class T>
-void give(T* place, const T& value) {
-  if (place != nullptr) *place = value;
 }
 
 RnnMode mode_of(cudnnRNNMode_t cell) {

@@ -3,24 +3,13 @@
 #include <algorithm>
 
 #include "core/data_type.hpp"
+#include "legacy/descriptor_parts.hpp"
 #include "legacy/dropout.hpp"
 #include "legacy/work_space.hpp"
 
 namespace ashlar::cudnn {
 
 namespace {
-
-TensorSpec packed(DType dtype, const Dims& dims) {
-  TensorSpec spec;
-  spec.dtype = dtype;
-  spec.dims = dims;
-  spec.strides = row_major.strides_for(dims);
-  return spec;
-}
-
-std::int64_t bytes_of(const TensorSpec& spec) {
-  return element_count(spec.dims) * bit_width(spec.dtype) / 8;
-}
 
 // What a row of a pseudo-layer leaves for the backward passes: docs/ops/recurrent.md.
 std::int64_t record_width(const RnnAttributes& op) {
@@ -50,9 +39,9 @@ class RnnNode {
   template <class Rnn>
   void apply() {
     const bool drops = problem_.has_dropout();
-    input(Rnn::seq_lengths, "lengths", packed(i32, {problem_.batch}), problem_.has_lengths);
-    input(Rnn::dropout_seed, "seed", packed(i64, {1}), drops);
-    input(Rnn::dropout_offset, "offset", packed(i64, {1}), drops);
+    input(Rnn::seq_lengths, "lengths", row_major_spec(i32, {problem_.batch}), problem_.has_lengths);
+    input(Rnn::dropout_seed, "seed", row_major_spec(i64, {1}), drops);
+    input(Rnn::dropout_offset, "offset", row_major_spec(i64, {1}), drops);
     Rnn op;
     static_cast<RnnAttributes&>(op) = problem_.op;
     Result main;
@@ -102,24 +91,27 @@ RnnProblem::RnnProblem(const cudnnRNNStruct& network, const cudnnRNNDataStruct& 
   if (sequences.vector_size != network.input_size)
     fail(CUDNN_STATUS_BAD_PARAM, "xDesc.vectorSize: got {}, expected inputSize = {}",
          sequences.vector_size, network.input_size);
-  if (op.layers > 1) op.dropout = dropout_probability;
+  require_countable("reserveSpace", {static_cast<double>(layout.pseudo_layers()),
+                                     static_cast<double>(rows), 8.0 * network.hidden_size});
+  require_countable("xDesc", {static_cast<double>(rows), static_cast<double>(input_size)});
+  op.dropout = dropout_probability;
   op.padding_value = padding_value;
   op.layout = is_packed(sequences) ? RnnLayout::packed : RnnLayout::padded;
 
   const std::int64_t pseudo_layers = layout.pseudo_layers();
-  h = packed(x.dtype, {pseudo_layers, batch, layout.output_size()});
-  c = packed(x.dtype, {pseudo_layers, batch, op.hidden_size});
-  weights = packed(x.dtype, {layout.count()});
+  h = row_major_spec(x.dtype, {pseudo_layers, batch, layout.output_size()});
+  c = row_major_spec(x.dtype, {pseudo_layers, batch, op.hidden_size});
+  weights = row_major_spec(x.dtype, {layout.count()});
   const auto records_of = [&](std::int64_t width) {
-    return packed(state, op.layout == RnnLayout::packed
-                             ? Dims{pseudo_layers, rows, width}
-                             : Dims{pseudo_layers, sequences.max_length, batch, width});
+    return row_major_spec(state, op.layout == RnnLayout::packed
+                                     ? Dims{pseudo_layers, rows, width}
+                                     : Dims{pseudo_layers, sequences.max_length, batch, width});
   };
   records = records_of(record_width(op));
   dgates = records_of(layout.gates() * op.hidden_size + op.projection_size);
 
-  dgates_at = aligned_bytes(bytes_of(records));
-  random_at = dgates_at + aligned_bytes(bytes_of(dgates));
+  dgates_at = aligned_bytes(bytes_of(state, element_count(records.dims)));
+  random_at = dgates_at + aligned_bytes(bytes_of(state, element_count(dgates.dims)));
   lengths_at = random_at + aligned_bytes(kDropoutStatesBytes);
   reserve_bytes = lengths_at + aligned_bytes(lengths_bytes());
 }

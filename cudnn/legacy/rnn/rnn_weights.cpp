@@ -4,6 +4,7 @@
 #include "core/data_type.hpp"
 #include "core/handle.hpp"
 #include "core/objects.hpp"
+#include "legacy/descriptor_parts.hpp"
 #include "legacy/rnn/rnn_descriptor.hpp"
 #include "legacy/tensor_descriptor.hpp"
 
@@ -80,7 +81,7 @@ RnnWeightLayout layout_of(const cudnnRNNStruct& network) {
 }
 
 std::int64_t weight_bytes(const cudnnRNNStruct& network) {
-  return layout_of(network).count() * bit_width(require_dtype(network.dtype, "dataType")) / 8;
+  return bytes_of(require_floating(network.dtype, "dataType"), layout_of(network).count());
 }
 
 // A part as a tensor [1, rows, columns]; one that does not exist has no axes and the address null.
@@ -95,7 +96,7 @@ void give_part(const RnnPart& part, cudnnDataType_t type, const void* weights,
     spec.dims = {1, part.rows, part.columns};
     spec.strides = row_major.strides_for(spec.dims);
     place = reinterpret_cast<std::uintptr_t>(weights) +
-            static_cast<std::uintptr_t>(part.offset * bit_width(spec.dtype) / 8);
+            static_cast<std::uintptr_t>(bytes_of(spec.dtype, part.offset));
   }
   if (descriptor != nullptr) set(object(descriptor, descriptor_name), type, spec);
   if (address != nullptr) *address = reinterpret_cast<void*>(place);

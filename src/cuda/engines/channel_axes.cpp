@@ -126,6 +126,9 @@ int packet_length(const std::vector<const PointwiseProgram*>& programs, int most
 std::string with_streaming_stores(std::string text) {
   return with_calls_of(std::move(text), "store_row(", "stream_row(");
 }
+std::string with_streaming_loads(std::string text) {
+  return with_calls_of(std::move(text), "load_row(", "load_row_once(");
+}
 std::string with_prefetches(std::string text) {
   return with_calls_of(std::move(text), "load_row(", "prefetch_row(");
 }

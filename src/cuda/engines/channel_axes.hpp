@@ -32,6 +32,8 @@ int packet_length(const std::vector<const PointwiseProgram*>& programs, int most
 
 // The text of print_program with stores of what is not read again soon: caches keep what is.
 std::string with_streaming_stores(std::string text);
+// The text of print_program with loads of what is read once: L1 keeps no copy.
+std::string with_streaming_loads(std::string text);
 // The text of print_program with prefetches in place of loads.
 std::string with_prefetches(std::string text);
 

@@ -25,9 +25,9 @@ constexpr std::int64_t kMostKept = 36, kMostKeptUnconverted = 49;
 constexpr std::size_t kMostOfKind = 4;  // candidates that walk, and others
 // Tiles held in registers wait for each of their rows, and read the rows around them again.
 constexpr double kTileSlowdown = 2.5;
-// Unless there is nothing to convert and little to multiply: measured on the H200, filters of 3
-// x 3.
-constexpr double kTileSlowdownOfSmallFilter = 0.7;
+// Measured on the H200, filters of 3 x 3 with channels last: less where there is nothing to
+// convert, and where a walk of stride 2 would wait for two rows at a time.
+constexpr double kTileSlowdownOfSmallFilter = 1.0, kTileSlowdownOfStride = 0.6;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a >= 0 ? a / b : -ceil_div(-a, b); }
@@ -205,6 +205,7 @@ double DepthwiseShape::instructions(const DepthwiseTile& tile) const {
   const double taps_of_row = static_cast<double>(window[2]), vector = tile.vector;
   const double per_load = 1.5 + (converts() ? vector : 0.0);
   const double line = static_cast<double>(span_w(tile).count), strip = static_cast<double>(tile.w);
+  const double width = converts() ? bit_width(from.steps[0].view.dtype) / 32.0 : 1.0;  // in words
   if (tile.walks) {
     const double taps = taps_of_row * static_cast<double>(window[1]);
     const std::int64_t rows = std::min(tile.h, to_extent[1]);
@@ -216,7 +217,6 @@ double DepthwiseShape::instructions(const DepthwiseTile& tile) const {
     const double store = together(tile) ? 2.0 : columns ? 1.5 + vector : 12.0;
     const double others = filter ? moves : weights_read + strip * store;
     // Words that four schedulers fetch through one gate, of whose time half is hidden.
-    const double width = converts() ? bit_width(from.steps[0].view.dtype) / 32.0 : 1.0;
     const double words = weights_read * vector + loads * std::max(vector * width, 1.0);
     return steps * (taps * strip * vector + loads * per_load + others + 2.0 * words + 30.0);
   }
@@ -226,7 +226,8 @@ double DepthwiseShape::instructions(const DepthwiseTile& tile) const {
   const double loads = static_cast<double>(span_h(tile).count) * line + (filter ? pixels : 0.0);
   const double parts = filter ? static_cast<double>(ceil_div(window[1], tile.part)) : 1.0;
   return parts * (rows * taps_of_row * pixels * vector / strides + loads * per_load +
-                  1.5 * rows * taps_of_row + pixels * (3.0 + 2.0 * vector));
+                  loads * std::max(vector * width, 1.0) + 1.5 * rows * taps_of_row +
+                  pixels * (3.0 + 2.0 * vector));
 }
 
 std::vector<DepthwiseTile> DepthwiseShape::tiles(const DeviceProps& device) const {
@@ -237,8 +238,10 @@ std::vector<DepthwiseTile> DepthwiseShape::tiles(const DeviceProps& device) cons
         z.empty() ? packet_length({&from, &to}, 4) : packet_length({&from, &to, &z}, 4);
     for (int vector = 2; vector <= widest; vector *= 2) vectors.push_back(vector);
   }
-  const double slowdown =
-      filter && columns && !converts() && taps() <= 9 ? kTileSlowdownOfSmallFilter : kTileSlowdown;
+  double slowdown = kTileSlowdown;
+  if (columns && taps() <= 9 && filter && !converts()) slowdown = kTileSlowdownOfSmallFilter;
+  if (columns && taps() <= 9 && kind == Kind::forward && stride[1] > 1)
+    slowdown = kTileSlowdownOfStride;
   std::vector<std::pair<double, DepthwiseTile>> fitting;
   const auto add = [&](DepthwiseTile tile) {
     if (backward()) {  // begins at multiples of the stride

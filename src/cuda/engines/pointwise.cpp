@@ -21,19 +21,28 @@ PointwiseProgram arranged(PointwiseProgram program) {
   return program;
 }
 
-// 16 bytes of the narrowest type that is read or written in vectors, 64 of the widest at most.
+// 16 bytes of the narrowest type that is read or written in vectors, 64 of the widest at most. No
+// more than 16 are stored at a time, so that neighbouring threads fill whole sectors of memory,
+// unless elements are smaller than a byte: of those whole bytes count more.
 int vector_of(const PointwiseProgram& program) {
-  int narrowest = 64, widest = 8;
+  int narrowest = 64, widest = 8, widest_stored = 8;
+  bool packed = false;
   const int last = program.space.rank() - 1;
   const auto look = [&](const View& view) {
+    packed = packed || bit_width(view.dtype) < 8;
     if (view.strides[last] != 1) return;
     narrowest = std::min(narrowest, std::max(bit_width(view.dtype), 8));
     widest = std::max(widest, bit_width(view.dtype));
   };
   for (const auto& step : program.steps)
     if (step.kind == PointwiseProgram::Step::Kind::load) look(step.view);
-  for (const auto& store : program.stores) look(store.view);
-  const int wanted = std::min({128 / narrowest, 512 / widest, kMostVector});
+  for (const auto& store : program.stores) {
+    look(store.view);
+    if (store.view.strides[last] == 1)
+      widest_stored = std::max(widest_stored, bit_width(store.view.dtype));
+  }
+  int wanted = std::min({128 / narrowest, 512 / widest, kMostVector});
+  if (!packed) wanted = std::min(wanted, 128 / widest_stored);
   return vector_length(program, std::max(wanted, 1));
 }
 

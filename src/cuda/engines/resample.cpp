@@ -7,6 +7,7 @@
 #include "cuda/engines/channel_axes.hpp"
 #include "cuda/engines/engines.hpp"
 #include "cuda/engines/interpolation.hpp"
+#include "cuda/engines/pooling_global.hpp"
 #include "cuda/engines/pooling_shape.hpp"
 #include "cuda/jit/kernel_text.hpp"
 #include "cuda/text/program_text.hpp"
@@ -172,110 +173,6 @@ class Designer {
   Arguments arguments_;
 };
 
-// Whole images by channels: kernels/pooling_global_columns.cuh.
-LaunchDesign design_columns(const Graph& graph, const Region& region, const Shape& shape,
-                            const Shape::Flat& flat) {
-  constexpr std::int64_t kLanes = 32;
-  const std::int64_t groups = ceil_div(shape.channels, kLanes * shape.vector),
-                     narrow_groups = ceil_div(shape.channels, kLanes);
-  Arguments arguments;
-  const auto divisor = [&](const std::string& name, std::int64_t value) {
-    arguments.number(name, value);
-    arguments.number("magic_" + name, divider_word(value));
-  };
-  divisor("groups", groups);
-  divisor("narrow_groups", narrow_groups);
-  arguments.number("channels", shape.channels);
-  const std::string programs = print_program(flat.from, graph, "x_of", arguments) +
-                               print_program(flat.to, graph, "epilogue", arguments);
-  const std::string head = register_types(shape.precision(region), {&flat.from, &flat.to}) +
-                           constant("kVector", shape.vector) + constant("kThreads", kThreads) +
-                           constant("kPixels", shape.pixels()) +
-                           constant("kMaximum", shape.is_maximum() ? 1 : 0) +
-                           arguments.struct_text() + programs;
-  const std::array<std::string_view, 1> files = {"pooling_global_columns.cuh"};
-  LaunchDesign launch{
-      {"pooling_global", assemble(files, head)}, "pooling_global", {}, kThreads, 0, arguments};
-  launch.unaligned_function = "pooling_global_elements";
-  launch.grid.x = static_cast<unsigned>(shape.images * groups);
-  launch.unaligned_grid.x = static_cast<unsigned>(shape.images * narrow_groups);
-  return launch;
-}
-
-// The gradient of averages of whole images, by channels: kernels/pooling_global_spread.cuh.
-LaunchDesign design_spread(const Graph& graph, const Region& region, const Shape& shape,
-                           const Shape::Flat& flat) {
-  constexpr std::int64_t kMostRun = 8;  // pixels per thread
-  const std::int64_t pixels = shape.pixels(), runs = ceil_div(pixels, kMostRun);
-  Arguments arguments;
-  const auto divisor = [&](const std::string& name, std::int64_t value) {
-    arguments.number(name, value);
-    arguments.number("magic_" + name, divider_word(value));
-  };
-  divisor("packets", shape.channels / shape.vector);
-  divisor("channels", shape.channels);
-  divisor("runs", runs);
-  arguments.number("images", shape.images);
-  const std::string programs = print_program(flat.from, graph, "dy_of", arguments) +
-                               print_program(flat.to, graph, "epilogue", arguments);
-  const std::string head = register_types(shape.precision(region), {&flat.from, &flat.to}) +
-                           constant("kVector", shape.vector) + constant("kThreads", kThreads) +
-                           constant("kPixels", pixels) + constant("kRun", ceil_div(pixels, runs)) +
-                           arguments.struct_text() + programs;
-  const std::array<std::string_view, 1> files = {"pooling_global_spread.cuh"};
-  LaunchDesign launch{
-      {"pooling_global", assemble(files, head)}, "pooling_global", {}, kThreads, 0, arguments};
-  launch.unaligned_function = "pooling_global_elements";
-  const std::int64_t threads = shape.images * runs * shape.channels;
-  launch.grid.x = static_cast<unsigned>(ceil_div(threads / shape.vector, kThreads));
-  launch.unaligned_grid.x = static_cast<unsigned>(ceil_div(threads, kThreads));
-  return launch;
-}
-
-// Whole images: kernels/pooling_global.cuh.
-LaunchDesign design_global(const Graph& graph, const Region& region, const Shape& shape,
-                           const Shape::Flat& flat) {
-  constexpr std::int64_t kSharedBytes = 16 << 10;
-  // Small blocks: some read while others add up.
-  const unsigned threads = shape.forward ? kThreads / 2 : kThreads;
-  constexpr unsigned kPackets = 4;  // of a thread, of a gradient
-  const DType precision = shape.precision(region);
-  const std::int64_t bytes = precision == f64 ? 8 : 4, images = shape.images * shape.channels;
-  const PointwiseProgram& walked = shape.forward ? flat.from : flat.to;
-  // 16 bytes of shared memory, or of what is stored.
-  int vector = packet_length({&walked}, (precision == f64 ? 4 : 8) / (shape.forward ? 2 : 1));
-  while (!shape.forward && vector > shape.pixels()) vector /= 2;
-  // Multiples of 8, so that blocks begin where packets do.
-  const std::int64_t rows =
-      std::max<std::int64_t>(kSharedBytes / (shape.pixels() * bytes) / 8 * 8, 8);
-  const std::int64_t elements = images * shape.pixels();
-  Arguments arguments;
-  arguments.number("images", images);
-  arguments.number("elements", elements);
-  const std::string programs =
-      print_program(flat.from, graph, shape.forward ? "x_of" : "dy_of", arguments) +
-      print_program(flat.to, graph, "epilogue", arguments);
-  const std::string head =
-      register_types(precision, {&flat.from, &flat.to}) + constant("kVector", vector) +
-      constant("kThreads", threads) + constant("kPackets", kPackets) +
-      constant("kPixels", shape.pixels()) + constant("kRows", rows) +
-      constant("kMaximum", shape.is_maximum() ? 1 : 0) + arguments.struct_text() + programs;
-  const std::array<std::string_view, 2> files = {
-      "pooling_global.cuh",
-      shape.forward ? "pooling_global_forward.cuh" : "pooling_global_backward.cuh"};
-  LaunchDesign launch{
-      {"pooling_global", assemble(files, head)}, "pooling_global", {}, threads, 0, arguments};
-  launch.unaligned_function = "pooling_global_elements";
-  if (shape.forward) {
-    launch.shared_bytes = static_cast<unsigned>(rows * shape.pixels() * bytes);
-    launch.grid.x = launch.unaligned_grid.x = static_cast<unsigned>(ceil_div(images, rows));
-  } else {
-    launch.grid.x = static_cast<unsigned>(ceil_div(elements / vector, threads * kPackets));
-    launch.unaligned_grid.x = static_cast<unsigned>(ceil_div(elements, threads * kPackets));
-  }
-  return launch;
-}
-
 class ResampleEngine final : public CudaEngine {
  public:
   std::string_view id() const override { return "cuda.resample"; }
@@ -334,10 +231,7 @@ class ResampleEngine final : public CudaEngine {
     }
     const PoolingTile tile{config.knob("tile_h"), config.knob("tile_w")};
     if (tile.h == 0) {
-      const auto design_flat = !shape.columns  ? design_global
-                               : shape.forward ? design_columns
-                                               : design_spread;
-      result.launches.push_back(design_flat(graph, region, shape, *shape.flat()));
+      result.launches.push_back(design_global_pooling(graph, region, shape, device));
       return result;
     }
     if (!shape.finds_winners()) {

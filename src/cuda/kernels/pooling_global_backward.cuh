@@ -32,7 +32,7 @@ __device__ inline void spread_images(const Args& args) {
   }
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads)
+extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     pooling_global(const __grid_constant__ Args args) {
   spread_images<kVector>(args);
 }

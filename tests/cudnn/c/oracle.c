@@ -13,6 +13,7 @@ typedef struct {
   ashlar_tensor tensor;
   size_t bytes;
   void *host, *device;
+  cudnnTensorDescriptor_t descriptor;
 } Bound;
 
 struct Oracle {
@@ -54,16 +55,9 @@ static void fill(Oracle* oracle, Bound* bound, double low, double high) {
       "cudaMemcpy");
 }
 
-Oracle* oracle_graph(const char* json, ...) {
-  static char text[LONGEST_GRAPH];
-  va_list arguments;
-  va_start(arguments, json);
-  const int length = vsnprintf(text, sizeof text, json, arguments);
-  va_end(arguments);
-  require(length > 0 && length < LONGEST_GRAPH, "the graph is too long");
-
+static Oracle* parsed_graph(const char* text) {
   Oracle* oracle = calloc(1, sizeof *oracle);
-  require(ashlar_graph_from_json(text, (size_t)length, &oracle->graph) == ASHLAR_OK, text);
+  require(ashlar_graph_from_json(text, strlen(text), &oracle->graph) == ASHLAR_OK, text);
   int32_t tensors = 0;
   require(ashlar_graph_tensor_count(oracle->graph, &tensors) == ASHLAR_OK, "count");
   for (int32_t id = 0; id < tensors; ++id) {
@@ -83,11 +77,81 @@ Oracle* oracle_graph(const char* json, ...) {
   return oracle;
 }
 
+/* Appends to a text of LONGEST_GRAPH characters. */
+static char* append(char* end, const char* limit, const char* what) {
+  const size_t length = strlen(what);
+  require(end + length < limit, "the graph is too long");
+  memcpy(end, what, length + 1);
+  return end + length;
+}
+
+/* The text with ' as " and with what the variant says in place of @T, @C, @L, @A and @B. */
+static const char* expanded(const Variant* variant, const char* json, va_list arguments) {
+  static char printed[LONGEST_GRAPH], text[LONGEST_GRAPH];
+  const int length = vsnprintf(printed, sizeof printed, json, arguments);
+  require(length > 0 && length < LONGEST_GRAPH, "the graph is too long");
+  char* end = text;
+  for (const char* next = printed; *next != '\0'; ++next) {
+    char one[2] = {*next == '\'' ? '"' : *next, '\0'}, number[32] = "";
+    const char* what = one;
+    if (*next == '@' && variant != NULL) {
+      const int is_double = strcmp(variant->dtype, "f64") == 0;
+      switch (*++next) {
+        case 'T': what = variant->dtype; break;
+        case 'C': what = is_double ? "f64" : "f32"; break;
+        case 'L': what = variant->layout; break;
+        case 'A':
+        case 'B':
+          snprintf(number, sizeof number, "%.9g", *next == 'A' ? variant->alpha : variant->beta);
+          what = number;
+          break;
+        default: require(0, "@ is followed by no name");
+      }
+    }
+    end = append(end, text + sizeof text, what);
+  }
+  return text;
+}
+
+Oracle* oracle_graph(const char* json, ...) {
+  va_list arguments;
+  va_start(arguments, json);
+  Oracle* oracle = parsed_graph(expanded(NULL, json, arguments));
+  va_end(arguments);
+  return oracle;
+}
+
+const Variant variants[VARIANTS] = {
+    {"f32", "row_major", 1.0, 0.0},  {"f32", "channels_last", 0.75, -1.5},
+    {"f16", "row_major", 0.75, 0.0}, {"f16", "channels_last", 1.0, 0.5},
+    {"f64", "row_major", 0.3, 0.7},  {"bf16", "channels_last", 1.0, 0.0},
+};
+
+Oracle* oracle_variant(const Variant* variant, const char* json, ...) {
+  va_list arguments;
+  va_start(arguments, json);
+  Oracle* oracle = parsed_graph(expanded(variant, json, arguments));
+  va_end(arguments);
+  return oracle;
+}
+
+const void* factor_of(const Variant* variant, double value) {
+  enum { PLACES = 16 };
+  static float floats[PLACES];
+  static double doubles[PLACES];
+  static int place = 0;
+  place = (place + 1) % PLACES;
+  floats[place] = (float)value;
+  doubles[place] = value;
+  return strcmp(variant->dtype, "f64") == 0 ? (const void*)&doubles[place] : &floats[place];
+}
+
 void oracle_destroy(Oracle* oracle) {
   if (oracle == NULL) return;
   for (int32_t i = 0; i < oracle->count; ++i) {
     free(oracle->bound[i].host);
     cudaFree(oracle->bound[i].device);
+    cudnnDestroyTensorDescriptor(oracle->bound[i].descriptor);
   }
   ashlar_graph_destroy(oracle->graph);
   free(oracle);
@@ -121,6 +185,45 @@ void oracle_download(Oracle* oracle, const char* tensor) {
   require(
       cudaMemcpy(bound->host, bound->device, bound->bytes, cudaMemcpyDeviceToHost) == cudaSuccess,
       "cudaMemcpy");
+}
+
+void oracle_before(Oracle* oracle, const Variant* variant, const char* before, const char* output) {
+  const Bound *from = find(oracle, before), *to = find(oracle, output);
+  const cudaError_t status =
+      variant->beta == 0.0
+          ? cudaMemset(to->device, 0xFF, to->bytes)
+          : cudaMemcpy(to->device, from->device, from->bytes, cudaMemcpyDeviceToDevice);
+  require(from->bytes == to->bytes && status == cudaSuccess, "oracle_before");
+}
+
+static cudnnDataType_t data_type_of(ashlar_dtype dtype) {
+  switch (dtype) {
+    case ASHLAR_F64: return CUDNN_DATA_DOUBLE;
+    case ASHLAR_F16: return CUDNN_DATA_HALF;
+    case ASHLAR_BF16: return CUDNN_DATA_BFLOAT16;
+    case ASHLAR_I8: return CUDNN_DATA_INT8;
+    case ASHLAR_U8: return CUDNN_DATA_UINT8;
+    case ASHLAR_I32: return CUDNN_DATA_INT32;
+    case ASHLAR_I64: return CUDNN_DATA_INT64;
+    case ASHLAR_F32: return CUDNN_DATA_FLOAT;
+    default: require(0, "oracle_tensor knows no such type");
+  }
+  return CUDNN_DATA_FLOAT;
+}
+
+cudnnTensorDescriptor_t oracle_tensor(Oracle* oracle, const char* tensor) {
+  Bound* bound = find(oracle, tensor);
+  if (bound->descriptor != NULL) return bound->descriptor;
+  int dims[CUDNN_DIM_MAX], strides[CUDNN_DIM_MAX];
+  for (int axis = 0; axis < bound->tensor.rank; ++axis) {
+    dims[axis] = (int)bound->tensor.dims[axis];
+    strides[axis] = (int)bound->tensor.strides[axis];
+  }
+  require(cudnnCreateTensorDescriptor(&bound->descriptor) == CUDNN_STATUS_SUCCESS &&
+              cudnnSetTensorNdDescriptor(bound->descriptor, data_type_of(bound->tensor.dtype),
+                                         bound->tensor.rank, dims, strides) == CUDNN_STATUS_SUCCESS,
+          "oracle_tensor");
+  return bound->descriptor;
 }
 
 void oracle_check(Oracle* oracle) {

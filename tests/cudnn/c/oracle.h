@@ -12,10 +12,39 @@
 
 typedef struct Oracle Oracle;
 
-/* A graph in the JSON of docs/graph.md, printed like printf does. Inputs hold seeded numbers from
- * -1 to 1, outputs hold them too (a call that writes nothing is found out). Ends the program on a
- * bad graph. */
+/* A graph in the JSON of docs/graph-json.md, printed like printf does; ' may stand for ". Inputs
+ * hold seeded numbers from -1 to 1, outputs hold them too (a call that writes nothing is found
+ * out). Ends the program on a bad graph. */
 Oracle* oracle_graph(const char* json, ...);
+
+/* What a test runs through: types, layouts and factors. In the graph of one, @T stands for its
+ * type, @C for the type it is computed in, @L for its layout, @A and @B for alpha and beta. */
+typedef struct {
+  const char *dtype, *layout;
+  double alpha, beta;
+} Variant;
+enum { VARIANTS = 6 };
+extern const Variant variants[VARIANTS]; /* f32 twice, f16 twice, f64, bf16; both layouts */
+Oracle* oracle_variant(const Variant* variant, const char* json, ...);
+/* A factor where the calls want it: a double for f64, else a float. Valid for some more calls. */
+const void* factor_of(const Variant* variant, double value);
+
+/* Parts of such graphs. BLEND ends one: y = alpha * f + beta * before. */
+#define GRAPH(tensors, nodes) \
+  "{'format':'ashlar-graph','version':1,'tensors':[" tensors "],'nodes':[" nodes "]}"
+#define TENSOR(kind, name, dims) \
+  "{'name':'" name "','kind':'" kind "','dtype':'@T','dims':" dims ",'layout':'@L'}"
+#define VIRTUAL(name) "{'name':'" name "','dtype':'@C'}"
+#define CONSTANT(name, value) \
+  "{'name':'" name "','kind':'constant','dtype':'@C','dims':[1,1,1,1],'value':" value "}"
+#define BLEND(f, before, y)                                                      \
+  "{'op':'pointwise','inputs':{'x':'" f "','b':'" before "'},'outputs':{'y':'" y \
+  "'},'attributes':{'mode':'add','alpha1':@A,'alpha2':@B}}"
+/* Gives an output what it holds before the call: `before`, or NaN where beta is 0. */
+void oracle_before(Oracle* oracle, const Variant* variant, const char* before, const char* output);
+
+/* The descriptor of a bound tensor; destroyed with the oracle. */
+cudnnTensorDescriptor_t oracle_tensor(Oracle* oracle, const char* tensor);
 void oracle_destroy(Oracle* oracle);
 
 void* oracle_device(const Oracle* oracle, const char* tensor); /* the device pointer */

@@ -5,6 +5,7 @@
 #include "lib/integers.cuh"
 #include "lib/ptx_convert.cuh"
 #include "lib/ptx_memory.cuh"
+#include "lib/small_floats.cuh"
 
 // One type per dtype; `Word` is what memory holds. Types narrower than a byte have `kBits`.
 struct f64 { typedef double Word; };
@@ -33,21 +34,6 @@ template <> struct IsPacked<boolean> { static const bool value = true; };
 // --- widening: exact
 
 __device__ inline float bf16_to_float(uint16 h) { return __uint_as_float((uint32)h << 16); }
-
-// A small float of sign, kExponent and kMantissa bits, as f32.
-template <int kExponent, int kMantissa>
-__device__ inline float small_to_float(uint32 bits) {
-  const int bias = (1 << (kExponent - 1)) - 1;
-  const uint32 sign = bits >> (kExponent + kMantissa) << 31;
-  const uint32 magnitude = bits & ((1u << (kExponent + kMantissa)) - 1);
-  // As the bits of an f32 whose exponent is too small by 127 - bias; the product puts it right, for
-  // subnormal numbers too.
-  const float scaled = __uint_as_float(magnitude << (23 - kMantissa));
-  const float power = __uint_as_float((uint32)(254 - bias) << 23);
-  return __uint_as_float(__float_as_uint(scaled * power) | sign);
-}
-__device__ inline float quiet_nan() { return __uint_as_float(0x7fffffffu); }
-__device__ inline float infinity() { return __uint_as_float(0x7f800000u); }
 
 __device__ inline float widen(f32, float w) { return w; }
 __device__ inline double widen(f64, double w) { return w; }
@@ -82,28 +68,6 @@ __device__ inline float to_odd(double x) {
 }
 __device__ inline float to_odd(float x) { return x; }
 
-// A small float that saturates to `largest`. Infinity is kept where the format has one.
-template <int kExponent, int kMantissa, bool kInfinity>
-__device__ inline uint32 float_to_small(float x, float largest) {
-  const int bias = (1 << (kExponent - 1)) - 1;
-  const uint32 sign = __float_as_uint(x) >> 31 << (kExponent + kMantissa);
-  const float magnitude = fabsf(x);
-  if (kInfinity && magnitude == infinity()) return sign | ((1u << kExponent) - 1) << kMantissa;
-  // In units of the last place, a power of two.
-  const float within = fminf(magnitude, largest * 2);
-  const int exponent = max((int)(__float_as_uint(within) >> 23) - 127, 1 - bias);
-  const float per_unit = __uint_as_float((uint32)(127 + kMantissa - exponent) << 23);
-  const float units = rintf(within * per_unit);
-  if (units > largest * per_unit) {
-    const int top = (int)(__float_as_uint(largest) >> 23) - 127;
-    const float per_top = __uint_as_float((uint32)(127 + kMantissa - top) << 23);
-    return sign | (((uint32)(top + bias - 1) << kMantissa) + (uint32)(largest * per_top));
-  }
-  const uint32 significand = (uint32)units;
-  return sign | (significand < (1u << kMantissa)
-                     ? significand
-                     : ((uint32)(exponent + bias - 1) << kMantissa) + significand);
-}
 template <class R>
 __device__ inline int64 to_integer(R x, double low, double high) {
   if (x != x) return 0;
@@ -117,8 +81,7 @@ template <class R> __device__ inline double narrow(f64, R x) { return (double)x;
 template <class R> __device__ inline uint16 narrow(f16, R x) { return float_to_f16(to_odd(x)); }
 template <class R> __device__ inline uint16 narrow(bf16, R x) { return float_to_bf16(to_odd(x)); }
 template <class R> __device__ inline uint8 narrow(e4m3, R x) {
-  if (x != x) return 0x7f;
-  return (uint8)float_to_small<4, 3, false>(to_odd(x), 448.f);
+  return (uint8)pair_to_e4m3(to_odd(x), 0.f);
 }
 template <class R> __device__ inline uint8 narrow(e5m2, R x) {
   if (x != x) return 0x7e;
@@ -218,7 +181,8 @@ union Vector {
   typedef typename Packet<kBytes>::Type Piece;
   Piece pieces[kPieces];
   Word words[kCount];
-  uint32 pairs[(kCount + 1) / 2];  // of words of 16 bits
+  uint32 pairs[(kCount + 1) / 2];   // of words of 16 bits
+  uint16 halves[(kCount + 1) / 2];  // pairs of words of 8 bits
 };
 
 // bf16 is the upper half of an f32: each of a pair is one instruction away.
@@ -249,21 +213,42 @@ __device__ inline void load_vector(D d, const void* data, int64 index, R (&value
   for (int i = 0; i < Vector<kCount, Word>::kPieces; ++i) u.pieces[i] = load_read_only(from + i);
   widen_vector(d, u, values);
 }
-// Floats of 16 bits two at a time.
+// The same for what is read once: L1 keeps no copy.
+template <int kCount, class R, class D>
+__device__ inline void load_vector_once(D d, const void* data, int64 index, R (&values)[kCount]) {
+  typedef Vector<kCount, typename D::Word> Elements;
+  Elements u;
+  const auto* from = (const typename Elements::Piece*)((const typename D::Word*)data + index);
+#pragma unroll
+  for (int i = 0; i < Elements::kPieces; ++i)
+    u.pieces[i] = StreamPiece<Elements::kBytes>::load(from + i);
+  widen_vector(d, u, values);
+}
+// Short floats two at a time.
 __device__ inline uint32 narrow_pair(f16, float low, float high) { return pair_to_f16(low, high); }
 __device__ inline uint32 narrow_pair(bf16, float low, float high) {
   return pair_to_bf16(low, high);
 }
+__device__ inline uint16 narrow_pair(e4m3, float low, float high) {
+  return pair_to_e4m3(low, high);
+}
 template <class R, class D> struct NarrowsPairs { static const bool value = false; };
 template <> struct NarrowsPairs<float, f16> { static const bool value = true; };
 template <> struct NarrowsPairs<float, bf16> { static const bool value = true; };
+template <> struct NarrowsPairs<float, e4m3> { static const bool value = true; };
 
 template <int kCount, class R, class D>
 __device__ inline Vector<kCount, typename D::Word> narrow_vector(D d, const R (&values)[kCount]) {
   Vector<kCount, typename D::Word> u;
   if constexpr (NarrowsPairs<R, D>::value && kCount % 2 == 0) {
 #pragma unroll
-    for (int i = 0; i < kCount; i += 2) u.pairs[i / 2] = narrow_pair(d, values[i], values[i + 1]);
+    for (int i = 0; i < kCount; i += 2) {
+      const auto pair = narrow_pair(d, values[i], values[i + 1]);
+      if constexpr (sizeof(typename D::Word) == 1)
+        u.halves[i / 2] = pair;
+      else
+        u.pairs[i / 2] = pair;
+    }
   } else {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) u.words[i] = narrow(d, values[i]);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lib/integers.cuh"
+#include "lib/small_floats.cuh"
 
 #if defined(__CUDA_ARCH__)
 
@@ -70,5 +71,18 @@ __device__ inline uint32 pair_to_bf16(float low, float high) {
   return pair;
 #else
   return (uint32)float_to_bf16(low) | (uint32)float_to_bf16(high) << 16;
+#endif
+}
+// Saturating to 448; NaN is 0x7f.
+__device__ inline uint16 pair_to_e4m3(float low, float high) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+  uint16 pair;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(high), "f"(low));
+  return pair;
+#else
+  const auto narrow = [](float x) {
+    return x != x ? 0x7fu : float_to_small<4, 3, false>(x, 448.f);
+  };
+  return (uint16)(narrow(low) | narrow(high) << 8);
 #endif
 }

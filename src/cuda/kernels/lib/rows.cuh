@@ -24,6 +24,14 @@ __device__ inline void load_row(D d, const void* data, int64 index, R (&to)[kCou
     load_vector(d, data, index, to);
   }
 }
+// Elements that are read once.
+template <int kCount, class R, class D>
+__device__ inline void load_row_once(D d, const void* data, int64 index, R (&to)[kCount]) {
+  if constexpr (kCount == 1 || IsPacked<D>::value)
+    load_row(d, data, index, to);
+  else
+    load_vector_once(d, data, index, to);
+}
 // Elements that will be loaded soon: on their way to L2, the line that begins with them. What is
 // handed back has no meaning.
 template <int kCount, class R, class D>

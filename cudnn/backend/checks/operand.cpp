@@ -1,0 +1,129 @@
+#include "backend/checks/operand.hpp"
+
+#include <algorithm>
+
+#include "backend/attribute_table.hpp"
+#include "core/data_type.hpp"
+
+namespace ashlar::cudnn {
+
+std::string text_of(ExtentsView extents) {
+  return fmt::format("[{}]", fmt::join(extents.begin(), extents.end(), ", "));
+}
+
+ExtentsView Operand::dims() const { return tensor_->integers(CUDNN_ATTR_TENSOR_DIMENSIONS); }
+
+cudnnDataType_t Operand::type() const {
+  return static_cast<cudnnDataType_t>(tensor_->integer(CUDNN_ATTR_TENSOR_DATA_TYPE));
+}
+
+bool Operand::has_one_element() const {
+  return std::ranges::all_of(dims(), [](std::int64_t extent) { return extent == 1; });
+}
+
+bool Operand::is_vectorized() const {
+  return tensor_->integer(CUDNN_ATTR_TENSOR_VECTOR_COUNT) > 1 || vector_width(type()) > 1;
+}
+
+bool Operand::is_virtual() const { return tensor_->integer(CUDNN_ATTR_TENSOR_IS_VIRTUAL) != 0; }
+
+std::string Operand::start() const {
+  return fmt::format("{} (tensor {})", attribute_name(name_),
+                     tensor_->integer(CUDNN_ATTR_TENSOR_UNIQUE_ID));
+}
+
+void Operand::fail_shape(const std::string& got, const std::string& expected) const {
+  fail(CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "{}: got {}, expected {}", start(), got, expected);
+}
+
+const Operand& Operand::require_set() const {
+  if (!is_set())
+    fail(CUDNN_STATUS_BAD_PARAM, "{}: got nothing, expected a tensor", attribute_name(name_));
+  return *this;
+}
+
+const Operand& Operand::require_rank(int least, int most) const {
+  if (!is_set() || (rank() >= least && rank() <= most)) return *this;
+  fail_shape(fmt::format("rank {}", rank()),
+             least == most ? fmt::format("{}", least) : fmt::format("{} to {}", least, most));
+}
+
+const Operand& Operand::require_dims(ExtentsView expected, const char* whose) const {
+  if (is_set() && !std::ranges::equal(dims(), expected))
+    fail_shape("dims " + text_of(dims()), text_of(expected) + whose);
+  return *this;
+}
+
+const Operand& Operand::require_broadcastable(ExtentsView whole) const {
+  return is_set() ? require_broadcastable(whole, dims()) : *this;
+}
+
+const Operand& Operand::require_broadcastable(ExtentsView whole, ExtentsView taken) const {
+  if (has_one_element()) return *this;
+  bool fits = taken.size() == whole.size();
+  for (std::size_t axis = 0; fits && axis < whole.size(); ++axis)
+    fits = taken[axis] == 1 || taken[axis] == whole[axis];
+  if (!fits) fail_shape("dims " + text_of(dims()), "dims that broadcast to " + text_of(whole));
+  return *this;
+}
+
+const Operand& Operand::require_divisor(ExtentsView whole) const {
+  if (!is_set()) return *this;
+  bool fits = dims().size() == whole.size();
+  for (std::size_t axis = 0; fits && axis < whole.size(); ++axis)
+    fits = whole[axis] % dims()[axis] == 0;
+  if (!fits) fail_shape("dims " + text_of(dims()), "divisors of " + text_of(whole));
+  return *this;
+}
+
+const Operand& Operand::require_one_element() const {
+  if (is_set() && !has_one_element()) fail_shape("dims " + text_of(dims()), "one element");
+  return *this;
+}
+
+const Operand& Operand::require_integer() const {
+  if (!is_set() || is_integer(require_dtype(type(), attribute_name(name_)))) return *this;
+  fail(CUDNN_STATUS_BAD_PARAM, "{}: got {}, expected an integer type", start(),
+       data_type_name(type()));
+}
+
+const Operand& Operand::require_floating() const {
+  if (!is_set() || is_floating(require_dtype(type(), attribute_name(name_)))) return *this;
+  fail(CUDNN_STATUS_BAD_PARAM, "{}: got {}, expected a floating-point type", start(),
+       data_type_name(type()));
+}
+
+void fail_bound(cudnnBackendAttributeName_t name, const std::string& got,
+                const std::string& expected) {
+  fail(CUDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "{}: got {}, expected {}", attribute_name(name), got,
+       expected);
+}
+
+void require_least(const Record& record, cudnnBackendAttributeName_t name, std::int64_t least) {
+  const std::int64_t value = record.integer(name);
+  if (value < least) fail_bound(name, std::to_string(value), fmt::format("at least {}", least));
+}
+
+void require_set(const Record& record, std::initializer_list<cudnnBackendAttributeName_t> names) {
+  for (const cudnnBackendAttributeName_t name : names)
+    if (!record.has(name) && !find_attribute(name)->default_value)
+      fail(CUDNN_STATUS_BAD_PARAM, "{}: got nothing, expected it to be set before finalize",
+           attribute_name(name));
+}
+
+void require_within(const Record& record, cudnnBackendAttributeName_t name, std::int64_t least,
+                    std::int64_t most) {
+  const ExtentsView values = record.integers(name);
+  for (const std::int64_t value : values)
+    if (value < least || value > most)
+      fail_bound(name, text_of(values), fmt::format("values from {} to {}", least, most));
+}
+
+void require_count(std::size_t got, cudnnBackendAttributeName_t name, std::int64_t count,
+                   const char* whose) {
+  if (static_cast<std::int64_t>(got) != count)
+    fail(CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "{}: got {} elements, expected {}, as {} says",
+         attribute_name(name), got, count, whose);
+}
+
+}  // namespace ashlar::cudnn

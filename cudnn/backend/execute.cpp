@@ -1,0 +1,154 @@
+// Running plans, and plans as nodes of CUDA graphs.
+#include <ashlar/cuda_graph.hpp>
+#include <algorithm>
+#include <array>
+
+#include "backend/descriptor.hpp"
+#include "backend/execution_plan.hpp"
+#include "core/answer.hpp"
+#include "core/handle.hpp"
+#include "core/objects.hpp"
+
+namespace ashlar::cudnn {
+
+namespace {
+
+constexpr std::uintptr_t kLine = 64;
+
+// The pointers of one run. Few enough stand here; more are allocated.
+class Pointers {
+ public:
+  explicit Pointers(std::size_t count) : count_(count) {
+    if (count > few_.size()) many_.resize(count);
+  }
+  void*& operator[](std::size_t place) { return all()[place]; }
+  std::span<void* const> span() { return {all(), count_}; }
+
+ private:
+  void** all() { return count_ > few_.size() ? many_.data() : few_.data(); }
+  std::size_t count_;
+  std::array<void*, 64> few_ = {};
+  std::vector<void*> many_;
+};
+
+Pointers pointers_of(const BoundPlan& plan, std::span<const std::int64_t> uids,
+                     std::span<void* const> given) {
+  Pointers pointers(plan.places.size());
+  for (std::size_t i = 0; i < std::min(uids.size(), given.size()); ++i) {
+    const auto range = std::equal_range(
+        plan.places.begin(), plan.places.end(), BoundPlan::Place{uids[i], 0},
+        [](const auto& a, const auto& b) { return a.uid < b.uid; });
+    for (auto place = range.first; place != range.second; ++place)
+      pointers[place->pointer] = given[i];
+  }
+  for (const BoundPlan::Place& place : plan.places)
+    if (pointers[place.pointer] == nullptr) {
+      const Tensor& tensor = plan.plan->graph().tensor(plan.plan->bound_tensors()[place.pointer]);
+      if (element_count(tensor.dims) == 0) continue;
+      const bool is_listed = std::find(uids.begin(), uids.end(), place.uid) != uids.end();
+      fail(is_listed ? CUDNN_STATUS_BAD_PARAM_NULL_POINTER : CUDNN_STATUS_BAD_PARAM,
+           "VARIANT_PACK_UNIQUE_IDS: got {} for tensor {}, expected a pointer to its {}",
+           is_listed ? "null" : "nothing", place.uid,
+           tensor.kind == TensorKind::output ? "memory to write" : "memory to read");
+    }
+  return pointers;
+}
+
+void* aligned_workspace(const BoundPlan& plan, void* given) {
+  if (plan.plan->workspace_size() == 0) return nullptr;
+  if (given == nullptr)
+    fail(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+         "VARIANT_PACK_WORKSPACE: got null, expected a pointer to {} bytes",
+         plan.workspace_size());
+  const auto address = reinterpret_cast<std::uintptr_t>(given);
+  return reinterpret_cast<void*>((address + kLine - 1) / kLine * kLine);
+}
+
+ShapeOverrides overrides_of(const Record& pack) {
+  ShapeOverrides overrides;
+  const auto uids = pack.integers(CUDNN_ATTR_VARIANT_PACK_OVERRIDE_UNIQUE_IDS);
+  if (uids.empty()) return overrides;
+  using Lists = std::vector<std::vector<std::int64_t>>;
+  const auto lists = [&](cudnnBackendAttributeName_t name, const char* text) -> const Lists& {
+    const auto* all = static_cast<const Lists*>(required(pack.pointer(name), text));
+    if (all->size() != uids.size())
+      fail(CUDNN_STATUS_BAD_PARAM, "{}: got {} lists, expected {}, one for each of the uids", text,
+           all->size(), uids.size());
+    return *all;
+  };
+  const Lists& shapes =
+      lists(CUDNN_ATTR_VARIANT_PACK_OVERRIDE_SHAPES, "VARIANT_PACK_OVERRIDE_SHAPES");
+  const Lists& strides =
+      lists(CUDNN_ATTR_VARIANT_PACK_OVERRIDE_STRIDES, "VARIANT_PACK_OVERRIDE_STRIDES");
+  for (std::size_t i = 0; i < uids.size(); ++i) {
+    if (shapes[i].size() != strides[i].size() || shapes[i].empty() || shapes[i].size() > kMaxRank)
+      fail(CUDNN_STATUS_BAD_PARAM,
+           "VARIANT_PACK_OVERRIDE_SHAPES: got {} extents and {} strides for tensor {}, expected as "
+           "many of both, 1 to {}",
+           shapes[i].size(), strides[i].size(), uids[i], kMaxRank);
+    overrides[uids[i]] = {Dims(shapes[i]), Dims(strides[i])};
+  }
+  return overrides;
+}
+
+// Finds the plan of a call and its pointers, and hands them on.
+template <class Use>
+void with_plan(cudnnHandle_t handle, cudnnBackendDescriptor_t plan_descriptor,
+               cudnnBackendDescriptor_t pack_descriptor, Use&& use) {
+  const cudnnContext& context = object(handle, "handle");
+  const RecordRef plan_record = finalized(
+      plan_descriptor, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "executionPlan");
+  const RecordRef pack =
+      finalized(pack_descriptor, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, "variantPack");
+  const auto& made = finished<ExecutionPlan>(*plan_record);
+  const ShapeOverrides overrides = overrides_of(*pack);
+  std::shared_ptr<const BoundPlan> kept;
+  if (!overrides.empty() || made.own().plan->device().name != context.device.props().name)
+    kept = made.other(context.device, overrides);
+  const BoundPlan& plan = kept != nullptr ? *kept : made.own();
+  Pointers pointers = pointers_of(plan, pack->integers(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS),
+                                  pack->pointers(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS));
+  const auto workspaces = pack->pointers(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
+  void* workspace =
+      aligned_workspace(plan, workspaces.empty() ? nullptr : workspaces.front());
+  use(*plan.plan, pointers.span(), workspace, context.stream);
+}
+
+}  // namespace
+
+}  // namespace ashlar::cudnn
+
+using namespace ashlar::cudnn;
+
+cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t executionPlan,
+                                  cudnnBackendDescriptor_t variantPack) {
+  return answer(__func__, [&] {
+    with_plan(handle, executionPlan, variantPack,
+              [](const ashlar::Plan& plan, std::span<void* const> pointers, void* workspace,
+                 void* stream) { plan.run(pointers, workspace, stream); });
+  });
+}
+
+cudnnStatus_t cudnnBackendPopulateCudaGraph(cudnnHandle_t handle,
+                                            cudnnBackendDescriptor_t executionPlan,
+                                            cudnnBackendDescriptor_t variantPack,
+                                            cudaGraph_t graph) {
+  return answer(__func__, [&] {
+    required(graph, "graph");
+    with_plan(handle, executionPlan, variantPack,
+              [&](const ashlar::Plan& plan, std::span<void* const> pointers, void* workspace,
+                  void*) { ashlar::populate(graph, plan, pointers, workspace); });
+  });
+}
+
+cudnnStatus_t cudnnBackendUpdateCudaGraph(cudnnHandle_t handle,
+                                          cudnnBackendDescriptor_t executionPlan,
+                                          cudnnBackendDescriptor_t variantPack,
+                                          cudaGraph_t graph) {
+  return answer(__func__, [&] {
+    required(graph, "graph");
+    with_plan(handle, executionPlan, variantPack,
+              [&](const ashlar::Plan& plan, std::span<void* const> pointers, void* workspace,
+                  void*) { ashlar::update(graph, plan, pointers, workspace); });
+  });
+}

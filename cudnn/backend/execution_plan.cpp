@@ -1,0 +1,167 @@
+#include "backend/execution_plan.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "backend/finalize.hpp"
+#include "backend/record_json.hpp"
+#include "core/handle.hpp"
+#include "core/objects.hpp"
+#include "core/plan_cache.hpp"
+
+namespace ashlar::cudnn {
+
+namespace {
+
+using nlohmann::json;
+constexpr const char* kFormat = "ashlar-cudnn-plan";
+constexpr int kVersion = 1;
+constexpr std::int64_t kLine = 64;  // the alignment of a workspace
+// Plans for other shapes that one plan keeps; past that it begins anew.
+constexpr std::size_t kMostOthers = 1024;
+
+BoundPlan bound(std::shared_ptr<const Plan> plan, const std::vector<std::int64_t>& uids) {
+  BoundPlan made{std::move(plan), {}};
+  for (std::size_t i = 0; i < uids.size(); ++i) made.places.push_back({uids[i], i});
+  std::stable_sort(made.places.begin(), made.places.end(),
+                   [](const auto& a, const auto& b) { return a.uid < b.uid; });
+  return made;
+}
+
+BoundPlan compiled(const Graph& graph, const std::vector<std::int64_t>& uids, const Device& device,
+                   const CompileOptions& options) {
+  PlanKey key("execution plan", device);
+  key.add(device.props().compute_units).add(std::string_view(graph.to_json(-1)));
+  key.add(options.deterministic).add(options.allow_tf32).add(options.allow_winograd);
+  key.add(options.workspace_limit).add(options.fuse).add(options.reference_only);
+  key.add(std::string_view(options.engine));
+  return bound(cached_plan(key, [&] { return compile(graph, device, options); }), uids);
+}
+
+void add_to_text(std::string& text, std::int64_t value) {
+  text.append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+// A record with the attributes of another, on another graph.
+std::shared_ptr<Record> copied(const Record& record) {
+  auto copy = std::make_shared<Record>();
+  copy->type = record.type;
+  copy->attributes = record.attributes;
+  return copy;
+}
+
+// The configuration with its graph on a handle, so that it is of the handle's device.
+RecordRef with_handle(const RecordRef& config, cudnnHandle_t handle) {
+  const RecordRef engine = config->records(CUDNN_ATTR_ENGINECFG_ENGINE).front();
+  const RecordRef graph = engine->records(CUDNN_ATTR_ENGINE_OPERATION_GRAPH).front();
+  auto new_graph = copied(*graph);
+  new_graph->attributes[CUDNN_ATTR_OPERATIONGRAPH_HANDLE] = std::vector<void*>{handle};
+  new_graph->finished = finalize(*new_graph);
+  auto new_engine = copied(*engine);
+  new_engine->attributes[CUDNN_ATTR_ENGINE_OPERATION_GRAPH] = std::vector<RecordRef>{new_graph};
+  new_engine->attributes.erase(CUDNN_ATTR_ENGINE_DEVICEPROP);
+  new_engine->finished = finalize(*new_engine);
+  auto new_config = copied(*config);
+  new_config->attributes[CUDNN_ATTR_ENGINECFG_ENGINE] = std::vector<RecordRef>{new_engine};
+  new_config->finished = finalize(*new_config);
+  return new_config;
+}
+
+FinishedRef from_json(const Record& record) try {
+  const json text = json::parse(record.text(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION));
+  if (text.at("format") != kFormat || text.at("version") != kVersion)
+    fail(CUDNN_STATUS_SERIALIZATION_VERSION_MISMATCH,
+         "EXECUTION_PLAN_JSON_REPRESENTATION: got another format, expected {} version {}; build "
+         "the plan again",
+         kFormat, kVersion);
+  RecordRef config = record_from_json(text.at("config"));
+  if (config->type != CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)
+    fail(CUDNN_STATUS_BAD_PARAM,
+         "EXECUTION_PLAN_JSON_REPRESENTATION: got no configuration, expected one");
+  if (record.has(CUDNN_ATTR_EXECUTION_PLAN_HANDLE)) {
+    const auto handle =
+        static_cast<cudnnHandle_t>(record.pointer(CUDNN_ATTR_EXECUTION_PLAN_HANDLE));
+    object(handle, "EXECUTION_PLAN_HANDLE");
+    config = with_handle(config, handle);
+  }
+  const auto& made = finished<EngineConfig>(*config);
+  const OperationGraph& graph = made.engine().operation_graph();
+  // The saved choices, where the plan is for the same kind of device; else chosen again.
+  const auto& saved = text.at("plan").get_ref<const std::string&>();
+  if (text.at("device") == made.engine().device.props().name) {
+    PlanKey key("saved execution plan", made.engine().device);
+    key.add(std::string_view(saved));
+    auto plan = cached_plan(key, [&] { return Plan::from_json(saved); });
+    if (plan->graph().structural_hash() == graph.graph.structural_hash())
+      return std::make_shared<ExecutionPlan>(config, bound(std::move(plan), graph.uids));
+  }
+  return std::make_shared<ExecutionPlan>(
+      config, compiled(graph.graph, graph.uids, made.engine().device, made.options));
+} catch (const json::exception& error) {
+  fail(CUDNN_STATUS_BAD_PARAM,
+       "EXECUTION_PLAN_JSON_REPRESENTATION: got text that is no plan: {}", error.what());
+}
+
+}  // namespace
+
+std::int64_t BoundPlan::workspace_size() const {
+  const std::int64_t bytes = plan->workspace_size();
+  return bytes == 0 ? 0 : bytes + kLine;
+}
+
+std::shared_ptr<const BoundPlan> ExecutionPlan::other(const Device& device,
+                                                      const ShapeOverrides& overrides) const {
+  std::string key = device.props().name;
+  for (const auto& [uid, shape] : overrides) {
+    add_to_text(key, uid);
+    for (const Dims* values : {&shape.dims, &shape.strides}) {
+      add_to_text(key, values->rank());
+      for (const std::int64_t value : *values) add_to_text(key, value);
+    }
+  }
+  {
+    const std::scoped_lock lock(mutex_);
+    if (const auto known = others_.find(key); known != others_.end()) return known->second;
+  }
+  const auto& config = finished<EngineConfig>(*config_);
+  const OperationGraph& graph = config.engine().operation_graph();
+  const TranslatedGraph translated = translate(graph.operations, overrides);
+  auto made = std::make_shared<const BoundPlan>(
+      compiled(translated.graph, translated.uids, device, config.options));
+  const std::scoped_lock lock(mutex_);
+  if (others_.size() >= kMostOthers) others_.clear();
+  return others_.emplace(std::move(key), std::move(made)).first->second;
+}
+
+std::optional<AttributeValue> ExecutionPlan::computed(cudnnBackendAttributeName_t name) const {
+  switch (name) {
+    case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE:
+      return std::vector<std::int64_t>{plan_.workspace_size()};
+    case CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG: return std::vector<RecordRef>{config_};
+    case CUDNN_ATTR_EXECUTION_PLAN_COMPUTED_INTERMEDIATE_UIDS: return std::vector<std::int64_t>{};
+    case CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION:
+      return json{{"format", kFormat},
+                  {"version", kVersion},
+                  {"device", plan_.plan->device().name},
+                  {"config", record_to_json(config_)},
+                  {"plan", plan_.plan->to_json()}}
+          .dump();
+    default: return {};
+  }
+}
+
+FinishedRef finalize_execution_plan(const Record& record) {
+  if (!record.has(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG)) {
+    if (record.has(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION)) return from_json(record);
+    fail(CUDNN_STATUS_BAD_PARAM,
+         "EXECUTION_PLAN_ENGINE_CONFIG: got nothing, expected a configuration (or "
+         "EXECUTION_PLAN_JSON_REPRESENTATION)");
+  }
+  const RecordRef config = record.records(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG).front();
+  const auto& made = finished<EngineConfig>(*config);
+  const OperationGraph& graph = made.engine().operation_graph();
+  return std::make_shared<ExecutionPlan>(
+      config, compiled(graph.graph, graph.uids, made.engine().device, made.options));
+}
+
+}  // namespace ashlar::cudnn

@@ -1,0 +1,44 @@
+#include "backend/operation_graph.hpp"
+
+#include "backend/engine.hpp"
+#include "backend/finalize.hpp"
+#include "backend/operations.hpp"
+#include "backend/translate/translation.hpp"
+#include "core/handle.hpp"
+#include "core/objects.hpp"
+
+namespace ashlar::cudnn {
+
+TranslatedGraph translate(std::span<const RecordRef> operations, const ShapeOverrides& overrides) {
+  Translation translation(in_order(operations), overrides);
+  translation.run();
+  TranslatedGraph translated{translation.take_graph(), {}};
+  translated.graph.validate();
+  for (const BoundUid& bound : translation.bound()) translated.uids.push_back(bound.uid);
+  return translated;
+}
+
+std::optional<AttributeValue> OperationGraph::computed(cudnnBackendAttributeName_t name) const {
+  if (name != CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT) return {};
+  const std::size_t count = list_ways(graph, device_for(nullptr, *this, 0)).size();
+  return std::vector<std::int64_t>{static_cast<std::int64_t>(count)};
+}
+
+FinishedRef finalize_operation_graph(const Record& record) {
+  auto made = std::make_shared<OperationGraph>();
+  const auto operations = record.records(CUDNN_ATTR_OPERATIONGRAPH_OPS);
+  if (operations.empty())
+    fail(CUDNN_STATUS_BAD_PARAM, "OPERATIONGRAPH_OPS: got none, expected at least one operation");
+  made->operations.assign(operations.begin(), operations.end());
+  if (record.has(CUDNN_ATTR_OPERATIONGRAPH_HANDLE)) {
+    const auto handle =
+        static_cast<cudnnHandle_t>(record.pointer(CUDNN_ATTR_OPERATIONGRAPH_HANDLE));
+    made->device = object(handle, "OPERATIONGRAPH_HANDLE").device;
+  }
+  TranslatedGraph translated = translate(made->operations, {});
+  made->graph = std::move(translated.graph);
+  made->uids = std::move(translated.uids);
+  return made;
+}
+
+}  // namespace ashlar::cudnn

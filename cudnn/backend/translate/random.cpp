@@ -1,0 +1,43 @@
+#include "backend/translate/translation.hpp"
+
+namespace ashlar::cudnn {
+
+namespace {
+
+RngDistribution distribution_of(std::int64_t distribution) {
+  switch (distribution) {
+    case CUDNN_RNG_DISTRIBUTION_BERNOULLI: return RngDistribution::bernoulli;
+    case CUDNN_RNG_DISTRIBUTION_UNIFORM: return RngDistribution::uniform;
+    case CUDNN_RNG_DISTRIBUTION_NORMAL: return RngDistribution::normal;
+    default:
+      fail(CUDNN_STATUS_BAD_PARAM, "RNG_DISTRIBUTION: got {}, expected 0 to 2", distribution);
+  }
+}
+
+}  // namespace
+
+void translate_rng(Translation& translation, const Record& operation) {
+  const Record& descriptor = operation.record(CUDNN_ATTR_OPERATION_RNG_DESC);
+  Rng op;
+  op.distribution = distribution_of(
+      descriptor.integer_or(CUDNN_ATTR_RNG_DISTRIBUTION, CUDNN_RNG_DISTRIBUTION_BERNOULLI));
+  op.probability = descriptor.number_or(CUDNN_ATTR_RNG_BERNOULLI_DIST_PROBABILITY, 0.5);
+  op.minimum = descriptor.number_or(CUDNN_ATTR_RNG_UNIFORM_DIST_MINIMUM, 0.0);
+  op.maximum = descriptor.number_or(CUDNN_ATTR_RNG_UNIFORM_DIST_MAXIMUM, 1.0);
+  op.mean = descriptor.number_or(CUDNN_ATTR_RNG_NORMAL_DIST_MEAN, 0.0);
+  op.standard_deviation =
+      descriptor.number_or(CUDNN_ATTR_RNG_NORMAL_DIST_STANDARD_DEVIATION, 1.0);
+  // The seed is a number or a tensor.
+  constexpr auto kSeed = CUDNN_ATTR_OPERATION_RNG_SEED;
+  TensorId seed = kNoTensor;
+  if (!operation.records(kSeed).empty())
+    seed = translation.operand(operation, kSeed);
+  else
+    op.seed = operation.integer_or(kSeed, 0);
+  const TensorId offset =
+      translation.operand_or_none(operation, CUDNN_ATTR_OPERATION_RNG_OFFSET_DESC);
+  translation.add(op, {seed, offset},
+                  {translation.result(operation, CUDNN_ATTR_OPERATION_RNG_YDESC)});
+}
+
+}  // namespace ashlar::cudnn

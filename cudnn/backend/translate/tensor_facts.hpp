@@ -1,0 +1,41 @@
+// A tensor descriptor as plain values.
+#pragma once
+
+#include <ashlar/dims.hpp>
+#include <ashlar/dtype.hpp>
+#include <map>
+
+#include "backend/record.hpp"
+
+namespace ashlar::cudnn {
+
+// Shapes and strides given at execution instead of those of the descriptors, by uid. A tensor that
+// is not listed keeps its own, except that virtual ones follow from what they are computed from.
+struct ShapeOverride {
+  Dims dims, strides;
+};
+using ShapeOverrides = std::map<std::int64_t, ShapeOverride>;
+
+struct TensorFacts {
+  std::int64_t uid = 0;
+  DType dtype = f32;
+  Dims dims = {};     // in elements, also along a vectorised axis
+  Dims strides = {};  // of a vectorised tensor: from one vector to the next
+  std::int64_t vector = 1;
+  int vector_axis = 1;
+  bool is_virtual = false;
+  bool is_by_value = false;
+  bool has_open_dims = false;  // overridden elsewhere: the dims have to be inferred
+  cudnnBackendTensorReordering_t reordering = CUDNN_TENSOR_REORDERING_NONE;
+  const Record* ragged_offset = nullptr;
+
+  // Whether two descriptors see the same elements at the same places.
+  bool is_same_view(const TensorFacts& other) const {
+    return dims == other.dims && strides == other.strides && dtype == other.dtype &&
+           vector == other.vector;
+  }
+};
+
+TensorFacts facts_of(const Record& tensor, const ShapeOverrides& overrides);
+
+}  // namespace ashlar::cudnn

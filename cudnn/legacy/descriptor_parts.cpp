@@ -1,0 +1,35 @@
+#include "legacy/descriptor_parts.hpp"
+
+#include "core/data_type.hpp"
+#include "core/failure.hpp"
+
+namespace ashlar::cudnn {
+
+DType require_floating(cudnnDataType_t type, const char* parameter) {
+  const DType dtype = require_dtype(type, parameter);
+  if (dtype != f64 && dtype != f32 && dtype != f16 && dtype != bf16)
+    fail(CUDNN_STATUS_NOT_SUPPORTED, "{}: got {}, expected DOUBLE, FLOAT, HALF or BFLOAT16",
+         parameter, data_type_name(type));
+  return dtype;
+}
+
+void require_countable(const char* what, std::initializer_list<double> factors) {
+  constexpr double kMostElements = 0x1p56;
+  double count = 1.0;
+  for (double factor : factors) count *= factor;
+  if (count > kMostElements)
+    fail(CUDNN_STATUS_BAD_PARAM, "{}: got {} elements, expected at most {}", what, count,
+         kMostElements);
+}
+
+std::int64_t bytes_of(DType dtype, std::int64_t count) { return count * bit_width(dtype) / 8; }
+
+TensorSpec row_major_spec(DType dtype, const Dims& dims) {
+  TensorSpec spec;
+  spec.dtype = dtype;
+  spec.dims = dims;
+  spec.strides = row_major.strides_for(dims);
+  return spec;
+}
+
+}  // namespace ashlar::cudnn

@@ -1,0 +1,36 @@
+// Where the projections of a multi-head attention lie in its weights.
+#pragma once
+
+#include <array>
+
+#include "core/tensor_spec.hpp"
+#include "legacy/multi_head_attention/attn_descriptor.hpp"
+
+namespace ashlar::cudnn {
+
+// The order of docs/ops/multi_head_attention.md.
+class AttnWeightLayout {
+ public:
+  explicit AttnWeightLayout(const cudnnAttnStruct& attention);
+
+  // [heads, rows, columns] of one kind, biases with one column; those of the output projection,
+  // which has no heads, [1, rows, 1]. All extents are 0 where there is none.
+  struct Part {
+    std::int64_t offset = 0;
+    Dims dims = {0, 0, 0}, strides = {0, 0, 0};
+  };
+  const Part& part(cudnnMultiHeadAttnWeightKind_t kind) const {
+    return parts_[static_cast<std::size_t>(kind)];
+  }
+  std::int64_t count() const { return count_; }
+
+ private:
+  void place(cudnnMultiHeadAttnWeightKind_t kind, const Dims& dims, const Dims& strides);
+  std::array<Part, CUDNN_ATTN_WKIND_COUNT> parts_;
+  std::int64_t count_ = 0;
+};
+
+// Bytes of all of them.
+std::int64_t weight_bytes(const cudnnAttnStruct& attention);
+
+}  // namespace ashlar::cudnn

@@ -1,0 +1,203 @@
+#include "cuda/engines/pooling_global.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "cuda/engines/channel_axes.hpp"
+#include "cuda/jit/kernel_text.hpp"
+#include "cuda/text/program_text.hpp"
+#include "cuda/text/spec_text.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+using Shape = PoolingShape;
+
+constexpr std::int64_t kLanes = 32;
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// What the four kernels have in common: how their text is put together.
+class GlobalDesigner {
+ public:
+  GlobalDesigner(const Graph& graph, const Region& region, const Shape& shape,
+                 const DeviceProps& device)
+      : graph_(graph),
+        shape_(shape),
+        flat_(*shape.flat()),
+        device_(device),
+        precision_(shape.precision(region)) {}
+
+  LaunchDesign design() {
+    if (shape_.columns) return shape_.forward ? columns() : spread();
+    if (!shape_.forward) return backward();
+    return has_tiles() ? tiles() : images();
+  }
+
+ private:
+  // By channels: kernels/pooling_global_columns.cuh.
+  LaunchDesign columns() {
+    const std::int64_t groups = ceil_div(shape_.channels, kLanes * shape_.vector),
+                       narrow_groups = ceil_div(shape_.channels, kLanes);
+    // As few warps to an image as keep the memory busy.
+    std::int64_t shares = 1;
+    while (shares < kMostShares &&
+           shape_.images * groups * kLanes * shares < device_.compute_units * kBusyThreads)
+      shares *= 2;
+    const std::int64_t threads = std::max(kColumnThreads, shares * kLanes),
+                       per_block = threads / kLanes / shares,
+                       blocks = ceil_div(shape_.images * groups, per_block);
+    // Registers for as many pixels on their way as these leave room for.
+    const std::int64_t at_once =
+        std::clamp<std::int64_t>(ceil_div(blocks, device_.compute_units),
+                                 kLeastColumnThreads / threads, kMostColumnThreads / threads);
+    divisor("groups", groups);
+    divisor("narrow_groups", narrow_groups);
+    arguments_.number("channels", shape_.channels);
+    arguments_.number("images", shape_.images);
+    LaunchDesign launch =
+        launch_of({"pooling_global_columns.cuh"}, threads,
+                  constant("kVector", shape_.vector) + constant("kShares", shares) +
+                      constant("kBlocks", at_once) + constant("kMostAhead", kPixelsAhead));
+    launch.grid.x = static_cast<unsigned>(blocks);
+    launch.unaligned_grid.x =
+        static_cast<unsigned>(ceil_div(shape_.images * narrow_groups, per_block));
+    return launch;
+  }
+
+  // The gradient of averages, by channels: kernels/pooling_global_spread.cuh.
+  LaunchDesign spread() {
+    constexpr std::int64_t kMostRun = 8;  // pixels per thread
+    const std::int64_t runs = ceil_div(shape_.pixels(), kMostRun);
+    divisor("packets", shape_.channels / shape_.vector);
+    divisor("channels", shape_.channels);
+    divisor("runs", runs);
+    arguments_.number("images", shape_.images);
+    LaunchDesign launch = launch_of(
+        {"pooling_global_spread.cuh"}, kThreads,
+        constant("kVector", shape_.vector) + constant("kRun", ceil_div(shape_.pixels(), runs)));
+    const std::int64_t threads = shape_.images * runs * shape_.channels;
+    launch.grid.x = static_cast<unsigned>(ceil_div(threads / shape_.vector, kThreads));
+    launch.unaligned_grid.x = static_cast<unsigned>(ceil_div(threads, kThreads));
+    return launch;
+  }
+
+  // Floats of 16 or 32 bits that are read as they are, by a block that fits.
+  bool has_tiles() const {
+    const PointwiseProgram& from = flat_.from;
+    if (precision_ != f32 || !from.is_plain_load() || !from.stores.empty()) return false;
+    const View& view = from.steps[0].view;
+    const bool is_float = view.dtype == f32 || view.dtype == f16 || view.dtype == bf16;
+    return is_float && !from.steps[0].round_to && view.strides[0] == 1 &&
+           ring_bytes() <= device_.shared_bytes;
+  }
+  // Of a block.
+  std::int64_t ring_bytes() const {
+    return kTileThreads * shape_.pixels() * bit_width(flat_.from.steps[0].view.dtype) / 8 * kStages;
+  }
+  // Through rings of tiles: kernels/pooling_global_tiles.cuh.
+  LaunchDesign tiles() {
+    const std::int64_t images = shape_.images * shape_.channels, tiles = ceil_div(images, kLanes),
+                       warps = kTileThreads / kLanes,
+                       at_once = std::clamp<std::int64_t>(device_.shared_bytes / ring_bytes(), 1,
+                                                          kTileBlocks),
+                       blocks = std::min(ceil_div(tiles, warps), device_.compute_units * at_once);
+    arguments_.number("images", images);
+    arguments_.number("elements", images * shape_.pixels());
+    arguments_.number("least", tiles / (blocks * warps));
+    arguments_.number("longer", tiles % (blocks * warps));
+    const std::string type = tag(flat_.from.steps[0].view.dtype);
+    LaunchDesign launch =
+        launch_of({"pooling_global_tiles.cuh"}, kTileThreads,
+                  "typedef " + type.substr(0, type.find('(')) + " Element;\n" +
+                      constant("kStages", kStages) + constant("kBlocks", at_once));
+    launch.shared_bytes = static_cast<unsigned>(ring_bytes());
+    launch.grid.x = static_cast<unsigned>(blocks);
+    launch.unaligned_grid.x = static_cast<unsigned>(ceil_div(images, kTileThreads));
+    return launch;
+  }
+
+  // Computed on the way: kernels/pooling_global_forward.cuh.
+  LaunchDesign images() {
+    constexpr std::int64_t kSharedBytes = 16 << 10, kImageThreads = 128;
+    const std::int64_t bytes = precision_ == f64 ? 8 : 4, images = shape_.images * shape_.channels;
+    // Multiples of 8, so that blocks begin where packets do.
+    const std::int64_t rows =
+        std::max<std::int64_t>(kSharedBytes / (shape_.pixels() * bytes) / 8 * 8, 8);
+    arguments_.number("images", images);
+    const int vector = packet_length({&flat_.from}, precision_ == f64 ? 2 : 4);
+    LaunchDesign launch =
+        launch_of({"pooling_global.cuh", "pooling_global_forward.cuh"}, kImageThreads,
+                  constant("kVector", vector) + constant("kRows", rows));
+    launch.shared_bytes = static_cast<unsigned>(rows * shape_.pixels() * bytes);
+    launch.grid.x = launch.unaligned_grid.x = static_cast<unsigned>(ceil_div(images, rows));
+    return launch;
+  }
+
+  // The gradient of averages: kernels/pooling_global_backward.cuh.
+  LaunchDesign backward() {
+    const std::int64_t images = shape_.images * shape_.channels,
+                       elements = images * shape_.pixels();
+    int vector = packet_length({&flat_.to}, precision_ == f64 ? 4 : 8);
+    while (vector > shape_.pixels()) vector /= 2;
+    arguments_.number("images", images);
+    arguments_.number("elements", elements);
+    LaunchDesign launch =
+        launch_of({"pooling_global.cuh", "pooling_global_backward.cuh"}, kSpreadThreads,
+                  constant("kVector", vector) + constant("kPackets", kPackets) +
+                      constant("kBlocks", kSpreadBlocks));
+    const std::int64_t per_block = kSpreadThreads * kPackets;
+    launch.grid.x = static_cast<unsigned>(ceil_div(elements / vector, per_block));
+    launch.unaligned_grid.x = static_cast<unsigned>(ceil_div(elements, per_block));
+    return launch;
+  }
+
+  void divisor(const std::string& name, std::int64_t value) {
+    arguments_.number(name, value);
+    arguments_.number("magic_" + name, divider_word(value));
+  }
+  LaunchDesign launch_of(const std::vector<std::string_view>& files, std::int64_t threads,
+                         const std::string& constants) {
+    std::string from =
+        print_program(flat_.from, graph_, shape_.forward ? "x_of" : "dy_of", arguments_);
+    if (shape_.forward) from = with_streaming_loads(std::move(from));
+    const std::string programs = from + print_program(flat_.to, graph_, "epilogue", arguments_);
+    const std::string head = register_types(precision_, {&flat_.from, &flat_.to}) + constants +
+                             constant("kThreads", threads) + constant("kPixels", shape_.pixels()) +
+                             constant("kMaximum", shape_.is_maximum() ? 1 : 0) +
+                             arguments_.struct_text() + programs;
+    LaunchDesign launch{{"pooling_global", assemble(files, head)},
+                        "pooling_global",
+                        {},
+                        static_cast<unsigned>(threads),
+                        0,
+                        arguments_};
+    launch.unaligned_function = "pooling_global_elements";
+    return launch;
+  }
+
+  static constexpr std::int64_t kThreads = 256;
+  // Measured on the H200, averages of 7 x 7: what is on its way at once matters, its shape hardly.
+  static constexpr std::int64_t kColumnThreads = 128, kLeastColumnThreads = 512,
+                                kMostColumnThreads = 1024, kPixelsAhead = 16, kMostShares = 8,
+                                kBusyThreads = 384;  // of a multiprocessor
+  static constexpr std::int64_t kTileThreads = 128, kStages = 3, kTileBlocks = 4;
+  static constexpr std::int64_t kSpreadThreads = 128, kPackets = 8, kSpreadBlocks = 8;
+
+  const Graph& graph_;
+  const Shape& shape_;
+  const Shape::Flat flat_;
+  const DeviceProps& device_;
+  const DType precision_;
+  Arguments arguments_;
+};
+
+}  // namespace
+
+LaunchDesign design_global_pooling(const Graph& graph, const Region& region,
+                                   const PoolingShape& shape, const DeviceProps& device) {
+  return GlobalDesigner(graph, region, shape, device).design();
+}
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,13 @@
+// Pooling whose windows are whole images.
+#pragma once
+
+#include "cuda/engines/pooling_shape.hpp"
+#include "cuda/launch/kernel_design.hpp"
+
+namespace ashlar::cuda {
+
+// Of a shape that is flat().
+LaunchDesign design_global_pooling(const Graph& graph, const Region& region,
+                                   const PoolingShape& shape, const DeviceProps& device);
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,106 @@
+// Global pooling, forward, of floats as memory holds them (`Element`), the pixels of an image lying
+// together: a warp takes 32 images at a time through a ring of kStages tiles in shared memory, of
+// which all but one are on their way; then every lane adds up an image.
+#include "lib/divide.cuh"
+#include "lib/elements.cuh"
+#include "lib/pointwise.cuh"
+#include "lib/ptx_async.cuh"
+#include "lib/ptx_maximum.cuh"
+#include "lib/rows.cuh"
+
+typedef Element::Word Word;
+static const int kLanes = 32, kTile = kLanes * kPixels, kTileBytes = kTile * sizeof(Word);
+static const int kPiece = 16, kPieceWords = kPiece / sizeof(Word);
+
+__device__ inline R pooled(R a, R b) { return kMaximum ? max_or_nan(a, b) : a + b; }
+__device__ inline R nothing() { return kMaximum ? -(R)infinity() : (R)0; }
+
+// Tile `number` of x, this lane's part of it.
+__device__ inline void request_tile(const Args& args, Index number, uint8* to) {
+  const Word* from = (const Word*)args.x_of_load0 + number * kTile;
+  const Index left = (Index)args.elements - number * kTile;
+  const int count = left < kTile ? (int)left : kTile, pieces = count / kPieceWords;
+#pragma unroll
+  for (int i = 0; i < (kTileBytes / kPiece + kLanes - 1) / kLanes; ++i) {
+    const int piece = i * kLanes + threadIdx.x % kLanes;
+    if (piece < pieces) copy_async<kPiece>(to + piece * kPiece, from + piece * kPieceWords);
+  }
+#pragma unroll 1
+  for (int i = pieces * kPieceWords + threadIdx.x % kLanes; i < count; i += kLanes)
+    ((Word*)to)[i] = from[i];
+}
+
+// The pixels of image `lane` of a tile, read as words of 32 bits. Lanes meet different banks where
+// an image has an odd number of words; otherwise each begins at a place of its own.
+__device__ inline R pool_image(const uint8* tile, int lane) {
+  constexpr int kPerWord = 4 / sizeof(Word);
+  constexpr bool kSplit = kPixels % kPerWord != 0;  // images of odd number begin within a word
+  constexpr int kWords = (kPixels + kPerWord - 1) / kPerWord;
+  constexpr bool kTurned = !kSplit && kWords % 2 == 0;
+  const int first = lane * kPixels;
+  const bool late = kSplit && first % kPerWord != 0;
+  const uint32* words = (const uint32*)tile + first / kPerWord;
+  int place = kTurned ? lane % kWords : 0;
+  R low = nothing(), high = nothing();
+#pragma unroll(!kTurned && kWords < 100 ? kWords : 4)
+  for (int n = 0; n < kWords; ++n) {
+    const uint32 word = words[place];
+    if constexpr (kPerWord == 1) {
+      low = pooled(low, widen(Element(), __uint_as_float(word)));
+    } else {
+      const R one = widen(Element(), (uint16)word), two = widen(Element(), (uint16)(word >> 16));
+      low = pooled(low, late && n == 0 ? nothing() : one);
+      high = pooled(high, kSplit && !late && n == kWords - 1 ? nothing() : two);
+    }
+    ++place;
+    if (kTurned && place == kWords) place = 0;
+  }
+  return pooled(low, high);
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
+    pooling_global(const __grid_constant__ Args args) {
+  const int lane = threadIdx.x % kLanes, warp = threadIdx.x / kLanes;
+  uint8* ring = shared_memory() + warp * (kStages * kTileBytes);
+  // A stretch of tiles: a multiprocessor then meets few pages of memory.
+  const Index own = (Index)blockIdx.x * (kThreads / kLanes) + warp, longer = (Index)args.longer;
+  Index tile = own * (Index)args.least + min(own, longer), requested = tile;
+  const Index end = tile + (Index)args.least + (own < longer ? 1 : 0);
+  int free = 0, stage = 0;  // tiles of the ring
+#pragma unroll 1
+  for (int i = 1;; ++i) {
+    if (i >= kStages) {
+      if (tile >= end) break;
+      wait_for_copies<kStages - 2>();
+      __syncwarp();  // and all lanes are done with the tile before
+    }
+    if (requested < end) request_tile(args, requested, ring + free * kTileBytes);
+    commit_copies();
+    ++requested;
+    free = free + 1 == kStages ? 0 : free + 1;
+    if (i < kStages) continue;
+
+    const Index at[1] = {tile * kLanes + lane};
+    R values[1] = {pool_image(ring + stage * kTileBytes, lane)};
+    stage = stage + 1 == kStages ? 0 : stage + 1;
+    ++tile;
+    if (!kMaximum) values[0] = quotient<kPixels>(values[0]);
+    if (at[0] < (Index)args.images) epilogue<1>(args, at, values);
+  }
+}
+
+// For pointers that are not aligned: an image per thread.
+extern "C" __global__ void __launch_bounds__(kThreads)
+    pooling_global_elements(const __grid_constant__ Args args) {
+  const Index image[1] = {(Index)blockIdx.x * kThreads + threadIdx.x};
+  if (image[0] >= (Index)args.images) return;
+  R values[1] = {nothing()};
+  for (int n = 0; n < kPixels; ++n) {
+    const Index at[1] = {image[0] * kPixels + n};
+    R x[1];
+    x_of<1>(args, at, x);
+    values[0] = pooled(values[0], x[0]);
+  }
+  if (!kMaximum) values[0] = quotient<kPixels>(values[0]);
+  epilogue<1>(args, image, values);
+}

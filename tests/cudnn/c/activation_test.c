@@ -1,0 +1,188 @@
+/* cudnnActivation*: seven modes, forward and backward, in place, NaN both ways. */
+#include <math.h>
+
+#include "oracle.h"
+
+#define DIMS "[2,3,5,7]"
+
+static cudnnHandle_t handle;
+
+static cudnnActivationDescriptor_t activation(cudnnActivationMode_t mode, cudnnNanPropagation_t nan,
+                                              double coefficient) {
+  cudnnActivationDescriptor_t made = NULL;
+  SUCCEEDS(cudnnCreateActivationDescriptor(&made));
+  SUCCEEDS(cudnnSetActivationDescriptor(made, mode, nan, coefficient));
+  SUCCEEDS(cudnnSetActivationDescriptorSwishBeta(made, 1.25));
+  return made;
+}
+
+/* The attributes that say what the mode does; the coefficient is 0.5. */
+static const struct {
+  cudnnActivationMode_t mode;
+  const char* forward;
+} modes[] = {
+    {CUDNN_ACTIVATION_SIGMOID, "'mode':'sigmoid_fwd'"},
+    {CUDNN_ACTIVATION_RELU, "'mode':'relu_fwd'"},
+    {CUDNN_ACTIVATION_TANH, "'mode':'tanh_fwd'"},
+    {CUDNN_ACTIVATION_CLIPPED_RELU, "'mode':'relu_fwd','relu_upper_clip':0.5"},
+    {CUDNN_ACTIVATION_ELU, "'mode':'elu_fwd','elu_alpha':0.5"},
+    {CUDNN_ACTIVATION_IDENTITY, "'mode':'identity'"},
+    {CUDNN_ACTIVATION_SWISH, "'mode':'swish_fwd','swish_beta':1.25"},
+};
+enum { MODES = sizeof modes / sizeof *modes };
+
+static void forward(int mode, const Variant* variant) {
+  Oracle* oracle = oracle_variant(
+      variant,
+      GRAPH(TENSOR("input", "x", DIMS) "," TENSOR(
+                "input", "before", DIMS) "," VIRTUAL("f") "," TENSOR("output", "y", DIMS),
+            "{'op':'pointwise','inputs':{'x':'x'},'outputs':{'y':'f'},'attributes':{%s}}," BLEND(
+                "f", "before", "y")),
+      modes[mode].forward);
+  oracle_before(oracle, variant, "before", "y");
+  cudnnActivationDescriptor_t how = activation(modes[mode].mode, CUDNN_PROPAGATE_NAN, 0.5);
+  SUCCEEDS(cudnnActivationForward(handle, how, factor_of(variant, variant->alpha),
+                                  oracle_tensor(oracle, "x"), oracle_device(oracle, "x"),
+                                  factor_of(variant, variant->beta), oracle_tensor(oracle, "y"),
+                                  oracle_device(oracle, "y")));
+  oracle_check(oracle);
+  if (variant->beta == 0.0) { /* the same in place */
+    CHECK(cudaMemcpy(oracle_device(oracle, "y"), oracle_host(oracle, "x"),
+                     oracle_bytes(oracle, "x"), cudaMemcpyHostToDevice) == cudaSuccess);
+    SUCCEEDS(cudnnActivationForward(handle, how, factor_of(variant, variant->alpha),
+                                    oracle_tensor(oracle, "y"), oracle_device(oracle, "y"),
+                                    factor_of(variant, 0.0), oracle_tensor(oracle, "y"),
+                                    oracle_device(oracle, "y")));
+    oracle_check(oracle);
+  }
+  SUCCEEDS(cudnnDestroyActivationDescriptor(how));
+  oracle_destroy(oracle);
+}
+
+#define NODE2(mode, x, b, y)                                                \
+  "{'op':'pointwise','inputs':{'x':'" x "','b':'" b "'},'outputs':{'y':'" y \
+  "'},'attributes':{'mode':'" mode "'}},"
+#define BACKWARD(virtuals, nodes)                                                                     \
+  GRAPH(                                                                                              \
+      TENSOR("input", "x", DIMS) "," TENSOR("input", "y", DIMS) "," TENSOR(                           \
+          "input", "dy",                                                                              \
+          DIMS) "," TENSOR("input", "before",                                                         \
+                           DIMS) "," CONSTANT("one",                                                  \
+                                              "1") "," CONSTANT("zero",                               \
+                                                                "0") "," CONSTANT("half",             \
+                                                                                  "0.5") "," virtuals \
+          VIRTUAL("f") "," TENSOR("output", "dx", DIMS),                                              \
+      "{'op':'pointwise','inputs':{'x':'x'},'outputs':{'y':'unused_x'}},"                             \
+      "{'op':'pointwise','inputs':{'x':'y'},'outputs':{'y':'unused_y'}}," nodes BLEND(                \
+          "f", "before", "dx"))
+
+#define TWO VIRTUAL("a") "," VIRTUAL("b") ","
+
+/* What the gradient is; sigmoid, tanh and elu by y, as programs that overwrote x with y need. */
+static const char* const gradients[MODES] = {
+    BACKWARD(TWO, NODE2("sub", "one", "y", "a") NODE2("mul", "y", "a", "b")
+                      NODE2("mul", "dy", "b", "f")),
+    BACKWARD(, NODE2("relu_bwd", "dy", "x", "f")),
+    BACKWARD(TWO, NODE2("mul", "y", "y", "a") NODE2("sub", "one", "a", "b")
+                      NODE2("mul", "dy", "b", "f")),
+    BACKWARD(,
+             "{'op':'pointwise','inputs':{'x':'dy','b':'x'},'outputs':{'y':'f'},"
+             "'attributes':{'mode':'relu_bwd','relu_upper_clip':0.5}},"),
+    BACKWARD(TWO, NODE2("add", "y", "half", "a") NODE2(
+                      "cmp_gt", "y", "zero", "p") "{'op':'pointwise','inputs':{'x':'one','b':'a','"
+                                                  "predicate':'p'},'outputs':{'y':'b'},"
+                                                  "'attributes':{'mode':'binary_select'}}," NODE2(
+                                                      "mul", "dy", "b", "f")),
+    BACKWARD(, "{'op':'pointwise','inputs':{'x':'dy'},'outputs':{'y':'f'}},"),
+    BACKWARD(,
+             "{'op':'pointwise','inputs':{'x':'dy','b':'x'},'outputs':{'y':'f'},"
+             "'attributes':{'mode':'swish_bwd','swish_beta':1.25}},"),
+};
+
+static void backward(int mode, const Variant* variant) {
+  Oracle* oracle = oracle_variant(variant, gradients[mode]);
+  cudnnActivationDescriptor_t how = activation(modes[mode].mode, CUDNN_PROPAGATE_NAN, 0.5);
+  oracle_before(oracle, variant, "before", "dx");
+  SUCCEEDS(cudnnActivationBackward(
+      handle, how, factor_of(variant, variant->alpha), oracle_tensor(oracle, "y"),
+      oracle_device(oracle, "y"), oracle_tensor(oracle, "dy"), oracle_device(oracle, "dy"),
+      oracle_tensor(oracle, "x"), oracle_device(oracle, "x"), factor_of(variant, variant->beta),
+      oracle_tensor(oracle, "dx"), oracle_device(oracle, "dx")));
+  oracle_check(oracle);
+  SUCCEEDS(cudnnDestroyActivationDescriptor(how));
+  oracle_destroy(oracle);
+}
+
+/* Whether NaN reaches y is the descriptor's choice. */
+static void nan_of_relu(void) {
+  const float x[4] = {NAN, -1.0F, 2.0F, 9.0F};
+  float y[4];
+  void *device_x = device_copy(x, sizeof x), *device_y = device_memory(sizeof y);
+  cudnnTensorDescriptor_t tensor = NULL;
+  SUCCEEDS(cudnnCreateTensorDescriptor(&tensor));
+  SUCCEEDS(cudnnSetTensor4dDescriptor(tensor, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 4, 1, 1));
+  for (int propagates = 0; propagates < 2; ++propagates) {
+    cudnnActivationDescriptor_t how =
+        activation(CUDNN_ACTIVATION_CLIPPED_RELU,
+                   propagates ? CUDNN_PROPAGATE_NAN : CUDNN_NOT_PROPAGATE_NAN, 6.0);
+    SUCCEEDS(cudnnActivationForward(handle, how, NULL, tensor, device_x, NULL, tensor, device_y));
+    CHECK(cudaMemcpy(y, device_y, sizeof y, cudaMemcpyDeviceToHost) == cudaSuccess);
+    CHECK(propagates ? isnan(y[0]) : y[0] == 0.0F);
+    CHECK(y[1] == 0.0F && y[2] == 2.0F && y[3] == 6.0F);
+    SUCCEEDS(cudnnDestroyActivationDescriptor(how));
+  }
+  SUCCEEDS(cudnnDestroyTensorDescriptor(tensor));
+  cudaFree(device_x);
+  cudaFree(device_y);
+}
+
+static void misuse(void) {
+  cudnnActivationDescriptor_t how = NULL;
+  cudnnActivationMode_t mode;
+  cudnnNanPropagation_t nan;
+  double coefficient = 0.0;
+  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, cudnnCreateActivationDescriptor(NULL));
+  SUCCEEDS(cudnnCreateActivationDescriptor(&how));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetActivationDescriptor(how, &mode, &nan, &coefficient));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSetActivationDescriptor(how, CUDNN_ACTIVATION_CLIPPED_RELU,
+                                                               CUDNN_PROPAGATE_NAN, -1));
+  SUCCEEDS(cudnnSetActivationDescriptor(how, CUDNN_ACTIVATION_ELU, CUDNN_PROPAGATE_NAN, 2.5));
+  SUCCEEDS(cudnnGetActivationDescriptor(how, &mode, &nan, &coefficient));
+  CHECK(mode == CUDNN_ACTIVATION_ELU && nan == CUDNN_PROPAGATE_NAN && coefficient == 2.5);
+  SUCCEEDS(cudnnSetActivationDescriptorSwishBeta(how, 3.0));
+  SUCCEEDS(cudnnGetActivationDescriptorSwishBeta(how, &coefficient));
+  CHECK(coefficient == 3.0);
+  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, cudnnGetActivationDescriptorSwishBeta(how, NULL));
+
+  cudnnTensorDescriptor_t x = NULL, y = NULL;
+  SUCCEEDS(cudnnCreateTensorDescriptor(&x));
+  SUCCEEDS(cudnnCreateTensorDescriptor(&y));
+  float number = 0.0F;
+  SUCCEEDS(cudnnSetTensor4dDescriptor(x, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 1, 1, 1));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+          cudnnActivationForward(handle, how, NULL, x, &number, NULL, y, &number));
+  SUCCEEDS(cudnnSetTensor4dDescriptor(y, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 1, 1, 2));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+          cudnnActivationForward(handle, how, NULL, x, &number, NULL, y, &number));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+          cudnnActivationForward(handle, how, NULL, x, NULL, NULL, x, &number));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+          cudnnActivationForward(NULL, how, NULL, x, &number, NULL, x, &number));
+  SUCCEEDS(cudnnDestroyTensorDescriptor(x));
+  SUCCEEDS(cudnnDestroyTensorDescriptor(y));
+  SUCCEEDS(cudnnDestroyActivationDescriptor(how));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnDestroyActivationDescriptor(how));
+}
+
+int main(void) {
+  SUCCEEDS(cudnnCreate(&handle));
+  for (int mode = 0; mode < MODES; ++mode)
+    for (int v = 0; v < VARIANTS; ++v) {
+      forward(mode, &variants[v]);
+      backward(mode, &variants[v]);
+    }
+  nan_of_relu();
+  misuse();
+  SUCCEEDS(cudnnDestroy(handle));
+  return failures;
+}

@@ -1,0 +1,41 @@
+/* A multi-head attention in cuDNN's words and as a graph for the oracle. */
+#ifndef ASHLAR_TESTS_CUDNN_C_ATTENTION_CASE_H
+#define ASHLAR_TESTS_CUDNN_C_ATTENTION_CASE_H
+
+#include "oracle.h"
+
+enum { MOST_STEPS = 8, MOST_SEQUENCES = 16 };
+
+typedef struct {
+  unsigned mode;
+  cudnnDataType_t dtype;
+  int heads;
+  int q_size, k_size, v_size, q_projected, k_projected, v_projected, o_projected;
+  int queries, keys, batch, beams;
+  int has_residual, has_lengths, has_windows;
+  int axes; /* which order of axes */
+  float dropout, output_dropout;
+  cudnnWgradMode_t accumulation;
+} AttentionCase;
+
+typedef struct {
+  AttentionCase test;
+  cudnnAttnDescriptor_t attention;
+  cudnnSeqDataDescriptor_t q, k, v, o;
+  cudnnDropoutDescriptor_t dropout, output_dropout;
+  void *states, *output_states;
+  int low[MOST_STEPS], high[MOST_STEPS], q_lengths[MOST_SEQUENCES], kv_lengths[MOST_SEQUENCES];
+  size_t weights_bytes, workspace_bytes, reserve_bytes;
+  void *workspace, *reserve;
+} Attention;
+
+Attention attention_create(cudnnHandle_t handle, const AttentionCase* test, int is_training);
+void attention_destroy(Attention* made);
+/* Inputs q, k, v, weights; output o. With gradients: also inputs d_o and (WGRAD_MODE_ADD) before,
+ * outputs dq, dk, dv, dweights. The residual is q. */
+Oracle* attention_oracle(const Attention* made, int with_gradients);
+
+int attention_output_size(const AttentionCase* test);
+extern const cudnnSeqDataAxis_t kOrders[3][4]; /* by AttentionCase.axes */
+
+#endif
