@@ -3,7 +3,7 @@
 machine without a GPU: the package builds the graphs, our library runs them on the processor, and
 numpy judges.
 
-    LD_LIBRARY_PATH=build/cudnn tests/clients/frontend_test.py [NAME...]
+    LD_LIBRARY_PATH=build/cudnn/host tests/clients/frontend_test.py [NAME...]
 
 `./dev test --clients` installs the package and starts this. With names, only cases that contain one
 of them run.
