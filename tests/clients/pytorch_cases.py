@@ -28,6 +28,7 @@ class Case:
     length: int  # products that are summed for one number, through all of the case's stages
     stages: int = 1  # how often numbers on their way are rounded to `rounded`
     rounded: str = ""  # by default the case's type, or tf32
+    gain: float = 1.0  # how much larger a rounding of the first layers is in the result
     tf32: bool = False
     benchmark: bool = False
 
@@ -347,7 +348,7 @@ def add_resnet(label, autocast=None, channels_last=False):
         return training_step(setting, model, lambda: model(x),
                              lambda y: F.cross_entropy(y, labels), autocast)
     add(f"resnet50_training_step_{label}", "f32", 53 * 2048, make, stages=53 * 4,
-        rounded="bf16" if autocast else "f32")
+        rounded="bf16" if autocast else "f32", gain=1 if autocast else 60)
 
 
 def make_gpt(setting):
