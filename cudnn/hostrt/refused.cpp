@@ -34,8 +34,6 @@ REFUSE(cudaFuncSetAttribute)
 REFUSE(cudaFuncSetCacheConfig)
 REFUSE(cudaFuncSetSharedMemConfig)
 REFUSE(cudaGetChannelDesc)
-REFUSE(cudaGetDriverEntryPoint)
-REFUSE(cudaGetDriverEntryPointByVersion)
 REFUSE(cudaGetExportTable)
 REFUSE(cudaGetFuncBySymbol)
 REFUSE(cudaGetKernel)
@@ -174,6 +172,32 @@ REFUSE(cudaStreamUpdateCaptureDependencies)
 REFUSE(cudaUserObjectCreate)
 REFUSE(cudaUserObjectRelease)
 REFUSE(cudaUserObjectRetain)
+
+// There is no driver, so nothing is found in it: that is an answer, not an error.
+extern "C" {
+cudaError_t cudaGetDriverEntryPoint(const char*, void** function, unsigned long long flags,
+                                    int* found);
+cudaError_t cudaGetDriverEntryPointByVersion(const char*, void** function, unsigned int version,
+                                             unsigned long long flags, int* found);
+}
+
+cudaError_t cudaGetDriverEntryPoint(const char* name, void** function, unsigned long long,
+                                    int* found) {
+  constexpr int kSymbolNotFound = 1;
+  if (name == nullptr || function == nullptr) {
+    return ashlar::hostrt::answer(cudaErrorInvalidValue);
+  }
+  *function = nullptr;
+  if (found != nullptr) {
+    *found = kSymbolNotFound;
+  }
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned int,
+                                             unsigned long long flags, int* found) {
+  return cudaGetDriverEntryPoint(name, function, flags, found);
+}
 
 // Programs with kernels register them before main(). That is allowed; a launch is refused.
 extern "C" {
