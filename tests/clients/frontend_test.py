@@ -16,6 +16,7 @@ import cudnn
 
 # Each adds its cases.
 import frontend_attention  # noqa: F401
+import frontend_attention_masks  # noqa: F401
 import frontend_norms  # noqa: F401
 import frontend_package  # noqa: F401
 import frontend_pointwise  # noqa: F401
