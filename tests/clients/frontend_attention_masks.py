@@ -163,3 +163,58 @@ def attention_packed(causal):
         mask = distance(n, n) >= 0 if causal else None
         expected = np.moveaxis(reference.attention(q, k, v, scale, mask)[0][0], 0, 1)
         expect(result[part], expected, f"o of sequence {b}")
+
+
+@cases(dict(option="bias"), dict(option="bottom_right"), dict(option="window"),
+       dict(option="dropout"))
+def attention_backward_with(option):
+    """Gradients with the same options; with dropout, for the mask that the forward graph shows."""
+    queries, keys = 24, 40 if option == "bottom_right" else 24
+    q, k, v, scale = data(2, 2, 2, queries, keys, 32)
+    do = numbers(q.shape, np.float16, 4)
+    bias = numbers((1, 2, queries, keys), np.float16, 5) if option == "bias" else None
+    behind = distance(queries, keys)
+    mask = {"bottom_right": behind >= queries - keys,
+            "window": (behind >= 0) & (behind < 7)}.get(option, np.ones_like(behind, bool))
+    keep = 0.75
+    weights = np.ones((2, 2, queries, keys))
+
+    def options(g):
+        seed, offset = (np.full((1, 1, 1, 1), n, np.int64) for n in (5, 9))
+        return {"bias": lambda: dict(bias=g.input(bias, "bias")),
+                "bottom_right": lambda: dict(use_causal_mask_bottom_right=True),
+                "window": lambda: dict(diagonal_band_left_bound=7, diagonal_band_right_bound=0),
+                "dropout": lambda: dict(dropout=(1 - keep, g.input(seed, "seed"),
+                                                 g.input(offset, "offset")))}[option]()
+
+    forward = Graph(np.float16)
+    extra = {}
+    if option == "dropout":
+        dump = forward.graph.tensor(name="mask", dim=list(weights.shape), data_type=cudnn.data_type.FLOAT,
+                                    stride=[2 * queries * keys, queries * keys, keys, 1])
+        forward.output("mask", dump)
+        extra["rng_dump"] = dump
+    attend(forward, q, k, v, scale, stats=True, **options(forward), **extra)
+    made = forward.run()
+    if option == "dropout":
+        weights = (made["mask"] != 0) / keep
+    expected = reference.attention_gradients(
+        *wide(q, k, v, do), scale, mask, bias.astype(np.float64) if bias is not None else None, weights)
+
+    g = Graph(np.float16)
+    arguments = options(g)
+    if option == "bias":
+        dbias = g.graph.tensor(name="dbias", dim=list(bias.shape), data_type=cudnn.data_type.HALF,
+                               stride=[2 * queries * keys, queries * keys, keys, 1])
+        arguments["dBias"] = g.output("dbias", dbias)
+    results = g.graph.sdpa_backward(
+        q=g.input(q, "q"), k=g.input(k, "k"), v=g.input(v, "v"), o=g.input(made["o"], "o"),
+        dO=g.input(do, "do"), stats=g.input(made["stats"], "stats"), attn_scale=float(scale),
+        **arguments)
+    for name, tensor, model in zip(("dq", "dk", "dv"), results, (q, k, v)):
+        g.output(name, tensor, np.float16, model.shape)
+    got = g.run()
+    for name, value in zip(("dq", "dk", "dv"), expected):
+        expect(got[name], value, name, roundings=8)
+    if option == "bias":
+        expect(got["dbias"], expected[3].sum(0, keepdims=True), "dbias", roundings=8)

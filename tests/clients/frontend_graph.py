@@ -5,7 +5,7 @@ import numpy as np
 
 TYPES = {np.dtype(np.float32): cudnn.data_type.FLOAT, np.dtype(np.float16): cudnn.data_type.HALF,
          np.dtype(np.float64): cudnn.data_type.DOUBLE, np.dtype(np.int32): cudnn.data_type.INT32,
-         np.dtype(np.int64): cudnn.data_type.INT64}
+         np.dtype(np.int64): cudnn.data_type.INT64, np.dtype(np.int8): cudnn.data_type.INT8}
 NUMPY = {value: key for key, value in TYPES.items()}
 CASES = []
 

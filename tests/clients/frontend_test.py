@@ -9,6 +9,7 @@ numpy judges.
 of them run.
 """
 
+import re
 import sys
 import traceback
 
@@ -21,22 +22,31 @@ import frontend_norms  # noqa: F401
 import frontend_package  # noqa: F401
 import frontend_pointwise  # noqa: F401
 import frontend_products  # noqa: F401
+import frontend_structure  # noqa: F401
 from frontend_graph import CASES
+
+# What the package says before it asks the library: that it wants a cuDNN after the 9.19 we stand for.
+NEWER = re.compile(r"requires.* v?9\.2\d\.\d+")
 
 
 def main():
     chosen = [(n, f) for n, f in CASES if not sys.argv[1:] or any(w in n for w in sys.argv[1:])]
-    failed = []
+    failed, skipped = [], []
     print(f"nvidia-cudnn-frontend {cudnn.__version__}, cuDNN {cudnn.backend_version()}")
     for name, function in chosen:
         try:
             function()
-        except Exception:
+        except Exception as error:
+            if NEWER.search(str(error)):
+                skipped.append(name)
+                print(f"skipped {name}: {error}")
+                continue
             failed.append(name)
             print(f"FAILED {name}\n{traceback.format_exc()}")
     for name in failed:
         print(f"FAILED {name}")
-    print(f"{len(chosen) - len(failed)} passed, {len(failed)} failed")
+    passed = len(chosen) - len(failed) - len(skipped)
+    print(f"{passed} passed, {len(failed)} failed, {len(skipped)} skipped")
     return 1 if failed or not chosen else 0
 
 
