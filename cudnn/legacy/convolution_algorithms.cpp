@@ -11,7 +11,7 @@ namespace ashlar::cudnn {
 
 namespace {
 
-using Listed = std::optional<Way>;
+using Listed = std::optional<ConvWay>;
 constexpr std::array<Listed, CUDNN_CONVOLUTION_FWD_ALGO_COUNT> kForward = {
     kOwnMemory,          // IMPLICIT_GEMM
     kBest,               // IMPLICIT_PRECOMP_GEMM
@@ -54,7 +54,7 @@ AlgorithmReport absent(int algorithm) { return {algorithm, CUDNN_STATUS_NOT_SUPP
 // What the planner says of a way. One that may use Winograd tiles and does not is no other way than
 // the one without them: nothing.
 std::optional<AlgorithmReport> predicted(cudnnHandle_t handle, const Convolution& conv,
-                                         int algorithm, Way way) {
+                                         int algorithm, ConvWay way) {
   const ConvolutionCall planned(handle, conv, way);
   const PlanNotes& notes = planned.call().plan().notes();
   if (way.allows_winograd && notes.winograd == 0) return std::nullopt;
@@ -85,7 +85,7 @@ float fastest_milliseconds(ConvolutionCall& call, void* workspace, std::size_t b
 
 int algorithm_count(ConvKind kind) { return static_cast<int>(list_of(kind).size()); }
 
-std::optional<Way> listed_way(ConvKind kind, int algorithm) {
+std::optional<ConvWay> listed_way(ConvKind kind, int algorithm) {
   if (algorithm < 0 || algorithm >= algorithm_count(kind))
     fail(CUDNN_STATUS_BAD_PARAM, "algo: got {}, expected 0 to {}", algorithm,
          algorithm_count(kind) - 1);
@@ -95,7 +95,7 @@ std::optional<Way> listed_way(ConvKind kind, int algorithm) {
 std::vector<AlgorithmReport> predicted_algorithms(cudnnHandle_t handle, const Convolution& conv) {
   std::vector<AlgorithmReport> reports, absent_ones;
   // When the planner takes Winograd tiles where it may, it expects them to be faster.
-  for (const Way way : {kWinograd, kWinogradOwnMemory, kBest, kOwnMemory})
+  for (const ConvWay way : {kWinograd, kWinogradOwnMemory, kBest, kOwnMemory})
     for (int algorithm = 0; algorithm < algorithm_count(conv.kind); ++algorithm)
       if (listed_way(conv.kind, algorithm) == way) {
         if (const auto report = predicted(handle, conv, algorithm, way))

@@ -3,12 +3,18 @@
 
 #include <cudnn.h>
 
+#include <initializer_list>
+
 #include "core/tensor_spec.hpp"
 
 namespace ashlar::cudnn {
 
 // Throws Failure unless the type is DOUBLE, FLOAT, HALF or BFLOAT16.
 DType require_floating(cudnnDataType_t type, const char* parameter);
+
+// Throws Failure unless the product of the factors is small enough to count the bytes of that many
+// elements.
+void require_countable(const char* what, std::initializer_list<double> factors);
 
 // Bytes of `count` elements of a type.
 std::int64_t bytes_of(DType dtype, std::int64_t count);

@@ -134,6 +134,12 @@ static void test_options(void) {
   train(&test);
   infer(&test);
   test = plain;
+  test.dtype = CUDNN_DATA_BFLOAT16;
+  train(&test);
+  infer(&test);
+  test = plain;
+  test.dropout = 1.0F;
+  infer(&test);
   test.dropout = 0.5F;
   train(&test);
   infer(&test);
@@ -168,6 +174,34 @@ static void test_dropout_moves(void) {
   const int64_t draws = 4 * 3 * 6;
   memcpy(oracle_host(oracle, "offset"), &(int64_t){draws / 4}, sizeof(int64_t));
   oracle_check(oracle);
+  free(first);
+  rnn_destroy(&rnn);
+  oracle_destroy(oracle);
+}
+
+/* Dropping everything: the second layer sees zeros. Also with no workspace at all. */
+static void test_drops_everything(void) {
+  RnnCase test = {.cell = CUDNN_LSTM,
+                  .bias = CUDNN_RNN_DOUBLE_BIAS,
+                  .steps = 4,
+                  .batch = 3,
+                  .input_size = 6,
+                  .hidden = 6,
+                  .layers = 2,
+                  .dropout = 1.0F};
+  Rnn rnn = rnn_create(handle, &test, CUDNN_FWD_MODE_TRAINING);
+  test.dropout = 0;
+  Oracle* oracle = rnn_oracle(&test, 0);
+  rnn.workspace_bytes = 0;
+  const size_t bytes = oracle_bytes(oracle, "y");
+  float* first = malloc(bytes);
+  SUCCEEDS(forward(&rnn, oracle, CUDNN_FWD_MODE_TRAINING));
+  oracle_download(oracle, "y");
+  memcpy(first, oracle_host(oracle, "y"), bytes);
+  oracle_fill(oracle, "x", 2.0, 3.0);
+  SUCCEEDS(forward(&rnn, oracle, CUDNN_FWD_MODE_TRAINING));
+  oracle_download(oracle, "y");
+  CHECK(memcmp(first, oracle_host(oracle, "y"), bytes) == 0);
   free(first);
   rnn_destroy(&rnn);
   oracle_destroy(oracle);
@@ -316,6 +350,8 @@ static void test_descriptor(void) {
   ANSWERS(CUDNN_STATUS_BAD_PARAM,
           set(rnn, CUDNN_LSTM, 3, 4, 4, 1, CUDNN_SKIP_INPUT, CUDNN_DATA_FLOAT));
   ANSWERS(CUDNN_STATUS_NOT_SUPPORTED, set(rnn, CUDNN_GRU, 4, 4, 2, 1, 0, CUDNN_DATA_FLOAT));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+          set(rnn, CUDNN_LSTM, 2147483647, 2147483647, 0, 2147483647, 0, CUDNN_DATA_FLOAT));
   ANSWERS(CUDNN_STATUS_NOT_SUPPORTED, set(rnn, CUDNN_GRU, 4, 4, 4, 1, 0, CUDNN_DATA_INT8));
   SUCCEEDS(set(rnn, CUDNN_GRU, 3, 4, 4, 2, 0, CUDNN_DATA_HALF));
   cudnnRNNMode_t cell = CUDNN_LSTM;
@@ -416,6 +452,7 @@ int main(void) {
   test_layouts();
   test_options();
   test_dropout_moves();
+  test_drops_everything();
   test_misuse();
   SUCCEEDS(cudnnDestroy(handle));
   return failures != 0;

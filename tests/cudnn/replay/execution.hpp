@@ -1,0 +1,42 @@
+// Memory for one execution of a plan, and the comparison of what it gave with the oracle.
+#pragma once
+
+#include <ashlar/memory.hpp>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend/execution_plan.hpp"
+#include "support/bound_memory.hpp"
+
+namespace ashlar::replay {
+
+class Execution {
+ public:
+  // `by_value`: the host scalars of the run, by uid.
+  Execution(const cudnn::BoundPlan& plan, const Device& device, const nlohmann::json& by_value,
+            const std::vector<const cudnn::Record*>& tensors, std::uint64_t seed);
+
+  // Where a program would have the memory of a tensor; null for a uid the plan does not know.
+  void* pointer(std::int64_t uid) const;
+  void* workspace() const;
+
+  // Empty when every output is within its bound; else what is wrong.
+  std::string compare(double& worst);
+
+ private:
+  struct Block {
+    std::vector<std::byte> before;  // on the host
+    std::optional<Memory> memory;   // on the device; scalars have none
+  };
+  void fill(const nlohmann::json& by_value, const std::vector<const cudnn::Record*>& tensors,
+            std::uint64_t seed);
+  const cudnn::BoundPlan& plan_;
+  std::map<std::int64_t, Block> blocks_;
+  std::vector<std::int64_t> uids_;  // per bound tensor
+  std::optional<Memory> workspace_;
+};
+
+}  // namespace ashlar::replay

@@ -1,0 +1,29 @@
+// Recorded calls of programs: one JSON object a line, as shared/replay/README.md describes.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace ashlar::replay {
+
+using nlohmann::json;
+
+struct Recording {
+  std::string name;
+  std::vector<json> calls;
+  // Extents above 256 of attention graphs are this many times smaller than recorded, and so are
+  // the batches of convolutions and norms: the oracle computes in double, on few cores.
+  std::int64_t divisor = 1;
+};
+
+// Reads a file, with the descriptors of another one of the same folder that it refers to before it.
+// `most_flops` is how much arithmetic one execution may have; shapes are reduced until it fits.
+Recording read_recording(const std::filesystem::path& file, double most_flops);
+
+// The recordings of ASHLAR_REPLAY (default: shared/replay beside the repository), else those of
+// tests/data/replay.
+std::vector<std::filesystem::path> recordings();
+
+}  // namespace ashlar::replay

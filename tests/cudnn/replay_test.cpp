@@ -1,0 +1,45 @@
+// Calls of real programs, played again: every one answers as recorded, and everything that is
+// executed gives what the oracle says.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+
+#include "cudnn/replay/player.hpp"
+#include "cudnn/replay/recording.hpp"
+#include "support/test_device.hpp"
+
+namespace {
+
+using namespace ashlar;
+
+// Arithmetic of the largest operation of an execution that is compared.
+double most_flops() { return std::getenv("ASHLAR_TEST_LONG") != nullptr ? 2e9 : 2e7; }
+
+std::string test_name(const testing::TestParamInfo<std::filesystem::path>& info) {
+  std::string name = info.param.stem().string();
+  for (char& letter : name)
+    if (!std::isalnum(static_cast<unsigned char>(letter))) letter = '_';
+  return name;
+}
+
+class Replay : public testing::TestWithParam<std::filesystem::path> {};
+
+TEST_P(Replay, AnswersAsRecorded) {
+  const auto start = std::chrono::steady_clock::now();
+  const replay::Recording recording = replay::read_recording(GetParam(), most_flops());
+  replay::Player player(recording, support::test_device());
+  const replay::Outcome outcome = player.play();
+  for (const std::string& failure : outcome.failures) ADD_FAILURE() << failure;
+  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+  std::cout << "replay " << recording.name << ": " << (outcome.failures.empty() ? "pass" : "FAIL")
+            << ", " << outcome.calls << " calls, " << outcome.executions << " executions, "
+            << outcome.compared << " compared, worst error / bound " << outcome.worst
+            << ", shapes / " << recording.divisor << ", " << time.count() << " s\n";
+}
+
+INSTANTIATE_TEST_SUITE_P(Recordings, Replay, testing::ValuesIn(replay::recordings()), test_name);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Replay);
+
+}  // namespace
