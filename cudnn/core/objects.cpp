@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <mutex>
 #include <shared_mutex>
+#include <string_view>
 #include <unordered_map>
 
 namespace ashlar::cudnn {
@@ -12,7 +13,7 @@ namespace {
 
 struct Shard {
   std::shared_mutex mutex;
-  std::unordered_map<const void*, const char*> types;
+  std::unordered_map<const void*, std::string_view> types;
 };
 
 // Several, so that threads with objects of their own seldom meet.
