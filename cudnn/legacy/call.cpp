@@ -1,5 +1,6 @@
 #include "legacy/call.hpp"
 
+#include "core/capture.hpp"
 #include "core/settings.hpp"
 
 namespace ashlar::cudnn {
@@ -94,6 +95,9 @@ void Call::run(void* workspace, std::size_t bytes) {
   if (static_cast<std::size_t>(plan_->workspace_size()) > bytes)
     fail(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, "workspace: got {} bytes, expected {}", bytes,
          plan_->workspace_size());
+  if (is_captured(context_.device, context_.stream))
+    fail(CUDNN_STATUS_NOT_SUPPORTED,
+         "stream: is being captured; without a GPU only cudnnBackendExecute can be");
   plan_->run(*binding_, workspace, context_.stream);
 }
 
