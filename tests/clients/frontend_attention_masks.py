@@ -92,15 +92,13 @@ def attention_soft_cap():
     """A function of the caller between the scores and the softmax."""
     q, k, v, scale = data(1, 2, 2, 24, 24, 32)
     g = Graph(np.float16)
-    # The graph keeps the function, so what the function keeps of the graph is let go in the end.
-    held = [g.scalar(0.5, "cap"), g.scalar(2.0, "cap_inverse")]
+    cap, cap_inverse = g.scalar(0.5, "cap"), g.scalar(2.0, "cap_inverse")
     attend(g, q, k, v, scale, score_mod=lambda graph, scores: graph.mul(
-        graph.tanh(graph.mul(scores, held[1])), held[0]))
+        graph.tanh(graph.mul(scores, cap_inverse)), cap))
     scores = np.einsum("bhqd,bhkd->bhqk", *wide(q, k)) * scale
     capped = 0.5 * np.tanh(2 * scores)
     expected = reference.attention(*wide(q, k, v), scale, bias=capped - scores)[0]
     expect(g.run()["o"], expected, "o")
-    held.clear()
 
 
 @cases(dict(queries=1), dict(queries=12))

@@ -9,6 +9,7 @@ numpy judges.
 of them run.
 """
 
+import os
 import re
 import sys
 import traceback
@@ -51,4 +52,9 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = main()
+    if hasattr(cudnn, "NodeType"):
+        # Releases with graphs in Python keep a caller's function for ever, and say so at great length.
+        sys.stdout.flush()
+        os._exit(status)
+    sys.exit(status)
