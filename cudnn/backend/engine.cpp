@@ -76,7 +76,7 @@ std::optional<AttributeValue> Engine::computed(cudnnBackendAttributeName_t name)
 
 FinishedRef finalize_engine(const Record& record) {
   auto engine = std::make_shared<Engine>();
-  engine->graph_record = record.records(CUDNN_ATTR_ENGINE_OPERATION_GRAPH).front();
+  engine->graph_record = record.reference(CUDNN_ATTR_ENGINE_OPERATION_GRAPH);
   const OperationGraph& graph = engine->operation_graph();
   engine->device = device_for(record.record_or_null(CUDNN_ATTR_ENGINE_DEVICEPROP), graph,
                               record.integer_or(CUDNN_ATTR_ENGINE_SM_COUNT_TARGET, 0));

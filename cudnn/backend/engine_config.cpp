@@ -55,7 +55,7 @@ std::optional<AttributeValue> EngineConfig::computed(cudnnBackendAttributeName_t
 
 FinishedRef finalize_engine_config(const Record& record) {
   auto config = std::make_shared<EngineConfig>();
-  config->engine_record = record.records(CUDNN_ATTR_ENGINECFG_ENGINE).front();
+  config->engine_record = record.reference(CUDNN_ATTR_ENGINECFG_ENGINE);
   config->options = with_knob(config->engine().way.options, chosen_workspace_knob(record));
   return config;
 }

@@ -5,6 +5,7 @@
 
 #include "backend/descriptor.hpp"
 #include "backend/execution_plan.hpp"
+#include "backend/variant_pack.hpp"
 #include "core/answer.hpp"
 #include "core/handle.hpp"
 #include "core/objects.hpp"
@@ -64,30 +65,11 @@ void* aligned_workspace(const BoundPlan& plan, void* given) {
   return reinterpret_cast<void*>((address + kLine - 1) / kLine * kLine);
 }
 
-ShapeOverrides overrides_of(const Record& pack) {
+ShapeOverrides overrides_of(const VariantPack& pack) {
   ShapeOverrides overrides;
-  const auto uids = pack.integers(CUDNN_ATTR_VARIANT_PACK_OVERRIDE_UNIQUE_IDS);
-  if (uids.empty()) return overrides;
-  using Lists = std::vector<std::vector<std::int64_t>>;
-  const auto lists = [&](cudnnBackendAttributeName_t name, const char* text) -> const Lists& {
-    const auto* all = static_cast<const Lists*>(required(pack.pointer(name), text));
-    if (all->size() != uids.size())
-      fail(CUDNN_STATUS_BAD_PARAM, "{}: got {} lists, expected {}, one for each of the uids", text,
-           all->size(), uids.size());
-    return *all;
-  };
-  const Lists& shapes =
-      lists(CUDNN_ATTR_VARIANT_PACK_OVERRIDE_SHAPES, "VARIANT_PACK_OVERRIDE_SHAPES");
-  const Lists& strides =
-      lists(CUDNN_ATTR_VARIANT_PACK_OVERRIDE_STRIDES, "VARIANT_PACK_OVERRIDE_STRIDES");
-  for (std::size_t i = 0; i < uids.size(); ++i) {
-    if (shapes[i].size() != strides[i].size() || shapes[i].empty() || shapes[i].size() > kMaxRank)
-      fail(CUDNN_STATUS_BAD_PARAM,
-           "VARIANT_PACK_OVERRIDE_SHAPES: got {} extents and {} strides for tensor {}, expected as "
-           "many of both, 1 to {}",
-           shapes[i].size(), strides[i].size(), uids[i], kMaxRank);
-    overrides[uids[i]] = {Dims(shapes[i]), Dims(strides[i])};
-  }
+  for (std::size_t i = 0; i < pack.override_uids.size(); ++i)
+    overrides[pack.override_uids[i]] = {Dims(pack.override_shapes[i]),
+                                        Dims(pack.override_strides[i])};
   return overrides;
 }
 
@@ -98,19 +80,17 @@ void with_plan(cudnnHandle_t handle, cudnnBackendDescriptor_t plan_descriptor,
   const cudnnContext& context = object(handle, "handle");
   const RecordRef plan_record = finalized(
       plan_descriptor, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "executionPlan");
-  const RecordRef pack =
+  const RecordRef pack_record =
       finalized(pack_descriptor, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, "variantPack");
   const auto& made = finished<ExecutionPlan>(*plan_record);
-  const ShapeOverrides overrides = overrides_of(*pack);
+  const auto& pack = finished<VariantPack>(*pack_record);
+  const ShapeOverrides overrides = overrides_of(pack);
   std::shared_ptr<const BoundPlan> kept;
   if (!overrides.empty() || made.own().plan->device().name != context.device.props().name)
     kept = made.other(context.device, overrides);
   const BoundPlan& plan = kept != nullptr ? *kept : made.own();
-  Pointers pointers = pointers_of(plan, pack->integers(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS),
-                                  pack->pointers(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS));
-  const auto workspaces = pack->pointers(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
-  void* workspace =
-      aligned_workspace(plan, workspaces.empty() ? nullptr : workspaces.front());
+  Pointers pointers = pointers_of(plan, pack.uids, pack.pointers);
+  void* workspace = aligned_workspace(plan, pack.workspace);
   use(*plan.plan, pointers.span(), workspace, context.stream);
 }
 

@@ -52,8 +52,8 @@ std::shared_ptr<Record> copied(const Record& record) {
 
 // The configuration with its graph on a handle, so that it is of the handle's device.
 RecordRef with_handle(const RecordRef& config, cudnnHandle_t handle) {
-  const RecordRef engine = config->records(CUDNN_ATTR_ENGINECFG_ENGINE).front();
-  const RecordRef graph = engine->records(CUDNN_ATTR_ENGINE_OPERATION_GRAPH).front();
+  const RecordRef engine = config->reference(CUDNN_ATTR_ENGINECFG_ENGINE);
+  const RecordRef graph = engine->reference(CUDNN_ATTR_ENGINE_OPERATION_GRAPH);
   auto new_graph = copied(*graph);
   new_graph->attributes[CUDNN_ATTR_OPERATIONGRAPH_HANDLE] = std::vector<void*>{handle};
   new_graph->finished = finalize(*new_graph);
@@ -157,7 +157,7 @@ FinishedRef finalize_execution_plan(const Record& record) {
          "EXECUTION_PLAN_ENGINE_CONFIG: got nothing, expected a configuration (or "
          "EXECUTION_PLAN_JSON_REPRESENTATION)");
   }
-  const RecordRef config = record.records(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG).front();
+  const RecordRef config = record.reference(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
   const auto& made = finished<EngineConfig>(*config);
   const OperationGraph& graph = made.engine().operation_graph();
   return std::make_shared<ExecutionPlan>(

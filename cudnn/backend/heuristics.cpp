@@ -12,7 +12,7 @@ std::optional<AttributeValue> Heuristics::computed(cudnnBackendAttributeName_t n
 // Modes A, B and INSTANT give every way, and the first once more without a workspace. FALLBACK
 // gives what works in any memory: the first way without a workspace, and the plain engine.
 FinishedRef finalize_heuristics(const Record& record) {
-  const RecordRef graph_record = record.records(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH).front();
+  const RecordRef graph_record = record.reference(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
   const auto& graph = finished<OperationGraph>(*graph_record);
   const Device device = device_for(record.record_or_null(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP), graph,
                                    record.integer_or(CUDNN_ATTR_ENGINEHEUR_SM_COUNT_TARGET, 0));

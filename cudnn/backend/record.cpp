@@ -50,6 +50,9 @@ double Record::number(cudnnBackendAttributeName_t name) const {
 const Record& Record::record(cudnnBackendAttributeName_t name) const {
   return *first<RecordRef>(*this, name);
 }
+const RecordRef& Record::reference(cudnnBackendAttributeName_t name) const {
+  return first<RecordRef>(*this, name);
+}
 void* Record::pointer(cudnnBackendAttributeName_t name) const { return first<void*>(*this, name); }
 const std::string& Record::text(cudnnBackendAttributeName_t name) const {
   const auto* characters = find<std::string>(*this, name);

@@ -50,6 +50,7 @@ struct Record {
   std::int64_t integer(cudnnBackendAttributeName_t name) const;
   double number(cudnnBackendAttributeName_t name) const;
   const Record& record(cudnnBackendAttributeName_t name) const;
+  const RecordRef& reference(cudnnBackendAttributeName_t name) const;  // the same, to be kept
   void* pointer(cudnnBackendAttributeName_t name) const;
   const std::string& text(cudnnBackendAttributeName_t name) const;
   // With a default for an attribute that was not set.

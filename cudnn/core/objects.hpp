@@ -9,8 +9,7 @@
 
 namespace ashlar::cudnn {
 
-// `type` is the T::kTypeName of the object's struct; its text is compared, since a literal may lie
-// at another address in every source file.
+// `type` is the T::kTypeName of the object's struct.
 void enlist(const void* object, const char* type);
 bool is_listed(const void* object, const char* type);
 bool strike(const void* object, const char* type);  // false when it was not listed

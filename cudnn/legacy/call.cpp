@@ -1,5 +1,7 @@
 #include "legacy/call.hpp"
 
+#include "core/settings.hpp"
+
 namespace ashlar::cudnn {
 
 namespace {
@@ -40,7 +42,9 @@ Call& Call::compile(const std::function<void(Graph&)>& build, const CompileOptio
   plan_ = cached_plan(key_, [&] {
     Graph graph("cudnn");
     build(graph);
-    return ashlar::compile(graph, context_.device, options);
+    CompileOptions allowed = options;
+    if (settings().forbids_tf32) allowed.allow_tf32 = false;
+    return ashlar::compile(graph, context_.device, allowed);
   });
   binding_ = plan_->binding();
   const auto bind_number = [&](const char* name, const void* number) {

@@ -94,8 +94,8 @@ TensorId Translation::memory_of(const TensorFacts& facts, TensorKind kind,
   tensor.dtype = facts.dtype;
   tensor.dims = facts.dims;
   tensor.strides = facts.strides;
-  // Uids of a graph differ; the pack's are in bound_.
-  const bool is_first = std::none_of(bound_.begin(), bound_.end(), [&](const BoundUid& bound) {
+  // Uids of a graph differ, and 0 is none; the pack's are in bound_.
+  const bool is_first = facts.uid != 0 && std::none_of(bound_.begin(), bound_.end(), [&](const BoundUid& bound) {
     return bound.uid == facts.uid;
   });
   tensor.uid = is_first ? facts.uid

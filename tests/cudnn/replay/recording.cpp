@@ -143,16 +143,33 @@ std::set<std::int64_t> filters_of(const Shapes& shapes) {
   return filters;
 }
 
-// Divides extents: with convolutions the batch of everything but filters, else every extent above
-// 256. Strides keep their order and gaps.
+// Channels that a divisor leaves whole: those of filters decide, because groups are told by them.
+std::int64_t channel_divisor(const Shapes& shapes, const std::set<std::int64_t>& filters,
+                             std::int64_t divisor) {
+  for (const std::int64_t id : filters) {
+    const json& dims = shapes.descriptors.at(id).second.at(CUDNN_ATTR_TENSOR_DIMENSIONS);
+    for (const int axis : {0, 1})
+      while (divisor > 1 && dims[axis] != 1 &&
+             (dims[axis].get<std::int64_t>() % divisor != 0 ||
+              dims[axis].get<std::int64_t>() / divisor < 4))
+        divisor /= 2;
+  }
+  return divisor;
+}
+
+// Divides extents: with convolutions the batch of everything but filters, and channels; else every
+// extent above 256. Strides keep their order and gaps.
 void reduce(std::vector<json>& calls, std::int64_t divisor) {
   const Shapes shapes = shapes_of(calls);
   const bool is_convolution = has_filters(shapes);
   const std::set<std::int64_t> filters = filters_of(shapes);
+  const std::int64_t of_channels = channel_divisor(shapes, filters, divisor / 4);
   const auto reduced = [&](std::int64_t id, std::size_t axis, std::int64_t extent) {
-    if (is_convolution)
-      return axis == 0 && !filters.contains(id) ? std::max<std::int64_t>(1, extent / divisor)
-                                                : extent;
+    if (is_convolution) {
+      if (axis > 1) return extent;
+      const bool is_batch = axis == 0 && !filters.contains(id);
+      return std::max<std::int64_t>(1, extent / (is_batch ? divisor : std::max<std::int64_t>(1, of_channels)));
+    }
     return extent > 256 ? std::max<std::int64_t>(extent / divisor, 2) : extent;
   };
   for (json& call : calls) {
@@ -187,7 +204,7 @@ Recording read_recording(const fs::path& file, double most_flops) {
     recording.divisor *= 2;
     std::vector<json> smaller = recorded;
     reduce(smaller, recording.divisor);
-    if (smaller == recording.calls && recording.divisor > 16) break;  // nothing left to divide
+    if (smaller == recording.calls && recording.divisor > 256) break;  // nothing left to divide
     recording.calls = std::move(smaller);
   }
   return recording;
