@@ -283,7 +283,8 @@ def add_others():
     # Logarithms near -150 are off by that many roundings, which exp() makes relative.
     add("ctc_loss_f32", "f32", 50 * 25, make_ctc, stages=150**2)
     for dtype in ("f32", "f64"):
-        add(f"grid_sample_{dtype}", dtype, 64, make_grid_sample)
+        # A coordinate is rounded at the size of the image, 24 pixels.
+        add(f"grid_sample_{dtype}", dtype, 64, make_grid_sample, stages=24**2)
         add(f"affine_grid_{dtype}", dtype, 18 * 15, make_affine_grid)
 
 
