@@ -156,7 +156,7 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
 namespace ashlar::hostrt {
 
 cudaError_t advise(const void* pointer, size_t bytes, cudaStream_t stream) {
-  return usable(pointer, bytes, Side::device) ? check(stream) : cudaErrorInvalidValue;
+  return usable(pointer, bytes) ? check(stream) : cudaErrorInvalidValue;
 }
 
 }  // namespace ashlar::hostrt

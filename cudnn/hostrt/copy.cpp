@@ -28,9 +28,9 @@ struct Box {
            !__builtin_add_overflow(*bytes, extent.width, bytes);
   }
 
-  bool is_usable(const cudaExtent& extent, Side side) const {
+  bool is_usable(const cudaExtent& extent) const {
     size_t bytes = 0;
-    return span(extent, &bytes) && usable(pointer, bytes, side);
+    return span(extent, &bytes) && usable(pointer, bytes);
   }
 
   char* row(size_t slice, size_t line) const {
@@ -61,18 +61,16 @@ cudaError_t copy(const Box& to, const Box& from, const cudaExtent& extent, cudaM
   if (pitch_too_small(to, extent) || pitch_too_small(from, extent)) {
     return cudaErrorInvalidPitchValue;
   }
-  const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
-  const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
-  if (!to.is_usable(extent, to_device ? Side::device : Side::any) ||
-      !from.is_usable(extent, from_device ? Side::device : Side::any)) {
+  if (!to.is_usable(extent) || !from.is_usable(extent)) {
     return cudaErrorInvalidValue;
   }
-  for (size_t slice = 0; slice < extent.depth; ++slice) {
-    for (size_t line = 0; line < extent.height; ++line) {
-      std::memmove(to.row(slice, line), from.row(slice, line), extent.width);
+  return submit(stream, [=] {
+    for (size_t slice = 0; slice < extent.depth; ++slice) {
+      for (size_t line = 0; line < extent.height; ++line) {
+        std::memmove(to.row(slice, line), from.row(slice, line), extent.width);
+      }
     }
-  }
-  return cudaSuccess;
+  });
 }
 
 cudaError_t fill(const Box& box, int value, const cudaExtent& extent, cudaStream_t stream) {
@@ -82,15 +80,16 @@ cudaError_t fill(const Box& box, int value, const cudaExtent& extent, cudaStream
   if (pitch_too_small(box, extent)) {
     return cudaErrorInvalidValue;
   }
-  if (!box.is_usable(extent, Side::device)) {
+  if (!box.is_usable(extent)) {
     return cudaErrorInvalidValue;
   }
-  for (size_t slice = 0; slice < extent.depth; ++slice) {
-    for (size_t line = 0; line < extent.height; ++line) {
-      std::memset(box.row(slice, line), value, extent.width);
+  return submit(stream, [=] {
+    for (size_t slice = 0; slice < extent.depth; ++slice) {
+      for (size_t line = 0; line < extent.height; ++line) {
+        std::memset(box.row(slice, line), value, extent.width);
+      }
     }
-  }
-  return cudaSuccess;
+  });
 }
 
 Box line(const void* pointer, size_t bytes) { return {pointer, bytes, bytes}; }

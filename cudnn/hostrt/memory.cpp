@@ -89,7 +89,7 @@ void Memory::release_all() {
   }
 }
 
-bool usable(const void* pointer, size_t bytes, Side side) {
+bool usable(const void* pointer, size_t bytes) {
   if (bytes == 0) {
     return true;
   }
@@ -97,10 +97,7 @@ bool usable(const void* pointer, size_t bytes, Side side) {
     return false;
   }
   const std::optional<Block> block = Memory::instance().find(pointer);
-  if (!block) {
-    return side == Side::any;
-  }
-  return bytes <= block->bytes - (reinterpret_cast<uintptr_t>(pointer) - block->begin);
+  return !block || bytes <= block->bytes - (reinterpret_cast<uintptr_t>(pointer) - block->begin);
 }
 
 }  // namespace ashlar::hostrt

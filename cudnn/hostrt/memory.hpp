@@ -45,9 +45,8 @@ class Memory {
 };
 
 // Whether `bytes` bytes can be used from here on: they lie in one known block, or where no block is
-// known (the program's own memory). The device's side of a copy has to be in a known one.
-enum class Side : uint8_t { device, any };
-bool usable(const void* pointer, size_t bytes, Side side);
+// known. That is the program's own memory, which the device can use as well (pageableMemoryAccess).
+bool usable(const void* pointer, size_t bytes);
 
 // Advice and prefetching say where memory should be; there is one place.
 cudaError_t advise(const void* pointer, size_t bytes, cudaStream_t stream);

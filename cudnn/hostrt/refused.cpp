@@ -1,6 +1,6 @@
-// What only a GPU can do: kernels and what is made of them, graphs of them, arrays for textures,
-// memory shared between processes. Each is exported, so that programs which contain the calls
-// start, and answers cudaErrorNotSupported after saying which call it was.
+// What only a GPU can do: kernels and what is made of them, graphs built by hand, arrays for
+// textures, memory shared between processes. Each is exported, so that programs which contain the
+// calls start, and answers cudaErrorNotSupported after saying which call it was.
 
 #include "error.hpp"
 
@@ -34,8 +34,6 @@ REFUSE(cudaFuncSetAttribute)
 REFUSE(cudaFuncSetCacheConfig)
 REFUSE(cudaFuncSetSharedMemConfig)
 REFUSE(cudaGetChannelDesc)
-REFUSE(cudaGetDriverEntryPoint)
-REFUSE(cudaGetDriverEntryPointByVersion)
 REFUSE(cudaGetExportTable)
 REFUSE(cudaGetFuncBySymbol)
 REFUSE(cudaGetKernel)
@@ -59,16 +57,13 @@ REFUSE(cudaGraphAddNode)
 REFUSE(cudaGraphChildGraphNodeGetGraph)
 REFUSE(cudaGraphClone)
 REFUSE(cudaGraphConditionalHandleCreate)
-REFUSE(cudaGraphCreate)
 REFUSE(cudaGraphDebugDotPrint)
-REFUSE(cudaGraphDestroy)
 REFUSE(cudaGraphDestroyNode)
 REFUSE(cudaGraphEventRecordNodeGetEvent)
 REFUSE(cudaGraphEventRecordNodeSetEvent)
 REFUSE(cudaGraphEventWaitNodeGetEvent)
 REFUSE(cudaGraphEventWaitNodeSetEvent)
 REFUSE(cudaGraphExecChildGraphNodeSetParams)
-REFUSE(cudaGraphExecDestroy)
 REFUSE(cudaGraphExecEventRecordNodeSetEvent)
 REFUSE(cudaGraphExecEventWaitNodeSetEvent)
 REFUSE(cudaGraphExecGetFlags)
@@ -82,19 +77,15 @@ REFUSE(cudaGraphExecMemsetNodeSetParams)
 REFUSE(cudaGraphExecNodeSetParams)
 REFUSE(cudaGraphExecUpdate)
 REFUSE(cudaGraphGetEdges)
-REFUSE(cudaGraphGetNodes)
 REFUSE(cudaGraphGetRootNodes)
 REFUSE(cudaGraphHostNodeGetParams)
 REFUSE(cudaGraphHostNodeSetParams)
-REFUSE(cudaGraphInstantiate)
-REFUSE(cudaGraphInstantiateWithFlags)
 REFUSE(cudaGraphInstantiateWithParams)
 REFUSE(cudaGraphKernelNodeCopyAttributes)
 REFUSE(cudaGraphKernelNodeGetAttribute)
 REFUSE(cudaGraphKernelNodeGetParams)
 REFUSE(cudaGraphKernelNodeSetAttribute)
 REFUSE(cudaGraphKernelNodeSetParams)
-REFUSE(cudaGraphLaunch)
 REFUSE(cudaGraphMemAllocNodeGetParams)
 REFUSE(cudaGraphMemFreeNodeGetParams)
 REFUSE(cudaGraphMemcpyNodeGetParams)
@@ -114,7 +105,6 @@ REFUSE(cudaGraphNodeSetParams)
 REFUSE(cudaGraphReleaseUserObject)
 REFUSE(cudaGraphRemoveDependencies)
 REFUSE(cudaGraphRetainUserObject)
-REFUSE(cudaGraphUpload)
 REFUSE(cudaIpcCloseMemHandle)
 REFUSE(cudaIpcGetEventHandle)
 REFUSE(cudaIpcGetMemHandle)
@@ -174,16 +164,40 @@ REFUSE(cudaOccupancyMaxActiveBlocksPerMultiprocessor)
 REFUSE(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)
 REFUSE(cudaOccupancyMaxActiveClusters)
 REFUSE(cudaOccupancyMaxPotentialClusterSize)
-REFUSE(cudaStreamBeginCapture)
 REFUSE(cudaStreamBeginCaptureToGraph)
 REFUSE(cudaStreamCopyAttributes)
-REFUSE(cudaStreamEndCapture)
 REFUSE(cudaStreamGetAttribute)
 REFUSE(cudaStreamSetAttribute)
 REFUSE(cudaStreamUpdateCaptureDependencies)
 REFUSE(cudaUserObjectCreate)
 REFUSE(cudaUserObjectRelease)
 REFUSE(cudaUserObjectRetain)
+
+// There is no driver, so nothing is found in it: that is an answer, not an error.
+extern "C" {
+cudaError_t cudaGetDriverEntryPoint(const char*, void** function, unsigned long long flags,
+                                    int* found);
+cudaError_t cudaGetDriverEntryPointByVersion(const char*, void** function, unsigned int version,
+                                             unsigned long long flags, int* found);
+}
+
+cudaError_t cudaGetDriverEntryPoint(const char* name, void** function, unsigned long long,
+                                    int* found) {
+  constexpr int kSymbolNotFound = 1;
+  if (name == nullptr || function == nullptr) {
+    return ashlar::hostrt::answer(cudaErrorInvalidValue);
+  }
+  *function = nullptr;
+  if (found != nullptr) {
+    *found = kSymbolNotFound;
+  }
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned int,
+                                             unsigned long long flags, int* found) {
+  return cudaGetDriverEntryPoint(name, function, flags, found);
+}
 
 // Programs with kernels register them before main(). That is allowed; a launch is refused.
 extern "C" {

@@ -81,6 +81,22 @@ float fastest_milliseconds(ConvolutionCall& call, void* workspace, std::size_t b
   return static_cast<float>(fastest * 1e3);
 }
 
+// An algorithm that fails says so, and the others are measured all the same.
+void measure(cudnnHandle_t handle, const Convolution& conv, const ConvMemory& memory,
+             void* workspace, std::size_t bytes, AlgorithmReport& report) {
+  try {
+    ConvolutionCall call(handle, conv, way_of(conv.kind, report.algorithm));
+    if (!fits(call.call(), workspace, bytes)) {
+      report.status = CUDNN_STATUS_ALLOC_FAILED;
+      return;
+    }
+    call.bind(memory);
+    report.milliseconds = fastest_milliseconds(call, workspace, bytes);
+  } catch (const Error& error) {
+    report.status = status_of(error);
+  }
+}
+
 }  // namespace
 
 int algorithm_count(ConvKind kind) { return static_cast<int>(list_of(kind).size()); }
@@ -113,16 +129,9 @@ std::vector<AlgorithmReport> measured_algorithms(cudnnHandle_t handle, const Con
                                                  const ConvMemory& memory, void* workspace,
                                                  std::size_t bytes) {
   std::vector<AlgorithmReport> reports = predicted_algorithms(handle, conv);
-  for (AlgorithmReport& report : reports) {
-    if (report.status != CUDNN_STATUS_SUCCESS) continue;
-    ConvolutionCall call(handle, conv, way_of(conv.kind, report.algorithm));
-    if (fits(call.call(), workspace, bytes)) {
-      call.bind(memory);
-      report.milliseconds = fastest_milliseconds(call, workspace, bytes);
-    } else {
-      report.status = CUDNN_STATUS_ALLOC_FAILED;
-    }
-  }
+  for (AlgorithmReport& report : reports)
+    if (report.status == CUDNN_STATUS_SUCCESS)
+      measure(handle, conv, memory, workspace, bytes, report);
   std::stable_sort(reports.begin(), reports.end(),
                    [](const AlgorithmReport& a, const AlgorithmReport& b) {
                      const bool a_ran = a.milliseconds >= 0, b_ran = b.milliseconds >= 0;

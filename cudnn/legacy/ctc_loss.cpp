@@ -4,7 +4,7 @@
 #include <ashlar/runtime.hpp>
 #include <bit>
 #include <limits>
-#include <numeric>
+#include <vector>
 
 #include "core/data_type.hpp"
 #include "legacy/call.hpp"
@@ -46,8 +46,15 @@ struct HostLabels {
     if (count > 0) required(labels, "labels");
   }
   std::int64_t room() const { return rounded_up(count); }
-  // Of their copy on the device: the labels, then both kinds of lengths.
-  std::int64_t bytes() const { return (room() + 2 * sequences) * kIntBytes; }
+  // Of their copy on the device, which has room for more labels.
+  std::int64_t bytes() const { return (2 * sequences + room()) * kIntBytes; }
+  // Lengths of labels, lengths of sequences, labels.
+  std::vector<int> together() const {
+    std::vector<int> all(label_lengths, label_lengths + sequences);
+    all.insert(all.end(), input_lengths, input_lengths + sequences);
+    if (count > 0) all.insert(all.end(), labels, labels + count);
+    return all;
+  }
 
   static constexpr std::int64_t kIntBytes = sizeof(int);
 };
@@ -174,17 +181,12 @@ void run_with_host_labels(cudnnHandle_t handle, const Problem& problem, const Ho
   CtcCall ctc(handle, problem, host.room());
   require_bytes(bytes, ctc.workspace_size() + host.bytes());
   required(workspace, "workspace");
-  int* labels = reinterpret_cast<int*>(static_cast<std::byte*>(workspace) + ctc.workspace_size());
-  int* label_lengths = labels + host.room();
-  int* input_lengths = label_lengths + host.sequences;
-  const auto upload = [&](int* to, const int* from, std::int64_t count) {
-    if (count > 0)
-      ashlar::upload(ctc.call().device(), to, from, count * HostLabels::kIntBytes,
-                     ctc.call().stream());
-  };
-  upload(labels, host.labels, host.count);
-  upload(label_lengths, host.label_lengths, host.sequences);
-  upload(input_lengths, host.input_lengths, host.sequences);
+  const std::vector<int> numbers = host.together();
+  int* device = reinterpret_cast<int*>(static_cast<std::byte*>(workspace) + ctc.workspace_size());
+  upload(ctc.call().device(), device, numbers.data(),
+         static_cast<std::int64_t>(numbers.size()) * HostLabels::kIntBytes, ctc.call().stream());
+  const int *label_lengths = device, *input_lengths = device + host.sequences;
+  const int* labels = input_lengths + host.sequences;
   run(ctc, problem, probs, labels, label_lengths, input_lengths, costs, gradients, workspace,
       static_cast<std::size_t>(ctc.workspace_size()));
 }

@@ -1,5 +1,8 @@
 #include "legacy/descriptor_parts.hpp"
 
+#include <bit>
+#include <cstdint>
+
 #include "core/data_type.hpp"
 #include "core/failure.hpp"
 
@@ -23,6 +26,11 @@ void require_countable(const char* what, std::initializer_list<double> factors) 
 }
 
 std::int64_t bytes_of(DType dtype, std::int64_t count) { return count * bit_width(dtype) / 8; }
+
+void* address_behind(const void* base, std::int64_t bytes) {
+  return std::bit_cast<void*>(std::bit_cast<std::uintptr_t>(base) +
+                              static_cast<std::uintptr_t>(bytes));
+}
 
 TensorSpec row_major_spec(DType dtype, const Dims& dims) {
   TensorSpec spec;

@@ -33,15 +33,16 @@ class Channels {
   Channels(Graph& graph, const NormKind& kind) : graph_(graph), flattens_(kind.per_activation) {}
 
   Value input(const char* name, const TensorSpec& spec) const {
-    const Value value = add_input(graph_, name, spec);
-    return flattens_ ? flattened(value) : value;
+    return flattened(add_input(graph_, name, spec));
   }
   Value flattened(Value value) const {
     const Dims& dims = value.dims();
-    return flattens_ ? graph_.reshape(value, {dims[0], element_count(dims) / dims[0]}) : value;
+    const Dims flat = {dims[0], element_count(dims) / dims[0]};
+    const bool is_flat = flat[1] == dims[1];  // one element per channel
+    return flattens_ && !is_flat ? graph_.reshape(value, flat) : value;
   }
   Value restored(Value value, const TensorSpec& spec) const {
-    return flattens_ ? graph_.reshape(value, spec.dims) : value;
+    return value.dims() == spec.dims ? value : graph_.reshape(value, spec.dims);
   }
   void output(const char* name, Value value, const TensorSpec& spec) const {
     add_output(graph_, name, restored(value, spec), spec);

@@ -90,15 +90,17 @@ def attention(q, k, v, scale, mask=None, bias=None):
     return np.einsum("bhqk,bhkd->bhqd", probabilities, v), stats, probabilities
 
 
-def attention_gradients(q, k, v, do, scale, mask=None, bias=None):
-    """dq, dk, dv, and the gradient of the scores before the scale."""
-    o, _, p = attention(q, k, v, scale, mask, bias)
+def attention_gradients(q, k, v, do, scale, mask=None, bias=None, weights=1.0):
+    """dq, dk, dv, and the gradient of the scores after scale and bias. The weights multiply the
+    probabilities (dropout)."""
+    _, _, p = attention(q, k, v, scale, mask, bias)
     heads, groups = q.shape[1], k.shape[1]
     kr, vr = (np.repeat(t, heads // groups, 1) for t in (k, v))
-    dp = np.einsum("bhqd,bhkd->bhqk", do, vr)
+    o = np.einsum("bhqk,bhkd->bhqd", p * weights, vr)
+    dp = np.einsum("bhqd,bhkd->bhqk", do, vr) * weights
     ds = p * (dp - (do * o).sum(-1, keepdims=True))
     dq = np.einsum("bhqk,bhkd->bhqd", ds, kr) * scale
     dk = np.einsum("bhqk,bhqd->bhkd", ds, q) * scale
-    dv = np.einsum("bhqk,bhqd->bhkd", p, do)
+    dv = np.einsum("bhqk,bhqd->bhkd", p * weights, do)
     gather = lambda t: t.reshape(t.shape[0], groups, heads // groups, *t.shape[2:]).sum(2)
     return dq, gather(dk), gather(dv), ds
