@@ -1,7 +1,7 @@
 // Running plans, and plans as nodes of CUDA graphs.
-#include <ashlar/cuda_graph.hpp>
 #include <algorithm>
 #include <array>
+#include <ashlar/cuda_graph.hpp>
 
 #include "backend/descriptor.hpp"
 #include "backend/execution_plan.hpp"
@@ -36,9 +36,9 @@ Pointers pointers_of(const BoundPlan& plan, std::span<const std::int64_t> uids,
                      std::span<void* const> given) {
   Pointers pointers(plan.places.size());
   for (std::size_t i = 0; i < std::min(uids.size(), given.size()); ++i) {
-    const auto range = std::equal_range(
-        plan.places.begin(), plan.places.end(), BoundPlan::Place{uids[i], 0},
-        [](const auto& a, const auto& b) { return a.uid < b.uid; });
+    const auto range =
+        std::equal_range(plan.places.begin(), plan.places.end(), BoundPlan::Place{uids[i], 0},
+                         [](const auto& a, const auto& b) { return a.uid < b.uid; });
     for (auto place = range.first; place != range.second; ++place)
       pointers[place->pointer] = given[i];
   }
@@ -59,8 +59,7 @@ void* aligned_workspace(const BoundPlan& plan, void* given) {
   if (plan.plan->workspace_size() == 0) return nullptr;
   if (given == nullptr)
     fail(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
-         "VARIANT_PACK_WORKSPACE: got null, expected a pointer to {} bytes",
-         plan.workspace_size());
+         "VARIANT_PACK_WORKSPACE: got null, expected a pointer to {} bytes", plan.workspace_size());
   const auto address = reinterpret_cast<std::uintptr_t>(given);
   return reinterpret_cast<void*>((address + kLine - 1) / kLine * kLine);
 }
@@ -78,8 +77,8 @@ template <class Use>
 void with_plan(cudnnHandle_t handle, cudnnBackendDescriptor_t plan_descriptor,
                cudnnBackendDescriptor_t pack_descriptor, Use&& use) {
   const cudnnContext& context = object(handle, "handle");
-  const RecordRef plan_record = finalized(
-      plan_descriptor, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "executionPlan");
+  const RecordRef plan_record =
+      finalized(plan_descriptor, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "executionPlan");
   const RecordRef pack_record =
       finalized(pack_descriptor, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, "variantPack");
   const auto& made = finished<ExecutionPlan>(*plan_record);
@@ -123,8 +122,7 @@ cudnnStatus_t cudnnBackendPopulateCudaGraph(cudnnHandle_t handle,
 
 cudnnStatus_t cudnnBackendUpdateCudaGraph(cudnnHandle_t handle,
                                           cudnnBackendDescriptor_t executionPlan,
-                                          cudnnBackendDescriptor_t variantPack,
-                                          cudaGraph_t graph) {
+                                          cudnnBackendDescriptor_t variantPack, cudaGraph_t graph) {
   return answer(__func__, [&] {
     required(graph, "graph");
     with_plan(handle, executionPlan, variantPack,

@@ -74,7 +74,7 @@ FinishedRef from_json(const Record& record) try {
          "EXECUTION_PLAN_JSON_REPRESENTATION: got another format, expected {} version {}; build "
          "the plan again",
          kFormat, kVersion);
-  RecordRef config = record_from_json(text.at("config"));
+  RecordRef config = record_from_json(text.at("config").get<std::string>());
   if (config->type != CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)
     fail(CUDNN_STATUS_BAD_PARAM,
          "EXECUTION_PLAN_JSON_REPRESENTATION: got no configuration, expected one");
@@ -98,8 +98,8 @@ FinishedRef from_json(const Record& record) try {
   return std::make_shared<ExecutionPlan>(
       config, compiled(graph.graph, graph.uids, made.engine().device, made.options));
 } catch (const json::exception& error) {
-  fail(CUDNN_STATUS_BAD_PARAM,
-       "EXECUTION_PLAN_JSON_REPRESENTATION: got text that is no plan: {}", error.what());
+  fail(CUDNN_STATUS_BAD_PARAM, "EXECUTION_PLAN_JSON_REPRESENTATION: got text that is no plan: {}",
+       error.what());
 }
 
 }  // namespace

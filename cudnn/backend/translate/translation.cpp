@@ -95,9 +95,9 @@ TensorId Translation::memory_of(const TensorFacts& facts, TensorKind kind,
   tensor.dims = facts.dims;
   tensor.strides = facts.strides;
   // Uids of a graph differ, and 0 is none; the pack's are in bound_.
-  const bool is_first = facts.uid != 0 && std::none_of(bound_.begin(), bound_.end(), [&](const BoundUid& bound) {
-    return bound.uid == facts.uid;
-  });
+  const bool is_first =
+      facts.uid != 0 && std::none_of(bound_.begin(), bound_.end(),
+                                     [&](const BoundUid& bound) { return bound.uid == facts.uid; });
   tensor.uid = is_first ? facts.uid
                         : std::numeric_limits<std::int64_t>::min() +
                               static_cast<std::int64_t>(bound_.size());
@@ -123,8 +123,8 @@ TensorId Translation::read(const TensorFacts& facts, const std::string& suffix) 
   if (facts.ragged_offset != nullptr) {
     id = padded(facts);
   } else if (facts.vector > 1) {
-    const VectorShape shape = vector_shape(
-        {facts.dtype, facts.dims, facts.strides, facts.vector, facts.vector_axis});
+    const VectorShape shape =
+        vector_shape({facts.dtype, facts.dims, facts.strides, facts.vector, facts.vector_axis});
     TensorFacts memory = facts;
     memory.dims = shape.dims;
     memory.strides = shape.strides;
@@ -158,8 +158,7 @@ TensorId Translation::operand(const Record& operation, cudnnBackendAttributeName
 
 TensorId Translation::operand_or_none(const Record& operation,
                                       cudnnBackendAttributeName_t attribute) {
-  return operation.record_or_null(attribute) == nullptr ? kNoTensor
-                                                        : operand(operation, attribute);
+  return operation.record_or_null(attribute) == nullptr ? kNoTensor : operand(operation, attribute);
 }
 
 TensorId Translation::ragged_operand(const Record& operation,

@@ -1,7 +1,7 @@
 #include "cudnn/replay/execution.hpp"
 
-#include <ashlar/check.hpp>
 #include <algorithm>
+#include <ashlar/check.hpp>
 #include <bit>
 #include <limits>
 
@@ -71,8 +71,7 @@ void Execution::fill(const json& by_value, const std::vector<const cudnn::Record
   }
   // Rows of ragged tensors stand one behind the other, each with room for its longest.
   for (const cudnn::Record* tensor : tensors) {
-    const cudnn::Record* offsets =
-        tensor->record_or_null(CUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC);
+    const cudnn::Record* offsets = tensor->record_or_null(CUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC);
     if (offsets == nullptr) continue;
     const cudnn::TensorFacts facts = cudnn::facts_of(*tensor, {}),
                              rows = cudnn::facts_of(*offsets, {});
@@ -101,8 +100,7 @@ std::string Execution::compare(double& worst) {
   const Graph& graph = plan_.plan->graph();
   std::vector<const void*> pointers;
   for (const std::int64_t uid : uids_) pointers.push_back(blocks_.at(uid).before.data());
-  const std::vector<Expected> expected =
-      evaluate_reference(graph, pointers, plan_.plan->notes());
+  const std::vector<Expected> expected = evaluate_reference(graph, pointers, plan_.plan->notes());
   const std::vector<TensorId>& bound = plan_.plan->bound_tensors();
   std::string wrong;
   for (const Expected& output : expected) {

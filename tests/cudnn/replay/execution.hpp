@@ -3,7 +3,7 @@
 
 #include <ashlar/memory.hpp>
 #include <map>
-#include <nlohmann/json.hpp>
+#include "graph/json.hpp"
 #include <optional>
 #include <string>
 #include <vector>
