@@ -11,6 +11,26 @@ endif()
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
+# libcudnn and the libcudart that stands in for CUDA's: no folder of theirs is on a loader's path by
+# itself, as each takes the place of another library.
+set(ashlar_hostrt_targets cudart cudart12)
+set(ashlar_hostrt_folders host host12)
+set(ashlar_drop_ins "${CMAKE_INSTALL_LIBDIR}/ashlar")
+install(TARGETS cudnn LIBRARY DESTINATION "${ashlar_drop_ins}/cudnn")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/cudnn/include/"
+        DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ashlar-cudnn")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/cudnn/hostrt/include/"
+        DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ashlar-host")
+foreach(target folder IN ZIP_LISTS ashlar_hostrt_targets ashlar_hostrt_folders)
+  install(TARGETS ${target} LIBRARY DESTINATION "${ashlar_drop_ins}/${folder}")
+  install(CODE "
+    set(place \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${ashlar_drop_ins}/${folder}\")
+    file(MAKE_DIRECTORY \"\${place}\")
+    foreach(name IN ITEMS libcudnn.so.9 libcudnn.so)
+      file(CREATE_LINK ../cudnn/\${name} \"\${place}/\${name}\" SYMBOLIC)
+    endforeach()")
+endforeach()
+
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/ashlarConfig.cmake.in"
   "${PROJECT_BINARY_DIR}/ashlarConfig.cmake" INSTALL_DESTINATION "${ashlar_package_dir}")
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/ashlarConfigVersion.cmake"

@@ -120,7 +120,7 @@ if(TARGET cudart AND ashlar_cudnn_c_tests)
   if(ASHLAR_PYTHON3 AND NOT ASHLAR_SANITIZE)
     add_test(NAME cudnn.one_folder
              COMMAND "${ASHLAR_PYTHON3}" "${PROJECT_SOURCE_DIR}/tests/cudnn/one_folder_test.py"
-                     --cc "${CMAKE_C_COMPILER}" --folder "$<TARGET_FILE_DIR:cudnn>")
+                     --cc "${CMAKE_C_COMPILER}" --folder "$<TARGET_FILE_DIR:cudart>")
     set_tests_properties(cudnn.one_folder PROPERTIES LABELS cudnn TIMEOUT 120)
   endif()
 endif()

@@ -183,7 +183,7 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
     check_type(row, number_of(type));
     check_count(row, count);
     if (count > 0 && elements == nullptr)
-      fail(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "{}: got null, expected {} elements", row.text,
+      fail(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "{}: got null, expected an array of {}", row.text,
            count);
     AttributeValue value = load_value(row, type, count, elements);
     const std::scoped_lock lock(contents->mutex);

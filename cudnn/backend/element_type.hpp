@@ -13,8 +13,8 @@ namespace ashlar::cudnn {
 // is looked at as an enumeration only after a check.
 template <class E>
 std::int64_t number_of(const E& value) {
-  static_assert(sizeof(E) == sizeof(std::uint32_t));
-  std::uint32_t number;
+  static_assert(sizeof(E) == sizeof(std::int32_t));
+  std::int32_t number;
   std::memcpy(&number, &value, sizeof(number));
   return number;
 }

@@ -2,11 +2,14 @@
 #include <algorithm>
 #include <array>
 #include <ashlar/cuda_graph.hpp>
+#include <cstring>
+#include <functional>
 
 #include "backend/descriptor.hpp"
 #include "backend/execution_plan.hpp"
 #include "backend/variant_pack.hpp"
 #include "core/answer.hpp"
+#include "core/capture.hpp"
 #include "core/handle.hpp"
 #include "core/objects.hpp"
 
@@ -15,6 +18,7 @@ namespace ashlar::cudnn {
 namespace {
 
 constexpr std::uintptr_t kLine = 64;
+constexpr std::size_t kLargestScalar = 16;  // bytes of a number that comes with a call
 
 // The pointers of one run. Few enough stand here; more are allocated.
 class Pointers {
@@ -90,7 +94,26 @@ void with_plan(cudnnHandle_t handle, cudnnBackendDescriptor_t plan_descriptor,
   const BoundPlan& plan = kept != nullptr ? *kept : made.own();
   Pointers pointers = pointers_of(plan, pack.uids, pack.pointers);
   void* workspace = aligned_workspace(plan, pack.workspace);
-  use(*plan.plan, pointers.span(), workspace, context.stream);
+  use(context, plan, pointers.span(), workspace);
+}
+
+// A run to be done later: the plan, the pointers, and the numbers that came with the call.
+std::function<void()> kept_run(const BoundPlan& bound, std::span<void* const> pointers,
+                               void* workspace) {
+  struct Run {
+    std::shared_ptr<const Plan> plan;
+    std::vector<void*> pointers;
+    std::vector<std::array<std::byte, kLargestScalar>> numbers;
+  };
+  auto run = std::make_shared<Run>(Run{bound.plan, {pointers.begin(), pointers.end()}, {}});
+  run->numbers.resize(pointers.size());
+  for (std::size_t i = 0; i < pointers.size(); ++i) {
+    const Tensor& tensor = bound.plan->graph().tensor(bound.plan->bound_tensors()[i]);
+    if (tensor.kind != TensorKind::scalar || pointers[i] == nullptr) continue;
+    std::memcpy(run->numbers[i].data(), pointers[i], static_cast<std::size_t>(byte_size(tensor)));
+    run->pointers[i] = run->numbers[i].data();
+  }
+  return [run, workspace] { run->plan->run(run->pointers, workspace, nullptr); };
 }
 
 }  // namespace
@@ -103,8 +126,13 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
                                   cudnnBackendDescriptor_t variantPack) {
   return answer(__func__, [&] {
     with_plan(handle, executionPlan, variantPack,
-              [](const ashlar::Plan& plan, std::span<void* const> pointers, void* workspace,
-                 void* stream) { plan.run(pointers, workspace, stream); });
+              [](const cudnnContext& context, const BoundPlan& bound,
+                 std::span<void* const> pointers, void* workspace) {
+                if (is_captured(context.device, context.stream))
+                  write_down(context.stream, kept_run(bound, pointers, workspace));
+                else
+                  bound.plan->run(pointers, workspace, context.stream);
+              });
   });
 }
 
@@ -115,8 +143,8 @@ cudnnStatus_t cudnnBackendPopulateCudaGraph(cudnnHandle_t handle,
   return answer(__func__, [&] {
     required(graph, "graph");
     with_plan(handle, executionPlan, variantPack,
-              [&](const ashlar::Plan& plan, std::span<void* const> pointers, void* workspace,
-                  void*) { ashlar::populate(graph, plan, pointers, workspace); });
+              [&](const cudnnContext&, const BoundPlan& bound, std::span<void* const> pointers,
+                  void* workspace) { ashlar::populate(graph, *bound.plan, pointers, workspace); });
   });
 }
 
@@ -126,7 +154,7 @@ cudnnStatus_t cudnnBackendUpdateCudaGraph(cudnnHandle_t handle,
   return answer(__func__, [&] {
     required(graph, "graph");
     with_plan(handle, executionPlan, variantPack,
-              [&](const ashlar::Plan& plan, std::span<void* const> pointers, void* workspace,
-                  void*) { ashlar::update(graph, plan, pointers, workspace); });
+              [&](const cudnnContext&, const BoundPlan& bound, std::span<void* const> pointers,
+                  void* workspace) { ashlar::update(graph, *bound.plan, pointers, workspace); });
   });
 }

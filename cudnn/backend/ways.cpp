@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/settings.hpp"
+
 namespace ashlar::cudnn {
 
 namespace {
@@ -16,7 +18,8 @@ class WayList {
  public:
   WayList(const Graph& graph, const Device& device) : graph_(graph), device_(device) {}
 
-  void add(std::string label, const CompileOptions& options) {
+  void add(std::string label, CompileOptions options) {
+    options.allow_tf32 = options.allow_tf32 && !settings().forbids_tf32;
     Outline made = outline(graph_, device_, options);
     const auto is_known = [&](const Way& way) { return are_same_choice(way.outline, made); };
     if (std::none_of(ways_.begin(), ways_.end(), is_known))

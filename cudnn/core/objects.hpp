@@ -9,7 +9,7 @@
 
 namespace ashlar::cudnn {
 
-// `type` is compared by address: the T::kTypeName of the object's struct.
+// `type` is the T::kTypeName of the object's struct.
 void enlist(const void* object, const char* type);
 bool is_listed(const void* object, const char* type);
 bool strike(const void* object, const char* type);  // false when it was not listed

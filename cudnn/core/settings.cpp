@@ -18,6 +18,7 @@ Settings read() {
   settings.log_level = level.empty() ? 0 : std::clamp(std::atoi(level.c_str()), 0, 3);
   settings.log_destination = variable("CUDNN_LOGDEST_DBG");
   settings.device = variable("ASHLAR_CUDNN_DEVICE");
+  settings.forbids_tf32 = variable("NVIDIA_TF32_OVERRIDE") == "0";
   return settings;
 }
 

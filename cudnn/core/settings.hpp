@@ -12,6 +12,8 @@ struct Settings {
   std::string log_destination = {};
   // ASHLAR_CUDNN_DEVICE: the device of every handle (cpu, cuda:1) instead of the current one.
   std::string device = {};
+  // NVIDIA_TF32_OVERRIDE=0: no product of f32 numbers is rounded to TF32, whatever calls allow.
+  bool forbids_tf32 = false;
 };
 
 const Settings& settings();

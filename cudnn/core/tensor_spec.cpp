@@ -35,13 +35,27 @@ Value add_input(Graph& graph, std::string name, const TensorSpec& spec) {
   return graph.reshape(graph.transpose(memory, shape.to_logical), spec.dims);
 }
 
+namespace {
+
+// Whether the tensor's elements lie where these strides say; an axis of one element does not
+// matter.
+bool is_laid_out(const Tensor& tensor, const Dims& strides) {
+  for (int axis = 0; axis < strides.rank(); ++axis)
+    if (tensor.dims[axis] > 1 && tensor.strides[axis] != strides[axis]) return false;
+  return true;
+}
+
+}  // namespace
+
 Value add_output(Graph& graph, std::string name, Value value, const TensorSpec& spec) {
   Result result;
-  result.dtype = spec.dtype;
   if (spec.vector == 1) {
-    result.layout = Layout(spec.strides);
+    // Asked for only where it changes anything: a result that is not its node's first is copied.
+    if (value.dtype() != spec.dtype) result.dtype = spec.dtype;
+    if (!is_laid_out(value.tensor(), spec.strides)) result.layout = Layout(spec.strides);
     return graph.output(std::move(name), value, result);
   }
+  result.dtype = spec.dtype;
   const VectorShape shape = vector_shape(spec);
   result.layout = Layout(shape.strides);
   const Value memory = graph.transpose(graph.reshape(value, shape.split), shape.from_logical);

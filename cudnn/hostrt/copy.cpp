@@ -67,12 +67,13 @@ cudaError_t copy(const Box& to, const Box& from, const cudaExtent& extent, cudaM
       !from.is_usable(extent, from_device ? Side::device : Side::any)) {
     return cudaErrorInvalidValue;
   }
-  for (size_t slice = 0; slice < extent.depth; ++slice) {
-    for (size_t line = 0; line < extent.height; ++line) {
-      std::memmove(to.row(slice, line), from.row(slice, line), extent.width);
+  return submit(stream, [=] {
+    for (size_t slice = 0; slice < extent.depth; ++slice) {
+      for (size_t line = 0; line < extent.height; ++line) {
+        std::memmove(to.row(slice, line), from.row(slice, line), extent.width);
+      }
     }
-  }
-  return cudaSuccess;
+  });
 }
 
 cudaError_t fill(const Box& box, int value, const cudaExtent& extent, cudaStream_t stream) {
@@ -85,12 +86,13 @@ cudaError_t fill(const Box& box, int value, const cudaExtent& extent, cudaStream
   if (!box.is_usable(extent, Side::device)) {
     return cudaErrorInvalidValue;
   }
-  for (size_t slice = 0; slice < extent.depth; ++slice) {
-    for (size_t line = 0; line < extent.height; ++line) {
-      std::memset(box.row(slice, line), value, extent.width);
+  return submit(stream, [=] {
+    for (size_t slice = 0; slice < extent.depth; ++slice) {
+      for (size_t line = 0; line < extent.height; ++line) {
+        std::memset(box.row(slice, line), value, extent.width);
+      }
     }
-  }
-  return cudaSuccess;
+  });
 }
 
 Box line(const void* pointer, size_t bytes) { return {pointer, bytes, bytes}; }

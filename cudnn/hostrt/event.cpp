@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <mutex>
 
 #include "error.hpp"
 #include "registry.hpp"
@@ -11,6 +12,8 @@ using namespace ashlar::hostrt;
 
 struct CUevent_st {
   unsigned int flags;
+  std::mutex mutex;
+  std::weak_ptr<Capture> capture;            // that it was last recorded in
   std::atomic<int64_t> nanoseconds{kNever};  // when it was recorded
 
   static constexpr int64_t kNever = -1;
@@ -30,6 +33,17 @@ cudaError_t happened(cudaEvent_t event) {
 namespace ashlar::hostrt {
 
 bool is_event(cudaEvent_t event) { return events().find(event) != nullptr; }
+
+std::shared_ptr<Capture> capture_of_event(cudaEvent_t event) {
+  const auto object = events().find(event);
+  if (object == nullptr) {
+    return nullptr;
+  }
+  const std::lock_guard lock(object->mutex);
+  const auto capture = object->capture.lock();
+  return capture != nullptr && !capture->is_over ? capture : nullptr;
+}
+
 void destroy_events() { events().clear(); }
 
 }  // namespace ashlar::hostrt
@@ -67,6 +81,13 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
   }
   if ((flags & ~static_cast<unsigned int>(cudaEventRecordExternal)) != 0) {
     return answer(cudaErrorInvalidValue);
+  }
+  {
+    const std::lock_guard lock(object->mutex);
+    object->capture = capture_of(stream);
+  }
+  if (capture_of(stream) != nullptr) {
+    return cudaSuccess;  // a mark in the graph, not a time
   }
   object->nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(
                             std::chrono::steady_clock::now().time_since_epoch())

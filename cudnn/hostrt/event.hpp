@@ -1,10 +1,15 @@
 // Events: moments on the host's steady clock.
 #pragma once
 
+#include <memory>
+
 #include "cuda_runtime_api.h"
+#include "stream.hpp"
 
 namespace ashlar::hostrt {
 
 bool is_event(cudaEvent_t event);
+// The capture in which the event marks a place; null for most.
+std::shared_ptr<Capture> capture_of_event(cudaEvent_t event);
 
 }  // namespace ashlar::hostrt

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 
 #include "device.hpp"
 #include "error.hpp"
@@ -15,6 +16,11 @@ struct CUstream_st {
   unsigned int flags;
   int priority;
   unsigned long long id;
+  std::mutex mutex = {};
+  std::shared_ptr<Capture> capture = {};  // may be over
+
+  CUstream_st(unsigned int flags_, int priority_, unsigned long long id_)
+      : flags(flags_), priority(priority_), id(id_) {}
 };
 
 namespace {
@@ -24,6 +30,15 @@ Registry<CUstream_st>& streams() { return Registry<CUstream_st>::instance(); }
 // The null stream and the two with fixed names: always there, never destroyed.
 bool is_built_in(cudaStream_t stream) {
   return stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread;
+}
+
+// There is nothing to wait for, except for work that is not being done.
+cudaError_t wait(cudaStream_t stream) {
+  if (const auto capture = capture_of(stream)) {
+    capture->is_invalid = true;
+    return cudaErrorStreamCaptureUnsupported;
+  }
+  return check(stream);
 }
 
 // Reads something of a stream; `built_in` is the answer for those without an object.
@@ -53,6 +68,22 @@ cudaError_t check(cudaStream_t stream) {
                                                                   : cudaErrorInvalidResourceHandle;
 }
 
+std::shared_ptr<Capture> capture_of(cudaStream_t stream) {
+  const auto object = is_built_in(stream) ? nullptr : streams().find(stream);
+  if (object == nullptr) {
+    return nullptr;
+  }
+  const std::lock_guard lock(object->mutex);
+  return object->capture != nullptr && !object->capture->is_over ? object->capture : nullptr;
+}
+
+void join(cudaStream_t stream, std::shared_ptr<Capture> capture) {
+  if (const auto object = streams().find(stream)) {
+    const std::lock_guard lock(object->mutex);
+    object->capture = std::move(capture);
+  }
+}
+
 void destroy_streams() { streams().clear(); }
 
 }  // namespace ashlar::hostrt
@@ -71,7 +102,7 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int flag
     return answer(cudaErrorInvalidValue);
   }
   const int clamped = std::clamp(priority, kGreatestPriority, kLeastPriority);
-  *stream = streams().add(std::make_shared<CUstream_st>(CUstream_st{flags, clamped, next_id++}));
+  *stream = streams().add(std::make_shared<CUstream_st>(flags, clamped, next_id++));
   return cudaSuccess;
 }
 
@@ -79,14 +110,20 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return answer(streams().remove(stream) ? cudaSuccess : cudaErrorInvalidResourceHandle);
 }
 
-cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return answer(check(stream)); }
-cudaError_t cudaStreamQuery(cudaStream_t stream) { return answer(check(stream)); }
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return answer(wait(stream)); }
+cudaError_t cudaStreamQuery(cudaStream_t stream) { return answer(wait(stream)); }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) {
   if ((flags & ~static_cast<unsigned int>(cudaEventWaitExternal)) != 0) {
     return answer(cudaErrorInvalidValue);
   }
-  return answer(is_event(event) ? check(stream) : cudaErrorInvalidResourceHandle);
+  if (!is_event(event) || check(stream) != cudaSuccess) {
+    return answer(cudaErrorInvalidResourceHandle);
+  }
+  if (auto capture = capture_of_event(event)) {
+    join(stream, std::move(capture));
+  }
+  return cudaSuccess;
 }
 
 cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned int* flags) {
@@ -112,10 +149,8 @@ cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call
     return answer(cudaErrorInvalidValue);
   }
   const cudaError_t error = check(stream);
-  if (error == cudaSuccess) {
-    callback(stream, cudaSuccess, user_data);
-  }
-  return answer(error);
+  return error != cudaSuccess ? answer(error)
+                              : submit(stream, [=] { callback(stream, cudaSuccess, user_data); });
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* user_data) {
@@ -123,10 +158,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
     return answer(cudaErrorInvalidValue);
   }
   const cudaError_t error = check(stream);
-  if (error == cudaSuccess) {
-    function(user_data);
-  }
-  return answer(error);
+  return error != cudaSuccess ? answer(error) : submit(stream, [=] { function(user_data); });
 }
 
 cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void* pointer, size_t,
@@ -137,12 +169,6 @@ cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void* pointer, size_t,
     return answer(cudaErrorInvalidValue);
   }
   return answer(check(stream));
-}
-
-// No stream is ever captured: there is nothing that could run a graph.
-cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
-  return get(stream, status, cudaStreamCaptureStatusNone,
-             [](const CUstream_st&) { return cudaStreamCaptureStatusNone; });
 }
 
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {

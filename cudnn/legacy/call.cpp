@@ -1,5 +1,8 @@
 #include "legacy/call.hpp"
 
+#include "core/capture.hpp"
+#include "core/settings.hpp"
+
 namespace ashlar::cudnn {
 
 namespace {
@@ -40,7 +43,9 @@ Call& Call::compile(const std::function<void(Graph&)>& build, const CompileOptio
   plan_ = cached_plan(key_, [&] {
     Graph graph("cudnn");
     build(graph);
-    return ashlar::compile(graph, context_.device, options);
+    CompileOptions allowed = options;
+    if (settings().forbids_tf32) allowed.allow_tf32 = false;
+    return ashlar::compile(graph, context_.device, allowed);
   });
   binding_ = plan_->binding();
   const auto bind_number = [&](const char* name, const void* number) {
@@ -90,6 +95,9 @@ void Call::run(void* workspace, std::size_t bytes) {
   if (static_cast<std::size_t>(plan_->workspace_size()) > bytes)
     fail(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, "workspace: got {} bytes, expected {}", bytes,
          plan_->workspace_size());
+  if (is_captured(context_.device, context_.stream))
+    fail(CUDNN_STATUS_NOT_SUPPORTED,
+         "stream: is being captured; without a GPU only cudnnBackendExecute can be");
   plan_->run(*binding_, workspace, context_.stream);
 }
 

@@ -42,11 +42,18 @@ Convolution make_convolution(ConvKind kind, cudnnTensorDescriptor_t x, cudnnFilt
                              cudnnConvolutionDescriptor_t conv, cudnnTensorDescriptor_t y) {
   const Names names = names_of(kind);
   const cudnnConvolutionStruct& asked = convolution_of(conv, "convDesc");
+  return make_convolution(kind, spec_of(x, names.x), spec_of(w, names.w), asked,
+                          spec_of(y, names.y));
+}
+
+Convolution make_convolution(ConvKind kind, const TensorSpec& x, const TensorSpec& w,
+                             const cudnnConvolutionStruct& asked, const TensorSpec& y) {
+  const Names names = names_of(kind);
   Convolution result;
   result.kind = kind;
-  result.x = spec_of(x, names.x);
-  result.w = spec_of(w, names.w);
-  result.y = spec_of(y, names.y);
+  result.x = x;
+  result.w = w;
+  result.y = y;
   if (asked.padding.rank() > kMostSpatialAxes)
     fail(CUDNN_STATUS_NOT_SUPPORTED, "convDesc: got {} spatial axes, expected at most {}",
          asked.padding.rank(), kMostSpatialAxes);
@@ -66,7 +73,7 @@ Convolution make_convolution(ConvKind kind, cudnnTensorDescriptor_t x, cudnnFilt
   return result;
 }
 
-CompileOptions options_of(const Convolution& conv, Way way) {
+CompileOptions options_of(const Convolution& conv, ConvWay way) {
   CompileOptions options;
   options.allow_tf32 = conv.allow_tf32;
   options.allow_winograd = way.allows_winograd;
@@ -74,33 +81,35 @@ CompileOptions options_of(const Convolution& conv, Way way) {
   return options;
 }
 
-void add_to_key(Call& call, const Convolution& conv, Way way) {
+void add_to_key(Call& call, const Convolution& conv, ConvWay way) {
   call.key(conv.kind).key(conv.x).key(conv.w).key(conv.y);
   call.key(conv.attributes.padding).key(conv.attributes.stride).key(conv.attributes.dilation);
   call.key(conv.attributes.mode).key(conv.compute).key(conv.allow_tf32).key(conv.is_reordered);
   call.key(way.workspace_limit).key(way.allows_winograd);
 }
 
-Value add_convolution(Graph& graph, const Convolution& conv) {
+Value convolved(Graph& graph, const Convolution& conv, Value a, Value b) {
   Result in_compute;
   in_compute.dtype = in_compute.compute = conv.compute;
   in_compute.dims = conv.result().dims;
   if (conv.result().vector == 1) in_compute.layout = Layout(conv.result().strides);
-  const auto filter = [&] {
-    return conv.is_reordered ? add_reordered_filter(graph, "w", conv.w)
-                             : add_input(graph, "w", conv.w);
-  };
   switch (conv.kind) {
-    case ConvKind::forward:
-      return graph.conv(add_input(graph, "x", conv.x), filter(), conv.attributes, in_compute);
+    case ConvKind::forward: return graph.conv(a, b, conv.attributes, in_compute);
     case ConvKind::backward_data:
-      return graph.conv_backward_data(add_input(graph, "y", conv.y), filter(), conv.attributes,
-                                      in_compute);
+      return graph.conv_backward_data(a, b, conv.attributes, in_compute);
     case ConvKind::backward_filter:
-      return graph.conv_backward_filter(add_input(graph, "x", conv.x),
-                                        add_input(graph, "y", conv.y), conv.attributes, in_compute);
+      return graph.conv_backward_filter(a, b, conv.attributes, in_compute);
   }
   return {};
+}
+
+Value add_convolution(Graph& graph, const Convolution& conv) {
+  const bool reads_x = conv.kind != ConvKind::backward_data;
+  const Value a = reads_x ? add_input(graph, "x", conv.x) : add_input(graph, "y", conv.y);
+  const Value b = conv.kind == ConvKind::backward_filter ? add_input(graph, "y", conv.y)
+                  : conv.is_reordered                    ? add_reordered_filter(graph, "w", conv.w)
+                                                         : add_input(graph, "w", conv.w);
+  return convolved(graph, conv, a, b);
 }
 
 bool fits(const Call& call, const void* workspace, std::size_t bytes) {
@@ -108,12 +117,12 @@ bool fits(const Call& call, const void* workspace, std::size_t bytes) {
   return needed == 0 || (needed <= bytes && is_usable(workspace));
 }
 
-Way within(Way way, const void* workspace, std::size_t bytes) {
+ConvWay within(ConvWay way, const void* workspace, std::size_t bytes) {
   way.workspace_limit = is_usable(workspace) ? static_cast<std::int64_t>(bytes) : 0;
   return way;
 }
 
-ConvolutionCall::ConvolutionCall(cudnnHandle_t handle, const Convolution& conv, Way way,
+ConvolutionCall::ConvolutionCall(cudnnHandle_t handle, const Convolution& conv, ConvWay way,
                                  const void* alpha, const void* beta)
     : call_(handle, "convolution") {
   add_to_key(call_, conv, way);
@@ -132,7 +141,7 @@ void ConvolutionCall::bind(const ConvMemory& memory) {
     call_.bind(graph.find_tensor(name) != kNoTensor ? name : "result", pointer);
 }
 
-void run_convolution(cudnnHandle_t handle, const Convolution& conv, Way way, const void* alpha,
+void run_convolution(cudnnHandle_t handle, const Convolution& conv, ConvWay way, const void* alpha,
                      const void* beta, const ConvMemory& memory, void* workspace,
                      std::size_t bytes) {
   ConvolutionCall call(handle, conv, way, required(alpha, "alpha"), required(beta, "beta"));

@@ -11,7 +11,7 @@ namespace ashlar::cudnn {
 
 namespace {
 
-using Listed = std::optional<Way>;
+using Listed = std::optional<ConvWay>;
 constexpr std::array<Listed, CUDNN_CONVOLUTION_FWD_ALGO_COUNT> kForward = {
     kOwnMemory,          // IMPLICIT_GEMM
     kBest,               // IMPLICIT_PRECOMP_GEMM
@@ -54,7 +54,7 @@ AlgorithmReport absent(int algorithm) { return {algorithm, CUDNN_STATUS_NOT_SUPP
 // What the planner says of a way. One that may use Winograd tiles and does not is no other way than
 // the one without them: nothing.
 std::optional<AlgorithmReport> predicted(cudnnHandle_t handle, const Convolution& conv,
-                                         int algorithm, Way way) {
+                                         int algorithm, ConvWay way) {
   const ConvolutionCall planned(handle, conv, way);
   const PlanNotes& notes = planned.call().plan().notes();
   if (way.allows_winograd && notes.winograd == 0) return std::nullopt;
@@ -81,11 +81,27 @@ float fastest_milliseconds(ConvolutionCall& call, void* workspace, std::size_t b
   return static_cast<float>(fastest * 1e3);
 }
 
+// An algorithm that fails says so, and the others are measured all the same.
+void measure(cudnnHandle_t handle, const Convolution& conv, const ConvMemory& memory,
+             void* workspace, std::size_t bytes, AlgorithmReport& report) {
+  try {
+    ConvolutionCall call(handle, conv, way_of(conv.kind, report.algorithm));
+    if (!fits(call.call(), workspace, bytes)) {
+      report.status = CUDNN_STATUS_ALLOC_FAILED;
+      return;
+    }
+    call.bind(memory);
+    report.milliseconds = fastest_milliseconds(call, workspace, bytes);
+  } catch (const Error& error) {
+    report.status = status_of(error);
+  }
+}
+
 }  // namespace
 
 int algorithm_count(ConvKind kind) { return static_cast<int>(list_of(kind).size()); }
 
-std::optional<Way> listed_way(ConvKind kind, int algorithm) {
+std::optional<ConvWay> listed_way(ConvKind kind, int algorithm) {
   if (algorithm < 0 || algorithm >= algorithm_count(kind))
     fail(CUDNN_STATUS_BAD_PARAM, "algo: got {}, expected 0 to {}", algorithm,
          algorithm_count(kind) - 1);
@@ -95,7 +111,7 @@ std::optional<Way> listed_way(ConvKind kind, int algorithm) {
 std::vector<AlgorithmReport> predicted_algorithms(cudnnHandle_t handle, const Convolution& conv) {
   std::vector<AlgorithmReport> reports, absent_ones;
   // When the planner takes Winograd tiles where it may, it expects them to be faster.
-  for (const Way way : {kWinograd, kWinogradOwnMemory, kBest, kOwnMemory})
+  for (const ConvWay way : {kWinograd, kWinogradOwnMemory, kBest, kOwnMemory})
     for (int algorithm = 0; algorithm < algorithm_count(conv.kind); ++algorithm)
       if (listed_way(conv.kind, algorithm) == way) {
         if (const auto report = predicted(handle, conv, algorithm, way))
@@ -113,16 +129,9 @@ std::vector<AlgorithmReport> measured_algorithms(cudnnHandle_t handle, const Con
                                                  const ConvMemory& memory, void* workspace,
                                                  std::size_t bytes) {
   std::vector<AlgorithmReport> reports = predicted_algorithms(handle, conv);
-  for (AlgorithmReport& report : reports) {
-    if (report.status != CUDNN_STATUS_SUCCESS) continue;
-    ConvolutionCall call(handle, conv, way_of(conv.kind, report.algorithm));
-    if (fits(call.call(), workspace, bytes)) {
-      call.bind(memory);
-      report.milliseconds = fastest_milliseconds(call, workspace, bytes);
-    } else {
-      report.status = CUDNN_STATUS_ALLOC_FAILED;
-    }
-  }
+  for (AlgorithmReport& report : reports)
+    if (report.status == CUDNN_STATUS_SUCCESS)
+      measure(handle, conv, memory, workspace, bytes, report);
   std::stable_sort(reports.begin(), reports.end(),
                    [](const AlgorithmReport& a, const AlgorithmReport& b) {
                      const bool a_ran = a.milliseconds >= 0, b_ran = b.milliseconds >= 0;

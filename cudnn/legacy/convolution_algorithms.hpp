@@ -15,9 +15,9 @@ namespace ashlar::cudnn {
 
 int algorithm_count(ConvKind kind);
 // Nothing where we have no such way; throws Failure(BAD_PARAM) for what is no algorithm.
-std::optional<Way> listed_way(ConvKind kind, int algorithm);
+std::optional<ConvWay> listed_way(ConvKind kind, int algorithm);
 // The way a call of the algorithm runs.
-inline Way way_of(ConvKind kind, int algorithm) {
+inline ConvWay way_of(ConvKind kind, int algorithm) {
   return listed_way(kind, algorithm).value_or(kBest);
 }
 

@@ -16,7 +16,9 @@ struct FusedConvolution {
   TensorSpec z, bias;
   double alpha1 = 1.0, alpha2 = 0.0;
 
-  DType type() const { return compute_of(conv.compute == f64 ? f64 : conv.y.dtype); }
+  // What alpha1 and alpha2 are given in, and what follows the convolution is computed in.
+  DType number_type() const { return conv.y.dtype == f64 ? f64 : f32; }
+  DType type() const { return conv.compute == f64 ? f64 : compute_of(conv.y.dtype); }
 };
 
 struct FusedMemory {
@@ -35,11 +37,13 @@ Value add_fused(Graph& graph, const FusedConvolution& fused) {
   const int rank = fused.conv.y.dims.rank();
   Value sum = add_convolution(graph, fused.conv);
   if (fused.alpha1 != 1.0)
-    sum = binary(graph, PointwiseMode::mul, sum, graph.scalar("alpha1", type, rank), type);
+    sum = binary(graph, PointwiseMode::mul, sum, graph.scalar("alpha1", fused.number_type(), rank),
+                 type);
   if (fused.alpha2 != 0.0) {
     Value z = add_input(graph, "z", fused.z);
     if (fused.alpha2 != 1.0)
-      z = binary(graph, PointwiseMode::mul, z, graph.scalar("alpha2", type, rank), type);
+      z = binary(graph, PointwiseMode::mul, z, graph.scalar("alpha2", fused.number_type(), rank),
+                 type);
     sum = binary(graph, PointwiseMode::add, sum, z, type);
   }
   const Value bias = fused.conv.is_reordered ? add_reordered_bias(graph, "bias", fused.bias.dtype,
@@ -49,8 +53,8 @@ Value add_fused(Graph& graph, const FusedConvolution& fused) {
   return activated(graph, fused.activation, sum, type);
 }
 
-void run(cudnnHandle_t handle, const FusedConvolution& fused, Way way, const FusedMemory& memory,
-         void* workspace, std::size_t bytes) {
+void run(cudnnHandle_t handle, const FusedConvolution& fused, ConvWay way,
+         const FusedMemory& memory, void* workspace, std::size_t bytes) {
   Call call(handle, "convolution_bias_activation");
   add_to_key(call, fused.conv, way);
   call.key(fused.activation).key(fused.bias).key(fused.alpha1 != 1.0);
@@ -64,7 +68,7 @@ void run(cudnnHandle_t handle, const FusedConvolution& fused, Way way, const Fus
   }
   const auto single = [](double number) { return static_cast<float>(number); };
   const float alpha1 = single(fused.alpha1), alpha2 = single(fused.alpha2);
-  const bool is_double = fused.type() == f64;
+  const bool is_double = fused.number_type() == f64;
   call.bind("x", memory.conv.x).bind("w", memory.conv.w).bind("y", memory.conv.y);
   call.bind("bias", memory.bias);
   if (fused.alpha1 != 1.0)
@@ -99,8 +103,8 @@ cudnnStatus_t cudnnConvolutionBiasActivationForward(
     if (fused.bias.dims != per_channel)
       fail(CUDNN_STATUS_BAD_PARAM, "biasDesc.dims: got {}, expected {}, one per channel of yDesc",
            to_string(fused.bias.dims), to_string(per_channel));
-    fused.alpha1 = read_number(alpha1, fused.type(), "alpha1");
-    fused.alpha2 = read_number(alpha2, fused.type(), "alpha2");
+    fused.alpha1 = read_number(alpha1, fused.number_type(), "alpha1");
+    fused.alpha2 = read_number(alpha2, fused.number_type(), "alpha2");
     FusedMemory memory{
         {required(x, "x"), required(w, "w"), required(y, "y")}, z, required(bias, "bias")};
     if (fused.alpha2 != 0.0) {  // else z is not read and need not be there

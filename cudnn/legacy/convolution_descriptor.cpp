@@ -26,9 +26,7 @@ void set(cudnnConvolutionStruct& conv, const Dims& padding, const Dims& stride,
   require_at_least(padding, 0, "pad");
   require_at_least(stride, 1, "filterStride");
   require_at_least(dilation, 1, "dilation");
-  if (mode != CUDNN_CONVOLUTION && mode != CUDNN_CROSS_CORRELATION)
-    fail(CUDNN_STATUS_BAD_PARAM, "mode: got {}, expected CUDNN_CONVOLUTION or ..CROSS_CORRELATION",
-         static_cast<int>(mode));
+  require_enum(mode, CUDNN_CROSS_CORRELATION, "mode");
   if (!compute_dtype_of(compute))
     fail(CUDNN_STATUS_BAD_PARAM, "computeType: got {}, which is no data type",
          static_cast<int>(compute));
@@ -178,10 +176,7 @@ cudnnStatus_t cudnnGetConvolutionGroupCount(cudnnConvolutionDescriptor_t conv, i
 cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t conv, cudnnMathType_t math) {
   return answer(__func__, [&] {
     auto& known = object(conv, "convDesc");
-    if (math < CUDNN_DEFAULT_MATH || math > CUDNN_FMA_MATH)
-      fail(CUDNN_STATUS_BAD_PARAM, "mathType: got {}, which is no math type",
-           static_cast<int>(math));
-    known.math = math;
+    known.math = require_enum(math, CUDNN_FMA_MATH, "mathType");
   });
 }
 
@@ -194,10 +189,7 @@ cudnnStatus_t cudnnSetConvolutionReorderType(cudnnConvolutionDescriptor_t conv,
                                              cudnnReorderType_t reordering) {
   return answer(__func__, [&] {
     auto& known = object(conv, "convDesc");
-    if (reordering != CUDNN_DEFAULT_REORDER && reordering != CUDNN_NO_REORDER)
-      fail(CUDNN_STATUS_BAD_PARAM, "reorderType: got {}, which is no reorder type",
-           static_cast<int>(reordering));
-    known.reordering = reordering;
+    known.reordering = require_enum(reordering, CUDNN_NO_REORDER, "reorderType");
   });
 }
 

@@ -4,59 +4,17 @@
 #include <ashlar/runtime.hpp>
 #include <bit>
 #include <limits>
-#include <numeric>
+#include <vector>
 
 #include "core/data_type.hpp"
 #include "legacy/call.hpp"
+#include "legacy/ctc_descriptor.hpp"
+#include "legacy/set_object.hpp"
 #include "legacy/tensor_descriptor.hpp"
-
-struct cudnnCTCLossStruct {
-  static constexpr const char* kTypeName = "cudnnCTCLossDescriptor_t";
-  bool is_set = false;
-  cudnnDataType_t compute = CUDNN_DATA_FLOAT;  // also the type of the costs
-  cudnnLossNormalizationMode_t normalization = CUDNN_LOSS_NORMALIZATION_NONE;
-  cudnnCTCGradMode_t too_short = CUDNN_CTC_ZERO_OOB_GRADIENTS;
-  int max_label_length = 0;  // 0: not told
-};
 
 namespace ashlar::cudnn {
 
 namespace {
-
-void set(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t compute,
-         cudnnLossNormalizationMode_t normalization, cudnnCTCGradMode_t too_short,
-         int max_label_length) {
-  cudnnCTCLossStruct& descriptor = object(ctc, "ctcLossDesc");
-  const DType dtype = require_dtype(compute, "compType");
-  if (dtype != f32 && dtype != f64)
-    fail(CUDNN_STATUS_NOT_SUPPORTED, "compType: got {}, expected CUDNN_DATA_FLOAT or _DOUBLE",
-         data_type_name(compute));
-  if (normalization != CUDNN_LOSS_NORMALIZATION_NONE &&
-      normalization != CUDNN_LOSS_NORMALIZATION_SOFTMAX)
-    fail(CUDNN_STATUS_BAD_PARAM, "normMode: got {}, expected 0 (none) or 1 (softmax)",
-         static_cast<int>(normalization));
-  if (too_short != CUDNN_CTC_ZERO_OOB_GRADIENTS && too_short != CUDNN_CTC_SKIP_OOB_GRADIENTS)
-    fail(CUDNN_STATUS_BAD_PARAM, "gradMode: got {}, expected 0 (zero) or 1 (skip)",
-         static_cast<int>(too_short));
-  if (max_label_length < 0)
-    fail(CUDNN_STATUS_BAD_PARAM, "maxLabelLength: got {}, expected at least 0", max_label_length);
-  descriptor = {true, compute, normalization, too_short, max_label_length};
-}
-
-// Older calls say it as a way to treat NaN: what is not written may be one.
-cudnnCTCGradMode_t mode_of(cudnnNanPropagation_t nan) {
-  return static_cast<cudnnCTCGradMode_t>(static_cast<int>(nan));
-}
-cudnnNanPropagation_t nan_of(cudnnCTCGradMode_t mode) {
-  return static_cast<cudnnNanPropagation_t>(static_cast<int>(mode));
-}
-
-const cudnnCTCLossStruct& known(cudnnCTCLossDescriptor_t ctc) {
-  const cudnnCTCLossStruct& descriptor = object(ctc, "ctcLossDesc");
-  if (!descriptor.is_set)
-    fail(CUDNN_STATUS_BAD_PARAM, "ctcLossDesc: got a descriptor that was never set");
-  return descriptor;
-}
 
 // Room for at least `count` labels: few different extents, as each has a plan of its own.
 std::int64_t rounded_up(std::int64_t count) {
@@ -88,8 +46,15 @@ struct HostLabels {
     if (count > 0) required(labels, "labels");
   }
   std::int64_t room() const { return rounded_up(count); }
-  // Of their copy on the device: the labels, then both kinds of lengths.
-  std::int64_t bytes() const { return (room() + 2 * sequences) * kIntBytes; }
+  // Of their copy on the device, which has room for more labels.
+  std::int64_t bytes() const { return (2 * sequences + room()) * kIntBytes; }
+  // Lengths of labels, lengths of sequences, labels.
+  std::vector<int> together() const {
+    std::vector<int> all(label_lengths, label_lengths + sequences);
+    all.insert(all.end(), input_lengths, input_lengths + sequences);
+    if (count > 0) all.insert(all.end(), labels, labels + count);
+    return all;
+  }
 
   static constexpr std::int64_t kIntBytes = sizeof(int);
 };
@@ -102,7 +67,7 @@ struct Problem {
 
   Problem(cudnnCTCLossDescriptor_t ctc, cudnnTensorDescriptor_t probs_desc,
           cudnnTensorDescriptor_t gradients_desc, cudnnCTCLossAlgo_t way)
-      : setting(known(ctc)),
+      : setting(set_object(ctc, "ctcLossDesc")),
         probs(spec_of(probs_desc, "probsDesc")),
         gradients(optional_spec_of(gradients_desc, "gradientsDesc")),
         algo(way) {
@@ -216,17 +181,12 @@ void run_with_host_labels(cudnnHandle_t handle, const Problem& problem, const Ho
   CtcCall ctc(handle, problem, host.room());
   require_bytes(bytes, ctc.workspace_size() + host.bytes());
   required(workspace, "workspace");
-  int* labels = reinterpret_cast<int*>(static_cast<std::byte*>(workspace) + ctc.workspace_size());
-  int* label_lengths = labels + host.room();
-  int* input_lengths = label_lengths + host.sequences;
-  const auto upload = [&](int* to, const int* from, std::int64_t count) {
-    if (count > 0)
-      ashlar::upload(ctc.call().device(), to, from, count * HostLabels::kIntBytes,
-                     ctc.call().stream());
-  };
-  upload(labels, host.labels, host.count);
-  upload(label_lengths, host.label_lengths, host.sequences);
-  upload(input_lengths, host.input_lengths, host.sequences);
+  const std::vector<int> numbers = host.together();
+  int* device = reinterpret_cast<int*>(static_cast<std::byte*>(workspace) + ctc.workspace_size());
+  upload(ctc.call().device(), device, numbers.data(),
+         static_cast<std::int64_t>(numbers.size()) * HostLabels::kIntBytes, ctc.call().stream());
+  const int *label_lengths = device, *input_lengths = device + host.sequences;
+  const int* labels = input_lengths + host.sequences;
   run(ctc, problem, probs, labels, label_lengths, input_lengths, costs, gradients, workspace,
       static_cast<std::size_t>(ctc.workspace_size()));
 }
@@ -236,93 +196,11 @@ cudnnTensorDescriptor_t wanted(cudnnTensorDescriptor_t descriptor, const void* g
   return gradients != nullptr ? (required(descriptor, "gradientsDesc"), descriptor) : nullptr;
 }
 
-template <class T>
-void give(T* place, T value) {
-  if (place != nullptr) *place = value;
-}
-
 }  // namespace
 
 }  // namespace ashlar::cudnn
 
 using namespace ashlar::cudnn;
-
-cudnnStatus_t cudnnCreateCTCLossDescriptor(cudnnCTCLossDescriptor_t* ctc) {
-  return answer(__func__, [&] { create_object(ctc, "ctcLossDesc"); });
-}
-
-cudnnStatus_t cudnnDestroyCTCLossDescriptor(cudnnCTCLossDescriptor_t ctc) {
-  return answer(__func__, [&] { destroy_object(ctc, "ctcLossDesc"); });
-}
-
-cudnnStatus_t cudnnSetCTCLossDescriptor(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t compute) {
-  return answer(__func__, [&] {
-    set(ctc, compute, CUDNN_LOSS_NORMALIZATION_NONE, CUDNN_CTC_ZERO_OOB_GRADIENTS, 0);
-  });
-}
-
-cudnnStatus_t cudnnSetCTCLossDescriptorEx(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t compute,
-                                          cudnnLossNormalizationMode_t normalization,
-                                          cudnnNanPropagation_t out_of_bounds) {
-  return answer(__func__, [&] { set(ctc, compute, normalization, mode_of(out_of_bounds), 0); });
-}
-
-cudnnStatus_t cudnnSetCTCLossDescriptor_v8(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t compute,
-                                           cudnnLossNormalizationMode_t normalization,
-                                           cudnnNanPropagation_t out_of_bounds,
-                                           int max_label_length) {
-  return answer(__func__, [&] {
-    set(ctc, compute, normalization, mode_of(out_of_bounds), max_label_length);
-  });
-}
-
-cudnnStatus_t cudnnSetCTCLossDescriptor_v9(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t compute,
-                                           cudnnLossNormalizationMode_t normalization,
-                                           cudnnCTCGradMode_t out_of_bounds, int max_label_length) {
-  return answer(__func__,
-                [&] { set(ctc, compute, normalization, out_of_bounds, max_label_length); });
-}
-
-cudnnStatus_t cudnnGetCTCLossDescriptor(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t* compute) {
-  return answer(__func__, [&] { give(compute, known(ctc).compute); });
-}
-
-cudnnStatus_t cudnnGetCTCLossDescriptorEx(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t* compute,
-                                          cudnnLossNormalizationMode_t* normalization,
-                                          cudnnNanPropagation_t* out_of_bounds) {
-  return answer(__func__, [&] {
-    const cudnnCTCLossStruct& descriptor = known(ctc);
-    give(compute, descriptor.compute);
-    give(normalization, descriptor.normalization);
-    give(out_of_bounds, nan_of(descriptor.too_short));
-  });
-}
-
-cudnnStatus_t cudnnGetCTCLossDescriptor_v8(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t* compute,
-                                           cudnnLossNormalizationMode_t* normalization,
-                                           cudnnNanPropagation_t* out_of_bounds,
-                                           int* max_label_length) {
-  return answer(__func__, [&] {
-    const cudnnCTCLossStruct& descriptor = known(ctc);
-    give(compute, descriptor.compute);
-    give(normalization, descriptor.normalization);
-    give(out_of_bounds, nan_of(descriptor.too_short));
-    give(max_label_length, descriptor.max_label_length);
-  });
-}
-
-cudnnStatus_t cudnnGetCTCLossDescriptor_v9(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t* compute,
-                                           cudnnLossNormalizationMode_t* normalization,
-                                           cudnnCTCGradMode_t* out_of_bounds,
-                                           int* max_label_length) {
-  return answer(__func__, [&] {
-    const cudnnCTCLossStruct& descriptor = known(ctc);
-    give(compute, descriptor.compute);
-    give(normalization, descriptor.normalization);
-    give(out_of_bounds, descriptor.too_short);
-    give(max_label_length, descriptor.max_label_length);
-  });
-}
 
 cudnnStatus_t cudnnGetCTCLossWorkspaceSize(cudnnHandle_t handle, cudnnTensorDescriptor_t probs_desc,
                                            cudnnTensorDescriptor_t gradients_desc,

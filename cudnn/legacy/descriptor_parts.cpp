@@ -1,5 +1,8 @@
 #include "legacy/descriptor_parts.hpp"
 
+#include <bit>
+#include <cstdint>
+
 #include "core/data_type.hpp"
 #include "core/failure.hpp"
 
@@ -13,7 +16,21 @@ DType require_floating(cudnnDataType_t type, const char* parameter) {
   return dtype;
 }
 
+void require_countable(const char* what, std::initializer_list<double> factors) {
+  constexpr double kMostElements = 0x1p56;
+  double count = 1.0;
+  for (double factor : factors) count *= factor;
+  if (count > kMostElements)
+    fail(CUDNN_STATUS_BAD_PARAM, "{}: got {} elements, expected at most {}", what, count,
+         kMostElements);
+}
+
 std::int64_t bytes_of(DType dtype, std::int64_t count) { return count * bit_width(dtype) / 8; }
+
+void* address_behind(const void* base, std::int64_t bytes) {
+  return std::bit_cast<void*>(std::bit_cast<std::uintptr_t>(base) +
+                              static_cast<std::uintptr_t>(bytes));
+}
 
 TensorSpec row_major_spec(DType dtype, const Dims& dims) {
   TensorSpec spec;

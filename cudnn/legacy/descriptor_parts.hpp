@@ -3,6 +3,8 @@
 
 #include <cudnn.h>
 
+#include <initializer_list>
+
 #include "core/tensor_spec.hpp"
 
 namespace ashlar::cudnn {
@@ -10,8 +12,15 @@ namespace ashlar::cudnn {
 // Throws Failure unless the type is DOUBLE, FLOAT, HALF or BFLOAT16.
 DType require_floating(cudnnDataType_t type, const char* parameter);
 
+// Throws Failure unless the product of the factors is small enough to count the bytes of that many
+// elements.
+void require_countable(const char* what, std::initializer_list<double> factors);
+
 // Bytes of `count` elements of a type.
 std::int64_t bytes_of(DType dtype, std::int64_t count);
+
+// The address `bytes` behind `base`, which may be null: then it is a distance.
+void* address_behind(const void* base, std::int64_t bytes);
 
 // A row-major tensor.
 TensorSpec row_major_spec(DType dtype, const Dims& dims);

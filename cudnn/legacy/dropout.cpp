@@ -3,6 +3,7 @@
 #include <ashlar/runtime.hpp>
 
 #include "legacy/call.hpp"
+#include "legacy/set_object.hpp"
 #include "legacy/tensor_descriptor.hpp"
 
 namespace ashlar::cudnn {
@@ -102,11 +103,7 @@ void backward(cudnnHandle_t handle, const cudnnDropoutStruct& dropout, const Sha
 }  // namespace
 
 const cudnnDropoutStruct& dropout_of(cudnnDropoutDescriptor_t descriptor, const char* parameter) {
-  const cudnnDropoutStruct& known = object(descriptor, parameter);
-  if (!known.is_set)
-    fail(CUDNN_STATUS_BAD_PARAM, "{}: got a descriptor that was never set, expected a dropout",
-         parameter);
-  return known;
+  return set_object(descriptor, parameter);
 }
 
 bool draws(const cudnnDropoutStruct& dropout) {

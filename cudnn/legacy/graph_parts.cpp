@@ -46,16 +46,17 @@ Value filled_like(Graph& graph, Value like, Value single, const Result& result) 
 }
 
 TensorSpec broadcast_spec(TensorSpec spec, const Dims& dims, const char* parameter) {
-  bool fits = spec.dims.rank() == dims.rank();
+  const Dims given = spec.dims;
+  bool fits = given.rank() == dims.rank();
   for (int axis = 0; fits && axis < dims.rank(); ++axis) {
-    if (spec.dims[axis] == dims[axis]) continue;
-    fits = spec.dims[axis] == 1;
+    if (given[axis] == dims[axis]) continue;
+    fits = given[axis] == 1;
     spec.dims[axis] = dims[axis];
     spec.strides[axis] = 0;
   }
   if (!fits)
     fail(CUDNN_STATUS_BAD_PARAM, "{}.dims: got {}, expected {} with any of them 1", parameter,
-         to_string(spec.dims), to_string(dims));
+         to_string(given), to_string(dims));
   return spec;
 }
 

@@ -94,12 +94,30 @@ void add_pooling_to_key(Call& call, const Pooling& pooling) {
   call.key(pooling.window).key(pooling.padding).key(pooling.stride);
 }
 
+bool ignores_nan(const Pooling& pooling, const TensorSpec& x) {
+  return is_max(pooling) && pooling.nan == CUDNN_NOT_PROPAGATE_NAN && !is_integer(x.dtype);
+}
+
 // x as a maximum reads it: NaN that does not propagate is below everything.
 Value pooling_input(Graph& graph, const Pooling& pooling, const TensorSpec& spec, DType type) {
   const Value x = add_input(graph, "x", spec);
-  if (!is_max(pooling) || pooling.nan == CUDNN_PROPAGATE_NAN || is_integer(spec.dtype)) return x;
+  if (!ignores_nan(pooling, spec)) return x;
   const double lowest = -std::numeric_limits<double>::infinity();
   return without_nan(graph, x, constant_like(graph, lowest, x, type), type);
+}
+
+// Where the maxima of windows without NaN are: they are found as x is read, so that x without NaN
+// is not written to memory first.
+Value maximum_index(Graph& graph, const Pooling& pooling, const TensorSpec& spec, DType type) {
+  using ashlar::ResampleForward;
+  ResampleForward forward;
+  static_cast<ResampleAttributes&>(forward) = attributes_of(pooling);
+  const DType index = element_count(pooling.window) <= 256 ? ashlar::u8 : ashlar::i32;
+  Result maxima = in(type);
+  maxima.dtype = spec.dtype;
+  return graph.apply(forward, {{ResampleForward::x, pooling_input(graph, pooling, spec, type)}},
+                     {ResampleForward::y, {ResampleForward::index, index}},
+                     maxima)[ResampleForward::index];
 }
 
 }  // namespace
@@ -235,12 +253,15 @@ cudnnStatus_t cudnnPoolingBackward(cudnnHandle_t handle, cudnnPoolingDescriptor_
     call.key(x_spec).key(dy_spec).key(dx_spec).blend(alpha, beta, dx_spec.dtype);
     call.compile([&](Graph& graph) {
       const DType type = compute_of(dx_spec.dtype);
-      Value input;
-      if (is_max(how)) input = pooling_input(graph, how, x_spec, type);
+      Value input, index;
+      if (ignores_nan(how, x_spec))
+        index = maximum_index(graph, how, x_spec, type);
+      else if (is_max(how))
+        input = pooling_input(graph, how, x_spec, type);
       Result result = in(type);
       result.dims = dx_spec.dims;
       const Value gradient = graph.resample_backward(add_input(graph, "dy", dy_spec),
-                                                     attributes_of(how), result, input);
+                                                     attributes_of(how), result, input, index);
       call.output(graph, "dx", gradient, dx_spec);
     });
     if (is_max(how)) call.bind("x", x);

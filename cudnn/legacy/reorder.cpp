@@ -2,6 +2,7 @@
 
 #include "legacy/call.hpp"
 #include "legacy/filter_descriptor.hpp"
+#include "legacy/set_object.hpp"
 #include "legacy/tensor_descriptor.hpp"
 
 namespace ashlar::cudnn {
@@ -59,9 +60,7 @@ cudnnStatus_t cudnnReorderFilterAndBias(cudnnHandle_t handle, cudnnFilterDescrip
                                         void* reordered_bias_data) {
   return answer(__func__, [&] {
     const TensorSpec spec = spec_of(filter_desc, "filterDesc");
-    if (reordering != CUDNN_DEFAULT_REORDER && reordering != CUDNN_NO_REORDER)
-      fail(CUDNN_STATUS_BAD_PARAM, "reorderType: got {}, which is no reorder type",
-           static_cast<int>(reordering));
+    require_enum(reordering, CUDNN_NO_REORDER, "reorderType");
     // Everything else is copied as it is.
     const bool moves = reordering == CUDNN_DEFAULT_REORDER && is_reorderable(spec);
     const auto run = [&](const char* name, const void* from, void* to, const auto& build) {

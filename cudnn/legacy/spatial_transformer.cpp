@@ -2,6 +2,8 @@
 // centres of the corner elements; the x coordinate comes first.
 #include "core/data_type.hpp"
 #include "legacy/call.hpp"
+#include "legacy/graph_parts.hpp"
+#include "legacy/set_object.hpp"
 #include "legacy/tensor_descriptor.hpp"
 
 struct cudnnSpatialTransformerStruct {
@@ -24,9 +26,7 @@ struct Transformer {
   TensorSpec grid, theta;
 
   explicit Transformer(cudnnSpatialTransformerDescriptor_t descriptor) {
-    const cudnnSpatialTransformerStruct& known = object(descriptor, "stDesc");
-    if (!known.is_set)
-      fail(CUDNN_STATUS_BAD_PARAM, "stDesc: got a descriptor that was never set, expected a grid");
+    const cudnnSpatialTransformerStruct& known = set_object(descriptor, "stDesc");
     dtype = known.dtype;
     dims = known.dims;
     const std::int64_t axes = dims.rank() - 2;
@@ -168,7 +168,7 @@ cudnnStatus_t cudnnSpatialTfSamplerForward(cudnnHandle_t handle,
       const auto out = graph.apply(
           Op{},
           {{Op::x, add_input(graph, "x", from)}, {Op::grid, add_input(graph, "grid", parts.grid)}},
-          {{Op::y, ashlar::f64 == to.dtype ? ashlar::f64 : ashlar::f32}});
+          {{Op::y, compute_of(to.dtype)}});
       call.output(graph, "y", out[Op::y], to);
     });
     call.bind("x", x).bind("grid", grid).bind("y", y).run();
@@ -198,7 +198,7 @@ cudnnStatus_t cudnnSpatialTfSamplerBackward(cudnnHandle_t handle,
     call.key(parts.grid).key(x_spec).key(dx_spec).key(dy_spec);
     call.blend(alpha, beta, dx_spec.dtype).blend(alpha_dgrid, beta_dgrid, parts.dtype, 1);
     call.compile([&](Graph& graph) {
-      const ashlar::DType compute = dx_spec.dtype == ashlar::f64 ? ashlar::f64 : ashlar::f32;
+      const ashlar::DType compute = compute_of(dx_spec.dtype);
       const auto out = graph.apply(Op{},
                                    {{Op::x, add_input(graph, "x", x_spec)},
                                     {Op::grid, add_input(graph, "grid", parts.grid)},

@@ -8,15 +8,18 @@ namespace ashlar {
 namespace {
 
 constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+// A caller that gives nothing leaves scratch memory to the plan: so much of it counts as free.
+constexpr std::int64_t kFreeOwnedScratch = 64 << 20;
 
 // Why a configuration may not be used, or empty.
 std::string excluded(const Config& config, const CompileOptions& options) {
   if (options.deterministic && !config.notes.deterministic) return "not deterministic";
   if (!options.allow_tf32 && config.notes.tf32) return "rounds to tf32";
   if (!options.allow_winograd && config.notes.winograd != 0) return "computes in Winograd tiles";
-  if (config.scratch_bytes > options.workspace_limit)
-    return fmt::format("needs {} bytes of scratch, the limit is {}", config.scratch_bytes,
-                       options.workspace_limit);
+  const std::int64_t limit =
+      options.workspace_limit == 0 ? kFreeOwnedScratch : options.workspace_limit;
+  if (config.scratch_bytes > limit)
+    return fmt::format("needs {} bytes of scratch, the limit is {}", config.scratch_bytes, limit);
   return {};
 }
 

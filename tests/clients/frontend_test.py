@@ -3,12 +3,13 @@
 machine without a GPU: the package builds the graphs, our library runs them on the processor, and
 numpy judges.
 
-    LD_LIBRARY_PATH=build/cudnn tests/clients/frontend_test.py [NAME...]
+    LD_LIBRARY_PATH=build/cudnn/host tests/clients/frontend_test.py [NAME...]
 
 `./dev test --clients` installs the package and starts this. With names, only cases that contain one
 of them run.
 """
 
+import ctypes
 import sys
 import traceback
 
@@ -529,6 +530,39 @@ def serialised_plan():
     again.execute({1: a.ctypes.data, 2: b.ctypes.data, 3: c.ctypes.data}, workspace.ctypes.data,
                   handle=Graph.handle)
     assert np.array_equal(c, expected)
+
+
+@case
+def captured_execution():
+    """On a captured stream nothing is done until the graph is launched, and then each time; a number
+    that comes with the call is the one of the capture."""
+    runtime = ctypes.CDLL("libcudart.so.13")
+    stream, graph, launchable = (ctypes.c_void_p() for _ in range(3))
+    succeed = lambda status: status == 0 or sys.exit(f"the runtime answered {status}")
+    succeed(runtime.cudaStreamCreate(ctypes.byref(stream)))
+    handle = cudnn.create_handle()
+    cudnn.set_stream(handle=handle, stream=stream.value)
+    x = numbers((2, 3, 4, 5))
+    g = Graph()
+    factor = g.scalar(3.0, "factor")
+    g.output("y", g.graph.mul(g.input(x, "x"), factor))
+    g.build()
+    y = g.allocate()["y"]
+    workspace = np.empty(max(1, g.graph.get_workspace_size()), np.uint8)
+    succeed(runtime.cudaStreamBeginCapture(stream, 2))
+    g.graph.execute(g.pointers(), workspace.ctypes.data, handle=handle)
+    succeed(runtime.cudaStreamEndCapture(stream, ctypes.byref(graph)))
+    assert (y == 77).all(), "done during the capture"
+    g.arrays[factor][:] = 5
+    succeed(runtime.cudaGraphInstantiate(ctypes.byref(launchable), graph, ctypes.c_ulonglong(0)))
+    for change in (0, 1):
+        x += np.float32(change)
+        succeed(runtime.cudaGraphLaunch(launchable, stream))
+        expect(y, 3.0 * x.astype(np.float64), "y")
+    succeed(runtime.cudaGraphExecDestroy(launchable))
+    succeed(runtime.cudaGraphDestroy(graph))
+    cudnn.destroy_handle(handle)
+    succeed(runtime.cudaStreamDestroy(stream))
 
 
 @case

@@ -138,7 +138,8 @@ std::string lines_of(std::string_view file) {
 TEST_F(GpuConvert, EveryHalf) {
   constexpr int kHalves = 1 << 16;
   Memory memory(Device::named("cuda:0"), 4 * kHalves * 5);
-  run(lines_of("lib/integers.cuh") + lines_of("lib/ptx_convert.cuh") +
+  run(lines_of("lib/integers.cuh") + lines_of("lib/small_floats.cuh") +
+          lines_of("lib/ptx_convert.cuh") +
           "extern \"C\" __global__ void kernel(const __grid_constant__ Args args) {\n"
           "  float* wide = (float*)args.x;\n"
           "  uint32* back = (uint32*)args.x + 65536;\n"

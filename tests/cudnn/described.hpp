@@ -21,9 +21,6 @@ class Values {
   Values(std::initializer_list<std::int64_t> v) { all(CUDNN_TYPE_INT64, v); }
   Values(const std::vector<std::int64_t>& v) { all(CUDNN_TYPE_INT64, v); }
   Values(std::initializer_list<cudnnFraction_t> v) { all(CUDNN_TYPE_FRACTION, v); }
-  Values(std::initializer_list<cudnnBackendDescriptor_t> v) {
-    all(CUDNN_TYPE_BACKEND_DESCRIPTOR, v);
-  }
   Values(std::int64_t v) { one(CUDNN_TYPE_INT64, v); }
   Values(std::int32_t v) { one(CUDNN_TYPE_INT32, v); }
   Values(bool v) { one(CUDNN_TYPE_BOOLEAN, v); }
@@ -51,6 +48,11 @@ class Values {
   static Values pointers(std::initializer_list<void*> v) {
     Values values;
     values.all(CUDNN_TYPE_VOID_PTR, v);
+    return values;
+  }
+  static Values descriptors(std::initializer_list<cudnnBackendDescriptor_t> v) {
+    Values values;
+    values.all(CUDNN_TYPE_BACKEND_DESCRIPTOR, v);
     return values;
   }
   // A number where an element of a type of 4 bytes stands, be it a value of the type or not.

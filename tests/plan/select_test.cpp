@@ -75,6 +75,14 @@ TEST_F(SelectTest, HonoursTheWorkspaceLimit) {
   EXPECT_EQ(choose({.workspace_limit = 100}).config.knob("tile"), 2);
 }
 
+TEST_F(SelectTest, WithoutAnyWorkspaceTakesWhatThePlanCanKeep) {
+  EXPECT_EQ(choose({.workspace_limit = 0}).config.knob("tile"), choose({}).config.knob("tile"));
+  const std::int64_t huge = std::int64_t{1} << 30;
+  const FakeEngine hungry("hungry", "", {config(8, 1e3, huge), config(2, 1e6, 0)});
+  const std::array<const Engine*, 2> table = {&hungry, &reference_};
+  EXPECT_EQ(select(region_, table, DeviceProps{}, {.workspace_limit = 0}).config.knob("tile"), 2);
+}
+
 TEST_F(SelectTest, RatherKeepsScratchInThePlanThanFallBackToTheReference) {
   const FakeEngine hungry("hungry", "", {config(8, 1e6, 4096)});
   const std::array<const Engine*, 2> table = {&hungry, &reference_};

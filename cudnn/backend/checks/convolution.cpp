@@ -36,8 +36,11 @@ void check_spatial(const Record& convolution, const Operand& x, const Operand& w
     if (w.extent(place) > std::numeric_limits<std::int32_t>::max())
       w.fail_shape("dims " + text_of(w.dims()), "filter extents of 31 bits");
     const std::int64_t window = (w.extent(place) - 1) * dilations[axis] + 1;
-    expected.push_back(
-        window_count(x.extent(place) + before[axis] + after[axis], window, strides[axis]));
+    const std::int64_t padded = x.extent(place) + before[axis] + after[axis];
+    if (window > padded)
+      w.fail_shape(fmt::format("{} elements under the filter on axis {}", window, place),
+                   fmt::format("at most {}, the padded input", padded));
+    expected.push_back(window_count(padded, window, strides[axis]));
   }
   y.require_dims(expected, ", what the convolution gives");
 }

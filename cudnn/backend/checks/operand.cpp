@@ -1,6 +1,7 @@
 #include "backend/checks/operand.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "backend/attribute_table.hpp"
 #include "core/data_type.hpp"
@@ -114,9 +115,10 @@ void require_set(const Record& record, std::initializer_list<cudnnBackendAttribu
 void require_within(const Record& record, cudnnBackendAttributeName_t name, std::int64_t least,
                     std::int64_t most) {
   const ExtentsView values = record.integers(name);
-  for (const std::int64_t value : values)
-    if (value < least || value > most)
-      fail_bound(name, text_of(values), fmt::format("values from {} to {}", least, most));
+  if (std::ranges::all_of(values, [=](std::int64_t v) { return v >= least && v <= most; })) return;
+  const bool is_open = most == std::numeric_limits<std::int64_t>::max();
+  fail_bound(name, values.size() == 1 ? std::to_string(values.front()) : text_of(values),
+             is_open ? fmt::format("at least {}", least) : fmt::format("{} to {}", least, most));
 }
 
 void require_count(std::size_t got, cudnnBackendAttributeName_t name, std::int64_t count,

@@ -22,7 +22,7 @@ void check_fractions(const Record& resample, cudnnBackendAttributeName_t name, s
     if (f.denominator < 1 || f.denominator > kMostStep || f.numerator < least ||
         f.numerator > kMostStep)
       fail_bound(name, fmt::format("{}/{}", f.numerator, f.denominator),
-                 fmt::format("a fraction of at least {}", least));
+                 fmt::format("{} to {} over 1 to {}", least, kMostStep, kMostStep));
 }
 
 void require_interval(const Record& record, cudnnBackendAttributeName_t least,

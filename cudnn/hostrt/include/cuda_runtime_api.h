@@ -106,7 +106,8 @@ cudaError_t cudaMemset3D(struct cudaPitchedPtr pointer, int value, struct cudaEx
 cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr pointer, int value, struct cudaExtent extent,
                               cudaStream_t stream ASHLAR_HOSTRT_DEFAULT(0));
 
-/* Streams: all work is done when it is asked for, so there is never anything to wait for. */
+/* Streams: all work is done when it is asked for, so there is never anything to wait for; only
+ * that of a stream that is being captured is written down instead. */
 cudaError_t cudaStreamCreate(cudaStream_t* stream);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags);
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int flags, int priority);
@@ -125,6 +126,8 @@ cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void* pointer,
                                      size_t bytes ASHLAR_HOSTRT_DEFAULT(0),
                                      unsigned int flags ASHLAR_HOSTRT_DEFAULT(cudaMemAttachSingle));
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* user_data);
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus* status);
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStreamCaptureStatus* status,
                                      unsigned long long* id ASHLAR_HOSTRT_DEFAULT(0),
@@ -133,6 +136,18 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStreamCapture
                                      const cudaGraphEdgeData** edges ASHLAR_HOSTRT_DEFAULT(0),
                                      size_t* dependency_count ASHLAR_HOSTRT_DEFAULT(0));
 cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode* mode);
+
+/* Graphs of captured work: copies, fills, host functions, and the executions of our libcudnn. */
+cudaError_t cudaGraphCreate(cudaGraph_t* graph, unsigned int flags);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
+                                 unsigned long long flags ASHLAR_HOSTRT_DEFAULT(0));
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph_t graph,
+                                          unsigned long long flags ASHLAR_HOSTRT_DEFAULT(0));
+cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t stream);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);
 
 /* Events hold the time at which they were recorded. */
 cudaError_t cudaEventCreate(cudaEvent_t* event);

@@ -4,7 +4,7 @@
 #include <cstddef>
 
 extern "C" {
-int cudaStreamIsCapturing(void* stream, int* status);
+int hostrt_capture_info(void* stream, int* status, unsigned long long* id);
 int hostrt_advise(const void* pointer, size_t bytes, void* stream);
 
 int cudaStreamGetCaptureInfo(void* stream, int* status, unsigned long long* id);
@@ -13,10 +13,7 @@ int cudaMemPrefetchAsync(const void* pointer, size_t bytes, int device, void* st
 }
 
 int cudaStreamGetCaptureInfo(void* stream, int* status, unsigned long long* id) {
-  if (id != nullptr) {
-    *id = 0;
-  }
-  return cudaStreamIsCapturing(stream, status);
+  return hostrt_capture_info(stream, status, id);
 }
 
 int cudaMemAdvise(const void* pointer, size_t bytes, int, int) {

@@ -165,11 +165,8 @@ CUDA12(cudaStreamGetCaptureInfo_v2)
 CUDA12(cudaStreamGetCaptureInfo_v2)
 (cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long* id, cudaGraph_t* graph,
  const cudaGraphNode_t** dependencies, size_t* dependency_count) {
-  const cudaError_t error = cudaStreamIsCapturing(stream, status);
-  if (error == cudaSuccess) {
-    clear(id, graph, dependencies, dependency_count);
-  }
-  return error;
+  clear(dependencies, dependency_count);
+  return capture_info(stream, status, id, graph);
 }
 
 CUDA12(cudaStreamGetCaptureInfo_v3)
@@ -194,6 +191,13 @@ CUDA12(cudaMemPrefetchAsync_v2)
 }
 
 // For renamed.cpp.
+extern "C" int hostrt_capture_info(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                   unsigned long long* id);
+extern "C" int hostrt_capture_info(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                   unsigned long long* id) {
+  return capture_info(stream, status, id, nullptr);
+}
+
 extern "C" int hostrt_advise(const void* pointer, size_t bytes, cudaStream_t stream);
 extern "C" int hostrt_advise(const void* pointer, size_t bytes, cudaStream_t stream) {
   return answer(advise(pointer, bytes, stream));

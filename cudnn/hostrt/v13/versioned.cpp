@@ -19,11 +19,8 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatu
                                      unsigned long long* id, cudaGraph_t* graph,
                                      const cudaGraphNode_t** dependencies,
                                      const cudaGraphEdgeData** edges, size_t* dependency_count) {
-  const cudaError_t error = cudaStreamIsCapturing(stream, status);
-  if (error == cudaSuccess) {
-    clear(id, graph, dependencies, edges, dependency_count);
-  }
-  return error;
+  clear(dependencies, edges, dependency_count);
+  return capture_info(stream, status, id, graph);
 }
 
 cudaError_t cudaMemAdvise(const void* pointer, size_t bytes, cudaMemoryAdvise, cudaMemLocation) {

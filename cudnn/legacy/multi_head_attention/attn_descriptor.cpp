@@ -1,6 +1,8 @@
 #include "legacy/multi_head_attention/attn_descriptor.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/answer.hpp"
 #include "core/data_type.hpp"
@@ -47,6 +49,17 @@ void check(const cudnnAttnStruct& attention) {
   if (q != k)
     fail(CUDNN_STATUS_BAD_PARAM,
          "qProjSize, kProjSize: got queries of {} and keys of {} elements, expected as many", q, k);
+  const double heads = attention.heads, batch = attention.max_batch, beams = attention.max_beam,
+               queries = attention.max_q_length, keys = attention.max_kv_length,
+               values = static_cast<double>(value_size(attention));
+  if (heads * values > std::numeric_limits<int>::max())
+    fail(CUDNN_STATUS_BAD_PARAM, "nHeads, vSize: got {} heads of {}, expected as an int can count",
+         attention.heads, values);
+  const double widest = std::max({attention.q_size, attention.k_size, attention.v_size, q,
+                                  attention.v_projected, attention.o_projected});
+  require_countable("weights", {heads, widest, widest + 1.0, 8.0});
+  require_countable("sequences", {batch, beams, std::max(queries, keys), heads, widest});
+  require_countable("attention", {batch, beams, queries, heads, keys});
 }
 
 }  // namespace

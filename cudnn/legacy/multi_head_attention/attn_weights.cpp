@@ -69,9 +69,6 @@ cudnnStatus_t cudnnGetMultiHeadAttnWeights(cudnnHandle_t handle, cudnnAttnDescri
     spec.strides = part.strides;
     set(descriptor, known.dtype, spec);
     const bool exists = part.dims[0] > 0;
-    *address = exists ? reinterpret_cast<void*>(
-                            reinterpret_cast<std::uintptr_t>(weights) +
-                            static_cast<std::uintptr_t>(bytes_of(spec.dtype, part.offset)))
-                      : nullptr;
+    *address = exists ? address_behind(weights, bytes_of(spec.dtype, part.offset)) : nullptr;
   });
 }

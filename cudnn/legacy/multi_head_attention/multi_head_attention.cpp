@@ -137,10 +137,7 @@ struct LargestData {
     data.dims[CUDNN_SEQDATA_BEAM_DIM] = beams;
     data.dims[CUDNN_SEQDATA_TIME_DIM] = steps;
     data.dims[CUDNN_SEQDATA_VECT_DIM] = size;
-    // Plans that mask need the most.
-    const auto sequences =
-        static_cast<std::size_t>(attention.max_batch) * static_cast<std::size_t>(beams);
-    data.lengths.assign(sequences, 0);
+    data.lengths = {0};  // some sequence is shorter: plans that mask need the most
     return data;
   }
 };

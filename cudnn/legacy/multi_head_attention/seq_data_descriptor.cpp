@@ -16,6 +16,7 @@ constexpr int kAxes = CUDNN_SEQDATA_DIM_COUNT;
 
 void set_axes(cudnnSeqDataStruct& sequences, const int dims[], const cudnnSeqDataAxis_t axes[]) {
   std::array<bool, kAxes> seen = {};
+  double count = 1.0;
   for (int i = 0; i < kAxes; ++i) {
     const auto place = static_cast<std::size_t>(i);
     if (dims[i] < 1)
@@ -25,9 +26,11 @@ void set_axes(cudnnSeqDataStruct& sequences, const int dims[], const cudnnSeqDat
       fail(CUDNN_STATUS_BAD_PARAM, "axes[{}]: got {}, expected each axis from 0 to {} once", i,
            axis, kAxes - 1);
     seen[static_cast<std::size_t>(axis)] = true;
+    count *= dims[i];
     sequences.dims[place] = dims[i];
     sequences.axes[place] = axes[i];
   }
+  require_countable("dimA", {count});
 }
 
 void set_lengths(cudnnSeqDataStruct& sequences, std::size_t count, const int lengths[]) {
@@ -101,7 +104,6 @@ cudnnStatus_t cudnnSetSeqDataDescriptor(cudnnSeqDataDescriptor_t data, cudnnData
     sequences.type = dtype;
     if (rank != kAxes) fail(CUDNN_STATUS_BAD_PARAM, "nbDims: got {}, expected {}", rank, kAxes);
     set_axes(sequences, required(dims, "dimA"), required(axes, "axes"));
-    ashlar::element_count(spec_of(sequences).dims);  // throws when it is past 64 bits
     set_lengths(sequences, count, lengths);
     sequences.has_fill = fill != nullptr;
     if (fill != nullptr) std::memcpy(sequences.fill.data(), fill, element_bytes(dtype));

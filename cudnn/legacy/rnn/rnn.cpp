@@ -23,9 +23,10 @@ bool is_training(cudnnForwardMode_t phase) {
 RnnProblem problem_of(cudnnRNNDescriptor_t rnn, cudnnRNNDataDescriptor_t x_desc, bool training,
                       double padding_value = 0.0) {
   const cudnnRNNStruct& network = network_of(rnn);
-  return RnnProblem(network, sequences_of(x_desc, "xDesc"),
-                    training ? probability_of(network.dropout, "rnnDesc.dropoutDesc") : 0.0,
-                    padding_value);
+  return RnnProblem(
+      network, sequences_of(x_desc, "xDesc"),
+      training && network.layers > 1 ? probability_of(network.dropout, "rnnDesc.dropoutDesc") : 0.0,
+      padding_value);
 }
 
 // Checks the descriptor of y against that of x; returns what padding is to hold.

@@ -1,6 +1,7 @@
 #include "legacy/rnn/rnn_descriptor.hpp"
 
 #include <cmath>
+#include <limits>
 
 #include "core/answer.hpp"
 #include "core/data_type.hpp"
@@ -45,6 +46,14 @@ void check(const cudnnRNNStruct& network) {
     fail(CUDNN_STATUS_BAD_PARAM,
          "inputSize: got {}, expected hiddenSize = {} with CUDNN_SKIP_INPUT", network.input_size,
          network.hidden_size);
+  const double directions = network.direction == CUDNN_BIDIRECTIONAL ? 2.0 : 1.0;
+  const double hidden = network.hidden_size;
+  if (directions * hidden > std::numeric_limits<int>::max())
+    fail(CUDNN_STATUS_BAD_PARAM, "hiddenSize: got {}, expected outputs that an int can count",
+         network.hidden_size);
+  constexpr double kMostGates = 4.0;
+  require_countable("weightSpace", {directions * network.layers, kMostGates * hidden,
+                                    network.input_size + (directions + 2.0) * hidden});
 }
 
 void set_clip(cudnnRNNStruct& network, cudnnRNNClipMode_t mode, cudnnNanPropagation_t nan,

@@ -91,7 +91,10 @@ RnnProblem::RnnProblem(const cudnnRNNStruct& network, const cudnnRNNDataStruct& 
   if (sequences.vector_size != network.input_size)
     fail(CUDNN_STATUS_BAD_PARAM, "xDesc.vectorSize: got {}, expected inputSize = {}",
          sequences.vector_size, network.input_size);
-  if (op.layers > 1) op.dropout = dropout_probability;
+  require_countable("reserveSpace", {static_cast<double>(layout.pseudo_layers()),
+                                     static_cast<double>(rows), 8.0 * network.hidden_size});
+  require_countable("xDesc", {static_cast<double>(rows), static_cast<double>(input_size)});
+  op.dropout = dropout_probability;
   op.padding_value = padding_value;
   op.layout = is_packed(sequences) ? RnnLayout::packed : RnnLayout::padded;
 

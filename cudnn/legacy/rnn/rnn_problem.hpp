@@ -30,7 +30,7 @@ struct RnnProblem {
   // stood (seed and offset, i64), `lengths` those of the sequences (i32).
   std::int64_t dgates_at, random_at, lengths_at, reserve_bytes;
 
-  // A dropout probability of 0: none, as in inference.
+  // A dropout probability of 0: none, as in inference and with one layer.
   RnnProblem(const cudnnRNNStruct& network, const cudnnRNNDataStruct& sequences,
              double dropout_probability, double padding_value);
 

@@ -91,15 +91,13 @@ void give_part(const RnnPart& part, cudnnDataType_t type, const void* weights,
   if (address == nullptr && descriptor == nullptr) return;
   TensorSpec spec;
   spec.dtype = require_dtype(type, "dataType");
-  std::uintptr_t place = 0;
+  void* place = nullptr;
   if (part.rows > 0) {
-    spec.dims = {1, part.rows, part.columns};
-    spec.strides = row_major.strides_for(spec.dims);
-    place = reinterpret_cast<std::uintptr_t>(weights) +
-            static_cast<std::uintptr_t>(bytes_of(spec.dtype, part.offset));
+    spec = row_major_spec(spec.dtype, {1, part.rows, part.columns});
+    place = address_behind(weights, bytes_of(spec.dtype, part.offset));
   }
   if (descriptor != nullptr) set(object(descriptor, descriptor_name), type, spec);
-  if (address != nullptr) *address = reinterpret_cast<void*>(place);
+  if (address != nullptr) *address = place;
 }
 
 }  // namespace

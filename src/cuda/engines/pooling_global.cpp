@@ -100,13 +100,12 @@ class GlobalDesigner {
   LaunchDesign tiles() {
     const std::int64_t images = shape_.images * shape_.channels, tiles = ceil_div(images, kLanes),
                        warps = kTileThreads / kLanes,
-                       at_once = std::clamp<std::int64_t>(device_.shared_bytes / ring_bytes(), 1,
-                                                          kTileBlocks),
+                       at_once =
+                           std::clamp<std::int64_t>(kRingBytes / ring_bytes(), 1, kTileBlocks),
                        blocks = std::min(ceil_div(tiles, warps), device_.compute_units * at_once);
     arguments_.number("images", images);
     arguments_.number("elements", images * shape_.pixels());
-    arguments_.number("least", tiles / (blocks * warps));
-    arguments_.number("longer", tiles % (blocks * warps));
+    arguments_.number("tiles", tiles);
     const std::string type = tag(flat_.from.steps[0].view.dtype);
     LaunchDesign launch =
         launch_of({"pooling_global_tiles.cuh"}, kTileThreads,
@@ -182,7 +181,8 @@ class GlobalDesigner {
   static constexpr std::int64_t kColumnThreads = 128, kLeastColumnThreads = 512,
                                 kMostColumnThreads = 1024, kPixelsAhead = 16, kMostShares = 8,
                                 kBusyThreads = 384;  // of a multiprocessor
-  static constexpr std::int64_t kTileThreads = 128, kStages = 3, kTileBlocks = 4;
+  static constexpr std::int64_t kTileThreads = 128, kStages = 3, kTileBlocks = 4,
+                                kRingBytes = 200 << 10;  // of a multiprocessor
   static constexpr std::int64_t kSpreadThreads = 128, kPackets = 8, kSpreadBlocks = 8;
 
   const Graph& graph_;

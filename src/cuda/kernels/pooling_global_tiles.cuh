@@ -62,28 +62,26 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     pooling_global(const __grid_constant__ Args args) {
   const int lane = threadIdx.x % kLanes, warp = threadIdx.x / kLanes;
   uint8* ring = shared_memory() + warp * (kStages * kTileBytes);
-  // A stretch of tiles: a multiprocessor then meets few pages of memory.
-  const Index own = (Index)blockIdx.x * (kThreads / kLanes) + warp, longer = (Index)args.longer;
-  Index tile = own * (Index)args.least + min(own, longer), requested = tile;
-  const Index end = tile + (Index)args.least + (own < longer ? 1 : 0);
+  const Index step = (Index)gridDim.x * (kThreads / kLanes), tiles = (Index)args.tiles;
+  Index tile = (Index)blockIdx.x * (kThreads / kLanes) + warp, requested = tile;
   int free = 0, stage = 0;  // tiles of the ring
 #pragma unroll 1
   for (int i = 1;; ++i) {
     if (i >= kStages) {
-      if (tile >= end) break;
+      if (tile >= tiles) break;
       wait_for_copies<kStages - 2>();
       __syncwarp();  // and all lanes are done with the tile before
     }
-    if (requested < end) request_tile(args, requested, ring + free * kTileBytes);
+    if (requested < tiles) request_tile(args, requested, ring + free * kTileBytes);
     commit_copies();
-    ++requested;
+    requested += step;
     free = free + 1 == kStages ? 0 : free + 1;
     if (i < kStages) continue;
 
     const Index at[1] = {tile * kLanes + lane};
     R values[1] = {pool_image(ring + stage * kTileBytes, lane)};
     stage = stage + 1 == kStages ? 0 : stage + 1;
-    ++tile;
+    tile += step;
     if (!kMaximum) values[0] = quotient<kPixels>(values[0]);
     if (at[0] < (Index)args.images) epilogue<1>(args, at, values);
   }

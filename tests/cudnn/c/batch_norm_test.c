@@ -587,6 +587,7 @@ int main(void) {
       {{"f32", 0, 4, {2, 5, 3, 3}}, SPATIAL, BN_ADD_ACTIVATION, tanh, 1, 0, 1, 0, 1, 1, 0.1, 0, 0},
       {{"f32", 0, 4, {2, 5, 3, 3}}, SPATIAL, BN, same, 1, 0, 1, 0, 0, 0, 0.1, 1, 0},
       {{"f32", 0, 4, {6, 5, 1, 1}}, SPATIAL, BN, same, 1, 0, 1, 0, 1, 1, 0.1, 0, 0},
+      {{"f32", 0, 4, {6, 5, 1, 1}}, PER_ACTIVATION, BN, same, 1, 0, 1, 0, 1, 1, 0.1, 0, 0},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
     const int before = failures;

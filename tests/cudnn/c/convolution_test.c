@@ -160,6 +160,37 @@ static void test_int8(const char* result_type) {
   destroy_descriptors(&d);
 }
 
+/* Rows of x and y with gaps between them, as a part of a larger image has; what lies in the gaps of
+ * y stays. */
+static void test_gaps(void) {
+  const Shape shape = {"f32",  0,      2,      1,      2,     3, 1, {4, 5},
+                       {3, 3}, {1, 1}, {1, 1}, {1, 1}, CROSS, 1, 0};
+  Descriptors d = make_descriptors(&shape);
+  SUCCEEDS(cudnnSetTensor4dDescriptorEx(d.x, CUDNN_DATA_FLOAT, 1, 2, 4, 5, 64, 32, 8, 1));
+  SUCCEEDS(cudnnSetTensor4dDescriptorEx(d.y, CUDNN_DATA_FLOAT, 1, 3, 4, 5, 90, 30, 7, 1));
+  Oracle* oracle = oracle_graph(
+      "{\"format\":\"ashlar-graph\",\"version\":1,\"tensors\":["
+      "{\"name\":\"x\",\"kind\":\"input\",\"dtype\":\"f32\",\"dims\":[1,2,4,5],"
+      "\"strides\":[64,32,8,1]},%s,"
+      "{\"name\":\"y\",\"kind\":\"output\",\"dtype\":\"f32\",\"dims\":[1,3,4,5],"
+      "\"strides\":[90,30,7,1]}],\"nodes\":["
+      "{\"op\":\"conv_forward\",\"inputs\":{\"x\":\"x\",\"w\":\"w\"},"
+      "\"outputs\":{\"y\":\"y\"},\"attributes\":%s}]}",
+      json_w(&shape, "w", "input"), json_attributes(&shape));
+  float gap = 0.0F;
+  const float one = 1.0F, zero = 0.0F, kept = 123.0F;
+  char* y = oracle_device(oracle, "y");
+  cudaMemcpy(y + 5 * sizeof(float), &kept, sizeof kept, cudaMemcpyHostToDevice);
+  SUCCEEDS(cudnnConvolutionForward(
+      handle, &one, d.x, oracle_device(oracle, "x"), d.w, oracle_device(oracle, "w"), d.conv,
+      CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, NULL, 0, &zero, d.y, y));
+  oracle_check(oracle);
+  cudaMemcpy(&gap, y + 5 * sizeof(float), sizeof gap, cudaMemcpyDeviceToHost);
+  CHECK(gap == kept);
+  oracle_destroy(oracle);
+  destroy_descriptors(&d);
+}
+
 int main(void) {
   SUCCEEDS(cudnnCreate(&handle));
   for (size_t i = 0; i < sizeof kShapes / sizeof kShapes[0]; ++i) {
@@ -185,6 +216,8 @@ int main(void) {
   destroy_descriptors(&d);
   test_int8("i8");
   test_int8("f32");
+  test_int8("i32");
+  test_gaps();
   SUCCEEDS(cudnnDestroy(handle));
   return failures;
 }

@@ -219,6 +219,58 @@ static void test_streams(void) {
   DONE(cudaStreamDestroy(urgent));
 }
 
+/* Work of a captured stream happens when its graph is launched, each time. */
+static void test_capture(void) {
+  cudaStream_t stream = NULL;
+  cudaStream_t other = NULL;
+  cudaEvent_t event = NULL;
+  cudaGraph_t graph = NULL;
+  cudaGraphExec_t executable = NULL;
+  void* memory = NULL;
+  char out[8] = {0};
+  int calls = 0;
+  enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  DONE(cudaStreamCreate(&stream));
+  DONE(cudaStreamCreate(&other));
+  DONE(cudaEventCreate(&event));
+  DONE(cudaMalloc(&memory, 8));
+  DONE(cudaMemset(memory, 1, 8));
+  DONE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+  DONE(cudaStreamIsCapturing(stream, &capture));
+  CHECK(capture == cudaStreamCaptureStatusActive);
+  DONE(cudaMemsetAsync(memory, 2, 4, stream));
+  DONE(cudaEventRecord(event, stream));
+  DONE(cudaStreamWaitEvent(other, event, 0));
+  DONE(cudaLaunchHostFunc(other, count_call, &calls));
+  DONE(cudaEventRecord(event, other));
+  DONE(cudaStreamWaitEvent(stream, event, 0));
+  DONE(cudaStreamEndCapture(stream, &graph));
+  DONE(cudaStreamIsCapturing(other, &capture));
+  CHECK(capture == cudaStreamCaptureStatusNone);
+  DONE(cudaMemcpy(out, memory, 8, cudaMemcpyDeviceToHost));
+  CHECK(out[0] == 1 && calls == 0);
+  DONE(cudaGraphInstantiate(&executable, graph, 0));
+  DONE(cudaGraphDestroy(graph));
+  for (int launch = 1; launch <= 2; ++launch) {
+    DONE(cudaGraphLaunch(executable, stream));
+    DONE(cudaStreamSynchronize(stream));
+    CHECK(calls == launch);
+  }
+  DONE(cudaMemcpy(out, memory, 8, cudaMemcpyDeviceToHost));
+  CHECK(out[0] == 2 && out[3] == 2 && out[4] == 1);
+  DONE(cudaGraphExecDestroy(executable));
+
+  DONE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+  FAILS(cudaErrorStreamCaptureUnsupported, cudaStreamSynchronize(stream));
+  FAILS(cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(stream, &graph));
+  FAILS(cudaErrorStreamCaptureUnsupported,
+        cudaStreamBeginCapture(cudaStreamLegacy, cudaStreamCaptureModeRelaxed));
+  DONE(cudaFree(memory));
+  DONE(cudaEventDestroy(event));
+  DONE(cudaStreamDestroy(other));
+  DONE(cudaStreamDestroy(stream));
+}
+
 /* Handles and ranges that are wrong: looked up, not followed. */
 static void test_misuse_of_the_stand_in(void) {
   cudaStream_t stream = NULL;
@@ -280,6 +332,7 @@ int main(void) {
   test_rows();
   test_host_memory();
   test_streams();
+  test_capture();
   test_with_cudnn();
   DONE(cudaGetDeviceProperties(&properties, 0));
   if (strcmp(properties.name, "Ashlar host processor") == 0) {

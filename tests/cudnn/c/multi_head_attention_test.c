@@ -247,6 +247,10 @@ static void test_descriptors(void) {
   ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetAttnDescriptor(attention, 0, 0, 1.0, type, type, CUDNN_DEFAULT_MATH, NULL, NULL,
                                  4, 4, 4, 0, 0, 0, 0, 3, 3, 1, 1));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+          cudnnSetAttnDescriptor(attention, 0, 2147483647, 1.0, type, type, CUDNN_DEFAULT_MATH,
+                                 NULL, NULL, 4, 4, 2147483647, 0, 0, 0, 2147483647, 3, 3,
+                                 2147483647, 2147483647));
   SUCCEEDS(cudnnSetAttnDescriptor(attention, 1, 2, 0.25, type, type, CUDNN_DEFAULT_MATH, NULL, NULL,
                                   4, 4, 5, 6, 6, 7, 8, 9, 10, 11, 12));
   unsigned mode = 0;

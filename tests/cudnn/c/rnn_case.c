@@ -41,9 +41,10 @@ static void create_data(cudnnRNNDataDescriptor_t* data, const RnnCase* test, int
   for (int n = 0; n < test->batch; ++n) lengths[n] = length_of(test, n);
   float fill = test->fill;
   double fill_f64 = test->fill;
-  unsigned short fill_f16 = 0; /* 0, or 1.5 */
+  unsigned short fill_f16 = 0; /* 0, or 1.5; bfloat16 has 0 only */
   if (test->fill == 1.5F) fill_f16 = 0x3e00;
-  void* value = test->dtype == CUDNN_DATA_HALF     ? (void*)&fill_f16
+  void* value = test->dtype == CUDNN_DATA_HALF || test->dtype == CUDNN_DATA_BFLOAT16
+                    ? (void*)&fill_f16
                 : test->dtype == CUDNN_DATA_DOUBLE ? (void*)&fill_f64
                                                    : (void*)&fill;
   SUCCEEDS(cudnnCreateRNNDataDescriptor(data));
@@ -105,11 +106,18 @@ typedef struct {
     (text)->left -= (size_t)length;                                     \
   } while (0)
 
+static const char* dtype_name(cudnnDataType_t type) {
+  switch (type) {
+    case CUDNN_DATA_HALF: return "f16";
+    case CUDNN_DATA_BFLOAT16: return "bf16";
+    case CUDNN_DATA_DOUBLE: return "f64";
+    default: return "f32";
+  }
+}
+
 static void print_sequence(Text* text, const RnnCase* test, const char* name, const char* kind,
                            int features) {
-  const char* dtype = test->dtype == CUDNN_DATA_HALF     ? "f16"
-                      : test->dtype == CUDNN_DATA_DOUBLE ? "f64"
-                                                         : "f32";
+  const char* dtype = dtype_name(test->dtype);
   PRINT(text, "{\"name\": \"%s\", \"kind\": \"%s\", \"dtype\": \"%s\", ", name, kind, dtype);
   if (is_packed(test)) {
     int rows = 0;
@@ -125,9 +133,7 @@ static void print_sequence(Text* text, const RnnCase* test, const char* name, co
 
 static void print_tensor(Text* text, const RnnCase* test, const char* name, const char* kind, int a,
                          int b, int c) {
-  const char* dtype = test->dtype == CUDNN_DATA_HALF     ? "f16"
-                      : test->dtype == CUDNN_DATA_DOUBLE ? "f64"
-                                                         : "f32";
+  const char* dtype = dtype_name(test->dtype);
   PRINT(text, "{\"name\": \"%s\", \"kind\": \"%s\", \"dtype\": \"%s\", ", name, kind, dtype);
   if (b == 0)
     PRINT(text, "\"dims\": [%d]},\n", a);

@@ -213,15 +213,14 @@ __device__ inline void load_vector(D d, const void* data, int64 index, R (&value
   for (int i = 0; i < Vector<kCount, Word>::kPieces; ++i) u.pieces[i] = load_read_only(from + i);
   widen_vector(d, u, values);
 }
-// The same for what is read once: L1 keeps no copy.
+// The same for what is read once.
 template <int kCount, class R, class D>
 __device__ inline void load_vector_once(D d, const void* data, int64 index, R (&values)[kCount]) {
   typedef Vector<kCount, typename D::Word> Elements;
   Elements u;
   const auto* from = (const typename Elements::Piece*)((const typename D::Word*)data + index);
 #pragma unroll
-  for (int i = 0; i < Elements::kPieces; ++i)
-    u.pieces[i] = StreamPiece<Elements::kBytes>::load(from + i);
+  for (int i = 0; i < Elements::kPieces; ++i) u.pieces[i] = load_once(from + i);
   widen_vector(d, u, values);
 }
 // Short floats two at a time.

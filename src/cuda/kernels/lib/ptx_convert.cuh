@@ -73,9 +73,10 @@ __device__ inline uint32 pair_to_bf16(float low, float high) {
   return (uint32)float_to_bf16(low) | (uint32)float_to_bf16(high) << 16;
 #endif
 }
-// Saturating to 448; NaN is 0x7f.
+// Saturating to 448; NaN is 0x7f. Compilers know the instruction for sm_89 from CUDA 12.1 on.
 __device__ inline uint16 pair_to_e4m3(float low, float high) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890 && \
+    __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1201
   uint16 pair;
   asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(high), "f"(low));
   return pair;

@@ -29,6 +29,26 @@ __device__ inline Piece load_read_only(const Piece* from) {
   return *from;
 }
 
+// The same for what is read once: L1 keeps no copy.
+#if defined(__CUDA_ARCH__)
+__device__ inline uint4 load_once(const uint4* from) {
+  uint4 v;
+  asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+      : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+      : "l"(from));
+  return v;
+}
+__device__ inline uint2 load_once(const uint2* from) {
+  uint2 v;
+  asm("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(from));
+  return v;
+}
+#endif
+template <class Piece>
+__device__ inline Piece load_once(const Piece* from) {
+  return *from;
+}
+
 // The line of 128 bytes on its way from memory to L2; nobody waits for it.
 __device__ inline void prefetch_to_l2(const void* from) {
 #if defined(__CUDA_ARCH__)

@@ -1,0 +1,79 @@
+// Capturing streams.
+
+#include <atomic>
+
+#include "error.hpp"
+#include "stream.hpp"
+
+using namespace ashlar::hostrt;
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
+  static std::atomic<unsigned long long> next_id{1};
+  if (mode < cudaStreamCaptureModeGlobal || mode > cudaStreamCaptureModeRelaxed) {
+    return answer(cudaErrorInvalidValue);
+  }
+  if (check(stream) != cudaSuccess) {
+    return answer(cudaErrorInvalidResourceHandle);
+  }
+  if (stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread) {
+    return answer(cudaErrorStreamCaptureUnsupported);
+  }
+  if (capture_of(stream) != nullptr) {
+    return answer(cudaErrorIllegalState);
+  }
+  cudaGraph_t graph = nullptr;
+  cudaGraphCreate(&graph, 0);
+  join(stream, std::make_shared<Capture>(next_id++, stream, graph));
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  if (check(stream) != cudaSuccess) {
+    return answer(cudaErrorInvalidResourceHandle);
+  }
+  const auto capture = capture_of(stream);
+  if (graph == nullptr || capture == nullptr) {
+    return answer(graph == nullptr ? cudaErrorInvalidValue : cudaErrorIllegalState);
+  }
+  if (capture->origin != stream) {
+    return answer(cudaErrorStreamCaptureUnmatched);
+  }
+  capture->is_over = true;
+  *graph = capture->graph;
+  if (capture->is_invalid) {
+    cudaGraphDestroy(capture->graph);
+    *graph = nullptr;
+    return answer(cudaErrorStreamCaptureInvalidated);
+  }
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  if (status == nullptr || check(stream) != cudaSuccess) {
+    return answer(status == nullptr ? cudaErrorInvalidValue : cudaErrorInvalidResourceHandle);
+  }
+  *status = cudaStreamCaptureStatusNone;
+  if (const auto capture = capture_of(stream)) {
+    *status =
+        capture->is_invalid ? cudaStreamCaptureStatusInvalidated : cudaStreamCaptureStatusActive;
+  }
+  return cudaSuccess;
+}
+
+namespace ashlar::hostrt {
+
+cudaError_t capture_info(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                         unsigned long long* id, cudaGraph_t* graph) {
+  clear(id, graph);
+  const cudaError_t error = cudaStreamIsCapturing(stream, status);
+  const auto capture = capture_of(stream);
+  if (capture != nullptr && id != nullptr) {
+    *id = capture->id;
+  }
+  if (capture != nullptr && graph != nullptr) {
+    *graph = capture->graph;
+  }
+  return error;
+}
+
+}  // namespace ashlar::hostrt

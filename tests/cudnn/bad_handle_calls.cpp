@@ -1,0 +1,155 @@
+// Handles, versions, and descriptors as a whole.
+#include "cudnn/bad_calls.hpp"
+#include "cudnn/described.hpp"
+
+namespace ashlar::cudnn::test {
+
+namespace {
+
+struct Handle {
+  cudnnHandle_t handle = nullptr;
+  Handle() { cudnnCreate(&handle); }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  ~Handle() { cudnnDestroy(handle); }
+};
+
+cudnnHandle_t destroyed_handle() {
+  cudnnHandle_t handle = nullptr;
+  cudnnCreate(&handle);
+  cudnnDestroy(handle);
+  return handle;
+}
+
+cudnnBackendDescriptor_t destroyed_descriptor() {
+  cudnnBackendDescriptor_t descriptor = nullptr;
+  cudnnBackendCreateDescriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR, &descriptor);
+  cudnnBackendDestroyDescriptor(descriptor);
+  return descriptor;
+}
+
+int foreign = 0;  // a place in memory that is no object of the library
+const auto foreign_handle = reinterpret_cast<cudnnHandle_t>(&foreign);
+const cudnnBackendDescriptor_t foreign_descriptor = &foreign;
+
+// A number that the enumeration does not have.
+template <class E>
+E none_of(unsigned number) {
+  E value;
+  static_assert(sizeof(value) == sizeof(number));
+  std::copy_n(reinterpret_cast<const char*>(&number), sizeof(number),
+              reinterpret_cast<char*>(&value));
+  return value;
+}
+
+}  // namespace
+
+BadCalls bad_handle_calls() {
+  static cudaStream_t stream;
+  static cudnnStatus_t pending;
+  static cudnnBackendDescriptor_t made;
+  static unsigned mask;
+  static void* data;
+  static cudnnCallback_t callback;
+  return {
+      {"create: no place", [] { return cudnnCreate(nullptr); }},
+      {"destroy: twice", [] { return cudnnDestroy(destroyed_handle()); }},
+      {"destroy: foreign", [] { return cudnnDestroy(foreign_handle); }},
+      {"destroy: a descriptor",
+       [] {
+         const Described x(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+         return cudnnDestroy(static_cast<cudnnHandle_t>(static_cast<void*>(x)));
+       }},
+      {"set stream: null handle", [] { return cudnnSetStream(nullptr, stream); }},
+      {"set stream: destroyed handle", [] { return cudnnSetStream(destroyed_handle(), stream); }},
+      {"set stream: foreign handle", [] { return cudnnSetStream(foreign_handle, stream); }},
+      {"get stream: null handle", [] { return cudnnGetStream(nullptr, &stream); }},
+      {"get stream: destroyed handle", [] { return cudnnGetStream(destroyed_handle(), &stream); }},
+      {"get stream: no place", [] { return cudnnGetStream(Handle().handle, nullptr); }},
+      {"property: no place", [] { return cudnnGetProperty(PATCH_LEVEL, nullptr); }},
+      {"property: unknown",
+       [] {
+         int value = 0;
+         return cudnnGetProperty(none_of<libraryPropertyType>(9), &value);
+       }},
+      {"runtime error: null handle",
+       [] { return cudnnQueryRuntimeError(nullptr, &pending, CUDNN_ERRQUERY_RAWCODE, nullptr); }},
+      {"runtime error: no place",
+       [] {
+         return cudnnQueryRuntimeError(Handle().handle, nullptr, CUDNN_ERRQUERY_RAWCODE, nullptr);
+       }},
+      {"get callback: no mask", [] { return cudnnGetCallback(nullptr, &data, &callback); }},
+      {"get callback: no data", [] { return cudnnGetCallback(&mask, nullptr, &callback); }},
+      {"get callback: no function", [] { return cudnnGetCallback(&mask, &data, nullptr); }},
+
+      {"create descriptor: no place",
+       [] { return cudnnBackendCreateDescriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR, nullptr); }},
+      {"create descriptor: type 44",
+       [] {
+         return cudnnBackendCreateDescriptor(none_of<cudnnBackendDescriptorType_t>(44), &made);
+       }},
+      {"create descriptor: type -1",
+       [] {
+         return cudnnBackendCreateDescriptor(none_of<cudnnBackendDescriptorType_t>(~0U), &made);
+       }},
+      {"destroy descriptor: twice",
+       [] { return cudnnBackendDestroyDescriptor(destroyed_descriptor()); }},
+      {"destroy descriptor: foreign",
+       [] { return cudnnBackendDestroyDescriptor(foreign_descriptor); }},
+      {"destroy descriptor: a handle",
+       [] {
+         const Handle handle;
+         return cudnnBackendDestroyDescriptor(handle.handle);
+       }},
+      {"initialize: null", [] { return cudnnBackendInitialize(nullptr); }},
+      {"initialize: destroyed", [] { return cudnnBackendInitialize(destroyed_descriptor()); }},
+      {"finalize: null", [] { return cudnnBackendFinalize(nullptr); }},
+      {"finalize: destroyed", [] { return cudnnBackendFinalize(destroyed_descriptor()); }},
+      {"finalize: foreign", [] { return cudnnBackendFinalize(foreign_descriptor); }},
+      {"finalize: twice", [] { return tensor(1, {2}).finalize(); }},
+      {"set: null descriptor",
+       [] {
+         return cudnnBackendSetAttribute(nullptr, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1,
+                                         &foreign);
+       }},
+      {"set: destroyed descriptor",
+       [] {
+         return cudnnBackendSetAttribute(destroyed_descriptor(), CUDNN_ATTR_TENSOR_UNIQUE_ID,
+                                         CUDNN_TYPE_INT64, 1, &foreign);
+       }},
+      {"get: null descriptor",
+       [] {
+         return cudnnBackendGetAttribute(nullptr, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 0,
+                                         nullptr, nullptr);
+       }},
+      {"get: destroyed descriptor",
+       [] {
+         return cudnnBackendGetAttribute(destroyed_descriptor(), CUDNN_ATTR_TENSOR_UNIQUE_ID,
+                                         CUDNN_TYPE_INT64, 0, nullptr, nullptr);
+       }},
+      {"set: attribute 10",
+       [] {
+         return Described(CUDNN_BACKEND_TENSOR_DESCRIPTOR)
+             .set(none_of<cudnnBackendAttributeName_t>(10), std::int64_t{1});
+       }},
+      {"set: attribute -1",
+       [] {
+         return Described(CUDNN_BACKEND_TENSOR_DESCRIPTOR)
+             .set(none_of<cudnnBackendAttributeName_t>(~0U), std::int64_t{1});
+       }},
+      {"set: type 31",
+       [] {
+         return cudnnBackendSetAttribute(Described(CUDNN_BACKEND_TENSOR_DESCRIPTOR),
+                                         CUDNN_ATTR_TENSOR_UNIQUE_ID,
+                                         none_of<cudnnBackendAttributeType_t>(31), 1, &foreign);
+       }},
+      {"get: type -1",
+       [] {
+         return cudnnBackendGetAttribute(tensor(1, {2}), CUDNN_ATTR_TENSOR_UNIQUE_ID,
+                                         none_of<cudnnBackendAttributeType_t>(~0U), 0, nullptr,
+                                         nullptr);
+       }},
+  };
+}
+
+}  // namespace ashlar::cudnn::test

@@ -1,0 +1,22 @@
+#include "cudnn/bad_operation.hpp"
+
+namespace ashlar::cudnn::test {
+
+Call operation(cudnnBackendDescriptorType_t type, Tensors tensors, Parameters parameters,
+               std::vector<Described::Attribute> others) {
+  return [=] {
+    const Described made(type);
+    std::int64_t uid = 0;
+    for (const auto& [name, shape] : tensors) {
+      const cudnnStatus_t status = made.set(name, tensor(++uid, shape.dims, shape.type));
+      if (status != CUDNN_STATUS_SUCCESS) return status;
+    }
+    for (const auto& [name, make] : parameters)
+      if (const cudnnStatus_t status = made.set(name, make())) return status;
+    for (const auto& [name, values] : others)
+      if (const cudnnStatus_t status = made.set(name, values)) return status;
+    return made.finalize();
+  };
+}
+
+}  // namespace ashlar::cudnn::test
