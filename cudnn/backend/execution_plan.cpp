@@ -126,8 +126,11 @@ std::shared_ptr<const BoundPlan> ExecutionPlan::other(const Device& device,
   const auto& config = finished<EngineConfig>(*config_);
   const OperationGraph& graph = config.engine().operation_graph();
   const TranslatedGraph translated = translate(graph.operations, overrides);
+  // The caller has the workspace that this plan asked for; more is the other plan's own.
+  CompileOptions options = config.options;
+  options.workspace_limit = std::min(options.workspace_limit, plan_.plan->workspace_size());
   auto made = std::make_shared<const BoundPlan>(
-      compiled(translated.graph, translated.uids, device, config.options));
+      compiled(translated.graph, translated.uids, device, options));
   const std::scoped_lock lock(mutex_);
   if (others_.size() >= kMostOthers) others_.clear();
   return others_.emplace(std::move(key), std::move(made)).first->second;
