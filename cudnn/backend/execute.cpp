@@ -1,6 +1,7 @@
 // Running plans, and plans as nodes of CUDA graphs.
 #include <algorithm>
 #include <array>
+#include <ashlar/check.hpp>
 #include <ashlar/cuda_graph.hpp>
 #include <cstring>
 #include <functional>
@@ -76,6 +77,21 @@ ShapeOverrides overrides_of(const VariantPack& pack) {
   return overrides;
 }
 
+// Whether the numbers that came with the call are those the plan was made for.
+bool are_right(const std::vector<Assumption>& assumptions, const VariantPack& pack) {
+  return std::all_of(assumptions.begin(), assumptions.end(), [&](const Assumption& assumed) {
+    const auto uid = std::find(pack.uids.begin(), pack.uids.end(), assumed.uid);
+    const void* number = uid == pack.uids.end()
+                             ? nullptr
+                             : pack.pointers[static_cast<std::size_t>(uid - pack.uids.begin())];
+    if (number == nullptr) return false;  // the other plan says what is missing
+    Tensor one;
+    one.dtype = assumed.dtype;
+    one.dims = one.strides = {1};
+    return read_element(one, number, 0) == assumed.value;
+  });
+}
+
 // Finds the plan of a call and its pointers, and hands them on.
 template <class Use>
 void with_plan(cudnnHandle_t handle, cudnnBackendDescriptor_t plan_descriptor,
@@ -89,8 +105,10 @@ void with_plan(cudnnHandle_t handle, cudnnBackendDescriptor_t plan_descriptor,
   const auto& pack = finished<VariantPack>(*pack_record);
   const ShapeOverrides overrides = overrides_of(pack);
   std::shared_ptr<const BoundPlan> kept;
-  if (!overrides.empty() || made.own().plan->device().name != context.device.props().name)
-    kept = made.other(context.device, overrides);
+  const bool is_right = are_right(made.own().assumptions, pack);
+  if (!overrides.empty() || !is_right ||
+      made.own().plan->device().name != context.device.props().name)
+    kept = made.other(context.device, overrides, is_right);
   const BoundPlan& plan = kept != nullptr ? *kept : made.own();
   Pointers pointers = pointers_of(plan, pack.uids, pack.pointers);
   void* workspace = aligned_workspace(plan, pack.workspace);

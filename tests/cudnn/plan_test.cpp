@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <limits>
 #include <thread>
 
 #include "cudnn/backend_client.hpp"
@@ -133,6 +133,21 @@ TEST(OperationGraph, ContradictionsAreRefused) {
   EXPECT_THROW(client.plan({there, again}), Refused);  // two producers
   EXPECT_THROW(client.plan({from_nowhere}), Refused);  // a virtual tensor nobody writes
   EXPECT_NO_THROW(client.plan({there}));
+}
+
+TEST(ExecutionPlan, MaskedPlacesHoldWhatTheRunSays) {
+  BackendClient client;
+  const auto x = client.tensor(1, CUDNN_DATA_FLOAT, {1, 2, 1}),
+             hidden = client.tensor(2, CUDNN_DATA_FLOAT, {1, 1, 1}, {.is_by_value = true}),
+             mask = client.tensor(3, CUDNN_DATA_BOOLEAN, {1, 2, 1}),
+             y = client.tensor(4, CUDNN_DATA_FLOAT, {1, 2, 1});
+  const auto plan =
+      client.plan({client.pointwise(CUDNN_POINTWISE_BINARY_SELECT, x, hidden, y, mask)});
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  // Plans are made for -inf, and others when another number comes.
+  for (const double number : {-kInfinity, -5.0, 0.0, -kInfinity})
+    EXPECT_THAT(client.run(plan, {{1, {1, 2}}, {2, {number}}, {3, {0, 1}}, {4, {0, 0}}}).at(4),
+                ElementsAre(number, 2));
 }
 
 TEST(ExecutionPlan, ServesManyThreads) {

@@ -176,7 +176,11 @@ void translate_pointwise(Translation& translation, const Record& operation) {
     return;
   }
   std::vector<TensorId> operands = {translation.operand(operation, kX)};
-  if (operand_count(op.mode) >= 2) operands.push_back(translation.operand(operation, kB));
+  if (op.mode == binary_select)  // what masks hide
+    operands.push_back(
+        translation.assumed(operation, kB, -std::numeric_limits<double>::infinity()));
+  else if (operand_count(op.mode) >= 2)
+    operands.push_back(translation.operand(operation, kB));
   if (operand_count(op.mode) == 3) operands.push_back(translation.operand(operation, kT));
   match_ranks(translation, operands);
   const DType math = math_of(translation, operation, operands);

@@ -49,8 +49,9 @@ constexpr std::array kTranslators = {
 
 }  // namespace
 
-Translation::Translation(std::vector<const Record*> operations, const ShapeOverrides& overrides)
-    : operations_(std::move(operations)), overrides_(overrides) {}
+Translation::Translation(std::vector<const Record*> operations, const ShapeOverrides& overrides,
+                         bool may_assume)
+    : operations_(std::move(operations)), overrides_(overrides), may_assume_(may_assume) {}
 
 void Translation::run() {
   for (const Record* operation : operations_) {
@@ -167,6 +168,18 @@ TensorId Translation::ragged_operand(const Record& operation,
   if (wanted.ragged_offset == nullptr || produced_.contains(wanted.uid))
     return operand(operation, attribute);
   return input_of(wanted, "");
+}
+
+TensorId Translation::assumed(const Record& operation, cudnnBackendAttributeName_t attribute,
+                              double number) {
+  const TensorFacts scalar = facts(operation, attribute);
+  if (!may_assume_ || !scalar.is_by_value || !is_floating(scalar.dtype))
+    return operand(operation, attribute);
+  const bool is_known =
+      std::any_of(assumptions_.begin(), assumptions_.end(),
+                  [&](const Assumption& known) { return known.uid == scalar.uid; });
+  if (!is_known) assumptions_.push_back({scalar.uid, scalar.dtype, number});
+  return constant(number, scalar.dtype, scalar.dims.rank());
 }
 
 TensorId Translation::previous(const Record& operation, cudnnBackendAttributeName_t attribute) {

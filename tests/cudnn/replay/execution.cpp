@@ -42,6 +42,14 @@ Execution::Execution(const cudnn::BoundPlan& plan, const Device& device, const j
     block.before.resize(std::max(block.before.size(), bytes), std::byte{0xFF});
   }
   fill(by_value, tensors, seed);
+  for (const cudnn::Assumption& assumed : plan.assumptions) {
+    Tensor one;
+    one.dtype = assumed.dtype;
+    one.dims = one.strides = {1};
+    Block& block = blocks_[assumed.uid];
+    block.before.resize(sizeof(double));
+    write_scalar(one, block.before.data(), by_value.at(std::to_string(assumed.uid)));
+  }
   for (std::size_t i = 0; i < bound.size(); ++i) {
     Block& block = blocks_[uids_[i]];
     if (graph.tensor(bound[i]).kind == TensorKind::scalar || block.memory) continue;

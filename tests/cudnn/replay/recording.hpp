@@ -2,9 +2,9 @@
 #pragma once
 
 #include <filesystem>
-#include "graph/json.hpp"
 #include <string>
 #include <vector>
+#include "graph/json.hpp"
 
 namespace ashlar::replay {
 
