@@ -22,7 +22,7 @@ BadCalls all_bad_calls() {
   BadCalls all;
   for (const auto& group :
        {bad_handle_calls, bad_attribute_calls, bad_parameter_calls, bad_operation_calls,
-        bad_norm_and_attention_calls, bad_null_calls, bad_legacy_calls})
+        bad_norm_and_attention_calls, bad_plan_calls, bad_null_calls, bad_legacy_calls})
     for (BadCall& call : group()) all.push_back(std::move(call));
   return all;
 }
