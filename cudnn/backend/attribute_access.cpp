@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backend/attribute_table.hpp"
+#include "backend/attribute_value.hpp"
 #include "backend/descriptor.hpp"
 #include "core/answer.hpp"
 #include "core/handle.hpp"
@@ -17,33 +17,12 @@ namespace ashlar::cudnn {
 
 namespace {
 
-const AttributeRow& row_of(std::int64_t name, cudnnBackendDescriptorType_t descriptor) {
-  const AttributeRow* row = find_attribute(name);
-  if (row == nullptr)
-    fail(CUDNN_STATUS_BAD_PARAM, "name: got {}, expected a cudnnBackendAttributeName_t", name);
-  if (row->owner != descriptor)
-    fail(CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE, "{}: got a {}, expected a {}", row->text,
-         descriptor_type_name(descriptor), descriptor_type_name(row->owner));
-  return *row;
-}
-
 void check_type(const AttributeRow& row, std::int64_t type) {
   if (row.elements.accepts(type)) return;
   const std::string other =
       row.elements.other ? fmt::format(" or {}", element_type_name(*row.elements.other)) : "";
   fail(CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE, "{}: got elements of {} ({}), expected {}{}",
        row.text, element_type_name(type), type, element_type_name(row.elements.type), other);
-}
-
-void check_count(const AttributeRow& row, std::int64_t count) {
-  const auto [least, most] = row.count;
-  if (count >= least && count <= most) return;
-  const cudnnStatus_t status = count < 0       ? CUDNN_STATUS_BAD_PARAM
-                               : count < least ? CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT
-                                               : CUDNN_STATUS_BAD_PARAM_OUT_OF_BOUND;
-  const std::string expected =
-      least == most ? std::to_string(least) : fmt::format("{} to {}", least, most);
-  fail(status, "{}: got {} elements, expected {}", row.text, count, expected);
 }
 
 // The caller's array need not be aligned to its elements.
@@ -67,14 +46,6 @@ std::int64_t load_integer(cudnnBackendAttributeType_t type, const void* elements
   }
 }
 
-RecordRef load_record(const AttributeRow& row, const void* elements, std::int64_t index) {
-  RecordRef record = finalized(load<void*>(elements, index), row.text);
-  if ((row.elements.descriptors & only(record->type)) == 0)
-    fail(CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE, "{}: got a {}, expected {}", row.text,
-         descriptor_type_name(record->type), descriptors_text(row.elements.descriptors));
-  return record;
-}
-
 AttributeValue load_value(const AttributeRow& row, cudnnBackendAttributeType_t type,
                           std::int64_t count, const void* elements) {
   const auto all = [&](auto load_one) {
@@ -85,7 +56,7 @@ AttributeValue load_value(const AttributeRow& row, cudnnBackendAttributeType_t t
   };
   switch (type) {
     case CUDNN_TYPE_BACKEND_DESCRIPTOR:
-      return all([&](std::int64_t i) { return load_record(row, elements, i); });
+      return all([&](std::int64_t i) { return finalized(load<void*>(elements, i), row.text); });
     case CUDNN_TYPE_FLOAT:
       return all([&](std::int64_t i) { return static_cast<double>(load<float>(elements, i)); });
     case CUDNN_TYPE_DOUBLE: return all([&](std::int64_t i) { return load<double>(elements, i); });
@@ -99,14 +70,7 @@ AttributeValue load_value(const AttributeRow& row, cudnnBackendAttributeType_t t
     case CUDNN_TYPE_CHAR:
       if (count == 0) return std::string();
       return std::string(static_cast<const char*>(elements), static_cast<std::size_t>(count));
-    default:
-      return all([&](std::int64_t i) {
-        const std::int64_t value = load_integer(type, elements, i);
-        if (!is_value_of(type, value))
-          fail(CUDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "{}: got {}, expected a value of {}", row.text,
-               value, element_type_name(type));
-        return value;
-      });
+    default: return all([&](std::int64_t i) { return load_integer(type, elements, i); });
   }
 }
 
@@ -177,7 +141,7 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
                                        const void* elements) {
   return answer(__func__, [&] {
     const std::shared_ptr<Contents> contents = contents_of(descriptor, "descriptor");
-    const AttributeRow& row = row_of(number_of(name), contents->draft.type);
+    const AttributeRow& row = attribute_of(contents->draft.type, number_of(name));
     if (row.access == Access::get_only)
       fail(CUDNN_STATUS_BAD_PARAM, "{}: got a value to set, expected it only to be read", row.text);
     check_type(row, number_of(type));
@@ -186,6 +150,7 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
       fail(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "{}: got null, expected an array of {}", row.text,
            count);
     AttributeValue value = load_value(row, type, count, elements);
+    check_value(row, value);
     const std::scoped_lock lock(contents->mutex);
     if (contents->record != nullptr)
       fail(CUDNN_STATUS_BAD_PARAM, "{}: got a {} that is finalized, expected one that is not",
@@ -200,7 +165,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
                                        int64_t* count, void* elements) {
   return answer(__func__, [&] {
     const std::shared_ptr<Contents> contents = contents_of(descriptor, "descriptor");
-    const AttributeRow& row = row_of(number_of(name), contents->draft.type);
+    const AttributeRow& row = attribute_of(contents->draft.type, number_of(name));
     check_type(row, number_of(type));
     if (capacity < 0)
       fail(CUDNN_STATUS_BAD_PARAM, "{}: got a capacity of {}, expected 0 or more", row.text,

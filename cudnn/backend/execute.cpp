@@ -1,7 +1,8 @@
 // Running plans, and plans as nodes of CUDA graphs.
-#include <ashlar/cuda_graph.hpp>
 #include <algorithm>
 #include <array>
+#include <ashlar/check.hpp>
+#include <ashlar/cuda_graph.hpp>
 #include <cstring>
 #include <functional>
 
@@ -40,9 +41,9 @@ Pointers pointers_of(const BoundPlan& plan, std::span<const std::int64_t> uids,
                      std::span<void* const> given) {
   Pointers pointers(plan.places.size());
   for (std::size_t i = 0; i < std::min(uids.size(), given.size()); ++i) {
-    const auto range = std::equal_range(
-        plan.places.begin(), plan.places.end(), BoundPlan::Place{uids[i], 0},
-        [](const auto& a, const auto& b) { return a.uid < b.uid; });
+    const auto range =
+        std::equal_range(plan.places.begin(), plan.places.end(), BoundPlan::Place{uids[i], 0},
+                         [](const auto& a, const auto& b) { return a.uid < b.uid; });
     for (auto place = range.first; place != range.second; ++place)
       pointers[place->pointer] = given[i];
   }
@@ -63,8 +64,7 @@ void* aligned_workspace(const BoundPlan& plan, void* given) {
   if (plan.plan->workspace_size() == 0) return nullptr;
   if (given == nullptr)
     fail(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
-         "VARIANT_PACK_WORKSPACE: got null, expected a pointer to {} bytes",
-         plan.workspace_size());
+         "VARIANT_PACK_WORKSPACE: got null, expected a pointer to {} bytes", plan.workspace_size());
   const auto address = reinterpret_cast<std::uintptr_t>(given);
   return reinterpret_cast<void*>((address + kLine - 1) / kLine * kLine);
 }
@@ -77,21 +77,38 @@ ShapeOverrides overrides_of(const VariantPack& pack) {
   return overrides;
 }
 
+// Whether the numbers that came with the call are those the plan was made for.
+bool are_right(const std::vector<Assumption>& assumptions, const VariantPack& pack) {
+  return std::all_of(assumptions.begin(), assumptions.end(), [&](const Assumption& assumed) {
+    const auto uid = std::find(pack.uids.begin(), pack.uids.end(), assumed.uid);
+    const void* number = uid == pack.uids.end()
+                             ? nullptr
+                             : pack.pointers[static_cast<std::size_t>(uid - pack.uids.begin())];
+    if (number == nullptr) return false;  // the other plan says what is missing
+    Tensor one;
+    one.dtype = assumed.dtype;
+    one.dims = one.strides = {1};
+    return read_element(one, number, 0) == assumed.value;
+  });
+}
+
 // Finds the plan of a call and its pointers, and hands them on.
 template <class Use>
 void with_plan(cudnnHandle_t handle, cudnnBackendDescriptor_t plan_descriptor,
                cudnnBackendDescriptor_t pack_descriptor, Use&& use) {
   const cudnnContext& context = object(handle, "handle");
-  const RecordRef plan_record = finalized(
-      plan_descriptor, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "executionPlan");
+  const RecordRef plan_record =
+      finalized(plan_descriptor, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "executionPlan");
   const RecordRef pack_record =
       finalized(pack_descriptor, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, "variantPack");
   const auto& made = finished<ExecutionPlan>(*plan_record);
   const auto& pack = finished<VariantPack>(*pack_record);
   const ShapeOverrides overrides = overrides_of(pack);
   std::shared_ptr<const BoundPlan> kept;
-  if (!overrides.empty() || made.own().plan->device().name != context.device.props().name)
-    kept = made.other(context.device, overrides);
+  const bool is_right = are_right(made.own().assumptions, pack);
+  if (!overrides.empty() || !is_right ||
+      made.own().plan->device().name != context.device.props().name)
+    kept = made.other(context.device, overrides, is_right);
   const BoundPlan& plan = kept != nullptr ? *kept : made.own();
   Pointers pointers = pointers_of(plan, pack.uids, pack.pointers);
   void* workspace = aligned_workspace(plan, pack.workspace);
@@ -151,8 +168,7 @@ cudnnStatus_t cudnnBackendPopulateCudaGraph(cudnnHandle_t handle,
 
 cudnnStatus_t cudnnBackendUpdateCudaGraph(cudnnHandle_t handle,
                                           cudnnBackendDescriptor_t executionPlan,
-                                          cudnnBackendDescriptor_t variantPack,
-                                          cudaGraph_t graph) {
+                                          cudnnBackendDescriptor_t variantPack, cudaGraph_t graph) {
   return answer(__func__, [&] {
     required(graph, "graph");
     with_plan(handle, executionPlan, variantPack,

@@ -20,22 +20,25 @@ constexpr std::int64_t kLine = 64;  // the alignment of a workspace
 // Plans for other shapes that one plan keeps; past that it begins anew.
 constexpr std::size_t kMostOthers = 1024;
 
-BoundPlan bound(std::shared_ptr<const Plan> plan, const std::vector<std::int64_t>& uids) {
-  BoundPlan made{std::move(plan), {}};
+BoundPlan bound(std::shared_ptr<const Plan> plan, const std::vector<std::int64_t>& uids,
+                const std::vector<Assumption>& assumptions) {
+  BoundPlan made{std::move(plan), {}, assumptions};
   for (std::size_t i = 0; i < uids.size(); ++i) made.places.push_back({uids[i], i});
   std::stable_sort(made.places.begin(), made.places.end(),
                    [](const auto& a, const auto& b) { return a.uid < b.uid; });
   return made;
 }
 
-BoundPlan compiled(const Graph& graph, const std::vector<std::int64_t>& uids, const Device& device,
-                   const CompileOptions& options) {
+// `made` is an OperationGraph or a TranslatedGraph.
+BoundPlan compiled(const auto& made, const Device& device, const CompileOptions& options) {
+  const Graph& graph = made.graph;
   PlanKey key("execution plan", device);
   key.add(device.props().compute_units).add(std::string_view(graph.to_json(-1)));
   key.add(options.deterministic).add(options.allow_tf32).add(options.allow_winograd);
   key.add(options.workspace_limit).add(options.fuse).add(options.reference_only);
   key.add(std::string_view(options.engine));
-  return bound(cached_plan(key, [&] { return compile(graph, device, options); }), uids);
+  return bound(cached_plan(key, [&] { return compile(graph, device, options); }), made.uids,
+               made.assumptions);
 }
 
 void add_to_text(std::string& text, std::int64_t value) {
@@ -74,7 +77,7 @@ FinishedRef from_json(const Record& record) try {
          "EXECUTION_PLAN_JSON_REPRESENTATION: got another format, expected {} version {}; build "
          "the plan again",
          kFormat, kVersion);
-  RecordRef config = record_from_json(text.at("config"));
+  RecordRef config = record_from_json(text.at("config").get<std::string>());
   if (config->type != CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)
     fail(CUDNN_STATUS_BAD_PARAM,
          "EXECUTION_PLAN_JSON_REPRESENTATION: got no configuration, expected one");
@@ -93,13 +96,14 @@ FinishedRef from_json(const Record& record) try {
     key.add(std::string_view(saved));
     auto plan = cached_plan(key, [&] { return Plan::from_json(saved); });
     if (plan->graph().structural_hash() == graph.graph.structural_hash())
-      return std::make_shared<ExecutionPlan>(config, bound(std::move(plan), graph.uids));
+      return std::make_shared<ExecutionPlan>(config,
+                                             bound(std::move(plan), graph.uids, graph.assumptions));
   }
-  return std::make_shared<ExecutionPlan>(
-      config, compiled(graph.graph, graph.uids, made.engine().device, made.options));
+  return std::make_shared<ExecutionPlan>(config,
+                                         compiled(graph, made.engine().device, made.options));
 } catch (const json::exception& error) {
-  fail(CUDNN_STATUS_BAD_PARAM,
-       "EXECUTION_PLAN_JSON_REPRESENTATION: got text that is no plan: {}", error.what());
+  fail(CUDNN_STATUS_BAD_PARAM, "EXECUTION_PLAN_JSON_REPRESENTATION: got text that is no plan: {}",
+       error.what());
 }
 
 }  // namespace
@@ -110,8 +114,9 @@ std::int64_t BoundPlan::workspace_size() const {
 }
 
 std::shared_ptr<const BoundPlan> ExecutionPlan::other(const Device& device,
-                                                      const ShapeOverrides& overrides) const {
-  std::string key = device.props().name;
+                                                      const ShapeOverrides& overrides,
+                                                      bool may_assume) const {
+  std::string key = device.props().name + (may_assume ? "" : "!");
   for (const auto& [uid, shape] : overrides) {
     add_to_text(key, uid);
     for (const Dims* values : {&shape.dims, &shape.strides}) {
@@ -125,9 +130,11 @@ std::shared_ptr<const BoundPlan> ExecutionPlan::other(const Device& device,
   }
   const auto& config = finished<EngineConfig>(*config_);
   const OperationGraph& graph = config.engine().operation_graph();
-  const TranslatedGraph translated = translate(graph.operations, overrides);
-  auto made = std::make_shared<const BoundPlan>(
-      compiled(translated.graph, translated.uids, device, config.options));
+  const TranslatedGraph translated = translate(graph.operations, overrides, may_assume);
+  // The caller has the workspace that this plan asked for; more is the other plan's own.
+  CompileOptions options = config.options;
+  options.workspace_limit = std::min(options.workspace_limit, plan_.plan->workspace_size());
+  auto made = std::make_shared<const BoundPlan>(compiled(translated, device, options));
   const std::scoped_lock lock(mutex_);
   if (others_.size() >= kMostOthers) others_.clear();
   return others_.emplace(std::move(key), std::move(made)).first->second;
@@ -160,8 +167,8 @@ FinishedRef finalize_execution_plan(const Record& record) {
   const RecordRef config = record.reference(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
   const auto& made = finished<EngineConfig>(*config);
   const OperationGraph& graph = made.engine().operation_graph();
-  return std::make_shared<ExecutionPlan>(
-      config, compiled(graph.graph, graph.uids, made.engine().device, made.options));
+  return std::make_shared<ExecutionPlan>(config,
+                                         compiled(graph, made.engine().device, made.options));
 }
 
 }  // namespace ashlar::cudnn

@@ -21,6 +21,7 @@ struct BoundPlan {
     std::size_t pointer;
   };
   std::vector<Place> places;
+  std::vector<Assumption> assumptions;
 
   // Bytes a caller has to give: one more line of memory than the plan needs, so that it may begin
   // anywhere.
@@ -31,11 +32,11 @@ class ExecutionPlan : public Finished {
  public:
   ExecutionPlan(RecordRef config, BoundPlan plan) : config_(config), plan_(std::move(plan)) {}
 
+  const BoundPlan& own() const { return plan_; }
   // The plan for the device of a handle; with overrides, for these extents instead of those of the
   // descriptors. Compiled when first asked for, and then kept.
-  const BoundPlan& own() const { return plan_; }
-  std::shared_ptr<const BoundPlan> other(const Device& device,
-                                         const ShapeOverrides& overrides) const;
+  std::shared_ptr<const BoundPlan> other(const Device& device, const ShapeOverrides& overrides,
+                                         bool may_assume) const;
 
   std::optional<AttributeValue> computed(cudnnBackendAttributeName_t name) const override;
 

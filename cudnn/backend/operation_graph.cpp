@@ -9,10 +9,11 @@
 
 namespace ashlar::cudnn {
 
-TranslatedGraph translate(std::span<const RecordRef> operations, const ShapeOverrides& overrides) {
-  Translation translation(in_order(operations), overrides);
+TranslatedGraph translate(std::span<const RecordRef> operations, const ShapeOverrides& overrides,
+                          bool may_assume) {
+  Translation translation(in_order(operations), overrides, may_assume);
   translation.run();
-  TranslatedGraph translated{translation.take_graph(), {}};
+  TranslatedGraph translated{translation.take_graph(), {}, translation.assumptions()};
   translated.graph.validate();
   for (const BoundUid& bound : translation.bound()) translated.uids.push_back(bound.uid);
   return translated;
@@ -38,6 +39,7 @@ FinishedRef finalize_operation_graph(const Record& record) {
   TranslatedGraph translated = translate(made->operations, {});
   made->graph = std::move(translated.graph);
   made->uids = std::move(translated.uids);
+  made->assumptions = std::move(translated.assumptions);
   return made;
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backend/record.hpp"
-#include "backend/translate/tensor_facts.hpp"
+#include "backend/translate/translation.hpp"
 
 namespace ashlar::cudnn {
 
@@ -15,6 +15,7 @@ struct OperationGraph : Finished {
   Graph graph;
   // The uid of the variant pack for every bound tensor of the graph, in their order.
   std::vector<std::int64_t> uids;
+  std::vector<Assumption> assumptions;
   std::vector<RecordRef> operations;
   std::optional<Device> device;  // of the handle, where one was given
   std::optional<AttributeValue> computed(cudnnBackendAttributeName_t name) const override;
@@ -24,7 +25,9 @@ struct OperationGraph : Finished {
 struct TranslatedGraph {
   Graph graph;
   std::vector<std::int64_t> uids;
+  std::vector<Assumption> assumptions;
 };
-TranslatedGraph translate(std::span<const RecordRef> operations, const ShapeOverrides& overrides);
+TranslatedGraph translate(std::span<const RecordRef> operations, const ShapeOverrides& overrides,
+                          bool may_assume = true);
 
 }  // namespace ashlar::cudnn

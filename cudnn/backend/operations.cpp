@@ -99,8 +99,7 @@ std::vector<NamedTensor> operands_of(const Record& operation) {
   const auto add_offsets = [&](const std::vector<NamedTensor>& tensors) {
     std::vector<NamedTensor> offsets;
     for (const NamedTensor& named : tensors)
-      if (const Record* ragged =
-              named.tensor->record_or_null(CUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC))
+      if (const Record* ragged = named.tensor->record_or_null(CUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC))
         offsets.push_back({named.attribute, ragged});
     operands.insert(operands.end(), offsets.begin(), offsets.end());
   };
@@ -109,9 +108,7 @@ std::vector<NamedTensor> operands_of(const Record& operation) {
   return operands;
 }
 
-std::int64_t uid_of(const Record& tensor) {
-  return tensor.integer(CUDNN_ATTR_TENSOR_UNIQUE_ID);
-}
+std::int64_t uid_of(const Record& tensor) { return tensor.integer(CUDNN_ATTR_TENSOR_UNIQUE_ID); }
 
 std::vector<const Record*> in_order(std::span<const RecordRef> operations) {
   std::map<std::int64_t, std::size_t> producers;  // of a uid: the position of its operation

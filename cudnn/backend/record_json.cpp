@@ -79,15 +79,15 @@ AttributeValue read_value(const json& text, const std::vector<RecordRef>& known)
 
 }  // namespace
 
-json record_to_json(const RecordRef& record) {
+std::string record_to_json(const RecordRef& record) {
   Writer writer;
   writer.place_of(record);
-  return writer.take();
+  return writer.take().dump();
 }
 
-RecordRef record_from_json(const json& text) try {
+RecordRef record_from_json(const std::string& text) try {
   std::vector<RecordRef> known;
-  for (const json& item : text) {
+  for (const json& item : json::parse(text)) {
     auto record = std::make_shared<Record>();
     record->type = static_cast<cudnnBackendDescriptorType_t>(item.at("type").get<int>());
     for (const auto& [name, value] : item.at("attributes").items())

@@ -39,6 +39,11 @@ TEST_P(Replay, AnswersAsRecorded) {
             << ", shapes / " << recording.divisor << ", " << time.count() << " s\n";
 }
 
+TEST(ReplayFolder, HasRecordings) {
+  if (replay::recordings().empty())
+    GTEST_SKIP() << "no recordings: ASHLAR_REPLAY names a folder of them";
+}
+
 INSTANTIATE_TEST_SUITE_P(Recordings, Replay, testing::ValuesIn(replay::recordings()), test_name);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Replay);
 

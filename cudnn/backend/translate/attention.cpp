@@ -55,8 +55,9 @@ void translate_sdpa_forward(Translation& translation, const Record& operation) {
       lengths(translation, operation, CUDNN_ATTR_OPERATION_SDPA_FWD_SEQ_LEN_KVDESC, batches);
   const Dims k = translation.dims(inputs[Op::k]);
   const TensorId table = inputs[Op::page_table_k];
-  const std::int64_t keys =
-      k.rank() < 4 ? 0 : table == kNoTensor ? k[2] : translation.dims(table)[2] * k[2];
+  const std::int64_t keys = k.rank() < 4         ? 0
+                            : table == kNoTensor ? k[2]
+                                                 : translation.dims(table)[2] * k[2];
   inputs[Op::block_mask] =
       block_mask(translation, operation, (keys + op.block_columns - 1) / op.block_columns);
   std::vector<TensorId> outputs(Op::stats + 1, kNoTensor);

@@ -17,8 +17,7 @@ DType math_of(const Translation& translation, const Record& operation,
 
 void translate_gen_stats(Translation& translation, const Record& operation) {
   const TensorId x = translation.operand(operation, CUDNN_ATTR_OPERATION_GENSTATS_XDESC);
-  const DType math =
-      math_of(translation, operation, CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, x);
+  const DType math = math_of(translation, operation, CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, x);
   const TensorId sum = translation.result(operation, CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC);
   const TensorId squares = translation.result(operation, CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC);
   translation.add(GenStats{}, {x}, {sum, squares}, math);
@@ -31,15 +30,14 @@ void translate_bn_finalize(Translation& translation, const Record& operation) {
                  ? NormPhase::inference
                  : NormPhase::training;
   std::vector<TensorId> inputs;
-  for (const auto attribute : {CUDNN_ATTR_OPERATION_BN_FINALIZE_Y_SUM_DESC,
-                               CUDNN_ATTR_OPERATION_BN_FINALIZE_Y_SQ_SUM_DESC,
-                               CUDNN_ATTR_OPERATION_BN_FINALIZE_SCALE_DESC,
-                               CUDNN_ATTR_OPERATION_BN_FINALIZE_BIAS_DESC,
-                               CUDNN_ATTR_OPERATION_BN_FINALIZE_PREV_RUNNING_MEAN_DESC,
-                               CUDNN_ATTR_OPERATION_BN_FINALIZE_PREV_RUNNING_VAR_DESC,
-                               CUDNN_ATTR_OPERATION_BN_FINALIZE_EPSILON_DESC,
-                               CUDNN_ATTR_OPERATION_BN_FINALIZE_EXP_AVERATE_FACTOR_DESC,
-                               CUDNN_ATTR_OPERATION_BN_FINALIZE_ACCUM_COUNT_DESC})
+  for (const auto attribute :
+       {CUDNN_ATTR_OPERATION_BN_FINALIZE_Y_SUM_DESC, CUDNN_ATTR_OPERATION_BN_FINALIZE_Y_SQ_SUM_DESC,
+        CUDNN_ATTR_OPERATION_BN_FINALIZE_SCALE_DESC, CUDNN_ATTR_OPERATION_BN_FINALIZE_BIAS_DESC,
+        CUDNN_ATTR_OPERATION_BN_FINALIZE_PREV_RUNNING_MEAN_DESC,
+        CUDNN_ATTR_OPERATION_BN_FINALIZE_PREV_RUNNING_VAR_DESC,
+        CUDNN_ATTR_OPERATION_BN_FINALIZE_EPSILON_DESC,
+        CUDNN_ATTR_OPERATION_BN_FINALIZE_EXP_AVERATE_FACTOR_DESC,
+        CUDNN_ATTR_OPERATION_BN_FINALIZE_ACCUM_COUNT_DESC})
     inputs.push_back(translation.operand_or_none(operation, attribute));
   std::vector<TensorId> outputs;
   for (const auto attribute : {CUDNN_ATTR_OPERATION_BN_FINALIZE_EQ_SCALE_DESC,
@@ -56,11 +54,11 @@ void translate_bn_finalize(Translation& translation, const Record& operation) {
 
 void translate_bn_backward_weights(Translation& translation, const Record& operation) {
   std::vector<TensorId> inputs;
-  for (const auto attribute : {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_X_DESC,
-                               CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DY_DESC,
-                               CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MEAN_DESC,
-                               CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_INVSTD_DESC,
-                               CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_BN_SCALE_DESC})
+  for (const auto attribute :
+       {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_X_DESC, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DY_DESC,
+        CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MEAN_DESC,
+        CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_INVSTD_DESC,
+        CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_BN_SCALE_DESC})
     inputs.push_back(translation.operand(operation, attribute));
   std::vector<TensorId> outputs;
   for (const auto attribute : {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_SCALE_DESC,
@@ -69,8 +67,8 @@ void translate_bn_backward_weights(Translation& translation, const Record& opera
                                CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_X_SCALE_DESC,
                                CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_BIAS})
     outputs.push_back(translation.result_or_none(operation, attribute));
-  const DType math = math_of(translation, operation,
-                             CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MATH_PREC, inputs[0]);
+  const DType math =
+      math_of(translation, operation, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MATH_PREC, inputs[0]);
   translation.add(BnBackwardWeights{}, inputs, outputs, math);
 }
 

@@ -41,8 +41,8 @@ void translate_block_scale_quantize(Translation& translation, const Record& oper
   op.block_size = {size};
   op.axis = blocked_axis(translation.dims(x), scale.dims, size);
   op.scale_layout = layout_of(scale);
-  const DType math = math_of(translation, operation,
-                             CUDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_MATH_PREC, x);
+  const DType math =
+      math_of(translation, operation, CUDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_MATH_PREC, x);
   const TensorId y = translation.result(operation, kY);
   translation.add(op, {x}, {y, translation.result(operation, kScale)}, math);
 }
@@ -54,16 +54,15 @@ void translate_block_scale_dequantize(Translation& translation, const Record& op
   const TensorId x = translation.operand(operation, kX);
   const TensorFacts scale = translation.facts(operation, kScale);
   BlockScaleDequantize op;
-  op.block_size =
-      Dims(operation.integers(CUDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_BLOCK_SIZE));
+  op.block_size = Dims(operation.integers(CUDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_BLOCK_SIZE));
   if (op.block_size.empty()) op.block_size = {32};
   if (op.block_size.rank() == 1)
     op.axis = blocked_axis(translation.dims(x), scale.dims, op.block_size[0]);
   op.scale_layout = layout_of(scale);
   op.negative_scale =
       operation.integer_or(CUDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_NEG_SCALE, 0) != 0;
-  const DType math = math_of(translation, operation,
-                             CUDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_MATH_PREC, x);
+  const DType math =
+      math_of(translation, operation, CUDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_MATH_PREC, x);
   translation.add(op, {x, translation.operand(operation, kScale)},
                   {translation.result(operation, kY)}, math);
 }

@@ -10,11 +10,10 @@ void read_attributes(ConvAttributes& op, const Record& descriptor) {
     op.post_padding = Dims(descriptor.integers(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS));
   op.stride = Dims(descriptor.integers(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES));
   op.dilation = Dims(descriptor.integers(CUDNN_ATTR_CONVOLUTION_DILATIONS));
-  op.mode =
-      descriptor.integer_or(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_CROSS_CORRELATION) ==
-              CUDNN_CONVOLUTION
-          ? ConvMode::convolution
-          : ConvMode::cross_correlation;
+  op.mode = descriptor.integer_or(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_CROSS_CORRELATION) ==
+                    CUDNN_CONVOLUTION
+                ? ConvMode::convolution
+                : ConvMode::cross_correlation;
 }
 
 // The attributes that the three operations name differently.
@@ -31,8 +30,7 @@ void translate(Translation& translation, const Record& operation, const Names& n
   op.beta = operation.number_or(names.beta, 0.0);
   const TensorId first = translation.operand(operation, names.first),
                  second = translation.operand(operation, names.second);
-  const TensorId z =
-      op.beta == 0.0 ? kNoTensor : translation.previous(operation, names.result);
+  const TensorId z = op.beta == 0.0 ? kNoTensor : translation.previous(operation, names.result);
   const auto asked = static_cast<cudnnDataType_t>(
       descriptor.integer_or(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT));
   const DType compute = compute_of(translation, asked, std::array{first, second});
@@ -42,23 +40,21 @@ void translate(Translation& translation, const Record& operation, const Names& n
 }  // namespace
 
 void translate_convolution_forward(Translation& translation, const Record& operation) {
-  translate<ConvForward>(translation, operation,
-                         {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
-                          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
-                          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
-                          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
-                          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
-                          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y});
+  translate<ConvForward>(
+      translation, operation,
+      {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y});
 }
 
 void translate_convolution_backward_data(Translation& translation, const Record& operation) {
-  translate<ConvBackwardData>(translation, operation,
-                              {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
-                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
-                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
-                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
-                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
-                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX});
+  translate<ConvBackwardData>(
+      translation, operation,
+      {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX});
 }
 
 void translate_convolution_backward_filter(Translation& translation, const Record& operation) {

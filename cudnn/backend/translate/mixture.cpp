@@ -9,8 +9,7 @@ MoeMode mode_of(std::int64_t mode) {
     case CUDNN_MOE_GROUPED_MATMUL_MODE_NONE: return MoeMode::none;
     case CUDNN_MOE_GROUPED_MATMUL_MODE_GATHER: return MoeMode::gather;
     case CUDNN_MOE_GROUPED_MATMUL_MODE_SCATTER: return MoeMode::scatter;
-    default:
-      fail(CUDNN_STATUS_BAD_PARAM, "MOE_GROUPED_MATMUL_MODE: got {}, expected 0 to 2", mode);
+    default: fail(CUDNN_STATUS_BAD_PARAM, "MOE_GROUPED_MATMUL_MODE: got {}, expected 0 to 2", mode);
   }
 }
 
@@ -30,10 +29,10 @@ void translate_moe(Translation& translation, const Record& operation) {
                        ? kNoTensor
                        : translation.operand(
                              operation, CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_TOKEN_INDEX_DESC));
-  inputs.push_back(op.mode != MoeMode::scatter
-                       ? kNoTensor
-                       : translation.operand(
-                             operation, CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_TOKEN_KS_DESC));
+  inputs.push_back(
+      op.mode != MoeMode::scatter
+          ? kNoTensor
+          : translation.operand(operation, CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_TOKEN_KS_DESC));
   const auto asked = static_cast<cudnnDataType_t>(
       operation.integer_or(CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_MATH_PREC, CUDNN_DATA_FLOAT));
   const DType compute = compute_of(translation, asked, inputs);

@@ -112,14 +112,14 @@ void translate_band(Translation& translation, const Record& operation, const Ban
 void translate_expand_band(Translation& translation, const Record& operation) {
   const TensorId offset = translation.operand_or_none(
       operation, CUDNN_ATTR_OPERATION_EXPAND_BAND_MATRIX_KV_TOKEN_OFFSET_DESC);
-  translate_band<ExpandBandMatrix>(translation, operation,
-                                   {CUDNN_ATTR_OPERATION_EXPAND_BAND_MATRIX_XDESC,
-                                    CUDNN_ATTR_OPERATION_EXPAND_BAND_MATRIX_YDESC,
-                                    CUDNN_ATTR_OPERATION_EXPAND_BAND_MATRIX_LOWER_BANDWIDTH,
-                                    CUDNN_ATTR_OPERATION_EXPAND_BAND_MATRIX_UPPER_BANDWIDTH,
-                                    CUDNN_ATTR_OPERATION_EXPAND_BAND_MATRIX_AXIS,
-                                    CUDNN_ATTR_OPERATION_EXPAND_BAND_MATRIX_PAD_VALUE},
-                                   offset);
+  translate_band<ExpandBandMatrix>(
+      translation, operation,
+      {CUDNN_ATTR_OPERATION_EXPAND_BAND_MATRIX_XDESC, CUDNN_ATTR_OPERATION_EXPAND_BAND_MATRIX_YDESC,
+       CUDNN_ATTR_OPERATION_EXPAND_BAND_MATRIX_LOWER_BANDWIDTH,
+       CUDNN_ATTR_OPERATION_EXPAND_BAND_MATRIX_UPPER_BANDWIDTH,
+       CUDNN_ATTR_OPERATION_EXPAND_BAND_MATRIX_AXIS,
+       CUDNN_ATTR_OPERATION_EXPAND_BAND_MATRIX_PAD_VALUE},
+      offset);
 }
 
 void translate_contract_band(Translation& translation, const Record& operation) {

@@ -155,7 +155,8 @@ void translate_norm_forward(Translation& translation, const Record& operation) {
   }
   std::vector<TensorId> outputs(Op::next_running_var + 1, kNoTensor);
   if (is_training) {
-    if (op.mode != NormMode::rms) outputs[Op::out_mean] = translation.result_or_none(operation, kMean);
+    if (op.mode != NormMode::rms)
+      outputs[Op::out_mean] = translation.result_or_none(operation, kMean);
     outputs[Op::out_inv_variance] = translation.result_or_none(operation, kInvVariance);
     outputs[Op::next_running_mean] = translation.result_or_none(operation, kNextMean);
     outputs[Op::next_running_var] = translation.result_or_none(operation, kNextVar);

@@ -115,21 +115,11 @@ DType math_of(const Translation& translation, const Record& operation,
   return compute_of(translation, asked, operands);
 }
 
-// All of one rank, and together as large as the result.
-void fit(Translation& translation, std::vector<TensorId>& operands, const TensorFacts& result) {
+// All of one rank.
+void match_ranks(Translation& translation, std::vector<TensorId>& operands) {
   int rank = 0;
   for (TensorId id : operands) rank = std::max(rank, translation.dims(id).rank());
-  rank = result.has_open_dims ? rank : std::max(rank, result.dims.rank());
   for (TensorId& id : operands) id = translation.with_rank(id, rank);
-  if (result.has_open_dims || result.dims.rank() != rank) return;
-  Dims together = Dims::filled(rank, 1);
-  for (TensorId id : operands)
-    for (int axis = 0; axis < rank; ++axis)
-      if (translation.dims(id)[axis] != 1) together[axis] = translation.dims(id)[axis];
-  if (together == result.dims) return;
-  for (int axis = 0; axis < rank; ++axis)
-    if (together[axis] != 1 && together[axis] != result.dims[axis]) return;  // a contradiction
-  operands[0] = translation.expanded(operands[0], result.dims);
 }
 
 // The gradient of an activation of which y is known and not x.
@@ -145,7 +135,7 @@ void gradient_from_result(Translation& translation, const Record& operation, con
   switch (op.mode) {
     case relu_bwd: {  // y is clipped where x is
       std::vector<TensorId> operands = {dy, y};
-      fit(translation, operands, translation.facts(operation, kDx));
+      match_ranks(translation, operands);
       translation.add(op, operands, {translation.result(operation, kDx)}, math);
       return;
     }
@@ -153,8 +143,8 @@ void gradient_from_result(Translation& translation, const Record& operation, con
     case sigmoid_bwd: slope = combined(mul, y, combined(sub, number(1), y)); break;
     case softplus_bwd: {
       const TensorId power = combined(mul, y, number(-op.softplus_beta));
-      slope = combined(sub, number(1),
-                       translation.pointwise(PointwiseMode::exp, {power}, math, math));
+      slope =
+          combined(sub, number(1), translation.pointwise(PointwiseMode::exp, {power}, math, math));
       break;
     }
     case elu_bwd: {
@@ -180,15 +170,19 @@ void translate_pointwise(Translation& translation, const Record& operation) {
     if (!operation.has(kX)) return gradient_from_result(translation, operation, op);
     std::vector<TensorId> operands = {translation.operand(operation, kDy),
                                       translation.operand(operation, kX)};
-    fit(translation, operands, translation.facts(operation, kDx));
+    match_ranks(translation, operands);
     const DType math = math_of(translation, operation, operands);
     translation.add(op, operands, {translation.result(operation, kDx)}, math);
     return;
   }
   std::vector<TensorId> operands = {translation.operand(operation, kX)};
-  if (operand_count(op.mode) >= 2) operands.push_back(translation.operand(operation, kB));
+  if (op.mode == binary_select)  // what masks hide
+    operands.push_back(
+        translation.assumed(operation, kB, -std::numeric_limits<double>::infinity()));
+  else if (operand_count(op.mode) >= 2)
+    operands.push_back(translation.operand(operation, kB));
   if (operand_count(op.mode) == 3) operands.push_back(translation.operand(operation, kT));
-  fit(translation, operands, translation.facts(operation, kY));
+  match_ranks(translation, operands);
   const DType math = math_of(translation, operation, operands);
   translation.add(op, operands, {translation.result(operation, kY)}, math);
 }

@@ -25,8 +25,7 @@ void translate_rng(Translation& translation, const Record& operation) {
   op.minimum = descriptor.number_or(CUDNN_ATTR_RNG_UNIFORM_DIST_MINIMUM, 0.0);
   op.maximum = descriptor.number_or(CUDNN_ATTR_RNG_UNIFORM_DIST_MAXIMUM, 1.0);
   op.mean = descriptor.number_or(CUDNN_ATTR_RNG_NORMAL_DIST_MEAN, 0.0);
-  op.standard_deviation =
-      descriptor.number_or(CUDNN_ATTR_RNG_NORMAL_DIST_STANDARD_DEVIATION, 1.0);
+  op.standard_deviation = descriptor.number_or(CUDNN_ATTR_RNG_NORMAL_DIST_STANDARD_DEVIATION, 1.0);
   // The seed is a number or a tensor.
   constexpr auto kSeed = CUDNN_ATTR_OPERATION_RNG_SEED;
   TensorId seed = kNoTensor;

@@ -6,8 +6,7 @@ namespace ashlar::cudnn {
 
 namespace {
 
-constexpr auto kX = CUDNN_ATTR_OPERATION_REDUCTION_XDESC,
-               kY = CUDNN_ATTR_OPERATION_REDUCTION_YDESC;
+constexpr auto kX = CUDNN_ATTR_OPERATION_REDUCTION_XDESC, kY = CUDNN_ATTR_OPERATION_REDUCTION_YDESC;
 
 ReductionMode mode_of(std::int64_t mode) {
   switch (mode) {
@@ -39,8 +38,7 @@ Dims meant_dims(const Translation& translation, const Record& operation, const D
   for (const Record* reader : translation.readers_of(y.uid))
     if (reader->type == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR &&
         reader->has(CUDNN_ATTR_OPERATION_POINTWISE_YDESC)) {
-      const Dims dims =
-          translation.facts(*reader, CUDNN_ATTR_OPERATION_POINTWISE_YDESC).dims;
+      const Dims dims = translation.facts(*reader, CUDNN_ATTR_OPERATION_POINTWISE_YDESC).dims;
       if (is_reduced_to(x, dims)) return dims;
     }
   return y.dims;
@@ -93,10 +91,10 @@ void translate_reduction(Translation& translation, const Record& operation) {
   }
   if (!is_grouped) {
     const bool as_described = translation.facts(operation, kY).dims == to;
-    translation.add(op, {x},
-                    {as_described ? translation.result(operation, kY)
-                                  : translation.result(operation, kY, to)},
-                    compute);
+    translation.add(
+        op, {x},
+        {as_described ? translation.result(operation, kY) : translation.result(operation, kY, to)},
+        compute);
     return;
   }
   x = translation.value(Reshape{split}, {x}, translation.tensor(x).dtype);

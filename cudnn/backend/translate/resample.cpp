@@ -104,9 +104,10 @@ TensorId with_padding(Translation& translation, TensorId x, const ResampleAttrib
 
 void drop_padding(ResampleAttributes& op) {
   if (op.mode == ResampleMode::avgpool_exclude_padding)
-    fail(CUDNN_STATUS_NOT_SUPPORTED_PADDING,
-         "RESAMPLE_PRE_PADDINGS: got windows of nothing but padding, which have no mean without it, "
-         "expected less than RESAMPLE_WINDOW_DIMS on every axis");
+    fail(
+        CUDNN_STATUS_NOT_SUPPORTED_PADDING,
+        "RESAMPLE_PRE_PADDINGS: got windows of nothing but padding, which have no mean without it, "
+        "expected less than RESAMPLE_WINDOW_DIMS on every axis");
   op.padding = Dims::filled(op.window.rank(), 0);
   op.post_padding = op.padding;
 }

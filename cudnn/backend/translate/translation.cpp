@@ -49,8 +49,9 @@ constexpr std::array kTranslators = {
 
 }  // namespace
 
-Translation::Translation(std::vector<const Record*> operations, const ShapeOverrides& overrides)
-    : operations_(std::move(operations)), overrides_(overrides) {}
+Translation::Translation(std::vector<const Record*> operations, const ShapeOverrides& overrides,
+                         bool may_assume)
+    : operations_(std::move(operations)), overrides_(overrides), may_assume_(may_assume) {}
 
 void Translation::run() {
   for (const Record* operation : operations_) {
@@ -95,9 +96,9 @@ TensorId Translation::memory_of(const TensorFacts& facts, TensorKind kind,
   tensor.dims = facts.dims;
   tensor.strides = facts.strides;
   // Uids of a graph differ, and 0 is none; the pack's are in bound_.
-  const bool is_first = facts.uid != 0 && std::none_of(bound_.begin(), bound_.end(), [&](const BoundUid& bound) {
-    return bound.uid == facts.uid;
-  });
+  const bool is_first =
+      facts.uid != 0 && std::none_of(bound_.begin(), bound_.end(),
+                                     [&](const BoundUid& bound) { return bound.uid == facts.uid; });
   tensor.uid = is_first ? facts.uid
                         : std::numeric_limits<std::int64_t>::min() +
                               static_cast<std::int64_t>(bound_.size());
@@ -123,8 +124,8 @@ TensorId Translation::read(const TensorFacts& facts, const std::string& suffix) 
   if (facts.ragged_offset != nullptr) {
     id = padded(facts);
   } else if (facts.vector > 1) {
-    const VectorShape shape = vector_shape(
-        {facts.dtype, facts.dims, facts.strides, facts.vector, facts.vector_axis});
+    const VectorShape shape =
+        vector_shape({facts.dtype, facts.dims, facts.strides, facts.vector, facts.vector_axis});
     TensorFacts memory = facts;
     memory.dims = shape.dims;
     memory.strides = shape.strides;
@@ -158,8 +159,7 @@ TensorId Translation::operand(const Record& operation, cudnnBackendAttributeName
 
 TensorId Translation::operand_or_none(const Record& operation,
                                       cudnnBackendAttributeName_t attribute) {
-  return operation.record_or_null(attribute) == nullptr ? kNoTensor
-                                                        : operand(operation, attribute);
+  return operation.record_or_null(attribute) == nullptr ? kNoTensor : operand(operation, attribute);
 }
 
 TensorId Translation::ragged_operand(const Record& operation,
@@ -168,6 +168,18 @@ TensorId Translation::ragged_operand(const Record& operation,
   if (wanted.ragged_offset == nullptr || produced_.contains(wanted.uid))
     return operand(operation, attribute);
   return input_of(wanted, "");
+}
+
+TensorId Translation::assumed(const Record& operation, cudnnBackendAttributeName_t attribute,
+                              double number) {
+  const TensorFacts scalar = facts(operation, attribute);
+  if (!may_assume_ || !scalar.is_by_value || !is_floating(scalar.dtype))
+    return operand(operation, attribute);
+  const bool is_known =
+      std::any_of(assumptions_.begin(), assumptions_.end(),
+                  [&](const Assumption& known) { return known.uid == scalar.uid; });
+  if (!is_known) assumptions_.push_back({scalar.uid, scalar.dtype, number});
+  return constant(number, scalar.dtype, scalar.dims.rank());
 }
 
 TensorId Translation::previous(const Record& operation, cudnnBackendAttributeName_t attribute) {

@@ -20,16 +20,27 @@ struct BoundUid {
   std::int64_t uid;
 };
 
+// A number that comes with every run (a tensor by value) and that the graph takes for known, so
+// that masks are recognised: clients fill what they hide with -inf. A run with another number needs
+// a graph without assumptions.
+struct Assumption {
+  std::int64_t uid;
+  DType dtype;
+  double value;
+};
+
 // A graph under construction. Operations arrive in order; each translate_ function reads operands,
 // names results and adds nodes.
 class Translation {
  public:
-  Translation(std::vector<const Record*> operations, const ShapeOverrides& overrides);
+  Translation(std::vector<const Record*> operations, const ShapeOverrides& overrides,
+              bool may_assume);
 
   // Translates all operations.
   void run();
   Graph take_graph() { return std::move(graph_); }
   const std::vector<BoundUid>& bound() const { return bound_; }
+  const std::vector<Assumption>& assumptions() const { return assumptions_; }
 
   // --- for the translate_ functions
   TensorFacts facts(const Record& operation, cudnnBackendAttributeName_t attribute) const;
@@ -43,6 +54,8 @@ class Translation {
   TensorId operand(const Record& tensor);
   // The same for an operation that reads ragged tensors as they are.
   TensorId ragged_operand(const Record& operation, cudnnBackendAttributeName_t attribute);
+  // A constant in place of an operand by value, when there may be assumptions; else the operand.
+  TensorId assumed(const Record& operation, cudnnBackendAttributeName_t attribute, double number);
   // What the memory of a result held before.
   TensorId previous(const Record& operation, cudnnBackendAttributeName_t attribute);
   // The memory of an operand read as another type and shape.
@@ -109,6 +122,8 @@ class Translation {
   std::vector<std::pair<TensorFacts, TensorId>> inputs_;  // ragged ones as they are stored
   std::vector<std::pair<TensorFacts, TensorId>> read_;    // as operations read them
   std::vector<BoundUid> bound_;
+  bool may_assume_;
+  std::vector<Assumption> assumptions_;
   std::vector<Pending> pending_;
   std::map<std::string, int> names_;
   std::size_t position_ = 0;  // of the operation that is being translated

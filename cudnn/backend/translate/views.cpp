@@ -122,8 +122,7 @@ TensorId Translation::expanded(TensorId id, const Dims& wanted) {
     while (dims(id)[axis] < wanted[axis]) {
       const std::int64_t have = dims(id)[axis];
       const std::int64_t copies = std::min(kMostCopies, (wanted[axis] + have - 1) / have);
-      id = value(Concat{axis},
-                 std::vector<TensorId>(static_cast<std::size_t>(copies), id), dtype);
+      id = value(Concat{axis}, std::vector<TensorId>(static_cast<std::size_t>(copies), id), dtype);
     }
     if (dims(id)[axis] > wanted[axis]) {
       Dims limit = dims(id);

@@ -1,7 +1,7 @@
 #include "cudnn/replay/execution.hpp"
 
-#include <ashlar/check.hpp>
 #include <algorithm>
+#include <ashlar/check.hpp>
 #include <bit>
 #include <limits>
 
@@ -42,6 +42,14 @@ Execution::Execution(const cudnn::BoundPlan& plan, const Device& device, const j
     block.before.resize(std::max(block.before.size(), bytes), std::byte{0xFF});
   }
   fill(by_value, tensors, seed);
+  for (const cudnn::Assumption& assumed : plan.assumptions) {
+    Tensor one;
+    one.dtype = assumed.dtype;
+    one.dims = one.strides = {1};
+    Block& block = blocks_[assumed.uid];
+    block.before.resize(sizeof(double));
+    write_scalar(one, block.before.data(), by_value.at(std::to_string(assumed.uid)));
+  }
   for (std::size_t i = 0; i < bound.size(); ++i) {
     Block& block = blocks_[uids_[i]];
     if (graph.tensor(bound[i]).kind == TensorKind::scalar || block.memory) continue;
@@ -71,8 +79,7 @@ void Execution::fill(const json& by_value, const std::vector<const cudnn::Record
   }
   // Rows of ragged tensors stand one behind the other, each with room for its longest.
   for (const cudnn::Record* tensor : tensors) {
-    const cudnn::Record* offsets =
-        tensor->record_or_null(CUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC);
+    const cudnn::Record* offsets = tensor->record_or_null(CUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC);
     if (offsets == nullptr) continue;
     const cudnn::TensorFacts facts = cudnn::facts_of(*tensor, {}),
                              rows = cudnn::facts_of(*offsets, {});
@@ -101,8 +108,7 @@ std::string Execution::compare(double& worst) {
   const Graph& graph = plan_.plan->graph();
   std::vector<const void*> pointers;
   for (const std::int64_t uid : uids_) pointers.push_back(blocks_.at(uid).before.data());
-  const std::vector<Expected> expected =
-      evaluate_reference(graph, pointers, plan_.plan->notes());
+  const std::vector<Expected> expected = evaluate_reference(graph, pointers, plan_.plan->notes());
   const std::vector<TensorId>& bound = plan_.plan->bound_tensors();
   std::string wrong;
   for (const Expected& output : expected) {

@@ -3,10 +3,10 @@
 
 #include <ashlar/memory.hpp>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
+#include "graph/json.hpp"
 
 #include "backend/execution_plan.hpp"
 #include "support/bound_memory.hpp"

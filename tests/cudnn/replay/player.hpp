@@ -46,10 +46,11 @@ class Player {
   std::map<std::int64_t, cudnnBackendDescriptor_t> descriptors_;
   // What NVIDIA's library filled and this one did not: calls on these say nothing.
   std::set<std::int64_t> unfilled_;
-  std::map<int, std::string> texts_;                // JSON answers of this library, by attribute
-  std::map<std::int64_t, const json*> runs_;        // the execute call of a variant pack
-  std::map<std::int64_t, std::unique_ptr<Execution>> executions_;  // by variant pack
-  std::map<std::int64_t, int> compared_;            // how often the results of a plan were compared
+  std::map<int, std::string> texts_;          // JSON answers of this library, by attribute
+  std::map<std::int64_t, const json*> runs_;  // the execute call of a variant pack
+  std::map<std::int64_t, std::shared_ptr<Execution>> executions_;  // by variant pack
+  std::map<std::int64_t, std::shared_ptr<Execution>> last_;        // by plan
+  std::map<std::int64_t, int> compared_;  // how often the results of a plan were compared
   std::size_t position_ = 0;
   Outcome outcome_;
 };

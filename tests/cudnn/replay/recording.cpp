@@ -62,8 +62,7 @@ struct Shapes {
 Shapes shapes_of(const std::vector<json>& calls) {
   Shapes shapes;
   for (const json& call : calls) {
-    if (call.at("f") == "create")
-      shapes.descriptors[call.at("d")].first = call.at("t").get<int>();
+    if (call.at("f") == "create") shapes.descriptors[call.at("d")].first = call.at("t").get<int>();
     if (call.at("f") == "set")
       shapes.descriptors[call.at("d")].second[call.at("a").get<int>()] = call.at("v");
   }
@@ -92,9 +91,9 @@ double flops_of(const std::vector<json>& calls) {
     };
     switch (type) {
       case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
-        most = std::max(most,
-                        2 * product(dims(operation, CUDNN_ATTR_OPERATION_MATMUL_CDESC)) *
-                            dims(operation, CUDNN_ATTR_OPERATION_MATMUL_ADESC).back().get<double>());
+        most = std::max(
+            most, 2 * product(dims(operation, CUDNN_ATTR_OPERATION_MATMUL_CDESC)) *
+                      dims(operation, CUDNN_ATTR_OPERATION_MATMUL_ADESC).back().get<double>());
         break;
       case CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR: {
         const json k = dims(operation, CUDNN_ATTR_OPERATION_SDPA_FWD_KDESC);
@@ -123,21 +122,20 @@ double flops_of(const std::vector<json>& calls) {
   return most;
 }
 
-bool has_filters(const Shapes& shapes) {
+bool has_products(const Shapes& shapes) {
   return std::any_of(shapes.descriptors.begin(), shapes.descriptors.end(), [](const auto& entry) {
     const int type = entry.second.first;
-    return type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR ||
-           type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR ||
-           type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR;
+    return type == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR ||
+           type == CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR;
   });
 }
 
 std::set<std::int64_t> filters_of(const Shapes& shapes) {
   std::set<std::int64_t> filters;
   for (const auto& [id, descriptor] : shapes.descriptors)
-    for (const int attribute : {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
-                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
-                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW})
+    for (const int attribute :
+         {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW})
       if (const auto found = descriptor.second.find(attribute); found != descriptor.second.end())
         filters.insert(found->second[0].get<std::int64_t>());
   return filters;
@@ -157,20 +155,23 @@ std::int64_t channel_divisor(const Shapes& shapes, const std::set<std::int64_t>&
   return divisor;
 }
 
-// Divides extents: with convolutions the batch of everything but filters, and channels; else every
-// extent above 256. Strides keep their order and gaps.
+// Divides extents: of products and attention every one from 256 on; of anything else the batch, and
+// with convolutions the channels. Strides keep their order and gaps.
 void reduce(std::vector<json>& calls, std::int64_t divisor) {
   const Shapes shapes = shapes_of(calls);
-  const bool is_convolution = has_filters(shapes);
+  const bool has_batches = !has_products(shapes);
   const std::set<std::int64_t> filters = filters_of(shapes);
-  const std::int64_t of_channels = channel_divisor(shapes, filters, divisor / 4);
+  const std::int64_t of_channels =
+      channel_divisor(shapes, filters, std::max<std::int64_t>(1, divisor / 4));
   const auto reduced = [&](std::int64_t id, std::size_t axis, std::int64_t extent) {
-    if (is_convolution) {
-      if (axis > 1) return extent;
+    if (has_batches) {
       const bool is_batch = axis == 0 && !filters.contains(id);
-      return std::max<std::int64_t>(1, extent / (is_batch ? divisor : std::max<std::int64_t>(1, of_channels)));
+      const std::int64_t of_axis = is_batch                      ? divisor
+                                   : axis > 1 || filters.empty() ? 1
+                                                                 : of_channels;
+      return std::max<std::int64_t>(1, extent / of_axis);
     }
-    return extent > 256 ? std::max<std::int64_t>(extent / divisor, 2) : extent;
+    return extent >= 256 ? std::max<std::int64_t>(extent / divisor, 2) : extent;
   };
   for (json& call : calls) {
     if (call.at("f") != "set") continue;
@@ -213,8 +214,7 @@ Recording read_recording(const fs::path& file, double most_flops) {
 std::vector<fs::path> recordings() {
   const fs::path source = ASHLAR_SOURCE_DIR;
   const char* asked = std::getenv("ASHLAR_REPLAY");
-  fs::path folder =
-      asked != nullptr ? fs::path(asked) : source.parent_path() / "shared" / "replay";
+  fs::path folder = asked != nullptr ? fs::path(asked) : source.parent_path() / "shared" / "replay";
   if (asked == nullptr && !fs::is_directory(folder)) folder = source / "tests" / "data" / "replay";
   std::vector<fs::path> files;
   std::error_code error;

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+#include "graph/json.hpp"
 
 namespace ashlar::replay {
 
@@ -13,8 +13,8 @@ using nlohmann::json;
 struct Recording {
   std::string name;
   std::vector<json> calls;
-  // Extents above 256 of attention graphs are this many times smaller than recorded, and so are
-  // the batches of convolutions and norms: the oracle computes in double, on few cores.
+  // Extents from 256 on of products and attention are this many times smaller than recorded, and so
+  // are the batches of everything else: the oracle computes in double, on few cores.
   std::int64_t divisor = 1;
 };
 

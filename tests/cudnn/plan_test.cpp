@@ -1,0 +1,171 @@
+// Execution plans: saved and loaded, run with other shapes, and refused with a reason.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <thread>
+
+#include "cudnn/backend_client.hpp"
+#include "support/test_device.hpp"
+
+namespace {
+
+using namespace ashlar;
+using test::Attribute;
+using test::BackendClient;
+using test::Numbers;
+using test::Refused;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr auto kDescriptor = CUDNN_TYPE_BACKEND_DESCRIPTOR;
+
+// y = (x + b) * s, with an edge between them that has no memory.
+std::vector<cudnnBackendDescriptor_t> add_and_scale(BackendClient& client) {
+  const auto x = client.tensor(1, CUDNN_DATA_FLOAT, {1, 2, 2}),
+             b = client.tensor(2, CUDNN_DATA_FLOAT, {1, 2, 2}),
+             sum = client.tensor(3, CUDNN_DATA_FLOAT, {1, 2, 2}, {.is_virtual = true}),
+             s = client.tensor(4, CUDNN_DATA_FLOAT, {1, 1, 1}, {.is_by_value = true}),
+             y = client.tensor(5, CUDNN_DATA_FLOAT, {1, 2, 2});
+  return {client.pointwise(CUDNN_POINTWISE_ADD, x, b, sum),
+          client.pointwise(CUDNN_POINTWISE_MUL, sum, s, y)};
+}
+const std::map<std::int64_t, Numbers> kMemory = {
+    {1, {1, 2, 3, 4}}, {2, {10, 20, 30, 40}}, {4, {2}}, {5, {0, 0, 0, 0}}};
+
+TEST(ExecutionPlan, RunsFromItsJson) {
+  BackendClient client;
+  const auto plan = client.plan(add_and_scale(client));
+  const std::string text = client.plan_json(plan);
+  cudnnBackendDescriptor_t loaded = nullptr;
+  ASSERT_EQ(cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &loaded),
+            CUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(cudnnBackendSetAttribute(loaded, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION,
+                                     CUDNN_TYPE_CHAR, static_cast<std::int64_t>(text.size()),
+                                     text.data()),
+            CUDNN_STATUS_SUCCESS);
+  const cudnnHandle_t handle = client.handle();
+  ASSERT_EQ(cudnnBackendSetAttribute(loaded, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1,
+                                     &handle),
+            CUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(cudnnBackendFinalize(loaded), CUDNN_STATUS_SUCCESS);
+  EXPECT_THAT(client.run(loaded, kMemory).at(5), ElementsAre(22, 44, 66, 88));
+  // Its configuration can be read back, and made a plan again.
+  cudnnBackendDescriptor_t config = nullptr;
+  ASSERT_EQ(cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &config),
+            CUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(cudnnBackendGetAttribute(loaded, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, kDescriptor,
+                                     1, nullptr, &config),
+            CUDNN_STATUS_SUCCESS);
+  const auto again = client.make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR,
+                                 {{CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, kDescriptor, config}});
+  EXPECT_THAT(client.run(again, kMemory).at(5), ElementsAre(22, 44, 66, 88));
+  cudnnBackendDestroyDescriptor(config);
+  cudnnBackendDestroyDescriptor(loaded);
+}
+
+TEST(ExecutionPlan, TextThatIsNoPlanIsRefused) {
+  BackendClient client;
+  std::string good = client.plan_json(client.plan(add_and_scale(client)));
+  for (const std::string& text :
+       {std::string("x"), std::string("{}"), std::string("[1, 2]"), good.substr(0, good.size() / 2),
+        std::string(R"({"format":"ashlar-cudnn-plan","version":1,"device":"cpu","config":"[]"})"),
+        std::string(R"({"format":"ashlar-cudnn-plan","version":1,"device":"cpu",)"
+                    R"("config":"[{\"type\":900,\"attributes\":{}}]","plan":""})"),
+        std::string(R"({"format":"ashlar-cudnn-plan","version":1,"device":"cpu",)"
+                    R"("config":"[{\"type\":3,\"attributes\":{\"300\":{\"records\":[0]}}}]"})")}) {
+    cudnnBackendDescriptor_t loaded = nullptr;
+    ASSERT_EQ(cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &loaded),
+              CUDNN_STATUS_SUCCESS);
+    ASSERT_EQ(cudnnBackendSetAttribute(loaded, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION,
+                                       CUDNN_TYPE_CHAR, static_cast<std::int64_t>(text.size()),
+                                       text.data()),
+              CUDNN_STATUS_SUCCESS);
+    const cudnnStatus_t status = cudnnBackendFinalize(loaded);
+    EXPECT_NE(status, CUDNN_STATUS_SUCCESS) << text;
+    EXPECT_LT(status, CUDNN_STATUS_INTERNAL_ERROR) << text;
+    cudnnBackendDestroyDescriptor(loaded);
+  }
+}
+
+TEST(ExecutionPlan, RunsWithOtherShapes) {
+  BackendClient client;
+  const auto plan = client.plan(add_and_scale(client));
+  std::vector<std::vector<std::int64_t>> shapes(3, {1, 3, 1}), strides(3, {3, 1, 1});
+  const std::vector<Attribute> pack = {
+      {CUDNN_ATTR_VARIANT_PACK_OVERRIDE_UNIQUE_IDS, CUDNN_TYPE_INT64,
+       std::vector<std::int64_t>{1, 2, 5}},
+      {CUDNN_ATTR_VARIANT_PACK_OVERRIDE_SHAPES, CUDNN_TYPE_VOID_PTR,
+       static_cast<cudnnBackendDescriptor_t>(&shapes)},
+      {CUDNN_ATTR_VARIANT_PACK_OVERRIDE_STRIDES, CUDNN_TYPE_VOID_PTR,
+       static_cast<cudnnBackendDescriptor_t>(&strides)}};
+  for (int run = 0; run < 2; ++run)
+    EXPECT_THAT(client.run(plan, kMemory, pack).at(5), ElementsAre(22, 44, 66, 0));
+  EXPECT_THAT(client.run(plan, kMemory).at(5), ElementsAre(22, 44, 66, 88));
+  shapes[0] = {1, 2, 1};
+  EXPECT_THROW(client.run(plan, kMemory, pack), Refused);
+}
+
+TEST(ExecutionPlan, MissingTensorsAreNamed) {
+  BackendClient client;
+  const auto plan = client.plan(add_and_scale(client));
+  auto memory = kMemory;
+  memory.erase(2);
+  try {
+    client.run(plan, memory);
+    FAIL() << "ran without tensor 2";
+  } catch (const Refused& refused) {
+    EXPECT_EQ(refused.status, CUDNN_STATUS_BAD_PARAM);
+    EXPECT_THAT(refused.what(), HasSubstr("tensor 2"));
+  }
+}
+
+TEST(OperationGraph, ContradictionsAreRefused) {
+  BackendClient client;
+  const auto x = client.tensor(1, CUDNN_DATA_FLOAT, {1, 2, 1}),
+             y = client.tensor(2, CUDNN_DATA_FLOAT, {1, 2, 1}),
+             z = client.tensor(3, CUDNN_DATA_FLOAT, {1, 2, 1}, {.is_virtual = true});
+  const auto there = client.pointwise(CUDNN_POINTWISE_NEG, x, nullptr, y),
+             back = client.pointwise(CUDNN_POINTWISE_NEG, y, nullptr, x),
+             from_nowhere = client.pointwise(CUDNN_POINTWISE_NEG, z, nullptr, y),
+             again = client.pointwise(CUDNN_POINTWISE_ABS, x, nullptr, y);
+  EXPECT_THROW(client.plan({there, back}), Refused);   // a circle
+  EXPECT_THROW(client.plan({there, again}), Refused);  // two producers
+  EXPECT_THROW(client.plan({from_nowhere}), Refused);  // a virtual tensor nobody writes
+  EXPECT_NO_THROW(client.plan({there}));
+}
+
+TEST(ExecutionPlan, MaskedPlacesHoldWhatTheRunSays) {
+  BackendClient client;
+  const auto x = client.tensor(1, CUDNN_DATA_FLOAT, {1, 2, 1}),
+             hidden = client.tensor(2, CUDNN_DATA_FLOAT, {1, 1, 1}, {.is_by_value = true}),
+             mask = client.tensor(3, CUDNN_DATA_BOOLEAN, {1, 2, 1}),
+             y = client.tensor(4, CUDNN_DATA_FLOAT, {1, 2, 1});
+  const auto plan =
+      client.plan({client.pointwise(CUDNN_POINTWISE_BINARY_SELECT, x, hidden, y, mask)});
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  // Plans are made for -inf, and others when another number comes.
+  for (const double number : {-kInfinity, -5.0, 0.0, -kInfinity})
+    EXPECT_THAT(client.run(plan, {{1, {1, 2}}, {2, {number}}, {3, {0, 1}}, {4, {0, 0}}}).at(4),
+                ElementsAre(number, 2));
+}
+
+TEST(ExecutionPlan, ServesManyThreads) {
+  BackendClient client;
+  const auto plan = client.plan(add_and_scale(client));
+  std::vector<std::thread> threads;
+  std::array<bool, 4> right{};
+  for (std::size_t n = 0; n < right.size(); ++n)
+    threads.emplace_back([&, n] {
+      BackendClient own;
+      add_and_scale(own);  // tells it the types of the tensors
+      bool all = true;
+      for (int i = 0; i < 50; ++i)
+        all = all && own.run(plan, kMemory).at(5) == Numbers{22, 44, 66, 88};
+      right[n] = all;
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(right, testing::Each(true));
+}
+
+}  // namespace
