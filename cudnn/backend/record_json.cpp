@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "backend/attribute_value.hpp"
 #include "backend/finalize.hpp"
 
 namespace ashlar::cudnn {
@@ -89,10 +90,16 @@ RecordRef record_from_json(const std::string& text) try {
   std::vector<RecordRef> known;
   for (const json& item : json::parse(text)) {
     auto record = std::make_shared<Record>();
-    record->type = static_cast<cudnnBackendDescriptorType_t>(item.at("type").get<int>());
-    for (const auto& [name, value] : item.at("attributes").items())
-      record->attributes[static_cast<cudnnBackendAttributeName_t>(std::stoi(name))] =
-          read_value(value, known);
+    const std::int64_t type = item.at("type");
+    if (!is_descriptor_type(type))
+      fail(CUDNN_STATUS_BAD_PARAM, "JSON_REPRESENTATION: got descriptor type {}", type);
+    record->type = static_cast<cudnnBackendDescriptorType_t>(type);
+    for (const auto& [name, text_value] : item.at("attributes").items()) {
+      const AttributeRow& row = attribute_of(record->type, std::stoi(name));
+      AttributeValue value = read_value(text_value, known);
+      check_value(row, value);
+      record->attributes[row.name] = std::move(value);
+    }
     record->finished = finalize(*record);
     known.push_back(std::move(record));
   }

@@ -32,15 +32,13 @@ int foreign = 0;  // a place in memory that is no object of the library
 const auto foreign_handle = reinterpret_cast<cudnnHandle_t>(&foreign);
 const cudnnBackendDescriptor_t foreign_descriptor = &foreign;
 
-// A number that the enumeration does not have.
-template <class E>
-E none_of(unsigned number) {
-  E value;
-  static_assert(sizeof(value) == sizeof(number));
-  std::copy_n(reinterpret_cast<const char*>(&number), sizeof(number),
-              reinterpret_cast<char*>(&value));
-  return value;
-}
+// Numbers that the enumerations do not have, small enough to be of their types.
+constexpr auto kNoProperty = static_cast<libraryPropertyType>(3);
+constexpr auto kNoDescriptorType = static_cast<cudnnBackendDescriptorType_t>(44);
+constexpr auto kLargestDescriptorType = static_cast<cudnnBackendDescriptorType_t>(63);
+constexpr auto kNoAttribute = static_cast<cudnnBackendAttributeName_t>(10);
+constexpr auto kLargestAttribute = static_cast<cudnnBackendAttributeName_t>(4095);
+constexpr auto kNoType = static_cast<cudnnBackendAttributeType_t>(31);
 
 }  // namespace
 
@@ -70,7 +68,7 @@ BadCalls bad_handle_calls() {
       {"property: unknown",
        [] {
          int value = 0;
-         return cudnnGetProperty(none_of<libraryPropertyType>(9), &value);
+         return cudnnGetProperty(kNoProperty, &value);
        }},
       {"runtime error: null handle",
        [] { return cudnnQueryRuntimeError(nullptr, &pending, CUDNN_ERRQUERY_RAWCODE, nullptr); }},
@@ -85,13 +83,9 @@ BadCalls bad_handle_calls() {
       {"create descriptor: no place",
        [] { return cudnnBackendCreateDescriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR, nullptr); }},
       {"create descriptor: type 44",
-       [] {
-         return cudnnBackendCreateDescriptor(none_of<cudnnBackendDescriptorType_t>(44), &made);
-       }},
-      {"create descriptor: type -1",
-       [] {
-         return cudnnBackendCreateDescriptor(none_of<cudnnBackendDescriptorType_t>(~0U), &made);
-       }},
+       [] { return cudnnBackendCreateDescriptor(kNoDescriptorType, &made); }},
+      {"create descriptor: type 63",
+       [] { return cudnnBackendCreateDescriptor(kLargestDescriptorType, &made); }},
       {"destroy descriptor: twice",
        [] { return cudnnBackendDestroyDescriptor(destroyed_descriptor()); }},
       {"destroy descriptor: foreign",
@@ -129,25 +123,21 @@ BadCalls bad_handle_calls() {
        }},
       {"set: attribute 10",
        [] {
-         return Described(CUDNN_BACKEND_TENSOR_DESCRIPTOR)
-             .set(none_of<cudnnBackendAttributeName_t>(10), std::int64_t{1});
+         return Described(CUDNN_BACKEND_TENSOR_DESCRIPTOR).set(kNoAttribute, std::int64_t{1});
        }},
-      {"set: attribute -1",
+      {"set: attribute 4095",
        [] {
-         return Described(CUDNN_BACKEND_TENSOR_DESCRIPTOR)
-             .set(none_of<cudnnBackendAttributeName_t>(~0U), std::int64_t{1});
+         return Described(CUDNN_BACKEND_TENSOR_DESCRIPTOR).set(kLargestAttribute, std::int64_t{1});
        }},
       {"set: type 31",
        [] {
          return cudnnBackendSetAttribute(Described(CUDNN_BACKEND_TENSOR_DESCRIPTOR),
-                                         CUDNN_ATTR_TENSOR_UNIQUE_ID,
-                                         none_of<cudnnBackendAttributeType_t>(31), 1, &foreign);
+                                         CUDNN_ATTR_TENSOR_UNIQUE_ID, kNoType, 1, &foreign);
        }},
-      {"get: type -1",
+      {"get: type 31",
        [] {
-         return cudnnBackendGetAttribute(tensor(1, {2}), CUDNN_ATTR_TENSOR_UNIQUE_ID,
-                                         none_of<cudnnBackendAttributeType_t>(~0U), 0, nullptr,
-                                         nullptr);
+         return cudnnBackendGetAttribute(tensor(1, {2}), CUDNN_ATTR_TENSOR_UNIQUE_ID, kNoType, 0,
+                                         nullptr, nullptr);
        }},
   };
 }

@@ -21,12 +21,15 @@ namespace {
 // Where pointers of variant packs point: never looked at before a plan runs.
 char somewhere[16];
 
-template <class E>
-E any(std::int64_t number) {
-  const auto narrow = static_cast<std::int32_t>(number);
-  E value;
-  std::memcpy(&value, &narrow, sizeof(value));
-  return value;
+// Any number that an enumeration's type can hold, not only its values.
+cudnnBackendDescriptorType_t descriptor_type(std::int64_t number) {
+  return static_cast<cudnnBackendDescriptorType_t>(number & 63);
+}
+cudnnBackendAttributeName_t attribute_name(std::int64_t number) {
+  return static_cast<cudnnBackendAttributeName_t>(number & 4095);
+}
+cudnnBackendAttributeType_t attribute_type(std::int64_t number) {
+  return static_cast<cudnnBackendAttributeType_t>(number & 31);
 }
 
 class Calls {
@@ -74,7 +77,7 @@ class Calls {
 
   void create(std::int64_t type) {
     cudnnBackendDescriptor_t made = nullptr;
-    answered(cudnnBackendCreateDescriptor(any<cudnnBackendDescriptorType_t>(type), &made));
+    answered(cudnnBackendCreateDescriptor(descriptor_type(type), &made));
     if (descriptors_.size() < 256)
       descriptors_.push_back(made);
     else
@@ -88,7 +91,9 @@ class Calls {
   }
 
   void set(cudnnBackendDescriptor_t descriptor, std::istringstream& line) {
-    const std::int64_t name = number(line), type = number(line), count = number(line);
+    const cudnnBackendAttributeName_t name = attribute_name(number(line));
+    const cudnnBackendAttributeType_t type = attribute_type(number(line));
+    const std::int64_t count = number(line);
     // These point to memory of the program's own, which no library can check.
     if (name == CUDNN_ATTR_VARIANT_PACK_OVERRIDE_SHAPES ||
         name == CUDNN_ATTR_VARIANT_PACK_OVERRIDE_STRIDES)
@@ -115,19 +120,17 @@ class Calls {
         default: append(bytes, static_cast<std::int32_t>(whole)); break;
       }
     }
-    answered(cudnnBackendSetAttribute(descriptor, any<cudnnBackendAttributeName_t>(name),
-                                      any<cudnnBackendAttributeType_t>(type), count,
+    answered(cudnnBackendSetAttribute(descriptor, name, type, count,
                                       bytes.empty() ? nullptr : bytes.data()));
   }
 
   void get(cudnnBackendDescriptor_t descriptor, std::istringstream& line) {
-    const std::int64_t name = number(line), type = number(line);
+    const cudnnBackendAttributeName_t name = attribute_name(number(line));
+    const cudnnBackendAttributeType_t type = attribute_type(number(line));
     std::int64_t capacity = number(line), count = 0;
     std::vector<char> room(16 * kMostElements, 0);  // of any type; for descriptors, nulls
     if (capacity > kMostElements) capacity = kMostElements;
-    answered(cudnnBackendGetAttribute(descriptor, any<cudnnBackendAttributeName_t>(name),
-                                      any<cudnnBackendAttributeType_t>(type), capacity, &count,
-                                      room.data()));
+    answered(cudnnBackendGetAttribute(descriptor, name, type, capacity, &count, room.data()));
     if (count < 0) throw std::logic_error("a negative count");
   }
 

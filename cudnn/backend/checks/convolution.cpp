@@ -10,8 +10,8 @@ namespace ashlar::cudnn {
 namespace {
 
 void check_channels(const Operand& x, const Operand& w, const Operand& y) {
-  // Whether extents count vectors or channels is not agreed among programs.
-  if (x.is_vectorized() || w.is_vectorized() || y.is_vectorized()) return;
+  // Of these types programs count vectors or elements, and do not tell which.
+  if (x.is_vector_type() || w.is_vector_type() || y.is_vector_type()) return;
   if (x.extent(1) % w.extent(1) != 0)
     w.fail_shape(fmt::format("{} channels per group", w.extent(1)),
                  fmt::format("a divisor of the {} channels of the input", x.extent(1)));

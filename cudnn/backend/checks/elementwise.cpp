@@ -163,7 +163,7 @@ FinishedRef finalize_concat(const Record& operation) {
   Extents sum(output.dims().begin(), output.dims().end());
   sum[along] = 0;
   for (const RecordRef& tensor : inputs) {
-    const Operand input(tensor, CUDNN_ATTR_OPERATION_CONCAT_INPUT_DESCS);
+    const Operand input(tensor.get(), CUDNN_ATTR_OPERATION_CONCAT_INPUT_DESCS);
     input.require_rank(output.rank(), output.rank());
     Extents expected(output.dims().begin(), output.dims().end());
     expected[along] = input.dims()[along];

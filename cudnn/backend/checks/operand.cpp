@@ -12,7 +12,15 @@ std::string text_of(ExtentsView extents) {
   return fmt::format("[{}]", fmt::join(extents.begin(), extents.end(), ", "));
 }
 
-ExtentsView Operand::dims() const { return tensor_->integers(CUDNN_ATTR_TENSOR_DIMENSIONS); }
+Operand::Operand(const Record* tensor, cudnnBackendAttributeName_t name)
+    : name_(name), tensor_(tensor) {
+  if (tensor == nullptr) return;
+  const ExtentsView given = tensor->integers(CUDNN_ATTR_TENSOR_DIMENSIONS);
+  dims_.assign(given.begin(), given.end());
+  const std::int64_t vector = tensor->integer(CUDNN_ATTR_TENSOR_VECTOR_COUNT);
+  const std::int64_t axis = tensor->integer(CUDNN_ATTR_TENSOR_VECTORIZED_DIMENSION);
+  if (vector > 1) dims_.at(static_cast<std::size_t>(axis)) *= vector;
+}
 
 cudnnDataType_t Operand::type() const {
   return static_cast<cudnnDataType_t>(tensor_->integer(CUDNN_ATTR_TENSOR_DATA_TYPE));
@@ -22,9 +30,7 @@ bool Operand::has_one_element() const {
   return std::ranges::all_of(dims(), [](std::int64_t extent) { return extent == 1; });
 }
 
-bool Operand::is_vectorized() const {
-  return tensor_->integer(CUDNN_ATTR_TENSOR_VECTOR_COUNT) > 1 || vector_width(type()) > 1;
-}
+bool Operand::is_vector_type() const { return vector_width(type()) > 1; }
 
 bool Operand::is_virtual() const { return tensor_->integer(CUDNN_ATTR_TENSOR_IS_VIRTUAL) != 0; }
 

@@ -21,18 +21,19 @@ std::string text_of(ExtentsView extents);
 class Operand {
  public:
   Operand(const Record& operation, cudnnBackendAttributeName_t name)
-      : name_(name), tensor_(operation.record_or_null(name)) {}
+      : Operand(operation.record_or_null(name), name) {}
   // One of several that an attribute names.
-  Operand(const RecordRef& tensor, cudnnBackendAttributeName_t name)
-      : name_(name), tensor_(tensor.get()) {}
+  Operand(const Record* tensor, cudnnBackendAttributeName_t name);
 
   bool is_set() const { return tensor_ != nullptr; }
-  ExtentsView dims() const;
+  // In elements, where the descriptor counts vectors.
+  ExtentsView dims() const { return dims_; }
   int rank() const { return static_cast<int>(dims().size()); }
   std::int64_t extent(int axis) const { return dims()[static_cast<std::size_t>(axis)]; }
   cudnnDataType_t type() const;
   bool has_one_element() const;
-  bool is_vectorized() const;
+  // Of a data type that is a vector itself.
+  bool is_vector_type() const;
   bool is_virtual() const;
 
   const Operand& require_set() const;
@@ -56,6 +57,7 @@ class Operand {
 
   cudnnBackendAttributeName_t name_;
   const Record* tensor_;
+  Extents dims_;
 };
 
 // "ATTRIBUTE: got 7, expected at least 8", OUT_OF_BOUND.

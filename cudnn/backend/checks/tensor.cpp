@@ -12,8 +12,8 @@ namespace {
 // Elements and bytes of all tensors stay countable.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 58;
 
-bool is_too_large(ExtentsView dims, ExtentsView strides) {
-  std::int64_t elements = 1, last = 0;
+bool is_too_large(ExtentsView dims, ExtentsView strides, std::int64_t vector) {
+  std::int64_t elements = vector, last = 0;
   for (std::size_t axis = 0; axis < dims.size(); ++axis) {
     std::int64_t reach = 0;
     if (__builtin_mul_overflow(elements, dims[axis], &elements) ||
@@ -50,11 +50,11 @@ FinishedRef finalize_tensor(const Record& tensor) {
   require_within(tensor, CUDNN_ATTR_TENSOR_STRIDES, 0, kMost);
   require_count(strides.size(), CUDNN_ATTR_TENSOR_STRIDES, static_cast<std::int64_t>(dims.size()),
                 "CUDNN_ATTR_TENSOR_DIMENSIONS");
-  if (is_too_large(dims, strides))
+  check_vectors(tensor, static_cast<std::int64_t>(dims.size()));
+  if (is_too_large(dims, strides, tensor.integer(CUDNN_ATTR_TENSOR_VECTOR_COUNT)))
     fail_bound(CUDNN_ATTR_TENSOR_DIMENSIONS,
                fmt::format("{} with strides {}", text_of(dims), text_of(strides)),
                fmt::format("at most {} elements", kMostElements));
-  check_vectors(tensor, static_cast<std::int64_t>(dims.size()));
 
   if (tensor.has(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT)) {
     const std::int64_t alignment = tensor.integer(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
