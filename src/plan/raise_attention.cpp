@@ -207,6 +207,26 @@ std::optional<Dims> four_axes(const Dims& dims, const Dims& q) {
   }
 }
 
+// Keys or values whose heads are repeated for several query heads each (split, joined with itself,
+// merged): the ones that are repeated.
+TensorId without_repeats(const GraphEditor& editor, TensorId id) {
+  const Node* merged = editor.made_by<Reshape>(id);
+  const Node* joined = merged ? editor.made_by<Concat>(merged->inputs[0]) : nullptr;
+  if (!joined || std::get<Concat>(joined->op).axis != 2) return id;
+  const TensorId part = joined->inputs[0];
+  for (TensorId input : joined->inputs)
+    if (input != part) return id;
+  const Node* split = editor.made_by<Reshape>(part);
+  if (!split) return id;
+  const Tensor& source = editor.tensor(split->inputs[0]);
+  const Dims &heads = source.dims, &apart = editor.tensor(part).dims, &all = editor.tensor(id).dims;
+  if (heads.rank() != 4 || all.rank() != 4 ||
+      apart != Dims{heads[0], heads[1], 1, heads[2], heads[3]} || all[0] != heads[0] ||
+      all[2] != heads[2] || all[3] != heads[3] || source.dtype != editor.tensor(id).dtype)
+    return id;
+  return split->inputs[0];
+}
+
 class AttentionWriter {
  public:
   explicit AttentionWriter(GraphEditor& editor) : editor_(editor) {}
@@ -271,9 +291,10 @@ bool raise_one(LoweredGraph& lowered, GraphEditor& editor, NodeId id) {
   const auto [scores, readers] =
       match_softmax(editor, match_dropout(editor, product.inputs[Matmul::a], m), m);
   if (scores == kNoTensor || !match_scores(editor, scores, readers, m.scores)) return false;
-  m.v = product.inputs[Matmul::b];
+  m.v = without_repeats(editor, product.inputs[Matmul::b]);
   const Node first = *m.scores.product;
-  const TensorId query_in = first.inputs[Matmul::a], key_in = first.inputs[Matmul::b];
+  const TensorId query_in = first.inputs[Matmul::a],
+                 key_in = without_repeats(editor, first.inputs[Matmul::b]);
   const MaskBounds& mask = m.scores.mask;
   if (!overrides_agree(first, Matmul::m_override, Matmul::n_override, Matmul::k_override, mask) ||
       !overrides_agree(product, Matmul::m_override, Matmul::k_override, Matmul::n_override, mask))

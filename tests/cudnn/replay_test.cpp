@@ -15,7 +15,7 @@ namespace {
 using namespace ashlar;
 
 // Arithmetic of the largest operation of an execution that is compared.
-double most_flops() { return std::getenv("ASHLAR_TEST_LONG") != nullptr ? 1e9 : 1e7; }
+double most_flops() { return std::getenv("ASHLAR_TEST_LONG") != nullptr ? 1e8 : 1e7; }
 
 std::string test_name(const testing::TestParamInfo<std::filesystem::path>& info) {
   std::string name = info.param.stem().string();

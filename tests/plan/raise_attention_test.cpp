@@ -96,6 +96,24 @@ Op expect_raised(const Composite& composite, std::vector<int> slots = {}) {
   return std::get<Op>(node->op);
 }
 
+TEST(RaiseAttentionOptions, RepeatedHeads) {
+  Composite c;
+  const auto repeated = [&](const char* name, std::int64_t rows, std::int64_t columns) {
+    const Value heads = c.g.input(name, {2, 2, rows, columns}, f32);
+    const Value apart = c.g.reshape(heads, {2, 2, 1, rows, columns});
+    return c.g.reshape(c.g.concat(std::array{apart, apart}, 2), {2, 4, rows, columns});
+  };
+  c.scores = c.g.matmul(c.g.input("queries", {2, 4, 6, 8}, f32), repeated("keys", 8, 10));
+  c.v = repeated("values", 10, 8);
+  c.finish_with_softmax();
+  const LoweredGraph lowered = lower(c.g, true);
+  const Node* node = attention_of(lowered);
+  ASSERT_NE(node, nullptr);
+  EXPECT_EQ(lowered.graph.tensor(node->inputs[Op::k]).dims[1], 2);
+  EXPECT_EQ(lowered.graph.tensor(node->inputs[Op::v]).dims[1], 2);
+  expect_raised(c);
+}
+
 TEST(RaiseAttentionOptions, Alibi) {
   Composite c;
   c.scores = c.scores * 0.25;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "backend/translate/translation.hpp"
 
@@ -162,6 +163,36 @@ void gradient_from_result(Translation& translation, const Record& operation, con
                   {translation.result(operation, kDx)}, math);
 }
 
+// Of dropout, whose mask is drawn here: weights * mask * (1 / probability to keep). The last factor
+// comes as a number with every run, but follows from the probability.
+std::optional<double> dropout_factor(const Translation& translation, const Record& operation) {
+  const auto made_by = [&](const Record& tensor, cudnnBackendDescriptorType_t type) {
+    const Record* producer = translation.producer_of(uid_of(tensor));
+    return producer != nullptr && producer->type == type ? producer : nullptr;
+  };
+  const Record* product =
+      made_by(operation.record(kX), CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+  if (product == nullptr || attributes_of(*product).mode != mul) return std::nullopt;
+  for (const auto attribute : {kX, kB})
+    if (const Record* draw =
+            made_by(product->record(attribute), CUDNN_BACKEND_OPERATION_RNG_DESCRIPTOR)) {
+      const double keep = draw->record(CUDNN_ATTR_OPERATION_RNG_DESC)
+                              .number_or(CUDNN_ATTR_RNG_BERNOULLI_DIST_PROBABILITY, 0.0);
+      if (keep > 0) return 1 / keep;
+    }
+  return std::nullopt;
+}
+
+// The second operand. Some numbers that come with every run are taken for known.
+TensorId second_operand(Translation& translation, const Record& operation, PointwiseMode mode) {
+  if (mode == binary_select)  // what masks hide
+    return translation.assumed(operation, kB, -std::numeric_limits<double>::infinity());
+  if (mode == mul && translation.facts(operation, kB).is_by_value)
+    if (const auto factor = dropout_factor(translation, operation))
+      return translation.assumed(operation, kB, *factor);
+  return translation.operand(operation, kB);
+}
+
 }  // namespace
 
 void translate_pointwise(Translation& translation, const Record& operation) {
@@ -176,11 +207,8 @@ void translate_pointwise(Translation& translation, const Record& operation) {
     return;
   }
   std::vector<TensorId> operands = {translation.operand(operation, kX)};
-  if (op.mode == binary_select)  // what masks hide
-    operands.push_back(
-        translation.assumed(operation, kB, -std::numeric_limits<double>::infinity()));
-  else if (operand_count(op.mode) >= 2)
-    operands.push_back(translation.operand(operation, kB));
+  if (operand_count(op.mode) >= 2)
+    operands.push_back(second_operand(translation, operation, op.mode));
   if (operand_count(op.mode) == 3) operands.push_back(translation.operand(operation, kT));
   match_ranks(translation, operands);
   const DType math = math_of(translation, operation, operands);

@@ -72,6 +72,13 @@ TensorFacts Translation::facts(const Record& operation,
   return facts(operation.record(attribute));
 }
 
+const Record* Translation::producer_of(std::int64_t uid) const {
+  for (const Record* operation : operations_)
+    for (const NamedTensor& result : results_of(*operation))
+      if (uid_of(*result.tensor) == uid) return operation;
+  return nullptr;
+}
+
 std::vector<const Record*> Translation::readers_of(std::int64_t uid) const {
   std::vector<const Record*> readers;
   for (const Record* operation : operations_)

@@ -93,6 +93,8 @@ class Translation {
   // Every slice along `axis` `times` times, one behind the other: the heads of grouped queries.
   TensorId repeated(TensorId id, int axis, std::int64_t times);
 
+  // The operation that writes a tensor; null for one of the variant pack.
+  const Record* producer_of(std::int64_t uid) const;
   // Consumers of the result with this uid.
   std::vector<const Record*> readers_of(std::int64_t uid) const;
 

@@ -1,9 +1,11 @@
 // One element of dw: over images and outputs o, x[what its tap reads for o] * dy[o].
+#include "lib/long_sum.cuh"
+
 __device__ inline void unit(const Args& args, int64 n) {
   Index at[kRank], in[kRank], out[kRank];
   unflatten(n, args.dw_dims, at);
   in[1] = at[0] / args.filters * args.channels + at[1];
-  R sum = 0;
+  LongSum<R> sum;
   const Box<kRank> outputs = spatial_box(args.dy_dims, 0, at[0]);
   for (bool more = outputs.start(out); more; more = outputs.next(out)) {
     if (!find_input(args, args.x_dims, args.dw_dims, out, at, in)) continue;
@@ -11,8 +13,8 @@ __device__ inline void unit(const Args& args, int64 n) {
     copy(out, dy);
     for (Index image = 0; image < args.x_dims[0]; ++image) {
       in[0] = dy[0] = image;
-      sum += in_x(args, in) * in_dy(args, dy);
+      sum.add_product(in_x(args, in), in_dy(args, dy));
     }
   }
-  put_dw(args, at, blend(args, sum, in_z(args, at)));
+  put_dw(args, at, blend(args, sum.total(), in_z(args, at)));
 }

@@ -1,4 +1,6 @@
 // c[..., m, n] = sum over k of a[..., m, k] * b[..., k, n].
+#include "lib/long_sum.cuh"
+
 static const int kRow = kRank_c - 2, kColumn = kRank_c - 1;
 
 __device__ inline Index within(int64 given, Index extent) {
@@ -15,10 +17,10 @@ __device__ inline void unit(const Args& args, int64 n) {
   const Index terms = kHas_k_override ? within(integer_k_override(args, at), depth) : depth;
   copy(at, a);
   copy(at, b);
-  R sum = 0;
+  LongSum<R> sum;
   for (Index k = 0; k < terms; ++k) {
     a[kColumn] = b[kRow] = k;
-    sum += in_a(args, a) * in_b(args, b);
+    sum.add_product(in_a(args, a), in_b(args, b));
   }
-  put_c(args, at, sum);
+  put_c(args, at, sum.total());
 }
