@@ -34,7 +34,10 @@ std::string line_of(const BadCall& bad) {
   const cudnnStatus_t status = bad.call();
   EXPECT_NE(status, CUDNN_STATUS_SUCCESS) << bad.name;
   EXPECT_NE(last_error(), before) << bad.name << ": no sentence";
-  return bad.name + " | " + std::to_string(status) + " | " + last_error();
+  const std::string sentence = last_error();
+  // What a JSON parser says is the business of its version.
+  return bad.name + " | " + std::to_string(status) + " | " +
+         sentence.substr(0, sentence.find("[json."));
 }
 
 TEST(CudnnBadCalls, AreAnsweredAsWritten) {

@@ -115,13 +115,6 @@ BadCalls graph_calls() {
                           {{CUDNN_ATTR_ENGINE_OPERATION_GRAPH, small_graph()}})
              .finalize();
        }},
-      {"engine: index -1",
-       [] {
-         return Described(CUDNN_BACKEND_ENGINE_DESCRIPTOR,
-                          {{CUDNN_ATTR_ENGINE_OPERATION_GRAPH, small_graph()},
-                           {CUDNN_ATTR_ENGINE_GLOBAL_INDEX, std::int64_t{-1}}})
-             .finalize();
-       }},
       {"config: empty", nothing(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)},
       {"config: workspace knob 7",
        [] {

@@ -156,7 +156,8 @@ void gradient_from_result(Translation& translation, const Record& operation, con
     }
     default:
       fail(CUDNN_STATUS_BAD_PARAM,
-           "OPERATION_POINTWISE_XDESC: got nothing, expected the operand of the activation, which "
+           "CUDNN_ATTR_OPERATION_POINTWISE_XDESC: got nothing, expected the operand of the "
+           "activation, which "
            "does not follow from its result");
   }
   translation.add(Pointwise{.mode = mul, .alpha1 = op.alpha1, .alpha2 = op.alpha2}, {dy, slope},

@@ -60,8 +60,8 @@ void Translation::run() {
                      [&](const Translator& row) { return row.type == operation->type; });
     if (found == kTranslators.end())
       fail(CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE,
-           "OPERATIONGRAPH_OPS[{}]: got a descriptor of type {}, expected an operation", position_,
-           static_cast<int>(operation->type));
+           "CUDNN_ATTR_OPERATIONGRAPH_OPS[{}]: got a descriptor of type {}, expected an operation",
+           position_, static_cast<int>(operation->type));
     found->translate(*this, *operation);
     ++position_;
   }
