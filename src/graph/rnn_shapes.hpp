@@ -17,15 +17,14 @@ struct RnnMatrix {
   std::int64_t size() const { return rows * columns; }
 };
 
-// The parameters of one pseudo-layer (a direction of a layer), in the order they lie in memory.
-// Matrices hold all gates one below the other, biases one after the other.
+// The parameters of one pseudo-layer (a direction of a layer). Matrices hold all gates one below the
+// other, biases one after the other.
 struct RnnWeights {
   RnnMatrix input;       // [gates * hidden, input of the layer]
   RnnMatrix recurrent;   // [gates * hidden, output]
   RnnMatrix projection;  // [projection, hidden]
   RnnMatrix input_bias;  // [gates * hidden, 1]
   RnnMatrix recurrent_bias;
-  std::int64_t end = 0;
 };
 
 constexpr std::int64_t rnn_gate_count(RnnMode mode) {
@@ -69,21 +68,42 @@ struct RnnShape {
   bool has_input_bias() const { return bias == RnnBias::input || bias == RnnBias::both; }
   bool has_recurrent_bias() const { return bias == RnnBias::recurrent || bias == RnnBias::both; }
 
-  // --- the flat tensor of weights: pseudo-layer by pseudo-layer
+  // --- the flat tensor of weights: the matrices of all pseudo-layers, then the biases of all
   std::int64_t weight_count() const {
-    const std::int64_t first = checked_mul(directions, placed(0, 0).end);
-    return layers == 1 ? first
-                       : checked_add(first, checked_mul(checked_mul(layers - 1, directions),
-                                                        placed(1, 0).end));
+    return checked_add(matrices_before(pseudo_layers()),
+                       checked_mul(pseudo_layers(), bias_count()));
   }
   RnnWeights weights(std::int64_t layer, std::int64_t direction) const {
-    std::int64_t start = 0;
-    if (layer == 0)
-      start = direction * placed(0, 0).end;
-    else
-      start =
-          directions * placed(0, 0).end + ((layer - 1) * directions + direction) * placed(1, 0).end;
-    return placed(layer, start);
+    const std::int64_t pseudo_layer = layer * directions + direction;
+    std::int64_t start = matrices_before(pseudo_layer);
+    const auto place = [&](bool present, std::int64_t matrix_rows, std::int64_t columns) {
+      const RnnMatrix matrix{start, present ? matrix_rows : 0, columns};
+      start += matrix.size();
+      return matrix;
+    };
+    RnnWeights at;
+    at.input = place(has_input_matrix(layer), gate_rows(), layer_input(layer));
+    at.recurrent = place(true, gate_rows(), output());
+    at.projection = place(projection > 0, projection, hidden);
+    start = matrices_before(pseudo_layers()) + pseudo_layer * bias_count();
+    at.input_bias = place(has_input_bias(), gate_rows(), 1);
+    at.recurrent_bias = place(has_recurrent_bias(), gate_rows(), 1);
+    return at;
+  }
+  // Elements of one pseudo-layer.
+  std::int64_t matrix_count(std::int64_t layer) const {
+    const std::int64_t columns =
+        checked_add(has_input_matrix(layer) ? layer_input(layer) : 0, output());
+    return checked_add(checked_mul(gate_rows(), columns), checked_mul(projection, hidden));
+  }
+  std::int64_t bias_count() const {
+    return checked_mul(gate_rows(), (has_input_bias() ? 1 : 0) + (has_recurrent_bias() ? 1 : 0));
+  }
+  // Elements of the matrices of the first `count` pseudo-layers.
+  std::int64_t matrices_before(std::int64_t count) const {
+    const std::int64_t first = std::min(count, directions);
+    return checked_add(checked_mul(first, matrix_count(0)),
+                       count == first ? 0 : checked_mul(count - first, matrix_count(1)));
   }
 
   // --- a record of `reserve`, one per pseudo-layer and row: the gates after their activation, then
@@ -129,21 +149,7 @@ struct RnnShape {
   }
 
  private:
-  RnnWeights placed(std::int64_t layer, std::int64_t start) const {
-    RnnWeights at;
-    const auto place = [&](bool present, std::int64_t matrix_rows, std::int64_t columns) {
-      RnnMatrix matrix{start, present ? matrix_rows : 0, columns};
-      if (present) start = checked_add(start, checked_mul(matrix_rows, columns));
-      return matrix;
-    };
-    at.input = place(!(skip && layer == 0), gate_rows(), layer_input(layer));
-    at.recurrent = place(true, gate_rows(), output());
-    at.projection = place(projection > 0, projection, hidden);
-    at.input_bias = place(has_input_bias(), gate_rows(), 1);
-    at.recurrent_bias = place(has_recurrent_bias(), gate_rows(), 1);
-    at.end = start;
-    return at;
-  }
+  bool has_input_matrix(std::int64_t layer) const { return !(skip && layer == 0); }
 };
 
 // The features of x for which there are `count` weights, or -1 when there are none.

@@ -9,14 +9,15 @@ MODULES = {"relu": torch.nn.RNN, "tanh": torch.nn.RNN, "lstm": torch.nn.LSTM, "g
 
 
 def parameter_names(layers, bidirectional, projected, bias):
-    """In the order of the flat tensor of weights."""
-    kinds = ["weight_ih", "weight_hh"] + (["weight_hr"] if projected else [])
-    kinds += {"none": [], "input": ["bias_ih"], "recurrent": ["bias_hh"],
+    """In the order of the flat tensor of weights: all matrices, then all biases."""
+    matrices = ["weight_ih", "weight_hh"] + (["weight_hr"] if projected else [])
+    biases = {"none": [], "input": ["bias_ih"], "recurrent": ["bias_hh"],
               "both": ["bias_ih", "bias_hh"]}[bias]
-    for layer in range(layers):
-        for suffix in ("", "_reverse") if bidirectional else ("",):
-            for kind in kinds:
-                yield f"{kind}_l{layer}{suffix}"
+    for kinds in (matrices, biases):
+        for layer in range(layers):
+            for suffix in ("", "_reverse") if bidirectional else ("",):
+                for kind in kinds:
+                    yield f"{kind}_l{layer}{suffix}"
 
 
 def network(name, mode, t=4, n=2, c=3, h=3, layers=1, bidirectional=False, projection=0,

@@ -41,16 +41,23 @@ std::int64_t RnnWeightLayout::matrices(std::int64_t pseudo_layer) const {
          network_.projection_size * hidden;
 }
 
-std::int64_t RnnWeightLayout::start(std::int64_t pseudo_layer) const {
-  const std::int64_t biases =
-      gates_ * network_.hidden_size * ((has_input_bias() ? 1 : 0) + (has_recurrent_bias() ? 1 : 0));
+std::int64_t RnnWeightLayout::matrices_before(std::int64_t pseudo_layer) const {
   const std::int64_t first = std::min(pseudo_layer, directions_);
-  return first * (matrices(0) + biases) + (pseudo_layer - first) * (matrices(directions_) + biases);
+  return first * matrices(0) + (pseudo_layer - first) * matrices(directions_);
+}
+
+std::int64_t RnnWeightLayout::biases() const {
+  return gates_ * network_.hidden_size *
+         ((has_input_bias() ? 1 : 0) + (has_recurrent_bias() ? 1 : 0));
+}
+
+std::int64_t RnnWeightLayout::count() const {
+  return matrices_before(pseudo_layers()) + pseudo_layers() * biases();
 }
 
 RnnPart RnnWeightLayout::matrix(std::int64_t pseudo_layer, std::int64_t linear_layer) const {
   const std::int64_t hidden = network_.hidden_size, columns = input_columns(pseudo_layer);
-  const std::int64_t begin = start(pseudo_layer);
+  const std::int64_t begin = matrices_before(pseudo_layer);
   if (linear_layer < gates_) {
     if (columns == 0) return {};
     return {begin + linear_layer * hidden * columns, hidden, columns};
@@ -64,7 +71,7 @@ RnnPart RnnWeightLayout::matrix(std::int64_t pseudo_layer, std::int64_t linear_l
 
 RnnPart RnnWeightLayout::bias(std::int64_t pseudo_layer, std::int64_t linear_layer) const {
   const std::int64_t hidden = network_.hidden_size;
-  const std::int64_t begin = start(pseudo_layer) + matrices(pseudo_layer);
+  const std::int64_t begin = matrices_before(pseudo_layers()) + pseudo_layer * biases();
   if (linear_layer < gates_) {
     if (!has_input_bias()) return {};
     return {begin + linear_layer * hidden, hidden, 1};

@@ -23,15 +23,16 @@ class RnnWeightLayout {
   std::int64_t directions() const { return directions_; }
   std::int64_t pseudo_layers() const { return directions_ * network_.layers; }
   std::int64_t linear_layers() const;
-  std::int64_t count() const { return start(pseudo_layers()); }
+  std::int64_t count() const;
 
   RnnPart matrix(std::int64_t pseudo_layer, std::int64_t linear_layer) const;
   RnnPart bias(std::int64_t pseudo_layer, std::int64_t linear_layer) const;
 
  private:
-  std::int64_t start(std::int64_t pseudo_layer) const;
+  std::int64_t matrices_before(std::int64_t pseudo_layer) const;  // elements
   std::int64_t input_columns(std::int64_t pseudo_layer) const;  // 0: no input matrix
-  std::int64_t matrices(std::int64_t pseudo_layer) const;       // elements in front of the biases
+  std::int64_t matrices(std::int64_t pseudo_layer) const;       // elements
+  std::int64_t biases() const;                                  // elements of one pseudo-layer
   bool has_input_bias() const;
   bool has_recurrent_bias() const;
   RnnAttributes network_;

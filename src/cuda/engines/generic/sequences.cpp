@@ -48,15 +48,16 @@ RnnShape add_rnn(const Rnn& op, GenericKernel& kernel) {
   kernel.number("reserve_width", shape.reserve_width());
   kernel.number("dgates_width", shape.dgates_width());
   kernel.real("keep_probability", 1.0 - op.dropout);
-  const auto weights = [&](const std::string& name, std::int64_t layer) {
+  const auto matrices = [&](const std::string& name, std::int64_t layer) {
     const RnnWeights at = shape.weights(layer, 0);
-    const std::int64_t start = layer == 0 ? 0 : shape.directions * shape.weights(0, 0).end;
-    kernel.numbers(
-        name, {at.input.offset - start, at.recurrent.offset - start, at.projection.offset - start,
-               at.input_bias.offset - start, at.recurrent_bias.offset - start, at.end - start});
+    const std::int64_t start = at.input.offset;
+    kernel.numbers(name, {0, at.recurrent.offset - start, at.projection.offset - start,
+                          shape.matrix_count(layer)});
   };
-  weights("first_layer", 0);
-  weights("other_layers", 1);
+  matrices("first_layer", 0);
+  matrices("other_layers", 1);
+  kernel.number("biases", shape.matrices_before(shape.pseudo_layers()));
+  kernel.number("bias_count", shape.bias_count());
   kernel.scratch("lengths", shape.batch * 8);
   kernel.scratch("starts", (shape.steps + 1) * 8);
   kernel.team_pass(1);

@@ -85,18 +85,20 @@ struct Weights {
   int64 input, recurrent, projection, input_bias, recurrent_bias;  // first elements
   int64 columns;                                                   // of `input`
 };
-// args.first_layer and args.other_layers are offsets in the order of Weights, then the end.
+// The matrices of all pseudo-layers, then the biases of all. args.first_layer and args.other_layers
+// are the offsets of a pseudo-layer's matrices in the order of Weights, then their end.
 __device__ __noinline__ Weights weights_of(const Args& args, int64 layer, int64 direction) {
   const int64* part = layer == 0 ? args.first_layer : args.other_layers;
   const int64 start =
-      layer == 0 ? direction * args.first_layer[5]
-                 : args.directions * args.first_layer[5] +
-                       ((layer - 1) * args.directions + direction) * args.other_layers[5];
+      layer == 0 ? direction * args.first_layer[3]
+                 : args.directions * args.first_layer[3] +
+                       ((layer - 1) * args.directions + direction) * args.other_layers[3];
+  const int64 bias = args.biases + (layer * args.directions + direction) * args.bias_count;
   return {start + part[0],
           start + part[1],
           start + part[2],
-          start + part[3],
-          start + part[4],
+          bias,
+          bias + (kInputBias ? args.gate_rows : 0),
           layer == 0 ? args.input : args.layer_output};
 }
 __device__ inline bool has_input_matrix(int64 layer) { return !(kSkip && layer == 0); }

@@ -24,21 +24,40 @@ __device__ inline R recurrent_gradient(const Args& args, int64 p, int64 row, int
   return gradient * in_reserve(args, record_place(args, p, row, j).at);
 }
 
-__device__ inline void weight_gradient(const Args& args, int64 element) {
-  const int64 in_first = args.directions * args.first_layer[5];
+// Which weight an element is.
+struct WeightPlace {
+  int64 layer, direction;
+  int matrix;  // in the order of Weights
+  int64 unit, column;
+};
+__device__ __noinline__ WeightPlace bias_place(const Args& args, int64 element) {
+  const int64 past = element - args.biases, p = past / args.bias_count;
+  const int64 within = past % args.bias_count;
+  const bool is_recurrent = !kInputBias || within >= args.gate_rows;
+  return {p / args.directions, p % args.directions, is_recurrent ? 4 : 3, within % args.gate_rows,
+          0};
+}
+__device__ __noinline__ WeightPlace matrix_place(const Args& args, int64 element) {
+  const int64 in_first = args.directions * args.first_layer[3];
   const bool is_first = element < in_first;
   const int64* part = is_first ? args.first_layer : args.other_layers;
   const int64 past = is_first ? element : element - in_first;
-  const int64 direction = past / part[5] % args.directions;
-  const int64 layer = is_first ? 0 : 1 + past / part[5] / args.directions;
-  const int64 p = layer * args.directions + direction, within = past % part[5];
-  int matrix = 4;  // in the order of Weights; absent ones begin where the next one does
+  const int64 layer = is_first ? 0 : 1 + past / part[3] / args.directions;
+  const int64 within = past % part[3];
+  int matrix = 2;  // absent ones begin where the next one does
   while (matrix > 0 && within < part[matrix]) --matrix;
   const int64 columns = matrix == 0   ? layer == 0 ? args.input : args.layer_output
                         : matrix == 1 ? args.output
-                        : matrix == 2 ? args.hidden
-                                      : 1;
-  const int64 unit = (within - part[matrix]) / columns, column = (within - part[matrix]) % columns;
+                                      : args.hidden;
+  return {layer, past / part[3] % args.directions, matrix, (within - part[matrix]) / columns,
+          (within - part[matrix]) % columns};
+}
+
+__device__ inline void weight_gradient(const Args& args, int64 element) {
+  const WeightPlace at =
+      element < args.biases ? matrix_place(args, element) : bias_place(args, element);
+  const int64 layer = at.layer, direction = at.direction, unit = at.unit, column = at.column;
+  const int64 p = layer * args.directions + direction;
 
   R sum = 0;
   for (int64 step = 0; step < args.steps; ++step) {
@@ -48,7 +67,7 @@ __device__ inline void weight_gradient(const Args& args, int64 element) {
         if (!kPacked) ++row;
         continue;
       }
-      switch (matrix) {
+      switch (at.matrix) {
         case 0:
           sum += gate_gradient(args, p, row, unit) * layer_input(args, layer, row, column);
           break;
