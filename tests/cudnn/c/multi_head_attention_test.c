@@ -303,13 +303,13 @@ static void test_misuse(void) {
 
 int main(void) {
   SUCCEEDS(cudnnCreate(&handle));
-  test_descriptors();
   test_weights();
   test_modes();
   test_projections();
   test_dropout();
   test_fill();
   test_misuse();
+  test_descriptors();
   SUCCEEDS(cudnnDestroy(handle));
   return failures != 0;
 }

@@ -130,9 +130,9 @@ static void test_data_descriptor(void) {
 
 int main(void) {
   SUCCEEDS(cudnnCreate(&handle));
-  test_descriptor();
-  test_data_descriptor();
   test_weight_params();
+  test_data_descriptor();
+  test_descriptor();
   SUCCEEDS(cudnnDestroy(handle));
   return failures != 0;
 }
