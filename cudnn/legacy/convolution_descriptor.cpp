@@ -154,6 +154,9 @@ cudnnStatus_t cudnnGetConvolutionNdDescriptor(cudnnConvolutionDescriptor_t conv,
     copy_out(known.padding, capacity, pads, "padA");
     copy_out(known.stride, capacity, strides, "strideA");
     copy_out(known.dilation, capacity, dilations, "dilationA");
+    // What is asked for beyond the axes there are is 0.
+    for (int axis = known.padding.rank(); axis < std::min(capacity, CUDNN_DIM_MAX - 2); ++axis)
+      pads[axis] = strides[axis] = dilations[axis] = 0;
     *required(spatial_rank, "arrayLength") = known.padding.rank();
     *required(mode, "mode") = known.mode;
     *required(compute, "computeType") = known.compute;

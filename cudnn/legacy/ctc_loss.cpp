@@ -1,6 +1,6 @@
-// Connectionist temporal classification: label 0 is the blank. Whether `probs` are probabilities
-// or go through a softmax first, the gradient is that of what goes into the softmax. A sequence too
-// short for its labels costs 0; its gradient is 0 or left as it was.
+// Connectionist temporal classification: label 0 is the blank. The gradient is that of what goes
+// into the softmax; without one it is that of the probabilities, but the probability itself where
+// no path passes. A sequence too short for its labels costs 0; its gradient is 0 or left as it was.
 #include <ashlar/runtime.hpp>
 #include <bit>
 #include <limits>
@@ -111,15 +111,13 @@ class CtcCall {
     const std::int64_t sequences = problem.probs.dims[1];
     const DType compute = require_dtype(problem.setting.compute, "compType");
     const bool keeps_old = problem.setting.too_short == CUDNN_CTC_SKIP_OOB_GRADIENTS;
+    const bool is_normalized = problem.setting.normalization == CUDNN_LOSS_NORMALIZATION_NONE;
 
-    Value x = add_input(graph, "probs", problem.probs);
-    if (problem.setting.normalization == CUDNN_LOSS_NORMALIZATION_NONE) {
-      Result in_compute;
-      in_compute.dtype = in_compute.compute = compute;
-      x = graph.pointwise(PointwiseMode::log, std::array{x}, {}, in_compute);
-    }
+    const Value x = add_input(graph, "probs", problem.probs);
+    const Value input_lengths = graph.input("input_lengths", {sequences}, i32);
     Op op;
-    op.zero_infinity = !keeps_old;
+    op.input = is_normalized ? CtcInput::probabilities : CtcInput::logits;
+    op.zero_infinity = !keeps_old && !is_normalized;
     std::vector<Wanted> wanted = {{Op::loss, compute}};
     if (problem.gradients) wanted.push_back({Op::gradient, compute});
     const auto out =
@@ -127,9 +125,9 @@ class CtcCall {
                     {{Op::x, x},
                      {Op::labels, graph.input("labels", {label_room}, i32)},
                      {Op::label_lengths, graph.input("label_lengths", {sequences}, i32)},
-                     {Op::input_lengths, graph.input("input_lengths", {sequences}, i32)}},
+                     {Op::input_lengths, input_lengths}},
                     wanted);
-    if (!keeps_old) {
+    if (op.zero_infinity) {
       graph.output("costs", out[Op::loss]);
       if (problem.gradients) add_output(graph, "gradients", out[Op::gradient], *problem.gradients);
       return;
@@ -144,10 +142,29 @@ class CtcCall {
     const Value loss = out[Op::loss];
     graph.output("costs", select(is_too_short(loss), graph.constant(0.0, compute, 1), loss));
     if (!problem.gradients) return;
-    const Value old = add_input(graph, "old_gradients", *problem.gradients);
+    const Value instead = keeps_old ? add_input(graph, "old_gradients", *problem.gradients)
+                                    : graph.constant(0.0, compute, 3);
     const Value by_sequence = graph.reshape(loss, {1, sequences, 1});
-    add_output(graph, "gradients", select(is_too_short(by_sequence), old, out[Op::gradient]),
+    Value gradient = out[Op::gradient];
+    if (is_normalized)
+      gradient =
+          with_probabilities(graph, gradient, x, graph.reshape(input_lengths, {1, sequences, 1}));
+    add_output(graph, "gradients", select(is_too_short(by_sequence), instead, gradient),
                *problem.gradients);
+  }
+
+  // The probability where the gradient of a step that exists is 0.
+  static Value with_probabilities(Graph& graph, Value gradient, Value probabilities,
+                                  Value lengths) {
+    Pointwise along_time;
+    along_time.axis = 0;
+    const Value time =
+        graph.pointwise(PointwiseMode::gen_index, std::array{gradient}, along_time, {});
+    const Value is_step = pointwise(PointwiseMode::cmp_lt, time, lengths);
+    const Value is_unreached = pointwise(PointwiseMode::cmp_eq, gradient,
+                                         graph.constant(0.0, gradient.dtype(), 3));
+    return select(pointwise(PointwiseMode::logical_and, is_step, is_unreached), probabilities,
+                  gradient);
   }
 
   Call call_;

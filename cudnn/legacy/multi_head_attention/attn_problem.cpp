@@ -80,7 +80,9 @@ std::vector<Operand> operands(Graph& graph, const AttnProblem& problem) {
   add(Op::q, "q", problem.q, true);
   add(Op::k, "k", problem.k, true);
   add(Op::v, "v", problem.v, true);
-  add(Op::weights, "weights", problem.weights, problem.has_weights());
+  if (problem.has_weights())
+    inputs.push_back({Op::weights, problem.layout.row_major(
+                                       graph, add_input(graph, "weights", problem.weights))});
   add(Op::seq_len_q, "q_lengths", lengths(problem.q), problem.has_q_lengths);
   add(Op::seq_len_kv, "kv_lengths", lengths(problem.k), problem.has_kv_lengths);
   add(Op::window_low, "window_low", window, problem.has_windows);
@@ -123,11 +125,12 @@ AttnProblem::AttnProblem(const cudnnAttnStruct& attention, const cudnnSeqDataStr
                          const cudnnSeqDataStruct& o_data, double attention_dropout,
                          double output_dropout)
     : op(attributes_of(attention)),
+      layout(attention),
       q(spec_of(q_data)),
       k(spec_of(k_data)),
       v(spec_of(v_data)),
       o(spec_of(o_data)),
-      weights(row_major_spec(q.dtype, {AttnWeightLayout(attention).count()})),
+      weights(row_major_spec(q.dtype, {layout.count()})),
       compute(q.dtype == f64 || attention.compute == CUDNN_DATA_DOUBLE ? f64 : f32),
       allows_tf32(attention.math != CUDNN_FMA_MATH),
       has_q_lengths(is_shorter(q_data)),
@@ -172,10 +175,12 @@ void AttnProblem::backward_weights(Graph& graph, bool adds) const {
   using Op = MultiHeadAttentionBackwardWeights;
   std::vector<Operand> inputs = operands<Op>(graph, *this);
   inputs.push_back({Op::d_o, add_input(graph, "d_o", o)});
-  if (adds) inputs.push_back({Op::previous, add_input(graph, "previous", weights)});
+  if (adds)
+    inputs.push_back(
+        {Op::previous, layout.row_major(graph, add_input(graph, "previous", weights))});
   const auto gradient =
       graph.apply(operation<Op>(*this), inputs, {Op::dweights}, computed_in(compute));
-  add_output(graph, "dweights", gradient[Op::dweights], weights);
+  add_output(graph, "dweights", layout.column_major(graph, gradient[Op::dweights]), weights);
 }
 
 void add_to_key(PlanKey& key, const AttnProblem& problem) {

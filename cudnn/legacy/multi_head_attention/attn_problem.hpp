@@ -24,6 +24,7 @@ struct AttnIndices {
 
 struct AttnProblem {
   MultiHeadAttentionAttributes op;
+  AttnWeightLayout layout;
   TensorSpec q, k, v, o, weights;  // weights has extent 0 when nothing is projected
   DType compute;
   bool allows_tf32;

@@ -13,20 +13,23 @@ AttnWeightLayout::AttnWeightLayout(const cudnnAttnStruct& attention) {
   const std::int64_t heads = attention.heads;
   const auto input = [&](cudnnMultiHeadAttnWeightKind_t kind, std::int64_t rows,
                          std::int64_t columns) {
-    place(kind, {heads, rows, columns}, {rows * columns, columns, 1});
+    place(kind, {heads, rows, columns}, {rows, 1, heads * rows});
+  };
+  const auto bias = [&](cudnnMultiHeadAttnWeightKind_t kind, std::int64_t of, std::int64_t rows) {
+    place(kind, {of, rows, 1}, {rows, 1, 1});
   };
   input(CUDNN_MH_ATTN_Q_WEIGHTS, attention.q_projected, attention.q_size);
   input(CUDNN_MH_ATTN_K_WEIGHTS, attention.k_projected, attention.k_size);
   input(CUDNN_MH_ATTN_V_WEIGHTS, attention.v_projected, attention.v_size);
-  // The heads of a row lie next to each other: one matrix takes all of them to the result.
+  // One matrix takes the vectors of all heads to the result.
   const std::int64_t columns = value_size(attention);
   place(CUDNN_MH_ATTN_O_WEIGHTS, {heads, attention.o_projected, columns},
-        {columns, heads * columns, 1});
+        {attention.o_projected * columns, 1, attention.o_projected});
   if ((attention.mode & CUDNN_ATTN_ENABLE_PROJ_BIASES) == 0) return;
-  input(CUDNN_MH_ATTN_Q_BIASES, attention.q_projected, 1);
-  input(CUDNN_MH_ATTN_K_BIASES, attention.k_projected, 1);
-  input(CUDNN_MH_ATTN_V_BIASES, attention.v_projected, 1);
-  place(CUDNN_MH_ATTN_O_BIASES, {1, attention.o_projected, 1}, {attention.o_projected, 1, 1});
+  bias(CUDNN_MH_ATTN_Q_BIASES, heads, attention.q_projected);
+  bias(CUDNN_MH_ATTN_K_BIASES, heads, attention.k_projected);
+  bias(CUDNN_MH_ATTN_V_BIASES, heads, attention.v_projected);
+  bias(CUDNN_MH_ATTN_O_BIASES, 1, attention.o_projected);
 }
 
 void AttnWeightLayout::place(cudnnMultiHeadAttnWeightKind_t kind, const Dims& dims,
@@ -34,6 +37,34 @@ void AttnWeightLayout::place(cudnnMultiHeadAttnWeightKind_t kind, const Dims& di
   if (dims[1] == 0) return;
   parts_[static_cast<std::size_t>(kind)] = {count_, dims, strides};
   count_ += element_count(dims);
+}
+
+Value AttnWeightLayout::transposed(Graph& graph, Value weights, bool from_columns) const {
+  std::vector<Value> parts;
+  std::int64_t end = 0;
+  for (int kind = CUDNN_MH_ATTN_Q_WEIGHTS; kind <= CUDNN_MH_ATTN_O_WEIGHTS; ++kind) {
+    const Part& part = parts_[static_cast<std::size_t>(kind)];
+    const std::int64_t count = element_count(part.dims);
+    if (count == 0) continue;
+    // Column-major: the columns of all heads one after the other, each of `rows` elements.
+    const std::int64_t rows = part.strides[2], columns = count / rows;
+    end = part.offset + count;
+    const Value flat = graph.slice(weights, {part.offset}, {end});
+    const Value matrix =
+        graph.reshape(flat, from_columns ? Dims{columns, rows} : Dims{rows, columns});
+    Result packed;
+    packed.layout = ashlar::row_major;
+    parts.push_back(graph.reshape(graph.transpose(matrix, {1, 0}, packed), {count}));
+  }
+  if (end < count_) parts.push_back(graph.slice(weights, {end}, {count_}));
+  return parts.size() == 1 ? parts.front() : graph.concat(parts, 0);
+}
+
+Value AttnWeightLayout::row_major(Graph& graph, Value weights) const {
+  return transposed(graph, weights, true);
+}
+Value AttnWeightLayout::column_major(Graph& graph, Value weights) const {
+  return transposed(graph, weights, false);
 }
 
 std::int64_t weight_bytes(const cudnnAttnStruct& attention) {
@@ -45,7 +76,7 @@ std::int64_t weight_bytes(const cudnnAttnStruct& attention) {
 
 using namespace ashlar::cudnn;
 
-// Without weights addresses count from 0.
+// Without weights addresses count from 0. What does not exist has no axes and the address null.
 cudnnStatus_t cudnnGetMultiHeadAttnWeights(cudnnHandle_t handle, cudnnAttnDescriptor_t attention,
                                            cudnnMultiHeadAttnWeightKind_t kind,
                                            size_t weights_bytes, const void* weights,
@@ -65,10 +96,12 @@ cudnnStatus_t cudnnGetMultiHeadAttnWeights(cudnnHandle_t handle, cudnnAttnDescri
     const AttnWeightLayout::Part& part = layout.part(kind);
     TensorSpec spec;
     spec.dtype = require_dtype(known.dtype, "dataType");
-    spec.dims = part.dims;
-    spec.strides = part.strides;
-    set(descriptor, known.dtype, spec);
     const bool exists = part.dims[0] > 0;
+    if (exists) {
+      spec.dims = part.dims;
+      spec.strides = part.strides;
+    }
+    set(descriptor, known.dtype, spec);
     *address = exists ? address_behind(weights, bytes_of(spec.dtype, part.offset)) : nullptr;
   });
 }

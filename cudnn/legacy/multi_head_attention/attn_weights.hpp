@@ -8,7 +8,7 @@
 
 namespace ashlar::cudnn {
 
-// The order of docs/ops/multi_head_attention.md.
+// The parts in the order of docs/ops/multi_head_attention.md, but matrices column-major.
 class AttnWeightLayout {
  public:
   explicit AttnWeightLayout(const cudnnAttnStruct& attention);
@@ -24,8 +24,13 @@ class AttnWeightLayout {
   }
   std::int64_t count() const { return count_; }
 
+  // All weights with row-major matrices, as the operation has them, and back.
+  Value row_major(Graph& graph, Value weights) const;
+  Value column_major(Graph& graph, Value weights) const;
+
  private:
   void place(cudnnMultiHeadAttnWeightKind_t kind, const Dims& dims, const Dims& strides);
+  Value transposed(Graph& graph, Value weights, bool from_columns) const;
   std::array<Part, CUDNN_ATTN_WKIND_COUNT> parts_;
   std::int64_t count_ = 0;
 };

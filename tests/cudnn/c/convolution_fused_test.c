@@ -189,7 +189,7 @@ static void test_vectors(int vector, cudnnDataType_t type, int is_reordered) {
   oracle_destroy(oracle);
 }
 
-/* A row per image and window, a column per channel and element of the window. */
+/* A row per channel and element of the window, a column per image and window. */
 static void test_columns(const Shape* shape) {
   Descriptors d = make_descriptors(shape);
   Oracle* oracle = oracle_graph(
@@ -198,9 +198,9 @@ static void test_columns(const Shape* shape) {
       "\"nodes\":[{\"op\":\"im2col\",\"inputs\":{\"x\":\"x\"},\"outputs\":{\"y\":\"patches\"},"
       "\"attributes\":{\"window\":%s,\"padding\":%s,\"stride\":%s,\"dilation\":%s}},"
       "{\"op\":\"transpose\",\"inputs\":{\"x\":\"patches\"},\"outputs\":{\"y\":\"columns\"},"
-      "\"attributes\":{\"permutation\":[0,2,1]}}]}",
-      json_x(shape, "x", "input"), shape->n, output_extent(shape, 0) * output_extent(shape, 1),
-      shape->c * shape->window[0] * shape->window[1], json_list(shape->window, 2),
+      "\"attributes\":{\"permutation\":[1,0,2]}}]}",
+      json_x(shape, "x", "input"), shape->c * shape->window[0] * shape->window[1], shape->n,
+      output_extent(shape, 0) * output_extent(shape, 1), json_list(shape->window, 2),
       json_list(shape->pad, 2), json_list(shape->stride, 2), json_list(shape->dilation, 2));
   SUCCEEDS(cudnnIm2Col(handle, d.x, oracle_device(oracle, "x"), d.w, d.conv,
                        oracle_device(oracle, "columns")));
@@ -210,6 +210,23 @@ static void test_columns(const Shape* shape) {
   ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnIm2Col(handle, NULL, oracle_device(oracle, "x"), d.w, d.conv,
                                               oracle_device(oracle, "columns")));
   oracle_destroy(oracle);
+  destroy_descriptors(&d);
+}
+
+/* A true convolution counts the elements of a window from the last to the first. */
+static void test_flipped_columns(void) {
+  const Shape shape = {"f32",  0,      2,      1,      1,                 1,   1, {2, 3},
+                       {2, 2}, {0, 0}, {1, 1}, {1, 1}, CUDNN_CONVOLUTION, 1.0, 0.0};
+  const float image[6] = {1, 2, 3, 4, 5, 6}, expected[8] = {5, 6, 4, 5, 2, 3, 1, 2};
+  float got[8];
+  Descriptors d = make_descriptors(&shape);
+  float* memory = device_memory(sizeof image + sizeof got);
+  cudaMemcpy(memory, image, sizeof image, cudaMemcpyHostToDevice);
+  SUCCEEDS(cudnnIm2Col(handle, d.x, memory, d.w, d.conv, memory + 6));
+  cudaDeviceSynchronize();
+  cudaMemcpy(got, memory + 6, sizeof got, cudaMemcpyDeviceToHost);
+  CHECK(memcmp(got, expected, sizeof got) == 0);
+  cudaFree(memory);
   destroy_descriptors(&d);
 }
 
@@ -260,6 +277,7 @@ int main(void) {
   test_vectors(32, CUDNN_DATA_INT8x32, 1);
   test_columns(&image);
   test_columns(&half);
+  test_flipped_columns();
   test_misuse(&image);
   SUCCEEDS(cudnnDestroy(handle));
   return failures;
