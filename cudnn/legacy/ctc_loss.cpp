@@ -161,8 +161,8 @@ class CtcCall {
     const Value time =
         graph.pointwise(PointwiseMode::gen_index, std::array{gradient}, along_time, {});
     const Value is_step = pointwise(PointwiseMode::cmp_lt, time, lengths);
-    const Value is_unreached = pointwise(PointwiseMode::cmp_eq, gradient,
-                                         graph.constant(0.0, gradient.dtype(), 3));
+    const Value is_unreached =
+        pointwise(PointwiseMode::cmp_eq, gradient, graph.constant(0.0, gradient.dtype(), 3));
     return select(pointwise(PointwiseMode::logical_and, is_step, is_unreached), probabilities,
                   gradient);
   }

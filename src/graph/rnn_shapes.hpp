@@ -17,8 +17,8 @@ struct RnnMatrix {
   std::int64_t size() const { return rows * columns; }
 };
 
-// The parameters of one pseudo-layer (a direction of a layer). Matrices hold all gates one below the
-// other, biases one after the other.
+// The parameters of one pseudo-layer (a direction of a layer). Matrices hold all gates one below
+// the other, biases one after the other.
 struct RnnWeights {
   RnnMatrix input;       // [gates * hidden, input of the layer]
   RnnMatrix recurrent;   // [gates * hidden, output]

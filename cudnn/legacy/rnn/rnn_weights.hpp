@@ -30,9 +30,9 @@ class RnnWeightLayout {
 
  private:
   std::int64_t matrices_before(std::int64_t pseudo_layer) const;  // elements
-  std::int64_t input_columns(std::int64_t pseudo_layer) const;  // 0: no input matrix
-  std::int64_t matrices(std::int64_t pseudo_layer) const;       // elements
-  std::int64_t biases() const;                                  // elements of one pseudo-layer
+  std::int64_t input_columns(std::int64_t pseudo_layer) const;    // 0: no input matrix
+  std::int64_t matrices(std::int64_t pseudo_layer) const;         // elements
+  std::int64_t biases() const;                                    // elements of one pseudo-layer
   bool has_input_bias() const;
   bool has_recurrent_bias() const;
   RnnAttributes network_;

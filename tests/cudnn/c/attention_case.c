@@ -1,5 +1,6 @@
 #include "attention_case.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const int64_t kSeed = 77, kOutputSeed = 99;
@@ -90,6 +91,8 @@ Attention attention_create(cudnnHandle_t handle, const AttentionCase* test, int 
                                         is_training ? &made.reserve_bytes : NULL));
   made.workspace = device_memory(made.workspace_bytes);
   made.reserve = is_training ? device_memory(made.reserve_bytes) : NULL;
+  made.weights = device_memory(made.weights_bytes);
+  made.dweights = device_memory(made.weights_bytes);
   return made;
 }
 
@@ -105,6 +108,8 @@ void attention_destroy(Attention* made) {
   cudaFree(made->reserve);
   cudaFree(made->states);
   cudaFree(made->output_states);
+  cudaFree(made->weights);
+  cudaFree(made->dweights);
 }
 
 /* "dims": [...], "strides": [...] of [batch, beams, steps, vector]. */
@@ -120,6 +125,47 @@ static const char* shape(const AttentionCase* test, int steps, int beams, int si
            beams, steps, size, strides[CUDNN_SEQDATA_BATCH_DIM], strides[CUDNN_SEQDATA_BEAM_DIM],
            strides[CUDNN_SEQDATA_TIME_DIM], strides[CUDNN_SEQDATA_VECT_DIM]);
   return text;
+}
+
+/* cuDNN's matrices are column-major, the graph's row-major; biases are the same. */
+static void order_weights(const Attention* made, const void* from, void* to, int to_columns) {
+  const AttentionCase* test = &made->test;
+  const int values = test->v_projected > 0 ? test->v_projected : test->v_size;
+  const int rows[4] = {test->heads * test->q_projected, test->heads * test->k_projected,
+                       test->heads * test->v_projected, test->o_projected};
+  const int columns[4] = {test->q_size, test->k_size, test->v_size, test->heads * values};
+  const size_t bytes = test->dtype == CUDNN_DATA_HALF     ? 2
+                       : test->dtype == CUDNN_DATA_DOUBLE ? 8
+                                                          : 4;
+  memcpy(to, from, made->weights_bytes);
+  size_t start = 0;
+  for (int part = 0; part < 4; ++part) {
+    for (int row = 0; row < rows[part]; ++row)
+      for (int column = 0; column < columns[part]; ++column) {
+        const size_t by_rows = start + (size_t)(row * columns[part] + column);
+        const size_t by_columns = start + (size_t)(column * rows[part] + row);
+        memcpy((char*)to + (to_columns ? by_columns : by_rows) * bytes,
+               (const char*)from + (to_columns ? by_rows : by_columns) * bytes, bytes);
+      }
+    start += (size_t)(rows[part] * columns[part]);
+  }
+}
+
+static void upload_weights(const Attention* made, const Oracle* oracle, const char* tensor,
+                           void* to) {
+  void* ordered = malloc(made->weights_bytes);
+  order_weights(made, oracle_host(oracle, tensor), ordered, 1);
+  cudaMemcpy(to, ordered, made->weights_bytes, cudaMemcpyHostToDevice);
+  free(ordered);
+}
+
+void attention_give_gradient(const Attention* made, Oracle* oracle) {
+  void* ordered = malloc(made->weights_bytes);
+  cudaDeviceSynchronize();
+  cudaMemcpy(ordered, made->dweights, made->weights_bytes, cudaMemcpyDeviceToHost);
+  order_weights(made, ordered, oracle_host(oracle, "dweights"), 0);
+  oracle_upload(oracle, "dweights");
+  free(ordered);
 }
 
 Oracle* attention_oracle(const Attention* made, int with_gradients) {
@@ -206,5 +252,8 @@ Oracle* attention_oracle(const Attention* made, int with_gradients) {
   memcpy(oracle_host(oracle, "high"), made->high, oracle_bytes(oracle, "high"));
   if (drops) memcpy(oracle_host(oracle, "seed"), &kSeed, sizeof kSeed);
   if (drops_output) memcpy(oracle_host(oracle, "output_seed"), &kOutputSeed, sizeof kOutputSeed);
+  if (count > 0) upload_weights(made, oracle, "weights", made->weights);
+  if (count > 0 && with_gradients && test->accumulation == CUDNN_WGRAD_MODE_ADD)
+    upload_weights(made, oracle, "before", made->dweights);
   return oracle;
 }

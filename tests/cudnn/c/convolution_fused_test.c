@@ -215,8 +215,8 @@ static void test_columns(const Shape* shape) {
 
 /* A true convolution counts the elements of a window from the last to the first. */
 static void test_flipped_columns(void) {
-  const Shape shape = {"f32",  0,      2,      1,      1,                 1,   1, {2, 3},
-                       {2, 2}, {0, 0}, {1, 1}, {1, 1}, CUDNN_CONVOLUTION, 1.0, 0.0};
+  const Shape shape = {
+      "f32", 0, 2, 1, 1, 1, 1, {2, 3}, {2, 2}, {0, 0}, {1, 1}, {1, 1}, CUDNN_CONVOLUTION, 1.0, 0.0};
   const float image[6] = {1, 2, 3, 4, 5, 6}, expected[8] = {5, 6, 4, 5, 2, 3, 1, 2};
   float got[8];
   Descriptors d = make_descriptors(&shape);

@@ -2,6 +2,7 @@
  * against the oracle. */
 #include <math.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "attention_case.h"
@@ -14,8 +15,8 @@ static cudnnStatus_t forward(const Attention* made, const Oracle* oracle, int st
       oracle_device(oracle, "q"), made->test.has_residual ? oracle_device(oracle, "q") : NULL,
       made->k, oracle_device(oracle, "k"), made->v, oracle_device(oracle, "v"), made->o,
       oracle_device(oracle, "o"), made->weights_bytes,
-      made->weights_bytes > 0 ? oracle_device(oracle, "weights") : NULL, made->workspace_bytes,
-      made->workspace, made->reserve_bytes, made->reserve);
+      made->weights_bytes > 0 ? made->weights : NULL, made->workspace_bytes, made->workspace,
+      made->reserve_bytes, made->reserve);
 }
 
 static void train(const AttentionCase* test) {
@@ -23,7 +24,7 @@ static void train(const AttentionCase* test) {
   Oracle* oracle = attention_oracle(&made, 1);
   const int has_weights = made.weights_bytes > 0;
   if (has_weights) CHECK(made.weights_bytes == oracle_bytes(oracle, "weights"));
-  const void* weights = has_weights ? oracle_device(oracle, "weights") : NULL;
+  const void* weights = has_weights ? made.weights : NULL;
   SUCCEEDS(forward(&made, oracle, -1));
   SUCCEEDS(cudnnMultiHeadAttnBackwardData(
       handle, made.attention, made.low, made.high, NULL, NULL, made.o, oracle_device(oracle, "d_o"),
@@ -31,15 +32,12 @@ static void train(const AttentionCase* test) {
       oracle_device(oracle, "dk"), oracle_device(oracle, "k"), made.v, oracle_device(oracle, "dv"),
       oracle_device(oracle, "v"), made.weights_bytes, weights, made.workspace_bytes, made.workspace,
       made.reserve_bytes, made.reserve));
-  if (has_weights && test->accumulation == CUDNN_WGRAD_MODE_ADD)
-    cudaMemcpy(oracle_device(oracle, "dweights"), oracle_device(oracle, "before"),
-               oracle_bytes(oracle, "before"), cudaMemcpyDeviceToDevice);
   SUCCEEDS(cudnnMultiHeadAttnBackwardWeights(
       handle, made.attention, test->accumulation, made.q, oracle_device(oracle, "q"), made.k,
       oracle_device(oracle, "k"), made.v, oracle_device(oracle, "v"), made.o,
-      oracle_device(oracle, "d_o"), made.weights_bytes, weights,
-      has_weights ? oracle_device(oracle, "dweights") : NULL, made.workspace_bytes, made.workspace,
-      made.reserve_bytes, made.reserve));
+      oracle_device(oracle, "d_o"), made.weights_bytes, weights, has_weights ? made.dweights : NULL,
+      made.workspace_bytes, made.workspace, made.reserve_bytes, made.reserve));
+  if (has_weights) attention_give_gradient(&made, oracle);
   oracle_check(oracle);
   oracle_destroy(oracle);
   attention_destroy(&made);
@@ -154,8 +152,10 @@ static void test_weights(void) {
   Oracle* oracle = attention_oracle(&made, 0);
   SUCCEEDS(forward(&made, oracle, -1));
   oracle_download(oracle, "o");
-  const char* base = oracle_device(oracle, "weights");
-  const float *host = oracle_host(oracle, "weights"), *v = oracle_host(oracle, "v");
+  const char* base = made.weights;
+  float* host = malloc(made.weights_bytes);
+  cudaMemcpy(host, base, made.weights_bytes, cudaMemcpyDeviceToHost);
+  const float* v = oracle_host(oracle, "v");
   const float* parts[CUDNN_ATTN_WKIND_COUNT];
   int dims[CUDNN_ATTN_WKIND_COUNT][3], strides[CUDNN_ATTN_WKIND_COUNT][3], rank = 0, count = 0;
   cudnnTensorDescriptor_t desc;
@@ -172,6 +172,8 @@ static void test_weights(void) {
     count += dims[kind][0] * dims[kind][1] * dims[kind][2];
   }
   CHECK((size_t)count * sizeof(float) == made.weights_bytes);
+  CHECK(strides[0][0] == 3 && strides[0][1] == 1 && strides[0][2] == 6); /* columns of all heads */
+  CHECK(strides[3][0] == 12 && strides[3][1] == 1 && strides[3][2] == 6);
   const int wv = CUDNN_MH_ATTN_V_WEIGHTS, wo = CUDNN_MH_ATTN_O_WEIGHTS, bv = CUDNN_MH_ATTN_V_BIASES,
             bo = CUDNN_MH_ATTN_O_BIASES;
   for (int i = 0; i < test.o_projected; ++i) {
@@ -195,6 +197,7 @@ static void test_weights(void) {
           cudnnGetMultiHeadAttnWeights(handle, made.attention, CUDNN_MH_ATTN_Q_WEIGHTS,
                                        made.weights_bytes - 1, base, desc, &address));
   SUCCEEDS(cudnnDestroyTensorDescriptor(desc));
+  free(host);
   oracle_destroy(oracle);
   attention_destroy(&made);
 }
@@ -292,11 +295,11 @@ static void test_misuse(void) {
   bad.reserve_bytes = 0;
   ANSWERS(CUDNN_STATUS_BAD_PARAM, forward(&bad, oracle, test.queries));
   ANSWERS(CUDNN_STATUS_BAD_PARAM,
-          cudnnMultiHeadAttnForward(
-              handle, made.attention, -1, NULL, made.high, NULL, NULL, made.q,
-              oracle_device(oracle, "q"), NULL, made.k, oracle_device(oracle, "k"), made.v,
-              oracle_device(oracle, "v"), made.o, oracle_device(oracle, "o"), made.weights_bytes,
-              oracle_device(oracle, "weights"), made.workspace_bytes, made.workspace, 0, NULL));
+          cudnnMultiHeadAttnForward(handle, made.attention, -1, NULL, made.high, NULL, NULL, made.q,
+                                    oracle_device(oracle, "q"), NULL, made.k,
+                                    oracle_device(oracle, "k"), made.v, oracle_device(oracle, "v"),
+                                    made.o, oracle_device(oracle, "o"), made.weights_bytes,
+                                    made.weights, made.workspace_bytes, made.workspace, 0, NULL));
   oracle_destroy(oracle);
   attention_destroy(&made);
 }
