@@ -54,7 +54,7 @@ Pointers pointers_of(const BoundPlan& plan, std::span<const std::int64_t> uids,
       if (element_count(tensor.dims) == 0) continue;
       const bool is_listed = std::find(uids.begin(), uids.end(), place.uid) != uids.end();
       fail(is_listed ? CUDNN_STATUS_BAD_PARAM_NULL_POINTER : CUDNN_STATUS_BAD_PARAM,
-           "VARIANT_PACK_UNIQUE_IDS: got {} for tensor {}, expected a pointer to its {}",
+           "CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS: got {} for tensor {}, expected a pointer to its {}",
            is_listed ? "null" : "nothing", place.uid,
            tensor.kind == TensorKind::output ? "memory to write" : "memory to read");
     }
@@ -65,7 +65,8 @@ void* aligned_workspace(const BoundPlan& plan, void* given) {
   if (plan.plan->workspace_size() == 0) return nullptr;
   if (given == nullptr)
     fail(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
-         "VARIANT_PACK_WORKSPACE: got null, expected a pointer to {} bytes", plan.workspace_size());
+         "CUDNN_ATTR_VARIANT_PACK_WORKSPACE: got null, expected a pointer to {} bytes",
+         plan.workspace_size());
   const auto address = reinterpret_cast<std::uintptr_t>(given);
   return reinterpret_cast<void*>((address + kLine - 1) / kLine * kLine);
 }

@@ -74,17 +74,18 @@ FinishedRef from_json(const Record& record) try {
   const json text = json::parse(record.text(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION));
   if (text.at("format") != kFormat || text.at("version") != kVersion)
     fail(CUDNN_STATUS_SERIALIZATION_VERSION_MISMATCH,
-         "EXECUTION_PLAN_JSON_REPRESENTATION: got another format, expected {} version {}; build "
+         "CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION: got another format, expected {} version "
+         "{}; build "
          "the plan again",
          kFormat, kVersion);
   RecordRef config = record_from_json(text.at("config").get<std::string>());
   if (config->type != CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)
     fail(CUDNN_STATUS_BAD_PARAM,
-         "EXECUTION_PLAN_JSON_REPRESENTATION: got no configuration, expected one");
+         "CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION: got no configuration, expected one");
   if (record.has(CUDNN_ATTR_EXECUTION_PLAN_HANDLE)) {
     const auto handle =
         static_cast<cudnnHandle_t>(record.pointer(CUDNN_ATTR_EXECUTION_PLAN_HANDLE));
-    object(handle, "EXECUTION_PLAN_HANDLE");
+    object(handle, "CUDNN_ATTR_EXECUTION_PLAN_HANDLE");
     config = with_handle(config, handle);
   }
   const auto& made = finished<EngineConfig>(*config);
@@ -102,8 +103,8 @@ FinishedRef from_json(const Record& record) try {
   return std::make_shared<ExecutionPlan>(config,
                                          compiled(graph, made.engine().device, made.options));
 } catch (const json::exception& error) {
-  fail(CUDNN_STATUS_BAD_PARAM, "EXECUTION_PLAN_JSON_REPRESENTATION: got text that is no plan: {}",
-       error.what());
+  fail(CUDNN_STATUS_BAD_PARAM,
+       "CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION: got text that is no plan: {}", error.what());
 }
 
 }  // namespace
@@ -161,8 +162,8 @@ FinishedRef finalize_execution_plan(const Record& record) {
   if (!record.has(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG)) {
     if (record.has(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION)) return from_json(record);
     fail(CUDNN_STATUS_BAD_PARAM,
-         "EXECUTION_PLAN_ENGINE_CONFIG: got nothing, expected a configuration (or "
-         "EXECUTION_PLAN_JSON_REPRESENTATION)");
+         "CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG: got nothing, expected a configuration (or "
+         "CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION)");
   }
   const RecordRef config = record.reference(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
   const auto& made = finished<EngineConfig>(*config);

@@ -29,12 +29,13 @@ FinishedRef finalize_operation_graph(const Record& record) {
   auto made = std::make_shared<OperationGraph>();
   const auto operations = record.records(CUDNN_ATTR_OPERATIONGRAPH_OPS);
   if (operations.empty())
-    fail(CUDNN_STATUS_BAD_PARAM, "OPERATIONGRAPH_OPS: got none, expected at least one operation");
+    fail(CUDNN_STATUS_BAD_PARAM,
+         "CUDNN_ATTR_OPERATIONGRAPH_OPS: got none, expected at least one operation");
   made->operations.assign(operations.begin(), operations.end());
   if (record.has(CUDNN_ATTR_OPERATIONGRAPH_HANDLE)) {
     const auto handle =
         static_cast<cudnnHandle_t>(record.pointer(CUDNN_ATTR_OPERATIONGRAPH_HANDLE));
-    made->device = object(handle, "OPERATIONGRAPH_HANDLE").device;
+    made->device = object(handle, "CUDNN_ATTR_OPERATIONGRAPH_HANDLE").device;
   }
   TranslatedGraph translated = translate(made->operations, {});
   made->graph = std::move(translated.graph);

@@ -116,7 +116,7 @@ std::vector<const Record*> in_order(std::span<const RecordRef> operations) {
     for (const NamedTensor& result : results_of(*operations[i]))
       if (!producers.emplace(uid_of(*result.tensor), i).second)
         fail(CUDNN_STATUS_BAD_PARAM_DUPLICATED_ENTRIES,
-             "OPERATIONGRAPH_OPS: got two operations that write tensor {}, expected one",
+             "CUDNN_ATTR_OPERATIONGRAPH_OPS: got two operations that write tensor {}, expected one",
              uid_of(*result.tensor));
 
   // Depth first, in the order given.
@@ -149,7 +149,8 @@ std::vector<const Record*> in_order(std::span<const RecordRef> operations) {
       if (producer == producers.end() || states[producer->second] == State::done) continue;
       if (states[producer->second] == State::open)
         fail(CUDNN_STATUS_BAD_PARAM,
-             "OPERATIONGRAPH_OPS: got operations in a circle through tensor {}, expected none "
+             "CUDNN_ATTR_OPERATIONGRAPH_OPS: got operations in a circle through tensor {}, "
+             "expected none "
              "that needs its own result",
              uid);
       enter(producer->second);

@@ -13,7 +13,8 @@ TensorId block_mask(Translation& translation, const Record& operation, std::int6
   if (mask.dtype == boolean) return translation.operand(operation, kMask);
   if (bit_width(mask.dtype) != 8 || mask.dims.rank() != 4)
     fail(CUDNN_STATUS_BAD_PARAM,
-         "OPERATION_SDPA_FWD_BLOCK_MASK_DESC: got {} {}, expected bytes (or booleans) of four axes",
+         "CUDNN_ATTR_OPERATION_SDPA_FWD_BLOCK_MASK_DESC: got {} {}, expected bytes (or booleans) "
+         "of four axes",
          to_string(mask.dtype), to_string(mask.dims));
   Dims dims = mask.dims, strides = mask.strides;
   dims[3] = columns;

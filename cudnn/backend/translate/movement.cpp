@@ -12,8 +12,8 @@ void translate_reshape(Translation& translation, const Record& operation) {
   if (!from.has_open_dims && !to.has_open_dims) {
     if (element_count(from.dims) != element_count(to.dims))
       fail(CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
-           "OPERATION_RESHAPE_YDESC: got {}, expected as many elements as {}", to_string(to.dims),
-           to_string(from.dims));
+           "CUDNN_ATTR_OPERATION_RESHAPE_YDESC: got {}, expected as many elements as {}",
+           to_string(to.dims), to_string(from.dims));
     translation.store(operation, kY, translation.reinterpreted(x, from, to));
     return;
   }
