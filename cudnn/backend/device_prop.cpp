@@ -53,8 +53,8 @@ Device device_from_json(const std::string& text) try {
   const json read = json::parse(text);
   if (read.at("format") != kFormat || read.at("version") != kVersion)
     fail(CUDNN_STATUS_SERIALIZATION_VERSION_MISMATCH,
-         "DEVICEPROP_JSON_REPRESENTATION: got another format, expected {} version {}", kFormat,
-         kVersion);
+         "CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION: got another format, expected {} version {}",
+         kFormat, kVersion);
   DeviceProps props;
   props.kind = read.at("kind") == "cuda" ? DeviceKind::cuda : DeviceKind::cpu;
   props.name = read.at("name");
@@ -63,7 +63,8 @@ Device device_from_json(const std::string& text) try {
   const Device here = current_device();
   return are_alike(props, here.props()) ? here : Device(props);
 } catch (const json::exception& error) {
-  fail(CUDNN_STATUS_BAD_PARAM, "DEVICEPROP_JSON_REPRESENTATION: got text that is not a device: {}",
+  fail(CUDNN_STATUS_BAD_PARAM,
+       "CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION: got text that is not a device: {}",
        error.what());
 }
 
@@ -81,7 +82,7 @@ FinishedRef finalize_device(const Record& record) {
         device_from_json(record.text(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION)));
   if (record.has(CUDNN_ATTR_DEVICEPROP_HANDLE)) {
     const auto handle = static_cast<cudnnHandle_t>(record.pointer(CUDNN_ATTR_DEVICEPROP_HANDLE));
-    return std::make_shared<DeviceProp>(object(handle, "DEVICEPROP_HANDLE").device);
+    return std::make_shared<DeviceProp>(object(handle, "CUDNN_ATTR_DEVICEPROP_HANDLE").device);
   }
   const Device here = current_device();
   if (!record.has(CUDNN_ATTR_DEVICEPROP_DEVICE_ID) || here.props().kind == DeviceKind::cpu)

@@ -84,8 +84,8 @@ FinishedRef finalize_engine(const Record& record) {
   std::vector<Way> ways = list_ways(graph.graph, engine->device);
   const auto count = static_cast<std::int64_t>(ways.size());
   if (index < 0 || index >= kMostForeignEngines)
-    fail(CUDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "ENGINE_GLOBAL_INDEX: got {}, expected 0 to {}",
-         index, count - 1);
+    fail(CUDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
+         "CUDNN_ATTR_ENGINE_GLOBAL_INDEX: got {}, expected 0 to {}", index, count - 1);
   if (index < count) {
     engine->way = std::move(ways[static_cast<std::size_t>(index)]);
   } else {

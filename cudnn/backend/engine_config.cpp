@@ -31,7 +31,8 @@ std::int64_t chosen_workspace_knob(const Record& record) {
     value = choice->integer(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE);
     if (value != 0 && value != 1)
       fail(CUDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
-           "ENGINECFG_KNOB_CHOICES: got CUDNN_KNOB_TYPE_WORKSPACE = {}, expected 0 or 1", value);
+           "CUDNN_ATTR_ENGINECFG_KNOB_CHOICES: got CUDNN_KNOB_TYPE_WORKSPACE = {}, expected 0 or 1",
+           value);
   }
   return value;
 }

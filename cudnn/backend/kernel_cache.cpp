@@ -33,7 +33,8 @@ FinishedRef finalize_kernel_cache(const Record& record) {
         json::parse(record.text(CUDNN_ATTR_KERNEL_CACHE_JSON_REPRESENTATION), nullptr, false);
     if (!text.is_object() || text.value("format", "") != kFormat)
       fail(CUDNN_STATUS_SERIALIZATION_VERSION_MISMATCH,
-           "KERNEL_CACHE_JSON_REPRESENTATION: got text of another library or version, expected "
+           "CUDNN_ATTR_KERNEL_CACHE_JSON_REPRESENTATION: got text of another library or version, "
+           "expected "
            "what this library gave");
   }
   return std::make_shared<KernelCache>();

@@ -92,7 +92,8 @@ RecordRef record_from_json(const std::string& text) try {
     auto record = std::make_shared<Record>();
     const std::int64_t type = item.at("type");
     if (!is_descriptor_type(type))
-      fail(CUDNN_STATUS_BAD_PARAM, "JSON_REPRESENTATION: got descriptor type {}", type);
+      fail(CUDNN_STATUS_BAD_PARAM,
+           "CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION: got descriptor type {}", type);
     record->type = static_cast<cudnnBackendDescriptorType_t>(type);
     for (const auto& [name, text_value] : item.at("attributes").items()) {
       const AttributeRow& row = attribute_of(record->type, std::stoi(name));
@@ -105,9 +106,11 @@ RecordRef record_from_json(const std::string& text) try {
   }
   return known.at(known.size() - 1);
 } catch (const json::exception& error) {
-  fail(CUDNN_STATUS_BAD_PARAM, "JSON_REPRESENTATION: got text that is no plan: {}", error.what());
+  fail(CUDNN_STATUS_BAD_PARAM,
+       "CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION: got text that is no plan: {}", error.what());
 } catch (const std::logic_error& error) {  // numbers and places that are none
-  fail(CUDNN_STATUS_BAD_PARAM, "JSON_REPRESENTATION: got text that is no plan: {}", error.what());
+  fail(CUDNN_STATUS_BAD_PARAM,
+       "CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION: got text that is no plan: {}", error.what());
 }
 
 }  // namespace ashlar::cudnn

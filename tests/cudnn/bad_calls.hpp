@@ -21,6 +21,7 @@ BadCalls bad_attribute_calls();
 BadCalls bad_parameter_calls();
 BadCalls bad_operation_calls();
 BadCalls bad_norm_and_attention_calls();
+BadCalls bad_plan_calls();
 BadCalls bad_null_calls();
 BadCalls bad_legacy_calls();
 

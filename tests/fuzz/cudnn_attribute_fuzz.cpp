@@ -4,7 +4,9 @@
 // An input is text, one call a line, of words separated by spaces:
 //   c TYPE                             creates the next descriptor (they count from 0)
 //   s DESCRIPTOR NAME TYPE COUNT VALUES...   sets an attribute; fewer values than COUNT are zeros
+//   t DESCRIPTOR NAME TEXT             sets an attribute of characters to the rest of the line
 //   g DESCRIPTOR NAME TYPE CAPACITY    reads one
+//   r DESCRIPTOR NAME PLACE...         reads descriptors into descriptors
 //   f DESCRIPTOR, i DESCRIPTOR, d DESCRIPTOR   finalizes, initializes, destroys
 // Values are numbers; of descriptors, their places; of pointers, 0 or anything else.
 #include <cudnn_graph.h>
@@ -48,7 +50,9 @@ class Calls {
     if (call == "i") answered(cudnnBackendInitialize(descriptor));
     if (call == "d") answered(cudnnBackendDestroyDescriptor(descriptor));
     if (call == "s") set(descriptor, line);
+    if (call == "t") set_text(descriptor, line);
     if (call == "g") get(descriptor, line);
+    if (call == "r") read(descriptor, line);
   }
 
  private:
@@ -122,6 +126,24 @@ class Calls {
     }
     answered(cudnnBackendSetAttribute(descriptor, name, type, count,
                                       bytes.empty() ? nullptr : bytes.data()));
+  }
+
+  static void set_text(cudnnBackendDescriptor_t descriptor, std::istringstream& line) {
+    const cudnnBackendAttributeName_t name = attribute_name(number(line));
+    std::string text;
+    std::getline(line, text);
+    answered(cudnnBackendSetAttribute(descriptor, name, CUDNN_TYPE_CHAR,
+                                      static_cast<std::int64_t>(text.size()), text.data()));
+  }
+
+  void read(cudnnBackendDescriptor_t descriptor, std::istringstream& line) {
+    const cudnnBackendAttributeName_t name = attribute_name(number(line));
+    std::vector<cudnnBackendDescriptor_t> places;
+    for (std::int64_t index = 0; line >> index && places.size() < kMostElements;)
+      places.push_back(place(index));
+    answered(cudnnBackendGetAttribute(descriptor, name, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                      static_cast<std::int64_t>(places.size()), nullptr,
+                                      places.data()));
   }
 
   void get(cudnnBackendDescriptor_t descriptor, std::istringstream& line) {

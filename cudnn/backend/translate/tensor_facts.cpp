@@ -8,7 +8,7 @@ TensorFacts facts_of(const Record& tensor, const ShapeOverrides& overrides) {
   TensorFacts facts;
   facts.uid = tensor.integer(CUDNN_ATTR_TENSOR_UNIQUE_ID);
   const auto type = static_cast<cudnnDataType_t>(tensor.integer(CUDNN_ATTR_TENSOR_DATA_TYPE));
-  facts.dtype = require_dtype(type, "TENSOR_DATA_TYPE");
+  facts.dtype = require_dtype(type, "CUDNN_ATTR_TENSOR_DATA_TYPE");
   facts.dims = Dims(tensor.integers(CUDNN_ATTR_TENSOR_DIMENSIONS));
   facts.strides = Dims(tensor.integers(CUDNN_ATTR_TENSOR_STRIDES));
   facts.is_virtual = tensor.integer_or(CUDNN_ATTR_TENSOR_IS_VIRTUAL, 0) != 0;

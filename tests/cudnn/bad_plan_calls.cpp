@@ -1,0 +1,218 @@
+// Graphs, engines, plans and executions that cannot be.
+#include <array>
+
+#include "cudnn/bad_calls.hpp"
+#include "cudnn/described.hpp"
+
+namespace ashlar::cudnn::test {
+
+namespace {
+
+struct Handle {
+  cudnnHandle_t handle = nullptr;
+  Handle() { cudnnCreate(&handle); }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  ~Handle() { cudnnDestroy(handle); }
+};
+
+Described exponential(std::int64_t from, std::int64_t to) {
+  return Described(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
+                   {{CUDNN_ATTR_OPERATION_POINTWISE_XDESC, tensor(from, {2, 3})},
+                    {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, tensor(to, {2, 3})},
+                    {CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR,
+                     Described(CUDNN_BACKEND_POINTWISE_DESCRIPTOR,
+                               {{CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_EXP},
+                                {CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT}})
+                         .done()}})
+      .done();
+}
+
+// y (2) = exp(x (1)), up to a plan.
+Described small_graph() {
+  return Described(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR,
+                   {{CUDNN_ATTR_OPERATIONGRAPH_OPS, exponential(1, 2)}})
+      .done();
+}
+Described small_engine() {
+  return Described(CUDNN_BACKEND_ENGINE_DESCRIPTOR,
+                   {{CUDNN_ATTR_ENGINE_OPERATION_GRAPH, small_graph()},
+                    {CUDNN_ATTR_ENGINE_GLOBAL_INDEX, std::int64_t{0}}})
+      .done();
+}
+Described small_plan() {
+  return Described(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR,
+                   {{CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
+                     Described(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR,
+                               {{CUDNN_ATTR_ENGINECFG_ENGINE, small_engine()}})
+                         .done()}})
+      .done();
+}
+
+Described pack(const std::vector<std::int64_t>& uids, std::initializer_list<void*> pointers) {
+  return Described(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR,
+                   {{CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, uids},
+                    {CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, Values::pointers(pointers)}})
+      .done();
+}
+
+using Call = std::function<cudnnStatus_t()>;
+Call finalize(cudnnBackendDescriptorType_t type,
+              const std::function<std::vector<Described::Attribute>()>& attributes) {
+  return [=] {
+    const Described descriptor(type);
+    for (const auto& [name, values] : attributes())
+      if (const cudnnStatus_t status = descriptor.set(name, values)) return status;
+    return descriptor.finalize();
+  };
+}
+Call nothing(cudnnBackendDescriptorType_t type) {
+  return finalize(type, [] { return std::vector<Described::Attribute>(); });
+}
+Call text(cudnnBackendDescriptorType_t type, cudnnBackendAttributeName_t name,
+          const std::string& json) {
+  return [=] {
+    const Described descriptor(type);
+    if (const cudnnStatus_t status = descriptor.set(name, json)) return status;
+    return descriptor.finalize();
+  };
+}
+
+std::array<float, 6> x, y;
+
+BadCalls graph_calls() {
+  constexpr auto kPlan = CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR;
+  constexpr auto kPlanText = CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION;
+  return {
+      {"graph: empty", nothing(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR)},
+      {"graph: a tensor written twice",
+       [] {
+         const Described first = exponential(1, 2), second = exponential(3, 2);
+         const Described graph(
+             CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR,
+             {{CUDNN_ATTR_OPERATIONGRAPH_OPS, Values::descriptors({first, second})}});
+         return graph.finalize();
+       }},
+      {"graph: a circle",
+       [] {
+         const Described first = exponential(1, 2), second = exponential(2, 1);
+         const Described graph(
+             CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR,
+             {{CUDNN_ATTR_OPERATIONGRAPH_OPS, Values::descriptors({first, second})}});
+         return graph.finalize();
+       }},
+      {"heuristics: empty", nothing(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR)},
+      {"heuristics: no mode",
+       [] {
+         return Described(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR,
+                          {{CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, small_graph()}})
+             .finalize();
+       }},
+      {"engine: empty", nothing(CUDNN_BACKEND_ENGINE_DESCRIPTOR)},
+      {"engine: no index",
+       [] {
+         return Described(CUDNN_BACKEND_ENGINE_DESCRIPTOR,
+                          {{CUDNN_ATTR_ENGINE_OPERATION_GRAPH, small_graph()}})
+             .finalize();
+       }},
+      {"config: empty", nothing(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)},
+      {"config: workspace knob 7",
+       [] {
+         return Described(
+                    CUDNN_BACKEND_ENGINECFG_DESCRIPTOR,
+                    {{CUDNN_ATTR_ENGINECFG_ENGINE, small_engine()},
+                     {CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
+                      Described(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR,
+                                {{CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_KNOB_TYPE_WORKSPACE},
+                                 {CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, std::int64_t{7}}})
+                          .done()}})
+             .finalize();
+       }},
+      {"plan: empty", nothing(kPlan)},
+      {"plan text: empty", text(kPlan, kPlanText, "")},
+      {"plan text: a number", text(kPlan, kPlanText, "7")},
+      {"plan text: an empty object", text(kPlan, kPlanText, "{}")},
+      {"plan text: of another library", text(kPlan, kPlanText, R"({"format": "x", "version": 1})")},
+      {"device text: an empty object",
+       text(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, "{}")},
+      {"kernel cache text: an empty object",
+       text(CUDNN_BACKEND_KERNEL_CACHE_DESCRIPTOR, CUDNN_ATTR_KERNEL_CACHE_JSON_REPRESENTATION,
+            "{}")},
+  };
+}
+
+}  // namespace
+
+BadCalls bad_plan_calls() {
+  BadCalls calls = graph_calls();
+  const BadCalls executions = {
+      {"execute: null handle",
+       [] {
+         return cudnnBackendExecute(nullptr, small_plan(), pack({1, 2}, {x.data(), y.data()}));
+       }},
+      {"execute: null plan",
+       [] {
+         return cudnnBackendExecute(Handle().handle, nullptr, pack({1, 2}, {x.data(), y.data()}));
+       }},
+      {"execute: null variant pack",
+       [] { return cudnnBackendExecute(Handle().handle, small_plan(), nullptr); }},
+      {"execute: a plan not finalized",
+       [] {
+         return cudnnBackendExecute(Handle().handle,
+                                    Described(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR),
+                                    pack({1, 2}, {x.data(), y.data()}));
+       }},
+      {"execute: a variant pack not finalized",
+       [] {
+         return cudnnBackendExecute(Handle().handle, small_plan(),
+                                    Described(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR));
+       }},
+      {"execute: a graph for a plan",
+       [] {
+         return cudnnBackendExecute(Handle().handle, small_graph(),
+                                    pack({1, 2}, {x.data(), y.data()}));
+       }},
+      {"execute: a plan for a variant pack",
+       [] {
+         const Described plan = small_plan();
+         return cudnnBackendExecute(Handle().handle, plan, plan);
+       }},
+      {"execute: no output",
+       [] { return cudnnBackendExecute(Handle().handle, small_plan(), pack({1}, {x.data()})); }},
+      {"execute: no input",
+       [] { return cudnnBackendExecute(Handle().handle, small_plan(), pack({2}, {y.data()})); }},
+      {"execute: a null pointer",
+       [] {
+         return cudnnBackendExecute(Handle().handle, small_plan(),
+                                    pack({1, 2}, {nullptr, y.data()}));
+       }},
+      {"populate: no graph",
+       [] {
+         return cudnnBackendPopulateCudaGraph(Handle().handle, small_plan(),
+                                              pack({1, 2}, {x.data(), y.data()}), nullptr);
+       }},
+      {"update: no graph",
+       [] {
+         return cudnnBackendUpdateCudaGraph(Handle().handle, small_plan(),
+                                            pack({1, 2}, {x.data(), y.data()}), nullptr);
+       }},
+      {"execute: shapes of another rank",
+       [] {
+         std::vector<std::vector<std::int64_t>> shapes = {{2, 3, 1}}, strides = {{3, 1, 1}};
+         const Described variants =
+             Described(
+                 CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR,
+                 {{CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, {1, 2}},
+                  {CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, Values::pointers({x.data(), y.data()})},
+                  {CUDNN_ATTR_VARIANT_PACK_OVERRIDE_UNIQUE_IDS, {std::int64_t{1}}},
+                  {CUDNN_ATTR_VARIANT_PACK_OVERRIDE_SHAPES, Values::pointers({&shapes})},
+                  {CUDNN_ATTR_VARIANT_PACK_OVERRIDE_STRIDES, Values::pointers({&strides})}})
+                 .done();
+         return cudnnBackendExecute(Handle().handle, small_plan(), variants);
+       }},
+  };
+  calls.insert(calls.end(), executions.begin(), executions.end());
+  return calls;
+}
+
+}  // namespace ashlar::cudnn::test
