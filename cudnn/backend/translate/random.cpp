@@ -10,7 +10,8 @@ RngDistribution distribution_of(std::int64_t distribution) {
     case CUDNN_RNG_DISTRIBUTION_UNIFORM: return RngDistribution::uniform;
     case CUDNN_RNG_DISTRIBUTION_NORMAL: return RngDistribution::normal;
     default:
-      fail(CUDNN_STATUS_BAD_PARAM, "RNG_DISTRIBUTION: got {}, expected 0 to 2", distribution);
+      fail(CUDNN_STATUS_BAD_PARAM, "CUDNN_ATTR_RNG_DISTRIBUTION: got {}, expected 0 to 2",
+           distribution);
   }
 }
 

@@ -155,7 +155,8 @@ TensorId Translation::operand(const Record& tensor) {
                : reinterpreted(made->second.id, made->second.facts, wanted);
   if (wanted.is_virtual)
     fail(CUDNN_STATUS_BAD_PARAM,
-         "tensor {}: IS_VIRTUAL: got true for a tensor that no operation writes, expected false",
+         "tensor {}: CUDNN_ATTR_TENSOR_IS_VIRTUAL: got true for a tensor that no operation writes, "
+         "expected false",
          wanted.uid);
   return read(wanted);
 }
@@ -193,7 +194,8 @@ TensorId Translation::previous(const Record& operation, cudnnBackendAttributeNam
   const TensorFacts memory = facts(operation, attribute);
   if (memory.is_virtual)
     fail(CUDNN_STATUS_BAD_PARAM,
-         "tensor {}: IS_VIRTUAL: got true for a result blended with what it held (beta other than "
+         "tensor {}: CUDNN_ATTR_TENSOR_IS_VIRTUAL: got true for a result blended with what it held "
+         "(beta other than "
          "0), expected false",
          memory.uid);
   return read(memory, ".previous");
