@@ -60,7 +60,7 @@ Device device_from_json(const std::string& text) try {
   props.name = read.at("name");
   props.description = read.at("description");
   visit_numbers(props, [&](const char* key, auto& value) { read.at(key).get_to(value); });
-  const Device here = current_device();
+  const Device here = props.kind == DeviceKind::cpu ? Device::cpu() : current_device();
   return are_alike(props, here.props()) ? here : Device(props);
 } catch (const json::exception& error) {
   fail(CUDNN_STATUS_BAD_PARAM,

@@ -32,4 +32,21 @@ cudnnStatus_t answer(const char* function, Body&& body) noexcept {
   }
 }
 
+// The status of a null pointer where NVIDIA's older calls are asked: they know no finer one.
+constexpr cudnnStatus_t coarse(cudnnStatus_t status) {
+  return status == CUDNN_STATUS_BAD_PARAM_NULL_POINTER ? CUDNN_STATUS_BAD_PARAM : status;
+}
+
+// For the older calls, whose programs compare with CUDNN_STATUS_BAD_PARAM.
+template <class Body>
+cudnnStatus_t answer_older(const char* function, Body&& body) noexcept {
+  return answer(function, [&] {
+    try {
+      body();
+    } catch (const Failure& failure) {
+      throw Failure(coarse(failure.status()), failure.what());
+    }
+  });
+}
+
 }  // namespace ashlar::cudnn

@@ -93,7 +93,7 @@ cudnnStatus_t cudnnConvolutionBiasActivationForward(
     cudnnTensorDescriptor_t z_desc, const void* z, cudnnTensorDescriptor_t bias_desc,
     const void* bias, cudnnActivationDescriptor_t activation, cudnnTensorDescriptor_t y_desc,
     void* y) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     FusedConvolution fused;
     fused.conv = make_convolution(ConvKind::forward, x_desc, w_desc, conv_desc, y_desc);
     fused.activation = activation_of(activation, "activationDesc");

@@ -91,18 +91,18 @@ using namespace ashlar::cudnn;
 using ashlar::Dims;
 
 cudnnStatus_t cudnnCreateConvolutionDescriptor(cudnnConvolutionDescriptor_t* conv) {
-  return answer(__func__, [&] { create_object(conv, "convDesc"); });
+  return answer_older(__func__, [&] { create_object(conv, "convDesc"); });
 }
 
 cudnnStatus_t cudnnDestroyConvolutionDescriptor(cudnnConvolutionDescriptor_t conv) {
-  return answer(__func__, [&] { destroy_object(conv, "convDesc"); });
+  return answer_older(__func__, [&] { destroy_object(conv, "convDesc"); });
 }
 
 cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t conv, int pad_h,
                                               int pad_w, int stride_h, int stride_w, int dilation_h,
                                               int dilation_w, cudnnConvolutionMode_t mode,
                                               cudnnDataType_t compute) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     set(object(conv, "convDesc"), {pad_h, pad_w}, {stride_h, stride_w}, {dilation_h, dilation_w},
         mode, compute);
   });
@@ -113,7 +113,7 @@ cudnnStatus_t cudnnGetConvolution2dDescriptor(cudnnConvolutionDescriptor_t conv,
                                               int* dilation_h, int* dilation_w,
                                               cudnnConvolutionMode_t* mode,
                                               cudnnDataType_t* compute) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     const auto& known = convolution_of(conv, "convDesc");
     if (known.padding.rank() != kImageRank - kBatchAndChannels)
       fail(CUDNN_STATUS_BAD_PARAM, "convDesc: got {} spatial axes, expected 2",
@@ -133,7 +133,7 @@ cudnnStatus_t cudnnSetConvolutionNdDescriptor(cudnnConvolutionDescriptor_t conv,
                                               const int pads[], const int strides[],
                                               const int dilations[], cudnnConvolutionMode_t mode,
                                               cudnnDataType_t compute) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     auto& known = object(conv, "convDesc");
     if (spatial_rank < 1)
       fail(CUDNN_STATUS_BAD_PARAM, "arrayLength: got {}, expected at least 1", spatial_rank);
@@ -149,7 +149,7 @@ cudnnStatus_t cudnnGetConvolutionNdDescriptor(cudnnConvolutionDescriptor_t conv,
                                               int* spatial_rank, int pads[], int strides[],
                                               int dilations[], cudnnConvolutionMode_t* mode,
                                               cudnnDataType_t* compute) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     const auto& known = convolution_of(conv, "convDesc");
     copy_out(known.padding, capacity, pads, "padA");
     copy_out(known.stride, capacity, strides, "strideA");
@@ -161,7 +161,7 @@ cudnnStatus_t cudnnGetConvolutionNdDescriptor(cudnnConvolutionDescriptor_t conv,
 }
 
 cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t conv, int groups) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     auto& known = object(conv, "convDesc");
     if (groups < 1) fail(CUDNN_STATUS_BAD_PARAM, "groupCount: got {}, expected at least 1", groups);
     known.groups = groups;
@@ -169,12 +169,12 @@ cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t conv, i
 }
 
 cudnnStatus_t cudnnGetConvolutionGroupCount(cudnnConvolutionDescriptor_t conv, int* groups) {
-  return answer(__func__,
-                [&] { *required(groups, "groupCount") = object(conv, "convDesc").groups; });
+  return answer_older(__func__,
+                      [&] { *required(groups, "groupCount") = object(conv, "convDesc").groups; });
 }
 
 cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t conv, cudnnMathType_t math) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     auto& known = object(conv, "convDesc");
     known.math = require_enum(math, CUDNN_FMA_MATH, "mathType");
   });
@@ -182,12 +182,13 @@ cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t conv, cud
 
 cudnnStatus_t cudnnGetConvolutionMathType(cudnnConvolutionDescriptor_t conv,
                                           cudnnMathType_t* math) {
-  return answer(__func__, [&] { *required(math, "mathType") = object(conv, "convDesc").math; });
+  return answer_older(__func__,
+                      [&] { *required(math, "mathType") = object(conv, "convDesc").math; });
 }
 
 cudnnStatus_t cudnnSetConvolutionReorderType(cudnnConvolutionDescriptor_t conv,
                                              cudnnReorderType_t reordering) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     auto& known = object(conv, "convDesc");
     known.reordering = require_enum(reordering, CUDNN_NO_REORDER, "reorderType");
   });
@@ -195,7 +196,7 @@ cudnnStatus_t cudnnSetConvolutionReorderType(cudnnConvolutionDescriptor_t conv,
 
 cudnnStatus_t cudnnGetConvolutionReorderType(cudnnConvolutionDescriptor_t conv,
                                              cudnnReorderType_t* reordering) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     *required(reordering, "reorderType") = object(conv, "convDesc").reordering;
   });
 }
@@ -204,7 +205,7 @@ cudnnStatus_t cudnnGetConvolution2dForwardOutputDim(cudnnConvolutionDescriptor_t
                                                     cudnnTensorDescriptor_t x_desc,
                                                     cudnnFilterDescriptor_t w_desc, int* n, int* c,
                                                     int* h, int* w) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     const auto& known = convolution_of(conv, "convDesc");
     const Dims dims = forward_dims(known, spec_of(x_desc, "inputTensorDesc"), "inputTensorDesc",
                                    spec_of(w_desc, "filterDesc"), "filterDesc");
@@ -221,7 +222,7 @@ cudnnStatus_t cudnnGetConvolutionNdForwardOutputDim(cudnnConvolutionDescriptor_t
                                                     cudnnTensorDescriptor_t x_desc,
                                                     cudnnFilterDescriptor_t w_desc, int rank,
                                                     int dims[]) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     const auto& known = convolution_of(conv, "convDesc");
     const Dims result = forward_dims(known, spec_of(x_desc, "inputTensorDesc"), "inputTensorDesc",
                                      spec_of(w_desc, "filterDesc"), "filterDesc");

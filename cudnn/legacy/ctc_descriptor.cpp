@@ -47,15 +47,15 @@ void give(T* place, T value) {
 using namespace ashlar::cudnn;
 
 cudnnStatus_t cudnnCreateCTCLossDescriptor(cudnnCTCLossDescriptor_t* ctc) {
-  return answer(__func__, [&] { create_object(ctc, "ctcLossDesc"); });
+  return answer_older(__func__, [&] { create_object(ctc, "ctcLossDesc"); });
 }
 
 cudnnStatus_t cudnnDestroyCTCLossDescriptor(cudnnCTCLossDescriptor_t ctc) {
-  return answer(__func__, [&] { destroy_object(ctc, "ctcLossDesc"); });
+  return answer_older(__func__, [&] { destroy_object(ctc, "ctcLossDesc"); });
 }
 
 cudnnStatus_t cudnnSetCTCLossDescriptor(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t compute) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     set(ctc, compute, CUDNN_LOSS_NORMALIZATION_NONE, CUDNN_CTC_ZERO_OOB_GRADIENTS, 0);
   });
 }
@@ -63,14 +63,15 @@ cudnnStatus_t cudnnSetCTCLossDescriptor(cudnnCTCLossDescriptor_t ctc, cudnnDataT
 cudnnStatus_t cudnnSetCTCLossDescriptorEx(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t compute,
                                           cudnnLossNormalizationMode_t normalization,
                                           cudnnNanPropagation_t out_of_bounds) {
-  return answer(__func__, [&] { set(ctc, compute, normalization, mode_of(out_of_bounds), 0); });
+  return answer_older(__func__,
+                      [&] { set(ctc, compute, normalization, mode_of(out_of_bounds), 0); });
 }
 
 cudnnStatus_t cudnnSetCTCLossDescriptor_v8(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t compute,
                                            cudnnLossNormalizationMode_t normalization,
                                            cudnnNanPropagation_t out_of_bounds,
                                            int max_label_length) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     set(ctc, compute, normalization, mode_of(out_of_bounds), max_label_length);
   });
 }
@@ -78,18 +79,18 @@ cudnnStatus_t cudnnSetCTCLossDescriptor_v8(cudnnCTCLossDescriptor_t ctc, cudnnDa
 cudnnStatus_t cudnnSetCTCLossDescriptor_v9(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t compute,
                                            cudnnLossNormalizationMode_t normalization,
                                            cudnnCTCGradMode_t out_of_bounds, int max_label_length) {
-  return answer(__func__,
-                [&] { set(ctc, compute, normalization, out_of_bounds, max_label_length); });
+  return answer_older(__func__,
+                      [&] { set(ctc, compute, normalization, out_of_bounds, max_label_length); });
 }
 
 cudnnStatus_t cudnnGetCTCLossDescriptor(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t* compute) {
-  return answer(__func__, [&] { give(compute, known(ctc).compute); });
+  return answer_older(__func__, [&] { give(compute, known(ctc).compute); });
 }
 
 cudnnStatus_t cudnnGetCTCLossDescriptorEx(cudnnCTCLossDescriptor_t ctc, cudnnDataType_t* compute,
                                           cudnnLossNormalizationMode_t* normalization,
                                           cudnnNanPropagation_t* out_of_bounds) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     const cudnnCTCLossStruct& descriptor = known(ctc);
     give(compute, descriptor.compute);
     give(normalization, descriptor.normalization);
@@ -101,7 +102,7 @@ cudnnStatus_t cudnnGetCTCLossDescriptor_v8(cudnnCTCLossDescriptor_t ctc, cudnnDa
                                            cudnnLossNormalizationMode_t* normalization,
                                            cudnnNanPropagation_t* out_of_bounds,
                                            int* max_label_length) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     const cudnnCTCLossStruct& descriptor = known(ctc);
     give(compute, descriptor.compute);
     give(normalization, descriptor.normalization);
@@ -114,7 +115,7 @@ cudnnStatus_t cudnnGetCTCLossDescriptor_v9(cudnnCTCLossDescriptor_t ctc, cudnnDa
                                            cudnnLossNormalizationMode_t* normalization,
                                            cudnnCTCGradMode_t* out_of_bounds,
                                            int* max_label_length) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     const cudnnCTCLossStruct& descriptor = known(ctc);
     give(compute, descriptor.compute);
     give(normalization, descriptor.normalization);

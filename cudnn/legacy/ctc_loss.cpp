@@ -207,7 +207,7 @@ cudnnStatus_t cudnnGetCTCLossWorkspaceSize(cudnnHandle_t handle, cudnnTensorDesc
                                            const int* labels, const int* label_lengths,
                                            const int* input_lengths, cudnnCTCLossAlgo_t algo,
                                            cudnnCTCLossDescriptor_t ctc, size_t* bytes) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     object(handle, "handle");
     required(bytes, "sizeInBytes");
     const Problem problem(ctc, probs_desc, gradients_desc, algo);
@@ -222,7 +222,7 @@ cudnnStatus_t cudnnGetCTCLossWorkspaceSize_v8(cudnnHandle_t handle, cudnnCTCLoss
                                               cudnnTensorDescriptor_t probs_desc,
                                               cudnnTensorDescriptor_t gradients_desc,
                                               size_t* bytes) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     object(handle, "handle");
     required(bytes, "sizeInBytes");
     const Problem problem(ctc, probs_desc, gradients_desc, algo);
@@ -237,7 +237,7 @@ cudnnStatus_t cudnnCTCLoss(cudnnHandle_t handle, cudnnTensorDescriptor_t probs_d
                            cudnnTensorDescriptor_t gradients_desc, void* gradients,
                            cudnnCTCLossAlgo_t algo, cudnnCTCLossDescriptor_t ctc, void* workspace,
                            size_t workspace_bytes) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     object(handle, "handle");
     const Problem problem(ctc, probs_desc, wanted(gradients_desc, gradients), algo);
     const HostLabels host(labels, label_lengths, input_lengths, problem.probs);
@@ -252,7 +252,7 @@ cudnnStatus_t cudnnCTCLoss_v8(cudnnHandle_t handle, cudnnCTCLossAlgo_t algo,
                               const int input_lengths[], void* costs,
                               cudnnTensorDescriptor_t gradients_desc, void* gradients,
                               size_t workspace_bytes, void* workspace) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     object(handle, "handle");
     const Problem problem(ctc, probs_desc, wanted(gradients_desc, gradients), algo);
     required(probs, "probs"), required(costs, "costs"), required(labels, "labels");

@@ -135,22 +135,22 @@ void advance(cudnnHandle_t handle, const cudnnDropoutStruct& dropout, std::int64
 using namespace ashlar::cudnn;
 
 cudnnStatus_t cudnnCreateDropoutDescriptor(cudnnDropoutDescriptor_t* dropout) {
-  return answer(__func__, [&] { create_object(dropout, "dropoutDesc"); });
+  return answer_older(__func__, [&] { create_object(dropout, "dropoutDesc"); });
 }
 
 cudnnStatus_t cudnnDestroyDropoutDescriptor(cudnnDropoutDescriptor_t dropout) {
-  return answer(__func__, [&] { destroy_object(dropout, "dropoutDesc"); });
+  return answer_older(__func__, [&] { destroy_object(dropout, "dropoutDesc"); });
 }
 
 cudnnStatus_t cudnnDropoutGetStatesSize(cudnnHandle_t handle, size_t* bytes) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     object(handle, "handle");
     *required(bytes, "sizeInBytes") = kDropoutStatesBytes;
   });
 }
 
 cudnnStatus_t cudnnDropoutGetReserveSpaceSize(cudnnTensorDescriptor_t x_desc, size_t* bytes) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     required(bytes, "sizeInBytes");
     *bytes = mask_bytes(spec_of(x_desc, "xDesc"));
   });
@@ -159,7 +159,7 @@ cudnnStatus_t cudnnDropoutGetReserveSpaceSize(cudnnTensorDescriptor_t x_desc, si
 cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cudnnHandle_t handle,
                                         float probability, void* states, size_t states_bytes,
                                         unsigned long long seed) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     cudnnDropoutStruct& descriptor = object(dropout, "dropoutDesc");
     const cudnnContext& context = object(handle, "handle");
     set(descriptor, probability, states, states_bytes, seed);
@@ -173,7 +173,7 @@ cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cudnnH
 cudnnStatus_t cudnnRestoreDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cudnnHandle_t handle,
                                             float probability, void* states, size_t states_bytes,
                                             unsigned long long seed) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     cudnnDropoutStruct& descriptor = object(dropout, "dropoutDesc");
     object(handle, "handle");
     set(descriptor, probability, states, states_bytes, seed);
@@ -183,7 +183,7 @@ cudnnStatus_t cudnnRestoreDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cu
 cudnnStatus_t cudnnGetDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cudnnHandle_t handle,
                                         float* probability, void** states,
                                         unsigned long long* seed) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     const cudnnDropoutStruct& descriptor = dropout_of(dropout, "dropoutDesc");
     object(handle, "handle");
     if (probability != nullptr) *probability = descriptor.probability;
@@ -196,7 +196,7 @@ cudnnStatus_t cudnnDropoutForward(cudnnHandle_t handle, cudnnDropoutDescriptor_t
                                   cudnnTensorDescriptor_t x_desc, const void* x,
                                   cudnnTensorDescriptor_t y_desc, void* y, void* reserve,
                                   size_t reserve_bytes) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     object(handle, "handle");
     const cudnnDropoutStruct& descriptor = dropout_of(dropout, "dropoutDesc");
     const TensorSpec from = spec_of(x_desc, "xDesc"), to = spec_of(y_desc, "yDesc");
@@ -210,7 +210,7 @@ cudnnStatus_t cudnnDropoutBackward(cudnnHandle_t handle, cudnnDropoutDescriptor_
                                    cudnnTensorDescriptor_t dy_desc, const void* dy,
                                    cudnnTensorDescriptor_t dx_desc, void* dx, void* reserve,
                                    size_t reserve_bytes) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     object(handle, "handle");
     const cudnnDropoutStruct& descriptor = dropout_of(dropout, "dropoutDesc");
     const TensorSpec from = spec_of(dy_desc, "dydesc"), to = spec_of(dx_desc, "dxdesc");

@@ -88,7 +88,7 @@ cudnnStatus_t cudnnGetFoldedConvBackwardDataDescriptors(
     cudnnConvolutionDescriptor_t folded_conv, cudnnTensorDescriptor_t folded_dx,
     cudnnTensorTransformDescriptor_t filter_fold, cudnnTensorTransformDescriptor_t dy_pad,
     cudnnTensorTransformDescriptor_t dx_fold, cudnnTensorTransformDescriptor_t dx_unfold) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     object(handle, "handle");
     const Convolution given =
         make_convolution(ConvKind::backward_data, dx_desc, filter_desc, conv, dy_desc);

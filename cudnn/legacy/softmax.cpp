@@ -70,7 +70,7 @@ cudnnStatus_t cudnnSoftmaxForward(cudnnHandle_t handle, cudnnSoftmaxAlgorithm_t 
                                   cudnnSoftmaxMode_t mode, const void* alpha,
                                   cudnnTensorDescriptor_t x_desc, const void* x, const void* beta,
                                   cudnnTensorDescriptor_t y_desc, void* y) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     Call call(handle, "softmax_forward");
     TensorSpec x_spec = spec_of(x_desc, "xDesc"), y_spec = spec_of(y_desc, "yDesc");
     require_same_dims(x_spec, "xDesc", y_spec, "yDesc");
@@ -98,7 +98,7 @@ cudnnStatus_t cudnnSoftmaxBackward(cudnnHandle_t handle, cudnnSoftmaxAlgorithm_t
                                    cudnnTensorDescriptor_t y_desc, const void* y,
                                    cudnnTensorDescriptor_t dy_desc, const void* dy,
                                    const void* beta, cudnnTensorDescriptor_t dx_desc, void* dx) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     Call call(handle, "softmax_backward");
     TensorSpec y_spec = spec_of(y_desc, "yDesc"), dy_spec = spec_of(dy_desc, "dyDesc"),
                dx_spec = spec_of(dx_desc, "dxDesc");

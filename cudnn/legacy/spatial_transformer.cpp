@@ -101,18 +101,18 @@ using ashlar::GridSampleForward;
 
 cudnnStatus_t cudnnCreateSpatialTransformerDescriptor(
     cudnnSpatialTransformerDescriptor_t* transformer) {
-  return answer(__func__, [&] { create_object(transformer, "stDesc"); });
+  return answer_older(__func__, [&] { create_object(transformer, "stDesc"); });
 }
 
 cudnnStatus_t cudnnDestroySpatialTransformerDescriptor(
     cudnnSpatialTransformerDescriptor_t transformer) {
-  return answer(__func__, [&] { destroy_object(transformer, "stDesc"); });
+  return answer_older(__func__, [&] { destroy_object(transformer, "stDesc"); });
 }
 
 cudnnStatus_t cudnnSetSpatialTransformerNdDescriptor(
     cudnnSpatialTransformerDescriptor_t transformer, cudnnSamplerType_t sampler,
     cudnnDataType_t dtype, int rank, const int dims[]) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     cudnnSpatialTransformerStruct& descriptor = object(transformer, "stDesc");
     required(dims, "dimA");
     if (sampler != CUDNN_SAMPLER_BILINEAR)
@@ -133,7 +133,7 @@ cudnnStatus_t cudnnSetSpatialTransformerNdDescriptor(
 cudnnStatus_t cudnnSpatialTfGridGeneratorForward(cudnnHandle_t handle,
                                                  cudnnSpatialTransformerDescriptor_t transformer,
                                                  const void* theta, void* grid) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     object(handle, "handle");
     generate(handle, Transformer(transformer), required(theta, "theta"), required(grid, "grid"));
   });
@@ -142,7 +142,7 @@ cudnnStatus_t cudnnSpatialTfGridGeneratorForward(cudnnHandle_t handle,
 cudnnStatus_t cudnnSpatialTfGridGeneratorBackward(cudnnHandle_t handle,
                                                   cudnnSpatialTransformerDescriptor_t transformer,
                                                   const void* dgrid, void* dtheta) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     object(handle, "handle");
     generate_backward(handle, Transformer(transformer), required(dgrid, "dgrid"),
                       required(dtheta, "dtheta"));
@@ -154,7 +154,7 @@ cudnnStatus_t cudnnSpatialTfSamplerForward(cudnnHandle_t handle,
                                            const void* alpha, cudnnTensorDescriptor_t x_desc,
                                            const void* x, const void* grid, const void* beta,
                                            cudnnTensorDescriptor_t y_desc, void* y) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     object(handle, "handle");
     const Transformer parts(transformer);
     const TensorSpec from = spec_of(x_desc, "xDesc"), to = spec_of(y_desc, "yDesc");
@@ -183,7 +183,7 @@ cudnnStatus_t cudnnSpatialTfSamplerBackward(cudnnHandle_t handle,
                                             const void* alpha_dgrid,
                                             cudnnTensorDescriptor_t dy_desc, const void* dy,
                                             const void* grid, const void* beta_dgrid, void* dgrid) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     object(handle, "handle");
     const Transformer parts(transformer);
     const TensorSpec x_spec = spec_of(x_desc, "xDesc"), dx_spec = spec_of(dx_desc, "dxDesc"),

@@ -141,12 +141,12 @@ using namespace ashlar::cudnn;
 using ashlar::Dims;
 
 cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t* tensor) {
-  return answer(__func__, [&] { create_object(tensor, "tensorDesc"); });
+  return answer_older(__func__, [&] { create_object(tensor, "tensorDesc"); });
 }
 
 cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnTensorFormat_t format,
                                          cudnnDataType_t dtype, int n, int c, int h, int w) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     set(object(tensor, "tensorDesc"), dtype, packed_spec(dtype, format, {n, c, h, w}));
   });
 }
@@ -154,7 +154,7 @@ cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnTe
 cudnnStatus_t cudnnSetTensor4dDescriptorEx(cudnnTensorDescriptor_t tensor, cudnnDataType_t dtype,
                                            int n, int c, int h, int w, int stride_n, int stride_c,
                                            int stride_h, int stride_w) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     set(object(tensor, "tensorDesc"), dtype,
         strided_spec(dtype, {n, c, h, w}, {stride_n, stride_c, stride_h, stride_w}));
   });
@@ -162,7 +162,7 @@ cudnnStatus_t cudnnSetTensor4dDescriptorEx(cudnnTensorDescriptor_t tensor, cudnn
 
 cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t tensor, cudnnDataType_t dtype,
                                          int rank, const int dims[], const int strides[]) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     auto& descriptor = object(tensor, "tensorDesc");
     const Dims extents = dims_of(rank, dims, "dimA");
     set(descriptor, dtype, strided_spec(dtype, extents, dims_of(rank, strides, "strideA")));
@@ -172,7 +172,7 @@ cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t tensor, cudnnDa
 cudnnStatus_t cudnnSetTensorNdDescriptorEx(cudnnTensorDescriptor_t tensor,
                                            cudnnTensorFormat_t format, cudnnDataType_t dtype,
                                            int rank, const int dims[]) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     auto& descriptor = object(tensor, "tensorDesc");
     set(descriptor, dtype, packed_spec(dtype, format, dims_of(rank, dims, "dimA")));
   });
@@ -181,7 +181,7 @@ cudnnStatus_t cudnnSetTensorNdDescriptorEx(cudnnTensorDescriptor_t tensor,
 cudnnStatus_t cudnnGetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnDataType_t* dtype,
                                          int* n, int* c, int* h, int* w, int* stride_n,
                                          int* stride_c, int* stride_h, int* stride_w) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     const TensorSpec spec = spec_of(tensor, "tensorDesc");
     if (spec.dims.rank() != kImageRank)
       fail(CUDNN_STATUS_BAD_PARAM, "tensorDesc.nbDims: got {}, expected 4", spec.dims.rank());
@@ -200,7 +200,7 @@ cudnnStatus_t cudnnGetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnDa
 cudnnStatus_t cudnnGetTensorNdDescriptor(cudnnTensorDescriptor_t tensor, int capacity,
                                          cudnnDataType_t* dtype, int* rank, int dims[],
                                          int strides[]) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     const TensorSpec spec = spec_of(tensor, "tensorDesc");
     Dims unit_strides = spec.strides;
     for (std::int64_t& stride : unit_strides) stride /= spec.vector;
@@ -212,11 +212,11 @@ cudnnStatus_t cudnnGetTensorNdDescriptor(cudnnTensorDescriptor_t tensor, int cap
 }
 
 cudnnStatus_t cudnnGetTensorSizeInBytes(cudnnTensorDescriptor_t tensor, size_t* bytes) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     *required(bytes, "size") = static_cast<size_t>(byte_size(spec_of(tensor, "tensorDesc")));
   });
 }
 
 cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t tensor) {
-  return answer(__func__, [&] { destroy_object(tensor, "tensorDesc"); });
+  return answer_older(__func__, [&] { destroy_object(tensor, "tensorDesc"); });
 }

@@ -24,11 +24,9 @@ void on_every_target(const std::function<void(const char* target)>& body) {
   const std::int64_t all = hwy::SupportedTargets();
   for (std::int64_t rest = all; rest != 0; rest &= rest - 1) {
     const std::int64_t target = rest & -rest;
-    hwy::SetSupportedTargetsForTest(target);
     hwy::GetChosenTarget().Update(target);
     body(hwy::TargetName(target));
   }
-  hwy::SetSupportedTargetsForTest(0);
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 

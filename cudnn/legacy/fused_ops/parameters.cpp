@@ -128,19 +128,19 @@ using namespace ashlar::cudnn;
 
 cudnnStatus_t cudnnCreateFusedOpsConstParamPack(cudnnFusedOpsConstParamPack_t* constants,
                                                 cudnnFusedOps_t ops) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     create_object(constants, "constPack", FusedConstants{.ops = require_fusion(ops)});
   });
 }
 
 cudnnStatus_t cudnnDestroyFusedOpsConstParamPack(cudnnFusedOpsConstParamPack_t constants) {
-  return answer(__func__, [&] { destroy_object(constants, "constPack"); });
+  return answer_older(__func__, [&] { destroy_object(constants, "constPack"); });
 }
 
 cudnnStatus_t cudnnSetFusedOpsConstParamPackAttribute(cudnnFusedOpsConstParamPack_t constants,
                                                       cudnnFusedOpsConstParamLabel_t label,
                                                       const void* param) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     auto& pack = object(constants, "constPack");
     set(pack, find_label(label, pack.ops), param);
   });
@@ -149,7 +149,7 @@ cudnnStatus_t cudnnSetFusedOpsConstParamPackAttribute(cudnnFusedOpsConstParamPac
 cudnnStatus_t cudnnGetFusedOpsConstParamPackAttribute(cudnnFusedOpsConstParamPack_t constants,
                                                       cudnnFusedOpsConstParamLabel_t label,
                                                       void* param, int* is_null) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     const auto& pack = object(constants, "constPack");
     const auto& known = find_label(label, pack.ops);
     required(param, "param");
@@ -159,20 +159,20 @@ cudnnStatus_t cudnnGetFusedOpsConstParamPackAttribute(cudnnFusedOpsConstParamPac
 
 cudnnStatus_t cudnnCreateFusedOpsVariantParamPack(cudnnFusedOpsVariantParamPack_t* variants,
                                                   cudnnFusedOps_t ops) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     create_object(variants, "varPack", FusedVariants{.ops = require_fusion(ops)});
   });
 }
 
 cudnnStatus_t cudnnDestroyFusedOpsVariantParamPack(cudnnFusedOpsVariantParamPack_t variants) {
-  return answer(__func__, [&] { destroy_object(variants, "varPack"); });
+  return answer_older(__func__, [&] { destroy_object(variants, "varPack"); });
 }
 
 // Numbers are read here, so that they need not outlive the call.
 cudnnStatus_t cudnnSetFusedOpsVariantParamPackAttribute(cudnnFusedOpsVariantParamPack_t variants,
                                                         cudnnFusedOpsVariantParamLabel_t label,
                                                         void* ptr) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     auto& pack = object(variants, "varPack");
     switch (find_label(label, pack.ops).label) {
       case CUDNN_SCALAR_SIZE_T_WORKSPACE_SIZE_IN_BYTES:
@@ -191,7 +191,7 @@ cudnnStatus_t cudnnSetFusedOpsVariantParamPackAttribute(cudnnFusedOpsVariantPara
 cudnnStatus_t cudnnGetFusedOpsVariantParamPackAttribute(cudnnFusedOpsVariantParamPack_t variants,
                                                         cudnnFusedOpsVariantParamLabel_t label,
                                                         void* ptr) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     const auto& pack = object(variants, "varPack");
     const auto& known = find_label(label, pack.ops);
     required(ptr, "ptr");

@@ -72,19 +72,19 @@ void execute(cudnnHandle_t handle, const Fusion& fusion, const FusedVariants& va
 using namespace ashlar::cudnn;
 
 cudnnStatus_t cudnnCreateFusedOpsPlan(cudnnFusedOpsPlan_t* plan, cudnnFusedOps_t ops) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     create_object(plan, "plan", cudnnFusedOpsPlanStruct{.ops = require_fusion(ops)});
   });
 }
 
 cudnnStatus_t cudnnDestroyFusedOpsPlan(cudnnFusedOpsPlan_t plan) {
-  return answer(__func__, [&] { destroy_object(plan, "plan"); });
+  return answer_older(__func__, [&] { destroy_object(plan, "plan"); });
 }
 
 cudnnStatus_t cudnnMakeFusedOpsPlan(cudnnHandle_t handle, cudnnFusedOpsPlan_t plan,
                                     cudnnFusedOpsConstParamPack_t constants,
                                     size_t* workspace_bytes) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     auto& made = object(plan, "plan");
     const auto& pack = object(constants, "constPack");
     require_same(made.ops, pack.ops, "constPack");
@@ -99,7 +99,7 @@ cudnnStatus_t cudnnMakeFusedOpsPlan(cudnnHandle_t handle, cudnnFusedOpsPlan_t pl
 
 cudnnStatus_t cudnnFusedOpsExecute(cudnnHandle_t handle, cudnnFusedOpsPlan_t plan,
                                    cudnnFusedOpsVariantParamPack_t variants) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     const auto& made = object(plan, "plan");
     const auto& pack = object(variants, "varPack");
     require_same(made.ops, pack.ops, "varPack");

@@ -102,11 +102,11 @@ bool has_key_beams(const cudnnAttnStruct& attention) {
 using namespace ashlar::cudnn;
 
 cudnnStatus_t cudnnCreateAttnDescriptor(cudnnAttnDescriptor_t* attention) {
-  return answer(__func__, [&] { create_object(attention, "attnDesc"); });
+  return answer_older(__func__, [&] { create_object(attention, "attnDesc"); });
 }
 
 cudnnStatus_t cudnnDestroyAttnDescriptor(cudnnAttnDescriptor_t attention) {
-  return answer(__func__, [&] { destroy_object(attention, "attnDesc"); });
+  return answer_older(__func__, [&] { destroy_object(attention, "attnDesc"); });
 }
 
 cudnnStatus_t cudnnSetAttnDescriptor(cudnnAttnDescriptor_t attention, unsigned mode, int heads,
@@ -117,7 +117,7 @@ cudnnStatus_t cudnnSetAttnDescriptor(cudnnAttnDescriptor_t attention, unsigned m
                                      int k_size, int v_size, int q_projected, int k_projected,
                                      int v_projected, int o_projected, int max_q_length,
                                      int max_kv_length, int max_batch, int max_beam) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     cudnnAttnStruct& known = object(attention, "attnDesc");
     const cudnnAttnStruct wanted{.is_set = true,
                                  .mode = mode,
@@ -152,7 +152,7 @@ cudnnStatus_t cudnnGetAttnDescriptor(cudnnAttnDescriptor_t attention, unsigned* 
                                      int* k_size, int* v_size, int* q_projected, int* k_projected,
                                      int* v_projected, int* o_projected, int* max_q_length,
                                      int* max_kv_length, int* max_batch, int* max_beam) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     const cudnnAttnStruct& known = attention_of(attention);
     give(mode, known.mode);
     give(heads, known.heads);

@@ -50,7 +50,7 @@ cudnnStatus_t cudnnGetMultiHeadAttnWeights(cudnnHandle_t handle, cudnnAttnDescri
                                            cudnnMultiHeadAttnWeightKind_t kind,
                                            size_t weights_bytes, const void* weights,
                                            cudnnTensorDescriptor_t w_desc, void** address) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     object(handle, "handle");
     const cudnnAttnStruct& known = attention_of(attention);
     if (kind < CUDNN_MH_ATTN_Q_WEIGHTS || kind > CUDNN_MH_ATTN_O_BIASES)

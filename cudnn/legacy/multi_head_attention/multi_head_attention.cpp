@@ -200,7 +200,7 @@ using namespace ashlar::cudnn;
 cudnnStatus_t cudnnGetMultiHeadAttnBuffers(cudnnHandle_t handle, cudnnAttnDescriptor_t attention,
                                            size_t* weights_bytes, size_t* workspace_bytes,
                                            size_t* reserve_bytes) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     object(handle, "handle");
     const cudnnAttnStruct& known = attention_of(attention);
     *required(weights_bytes, "weightSizeInBytes") = static_cast<size_t>(weight_bytes(known));
@@ -217,7 +217,7 @@ cudnnStatus_t cudnnMultiHeadAttnForward(
     cudnnSeqDataDescriptor_t v_desc, const void* values, cudnnSeqDataDescriptor_t o_desc, void* out,
     size_t weights_bytes, const void* weights, size_t workspace_bytes, void* workspace,
     size_t reserve_bytes, void* reserve) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     const cudnnContext& context = object(handle, "handle");
     const cudnnAttnStruct& known = attention_of(attention);
     const AttnData data{sequences_of(q_desc, "qDesc"), sequences_of(k_desc, "kDesc"),
@@ -285,7 +285,7 @@ cudnnStatus_t cudnnMultiHeadAttnBackwardData(
     cudnnSeqDataDescriptor_t dv_desc, void* dvalues, const void* values, size_t weights_bytes,
     const void* weights, size_t workspace_bytes, void* workspace, size_t reserve_bytes,
     void* reserve) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     object(handle, "handle");
     const cudnnAttnStruct& known = attention_of(attention);
     const AttnData data{sequences_of(dq_desc, "dqDesc"), sequences_of(dk_desc, "dkDesc"),
@@ -314,7 +314,7 @@ cudnnStatus_t cudnnMultiHeadAttnBackwardWeights(
     const void* keys, cudnnSeqDataDescriptor_t v_desc, const void* values,
     cudnnSeqDataDescriptor_t dout_desc, const void* dout, size_t weights_bytes, const void* weights,
     void* dweights, size_t workspace_bytes, void* workspace, size_t reserve_bytes, void* reserve) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     object(handle, "handle");
     const cudnnAttnStruct& known = attention_of(attention);
     if (accumulation != CUDNN_WGRAD_MODE_ADD && accumulation != CUDNN_WGRAD_MODE_SET)

@@ -87,17 +87,17 @@ TensorSpec spec_of(const cudnnSeqDataStruct& sequences) {
 using namespace ashlar::cudnn;
 
 cudnnStatus_t cudnnCreateSeqDataDescriptor(cudnnSeqDataDescriptor_t* data) {
-  return answer(__func__, [&] { create_object(data, "seqDataDesc"); });
+  return answer_older(__func__, [&] { create_object(data, "seqDataDesc"); });
 }
 
 cudnnStatus_t cudnnDestroySeqDataDescriptor(cudnnSeqDataDescriptor_t data) {
-  return answer(__func__, [&] { destroy_object(data, "seqDataDesc"); });
+  return answer_older(__func__, [&] { destroy_object(data, "seqDataDesc"); });
 }
 
 cudnnStatus_t cudnnSetSeqDataDescriptor(cudnnSeqDataDescriptor_t data, cudnnDataType_t dtype,
                                         int rank, const int dims[], const cudnnSeqDataAxis_t axes[],
                                         size_t count, const int lengths[], void* fill) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     cudnnSeqDataStruct& known = object(data, "seqDataDesc");
     cudnnSeqDataStruct sequences;
     require_floating(dtype, "dataType");
@@ -116,7 +116,7 @@ cudnnStatus_t cudnnGetSeqDataDescriptor(cudnnSeqDataDescriptor_t data, cudnnData
                                         int* rank, int capacity, int dims[],
                                         cudnnSeqDataAxis_t axes[], size_t* count,
                                         size_t lengths_capacity, int lengths[], void* fill) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     const cudnnSeqDataStruct& sequences = sequences_of(data, "seqDataDesc");
     if (capacity < 0)
       fail(CUDNN_STATUS_BAD_PARAM, "nbDimsRequested: got {}, expected at least 0", capacity);

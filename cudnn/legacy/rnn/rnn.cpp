@@ -158,7 +158,7 @@ using ashlar::RnnMode;
 cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn,
                                         cudnnForwardMode_t phase, cudnnRNNDataDescriptor_t x_desc,
                                         size_t* workspace_bytes, size_t* reserve_bytes) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     object(handle, "handle");
     const bool training = is_training(phase);
     const RnnProblem problem = problem_of(rnn, x_desc, training);
@@ -178,7 +178,7 @@ cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn,
                               cudnnTensorDescriptor_t c_desc, const void* cx, void* cy,
                               size_t weights_bytes, const void* weights, size_t workspace_bytes,
                               void* workspace, size_t reserve_bytes, void* reserve) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     const cudnnContext& context = object(handle, "handle");
     const bool training = is_training(phase);
     RnnProblem problem = problem_of(rnn, x_desc, training);
@@ -227,7 +227,7 @@ cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t
                                       size_t weights_bytes, const void* weights,
                                       size_t workspace_bytes, void* workspace, size_t reserve_bytes,
                                       void* reserve) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     object(handle, "handle");
     const RnnProblem problem = problem_of(rnn, x_desc, true);
     padding_of(problem, x_desc, y_desc);
@@ -263,7 +263,7 @@ cudnnStatus_t cudnnRNNBackwardWeights_v8(
     cudnnRNNDataDescriptor_t x_desc, const void* x, cudnnTensorDescriptor_t h_desc, const void* hx,
     cudnnRNNDataDescriptor_t y_desc, const void*, size_t weights_bytes, void* dweights,
     size_t workspace_bytes, void* workspace, size_t reserve_bytes, void* reserve) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     object(handle, "handle");
     if (accumulation != CUDNN_WGRAD_MODE_ADD && accumulation != CUDNN_WGRAD_MODE_SET)
       fail(CUDNN_STATUS_BAD_PARAM, "addGrad: got {}, expected 0 or 1",

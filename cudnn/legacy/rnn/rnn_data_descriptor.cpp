@@ -75,17 +75,17 @@ TensorSpec spec_of(const cudnnRNNDataStruct& sequences) {
 using namespace ashlar::cudnn;
 
 cudnnStatus_t cudnnCreateRNNDataDescriptor(cudnnRNNDataDescriptor_t* data) {
-  return answer(__func__, [&] { create_object(data, "rnnDataDesc"); });
+  return answer_older(__func__, [&] { create_object(data, "rnnDataDesc"); });
 }
 
 cudnnStatus_t cudnnDestroyRNNDataDescriptor(cudnnRNNDataDescriptor_t data) {
-  return answer(__func__, [&] { destroy_object(data, "rnnDataDesc"); });
+  return answer_older(__func__, [&] { destroy_object(data, "rnnDataDesc"); });
 }
 
 cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t data, cudnnDataType_t dtype,
                                         cudnnRNNDataLayout_t layout, int max_length, int batch,
                                         int vector_size, const int lengths[], void* fill) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     cudnnRNNDataStruct& known = object(data, "rnnDataDesc");
     cudnnRNNDataStruct sequences;
     sequences.type = dtype;
@@ -109,7 +109,7 @@ cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t data, cudnnData
 cudnnStatus_t cudnnGetRNNDataDescriptor(cudnnRNNDataDescriptor_t data, cudnnDataType_t* dtype,
                                         cudnnRNNDataLayout_t* layout, int* max_length, int* batch,
                                         int* vector_size, int capacity, int lengths[], void* fill) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     const cudnnRNNDataStruct& sequences = sequences_of(data, "rnnDataDesc");
     if (capacity < 0)
       fail(CUDNN_STATUS_BAD_PARAM, "arrayLengthRequested: got {}, expected at least 0", capacity);

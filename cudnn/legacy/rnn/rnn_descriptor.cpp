@@ -123,11 +123,11 @@ DType state_dtype(const cudnnRNNStruct& network) {
 using namespace ashlar::cudnn;
 
 cudnnStatus_t cudnnCreateRNNDescriptor(cudnnRNNDescriptor_t* rnn) {
-  return answer(__func__, [&] { create_object(rnn, "rnnDesc"); });
+  return answer_older(__func__, [&] { create_object(rnn, "rnnDesc"); });
 }
 
 cudnnStatus_t cudnnDestroyRNNDescriptor(cudnnRNNDescriptor_t rnn) {
-  return answer(__func__, [&] { destroy_object(rnn, "rnnDesc"); });
+  return answer_older(__func__, [&] { destroy_object(rnn, "rnnDesc"); });
 }
 
 cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t rnn, cudnnRNNAlgo_t algo,
@@ -138,7 +138,7 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t rnn, cudnnRNNAlgo_t 
                                        int32_t input_size, int32_t hidden_size,
                                        int32_t projected_size, int32_t layers,
                                        cudnnDropoutDescriptor_t dropout, uint32_t flags) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     cudnnRNNStruct& known = object(rnn, "rnnDesc");
     cudnnRNNStruct network = known;
     network.algo = algo;
@@ -169,7 +169,7 @@ cudnnStatus_t cudnnGetRNNDescriptor_v8(cudnnRNNDescriptor_t rnn, cudnnRNNAlgo_t*
                                        int32_t* input_size, int32_t* hidden_size,
                                        int32_t* projected_size, int32_t* layers,
                                        cudnnDropoutDescriptor_t* dropout, uint32_t* flags) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     const cudnnRNNStruct& network = network_of(rnn);
     give(algo, network.algo);
     give(cell, network.cell);
@@ -190,19 +190,20 @@ cudnnStatus_t cudnnGetRNNDescriptor_v8(cudnnRNNDescriptor_t rnn, cudnnRNNAlgo_t*
 
 cudnnStatus_t cudnnRNNSetClip_v8(cudnnRNNDescriptor_t rnn, cudnnRNNClipMode_t clip,
                                  cudnnNanPropagation_t nan, double lowest, double highest) {
-  return answer(__func__, [&] { set_clip(object(rnn, "rnnDesc"), clip, nan, lowest, highest); });
+  return answer_older(__func__,
+                      [&] { set_clip(object(rnn, "rnnDesc"), clip, nan, lowest, highest); });
 }
 
 cudnnStatus_t cudnnRNNSetClip_v9(cudnnRNNDescriptor_t rnn, cudnnRNNClipMode_t clip, double lowest,
                                  double highest) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     set_clip(object(rnn, "rnnDesc"), clip, CUDNN_PROPAGATE_NAN, lowest, highest);
   });
 }
 
 cudnnStatus_t cudnnRNNGetClip_v8(cudnnRNNDescriptor_t rnn, cudnnRNNClipMode_t* clip,
                                  cudnnNanPropagation_t* nan, double* lowest, double* highest) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     const cudnnRNNStruct& network = object(rnn, "rnnDesc");
     give(clip, network.clip);
     give(nan, network.clip_nan);
@@ -218,7 +219,7 @@ cudnnStatus_t cudnnRNNGetClip_v9(cudnnRNNDescriptor_t rnn, cudnnRNNClipMode_t* c
 
 // There is nothing to prepare: plans are made for the sizes a call has, and kept.
 cudnnStatus_t cudnnBuildRNNDynamic(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, int batch) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     object(handle, "handle");
     network_of(rnn);
     if (batch < 1) fail(CUDNN_STATUS_BAD_PARAM, "miniBatch: got {}, expected at least 1", batch);

@@ -107,7 +107,7 @@ using namespace ashlar::cudnn;
 
 cudnnStatus_t cudnnGetRNNWeightSpaceSize(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn,
                                          size_t* weights_bytes) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     object(handle, "handle");
     *required(weights_bytes, "weightSpaceSize") =
         static_cast<size_t>(weight_bytes(network_of(rnn)));
@@ -119,7 +119,7 @@ cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t
                                       const void* weights, int32_t gate,
                                       cudnnTensorDescriptor_t matrix_desc, void** matrix,
                                       cudnnTensorDescriptor_t bias_desc, void** bias) {
-  return answer(__func__, [&] {
+  return answer_older(__func__, [&] {
     object(handle, "handle");
     const cudnnRNNStruct& network = network_of(rnn);
     const RnnWeightLayout layout = layout_of(network);

@@ -141,7 +141,7 @@ static void misuse(void) {
   cudnnActivationMode_t mode;
   cudnnNanPropagation_t nan;
   double coefficient = 0.0;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, cudnnCreateActivationDescriptor(NULL));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnCreateActivationDescriptor(NULL));
   SUCCEEDS(cudnnCreateActivationDescriptor(&how));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetActivationDescriptor(how, &mode, &nan, &coefficient));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSetActivationDescriptor(how, CUDNN_ACTIVATION_CLIPPED_RELU,
@@ -152,7 +152,7 @@ static void misuse(void) {
   SUCCEEDS(cudnnSetActivationDescriptorSwishBeta(how, 3.0));
   SUCCEEDS(cudnnGetActivationDescriptorSwishBeta(how, &coefficient));
   CHECK(coefficient == 3.0);
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, cudnnGetActivationDescriptorSwishBeta(how, NULL));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetActivationDescriptorSwishBeta(how, NULL));
 
   cudnnTensorDescriptor_t x = NULL, y = NULL;
   SUCCEEDS(cudnnCreateTensorDescriptor(&x));
@@ -164,9 +164,9 @@ static void misuse(void) {
   SUCCEEDS(cudnnSetTensor4dDescriptor(y, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 1, 1, 2));
   ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnActivationForward(handle, how, NULL, x, &number, NULL, y, &number));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnActivationForward(handle, how, NULL, x, NULL, NULL, x, &number));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnActivationForward(NULL, how, NULL, x, &number, NULL, x, &number));
   SUCCEEDS(cudnnDestroyTensorDescriptor(x));
   SUCCEEDS(cudnnDestroyTensorDescriptor(y));

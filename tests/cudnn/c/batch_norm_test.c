@@ -453,7 +453,7 @@ static void test_derive(void) {
   SUCCEEDS(cudnnGetTensorNdDescriptor(other, 5, &type, &rank, dims, strides));
   CHECK(type == CUDNN_DATA_FLOAT && dims[0] == 1 && dims[2] == 4 && dims[4] == 6);
   CHECK(strides[1] == 120 && strides[4] == 1);
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnDeriveBNTensorDescriptor(NULL, from, CUDNN_BATCHNORM_SPATIAL));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnDeriveBNTensorDescriptor(to, from, (cudnnBatchNormMode_t)7));
   ANSWERS(CUDNN_STATUS_BAD_PARAM,
@@ -489,8 +489,8 @@ static void test_misuse(void) {
                                           params_desc, m + 128, m + 160, m + 192, m + 224,        \
                                           smallest)
   SUCCEEDS(INFERENCE(s.x, m, s.params, 0.0));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, INFERENCE(s.x, NULL, s.params, 0.0));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, INFERENCE(NULL, m, s.params, 0.0));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, INFERENCE(s.x, NULL, s.params, 0.0));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, INFERENCE(NULL, m, s.params, 0.0));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, INFERENCE(s.x, m, s.x, 0.0));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, INFERENCE(s.params, m, s.params, 0.0));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, INFERENCE(s.x, m, s.params, -1.0));
@@ -501,16 +501,13 @@ static void test_misuse(void) {
       s.workspace_bytes, s.reserve, reserve_bytes)
   SUCCEEDS(TRAINING(s.x, m + 256, m + 288, s.activation, s.reserve_bytes));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, TRAINING(s.x, m + 256, NULL, s.activation, s.reserve_bytes));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
-          TRAINING(NULL, m + 256, m + 288, s.activation, s.reserve_bytes));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
-          TRAINING(s.x, m + 256, m + 288, NULL, s.reserve_bytes));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, TRAINING(NULL, m + 256, m + 288, s.activation, s.reserve_bytes));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, TRAINING(s.x, m + 256, m + 288, NULL, s.reserve_bytes));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, TRAINING(s.params, NULL, NULL, s.activation, s.reserve_bytes));
   ANSWERS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
           TRAINING(s.x, NULL, NULL, s.activation, s.reserve_bytes - 1));
-  ANSWERS(
-      CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
-      cudnnBatchNormalizationBackward(handle, mode, &one, &zero, &one, &zero, s.x, m, s.x, m, s.x,
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnBatchNormalizationBackward(
+                                      handle, mode, &one, &zero, &one, &zero, s.x, m, s.x, m, s.x,
                                       m + 64, s.params, m + 128, NULL, m + 160, 1e-5, NULL, NULL));
   ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnBatchNormalizationBackward(handle, mode, &one, &zero, &one, &zero, s.x, m, s.x, m,
@@ -519,9 +516,8 @@ static void test_misuse(void) {
   size_t bytes = 0;
   ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetBatchNormalizationTrainingExReserveSpaceSize(
                                       handle, mode, (cudnnBatchNormOps_t)3, NULL, s.x, &bytes));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
-          cudnnGetBatchNormalizationTrainingExReserveSpaceSize(handle, mode, CUDNN_BATCHNORM_OPS_BN,
-                                                               NULL, s.x, NULL));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetBatchNormalizationTrainingExReserveSpaceSize(
+                                      handle, mode, CUDNN_BATCHNORM_OPS_BN, NULL, s.x, NULL));
   cudaFree(m);
   tear_down(&s);
 }

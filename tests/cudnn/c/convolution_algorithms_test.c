@@ -74,7 +74,7 @@ static void test_forward_lists(const Shape* shape) {
   SUCCEEDS(
       cudnnGetConvolutionForwardAlgorithm_v7(handle, d.x, d.w, d.conv, d.y, 1, &count, results));
   CHECK(count == 1);
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnFindConvolutionForwardAlgorithmEx(handle, d.x, x, d.w, NULL, d.conv, d.y, y, most,
                                                  &count, results, NULL, 0));
   cudaFree(x);
@@ -163,33 +163,30 @@ static void test_misuse(void) {
   int count = 0;
   size_t bytes = 0;
   void* memory = device_memory(1 << 16);
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
-          cudnnGetConvolutionForwardAlgorithmMaxCount(NULL, &count));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
-          cudnnGetConvolutionForwardAlgorithmMaxCount(handle, NULL));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetConvolutionForwardAlgorithmMaxCount(NULL, &count));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetConvolutionForwardAlgorithmMaxCount(handle, NULL));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetConvolutionForwardAlgorithm_v7(handle, d.x, d.w, d.conv,
                                                                          d.y, 0, &count, &result));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnGetConvolutionForwardAlgorithm_v7(handle, d.x, d.w, d.conv, d.y, 1, NULL, &result));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnFindConvolutionForwardAlgorithm(handle, d.x, d.w, d.conv, d.y, 1, &count, NULL));
-  ANSWERS(
-      CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
-      cudnnGetConvolutionForwardAlgorithm_v7(handle, NULL, d.w, d.conv, d.y, 1, &count, &result));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetConvolutionForwardAlgorithm_v7(handle, NULL, d.w, d.conv,
+                                                                         d.y, 1, &count, &result));
   ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnGetConvolutionForwardWorkspaceSize(handle, d.x, d.w, d.conv, d.y,
                                                   CUDNN_CONVOLUTION_FWD_ALGO_COUNT, &bytes));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnGetConvolutionForwardWorkspaceSize(handle, d.x, d.w, d.conv, d.y,
                                                   CUDNN_CONVOLUTION_FWD_ALGO_GEMM, NULL));
   /* x in place of y: extents that contradict each other. */
   ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnConvolutionForward(handle, &one, d.x, memory, d.w, memory, d.conv,
                                   CUDNN_CONVOLUTION_FWD_ALGO_GEMM, NULL, 0, &zero, d.x, memory));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnConvolutionForward(handle, NULL, d.x, memory, d.w, memory, d.conv,
                                   CUDNN_CONVOLUTION_FWD_ALGO_GEMM, NULL, 0, &zero, d.y, memory));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnConvolutionForward(handle, &one, d.x, memory, d.w, memory, d.conv,
                                   CUDNN_CONVOLUTION_FWD_ALGO_GEMM, NULL, 0, &zero, d.y, NULL));
   SUCCEEDS(cudnnSetConvolutionGroupCount(d.conv, 3));

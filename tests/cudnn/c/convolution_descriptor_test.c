@@ -44,11 +44,10 @@ static void test_misuse(void) {
   cudnnConvolutionDescriptor_t conv;
   const int ones[6] = {1, 1, 1, 1, 1, 1}, zeros[6] = {0};
   int value = 0;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, cudnnCreateConvolutionDescriptor(NULL));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnCreateConvolutionDescriptor(NULL));
   SUCCEEDS(cudnnCreateConvolutionDescriptor(&conv));
-  ANSWERS(
-      CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
-      cudnnSetConvolution2dDescriptor(NULL, 0, 0, 1, 1, 1, 1, CUDNN_CONVOLUTION, CUDNN_DATA_FLOAT));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSetConvolution2dDescriptor(
+                                      NULL, 0, 0, 1, 1, 1, 1, CUDNN_CONVOLUTION, CUDNN_DATA_FLOAT));
   ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetConvolution2dDescriptor(conv, -1, 0, 1, 1, 1, 1, CUDNN_CONVOLUTION,
                                           CUDNN_DATA_FLOAT));
@@ -68,14 +67,14 @@ static void test_misuse(void) {
   ANSWERS(CUDNN_STATUS_NOT_SUPPORTED,
           cudnnSetConvolutionNdDescriptor(conv, 7, zeros, ones, ones, CUDNN_CONVOLUTION,
                                           CUDNN_DATA_FLOAT));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetConvolutionNdDescriptor(conv, 2, zeros, NULL, ones, CUDNN_CONVOLUTION,
                                           CUDNN_DATA_FLOAT));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSetConvolutionGroupCount(conv, 0));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSetConvolutionMathType(conv, (cudnnMathType_t)9));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSetConvolutionReorderType(conv, (cudnnReorderType_t)9));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, cudnnGetConvolutionGroupCount(conv, NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, cudnnGetConvolutionGroupCount(NULL, &value));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetConvolutionGroupCount(conv, NULL));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetConvolutionGroupCount(NULL, &value));
   SUCCEEDS(cudnnDestroyConvolutionDescriptor(conv));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnDestroyConvolutionDescriptor(conv));
   SUCCEEDS(cudnnDestroyConvolutionDescriptor(NULL));
@@ -102,9 +101,8 @@ static void test_output_dims(void) {
   SUCCEEDS(cudnnGetConvolutionNdForwardOutputDim(conv, x, w, 4, dims));
   CHECK(dims[0] == 5 && dims[1] == 6 && dims[2] == 14 && dims[3] == 6);
   ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetConvolutionNdForwardOutputDim(conv, x, w, 5, dims));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
-          cudnnGetConvolutionNdForwardOutputDim(conv, x, w, 4, NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetConvolutionNdForwardOutputDim(conv, x, w, 4, NULL));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnGetConvolution2dForwardOutputDim(conv, x, w, &n, &c, NULL, &width));
   /* A filter larger than the padded image. */
   SUCCEEDS(cudnnSetFilter4dDescriptor(w, CUDNN_DATA_HALF, CUDNN_TENSOR_NHWC, 6, 4, 3, 22));

@@ -62,10 +62,9 @@ static void test_folding(const Shape* shape, int expected_stride) {
   SUCCEEDS(cudnnTransformTensorEx(handle, dx_unfold, &one, dx, dx_memory, &zero, d.x, again));
   cudaMemcpy(oracle_device(oracle, "dx"), again, bytes_of(d.x), cudaMemcpyDeviceToDevice);
   oracle_check(oracle);
-  ANSWERS(
-      CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
-      cudnnGetFoldedConvBackwardDataDescriptors(handle, d.w, d.y, d.conv, d.x, format, filter, dy,
-                                                conv, dx, filter_fold, dy_pad, dx_fold, NULL));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetFoldedConvBackwardDataDescriptors(
+                                      handle, d.w, d.y, d.conv, d.x, format, filter, dy, conv, dx,
+                                      filter_fold, dy_pad, dx_fold, NULL));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetFoldedConvBackwardDataDescriptors(
                                       handle, d.w, d.x, d.conv, d.x, format, filter, dy, conv, dx,
                                       filter_fold, dy_pad, dx_fold, dx_unfold));

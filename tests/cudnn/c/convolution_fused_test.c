@@ -173,7 +173,7 @@ static void test_vectors(int vector, cudnnDataType_t type, int is_reordered) {
   /* A copy, when nothing is to be reordered. */
   SUCCEEDS(cudnnReorderFilterAndBias(handle, filter, CUDNN_NO_REORDER, w_memory, moved_w, 0, NULL,
                                      NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnReorderFilterAndBias(handle, filter, CUDNN_DEFAULT_REORDER, w_memory, moved_w, 1,
                                     NULL, moved_bias));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnReorderFilterAndBias(handle, filter, (cudnnReorderType_t)5,
@@ -205,11 +205,10 @@ static void test_columns(const Shape* shape) {
   SUCCEEDS(cudnnIm2Col(handle, d.x, oracle_device(oracle, "x"), d.w, d.conv,
                        oracle_device(oracle, "columns")));
   oracle_check(oracle);
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnIm2Col(handle, d.x, oracle_device(oracle, "x"), d.w, d.conv, NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
-          cudnnIm2Col(handle, NULL, oracle_device(oracle, "x"), d.w, d.conv,
-                      oracle_device(oracle, "columns")));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnIm2Col(handle, NULL, oracle_device(oracle, "x"), d.w, d.conv,
+                                              oracle_device(oracle, "columns")));
   oracle_destroy(oracle);
   destroy_descriptors(&d);
 }
@@ -227,13 +226,13 @@ static void test_misuse(const Shape* shape) {
   ANSWERS(CUDNN_STATUS_BAD_PARAM, FUSED(&one, &zero, d.y, memory, d.bias, activation));
   SUCCEEDS(
       cudnnSetActivationDescriptor(activation, CUDNN_ACTIVATION_RELU, CUDNN_PROPAGATE_NAN, 0.0));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, FUSED(NULL, &zero, d.y, memory, d.bias, activation));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, FUSED(&one, NULL, d.y, memory, d.bias, activation));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, FUSED(&one, &one, NULL, memory, d.bias, activation));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, FUSED(&one, &one, d.y, NULL, d.bias, activation));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, FUSED(NULL, &zero, d.y, memory, d.bias, activation));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, FUSED(&one, NULL, d.y, memory, d.bias, activation));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, FUSED(&one, &one, NULL, memory, d.bias, activation));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, FUSED(&one, &one, d.y, NULL, d.bias, activation));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, FUSED(&one, &one, d.x, memory, d.bias, activation));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, FUSED(&one, &zero, d.y, memory, d.y, activation));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, FUSED(&one, &zero, d.y, memory, d.bias, NULL));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, FUSED(&one, &zero, d.y, memory, d.bias, NULL));
 #undef FUSED
   cudaFree(memory);
   SUCCEEDS(cudnnDestroyActivationDescriptor(activation));

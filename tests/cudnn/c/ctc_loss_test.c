@@ -212,7 +212,7 @@ static void test_misuse(void) {
   ANSWERS(CUDNN_STATUS_BAD_PARAM, SIZE(four, four, label_lengths, input_lengths, algo));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, SIZE(desc, desc, negative, input_lengths, algo));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, SIZE(desc, desc, label_lengths, too_long, algo));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, SIZE(desc, desc, NULL, input_lengths, algo));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, SIZE(desc, desc, NULL, input_lengths, algo));
   ANSWERS(CUDNN_STATUS_BAD_PARAM,
           SIZE(desc, desc, label_lengths, input_lengths, (cudnnCTCLossAlgo_t)2));
   float* m = device_memory(4096 + bytes);
@@ -221,12 +221,11 @@ static void test_misuse(void) {
                algo, ctc, m + 128, size)
   SUCCEEDS(SIZE(desc, desc, label_lengths, input_lengths, algo));
   SUCCEEDS(LOSS(m, m + 32, bytes));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, LOSS(NULL, m + 32, bytes));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, LOSS(m, NULL, bytes));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, LOSS(NULL, m + 32, bytes));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, LOSS(m, NULL, bytes));
   ANSWERS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, LOSS(m, m + 32, bytes - 1));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
-          cudnnCTCLoss_v8(handle, algo, ctc, desc, m, NULL, NULL, NULL, m + 32, desc, m + 64, bytes,
-                          m + 128));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnCTCLoss_v8(handle, algo, ctc, desc, m, NULL, NULL, NULL,
+                                                  m + 32, desc, m + 64, bytes, m + 128));
   cudaFree(m);
   SUCCEEDS(cudnnDestroyTensorDescriptor(desc));
   SUCCEEDS(cudnnDestroyTensorDescriptor(wrong));

@@ -82,7 +82,7 @@ static void fewer_than_there_are(void) {
                                       &stride_h, &stride_w));
   CHECK(n == 2 && c == 3 && h == 5 && w == 7 && stride_n == 105 && stride_c == 35 &&
         stride_h == 7 && stride_w == 1 && type == CUDNN_DATA_FLOAT);
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnGetTensor4dDescriptor(tensor, &type, &n, &c, NULL, &w, &stride_n, &stride_c,
                                      &stride_h, &stride_w));
   ANSWERS(CUDNN_STATUS_BAD_PARAM,
@@ -100,7 +100,7 @@ static void misuse(void) {
   size_t bytes = 0;
   const int ones[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1}, zero[4] = {1, 0, 1, 1},
             negative[4] = {1, -1, 1, 1}, huge[8] = {INT_MAX, INT_MAX, INT_MAX, INT_MAX, 1, 1, 1, 1};
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, cudnnCreateTensorDescriptor(NULL));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnCreateTensorDescriptor(NULL));
   SUCCEEDS(cudnnCreateTensorDescriptor(&tensor));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetTensorSizeInBytes(tensor, &bytes)); /* never set */
   ANSWERS(CUDNN_STATUS_BAD_PARAM,
@@ -132,9 +132,9 @@ static void misuse(void) {
           cudnnSetTensorNdDescriptor(tensor, CUDNN_DATA_FLOAT, 8, huge, huge));
   ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetTensorNdDescriptorEx(tensor, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 8, huge));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetTensorNdDescriptor(tensor, CUDNN_DATA_FLOAT, 4, NULL, ones));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetTensorNdDescriptor(tensor, CUDNN_DATA_FLOAT, 4, ones, NULL));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetTensorSizeInBytes(tensor, &bytes)); /* still not set */
   SUCCEEDS(cudnnDestroyTensorDescriptor(tensor));
@@ -149,7 +149,7 @@ static void filters(void) {
   cudnnTensorFormat_t format;
   int k, c, h, w, rank = 0, dims[5] = {-1, -1, -1, -1, -1};
   size_t bytes = 0;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, cudnnCreateFilterDescriptor(NULL));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnCreateFilterDescriptor(NULL));
   SUCCEEDS(cudnnCreateFilterDescriptor(&filter));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetFilterSizeInBytes(filter, &bytes));
   SUCCEEDS(cudnnSetFilter4dDescriptor(filter, CUDNN_DATA_HALF, CUDNN_TENSOR_NHWC, 6, 5, 3, 2));
@@ -169,7 +169,7 @@ static void filters(void) {
           cudnnGetFilter4dDescriptor(filter, &type, &format, &k, &c, &h, &w));
   ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetFilter4dDescriptor(filter, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, 0, 1, 1, 1));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetFilterNdDescriptor(filter, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, 4, NULL));
   ANSWERS(CUDNN_STATUS_NOT_SUPPORTED,
           cudnnSetFilterNdDescriptor(filter, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, 9, five));

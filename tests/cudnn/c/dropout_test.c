@@ -167,20 +167,19 @@ static void test_misuse(void) {
   cudnnDropoutDescriptor_t dropout = NULL;
   float* m = device_memory(256);
   size_t bytes = 0;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, cudnnCreateDropoutDescriptor(NULL));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnCreateDropoutDescriptor(NULL));
   SUCCEEDS(cudnnCreateDropoutDescriptor(&dropout));
   ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnDropoutForward(handle, dropout, desc, m, desc, m, m + 32, 32));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSetDropoutDescriptor(dropout, handle, 1.5F, m, 64, 1));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSetDropoutDescriptor(dropout, handle, NAN, m, 64, 1));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
-          cudnnSetDropoutDescriptor(dropout, NULL, 0.5F, m, 64, 1));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSetDropoutDescriptor(dropout, NULL, 0.5F, m, 64, 1));
   ANSWERS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
           cudnnSetDropoutDescriptor(dropout, handle, 0.5F, m, 1, 1));
   SUCCEEDS(cudnnSetDropoutDescriptor(dropout, handle, 0.0F, NULL, 0, 0)); /* draws nothing */
   SUCCEEDS(cudnnDropoutForward(handle, dropout, desc, m, desc, m + 16, m + 32, 32));
   SUCCEEDS(cudnnRestoreDropoutDescriptor(dropout, handle, 0.5F, NULL, 0, 0));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnDropoutForward(handle, dropout, desc, m, desc, m + 16, m + 32, 32));
   SUCCEEDS(cudnnSetDropoutDescriptor(dropout, handle, 0.5F, m + 40, 64, 1));
   ANSWERS(CUDNN_STATUS_BAD_PARAM,
@@ -189,10 +188,10 @@ static void test_misuse(void) {
           cudnnDropoutForward(handle, dropout, desc, m, other, m + 16, m + 32, 32));
   ANSWERS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
           cudnnDropoutForward(handle, dropout, desc, m, desc, m + 16, m + 32, 0));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnDropoutBackward(handle, dropout, desc, m, desc, NULL, m + 32, 32));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, cudnnDropoutGetReserveSpaceSize(NULL, &bytes));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, cudnnDropoutGetStatesSize(handle, NULL));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnDropoutGetReserveSpaceSize(NULL, &bytes));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnDropoutGetStatesSize(handle, NULL));
   SUCCEEDS(cudnnDestroyDropoutDescriptor(dropout));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnDestroyDropoutDescriptor(dropout));
   SUCCEEDS(cudnnDestroyTensorDescriptor(desc));

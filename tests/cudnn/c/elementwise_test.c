@@ -54,7 +54,7 @@ static void add_tensor_over_nan(void) {
   SUCCEEDS(cudnnSetTensor4dDescriptor(a_desc, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 2, 1, 1));
   ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnAddTensor(handle, &alpha, a_desc, device_a, &beta, c_desc, device_c));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnAddTensor(handle, &alpha, a_desc, NULL, &beta, a_desc, device_c));
   SUCCEEDS(cudnnDestroyTensorDescriptor(a_desc));
   SUCCEEDS(cudnnDestroyTensorDescriptor(c_desc));
@@ -252,19 +252,17 @@ static void misuse(void) {
       cudnnSetOpTensorDescriptor(how, CUDNN_OP_TENSOR_MIN, CUDNN_DATA_DOUBLE, CUDNN_PROPAGATE_NAN));
   SUCCEEDS(cudnnGetOpTensorDescriptor(how, &op, &compute, &nan));
   CHECK(op == CUDNN_OP_TENSOR_MIN && compute == CUDNN_DATA_DOUBLE && nan == CUDNN_PROPAGATE_NAN);
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
-          cudnnGetOpTensorDescriptor(how, NULL, &compute, &nan));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetOpTensorDescriptor(how, NULL, &compute, &nan));
 
   cudnnTensorDescriptor_t tensor = NULL;
   SUCCEEDS(cudnnCreateTensorDescriptor(&tensor));
   float numbers[4] = {0};
   ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSetTensor(handle, tensor, numbers, numbers));
   SUCCEEDS(cudnnSetTensor4dDescriptor(tensor, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 4, 1, 1));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, cudnnSetTensor(handle, tensor, numbers, NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, cudnnScaleTensor(handle, tensor, NULL, numbers));
-  ANSWERS(
-      CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
-      cudnnOpTensor(handle, how, NULL, tensor, numbers, NULL, tensor, NULL, NULL, tensor, numbers));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSetTensor(handle, tensor, numbers, NULL));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnScaleTensor(handle, tensor, NULL, numbers));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnOpTensor(handle, how, NULL, tensor, numbers, NULL, tensor,
+                                                NULL, NULL, tensor, numbers));
   SUCCEEDS(cudnnDestroyTensorDescriptor(tensor));
   SUCCEEDS(cudnnDestroyOpTensorDescriptor(how));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnDestroyOpTensorDescriptor(how));

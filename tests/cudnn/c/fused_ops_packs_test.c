@@ -49,7 +49,7 @@ static void test_packs(void) {
   describe(&fusion, CUDNN_PARAM_XDESC, NULL);
   SUCCEEDS(GET(CUDNN_PARAM_XDESC, tensor));
   CHECK(is_null == 1);
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, GET(CUDNN_PARAM_XDESC, NULL));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, GET(CUDNN_PARAM_XDESC, NULL));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, GET(CUDNN_PARAM_DXDESC, tensor)); /* another fusion's */
   ANSWERS(CUDNN_STATUS_BAD_PARAM, GET(CUDNN_PARAM_WDESC, tensor));  /* no filter descriptor */
   ANSWERS(CUDNN_STATUS_BAD_PARAM, GET((cudnnFusedOpsConstParamLabel_t)39, tensor));
@@ -58,7 +58,7 @@ static void test_packs(void) {
   const int nonsense = 9;
   ANSWERS(CUDNN_STATUS_BAD_PARAM, SET(CUDNN_PARAM_BN_MODE, &nonsense));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, SET(CUDNN_PARAM_YDATA_PLACEHOLDER, &nonsense));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, SET(CUDNN_PARAM_BN_MODE, NULL));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, SET(CUDNN_PARAM_BN_MODE, NULL));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, SET(CUDNN_PARAM_XDESC, d.w));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, SET(CUDNN_PARAM_BN_DBIAS_PLACEHOLDER, &kAligned));
 #undef SET
@@ -78,10 +78,10 @@ static void test_packs(void) {
                                       fusion.variants, CUDNN_SCALAR_DOUBLE_BN_EPSILON, &d));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSetFusedOpsVariantParamPackAttribute(
                                       fusion.variants, (cudnnFusedOpsVariantParamLabel_t)50, &d));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetFusedOpsVariantParamPackAttribute(
               fusion.variants, CUDNN_SCALAR_SIZE_T_WORKSPACE_SIZE_IN_BYTES, NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnGetFusedOpsVariantParamPackAttribute(fusion.variants, CUDNN_PTR_YDATA, NULL));
 
   /* Plans: not made, made of too little, of the wrong pack, and run without pointers. */
@@ -94,14 +94,13 @@ static void test_packs(void) {
   describe(&fusion, CUDNN_PARAM_XDESC, d.x);
   describe(&fusion, CUDNN_PARAM_YDESC, d.y);
   describe(&fusion, CUDNN_PARAM_CONV_DESC, d.conv);
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnMakeFusedOpsPlan(handle, fusion.plan, fusion.constants, NULL));
   SUCCEEDS(cudnnMakeFusedOpsPlan(handle, fusion.plan, fusion.constants, &bytes));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
-          cudnnFusedOpsExecute(handle, fusion.plan, fusion.variants));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnFusedOpsExecute(handle, fusion.plan, fusion.variants));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnFusedOpsExecute(handle, fusion.plan, other.variants));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnCreateFusedOpsPlan(&other.plan, (cudnnFusedOps_t)7));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnCreateFusedOpsConstParamPack(NULL, CUDNN_FUSED_SCALE_BIAS_ACTIVATION_WGRAD));
   destroy_fusion(&other);
   destroy_fusion(&fusion);

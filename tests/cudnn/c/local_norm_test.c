@@ -135,7 +135,7 @@ static void misuse(void) {
   cudnnLRNDescriptor_t how = NULL;
   unsigned n = 0;
   double alpha = 0.0, beta = 0.0, k = 0.0;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, cudnnCreateLRNDescriptor(NULL));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnCreateLRNDescriptor(NULL));
   SUCCEEDS(cudnnCreateLRNDescriptor(&how));
   SUCCEEDS(cudnnGetLRNDescriptor(how, &n, &alpha, &beta, &k));
   CHECK(n == 5 && alpha == 1e-4 && beta == 0.75 && k == 2.0);
@@ -154,9 +154,9 @@ static void misuse(void) {
   float a[2] = {0};
   ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnLRNCrossChannelForward(handle, how, (cudnnLRNMode_t)0, NULL, x, a, NULL, y, a));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnLRNCrossChannelForward(handle, how, (cudnnLRNMode_t)0, NULL, x, a, NULL, x, NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnDivisiveNormalizationForward(handle, how, (cudnnDivNormMode_t)0, NULL, x, a, NULL,
                                             NULL, a, NULL, x, a));
   SUCCEEDS(cudnnDestroyTensorDescriptor(x));

@@ -154,11 +154,10 @@ static void misuse(void) {
   size_t bytes = 0;
   float numbers[6] = {0};
   ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetReductionWorkspaceSize(handle, how, a, c, &bytes));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
-          cudnnGetReductionIndicesSize(handle, how, a, a, NULL));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetReductionIndicesSize(handle, how, a, a, NULL));
   ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnReduceTensor(handle, how, NULL, 0, NULL, 0, NULL, a, numbers, NULL, c, numbers));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnReduceTensor(handle, how, NULL, 0, NULL, 0, NULL, a, NULL, NULL, a, numbers));
   SUCCEEDS(cudnnDestroyTensorDescriptor(a));
   SUCCEEDS(cudnnDestroyTensorDescriptor(c));

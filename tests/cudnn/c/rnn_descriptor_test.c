@@ -64,7 +64,7 @@ static cudnnStatus_t set(cudnnRNNDescriptor_t rnn, int cell, int input, int hidd
 
 static void test_descriptor(void) {
   cudnnRNNDescriptor_t rnn;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, cudnnCreateRNNDescriptor(NULL));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnCreateRNNDescriptor(NULL));
   SUCCEEDS(cudnnCreateRNNDescriptor(&rnn));
   size_t bytes = 0;
   ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnGetRNNWeightSpaceSize(handle, rnn, &bytes));
@@ -116,7 +116,7 @@ static void test_data_descriptor(void) {
           cudnnSetRNNDataDescriptor(data, CUDNN_DATA_DOUBLE, layout, 4, 3, 5, wrong, &fill));
   ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetRNNDataDescriptor(data, CUDNN_DATA_DOUBLE, layout, 4, 0, 5, lengths, &fill));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetRNNDataDescriptor(data, CUDNN_DATA_DOUBLE, layout, 4, 3, 5, NULL, &fill));
   cudnnDataType_t dtype;
   cudnnRNNDataLayout_t got;

@@ -324,7 +324,7 @@ static void test_misuse(void) {
   ANSWERS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, forward(&bad, oracle, CUDNN_FWD_MODE_TRAINING));
   bad = rnn;
   bad.reserve = NULL;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, forward(&bad, oracle, CUDNN_FWD_MODE_TRAINING));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, forward(&bad, oracle, CUDNN_FWD_MODE_TRAINING));
   bad = rnn;
   bad.workspace_bytes = 0;
   ANSWERS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
@@ -337,7 +337,7 @@ static void test_misuse(void) {
   ANSWERS(CUDNN_STATUS_BAD_PARAM, forward(&bad, oracle, CUDNN_FWD_MODE_INFERENCE));
   bad = rnn;
   bad.h = NULL;
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, forward(&bad, oracle, CUDNN_FWD_MODE_INFERENCE));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, forward(&bad, oracle, CUDNN_FWD_MODE_INFERENCE));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, forward(&rnn, oracle, (cudnnForwardMode_t)7));
   rnn_destroy(&rnn);
   ANSWERS(CUDNN_STATUS_BAD_PARAM, forward(&rnn, oracle, CUDNN_FWD_MODE_INFERENCE));

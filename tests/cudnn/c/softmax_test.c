@@ -89,14 +89,12 @@ static void misuse(void) {
   const cudnnSoftmaxMode_t mode = CUDNN_SOFTMAX_MODE_CHANNEL;
   ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSoftmaxForward(handle, CUDNN_SOFTMAX_FAST, mode, NULL, x,
                                                       numbers, NULL, y, numbers));
-  ANSWERS(
-      CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
-      cudnnSoftmaxForward(handle, CUDNN_SOFTMAX_FAST, mode, NULL, NULL, numbers, NULL, y, numbers));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSoftmaxForward(handle, CUDNN_SOFTMAX_FAST, mode, NULL, NULL,
+                                                      numbers, NULL, y, numbers));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnSoftmaxForward(handle, CUDNN_SOFTMAX_FAST, mode, NULL, x, numbers, NULL, x, NULL));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
-          cudnnSoftmaxBackward(handle, CUDNN_SOFTMAX_FAST, mode, NULL, x, NULL, x, numbers, NULL, x,
-                               numbers));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSoftmaxBackward(handle, CUDNN_SOFTMAX_FAST, mode, NULL, x,
+                                                       NULL, x, numbers, NULL, x, numbers));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSoftmaxForward(handle, (cudnnSoftmaxAlgorithm_t)3, mode,
                                                       NULL, x, numbers, NULL, x, numbers));
   SUCCEEDS(cudnnDestroyTensorDescriptor(y));

@@ -151,7 +151,7 @@ static void test_misuse(void) {
   float* m = device_memory(1024);
   cudnnSpatialTransformerDescriptor_t transformer = NULL;
   cudnnTensorDescriptor_t x_desc = descriptor_of(&c.x), y_desc = descriptor_of(&y);
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, cudnnCreateSpatialTransformerDescriptor(NULL));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnCreateSpatialTransformerDescriptor(NULL));
   SUCCEEDS(cudnnCreateSpatialTransformerDescriptor(&transformer));
   ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnSpatialTfGridGeneratorForward(handle, transformer, m, m + 64));
@@ -161,7 +161,7 @@ static void test_misuse(void) {
   ANSWERS(CUDNN_STATUS_NOT_SUPPORTED,
           cudnnSetSpatialTransformerNdDescriptor(transformer, CUDNN_SAMPLER_BILINEAR,
                                                  CUDNN_DATA_FLOAT, 3, y.dims));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetSpatialTransformerNdDescriptor(transformer, CUDNN_SAMPLER_BILINEAR,
                                                  CUDNN_DATA_FLOAT, 4, NULL));
   ANSWERS(CUDNN_STATUS_BAD_PARAM,
@@ -169,13 +169,11 @@ static void test_misuse(void) {
                                                  CUDNN_DATA_FLOAT, 4, y.dims));
   SUCCEEDS(cudnnSetSpatialTransformerNdDescriptor(transformer, CUDNN_SAMPLER_BILINEAR,
                                                   CUDNN_DATA_FLOAT, 4, y.dims));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
-          cudnnSpatialTfGridGeneratorForward(handle, transformer, NULL, m));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSpatialTfGridGeneratorForward(handle, transformer, NULL, m));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSpatialTfSamplerForward(handle, transformer, &one, x_desc, m,
                                                                m + 64, &zero, x_desc, m + 128));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
-          cudnnSpatialTfSamplerForward(handle, transformer, &one, x_desc, m, NULL, &zero, y_desc,
-                                       m + 128));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSpatialTfSamplerForward(handle, transformer, &one, x_desc, m,
+                                                               NULL, &zero, y_desc, m + 128));
   ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnSpatialTfSamplerBackward(handle, transformer, &one, x_desc, m, &zero, y_desc, m + 64,
                                         &one, y_desc, m + 96, m + 128, &zero, m + 160));
