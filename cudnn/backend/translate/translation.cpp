@@ -79,6 +79,12 @@ const Record* Translation::producer_of(std::int64_t uid) const {
   return nullptr;
 }
 
+std::optional<Dims> Translation::known_dims(std::int64_t uid) const {
+  const auto made = produced_.find(uid);
+  if (made == produced_.end()) return std::nullopt;
+  return dims(made->second.id);
+}
+
 std::vector<const Record*> Translation::readers_of(std::int64_t uid) const {
   std::vector<const Record*> readers;
   for (const Record* operation : operations_)
