@@ -44,6 +44,17 @@ Value relu_input(Graph& graph, const Activation& activation, Value x, DType type
   return without_nan(graph, x, constant_like(graph, 0.0, x, type), type);
 }
 
+// The gradient of a relu, and of one with a ceiling: x at the ceiling still counts as below it.
+Value relu_gradient(Graph& graph, const Activation& activation, Value dy, Value x, DType type) {
+  x = relu_input(graph, activation, x, type);
+  const Value below =
+      graph.pointwise(PointwiseMode::relu_bwd, std::array{dy, x}, Pointwise{}, in(type));
+  if (activation.mode != CUDNN_ACTIVATION_CLIPPED_RELU) return below;
+  const Value ceiling = constant_like(graph, activation.coefficient, x, type);
+  const Value is_above = graph.pointwise(PointwiseMode::cmp_gt, std::array{x, ceiling});
+  return select(graph, is_above, constant_like(graph, 0.0, x, type), below, type);
+}
+
 // f'(x) as a function of y = f(x).
 Value slope_from_result(Graph& graph, const Activation& activation, Value y, DType type) {
   const Value one = constant_like(graph, 1.0, y, type);
@@ -95,10 +106,9 @@ Value activation_gradient(Graph& graph, const Activation& activation, Value y, V
   if (gradient_reads_y(activation))
     return binary(graph, PointwiseMode::mul, dy, slope_from_result(graph, activation, y, type),
                   type);
-  const PointwiseMode mode =
-      is_relu(activation) ? PointwiseMode::relu_bwd : PointwiseMode::swish_bwd;
-  return graph.pointwise(mode, std::array{dy, relu_input(graph, activation, x, type)},
-                         attributes_of(activation), in(type));
+  if (is_relu(activation)) return relu_gradient(graph, activation, dy, x, type);
+  return graph.pointwise(PointwiseMode::swish_bwd, std::array{dy, x}, attributes_of(activation),
+                         in(type));
 }
 
 }  // namespace ashlar::cudnn

@@ -22,10 +22,11 @@ struct Folding {
   Dims filter_after = {}, dy_after = {}, dx_before = {}, dx_after = {}, folds = {};
 };
 
-// Dilated axes stay as they are, and so do all when the filter is flipped: a fold does not flip the
-// places inside a block.
+// Dilated axes stay as they are, and so do all when the filter is flipped (a fold does not flip the
+// places inside a block) or has groups (the folded channels of one do not lie next to each other).
 bool can_fold(const cudnnConvolutionStruct& conv, int axis) {
-  return conv.mode == CUDNN_CROSS_CORRELATION && conv.stride[axis] > 1 && conv.dilation[axis] == 1;
+  return conv.mode == CUDNN_CROSS_CORRELATION && conv.groups == 1 && conv.stride[axis] > 1 &&
+         conv.dilation[axis] == 1;
 }
 
 Folding folding_of(const cudnnConvolutionStruct& conv, const Dims& filter, const Dims& dy,

@@ -78,16 +78,19 @@ static void forward(int mode, const Variant* variant) {
 
 #define TWO VIRTUAL("a") "," VIRTUAL("b") ","
 
-/* What the gradient is; sigmoid, tanh and elu by y, as programs that overwrote x with y need. */
+/* What the gradient is; sigmoid, tanh and elu by y, as programs that overwrote x with y need. At
+ * the ceiling of a relu (numbers of bf16 lie there) it is that below. */
 static const char* const gradients[MODES] = {
     BACKWARD(TWO, NODE2("sub", "one", "y", "a") NODE2("mul", "y", "a", "b")
                       NODE2("mul", "dy", "b", "f")),
     BACKWARD(, NODE2("relu_bwd", "dy", "x", "f")),
     BACKWARD(TWO, NODE2("mul", "y", "y", "a") NODE2("sub", "one", "a", "b")
                       NODE2("mul", "dy", "b", "f")),
-    BACKWARD(,
-             "{'op':'pointwise','inputs':{'x':'dy','b':'x'},'outputs':{'y':'f'},"
-             "'attributes':{'mode':'relu_bwd','relu_upper_clip':0.5}},"),
+    BACKWARD(VIRTUAL("a") ",",
+             NODE2("relu_bwd", "dy", "x", "a") NODE2(
+                 "cmp_gt", "x", "half", "p") "{'op':'pointwise','inputs':{'x':'zero','b':'a','"
+                                             "predicate':'p'},'outputs':{'y':'f'},"
+                                             "'attributes':{'mode':'binary_select'}},"),
     BACKWARD(TWO, NODE2("add", "y", "half", "a") NODE2(
                       "cmp_gt", "y", "zero", "p") "{'op':'pointwise','inputs':{'x':'one','b':'a','"
                                                   "predicate':'p'},'outputs':{'y':'b'},"
@@ -115,7 +118,7 @@ static void backward(int mode, const Variant* variant) {
 
 /* Whether NaN reaches y is the descriptor's choice. */
 static void nan_of_relu(void) {
-  const float x[4] = {NAN, -1.0F, 2.0F, 9.0F};
+  const float x[4] = {NAN, -1.0F, 2.0F, 9.0F}, one = 1.0F, zero = 0.0F;
   float y[4];
   void *device_x = device_copy(x, sizeof x), *device_y = device_memory(sizeof y);
   cudnnTensorDescriptor_t tensor = NULL;
@@ -125,7 +128,7 @@ static void nan_of_relu(void) {
     cudnnActivationDescriptor_t how =
         activation(CUDNN_ACTIVATION_CLIPPED_RELU,
                    propagates ? CUDNN_PROPAGATE_NAN : CUDNN_NOT_PROPAGATE_NAN, 6.0);
-    SUCCEEDS(cudnnActivationForward(handle, how, NULL, tensor, device_x, NULL, tensor, device_y));
+    SUCCEEDS(cudnnActivationForward(handle, how, &one, tensor, device_x, &zero, tensor, device_y));
     CHECK(cudaMemcpy(y, device_y, sizeof y, cudaMemcpyDeviceToHost) == cudaSuccess);
     CHECK(propagates ? isnan(y[0]) : y[0] == 0.0F);
     CHECK(y[1] == 0.0F && y[2] == 2.0F && y[3] == 6.0F);

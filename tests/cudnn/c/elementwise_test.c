@@ -7,6 +7,7 @@
 #define DIMS "[2,3,5,4]"
 
 static cudnnHandle_t handle;
+static const float one = 1.0F, zero = 0.0F;
 
 static cudnnDataType_t compute_type(const Variant* variant) {
   return strcmp(variant->dtype, "f64") == 0 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
@@ -126,13 +127,13 @@ static void nan_of_maximum(void) {
   SUCCEEDS(cudnnSetTensor4dDescriptor(tensor, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 4, 1, 1));
   SUCCEEDS(cudnnSetOpTensorDescriptor(how, CUDNN_OP_TENSOR_MAX, CUDNN_DATA_FLOAT,
                                       CUDNN_NOT_PROPAGATE_NAN));
-  SUCCEEDS(cudnnOpTensor(handle, how, NULL, tensor, device_a, NULL, tensor, device_b, NULL, tensor,
+  SUCCEEDS(cudnnOpTensor(handle, how, &one, tensor, device_a, &one, tensor, device_b, &zero, tensor,
                          device_c));
   CHECK(cudaMemcpy(c, device_c, sizeof c, cudaMemcpyDeviceToHost) == cudaSuccess);
   CHECK(c[0] == 3.0F && c[1] == 1.0F && isnan(c[2]) && c[3] == 5.0F);
   SUCCEEDS(
       cudnnSetOpTensorDescriptor(how, CUDNN_OP_TENSOR_MAX, CUDNN_DATA_FLOAT, CUDNN_PROPAGATE_NAN));
-  SUCCEEDS(cudnnOpTensor(handle, how, NULL, tensor, device_a, NULL, tensor, device_b, NULL, tensor,
+  SUCCEEDS(cudnnOpTensor(handle, how, &one, tensor, device_a, &one, tensor, device_b, &zero, tensor,
                          device_c));
   CHECK(cudaMemcpy(c, device_c, sizeof c, cudaMemcpyDeviceToHost) == cudaSuccess);
   CHECK(isnan(c[0]) && isnan(c[1]) && isnan(c[2]) && c[3] == 5.0F);
@@ -157,8 +158,8 @@ static void int8_sum(void) {
   SUCCEEDS(cudnnSetTensor4dDescriptor(tensor, CUDNN_TENSOR_NCHW, CUDNN_DATA_INT8, 1, 4, 1, 1));
   SUCCEEDS(cudnnSetOpTensorDescriptor(how, CUDNN_OP_TENSOR_ADD, CUDNN_DATA_FLOAT,
                                       CUDNN_NOT_PROPAGATE_NAN));
-  SUCCEEDS(cudnnOpTensor(handle, how, &half, tensor, device_a, NULL, tensor, device_b, NULL, tensor,
-                         device_c));
+  SUCCEEDS(cudnnOpTensor(handle, how, &half, tensor, device_a, &one, tensor, device_b, &zero,
+                         tensor, device_c));
   CHECK(cudaMemcpy(c, device_c, sizeof c, cudaMemcpyDeviceToHost) == cudaSuccess);
   CHECK(c[0] == 127 && c[1] == -128 && c[2] == 2 && c[3] == 3);
   SUCCEEDS(cudnnDestroyOpTensorDescriptor(how));

@@ -4,6 +4,7 @@
 #include "oracle.h"
 
 static cudnnHandle_t handle;
+static const float one = 1.0F, zero = 0.0F;
 
 /* Between the variant's layout and another, of another type too. */
 static void change_layout(const Variant* variant, const char* to_dtype) {
@@ -39,8 +40,8 @@ static void vectors(cudnnDataType_t type, int width) {
       type == CUDNN_DATA_UINT8x4 ? CUDNN_DATA_UINT8 : CUDNN_DATA_INT8;
   SUCCEEDS(cudnnSetTensor4dDescriptor(from, CUDNN_TENSOR_NCHW, plain_type, N, C, H, W));
   SUCCEEDS(cudnnSetTensor4dDescriptor(to, CUDNN_TENSOR_NCHW_VECT_C, type, N, C, H, W));
-  SUCCEEDS(cudnnTransformTensor(handle, NULL, from, device_plain, NULL, to, device_packed));
-  SUCCEEDS(cudnnTransformTensor(handle, NULL, to, device_packed, NULL, from, device_again));
+  SUCCEEDS(cudnnTransformTensor(handle, &one, from, device_plain, &zero, to, device_packed));
+  SUCCEEDS(cudnnTransformTensor(handle, &one, to, device_packed, &zero, from, device_again));
   CHECK(cudaMemcpy(packed, device_packed, sizeof packed, cudaMemcpyDeviceToHost) == cudaSuccess);
   CHECK(cudaMemcpy(again, device_again, sizeof again, cudaMemcpyDeviceToHost) == cudaSuccess);
   int wrong = 0;
@@ -168,7 +169,7 @@ static void move_filter(void) {
   SUCCEEDS(cudnnSetFilterNdDescriptor(from, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, 4, from_dims));
   SUCCEEDS(cudnnSetFilterNdDescriptor(to, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NHWC, 4, to_dims));
   cudnnTensorTransformDescriptor_t how = transform(4, CUDNN_TENSOR_NHWC);
-  SUCCEEDS(cudnnTransformFilter(handle, how, &half, from, oracle_device(oracle, "w"), NULL, to,
+  SUCCEEDS(cudnnTransformFilter(handle, how, &half, from, oracle_device(oracle, "w"), &zero, to,
                                 oracle_device(oracle, "v")));
   oracle_check(oracle);
   ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnTransformFilter(handle, how, &half, from, NULL, NULL, to,
