@@ -44,9 +44,10 @@ Value relu_input(Graph& graph, const Activation& activation, Value x, DType type
   return without_nan(graph, x, constant_like(graph, 0.0, x, type), type);
 }
 
-// The gradient of a relu, and of one with a ceiling: x at the ceiling still counts as below it.
+// The gradient of a relu, and of one with a ceiling: x at the ceiling still counts as below it. It
+// is 0 where x is NaN, whether that propagates or not.
 Value relu_gradient(Graph& graph, const Activation& activation, Value dy, Value x, DType type) {
-  x = relu_input(graph, activation, x, type);
+  x = without_nan(graph, x, constant_like(graph, 0.0, x, type), type);
   const Value below =
       graph.pointwise(PointwiseMode::relu_bwd, std::array{dy, x}, Pointwise{}, in(type));
   if (activation.mode != CUDNN_ACTIVATION_CLIPPED_RELU) return below;
@@ -64,11 +65,11 @@ Value slope_from_result(Graph& graph, const Activation& activation, Value y, DTy
   if (activation.mode == CUDNN_ACTIVATION_TANH)  // 1 - y^2
     return binary(graph, PointwiseMode::sub, one, binary(graph, PointwiseMode::mul, y, y, type),
                   type);
-  // Elu: 1 above zero, alpha exp(x) = y + alpha below.
+  // Elu: 1 from zero on, alpha exp(x) = y + alpha below.
   const Value zero = constant_like(graph, 0.0, y, type);
-  const Value is_positive = graph.pointwise(PointwiseMode::cmp_gt, std::array{y, zero});
+  const Value is_linear = graph.pointwise(PointwiseMode::cmp_ge, std::array{y, zero});
   const Value alpha = constant_like(graph, activation.coefficient, y, type);
-  return select(graph, is_positive, one, binary(graph, PointwiseMode::add, y, alpha, type), type);
+  return select(graph, is_linear, one, binary(graph, PointwiseMode::add, y, alpha, type), type);
 }
 
 }  // namespace

@@ -61,6 +61,12 @@ Folding folding_of(const cudnnConvolutionStruct& conv, const Dims& filter, const
   return folding;
 }
 
+// Pads that take away what the given ones add.
+Dims cropped(Dims pads) {
+  for (std::int64_t& pad : pads) pad = -pad;
+  return pads;
+}
+
 void set_transform(cudnnTensorTransformDescriptor_t transform, cudnnTensorFormat_t format,
                    const Dims& before, const Dims& after, const Dims& folds,
                    cudnnFoldingDirection_t direction, const char* parameter) {
@@ -113,7 +119,7 @@ cudnnStatus_t cudnnGetFoldedConvBackwardDataDescriptors(
                   "diffPadTransDesc");
     set_transform(dx_fold, format, folding.dx_before, folding.dx_after, folding.folds,
                   CUDNN_TRANSFORM_FOLD, "gradFoldTransDesc");
-    set_transform(dx_unfold, format, folding.dx_before, folding.dx_after, folding.folds,
-                  CUDNN_TRANSFORM_UNFOLD, "gradUnfoldTransDesc");
+    set_transform(dx_unfold, format, cropped(folding.dx_before), cropped(folding.dx_after),
+                  folding.folds, CUDNN_TRANSFORM_UNFOLD, "gradUnfoldTransDesc");
   });
 }

@@ -92,7 +92,7 @@ static const char* const gradients[MODES] = {
                                              "predicate':'p'},'outputs':{'y':'f'},"
                                              "'attributes':{'mode':'binary_select'}},"),
     BACKWARD(TWO, NODE2("add", "y", "half", "a") NODE2(
-                      "cmp_gt", "y", "zero", "p") "{'op':'pointwise','inputs':{'x':'one','b':'a','"
+                      "cmp_ge", "y", "zero", "p") "{'op':'pointwise','inputs':{'x':'one','b':'a','"
                                                   "predicate':'p'},'outputs':{'y':'b'},"
                                                   "'attributes':{'mode':'binary_select'}}," NODE2(
                                                       "mul", "dy", "b", "f")),
@@ -116,11 +116,13 @@ static void backward(int mode, const Variant* variant) {
   oracle_destroy(oracle);
 }
 
-/* Whether NaN reaches y is the descriptor's choice. */
+/* Whether NaN reaches y is the descriptor's choice; dx is 0 there. At the ceiling dy counts. */
 static void nan_of_relu(void) {
-  const float x[4] = {NAN, -1.0F, 2.0F, 9.0F}, one = 1.0F, zero = 0.0F;
-  float y[4];
-  void *device_x = device_copy(x, sizeof x), *device_y = device_memory(sizeof y);
+  const float x[4] = {NAN, -1.0F, 2.0F, 9.0F}, dy[4] = {1.0F, 2.0F, 3.0F, 4.0F}, one = 1.0F,
+              zero = 0.0F;
+  float y[4], dx[4];
+  void *device_x = device_copy(x, sizeof x), *device_y = device_memory(sizeof y),
+       *device_dy = device_copy(dy, sizeof dy), *device_dx = device_memory(sizeof dx);
   cudnnTensorDescriptor_t tensor = NULL;
   SUCCEEDS(cudnnCreateTensorDescriptor(&tensor));
   SUCCEEDS(cudnnSetTensor4dDescriptor(tensor, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 4, 1, 1));
@@ -132,11 +134,20 @@ static void nan_of_relu(void) {
     CHECK(cudaMemcpy(y, device_y, sizeof y, cudaMemcpyDeviceToHost) == cudaSuccess);
     CHECK(propagates ? isnan(y[0]) : y[0] == 0.0F);
     CHECK(y[1] == 0.0F && y[2] == 2.0F && y[3] == 6.0F);
+    SUCCEEDS(cudnnSetActivationDescriptor(
+        how, CUDNN_ACTIVATION_CLIPPED_RELU,
+        propagates ? CUDNN_PROPAGATE_NAN : CUDNN_NOT_PROPAGATE_NAN, 2.0));
+    SUCCEEDS(cudnnActivationBackward(handle, how, &one, tensor, device_y, tensor, device_dy, tensor,
+                                     device_x, &zero, tensor, device_dx));
+    CHECK(cudaMemcpy(dx, device_dx, sizeof dx, cudaMemcpyDeviceToHost) == cudaSuccess);
+    CHECK(dx[0] == 0.0F && dx[1] == 0.0F && dx[2] == 3.0F && dx[3] == 0.0F);
     SUCCEEDS(cudnnDestroyActivationDescriptor(how));
   }
   SUCCEEDS(cudnnDestroyTensorDescriptor(tensor));
   cudaFree(device_x);
   cudaFree(device_y);
+  cudaFree(device_dy);
+  cudaFree(device_dx);
 }
 
 static void misuse(void) {
