@@ -44,16 +44,17 @@ Value relu_input(Graph& graph, const Activation& activation, Value x, DType type
   return without_nan(graph, x, constant_like(graph, 0.0, x, type), type);
 }
 
-// The gradient of a relu, and of one with a ceiling: x at the ceiling still counts as below it. It
-// is 0 where x is NaN, whether that propagates or not.
+// The gradient of a relu, and of one with a ceiling: dy where x is above 0 and not above the
+// ceiling, which x at it is not, nor NaN, whether it propagates or not.
 Value relu_gradient(Graph& graph, const Activation& activation, Value dy, Value x, DType type) {
-  x = without_nan(graph, x, constant_like(graph, 0.0, x, type), type);
-  const Value below =
-      graph.pointwise(PointwiseMode::relu_bwd, std::array{dy, x}, Pointwise{}, in(type));
-  if (activation.mode != CUDNN_ACTIVATION_CLIPPED_RELU) return below;
-  const Value ceiling = constant_like(graph, activation.coefficient, x, type);
-  const Value is_above = graph.pointwise(PointwiseMode::cmp_gt, std::array{x, ceiling});
-  return select(graph, is_above, constant_like(graph, 0.0, x, type), below, type);
+  const auto where = [&](PointwiseMode comparison, double bound, Value gradient) {
+    const Value holds = graph.pointwise(
+        comparison, std::array{x, constant_like(graph, bound, x, type)}, Pointwise{}, in(type));
+    return select(graph, holds, gradient, constant_like(graph, 0.0, x, type), type);
+  };
+  const Value above_zero = where(PointwiseMode::cmp_gt, 0.0, dy);
+  if (activation.mode != CUDNN_ACTIVATION_CLIPPED_RELU) return above_zero;
+  return where(PointwiseMode::cmp_le, activation.coefficient, above_zero);
 }
 
 // f'(x) as a function of y = f(x).
