@@ -132,6 +132,40 @@ def host_lines(path):
     yield ""
 
 
+def pytorch_family(name):
+    """The kind of operation of a case of tests/clients/pytorch_cudnn.py."""
+    words = ("conv_transpose", "conv", "batch_norm", "lstm", "gru", "rnn", "ctc_loss", "grid_sample", "affine_grid",
+             "attention", "resnet50_training_step", "gpt_training_step")
+    return next((word for word in words if name.startswith(word)), name)
+
+
+def pytorch_lines(folder, path):
+    record = json.loads(path.read_text())
+    families = {}
+    for case in record["cases"]:
+        families.setdefault(pytorch_family(case["name"]), []).append(case)
+    passed = sum(case["ok"] for case in record["cases"])
+    yield f"### {folder}: PyTorch on our libcudnn"
+    yield ""
+    yield (f"PyTorch {record['pytorch']} with our libcudnn.so.9 in place of {record['peer']}, the same steps with both "
+           f"(tests/clients/pytorch_cudnn.py): {passed} of {len(record['cases'])} cases pass, "
+           f"{record['calls_answered']:,} calls answered by ours.")
+    yield ("Errors are against PyTorch without cuDNN in 64 bits, over the bound of the case; the largest of each kind. "
+           "Time is ours over NVIDIA's, geometric mean.")
+    yield ""
+    yield "| Kind | cases | error / bound | NVIDIA's | time | slowest |"
+    yield "|---|---:|---:|---:|---:|---:|"
+    for family, cases in families.items():
+        times = [case["time_over_nvidia"] for case in cases if case.get("time_over_nvidia")]
+        mean = math.exp(sum(map(math.log, times)) / len(times)) if times else None
+        yield (f"| {family} | {len(cases)} | {max(case['error_over_bound'] for case in cases):.2f} | "
+               f"{max(case['nvidia_error_over_bound'] for case in cases):.2f} | {number(mean)} | "
+               f"{number(max(times, default=None))} |")
+    yield ""
+    yield f"{record['device']}; {record['date']}, commit {record['commit']}."
+    yield ""
+
+
 def count_cases(form):
     """Cases of a suite, its variants counted (shapes/README.md)."""
     return sum(math.prod(len(values) for name, values in form.get("each", {}).items() if name not in case)
@@ -165,6 +199,8 @@ def gpu_part(folder, title):
         yield from host_lines(RESULTS / folder / "host.json")
     for entry in suites:
         yield from gpu_section(folder, *entry)
+    if (RESULTS / folder / "pytorch.json").exists():
+        yield from pytorch_lines(folder, RESULTS / folder / "pytorch.json")
 
 
 def section(suite, form, record, result):

@@ -90,9 +90,10 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
       fail(CUDNN_STATUS_BAD_PARAM,
            "descriptor: got a {} that is finalized already, expected one that is not",
            descriptor_type_name(contents->record->type));
-    Record record = contents->draft;
-    record.finished = finalize(record);
-    contents->record = std::make_shared<const Record>(std::move(record));
+    FinishedRef finished = finalize(contents->draft);
+    Record& draft = contents->draft;
+    contents->record = std::make_shared<const Record>(
+        Record{draft.type, std::move(draft.attributes), std::move(finished)});
     contents->draft.attributes.clear();
   });
 }

@@ -29,6 +29,12 @@ struct VectorShape {
 };
 VectorShape vector_shape(const TensorSpec& spec);
 
+// Bytes for bits in memory whose size is ours to tell. A GPU changes a bit inside a word of 4
+// bytes.
+constexpr std::size_t whole_words(std::int64_t bytes) {
+  return static_cast<std::size_t>((bytes + 3) / 4 * 4);
+}
+
 void add_to_key(PlanKey& key, const TensorSpec& spec);
 
 // Adds the tensor as an input; what comes back has the logical dims.

@@ -28,7 +28,7 @@ void set(cudnnDropoutStruct& dropout, float probability, void* states, std::size
 
 // One bit per element says what was kept.
 std::size_t mask_bytes(const TensorSpec& x) {
-  return static_cast<std::size_t>((element_count(x.dims) + 7) / 8);
+  return whole_words((element_count(x.dims) + 7) / 8);
 }
 
 // What elements are decided one by one: the tensors, and the mask, as one axis where memory has no

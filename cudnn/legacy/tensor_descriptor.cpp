@@ -147,7 +147,8 @@ cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t* tensor) {
 cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnTensorFormat_t format,
                                          cudnnDataType_t dtype, int n, int c, int h, int w) {
   return answer_older(__func__, [&] {
-    set(object(tensor, "tensorDesc"), dtype, packed_spec(dtype, format, {n, c, h, w}));
+    auto& descriptor = object(tensor, "tensorDesc");
+    set(descriptor, dtype, packed_spec(dtype, format, {n, c, h, w}));
   });
 }
 
@@ -155,7 +156,8 @@ cudnnStatus_t cudnnSetTensor4dDescriptorEx(cudnnTensorDescriptor_t tensor, cudnn
                                            int n, int c, int h, int w, int stride_n, int stride_c,
                                            int stride_h, int stride_w) {
   return answer_older(__func__, [&] {
-    set(object(tensor, "tensorDesc"), dtype,
+    auto& descriptor = object(tensor, "tensorDesc");
+    set(descriptor, dtype,
         strided_spec(dtype, {n, c, h, w}, {stride_n, stride_c, stride_h, stride_w}), true);
   });
 }

@@ -333,7 +333,7 @@ def compare(options):
         record = dict(
             device=facts.get("device"), pytorch=facts.get("pytorch"), peer=f"cuDNN {facts.get('cudnn')}",
             date=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            commit=commit(), host=platform.machine(), calls_answered=answered, cases=rows)
+            commit=options.commit or commit(), host=platform.machine(), calls_answered=answered, cases=rows)
         text = json.dumps(record, indent=2).replace("Infinity", '"infinite"')
         pathlib.Path(options.json).write_text(text + "\n")
     for problem in problems:
@@ -353,6 +353,7 @@ def main():
     parser.add_argument("--only", nargs="*", help="cases whose name contains one of these")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--folder", help="for results and logs; a new one if not given")
+    parser.add_argument("--commit", help="of the library, where the tree around this script is another")
     parser.add_argument("--limit", type=float, default=290, help="seconds for everything")
     parser.add_argument("--case-limit", type=float, default=45, help="seconds for one case")
     parser.add_argument("--seconds", type=float, default=0.15, help="of timing for one case")

@@ -106,6 +106,69 @@ TEST(ExecutionPlan, RunsWithOtherShapes) {
   EXPECT_THROW(client.run(plan, kMemory, pack), Refused);
 }
 
+// softmax(q k) with dropout, as frontends write it.
+std::vector<cudnnBackendDescriptor_t> weights(BackendClient& client, std::int64_t rows) {
+  const auto edge = [&](std::int64_t uid, const Dims& dims) {
+    return client.tensor(uid, CUDNN_DATA_FLOAT, dims, {.is_virtual = true});
+  };
+  const Dims all = {1, 1, rows, 4}, row = {1, 1, rows, 1};
+  const auto q = client.tensor(1, CUDNN_DATA_FLOAT, {1, 1, rows, 2}),
+             k = client.tensor(2, CUDNN_DATA_FLOAT, {1, 1, 2, 4}),
+             y = client.tensor(3, CUDNN_DATA_FLOAT, all);
+  const auto scores = edge(10, all), max = edge(11, row), shifted = edge(12, all),
+             powers = edge(13, all), sum = edge(14, row), even = edge(15, all),
+             mask = edge(16, all);
+  const auto product = client.make(
+      CUDNN_BACKEND_MATMUL_DESCRIPTOR,
+      {{CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, std::int64_t{CUDNN_DATA_FLOAT}}});
+  const auto reduce = [&](cudnnReduceTensorOp_t mode, auto from, auto to) {
+    const auto descriptor = client.make(
+        CUDNN_BACKEND_REDUCTION_DESCRIPTOR,
+        {{CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, std::int64_t{CUDNN_DATA_FLOAT}},
+         {CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, std::int64_t{mode}}});
+    return client.make(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR,
+                       {{CUDNN_ATTR_OPERATION_REDUCTION_XDESC, kDescriptor, from},
+                        {CUDNN_ATTR_OPERATION_REDUCTION_YDESC, kDescriptor, to},
+                        {CUDNN_ATTR_OPERATION_REDUCTION_DESC, kDescriptor, descriptor}});
+  };
+  const auto rng =
+      client.make(CUDNN_BACKEND_RNG_DESCRIPTOR,
+                  {{CUDNN_ATTR_RNG_DISTRIBUTION, CUDNN_TYPE_RNG_DISTRIBUTION,
+                    std::int64_t{CUDNN_RNG_DISTRIBUTION_BERNOULLI}},
+                   {CUDNN_ATTR_RNG_BERNOULLI_DIST_PROBABILITY, CUDNN_TYPE_DOUBLE, 0.5}});
+  return {client.make(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR,
+                      {{CUDNN_ATTR_OPERATION_MATMUL_ADESC, kDescriptor, q},
+                       {CUDNN_ATTR_OPERATION_MATMUL_BDESC, kDescriptor, k},
+                       {CUDNN_ATTR_OPERATION_MATMUL_CDESC, kDescriptor, scores},
+                       {CUDNN_ATTR_OPERATION_MATMUL_DESC, kDescriptor, product}}),
+          reduce(CUDNN_REDUCE_TENSOR_MAX, scores, max),
+          client.pointwise(CUDNN_POINTWISE_SUB, scores, max, shifted),
+          client.pointwise(CUDNN_POINTWISE_EXP, shifted, nullptr, powers),
+          reduce(CUDNN_REDUCE_TENSOR_ADD, powers, sum),
+          client.pointwise(CUDNN_POINTWISE_DIV, powers, sum, even),
+          client.make(CUDNN_BACKEND_OPERATION_RNG_DESCRIPTOR,
+                      {{CUDNN_ATTR_OPERATION_RNG_YDESC, kDescriptor, mask},
+                       {CUDNN_ATTR_OPERATION_RNG_DESC, kDescriptor, rng},
+                       {CUDNN_ATTR_OPERATION_RNG_SEED, CUDNN_TYPE_INT64, std::int64_t{3}}}),
+          client.pointwise(CUDNN_POINTWISE_MUL, even, mask, y)};
+}
+
+TEST(ExecutionPlan, EdgesFollowOtherShapes) {
+  BackendClient small, large;
+  const std::map<std::int64_t, Numbers> memory = {
+      {1, {1, 2, 3, 4, 5, 6}}, {2, {1, 0, -1, 2, 0, 1, 1, -1}}, {3, Numbers(12)}};
+  std::vector<std::vector<std::int64_t>> shapes = {{1, 1, 3, 2}, {1, 1, 3, 4}},
+                                         strides = {{6, 6, 2, 1}, {12, 12, 4, 1}};
+  const auto overridden = small.run(small.plan(weights(small, 1)), memory,
+                                    {{CUDNN_ATTR_VARIANT_PACK_OVERRIDE_UNIQUE_IDS, CUDNN_TYPE_INT64,
+                                      std::vector<std::int64_t>{1, 3}},
+                                     {CUDNN_ATTR_VARIANT_PACK_OVERRIDE_SHAPES, CUDNN_TYPE_VOID_PTR,
+                                      static_cast<cudnnBackendDescriptor_t>(&shapes)},
+                                     {CUDNN_ATTR_VARIANT_PACK_OVERRIDE_STRIDES, CUDNN_TYPE_VOID_PTR,
+                                      static_cast<cudnnBackendDescriptor_t>(&strides)}});
+  EXPECT_EQ(overridden.at(3), large.run(large.plan(weights(large, 3)), memory).at(3));
+}
+
 TEST(ExecutionPlan, MissingTensorsAreNamed) {
   BackendClient client;
   const auto plan = client.plan(add_and_scale(client));

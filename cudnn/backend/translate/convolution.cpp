@@ -34,7 +34,18 @@ void translate(Translation& translation, const Record& operation, const Names& n
   const auto asked = static_cast<cudnnDataType_t>(
       descriptor.integer_or(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT));
   const DType compute = compute_of(translation, asked, std::array{first, second});
-  translation.add(op, {first, second, z}, {translation.result(operation, names.result)}, compute);
+  // A gradient inside a graph with overridden shapes keeps its extents but for the batch.
+  std::optional<Dims> dims;
+  const TensorFacts result = translation.facts(operation, names.result);
+  if constexpr (std::is_same_v<Op, ConvBackwardData>)
+    if (result.has_open_dims) {
+      dims = result.dims;
+      (*dims)[0] = translation.dims(first)[0];
+    }
+  if constexpr (std::is_same_v<Op, ConvBackwardFilter>)
+    if (result.has_open_dims) dims = result.dims;
+  translation.add(op, {first, second, z}, {translation.result(operation, names.result, dims)},
+                  compute);
 }
 
 }  // namespace

@@ -9,7 +9,9 @@ MoeMode mode_of(std::int64_t mode) {
     case CUDNN_MOE_GROUPED_MATMUL_MODE_NONE: return MoeMode::none;
     case CUDNN_MOE_GROUPED_MATMUL_MODE_GATHER: return MoeMode::gather;
     case CUDNN_MOE_GROUPED_MATMUL_MODE_SCATTER: return MoeMode::scatter;
-    default: fail(CUDNN_STATUS_BAD_PARAM, "MOE_GROUPED_MATMUL_MODE: got {}, expected 0 to 2", mode);
+    default:
+      fail(CUDNN_STATUS_BAD_PARAM,
+           "CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_MODE: got {}, expected 0 to 2", mode);
   }
 }
 

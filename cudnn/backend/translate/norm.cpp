@@ -14,7 +14,7 @@ NormMode mode_of(std::int64_t mode) {
     case CUDNN_GROUP_NORM: return NormMode::group;
     case CUDNN_RMS_NORM: return NormMode::rms;
     case CUDNN_ADA_LAYER_NORM: return NormMode::ada_layer;
-    default: fail(CUDNN_STATUS_BAD_PARAM, "NORM_MODE: got {}, expected 0 to 5", mode);
+    default: fail(CUDNN_STATUS_BAD_PARAM, "norm mode: got {}, expected 0 to 5", mode);
   }
 }
 

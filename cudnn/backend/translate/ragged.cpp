@@ -11,8 +11,8 @@ namespace {
 int time_axis(const TensorFacts& facts) {
   if (facts.dims.rank() != 4)
     fail(CUDNN_STATUS_BAD_PARAM,
-         "tensor {}: RAGGED_OFFSET_DESC: got a tensor with {} axes, expected 4", facts.uid,
-         facts.dims.rank());
+         "tensor {}: CUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC: got a tensor with {} axes, expected 4",
+         facts.uid, facts.dims.rank());
   return facts.strides[3] > facts.strides[2] ? 3 : 2;
 }
 
@@ -24,8 +24,8 @@ TensorId Translation::row_starts(const TensorFacts& facts, std::int64_t first) {
   const Dims shape = dims(offsets);
   if (shape.empty() || shape[0] != facts.dims[0] + 1 || element_count(shape) != shape[0])
     fail(CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
-         "tensor {}: dims of RAGGED_OFFSET_DESC: got {}, expected [{}, 1, 1, 1]", facts.uid,
-         to_string(shape), facts.dims[0] + 1);
+         "tensor {}: dims of CUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC: got {}, expected [{}, 1, 1, 1]",
+         facts.uid, to_string(shape), facts.dims[0] + 1);
   Dims start = Dims::filled(shape.rank(), 0), limit = shape;
   start[0] = first;
   limit[0] = first + facts.dims[0];

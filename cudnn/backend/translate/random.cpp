@@ -10,8 +10,23 @@ RngDistribution distribution_of(std::int64_t distribution) {
     case CUDNN_RNG_DISTRIBUTION_UNIFORM: return RngDistribution::uniform;
     case CUDNN_RNG_DISTRIBUTION_NORMAL: return RngDistribution::normal;
     default:
-      fail(CUDNN_STATUS_BAD_PARAM, "RNG_DISTRIBUTION: got {}, expected 0 to 2", distribution);
+      fail(CUDNN_STATUS_BAD_PARAM, "CUDNN_ATTR_RNG_DISTRIBUTION: got {}, expected 0 to 2",
+           distribution);
   }
+}
+
+constexpr auto kY = CUDNN_ATTR_OPERATION_RNG_YDESC;
+
+// Of a result inside a graph with overridden shapes: those of what it is combined with.
+std::optional<Dims> dims_by_use(const Translation& translation, const TensorFacts& y) {
+  if (!y.has_open_dims) return std::nullopt;
+  for (const Record* reader : translation.readers_of(y.uid))
+    for (const NamedTensor& other : operands_of(*reader))
+      if (uid_of(*other.tensor) != y.uid)
+        if (const auto dims = translation.known_dims(uid_of(*other.tensor));
+            dims && dims->rank() == y.dims.rank())
+          return dims;
+  return y.dims;
 }
 
 }  // namespace
@@ -35,8 +50,8 @@ void translate_rng(Translation& translation, const Record& operation) {
     op.seed = operation.integer_or(kSeed, 0);
   const TensorId offset =
       translation.operand_or_none(operation, CUDNN_ATTR_OPERATION_RNG_OFFSET_DESC);
-  translation.add(op, {seed, offset},
-                  {translation.result(operation, CUDNN_ATTR_OPERATION_RNG_YDESC)});
+  const auto dims = dims_by_use(translation, translation.facts(operation, kY));
+  translation.add(op, {seed, offset}, {translation.result(operation, kY, dims)});
 }
 
 }  // namespace ashlar::cudnn

@@ -19,7 +19,8 @@ ReductionMode mode_of(std::int64_t mode) {
     case CUDNN_REDUCE_TENSOR_NORM1: return ReductionMode::norm1;
     case CUDNN_REDUCE_TENSOR_NORM2: return ReductionMode::norm2;
     case CUDNN_REDUCE_TENSOR_MUL_NO_ZEROS: return ReductionMode::mul_no_zeros;
-    default: fail(CUDNN_STATUS_BAD_PARAM, "REDUCTION_OPERATOR: got {}, expected 0 to 8", mode);
+    default:
+      fail(CUDNN_STATUS_BAD_PARAM, "CUDNN_ATTR_REDUCTION_OPERATOR: got {}, expected 0 to 8", mode);
   }
 }
 

@@ -13,7 +13,8 @@ ResampleMode mode_of(std::int64_t mode) {
     case CUDNN_RESAMPLE_AVGPOOL_INCLUDE_PADDING: return ResampleMode::avgpool_include_padding;
     case CUDNN_RESAMPLE_AVGPOOL_EXCLUDE_PADDING: return ResampleMode::avgpool_exclude_padding;
     case CUDNN_RESAMPLE_MAXPOOL: return ResampleMode::maxpool;
-    default: fail(CUDNN_STATUS_BAD_PARAM, "RESAMPLE_MODE: got {}, expected 0 to 4", mode);
+    default:
+      fail(CUDNN_STATUS_BAD_PARAM, "CUDNN_ATTR_RESAMPLE_MODE: got {}, expected 0 to 4", mode);
   }
 }
 
@@ -56,11 +57,13 @@ void read_attributes(ResampleAttributes& op, const Record& descriptor, const Dim
     op.align_corners = op.mode == ResampleMode::bilinear && aligns_corners(descriptor, x, y);
     return;
   }
-  op.window = whole_numbers(descriptor, CUDNN_ATTR_RESAMPLE_WINDOW_DIMS, "RESAMPLE_WINDOW_DIMS");
-  op.stride = whole_numbers(descriptor, CUDNN_ATTR_RESAMPLE_STRIDES, "RESAMPLE_STRIDES");
-  op.padding = whole_numbers(descriptor, CUDNN_ATTR_RESAMPLE_PRE_PADDINGS, "RESAMPLE_PRE_PADDINGS");
-  op.post_padding =
-      whole_numbers(descriptor, CUDNN_ATTR_RESAMPLE_POST_PADDINGS, "RESAMPLE_POST_PADDINGS");
+  op.window =
+      whole_numbers(descriptor, CUDNN_ATTR_RESAMPLE_WINDOW_DIMS, "CUDNN_ATTR_RESAMPLE_WINDOW_DIMS");
+  op.stride = whole_numbers(descriptor, CUDNN_ATTR_RESAMPLE_STRIDES, "CUDNN_ATTR_RESAMPLE_STRIDES");
+  op.padding = whole_numbers(descriptor, CUDNN_ATTR_RESAMPLE_PRE_PADDINGS,
+                             "CUDNN_ATTR_RESAMPLE_PRE_PADDINGS");
+  op.post_padding = whole_numbers(descriptor, CUDNN_ATTR_RESAMPLE_POST_PADDINGS,
+                                  "CUDNN_ATTR_RESAMPLE_POST_PADDINGS");
 }
 
 // Padding as wide as a window makes windows of nothing but padding.
@@ -104,10 +107,10 @@ TensorId with_padding(Translation& translation, TensorId x, const ResampleAttrib
 
 void drop_padding(ResampleAttributes& op) {
   if (op.mode == ResampleMode::avgpool_exclude_padding)
-    fail(
-        CUDNN_STATUS_NOT_SUPPORTED_PADDING,
-        "RESAMPLE_PRE_PADDINGS: got windows of nothing but padding, which have no mean without it, "
-        "expected less than RESAMPLE_WINDOW_DIMS on every axis");
+    fail(CUDNN_STATUS_NOT_SUPPORTED_PADDING,
+         "CUDNN_ATTR_RESAMPLE_PRE_PADDINGS: got windows of nothing but padding, which have no mean "
+         "without it, "
+         "expected less than CUDNN_ATTR_RESAMPLE_WINDOW_DIMS on every axis");
   op.padding = Dims::filled(op.window.rank(), 0);
   op.post_padding = op.padding;
 }

@@ -28,8 +28,8 @@ TensorFacts facts_of(const Record& tensor, const ShapeOverrides& overrides) {
   if (facts.vector > 1) {
     if (facts.vector_axis < 0 || facts.vector_axis >= facts.dims.rank())
       fail(CUDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
-           "tensor {}: VECTORIZED_DIMENSION: got {}, expected an axis below {}", facts.uid,
-           facts.vector_axis, facts.dims.rank());
+           "tensor {}: CUDNN_ATTR_TENSOR_VECTORIZED_DIMENSION: got {}, expected an axis below {}",
+           facts.uid, facts.vector_axis, facts.dims.rank());
     // Extents and strides of descriptors count vectors.
     facts.dims[facts.vector_axis] *= facts.vector;
     for (std::int64_t& stride : facts.strides) stride *= facts.vector;

@@ -79,6 +79,12 @@ const Record* Translation::producer_of(std::int64_t uid) const {
   return nullptr;
 }
 
+std::optional<Dims> Translation::known_dims(std::int64_t uid) const {
+  const auto made = produced_.find(uid);
+  if (made == produced_.end()) return std::nullopt;
+  return dims(made->second.id);
+}
+
 std::vector<const Record*> Translation::readers_of(std::int64_t uid) const {
   std::vector<const Record*> readers;
   for (const Record* operation : operations_)
@@ -155,7 +161,8 @@ TensorId Translation::operand(const Record& tensor) {
                : reinterpreted(made->second.id, made->second.facts, wanted);
   if (wanted.is_virtual)
     fail(CUDNN_STATUS_BAD_PARAM,
-         "tensor {}: IS_VIRTUAL: got true for a tensor that no operation writes, expected false",
+         "tensor {}: CUDNN_ATTR_TENSOR_IS_VIRTUAL: got true for a tensor that no operation writes, "
+         "expected false",
          wanted.uid);
   return read(wanted);
 }
@@ -193,7 +200,8 @@ TensorId Translation::previous(const Record& operation, cudnnBackendAttributeNam
   const TensorFacts memory = facts(operation, attribute);
   if (memory.is_virtual)
     fail(CUDNN_STATUS_BAD_PARAM,
-         "tensor {}: IS_VIRTUAL: got true for a result blended with what it held (beta other than "
+         "tensor {}: CUDNN_ATTR_TENSOR_IS_VIRTUAL: got true for a result blended with what it held "
+         "(beta other than "
          "0), expected false",
          memory.uid);
   return read(memory, ".previous");

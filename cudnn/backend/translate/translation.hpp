@@ -95,6 +95,8 @@ class Translation {
 
   // The operation that writes a tensor; null for one of the variant pack.
   const Record* producer_of(std::int64_t uid) const;
+  // The extents a result was given, where it has been translated.
+  std::optional<Dims> known_dims(std::int64_t uid) const;
   // Consumers of the result with this uid.
   std::vector<const Record*> readers_of(std::int64_t uid) const;
 

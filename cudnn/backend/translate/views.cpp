@@ -79,18 +79,18 @@ TensorId Translation::reinterpreted(TensorId id, const TensorFacts& from, const 
 }
 
 TensorId Translation::with_rank(TensorId id, int rank) {
+  if (id == kNoTensor || dims(id).rank() >= rank) return id;
   const Tensor source = tensor(id);
-  if (id == kNoTensor || source.dims.rank() >= rank) return id;
-  Dims dims = Dims::filled(rank - source.dims.rank(), 1);
-  for (std::int64_t extent : source.dims) dims.push_back(extent);
+  Dims wider = Dims::filled(rank - source.dims.rank(), 1);
+  for (std::int64_t extent : source.dims) wider.push_back(extent);
   if (source.kind == TensorKind::constant) return constant(source.value, source.dtype, rank);
-  if (source.kind != TensorKind::scalar) return value(Reshape{dims}, {id}, source.dtype);
+  if (source.kind != TensorKind::scalar) return value(Reshape{wider}, {id}, source.dtype);
   const auto bound = std::find_if(bound_.begin(), bound_.end(),
                                   [&](const BoundUid& row) { return row.tensor == id; });
   TensorFacts facts;
   facts.uid = bound->uid;
   facts.dtype = source.dtype;
-  facts.dims = dims;
+  facts.dims = wider;
   facts.strides = Dims::filled(rank, 1);
   facts.is_by_value = true;
   return input_of(facts, "");
