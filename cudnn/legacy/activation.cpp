@@ -44,6 +44,19 @@ Value relu_input(Graph& graph, const Activation& activation, Value x, DType type
   return without_nan(graph, x, constant_like(graph, 0.0, x, type), type);
 }
 
+// The gradient of a relu, and of one with a ceiling: dy where x is above 0 and not above the
+// ceiling, which x at it is not, nor NaN, whether it propagates or not.
+Value relu_gradient(Graph& graph, const Activation& activation, Value dy, Value x, DType type) {
+  const auto where = [&](PointwiseMode comparison, double bound, Value gradient) {
+    const Value holds = graph.pointwise(
+        comparison, std::array{x, constant_like(graph, bound, x, type)}, Pointwise{}, in(type));
+    return select(graph, holds, gradient, constant_like(graph, 0.0, x, type), type);
+  };
+  const Value above_zero = where(PointwiseMode::cmp_gt, 0.0, dy);
+  if (activation.mode != CUDNN_ACTIVATION_CLIPPED_RELU) return above_zero;
+  return where(PointwiseMode::cmp_le, activation.coefficient, above_zero);
+}
+
 // f'(x) as a function of y = f(x).
 Value slope_from_result(Graph& graph, const Activation& activation, Value y, DType type) {
   const Value one = constant_like(graph, 1.0, y, type);
@@ -53,11 +66,11 @@ Value slope_from_result(Graph& graph, const Activation& activation, Value y, DTy
   if (activation.mode == CUDNN_ACTIVATION_TANH)  // 1 - y^2
     return binary(graph, PointwiseMode::sub, one, binary(graph, PointwiseMode::mul, y, y, type),
                   type);
-  // Elu: 1 above zero, alpha exp(x) = y + alpha below.
+  // Elu: 1 from zero on, alpha exp(x) = y + alpha below.
   const Value zero = constant_like(graph, 0.0, y, type);
-  const Value is_positive = graph.pointwise(PointwiseMode::cmp_gt, std::array{y, zero});
+  const Value is_linear = graph.pointwise(PointwiseMode::cmp_ge, std::array{y, zero});
   const Value alpha = constant_like(graph, activation.coefficient, y, type);
-  return select(graph, is_positive, one, binary(graph, PointwiseMode::add, y, alpha, type), type);
+  return select(graph, is_linear, one, binary(graph, PointwiseMode::add, y, alpha, type), type);
 }
 
 }  // namespace
@@ -95,10 +108,9 @@ Value activation_gradient(Graph& graph, const Activation& activation, Value y, V
   if (gradient_reads_y(activation))
     return binary(graph, PointwiseMode::mul, dy, slope_from_result(graph, activation, y, type),
                   type);
-  const PointwiseMode mode =
-      is_relu(activation) ? PointwiseMode::relu_bwd : PointwiseMode::swish_bwd;
-  return graph.pointwise(mode, std::array{dy, relu_input(graph, activation, x, type)},
-                         attributes_of(activation), in(type));
+  if (is_relu(activation)) return relu_gradient(graph, activation, dy, x, type);
+  return graph.pointwise(PointwiseMode::swish_bwd, std::array{dy, x}, attributes_of(activation),
+                         in(type));
 }
 
 }  // namespace ashlar::cudnn

@@ -167,7 +167,8 @@ cudnnStatus_t cudnnAddTensor(cudnnHandle_t handle, const void* alpha,
   });
 }
 
-// y = value, of y's type
+// y = value. It is read as NVIDIA's library does: a float for the floating types but DOUBLE and for
+// INT8; of y's type for the others, which that library does not set.
 cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle, cudnnTensorDescriptor_t y_desc, void* y,
                              const void* value) {
   return answer_older(__func__, [&] {
@@ -175,9 +176,11 @@ cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle, cudnnTensorDescriptor_t y_des
     const Words to(spec_of(y_desc, "yDesc"));
     required(y, "y");
     required(value, "valuePtr");
+    const DType type = is_floating(to.spec.dtype) || to.spec.dtype == ashlar::i8
+                           ? factor_type(to.spec.dtype)
+                           : to.spec.dtype;
     call.key(to.spec);
     call.compile([&](Graph& graph) {
-      const DType type = to.spec.dtype;
       const int rank = to.spec.dims.rank();
       std::vector<Value> words;
       for (std::int64_t word = 0; word < to.count; ++word)
@@ -190,12 +193,12 @@ cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle, cudnnTensorDescriptor_t y_des
         filling = graph.concat(words, rank - 1);
       }
       ashlar::Result same_type;
-      same_type.dtype = type;
+      same_type.dtype = to.spec.dtype;
       add_output(graph, "y", filled_like(graph, before, filling, same_type), to.spec);
     });
     // Words may lie at any address.
     std::array<std::array<std::byte, 16>, 8> words{};
-    const auto bytes = static_cast<std::size_t>(std::max(bit_width(to.spec.dtype) / 8, 1));
+    const auto bytes = static_cast<std::size_t>(std::max(bit_width(type) / 8, 1));
     for (std::size_t word = 0; word < static_cast<std::size_t>(to.count); ++word) {
       std::memcpy(words[word].data(), static_cast<const std::byte*>(value) + word * bytes, bytes);
       call.bind(fmt::format("value{}", word), words[word].data());

@@ -22,10 +22,11 @@ struct Folding {
   Dims filter_after = {}, dy_after = {}, dx_before = {}, dx_after = {}, folds = {};
 };
 
-// Dilated axes stay as they are, and so do all when the filter is flipped: a fold does not flip the
-// places inside a block.
+// Dilated axes stay as they are, and so do all when the filter is flipped (a fold does not flip the
+// places inside a block) or has groups (the folded channels of one do not lie next to each other).
 bool can_fold(const cudnnConvolutionStruct& conv, int axis) {
-  return conv.mode == CUDNN_CROSS_CORRELATION && conv.stride[axis] > 1 && conv.dilation[axis] == 1;
+  return conv.mode == CUDNN_CROSS_CORRELATION && conv.groups == 1 && conv.stride[axis] > 1 &&
+         conv.dilation[axis] == 1;
 }
 
 Folding folding_of(const cudnnConvolutionStruct& conv, const Dims& filter, const Dims& dy,
@@ -58,6 +59,12 @@ Folding folding_of(const cudnnConvolutionStruct& conv, const Dims& filter, const
   folding.filter[1] *= folding.block;
   folding.dx[1] *= folding.block;
   return folding;
+}
+
+// Pads that take away what the given ones add.
+Dims cropped(Dims pads) {
+  for (std::int64_t& pad : pads) pad = -pad;
+  return pads;
 }
 
 void set_transform(cudnnTensorTransformDescriptor_t transform, cudnnTensorFormat_t format,
@@ -112,7 +119,7 @@ cudnnStatus_t cudnnGetFoldedConvBackwardDataDescriptors(
                   "diffPadTransDesc");
     set_transform(dx_fold, format, folding.dx_before, folding.dx_after, folding.folds,
                   CUDNN_TRANSFORM_FOLD, "gradFoldTransDesc");
-    set_transform(dx_unfold, format, folding.dx_before, folding.dx_after, folding.folds,
-                  CUDNN_TRANSFORM_UNFOLD, "gradUnfoldTransDesc");
+    set_transform(dx_unfold, format, cropped(folding.dx_before), cropped(folding.dx_after),
+                  folding.folds, CUDNN_TRANSFORM_UNFOLD, "gradUnfoldTransDesc");
   });
 }

@@ -1,4 +1,7 @@
 // Softmax over the channels of each place, or over all elements of a sample.
+#include <array>
+#include <limits>
+
 #include "legacy/call.hpp"
 #include "legacy/graph_parts.hpp"
 #include "legacy/set_object.hpp"
@@ -6,7 +9,9 @@
 
 using namespace ashlar::cudnn;
 using ashlar::Dims;
+using ashlar::DType;
 using ashlar::Graph;
+using ashlar::PointwiseMode;
 using ashlar::SoftmaxAttributes;
 using ashlar::Value;
 
@@ -14,7 +19,8 @@ namespace {
 
 // The tensors of a call, all of the same extents, and how softmax runs over them.
 struct Softmax {
-  bool over_sample;  // else over axis 1
+  bool over_sample;      // else over axis 1
+  bool has_masked_rows;  // all of one may be -inf
   SoftmaxAttributes attributes;
 
   Softmax(cudnnSoftmaxAlgorithm_t algorithm, cudnnSoftmaxMode_t mode, const Dims& dims) {
@@ -23,6 +29,7 @@ struct Softmax {
     if (dims.rank() < 2)
       fail(CUDNN_STATUS_BAD_PARAM, "xDesc.nbDims: got {}, expected at least 2", dims.rank());
     // FAST may leave out the subtraction of the maximum; doing it is as good.
+    has_masked_rows = algorithm != CUDNN_SOFTMAX_FAST;
     attributes.log = algorithm == CUDNN_SOFTMAX_LOG;
     attributes.axis = 1;
     over_sample = mode == CUDNN_SOFTMAX_MODE_INSTANCE;
@@ -33,6 +40,17 @@ struct Softmax {
 
   Value rows(Graph& graph, Value tensor) const {
     return over_sample ? graph.reshape(tensor, {tensor.dims()[0], -1}) : tensor;
+  }
+  // Softmax of rows. What is -inf has probability 0 in a row of nothing else, too, where softmax is
+  // NaN: FAST gives that.
+  Value of(Graph& graph, Value rows, DType type) const {
+    const Value result = graph.softmax(rows, attributes, in(type));
+    if (!has_masked_rows) return result;
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    const Value is_masked = graph.pointwise(
+        PointwiseMode::cmp_eq, std::array{rows, constant_like(graph, -kInfinity, rows, type)});
+    const Value nothing = constant_like(graph, attributes.log ? -kInfinity : 0.0, rows, type);
+    return select(graph, is_masked, nothing, result, type);
   }
   Value whole(Graph& graph, Value rows, const Dims& dims) const {
     return over_sample ? graph.reshape(rows, dims) : rows;
@@ -82,11 +100,12 @@ cudnnStatus_t cudnnSoftmaxForward(cudnnHandle_t handle, cudnnSoftmaxAlgorithm_t 
       y_spec = memory_rows(y_spec);
       softmax.over_sample = false;
     }
-    call.key(softmax.over_sample).key(softmax.attributes.log).key(x_spec).key(y_spec);
+    call.key(softmax.over_sample).key(softmax.has_masked_rows).key(softmax.attributes.log);
+    call.key(x_spec).key(y_spec);
     call.blend(alpha, beta, y_spec.dtype);
     call.compile([&](Graph& graph) {
       const Value rows = softmax.rows(graph, add_input(graph, "x", x_spec));
-      const Value result = graph.softmax(rows, softmax.attributes, in(compute_of(x_spec.dtype)));
+      const Value result = softmax.of(graph, rows, compute_of(x_spec.dtype));
       call.output(graph, "y", softmax.whole(graph, result, y_spec.dims), y_spec);
     });
     call.bind("x", x).bind("y", y).run();

@@ -11,8 +11,6 @@ namespace ashlar::cudnn {
 
 namespace {
 
-constexpr int kImageRank = 4;
-
 void require_extents(const Dims& dims) {
   for (int axis = 0; axis < dims.rank(); ++axis)
     if (dims[axis] < 1)
@@ -72,9 +70,11 @@ TensorSpec strided_spec(cudnnDataType_t type, const Dims& dims, const Dims& stri
   return spec;
 }
 
-void set(cudnnTensorStruct& descriptor, cudnnDataType_t type, const TensorSpec& spec) {
+void set(cudnnTensorStruct& descriptor, cudnnDataType_t type, const TensorSpec& spec,
+         bool has_given_strides) {
   descriptor.type = type;
   descriptor.spec = spec;
+  descriptor.has_given_strides = has_given_strides;
   descriptor.is_set = true;
 }
 
@@ -158,7 +158,7 @@ cudnnStatus_t cudnnSetTensor4dDescriptorEx(cudnnTensorDescriptor_t tensor, cudnn
   return answer_older(__func__, [&] {
     auto& descriptor = object(tensor, "tensorDesc");
     set(descriptor, dtype,
-        strided_spec(dtype, {n, c, h, w}, {stride_n, stride_c, stride_h, stride_w}));
+        strided_spec(dtype, {n, c, h, w}, {stride_n, stride_c, stride_h, stride_w}), true);
   });
 }
 
@@ -167,7 +167,7 @@ cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t tensor, cudnnDa
   return answer_older(__func__, [&] {
     auto& descriptor = object(tensor, "tensorDesc");
     const Dims extents = dims_of(rank, dims, "dimA");
-    set(descriptor, dtype, strided_spec(dtype, extents, dims_of(rank, strides, "strideA")));
+    set(descriptor, dtype, strided_spec(dtype, extents, dims_of(rank, strides, "strideA")), true);
   });
 }
 
@@ -180,22 +180,25 @@ cudnnStatus_t cudnnSetTensorNdDescriptorEx(cudnnTensorDescriptor_t tensor,
   });
 }
 
+// The first four axes of a tensor with more, zeros for those that one with fewer has not.
 cudnnStatus_t cudnnGetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnDataType_t* dtype,
                                          int* n, int* c, int* h, int* w, int* stride_n,
                                          int* stride_c, int* stride_h, int* stride_w) {
   return answer_older(__func__, [&] {
     const TensorSpec spec = spec_of(tensor, "tensorDesc");
-    if (spec.dims.rank() != kImageRank)
-      fail(CUDNN_STATUS_BAD_PARAM, "tensorDesc.nbDims: got {}, expected 4", spec.dims.rank());
+    const auto dim = [&](int axis) { return axis < spec.dims.rank() ? spec.dims[axis] : 0; };
+    const auto stride = [&](int axis) {
+      return axis < spec.dims.rank() ? spec.strides[axis] / spec.vector : 0;
+    };
     *required(dtype, "dataType") = tensor->type;
-    *required(n, "n") = to_int(spec.dims[0], "n");
-    *required(c, "c") = to_int(spec.dims[1], "c");
-    *required(h, "h") = to_int(spec.dims[2], "h");
-    *required(w, "w") = to_int(spec.dims[3], "w");
-    *required(stride_n, "nStride") = to_int(spec.strides[0] / spec.vector, "nStride");
-    *required(stride_c, "cStride") = to_int(spec.strides[1] / spec.vector, "cStride");
-    *required(stride_h, "hStride") = to_int(spec.strides[2] / spec.vector, "hStride");
-    *required(stride_w, "wStride") = to_int(spec.strides[3] / spec.vector, "wStride");
+    *required(n, "n") = to_int(dim(0), "n");
+    *required(c, "c") = to_int(dim(1), "c");
+    *required(h, "h") = to_int(dim(2), "h");
+    *required(w, "w") = to_int(dim(3), "w");
+    *required(stride_n, "nStride") = to_int(stride(0), "nStride");
+    *required(stride_c, "cStride") = to_int(stride(1), "cStride");
+    *required(stride_h, "hStride") = to_int(stride(2), "hStride");
+    *required(stride_w, "wStride") = to_int(stride(3), "wStride");
   });
 }
 
@@ -215,7 +218,15 @@ cudnnStatus_t cudnnGetTensorNdDescriptor(cudnnTensorDescriptor_t tensor, int cap
 
 cudnnStatus_t cudnnGetTensorSizeInBytes(cudnnTensorDescriptor_t tensor, size_t* bytes) {
   return answer_older(__func__, [&] {
-    *required(bytes, "size") = static_cast<size_t>(byte_size(spec_of(tensor, "tensorDesc")));
+    const TensorSpec spec = spec_of(tensor, "tensorDesc");
+    std::int64_t size = byte_size(spec);
+    // With a caller's strides NVIDIA's library counts a whole vector for every channel.
+    if (tensor->has_given_strides && spec.vector > 1) {
+      TensorSpec channels = spec;
+      channels.vector = 1;
+      size = byte_size(channels) + spec.vector - 1;
+    }
+    *required(bytes, "size") = static_cast<size_t>(size);
   });
 }
 

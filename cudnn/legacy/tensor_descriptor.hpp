@@ -10,6 +10,7 @@ struct cudnnTensorStruct {
   bool is_set = false;
   cudnnDataType_t type = CUDNN_DATA_FLOAT;
   ashlar::cudnn::TensorSpec spec;
+  bool has_given_strides = false;  // the caller's own, not those of a format
 };
 
 namespace ashlar::cudnn {
@@ -25,7 +26,8 @@ std::optional<TensorSpec> optional_spec_of(cudnnTensorDescriptor_t descriptor,
 TensorSpec packed_spec(cudnnDataType_t type, cudnnTensorFormat_t format, const Dims& dims);
 // Strides count elements of the type: whole vectors of an x4 or x32 one.
 TensorSpec strided_spec(cudnnDataType_t type, const Dims& dims, const Dims& strides);
-void set(cudnnTensorStruct& descriptor, cudnnDataType_t type, const TensorSpec& spec);
+void set(cudnnTensorStruct& descriptor, cudnnDataType_t type, const TensorSpec& spec,
+         bool has_given_strides = false);
 
 // Extents out of a caller's array of `rank` ints; throws Failure(NOT_SUPPORTED) for a rank outside
 // 1 to CUDNN_DIM_MAX.

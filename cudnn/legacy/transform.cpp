@@ -1,4 +1,5 @@
 // Copies between layouts, with padding and with blocks of places folded into channels.
+#include <algorithm>
 #include <array>
 
 #include "core/data_type.hpp"
@@ -12,7 +13,10 @@ struct cudnnTensorTransformStruct {
   static constexpr const char* kTypeName = "cudnnTensorTransformDescriptor_t";
   bool is_set = false;
   cudnnTensorFormat_t to_format = CUDNN_TENSOR_NCHW;
-  ashlar::TensorTransform op = {};  // pads for every axis, folds for every spatial one
+  // Of every axis; what is below zero is cropped. Before folding, or after unfolding.
+  ashlar::Dims pads_before = {}, pads_after = {};
+  ashlar::Dims folds = {};  // of every spatial axis
+  bool unfolds = false;
 };
 
 using namespace ashlar::cudnn;
@@ -26,38 +30,68 @@ namespace {
 
 using Transform = cudnnTensorTransformStruct;
 
-// The extents after the transform; throws Failure for ones it cannot take.
-Dims transformed_dims(const TensorTransform& op, const Dims& from) {
-  if (op.pad_before.rank() != from.rank())
+bool is_any_set(const Dims& pads) {
+  return std::any_of(pads.begin(), pads.end(), [](std::int64_t pad) { return pad != 0; });
+}
+
+// What is above zero, or with a factor of -1 what is below, as a number above.
+Dims above_zero(Dims pads, std::int64_t factor) {
+  for (std::int64_t& pad : pads) pad = std::max<std::int64_t>(pad * factor, 0);
+  return pads;
+}
+
+// A transform takes two steps at most: unfolding and cropping, padding and folding.
+struct Steps {
+  TensorTransform crop, pad;
+  bool crops = false, pads = false;  // whether there is something to do
+  Dims dims;                         // after both
+};
+
+// Throws Failure for extents that the transform cannot take.
+Steps steps_of(const Transform& how, const Dims& from) {
+  if (how.pads_before.rank() != from.rank())
     fail(CUDNN_STATUS_BAD_PARAM, "transformDesc.nbDims: got {}, expected {} as srcDesc has",
-         op.pad_before.rank(), from.rank());
-  Dims dims = from;
-  const auto pad = [&](int axis) { return op.pad_before[axis] + op.pad_after[axis]; };
-  const std::int64_t block = element_count(op.fold);
-  if (op.unfold) {
+         how.pads_before.rank(), from.rank());
+  Steps steps;
+  Dims& dims = steps.dims = from;
+  const std::int64_t block = element_count(how.folds);
+  steps.crop.unfold = true;
+  steps.crop.pad_before = above_zero(how.pads_before, -1);
+  steps.crop.pad_after = above_zero(how.pads_after, -1);
+  steps.pad.pad_before = above_zero(how.pads_before, 1);
+  steps.pad.pad_after = above_zero(how.pads_after, 1);
+  if (how.unfolds) {
+    steps.crop.fold = how.folds;
     if (dims[1] % block != 0)
       fail(CUDNN_STATUS_BAD_PARAM, "srcDesc.dims[1]: got {} channels, expected a multiple of {}",
            dims[1], block);
     dims[1] /= block;
-    for (int axis = 0; axis < op.fold.rank(); ++axis) dims[axis + 2] *= op.fold[axis];
-    for (int axis = 0; axis < dims.rank(); ++axis) dims[axis] -= pad(axis);
-  } else {
-    for (int axis = 0; axis < dims.rank(); ++axis) dims[axis] += pad(axis);
-    for (int axis = 0; axis < op.fold.rank(); ++axis) {
-      if (dims[axis + 2] % op.fold[axis] != 0)
-        fail(CUDNN_STATUS_BAD_PARAM,
-             "foldA[{}]: got {}, expected a divisor of {}, the padded extent", axis, op.fold[axis],
-             dims[axis + 2]);
-      dims[axis + 2] /= op.fold[axis];
+    for (int axis = 0; axis < how.folds.rank(); ++axis) dims[axis + 2] *= how.folds[axis];
+  }
+  for (int axis = 0; axis < dims.rank(); ++axis) {
+    const std::int64_t pad = how.pads_before[axis] + how.pads_after[axis];
+    const std::int64_t cropped = steps.crop.pad_before[axis] + steps.crop.pad_after[axis];
+    if (cropped >= dims[axis])
+      fail(CUDNN_STATUS_BAD_PARAM,
+           "padBeforeA and padAfterA of axis {}: got {} to crop, expected less than {}", axis,
+           cropped, dims[axis]);
+    dims[axis] += pad;
+  }
+  if (!how.unfolds) {
+    steps.pad.fold = how.folds;
+    for (int axis = 0; axis < how.folds.rank(); ++axis) {  // the last block is filled with zeros
+      std::int64_t& extent = dims[axis + 2];
+      const std::int64_t blocks = (extent + how.folds[axis] - 1) / how.folds[axis];
+      steps.pad.pad_after[axis + 2] += blocks * how.folds[axis] - extent;
+      extent = blocks;
     }
     dims[1] *= block;
   }
-  for (int axis = 0; axis < dims.rank(); ++axis)
-    if (dims[axis] < 1)
-      fail(CUDNN_STATUS_BAD_PARAM,
-           "padBeforeA and padAfterA of axis {}: got {} in all, expected less than {}", axis,
-           pad(axis), dims[axis] + pad(axis));
-  return dims;
+  steps.crops = is_any_set(steps.crop.pad_before) || is_any_set(steps.crop.pad_after) ||
+                (how.unfolds && block > 1);
+  steps.pads = is_any_set(steps.pad.pad_before) || is_any_set(steps.pad.pad_after) ||
+               (!how.unfolds && block > 1);
+  return steps;
 }
 
 // The type of a tensor in the format asked for: channels in vectors, or not.
@@ -71,14 +105,9 @@ cudnnDataType_t type_in_format(cudnnDataType_t type, cudnnTensorFormat_t format,
   return type;  // refused by packed_spec, by name
 }
 
-Dims pads_of(const int32_t values[], int rank, const char* parameter) {
+Dims pads_of(const int32_t values[], int rank) {
   Dims pads = Dims::filled(rank, 0);
-  for (int axis = 0; values != nullptr && axis < rank; ++axis) {
-    if (values[axis] < 0)
-      fail(CUDNN_STATUS_BAD_PARAM, "{}[{}]: got {}, expected at least 0", parameter, axis,
-           values[axis]);
-    pads[axis] = values[axis];
-  }
+  for (int axis = 0; values != nullptr && axis < rank; ++axis) pads[axis] = values[axis];
   return pads;
 }
 
@@ -100,21 +129,25 @@ void copy_if_wanted(const Dims& values, uint32_t count, T into[]) {
 }
 
 // to = alpha * transformed(from) + beta * to
-void run_transform(Call& call, const TensorTransform& op, const void* alpha, const TensorSpec& from,
+void run_transform(Call& call, const Transform& how, const void* alpha, const TensorSpec& from,
                    const void* from_memory, const void* beta, const TensorSpec& to,
                    void* to_memory) {
-  const Dims expected = transformed_dims(op, from.dims);
-  if (to.dims != expected)
+  const Steps steps = steps_of(how, from.dims);
+  if (to.dims != steps.dims)
     fail(CUDNN_STATUS_BAD_PARAM, "destDesc.dims: got {}, expected {}", to_string(to.dims),
-         to_string(expected));
+         to_string(steps.dims));
   required(from_memory, "srcData");
   required(to_memory, "destData");
-  call.key(op.pad_before).key(op.pad_after).key(op.fold).key(op.unfold).key(from).key(to);
+  call.key(how.pads_before).key(how.pads_after).key(how.folds).key(how.unfolds).key(from).key(to);
   call.blend(alpha, beta, to.dtype);
   call.compile([&](Graph& graph) {
-    const Value source = add_input(graph, "from", from);
-    const auto moved =
-        graph.apply(op, {{TensorTransform::x, source}}, {TensorTransform::y})[TensorTransform::y];
+    Value moved = add_input(graph, "from", from);
+    const auto take = [&](const TensorTransform& step) {
+      moved = graph.apply(step, {{TensorTransform::x, moved}},
+                          {TensorTransform::y})[TensorTransform::y];
+    };
+    if (steps.crops) take(steps.crop);
+    if (steps.pads || !steps.crops) take(steps.pad);
     call.output(graph, "to", moved, to);
   });
   call.bind("from", from_memory).bind("to", to_memory).run();
@@ -138,12 +171,12 @@ cudnnStatus_t cudnnSetTensorTransformDescriptor(cudnnTensorTransformDescriptor_t
     require_enum(to_format, CUDNN_TENSOR_NCHW_VECT_C, "destFormat");
     require_enum(direction, CUDNN_TRANSFORM_UNFOLD, "direction");
     const int axes = static_cast<int>(rank);
-    TensorTransform op;
-    op.pad_before = pads_of(pads_before, axes, "padBeforeA");
-    op.pad_after = pads_of(pads_after, axes, "padAfterA");
-    op.fold = folds_of(folds, axes);
-    op.unfold = direction == CUDNN_TRANSFORM_UNFOLD;
-    descriptor = {true, to_format, op};
+    descriptor = {true,
+                  to_format,
+                  pads_of(pads_before, axes),
+                  pads_of(pads_after, axes),
+                  folds_of(folds, axes),
+                  direction == CUDNN_TRANSFORM_UNFOLD};
   });
 }
 
@@ -155,11 +188,11 @@ cudnnStatus_t cudnnGetTensorTransformDescriptor(cudnnTensorTransformDescriptor_t
   return answer_older(__func__, [&] {
     const Transform& known = set_object(transform, "transformDesc");
     if (to_format != nullptr) *to_format = known.to_format;
-    copy_if_wanted(known.op.pad_before, capacity, pads_before);
-    copy_if_wanted(known.op.pad_after, capacity, pads_after);
-    copy_if_wanted(known.op.fold, capacity, folds);
+    copy_if_wanted(known.pads_before, capacity, pads_before);
+    copy_if_wanted(known.pads_after, capacity, pads_after);
+    copy_if_wanted(known.folds, capacity, folds);
     if (direction != nullptr)
-      *direction = known.op.unfold ? CUDNN_TRANSFORM_UNFOLD : CUDNN_TRANSFORM_FOLD;
+      *direction = known.unfolds ? CUDNN_TRANSFORM_UNFOLD : CUDNN_TRANSFORM_FOLD;
   });
 }
 
@@ -175,7 +208,7 @@ cudnnStatus_t cudnnInitTransformDest(cudnnTensorTransformDescriptor_t transform,
     const TensorSpec from = spec_of(from_desc, "srcDesc");
     auto& to = object(to_desc, "destDesc");
     required(to_bytes, "destSizeInBytes");
-    const Dims dims = transformed_dims(how.op, from.dims);
+    const Dims dims = steps_of(how, from.dims).dims;
     const cudnnDataType_t type = type_in_format(from_desc->type, how.to_format, dims[1]);
     set(to, type, packed_spec(type, how.to_format, dims));
     *to_bytes = static_cast<size_t>(byte_size(to.spec));
@@ -208,7 +241,7 @@ cudnnStatus_t cudnnTransformTensorEx(cudnnHandle_t handle,
   return answer_older(__func__, [&] {
     Call call(handle, "transform_tensor_ex");
     const Transform how = set_object(transform, "transformDesc");
-    run_transform(call, how.op, alpha, spec_of(from_desc, "srcDesc"), from, beta,
+    run_transform(call, how, alpha, spec_of(from_desc, "srcDesc"), from, beta,
                   spec_of(to_desc, "destDesc"), to);
   });
 }
@@ -220,7 +253,7 @@ cudnnStatus_t cudnnTransformFilter(cudnnHandle_t handle, cudnnTensorTransformDes
   return answer_older(__func__, [&] {
     Call call(handle, "transform_filter");
     const Transform how = set_object(transform, "transformDesc");
-    run_transform(call, how.op, alpha, spec_of(from_desc, "srcDesc"), from, beta,
+    run_transform(call, how, alpha, spec_of(from_desc, "srcDesc"), from, beta,
                   spec_of(to_desc, "destDesc"), to);
   });
 }

@@ -1,10 +1,10 @@
 // Normalisation by a neighbourhood: LRN over channels (axis 1), divisive over the spatial axes
-// (2 and up). With d(j) = x(j) - mean(j) and the window of i, w elements along each of its axes:
-//   s(i)  = k + alpha / w^axes * sum of d(j)^2 over the window of i
-//   y(i)  = x(i) * s(i)^-beta
-//   dx(j) = dy(j) * s(j)^-beta - c(j)        dmeans(j) = c(j)
-//   c(j)  = 2 alpha beta / w^axes * d(j) * sum of dy(i) x(i) s(i)^(-beta - 1)
-//           over all i whose window holds j
+// (2 and up). With the window of i, w elements along each of its axes, d(j, i) = x(j) - mean(i)
+// and g(i) = 2 alpha beta / w^axes * dy(i) x(i) s(i)^(-beta - 1):
+//   s(i)      = k + alpha / w^axes * sum of d(j, i)^2 over the window of i
+//   y(i)      = x(i) * s(i)^-beta
+//   dx(j)     = dy(j) * s(j)^-beta - sum of g(i) d(j, i) over all i whose window holds j
+//   dmeans(i) = g(i) * sum of d(j, i) over the window of i
 #include "reference/evaluate.hpp"
 
 namespace ashlar::reference {
@@ -43,16 +43,19 @@ class Neighbourhood {
     return box;
   }
 
-  Scalar deviation(const Index& at) const {
+  // d(at, centre)
+  Scalar deviation(const Index& at, const Index& centre) const {
     if constexpr (kDivisive)
-      if (operands_.has_input(Op::means)) return x_.load(at) - operands_.input(Op::means).load(at);
+      if (operands_.has_input(Op::means))
+        return x_.load(at) - operands_.input(Op::means).load(centre);
     return x_.load(at);
   }
 
   Scalar divisor(const Index& at) const {  // s
     Accumulator<Scalar> squares;
-    for_each_in(around(at, below(), above()),
-                [&](const Index& other) { squares.add(deviation(other) * deviation(other)); });
+    for_each_in(around(at, below(), above()), [&](const Index& other) {
+      squares.add(deviation(other, at) * deviation(other, at));
+    });
     return Scalar(op_.k) + factor_ * squares.total();
   }
 
@@ -80,18 +83,24 @@ void backward(const Op& op, const Operands& operands) {
   const Neighbourhood<Operands, Op> near(op, operands);
   const auto x = operands.input(Op::x);
   const auto dy = operands.input(Op::dy);
+  const Scalar slope = Scalar(2.0 * op.beta) * near.factor();
+  const auto share = [&](const Index& at) {  // g / slope
+    return dy.load(at) * x.load(at) * pow(near.divisor(at), Scalar(-op.beta - 1.0));
+  };
   for_each(x.dims(), [&](const Index& at) {
-    Accumulator<Scalar> handed_back;
-    for_each_in(near.around(at, near.above(), near.below()), [&](const Index& other) {
-      handed_back.add(dy.load(other) * x.load(other) *
-                      pow(near.divisor(other), Scalar(-op.beta - 1.0)));
+    Accumulator<Scalar> through_windows;
+    for_each_in(near.around(at, near.above(), near.below()), [&](const Index& centre) {
+      through_windows.add(share(centre) * near.deviation(at, centre));
     });
-    const Scalar through_window =
-        Scalar(2.0 * op.beta) * near.factor() * near.deviation(at) * handed_back.total();
-    operands.output(Op::dx).store(
-        at, dy.load(at) * pow(near.divisor(at), Scalar(-op.beta)) - through_window);
+    operands.output(Op::dx).store(at, dy.load(at) * pow(near.divisor(at), Scalar(-op.beta)) -
+                                          slope * through_windows.total());
     if constexpr (Neighbourhood<Operands, Op>::kDivisive)
-      if (operands.has_output(Op::dmeans)) operands.output(Op::dmeans).store(at, through_window);
+      if (operands.has_output(Op::dmeans)) {
+        Accumulator<Scalar> deviations;
+        for_each_in(near.around(at, near.below(), near.above()),
+                    [&](const Index& other) { deviations.add(near.deviation(other, at)); });
+        operands.output(Op::dmeans).store(at, slope * share(at) * deviations.total());
+      }
   });
 }
 

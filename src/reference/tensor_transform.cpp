@@ -1,16 +1,16 @@
-// y = alpha * moved(x) + beta * z. With F the elements of a block and f a position in it:
-//   fold:    y[n, (c, f), o] = x[n, c, o * fold + f], x with zeros around it
-//   unfold:  y[n, c, o * fold + f] = x[n, (c, f), o], and then without its border
+// y = alpha * moved(x) + beta * z. With f a position in a block:
+//   fold:    y[n, (f, c), o] = x[n, c, o * fold + f], x with zeros around it
+//   unfold:  y[n, c, o * fold + f] = x[n, (f, c), o], and then without its border
 #include "reference/evaluate.hpp"
 
 namespace ashlar::reference {
 
 namespace {
 
-// Where y[index] comes from; may lie outside x.
-Index source_of(const TensorTransform& op, const Index& index) {
+// Where y[index] comes from; may lie outside x. `channels` are those of the unfolded tensor with
+// its border.
+Index source_of(const TensorTransform& op, std::int64_t channels, const Index& index) {
   Index in = index;
-  const std::int64_t block = op.fold.empty() ? 1 : element_count(op.fold);
   if (op.unfold) {
     for (int axis = 0; axis < in.rank(); ++axis) in[axis] += per_axis(op.pad_before, axis, 0);
     if (op.fold.empty()) return in;
@@ -19,12 +19,12 @@ Index source_of(const TensorTransform& op, const Index& index) {
       f = f * op.fold[axis] + in[axis + 2] % op.fold[axis];
       in[axis + 2] /= op.fold[axis];
     }
-    in[1] = in[1] * block + f;
+    in[1] = f * channels + in[1];
     return in;
   }
   if (!op.fold.empty()) {
-    const Index f = unflatten(op.fold, in[1] % block);
-    in[1] /= block;
+    const Index f = unflatten(op.fold, in[1] / channels);
+    in[1] %= channels;
     for (int axis = 0; axis < op.fold.rank(); ++axis)
       in[axis + 2] = in[axis + 2] * op.fold[axis] + f[axis];
   }
@@ -45,8 +45,10 @@ void evaluate(const TensorTransform& op, const Operands& operands) {
   using Scalar = typename Operands::Scalar;
   const auto x = operands.input(TensorTransform::x);
   const auto y = operands.output(TensorTransform::y);
+  const std::int64_t channels =
+      op.fold.empty() ? 1 : (op.unfold ? x.dims() : y.dims())[1] / element_count(op.fold);
   for_each(y.dims(), [&](const Index& index) {
-    const Index in = source_of(op, index);
+    const Index in = source_of(op, channels, index);
     Scalar result = is_inside(x.dims(), in) ? x.load(in) : Scalar(0.0);
     if (op.alpha != 1.0) result = Scalar(op.alpha) * result;
     if (op.beta != 0.0) {

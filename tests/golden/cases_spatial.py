@@ -116,11 +116,12 @@ def tensor_transform(name, dims, pads, fold):
     x = case.input("x", case.random(*dims))
     before, after = pads
     padded = F.pad(x, [v for pair in zip(before[::-1], after[::-1]) for v in pair])
-    folded = F.pixel_unshuffle(padded, fold)
+    by_channel = F.pixel_unshuffle(padded, fold)  # the places of a block next to each other
+    folded = by_channel.unflatten(1, (-1, fold * fold)).transpose(1, 2).flatten(1, 2)
     z = case.input("z", case.random(*folded.shape))
     case.output("folded", folded)
     case.output("blended", 0.75 * folded - 1.5 * z)
-    case.output("back", F.pixel_shuffle(folded, fold)[tuple(
+    case.output("back", F.pixel_shuffle(by_channel, fold)[tuple(
         slice(b, extent + b) for b, extent in zip(before, dims))])
     attributes = dict(pad_before=before, pad_after=after, fold=[fold, fold])
     case.node("tensor_transform", {"x": "x"}, {"y": "folded"}, **attributes)

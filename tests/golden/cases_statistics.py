@@ -91,16 +91,21 @@ def lrn(name, dims, window, alpha, beta, k):
 
 
 def divisive(name, dims, window, alpha, beta, k, with_means):
-    """The mean of squares over the window, zeros outside, by average pooling."""
+    """The mean of squares over the window, zeros outside, by average pooling: of x less the mean at
+    the window's centre, (x - m)^2 = x^2 - 2 m x + m^2."""
     case = Case(name)
     spatial = len(dims) - 2
     below = (window - 1) // 2
     pool = {1: F.avg_pool1d, 2: F.avg_pool2d, 3: F.avg_pool3d}[spatial]
 
+    def pooled(values):
+        return pool(F.pad(values, [below, window - 1 - below] * spatial), window, 1)
+
     def function(x, means=None):
-        deviations = x if means is None else x - means
-        squares = F.pad(deviations ** 2, [below, window - 1 - below] * spatial)
-        return x / (k + alpha * pool(squares, window, 1)) ** beta
+        squares = pooled(x ** 2)
+        if means is not None:
+            squares = squares - 2 * means * pooled(x) + means ** 2 * pooled(torch.ones_like(x))
+        return x / (k + alpha * squares) ** beta
 
     x = leaf(case.random(*dims))
     extra = {"means": leaf(case.random(*dims, low=-1, high=1))} if with_means else {}

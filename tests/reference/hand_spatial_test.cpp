@@ -229,8 +229,8 @@ TEST(TensorTransform, FoldAndBack) {
   Evaluation e(g);
   e.set("x", {1, 2, 3, 4, 5, 6});
   EXPECT_EQ(e.tensor("y").dims, (Dims{1, 4, 2}));
-  // [0 1 2 3] and [0 4 5 6], evens then odds.
-  expect_result(e, "y", {0, 2, 1, 3, 0, 5, 4, 6});
+  // [0 1 2 3] and [0 4 5 6]: the evens of both, then the odds.
+  expect_result(e, "y", {0, 2, 0, 5, 1, 3, 4, 6});
   expect_result(e, "back", {1, 2, 3, 4, 5, 6});
 }
 

@@ -173,16 +173,17 @@ TEST(HandStatistics, DivisiveNorm) {
   g.output("dmeans", r[1]);
   Evaluation e(g);
   e.set("x", {1, 1, 3, 5});
-  e.set("means", {0, 1, 3, 3});
+  e.set("means", {1, 1, 3, 3});
   e.set("dy", {1, 0, 0, 0});
   // Every window sees all four.
   expect_result(e, "plain", {1 / 6.0, 1 / 6.0, 3 / 6.0, 5 / 6.0}, 1e-12);
-  const double root = std::sqrt(5.0);
-  expect_result(e, "centred", {1 / root, 1 / root, 3 / root, 5 / root}, 1e-12);
-  // y(0) = x(0) (d(0)^2 + ... + d(3)^2)^-1/2
-  const double slope = 1.0 / (5.0 * root);
-  expect_result(e, "dmeans", {slope, 0, 0, 2 * slope}, 1e-12);
-  expect_result(e, "dx", {1 / root - slope, 0, 0, -2 * slope}, 1e-12);
+  // All four less the mean at the centre: 0, 0, 2, 4 or -2, -2, 0, 2.
+  const double low = std::sqrt(20.0), high = std::sqrt(12.0);
+  expect_result(e, "centred", {1 / low, 1 / low, 3 / high, 5 / high}, 1e-12);
+  // y(0) = x(0) ((x(0) - mean(0))^2 + ... + (x(3) - mean(0))^2)^-1/2
+  const double slope = 1.0 / (20.0 * low);
+  expect_result(e, "dmeans", {(0 + 0 + 2 + 4) * slope, 0, 0, 0}, 1e-12);
+  expect_result(e, "dx", {1 / low, 0, -2 * slope, -4 * slope}, 1e-12);
 }
 
 TEST(HandStatistics, PositionsOfExtremes) {

@@ -1,6 +1,7 @@
 // LRN and divisive normalisation, forward and backward; see reference/local_norm.cpp for the
-// formulas. A row's window sums are made in two steps: first over the neighbouring rows that the
-// window reaches, element by element, then along the row itself where the window spans it.
+// formulas. Without means a row's window sums are made in two steps: first over the neighbouring
+// rows that the window reaches, element by element, then along the row itself where the window
+// spans it. With means a term depends on both ends, and each neighbour is taken on its own.
 #include <array>
 #include <cmath>
 
@@ -8,8 +9,8 @@
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
 #include "cpu/kernels/local_norm.hpp"
-#include "plan/merge_axes.hpp"
 #include "cpu/threads.hpp"
+#include "plan/merge_axes.hpp"
 
 namespace ashlar::cpu {
 
@@ -85,11 +86,8 @@ class LocalNormKernel final : public Kernel {
   void run(const KernelContext& context) const override {
     const Bound bound = bind(context);
     over_rows([&](const Coords& coords, std::int64_t n, Rows& rows) {
-      T* sums = window_sums(coords, n, below_, above_, rows,
-                            [&](const Coords& at, std::int64_t count, T* totals) {
-                              const T* deviations = load_deviations(bound, at, count, rows);
-                              ops_.dot_into(deviations, deviations, count, totals);
-                            });
+      T* sums =
+          has_means_ ? centred_squares(bound, coords, n, rows) : squares(bound, coords, n, rows);
       if (!backward_) {
         divided_by_(sums, k_, factor_, beta_, n, sums, nullptr);
         const T* x = bound.x.view(coords.data(), n, rows.loaded);
@@ -104,6 +102,10 @@ class LocalNormKernel final : public Kernel {
       const T* dy = bound.dy.view(coords.data(), n, rows.other);
       ops_.multiply(back, {x, true}, n, back);
       ops_.multiply(back, {dy, true}, n, back);
+      if (!has_dmeans_) return;
+      ops_.multiply(rows.reached, {back, true}, n, rows.reached);
+      ops_.multiply(rows.reached, {&slope_, false}, n, rows.reached);
+      bound.dmeans.store(coords.data(), n, rows.reached);
     });
     if (backward_) input_gradient(bound);
   }
@@ -236,28 +238,88 @@ class LocalNormKernel final : public Kernel {
     return rows.sums;
   }
 
-  // x - means, in a buffer or where x lies.
-  const T* load_deviations(const Bound& bound, const Coords& coords, std::int64_t n,
-                           Rows& rows) const {
-    if (!has_means_) return bound.x.view(coords.data(), n, rows.loaded);
-    bound.x.load(coords.data(), n, rows.loaded);
-    ops_.axpy(T{-1}, bound.means.view(coords.data(), n, rows.other), n, rows.loaded);
-    return rows.loaded;
+  // Calls body(at, from, count) for every place of the window: elements [from, from + count) of the
+  // row have the neighbours there that start at `at`.
+  template <class Body>
+  void for_each_neighbour(const Coords& coords, std::int64_t n, const Dims& down, const Dims& up,
+                          Body&& body) const {
+    const auto row = static_cast<std::size_t>(axis_);
+    Coords begin, end, at;
+    for (int a = 0; a < space_.rank(); ++a) {
+      const auto i = static_cast<std::size_t>(a);
+      begin[i] = a == axis_ ? coords[i] - down[a] : std::max<std::int64_t>(coords[i] - down[a], 0);
+      end[i] = a == axis_ ? coords[i] + up[a] + 1 : std::min(coords[i] + up[a] + 1, space_[a]);
+      at[i] = begin[i];
+    }
+    for (bool more = true; more;) {
+      const std::int64_t from = std::max<std::int64_t>(0, -at[row]);
+      const std::int64_t to = std::min(n, space_[axis_] - at[row]);
+      Coords start = at;
+      start[row] += from;
+      if (from < to) body(start, from, to - from);
+      more = false;
+      for (int a = space_.rank() - 1; a >= 0 && !more; --a) {
+        const auto i = static_cast<std::size_t>(a);
+        more = ++at[i] < end[i];
+        if (!more) at[i] = begin[i];
+      }
+    }
   }
 
-  void input_gradient(const Bound& bound) const {
-    over_rows([&](const Coords& coords, std::int64_t n, Rows& rows) {
+  // Sums of squares of x over the window.
+  T* squares(const Bound& bound, const Coords& coords, std::int64_t n, Rows& rows) const {
+    return window_sums(coords, n, below_, above_, rows,
+                       [&](const Coords& at, std::int64_t count, T* totals) {
+                         const T* x = bound.x.view(at.data(), count, rows.loaded);
+                         ops_.dot_into(x, x, count, totals);
+                       });
+  }
+
+  // Sums over the window of the squares of x less the mean at its centre, and in rows.reached of
+  // these differences.
+  T* centred_squares(const Bound& bound, const Coords& coords, std::int64_t n, Rows& rows) const {
+    const T* means = bound.means.view(coords.data(), n, rows.other);
+    std::fill(rows.sums, rows.sums + n, T{0});
+    std::fill(rows.reached, rows.reached + n, T{0});
+    for_each_neighbour(
+        coords, n, below_, above_, [&](const Coords& at, std::int64_t from, std::int64_t count) {
+          bound.x.load(at.data(), count, rows.loaded);
+          ops_.axpy(T{-1}, means + from, count, rows.loaded);
+          ops_.dot_into(rows.loaded, rows.loaded, count, rows.sums + from);
+          ops_.fold_into(Fold::sum, Premap::identity, rows.loaded, count, rows.reached + from);
+        });
+    return rows.sums;
+  }
+
+  // What the windows that hold an element hand back to it, over slope_: x times a sum, or with
+  // means sums of products.
+  T* handed_back(const Bound& bound, const Coords& coords, std::int64_t n, Rows& rows) const {
+    const T* x = bound.x.view(coords.data(), n, rows.other);
+    if (!has_means_) {
       T* sums = window_sums(coords, n, above_, below_, rows,
                             [&](const Coords& at, std::int64_t count, T* totals) {
                               ops_.fold_into(Fold::sum, Premap::identity,
                                              bound.handed_back + position(at), count, totals);
                             });
-      ops_.multiply(sums, {&slope_, false}, n, sums);
-      ops_.multiply(sums, {load_deviations(bound, coords, n, rows), true}, n, sums);
-      if (has_dmeans_) bound.dmeans.store(coords.data(), n, sums);
+      ops_.multiply(sums, {x, true}, n, sums);
+      return sums;
+    }
+    std::fill(rows.sums, rows.sums + n, T{0});
+    for_each_neighbour(
+        coords, n, above_, below_, [&](const Coords& at, std::int64_t from, std::int64_t count) {
+          std::copy(x + from, x + from + count, rows.loaded);
+          ops_.axpy(T{-1}, bound.means.view(at.data(), count, rows.reached), count, rows.loaded);
+          ops_.dot_into(rows.loaded, bound.handed_back + position(at), count, rows.sums + from);
+        });
+    return rows.sums;
+  }
+
+  void input_gradient(const Bound& bound) const {
+    over_rows([&](const Coords& coords, std::int64_t n, Rows& rows) {
+      const T* back = handed_back(bound, coords, n, rows);
       const T* dy = bound.dy.view(coords.data(), n, rows.loaded);
       ops_.multiply(dy, {bound.powers + position(coords), true}, n, rows.loaded);
-      ops_.axpy(T{-1}, sums, n, rows.loaded);
+      ops_.axpy(-slope_, back, n, rows.loaded);
       bound.result.store(coords.data(), n, rows.loaded);
     });
   }

@@ -1,11 +1,14 @@
-// Padding, folding and unfolding as row copies. A row of y is woven from strands: runs of x along
-// the row's axis that lie `weave` elements of y apart. Without folding along that axis there is
-// one.
+// Padding, folding and unfolding as row copies. A row of y is made of strands, runs of x along the
+// row's axis: when unfolding along that axis they are woven, `weave` elements of y apart; when
+// folding into channels along rows of channels they follow each other, `channels` long. Otherwise
+// there is one.
+#include <limits>
+
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
 #include "cpu/engines/pooling.hpp"
-#include "plan/merge_axes.hpp"
 #include "cpu/threads.hpp"
+#include "plan/merge_axes.hpp"
 
 namespace ashlar::cpu {
 
@@ -18,8 +21,9 @@ struct Move {
   Dims x, y;
   int axis;  // of rows
   std::int64_t block = 1;
-  std::int64_t weave = 1;  // strands in a row of y
-  std::int64_t step = 1;   // of x along a strand
+  std::int64_t channels = 1;  // of the unfolded tensor with its border; 1 without folds
+  std::int64_t weave = 1;     // strands in a row of y
+  std::int64_t step = 1;      // of x along a strand
 
   explicit Move(const Region& region)
       : op(*region.anchor_as<TensorTransform>()),
@@ -29,9 +33,14 @@ struct Move {
             y, {&region.epilogue, &region.epilogue, &region.prologues[TensorTransform::x]})) {
     if (op.fold.empty()) return;
     block = element_count(op.fold);
-    std::int64_t& distance = op.unfold == (axis == 1) ? step : weave;
-    if (axis == 1) distance = block;
-    if (axis >= 2) distance = op.fold[axis - 2];
+    channels = (op.unfold ? x : y)[1] / block;
+    if (axis >= 2) (op.unfold ? weave : step) = op.fold[axis - 2];
+  }
+
+  // How many elements of a row of y from `at` on one strand, or one weave of them, makes.
+  std::int64_t run_from(const Coords& at) const {
+    if (axis != 1 || op.unfold || block == 1) return std::numeric_limits<std::int64_t>::max();
+    return channels - at[1] % channels;
   }
 
   // Where y[at] comes from; may lie outside x.
@@ -46,12 +55,12 @@ struct Move {
         f = f * op.fold[s] + i % op.fold[s];
         i /= op.fold[s];
       }
-      at[1] = at[1] * block + f;
+      at[1] += f * channels;
     }
     if (op.unfold) return at;
     if (block > 1) {
-      std::int64_t f = at[1] % block;
-      at[1] /= block;
+      std::int64_t f = at[1] / channels;
+      at[1] %= channels;
       for (int s = op.fold.rank() - 1; s >= 0; --s) {
         std::int64_t& i = at[static_cast<std::size_t>(s + 2)];
         i = i * op.fold[s] + f % op.fold[s];
@@ -78,7 +87,7 @@ class TensorTransformKernel final : public Kernel {
       for (std::int64_t item = begin; item < end; ++item) {
         Coords at;
         const std::int64_t count = rows_.locate(item, at);
-        fill(x, at, count, row);
+        fill_row(x, at, count, row);
         if (alpha_ != T{1}) ops_.multiply(row, {&alpha_, false}, count, row);
         if (beta_ != T{0}) {
           z.load(at, count, addend, nullptr);
@@ -101,8 +110,17 @@ class TensorTransformKernel final : public Kernel {
         z_(move.op.beta == 0.0 ? PointwiseProgram{} : input_program(region, TensorTransform::z),
            move.y, move.axis) {}
 
-  void fill(const typename RowProgram<T>::Bound& x, const Coords& at, std::int64_t count,
-            T* row) const {
+  void fill_row(const typename RowProgram<T>::Bound& x, Coords at, std::int64_t count,
+                T* row) const {
+    for (std::int64_t made = 0; made < count;) {
+      const std::int64_t run = std::min(count - made, move_.run_from(at));
+      fill_run(x, at, run, row + made);
+      at[static_cast<std::size_t>(move_.axis)] += run;
+      made += run;
+    }
+  }
+  void fill_run(const typename RowProgram<T>::Bound& x, const Coords& at, std::int64_t count,
+                T* row) const {
     const auto axis = static_cast<std::size_t>(move_.axis);
     const std::int64_t step = move_.step, extent = move_.x[move_.axis];
     std::fill(row, row + count, T{0});

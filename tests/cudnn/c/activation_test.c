@@ -78,18 +78,21 @@ static void forward(int mode, const Variant* variant) {
 
 #define TWO VIRTUAL("a") "," VIRTUAL("b") ","
 
-/* What the gradient is; sigmoid, tanh and elu by y, as programs that overwrote x with y need. */
+/* What the gradient is; sigmoid, tanh and elu by y, as programs that overwrote x with y need. At
+ * the ceiling of a relu (numbers of bf16 lie there) it is that below. */
 static const char* const gradients[MODES] = {
     BACKWARD(TWO, NODE2("sub", "one", "y", "a") NODE2("mul", "y", "a", "b")
                       NODE2("mul", "dy", "b", "f")),
     BACKWARD(, NODE2("relu_bwd", "dy", "x", "f")),
     BACKWARD(TWO, NODE2("mul", "y", "y", "a") NODE2("sub", "one", "a", "b")
                       NODE2("mul", "dy", "b", "f")),
-    BACKWARD(,
-             "{'op':'pointwise','inputs':{'x':'dy','b':'x'},'outputs':{'y':'f'},"
-             "'attributes':{'mode':'relu_bwd','relu_upper_clip':0.5}},"),
+    BACKWARD(VIRTUAL("a") ",",
+             NODE2("relu_bwd", "dy", "x", "a") NODE2(
+                 "cmp_gt", "x", "half", "p") "{'op':'pointwise','inputs':{'x':'zero','b':'a','"
+                                             "predicate':'p'},'outputs':{'y':'f'},"
+                                             "'attributes':{'mode':'binary_select'}},"),
     BACKWARD(TWO, NODE2("add", "y", "half", "a") NODE2(
-                      "cmp_gt", "y", "zero", "p") "{'op':'pointwise','inputs':{'x':'one','b':'a','"
+                      "cmp_ge", "y", "zero", "p") "{'op':'pointwise','inputs':{'x':'one','b':'a','"
                                                   "predicate':'p'},'outputs':{'y':'b'},"
                                                   "'attributes':{'mode':'binary_select'}}," NODE2(
                                                       "mul", "dy", "b", "f")),
@@ -113,11 +116,13 @@ static void backward(int mode, const Variant* variant) {
   oracle_destroy(oracle);
 }
 
-/* Whether NaN reaches y is the descriptor's choice. */
+/* Whether NaN reaches y is the descriptor's choice; dx is 0 there. At the ceiling dy counts. */
 static void nan_of_relu(void) {
-  const float x[4] = {NAN, -1.0F, 2.0F, 9.0F};
-  float y[4];
-  void *device_x = device_copy(x, sizeof x), *device_y = device_memory(sizeof y);
+  const float x[4] = {NAN, -1.0F, 2.0F, 9.0F}, dy[4] = {1.0F, 2.0F, 3.0F, 4.0F}, one = 1.0F,
+              zero = 0.0F;
+  float y[4], dx[4];
+  void *device_x = device_copy(x, sizeof x), *device_y = device_memory(sizeof y),
+       *device_dy = device_copy(dy, sizeof dy), *device_dx = device_memory(sizeof dx);
   cudnnTensorDescriptor_t tensor = NULL;
   SUCCEEDS(cudnnCreateTensorDescriptor(&tensor));
   SUCCEEDS(cudnnSetTensor4dDescriptor(tensor, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 4, 1, 1));
@@ -125,15 +130,24 @@ static void nan_of_relu(void) {
     cudnnActivationDescriptor_t how =
         activation(CUDNN_ACTIVATION_CLIPPED_RELU,
                    propagates ? CUDNN_PROPAGATE_NAN : CUDNN_NOT_PROPAGATE_NAN, 6.0);
-    SUCCEEDS(cudnnActivationForward(handle, how, NULL, tensor, device_x, NULL, tensor, device_y));
+    SUCCEEDS(cudnnActivationForward(handle, how, &one, tensor, device_x, &zero, tensor, device_y));
     CHECK(cudaMemcpy(y, device_y, sizeof y, cudaMemcpyDeviceToHost) == cudaSuccess);
     CHECK(propagates ? isnan(y[0]) : y[0] == 0.0F);
     CHECK(y[1] == 0.0F && y[2] == 2.0F && y[3] == 6.0F);
+    SUCCEEDS(cudnnSetActivationDescriptor(
+        how, CUDNN_ACTIVATION_CLIPPED_RELU,
+        propagates ? CUDNN_PROPAGATE_NAN : CUDNN_NOT_PROPAGATE_NAN, 2.0));
+    SUCCEEDS(cudnnActivationBackward(handle, how, &one, tensor, device_y, tensor, device_dy, tensor,
+                                     device_x, &zero, tensor, device_dx));
+    CHECK(cudaMemcpy(dx, device_dx, sizeof dx, cudaMemcpyDeviceToHost) == cudaSuccess);
+    CHECK(dx[0] == 0.0F && dx[1] == 0.0F && dx[2] == 3.0F && dx[3] == 0.0F);
     SUCCEEDS(cudnnDestroyActivationDescriptor(how));
   }
   SUCCEEDS(cudnnDestroyTensorDescriptor(tensor));
   cudaFree(device_x);
   cudaFree(device_y);
+  cudaFree(device_dy);
+  cudaFree(device_dx);
 }
 
 static void misuse(void) {

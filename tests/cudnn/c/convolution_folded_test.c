@@ -91,8 +91,8 @@ int main(void) {
     int stride;
   } cases[] = {
       {{"f32", 0, 2, 2, 3, 4, 1, {9, 8}, {3, 3}, {1, 1}, {2, 2}, {1, 1}, CROSS, 1, 0}, 1},
-      /* Rows that no result reaches, a filter as long as the stride, and groups. */
-      {{"f32", 1, 2, 1, 4, 4, 2, {9, 11}, {2, 3}, {0, 2}, {2, 3}, {1, 1}, CROSS, 1, 0}, 1},
+      /* Rows that no result reaches, and a filter as long as the stride. */
+      {{"f32", 1, 2, 1, 4, 4, 1, {9, 11}, {2, 3}, {0, 2}, {2, 3}, {1, 1}, CROSS, 1, 0}, 1},
       {{"f32",
         0,
         3,
@@ -110,6 +110,7 @@ int main(void) {
         0},
        1},
       /* What does not fold stays as it is. */
+      {{"f32", 1, 2, 1, 4, 4, 2, {9, 11}, {2, 3}, {0, 2}, {2, 3}, {1, 1}, CROSS, 1, 0}, 2},
       {{"f32", 0, 2, 1, 2, 3, 1, {9, 9}, {3, 3}, {1, 1}, {2, 2}, {2, 1}, CROSS, 1, 0}, 2},
       {{"f32", 0, 2, 1, 2, 3, 1, {8, 9}, {3, 2}, {1, 1}, {2, 2}, {1, 1}, CUDNN_CONVOLUTION, 1, 0},
        2},

@@ -35,8 +35,9 @@ static void layouts(void) {
   SUCCEEDS(
       cudnnSetTensor4dDescriptor(tensor, CUDNN_TENSOR_NCHW_VECT_C, CUDNN_DATA_INT8x4, 2, 8, 5, 7));
   CHECK(is_told(tensor, &x4, 560));
+  /* With given strides every channel counts as a vector. */
   SUCCEEDS(cudnnSetTensorNdDescriptor(tensor, CUDNN_DATA_INT8x4, 4, x4.dims, x4.strides));
-  CHECK(is_told(tensor, &x4, 560));
+  CHECK(is_told(tensor, &x4, 1400));
   const Told x32 = {CUDNN_DATA_INT8x32, 5, {2, 64, 3, 5, 7}, {210, 105, 35, 7, 1}};
   SUCCEEDS(cudnnSetTensorNdDescriptorEx(tensor, CUDNN_TENSOR_NCHW_VECT_C, CUDNN_DATA_INT8x32, 5,
                                         x32.dims));
@@ -87,11 +88,16 @@ static void fewer_than_there_are(void) {
                                      &stride_h, &stride_w));
   ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnGetTensorNdDescriptor(tensor, -1, &type, &rank, dims, strides));
-  const int five[5] = {1, 1, 1, 1, 1};
-  SUCCEEDS(cudnnSetTensorNdDescriptor(tensor, CUDNN_DATA_FLOAT, 5, five, five));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM,
-          cudnnGetTensor4dDescriptor(tensor, &type, &n, &c, &h, &w, &stride_n, &stride_c, &stride_h,
-                                     &stride_w));
+  /* Four axes of five, or of three with zeros behind. */
+  const int five[5] = {1, 2, 3, 4, 5}, five_strides[5] = {120, 60, 20, 5, 1};
+  SUCCEEDS(cudnnSetTensorNdDescriptor(tensor, CUDNN_DATA_FLOAT, 5, five, five_strides));
+  SUCCEEDS(cudnnGetTensor4dDescriptor(tensor, &type, &n, &c, &h, &w, &stride_n, &stride_c,
+                                      &stride_h, &stride_w));
+  CHECK(n == 1 && c == 2 && h == 3 && w == 4 && stride_n == 120 && stride_w == 5);
+  SUCCEEDS(cudnnSetTensorNdDescriptor(tensor, CUDNN_DATA_FLOAT, 3, five, five_strides));
+  SUCCEEDS(cudnnGetTensor4dDescriptor(tensor, &type, &n, &c, &h, &w, &stride_n, &stride_c,
+                                      &stride_h, &stride_w));
+  CHECK(h == 3 && w == 0 && stride_h == 20 && stride_w == 0);
   SUCCEEDS(cudnnDestroyTensorDescriptor(tensor));
 }
 

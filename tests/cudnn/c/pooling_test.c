@@ -5,6 +5,7 @@
 #include "oracle.h"
 
 static cudnnHandle_t handle;
+static const float one = 1.0F, zero = 0.0F;
 
 static const struct {
   cudnnPoolingMode_t mode;
@@ -110,12 +111,17 @@ static void backward(int mode, int shape, const Variant* variant) {
   cudnnPoolingDescriptor_t how =
       pooling(mode, shape, variant->beta == 0.0 ? CUDNN_NOT_PROPAGATE_NAN : CUDNN_PROPAGATE_NAN);
   oracle_before(oracle, variant, "before", "dx");
-  SUCCEEDS(cudnnPoolingBackward(
-      handle, how, factor_of(variant, variant->alpha), oracle_tensor(oracle, "dy"),
-      oracle_device(oracle, "dy"), oracle_tensor(oracle, "dy"), oracle_device(oracle, "dy"),
-      oracle_tensor(oracle, "x"), oracle_device(oracle, "x"), factor_of(variant, variant->beta),
-      oracle_tensor(oracle, "dx"), oracle_device(oracle, "dx")));
+  void* y = device_memory(oracle_bytes(oracle, "dy"));
+  SUCCEEDS(cudnnPoolingForward(handle, how, factor_of(variant, 1.0), oracle_tensor(oracle, "x"),
+                               oracle_device(oracle, "x"), factor_of(variant, 0.0),
+                               oracle_tensor(oracle, "dy"), y));
+  SUCCEEDS(cudnnPoolingBackward(handle, how, factor_of(variant, variant->alpha),
+                                oracle_tensor(oracle, "dy"), y, oracle_tensor(oracle, "dy"),
+                                oracle_device(oracle, "dy"), oracle_tensor(oracle, "x"),
+                                oracle_device(oracle, "x"), factor_of(variant, variant->beta),
+                                oracle_tensor(oracle, "dx"), oracle_device(oracle, "dx")));
   oracle_check(oracle);
+  cudaFree(y);
   SUCCEEDS(cudnnDestroyPoolingDescriptor(how));
   oracle_destroy(oracle);
 }
@@ -131,8 +137,8 @@ static void int8(int mode, const char* layout) {
       shapes[0].x, shapes[0].y, modes[mode].name, shapes[0].attributes);
   oracle_fill(oracle, "x", -120.0, 120.0);
   cudnnPoolingDescriptor_t how = pooling(mode, 0, CUDNN_NOT_PROPAGATE_NAN);
-  SUCCEEDS(cudnnPoolingForward(handle, how, NULL, oracle_tensor(oracle, "x"),
-                               oracle_device(oracle, "x"), NULL, oracle_tensor(oracle, "y"),
+  SUCCEEDS(cudnnPoolingForward(handle, how, &one, oracle_tensor(oracle, "x"),
+                               oracle_device(oracle, "x"), &zero, oracle_tensor(oracle, "y"),
                                oracle_device(oracle, "y")));
   oracle_check(oracle);
   SUCCEEDS(cudnnDestroyPoolingDescriptor(how));
@@ -159,7 +165,7 @@ static void int8x4(void) {
                                       OUT_H, OUT_W));
   SUCCEEDS(
       cudnnSetPooling2dDescriptor(how, CUDNN_POOLING_MAX, CUDNN_PROPAGATE_NAN, 2, 2, 0, 0, 2, 2));
-  SUCCEEDS(cudnnPoolingForward(handle, how, NULL, x_desc, device_x, NULL, y_desc, device_y));
+  SUCCEEDS(cudnnPoolingForward(handle, how, &one, x_desc, device_x, &zero, y_desc, device_y));
   CHECK(cudaMemcpy(y, device_y, sizeof y, cudaMemcpyDeviceToHost) == cudaSuccess);
   for (int c = 0; c < 8; ++c)
     for (int h = 0; h < OUT_H; ++h)
@@ -194,9 +200,9 @@ static void nan_of_maximum(void) {
     SUCCEEDS(cudnnSetPooling2dDescriptor(how, CUDNN_POOLING_MAX,
                                          propagates ? CUDNN_PROPAGATE_NAN : CUDNN_NOT_PROPAGATE_NAN,
                                          1, 2, 0, 0, 1, 2));
-    SUCCEEDS(cudnnPoolingForward(handle, how, NULL, x_desc, device_x, NULL, y_desc, device_y));
-    SUCCEEDS(cudnnPoolingBackward(handle, how, NULL, y_desc, device_y, y_desc, device_dy, x_desc,
-                                  device_x, NULL, x_desc, device_dx));
+    SUCCEEDS(cudnnPoolingForward(handle, how, &one, x_desc, device_x, &zero, y_desc, device_y));
+    SUCCEEDS(cudnnPoolingBackward(handle, how, &one, y_desc, device_y, y_desc, device_dy, x_desc,
+                                  device_x, &zero, x_desc, device_dx));
     CHECK(cudaMemcpy(y, device_y, sizeof y, cudaMemcpyDeviceToHost) == cudaSuccess);
     CHECK(cudaMemcpy(dx, device_dx, sizeof dx, cudaMemcpyDeviceToHost) == cudaSuccess);
     if (propagates) {

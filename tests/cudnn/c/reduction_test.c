@@ -82,13 +82,14 @@ static float reduced_row(const float row[ROW], int op, cudnnNanPropagation_t nan
   size_t needed = 0;
   SUCCEEDS(cudnnGetReductionIndicesSize(handle, how, a, c, &needed));
   CHECK(needed == bytes);
+  const float one = 1.0F, zero = 0.0F;
   float result = 0.0F;
   void *device_a = device_copy(row, ROW * sizeof *row), *device_c = device_memory(sizeof result),
        *device_index = device_memory(bytes);
-  SUCCEEDS(cudnnReduceTensor(handle, how, device_index, bytes, NULL, 0, NULL, a, device_a, NULL, c,
+  SUCCEEDS(cudnnReduceTensor(handle, how, device_index, bytes, NULL, 0, &one, a, device_a, &zero, c,
                              device_c));
   ANSWERS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
-          cudnnReduceTensor(handle, how, device_index, bytes - 1, NULL, 0, NULL, a, device_a, NULL,
+          cudnnReduceTensor(handle, how, device_index, bytes - 1, NULL, 0, &one, a, device_a, &zero,
                             c, device_c));
   CHECK(cudaMemcpy(&result, device_c, sizeof result, cudaMemcpyDeviceToHost) == cudaSuccess);
   CHECK(cudaMemcpy(index, device_index, bytes, cudaMemcpyDeviceToHost) == cudaSuccess);

@@ -1,4 +1,6 @@
 /* cudnnSoftmax*: three algorithms, two modes, forward and backward. */
+#include <math.h>
+
 #include "oracle.h"
 
 static cudnnHandle_t handle;
@@ -37,8 +39,9 @@ static void forward(cudnnSoftmaxAlgorithm_t algorithm, cudnnSoftmaxMode_t mode, 
     CHECK(cudaMemcpy(oracle_device(oracle, "y"), oracle_host(oracle, "x"),
                      oracle_bytes(oracle, "x"), cudaMemcpyHostToDevice) == cudaSuccess);
     SUCCEEDS(cudnnSoftmaxForward(handle, algorithm, mode, factor_of(variant, variant->alpha),
-                                 oracle_tensor(oracle, "y"), oracle_device(oracle, "y"), NULL,
-                                 oracle_tensor(oracle, "y"), oracle_device(oracle, "y")));
+                                 oracle_tensor(oracle, "y"), oracle_device(oracle, "y"),
+                                 factor_of(variant, 0.0), oracle_tensor(oracle, "y"),
+                                 oracle_device(oracle, "y")));
     oracle_check(oracle);
   }
   oracle_destroy(oracle);
@@ -79,6 +82,31 @@ static void backward(cudnnSoftmaxAlgorithm_t algorithm, cudnnSoftmaxMode_t mode,
   oracle_destroy(oracle);
 }
 
+/* A row of nothing but -inf has no probability anywhere; FAST may say NaN. */
+static void masked_rows(void) {
+  const float x[6] = {-INFINITY, -INFINITY, -INFINITY, 0.0F, -INFINITY, 0.0F}, one = 1.0F,
+              zero = 0.0F;
+  float y[6];
+  void* device = device_copy(x, sizeof x);
+  void* device_y = device_memory(sizeof y);
+  cudnnTensorDescriptor_t tensor = NULL;
+  SUCCEEDS(cudnnCreateTensorDescriptor(&tensor));
+  SUCCEEDS(cudnnSetTensor4dDescriptor(tensor, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 2, 3, 1, 1));
+  SUCCEEDS(cudnnSoftmaxForward(handle, CUDNN_SOFTMAX_ACCURATE, CUDNN_SOFTMAX_MODE_INSTANCE, &one,
+                               tensor, device, &zero, tensor, device_y));
+  CHECK(cudaMemcpy(y, device_y, sizeof y, cudaMemcpyDeviceToHost) == cudaSuccess);
+  CHECK(y[0] == 0.0F && y[1] == 0.0F && y[2] == 0.0F);
+  CHECK(y[3] == 0.5F && y[4] == 0.0F && y[5] == 0.5F);
+  SUCCEEDS(cudnnSoftmaxForward(handle, CUDNN_SOFTMAX_LOG, CUDNN_SOFTMAX_MODE_INSTANCE, &one, tensor,
+                               device, &zero, tensor, device)); /* in place */
+  CHECK(cudaMemcpy(y, device, sizeof y, cudaMemcpyDeviceToHost) == cudaSuccess);
+  CHECK(y[0] == -INFINITY && y[1] == -INFINITY && y[2] == -INFINITY);
+  CHECK(fabsf(y[3] + 0.693147F) < 1e-5F && y[4] == -INFINITY);
+  SUCCEEDS(cudnnDestroyTensorDescriptor(tensor));
+  cudaFree(device);
+  cudaFree(device_y);
+}
+
 static void misuse(void) {
   cudnnTensorDescriptor_t x = NULL, y = NULL;
   SUCCEEDS(cudnnCreateTensorDescriptor(&x));
@@ -112,6 +140,7 @@ int main(void) {
           forward(algorithms[algorithm], (cudnnSoftmaxMode_t)mode, shape, &variants[v]);
           backward(algorithms[algorithm], (cudnnSoftmaxMode_t)mode, shape, &variants[v]);
         }
+  masked_rows();
   misuse();
   SUCCEEDS(cudnnDestroy(handle));
   return failures;

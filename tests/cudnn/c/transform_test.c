@@ -4,6 +4,7 @@
 #include "oracle.h"
 
 static cudnnHandle_t handle;
+static const float one = 1.0F, zero = 0.0F;
 
 /* Between the variant's layout and another, of another type too. */
 static void change_layout(const Variant* variant, const char* to_dtype) {
@@ -39,8 +40,8 @@ static void vectors(cudnnDataType_t type, int width) {
       type == CUDNN_DATA_UINT8x4 ? CUDNN_DATA_UINT8 : CUDNN_DATA_INT8;
   SUCCEEDS(cudnnSetTensor4dDescriptor(from, CUDNN_TENSOR_NCHW, plain_type, N, C, H, W));
   SUCCEEDS(cudnnSetTensor4dDescriptor(to, CUDNN_TENSOR_NCHW_VECT_C, type, N, C, H, W));
-  SUCCEEDS(cudnnTransformTensor(handle, NULL, from, device_plain, NULL, to, device_packed));
-  SUCCEEDS(cudnnTransformTensor(handle, NULL, to, device_packed, NULL, from, device_again));
+  SUCCEEDS(cudnnTransformTensor(handle, &one, from, device_plain, &zero, to, device_packed));
+  SUCCEEDS(cudnnTransformTensor(handle, &one, to, device_packed, &zero, from, device_again));
   CHECK(cudaMemcpy(packed, device_packed, sizeof packed, cudaMemcpyDeviceToHost) == cudaSuccess);
   CHECK(cudaMemcpy(again, device_again, sizeof again, cudaMemcpyDeviceToHost) == cudaSuccess);
   int wrong = 0;
@@ -58,9 +59,10 @@ static void vectors(cudnnDataType_t type, int width) {
   cudaFree(device_again);
 }
 
-/* Padding and folding, and cropping and unfolding; shapes as tensor_transform's attributes. */
+/* Padding and folding, unfolding and padding, by one tensor_transform or two; pads below zero
+ * crop. */
 static const struct {
-  const char *from, *to, *attributes;
+  const char *from, *to, *attributes, *then;
   int32_t before[4], after[4];
   uint32_t folds[2];
   cudnnFoldingDirection_t direction;
@@ -68,20 +70,23 @@ static const struct {
     {"[2,3,6,8]",
      "[2,12,3,4]",
      "'fold':[2,2]",
+     NULL,
      {0, 0, 0, 0},
      {0, 0, 0, 0},
      {2, 2},
      CUDNN_TRANSFORM_FOLD},
     {"[2,3,5,6]",
-     "[2,32,3,2]",
-     "'fold':[2,4],'pad_before':[0,0,1,0],'pad_after':[0,1,0,2]",
+     "[2,24,3,2]",
+     "'fold':[2,4],'pad_before':[0,0,1,0],'pad_after':[0,0,0,2]",
+     NULL,
      {0, 0, 1, 0},
-     {0, 1, 0, 2},
+     {0, 0, 0, 2},
      {2, 4},
      CUDNN_TRANSFORM_FOLD},
     {"[2,12,3,4]",
      "[2,3,6,8]",
      "'fold':[2,2],'unfold':true",
+     NULL,
      {0, 0, 0, 0},
      {0, 0, 0, 0},
      {2, 2},
@@ -89,16 +94,43 @@ static const struct {
     {"[2,12,3,4]",
      "[2,3,5,6]",
      "'fold':[2,2],'unfold':true,'pad_before':[0,0,1,0],'pad_after':[0,0,0,2]",
-     {0, 0, 1, 0},
-     {0, 0, 0, 2},
+     NULL,
+     {0, 0, -1, 0},
+     {0, 0, 0, -2},
      {2, 2},
      CUDNN_TRANSFORM_UNFOLD},
     {"[1,3,4,5]",
      "[2,8,7,8]",
      "'pad_before':[1,2,3,1],'pad_after':[0,3,0,2]",
+     NULL,
      {1, 2, 3, 1},
      {0, 3, 0, 2},
      {1, 1},
+     CUDNN_TRANSFORM_FOLD},
+    {"[2,12,3,4]",
+     "[2,3,7,9]",
+     "'fold':[2,2],'unfold':true,'pad_after':[0,0,0,1]",
+     "'pad_before':[0,0,1,2]",
+     {0, 0, 1, 2},
+     {0, 0, 0, -1},
+     {2, 2},
+     CUDNN_TRANSFORM_UNFOLD},
+    {"[2,3,7,7]",
+     "[2,12,3,4]",
+     "'unfold':true,'pad_before':[0,0,1,0]",
+     "'fold':[2,2],'pad_after':[0,0,0,1]",
+     {0, 0, -1, 0},
+     {0, 0, 0, 1},
+     {2, 2},
+     CUDNN_TRANSFORM_FOLD},
+    /* What is no multiple of its fold is filled with zeros. */
+    {"[2,3,5,8]",
+     "[2,18,3,3]",
+     "'fold':[2,3],'pad_after':[0,0,1,1]",
+     NULL,
+     {0, 0, 0, 0},
+     {0, 0, 0, 0},
+     {2, 3},
      CUDNN_TRANSFORM_FOLD},
 };
 enum { MOVES = sizeof moves / sizeof *moves };
@@ -124,11 +156,14 @@ static int same_tensors(cudnnTensorDescriptor_t a, cudnnTensorDescriptor_t b) {
 static void move_elements(int move, const Variant* variant) {
   Oracle* oracle = oracle_variant(
       variant,
-      GRAPH(TENSOR("input", "x", "%s") "," TENSOR(
-                "input", "before", "%s") "," VIRTUAL("f") "," TENSOR("output", "y", "%s"),
-            "{'op':'tensor_transform','inputs':{'x':'x'},'outputs':{'y':'f'},'attributes':{%s}}"
-            "," BLEND("f", "before", "y")),
-      moves[move].from, moves[move].to, moves[move].to, moves[move].attributes);
+      GRAPH(TENSOR("input", "x", "%s") "," TENSOR("input", "before", "%s") "," VIRTUAL(
+                "moved") "," VIRTUAL("f") "," TENSOR("output", "y", "%s"),
+            "{'op':'tensor_transform','inputs':{'x':'x'},'outputs':{'y':'moved'},"
+            "'attributes':{%s}},"
+            "{'op':'tensor_transform','inputs':{'x':'moved'},'outputs':{'y':'f'},"
+            "'attributes':{%s}}," BLEND("f", "before", "y")),
+      moves[move].from, moves[move].to, moves[move].to, moves[move].attributes,
+      moves[move].then != NULL ? moves[move].then : "");
   const int is_nhwc = strcmp(variant->layout, "channels_last") == 0;
   cudnnTensorTransformDescriptor_t how =
       transform(move, is_nhwc ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW);
@@ -168,7 +203,7 @@ static void move_filter(void) {
   SUCCEEDS(cudnnSetFilterNdDescriptor(from, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, 4, from_dims));
   SUCCEEDS(cudnnSetFilterNdDescriptor(to, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NHWC, 4, to_dims));
   cudnnTensorTransformDescriptor_t how = transform(4, CUDNN_TENSOR_NHWC);
-  SUCCEEDS(cudnnTransformFilter(handle, how, &half, from, oracle_device(oracle, "w"), NULL, to,
+  SUCCEEDS(cudnnTransformFilter(handle, how, &half, from, oracle_device(oracle, "w"), &zero, to,
                                 oracle_device(oracle, "v")));
   oracle_check(oracle);
   ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnTransformFilter(handle, how, &half, from, NULL, NULL, to,
@@ -207,7 +242,8 @@ static void destinations(void) {
   const uint32_t folds[2] = {2, 1}, none[2] = {0, 1};
   SUCCEEDS(cudnnSetTensorTransformDescriptor(how, 4, CUDNN_TENSOR_NCHW, NULL, NULL, folds,
                                              CUDNN_TRANSFORM_FOLD));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnInitTransformDest(how, from, to, &bytes)); /* 5 / 2 */
+  SUCCEEDS(cudnnInitTransformDest(how, from, to, &bytes));
+  CHECK(bytes == 4 * 2 * 62 * 3 * 5); /* the half block at the end counts */
   ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnSetTensorTransformDescriptor(how, 4, CUDNN_TENSOR_NCHW, NULL, NULL, none,
                                             CUDNN_TRANSFORM_FOLD));

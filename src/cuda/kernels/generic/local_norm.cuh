@@ -1,10 +1,10 @@
 // Normalisation by a neighbourhood: LRN over channels (axis 1), divisive over the spatial axes
-// (2 and up). With d(j) = x(j) - mean(j) and the window of i:
-//   s(i)  = k + factor * sum of d(j)^2 over the window of i
-//   y(i)  = x(i) * s(i)^-beta
-//   dx(j) = dy(j) * s(j)^-beta - c(j)        dmeans(j) = c(j)
-//   c(j)  = 2 factor beta * d(j) * sum of dy(i) x(i) s(i)^(-beta - 1)
-//           over all i whose window holds j
+// (2 and up). With the window of i, d(j, i) = x(j) - mean(i) and
+// g(i) = 2 factor beta dy(i) x(i) s(i)^(-beta - 1):
+//   s(i)      = k + factor * sum of d(j, i)^2 over the window of i
+//   y(i)      = x(i) * s(i)^-beta
+//   dx(j)     = dy(j) * s(j)^-beta - sum of g(i) d(j, i) over all i whose window holds j
+//   dmeans(i) = g(i) * sum of d(j, i) over the window of i
 static const int kRank = kRank_x;
 
 // What lies up to `down` and `up` from an element along the axes of the window.
@@ -19,15 +19,16 @@ __device__ inline Box<kRank> around(const Args& args, const Index (&at)[kRank], 
   }
   return box;
 }
-__device__ inline R deviation(const Args& args, const Index (&at)[kRank]) {
-  return kHas_means ? in_x(args, at) - in_means(args, at) : in_x(args, at);
+__device__ inline R mean_at(const Args& args, const Index (&at)[kRank]) {
+  return kHas_means ? in_means(args, at) : (R)0;
 }
 __device__ inline R divisor(const Args& args, const Index (&at)[kRank]) {
+  const R mean = mean_at(args, at);
   R squares = 0;
   Index other[kRank];
   const Box<kRank> window = around(args, at, args.below, args.above);
   for (bool more = window.start(other); more; more = window.next(other)) {
-    const R d = deviation(args, other);
+    const R d = in_x(args, other) - mean;
     squares += d * d;
   }
   return (R)args.k + (R)args.factor * squares;

@@ -1,4 +1,7 @@
 // Pass 0 keeps all divisors, pass 1 uses them.
+__device__ inline R share(const Args& args, const Index (&at)[kRank], R divisor_at) {  // g / slope
+  return in_dy(args, at) * in_x(args, at) * pow(divisor_at, (R)(-args.beta - 1));
+}
 __device__ inline void unit(const Args& args, int64 n) {
   Index at[kRank], other[kRank];
   unflatten(n, args.x_dims, at);
@@ -7,13 +10,19 @@ __device__ inline void unit(const Args& args, int64 n) {
     divisors[n] = divisor(args, at);
     return;
   }
-  R handed_back = 0;
-  const Box<kRank> window = around(args, at, args.above, args.below);
-  for (bool more = window.start(other); more; more = window.next(other))
-    handed_back += in_dy(args, other) * in_x(args, other) *
-                   pow(divisors[flatten(args.x_dims, other)], (R)(-args.beta - 1));
-  const R through_window =
-      (R)(2 * args.beta) * (R)args.factor * deviation(args, at) * handed_back;
-  put_dx(args, at, in_dy(args, at) * pow(divisors[n], (R)-args.beta) - through_window);
-  put_dmeans(args, at, through_window);
+  const R slope = (R)(2 * args.beta) * (R)args.factor, x = in_x(args, at);
+  R through_windows = 0;
+  const Box<kRank> centres = around(args, at, args.above, args.below);
+  for (bool more = centres.start(other); more; more = centres.next(other))
+    through_windows += share(args, other, divisors[flatten(args.x_dims, other)]) *
+                       (x - mean_at(args, other));
+  put_dx(args, at, in_dy(args, at) * pow(divisors[n], (R)-args.beta) - slope * through_windows);
+  if constexpr (kHas_dmeans) {
+    const R mean = mean_at(args, at);
+    R deviations = 0;
+    const Box<kRank> window = around(args, at, args.below, args.above);
+    for (bool more = window.start(other); more; more = window.next(other))
+      deviations += in_x(args, other) - mean;
+    put_dmeans(args, at, slope * share(args, at, divisors[n]) * deviations);
+  }
 }

@@ -1,6 +1,6 @@
 // y = alpha * moved(x) + beta * z. With f a position in a block of `fold` elements:
-//   fold:    y[n, (c, f), o] = x[n, c, o * fold + f], x with zeros around it
-//   unfold:  y[n, c, o * fold + f] = x[n, (c, f), o], and then without its border
+//   fold:    y[n, (f, c), o] = x[n, c, o * fold + f], x with zeros around it
+//   unfold:  y[n, c, o * fold + f] = x[n, (f, c), o], and then without its border
 __device__ inline void unit(const Args& args, int64 n) {
   Index at[kRank_y], from[kRank_y];
   unflatten(n, args.y_dims, at);
@@ -12,11 +12,12 @@ __device__ inline void unit(const Args& args, int64 n) {
       f = f * args.fold[axis] + from[axis + 2] % args.fold[axis];
       from[axis + 2] /= args.fold[axis];
     }
-    from[1] = from[1] * product(args.fold) + f;
+    from[1] += f * (args.x_dims[1] / product(args.fold));
   } else if (kFolds > 0) {
     Index f[kFolds > 0 ? kFolds : 1];
-    unflatten(from[1] % product(args.fold), args.fold, f);
-    from[1] /= product(args.fold);
+    const Index channels = args.y_dims[1] / product(args.fold);
+    unflatten(from[1] / channels, args.fold, f);
+    from[1] %= channels;
     for (int axis = 0; axis < kFolds; ++axis)
       from[axis + 2] = from[axis + 2] * args.fold[axis] + f[axis];
   }
