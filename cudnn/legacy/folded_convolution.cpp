@@ -1,10 +1,14 @@
 // The gradient of a strided convolution's input as one of stride 1: places that a stride apart
 // belong together are folded into channels.
 //
-// Along one axis y[p] = sum of x[p * s + r - pad] * w[r]. With h + pad = s * q + j and r = s * r' +
-// j that is the sum over j and r' of xf[j, p + r'] * wf[j, r'], where xf is x with pad zeros in
-// front and wf is w filled up with zeros to s * R', both folded by s: stride 1, no padding. y gets
-// zeros behind it where x is longer than its results reach.
+// Along one axis y[p] = sum of x[p * s + r - pad] * w[r]. With P = pad / s rounded up, r + P * s -
+// pad = s * r' + j and h = s * q + j that is the sum over j and r' of xf[j, p + r' - P] * wf[j,
+// r'], where xf is x folded by s and wf is w with P * s - pad zeros in front of it, filled up
+// behind to s * R' and folded: stride 1, padding P. y gets zeros behind it, as many as xf needs.
+// Places of x behind the last one that a result reaches may be left out of xf: their gradient is 0.
+//
+// Extents are NVIDIA's: results are filled up to a multiple of 8 channels, and the inputs' channels
+// so that those of a block are one, where a whole number does that.
 #include "core/answer.hpp"
 #include "legacy/convolution.hpp"
 #include "legacy/filter_descriptor.hpp"
@@ -17,54 +21,63 @@ namespace {
 struct Folding {
   cudnnConvolutionStruct conv;
   Dims filter, dy, dx;  // extents after
-  std::int64_t block = 1;
-  // Per axis of a tensor; folds per spatial axis.
-  Dims filter_after = {}, dy_after = {}, dx_before = {}, dx_after = {}, folds = {};
+  // Pads per axis of a tensor; folds per spatial axis.
+  Dims filter_before = {}, filter_after = {}, dy_after = {}, fold_after = {}, unfold_after = {};
+  Dims folds = {};
 };
 
-// Dilated axes stay as they are, and so do all when the filter is flipped (a fold does not flip the
-// places inside a block) or has groups (the folded channels of one do not lie next to each other).
-bool can_fold(const cudnnConvolutionStruct& conv, int axis) {
-  return conv.mode == CUDNN_CROSS_CORRELATION && conv.groups == 1 && conv.stride[axis] > 1 &&
-         conv.dilation[axis] == 1;
+std::int64_t blocks(std::int64_t extent, std::int64_t block) {
+  return (extent + block - 1) / block;
 }
 
+void fold_axis(Folding& folding, int axis) {
+  const int place = axis + 2;
+  const std::int64_t fold = folding.conv.stride[axis], pad = folding.conv.padding[axis];
+  const std::int64_t elements = folding.filter[place], results = folding.dy[place];
+  const std::int64_t extent = folding.dx[place], reached = (results - 1) * fold + elements - pad;
+  const std::int64_t padding = blocks(pad, fold), before = padding * fold - pad;
+  const std::int64_t window = blocks(elements + before, fold);
+  const std::int64_t folded = blocks(std::min(extent, std::max<std::int64_t>(reached, 1)), fold);
+  folding.filter[place] = window;
+  folding.filter_before[place] = before;
+  folding.filter_after[place] = window * fold - elements - before;
+  folding.dx[place] = folded;
+  folding.fold_after[place] = std::min<std::int64_t>(folded * fold - extent, 0);
+  folding.unfold_after[place] = extent - folded * fold;
+  folding.dy[place] = folded + 2 * padding - window + 1;
+  folding.dy_after[place] = folding.dy[place] - results;
+  folding.folds[axis] = fold;
+  folding.conv.padding[axis] = padding;
+  folding.conv.stride[axis] = 1;
+}
+
+void fill_channels(Folding& folding) {
+  constexpr std::int64_t kChannels = 8;
+  const std::int64_t block = element_count(folding.folds);
+  const std::int64_t outputs = blocks(folding.dy[1], kChannels) * kChannels;
+  const std::int64_t inputs = blocks(folding.dx[1] * block, kChannels) * kChannels / block;
+  folding.filter_after[0] = folding.dy_after[1] = outputs - folding.dy[1];
+  folding.filter_after[1] = folding.fold_after[1] = inputs - folding.dx[1];
+  folding.unfold_after[1] = folding.dx[1] - inputs;
+  folding.filter[0] = folding.dy[1] = outputs;
+  folding.filter[1] = folding.dx[1] = inputs * block;
+}
+
+// Dilated axes stay as they are, and so does everything when the filter is flipped (a fold does not
+// flip the places inside a block) or has groups (the folded channels of one do not lie next to each
+// other).
 Folding folding_of(const cudnnConvolutionStruct& conv, const Dims& filter, const Dims& dy,
                    const Dims& dx) {
   const int rank = dx.rank();
   Folding folding{conv, filter, dy, dx};
-  folding.filter_after = folding.dy_after = folding.dx_before = folding.dx_after =
-      Dims::filled(rank, 0);
+  folding.filter_before = folding.filter_after = folding.dy_after = folding.fold_after =
+      folding.unfold_after = Dims::filled(rank, 0);
   folding.folds = Dims::filled(rank - 2, 1);
-  for (int axis = 0; axis < rank - 2; ++axis) {
-    if (!can_fold(conv, axis)) continue;
-    const int place = axis + 2;
-    const std::int64_t fold = conv.stride[axis], pad = conv.padding[axis];
-    const auto blocks = [&](std::int64_t extent) { return (extent + fold - 1) / fold; };
-    const std::int64_t window = blocks(filter[place]);
-    const std::int64_t reached = std::max(dy[place], blocks(dx[place] + pad) - window + 1);
-    const std::int64_t folded = reached + window - 1;
-    folding.filter[place] = window;
-    folding.dy[place] = reached;
-    folding.dx[place] = folded;
-    folding.filter_after[place] = window * fold - filter[place];
-    folding.dy_after[place] = reached - dy[place];
-    folding.dx_before[place] = pad;
-    folding.dx_after[place] = folded * fold - dx[place] - pad;
-    folding.folds[axis] = fold;
-    folding.block *= fold;
-    folding.conv.padding[axis] = 0;
-    folding.conv.stride[axis] = 1;
-  }
-  folding.filter[1] *= folding.block;
-  folding.dx[1] *= folding.block;
+  if (conv.mode != CUDNN_CROSS_CORRELATION || conv.groups != 1) return folding;
+  for (int axis = 0; axis < rank - 2; ++axis)
+    if (conv.dilation[axis] == 1) fold_axis(folding, axis);
+  fill_channels(folding);
   return folding;
-}
-
-// Pads that take away what the given ones add.
-Dims cropped(Dims pads) {
-  for (std::int64_t& pad : pads) pad = -pad;
-  return pads;
 }
 
 void set_transform(cudnnTensorTransformDescriptor_t transform, cudnnTensorFormat_t format,
@@ -113,13 +126,13 @@ cudnnStatus_t cudnnGetFoldedConvBackwardDataDescriptors(
 
     const Dims none = Dims::filled(given.x.dims.rank(), 0);
     const Dims ones = Dims::filled(given.x.dims.rank() - 2, 1);
-    set_transform(filter_fold, format, none, folding.filter_after, folding.folds,
+    set_transform(filter_fold, format, folding.filter_before, folding.filter_after, folding.folds,
                   CUDNN_TRANSFORM_FOLD, "filterFoldTransDesc");
     set_transform(dy_pad, format, none, folding.dy_after, ones, CUDNN_TRANSFORM_FOLD,
                   "diffPadTransDesc");
-    set_transform(dx_fold, format, folding.dx_before, folding.dx_after, folding.folds,
-                  CUDNN_TRANSFORM_FOLD, "gradFoldTransDesc");
-    set_transform(dx_unfold, format, cropped(folding.dx_before), cropped(folding.dx_after),
-                  folding.folds, CUDNN_TRANSFORM_UNFOLD, "gradUnfoldTransDesc");
+    set_transform(dx_fold, format, none, folding.fold_after, folding.folds, CUDNN_TRANSFORM_FOLD,
+                  "gradFoldTransDesc");
+    set_transform(dx_unfold, format, none, folding.unfold_after, folding.folds,
+                  CUDNN_TRANSFORM_UNFOLD, "gradUnfoldTransDesc");
   });
 }

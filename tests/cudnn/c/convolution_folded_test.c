@@ -85,6 +85,42 @@ static void test_folding(const Shape* shape, int expected_stride) {
 }
 
 #define CROSS CUDNN_CROSS_CORRELATION
+/* Extents as NVIDIA's library has them: channels in eights. */
+static void test_extents(void) {
+  const Shape shape = {"f32",  0,      2,      1,      3,     4, 1, {16, 16},
+                       {7, 7}, {3, 3}, {2, 2}, {1, 1}, CROSS, 1, 0};
+  Descriptors d = make_descriptors(&shape), folded = make_descriptors(&shape);
+  cudnnTensorTransformDescriptor_t transforms[4];
+  for (int i = 0; i < 4; ++i) SUCCEEDS(cudnnCreateTensorTransformDescriptor(&transforms[i]));
+  SUCCEEDS(cudnnGetFoldedConvBackwardDataDescriptors(
+      handle, d.w, d.y, d.conv, d.x, CUDNN_TENSOR_NCHW, folded.w, folded.y, folded.conv, folded.x,
+      transforms[0], transforms[1], transforms[2], transforms[3]));
+  cudnnDataType_t type;
+  cudnnTensorFormat_t format;
+  cudnnConvolutionMode_t mode;
+  int rank, w[4], y[4], x[4], strides[4], pads[2], dilations[2];
+  SUCCEEDS(cudnnGetFilterNdDescriptor(folded.w, 4, &type, &format, &rank, w));
+  SUCCEEDS(cudnnGetTensorNdDescriptor(folded.y, 4, &type, &rank, y, strides));
+  SUCCEEDS(cudnnGetTensorNdDescriptor(folded.x, 4, &type, &rank, x, strides));
+  SUCCEEDS(cudnnGetConvolutionNdDescriptor(folded.conv, 2, &rank, pads, strides, dilations, &mode,
+                                           &type));
+  CHECK(w[0] == 8 && w[1] == 16 && w[2] == 4 && w[3] == 4);
+  CHECK(y[1] == 8 && y[2] == 9 && y[3] == 9 && x[1] == 16 && x[2] == 8 && x[3] == 8);
+  CHECK(pads[0] == 2 && pads[1] == 2 && strides[0] == 1 && strides[1] == 1);
+  int32_t before[4], after[4];
+  uint32_t folds[2];
+  cudnnFoldingDirection_t direction;
+  SUCCEEDS(cudnnGetTensorTransformDescriptor(transforms[0], 4, &format, before, after, folds,
+                                             &direction));
+  CHECK(before[2] == 1 && after[0] == 4 && after[1] == 1 && after[2] == 0 && folds[0] == 2);
+  SUCCEEDS(cudnnGetTensorTransformDescriptor(transforms[3], 4, &format, before, after, folds,
+                                             &direction));
+  CHECK(after[1] == -1 && after[2] == 0 && direction == CUDNN_TRANSFORM_UNFOLD);
+  for (int i = 0; i < 4; ++i) SUCCEEDS(cudnnDestroyTensorTransformDescriptor(transforms[i]));
+  destroy_descriptors(&d);
+  destroy_descriptors(&folded);
+}
+
 int main(void) {
   const struct {
     Shape shape;
@@ -118,6 +154,7 @@ int main(void) {
   SUCCEEDS(cudnnCreate(&handle));
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i)
     test_folding(&cases[i].shape, cases[i].stride);
+  test_extents();
   SUCCEEDS(cudnnDestroy(handle));
   return failures;
 }
