@@ -219,9 +219,13 @@ foreach(check IN ITEMS compile exports match)
 endforeach()
 
 # libcudnn.so.9 as a file: names, versions, what it needs, size.
+set(ashlar_library_options)
+if(ASHLAR_SANITIZE)
+  set(ashlar_library_options --no-size)
+endif()
 if(ASHLAR_PYTHON3)
   add_test(NAME cudnn.library
            COMMAND "${ASHLAR_PYTHON3}" "${PROJECT_SOURCE_DIR}/tools/check_cudnn_library.py"
-                   "$<TARGET_FILE:cudnn>" $<$<BOOL:${ASHLAR_SANITIZE}>:--no-size>)
+                   "$<TARGET_FILE:cudnn>" ${ashlar_library_options})
   set_tests_properties(cudnn.library PROPERTIES LABELS cudnn TIMEOUT 120)
 endif()

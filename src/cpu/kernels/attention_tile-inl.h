@@ -7,6 +7,7 @@
 #endif
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "cpu/kernels/attention_tile.hpp"
@@ -40,6 +41,19 @@ bool Finite(const T* rows, std::int64_t row, std::int64_t count, std::int64_t co
   return hn::AllTrue(d, hn::Eq(zeros, hn::Zero(d)));
 }
 
+// The first `count` elements, zeros behind them. Highway's masked load wants aligned memory where
+// the processor has no masks.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE hn::Vec<D> LoadFirst(D d, const T* x, std::int64_t count) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+  return hn::MaskedLoad(hn::FirstN(d, static_cast<std::size_t>(count)), d, x);
+#else
+  alignas(64) T copy[hn::MaxLanes(d)] = {};
+  std::memcpy(copy, x, static_cast<std::size_t>(count) * sizeof(T));
+  return hn::Load(d, copy);
+#endif
+}
+
 // The largest of a row. Clears `finite` where a product is no finite number.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE T LargestOf(D d, const T* x, std::int64_t n, bool& finite) {
@@ -54,8 +68,9 @@ HWY_INLINE T LargestOf(D d, const T* x, std::int64_t n, bool& finite) {
     zero0 = hn::MulAdd(a, hn::Zero(d), zero0), zero1 = hn::MulAdd(b, hn::Zero(d), zero1);
   }
   for (; i < n; i += lanes) {
-    const auto rest = hn::FirstN(d, static_cast<std::size_t>(HWY_MIN(lanes, n - i)));
-    const auto a = hn::MaskedLoad(rest, d, x + i);
+    const std::int64_t left = HWY_MIN(lanes, n - i);
+    const auto rest = hn::FirstN(d, static_cast<std::size_t>(left));
+    const auto a = LoadFirst(d, x + i, left);
     most0 = hn::Max(most0, hn::IfThenElse(rest, a, lowest));
     zero0 = hn::MulAdd(a, hn::Zero(d), zero0);
   }
@@ -78,8 +93,9 @@ HWY_INLINE T Exponentials(D d, T* x, std::int64_t n, T scale_by, T shift_by) {
     sum0 = hn::Add(sum0, a), sum1 = hn::Add(sum1, b);
   }
   for (; i < n; i += lanes) {
-    const auto rest = hn::FirstN(d, static_cast<std::size_t>(HWY_MIN(lanes, n - i)));
-    const auto argument = hn::MulSub(hn::MaskedLoad(rest, d, x + i), scale, shift);
+    const std::int64_t left = HWY_MIN(lanes, n - i);
+    const auto rest = hn::FirstN(d, static_cast<std::size_t>(left));
+    const auto argument = hn::MulSub(LoadFirst(d, x + i, left), scale, shift);
     // Lanes past the end stand for any number: kept away from overflow.
     const auto a = hn::IfThenElseZero(rest, SoftmaxExp(d, hn::Min(argument, hn::Zero(d))));
     hn::BlendedStore(a, rest, d, x + i);
@@ -198,10 +214,8 @@ HWY_INLINE void DotBlock(const KeyDots<T>& o, std::int64_t r, std::int64_t j) {
   };
   for (std::int64_t l = 0; l < whole; l += lanes)
     add([&](const T* p) HWY_ATTR { return hn::LoadU(d, p); }, l);
-  if (whole < o.width) {
-    const auto rest = hn::FirstN(d, static_cast<std::size_t>(o.width - whole));
-    add([&](const T* p) HWY_ATTR { return hn::MaskedLoad(rest, d, p); }, whole);
-  }
+  if (whole < o.width)
+    add([&](const T* p) HWY_ATTR { return LoadFirst(d, p, o.width - whole); }, whole);
 #pragma GCC unroll 4
   for (int a = 0; a < kRows; ++a)
 #pragma GCC unroll 4
