@@ -1,4 +1,5 @@
 // The batch normalization calls: one descriptor for parameters and statistics.
+#include "core/data_type.hpp"
 #include "legacy/call.hpp"
 #include "legacy/norm_calls.hpp"
 #include "legacy/set_object.hpp"
@@ -64,7 +65,7 @@ cudnnStatus_t cudnnDeriveBNTensorDescriptor(cudnnTensorDescriptor_t derived_desc
   return answer_older(__func__, [&] {
     cudnnTensorStruct& derived = object(derived_desc, "derivedBnDesc");
     const TensorSpec spec = derived_norm_spec(spec_of(x_desc, "xDesc"), is_per_activation(mode));
-    set(derived, spec.dtype == ashlar::f64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT, spec);
+    set(derived, data_type_of(spec.dtype), spec);
   });
 }
 

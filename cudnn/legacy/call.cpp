@@ -2,16 +2,11 @@
 
 #include "core/capture.hpp"
 #include "core/settings.hpp"
+#include "legacy/host_number.hpp"
 
 namespace ashlar::cudnn {
 
 namespace {
-
-double read_number(const void* number, DType type, double fallback) {
-  if (number == nullptr) return fallback;
-  return type == f64 ? *static_cast<const double*>(number)
-                     : static_cast<double>(*static_cast<const float*>(number));
-}
 
 std::string previous_of(std::string_view output) { return std::string(output) + ".previous"; }
 
@@ -24,7 +19,7 @@ Call& Call::blend(const void* alpha, const void* beta, DType data, int pair) {
   Blend& blend = blends_.at(static_cast<std::size_t>(pair));
   blend.type = data == f64 ? f64 : f32;
   const auto number = [&](const void* given, double fallback) {
-    const double value = read_number(given, blend.type, fallback);
+    const double value = given != nullptr ? read_host_number(given, blend.type) : fallback;
     return Number{value, static_cast<float>(value)};
   };
   blend.alpha = number(alpha, 1.0);

@@ -3,6 +3,7 @@
 #include "legacy/activation.hpp"
 #include "legacy/convolution_algorithms.hpp"
 #include "legacy/graph_parts.hpp"
+#include "legacy/host_number.hpp"
 #include "legacy/reorder.hpp"
 #include "legacy/tensor_descriptor.hpp"
 
@@ -25,12 +26,6 @@ struct FusedMemory {
   ConvMemory conv;
   const void *z, *bias;
 };
-
-double read_number(const void* number, DType type, const char* parameter) {
-  required(number, parameter);
-  return type == f64 ? *static_cast<const double*>(number)
-                     : static_cast<double>(*static_cast<const float*>(number));
-}
 
 Value add_fused(Graph& graph, const FusedConvolution& fused) {
   const DType type = fused.type();
@@ -103,8 +98,8 @@ cudnnStatus_t cudnnConvolutionBiasActivationForward(
     if (fused.bias.dims != per_channel)
       fail(CUDNN_STATUS_BAD_PARAM, "biasDesc.dims: got {}, expected {}, one per channel of yDesc",
            to_string(fused.bias.dims), to_string(per_channel));
-    fused.alpha1 = read_number(alpha1, fused.number_type(), "alpha1");
-    fused.alpha2 = read_number(alpha2, fused.number_type(), "alpha2");
+    fused.alpha1 = read_host_number(required(alpha1, "alpha1"), fused.number_type());
+    fused.alpha2 = read_host_number(required(alpha2, "alpha2"), fused.number_type());
     FusedMemory memory{
         {required(x, "x"), required(w, "w"), required(y, "y")}, z, required(bias, "bias")};
     if (fused.alpha2 != 0.0) {  // else z is not read and need not be there

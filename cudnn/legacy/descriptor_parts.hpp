@@ -19,6 +19,9 @@ void require_countable(const char* what, std::initializer_list<double> factors);
 // Bytes of `count` elements of a type.
 std::int64_t bytes_of(DType dtype, std::int64_t count);
 
+// Bytes of one element of a floating type; throws as require_floating does.
+std::size_t element_bytes(cudnnDataType_t type);
+
 // The address `bytes` behind `base`, which may be null: then it is a distance.
 void* address_behind(const void* base, std::int64_t bytes);
 

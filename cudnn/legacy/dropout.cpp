@@ -27,9 +27,7 @@ void set(cudnnDropoutStruct& dropout, float probability, void* states, std::size
 }
 
 // One bit per element says what was kept.
-std::size_t mask_bytes(const TensorSpec& x) {
-  return whole_words((element_count(x.dims) + 7) / 8);
-}
+std::size_t mask_bytes(const TensorSpec& x) { return whole_words((element_count(x.dims) + 7) / 8); }
 
 // What elements are decided one by one: the tensors, and the mask, as one axis where memory has no
 // gaps and both tensors the same order.

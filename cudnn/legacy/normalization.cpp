@@ -1,5 +1,6 @@
 // The normalization calls: batch normalization with separate descriptors for parameters and
 // statistics. The algorithm is a matter of speed; groups of channels have no statistics in common.
+#include "core/data_type.hpp"
 #include "legacy/call.hpp"
 #include "legacy/norm_calls.hpp"
 #include "legacy/set_object.hpp"
@@ -85,7 +86,7 @@ cudnnStatus_t cudnnDeriveNormTensorDescriptor(cudnnTensorDescriptor_t params_des
     require_groups(x, groups);
     const TensorSpec spec = derived_norm_spec(x, is_per_activation(mode));
     for (cudnnTensorStruct* derived : {&params, &stats})
-      set(*derived, spec.dtype == ashlar::f64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT, spec);
+      set(*derived, data_type_of(spec.dtype), spec);
   });
 }
 

@@ -51,10 +51,6 @@ void set_lengths(cudnnSeqDataStruct& sequences, std::size_t count, const int len
            sequences.steps());
 }
 
-std::size_t element_bytes(cudnnDataType_t type) {
-  return static_cast<std::size_t>(bytes_of(require_floating(type, "dataType"), 1));
-}
-
 }  // namespace
 
 const cudnnSeqDataStruct& sequences_of(cudnnSeqDataDescriptor_t descriptor, const char* parameter) {

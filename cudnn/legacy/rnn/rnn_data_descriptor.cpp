@@ -25,10 +25,6 @@ void check(const cudnnRNNDataStruct& sequences) {
     if (size < 1) fail(CUDNN_STATUS_BAD_PARAM, "{}: got {}, expected at least 1", parameter, size);
 }
 
-std::size_t element_bytes(cudnnDataType_t type) {
-  return static_cast<std::size_t>(bytes_of(require_floating(type, "dataType"), 1));
-}
-
 }  // namespace
 
 const cudnnRNNDataStruct& sequences_of(cudnnRNNDataDescriptor_t descriptor, const char* parameter) {

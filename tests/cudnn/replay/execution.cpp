@@ -121,6 +121,8 @@ std::string Execution::compare(double& worst) {
   for (const std::int64_t uid : uids_) pointers.push_back(blocks_.at(uid).before.data());
   std::vector<Expected> expected = evaluate_reference(graph, pointers, plan_.plan->notes());
   const std::vector<TensorId>& bound = plan_.plan->bound_tensors();
+  const bool is_recognised =
+      plan_.plan->explain().find("to attention_forward") != std::string::npos;
   std::string wrong;
   for (Expected& output : expected) {
     const auto place = static_cast<std::size_t>(
@@ -128,7 +130,7 @@ std::string Execution::compare(double& worst) {
     const Block& block = blocks_.at(uids_[place]);
     std::vector<std::byte> after(block.before.size());
     block.memory->download(after.data(), static_cast<std::int64_t>(after.size()));
-    accept_defined_rows(graph.tensor(output.tensor), after.data(), output);
+    if (is_recognised) accept_defined_rows(graph.tensor(output.tensor), after.data(), output);
     const Comparison comparison =
         ashlar::compare(graph.tensor(output.tensor), after.data(), output);
     if (comparison.worst_bound > 0)
