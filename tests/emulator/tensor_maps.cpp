@@ -134,14 +134,15 @@ using namespace emulated;
 
 extern "C" {
 
-Result cuTensorMapEncodeTiled(void* to, int type, unsigned rank, void* address,
+Result cuTensorMapEncodeTiled(void* to, TensorMapType type, unsigned rank, void* address,
                               const std::uint64_t* dims, const std::uint64_t* strides,
                               const unsigned* box, const unsigned* element_strides, int interleave,
-                              int swizzle, int promotion, int fill) {
+                              TensorMapSwizzle swizzle, int promotion, int fill) {
   TensorMap map;
-  if (!read_request({to, type, rank, reinterpret_cast<std::uint64_t>(address), dims, strides,
-                     element_strides, interleave, swizzle, promotion, fill},
-                    1, map))
+  if (!read_request(
+          {to, static_cast<int>(type), rank, reinterpret_cast<std::uint64_t>(address), dims,
+           strides, element_strides, interleave, static_cast<int>(swizzle), promotion, fill},
+          1, map))
     return Result::invalid_value;
   for (std::size_t i = 0; i < rank; ++i) {
     if (box[i] == 0 || box[i] > 256) return Result::invalid_value;
@@ -152,15 +153,16 @@ Result cuTensorMapEncodeTiled(void* to, int type, unsigned rank, void* address,
   return give(map, to);
 }
 
-Result cuTensorMapEncodeIm2col(void* to, int type, unsigned rank, void* address,
+Result cuTensorMapEncodeIm2col(void* to, TensorMapType type, unsigned rank, void* address,
                                const std::uint64_t* dims, const std::uint64_t* strides,
                                const int* lower, const int* upper, unsigned channels,
                                unsigned pixels, const unsigned* element_strides, int interleave,
-                               int swizzle, int promotion, int fill) {
+                               TensorMapSwizzle swizzle, int promotion, int fill) {
   TensorMap map;
-  if (!read_request({to, type, rank, reinterpret_cast<std::uint64_t>(address), dims, strides,
-                     element_strides, interleave, swizzle, promotion, fill},
-                    3, map))
+  if (!read_request(
+          {to, static_cast<int>(type), rank, reinterpret_cast<std::uint64_t>(address), dims,
+           strides, element_strides, interleave, static_cast<int>(swizzle), promotion, fill},
+          3, map))
     return Result::invalid_value;
   map.is_im2col = true;
   // Corners share 16 bits, up to 5 for each of three.
@@ -191,3 +193,7 @@ Result cuTensorMapReplaceAddress(void* to, void* address) {
 }
 
 }  // extern "C"
+
+EMULATES(cuTensorMapEncodeTiled, encode_tiled);
+EMULATES(cuTensorMapEncodeIm2col, encode_im2col);
+EMULATES(cuTensorMapReplaceAddress, replace_address);
