@@ -83,7 +83,7 @@ class GemmSm90Engine final : public CudaEngine {
     describe(region, shape);
     const ProductTile tile = tile_of(config);
     const DType operands = shape.a.view.dtype;
-    const int stages = stage_count(tile, operands, device);
+    const int stages = stage_count(tile, device);
 
     KernelDesign result;
     result.unaligned =
@@ -123,7 +123,7 @@ class GemmSm90Engine final : public CudaEngine {
     launch.source = {"gemm_sm90", assemble(kFiles, head)};
     launch.function = "product";
     launch.threads = static_cast<unsigned>((tile.consumers + 1) * 128);
-    launch.shared_bytes = shared_bytes(tile, stages, operands);
+    launch.shared_bytes = shared_bytes(tile, stages);
     launch.cluster = static_cast<unsigned>(tile.cluster);
     launch.grid.x = static_cast<unsigned>(
         std::min<std::int64_t>(cluster_tiles(shape, tile), device.compute_units / tile.cluster) *

@@ -16,15 +16,16 @@ struct ProductTile {
   bool ping_pong = false;  // each has tiles of its own, and finishes them while the others multiply
   int cluster = 1;         // blocks, one above the other, that load their columns together
   int splits = 1;          // of the depth
+  int depth_bytes = 128;   // that a stage holds of every row: 128, 64 or 32
 
   int row_blocks() const { return m / 64 / (ping_pong ? 1 : consumers); }
 };
 
-// Depth that a stage holds: 128 bytes of every row.
+// Depth that a stage holds of 128 bytes of every row.
 int tile_depth(DType operands);
 // As many stages as shared memory holds beside what rows are put in order in.
-int stage_count(const ProductTile& tile, DType operands, const DeviceProps& device);
-unsigned shared_bytes(const ProductTile& tile, int stages, DType operands);
+int stage_count(const ProductTile& tile, const DeviceProps& device);
+unsigned shared_bytes(const ProductTile& tile, int stages);
 
 std::vector<std::pair<std::string, std::int64_t>> knobs_of(const ProductTile& tile);
 ProductTile tile_of(const Config& config);
