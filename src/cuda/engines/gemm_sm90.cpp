@@ -43,7 +43,7 @@ class GemmSm90Engine final : public CudaEngine {
     const DType operands = shape.a.view.dtype;
     const double bytes = bit_width(operands) / 8.0;
     std::vector<Config> result;
-    for (const ProductTile& tile : product_tiles(shape.rows, shape.columns)) {
+    for (const ProductTile& tile : product_tiles(operands, shape.rows, shape.columns)) {
       Config& config = result.emplace_back();
       config.knobs = knobs_of(tile);
       const auto area = static_cast<double>(tile.m * tile.n),
@@ -67,8 +67,8 @@ class GemmSm90Engine final : public CudaEngine {
           device, region.precision());
       config.notes.runtime_compiled = true;
       config.notes.tf32 = operands == f32;
-      config.notes.truncating_sums = operands != i8;
-      config.notes.reduced_precision_accumulation = operands == e4m3 || operands == e5m2;
+      config.notes.truncating_sums = operands != DType::i8;
+      config.notes.reduced_precision_accumulation = promotes(operands);
     }
     std::stable_sort(result.begin(), result.end(), [&](const Config& x, const Config& y) {
       return x.cost.seconds(device, region.precision()) <
