@@ -92,7 +92,8 @@ std::string host_text(const Program& program, const std::string& architecture) {
       "EXPORTED emulated::Image emulated_image = {&emulated_state, \"" +
       architecture +
       "\", __bss_start, _end};\n"
-      "EXPORTED emulated::ClusterState* emulated_cluster = &emulated_cluster_state;\n";
+      "EXPORTED emulated::ClusterState* emulated_cluster = &emulated_cluster_state;\n"
+      "EXPORTED emulated::TensorState* emulated_tensor = &emulated_tensor_state;\n";
   for (const Entry& entry : entries_of(program.text))
     text += "EXPORTED emulated::Kernel emulated_" + entry.name + " = EmulatedCall<&" + entry.name +
             ">::describe(" + entry.most_threads + ");\n";

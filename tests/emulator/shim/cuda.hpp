@@ -3,4 +3,5 @@
 
 #include "language.hpp"
 #include "math.hpp"
+#include "tensor_cores.hpp"
 #include "warp.hpp"

@@ -1,0 +1,179 @@
+// What sm_80 and sm_90a add to warps and clusters, for the plain branches of wrappers of PTX:
+// barriers in shared memory, tensor copies, matrix units. Each does what the instruction does, and
+// ends the launch with a sentence where its use is wrong.
+#pragma once
+
+#include "warp.hpp"
+
+namespace {
+
+typedef emulated::Number EmulatedNumber;
+
+// Addresses of shared memory as instructions and matrix descriptors take them: 32 bits. Static and
+// dynamic shared memory have different ones. Equal to the pointer in the bits below 1024.
+inline unsigned emulated_shared_address(const void* pointer) {
+  return emulated_tensor_state.shared_address(pointer);
+}
+inline void* emulated_shared_pointer(unsigned address) {
+  return emulated_tensor_state.shared_pointer(address);
+}
+
+// --- clusters
+
+inline unsigned emulated_cluster_rank() { return emulated_tensor_state.cluster_rank(); }
+inline unsigned emulated_cluster_blocks() { return emulated_tensor_state.cluster_blocks(); }
+// barrier.cluster.arrive and .wait apart from each other.
+inline void emulated_cluster_arrive() { emulated_tensor_state.cluster_barrier(true, false); }
+inline void emulated_cluster_wait() { emulated_tensor_state.cluster_barrier(false, true); }
+
+// elect.sync of a whole warp: true for one lane.
+inline bool emulated_elect() {
+  const emulated::Met met = emulated_state.meet(emulated::Meeting::vote, ~0u, 0);
+  return __builtin_ctz(met.lanes) == emulated_state.lane;
+}
+
+// --- mbarrier: 8 bytes of shared memory, at a multiple of 8
+
+inline void emulated_mbarrier_init(void* barrier, unsigned count) {
+  emulated_tensor_state.mbarrier_init(barrier, count);
+}
+inline void emulated_mbarrier_invalidate(void* barrier) {
+  emulated_tensor_state.mbarrier_end(barrier);
+}
+inline void emulated_mbarrier_arrive(void* barrier, unsigned count = 1) {
+  emulated_tensor_state.mbarrier_change(barrier, -1, count, 0);
+}
+// mbarrier.arrive.expect_tx: expects bytes, then arrives.
+inline void emulated_mbarrier_expect(void* barrier, unsigned bytes) {
+  emulated_tensor_state.mbarrier_change(barrier, -1, 1, (int)bytes);
+}
+// mbarrier.expect_tx and .complete_tx: do not arrive.
+inline void emulated_mbarrier_expect_tx(void* barrier, unsigned bytes) {
+  emulated_tensor_state.mbarrier_change(barrier, -1, 0, (int)bytes);
+}
+inline void emulated_mbarrier_complete_tx(void* barrier, unsigned bytes) {
+  emulated_tensor_state.mbarrier_change(barrier, -1, 0, -(int)bytes);
+}
+// The same at the barrier that block `rank` of the cluster has where `barrier` is here.
+inline void emulated_mbarrier_arrive_remote(void* barrier, unsigned rank, unsigned count = 1) {
+  emulated_tensor_state.mbarrier_change(barrier, (int)rank, count, 0);
+}
+inline void emulated_mbarrier_expect_remote(void* barrier, unsigned rank, unsigned bytes) {
+  emulated_tensor_state.mbarrier_change(barrier, (int)rank, 1, (int)bytes);
+}
+inline void emulated_mbarrier_complete_remote(void* barrier, unsigned rank, unsigned bytes) {
+  emulated_tensor_state.mbarrier_change(barrier, (int)rank, 0, -(int)bytes);
+}
+// A loop over try_wait.parity, which does not turn: until the phase of this parity is complete.
+inline void emulated_mbarrier_wait(void* barrier, unsigned parity) {
+  emulated_tensor_state.mbarrier_wait(barrier, parity, true);
+}
+// One try_wait.parity or test_wait.parity; lets others go first where it gives false.
+inline bool emulated_mbarrier_try_wait(void* barrier, unsigned parity) {
+  return emulated_tensor_state.mbarrier_wait(barrier, parity, false);
+}
+
+// --- copies
+
+// cp.async.bulk.tensor from global to shared memory; a null `offsets`: tiled, else im2col (rank - 2
+// of them). `coordinates`: innermost first. `multicast`: a mask of the cluster's blocks; 0: this
+// one.
+inline void emulated_tma_load(void* shared, const void* map, void* barrier, const int* coordinates,
+                              int rank, const unsigned short* offsets = nullptr,
+                              unsigned short multicast = 0) {
+  emulated_tensor_state.tensor_load(shared, map, barrier, coordinates, rank, offsets, multicast);
+}
+inline void emulated_tma_store(const void* map, const void* shared, const int* coordinates,
+                               int rank) {
+  emulated_tensor_state.tensor_store(map, shared, coordinates, rank);
+}
+// cp.async.bulk of `bytes`, a multiple of 16 as the addresses are.
+inline void emulated_bulk_load(void* shared, const void* global, unsigned bytes, void* barrier,
+                               unsigned short multicast = 0) {
+  emulated_tensor_state.bulk_load(shared, global, bytes, barrier, multicast);
+}
+inline void emulated_bulk_store(void* global, const void* shared, unsigned bytes) {
+  emulated_tensor_state.bulk_store(global, shared, bytes);
+}
+inline void emulated_bulk_commit() { emulated_tensor_state.bulk_commit(); }
+// Until all groups of this thread but the last `pending` are done; only_read: have been read from
+// shared memory.
+inline void emulated_bulk_wait(int pending, bool only_read = false) {
+  emulated_tensor_state.bulk_wait(pending, only_read);
+}
+
+// cp.async of 4, 8 or 16 bytes, of which the first `from_bytes` are read and the others are zeros.
+inline void emulated_copy_async(void* shared, const void* global, int bytes, int from_bytes) {
+  if ((unsigned long long)shared % bytes != 0 || (unsigned long long)global % bytes != 0)
+    emulated_state.trap("cp.async with an address that is not a multiple of its bytes");
+  if (from_bytes < 0 || from_bytes > bytes)
+    emulated_state.trap("cp.async that reads more than it writes");
+  __builtin_memset((char*)shared + from_bytes, 0, (size_t)(bytes - from_bytes));
+  __builtin_memcpy(shared, global, (size_t)from_bytes);
+}
+// cp.async.mbarrier.arrive(.noinc) of the copies so far, which are done here.
+inline void emulated_copy_async_arrive(void* barrier, bool noinc) {
+  if (noinc) emulated_mbarrier_arrive(barrier);
+}
+
+// --- matrices, by all lanes of a warp at once
+
+// wgmma.mma_async: d has n / 2 sums of the thread (float, or int for s8 and u8). `keep`: scale-d, D
+// is added to; `negate`: scale-a or scale-b is -1. MN-major (transposed) only in types of 16 bits.
+template <class Sum>
+inline void emulated_wgmma(EmulatedNumber a_type, EmulatedNumber b_type, Sum* d, int n,
+                           unsigned long long a_matrix, unsigned long long b_matrix,
+                           bool a_is_mn_major, bool b_is_mn_major, bool keep, bool negate_a = false,
+                           bool negate_b = false) {
+  emulated_tensor_state.multiply_warpgroup({a_type, b_type, n, a_matrix, b_matrix, nullptr,
+                                            a_is_mn_major, b_is_mn_major, keep, negate_a, negate_b,
+                                            d});
+}
+// The same with A in 4 registers of each thread.
+template <class Sum>
+inline void emulated_wgmma(EmulatedNumber a_type, EmulatedNumber b_type, Sum* d, int n,
+                           const unsigned* a_registers, unsigned long long b_matrix,
+                           bool b_is_mn_major, bool keep, bool negate_a = false,
+                           bool negate_b = false) {
+  emulated_tensor_state.multiply_warpgroup({a_type, b_type, n, 0, b_matrix, a_registers, false,
+                                            b_is_mn_major, keep, negate_a, negate_b, d});
+}
+
+// mma.sync.m16n8kK: K of 16 bits 8 or 16, tf32 4 or 8, 8 bits 16 or 32. Registers as PTX numbers
+// them: K * bytes / 8 words of A, half as many of B, 4 sums (float, int for s8 and u8).
+template <class Sum>
+inline void emulated_mma(EmulatedNumber a_type, EmulatedNumber b_type, int k, Sum* d,
+                         const unsigned* a, const unsigned* b, const Sum* c) {
+  emulated_tensor_state.multiply_warp({a_type, b_type, 16, 8, k, d, a, b, c});
+}
+// mma.sync of f64: m8n8k4, m16n8k4, m16n8k8 or m16n8k16.
+inline void emulated_mma_f64(int m, int k, double* d, const double* a, const double* b,
+                             const double* c) {
+  emulated_tensor_state.multiply_warp(
+      {EmulatedNumber::f64, EmulatedNumber::f64, m, 8, k, d, a, b, c});
+}
+
+// ldmatrix and stmatrix of 1, 2 or 4 matrices of 8 x 8 words of 16 bits: lane i has the address of
+// row i % 8 of matrix i / 8.
+inline void emulated_ldmatrix(unsigned* registers, const void* row, int count,
+                              bool transposed = false) {
+  emulated_tensor_state.load_matrix(registers, row, count, transposed);
+}
+inline void emulated_stmatrix(void* row, const unsigned* registers, int count,
+                              bool transposed = false) {
+  emulated_tensor_state.store_matrix(row, registers, count, transposed);
+}
+// movmatrix.trans
+inline unsigned emulated_movmatrix(unsigned word) {
+  const int lane = emulated_state.lane;
+  unsigned moved = 0;
+  for (int half = 0; half < 2; ++half) {
+    // Row lane / 4, column 2 (lane % 4) + half of the result was at the exchanged place.
+    const int row = 2 * (lane % 4) + half, column = lane / 4;
+    const unsigned from = __shfl_sync(~0u, word, row * 4 + column / 2);
+    moved |= (from >> 16 * (column % 2) & 0xffffu) << 16 * half;
+  }
+  return moved;
+}
+
+}  // namespace
