@@ -7,12 +7,13 @@
 namespace ashlar::cuda {
 
 EngineTable engine_table() {
-  static const std::array<const Engine*, 8> table = {
+  static const std::array<const Engine*, 9> table = {
       &row_norm_engine(),
       &channel_norm_engine(),
       &resample_engine(),
       &depthwise_engine(),
       &gemm_sm90_engine(),
+      &conv_wgrad_sm90_engine(),
       &pointwise_tiled_engine(),
       &pointwise_engine(),
       &generic_engine(),

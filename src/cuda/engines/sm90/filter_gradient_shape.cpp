@@ -12,8 +12,9 @@ namespace {
 using Shape = FilterGradientShape;
 using Axes = Shape::Axes;
 
-constexpr std::int64_t kFewestChannels = 16;  // of a box of 64: below, most of the products are none
-constexpr std::int64_t kMostStride = 8;       // of a tensor map
+constexpr std::int64_t kFewestChannels =
+    16;                                  // of a box of 64: below, most of the products are none
+constexpr std::int64_t kMostStride = 8;  // of a tensor map
 
 // Spatial axes of dims or strides [N, C, spatial...].
 Axes spatial_of(const Dims& dims, std::int64_t absent) {
@@ -65,10 +66,10 @@ int FilterGradientShape::rank() const {
 
 Support describe(const Region& region, FilterGradientShape& shape) {
   const auto* op = region.anchor_as<ConvBackwardFilter>();
-  if (op == nullptr) return Support::other_operation("the anchor is no backward-filter convolution");
+  if (op == nullptr)
+    return Support::other_operation("the anchor is no backward-filter convolution");
   if (touches_unusual(region)) return Support::no("a ragged or complex tensor, or random numbers");
-  if (reads_coordinates(region.epilogue))
-    return Support::no("a fused operation reads coordinates");
+  if (reads_coordinates(region.epilogue)) return Support::no("a fused operation reads coordinates");
   const PointwiseProgram& x = input_program(region, ConvBackwardFilter::x);
   const PointwiseProgram& dy = input_program(region, ConvBackwardFilter::dy);
   if (!x.is_plain_load() || !dy.is_plain_load())

@@ -1,5 +1,5 @@
-// The gradient of a convolution's filter as kernels/sm90/filter_gradient.cuh wants it, and how it is
-// cut into tiles and stages.
+// The gradient of a convolution's filter as kernels/sm90/filter_gradient.cuh wants it, and how it
+// is cut into tiles and stages.
 #pragma once
 
 #include <array>
@@ -55,12 +55,12 @@ FilterGradientTile filter_gradient_tile_of(const Config& config);
 struct FilterGradientCut {
   FilterGradientCut(const FilterGradientShape& shape, const FilterGradientTile& tile);
 
-  std::int64_t x_width, x_rows;      // of a segment
-  std::int64_t segment_groups;       // of 8 pixels of dy
-  std::int64_t x_pitch;              // pixels of shared memory
-  std::int64_t dy_piece_rows = 0, x_piece_rows = 0, raw_slots = 0;  // where numbers are split
-  std::int64_t segments_w, segments_h, segments;                    // of all images
-  std::int64_t stage_count;                                         // of a tile, all splits
+  std::int64_t x_width, x_rows;                                      // of a segment
+  std::int64_t segment_groups;                                       // of 8 pixels of dy
+  std::int64_t x_pitch;                                              // pixels of shared memory
+  std::int64_t dy_piece_rows = 0, x_piece_rows = 0, raw_slots = 0;   // where numbers are split
+  std::int64_t segments_w, segments_h, segments;                     // of all images
+  std::int64_t stage_count;                                          // of a tile, all splits
   std::int64_t tiles_k, tiles_c, tap_blocks_h, tap_blocks_w, tiles;  // tiles: of the whole result
   std::int64_t stage_bytes, raw_bytes, shared_bytes;
   std::int64_t loaded_bytes;  // of a stage, from global memory

@@ -12,14 +12,14 @@ using Shape = FilterGradientShape;
 using Tile = FilterGradientTile;
 using Cut = FilterGradientCut;
 
-constexpr std::int64_t kPixelBytes = 128;      // of a box, as the matrix units take it
-constexpr std::int64_t kRawPixelBytes = 256;   // f32
+constexpr std::int64_t kPixelBytes = 128;     // of a box, as the matrix units take it
+constexpr std::int64_t kRawPixelBytes = 256;  // f32
 constexpr std::int64_t kRawPieceBytes = 16 << 10;
 constexpr std::int64_t kRawSlots = 3;
-constexpr std::int64_t kMostBox = 256;         // pixels along an axis, of a copy
-constexpr std::int64_t kAlignment = 1024;      // of a stage
+constexpr std::int64_t kMostBox = 256;     // pixels along an axis, of a copy
+constexpr std::int64_t kAlignment = 1024;  // of a stage
 constexpr int kMostStages = 8;
-constexpr int kMostSums = 128;                 // of a thread
+constexpr int kMostSums = 128;  // of a thread
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
@@ -37,8 +37,8 @@ std::int64_t pitch_of(const Shape& shape, int taps_across) {
   const std::int64_t pixels = shape.to[2], reach = (taps_across - 1) * shape.dilation[2];
   if (taps_across < shape.window[2]) return pixels + reach;
   const std::int64_t padding = shape.padding[2];
-  return std::max({pixels, pixels + reach - padding,
-                   std::min(shape.from[2] + padding, pixels + reach)});
+  return std::max(
+      {pixels, pixels + reach - padding, std::min(shape.from[2] + padding, pixels + reach)});
 }
 
 TensorMapForm map_of(const Shape& shape, const View& view, std::int64_t channels,
@@ -108,7 +108,8 @@ std::vector<Tile> with_stages(const Shape& shape, const Tile& tile, const Device
     if (width > kMostBox || !fit_stages(shape, own, device)) return;
     const Cut cut(shape, own);
     if (!is_taken(cut)) return;
-    const double time = estimate(shape, own, cut, device).stage * static_cast<double>(cut.stage_count);
+    const double time =
+        estimate(shape, own, cut, device).stage * static_cast<double>(cut.stage_count);
     found.emplace_back(time, own);
   };
   const std::int64_t pitch = pitch_of(shape, tile.taps_across);
@@ -164,7 +165,8 @@ Cut::FilterGradientCut(const Shape& shape, const Tile& tile) {
   x_rows = tile.rows + reach_down;
   segment_groups = ceil_div(std::int64_t{tile.rows} * tile.width, 8);
   if (tile.segments * segment_groups % 2 != 0) ++segment_groups;
-  x_pitch = round_up(std::max(x_rows * x_width, segment_groups * 8 + reach_down * x_width + reach), 8);
+  x_pitch =
+      round_up(std::max(x_rows * x_width, segment_groups * 8 + reach_down * x_width + reach), 8);
 
   segments_w = ceil_div(shape.to[2], tile.width);
   segments_h = ceil_div(shape.to[1], tile.rows);
@@ -177,13 +179,13 @@ Cut::FilterGradientCut(const Shape& shape, const Tile& tile) {
   tiles = shape.groups * tiles_k * tiles_c * shape.window[0] * tap_blocks_h * tap_blocks_w;
 
   const bool splits_numbers = shape.splits_numbers();
-  const std::int64_t pixels = tile.segments * (tile.dy_boxes * segment_groups * 8 +
-                                               tile.x_boxes * x_pitch);
+  const std::int64_t pixels =
+      tile.segments * (tile.dy_boxes * segment_groups * 8 + tile.x_boxes * x_pitch);
   stage_bytes = pixels * kPixelBytes * (splits_numbers ? 2 : 1);
-  loaded_bytes = tile.segments *
-                 (tile.dy_boxes * std::int64_t{tile.rows} * tile.width +
-                  tile.x_boxes * x_rows * x_width) *
-                 (splits_numbers ? kRawPixelBytes : kPixelBytes);
+  loaded_bytes =
+      tile.segments *
+      (tile.dy_boxes * std::int64_t{tile.rows} * tile.width + tile.x_boxes * x_rows * x_width) *
+      (splits_numbers ? kRawPixelBytes : kPixelBytes);
   std::int64_t dy_rows = tile.rows, rows_of_x = x_rows;
   raw_bytes = 0;
   if (splits_numbers) {
@@ -216,7 +218,8 @@ std::vector<Tile> filter_gradient_tiles(const Shape& shape, const DeviceProps& d
     }
   };
   // Taps whose pixels are of one stage; with strides they are different pixels.
-  const std::int64_t most_down = shape.stride[1] > 1 ? 1 : std::min<std::int64_t>(shape.window[1], 3);
+  const std::int64_t most_down =
+      shape.stride[1] > 1 ? 1 : std::min<std::int64_t>(shape.window[1], 3);
   const std::int64_t most_across =
       shape.stride[2] > 1 ? 1 : std::min<std::int64_t>(shape.window[2], 4);
   for (int down = 1; down <= most_down; ++down)
