@@ -141,6 +141,25 @@ Result check_shape(const LaunchConfig& config, const KernelObject& kernel) {
   return Result::success;
 }
 
+class AlignedBytes {
+ public:
+  explicit AlignedBytes(const std::vector<char>& bytes)
+      : memory_(bytes.size() + kAlignment),
+        data_(memory_.data() +
+              (kAlignment - reinterpret_cast<std::uintptr_t>(memory_.data()) % kAlignment)) {
+    std::copy(bytes.begin(), bytes.end(), data_);
+  }
+  AlignedBytes(const AlignedBytes&) = delete;
+  AlignedBytes& operator=(const AlignedBytes&) = delete;
+  AlignedBytes(AlignedBytes&&) = default;
+  void* data() { return data_; }
+
+ private:
+  static constexpr std::size_t kAlignment = 128;
+  std::vector<char> memory_;
+  char* data_;
+};
+
 const KernelObject& kernel_of(const GraphNodeObject& node) {
   return *reinterpret_cast<const KernelObject*>(node.kernel.function);
 }
@@ -159,7 +178,8 @@ void take_arguments(GraphNodeObject& node) {
 
 Result launch(const GraphNodeObject& node) {
   const KernelObject& kernel = kernel_of(node);
-  std::vector<std::vector<char>> copies = node.arguments;  // kernels may write to theirs
+  // Kernels may write to theirs. Where they lie is a multiple of what any type may want.
+  std::vector<AlignedBytes> copies(node.arguments.begin(), node.arguments.end());
   Launch what{.image = kernel.library->image,
               .kernel = kernel.kernel,
               .name = kernel.name,
@@ -169,8 +189,9 @@ Result launch(const GraphNodeObject& node) {
               .together = node.is_cooperative,
               .parameters = {},
               .cluster = node.cluster,
-              .cluster_state = kernel.library->cluster};
-  for (std::vector<char>& copy : copies) what.parameters.push_back(copy.data());
+              .cluster_state = kernel.library->cluster,
+              .tensor_state = kernel.library->tensor};
+  for (AlignedBytes& copy : copies) what.parameters.push_back(copy.data());
   return run(what);
 }
 
@@ -196,7 +217,13 @@ Result cuLibraryLoadData(LibraryHandle* library, const void* code, int*, void**,
   if (static_shared_bytes(*image) > static_cast<int>(kSharedWithoutAsking) + 256)
     return Result::invalid_image;
   auto* const* cluster = static_cast<ClusterState* const*>(dlsym(handle, "emulated_cluster"));
-  *library = new LibraryObject{handle, file, image, cluster != nullptr ? *cluster : nullptr, {}};
+  auto* const* tensor = static_cast<TensorState* const*>(dlsym(handle, "emulated_tensor"));
+  *library = new LibraryObject{handle,
+                               file,
+                               image,
+                               cluster != nullptr ? *cluster : nullptr,
+                               tensor != nullptr ? *tensor : nullptr,
+                               {}};
   return Result::success;
 }
 Result cuLibraryUnload(LibraryHandle library) {

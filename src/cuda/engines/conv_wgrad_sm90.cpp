@@ -82,7 +82,7 @@ class ConvWgradSm90Engine final : public CudaEngine {
       const Cut cut(shape, tile);
       Config& config = result.emplace_back();
       config.knobs = knobs_of(tile);
-      config.scratch_bytes = split_sum_bytes(shape.epilogue, tile.splits);
+      config.scratch_bytes = SplitSum{shape.epilogue, tile.splits}.bytes();
       const double stages = static_cast<double>(cut.stage_count) / tile.splits;
       const double sums = 64.0 * tile.dy_boxes * tile.tap_rows * tile.columns();
       const double pixels = stages * static_cast<double>(tile.segments * cut.segment_groups * 8);
@@ -102,6 +102,7 @@ class ConvWgradSm90Engine final : public CudaEngine {
           device, region.precision());
       config.notes.runtime_compiled = true;
       config.notes.tf32 = shape.splits_numbers();
+      config.notes.truncating_sums = true;
     }
     std::stable_sort(result.begin(), result.end(), [&](const Config& a, const Config& b) {
       return a.cost.seconds(device, region.precision()) <
@@ -120,13 +121,13 @@ class ConvWgradSm90Engine final : public CudaEngine {
     KernelDesign result;
     result.unaligned =
         std::make_shared<KernelDesign>(generic_engine().design(graph, region, {}, device));
-    const int partial =
-        result.scratch.add("partial sums", split_sum_bytes(shape.epilogue, tile.splits));
+    SplitSum sum{.epilogue = shape.epilogue, .parts = tile.splits, .is_early = true};
+    sum.booking = result.scratch.add("partial sums", sum.bytes());
     LaunchDesign launch;
     Arguments& arguments = launch.arguments;
     arguments.tensor_map("map_x", shape.x, cut.map_x);
     arguments.tensor_map("map_dy", shape.dy, cut.map_dy);
-    arguments.scratch("partial", partial);
+    arguments.scratch("partial", sum.booking);
     arguments.number("filters", shape.filters);
     arguments.number("all_filters", shape.filters * shape.groups);
     arguments.number("channels", shape.channels);
@@ -151,7 +152,7 @@ class ConvWgradSm90Engine final : public CudaEngine {
     launch.shared_bytes = static_cast<unsigned>(cut.shared_bytes);
     launch.grid.x = static_cast<unsigned>(cut.tiles * tile.splits);
     result.launches.push_back(std::move(launch));
-    result.launches.push_back(split_sum(graph, shape.epilogue, partial, tile.splits, device));
+    result.launches.push_back(split_sum(graph, sum, region.precision()));
     return result;
   }
 };

@@ -67,6 +67,8 @@ class GemmSm90Engine final : public CudaEngine {
           device, region.precision());
       config.notes.runtime_compiled = true;
       config.notes.tf32 = operands == f32;
+      config.notes.truncating_sums = operands != i8;
+      config.notes.reduced_precision_accumulation = operands == e4m3 || operands == e5m2;
     }
     std::stable_sort(result.begin(), result.end(), [&](const Config& x, const Config& y) {
       return x.cost.seconds(device, region.precision()) <

@@ -5,56 +5,73 @@
 #include "cuda/jit/kernel_text.hpp"
 #include "cuda/text/program_text.hpp"
 #include "cuda/text/spec_text.hpp"
+#include "plan/merge_axes.hpp"
 
 namespace ashlar::cuda {
 
 namespace {
 
-constexpr std::int64_t kThreads = 256;
-constexpr int kMostVector = 4;  // 16 bytes of a part
-constexpr int kHopper = 90;     // the first that starts launches early
+constexpr std::int64_t kThreads = 128;
+constexpr int kMostVector = 4;  // 16 bytes of f32
 
-// Threads that share the parts of a sum: enough of them keep memory busy with few sums, too.
-std::int64_t shares(std::int64_t sums, std::int64_t parts, const DeviceProps& device) {
-  constexpr std::int64_t kThreadsOfUnit = 1024, kMostShares = 16, kLeastParts = 4;
-  std::int64_t result = 1;
-  while (result < kMostShares && result * 2 * kLeastParts <= parts &&
-         sums * result < device.compute_units * kThreadsOfUnit)
-    result *= 2;
-  return result;
+// Elements that a thread adds up: few where there are few, so that all multiprocessors have some.
+int vector_of(const PointwiseProgram& program) {
+  constexpr std::int64_t kManyElements = 1 << 18;
+  int vector = vector_length(program, kMostVector);
+  const std::int64_t last = program.space[program.space.rank() - 1];
+  if (element_count(program.space) < kManyElements) vector = std::min(vector, 2);
+  while (last % vector != 0) vector /= 2;
+  return vector;
+}
+
+// Threads that share the parts of a run: memory is busy with few runs, too.
+std::int64_t shares_of(std::int64_t runs, std::int64_t parts) {
+  constexpr std::int64_t kManyThreads = 1 << 17, kMostShares = 16, kFewestParts = 8;
+  std::int64_t shares = 1;
+  while (shares < kMostShares && runs * shares < kManyThreads &&
+         2 * shares * kFewestParts <= parts)
+    shares *= 2;
+  return shares;
 }
 
 }  // namespace
 
-std::int64_t split_sum_bytes(const PointwiseProgram& program, std::int64_t parts) {
-  return parts * element_count(program.space) * std::int64_t{sizeof(float)};
+std::int64_t SplitSum::bytes() const {
+  return parts * element_count(epilogue.space) * (bit_width(partial) / 8);
 }
 
-LaunchDesign split_sum(const Graph& graph, const PointwiseProgram& program, int booking,
-                       std::int64_t parts, const DeviceProps& device) {
+LaunchDesign split_sum(const Graph& graph, const SplitSum& sum, DType precision) {
+  PointwiseProgram program = sum.epilogue;
+  Dims space = program.space;
+  merge_axes({&program}, {&space});
+  const int rank = program.space.rank(), vector = vector_of(program);
+  const std::int64_t elements = element_count(program.space), runs = elements / vector;
+
   LaunchDesign launch;
   Arguments& arguments = launch.arguments;
-  const int rank = program.space.rank(), vector = vector_length(program, kMostVector);
-  const std::int64_t elements = element_count(program.space), sums = elements / vector;
-  const std::int64_t columns = program.space[rank - 1] / vector;
-  const std::int64_t shared_out = shares(sums, parts, device), across = kThreads / shared_out;
-  arguments.scratch("partial", booking);
-  arguments.number("parts", parts);
-  arguments.number("sums", sums);
-  arguments.number("columns", columns);
+  const std::int64_t per_row = program.space[rank - 1] / vector;
   add_extents(arguments, program.space);
+  arguments.number("per_row", per_row);
+  arguments.number("magic_row", divider_word(per_row));
+  arguments.number("runs", runs);
+  arguments.number("elements", elements);
+  arguments.number("parts", sum.parts);
+  arguments.scratch("partial", sum.booking);
+  const std::int64_t shares = shares_of(runs, sum.parts), across = kThreads / shares;
   const std::string printed = print_program(program, graph, "epilogue", arguments);
-  const std::string head = register_types(program.precision(), {&program}) +
-                           constant("kThreads", kThreads) + constant("kShares", shared_out) +
-                           constant("kVector", vector) + constant("kRank", rank) +
+  const std::string partial = tag(sum.partial);
+  const std::string head = register_types(precision, {&program}) +
+                           fmt::format("typedef {} Partial;\n", partial.substr(0, partial.find('('))) +
+                           constant("kRank", rank) + constant("kVector", vector) +
+                           constant("kThreads", kThreads) + constant("kShares", shares) +
                            arguments.struct_text() + printed;
   launch.source = {"split_sum", assemble("split_sum.cuh", head)};
   launch.function = "split_sum";
-  launch.threads = kThreads;
-  launch.grid.x = static_cast<unsigned>((sums + across - 1) / across);
   launch.unaligned_function = "split_sum_elements";
+  launch.threads = kThreads;
+  launch.grid.x = static_cast<unsigned>((runs + across - 1) / across);
   launch.unaligned_grid.x = static_cast<unsigned>((elements + across - 1) / across);
-  launch.is_early = device.compute_capability >= kHopper;
+  launch.is_early = sum.is_early;
   return launch;
 }
 

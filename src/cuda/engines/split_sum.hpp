@@ -1,15 +1,25 @@
-// The second launch of kernels whose blocks share out what is summed: adds the parts that they left
-// in scratch, always in the same order, and finishes every sum with a program.
+// The second half of a product whose depth is shared out: the sums of all parts, added in order,
+// then the epilogue.
 #pragma once
 
 #include "cuda/launch/kernel_design.hpp"
 
 namespace ashlar::cuda {
 
-// Scratch for `parts` times one f32 per element of the program's space, row-major: parts first.
-std::int64_t split_sum_bytes(const PointwiseProgram& program, std::int64_t parts);
-// `booking` is that scratch, `program` has the sum as its accumulator. The launch may start early.
-LaunchDesign split_sum(const Graph& graph, const PointwiseProgram& program, int booking,
-                       std::int64_t parts, const DeviceProps& device);
+// Part p of element e of epilogue.space (row-major, axes in the program's order) is number
+// p * elements + e of the scratch memory `booking`, of type `partial`: f32, f64 or i32.
+struct SplitSum {
+  PointwiseProgram epilogue;
+  std::int64_t parts = 2;
+  DType partial = f32;
+  int booking = 0;
+  // The launch may start while the one before still computes, where the device can do that: the
+  // kernel waits for its sums.
+  bool is_early = false;
+
+  std::int64_t bytes() const;  // of the scratch memory
+};
+
+LaunchDesign split_sum(const Graph& graph, const SplitSum& sum, DType precision);
 
 }  // namespace ashlar::cuda

@@ -209,7 +209,7 @@ std::vector<Tile> filter_gradient_tiles(const Shape& shape, const DeviceProps& d
   std::vector<std::pair<double, Tile>> found;
   const auto add_splits = [&](Tile tile) {
     const Cut cut(shape, tile);
-    for (const std::int64_t waves : {1, 2, 3}) {
+    for (const std::int64_t waves : {1, 2}) {
       const std::int64_t splits =
           std::clamp<std::int64_t>(waves * device.compute_units / cut.tiles, 1, cut.stage_count);
       if (splits == tile.splits && waves > 1) continue;

@@ -180,6 +180,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
   if (group == kConsumers) {
     if constexpr (kConsumers > 1) give_registers<kProducerRegisters>();
     if (threadIdx.x == kConsumers * 128) produce(args, ring);
+    __syncwarp();  // the barrier below takes whole warps
   } else {
     if constexpr (kConsumers > 1) take_registers<kConsumerRegisters>();
     consume(args, ring, group);
