@@ -37,8 +37,8 @@ Graph filter_gradient(const Problem& problem, bool fused = false) {
   }
   if (fused) op.alpha = 0.5;
   Value result = graph.conv_backward_filter(graph.input("x", x, problem.dtype, channels_last),
-                                            graph.input("dy", dy, problem.dtype, channels_last),
-                                            op, {.dims = dw, .layout = channels_last});
+                                            graph.input("dy", dy, problem.dtype, channels_last), op,
+                                            {.dims = dw, .layout = channels_last});
   if (fused) result = result + graph.input("decay", dw, f32, channels_last);
   graph.output("dw", result, {.layout = channels_last});
   return graph;
@@ -57,11 +57,8 @@ TEST_F(ConvWgradSm90, Compiles) {
   Problem f32_three = three;
   f32_three.dtype = f32;
   expect_compiles(conv_wgrad_sm90_engine(), filter_gradient(f32_three), {"sm_90a"});
-  const Problem one = {.images = 256,
-                       .channels = 512,
-                       .filters = 128,
-                       .extent = {28, 28},
-                       .window = {1, 1}};
+  const Problem one = {
+      .images = 256, .channels = 512, .filters = 128, .extent = {28, 28}, .window = {1, 1}};
   expect_compiles(conv_wgrad_sm90_engine(), filter_gradient(one), {"sm_90a"});
 }
 

@@ -28,8 +28,7 @@ int vector_of(const PointwiseProgram& program) {
 std::int64_t shares_of(std::int64_t runs, std::int64_t parts) {
   constexpr std::int64_t kManyThreads = 1 << 17, kMostShares = 16, kFewestParts = 8;
   std::int64_t shares = 1;
-  while (shares < kMostShares && runs * shares < kManyThreads &&
-         2 * shares * kFewestParts <= parts)
+  while (shares < kMostShares && runs * shares < kManyThreads && 2 * shares * kFewestParts <= parts)
     shares *= 2;
   return shares;
 }
@@ -60,11 +59,11 @@ LaunchDesign split_sum(const Graph& graph, const SplitSum& sum, DType precision)
   const std::int64_t shares = shares_of(runs, sum.parts), across = kThreads / shares;
   const std::string printed = print_program(program, graph, "epilogue", arguments);
   const std::string partial = tag(sum.partial);
-  const std::string head = register_types(precision, {&program}) +
-                           fmt::format("typedef {} Partial;\n", partial.substr(0, partial.find('('))) +
-                           constant("kRank", rank) + constant("kVector", vector) +
-                           constant("kThreads", kThreads) + constant("kShares", shares) +
-                           arguments.struct_text() + printed;
+  const std::string head =
+      register_types(precision, {&program}) +
+      fmt::format("typedef {} Partial;\n", partial.substr(0, partial.find('('))) +
+      constant("kRank", rank) + constant("kVector", vector) + constant("kThreads", kThreads) +
+      constant("kShares", shares) + arguments.struct_text() + printed;
   launch.source = {"split_sum", assemble("split_sum.cuh", head)};
   launch.function = "split_sum";
   launch.unaligned_function = "split_sum_elements";

@@ -2,6 +2,7 @@
 // three warps split into the two parts of a stage. Three products of them are more exact than one of
 // tf32, take 3 / 2 of its time, and the matrix units take bf16 with contiguous channels, which tf32
 // does not have. The head has kDyPieceRows, kXPieceRows (rows of a segment in a piece) and kRawSlots.
+#include "lib/ptx_convert.cuh"
 
 static const int kSplitters = 96;  // threads
 static const int kDyPieceBytes = kDyPieceRows * kDyWidth * 256;
