@@ -19,7 +19,8 @@ constexpr std::int64_t kRawSlots = 3;
 constexpr std::int64_t kMostBox = 256;     // pixels along an axis, of a copy
 constexpr std::int64_t kAlignment = 1024;  // of a stage
 constexpr int kMostStages = 8;
-constexpr int kMostSums = 128;  // of a thread
+// Sums of a thread: of two warpgroups that multiply, and of three, which have fewer registers each.
+constexpr int kMostSums = 128, kMostSumsOfThree = 96;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
@@ -235,7 +236,8 @@ std::vector<Tile> filter_gradient_tiles(const Shape& shape, const DeviceProps& d
             tile.x_boxes = x_boxes;
             tile.row_blocks = row_blocks;
             if (dy_boxes % row_blocks != 0 || tile.consumers() > 3 ||
-                row_blocks * tile.columns() / 2 > kMostSums)
+                row_blocks * tile.columns() / 2 >
+                    (tile.consumers() > 2 ? kMostSumsOfThree : kMostSums))
               continue;
             for (const Tile& own : with_stages(shape, tile, device)) add_splits(own);
           }
