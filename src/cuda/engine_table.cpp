@@ -8,6 +8,7 @@ namespace ashlar::cuda {
 
 EngineTable engine_table() {
   static const auto table = std::to_array<const Engine*>({
+  static const std::array<const Engine*, 9> table = {
       &row_norm_engine(),
       &channel_norm_engine(),
       &resample_engine(),
@@ -15,6 +16,7 @@ EngineTable engine_table() {
       &conv_sm90_engine(),
       &conv_direct_engine(),
       &gemm_sm90_engine(),
+      &conv_wgrad_sm90_engine(),
       &pointwise_tiled_engine(),
       &pointwise_engine(),
       &generic_engine(),
