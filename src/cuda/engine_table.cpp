@@ -8,7 +8,6 @@ namespace ashlar::cuda {
 
 EngineTable engine_table() {
   static const auto table = std::to_array<const Engine*>({
-  static const std::array<const Engine*, 9> table = {
       &row_norm_engine(),
       &channel_norm_engine(),
       &resample_engine(),
