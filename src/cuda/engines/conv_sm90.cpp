@@ -70,8 +70,8 @@ std::vector<ProductTile> tiles_for(const PixelShape& shape) {
                      columns = shape.product.columns;
   std::vector<ProductTile> result;
   for (const int depth : shape.depths())
-    for (ProductTile tile :
-         product_tiles(shape.swap ? columns : pixels, shape.swap ? pixels : columns)) {
+    for (ProductTile tile : product_tiles(shape.filter_type, shape.swap ? columns : pixels,
+                                          shape.swap ? pixels : columns)) {
       tile.depth_bytes = depth;
       if (fits(shape, tile)) result.push_back(tile);
     }

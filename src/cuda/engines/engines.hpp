@@ -6,6 +6,7 @@
 namespace ashlar::cuda {
 
 const CudaEngine& channel_norm_engine();
+const CudaEngine& conv_direct_engine();
 const CudaEngine& generic_engine();
 const CudaEngine& conv_sm90_engine();
 const CudaEngine& depthwise_engine();

@@ -73,12 +73,15 @@ ProductTile tile_of(const Config& config) {
           .depth_bytes = knob("depth_bytes")};
 }
 
-std::vector<ProductTile> product_tiles(std::int64_t rows, std::int64_t columns) {
+bool promotes(DType operands) { return operands == DType::e4m3 || operands == DType::e5m2; }
+
+std::vector<ProductTile> product_tiles(DType operands, std::int64_t rows, std::int64_t columns) {
   // A wide tile reads the least per product; two tiles in turns hide what comes after the products.
   static const std::vector<ProductTile> all = {{.m = 128, .n = 256},
                                                {.m = 256, .n = 128},
                                                {.m = 128, .n = 128, .ping_pong = true},
                                                {.m = 64, .n = 256, .ping_pong = true},
+                                               {.m = 64, .n = 192, .ping_pong = true},
                                                {.m = 128, .n = 192},
                                                {.m = 128, .n = 128},
                                                {.m = 64, .n = 128, .ping_pong = true},
@@ -90,6 +93,9 @@ std::vector<ProductTile> product_tiles(std::int64_t rows, std::int64_t columns) 
                                                {.m = 64, .n = 16, .ping_pong = true}};
   std::vector<ProductTile> result;
   for (const ProductTile& tile : all) {
+    // The sums of a stage and those of all want registers of their own.
+    if (promotes(operands) && tile.row_blocks() * tile.n > 192) continue;
+    if (!promotes(operands) && tile.m == 64 && tile.n == 192) continue;
     // Of tiles that reach past the result only the smallest of a kind.
     if (tile.n >= 2 * columns && tile.n > 16) continue;
     if (tile.m >= 2 * rows && tile.m > 64) continue;
@@ -123,8 +129,9 @@ std::string product_constants(const ProductTile& tile, const ProductForm& form, 
          constant("kConsumers", tile.consumers) + constant("kPingPong", tile.ping_pong) +
          constant("kCluster", tile.cluster) + constant("kRowBlocks", tile.row_blocks()) +
          constant("kTransposeA", form.transpose_a) + constant("kTransposeB", form.transpose_b) +
-         constant("kBlocksPerProcessor", 1) + constant("kSlabColumns", kSlabColumns) +
-         constant("kVector", form.vector) + constant("kRank", form.rank);
+         constant("kBlocksPerProcessor", 1) + constant("kPromotes", promotes(form.a)) +
+         constant("kSlabColumns", kSlabColumns) + constant("kVector", form.vector) +
+         constant("kRank", form.rank);
 }
 
 }  // namespace ashlar::cuda

@@ -30,8 +30,11 @@ unsigned shared_bytes(const ProductTile& tile, int stages);
 std::vector<std::pair<std::string, std::int64_t>> knobs_of(const ProductTile& tile);
 ProductTile tile_of(const Config& config);
 
+// Whether sums are added in f32 after every stage, because those of the units have fewer bits.
+bool promotes(DType operands);
+
 // Tiles worth trying for a result of so many rows and columns.
-std::vector<ProductTile> product_tiles(std::int64_t rows, std::int64_t columns);
+std::vector<ProductTile> product_tiles(DType operands, std::int64_t rows, std::int64_t columns);
 
 // The instruction, as lib/ptx_wgmma_product.cuh wants to be told of it, and the constants of
 // sm90/mainloop.cuh. f32 operands are multiplied as tf32.
