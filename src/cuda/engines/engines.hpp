@@ -6,6 +6,7 @@
 namespace ashlar::cuda {
 
 const CudaEngine& channel_norm_engine();
+const CudaEngine& gemm_skinny_engine();
 const CudaEngine& generic_engine();
 const CudaEngine& depthwise_engine();
 const CudaEngine& pointwise_engine();
