@@ -164,6 +164,7 @@ class GemmSkinnyEngine final : public CudaEngine {
                          shape.matrix() ? 0.3 * device.flops_f16 / device.flops_f32 : 0.5,
                      .bytes_fraction = region.bytes() / device.bytes_per_second / seconds};
       config.notes.runtime_compiled = true;
+      config.notes.truncating_sums = shape.matrix();
       result.push_back(std::move(config));
     }
     return result;

@@ -1,0 +1,135 @@
+#include "cuda/engines/pixel_product.hpp"
+
+#include <algorithm>
+
+namespace ashlar::cuda {
+
+namespace {
+
+using Axes = PixelProduct::Axes;
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+const ConvAttributes* attributes_of(const Region& region) {
+  if (const auto* op = region.anchor_as<ConvForward>()) return op;
+  return region.anchor_as<ConvBackwardData>();
+}
+
+// The spatial axes of [N, C, spatial...].
+Axes spatial_of(const Dims& dims) {
+  Axes result = {1, 1, 1};
+  for (int axis = 2; axis < dims.rank(); ++axis)
+    result[static_cast<std::size_t>(axis + 3 - dims.rank())] = dims[axis];
+  return result;
+}
+
+Axes per_axis(const Dims& values, std::int64_t absent) {
+  Axes result = {absent, absent, absent};
+  for (int axis = 0; axis < values.rank(); ++axis)
+    result[static_cast<std::size_t>(axis + 3 - values.rank())] = values[axis];
+  return result;
+}
+
+// One axis of a phase.
+struct Residue {
+  std::int64_t first, step, extent, lower;
+  std::vector<std::pair<std::int64_t, std::int64_t>> taps;  // offset, place in the filter
+};
+
+// from = pixel * stride - padding + tap * dilation
+std::vector<Residue> forward_residues(std::int64_t to, std::int64_t window, std::int64_t padding,
+                                      std::int64_t dilation) {
+  Residue all{0, 1, to, -padding, {}};
+  for (std::int64_t tap = 0; tap < window; ++tap) all.taps.emplace_back(tap * dilation, tap);
+  return {all};
+}
+
+// pixel + padding = from * stride + tap * dilation: with pixel = first + stride * i,
+// from = i + (first + padding - tap * dilation) / stride for the taps that divide without rest.
+std::vector<Residue> backward_residues(std::int64_t to, std::int64_t window, std::int64_t padding,
+                                       std::int64_t dilation, std::int64_t stride) {
+  std::vector<Residue> result;
+  for (std::int64_t first = 0; first < std::min(stride, to); ++first) {
+    Residue own{first, stride, ceil_div(to - first, stride), 0, {}};
+    for (std::int64_t tap = window - 1; tap >= 0; --tap) {
+      const std::int64_t distance = first + padding - tap * dilation;
+      if (distance % stride != 0) continue;
+      if (own.taps.empty()) own.lower = distance / stride;  // the last tap reaches furthest back
+      own.taps.emplace_back(distance / stride - own.lower, tap);
+    }
+    result.push_back(std::move(own));
+  }
+  return result;
+}
+
+}  // namespace
+
+Support is_pixel_product(const Region& region) {
+  if (attributes_of(region) == nullptr)
+    return Support::other_operation("the anchor is no convolution, forward or backward-data");
+  const int rank = region.anchor->inputs[0].dims.rank();
+  if (rank < 3 || rank > 5) return Support::no("1 to 3 spatial axes are supported");
+  for (const Dims& dims :
+       {region.anchor->inputs[0].dims, region.anchor->inputs[1].dims, region.epilogue.space})
+    if (element_count(dims) == 0) return Support::no("no elements");
+  return Support::yes();
+}
+
+PixelProduct::PixelProduct(const Region& region)
+    : backward(region.anchor_as<ConvBackwardData>() != nullptr), op(attributes_of(region)) {
+  const Dims& from = region.anchor->inputs[0].dims;
+  const Dims& filter = region.anchor->inputs[1].dims;
+  const Dims& to = region.epilogue.space;
+  spatial = from.rank() - 2;
+  images = from[0];
+  groups = (backward ? to[1] : from[1]) / filter[1];
+  depth = backward ? filter[0] / groups : filter[1];
+  columns = backward ? filter[1] : filter[0] / groups;
+  from_extent = spatial_of(from);
+  to_extent = spatial_of(to);
+  window = spatial_of(filter);
+  const Axes stride = per_axis(op->stride, 1), dilation = per_axis(op->dilation, 1),
+             padding = per_axis(op->padding, 0);
+  step = backward ? Axes{1, 1, 1} : stride;
+  const bool flips = op->mode == ConvMode::convolution;
+
+  std::array<std::vector<Residue>, 3> residues;
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    residues[axis] =
+        backward ? backward_residues(to_extent[axis], window[axis], padding[axis], dilation[axis],
+                                     stride[axis])
+                 : forward_residues(to_extent[axis], window[axis], padding[axis], dilation[axis]);
+    if (!flips) continue;
+    for (Residue& residue : residues[axis])
+      for (auto& tap : residue.taps) tap.second = window[axis] - 1 - tap.second;
+  }
+  for (const Residue& d : residues[0])
+    for (const Residue& h : residues[1])
+      for (const Residue& w : residues[2]) {
+        Phase phase{{d.first, h.first, w.first},
+                    {d.step, h.step, w.step},
+                    {d.extent, h.extent, w.extent},
+                    {d.lower, h.lower, w.lower},
+                    {},
+                    {}};
+        for (std::size_t axis = 0; axis < 3; ++axis)
+          phase.upper[axis] =
+              phase.lower[axis] + (phase.extent[axis] - 1) * step[axis] - (from_extent[axis] - 1);
+        for (const auto& [at_d, of_d] : d.taps)
+          for (const auto& [at_h, of_h] : h.taps)
+            for (const auto& [at_w, of_w] : w.taps)
+              phase.taps.push_back(
+                  {{at_d, at_h, at_w}, (of_d * window[1] + of_h) * window[2] + of_w});
+        phases.push_back(std::move(phase));
+      }
+  std::stable_sort(phases.begin(), phases.end(),
+                   [](const Phase& a, const Phase& b) { return a.taps.size() > b.taps.size(); });
+}
+
+bool PixelProduct::is_pointwise() const {
+  const Axes none = {0, 0, 0}, one = {1, 1, 1};
+  return window == one && phases.size() == 1 && step == one && phases[0].lower == none &&
+         from_extent == to_extent;
+}
+
+}  // namespace ashlar::cuda

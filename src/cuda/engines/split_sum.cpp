@@ -1,0 +1,65 @@
+#include "cuda/engines/split_sum.hpp"
+
+#include <algorithm>
+
+#include "cuda/jit/kernel_text.hpp"
+#include "cuda/text/program_text.hpp"
+#include "cuda/text/spec_text.hpp"
+#include "plan/merge_axes.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+constexpr unsigned kThreads = 128;
+constexpr int kMostVector = 4;  // 16 bytes of f32
+
+// Elements that a thread adds up: few where there are few, so that all multiprocessors have some.
+int vector_of(const PointwiseProgram& program) {
+  constexpr std::int64_t kManyElements = 1 << 18;
+  int vector = vector_length(program, kMostVector);
+  const std::int64_t last = program.space[program.space.rank() - 1];
+  if (element_count(program.space) < kManyElements) vector = std::min(vector, 2);
+  while (last % vector != 0) vector /= 2;
+  return vector;
+}
+
+}  // namespace
+
+std::int64_t SplitSum::bytes() const {
+  return parts * element_count(epilogue.space) * (bit_width(partial) / 8);
+}
+
+LaunchDesign split_sum(const Graph& graph, const SplitSum& sum, DType precision) {
+  PointwiseProgram program = sum.epilogue;
+  Dims space = program.space;
+  merge_axes({&program}, {&space});
+  const int rank = program.space.rank(), vector = vector_of(program);
+  const std::int64_t elements = element_count(program.space), runs = elements / vector;
+
+  LaunchDesign launch;
+  Arguments& arguments = launch.arguments;
+  const std::int64_t per_row = program.space[rank - 1] / vector;
+  add_extents(arguments, program.space);
+  arguments.number("per_row", per_row);
+  arguments.number("magic_row", divider_word(per_row));
+  arguments.number("runs", runs);
+  arguments.number("elements", elements);
+  arguments.number("parts", sum.parts);
+  arguments.scratch("partial", sum.booking);
+  const std::string printed = print_program(program, graph, "epilogue", arguments);
+  const std::string partial = tag(sum.partial);
+  const std::string head = register_types(precision, {&program}) +
+                           fmt::format("typedef {} Partial;\n", partial.substr(0, partial.find('('))) +
+                           constant("kRank", rank) + constant("kVector", vector) +
+                           constant("kThreads", kThreads) + arguments.struct_text() + printed;
+  launch.source = {"split_sum", assemble("split_sum.cuh", head)};
+  launch.function = "split_sum";
+  launch.unaligned_function = "split_sum_elements";
+  launch.threads = kThreads;
+  launch.grid.x = static_cast<unsigned>((runs + kThreads - 1) / kThreads);
+  launch.unaligned_grid.x = static_cast<unsigned>((elements + kThreads - 1) / kThreads);
+  return launch;
+}
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,22 @@
+// The second half of a product whose depth is shared out: the sums of all parts, added in order,
+// then the epilogue.
+#pragma once
+
+#include "cuda/launch/kernel_design.hpp"
+
+namespace ashlar::cuda {
+
+// Part p of element e of epilogue.space (row-major, axes in the program's order) is number
+// p * elements + e of the scratch memory `booking`, of type `partial`: f32, f64 or i32.
+struct SplitSum {
+  PointwiseProgram epilogue;
+  std::int64_t parts = 2;
+  DType partial = f32;
+  int booking = 0;
+
+  std::int64_t bytes() const;  // of the scratch memory
+};
+
+LaunchDesign split_sum(const Graph& graph, const SplitSum& sum, DType precision);
+
+}  // namespace ashlar::cuda

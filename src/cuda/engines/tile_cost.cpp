@@ -1,0 +1,113 @@
+#include "cuda/engines/tile_cost.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace ashlar::cuda {
+
+namespace {
+
+constexpr TileCalibration kTable[] = {
+#include "cuda/engines/tile_cost_table.inc"
+};
+
+// A copy reaches this share of the bandwidth in the data sheet: 4.2 of 4.8 TB/s on an H200.
+constexpr double kMemoryShare = 0.87;
+constexpr double kL2BytesPerCycle = 41;  // of each multiprocessor, all of them loading
+
+// f32 multiply-adds of a multiprocessor in a cycle.
+double vector_lanes(const DeviceProps& device) {
+  return device.compute_capability == 75 || device.compute_capability == 80 ? 64 : 128;
+}
+
+std::string_view core_of(std::string_view engine) {
+  return engine.ends_with("_sm90") ? "_sm90" : "_sm80";
+}
+
+// Seconds that a multiprocessor needs for `blocks` tiles at once.
+struct Tile {
+  double products, loads, stores, fixed;
+  // The parts of a tile follow one another; those of other tiles on the same multiprocessor run
+  // meanwhile, so that `blocks` of them take the longest part each, and the rest once.
+  double of(double blocks) const {
+    const double longest = std::max({products, loads, stores});
+    const double rest = std::max(products, loads) + stores - longest;
+    return blocks * longest + rest + fixed;
+  }
+};
+
+}  // namespace
+
+double tensor_rate(const DeviceProps& device, DType operands) {
+  const int capability = device.compute_capability;
+  const double f16_rate = device.flops_f16;
+  switch (operands) {
+    case DType::f16: return f16_rate;
+    case DType::bf16: return capability >= 80 ? f16_rate : 0;
+    case DType::f32: return capability >= 80 ? f16_rate / 2 : 0;
+    case DType::e4m3:
+    case DType::e5m2: return capability >= 89 ? 2 * f16_rate : 0;
+    case DType::i8:
+    case DType::u8: return 2 * f16_rate;
+    // As fast as the vector units in f32 on the large chips, a formality on the others.
+    case DType::f64: return capability == 80 || capability == 90 ? device.flops_f32 : 0;
+    default: return 0;
+  }
+}
+
+double l2_bytes_per_second(const DeviceProps& device) {
+  return device.flops_f32 / (2 * vector_lanes(device)) * kL2BytesPerCycle;
+}
+
+const TileCalibration& tile_calibration(std::string_view engine, DType operands, int tile_m,
+                                        int tile_n) {
+  // How well a row fits; what an engine measured of its own comes before everything else.
+  const auto fit = [&](const TileCalibration& row) {
+    const bool own = row.engine == engine;
+    if (!own && row.engine != core_of(engine)) return -1;
+    const bool same_tile = row.tile_m == tile_m && row.tile_n == tile_n;
+    if (!same_tile && row.tile_m != 0) return -1;
+    return 4 * (own ? 1 : 0) + 2 * (row.operands == operands ? 1 : 0) + (same_tile ? 1 : 0);
+  };
+  return *std::max_element(std::begin(kTable), std::end(kTable),
+                           [&](const auto& a, const auto& b) { return fit(a) < fit(b); });
+}
+
+Cost tile_cost(const TileWork& work, const DeviceProps& device, DType precision) {
+  const TileCalibration& known =
+      tile_calibration(work.engine, work.operands, work.tile_m, work.tile_n);
+  const int cluster = std::max(work.cluster, 1), most = std::max(work.blocks_per_sm, 1);
+  // Clusters leave multiprocessors idle that do not make up another one.
+  const double units = std::max(device.compute_units / cluster * cluster, 1);
+  const double of_unit = 1.0 / device.compute_units;
+  const double rate = std::max(tensor_rate(device, work.operands), device.flops_f32);
+  const Tile tile{.products = work.flops / (rate * of_unit * known.efficiency * work.efficiency),
+                  .loads = work.load_bytes / (l2_bytes_per_second(device) * of_unit),
+                  .stores = work.store_bytes / (device.bytes_per_second * kMemoryShare * of_unit),
+                  .fixed = known.tile_seconds};
+
+  double busy = 0;
+  if (work.persistent) {
+    // Every block walks through its tiles; only the last epilogue runs beside nothing.
+    const double rounds = std::ceil(work.tiles / (units * most));
+    busy = rounds * most * std::max({tile.products, tile.loads, tile.stores}) + tile.stores +
+           tile.fixed;
+  } else {
+    const double rounds = std::floor(work.tiles / (units * most));
+    const double rest = std::ceil((work.tiles - rounds * units * most) / units);
+    busy = rounds * tile.of(most) + (rest > 0 ? tile.of(rest) : 0);
+  }
+  const double memory = work.memory_bytes / (device.bytes_per_second * kMemoryShare);
+  const double seconds = std::max(busy, memory) + (1 - known.hidden) * std::min(busy, memory) +
+                         (work.launches - 1) * device.launch_seconds;
+
+  const double peak = precision == f64 ? device.flops_f32 / 2 : device.flops_f32;
+  Cost cost;
+  cost.flops = std::max(work.tiles * work.flops, 1.0);
+  cost.bytes = work.memory_bytes;
+  cost.flops_fraction = cost.flops / (peak * seconds);
+  return cost;
+}
+
+}  // namespace ashlar::cuda

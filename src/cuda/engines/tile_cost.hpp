@@ -1,0 +1,52 @@
+// What kernels cost that compute their result in tiles on matrix units: one model for all of them,
+// whose constants are data (tile_cost_table.inc, made from recorded timings by tools/fit_costs.py).
+#pragma once
+
+#include <string_view>
+
+#include "plan/engine.hpp"
+
+namespace ashlar::cuda {
+
+// Dense operations per second of the matrix units for operands of this dtype, results kept in f32
+// (i32, f64); f32 operands are rounded to tf32. 0: the device has none for it.
+double tensor_rate(const DeviceProps& device, DType operands);
+// Bytes per second that all multiprocessors together load from the L2 cache.
+double l2_bytes_per_second(const DeviceProps& device);
+
+// One kernel, tile by tile. Only differences between configurations matter: what all of them share
+// may be left out.
+struct TileWork {
+  std::string_view engine;  // "cuda.gemm_sm90": whose calibration
+  DType operands = bf16;    // what the matrix units multiply
+  int tile_m = 128, tile_n = 128;
+  double tiles = 1;         // of the whole grid: every part of a split sum is one
+  double flops = 0;         // of one tile, 2 per multiply-add, padding to whole tiles included
+  double load_bytes = 0;    // of one tile: operands brought into shared memory
+  double store_bytes = 0;   // of one tile: read and written by its epilogue
+  double memory_bytes = 0;  // of the whole kernel: region.bytes(), and partial sums of a split
+  int blocks_per_sm = 1;    // resident together; they take turns at the matrix units
+  int cluster = 1;          // blocks that need a place at the same moment
+  bool persistent = false;  // the epilogue of a tile runs beside the products of the next one
+  int launches = 1;         // 2: a second kernel adds the parts
+  double efficiency = 1;    // what this configuration loses beside others of its tile: 0.9
+};
+
+// Ready for Config::cost. Its flops_fraction is a share of the vector units' peak, as everywhere,
+// and passes 1 by far.
+Cost tile_cost(const TileWork& work, const DeviceProps& device, DType precision = f32);
+
+// --- the data: one row per engine, operands and tile; a tile of 0 x 0 stands for all others, an
+// engine without rows is taken for one of its core ("_sm90", else "_sm80")
+struct TileCalibration {
+  std::string_view engine;
+  DType operands;
+  int tile_m, tile_n;
+  double efficiency;    // share of tensor_rate that the products of a long tile reach
+  double tile_seconds;  // of a tile beside its products: first loads, last results
+  double hidden;        // share of the shorter of (products, memory) that costs no time
+};
+const TileCalibration& tile_calibration(std::string_view engine, DType operands, int tile_m,
+                                        int tile_n);
+
+}  // namespace ashlar::cuda

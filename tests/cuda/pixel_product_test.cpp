@@ -1,0 +1,104 @@
+// Convolutions as products of pixels: every pixel meets exactly the taps its definition says.
+#include "cuda/engines/pixel_product.hpp"
+
+#include <gtest/gtest.h>
+
+#include <ashlar/ashlar.hpp>
+#include <map>
+#include <tuple>
+
+#include "plan/cut.hpp"
+
+namespace ashlar::cuda {
+namespace {
+
+Region region_of(const Graph& graph) {
+  const LoweredGraph lowered = lower(graph, true);
+  return cut(lowered, std::vector<FusionLimits>(lowered.graph.nodes().size())).at(0);
+}
+
+// (result pixel, place in the filter) to pixel of `from`, as many as lie inside of it.
+using Meetings = std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, std::int64_t>;
+
+Meetings meetings_of(const PixelProduct& product) {
+  Meetings result;
+  for (const auto& phase : product.phases) {
+    for (std::size_t axis = 0; axis < 3; ++axis)
+      EXPECT_EQ(phase.upper[axis] + product.from_extent[axis] - 1,
+                phase.lower[axis] + (phase.extent[axis] - 1) * product.step[axis]);
+    for (std::int64_t h = 0; h < phase.extent[1]; ++h)
+      for (std::int64_t w = 0; w < phase.extent[2]; ++w)
+        for (const auto& tap : phase.taps) {
+          const std::int64_t y = phase.lower[1] + h * product.step[1] + tap.offset[1],
+                             x = phase.lower[2] + w * product.step[2] + tap.offset[2];
+          EXPECT_GE(tap.offset[1], 0);
+          EXPECT_GE(tap.offset[2], 0);
+          if (y < 0 || y >= product.from_extent[1] || x < 0 || x >= product.from_extent[2])
+            continue;
+          const auto key = std::tuple(phase.first[1] + phase.step[1] * h,
+                                      phase.first[2] + phase.step[2] * w, tap.filter);
+          EXPECT_TRUE(result.emplace(key, y * product.from_extent[2] + x).second);
+        }
+  }
+  return result;
+}
+
+void expect_definition(const Dims& extent, const Dims& window, const ConvAttributes& op) {
+  Dims out;
+  for (int axis = 0; axis < 2; ++axis) {
+    const std::int64_t after = op.post_padding ? (*op.post_padding)[axis] : op.padding[axis];
+    out.push_back(
+        (extent[axis] + op.padding[axis] + after - op.dilation[axis] * (window[axis] - 1) - 1) /
+            op.stride[axis] +
+        1);
+  }
+  const Dims x = {1, 8, extent[0], extent[1]}, y = {1, 8, out[0], out[1]},
+             w = {8, 8, window[0], window[1]};
+  Meetings forward, backward;
+  for (std::int64_t p = 0; p < out[0]; ++p)
+    for (std::int64_t q = 0; q < out[1]; ++q)
+      for (std::int64_t r = 0; r < window[0]; ++r)
+        for (std::int64_t s = 0; s < window[1]; ++s) {
+          const std::int64_t h = p * op.stride[0] - op.padding[0] + r * op.dilation[0],
+                             v = q * op.stride[1] - op.padding[1] + s * op.dilation[1];
+          if (h < 0 || h >= extent[0] || v < 0 || v >= extent[1]) continue;
+          const std::int64_t tap = op.mode == ConvMode::convolution
+                                       ? (window[0] - 1 - r) * window[1] + window[1] - 1 - s
+                                       : r * window[1] + s;
+          forward[{p, q, tap}] = h * extent[1] + v;
+          backward[{h, v, tap}] = p * out[1] + q;
+        }
+  Graph one, two;
+  one.output("y", one.conv(one.input("x", x, f32), one.input("w", w, f32), op));
+  two.output("dx", two.conv_backward_data(two.input("dy", y, f32), two.input("w", w, f32), op,
+                                          {.dims = x}));
+  EXPECT_EQ(meetings_of(PixelProduct(region_of(one))), forward);
+  EXPECT_EQ(meetings_of(PixelProduct(region_of(two))), backward);
+}
+
+TEST(PixelProduct, IsTheConvolution) {
+  expect_definition({7, 9}, {3, 3}, {.padding = {1, 1}, .stride = {1, 1}, .dilation = {1, 1}});
+  expect_definition({8, 9}, {3, 2}, {.padding = {1, 0}, .stride = {2, 3}, .dilation = {1, 1}});
+  expect_definition({9, 11}, {3, 3}, {.padding = {2, 3}, .stride = {2, 1}, .dilation = {2, 3}});
+  expect_definition({9, 8}, {1, 1}, {.padding = {0, 0}, .stride = {2, 2}, .dilation = {1, 1}});
+  expect_definition({10, 7}, {5, 4},
+                    {.padding = {4, 0},
+                     .post_padding = Dims{0, 3},
+                     .stride = {3, 2},
+                     .dilation = {1, 1},
+                     .mode = ConvMode::convolution});
+}
+
+TEST(PixelProduct, PhasesWithMostTapsComeFirst) {
+  Graph graph;
+  graph.output("dx", graph.conv_backward_data(
+                         graph.input("dy", {1, 8, 4, 4}, f32), graph.input("w", {8, 8, 3, 3}, f32),
+                         {.padding = {1, 1}, .stride = {2, 2}}, {.dims = {1, 8, 8, 8}}));
+  const PixelProduct product(region_of(graph));
+  std::vector<std::size_t> taps;
+  for (const auto& phase : product.phases) taps.push_back(phase.taps.size());
+  EXPECT_EQ(taps, (std::vector<std::size_t>{4, 2, 2, 1}));
+}
+
+}  // namespace
+}  // namespace ashlar::cuda
