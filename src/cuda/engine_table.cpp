@@ -16,6 +16,7 @@ EngineTable engine_table() {
       &conv_direct_engine(),
       &gemm_sm90_engine(),
       &conv_wgrad_sm90_engine(),
+      &gemm_skinny_engine(),
       &pointwise_tiled_engine(),
       &pointwise_engine(),
       &generic_engine(),
