@@ -7,7 +7,9 @@ namespace ashlar::cuda {
 
 const CudaEngine& channel_norm_engine();
 const CudaEngine& generic_engine();
+const CudaEngine& conv_sm80_engine();
 const CudaEngine& depthwise_engine();
+const CudaEngine& gemm_sm80_engine();
 const CudaEngine& pointwise_engine();
 const CudaEngine& pointwise_tiled_engine();
 const CudaEngine& resample_engine();
