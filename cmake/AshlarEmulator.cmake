@@ -13,7 +13,8 @@ target_compile_definitions(emulated_nvrtc PRIVATE
   EMULATOR_SHIM="${ashlar_emulator_sources}/shim/cuda.hpp")
 set_target_properties(emulated_nvrtc PROPERTIES OUTPUT_NAME nvrtc)
 
-set(driver_sources block_runner driver fiber graphs kernels memory options streams)
+set(driver_sources block_runner driver fiber graphs kernels matrix_units mbarriers meetings memory numbers
+                   options shared_window streams tensor_copies tensor_maps)
 list(TRANSFORM driver_sources PREPEND "${ashlar_emulator_sources}/")
 list(TRANSFORM driver_sources APPEND ".cpp")
 add_library(emulated_cuda SHARED ${driver_sources})

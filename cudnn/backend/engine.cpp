@@ -16,7 +16,7 @@ constexpr std::int64_t kMostForeignEngines = 256;
 
 AttributeValue numerical_notes(const PlanNotes& notes) {
   std::vector<std::int64_t> list;
-  if (notes.tf32) list.push_back(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
+  if (notes.tf32 || notes.truncating_sums) list.push_back(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
   if (notes.reduced_precision_accumulation)
     list.push_back(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
   if (!notes.deterministic) list.push_back(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);

@@ -3,6 +3,7 @@
 
 #include <ashlar/device.hpp>
 #include <ashlar/graph.hpp>
+#include <compare>
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
@@ -56,10 +57,13 @@ class Binding {
 
 struct PlanNotes {
   bool deterministic = true;
-  bool tf32 = false;
+  bool tf32 = false;  // f32 factors of products lose all but 11 of their bits
+  // Products of fp8 numbers are added to 14 bits, and to f32 after every 128 (docs/numerics.md).
   bool reduced_precision_accumulation = false;
+  bool truncating_sums = false;  // matrix units add products, truncating where f32 would round
   bool runtime_compiled = false;
   int winograd = 0;  // pixels per tile and axis of the largest Winograd convolution; 0: none
+  auto operator<=>(const PlanNotes&) const = default;
 };
 
 // Immutable: any number of threads may run one plan at once, each with its own workspace. Copies

@@ -217,6 +217,7 @@ std::shared_ptr<const PlanData> build_plan(const Graph& graph, const DeviceProps
     plan->notes.tf32 |= choice.config.notes.tf32;
     plan->notes.reduced_precision_accumulation |=
         choice.config.notes.reduced_precision_accumulation;
+    plan->notes.truncating_sums |= choice.config.notes.truncating_sums;
     plan->notes.runtime_compiled |= choice.config.notes.runtime_compiled;
     plan->notes.winograd = std::max(plan->notes.winograd, choice.config.notes.winograd);
     plan->steps.push_back({std::move(regions[i]), std::move(choice), nullptr, 0});

@@ -96,7 +96,9 @@ std::string PlanData::explain() const {
   text += fmt::format(
       "notes: {}, {}, accumulation {}, {}, {}\n",
       notes.deterministic ? "deterministic" : "not deterministic", notes.tf32 ? "tf32" : "no tf32",
-      notes.reduced_precision_accumulation ? "in reduced precision" : "in the compute type",
+      notes.reduced_precision_accumulation ? "in reduced precision"
+      : notes.truncating_sums              ? "truncated by matrix units"
+                                           : "in the compute type",
       notes.winograd ? fmt::format("winograd tiles of {}", notes.winograd) : "no winograd",
       notes.runtime_compiled ? "compiled at run time" : "no run-time compilation");
   return text;

@@ -2,6 +2,7 @@
 //   i = o * stride - padding + r * dilation                          (outside x: zero)
 // and multiplies it with w[r], or with w[R - 1 - r] in mode `convolution`.
 #include "reference/evaluate.hpp"
+#include "reference/matrix_product.hpp"
 #include "reference/winograd.hpp"
 
 namespace ashlar::reference {
@@ -145,13 +146,14 @@ class WinogradBounds {
       reversed_ = op.mode == ConvMode::convolution;
     }
   }
-  Scalar total(const Accumulator<Scalar>& sum, const Index& index) const {
-    if (growth_.empty()) return sum.total();
+  Scalar total(const MatrixProduct<Scalar>& product, const Accumulator<Scalar>& sum,
+               const Index& index) const {
+    if (growth_.empty()) return product.total(sum);
     Index at = index;
     for (int axis = kSpatial; reversed_ && axis < result_.rank(); ++axis)
       at[axis] = result_[axis] - 1 - at[axis];
     const auto element = static_cast<std::size_t>(flatten(result_, at));
-    return sum.total_by_either({growth_[element], units_, exact_});
+    return sum.total_by_either({growth_[element], units_, exact_}, product.sums());
   }
 
  private:
@@ -182,6 +184,7 @@ void evaluate(const ConvForward& op, const Operands& operands) {
   const auto w = operands.input(ConvForward::w);
   const auto y = operands.output(ConvForward::y);
   const Groups groups = groups_of(x.dims(), w.dims());
+  const MatrixProduct<Scalar> product(operands, x.dtype(), w.dtype());
   const WinogradBounds<Operands> bounds(op, operands, ConvForward::x, ConvForward::w, true);
 
   for_each(y.dims(), [&](const Index& index) {
@@ -192,10 +195,10 @@ void evaluate(const ConvForward& op, const Operands& operands) {
       const bool inside = find_input(op, x.dims(), w.dims(), index, at, in);
       for (at[1] = 0; at[1] < groups.channels; ++at[1]) {
         in[1] = first_channel + at[1];
-        inside ? sum.add(x.load(in) * w.load(at)) : sum.add_padding(w.load(at));
+        inside ? sum.add(product.term(x.load(in), w.load(at))) : sum.add_padding(w.load(at));
       }
     });
-    blend(op, operands, ConvForward::z, index, bounds.total(sum, index));
+    blend(op, operands, ConvForward::z, index, bounds.total(product, sum, index));
   });
 }
 
@@ -207,6 +210,7 @@ void evaluate(const ConvBackwardData& op, const Operands& operands) {
   const auto w = operands.input(ConvBackwardData::w);
   const auto dx = operands.output(ConvBackwardData::dx);
   const Groups groups = groups_of(dx.dims(), w.dims());
+  const MatrixProduct<Scalar> product(operands, dy.dtype(), w.dtype());
   const WinogradBounds<Operands> bounds(op, operands, ConvBackwardData::dy, ConvBackwardData::w,
                                         false);
 
@@ -218,10 +222,10 @@ void evaluate(const ConvBackwardData& op, const Operands& operands) {
       const bool inside = find_output(op, dy.dims(), w.dims(), index, at, out);
       for (std::int64_t k = first_filter; k < first_filter + groups.filters; ++k) {
         out[1] = at[0] = k;
-        inside ? sum.add(dy.load(out) * w.load(at)) : sum.add_padding(w.load(at));
+        inside ? sum.add(product.term(dy.load(out), w.load(at))) : sum.add_padding(w.load(at));
       }
     });
-    blend(op, operands, ConvBackwardData::z, index, bounds.total(sum, index));
+    blend(op, operands, ConvBackwardData::z, index, bounds.total(product, sum, index));
   });
 }
 
@@ -233,6 +237,7 @@ void evaluate(const ConvBackwardFilter& op, const Operands& operands) {
   const auto dy = operands.input(ConvBackwardFilter::dy);
   const auto dw = operands.output(ConvBackwardFilter::dw);
   const Groups groups = groups_of(x.dims(), dw.dims());
+  const MatrixProduct<Scalar> product(operands, x.dtype(), dy.dtype());
   const WinogradBounds<Operands> bounds(op, operands);
 
   for_each(dw.dims(), [&](const Index& index) {
@@ -244,10 +249,10 @@ void evaluate(const ConvBackwardFilter& op, const Operands& operands) {
       const bool inside = find_input(op, x.dims(), dw.dims(), out, index, in);
       for (std::int64_t n = 0; n < x.dims()[0]; ++n) {
         in[0] = out[0] = n;
-        inside ? sum.add(x.load(in) * dy.load(out)) : sum.add_padding(dy.load(out));
+        inside ? sum.add(product.term(x.load(in), dy.load(out))) : sum.add_padding(dy.load(out));
       }
     });
-    blend(op, operands, ConvBackwardFilter::z, index, bounds.total(sum, index));
+    blend(op, operands, ConvBackwardFilter::z, index, bounds.total(product, sum, index));
   });
 }
 

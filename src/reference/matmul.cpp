@@ -1,5 +1,6 @@
 // c[..., m, n] = sum over k of a[..., m, k] * b[..., k, n], of real or complex numbers.
 #include "reference/evaluate.hpp"
+#include "reference/matrix_product.hpp"
 
 namespace ashlar::reference {
 
@@ -29,6 +30,7 @@ void evaluate_complex(const Matmul& op, const Operands& operands) {
   const int part_axis = c.dims().rank() - 1, column_axis = part_axis - 1,
             row_axis = column_axis - 1;
   const std::int64_t depth = a.dims()[column_axis];
+  const MatrixProduct<Scalar> product(operands, a.dtype(), b.dtype());
 
   for_each(c.dims(), [&](const Index& index) {
     Index element;
@@ -48,10 +50,11 @@ void evaluate_complex(const Matmul& op, const Operands& operands) {
       in_b[row_axis] = k;
       const Scalar a_real = a.load(with_part(in_a, 0)), a_imaginary = a.load(with_part(in_a, 1));
       const Scalar b_real = b.load(with_part(in_b, 0)), b_imaginary = b.load(with_part(in_b, 1));
-      sum.add(a_real * (imaginary ? b_imaginary : b_real));
-      sum.add(imaginary ? a_imaginary * b_real : -(a_imaginary * b_imaginary));
+      sum.add(product.term(a_real, imaginary ? b_imaginary : b_real));
+      sum.add(imaginary ? product.term(a_imaginary, b_real)
+                        : -product.term(a_imaginary, b_imaginary));
     }
-    c.store(index, sum.total());
+    c.store(index, product.total(sum));
   });
 }
 
@@ -66,6 +69,7 @@ void evaluate(const Matmul& op, const Operands& operands) {
   if (c.complex()) return evaluate_complex(op, operands);
   const int row_axis = c.dims().rank() - 2, column_axis = c.dims().rank() - 1;
   const std::int64_t depth = a.dims()[column_axis];
+  const MatrixProduct<Scalar> product(operands, a.dtype(), b.dtype());
 
   for_each(c.dims(), [&](const Index& index) {
     if (index[row_axis] >= length(operands, Matmul::m_override, index, c.dims()[row_axis]) ||
@@ -79,9 +83,9 @@ void evaluate(const Matmul& op, const Operands& operands) {
     for (std::int64_t k = 0; k < terms; ++k) {
       in_a[column_axis] = k;
       in_b[row_axis] = k;
-      sum.add(a.load(in_a) * b.load(in_b));
+      sum.add(product.term(a.load(in_a), b.load(in_b)));
     }
-    c.store(index, sum.total());
+    c.store(index, product.total(sum));
   });
 }
 

@@ -1,5 +1,6 @@
 // One product per expert: row r of group g is token[r] weight[g % experts].
 #include "reference/evaluate.hpp"
+#include "reference/matrix_product.hpp"
 #include "reference/outside_integer.hpp"
 
 namespace ashlar::reference {
@@ -77,6 +78,7 @@ void evaluate(const MoeGroupedMatmul& op, const Operands& operands) {
   const auto output = operands.output(Op::output);
   const Routing<Op, Operands> routing(op, operands, weight.dims()[0], output.dims()[1]);
   const std::int64_t depth = token.dims()[2], columns = output.dims()[2];
+  const MatrixProduct<Scalar> product(operands, token.dtype(), weight.dtype());
 
   parallel_for(output.dims()[1], [&](std::int64_t m) {
     // Without scatter only row m goes to row m.
@@ -89,9 +91,9 @@ void evaluate(const MoeGroupedMatmul& op, const Operands& operands) {
         const std::int64_t source = routing.source(r), expert = routing.expert_of(r);
         if (source < 0 || expert < 0) continue;
         for (std::int64_t k = 0; k < depth; ++k)
-          sum.add(token.load({0, source, k}) * weight.load({expert, k, n}));
+          sum.add(product.term(token.load({0, source, k}), weight.load({expert, k, n})));
       }
-      output.store({0, m, n}, sum.total());
+      output.store({0, m, n}, product.total(sum));
     }
   });
 }
@@ -110,6 +112,7 @@ void evaluate(const MoeGroupedMatmulBackward& op, const Operands& operands) {
 
   if (operands.has_output(Op::dweight)) {
     const auto dweight = operands.output(Op::dweight);
+    const MatrixProduct<Scalar> product(operands, token.dtype(), doutput.dtype());
     for_each(dweight.dims(), [&](const Index& at) {
       Accumulator<Scalar> sum;
       routing.for_each_group([&](std::int64_t expert, std::int64_t begin, std::int64_t end) {
@@ -117,16 +120,17 @@ void evaluate(const MoeGroupedMatmulBackward& op, const Operands& operands) {
         for (std::int64_t r = begin; r < end; ++r) {
           const std::int64_t from = routing.source(r), to = routing.destination(r);
           if (from >= 0 && to >= 0)
-            sum.add(token.load({0, from, at[1]}) * doutput.load({0, to, at[2]}));
+            sum.add(product.term(token.load({0, from, at[1]}), doutput.load({0, to, at[2]})));
         }
       });
-      dweight.store(at, sum.total());
+      dweight.store(at, product.total(sum));
     });
   }
   if (!operands.has_output(Op::dtoken)) return;
   const auto weight = operands.input(Op::weight);
   const auto dtoken = operands.output(Op::dtoken);
   const bool gather = op.mode == MoeMode::gather;
+  const MatrixProduct<Scalar> product(operands, doutput.dtype(), weight.dtype());
   for_each(dtoken.dims(), [&](const Index& at) {
     Accumulator<Scalar> sum;
     const std::int64_t first = gather ? 0 : at[1], last = gather ? routing.rows() : at[1] + 1;
@@ -135,9 +139,9 @@ void evaluate(const MoeGroupedMatmulBackward& op, const Operands& operands) {
       const std::int64_t to = routing.destination(r), expert = routing.expert_of(r);
       if (to < 0 || expert < 0) continue;
       for (std::int64_t n = 0; n < doutput.dims()[2]; ++n)
-        sum.add(doutput.load({0, to, n}) * weight.load({expert, at[2], n}));
+        sum.add(product.term(doutput.load({0, to, n}), weight.load({expert, at[2], n})));
     }
-    dtoken.store(at, sum.total());
+    dtoken.store(at, product.total(sum));
   });
 }
 

@@ -8,6 +8,7 @@
 
 #include "graph/multi_head_shapes.hpp"
 #include "reference/attention.hpp"
+#include "reference/matrix_product.hpp"
 #include "reference/scratch.hpp"
 
 namespace ashlar::reference {
@@ -79,6 +80,7 @@ class MultiHeadProblem {
         shape(op, sources[0].dims(), sources[1].dims(), sources[2].dims()),
         arrays(shape, !std::is_same_v<Op, MultiHeadAttentionForward>),
         scale(op.softmax_scale),
+        product(given, DType::f32, DType::f32),
         weights_(given.input(given.has_input(Op::weights) ? Op::weights : Op::q)),
         scratch_(given, arrays.need),
         numbers_(scratch_.numbers()),
@@ -104,14 +106,15 @@ class MultiHeadProblem {
   Scalar projected(const MultiHeadProjection& w, std::int64_t row, const Vector& x) const {
     Accumulator<Scalar> sum;
     for (std::int64_t c = 0; c < w.columns; ++c)
-      sum.add(weights_.load({w.matrix + row * w.columns + c}) * x(c));
-    return shape.has_biases ? sum.total() + weights_.load({w.bias + row}) : sum.total();
+      sum.add(product.term(weights_.load({w.matrix + row * w.columns + c}), x(c)));
+    return shape.has_biases ? product.total(sum) + weights_.load({w.bias + row})
+                            : product.total(sum);
   }
   Scalar projected_back(const MultiHeadProjection& w, std::int64_t column, const Scalar* x) const {
     Accumulator<Scalar> sum;
     for (std::int64_t r = 0; r < w.rows; ++r)
-      sum.add(weights_.load({w.matrix + r * w.columns + column}) * x[r]);
-    return sum.total();
+      sum.add(product.term(weights_.load({w.matrix + r * w.columns + column}), x[r]));
+    return product.total(sum);
   }
 
   std::int64_t query_length(std::int64_t b, std::int64_t beam) const {
@@ -147,6 +150,7 @@ class MultiHeadProblem {
   const MultiHeadShape shape;
   const MultiHeadArrays arrays;
   const Scalar scale;
+  const MatrixProduct<Scalar> product;  // of what passes between its steps, which is f32
 
  private:
   void project(const View& x, const MultiHeadProjection& projection, const HeadVectors& to) const {
@@ -165,10 +169,10 @@ class MultiHeadProblem {
     const Columns columns = this->columns(query);
     RowSum<Scalar> sum;
     for (std::int64_t j = columns.begin; j < columns.end; ++j) {
-      Accumulator<Scalar> product;
+      Accumulator<Scalar> score;
       for (std::int64_t p = 0; p < shape.head_size; ++p)
-        product.add(at(arrays.q, query)[p] * at(arrays.k, key_row(query, j))[p]);
-      scores[j] = scale * product.total();
+        score.add(product.term(at(arrays.q, query)[p], at(arrays.k, key_row(query, j))[p]));
+      scores[j] = scale * product.total(score);
       sum.largest = maximum(sum.largest, scores[j]);
     }
     const Columns seen = sum.sees_nothing() ? Columns{} : columns;
@@ -185,8 +189,8 @@ class MultiHeadProblem {
     for (std::int64_t p = 0; p < shape.value_size; ++p) {
       Accumulator<Scalar> o;
       for (std::int64_t j = seen.begin; j < seen.end; ++j)
-        o.add(weights[j] * at(arrays.v, key_row(query, j))[p]);
-      at(arrays.o, query)[p] = sum.sees_nothing() ? Scalar(0.0) : o.total() / sum.weights;
+        o.add(product.term(weights[j], at(arrays.v, key_row(query, j))[p]));
+      at(arrays.o, query)[p] = sum.sees_nothing() ? Scalar(0.0) : product.total(o) / sum.weights;
     }
   }
 

@@ -17,8 +17,8 @@ class MultiHeadGradients : public MultiHeadProblem<Op, Operands> {
  public:
   using Base = MultiHeadProblem<Op, Operands>;
   using Scalar = typename Operands::Scalar;
-  using Base::at, Base::arrays, Base::shape, Base::scale, Base::seen, Base::key_row, Base::kept,
-      Base::rounded, Base::for_each_row;
+  using Base::at, Base::arrays, Base::shape, Base::scale, Base::product, Base::seen, Base::key_row,
+      Base::kept, Base::rounded, Base::for_each_row;
 
   MultiHeadGradients(const Op& attention, const Operands& given) : Base(attention, given) {
     const auto d_o = given.input(Op::d_o);
@@ -46,8 +46,8 @@ class MultiHeadGradients : public MultiHeadProblem<Op, Operands> {
       for (std::int64_t p = 0; p < shape.head_size; ++p) {
         Accumulator<Scalar> sum;
         for (std::int64_t j = columns.begin; j < columns.end; ++j)
-          sum.add(at(arrays.ds, query)[j] * at(arrays.k, key_row(query, j))[p]);
-        at(arrays.dq, query)[p] = scale * sum.total();
+          sum.add(product.term(at(arrays.ds, query)[j], at(arrays.k, key_row(query, j))[p]));
+        at(arrays.dq, query)[p] = scale * product.total(sum);
       }
     });
     for_each_row(arrays.dk, [&](const HeadRow& key) {
@@ -71,9 +71,10 @@ class MultiHeadGradients : public MultiHeadProblem<Op, Operands> {
     for (std::int64_t j = columns.begin; j < columns.end; ++j) {
       Accumulator<Scalar> dp;
       for (std::int64_t p = 0; p < shape.value_size; ++p)
-        dp.add(d_o[p] * at(arrays.v, key_row(query, j))[p]);
+        dp.add(product.term(d_o[p], at(arrays.v, key_row(query, j))[p]));
       const Scalar weight = softmax_weight(at(arrays.scores, query)[j], *at(arrays.stats, query));
-      at(arrays.ds, query)[j] = rounded(weight * (kept(query, j, dp.total()) - delta.total()));
+      at(arrays.ds, query)[j] =
+          rounded(weight * (kept(query, j, product.total(dp)) - delta.total()));
       at(arrays.p, query)[j] = rounded(kept(query, j, weight));
     }
   }
@@ -86,9 +87,9 @@ class MultiHeadGradients : public MultiHeadProblem<Op, Operands> {
       for (std::int64_t i = 0; i < shape.queries; ++i) {
         const HeadRow query{key.b, beam, i, key.head};
         if (shape.key_beam(beam) == key.beam && seen(query).contains(key.row))
-          sum.add(at(factor, query)[key.row] * at(x, query)[p]);
+          sum.add(product.term(at(factor, query)[key.row], at(x, query)[p]));
       }
-    return sum.total();
+    return product.total(sum);
   }
 };
 
@@ -132,9 +133,10 @@ void evaluate(const MultiHeadAttentionBackwardWeights& op, const Operands& opera
             of_keys ? problem.key_length(b, beam) : problem.query_length(b, beam);
         for (std::int64_t row = 0; row < steps; ++row) sum.add(term(HeadRow{b, beam, row}));
       }
+    const Scalar total = problem.product.total(sum);
     dweights.store({element}, operands.has_input(Op::previous)
-                                  ? sum.total() + operands.input(Op::previous).load({element})
-                                  : sum.total());
+                                  ? total + operands.input(Op::previous).load({element})
+                                  : total);
   };
   for (MultiHeadPart part : kMultiHeadParts) {
     const MultiHeadProjection& w = shape[part];
@@ -149,7 +151,7 @@ void evaluate(const MultiHeadAttentionBackwardWeights& op, const Operands& opera
     };
     for_each({w.rows, w.columns}, [&](const Index& at) {
       store_sum(w.matrix + at[0] * w.columns + at[1], of_keys, [&](const HeadRow& step) {
-        return problem.at(left, step)[at[0]] * right(step, at[1]);
+        return problem.product.term(problem.at(left, step)[at[0]], right(step, at[1]));
       });
     });
     for_each({shape.has_biases ? w.rows : 0}, [&](const Index& at) {

@@ -20,6 +20,7 @@ struct Launch {
   std::vector<void*> parameters;
   unsigned cluster = 1;                   // blocks, along x
   ClusterState* cluster_state = nullptr;  // of the image; null: none, from an older shim
+  TensorState* tensor_state = nullptr;    // the same
 };
 
 // Empty, or what went wrong. One launch at a time.

@@ -56,10 +56,10 @@ void report(const Launch& launch, const std::string& error) {
   std::fprintf(stderr, "emulated CUDA: kernel '%s': %s\n", launch.name.c_str(), error.c_str());
 }
 
-// What lies where addresses of a process lie, and is no memory of the GPU, is an address of the
-// host that no GPU could follow. Empty, or which word of the parameters it is.
+// What lies where a program, its heap and its libraries lie, and is no memory of the GPU, is an
+// address of the host that no GPU could follow. Empty, or which word of the parameters it is.
 std::string host_address(const Launch& launch) {
-  constexpr std::uint64_t kLowest = 1ull << 40, kHighest = 1ull << 48;
+  constexpr std::uint64_t kLowest = 0x55ull << 40, kHighest = 1ull << 47;
   for (std::size_t p = 0; p < launch.parameters.size(); ++p)
     for (unsigned at = 0; at + 8 <= launch.kernel->parameter_bytes[p]; at += 8) {
       std::uint64_t word = 0;
@@ -141,6 +141,25 @@ Result check_shape(const LaunchConfig& config, const KernelObject& kernel) {
   return Result::success;
 }
 
+class AlignedBytes {
+ public:
+  explicit AlignedBytes(const std::vector<char>& bytes)
+      : memory_(bytes.size() + kAlignment),
+        data_(memory_.data() +
+              (kAlignment - reinterpret_cast<std::uintptr_t>(memory_.data()) % kAlignment)) {
+    std::copy(bytes.begin(), bytes.end(), data_);
+  }
+  AlignedBytes(const AlignedBytes&) = delete;
+  AlignedBytes& operator=(const AlignedBytes&) = delete;
+  AlignedBytes(AlignedBytes&&) = default;
+  void* data() { return data_; }
+
+ private:
+  static constexpr std::size_t kAlignment = 128;
+  std::vector<char> memory_;
+  char* data_;
+};
+
 const KernelObject& kernel_of(const GraphNodeObject& node) {
   return *reinterpret_cast<const KernelObject*>(node.kernel.function);
 }
@@ -159,7 +178,8 @@ void take_arguments(GraphNodeObject& node) {
 
 Result launch(const GraphNodeObject& node) {
   const KernelObject& kernel = kernel_of(node);
-  std::vector<std::vector<char>> copies = node.arguments;  // kernels may write to theirs
+  // Kernels may write to theirs. Where they lie is a multiple of what any type may want.
+  std::vector<AlignedBytes> copies(node.arguments.begin(), node.arguments.end());
   Launch what{.image = kernel.library->image,
               .kernel = kernel.kernel,
               .name = kernel.name,
@@ -169,8 +189,9 @@ Result launch(const GraphNodeObject& node) {
               .together = node.is_cooperative,
               .parameters = {},
               .cluster = node.cluster,
-              .cluster_state = kernel.library->cluster};
-  for (std::vector<char>& copy : copies) what.parameters.push_back(copy.data());
+              .cluster_state = kernel.library->cluster,
+              .tensor_state = kernel.library->tensor};
+  for (AlignedBytes& copy : copies) what.parameters.push_back(copy.data());
   return run(what);
 }
 
@@ -196,7 +217,13 @@ Result cuLibraryLoadData(LibraryHandle* library, const void* code, int*, void**,
   if (static_shared_bytes(*image) > static_cast<int>(kSharedWithoutAsking) + 256)
     return Result::invalid_image;
   auto* const* cluster = static_cast<ClusterState* const*>(dlsym(handle, "emulated_cluster"));
-  *library = new LibraryObject{handle, file, image, cluster != nullptr ? *cluster : nullptr, {}};
+  auto* const* tensor = static_cast<TensorState* const*>(dlsym(handle, "emulated_tensor"));
+  *library = new LibraryObject{handle,
+                               file,
+                               image,
+                               cluster != nullptr ? *cluster : nullptr,
+                               tensor != nullptr ? *tensor : nullptr,
+                               {}};
   return Result::success;
 }
 Result cuLibraryUnload(LibraryHandle library) {

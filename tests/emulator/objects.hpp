@@ -21,6 +21,7 @@ struct LibraryObject {
   int file;  // it was opened from
   const emulated::Image* image;
   emulated::ClusterState* cluster;  // null: an older shim's
+  emulated::TensorState* tensor;    // the same
   std::vector<KernelHandle> kernels;
 };
 struct KernelObject {

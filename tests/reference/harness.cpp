@@ -70,11 +70,11 @@ void Evaluation::run_nodes() {
   }
 }
 
-std::map<std::string, Expected> Evaluation::oracle() const {
+std::map<std::string, Expected> Evaluation::oracle(const PlanNotes& notes) const {
   std::vector<const void*> pointers;
   for (TensorId id : graph_.bound_tensors()) pointers.push_back(memory_[at(id)].data());
   std::map<std::string, Expected> results;
-  for (Expected& expected : evaluate_reference(graph_, pointers))
+  for (Expected& expected : evaluate_reference(graph_, pointers, notes))
     results.emplace(graph_.tensor(expected.tensor).name, std::move(expected));
   return results;
 }

@@ -26,8 +26,10 @@ class Evaluation {
   void fill_inputs(std::uint64_t seed, double low = -1.0, double high = 1.0);
 
   void run_nodes();  // evaluate_node, into memory
-  std::map<std::string, Expected> oracle() const;
-  Expected oracle(const std::string& output) const { return oracle().at(output); }
+  std::map<std::string, Expected> oracle(const PlanNotes& notes = {}) const;
+  Expected oracle(const std::string& output, const PlanNotes& notes = {}) const {
+    return oracle(notes).at(output);
+  }
   // run_nodes() and compare every output with the oracle.
   void expect_nodes_agree();
 

@@ -21,10 +21,10 @@ void Problem::require_exact() {
 }
 
 const std::vector<Expected>& Problem::expected(const PlanNotes& notes) {
-  const auto [place, missing] = expected_.try_emplace(notes.winograd);
+  const auto [place, missing] = expected_.try_emplace(notes);
   if (missing) {
     place->second = evaluate_reference(memory_.graph(), memory_.readable(), notes);
-    if (exact_ && notes.winograd <= 2)
+    if (exact_ && notes.winograd <= 2 && !notes.reduced_precision_accumulation)
       for (Expected& one : place->second) std::fill(one.bounds.begin(), one.bounds.end(), 0);
   }
   return place->second;

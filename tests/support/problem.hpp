@@ -21,7 +21,7 @@ class Problem {
           const Change& change = {});
 
   // Outputs have to equal the oracle's to the bit: right for linear operations on whole numbers,
-  // except Winograd tiles of 4, whose matrices have thirds in them.
+  // except Winograd tiles of 4, whose matrices have thirds in them, and sums of reduced precision.
   void require_exact();
   // Runs the plan once on painted outputs and a painted workspace. A sentence when an output is
   // wrong or memory was touched that should not be; empty when all is well.
@@ -41,7 +41,7 @@ class Problem {
   BoundMemory memory_;
   const std::vector<Expected>& expected(const PlanNotes& notes);
 
-  std::map<int, std::vector<Expected>> expected_;  // by PlanNotes::winograd
+  std::map<PlanNotes, std::vector<Expected>> expected_;
   bool exact_ = false;
   std::int64_t elements_ = 0, compared_ = 0;
 };

@@ -43,6 +43,9 @@ const char* load_functions(const SharedLibrary& library, DriverApi& api) {
   load(api.set_kernel_attribute, "cuKernelSetAttribute");
   load(api.launch, "cuLaunchKernelEx");
   load(api.blocks_per_multiprocessor, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+  library.load(api.encode_tiled, "cuTensorMapEncodeTiled");
+  library.load(api.encode_im2col, "cuTensorMapEncodeIm2col");
+  library.load(api.replace_address, "cuTensorMapReplaceAddress");
   load(api.allocate, "cuMemAlloc_v2");
   load(api.release, "cuMemFree_v2");
   load(api.copy_to_device, "cuMemcpyHtoDAsync_v2");

@@ -67,6 +67,9 @@ enum class LaunchAttributeId : int {
   cluster_dimension = 4,
   programmatic_serialization = 6
 };
+enum class TensorMapType : int { u8 = 0, f16 = 6, f32 = 7, f64 = 8, bf16 = 9, tf32 = 11 };
+enum class TensorMapSwizzle : int { none = 0, bytes_32 = 1, bytes_64 = 2, bytes_128 = 3 };
+
 struct LaunchAttribute {
   LaunchAttributeId id;
   int padding;
@@ -122,6 +125,18 @@ struct DriverApi {
                    void** extra);
   Result (*blocks_per_multiprocessor)(int* blocks, FunctionHandle function, int threads,
                                       std::size_t shared_bytes);
+
+  // Of 128 bytes, aligned to 64; the copy engine's view of a tensor. Null where they are missing.
+  Result (*encode_tiled)(void* map, TensorMapType type, std::uint32_t rank, void* address,
+                         const std::uint64_t* extents, const std::uint64_t* byte_strides,
+                         const std::uint32_t* box, const std::uint32_t* steps, int interleave,
+                         TensorMapSwizzle swizzle, int l2_promotion, int fill);
+  Result (*encode_im2col)(void* map, TensorMapType type, std::uint32_t rank, void* address,
+                          const std::uint64_t* extents, const std::uint64_t* byte_strides,
+                          const int* lower, const int* upper, std::uint32_t channels,
+                          std::uint32_t pixels, const std::uint32_t* steps, int interleave,
+                          TensorMapSwizzle swizzle, int l2_promotion, int fill);
+  Result (*replace_address)(void* map, void* address);
 
   Result (*allocate)(DeviceAddress* address, std::size_t bytes);
   Result (*release)(DeviceAddress address);

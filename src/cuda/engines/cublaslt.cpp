@@ -202,6 +202,7 @@ class CublasLtEngine final : public Engine {
 
   std::vector<Config> configs(const Region& region, const DeviceProps&) const override {
     Config config;
+    config.notes.truncating_sums = bit_width(region.prologues[Matmul::a].steps[0].view.dtype) == 16;
     config.cost = {.flops = region.flops(),
                    .bytes = region.bytes(),
                    .flops_fraction = 0.7,

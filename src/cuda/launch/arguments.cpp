@@ -52,6 +52,31 @@ std::string Arguments::host_integer(const std::string& name, TensorId tensor, DT
   return add({.kind = Word::Kind::integer, .name = name, .tensor = tensor, .dtype = dtype});
 }
 
+std::string Arguments::tensor_map(const std::string& name, const View& view, TensorMapForm form) {
+  return add_map({.kind = Word::Kind::map_of_tensor,
+                  .name = name,
+                  .value = view.offset * (bit_width(view.dtype) / 8),
+                  .tensor = view.tensor},
+                 std::move(form));
+}
+
+std::string Arguments::tensor_map_of_scratch(const std::string& name, int booking,
+                                             TensorMapForm form) {
+  return add_map({.kind = Word::Kind::map_of_scratch, .name = name, .value = booking},
+                 std::move(form));
+}
+
+std::string Arguments::add_map(Word word, TensorMapForm form) {
+  constexpr std::size_t kWordsOf64Bytes = 8;
+  while (words_.size() % kWordsOf64Bytes != 0)
+    add({.kind = Word::Kind::number, .name = fmt::format("unused{}", words_.size())});
+  word.array = 1;
+  const std::string text = add(std::move(word));
+  for (int i = 1; i < kTensorMapWords; ++i) add({.kind = Word::Kind::number, .array = 0});
+  maps_.push_back(std::move(form));
+  return text;
+}
+
 std::string Arguments::struct_text() const {
   std::string text = "struct Args {\n";
   for (const Word& word : words_) {
@@ -59,6 +84,10 @@ std::string Arguments::struct_text() const {
     if (word.kind == Word::Kind::pointer || word.kind == Word::Kind::scratch) type = "void* ";
     if (word.kind == Word::Kind::scalar || word.kind == Word::Kind::real) type = "double ";
     if (word.array == 0) continue;
+    if (word.kind == Word::Kind::map_of_tensor || word.kind == Word::Kind::map_of_scratch) {
+      text += fmt::format("  TensorMap {};\n", word.name);
+      continue;
+    }
     const std::string array = word.array > 0 ? fmt::format("[{}]", word.array) : "";
     text += fmt::format("  {}{}{};\n", type, word.name, array);
   }
@@ -75,6 +104,15 @@ ArgumentFiller::ArgumentFiller(const Arguments& arguments) {
       patches_.push_back({static_cast<std::uint32_t>(numbers_.size()), word.kind, word.dtype,
                           word.tensor, word.value});
     numbers_.push_back(static_cast<std::uint64_t>(word.value));
+  }
+  constexpr std::size_t kWordsOf64Bytes = 8;
+  if (!arguments.maps_.empty())  // the struct is as long as its alignment wants
+    while (numbers_.size() % kWordsOf64Bytes != 0) numbers_.push_back(0);
+  auto form = arguments.maps_.begin();
+  for (const Patch& patch : patches_) {
+    if (patch.kind != Kind::map_of_tensor && patch.kind != Kind::map_of_scratch) continue;
+    const TensorMapWords map = encode(*form++);
+    std::copy(map.words.begin(), map.words.end(), numbers_.begin() + patch.position);
   }
 }
 
@@ -106,6 +144,18 @@ std::uint64_t ArgumentFiller::fill(const KernelContext& context, const ScratchBo
                                         load_element(patch.dtype, data, 0)));
         break;
       }
+      case Kind::map_of_tensor: {
+        const std::uint64_t address =
+            reinterpret_cast<std::uint64_t>(context.pointer(patch.tensor)) +
+            static_cast<std::uint64_t>(patch.value);
+        all_pointers |= address;
+        if (address % 16 == 0) replace_address(&word, address);
+        break;
+      }
+      case Kind::map_of_scratch:
+        replace_address(&word, reinterpret_cast<std::uint64_t>(context.scratch<std::byte>(
+                                   book, static_cast<int>(patch.value))));
+        break;
       case Kind::number:
       case Kind::real: break;
     }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cuda/launch/tensor_map.hpp"
 #include "plan/kernel.hpp"
 
 namespace ashlar::cuda {
@@ -16,7 +17,7 @@ inline constexpr int kMostArgumentWords = 500;  // the driver takes 4 KiB
 
 class Arguments {
  public:
-  using Words = std::array<std::uint64_t, kMostArgumentWords>;
+  struct alignas(64) Words : std::array<std::uint64_t, kMostArgumentWords> {};
 
   // Each returns the text by which kernels name the argument: "args.x0".
   std::string number(const std::string& name, std::int64_t value);
@@ -32,6 +33,10 @@ class Arguments {
   // The same for one whose 64 bits all count: a seed, an offset.
   std::string host_integer(const std::string& name, TensorId tensor, DType dtype);
 
+  // A tensor, or scratch, as the copy engine sees it: a TensorMap of lib/ptx_tma.cuh.
+  std::string tensor_map(const std::string& name, const View& view, TensorMapForm form);
+  std::string tensor_map_of_scratch(const std::string& name, int booking, TensorMapForm form);
+
   // "struct Args { ... };"
   std::string struct_text() const;
   std::size_t bytes() const { return words_.size() * sizeof(std::uint64_t); }
@@ -45,16 +50,20 @@ class Arguments {
       pointer,
       scratch,
       scalar,
-      integer
+      integer,
+      map_of_tensor,  // the first of its words; those that follow are numbers inside an array
+      map_of_scratch
     } kind = Kind::number;
-    std::string name;
+    std::string name = {};
     std::int64_t value = 0;  // number; real: its bits; pointer: byte offset; scratch: booking
     TensorId tensor = kNoTensor;
     DType dtype = f32;
     int array = -1;  // words of the array that begins here, 0 inside one; -1: no array
   };
   std::string add(Word word);
+  std::string add_map(Word word, TensorMapForm form);
   std::vector<Word> words_;
+  std::vector<TensorMapForm> maps_;  // in the order of their words
 };
 
 // What a run does with them: numbers are copied, the other words put in.
@@ -62,7 +71,8 @@ class ArgumentFiller {
  public:
   // Throws Error(internal) past kMostArgumentWords.
   explicit ArgumentFiller(const Arguments& arguments);
-  // The tensors' pointers, all in one: a multiple of what each is a multiple of.
+  // The tensors' pointers, all in one: a multiple of what each is a multiple of. Where that is not
+  // 16, words of tensor maps are worth nothing.
   std::uint64_t fill(const KernelContext& context, const ScratchBook& book,
                      Arguments::Words& words) const;
 

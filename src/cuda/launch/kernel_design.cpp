@@ -26,15 +26,48 @@ std::shared_ptr<const LoadedCode> shared_code(const std::shared_ptr<const Kernel
 class CudaKernel final : public Kernel {
  public:
   CudaKernel(KernelDesign design, const DeviceProps& device, const std::string& purpose)
-      : device_(device.ordinal), waits_(settings().cuda_sync) {
+      : device_(device.ordinal),
+        waits_(settings().cuda_sync),
+        unaligned_(std::move(design.unaligned)),
+        architecture_(architecture_of(device.compute_capability)),
+        purpose_(purpose) {
     scratch_book_ = std::move(design.scratch);
-    const std::string architecture = architecture_of(device.compute_capability);
-    for (LaunchDesign& launch : design.launches) {
-      const auto image = kernel_images().get(launch.source, architecture);
+    load(std::move(design.launches));
+  }
+
+  void run(const KernelContext& context) const override {
+    const ContextScope scope(device_);
+    const auto stream = static_cast<StreamHandle>(context.stream());
+    Arguments::Words words;
+    for (const Launch& launch : launches_) {
+      constexpr std::uint64_t kVectorBytes = 16;
+      const bool aligned = launch.arguments.fill(context, scratch_book_, words) % kVectorBytes == 0;
+      if (!aligned && unaligned_) return instead().run(context);
+      const LoadedKernel& kernel = aligned ? launch.aligned : launch.unaligned;
+      const LaunchForm form{aligned ? launch.grid : launch.unaligned_grid, launch.threads,
+                            aligned ? launch.cluster : 1, launch.together,
+                            launch.is_early && !is_capturing(context.stream())};
+      kernel.launch(scope, stream, form, words.data());
+      if (waits_ && !is_capturing(context.stream())) kernel.wait(stream);
+    }
+  }
+
+ private:
+  CudaKernel(const CudaKernel& other, const KernelDesign& design)
+      : device_(other.device_),
+        waits_(other.waits_),
+        architecture_(other.architecture_),
+        purpose_(other.purpose_) {
+    load(design.launches);
+  }
+
+  void load(std::vector<LaunchDesign> designs) {
+    for (LaunchDesign& launch : designs) {
+      const auto image = kernel_images().get(launch.source, architecture_);
       const ContextScope scope(device_);
       const auto code = shared_code(image, launch.function);
       const auto load = [&](const std::string& function) {
-        return LoadedKernel(device_, code, function, launch.shared_bytes, purpose);
+        return LoadedKernel(device_, code, function, launch.shared_bytes, purpose_);
       };
       LoadedKernel aligned = load(launch.function);
       LoadedKernel unaligned =
@@ -46,23 +79,6 @@ class CudaKernel final : public Kernel {
     }
   }
 
-  void run(const KernelContext& context) const override {
-    const ContextScope scope(device_);
-    const auto stream = static_cast<StreamHandle>(context.stream());
-    Arguments::Words words;
-    for (const Launch& launch : launches_) {
-      constexpr std::uint64_t kVectorBytes = 16;
-      const bool aligned = launch.arguments.fill(context, scratch_book_, words) % kVectorBytes == 0;
-      const LoadedKernel& kernel = aligned ? launch.aligned : launch.unaligned;
-      const LaunchForm form{aligned ? launch.grid : launch.unaligned_grid, launch.threads,
-                            aligned ? launch.cluster : 1, launch.together,
-                            launch.is_early && !is_capturing(context.stream())};
-      kernel.launch(scope, stream, form, words.data());
-      if (waits_ && !is_capturing(context.stream())) kernel.wait(stream);
-    }
-  }
-
- private:
   struct Launch {
     LoadedKernel aligned, unaligned;
     Grid grid, unaligned_grid;
@@ -71,9 +87,18 @@ class CudaKernel final : public Kernel {
     bool is_early;  // edges of graphs that say so need newer drivers: not in a capture
     ArgumentFiller arguments;
   };
+  const CudaKernel& instead() const {
+    std::call_once(made_instead_, [&] { instead_.reset(new CudaKernel(*this, *unaligned_)); });
+    return *instead_;
+  }
+
   DeviceOrdinal device_;
   bool waits_;  // after every launch, so that what goes wrong is said of the right one
   std::vector<Launch> launches_;
+  std::shared_ptr<const KernelDesign> unaligned_;
+  std::string architecture_, purpose_;
+  mutable std::once_flag made_instead_;
+  mutable std::unique_ptr<const CudaKernel> instead_;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // What an engine decides about a kernel before any GPU is touched: text, arguments, launch shape.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,7 @@ struct LaunchDesign {
   std::string unaligned_function = {};
   Grid unaligned_grid = {};
   bool together = false;  // the blocks wait for each other: all of them are there at once
-  unsigned cluster = 1;  // blocks along x that run together (sm_90 on); of `function` only
+  unsigned cluster = 1;   // blocks along x that run together (sm_90 on); of `function` only
   // May start before the launch before it is done, for whose results it waits itself: see
   // lib/ptx_launch.cuh.
   bool is_early = false;
@@ -33,6 +34,9 @@ struct LaunchDesign {
 struct KernelDesign {
   std::vector<LaunchDesign> launches;
   ScratchBook scratch;
+  // What runs instead where a tensor's address is no multiple of 16 and the copy engine would have
+  // to read it; needs no scratch. Compiled when that happens first. Null: all addresses are taken.
+  std::shared_ptr<const KernelDesign> unaligned = {};
 };
 
 // An engine whose kernels are text: compiling, loading and launching are the same for all of them.

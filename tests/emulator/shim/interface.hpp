@@ -9,7 +9,7 @@ struct Triple {
 };
 
 // The meetings of a warp's lanes; all lanes of one must have come for the same purpose.
-enum class Meeting : int { sync, shuffle, vote, match, reduce, matrix };
+enum class Meeting : int { sync, shuffle, vote, match, reduce, load, store, product };
 
 // What a lane takes from a meeting: who was there, and with what.
 struct Met {

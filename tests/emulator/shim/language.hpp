@@ -26,8 +26,8 @@ namespace {
 
 __attribute__((section("emulated_state"))) emulated::State emulated_state = {};
 __attribute__((section("emulated_state"))) emulated::ClusterState emulated_cluster_state = {};
-__attribute__((section("emulated_state"))) emulated::TensorState emulated_tensor_state = {
-    sizeof(emulated::TensorState)};
+__attribute__((section("emulated_state")))
+emulated::TensorState emulated_tensor_state = {sizeof(emulated::TensorState)};
 
 typedef emulated::Triple uint3;
 struct dim3 : emulated::Triple {

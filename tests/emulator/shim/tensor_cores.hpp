@@ -1,6 +1,6 @@
-// What sm_80 and sm_90a add to warps and clusters, for the plain branches of wrappers of PTX: barriers
-// in shared memory, tensor copies, matrix units. Each does what the instruction does, and ends the
-// launch with a sentence where its use is wrong.
+// What sm_80 and sm_90a add to warps and clusters, for the plain branches of wrappers of PTX:
+// barriers in shared memory, tensor copies, matrix units. Each does what the instruction does, and
+// ends the launch with a sentence where its use is wrong.
 #pragma once
 
 #include "warp.hpp"
@@ -76,7 +76,8 @@ inline bool emulated_mbarrier_try_wait(void* barrier, unsigned parity) {
 // --- copies
 
 // cp.async.bulk.tensor from global to shared memory; a null `offsets`: tiled, else im2col (rank - 2
-// of them). `coordinates`: innermost first. `multicast`: a mask of the cluster's blocks; 0: this one.
+// of them). `coordinates`: innermost first. `multicast`: a mask of the cluster's blocks; 0: this
+// one.
 inline void emulated_tma_load(void* shared, const void* map, void* barrier, const int* coordinates,
                               int rank, const unsigned short* offsets = nullptr,
                               unsigned short multicast = 0) {
@@ -122,8 +123,8 @@ inline void emulated_copy_async_arrive(void* barrier, bool noinc) {
 template <class Sum>
 inline void emulated_wgmma(EmulatedNumber a_type, EmulatedNumber b_type, Sum* d, int n,
                            unsigned long long a_matrix, unsigned long long b_matrix,
-                           bool a_is_mn_major, bool b_is_mn_major, bool keep,
-                           bool negate_a = false, bool negate_b = false) {
+                           bool a_is_mn_major, bool b_is_mn_major, bool keep, bool negate_a = false,
+                           bool negate_b = false) {
   emulated_tensor_state.multiply_warpgroup({a_type, b_type, n, a_matrix, b_matrix, nullptr,
                                             a_is_mn_major, b_is_mn_major, keep, negate_a, negate_b,
                                             d});

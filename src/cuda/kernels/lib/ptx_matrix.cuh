@@ -14,13 +14,11 @@ __device__ inline void load_matrices(uint32 (&to)[4], const void* row) {
   if constexpr (kTransposed)
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                 : "r"(from)
-                 : "memory");
+                 : "r"(from));
   else
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                 : "r"(from)
-                 : "memory");
+                 : "r"(from));
 #else
   emulated_ldmatrix(to, row, 4, kTransposed);
 #endif
@@ -33,13 +31,11 @@ __device__ inline void load_matrices(uint32 (&to)[2], const void* row) {
   if constexpr (kTransposed)
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
                  : "=r"(to[0]), "=r"(to[1])
-                 : "r"(from)
-                 : "memory");
+                 : "r"(from));
   else
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
                  : "=r"(to[0]), "=r"(to[1])
-                 : "r"(from)
-                 : "memory");
+                 : "r"(from));
 #else
   emulated_ldmatrix(to, row, 2, kTransposed);
 #endif

@@ -1,0 +1,151 @@
+// Matrix products on Hopper: tiles brought in by the copy engine, multiplied by warpgroups.
+#include <algorithm>
+#include <array>
+
+#include "cuda/engines/engines.hpp"
+#include "cuda/engines/sm90/matrix_shape.hpp"
+#include "cuda/engines/tile_cost.hpp"
+#include "cuda/jit/kernel_text.hpp"
+#include "cuda/text/program_text.hpp"
+#include "cuda/text/spec_text.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+constexpr int kHopper = 90;
+constexpr std::int64_t kBandRows = 16;  // of tiles that stay in the L2 cache together
+
+std::int64_t tiles(std::int64_t extent, std::int64_t tile) { return (extent + tile - 1) / tile; }
+
+std::int64_t cluster_tiles(const MatrixShape& shape, const ProductTile& tile) {
+  return shape.batches * tiles(shape.rows, tile.m * tile.cluster) * tiles(shape.columns, tile.n);
+}
+
+// Neighbouring columns that a thread may take at a time: all of them are inside or none.
+int most_vector(std::int64_t columns) {
+  int vector = 8;
+  while (columns % vector != 0) vector /= 2;
+  return vector;
+}
+
+class GemmSm90Engine final : public CudaEngine {
+ public:
+  std::string_view id() const override { return "cuda.gemm_sm90"; }
+  std::string_view description() const override {
+    return "matrix products by the copy engine and warpgroup instructions of sm_90a";
+  }
+
+  Support supports(const Region& region, const DeviceProps& device) const override {
+    MatrixShape shape;
+    if (Support support = describe(region, shape); !support) return support;
+    if (device.compute_capability != kHopper)
+      return Support::no("made for sm_90a, this is sm_{}", device.compute_capability);
+    return Support::yes();
+  }
+
+  std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
+    MatrixShape shape;
+    describe(region, shape);
+    const DType operands = shape.a.view.dtype;
+    const double bytes = bit_width(operands) / 8.0;
+    std::vector<Config> result;
+    for (const ProductTile& tile : product_tiles(operands, shape.rows, shape.columns)) {
+      // Contiguous rows come in boxes of 128 bytes.
+      if (shape.b.transpose && tile.n / tile.cluster % tile_depth(operands) != 0) continue;
+      Config& config = result.emplace_back();
+      config.knobs = knobs_of(tile);
+      const auto area = static_cast<double>(tile.m * tile.n),
+                 depth = static_cast<double>(shape.depth);
+      const double result_bytes =
+          region.bytes() - bytes * depth * static_cast<double>(shape.batches) *
+                               static_cast<double>(shape.rows + shape.columns);
+      config.cost = tile_cost(
+          {.engine = id(),
+           .operands = operands,
+           .tile_m = tile.m,
+           .tile_n = tile.n,
+           .tiles = static_cast<double>(cluster_tiles(shape, tile) * tile.cluster),
+           .flops = 2 * area * depth,
+           .load_bytes = bytes * depth * (tile.m + static_cast<double>(tile.n) / tile.cluster),
+           .store_bytes = std::max(result_bytes, 0.0) * area /
+                          static_cast<double>(shape.batches * shape.rows * shape.columns),
+           .memory_bytes = region.bytes(),
+           .cluster = tile.cluster,
+           .persistent = tile.ping_pong},
+          device, region.precision());
+      config.notes.runtime_compiled = true;
+      config.notes.tf32 = operands == f32;
+      config.notes.truncating_sums = operands != DType::i8;
+      config.notes.reduced_precision_accumulation = promotes(operands);
+    }
+    std::stable_sort(result.begin(), result.end(), [&](const Config& x, const Config& y) {
+      return x.cost.seconds(device, region.precision()) <
+             y.cost.seconds(device, region.precision());
+    });
+    return result;
+  }
+
+  KernelDesign design(const Graph& graph, const Region& region, const Config& config,
+                      const DeviceProps& device) const override {
+    MatrixShape shape;
+    describe(region, shape);
+    const ProductTile tile = tile_of(config);
+    const DType operands = shape.a.view.dtype;
+    const int stages = stage_count(tile, device);
+
+    KernelDesign result;
+    result.unaligned =
+        std::make_shared<KernelDesign>(generic_engine().design(graph, region, {}, device));
+    LaunchDesign& launch = result.launches.emplace_back();
+    Arguments& arguments = launch.arguments;
+    arguments.tensor_map("map_a", shape.a.view,
+                         map_of(shape.a, shape.rows, shape.depth, shape.batches, tile.m));
+    arguments.tensor_map(
+        "map_b", shape.b.view,
+        map_of(shape.b, shape.columns, shape.depth, shape.batches, tile.n / tile.cluster));
+    arguments.number("batched_a", shape.a.batch != 0);
+    arguments.number("batched_b", shape.b.batch != 0);
+    arguments.number("rows", shape.rows);
+    arguments.number("columns", shape.columns);
+    arguments.number("tiles_m", tiles(shape.rows, tile.m * tile.cluster));
+    arguments.number("tiles_n", tiles(shape.columns, tile.n));
+    arguments.number("cluster_tiles", cluster_tiles(shape, tile));
+    arguments.number("depth_blocks", tiles(shape.depth, tile_depth(operands)));
+    arguments.number("splits", 1);
+    arguments.number("group_m", kBandRows / tile.cluster);
+    add_extents(arguments, shape.epilogue.space);
+    const std::string printed = print_program(shape.epilogue, graph, "epilogue", arguments);
+
+    const ProductForm form{.a = operands,
+                           .b = shape.b.view.dtype,
+                           .transpose_a = shape.a.transpose,
+                           .transpose_b = shape.b.transpose,
+                           .vector = vector_length(shape.epilogue, most_vector(shape.columns)),
+                           .rank = shape.epilogue.space.rank()};
+    const std::string head = register_types(region.precision(), {&shape.epilogue}) +
+                             product_constants(tile, form, stages) + arguments.struct_text() +
+                             printed;
+    constexpr std::array<std::string_view, 5> kFiles = {
+        "lib/product_rows.cuh", "lib/ptx_wgmma_product.cuh", "sm90/schedule.cuh",
+        "sm90/load_matrix.cuh", "sm90/mainloop.cuh"};
+    launch.source = {"gemm_sm90", assemble(kFiles, head)};
+    launch.function = "product";
+    launch.threads = static_cast<unsigned>((tile.consumers + 1) * 128);
+    launch.shared_bytes = shared_bytes(tile, stages);
+    launch.cluster = static_cast<unsigned>(tile.cluster);
+    launch.grid.x = static_cast<unsigned>(
+        std::min<std::int64_t>(cluster_tiles(shape, tile), device.compute_units / tile.cluster) *
+        tile.cluster);
+    return result;
+  }
+};
+
+}  // namespace
+
+const CudaEngine& gemm_sm90_engine() {
+  static const GemmSm90Engine engine;
+  return engine;
+}
+
+}  // namespace ashlar::cuda

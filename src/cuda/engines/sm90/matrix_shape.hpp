@@ -1,0 +1,30 @@
+// A matrix product as kernels/sm90/load_matrix.cuh wants it: batches of D = A B', every matrix with
+// one contiguous axis.
+#pragma once
+
+#include "cuda/engines/sm90/product_tile.hpp"
+#include "cuda/launch/tensor_map.hpp"
+
+namespace ashlar::cuda {
+
+struct MatrixFactor {
+  View view;               // of the tensor
+  bool transpose = false;  // its rows are contiguous, not their depth
+  std::int64_t pitch = 0;  // from one line of contiguous elements to the next
+  std::int64_t batch = 0;  // from one matrix to the next; 0: one for all
+};
+
+struct MatrixShape {
+  std::int64_t batches = 1, rows = 1, columns = 1, depth = 1;
+  MatrixFactor a, b;
+  PointwiseProgram epilogue;  // its last axis is the columns
+};
+
+// Fills in `shape`, or says why not.
+Support describe(const Region& region, MatrixShape& shape);
+
+// Of the tile that a stage holds of a factor; `rows` of the tile.
+TensorMapForm map_of(const MatrixFactor& factor, std::int64_t lines, std::int64_t depth,
+                     std::int64_t batches, int rows);
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,137 @@
+#include "cuda/engines/sm90/product_tile.hpp"
+
+#include <algorithm>
+
+#include "base/fail.hpp"
+#include "cuda/text/spec_text.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+constexpr int kSlabColumns = 32;
+constexpr int kSlabBytes = 16 * (kSlabColumns + 8) * 4;  // of a warp: lib/product_rows.cuh
+constexpr int kAlignment = 1024;                         // of stages, whose swizzle it fits
+constexpr int kMostStages = 8;
+
+int bytes_of(DType operands) { return bit_width(operands) / 8; }
+
+int stage_bytes(const ProductTile& tile) { return (tile.m + tile.n) * tile.depth_bytes; }
+
+// As PTX names the type of a factor.
+const char* factor_name(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return "tf32";
+    case DType::f16: return "f16";
+    case DType::bf16: return "bf16";
+    case DType::e4m3: return "e4m3";
+    case DType::e5m2: return "e5m2";
+    case DType::i8: return "s8";
+    case DType::u8: return "u8";
+    default: fail(ErrorCode::internal, "cuda: no matrix unit takes {}", to_string(dtype));
+  }
+}
+
+std::string define(const char* name, const std::string& value) {
+  return fmt::format("#define {} {}\n", name, value);
+}
+
+}  // namespace
+
+int tile_depth(DType operands) { return 128 / bytes_of(operands); }
+
+unsigned shared_bytes(const ProductTile& tile, int stages) {
+  constexpr int kBarrierBytes = 2 * 8;  // of a stage
+  return static_cast<unsigned>(stages * (stage_bytes(tile) + kBarrierBytes) +
+                               tile.consumers * 4 * kSlabBytes + kAlignment);
+}
+
+int stage_count(const ProductTile& tile, const DeviceProps& device) {
+  int stages = kMostStages;
+  while (stages > 1 && shared_bytes(tile, stages) > device.shared_bytes) --stages;
+  return stages;
+}
+
+std::vector<std::pair<std::string, std::int64_t>> knobs_of(const ProductTile& tile) {
+  return {{"tile_m", tile.m},
+          {"tile_n", tile.n},
+          {"consumers", tile.consumers},
+          {"ping_pong", tile.ping_pong ? 1 : 0},
+          {"cluster", tile.cluster},
+          {"splits", tile.splits},
+          {"depth_bytes", tile.depth_bytes}};
+}
+
+ProductTile tile_of(const Config& config) {
+  const auto knob = [&](const char* name) { return static_cast<int>(config.knob(name)); };
+  return {.m = knob("tile_m"),
+          .n = knob("tile_n"),
+          .consumers = knob("consumers"),
+          .ping_pong = knob("ping_pong") != 0,
+          .cluster = knob("cluster"),
+          .splits = knob("splits"),
+          .depth_bytes = knob("depth_bytes")};
+}
+
+bool promotes(DType operands) { return operands == DType::e4m3 || operands == DType::e5m2; }
+
+std::vector<ProductTile> product_tiles(DType operands, std::int64_t rows, std::int64_t columns) {
+  // A wide tile reads the least per product; two tiles in turns hide what comes after the products.
+  static const std::vector<ProductTile> all = {{.m = 128, .n = 256},
+                                               {.m = 256, .n = 128},
+                                               {.m = 128, .n = 128, .ping_pong = true},
+                                               {.m = 64, .n = 256, .ping_pong = true},
+                                               {.m = 64, .n = 192, .ping_pong = true},
+                                               {.m = 128, .n = 192},
+                                               {.m = 128, .n = 128},
+                                               {.m = 64, .n = 128, .ping_pong = true},
+                                               {.m = 256, .n = 64},
+                                               {.m = 128, .n = 64, .ping_pong = true},
+                                               {.m = 64, .n = 64, .ping_pong = true},
+                                               {.m = 128, .n = 32, .ping_pong = true},
+                                               {.m = 64, .n = 32, .ping_pong = true},
+                                               {.m = 64, .n = 16, .ping_pong = true}};
+  std::vector<ProductTile> result;
+  for (const ProductTile& tile : all) {
+    // The sums of a stage and those of all want registers of their own.
+    if (promotes(operands) && tile.row_blocks() * tile.n > 192) continue;
+    if (!promotes(operands) && tile.m == 64 && tile.n == 192) continue;
+    // Of tiles that reach past the result only the smallest of a kind.
+    if (tile.n >= 2 * columns && tile.n > 16) continue;
+    if (tile.m >= 2 * rows && tile.m > 64) continue;
+    if (tile.n < 64 && columns > 2 * tile.n) continue;
+    result.push_back(tile);
+    if (rows > tile.m && tile.n >= 64) {
+      result.push_back(tile);
+      result.back().cluster = 2;
+    }
+  }
+  return result;
+}
+
+std::string product_constants(const ProductTile& tile, const ProductForm& form, int stages) {
+  const int bytes = bytes_of(form.a);
+  const bool integers = form.a == DType::i8 || form.a == DType::u8;
+  const auto major = [&](bool transpose) {
+    return bytes != 2 ? std::string("\"\"") : fmt::format("\", {}\"", transpose ? 1 : 0);
+  };
+  return fmt::format("typedef {} Sum;\n", integers ? "int" : "float") +
+         define("WGMMA_N", fmt::format("{}", tile.n)) +
+         define("WGMMA_K", fmt::format("\"k{}\"", 32 / bytes)) +
+         define("WGMMA_SUM", integers ? "s32" : "f32") + define("WGMMA_A", factor_name(form.a)) +
+         define("WGMMA_B", factor_name(form.b)) +
+         define("WGMMA_SCALES", integers ? "\"\"" : "\", 1, 1\"") +
+         define("WGMMA_MAJOR_A", major(form.transpose_a)) +
+         define("WGMMA_MAJOR_B", major(form.transpose_b)) +
+         define("WGMMA_REGISTER", integers ? "\"r\"" : "\"f\"") + constant("kTileM", tile.m) +
+         constant("kTileN", tile.n) + constant("kTileDepth", tile.depth_bytes / bytes) +
+         constant("kElementBytes", bytes) + constant("kStages", stages) +
+         constant("kConsumers", tile.consumers) + constant("kPingPong", tile.ping_pong) +
+         constant("kCluster", tile.cluster) + constant("kRowBlocks", tile.row_blocks()) +
+         constant("kTransposeA", form.transpose_a) + constant("kTransposeB", form.transpose_b) +
+         constant("kBlocksPerProcessor", 1) + constant("kPromotes", promotes(form.a)) +
+         constant("kSlabColumns", kSlabColumns) + constant("kVector", form.vector) +
+         constant("kRank", form.rank);
+}
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,107 @@
+// Barriers in shared memory that count arrivals and bytes (sm_90 on): how copies that run by
+// themselves tell the threads that wait for them.
+#pragma once
+
+#include "lib/ptx_shared.cuh"
+
+// A phase is complete when `count` arrivals and all announced bytes have come; then the next one
+// begins. Waits name the parity of the phase: 0 for the first, then 1, 0, 1...
+typedef uint64 Mbarrier;
+
+// By one thread, before the others know of it: fence_barriers() and a block or cluster barrier
+// follow.
+__device__ inline void init_barrier(Mbarrier* barrier, int count) {
+#if !defined(__CUDA_ARCH__)
+  emulated_mbarrier_init(barrier, (unsigned)count);
+#elif __CUDA_ARCH__ >= 900
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(count)
+               : "memory");
+#endif
+}
+__device__ inline void fence_barriers() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#endif
+}
+__device__ inline void arrive(Mbarrier* barrier) {
+#if !defined(__CUDA_ARCH__)
+  emulated_mbarrier_arrive(barrier);
+#elif __CUDA_ARCH__ >= 900
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
+               : "memory");
+#endif
+}
+// At the same barrier of another block of the cluster.
+__device__ inline void arrive_at_block(Mbarrier* barrier, int rank) {
+#if !defined(__CUDA_ARCH__)
+  emulated_mbarrier_arrive_remote(barrier, (unsigned)rank);
+#elif __CUDA_ARCH__ >= 900
+  asm volatile(
+      "{\n.reg .b32 there;\n"
+      "mapa.shared::cluster.u32 there, %0, %1;\n"
+      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}" ::"r"(
+          shared_address(barrier)),
+      "r"(rank)
+      : "memory");
+#endif
+}
+// One arrival, and so many bytes to come in this phase.
+__device__ inline void arrive_and_expect(Mbarrier* barrier, int bytes) {
+#if !defined(__CUDA_ARCH__)
+  emulated_mbarrier_expect(barrier, (unsigned)bytes);
+#elif __CUDA_ARCH__ >= 900
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
+                   shared_address(barrier)),
+               "r"(bytes)
+               : "memory");
+#endif
+}
+// The thread's earlier cp.async copies, when they are done, count as one of the arrivals.
+__device__ inline void arrive_with_copies(Mbarrier* barrier) {
+#if !defined(__CUDA_ARCH__)
+  emulated_copy_async_arrive(barrier, true);
+#elif __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(
+                   shared_address(barrier))
+               : "memory");
+#endif
+}
+// Until the phase of this parity is complete.
+__device__ inline void wait_for(Mbarrier* barrier, int parity) {
+#if !defined(__CUDA_ARCH__)
+  emulated_mbarrier_wait(barrier, (unsigned)parity);
+#elif __CUDA_ARCH__ >= 900
+  asm volatile(
+      "{\n.reg .pred complete;\n"
+      "again:\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 complete, [%0], %1;\n"
+      "@complete bra done;\n"
+      "bra again;\n"
+      "done:\n}" ::"r"(shared_address(barrier)),
+      "r"(parity)
+      : "memory");
+#endif
+}
+// The same where blocks of a cluster arrive, whose reads the threads' next writes must come after.
+__device__ inline void wait_for_cluster(Mbarrier* barrier, int parity) {
+#if !defined(__CUDA_ARCH__)
+  emulated_mbarrier_wait(barrier, (unsigned)parity);
+#elif __CUDA_ARCH__ >= 900
+  asm volatile(
+      "{\n.reg .pred complete;\n"
+      "again:\n"
+      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 complete, [%0], %1;\n"
+      "@complete bra done;\n"
+      "bra again;\n"
+      "done:\n}" ::"r"(shared_address(barrier)),
+      "r"(parity)
+      : "memory");
+#endif
+}
+// What the thread has written to shared memory is seen by matrix units and copy engines, after a
+// barrier.
+__device__ inline void fence_shared_writes() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}

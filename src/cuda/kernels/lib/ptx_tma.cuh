@@ -1,0 +1,155 @@
+// Copies of tiles between global and shared memory by the copy engine (TMA, sm_90 on).
+#pragma once
+
+#include "lib/ptx_mbarrier.cuh"
+
+// What the engine knows of a tensor: made by the driver, launch/tensor_map.hpp describes it. Always
+// part of the kernel's arguments.
+struct alignas(64) TensorMap {
+  uint64 words[16];
+};
+
+__device__ inline void prefetch_map(const TensorMap& map) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+#endif
+}
+
+// A box of a tensor of kRank axes, its corner at `at` (the contiguous axis first), to `to`; its
+// bytes count for `barrier`. What lies outside of the tensor is zero.
+template <int kRank>
+__device__ inline void load_box(void* to, const TensorMap& map, Mbarrier* barrier,
+                                const int (&at)[kRank]) {
+#if !defined(__CUDA_ARCH__)
+  emulated_tma_load(to, &map, barrier, at, kRank, nullptr, 0);
+#elif __CUDA_ARCH__ >= 900
+  const uint32 box = shared_address(to), signal = shared_address(barrier);
+  if constexpr (kRank == 2)
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+        "[%0], [%1, {%3, %4}], [%2];" ::"r"(box),
+        "l"(&map), "r"(signal), "r"(at[0]), "r"(at[1])
+        : "memory");
+  if constexpr (kRank == 3)
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+        "[%0], [%1, {%3, %4, %5}], [%2];" ::"r"(box),
+        "l"(&map), "r"(signal), "r"(at[0]), "r"(at[1]), "r"(at[2])
+        : "memory");
+  if constexpr (kRank == 4)
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+        "[%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(box),
+        "l"(&map), "r"(signal), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3])
+        : "memory");
+  if constexpr (kRank == 5)
+    asm volatile(
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+        "[%0], [%1, {%3, %4, %5, %6, %7}], [%2];" ::"r"(box),
+        "l"(&map), "r"(signal), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]), "r"(at[4])
+        : "memory");
+#endif
+}
+
+// The same to every block of the cluster in `blocks`: to the same place of its shared memory, its
+// own barrier counts the bytes.
+template <int kRank>
+__device__ inline void load_box_to_blocks(void* to, const TensorMap& map, Mbarrier* barrier,
+                                          const int (&at)[kRank], uint16 blocks) {
+#if !defined(__CUDA_ARCH__)
+  emulated_tma_load(to, &map, barrier, at, kRank, nullptr, blocks);
+#elif __CUDA_ARCH__ >= 900
+  const uint32 box = shared_address(to), signal = shared_address(barrier);
+  if constexpr (kRank == 2)
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+        ".multicast::cluster [%0], [%1, {%4, %5}], [%2], %3;" ::"r"(box),
+        "l"(&map), "r"(signal), "h"(blocks), "r"(at[0]), "r"(at[1])
+        : "memory");
+  if constexpr (kRank == 3)
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+        ".multicast::cluster [%0], [%1, {%4, %5, %6}], [%2], %3;" ::"r"(box),
+        "l"(&map), "r"(signal), "h"(blocks), "r"(at[0]), "r"(at[1]), "r"(at[2])
+        : "memory");
+  if constexpr (kRank == 4)
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+        ".multicast::cluster [%0], [%1, {%4, %5, %6, %7}], [%2], %3;" ::"r"(box),
+        "l"(&map), "r"(signal), "h"(blocks), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3])
+        : "memory");
+#endif
+}
+
+// Pixels of an image of kRank - 2 spatial axes, as a convolution's windows begin at them: `at` is
+// {channel, w, (h, (d,)) n} of the first, `tap` the place in the window {w, (h, (d))}. The pixels
+// that follow are taken row by row within the map's bounding box, through all images.
+template <int kRank>
+__device__ inline void load_pixels(void* to, const TensorMap& map, Mbarrier* barrier,
+                                   const int (&at)[kRank], const int (&tap)[kRank - 2]) {
+#if !defined(__CUDA_ARCH__)
+  uint16 offsets[kRank - 2];
+  for (int axis = 0; axis < kRank - 2; ++axis) offsets[axis] = (uint16)tap[axis];
+  emulated_tma_load(to, &map, barrier, at, kRank, offsets, 0);
+#elif __CUDA_ARCH__ >= 900
+  const uint32 box = shared_address(to), signal = shared_address(barrier);
+  if constexpr (kRank == 3)
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+        "[%0], [%1, {%3, %4, %5}], [%2], {%6};" ::"r"(box),
+        "l"(&map), "r"(signal), "r"(at[0]), "r"(at[1]), "r"(at[2]), "h"((uint16)tap[0])
+        : "memory");
+  if constexpr (kRank == 4)
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+        "[%0], [%1, {%3, %4, %5, %6}], [%2], {%7, %8};" ::"r"(box),
+        "l"(&map), "r"(signal), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]),
+        "h"((uint16)tap[0]), "h"((uint16)tap[1])
+        : "memory");
+  if constexpr (kRank == 5)
+    asm volatile(
+        "cp.async.bulk.tensor.5d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+        "[%0], [%1, {%3, %4, %5, %6, %7}], [%2], {%8, %9, %10};" ::"r"(box),
+        "l"(&map), "r"(signal), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]), "r"(at[4]),
+        "h"((uint16)tap[0]), "h"((uint16)tap[1]), "h"((uint16)tap[2])
+        : "memory");
+#endif
+}
+
+// A box from shared memory; what lies outside of the tensor is left out. The thread's writes and
+// those it knows of need fence_shared_writes() before.
+template <int kRank>
+__device__ inline void store_box(const TensorMap& map, const void* from, const int (&at)[kRank]) {
+#if !defined(__CUDA_ARCH__)
+  emulated_tma_store(&map, from, at, kRank);
+#elif __CUDA_ARCH__ >= 900
+  const uint32 box = shared_address(from);
+  if constexpr (kRank == 2)
+    asm volatile(
+        "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(&map),
+        "r"(box), "r"(at[0]), "r"(at[1])
+        : "memory");
+  if constexpr (kRank == 3)
+    asm volatile(
+        "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(
+            &map),
+        "r"(box), "r"(at[0]), "r"(at[1]), "r"(at[2])
+        : "memory");
+#endif
+}
+__device__ inline void commit_stores() {
+#if !defined(__CUDA_ARCH__)
+  emulated_bulk_commit();
+#elif __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+#endif
+}
+// Until the shared memory of all groups of stores but the last kPending may be written again.
+template <int kPending>
+__device__ inline void wait_for_stores_to_read() {
+#if !defined(__CUDA_ARCH__)
+  emulated_bulk_wait(kPending, true);
+#elif __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");
+#endif
+}

@@ -1,0 +1,79 @@
+// Around the matrix products of a warpgroup (128 threads, sm_90a), which run by themselves:
+// lib/ptx_wgmma_product.cuh is the instruction.
+#pragma once
+
+#include "lib/ptx_shared.cuh"
+
+// A factor in shared memory as the instruction takes it: tiles of 8 rows of `kSwizzle` bytes, whose
+// 16-byte pieces are swizzled as the copy engine does it. `leading` and `stride` are distances in
+// bytes. With contiguous depth: stride from 8 rows to the next 8, leading is not used. With
+// contiguous rows: leading from kSwizzle bytes of rows to the next, stride from 8 of depth to the
+// next 8.
+template <int kSwizzle>
+__device__ inline uint64 matrix_descriptor(const void* tile, int leading, int stride) {
+  const uint64 layout = kSwizzle == 128 ? 1 : kSwizzle == 64 ? 2 : kSwizzle == 32 ? 3 : 0;
+#if defined(__CUDA_ARCH__)
+  const uint32 address = shared_address(tile);
+#else
+  const uint32 address = emulated_shared_address(tile);
+#endif
+  return (uint64)((address & 0x3ffff) >> 4) | (uint64)((leading & 0x3ffff) >> 4) << 16 |
+         (uint64)((stride & 0x3ffff) >> 4) << 32 | layout << 62;
+}
+// The same matrix some bytes further; of the address field no carry leaves.
+__device__ inline uint64 advance_descriptor(uint64 descriptor, int bytes) {
+  return descriptor + (uint64)(bytes >> 4);
+}
+
+// Registers that products read and write are not touched by the thread between fence and wait.
+__device__ inline void fence_products() {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#endif
+}
+__device__ inline void commit_products() {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+#endif
+}
+// Until all groups but the last kPending are done.
+template <int kPending>
+__device__ inline void wait_for_products() {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
+#endif
+}
+// The compiler must not move reads of the sums before the wait.
+template <int kCount>
+__device__ inline void keep_in_registers(float (&sums)[kCount]) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(sums[i])::"memory");
+#endif
+}
+template <int kCount>
+__device__ inline void keep_in_registers(int (&sums)[kCount]) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "+r"(sums[i])::"memory");
+#endif
+}
+template <int kRows, int kCount, class Sum>
+__device__ inline void keep_in_registers(Sum (&sums)[kRows][kCount]) {
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) keep_in_registers(sums[r]);
+}
+
+// Registers change hands between warpgroups; kCount is a multiple of 8.
+template <int kCount>
+__device__ inline void take_registers() {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount));
+#endif
+}
+template <int kCount>
+__device__ inline void give_registers() {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
+#endif
+}

@@ -1,0 +1,218 @@
+// The product of two matrices that copy engines bring into shared memory block by block of depth:
+// one warp asks for them, kConsumers warpgroups multiply and finish. Comes after a kernel's head,
+// sm90/schedule.cuh, lib/product_rows.cuh, lib/ptx_wgmma_product.cuh and a loader, which has
+//   kStageBytesA, kStageBytesB
+//   load_stage(args, work, block, a, b, barrier)  asks for the tiles of a block of depth
+//   place_row(args, row, at)
+// The head has kStages, kConsumers, kPingPong, kTileDepth, kElementBytes, kRowBlocks (of 64 rows
+// that a warpgroup has of a tile), kTransposeA, kTransposeB, kBlocksPerProcessor, kPromotes.
+#include "lib/ptx_cluster.cuh"
+#include "lib/ptx_tma.cuh"
+#include "lib/ptx_wgmma.cuh"
+
+static const int kThreads = (kConsumers + 1) * 128;
+// Warpgroups that multiply the same tile.
+static const int kSharers = kPingPong ? 1 : kConsumers;
+// Registers a thread has at the start (what a block of a processor can have, in steps of 8), and
+// what the roles make of them.
+static const int kStartRegisters = 65536 / (kThreads * kBlocksPerProcessor) / 8 * 8;
+static const int kProducerRegisters = 40;
+static const int kConsumerRegisters =
+    (kStartRegisters * (kConsumers + 1) - kProducerRegisters) / kConsumers / 8 * 8 < 240
+        ? (kStartRegisters * (kConsumers + 1) - kProducerRegisters) / kConsumers / 8 * 8
+        : 240;
+
+// The ring of stages. Producer and consumers walk it in the same order, each for itself.
+struct Ring {
+  uint8 *a, *b, *slabs;
+  Mbarrier *full, *empty;
+  int stage, parity;
+
+  __device__ void next() {
+    if (++stage < kStages) return;
+    stage = 0;
+    parity ^= 1;
+  }
+  // `count` stages that others use.
+  __device__ void skip(int count) {
+    stage += count;
+    parity ^= stage / kStages & 1;
+    stage %= kStages;
+  }
+};
+
+__device__ inline Ring ring_of(uint8* memory) {
+  Ring ring;
+  ring.a = memory;
+  ring.b = ring.a + kStages * kStageBytesA;
+  ring.slabs = ring.b + kStages * kStageBytesB;
+  ring.full = (Mbarrier*)(ring.slabs + kConsumers * 4 * kSlabBytes);
+  ring.empty = ring.full + kStages;
+  ring.stage = ring.parity = 0;
+  return ring;
+}
+
+__device__ inline void start(const Ring& ring) {
+  if (threadIdx.x == 0) {
+    for (int s = 0; s < kStages; ++s) {
+      init_barrier(ring.full + s, 1);
+      init_barrier(ring.empty + s, 4 * kSharers * kCluster);
+    }
+    fence_barriers();
+  }
+  if constexpr (kCluster > 1)
+    cluster_barrier();
+  else
+    __syncthreads();
+}
+
+// One thread.
+__device__ inline void produce(const Args& args, Ring ring) {
+  for (int number = first_work(); number < work_count(args); number += work_step()) {
+    const Work work = work_of(args, number);
+    for (int block = work.first; block < work.first + work.count; ++block, ring.next()) {
+      wait_for_cluster(ring.empty + ring.stage, ring.parity ^ 1);
+      arrive_and_expect(ring.full + ring.stage, kStageBytesA + kStageBytesB);
+      load_stage(args, work, block, ring.a + ring.stage * kStageBytesA,
+                 ring.b + ring.stage * kStageBytesB, ring.full + ring.stage);
+    }
+  }
+}
+
+// The warp has read a stage; all blocks whose loads write to it are told.
+__device__ inline void release(const Ring& ring, int stage) {
+  const int lane = threadIdx.x % 32;
+  if constexpr (kCluster > 1) {
+    if (lane < kCluster) arrive_at_block(ring.empty + stage, lane);
+  } else {
+    if (lane == 0) arrive(ring.empty + stage);
+  }
+}
+
+// Distances of lib/ptx_wgmma.cuh's descriptors. A tile with contiguous rows is a stack of boxes of
+// 128 bytes of rows.
+static const int kDepthBytes = kTileDepth * kElementBytes;
+static const int kInstructionDepth = 32 / kElementBytes;
+template <bool kTranspose>
+__device__ inline uint64 tile_descriptor(const uint8* tile) {
+  if constexpr (kTranspose)
+    return matrix_descriptor<128>(tile, kTileDepth * 128, 1024);
+  else
+    return matrix_descriptor<kDepthBytes>(tile, 0, 8 * kDepthBytes);
+}
+template <bool kTranspose>
+__device__ inline int depth_step() {
+  return kTranspose ? kInstructionDepth * 128 : 32;
+}
+// From 64 rows of A to the next.
+template <bool kTranspose>
+__device__ inline int rows_step() {
+  return kTranspose ? kTileDepth * 128 : 64 * kDepthBytes;
+}
+
+// The products of a stage, started. `keeps`: the sums so far count.
+__device__ inline void start_products(const Ring& ring, int first_row_block, bool keeps,
+                                      Sum (&sums)[kRowBlocks][WGMMA_N / 2]) {
+  const uint64 a = tile_descriptor<kTransposeA>(ring.a + ring.stage * kStageBytesA +
+                                                first_row_block * rows_step<kTransposeA>());
+  const uint64 b = tile_descriptor<kTransposeB>(ring.b + ring.stage * kStageBytesB);
+  keep_in_registers(sums);
+  fence_products();
+#pragma unroll
+  for (int k = 0; k < kTileDepth / kInstructionDepth; ++k)
+#pragma unroll
+    for (int r = 0; r < kRowBlocks; ++r)
+      multiply(sums[r],
+               advance_descriptor(a, r * rows_step<kTransposeA>() + k * depth_step<kTransposeA>()),
+               advance_descriptor(b, k * depth_step<kTransposeB>()), keeps || k > 0);
+  commit_products();
+  keep_in_registers(sums);
+}
+
+// For units whose sums have few bits (fp8): those of a stage, 128 of depth, are added in f32.
+// Meanwhile the other warpgroups keep the units busy.
+__device__ inline void multiply_blocks_and_promote(Ring& ring, const Work& work,
+                                                   int first_row_block,
+                                                   Sum (&sums)[kRowBlocks][WGMMA_N / 2]) {
+#pragma unroll
+  for (int r = 0; r < kRowBlocks; ++r)
+#pragma unroll
+    for (int i = 0; i < WGMMA_N / 2; ++i) sums[r][i] = 0;
+  Sum of_stage[kRowBlocks][WGMMA_N / 2];
+  for (int block = 0; block < work.count; ++block, ring.next()) {
+    wait_for(ring.full + ring.stage, ring.parity);
+    start_products(ring, first_row_block, false, of_stage);
+    wait_for_products<0>();
+    keep_in_registers(of_stage);
+    release(ring, ring.stage);
+#pragma unroll
+    for (int r = 0; r < kRowBlocks; ++r)
+#pragma unroll
+      for (int i = 0; i < WGMMA_N / 2; ++i) sums[r][i] += of_stage[r][i];
+  }
+}
+
+// Multiplies all blocks of a piece of work. A stage is given back when the products that follow
+// have been started.
+__device__ inline void multiply_blocks(Ring& ring, const Work& work, int first_row_block,
+                                       Sum (&sums)[kRowBlocks][WGMMA_N / 2]) {
+  int before = -1;
+  for (int block = 0; block < work.count; ++block, ring.next()) {
+    wait_for(ring.full + ring.stage, ring.parity);
+    start_products(ring, first_row_block, block > 0, sums);
+    wait_for_products<1>();
+    if (before >= 0) release(ring, before);
+    before = ring.stage;
+  }
+  wait_for_products<0>();
+  keep_in_registers(sums);
+  if (before >= 0) release(ring, before);
+}
+
+// A warpgroup.
+__device__ inline void consume(const Args& args, Ring ring, int group) {
+  const int warp = threadIdx.x / 32 % 4;
+  uint8* slab = ring.slabs + (group * 4 + warp) * kSlabBytes;
+  const int first_row_block = kPingPong ? 0 : group * kRowBlocks;
+  int turn = 0;  // of the warpgroups, where each has tiles of its own
+  for (int number = first_work(); number < work_count(args); number += work_step()) {
+    const Work work = work_of(args, number);
+    if (kPingPong && turn++ % kConsumers != group) {
+      ring.skip(work.count);
+      continue;
+    }
+    Sum sums[kRowBlocks][WGMMA_N / 2];
+    if (!kPromotes && work.count == 0) {
+#pragma unroll
+      for (int r = 0; r < kRowBlocks; ++r)
+#pragma unroll
+        for (int i = 0; i < WGMMA_N / 2; ++i) sums[r][i] = 0;
+    }
+    if constexpr (kPromotes)
+      multiply_blocks_and_promote(ring, work, first_row_block, sums);
+    else
+      multiply_blocks(ring, work, first_row_block, sums);
+#pragma unroll
+    for (int r = 0; r < kRowBlocks; ++r) {
+      const int row = work.m + (first_row_block + r) * 64 + warp * 16;
+      finish_tile_rows(args, work, slab, sums[r], row);
+    }
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
+    product(const __grid_constant__ Args args) {
+  Ring ring = ring_of((uint8*)(((uint64)shared_memory() + 1023) / 1024 * 1024));
+  start(ring);
+  const int group = threadIdx.x / 128;
+  if (group == kConsumers) {
+    if constexpr (kConsumers > 1) give_registers<kProducerRegisters>();
+    if (threadIdx.x == kConsumers * 128) produce(args, ring);
+    __syncwarp();  // the barrier below takes whole warps
+  } else {
+    if constexpr (kConsumers > 1) take_registers<kConsumerRegisters>();
+    consume(args, ring, group);
+  }
+  // Others may still tell this block's barriers that they are done.
+  if constexpr (kCluster > 1) cluster_barrier();
+}
