@@ -19,6 +19,7 @@
 #include "explanation.hpp"
 #include "gpu.hpp"
 #include "host_time.hpp"
+#include "peers/cublaslt/library.hpp"
 #include "peers/cudnn/library.hpp"
 #include "report.hpp"
 #include "suite.hpp"
@@ -98,7 +99,7 @@ void write_pack(const std::vector<Suite>& suites, const Request& request,
 // What --peer asks for.
 struct Peers {
   bool onednn = false, naive = false;
-  std::string cudnn;  // a path; empty: not asked for
+  std::string cudnn, cublaslt;  // paths; empty: not asked for
 };
 Peers peers_of(const Request& request, DeviceKind kind) {
   Peers peers;
@@ -111,10 +112,14 @@ Peers peers_of(const Request& request, DeviceKind kind) {
       peers.onednn = true;
     else if (peer.starts_with("cudnn:") && kind == DeviceKind::cuda)
       peers.cudnn = peer.substr(6);
+    else if (peer.starts_with("cublaslt:") && kind == DeviceKind::cuda)
+      peers.cublaslt = peer.substr(9);
     else if (peer != "none")
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("--peer: got {}, expected {}, naive or none", peer,
-                              kind == DeviceKind::cpu ? "onednn" : "cudnn:/path/to/libcudnn.so.9"));
+                              kind == DeviceKind::cpu ? "onednn"
+                                                      : "cudnn:/path/to/libcudnn.so.9, "
+                                                        "cublaslt:/path/to/libcublasLt.so.13"));
   }
   return peers;
 }
@@ -129,7 +134,7 @@ MeasureOptions options_of(const Request& request, const Peers& peers, DeviceKind
   if (kind == DeviceKind::cuda) {
     options.seconds = request.seconds.value_or(request.quick ? 0.02 : 0.1);
     options.least = request.quick ? 5 : 21;
-    options.search_seconds = request.quick ? 0.3 : 0.7;
+    options.search_seconds = request.quick ? 0.5 : 2;
   }
   options.seed = request.seed;
   options.oracle = request.oracle;
@@ -144,11 +149,19 @@ MeasureOptions options_of(const Request& request, const Peers& peers, DeviceKind
 struct GpuSide {
   std::unique_ptr<Gpu> gpu;
   std::unique_ptr<cudnn::Library> cudnn;
+  std::unique_ptr<cublaslt::Library> cublaslt;
 
   GpuSide(const Request& request, const Peers& peers, DeviceKind kind) {
     if (kind != DeviceKind::cuda) return;
     gpu = std::make_unique<Gpu>(Device::named(request.device));
     if (!peers.cudnn.empty()) cudnn = std::make_unique<cudnn::Library>(peers.cudnn, gpu->device());
+    if (!peers.cublaslt.empty())
+      cublaslt = std::make_unique<cublaslt::Library>(peers.cublaslt, gpu->device());
+  }
+  std::string versions() const {
+    std::string text = cudnn ? cudnn->version() : "";
+    if (cublaslt) text += (text.empty() ? "" : ", ") + cublaslt->version();
+    return text;
   }
 };
 
@@ -163,7 +176,7 @@ Setting setting_of(const Request& request, const Peers& peers, const GpuSide& si
   setting.device = side.gpu->device().props().description;
   setting.driver = side.gpu->driver();
   setting.copy_speed = side.gpu->copy_speed();
-  setting.peer = side.cudnn ? side.cudnn->version() : "";
+  setting.peer = side.versions();
   return setting;
 }
 
@@ -231,6 +244,7 @@ bool run(const Request& request, const Listener& listener) {
   const GpuSide side(request, peers, kind);
   options.gpu = side.gpu.get();
   options.cudnn = side.cudnn.get();
+  options.cublaslt = side.cublaslt.get();
 
   if (side.gpu) compile_ahead(suites, options, listener.progress);
 

@@ -13,11 +13,11 @@ namespace {
 
 void add_case(const Case& one, const Device& device, bool tune, PackBuilder& kernels) {
   const auto add = [&](const Problem& problem, const PlanWishes& wishes = {}) {
-    kernels.add(problem.build(), plan_options(wishes));
+    kernels.add(problem.build(), plan_options(problem, wishes));
   };
   const Graph graph = one.problem.build();
   add(one.problem, {.tune = tune});
-  add(one.problem, {.naive = true});
+  add(one.naive ? *one.naive : one.problem, {.naive = true});
   if (one.prepare) add(*one.prepare, {.tune = tune});
   if (one.alone) add(*one.alone, {.tune = tune});
   for (const Problem& part : one.apart) add(part, {.tune = tune});

@@ -154,7 +154,7 @@ double Gpu::copy_speed() {
   return copy_speed_;
 }
 
-double Gpu::peak(const Graph& graph) const {
+double Gpu::peak(const Graph& graph, bool tf32) const {
   for (const Node& node : graph.nodes()) {
     const bool products = std::holds_alternative<Matmul>(node.op) ||
                           std::holds_alternative<AttentionForward>(node.op) ||
@@ -169,8 +169,11 @@ double Gpu::peak(const Graph& graph) const {
       const Dims& dims = graph.tensor(id).dims;
       depthwise = depthwise || (convolution && dims.rank() > 2 && dims[1] == 1);
     }
-    if (!depthwise && bit_width(graph.tensor(node.inputs[0]).dtype) <= 16)
-      return device_.props().flops_f16;
+    if (depthwise) continue;
+    const DType dtype = graph.tensor(node.inputs[0]).dtype;
+    if (bit_width(dtype) == 8) return 2 * device_.props().flops_f16;
+    if (bit_width(dtype) == 16) return device_.props().flops_f16;
+    if (dtype == f32 && tf32) return device_.props().flops_f16 / 2;
   }
   return device_.props().flops_f32;
 }

@@ -37,9 +37,9 @@ class Gpu {
   // lasts longer than the host needs to launch that kernel.
   void flush() const;
 
-  // Operations per second that a graph could reach: of tensor cores for 16-bit products, else of
-  // vector arithmetic.
-  double peak(const Graph& graph) const;
+  // Operations per second that a graph could reach: of tensor cores for products of 16 or 8 bits
+  // and, where that is allowed, of f32 rounded to tf32; else of vector arithmetic.
+  double peak(const Graph& graph, bool tf32) const;
 
   // Fills memory with repetitions of its first `pattern` bytes. False: the driver offers no copy.
   bool repeat(const ashlar::Memory& memory, std::int64_t pattern) const;

@@ -17,6 +17,9 @@ class Gpu;
 namespace cudnn {
 class Library;
 }
+namespace cublaslt {
+class Library;
+}
 
 struct MeasureOptions {
   double seconds = 1.0;     // of timing, all sides together
@@ -28,8 +31,10 @@ struct MeasureOptions {
   bool best_layout = true;  // time oneDNN on the layouts it likes
   bool tune = false;        // let our plans be tuned
   Gpu* gpu = nullptr;       // null: the processor
-  const cudnn::Library* cudnn = nullptr;  // the peer on the GPU; null: none
-  double search_seconds = 0.7;            // for the plans of one call of cuDNN
+  // The peers on the GPU, null: none. Products go to cuBLASLt first.
+  const cudnn::Library* cudnn = nullptr;
+  const cublaslt::Library* cublaslt = nullptr;
+  double search_seconds = 0.7;  // for the plans of one call of a peer
 };
 
 // Medians, in seconds; absent where nobody was there to measure.
@@ -39,7 +44,7 @@ struct Measurement {
   std::optional<double> peer;        // oneDNN on the user's layouts; cuDNN
   std::optional<double> peer_best;   // oneDNN on its own
   std::optional<double> alone;       // ours without what is fused
-  std::optional<double> peer_alone;  // oneDNN likewise, on the user's layouts
+  std::optional<double> peer_alone;  // the peer likewise (oneDNN: on the user's layouts)
   std::optional<double> naive;       // the reference engine; on a GPU the generic one
   std::optional<double> apart;       // ours as several graphs
   std::int64_t samples = 0;
@@ -55,6 +60,7 @@ struct Measurement {
   std::string config;            // knobs of ours
   int kernels = 0;               // regions of our plan
   std::size_t peer_kernels = 0;  // calls that the peer needed
+  std::string peer_name;         // on a GPU: "cudnn", "cublaslt"
   std::string peer_refusal;      // why there is no peer, in its own words
   std::string peer_implementation;
   std::string peer_best_implementation;

@@ -13,6 +13,7 @@
 #include "gpu_tensors.hpp"
 #include "measure.hpp"
 #include "memory.hpp"
+#include "peers/cublaslt/cublaslt_peer.hpp"
 #include "peers/cudnn/cudnn_peer.hpp"
 #include "sides.hpp"
 
@@ -33,7 +34,8 @@ constexpr double kPatience = 2;
 constexpr std::int64_t kFew = 5;
 // The generic engine is far behind: a few samples tell how far.
 constexpr std::int64_t kNaiveSamples = 3;
-constexpr double kLongNaive = 0.05;  // seconds; a slower one is not sampled again
+constexpr double kLongNaive = 0.05;      // seconds; a slower one is not sampled again
+constexpr double kMostNaiveWork = 2e12;  // operations; about two seconds of the generic engine
 
 double work(const Graph& graph) { return std::max(arithmetic(graph), traffic(graph) / 4); }
 
@@ -97,10 +99,11 @@ struct Running {
   Runner runner;
 
   Running(const Problem& problem, const MeasureOptions& options,
-          const std::map<std::string, void*>& given = {})
+          const std::map<std::string, void*>& given = {}, bool naive = false)
       : graph(problem.build()),
         tensors(*options.gpu, graph, problem, options.seed, given),
-        runner(graph, problem, tensors.pointers(), options.gpu->device(), {.tune = options.tune}) {}
+        runner(graph, problem, tensors.pointers(), options.gpu->device(),
+               {.naive = naive, .tune = options.tune && !naive}) {}
   void run() const { runner.run(); }
 };
 
@@ -202,8 +205,8 @@ struct Timed {
   const Running& ours;
   Peer* peer;
   const Running* alone;
+  Peer* peer_alone;
   const Apart* apart;
-  const Naive* naive;
 };
 void time_all(const Timed& timed, const MeasureOptions& options, Measurement& result) {
   const auto side_of = [&](auto* runs) {
@@ -211,14 +214,9 @@ void time_all(const Timed& timed, const MeasureOptions& options, Measurement& re
   };
   const auto ours = side_of(&timed.ours), alone = side_of(timed.alone);
   const auto apart = side_of(timed.apart), peer = side_of(timed.peer);
-  auto naive = side_of(timed.naive);
-  if (naive && naive->first_seconds() > kLongNaive) {
-    result.naive = naive->first_seconds();
-    naive.reset();
-  }
-  for (std::int64_t i = 0; naive && i < kNaiveSamples; ++i) naive->sample();
+  const auto peer_alone = side_of(timed.peer_alone);
   std::vector<Side*> turns;
-  for (Side* side : {ours.get(), peer.get(), alone.get(), apart.get()})
+  for (Side* side : {ours.get(), peer.get(), alone.get(), peer_alone.get(), apart.get()})
     if (side) turns.push_back(side);
   const Clock::time_point start = Clock::now();
   const auto spent = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
@@ -234,22 +232,57 @@ void time_all(const Timed& timed, const MeasureOptions& options, Measurement& re
   result.ours = ours->median_seconds();
   result.peer = median_of(peer);
   result.alone = median_of(alone);
+  result.peer_alone = median_of(peer_alone);
   result.apart = median_of(apart);
-  if (naive) result.naive = naive->median_seconds();
 }
 
-std::unique_ptr<Peer> find_peer(const Running& ours, const Problem& problem,
-                                const MeasureOptions& options, Measurement& result) {
-  if (!options.cudnn) return nullptr;
-  cudnn::Answer answer =
-      cudnn::fastest_peer(*options.cudnn, {ours.graph, ours.tensors.pointers(), problem.constants},
-                          {.seconds = options.search_seconds});
-  result.peer_refusal = std::move(answer.refusal);
-  if (answer.peer) {
-    result.peer_implementation = answer.peer->description();
-    result.peer_kernels = answer.peer->kernels();
+template <class Runs>
+double naive_seconds(const Runs& naive, const Gpu* gpu) {
+  Side side([&] { naive.run(); }, gpu);
+  if (side.first_seconds() > kLongNaive) return side.first_seconds();
+  for (std::int64_t i = 0; i < kNaiveSamples; ++i) side.sample();
+  return side.median_seconds();
+}
+
+// On a smaller problem of the same kind its time grows with the arithmetic.
+double scaled_naive_seconds(const Problem& smaller, const Running& ours,
+                            const MeasureOptions& options) {
+  const Running naive(smaller, options, {}, true);
+  return naive_seconds(naive, options.gpu) * work(ours.graph) / work(naive.graph);
+}
+
+bool has_product(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                     [](const Node& node) { return std::holds_alternative<Matmul>(node.op); });
+}
+
+struct FoundPeer {
+  std::string name;
+  PeerAnswer answer;
+};
+// cuBLASLt for a product that it takes whole, else cuDNN.
+FoundPeer find_peer(const Running& ours, const Problem& problem, const MeasureOptions& options) {
+  const PeerProblem asked{ours.graph, ours.tensors.pointers(), problem.constants, problem.tf32};
+  FoundPeer found;
+  if (options.cublaslt && has_product(ours.graph)) {
+    found = {"cublaslt",
+             cublaslt::fastest_peer(*options.cublaslt, asked, {.seconds = options.search_seconds})};
+    if (found.answer.peer || !options.cudnn) return found;
   }
-  return std::move(answer.peer);
+  if (options.cudnn)
+    found = {"cudnn",
+             cudnn::fastest_peer(*options.cudnn, asked, {.seconds = options.search_seconds})};
+  return found;
+}
+
+std::unique_ptr<Peer> named_peer(FoundPeer found, Measurement& result) {
+  result.peer_name = found.name;
+  result.peer_refusal = std::move(found.answer.refusal);
+  if (found.answer.peer) {
+    result.peer_implementation = found.answer.peer->description();
+    result.peer_kernels = found.answer.peer->kernels();
+  }
+  return std::move(found.answer.peer);
 }
 
 void measure_into(Measurement& result, const Case& problem, const MeasureOptions& options,
@@ -270,7 +303,7 @@ void measure_into(Measurement& result, const Case& problem, const MeasureOptions
   result.kernels = outline.regions;
   result.arithmetic = arithmetic(ours.graph);
   result.traffic = traffic(ours.graph);
-  result.peak = gpu.peak(ours.graph);
+  result.peak = gpu.peak(ours.graph, problem.problem.tf32);
   result.copy_speed = gpu.copy_speed();
   if (is_slow(outline) && work(ours.graph) > kQuickForOracle) {
     result.check = fmt::format("FAILED: no kernel takes all of it ({})", outline.engines);
@@ -280,12 +313,13 @@ void measure_into(Measurement& result, const Case& problem, const MeasureOptions
   stages.begin("running the small form");
   std::future<Verdict> oracle = check_small(problem, main_engine(outline), options);
   stages.begin("choosing the peer's plans");
-  std::unique_ptr<Peer> peer = find_peer(ours, problem.problem, options, result);
+  std::unique_ptr<Peer> peer = named_peer(find_peer(ours, problem.problem, options), result);
   stages.begin("asking the oracle");
   const Verdict small = oracle.get();
   stages.begin("checking");
   std::unique_ptr<Naive> naive;
   const auto make_naive = [&] {
+    if (!naive && result.arithmetic > kMostNaiveWork) return naive.get();
     if (!naive) naive = std::make_unique<Naive>(problem.problem, ours, gpu);
     if (is_slow(outline_of(naive->runner.plan().explain()))) naive.reset();
     return naive.get();
@@ -297,17 +331,22 @@ void measure_into(Measurement& result, const Case& problem, const MeasureOptions
 
   stages.begin("timing");
   std::unique_ptr<Running> alone;
-  if (problem.alone) alone = std::make_unique<Running>(*problem.alone, options, prepared);
+  std::unique_ptr<Peer> peer_alone;
+  if (problem.alone) {
+    alone = std::make_unique<Running>(*problem.alone, options, prepared);
+    if (peer) peer_alone = find_peer(*alone, *problem.alone, options).answer.peer;
+  }
   std::unique_ptr<Apart> apart;
   if (!problem.apart.empty()) {
     apart = std::make_unique<Apart>(problem.apart, options);
     result.apart_traffic = apart->bytes;
   }
-  if (options.naive)
-    make_naive();
-  else
-    naive.reset();
-  time_all({ours, peer.get(), alone.get(), apart.get(), naive.get()}, options, result);
+  if (options.naive && problem.naive)
+    result.naive = scaled_naive_seconds(*problem.naive, ours, options);
+  else if (options.naive && make_naive())
+    result.naive = naive_seconds(*naive, options.gpu);
+  naive.reset();
+  time_all({ours, peer.get(), alone.get(), peer_alone.get(), apart.get()}, options, result);
 }
 
 }  // namespace

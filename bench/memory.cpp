@@ -32,7 +32,7 @@ Range range_of(const Tensor& tensor, const Problem& problem) {
 CompileOptions options_for(const Graph& graph, const Problem& problem,
                            std::span<void* const> pointers, const Device& device,
                            const PlanWishes& wishes) {
-  if (device.props().kind == DeviceKind::cuda) return plan_options(wishes);
+  if (device.props().kind == DeviceKind::cuda) return plan_options(problem, wishes);
   CompileOptions options;
   options.tune = wishes.tune;
   options.engine = wishes.engine;
@@ -53,8 +53,9 @@ CompileOptions options_for(const Graph& graph, const Problem& problem,
 
 void FreeAligned::operator()(std::byte* memory) const { ::operator delete(memory, kAlignment); }
 
-CompileOptions plan_options(const PlanWishes& wishes) {
+CompileOptions plan_options(const Problem& problem, const PlanWishes& wishes) {
   CompileOptions options;
+  options.allow_tf32 = problem.tf32;
   options.tune = wishes.tune;
   options.engine = wishes.naive ? "cuda.generic" : wishes.engine;
   options.fuse = !wishes.naive;

@@ -57,7 +57,7 @@ struct PlanWishes {
 };
 
 // How to compile it for a GPU.
-CompileOptions plan_options(const PlanWishes& wishes);
+CompileOptions plan_options(const Problem& problem, const PlanWishes& wishes);
 
 // A plan with memory to run it in.
 class Runner {

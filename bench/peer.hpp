@@ -1,4 +1,5 @@
-// Another library doing what a graph asks, on the same inputs: oneDNN here, cuDNN in peers/cudnn.
+// Another library doing what a graph asks, on the same inputs: oneDNN here, those for
+// GPUs in peers.
 #pragma once
 
 #include <ashlar/graph.hpp>
@@ -29,6 +30,13 @@ struct PeerProblem {
   const Graph& graph;
   std::span<void* const> pointers;            // in the order of Graph::bound_tensors()
   const std::vector<std::string>& constants;  // inputs that may be prepared once
+  bool tf32 = true;                           // whether f32 products may be rounded to tf32
+};
+
+// No peer: the reason, in the library's words.
+struct PeerAnswer {
+  std::unique_ptr<Peer> peer;
+  std::string refusal;
 };
 
 enum class PeerLayouts {

@@ -25,7 +25,8 @@ void put(Json& json, const std::string& key, std::optional<double> value, double
 }
 
 // Members that speak of the peer begin with its name.
-Json case_record(const Measurement& m, const std::string& peer) {
+Json case_record(const Measurement& m, const std::string& usual_peer) {
+  const std::string& peer = m.peer_name.empty() ? usual_peer : m.peer_name;
   Json json = {{"name", m.name}, {"check", m.check}};
   if (m.ok) {
     json["ours_ms"] = rounded(m.ours * kMilli);

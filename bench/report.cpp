@@ -142,7 +142,7 @@ std::string table_head(const Setting& setting) {
         "ours{} on {}, {}, commit {}, {}\n"
         "a copy moves {:.2f} TB/s; medians in ms, L2 cache flushed before every run; speed = time "
         "of "
-        "cuDNN / our\ntime, above 1 we are faster; limit: bytes at the speed of the copy, or "
+        "the peer / our\ntime, above 1 we are faster; limit: bytes at the speed of the copy, or "
         "arithmetic at its peak\n",
         against, setting.device, setting.driver, setting.commit, setting.date,
         setting.copy_speed * kTera);
@@ -163,7 +163,7 @@ std::string suite_head(const SuiteResult& suite, const Setting& setting) {
                                         target.empty() ? "" : " (target: " + target + ")");
   if (setting.gpu)
     return title + fmt::format("{:<44}{:>9}{:>9}{:>7}{:>9}{:>8}{:>8}{:>11}{:>10}  {}\n", "case",
-                               "ours", "cuDNN", "speed", "limit", "of it", "of copy", "our rate",
+                               "ours", "peer", "speed", "limit", "of it", "of copy", "our rate",
                                "naive", "engine");
   return title + fmt::format("{:<38}{:>10}{:>10}{:>7}{:>10}{:>7}{:>7}{:>15}{:>12}  {}\n", "case",
                              "ours", "oneDNN", "speed", "best", "speed", "limit", "our rate",
@@ -177,24 +177,32 @@ std::string fine_milliseconds(std::optional<double> seconds) {
   return seconds ? fmt::format("{:.4f}", *seconds * kMilli) : "-";
 }
 
+// Of what limits it.
+std::string gpu_rate(const Measurement& m) {
+  if (m.arithmetic * m.copy_speed > m.traffic * m.peak)
+    return fmt::format("{:.0f} TFLOP/s", m.arithmetic / m.ours * kTera);
+  return fmt::format("{:.0f} GB/s", m.traffic / m.ours * kGiga);
+}
+
 std::string gpu_row(const Measurement& m, const Setting& setting) {
   std::string note;
   if (m.kernels > 1) note += fmt::format(", {} regions", m.kernels);
-  if (m.peer_kernels > 1) note += fmt::format("; cuDNN: {} calls", m.peer_kernels);
-  if (!m.peer_refusal.empty()) note += "; cuDNN: " + m.peer_refusal;
+  if (m.peer_kernels > 1) note += fmt::format("; peer: {} calls", m.peer_kernels);
+  if (!m.peer_refusal.empty()) note += "; peer: " + m.peer_refusal;
   if (m.apart)
     note += fmt::format("; apart {} ms: {:.2f} times as long, {:.0f} % of its bytes",
                         fine_milliseconds(m.apart), *m.speed_apart(),
                         m.traffic / m.apart_traffic * 100);
   if (const auto overhead = m.overhead())
     note += fmt::format(", {:+.1f} % over alone", *overhead * 100);
+  if (const auto overhead = m.peer_overhead())
+    note += fmt::format(" (peer {:+.1f} %)", *overhead * 100);
   if (m.check.ends_with(")")) note += "; " + m.check;  // a peer that is far off
   if (setting.tune && !m.config.empty()) note += "; " + m.config;
   return fmt::format("{:<44}{:>9}{:>9}{:>7}{:>9}{:>6.0f} %{:>6.0f} %{:>11}{:>10}  {}{}\n", m.name,
                      fine_milliseconds(m.ours), fine_milliseconds(m.peer), times(m.speed()),
                      fine_milliseconds(m.limit()), m.share() * 100, m.copy_share() * 100,
-                     fmt::format("{:.0f} GB/s", m.traffic / m.ours * kGiga),
-                     fine_milliseconds(m.naive), m.engine, note);
+                     gpu_rate(m), fine_milliseconds(m.naive), m.engine, note);
 }
 
 }  // namespace

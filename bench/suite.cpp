@@ -57,6 +57,11 @@ double number_of(const Json& json, const std::string& place) {
   return json.get<double>();
 }
 
+bool boolean_of(const Json& json, const std::string& place) {
+  if (!json.is_boolean()) fail(place, fmt::format("got {}, expected true or false", json.dump()));
+  return json.get<bool>();
+}
+
 void allow_members(const Json& json, const std::set<std::string>& known, const std::string& place) {
   for (const auto& [key, value] : json.items())
     if (!known.contains(key))
@@ -77,8 +82,8 @@ Target read_target(const Json& json, const std::string& place) {
 }
 
 // The members of a case that are not parameters of its graph.
-const std::set<std::string> kCaseMembers = {"name",  "graph", "alone", "prepare",
-                                            "naive", "check", "apart", "quick"};
+const std::set<std::string> kCaseMembers = {"name",  "graph", "alone", "prepare", "naive",
+                                            "check", "apart", "quick", "tf32"};
 
 // Replaces every text "$name" by the parameter of that name.
 class Filler {
@@ -214,10 +219,8 @@ class Reader {
         result.apart.push_back(
             read_problem(text_of(part, here + ".apart"), parameters, here, used));
     }
-    if (parameters.contains("quick")) {
-      if (!parameters["quick"].is_boolean()) fail(here + ".quick", "expected true or false");
-      result.quick = parameters["quick"].get<bool>();
-    }
+    if (parameters.contains("quick"))
+      result.quick = boolean_of(parameters["quick"], here + ".quick");
     if (parameters.contains("check")) {
       require_object(parameters["check"], here + ".check");
       Json smaller = parameters;
@@ -254,6 +257,7 @@ class Reader {
                         {"tensors", filler.fill(member(form, "tensors", here))},
                         {"nodes", filler.fill(member(form, "nodes", here))}};
     problem.graph = whole.dump();
+    if (parameters.contains("tf32")) problem.tf32 = boolean_of(parameters["tf32"], place + ".tf32");
     used.insert(filler.used().begin(), filler.used().end());
     for (const Json& name : form.value("constants", Json::array()))
       problem.constants.push_back(text_of(name, here + ".constants"));

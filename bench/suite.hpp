@@ -23,6 +23,7 @@ struct Problem {
   std::string graph;
   std::vector<std::string> constants;   // inputs whose values are known when a plan is compiled
   std::map<std::string, Range> ranges;  // inputs that are not filled as their dtype suggests
+  bool tf32 = true;                     // whether f32 products may be rounded to tf32
 
   Graph build() const { return Graph::from_json(graph); }
 };

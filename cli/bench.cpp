@@ -49,6 +49,7 @@ void add_bench_command(CLI::App& app, Action& action) {
       ->add_option(
           "--peer", request->peers,
           "Whom to time beside us, may be repeated: onednn, cudnn:/path/to/libcudnn.so.9, "
+          "cublaslt:/path/to/libcublasLt.so.13 (products), "
           "naive (the plain engine of the device), none; default on processors: onednn and, "
           "without --quick, naive")
       ->type_name("WHICH")

@@ -11,7 +11,7 @@ endfunction()
 # ASHLAR_BUILD_BENCH oneDNN runs beside us, else there is no peer.
 if(ASHLAR_BUILD_CLI)
   file(GLOB bench_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bench/*.cpp"
-       "${PROJECT_SOURCE_DIR}/bench/peers/cudnn/*.cpp")
+       "${PROJECT_SOURCE_DIR}/bench/peers/*/*.cpp")
   if(ASHLAR_BUILD_BENCH)
     list(FILTER bench_sources EXCLUDE REGEX "/no_peer\\.cpp$")
   else()

@@ -38,7 +38,7 @@ Graph chain() {
 
 class Cudnn : public testing::Test {
  protected:
-  cudnn::Answer ask(const Graph& graph) {
+  bench::PeerAnswer ask(const Graph& graph) {
     memory_ = std::make_unique<bench::Memory>(graph, bench::Problem{}, 1);
     library_ = std::make_unique<cudnn::Library>(stand_in_.functions(), Device::cpu());
     return cudnn::fastest_peer(*library_, {graph, memory_->pointers(), {}});
@@ -56,7 +56,7 @@ class Cudnn : public testing::Test {
 
 TEST_F(Cudnn, AWholeGraphIsOneCall) {
   const Graph graph = chain();
-  const cudnn::Answer answer = ask(graph);
+  const bench::PeerAnswer answer = ask(graph);
   ASSERT_TRUE(answer.peer) << answer.refusal;
   EXPECT_EQ(answer.peer->kernels(), 1U);
   EXPECT_THAT(answer.peer->description(), HasSubstr("engine 7"));
@@ -75,7 +75,7 @@ TEST_F(Cudnn, AWholeGraphIsOneCall) {
 TEST_F(Cudnn, WhatIsRefusedAsOneIsCut) {
   stand_in_.most_operations = 2;
   const Graph graph = chain();
-  const cudnn::Answer answer = ask(graph);
+  const bench::PeerAnswer answer = ask(graph);
   ASSERT_TRUE(answer.peer) << answer.refusal;
   EXPECT_EQ(answer.peer->kernels(), 2U);
   EXPECT_THAT(answer.peer->description(), HasSubstr("2 calls"));
@@ -90,7 +90,7 @@ TEST_F(Cudnn, WhatIsRefusedAsOneIsCut) {
 TEST_F(Cudnn, ARefusalIsASentence) {
   stand_in_.refused = {DescriptorType::operation_pointwise};
   const Graph graph = chain();
-  const cudnn::Answer answer = ask(graph);
+  const bench::PeerAnswer answer = ask(graph);
   EXPECT_FALSE(answer.peer);
   EXPECT_THAT(answer.refusal, HasSubstr("not supported"));
   EXPECT_THAT(answer.refusal, HasSubstr("this operation"));
@@ -100,7 +100,7 @@ TEST_F(Cudnn, OlderCallsTakeWhatTheBackendDoesNot) {
   stand_in_.refused = {DescriptorType::operation_reduction};
   Graph graph("softmax");
   graph.output("y", graph.softmax(graph.input("x", {8, 16}, f32)));
-  const cudnn::Answer answer = ask(graph);
+  const bench::PeerAnswer answer = ask(graph);
   ASSERT_TRUE(answer.peer) << answer.refusal;
   EXPECT_THAT(stand_in_.legacy_calls, Contains("softmax_forward"));
   EXPECT_THAT(answer.peer->description(), HasSubstr("cudnnSoftmax"));
@@ -111,7 +111,7 @@ TEST_F(Cudnn, MovesAreTransforms) {
   Graph graph("join");
   const Value parts[] = {graph.input("a", {4, 8}, f32), graph.input("b", {4, 8}, f32)};
   graph.output("y", graph.concat(parts, 1));
-  const cudnn::Answer answer = ask(graph);
+  const bench::PeerAnswer answer = ask(graph);
   ASSERT_TRUE(answer.peer) << answer.refusal;
   stand_in_.legacy_calls.clear();
   answer.peer->run();
@@ -120,7 +120,7 @@ TEST_F(Cudnn, MovesAreTransforms) {
 
 TEST_F(Cudnn, MatricesAreRowsOfChannels) {
   const Graph graph = chain();
-  const cudnn::Answer answer = ask(graph);
+  const bench::PeerAnswer answer = ask(graph);
   const StandInDescriptor& add = *stand_in_.operations.at(0);
   const StandInDescriptor& x = *add.parts.at(Attribute::operation_pointwise_x).at(0);
   EXPECT_EQ(x.numbers.at(Attribute::tensor_dimensions), (std::vector<std::int64_t>{8, 16, 1, 1}));

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <set>
 
 #include "piece.hpp"
 
@@ -78,11 +79,103 @@ std::vector<Descriptor> proposals(const Library& library, const Problem& problem
   return heuristics.descriptors(Attribute::heuristics_results, DescriptorType::engine_config, most);
 }
 
+// Engine configurations, timed one after the other.
+class Search {
+ public:
+  Search(const Library& library, std::shared_ptr<const Problem> problem, const SearchLimits& limits,
+         Fastest& fastest)
+      : library_(library), problem_(std::move(problem)), limits_(limits), fastest_(fastest) {}
+
+  void propose(HeuristicMode mode) {
+    std::vector<Descriptor> configs;
+    try {
+      configs = proposals(library_, *problem_, mode, limits_.plans);
+    } catch (const Refused& refusal) {
+      fastest_.refused(refusal.what());
+    }
+    for (const Descriptor& config : configs) {
+      if (is_over()) return;
+      consider(config, config.descriptor(Attribute::engine_config_engine, DescriptorType::engine));
+    }
+  }
+
+  // Every engine by its number, with its own defaults, that was in no proposal.
+  void all_engines() {
+    std::int64_t count = 0;
+    try {
+      count = problem_->graph->int64(Attribute::operation_graph_engine_count);
+    } catch (const Refused& refusal) {
+      fastest_.refused(refusal.what());
+    }
+    for (std::int64_t index = 0; index < count && !is_over(); ++index) {
+      if (seen_.contains(index)) continue;
+      try {
+        Descriptor engine(library_, DescriptorType::engine);
+        engine.set(Attribute::engine_operation_graph, *problem_->graph);
+        engine.set(Attribute::engine_global_index, index);
+        engine.finalize();
+        Descriptor config(library_, DescriptorType::engine_config);
+        config.set(Attribute::engine_config_engine, engine);
+        config.finalize();
+        consider(config, engine);
+      } catch (const Refused& refusal) {
+        fastest_.refused(refusal.what());
+      }
+    }
+  }
+
+ private:
+  bool is_over() const {
+    const std::chrono::duration<double> spent = Clock::now() - start_;
+    return fastest_.found() && spent.count() > limits_.seconds;
+  }
+
+  void consider(const Descriptor& config, const Descriptor& engine) {
+    try {
+      seen_.insert(engine.int64(Attribute::engine_global_index));
+      if (!limits_.tf32 && rounds(engine)) {
+        fastest_.refused("an engine that rounds f32 products is not asked");
+        return;
+      }
+      fastest_.consider(std::make_unique<BackendPiece>(library_, problem_, config));
+    } catch (const Refused& refusal) {
+      fastest_.refused(refusal.what());
+    }
+  }
+
+  // As PyTorch decides it where tf32 is not allowed.
+  static bool rounds(const Descriptor& engine) {
+    constexpr std::int64_t kMostNotes = 32;
+    for (const int note :
+         engine.numbers(Attribute::engine_numerical_notes, ValueType::numerical_note, kMostNotes))
+      if (note == static_cast<int>(NumericalNote::tensor_core) ||
+          note == static_cast<int>(NumericalNote::down_convert_inputs))
+        return true;
+    return false;
+  }
+
+  const Library& library_;
+  const std::shared_ptr<const Problem> problem_;
+  const SearchLimits limits_;
+  Fastest& fastest_;
+  std::set<std::int64_t> seen_;  // engines
+  const Clock::time_point start_ = Clock::now();
+};
+
+bool has_convolution(const Stretch& stretch) {
+  for (std::size_t i = 0; i < stretch.size(); ++i) {
+    const Op& op = stretch.node(i).op;
+    if (std::holds_alternative<ConvForward>(op) || std::holds_alternative<ConvBackwardData>(op) ||
+        std::holds_alternative<ConvBackwardFilter>(op))
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void consider_backend(const Library& library, const Stretch& stretch, Bindings& bindings,
                       const SearchLimits& limits, Fastest& fastest) {
-  const Clock::time_point start = Clock::now();
   std::shared_ptr<const Problem> problem;
   try {
     problem = std::make_shared<const Problem>(library, stretch, bindings);
@@ -90,24 +183,11 @@ void consider_backend(const Library& library, const Stretch& stretch, Bindings& 
     fastest.refused(refusal.what());
     return;
   }
-  for (const HeuristicMode mode : {HeuristicMode::a, HeuristicMode::fallback}) {
-    if (fastest.found()) return;
-    std::vector<Descriptor> configs;
-    try {
-      configs = proposals(library, *problem, mode, limits.plans);
-    } catch (const Refused& refusal) {
-      fastest.refused(refusal.what());
-    }
-    for (const Descriptor& config : configs) {
-      const std::chrono::duration<double> spent = Clock::now() - start;
-      if (fastest.found() && spent.count() > limits.seconds) return;
-      try {
-        fastest.consider(std::make_unique<BackendPiece>(library, problem, config));
-      } catch (const Refused& refusal) {
-        fastest.refused(refusal.what());
-      }
-    }
-  }
+  Search search(library, std::move(problem), limits, fastest);
+  search.propose(HeuristicMode::a);
+  const bool all = has_convolution(stretch);
+  if (all || !fastest.found()) search.propose(HeuristicMode::fallback);
+  if (all && stretch.size() == 1) search.all_engines();
   if (!fastest.found()) fastest.refused("no engine of its backend takes the graph");
 }
 

@@ -36,6 +36,7 @@ class CudnnPeer final : public Peer {
         consider_backend(library_, stretch, bindings_, limits, fastest);
         consider_legacy(library_, stretch, bindings_, fastest);
         if (fastest.found()) {
+          timed_ += fastest.timed();
           pieces_.push_back(fastest.take());
           break;
         }
@@ -64,7 +65,7 @@ class CudnnPeer final : public Peer {
     std::vector<std::string> parts;
     for (const auto& piece : pieces_) parts.push_back(piece->description());
     if (pieces_.size() > 1) description_ = fmt::format("{} calls: ", pieces_.size());
-    description_ += fmt::format("{}", fmt::join(parts, ", "));
+    description_ += fmt::format("{}, best of {}", fmt::join(parts, ", "), timed_);
     if (pieces_.size() > 1) description_ += fmt::format(" (as one: {})", whole_refused_);
   }
 
@@ -73,13 +74,14 @@ class CudnnPeer final : public Peer {
   Bindings bindings_;
   const bool comparable_;
   std::vector<std::unique_ptr<Piece>> pieces_;
+  int timed_ = 0;  // plans
   std::string whole_refused_, description_;
 };
 
 }  // namespace
 
-Answer fastest_peer(const Library& library, const PeerProblem& problem,
-                    const SearchLimits& limits) {
+PeerAnswer fastest_peer(const Library& library, const PeerProblem& problem, SearchLimits limits) {
+  limits.tf32 = problem.tf32;
   try {
     auto peer = std::make_unique<CudnnPeer>(library, problem);
     peer->cut(limits);

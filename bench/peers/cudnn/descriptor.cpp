@@ -1,5 +1,7 @@
 #include "descriptor.hpp"
 
+#include <algorithm>
+
 namespace ashlar::bench::cudnn {
 
 Descriptor::Descriptor(const Library& library, DescriptorType type) : library_(&library) {
@@ -37,6 +39,15 @@ std::int64_t Descriptor::int64(Attribute name) const {
       library_->call().get_attribute(object_, name, ValueType::int64, 1, &count, &value),
       "reading an attribute");
   return value;
+}
+
+std::vector<int> Descriptor::numbers(Attribute name, ValueType type, std::int64_t most) const {
+  std::vector<int> values(static_cast<std::size_t>(most));
+  std::int64_t count = 0;
+  if (library_->call().get_attribute(object_, name, type, most, &count, values.data()) != 0)
+    count = 0;
+  values.resize(static_cast<std::size_t>(std::clamp<std::int64_t>(count, 0, most)));
+  return values;
 }
 
 std::vector<Descriptor> Descriptor::descriptors(Attribute name, DescriptorType type,

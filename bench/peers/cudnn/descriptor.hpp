@@ -50,6 +50,8 @@ class Descriptor {
   void finalize();
 
   std::int64_t int64(Attribute name) const;
+  // Enumerations of an attribute that lists them, by number; none where it cannot be read.
+  std::vector<int> numbers(Attribute name, ValueType type, std::int64_t most) const;
   // The descriptors of an attribute that lists results: at most `most`.
   std::vector<Descriptor> descriptors(Attribute name, DescriptorType type, std::int64_t most) const;
   // The one descriptor an attribute holds.

@@ -123,6 +123,7 @@ enum class Attribute : int {
 
   operation_graph_handle = 800,
   operation_graph_operations = 801,
+  operation_graph_engine_count = 802,
 
   tensor_byte_alignment = 900,
   tensor_data_type = 901,
@@ -136,7 +137,9 @@ enum class Attribute : int {
   variant_pack_pointers = 1001,
   variant_pack_workspace = 1003,
 
+  engine_operation_graph = 1300,
   engine_global_index = 1301,
+  engine_numerical_notes = 1303,
 
   matmul_compute_type = 1500,
   operation_matmul_a = 1520,
@@ -217,6 +220,7 @@ enum class DataType : int {
 };
 
 enum class HeuristicMode : int { instant = 0, b = 1, fallback = 2, a = 3 };
+enum class NumericalNote : int { tensor_core = 0, down_convert_inputs = 1 };
 enum class NanPropagation : int { no = 0, yes = 1 };
 
 }  // namespace ashlar::bench::cudnn

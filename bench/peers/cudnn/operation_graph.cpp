@@ -17,6 +17,12 @@ DataType inner_type(DType dtype) {
   return is_floating(dtype) && bit_width(dtype) <= 32 ? DataType::f32 : data_type(dtype);
 }
 
+bool has_matmul(const Stretch& stretch) {
+  for (std::size_t i = 0; i < stretch.size(); ++i)
+    if (std::holds_alternative<Matmul>(stretch.node(i).op)) return true;
+  return false;
+}
+
 // The value in the type's own bits, in the first bytes of a double.
 double stored(double value, DataType type) {
   double storage = 0;
@@ -63,6 +69,16 @@ Form form_of(const Tensor& tensor) {
   return form;
 }
 
+Form matrix_form_of(const Tensor& tensor) {
+  Form form{{tensor.dims.begin(), tensor.dims.end()},
+            {tensor.strides.begin(), tensor.strides.end()}};
+  while (form.dims.size() < 3) {
+    form.dims.insert(form.dims.begin(), 1);
+    form.strides.insert(form.strides.begin(), element_count(tensor.dims));
+  }
+  return form;
+}
+
 DataType data_type(DType dtype) {
   switch (dtype) {
     case DType::f32: return DataType::f32;
@@ -88,7 +104,14 @@ DataType data_type(DType dtype) {
 }
 
 OperationGraph::OperationGraph(const Library& library, const Stretch& stretch)
-    : library_(library), stretch_(stretch), next_uid_(kFirstTemporary) {}
+    : library_(library),
+      stretch_(stretch),
+      multiplies_matrices_(has_matmul(stretch)),
+      next_uid_(kFirstTemporary) {}
+
+Form OperationGraph::form_here(const Tensor& tensor) const {
+  return multiplies_matrices_ ? matrix_form_of(tensor) : form_of(tensor);
+}
 
 const Descriptor& OperationGraph::describe(std::int64_t uid, DataType type, const Form& form,
                                            bool is_virtual, bool by_value) {
@@ -110,14 +133,16 @@ const Descriptor& OperationGraph::tensor(TensorId id) {
   const Tensor& tensor = stretch_.graph.tensor(id);
   if (tensor.kind == TensorKind::constant)
     return *(found = &number(tensor.value, data_type(tensor.dtype),
-                             static_cast<std::size_t>(std::max(tensor.dims.rank(), 4))));
+                             multiplies_matrices_
+                                 ? form_here(tensor).dims.size()
+                                 : static_cast<std::size_t>(std::max(tensor.dims.rank(), 4))));
   if (tensor.kind == TensorKind::scalar) throw Refused("a scalar of the caller is not translated");
   if (tensor.ragged_offset != kNoTensor) throw Refused("a ragged tensor is not translated");
   const std::int64_t uid = id + 1;
   const bool inner = stretch_.is_inner(id);
   if (!inner) bound_[id] = uid;
   found = &describe(uid, inner ? inner_type(tensor.dtype) : data_type(tensor.dtype),
-                    form_of(tensor), inner, false);
+                    form_here(tensor), inner, false);
   return *found;
 }
 

@@ -29,6 +29,8 @@ struct Form {
   std::vector<std::int64_t> dims, strides;
 };
 Form form_of(const Tensor& tensor);
+// In a graph of matrix products: one of them.
+Form matrix_form_of(const Tensor& tensor);
 
 // Throws Refused for a dtype it does not have.
 DataType data_type(DType dtype);
@@ -55,14 +57,15 @@ class OperationGraph {
   // What a run must be given: tensors by unique id, and the numbers.
   const std::map<TensorId, std::int64_t>& bound() const { return bound_; }
   const std::map<std::int64_t, const void*>& numbers() const { return numbers_; }
-  // Scalars of the graph, read from the caller's host memory.
 
  private:
+  Form form_here(const Tensor& tensor) const;
   const Descriptor& describe(std::int64_t uid, DataType type, const Form& form, bool is_virtual,
                              bool by_value);
 
   const Library& library_;
   const Stretch stretch_;
+  const bool multiplies_matrices_;
   std::deque<Descriptor> owned_;
   std::vector<Descriptor*> operations_;
   std::map<TensorId, const Descriptor*> tensors_;

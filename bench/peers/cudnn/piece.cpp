@@ -54,6 +54,7 @@ const void* Bindings::output(TensorId tensor) const {
 void Fastest::consider(std::unique_ptr<Piece> piece) {
   try {
     const double seconds = seconds_of(*piece, device_);
+    ++timed_;
     if (best_ && seconds >= seconds_) return;
     best_ = std::move(piece);
     seconds_ = seconds;

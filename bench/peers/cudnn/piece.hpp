@@ -44,6 +44,7 @@ class Fastest {
   void consider(std::unique_ptr<Piece> piece);
   void refused(const std::string& reason);
   bool found() const { return best_ != nullptr; }
+  int timed() const { return timed_; }  // pieces that ran
   std::unique_ptr<Piece> take() { return std::move(best_); }
   // Why nothing was found: the first refusal, and the last one where it says something else.
   std::string reason() const;
@@ -52,15 +53,19 @@ class Fastest {
   const Device device_;
   std::unique_ptr<Piece> best_;
   double seconds_ = 0;
+  int timed_ = 0;
   std::string first_, last_;
 };
 
 struct SearchLimits {
-  double seconds = 1;      // for building and timing the plans of one piece
-  std::int64_t plans = 5;  // the heuristics put the best first
+  double seconds = 1;       // for building and timing the plans of one piece
+  std::int64_t plans = 64;  // of each list
+  bool tf32 = true;         // whether f32 products may be rounded
 };
 
-// The first plans that the heuristics propose in mode A; where none of them runs, the fallbacks.
+// All that the library has, the most promising first, until time is up: what its heuristics propose
+// in mode A, the fallbacks, and every engine that neither of them named with its own defaults.
+// Those last only for convolutions, which have many, and where nothing else runs.
 void consider_backend(const Library& library, const Stretch& stretch, Bindings& bindings,
                       const SearchLimits& limits, Fastest& fastest);
 

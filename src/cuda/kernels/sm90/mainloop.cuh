@@ -5,7 +5,7 @@
 //   load_stage(args, work, block, a, b, barrier)  asks for the tiles of a block of depth
 //   place_row(args, row, at)
 // The head has kStages, kConsumers, kPingPong, kTileDepth, kElementBytes, kRowBlocks (of 64 rows
-// that a warpgroup has of a tile), kTransposeA, kTransposeB, kBlocksPerProcessor.
+// that a warpgroup has of a tile), kTransposeA, kTransposeB, kBlocksPerProcessor, kPromotes.
 #include "lib/ptx_cluster.cuh"
 #include "lib/ptx_tma.cuh"
 #include "lib/ptx_wgmma.cuh"
@@ -110,6 +110,48 @@ __device__ inline int rows_step() {
   return kTranspose ? kTileDepth * 128 : 64 * kDepthBytes;
 }
 
+// The products of a stage, started. `keeps`: the sums so far count.
+__device__ inline void start_products(const Ring& ring, int first_row_block, bool keeps,
+                                      Sum (&sums)[kRowBlocks][WGMMA_N / 2]) {
+  const uint64 a = tile_descriptor<kTransposeA>(ring.a + ring.stage * kStageBytesA +
+                                                first_row_block * rows_step<kTransposeA>());
+  const uint64 b = tile_descriptor<kTransposeB>(ring.b + ring.stage * kStageBytesB);
+  keep_in_registers(sums);
+  fence_products();
+#pragma unroll
+  for (int k = 0; k < kTileDepth / kInstructionDepth; ++k)
+#pragma unroll
+    for (int r = 0; r < kRowBlocks; ++r)
+      multiply(sums[r],
+               advance_descriptor(a, r * rows_step<kTransposeA>() + k * depth_step<kTransposeA>()),
+               advance_descriptor(b, k * depth_step<kTransposeB>()), keeps || k > 0);
+  commit_products();
+  keep_in_registers(sums);
+}
+
+// For units whose sums have few bits (fp8): those of a stage, 128 of depth, are added in f32.
+// Meanwhile the other warpgroups keep the units busy.
+__device__ inline void multiply_blocks_and_promote(Ring& ring, const Work& work,
+                                                   int first_row_block,
+                                                   Sum (&sums)[kRowBlocks][WGMMA_N / 2]) {
+#pragma unroll
+  for (int r = 0; r < kRowBlocks; ++r)
+#pragma unroll
+    for (int i = 0; i < WGMMA_N / 2; ++i) sums[r][i] = 0;
+  Sum of_stage[kRowBlocks][WGMMA_N / 2];
+  for (int block = 0; block < work.count; ++block, ring.next()) {
+    wait_for(ring.full + ring.stage, ring.parity);
+    start_products(ring, first_row_block, false, of_stage);
+    wait_for_products<0>();
+    keep_in_registers(of_stage);
+    release(ring, ring.stage);
+#pragma unroll
+    for (int r = 0; r < kRowBlocks; ++r)
+#pragma unroll
+      for (int i = 0; i < WGMMA_N / 2; ++i) sums[r][i] += of_stage[r][i];
+  }
+}
+
 // Multiplies all blocks of a piece of work. A stage is given back when the products that follow
 // have been started.
 __device__ inline void multiply_blocks(Ring& ring, const Work& work, int first_row_block,
@@ -117,30 +159,13 @@ __device__ inline void multiply_blocks(Ring& ring, const Work& work, int first_r
   int before = -1;
   for (int block = 0; block < work.count; ++block, ring.next()) {
     wait_for(ring.full + ring.stage, ring.parity);
-    const uint64 a = tile_descriptor<kTransposeA>(ring.a + ring.stage * kStageBytesA +
-                                                  first_row_block * rows_step<kTransposeA>());
-    const uint64 b = tile_descriptor<kTransposeB>(ring.b + ring.stage * kStageBytesB);
-#pragma unroll
-    for (int r = 0; r < kRowBlocks; ++r) keep_in_registers(sums[r]);
-    fence_products();
-#pragma unroll
-    for (int k = 0; k < kTileDepth / kInstructionDepth; ++k)
-#pragma unroll
-      for (int r = 0; r < kRowBlocks; ++r)
-        multiply(sums[r],
-                 advance_descriptor(a, r * rows_step<kTransposeA>() +
-                                           k * depth_step<kTransposeA>()),
-                 advance_descriptor(b, k * depth_step<kTransposeB>()), block > 0 || k > 0);
-    commit_products();
-#pragma unroll
-    for (int r = 0; r < kRowBlocks; ++r) keep_in_registers(sums[r]);
+    start_products(ring, first_row_block, block > 0, sums);
     wait_for_products<1>();
     if (before >= 0) release(ring, before);
     before = ring.stage;
   }
   wait_for_products<0>();
-#pragma unroll
-  for (int r = 0; r < kRowBlocks; ++r) keep_in_registers(sums[r]);
+  keep_in_registers(sums);
   if (before >= 0) release(ring, before);
 }
 
@@ -157,13 +182,16 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
       continue;
     }
     Sum sums[kRowBlocks][WGMMA_N / 2];
-    if (work.count == 0) {
+    if (!kPromotes && work.count == 0) {
 #pragma unroll
       for (int r = 0; r < kRowBlocks; ++r)
 #pragma unroll
         for (int i = 0; i < WGMMA_N / 2; ++i) sums[r][i] = 0;
     }
-    multiply_blocks(ring, work, first_row_block, sums);
+    if constexpr (kPromotes)
+      multiply_blocks_and_promote(ring, work, first_row_block, sums);
+    else
+      multiply_blocks(ring, work, first_row_block, sums);
 #pragma unroll
     for (int r = 0; r < kRowBlocks; ++r) {
       const int row = work.m + (first_row_block + r) * 64 + warp * 16;

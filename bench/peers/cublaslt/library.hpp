@@ -1,0 +1,111 @@
+// cuBLASLt from a path: the part of its interface that is used here, declared from its
+// documentation.
+#pragma once
+
+#include <array>
+#include <ashlar/device.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+namespace ashlar::bench::cublaslt {
+
+using Handle = struct HandleObject*;
+using Layout = struct LayoutObject*;
+using Product = struct ProductObject*;
+using Preference = struct PreferenceObject*;
+using Algorithm = std::array<std::uint64_t, 8>;
+
+enum class Type : int { f32 = 0, f64 = 1, f16 = 2, bf16 = 14, e4m3 = 28, e5m2 = 29 };
+enum class Compute : int { f32 = 68, f64 = 70, tf32 = 77 };
+enum class Epilogue : int {
+  none = 1,
+  relu = 2,
+  bias = 4,
+  relu_bias = 6,
+  gelu = 32,
+  gelu_bias = 36
+};
+enum class LayoutAttribute : int { batch_count = 5, batch_stride = 6 };
+enum class ProductAttribute : int {
+  transpose_a = 3,
+  transpose_b = 4,
+  epilogue = 7,
+  bias = 8,
+  scale_a = 17,  // pointers on the device
+  scale_b = 18,
+  bias_type = 26,
+};
+enum class PreferenceAttribute : int { workspace_bytes = 1 };
+
+// One that its heuristics propose.
+struct Proposal {
+  Algorithm algorithm;
+  std::size_t workspace_bytes;
+  int state;  // 0: can be used
+  float waves;
+  std::array<int, 4> reserved;
+};
+
+// Every function returns 0 for success.
+struct Functions {
+  int (*create)(Handle* handle) = nullptr;
+  int (*destroy)(Handle handle) = nullptr;
+  const char* (*error_text)(int error) = nullptr;
+  std::size_t (*version)() = nullptr;
+  int (*create_layout)(Layout* layout, Type type, std::uint64_t rows, std::uint64_t columns,
+                       std::int64_t column_distance) = nullptr;
+  int (*destroy_layout)(Layout layout) = nullptr;
+  int (*set_layout)(Layout layout, LayoutAttribute which, const void* value,
+                    std::size_t bytes) = nullptr;
+  int (*create_product)(Product* product, Compute compute, Type scale) = nullptr;
+  int (*destroy_product)(Product product) = nullptr;
+  int (*set_product)(Product product, ProductAttribute which, const void* value,
+                     std::size_t bytes) = nullptr;
+  int (*create_preference)(Preference* preference) = nullptr;
+  int (*destroy_preference)(Preference preference) = nullptr;
+  int (*set_preference)(Preference preference, PreferenceAttribute which, const void* value,
+                        std::size_t bytes) = nullptr;
+  int (*propose)(Handle handle, Product product, Layout a, Layout b, Layout c, Layout d,
+                 Preference preference, int wanted, Proposal* found, int* count) = nullptr;
+  int (*multiply)(Handle handle, Product product, const void* alpha, const void* a, Layout a_layout,
+                  const void* b, Layout b_layout, const void* beta, const void* c, Layout c_layout,
+                  void* d, Layout d_layout, const Algorithm* algorithm, void* workspace,
+                  std::size_t workspace_bytes, void* stream) = nullptr;
+};
+
+// Why the library would not do something.
+class Refused : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class Library {
+ public:
+  // Throws Error(io) when it cannot be opened, Error(device) when it does not start.
+  Library(const std::string& path, const Device& device);
+  Library(const Functions& functions, const Device& device);  // one that is in the program
+  ~Library();
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+
+  const Functions& call() const { return functions_; }
+  Handle handle() const { return handle_; }
+  const Device& device() const { return device_; }
+  std::string version() const;                    // "cuBLASLt 13.1.0"
+  void check(int error, const char* what) const;  // throws Refused in the library's words
+
+ private:
+  void start();
+  struct Close {
+    void operator()(void* opened) const;
+  };
+  std::unique_ptr<void, Close> opened_;
+  Functions functions_;
+  Device device_;
+  Handle handle_ = nullptr;
+};
+
+}  // namespace ashlar::bench::cublaslt

@@ -1,0 +1,107 @@
+// Convolutions of the sm_90a core: kernels of the main shapes compile without spills, and small
+// ones agree with the oracle.
+#include "cuda/engines/engines.hpp"
+#include "engine_agrees.hpp"
+#include "engine_compiles.hpp"
+
+namespace ashlar::cuda {
+namespace {
+
+struct Convolution {
+  DType dtype = bf16;
+  bool backward = false;
+  std::int64_t images = 2, channels = 64, filters = 64, groups = 1;
+  Dims extent = {8, 8}, window = {3, 3};
+  ConvAttributes op = {};
+  Layout layout = channels_last;
+  bool fused = false;  // bias, residual, relu
+
+  Graph graph() const {
+    Graph graph;
+    Dims x = {images, channels}, y = {images, filters}, w = {filters, channels / groups};
+    for (int axis = 0; axis < extent.rank(); ++axis) {
+      const auto of = [&](const Dims& values, std::int64_t absent) {
+        return values.empty() ? absent : values[axis];
+      };
+      const std::int64_t before = of(op.padding, 0);
+      const std::int64_t after = op.post_padding ? (*op.post_padding)[axis] : before;
+      x.push_back(extent[axis]);
+      w.push_back(window[axis]);
+      y.push_back((extent[axis] + before + after - of(op.dilation, 1) * (window[axis] - 1) - 1) /
+                      of(op.stride, 1) +
+                  1);
+    }
+    const Value first = graph.input("x", backward ? y : x, dtype, layout),
+                second = graph.input("w", w, dtype, layout);
+    Value result = backward ? graph.conv_backward_data(first, second, op, {.dims = x})
+                            : graph.conv(first, second, op);
+    if (fused) {
+      Dims bias = backward ? x : y;
+      const Value residual = graph.input("residual", bias, dtype, layout);
+      for (int axis = 0; axis < bias.rank(); ++axis) bias[axis] = axis == 1 ? bias[1] : 1;
+      result = relu(result + graph.input("bias", bias, f32, layout) + residual);
+    }
+    graph.output("y", result, {.dtype = dtype == DType::i8 ? f32 : dtype, .layout = layout});
+    return graph;
+  }
+};
+
+class ConvSm90 : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!nvrtc().is_open) GTEST_SKIP() << nvrtc().reason;
+  }
+  static void expect_no_spills(const Convolution& convolution, bool all_configs = false) {
+    expect_compiles(conv_sm90_engine(), convolution.graph(), {"sm_90a"}, all_configs);
+  }
+};
+
+TEST_F(ConvSm90, EveryTileWithoutSpills) {
+  expect_no_spills({.images = 64,
+                    .channels = 512,
+                    .filters = 512,
+                    .extent = {28, 28},
+                    .op = {.padding = {1, 1}},
+                    .fused = true},
+                   true);
+}
+
+TEST_F(ConvSm90, BackwardAndOtherTypesWithoutSpills) {
+  const ConvAttributes strided{.padding = {1, 1}, .stride = {2, 2}};
+  for (const DType dtype : {bf16, f32})
+    expect_no_spills({.dtype = dtype,
+                      .backward = true,
+                      .images = 64,
+                      .channels = 256,
+                      .filters = 256,
+                      .extent = {56, 56},
+                      .op = strided});
+  expect_no_spills({.dtype = e4m3,
+                    .images = 64,
+                    .channels = 256,
+                    .filters = 256,
+                    .extent = {56, 56},
+                    .op = strided});
+}
+
+class GpuConvSm90 : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (device_count() == 0) GTEST_SKIP() << driver().reason;
+    if (Device::named("cuda:0").props().compute_capability != 90) GTEST_SKIP() << "no sm_90a";
+  }
+  static void expect_right(const Convolution& convolution, bool all_configs = false) {
+    expect_agrees(conv_sm90_engine(), convolution.graph(), all_configs);
+  }
+};
+
+TEST_F(GpuConvSm90, Forward) {
+  expect_right({.extent = {9, 10}, .op = {.padding = {1, 1}}, .fused = true});
+  expect_right({.channels = 72,
+                .filters = 40,
+                .extent = {9, 9},
+                .op = {.padding = {0, 1}, .stride = {2, 2}}});
+}
+
+}  // namespace
+}  // namespace ashlar::cuda
