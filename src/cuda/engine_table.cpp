@@ -17,6 +17,8 @@ EngineTable engine_table() {
       &gemm_sm90_engine(),
       &conv_wgrad_sm90_engine(),
       &gemm_skinny_engine(),
+      &gemm_sm80_engine(),
+      &conv_sm80_engine(),
       &pointwise_tiled_engine(),
       &pointwise_engine(),
       &generic_engine(),
