@@ -66,8 +66,10 @@ bool fits(const PixelShape& shape, const ProductTile& tile) {
 }
 
 std::vector<ProductTile> tiles_for(const PixelShape& shape) {
-  const std::int64_t pixels = shape.pixel_count(shape.product.phases[0]),
-                     columns = shape.product.columns;
+  const std::int64_t pixels = shape.pixel_count(shape.product.phases[0]);
+  // Contiguous columns come in whole boxes.
+  const std::int64_t box = shape.columns_lie ? kBoxBytes * 8 / bit_width(shape.filter_type) : 1;
+  const std::int64_t columns = std::max(shape.product.columns, box);
   std::vector<ProductTile> result;
   for (const int depth : shape.depths())
     for (ProductTile tile : product_tiles(shape.filter_type, shape.swap ? columns : pixels,
