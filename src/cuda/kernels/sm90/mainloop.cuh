@@ -3,24 +3,33 @@
 // sm90/schedule.cuh, lib/product_rows.cuh, lib/ptx_wgmma_product.cuh and a loader, which has
 //   kStageBytesA, kStageBytesB
 //   load_stage(args, work, block, a, b, barrier)  asks for the tiles of a block of depth
-//   place_row(args, row, at)
+//   finish_tile_rows(args, work, slab, sums, row)
+// and, where the head defines PRODUCT_COMPUTES, because a factor is computed on the way in,
+//   compute_stage(args, work, block, a, b, ready) by a warpgroup; `ready` waits for the memory
 // The head has kStages, kConsumers, kPingPong, kTileDepth, kElementBytes, kRowBlocks (of 64 rows
-// that a warpgroup has of a tile), kTransposeA, kTransposeB, kBlocksPerProcessor, kPromotes.
+// that a warpgroup has of a tile), kTransposeA, kTransposeB, kBlocksPerProcessor, kPromotes,
+// kProducers (warpgroups), kAskedBytes (of a stage, by the copy engine).
 #include "lib/ptx_cluster.cuh"
 #include "lib/ptx_tma.cuh"
 #include "lib/ptx_wgmma.cuh"
 
-static const int kThreads = (kConsumers + 1) * 128;
+static const int kThreads = (kConsumers + kProducers) * 128;
 // Warpgroups that multiply the same tile.
 static const int kSharers = kPingPong ? 1 : kConsumers;
 // Registers a thread has at the start (what a block of a processor can have, in steps of 8), and
 // what the roles make of them.
 static const int kStartRegisters = 65536 / (kThreads * kBlocksPerProcessor) / 8 * 8;
+#ifdef PRODUCT_COMPUTES
+static const int kProducerRegisters = kProducers == 1 ? 104 : 72;
+static const int kFullArrivals = 4 + (kAskedBytes > 0);
+#else
 static const int kProducerRegisters = 40;
-static const int kConsumerRegisters =
-    (kStartRegisters * (kConsumers + 1) - kProducerRegisters) / kConsumers / 8 * 8 < 240
-        ? (kStartRegisters * (kConsumers + 1) - kProducerRegisters) / kConsumers / 8 * 8
-        : 240;
+static const int kFullArrivals = 1;
+#endif
+static const int kLeftRegisters =
+    (kStartRegisters * (kConsumers + kProducers) - kProducerRegisters * kProducers) / kConsumers /
+    8 * 8;
+static const int kConsumerRegisters = kLeftRegisters < 240 ? kLeftRegisters : 240;
 
 // The ring of stages. Producer and consumers walk it in the same order, each for itself.
 struct Ring {
@@ -55,7 +64,7 @@ __device__ inline Ring ring_of(uint8* memory) {
 __device__ inline void start(const Ring& ring) {
   if (threadIdx.x == 0) {
     for (int s = 0; s < kStages; ++s) {
-      init_barrier(ring.full + s, 1);
+      init_barrier(ring.full + s, kFullArrivals);
       init_barrier(ring.empty + s, 4 * kSharers * kCluster);
     }
     fence_barriers();
@@ -66,18 +75,44 @@ __device__ inline void start(const Ring& ring) {
     __syncthreads();
 }
 
-// One thread.
-__device__ inline void produce(const Args& args, Ring ring) {
+#ifdef PRODUCT_COMPUTES
+// Warpgroups that take stages in turns: what is not computed is asked for, by one thread.
+__device__ inline void produce(const Args& args, Ring ring, int group) {
+  int turn = 0;
+  for (int number = first_work(); number < work_count(args); number += work_step()) {
+    const Work work = work_of(args, number);
+    for (int block = work.first; block < work.first + work.count; ++block, ring.next()) {
+      if (kProducers > 1 && turn++ % kProducers != group) continue;
+      uint8* a = ring.a + ring.stage * kStageBytesA;
+      uint8* b = ring.b + ring.stage * kStageBytesB;
+      Mbarrier* full = ring.full + ring.stage;
+      compute_stage(args, work, block, a, b, [&] {
+        wait_for(ring.empty + ring.stage, ring.parity ^ 1);
+        if (kAskedBytes == 0 || threadIdx.x % 128 != 0) return;
+        arrive_and_expect(full, kAskedBytes);
+        load_stage(args, work, block, a, b, full);
+      });
+      fence_shared_writes();
+      __syncwarp();
+      if (threadIdx.x % 32 == 0) arrive(full);
+    }
+  }
+}
+#else
+// One thread of a warpgroup.
+__device__ inline void produce(const Args& args, Ring ring, int) {
+  if (threadIdx.x % 128 != 0) return;
   for (int number = first_work(); number < work_count(args); number += work_step()) {
     const Work work = work_of(args, number);
     for (int block = work.first; block < work.first + work.count; ++block, ring.next()) {
       wait_for_cluster(ring.empty + ring.stage, ring.parity ^ 1);
-      arrive_and_expect(ring.full + ring.stage, kStageBytesA + kStageBytesB);
+      arrive_and_expect(ring.full + ring.stage, kAskedBytes);
       load_stage(args, work, block, ring.a + ring.stage * kStageBytesA,
                  ring.b + ring.stage * kStageBytesB, ring.full + ring.stage);
     }
   }
 }
+#endif
 
 // The warp has read a stage; all blocks whose loads write to it are told.
 __device__ inline void release(const Ring& ring, int stage) {
@@ -205,9 +240,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
   Ring ring = ring_of((uint8*)(((uint64)shared_memory() + 1023) / 1024 * 1024));
   start(ring);
   const int group = threadIdx.x / 128;
-  if (group == kConsumers) {
+  if (group >= kConsumers) {
     if constexpr (kConsumers > 1) give_registers<kProducerRegisters>();
-    if (threadIdx.x == kConsumers * 128) produce(args, ring);
+    produce(args, ring, group - kConsumers);
     __syncwarp();  // the barrier below takes whole warps
   } else {
     if constexpr (kConsumers > 1) take_registers<kConsumerRegisters>();
