@@ -415,6 +415,10 @@ TEST_F(GpuTensorMisuse, Copies) {
       "which awaits 0 of 1 arrivals and 256 bytes");
   expect_said("arrive_and_expect(&barrier, 256); load_box(tile + 64, args.map, &barrier, at);",
               "a tile in shared memory that is not at a multiple of 128");
+  expect_said(
+      "load_box(tile, args.map, &barrier, at); arrive_and_expect(&barrier, 256); "
+      "wait_for(&barrier, 0); load_box(tile, args.map, &barrier, at);",
+      "the block ends while a barrier in shared memory awaits -256 bytes");
   expect_said("store_box(args.map, tile, at); commit_stores();",
               "a thread ends and has not waited for its copies from shared memory");
 }

@@ -41,9 +41,10 @@ std::string define(const char* name, const std::string& value) {
 int tile_depth(DType operands) { return 128 / bytes_of(operands); }
 
 unsigned shared_bytes(const ProductTile& tile, int stages) {
-  constexpr int kBarrierBytes = 2 * 8;  // of a stage
-  return static_cast<unsigned>(stages * (stage_bytes(tile) + kBarrierBytes) +
-                               tile.consumers * 4 * kSlabBytes + kAlignment);
+  constexpr int kBarrierBytes = 8;  // two of a stage, one of a warpgroup
+  return static_cast<unsigned>(stages * (stage_bytes(tile) + 2 * kBarrierBytes) +
+                               tile.consumers * kBarrierBytes + tile.consumers * 4 * kSlabBytes +
+                               kAlignment);
 }
 
 int stage_count(const ProductTile& tile, const DeviceProps& device) {
@@ -119,7 +120,7 @@ std::string product_constants(const ProductTile& tile, const ProductForm& form, 
   };
   const int asked = (form.computes_a ? 0 : tile.m) + (form.computes_b ? 0 : tile.n);
   return fmt::format("typedef {} Sum;\n", integers ? "int" : "float") +
-         (form.computes_a || form.computes_b ? define("PRODUCT_COMPUTES", "1") : "") +
+         constant("kComputes", form.computes_a || form.computes_b) +
          constant("kProducers", tile.producers) +
          constant("kAskedBytes", asked * tile.depth_bytes) +
          define("WGMMA_N", fmt::format("{}", tile.n)) +
