@@ -15,9 +15,6 @@ namespace {
 constexpr int kHopper = 90;
 constexpr std::int64_t kBandRows = 16;  // of tiles that stay in the L2 cache together
 
-// Of products whose factors are computed on the way in.
-constexpr double kComputingEfficiency = 0.85;
-
 std::int64_t tiles(std::int64_t extent, std::int64_t tile) { return (extent + tile - 1) / tile; }
 
 std::int64_t cluster_tiles(const MatrixShape& shape, const ProductTile& tile) {
@@ -29,6 +26,34 @@ int most_vector(std::int64_t columns) {
   int vector = 8;
   while (columns % vector != 0) vector /= 2;
   return vector;
+}
+
+std::vector<ProductTile> tiles_for(const MatrixShape& shape) {
+  const DType operands = shape.a.math;
+  std::vector<ProductTile> result;
+  for (const ProductTile& tile : product_tiles(operands, shape.rows, shape.columns)) {
+    // Contiguous rows come in boxes of 128 bytes.
+    if (shape.b.transpose && tile.n / tile.cluster % tile_depth(operands) != 0) continue;
+    // Computed factors are not shared.
+    if (shape.computes() && tile.cluster > 1) continue;
+    result.push_back(tile);
+    if (!shape.computes() || tile.m * tile.n < 128 * 128) continue;
+    result.push_back(tile);
+    result.back().producers = 2;
+  }
+  return result;
+}
+
+// What is left of the products' speed where factors are computed on the way in: a warpgroup waits
+// for its loads, then takes some instructions for each piece of 16 bytes. Estimates, in clocks.
+double efficiency(const MatrixShape& shape, const ProductTile& tile) {
+  if (!shape.computes()) return 1;
+  constexpr double kLatency = 800, kPerPiece = 45, kMost = 0.95;
+  const double rows = (shape.a.computed ? tile.m : 0) + (shape.b.computed ? tile.n : 0);
+  const double pieces = rows * tile.depth_bytes / 16 / 128;  // of a thread
+  const double products =
+      2.0 * tile.m * tile.n * tile.depth_bytes / 8192;  // 8192 per clock and byte
+  return std::min(kMost, products * tile.producers / (kLatency + kPerPiece * pieces));
 }
 
 class GemmSm90Engine final : public CudaEngine {
@@ -52,10 +77,7 @@ class GemmSm90Engine final : public CudaEngine {
     const DType operands = shape.a.math;
     const double bytes = bit_width(operands) / 8.0;
     std::vector<Config> result;
-    for (const ProductTile& tile : product_tiles(operands, shape.rows, shape.columns)) {
-      // Contiguous rows come in boxes of 128 bytes.
-      if (shape.b.transpose && tile.n / tile.cluster % tile_depth(operands) != 0) continue;
-      if (shape.computes() && tile.cluster > 1) continue;
+    for (const ProductTile& tile : tiles_for(shape)) {
       Config& config = result.emplace_back();
       config.knobs = knobs_of(tile);
       const auto area = static_cast<double>(tile.m * tile.n),
@@ -76,7 +98,7 @@ class GemmSm90Engine final : public CudaEngine {
            .memory_bytes = region.bytes(),
            .cluster = tile.cluster,
            .persistent = tile.ping_pong,
-           .efficiency = shape.computes() ? kComputingEfficiency : 1},
+           .efficiency = efficiency(shape, tile)},
           device, region.precision());
       config.notes.runtime_compiled = true;
       config.notes.tf32 = shape.rounds_f32;

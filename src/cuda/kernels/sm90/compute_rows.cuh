@@ -1,12 +1,12 @@
 // Tiles of factors that are computed on the way in: dequantised, scaled, of a type or in an order
 // that copy engines and matrix units do not take. Comes after a kernel's head and
 // sm90/load_matrix.cuh. The head has, for factor A (and the same for B),
-//   factor_a<kCount>(args, at, values)  the program, over (batch, row, depth), or (batch, depth, row)
-//                                       where kAlongRowsA
+//   factor_a<kCount>(args, at, values)  the program, over (batch, row, depth), or, where
+//                                       kAlongRowsA, over (batch, depth, row)
 //   kVectorA                            neighbouring elements it may be asked for
 //   MathA                               the element type that is multiplied
-// and args.rows, args.columns, args.depth. The stages get what the copy engine would write: lines of
-// 128 bytes, whose pieces of 16 bytes are swizzled.
+// and args.rows, args.columns, args.depth. The stages get what the copy engine would write: lines
+// of 128 bytes, whose pieces of 16 bytes are swizzled.
 #include "lib/pointwise.cuh"
 #include "lib/rows.cuh"
 

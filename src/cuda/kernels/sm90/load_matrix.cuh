@@ -1,7 +1,7 @@
 // Tiles of two matrices with one contiguous axis each. Comes after a kernel's head and
 // sm90/schedule.cuh; args.map_a and args.map_b have the axes (contiguous, other, batch), and
-// args.batched_a, args.batched_b are 0 where all batches share a matrix. A factor that the head says
-// is computed (kComputesA, kComputesB) has no map.
+// args.batched_a, args.batched_b are 0 where all batches share a matrix. A factor that the head
+// says is computed (kComputesA, kComputesB) has no map.
 #include "lib/ptx_tma.cuh"
 
 static const int kStageBytesA = kTileM * kTileDepth * kElementBytes;
