@@ -259,6 +259,7 @@ std::string run_launch(const Launch& launch) {
     const unsigned long long first = (options().reverse ? clusters - 1 - place : place) * at_once;
     now.block = nullptr;
     now.at_mbarriers.clear();
+    now.mbarriers.clear();
     now.cluster_barriers.assign(at_once / launch.cluster, {});
     forget_copies();
     for (unsigned long long rank = 0; rank < at_once; ++rank) {
@@ -270,6 +271,7 @@ std::string run_launch(const Launch& launch) {
     }
     run_cluster();
     if (now.error.empty()) finish_copies();
+    if (now.error.empty()) now.error = unfinished_mbarriers();
     for (const auto& block : now.cluster)
       for (std::size_t i = 0; i < kGuardBytes && now.error.empty(); ++i)
         if (block->shared[-1 - static_cast<std::ptrdiff_t>(i)] != kGuard ||

@@ -56,10 +56,10 @@ void report(const Launch& launch, const std::string& error) {
   std::fprintf(stderr, "emulated CUDA: kernel '%s': %s\n", launch.name.c_str(), error.c_str());
 }
 
-// What lies where addresses of a process lie, and is no memory of the GPU, is an address of the
-// host that no GPU could follow. Empty, or which word of the parameters it is.
+// What lies where a program, its heap and its libraries lie, and is no memory of the GPU, is an
+// address of the host that no GPU could follow. Empty, or which word of the parameters it is.
 std::string host_address(const Launch& launch) {
-  constexpr std::uint64_t kLowest = 1ull << 40, kHighest = 1ull << 48;
+  constexpr std::uint64_t kLowest = 0x55ull << 40, kHighest = 1ull << 47;
   for (std::size_t p = 0; p < launch.parameters.size(); ++p)
     for (unsigned at = 0; at + 8 <= launch.kernel->parameter_bytes[p]; at += 8) {
       std::uint64_t word = 0;

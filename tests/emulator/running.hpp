@@ -71,7 +71,8 @@ struct Run {
   bool is_over = false;                         // something went wrong
   long long yields = 0;                         // since a thread last did something else
   std::vector<ClusterBarrier> cluster_barriers;
-  std::vector<std::pair<Block*, int>> at_mbarriers;
+  std::vector<std::pair<Block*, int>> at_mbarriers;    // threads that wait
+  std::vector<std::pair<Block*, unsigned>> mbarriers;  // addresses
   std::vector<std::unique_ptr<Fiber>> fibers;
   std::vector<Fiber*> idle;
   Fiber* in_fiber = nullptr;
@@ -121,6 +122,8 @@ void mbarrier_change(void* barrier, int rank, unsigned arrivals, int bytes);
 // Empty, or what is wrong about it.
 std::string change_mbarrier(Block& block, unsigned address, unsigned arrivals, int bytes);
 bool mbarrier_wait(void* barrier, unsigned parity, bool until_complete);
+// At the end of a cluster: empty, or what is wrong.
+std::string unfinished_mbarriers();
 std::string mbarrier_text(Block& block, const Thread& thread);
 
 // --- copies between global and shared memory (tensor_copies.cpp)

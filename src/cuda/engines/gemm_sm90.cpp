@@ -22,6 +22,13 @@ std::int64_t cluster_tiles(const MatrixShape& shape, const ProductTile& tile) {
   return shape.batches * tiles(shape.rows, tile.m * tile.cluster) * tiles(shape.columns, tile.n);
 }
 
+// Neighbouring columns that a thread may take at a time: all of them are inside or none.
+int most_vector(std::int64_t columns) {
+  int vector = 8;
+  while (columns % vector != 0) vector /= 2;
+  return vector;
+}
+
 class GemmSm90Engine final : public CudaEngine {
  public:
   std::string_view id() const override { return "cuda.gemm_sm90"; }
@@ -43,7 +50,9 @@ class GemmSm90Engine final : public CudaEngine {
     const DType operands = shape.a.view.dtype;
     const double bytes = bit_width(operands) / 8.0;
     std::vector<Config> result;
-    for (const ProductTile& tile : product_tiles(shape.rows, shape.columns)) {
+    for (const ProductTile& tile : product_tiles(operands, shape.rows, shape.columns)) {
+      // Contiguous rows come in boxes of 128 bytes.
+      if (shape.b.transpose && tile.n / tile.cluster % tile_depth(operands) != 0) continue;
       Config& config = result.emplace_back();
       config.knobs = knobs_of(tile);
       const auto area = static_cast<double>(tile.m * tile.n),
@@ -67,8 +76,8 @@ class GemmSm90Engine final : public CudaEngine {
           device, region.precision());
       config.notes.runtime_compiled = true;
       config.notes.tf32 = operands == f32;
-      config.notes.truncating_sums = operands != i8;
-      config.notes.reduced_precision_accumulation = operands == e4m3 || operands == e5m2;
+      config.notes.truncating_sums = operands != DType::i8;
+      config.notes.reduced_precision_accumulation = promotes(operands);
     }
     std::stable_sort(result.begin(), result.end(), [&](const Config& x, const Config& y) {
       return x.cost.seconds(device, region.precision()) <
@@ -83,7 +92,7 @@ class GemmSm90Engine final : public CudaEngine {
     describe(region, shape);
     const ProductTile tile = tile_of(config);
     const DType operands = shape.a.view.dtype;
-    const int stages = stage_count(tile, operands, device);
+    const int stages = stage_count(tile, device);
 
     KernelDesign result;
     result.unaligned =
@@ -112,7 +121,7 @@ class GemmSm90Engine final : public CudaEngine {
                            .b = shape.b.view.dtype,
                            .transpose_a = shape.a.transpose,
                            .transpose_b = shape.b.transpose,
-                           .vector = vector_length(shape.epilogue, 8),
+                           .vector = vector_length(shape.epilogue, most_vector(shape.columns)),
                            .rank = shape.epilogue.space.rank()};
     const std::string head = register_types(region.precision(), {&shape.epilogue}) +
                              product_constants(tile, form, stages) + arguments.struct_text() +
@@ -123,7 +132,7 @@ class GemmSm90Engine final : public CudaEngine {
     launch.source = {"gemm_sm90", assemble(kFiles, head)};
     launch.function = "product";
     launch.threads = static_cast<unsigned>((tile.consumers + 1) * 128);
-    launch.shared_bytes = shared_bytes(tile, stages, operands);
+    launch.shared_bytes = shared_bytes(tile, stages);
     launch.cluster = static_cast<unsigned>(tile.cluster);
     launch.grid.x = static_cast<unsigned>(
         std::min<std::int64_t>(cluster_tiles(shape, tile), device.compute_units / tile.cluster) *

@@ -105,6 +105,9 @@ ArgumentFiller::ArgumentFiller(const Arguments& arguments) {
                           word.tensor, word.value});
     numbers_.push_back(static_cast<std::uint64_t>(word.value));
   }
+  constexpr std::size_t kWordsOf64Bytes = 8;
+  if (!arguments.maps_.empty())  // the struct is as long as its alignment wants
+    while (numbers_.size() % kWordsOf64Bytes != 0) numbers_.push_back(0);
   auto form = arguments.maps_.begin();
   for (const Patch& patch : patches_) {
     if (patch.kind != Kind::map_of_tensor && patch.kind != Kind::map_of_scratch) continue;

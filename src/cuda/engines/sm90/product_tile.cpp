@@ -16,9 +16,7 @@ constexpr int kMostStages = 8;
 
 int bytes_of(DType operands) { return bit_width(operands) / 8; }
 
-int stage_bytes(const ProductTile& tile, DType operands) {
-  return (tile.m + tile.n) * tile_depth(operands) * bytes_of(operands);
-}
+int stage_bytes(const ProductTile& tile) { return (tile.m + tile.n) * tile.depth_bytes; }
 
 // As PTX names the type of a factor.
 const char* factor_name(DType dtype) {
@@ -42,15 +40,16 @@ std::string define(const char* name, const std::string& value) {
 
 int tile_depth(DType operands) { return 128 / bytes_of(operands); }
 
-unsigned shared_bytes(const ProductTile& tile, int stages, DType operands) {
-  constexpr int kBarrierBytes = 2 * 8;  // of a stage
-  return static_cast<unsigned>(stages * (stage_bytes(tile, operands) + kBarrierBytes) +
+unsigned shared_bytes(const ProductTile& tile, int stages) {
+  constexpr int kBarrierBytes = 8;  // two of a stage, one of a warpgroup
+  return static_cast<unsigned>(stages * (stage_bytes(tile) + 2 * kBarrierBytes) +
+                               tile.consumers * kBarrierBytes +
                                tile.consumers * 4 * kSlabBytes + kAlignment);
 }
 
-int stage_count(const ProductTile& tile, DType operands, const DeviceProps& device) {
+int stage_count(const ProductTile& tile, const DeviceProps& device) {
   int stages = kMostStages;
-  while (stages > 1 && shared_bytes(tile, stages, operands) > device.shared_bytes) --stages;
+  while (stages > 1 && shared_bytes(tile, stages) > device.shared_bytes) --stages;
   return stages;
 }
 
@@ -60,7 +59,8 @@ std::vector<std::pair<std::string, std::int64_t>> knobs_of(const ProductTile& ti
           {"consumers", tile.consumers},
           {"ping_pong", tile.ping_pong ? 1 : 0},
           {"cluster", tile.cluster},
-          {"splits", tile.splits}};
+          {"splits", tile.splits},
+          {"depth_bytes", tile.depth_bytes}};
 }
 
 ProductTile tile_of(const Config& config) {
@@ -70,15 +70,19 @@ ProductTile tile_of(const Config& config) {
           .consumers = knob("consumers"),
           .ping_pong = knob("ping_pong") != 0,
           .cluster = knob("cluster"),
-          .splits = knob("splits")};
+          .splits = knob("splits"),
+          .depth_bytes = knob("depth_bytes")};
 }
 
-std::vector<ProductTile> product_tiles(std::int64_t rows, std::int64_t columns) {
+bool promotes(DType operands) { return operands == DType::e4m3 || operands == DType::e5m2; }
+
+std::vector<ProductTile> product_tiles(DType operands, std::int64_t rows, std::int64_t columns) {
   // A wide tile reads the least per product; two tiles in turns hide what comes after the products.
   static const std::vector<ProductTile> all = {{.m = 128, .n = 256},
                                                {.m = 256, .n = 128},
                                                {.m = 128, .n = 128, .ping_pong = true},
                                                {.m = 64, .n = 256, .ping_pong = true},
+                                               {.m = 64, .n = 192, .ping_pong = true},
                                                {.m = 128, .n = 192},
                                                {.m = 128, .n = 128},
                                                {.m = 64, .n = 128, .ping_pong = true},
@@ -90,6 +94,9 @@ std::vector<ProductTile> product_tiles(std::int64_t rows, std::int64_t columns) 
                                                {.m = 64, .n = 16, .ping_pong = true}};
   std::vector<ProductTile> result;
   for (const ProductTile& tile : all) {
+    // The sums of a stage and those of all want registers of their own.
+    if (promotes(operands) && tile.row_blocks() * tile.n > 192) continue;
+    if (!promotes(operands) && tile.m == 64 && tile.n == 192) continue;
     // Of tiles that reach past the result only the smallest of a kind.
     if (tile.n >= 2 * columns && tile.n > 16) continue;
     if (tile.m >= 2 * rows && tile.m > 64) continue;
@@ -118,13 +125,14 @@ std::string product_constants(const ProductTile& tile, const ProductForm& form, 
          define("WGMMA_MAJOR_A", major(form.transpose_a)) +
          define("WGMMA_MAJOR_B", major(form.transpose_b)) +
          define("WGMMA_REGISTER", integers ? "\"r\"" : "\"f\"") + constant("kTileM", tile.m) +
-         constant("kTileN", tile.n) + constant("kTileDepth", tile_depth(form.a)) +
+         constant("kTileN", tile.n) + constant("kTileDepth", tile.depth_bytes / bytes) +
          constant("kElementBytes", bytes) + constant("kStages", stages) +
          constant("kConsumers", tile.consumers) + constant("kPingPong", tile.ping_pong) +
          constant("kCluster", tile.cluster) + constant("kRowBlocks", tile.row_blocks()) +
          constant("kTransposeA", form.transpose_a) + constant("kTransposeB", form.transpose_b) +
-         constant("kBlocksPerProcessor", 1) + constant("kSlabColumns", kSlabColumns) +
-         constant("kVector", form.vector) + constant("kRank", form.rank);
+         constant("kBlocksPerProcessor", 1) + constant("kPromotes", promotes(form.a)) +
+         constant("kSlabColumns", kSlabColumns) + constant("kVector", form.vector) +
+         constant("kRank", form.rank);
 }
 
 }  // namespace ashlar::cuda

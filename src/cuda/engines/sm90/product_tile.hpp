@@ -16,21 +16,25 @@ struct ProductTile {
   bool ping_pong = false;  // each has tiles of its own, and finishes them while the others multiply
   int cluster = 1;         // blocks, one above the other, that load their columns together
   int splits = 1;          // of the depth
+  int depth_bytes = 128;   // that a stage holds of every row: 128, 64 or 32
 
   int row_blocks() const { return m / 64 / (ping_pong ? 1 : consumers); }
 };
 
-// Depth that a stage holds: 128 bytes of every row.
+// Depth that a stage holds of 128 bytes of every row.
 int tile_depth(DType operands);
 // As many stages as shared memory holds beside what rows are put in order in.
-int stage_count(const ProductTile& tile, DType operands, const DeviceProps& device);
-unsigned shared_bytes(const ProductTile& tile, int stages, DType operands);
+int stage_count(const ProductTile& tile, const DeviceProps& device);
+unsigned shared_bytes(const ProductTile& tile, int stages);
 
 std::vector<std::pair<std::string, std::int64_t>> knobs_of(const ProductTile& tile);
 ProductTile tile_of(const Config& config);
 
+// Whether sums are added in f32 after every stage, because those of the units have fewer bits.
+bool promotes(DType operands);
+
 // Tiles worth trying for a result of so many rows and columns.
-std::vector<ProductTile> product_tiles(std::int64_t rows, std::int64_t columns);
+std::vector<ProductTile> product_tiles(DType operands, std::int64_t rows, std::int64_t columns);
 
 // The instruction, as lib/ptx_wgmma_product.cuh wants to be told of it, and the constants of
 // sm90/mainloop.cuh. f32 operands are multiplied as tf32.

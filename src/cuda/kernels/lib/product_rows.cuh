@@ -36,13 +36,15 @@ __device__ inline void read_slab(const Sum* from, R (&values)[kCount]) {
 // The sums of 16 rows from `row` on and kColumns columns from `column` on, as matrix units leave
 // them: sums[4 j + 2 h + i] is row lane / 4 + 8 h, column 8 j + 2 (lane % 4) + i. Rows from
 // `row_end` and columns from `column_end` on are left out. All lanes of the warp come here.
-// `place(row, at)` gives the coordinates of a row.
-template <int kColumns, class Sum, class Place>
+// `place(row, at)` gives the coordinates of a row; it finds the column in the last of them. kCount
+// neighbouring columns are taken at a time.
+template <int kColumns, int kCount = kVector, class Sum, class Place>
 __device__ inline void finish_rows(const Args& args, void* slab, const Sum (&sums)[kColumns / 2],
                                    Index row, Index row_end, Index column, Index column_end,
                                    Place place) {
-  const int kWidth = kColumns < kSlabColumns ? kColumns : kSlabColumns;
-  const int kPerRow = kWidth / kVector, kRows = 32 / kPerRow < 16 ? 32 / kPerRow : 16;
+  const int kMost = kSlabColumns < 32 * kCount ? kSlabColumns : 32 * kCount;
+  const int kWidth = kColumns < kMost ? kColumns : kMost;
+  const int kPerRow = kWidth / kCount, kRows = 32 / kPerRow < 16 ? 32 / kPerRow : 16;
   const int lane = threadIdx.x % 32;
   Sum* const pairs = (Sum*)slab + lane / 4 * kSlabPitch + lane % 4 * 2;
 #pragma unroll
@@ -59,14 +61,14 @@ __device__ inline void finish_rows(const Args& args, void* slab, const Sum (&sum
     __syncwarp();
 #pragma unroll 2
     for (int r = 0; r < 16; r += kRows) {
-      const int in_slab = r + lane / kPerRow, at_column = lane % kPerRow * kVector;
+      const int in_slab = r + lane / kPerRow, at_column = lane % kPerRow * kCount;
       Index at[kRank];
       at[kRank - 1] = column + first + at_column;
       if (row + in_slab < row_end && at[kRank - 1] < column_end && lane < kRows * kPerRow) {
-        R acc[kVector];
+        R acc[kCount];
         read_slab((const Sum*)slab + in_slab * kSlabPitch + at_column, acc);
         place(row + in_slab, at);
-        epilogue<kVector>(args, at, acc);
+        epilogue<kCount>(args, at, acc);
       }
     }
     __syncwarp();

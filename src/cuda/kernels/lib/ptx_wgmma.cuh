@@ -58,6 +58,11 @@ __device__ inline void keep_in_registers(int (&sums)[kCount]) {
   for (int i = 0; i < kCount; ++i) asm volatile("" : "+r"(sums[i])::"memory");
 #endif
 }
+template <int kRows, int kCount, class Sum>
+__device__ inline void keep_in_registers(Sum (&sums)[kRows][kCount]) {
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) keep_in_registers(sums[r]);
+}
 
 // Registers change hands between warpgroups; kCount is a multiple of 8.
 template <int kCount>

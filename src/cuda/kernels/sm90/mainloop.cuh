@@ -3,9 +3,9 @@
 // sm90/schedule.cuh, lib/product_rows.cuh, lib/ptx_wgmma_product.cuh and a loader, which has
 //   kStageBytesA, kStageBytesB
 //   load_stage(args, work, block, a, b, barrier)  asks for the tiles of a block of depth
-//   place_row(args, row, at)
+//   finish_tile_rows(args, work, slab, sums, row)  what becomes of 16 rows of sums
 // The head has kStages, kConsumers, kPingPong, kTileDepth, kElementBytes, kRowBlocks (of 64 rows
-// that a warpgroup has of a tile), kTransposeA, kTransposeB, kBlocksPerProcessor.
+// that a warpgroup has of a tile), kTransposeA, kTransposeB, kBlocksPerProcessor, kPromotes.
 #include "lib/ptx_cluster.cuh"
 #include "lib/ptx_tma.cuh"
 #include "lib/ptx_wgmma.cuh"
@@ -25,7 +25,7 @@ static const int kConsumerRegisters =
 // The ring of stages. Producer and consumers walk it in the same order, each for itself.
 struct Ring {
   uint8 *a, *b, *slabs;
-  Mbarrier *full, *empty;
+  Mbarrier *full, *empty, *turns;
   int stage, parity;
 
   __device__ void next() {
@@ -48,6 +48,7 @@ __device__ inline Ring ring_of(uint8* memory) {
   ring.slabs = ring.b + kStages * kStageBytesB;
   ring.full = (Mbarrier*)(ring.slabs + kConsumers * 4 * kSlabBytes);
   ring.empty = ring.full + kStages;
+  ring.turns = ring.empty + kStages;
   ring.stage = ring.parity = 0;
   return ring;
 }
@@ -58,6 +59,7 @@ __device__ inline void start(const Ring& ring) {
       init_barrier(ring.full + s, 1);
       init_barrier(ring.empty + s, 4 * kSharers * kCluster);
     }
+    for (int group = 0; group < kConsumers; ++group) init_barrier(ring.turns + group, 4);
     fence_barriers();
   }
   if constexpr (kCluster > 1)
@@ -89,6 +91,23 @@ __device__ inline void release(const Ring& ring, int stage) {
   }
 }
 
+// Warpgroups with tiles of their own multiply in turns. A barrier tells apart this round of a stage
+// and the one before it, no more: who waits for a stage must know that the round before has come.
+struct Turns {
+  int group, parity;
+
+  __device__ void wait(const Ring& ring) {
+    if constexpr (!kPingPong) return;
+    wait_for(ring.turns + group, parity);
+    parity ^= 1;
+  }
+  // All stages of the group's tile have come.
+  __device__ void pass_on(const Ring& ring) const {
+    if constexpr (!kPingPong) return;
+    if (threadIdx.x % 32 == 0) arrive(ring.turns + (group + 1) % kConsumers);
+  }
+};
+
 // Distances of lib/ptx_wgmma.cuh's descriptors. A tile with contiguous rows is a stack of boxes of
 // 128 bytes of rows.
 static const int kDepthBytes = kTileDepth * kElementBytes;
@@ -110,37 +129,65 @@ __device__ inline int rows_step() {
   return kTranspose ? kTileDepth * 128 : 64 * kDepthBytes;
 }
 
+// The products of a stage, started. `keeps`: the sums so far count.
+__device__ inline void start_products(const Ring& ring, int first_row_block, bool keeps,
+                                      Sum (&sums)[kRowBlocks][WGMMA_N / 2]) {
+  const uint64 a = tile_descriptor<kTransposeA>(ring.a + ring.stage * kStageBytesA +
+                                                first_row_block * rows_step<kTransposeA>());
+  const uint64 b = tile_descriptor<kTransposeB>(ring.b + ring.stage * kStageBytesB);
+  keep_in_registers(sums);
+  fence_products();
+#pragma unroll
+  for (int k = 0; k < kTileDepth / kInstructionDepth; ++k)
+#pragma unroll
+    for (int r = 0; r < kRowBlocks; ++r)
+      multiply(sums[r],
+               advance_descriptor(a, r * rows_step<kTransposeA>() + k * depth_step<kTransposeA>()),
+               advance_descriptor(b, k * depth_step<kTransposeB>()), keeps || k > 0);
+  commit_products();
+  keep_in_registers(sums);
+}
+
+// For units whose sums have few bits (fp8): those of a stage, 128 of depth, are added in f32.
+// Meanwhile the other warpgroups keep the units busy.
+__device__ inline void multiply_blocks_and_promote(Ring& ring, const Work& work,
+                                                   const Turns& turns, int first_row_block,
+                                                   Sum (&sums)[kRowBlocks][WGMMA_N / 2]) {
+#pragma unroll
+  for (int r = 0; r < kRowBlocks; ++r)
+#pragma unroll
+    for (int i = 0; i < WGMMA_N / 2; ++i) sums[r][i] = 0;
+  Sum of_stage[kRowBlocks][WGMMA_N / 2];
+  for (int block = 0; block < work.count; ++block, ring.next()) {
+    wait_for(ring.full + ring.stage, ring.parity);
+    start_products(ring, first_row_block, false, of_stage);
+    if (block == work.count - 1) turns.pass_on(ring);
+    wait_for_products<0>();
+    keep_in_registers(of_stage);
+    release(ring, ring.stage);
+#pragma unroll
+    for (int r = 0; r < kRowBlocks; ++r)
+#pragma unroll
+      for (int i = 0; i < WGMMA_N / 2; ++i) sums[r][i] += of_stage[r][i];
+  }
+}
+
 // Multiplies all blocks of a piece of work. A stage is given back when the products that follow
 // have been started.
-__device__ inline void multiply_blocks(Ring& ring, const Work& work, int first_row_block,
+__device__ inline void multiply_blocks(Ring& ring, const Work& work, const Turns& turns,
+                                       int first_row_block,
                                        Sum (&sums)[kRowBlocks][WGMMA_N / 2]) {
   int before = -1;
   for (int block = 0; block < work.count; ++block, ring.next()) {
     wait_for(ring.full + ring.stage, ring.parity);
-    const uint64 a = tile_descriptor<kTransposeA>(ring.a + ring.stage * kStageBytesA +
-                                                  first_row_block * rows_step<kTransposeA>());
-    const uint64 b = tile_descriptor<kTransposeB>(ring.b + ring.stage * kStageBytesB);
-#pragma unroll
-    for (int r = 0; r < kRowBlocks; ++r) keep_in_registers(sums[r]);
-    fence_products();
-#pragma unroll
-    for (int k = 0; k < kTileDepth / kInstructionDepth; ++k)
-#pragma unroll
-      for (int r = 0; r < kRowBlocks; ++r)
-        multiply(sums[r],
-                 advance_descriptor(a, r * rows_step<kTransposeA>() +
-                                           k * depth_step<kTransposeA>()),
-                 advance_descriptor(b, k * depth_step<kTransposeB>()), block > 0 || k > 0);
-    commit_products();
-#pragma unroll
-    for (int r = 0; r < kRowBlocks; ++r) keep_in_registers(sums[r]);
+    start_products(ring, first_row_block, block > 0, sums);
+    if (block == work.count - 1) turns.pass_on(ring);
     wait_for_products<1>();
     if (before >= 0) release(ring, before);
     before = ring.stage;
   }
   wait_for_products<0>();
-#pragma unroll
-  for (int r = 0; r < kRowBlocks; ++r) keep_in_registers(sums[r]);
+  keep_in_registers(sums);
   if (before >= 0) release(ring, before);
 }
 
@@ -149,7 +196,8 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
   const int warp = threadIdx.x / 32 % 4;
   uint8* slab = ring.slabs + (group * 4 + warp) * kSlabBytes;
   const int first_row_block = kPingPong ? 0 : group * kRowBlocks;
-  int turn = 0;  // of the warpgroups, where each has tiles of its own
+  Turns turns = {group, group == 0};
+  int turn = 0;
   for (int number = first_work(); number < work_count(args); number += work_step()) {
     const Work work = work_of(args, number);
     if (kPingPong && turn++ % kConsumers != group) {
@@ -157,13 +205,18 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
       continue;
     }
     Sum sums[kRowBlocks][WGMMA_N / 2];
-    if (work.count == 0) {
+    turns.wait(ring);
+    if (work.count == 0) turns.pass_on(ring);
+    if (!kPromotes && work.count == 0) {
 #pragma unroll
       for (int r = 0; r < kRowBlocks; ++r)
 #pragma unroll
         for (int i = 0; i < WGMMA_N / 2; ++i) sums[r][i] = 0;
     }
-    multiply_blocks(ring, work, first_row_block, sums);
+    if constexpr (kPromotes)
+      multiply_blocks_and_promote(ring, work, turns, first_row_block, sums);
+    else
+      multiply_blocks(ring, work, turns, first_row_block, sums);
 #pragma unroll
     for (int r = 0; r < kRowBlocks; ++r) {
       const int row = work.m + (first_row_block + r) * 64 + warp * 16;

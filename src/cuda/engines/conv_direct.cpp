@@ -1,0 +1,376 @@
+// Convolutions of few channels on tensor cores, straight from patches in shared memory: filters
+// over 3 or 4 channels, narrow groups, few filters.
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "cuda/engines/channel_axes.hpp"
+#include "cuda/engines/conv_direct_shape.hpp"
+#include "cuda/engines/engines.hpp"
+#include "cuda/jit/kernel_text.hpp"
+#include "cuda/text/program_text.hpp"
+#include "cuda/text/spec_text.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+using Shape = ConvDirectShape;
+using Tile = ConvDirectTile;
+using Block = ConvDirectBlock;
+using FilterTile = ConvDirectFilterTile;
+using FilterBlock = ConvDirectFilterBlock;
+
+constexpr std::int64_t kMostDepth = 256;      // channels that a result sums over
+constexpr std::int64_t kMostGroupDepth = 64;  // the same, of one group of several
+constexpr std::int64_t kFewChannels = 16, kFewResults = 32;
+constexpr std::int64_t kFinishThreads = 256;
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+std::int64_t tile_count(const Shape& shape, std::int64_t h, std::int64_t w) {
+  return shape.images * ceil_div(shape.grid[0], h) * ceil_div(shape.grid[1], w);
+}
+std::int64_t block_columns(const Shape& shape, const Tile& tile, const Block& block) {
+  return ceil_div(shape.group_count(), tile.groups) * block.parts;
+}
+
+class Designer {
+ public:
+  Designer(const Graph& graph, const Shape& shape, const DeviceProps& device)
+      : graph_(graph), shape_(shape), device_(device) {}
+
+  KernelDesign pixels(const Tile& tile) {
+    const Block block(shape_, tile);
+    const std::int64_t tiles = add_numbers(tile.h, tile.w);
+    const std::string programs =
+        print_source(shape_.source, "source_of", "Source", block.patch.vector) + print_weights() +
+        print_program(shape_.result, graph_, "epilogue", arguments_);
+    const KernelSource source = source_of("conv_direct_pixels",
+                                          constants(block.patch, tile.h, tile.w) +
+                                              pixel_constants(tile, block),
+                                          programs);
+    const std::int64_t across = block_columns(shape_, tile, block);
+    const std::int64_t at_once = device_.compute_units * block.blocks_at_once;
+    LaunchDesign launch = launch_of(source, "conv_direct_pixels", block.threads);
+    launch.shared_bytes = static_cast<unsigned>(block.shared_bytes);
+    launch.grid = grid_of(std::min(tiles, std::max<std::int64_t>(at_once / across, 1)), across);
+    launch.unaligned_function = "conv_direct_pixels_elements";
+    launch.unaligned_grid =
+        grid_of(std::min(ceil_div(element_count(shape_.result.space), block.threads),
+                         std::int64_t{device_.compute_units} * 64),
+                1);
+    design_.launches.push_back(std::move(launch));
+    return std::move(design_);
+  }
+
+  KernelDesign filter(const FilterTile& tile) {
+    const FilterBlock block(shape_, tile, device_);
+    add_numbers(tile.h, tile.w);
+    arguments_.number("sums", block.sums);
+    arguments_.number("pieces", block.pieces(tile));
+    arguments_.scratch("partial", design_.scratch.add("partial", partial_bytes(tile, block)));
+    const std::string programs =
+        print_source(shape_.source, "source_of", "Source", block.patch.vector) +
+        print_source(shape_.result, "gradient_of", "Gradient", block.gradient_vector) +
+        print_program(shape_.weights, graph_, "epilogue", arguments_);
+    const KernelSource source = source_of("conv_direct_filter",
+                                          constants(block.patch, tile.h, tile.w) +
+                                              filter_constants(tile, block),
+                                          programs);
+    const std::int64_t across =
+        ceil_div(shape_.group_count(), tile.groups) * block.parts * block.row_parts;
+    LaunchDesign launch = launch_of(source, "conv_direct_filter", block.threads);
+    launch.shared_bytes = static_cast<unsigned>(block.shared_bytes);
+    launch.grid = grid_of(block.blocks, across);
+    launch.unaligned_function = "conv_direct_filter_elements";
+    launch.unaligned_grid = grid_of(block.blocks, ceil_div(block.sums, block.threads));
+    design_.launches.push_back(std::move(launch));
+    LaunchDesign finish = launch_of(source, "conv_direct_filter_finish", kFinishThreads);
+    finish.grid = grid_of(ceil_div(block.sums, 32), 1);
+    design_.launches.push_back(std::move(finish));
+    return std::move(design_);
+  }
+
+  static std::int64_t partial_bytes(const FilterTile& tile, const FilterBlock& block) {
+    return block.pieces(tile) * block.sums * static_cast<std::int64_t>(sizeof(float));
+  }
+
+ private:
+  static Grid grid_of(std::int64_t x, std::int64_t y) {
+    return {static_cast<unsigned>(x), static_cast<unsigned>(y), 1};
+  }
+  LaunchDesign launch_of(const KernelSource& source, const char* function, std::int64_t threads) {
+    return {source, function, {}, static_cast<unsigned>(threads), 0, arguments_};
+  }
+  KernelSource source_of(const std::string& name, const std::string& constants_text,
+                         const std::string& programs) {
+    const std::string head =
+        register_types(f32, {&shape_.source, &shape_.result, &shape_.weights}) +
+        fmt::format("typedef {} Element;\n", type_name(shape_.element)) + constants_text +
+        arguments_.struct_text() + programs;
+    const std::string file = name + ".cuh";
+    const std::array<std::string_view, 2> files = {"conv_direct.cuh", file};
+    return {name, assemble(files, head)};
+  }
+  static std::string type_name(DType dtype) {
+    const std::string name = tag(dtype);
+    return name.substr(0, name.find('('));
+  }
+
+  // Returns the number of tiles.
+  std::int64_t add_numbers(std::int64_t tile_h, std::int64_t tile_w) {
+    const auto divisor = [&](const std::string& name, std::int64_t value) {
+      arguments_.number(name, value);
+      arguments_.number("magic_" + name, divider_word(value));
+    };
+    const std::int64_t tiles = tile_count(shape_, tile_h, tile_w);
+    divisor("tiles_h", ceil_div(shape_.grid[0], tile_h));
+    divisor("tiles_w", ceil_div(shape_.grid[1], tile_w));
+    arguments_.number("tiles", tiles);
+    arguments_.number("images", shape_.images);
+    arguments_.number("groups", shape_.group_count());
+    arguments_.number("from_h", shape_.source_extent[0]);
+    arguments_.number("from_w", shape_.source_extent[1]);
+    arguments_.number("from_channels", shape_.source_channels);
+    arguments_.number("to_h", shape_.result_extent[0]);
+    arguments_.number("to_w", shape_.result_extent[1]);
+    arguments_.number("to_channels", shape_.result_channels);
+    return tiles;
+  }
+
+  std::string constants(const ConvDirectPatch& patch, std::int64_t tile_h,
+                        std::int64_t tile_w) const {
+    std::string text;
+    constexpr std::array<char, 2> kAxes = {'H', 'W'};
+    for (std::size_t axis = 0; axis < 2; ++axis)
+      for (const auto& [name, values] :
+           {std::pair<const char*, const Shape::Axes&>{"kWindow", shape_.window},
+            {"kStep", shape_.step},
+            {"kDilation", shape_.reach},
+            {"kFirst", shape_.first},
+            {"kPhase", shape_.phases},
+            {"kTaps", shape_.taps},
+            {"kStride", shape_.stride},
+            {"kTapDilation", shape_.dilation},
+            {"kPadding", shape_.padding}})
+        text += constant(fmt::format("{}{}", name, kAxes[axis]), values[axis]);
+    return text + constant("kTileH", tile_h) + constant("kTileW", tile_w) +
+           constant("kChannelsLast", shape_.channels_last ? 1 : 0) +
+           constant("kBackward", shape_.backward() ? 1 : 0) +
+           constant("kFlip", shape_.op->mode == ConvMode::convolution ? 1 : 0) +
+           constant("kRuns", shape_.runs() ? 1 : 0) + constant("kSpans", patch.spans ? 1 : 0) +
+           constant("kSpan", patch.spans ? patch.span : 1) + constant("kLead", patch.lead) +
+           constant("kShift", patch.shift) + constant("kFirstElement", patch.first_element) +
+           constant("kPatchH", patch.height) + constant("kPatchW", patch.width) +
+           constant("kPixel", patch.pixel) + constant("kPitch", patch.pitch) +
+           constant("kPatchChannels", patch.channels) +
+           constant("kPatchElements", patch.elements()) +
+           constant("kTapChannels", patch.tap_channels) +
+           constant("kUnitsOfTap", patch.units_of_tap) +
+           constant("kUnitsOfRow", patch.units_of_row) + constant("kUnits", patch.units) +
+           constant("kSteps", patch.steps()) + constant("kAligned", patch.aligned ? 1 : 0) +
+           constant("kGroupChannels", shape_.group_channels()) +
+           constant("kGroupResults", shape_.group_results()) + constant("kDepth", shape_.depth) +
+           constant("kResultsOfGroup", shape_.results);
+  }
+  std::string pixel_constants(const Tile& tile, const Block& block) const {
+    const std::int64_t own = tile.own_groups * tile.own_tiles, steps = block.patch.steps();
+    // Small loops as a whole: distances in the patch are then part of the instructions.
+    const std::int64_t unrolled = block.held || steps * own * tile.row_tiles <= 256 ? steps : 4;
+    return constant("kGroups", tile.groups) + constant("kOwnGroups", tile.own_groups) +
+           constant("kTiles", tile.tiles) + constant("kOwnTiles", tile.own_tiles) +
+           constant("kRowTiles", tile.row_tiles) + constant("kWarpsM", tile.warps) +
+           constant("kThreads", block.threads) + constant("kBlocks", block.blocks_at_once) +
+           constant("kPatches", block.patches) + constant("kParts", block.parts) +
+           constant("kHeld", block.held ? 1 : 0) + constant("kUnrolled", unrolled) +
+           constant("kStored", stored());
+  }
+  std::string filter_constants(const FilterTile& tile, const FilterBlock& block) const {
+    return constant("kGroups", tile.groups) + constant("kOwnGroups", tile.own_groups) +
+           constant("kTiles", tile.tiles) + constant("kOwnRows", tile.own_rows) +
+           constant("kWarpsM", tile.warps_m) + constant("kWarpsK", tile.warps_k) +
+           constant("kThreads", block.threads) + constant("kBlocks", block.blocks_at_once) +
+           constant("kPatches", block.patches) + constant("kParts", block.parts) +
+           constant("kRowParts", block.row_parts) +
+           constant("kGradientPixel", block.gradient_pixel) +
+           constant("kGradientChannels", block.gradient_channels) +
+           constant("kFinishThreads", kFinishThreads);
+  }
+
+  // Results per access.
+  std::int64_t stored() const {
+    if (!shape_.channels_last) return 1;
+    std::int64_t count = packet_length({&shape_.result}, 8);
+    while (shape_.group_results() % count != 0) count /= 2;
+    return count;
+  }
+
+  // What stage_pixels() of kernels/conv_direct.cuh wants to know of a tensor.
+  std::string print_source(const PointwiseProgram& program, const std::string& name,
+                           const std::string& reader, std::int64_t vector) {
+    const std::string text = print_program(program, graph_, name, arguments_);
+    const bool copies = shape_.copies(program);
+    std::string pointer = "(const Word*)0";
+    if (copies) {
+      const View& view = program.steps[0].view;
+      pointer = fmt::format("(const Word*)args.{}_load0", name);
+      for (int axis = 0; axis < view.strides.rank(); ++axis)
+        if (program.space[axis] > 1)
+          pointer += fmt::format(" + at[{}] * (Index){}", axis, view.strides[axis]);
+    }
+    return text +
+           fmt::format(
+               "struct {} {{\n  static const int kCount = {};\n"
+               "  static const bool kCopies = {};\n"
+               "  __device__ static const Element::Word* pointer(const Args& args, "
+               "const Index (&at)[4]) {{\n    typedef Element::Word Word;\n    return {};\n  }}\n"
+               "  __device__ static void load(const Args& args, const Index (&at)[4], "
+               "R (&values)[kCount]) {{\n    {}<kCount>(args, at, values);\n  }}\n}};\n",
+               reader, vector, copies, pointer, name);
+  }
+  std::string print_weights() {
+    return print_program(shape_.weights, graph_, "weight_program", arguments_) +
+           "__device__ inline R weight_of(const Args& args, int filter, int channel, int h, int w) "
+           "{\n  const Index at[4] = {filter, channel, h, w};\n  R weight[1];\n"
+           "  weight_program<1>(args, at, weight);\n  return weight[0];\n}\n";
+  }
+
+  const Graph& graph_;
+  const Shape& shape_;
+  const DeviceProps& device_;
+  Arguments arguments_;
+  KernelDesign design_;
+};
+
+bool has_stores(const Region& region) {
+  for (const PointwiseProgram& prologue : region.prologues)
+    if (!prologue.stores.empty()) return true;
+  return false;
+}
+
+class ConvDirectEngine final : public CudaEngine {
+ public:
+  std::string_view id() const override { return "cuda.conv_direct"; }
+  std::string_view description() const override {
+    return "convolution of few channels on tensor cores, from patches in shared memory";
+  }
+
+  Support supports(const Region& region, const DeviceProps& device) const override {
+    if (conv_attributes(region) == nullptr)
+      return Support::other_operation("the anchor is no convolution");
+    if (device.compute_capability < 80) return Support::no("needs sm_80");
+    const Anchor& anchor = *region.anchor;
+    const int rank = anchor.inputs[0].dims.rank();
+    if (rank != 3 && rank != 4) return Support::no("1 or 2 spatial axes are supported");
+    const DType element = anchor.inputs[0].dtype;
+    if (element != anchor.inputs[1].dtype ||
+        (element != DType::bf16 && element != DType::f16 && element != f32))
+      return Support::no("both operands must be bf16, f16 or f32");
+    if (region.precision() != f32 || anchor.compute != f32)
+      return Support::no("computes in f32 only");
+    if (touches_unusual(region))
+      return Support::no("a ragged or complex tensor, or random numbers");
+    for (const PointwiseProgram& prologue : region.prologues)
+      if (reads_coordinates(prologue)) return Support::no("a fused operation reads coordinates");
+    if (reads_coordinates(region.epilogue))
+      return Support::no("a fused operation reads coordinates");
+    if (has_stores(region)) return Support::no("a fused input is also stored");
+    if (element_count(anchor.inputs[0].dims) == 0 || element_count(region.epilogue.space) == 0 ||
+        element_count(anchor.inputs[1].dims) == 0)
+      return Support::no("no elements");
+    const Shape shape(region);
+    if (shape.groups > 1 ? shape.depth > kMostGroupDepth
+                         : shape.depth > kMostDepth ||
+                               (shape.depth > kFewChannels && shape.results > kFewResults))
+      return Support::no("{} channels and {} filters of a group are many", shape.depth,
+                         shape.results);
+    if (static_cast<double>(shape.images) * static_cast<double>(shape.grid[0]) *
+            static_cast<double>(shape.grid[1]) >
+        std::numeric_limits<int>::max() - (1 << 20))
+      return Support::no("more pixels than an int can number");
+    if (shape.kind == Shape::Kind::filter ? conv_direct_filter_tiles(shape, device).empty()
+                                          : conv_direct_tiles(shape, device).empty())
+      return Support::no("patches and weights are too large for shared memory");
+    return Support::yes();
+  }
+
+  std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
+    const Shape shape(region);
+    std::vector<Config> result;
+    const auto add = [&](Config config, double products) {
+      const double fraction = 0.8 * std::pow(0.98, static_cast<double>(result.size()));
+      config.cost = {.flops = 2.0 * products,
+                     .bytes = region.bytes() + 2.0 * static_cast<double>(config.scratch_bytes),
+                     .flops_fraction = 0.4 * fraction,
+                     .bytes_fraction = fraction};
+      config.notes.runtime_compiled = true;
+      config.notes.truncating_sums = true;
+      config.notes.tf32 = shape.element == f32;
+      result.push_back(std::move(config));
+    };
+    if (shape.kind == Shape::Kind::filter) {
+      for (const FilterTile& tile : conv_direct_filter_tiles(shape, device)) {
+        const FilterBlock block(shape, tile, device);
+        Config config;
+        config.knobs = {{"tile_h", tile.h},           {"tile_w", tile.w},
+                        {"groups", tile.groups},      {"own_groups", tile.own_groups},
+                        {"tile_n", tile.tiles},       {"own_rows", tile.own_rows},
+                        {"warps_m", tile.warps_m},    {"warps_k", tile.warps_k}};
+        config.scratch_bytes = Designer::partial_bytes(tile, block);
+        add(std::move(config), static_cast<double>(tile_count(shape, tile.h, tile.w)) *
+                                   static_cast<double>(tile.h * tile.w) *
+                                   static_cast<double>(block.sums));
+      }
+      return result;
+    }
+    for (const Tile& tile : conv_direct_tiles(shape, device)) {
+      const Block block(shape, tile);
+      Config config;
+      config.knobs = {{"tile_h", tile.h},         {"tile_w", tile.w},
+                      {"row_tiles", tile.row_tiles}, {"warps", tile.warps},
+                      {"groups", tile.groups},    {"own_groups", tile.own_groups},
+                      {"tile_n", tile.tiles},     {"own_tile_n", tile.own_tiles}};
+      add(std::move(config), static_cast<double>(tile_count(shape, tile.h, tile.w)) *
+                                 static_cast<double>(block_columns(shape, tile, block) *
+                                                     (tile.row_tiles * tile.warps * 16) *
+                                                     (block.patch.steps() * 2 * shape.unit()) *
+                                                     (tile.groups * tile.tiles * 8)));
+    }
+    return result;
+  }
+
+  KernelDesign design(const Graph& graph, const Region& region, const Config& config,
+                      const DeviceProps& device) const override {
+    const Shape shape(region);
+    Designer designer(graph, shape, device);
+    if (shape.kind == Shape::Kind::filter)
+      return designer.filter({.h = config.knob("tile_h"),
+                              .w = config.knob("tile_w"),
+                              .groups = config.knob("groups"),
+                              .own_groups = config.knob("own_groups"),
+                              .tiles = config.knob("tile_n"),
+                              .own_rows = config.knob("own_rows"),
+                              .warps_m = config.knob("warps_m"),
+                              .warps_k = config.knob("warps_k")});
+    return designer.pixels({.h = config.knob("tile_h"),
+                            .w = config.knob("tile_w"),
+                            .row_tiles = config.knob("row_tiles"),
+                            .warps = config.knob("warps"),
+                            .groups = config.knob("groups"),
+                            .own_groups = config.knob("own_groups"),
+                            .tiles = config.knob("tile_n"),
+                            .own_tiles = config.knob("own_tile_n")});
+  }
+};
+
+}  // namespace
+
+const CudaEngine& conv_direct_engine() {
+  static const ConvDirectEngine engine;
+  return engine;
+}
+
+}  // namespace ashlar::cuda

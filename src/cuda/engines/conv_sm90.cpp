@@ -1,0 +1,277 @@
+// Convolutions on Hopper, forward and backward-data: the copy engine gathers pixels tap by tap,
+// warpgroups multiply them by the filters.
+#include <algorithm>
+#include <array>
+
+#include "cuda/engines/engines.hpp"
+#include "cuda/engines/sm90/pixel_shape.hpp"
+#include "cuda/engines/sm90/product_tile.hpp"
+#include "cuda/engines/tile_cost.hpp"
+#include "cuda/jit/kernel_text.hpp"
+#include "cuda/text/program_text.hpp"
+#include "cuda/text/spec_text.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+using Phase = PixelProduct::Phase;
+
+constexpr int kHopper = 90;
+constexpr int kBoxBytes = 128;  // of a box with contiguous columns
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// The tiles of a shape.
+struct Tiling {
+  const PixelShape& shape;
+  const ProductTile& tile;
+
+  std::int64_t rows(const Phase& phase) const {
+    return shape.swap ? shape.product.columns : shape.pixel_count(phase);
+  }
+  // In units of a cluster's blocks.
+  std::int64_t tiles_m(const Phase& phase) const {
+    return ceil_div(rows(phase), static_cast<std::int64_t>(tile.m) * tile.cluster);
+  }
+  std::int64_t tiles_n(const Phase& phase) const {
+    return ceil_div(shape.swap ? shape.pixel_count(phase) : shape.product.columns, tile.n);
+  }
+  std::int64_t count(const Phase& phase) const {
+    return shape.product.groups * tiles_m(phase) * tiles_n(phase);
+  }
+  std::int64_t count() const {
+    std::int64_t sum = 0;
+    for (const Phase& phase : shape.product.phases) sum += count(phase);
+    return sum;
+  }
+  std::int64_t depth_blocks() const {
+    return ceil_div(shape.product.depth * (bit_width(shape.pixel_type) / 8), tile.depth_bytes);
+  }
+  // Rows of tiles that run side by side with all their columns, or with kSwap all rows: the pixels
+  // are then read from memory once.
+  std::int64_t band(const DeviceProps& device) const {
+    const Phase& phase = shape.product.phases[0];
+    if (shape.swap) return tiles_m(phase);
+    return std::max<std::int64_t>(1, device.compute_units / tile.cluster / tiles_n(phase));
+  }
+};
+
+// Whether the loader can cut its boxes so.
+bool fits(const PixelShape& shape, const ProductTile& tile) {
+  if (shape.swap) return tile.cluster == 1;
+  if (!shape.columns_lie) return true;
+  const int columns = tile.n / tile.cluster;
+  return columns * (bit_width(shape.filter_type) / 8) % kBoxBytes == 0;
+}
+
+std::vector<ProductTile> tiles_for(const PixelShape& shape) {
+  const std::int64_t pixels = shape.pixel_count(shape.product.phases[0]),
+                     columns = shape.product.columns;
+  std::vector<ProductTile> result;
+  for (const int depth : shape.depths())
+    for (ProductTile tile : product_tiles(shape.filter_type, shape.swap ? columns : pixels,
+                                          shape.swap ? pixels : columns)) {
+      tile.depth_bytes = depth;
+      if (fits(shape, tile)) result.push_back(tile);
+    }
+  return result;
+}
+
+// The words of kernels/sm90/schedule_pixels.cuh, and the taps they speak of.
+void add_phases(Arguments& arguments, const Tiling& tiling, const std::vector<int>& maps) {
+  const PixelShape& shape = tiling.shape;
+  std::vector<std::int64_t> words, taps;
+  std::int64_t work = 0;
+  for (std::size_t i = 0; i < shape.product.phases.size(); ++i) {
+    const Phase& phase = shape.product.phases[i];
+    const auto count = static_cast<std::int64_t>(phase.taps.size());
+    words.insert(words.end(), {work, tiling.tiles_m(phase), shape.pixel_count(phase), maps[i],
+                               static_cast<std::int64_t>(taps.size()), count, divider_word(count)});
+    const auto add = [&](const PixelProduct::Axes& axes) {
+      words.insert(words.end(), {axes[2], axes[1], axes[0]});
+    };
+    add(phase.extent);
+    add({divider_word(phase.extent[0]), divider_word(phase.extent[1]),
+         divider_word(phase.extent[2])});
+    add(phase.lower);
+    add(phase.first);
+    for (const PixelProduct::Tap& tap : phase.taps)
+      taps.push_back(tap.filter | tap.offset[2] << 16 | tap.offset[1] << 32 | tap.offset[0] << 48);
+    work += tiling.count(phase);
+  }
+  arguments.numbers("phases", words);
+  arguments.numbers("taps", taps);
+  arguments.number("work_count", work);
+  constexpr std::array<char, 3> kAxes = {'d', 'h', 'w'};
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    arguments.number(fmt::format("step_{}", kAxes[axis]), shape.product.step[axis]);
+    arguments.number(fmt::format("spread_{}", kAxes[axis]), shape.product.phases[0].step[axis]);
+  }
+}
+
+// The maps of the pixels, phases that see the same ones sharing theirs: the map of each.
+std::vector<int> add_pixel_maps(Arguments& arguments, const PixelShape& shape, int booking,
+                                const ProductTile& tile) {
+  std::vector<int> result;
+  std::vector<const Phase*> distinct;
+  for (const Phase& phase : shape.product.phases) {
+    const auto same = std::find_if(distinct.begin(), distinct.end(), [&](const Phase* other) {
+      return phase.taps.empty() || (phase.lower == other->lower && phase.upper == other->upper);
+    });
+    result.push_back(static_cast<int>(same - distinct.begin()));
+    if (same != distinct.end()) continue;
+    const TensorMapForm form =
+        shape.pixel_map(phase, shape.swap ? tile.n : tile.m, tile.depth_bytes);
+    const std::string name = fmt::format("map_pixels{}", distinct.size());
+    if (booking < 0)
+      arguments.tensor_map(name, shape.pixels.view, form);
+    else
+      arguments.tensor_map_of_scratch(name, booking, form);
+    distinct.push_back(&phase);
+  }
+  return result;
+}
+
+class ConvSm90Engine final : public CudaEngine {
+ public:
+  std::string_view id() const override { return "cuda.conv_sm90"; }
+  std::string_view description() const override {
+    return "convolutions by the copy engine's pixels and warpgroup instructions of sm_90a";
+  }
+
+  Support supports(const Region& region, const DeviceProps& device) const override {
+    if (Support support = is_pixel_shape(region); !support) return support;
+    if (device.compute_capability != kHopper)
+      return Support::no("made for sm_90a, this is sm_{}", device.compute_capability);
+    return Support::yes();
+  }
+
+  std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
+    const PixelShape shape(region);
+    const PixelProduct& product = shape.product;
+    const double element = bit_width(shape.pixel_type) / 8.0;
+    double pixels = 0, taps = 0;  // taps that a pixel sees on average
+    for (const Phase& phase : product.phases) {
+      pixels += static_cast<double>(shape.pixel_count(phase));
+      taps +=
+          static_cast<double>(shape.pixel_count(phase)) * static_cast<double>(phase.taps.size());
+    }
+    taps /= pixels;
+    double result_bytes = region.bytes();
+    for (const View& input : {region.anchor->inputs[0], region.anchor->inputs[1]})
+      result_bytes -= static_cast<double>(element_count(input.dims)) * bit_width(input.dtype) / 8;
+    const double results = pixels * static_cast<double>(product.columns * product.groups);
+    const double packing = 2.0 * static_cast<double>(shape.scratch_bytes());
+    std::vector<Config> result;
+    for (const ProductTile& tile : tiles_for(shape)) {
+      const Tiling tiling{shape, tile};
+      Config& config = result.emplace_back();
+      config.knobs = knobs_of(tile);
+      const auto area = static_cast<double>(tile.m * tile.n);
+      const double depth_bytes =
+          taps * static_cast<double>(tiling.depth_blocks()) * static_cast<double>(tile.depth_bytes);
+      config.cost = tile_cost(
+          {.engine = id(),
+           .operands = shape.pixel_type,
+           .tile_m = tile.m,
+           .tile_n = tile.n,
+           .tiles = static_cast<double>(tiling.count() * tile.cluster),
+           .flops = 2 * area * depth_bytes / element,
+           .load_bytes = depth_bytes * (tile.m + static_cast<double>(tile.n) / tile.cluster),
+           .store_bytes = std::max(result_bytes, 0.0) * area / results,
+           .memory_bytes = region.bytes() + packing,
+           .cluster = tile.cluster,
+           .persistent = tile.ping_pong,
+           .launches = 1 + (shape.pixels.pack ? 1 : 0) + (shape.filters.pack ? 1 : 0)},
+          device, region.precision());
+      config.scratch_bytes = shape.scratch_bytes();
+      config.notes.runtime_compiled = true;
+      config.notes.tf32 = shape.pixel_type == f32;
+      config.notes.truncating_sums = shape.pixel_type != i8;
+      config.notes.reduced_precision_accumulation =
+          shape.pixel_type == e4m3 || shape.pixel_type == e5m2;
+    }
+    std::stable_sort(result.begin(), result.end(), [&](const Config& x, const Config& y) {
+      return x.cost.seconds(device, region.precision()) <
+             y.cost.seconds(device, region.precision());
+    });
+    return result;
+  }
+
+  KernelDesign design(const Graph& graph, const Region& region, const Config& config,
+                      const DeviceProps& device) const override {
+    const PixelShape shape(region);
+    const PixelProduct& product = shape.product;
+    const ProductTile tile = tile_of(config);
+    const Tiling tiling{shape, tile};
+
+    KernelDesign result;
+    result.unaligned =
+        std::make_shared<KernelDesign>(generic_engine().design(graph, region, {}, device));
+    const auto bring = [&](const PackedOperand& operand, const char* name) {
+      if (!operand.pack) return -1;
+      const int booking = result.scratch.add(name, operand.scratch_bytes);
+      result.launches.push_back(pack_across(graph, *operand.pack, booking));
+      return booking;
+    };
+    const int pixel_booking = bring(shape.pixels, "pixels"),
+              filter_booking = bring(shape.filters, "filters");
+
+    LaunchDesign& launch = result.launches.emplace_back();
+    Arguments& arguments = launch.arguments;
+    const std::vector<int> maps = add_pixel_maps(arguments, shape, pixel_booking, tile);
+    const TensorMapForm filter_map =
+        shape.filter_map((shape.swap ? tile.m : tile.n) / tile.cluster, tile.depth_bytes);
+    if (filter_booking < 0)
+      arguments.tensor_map("map_filters", shape.filters.view, filter_map);
+    else
+      arguments.tensor_map_of_scratch("map_filters", filter_booking, filter_map);
+    add_phases(arguments, tiling, maps);
+    arguments.number("tiles_n", tiling.tiles_n(product.phases[0]));
+    arguments.number("group_m", tiling.band(device));
+    arguments.number("depth_blocks", tiling.depth_blocks());
+    arguments.number("depth", product.depth);
+    arguments.number("columns", product.columns);
+    const std::int64_t image_pixels = product.phases[0].pixels_of_image();
+    arguments.number("image_pixels", image_pixels);
+    arguments.number("magic_image_pixels", divider_word(image_pixels));
+    add_extents(arguments, shape.epilogue.space);
+    const std::string printed = print_program(shape.epilogue, graph, "epilogue", arguments);
+
+    const ProductForm form{.a = shape.swap ? shape.filter_type : shape.pixel_type,
+                           .b = shape.swap ? shape.pixel_type : shape.filter_type,
+                           .transpose_a = shape.swap && shape.columns_lie,
+                           .transpose_b = !shape.swap && shape.columns_lie,
+                           .vector = shape.vector,
+                           .rank = shape.epilogue.space.rank()};
+    const int stages = stage_count(tile, device);
+    const std::string head = register_types(region.precision(), {&shape.epilogue}) +
+                             product_constants(tile, form, stages) +
+                             constant("kPhases", static_cast<std::int64_t>(product.phases.size())) +
+                             constant("kPixelAxes", shape.pointwise ? 0 : product.spatial) +
+                             constant("kSwap", shape.swap) +
+                             constant("kColumnsLie", shape.columns_lie) +
+                             constant("kWhole", shape.whole) + arguments.struct_text() + printed;
+    constexpr std::array<std::string_view, 5> kFiles = {
+        "lib/product_rows.cuh", "lib/ptx_wgmma_product.cuh", "sm90/schedule_pixels.cuh",
+        "sm90/load_pixels.cuh", "sm90/mainloop.cuh"};
+    launch.source = {"conv_sm90", assemble(kFiles, head)};
+    launch.function = "product";
+    launch.threads = static_cast<unsigned>((tile.consumers + 1) * 128);
+    launch.shared_bytes = shared_bytes(tile, stages);
+    launch.cluster = static_cast<unsigned>(tile.cluster);
+    launch.grid.x = static_cast<unsigned>(
+        std::min<std::int64_t>(tiling.count(), device.compute_units / tile.cluster) * tile.cluster);
+    return result;
+  }
+};
+
+}  // namespace
+
+const CudaEngine& conv_sm90_engine() {
+  static const ConvSm90Engine engine;
+  return engine;
+}
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,18 @@
+// A launch before others: the elements of an operand to scratch, with another axis contiguous.
+#pragma once
+
+#include "cuda/launch/kernel_design.hpp"
+
+namespace ashlar::cuda {
+
+// `from` is a prologue over (..., rows, columns) whose memory lies along the rows; scratch then
+// lies along the columns: element `at` at the sum of at[axis] * strides[axis], the last of which is
+// 1.
+struct PackAcross {
+  PointwiseProgram from;
+  DType dtype;  // of the elements in scratch
+  Dims strides;
+};
+LaunchDesign pack_across(const Graph& graph, const PackAcross& pack, int booking);
+
+}  // namespace ashlar::cuda

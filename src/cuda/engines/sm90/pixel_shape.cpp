@@ -1,0 +1,302 @@
+#include "cuda/engines/sm90/pixel_shape.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "cuda/engines/blended_epilogue.hpp"
+#include "cuda/engines/channel_axes.hpp"
+#include "cuda/text/program_text.hpp"
+#include "plan/merge_axes.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+constexpr std::size_t kMostTaps = 160, kMostPhases = 8, kMostMaps = 8;
+constexpr int kMostVector = 8;
+
+bool is_contiguous(const View& view, int axis) {
+  return view.strides[axis] == 1 || view.dims[axis] == 1;
+}
+std::int64_t round_up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
+// Elements of 16 bytes, in whose multiples the copy engine counts distances.
+std::int64_t piece(DType dtype) { return 128 / bit_width(dtype); }
+
+bool is_product_type(DType a, DType b) {
+  const auto is_fp8 = [](DType t) { return t == DType::e4m3 || t == DType::e5m2; };
+  if (is_fp8(a) && is_fp8(b)) return true;
+  return a == b && (a == bf16 || a == f16 || a == f32 || a == DType::i8);
+}
+
+// Row-major strides of `dims`, whose last axis has `pitch` elements.
+Dims strides_of(const Dims& dims, std::int64_t pitch) {
+  Dims strides = dims;
+  std::int64_t stride = 1;
+  for (int axis = dims.rank() - 1; axis >= 0; --axis) {
+    strides[axis] = stride;
+    stride *= axis == dims.rank() - 1 ? pitch : dims[axis];
+  }
+  return strides;
+}
+
+// The distance of neighbours along axes `first` on, row by row; nothing where they have none.
+std::optional<std::int64_t> joint_stride(const View& view, int first) {
+  std::int64_t stride = 0, extent = 1;
+  for (int axis = view.dims.rank() - 1; axis >= first; --axis) {
+    if (view.dims[axis] == 1) continue;
+    if (extent == 1)
+      stride = view.strides[axis];
+    else if (view.strides[axis] != stride * extent)
+      return {};
+    extent *= view.dims[axis];
+  }
+  return stride;
+}
+
+// The same for all pixels of [images, channels, spatial...].
+std::optional<std::int64_t> pixel_stride(View view) {
+  view.dims[1] = 1;
+  return joint_stride(view, 0);
+}
+
+// Axes of the program that memory does not tell apart, but for the last one.
+void merge_rows(PointwiseProgram& program) {
+  Dims full = program.space, columns = full;
+  for (int axis = 0; axis + 1 < full.rank(); ++axis) columns[axis] = 1;
+  merge_axes({&program}, {&full, &columns});
+}
+
+PackedOperand packed(PackAcross pack) {
+  PackedOperand result;
+  std::int64_t elements = 1;
+  for (int axis = 0; axis < pack.strides.rank(); ++axis)
+    elements = std::max(elements, pack.strides[axis] * pack.from.space[axis]);
+  result.scratch_bytes = elements * bit_width(pack.dtype) / 8;
+  result.pack = std::move(pack);
+  return result;
+}
+
+// Pixels, with their channels together.
+PackedOperand take_pixels(const PointwiseProgram& program, DType dtype) {
+  if (program.is_plain_load() && is_contiguous(program.steps[0].view, 1))
+    return {.view = program.steps[0].view, .pack = {}};
+  PackAcross pack{program, dtype, {}};
+  move_axis_last(pack.from, 1);
+  const Dims whole = pack.from.space;
+  merge_rows(pack.from);
+  const std::int64_t pitch = round_up(whole[whole.rank() - 1], piece(dtype));
+  pack.strides = strides_of(pack.from.space, pitch);
+  const Dims strides = strides_of(whole, pitch);
+  PackedOperand result = packed(std::move(pack));
+  result.view.dtype = dtype;
+  result.view.dims = program.space;
+  result.view.strides = program.space;
+  result.view.strides[0] = strides[0];
+  result.view.strides[1] = 1;
+  for (int axis = 2; axis < whole.rank(); ++axis) result.view.strides[axis] = strides[axis - 1];
+  return result;
+}
+
+// Filters [K, C, spatial...] as (contiguous, taps, other): (C, taps, K) as they lie or brought so;
+// `across`: (K of a group, taps, C of all groups).
+PackedOperand take_filters(const View& view, const PixelProduct& product, bool across) {
+  const std::int64_t filters = view.dims[0], channels = view.dims[1], taps = product.taps(),
+                     groups = product.groups, of_group = filters / groups;
+  const std::int64_t of_tap = *joint_stride(view, 2);
+  PackedOperand result;
+  if (!across && is_contiguous(view, 1)) {
+    result.view = view;
+    result.view.dims = {channels, taps, filters};
+    result.view.strides = {1, of_tap, view.strides[0]};
+    return result;
+  }
+  View from = view;
+  Dims to;
+  const std::int64_t pitch = round_up(across ? of_group : channels, piece(view.dtype));
+  const std::int64_t of_filter = view.strides[0], of_channel = view.strides[1];
+  if (!across) {
+    from.dims = {filters, taps, channels};
+    from.strides = {of_filter, of_tap, of_channel};
+    to = {taps * pitch, pitch, 1};
+  } else if (of_channel == 1) {
+    from.dims = {groups, taps, channels, of_group};
+    from.strides = {of_group * of_filter, of_tap, of_channel, of_filter};
+    to = {channels * taps * pitch, pitch, taps * pitch, 1};
+  } else {
+    from.dims = {groups, channels, taps, of_group};
+    from.strides = {of_group * of_filter, of_channel, of_tap, of_filter};
+    to = {channels * taps * pitch, taps * pitch, pitch, 1};
+  }
+  result = packed({plain_load(from), view.dtype, to});
+  result.view.dtype = view.dtype;
+  result.view.dims = {across ? of_group : channels, taps, across ? groups * channels : filters};
+  result.view.strides = {1, pitch, taps * pitch};
+  return result;
+}
+
+// What the copy engine must be able to take, whatever the tile.
+constexpr int kAnyTile = 64;
+
+bool has_negative_stride(const PointwiseProgram& program) {
+  for (const auto& step : program.steps)
+    if (step.kind == PointwiseProgram::Step::Kind::load)
+      for (const std::int64_t stride : step.view.strides)
+        if (stride < 0) return true;
+  return false;
+}
+
+// Results of (images, channels, spatial...) with contiguous pixels.
+bool has_contiguous_pixels(const View& result) {
+  if (is_contiguous(result, 1)) return false;
+  for (int axis = result.dims.rank() - 1; axis > 1; --axis)
+    if (result.dims[axis] > 1) return result.strides[axis] == 1;
+  return false;
+}
+
+}  // namespace
+
+Support is_pixel_shape(const Region& region) {
+  if (Support support = is_pixel_product(region); !support) return support;
+  const PointwiseProgram &pixels = region.prologues[0], &filters = region.prologues[1];
+  if (!filters.is_plain_load()) return Support::no("work on the filters before the product");
+  if (!pixels.is_plain_load() && channels_lie_together({&pixels}))
+    return Support::no("work on the image before the product");
+  const View& filter = filters.steps[0].view;
+  const DType of_pixels = region.anchor->inputs[0].dtype;
+  if (!is_product_type(of_pixels, filter.dtype))
+    return Support::no("operands of {} and {}, which no matrix unit multiplies",
+                       to_string(of_pixels), to_string(filter.dtype));
+  const DType compute = region.anchor->compute;
+  if (compute != f32 && !(of_pixels == DType::i8 && compute == DType::i32))
+    return Support::no("computes in {}", to_string(compute));
+  if (touches_unusual(region)) return Support::no("a ragged or complex tensor, or random numbers");
+  if (pixels.precision() != f32) return Support::no("work on the image in f64");
+  if (!joint_stride(filter, 2)) return Support::no("taps of a filter at several distances");
+  for (const PointwiseProgram* program : {&pixels, &filters})
+    if (has_negative_stride(*program)) return Support::no("an operand with a negative stride");
+
+  const PixelShape shape(region);
+  const PixelProduct& product = shape.product;
+  if (product.phases.size() > kMostPhases)
+    return Support::no("{} residues modulo the stride, {} at most", product.phases.size(),
+                       kMostPhases);
+  if (product.taps() > static_cast<std::int64_t>(kMostTaps))
+    return Support::no("{} taps, {} at most", product.taps(), kMostTaps);
+  if (shape.depths().empty())
+    return Support::no("{} channels of a group, which do not fill blocks of 32 bytes",
+                       product.depth);
+  constexpr std::array<std::int64_t, 3> kFurthest = {0xffff, 0xff, 0x1f};
+  constexpr std::int64_t kMostPixels = std::numeric_limits<int>::max() - (1 << 20);
+  for (const PixelProduct::Phase& phase : product.phases) {
+    if (static_cast<double>(product.images) * static_cast<double>(phase.pixels_of_image()) >
+        static_cast<double>(kMostPixels))
+      return Support::no("more pixels than an int can number");
+    for (const PixelProduct::Tap& tap : phase.taps)
+      for (const std::int64_t offset : tap.offset)
+        if (offset > kFurthest[static_cast<std::size_t>(product.spatial - 1)])
+          return Support::no("a window of {} pixels, which the copy engine cannot reach", offset);
+    if (phase.taps.empty()) continue;
+    if (const char* reason = refusal(shape.pixel_map(phase, kAnyTile, shape.depths()[0])))
+      return Support::no("the copy engine cannot take the image: {}", reason);
+  }
+  if (const char* reason = refusal(shape.filter_map(kAnyTile, shape.depths()[0])))
+    return Support::no("the copy engine cannot take the filters: {}", reason);
+  return Support::yes();
+}
+
+PixelShape::PixelShape(const Region& region)
+    : product(region),
+      pixel_type(region.anchor->inputs[0].dtype),
+      filter_type(region.anchor->inputs[1].dtype),
+      pixels(take_pixels(region.prologues[0], pixel_type)),
+      epilogue(blended_epilogue(region)) {
+  // Only of 16-bit types the matrix units take a factor whose depth is not contiguous.
+  columns_lie = product.backward && bit_width(filter_type) == 16;
+  filters =
+      take_filters(region.prologues[1].steps[0].view, product, product.backward && !columns_lie);
+  pointwise = product.is_pointwise() && pixel_stride(pixels.view).has_value();
+  swap = has_contiguous_pixels(region.epilogue.stores.at(0).view);
+  vector = 1;
+  const std::int64_t of_image = product.phases[0].pixels_of_image();
+  const bool one_phase = product.phases.size() == 1;
+  if (swap) {
+    PointwiseProgram joined = epilogue;
+    Dims full = joined.space, apart = full;
+    apart[1] = 1;  // channels stay for themselves
+    merge_axes({&joined}, {&full, &apart});
+    whole = one_phase && joined.space.rank() == 3 && joined.space[1] == epilogue.space[1];
+    if (!whole) return;
+    epilogue = std::move(joined);
+    vector = vector_length(epilogue, kMostVector);
+    while (of_image % vector != 0) vector /= 2;
+    return;
+  }
+  move_axis_last(epilogue, 1);
+  whole = one_phase;
+  if (whole) merge_rows(epilogue);
+  vector = vector_length(epilogue, kMostVector);
+  while (product.columns % vector != 0) vector /= 2;
+}
+
+std::vector<int> PixelShape::depths() const {
+  std::vector<int> result;
+  const std::int64_t bytes = product.depth * (bit_width(pixel_type) / 8);
+  for (const int depth : {128, 64, 32}) {
+    // Of several groups a block must not reach into the next one.
+    if (product.groups > 1 && bytes % depth != 0) continue;
+    // Half a block only where it leaves less to be filled with zeros.
+    if (!result.empty() && round_up(bytes, depth) == round_up(bytes, result.back())) continue;
+    result.push_back(depth);
+  }
+  // Least zeros first.
+  std::stable_sort(result.begin(), result.end(),
+                   [&](int a, int b) { return round_up(bytes, a) < round_up(bytes, b); });
+  return result;
+}
+
+TensorMapForm PixelShape::pixel_map(const PixelProduct::Phase& phase, int tile,
+                                    int depth_bytes) const {
+  const View& view = pixels.view;
+  const std::int64_t depth = depth_bytes / (bit_width(pixel_type) / 8);
+  TensorMapForm form{
+      .dtype = pixel_type, .rounds_to_tf32 = pixel_type == f32, .swizzle = depth_bytes};
+  form.axes.push_back({.extent = view.dims[1], .box = depth});
+  const auto distance = [&](int axis) {  // of one element, any
+    return view.dims[axis] == 1 ? piece(pixel_type) : view.strides[axis];
+  };
+  if (pointwise) {
+    const std::int64_t count = pixel_count(phase);
+    form.axes.push_back({.extent = count,
+                         .stride = count == 1 ? piece(pixel_type) : *pixel_stride(view),
+                         .box = tile});
+    return form;
+  }
+  form.pixels = tile;
+  for (int axis = view.dims.rank() - 1; axis > 1; --axis) {
+    const auto i = static_cast<std::size_t>(axis + 3 - view.dims.rank());
+    form.axes.push_back({.extent = view.dims[axis],
+                         .stride = distance(axis),
+                         .step = product.step[i],
+                         .lower = phase.lower[i],
+                         .upper = phase.upper[i]});
+  }
+  form.axes.push_back({.extent = view.dims[0], .stride = distance(0)});
+  return form;
+}
+
+TensorMapForm PixelShape::filter_map(int tile, int depth_bytes) const {
+  const View& view = filters.view;
+  const std::int64_t bytes = bit_width(filter_type) / 8, depth = depth_bytes / bytes;
+  TensorMapForm form{.dtype = filter_type,
+                     .rounds_to_tf32 = filter_type == f32,
+                     .swizzle = columns_lie ? 128 : depth_bytes};
+  for (int axis = 0; axis < 3; ++axis)
+    form.axes.push_back(
+        {.extent = view.dims[axis],
+         .stride = axis > 0 && view.dims[axis] == 1 ? piece(filter_type) : view.strides[axis]});
+  form.axes[0].box = columns_lie ? 128 / bytes : depth;
+  form.axes[2].box = columns_lie ? depth : tile;
+  return form;
+}
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,50 @@
+// A convolution as kernels/sm90/load_pixels.cuh wants it: where its operands lie, or are brought
+// first, and how its results are walked.
+#pragma once
+
+#include <optional>
+
+#include "cuda/engines/pack_across.hpp"
+#include "cuda/engines/pixel_product.hpp"
+#include "cuda/launch/tensor_map.hpp"
+
+namespace ashlar::cuda {
+
+// An operand in memory, or in scratch after a launch that brings it into order.
+struct PackedOperand {
+  View view;                       // in scratch: no tensor
+  std::optional<PackAcross> pack;  // how it comes there
+  std::int64_t scratch_bytes = 0;
+};
+
+struct PixelShape {
+  explicit PixelShape(const Region& region);
+
+  PixelProduct product;
+  DType pixel_type, filter_type;
+  PackedOperand pixels;   // [images, channels, spatial...], channels contiguous
+  PackedOperand filters;  // (contiguous, taps, other): strides only
+  bool columns_lie;       // filters: the product's columns are contiguous, not its depth
+  bool pointwise;         // pixels lie as rows of a matrix, at one distance
+  bool swap;              // results have contiguous pixels: rows of the product are filters
+  // Its last axis is the columns of the product. With one phase, the axes before it are those of
+  // the rows, or (images, channels, pixels) where swapped and `whole`; else all axes of an image.
+  PointwiseProgram epilogue;
+  bool whole = true;
+  int vector = 1;  // columns at a time
+
+  std::int64_t pixel_count(const PixelProduct::Phase& phase) const {
+    return product.images * phase.pixels_of_image();
+  }
+  std::int64_t scratch_bytes() const { return pixels.scratch_bytes + filters.scratch_bytes; }
+  // Bytes of depth that a stage may hold of a row: 128, 64, 32, the best first.
+  std::vector<int> depths() const;
+
+  TensorMapForm pixel_map(const PixelProduct::Phase& phase, int tile, int depth_bytes) const;
+  TensorMapForm filter_map(int tile, int depth_bytes) const;
+};
+
+// Whether a PixelShape can be made of the region and the copy engine takes it.
+Support is_pixel_shape(const Region& region);
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,190 @@
+// Convolution straight from a patch of the source in shared memory, where channels are few: the
+// operands of tensor cores are gathered from the patch, no matrix of windows is ever made.
+// A block takes a tile of kTileH x kTileW results of an image and kGroups groups of channels. The
+// patch, kPatchH x kPatchW pixels of kPixel elements in rows of kPitch, holds all that the tile
+// sees. What a result sums is cut into units of 16 bytes that lie at the same distance from its
+// place in the patch for every result:
+//   kRuns: the taps of a row of the window lie together in the patch; a row of them, after kLead
+//   elements that do not count, is kUnitsOfRow units (filters over 3 or 4 channels)
+//   else: the channels of a tap, of one group, are kUnitsOfTap units
+// Gradients of the input are such sums over the gradient of the output, with kPhaseH x kPhaseW
+// results, the phases of the stride, for each of its places.
+// Groups here may be kMerge groups of the operation, with weights 0 between them.
+#include "lib/divide.cuh"
+#include "lib/elements.cuh"
+#include "lib/pointwise.cuh"
+#include "lib/ptx_async.cuh"
+#include "lib/ptx_matrix.cuh"
+#include "lib/ptx_mma.cuh"
+#include "lib/ptx_shared.cuh"
+#include "lib/rows.cuh"
+
+typedef Element::Word Word;
+static const int kUnit = 16 / (int)sizeof(Word);
+static const bool kIsShort = sizeof(Word) == 2;
+static const int kTilePixels = kTileH * kTileW;
+
+// Elements from a result's place in the patch to unit u of what it sums.
+__device__ constexpr int unit_offset(int u) {
+  if (u >= kUnits) u = kUnits - 1;
+  if (kRuns) return u / kUnitsOfRow * (kDilationH * kPitch) + u % kUnitsOfRow * kUnit;
+  const int tap = u / kUnitsOfTap;
+  return tap / kWindowW * (kDilationH * kPitch) + tap % kWindowW * (kDilationW * kPixel) +
+         u % kUnitsOfTap * kUnit;
+}
+// From the start of the patch to the place of result `m` of the tile.
+__device__ inline int place_offset(int m) {
+  if (m >= kTilePixels) m = 0;
+  return kShift + m / kTileW * (kStepH * kPitch) + m % kTileW * (kStepW * kPixel);
+}
+
+// Which tap and channel of a group element `e` of unit `u` is; false: none, its weight is 0.
+__device__ inline bool find_element(int u, int e, int& tap_h, int& tap_w, int& channel) {
+  if (kRuns) {
+    const int at = u % kUnitsOfRow * kUnit + e - kLead;
+    tap_h = u / kUnitsOfRow;
+    tap_w = at / kPixel;
+    channel = at - tap_w * kPixel;
+    return u < kUnits && at >= 0 && tap_w < kWindowW && channel < kGroupChannels;
+  }
+  const int tap = u / kUnitsOfTap;
+  tap_h = tap / kWindowW;
+  tap_w = tap % kWindowW;
+  channel = u % kUnitsOfTap * kUnit + e;
+  return u < kUnits && channel < kGroupChannels;
+}
+
+__device__ inline bool is_within(int i, int extent) { return (unsigned)i < (unsigned)extent; }
+// Positions are of [n, h, w, c] or [n, c, h, w].
+__device__ inline void locate(int n, int h, int w, int channel, Index (&at)[4]) {
+  at[0] = n;
+  at[kChannelsLast ? 1 : 2] = h;
+  at[kChannelsLast ? 2 : 3] = w;
+  at[kChannelsLast ? 3 : 1] = channel;
+}
+
+// Results (h.., w..) of image n.
+struct Tile {
+  int n, h, w;
+
+  __device__ Tile(const Args& args, int number) {
+    const int row = divide(number, args.magic_tiles_w, args.tiles_w);
+    w = (number - row * (int)args.tiles_w) * kTileW;
+    n = divide(row, args.magic_tiles_h, args.tiles_h);
+    h = (row - n * (int)args.tiles_h) * kTileH;
+  }
+};
+
+__device__ inline Word to_word(float x) {
+  if constexpr (kIsShort)
+    return narrow(Element(), x);
+  else
+    return __uint_as_float(to_tf32(x));
+}
+
+// Numbers as elements of shared memory; the address is a multiple of their bytes.
+template <int kCount>
+__device__ inline void put_elements(Word* to, const float (&values)[kCount]) {
+  Vector<kCount, Word> packed;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) packed.words[i] = to_word(values[i]);
+  auto* pieces = (typename Vector<kCount, Word>::Piece*)to;
+#pragma unroll
+  for (int i = 0; i < Vector<kCount, Word>::kPieces; ++i) pieces[i] = packed.pieces[i];
+}
+// kCount elements of memory into shared memory; f32 are rounded to tf32 on the way, others copied
+// without passing through registers where they are 4 bytes or more. Both addresses are multiples of
+// their bytes.
+template <int kCount>
+__device__ inline void copy_elements(Word* to, const Word* from) {
+  if constexpr (kIsShort && kCount >= 2) {
+    copy_async<kCount * (int)sizeof(Word)>(to, from);
+  } else {
+    float values[kCount];
+    load_row(Element(), from, 0, values);
+    put_elements(to, values);
+  }
+}
+
+// A source of pixels for shared memory: `Tensor` has kCount, the elements per access, kCopies
+// (memory holds the elements as they are wanted), pointer(args, at) and load(args, at, values).
+template <class Tensor>
+__device__ inline void stage_elements(const Args& args, const Index (&at)[4], bool exists,
+                                      Word* to) {
+  if (exists && Tensor::kCopies) {
+    copy_elements<Tensor::kCount>(to, Tensor::pointer(args, at));
+  } else {
+    R values[Tensor::kCount];
+    fill((R)0, values);
+    if (exists) Tensor::load(args, at, values);
+    put_elements(to, values);
+  }
+}
+
+// kHeight x kWidth pixels from (h, w) on, kChannels channels of them from `channel` on, those that
+// exist: pixels of kPixelOf elements in rows of kPitchOf.
+template <class Tensor, int kHeight, int kWidth, int kChannels, int kPixelOf, int kPitchOf>
+__device__ inline void stage_pixels(const Args& args, int n, int h, int w, int channel,
+                                    int height, int width, int channels, Word* to) {
+  const int kCount = Tensor::kCount, kPackets = kChannels / kCount;
+  Index at[4];
+  if (kChannelsLast) {
+    // Threads are packets of a pixel, times pixels.
+    const int kAbreast = kThreads / kPackets > 0 ? kThreads / kPackets : 1;
+    const int kPieces = (kPackets + kThreads - 1) / kThreads;
+    for (int piece = 0; piece < kPieces; ++piece) {
+      const int packet = threadIdx.x % kPackets + piece * kThreads, c = packet * kCount;
+      if ((int)threadIdx.x >= kAbreast * kPackets || packet >= kPackets) break;
+#pragma unroll 4
+      for (int pixel = threadIdx.x / kPackets; pixel < kHeight * kWidth; pixel += kAbreast) {
+        const int y = pixel / kWidth, x = pixel % kWidth;
+        locate(n, h + y, w + x, channel + c, at);
+        const bool exists = is_within(h + y, height) && is_within(w + x, width) &&
+                            channel + c < channels;
+        stage_elements<Tensor>(args, at, exists, to + y * kPitchOf + x * kPixelOf + c);
+      }
+    }
+  } else {
+#pragma unroll 4
+    for (int i = threadIdx.x; i < kChannels * kHeight * kWidth; i += kThreads) {
+      const int x = i % kWidth, y = i / kWidth % kHeight, c = i / (kWidth * kHeight);
+      locate(n, h + y, w + x, channel + c, at);
+      const bool exists =
+          is_within(h + y, height) && is_within(w + x, width) && channel + c < channels;
+      stage_elements<Tensor>(args, at, exists, to + y * kPitchOf + x * kPixelOf + c);
+    }
+  }
+}
+
+// kSpans: rows of the image, whose pixels lie together, as they are; row elements from kFirstElement
+// on relative to that of the tile's first pixel. kSpan divides all of these.
+__device__ inline void stage_spans(const Args& args, const Tile& tile, int height, int width,
+                                   Word* to) {
+  const int kPackets = kPitch / kSpan;
+  Index at[4];
+#pragma unroll 4
+  for (int i = threadIdx.x; i < kPatchH * kPackets; i += kThreads) {
+    const int y = i / kPackets, e = i % kPackets * kSpan;
+    const int h = tile.h * kStepH + kFirstH + y;
+    const int element = tile.w * kStepW * kPixel + kFirstElement + e;
+    Word* slot = to + y * kPitch + e;
+    locate(tile.n, h, 0, 0, at);
+    if (is_within(h, height) && is_within(element, width * kPixel))
+      copy_elements<kSpan>(slot, Source::pointer(args, at) + element);
+    else {
+      const float zeros[kSpan] = {};
+      put_elements(slot, zeros);
+    }
+  }
+}
+
+// The patch of a tile, of the channels of group `group` on.
+__device__ inline void stage_patch(const Args& args, const Tile& tile, int group, Word* to) {
+  const int height = (int)args.from_h, width = (int)args.from_w;
+  if constexpr (kSpans)
+    stage_spans(args, tile, height, width, to);
+  else
+    stage_pixels<Source, kPatchH, kPatchW, kPatchChannels, kPixel, kPitch>(
+        args, tile.n, tile.h * kStepH + kFirstH, tile.w * kStepW + kFirstW,
+        group * kGroupChannels, height, width, (int)args.from_channels, to);
+}

@@ -1,0 +1,140 @@
+// Tiles of a convolution: pixels that the copy engine gathers from an image tap by tap, and the
+// filters of a tap. Comes after a kernel's head and sm90/schedule_pixels.cuh. The head has
+//   kPixelAxes    spatial axes of the image; 0 where pixels lie as the rows of a matrix
+//   kSwap         rows of the product are filters, its columns pixels (results with contiguous
+//                 pixels); else rows are pixels, columns filters
+//   kColumnsLie   filters have the product's columns contiguous, not its depth (backward)
+//   kWhole        the epilogue's axes are (pixels, channels), or with kSwap (images, channels,
+//                 pixels); else all axes of an image stand for themselves
+// args.map_pixels0... are the maps of the phases, (channel, w, h, d, image) or (channel, pixel);
+// args.map_filters has (contiguous, tap, other). args.columns and .depth are of a group;
+// args.taps[] holds the tap's place in the filter and its offsets from the window's begin, 16 bits
+// each: filter, w, h, d.
+#include "lib/ptx_tma.cuh"
+
+static const int kFilterTile = kSwap ? kTileM : kTileN;
+static const int kStageBytesA = kTileM * kTileDepth * kElementBytes;
+static const int kStageBytesB = kTileN * kTileDepth * kElementBytes;
+static const int kBoxColumns = 128 / kElementBytes;  // of a box with contiguous columns
+
+struct Pixel {
+  int image, d, h, w;
+};
+
+// Pixel number `pixel` of a phase, which runs along w, h, d and images.
+__device__ inline Pixel pixel_of(const Args& args, int phase, int pixel) {
+  const auto split = [&](int number, int extent, int magic, int& above) {
+    const int64 divisor = phase_word(args, phase, extent);
+    above = divide(number, phase_word(args, phase, magic), divisor);
+    return number - above * (int)divisor;
+  };
+  Pixel result;
+  result.w = split(pixel, kExtentW, kMagicW, pixel);
+  result.h = split(pixel, kExtentH, kMagicH, pixel);
+  result.d = split(pixel, kExtentD, kMagicD, result.image);
+  return result;
+}
+
+__device__ inline void load_pixel_tile(const Args& args, const Work& work, uint8* to,
+                                       Mbarrier* barrier, int channel, int64 tap) {
+  const int first = kSwap ? work.n : work.m;
+  const TensorMap& map = (&args.map_pixels0)[kPhases == 1 ? 0 : phase_word(args, work.phase, kMap)];
+  if constexpr (kPixelAxes == 0) {
+    load_box<2>(to, map, barrier, {channel, first});
+  } else {
+    const Pixel pixel = pixel_of(args, work.phase, first);
+    const int w = pixel.w * (int)args.step_w + (int)phase_word(args, work.phase, kLowerW),
+              h = pixel.h * (int)args.step_h + (int)phase_word(args, work.phase, kLowerH),
+              d = pixel.d * (int)args.step_d + (int)phase_word(args, work.phase, kLowerD);
+    const int tap_w = (int)(tap >> 16 & 0xffff), tap_h = (int)(tap >> 32 & 0xffff),
+              tap_d = (int)(tap >> 48 & 0xffff);
+    if constexpr (kPixelAxes == 1)
+      load_pixels<3>(to, map, barrier, {channel, w, pixel.image}, {tap_w});
+    if constexpr (kPixelAxes == 2)
+      load_pixels<4>(to, map, barrier, {channel, w, h, pixel.image}, {tap_w, tap_h});
+    if constexpr (kPixelAxes == 3)
+      load_pixels<5>(to, map, barrier, {channel, w, h, d, pixel.image}, {tap_w, tap_h, tap_d});
+  }
+}
+
+// Every block of a cluster has pixels of its own, and all share the filters: each loads its part
+// for all of them.
+__device__ inline void load_filter_tile(const Args& args, const Work& work, uint8* to,
+                                        Mbarrier* barrier, int depth, int tap) {
+  const int kPart = kFilterTile / kCluster, part = block_of_cluster() * kPart;
+  const int column = (kSwap ? work.m : work.n) + part;
+  const auto load = [&](uint8* box, const int(&at)[3]) {
+    if constexpr (kCluster > 1)
+      load_box_to_blocks(box, args.map_filters, barrier, at, (uint16)((1 << kCluster) - 1));
+    else
+      load_box(box, args.map_filters, barrier, at);
+  };
+  to += part * kTileDepth * kElementBytes;
+  if constexpr (kColumnsLie) {
+#pragma unroll
+    for (int c = 0; c < kPart; c += kBoxColumns) {
+      const int at[3] = {column + c, tap, work.group * (int)args.depth + depth};
+      load(to + c * kTileDepth * kElementBytes, at);
+    }
+  } else {
+    const int at[3] = {depth, tap, work.group * (int)args.columns + column};
+    load(to, at);
+  }
+}
+
+// Blocks of depth run through the taps of a block of channels, whose pixels are in the L2 cache
+// then.
+__device__ inline void load_stage(const Args& args, const Work& work, int block, uint8* a, uint8* b,
+                                  Mbarrier* barrier) {
+  const int64 taps = phase_word(args, work.phase, kTaps);
+  const int above = divide(block, phase_word(args, work.phase, kMagicTaps), taps);
+  const int64 tap =
+      args.taps[phase_word(args, work.phase, kFirstTap) + block - above * (int)taps];
+  const int depth = above * kTileDepth;
+  load_pixel_tile(args, work, kSwap ? b : a, barrier, work.group * (int)args.depth + depth, tap);
+  load_filter_tile(args, work, kSwap ? a : b, barrier, depth, (int)(tap & 0xffff));
+}
+
+// The coordinates of a pixel among the results, whose axis 0 is the image and whose spatial ones
+// begin with kFirst.
+template <int kFirst>
+__device__ inline void place_pixel(const Args& args, int phase, int number, Index (&at)[kRank]) {
+  const Pixel pixel = pixel_of(args, phase, number);
+  const int kSpatial = kRank - 2;
+  at[0] = pixel.image;
+  if constexpr (kSpatial > 2)
+    at[kFirst] = pixel.d * (Index)args.spread_d + (Index)phase_word(args, phase, kFirstD);
+  if constexpr (kSpatial > 1)
+    at[kFirst + kSpatial - 2] =
+        pixel.h * (Index)args.spread_h + (Index)phase_word(args, phase, kFirstH);
+  at[kFirst + kSpatial - 1] =
+      pixel.w * (Index)args.spread_w + (Index)phase_word(args, phase, kFirstW);
+}
+
+template <class Sum>
+__device__ inline void finish_tile_rows(const Args& args, const Work& work, uint8* slab,
+                                        const Sum (&sums)[kTileN / 2], int row) {
+  const Index channel = (Index)work.group * (Index)args.columns;
+  const Index channel_end = channel + (Index)args.columns;
+  const Index pixel_end = (Index)phase_word(args, work.phase, kPixels);
+  if constexpr (kSwap)
+    finish_rows<kTileN>(args, slab, sums, channel + row, channel_end, (Index)work.n, pixel_end,
+                        [&](Index r, Index(&at)[kRank]) {
+                          const int pixel = (int)at[kRank - 1];
+                          at[1] = r;
+                          if constexpr (kWhole) {
+                            at[0] = divide(pixel, args.magic_image_pixels, args.image_pixels);
+                            at[2] = pixel - at[0] * (Index)args.image_pixels;
+                          } else {
+                            place_pixel<2>(args, work.phase, pixel, at);
+                          }
+                        });
+  else
+    finish_rows<kTileN>(args, slab, sums, (Index)row, pixel_end, channel + work.n, channel_end,
+                        [&](Index r, Index(&at)[kRank]) {
+                          if constexpr (kWhole)
+                            locate_row(args, r, at);
+                          else
+                            place_pixel<1>(args, work.phase, (int)r, at);
+                        });
+}

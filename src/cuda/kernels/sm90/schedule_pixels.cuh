@@ -1,0 +1,64 @@
+// Which tile of a convolution a block computes when: blocks stay and take one piece of work after
+// the other. Comes after a kernel's head, which has kTileM, kTileN, kCluster, kPhases (of the
+// results: backward with strides), and args.phases[], .work_count, .tiles_n, .group_m,
+// .depth_blocks.
+#include "lib/divide.cuh"
+
+__device__ inline int block_of_cluster() { return kCluster == 1 ? 0 : (int)blockIdx.x % kCluster; }
+
+// Words of a phase in args.phases[]. Extents are those of its pixels; lower is where in the image
+// the window of its pixel 0 begins; its pixel i of an axis is pixel first + i * args.spread of the
+// result.
+enum PhaseWord {
+  kFirstWork,  // number of its first piece of work
+  kTilesM,     // of a cluster's blocks together
+  kPixels,     // of all images
+  kMap,        // of the pixels
+  kFirstTap, kTaps, kMagicTaps,
+  kExtentW, kExtentH, kExtentD,
+  kMagicW, kMagicH, kMagicD,
+  kLowerW, kLowerH, kLowerD,
+  kFirstW, kFirstH, kFirstD,
+  kPhaseWords
+};
+
+struct Work {
+  int m, n;          // first row and column
+  int group, phase;
+  int first, count;  // blocks of depth
+};
+
+__device__ inline int64 phase_word(const Args& args, int phase, int word) {
+  return args.phases[kPhases == 1 ? word : phase * kPhaseWords + word];
+}
+
+// Pieces of work of one cluster of blocks; its blocks take neighbouring tiles of rows.
+__device__ inline int work_count(const Args& args) { return (int)args.work_count; }
+__device__ inline int first_work() { return (int)blockIdx.x / kCluster; }
+__device__ inline int work_step() { return (int)gridDim.x / kCluster; }
+
+// Phases one after the other, in each the groups of channels one after the other; of these, tiles
+// in bands of group_m rows of tiles, column by column: the band's rows and the columns stay in the
+// L2 cache while they are used.
+__device__ inline Work work_of(const Args& args, int number) {
+  Work work;
+  work.phase = 0;
+  if constexpr (kPhases > 1) {
+    while (work.phase + 1 < kPhases && number >= (int)phase_word(args, work.phase + 1, kFirstWork))
+      ++work.phase;
+    number -= (int)phase_word(args, work.phase, kFirstWork);
+  }
+  const int tiles_n = (int)args.tiles_n, tiles_m = (int)phase_word(args, work.phase, kTilesM);
+  const int per_group = tiles_m * tiles_n;
+  work.group = number / per_group;
+  const int of_group = number - work.group * per_group, per_band = (int)args.group_m * tiles_n;
+  const int band = of_group / per_band, of_band = of_group - band * per_band;
+  const int first_row = band * (int)args.group_m;
+  const int rows = min((int)args.group_m, tiles_m - first_row);
+  const int column = of_band / rows;
+  work.m = ((first_row + of_band - column * rows) * kCluster + block_of_cluster()) * kTileM;
+  work.n = column * kTileN;
+  work.first = 0;
+  work.count = (int)(phase_word(args, work.phase, kTaps) * args.depth_blocks);
+  return work;
+}

@@ -1,0 +1,115 @@
+// Direct convolutions: kernels of the main shapes compile without spills, and small ones agree with
+// the oracle.
+#include "cuda/engines/engines.hpp"
+#include "engine_agrees.hpp"
+#include "engine_compiles.hpp"
+
+namespace ashlar::cuda {
+namespace {
+
+enum class Direction : std::uint8_t { forward, data, filter };
+constexpr Direction kDirections[] = {Direction::forward, Direction::data, Direction::filter};
+
+struct Problem {
+  std::int64_t images, channels, height, width, filters, window, stride = 1, padding = 0,
+                                                                  groups = 1, dilation = 1;
+};
+
+Graph convolution(DType dtype, Direction direction, const Problem& p,
+                  const Layout& layout = channels_last, bool fused = false) {
+  Graph graph;
+  ConvAttributes op{.padding = {p.padding, p.padding},
+                    .stride = {p.stride, p.stride},
+                    .dilation = {p.dilation, p.dilation}};
+  const auto out = [&](std::int64_t extent) {
+    return (extent + 2 * p.padding - p.dilation * (p.window - 1) - 1) / p.stride + 1;
+  };
+  const Dims x = {p.images, p.channels, p.height, p.width},
+             y = {p.images, p.filters, out(p.height), out(p.width)},
+             w = {p.filters, p.channels / p.groups, p.window, p.window};
+  if (direction == Direction::forward) {
+    Value sum = graph.conv(graph.input("x", x, dtype, layout), graph.input("w", w, dtype, layout),
+                           op);
+    if (fused)
+      sum = relu(sum + graph.input("bias", {1, p.filters, 1, 1}, dtype, layout) +
+                 graph.input("residual", y, dtype, layout));
+    graph.output("y", sum, {.dtype = dtype, .layout = layout});
+  } else if (direction == Direction::data) {
+    graph.output("dx",
+                 graph.conv_backward_data(graph.input("dy", y, dtype, layout),
+                                          graph.input("w", w, dtype, layout), op, {.dims = x}),
+                 {.dtype = dtype, .layout = layout});
+  } else {
+    graph.output("dw",
+                 graph.conv_backward_filter(graph.input("x", x, dtype, layout),
+                                            graph.input("dy", y, dtype, layout), op, {.dims = w}),
+                 {.dtype = dtype, .layout = layout});
+  }
+  return graph;
+}
+
+class ConvDirect : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!nvrtc().is_open) GTEST_SKIP() << nvrtc().reason;
+  }
+};
+
+constexpr const char* kHopper = "sm_90a";
+
+TEST_F(ConvDirect, Stem) {
+  for (const Direction direction : kDirections)
+    expect_compiles(conv_direct_engine(),
+                    convolution(bf16, direction, {256, 3, 224, 224, 64, 7, 2, 3}), {kHopper});
+  expect_compiles(conv_direct_engine(),
+                  convolution(f32, Direction::forward, {256, 3, 224, 224, 64, 7, 2, 3}), {kHopper});
+}
+
+TEST_F(ConvDirect, Groups) {
+  for (const Direction direction : kDirections)
+    expect_compiles(conv_direct_engine(),
+                    convolution(bf16, direction, {64, 256, 28, 28, 256, 3, 1, 1, 32}), {kHopper});
+}
+
+class GpuConvDirect : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (device_count() == 0) GTEST_SKIP() << driver().reason;
+  }
+};
+
+TEST_F(GpuConvDirect, Stem) {
+  const Problem stem = {2, 3, 20, 24, 16, 7, 2, 3};
+  expect_agrees(conv_direct_engine(), convolution(bf16, Direction::forward, stem), true);
+  expect_agrees(conv_direct_engine(), convolution(bf16, Direction::data, stem));
+  expect_agrees(conv_direct_engine(), convolution(bf16, Direction::filter, stem), true);
+  expect_agrees(conv_direct_engine(), convolution(f32, Direction::forward, stem));
+  for (const DType dtype : {bf16, f32}) {
+    expect_agrees(conv_direct_engine(),
+                  convolution(dtype, Direction::forward, {2, 3, 11, 13, 32, 3, 1, 1}, channels_last,
+                              true));
+    expect_agrees(conv_direct_engine(),
+                  convolution(dtype, Direction::filter, {2, 3, 11, 13, 32, 3, 1, 1}));
+    for (const Direction direction : {Direction::forward, Direction::filter})
+      expect_agrees(conv_direct_engine(), convolution(dtype, direction, {1, 3, 16, 32, 24, 8, 8}));
+    expect_agrees(conv_direct_engine(),
+                  convolution(dtype, Direction::forward, {1, 4, 9, 17, 40, 3, 2, 1}, row_major));
+  }
+}
+
+TEST_F(GpuConvDirect, Groups) {
+  for (const Direction direction : kDirections) {
+    for (const std::int64_t width : {4, 8, 16})
+      expect_agrees(conv_direct_engine(),
+                    convolution(f16, direction, {2, width * 4, 9, 10, width * 4, 3, 1, 1, 4}));
+    expect_agrees(conv_direct_engine(),
+                  convolution(bf16, direction, {1, 32, 9, 7, 32, 3, 2, 1, 4}));
+    expect_agrees(conv_direct_engine(),
+                  convolution(f32, direction, {1, 32, 9, 7, 32, 3, 1, 1, 4}));
+    expect_agrees(conv_direct_engine(),
+                  convolution(bf16, direction, {1, 12, 7, 7, 6, 3, 1, 2, 3, 2}, row_major));
+  }
+}
+
+}  // namespace
+}  // namespace ashlar::cuda

@@ -1,0 +1,216 @@
+// Convolutions of the sm_90a core: kernels of the main shapes compile without spills, and small
+// ones agree with the oracle.
+#include "cuda/engines/engines.hpp"
+#include "engine_agrees.hpp"
+#include "engine_compiles.hpp"
+
+namespace ashlar::cuda {
+namespace {
+
+struct Convolution {
+  DType dtype = bf16;
+  bool backward = false;
+  std::int64_t images = 2, channels = 64, filters = 64, groups = 1;
+  Dims extent = {8, 8}, window = {3, 3};
+  ConvAttributes op = {};
+  Layout layout = channels_last;
+  bool fused = false;  // bias, residual, relu
+
+  Graph graph() const {
+    Graph graph;
+    Dims x = {images, channels}, y = {images, filters}, w = {filters, channels / groups};
+    for (int axis = 0; axis < extent.rank(); ++axis) {
+      const auto of = [&](const Dims& values, std::int64_t absent) {
+        return values.empty() ? absent : values[axis];
+      };
+      const std::int64_t before = of(op.padding, 0);
+      const std::int64_t after = op.post_padding ? (*op.post_padding)[axis] : before;
+      x.push_back(extent[axis]);
+      w.push_back(window[axis]);
+      y.push_back((extent[axis] + before + after - of(op.dilation, 1) * (window[axis] - 1) - 1) /
+                      of(op.stride, 1) +
+                  1);
+    }
+    const Value first = graph.input("x", backward ? y : x, dtype, layout),
+                second = graph.input("w", w, dtype, layout);
+    Value result = backward ? graph.conv_backward_data(first, second, op, {.dims = x})
+                            : graph.conv(first, second, op);
+    if (fused) {
+      Dims bias = backward ? x : y;
+      const Value residual = graph.input("residual", bias, dtype, layout);
+      for (int axis = 0; axis < bias.rank(); ++axis) bias[axis] = axis == 1 ? bias[1] : 1;
+      result = relu(result + graph.input("bias", bias, f32, layout) + residual);
+    }
+    graph.output("y", result, {.dtype = dtype == DType::i8 ? f32 : dtype, .layout = layout});
+    return graph;
+  }
+};
+
+class ConvSm90 : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!nvrtc().is_open) GTEST_SKIP() << nvrtc().reason;
+  }
+  static void expect_no_spills(const Convolution& convolution, bool all_configs = false) {
+    expect_compiles(conv_sm90_engine(), convolution.graph(), {"sm_90a"}, all_configs);
+  }
+};
+
+TEST_F(ConvSm90, EveryTileWithoutSpills) {
+  expect_no_spills({.images = 64,
+                    .channels = 512,
+                    .filters = 512,
+                    .extent = {28, 28},
+                    .op = {.padding = {1, 1}},
+                    .fused = true},
+                   true);
+}
+
+TEST_F(ConvSm90, BackwardAndOtherTypesWithoutSpills) {
+  const ConvAttributes strided{.padding = {1, 1}, .stride = {2, 2}};
+  for (const DType dtype : {bf16, f32})
+    expect_no_spills({.dtype = dtype,
+                      .backward = true,
+                      .images = 64,
+                      .channels = 256,
+                      .filters = 256,
+                      .extent = {56, 56},
+                      .op = strided});
+  expect_no_spills({.dtype = e4m3,
+                    .images = 64,
+                    .channels = 256,
+                    .filters = 256,
+                    .extent = {56, 56},
+                    .op = strided});
+}
+
+class GpuConvSm90 : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (device_count() == 0) GTEST_SKIP() << driver().reason;
+    if (Device::named("cuda:0").props().compute_capability != 90) GTEST_SKIP() << "no sm_90a";
+  }
+  static void expect_right(const Convolution& convolution, bool all_configs = false) {
+    expect_agrees(conv_sm90_engine(), convolution.graph(), all_configs);
+  }
+};
+
+// Windows that reach outside, tiles that reach past the end, depth that does not fill its blocks.
+TEST_F(GpuConvSm90, Forward) {
+  expect_right({.extent = {9, 10}, .op = {.padding = {1, 1}}, .fused = true});
+  expect_right({.dtype = f16,
+                .channels = 72,
+                .filters = 40,
+                .extent = {9, 9},
+                .op = {.padding = {0, 1}, .stride = {2, 2}}});
+  expect_right({.channels = 24,
+                .filters = 24,
+                .extent = {7, 12},
+                .window = {3, 2},
+                .op = {.padding = {2, 1},
+                       .post_padding = Dims{0, 2},
+                       .stride = {1, 3},
+                       .dilation = {2, 1},
+                       .mode = ConvMode::convolution}});
+}
+
+TEST_F(GpuConvSm90, EveryConfiguration) {
+  expect_right({.images = 3, .filters = 136, .extent = {11, 10}, .op = {.padding = {1, 1}}}, true);
+}
+
+TEST_F(GpuConvSm90, Pointwise) {
+  expect_right({.channels = 40, .extent = {7, 7}, .window = {1, 1}, .fused = true});
+  expect_right({.extent = {9, 9}, .window = {1, 1}, .op = {.stride = {2, 2}}});
+}
+
+TEST_F(GpuConvSm90, Backward) {
+  expect_right({.backward = true, .extent = {9, 10}, .op = {.padding = {1, 1}}, .fused = true});
+  expect_right({.dtype = f16,
+                .backward = true,
+                .channels = 72,
+                .filters = 40,
+                .extent = {9, 8},
+                .op = {.padding = {1, 0}, .stride = {2, 2}}});
+  expect_right({.backward = true, .extent = {8, 9}, .window = {1, 1}, .op = {.stride = {2, 2}}});
+  expect_right({.backward = true,
+                .extent = {7, 12},
+                .window = {3, 2},
+                .op = {.padding = {2, 1}, .stride = {1, 3}, .dilation = {2, 1}}});
+}
+
+TEST_F(GpuConvSm90, OtherTypes) {
+  for (const DType dtype : {f32, DType::i8, e4m3})
+    for (const bool backward : {false, true})
+      expect_right({.dtype = dtype,
+                    .backward = backward,
+                    .channels = 48,
+                    .filters = 32,
+                    .extent = {6, 7},
+                    .op = {.padding = {1, 1}, .stride = {1, 2}}});
+}
+
+TEST_F(GpuConvSm90, OtherRanks) {
+  for (const bool backward : {false, true}) {
+    expect_right({.backward = backward,
+                  .extent = {30},
+                  .window = {5},
+                  .op = {.padding = {2}, .stride = {2}}});
+    expect_right({.backward = backward,
+                  .channels = 32,
+                  .extent = {5, 4, 6},
+                  .window = {3, 3, 3},
+                  .op = {.padding = {1, 1, 1}, .stride = {2, 1, 1}}});
+  }
+}
+
+TEST_F(GpuConvSm90, Groups) {
+  for (const bool backward : {false, true})
+    expect_right({.backward = backward,
+                  .channels = 128,
+                  .filters = 192,
+                  .groups = 2,
+                  .extent = {6, 7},
+                  .op = {.padding = {1, 1}}});
+  expect_right({.dtype = f32,
+                .backward = true,
+                .channels = 32,
+                .filters = 64,
+                .groups = 2,
+                .extent = {6, 7},
+                .op = {.padding = {1, 1}}});
+}
+
+// Operands are brought into order first, results leave with contiguous pixels.
+TEST_F(GpuConvSm90, RowMajor) {
+  for (const bool backward : {false, true}) {
+    expect_right({.backward = backward,
+                  .channels = 40,
+                  .extent = {8, 8},
+                  .op = {.padding = {1, 1}},
+                  .layout = row_major,
+                  .fused = true});
+    expect_right({.backward = backward,
+                  .channels = 20,
+                  .extent = {7, 7},
+                  .op = {.stride = {2, 2}},
+                  .layout = row_major});
+    expect_right({.dtype = f32,
+                  .backward = backward,
+                  .extent = {6, 6},
+                  .op = {.padding = {1, 1}},
+                  .layout = row_major});
+  }
+}
+
+TEST_F(GpuConvSm90, AlphaAndBeta) {
+  Graph graph;
+  const Value x = graph.input("x", {2, 64, 6, 6}, bf16, channels_last),
+              w = graph.input("w", {64, 64, 3, 3}, bf16, channels_last),
+              z = graph.input("z", {2, 64, 6, 6}, bf16, channels_last);
+  const ConvAttributes op{.padding = {1, 1}, .alpha = 0.5, .beta = -2.0};
+  graph.output("y", relu(graph.conv(x, w, op, {}, z)), {.dtype = bf16, .layout = channels_last});
+  expect_agrees(conv_sm90_engine(), graph);
+}
+
+}  // namespace
+}  // namespace ashlar::cuda
