@@ -396,6 +396,7 @@ LaunchDesign ProductDesigner::launch(const Graph& graph, const ProductTile& tile
       constant("kWarpsM", tile.warps_m()) + constant("kWarpsN", tile.warps_n()) +
       constant("kThreads", tile.threads()) + constant("kBlocks", blocks_per_sm(tile)) +
       constant("kStages", tile.stages) + constant("kProducts", tile.products) +
+      constant("kCutsDepth", product_.k_override.present() ? 1 : 0) +
       constant("kVariants", static_cast<std::int64_t>(count)) +
       constant("kRank", product_.d.program.space.rank()) + constant("kVector", result_vector()) +
       constant("kSlabColumns", std::min<std::int64_t>(warp_n, 64)) +

@@ -6,8 +6,8 @@
 
 // A fragment as the side that has 8 columns at a time wants it: half 0 or 1.
 __device__ inline void half_of(const uint32 (&words)[4], int half, uint32 (&to)[2]) {
-  to[0] = words[half];
-  to[1] = words[2 + half];
+  to[0] = words[2 * half];
+  to[1] = words[2 * half + 1];
 }
 
 // f16 and bf16.

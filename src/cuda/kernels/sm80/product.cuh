@@ -57,8 +57,8 @@ __device__ inline void move_sums(Sums& from, Sums& to) {
 
 template <class LoaderA, class LoaderB>
 struct Mainloop {
-  typedef FragmentReader<TypeA, LoaderA::kMnMajor, kTileM> ReaderA;
-  typedef FragmentReader<TypeB, LoaderB::kMnMajor, kTileN> ReaderB;
+  typedef FragmentReader<TypeA, LoaderA::kMnMajor, kTileM, false> ReaderA;
+  typedef FragmentReader<TypeB, LoaderB::kMnMajor, kTileN, true> ReaderB;
   struct Fragments {
     Fragment<TypeA> a[kFragmentsM];
     Fragment<TypeB> b[kFragmentsN];
