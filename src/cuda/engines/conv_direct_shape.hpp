@@ -70,7 +70,9 @@ struct ConvDirectPatch {
   std::int64_t units_of_tap = 1, units_of_row = 1, units;
   bool aligned = true;         // every unit begins at a multiple of 16 bytes
 
-  ConvDirectPatch(const ConvDirectShape& shape, const ConvDirectTile& tile);
+  // Of a tile of `rows` x `columns` results and `groups` groups.
+  ConvDirectPatch(const ConvDirectShape& shape, std::int64_t rows, std::int64_t columns,
+                  std::int64_t groups);
   std::int64_t steps() const { return (units + 1) / 2; }
   std::int64_t elements() const { return (height * pitch + 15) / 16 * 16; }
 };
@@ -91,6 +93,30 @@ struct ConvDirectBlock {
   std::int64_t row_pitch;
 
   ConvDirectBlock(const ConvDirectShape& shape, const ConvDirectTile& tile);
+};
+
+// The same for gradients of the filter: kernels/conv_direct_filter.cuh.
+struct ConvDirectFilterTile {
+  std::int64_t h, w;                // results
+  std::int64_t groups, own_groups;  // of a block, of a warp
+  std::int64_t tiles;               // of 8 columns
+  std::int64_t own_rows;            // tiles of 16 rows, of a warp
+  std::int64_t warps_m, warps_k;    // along the rows, along the results
+  bool operator==(const ConvDirectFilterTile&) const = default;
+};
+std::vector<ConvDirectFilterTile> conv_direct_filter_tiles(const ConvDirectShape& shape,
+                                                           const DeviceProps& device);
+struct ConvDirectFilterBlock {
+  ConvDirectPatch patch;
+  std::int64_t gradient_pixel, gradient_channels, gradient_vector;
+  std::int64_t threads, patches, shared_bytes, blocks_at_once;
+  std::int64_t parts, row_parts;  // blocks that share the columns and the rows of a group
+  std::int64_t sums;              // of all weights
+  std::int64_t blocks;            // along the tiles
+
+  ConvDirectFilterBlock(const ConvDirectShape& shape, const ConvDirectFilterTile& tile,
+                        const DeviceProps& device);
+  std::int64_t pieces(const ConvDirectFilterTile& tile) const { return blocks * tile.warps_k; }
 };
 
 }  // namespace ashlar::cuda

@@ -188,6 +188,9 @@ class ConvSm90Engine final : public CudaEngine {
       config.scratch_bytes = shape.scratch_bytes();
       config.notes.runtime_compiled = true;
       config.notes.tf32 = shape.pixel_type == f32;
+      config.notes.truncating_sums = shape.pixel_type != i8;
+      config.notes.reduced_precision_accumulation =
+          shape.pixel_type == e4m3 || shape.pixel_type == e5m2;
     }
     std::stable_sort(result.begin(), result.end(), [&](const Config& x, const Config& y) {
       return x.cost.seconds(device, region.precision()) <

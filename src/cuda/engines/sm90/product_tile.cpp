@@ -41,8 +41,9 @@ std::string define(const char* name, const std::string& value) {
 int tile_depth(DType operands) { return 128 / bytes_of(operands); }
 
 unsigned shared_bytes(const ProductTile& tile, int stages) {
-  constexpr int kBarrierBytes = 2 * 8;  // of a stage
-  return static_cast<unsigned>(stages * (stage_bytes(tile) + kBarrierBytes) +
+  constexpr int kBarrierBytes = 8;  // two of a stage, one of a warpgroup
+  return static_cast<unsigned>(stages * (stage_bytes(tile) + 2 * kBarrierBytes) +
+                               tile.consumers * kBarrierBytes +
                                tile.consumers * 4 * kSlabBytes + kAlignment);
 }
 

@@ -95,14 +95,20 @@ __device__ inline void load_stage(const Args& args, const Work& work, int block,
   load_filter_tile(args, work, kSwap ? a : b, barrier, depth, (int)(tap & 0xffff));
 }
 
-// The coordinates of a pixel among the results.
-__device__ inline void place_pixel(const Args& args, int phase, int number, Index& image, Index& d,
-                                   Index& h, Index& w) {
+// The coordinates of a pixel among the results, whose axis 0 is the image and whose spatial ones
+// begin with kFirst.
+template <int kFirst>
+__device__ inline void place_pixel(const Args& args, int phase, int number, Index (&at)[kRank]) {
   const Pixel pixel = pixel_of(args, phase, number);
-  image = pixel.image;
-  d = pixel.d * (Index)args.spread_d + (Index)phase_word(args, phase, kFirstD);
-  h = pixel.h * (Index)args.spread_h + (Index)phase_word(args, phase, kFirstH);
-  w = pixel.w * (Index)args.spread_w + (Index)phase_word(args, phase, kFirstW);
+  const int kSpatial = kRank - 2;
+  at[0] = pixel.image;
+  if constexpr (kSpatial > 2)
+    at[kFirst] = pixel.d * (Index)args.spread_d + (Index)phase_word(args, phase, kFirstD);
+  if constexpr (kSpatial > 1)
+    at[kFirst + kSpatial - 2] =
+        pixel.h * (Index)args.spread_h + (Index)phase_word(args, phase, kFirstH);
+  at[kFirst + kSpatial - 1] =
+      pixel.w * (Index)args.spread_w + (Index)phase_word(args, phase, kFirstW);
 }
 
 template <class Sum>
@@ -120,8 +126,7 @@ __device__ inline void finish_tile_rows(const Args& args, const Work& work, uint
                             at[0] = divide(pixel, args.magic_image_pixels, args.image_pixels);
                             at[2] = pixel - at[0] * (Index)args.image_pixels;
                           } else {
-                            place_pixel(args, work.phase, pixel, at[0], at[kRank - 3],
-                                        at[kRank - 2], at[kRank - 1]);
+                            place_pixel<2>(args, work.phase, pixel, at);
                           }
                         });
   else
@@ -130,7 +135,6 @@ __device__ inline void finish_tile_rows(const Args& args, const Work& work, uint
                           if constexpr (kWhole)
                             locate_row(args, r, at);
                           else
-                            place_pixel(args, work.phase, (int)r, at[0], at[kRank - 4],
-                                        at[kRank - 3], at[kRank - 2]);
+                            place_pixel<1>(args, work.phase, (int)r, at);
                         });
 }

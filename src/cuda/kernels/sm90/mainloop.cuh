@@ -3,7 +3,7 @@
 // sm90/schedule.cuh, lib/product_rows.cuh, lib/ptx_wgmma_product.cuh and a loader, which has
 //   kStageBytesA, kStageBytesB
 //   load_stage(args, work, block, a, b, barrier)  asks for the tiles of a block of depth
-//   place_row(args, row, at)
+//   finish_tile_rows(args, work, slab, sums, row)  what becomes of 16 rows of sums
 // The head has kStages, kConsumers, kPingPong, kTileDepth, kElementBytes, kRowBlocks (of 64 rows
 // that a warpgroup has of a tile), kTransposeA, kTransposeB, kBlocksPerProcessor, kPromotes.
 #include "lib/ptx_cluster.cuh"
@@ -25,7 +25,7 @@ static const int kConsumerRegisters =
 // The ring of stages. Producer and consumers walk it in the same order, each for itself.
 struct Ring {
   uint8 *a, *b, *slabs;
-  Mbarrier *full, *empty;
+  Mbarrier *full, *empty, *turns;
   int stage, parity;
 
   __device__ void next() {
@@ -48,6 +48,7 @@ __device__ inline Ring ring_of(uint8* memory) {
   ring.slabs = ring.b + kStages * kStageBytesB;
   ring.full = (Mbarrier*)(ring.slabs + kConsumers * 4 * kSlabBytes);
   ring.empty = ring.full + kStages;
+  ring.turns = ring.empty + kStages;
   ring.stage = ring.parity = 0;
   return ring;
 }
@@ -58,6 +59,7 @@ __device__ inline void start(const Ring& ring) {
       init_barrier(ring.full + s, 1);
       init_barrier(ring.empty + s, 4 * kSharers * kCluster);
     }
+    for (int group = 0; group < kConsumers; ++group) init_barrier(ring.turns + group, 4);
     fence_barriers();
   }
   if constexpr (kCluster > 1)
@@ -88,6 +90,23 @@ __device__ inline void release(const Ring& ring, int stage) {
     if (lane == 0) arrive(ring.empty + stage);
   }
 }
+
+// Warpgroups with tiles of their own multiply in turns. A barrier tells apart this round of a stage
+// and the one before it, no more: who waits for a stage must know that the round before has come.
+struct Turns {
+  int group, parity;
+
+  __device__ void wait(const Ring& ring) {
+    if constexpr (!kPingPong) return;
+    wait_for(ring.turns + group, parity);
+    parity ^= 1;
+  }
+  // All stages of the group's tile have come.
+  __device__ void pass_on(const Ring& ring) const {
+    if constexpr (!kPingPong) return;
+    if (threadIdx.x % 32 == 0) arrive(ring.turns + (group + 1) % kConsumers);
+  }
+};
 
 // Distances of lib/ptx_wgmma.cuh's descriptors. A tile with contiguous rows is a stack of boxes of
 // 128 bytes of rows.
@@ -132,7 +151,7 @@ __device__ inline void start_products(const Ring& ring, int first_row_block, boo
 // For units whose sums have few bits (fp8): those of a stage, 128 of depth, are added in f32.
 // Meanwhile the other warpgroups keep the units busy.
 __device__ inline void multiply_blocks_and_promote(Ring& ring, const Work& work,
-                                                   int first_row_block,
+                                                   const Turns& turns, int first_row_block,
                                                    Sum (&sums)[kRowBlocks][WGMMA_N / 2]) {
 #pragma unroll
   for (int r = 0; r < kRowBlocks; ++r)
@@ -142,6 +161,7 @@ __device__ inline void multiply_blocks_and_promote(Ring& ring, const Work& work,
   for (int block = 0; block < work.count; ++block, ring.next()) {
     wait_for(ring.full + ring.stage, ring.parity);
     start_products(ring, first_row_block, false, of_stage);
+    if (block == work.count - 1) turns.pass_on(ring);
     wait_for_products<0>();
     keep_in_registers(of_stage);
     release(ring, ring.stage);
@@ -154,12 +174,14 @@ __device__ inline void multiply_blocks_and_promote(Ring& ring, const Work& work,
 
 // Multiplies all blocks of a piece of work. A stage is given back when the products that follow
 // have been started.
-__device__ inline void multiply_blocks(Ring& ring, const Work& work, int first_row_block,
+__device__ inline void multiply_blocks(Ring& ring, const Work& work, const Turns& turns,
+                                       int first_row_block,
                                        Sum (&sums)[kRowBlocks][WGMMA_N / 2]) {
   int before = -1;
   for (int block = 0; block < work.count; ++block, ring.next()) {
     wait_for(ring.full + ring.stage, ring.parity);
     start_products(ring, first_row_block, block > 0, sums);
+    if (block == work.count - 1) turns.pass_on(ring);
     wait_for_products<1>();
     if (before >= 0) release(ring, before);
     before = ring.stage;
@@ -174,7 +196,8 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
   const int warp = threadIdx.x / 32 % 4;
   uint8* slab = ring.slabs + (group * 4 + warp) * kSlabBytes;
   const int first_row_block = kPingPong ? 0 : group * kRowBlocks;
-  int turn = 0;  // of the warpgroups, where each has tiles of its own
+  Turns turns = {group, group == 0};
+  int turn = 0;
   for (int number = first_work(); number < work_count(args); number += work_step()) {
     const Work work = work_of(args, number);
     if (kPingPong && turn++ % kConsumers != group) {
@@ -182,6 +205,8 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
       continue;
     }
     Sum sums[kRowBlocks][WGMMA_N / 2];
+    turns.wait(ring);
+    if (work.count == 0) turns.pass_on(ring);
     if (!kPromotes && work.count == 0) {
 #pragma unroll
       for (int r = 0; r < kRowBlocks; ++r)
@@ -189,9 +214,9 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
         for (int i = 0; i < WGMMA_N / 2; ++i) sums[r][i] = 0;
     }
     if constexpr (kPromotes)
-      multiply_blocks_and_promote(ring, work, first_row_block, sums);
+      multiply_blocks_and_promote(ring, work, turns, first_row_block, sums);
     else
-      multiply_blocks(ring, work, first_row_block, sums);
+      multiply_blocks(ring, work, turns, first_row_block, sums);
 #pragma unroll
     for (int r = 0; r < kRowBlocks; ++r) {
       const int row = work.m + (first_row_block + r) * 64 + warp * 16;
