@@ -84,7 +84,7 @@ __device__ inline void produce_filters(const Args& args, Ring ring) {
     const Work work = work_of(args, number);
     for (int block = 0; block < work.count; ++block, ring.filter.next()) {
       const int stage = ring.filter.stage;
-      wait_for_cluster(ring.empty + stage, ring.filter.parity ^ 1);
+      wait_for(ring.empty + stage, ring.filter.parity ^ 1);
       arrive_and_expect(ring.full + stage, kStageBytesB);
       load_filters(args, work, block, ring.filters + stage * kStageBytesB, ring.full + stage);
     }
@@ -171,7 +171,7 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
     Sum sums[kRowBlocks][WGMMA_N / 2];
     turns.wait(ring.turns);
     if (kResident) ring.filter = {0, 0};
-    if (kPhases > 1 && work.count == 0) {
+    if (kHasEmptyWork && work.count == 0) {
       turns.pass_on(ring.turns);
 #pragma unroll
       for (int r = 0; r < kRowBlocks; ++r)
@@ -187,7 +187,9 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     product(const __grid_constant__ Args args) {
-  Ring ring = ring_of((uint8*)(((uint64)shared_memory() + 1023) / 1024 * 1024));
+  uint8* memory = shared_memory();
+  memory += (1024 - (uint64)memory % 1024) % 1024;  // no round trip: it stays known to be shared
+  Ring ring = ring_of(memory);
   start(ring);
   const int group = threadIdx.x / 128;
   if (group == kConsumers) {
