@@ -132,12 +132,17 @@ __device__ inline void multiply_windows(const Args& args, Ring& ring, const Work
   const int taps = (int)phase_word(args, work.phase, kTaps);
   const int blocks = taps == 0 ? 0 : (int)args.depth_blocks;
   const int64* tap_words = args.taps + phase_word(args, work.phase, kFirstTap);
+  const auto row_of = [&](int tap) {
+    return first_row + __shfl_sync(~0u, window_row(tap_words[tap]), 0);
+  };
   int filter_before = -1, window_before = -1;
+  int row = row_of(0);
   for (int depth = 0; depth < blocks; ++depth, ring.window.next()) {
     wait_for(ring.full_window + ring.window.stage, ring.window.parity);
     for (int tap = 0; tap < taps; ++tap, ring.filter.next()) {
       wait_for(ring.full + ring.filter.stage, kResident ? 0 : ring.filter.parity);
-      start_products(ring, first_row + window_row(tap_words[tap]), depth + tap > 0, sums);
+      start_products(ring, row, depth + tap > 0, sums);
+      row = row_of(tap + 1 < taps ? tap + 1 : 0);
       if (depth == blocks - 1 && tap == taps - 1) turns.pass_on(ring.turns);
       wait_for_products<1>();
       if (filter_before >= 0) release_filter(ring, filter_before);
@@ -191,7 +196,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
   memory += (1024 - (uint64)memory % 1024) % 1024;  // no round trip: it stays known to be shared
   Ring ring = ring_of(memory);
   start(ring);
-  const int group = threadIdx.x / 128;
+  // The same for a whole warp, as the compiler can see: descriptors stay in uniform registers.
+  const int group = __shfl_sync(~0u, threadIdx.x / 128, 0);
   if (group == kConsumers) {
     if constexpr (kConsumers > 1) give_registers<kProducerRegisters>();
     if (threadIdx.x == kConsumers * 128) produce_windows(args, ring);
