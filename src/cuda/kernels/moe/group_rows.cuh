@@ -23,8 +23,8 @@ __device__ inline void finish_tile_rows(const Args& args, const Work& work, uint
                         const Index to = destination(args, from, (Index)args.output_rows);
                         if (kScatter && (to < 0 || !work.has_expert ||
                                          ((const int*)args.row_counts)[to] != 1))
-                          return false;
-                        locate_row(args, to, at);
-                        return true;
+                          at[0] = -1;
+                        else
+                          locate_row(args, to, at);
                       });
 }

@@ -87,7 +87,7 @@ __device__ inline void produce(const A& args, Ring ring, int group) {
       uint8* b = ring.b + ring.stage * kStageBytesB;
       Mbarrier* full = ring.full + ring.stage;
       const auto ready = [&] {
-        wait_for_cluster(ring.empty + ring.stage, ring.parity ^ 1);
+        wait_for(ring.empty + ring.stage, ring.parity ^ 1);
         if (!asks) return;
         arrive_and_expect(full, kAskedBytes);
         load_stage(args, work, block, a, b, full);
@@ -183,8 +183,8 @@ __device__ inline void multiply_blocks_and_promote(Ring& ring, const Work& work,
   Sum of_stage[kRowBlocks][WGMMA_N / 2];
   for (int block = 0; block < work.count; ++block, ring.next()) {
     wait_for(ring.full + ring.stage, ring.parity);
-    start_products(ring, first_row_block, false, of_stage);
     if (block == work.count - 1) turns.pass_on(ring);
+    start_products(ring, first_row_block, false, of_stage);
     wait_for_products<0>();
     keep_in_registers(of_stage);
     release(ring, ring.stage);
@@ -203,8 +203,8 @@ __device__ inline void multiply_blocks(Ring& ring, const Work& work, const Turns
   int before = -1;
   for (int block = 0; block < work.count; ++block, ring.next()) {
     wait_for(ring.full + ring.stage, ring.parity);
-    start_products(ring, first_row_block, block > 0, sums);
     if (block == work.count - 1) turns.pass_on(ring);
+    start_products(ring, first_row_block, block > 0, sums);
     wait_for_products<1>();
     if (before >= 0) release(ring, before);
     before = ring.stage;
@@ -230,16 +230,16 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
     Sum sums[kRowBlocks][WGMMA_N / 2];
     turns.wait(ring);
     if (work.count == 0) turns.pass_on(ring);
+    if constexpr (kPromotes)
+      multiply_blocks_and_promote(ring, work, turns, first_row_block, sums);
+    else
+      multiply_blocks(ring, work, turns, first_row_block, sums);
     if (!kPromotes && work.count == 0) {
 #pragma unroll
       for (int r = 0; r < kRowBlocks; ++r)
 #pragma unroll
         for (int i = 0; i < WGMMA_N / 2; ++i) sums[r][i] = 0;
     }
-    if constexpr (kPromotes)
-      multiply_blocks_and_promote(ring, work, turns, first_row_block, sums);
-    else
-      multiply_blocks(ring, work, turns, first_row_block, sums);
 #pragma unroll
     for (int r = 0; r < kRowBlocks; ++r) {
       const int row = work.m + (first_row_block + r) * 64 + warp * 16;
@@ -252,7 +252,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     product(const __grid_constant__ Args args) {
   Ring ring = ring_of((uint8*)(((uint64)shared_memory() + 1023) / 1024 * 1024));
   start(ring);
-  const int group = threadIdx.x / 128;
+  // The same for a whole warp, as the compiler can see: descriptors stay in uniform registers.
+  const int group = __shfl_sync(~0u, threadIdx.x / 128, 0);
   if (group >= kConsumers) {
     if constexpr (kConsumers > 1) give_registers<kProducerRegisters>();
     produce(args, ring, group - kConsumers);
