@@ -12,6 +12,7 @@ struct Problem {
   std::int64_t images = 1, channels = 64, filters = 64, groups = 1;
   Dims extent = {}, window = {}, stride = {}, dilation = {}, padding = {};
   ConvMode mode = ConvMode::cross_correlation;
+  Layout layout = channels_last;
 };
 
 Graph filter_gradient(const Problem& problem, bool fused = false) {
@@ -36,11 +37,11 @@ Graph filter_gradient(const Problem& problem, bool fused = false) {
                  1);
   }
   if (fused) op.alpha = 0.5;
-  Value result = graph.conv_backward_filter(graph.input("x", x, problem.dtype, channels_last),
-                                            graph.input("dy", dy, problem.dtype, channels_last), op,
-                                            {.dims = dw, .layout = channels_last});
+  Value result = graph.conv_backward_filter(graph.input("x", x, problem.dtype, problem.layout),
+                                            graph.input("dy", dy, problem.dtype, problem.layout),
+                                            op, {.dims = dw, .layout = channels_last});
   if (fused) result = result + graph.input("decay", dw, f32, channels_last);
-  graph.output("dw", result, {.layout = channels_last});
+  graph.output("dw", result, {.layout = problem.layout});
   return graph;
 }
 
@@ -82,6 +83,18 @@ TEST_F(GpuConvWgradSm90, ThreeByThree) {
 TEST_F(GpuConvWgradSm90, Rows) {
   check({.images = 3, .channels = 128, .filters = 192, .extent = {5, 5}, .window = {1, 1}}, true);
   check({.dtype = f32, .channels = 128, .extent = {11, 9}, .window = {1, 1}, .stride = {2, 2}});
+}
+
+TEST_F(GpuConvWgradSm90, ChannelsApart) {
+  for (const DType dtype : {bf16, f32})
+    for (const std::int64_t extent : {8, 7, 6})
+      check({.dtype = dtype,
+             .images = 2,
+             .channels = 72,
+             .extent = {extent, extent},
+             .window = {3, 3},
+             .padding = {1, 1},
+             .layout = row_major});
 }
 
 TEST_F(GpuConvWgradSm90, ManyKinds) {

@@ -22,6 +22,10 @@ using Cut = FilterGradientCut;
 constexpr int kHopper = 90;
 constexpr int kProducerRegisters = 40, kSplitterRegisters = 56;
 
+std::int64_t bytes_of(const View& view) {
+  return element_count(view.dims) * (bit_width(view.dtype) / 8);
+}
+
 std::string constants(const Shape& shape, const Tile& tile, const Cut& cut) {
   std::string text;
   constexpr std::array<char, 3> kAxes = {'D', 'H', 'W'};
@@ -83,6 +87,8 @@ class ConvWgradSm90Engine final : public CudaEngine {
       Config& config = result.emplace_back();
       config.knobs = knobs_of(tile);
       config.scratch_bytes = SplitSum{shape.epilogue, tile.splits}.bytes();
+      config.scratch_bytes +=
+          (shape.pack_x ? bytes_of(shape.x) : 0) + (shape.pack_dy ? bytes_of(shape.dy) : 0);
       const double stages = static_cast<double>(cut.stage_count) / tile.splits;
       const double sums = 64.0 * tile.dy_boxes * tile.tap_rows * tile.columns();
       const double pixels = stages * static_cast<double>(tile.segments * cut.segment_groups * 8);
@@ -96,9 +102,10 @@ class ConvWgradSm90Engine final : public CudaEngine {
            .load_bytes = stages * static_cast<double>(cut.loaded_bytes),
            .store_bytes = sums * sizeof(float),
            .memory_bytes = region.bytes() + 2.0 * static_cast<double>(config.scratch_bytes),
-           .launches = 2,
+           .launches = 2 + (shape.pack_x ? 1 : 0) + (shape.pack_dy ? 1 : 0),
            // Three products of bf16 for one of tf32, at twice its rate.
-           .efficiency = shape.splits_numbers() ? 2.0 / 3.0 : 1.0},
+           .efficiency = (shape.splits_numbers() ? 2.0 / 3.0 : 1.0) * tile.columns() / 2 /
+                         filter_gradient_product_clocks(tile)},
           device, region.precision());
       config.notes.runtime_compiled = true;
       config.notes.tf32 = shape.splits_numbers();
@@ -125,8 +132,18 @@ class ConvWgradSm90Engine final : public CudaEngine {
     sum.booking = result.scratch.add("partial sums", sum.bytes());
     LaunchDesign launch;
     Arguments& arguments = launch.arguments;
-    arguments.tensor_map("map_x", shape.x, cut.map_x);
-    arguments.tensor_map("map_dy", shape.dy, cut.map_dy);
+    const auto map = [&](const std::string& name, const View& view,
+                         const std::optional<PackAcross>& pack, const TensorMapForm& form) {
+      if (!pack) {
+        arguments.tensor_map(name, view, form);
+        return;
+      }
+      const int booking = result.scratch.add(name, bytes_of(view));
+      result.launches.push_back(pack_across(graph, *pack, booking));
+      arguments.tensor_map_of_scratch(name, booking, form);
+    };
+    map("map_x", shape.x, shape.pack_x, cut.map_x);
+    map("map_dy", shape.dy, shape.pack_dy, cut.map_dy);
     arguments.scratch("partial", sum.booking);
     arguments.number("filters", shape.filters);
     arguments.number("all_filters", shape.filters * shape.groups);

@@ -158,8 +158,8 @@ std::int64_t ProductDesigner::shared_bytes(const WarpTile& tile) const {
 // As many as registers allow, which __launch_bounds__ then enforces.
 std::int64_t ProductDesigner::blocks_per_sm(const WarpTile& tile) const {
   const std::int64_t sums = tile.m * tile.n / tile.threads() * bytes_of(types_.sum) / 4 *
-                            (tile.products > 1 ? 2 : 1);
-  const std::int64_t by_registers = sums > 128 || tile.threads() > 128 ? 1 : sums > 64 ? 2 : 3;
+                            (tile.products > 1 ? 3 : 1);
+  const std::int64_t by_registers = std::max<std::int64_t>((sums > 64 ? 2 : 3) * 128 / tile.threads(), 1);
   const std::int64_t by_memory = device_.l1_bytes / (shared_bytes(tile) + 1024);
   return std::max<std::int64_t>(std::min(by_registers, by_memory), 1);
 }
@@ -184,7 +184,7 @@ std::vector<WarpTile> ProductDesigner::tiles() const {
   const std::vector<Shape> narrow = {{64, 64}, {128, 64}, {64, 128}};
   for (const std::int64_t terms : products)
     for (const Shape& shape : terms > 1 || types_.sum == f64 ? narrow : wide) {
-      const std::int64_t bytes = types_.sum == f64 ? 128 : 64;
+      const std::int64_t bytes = types_.sum == f64 || terms > 1 ? 128 : 64;
       WarpTile tile{shape.m, shape.n, bytes, 4, 1, terms};
       if (types_.sum == f64 && shape.m * shape.n > 64 * 64) continue;
       while (tile.stages > 2 && shared_bytes(tile) > device_.shared_bytes) --tile.stages;
@@ -213,6 +213,7 @@ Config ProductDesigner::config_of(const WarpTile& tile, std::string_view engine)
                   {"stages", tile.stages},    {"split", tile.split}, {"products", tile.products}};
   config.notes.runtime_compiled = true;
   config.notes.tf32 = types_.rounds_to_tf32 && tile.products == 1;
+  config.notes.truncating_sums = types_.sum == f32 && tile.products == 1;
   const double batches = static_cast<double>(product_.extent(Group::batch));
   const double elements = static_cast<double>(element_count(product_.d.program.space));
   const double size = static_cast<double>(bytes_of(types_.sum));
@@ -395,6 +396,7 @@ LaunchDesign ProductDesigner::launch(const Graph& graph, const WarpTile& tile, s
       constant("kWarpsM", tile.warps_m()) + constant("kWarpsN", tile.warps_n()) +
       constant("kThreads", tile.threads()) + constant("kBlocks", blocks_per_sm(tile)) +
       constant("kStages", tile.stages) + constant("kProducts", tile.products) +
+      constant("kCutsDepth", product_.k_override.present() ? 1 : 0) +
       constant("kVariants", static_cast<std::int64_t>(count)) +
       constant("kRank", product_.d.program.space.rank()) + constant("kVector", result_vector()) +
       constant("kSlabColumns", std::min<std::int64_t>(warp_n, 64)) +

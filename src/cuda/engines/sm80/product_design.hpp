@@ -24,8 +24,10 @@ struct WarpTile {
   std::int64_t stages, split;
   std::int64_t products;  // of f32: 1 rounded to tf32, 3 or 6 of its parts
 
-  std::int64_t warps_m() const { return m / 64 > 2 ? m / 64 : 2; }
-  std::int64_t warps_n() const { return n / 64 > 2 ? n / 64 : 2; }
+  // A warp has up to 64 x 64 sums; of f32 in parts there are three sets, of 32 x 32.
+  std::int64_t warp() const { return products > 1 ? 32 : 64; }
+  std::int64_t warps_m() const { return m / warp() > 2 ? m / warp() : 2; }
+  std::int64_t warps_n() const { return n / warp() > 2 ? n / warp() : 2; }
   std::int64_t threads() const { return 32 * warps_m() * warps_n(); }
 };
 

@@ -70,14 +70,17 @@ struct Estimate {
   double stage, all;
 };
 Estimate estimate(const Shape& shape, const Tile& tile, const Cut& cut, const DeviceProps& device) {
-  constexpr double kBytesPerClock = 36, kStageClocks = 60, kTileClocks = 4000;
+  constexpr double kBytesPerClock = 36, kStageClocks = 60, kTileClocks = 4000, kCopyClocks = 150;
   constexpr double kClocks = 1.7e9, kLaunchClocks = 5000;
   const double steps = static_cast<double>(tile.segments * cut.segment_groups) / 2;
   const double products = shape.splits_numbers() ? 3 : 1;
-  const double multiply = steps * tile.dy_boxes * tile.tap_rows * tile.columns() / 2 * products;
+  const double multiply =
+      steps * tile.dy_boxes * tile.tap_rows * products * filter_gradient_product_clocks(tile);
   const double load = static_cast<double>(cut.loaded_bytes) / kBytesPerClock;
+  const double issue = static_cast<double>(cut.copies) * kCopyClocks;
   Estimate result{};
-  result.stage = std::max(multiply, load) + kStageClocks + (tile.stages < 3 ? 0.1 * multiply : 0);
+  result.stage =
+      std::max({multiply, load, issue}) + kStageClocks + (tile.stages < 3 ? 0.1 : 0.0) * multiply;
   const double waves = std::ceil(static_cast<double>(cut.tiles * tile.splits) /
                                  static_cast<double>(device.compute_units));
   const double elements = static_cast<double>(element_count(shape.epilogue.space));
@@ -129,6 +132,11 @@ std::vector<Tile> with_stages(const Shape& shape, const Tile& tile, const Device
 }
 
 }  // namespace
+
+double filter_gradient_product_clocks(const Tile& tile) {
+  // 64 rows of dy and the columns, 16 pixels each, at 128 bytes per clock less what copies take.
+  return std::max(tile.columns() / 2.0, 1.1 * (16 + tile.columns() / 4.0));
+}
 
 std::vector<std::pair<std::string, std::int64_t>> knobs_of(const Tile& tile) {
   return {{"tile_m", tile.dy_boxes * kBoxChannels},
@@ -195,6 +203,8 @@ Cut::FilterGradientCut(const Shape& shape, const Tile& tile) {
     raw_slots = kRawSlots;
     raw_bytes = std::max(dy_rows * tile.width, rows_of_x * x_width) * kRawPixelBytes;
   }
+  copies =
+      tile.segments * (tile.dy_boxes * (tile.rows / dy_rows) + tile.x_boxes * (x_rows / rows_of_x));
   shared_bytes = kAlignment + tile.stages * stage_bytes + raw_slots * raw_bytes +
                  2 * (tile.stages + raw_slots) * std::int64_t{sizeof(std::uint64_t)};
   map_x = map_of(shape, shape.x, shape.groups * shape.channels, shape.from, shape.x_strides,
