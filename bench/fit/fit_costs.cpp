@@ -12,6 +12,7 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <set>
 #include <tuple>
 
 #include "bench/memory.hpp"
@@ -24,17 +25,19 @@ namespace ashlar {
 namespace {
 
 using cuda::TileCalibration;
-using Key = std::tuple<std::string, DType, int, int>;
+using Key = std::tuple<std::string, DType, int, int, int>;
 
 struct Table {
   std::map<Key, TileCalibration> rows;
 
   // Made when first asked for; names live as long as the map's keys.
-  TileCalibration& at(std::string_view engine, DType operands, int tile_m, int tile_n) {
-    const auto [row, is_new] = rows.try_emplace({std::string(engine), operands, tile_m, tile_n});
+  TileCalibration& at(std::string_view engine, DType operands, int tile_m, int tile_n,
+                      int variant) {
+    const auto [row, is_new] =
+        rows.try_emplace({std::string(engine), operands, tile_m, tile_n, variant});
     if (is_new) {
       const bool wide = engine.ends_with("_sm90");
-      row->second = {std::get<0>(row->first), operands, tile_m, tile_n,
+      row->second = {std::get<0>(row->first), operands, tile_m, tile_n, variant,
                      wide ? 0.7 : 0.5,        1e-6,     0.85};
     }
     return row->second;
@@ -46,8 +49,8 @@ Table table;
 
 namespace cuda {
 const TileCalibration& tile_calibration(std::string_view engine, DType operands, int tile_m,
-                                        int tile_n) {
-  return table.at(engine, operands, tile_m, tile_n);
+                                        int tile_n, int variant) {
+  return table.at(engine, operands, tile_m, tile_n, variant);
 }
 }  // namespace cuda
 
@@ -85,77 +88,116 @@ std::vector<Known> known_cases(const std::string& folder, const DeviceProps& dev
   return all;
 }
 
+// How well today's constants do on one case.
 struct Score {
-  double loss = 0;    // mean logarithm of first choice / fastest
-  double spread = 0;  // mean squared logarithm of estimate / measurement, near the fastest
-  double total() const { return loss + 0.2 * spread; }
+  double loss = 0;     // logarithm of first choice / fastest
+  double spread = 0;   // squared logarithms of estimate / measurement, near the fastest
+  double weights = 0;  // of those
+
+  void operator+=(const Score& other) {
+    loss += other.loss;
+    spread += other.spread;
+    weights += other.weights;
+  }
+  bool operator==(const Score&) const = default;
+  double mean_spread() const { return spread / std::max(weights, 1.0); }
 };
 
-Score score_of(const std::vector<Known>& cases, const DeviceProps& device) {
+Score score_of(const Known& one, const DeviceProps& device) {
   Score score;
-  double weights = 0;
-  for (const Known& one : cases) {
-    double best_estimate = 1e30, chosen = one.fastest;
-    for (const Engine* engine : one.engines)
-      for (const Config& config : engine->configs(*one.region, device)) {
-        const Trial* timed = one.record.find({std::string(engine->id()), config.knobs, 0, {}, {}});
-        if (!timed) continue;
-        const double estimate = config.cost.seconds(device, one.region->precision());
-        const double weight = std::pow(one.fastest / *timed->measured, 2);
-        weights += weight;
-        score.spread += weight * std::pow(std::log(estimate / *timed->measured), 2);
-        if (estimate < best_estimate) {
-          best_estimate = estimate;
-          chosen = *timed->measured;
-        }
+  double best_estimate = 1e30, chosen = one.fastest;
+  for (const Engine* engine : one.engines)
+    for (const Config& config : engine->configs(*one.region, device)) {
+      const Trial* timed = one.record.find({std::string(engine->id()), config.knobs, 0, {}, {}});
+      if (!timed) continue;
+      const double estimate = config.cost.seconds(device, one.region->precision());
+      const double weight = std::pow(one.fastest / *timed->measured, 2);
+      score.weights += weight;
+      score.spread += weight * std::pow(std::log(estimate / *timed->measured), 2);
+      if (estimate < best_estimate) {
+        best_estimate = estimate;
+        chosen = *timed->measured;
       }
-    score.loss += std::log(chosen / one.fastest);
-  }
-  const double count = std::max<double>(1, static_cast<double>(cases.size()));
-  return {score.loss / count, score.spread / std::max(weights, 1.0)};
+    }
+  score.loss = std::log(chosen / one.fastest);
+  return score;
 }
 
 // Multiplies one constant after the other by a few factors and keeps what helps.
 class Descent {
  public:
   Descent(const std::vector<Known>& cases, const DeviceProps& device)
-      : cases_(cases), device_(device), best_(score_of(cases, device)) {}
+      : cases_(cases), device_(device) {
+    for (const Known& one : cases) scores_.push_back(score_of(one, device));
+    find_what_rows_affect();
+  }
+
+  bool is_timed(TileCalibration& row) const { return affected_.contains(&row); }
 
   void run(int rounds) {
     for (int round = 0; round < rounds; ++round) {
-      const double before = best_.total();
+      const double before = total(scores_);
       // Tiles differ in efficiency; the rest is the engine's, for all its tiles.
       for (const auto& group : groups()) {
         vary(group, &TileCalibration::efficiency, 0.05, 1.2);
         vary(group, &TileCalibration::tile_seconds, 1e-7, 2e-5);
         vary(group, &TileCalibration::hidden, 0.3, 1);
       }
-      for (auto& [key, row] : table.rows) vary({&row}, &TileCalibration::efficiency, 0.05, 1.2);
+      for (const auto& [row, affected] : affected_)
+        vary({row}, &TileCalibration::efficiency, 0.05, 1.2);
+      Score all;
+      for (const Score& one : scores_) all += one;
       fmt::print(stderr, "round {}: first choices lose {:.1f} %, estimates are off by {:.0f} %\n",
-                 round + 1, (std::exp(best_.loss) - 1) * 100, std::sqrt(best_.spread) * 100);
-      if (best_.total() > before - 1e-5) return;
+                 round + 1, (std::exp(all.loss / static_cast<double>(cases_.size())) - 1) * 100,
+                 std::sqrt(all.mean_spread()) * 100);
+      if (total(scores_) > before - 1e-5) return;
     }
   }
 
  private:
-  static std::vector<std::vector<TileCalibration*>> groups() {
-    std::map<std::pair<std::string, DType>, std::vector<TileCalibration*>> found;
-    for (auto& [key, row] : table.rows) found[{std::get<0>(key), std::get<1>(key)}].push_back(&row);
+  double total(const std::vector<Score>& scores) const {
+    Score all;
+    for (const Score& one : scores) all += one;
+    return all.loss / static_cast<double>(cases_.size()) + 0.2 * all.mean_spread();
+  }
+
+  // A row that is changed and changes no score belongs to configurations that nobody timed.
+  void find_what_rows_affect() {
+    for (auto& [key, row] : table.rows) {
+      const double before = row.efficiency;
+      row.efficiency = before / 3;
+      std::vector<std::size_t> affected;
+      for (std::size_t i = 0; i < cases_.size(); ++i)
+        if (score_of(cases_[i], device_) != scores_[i]) affected.push_back(i);
+      row.efficiency = before;
+      if (!affected.empty()) affected_[&row] = affected;
+    }
+  }
+
+  std::vector<std::vector<TileCalibration*>> groups() const {
+    std::map<std::pair<std::string_view, DType>, std::vector<TileCalibration*>> found;
+    for (const auto& [row, affected] : affected_)
+      found[{row->engine, row->operands}].push_back(row);
     std::vector<std::vector<TileCalibration*>> all;
     for (auto& [key, rows] : found) all.push_back(rows);
     return all;
   }
+
   void vary(const std::vector<TileCalibration*>& rows, double TileCalibration::*constant,
             double least, double most) {
+    std::set<std::size_t> affected;
+    for (TileCalibration* row : rows)
+      affected.insert(affected_.at(row).begin(), affected_.at(row).end());
     for (const double factor : {0.6, 0.8, 0.9, 0.95, 0.98, 1.02, 1.05, 1.1, 1.25, 1.6}) {
       std::vector<double> before;
       for (TileCalibration* row : rows) {
         before.push_back(row->*constant);
         row->*constant = std::clamp(row->*constant * factor, least, most);
       }
-      const Score score = score_of(cases_, device_);
-      if (score.total() < best_.total()) {
-        best_ = score;
+      std::vector<Score> scores = scores_;
+      for (const std::size_t i : affected) scores[i] = score_of(cases_[i], device_);
+      if (total(scores) < total(scores_)) {
+        scores_ = std::move(scores);
         continue;
       }
       for (std::size_t i = 0; i < rows.size(); ++i) rows[i]->*constant = before[i];
@@ -164,46 +206,50 @@ class Descent {
 
   const std::vector<Known>& cases_;
   const DeviceProps& device_;
-  Score best_;
+  std::vector<Score> scores_;
+  std::map<TileCalibration*, std::vector<std::size_t>> affected_;  // cases, by row
 };
 
 std::string dtype_name(DType dtype) { return std::string(to_string(dtype)); }
 
-// With a row for tiles that were not timed: the mean of those that were; and one for each core.
-std::string to_text(const std::string& origin, std::size_t cases) {
-  const auto line = [](std::string_view engine, DType dtype, int m, int n, double efficiency,
-                       double seconds, double hidden) {
-    return fmt::format("{{\"{}\", {}, {}, {}, {:.3f}, {:.2e}, {:.2f}}},\n", engine,
-                       dtype_name(dtype), m, n, efficiency, seconds, hidden);
+// The mean of several rows.
+struct Mean {
+  double efficiency = 0, seconds = 0, hidden = 0;
+  int count = 0;
+  void add(const TileCalibration& row) {
+    efficiency += row.efficiency;
+    seconds += row.tile_seconds;
+    hidden += row.hidden;
+    ++count;
+  }
+};
+
+// With rows for tiles that were not timed, the means of those that were, and one for each core.
+std::string to_text(const Descent& fitted, const std::string& origin, std::size_t cases) {
+  const auto line = [](std::string_view engine, DType dtype, int m, int n, int variant,
+                       double efficiency, double seconds, double hidden) {
+    return fmt::format("{{\"{}\", {}, {}, {}, {}, {:.3f}, {:.2e}, {:.2f}}},\n", engine,
+                       dtype_name(dtype), m, n, variant, efficiency, seconds, hidden);
   };
-  struct Mean {
-    double efficiency = 0, seconds = 0, hidden = 0;
-    int count = 0;
-    void add(const TileCalibration& row) {
-      efficiency += row.efficiency;
-      seconds += row.tile_seconds;
-      hidden += row.hidden;
-      ++count;
-    }
-  };
-  std::map<std::pair<std::string, DType>, Mean> means;
-  std::string text = fmt::format(
-      "// Written by bench/fit from {} cases of {}; see tile_cost.hpp.\n"
-      "// engine, operands, tile, efficiency, seconds of a tile, hidden share\n",
-      cases, origin);
+  std::map<std::tuple<std::string, DType, int>, Mean> means;
   std::string rows;
-  for (const auto& [key, row] : table.rows) {
-    const auto& [engine, dtype, m, n] = key;
-    means[{engine, dtype}].add(row);
-    means[{engine.ends_with("_sm90") ? "_sm90" : "_sm80", dtype}].add(row);
-    rows += line(engine, dtype, m, n, row.efficiency, row.tile_seconds, row.hidden);
+  for (auto& [key, row] : table.rows) {
+    if (!fitted.is_timed(row)) continue;
+    const auto& [engine, dtype, m, n, variant] = key;
+    means[{engine, dtype, variant}].add(row);
+    means[{engine.ends_with("_sm90") ? "_sm90" : "_sm80", dtype, 0}].add(row);
+    rows += line(engine, dtype, m, n, variant, row.efficiency, row.tile_seconds, row.hidden);
   }
   // Rows of all cores must exist, whatever was recorded.
-  means.try_emplace({"_sm90", bf16}, Mean{0.7, 1e-6, 0.85, 1});
-  means.try_emplace({"_sm80", bf16}, Mean{0.5, 1.5e-6, 0.85, 1});
+  means.try_emplace({"_sm90", bf16, 0}, Mean{0.7, 1e-6, 0.85, 1});
+  means.try_emplace({"_sm80", bf16, 0}, Mean{0.5, 1.5e-6, 0.85, 1});
+  std::string text = fmt::format(
+      "// Written by bench/fit from {} cases of {}; see tile_cost.hpp.\n"
+      "// engine, operands, tile, variant, efficiency, seconds of a tile, hidden share\n",
+      cases, origin);
   for (const auto& [key, mean] : means)
-    text += line(key.first, key.second, 0, 0, mean.efficiency / mean.count,
-                 mean.seconds / mean.count, mean.hidden / mean.count);
+    text += line(std::get<0>(key), std::get<1>(key), 0, 0, std::get<2>(key),
+                 mean.efficiency / mean.count, mean.seconds / mean.count, mean.hidden / mean.count);
   return text + rows;
 }
 
@@ -218,8 +264,9 @@ int run(int argc, char** argv) {
     fmt::print(stderr, "no timings of configurations in {}\n", argv[1]);
     return 2;
   }
-  Descent(cases, device).run(20);
-  const std::string text = to_text(argv[1], cases.size());
+  Descent descent(cases, device);
+  descent.run(20);
+  const std::string text = to_text(descent, argv[1], cases.size());
   if (argc == 4)
     std::ofstream(argv[3]) << text;
   else

@@ -53,7 +53,7 @@ double l2_bytes_per_second(const DeviceProps& device) {
 
 Cost tile_cost(const TileWork& work, const DeviceProps& device, DType precision) {
   const TileCalibration& known =
-      tile_calibration(work.engine, work.operands, work.tile_m, work.tile_n);
+      tile_calibration(work.engine, work.operands, work.tile_m, work.tile_n, work.variant);
   const int cluster = std::max(work.cluster, 1), most = std::max(work.blocks_per_sm, 1);
   // Clusters leave multiprocessors idle that do not make up another one.
   const double units = std::max(device.compute_units / cluster * cluster, 1);
