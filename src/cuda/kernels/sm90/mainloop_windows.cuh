@@ -84,7 +84,7 @@ __device__ inline void produce_filters(const Args& args, Ring ring) {
     const Work work = work_of(args, number);
     for (int block = 0; block < work.count; ++block, ring.filter.next()) {
       const int stage = ring.filter.stage;
-      wait_for_cluster(ring.empty + stage, ring.filter.parity ^ 1);
+      wait_for(ring.empty + stage, ring.filter.parity ^ 1);
       arrive_and_expect(ring.full + stage, kStageBytesB);
       load_filters(args, work, block, ring.filters + stage * kStageBytesB, ring.full + stage);
     }
