@@ -97,6 +97,7 @@ class ConvWgradSm90Engine final : public CudaEngine {
            .operands = shape.x.dtype,
            .tile_m = tile.dy_boxes * 64,
            .tile_n = tile.tap_rows * tile.columns(),
+           .variant = tile.segments,
            .tiles = static_cast<double>(cut.tiles * tile.splits),
            .flops = 2 * sums * pixels,
            .load_bytes = stages * static_cast<double>(cut.loaded_bytes),
