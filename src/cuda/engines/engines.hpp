@@ -7,10 +7,14 @@ namespace ashlar::cuda {
 
 const CudaEngine& channel_norm_engine();
 const CudaEngine& conv_direct_engine();
+const CudaEngine& gemm_skinny_engine();
 const CudaEngine& generic_engine();
 const CudaEngine& conv_sm90_engine();
+const CudaEngine& conv_wgrad_sm90_engine();
 const CudaEngine& depthwise_engine();
 const CudaEngine& gemm_sm90_engine();
+const CudaEngine& conv_sm80_engine();
+const CudaEngine& gemm_sm80_engine();
 const CudaEngine& pointwise_engine();
 const CudaEngine& pointwise_tiled_engine();
 const CudaEngine& resample_engine();

@@ -22,6 +22,25 @@ __device__ inline void copy_async(void* to_shared, const void* from) {
   *(Piece*)to_shared = *(const Piece*)from;
 #endif
 }
+// The same, of which only the first `present` bytes are read; the others become zeros.
+template <int kBytes>
+__device__ inline void copy_async_filled(void* to_shared, const void* from, int present) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  const uint32 to = shared_address(to_shared);
+  if constexpr (kBytes == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(present)
+                 : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from),
+                 "n"(kBytes), "r"(present)
+                 : "memory");
+#elif defined(__CUDA_ARCH__)
+  for (int i = 0; i < kBytes; ++i)
+    ((uint8*)to_shared)[i] = i < present ? ((const uint8*)from)[i] : (uint8)0;
+#else
+  emulated_copy_async(to_shared, from, kBytes, present);
+#endif
+}
 // The thread's copies since the last call are a group.
 __device__ inline void commit_copies() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800

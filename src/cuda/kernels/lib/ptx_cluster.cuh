@@ -12,6 +12,22 @@ __device__ inline void cluster_barrier() {
 #endif
 }
 
+// What block `rank` has where `slot` is here. Between two barriers of the cluster: after the first
+// it has been written, before the second the block is still there.
+__device__ inline float load_from_block(const float* slot, int rank) {
+#if !defined(__CUDA_ARCH__)
+  return *emulated_cluster_address((float*)slot, (unsigned)rank);
+#elif __CUDA_ARCH__ >= 900
+  uint32 from;
+  float value;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(from) : "r"(shared_address(slot)), "r"(rank));
+  asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(value) : "r"(from) : "memory");
+  return value;
+#else
+  return *slot;
+#endif
+}
+
 // A signal in shared memory tells a block that what the others send it is there: round by round,
 // `bytes` of them. Without it, a barrier of the cluster would have to wait for all that the threads
 // have written, to memory as well.

@@ -49,3 +49,26 @@ template <class D> __device__ inline uint32 max_pair_or_nan(D d, uint32 a, uint3
 }
 
 #endif
+
+// a * b + c of each half, rounded once.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+__device__ inline uint32 fma_pair(bf16, uint32 a, uint32 b, uint32 c) {
+  uint32 sum;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(b), "r"(c));
+  return sum;
+}
+__device__ inline uint32 fma_pair(f16, uint32 a, uint32 b, uint32 c) {
+  uint32 sum;
+  asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(b), "r"(c));
+  return sum;
+}
+#else
+template <class D> __device__ inline uint16 fma_half(D d, uint32 a, uint32 b, uint32 c) {
+  // Products of 11 bits are exact in double, and their sums rounded to odd are rounded once.
+  const double product = (double)widen(d, (uint16)a) * (double)widen(d, (uint16)b);
+  return narrow(d, product + (double)widen(d, (uint16)c));
+}
+template <class D> __device__ inline uint32 fma_pair(D d, uint32 a, uint32 b, uint32 c) {
+  return (uint32)fma_half(d, a, b, c) | (uint32)fma_half(d, a >> 16, b >> 16, c >> 16) << 16;
+}
+#endif

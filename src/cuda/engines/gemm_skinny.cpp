@@ -1,0 +1,189 @@
+// Matrix products with few rows or few columns: one reading of the weights, at the speed of memory.
+#include <fmt/format.h>
+
+#include <array>
+
+#include "cuda/engines/channel_axes.hpp"
+#include "cuda/engines/engines.hpp"
+#include "cuda/engines/gemm_skinny_shape.hpp"
+#include "cuda/jit/kernel_text.hpp"
+#include "cuda/text/spec_text.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+using Shape = SkinnyShape;
+using Layout = SkinnyLayout;
+
+std::string type_name(DType dtype) {
+  const std::string text = tag(dtype);
+  return text.substr(0, text.find('('));
+}
+
+// A vector of at most `most` along the last axis, whose extent is a multiple of it.
+int vector_of(const PointwiseProgram& program, std::int64_t most) {
+  int length = vector_length(program, static_cast<int>(most));
+  while (program.space[program.space.rank() - 1] % length != 0) length /= 2;
+  return length;
+}
+
+class Designer {
+ public:
+  Designer(const Graph& graph, const Shape& shape, const Layout& layout)
+      : graph_(graph), shape_(shape), layout_(layout) {}
+
+  KernelDesign design(DType precision) {
+    add_numbers();
+    std::string programs = print_program(shape_.x, graph_, "x_program", arguments_) +
+                           print_work() + print_factors() +
+                           print_program(shape_.epilogue, graph_, "epilogue", arguments_);
+    const std::string head =
+        register_types(precision, {&shape_.x, &shape_.work, &shape_.epilogue, &wide_}) +
+        fmt::format("typedef {} W;\ntypedef {} T;\n", type_name(shape_.weights.dtype),
+                    type_name(shape_.type)) +
+        constants() + arguments_.struct_text() + programs;
+    const std::array<std::string_view, 3> files = {
+        "gemm_skinny_packets.cuh",
+        shape_.matrix() ? "gemm_skinny_matrix.cuh" : "gemm_skinny_vector.cuh", "gemm_skinny.cuh"};
+    LaunchDesign launch{{"gemm_skinny", assemble(files, head)},
+                        "gemm_skinny",
+                        {},
+                        static_cast<unsigned>(layout_.threads()),
+                        static_cast<unsigned>(layout_.shared_bytes(shape_)),
+                        arguments_};
+    launch.grid = {static_cast<unsigned>(layout_.grid(shape_)),
+                   static_cast<unsigned>(shape_.batches), 1};
+    launch.cluster = static_cast<unsigned>(layout_.split);
+    launch.unaligned_function = "gemm_skinny_elements";
+    launch.unaligned_grid = {static_cast<unsigned>(layout_.grid(shape_) / layout_.split),
+                             static_cast<unsigned>(shape_.batches), 1};
+    KernelDesign design;
+    design.launches.push_back(std::move(launch));
+    return design;
+  }
+
+ private:
+  void add_numbers() {
+    const auto batch_strides = [&](const View& view) {
+      std::vector<std::int64_t> strides;
+      for (int axis = 0; axis < shape_.rank - 2; ++axis)
+        strides.push_back(view.dims[axis] == 1 ? 0 : view.strides[axis]);
+      if (strides.empty()) strides.push_back(0);
+      return strides;
+    };
+    arguments_.number("many", shape_.many);
+    arguments_.number("depth", shape_.depth);
+    arguments_.number("rounds", layout_.rounds(shape_));
+    std::vector<std::int64_t> extents(shape_.batch_extent.begin(), shape_.batch_extent.end());
+    if (extents.empty()) extents.push_back(1);
+    arguments_.numbers("batch_extent", extents);
+    arguments_.pointer("weights", shape_.weights);
+    arguments_.number("first_weight", shape_.bits() < 8 ? shape_.weights.offset : 0);
+    arguments_.number("row_stride", shape_.row_stride());
+    arguments_.number("depth_stride", shape_.depth_stride());
+    arguments_.numbers("batch_stride", batch_strides(shape_.weights));
+    const View x = shape_.copies_x() ? shape_.x.steps[0].view : View{};
+    x.present() ? arguments_.pointer("x", x) : arguments_.number("x", 0);
+    arguments_.number("x_row_stride", x.present() ? x.strides[shape_.rank - 2] : 0);
+    arguments_.numbers("x_batch_stride",
+                       batch_strides(x.present() ? x : shape_.weights));
+    wide_.space = shape_.work.space;
+    wide_.steps = plain_load(shape_.weights).steps;
+  }
+
+  std::string constants() const {
+    const std::int64_t share = layout_.rows(shape_) / layout_.split;
+    int vector_y = vector_of(shape_.epilogue, std::min<std::int64_t>(4, share));
+    if (!shape_.factors.empty()) vector_y = vector_of(shape_.factors, vector_y);
+    return constant("kAlong", shape_.along ? 1 : 0) + constant("kMatrix", shape_.matrix() ? 1 : 0) +
+           constant("kRaw", shape_.raw ? 1 : 0) + constant("kRank", shape_.rank) +
+           constant("kFew", shape_.few) + constant("kPacketBytes", shape_.packet_bytes()) +
+           constant("kCopyBytes", shape_.copy_bytes()) + constant("kTiles", layout_.tiles) +
+           constant("kWarpsN", layout_.warps_n) + constant("kWarpsK", layout_.warps_k) +
+           constant("kClusterBlocks", layout_.split) + constant("kBlocks", layout_.blocks) +
+           constant("kSteps", layout_.steps) + constant("kPhase", layout_.phase) +
+           constant("kBuffers", layout_.buffers(shape_)) +
+           constant("kCopiesX", shape_.copies_x() ? 1 : 0) +
+           constant("kHasWeightProgram", shape_.has_work ? 1 : 0) +
+           constant("kVectorX", vector_of(shape_.x, shape_.matrix() ? 8 : 4)) +
+           constant("kVectorW", shape_.has_work ? vector_of(shape_.work, 8) : 1) +
+           constant("kVectorY", vector_y);
+  }
+
+  std::string print_work() {
+    if (shape_.has_work) return print_program(shape_.work, graph_, "weight_program", arguments_);
+    return "template <int kCount>\n__device__ inline void weight_program(const Args&, const Index "
+           "(&)[kRank], R (&)[kCount], R (&)[kCount]) {}\n";
+  }
+  std::string print_factors() {
+    const std::string head =
+        "template <int kCount>\n__device__ inline void scale_results(const Args& args, const Index "
+        "(&at)[kRank], R (&values)[kCount]) {\n";
+    if (shape_.factors.empty()) return head + "}\n";
+    return print_program(shape_.factors, graph_, "factors", arguments_) + head +
+           "  R factor[kCount];\n  factors<kCount>(args, at, factor);\n"
+           "  for (int l = 0; l < kCount; ++l) values[l] *= factor[l];\n}\n";
+  }
+
+  const Graph& graph_;
+  const Shape& shape_;
+  const Layout& layout_;
+  PointwiseProgram wide_;  // reads the weights, of which `work` has only the number
+  Arguments arguments_;
+};
+
+class GemmSkinnyEngine final : public CudaEngine {
+ public:
+  std::string_view id() const override { return "cuda.gemm_skinny"; }
+  std::string_view description() const override {
+    return "matrix product with up to 32 rows or columns, reading the weights once";
+  }
+
+  Support supports(const Region& region, const DeviceProps& device) const override {
+    Shape shape;
+    if (Support support = Shape::describe(region, shape); !support) return support;
+    if (device.compute_capability < 80)
+      return Support::no("compute capability {}, 80 at least", device.compute_capability);
+    if (skinny_layouts(shape, device).empty())
+      return Support::no("{} rows need more registers or shared memory than there are", shape.few);
+    return Support::yes();
+  }
+
+  std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
+    Shape shape;
+    if (!Shape::describe(region, shape)) return {};
+    std::vector<Config> result;
+    for (const Layout& layout : skinny_layouts(shape, device)) {
+      Config config;
+      config.knobs = layout.knobs();
+      const double seconds = layout.seconds(shape, device);
+      config.cost = {.flops = region.flops(),
+                     .bytes = region.bytes(),
+                     .flops_fraction =
+                         shape.matrix() ? 0.3 * device.flops_f16 / device.flops_f32 : 0.5,
+                     .bytes_fraction = region.bytes() / device.bytes_per_second / seconds};
+      config.notes.runtime_compiled = true;
+      config.notes.truncating_sums = shape.matrix();
+      result.push_back(std::move(config));
+    }
+    return result;
+  }
+
+  KernelDesign design(const Graph& graph, const Region& region, const Config& config,
+                      const DeviceProps&) const override {
+    Shape shape;
+    if (const Support support = Shape::describe(region, shape); !support)
+      fail(ErrorCode::internal, "cuda.gemm_skinny: {}", support.reason());
+    return Designer(graph, shape, Layout(config)).design(region.precision());
+  }
+};
+
+}  // namespace
+
+const CudaEngine& gemm_skinny_engine() {
+  static const GemmSkinnyEngine engine;
+  return engine;
+}
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,244 @@
+#include "cuda/engines/gemm_skinny_shape.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "cuda/engines/channel_axes.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+using Step = PointwiseProgram::Step;
+using Kind = Step::Kind;
+
+constexpr std::int64_t kMostFew = 32;
+constexpr std::int64_t kMostGrid = 65535;  // along y
+constexpr int kUnitBytes = 16;
+
+// Every value of the type is one of `to`.
+bool is_exact_in(DType dtype, DType to) {
+  if (dtype == to) return true;
+  if (dtype == e8m0) return to == bf16;
+  return bit_width(dtype) <= 8;
+}
+
+PointwiseProgram with_last_axes_exchanged(const PointwiseProgram& program) {
+  std::vector<int> order(static_cast<std::size_t>(program.space.rank()));
+  std::iota(order.begin(), order.end(), 0);
+  std::swap(order[order.size() - 1], order[order.size() - 2]);
+  return reordered(program, order);
+}
+
+// Whether the view has elements of its own along both of the last axes.
+bool is_matrix(const View& view, const Dims& space) {
+  for (int axis = space.rank() - 2; axis < space.rank(); ++axis)
+    if (space[axis] > 1 && view.strides[axis] == 0) return false;
+  return true;
+}
+bool lies_together(const View& view, int axis) {
+  return view.dims[axis] == 1 || view.strides[axis] == 1;
+}
+
+// The steps that make the value `result`, as a program.
+PointwiseProgram part_of(const PointwiseProgram& program, int result) {
+  std::vector<int> place(program.steps.size(), -1);
+  std::vector<char> needed(program.steps.size(), 0);
+  needed[static_cast<std::size_t>(result)] = 1;
+  for (std::size_t i = program.steps.size(); i-- > 0;)
+    if (needed[i] && program.steps[i].kind == Kind::compute)
+      for (int arg : program.steps[i].args)
+        if (arg >= 0) needed[static_cast<std::size_t>(arg)] = 1;
+  PointwiseProgram part;
+  part.space = program.space;
+  for (std::size_t i = 0; i < program.steps.size(); ++i) {
+    if (!needed[i]) continue;
+    Step step = program.steps[i];
+    if (step.kind == Kind::compute)
+      for (int& arg : step.args)
+        if (arg >= 0) arg = place[static_cast<std::size_t>(arg)];
+    place[i] = static_cast<int>(part.steps.size());
+    part.steps.push_back(std::move(step));
+  }
+  part.result = place[static_cast<std::size_t>(result)];
+  return part;
+}
+
+// Which values of a program differ along an axis.
+std::vector<char> differing_along(const PointwiseProgram& program, int axis) {
+  std::vector<char> differs(program.steps.size(), 0);
+  for (std::size_t i = 0; i < program.steps.size(); ++i) {
+    const Step& step = program.steps[i];
+    if (step.kind == Kind::accumulator) differs[i] = 1;
+    if (step.kind == Kind::load && program.space[axis] > 1 && step.view.strides[axis] != 0)
+      differs[i] = 1;
+    if (step.kind == Kind::compute)
+      for (int arg : step.args)
+        if (arg >= 0 && differs[static_cast<std::size_t>(arg)]) differs[i] = 1;
+  }
+  return differs;
+}
+
+// Factors that are the same for all depths multiply the results instead of the weights.
+void take_out_factors(SkinnyShape& shape) {
+  PointwiseProgram& work = shape.work;
+  const int depth_axis = shape.along ? shape.rank - 1 : shape.rank - 2;
+  const std::vector<char> differs = differing_along(work, depth_axis);
+  std::vector<int> factors;
+  for (;;) {
+    const Step& step = work.steps[static_cast<std::size_t>(work.result)];
+    if (step.kind != Kind::compute || step.op.mode != PointwiseMode::mul ||
+        step.op.alpha1 != 1.0 || step.op.alpha2 != 1.0 || step.round_to || step.compute != f32)
+      break;
+    const int a = step.args[0], b = step.args[1];
+    const bool a_differs = differs[static_cast<std::size_t>(a)] != 0;
+    if (a_differs == (differs[static_cast<std::size_t>(b)] != 0)) break;
+    factors.push_back(a_differs ? b : a);
+    work.result = a_differs ? a : b;
+  }
+  if (!factors.empty()) {
+    PointwiseProgram product = work;
+    Step times;
+    times.kind = Kind::compute;
+    times.op = Pointwise{.mode = PointwiseMode::mul};
+    product.result = factors[0];
+    for (std::size_t i = 1; i < factors.size(); ++i) {
+      times.args = {product.result, factors[i], -1};
+      product.result = static_cast<int>(product.steps.size());
+      product.steps.push_back(times);
+    }
+    product = part_of(product, product.result);
+    shape.factors = shape.along ? with_last_axes_exchanged(product) : product;
+    shape.factors.space[shape.rank - 2] = shape.few;  // along which nothing differs
+  }
+  work = part_of(work, work.result);
+}
+
+}  // namespace
+
+Support SkinnyShape::describe(const Region& region, SkinnyShape& shape) {
+  if (region.anchor_as<Matmul>() == nullptr)
+    return Support::other_operation("not a matrix product");
+  for (const int length : {Matmul::m_override, Matmul::n_override, Matmul::k_override})
+    if (static_cast<std::size_t>(length) < region.anchor->inputs.size() &&
+        region.anchor->inputs[static_cast<std::size_t>(length)].present())
+      return Support::no("lengths of their own per batch");
+  if (touches_unusual(region)) return Support::no("a ragged or complex tensor, or random numbers");
+  if (region.precision() == f64 || region.anchor->compute != f32)
+    return Support::no("computes in {}", to_string(region.precision() == f64
+                                                       ? f64
+                                                       : region.anchor->compute));
+  for (const PointwiseProgram& prologue : region.prologues)
+    if (reads_coordinates(prologue)) return Support::no("a fused operation reads coordinates");
+  if (reads_coordinates(region.epilogue))
+    return Support::no("a fused operation reads coordinates");
+
+  const Dims& result = region.epilogue.space;
+  shape.rank = result.rank();
+  const int last = shape.rank - 1;
+  const std::int64_t m = result[last - 1], n = result[last];
+  if (std::min(m, n) > kMostFew)
+    return Support::no("{} rows and {} columns, {} at most of one of them", m, n, kMostFew);
+  if (element_count(result) == 0) return Support::no("no elements");
+  const bool few_columns = n < m;
+  const int x_slot = few_columns ? Matmul::b : Matmul::a;
+  const int weight_slot = few_columns ? Matmul::a : Matmul::b;
+  shape.few = std::min(m, n);
+  shape.many = std::max(m, n);
+  shape.depth = region.prologues[Matmul::a].space[last];
+  if (shape.depth == 0) return Support::no("no elements");
+  for (int axis = 0; axis < last - 1; ++axis) {
+    shape.batch_extent.push_back(result[axis]);
+    shape.batches *= result[axis];
+  }
+  if (shape.batches > kMostGrid)
+    return Support::no("{} batches, {} at most", shape.batches, kMostGrid);
+
+  const auto program = [&](int slot, bool exchanged) {
+    const PointwiseProgram& own = region.prologues[static_cast<std::size_t>(slot)];
+    return exchanged ? with_last_axes_exchanged(own) : own;
+  };
+  shape.x = program(x_slot, few_columns);
+  shape.epilogue = few_columns ? with_last_axes_exchanged(region.epilogue) : region.epilogue;
+  shape.work = program(weight_slot, !few_columns);  // [..., many, depth]
+  const auto found = std::find_if(
+      shape.work.steps.begin(), shape.work.steps.end(), [&](const Step& step) {
+        return step.kind == Kind::load && is_matrix(step.view, shape.work.space) &&
+               (lies_together(step.view, last) || lies_together(step.view, last - 1));
+      });
+  if (found == shape.work.steps.end())
+    return Support::no("weights with neither rows nor columns contiguous");
+  const auto main = static_cast<std::size_t>(found - shape.work.steps.begin());
+  shape.along = lies_together(found->view, last);
+  if (!shape.along) shape.work = with_last_axes_exchanged(shape.work);
+  shape.weights = shape.work.steps[main].view;
+  const DType stored = shape.weights.dtype;
+  if (bit_width(stored) > 32 || bit_width(stored) < 4 || (bit_width(stored) == 32 && stored != f32))
+    return Support::no("weights of {}", to_string(stored));
+  if (const auto rounding = shape.work.steps[main].round_to; rounding && *rounding != stored)
+    return Support::no("weights that are rounded when read");
+  shape.work.steps[main] = Step{.kind = Kind::accumulator};
+  take_out_factors(shape);
+  shape.has_work = shape.work.steps.size() > 1;
+
+  // Parts of a byte start at whole bytes, and rows too.
+  if (bit_width(stored) < 8) {
+    std::int64_t odd = shape.weights.offset % 2 + shape.weights.dims[last] % 2;
+    for (int axis = 0; axis < last; ++axis)
+      if (shape.weights.dims[axis] > 1) odd += shape.weights.strides[axis] % 2;
+    if (odd != 0) return Support::no("rows of {} that start inside of a byte", to_string(stored));
+  }
+
+  const auto& inputs = region.anchor->inputs;
+  const DType of_x = inputs[static_cast<std::size_t>(x_slot)].dtype;
+  const DType of_weights =
+      shape.has_work ? inputs[static_cast<std::size_t>(weight_slot)].dtype : stored;
+  for (const DType type : {bf16, f16})
+    if (is_exact_in(of_x, type) && is_exact_in(of_weights, type)) {
+      shape.type = type;
+      break;
+    }
+  shape.raw = shape.matrix() && !shape.has_work &&
+              (stored == shape.type || stored == e4m3 || stored == i8 || stored == i4 ||
+               stored == u4 || stored == e2m1 || (stored == e5m2 && shape.type == f16));
+  return Support::yes();
+}
+
+std::int64_t SkinnyShape::row_stride() const {
+  return weights.strides[along ? rank - 2 : rank - 1];
+}
+std::int64_t SkinnyShape::depth_stride() const {
+  return weights.strides[along ? rank - 1 : rank - 2];
+}
+
+std::int64_t SkinnyShape::packet_bytes() const {
+  if (along) return 16;
+  // Across the depth, a lane has sums of all rows of a packet: 64 to 128 registers.
+  const std::int64_t most_rows = matrix() ? (few > 16 || !raw ? 16 : 32) : few > 16 ? 4 : 8;
+  return std::clamp<std::int64_t>(most_rows * bits() / 8, 4, 16);
+}
+
+std::int64_t SkinnyShape::copy_bytes() const {
+  std::int64_t bytes = packet_bytes();
+  const auto fits = [&](std::int64_t elements) {
+    while (bytes > 1 && elements * bits() / 8 % bytes != 0) bytes /= 2;
+  };
+  fits(weights.dims[rank - 1]);
+  for (int axis = 0; axis < rank - 1; ++axis)
+    if (weights.dims[axis] > 1) fits(weights.strides[axis]);
+  if (bits() < 8) fits(weights.offset);
+  return bytes;
+}
+
+bool SkinnyShape::copies_x() const {
+  if (!x.is_plain_load()) return false;
+  const View& view = x.steps[0].view;
+  const int unit = kUnitBytes * 8 / bit_width(type);
+  if (view.dtype != type || x.steps[0].round_to) return false;
+  if (view.strides[rank - 1] != 1 || depth % unit != 0) return false;
+  for (int axis = 0; axis < rank - 1; ++axis)
+    if (view.dims[axis] > 1 && view.strides[axis] % unit != 0) return false;
+  return true;
+}
+
+}  // namespace ashlar::cuda

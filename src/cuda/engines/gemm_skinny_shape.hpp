@@ -1,0 +1,69 @@
+// A matrix product with few rows (or few columns): which operand is the weights, how they lie in
+// memory, and how blocks share them out.
+#pragma once
+
+#include "plan/engine.hpp"
+
+namespace ashlar::cuda {
+
+// y[..., few, many] = sum over the depth of x[..., few, depth] * weights[..., many, depth].
+struct SkinnyShape {
+  std::int64_t few = 0, many = 0, depth = 0, batches = 1;
+  Dims batch_extent;  // of the result
+  int rank = 2;
+  DType type = f32;    // of the products' factors: bf16 or f16 for matrix units, else f32
+  bool along = true;   // weights that lie together are of neighbouring depths, not rows
+  bool raw = true;     // weights become factors by operations on bits alone
+  View weights;        // over [..., many, depth] if along, else [..., depth, many]
+  bool has_work = false;
+  PointwiseProgram work;     // on weights, which are its accumulator, over the same
+  PointwiseProgram x;        // over [..., few, depth]
+  PointwiseProgram factors;  // of results, over [..., few, many]; empty: none
+  PointwiseProgram epilogue; // over [..., few, many]
+
+  // Fills `shape`, or says why not.
+  static Support describe(const Region& region, SkinnyShape& shape);
+
+  bool matrix() const { return type != f32; }
+  int bits() const { return bit_width(weights.dtype); }
+  std::int64_t row_stride() const;
+  std::int64_t depth_stride() const;
+  // Bytes of a packet, and of the pieces it is copied in if pointers are aligned; less than 4: one
+  // by one.
+  std::int64_t packet_bytes() const;
+  std::int64_t copy_bytes() const;
+  // Elements of x are copied as they are.
+  bool copies_x() const;
+};
+
+// How a launch is laid out: kernels/gemm_skinny_packets.cuh and gemm_skinny.cuh.
+struct SkinnyLayout {
+  std::int64_t tiles = 1;             // of 16 rows of a warp, where packets lie along the depth
+  std::int64_t warps_n = 1;           // with different rows
+  std::int64_t warps_k = 1;           // with different depths
+  std::int64_t split = 1;             // blocks with different depths
+  std::int64_t blocks = 1;            // of a multiprocessor at a time
+  std::int64_t steps = 2, phase = 1;  // of the ring, and for which x is there
+
+  std::vector<std::pair<std::string, std::int64_t>> knobs() const;
+  explicit SkinnyLayout(const Config& config);
+  SkinnyLayout() = default;
+
+  std::int64_t threads() const { return warps_n * warps_k * 32; }
+  std::int64_t step_depth(const SkinnyShape& shape) const;  // of a warp
+  std::int64_t warp_rows(const SkinnyShape& shape) const;
+  std::int64_t rows(const SkinnyShape& shape) const { return warps_n * warp_rows(shape); }
+  std::int64_t rounds(const SkinnyShape& shape) const;  // of all blocks with the same rows
+  std::int64_t block_rounds(const SkinnyShape& shape) const;
+  std::int64_t buffers(const SkinnyShape& shape) const;  // of x
+  std::int64_t step_bytes(const SkinnyShape& shape) const;
+  std::int64_t shared_bytes(const SkinnyShape& shape) const;
+  std::int64_t grid(const SkinnyShape& shape) const;  // blocks of a batch
+  double seconds(const SkinnyShape& shape, const DeviceProps& device) const;
+};
+
+// The best layouts, `most` of them, fastest first by estimate.
+std::vector<SkinnyLayout> skinny_layouts(const SkinnyShape& shape, const DeviceProps& device,
+                                         std::size_t most = 16);
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,194 @@
+// The products of a step by matrix units: weights are the 16 rows, straight from registers, x the 8
+// columns.
+#include "lib/ptx_mma.cuh"
+#include "lib/short_weights.cuh"
+
+static const int kRowTiles = kAlong ? kTiles : kElements / 2;
+static const int kFewTiles = (kFew + 7) / 8;
+// Pairs that a word becomes: of its numbers j and j + kPairs.
+static const int kPairs = kRaw ? 16 / kBits : 1;
+static const int kUnitWords = kBits / 4;  // of a packet along the depth
+static const bool kMarksOdd = kRaw && HasOddBytes<W>::value;
+
+// Units of x stand in the order of the weights' pairs. `unit` has pairs of neighbours.
+__device__ inline uint4 in_order_of_weights(uint4 unit) {
+  if constexpr (kAlong && kPairs == 2)
+    return make_uint4(__byte_perm(unit.x, unit.y, 0x5410), __byte_perm(unit.x, unit.y, 0x7632),
+                      __byte_perm(unit.z, unit.w, 0x5410), __byte_perm(unit.z, unit.w, 0x7632));
+  if constexpr (kAlong && kPairs == 4)
+    return make_uint4(__byte_perm(unit.x, unit.z, 0x5410), __byte_perm(unit.x, unit.z, 0x7632),
+                      __byte_perm(unit.y, unit.w, 0x5410), __byte_perm(unit.y, unit.w, 0x7632));
+  return unit;
+}
+static const bool kReorders = kAlong && kPairs > 1;
+
+__device__ inline uint4 unit_of(const R (&numbers)[kUnit]) {
+  return in_order_of_weights(make_uint4(
+      narrow_pair(T(), numbers[0], numbers[1]), narrow_pair(T(), numbers[2], numbers[3]),
+      narrow_pair(T(), numbers[4], numbers[5]), narrow_pair(T(), numbers[6], numbers[7])));
+}
+
+struct Products {
+  // Row tile i has rows 16 i + g and 16 i + 8 + g of the warp, or kElements g + 2 i and the next.
+  float sums[kRowTiles][kFewTiles][4];
+  uint32 odd[kAlong ? kPackets : kWords];  // marks what makes a row NaN
+
+  __device__ Products() {
+#pragma unroll
+    for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+      for (int j = 0; j < kFewTiles; ++j) fill(0.f, sums[i][j]);
+    fill(0u, odd);
+  }
+
+  // `x`: the units of the step, those of row m and quarter t at (m * 4 + t).
+  template <bool kAligned>
+  __device__ void add(const Args& args, const Place& place, const Words (&packets)[kPackets],
+                      const uint4* x) {
+    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+#pragma unroll
+    for (int u = 0; u < kUnits; ++u) {
+      uint4 few[kFewTiles];
+#pragma unroll
+      for (int j = 0; j < kFewTiles; ++j) {
+        const int m = kFew % 8 == 0 ? 8 * j + g : min(8 * j + g, kFew - 1);
+        few[j] = x[(u * kFew + m) * 4 + t];
+      }
+      if constexpr (kAlong)
+        add_along<kAligned>(args, place, packets, u, few);
+      else
+        add_across<kAligned>(args, place, packets, few);
+    }
+  }
+
+  // Visits each sum: visit(row of the warp, row of x, sum).
+  template <class Visit>
+  __device__ void finish(const Visit& visit) {
+    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    if constexpr (kMarksOdd) spread_odd(g);
+#pragma unroll
+    for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+      for (int j = 0; j < kFewTiles; ++j)
+#pragma unroll
+        for (int v = 0; v < 4; ++v) {
+          const int m = 8 * j + 2 * t + v % 2, half = v / 2;
+          const int row = kAlong ? 16 * i + 8 * half + g : kElements * g + 2 * i + half;
+          if (m < kFew) visit(row, m, sums[i][j][v]);
+        }
+  }
+
+ private:
+  __device__ void multiply(int tile, const uint32 (&low)[4], const uint32 (&high)[4],
+                           const uint4 (&few)[kFewTiles]) {
+#pragma unroll
+    for (int j = 0; j < kFewTiles; ++j) {
+      const uint32 a[4] = {low[0], high[0], low[1], high[1]}, b[2] = {few[j].x, few[j].y};
+      multiply_add(T(), sums[tile][j], a, b);
+    }
+#pragma unroll
+    for (int j = 0; j < kFewTiles; ++j) {
+      const uint32 a[4] = {low[2], high[2], low[3], high[3]}, b[2] = {few[j].z, few[j].w};
+      multiply_add(T(), sums[tile][j], a, b);
+    }
+  }
+
+  // Four pairs of packet p: its depths of unit u.
+  template <bool kAligned, class D>
+  __device__ void pairs_along(D d, const Args& args, const Place& place, const Words& packet, int p,
+                              int u, uint32 (&pairs)[4]) {
+    if constexpr (kRaw) {
+#pragma unroll
+      for (int w = 0; w < kUnitWords; ++w) {
+        const uint32 word = packet.words[u * kUnitWords + w];
+        uint32 some[kPairs];
+        to_pairs(d, T(), word, some);
+#pragma unroll
+        for (int j = 0; j < kPairs; ++j) pairs[w * kPairs + j] = some[j];
+        if constexpr (kMarksOdd) odd[p] |= odd_bytes(word);
+      }
+    } else {
+      R numbers[kUnit];
+      numbers_of<kAligned>(args, place, packet, p, u * kUnit, numbers);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) pairs[j] = narrow_pair(T(), numbers[2 * j], numbers[2 * j + 1]);
+    }
+  }
+  template <bool kAligned>
+  __device__ void add_along(const Args& args, const Place& place, const Words (&packets)[kPackets],
+                            int u, const uint4 (&few)[kFewTiles]) {
+#pragma unroll
+    for (int tile = 0; tile < kRowTiles; ++tile) {
+      uint32 low[4], high[4];
+      pairs_along<kAligned>(W(), args, place, packets[2 * tile], 2 * tile, u, low);
+      pairs_along<kAligned>(W(), args, place, packets[2 * tile + 1], 2 * tile + 1, u, high);
+      multiply(tile, low, high, few);
+    }
+  }
+
+  // pairs[i][j]: depths 2 i and 2 i + 1 of row j of word w of the packets.
+  template <class D>
+  __device__ void pairs_across(D d, const Words (&packets)[kPackets], int w,
+                               uint32 (&pairs)[4][2 * kPairs]) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const uint32 first = packets[2 * i].words[w], second = packets[2 * i + 1].words[w];
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        uint32 some[kPairs];
+        to_pairs(d, T(), __byte_perm(first, second, half == 0 ? 0x5410 : 0x7632), some);
+#pragma unroll
+        for (int j = 0; j < kPairs; ++j) pairs[i][half * kPairs + j] = some[j];
+      }
+      if constexpr (kMarksOdd) odd[w] |= odd_bytes(first) | odd_bytes(second);
+    }
+  }
+  template <bool kAligned>
+  __device__ void add_across(const Args& args, const Place& place,
+                             const Words (&packets)[kPackets], const uint4 (&few)[kFewTiles]) {
+    constexpr int kRowsOfPart = kRaw ? 2 * kPairs : 2;  // that are converted at a time
+#pragma unroll
+    for (int part = 0; part < kElements / kRowsOfPart; ++part) {
+      uint32 pairs[4][kRowsOfPart];
+      if constexpr (kRaw) {
+        pairs_across(W(), packets, part, pairs);
+      } else {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          R even[2], uneven[2];
+          numbers_of<kAligned>(args, place, packets[2 * i], 2 * i, 2 * part, even);
+          numbers_of<kAligned>(args, place, packets[2 * i + 1], 2 * i + 1, 2 * part, uneven);
+          pairs[i][0] = narrow_pair(T(), even[0], uneven[0]);
+          pairs[i][1] = narrow_pair(T(), even[1], uneven[1]);
+        }
+      }
+#pragma unroll
+      for (int j = 0; j < kRowsOfPart; j += 2) {
+        const uint32 low[4] = {pairs[0][j], pairs[1][j], pairs[2][j], pairs[3][j]};
+        const uint32 high[4] = {pairs[0][j + 1], pairs[1][j + 1], pairs[2][j + 1], pairs[3][j + 1]};
+        multiply((part * kRowsOfPart + j) / 2, low, high, few);
+      }
+    }
+  }
+
+  __device__ void spread_odd(int) {
+#pragma unroll
+    for (int p = 0; p < (kAlong ? kPackets : kWords); ++p) {
+      odd[p] |= __shfl_xor_sync(0xffffffffu, odd[p], 1);
+      odd[p] |= __shfl_xor_sync(0xffffffffu, odd[p], 2);
+    }
+#pragma unroll
+    for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int row = 2 * i + half;  // of a packet across the depth
+        const bool is_odd =
+            kAlong ? odd[2 * i + half] != 0 : (odd[row / 4 % kWords] >> row % 4 * 8 & 0x80u) != 0;
+#pragma unroll
+        for (int j = 0; j < kFewTiles; ++j)
+#pragma unroll
+          for (int v = 0; v < 2; ++v)
+            if (is_odd) sums[i][j][2 * half + v] = quiet_nan();
+      }
+  }
+};

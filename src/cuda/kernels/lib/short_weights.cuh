@@ -1,0 +1,85 @@
+// Words of narrow numbers as pairs of floats of 16 bits, exactly, by a few operations on bits. A
+// word of 2 n numbers gives n pairs: number j of its lower half stands in the lower half of pair j,
+// number j of its upper half in the upper half.
+#pragma once
+
+#include "lib/ptx_pairs.cuh"
+
+template <class T> struct ShortFloat;
+template <> struct ShortFloat<bf16> {
+  static const int kMantissa = 7, kBias = 127;
+  static const uint32 kIntegers = 0x43004300u;  // 128; the lowest bits count ones
+};
+template <> struct ShortFloat<f16> {
+  static const int kMantissa = 10, kBias = 15;
+  static const uint32 kIntegers = 0x64006400u;  // 1024
+};
+static const uint32 kMinus = 0x80008000u;
+// 2^exponent
+template <class T> __device__ constexpr uint32 power_pair(int exponent) {
+  return both((exponent + ShortFloat<T>::kBias) << ShortFloat<T>::kMantissa);
+}
+
+__device__ inline void to_pairs(bf16, bf16, uint32 word, uint32 (&pairs)[1]) { pairs[0] = word; }
+__device__ inline void to_pairs(f16, f16, uint32 word, uint32 (&pairs)[1]) { pairs[0] = word; }
+
+// The bits of e4m3 as those of a T whose exponent is too small by the difference of the biases; the
+// product puts it right, for subnormal numbers too. NaN becomes 480: see odd_bytes.
+template <class T>
+__device__ inline void to_pairs(e4m3, T t, uint32 word, uint32 (&pairs)[2]) {
+  const int shift = 11 - ShortFloat<T>::kMantissa;
+  const uint32 magnitude = both(0x7f00 >> shift);
+#pragma unroll
+  for (int j = 0; j < 2; ++j) {
+    const uint32 upper = j == 0 ? word << 8 : word;  // numbers in the upper bytes of the halves
+    pairs[j] = fma_pair(t, (upper & kMinus) | (upper >> shift & magnitude),
+                        power_pair<T>(ShortFloat<T>::kBias - 7), kMinus);
+  }
+}
+// e5m2 is the upper half of an f16.
+__device__ inline void to_pairs(e5m2, f16, uint32 word, uint32 (&pairs)[2]) {
+  pairs[0] = word << 8 & both(0xff00);
+  pairs[1] = word & both(0xff00);
+}
+// 2^k + the lower 7 bits, minus 2^k or, where the highest bit is set, 2^k + 128.
+template <class T>
+__device__ inline void to_pairs(i8, T t, uint32 word, uint32 (&pairs)[2]) {
+#pragma unroll
+  for (int j = 0; j < 2; ++j) {
+    const uint32 lower = word >> 8 * j;
+    pairs[j] = fma_pair(t, (lower & both(0x7f)) | ShortFloat<T>::kIntegers, power_pair<T>(0),
+                        (lower & both(0x80)) | ShortFloat<T>::kIntegers | kMinus);
+  }
+}
+template <class T>
+__device__ inline void to_pairs(u4, T t, uint32 word, uint32 (&pairs)[4]) {
+#pragma unroll
+  for (int j = 0; j < 4; ++j)
+    pairs[j] = fma_pair(t, (word >> 4 * j & both(15)) | ShortFloat<T>::kIntegers, power_pair<T>(0),
+                        ShortFloat<T>::kIntegers | kMinus);
+}
+// The other way round in its highest bit, it is 8 more than the number.
+template <class T>
+__device__ inline void to_pairs(i4, T t, uint32 word, uint32 (&pairs)[4]) {
+#pragma unroll
+  for (int j = 0; j < 4; ++j)
+    pairs[j] = fma_pair(t, (word >> 4 * j & both(15)) ^ (ShortFloat<T>::kIntegers | both(8)),
+                        power_pair<T>(0), ShortFloat<T>::kIntegers | both(8) | kMinus);
+}
+template <class T>
+__device__ inline void to_pairs(e2m1, T t, uint32 word, uint32 (&pairs)[4]) {
+  const int place = ShortFloat<T>::kMantissa - 1;
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    const uint32 number = word >> 4 * j & both(15);
+    pairs[j] = fma_pair(t, (number << 12 & kMinus) | (number << place & both(7 << place)),
+                        power_pair<T>(ShortFloat<T>::kBias - 1), kMinus);
+  }
+}
+
+// Bit 7 of each byte of a word that to_pairs cannot convert: NaN of e4m3.
+template <class D> struct HasOddBytes { static const bool value = false; };
+template <> struct HasOddBytes<e4m3> { static const bool value = true; };
+__device__ inline uint32 odd_bytes(uint32 word) {
+  return ((word & 0x7f7f7f7fu) + 0x01010101u) & 0x80808080u;
+}

@@ -1,0 +1,134 @@
+// Numbers of 32 bits become the sum of two bf16, 16 bits of the 24: copies fill raw pieces, which
+// three warps split into the two parts of a stage. Three products of them are more exact than one of
+// tf32, take 3 / 2 of its time, and the matrix units take bf16 with contiguous channels, which tf32
+// does not have. The head has kDyPieceRows, kXPieceRows (rows of a segment in a piece) and kRawSlots.
+#include "lib/ptx_convert.cuh"
+
+static const int kSplitters = 96;  // threads
+static const int kDyPieceBytes = kDyPieceRows * kDyWidth * 256;
+static const int kXPieceBytes = kXPieceRows * kXWidth * 256;
+static const int kRawBytes = kDyPieceBytes > kXPieceBytes ? kDyPieceBytes : kXPieceBytes;
+
+// All pieces of a stage in the order in which they come: use(is_dy, segment, box, row).
+template <class Use>
+__device__ inline void for_pieces(Use use) {
+#pragma unroll 1
+  for (int s = 0; s < kSegments; ++s) {
+#pragma unroll 1
+    for (int i = 0; i < kDyBoxes * (kRows / kDyPieceRows); ++i)
+      use(true, s, i % kDyBoxes, i / kDyBoxes * kDyPieceRows);
+#pragma unroll 1
+    for (int i = 0; i < kXBoxes * (kXRows / kXPieceRows); ++i)
+      use(false, s, i % kXBoxes, i / kXBoxes * kXPieceRows);
+  }
+}
+
+// One thread. `raw` is the ring of pieces.
+__device__ inline void produce(const Args& args, const Work& work, Ring raw) {
+  for (int i = 0; i < work.count; ++i) {
+    for_pieces([&](bool is_dy, int segment, int box, int row) {
+      const Place place = place_of(args, (work.first + i) * kSegments + segment);
+      Mbarrier* full = raw.full + raw.stage;
+      uint8* to = raw.stages + raw.stage * kRawBytes;
+      wait_for(raw.empty + raw.stage, raw.parity ^ 1);
+      arrive_and_expect(full, is_dy ? kDyPieceBytes : kXPieceBytes);
+      if (is_dy)
+        load_dy(args, work, place, box, row, to, full);
+      else
+        load_x(args, work, place, box, row, to, full);
+      raw.next(kRawSlots);
+    });
+  }
+}
+
+// Two floats as two pairs of bf16: the upper 16 bits of each, and what these leave over.
+__device__ inline void split_pair(float a, float b, uint32& large, uint32& small) {
+  const uint32 ua = __float_as_uint(a), ub = __float_as_uint(b);
+  large = ua >> 16 | (ub & 0xffff0000);
+  const float rest_a = a - __uint_as_float(ua & 0xffff0000);
+  const float rest_b = b - __uint_as_float(ub & 0xffff0000);
+  small = pair_to_bf16(rest_a, rest_b);
+}
+
+// `pixels` raw ones, of 256 bytes, become pixels `first` and on of a box, of 128 in each part.
+__device__ inline void split_piece(const uint8* raw, uint8* box, int first, int pixels) {
+  const int thread = (int)threadIdx.x % 128 - 32;
+#pragma unroll 2
+  for (int i = thread; i < pixels * 8; i += kSplitters) {
+    const int pixel = i / 8, piece = i % 8, to = first + pixel;
+    // Half of the lanes begin with the second 16 bytes, so that 8 of them read all banks.
+    const int turn = (piece >> 2) * 16;
+    const uint8* from = raw + pixel * 256 + piece * 32;
+    const float4 one = *(const float4*)(from + turn), other = *(const float4*)(from + (turn ^ 16));
+    const float4 low = turn == 0 ? one : other, high = turn == 0 ? other : one;
+    uint4 large, small;
+    split_pair(low.x, low.y, large.x, small.x);
+    split_pair(low.z, low.w, large.y, small.y);
+    split_pair(high.x, high.y, large.z, small.z);
+    split_pair(high.z, high.w, large.w, small.w);
+    uint8* place = box + to * 128 + (piece ^ (to & 7)) * 16;
+    *(uint4*)place = large;
+    *(uint4*)(place + kPartBytes) = small;
+  }
+}
+
+// Three warps.
+__device__ inline void split(const Work& work, Ring ring, Ring raw) {
+  const bool leads = threadIdx.x % 32 == 0;
+  for (int i = 0; i < work.count; ++i, ring.next(kStages)) {
+    uint8 *dy = ring.stages + ring.stage * kStageBytes, *x = dy + kDyBoxes * kDyBoxBytes;
+    wait_for(ring.empty + ring.stage, ring.parity ^ 1);
+    for_pieces([&](bool is_dy, int segment, int box, int row) {
+      const uint8* from = raw.stages + raw.stage * kRawBytes;
+      wait_for(raw.full + raw.stage, raw.parity);
+      if (is_dy)
+        split_piece(from, dy + box * kDyBoxBytes, segment * kSegmentGroups * 8 + row * kDyWidth,
+                    kDyPieceRows * kDyWidth);
+      else
+        split_piece(from, x + box * kXBoxBytes, segment * kXPitch + row * kXWidth,
+                    kXPieceRows * kXWidth);
+      __syncwarp();
+      if (leads) arrive(raw.empty + raw.stage);
+      raw.next(kRawSlots);
+    });
+    fence_shared_writes();
+    __syncwarp();
+    if (leads) arrive(ring.full + ring.stage);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads)
+    filter_gradient(const __grid_constant__ Args args) {
+  Ring ring, raw;
+  ring.stages = (uint8*)(((uint64)shared_memory() + 1023) / 1024 * 1024);
+  raw.stages = ring.stages + kStages * kStageBytes;
+  ring.full = (Mbarrier*)(raw.stages + kRawSlots * kRawBytes);
+  ring.empty = ring.full + kStages;
+  raw.full = ring.empty + kStages;
+  raw.empty = raw.full + kRawSlots;
+  ring.stage = ring.parity = raw.stage = raw.parity = 0;
+  if (threadIdx.x == 0) {
+    for (int s = 0; s < kStages; ++s) {
+      init_barrier(ring.full + s, kSplitters / 32);
+      init_barrier(ring.empty + s, 4 * kConsumers);
+    }
+    for (int s = 0; s < kRawSlots; ++s) {
+      init_barrier(raw.full + s, 1);
+      init_barrier(raw.empty + s, kSplitters / 32);
+    }
+    fence_barriers();
+  }
+  clear_rests(ring.stages);
+  __syncthreads();
+  const Work work = work_of(args);
+  const int group = threadIdx.x / 128;
+  if (group == kConsumers) {
+    if constexpr (kConsumers > 1) give_registers<kProducerRegisters>();
+    const int thread = threadIdx.x % 128;
+    if (thread == 0) produce(args, work, raw);
+    if (thread >= 32) split(work, ring, raw);
+  } else {
+    if constexpr (kConsumers > 1) take_registers<kConsumerRegisters>();
+    consume(args, work, ring, group);
+  }
+}

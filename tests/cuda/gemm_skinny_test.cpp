@@ -1,0 +1,133 @@
+// Products with few rows: kernels of decoding compile without spills, and small ones agree with the
+// oracle.
+#include "cuda/engines/engines.hpp"
+#include "engine_agrees.hpp"
+#include "engine_compiles.hpp"
+
+namespace ashlar::cuda {
+namespace {
+
+constexpr const char* kHopper = "sm_90a";
+
+struct Problem {
+  std::int64_t few, many, depth;
+  DType x = bf16, weights = bf16;
+  bool along = true;        // weights of neighbouring depths lie together
+  bool few_columns = false;
+  std::int64_t batches = 1;
+  bool scaled = false;      // weights are multiplied by a number per row
+  bool after = false;       // a bias and a relu
+  bool before = false;      // x is doubled first
+  DType y = bf16;
+};
+
+Graph product(const Problem& p) {
+  Graph graph;
+  const auto batched = [&](std::int64_t a, std::int64_t b) {
+    return p.batches == 1 ? Dims{a, b} : Dims{p.batches, a, b};
+  };
+  const auto matrix = [&](const char* name, std::int64_t rows, std::int64_t columns, DType dtype,
+                          bool by_columns) {
+    const Dims strides = by_columns ? Dims{1, rows} : Dims{columns, 1};
+    const Dims all = p.batches == 1 ? strides : Dims{rows * columns, strides[0], strides[1]};
+    return graph.input(name, batched(rows, columns), dtype, Layout(all));
+  };
+  const bool swap = p.few_columns;
+  Value x = swap ? matrix("x", p.depth, p.few, p.x, true) : matrix("x", p.few, p.depth, p.x, false);
+  Value w = swap ? matrix("w", p.many, p.depth, p.weights, !p.along)
+                 : matrix("w", p.depth, p.many, p.weights, p.along);
+  if (p.before) x = graph.pointwise(PointwiseMode::add, std::array{x, x}, {}, {.dtype = p.x});
+  const auto per_row = [&](const char* name) {
+    const Dims dims = swap ? Dims{p.many, 1} : Dims{1, p.many};
+    return graph.input(name, p.batches == 1 ? dims : Dims{1, dims[0], dims[1]}, f32);
+  };
+  if (p.scaled)
+    w = graph.pointwise(PointwiseMode::mul, std::array{w, per_row("scale")}, {}, {.dtype = f32});
+  Value y = swap ? graph.matmul(w, x, {.dtype = f32}) : graph.matmul(x, w, {.dtype = f32});
+  if (p.after) y = relu(y + per_row("bias"));
+  graph.output("y", y, {.dtype = p.y});
+  return graph;
+}
+
+class GemmSkinny : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!nvrtc().is_open) GTEST_SKIP() << nvrtc().reason;
+  }
+};
+
+TEST_F(GemmSkinny, WithoutSpills) {
+  for (const DType weights : {bf16, e4m3, i4})
+    for (const std::int64_t few : {1, 32})
+      expect_compiles(gemm_skinny_engine(),
+                      product({.few = few, .many = 8192, .depth = 28672, .weights = weights}),
+                      {kHopper});
+  for (const DType weights : {bf16, i4})
+    expect_compiles(gemm_skinny_engine(),
+                    product({.few = 32, .many = 8192, .depth = 8192, .weights = weights,
+                             .along = false}),
+                    {kHopper});
+  expect_compiles(gemm_skinny_engine(),
+                  product({.few = 8, .many = 4096, .depth = 4096, .x = f32, .weights = f32}),
+                  {"sm_80", "sm_120"});
+}
+
+class GpuGemmSkinny : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (device_count() == 0) GTEST_SKIP() << driver().reason;
+  }
+};
+
+// Rows, depths and packets that do not fill their tiles; several phases and blocks of a cluster.
+TEST_F(GpuGemmSkinny, EveryTypeOfWeights) {
+  for (const bool along : {true, false}) {
+    for (const DType weights : {bf16, e4m3, i8, i4, u4, e2m1, e5m2})
+      expect_agrees(gemm_skinny_engine(), product({.few = 5, .many = 96, .depth = 352,
+                                                   .weights = weights, .along = along}));
+    for (const DType weights : {f16, e4m3, e5m2, i8, i4})
+      expect_agrees(gemm_skinny_engine(), product({.few = 9, .many = 64, .depth = 128, .x = f16,
+                                                   .weights = weights, .along = along, .y = f16}));
+    for (const DType weights : {f32, bf16, i8})
+      expect_agrees(gemm_skinny_engine(), product({.few = 3, .many = 72, .depth = 160, .x = f32,
+                                                   .weights = weights, .along = along, .y = f32}));
+  }
+}
+
+TEST_F(GpuGemmSkinny, EveryLayout) {
+  expect_agrees(gemm_skinny_engine(), product({.few = 17, .many = 200, .depth = 1032}), true);
+  expect_agrees(gemm_skinny_engine(),
+                product({.few = 2, .many = 264, .depth = 512, .weights = i4, .along = false}), true);
+}
+
+TEST_F(GpuGemmSkinny, FusedAndBatched) {
+  for (const bool along : {true, false})
+    for (const bool columns : {true, false}) {
+      Problem p{.few = 4, .many = 80, .depth = 96, .along = along, .few_columns = columns};
+      p.scaled = p.after = p.before = true;
+      expect_agrees(gemm_skinny_engine(), product(p));
+      p.batches = 3;
+      p.weights = e4m3;
+      expect_agrees(gemm_skinny_engine(), product(p));
+      p.x = p.y = f32;
+      expect_agrees(gemm_skinny_engine(), product(p));
+    }
+}
+
+// Rows that start anywhere, and what is not a number.
+TEST_F(GpuGemmSkinny, OddExtentsAndSpecialNumbers) {
+  for (const bool along : {true, false}) {
+    expect_agrees(gemm_skinny_engine(),
+                  product({.few = 1, .many = 33, .depth = 77, .along = along}));
+    expect_agrees(gemm_skinny_engine(),
+                  product({.few = 3, .many = 50, .depth = 70, .weights = e4m3, .along = along}));
+    for (const DType weights : {bf16, e4m3, e5m2})
+      expect_agrees(gemm_skinny_engine(),
+                    product({.few = 3, .many = 64, .depth = 64, .weights = weights,
+                             .along = along}),
+                    false, 5, support::Fill::special);
+  }
+}
+
+}  // namespace
+}  // namespace ashlar::cuda
