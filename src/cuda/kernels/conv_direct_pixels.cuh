@@ -85,10 +85,10 @@ struct Weight {
   }
   // Its place in shared memory; -1: none.
   __device__ int slot(int first_column) const {
-    // Of its group: the channel it multiplies, and the result it is for (of the block's, where blocks
-    // share the filters of a group).
+    // Of its group: the channel it multiplies, and the result it is for.
     const int per_group = kBackward ? kGroupChannels : kGroupResults;
-    const int group = filter / per_group, own = filter % per_group;
+    const int group = filter / per_group;
+    const int own = filter % per_group + (kBackward ? 0 : first_column);
     int source = own, result = own, tap_h = h, tap_w = w, phase = 0;
     if (kBackward) {
       result = own / kDepth * kResultsOfGroup + channel;
@@ -102,7 +102,7 @@ struct Weight {
     } else {
       source = own / kResultsOfGroup * kDepth + channel;
     }
-    const int column = phase * kGroupResults + result - (kBackward ? first_column : 0);
+    const int column = phase * kGroupResults + result - first_column;
     if (!is_within(column, kTiles * 8)) return -1;
     const int at = kRuns ? kLead + tap_w * kPixel + source : source;
     const int u = kRuns ? tap_h * kUnitsOfRow + at / kUnit
