@@ -45,8 +45,10 @@ struct FilterGradientTile {
   int row_blocks = 1;
   int rows = 1, width = 1, segments = 1;
   int stages = 2, splits = 1;
+  int parts = 1;  // that numbers are split into: 2 in place of tf32, 3 for all bits of f32
 
   int consumers() const { return dy_boxes / row_blocks * tap_rows; }
+  int products() const { return parts * (parts + 1) / 2; }
   int columns() const { return taps_across * x_boxes * static_cast<int>(kBoxChannels); }
   bool operator==(const FilterGradientTile&) const = default;
 };
@@ -76,7 +78,7 @@ struct FilterGradientCut {
 double filter_gradient_product_clocks(const FilterGradientTile& tile);
 
 // Tiles worth trying, the most promising first.
-std::vector<FilterGradientTile> filter_gradient_tiles(const FilterGradientShape& shape,
+std::vector<FilterGradientTile> filter_gradient_tiles(const FilterGradientShape& shape, int parts,
                                                       const DeviceProps& device);
 
 }  // namespace ashlar::cuda

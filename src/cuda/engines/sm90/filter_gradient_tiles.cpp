@@ -20,7 +20,11 @@ constexpr std::int64_t kMostBox = 256;     // pixels along an axis, of a copy
 constexpr std::int64_t kAlignment = 1024;  // of a stage
 constexpr int kMostStages = 8;
 // Sums of a thread: of two warpgroups that multiply, and of three, which have fewer registers each.
-constexpr int kMostSums = 128, kMostSumsOfThree = 96;
+// Where numbers have three parts, every sum is there twice.
+int most_sums(const FilterGradientTile& tile) {
+  if (tile.parts == 3) return tile.consumers() > 2 ? 48 : 96;
+  return tile.consumers() > 2 ? 96 : 128;
+}
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
@@ -73,9 +77,8 @@ Estimate estimate(const Shape& shape, const Tile& tile, const Cut& cut, const De
   constexpr double kBytesPerClock = 36, kStageClocks = 60, kTileClocks = 4000, kCopyClocks = 150;
   constexpr double kClocks = 1.7e9, kLaunchClocks = 5000;
   const double steps = static_cast<double>(tile.segments * cut.segment_groups) / 2;
-  const double products = shape.splits_numbers() ? 3 : 1;
-  const double multiply =
-      steps * tile.dy_boxes * tile.tap_rows * products * filter_gradient_product_clocks(tile);
+  const double multiply = steps * tile.dy_boxes * tile.tap_rows * tile.products() *
+                          filter_gradient_product_clocks(tile);
   const double load = static_cast<double>(cut.loaded_bytes) / kBytesPerClock;
   const double issue = static_cast<double>(cut.copies) * kCopyClocks;
   Estimate result{};
@@ -148,7 +151,8 @@ std::vector<std::pair<std::string, std::int64_t>> knobs_of(const Tile& tile) {
           {"width", tile.width},
           {"segments", tile.segments},
           {"stages", tile.stages},
-          {"split", tile.splits}};
+          {"split", tile.splits},
+          {"parts", tile.parts}};
 }
 
 Tile filter_gradient_tile_of(const Config& config) {
@@ -164,6 +168,7 @@ Tile filter_gradient_tile_of(const Config& config) {
   tile.segments = knob("segments");
   tile.stages = knob("stages");
   tile.splits = knob("split");
+  tile.parts = knob("parts");
   return tile;
 }
 
@@ -190,7 +195,7 @@ Cut::FilterGradientCut(const Shape& shape, const Tile& tile) {
   const bool splits_numbers = shape.splits_numbers();
   const std::int64_t pixels =
       tile.segments * (tile.dy_boxes * segment_groups * 8 + tile.x_boxes * x_pitch);
-  stage_bytes = pixels * kPixelBytes * (splits_numbers ? 2 : 1);
+  stage_bytes = pixels * kPixelBytes * tile.parts;
   loaded_bytes =
       tile.segments *
       (tile.dy_boxes * std::int64_t{tile.rows} * tile.width + tile.x_boxes * x_rows * x_width) *
@@ -213,7 +218,7 @@ Cut::FilterGradientCut(const Shape& shape, const Tile& tile) {
                   shape.dy_image, tile.width, dy_rows, {1, 1, 1});
 }
 
-std::vector<Tile> filter_gradient_tiles(const Shape& shape, const DeviceProps& device) {
+std::vector<Tile> filter_gradient_tiles(const Shape& shape, int parts, const DeviceProps& device) {
   constexpr std::size_t kMostTiles = 20;
   const std::int64_t filters = ceil_div(shape.filters, kBoxChannels);
   const std::int64_t channels = ceil_div(shape.channels, kBoxChannels);
@@ -240,14 +245,14 @@ std::vector<Tile> filter_gradient_tiles(const Shape& shape, const DeviceProps& d
              ++x_boxes)
           for (int row_blocks = 1; row_blocks <= 2; ++row_blocks) {
             Tile tile;
+            tile.parts = parts;
             tile.tap_rows = down;
             tile.taps_across = across;
             tile.dy_boxes = dy_boxes;
             tile.x_boxes = x_boxes;
             tile.row_blocks = row_blocks;
             if (dy_boxes % row_blocks != 0 || tile.consumers() > 3 ||
-                row_blocks * tile.columns() / 2 >
-                    (tile.consumers() > 2 ? kMostSumsOfThree : kMostSums))
+                row_blocks * tile.columns() / 2 > most_sums(tile))
               continue;
             for (const Tile& own : with_stages(shape, tile, device)) add_splits(own);
           }
