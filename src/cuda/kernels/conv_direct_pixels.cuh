@@ -1,12 +1,10 @@
 // Direct convolution, forward and gradient of the input. The rows of the products are results of
 // the tile, their columns the filters of a group, of each phase, in kTiles tiles of 8. A warp makes
-// kRowTiles tiles of 16 rows and kOwnTiles columns' tiles of kOwnGroups groups; kOnceWarps warps
-// share a group.
+// kRowTiles tiles of 16 rows and kOwnTiles tiles of columns of kOwnGroups groups.
 
 static const int kWarpsOfGroup = kTiles / kOwnTiles;
 static const int kOwnColumns = kOwnGroups * kOwnTiles * 8;
-// Columns are shuffled so that a lane's results of four tiles are neighbours in memory.
-static const bool kShuffled = kOwnTiles % 4 == 0;
+// kShuffled: columns are in an order that makes a lane's results of four tiles neighbours in memory.
 // Rows of results on their way to memory: lanes of two rows in different banks.
 static const int kRowPitch = kOwnColumns % 16 == 8 ? kOwnColumns : kOwnColumns + 8;
 
@@ -31,9 +29,7 @@ __device__ inline R stored_weight(const Args& args, int filter, int channel, int
 }
 // One result as it is defined, for what the products cannot give: weights that are 0 only because
 // columns or units are shared turn infinities of others into NaN.
-__device__ inline R exact_result(const Args& args, const Index (&result)[4]) {
-  const int n = (int)result[0], h = (int)result[kChannelsLast ? 1 : 2],
-            w = (int)result[kChannelsLast ? 2 : 3], channel = (int)result[kChannelsLast ? 3 : 1];
+__device__ __noinline__ R exact_result(const Args& args, int n, int h, int w, int channel) {
   const int group = channel / kResultsOfGroup;
   R sum = 0;
   for (int kh = 0; kh < kTapsH; ++kh)
@@ -141,11 +137,10 @@ __device__ inline void keep_results(const Args& args, const Tile& tile, int m, i
 #pragma unroll
   for (int i = 1; i < kStored; ++i) sum += values[i];
   if (sum != sum) {
-    for (int i = 0; i < kStored; ++i) {
-      Index place[4] = {at[0], at[1], at[2], at[3]};
-      place[kChannelsLast ? 3 : 1] += i;
-      if (values[i] != values[i]) values[i] = exact_result(args, place);
-    }
+#pragma unroll
+    for (int i = 0; i < kStored; ++i)
+      if (values[i] != values[i])
+        values[i] = exact_result(args, tile.n, h, w, group * kGroupResults + result + i);
   }
   epilogue<kStored>(args, at, values);
 }
@@ -253,7 +248,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
                                                  sums[m][g][t][half * 2 + 1]);
         __syncwarp();
         const int kPackets = kOwnColumns / kStored;
-#pragma unroll
+#pragma unroll 4
         for (int i = lane; i < 16 * kPackets; i += 32) {
           const int row = kChannelsLast ? i / kPackets : i % 16;
           const int column = (kChannelsLast ? i % kPackets : i / 16) * kStored;
@@ -289,7 +284,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     if (!kChannelsLast) channel = take(args.to_channels);
     Index at[4];
     locate((int)rest, h, w, channel, at);
-    R values[1] = {exact_result(args, at)};
+    R values[1] = {exact_result(args, (int)rest, h, w, channel)};
     epilogue<1>(args, at, values);
   }
 }

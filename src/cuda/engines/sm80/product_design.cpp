@@ -117,7 +117,7 @@ Support ProductDesigner::check() {
   return Support::yes();
 }
 
-std::int64_t ProductDesigner::depth_of_stage(const ProductTile& tile) const {
+std::int64_t ProductDesigner::depth_of_stage(const WarpTile& tile) const {
   return tile.bytes / bytes_of(types_.a);
 }
 std::int64_t ProductDesigner::longest_depth() const {
@@ -129,7 +129,7 @@ std::int64_t ProductDesigner::longest_depth() const {
 
 // Whether the packets of both tiles are the same number for every thread, and few where a thread
 // keeps their places. Mirrors sm80/loader.cuh.
-bool ProductDesigner::shares_out(const ProductTile& tile) const {
+bool ProductDesigner::shares_out(const WarpTile& tile) const {
   constexpr std::int64_t kMostKept = 24;  // numbers of places
   for (std::size_t i = 0; i < 2; ++i) {
     const OperandText& operand = operands_[i];
@@ -149,22 +149,22 @@ bool ProductDesigner::shares_out(const ProductTile& tile) const {
   return true;
 }
 
-std::int64_t ProductDesigner::shared_bytes(const ProductTile& tile) const {
+std::int64_t ProductDesigner::shared_bytes(const WarpTile& tile) const {
   const std::int64_t slab = std::min<std::int64_t>(tile.n / tile.warps_n(), 64) + kSlabPadding;
   return std::max(tile.stages * (tile.m + tile.n) * tile.bytes,
                   tile.threads() / 32 * 16 * slab * bytes_of(types_.sum));
 }
 
 // As many as registers allow, which __launch_bounds__ then enforces.
-std::int64_t ProductDesigner::blocks_per_sm(const ProductTile& tile) const {
+std::int64_t ProductDesigner::blocks_per_sm(const WarpTile& tile) const {
   const std::int64_t sums = tile.m * tile.n / tile.threads() * bytes_of(types_.sum) / 4 *
-                            (tile.products > 1 ? 2 : 1);
-  const std::int64_t by_registers = sums > 128 || tile.threads() > 128 ? 1 : sums > 64 ? 2 : 3;
+                            (tile.products > 1 ? 3 : 1);
+  const std::int64_t by_registers = std::max<std::int64_t>((sums > 64 ? 2 : 3) * 128 / tile.threads(), 1);
   const std::int64_t by_memory = device_.l1_bytes / (shared_bytes(tile) + 1024);
   return std::max<std::int64_t>(std::min(by_registers, by_memory), 1);
 }
 
-std::int64_t ProductDesigner::tile_count(const ProductTile& tile, std::size_t first,
+std::int64_t ProductDesigner::tile_count(const WarpTile& tile, std::size_t first,
                                          std::size_t count) const {
   std::int64_t tiles = 0;
   for (std::size_t v = first; v < std::min(first + count, product_.variants); ++v)
@@ -173,8 +173,8 @@ std::int64_t ProductDesigner::tile_count(const ProductTile& tile, std::size_t fi
   return tiles;
 }
 
-std::vector<ProductTile> ProductDesigner::tiles() const {
-  std::vector<ProductTile> result;
+std::vector<WarpTile> ProductDesigner::tiles() const {
+  std::vector<WarpTile> result;
   std::vector<std::int64_t> products = {1};
   if (types_.rounds_to_tf32) products = {1, longest_depth() < kFewTerms ? 6 : 3};
   struct Shape {
@@ -184,8 +184,8 @@ std::vector<ProductTile> ProductDesigner::tiles() const {
   const std::vector<Shape> narrow = {{64, 64}, {128, 64}, {64, 128}};
   for (const std::int64_t terms : products)
     for (const Shape& shape : terms > 1 || types_.sum == f64 ? narrow : wide) {
-      const std::int64_t bytes = types_.sum == f64 ? 128 : 64;
-      ProductTile tile{shape.m, shape.n, bytes, 4, 1, terms};
+      const std::int64_t bytes = types_.sum == f64 || terms > 1 ? 128 : 64;
+      WarpTile tile{shape.m, shape.n, bytes, 4, 1, terms};
       if (types_.sum == f64 && shape.m * shape.n > 64 * 64) continue;
       while (tile.stages > 2 && shared_bytes(tile) > device_.shared_bytes) --tile.stages;
       if (!shares_out(tile) || shared_bytes(tile) > device_.shared_bytes) continue;
@@ -207,12 +207,13 @@ std::vector<ProductTile> ProductDesigner::tiles() const {
   return result;
 }
 
-Config ProductDesigner::config_of(const ProductTile& tile, std::string_view engine) const {
+Config ProductDesigner::config_of(const WarpTile& tile, std::string_view engine) const {
   Config config;
   config.knobs = {{"tile_m", tile.m},         {"tile_n", tile.n},     {"tile_bytes", tile.bytes},
                   {"stages", tile.stages},    {"split", tile.split}, {"products", tile.products}};
   config.notes.runtime_compiled = true;
   config.notes.tf32 = types_.rounds_to_tf32 && tile.products == 1;
+  config.notes.truncating_sums = types_.sum == f32 && tile.products == 1;
   const double batches = static_cast<double>(product_.extent(Group::batch));
   const double elements = static_cast<double>(element_count(product_.d.program.space));
   const double size = static_cast<double>(bytes_of(types_.sum));
@@ -250,7 +251,7 @@ Config ProductDesigner::config_of(const ProductTile& tile, std::string_view engi
 
 std::vector<Config> ProductDesigner::configs(std::string_view engine) const {
   std::vector<Config> result;
-  for (const ProductTile& tile : tiles()) result.push_back(config_of(tile, engine));
+  for (const WarpTile& tile : tiles()) result.push_back(config_of(tile, engine));
   std::stable_sort(result.begin(), result.end(), [&](const Config& a, const Config& b) {
     return a.cost.seconds(device_, region_.precision()) <
            b.cost.seconds(device_, region_.precision());
@@ -351,7 +352,7 @@ std::string ProductDesigner::print_depth(const Graph& graph, VariantArguments& a
          fmt::format("  return (int){};\n}}\n", depth);
 }
 
-LaunchDesign ProductDesigner::launch(const Graph& graph, const ProductTile& tile, std::size_t first,
+LaunchDesign ProductDesigner::launch(const Graph& graph, const WarpTile& tile, std::size_t first,
                                      int partial) const {
   LaunchDesign launch;
   const std::size_t count = std::min(product_.variants, kVariantsPerLaunch);
@@ -395,6 +396,7 @@ LaunchDesign ProductDesigner::launch(const Graph& graph, const ProductTile& tile
       constant("kWarpsM", tile.warps_m()) + constant("kWarpsN", tile.warps_n()) +
       constant("kThreads", tile.threads()) + constant("kBlocks", blocks_per_sm(tile)) +
       constant("kStages", tile.stages) + constant("kProducts", tile.products) +
+      constant("kCutsDepth", product_.k_override.present() ? 1 : 0) +
       constant("kVariants", static_cast<std::int64_t>(count)) +
       constant("kRank", product_.d.program.space.rank()) + constant("kVector", result_vector()) +
       constant("kSlabColumns", std::min<std::int64_t>(warp_n, 64)) +
@@ -414,7 +416,7 @@ LaunchDesign ProductDesigner::launch(const Graph& graph, const ProductTile& tile
 }
 
 KernelDesign ProductDesigner::design(const Graph& graph, const Config& config) const {
-  const ProductTile tile{config.knob("tile_m"), config.knob("tile_n"), config.knob("tile_bytes"),
+  const WarpTile tile{config.knob("tile_m"), config.knob("tile_n"), config.knob("tile_bytes"),
                          config.knob("stages"), config.knob("split"),  config.knob("products")};
   KernelDesign result;
   SplitSum sum{product_.d.program, tile.split, types_.sum, 0};

@@ -19,13 +19,15 @@ struct ProductTypes {
 Support product_types(const Region& region, const TensorProduct& product, ProductTypes& types);
 
 // The choices of a configuration.
-struct ProductTile {
+struct WarpTile {
   std::int64_t m, n, bytes;  // of a block; bytes of depth per stage
   std::int64_t stages, split;
   std::int64_t products;  // of f32: 1 rounded to tf32, 3 or 6 of its parts
 
-  std::int64_t warps_m() const { return m / 64 > 2 ? m / 64 : 2; }
-  std::int64_t warps_n() const { return n / 64 > 2 ? n / 64 : 2; }
+  // A warp has up to 64 x 64 sums; of f32 in parts there are three sets, of 32 x 32.
+  std::int64_t warp() const { return products > 1 ? 32 : 64; }
+  std::int64_t warps_m() const { return m / warp() > 2 ? m / warp() : 2; }
+  std::int64_t warps_n() const { return n / warp() > 2 ? n / warp() : 2; }
   std::int64_t threads() const { return 32 * warps_m() * warps_n(); }
 };
 
@@ -38,16 +40,16 @@ class ProductDesigner {
 
  private:
   Support check();
-  std::vector<ProductTile> tiles() const;
-  bool shares_out(const ProductTile& tile) const;
-  std::int64_t blocks_per_sm(const ProductTile& tile) const;
-  std::int64_t shared_bytes(const ProductTile& tile) const;
-  std::int64_t tile_count(const ProductTile& tile, std::size_t first, std::size_t count) const;
+  std::vector<WarpTile> tiles() const;
+  bool shares_out(const WarpTile& tile) const;
+  std::int64_t blocks_per_sm(const WarpTile& tile) const;
+  std::int64_t shared_bytes(const WarpTile& tile) const;
+  std::int64_t tile_count(const WarpTile& tile, std::size_t first, std::size_t count) const;
   std::int64_t longest_depth() const;
-  std::int64_t depth_of_stage(const ProductTile& tile) const;
-  Config config_of(const ProductTile& tile, std::string_view engine) const;
+  std::int64_t depth_of_stage(const WarpTile& tile) const;
+  Config config_of(const WarpTile& tile, std::string_view engine) const;
   int result_vector() const;
-  LaunchDesign launch(const Graph& graph, const ProductTile& tile, std::size_t first,
+  LaunchDesign launch(const Graph& graph, const WarpTile& tile, std::size_t first,
                       int partial) const;
   std::string print_epilogue(const Graph& graph, Arguments& arguments, bool is_split) const;
   std::string print_depth(const Graph& graph, VariantArguments& arguments) const;

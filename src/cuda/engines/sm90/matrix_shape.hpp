@@ -2,22 +2,30 @@
 // one contiguous axis.
 #pragma once
 
+#include <optional>
+
+#include "cuda/engines/sm90/computed_factor.hpp"
 #include "cuda/engines/sm90/product_tile.hpp"
 #include "cuda/launch/tensor_map.hpp"
 
 namespace ashlar::cuda {
 
 struct MatrixFactor {
-  View view;               // of the tensor
-  bool transpose = false;  // its rows are contiguous, not their depth
-  std::int64_t pitch = 0;  // from one line of contiguous elements to the next
-  std::int64_t batch = 0;  // from one matrix to the next; 0: one for all
+  DType math = bf16;                       // what is multiplied; f32: tf32
+  std::optional<ComputedFactor> computed;  // instead of all that follows but `transpose`
+  View view;                               // of the tensor
+  bool transpose = false;                  // its rows are contiguous, not their depth
+  std::int64_t pitch = 0;                  // from one line of contiguous elements to the next
+  std::int64_t batch = 0;                  // from one matrix to the next; 0: one for all
 };
 
 struct MatrixShape {
   std::int64_t batches = 1, rows = 1, columns = 1, depth = 1;
   MatrixFactor a, b;
   PointwiseProgram epilogue;  // its last axis is the columns
+  bool rounds_f32 = false;    // operands of f32 are multiplied as tf32
+
+  bool computes() const { return a.computed || b.computed; }
 };
 
 // Fills in `shape`, or says why not.

@@ -238,6 +238,17 @@ PixelShape::PixelShape(const Region& region)
   while (product.columns % vector != 0) vector /= 2;
 }
 
+std::optional<PixelShape> PixelShape::with_windows() const {
+  const PixelProduct::Axes one = {1, 1, 1};
+  if (swap || pointwise || product.step != one || product.phases[0].taps.size() < 2) return {};
+  PixelShape longer = *this;
+  longer.product = product.with_long_lines();
+  for (const PixelProduct::Phase& phase : longer.product.phases)
+    if (!phase.taps.empty() && refusal(longer.pixel_map(phase, kAnyTile, depths()[0])) != nullptr)
+      return {};
+  return longer;
+}
+
 std::vector<int> PixelShape::depths() const {
   std::vector<int> result;
   const std::int64_t bytes = product.depth * (bit_width(pixel_type) / 8);

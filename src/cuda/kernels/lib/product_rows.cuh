@@ -36,8 +36,8 @@ __device__ inline void read_slab(const Sum* from, R (&values)[kCount]) {
 // The sums of 16 rows from `row` on and kColumns columns from `column` on, as matrix units leave
 // them: sums[4 j + 2 h + i] is row lane / 4 + 8 h, column 8 j + 2 (lane % 4) + i. Rows from
 // `row_end` and columns from `column_end` on are left out. All lanes of the warp come here.
-// `place(row, at)` gives the coordinates of a row; it finds the column in the last of them. kCount
-// neighbouring columns are taken at a time.
+// `place(row, at)` gives the coordinates of a row; it finds the column in the last of them, and may
+// leave a row out by a first one below 0. kCount neighbouring columns are taken at a time.
 template <int kColumns, int kCount = kVector, class Sum, class Place>
 __device__ inline void finish_rows(const Args& args, void* slab, const Sum (&sums)[kColumns / 2],
                                    Index row, Index row_end, Index column, Index column_end,
@@ -68,7 +68,7 @@ __device__ inline void finish_rows(const Args& args, void* slab, const Sum (&sum
         R acc[kCount];
         read_slab((const Sum*)slab + in_slab * kSlabPitch + at_column, acc);
         place(row + in_slab, at);
-        epilogue<kCount>(args, at, acc);
+        if (at[0] >= 0) epilogue<kCount>(args, at, acc);
       }
     }
     __syncwarp();

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "lib/ptx_async.cuh"
+#include "lib/ptx_opaque.cuh"
 #include "sm80/place.cuh"
 
 // Packets of neighbours. A packet's neighbours run along the depth, or (kMnMajor) across it; a
@@ -45,6 +46,7 @@ struct Loader {
       const int at = first + (kMnMajor ? column() : line(i));
       is_there |= (uint32)(at < end) << i;
       outer[i] = Operand::outer(args, where, at < end ? at : 0);
+      outer[i].offset = opaque(outer[i].offset);  // kept, not made again for every stage
     }
   }
   __device__ void fetch(const Args& args, const Where& where, int depth, uint8* tile) {
@@ -59,7 +61,8 @@ struct Loader {
     } else {
       const int k = depth + column();
       const Place at = Operand::depth(args, where, k);
-      const int count = max(0, min(kVector, where.depth_end - k));
+      const int left = where.depth_end - k;
+      const int count = kCutsDepth ? max(0, min(kVector, left)) : left > 0 ? kVector : 0;
 #pragma unroll
       for (int i = 0; i < kLines; ++i)
         take(args, where, i, outer[i], at, is_there >> i & 1 ? count : 0, tile);
@@ -77,13 +80,17 @@ struct Loader {
   }
   __device__ void take(const Args& args, const Where& where, int i, const Place& a, const Place& b,
                        int count, uint8* tile) {
-    if (!Operand::inside(args, where, a, b)) count = 0;
+    const bool is_inside = Operand::inside(args, where, a, b);
     if constexpr (kMode == kAsync) {
-      const Word* data = Operand::data(args);
-      copy_async_filled<kVector * (int)sizeof(Word)>(
-          tile + shared_place(i), count > 0 ? data + (a.offset + b.offset) : data,
-          count * (int)sizeof(Word));
+      // Nothing is read where `present` is 0, so that the address may be any.
+      const int kBytes = kVector * (int)sizeof(Word);
+      const int present = !is_inside   ? 0
+                          : kCutsDepth ? count * (int)sizeof(Word)
+                                       : count > 0 ? kBytes : 0;
+      copy_async_filled<kBytes>(tile + shared_place(i),
+                                Operand::data(args) + (a.offset + b.offset), present);
     } else {
+      if (!is_inside) count = 0;
       packets[i].piece = make_uint4(0, 0, 0, 0);
       if (count == 0) return;
       Operand::template load<Type>(args, a, b, packets[i].words);

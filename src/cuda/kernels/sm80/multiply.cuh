@@ -6,14 +6,15 @@
 
 // A fragment as the side that has 8 columns at a time wants it: half 0 or 1.
 __device__ inline void half_of(const uint32 (&words)[4], int half, uint32 (&to)[2]) {
-  to[0] = words[half];
-  to[1] = words[2 + half];
+  to[0] = words[2 * half];
+  to[1] = words[2 * half + 1];
 }
 
 // f16 and bf16.
 template <class Type, int kM, int kN>
 __device__ inline void multiply_slice(const Fragment<Type> (&a)[kM], const Fragment<Type> (&b)[kN],
-                                      float (&sums)[kM][2 * kN][4]) {
+                                      float (&sums)[kM][2 * kN][4],
+                                      float (&)[kM][2 * kN][4]) {
 #pragma unroll
   for (int i = 0; i < kM; ++i)
 #pragma unroll
@@ -26,7 +27,8 @@ __device__ inline void multiply_slice(const Fragment<Type> (&a)[kM], const Fragm
 
 template <class A, class B, int kM, int kN>
 __device__ inline void multiply_slice(const Fragment<A> (&a)[kM], const Fragment<B> (&b)[kN],
-                                      int (&sums)[kM][2 * kN][4]) {
+                                      int (&sums)[kM][2 * kN][4],
+                                      int (&)[kM][2 * kN][4]) {
 #pragma unroll
   for (int i = 0; i < kM; ++i)
 #pragma unroll
@@ -39,7 +41,8 @@ __device__ inline void multiply_slice(const Fragment<A> (&a)[kM], const Fragment
 
 template <int kM, int kN>
 __device__ inline void multiply_slice(const Fragment<f64> (&a)[kM], const Fragment<f64> (&b)[kN],
-                                      double (&sums)[kM][2 * kN][4]) {
+                                      double (&sums)[kM][2 * kN][4],
+                                      double (&)[kM][2 * kN][4]) {
 #pragma unroll
   for (int i = 0; i < kM; ++i)
 #pragma unroll
@@ -61,10 +64,12 @@ __device__ inline void split_tf32(const uint32 (&words)[kCount], uint32 (&parts)
   }
 }
 // f32, rounded to tf32 (kProducts = 1) or in as many products as its parts need: of two parts all
-// but small * small (3), of three parts all that count (6).
+// but small * small (3), of three parts all that count (6). The largest product goes to `sums`, the
+// others to `small`.
 template <int kM, int kN>
 __device__ inline void multiply_slice(const Fragment<f32> (&a)[kM], const Fragment<f32> (&b)[kN],
-                                      float (&sums)[kM][2 * kN][4]) {
+                                      float (&sums)[kM][2 * kN][4],
+                                      float (&small)[kM][2 * kN][4]) {
   const int kParts = kProducts == 1 ? 1 : kProducts == 3 ? 2 : 3;
   uint32 left[kM][kParts][4];
 #pragma unroll
@@ -74,13 +79,13 @@ __device__ inline void multiply_slice(const Fragment<f32> (&a)[kM], const Fragme
     uint32 column[2], right[kParts][2];
     half_of(b[j / 2].words, j % 2, column);
     split_tf32(column, right);
-    // Small products first.
 #pragma unroll
     for (int order = kParts - 1; order >= 0; --order)
 #pragma unroll
       for (int part = 0; part <= order; ++part)
 #pragma unroll
         for (int i = 0; i < kM; ++i)
-          multiply_add(f32(), sums[i][j], left[i][part], right[order - part]);
+          multiply_add(f32(), order == 0 ? sums[i][j] : small[i][j], left[i][part],
+                       right[order - part]);
   }
 }

@@ -15,14 +15,18 @@ static const int kDepth = kTileBytes / (int)sizeof(TypeA::Word);
 static const int kSlices = kTileBytes / 32;
 static const int kWarpM = kTileM / kWarpsM, kWarpN = kTileN / kWarpsN;
 static const int kFragmentsM = kWarpM / 16, kFragmentsN = kWarpN / 16;
+// f32 that is not rounded: its products are added up for one stage, small ones apart, and then
+// rounded like any sum of f32.
+static const bool kInParts = kProducts > 1;
+typedef Sum Sums[kFragmentsM][2 * kFragmentsN][4];
 static const int kStageBytes = (kTileM + kTileN) * kTileBytes;
 
 // Which tile of which variant and batch; tiles of a square of the result lie together in time, so
 // that they find their operands in L2.
-struct Tile2 {
+struct TileStart {
   int row, column;
 };
-__device__ inline Tile2 locate_tile(const Args& args, Where& where) {
+__device__ inline TileStart locate_tile(const Args& args, Where& where) {
   const int all = (int)args.all_tiles;
   int tile = (int)blockIdx.x;
   where.batch = tile / all;
@@ -39,10 +43,22 @@ __device__ inline Tile2 locate_tile(const Args& args, Where& where) {
   return {(group * kTogetherM + rest % rows) * kTileM, rest / rows * kTileN};
 }
 
+__device__ inline void move_sums(Sums& from, Sums& to) {
+#pragma unroll
+  for (int i = 0; i < kFragmentsM; ++i)
+#pragma unroll
+    for (int j = 0; j < 2 * kFragmentsN; ++j)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        to[i][j][e] += from[i][j][e];
+        from[i][j][e] = 0;
+      }
+}
+
 template <class LoaderA, class LoaderB>
 struct Mainloop {
-  typedef FragmentReader<TypeA, LoaderA::kMnMajor, kTileM> ReaderA;
-  typedef FragmentReader<TypeB, LoaderB::kMnMajor, kTileN> ReaderB;
+  typedef FragmentReader<TypeA, LoaderA::kMnMajor, kTileM, false> ReaderA;
+  typedef FragmentReader<TypeB, LoaderB::kMnMajor, kTileN, true> ReaderB;
   struct Fragments {
     Fragment<TypeA> a[kFragmentsM];
     Fragment<TypeB> b[kFragmentsN];
@@ -58,8 +74,8 @@ struct Mainloop {
   }
 
   // A stage at a time; that kStages - 1 later is on its way meanwhile.
-  __device__ static void run(const Args& args, const Where& where, const Tile2& tile, int warp_m,
-                             int warp_n, Sum (&sums)[kFragmentsM][2 * kFragmentsN][4]) {
+  __device__ static void run(const Args& args, const Where& where, const TileStart& tile, int warp_m,
+                             int warp_n, Sums& sums) {
     uint8* const shared = shared_memory();
     LoaderA load_a;
     LoaderB load_b;
@@ -88,6 +104,7 @@ struct Mainloop {
       }
       commit_copies();
     }
+    Sums of_stage = {}, small = {};  // where kInParts
     const ReaderA reader_a(warp_m * kWarpM);
     const ReaderB reader_b(warp_n * kWarpN);
 #pragma unroll 1
@@ -104,10 +121,13 @@ struct Mainloop {
       for (int slice = 0; slice < kSlices; ++slice) {
         if (slice + 1 < kSlices)
           read(reader_a, reader_b, stage, slice + 1, fragments[(slice + 1) % 2]);
-        multiply_slice(fragments[slice % 2].a, fragments[slice % 2].b, sums);
+        multiply_slice(fragments[slice % 2].a, fragments[slice % 2].b,
+                       kInParts ? of_stage : sums, small);
       }
+      if (kInParts) move_sums(of_stage, sums);
       if (next < depth_stages) deposit(next);
     }
+    if (kInParts) move_sums(small, sums);
     wait_for_copies<0>();
     __syncthreads();
   }
@@ -116,13 +136,13 @@ struct Mainloop {
 template <class LoaderA, class LoaderB, int kCount>
 __device__ inline void product(const Args& args) {
   Where where;
-  const Tile2 tile = locate_tile(args, where);
+  const TileStart tile = locate_tile(args, where);
   const int depth = depth_of(args, where);
   const int per_split = (int)args.depth_of_split;
   where.depth_begin = (int)blockIdx.y * per_split;
   where.depth_end = min(depth, where.depth_begin + per_split);
   const int warp = threadIdx.x / 32, warp_m = warp / kWarpsN, warp_n = warp % kWarpsN;
-  Sum sums[kFragmentsM][2 * kFragmentsN][4] = {};
+  Sums sums = {};
   Mainloop<LoaderA, LoaderB>::run(args, where, tile, warp_m, warp_n, sums);
 
   uint8* const slab = shared_memory() + warp * (16 * kSlabPitch * (int)sizeof(Sum));

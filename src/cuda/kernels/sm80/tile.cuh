@@ -24,58 +24,61 @@ struct TileShape {
   __device__ static int place(int row, int byte) { return row * kRowBytes + (byte ^ turn(row)); }
 };
 
-// What a lane holds of 16 rows and 32 bytes of depth: words 0 and 1 of rows lane / 4 and
-// lane / 4 + 8, first 16 bytes; 2 and 3 of the second 16 bytes. f64: two numbers.
+// What a lane holds of 16 rows and 32 bytes of depth, with g = lane / 4 and t = lane % 4: word t of
+//   A: rows g and g + 8 of the first 16 bytes, then of the second 16 bytes
+//   B: row g of the first and second 16 bytes, then row g + 8
+// f64: number t of row g and of row g + 8.
 template <class Type> struct Fragment { uint32 words[4]; };
 template <> struct Fragment<f64> { double words[2]; };
 
 // Reads the fragments of a warp whose rows begin at `first`.
-template <class Type, bool kMnMajor, int kOuter>
+template <class Type, bool kMnMajor, int kOuter, bool kIsB>
 struct FragmentReader {
   typedef TileShape<Type, kMnMajor, kOuter> Shape;
   static const int kSize = sizeof(typename Type::Word);
+  static const int kDepth = 32 / kSize;  // of a slice
   int line, byte;  // of fragment 0, slice 0: bytes of whole rows, and the exchanged byte in the row
 
   __device__ explicit FragmentReader(int first) {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    // Lane 8 i + j has the address of row j of matrix i, which becomes word i.
+    const int matrix = lane / 8, row_half = kIsB ? matrix / 2 : matrix % 2;
+    const int depth_half = kIsB ? matrix % 2 : matrix / 2;
+    int row;
     if constexpr (Shape::kByWord) {
-      const int row = kMnMajor ? t : first + g;
-      line = row * Shape::kRowBytes;
-      byte = (kMnMajor ? (first + g) * kSize : t * kSize) ^ Shape::turn(row);
+      row = kMnMajor ? t : first + g;
+      byte = (kMnMajor ? first + g : t) * kSize;
     } else if constexpr (kMnMajor) {
-      const int row = lane / 16 * 8 + lane % 8;
-      line = row * Shape::kRowBytes;
-      byte = (first * kSize + (lane / 8 & 1) * 16) ^ Shape::turn(row);
+      row = depth_half * 8 + lane % 8;
+      byte = first * kSize + row_half * 16;
     } else {
-      const int row = first + lane % 16;
-      line = row * Shape::kRowBytes;
-      byte = (lane / 16 * 16) ^ Shape::turn(row);
+      row = first + row_half * 8 + lane % 8;
+      byte = depth_half * 16;
     }
+    line = row * Shape::kRowBytes;
+    byte ^= Shape::turn(row);
   }
   // Fragment number i, 16 rows each, of slice number `slice`, 32 bytes of depth each.
   __device__ void read(const uint8* tile, int i, int slice, Fragment<Type>& to) const {
-    const int depth = 32 / kSize;  // of a slice
-    if constexpr (Shape::kByWord && kMnMajor) {
-      typedef typename Type::Word Word;
-      const int per_half = sizeof(to.words) / sizeof(Word) / 2;
+    if constexpr (kSize == 8) {
 #pragma unroll
-      for (int high = 0; high < per_half; ++high)
-#pragma unroll
-        for (int j = 0; j < 2; ++j) {
-          const uint8* from = tile + line + (slice * depth + 4 * high) * Shape::kRowBytes +
-                              (byte ^ (16 * i + 8 * j) * kSize);
-          if constexpr (kSize == 8)
-            to.words[j] = *(const double*)from;
-          else
-            to.words[2 * high + j] = *(const uint32*)from;
-        }
+      for (int half = 0; half < 2; ++half)
+        to.words[half] =
+            *(const double*)(tile + (kMnMajor
+                                         ? line + slice * kDepth * Shape::kRowBytes +
+                                               (byte ^ (16 * i + 8 * half) * kSize)
+                                         : line + (16 * i + 8 * half) * Shape::kRowBytes +
+                                               (byte ^ slice * 32)));
     } else if constexpr (Shape::kByWord) {
 #pragma unroll
-      for (int j = 0; j < 2; ++j)
-        to.words[j] = *(const double*)(tile + line + (16 * i + 8 * j) * Shape::kRowBytes +
-                                       (byte ^ slice * 32));
+      for (int high = 0; high < 2; ++high)
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+          to.words[kIsB ? 2 * half + high : 2 * high + half] =
+              *(const uint32*)(tile + line + (slice * kDepth + 4 * high) * Shape::kRowBytes +
+                               (byte ^ (16 * i + 8 * half) * kSize));
     } else if constexpr (kMnMajor) {
-      load_matrices<true>(to.words, tile + line + slice * depth * Shape::kRowBytes +
+      load_matrices<true>(to.words, tile + line + slice * kDepth * Shape::kRowBytes +
                                         (byte ^ i * 16 * kSize));
     } else {
       load_matrices<false>(to.words, tile + line + i * 16 * Shape::kRowBytes +
