@@ -111,8 +111,8 @@ class ConvWgradSm90Engine final : public CudaEngine {
            .memory_bytes = region.bytes() + 2.0 * static_cast<double>(config.scratch_bytes),
            .launches = 2 + (shape.pack_x ? 1 : 0) + (shape.pack_dy ? 1 : 0),
            // Products of bf16 instead of one of tf32, at twice its rate.
-           .efficiency = (shape.splits_numbers() ? 2.0 / tile.products() : 1.0) * tile.columns() /
-                         2 / filter_gradient_product_clocks(tile)},
+           .efficiency = (shape.splits_numbers() ? 2.0 / tile.products() : 1.0) *
+                         filter_gradient_efficiency(tile, cut)},
           device, region.precision());
       config.notes.runtime_compiled = true;
       config.notes.tf32 = tile.parts == 2;
@@ -165,6 +165,8 @@ class ConvWgradSm90Engine final : public CudaEngine {
     arguments.number("segments_w", cut.segments_w);
     arguments.number("segments_h", cut.segments_h);
     arguments.number("to_d", shape.to[0]);
+    arguments.number("to_h", shape.to[1]);
+    arguments.number("to_w", shape.to[2]);
     const std::array<std::string_view, 3> files = {
         "lib/ptx_wgmma_product.cuh", "sm90/filter_gradient.cuh",
         shape.splits_numbers() ? "sm90/filter_gradient_split.cuh"

@@ -74,8 +74,8 @@ struct FilterGradientCut {
   TensorMapForm map_x, map_dy;
 };
 
-// Clocks of one product of a warpgroup: the matrix unit's, or those of shared memory.
-double filter_gradient_product_clocks(const FilterGradientTile& tile);
+// Share of the matrix units' time that a stage fills, if the L2 cache does not limit.
+double filter_gradient_efficiency(const FilterGradientTile& tile, const FilterGradientCut& cut);
 
 // Tiles worth trying, the most promising first.
 std::vector<FilterGradientTile> filter_gradient_tiles(const FilterGradientShape& shape, int parts,

@@ -76,20 +76,30 @@ struct Ring {
 // The first pixel of a segment.
 struct Place {
   int w, h, d, n;
+
+  __device__ Place(const Args& args, int segment) {
+    const auto next = [&](int count) {
+      const int above = segment / count, own = segment - above * count;
+      segment = above;
+      return own;
+    };
+    w = next((int)args.segments_w) * kDyWidth;
+    h = next((int)args.segments_h) * kRows;
+    d = next((int)args.to_d);
+    n = segment;
+  }
+  __device__ void advance(const Args& args) {
+    w += kDyWidth;
+    if (w < (int)args.to_w) return;
+    w = 0;
+    h += kRows;
+    if (h < (int)args.to_h) return;
+    h = 0;
+    if (++d < (int)args.to_d) return;
+    d = 0;
+    ++n;
+  }
 };
-__device__ inline Place place_of(const Args& args, int segment) {
-  Place place;
-  const auto next = [&](int count) {
-    const int above = segment / count, own = segment - above * count;
-    segment = above;
-    return own;
-  };
-  place.w = next((int)args.segments_w) * kDyWidth;
-  place.h = next((int)args.segments_h) * kRows;
-  place.d = next((int)args.to_d);
-  place.n = segment;
-  return place;
-}
 
 // A box of either tensor: coordinates beyond kRank - 2 spatial axes are 0.
 __device__ inline void load(uint8* to, const TensorMap& map, Mbarrier* barrier, int channel, int w,
@@ -109,6 +119,13 @@ __device__ inline void load_x(const Args& args, const Work& work, const Place& p
        place.w * kStrideW + work.tap_w * kDilationW - kPaddingW,
        (place.h * kStrideH + work.tap_h * kDilationH - kPaddingH) + row * kStrideH,
        place.d * kStrideD + work.tap_d * kDilationD - kPaddingD, place.n);
+}
+
+// From a multiple of 1024 on, where the swizzle's pattern begins. Not rounded as an integer: the
+// compiler would forget which memory it is.
+__device__ inline uint8* aligned_shared_memory() {
+  uint8* memory = shared_memory();
+  return memory + (1024 - (uint64)memory % 1024) % 1024;
 }
 
 // Pixels of a stage that no copy writes: zeros, for all time.

@@ -26,9 +26,12 @@ __device__ inline void for_pieces(Use use) {
 
 // One thread. `raw` is the ring of pieces.
 __device__ inline void produce(const Args& args, const Work& work, Ring raw) {
+  Place place(args, work.first * kSegments);
+  int current = 0;  // segment of the stage that `place` is of
   for (int i = 0; i < work.count; ++i) {
     for_pieces([&](bool is_dy, int segment, int box, int row) {
-      const Place place = place_of(args, (work.first + i) * kSegments + segment);
+      if (segment != current) place.advance(args);
+      current = segment;
       Mbarrier* full = raw.full + raw.stage;
       uint8* to = raw.stages + raw.stage * kRawBytes;
       wait_for(raw.empty + raw.stage, raw.parity ^ 1);
@@ -39,6 +42,8 @@ __device__ inline void produce(const Args& args, const Work& work, Ring raw) {
         load_x(args, work, place, box, row, to, full);
       raw.next(kRawSlots);
     });
+    place.advance(args);
+    current = 0;
   }
 }
 
@@ -106,7 +111,7 @@ __device__ inline void split(const Work& work, Ring ring, Ring raw) {
 extern "C" __global__ void __launch_bounds__(kThreads)
     filter_gradient(const __grid_constant__ Args args) {
   Ring ring, raw;
-  ring.stages = (uint8*)(((uint64)shared_memory() + 1023) / 1024 * 1024);
+  ring.stages = aligned_shared_memory();
   raw.stages = ring.stages + kStages * kStageBytes;
   ring.full = (Mbarrier*)(raw.stages + kRawSlots * kRawBytes);
   ring.empty = ring.full + kStages;
