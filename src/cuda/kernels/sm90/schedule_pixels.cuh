@@ -6,9 +6,9 @@
 
 __device__ inline int block_of_cluster() { return kCluster == 1 ? 0 : (int)blockIdx.x % kCluster; }
 
-// Words of a phase in args.phases[]. Extents are those of its pixels, of which results are the first
-// ones of an axis; lower is where in the image the window of its pixel 0 begins; its pixel i of an
-// axis is pixel first + i * args.spread of the result.
+// Words of a phase in args.phases[]. Extents are those of its pixels, of which results are the
+// first ones of an axis; lower is where in the image the window of its pixel 0 begins; its pixel i
+// of an axis is pixel first + i * args.spread of the result.
 enum PhaseWord {
   kFirstWork,  // number of its first piece of work
   kTilesM,     // of a cluster's blocks together
@@ -40,10 +40,11 @@ __device__ inline int work_count(const Args& args) { return (int)args.work_count
 __device__ inline int first_work() { return (int)blockIdx.x / kCluster; }
 __device__ inline int work_step() { return (int)gridDim.x / kCluster; }
 
-// Phases take turns where they have equally many tiles (kInTurns): pixels between pixels are written
-// at about the same time, and a block has all of them in turn. Else one comes after the other. In
-// each the groups of channels one after the other; of these, tiles in bands of group_m rows of tiles,
-// column by column: the band's rows and the columns stay in the L2 cache while they are used.
+// Phases take turns where they have equally many tiles (kInTurns): pixels between pixels are
+// written at about the same time, and a block has all of them in turn. Else one comes after the
+// other. In each the groups of channels one after the other; of these, tiles in bands of group_m
+// rows of tiles, column by column: the band's rows and the columns stay in the L2 cache while they
+// are used.
 __device__ inline Work work_of(const Args& args, int number) {
   Work work;
   work.phase = 0;
