@@ -172,6 +172,14 @@ TEST_F(GpuConvSm90, Pointwise) {
   expect_right({.extent = {9, 9}, .window = {1, 1}, .op = {.stride = {2, 2}}});
 }
 
+TEST_F(GpuConvSm90, Patches) {
+  expect_right({.channels = 4,
+                .extent = {21, 34},
+                .window = {5, 8},
+                .op = {.stride = {5, 8}},
+                .fused = true});
+}
+
 TEST_F(GpuConvSm90, Backward) {
   expect_right({.backward = true, .extent = {9, 10}, .op = {.padding = {1, 1}}, .fused = true});
   expect_right({.dtype = f16,
