@@ -1,5 +1,5 @@
 // Every configuration of ours for a case, timed: what the cost model is fitted to and judged by
-// (tools/fit_costs.py, tests/bench/ranking_test.cpp).
+// (bench/fit, tests/bench/ranking_test.cpp).
 #pragma once
 
 #include <ashlar/tune.hpp>

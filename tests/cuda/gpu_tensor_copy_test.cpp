@@ -359,7 +359,7 @@ TEST_F(GpuMbarrier, BlocksOfAClusterShareTheirTiles) {
       "  cluster_barrier();\n"
       "  for (int round = 0; round < 5; ++round) {\n"
       "    if (threadIdx.x == 0) {\n"
-      "      wait_for_cluster(&empty, round % 2 ^ 1);\n"
+      "      wait_for(&empty, round % 2 ^ 1);\n"
       "      arrive_and_expect(&full, 512);\n"
       "      const int at[2] = {0, round * 8 + rank * 4};\n"
       "      load_box_to_blocks(tile + rank * 256, args.map, &full, at, (uint16)3);\n"

@@ -321,6 +321,7 @@ class ConvSm90Engine final : public CudaEngine {
          .operands = shape.pixel_type,
          .tile_m = tile.m,
          .tile_n = tile.n,
+         .variant = tile.variant() + (windows != nullptr ? 4 : 0),
          .tiles = static_cast<double>(tiling.count() * tile.cluster),
          .flops = 2 * area * taps * depth_bytes / element,
          .load_bytes = depth_bytes * (pixel_rows + filter_rows),

@@ -85,6 +85,7 @@ class GemmSm90Engine final : public CudaEngine {
            .operands = operands,
            .tile_m = tile.m,
            .tile_n = tile.n,
+           .variant = tile.variant(),
            .tiles = static_cast<double>(cluster_tiles(shape, tile) * tile.cluster),
            .flops = 2 * area * depth,
            .load_bytes = bytes * depth * (tile.m + static_cast<double>(tile.n) / tile.cluster),

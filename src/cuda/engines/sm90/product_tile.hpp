@@ -20,6 +20,8 @@ struct ProductTile {
   int producers = 1;       // warpgroups that bring the factors, more than one if they compute them
 
   int row_blocks() const { return m / 64 / (ping_pong ? 1 : consumers); }
+  // What differs for the cost model beside the extents (tile_cost.hpp).
+  int variant() const { return (ping_pong ? 1 : 0) + (cluster > 1 ? 2 : 0); }
 };
 
 // Depth that a stage holds of 128 bytes of every row.
