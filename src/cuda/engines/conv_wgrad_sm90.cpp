@@ -53,12 +53,19 @@ std::string constants(const Shape& shape, const Tile& tile, const Cut& cut) {
           constant("kDyWidth", tile.width) + constant("kSegments", tile.segments) +
           constant("kStages", tile.stages) + constant("kXWidth", cut.x_width) +
           constant("kXRows", cut.x_rows) + constant("kSegmentGroups", cut.segment_groups) +
-          constant("kXPitch", cut.x_pitch) + constant("kParts", splits ? 2 : 1) +
+          constant("kXPitch", cut.x_pitch) + constant("kParts", tile.parts) +
           constant("kProducerRegisters", splits ? kSplitterRegisters : kProducerRegisters);
   if (splits)
     text += constant("kDyPieceRows", cut.dy_piece_rows) +
             constant("kXPieceRows", cut.x_piece_rows) + constant("kRawSlots", cut.raw_slots);
   return text;
+}
+
+std::vector<Tile> tiles_of(const Shape& shape, const DeviceProps& device) {
+  if (!shape.splits_numbers()) return filter_gradient_tiles(shape, 1, device);
+  std::vector<Tile> result = filter_gradient_tiles(shape, 2, device);
+  for (const Tile& tile : filter_gradient_tiles(shape, 3, device)) result.push_back(tile);
+  return result;
 }
 
 class ConvWgradSm90Engine final : public CudaEngine {
@@ -73,7 +80,7 @@ class ConvWgradSm90Engine final : public CudaEngine {
     if (Support support = describe(region, shape); !support) return support;
     if (device.compute_capability != kHopper)
       return Support::no("made for sm_90a, this is sm_{}", device.compute_capability);
-    if (filter_gradient_tiles(shape, device).empty())
+    if (tiles_of(shape, device).empty())
       return Support::no("no tile's pixels fit into shared memory");
     return Support::yes();
   }
@@ -82,7 +89,7 @@ class ConvWgradSm90Engine final : public CudaEngine {
     Shape shape;
     describe(region, shape);
     std::vector<Config> result;
-    for (const Tile& tile : filter_gradient_tiles(shape, device)) {
+    for (const Tile& tile : tiles_of(shape, device)) {
       const Cut cut(shape, tile);
       Config& config = result.emplace_back();
       config.knobs = knobs_of(tile);
@@ -104,13 +111,13 @@ class ConvWgradSm90Engine final : public CudaEngine {
            .store_bytes = sums * sizeof(float),
            .memory_bytes = region.bytes() + 2.0 * static_cast<double>(config.scratch_bytes),
            .launches = 2 + (shape.pack_x ? 1 : 0) + (shape.pack_dy ? 1 : 0),
-           // Three products of bf16 for one of tf32, at twice its rate.
-           .efficiency = (shape.splits_numbers() ? 2.0 / 3.0 : 1.0) * tile.columns() / 2 /
-                         filter_gradient_product_clocks(tile)},
+           // Products of bf16 instead of one of tf32, at twice its rate.
+           .efficiency = (shape.splits_numbers() ? 2.0 / tile.products() : 1.0) *
+                         filter_gradient_efficiency(tile, cut)},
           device, region.precision());
       config.notes.runtime_compiled = true;
-      config.notes.tf32 = shape.splits_numbers();
-      config.notes.truncating_sums = true;
+      config.notes.tf32 = tile.parts == 2;
+      config.notes.truncating_sums = tile.parts < 3;
     }
     std::stable_sort(result.begin(), result.end(), [&](const Config& a, const Config& b) {
       return a.cost.seconds(device, region.precision()) <
@@ -159,6 +166,8 @@ class ConvWgradSm90Engine final : public CudaEngine {
     arguments.number("segments_w", cut.segments_w);
     arguments.number("segments_h", cut.segments_h);
     arguments.number("to_d", shape.to[0]);
+    arguments.number("to_h", shape.to[1]);
+    arguments.number("to_w", shape.to[2]);
     const std::array<std::string_view, 3> files = {
         "lib/ptx_wgmma_product.cuh", "sm90/filter_gradient.cuh",
         shape.splits_numbers() ? "sm90/filter_gradient_split.cuh"

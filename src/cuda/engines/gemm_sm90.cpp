@@ -21,13 +21,6 @@ std::int64_t cluster_tiles(const MatrixShape& shape, const ProductTile& tile) {
   return shape.batches * tiles(shape.rows, tile.m * tile.cluster) * tiles(shape.columns, tile.n);
 }
 
-// Neighbouring columns that a thread may take at a time: all of them are inside or none.
-int most_vector(std::int64_t columns) {
-  int vector = 8;
-  while (columns % vector != 0) vector /= 2;
-  return vector;
-}
-
 std::vector<ProductTile> tiles_for(const MatrixShape& shape) {
   const DType operands = shape.a.math;
   std::vector<ProductTile> result;
@@ -167,7 +160,8 @@ class GemmSm90Engine final : public CudaEngine {
                              product_constants(tile, form, stages) + arguments.struct_text() +
                              printed;
     std::vector<std::string_view> files = {"lib/product_rows.cuh", "lib/ptx_wgmma_product.cuh",
-                                           "sm90/schedule.cuh", "sm90/load_matrix.cuh"};
+                                           "sm90/schedule.cuh", "sm90/load_matrix.cuh",
+                                           "sm90/finish_matrix.cuh"};
     if (shape.computes()) files.push_back("sm90/compute_rows.cuh");
     files.push_back("sm90/mainloop.cuh");
     launch.source = {"gemm_sm90", assemble(files, head)};

@@ -59,7 +59,7 @@ std::optional<std::int64_t> batch_distance(const View& view, const Dims& dims) {
 }
 
 Support take_computed(const PointwiseProgram& prologue, DType dtype, DType math, int row_axis,
-                      int depth_axis, const Dims& dims, ComputedFactor& factor) {
+                      int depth_axis, const Dims& dims, ComputedFactor& factor, bool in_lines) {
   if (prologue.has_random()) return Support::no("random numbers before the product");
   if (!prologue.stores.empty()) return Support::no("an operand that is stored as well");
   PointwiseProgram& program = factor.program;
@@ -87,7 +87,7 @@ Support take_computed(const PointwiseProgram& prologue, DType dtype, DType math,
   // What stands for a tensor of 16 bits has no more of them than it.
   if (math != dtype && !prologue.is_plain_load() && bit_width(dtype) == 16)
     program.steps[static_cast<std::size_t>(program.result)].round_to = dtype;
-  factor.along_rows = bits_along_rows > bits_along_depth;
+  factor.along_rows = !in_lines && bits_along_rows > bits_along_depth;
   if (factor.along_rows) move_axis_last(program, 1);
   int most = 8;
   while (program.space[2] % most != 0) most /= 2;
@@ -95,15 +95,19 @@ Support take_computed(const PointwiseProgram& prologue, DType dtype, DType math,
   return Support::yes();
 }
 
+std::string factor_constants(const ComputedFactor* factor, DType math, char which) {
+  const auto upper = static_cast<char>(std::toupper(which));
+  const std::string type = tag(math);
+  return fmt::format("typedef {} Math{};\n", type.substr(0, type.size() - 2), upper) +
+         constant(fmt::format("kComputes{}", upper), factor != nullptr) +
+         constant(fmt::format("kVector{}", upper), factor ? factor->vector : 1) +
+         constant(fmt::format("kAlongRows{}", upper), factor != nullptr && factor->along_rows);
+}
+
 std::string print_factor(const ComputedFactor* factor, DType math, char which, const Graph& graph,
                          Arguments& arguments) {
-  const auto upper = static_cast<char>(std::toupper(which));
-  const std::string name = fmt::format("factor_{}", which), type = tag(math);
-  std::string text =
-      fmt::format("typedef {} Math{};\n", type.substr(0, type.size() - 2), upper) +
-      constant(fmt::format("kComputes{}", upper), factor != nullptr) +
-      constant(fmt::format("kVector{}", upper), factor ? factor->vector : 1) +
-      constant(fmt::format("kAlongRows{}", upper), factor != nullptr && factor->along_rows);
+  const std::string name = fmt::format("factor_{}", which);
+  const std::string text = factor_constants(factor, math, which);
   if (factor) return text + print_program(factor->program, graph, name, arguments);
   return text + fmt::format(
                     "template <int kCount>\n__device__ inline void {}(const Args&, const "

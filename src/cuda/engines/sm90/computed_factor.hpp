@@ -22,10 +22,14 @@ bool choose_math(DType a, DType b, DType compute, DType& math_a, DType& math_b);
 // distance.
 std::optional<std::int64_t> batch_distance(const View& view, const Dims& dims);
 
-// `dims` are those of the result; dtype that of the factor's tensor.
+// `dims` are those of the result; dtype that of the factor's tensor. `in_lines`: not along_rows,
+// however its elements lie.
 Support take_computed(const PointwiseProgram& prologue, DType dtype, DType math, int row_axis,
-                      int depth_axis, const Dims& dims, ComputedFactor& factor);
+                      int depth_axis, const Dims& dims, ComputedFactor& factor,
+                      bool in_lines = false);
 
+// The constants of factor 'a' or 'b', without its program.
+std::string factor_constants(const ComputedFactor* factor, DType math, char which);
 // What compute_rows.cuh wants to be told about factor 'a' or 'b'. `factor` is null where the copy
 // engine brings it.
 std::string print_factor(const ComputedFactor* factor, DType math, char which, const Graph& graph,

@@ -45,8 +45,10 @@ struct FilterGradientTile {
   int row_blocks = 1;
   int rows = 1, width = 1, segments = 1;
   int stages = 2, splits = 1;
+  int parts = 1;  // that numbers are split into: 2 in place of tf32, 3 for all bits of f32
 
   int consumers() const { return dy_boxes / row_blocks * tap_rows; }
+  int products() const { return parts * (parts + 1) / 2; }
   int columns() const { return taps_across * x_boxes * static_cast<int>(kBoxChannels); }
   bool operator==(const FilterGradientTile&) const = default;
 };
@@ -72,11 +74,11 @@ struct FilterGradientCut {
   TensorMapForm map_x, map_dy;
 };
 
-// Clocks of one product of a warpgroup: the matrix unit's, or those of shared memory.
-double filter_gradient_product_clocks(const FilterGradientTile& tile);
+// Share of the matrix units' time that a stage fills, if the L2 cache does not limit.
+double filter_gradient_efficiency(const FilterGradientTile& tile, const FilterGradientCut& cut);
 
 // Tiles worth trying, the most promising first.
-std::vector<FilterGradientTile> filter_gradient_tiles(const FilterGradientShape& shape,
+std::vector<FilterGradientTile> filter_gradient_tiles(const FilterGradientShape& shape, int parts,
                                                       const DeviceProps& device);
 
 }  // namespace ashlar::cuda

@@ -38,7 +38,8 @@ Support take_asked(const View& view, int row_axis, int depth_axis, const Dims& d
   return Support::yes();
 }
 
-// By the copy engine where it can, else computed.
+}  // namespace
+
 Support take_factor(const PointwiseProgram& prologue, DType dtype, int row_axis, int depth_axis,
                     const Dims& dims, MatrixFactor& factor) {
   const View& first = prologue.steps.at(0).view;
@@ -53,7 +54,11 @@ Support take_factor(const PointwiseProgram& prologue, DType dtype, int row_axis,
   return support;
 }
 
-}  // namespace
+int most_vector(std::int64_t columns) {
+  int vector = 8;
+  while (columns % vector != 0) vector /= 2;
+  return vector;
+}
 
 TensorMapForm map_of(const MatrixFactor& factor, std::int64_t lines, std::int64_t depth,
                      std::int64_t batches, int rows) {

@@ -28,6 +28,13 @@ struct MatrixShape {
   bool computes() const { return a.computed || b.computed; }
 };
 
+// A factor whose math is known: by the copy engine where that can take it, else computed. `dims`
+// are those of the result.
+Support take_factor(const PointwiseProgram& prologue, DType dtype, int row_axis, int depth_axis,
+                    const Dims& dims, MatrixFactor& factor);
+// Neighbouring columns that a thread may take at a time: all of them are inside or none.
+int most_vector(std::int64_t columns);
+
 // Fills in `shape`, or says why not.
 Support describe(const Region& region, MatrixShape& shape);
 

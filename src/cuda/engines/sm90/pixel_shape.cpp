@@ -180,6 +180,7 @@ Support is_pixel_shape(const Region& region) {
   if (product.phases.size() > kMostPhases)
     return Support::no("{} residues modulo the stride, {} at most", product.phases.size(),
                        kMostPhases);
+  if (product.phases[0].taps.empty()) return Support::no("no pixel that a tap reaches");
   if (product.taps() > static_cast<std::int64_t>(kMostTaps))
     return Support::no("{} taps, {} at most", product.taps(), kMostTaps);
   if (shape.depths().empty())

@@ -42,13 +42,3 @@ __device__ inline void load_stage(const A& args, const Work& work, int block, ui
                                                   barrier, work.n + part, depth,
                                                   work.batch * (int)args.batched_b);
 }
-
-// Rows are numbered through all batches, as the epilogue's axes number them.
-template <class Sum>
-__device__ inline void finish_tile_rows(const Args& args, const Work& work, uint8* slab,
-                                        const Sum (&sums)[kTileN / 2], int row) {
-  const Index batch = (Index)work.batch * (Index)args.rows;
-  finish_rows<kTileN>(args, slab, sums, batch + row, batch + (Index)args.rows, (Index)work.n,
-                      (Index)args.columns,
-                      [&](Index r, Index(&at)[kRank]) { locate_row(args, r, at); });
-}

@@ -173,13 +173,14 @@ __device__ inline void finish_tile_rows(const Args& args, const Work& work, uint
                           }
                         });
   else
-    finish_rows<kTileN>(args, slab, sums, (Index)row, pixel_end, channel + work.n, channel_end,
-                        [&](Index r, Index(&at)[kRank]) {
-                          if constexpr (kWhole && kWindowRows == 0)
-                            locate_row(args, r, at);
-                          else if constexpr (kWhole)
-                            place_whole_pixel(args, work.phase, (int)r, at);
-                          else
-                            place_pixel<1>(args, work.phase, (int)r, at);
-                        });
+    finish_rows<kTileN, kVector, (kWindowRows > 0)>(
+        args, slab, sums, (Index)row, pixel_end, channel + work.n, channel_end,
+        [&](Index r, Index(&at)[kRank]) {
+          if constexpr (kWhole && kWindowRows == 0)
+            locate_row(args, r, at);
+          else if constexpr (kWhole)
+            place_whole_pixel(args, work.phase, (int)r, at);
+          else
+            place_pixel<1>(args, work.phase, (int)r, at);
+        });
 }

@@ -234,7 +234,7 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
       multiply_blocks_and_promote(ring, work, turns, first_row_block, sums);
     else
       multiply_blocks(ring, work, turns, first_row_block, sums);
-    if (!kPromotes && work.count == 0) {
+    if (kHasEmptyWork && !kPromotes && work.count == 0) {
 #pragma unroll
       for (int r = 0; r < kRowBlocks; ++r)
 #pragma unroll
@@ -250,7 +250,9 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     product(const __grid_constant__ Args args) {
-  Ring ring = ring_of((uint8*)(((uint64)shared_memory() + 1023) / 1024 * 1024));
+  uint8* memory = shared_memory();
+  memory += (1024 - (uint64)memory % 1024) % 1024;  // no round trip: it stays known to be shared
+  Ring ring = ring_of(memory);
   start(ring);
   // The same for a whole warp, as the compiler can see: descriptors stay in uniform registers.
   const int group = __shfl_sync(~0u, threadIdx.x / 128, 0);

@@ -130,14 +130,20 @@ __device__ inline void multiply_windows(const Args& args, Ring& ring, const Work
                                         const Turns& turns, int first_row,
                                         Sum (&sums)[kRowBlocks][WGMMA_N / 2]) {
   const int taps = (int)phase_word(args, work.phase, kTaps);
+  const int blocks = taps == 0 ? 0 : (int)args.depth_blocks;
   const int64* tap_words = args.taps + phase_word(args, work.phase, kFirstTap);
+  const auto row_of = [&](int tap) {
+    return first_row + __shfl_sync(~0u, window_row(tap_words[tap]), 0);
+  };
   int filter_before = -1, window_before = -1;
-  for (int depth = 0; depth < (int)args.depth_blocks; ++depth, ring.window.next()) {
+  int row = row_of(0);
+  for (int depth = 0; depth < blocks; ++depth, ring.window.next()) {
     wait_for(ring.full_window + ring.window.stage, ring.window.parity);
     for (int tap = 0; tap < taps; ++tap, ring.filter.next()) {
       wait_for(ring.full + ring.filter.stage, kResident ? 0 : ring.filter.parity);
-      start_products(ring, first_row + window_row(tap_words[tap]), depth + tap > 0, sums);
-      if (depth == (int)args.depth_blocks - 1 && tap == taps - 1) turns.pass_on(ring.turns);
+      start_products(ring, row, depth + tap > 0, sums);
+      row = row_of(tap + 1 < taps ? tap + 1 : 0);
+      if (depth == blocks - 1 && tap == taps - 1) turns.pass_on(ring.turns);
       wait_for_products<1>();
       if (filter_before >= 0) release_filter(ring, filter_before);
       if (window_before >= 0) release_window(ring, window_before);
@@ -148,8 +154,8 @@ __device__ inline void multiply_windows(const Args& args, Ring& ring, const Work
   }
   wait_for_products<0>();
   keep_in_registers(sums);
-  release_filter(ring, filter_before);
-  release_window(ring, window_before);
+  if (filter_before >= 0) release_filter(ring, filter_before);
+  if (window_before >= 0) release_window(ring, window_before);
 }
 
 // A warpgroup.
@@ -170,15 +176,14 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
     Sum sums[kRowBlocks][WGMMA_N / 2];
     turns.wait(ring.turns);
     if (kResident) ring.filter = {0, 0};
-    if (work.count == 0) {
+    if (kHasEmptyWork && work.count == 0) {
       turns.pass_on(ring.turns);
 #pragma unroll
       for (int r = 0; r < kRowBlocks; ++r)
 #pragma unroll
         for (int i = 0; i < WGMMA_N / 2; ++i) sums[r][i] = 0;
-    } else {
-      multiply_windows(args, ring, work, turns, first_row, sums);
     }
+    multiply_windows(args, ring, work, turns, first_row, sums);
 #pragma unroll
     for (int r = 0; r < kRowBlocks; ++r)
       finish_tile_rows(args, work, slab, sums[r], work.m + first_row + r * 64 + warp * 16);
@@ -187,9 +192,12 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     product(const __grid_constant__ Args args) {
-  Ring ring = ring_of((uint8*)(((uint64)shared_memory() + 1023) / 1024 * 1024));
+  uint8* memory = shared_memory();
+  memory += (1024 - (uint64)memory % 1024) % 1024;  // no round trip: it stays known to be shared
+  Ring ring = ring_of(memory);
   start(ring);
-  const int group = threadIdx.x / 128;
+  // The same for a whole warp, as the compiler can see: descriptors stay in uniform registers.
+  const int group = __shfl_sync(~0u, threadIdx.x / 128, 0);
   if (group == kConsumers) {
     if constexpr (kConsumers > 1) give_registers<kProducerRegisters>();
     if (threadIdx.x == kConsumers * 128) produce_windows(args, ring);

@@ -24,6 +24,8 @@ enum PhaseWord {
   kPhaseWords
 };
 
+static const bool kHasEmptyWork = kPhases > 1;  // pixels that no tap reaches
+
 struct Work {
   int m, n;          // first row and column
   int group, phase;
