@@ -12,7 +12,7 @@ constexpr Direction kDirections[] = {Direction::forward, Direction::data, Direct
 
 struct Problem {
   std::int64_t images, channels, height, width, filters, window, stride = 1, padding = 0,
-                                                                  groups = 1, dilation = 1;
+                                                                 groups = 1, dilation = 1;
 };
 
 Graph convolution(DType dtype, Direction direction, const Problem& p,
@@ -28,8 +28,8 @@ Graph convolution(DType dtype, Direction direction, const Problem& p,
              y = {p.images, p.filters, out(p.height), out(p.width)},
              w = {p.filters, p.channels / p.groups, p.window, p.window};
   if (direction == Direction::forward) {
-    Value sum = graph.conv(graph.input("x", x, dtype, layout), graph.input("w", w, dtype, layout),
-                           op);
+    Value sum =
+        graph.conv(graph.input("x", x, dtype, layout), graph.input("w", w, dtype, layout), op);
     if (fused)
       sum = relu(sum + graph.input("bias", {1, p.filters, 1, 1}, dtype, layout) +
                  graph.input("residual", y, dtype, layout));
@@ -85,9 +85,9 @@ TEST_F(GpuConvDirect, Stem) {
   expect_agrees(conv_direct_engine(), convolution(bf16, Direction::filter, stem), true);
   expect_agrees(conv_direct_engine(), convolution(f32, Direction::forward, stem));
   for (const DType dtype : {bf16, f32}) {
-    expect_agrees(conv_direct_engine(),
-                  convolution(dtype, Direction::forward, {2, 3, 11, 13, 32, 3, 1, 1}, channels_last,
-                              true));
+    expect_agrees(
+        conv_direct_engine(),
+        convolution(dtype, Direction::forward, {2, 3, 11, 13, 32, 3, 1, 1}, channels_last, true));
     expect_agrees(conv_direct_engine(),
                   convolution(dtype, Direction::filter, {2, 3, 11, 13, 32, 3, 1, 1}));
     for (const Direction direction : {Direction::forward, Direction::filter})
@@ -104,8 +104,7 @@ TEST_F(GpuConvDirect, Groups) {
                     convolution(f16, direction, {2, width * 4, 9, 10, width * 4, 3, 1, 1, 4}));
     expect_agrees(conv_direct_engine(),
                   convolution(bf16, direction, {1, 32, 9, 7, 32, 3, 2, 1, 4}));
-    expect_agrees(conv_direct_engine(),
-                  convolution(f32, direction, {1, 32, 9, 7, 32, 3, 1, 1, 4}));
+    expect_agrees(conv_direct_engine(), convolution(f32, direction, {1, 32, 9, 7, 32, 3, 1, 1, 4}));
     expect_agrees(conv_direct_engine(),
                   convolution(bf16, direction, {1, 12, 7, 7, 6, 3, 1, 2, 3, 2}, row_major));
   }

@@ -46,6 +46,30 @@ struct Convolution {
   }
 };
 
+// The engine with some of its configurations.
+class Only final : public CudaEngine {
+ public:
+  Only(std::string_view knob, std::int64_t value) : knob_(knob), value_(value) {}
+  std::string_view id() const override { return conv_sm90_engine().id(); }
+  std::string_view description() const override { return conv_sm90_engine().description(); }
+  Support supports(const Region& region, const DeviceProps& device) const override {
+    return conv_sm90_engine().supports(region, device);
+  }
+  std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
+    std::vector<Config> all = conv_sm90_engine().configs(region, device);
+    std::erase_if(all, [&](const Config& config) { return config.knob(knob_) != value_; });
+    return all;
+  }
+  KernelDesign design(const Graph& graph, const Region& region, const Config& config,
+                      const DeviceProps& device) const override {
+    return conv_sm90_engine().design(graph, region, config, device);
+  }
+
+ private:
+  std::string_view knob_;
+  std::int64_t value_;
+};
+
 class ConvSm90 : public testing::Test {
  protected:
   void SetUp() override {
@@ -116,6 +140,31 @@ TEST_F(GpuConvSm90, Forward) {
 
 TEST_F(GpuConvSm90, EveryConfiguration) {
   expect_right({.images = 3, .filters = 136, .extent = {11, 10}, .op = {.padding = {1, 1}}}, true);
+}
+
+// Pixels that are loaded once for all taps.
+TEST_F(GpuConvSm90, Windows) {
+  const Only engine("windows", 1);
+  for (const bool backward : {false, true}) {
+    const ConvAttributes padded{.padding = {1, 1}}, strided{.padding = {1, 1}, .stride = {2, 2}};
+    expect_agrees(engine, Convolution{.backward = backward,
+                                      .images = 3,
+                                      .channels = 80,
+                                      .filters = 72,
+                                      .extent = {9, 10},
+                                      .op = padded,
+                                      .fused = true}
+                              .graph());
+    if (backward) expect_agrees(engine, Convolution{.backward = true, .op = strided}.graph());
+    expect_agrees(engine, Convolution{.dtype = f32,
+                                      .backward = backward,
+                                      .channels = 32,
+                                      .extent = {7, 12},
+                                      .window = {3, 2},
+                                      .op = {.padding = {2, 0}, .dilation = {2, 1}}}
+                              .graph());
+  }
+  expect_agrees(engine, Convolution{.op = {.padding = {1, 1}}}.graph(), true);
 }
 
 TEST_F(GpuConvSm90, Pointwise) {

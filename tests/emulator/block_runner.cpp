@@ -154,6 +154,7 @@ void prepare(Block& block, const Triple& position) {
     Warp& warp = block.warps[static_cast<std::size_t>(first / kLanes)];
     warp.live = lanes == kLanes ? ~0u : (1u << lanes) - 1;
     warp.ready = warp.waiting = 0;
+    warp.products.clear();
   }
   for (Barrier& barrier : block.barriers) barrier = {};
 }
@@ -239,6 +240,7 @@ std::string run_launch(const Launch& launch) {
   now.error.clear();
   now.is_over = false;
   now.block = nullptr;
+  now.commits_products = false;
   // Blocks that wait for each other are like a cluster.
   const unsigned long long blocks =
       static_cast<unsigned long long>(launch.grid.x) * launch.grid.y * launch.grid.z;

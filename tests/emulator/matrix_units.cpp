@@ -85,6 +85,9 @@ void multiply(const Operands<double>& x, int n, int k, Sums<double>& sums) {
 
 // --- matrices in shared memory
 
+constexpr unsigned kLineBytes = 128;
+SharedLines* lines_read = nullptr;  // of the product that is being made
+
 // A descriptor: where rows and columns of a matrix are.
 struct Matrix {
   unsigned start, leading, stride;
@@ -115,6 +118,7 @@ struct Matrix {
     else
       address += row / 8 * stride + at % pieces * 16 + at / pieces * leading;
     address ^= (address >> 7 & (pieces - 1)) << 4;
+    lines_read->set(address / kLineBytes);
     return shared_bytes_at(address, 16);
   }
 };
@@ -304,10 +308,39 @@ void multiply_warpgroup(const WarpgroupProduct& product) {
   if (!meet_with(Meeting::product, product, lanes)) return;
   for (const WarpgroupProduct* other : lanes)
     if (!are_equal(product, *other)) stop("the lanes of a warp multiply different matrices");
+  std::vector<SharedLines>& groups = warp_of(now.current).products;
+  if (groups.empty()) groups.emplace_back();
+  lines_read = &groups.back();
   if (is_integer(product.a))
     multiply_rows<unsigned, int>(lanes, static_cast<unsigned>(warp));
   else
     multiply_rows<float, float>(lanes, static_cast<unsigned>(warp));
+}
+
+// The first lane tells: no lane is ahead of it by a product.
+void commit_products() {
+  now.commits_products = true;
+  std::vector<SharedLines>& groups = warp_of(now.current).products;
+  if (now.current % kLanes != 0) return;
+  if (groups.empty()) groups.emplace_back();
+  groups.emplace_back();
+}
+
+void wait_for_products(int pending) {
+  std::vector<SharedLines>& groups = warp_of(now.current).products;
+  if (now.current % kLanes != 0 || groups.empty()) return;
+  const auto committed = static_cast<int>(groups.size()) - 1;
+  if (committed > pending) groups.erase(groups.begin(), groups.begin() + (committed - pending));
+}
+
+bool is_being_multiplied(const Block& block, unsigned address, unsigned bytes) {
+  if (!now.commits_products) return false;
+  const auto warps = static_cast<std::size_t>((now.threads + kLanes - 1) / kLanes);
+  for (std::size_t warp = 0; warp < warps; ++warp)
+    for (const SharedLines& group : block.warps[warp].products)
+      for (unsigned line = address / kLineBytes; line * kLineBytes < address + bytes; ++line)
+        if (group.test(line)) return true;
+  return false;
 }
 
 void multiply_warp(const WarpProduct& product) {

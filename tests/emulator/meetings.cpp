@@ -211,7 +211,9 @@ void fill_functions(State& state, ClusterState* cluster, TensorState* tensor) {
                         .multiply_warpgroup = multiply_warpgroup,
                         .multiply_warp = multiply_warp,
                         .load_matrix = load_matrix,
-                        .store_matrix = store_matrix};
+                        .store_matrix = store_matrix,
+                        .commit_products = commit_products,
+                        .wait_for_products = wait_for_products};
   std::memcpy(tensor, &all, std::min<std::size_t>(tensor->bytes, sizeof all));
 }
 

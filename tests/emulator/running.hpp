@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -28,11 +29,16 @@ struct Thread {
   unsigned mbarrier = 0, mbarrier_parity = 0;  // where, and for what, it waits
 };
 
+// Lines of 128 bytes of shared memory.
+using SharedLines = std::bitset<2560>;
+
 struct Warp {
   unsigned live = 0;     // have not left
   unsigned ready = 0;    // can go on
   unsigned waiting = 0;  // for a meeting
   std::array<unsigned long long, kLanes> given, values;
+  // What its products read that it has not waited for: group by group, the last one is open.
+  std::vector<SharedLines> products;
 };
 
 struct Barrier {
@@ -71,6 +77,7 @@ struct Run {
   bool is_over = false;                         // something went wrong
   long long yields = 0;                         // since a thread last did something else
   std::vector<ClusterBarrier> cluster_barriers;
+  bool commits_products = false;                       // kernels of an older kind do not tell
   std::vector<std::pair<Block*, int>> at_mbarriers;    // threads that wait
   std::vector<std::pair<Block*, unsigned>> mbarriers;  // addresses
   std::vector<std::unique_ptr<Fiber>> fibers;
@@ -144,6 +151,10 @@ std::string unfinished_copies(const Block& block, int thread);
 // --- matrices (matrix_units.cpp)
 
 void multiply_warpgroup(const WarpgroupProduct& product);
+void commit_products();
+void wait_for_products(int pending);
+// Whether one of them still reads there.
+bool is_being_multiplied(const Block& block, unsigned address, unsigned bytes);
 void multiply_warp(const WarpProduct& product);
 void load_matrix(unsigned* registers, const void* row, int count, bool transposed);
 void store_matrix(void* row, const unsigned* registers, int count, bool transposed);

@@ -46,7 +46,9 @@ std::string perform(const Load& load) {
   const Bytes bytes = load.read();
   const auto count = static_cast<unsigned>(bytes.size());
   for (Block* block : load.to) {
-    if (block->live == 0) return "a copy to shared memory of a block that has ended";
+    if (block->live == 0) return "the block ends before a copy to its shared memory has come";
+    if (is_being_multiplied(*block, load.shared, count))
+      return "a copy to shared memory that products, which nobody has waited for, still read";
     for (unsigned at = 0; at < count; at += 16)
       std::memcpy(shared_bytes_at(*block, swizzled(load.shared + at, load.swizzle), 16),
                   bytes.data() + at, 16);

@@ -2,8 +2,8 @@
 // over 3 or 4 channels, narrow groups, few filters.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
-#include <cmath>
 #include <limits>
 
 #include "cuda/engines/channel_axes.hpp"
@@ -25,18 +25,15 @@ using FilterBlock = ConvDirectFilterBlock;
 
 constexpr std::int64_t kMostDepth = 256;      // channels that a result sums over
 constexpr std::int64_t kMostGroupDepth = 64;  // the same, of one group of several
-constexpr std::int64_t kFewChannels = 16, kFewResults = 32;
+constexpr std::int64_t kFewChannels = 32, kFewResults = 32;
 constexpr std::int64_t kFinishThreads = 256;
+constexpr double kClock = 1.7e9;  // of a multiprocessor under load
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 std::int64_t tile_count(const Shape& shape, std::int64_t h, std::int64_t w) {
   return shape.images * ceil_div(shape.grid[0], h) * ceil_div(shape.grid[1], w);
 }
-std::int64_t block_columns(const Shape& shape, const Tile& tile, const Block& block) {
-  return ceil_div(shape.group_count(), tile.groups) * block.parts;
-}
-
 class Designer {
  public:
   Designer(const Graph& graph, const Shape& shape, const DeviceProps& device)
@@ -48,15 +45,14 @@ class Designer {
     const std::string programs =
         print_source(shape_.source, "source_of", "Source", block.patch.vector) + print_weights() +
         print_program(shape_.result, graph_, "epilogue", arguments_);
-    const KernelSource source = source_of("conv_direct_pixels",
-                                          constants(block.patch, tile.h, tile.w) +
-                                              pixel_constants(tile, block),
-                                          programs);
-    const std::int64_t across = block_columns(shape_, tile, block);
+    const KernelSource source =
+        source_of("conv_direct_pixels",
+                  constants(block.patch, tile.h, tile.w) + pixel_constants(tile, block), programs);
     const std::int64_t at_once = device_.compute_units * block.blocks_at_once;
     LaunchDesign launch = launch_of(source, "conv_direct_pixels", block.threads);
     launch.shared_bytes = static_cast<unsigned>(block.shared_bytes);
-    launch.grid = grid_of(std::min(tiles, std::max<std::int64_t>(at_once / across, 1)), across);
+    launch.grid =
+        grid_of(std::min(tiles, std::max<std::int64_t>(at_once / block.across, 1)), block.across);
     launch.unaligned_function = "conv_direct_pixels_elements";
     launch.unaligned_grid =
         grid_of(std::min(ceil_div(element_count(shape_.result.space), block.threads),
@@ -76,15 +72,12 @@ class Designer {
         print_source(shape_.source, "source_of", "Source", block.patch.vector) +
         print_source(shape_.result, "gradient_of", "Gradient", block.gradient_vector) +
         print_program(shape_.weights, graph_, "epilogue", arguments_);
-    const KernelSource source = source_of("conv_direct_filter",
-                                          constants(block.patch, tile.h, tile.w) +
-                                              filter_constants(tile, block),
-                                          programs);
-    const std::int64_t across =
-        ceil_div(shape_.group_count(), tile.groups) * block.parts * block.row_parts;
+    const KernelSource source =
+        source_of("conv_direct_filter",
+                  constants(block.patch, tile.h, tile.w) + filter_constants(tile, block), programs);
     LaunchDesign launch = launch_of(source, "conv_direct_filter", block.threads);
     launch.shared_bytes = static_cast<unsigned>(block.shared_bytes);
-    launch.grid = grid_of(block.blocks, across);
+    launch.grid = grid_of(block.blocks, block.across);
     launch.unaligned_function = "conv_direct_filter_elements";
     launch.unaligned_grid = grid_of(block.blocks, ceil_div(block.sums, block.threads));
     design_.launches.push_back(std::move(launch));
@@ -177,16 +170,16 @@ class Designer {
            constant("kResultsOfGroup", shape_.results);
   }
   std::string pixel_constants(const Tile& tile, const Block& block) const {
-    const std::int64_t own = tile.own_groups * tile.own_tiles, steps = block.patch.steps();
+    const std::int64_t steps = block.patch.steps();
     // Small loops as a whole: distances in the patch are then part of the instructions.
-    const std::int64_t unrolled = block.held || steps * own * tile.row_tiles <= 256 ? steps : 4;
+    const std::int64_t unrolled = tile.held || steps <= 16 ? steps : 4;
     return constant("kGroups", tile.groups) + constant("kOwnGroups", tile.own_groups) +
            constant("kTiles", tile.tiles) + constant("kOwnTiles", tile.own_tiles) +
            constant("kRowTiles", tile.row_tiles) + constant("kWarpsM", tile.warps) +
            constant("kThreads", block.threads) + constant("kBlocks", block.blocks_at_once) +
            constant("kPatches", block.patches) + constant("kParts", block.parts) +
-           constant("kHeld", block.held ? 1 : 0) + constant("kUnrolled", unrolled) +
-           constant("kStored", stored());
+           constant("kHeld", tile.held ? 1 : 0) + constant("kUnrolled", unrolled) +
+           constant("kStored", shape_.stored()) + constant("kShuffled", block.shuffled ? 1 : 0);
   }
   std::string filter_constants(const FilterTile& tile, const FilterBlock& block) const {
     return constant("kGroups", tile.groups) + constant("kOwnGroups", tile.own_groups) +
@@ -198,14 +191,6 @@ class Designer {
            constant("kGradientPixel", block.gradient_pixel) +
            constant("kGradientChannels", block.gradient_channels) +
            constant("kFinishThreads", kFinishThreads);
-  }
-
-  // Results per access.
-  std::int64_t stored() const {
-    if (!shape_.channels_last) return 1;
-    std::int64_t count = packet_length({&shape_.result}, 8);
-    while (shape_.group_results() % count != 0) count /= 2;
-    return count;
   }
 
   // What stage_pixels() of kernels/conv_direct.cuh wants to know of a tensor.
@@ -300,12 +285,13 @@ class ConvDirectEngine final : public CudaEngine {
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
     const Shape shape(region);
     std::vector<Config> result;
-    const auto add = [&](Config config, double products) {
-      const double fraction = 0.8 * std::pow(0.98, static_cast<double>(result.size()));
-      config.cost = {.flops = 2.0 * products,
-                     .bytes = region.bytes() + 2.0 * static_cast<double>(config.scratch_bytes),
-                     .flops_fraction = 0.4 * fraction,
-                     .bytes_fraction = fraction};
+    // Bytes that memory would move in the time that the kernel takes.
+    const auto add = [&](Config config, double clocks) {
+      const double seconds = clocks / (kClock * device.compute_units);
+      config.cost = {
+          .flops = 0,
+          .bytes = region.bytes(),
+          .bytes_fraction = std::min(region.bytes() / (seconds * device.bytes_per_second), 1.0)};
       config.notes.runtime_compiled = true;
       config.notes.truncating_sums = true;
       config.notes.tf32 = shape.element == f32;
@@ -315,29 +301,27 @@ class ConvDirectEngine final : public CudaEngine {
       for (const FilterTile& tile : conv_direct_filter_tiles(shape, device)) {
         const FilterBlock block(shape, tile, device);
         Config config;
-        config.knobs = {{"tile_h", tile.h},           {"tile_w", tile.w},
-                        {"groups", tile.groups},      {"own_groups", tile.own_groups},
-                        {"tile_n", tile.tiles},       {"own_rows", tile.own_rows},
-                        {"warps_m", tile.warps_m},    {"warps_k", tile.warps_k}};
+        config.knobs = {{"tile_h", tile.h},        {"tile_w", tile.w},
+                        {"groups", tile.groups},   {"own_groups", tile.own_groups},
+                        {"tile_n", tile.tiles},    {"own_rows", tile.own_rows},
+                        {"warps_m", tile.warps_m}, {"warps_k", tile.warps_k}};
         config.scratch_bytes = Designer::partial_bytes(tile, block);
-        add(std::move(config), static_cast<double>(tile_count(shape, tile.h, tile.w)) *
-                                   static_cast<double>(tile.h * tile.w) *
-                                   static_cast<double>(block.sums));
+        add(std::move(config), tile.clocks);
       }
       return result;
     }
     for (const Tile& tile : conv_direct_tiles(shape, device)) {
-      const Block block(shape, tile);
       Config config;
-      config.knobs = {{"tile_h", tile.h},         {"tile_w", tile.w},
-                      {"row_tiles", tile.row_tiles}, {"warps", tile.warps},
-                      {"groups", tile.groups},    {"own_groups", tile.own_groups},
-                      {"tile_n", tile.tiles},     {"own_tile_n", tile.own_tiles}};
-      add(std::move(config), static_cast<double>(tile_count(shape, tile.h, tile.w)) *
-                                 static_cast<double>(block_columns(shape, tile, block) *
-                                                     (tile.row_tiles * tile.warps * 16) *
-                                                     (block.patch.steps() * 2 * shape.unit()) *
-                                                     (tile.groups * tile.tiles * 8)));
+      config.knobs = {{"tile_h", tile.h},
+                      {"tile_w", tile.w},
+                      {"row_tiles", tile.row_tiles},
+                      {"warps", tile.warps},
+                      {"groups", tile.groups},
+                      {"own_groups", tile.own_groups},
+                      {"tile_n", tile.tiles},
+                      {"own_tile_n", tile.own_tiles},
+                      {"held", tile.held ? 1 : 0}};
+      add(std::move(config), tile.clocks);
     }
     return result;
   }
@@ -362,7 +346,8 @@ class ConvDirectEngine final : public CudaEngine {
                             .groups = config.knob("groups"),
                             .own_groups = config.knob("own_groups"),
                             .tiles = config.knob("tile_n"),
-                            .own_tiles = config.knob("own_tile_n")});
+                            .own_tiles = config.knob("own_tile_n"),
+                            .held = config.knob("held") != 0});
   }
 };
 

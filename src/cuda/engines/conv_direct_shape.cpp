@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
 
 #include "cuda/engines/blended_epilogue.hpp"
 #include "cuda/engines/channel_axes.hpp"
@@ -11,14 +10,7 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr std::int64_t kMostRun = 4;             // channels whose taps are taken as runs
-constexpr std::int64_t kMostHeldRegisters = 96;  // weights of a warp
-constexpr std::int64_t kMostSumRegisters = 64;
-constexpr std::int64_t kOtherRegisters = 60;  // addresses, operands, the epilogue
-constexpr std::int64_t kRegistersOfUnit = 65536, kSharedOfUnit = 220 << 10, kMostBlocks = 4;
-constexpr std::int64_t kMostWeightBytes = 100 << 10;
-constexpr std::int64_t kMostWarps = 12;
-constexpr std::int64_t kMostFilterSums = 96;  // registers of a warp
+constexpr std::int64_t kMostRun = 4;  // channels whose taps are taken as runs
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
@@ -116,7 +108,8 @@ ConvDirectShape::ConvDirectShape(const Region& region)
   }
   merge = groups_together(*this);
   channels_last = channels_lie_together({&source, &result});
-  const std::vector<int> order = channels_last ? axes_of(rank, {0}, {1}) : axes_of(rank, {0, 1}, {});
+  const std::vector<int> order =
+      channels_last ? axes_of(rank, {0}, {1}) : axes_of(rank, {0, 1}, {});
   source = reordered(source, order);
   result = reordered(result, order);
   weights = reordered(plain_weights, axes_of(rank, {0, 1}, {}));
@@ -124,6 +117,13 @@ ConvDirectShape::ConvDirectShape(const Region& region)
 
 bool ConvDirectShape::runs() const {
   return groups == 1 && depth <= (element == f32 ? kMostRun - 1 : kMostRun) && reach[1] == 1;
+}
+
+std::int64_t ConvDirectShape::stored() const {
+  if (!channels_last) return 1;
+  std::int64_t count = packet_length({&result}, 8);
+  while (group_results() % count != 0) count /= 2;
+  return count;
 }
 
 bool ConvDirectShape::copies(const PointwiseProgram& program) const {
@@ -177,205 +177,6 @@ ConvDirectPatch::ConvDirectPatch(const ConvDirectShape& shape, std::int64_t rows
   while (vector > 1 && (channels % vector != 0 || pixel % vector != 0 ||
                         shape.group_channels() % vector != 0 || pitch % vector != 0))
     vector /= 2;
-}
-
-ConvDirectBlock::ConvDirectBlock(const ConvDirectShape& shape, const ConvDirectTile& tile)
-    : patch(shape, tile.h, tile.w, tile.groups) {
-  const std::int64_t all_tiles = ceil_div(shape.columns(), 8);
-  warps = tile.warps * (tile.groups / tile.own_groups) * (tile.tiles / tile.own_tiles);
-  threads = warps * 32;
-  parts = ceil_div(all_tiles, tile.tiles);
-  const bool overlaps = shape.unit() == 8 && shape.copies(shape.source) && shape.channels_last &&
-                        (patch.spans || patch.vector >= 2);
-  patches = overlaps ? 2 : 1;
-  const std::int64_t own = tile.own_groups * tile.own_tiles,
-                     held_registers = patch.steps() * own * 2,
-                     sums = tile.row_tiles * own * 4;
-  held = held_registers <= kMostHeldRegisters;
-  const std::int64_t columns = own * 8;
-  row_pitch = columns % 16 == 8 ? columns : columns + 8;
-  shared_bytes = patches * patch.elements() * shape.element_bytes() +
-                 patch.steps() * tile.groups * tile.tiles * 32 * 8 +
-                 (tile.own_tiles % 4 == 0 ? 0 : warps * 16 * row_pitch * 4);
-  const std::int64_t registers = std::min<std::int64_t>(
-      round_up(sums + (held ? held_registers : own * 2) + kOtherRegisters, 8), 255);
-  blocks_at_once = std::clamp<std::int64_t>(
-      std::min(kRegistersOfUnit / (registers * threads), kSharedOfUnit / (shared_bytes + 1024)), 1,
-      kMostBlocks);
-}
-
-namespace {
-
-struct ScoredTile {
-  double score;
-  std::int64_t h, w;
-};
-// Tiles of up to `capacity` results, the least wasteful first.
-std::vector<ScoredTile> result_tiles(const ConvDirectShape& shape, std::int64_t capacity,
-                                     std::int64_t groups) {
-  std::set<std::int64_t> widths;
-  for (std::int64_t parts = 1; parts <= 16; ++parts)
-    widths.insert(std::min(ceil_div(shape.grid[1], parts), capacity));
-  for (std::int64_t width = 8; width <= 128; width *= 2)
-    widths.insert(std::min({width, capacity, shape.grid[1]}));
-  std::vector<ScoredTile> found;
-  for (const std::int64_t w : widths) {
-    const std::int64_t rows = std::min(capacity / w, shape.grid[0]);
-    const std::int64_t h = ceil_div(shape.grid[0], ceil_div(shape.grid[0], rows));
-    const auto tiles =
-        static_cast<double>(ceil_div(shape.grid[0], h) * ceil_div(shape.grid[1], w));
-    const double waste = tiles * static_cast<double>(capacity) /
-                         static_cast<double>(shape.grid[0] * shape.grid[1]);
-    const ConvDirectPatch patch(shape, h, w, groups);
-    const double halo = static_cast<double>(patch.height * patch.width) /
-                        static_cast<double>(h * shape.step[0] * w * shape.step[1]);
-    const double slowdown = shape.runs() && !patch.spans ? 1.3 : 1.0;
-    found.push_back({waste * (1.0 + 0.4 * halo) * slowdown, h, w});
-  }
-  std::sort(found.begin(), found.end(),
-            [](const ScoredTile& a, const ScoredTile& b) { return a.score < b.score; });
-  return found;
-}
-
-// Groups that are 128 bytes of every pixel; 1 where a group has no whole units.
-std::int64_t groups_of_block(const ConvDirectShape& shape) {
-  if (shape.group_channels() % shape.unit() != 0 || shape.group_count() == 1) return 1;
-  std::int64_t groups =
-      std::max<std::int64_t>(128 / shape.element_bytes() / shape.group_channels(), 1);
-  while (shape.group_count() % groups != 0) --groups;
-  return groups;
-}
-
-template <class Tile>
-std::vector<Tile> best_first(std::vector<std::pair<double, Tile>> found) {
-  std::stable_sort(found.begin(), found.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<Tile> result;
-  for (const auto& [score, tile] : found)
-    if (std::find(result.begin(), result.end(), tile) == result.end()) result.push_back(tile);
-  return result;
-}
-
-}  // namespace
-
-std::vector<ConvDirectTile> conv_direct_tiles(const ConvDirectShape& shape,
-                                              const DeviceProps& device) {
-  const std::int64_t all_tiles = ceil_div(shape.columns(), 8);
-  const std::int64_t steps = ConvDirectPatch(shape, 1, 1, 1).steps();
-  std::vector<std::pair<double, ConvDirectTile>> found;
-  for (const std::int64_t warps : {8, 4})
-    for (const std::int64_t row_tiles : {2, 1, 4}) {
-      ConvDirectTile tile{.h = 1,
-                          .w = 1,
-                          .row_tiles = row_tiles,
-                          .warps = 1,
-                          .groups = groups_of_block(shape),
-                          .own_groups = 1,
-                          .tiles = 1,
-                          .own_tiles = std::min<std::int64_t>(all_tiles, 4)};
-      if (all_tiles % 4 != 0 && all_tiles > 4)
-        tile.own_tiles = all_tiles % 3 == 0 ? 3 : all_tiles % 2 == 0 ? 2 : 4;
-      const std::int64_t rounded_tiles = round_up(all_tiles, tile.own_tiles);
-      if (tile.groups > 1) {
-        tile.tiles = rounded_tiles;
-        while (tile.own_groups * 2 * tile.tiles <= 4 && tile.groups % (tile.own_groups * 2) == 0)
-          tile.own_groups *= 2;
-      } else {
-        // The columns of a group in as few blocks as can be.
-        const std::int64_t most =
-            std::min({kMostWeightBytes / (steps * 256 * tile.own_tiles), warps,
-                      rounded_tiles / tile.own_tiles});
-        tile.tiles = std::max<std::int64_t>(most, 1) * tile.own_tiles;
-      }
-      const std::int64_t across = tile.groups / tile.own_groups * (tile.tiles / tile.own_tiles);
-      tile.warps = std::max<std::int64_t>(warps / across, 1);
-      if (row_tiles * tile.own_groups * tile.own_tiles * 4 > kMostSumRegisters) continue;
-      if (tile.warps * across > kMostWarps) continue;
-      int kept = 0;
-      for (const ScoredTile& area :
-           result_tiles(shape, row_tiles * tile.warps * 16, tile.groups)) {
-        tile.h = area.h;
-        tile.w = area.w;
-        if (ConvDirectBlock(shape, tile).shared_bytes > device.shared_bytes) continue;
-        found.emplace_back(area.score, tile);
-        if (++kept == 2) break;
-      }
-    }
-  return best_first(std::move(found));
-}
-
-ConvDirectFilterBlock::ConvDirectFilterBlock(const ConvDirectShape& shape,
-                                             const ConvDirectFilterTile& tile,
-                                             const DeviceProps& device)
-    : patch(shape, tile.h, tile.w, tile.groups) {
-  const std::int64_t unit = shape.unit(), row_tiles = ceil_div(patch.units * unit, 16);
-  gradient_channels = tile.groups * tile.tiles * 8;
-  gradient_pixel = gradient_channels / unit % 2 == 0 ? gradient_channels + unit : gradient_channels;
-  gradient_vector = 1;
-  if (shape.channels_last) {
-    gradient_vector = packet_length({&shape.result}, static_cast<int>(unit));
-    while (shape.group_results() % gradient_vector != 0) gradient_vector /= 2;
-  }
-  threads = tile.warps_k * tile.warps_m * (tile.groups / tile.own_groups) * 32;
-  const bool overlaps = unit == 8 && shape.channels_last &&
-                        ((shape.copies(shape.source) && (patch.spans || patch.vector >= 2)) ||
-                         (shape.copies(shape.result) && gradient_vector >= 2));
-  patches = overlaps ? 2 : 1;
-  const std::int64_t places = round_up(tile.h * tile.w, unit * 2);
-  shared_bytes =
-      patches * (patch.elements() + places * gradient_pixel) * shape.element_bytes();
-  parts = ceil_div(ceil_div(shape.columns(), 8), tile.tiles);
-  row_parts = ceil_div(row_tiles, tile.own_rows * tile.warps_m);
-  const std::int64_t across = ceil_div(shape.group_count(), tile.groups) * parts * row_parts;
-  sums = across * tile.groups * (tile.warps_m * tile.own_rows * 16) * (tile.tiles * 8);
-  const std::int64_t registers =
-      std::min<std::int64_t>(round_up(tile.own_groups * tile.own_rows * tile.tiles * 4 +
-                                          tile.own_rows * 2 + tile.tiles * 2 + kOtherRegisters,
-                                      8),
-                             255);
-  blocks_at_once = std::clamp<std::int64_t>(
-      std::min(kRegistersOfUnit / (registers * threads), kSharedOfUnit / (shared_bytes + 1024)), 1,
-      kMostBlocks);
-  const std::int64_t tiles = shape.images * ceil_div(shape.grid[0], tile.h) *
-                             ceil_div(shape.grid[1], tile.w);
-  blocks = std::min(
-      tiles, std::max<std::int64_t>(device.compute_units * blocks_at_once / across, 1));
-}
-
-std::vector<ConvDirectFilterTile> conv_direct_filter_tiles(const ConvDirectShape& shape,
-                                                           const DeviceProps& device) {
-  const std::int64_t all_tiles = ceil_div(shape.columns(), 8);
-  const std::int64_t row_tiles =
-      ceil_div(ConvDirectPatch(shape, 1, 1, 1).units * shape.unit(), 16);
-  std::vector<std::pair<double, ConvDirectFilterTile>> found;
-  for (const std::int64_t most_sums : {kMostFilterSums, kMostFilterSums / 2})
-    for (const std::int64_t capacity : {128, 64, 256}) {
-      ConvDirectFilterTile tile{.h = 1,
-                                .w = 1,
-                                .groups = groups_of_block(shape),
-                                .own_groups = 1,
-                                .tiles = std::min<std::int64_t>(all_tiles, 8),
-                                .own_rows = 1,
-                                .warps_m = 1,
-                                .warps_k = 1};
-      if (shape.group_results() % 8 != 0 || all_tiles > 8) tile.groups = 1;
-      const std::int64_t own = std::max<std::int64_t>(most_sums / (tile.tiles * 4), 1);
-      tile.warps_m = std::min(ceil_div(row_tiles, own), kMostWarps / tile.groups);
-      tile.warps_m = std::max<std::int64_t>(tile.warps_m, 1);
-      tile.own_rows = std::min(own, ceil_div(row_tiles, tile.warps_m));
-      const std::int64_t across = tile.warps_m * tile.groups;
-      tile.warps_k = std::max<std::int64_t>(8 / across, 1);
-      int kept = 0;
-      for (const ScoredTile& area : result_tiles(shape, capacity, tile.groups)) {
-        tile.h = area.h;
-        tile.w = area.w;
-        const ConvDirectFilterBlock block(shape, tile, device);
-        if (block.shared_bytes > device.shared_bytes) continue;
-        found.emplace_back(area.score, tile);
-        if (++kept == 2) break;
-      }
-    }
-  return best_first(std::move(found));
 }
 
 }  // namespace ashlar::cuda

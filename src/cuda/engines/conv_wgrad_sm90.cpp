@@ -22,6 +22,10 @@ using Cut = FilterGradientCut;
 constexpr int kHopper = 90;
 constexpr int kProducerRegisters = 40, kSplitterRegisters = 56;
 
+std::int64_t bytes_of(const View& view) {
+  return element_count(view.dims) * (bit_width(view.dtype) / 8);
+}
+
 std::string constants(const Shape& shape, const Tile& tile, const Cut& cut) {
   std::string text;
   constexpr std::array<char, 3> kAxes = {'D', 'H', 'W'};
@@ -49,12 +53,19 @@ std::string constants(const Shape& shape, const Tile& tile, const Cut& cut) {
           constant("kDyWidth", tile.width) + constant("kSegments", tile.segments) +
           constant("kStages", tile.stages) + constant("kXWidth", cut.x_width) +
           constant("kXRows", cut.x_rows) + constant("kSegmentGroups", cut.segment_groups) +
-          constant("kXPitch", cut.x_pitch) + constant("kParts", splits ? 2 : 1) +
+          constant("kXPitch", cut.x_pitch) + constant("kParts", tile.parts) +
           constant("kProducerRegisters", splits ? kSplitterRegisters : kProducerRegisters);
   if (splits)
     text += constant("kDyPieceRows", cut.dy_piece_rows) +
             constant("kXPieceRows", cut.x_piece_rows) + constant("kRawSlots", cut.raw_slots);
   return text;
+}
+
+std::vector<Tile> tiles_of(const Shape& shape, const DeviceProps& device) {
+  if (!shape.splits_numbers()) return filter_gradient_tiles(shape, 1, device);
+  std::vector<Tile> result = filter_gradient_tiles(shape, 2, device);
+  for (const Tile& tile : filter_gradient_tiles(shape, 3, device)) result.push_back(tile);
+  return result;
 }
 
 class ConvWgradSm90Engine final : public CudaEngine {
@@ -69,7 +80,7 @@ class ConvWgradSm90Engine final : public CudaEngine {
     if (Support support = describe(region, shape); !support) return support;
     if (device.compute_capability != kHopper)
       return Support::no("made for sm_90a, this is sm_{}", device.compute_capability);
-    if (filter_gradient_tiles(shape, device).empty())
+    if (tiles_of(shape, device).empty())
       return Support::no("no tile's pixels fit into shared memory");
     return Support::yes();
   }
@@ -78,11 +89,13 @@ class ConvWgradSm90Engine final : public CudaEngine {
     Shape shape;
     describe(region, shape);
     std::vector<Config> result;
-    for (const Tile& tile : filter_gradient_tiles(shape, device)) {
+    for (const Tile& tile : tiles_of(shape, device)) {
       const Cut cut(shape, tile);
       Config& config = result.emplace_back();
       config.knobs = knobs_of(tile);
       config.scratch_bytes = SplitSum{shape.epilogue, tile.splits}.bytes();
+      config.scratch_bytes +=
+          (shape.pack_x ? bytes_of(shape.x) : 0) + (shape.pack_dy ? bytes_of(shape.dy) : 0);
       const double stages = static_cast<double>(cut.stage_count) / tile.splits;
       const double sums = 64.0 * tile.dy_boxes * tile.tap_rows * tile.columns();
       const double pixels = stages * static_cast<double>(tile.segments * cut.segment_groups * 8);
@@ -91,18 +104,20 @@ class ConvWgradSm90Engine final : public CudaEngine {
            .operands = shape.x.dtype,
            .tile_m = tile.dy_boxes * 64,
            .tile_n = tile.tap_rows * tile.columns(),
+           .variant = tile.segments,
            .tiles = static_cast<double>(cut.tiles * tile.splits),
            .flops = 2 * sums * pixels,
            .load_bytes = stages * static_cast<double>(cut.loaded_bytes),
            .store_bytes = sums * sizeof(float),
            .memory_bytes = region.bytes() + 2.0 * static_cast<double>(config.scratch_bytes),
-           .launches = 2,
-           // Three products of bf16 for one of tf32, at twice its rate.
-           .efficiency = shape.splits_numbers() ? 2.0 / 3.0 : 1.0},
+           .launches = 2 + (shape.pack_x ? 1 : 0) + (shape.pack_dy ? 1 : 0),
+           // Products of bf16 instead of one of tf32, at twice its rate.
+           .efficiency = (shape.splits_numbers() ? 2.0 / tile.products() : 1.0) *
+                         filter_gradient_efficiency(tile, cut)},
           device, region.precision());
       config.notes.runtime_compiled = true;
-      config.notes.tf32 = shape.splits_numbers();
-      config.notes.truncating_sums = true;
+      config.notes.tf32 = tile.parts == 2;
+      config.notes.truncating_sums = tile.parts < 3;
     }
     std::stable_sort(result.begin(), result.end(), [&](const Config& a, const Config& b) {
       return a.cost.seconds(device, region.precision()) <
@@ -125,8 +140,18 @@ class ConvWgradSm90Engine final : public CudaEngine {
     sum.booking = result.scratch.add("partial sums", sum.bytes());
     LaunchDesign launch;
     Arguments& arguments = launch.arguments;
-    arguments.tensor_map("map_x", shape.x, cut.map_x);
-    arguments.tensor_map("map_dy", shape.dy, cut.map_dy);
+    const auto map = [&](const std::string& name, const View& view,
+                         const std::optional<PackAcross>& pack, const TensorMapForm& form) {
+      if (!pack) {
+        arguments.tensor_map(name, view, form);
+        return;
+      }
+      const int booking = result.scratch.add(name, bytes_of(view));
+      result.launches.push_back(pack_across(graph, *pack, booking));
+      arguments.tensor_map_of_scratch(name, booking, form);
+    };
+    map("map_x", shape.x, shape.pack_x, cut.map_x);
+    map("map_dy", shape.dy, shape.pack_dy, cut.map_dy);
     arguments.scratch("partial", sum.booking);
     arguments.number("filters", shape.filters);
     arguments.number("all_filters", shape.filters * shape.groups);
@@ -141,6 +166,8 @@ class ConvWgradSm90Engine final : public CudaEngine {
     arguments.number("segments_w", cut.segments_w);
     arguments.number("segments_h", cut.segments_h);
     arguments.number("to_d", shape.to[0]);
+    arguments.number("to_h", shape.to[1]);
+    arguments.number("to_w", shape.to[2]);
     const std::array<std::string_view, 3> files = {
         "lib/ptx_wgmma_product.cuh", "sm90/filter_gradient.cuh",
         shape.splits_numbers() ? "sm90/filter_gradient_split.cuh"

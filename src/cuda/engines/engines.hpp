@@ -15,6 +15,7 @@ const CudaEngine& depthwise_engine();
 const CudaEngine& gemm_sm90_engine();
 const CudaEngine& conv_sm80_engine();
 const CudaEngine& gemm_sm80_engine();
+const CudaEngine& moe_sm90_engine();
 const CudaEngine& pointwise_engine();
 const CudaEngine& pointwise_tiled_engine();
 const CudaEngine& resample_engine();

@@ -35,7 +35,7 @@ std::int64_t sums(const Shape& shape, const Layout& layout) {
 // Registers of a thread, about.
 std::int64_t registers_of(const Shape& shape, const Layout& layout) {
   const std::int64_t factors = shape.matrix() ? 4 * ceil_div(shape.few, 8) : 4 * packets(shape, layout);
-  return 56 + sums(shape, layout) + packets(shape, layout) * shape.packet_bytes() / 4 + factors;
+  return 72 + sums(shape, layout) + packets(shape, layout) * shape.packet_bytes() / 4 + factors;
 }
 
 // The longest ring and phase that fit; false where none do.
@@ -103,7 +103,7 @@ std::int64_t SkinnyLayout::grid(const Shape& shape) const {
 double SkinnyLayout::seconds(const Shape& shape, const DeviceProps& device) const {
   constexpr double kEnough = 48 << 10;  // bytes on the way per multiprocessor
   constexpr double kStart = 1.5e-6, kWave = 0.7e-6, kBarrier = 0.5e-6;
-  constexpr double kMostOfOne = 2.0;  // of its share of the memory's speed
+  constexpr double kMostOfOne = 1.2;  // of its share of the memory's speed
   const double fair = device.bytes_per_second * 0.9 / device.compute_units;
   const auto count = static_cast<double>(grid(shape) * shape.batches);
   const double block_bytes = static_cast<double>(block_rounds(shape) * warps_k *
@@ -122,12 +122,12 @@ double SkinnyLayout::seconds(const Shape& shape, const DeviceProps& device) cons
   return std::max(memory, busiest) + kStart + (waves - 1) * kWave + (split > 1 ? kBarrier : 0);
 }
 
-std::vector<SkinnyLayout> skinny_layouts(const Shape& shape, const DeviceProps& device) {
+std::vector<SkinnyLayout> skinny_layouts(const Shape& shape, const DeviceProps& device,
+                                         std::size_t most) {
   struct Candidate {
     double seconds;
     Layout layout;
   };
-  constexpr std::size_t kMost = 24;
   std::vector<std::int64_t> splits = {1};
   if (device.compute_capability >= 90) splits = {1, 2, 4, 8};
   // Of those that differ in the number of warps alone, the best.
@@ -162,7 +162,7 @@ std::vector<SkinnyLayout> skinny_layouts(const Shape& shape, const DeviceProps& 
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const Candidate& a, const Candidate& b) { return a.seconds < b.seconds; });
   std::vector<Layout> result;
-  for (std::size_t i = 0; i < std::min(sorted.size(), kMost); ++i)
+  for (std::size_t i = 0; i < std::min(sorted.size(), most); ++i)
     result.push_back(sorted[i].layout);
   return result;
 }

@@ -62,7 +62,8 @@ struct SkinnyLayout {
   double seconds(const SkinnyShape& shape, const DeviceProps& device) const;
 };
 
-// The best layouts, fastest first by estimate.
-std::vector<SkinnyLayout> skinny_layouts(const SkinnyShape& shape, const DeviceProps& device);
+// The best layouts, `most` of them, fastest first by estimate.
+std::vector<SkinnyLayout> skinny_layouts(const SkinnyShape& shape, const DeviceProps& device,
+                                         std::size_t most = 16);
 
 }  // namespace ashlar::cuda

@@ -111,7 +111,8 @@ PixelProduct::PixelProduct(const Region& region)
                     {d.extent, h.extent, w.extent},
                     {d.lower, h.lower, w.lower},
                     {},
-                    {}};
+                    {},
+                    {d.extent, h.extent, w.extent}};
         for (std::size_t axis = 0; axis < 3; ++axis)
           phase.upper[axis] =
               phase.lower[axis] + (phase.extent[axis] - 1) * step[axis] - (from_extent[axis] - 1);
@@ -124,6 +125,33 @@ PixelProduct::PixelProduct(const Region& region)
       }
   std::stable_sort(phases.begin(), phases.end(),
                    [](const Phase& a, const Phase& b) { return a.taps.size() > b.taps.size(); });
+}
+
+PixelProduct PixelProduct::with_long_lines() const {
+  PixelProduct longer = *this;
+  for (Phase& phase : longer.phases) {
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      std::int64_t furthest = 0;
+      for (const Tap& tap : phase.taps) furthest = std::max(furthest, tap.offset[axis]);
+      // A window that leaves its line at the end is outside of the image, and so is the begin of
+      // the next line, where it goes on.
+      const std::int64_t lower = phase.lower[axis], extent = phase.extent[axis];
+      phase.extent[axis] = std::max({extent, from_extent[axis] - lower, lower + extent + furthest});
+      phase.upper[axis] = lower + phase.extent[axis] - from_extent[axis];
+    }
+    for (Tap& tap : phase.taps)
+      tap.offset = {
+          0, 0,
+          (tap.offset[0] * phase.extent[1] + tap.offset[1]) * phase.extent[2] + tap.offset[2]};
+  }
+  return longer;
+}
+
+std::int64_t PixelProduct::reach() const {
+  std::int64_t furthest = 0;
+  for (const Phase& phase : phases)
+    for (const Tap& tap : phase.taps) furthest = std::max(furthest, tap.offset[2]);
+  return furthest;
 }
 
 bool PixelProduct::is_pointwise() const {

@@ -26,6 +26,7 @@ struct PixelProduct {
     Axes lower;                // where in `from` the window of pixel 0 begins
     Axes upper;                // where that of the last begins, less from's last pixel
     std::vector<Tap> taps;     // none: zeros
+    Axes result;               // pixels that are results, the first ones of `extent`: all of them
     std::int64_t pixels_of_image() const { return extent[0] * extent[1] * extent[2]; }
   };
 
@@ -40,6 +41,12 @@ struct PixelProduct {
   Axes step;                  // between windows of neighbouring pixels, in `from`
   std::vector<Phase> phases;  // most taps first
   std::int64_t taps() const { return window[0] * window[1] * window[2]; }
+  // The same with longer lines, whose ends are no results: zeros of the padding between lines, and
+  // between images, serve both. A tap is then a fixed number of pixels further, tap.offset[2],
+  // wherever a window begins. For steps of 1.
+  PixelProduct with_long_lines() const;
+  // Pixels that a tap of `with_long_lines` is further at most.
+  std::int64_t reach() const;
   // Windows of one pixel, next to each other, none outside: pixels are rows of a matrix as they
   // lie.
   bool is_pointwise() const;

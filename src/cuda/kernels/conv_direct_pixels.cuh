@@ -1,19 +1,12 @@
 // Direct convolution, forward and gradient of the input. The rows of the products are results of
 // the tile, their columns the filters of a group, of each phase, in kTiles tiles of 8. A warp makes
-// kRowTiles tiles of 16 rows and kOwnTiles columns' tiles of kOwnGroups groups; kOnceWarps warps
-// share a group.
+// kRowTiles tiles of 16 rows and kOwnTiles tiles of columns of kOwnGroups groups.
 
 static const int kWarpsOfGroup = kTiles / kOwnTiles;
 static const int kOwnColumns = kOwnGroups * kOwnTiles * 8;
-// Columns are shuffled so that a lane's results of four tiles are neighbours in memory.
-static const bool kShuffled = kOwnTiles % 4 == 0;
+// kShuffled: columns are in an order that makes a lane's results of four tiles neighbours in memory.
 // Rows of results on their way to memory: lanes of two rows in different banks.
 static const int kRowPitch = kOwnColumns % 16 == 8 ? kOwnColumns : kOwnColumns + 8;
-
-// The filter that column n of tile `tile` stands for, in shuffled order.
-__device__ constexpr int column_of(int tile, int n) {
-  return kShuffled ? tile / 4 * 32 + n / 2 * 8 + tile % 4 * 2 + n % 2 : tile * 8 + n;
-}
 
 // Where the convolution as it is defined takes tap k of result `i`: false: nowhere.
 __device__ inline bool find_tap(int i, int k, int stride, int dilation, int padding, int extent,
@@ -29,11 +22,8 @@ __device__ inline bool find_tap(int i, int k, int stride, int dilation, int padd
 __device__ inline R stored_weight(const Args& args, int filter, int channel, int h, int w) {
   return weight_of(args, filter, channel, kFlip ? kTapsH - 1 - h : h, kFlip ? kTapsW - 1 - w : w);
 }
-// One result as it is defined, for what the products cannot give: weights that are 0 only because
-// columns or units are shared turn infinities of others into NaN.
-__device__ inline R exact_result(const Args& args, const Index (&result)[4]) {
-  const int n = (int)result[0], h = (int)result[kChannelsLast ? 1 : 2],
-            w = (int)result[kChannelsLast ? 2 : 3], channel = (int)result[kChannelsLast ? 3 : 1];
+// One result as it is defined.
+__device__ inline R defined_result(const Args& args, int n, int h, int w, int channel) {
   const int group = channel / kResultsOfGroup;
   R sum = 0;
   for (int kh = 0; kh < kTapsH; ++kh)
@@ -55,41 +45,95 @@ __device__ inline R exact_result(const Args& args, const Index (&result)[4]) {
   return sum;
 }
 
-// The weight of element `e` of unit `u` in a column of a group.
-__device__ inline float weight_at(const Args& args, int group, int column, int u, int e) {
-  int h, w, channel;
-  if (!find_element(u, e, h, w, channel)) return 0;
-  const int phase = column / kGroupResults, result = column % kGroupResults;
-  if (phase >= kPhaseH * kPhaseW || channel / kDepth != result / kResultsOfGroup) return 0;
-  if (group >= (int)args.groups) return 0;
-  if (!kBackward)
-    return stored_weight(args, group * kGroupResults + result, channel % kDepth, h, w);
-  h = phase / kPhaseW + kPaddingH - (kFirstH + h) * kStrideH;
-  w = phase % kPhaseW + kPaddingW - (kFirstW + w) * kStrideW;
-  if (h % kTapDilationH != 0 || w % kTapDilationW != 0) return 0;
-  h /= kTapDilationH;
-  w /= kTapDilationW;
-  if (!is_within(h, kTapsH) || !is_within(w, kTapsW)) return 0;
-  return stored_weight(args, group * kGroupChannels + channel, result % kResultsOfGroup, h, w);
+// The same for what the products cannot give, which is rare: weights that are 0 only because columns
+// or units are shared, and pixels outside of the image, turn infinities of others into NaN.
+__device__ __noinline__ R exact_result(const Args& args, int n, int h, int w, int channel) {
+  return defined_result(args, n, h, w, channel);
 }
 
-// Weights the way lanes want them: by step, group, tile and lane.
-__device__ inline void stage_weights(const Args& args, int group, int first_column, uint2* to) {
-  for (int i = threadIdx.x; i < kSteps * kGroups * kTiles * 32; i += kThreads) {
-    const int lane = i % 32, tile = i / 32 % kTiles, own = i / (32 * kTiles) % kGroups,
-              step = i / (32 * kTiles * kGroups);
-    const int column = first_column + column_of(tile, lane / 4), t = lane % 4;
-    uint32 words[2];
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int u = 2 * step + half;
-      if constexpr (kIsShort)
-        words[half] = (uint32)to_word(weight_at(args, group + own, column, u, 2 * t)) |
-                      (uint32)to_word(weight_at(args, group + own, column, u, 2 * t + 1)) << 16;
-      else
-        words[half] = to_tf32(weight_at(args, group + own, column, u, t));
+// Where in shared memory the weight of element `e` of unit `u` in a column of a block's group is: by
+// step, group, tile and lane, the way lanes want them.
+__device__ inline int weight_slot(int group, int column, int u, int e) {
+  const int tile = kShuffled ? column / 32 * 4 + column % 8 / 2 : column / 8;
+  const int n = kShuffled ? column % 32 / 8 * 2 + column % 2 : column % 8;
+  const int lane = n * 4 + e * (int)sizeof(Word) / 4;
+  const int words = ((u / 2 * kGroups + group) * kTiles + tile) * 64 + lane * 2 + u % 2;
+  return words * (4 / (int)sizeof(Word)) + e % (4 / (int)sizeof(Word));
+}
+
+// The weights of a block are those of kBlockFilters filters, in the order of memory.
+static const int kBlockFilters = kBackward      ? kGroups * kGroupChannels
+                                 : kParts > 1 ? kTiles * 8
+                                              : kGroups * kGroupResults;
+static const int kFilterChannels = kBackward ? kResultsOfGroup : kDepth;
+static const int kBlockWeights = kBlockFilters * kFilterChannels * kTapsH * kTapsW;
+
+struct Weight {
+  int filter, channel, h, w;  // of the block's filters
+
+  __device__ explicit Weight(int number) {
+    const auto take = [&](int extent) {
+      const int here = number % extent;
+      number /= extent;
+      return here;
+    };
+    if (kChannelsLast) channel = take(kFilterChannels);
+    w = take(kTapsW);
+    h = take(kTapsH);
+    if (!kChannelsLast) channel = take(kFilterChannels);
+    filter = number;
+  }
+  // Its place in shared memory; -1: none.
+  __device__ int slot(int first_column) const {
+    // Of its group: the channel it multiplies, and the result it is for.
+    const int per_group = kBackward ? kGroupChannels : kGroupResults;
+    const int group = filter / per_group;
+    const int own = filter % per_group + (kBackward ? 0 : first_column);
+    int source = own, result = own, tap_h = h, tap_w = w, phase = 0;
+    if (kBackward) {
+      result = own / kDepth * kResultsOfGroup + channel;
+      const int above_h = kPaddingH - h * kTapDilationH, above_w = kPaddingW - w * kTapDilationW;
+      // The phase from which the tap reaches a whole place.
+      const int phase_h = ((-above_h) % kStrideH + kStrideH) % kStrideH;
+      const int phase_w = ((-above_w) % kStrideW + kStrideW) % kStrideW;
+      tap_h = (phase_h + above_h) / kStrideH - kFirstH;
+      tap_w = (phase_w + above_w) / kStrideW - kFirstW;
+      phase = phase_h * kPhaseW + phase_w;
+    } else {
+      source = own / kResultsOfGroup * kDepth + channel;
     }
-    to[i] = make_uint2(words[0], words[1]);
+    const int column = phase * kGroupResults + result - first_column;
+    if (!is_within(column, kTiles * 8)) return -1;
+    const int at = kRuns ? kLead + tap_w * kPixel + source : source;
+    const int u = kRuns ? tap_h * kUnitsOfRow + at / kUnit
+                        : (tap_h * kWindowW + tap_w) * kUnitsOfTap + at / kUnit;
+    return weight_slot(group, column, u, at % kUnit);
+  }
+};
+
+__device__ inline void stage_weights(const Args& args, int group, int first_column, Word* to) {
+  const int kZeros = kSteps * kGroups * kTiles * 16;  // of 16 bytes
+  for (int i = threadIdx.x; i < kZeros; i += kThreads) ((uint4*)to)[i] = make_uint4(0, 0, 0, 0);
+  __syncthreads();
+  const int kTogether = 8;  // on their way from memory
+  const int first_filter = kBackward ? group * kGroupChannels : group * kGroupResults + first_column;
+  const int filters = (int)(kBackward ? args.from_channels : args.to_channels) - first_filter;
+  for (int i = threadIdx.x; i < kBlockWeights; i += kThreads * kTogether) {
+    R values[kTogether];
+#pragma unroll
+    for (int j = 0; j < kTogether; ++j) {
+      const Weight weight(i + j * kThreads);
+      values[j] = 0;
+      if (weight.filter < kBlockFilters && weight.filter < filters)
+        values[j] = stored_weight(args, first_filter + weight.filter, weight.channel, weight.h,
+                                  weight.w);
+    }
+#pragma unroll
+    for (int j = 0; j < kTogether; ++j) {
+      const Weight weight(i + j * kThreads);
+      const int slot = weight.filter < kBlockFilters ? weight.slot(first_column) : -1;
+      if (slot >= 0) to[slot] = to_word(values[j]);
+    }
   }
 }
 
@@ -141,11 +185,10 @@ __device__ inline void keep_results(const Args& args, const Tile& tile, int m, i
 #pragma unroll
   for (int i = 1; i < kStored; ++i) sum += values[i];
   if (sum != sum) {
-    for (int i = 0; i < kStored; ++i) {
-      Index place[4] = {at[0], at[1], at[2], at[3]};
-      place[kChannelsLast ? 3 : 1] += i;
-      if (values[i] != values[i]) values[i] = exact_result(args, place);
-    }
+#pragma unroll
+    for (int i = 0; i < kStored; ++i)
+      if (values[i] != values[i])
+        values[i] = exact_result(args, tile.n, h, w, group * kGroupResults + result + i);
   }
   epilogue<kStored>(args, at, values);
 }
@@ -164,7 +207,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
   int number = blockIdx.x;
   if (number < (int)args.tiles && kPatches > 1) stage_patch(args, Tile(args, number), group, patches);
   commit_copies();
-  stage_weights(args, group, first_column, weights);
+  stage_weights(args, group, first_column, (Word*)weights);
   const uint2* own_weights = weights + (own_group * kTiles + own_tile) * 32 + lane;
   uint2 held[kHeld ? kSteps : 1][kOwnGroups][kOwnTiles];
   if constexpr (kHeld) {
@@ -253,7 +296,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
                                                  sums[m][g][t][half * 2 + 1]);
         __syncwarp();
         const int kPackets = kOwnColumns / kStored;
-#pragma unroll
+#pragma unroll 4
         for (int i = lane; i < 16 * kPackets; i += 32) {
           const int row = kChannelsLast ? i / kPackets : i % 16;
           const int column = (kChannelsLast ? i % kPackets : i / 16) * kStored;
@@ -289,7 +332,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     if (!kChannelsLast) channel = take(args.to_channels);
     Index at[4];
     locate((int)rest, h, w, channel, at);
-    R values[1] = {exact_result(args, at)};
+    R values[1] = {defined_result(args, (int)rest, h, w, channel)};
     epilogue<1>(args, at, values);
   }
 }

@@ -5,10 +5,12 @@
 // - packets along the depth: one of each of the rows g, g + 8, g + 16, ...,
 // - packets across the depth: of kElements rows, from kElements * g on, one for each depth.
 // The lanes of matrix units are these, in whatever order the depths stand: x has the same order.
-#include "lib/coordinates.cuh"
+#include "lib/pointwise.cuh"
 #include "lib/rows.cuh"
 
-template <class D, bool kIsPacked> struct BitsIn { static const int value = sizeof(typename D::Word) * 8; };
+template <class D, bool kIsPacked> struct BitsIn {
+  static const int value = sizeof(typename D::Word) * 8;
+};
 template <class D> struct BitsIn<D, true> { static const int value = D::kBits; };
 static const int kBits = BitsIn<W, IsPacked<W>::value>::value;
 static const int kElements = kPacketBytes * 8 / kBits;

@@ -55,6 +55,42 @@ void join_pixels(Shape& shape) {
   shape.images = 1;
 }
 
+// [N, C, spatial...] as a packed view with the channels last.
+View channels_last(View view) {
+  view.offset = 0;
+  std::int64_t stride = view.dims[1];
+  for (int axis = view.dims.rank() - 1; axis >= 2; --axis) {
+    view.strides[axis] = stride;
+    stride *= view.dims[axis];
+  }
+  view.strides[1] = 1;
+  view.strides[0] = stride;
+  return view;
+}
+
+// An operand as the copy engine can bring it: where its pixels lie together instead of channels,
+// from a copy.
+Support take(const PointwiseProgram& program, View& view, std::optional<PackAcross>& pack) {
+  if (!program.is_plain_load())
+    return Support::no("an operation is fused into x or dy, which the copy engine brings");
+  view = program.steps[0].view;
+  const int rank = view.dims.rank();
+  if (rank < 3 || rank > 5) return Support::no("1 to 3 spatial axes are supported");
+  if (view.strides[1] == 1) return Support::yes();
+  // [N, pixels, C]
+  std::vector<int> order = {0};
+  for (int axis = 2; axis < rank; ++axis) order.push_back(axis);
+  order.push_back(1);
+  PointwiseProgram from = reordered(program, order);
+  while (from.space.rank() > 3)
+    if (!join_axes({&from}, 1)) return Support::no("pixels that are no row, channels apart");
+  if (from.steps[0].view.strides[1] != 1)
+    return Support::no("neither channels nor pixels lie together");
+  pack = PackAcross{from, view.dtype, {from.space[1] * from.space[2], from.space[2], 1}};
+  view = channels_last(view);
+  return Support::yes();
+}
+
 }  // namespace
 
 int FilterGradientShape::rank() const {
@@ -70,18 +106,18 @@ Support describe(const Region& region, FilterGradientShape& shape) {
     return Support::other_operation("the anchor is no backward-filter convolution");
   if (touches_unusual(region)) return Support::no("a ragged or complex tensor, or random numbers");
   if (reads_coordinates(region.epilogue)) return Support::no("a fused operation reads coordinates");
-  const PointwiseProgram& x = input_program(region, ConvBackwardFilter::x);
-  const PointwiseProgram& dy = input_program(region, ConvBackwardFilter::dy);
-  if (!x.is_plain_load() || !dy.is_plain_load())
-    return Support::no("an operation is fused into x or dy, which the copy engine brings");
-  shape.x = x.steps[0].view;
-  shape.dy = dy.steps[0].view;
+  if (Support support = take(input_program(region, ConvBackwardFilter::x), shape.x, shape.pack_x);
+      !support)
+    return support;
+  if (Support support =
+          take(input_program(region, ConvBackwardFilter::dy), shape.dy, shape.pack_dy);
+      !support)
+    return support;
   const DType dtype = shape.x.dtype;
   if (dtype != shape.dy.dtype || (dtype != bf16 && dtype != f16 && dtype != f32))
     return Support::no("x and dy must both be bf16, f16 or f32");
   if (region.precision() != f32) return Support::no("computes in f32 only");
   const int rank = shape.x.dims.rank();
-  if (rank < 3 || rank > 5) return Support::no("1 to 3 spatial axes are supported");
   const Dims& dw = region.epilogue.space;
   for (const Dims& dims : {shape.x.dims, shape.dy.dims, dw})
     if (element_count(dims) == 0) return Support::no("no elements");
@@ -104,8 +140,6 @@ Support describe(const Region& region, FilterGradientShape& shape) {
   shape.x_strides = spatial_of(shape.x.strides, 0);
   shape.dy_strides = spatial_of(shape.dy.strides, 0);
   shape.flips = op->mode == ConvMode::convolution;
-  if (shape.x.strides[1] != 1 || shape.dy.strides[1] != 1)
-    return Support::no("the channels of a pixel do not lie together");
   if (shape.stride[1] > kMostStride || shape.stride[2] > kMostStride)
     return Support::no("a stride past {}", kMostStride);
   std::vector<int> order = {0};

@@ -4,8 +4,10 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "cuda/engines/pack_across.hpp"
 #include "cuda/launch/tensor_map.hpp"
 #include "plan/engine.hpp"
 
@@ -17,7 +19,8 @@ inline constexpr std::int64_t kBoxChannels = 64;
 struct FilterGradientShape {
   using Axes = std::array<std::int64_t, 3>;  // d, h, w; absent ones are of extent 1
 
-  View x, dy;
+  View x, dy;  // channels last: of the tensors, or of copies in scratch
+  std::optional<PackAcross> pack_x, pack_dy;
   std::int64_t images = 1, groups = 1, filters = 1, channels = 1;  // the last two of a group
   Axes from = {1, 1, 1}, to = {1, 1, 1};                           // extents of x and dy
   Axes window = {1, 1, 1}, stride = {1, 1, 1}, dilation = {1, 1, 1}, padding = {0, 0, 0};
@@ -42,8 +45,10 @@ struct FilterGradientTile {
   int row_blocks = 1;
   int rows = 1, width = 1, segments = 1;
   int stages = 2, splits = 1;
+  int parts = 1;  // that numbers are split into: 2 in place of tf32, 3 for all bits of f32
 
   int consumers() const { return dy_boxes / row_blocks * tap_rows; }
+  int products() const { return parts * (parts + 1) / 2; }
   int columns() const { return taps_across * x_boxes * static_cast<int>(kBoxChannels); }
   bool operator==(const FilterGradientTile&) const = default;
 };
@@ -64,12 +69,16 @@ struct FilterGradientCut {
   std::int64_t tiles_k, tiles_c, tap_blocks_h, tap_blocks_w, tiles;  // tiles: of the whole result
   std::int64_t stage_bytes, raw_bytes, shared_bytes;
   std::int64_t loaded_bytes;  // of a stage, from global memory
+  std::int64_t copies;        // that bring them
 
   TensorMapForm map_x, map_dy;
 };
 
+// Share of the matrix units' time that a stage fills, if the L2 cache does not limit.
+double filter_gradient_efficiency(const FilterGradientTile& tile, const FilterGradientCut& cut);
+
 // Tiles worth trying, the most promising first.
-std::vector<FilterGradientTile> filter_gradient_tiles(const FilterGradientShape& shape,
+std::vector<FilterGradientTile> filter_gradient_tiles(const FilterGradientShape& shape, int parts,
                                                       const DeviceProps& device);
 
 }  // namespace ashlar::cuda

@@ -20,7 +20,11 @@ constexpr std::int64_t kMostBox = 256;     // pixels along an axis, of a copy
 constexpr std::int64_t kAlignment = 1024;  // of a stage
 constexpr int kMostStages = 8;
 // Sums of a thread: of two warpgroups that multiply, and of three, which have fewer registers each.
-constexpr int kMostSums = 128, kMostSumsOfThree = 96;
+// Where numbers have three parts, every sum is there twice.
+int most_sums(const FilterGradientTile& tile) {
+  if (tile.parts == 3) return tile.consumers() > 2 ? 48 : 96;
+  return tile.consumers() > 2 ? 96 : 128;
+}
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
@@ -65,26 +69,45 @@ TensorMapForm map_of(const Shape& shape, const View& view, std::int64_t channels
   return form;
 }
 
-// What a tile takes, in clocks of a multiprocessor: a guess that puts tiles in order.
-struct Estimate {
-  double stage, all;
+// What a stage takes, in clocks of a multiprocessor. The figures are of an H200: products at their
+// full rate, bytes of the L2 cache and of memory per clock and multiprocessor.
+struct Clocks {
+  double multiply;  // at best
+  double stage;
+  double loading;  // where the L2 cache limits
 };
-Estimate estimate(const Shape& shape, const Tile& tile, const Cut& cut, const DeviceProps& device) {
-  constexpr double kBytesPerClock = 36, kStageClocks = 60, kTileClocks = 4000;
-  constexpr double kClocks = 1.7e9, kLaunchClocks = 5000;
-  const double steps = static_cast<double>(tile.segments * cut.segment_groups) / 2;
-  const double products = shape.splits_numbers() ? 3 : 1;
-  const double multiply = steps * tile.dy_boxes * tile.tap_rows * tile.columns() / 2 * products;
-  const double load = static_cast<double>(cut.loaded_bytes) / kBytesPerClock;
-  Estimate result{};
-  result.stage = std::max(multiply, load) + kStageClocks + (tile.stages < 3 ? 0.1 * multiply : 0);
+Clocks clocks_of(const Tile& tile, const Cut& cut) {
+  constexpr double kCacheBytes = 36, kMemoryBytes = 18, kLatency = 1500, kCopy = 200, kTurn = 60;
+  constexpr double kSplitPixel = 5;
+  const double products = static_cast<double>(tile.segments * cut.segment_groups) / 2 *
+                          tile.dy_boxes * tile.tap_rows * tile.products();
+  const auto bytes = static_cast<double>(cut.loaded_bytes);
+  Clocks result{};
+  result.multiply = products * tile.columns() / 2.0;
+  result.loading = bytes / kCacheBytes;
+  // 64 rows of dy and the columns, 16 pixels each, at 128 bytes per clock less what copies take; a
+  // warpgroup that is alone leaves gaps between its products.
+  double multiply = products * std::max(tile.columns() / 2.0, 1.15 * (16 + tile.columns() / 4.0));
+  if (tile.consumers() == 1) multiply *= 1.3;
+  // From one round of a stage's memory to the next, when all blocks load at the same time.
+  const double round = (kLatency + bytes / kMemoryBytes + multiply) / tile.stages;
+  const double split = tile.parts > 1 ? bytes / 256 * kSplitPixel : 0;
+  result.stage =
+      std::max({multiply, round, split, static_cast<double>(cut.copies) * kCopy}) + kTurn;
+  return result;
+}
+
+// Of the whole launch and the one that adds its sums.
+double clocks_of_all(const Shape& shape, const Tile& tile, const Cut& cut,
+                     const DeviceProps& device) {
+  constexpr double kTile = 4000, kLaunch = 5000, kPerSecond = 1.7e9;
+  const Clocks clocks = clocks_of(tile, cut);
   const double waves = std::ceil(static_cast<double>(cut.tiles * tile.splits) /
                                  static_cast<double>(device.compute_units));
-  const double elements = static_cast<double>(element_count(shape.epilogue.space));
-  result.all = waves * (static_cast<double>(ceil_div(cut.stage_count, tile.splits)) * result.stage +
-                        kTileClocks) +
-               elements * 8 * tile.splits / device.bytes_per_second * kClocks + kLaunchClocks;
-  return result;
+  const auto sums = static_cast<double>(element_count(shape.epilogue.space));
+  const auto stages = static_cast<double>(ceil_div(cut.stage_count, tile.splits));
+  return waves * (stages * std::max(clocks.stage, clocks.loading) + kTile) +
+         sums * 8 * tile.splits / device.bytes_per_second * kPerSecond + kLaunch;
 }
 
 // Stages as shared memory holds them; false: not even two.
@@ -109,8 +132,9 @@ std::vector<Tile> with_stages(const Shape& shape, const Tile& tile, const Device
     if (width > kMostBox || !fit_stages(shape, own, device)) return;
     const Cut cut(shape, own);
     if (!is_taken(cut)) return;
+    const Clocks clocks = clocks_of(own, cut);
     const double time =
-        estimate(shape, own, cut, device).stage * static_cast<double>(cut.stage_count);
+        std::max(clocks.stage, clocks.loading) * static_cast<double>(cut.stage_count);
     found.emplace_back(time, own);
   };
   const std::int64_t pitch = pitch_of(shape, tile.taps_across);
@@ -130,6 +154,11 @@ std::vector<Tile> with_stages(const Shape& shape, const Tile& tile, const Device
 
 }  // namespace
 
+double filter_gradient_efficiency(const Tile& tile, const Cut& cut) {
+  const Clocks clocks = clocks_of(tile, cut);
+  return clocks.multiply / clocks.stage;
+}
+
 std::vector<std::pair<std::string, std::int64_t>> knobs_of(const Tile& tile) {
   return {{"tile_m", tile.dy_boxes * kBoxChannels},
           {"tile_n", tile.x_boxes * kBoxChannels},
@@ -140,7 +169,8 @@ std::vector<std::pair<std::string, std::int64_t>> knobs_of(const Tile& tile) {
           {"width", tile.width},
           {"segments", tile.segments},
           {"stages", tile.stages},
-          {"split", tile.splits}};
+          {"split", tile.splits},
+          {"parts", tile.parts}};
 }
 
 Tile filter_gradient_tile_of(const Config& config) {
@@ -156,6 +186,7 @@ Tile filter_gradient_tile_of(const Config& config) {
   tile.segments = knob("segments");
   tile.stages = knob("stages");
   tile.splits = knob("split");
+  tile.parts = knob("parts");
   return tile;
 }
 
@@ -182,7 +213,7 @@ Cut::FilterGradientCut(const Shape& shape, const Tile& tile) {
   const bool splits_numbers = shape.splits_numbers();
   const std::int64_t pixels =
       tile.segments * (tile.dy_boxes * segment_groups * 8 + tile.x_boxes * x_pitch);
-  stage_bytes = pixels * kPixelBytes * (splits_numbers ? 2 : 1);
+  stage_bytes = pixels * kPixelBytes * tile.parts;
   loaded_bytes =
       tile.segments *
       (tile.dy_boxes * std::int64_t{tile.rows} * tile.width + tile.x_boxes * x_rows * x_width) *
@@ -195,6 +226,8 @@ Cut::FilterGradientCut(const Shape& shape, const Tile& tile) {
     raw_slots = kRawSlots;
     raw_bytes = std::max(dy_rows * tile.width, rows_of_x * x_width) * kRawPixelBytes;
   }
+  copies =
+      tile.segments * (tile.dy_boxes * (tile.rows / dy_rows) + tile.x_boxes * (x_rows / rows_of_x));
   shared_bytes = kAlignment + tile.stages * stage_bytes + raw_slots * raw_bytes +
                  2 * (tile.stages + raw_slots) * std::int64_t{sizeof(std::uint64_t)};
   map_x = map_of(shape, shape.x, shape.groups * shape.channels, shape.from, shape.x_strides,
@@ -203,7 +236,7 @@ Cut::FilterGradientCut(const Shape& shape, const Tile& tile) {
                   shape.dy_image, tile.width, dy_rows, {1, 1, 1});
 }
 
-std::vector<Tile> filter_gradient_tiles(const Shape& shape, const DeviceProps& device) {
+std::vector<Tile> filter_gradient_tiles(const Shape& shape, int parts, const DeviceProps& device) {
   constexpr std::size_t kMostTiles = 20;
   const std::int64_t filters = ceil_div(shape.filters, kBoxChannels);
   const std::int64_t channels = ceil_div(shape.channels, kBoxChannels);
@@ -215,7 +248,7 @@ std::vector<Tile> filter_gradient_tiles(const Shape& shape, const DeviceProps& d
           std::clamp<std::int64_t>(waves * device.compute_units / cut.tiles, 1, cut.stage_count);
       if (splits == tile.splits && waves > 1) continue;
       tile.splits = static_cast<int>(splits);
-      found.emplace_back(estimate(shape, tile, cut, device).all, tile);
+      found.emplace_back(clocks_of_all(shape, tile, cut, device), tile);
     }
   };
   // Taps whose pixels are of one stage; with strides they are different pixels.
@@ -230,14 +263,14 @@ std::vector<Tile> filter_gradient_tiles(const Shape& shape, const DeviceProps& d
              ++x_boxes)
           for (int row_blocks = 1; row_blocks <= 2; ++row_blocks) {
             Tile tile;
+            tile.parts = parts;
             tile.tap_rows = down;
             tile.taps_across = across;
             tile.dy_boxes = dy_boxes;
             tile.x_boxes = x_boxes;
             tile.row_blocks = row_blocks;
             if (dy_boxes % row_blocks != 0 || tile.consumers() > 3 ||
-                row_blocks * tile.columns() / 2 >
-                    (tile.consumers() > 2 ? kMostSumsOfThree : kMostSums))
+                row_blocks * tile.columns() / 2 > most_sums(tile))
               continue;
             for (const Tile& own : with_stages(shape, tile, device)) add_splits(own);
           }

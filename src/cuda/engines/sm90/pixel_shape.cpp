@@ -180,6 +180,7 @@ Support is_pixel_shape(const Region& region) {
   if (product.phases.size() > kMostPhases)
     return Support::no("{} residues modulo the stride, {} at most", product.phases.size(),
                        kMostPhases);
+  if (product.phases[0].taps.empty()) return Support::no("no pixel that a tap reaches");
   if (product.taps() > static_cast<std::int64_t>(kMostTaps))
     return Support::no("{} taps, {} at most", product.taps(), kMostTaps);
   if (shape.depths().empty())
@@ -236,6 +237,17 @@ PixelShape::PixelShape(const Region& region)
   if (whole) merge_rows(epilogue);
   vector = vector_length(epilogue, kMostVector);
   while (product.columns % vector != 0) vector /= 2;
+}
+
+std::optional<PixelShape> PixelShape::with_windows() const {
+  const PixelProduct::Axes one = {1, 1, 1};
+  if (swap || pointwise || product.step != one || product.phases[0].taps.size() < 2) return {};
+  PixelShape longer = *this;
+  longer.product = product.with_long_lines();
+  for (const PixelProduct::Phase& phase : longer.product.phases)
+    if (!phase.taps.empty() && refusal(longer.pixel_map(phase, kAnyTile, depths()[0])) != nullptr)
+      return {};
+  return longer;
 }
 
 std::vector<int> PixelShape::depths() const {

@@ -19,7 +19,7 @@ static const int kConsumers = kDyBoxes / kRowBlocks * kTapRows;
 static const int kThreads = (kConsumers + 1) * 128;
 static const int kColumns = kTapsAcross * kXBoxes * 64;  // of a warpgroup; one of the two is 1
 
-// Shared memory of a stage: boxes of dy, boxes of x; twice of these where numbers are split.
+// Shared memory of a stage: boxes of dy, boxes of x; kParts times these where numbers are split.
 static const int kGroups = kSegments * kSegmentGroups;  // of 8 pixels
 static const int kDyBoxBytes = kGroups * 1024;
 static const int kXBoxBytes = kSegments * kXPitch * 128;
@@ -76,20 +76,30 @@ struct Ring {
 // The first pixel of a segment.
 struct Place {
   int w, h, d, n;
+
+  __device__ Place(const Args& args, int segment) {
+    const auto next = [&](int count) {
+      const int above = segment / count, own = segment - above * count;
+      segment = above;
+      return own;
+    };
+    w = next((int)args.segments_w) * kDyWidth;
+    h = next((int)args.segments_h) * kRows;
+    d = next((int)args.to_d);
+    n = segment;
+  }
+  __device__ void advance(const Args& args) {
+    w += kDyWidth;
+    if (w < (int)args.to_w) return;
+    w = 0;
+    h += kRows;
+    if (h < (int)args.to_h) return;
+    h = 0;
+    if (++d < (int)args.to_d) return;
+    d = 0;
+    ++n;
+  }
 };
-__device__ inline Place place_of(const Args& args, int segment) {
-  Place place;
-  const auto next = [&](int count) {
-    const int above = segment / count, own = segment - above * count;
-    segment = above;
-    return own;
-  };
-  place.w = next((int)args.segments_w) * kDyWidth;
-  place.h = next((int)args.segments_h) * kRows;
-  place.d = next((int)args.to_d);
-  place.n = segment;
-  return place;
-}
 
 // A box of either tensor: coordinates beyond kRank - 2 spatial axes are 0.
 __device__ inline void load(uint8* to, const TensorMap& map, Mbarrier* barrier, int channel, int w,
@@ -109,6 +119,13 @@ __device__ inline void load_x(const Args& args, const Work& work, const Place& p
        place.w * kStrideW + work.tap_w * kDilationW - kPaddingW,
        (place.h * kStrideH + work.tap_h * kDilationH - kPaddingH) + row * kStrideH,
        place.d * kStrideD + work.tap_d * kDilationD - kPaddingD, place.n);
+}
+
+// From a multiple of 1024 on, where the swizzle's pattern begins. Not rounded as an integer: the
+// compiler would forget which memory it is.
+__device__ inline uint8* aligned_shared_memory() {
+  uint8* memory = shared_memory();
+  return memory + (1024 - (uint64)memory % 1024) % 1024;
 }
 
 // Pixels of a stage that no copy writes: zeros, for all time.
@@ -142,25 +159,35 @@ __device__ constexpr uint64 x_step(int step) {
          ((uint64)((x_group(2 * step + 1) - x_group(2 * step)) * 64) << 32);
 }
 
-// The products of a stage. Numbers in two parts: the two large ones, and large by small; small by
-// small is less than what the sum keeps.
+// Which parts of numbers are multiplied, the smaller products first: what they add is not lost in
+// larger sums. Left out is what is smaller than the last place of a product of the numbers.
+static const int kProducts = kParts * (kParts + 1) / 2;
+__device__ constexpr int dy_part(int product) {
+  const int parts[3][6] = {{0}, {0, 1, 0}, {0, 2, 1, 0, 1, 0}};
+  return parts[kParts - 1][product];
+}
+__device__ constexpr int x_part(int product) {
+  const int parts[3][6] = {{0}, {1, 0, 0}, {2, 0, 1, 1, 0, 0}};
+  return parts[kParts - 1][product];
+}
+
+// The products of a stage. `keeps`: adds them to the sums.
 __device__ inline void multiply_stage(const uint8* stage, int first_box, int tap_row,
-                                      Sum (&sums)[kRowBlocks][WGMMA_N / 2]) {
+                                      Sum (&sums)[kRowBlocks][WGMMA_N / 2], bool keeps) {
   const int kXStride = kTapsAcross > 1 ? kDilationW * 128 : kXBoxBytes;
   const uint64 dy = matrix_descriptor<128>(stage + first_box * kDyBoxBytes, kDyBoxBytes, 1024);
   const uint64 x = matrix_descriptor<128>(
       stage + kDyBoxes * kDyBoxBytes + tap_row * kDilationH * kXWidth * 128, kXStride, 0);
 #pragma unroll
-  for (int step = 0; step < kGroups / 2; ++step)
+  for (int product = 0; product < kProducts; ++product)
 #pragma unroll
-    for (int r = 0; r < kRowBlocks; ++r) {
-      const uint64 a = advance_descriptor(dy, r * kDyBoxBytes + step * 2048), b = x + x_step(step);
-      multiply(sums[r], a, b, true);
-      if constexpr (kParts == 2) {
-        multiply(sums[r], a, advance_descriptor(b, kPartBytes), true);
-        multiply(sums[r], advance_descriptor(a, kPartBytes), b, true);
-      }
-    }
+    for (int step = 0; step < kGroups / 2; ++step)
+#pragma unroll
+      for (int r = 0; r < kRowBlocks; ++r)
+        multiply(sums[r],
+                 advance_descriptor(dy, dy_part(product) * kPartBytes + r * kDyBoxBytes + step * 2048),
+                 advance_descriptor(x, x_part(product) * kPartBytes) + x_step(step),
+                 keeps || product > 0 || step > 0);
 }
 
 // Sums of 64 filters, by split, filter, tap and channel.
@@ -187,35 +214,74 @@ __device__ inline void keep_sums(const Args& args, const Work& work, int box, in
   }
 }
 
+template <int kCount>
+__device__ inline void clear(Sum (&sums)[kRowBlocks][kCount]) {
+#pragma unroll
+  for (int r = 0; r < kRowBlocks; ++r)
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) sums[r][i] = 0;
+}
+__device__ inline void keep_in_registers(Sum (&sums)[kRowBlocks][WGMMA_N / 2]) {
+#pragma unroll
+  for (int r = 0; r < kRowBlocks; ++r) keep_in_registers(sums[r]);
+}
+// The warp has read a stage.
+__device__ inline void release(const Ring& ring, int stage) {
+  if (threadIdx.x % 32 == 0) arrive(ring.empty + stage);
+}
+
+// All stages of a piece of work. A stage is given back when the products that follow have been
+// started.
+__device__ inline void sum_stages(const Work& work, Ring ring, int first_box, int tap_row,
+                                  Sum (&sums)[kRowBlocks][WGMMA_N / 2]) {
+  clear(sums);
+  int before = -1;
+  for (int i = 0; i < work.count; ++i, ring.next(kStages)) {
+    wait_for(ring.full + ring.stage, ring.parity);
+    keep_in_registers(sums);
+    fence_products();
+    multiply_stage(ring.stages + ring.stage * kStageBytes, first_box, tap_row, sums, true);
+    commit_products();
+    keep_in_registers(sums);
+    wait_for_products<1>();
+    if (before >= 0) release(ring, before);
+    before = ring.stage;
+  }
+  wait_for_products<0>();
+  keep_in_registers(sums);
+}
+
+// The same where sums are to be as exact as those of f32: matrix units cut off what they add to a
+// sum, so each stage has sums of its own, which are rounded to nearest when they are added.
+__device__ inline void sum_stages_exactly(const Work& work, Ring ring, int first_box, int tap_row,
+                                          Sum (&totals)[kRowBlocks][WGMMA_N / 2]) {
+  clear(totals);
+  for (int i = 0; i < work.count; ++i, ring.next(kStages)) {
+    Sum sums[kRowBlocks][WGMMA_N / 2];
+    wait_for(ring.full + ring.stage, ring.parity);
+    keep_in_registers(sums);
+    fence_products();
+    multiply_stage(ring.stages + ring.stage * kStageBytes, first_box, tap_row, sums, false);
+    commit_products();
+    keep_in_registers(sums);
+    wait_for_products<0>();
+    keep_in_registers(sums);
+    release(ring, ring.stage);
+#pragma unroll
+    for (int r = 0; r < kRowBlocks; ++r)
+#pragma unroll
+      for (int j = 0; j < WGMMA_N / 2; ++j) totals[r][j] += sums[r][j];
+  }
+}
+
 // A warpgroup.
 __device__ inline void consume(const Args& args, const Work& work, Ring ring, int group) {
   const int first_box = group / kTapRows * kRowBlocks, tap_row = group % kTapRows;
   Sum sums[kRowBlocks][WGMMA_N / 2];
+  if constexpr (kParts == 3)
+    sum_stages_exactly(work, ring, first_box, tap_row, sums);
+  else
+    sum_stages(work, ring, first_box, tap_row, sums);
 #pragma unroll
-  for (int r = 0; r < kRowBlocks; ++r)
-#pragma unroll
-    for (int i = 0; i < WGMMA_N / 2; ++i) sums[r][i] = 0;
-  const auto release = [&](int stage) {
-    if (stage >= 0 && threadIdx.x % 32 == 0) arrive(ring.empty + stage);
-  };
-  int before = -1;
-  for (int i = 0; i < work.count; ++i, ring.next(kStages)) {
-    wait_for(ring.full + ring.stage, ring.parity);
-#pragma unroll
-    for (int r = 0; r < kRowBlocks; ++r) keep_in_registers(sums[r]);
-    fence_products();
-    multiply_stage(ring.stages + ring.stage * kStageBytes, first_box, tap_row, sums);
-    commit_products();
-#pragma unroll
-    for (int r = 0; r < kRowBlocks; ++r) keep_in_registers(sums[r]);
-    wait_for_products<1>();
-    release(before);
-    before = ring.stage;
-  }
-  wait_for_products<0>();
-#pragma unroll
-  for (int r = 0; r < kRowBlocks; ++r) {
-    keep_in_registers(sums[r]);
-    keep_sums(args, work, first_box + r, tap_row, sums[r]);
-  }
+  for (int r = 0; r < kRowBlocks; ++r) keep_sums(args, work, first_box + r, tap_row, sums[r]);
 }

@@ -3,18 +3,18 @@
 // One thread.
 __device__ inline void produce(const Args& args, const Work& work, Ring ring) {
   const int kPixels = kDyBoxes * kRows * kDyWidth + kXBoxes * kXRows * kXWidth;
+  Place place(args, work.first * kSegments);
   for (int i = 0; i < work.count; ++i, ring.next(kStages)) {
     Mbarrier* full = ring.full + ring.stage;
     wait_for(ring.empty + ring.stage, ring.parity ^ 1);
     arrive_and_expect(full, kSegments * kPixels * 128);
     uint8 *dy = ring.stages + ring.stage * kStageBytes, *x = dy + kDyBoxes * kDyBoxBytes;
 #pragma unroll 1
-    for (int s = 0; s < kSegments; ++s) {
-      const Place place = place_of(args, (work.first + i) * kSegments + s);
-#pragma unroll 1
+    for (int s = 0; s < kSegments; ++s, place.advance(args)) {
+#pragma unroll
       for (int box = 0; box < kDyBoxes; ++box)
         load_dy(args, work, place, box, 0, dy + box * kDyBoxBytes + s * kSegmentGroups * 1024, full);
-#pragma unroll 1
+#pragma unroll
       for (int box = 0; box < kXBoxes; ++box)
         load_x(args, work, place, box, 0, x + box * kXBoxBytes + s * kXPitch * 128, full);
     }
@@ -24,7 +24,7 @@ __device__ inline void produce(const Args& args, const Work& work, Ring ring) {
 extern "C" __global__ void __launch_bounds__(kThreads)
     filter_gradient(const __grid_constant__ Args args) {
   Ring ring;
-  ring.stages = (uint8*)(((uint64)shared_memory() + 1023) / 1024 * 1024);
+  ring.stages = aligned_shared_memory();
   ring.full = (Mbarrier*)(ring.stages + kStages * kStageBytes);
   ring.empty = ring.full + kStages;
   ring.stage = ring.parity = 0;

@@ -1,7 +1,8 @@
-// Numbers of 32 bits become the sum of two bf16, 16 bits of the 24: copies fill raw pieces, which
-// three warps split into the two parts of a stage. Three products of them are more exact than one of
-// tf32, take 3 / 2 of its time, and the matrix units take bf16 with contiguous channels, which tf32
-// does not have. The head has kDyPieceRows, kXPieceRows (rows of a segment in a piece) and kRawSlots.
+// Numbers of 32 bits become sums of kParts bf16, 8 bits each: copies fill raw pieces, which three
+// warps split into the parts of a stage. Two parts are more exact than tf32, and their three products
+// take 3 / 2 of its time; but matrix units take bf16 with contiguous channels, which tf32 does not
+// have. Three parts and their six products are f32. The head has kDyPieceRows, kXPieceRows (rows of a
+// segment in a piece) and kRawSlots.
 #include "lib/ptx_convert.cuh"
 
 static const int kSplitters = 96;  // threads
@@ -25,9 +26,12 @@ __device__ inline void for_pieces(Use use) {
 
 // One thread. `raw` is the ring of pieces.
 __device__ inline void produce(const Args& args, const Work& work, Ring raw) {
+  Place place(args, work.first * kSegments);
+  int current = 0;  // segment of the stage that `place` is of
   for (int i = 0; i < work.count; ++i) {
     for_pieces([&](bool is_dy, int segment, int box, int row) {
-      const Place place = place_of(args, (work.first + i) * kSegments + segment);
+      if (segment != current) place.advance(args);
+      current = segment;
       Mbarrier* full = raw.full + raw.stage;
       uint8* to = raw.stages + raw.stage * kRawBytes;
       wait_for(raw.empty + raw.stage, raw.parity ^ 1);
@@ -38,16 +42,21 @@ __device__ inline void produce(const Args& args, const Work& work, Ring raw) {
         load_x(args, work, place, box, row, to, full);
       raw.next(kRawSlots);
     });
+    place.advance(args);
+    current = 0;
   }
 }
 
-// Two floats as two pairs of bf16: the upper 16 bits of each, and what these leave over.
-__device__ inline void split_pair(float a, float b, uint32& large, uint32& small) {
-  const uint32 ua = __float_as_uint(a), ub = __float_as_uint(b);
-  large = ua >> 16 | (ub & 0xffff0000);
-  const float rest_a = a - __uint_as_float(ua & 0xffff0000);
-  const float rest_b = b - __uint_as_float(ub & 0xffff0000);
-  small = pair_to_bf16(rest_a, rest_b);
+// Two floats as kParts pairs of bf16: each the upper 16 bits of what those before leave over.
+__device__ inline void split_pair(float a, float b, uint32 (&parts)[kParts]) {
+#pragma unroll
+  for (int part = 0; part + 1 < kParts; ++part) {
+    const uint32 ua = __float_as_uint(a) & 0xffff0000, ub = __float_as_uint(b) & 0xffff0000;
+    parts[part] = ua >> 16 | ub;
+    a -= __uint_as_float(ua);
+    b -= __uint_as_float(ub);
+  }
+  parts[kParts - 1] = pair_to_bf16(a, b);
 }
 
 // `pixels` raw ones, of 256 bytes, become pixels `first` and on of a box, of 128 in each part.
@@ -61,14 +70,16 @@ __device__ inline void split_piece(const uint8* raw, uint8* box, int first, int 
     const uint8* from = raw + pixel * 256 + piece * 32;
     const float4 one = *(const float4*)(from + turn), other = *(const float4*)(from + (turn ^ 16));
     const float4 low = turn == 0 ? one : other, high = turn == 0 ? other : one;
-    uint4 large, small;
-    split_pair(low.x, low.y, large.x, small.x);
-    split_pair(low.z, low.w, large.y, small.y);
-    split_pair(high.x, high.y, large.z, small.z);
-    split_pair(high.z, high.w, large.w, small.w);
+    uint32 parts[4][kParts];
+    split_pair(low.x, low.y, parts[0]);
+    split_pair(low.z, low.w, parts[1]);
+    split_pair(high.x, high.y, parts[2]);
+    split_pair(high.z, high.w, parts[3]);
     uint8* place = box + to * 128 + (piece ^ (to & 7)) * 16;
-    *(uint4*)place = large;
-    *(uint4*)(place + kPartBytes) = small;
+#pragma unroll
+    for (int part = 0; part < kParts; ++part)
+      *(uint4*)(place + part * kPartBytes) =
+          make_uint4(parts[0][part], parts[1][part], parts[2][part], parts[3][part]);
   }
 }
 
@@ -100,7 +111,7 @@ __device__ inline void split(const Work& work, Ring ring, Ring raw) {
 extern "C" __global__ void __launch_bounds__(kThreads)
     filter_gradient(const __grid_constant__ Args args) {
   Ring ring, raw;
-  ring.stages = (uint8*)(((uint64)shared_memory() + 1023) / 1024 * 1024);
+  ring.stages = aligned_shared_memory();
   raw.stages = ring.stages + kStages * kStageBytes;
   ring.full = (Mbarrier*)(raw.stages + kRawSlots * kRawBytes);
   ring.empty = ring.full + kStages;

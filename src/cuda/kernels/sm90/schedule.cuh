@@ -4,6 +4,8 @@
 
 __device__ inline int block_of_cluster() { return kCluster == 1 ? 0 : (int)blockIdx.x % kCluster; }
 
+static const bool kHasEmptyWork = false;
+
 struct Work {
   int m, n;          // first row and column
   int batch, split;

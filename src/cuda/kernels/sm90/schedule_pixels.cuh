@@ -6,7 +6,8 @@
 
 __device__ inline int block_of_cluster() { return kCluster == 1 ? 0 : (int)blockIdx.x % kCluster; }
 
-// Words of a phase in args.phases[]. Extents are those of its pixels; lower is where in the image
+// Words of a phase in args.phases[]. Extents are those of its pixels, of which results are the first
+// ones of an axis; lower is where in the image
 // the window of its pixel 0 begins; its pixel i of an axis is pixel first + i * args.spread of the
 // result.
 enum PhaseWord {
@@ -19,8 +20,11 @@ enum PhaseWord {
   kMagicW, kMagicH, kMagicD,
   kLowerW, kLowerH, kLowerD,
   kFirstW, kFirstH, kFirstD,
+  kResultW, kResultH, kResultD,
   kPhaseWords
 };
+
+static const bool kHasEmptyWork = kPhases > 1;  // pixels that no tap reaches
 
 struct Work {
   int m, n;          // first row and column
