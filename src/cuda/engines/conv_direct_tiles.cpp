@@ -13,6 +13,7 @@ constexpr std::int64_t kMostHeldRegisters = 96;  // weights of a warp
 constexpr std::int64_t kMostSumRegisters = 64, kMostFilterSums = 96;
 constexpr std::int64_t kMostSplitSums = 96;   // of either, where f32 are split
 constexpr std::int64_t kOtherRegisters = 60;  // addresses, operands, the epilogue
+constexpr std::int64_t kOtherOfWide = 76;     // the same for f32
 constexpr std::int64_t kSharedOfUnit = 220 << 10, kMostBlocks = 4;
 constexpr std::int64_t kMostWeightBytes = 100 << 10;
 constexpr std::int64_t kMostWarps = 12;
@@ -143,14 +144,15 @@ ConvDirectBlock::ConvDirectBlock(const ConvDirectShape& shape, const ConvDirectT
   const std::int64_t weights_factor = shape.splits ? 2 : 1;
   const std::int64_t own = tile.own_groups * tile.own_tiles, steps = patch.steps(),
                      held_registers = steps * own * 2 * weights_factor,
-                     sums = tile.row_tiles * own * 4 * product_factor(shape);
+                     sums = tile.row_tiles * own * 4 * product_factor(shape),
+                     others = shape.unit() == 8 ? kOtherRegisters : kOtherOfWide;
   shuffled = tile.own_tiles % 4 == 0 && shape.stored() >= 4;
   row_pitch = own * 8 % 16 == 8 ? own * 8 : own * 8 + 8;
   weight_words = steps * tile.groups * tile.tiles * 64 * weights_factor;
   shared_bytes = patches * patch.elements() * shape.element_bytes() + weight_words * 4 +
                  (shuffled ? 0 : warps * 16 * row_pitch * 4);
   const std::int64_t registers =
-      round_up(sums + (tile.held ? held_registers : own * 2 * weights_factor) + kOtherRegisters, 8);
+      round_up(sums + (tile.held ? held_registers : own * 2 * weights_factor) + others, 8);
   blocks_at_once = resident_blocks(registers, warps, shared_bytes);
   const double rows = static_cast<double>(warps * tile.row_tiles),
                operands = static_cast<double>(warps * steps * tile.own_groups);
@@ -174,7 +176,7 @@ ConvDirectBlock::ConvDirectBlock(const ConvDirectShape& shape, const ConvDirectT
            clocks_of_tile(rows * static_cast<double>(own * steps * product_factor(shape)) +
                               splitting(shape, rows * static_cast<double>(tile.own_groups * steps)),
                           shared, memory, patch_accesses(patch) + stored_accesses, warps,
-                          blocks_at_once);
+                          blocks_at_once, patches == 1);
 }
 
 std::vector<ConvDirectTile> conv_direct_tiles(const ConvDirectShape& shape,
