@@ -253,7 +253,7 @@ std::string to_text(const Descent& fitted, const std::string& origin, std::size_
   means.try_emplace({"_sm90", bf16, 0}, Mean{0.7, 1e-6, 0.85, 1});
   means.try_emplace({"_sm80", bf16, 0}, Mean{0.5, 1.5e-6, 0.85, 1});
   std::string text = fmt::format(
-      "// Written by bench/fit from {} cases of {}; see tile_cost.hpp.\n"
+      "// Written by tools/fit_costs from {} cases of {}; see tile_cost.hpp.\n"
       "// engine, operands, tile, variant, efficiency, seconds of a tile, hidden share\n",
       cases, origin);
   for (const auto& [key, mean] : means)
