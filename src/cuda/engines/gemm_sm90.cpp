@@ -30,7 +30,9 @@ std::vector<ProductTile> tiles_for(const MatrixShape& shape) {
     // Computed factors are not shared.
     if (shape.computes() && tile.cluster > 1) continue;
     result.push_back(tile);
-    if (!shape.computes() || tile.m * tile.n < 128 * 128) continue;
+    // With four warpgroups a thread starts with 128 registers: for the sums and what multiplies.
+    const int sums = tile.row_blocks() * tile.n / 2 * (promotes(operands) ? 2 : 1);
+    if (!shape.computes() || tile.m * tile.n < 128 * 128 || sums > 96) continue;
     result.push_back(tile);
     result.back().producers = 2;
   }

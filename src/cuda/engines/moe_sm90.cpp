@@ -234,7 +234,7 @@ class MoeSm90Engine final : public CudaEngine {
                                                           "moe/group_tiles.cuh"};
       launch.source = {"moe_group_tiles", assemble(kFiles, head)};
       launch.function = "group_tiles";
-      launch.threads = 1024;
+      launch.threads = 512;
       return launch;
     }
 

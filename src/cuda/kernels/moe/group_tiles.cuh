@@ -1,10 +1,10 @@
 // Cuts the rows of every group into tiles of kTileM rows, for sm90/schedule_groups.cuh: one block.
-// Comes after a kernel's head and generic/moe_routing.cuh. args.row_tiles gets fours of numbers: how
-// many tiles there are, then (first row, end, expert) for each of them; rows of nobody's are of
+// Comes after a kernel's head and generic/moe_routing.cuh. args.row_tiles gets fours of numbers:
+// how many tiles there are, then (first row, end, expert) for each of them; rows of nobody's are of
 // expert -1. args.row_counts gets zeros, where kScatter.
 #include "lib/elements.cuh"
 
-static const int kThreads = 1024;
+static const int kThreads = 512;
 
 // What `join` makes of the numbers of this thread and of all before it.
 template <class Join>
