@@ -16,9 +16,11 @@
 #include <omp.h>
 #endif
 
+#include "configs.hpp"
 #include "explanation.hpp"
 #include "gpu.hpp"
 #include "host_time.hpp"
+#include "memory.hpp"
 #include "peers/cublaslt/library.hpp"
 #include "peers/cudnn/library.hpp"
 #include "report.hpp"
@@ -78,7 +80,8 @@ void list_kernels(const std::vector<Suite>& suites, const Request& request,
   for (const Suite& suite : suites) {
     listener.print(fmt::format("{} on {}\n", suite.name, device.props().description));
     for (const Case& one : suite.cases) {
-      const Outline outline = outline_of(explain(one.problem.build(), device));
+      const Outline outline = outline_of(explain(
+          one.problem.build(), device, plan_options(one.problem, {.engine = request.engine})));
       listener.print(fmt::format("  {:<44}{} region{}  {}\n", one.name, outline.regions,
                                  outline.regions == 1 ? " " : "s", outline.engines));
     }
@@ -88,7 +91,9 @@ void list_kernels(const std::vector<Suite>& suites, const Request& request,
 void write_pack(const std::vector<Suite>& suites, const Request& request,
                 const Listener& listener) {
   listener.progress("planning");
-  const PackBuilder kernels = kernels_of(suites, Device::named(request.device), request.tune);
+  const PackBuilder kernels =
+      kernels_of(suites, Device::named(request.device),
+                 {.tune = request.tune || request.configs, .engine = request.engine});
   write_file(request.pack, kernels.build([&](int done, int all) {
     listener.progress(fmt::format("compiled {} of {} kernels", done, all));
   }));
@@ -141,7 +146,8 @@ MeasureOptions options_of(const Request& request, const Peers& peers, DeviceKind
   options.naive = peers.naive;
   options.user_layout = peers.onednn && request.layout != "best";
   options.best_layout = peers.onednn && request.layout != "user";
-  options.tune = request.tune;
+  options.tune = request.tune || request.configs;
+  options.engine = request.engine;
   return options;
 }
 
@@ -175,7 +181,7 @@ Setting setting_of(const Request& request, const Peers& peers, const GpuSide& si
   setting.gpu = true;
   setting.device = side.gpu->device().props().description;
   setting.driver = side.gpu->driver();
-  setting.copy_speed = side.gpu->copy_speed();
+  if (!request.configs) setting.copy_speed = side.gpu->copy_speed();
   setting.peer = side.versions();
   return setting;
 }
@@ -198,6 +204,34 @@ Measurement measured(const Case& problem, const MeasureOptions& options,
     options.gpu->require_alive();
     return failed(problem.name, error.what());
   }
+}
+
+// Every configuration of ours for every case; no peers.
+bool run_configs(const std::vector<Suite>& suites, const Request& request,
+                 const MeasureOptions& options, const Setting& setting, const Listener& listener) {
+  std::vector<CaseConfigs> all;
+  for (const Suite& suite : suites) {
+    std::vector<CaseConfigs> timed;
+    for (const Case& one : suite.cases) {
+      try {
+        timed.push_back(measure_configs(one, options, [&](const std::string& what) {
+          listener.progress(fmt::format("{} {}: {}", suite.name, one.name, what));
+        }));
+      } catch (const Error& error) {
+        options.gpu->require_alive();
+        timed.push_back({one.name, {}, {}, error.what()});
+      }
+      listener.print(configs_text(timed.back()));
+      if (!request.record.empty())
+        write_file(
+            (std::filesystem::path(request.record) / ("configs_" + suite.name + ".json")).string(),
+            configs_json(setting, suite.name, timed));
+    }
+    listener.print(fmt::format("{}: {}", suite.name, configs_summary(timed)));
+    all.insert(all.end(), timed.begin(), timed.end());
+  }
+  if (!request.json.empty()) write_file(request.json, configs_json(setting, "", all));
+  return true;
 }
 
 bool run_host(const Request& request, const Listener& listener) {
@@ -251,6 +285,12 @@ bool run(const Request& request, const Listener& listener) {
   std::size_t total = 0, done = 0;
   for (const Suite& suite : suites) total += suite.cases.size();
   const Setting setting = setting_of(request, peers, side);
+  if (request.configs) {
+    if (!side.gpu)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("--configs: got device {}, expected a GPU", request.device));
+    return run_configs(suites, request, options, setting, listener);
+  }
   listener.print(table_head(setting));
   std::vector<SuiteResult> results;
   bool right = true, alive = true;

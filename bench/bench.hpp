@@ -28,6 +28,8 @@ struct Request {
   bool kernels = false;  // print what our plans are made of and stop
   std::string pack;      // file for all kernels that a run would need; empty: measure
   bool tune = false;
+  bool configs = false;                    // time every configuration of ours instead
+  std::string engine;                      // take this one wherever it can run; empty: any
   bool host = false;                       // measure what plans cost the host
   bool compile_only = false;               // the part of it that a second process does
   std::string program = "/proc/self/exe";  // this command

@@ -11,18 +11,20 @@ namespace ashlar::bench {
 
 namespace {
 
-void add_case(const Case& one, const Device& device, bool tune, PackBuilder& kernels) {
+void add_case(const Case& one, const Device& device, const PlanWishes& asked,
+              PackBuilder& kernels) {
   const auto add = [&](const Problem& problem, const PlanWishes& wishes = {}) {
     kernels.add(problem.build(), plan_options(problem, wishes));
   };
   const Graph graph = one.problem.build();
-  add(one.problem, {.tune = tune});
+  add(one.problem, asked);
   add(one.naive ? *one.naive : one.problem, {.naive = true});
-  if (one.prepare) add(*one.prepare, {.tune = tune});
-  if (one.alone) add(*one.alone, {.tune = tune});
-  for (const Problem& part : one.apart) add(part, {.tune = tune});
+  if (one.prepare) add(*one.prepare, asked);
+  if (one.alone) add(*one.alone, asked);
+  for (const Problem& part : one.apart) add(part, asked);
   if (one.check_prepare) add(*one.check_prepare);
-  if (one.check) add(*one.check, {.engine = main_engine(outline_of(explain(graph, device)))});
+  const auto outline = outline_of(explain(graph, device, plan_options(one.problem, asked)));
+  if (one.check) add(*one.check, {.engine = main_engine(outline)});
   for (const TensorId id : graph.bound_tensors())
     if (const Tensor& tensor = graph.tensor(id); tensor.kind == TensorKind::output)
       if (const auto sampling = sampling_graph(tensor)) kernels.add(*sampling);
@@ -30,12 +32,13 @@ void add_case(const Case& one, const Device& device, bool tune, PackBuilder& ker
 
 }  // namespace
 
-PackBuilder kernels_of(const std::vector<Suite>& suites, const Device& device, bool tune) {
+PackBuilder kernels_of(const std::vector<Suite>& suites, const Device& device,
+                       const PlanWishes& wishes) {
   PackBuilder kernels(device);
   for (const Suite& suite : suites)
     for (const Case& one : suite.cases) {
       try {
-        add_case(one, device, tune, kernels);
+        add_case(one, device, wishes, kernels);
       } catch (const Error&) {
         continue;  // says why when it is measured
       }
@@ -46,7 +49,8 @@ PackBuilder kernels_of(const std::vector<Suite>& suites, const Device& device, b
 void compile_ahead(const std::vector<Suite>& suites, const MeasureOptions& options,
                    const std::function<void(const std::string&)>& progress) {
   progress("planning");
-  const PackBuilder kernels = kernels_of(suites, options.gpu->device(), options.tune);
+  const PackBuilder kernels =
+      kernels_of(suites, options.gpu->device(), {.tune = options.tune, .engine = options.engine});
   try {
     kernels.build(
         [&](int done, int all) { progress(fmt::format("compiled {} of {} kernels", done, all)); });

@@ -30,6 +30,7 @@ struct MeasureOptions {
   bool user_layout = true;  // time oneDNN on the user's layouts
   bool best_layout = true;  // time oneDNN on the layouts it likes
   bool tune = false;        // let our plans be tuned
+  std::string engine = {};  // take this one wherever it can run; empty: any
   Gpu* gpu = nullptr;       // null: the processor
   // The peers on the GPU, null: none. Products go to cuBLASLt first.
   const cudnn::Library* cudnn = nullptr;
@@ -90,7 +91,9 @@ Measurement measure(const Case& problem, const MeasureOptions& options,
                     const std::function<void(const std::string&)>& progress);
 // What measuring the cases takes on a GPU, which need not be here: every plan of every side of
 // ours, with `tune` all that is timed for them.
-PackBuilder kernels_of(const std::vector<Suite>& suites, const Device& device, bool tune);
+struct PlanWishes;
+PackBuilder kernels_of(const std::vector<Suite>& suites, const Device& device,
+                       const PlanWishes& wishes);
 // Compiles it on all processors, so that measuring finds it in the cache. What fails here fails
 // again where it is measured.
 void compile_ahead(const std::vector<Suite>& suites, const MeasureOptions& options,

@@ -103,7 +103,7 @@ struct Running {
       : graph(problem.build()),
         tensors(*options.gpu, graph, problem, options.seed, given),
         runner(graph, problem, tensors.pointers(), options.gpu->device(),
-               {.naive = naive, .tune = options.tune && !naive}) {}
+               {.naive = naive, .tune = options.tune && !naive, .engine = options.engine}) {}
   void run() const { runner.run(); }
 };
 

@@ -62,6 +62,11 @@ void add_bench_command(CLI::App& app, Action& action) {
   command->add_flag("--quick", request->quick,
                     "Few samples, no naive times, only some cases of the large suites");
   command->add_flag("--tune", request->tune, "Time our engines for every region, take the fastest");
+  command->add_flag("--configs", request->configs,
+                    "Instead of comparing, time every configuration of ours for every case (GPUs): "
+                    "what the cost model is fitted to; --record writes configs_SUITE.json");
+  command->add_option("--engine", request->engine, "Take this engine wherever it can run")
+      ->type_name("ID");
   command
       ->add_option("--pack", request->pack,
                    "Compile all kernels that these suites need on a GPU, which need not be here, "

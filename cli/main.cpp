@@ -62,6 +62,7 @@ int main_command(int argc, char** argv) {
   add_engines_command(app, action);
   add_bench_command(app, action);
   add_pack_command(app, action);
+  add_tune_command(app, action);
   add_doctor_command(app, action);
   add_version_command(app, action);
   try {

@@ -4,11 +4,11 @@
 #include <map>
 #include <memory>
 
-#include "bench/bench.hpp"
 #include "commands.hpp"
 #include "compile_flags.hpp"
 #include "files.hpp"
 #include "progress.hpp"
+#include "sources.hpp"
 
 namespace ashlar::cli {
 
@@ -37,15 +37,6 @@ int list_pack(const std::string& path) {
     fmt::print("  {:<32} {:>5} of {:>9.1f} KB\n", name, total.count,
                static_cast<double>(total.bytes) / 1e3);
   return kExitOk;
-}
-
-// A file is a graph unless it says that it is a suite; anything else is the name of a suite.
-std::vector<bench::SuiteGraph> graphs_of(const std::string& source) {
-  constexpr std::size_t kMostBytes = 64 << 20;
-  if (!source.ends_with(".json") && source != "-") return bench::suite_graphs({source});
-  std::string text = read_file(source, kMostBytes);
-  if (text.find("\"ashlar-suite\"") != std::string::npos) return bench::suite_graphs({source});
-  return {{source, std::move(text)}};
 }
 
 int make_pack(const PackFlags& flags) {

@@ -5,6 +5,7 @@
 #include "cpu/cpu_backend.hpp"
 #include "cuda/cuda_backend.hpp"
 #include "plan/plan_data.hpp"
+#include "plan/tune.hpp"
 
 namespace ashlar {
 
@@ -45,6 +46,41 @@ std::vector<EngineInfo> engines(DeviceKind kind) {
   std::vector<EngineInfo> list;
   for (const Engine* engine : engine_table(kind)) list.push_back(info_of(*engine));
   return list;
+}
+
+namespace {
+
+// visit(lowered graph, region, contenders) for every region of a graph.
+template <class Visit>
+std::vector<RegionTrials> for_regions(const Graph& graph, const DeviceProps& device,
+                                      const CompileOptions& options, const Visit& visit) {
+  const auto outline = build_plan(graph, device, options, nullptr, false);
+  std::vector<RegionTrials> regions;
+  for (const PlanData::Step& step : outline->steps) {
+    Ranking ranking = rank(step.region, engine_table(device.kind), device, options);
+    regions.push_back(
+        visit(outline->lowered, step.region, contenders(std::move(ranking.candidates), options)));
+  }
+  return regions;
+}
+
+}  // namespace
+
+std::vector<RegionTrials> candidates(const Graph& graph, const Device& device,
+                                     const CompileOptions& options) {
+  return for_regions(graph, device.props(), options, trials_of);
+}
+
+std::vector<RegionTrials> tune(const Graph& graph, const Device& device,
+                               const TuneRequest& request) {
+  if (!device.props().present)
+    fail(ErrorCode::device, "tune: device '{}' is not present here; candidates() works without it",
+         device.props().name);
+  return for_regions(graph, device.props(), request.options,
+                     [&](const LoweredGraph& lowered, const Region& region,
+                         const std::vector<Candidate>& contenders) {
+                       return time_contenders(lowered, region, contenders, device.props(), request);
+                     });
 }
 
 std::vector<RegionEngines> engines_for(const Graph& graph, const Device& device,

@@ -44,7 +44,7 @@ TEST(Help, NamesEverySubcommandAndTheExitCodes) {
   const Outcome run = ashlar({"--help"});
   EXPECT_EQ(run.exit_code, 0);
   for (const char* word : {"run", "explain", "validate", "print", "engines", "bench", "pack",
-                           "doctor", "version", "Exit codes", "ASHLAR_LOG"})
+                           "tune", "doctor", "version", "Exit codes", "ASHLAR_LOG"})
     EXPECT_THAT(run.output, HasSubstr(word));
 }
 
@@ -69,6 +69,20 @@ TEST(Usage, MistakesAreOneSentence) {
   expect_refused(ashlar({"run", example("mlp_gelu"), "--device", "abacus"}), "abacus");
   expect_refused(ashlar({"explain", example("mlp_gelu"), "--device", "abacus"}), "abacus");
   expect_refused(ashlar({"run", example("mlp_gelu"), "--device", "h200"}), "not present");
+}
+
+TEST(Tune, TimesAndRemembers) {
+  const std::string graph = example("mlp_gelu");
+  const Outcome first = ashlar({"tune", graph, "--device", "cpu", "--again"});
+  EXPECT_EQ(first.exit_code, 0) << first.errors;
+  EXPECT_THAT(first.output, HasSubstr(" us, the fastest of "));
+  EXPECT_THAT(first.output, HasSubstr("times as fast as the first choices"));
+  const Outcome second = ashlar({"tune", graph, "--device", "cpu"});
+  EXPECT_EQ(second.exit_code, 0) << second.errors;
+  EXPECT_THAT(second.output, HasSubstr("remembered"));
+  expect_refused(ashlar({"tune", graph, "--device", "h200"}), "not present");
+  expect_refused(ashlar({"tune", graph, "--top", "0"}), "--top");
+  expect_refused(ashlar({"tune", "no_such_suite"}), "no_such_suite");
 }
 
 TEST(Version, PrintsIt) {

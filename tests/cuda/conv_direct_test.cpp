@@ -8,11 +8,11 @@ namespace ashlar::cuda {
 namespace {
 
 enum class Direction : std::uint8_t { forward, data, filter };
-constexpr Direction kPixels[] = {Direction::forward, Direction::data};
+constexpr Direction kDirections[] = {Direction::forward, Direction::data, Direction::filter};
 
 struct Problem {
   std::int64_t images, channels, height, width, filters, window, stride = 1, padding = 0,
-                                                                  groups = 1, dilation = 1;
+                                                                 groups = 1, dilation = 1;
 };
 
 Graph convolution(DType dtype, Direction direction, const Problem& p,
@@ -28,8 +28,8 @@ Graph convolution(DType dtype, Direction direction, const Problem& p,
              y = {p.images, p.filters, out(p.height), out(p.width)},
              w = {p.filters, p.channels / p.groups, p.window, p.window};
   if (direction == Direction::forward) {
-    Value sum = graph.conv(graph.input("x", x, dtype, layout), graph.input("w", w, dtype, layout),
-                           op);
+    Value sum =
+        graph.conv(graph.input("x", x, dtype, layout), graph.input("w", w, dtype, layout), op);
     if (fused)
       sum = relu(sum + graph.input("bias", {1, p.filters, 1, 1}, dtype, layout) +
                  graph.input("residual", y, dtype, layout));
@@ -58,7 +58,7 @@ class ConvDirect : public testing::Test {
 constexpr const char* kHopper = "sm_90a";
 
 TEST_F(ConvDirect, Stem) {
-  for (const Direction direction : kPixels)
+  for (const Direction direction : kDirections)
     expect_compiles(conv_direct_engine(),
                     convolution(bf16, direction, {256, 3, 224, 224, 64, 7, 2, 3}), {kHopper});
   expect_compiles(conv_direct_engine(),
@@ -66,7 +66,7 @@ TEST_F(ConvDirect, Stem) {
 }
 
 TEST_F(ConvDirect, Groups) {
-  for (const Direction direction : kPixels)
+  for (const Direction direction : kDirections)
     expect_compiles(conv_direct_engine(),
                     convolution(bf16, direction, {64, 256, 28, 28, 256, 3, 1, 1, 32}), {kHopper});
 }
@@ -82,29 +82,42 @@ TEST_F(GpuConvDirect, Stem) {
   const Problem stem = {2, 3, 20, 24, 16, 7, 2, 3};
   expect_agrees(conv_direct_engine(), convolution(bf16, Direction::forward, stem), true);
   expect_agrees(conv_direct_engine(), convolution(bf16, Direction::data, stem));
+  expect_agrees(conv_direct_engine(), convolution(bf16, Direction::filter, stem), true);
   expect_agrees(conv_direct_engine(), convolution(f32, Direction::forward, stem));
   for (const DType dtype : {bf16, f32}) {
+    expect_agrees(
+        conv_direct_engine(),
+        convolution(dtype, Direction::forward, {2, 3, 11, 13, 32, 3, 1, 1}, channels_last, true));
     expect_agrees(conv_direct_engine(),
-                  convolution(dtype, Direction::forward, {2, 3, 11, 13, 32, 3, 1, 1}, channels_last,
-                              true));
-    expect_agrees(conv_direct_engine(),
-                  convolution(dtype, Direction::forward, {1, 3, 16, 32, 24, 8, 8, 0}));
+                  convolution(dtype, Direction::filter, {2, 3, 11, 13, 32, 3, 1, 1}));
+    for (const Direction direction : {Direction::forward, Direction::filter})
+      expect_agrees(conv_direct_engine(), convolution(dtype, direction, {1, 3, 16, 32, 24, 8, 8}));
     expect_agrees(conv_direct_engine(),
                   convolution(dtype, Direction::forward, {1, 4, 9, 17, 40, 3, 2, 1}, row_major));
   }
 }
 
 TEST_F(GpuConvDirect, Groups) {
-  for (const Direction direction : kPixels) {
+  for (const Direction direction : kDirections) {
     for (const std::int64_t width : {4, 8, 16})
       expect_agrees(conv_direct_engine(),
                     convolution(f16, direction, {2, width * 4, 9, 10, width * 4, 3, 1, 1, 4}));
     expect_agrees(conv_direct_engine(),
                   convolution(bf16, direction, {1, 32, 9, 7, 32, 3, 2, 1, 4}));
-    expect_agrees(conv_direct_engine(),
-                  convolution(f32, direction, {1, 32, 9, 7, 32, 3, 1, 1, 4}));
+    expect_agrees(conv_direct_engine(), convolution(f32, direction, {1, 32, 9, 7, 32, 3, 1, 1, 4}));
     expect_agrees(conv_direct_engine(),
                   convolution(bf16, direction, {1, 12, 7, 7, 6, 3, 1, 2, 3, 2}, row_major));
+  }
+}
+
+// Infinities and NaN reach the results that depend on them and no others, whatever shares the
+// products with them.
+TEST_F(GpuConvDirect, SpecialValues) {
+  for (const Direction direction : kDirections) {
+    expect_agrees(conv_direct_engine(), convolution(f16, direction, {1, 16, 7, 6, 16, 3, 1, 1, 4}),
+                  false, 3, support::Fill::special);
+    expect_agrees(conv_direct_engine(), convolution(bf16, direction, {1, 3, 8, 8, 8, 3, 2, 1}),
+                  false, 3, support::Fill::special);
   }
 }
 

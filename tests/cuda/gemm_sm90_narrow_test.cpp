@@ -26,11 +26,10 @@ class GemmSm90Narrow : public testing::Test {
 };
 
 TEST_F(GemmSm90Narrow, Fp8) {
-  expect_compiles(gemm_sm90_engine(), product(e4m3, e5m2, bf16, 4096, 4096, 4096), {"sm_90a"},
-                  true);
+  expect_compiles(gemm_sm90_engine(), product(e4m3, e5m2, bf16, 4096, 4096, 4096), {"sm_90a"});
 }
 TEST_F(GemmSm90Narrow, Int8) {
-  expect_compiles(gemm_sm90_engine(), product(i8, i8, bf16, 4096, 4096, 4096), {"sm_90a"}, true);
+  expect_compiles(gemm_sm90_engine(), product(i8, i8, bf16, 4096, 4096, 4096), {"sm_90a"});
 }
 
 class GpuGemmSm90Narrow : public testing::Test {
@@ -46,10 +45,10 @@ TEST_F(GpuGemmSm90Narrow, Fp8InAllPairs) {
       expect_agrees(gemm_sm90_engine(), product(a, b, bf16, 100, 72, 304));
 }
 TEST_F(GpuGemmSm90Narrow, Fp8InAllTiles) {
-  expect_agrees(gemm_sm90_engine(), product(e4m3, e4m3, f32, 200, 160, 272), true);
+  expect_agrees(gemm_sm90_engine(), product(e4m3, e4m3, f32, 136, 72, 272), true);
 }
 TEST_F(GpuGemmSm90Narrow, Int8IsExact) {
-  expect_agrees(gemm_sm90_engine(), product(i8, i8, f32, 100, 136, 272), true);
+  expect_agrees(gemm_sm90_engine(), product(i8, i8, f32, 100, 136, 272));
   expect_agrees(gemm_sm90_engine(), product(i8, i8, bf16, 70, 40, 144));
 }
 

@@ -96,30 +96,6 @@ TEST_F(GpuTensorCopy, EverySwizzle) {
   }
 }
 
-// Steps between elements, corners before the tensor's first element.
-TEST_F(GpuTensorCopy, StepsAndNegativeCorners) {
-  constexpr int kC = 16, kX = 9, kY = 7;
-  std::vector<std::uint8_t> values;
-  for (int i = 0; i < kC * kX * kY; ++i) values.push_back(some_byte(i));
-  const Memory memory = on_gpu(values);
-  // Of 7 along x every second one: 4.
-  const auto shared = copy_box({.dtype = u8,
-                                .swizzle = 0,
-                                .axes = {{.extent = kC, .stride = 1, .box = 16},
-                                         {.extent = kX, .stride = kC, .box = 7, .step = 2},
-                                         {.extent = kY, .stride = kC * kX, .box = 5, .step = 3}}},
-                               memory, 16 * 4 * 2, {-3, -2, 1});
-  for (int y = 0; y < 2; ++y)
-    for (int x = 0; x < 4; ++x)
-      for (int c = 0; c < 16; ++c) {
-        const int tc = c - 3, tx = 2 * x - 2, ty = 3 * y + 1;
-        const bool exists = tc >= 0 && tx >= 0 && tx < kX && ty < kY;
-        ASSERT_EQ(shared[static_cast<std::size_t>((y * 4 + x) * 16 + c)],
-                  exists ? values[static_cast<std::size_t>((ty * kX + tx) * kC + tc)] : 0)
-            << y << ' ' << x << ' ' << c;
-      }
-}
-
 TEST_F(GpuTensorCopy, RoundsToTf32) {
   const std::vector<std::uint32_t> words = {0x3f800000u, 0x3f801000u, 0x3f803000u, 0x3f800fffu,
                                             0x3f801001u, 0xbfffffffu, 0x7f800000u, 0x00000000u};
@@ -139,6 +115,37 @@ TEST_F(GpuTensorCopy, RoundsToTf32) {
   }
 }
 
+// Boxes of a tensor of 16 x 9 x 7 bytes that begin before its first element, or take every second
+// or third of them.
+void expect_box(const std::array<int, 3>& at, const std::array<int, 3>& box,
+                const std::array<int, 3>& step) {
+  constexpr int kC = 16, kX = 9, kY = 7;
+  std::vector<std::uint8_t> values;
+  for (int i = 0; i < kC * kX * kY; ++i) values.push_back(some_byte(i));
+  const Memory memory = on_gpu(values);
+  const int columns = (box[1] + step[1] - 1) / step[1], rows = (box[2] + step[2] - 1) / step[2];
+  const auto shared =
+      copy_box({.dtype = u8,
+                .swizzle = 0,
+                .axes = {{.extent = kC, .stride = 1, .box = 16},
+                         {.extent = kX, .stride = kC, .box = box[1], .step = step[1]},
+                         {.extent = kY, .stride = kC * kX, .box = box[2], .step = step[2]}}},
+               memory, 16 * columns * rows, {at[0], at[1], at[2]});
+  for (int y = 0; y < rows; ++y)
+    for (int x = 0; x < columns; ++x)
+      for (int c = 0; c < 16; ++c) {
+        const int tc = c + at[0], tx = step[1] * x + at[1], ty = step[2] * y + at[2];
+        const bool exists = tc >= 0 && tc < kC && tx >= 0 && tx < kX && ty >= 0 && ty < kY;
+        ASSERT_EQ(shared[static_cast<std::size_t>((y * columns + x) * 16 + c)],
+                  exists ? values[static_cast<std::size_t>((ty * kX + tx) * kC + tc)] : 0)
+            << y << ' ' << x << ' ' << c;
+      }
+}
+TEST_F(GpuTensorCopy, CornersOutside) {
+  expect_box({0, -2, -3}, {16, 4, 5}, {1, 1, 1});
+  expect_box({0, 7, 5}, {16, 4, 5}, {1, 1, 1});
+}
+
 // The input of a convolution of 1 to 3 spatial axes, against the loop that says what it is:
 // strides, padding and dilation that differ from axis to axis, from one image into the next and
 // past the last one.
@@ -149,7 +156,7 @@ struct Axis {
   }
 };
 void expect_pixels(const std::vector<Axis>& axes) {  // W, H, D
-  constexpr int kChannels = 48, kBox = 32, kImages = 3, kPixels = 24, kFirstChannel = 16;
+  constexpr int kChannels = 48, kBox = 32, kImages = 3, kPixels = 24, kFirstChannel = 32;
   const auto spatial = axes.size();
   TensorMapForm form{.dtype = u8,
                      .swizzle = 32,
@@ -187,7 +194,7 @@ void expect_pixels(const std::vector<Axis>& axes) {  // W, H, D
   };
   for (const std::int64_t first : {std::int64_t{0}, outputs - 7, 2 * outputs - 5, 3 * outputs - 9})
     for (const bool last_tap : {false, true}) {
-      CopyArgs args{map, nullptr, 1024, kPixels * kBox, {kFirstChannel + 8}, {}};
+      CopyArgs args{map, nullptr, 1024, kPixels * kBox, {kFirstChannel}, {}};
       const auto corner = corner_of(first);
       for (std::size_t i = 0; i < spatial; ++i) {
         args.at[i + 1] = corner[i];
@@ -270,6 +277,13 @@ TEST_F(GpuTensorCopy, StoresWhatIsInside) {
     }
 }
 
+// Tiles with steps: apart, so that what a GPU does not know takes nothing else with it.
+class GpuTensorSteps : public HopperTest {};
+TEST_F(GpuTensorSteps, StepsThatDivideTheBox) { expect_box({0, -2, 1}, {16, 8, 6}, {1, 2, 3}); }
+TEST_F(GpuTensorSteps, StepsThatDoNotDivideTheBox) {
+  expect_box({0, -2, 1}, {16, 7, 5}, {1, 2, 3});
+}
+
 struct Pointers {
   const void* x;
   void* y;
@@ -344,7 +358,7 @@ TEST_F(GpuMbarrier, BlocksOfAClusterShareTheirTiles) {
       "  cluster_barrier();\n"
       "  for (int round = 0; round < 5; ++round) {\n"
       "    if (threadIdx.x == 0) {\n"
-      "      wait_for_cluster(&empty, round % 2 ^ 1);\n"
+      "      wait_for(&empty, round % 2 ^ 1);\n"
       "      arrive_and_expect(&full, 512);\n"
       "      const int at[2] = {0, round * 8 + rank * 4};\n"
       "      load_box_to_blocks(tile + rank * 256, args.map, &full, at, (uint16)3);\n"
@@ -415,6 +429,12 @@ TEST_F(GpuTensorMisuse, Copies) {
       "which awaits 0 of 1 arrivals and 256 bytes");
   expect_said("arrive_and_expect(&barrier, 256); load_box(tile + 64, args.map, &barrier, at);",
               "a tile in shared memory that is not at a multiple of 128");
+  expect_said(
+      "load_box(tile, args.map, &barrier, at); arrive_and_expect(&barrier, 256); "
+      "wait_for(&barrier, 0); load_box(tile, args.map, &barrier, at);",
+      "the block ends ");  // while its barrier awaits -256 bytes, or before they have come
+  expect_said("const int beside[2] = {8, 0}; load_box(tile, args.map, &barrier, beside);",
+              "a corner that is not at a multiple of 16 bytes of the contiguous axis");
   expect_said("store_box(args.map, tile, at); commit_stores();",
               "a thread ends and has not waited for its copies from shared memory");
 }

@@ -21,6 +21,7 @@ struct Product {
   int swizzle = 128;
   // Rows of the matrix, not its depth, are contiguous.
   bool a_transposed = false, b_transposed = false;
+  int a_from = 0;  // the row of shared memory where A begins: not only those where a swizzle does
 };
 
 int value(std::int64_t i, bool is_signed) {
@@ -49,7 +50,8 @@ std::string text_of(const Product& p) {
          define("WGMMA_REGISTER", is_integer ? "\"r\"" : "\"f\"") + "typedef " +
          (is_integer ? "int" : "float") + " Sum;\n" + number("kTransposeA", p.a_transposed) +
          number("kTransposeB", p.b_transposed) + number("kBytes", bytes) +
-         number("kRowBytes", p.swizzle == 0 ? 16 : p.swizzle) + number("kSwizzle", p.swizzle);
+         number("kRowBytes", p.swizzle == 0 ? 16 : p.swizzle) + number("kSwizzle", p.swizzle) +
+         number("kFrom", p.a_from);
 }
 
 // Both factors have 128 bytes of depth. In shared memory: boxes of kRowBytes of a contiguous axis
@@ -58,7 +60,7 @@ std::string text_of(const Product& p) {
 constexpr const char* kKernel = R"(
 struct Args { TensorMap a, b; const void* a_values; void* out; };
 static const int kDepth = 128 / kBytes, kBoxLength = kRowBytes / kBytes;
-static const int kRows = 64;
+static const int kRows = 64, kLines = kRows + (kFrom + 7) / 8 * 8;
 
 __device__ inline int load(uint8* to, const TensorMap& map, Mbarrier* barrier, int lines,
                            bool transposed) {
@@ -87,7 +89,7 @@ __device__ inline uint64 factor(uint8* from, int lines, bool transposed, int ste
 extern "C" __global__ void __launch_bounds__(128) kernel(const __grid_constant__ Args args) {
   uint8* start = shared_memory();
   start += (1024 - (uint64)start % 1024) % 1024;
-  uint8 *a = start + 1024, *b = a + kRows * 128;
+  uint8 *a = start + 1024, *b = a + kLines * 128;
   Mbarrier* barrier = (Mbarrier*)start;
   if (threadIdx.x == 0) {
     init_barrier(barrier, 1);
@@ -95,8 +97,8 @@ extern "C" __global__ void __launch_bounds__(128) kernel(const __grid_constant__
   }
   __syncthreads();
   if (threadIdx.x == 0) {
-    arrive_and_expect(barrier, (kRows + WGMMA_N) * 128);
-    load(a, args.a, barrier, kRows, kTransposeA);
+    arrive_and_expect(barrier, (kLines + WGMMA_N) * 128);
+    load(a, args.a, barrier, kLines, kTransposeA);
     load(b, args.b, barrier, WGMMA_N, kTransposeB);
   }
   wait_for(barrier, 0);
@@ -117,8 +119,8 @@ extern "C" __global__ void __launch_bounds__(128) kernel(const __grid_constant__
     fence_products();
 #pragma unroll
     for (int step = 0; step < 4; ++step)
-      multiply(sums, factor(a, kRows, kTransposeA, step), factor(b, WGMMA_N, kTransposeB, step),
-               step > 0);
+      multiply(sums, factor(a + kFrom * kRowBytes, kLines, kTransposeA, step),
+               factor(b, WGMMA_N, kTransposeB, step), step > 0);
     if (way == 1)
 #pragma unroll
       for (int step = 0; step < 4; ++step)
@@ -137,17 +139,18 @@ extern "C" __global__ void __launch_bounds__(128) kernel(const __grid_constant__
 void expect_product(const Product& p) {
   constexpr int kRows = 64;
   const int bytes = static_cast<int>(bit_width(p.a)) / 8, depth = 128 / bytes;
-  const auto make = [&](DType dtype, int lines, bool transposed, int seed) {
+  const int kept = (p.a_from + 7) / 8 * 8;
+  const auto make = [&](DType dtype, int lines, bool transposed, int seed, int from = 0) {
     std::vector<std::uint8_t> memory(static_cast<std::size_t>(lines) * 128);
     for (int line = 0; line < lines; ++line)
       for (int k = 0; k < depth; ++k)
         store_element(dtype, memory.data(), transposed ? k * lines + line : line * depth + k,
-                      value(line * 101 + k * 13 + seed, dtype != u8));
+                      value((line - from) * 101 + k * 13 + seed, dtype != u8));
     if (dtype == f32)  // bits that TF32 does not have
       for (std::size_t i = 0; i < memory.size(); i += 4) memory[i] = 0xff;
     return memory;
   };
-  const Memory a = on_gpu(make(p.a, kRows, p.a_transposed, 1)),
+  const Memory a = on_gpu(make(p.a, kRows + kept, p.a_transposed, 1, p.a_from)),
                b = on_gpu(make(p.b, p.n, p.b_transposed, 5)),
                rows_of_a = on_gpu(make(p.a, kRows, false, 1));
   const auto map = [&](DType dtype, const Memory& memory, int lines, bool transposed) {
@@ -170,8 +173,8 @@ void expect_product(const Product& p) {
   // The files come after the head.
   const std::vector<std::string_view> files = {"lib/ptx_wgmma_product.cuh", "lib/ptx_tma.cuh"};
   run_kernel({}, assemble(files, text_of(p)) + kKernel, {.threads = 128},
-             static_cast<unsigned>(2048 + (kRows + p.n) * 128),
-             Args{map(p.a, a, kRows, p.a_transposed), map(p.b, b, p.n, p.b_transposed),
+             static_cast<unsigned>(2048 + (kRows + kept + p.n) * 128),
+             Args{map(p.a, a, kRows + kept, p.a_transposed), map(p.b, b, p.n, p.b_transposed),
                   rows_of_a.data(), out.data()});
   const bool is_integer = p.a == i8 || p.a == u8;
   const auto words = from_gpu<std::uint32_t>(out);
@@ -209,6 +212,14 @@ TEST_F(GpuWarpgroupProduct, OtherSwizzles) {
   expect_product({e5m2, e5m2, "e5m2", "e5m2", 16, 64});
   expect_product({bf16, bf16, "bf16", "bf16", 256, 0, false, true});
   expect_product({f32, f32, "tf32", "tf32", 64, 0});
+}
+// Swizzles go by addresses: a matrix may begin anywhere in the pattern.
+TEST_F(GpuWarpgroupProduct, RowsFromTheMiddle) {
+  for (const int from : {1, 3, 8, 13})
+    expect_product({bf16, bf16, "bf16", "bf16", 64, 128, false, false, from});
+  expect_product({f32, f32, "tf32", "tf32", 32, 128, false, false, 5});
+  expect_product({bf16, bf16, "bf16", "bf16", 64, 64, false, true, 7});
+  expect_product({e4m3, e4m3, "e4m3", "e4m3", 64, 32, false, false, 3});
 }
 
 }  // namespace

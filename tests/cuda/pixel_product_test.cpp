@@ -43,6 +43,36 @@ Meetings meetings_of(const PixelProduct& product) {
   return result;
 }
 
+// The same with long lines: a tap is some pixels further, lines and images on end.
+Meetings long_meetings_of(const PixelProduct& product) {
+  Meetings result;
+  const PixelProduct lines = product.with_long_lines();
+  constexpr std::int64_t kImages = 2;
+  for (const auto& phase : lines.phases) {
+    const std::int64_t of_image = phase.pixels_of_image();
+    for (std::int64_t pixel = 0; pixel < kImages * of_image; ++pixel) {
+      const std::int64_t image = pixel / of_image, h = pixel % of_image / phase.extent[2],
+                         w = pixel % phase.extent[2];
+      if (h >= phase.result[1] || w >= phase.result[2]) continue;
+      for (const auto& tap : phase.taps) {
+        const std::int64_t there = pixel + tap.offset[2];
+        const std::int64_t y = phase.lower[1] + there % of_image / phase.extent[2],
+                           x = phase.lower[2] + there % phase.extent[2];
+        if (there >= kImages * of_image || y < 0 || y >= product.from_extent[1] || x < 0 ||
+            x >= product.from_extent[2])
+          continue;
+        EXPECT_EQ(there / of_image, image);
+        const auto key = std::tuple(phase.first[1] + phase.step[1] * h,
+                                    phase.first[2] + phase.step[2] * w, tap.filter);
+        const auto [place, is_new] = result.emplace(key, y * product.from_extent[2] + x);
+        EXPECT_EQ(is_new, image == 0);
+        EXPECT_EQ(place->second, y * product.from_extent[2] + x);
+      }
+    }
+  }
+  return result;
+}
+
 void expect_definition(const Dims& extent, const Dims& window, const ConvAttributes& op) {
   Dims out;
   for (int axis = 0; axis < 2; ++axis) {
@@ -74,10 +104,15 @@ void expect_definition(const Dims& extent, const Dims& window, const ConvAttribu
                                           {.dims = x}));
   EXPECT_EQ(meetings_of(PixelProduct(region_of(one))), forward);
   EXPECT_EQ(meetings_of(PixelProduct(region_of(two))), backward);
+  if (op.stride == Dims{1, 1}) {
+    EXPECT_EQ(long_meetings_of(PixelProduct(region_of(one))), forward);
+  }
+  EXPECT_EQ(long_meetings_of(PixelProduct(region_of(two))), backward);
 }
 
 TEST(PixelProduct, IsTheConvolution) {
   expect_definition({7, 9}, {3, 3}, {.padding = {1, 1}, .stride = {1, 1}, .dilation = {1, 1}});
+  expect_definition({7, 9}, {3, 4}, {.padding = {2, 0}, .stride = {1, 1}, .dilation = {2, 1}});
   expect_definition({8, 9}, {3, 2}, {.padding = {1, 0}, .stride = {2, 3}, .dilation = {1, 1}});
   expect_definition({9, 11}, {3, 3}, {.padding = {2, 3}, .stride = {2, 1}, .dilation = {2, 3}});
   expect_definition({9, 8}, {1, 1}, {.padding = {0, 0}, .stride = {2, 2}, .dilation = {1, 1}});

@@ -79,8 +79,8 @@ TEST(TileCost, RatesFollowTheOperands) {
 }
 
 TEST(TileCost, EveryEngineHasACalibration) {
-  EXPECT_EQ(tile_calibration("cuda.unknown_sm90", e4m3, 64, 64).engine, "_sm90");
-  EXPECT_EQ(tile_calibration("cuda.unknown", bf16, 64, 64).engine, "_sm80");
+  EXPECT_EQ(tile_calibration("cuda.unknown_sm90", e4m3, 64, 64, 1).engine, "_sm90");
+  EXPECT_EQ(tile_calibration("cuda.unknown", bf16, 64, 64, 0).engine, "_sm80");
 }
 
 }  // namespace

@@ -154,6 +154,7 @@ void prepare(Block& block, const Triple& position) {
     Warp& warp = block.warps[static_cast<std::size_t>(first / kLanes)];
     warp.live = lanes == kLanes ? ~0u : (1u << lanes) - 1;
     warp.ready = warp.waiting = 0;
+    warp.products.clear();
   }
   for (Barrier& barrier : block.barriers) barrier = {};
 }
@@ -239,6 +240,7 @@ std::string run_launch(const Launch& launch) {
   now.error.clear();
   now.is_over = false;
   now.block = nullptr;
+  now.commits_products = false;
   // Blocks that wait for each other are like a cluster.
   const unsigned long long blocks =
       static_cast<unsigned long long>(launch.grid.x) * launch.grid.y * launch.grid.z;
@@ -259,6 +261,7 @@ std::string run_launch(const Launch& launch) {
     const unsigned long long first = (options().reverse ? clusters - 1 - place : place) * at_once;
     now.block = nullptr;
     now.at_mbarriers.clear();
+    now.mbarriers.clear();
     now.cluster_barriers.assign(at_once / launch.cluster, {});
     forget_copies();
     for (unsigned long long rank = 0; rank < at_once; ++rank) {
@@ -270,6 +273,7 @@ std::string run_launch(const Launch& launch) {
     }
     run_cluster();
     if (now.error.empty()) finish_copies();
+    if (now.error.empty()) now.error = unfinished_mbarriers();
     for (const auto& block : now.cluster)
       for (std::size_t i = 0; i < kGuardBytes && now.error.empty(); ++i)
         if (block->shared[-1 - static_cast<std::ptrdiff_t>(i)] != kGuard ||

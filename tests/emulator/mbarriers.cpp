@@ -84,7 +84,9 @@ std::string change_mbarrier(Block& block, unsigned address, unsigned arrivals, i
 void mbarrier_init(void* barrier, unsigned count) {
   if (count == 0 || count > kMostArrivals)
     stop("a barrier in shared memory for a number of arrivals that it cannot count");
-  write(shared_bytes_at(checked_address(barrier), 8), {0, count, count, 0});
+  const unsigned address = checked_address(barrier);
+  write(shared_bytes_at(address, 8), {0, count, count, 0});
+  now.mbarriers.emplace_back(now.block, address);
 }
 
 void mbarrier_end(void* barrier) {
@@ -119,6 +121,16 @@ bool mbarrier_wait(void* barrier, unsigned parity, bool until_complete) {
   now.at_mbarriers.emplace_back(now.block, now.current);
   wait();
   return true;
+}
+
+std::string unfinished_mbarriers() {
+  for (const auto& [block, address] : now.mbarriers) {
+    State8 state{};
+    if (read(shared_bytes_at(*block, address, 8), state) && state.bytes != 0)
+      return "the block ends while a barrier in shared memory awaits " +
+             std::to_string(state.bytes) + " bytes: not all copies, or more of them, have come";
+  }
+  return {};
 }
 
 std::string mbarrier_text(Block& block, const Thread& thread) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -28,11 +29,16 @@ struct Thread {
   unsigned mbarrier = 0, mbarrier_parity = 0;  // where, and for what, it waits
 };
 
+// Lines of 128 bytes of shared memory.
+using SharedLines = std::bitset<2560>;
+
 struct Warp {
   unsigned live = 0;     // have not left
   unsigned ready = 0;    // can go on
   unsigned waiting = 0;  // for a meeting
   std::array<unsigned long long, kLanes> given, values;
+  // What its products read that it has not waited for: group by group, the last one is open.
+  std::vector<SharedLines> products;
 };
 
 struct Barrier {
@@ -71,7 +77,9 @@ struct Run {
   bool is_over = false;                         // something went wrong
   long long yields = 0;                         // since a thread last did something else
   std::vector<ClusterBarrier> cluster_barriers;
-  std::vector<std::pair<Block*, int>> at_mbarriers;
+  bool commits_products = false;                       // kernels of an older kind do not tell
+  std::vector<std::pair<Block*, int>> at_mbarriers;    // threads that wait
+  std::vector<std::pair<Block*, unsigned>> mbarriers;  // addresses
   std::vector<std::unique_ptr<Fiber>> fibers;
   std::vector<Fiber*> idle;
   Fiber* in_fiber = nullptr;
@@ -96,9 +104,9 @@ void complete_meeting(Warp& warp, int first_thread, unsigned mask);
 void complete_barrier(Barrier& barrier);
 ClusterBarrier& cluster_barrier_of(const Block& block);
 void complete_cluster_barrier(ClusterBarrier& barrier);
-// All lanes of the warp come with something; the last one gets true and does the work of all before
-// the others go on.
-bool meet_all(Meeting purpose, const void* own, std::array<const void*, kLanes>& of_all);
+// All lanes of the warp come with something. The last one gets the addresses of what all brought,
+// and does the work of all before the others, who get null, go on.
+const unsigned long long* meet_all(Meeting purpose, const void* own);
 void fill_functions(State& state, ClusterState* cluster, TensorState* tensor);
 
 // --- shared memory by addresses of 32 bits, the same in every block (shared_window.cpp)
@@ -121,6 +129,8 @@ void mbarrier_change(void* barrier, int rank, unsigned arrivals, int bytes);
 // Empty, or what is wrong about it.
 std::string change_mbarrier(Block& block, unsigned address, unsigned arrivals, int bytes);
 bool mbarrier_wait(void* barrier, unsigned parity, bool until_complete);
+// At the end of a cluster: empty, or what is wrong.
+std::string unfinished_mbarriers();
 std::string mbarrier_text(Block& block, const Thread& thread);
 
 // --- copies between global and shared memory (tensor_copies.cpp)
@@ -141,6 +151,10 @@ std::string unfinished_copies(const Block& block, int thread);
 // --- matrices (matrix_units.cpp)
 
 void multiply_warpgroup(const WarpgroupProduct& product);
+void commit_products();
+void wait_for_products(int pending);
+// Whether one of them still reads there.
+bool is_being_multiplied(const Block& block, unsigned address, unsigned bytes);
 void multiply_warp(const WarpProduct& product);
 void load_matrix(unsigned* registers, const void* row, int count, bool transposed);
 void store_matrix(void* row, const unsigned* registers, int count, bool transposed);

@@ -46,7 +46,9 @@ std::string perform(const Load& load) {
   const Bytes bytes = load.read();
   const auto count = static_cast<unsigned>(bytes.size());
   for (Block* block : load.to) {
-    if (block->live == 0) return "a copy to shared memory of a block that has ended";
+    if (block->live == 0) return "the block ends before a copy to its shared memory has come";
+    if (is_being_multiplied(*block, load.shared, count))
+      return "a copy to shared memory that products, which nobody has waited for, still read";
     for (unsigned at = 0; at < count; at += 16)
       std::memcpy(shared_bytes_at(*block, swizzled(load.shared + at, load.swizzle), 16),
                   bytes.data() + at, 16);
@@ -85,13 +87,16 @@ std::vector<Block*> receivers(unsigned multicast) {
 
 // --- tensors
 
-TensorMap checked_map(const void* from, int rank, bool is_im2col) {
+TensorMap checked_map(const void* from, const int* corner, int rank, bool is_im2col) {
   TensorMap map;
   if (reinterpret_cast<std::uintptr_t>(from) % 64 != 0)
     stop("a tensor map that is not at a multiple of 64");
   if (!read_tensor_map(from, map)) stop("a tensor map that the driver did not write");
   if (map.rank != rank) stop("a tensor copy of another rank than its map");
   if (map.is_im2col != is_im2col) stop("a tensor copy of another mode than its map");
+  // An H200 calls it an illegal instruction.
+  if (corner[0] * static_cast<int>(bytes_of(map.type)) % 16 != 0)
+    stop("a corner that is not at a multiple of 16 bytes of the contiguous axis");
   if (map.swizzle != 0 && map.row_bytes() != 16u << map.swizzle)
     stop("rows that are shorter than the swizzle, which the emulator does not know");
   return map;
@@ -222,7 +227,7 @@ void check_bulk(unsigned shared, const void* global, unsigned bytes) {
 
 void tensor_load(void* shared, const void* map_at, void* barrier, const int* coordinates, int rank,
                  const unsigned short* offsets, unsigned multicast) {
-  const TensorMap map = checked_map(map_at, rank, offsets != nullptr);
+  const TensorMap map = checked_map(map_at, coordinates, rank, offsets != nullptr);
   std::array<int, kMostRank> at{};
   std::copy_n(coordinates, rank, at.begin());
   std::vector<Row> rows;
@@ -247,7 +252,7 @@ void tensor_load(void* shared, const void* map_at, void* barrier, const int* coo
 }
 
 void tensor_store(const void* map_at, const void* shared, const int* coordinates, int rank) {
-  const TensorMap map = checked_map(map_at, rank, false);
+  const TensorMap map = checked_map(map_at, coordinates, rank, false);
   std::array<int, kMostRank> at{};
   std::copy_n(coordinates, rank, at.begin());
   const unsigned from = checked_tile(shared);

@@ -2,6 +2,7 @@
 // over 3 or 4 channels, narrow groups, few filters.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 
@@ -19,68 +20,118 @@ namespace {
 using Shape = ConvDirectShape;
 using Tile = ConvDirectTile;
 using Block = ConvDirectBlock;
+using FilterTile = ConvDirectFilterTile;
+using FilterBlock = ConvDirectFilterBlock;
 
 constexpr std::int64_t kMostDepth = 256;      // channels that a result sums over
 constexpr std::int64_t kMostGroupDepth = 64;  // the same, of one group of several
-constexpr std::int64_t kFewChannels = 16, kFewResults = 32;
+constexpr std::int64_t kFewChannels = 32, kFewResults = 32;
+constexpr std::int64_t kFinishThreads = 256;
+constexpr int kHopper = 90;
+constexpr double kClock = 1.7e9;  // of a multiprocessor under load
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-std::int64_t tile_count(const Shape& shape, const Tile& tile) {
-  return shape.images * ceil_div(shape.grid[0], tile.h) * ceil_div(shape.grid[1], tile.w);
+std::int64_t tile_count(const Shape& shape, std::int64_t h, std::int64_t w) {
+  return shape.images * ceil_div(shape.grid[0], h) * ceil_div(shape.grid[1], w);
 }
-std::int64_t block_columns(const Shape& shape, const Tile& tile, const Block& block) {
-  return ceil_div(shape.group_count(), tile.groups) * block.parts;
-}
-
 class Designer {
  public:
-  Designer(const Graph& graph, const Shape& shape, const Tile& tile, const DeviceProps& device)
-      : graph_(graph), shape_(shape), tile_(tile), block_(shape, tile), device_(device) {}
+  Designer(const Graph& graph, const Shape& shape, const DeviceProps& device)
+      : graph_(graph), shape_(shape), device_(device) {}
 
-  KernelDesign design() {
-    add_numbers();
-    const std::string programs = print_source(shape_.source, "source_of", "Source") +
-                                 print_weights() +
-                                 print_program(shape_.result, graph_, "epilogue", arguments_);
-    const std::string head = register_types(f32, {&shape_.source, &shape_.result}) +
-                             fmt::format("typedef {} Element;\n", type_name(shape_.element)) +
-                             constants() + arguments_.struct_text() + programs;
-    const std::array<std::string_view, 2> files = {"conv_direct.cuh", "conv_direct_pixels.cuh"};
-    const KernelSource source{"conv_direct_pixels", assemble(files, head)};
-    LaunchDesign launch{source,
-                        "conv_direct_pixels",
-                        {},
-                        static_cast<unsigned>(block_.threads),
-                        static_cast<unsigned>(block_.shared_bytes),
-                        arguments_};
-    const std::int64_t across = block_columns(shape_, tile_, block_);
-    const std::int64_t at_once = device_.compute_units * block_.blocks_at_once;
-    launch.grid = {static_cast<unsigned>(std::min(tile_count(shape_, tile_),
-                                                  std::max<std::int64_t>(at_once / across, 1))),
-                   static_cast<unsigned>(across), 1};
+  KernelDesign pixels(const Tile& tile) {
+    const Block block(shape_, tile);
+    const std::int64_t tiles = add_numbers(tile.h, tile.w);
+    arguments_.scratch("weights", design_.scratch.add("weights", weight_bytes(block)));
+    const std::string programs =
+        print_source(shape_.source, "source_of", "Source", block.patch.vector) + print_weights() +
+        print_program(shape_.result, graph_, "epilogue", arguments_);
+    const KernelSource source =
+        source_of("conv_direct_pixels",
+                  constants(block.patch, tile.h, tile.w) + pixel_constants(tile, block), programs);
+    const std::int64_t at_once = device_.compute_units * block.blocks_at_once;
+    LaunchDesign weights = launch_of(source, "conv_direct_weights", block.threads);
+    weights.grid = grid_of(ceil_div(block.weight_words, block.threads), block.across);
+    design_.launches.push_back(std::move(weights));
+    LaunchDesign launch = launch_of(source, "conv_direct_pixels", block.threads);
+    launch.is_early = device_.compute_capability >= kHopper;
+    launch.shared_bytes = static_cast<unsigned>(block.shared_bytes);
+    launch.grid =
+        grid_of(std::min(tiles, std::max<std::int64_t>(at_once / block.across, 1)), block.across);
     launch.unaligned_function = "conv_direct_pixels_elements";
-    launch.unaligned_grid.x = static_cast<unsigned>(
-        std::min(ceil_div(element_count(shape_.result.space), block_.threads),
-                 std::int64_t{device_.compute_units} * 64));
+    launch.unaligned_grid =
+        grid_of(std::min(ceil_div(element_count(shape_.result.space), block.threads),
+                         std::int64_t{device_.compute_units} * 64),
+                1);
     design_.launches.push_back(std::move(launch));
     return std::move(design_);
   }
 
+  KernelDesign filter(const FilterTile& tile) {
+    const FilterBlock block(shape_, tile, device_);
+    add_numbers(tile.h, tile.w);
+    arguments_.number("sums", block.sums);
+    arguments_.number("pieces", block.pieces(tile));
+    arguments_.scratch("partial", design_.scratch.add("partial", partial_bytes(tile, block)));
+    const std::string programs =
+        print_source(shape_.source, "source_of", "Source", block.patch.vector) +
+        print_source(shape_.result, "gradient_of", "Gradient", block.gradient_vector) +
+        print_program(shape_.weights, graph_, "epilogue", arguments_);
+    const KernelSource source =
+        source_of("conv_direct_filter",
+                  constants(block.patch, tile.h, tile.w) + filter_constants(tile, block), programs);
+    LaunchDesign launch = launch_of(source, "conv_direct_filter", block.threads);
+    launch.shared_bytes = static_cast<unsigned>(block.shared_bytes);
+    launch.grid = grid_of(block.blocks, block.across);
+    launch.unaligned_function = "conv_direct_filter_elements";
+    launch.unaligned_grid = grid_of(block.blocks, ceil_div(block.sums, block.threads));
+    design_.launches.push_back(std::move(launch));
+    LaunchDesign finish = launch_of(source, "conv_direct_filter_finish", kFinishThreads);
+    finish.grid = grid_of(ceil_div(block.sums, 32), 1);
+    design_.launches.push_back(std::move(finish));
+    return std::move(design_);
+  }
+
+  static std::int64_t weight_bytes(const Block& block) {
+    return block.across * block.weight_words * static_cast<std::int64_t>(sizeof(float));
+  }
+  static std::int64_t partial_bytes(const FilterTile& tile, const FilterBlock& block) {
+    return block.pieces(tile) * block.sums * static_cast<std::int64_t>(sizeof(float));
+  }
+
  private:
+  static Grid grid_of(std::int64_t x, std::int64_t y) {
+    return {static_cast<unsigned>(x), static_cast<unsigned>(y), 1};
+  }
+  LaunchDesign launch_of(const KernelSource& source, const char* function, std::int64_t threads) {
+    return {source, function, {}, static_cast<unsigned>(threads), 0, arguments_};
+  }
+  KernelSource source_of(const std::string& name, const std::string& constants_text,
+                         const std::string& programs) {
+    const std::string head =
+        register_types(f32, {&shape_.source, &shape_.result, &shape_.weights}) +
+        fmt::format("typedef {} Element;\n", type_name(shape_.element)) + constants_text +
+        arguments_.struct_text() + programs;
+    const std::string file = name + ".cuh";
+    const std::array<std::string_view, 2> files = {"conv_direct.cuh", file};
+    return {name, assemble(files, head)};
+  }
   static std::string type_name(DType dtype) {
     const std::string name = tag(dtype);
     return name.substr(0, name.find('('));
   }
 
-  void add_numbers() {
+  // Returns the number of tiles.
+  std::int64_t add_numbers(std::int64_t tile_h, std::int64_t tile_w) {
     const auto divisor = [&](const std::string& name, std::int64_t value) {
       arguments_.number(name, value);
       arguments_.number("magic_" + name, divider_word(value));
     };
-    divisor("tiles_h", ceil_div(shape_.grid[0], tile_.h));
-    divisor("tiles_w", ceil_div(shape_.grid[1], tile_.w));
-    arguments_.number("tiles", tile_count(shape_, tile_));
+    const std::int64_t tiles = tile_count(shape_, tile_h, tile_w);
+    divisor("tiles_h", ceil_div(shape_.grid[0], tile_h));
+    divisor("tiles_w", ceil_div(shape_.grid[1], tile_w));
+    arguments_.number("tiles", tiles);
     arguments_.number("images", shape_.images);
     arguments_.number("groups", shape_.group_count());
     arguments_.number("from_h", shape_.source_extent[0]);
@@ -89,10 +140,11 @@ class Designer {
     arguments_.number("to_h", shape_.result_extent[0]);
     arguments_.number("to_w", shape_.result_extent[1]);
     arguments_.number("to_channels", shape_.result_channels);
+    return tiles;
   }
 
-  std::string constants() const {
-    const ConvDirectPatch& patch = block_.patch;
+  std::string constants(const ConvDirectPatch& patch, std::int64_t tile_h,
+                        std::int64_t tile_w) const {
     std::string text;
     constexpr std::array<char, 2> kAxes = {'H', 'W'};
     for (std::size_t axis = 0; axis < 2; ++axis)
@@ -107,11 +159,7 @@ class Designer {
             {"kTapDilation", shape_.dilation},
             {"kPadding", shape_.padding}})
         text += constant(fmt::format("{}{}", name, kAxes[axis]), values[axis]);
-    const std::int64_t own = tile_.own_groups * tile_.own_tiles;
-    // Small loops as a whole: distances in the patch are then part of the instructions.
-    const std::int64_t unrolled =
-        block_.held || patch.steps() * own * tile_.row_tiles <= 256 ? patch.steps() : 4;
-    return text + constant("kTileH", tile_.h) + constant("kTileW", tile_.w) +
+    return text + constant("kTileH", tile_h) + constant("kTileW", tile_w) +
            constant("kChannelsLast", shape_.channels_last ? 1 : 0) +
            constant("kBackward", shape_.backward() ? 1 : 0) +
            constant("kFlip", shape_.op->mode == ConvMode::convolution ? 1 : 0) +
@@ -126,28 +174,38 @@ class Designer {
            constant("kUnitsOfTap", patch.units_of_tap) +
            constant("kUnitsOfRow", patch.units_of_row) + constant("kUnits", patch.units) +
            constant("kSteps", patch.steps()) + constant("kAligned", patch.aligned ? 1 : 0) +
+           constant("kOdd", patch.odd ? 1 : 0) +
            constant("kGroupChannels", shape_.group_channels()) +
            constant("kGroupResults", shape_.group_results()) + constant("kDepth", shape_.depth) +
-           constant("kResultsOfGroup", shape_.results) + constant("kGroups", tile_.groups) +
-           constant("kOwnGroups", tile_.own_groups) + constant("kTiles", tile_.tiles) +
-           constant("kOwnTiles", tile_.own_tiles) + constant("kRowTiles", tile_.row_tiles) +
-           constant("kWarpsM", tile_.warps) + constant("kThreads", block_.threads) +
-           constant("kBlocks", block_.blocks_at_once) + constant("kPatches", block_.patches) +
-           constant("kParts", block_.parts) + constant("kHeld", block_.held ? 1 : 0) +
-           constant("kUnrolled", unrolled) + constant("kStored", stored());
+           constant("kResultsOfGroup", shape_.results) + constant("kSplits", shape_.splits ? 1 : 0);
   }
-
-  // Results per access.
-  std::int64_t stored() const {
-    if (!shape_.channels_last) return 1;
-    std::int64_t count = packet_length({&shape_.result}, 8);
-    while (shape_.group_results() % count != 0) count /= 2;
-    return count;
+  std::string pixel_constants(const Tile& tile, const Block& block) const {
+    const std::int64_t steps = block.patch.steps();
+    // Small loops as a whole: distances in the patch are then part of the instructions.
+    const std::int64_t unrolled = tile.held || steps <= 16 ? steps : 4;
+    return constant("kGroups", tile.groups) + constant("kOwnGroups", tile.own_groups) +
+           constant("kTiles", tile.tiles) + constant("kOwnTiles", tile.own_tiles) +
+           constant("kRowTiles", tile.row_tiles) + constant("kWarpsM", tile.warps) +
+           constant("kThreads", block.threads) + constant("kBlocks", block.blocks_at_once) +
+           constant("kPatches", block.patches) + constant("kParts", block.parts) +
+           constant("kHeld", tile.held ? 1 : 0) + constant("kUnrolled", unrolled) +
+           constant("kStored", shape_.stored()) + constant("kShuffled", block.shuffled ? 1 : 0);
+  }
+  std::string filter_constants(const FilterTile& tile, const FilterBlock& block) const {
+    return constant("kGroups", tile.groups) + constant("kOwnGroups", tile.own_groups) +
+           constant("kTiles", tile.tiles) + constant("kOwnRows", tile.own_rows) +
+           constant("kWarpsM", tile.warps_m) + constant("kWarpsK", tile.warps_k) +
+           constant("kThreads", block.threads) + constant("kBlocks", block.blocks_at_once) +
+           constant("kPatches", block.patches) + constant("kParts", block.parts) +
+           constant("kRowParts", block.row_parts) +
+           constant("kGradientPixel", block.gradient_pixel) +
+           constant("kGradientChannels", block.gradient_channels) +
+           constant("kFinishThreads", kFinishThreads);
   }
 
   // What stage_pixels() of kernels/conv_direct.cuh wants to know of a tensor.
   std::string print_source(const PointwiseProgram& program, const std::string& name,
-                           const std::string& reader) {
+                           const std::string& reader, std::int64_t vector) {
     const std::string text = print_program(program, graph_, name, arguments_);
     const bool copies = shape_.copies(program);
     std::string pointer = "(const Word*)0";
@@ -166,7 +224,7 @@ class Designer {
                "const Index (&at)[4]) {{\n    typedef Element::Word Word;\n    return {};\n  }}\n"
                "  __device__ static void load(const Args& args, const Index (&at)[4], "
                "R (&values)[kCount]) {{\n    {}<kCount>(args, at, values);\n  }}\n}};\n",
-               reader, block_.patch.vector, copies, pointer, name);
+               reader, vector, copies, pointer, name);
   }
   std::string print_weights() {
     return print_program(shape_.weights, graph_, "weight_program", arguments_) +
@@ -177,8 +235,6 @@ class Designer {
 
   const Graph& graph_;
   const Shape& shape_;
-  const Tile& tile_;
-  const Block block_;
   const DeviceProps& device_;
   Arguments arguments_;
   KernelDesign design_;
@@ -202,7 +258,6 @@ class ConvDirectEngine final : public CudaEngine {
       return Support::other_operation("the anchor is no convolution");
     if (device.compute_capability < 80) return Support::no("needs sm_80");
     const Anchor& anchor = *region.anchor;
-    if (region.anchor_as<ConvBackwardFilter>()) return Support::no("a gradient of the filter");
     const int rank = anchor.inputs[0].dims.rank();
     if (rank != 3 && rank != 4) return Support::no("1 or 2 spatial axes are supported");
     const DType element = anchor.inputs[0].dtype;
@@ -231,50 +286,93 @@ class ConvDirectEngine final : public CudaEngine {
             static_cast<double>(shape.grid[1]) >
         std::numeric_limits<int>::max() - (1 << 20))
       return Support::no("more pixels than an int can number");
-    if (conv_direct_tiles(shape, device).empty())
+    if (shape.kind == Shape::Kind::filter ? conv_direct_filter_tiles(shape, device).empty()
+                                          : conv_direct_tiles(shape, device).empty())
       return Support::no("patches and weights are too large for shared memory");
     return Support::yes();
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
-    const Shape shape(region);
+    Shape shape(region);
     std::vector<Config> result;
-    double fraction = 0.8;
-    for (const Tile& tile : conv_direct_tiles(shape, device)) {
-      const Block block(shape, tile);
-      Config config;
-      config.knobs = {{"tile_h", tile.h},         {"tile_w", tile.w},
-                      {"row_tiles", tile.row_tiles}, {"warps", tile.warps},
-                      {"groups", tile.groups},    {"own_groups", tile.own_groups},
-                      {"tile_n", tile.tiles},     {"own_tile_n", tile.own_tiles}};
-      const std::int64_t products = tile_count(shape, tile) * block_columns(shape, tile, block) *
-                                    (tile.row_tiles * tile.warps * 16) *
-                                    (block.patch.steps() * 2 * shape.unit()) *
-                                    (tile.groups * tile.tiles * 8);
-      config.cost = {.flops = 2.0 * static_cast<double>(products),
-                     .bytes = region.bytes(),
-                     .flops_fraction = 0.4 * fraction,
-                     .bytes_fraction = fraction};
-      config.notes.runtime_compiled = true;
-      config.notes.tf32 = shape.element == f32;
-      result.push_back(std::move(config));
-      fraction *= 0.98;
+    add_configs(region, shape, device, result);
+    // Enough products that what splitting leaves out does not matter.
+    constexpr std::int64_t kLeastTerms = 16;
+    if (shape.element == f32 && shape.depth * shape.taps[0] * shape.taps[1] >= kLeastTerms) {
+      shape.splits = true;
+      add_configs(region, shape, device, result);
     }
     return result;
   }
 
   KernelDesign design(const Graph& graph, const Region& region, const Config& config,
                       const DeviceProps& device) const override {
-    const Shape shape(region);
-    const Tile tile{.h = config.knob("tile_h"),
-                    .w = config.knob("tile_w"),
-                    .row_tiles = config.knob("row_tiles"),
-                    .warps = config.knob("warps"),
-                    .groups = config.knob("groups"),
-                    .own_groups = config.knob("own_groups"),
-                    .tiles = config.knob("tile_n"),
-                    .own_tiles = config.knob("own_tile_n")};
-    return Designer(graph, shape, tile, device).design();
+    Shape shape(region);
+    shape.splits = config.knob("split") != 0;
+    Designer designer(graph, shape, device);
+    if (shape.kind == Shape::Kind::filter)
+      return designer.filter({.h = config.knob("tile_h"),
+                              .w = config.knob("tile_w"),
+                              .groups = config.knob("groups"),
+                              .own_groups = config.knob("own_groups"),
+                              .tiles = config.knob("tile_n"),
+                              .own_rows = config.knob("own_rows"),
+                              .warps_m = config.knob("warps_m"),
+                              .warps_k = config.knob("warps_k")});
+    return designer.pixels({.h = config.knob("tile_h"),
+                            .w = config.knob("tile_w"),
+                            .row_tiles = config.knob("row_tiles"),
+                            .warps = config.knob("warps"),
+                            .groups = config.knob("groups"),
+                            .own_groups = config.knob("own_groups"),
+                            .tiles = config.knob("tile_n"),
+                            .own_tiles = config.knob("own_tile_n"),
+                            .held = config.knob("held") != 0});
+  }
+
+ private:
+  static void add_configs(const Region& region, const Shape& shape, const DeviceProps& device,
+                          std::vector<Config>& result) {
+    // Bytes that memory would move in the time that the kernel takes.
+    const auto add = [&](Config config, double clocks) {
+      const double seconds = clocks / (kClock * device.compute_units);
+      config.cost = {
+          .flops = 0,
+          .bytes = region.bytes(),
+          .bytes_fraction = std::min(region.bytes() / (seconds * device.bytes_per_second), 1.0)};
+      config.notes.runtime_compiled = true;
+      config.notes.truncating_sums = !shape.splits;
+      config.notes.tf32 = shape.element == f32 && !shape.splits;
+      config.knobs.emplace_back("split", shape.splits ? 1 : 0);
+      result.push_back(std::move(config));
+    };
+    if (shape.kind == Shape::Kind::filter) {
+      for (const FilterTile& tile : conv_direct_filter_tiles(shape, device)) {
+        const FilterBlock block(shape, tile, device);
+        Config config;
+        config.knobs = {{"tile_h", tile.h},        {"tile_w", tile.w},
+                        {"groups", tile.groups},   {"own_groups", tile.own_groups},
+                        {"tile_n", tile.tiles},    {"own_rows", tile.own_rows},
+                        {"warps_m", tile.warps_m}, {"warps_k", tile.warps_k}};
+        config.scratch_bytes = Designer::partial_bytes(tile, block);
+        add(std::move(config), tile.clocks);
+      }
+      return;
+    }
+    for (const Tile& tile : conv_direct_tiles(shape, device)) {
+      Config config;
+      config.knobs = {{"tile_h", tile.h},
+                      {"tile_w", tile.w},
+                      {"row_tiles", tile.row_tiles},
+                      {"warps", tile.warps},
+                      {"groups", tile.groups},
+                      {"own_groups", tile.own_groups},
+                      {"tile_n", tile.tiles},
+                      {"own_tile_n", tile.own_tiles},
+                      {"held", tile.held ? 1 : 0}};
+      config.scratch_bytes = Designer::weight_bytes(Block(shape, tile));
+      add(std::move(config), tile.clocks);
+    }
   }
 };
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
 
 #include "cuda/engines/blended_epilogue.hpp"
 #include "cuda/engines/channel_axes.hpp"
@@ -11,12 +10,7 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr std::int64_t kMostRun = 4;             // channels whose taps are taken as runs
-constexpr std::int64_t kMostHeldRegisters = 96;  // weights of a warp
-constexpr std::int64_t kMostSumRegisters = 64;
-constexpr std::int64_t kOtherRegisters = 60;  // addresses, operands, the epilogue
-constexpr std::int64_t kRegistersOfUnit = 65536, kSharedOfUnit = 220 << 10, kMostBlocks = 4;
-constexpr std::int64_t kMostWeightBytes = 100 << 10;
+constexpr std::int64_t kMostRun = 4;  // channels whose taps are taken as runs
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
@@ -114,7 +108,8 @@ ConvDirectShape::ConvDirectShape(const Region& region)
   }
   merge = groups_together(*this);
   channels_last = channels_lie_together({&source, &result});
-  const std::vector<int> order = channels_last ? axes_of(rank, {0}, {1}) : axes_of(rank, {0, 1}, {});
+  const std::vector<int> order =
+      channels_last ? axes_of(rank, {0}, {1}) : axes_of(rank, {0, 1}, {});
   source = reordered(source, order);
   result = reordered(result, order);
   weights = reordered(plain_weights, axes_of(rank, {0, 1}, {}));
@@ -124,18 +119,26 @@ bool ConvDirectShape::runs() const {
   return groups == 1 && depth <= (element == f32 ? kMostRun - 1 : kMostRun) && reach[1] == 1;
 }
 
+std::int64_t ConvDirectShape::stored() const {
+  if (!channels_last) return 1;
+  std::int64_t count = packet_length({&result}, 8);
+  while (group_results() % count != 0) count /= 2;
+  return count;
+}
+
 bool ConvDirectShape::copies(const PointwiseProgram& program) const {
   return program.is_plain_load() && program.steps[0].view.dtype == element;
 }
 
-ConvDirectPatch::ConvDirectPatch(const ConvDirectShape& shape, const ConvDirectTile& tile) {
+ConvDirectPatch::ConvDirectPatch(const ConvDirectShape& shape, std::int64_t rows,
+                                 std::int64_t columns, std::int64_t groups) {
   const std::int64_t unit = shape.unit(), step = shape.step[1];
   const bool is_short = unit == 8;
-  height = (tile.h - 1) * shape.step[0] + (shape.window[0] - 1) * shape.reach[0] + 1;
-  width = (tile.w - 1) * step + (shape.window[1] - 1) * shape.reach[1] + 1;
+  height = (rows - 1) * shape.step[0] + (shape.window[0] - 1) * shape.reach[0] + 1;
+  width = (columns - 1) * step + (shape.window[1] - 1) * shape.reach[1] + 1;
   if (!shape.runs()) {
     tap_channels = round_up(shape.group_channels(), unit);
-    channels = tile.groups * tap_channels;
+    channels = groups * tap_channels;
     pixel = channels / unit % 2 == 0 ? channels + unit : channels;  // rows in different banks
     pitch = width * pixel;
     units_of_tap = tap_channels / unit;
@@ -146,24 +149,27 @@ ConvDirectPatch::ConvDirectPatch(const ConvDirectShape& shape, const ConvDirectT
     if (view != nullptr && shape.channels_last && (depth == 1 || view->strides[3] == 1) &&
         (shape.source_extent[1] == 1 || view->strides[2] == depth))
       for (span = is_short ? 8 : 4; span > (is_short ? 1 : 0); span /= 2) {
-        spans = shape.source_extent[1] * depth % span == 0 && tile.w * step * depth % span == 0 &&
-                view->strides[0] % span == 0 && view->strides[1] % span == 0 &&
-                (!is_short || step * depth % 2 == 0);
+        spans = shape.source_extent[1] * depth % span == 0 && columns * step * depth % span == 0 &&
+                view->strides[0] % span == 0 && view->strides[1] % span == 0;
         if (spans) break;
       }
     pixel = depth;
-    // Pairs of elements begin at multiples of 4 bytes.
-    if (is_short && step * depth % 2 != 0) ++pixel;
+    if (is_short && step * depth % 2 != 0) {
+      // Pairs of elements begin at multiples of 4 bytes, or are shifted into place.
+      odd = spans;
+      if (!spans) ++pixel;
+    }
     channels = tap_channels = pixel;
     if (spans) {
       const std::int64_t start = shape.first[1] * depth;
-      lead = is_short ? floor_mod(start, 2) : 0;
+      lead = is_short && !odd ? floor_mod(start, 2) : 0;
       shift = floor_mod(start - lead, span);
       first_element = start - lead - shift;
     }
     units_of_row = ceil_div(lead + shape.window[1] * pixel, unit);
     units = shape.window[0] * units_of_row;
-    const std::int64_t end = shift + (tile.w - 1) * step * pixel + units_of_row * unit;
+    const std::int64_t end =
+        shift + (columns - 1) * step * pixel + units_of_row * unit + (odd ? 2 : 0);
     width = std::max(width, ceil_div(end, pixel));
     pitch = round_up(spans ? end : width * pixel, spans ? span : 2);
     const auto is_whole = [&](std::int64_t elements) { return elements % unit == 0; };
@@ -174,114 +180,6 @@ ConvDirectPatch::ConvDirectPatch(const ConvDirectShape& shape, const ConvDirectT
   while (vector > 1 && (channels % vector != 0 || pixel % vector != 0 ||
                         shape.group_channels() % vector != 0 || pitch % vector != 0))
     vector /= 2;
-}
-
-ConvDirectBlock::ConvDirectBlock(const ConvDirectShape& shape, const ConvDirectTile& tile)
-    : patch(shape, tile) {
-  const std::int64_t all_tiles = ceil_div(shape.columns(), 8);
-  warps = tile.warps * (tile.groups / tile.own_groups) * (tile.tiles / tile.own_tiles);
-  threads = warps * 32;
-  parts = ceil_div(all_tiles, tile.tiles);
-  const bool overlaps = shape.unit() == 8 && shape.copies(shape.source) && shape.channels_last &&
-                        (patch.spans || patch.vector >= 2);
-  patches = overlaps ? 2 : 1;
-  const std::int64_t own = tile.own_groups * tile.own_tiles,
-                     held_registers = patch.steps() * own * 2,
-                     sums = tile.row_tiles * own * 4;
-  held = held_registers <= kMostHeldRegisters;
-  const std::int64_t columns = own * 8;
-  row_pitch = columns % 16 == 8 ? columns : columns + 8;
-  shared_bytes = patches * patch.elements() * shape.element_bytes() +
-                 patch.steps() * tile.groups * tile.tiles * 32 * 8 +
-                 (tile.own_tiles % 4 == 0 ? 0 : warps * 16 * row_pitch * 4);
-  const std::int64_t registers = std::min<std::int64_t>(
-      round_up(sums + (held ? held_registers : own * 2) + kOtherRegisters, 8), 255);
-  blocks_at_once = std::clamp<std::int64_t>(
-      std::min(kRegistersOfUnit / (registers * threads), kSharedOfUnit / (shared_bytes + 1024)), 1,
-      kMostBlocks);
-}
-
-namespace {
-
-// Tiles of results that `capacity` rows of products have room for, the least wasteful first.
-void add_tiles(const ConvDirectShape& shape, ConvDirectTile tile, std::size_t most,
-               std::vector<std::pair<double, ConvDirectTile>>& to) {
-  const std::int64_t capacity = tile.row_tiles * tile.warps * 16;
-  std::set<std::int64_t> widths;
-  for (std::int64_t parts = 1; parts <= 16; ++parts)
-    widths.insert(std::min(ceil_div(shape.grid[1], parts), capacity));
-  for (std::int64_t width = 8; width <= 128; width *= 2) widths.insert(std::min(width, capacity));
-  std::vector<std::pair<double, ConvDirectTile>> found;
-  for (const std::int64_t width : widths) {
-    tile.w = std::min(width, shape.grid[1]);
-    const std::int64_t rows = std::min(capacity / tile.w, shape.grid[0]);
-    tile.h = ceil_div(shape.grid[0], ceil_div(shape.grid[0], rows));
-    const auto tiles = static_cast<double>(ceil_div(shape.grid[0], tile.h) *
-                                           ceil_div(shape.grid[1], tile.w));
-    const double waste = tiles * static_cast<double>(capacity) /
-                         static_cast<double>(shape.grid[0] * shape.grid[1]);
-    const ConvDirectPatch patch(shape, tile);
-    const double halo = static_cast<double>(patch.height * patch.width) /
-                        static_cast<double>(tile.h * shape.step[0] * tile.w * shape.step[1]);
-    const double slow = shape.runs() && !patch.spans ? 1.3 : 1.0;
-    found.emplace_back(waste * (1.0 + 0.4 * halo) * slow, tile);
-  }
-  std::sort(found.begin(), found.end(),
-            [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (std::size_t i = 0; i < found.size() && i < most; ++i) to.push_back(found[i]);
-}
-
-}  // namespace
-
-std::vector<ConvDirectTile> conv_direct_tiles(const ConvDirectShape& shape,
-                                              const DeviceProps& device) {
-  const std::int64_t all_tiles = ceil_div(shape.columns(), 8);
-  const std::int64_t tap_channels = round_up(shape.group_channels(), shape.unit());
-  std::vector<std::pair<double, ConvDirectTile>> found;
-  for (const std::int64_t warps : {8, 4})
-    for (const std::int64_t row_tiles : {2, 1, 4}) {
-      ConvDirectTile tile{.h = 1, .w = 1, .row_tiles = row_tiles, .warps = 1, .groups = 1,
-                          .own_groups = 1, .tiles = 1, .own_tiles = 1};
-      const bool many = shape.group_count() > 1 && tap_channels == shape.group_channels();
-      if (many) {
-        // 128 bytes of every pixel.
-        tile.groups = std::max<std::int64_t>(64 * 2 / shape.element_bytes() / tap_channels, 1);
-        while (shape.group_count() % tile.groups != 0) --tile.groups;
-      }
-      tile.own_tiles = std::min<std::int64_t>(all_tiles, 4);
-      if (all_tiles % 4 != 0 && all_tiles > 4)
-        tile.own_tiles = all_tiles % 3 == 0 ? 3 : all_tiles % 2 == 0 ? 2 : 4;
-      tile.tiles = tile.groups > 1 ? round_up(all_tiles, tile.own_tiles) : tile.own_tiles;
-      if (many)
-        while (tile.own_groups * 2 * tile.tiles <= 4 && tile.groups % (tile.own_groups * 2) == 0)
-          tile.own_groups *= 2;
-      // The columns of a group in as few blocks as can be.
-      const auto weight_bytes = [&] {
-        return ConvDirectPatch(shape, tile).steps() * tile.groups * tile.tiles * 256;
-      };
-      while (!many && tile.tiles + tile.own_tiles <= round_up(all_tiles, tile.own_tiles) &&
-             tile.tiles / tile.own_tiles < warps) {
-        tile.tiles += tile.own_tiles;
-        if (weight_bytes() > kMostWeightBytes) {
-          tile.tiles -= tile.own_tiles;
-          break;
-        }
-      }
-      const std::int64_t across =
-          tile.groups / tile.own_groups * (tile.tiles / tile.own_tiles);
-      tile.warps = std::max<std::int64_t>(warps / across, 1);
-      if (row_tiles * tile.own_groups * tile.own_tiles * 4 > kMostSumRegisters) continue;
-      if (tile.warps * across > 16) continue;
-      add_tiles(shape, tile, 2, found);
-    }
-  std::vector<ConvDirectTile> result;
-  std::stable_sort(found.begin(), found.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (const auto& [score, tile] : found)
-    if (ConvDirectBlock(shape, tile).shared_bytes <= device.shared_bytes &&
-        std::find(result.begin(), result.end(), tile) == result.end())
-      result.push_back(tile);
-  return result;
 }
 
 }  // namespace ashlar::cuda

@@ -13,7 +13,8 @@ struct ConvDirectShape {
   using Axes = std::array<std::int64_t, 2>;
   Kind kind;
   const ConvAttributes* op;
-  DType element = f32;  // of both operands: bf16, f16, f32 (as tf32)
+  DType element = f32;  // of both operands: bf16, f16, f32 (as tf32 or as two of them)
+  bool splits = false;  // f32 as two tf32, which keeps their precision
   bool channels_last = true;
   // forward: x, y. data: dy, dx. filter: x, dy. Over [n, h, w, c] or [n, c, h, w].
   PointwiseProgram source, result;
@@ -26,8 +27,8 @@ struct ConvDirectShape {
 
   // As kernels see it: the window that a place of the grid of results looks through.
   Axes window = {}, step = {}, reach = {}, first = {}, phases = {1, 1}, grid = {};
-  std::int64_t merge = 1;                // groups that are one
-  std::int64_t depth = 0, results = 0;   // source channels and results of a group of the operation
+  std::int64_t merge = 1;               // groups that are one
+  std::int64_t depth = 0, results = 0;  // source channels and results of a group of the operation
 
   // The anchor is a convolution over one or two spatial axes.
   explicit ConvDirectShape(const Region& region);
@@ -40,6 +41,8 @@ struct ConvDirectShape {
   std::int64_t columns() const { return phases[0] * phases[1] * group_results(); }
   // The taps of a row of the window lie together in a patch.
   bool runs() const;
+  // Results per access to memory.
+  std::int64_t stored() const;
   // Memory holds what patches hold.
   bool copies(const PointwiseProgram& program) const;
 };
@@ -48,19 +51,22 @@ const ConvAttributes* conv_attributes(const Region& region);
 
 // The part of the work of a block, as configurations name it.
 struct ConvDirectTile {
-  std::int64_t h, w;          // results
-  std::int64_t row_tiles;     // of 16 results, of a warp
-  std::int64_t warps;         // along the results
-  std::int64_t groups;        // of a block
-  std::int64_t own_groups;    // of a warp
-  std::int64_t tiles, own_tiles;  // of 8 columns, of a group: of a block and of a warp
+  std::int64_t h = 1, w = 1;    // results
+  std::int64_t row_tiles = 1;   // of 16 results, of a warp
+  std::int64_t warps = 1;       // along the results
+  std::int64_t groups = 1;      // of a block
+  std::int64_t own_groups = 1;  // of a warp
+  std::int64_t tiles = 1;       // of 8 columns, of a group
+  std::int64_t own_tiles = 1;   // of a warp
+  bool held = false;            // weights in registers
+  double clocks = 0;            // of all multiprocessors, together
   bool operator==(const ConvDirectTile&) const = default;
 };
 
 // A patch in shared memory.
 struct ConvDirectPatch {
-  bool spans = false;         // rows of the image as they are
-  std::int64_t span = 1;      // elements per access of them
+  bool spans = false;     // rows of the image as they are
+  std::int64_t span = 1;  // elements per access of them
   std::int64_t lead = 0, shift = 0, first_element = 0;
   std::int64_t height, width;  // pixels
   std::int64_t pixel, pitch;   // elements
@@ -68,9 +74,12 @@ struct ConvDirectPatch {
   std::int64_t tap_channels;   // of a group
   std::int64_t vector = 1;     // elements per access, where not in spans
   std::int64_t units_of_tap = 1, units_of_row = 1, units;
-  bool aligned = true;         // every unit begins at a multiple of 16 bytes
+  bool aligned = true;  // every unit begins at a multiple of 16 bytes
+  bool odd = false;     // units of elements of 16 bits begin at any element
 
-  ConvDirectPatch(const ConvDirectShape& shape, const ConvDirectTile& tile);
+  // Of a tile of `rows` x `columns` results and `groups` groups.
+  ConvDirectPatch(const ConvDirectShape& shape, std::int64_t rows, std::int64_t columns,
+                  std::int64_t groups);
   std::int64_t steps() const { return (units + 1) / 2; }
   std::int64_t elements() const { return (height * pitch + 15) / 16 * 16; }
 };
@@ -84,13 +93,43 @@ struct ConvDirectBlock {
   ConvDirectPatch patch;
   std::int64_t warps, threads;
   std::int64_t patches;  // in turn
-  bool held;             // weights in registers
+  bool shuffled;         // results leave from the registers in which they are
   std::int64_t shared_bytes;
   std::int64_t blocks_at_once;  // of a multiprocessor
   std::int64_t parts;           // blocks that share the columns of a group
+  std::int64_t across;          // blocks that see the same tile
   std::int64_t row_pitch;
+  std::int64_t weight_words;  // of 4 bytes
+  double clocks;              // expected, of all multiprocessors together
 
   ConvDirectBlock(const ConvDirectShape& shape, const ConvDirectTile& tile);
+};
+
+// The same for gradients of the filter: kernels/conv_direct_filter.cuh.
+struct ConvDirectFilterTile {
+  std::int64_t h = 1, w = 1;                // results
+  std::int64_t groups = 1, own_groups = 1;  // of a block, of a warp
+  std::int64_t tiles = 1;                   // of 8 columns
+  std::int64_t own_rows = 1;                // tiles of 16 rows, of a warp
+  std::int64_t warps_m = 1, warps_k = 1;    // along the rows, along the results
+  double clocks = 0;
+  bool operator==(const ConvDirectFilterTile&) const = default;
+};
+std::vector<ConvDirectFilterTile> conv_direct_filter_tiles(const ConvDirectShape& shape,
+                                                           const DeviceProps& device);
+struct ConvDirectFilterBlock {
+  ConvDirectPatch patch;
+  std::int64_t gradient_pixel, gradient_channels, gradient_vector = 1;
+  std::int64_t threads, patches, shared_bytes, blocks_at_once;
+  std::int64_t parts, row_parts;  // blocks that share the columns and the rows of a group
+  std::int64_t across;            // blocks that see the same tile
+  std::int64_t sums;              // of all weights
+  std::int64_t blocks;            // along the tiles
+  double clocks;
+
+  ConvDirectFilterBlock(const ConvDirectShape& shape, const ConvDirectFilterTile& tile,
+                        const DeviceProps& device);
+  std::int64_t pieces(const ConvDirectFilterTile& tile) const { return blocks * tile.warps_k; }
 };
 
 }  // namespace ashlar::cuda

@@ -45,6 +45,11 @@ struct Tiling {
     for (const Phase& phase : shape.product.phases) sum += count(phase);
     return sum;
   }
+  bool phases_are_equal() const {
+    const std::vector<Phase>& phases = shape.product.phases;
+    return std::all_of(phases.begin(), phases.end(),
+                       [&](const Phase& phase) { return count(phase) == count(phases[0]); });
+  }
   std::int64_t depth_blocks() const {
     return ceil_div(shape.product.depth * (bit_width(shape.pixel_type) / 8), tile.depth_bytes);
   }
@@ -53,7 +58,9 @@ struct Tiling {
   std::int64_t band(const DeviceProps& device) const {
     const Phase& phase = shape.product.phases[0];
     if (shape.swap) return tiles_m(phase);
-    return std::max<std::int64_t>(1, device.compute_units / tile.cluster / tiles_n(phase));
+    const auto phases =
+        phases_are_equal() ? static_cast<std::int64_t>(shape.product.phases.size()) : 1;
+    return std::max<std::int64_t>(1, device.compute_units / tile.cluster / tiles_n(phase) / phases);
   }
 };
 
@@ -66,8 +73,10 @@ bool fits(const PixelShape& shape, const ProductTile& tile) {
 }
 
 std::vector<ProductTile> tiles_for(const PixelShape& shape) {
-  const std::int64_t pixels = shape.pixel_count(shape.product.phases[0]),
-                     columns = shape.product.columns;
+  const std::int64_t pixels = shape.pixel_count(shape.product.phases[0]);
+  // Contiguous columns come in whole boxes.
+  const std::int64_t box = shape.columns_lie ? kBoxBytes * 8 / bit_width(shape.filter_type) : 1;
+  const std::int64_t columns = std::max(shape.product.columns, box);
   std::vector<ProductTile> result;
   for (const int depth : shape.depths())
     for (ProductTile tile : product_tiles(shape.filter_type, shape.swap ? columns : pixels,
@@ -76,6 +85,47 @@ std::vector<ProductTile> tiles_for(const PixelShape& shape) {
       if (fits(shape, tile)) result.push_back(tile);
     }
   return result;
+}
+
+// How shared memory is used where windows stay in it.
+struct WindowStages {
+  std::int64_t rows = 0;  // of a window; 0: there are none
+  int windows = 0, filters = 0;
+  bool resident = false;  // all filters stay where they are
+  unsigned bytes = 0;
+};
+
+WindowStages window_stages(const PixelShape& shape, const ProductTile& tile,
+                           const DeviceProps& device) {
+  constexpr std::int64_t kPatternBytes = 1024, kMostRows = 1024, kMostFilters = 12;
+  constexpr int kLeastFilters = 4, kBarrierBytes = 8;
+  const Tiling tiling{shape, tile};
+  WindowStages stages;
+  const std::int64_t pattern = kPatternBytes / tile.depth_bytes;  // rows of a swizzle, or several
+  const std::int64_t rows = ceil_div(tile.m + shape.product.reach(), pattern) * pattern;
+  if (rows > kMostRows) return stages;
+  const std::int64_t window = rows * tile.depth_bytes,
+                     filter = static_cast<std::int64_t>(tile.n) * tile.depth_bytes;
+  const PixelProduct& product = shape.product;
+  const Phase& phase = product.phases[0];
+  const std::int64_t all = static_cast<std::int64_t>(phase.taps.size()) * tiling.depth_blocks();
+  // What is left when everything else has its place.
+  const std::int64_t free = device.shared_bytes - shared_bytes(tile, 0);
+  const auto left = [&](std::int64_t windows) {
+    return (free - windows * (window + 2 * kBarrierBytes)) / (filter + 2 * kBarrierBytes);
+  };
+  stages.resident = product.phases.size() == 1 && product.groups == 1 &&
+                    tiling.tiles_n(phase) == 1 && left(2) >= all;
+  const std::int64_t needed =
+      stages.resident ? all : std::min<std::int64_t>(kMostFilters, std::max(left(2), left(3)));
+  if (left(2) < std::max<std::int64_t>(kLeastFilters, stages.resident ? all : 0)) return stages;
+  stages.windows = left(3) >= (stages.resident ? all : kLeastFilters + 2) ? 3 : 2;
+  stages.filters = static_cast<int>(std::min(needed, left(stages.windows)));
+  stages.rows = rows;
+  stages.bytes =
+      static_cast<unsigned>(shared_bytes(tile, 0) + stages.windows * (window + 2 * kBarrierBytes) +
+                            stages.filters * (filter + 2 * kBarrierBytes));
+  return stages;
 }
 
 // The words of kernels/sm90/schedule_pixels.cuh, and the taps they speak of.
@@ -96,6 +146,7 @@ void add_phases(Arguments& arguments, const Tiling& tiling, const std::vector<in
          divider_word(phase.extent[2])});
     add(phase.lower);
     add(phase.first);
+    add(phase.result);
     for (const PixelProduct::Tap& tap : phase.taps)
       taps.push_back(tap.filter | tap.offset[2] << 16 | tap.offset[1] << 32 | tap.offset[0] << 48);
     work += tiling.count(phase);
@@ -112,7 +163,7 @@ void add_phases(Arguments& arguments, const Tiling& tiling, const std::vector<in
 
 // The maps of the pixels, phases that see the same ones sharing theirs: the map of each.
 std::vector<int> add_pixel_maps(Arguments& arguments, const PixelShape& shape, int booking,
-                                const ProductTile& tile) {
+                                int depth_bytes, std::int64_t pixels) {
   std::vector<int> result;
   std::vector<const Phase*> distinct;
   for (const Phase& phase : shape.product.phases) {
@@ -121,8 +172,7 @@ std::vector<int> add_pixel_maps(Arguments& arguments, const PixelShape& shape, i
     });
     result.push_back(static_cast<int>(same - distinct.begin()));
     if (same != distinct.end()) continue;
-    const TensorMapForm form =
-        shape.pixel_map(phase, shape.swap ? tile.n : tile.m, tile.depth_bytes);
+    const TensorMapForm form = shape.pixel_map(phase, static_cast<int>(pixels), depth_bytes);
     const std::string name = fmt::format("map_pixels{}", distinct.size());
     if (booking < 0)
       arguments.tensor_map(name, shape.pixels.view, form);
@@ -149,46 +199,14 @@ class ConvSm90Engine final : public CudaEngine {
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
     const PixelShape shape(region);
-    const PixelProduct& product = shape.product;
-    const double element = bit_width(shape.pixel_type) / 8.0;
-    double pixels = 0, taps = 0;  // taps that a pixel sees on average
-    for (const Phase& phase : product.phases) {
-      pixels += static_cast<double>(shape.pixel_count(phase));
-      taps +=
-          static_cast<double>(shape.pixel_count(phase)) * static_cast<double>(phase.taps.size());
-    }
-    taps /= pixels;
-    double result_bytes = region.bytes();
-    for (const View& input : {region.anchor->inputs[0], region.anchor->inputs[1]})
-      result_bytes -= static_cast<double>(element_count(input.dims)) * bit_width(input.dtype) / 8;
-    const double results = pixels * static_cast<double>(product.columns * product.groups);
-    const double packing = 2.0 * static_cast<double>(shape.scratch_bytes());
     std::vector<Config> result;
-    for (const ProductTile& tile : tiles_for(shape)) {
-      const Tiling tiling{shape, tile};
-      Config& config = result.emplace_back();
-      config.knobs = knobs_of(tile);
-      const auto area = static_cast<double>(tile.m * tile.n);
-      const double depth_bytes =
-          taps * static_cast<double>(tiling.depth_blocks()) * static_cast<double>(tile.depth_bytes);
-      config.cost = tile_cost(
-          {.engine = id(),
-           .operands = shape.pixel_type,
-           .tile_m = tile.m,
-           .tile_n = tile.n,
-           .tiles = static_cast<double>(tiling.count() * tile.cluster),
-           .flops = 2 * area * depth_bytes / element,
-           .load_bytes = depth_bytes * (tile.m + static_cast<double>(tile.n) / tile.cluster),
-           .store_bytes = std::max(result_bytes, 0.0) * area / results,
-           .memory_bytes = region.bytes() + packing,
-           .cluster = tile.cluster,
-           .persistent = tile.ping_pong,
-           .launches = 1 + (shape.pixels.pack ? 1 : 0) + (shape.filters.pack ? 1 : 0)},
-          device, region.precision());
-      config.scratch_bytes = shape.scratch_bytes();
-      config.notes.runtime_compiled = true;
-      config.notes.tf32 = shape.pixel_type == f32;
-    }
+    for (const ProductTile& tile : tiles_for(shape))
+      result.push_back(config_of(region, shape, tile, nullptr, device));
+    if (const auto windows = shape.with_windows(); windows && !promotes(shape.pixel_type))
+      for (const ProductTile& tile : tiles_for(*windows)) {
+        const WindowStages stages = window_stages(*windows, tile, device);
+        if (stages.rows > 0) result.push_back(config_of(region, *windows, tile, &stages, device));
+      }
     std::stable_sort(result.begin(), result.end(), [&](const Config& x, const Config& y) {
       return x.cost.seconds(device, region.precision()) <
              y.cost.seconds(device, region.precision());
@@ -198,10 +216,13 @@ class ConvSm90Engine final : public CudaEngine {
 
   KernelDesign design(const Graph& graph, const Region& region, const Config& config,
                       const DeviceProps& device) const override {
-    const PixelShape shape(region);
+    const bool has_windows = config.knob("windows") != 0;
+    const PixelShape plain(region);
+    const PixelShape shape = has_windows ? *plain.with_windows() : plain;
     const PixelProduct& product = shape.product;
     const ProductTile tile = tile_of(config);
     const Tiling tiling{shape, tile};
+    const WindowStages windows = has_windows ? window_stages(shape, tile, device) : WindowStages{};
 
     KernelDesign result;
     result.unaligned =
@@ -217,7 +238,10 @@ class ConvSm90Engine final : public CudaEngine {
 
     LaunchDesign& launch = result.launches.emplace_back();
     Arguments& arguments = launch.arguments;
-    const std::vector<int> maps = add_pixel_maps(arguments, shape, pixel_booking, tile);
+    const std::vector<int> maps = add_pixel_maps(arguments, shape, pixel_booking, tile.depth_bytes,
+                                                 has_windows  ? windows.rows
+                                                 : shape.swap ? tile.n
+                                                              : tile.m);
     const TensorMapForm filter_map =
         shape.filter_map((shape.swap ? tile.m : tile.n) / tile.cluster, tile.depth_bytes);
     if (filter_booking < 0)
@@ -242,25 +266,86 @@ class ConvSm90Engine final : public CudaEngine {
                            .transpose_b = !shape.swap && shape.columns_lie,
                            .vector = shape.vector,
                            .rank = shape.epilogue.space.rank()};
-    const int stages = stage_count(tile, device);
-    const std::string head = register_types(region.precision(), {&shape.epilogue}) +
-                             product_constants(tile, form, stages) +
-                             constant("kPhases", static_cast<std::int64_t>(product.phases.size())) +
-                             constant("kPixelAxes", shape.pointwise ? 0 : product.spatial) +
-                             constant("kSwap", shape.swap) +
-                             constant("kColumnsLie", shape.columns_lie) +
-                             constant("kWhole", shape.whole) + arguments.struct_text() + printed;
-    constexpr std::array<std::string_view, 5> kFiles = {
-        "lib/product_rows.cuh", "lib/ptx_wgmma_product.cuh", "sm90/schedule_pixels.cuh",
-        "sm90/load_pixels.cuh", "sm90/mainloop.cuh"};
-    launch.source = {"conv_sm90", assemble(kFiles, head)};
+    const int stages = has_windows ? windows.filters : stage_count(tile, device);
+    const std::string head =
+        register_types(region.precision(), {&shape.epilogue}) +
+        product_constants(tile, form, stages) +
+        constant("kPhases", static_cast<std::int64_t>(product.phases.size())) +
+        constant("kInTurns", tiling.phases_are_equal() && product.phases.size() > 1) +
+        constant("kPixelAxes", shape.pointwise ? 0 : product.spatial) +
+        constant("kSwap", shape.swap) + constant("kColumnsLie", shape.columns_lie) +
+        constant("kWhole", shape.whole) + constant("kWindowRows", windows.rows) +
+        constant("kWindowStages", windows.windows) + constant("kResident", windows.resident) +
+        arguments.struct_text() + printed;
+    std::vector<std::string_view> files = {"lib/product_rows.cuh", "lib/ptx_wgmma_product.cuh",
+                                           "sm90/schedule_pixels.cuh", "sm90/load_pixels.cuh"};
+    if (has_windows) {
+      files.emplace_back("sm90/warpgroups.cuh");
+      files.emplace_back("sm90/mainloop_windows.cuh");
+    } else {
+      files.emplace_back("sm90/mainloop.cuh");
+    }
+    launch.source = {"conv_sm90", assemble(files, head)};
     launch.function = "product";
     launch.threads = static_cast<unsigned>((tile.consumers + 1) * 128);
-    launch.shared_bytes = shared_bytes(tile, stages);
+    launch.shared_bytes = has_windows ? windows.bytes : shared_bytes(tile, stages);
     launch.cluster = static_cast<unsigned>(tile.cluster);
     launch.grid.x = static_cast<unsigned>(
         std::min<std::int64_t>(tiling.count(), device.compute_units / tile.cluster) * tile.cluster);
     return result;
+  }
+
+ private:
+  // `windows`: null where pixels are loaded for each tap.
+  Config config_of(const Region& region, const PixelShape& shape, const ProductTile& tile,
+                   const WindowStages* windows, const DeviceProps& device) const {
+    const PixelProduct& product = shape.product;
+    const Tiling tiling{shape, tile};
+    const double element = bit_width(shape.pixel_type) / 8.0;
+    double pixels = 0, taps = 0;  // taps that a pixel sees on average
+    for (const Phase& phase : product.phases) {
+      const auto count = static_cast<double>(shape.pixel_count(phase));
+      pixels += count;
+      taps += count * static_cast<double>(phase.taps.size());
+    }
+    taps /= pixels;
+    double result_bytes = region.bytes();
+    for (const View& input : {region.anchor->inputs[0], region.anchor->inputs[1]})
+      result_bytes -= static_cast<double>(element_count(input.dims)) * bit_width(input.dtype) / 8;
+    const auto area = static_cast<double>(tile.m) * tile.n;
+    const double depth_bytes =
+        static_cast<double>(tiling.depth_blocks()) * static_cast<double>(tile.depth_bytes);
+    const double pixel_rows = windows != nullptr ? static_cast<double>(windows->rows)
+                              : shape.swap       ? taps * tile.n
+                                                 : taps * tile.m;
+    const double filter_rows = windows != nullptr && windows->resident
+                                   ? 0.0
+                                   : taps * (shape.swap ? tile.m : tile.n) / tile.cluster;
+    Config config;
+    config.knobs = knobs_of(tile);
+    config.knobs.emplace_back("windows", windows != nullptr ? 1 : 0);
+    config.cost = tile_cost(
+        {.engine = id(),
+         .operands = shape.pixel_type,
+         .tile_m = tile.m,
+         .tile_n = tile.n,
+         .variant = tile.variant() + (windows != nullptr ? 4 : 0),
+         .tiles = static_cast<double>(tiling.count() * tile.cluster),
+         .flops = 2 * area * taps * depth_bytes / element,
+         .load_bytes = depth_bytes * (pixel_rows + filter_rows),
+         .store_bytes = std::max(result_bytes, 0.0) * area /
+                        (pixels * static_cast<double>(product.columns * product.groups)),
+         .memory_bytes = region.bytes() + 2.0 * static_cast<double>(shape.scratch_bytes()),
+         .cluster = tile.cluster,
+         .persistent = tile.ping_pong,
+         .launches = 1 + (shape.pixels.pack ? 1 : 0) + (shape.filters.pack ? 1 : 0)},
+        device, region.precision());
+    config.scratch_bytes = shape.scratch_bytes();
+    config.notes.runtime_compiled = true;
+    config.notes.tf32 = shape.pixel_type == f32;
+    config.notes.truncating_sums = shape.pixel_type != i8;
+    config.notes.reduced_precision_accumulation = promotes(shape.pixel_type);
+    return config;
   }
 };
 

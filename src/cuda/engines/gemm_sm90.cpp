@@ -1,6 +1,5 @@
 // Matrix products on Hopper: tiles brought in by the copy engine, multiplied by warpgroups.
 #include <algorithm>
-#include <array>
 
 #include "cuda/engines/engines.hpp"
 #include "cuda/engines/sm90/matrix_shape.hpp"
@@ -22,11 +21,34 @@ std::int64_t cluster_tiles(const MatrixShape& shape, const ProductTile& tile) {
   return shape.batches * tiles(shape.rows, tile.m * tile.cluster) * tiles(shape.columns, tile.n);
 }
 
-// Neighbouring columns that a thread may take at a time: all of them are inside or none.
-int most_vector(std::int64_t columns) {
-  int vector = 8;
-  while (columns % vector != 0) vector /= 2;
-  return vector;
+std::vector<ProductTile> tiles_for(const MatrixShape& shape) {
+  const DType operands = shape.a.math;
+  std::vector<ProductTile> result;
+  for (const ProductTile& tile : product_tiles(operands, shape.rows, shape.columns)) {
+    // Contiguous rows come in boxes of 128 bytes.
+    if (shape.b.transpose && tile.n / tile.cluster % tile_depth(operands) != 0) continue;
+    // Computed factors are not shared.
+    if (shape.computes() && tile.cluster > 1) continue;
+    result.push_back(tile);
+    // With four warpgroups a thread starts with 128 registers: for the sums and what multiplies.
+    const int sums = tile.row_blocks() * tile.n / 2 * (promotes(operands) ? 2 : 1);
+    if (!shape.computes() || tile.m * tile.n < 128 * 128 || sums > 96) continue;
+    result.push_back(tile);
+    result.back().producers = 2;
+  }
+  return result;
+}
+
+// What is left of the products' speed where factors are computed on the way in: a warpgroup waits
+// for its loads, then takes some instructions for each piece of 16 bytes. Estimates, in clocks.
+double efficiency(const MatrixShape& shape, const ProductTile& tile) {
+  if (!shape.computes()) return 1;
+  constexpr double kLatency = 800, kPerPiece = 45, kMost = 0.95;
+  const double rows = (shape.a.computed ? tile.m : 0) + (shape.b.computed ? tile.n : 0);
+  const double pieces = rows * tile.depth_bytes / 16 / 128;  // of a thread
+  const double products =
+      2.0 * tile.m * tile.n * tile.depth_bytes / 8192;  // 8192 per clock and byte
+  return std::min(kMost, products * tile.producers / (kLatency + kPerPiece * pieces));
 }
 
 class GemmSm90Engine final : public CudaEngine {
@@ -47,12 +69,10 @@ class GemmSm90Engine final : public CudaEngine {
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
     MatrixShape shape;
     describe(region, shape);
-    const DType operands = shape.a.view.dtype;
+    const DType operands = shape.a.math;
     const double bytes = bit_width(operands) / 8.0;
     std::vector<Config> result;
-    for (const ProductTile& tile : product_tiles(operands, shape.rows, shape.columns)) {
-      // Contiguous rows come in boxes of 128 bytes.
-      if (shape.b.transpose && tile.n / tile.cluster % tile_depth(operands) != 0) continue;
+    for (const ProductTile& tile : tiles_for(shape)) {
       Config& config = result.emplace_back();
       config.knobs = knobs_of(tile);
       const auto area = static_cast<double>(tile.m * tile.n),
@@ -65,6 +85,7 @@ class GemmSm90Engine final : public CudaEngine {
            .operands = operands,
            .tile_m = tile.m,
            .tile_n = tile.n,
+           .variant = tile.variant(),
            .tiles = static_cast<double>(cluster_tiles(shape, tile) * tile.cluster),
            .flops = 2 * area * depth,
            .load_bytes = bytes * depth * (tile.m + static_cast<double>(tile.n) / tile.cluster),
@@ -72,10 +93,11 @@ class GemmSm90Engine final : public CudaEngine {
                           static_cast<double>(shape.batches * shape.rows * shape.columns),
            .memory_bytes = region.bytes(),
            .cluster = tile.cluster,
-           .persistent = tile.ping_pong},
+           .persistent = tile.ping_pong,
+           .efficiency = efficiency(shape, tile)},
           device, region.precision());
       config.notes.runtime_compiled = true;
-      config.notes.tf32 = operands == f32;
+      config.notes.tf32 = shape.rounds_f32;
       config.notes.truncating_sums = operands != DType::i8;
       config.notes.reduced_precision_accumulation = promotes(operands);
     }
@@ -91,7 +113,7 @@ class GemmSm90Engine final : public CudaEngine {
     MatrixShape shape;
     describe(region, shape);
     const ProductTile tile = tile_of(config);
-    const DType operands = shape.a.view.dtype;
+    const DType operands = shape.a.math;
     const int stages = stage_count(tile, device);
 
     KernelDesign result;
@@ -99,15 +121,18 @@ class GemmSm90Engine final : public CudaEngine {
         std::make_shared<KernelDesign>(generic_engine().design(graph, region, {}, device));
     LaunchDesign& launch = result.launches.emplace_back();
     Arguments& arguments = launch.arguments;
-    arguments.tensor_map("map_a", shape.a.view,
-                         map_of(shape.a, shape.rows, shape.depth, shape.batches, tile.m));
-    arguments.tensor_map(
-        "map_b", shape.b.view,
-        map_of(shape.b, shape.columns, shape.depth, shape.batches, tile.n / tile.cluster));
+    if (!shape.a.computed)
+      arguments.tensor_map("map_a", shape.a.view,
+                           map_of(shape.a, shape.rows, shape.depth, shape.batches, tile.m));
+    if (!shape.b.computed)
+      arguments.tensor_map(
+          "map_b", shape.b.view,
+          map_of(shape.b, shape.columns, shape.depth, shape.batches, tile.n / tile.cluster));
     arguments.number("batched_a", shape.a.batch != 0);
     arguments.number("batched_b", shape.b.batch != 0);
     arguments.number("rows", shape.rows);
     arguments.number("columns", shape.columns);
+    arguments.number("depth", shape.depth);
     arguments.number("tiles_m", tiles(shape.rows, tile.m * tile.cluster));
     arguments.number("tiles_n", tiles(shape.columns, tile.n));
     arguments.number("cluster_tiles", cluster_tiles(shape, tile));
@@ -115,23 +140,35 @@ class GemmSm90Engine final : public CudaEngine {
     arguments.number("splits", 1);
     arguments.number("group_m", kBandRows / tile.cluster);
     add_extents(arguments, shape.epilogue.space);
-    const std::string printed = print_program(shape.epilogue, graph, "epilogue", arguments);
+    const auto factor = [&](const MatrixFactor& from, char which) {
+      return print_factor(from.computed ? &*from.computed : nullptr, from.math, which, graph,
+                          arguments);
+    };
+    const std::string printed = print_program(shape.epilogue, graph, "epilogue", arguments) +
+                                factor(shape.a, 'a') + factor(shape.b, 'b');
 
     const ProductForm form{.a = operands,
-                           .b = shape.b.view.dtype,
+                           .b = shape.b.math,
                            .transpose_a = shape.a.transpose,
                            .transpose_b = shape.b.transpose,
                            .vector = vector_length(shape.epilogue, most_vector(shape.columns)),
-                           .rank = shape.epilogue.space.rank()};
-    const std::string head = register_types(region.precision(), {&shape.epilogue}) +
+                           .rank = shape.epilogue.space.rank(),
+                           .computes_a = shape.a.computed.has_value(),
+                           .computes_b = shape.b.computed.has_value()};
+    std::vector<const PointwiseProgram*> programs = {&shape.epilogue};
+    for (const MatrixFactor* one : {&shape.a, &shape.b})
+      if (one->computed) programs.push_back(&one->computed->program);
+    const std::string head = register_types(region.precision(), programs) +
                              product_constants(tile, form, stages) + arguments.struct_text() +
                              printed;
-    constexpr std::array<std::string_view, 5> kFiles = {
-        "lib/product_rows.cuh", "lib/ptx_wgmma_product.cuh", "sm90/schedule.cuh",
-        "sm90/load_matrix.cuh", "sm90/mainloop.cuh"};
-    launch.source = {"gemm_sm90", assemble(kFiles, head)};
+    std::vector<std::string_view> files = {"lib/product_rows.cuh", "lib/ptx_wgmma_product.cuh",
+                                           "sm90/schedule.cuh", "sm90/load_matrix.cuh",
+                                           "sm90/finish_matrix.cuh"};
+    if (shape.computes()) files.push_back("sm90/compute_rows.cuh");
+    files.push_back("sm90/mainloop.cuh");
+    launch.source = {"gemm_sm90", assemble(files, head)};
     launch.function = "product";
-    launch.threads = static_cast<unsigned>((tile.consumers + 1) * 128);
+    launch.threads = static_cast<unsigned>((tile.consumers + tile.producers) * 128);
     launch.shared_bytes = shared_bytes(tile, stages);
     launch.cluster = static_cast<unsigned>(tile.cluster);
     launch.grid.x = static_cast<unsigned>(

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "plan/engine.hpp"
@@ -26,12 +27,16 @@ struct PixelProduct {
     Axes lower;                // where in `from` the window of pixel 0 begins
     Axes upper;                // where that of the last begins, less from's last pixel
     std::vector<Tap> taps;     // none: zeros
+    Axes result;               // pixels that are results, the first ones of `extent`: all of them
     std::int64_t pixels_of_image() const { return extent[0] * extent[1] * extent[2]; }
   };
 
   explicit PixelProduct(const Region& region);
 
   bool backward;
+  // Windows that touch but do not overlap, of few channels (patches): lines of a window are taken
+  // as the channels of a pixel, its lines as a third axis whose taps they are.
+  bool patches = false;
   int spatial;  // axes, 1 to 3
   const ConvAttributes* op;
   std::int64_t images, groups;
@@ -40,10 +45,20 @@ struct PixelProduct {
   Axes step;                  // between windows of neighbouring pixels, in `from`
   std::vector<Phase> phases;  // most taps first
   std::int64_t taps() const { return window[0] * window[1] * window[2]; }
+  // The same with longer lines, whose ends are no results: zeros of the padding between lines, and
+  // between images, serve both. A tap is then a fixed number of pixels further, tap.offset[2],
+  // wherever a window begins. For steps of 1.
+  PixelProduct with_long_lines() const;
+  // Pixels that a tap of `with_long_lines` is further at most.
+  std::int64_t reach() const;
   // Windows of one pixel, next to each other, none outside: pixels are rows of a matrix as they
   // lie.
   bool is_pointwise() const;
 };
+
+// The image of a product of patches as it sees it: [images, channels, d, h, w]. Nothing where its
+// memory does not allow it.
+std::optional<View> patches_of(const View& image, const PixelProduct& product);
 
 // Why the region is not one of these convolutions; yes: PixelProduct can be made of it.
 Support is_pixel_product(const Region& region);

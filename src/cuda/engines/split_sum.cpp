@@ -11,7 +11,7 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr unsigned kThreads = 128;
+constexpr std::int64_t kThreads = 128;
 constexpr int kMostVector = 4;  // 16 bytes of f32
 
 // Elements that a thread adds up: few where there are few, so that all multiprocessors have some.
@@ -22,6 +22,15 @@ int vector_of(const PointwiseProgram& program) {
   if (element_count(program.space) < kManyElements) vector = std::min(vector, 2);
   while (last % vector != 0) vector /= 2;
   return vector;
+}
+
+// Threads that share the parts of a run: memory is busy with few runs, too.
+std::int64_t shares_of(std::int64_t runs, std::int64_t parts) {
+  constexpr std::int64_t kManyThreads = 1 << 17, kMostShares = 16, kFewestParts = 8;
+  std::int64_t shares = 1;
+  while (shares < kMostShares && runs * shares < kManyThreads && 2 * shares * kFewestParts <= parts)
+    shares *= 2;
+  return shares;
 }
 
 }  // namespace
@@ -47,18 +56,21 @@ LaunchDesign split_sum(const Graph& graph, const SplitSum& sum, DType precision)
   arguments.number("elements", elements);
   arguments.number("parts", sum.parts);
   arguments.scratch("partial", sum.booking);
+  const std::int64_t shares = shares_of(runs, sum.parts), across = kThreads / shares;
   const std::string printed = print_program(program, graph, "epilogue", arguments);
   const std::string partial = tag(sum.partial);
-  const std::string head = register_types(precision, {&program}) +
-                           fmt::format("typedef {} Partial;\n", partial.substr(0, partial.find('('))) +
-                           constant("kRank", rank) + constant("kVector", vector) +
-                           constant("kThreads", kThreads) + arguments.struct_text() + printed;
+  const std::string head =
+      register_types(precision, {&program}) +
+      fmt::format("typedef {} Partial;\n", partial.substr(0, partial.find('('))) +
+      constant("kRank", rank) + constant("kVector", vector) + constant("kThreads", kThreads) +
+      constant("kShares", shares) + arguments.struct_text() + printed;
   launch.source = {"split_sum", assemble("split_sum.cuh", head)};
   launch.function = "split_sum";
   launch.unaligned_function = "split_sum_elements";
   launch.threads = kThreads;
-  launch.grid.x = static_cast<unsigned>((runs + kThreads - 1) / kThreads);
-  launch.unaligned_grid.x = static_cast<unsigned>((elements + kThreads - 1) / kThreads);
+  launch.grid.x = static_cast<unsigned>((runs + across - 1) / across);
+  launch.unaligned_grid.x = static_cast<unsigned>((elements + across - 1) / across);
+  launch.is_early = sum.is_early;
   return launch;
 }
 

@@ -13,6 +13,9 @@ struct SplitSum {
   std::int64_t parts = 2;
   DType partial = f32;
   int booking = 0;
+  // The launch may start while the one before still computes, where the device can do that: the
+  // kernel waits for its sums.
+  bool is_early = false;
 
   std::int64_t bytes() const;  // of the scratch memory
 };

@@ -1,16 +1,11 @@
 #include "cuda/engines/tile_cost.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace ashlar::cuda {
 
 namespace {
-
-constexpr TileCalibration kTable[] = {
-#include "cuda/engines/tile_cost_table.inc"
-};
 
 // A copy reaches this share of the bandwidth in the data sheet: 4.2 of 4.8 TB/s on an H200.
 constexpr double kMemoryShare = 0.87;
@@ -19,10 +14,6 @@ constexpr double kL2BytesPerCycle = 41;  // of each multiprocessor, all of them 
 // f32 multiply-adds of a multiprocessor in a cycle.
 double vector_lanes(const DeviceProps& device) {
   return device.compute_capability == 75 || device.compute_capability == 80 ? 64 : 128;
-}
-
-std::string_view core_of(std::string_view engine) {
-  return engine.ends_with("_sm90") ? "_sm90" : "_sm80";
 }
 
 // Seconds that a multiprocessor needs for `blocks` tiles at once.
@@ -60,23 +51,9 @@ double l2_bytes_per_second(const DeviceProps& device) {
   return device.flops_f32 / (2 * vector_lanes(device)) * kL2BytesPerCycle;
 }
 
-const TileCalibration& tile_calibration(std::string_view engine, DType operands, int tile_m,
-                                        int tile_n) {
-  // How well a row fits; what an engine measured of its own comes before everything else.
-  const auto fit = [&](const TileCalibration& row) {
-    const bool own = row.engine == engine;
-    if (!own && row.engine != core_of(engine)) return -1;
-    const bool same_tile = row.tile_m == tile_m && row.tile_n == tile_n;
-    if (!same_tile && row.tile_m != 0) return -1;
-    return 4 * (own ? 1 : 0) + 2 * (row.operands == operands ? 1 : 0) + (same_tile ? 1 : 0);
-  };
-  return *std::max_element(std::begin(kTable), std::end(kTable),
-                           [&](const auto& a, const auto& b) { return fit(a) < fit(b); });
-}
-
 Cost tile_cost(const TileWork& work, const DeviceProps& device, DType precision) {
   const TileCalibration& known =
-      tile_calibration(work.engine, work.operands, work.tile_m, work.tile_n);
+      tile_calibration(work.engine, work.operands, work.tile_m, work.tile_n, work.variant);
   const int cluster = std::max(work.cluster, 1), most = std::max(work.blocks_per_sm, 1);
   // Clusters leave multiprocessors idle that do not make up another one.
   const double units = std::max(device.compute_units / cluster * cluster, 1);

@@ -1,5 +1,5 @@
 // What kernels cost that compute their result in tiles on matrix units: one model for all of them,
-// whose constants are data (tile_cost_table.inc, made from recorded timings by tools/fit_costs.py).
+// whose constants are data (tile_calibration.inc, made from recorded timings by tools/fit_costs).
 #pragma once
 
 #include <string_view>
@@ -20,6 +20,7 @@ struct TileWork {
   std::string_view engine;  // "cuda.gemm_sm90": whose calibration
   DType operands = bf16;    // what the matrix units multiply
   int tile_m = 128, tile_n = 128;
+  int variant = 0;          // of the engine's kernel, by a number of its own: calibrated apart
   double tiles = 1;         // of the whole grid: every part of a split sum is one
   double flops = 0;         // of one tile, 2 per multiply-add, padding to whole tiles included
   double load_bytes = 0;    // of one tile: operands brought into shared memory
@@ -36,17 +37,17 @@ struct TileWork {
 // and passes 1 by far.
 Cost tile_cost(const TileWork& work, const DeviceProps& device, DType precision = f32);
 
-// --- the data: one row per engine, operands and tile; a tile of 0 x 0 stands for all others, an
-// engine without rows is taken for one of its core ("_sm90", else "_sm80")
+// --- the data: one row per engine, operands, tile and variant; a tile of 0 x 0 stands for all
+// others, an engine without rows is taken for one of its core ("_sm90", else "_sm80")
 struct TileCalibration {
   std::string_view engine;
   DType operands;
-  int tile_m, tile_n;
+  int tile_m, tile_n, variant;
   double efficiency;    // share of tensor_rate that the products of a long tile reach
   double tile_seconds;  // of a tile beside its products: first loads, last results
   double hidden;        // share of the shorter of (products, memory) that costs no time
 };
 const TileCalibration& tile_calibration(std::string_view engine, DType operands, int tile_m,
-                                        int tile_n);
+                                        int tile_n, int variant);
 
 }  // namespace ashlar::cuda

@@ -1,19 +1,12 @@
 // Direct convolution, forward and gradient of the input. The rows of the products are results of
 // the tile, their columns the filters of a group, of each phase, in kTiles tiles of 8. A warp makes
-// kRowTiles tiles of 16 rows and kOwnTiles columns' tiles of kOwnGroups groups; kOnceWarps warps
-// share a group.
+// kRowTiles tiles of 16 rows and kOwnTiles tiles of columns of kOwnGroups groups.
 
 static const int kWarpsOfGroup = kTiles / kOwnTiles;
 static const int kOwnColumns = kOwnGroups * kOwnTiles * 8;
-// Columns are shuffled so that a lane's results of four tiles are neighbours in memory.
-static const bool kShuffled = kOwnTiles % 4 == 0;
+// kShuffled: columns are in an order that makes a lane's results of four tiles neighbours in memory.
 // Rows of results on their way to memory: lanes of two rows in different banks.
 static const int kRowPitch = kOwnColumns % 16 == 8 ? kOwnColumns : kOwnColumns + 8;
-
-// The filter that column n of tile `tile` stands for, in shuffled order.
-__device__ constexpr int column_of(int tile, int n) {
-  return kShuffled ? tile / 4 * 32 + n / 2 * 8 + tile % 4 * 2 + n % 2 : tile * 8 + n;
-}
 
 // Where the convolution as it is defined takes tap k of result `i`: false: nowhere.
 __device__ inline bool find_tap(int i, int k, int stride, int dilation, int padding, int extent,
@@ -29,11 +22,8 @@ __device__ inline bool find_tap(int i, int k, int stride, int dilation, int padd
 __device__ inline R stored_weight(const Args& args, int filter, int channel, int h, int w) {
   return weight_of(args, filter, channel, kFlip ? kTapsH - 1 - h : h, kFlip ? kTapsW - 1 - w : w);
 }
-// One result as it is defined, for what the products cannot give: weights that are 0 only because
-// columns or units are shared turn infinities of others into NaN.
-__device__ inline R exact_result(const Args& args, const Index (&result)[4]) {
-  const int n = (int)result[0], h = (int)result[kChannelsLast ? 1 : 2],
-            w = (int)result[kChannelsLast ? 2 : 3], channel = (int)result[kChannelsLast ? 3 : 1];
+// One result as it is defined.
+__device__ inline R defined_result(const Args& args, int n, int h, int w, int channel) {
   const int group = channel / kResultsOfGroup;
   R sum = 0;
   for (int kh = 0; kh < kTapsH; ++kh)
@@ -55,6 +45,12 @@ __device__ inline R exact_result(const Args& args, const Index (&result)[4]) {
   return sum;
 }
 
+// The same for what the products cannot give, which is rare: weights that are 0 only because columns
+// or units are shared, and pixels outside of the image, turn infinities of others into NaN.
+__device__ __noinline__ R exact_result(const Args& args, int n, int h, int w, int channel) {
+  return defined_result(args, n, h, w, channel);
+}
+
 // The weight of element `e` of unit `u` in a column of a group.
 __device__ inline float weight_at(const Args& args, int group, int column, int u, int e) {
   int h, w, channel;
@@ -73,30 +69,55 @@ __device__ inline float weight_at(const Args& args, int group, int column, int u
   return stored_weight(args, group * kGroupChannels + channel, result % kResultsOfGroup, h, w);
 }
 
-// Weights the way lanes want them: by step, group, tile and lane.
-__device__ inline void stage_weights(const Args& args, int group, int first_column, uint2* to) {
-  for (int i = threadIdx.x; i < kSteps * kGroups * kTiles * 32; i += kThreads) {
-    const int lane = i % 32, tile = i / 32 % kTiles, own = i / (32 * kTiles) % kGroups,
-              step = i / (32 * kTiles * kGroups);
-    const int column = first_column + column_of(tile, lane / 4), t = lane % 4;
-    uint32 words[2];
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int u = 2 * step + half;
-      if constexpr (kIsShort)
-        words[half] = (uint32)to_word(weight_at(args, group + own, column, u, 2 * t)) |
-                      (uint32)to_word(weight_at(args, group + own, column, u, 2 * t + 1)) << 16;
-      else
-        words[half] = to_tf32(weight_at(args, group + own, column, u, t));
-    }
-    to[i] = make_uint2(words[0], words[1]);
+// The filter that column n of tile `tile` stands for.
+__device__ constexpr int column_of(int tile, int n) {
+  return kShuffled ? tile / 4 * 32 + n / 2 * 8 + tile % 4 * 2 + n % 2 : tile * 8 + n;
+}
+// Which part of the weights blocks with the same blockIdx.y have.
+struct Part {
+  int group, first_column;
+
+  __device__ explicit Part(int number) {
+    group = number / kParts * kGroups;
+    first_column = number % kParts * (kTiles * 8);
   }
+};
+
+// Words of the weights of a block, the way lanes want them: by step, group, tile, lane and unit of
+// the step. kSplits: as many again, what is left of them.
+static const int kWeightWords = kSteps * kGroups * kTiles * 64;
+static const int kAllWeightWords = (kSplits ? 2 : 1) * kWeightWords;
+
+extern "C" __global__ void __launch_bounds__(kThreads)
+    conv_direct_weights(const __grid_constant__ Args args) {
+  let_next_launch_start();
+  const int number = (int)blockIdx.x * kThreads + threadIdx.x;
+  if (number >= kWeightWords) return;
+  const Part part((int)blockIdx.y);
+  const int half = number % 2, lane = number / 2 % 32, tile = number / 64 % kTiles,
+            own = number / (64 * kTiles) % kGroups, u = number / (64 * kTiles * kGroups) * 2 + half;
+  const int column = part.first_column + column_of(tile, lane / 4), t = lane % 4;
+  uint32* to = (uint32*)args.weights + (int64)blockIdx.y * kAllWeightWords + number;
+  if constexpr (kIsShort) {
+    *to = (uint32)to_word(weight_at(args, part.group + own, column, u, 2 * t)) |
+          (uint32)to_word(weight_at(args, part.group + own, column, u, 2 * t + 1)) << 16;
+  } else {
+    const float weight = weight_at(args, part.group + own, column, u, t);
+    *to = to_tf32(weight);
+    if (kSplits) to[kWeightWords] = to_tf32(weight - __uint_as_float(*to));
+  }
+}
+__device__ inline void stage_weights(const Args& args, uint2* to) {
+  const Word* from = (const Word*)((const uint32*)args.weights + (int64)blockIdx.y * kAllWeightWords);
+  for (int i = threadIdx.x; i < kAllWeightWords / 4; i += kThreads)
+    copy_async<16>((uint4*)to + i, (const uint4*)from + i);
 }
 
 // Where a warp's rows of the products lie in the patch.
 struct Rows {
   const Word* rows[kRowTiles][kAligned ? 1 : 2];
   bool second;  // kAligned: this lane has addresses of the second unit of a step
+  uint32 shifts[kOdd ? kRowTiles : 1][2];  // kOdd: rows begin at elements of any number
 
   __device__ Rows(const Word* patch, int first_row, int lane) {
     second = lane / 16 != 0;
@@ -107,24 +128,42 @@ struct Rows {
         rows[tile][0] = patch + place_offset(row + lane % 16);
       } else {
         const int word = lane % 4 * (4 / (int)sizeof(Word));
-        rows[tile][0] = patch + place_offset(row + lane / 4) + word;
-        rows[tile][1] = patch + place_offset(row + lane / 4 + 8) + word;
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const int place = place_offset(row + lane / 4 + half * 8);
+          rows[tile][half] = patch + (kOdd ? place & ~1 : place) + word;
+          if (kOdd) shifts[tile][half] = place % 2 * 16;
+        }
       }
     }
   }
+  __device__ uint32 word_at(int tile, int half, int offset) const {
+    const uint32* words = (const uint32*)(rows[tile][half] + offset);
+    return kOdd ? __funnelshift_r(words[0], words[1], shifts[tile][half]) : words[0];
+  }
   // Units 2 step and 2 step + 1 of tile's rows, `offset` elements further on.
-  __device__ void load(int tile, int step, int offset, uint32 (&a)[4]) const {
+  __device__ void load(int tile, int step, int offset, Operand<4>& a) const {
     const int first = unit_offset(2 * step), next = unit_offset(2 * step + 1);
     if constexpr (kAligned) {
-      load_matrices<false>(a, rows[tile][0] + offset + (second ? next : first));
+      load_matrices<false>(a.words, rows[tile][0] + offset + (second ? next : first));
     } else {
-      a[0] = *(const uint32*)(rows[tile][0] + first);
-      a[1] = *(const uint32*)(rows[tile][1] + first);
-      a[2] = *(const uint32*)(rows[tile][0] + next);
-      a[3] = *(const uint32*)(rows[tile][1] + next);
+      a.words[0] = word_at(tile, 0, first);
+      a.words[1] = word_at(tile, 1, first);
+      a.words[2] = word_at(tile, 0, next);
+      a.words[3] = word_at(tile, 1, next);
     }
+    a.prepare();
   }
 };
+
+__device__ inline void load_weights(const uint2* from, Operand<2>& b) {
+  b.words[0] = from->x;
+  b.words[1] = from->y;
+  if (kSplits) {
+    b.rest[0] = from[kWeightWords / 2].x;
+    b.rest[1] = from[kWeightWords / 2].y;
+  }
+}
 
 // kStored results of row m of the tile from `column` of a group on, as far as they exist.
 __device__ inline void keep_results(const Args& args, const Tile& tile, int m, int group,
@@ -141,11 +180,10 @@ __device__ inline void keep_results(const Args& args, const Tile& tile, int m, i
 #pragma unroll
   for (int i = 1; i < kStored; ++i) sum += values[i];
   if (sum != sum) {
-    for (int i = 0; i < kStored; ++i) {
-      Index place[4] = {at[0], at[1], at[2], at[3]};
-      place[kChannelsLast ? 3 : 1] += i;
-      if (values[i] != values[i]) values[i] = exact_result(args, place);
-    }
+#pragma unroll
+    for (int i = 0; i < kStored; ++i)
+      if (values[i] != values[i])
+        values[i] = exact_result(args, tile.n, h, w, group * kGroupResults + result + i);
   }
   epilogue<kStored>(args, at, values);
 }
@@ -154,20 +192,23 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     conv_direct_pixels(const __grid_constant__ Args args) {
   Word* patches = (Word*)shared_memory();
   uint2* weights = (uint2*)(patches + kPatches * kPatchElements);
-  float* rows_out = (float*)(weights + kSteps * kGroups * kTiles * 32);
+  float* rows_out = (float*)((uint32*)weights + kAllWeightWords);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int first_row = warp % kWarpsM * (kRowTiles * 16), part = warp / kWarpsM;
   const int own_group = part / kWarpsOfGroup * kOwnGroups, own_tile = part % kWarpsOfGroup * kOwnTiles;
-  const int group = (int)blockIdx.y / kParts * kGroups;
-  const int first_column = (int)blockIdx.y % kParts * (kTiles * 8);
+  const Part block((int)blockIdx.y);
+  const int group = block.group, first_column = block.first_column;
 
   int number = blockIdx.x;
   if (number < (int)args.tiles && kPatches > 1) stage_patch(args, Tile(args, number), group, patches);
   commit_copies();
-  stage_weights(args, group, first_column, weights);
+  wait_for_launch_before();
+  stage_weights(args, weights);
+  commit_copies();
   const uint2* own_weights = weights + (own_group * kTiles + own_tile) * 32 + lane;
-  uint2 held[kHeld ? kSteps : 1][kOwnGroups][kOwnTiles];
+  Operand<2> held[kHeld ? kSteps : 1][kOwnGroups][kOwnTiles];
   if constexpr (kHeld) {
+    wait_for_copies<0>();
     __syncthreads();
 #pragma unroll
     for (int step = 0; step < kSteps; ++step)
@@ -175,7 +216,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
       for (int g = 0; g < kOwnGroups; ++g)
 #pragma unroll
         for (int t = 0; t < kOwnTiles; ++t)
-          held[step][g][t] = own_weights[((step * kGroups + g) * kTiles + t) * 32];
+          load_weights(own_weights + ((step * kGroups + g) * kTiles + t) * 32, held[step][g][t]);
   }
 
   for (int turn = 0; number < (int)args.tiles; ++turn) {
@@ -192,30 +233,33 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     wait_for_copies<kPatches - 1>();
     __syncthreads();
 
-    float sums[kRowTiles][kOwnGroups][kOwnTiles][4];
-#pragma unroll
-    for (int i = 0; i < kRowTiles * kOwnGroups * kOwnTiles * 4; ++i) (&sums[0][0][0][0])[i] = 0;
+    Sums sums[kRowTiles][kOwnGroups][kOwnTiles];
     const Rows rows(patch, first_row, lane);
 #pragma unroll kUnrolled
-    for (int step = 0; step < kSteps; ++step)
+    for (int step = 0; step < kSteps; ++step) {
 #pragma unroll
       for (int g = 0; g < kOwnGroups; ++g) {
-        uint32 b[kOwnTiles][2];
+        Operand<2> b[kOwnTiles];
 #pragma unroll
         for (int t = 0; t < kOwnTiles; ++t) {
-          const uint2 pair = kHeld ? held[kHeld ? step : 0][g][t]
-                                   : own_weights[((step * kGroups + g) * kTiles + t) * 32];
-          b[t][0] = pair.x;
-          b[t][1] = pair.y;
+          if constexpr (kHeld)
+            b[t] = held[step][g][t];
+          else
+            load_weights(own_weights + ((step * kGroups + g) * kTiles + t) * 32, b[t]);
         }
 #pragma unroll
         for (int m = 0; m < kRowTiles; ++m) {
-          uint32 a[4];
+          Operand<4> a;
           rows.load(m, step, (own_group + g) * kTapChannels, a);
 #pragma unroll
-          for (int t = 0; t < kOwnTiles; ++t) multiply_add(Element(), sums[m][g][t], a, b[t]);
+          for (int t = 0; t < kOwnTiles; ++t) sums[m][g][t].add(a, b[t]);
         }
       }
+      if (kSplits && step % kSettle == kSettle - 1) {
+#pragma unroll
+        for (int i = 0; i < kRowTiles * kOwnGroups * kOwnTiles; ++i) (&sums[0][0][0])[i].settle();
+      }
+    }
 
     const int g_row = lane / 4, word = lane % 4;
     if constexpr (kShuffled) {
@@ -253,7 +297,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
                                                  sums[m][g][t][half * 2 + 1]);
         __syncwarp();
         const int kPackets = kOwnColumns / kStored;
-#pragma unroll
+#pragma unroll 4
         for (int i = lane; i < 16 * kPackets; i += 32) {
           const int row = kChannelsLast ? i / kPackets : i % 16;
           const int column = (kChannelsLast ? i % kPackets : i / 16) * kStored;
@@ -289,7 +333,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     if (!kChannelsLast) channel = take(args.to_channels);
     Index at[4];
     locate((int)rest, h, w, channel, at);
-    R values[1] = {exact_result(args, at)};
+    R values[1] = {defined_result(args, (int)rest, h, w, channel)};
     epilogue<1>(args, at, values);
   }
 }

@@ -92,6 +92,8 @@ struct TensorState {
   void (*multiply_warp)(const WarpProduct& product);
   void (*load_matrix)(unsigned* registers, const void* row, int count, bool transposed);
   void (*store_matrix)(void* row, const unsigned* registers, int count, bool transposed);
+  void (*commit_products)();
+  void (*wait_for_products)(int pending);
 };
 
 // `emulated_image` of an image.

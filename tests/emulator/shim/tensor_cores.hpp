@@ -139,6 +139,11 @@ inline void emulated_wgmma(EmulatedNumber a_type, EmulatedNumber b_type, Sum* d,
                                             b_is_mn_major, keep, negate_a, negate_b, d});
 }
 
+// wgmma.commit_group and .wait_group. Products are done at once, but until the warp has waited for
+// them no copy may write to what they read.
+inline void emulated_wgmma_commit() { emulated_tensor_state.commit_products(); }
+inline void emulated_wgmma_wait(int pending) { emulated_tensor_state.wait_for_products(pending); }
+
 // mma.sync.m16n8kK: K of 16 bits 8 or 16, tf32 4 or 8, 8 bits 16 or 32. Registers as PTX numbers
 // them: K * bytes / 8 words of A, half as many of B, 4 sums (float, int for s8 and u8).
 template <class Sum>

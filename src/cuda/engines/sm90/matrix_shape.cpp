@@ -14,25 +14,12 @@ bool is_contiguous(const View& view, int axis) {
   return view.strides[axis] == 1 || view.dims[axis] == 1;
 }
 
-// All axes before the last two as one, of `dims`; nothing where they are not at one distance.
-std::optional<std::int64_t> batch_distance(const View& view, const Dims& dims) {
-  std::int64_t distance = 0, extent = 1;  // of the axes so far, the innermost first
-  for (int axis = dims.rank() - 3; axis >= 0; --axis) {
-    if (dims[axis] == 1) continue;
-    const std::int64_t stride = view.dims[axis] == 1 ? 0 : view.strides[axis];
-    if (extent == 1)
-      distance = stride;
-    else if (stride != distance * extent)
-      return {};
-    extent *= dims[axis];
-  }
-  return distance;
-}
-
-Support take_factor(const View& view, int row_axis, int depth_axis, const Dims& dims,
-                    MatrixFactor& factor) {
+// As the copy engine brings it.
+Support take_asked(const View& view, int row_axis, int depth_axis, const Dims& dims,
+                   MatrixFactor& factor) {
   factor.view = view;
   factor.transpose = !is_contiguous(view, depth_axis);
+  if (view.ragged_offset != kNoTensor) return Support::no("a ragged tensor");
   if (factor.transpose && !is_contiguous(view, row_axis))
     return Support::no("an operand with neither rows nor columns contiguous");
   if (factor.transpose && bit_width(view.dtype) != 16)
@@ -46,16 +33,32 @@ Support take_factor(const View& view, int row_axis, int depth_axis, const Dims& 
   const auto batch = batch_distance(view, dims);
   if (!batch) return Support::no("batches that are not all at one distance");
   factor.batch = *batch;
+  if (const char* reason = refusal(map_of(factor, 1, 1, 1, 8)))
+    return Support::no("the copy engine cannot take an operand: {}", reason);
   return Support::yes();
 }
 
-bool is_product_type(DType a, DType b) {
-  const auto is_fp8 = [](DType t) { return t == DType::e4m3 || t == DType::e5m2; };
-  if (is_fp8(a) && is_fp8(b)) return true;
-  return a == b && (a == bf16 || a == f16 || a == f32 || a == i8);
+}  // namespace
+
+Support take_factor(const PointwiseProgram& prologue, DType dtype, int row_axis, int depth_axis,
+                    const Dims& dims, MatrixFactor& factor) {
+  const View& first = prologue.steps.at(0).view;
+  if (prologue.is_plain_load() && first.dtype == factor.math &&
+      take_asked(first, row_axis, depth_axis, dims, factor))
+    return Support::yes();
+  factor.computed.emplace();
+  const Support support =
+      take_computed(prologue, dtype, factor.math, row_axis, depth_axis, dims, *factor.computed);
+  // Units take factors of 16 bits with contiguous rows; others are turned.
+  factor.transpose = factor.computed->along_rows && bit_width(factor.math) == 16;
+  return support;
 }
 
-}  // namespace
+int most_vector(std::int64_t columns) {
+  int vector = 8;
+  while (columns % vector != 0) vector /= 2;
+  return vector;
+}
 
 TensorMapForm map_of(const MatrixFactor& factor, std::int64_t lines, std::int64_t depth,
                      std::int64_t batches, int rows) {
@@ -77,29 +80,31 @@ Support describe(const Region& region, MatrixShape& shape) {
   for (const int length : {Matmul::m_override, Matmul::n_override, Matmul::k_override})
     if (region.anchor->inputs[static_cast<std::size_t>(length)].present())
       return Support::no("lengths of their own per batch");
-  const PointwiseProgram &of_a = region.prologues[Matmul::a], &of_b = region.prologues[Matmul::b];
-  if (!of_a.is_plain_load() || !of_b.is_plain_load()) return Support::no("work before the product");
-  const View &a = of_a.steps[0].view, &b = of_b.steps[0].view;
-  if (!is_product_type(a.dtype, b.dtype))
-    return Support::no("operands of {} and {}, which no matrix unit multiplies", to_string(a.dtype),
-                       to_string(b.dtype));
-  const DType sums = a.dtype == i8 ? DType::i32 : f32;
-  if (region.anchor->compute != sums && !(sums == DType::i32 && region.anchor->compute == f32))
-    return Support::no("computes in {}", to_string(region.anchor->compute));
+  const View &a = region.anchor->inputs[Matmul::a], &b = region.anchor->inputs[Matmul::b];
+  DType math_a = f32, math_b = f32;
+  if (!choose_math(a.dtype, b.dtype, region.anchor->compute, math_a, math_b))
+    return Support::no("operands of {} and {} and sums of {}, which no matrix unit gives",
+                       to_string(a.dtype), to_string(b.dtype), to_string(region.anchor->compute));
+  shape.rounds_f32 = a.dtype == f32 || b.dtype == f32;
   if (region.epilogue.has_random()) return Support::no("random numbers after the product");
   const Dims& dims = region.epilogue.space;
   const int rank = dims.rank();
   if (element_count(dims) == 0 || a.dims[rank - 1] == 0) return Support::no("no elements");
-  for (const View* view : {&a, &b})
-    if (view->ragged_offset != kNoTensor) return Support::no("a ragged tensor");
-
   // The columns of the result lie together: where its rows do, its transpose b' a' is computed.
   const View& result = region.epilogue.stores.at(0).view;
   const bool swap = !is_contiguous(result, rank - 1) && is_contiguous(result, rank - 2);
-  const View &left = swap ? b : a, &right = swap ? a : b;
   const int m = swap ? rank - 1 : rank - 2, n = swap ? rank - 2 : rank - 1;
-  if (Support s = take_factor(left, m, swap ? rank - 2 : rank - 1, dims, shape.a); !s) return s;
-  if (Support s = take_factor(right, n, swap ? rank - 1 : rank - 2, dims, shape.b); !s) return s;
+  const int left = swap ? Matmul::b : Matmul::a, right = swap ? Matmul::a : Matmul::b;
+  const auto take = [&](int slot, DType math, int row_axis, int depth_axis, MatrixFactor& factor) {
+    const auto i = static_cast<std::size_t>(slot);
+    factor.math = math;
+    return take_factor(region.prologues[i], region.anchor->inputs[i].dtype, row_axis, depth_axis,
+                       dims, factor);
+  };
+  if (Support s = take(left, swap ? math_b : math_a, m, swap ? rank - 2 : rank - 1, shape.a); !s)
+    return s;
+  if (Support s = take(right, swap ? math_a : math_b, n, swap ? rank - 1 : rank - 2, shape.b); !s)
+    return s;
   shape.rows = dims[m];
   shape.columns = dims[n];
   shape.depth = a.dims[rank - 1];
@@ -107,10 +112,6 @@ Support describe(const Region& region, MatrixShape& shape) {
   constexpr std::int64_t kMost = std::numeric_limits<int>::max() / 2;
   if (std::max({shape.rows, shape.columns, shape.depth, shape.batches}) > kMost)
     return Support::no("an extent past 2^30");
-  for (const MatrixFactor* factor : {&shape.a, &shape.b})
-    if (const char* reason = refusal(map_of(*factor, 1, 1, 1, 8)))
-      return Support::no("the copy engine cannot take an operand: {}", reason);
-
   shape.epilogue = region.epilogue;
   move_axis_last(shape.epilogue, n);
   Dims full = shape.epilogue.space, columns_alone = full;

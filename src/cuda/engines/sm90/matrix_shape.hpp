@@ -2,23 +2,38 @@
 // one contiguous axis.
 #pragma once
 
+#include <optional>
+
+#include "cuda/engines/sm90/computed_factor.hpp"
 #include "cuda/engines/sm90/product_tile.hpp"
 #include "cuda/launch/tensor_map.hpp"
 
 namespace ashlar::cuda {
 
 struct MatrixFactor {
-  View view;               // of the tensor
-  bool transpose = false;  // its rows are contiguous, not their depth
-  std::int64_t pitch = 0;  // from one line of contiguous elements to the next
-  std::int64_t batch = 0;  // from one matrix to the next; 0: one for all
+  DType math = bf16;                       // what is multiplied; f32: tf32
+  std::optional<ComputedFactor> computed;  // instead of all that follows but `transpose`
+  View view;                               // of the tensor
+  bool transpose = false;                  // its rows are contiguous, not their depth
+  std::int64_t pitch = 0;                  // from one line of contiguous elements to the next
+  std::int64_t batch = 0;                  // from one matrix to the next; 0: one for all
 };
 
 struct MatrixShape {
   std::int64_t batches = 1, rows = 1, columns = 1, depth = 1;
   MatrixFactor a, b;
   PointwiseProgram epilogue;  // its last axis is the columns
+  bool rounds_f32 = false;    // operands of f32 are multiplied as tf32
+
+  bool computes() const { return a.computed || b.computed; }
 };
+
+// A factor whose math is known: by the copy engine where that can take it, else computed. `dims`
+// are those of the result.
+Support take_factor(const PointwiseProgram& prologue, DType dtype, int row_axis, int depth_axis,
+                    const Dims& dims, MatrixFactor& factor);
+// Neighbouring columns that a thread may take at a time: all of them are inside or none.
+int most_vector(std::int64_t columns);
 
 // Fills in `shape`, or says why not.
 Support describe(const Region& region, MatrixShape& shape);

@@ -37,6 +37,8 @@ struct PixelShape {
     return product.images * phase.pixels_of_image();
   }
   std::int64_t scratch_bytes() const { return pixels.scratch_bytes + filters.scratch_bytes; }
+  // With lines as windows in shared memory want them; nothing where they cannot be had.
+  std::optional<PixelShape> with_windows() const;
   // Bytes of depth that a stage may hold of a row: 128, 64, 32, the best first.
   std::vector<int> depths() const;
 

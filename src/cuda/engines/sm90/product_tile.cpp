@@ -41,9 +41,10 @@ std::string define(const char* name, const std::string& value) {
 int tile_depth(DType operands) { return 128 / bytes_of(operands); }
 
 unsigned shared_bytes(const ProductTile& tile, int stages) {
-  constexpr int kBarrierBytes = 2 * 8;  // of a stage
-  return static_cast<unsigned>(stages * (stage_bytes(tile) + kBarrierBytes) +
-                               tile.consumers * 4 * kSlabBytes + kAlignment);
+  constexpr int kBarrierBytes = 8;  // two of a stage, one of a warpgroup
+  return static_cast<unsigned>(stages * (stage_bytes(tile) + 2 * kBarrierBytes) +
+                               tile.consumers * kBarrierBytes + tile.consumers * 4 * kSlabBytes +
+                               kAlignment);
 }
 
 int stage_count(const ProductTile& tile, const DeviceProps& device) {
@@ -59,7 +60,8 @@ std::vector<std::pair<std::string, std::int64_t>> knobs_of(const ProductTile& ti
           {"ping_pong", tile.ping_pong ? 1 : 0},
           {"cluster", tile.cluster},
           {"splits", tile.splits},
-          {"depth_bytes", tile.depth_bytes}};
+          {"depth_bytes", tile.depth_bytes},
+          {"producers", tile.producers}};
 }
 
 ProductTile tile_of(const Config& config) {
@@ -70,7 +72,8 @@ ProductTile tile_of(const Config& config) {
           .ping_pong = knob("ping_pong") != 0,
           .cluster = knob("cluster"),
           .splits = knob("splits"),
-          .depth_bytes = knob("depth_bytes")};
+          .depth_bytes = knob("depth_bytes"),
+          .producers = knob("producers")};
 }
 
 bool promotes(DType operands) { return operands == DType::e4m3 || operands == DType::e5m2; }
@@ -83,6 +86,9 @@ std::vector<ProductTile> product_tiles(DType operands, std::int64_t rows, std::i
                                                {.m = 64, .n = 256, .ping_pong = true},
                                                {.m = 64, .n = 192, .ping_pong = true},
                                                {.m = 128, .n = 192},
+                                               {.m = 128, .n = 224},
+                                               {.m = 256, .n = 160},
+                                               {.m = 128, .n = 160},
                                                {.m = 128, .n = 128},
                                                {.m = 64, .n = 128, .ping_pong = true},
                                                {.m = 256, .n = 64},
@@ -115,7 +121,11 @@ std::string product_constants(const ProductTile& tile, const ProductForm& form, 
   const auto major = [&](bool transpose) {
     return bytes != 2 ? std::string("\"\"") : fmt::format("\", {}\"", transpose ? 1 : 0);
   };
+  const int asked = (form.computes_a ? 0 : tile.m) + (form.computes_b ? 0 : tile.n);
   return fmt::format("typedef {} Sum;\n", integers ? "int" : "float") +
+         constant("kComputes", form.computes_a || form.computes_b) +
+         constant("kProducers", tile.producers) +
+         constant("kAskedBytes", asked * tile.depth_bytes) +
          define("WGMMA_N", fmt::format("{}", tile.n)) +
          define("WGMMA_K", fmt::format("\"k{}\"", 32 / bytes)) +
          define("WGMMA_SUM", integers ? "s32" : "f32") + define("WGMMA_A", factor_name(form.a)) +

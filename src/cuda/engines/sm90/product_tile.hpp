@@ -17,8 +17,11 @@ struct ProductTile {
   int cluster = 1;         // blocks, one above the other, that load their columns together
   int splits = 1;          // of the depth
   int depth_bytes = 128;   // that a stage holds of every row: 128, 64 or 32
+  int producers = 1;       // warpgroups that bring the factors, more than one if they compute them
 
   int row_blocks() const { return m / 64 / (ping_pong ? 1 : consumers); }
+  // What differs for the cost model beside the extents (tile_cost.hpp).
+  int variant() const { return (ping_pong ? 1 : 0) + (cluster > 1 ? 2 : 0); }
 };
 
 // Depth that a stage holds of 128 bytes of every row.
@@ -43,6 +46,7 @@ struct ProductForm {
   bool transpose_a = false, transpose_b = false;  // rows are contiguous, not their depth
   int vector = 1;                                 // of the epilogue
   int rank = 2;
+  bool computes_a = false, computes_b = false;  // not brought by the copy engine
 };
 std::string product_constants(const ProductTile& tile, const ProductForm& form, int stages);
 

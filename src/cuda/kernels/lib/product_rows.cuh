@@ -18,8 +18,7 @@ static const int kSlabBytes = 16 * kSlabPitch * 4;  // of a warp
 // kCount numbers of a slab, 16 bytes at a time. Half of the lanes begin with the second piece, so
 // that 8 lanes read all banks.
 template <int kCount, class Sum>
-__device__ inline void read_slab(const Sum* from, R (&values)[kCount]) {
-  Sum numbers[kCount];
+__device__ inline void read_slab(const Sum* from, Sum (&numbers)[kCount]) {
   if constexpr (kCount == 8) {
     const int turn = (threadIdx.x >> 2 & 1) * 4;
     const uint4 first = *(const uint4*)(from + turn), second = *(const uint4*)(from + (turn ^ 4));
@@ -29,24 +28,44 @@ __device__ inline void read_slab(const Sum* from, R (&values)[kCount]) {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) numbers[i] = from[i];
   }
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) values[i] = (R)numbers[i];
 }
+
+// One access to shared memory.
+template <class Sum>
+struct alignas(2 * sizeof(Sum)) SumPair {
+  Sum first, second;
+};
 
 // The sums of 16 rows from `row` on and kColumns columns from `column` on, as matrix units leave
 // them: sums[4 j + 2 h + i] is row lane / 4 + 8 h, column 8 j + 2 (lane % 4) + i. Rows from
 // `row_end` and columns from `column_end` on are left out. All lanes of the warp come here.
-// `place(row, at)` gives the coordinates of a row; it finds the column in the last of them. kCount
-// neighbouring columns are taken at a time.
-template <int kColumns, int kCount = kVector, class Sum, class Place>
+// `place(row, at)` gives the coordinates of a row; it finds the column in the last of them, and
+// with kLeavesOut may leave a row out by a first one below 0. kCount neighbouring columns are taken
+// at a time.
+template <int kColumns, int kCount = kVector, bool kLeavesOut = false, class Sum, class Place>
 __device__ inline void finish_rows(const Args& args, void* slab, const Sum (&sums)[kColumns / 2],
                                    Index row, Index row_end, Index column, Index column_end,
                                    Place place) {
   const int kMost = kSlabColumns < 32 * kCount ? kSlabColumns : 32 * kCount;
   const int kWidth = kColumns < kMost ? kColumns : kMost;
   const int kPerRow = kWidth / kCount, kRows = 32 / kPerRow < 16 ? 32 / kPerRow : 16;
+  const int kSteps = 16 / kRows;
   const int lane = threadIdx.x % 32;
   Sum* const pairs = (Sum*)slab + lane / 4 * kSlabPitch + lane % 4 * 2;
+  const int first_row = lane / kPerRow, first_column = lane % kPerRow * kCount;
+  const Sum* const own = (const Sum*)slab + first_row * kSlabPitch + first_column;
+  const auto finish = [&](Index at_row, Index at_column, const Sum(&numbers)[kCount]) {
+    Index at[kRank];
+    at[kRank - 1] = at_column;
+    place(at_row, at);
+    if (kLeavesOut && at[0] < 0) return;
+    R acc[kCount];
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) acc[i] = (R)numbers[i];
+    epilogue<kCount>(args, at, acc);
+  };
+  const bool is_whole =
+      kRows * kPerRow == 32 && row + 16 <= row_end && column + kColumns <= column_end;
 #pragma unroll
   for (int first = 0; first < kColumns; first += kWidth) {
 #pragma unroll
@@ -54,21 +73,26 @@ __device__ inline void finish_rows(const Args& args, void* slab, const Sum (&sum
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const Sum* pair = sums + first / 2 + 4 * j + 2 * half;
-        Sum* to = pairs + 8 * half * kSlabPitch + 8 * j;
-        to[0] = pair[0];
-        to[1] = pair[1];
+        *(SumPair<Sum>*)(pairs + 8 * half * kSlabPitch + 8 * j) = {pair[0], pair[1]};
       }
     __syncwarp();
-#pragma unroll 2
-    for (int r = 0; r < 16; r += kRows) {
-      const int in_slab = r + lane / kPerRow, at_column = lane % kPerRow * kCount;
-      Index at[kRank];
-      at[kRank - 1] = column + first + at_column;
-      if (row + in_slab < row_end && at[kRank - 1] < column_end && lane < kRows * kPerRow) {
-        R acc[kCount];
-        read_slab((const Sum*)slab + in_slab * kSlabPitch + at_column, acc);
-        place(row + in_slab, at);
-        epilogue<kCount>(args, at, acc);
+    const Index at_column = column + first + first_column;
+    if (is_whole) {
+      // All at once: what the program reads is on its way for all rows before the first is written.
+      Sum numbers[kSteps][kCount];
+#pragma unroll
+      for (int step = 0; step < kSteps; ++step)
+        read_slab(own + step * kRows * kSlabPitch, numbers[step]);
+#pragma unroll
+      for (int step = 0; step < kSteps; ++step)
+        finish(row + first_row + step * kRows, at_column, numbers[step]);
+    } else {
+#pragma unroll 1
+      for (int r = first_row; r < 16; r += kRows) {
+        if (row + r >= row_end || at_column >= column_end || lane >= kRows * kPerRow) break;
+        Sum numbers[kCount];
+        read_slab((const Sum*)slab + r * kSlabPitch + first_column, numbers);
+        finish(row + r, at_column, numbers);
       }
     }
     __syncwarp();

@@ -39,7 +39,7 @@ __device__ inline void arrive_at_block(Mbarrier* barrier, int rank) {
   asm volatile(
       "{\n.reg .b32 there;\n"
       "mapa.shared::cluster.u32 there, %0, %1;\n"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}" ::"r"(
+      "mbarrier.arrive.shared::cluster.b64 _, [there];\n}" ::"r"(
           shared_address(barrier)),
       "r"(rank)
       : "memory");
@@ -75,22 +75,6 @@ __device__ inline void wait_for(Mbarrier* barrier, int parity) {
       "{\n.reg .pred complete;\n"
       "again:\n"
       "mbarrier.try_wait.parity.shared::cta.b64 complete, [%0], %1;\n"
-      "@complete bra done;\n"
-      "bra again;\n"
-      "done:\n}" ::"r"(shared_address(barrier)),
-      "r"(parity)
-      : "memory");
-#endif
-}
-// The same where blocks of a cluster arrive, whose reads the threads' next writes must come after.
-__device__ inline void wait_for_cluster(Mbarrier* barrier, int parity) {
-#if !defined(__CUDA_ARCH__)
-  emulated_mbarrier_wait(barrier, (unsigned)parity);
-#elif __CUDA_ARCH__ >= 900
-  asm volatile(
-      "{\n.reg .pred complete;\n"
-      "again:\n"
-      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 complete, [%0], %1;\n"
       "@complete bra done;\n"
       "bra again;\n"
       "done:\n}" ::"r"(shared_address(barrier)),

@@ -11,6 +11,12 @@ __device__ inline int opaque(int x) {
 #endif
   return x;
 }
+__device__ inline int64 opaque(int64 x) {
+#if defined(__CUDA_ARCH__)
+  asm volatile("" : "+l"(x));
+#endif
+  return x;
+}
 
 // Adds `zero`, a 0 that only the launch knows. What was computed from `word` before is then not
 // kept for later: that would cost registers all the while, and converting a packed word again costs

@@ -34,6 +34,8 @@ __device__ inline void fence_products() {
 __device__ inline void commit_products() {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+#elif !defined(__CUDA_ARCH__)
+  emulated_wgmma_commit();
 #endif
 }
 // Until all groups but the last kPending are done.
@@ -41,6 +43,8 @@ template <int kPending>
 __device__ inline void wait_for_products() {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
+#elif !defined(__CUDA_ARCH__)
+  emulated_wgmma_wait(kPending);
 #endif
 }
 // The compiler must not move reads of the sums before the wait.

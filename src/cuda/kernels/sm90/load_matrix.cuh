@@ -1,6 +1,7 @@
 // Tiles of two matrices with one contiguous axis each. Comes after a kernel's head and
 // sm90/schedule.cuh; args.map_a and args.map_b have the axes (contiguous, other, batch), and
-// args.batched_a, args.batched_b are 0 where all batches share a matrix.
+// args.batched_a, args.batched_b are 0 where all batches share a matrix. A factor that the head
+// says is computed (kComputesA, kComputesB) has no map.
 #include "lib/ptx_tma.cuh"
 
 static const int kStageBytesA = kTileM * kTileDepth * kElementBytes;
@@ -28,23 +29,16 @@ __device__ inline void load_rows(uint8* to, const TensorMap& map, Mbarrier* barr
 
 // Every block of a cluster has rows of A of its own, and all share those of B: each loads its part
 // for all of them.
-__device__ inline void load_stage(const Args& args, const Work& work, int block, uint8* a, uint8* b,
+template <class A>
+__device__ inline void load_stage(const A& args, const Work& work, int block, uint8* a, uint8* b,
                                   Mbarrier* barrier) {
   const int depth = block * kTileDepth, kPart = kTileN / kCluster;
-  load_rows<kTransposeA, kTileM, false>(a, args.map_a, barrier, work.m, depth,
-                                        work.batch * (int)args.batched_a);
+  if constexpr (!kComputesA)
+    load_rows<kTransposeA, kTileM, false>(a, args.map_a, barrier, work.m, depth,
+                                          work.batch * (int)args.batched_a);
   const int part = block_of_cluster() * kPart;
-  load_rows<kTransposeB, kPart, (kCluster > 1)>(b + part * kTileDepth * kElementBytes, args.map_b,
-                                                barrier, work.n + part, depth,
-                                                work.batch * (int)args.batched_b);
-}
-
-// Rows are numbered through all batches, as the epilogue's axes number them.
-template <class Sum>
-__device__ inline void finish_tile_rows(const Args& args, const Work& work, uint8* slab,
-                                        const Sum (&sums)[kTileN / 2], int row) {
-  const Index batch = (Index)work.batch * (Index)args.rows;
-  finish_rows<kTileN>(args, slab, sums, batch + row, batch + (Index)args.rows, (Index)work.n,
-                      (Index)args.columns,
-                      [&](Index r, Index(&at)[kRank]) { locate_row(args, r, at); });
+  if constexpr (!kComputesB)
+    load_rows<kTransposeB, kPart, (kCluster > 1)>(b + part * kTileDepth * kElementBytes, args.map_b,
+                                                  barrier, work.n + part, depth,
+                                                  work.batch * (int)args.batched_b);
 }

@@ -6,6 +6,8 @@
 //   kColumnsLie   filters have the product's columns contiguous, not its depth (backward)
 //   kWhole        the epilogue's axes are (pixels, channels), or with kSwap (images, channels,
 //                 pixels); else all axes of an image stand for themselves
+//   kWindowRows   not 0: pixels are loaded once for all taps, so many rows (mainloop_windows.cuh);
+//                 lines are then longer than the results' by what lies between them
 // args.map_pixels0... are the maps of the phases, (channel, w, h, d, image) or (channel, pixel);
 // args.map_filters has (contiguous, tap, other). args.columns and .depth are of a group;
 // args.taps[] holds the tap's place in the filter and its offsets from the window's begin, 16 bits
@@ -13,7 +15,8 @@
 #include "lib/ptx_tma.cuh"
 
 static const int kFilterTile = kSwap ? kTileM : kTileN;
-static const int kStageBytesA = kTileM * kTileDepth * kElementBytes;
+static const int kStageBytesA =
+    (kWindowRows > 0 ? kWindowRows : kTileM) * kTileDepth * kElementBytes;
 static const int kStageBytesB = kTileN * kTileDepth * kElementBytes;
 static const int kBoxColumns = 128 / kElementBytes;  // of a box with contiguous columns
 
@@ -95,14 +98,60 @@ __device__ inline void load_stage(const Args& args, const Work& work, int block,
   load_filter_tile(args, work, kSwap ? a : b, barrier, depth, (int)(tap & 0xffff));
 }
 
-// The coordinates of a pixel among the results.
-__device__ inline void place_pixel(const Args& args, int phase, int number, Index& image, Index& d,
-                                   Index& h, Index& w) {
+// The same in two: a block of channels of all pixels that a tile's windows see, and the filters of
+// a block of depth.
+__device__ inline void load_window(const Args& args, const Work& work, int block, uint8* to,
+                                   Mbarrier* barrier) {
+  load_pixel_tile(args, work, to, barrier,
+                  work.group * (int)args.depth + block * kTileDepth, 0);
+}
+__device__ inline void load_filters(const Args& args, const Work& work, int block, uint8* to,
+                                    Mbarrier* barrier) {
+  const int64 taps = phase_word(args, work.phase, kTaps);
+  const int above = divide(block, phase_word(args, work.phase, kMagicTaps), taps);
+  const int64 tap =
+      args.taps[phase_word(args, work.phase, kFirstTap) + block - above * (int)taps];
+  load_filter_tile(args, work, to, barrier, above * kTileDepth, (int)(tap & 0xffff));
+}
+// How many rows further a tap's pixels are.
+__device__ inline int window_row(int64 tap) { return (int)(tap >> 16); }
+
+// Whether a pixel is one of the results, not one of those between lines and images.
+__device__ inline bool exists(const Args& args, int phase, const Pixel& pixel) {
+  return kWindowRows == 0 ||
+         (pixel.w < (int)phase_word(args, phase, kResultW) &&
+          pixel.h < (int)phase_word(args, phase, kResultH) &&
+          pixel.d < (int)phase_word(args, phase, kResultD));
+}
+
+// The coordinates of a pixel among the results, whose axis 0 is the image and whose spatial ones
+// begin with kFirst.
+template <int kFirst>
+__device__ inline void place_pixel(const Args& args, int phase, int number, Index (&at)[kRank]) {
   const Pixel pixel = pixel_of(args, phase, number);
-  image = pixel.image;
-  d = pixel.d * (Index)args.spread_d + (Index)phase_word(args, phase, kFirstD);
-  h = pixel.h * (Index)args.spread_h + (Index)phase_word(args, phase, kFirstH);
-  w = pixel.w * (Index)args.spread_w + (Index)phase_word(args, phase, kFirstW);
+  const int kSpatial = kRank - 2;
+  if (!exists(args, phase, pixel)) {
+    at[0] = -1;
+    return;
+  }
+  at[0] = pixel.image;
+  if constexpr (kSpatial > 2)
+    at[kFirst] = pixel.d * (Index)args.spread_d + (Index)phase_word(args, phase, kFirstD);
+  if constexpr (kSpatial > 1)
+    at[kFirst + kSpatial - 2] =
+        pixel.h * (Index)args.spread_h + (Index)phase_word(args, phase, kFirstH);
+  at[kFirst + kSpatial - 1] =
+      pixel.w * (Index)args.spread_w + (Index)phase_word(args, phase, kFirstW);
+}
+
+// The same where they are one axis, or a few.
+__device__ inline void place_whole_pixel(const Args& args, int phase, int number,
+                                         Index (&at)[kRank]) {
+  const Pixel pixel = pixel_of(args, phase, number);
+  const int d = (int)phase_word(args, phase, kResultD), h = (int)phase_word(args, phase, kResultH),
+            w = (int)phase_word(args, phase, kResultW);
+  locate_row(args, (Index)(((pixel.image * d + pixel.d) * h + pixel.h) * w + pixel.w), at);
+  if (!exists(args, phase, pixel)) at[0] = -1;
 }
 
 template <class Sum>
@@ -120,17 +169,18 @@ __device__ inline void finish_tile_rows(const Args& args, const Work& work, uint
                             at[0] = divide(pixel, args.magic_image_pixels, args.image_pixels);
                             at[2] = pixel - at[0] * (Index)args.image_pixels;
                           } else {
-                            place_pixel(args, work.phase, pixel, at[0], at[kRank - 3],
-                                        at[kRank - 2], at[kRank - 1]);
+                            place_pixel<2>(args, work.phase, pixel, at);
                           }
                         });
   else
-    finish_rows<kTileN>(args, slab, sums, (Index)row, pixel_end, channel + work.n, channel_end,
-                        [&](Index r, Index(&at)[kRank]) {
-                          if constexpr (kWhole)
-                            locate_row(args, r, at);
-                          else
-                            place_pixel(args, work.phase, (int)r, at[0], at[kRank - 4],
-                                        at[kRank - 3], at[kRank - 2]);
-                        });
+    finish_rows<kTileN, kVector, (kWindowRows > 0)>(
+        args, slab, sums, (Index)row, pixel_end, channel + work.n, channel_end,
+        [&](Index r, Index(&at)[kRank]) {
+          if constexpr (kWhole && kWindowRows == 0)
+            locate_row(args, r, at);
+          else if constexpr (kWhole)
+            place_whole_pixel(args, work.phase, (int)r, at);
+          else
+            place_pixel<1>(args, work.phase, (int)r, at);
+        });
 }

@@ -3,29 +3,34 @@
 // sm90/schedule.cuh, lib/product_rows.cuh, lib/ptx_wgmma_product.cuh and a loader, which has
 //   kStageBytesA, kStageBytesB
 //   load_stage(args, work, block, a, b, barrier)  asks for the tiles of a block of depth
-//   place_row(args, row, at)
+//   finish_tile_rows(args, work, slab, sums, row)  what becomes of 16 rows of sums
+//   compute_stage(args, work, block, a, b, ready)  where a factor is computed on the way in, by a
+//                                                  warpgroup; `ready` waits for the memory
 // The head has kStages, kConsumers, kPingPong, kTileDepth, kElementBytes, kRowBlocks (of 64 rows
-// that a warpgroup has of a tile), kTransposeA, kTransposeB, kBlocksPerProcessor, kPromotes.
+// that a warpgroup has of a tile), kTransposeA, kTransposeB, kBlocksPerProcessor, kPromotes,
+// kProducers (warpgroups), kComputes (whether they compute), kAskedBytes (of a stage).
 #include "lib/ptx_cluster.cuh"
 #include "lib/ptx_tma.cuh"
 #include "lib/ptx_wgmma.cuh"
 
-static const int kThreads = (kConsumers + 1) * 128;
+static const int kThreads = (kConsumers + kProducers) * 128;
 // Warpgroups that multiply the same tile.
 static const int kSharers = kPingPong ? 1 : kConsumers;
 // Registers a thread has at the start (what a block of a processor can have, in steps of 8), and
 // what the roles make of them.
 static const int kStartRegisters = 65536 / (kThreads * kBlocksPerProcessor) / 8 * 8;
-static const int kProducerRegisters = 40;
-static const int kConsumerRegisters =
-    (kStartRegisters * (kConsumers + 1) - kProducerRegisters) / kConsumers / 8 * 8 < 240
-        ? (kStartRegisters * (kConsumers + 1) - kProducerRegisters) / kConsumers / 8 * 8
-        : 240;
+static const int kProducerRegisters = !kComputes ? 40 : kProducers == 1 ? 104 : 72;
+// At the barrier of a full stage: whoever asks for a part of it, and warps that compute the rest.
+static const int kFullArrivals = (kAskedBytes > 0) + (kComputes ? 4 : 0);
+static const int kLeftRegisters =
+    (kStartRegisters * (kConsumers + kProducers) - kProducerRegisters * kProducers) / kConsumers /
+    8 * 8;
+static const int kConsumerRegisters = kLeftRegisters < 240 ? kLeftRegisters : 240;
 
 // The ring of stages. Producer and consumers walk it in the same order, each for itself.
 struct Ring {
   uint8 *a, *b, *slabs;
-  Mbarrier *full, *empty;
+  Mbarrier *full, *empty, *turns;
   int stage, parity;
 
   __device__ void next() {
@@ -48,6 +53,7 @@ __device__ inline Ring ring_of(uint8* memory) {
   ring.slabs = ring.b + kStages * kStageBytesB;
   ring.full = (Mbarrier*)(ring.slabs + kConsumers * 4 * kSlabBytes);
   ring.empty = ring.full + kStages;
+  ring.turns = ring.empty + kStages;
   ring.stage = ring.parity = 0;
   return ring;
 }
@@ -55,9 +61,10 @@ __device__ inline Ring ring_of(uint8* memory) {
 __device__ inline void start(const Ring& ring) {
   if (threadIdx.x == 0) {
     for (int s = 0; s < kStages; ++s) {
-      init_barrier(ring.full + s, 1);
+      init_barrier(ring.full + s, kFullArrivals);
       init_barrier(ring.empty + s, 4 * kSharers * kCluster);
     }
+    for (int group = 0; group < kConsumers; ++group) init_barrier(ring.turns + group, 4);
     fence_barriers();
   }
   if constexpr (kCluster > 1)
@@ -66,15 +73,33 @@ __device__ inline void start(const Ring& ring) {
     __syncthreads();
 }
 
-// One thread.
-__device__ inline void produce(const Args& args, Ring ring) {
+// A warpgroup; where several compute, they take stages in turns.
+template <class A>
+__device__ inline void produce(const A& args, Ring ring, int group) {
+  const bool asks = kAskedBytes > 0 && threadIdx.x % 128 == 0;
+  if (!kComputes && !asks) return;
+  int turn = 0;
   for (int number = first_work(); number < work_count(args); number += work_step()) {
     const Work work = work_of(args, number);
     for (int block = work.first; block < work.first + work.count; ++block, ring.next()) {
-      wait_for_cluster(ring.empty + ring.stage, ring.parity ^ 1);
-      arrive_and_expect(ring.full + ring.stage, kStageBytesA + kStageBytesB);
-      load_stage(args, work, block, ring.a + ring.stage * kStageBytesA,
-                 ring.b + ring.stage * kStageBytesB, ring.full + ring.stage);
+      if (kProducers > 1 && turn++ % kProducers != group) continue;
+      uint8* a = ring.a + ring.stage * kStageBytesA;
+      uint8* b = ring.b + ring.stage * kStageBytesB;
+      Mbarrier* full = ring.full + ring.stage;
+      const auto ready = [&] {
+        wait_for(ring.empty + ring.stage, ring.parity ^ 1);
+        if (!asks) return;
+        arrive_and_expect(full, kAskedBytes);
+        load_stage(args, work, block, a, b, full);
+      };
+      if constexpr (kComputes) {
+        compute_stage(args, work, block, a, b, ready);
+        fence_shared_writes();
+        __syncwarp();
+        if (threadIdx.x % 32 == 0) arrive(full);
+      } else {
+        ready();
+      }
     }
   }
 }
@@ -88,6 +113,23 @@ __device__ inline void release(const Ring& ring, int stage) {
     if (lane == 0) arrive(ring.empty + stage);
   }
 }
+
+// Warpgroups with tiles of their own multiply in turns. A barrier tells apart this round of a stage
+// and the one before it, no more: who waits for a stage must know that the round before has come.
+struct Turns {
+  int group, parity;
+
+  __device__ void wait(const Ring& ring) {
+    if constexpr (!kPingPong) return;
+    wait_for(ring.turns + group, parity);
+    parity ^= 1;
+  }
+  // All stages of the group's tile have come.
+  __device__ void pass_on(const Ring& ring) const {
+    if constexpr (!kPingPong) return;
+    if (threadIdx.x % 32 == 0) arrive(ring.turns + (group + 1) % kConsumers);
+  }
+};
 
 // Distances of lib/ptx_wgmma.cuh's descriptors. A tile with contiguous rows is a stack of boxes of
 // 128 bytes of rows.
@@ -132,7 +174,7 @@ __device__ inline void start_products(const Ring& ring, int first_row_block, boo
 // For units whose sums have few bits (fp8): those of a stage, 128 of depth, are added in f32.
 // Meanwhile the other warpgroups keep the units busy.
 __device__ inline void multiply_blocks_and_promote(Ring& ring, const Work& work,
-                                                   int first_row_block,
+                                                   const Turns& turns, int first_row_block,
                                                    Sum (&sums)[kRowBlocks][WGMMA_N / 2]) {
 #pragma unroll
   for (int r = 0; r < kRowBlocks; ++r)
@@ -141,6 +183,7 @@ __device__ inline void multiply_blocks_and_promote(Ring& ring, const Work& work,
   Sum of_stage[kRowBlocks][WGMMA_N / 2];
   for (int block = 0; block < work.count; ++block, ring.next()) {
     wait_for(ring.full + ring.stage, ring.parity);
+    if (block == work.count - 1) turns.pass_on(ring);
     start_products(ring, first_row_block, false, of_stage);
     wait_for_products<0>();
     keep_in_registers(of_stage);
@@ -154,11 +197,13 @@ __device__ inline void multiply_blocks_and_promote(Ring& ring, const Work& work,
 
 // Multiplies all blocks of a piece of work. A stage is given back when the products that follow
 // have been started.
-__device__ inline void multiply_blocks(Ring& ring, const Work& work, int first_row_block,
+__device__ inline void multiply_blocks(Ring& ring, const Work& work, const Turns& turns,
+                                       int first_row_block,
                                        Sum (&sums)[kRowBlocks][WGMMA_N / 2]) {
   int before = -1;
   for (int block = 0; block < work.count; ++block, ring.next()) {
     wait_for(ring.full + ring.stage, ring.parity);
+    if (block == work.count - 1) turns.pass_on(ring);
     start_products(ring, first_row_block, block > 0, sums);
     wait_for_products<1>();
     if (before >= 0) release(ring, before);
@@ -174,7 +219,8 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
   const int warp = threadIdx.x / 32 % 4;
   uint8* slab = ring.slabs + (group * 4 + warp) * kSlabBytes;
   const int first_row_block = kPingPong ? 0 : group * kRowBlocks;
-  int turn = 0;  // of the warpgroups, where each has tiles of its own
+  Turns turns = {group, group == 0};
+  int turn = 0;
   for (int number = first_work(); number < work_count(args); number += work_step()) {
     const Work work = work_of(args, number);
     if (kPingPong && turn++ % kConsumers != group) {
@@ -182,16 +228,18 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
       continue;
     }
     Sum sums[kRowBlocks][WGMMA_N / 2];
-    if (!kPromotes && work.count == 0) {
+    turns.wait(ring);
+    if (work.count == 0) turns.pass_on(ring);
+    if constexpr (kPromotes)
+      multiply_blocks_and_promote(ring, work, turns, first_row_block, sums);
+    else
+      multiply_blocks(ring, work, turns, first_row_block, sums);
+    if (kHasEmptyWork && !kPromotes && work.count == 0) {
 #pragma unroll
       for (int r = 0; r < kRowBlocks; ++r)
 #pragma unroll
         for (int i = 0; i < WGMMA_N / 2; ++i) sums[r][i] = 0;
     }
-    if constexpr (kPromotes)
-      multiply_blocks_and_promote(ring, work, first_row_block, sums);
-    else
-      multiply_blocks(ring, work, first_row_block, sums);
 #pragma unroll
     for (int r = 0; r < kRowBlocks; ++r) {
       const int row = work.m + (first_row_block + r) * 64 + warp * 16;
@@ -202,12 +250,15 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     product(const __grid_constant__ Args args) {
-  Ring ring = ring_of((uint8*)(((uint64)shared_memory() + 1023) / 1024 * 1024));
+  uint8* memory = shared_memory();
+  memory += (1024 - (uint64)memory % 1024) % 1024;  // no round trip: it stays known to be shared
+  Ring ring = ring_of(memory);
   start(ring);
-  const int group = threadIdx.x / 128;
-  if (group == kConsumers) {
+  // The same for a whole warp, as the compiler can see: descriptors stay in uniform registers.
+  const int group = __shfl_sync(~0u, threadIdx.x / 128, 0);
+  if (group >= kConsumers) {
     if constexpr (kConsumers > 1) give_registers<kProducerRegisters>();
-    if (threadIdx.x == kConsumers * 128) produce(args, ring);
+    produce(args, ring, group - kConsumers);
     __syncwarp();  // the barrier below takes whole warps
   } else {
     if constexpr (kConsumers > 1) take_registers<kConsumerRegisters>();

@@ -4,6 +4,8 @@
 
 __device__ inline int block_of_cluster() { return kCluster == 1 ? 0 : (int)blockIdx.x % kCluster; }
 
+static const bool kHasEmptyWork = false;
+
 struct Work {
   int m, n;          // first row and column
   int batch, split;
@@ -34,8 +36,9 @@ __device__ inline Work work_of(const Args& args, int number) {
   work.m = ((first_row + of_band - column * rows) * kCluster + block_of_cluster()) * kTileM;
   work.n = column * kTileN;
   const int blocks = (int)args.depth_blocks;
-  work.first = splits == 1 ? 0 : (int)((int64)blocks * work.split / splits);
-  const int end = splits == 1 ? blocks : (int)((int64)blocks * (work.split + 1) / splits);
-  work.count = end - work.first;
+  // Every part has `each` blocks of depth, the first ones one more.
+  const int each = blocks / splits, more = blocks - each * splits;
+  work.first = work.split * each + min(work.split, more);
+  work.count = each + (work.split < more);
   return work;
 }

@@ -1,0 +1,185 @@
+#include "configs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "checking.hpp"
+#include "gpu_tensors.hpp"
+#include "memory.hpp"
+#include "sides.hpp"
+#include "statistics.hpp"
+
+namespace ashlar::bench {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// As at full size in measure_gpu.cpp: more than this many tolerances is no rounding.
+constexpr double kFar = 16;
+constexpr int kSamples = 5;
+
+// Elements of every output, after a run.
+std::vector<std::vector<double>> results_of(const Gpu& gpu, const Graph& graph,
+                                            const GpuTensors& tensors) {
+  std::vector<std::vector<double>> all;
+  const std::vector<TensorId> bound = graph.bound_tensors();
+  for (std::size_t i = 0; i < bound.size(); ++i)
+    if (const Tensor& tensor = graph.tensor(bound[i]); tensor.kind == TensorKind::output)
+      all.push_back(sample(gpu, tensor, tensors.pointers()[i]));
+  return all;
+}
+
+double difference(const Graph& graph, const std::vector<std::vector<double>>& ours,
+                  const std::vector<std::vector<double>>& first) {
+  double worst = 0;
+  std::size_t at = 0;
+  for (const TensorId id : graph.bound_tensors())
+    if (const Tensor& tensor = graph.tensor(id); tensor.kind == TensorKind::output) {
+      worst = std::max(worst, worst_difference(tensor.dtype, ours[at], first[at]));
+      ++at;
+    }
+  return worst;
+}
+
+// The plan with another choice for one region.
+Plan plan_with(const Json& plan, std::size_t region, const Trial& trial) {
+  Json changed = plan;
+  Json& entry = changed["regions"][region];
+  entry["engine"] = trial.engine;
+  entry["knobs"] = Json::object();
+  for (const auto& [name, value] : trial.knobs) entry["knobs"][name] = value;
+  return Plan::from_json(changed.dump());
+}
+
+std::size_t most_varied(const std::vector<RegionTrials>& regions) {
+  const auto found = std::max_element(regions.begin(), regions.end(),
+                                      [](const RegionTrials& a, const RegionTrials& b) {
+                                        return a.trials.size() < b.trials.size();
+                                      });
+  return static_cast<std::size_t>(found - regions.begin());
+}
+
+double rounded(double value) { return std::strtod(fmt::format("{:.4g}", value).c_str(), nullptr); }
+
+Json trial_json(const ConfigTime& config) {
+  Json json = {{"engine", config.trial.engine}, {"knobs", Json::object()}};
+  for (const auto& [name, value] : config.trial.knobs) json["knobs"][name] = value;
+  json["estimated_us"] = rounded(config.trial.estimated * 1e6);
+  if (config.trial.measured) json["measured_us"] = rounded(*config.trial.measured * 1e6);
+  if (config.difference > kFar) json["difference"] = rounded(config.difference);
+  if (!config.trial.failure.empty()) json["failure"] = config.trial.failure;
+  return json;
+}
+
+}  // namespace
+
+const ConfigTime* CaseConfigs::fastest() const {
+  const ConfigTime* best = nullptr;
+  for (const ConfigTime& one : configs)
+    if (one.trial.measured && (!best || *one.trial.measured < *best->trial.measured)) best = &one;
+  return best;
+}
+
+std::optional<double> CaseConfigs::loss() const {
+  const ConfigTime* best = fastest();
+  if (!best || !configs.front().trial.measured) return std::nullopt;
+  return *configs.front().trial.measured / *best->trial.measured;
+}
+
+CaseConfigs measure_configs(const Case& problem, const MeasureOptions& options,
+                            const std::function<void(const std::string&)>& progress) {
+  const Gpu& gpu = *options.gpu;
+  const CompileOptions wishes = plan_options(problem.problem, {.engine = options.engine});
+  const Graph graph = problem.problem.build();
+  const GpuTensors tensors(gpu, graph, problem.problem, options.seed);
+  const Json plan = Json::parse(compile(graph, gpu.device(), wishes).to_json());
+  const std::vector<RegionTrials> regions = candidates(graph, gpu.device(), wishes);
+  const std::size_t varied = most_varied(regions);
+
+  CaseConfigs result{problem.name, regions[varied].region, {}, {}};
+  std::vector<std::vector<double>> first;
+  for (const Trial& trial : regions[varied].trials) {
+    ConfigTime& one = result.configs.emplace_back(ConfigTime{trial, 0});
+    progress(fmt::format("{} of {}: {} {}", result.configs.size(), regions[varied].trials.size(),
+                         trial.engine, trial.config_text()));
+    try {
+      const Plan changed = plan_with(plan, varied, trial);
+      const ashlar::Memory workspace(gpu.device(), changed.workspace_size());
+      Side side([&] { changed.run(tensors.pointers(), workspace.data()); }, &gpu);
+      synchronize(gpu.device());
+      const auto results = results_of(gpu, graph, tensors);
+      if (first.empty()) first = results;
+      one.difference = difference(graph, results, first);
+      for (int i = 0; i < kSamples; ++i) side.sample();
+      one.trial.measured = side.median_seconds();
+    } catch (const Error& error) {
+      gpu.require_alive();
+      one.trial.failure = error.what();
+    }
+  }
+  return result;
+}
+
+std::string configs_text(const CaseConfigs& timed) {
+  std::string text = fmt::format("{} ({})\n", timed.name, timed.region);
+  if (!timed.failure.empty()) return text + "  FAILED: " + timed.failure + "\n";
+  for (const ConfigTime& one : timed.configs) {
+    const Trial& trial = one.trial;
+    text +=
+        fmt::format("  {:>9.2f} us estimated{:>10}  {} {}{}{}\n", trial.estimated * 1e6,
+                    trial.measured ? fmt::format("{:.2f}", *trial.measured * 1e6) : "-",
+                    trial.engine, trial.config_text(), &one == timed.fastest() ? "  <-" : "",
+                    one.difference > kFar ? "  OTHER RESULTS"
+                                          : (trial.failure.empty() ? "" : "  " + trial.failure));
+  }
+  if (const auto loss = timed.loss())
+    text += fmt::format("  the first takes {:.3f} times as long as the fastest\n", *loss);
+  return text;
+}
+
+std::string configs_summary(std::span<const CaseConfigs> cases) {
+  std::vector<double> losses;
+  const CaseConfigs* worst = nullptr;
+  for (const CaseConfigs& one : cases)
+    if (const auto loss = one.loss()) {
+      losses.push_back(*loss);
+      if (!worst || *loss > *worst->loss()) worst = &one;
+    }
+  if (!worst) return "nothing was timed\n";
+  return fmt::format(
+      "the first choice takes {:.3f} times as long as the fastest (geometric mean of {}), at worst "
+      "{:.3f} ({})\n",
+      geometric_mean(losses).value_or(1), losses.size(), *worst->loss(), worst->name);
+}
+
+std::string configs_json(const Setting& setting, const std::string& suite,
+                         std::span<const CaseConfigs> cases) {
+  const Json head = {{"device", setting.device},
+                     {"driver", setting.driver},
+                     {"date", setting.date},
+                     {"commit", setting.commit},
+                     {"suite", suite}};
+  // One line per trial, which people can read and compare.
+  std::string text = head.dump(2);
+  text.resize(text.size() - 2);  // "\n}"
+  text += ",\n  \"configs\": [";
+  for (const CaseConfigs& one : cases) {
+    Json entry = {{"name", one.name}, {"region", one.region}};
+    if (!one.failure.empty()) entry["failure"] = one.failure;
+    std::string line = entry.dump();
+    line.pop_back();
+    text += (&one == cases.data() ? "\n    " : ",\n    ") + line + ", \"trials\": [";
+    for (const ConfigTime& config : one.configs)
+      text +=
+          (&config == one.configs.data() ? "\n      " : ",\n      ") + trial_json(config).dump();
+    text += "]}";
+  }
+  return text + "]\n}\n";
+}
+
+}  // namespace ashlar::bench

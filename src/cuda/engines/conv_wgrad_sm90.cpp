@@ -1,0 +1,194 @@
+// Backward-filter convolutions on Hopper: pixels brought in by the copy engine, multiplied by
+// warpgroups, their sums added by a second launch.
+#include <algorithm>
+#include <array>
+
+#include "cuda/engines/engines.hpp"
+#include "cuda/engines/sm90/filter_gradient_shape.hpp"
+#include "cuda/engines/split_sum.hpp"
+#include "cuda/engines/tile_cost.hpp"
+#include "cuda/jit/kernel_text.hpp"
+#include "cuda/text/program_text.hpp"
+#include "cuda/text/spec_text.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+using Shape = FilterGradientShape;
+using Tile = FilterGradientTile;
+using Cut = FilterGradientCut;
+
+constexpr int kHopper = 90;
+constexpr int kProducerRegisters = 40, kSplitterRegisters = 56;
+
+std::int64_t bytes_of(const View& view) {
+  return element_count(view.dims) * (bit_width(view.dtype) / 8);
+}
+
+std::string constants(const Shape& shape, const Tile& tile, const Cut& cut) {
+  std::string text;
+  constexpr std::array<char, 3> kAxes = {'D', 'H', 'W'};
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    const auto add = [&](const char* name, std::int64_t value) {
+      text += constant(std::string(name) + kAxes[axis], value);
+    };
+    add("kWindow", shape.window[axis]);
+    add("kStride", shape.stride[axis]);
+    add("kDilation", shape.dilation[axis]);
+    add("kPadding", shape.padding[axis]);
+  }
+  const bool splits = shape.splits_numbers();
+  const std::string operands = shape.x.dtype == f16 ? "f16" : "bf16";
+  text += "typedef float Sum;\n#define WGMMA_N " + std::to_string(tile.columns()) +
+          "\n#define WGMMA_K \"k16\"\n#define WGMMA_SUM f32\n#define WGMMA_A " + operands +
+          "\n#define WGMMA_B " + operands +
+          "\n#define WGMMA_SCALES \", 1, 1\"\n#define WGMMA_MAJOR_A \", 1\"\n"
+          "#define WGMMA_MAJOR_B \", 1\"\n#define WGMMA_REGISTER \"f\"\n";
+  text += constant("kTransposeA", 1) + constant("kTransposeB", 1) +
+          constant("kRank", shape.rank()) + constant("kFlip", shape.flips ? 1 : 0) +
+          constant("kDyBoxes", tile.dy_boxes) + constant("kXBoxes", tile.x_boxes) +
+          constant("kTapRows", tile.tap_rows) + constant("kTapsAcross", tile.taps_across) +
+          constant("kRowBlocks", tile.row_blocks) + constant("kRows", tile.rows) +
+          constant("kDyWidth", tile.width) + constant("kSegments", tile.segments) +
+          constant("kStages", tile.stages) + constant("kXWidth", cut.x_width) +
+          constant("kXRows", cut.x_rows) + constant("kSegmentGroups", cut.segment_groups) +
+          constant("kXPitch", cut.x_pitch) + constant("kParts", tile.parts) +
+          constant("kProducerRegisters", splits ? kSplitterRegisters : kProducerRegisters);
+  if (splits)
+    text += constant("kDyPieceRows", cut.dy_piece_rows) +
+            constant("kXPieceRows", cut.x_piece_rows) + constant("kRawSlots", cut.raw_slots);
+  return text;
+}
+
+std::vector<Tile> tiles_of(const Shape& shape, const DeviceProps& device) {
+  if (!shape.splits_numbers()) return filter_gradient_tiles(shape, 1, device);
+  std::vector<Tile> result = filter_gradient_tiles(shape, 2, device);
+  for (const Tile& tile : filter_gradient_tiles(shape, 3, device)) result.push_back(tile);
+  return result;
+}
+
+class ConvWgradSm90Engine final : public CudaEngine {
+ public:
+  std::string_view id() const override { return "cuda.conv_wgrad_sm90"; }
+  std::string_view description() const override {
+    return "backward-filter convolutions by the copy engine and warpgroup instructions of sm_90a";
+  }
+
+  Support supports(const Region& region, const DeviceProps& device) const override {
+    Shape shape;
+    if (Support support = describe(region, shape); !support) return support;
+    if (device.compute_capability != kHopper)
+      return Support::no("made for sm_90a, this is sm_{}", device.compute_capability);
+    if (tiles_of(shape, device).empty())
+      return Support::no("no tile's pixels fit into shared memory");
+    return Support::yes();
+  }
+
+  std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
+    Shape shape;
+    describe(region, shape);
+    std::vector<Config> result;
+    for (const Tile& tile : tiles_of(shape, device)) {
+      const Cut cut(shape, tile);
+      Config& config = result.emplace_back();
+      config.knobs = knobs_of(tile);
+      config.scratch_bytes = SplitSum{shape.epilogue, tile.splits}.bytes();
+      config.scratch_bytes +=
+          (shape.pack_x ? bytes_of(shape.x) : 0) + (shape.pack_dy ? bytes_of(shape.dy) : 0);
+      const double stages = static_cast<double>(cut.stage_count) / tile.splits;
+      const double sums = 64.0 * tile.dy_boxes * tile.tap_rows * tile.columns();
+      const double pixels = stages * static_cast<double>(tile.segments * cut.segment_groups * 8);
+      config.cost = tile_cost(
+          {.engine = id(),
+           .operands = shape.x.dtype,
+           .tile_m = tile.dy_boxes * 64,
+           .tile_n = tile.tap_rows * tile.columns(),
+           .variant = tile.segments,
+           .tiles = static_cast<double>(cut.tiles * tile.splits),
+           .flops = 2 * sums * pixels,
+           .load_bytes = stages * static_cast<double>(cut.loaded_bytes),
+           .store_bytes = sums * sizeof(float),
+           .memory_bytes = region.bytes() + 2.0 * static_cast<double>(config.scratch_bytes),
+           .launches = 2 + (shape.pack_x ? 1 : 0) + (shape.pack_dy ? 1 : 0),
+           // Products of bf16 instead of one of tf32, at twice its rate.
+           .efficiency = (shape.splits_numbers() ? 2.0 / tile.products() : 1.0) *
+                         filter_gradient_efficiency(tile, cut)},
+          device, region.precision());
+      config.notes.runtime_compiled = true;
+      config.notes.tf32 = tile.parts == 2;
+      config.notes.truncating_sums = tile.parts < 3;
+    }
+    std::stable_sort(result.begin(), result.end(), [&](const Config& a, const Config& b) {
+      return a.cost.seconds(device, region.precision()) <
+             b.cost.seconds(device, region.precision());
+    });
+    return result;
+  }
+
+  KernelDesign design(const Graph& graph, const Region& region, const Config& config,
+                      const DeviceProps& device) const override {
+    Shape shape;
+    describe(region, shape);
+    const Tile tile = filter_gradient_tile_of(config);
+    const Cut cut(shape, tile);
+
+    KernelDesign result;
+    result.unaligned =
+        std::make_shared<KernelDesign>(generic_engine().design(graph, region, {}, device));
+    SplitSum sum{.epilogue = shape.epilogue, .parts = tile.splits, .is_early = true};
+    sum.booking = result.scratch.add("partial sums", sum.bytes());
+    LaunchDesign launch;
+    Arguments& arguments = launch.arguments;
+    const auto map = [&](const std::string& name, const View& view,
+                         const std::optional<PackAcross>& pack, const TensorMapForm& form) {
+      if (!pack) {
+        arguments.tensor_map(name, view, form);
+        return;
+      }
+      const int booking = result.scratch.add(name, bytes_of(view));
+      result.launches.push_back(pack_across(graph, *pack, booking));
+      arguments.tensor_map_of_scratch(name, booking, form);
+    };
+    map("map_x", shape.x, shape.pack_x, cut.map_x);
+    map("map_dy", shape.dy, shape.pack_dy, cut.map_dy);
+    arguments.scratch("partial", sum.booking);
+    arguments.number("filters", shape.filters);
+    arguments.number("all_filters", shape.filters * shape.groups);
+    arguments.number("channels", shape.channels);
+    arguments.number("tiles", cut.tiles);
+    arguments.number("tiles_k", cut.tiles_k);
+    arguments.number("tiles_c", cut.tiles_c);
+    arguments.number("tap_blocks_h", cut.tap_blocks_h);
+    arguments.number("tap_blocks_w", cut.tap_blocks_w);
+    arguments.number("splits", tile.splits);
+    arguments.number("stage_count", cut.stage_count);
+    arguments.number("segments_w", cut.segments_w);
+    arguments.number("segments_h", cut.segments_h);
+    arguments.number("to_d", shape.to[0]);
+    arguments.number("to_h", shape.to[1]);
+    arguments.number("to_w", shape.to[2]);
+    const std::array<std::string_view, 3> files = {
+        "lib/ptx_wgmma_product.cuh", "sm90/filter_gradient.cuh",
+        shape.splits_numbers() ? "sm90/filter_gradient_split.cuh"
+                               : "sm90/filter_gradient_direct.cuh"};
+    launch.source = {"filter_gradient",
+                     assemble(files, constants(shape, tile, cut) + arguments.struct_text())};
+    launch.function = "filter_gradient";
+    launch.threads = static_cast<unsigned>((tile.consumers() + 1) * 128);
+    launch.shared_bytes = static_cast<unsigned>(cut.shared_bytes);
+    launch.grid.x = static_cast<unsigned>(cut.tiles * tile.splits);
+    result.launches.push_back(std::move(launch));
+    result.launches.push_back(split_sum(graph, sum, region.precision()));
+    return result;
+  }
+};
+
+}  // namespace
+
+const CudaEngine& conv_wgrad_sm90_engine() {
+  static const ConvWgradSm90Engine engine;
+  return engine;
+}
+
+}  // namespace ashlar::cuda

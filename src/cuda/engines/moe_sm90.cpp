@@ -1,0 +1,342 @@
+// Products of a mixture of experts on Hopper: a matrix product for every group of rows, whose
+// extents the device alone knows. A first launch cuts the groups into tiles of rows.
+#include <algorithm>
+#include <array>
+
+#include "cuda/engines/engines.hpp"
+#include "cuda/engines/sm90/matrix_shape.hpp"
+#include "cuda/engines/tile_cost.hpp"
+#include "cuda/jit/kernel_text.hpp"
+#include "cuda/text/program_text.hpp"
+#include "cuda/text/spec_text.hpp"
+#include "plan/merge_axes.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+using Op = MoeGroupedMatmul;
+
+constexpr int kHopper = 90;
+
+std::int64_t tiles(std::int64_t extent, std::int64_t tile) { return (extent + tile - 1) / tile; }
+
+struct MoeShape {
+  MoeMode mode = MoeMode::none;
+  std::int64_t top_k = 1, experts = 1, groups = 1;
+  std::int64_t tokens = 1, rows = 1, outputs = 1, columns = 1, depth = 1;
+  MatrixFactor token, weight;
+  ComputedFactor any_token, any_weight;  // for single elements
+  PointwiseProgram epilogue;             // its last axis is the columns
+  bool rounds_f32 = false;
+
+  bool gathers() const { return mode == MoeMode::gather; }
+  bool scatters() const { return mode == MoeMode::scatter; }
+  bool computes() const { return token.computed || weight.computed; }
+  std::int64_t most_row_tiles(const ProductTile& tile) const { return rows / tile.m + groups + 1; }
+};
+
+Support describe(const Region& region, MoeShape& shape) {
+  const auto* op = region.anchor_as<Op>();
+  if (op == nullptr) return Support::other_operation("not a product of a mixture of experts");
+  const auto dims = [&](int slot) {
+    return region.anchor->inputs[static_cast<std::size_t>(slot)].dims;
+  };
+  const auto dtype = [&](int slot) {
+    return region.anchor->inputs[static_cast<std::size_t>(slot)].dtype;
+  };
+  shape.mode = op->mode;
+  shape.top_k = op->top_k;
+  shape.experts = dims(Op::weight)[0];
+  shape.groups = dims(Op::first_token_offset)[0];
+  shape.tokens = dims(Op::token)[1];
+  shape.depth = dims(Op::token)[2];
+  shape.columns = dims(Op::weight)[2];
+  shape.rows = shape.gathers() ? dims(Op::token_index)[1] : shape.tokens;
+  shape.epilogue = region.epilogue;
+  shape.outputs = region.epilogue.space[1];
+  if (element_count(region.epilogue.space) == 0 || shape.depth == 0 || shape.rows == 0 ||
+      shape.experts == 0 || shape.tokens == 0)
+    return Support::no("no elements");
+  constexpr std::int64_t kMost = 1 << 30;
+  if (std::max({shape.rows, shape.outputs, shape.columns, shape.depth}) > kMost)
+    return Support::no("an extent past 2^30");
+  if (region.epilogue.has_random()) return Support::no("random numbers after the product");
+  if (!choose_math(dtype(Op::token), dtype(Op::weight), region.anchor->compute, shape.token.math,
+                   shape.weight.math))
+    return Support::no("operands of {} and {} and sums of {}, which no matrix unit gives",
+                       to_string(dtype(Op::token)), to_string(dtype(Op::weight)),
+                       to_string(region.anchor->compute));
+  shape.rounds_f32 = dtype(Op::token) == f32 || dtype(Op::weight) == f32;
+
+  const PointwiseProgram &of_token = region.prologues[Op::token],
+                         &of_weight = region.prologues[Op::weight];
+  const Dims token_dims = dims(Op::token), weight_dims = dims(Op::weight);
+  if (Support s = take_computed(of_token, dtype(Op::token), shape.token.math, 1, 2, token_dims,
+                                shape.any_token, true);
+      !s)
+    return s;
+  if (Support s = take_computed(of_weight, dtype(Op::weight), shape.weight.math, 2, 1, weight_dims,
+                                shape.any_weight, true);
+      !s)
+    return s;
+  if (!shape.gathers())
+    if (Support s = take_factor(of_token, dtype(Op::token), 1, 2, token_dims, shape.token); !s)
+      return s;
+  if (shape.gathers() || shape.token.computed) {
+    shape.token.computed = shape.any_token;
+    shape.token.transpose = false;
+  }
+  if (Support s = take_factor(of_weight, dtype(Op::weight), 2, 1, weight_dims, shape.weight); !s)
+    return s;
+  Dims full = shape.epilogue.space, columns_alone = full;
+  for (int axis = 0; axis + 1 < full.rank(); ++axis) columns_alone[axis] = 1;
+  merge_axes({&shape.epilogue}, {&full, &columns_alone});
+  return Support::yes();
+}
+
+// What generic/moe_routing.cuh wants to know.
+std::string routing_text(const MoeShape& shape, const Region& region, const Graph& graph,
+                         Arguments& arguments) {
+  std::string text = constant("kGather", shape.gathers()) + constant("kScatter", shape.scatters());
+  arguments.numbers("token_dims", Dims{1, shape.tokens, shape.depth});
+  arguments.numbers("token_index_dims", Dims{1, shape.rows, 1});
+  arguments.numbers("first_token_offset_dims", Dims{shape.groups, 1, 1});
+  arguments.number("experts", shape.experts);
+  arguments.number("top_k", shape.top_k);
+  arguments.number("output_rows", shape.outputs);
+  const auto add = [&](int slot, const std::string& name) {
+    const auto i = static_cast<std::size_t>(slot);
+    if (i < region.anchor->inputs.size() && region.anchor->inputs[i].present())
+      text += print_integer_load(region.prologues[i].steps[0].view, graph, "integer_" + name,
+                                 arguments);
+    else
+      text += fmt::format(
+          "__device__ inline int64 integer_{}(const Args&, const Index (&)[3]) {{ return 0; }}\n",
+          name);
+  };
+  add(Op::first_token_offset, "first_token_offset");
+  add(Op::token_index, "token_index");
+  add(Op::token_ks, "token_ks");
+  return text;
+}
+
+class MoeSm90Engine final : public CudaEngine {
+ public:
+  std::string_view id() const override { return "cuda.moe_sm90"; }
+  std::string_view description() const override {
+    return "products of a mixture of experts by warpgroup instructions of sm_90a";
+  }
+
+  Support supports(const Region& region, const DeviceProps& device) const override {
+    MoeShape shape;
+    if (Support support = describe(region, shape); !support) return support;
+    if (device.compute_capability != kHopper)
+      return Support::no("made for sm_90a, this is sm_{}", device.compute_capability);
+    return Support::yes();
+  }
+
+  std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
+    MoeShape shape;
+    describe(region, shape);
+    const DType operands = shape.token.math;
+    const double bytes = bit_width(operands) / 8.0;
+    const std::int64_t of_group = std::max<std::int64_t>(shape.rows / shape.groups, 1);
+    std::vector<Config> result;
+    for (const ProductTile& tile : product_tiles(operands, of_group, shape.columns)) {
+      if (tile.cluster > 1) continue;
+      if (shape.weight.transpose && tile.n % tile_depth(operands) != 0) continue;
+      Config& config = result.emplace_back();
+      config.knobs = knobs_of(tile);
+      const auto area = static_cast<double>(tile.m * tile.n),
+                 depth = static_cast<double>(shape.depth);
+      config.cost = tile_cost({.engine = id(),
+                               .operands = operands,
+                               .tile_m = tile.m,
+                               .tile_n = tile.n,
+                               .tiles = static_cast<double>(shape.groups * tiles(of_group, tile.m) *
+                                                            tiles(shape.columns, tile.n)),
+                               .flops = 2 * area * depth,
+                               .load_bytes = bytes * depth * (tile.m + tile.n),
+                               .store_bytes = 2 * area,
+                               .memory_bytes = region.bytes(),
+                               .persistent = tile.ping_pong,
+                               .launches = shape.scatters() ? 4 : 2,
+                               .efficiency = shape.computes() ? 0.9 : 1},
+                              device, region.precision());
+      config.scratch_bytes = table_bytes(shape, tile) + count_bytes(shape);
+      config.notes.runtime_compiled = true;
+      config.notes.tf32 = shape.rounds_f32;
+      config.notes.truncating_sums = operands != DType::i8;
+      config.notes.reduced_precision_accumulation = promotes(operands);
+    }
+    std::stable_sort(result.begin(), result.end(), [&](const Config& x, const Config& y) {
+      return x.cost.seconds(device, region.precision()) <
+             y.cost.seconds(device, region.precision());
+    });
+    return result;
+  }
+
+  KernelDesign design(const Graph& graph, const Region& region, const Config& config,
+                      const DeviceProps& device) const override {
+    MoeShape shape;
+    describe(region, shape);
+    const ProductTile tile = tile_of(config);
+    KernelDesign result;
+    result.unaligned =
+        std::make_shared<KernelDesign>(generic_engine().design(graph, region, {}, device));
+    const int table = result.scratch.add("tiles of rows", table_bytes(shape, tile));
+    const int counts =
+        shape.scatters() ? result.scratch.add("rows per row", count_bytes(shape)) : -1;
+    const Design all{shape, region, graph, device, tile, table, counts};
+    result.launches.push_back(all.cut_groups());
+    if (shape.scatters()) result.launches.push_back(all.count_rows());
+    result.launches.push_back(all.product());
+    if (shape.scatters()) result.launches.push_back(all.other_rows());
+    return result;
+  }
+
+ private:
+  static std::int64_t table_bytes(const MoeShape& shape, const ProductTile& tile) {
+    return 16 * (shape.most_row_tiles(tile) + 1);
+  }
+  static std::int64_t count_bytes(const MoeShape& shape) {
+    return shape.scatters() ? 4 * shape.outputs : 0;
+  }
+
+  struct Design {
+    const MoeShape& shape;
+    const Region& region;
+    const Graph& graph;
+    const DeviceProps& device;
+    const ProductTile& tile;
+    int table, counts;  // scratch
+
+    void add_scratch(Arguments& arguments) const {
+      arguments.scratch("row_tiles", table);
+      if (counts >= 0)
+        arguments.scratch("row_counts", counts);
+      else
+        arguments.number("row_counts", 0);
+    }
+    std::string types(const std::vector<const PointwiseProgram*>& programs) const {
+      return register_types(region.precision(), programs);
+    }
+
+    LaunchDesign cut_groups() const {
+      LaunchDesign launch;
+      Arguments& arguments = launch.arguments;
+      add_scratch(arguments);
+      const std::string routing = routing_text(shape, region, graph, arguments);
+      const std::string head =
+          types({&shape.epilogue}) + constant("kTileM", tile.m) + arguments.struct_text() + routing;
+      constexpr std::array<std::string_view, 2> kFiles = {"generic/moe_routing.cuh",
+                                                          "moe/group_tiles.cuh"};
+      launch.source = {"moe_group_tiles", assemble(kFiles, head)};
+      launch.function = "group_tiles";
+      launch.threads = 512;
+      return launch;
+    }
+
+    LaunchDesign count_rows() const {
+      LaunchDesign launch;
+      Arguments& arguments = launch.arguments;
+      add_scratch(arguments);
+      const std::string routing = routing_text(shape, region, graph, arguments);
+      const std::string head = types({&shape.epilogue}) + arguments.struct_text() + routing;
+      constexpr std::array<std::string_view, 2> kFiles = {"generic/moe_routing.cuh",
+                                                          "moe/count_rows.cuh"};
+      launch.source = {"moe_count_rows", assemble(kFiles, head)};
+      launch.function = "count_rows";
+      launch.grid.x = static_cast<unsigned>(
+          std::min<std::int64_t>(tiles(shape.rows, 256), device.compute_units));
+      return launch;
+    }
+
+    LaunchDesign product() const {
+      LaunchDesign launch;
+      Arguments& arguments = launch.arguments;
+      if (!shape.token.computed)
+        arguments.tensor_map("map_a", shape.token.view,
+                             map_of(shape.token, shape.tokens, shape.depth, 1, tile.m));
+      if (!shape.weight.computed)
+        arguments.tensor_map(
+            "map_b", shape.weight.view,
+            map_of(shape.weight, shape.columns, shape.depth, shape.experts, tile.n));
+      add_scratch(arguments);
+      arguments.number("batched_a", 0);
+      arguments.number("batched_b", shape.weight.batch != 0);
+      arguments.number("rows", shape.rows);
+      arguments.number("columns", shape.columns);
+      arguments.number("depth", shape.depth);
+      arguments.number("tiles_n", tiles(shape.columns, tile.n));
+      arguments.number("depth_blocks", tiles(shape.depth, tile_depth(shape.token.math)));
+      add_extents(arguments, shape.epilogue.space);
+      std::string printed = print_program(shape.epilogue, graph, "epilogue", arguments) +
+                            routing_text(shape, region, graph, arguments);
+      const auto computed = [](const MatrixFactor& factor) {
+        return factor.computed ? &*factor.computed : nullptr;
+      };
+      printed += factor_constants(computed(shape.token), shape.token.math, 'a');
+      printed += print_program(shape.any_token.program, graph, "token_at", arguments);
+      printed += print_factor(computed(shape.weight), shape.weight.math, 'b', graph, arguments);
+      const ProductForm form{.a = shape.token.math,
+                             .b = shape.weight.math,
+                             .transpose_a = shape.token.transpose,
+                             .transpose_b = shape.weight.transpose,
+                             .vector = vector_length(shape.epilogue, most_vector(shape.columns)),
+                             .rank = shape.epilogue.space.rank(),
+                             .computes_a = shape.token.computed.has_value(),
+                             .computes_b = shape.weight.computed.has_value()};
+      const int stages = stage_count(tile, device);
+      const std::string head =
+          types({&shape.epilogue, &shape.any_token.program, &shape.any_weight.program}) +
+          product_constants(tile, form, stages) + arguments.struct_text() + printed;
+      std::vector<std::string_view> files = {"lib/product_rows.cuh",    "lib/ptx_wgmma_product.cuh",
+                                             "generic/moe_routing.cuh", "sm90/schedule_groups.cuh",
+                                             "sm90/load_matrix.cuh",    "moe/group_rows.cuh"};
+      if (shape.computes()) files.push_back("sm90/compute_rows.cuh");
+      files.push_back("sm90/mainloop.cuh");
+      launch.source = {"moe_sm90", assemble(files, head)};
+      launch.function = "product";
+      launch.threads = static_cast<unsigned>((tile.consumers + tile.producers) * 128);
+      launch.shared_bytes = shared_bytes(tile, stages);
+      launch.grid.x = static_cast<unsigned>(std::min<std::int64_t>(
+          shape.most_row_tiles(tile) * tiles(shape.columns, tile.n), device.compute_units));
+      return launch;
+    }
+
+    LaunchDesign other_rows() const {
+      LaunchDesign launch;
+      Arguments& arguments = launch.arguments;
+      add_scratch(arguments);
+      arguments.number("columns", shape.columns);
+      arguments.number("depth", shape.depth);
+      add_extents(arguments, shape.epilogue.space);
+      const std::string printed =
+          print_program(shape.epilogue, graph, "epilogue", arguments) +
+          routing_text(shape, region, graph, arguments) +
+          print_program(shape.any_token.program, graph, "token_at", arguments) +
+          print_program(shape.any_weight.program, graph, "weight_at", arguments);
+      const std::string head =
+          types({&shape.epilogue, &shape.any_token.program, &shape.any_weight.program}) +
+          constant("kRank", shape.epilogue.space.rank()) + arguments.struct_text() + printed;
+      constexpr std::array<std::string_view, 2> kFiles = {"generic/moe_routing.cuh",
+                                                          "moe/other_rows.cuh"};
+      launch.source = {"moe_other_rows", assemble(kFiles, head)};
+      launch.function = "other_rows";
+      launch.grid.x = static_cast<unsigned>(
+          std::min<std::int64_t>(shape.outputs, std::int64_t{8} * device.compute_units));
+      return launch;
+    }
+  };
+};
+
+}  // namespace
+
+const CudaEngine& moe_sm90_engine() {
+  static const MoeSm90Engine engine;
+  return engine;
+}
+
+}  // namespace ashlar::cuda

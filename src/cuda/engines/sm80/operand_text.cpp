@@ -1,0 +1,325 @@
+#include "cuda/engines/sm80/operand_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cuda/text/program_text.hpp"
+#include "cuda/text/spec_text.hpp"
+#include "plan/merge_axes.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+constexpr std::array kGroups = {Group::batch, Group::m, Group::n, Group::k};
+constexpr std::array<const char*, 4> kGroupNames = {"batch", "m", "n", "k"};
+
+bool all_are(const Numbers& numbers, std::int64_t value) {
+  return std::all_of(numbers.begin(), numbers.end(), [&](auto n) { return n == value; });
+}
+bool all_divide(const Numbers& numbers, std::int64_t divisor) {
+  return std::all_of(numbers.begin(), numbers.end(), [&](auto n) { return n % divisor == 0; });
+}
+
+// Whether the coordinate leaves [0, extent) somewhere.
+bool leaves(const TensorProduct& product, const Coordinate& coordinate, std::int64_t extent) {
+  for (std::size_t v = 0; v < product.variants; ++v) {
+    std::int64_t low = coordinate.base[v], high = low;
+    bool is_empty = false;
+    for (const DigitTerm& term : coordinate.terms) {
+      const std::int64_t count = product.of(term.group)[static_cast<std::size_t>(term.digit)][v];
+      is_empty = is_empty || count == 0;
+      (term.factor[v] < 0 ? low : high) += term.factor[v] * (count - 1);
+    }
+    if (!is_empty && (low < 0 || high >= extent)) return true;
+  }
+  return false;
+}
+
+// A map to the targets given, with as few digits as they need.
+LinearMap linear_map(const TensorProduct& product, const std::vector<Coordinate>& coordinates,
+                     std::vector<LinearMap::Target> targets, const Dims& strides) {
+  LinearMap map;
+  const Numbers zeros(product.variants, 0);
+  for (const Group group : kGroups) {
+    auto& digits = map.digits[static_cast<std::size_t>(group)];
+    for (std::size_t number = 0; number < product.of(group).size(); ++number) {
+      LinearMap::Digit digit{product.of(group)[number], {}};
+      for (LinearMap::Target& target : targets) {
+        Numbers factor = zeros;
+        for (std::size_t axis = 0; axis < coordinates.size(); ++axis) {
+          if (target.axis >= 0 && target.axis != static_cast<int>(axis)) continue;
+          const std::int64_t scale = target.axis >= 0 ? 1 : strides[static_cast<int>(axis)];
+          for (const DigitTerm& term : coordinates[axis].terms)
+            if (term.group == group && term.digit == static_cast<int>(number))
+              for (std::size_t v = 0; v < factor.size(); ++v)
+                factor[v] += term.factor[v] * scale;
+        }
+        digit.factors.push_back(std::move(factor));
+      }
+      if (!all_are(digit.extent, 1)) digits.push_back(std::move(digit));
+    }
+    // Neighbours that are one number.
+    for (std::size_t number = digits.size(); number-- > 1;) {
+      LinearMap::Digit &above = digits[number - 1], &below = digits[number];
+      bool is_one = true;
+      for (std::size_t t = 0; t < targets.size(); ++t)
+        for (std::size_t v = 0; v < product.variants; ++v)
+          is_one = is_one && above.factors[t][v] == below.factors[t][v] * below.extent[v];
+      if (!is_one) continue;
+      for (std::size_t v = 0; v < product.variants; ++v) above.extent[v] *= below.extent[v];
+      above.factors = below.factors;
+      digits.erase(digits.begin() + static_cast<std::ptrdiff_t>(number));
+    }
+    const bool counts = std::any_of(digits.begin(), digits.end(), [](const auto& digit) {
+      return std::any_of(digit.factors.begin(), digit.factors.end(),
+                         [](const Numbers& factor) { return !all_are(factor, 0); });
+    });
+    if (!counts) digits.clear();
+  }
+  for (LinearMap::Target& target : targets) {
+    target.base = zeros;
+    for (std::size_t axis = 0; axis < coordinates.size(); ++axis) {
+      if (target.axis >= 0 && target.axis != static_cast<int>(axis)) continue;
+      const std::int64_t scale = target.axis >= 0 ? 1 : strides[static_cast<int>(axis)];
+      for (std::size_t v = 0; v < target.base.size(); ++v)
+        target.base[v] += coordinates[axis].base[v] * scale;
+    }
+  }
+  map.targets = std::move(targets);
+  return map;
+}
+
+// Statements that add a group's part to the targets; `to` names one: "place.at[0]".
+template <class Name>
+std::string print_group(const LinearMap& map, Group group, const std::string& index,
+                        const std::string& prefix, VariantArguments& arguments, const Name& to) {
+  const auto& digits = map.digits[static_cast<std::size_t>(group)];
+  if (digits.empty()) return {};
+  const std::string name = kGroupNames[static_cast<std::size_t>(group)];
+  std::string text = fmt::format("  int {}_rest = {};\n", name, index);
+  for (std::size_t number = digits.size(); number-- > 0;) {
+    const std::string digit = fmt::format("{}{}", name, number);
+    const std::string argument = prefix + "_" + digit;
+    if (number == 0) {
+      text += fmt::format("  const int {} = {}_rest;\n", digit, name);
+    } else {
+      Numbers magic;
+      for (const std::int64_t extent : digits[number].extent) magic.push_back(divider_word(extent));
+      const std::string extent = arguments.add(argument + "_extent", digits[number].extent);
+      const std::string divider = arguments.add(argument + "_magic", magic);
+      text += fmt::format(
+          "  const int {0}_above = divide({1}_rest, {2}, {3});\n"
+          "  const int {0} = {1}_rest - {0}_above * (int){3};\n"
+          "  {1}_rest = {0}_above;\n",
+          digit, name, divider, extent);
+    }
+    for (std::size_t t = 0; t < map.targets.size(); ++t) {
+      const Numbers& factor = digits[number].factors[t];
+      if (all_are(factor, 0)) continue;
+      const char* type = map.targets[t].axis < 0 ? "Index" : "int";
+      std::string term = fmt::format("({}){}", type, digit);
+      if (!all_are(factor, 1))
+        term += fmt::format(" * ({}){}", type,
+                            arguments.add(fmt::format("{}_factor{}", argument, t), factor));
+      text += fmt::format("  {} += {};\n", to(t), term);
+    }
+  }
+  return text;
+}
+
+std::string type_of(DType dtype) {
+  const std::string text = tag(dtype);
+  return text.substr(0, text.find('('));
+}
+
+}  // namespace
+
+Numbers VariantArguments::of_launch(const Numbers& values) const {
+  Numbers result;
+  for (std::size_t i = 0; i < count_; ++i)
+    result.push_back(values.size() == 1 ? values[0] : values[std::min(first_ + i, values.size() - 1)]);
+  return result;
+}
+std::string VariantArguments::add(const std::string& name, const Numbers& values) {
+  if (all_are(values, values[0])) return arguments_.number(name, values[0]);
+  return add_array(name, values) + "[where.variant]";
+}
+std::string VariantArguments::add_array(const std::string& name, const Numbers& values) {
+  return arguments_.numbers(name, of_launch(values));
+}
+
+OperandText::OperandText(const TensorProduct& product, const ProductOperand& operand, Group outer,
+                         DType type)
+    : product_(product),
+      outer_(outer),
+      dtype_(operand.dtype),
+      type_(type),
+      is_plain_(operand.program.is_plain_load() && bit_width(operand.dtype) >= 8 &&
+                operand.program.steps[0].view.dtype == operand.dtype) {
+  ProductOperand moved = operand;
+  const int last = moved.program.space.rank() - 1;
+  move_axis_last(moved, fast_axis(moved.program));
+  program_ = std::move(moved.program);
+  coordinates_ = std::move(moved.coordinates);
+  std::vector<LinearMap::Target> targets;
+  if (is_plain_) targets.push_back({-1, false, {}});
+  for (int axis = 0; axis <= last; ++axis) {
+    const bool is_checked = leaves(product, coordinates_[static_cast<std::size_t>(axis)],
+                                   program_.space[axis]);
+    if (!is_plain_ || is_checked) targets.push_back({axis, is_checked, {}});
+  }
+  const Dims strides = is_plain_ ? program_.steps[0].view.strides : Dims{};
+  map_ = linear_map(product, coordinates_, std::move(targets), strides);
+
+  for (const DigitTerm& term : coordinates_[static_cast<std::size_t>(last)].terms)
+    outer_is_fast = outer_is_fast || term.group == outer;
+  const int size = bit_width(type) / 8;
+  const int across = 16 / size;
+  for (const Group group : {Group::k, outer}) {
+    if (group != Group::k && size == 1) continue;  // bytes are never turned in shared memory
+    for (int count = across; count * size >= 4; count /= 2)
+      if (is_plain_ && dtype_ == type && fits_async(group, count)) {
+        mode = LoadMode::async;
+        vector = count;
+        is_mn_major = group == outer;
+        return;
+      }
+  }
+  if (fits_together(across) && !(outer_is_fast && size == 1)) {
+    mode = LoadMode::together;
+    is_mn_major = outer_is_fast;
+  }
+}
+
+// Whether `count` neighbours along the group's last digit lie together and aligned.
+bool OperandText::fits_async(Group group, int count) const {
+  const auto& digits = map_.digits[static_cast<std::size_t>(group)];
+  if (digits.empty() || program_.steps[0].view.offset % count != 0) return false;
+  const LinearMap::Digit& last = digits.back();
+  if (!all_are(last.factors[0], 1) || !all_divide(last.extent, count)) return false;
+  for (std::size_t t = 1; t < last.factors.size(); ++t)
+    if (!all_are(last.factors[t], 0)) return false;
+  for (const auto& others : map_.digits)
+    for (const LinearMap::Digit& digit : others)
+      if (&digit != &last && !all_divide(digit.factors[0], count)) return false;
+  return all_divide(map_.targets[0].base, count);
+}
+
+// Whether `count` neighbours along the last axis are made together, aligned where they are loaded.
+bool OperandText::fits_together(int count) const {
+  const int last = program_.space.rank() - 1;
+  const Coordinate& along = coordinates_[static_cast<std::size_t>(last)];
+  if (vector_length(program_, count) != count || !all_divide(along.base, count)) return false;
+  if (is_plain_ && program_.steps[0].view.strides[last] != 1) return false;
+  if (leaves(product_, along, program_.space[last])) return false;
+  const Group group = outer_is_fast ? outer_ : Group::k;
+  const int fast = static_cast<int>(product_.of(group).size()) - 1;
+  bool is_driven = false;
+  for (const DigitTerm& term : along.terms) {
+    const bool is_fast = term.group == group && term.digit == fast;
+    is_driven = is_driven || (is_fast && all_are(term.factor, 1));
+    if (!is_fast && !all_divide(term.factor, count)) return false;
+  }
+  return is_driven && !product_.of(group).empty() && all_divide(product_.of(group).back(), count);
+}
+
+std::string OperandText::print(const std::string& name, const Graph& graph,
+                               VariantArguments& arguments) const {
+  const std::string function = name + "_program";
+  std::string text, load, element;
+  if (is_plain_) {
+    arguments.arguments().pointer(name + "_data", program_.steps[0].view);
+    load =
+        "    load_words<kCount>(Type(), Element(), data(args) + (a.offset + b.offset), words);\n";
+    element =
+        "    const Element::Word word = data(args)[is_there ? a.offset + b.offset : 0];\n"
+        "    return is_there ? word_of(Type(), Element(), word) : (typename Type::Word)0;\n";
+  } else {
+    text += print_program(program_, graph, function, arguments.arguments());
+    std::string at;
+    for (std::size_t axis = 0; axis < coordinates_.size(); ++axis)
+      at += fmt::format("{}(Index)(a.at[{}] + b.at[{}])", axis == 0 ? "" : ", ", axis, axis);
+    load = fmt::format(
+        "    const Index at[{}] = {{{}}};\n    R values[kCount];\n    {}<kCount>(args, at, values);\n"
+        "#pragma unroll\n    for (int l = 0; l < kCount; ++l) words[l] = narrow(Type(), "
+        "values[l]);\n",
+        coordinates_.size(), at, function);
+    element =
+        "    typename Type::Word words[1] = {0};\n"
+        "    if (is_there) load<Type>(args, a, b, words);\n    return words[0];\n";
+  }
+  // Targets as members of a Place.
+  std::vector<std::string> members;
+  int numbers = 0;
+  for (const LinearMap::Target& target : map_.targets)
+    members.push_back(target.axis < 0 ? "place.offset" : fmt::format("place.at[{}]", numbers++));
+  const auto to = [&](std::size_t t) { return members[t]; };
+  std::string start, checks;
+  for (std::size_t t = 0; t < map_.targets.size(); ++t) {
+    const LinearMap::Target& target = map_.targets[t];
+    if (!all_are(target.base, 0))
+      start += fmt::format("  {} = {};\n", members[t],
+                           arguments.add(fmt::format("{}_base{}", name, t), target.base));
+    if (!target.is_checked) continue;
+    const std::string member = members[t].substr(members[t].find('.'));
+    checks += fmt::format(" && (uint32)(a{0} + b{0}) < (uint32){1}", member,
+                          arguments.arguments().number(fmt::format("{}_limit{}", name, t),
+                                                       program_.space[target.axis]));
+  }
+  const std::string parameters = "const Args& args, const Where& where";
+  return text +
+         fmt::format(
+             "struct {} {{\n  typedef {} Element;\n"
+             "  static const int kMode = {}, kVector = {};\n"
+             "  static const bool kMnMajor = {}, kOuterIsFast = {};\n"
+             "  struct Place {{\n    Index offset = 0;\n    int at[{}] = {{}};\n  }};\n",
+             name, type_of(is_plain_ ? dtype_ : type_), static_cast<int>(mode), vector,
+             is_mn_major ? "true" : "false", outer_is_fast ? "true" : "false",
+             std::max(numbers, 1)) +
+         fmt::format("  __device__ static Place outer({}, int i) {{\n  Place place;\n", parameters) +
+         start + print_group(map_, Group::batch, "where.batch", name, arguments, to) +
+         print_group(map_, outer_, "i", name, arguments, to) + "  return place;\n  }\n" +
+         fmt::format("  __device__ static Place depth({}, int k) {{\n  Place place;\n", parameters) +
+         print_group(map_, Group::k, "k", name, arguments, to) + "  return place;\n  }\n" +
+         fmt::format("  __device__ static bool inside({}, const Place& a, const Place& b) {{\n"
+                     "    return true{};\n  }}\n",
+                     parameters, checks) +
+         (is_plain_ ? fmt::format("  __device__ static const Element::Word* data(const Args& args) {{\n"
+                                  "    return (const Element::Word*)args.{}_data;\n  }}\n",
+                                  name)
+                    : std::string()) +
+         "  template <class Type, int kCount>\n"
+         "  __device__ static void load(const Args& args, const Place& a, const Place& b,\n"
+         "                              typename Type::Word (&words)[kCount]) {\n" +
+         load +
+         "  }\n  template <class Type>\n"
+         "  __device__ static typename Type::Word element(const Args& args, const Place& a,\n"
+         "                                                const Place& b, bool is_there) {\n" +
+         element + "  }\n};\n";
+}
+
+std::string print_place(const TensorProduct& product, const ProductOperand& result,
+                        VariantArguments& arguments) {
+  std::vector<LinearMap::Target> targets;
+  for (int axis = 0; axis < result.program.space.rank(); ++axis)
+    targets.push_back({axis, false, {}});
+  const LinearMap map = linear_map(product, result.coordinates, std::move(targets), {});
+  const auto to = [](std::size_t t) { return fmt::format("at[{}]", t); };
+  std::string text = fmt::format(
+      "__device__ inline void place(const Args& args, const Where& where, int row, int column,\n"
+      "                             Index (&at)[{}]) {{\n",
+      map.targets.size());
+  for (std::size_t t = 0; t < map.targets.size(); ++t)
+    text += fmt::format("  at[{}] = {};\n", t,
+                        all_are(map.targets[t].base, 0)
+                            ? "0"
+                            : "(Index)" + arguments.add(fmt::format("result_base{}", t),
+                                                        map.targets[t].base));
+  return text + print_group(map, Group::batch, "where.batch", "result", arguments, to) +
+         print_group(map, Group::m, "row", "result", arguments, to) +
+         print_group(map, Group::n, "column", "result", arguments, to) + "}\n";
+}
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,76 @@
+// An operand of a tensor product as device code: where its elements lie, and how they are brought
+// into shared memory (kernels/sm80/loader.cuh).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cuda/engines/sm80/tensor_product.hpp"
+#include "cuda/launch/arguments.hpp"
+
+namespace ashlar::cuda {
+
+// Numbers that differ between variants are arrays of the variants of one launch.
+class VariantArguments {
+ public:
+  VariantArguments(Arguments& arguments, std::size_t first, std::size_t count)
+      : arguments_(arguments), first_(first), count_(count) {}
+  Arguments& arguments() { return arguments_; }
+  // "args.name", or "args.name[where.variant]"
+  std::string add(const std::string& name, const Numbers& values);
+  // Always an array: "args.name"
+  std::string add_array(const std::string& name, const Numbers& values);
+
+ private:
+  Numbers of_launch(const Numbers& values) const;
+  Arguments& arguments_;
+  std::size_t first_, count_;
+};
+
+// Coordinates, or what is made of them, as functions of digits.
+struct LinearMap {
+  struct Digit {
+    Numbers extent;
+    std::vector<Numbers> factors;  // by target
+  };
+  struct Target {
+    int axis;         // -1: the element's number in memory
+    bool is_checked;  // may be outside of the tensor
+    Numbers base;
+  };
+  std::vector<Target> targets;
+  std::array<std::vector<Digit>, 4> digits;  // by Group
+};
+
+enum class LoadMode : std::uint8_t { async, together, elements };
+
+class OperandText {
+ public:
+  // `type`: of the words in shared memory.
+  OperandText(const TensorProduct& product, const ProductOperand& operand, Group outer, DType type);
+
+  LoadMode mode = LoadMode::elements;
+  int vector = 1;             // elements of a copy (async)
+  bool is_mn_major = false;   // of the tile in shared memory
+  bool outer_is_fast = false;
+  int place_numbers() const { return static_cast<int>(map_.targets.size()); }
+  // struct NAME
+  std::string print(const std::string& name, const Graph& graph, VariantArguments& arguments) const;
+
+ private:
+  bool fits_async(Group group, int count) const;
+  bool fits_together(int count) const;
+  PointwiseProgram program_;
+  std::vector<Coordinate> coordinates_;
+  LinearMap map_;
+  const TensorProduct& product_;
+  Group outer_;
+  DType dtype_, type_;
+  bool is_plain_;
+};
+
+// void place(const Args& args, const Where& where, int row, int column, Index (&at)[rank])
+std::string print_place(const TensorProduct& product, const ProductOperand& result,
+                        VariantArguments& arguments);
+
+}  // namespace ashlar::cuda

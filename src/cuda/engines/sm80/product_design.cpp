@@ -1,0 +1,434 @@
+#include "cuda/engines/sm80/product_design.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "cuda/engines/split_sum.hpp"
+#include "cuda/engines/tile_cost.hpp"
+#include "cuda/jit/kernel_text.hpp"
+#include "cuda/text/program_text.hpp"
+#include "cuda/text/spec_text.hpp"
+#include "plan/merge_axes.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+using Kind = PointwiseProgram::Step::Kind;
+
+constexpr std::size_t kVariantsPerLaunch = 8;
+constexpr std::int64_t kMostIndex = std::numeric_limits<std::int32_t>::max() - (1 << 20);
+constexpr std::int64_t kSlabPadding = 8;
+constexpr std::int64_t kMostSplit = 256;
+// Fewer terms of f32 leave no room in their bound for the products that 3 leave out.
+constexpr std::int64_t kFewTerms = 32;
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t bytes_of(DType dtype) { return bit_width(dtype) / 8; }
+
+bool is_unusual(const PointwiseProgram& program) {
+  const auto odd = [](const View& view) {
+    return view.ragged_offset != kNoTensor || is_complex(view.dtype);
+  };
+  return std::any_of(program.steps.begin(), program.steps.end(),
+                     [&](const auto& step) { return step.kind == Kind::load && odd(step.view); }) ||
+         std::any_of(program.stores.begin(), program.stores.end(),
+                     [&](const auto& store) { return odd(store.view); });
+}
+
+std::string type_name(DType dtype) {
+  const std::string text = tag(dtype);
+  return text.substr(0, text.find('('));
+}
+
+bool is_small_integer(DType dtype) {
+  return dtype == DType::i8 || dtype == DType::u8 || dtype == DType::i4 || dtype == DType::u4 ||
+         dtype == DType::boolean;
+}
+bool is_small_float(DType dtype) {
+  return dtype == DType::e4m3 || dtype == DType::e5m2 || dtype == DType::e2m1;
+}
+
+}  // namespace
+
+Support product_types(const Region& region, const TensorProduct& product, ProductTypes& types) {
+  const DType a = product.a.dtype, b = product.b.dtype, compute = region.anchor->compute;
+  const auto either = [&](auto test) { return test(a) || test(b); };
+  const auto is = [](DType wanted) { return [wanted](DType dtype) { return dtype == wanted; }; };
+  for (const DType dtype : {a, b}) {
+    const bool known = dtype == f64 || dtype == f32 || dtype == f16 || dtype == bf16 ||
+                       dtype == DType::e8m0 || is_small_integer(dtype) || is_small_float(dtype);
+    if (!known) return Support::no("matrix units do not multiply {}", to_string(dtype));
+  }
+  if (is_small_integer(a) && is_small_integer(b) && compute != f64) {
+    const auto word = [](DType dtype) {
+      return dtype == DType::i8 || dtype == DType::i4 ? DType::i8 : DType::u8;
+    };
+    types = {word(a), word(b), DType::i32, false};
+    const auto largest = [](DType dtype) { return dtype == DType::i8 ? 128 : 255; };
+    const std::int64_t most =
+        std::numeric_limits<std::int32_t>::max() / (largest(types.a) * largest(types.b));
+    for (std::size_t v = 0; v < product.variants; ++v)
+      if (product.extent(Group::k, v) > most)
+        return Support::no("sums of more than {} products of integers", most);
+    return Support::yes();
+  }
+  if (!is_floating(compute))
+    return Support::no("{} computed in {}", to_string(a), to_string(compute));
+  // The narrowest type that holds all numbers of both.
+  DType common = f16;
+  if (either(is(f64)) || compute == f64)
+    common = f64;
+  else if (either(is(f32)) || (either(is(bf16)) && either(is(f16))) ||
+           (either(is(DType::e8m0)) && either(is(f16))))
+    common = f32;
+  else if (either(is(bf16)) || either(is(DType::e8m0)))
+    common = bf16;
+  types = {common, common, common == f64 ? f64 : f32, common == f32 && either(is(f32))};
+  return Support::yes();
+}
+
+ProductDesigner::ProductDesigner(const Region& region, const DeviceProps& device)
+    : region_(region), device_(device), support_(check()) {
+  if (!support_) return;
+  operands_.emplace_back(product_, product_.a, Group::m, types_.a);
+  operands_.emplace_back(product_, product_.b, Group::n, types_.b);
+}
+
+Support ProductDesigner::check() {
+  if (Support support = is_tensor_product(region_); !support) return support;
+  if (device_.compute_capability < 80)
+    return Support::no("needs sm_80, the device is sm_{}", device_.compute_capability);
+  for (const PointwiseProgram& prologue : region_.prologues)
+    if (is_unusual(prologue)) return Support::no("a ragged or complex tensor");
+  if (is_unusual(region_.epilogue)) return Support::no("a ragged or complex tensor");
+  if (element_count(region_.anchor->outputs[0].dims) == 0) return Support::no("no elements");
+  product_ = tensor_product(region_);
+  for (std::size_t v = 0; v < product_.variants; ++v)
+    for (const Group group : {Group::batch, Group::m, Group::n, Group::k})
+      if (product_.extent(group, v) > kMostIndex)
+        return Support::no("more rows, columns or terms than an int can number");
+  if (Support support = product_types(region_, product_, types_); !support) return support;
+  const double tiles = static_cast<double>(product_.results()) / (64.0 * 64.0) +
+                       static_cast<double>(product_.extent(Group::batch)) *
+                           static_cast<double>(product_.variants);
+  if (tiles * 8 > static_cast<double>(kMostIndex)) return Support::no("more tiles than a grid has");
+  return Support::yes();
+}
+
+std::int64_t ProductDesigner::depth_of_stage(const WarpTile& tile) const {
+  return tile.bytes / bytes_of(types_.a);
+}
+std::int64_t ProductDesigner::longest_depth() const {
+  std::int64_t depth = 0;
+  for (std::size_t v = 0; v < product_.variants; ++v)
+    depth = std::max(depth, product_.extent(Group::k, v));
+  return depth;
+}
+
+// Whether the packets of both tiles are the same number for every thread, and few where a thread
+// keeps their places. Mirrors sm80/loader.cuh.
+bool ProductDesigner::shares_out(const WarpTile& tile) const {
+  constexpr std::int64_t kMostKept = 24;  // numbers of places
+  for (std::size_t i = 0; i < 2; ++i) {
+    const OperandText& operand = operands_[i];
+    const std::int64_t size = bytes_of(types_.a), outer = i == 0 ? tile.m : tile.n;
+    const std::int64_t packets = outer * tile.bytes / 16;
+    if (packets < tile.threads()) return false;
+    if (operand.mode == LoadMode::elements) continue;
+    const std::int64_t vector = operand.mode == LoadMode::async ? operand.vector : 16 / size;
+    const std::int64_t row_bytes = operand.is_mn_major ? outer * size : tile.bytes;
+    const std::int64_t rows = operand.is_mn_major ? tile.bytes / size : outer;
+    const std::int64_t per_line = row_bytes / size / vector;
+    if (per_line > tile.threads() || tile.threads() % per_line != 0) return false;
+    const std::int64_t step = tile.threads() / per_line;
+    if (rows % step != 0) return false;
+    if (!operand.is_mn_major && rows / step * operand.place_numbers() > kMostKept) return false;
+  }
+  return true;
+}
+
+std::int64_t ProductDesigner::shared_bytes(const WarpTile& tile) const {
+  const std::int64_t slab = std::min<std::int64_t>(tile.n / tile.warps_n(), 64) + kSlabPadding;
+  return std::max(tile.stages * (tile.m + tile.n) * tile.bytes,
+                  tile.threads() / 32 * 16 * slab * bytes_of(types_.sum));
+}
+
+// As many as registers allow, which __launch_bounds__ then enforces.
+std::int64_t ProductDesigner::blocks_per_sm(const WarpTile& tile) const {
+  const std::int64_t sums = tile.m * tile.n / tile.threads() * bytes_of(types_.sum) / 4 *
+                            (tile.products > 1 ? 3 : 1);
+  const std::int64_t by_registers = std::max<std::int64_t>((sums > 64 ? 2 : 3) * 128 / tile.threads(), 1);
+  const std::int64_t by_memory = device_.l1_bytes / (shared_bytes(tile) + 1024);
+  return std::max<std::int64_t>(std::min(by_registers, by_memory), 1);
+}
+
+std::int64_t ProductDesigner::tile_count(const WarpTile& tile, std::size_t first,
+                                         std::size_t count) const {
+  std::int64_t tiles = 0;
+  for (std::size_t v = first; v < std::min(first + count, product_.variants); ++v)
+    tiles += ceil_div(product_.extent(Group::m, v), tile.m) *
+             ceil_div(product_.extent(Group::n, v), tile.n);
+  return tiles;
+}
+
+std::vector<WarpTile> ProductDesigner::tiles() const {
+  std::vector<WarpTile> result;
+  std::vector<std::int64_t> products = {1};
+  if (types_.rounds_to_tf32) products = {1, longest_depth() < kFewTerms ? 6 : 3};
+  struct Shape {
+    std::int64_t m, n;
+  };
+  const std::vector<Shape> wide = {{128, 128}, {256, 128}, {128, 256}, {128, 64}, {64, 128}, {64, 64}};
+  const std::vector<Shape> narrow = {{64, 64}, {128, 64}, {64, 128}};
+  for (const std::int64_t terms : products)
+    for (const Shape& shape : terms > 1 || types_.sum == f64 ? narrow : wide) {
+      const std::int64_t bytes = types_.sum == f64 || terms > 1 ? 128 : 64;
+      WarpTile tile{shape.m, shape.n, bytes, 4, 1, terms};
+      if (types_.sum == f64 && shape.m * shape.n > 64 * 64) continue;
+      while (tile.stages > 2 && shared_bytes(tile) > device_.shared_bytes) --tile.stages;
+      if (!shares_out(tile) || shared_bytes(tile) > device_.shared_bytes) continue;
+      result.push_back(tile);
+      // Parts of the depth, so that all multiprocessors have something to do.
+      const std::int64_t tiles =
+          tile_count(tile, 0, product_.variants) * product_.extent(Group::batch);
+      const std::int64_t places = device_.compute_units * blocks_per_sm(tile);
+      const std::int64_t stages = ceil_div(longest_depth(), depth_of_stage(tile));
+      if (tiles >= 2 * places) continue;
+      std::int64_t last = 1;
+      for (const std::int64_t wanted : {places / tiles, 2 * places / tiles, 4 * places / tiles}) {
+        tile.split = std::min({wanted, stages / 4, kMostSplit});
+        if (tile.split <= last) continue;
+        last = tile.split;
+        result.push_back(tile);
+      }
+    }
+  return result;
+}
+
+Config ProductDesigner::config_of(const WarpTile& tile, std::string_view engine) const {
+  Config config;
+  config.knobs = {{"tile_m", tile.m},         {"tile_n", tile.n},     {"tile_bytes", tile.bytes},
+                  {"stages", tile.stages},    {"split", tile.split}, {"products", tile.products}};
+  config.notes.runtime_compiled = true;
+  config.notes.tf32 = types_.rounds_to_tf32 && tile.products == 1;
+  config.notes.truncating_sums = types_.sum == f32 && tile.products == 1;
+  const double batches = static_cast<double>(product_.extent(Group::batch));
+  const double elements = static_cast<double>(element_count(product_.d.program.space));
+  const double size = static_cast<double>(bytes_of(types_.sum));
+  if (tile.split > 1)
+    config.scratch_bytes = SplitSum{product_.d.program, tile.split, types_.sum, 0}.bytes();
+  double efficiency = 1.0 / static_cast<double>(tile.products);
+  for (const OperandText& operand : operands_)
+    efficiency *= operand.mode == LoadMode::async ? 1.0
+                  : operand.mode == LoadMode::together ? 0.7
+                                                       : 0.4;
+  const std::int64_t depth =
+      ceil_div(ceil_div(longest_depth(), depth_of_stage(tile)), tile.split) * tile.bytes;
+  const double area = static_cast<double>(tile.m * tile.n);
+  TileWork work;
+  work.engine = engine;
+  work.operands = types_.a;
+  work.tile_m = static_cast<int>(tile.m);
+  work.tile_n = static_cast<int>(tile.n);
+  work.tiles = static_cast<double>(tile_count(tile, 0, product_.variants) * tile.split) * batches;
+  work.flops = 2 * area * static_cast<double>(depth / bytes_of(types_.a));
+  work.load_bytes = static_cast<double>((tile.m + tile.n) * depth);
+  const double per_result = region_.bytes() / std::max(elements, 1.0);
+  work.store_bytes = tile.split > 1 ? area * size : area * std::min(per_result, 16.0);
+  work.memory_bytes = region_.bytes() + (tile.split > 1 ? 2.0 * elements * size *
+                                                              static_cast<double>(tile.split)
+                                                        : 0.0);
+  work.blocks_per_sm = static_cast<int>(blocks_per_sm(tile));
+  work.launches = static_cast<int>(
+      ceil_div(static_cast<std::int64_t>(product_.variants), kVariantsPerLaunch) +
+      (tile.split > 1 ? 1 : 0));
+  work.efficiency = efficiency;
+  config.cost = tile_cost(work, device_, region_.precision());
+  return config;
+}
+
+std::vector<Config> ProductDesigner::configs(std::string_view engine) const {
+  std::vector<Config> result;
+  for (const WarpTile& tile : tiles()) result.push_back(config_of(tile, engine));
+  std::stable_sort(result.begin(), result.end(), [&](const Config& a, const Config& b) {
+    return a.cost.seconds(device_, region_.precision()) <
+           b.cost.seconds(device_, region_.precision());
+  });
+  return result;
+}
+
+// Neighbouring columns that lie together and aligned in everything the epilogue touches.
+int ProductDesigner::result_vector() const {
+  const PointwiseProgram& program = product_.d.program;
+  const Coordinate& along = product_.d.coordinates.back();
+  const bool halves = std::all_of(program.stores.begin(), program.stores.end(), [](const auto& store) {
+    return bit_width(store.view.dtype) <= 16;
+  });
+  int vector = vector_length(program, halves && types_.sum != f64 ? 8 : 4);
+  const auto fits = [&](const Numbers& numbers) {
+    for (const std::int64_t number : numbers)
+      while (vector > 1 && number % vector != 0) vector /= 2;
+  };
+  const int last = static_cast<int>(product_.of(Group::n).size()) - 1;
+  bool is_driven = false;
+  fits(along.base);
+  for (const DigitTerm& term : along.terms) {
+    const bool is_fast = term.group == Group::n && term.digit == last;
+    if (is_fast)
+      is_driven = std::all_of(term.factor.begin(), term.factor.end(), [](auto f) { return f == 1; });
+    else
+      fits(term.factor);
+  }
+  if (!is_driven) return 1;
+  fits(product_.of(Group::n).back());
+  return vector;
+}
+
+// The epilogue, or, where the depth is shared out, what keeps a partial sum.
+std::string ProductDesigner::print_epilogue(const Graph& graph, Arguments& arguments,
+                                            bool is_split) const {
+  const PointwiseProgram& program = product_.d.program;
+  const int rank = program.space.rank();
+  const bool has_lengths = product_.m_override.present() || product_.n_override.present();
+  std::string text;
+  if (is_split) {
+    std::string index = "0";
+    for (int axis = 0; axis < rank; ++axis)
+      index = fmt::format("({}) * {} + at[{}]", index,
+                          arguments.number(fmt::format("space{}", axis), program.space[axis]), axis);
+    text += fmt::format(
+        "template <int kCount>\n"
+        "__device__ inline void finish(const Args& args, const Index (&at)[{}], R (&acc)[kCount]) "
+        "{{\n  const int64 index = {} + (int64)blockIdx.y * {};\n"
+        "  store_row({}, args.partial, index, acc);\n}}\n",
+        rank, "(int64)" + index, arguments.number("results", element_count(program.space)),
+        tag(types_.sum));
+  } else {
+    text += print_program(program, graph, has_lengths ? "finish" : "epilogue", arguments);
+  }
+  if (!has_lengths && !is_split) return text;
+  std::string outside;
+  const auto length = [&](const View& view, const char* name, int axis) {
+    if (!view.present()) return;
+    text += print_integer_load(view, graph, name, arguments);
+    outside += fmt::format("{}at[{}]{} >= {}(args, at)", outside.empty() ? "" : " || ", axis,
+                           axis == rank - 1 ? " + l" : "", name);
+  };
+  length(product_.m_override, "m_override", product_.row_axis);
+  length(product_.n_override, "n_override", product_.column_axis);
+  std::string replace;
+  if (!outside.empty())
+    replace = fmt::format(
+        "#pragma unroll\n  for (int l = 0; l < kCount; ++l)\n"
+        "    if ({}) acc[l] = {};\n",
+        outside,
+        is_split ? fmt::format("blockIdx.y == 0 ? {} : (R)0", literal(product_.padding_value))
+                 : literal(product_.padding_value));
+  return text +
+         fmt::format(
+             "template <int kCount>\n"
+             "__device__ inline void epilogue(const Args& args, const Index (&at)[{}], "
+             "R (&acc)[kCount]) {{\n{}  finish<kCount>(args, at, acc);\n}}\n",
+             rank, replace);
+}
+
+std::string ProductDesigner::print_depth(const Graph& graph, VariantArguments& arguments) const {
+  Numbers depths;
+  for (std::size_t v = 0; v < product_.variants; ++v)
+    depths.push_back(product_.extent(Group::k, v));
+  const std::string depth = arguments.add("depth", depths);
+  std::string text, limit;
+  if (product_.k_override.present()) {
+    text = print_integer_load(product_.k_override, graph, "k_override", arguments.arguments());
+    limit = fmt::format(
+        "  Index at[{}];\n  place(args, where, 0, 0, at);\n"
+        "  const int64 given = k_override(args, at);\n"
+        "  if (given < {}) return given > 0 ? (int)given : 0;\n",
+        product_.d.program.space.rank(), depth);
+  }
+  return text + "__device__ inline int depth_of(const Args& args, const Where& where) {\n" + limit +
+         fmt::format("  return (int){};\n}}\n", depth);
+}
+
+LaunchDesign ProductDesigner::launch(const Graph& graph, const WarpTile& tile, std::size_t first,
+                                     int partial) const {
+  LaunchDesign launch;
+  const std::size_t count = std::min(product_.variants, kVariantsPerLaunch);
+  VariantArguments arguments(launch.arguments, first, count);
+  Numbers rows, columns, tiles_m, tiles_n, first_tile;
+  std::int64_t before = 0;
+  for (std::size_t v = 0; v < product_.variants; ++v) {
+    if (v == first) before = 0;
+    rows.push_back(product_.extent(Group::m, v));
+    columns.push_back(product_.extent(Group::n, v));
+    tiles_m.push_back(ceil_div(rows.back(), tile.m));
+    tiles_n.push_back(ceil_div(columns.back(), tile.n));
+    first_tile.push_back(before);
+    before += tiles_m.back() * tiles_n.back();
+  }
+  arguments.add_array("rows", rows);
+  arguments.add_array("columns", columns);
+  arguments.add_array("tiles_m", tiles_m);
+  arguments.add_array("tiles_n", tiles_n);
+  arguments.add_array("first_tile", first_tile);
+  const std::int64_t all = tile_count(tile, first, count);
+  launch.arguments.number("all_tiles", all);
+  const std::int64_t stage = depth_of_stage(tile);
+  launch.arguments.number("depth_of_split",
+                          ceil_div(ceil_div(longest_depth(), stage), tile.split) * stage);
+  if (tile.split > 1) launch.arguments.scratch("partial", partial);
+  const std::string printed = operands_[0].print("OperandA", graph, arguments) +
+                              operands_[1].print("OperandB", graph, arguments) +
+                              print_place(product_, product_.d, arguments) +
+                              print_epilogue(graph, launch.arguments, tile.split > 1) +
+                              print_depth(graph, arguments);
+  const std::vector<const PointwiseProgram*> programs = {&product_.a.program, &product_.b.program,
+                                                         &product_.d.program};
+  const std::int64_t warp_n = tile.n / tile.warps_n();
+  const std::string head =
+      register_types(region_.precision(), programs) +
+      fmt::format("typedef {} TypeA;\ntypedef {} TypeB;\ntypedef {} Sum;\n", type_name(types_.a),
+                  type_name(types_.b),
+                  types_.sum == f64 ? "double" : types_.sum == f32 ? "float" : "int") +
+      constant("kTileM", tile.m) + constant("kTileN", tile.n) + constant("kTileBytes", tile.bytes) +
+      constant("kWarpsM", tile.warps_m()) + constant("kWarpsN", tile.warps_n()) +
+      constant("kThreads", tile.threads()) + constant("kBlocks", blocks_per_sm(tile)) +
+      constant("kStages", tile.stages) + constant("kProducts", tile.products) +
+      constant("kCutsDepth", product_.k_override.present() ? 1 : 0) +
+      constant("kVariants", static_cast<std::int64_t>(count)) +
+      constant("kRank", product_.d.program.space.rank()) + constant("kVector", result_vector()) +
+      constant("kSlabColumns", std::min<std::int64_t>(warp_n, 64)) +
+      launch.arguments.struct_text() + printed;
+  constexpr std::array<std::string_view, 5> kFiles = {"lib/product_rows.cuh", "sm80/tile.cuh",
+                                                      "sm80/loader.cuh", "sm80/multiply.cuh",
+                                                      "sm80/product.cuh"};
+  launch.source = {"product_sm80", assemble(kFiles, head)};
+  launch.function = "product_sm80";
+  launch.unaligned_function = "product_sm80_elements";
+  launch.threads = static_cast<unsigned>(tile.threads());
+  launch.shared_bytes = static_cast<unsigned>(shared_bytes(tile));
+  launch.grid = {static_cast<unsigned>(all * product_.extent(Group::batch, first)),
+                 static_cast<unsigned>(tile.split), 1};
+  launch.unaligned_grid = launch.grid;
+  return launch;
+}
+
+KernelDesign ProductDesigner::design(const Graph& graph, const Config& config) const {
+  const WarpTile tile{config.knob("tile_m"), config.knob("tile_n"), config.knob("tile_bytes"),
+                         config.knob("stages"), config.knob("split"),  config.knob("products")};
+  KernelDesign result;
+  SplitSum sum{product_.d.program, tile.split, types_.sum, 0};
+  if (tile.split > 1) sum.booking = result.scratch.add("partial sums", sum.bytes());
+  for (std::size_t first = 0; first < product_.variants; first += kVariantsPerLaunch)
+    if (tile_count(tile, first, kVariantsPerLaunch) > 0)
+      result.launches.push_back(launch(graph, tile, first, sum.booking));
+  if (tile.split > 1)
+    result.launches.push_back(split_sum(graph, sum, region_.precision()));
+  return result;
+}
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,65 @@
+// How a tensor product runs on tensor cores of sm_80 and later: types, tiles, text.
+#pragma once
+
+#include <vector>
+
+#include "cuda/engines/sm80/operand_text.hpp"
+#include "cuda/launch/kernel_design.hpp"
+
+namespace ashlar::cuda {
+
+// What is multiplied and added up.
+struct ProductTypes {
+  DType a = bf16, b = bf16;   // words in shared memory
+  DType sum = f32;            // f32, i32 or f64
+  bool rounds_to_tf32 = false;  // f32 operands do not fit tf32
+};
+
+// Why matrix units cannot multiply these; yes: `types` are set.
+Support product_types(const Region& region, const TensorProduct& product, ProductTypes& types);
+
+// The choices of a configuration.
+struct WarpTile {
+  std::int64_t m, n, bytes;  // of a block; bytes of depth per stage
+  std::int64_t stages, split;
+  std::int64_t products;  // of f32: 1 rounded to tf32, 3 or 6 of its parts
+
+  // A warp has up to 64 x 64 sums; of f32 in parts there are three sets, of 32 x 32.
+  std::int64_t warp() const { return products > 1 ? 32 : 64; }
+  std::int64_t warps_m() const { return m / warp() > 2 ? m / warp() : 2; }
+  std::int64_t warps_n() const { return n / warp() > 2 ? n / warp() : 2; }
+  std::int64_t threads() const { return 32 * warps_m() * warps_n(); }
+};
+
+class ProductDesigner {
+ public:
+  ProductDesigner(const Region& region, const DeviceProps& device);
+  Support support() const { return support_; }
+  std::vector<Config> configs(std::string_view engine) const;
+  KernelDesign design(const Graph& graph, const Config& config) const;
+
+ private:
+  Support check();
+  std::vector<WarpTile> tiles() const;
+  bool shares_out(const WarpTile& tile) const;
+  std::int64_t blocks_per_sm(const WarpTile& tile) const;
+  std::int64_t shared_bytes(const WarpTile& tile) const;
+  std::int64_t tile_count(const WarpTile& tile, std::size_t first, std::size_t count) const;
+  std::int64_t longest_depth() const;
+  std::int64_t depth_of_stage(const WarpTile& tile) const;
+  Config config_of(const WarpTile& tile, std::string_view engine) const;
+  int result_vector() const;
+  LaunchDesign launch(const Graph& graph, const WarpTile& tile, std::size_t first,
+                      int partial) const;
+  std::string print_epilogue(const Graph& graph, Arguments& arguments, bool is_split) const;
+  std::string print_depth(const Graph& graph, VariantArguments& arguments) const;
+
+  const Region& region_;
+  const DeviceProps& device_;
+  TensorProduct product_;
+  ProductTypes types_;
+  Support support_;
+  std::vector<OperandText> operands_;  // A, B
+};
+
+}  // namespace ashlar::cuda

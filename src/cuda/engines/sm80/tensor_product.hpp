@@ -1,0 +1,70 @@
+// Matrix products and convolutions as one thing: D[m][n] = sum over k of A[m][k] * B[n][k], where m,
+// n and k are numbers written with several digits (image, row, column, ...), and coordinates of the
+// three tensors are sums of multiples of digits.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plan/engine.hpp"
+
+namespace ashlar::cuda {
+
+// One per variant. Variants are products of one launch that differ in numbers only: the pixels of a
+// strided gradient that see the same taps.
+using Numbers = std::vector<std::int64_t>;
+
+enum class Group : std::uint8_t { batch, m, n, k };
+
+struct DigitTerm {
+  Group group;
+  int digit;
+  Numbers factor;
+};
+// base + sum of factor * digit, along one axis of a tensor. Outside of the tensor are zeros.
+struct Coordinate {
+  Numbers base;
+  std::vector<DigitTerm> terms;
+};
+
+struct ProductOperand {
+  PointwiseProgram program;             // of A and B: how elements come to be; of D: the epilogue
+  std::vector<Coordinate> coordinates;  // one per axis of the program
+  DType dtype = f32;
+};
+
+// The axis along which elements lie together in the largest tensor that the program stores, or else
+// loads.
+int fast_axis(const PointwiseProgram& program);
+// The operand with this axis of its program as the last one.
+void move_axis_last(ProductOperand& operand, int axis);
+
+struct TensorProduct {
+  std::size_t variants = 1;
+  std::array<std::vector<Numbers>, 4> digits;  // extents by Group, the last digit varies fastest
+  ProductOperand a, b, d;
+  // Of matrix products: how many rows, columns and terms each batch has, over the axes of D.
+  View m_override, n_override, k_override;
+  int row_axis = 0, column_axis = 0;  // of D: what the first two are lengths of
+  double padding_value = 0;
+
+  const std::vector<Numbers>& of(Group group) const {
+    return digits[static_cast<std::size_t>(group)];
+  }
+  std::int64_t extent(Group group, std::size_t variant = 0) const;
+  std::int64_t results() const;  // of all variants and batches
+  double multiply_adds() const;
+  // A and B, rows and columns change places.
+  void transpose();
+  // The same product with this axis of D as the last one.
+  void move_result_axis_last(int axis);
+};
+
+// Why the region is no such product; yes: tensor_product() can be made of it.
+Support is_tensor_product(const Region& region);
+// The last axis of D is the one its memory has fastest, and columns run along it.
+TensorProduct tensor_product(const Region& region);
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,156 @@
+#include "cuda/engines/sm90/filter_gradient_shape.hpp"
+
+#include <algorithm>
+
+#include "cuda/engines/blended_epilogue.hpp"
+#include "cuda/engines/channel_axes.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+using Shape = FilterGradientShape;
+using Axes = Shape::Axes;
+
+constexpr std::int64_t kFewestChannels =
+    16;                                  // of a box of 64: below, most of the products are none
+constexpr std::int64_t kMostStride = 8;  // of a tensor map
+
+// Spatial axes of dims or strides [N, C, spatial...].
+Axes spatial_of(const Dims& dims, std::int64_t absent) {
+  Axes result = {absent, absent, absent};
+  for (int axis = 2; axis < dims.rank(); ++axis)
+    result[static_cast<std::size_t>(axis + 3 - dims.rank())] = dims[axis];
+  return result;
+}
+Axes per_axis(const Dims& values, std::int64_t absent) {
+  Axes result = {absent, absent, absent};
+  for (int axis = 0; axis < values.rank(); ++axis)
+    result[static_cast<std::size_t>(axis + 3 - values.rank())] = values[axis];
+  return result;
+}
+
+bool is_pointwise(const Shape& shape) {
+  return shape.taps() == 1 && shape.stride == Axes{1, 1, 1} && shape.padding == Axes{0, 0, 0} &&
+         shape.from == shape.to;
+}
+
+// Whether all pixels of all images are one long row.
+bool is_row(std::int64_t images, std::int64_t image, const Axes& extents, const Axes& strides) {
+  std::int64_t expected = strides[2] * extents[2];
+  if (extents[1] > 1 && strides[1] != expected) return false;
+  expected *= extents[1];
+  if (extents[0] > 1 && strides[0] != expected) return false;
+  expected *= extents[0];
+  return images == 1 || image == expected;
+}
+
+// A row of pixels has no ends that windows could reach past.
+void join_pixels(Shape& shape) {
+  if (!is_pointwise(shape) || !is_row(shape.images, shape.x_image, shape.from, shape.x_strides) ||
+      !is_row(shape.images, shape.dy_image, shape.to, shape.dy_strides))
+    return;
+  const std::int64_t pixels = shape.images * shape.to[0] * shape.to[1] * shape.to[2];
+  shape.from = shape.to = {1, 1, pixels};
+  shape.images = 1;
+}
+
+// [N, C, spatial...] as a packed view with the channels last.
+View channels_last(View view) {
+  view.offset = 0;
+  std::int64_t stride = view.dims[1];
+  for (int axis = view.dims.rank() - 1; axis >= 2; --axis) {
+    view.strides[axis] = stride;
+    stride *= view.dims[axis];
+  }
+  view.strides[1] = 1;
+  view.strides[0] = stride;
+  return view;
+}
+
+// An operand as the copy engine can bring it: where its pixels lie together instead of channels,
+// from a copy.
+Support take(const PointwiseProgram& program, View& view, std::optional<PackAcross>& pack) {
+  if (!program.is_plain_load())
+    return Support::no("an operation is fused into x or dy, which the copy engine brings");
+  view = program.steps[0].view;
+  const int rank = view.dims.rank();
+  if (rank < 3 || rank > 5) return Support::no("1 to 3 spatial axes are supported");
+  if (view.strides[1] == 1) return Support::yes();
+  // [N, pixels, C]
+  std::vector<int> order = {0};
+  for (int axis = 2; axis < rank; ++axis) order.push_back(axis);
+  order.push_back(1);
+  PointwiseProgram from = reordered(program, order);
+  while (from.space.rank() > 3)
+    if (!join_axes({&from}, 1)) return Support::no("pixels that are no row, channels apart");
+  if (from.steps[0].view.strides[1] != 1)
+    return Support::no("neither channels nor pixels lie together");
+  pack = PackAcross{from, view.dtype, {from.space[1] * from.space[2], from.space[2], 1}};
+  view = channels_last(view);
+  return Support::yes();
+}
+
+}  // namespace
+
+int FilterGradientShape::rank() const {
+  const auto is_there = [&](std::size_t axis) {
+    return from[axis] > 1 || to[axis] > 1 || window[axis] > 1 || padding[axis] != 0;
+  };
+  return is_there(0) ? 5 : is_there(1) ? 4 : 3;
+}
+
+Support describe(const Region& region, FilterGradientShape& shape) {
+  const auto* op = region.anchor_as<ConvBackwardFilter>();
+  if (op == nullptr)
+    return Support::other_operation("the anchor is no backward-filter convolution");
+  if (touches_unusual(region)) return Support::no("a ragged or complex tensor, or random numbers");
+  if (reads_coordinates(region.epilogue)) return Support::no("a fused operation reads coordinates");
+  if (Support support = take(input_program(region, ConvBackwardFilter::x), shape.x, shape.pack_x);
+      !support)
+    return support;
+  if (Support support =
+          take(input_program(region, ConvBackwardFilter::dy), shape.dy, shape.pack_dy);
+      !support)
+    return support;
+  const DType dtype = shape.x.dtype;
+  if (dtype != shape.dy.dtype || (dtype != bf16 && dtype != f16 && dtype != f32))
+    return Support::no("x and dy must both be bf16, f16 or f32");
+  if (region.precision() != f32) return Support::no("computes in f32 only");
+  const int rank = shape.x.dims.rank();
+  const Dims& dw = region.epilogue.space;
+  for (const Dims& dims : {shape.x.dims, shape.dy.dims, dw})
+    if (element_count(dims) == 0) return Support::no("no elements");
+
+  shape.images = shape.x.dims[0];
+  shape.channels = dw[1];
+  shape.groups = shape.x.dims[1] / shape.channels;
+  shape.filters = dw[0] / shape.groups;
+  if (shape.channels < kFewestChannels || shape.filters < kFewestChannels)
+    return Support::no("{} channels and {} filters per group, {} at least", shape.channels,
+                       shape.filters, kFewestChannels);
+  shape.from = spatial_of(shape.x.dims, 1);
+  shape.to = spatial_of(shape.dy.dims, 1);
+  shape.window = spatial_of(dw, 1);
+  shape.stride = per_axis(op->stride, 1);
+  shape.dilation = per_axis(op->dilation, 1);
+  shape.padding = per_axis(op->padding, 0);
+  shape.x_image = shape.x.strides[0];
+  shape.dy_image = shape.dy.strides[0];
+  shape.x_strides = spatial_of(shape.x.strides, 0);
+  shape.dy_strides = spatial_of(shape.dy.strides, 0);
+  shape.flips = op->mode == ConvMode::convolution;
+  if (shape.stride[1] > kMostStride || shape.stride[2] > kMostStride)
+    return Support::no("a stride past {}", kMostStride);
+  std::vector<int> order = {0};
+  for (int axis = 2; axis < rank; ++axis) order.push_back(axis);
+  order.push_back(1);
+  shape.epilogue = reordered(blended_epilogue(region), order);
+  join_pixels(shape);
+  const FilterGradientCut cut(shape, {});
+  for (const TensorMapForm& map : {cut.map_x, cut.map_dy})
+    if (const char* reason = refusal(map)) return Support::no("the copy engine: {}", reason);
+  return Support::yes();
+}
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,84 @@
+// The gradient of a convolution's filter as kernels/sm90/filter_gradient.cuh wants it, and how it
+// is cut into tiles and stages.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "cuda/engines/pack_across.hpp"
+#include "cuda/launch/tensor_map.hpp"
+#include "plan/engine.hpp"
+
+namespace ashlar::cuda {
+
+// Channels of a box, for every type: 128 bytes of 16-bit numbers.
+inline constexpr std::int64_t kBoxChannels = 64;
+
+struct FilterGradientShape {
+  using Axes = std::array<std::int64_t, 3>;  // d, h, w; absent ones are of extent 1
+
+  View x, dy;  // channels last: of the tensors, or of copies in scratch
+  std::optional<PackAcross> pack_x, pack_dy;
+  std::int64_t images = 1, groups = 1, filters = 1, channels = 1;  // the last two of a group
+  Axes from = {1, 1, 1}, to = {1, 1, 1};                           // extents of x and dy
+  Axes window = {1, 1, 1}, stride = {1, 1, 1}, dilation = {1, 1, 1}, padding = {0, 0, 0};
+  // In elements, of images and spatial axes.
+  std::int64_t x_image = 0, dy_image = 0;
+  Axes x_strides = {0, 0, 0}, dy_strides = {0, 0, 0};
+  bool flips = false;
+  PointwiseProgram epilogue;  // over filters, spatial axes of the filter, channels
+
+  std::int64_t taps() const { return window[0] * window[1] * window[2]; }
+  bool splits_numbers() const { return x.dtype == f32; }
+  int rank() const;  // of the tensor maps
+};
+
+// Fills in `shape`, or says why not.
+Support describe(const Region& region, FilterGradientShape& shape);
+
+// What a block computes, and what its stages hold: see the kernel's text.
+struct FilterGradientTile {
+  int dy_boxes = 1, x_boxes = 1;
+  int tap_rows = 1, taps_across = 1;
+  int row_blocks = 1;
+  int rows = 1, width = 1, segments = 1;
+  int stages = 2, splits = 1;
+  int parts = 1;  // that numbers are split into: 2 in place of tf32, 3 for all bits of f32
+
+  int consumers() const { return dy_boxes / row_blocks * tap_rows; }
+  int products() const { return parts * (parts + 1) / 2; }
+  int columns() const { return taps_across * x_boxes * static_cast<int>(kBoxChannels); }
+  bool operator==(const FilterGradientTile&) const = default;
+};
+
+std::vector<std::pair<std::string, std::int64_t>> knobs_of(const FilterGradientTile& tile);
+FilterGradientTile filter_gradient_tile_of(const Config& config);
+
+// What follows from a tile.
+struct FilterGradientCut {
+  FilterGradientCut(const FilterGradientShape& shape, const FilterGradientTile& tile);
+
+  std::int64_t x_width, x_rows;                                      // of a segment
+  std::int64_t segment_groups;                                       // of 8 pixels of dy
+  std::int64_t x_pitch;                                              // pixels of shared memory
+  std::int64_t dy_piece_rows = 0, x_piece_rows = 0, raw_slots = 0;   // where numbers are split
+  std::int64_t segments_w, segments_h, segments;                     // of all images
+  std::int64_t stage_count;                                          // of a tile, all splits
+  std::int64_t tiles_k, tiles_c, tap_blocks_h, tap_blocks_w, tiles;  // tiles: of the whole result
+  std::int64_t stage_bytes, raw_bytes, shared_bytes;
+  std::int64_t loaded_bytes;  // of a stage, from global memory
+  std::int64_t copies;        // that bring them
+
+  TensorMapForm map_x, map_dy;
+};
+
+// Share of the matrix units' time that a stage fills, if the L2 cache does not limit.
+double filter_gradient_efficiency(const FilterGradientTile& tile, const FilterGradientCut& cut);
+
+// Tiles worth trying, the most promising first.
+std::vector<FilterGradientTile> filter_gradient_tiles(const FilterGradientShape& shape, int parts,
+                                                      const DeviceProps& device);
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,35 @@
+#include <algorithm>
+
+#include "cuda/engines/tile_cost.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+constexpr TileCalibration kTable[] = {
+#include "cuda/engines/tile_calibration.inc"
+};
+
+std::string_view core_of(std::string_view engine) {
+  return engine.ends_with("_sm90") ? "_sm90" : "_sm80";
+}
+
+}  // namespace
+
+const TileCalibration& tile_calibration(std::string_view engine, DType operands, int tile_m,
+                                        int tile_n, int variant) {
+  // How well a row fits: what an engine measured of its own comes before everything else, then the
+  // kernel's variant, the operands, the tile.
+  const auto fit = [&](const TileCalibration& row) {
+    const bool own = row.engine == engine;
+    if (!own && row.engine != core_of(engine)) return -1;
+    const bool same_tile = row.tile_m == tile_m && row.tile_n == tile_n;
+    if (!same_tile && row.tile_m != 0) return -1;
+    return 8 * (own ? 1 : 0) + 4 * (row.variant == variant ? 1 : 0) +
+           2 * (row.operands == operands ? 1 : 0) + (same_tile ? 1 : 0);
+  };
+  return *std::max_element(std::begin(kTable), std::end(kTable),
+                           [&](const auto& a, const auto& b) { return fit(a) < fit(b); });
+}
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,30 @@
+// Where rows of groups come from and go to, for products of sm90/mainloop.cuh. Comes after a
+// kernel's head, lib/product_rows.cuh, sm90/schedule_groups.cuh and generic/moe_routing.cuh. The
+// head has token_at<kCount>(args, at, values), a program over (1, token, depth), where rows are
+// gathered.
+
+// Factor A of sm90/compute_rows.cuh.
+template <int kCount>
+__device__ inline void factor_a(const Args& args, const Index (&at)[3], R (&values)[kCount]) {
+  const Index token = source(args, at[1]);
+  if (token >= 0)
+    token_at<kCount>(args, {0, token, at[2]}, values);
+  else
+    fill((R)0, values);
+}
+
+// Rows that are not alone in their place are the business of moe/other_rows.cuh, and rows of
+// nobody's go nowhere but to themselves.
+template <class Sum>
+__device__ inline void finish_tile_rows(const Args& args, const Work& work, uint8* slab,
+                                        const Sum (&sums)[kTileN / 2], int row) {
+  finish_rows<kTileN>(args, slab, sums, (Index)row, (Index)work.row_end, (Index)work.n,
+                      (Index)args.columns, [&](Index from, Index(&at)[kRank]) {
+                        const Index to = destination(args, from, (Index)args.output_rows);
+                        if (kScatter && (to < 0 || !work.has_expert ||
+                                         ((const int*)args.row_counts)[to] != 1))
+                          at[0] = -1;
+                        else
+                          locate_row(args, to, at);
+                      });
+}

@@ -1,0 +1,219 @@
+// From tensors to tiles in shared memory. What an operand's element [outer][depth] is, the head says:
+//   Operand::outer(args, where, i), depth(args, where, k)  the two parts of an element's place
+//   Operand::inside(args, where, outer, depth)             false: in padding, a zero
+//   Operand::data(args), Operand::Element                  plain operands: the tensor
+//   Operand::load<Type>(args, outer, depth, words)         words of the tile, from there on
+//   Operand::element<Type>(args, outer, depth, is_there)   one of them, or a zero
+// and how it is brought:
+//   kAsync     kVector neighbours at a time, by copies that pass no register
+//   kTogether  16 bytes of neighbours at a time, through registers
+//   kElements  one by one
+//   kDirect    one by one, and not ahead of time: for what is rare
+#pragma once
+
+#include "lib/ptx_async.cuh"
+#include "lib/ptx_opaque.cuh"
+#include "sm80/place.cuh"
+
+// Packets of neighbours. A packet's neighbours run along the depth, or (kMnMajor) across it; a
+// thread's packets are at the same place on that axis ("column") and in several lines of the other.
+template <class Operand, class Type, int kOuter, int kMode>
+struct Loader {
+  typedef typename Type::Word Word;
+  static const bool kMnMajor = Operand::kMnMajor;
+  typedef TileShape<Type, kMnMajor, kOuter> Shape;
+  static const int kVector = kMode == kAsync ? Operand::kVector : 16 / (int)sizeof(Word);
+  static const int kPerLine = Shape::kRowBytes / (int)sizeof(Word) / kVector;
+  static const int kStep = kThreads / kPerLine;  // lines from a packet of a thread to the next
+  static const int kLines = Shape::kRows / kStep;
+  static_assert(kThreads % kPerLine == 0 && Shape::kRows % kStep == 0, "packets do not share out");
+  static const int kKept = kMnMajor ? 1 : kLines;
+  typedef typename Operand::Place Place;
+  union Packet {
+    Word words[kVector];
+    uint4 piece;
+  };
+
+  Place outer[kKept];  // of the column, or of the lines
+  uint32 is_there;     // a bit for each: not past the last
+  Packet packets[kMode == kTogether ? kLines : 1];
+
+  __device__ static int column() { return threadIdx.x % kPerLine * kVector; }
+  __device__ static int line(int i) { return threadIdx.x / kPerLine + i * kStep; }
+
+  __device__ void start(const Args& args, const Where& where, int first, int end) {
+    is_there = 0;
+#pragma unroll
+    for (int i = 0; i < kKept; ++i) {
+      const int at = first + (kMnMajor ? column() : line(i));
+      is_there |= (uint32)(at < end) << i;
+      outer[i] = Operand::outer(args, where, at < end ? at : 0);
+      outer[i].offset = opaque(outer[i].offset);  // kept, not made again for every stage
+    }
+  }
+  __device__ void fetch(const Args& args, const Where& where, int depth, uint8* tile) {
+    if constexpr (kMnMajor) {
+#pragma unroll
+      for (int i = 0; i < kLines; ++i) {
+        const int k = depth + line(i);
+        const Place at = Operand::depth(args, where, k);
+        const bool is_inside = is_there != 0 && k < where.depth_end;
+        take(args, where, i, outer[0], at, is_inside ? kVector : 0, tile);
+      }
+    } else {
+      const int k = depth + column();
+      const Place at = Operand::depth(args, where, k);
+      const int left = where.depth_end - k;
+      const int count = kCutsDepth ? max(0, min(kVector, left)) : left > 0 ? kVector : 0;
+#pragma unroll
+      for (int i = 0; i < kLines; ++i)
+        take(args, where, i, outer[i], at, is_there >> i & 1 ? count : 0, tile);
+    }
+  }
+  __device__ void deposit(uint8* tile) const {
+    if constexpr (kMode == kTogether)
+#pragma unroll
+      for (int i = 0; i < kLines; ++i) *(uint4*)(tile + shared_place(i)) = packets[i].piece;
+  }
+
+ private:
+  __device__ static int shared_place(int i) {
+    const int first = Shape::place(line(0), column() * (int)sizeof(Word));
+    if constexpr (kStep % 8 == 0 || (Shape::kByWord && kStep % 4 == 0))
+      return first + i * kStep * Shape::kRowBytes;  // rows whose pieces are exchanged alike
+    return Shape::place(line(i), column() * (int)sizeof(Word));
+  }
+  __device__ void take(const Args& args, const Where& where, int i, const Place& a, const Place& b,
+                       int count, uint8* tile) {
+    const bool is_inside = Operand::inside(args, where, a, b);
+    if constexpr (kMode == kAsync) {
+      // Nothing is read where `present` is 0, so that the address may be any.
+      const int kBytes = kVector * (int)sizeof(Word);
+      const int present = !is_inside   ? 0
+                          : kCutsDepth ? count * (int)sizeof(Word)
+                                       : count > 0 ? kBytes : 0;
+      copy_async_filled<kBytes>(tile + shared_place(i),
+                                Operand::data(args) + (a.offset + b.offset), present);
+    } else {
+      if (!is_inside) count = 0;
+      packets[i].piece = make_uint4(0, 0, 0, 0);
+      if (count == 0) return;
+      Operand::template load<Type>(args, a, b, packets[i].words);
+      if (count < kVector)
+#pragma unroll
+        for (int e = 0; e < kVector; ++e)
+          if (e >= count) packets[i].words[e] = 0;
+    }
+  }
+};
+
+// Elements one by one, into rows that run along the depth: 16 bytes of them make a packet.
+// Neighbouring threads take neighbouring rows where those lie together in memory.
+template <class Operand, class Type, int kOuter>
+struct ElementPackets {
+  typedef typename Type::Word Word;
+  typedef typename Operand::Place Place;
+  typedef TileShape<Type, false, kOuter> Shape;
+  static const bool kMnMajor = false;
+  static const int kVector = 16 / (int)sizeof(Word);
+  static const int kPerRow = kTileBytes / 16;
+  static const int kPackets = kOuter * kPerRow / kThreads;
+  static const bool kRowsFirst = Operand::kOuterIsFast;
+  static_assert(kPackets > 0 && kThreads % kPerRow == 0, "packets do not share out");
+  union Packet {
+    Word words[kVector];
+    uint4 piece;
+  };
+
+  __device__ static int row(int i) {
+    const int packet = threadIdx.x + i * kThreads;
+    return kRowsFirst ? packet % kOuter : packet / kPerRow;
+  }
+  __device__ static int column(int i) {
+    const int packet = threadIdx.x + i * kThreads;
+    return (kRowsFirst ? packet / kOuter : packet % kPerRow) * kVector;
+  }
+  __device__ static void store(uint8* tile, int i, const Packet& packet) {
+    *(uint4*)(tile + Shape::place(row(i), column(i) * (int)sizeof(Word))) = packet.piece;
+  }
+  __device__ static Word word(const Args& args, const Where& where, const Place& outer,
+                              const Place& depth, bool is_there) {
+    return Operand::template element<Type>(args, outer, depth,
+                                           is_there && Operand::inside(args, where, outer, depth));
+  }
+};
+
+template <class Operand, class Type, int kOuter>
+struct Loader<Operand, Type, kOuter, kElements> : ElementPackets<Operand, Type, kOuter> {
+  typedef ElementPackets<Operand, Type, kOuter> Base;
+  typedef typename Operand::Place Place;
+  static const int kPackets = Base::kPackets, kVector = Base::kVector;
+  static const int kRows =
+      !Base::kRowsFirst ? kPackets : kOuter > kThreads ? kOuter / kThreads : 1;
+  Place outer[kRows];
+  uint32 is_there;
+  typename Base::Packet packets[kPackets];
+
+  __device__ void start(const Args& args, const Where& where, int first, int end) {
+    is_there = 0;
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      const int at = first + Base::row(i);
+      is_there |= (uint32)(at < end) << i;
+      outer[i] = Operand::outer(args, where, at < end ? at : 0);
+    }
+  }
+  __device__ void fetch(const Args& args, const Where& where, int depth, uint8*) {
+    const auto take = [&](int i, int e, int k, const Place& at) {
+      packets[i].words[e] =
+          Base::word(args, where, outer[i % kRows], at,
+                     k < where.depth_end && (is_there >> i % kRows & 1) != 0);
+    };
+    if constexpr (Base::kRowsFirst) {
+#pragma unroll
+      for (int i = 0; i < kPackets; ++i)
+#pragma unroll
+        for (int e = 0; e < kVector; ++e) {
+          const int k = depth + Base::column(i) + e;
+          take(i, e, k, Operand::depth(args, where, k));
+        }
+    } else {
+#pragma unroll
+      for (int e = 0; e < kVector; ++e) {
+        const int k = depth + Base::column(0) + e;
+        const Place at = Operand::depth(args, where, k);
+#pragma unroll
+        for (int i = 0; i < kPackets; ++i) take(i, e, k, at);
+      }
+    }
+  }
+  __device__ void deposit(uint8* tile) const {
+#pragma unroll
+    for (int i = 0; i < kPackets; ++i) Base::store(tile, i, packets[i]);
+  }
+};
+
+template <class Operand, class Type, int kOuter>
+struct Loader<Operand, Type, kOuter, kDirect> : ElementPackets<Operand, Type, kOuter> {
+  typedef ElementPackets<Operand, Type, kOuter> Base;
+  int first, end;
+
+  __device__ void start(const Args&, const Where&, int first_row, int end_row) {
+    first = first_row;
+    end = end_row;
+  }
+  __device__ void fetch(const Args& args, const Where& where, int depth, uint8* tile) {
+#pragma unroll 1
+    for (int i = 0; i < Base::kPackets; ++i) {
+      const int row = first + Base::row(i), k = depth + Base::column(i);
+      const auto outer = Operand::outer(args, where, row < end ? row : 0);
+      typename Base::Packet packet;
+#pragma unroll
+      for (int e = 0; e < Base::kVector; ++e)
+        packet.words[e] = Base::word(args, where, outer, Operand::depth(args, where, k + e),
+                                     row < end && k + e < where.depth_end);
+      Base::store(tile, i, packet);
+    }
+  }
+  __device__ void deposit(uint8*) const {}
+};

@@ -1,0 +1,173 @@
+// Tiles of factors that are computed on the way in: dequantised, scaled, of a type or in an order
+// that copy engines and matrix units do not take. Comes after a kernel's head and
+// sm90/load_matrix.cuh. The head has, for factor A (and the same for B),
+//   factor_a<kCount>(args, at, values)  the program, over (batch, row, depth), or, where
+//                                       kAlongRowsA, over (batch, depth, row)
+//   kVectorA                            neighbouring elements it may be asked for
+//   MathA                               the element type that is multiplied
+// and args.rows, args.columns, args.depth. The stages get what the copy engine would write: lines
+// of 128 bytes, whose pieces of 16 bytes are swizzled.
+#include "lib/pointwise.cuh"
+#include "lib/rows.cuh"
+
+static const int kPieceElements = 16 / kElementBytes;
+
+__device__ inline uint4* piece_at(uint8* lines, int line, int piece) {
+  return (uint4*)(lines + line * 128 + (piece ^ (line & 7)) * 16);
+}
+
+// As matrix units take it; f32 to the nearest tf32, whose 13 last bits they do not look at.
+template <class Math>
+__device__ inline uint4 narrow_piece(const R (&values)[kPieceElements]) {
+  Vector<kPieceElements, typename Math::Word> words = narrow_vector(Math(), values);
+  if constexpr (kElementBytes == 4) {
+#pragma unroll
+    for (int i = 0; i < kPieceElements; ++i)
+      if (words.words[i] == words.words[i])
+        words.words[i] = __uint_as_float(__float_as_uint(words.words[i]) + 0x1000u);
+  }
+  return words.pieces[0];
+}
+
+// kCount elements along the last axis of the program, 0 past the end of it.
+template <class Factor, int kCount, int kVector>
+__device__ inline void load_along(const Args& args, int batch, int line, int at, int end,
+                                  R* values) {
+#pragma unroll
+  for (int first = 0; first < kCount; first += kVector) {
+    R some[kVector];
+    fill((R)0, some);
+    const Index where[3] = {(Index)batch, (Index)line, (Index)(at + first)};
+    if (at + first < end) Factor::load(args, where, some);
+#pragma unroll
+    for (int i = 0; i < kVector; ++i) values[first + i] = some[i];
+  }
+}
+
+// Pieces of a tile, kTogether at a time on their way: `load(i)` gives the one that `store(i)` puts
+// into its place. Before the first `ready` waits for the place.
+template <int kPieces, class Load, class Store, class Ready>
+__device__ inline void fill_pieces(Load load, Store store, Ready ready) {
+  const int kTogether = kPieces % 4 == 0 ? 4 : kPieces % 2 == 0 ? 2 : 1;
+#pragma unroll 1
+  for (int first = 0; first < kPieces; first += kTogether) {
+    uint4 pieces[kTogether];
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) pieces[i] = load(first + i);
+    if (first == 0) ready();
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) store(first + i, pieces[i]);
+  }
+}
+
+// kRows lines from `row` on of 128 bytes of depth each. By 128 threads.
+template <class Factor, int kRows, class Ready>
+__device__ inline void compute_lines(const Args& args, uint8* to, int batch, int row, int row_end,
+                                     int depth, Ready ready) {
+  const int thread = threadIdx.x % 128, piece = thread % 8, line = thread / 8;
+  const int at = depth + piece * kPieceElements;
+  fill_pieces<kRows / 16>(
+      [&](int i) {
+        R values[kPieceElements];
+        const int r = row + line + 16 * i;
+        const int end = r < row_end ? (int)args.depth : 0;
+        const int kStep = Factor::kVector < kPieceElements ? Factor::kVector : kPieceElements;
+        load_along<Factor, kPieceElements, kStep>(args, batch, r, at, end, values);
+        return narrow_piece<typename Factor::Math>(values);
+      },
+      [&](int i, uint4 words) { *piece_at(to, line + 16 * i, piece) = words; }, ready);
+}
+
+// The same with rows together: boxes of 128 bytes of rows, a line for each step of depth.
+template <class Factor, int kRows, class Ready>
+__device__ inline void compute_boxes(const Args& args, uint8* to, int batch, int row, int row_end,
+                                     int depth, Ready ready) {
+  const int thread = threadIdx.x % 128, piece = thread % 8, line = thread / 8;
+  const int kSteps = kTileDepth / 16, kBox = 128 / kElementBytes;
+  fill_pieces<kRows / kBox * kSteps>(
+      [&](int i) {
+        R values[kPieceElements];
+        const int d = depth + line + 16 * (i % kSteps);
+        const int at = row + i / kSteps * kBox + piece * kPieceElements;
+        const int end = d < (int)args.depth ? row_end : 0;
+        const int kStep = Factor::kVector < kPieceElements ? Factor::kVector : kPieceElements;
+        load_along<Factor, kPieceElements, kStep>(args, batch, d, at, end, values);
+        return narrow_piece<typename Factor::Math>(values);
+      },
+      [&](int i, uint4 words) {
+        *piece_at(to + i / kSteps * kTileDepth * 128, line + 16 * (i % kSteps), piece) = words;
+      },
+      ready);
+}
+
+// Lines of depth from elements that lie together along the rows: a thread turns kTurned rows of a
+// piece at a time. 8 lanes have four pieces of two rows 4 apart, which lie in different banks.
+template <class Factor, int kRows, class Ready>
+__device__ inline void compute_turned(const Args& args, uint8* to, int batch, int row, int row_end,
+                                      int depth, Ready ready) {
+  const int kTurned = Factor::kVector < 4 ? Factor::kVector : 4;
+  const int thread = threadIdx.x % 128, piece = thread % 4 + thread / 8 % 2 * 4;
+  const int line = (thread / 16 * 2 + thread / 4 % 2) * kTurned, kLines = 16 * kTurned;
+  ready();
+#pragma unroll 1
+  for (int first = line; first < kRows; first += kLines) {
+    R values[kPieceElements][kTurned];
+#pragma unroll
+    for (int k = 0; k < kPieceElements; ++k) {
+      const int d = depth + piece * kPieceElements + k;
+      load_along<Factor, kTurned, kTurned>(args, batch, d, row + first,
+                                           d < (int)args.depth ? row_end : 0, values[k]);
+    }
+#pragma unroll
+    for (int r = 0; r < kTurned; ++r) {
+      R line_of[kPieceElements];
+#pragma unroll
+      for (int k = 0; k < kPieceElements; ++k) line_of[k] = values[k][r];
+      *piece_at(to, first + r, piece) = narrow_piece<typename Factor::Math>(line_of);
+    }
+  }
+}
+
+template <class Factor, bool kTranspose, int kRows, class Ready>
+__device__ inline void compute_tile(const Args& args, uint8* to, int batch, int row, int row_end,
+                                    int depth, Ready ready) {
+  if constexpr (kTranspose)
+    compute_boxes<Factor, kRows>(args, to, batch, row, row_end, depth, ready);
+  else if constexpr (Factor::kAlongRows)
+    compute_turned<Factor, kRows>(args, to, batch, row, row_end, depth, ready);
+  else
+    compute_lines<Factor, kRows>(args, to, batch, row, row_end, depth, ready);
+}
+
+struct FactorA {
+  typedef MathA Math;
+  static const int kVector = kVectorA;
+  static const bool kAlongRows = kAlongRowsA;
+  template <int kCount>
+  static __device__ void load(const Args& args, const Index (&at)[3], R (&values)[kCount]) {
+    factor_a<kCount>(args, at, values);
+  }
+};
+struct FactorB {
+  typedef MathB Math;
+  static const int kVector = kVectorB;
+  static const bool kAlongRows = kAlongRowsB;
+  template <int kCount>
+  static __device__ void load(const Args& args, const Index (&at)[3], R (&values)[kCount]) {
+    factor_b<kCount>(args, at, values);
+  }
+};
+
+template <class Ready>
+__device__ inline void compute_stage(const Args& args, const Work& work, int block, uint8* a,
+                                     uint8* b, Ready ready) {
+  const int depth = block * kTileDepth;
+  if constexpr (kComputesA)
+    compute_tile<FactorA, kTransposeA, kTileM>(args, a, work.batch, work.m, (int)args.rows, depth,
+                                               ready);
+  if constexpr (kComputesB)
+    compute_tile<FactorB, kTransposeB, kTileN>(args, b, work.batch, work.n, (int)args.columns,
+                                               depth, [&] {
+                                                 if constexpr (!kComputesA) ready();
+                                               });
+}

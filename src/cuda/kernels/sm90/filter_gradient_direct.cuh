@@ -1,0 +1,49 @@
+// Numbers of 16 bits go to the matrix units as they are: copies fill the stages.
+
+// One thread.
+__device__ inline void produce(const Args& args, const Work& work, Ring ring) {
+  const int kPixels = kDyBoxes * kRows * kDyWidth + kXBoxes * kXRows * kXWidth;
+  Place place(args, work.first * kSegments);
+  for (int i = 0; i < work.count; ++i, ring.next(kStages)) {
+    Mbarrier* full = ring.full + ring.stage;
+    wait_for(ring.empty + ring.stage, ring.parity ^ 1);
+    arrive_and_expect(full, kSegments * kPixels * 128);
+    uint8 *dy = ring.stages + ring.stage * kStageBytes, *x = dy + kDyBoxes * kDyBoxBytes;
+#pragma unroll 1
+    for (int s = 0; s < kSegments; ++s, place.advance(args)) {
+#pragma unroll
+      for (int box = 0; box < kDyBoxes; ++box)
+        load_dy(args, work, place, box, 0, dy + box * kDyBoxBytes + s * kSegmentGroups * 1024, full);
+#pragma unroll
+      for (int box = 0; box < kXBoxes; ++box)
+        load_x(args, work, place, box, 0, x + box * kXBoxBytes + s * kXPitch * 128, full);
+    }
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads)
+    filter_gradient(const __grid_constant__ Args args) {
+  Ring ring;
+  ring.stages = aligned_shared_memory();
+  ring.full = (Mbarrier*)(ring.stages + kStages * kStageBytes);
+  ring.empty = ring.full + kStages;
+  ring.stage = ring.parity = 0;
+  if (threadIdx.x == 0) {
+    for (int s = 0; s < kStages; ++s) {
+      init_barrier(ring.full + s, 1);
+      init_barrier(ring.empty + s, 4 * kConsumers);
+    }
+    fence_barriers();
+  }
+  clear_rests(ring.stages);
+  __syncthreads();
+  const Work work = work_of(args);
+  const int group = threadIdx.x / 128;
+  if (group == kConsumers) {
+    if constexpr (kConsumers > 1) give_registers<kProducerRegisters>();
+    if (threadIdx.x == kConsumers * 128) produce(args, work, ring);
+  } else {
+    if constexpr (kConsumers > 1) take_registers<kConsumerRegisters>();
+    consume(args, work, ring, group);
+  }
+}

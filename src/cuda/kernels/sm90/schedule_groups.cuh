@@ -1,0 +1,34 @@
+// Which tile a block computes when, where the rows are cut into groups that the device alone knows.
+// Comes after a kernel's head, which has kTileM, kTileN, kCluster = 1, and args.tiles_n,
+// .depth_blocks and .row_tiles: what moe/group_tiles.cuh has written.
+
+__device__ inline int block_of_cluster() { return 0; }
+
+struct Work {
+  int m, n;          // first row and column
+  int row_end;       // of the group
+  int batch;         // expert
+  bool has_expert;
+  int first, count;  // blocks of depth
+};
+
+__device__ inline int work_count(const Args& args) {
+  return *(const int*)args.row_tiles * (int)args.tiles_n;
+}
+__device__ inline int first_work() { return (int)blockIdx.x; }
+__device__ inline int work_step() { return (int)gridDim.x; }
+
+// All columns of some rows, then the next rows: those of an expert come together.
+__device__ inline Work work_of(const Args& args, int number) {
+  const int tile = number / (int)args.tiles_n;
+  const uint4 rows = ((const uint4*)args.row_tiles)[tile + 1];
+  Work work;
+  work.m = (int)rows.x;
+  work.n = (number - tile * (int)args.tiles_n) * kTileN;
+  work.row_end = (int)rows.y;
+  work.has_expert = (int)rows.z >= 0;
+  work.batch = work.has_expert ? (int)rows.z : 0;
+  work.first = 0;
+  work.count = work.has_expert ? (int)args.depth_blocks : 0;
+  return work;
+}

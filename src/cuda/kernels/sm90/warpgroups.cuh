@@ -1,0 +1,54 @@
+// What the warpgroups of a product share, however its factors come: registers, turns, descriptors.
+// Comes after a kernel's head and lib/ptx_wgmma_product.cuh.
+#include "lib/ptx_mbarrier.cuh"
+#include "lib/ptx_wgmma.cuh"
+
+static const int kThreads = (kConsumers + 1) * 128;
+// Warpgroups that multiply the same tile.
+static const int kSharers = kPingPong ? 1 : kConsumers;
+// Registers a thread has at the start (what a block of a processor can have, in steps of 8), and
+// what the roles make of them.
+static const int kStartRegisters = 65536 / (kThreads * kBlocksPerProcessor) / 8 * 8;
+static const int kProducerRegisters = 40;
+static const int kConsumerRegisters =
+    (kStartRegisters * (kConsumers + 1) - kProducerRegisters) / kConsumers / 8 * 8 < 240
+        ? (kStartRegisters * (kConsumers + 1) - kProducerRegisters) / kConsumers / 8 * 8
+        : 240;
+
+// Warpgroups with tiles of their own multiply in turns. A barrier tells apart this round of a stage
+// and the one before it, no more: who waits for a stage must know that the round before has come.
+struct Turns {
+  int group, parity;
+
+  __device__ void wait(Mbarrier* turns) {
+    if constexpr (!kPingPong) return;
+    wait_for(turns + group, parity);
+    parity ^= 1;
+  }
+  // All stages of the group's tile have come.
+  __device__ void pass_on(Mbarrier* turns) const {
+    if constexpr (!kPingPong) return;
+    if (threadIdx.x % 32 == 0) arrive(turns + (group + 1) % kConsumers);
+  }
+};
+
+// Distances of lib/ptx_wgmma.cuh's descriptors. A tile with contiguous rows is a stack of boxes of
+// 128 bytes of rows.
+static const int kDepthBytes = kTileDepth * kElementBytes;
+static const int kInstructionDepth = 32 / kElementBytes;
+template <bool kTranspose>
+__device__ inline uint64 tile_descriptor(const uint8* tile) {
+  if constexpr (kTranspose)
+    return matrix_descriptor<128>(tile, kTileDepth * 128, 1024);
+  else
+    return matrix_descriptor<kDepthBytes>(tile, 0, 8 * kDepthBytes);
+}
+template <bool kTranspose>
+__device__ inline int depth_step() {
+  return kTranspose ? kInstructionDepth * 128 : 32;
+}
+// From 64 rows of A to the next.
+template <bool kTranspose>
+__device__ inline int rows_step() {
+  return kTranspose ? kTileDepth * 128 : 64 * kDepthBytes;
+}

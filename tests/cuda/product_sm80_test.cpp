@@ -1,0 +1,151 @@
+// Products and convolutions on tensor cores by mma.sync: kernels of the main shapes compile without
+// spills for every architecture, and small ones agree with the oracle.
+#include "cuda/engines/engines.hpp"
+#include "engine_agrees.hpp"
+#include "engine_compiles.hpp"
+
+namespace ashlar::cuda {
+namespace {
+
+const std::vector<const char*> kArchitectures = {"sm_80", "sm_89", "sm_90a", "sm_120"};
+
+struct Matrices {
+  std::int64_t m = 72, n = 136, k = 96;
+  bool a_turned = false, b_turned = false;
+  bool with_bias = false;
+};
+
+Graph product(DType dtype, const Matrices& shape) {
+  Graph graph;
+  const auto matrix = [&](const char* name, std::int64_t rows, std::int64_t columns, bool turned) {
+    return turned ? graph.transpose(graph.input(name, {columns, rows}, dtype), {1, 0})
+                  : graph.input(name, {rows, columns}, dtype);
+  };
+  Value c = graph.matmul(matrix("a", shape.m, shape.k, shape.a_turned),
+                         matrix("b", shape.k, shape.n, shape.b_turned));
+  if (shape.with_bias) c = relu(c + graph.input("bias", {1, shape.n}, dtype));
+  graph.output("c", c, {.dtype = dtype == DType::i8 ? DType::i32 : dtype});
+  return graph;
+}
+
+enum class Direction : std::uint8_t { forward, data, filter };
+constexpr Direction kDirections[] = {Direction::forward, Direction::data, Direction::filter};
+
+struct Convolution {
+  Dims x = {2, 16, 9, 11}, w = {24, 16, 3, 3};
+  ConvAttributes op = {.padding = {1, 1}};
+  Layout layout = channels_last;
+};
+
+Graph convolution(DType dtype, const Convolution& shape, Direction direction) {
+  Graph sizes;
+  const Dims y =
+      sizes.conv(sizes.input("x", shape.x, f32), sizes.input("w", shape.w, f32), shape.op).dims();
+  Graph graph;
+  const auto input = [&](const char* name, const Dims& dims) {
+    return graph.input(name, dims, dtype, shape.layout);
+  };
+  const ashlar::Result stored{.layout = shape.layout};
+  if (direction == Direction::forward)
+    graph.output("y", graph.conv(input("x", shape.x), input("w", shape.w), shape.op), stored);
+  else if (direction == Direction::data)
+    graph.output("dx",
+                 graph.conv_backward_data(input("dy", y), input("w", shape.w), shape.op,
+                                          {.dims = shape.x}),
+                 stored);
+  else
+    graph.output("dw",
+                 graph.conv_backward_filter(input("x", shape.x), input("dy", y), shape.op,
+                                            {.dims = shape.w}),
+                 stored);
+  return graph;
+}
+
+class ProductSm80 : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!nvrtc().is_open) GTEST_SKIP() << nvrtc().reason;
+  }
+};
+
+TEST_F(ProductSm80, MatricesCompileWithoutSpills) {
+  expect_compiles(gemm_sm80_engine(),
+                  product(bf16, {4096, 4096, 4096, false, true, true}), kArchitectures);
+  expect_compiles(gemm_sm80_engine(), product(f32, {512, 512, 512}), {"sm_90a"}, true);
+}
+
+TEST_F(ProductSm80, ConvolutionsCompileWithoutSpills) {
+  for (const Direction direction : kDirections)
+    expect_compiles(conv_sm80_engine(),
+                    convolution(bf16, {{32, 256, 28, 28}, {256, 256, 3, 3}}, direction),
+                    {"sm_90a"});
+}
+
+class GpuProductSm80 : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (device_count() == 0) GTEST_SKIP() << driver().reason;
+  }
+};
+
+TEST_F(GpuProductSm80, Transposes) {
+  for (const bool a : {false, true})
+    for (const bool b : {false, true})
+      expect_agrees(gemm_sm80_engine(), product(bf16, {.a_turned = a, .b_turned = b}));
+}
+
+// Rows that end anywhere: elements one by one.
+TEST_F(GpuProductSm80, OddExtents) {
+  for (const DType dtype : {f16, f32, f64, DType::i8, DType::e4m3})
+    expect_agrees(gemm_sm80_engine(), product(dtype, {65, 31, 77, false, true, false}));
+}
+
+TEST_F(GpuProductSm80, EveryType) {
+  for (const DType dtype : {f16, f32, f64, DType::i8, DType::e4m3}) {
+    expect_agrees(gemm_sm80_engine(), product(dtype, {64, 64, 160, false, true, false}));
+    expect_agrees(gemm_sm80_engine(), product(dtype, {64, 64, 160, true, false, false}));
+  }
+}
+
+// f32 products stay f32 products, sums of thousands of equal signs included.
+TEST_F(GpuProductSm80, F32InParts) {
+  for (const std::int64_t depth : {5, 40, 600})
+    expect_agrees(gemm_sm80_engine(), product(f32, {33, 20, depth, false, true, false}), true);
+}
+
+TEST_F(GpuProductSm80, EveryTile) {
+  expect_agrees(gemm_sm80_engine(), product(bf16, {136, 72, 512, false, true, true}), true);
+}
+
+TEST_F(GpuProductSm80, Convolutions) {
+  for (const Direction direction : kDirections) {
+    expect_agrees(conv_sm80_engine(), convolution(bf16, {}, direction));
+    expect_agrees(conv_sm80_engine(),
+                  convolution(bf16, {.op = {.padding = {1, 1}, .stride = {2, 2}}}, direction));
+    expect_agrees(conv_sm80_engine(), convolution(f32, {.layout = row_major}, direction));
+  }
+}
+
+TEST_F(GpuProductSm80, OddConvolutions) {
+  for (const Direction direction : kDirections) {
+    expect_agrees(conv_sm80_engine(),
+                  convolution(f16,
+                              {{2, 6, 11, 9},
+                               {9, 2, 3, 2},
+                               {.padding = {2, 0},
+                                .post_padding = Dims{1, 3},
+                                .stride = {2, 1},
+                                .dilation = {2, 3},
+                                .mode = ConvMode::convolution,
+                                .alpha = 2.0}},
+                              direction));
+    expect_agrees(conv_sm80_engine(), convolution(bf16,
+                                                  {{1, 8, 5, 6, 7},
+                                                   {16, 8, 3, 1, 3},
+                                                   {.padding = {1, 0, 1}, .stride = {3, 1, 2}}},
+                                                  direction));
+  }
+}
+
+}  // namespace
+}  // namespace ashlar::cuda
