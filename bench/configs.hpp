@@ -1,5 +1,5 @@
 // Every configuration of ours for a case, timed: what the cost model is fitted to and judged by
-// (bench/fit, tests/bench/ranking_test.cpp).
+// (tools/fit_costs, tests/bench/ranking_test.cpp).
 #pragma once
 
 #include <ashlar/tune.hpp>

@@ -152,9 +152,9 @@ constexpr const char* kProcessorHead =
     "<th>speed</th><th>limit, ms</th><th>of limit</th><th>naive, ms</th><th>fused</th>"
     "<th>engine</th>";
 constexpr const char* kGpuHead =
-    "<th>case</th><th>ours, ms</th><th>cuDNN, ms</th><th>speed</th><th>limit, ms</th>"
+    "<th>case</th><th>ours, ms</th><th>peer, ms</th><th>speed</th><th>limit, ms</th>"
     "<th>of limit</th><th>of copy</th><th>naive, ms</th><th>apart, ms</th><th>engine</th>"
-    "<th>cuDNN</th>";
+    "<th>peer</th>";
 
 std::string table(const SuiteResult& suite, const Setting& setting) {
   std::string html = fmt::format("<table><thead><tr>{}</tr></thead><tbody>\n",
@@ -187,7 +187,8 @@ std::string section(const SuiteResult& suite, const Setting& setting) {
                     "</p>\n<p class=\"note\">{}</p>\n<figure>{}<figcaption>Share of the limit "
                     "(red line); at the right the speed over {}.</figcaption></figure>\n{}",
                     escaped(suite.limit), chart(suite, setting),
-                    setting.gpu ? "cuDNN" : "oneDNN on the user's layout", table(suite, setting));
+                    setting.gpu ? "the peer" : "oneDNN on the user's layout",
+                    table(suite, setting));
 }
 
 }  // namespace
@@ -200,9 +201,7 @@ std::string introduction(const Setting& setting) {
         "<h1>Ashlar on a GPU</h1>\n<p>{}; {}; {}; {}; commit {}; a copy moves {:.2f} TB/s.</p>\n"
         "<p class=\"note\">Medians, all sides in one process, sample by sample in turn, the L2 "
         "cache "
-        "flushed before each. Speed is the time of cuDNN, the fastest of the first plans it "
-        "proposes, "
-        "over "
+        "flushed before each. Speed is the time of the peer, the fastest of all plans it has, over "
         "ours: above 1 we are faster. The limit is bytes at the speed of the copy or arithmetic at "
         "its peak, whichever takes longer.</p>\n",
         escaped(setting.device), escaped(setting.driver),
@@ -229,7 +228,7 @@ std::string legend(const Setting& setting) {
       "width=\"22\" height=\"9\"/><text x=\"298\" y=\"12\">{}</text>"
       "<line class=\"limit\" x1=\"450\" y1=\"1\" x2=\"450\" y2=\"14\"/><text x=\"458\" "
       "y=\"12\">limit</text></svg>\n",
-      setting.gpu ? "cuDNN" : "oneDNN, user's layout",
+      setting.gpu ? "peer" : "oneDNN, user's layout",
       setting.gpu ? "ours, as several graphs" : "oneDNN, its layout");
 }
 

@@ -43,7 +43,7 @@ endif()
 # Fits the constants of the cost model to recorded timings. It is made on demand and brings its own
 # tile_calibration(), so that the library's stays in its archive.
 if(ASHLAR_BUILD_CLI)
-  add_executable(fit_costs EXCLUDE_FROM_ALL "${PROJECT_SOURCE_DIR}/bench/fit/fit_costs.cpp")
+  add_executable(fit_costs EXCLUDE_FROM_ALL "${PROJECT_SOURCE_DIR}/tools/fit_costs.cpp")
   target_include_directories(fit_costs PRIVATE "${PROJECT_SOURCE_DIR}/src")
   target_link_libraries(fit_costs PRIVATE ashlar_bench ashlar ashlar_build_flags ashlar_fmt
                                           nlohmann_json::nlohmann_json)

@@ -83,11 +83,31 @@ def case_rows(cases):
         yield "| " + " | ".join(row + [f"`{case['engine']}`"]) + " |"
 
 
+PEERS = {"cudnn": "cuDNN", "cublaslt": "cuBLASLt"}
+
+
+def peer_of(case, member=""):
+    """What a case says of its peer, whichever that is."""
+    return next((case[peer + member] for peer in PEERS if peer + member in case), None)
+
+
+def gpu_rate(case):
+    """Of what limits it."""
+    arithmetic = case.get("gflops", 0) / case.get("peak_gflops", 1)
+    if arithmetic > case["share_of_copy"]:
+        return f"{case['gflops'] / 1000:.0f} TFLOP/s"
+    return f"{case['gb_per_s'] / 1000:.2f} TB/s"
+
+
 def gpu_rows(cases):
     apart = any("apart_ms" in case for case in cases)
-    head = ["Case", "ours, ms", "cuDNN, ms", "speed", "limit, ms", "of limit", "of copy", "naive, ms"]
+    alone = any("alone_ms" in case for case in cases)
+    names = [name for peer, name in PEERS.items() if any(f"{peer}_ms" in case for case in cases)] or ["cuDNN"]
+    peer = " / ".join(names)
+    head = ["Case", "ours, ms", f"{peer}, ms", "speed", "limit, ms", "of limit", "our rate", "of copy", "naive, ms"]
+    head += ["alone, ms", "fusing costs", "peer's"] if alone else []
     head += ["apart, ms", "over apart", "of its bytes"] if apart else []
-    head += ["engine", "cuDNN"]
+    head += ["engine", peer]
     yield "| " + " | ".join(head) + " |"
     yield "|---|" + "---:|" * (len(head) - 3) + "---|---|"
     for case in cases:
@@ -95,15 +115,29 @@ def gpu_rows(cases):
             yield "| " + " | ".join([case["name"], case["check"]] + [""] * (len(head) - 2)) + " |"
             continue
         row = [case["name"], number(case["ours_ms"], "{:.4f}"),
-               number(case.get("cudnn_ms"), "{:.4f}"), number(case.get("speed")),
-               number(case["limit_ms"], "{:.4f}"), f"{case['share_of_limit']:.0%}",
+               number(peer_of(case, "_ms"), "{:.4f}"), number(case.get("speed")),
+               number(case["limit_ms"], "{:.4f}"), f"{case['share_of_limit']:.0%}", gpu_rate(case),
                f"{case['share_of_copy']:.0%}", number(case.get("naive_ms"), "{:.3f}")]
+        if alone:
+            row += [number(case.get("alone_ms"), "{:.4f}"), number(case.get("overhead"), "{:+.1%}"),
+                    number(peer_of(case, "_overhead"), "{:+.1%}")]
         if apart:
             row += [number(case.get("apart_ms"), "{:.4f}"), number(case.get("speed_over_apart")),
                     number(case.get("share_of_apart_bytes"), "{:.0%}")]
-        calls = case.get("cudnn_calls", 1)
-        note = "wrong" if "cudnn_wrong" in case else "refuses" if "cudnn_refusal" in case else f"{calls} calls" if calls > 1 else ""
-        yield "| " + " | ".join(row + [f"`{case['engine']}`", note]) + " |"
+        yield "| " + " | ".join(row + [f"`{case['engine']}`", peer_note(case)]) + " |"
+
+
+def peer_note(case):
+    """How the peer did it: refusals, calls, of how many plans it is the best."""
+    calls = peer_of(case, "_calls") or 1
+    tried = re.search(r"best of (\d+)", peer_of(case) or "")
+    if "cudnn_wrong" in case:
+        return "wrong"
+    if peer_of(case, "_refusal") is not None:
+        return "refuses"
+    notes = [f"{calls} calls"] if calls > 1 else []
+    notes += [f"best of {tried.group(1)}"] if tried else []
+    return ", ".join(notes)
 
 
 def gpu_section(folder, suite, form, record, result):
@@ -166,6 +200,35 @@ def pytorch_lines(folder, path):
     yield ""
 
 
+def choice_lines(folder, paths):
+    """How near the first choices of the cost model were to the fastest configurations when those were timed."""
+    yield f"### {folder}: first choices"
+    yield ""
+    yield ("Every configuration that our engines offer for a case, timed (`ashlar bench --configs`); the first choice is "
+           "what the cost model of that version took.")
+    yield ("tests/bench/ranking_test.cpp holds today's model to the same timings: within 8 % of the fastest, "
+           "geometric mean.")
+    yield ""
+    yield "| Suite | cases | configurations | first / fastest | worst | case |"
+    yield "|---|---:|---:|---:|---:|---|"
+    for path in paths:
+        record = json.loads(path.read_text())
+        losses, count = [], 0
+        for case in record["configs"]:
+            times = [trial["measured_us"] for trial in case["trials"]
+                     if "measured_us" in trial and "difference" not in trial]
+            first = case["trials"][0].get("measured_us") if case["trials"] else None
+            count += len(times)
+            if times and first:
+                losses.append((first / min(times), case["name"]))
+        if not losses:
+            continue
+        mean = math.exp(sum(math.log(loss) for loss, _ in losses) / len(losses))
+        worst = max(losses)
+        yield f"| {record['suite']} | {len(losses)} | {count} | {mean:.3f} | {worst[0]:.2f} | {worst[1]} |"
+    yield ""
+
+
 def count_cases(form):
     """Cases of a suite, its variants counted (shapes/README.md)."""
     return sum(math.prod(len(values) for name, values in form.get("each", {}).items() if name not in case)
@@ -180,8 +243,8 @@ def gpu_part(folder, title):
     yield f"## {title}"
     yield ""
     yield (f"From the files in [bench/results/{folder}](../bench/results/{folder}), problems in "
-           "[shapes/cuda](../shapes/cuda). Speed is the time of cuDNN over ours, the fastest of the first plans it")
-    yield ("proposes, in one process, the L2 cache flushed before every run. The limit is bytes at the speed of a "
+           "[shapes/cuda](../shapes/cuda). Speed is the time of NVIDIA's cuDNN or cuBLASLt over ours: the fastest of")
+    yield ("all plans it has where a note says of how many, else of the first five it proposes; in one process, the L2 cache flushed before every run. The limit is bytes at the speed of a "
            "copy measured in")
     yield ("the same run, or arithmetic at its peak; apart: the same as several graphs, one plan each.")
     yield ""
@@ -199,6 +262,8 @@ def gpu_part(folder, title):
         yield from host_lines(RESULTS / folder / "host.json")
     for entry in suites:
         yield from gpu_section(folder, *entry)
+    if choices := sorted((RESULTS / folder).glob("configs_*.json")):
+        yield from choice_lines(folder, choices)
     if (RESULTS / folder / "pytorch.json").exists():
         yield from pytorch_lines(folder, RESULTS / folder / "pytorch.json")
 
@@ -236,8 +301,8 @@ def leave_out_wrong_peers(result):
     """A peer whose values at full size are far from ours and from the generic engine's timed something else."""
     far = re.compile(r"at full size (\S+) tolerances from the peer \(")
     for case in result["cases"]:
-        if far.search(case.get("check", "")) and "cudnn_ms" in case:
-            for key in ("cudnn_ms", "speed", "cudnn_calls"):
+        if far.search(case.get("check", "")) and peer_of(case, "_ms") is not None:
+            for key in ["speed"] + [peer + member for peer in PEERS for member in ("_ms", "_calls")]:
                 case.pop(key, None)
             case["cudnn_wrong"] = True
     speeds = [(case["speed"], case["name"]) for case in result["cases"] if "speed" in case]

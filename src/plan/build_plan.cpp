@@ -37,7 +37,7 @@ std::vector<bool> special_alone(const LoweredGraph& lowered, EngineTable table,
 // reference engine, or to another last resort although a special engine takes less of it.
 std::vector<Region> cut_for_device(const LoweredGraph& lowered, EngineTable table,
                                    const DeviceProps& device, bool fuse) {
-  std::vector<FusionLimits> limits(lowered.graph.nodes().size(), FusionLimits{fuse, fuse});
+  std::vector<FusionLimits> limits(lowered.graph.nodes().size(), FusionLimits{fuse, fuse, fuse && device.kind == DeviceKind::cuda});
   std::optional<std::vector<bool>> alone;  // asked for rarely
   const auto is_too_large = [&](const Region& region) {
     if (region.nodes.size() == 1 || has_engine(region, table, device, is_special)) return false;
@@ -58,7 +58,9 @@ std::vector<Region> cut_for_device(const LoweredGraph& lowered, EngineTable tabl
         const bool is_step =
             std::holds_alternative<Pointwise>(op) ||
             (std::holds_alternative<Rng>(op) && !region.anchor_as<Rng>()) ||
-            (std::holds_alternative<DropoutForward>(op) && !region.anchor_as<DropoutForward>());
+            (std::holds_alternative<DropoutForward>(op) && !region.anchor_as<DropoutForward>()) ||
+            (std::holds_alternative<BlockScaleDequantize>(op) &&
+             !region.anchor_as<BlockScaleDequantize>());
         if (region.anchor && is_step) continue;
         FusionLimits& limit = limits[static_cast<std::size_t>(id)];
         narrowed = narrowed || limit.prologue || limit.epilogue;

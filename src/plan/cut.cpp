@@ -35,6 +35,7 @@ class Cutter {
     for (std::size_t g = 0; g < groups_.size(); ++g) grow_epilogue(static_cast<int>(g));
     seed_dropouts();
     for (std::size_t g = 0; g < groups_.size(); ++g) grow_prologues(static_cast<int>(g));
+    seed_dequantizations();
     seed_pointwise();
     std::vector<Region> regions;
     for (int g : execution_order()) regions.push_back(build(groups_[static_cast<std::size_t>(g)]));
@@ -66,8 +67,14 @@ class Cutter {
            (dropout.outputs.size() <= DropoutForward::next_offset ||
             dropout.outputs[DropoutForward::next_offset] == kNoTensor);
   }
+  // Dequantisation may be two steps before the product that reads it; else it is an anchor.
+  bool is_dequantization(NodeId id) const {
+    const auto* op = std::get_if<BlockScaleDequantize>(&node(id).op);
+    return op != nullptr && op->scale_layout == ScaleLayout::linear &&
+           may_fuse(id, &FusionLimits::dequantize);
+  }
   bool is_program_step(NodeId id) const {
-    return is_pointwise(id) || is_random_step(id) || is_dropout(id);
+    return is_pointwise(id) || is_random_step(id) || is_dropout(id) || is_dequantization(id);
   }
   bool may_fuse(NodeId id, bool FusionLimits::*kind) const {
     return limits_[static_cast<std::size_t>(id)].*kind;
@@ -92,6 +99,17 @@ class Cutter {
       group_of_[i] = static_cast<int>(groups_.size());
       groups_.push_back({static_cast<NodeId>(i), {}, {}, tensor(nodes_[i].outputs[0]).dims});
       grow_epilogue(group_of_[i]);
+    }
+  }
+
+  // Those that joined nothing.
+  void seed_dequantizations() {
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (group_of_[i] >= 0 || !is_dequantization(static_cast<NodeId>(i))) continue;
+      group_of_[i] = static_cast<int>(groups_.size());
+      groups_.push_back({static_cast<NodeId>(i), {}, {}, tensor(nodes_[i].outputs[0]).dims});
+      grow_epilogue(group_of_[i]);
+      grow_prologues(group_of_[i]);
     }
   }
 
@@ -136,6 +154,7 @@ class Cutter {
   // Whether all operands of `id` are values of the group or can be loaded before it runs.
   bool can_join(int g, NodeId id) const {
     const Group& group = groups_[static_cast<std::size_t>(g)];
+    if (is_dequantization(id)) return false;
     if (!is_free(id) || tensor(node(id).outputs[0]).dims != group.space || !has_room(group, id))
       return false;
     if ((is_random_step(id) || is_dropout(id)) && group.anchor != kNoNode &&
@@ -226,7 +245,7 @@ class Cutter {
       const TensorId input = node(anchor).inputs[static_cast<std::size_t>(slot)];
       if (input == kNoTensor) continue;
       std::set<NodeId> nodes;
-      collect_prologue(anchor, input, tensor(input).dims, nodes,
+      collect_prologue(anchor, anchor, input, tensor(input).dims, nodes,
                        may_store_input(node(anchor).op, slot));
       if (nodes.empty()) continue;
       const double flops = program_of(nodes, input).flops_per_element();
@@ -237,19 +256,22 @@ class Cutter {
   }
 
   // Adds the producer of `input` and what it needs to `nodes`, as long as nothing else reads them.
-  void collect_prologue(NodeId reader, TensorId input, const Dims& space, std::set<NodeId>& nodes,
-                        bool may_be_output = false) {
+  void collect_prologue(NodeId anchor, NodeId reader, TensorId input, const Dims& space,
+                        std::set<NodeId>& nodes, bool may_be_output = false) {
     const NodeId producer = dependencies_.writer(input);
-    if (!is_free(producer) || !is_pointwise(producer) || view(input).tensor != input) return;
+    if (!is_free(producer) || view(input).tensor != input) return;
+    const bool dequantizes = is_dequantization(producer);
+    if (!dequantizes && !is_pointwise(producer)) return;
+    if (dequantizes && !std::holds_alternative<Matmul>(node(anchor).op)) return;
     if (tensor(input).kind == TensorKind::output && !may_be_output) return;
     if (tensor(input).dims != space || nodes.size() >= kMaxPrologueNodes) return;
     for (NodeId other : dependencies_.readers(input))
       if (other != reader && !nodes.contains(other)) return;
     // An operand read twice by the anchor (x and dy, say) is better computed once.
-    if (!is_pointwise(reader) && dependencies_.readers(input).size() != 1) return;
+    if (reader == anchor && dependencies_.readers(input).size() != 1) return;
     nodes.insert(producer);
     for (TensorId operand : dependencies_.reads(producer))
-      collect_prologue(producer, operand, space, nodes);
+      collect_prologue(anchor, producer, operand, space, nodes);
   }
 
   PointwiseProgram program_of(const std::set<NodeId>& nodes, TensorId result) const {

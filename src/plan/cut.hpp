@@ -13,6 +13,8 @@ namespace ashlar {
 struct FusionLimits {
   bool prologue = true;
   bool epilogue = true;
+  // Whether BlockScaleDequantize may become steps of a prologue: programs then have Step::blocks.
+  bool dequantize = false;
 };
 
 // Regions in execution order. Every node of the graph is in exactly one.

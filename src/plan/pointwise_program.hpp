@@ -33,6 +33,9 @@ struct PointwiseProgram {
     // load: already broadcast to `space`. random: no memory; its strides give the position of an
     // element in the stream of random numbers.
     View view = {};
+    // load: how many neighbours along each axis of `space` share an element, whose strides then count
+    // blocks of them; empty: none do. Of the scales of BlockScaleDequantize, before products only.
+    Dims blocks = {};
     double constant = 0.0;                   // constant
     Pointwise op = {};                       // compute
     std::array<int, 3> args = {-1, -1, -1};  // compute: operands by Pointwise::In

@@ -58,7 +58,23 @@ void ProgramBuilder::add_dropout(const Node& node) {
     values_[node.outputs[Dropout::mask]] = kept;
 }
 
+void ProgramBuilder::add_dequantize(const Node& node) {
+  using Dequantize = BlockScaleDequantize;
+  const auto& op = std::get<Dequantize>(node.op);
+  Step scale{.kind = Step::Kind::load, .view = view_of(node.inputs[Dequantize::scale])};
+  scale.view.dims = program_.space;
+  scale.blocks = op.block_size;
+  Step product{.kind = Step::Kind::compute,
+               .op = Pointwise{.mode = PointwiseMode::mul,
+                               .alpha1 = op.negative_scale ? -1.0 : 1.0},
+               .args = {value_of(node.inputs[Dequantize::x]), push(std::move(scale)), -1},
+               .compute = node.compute};
+  product.round_to = register_rounding(lowered_.graph.tensor(node.outputs[0]).dtype);
+  values_[node.outputs[0]] = push(std::move(product));
+}
+
 void ProgramBuilder::add(const Node& node) {
+  if (std::holds_alternative<BlockScaleDequantize>(node.op)) return add_dequantize(node);
   if (std::holds_alternative<Rng>(node.op)) return add_random(node);
   if (std::holds_alternative<DropoutForward>(node.op)) return add_dropout(node);
   const auto& op = std::get<Pointwise>(node.op);

@@ -16,8 +16,8 @@ class ProgramBuilder {
 
   // Value 0 is the anchor's result, which stands for `tensor`.
   void set_accumulator(TensorId tensor);
-  // Adds the node's computation, pointwise, random numbers or dropout; its operands are earlier
-  // results, constants, or loads.
+  // Adds the node's computation, pointwise, random numbers, dropout or dequantisation; its operands
+  // are earlier results, constants, or loads.
   void add(const Node& node);
   void store(TensorId tensor);       // one of the results
   void set_result(TensorId tensor);  // prologues
@@ -27,6 +27,7 @@ class ProgramBuilder {
   View view_of(TensorId id) const;  // absent for none
   void add_random(const Node& node);
   void add_dropout(const Node& node);
+  void add_dequantize(const Node& node);
   int value_of(TensorId tensor);
   int push(PointwiseProgram::Step step);
 

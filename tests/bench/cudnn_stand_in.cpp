@@ -136,9 +136,22 @@ Status get(void* object, Attribute name, ValueType, std::int64_t wanted, std::in
            void* elements) {
   const auto& descriptor = *static_cast<StandInDescriptor*>(object);
   if (!descriptor.finalized && name != Attribute::engine_config_engine &&
-      name != Attribute::engine_global_index)
+      name != Attribute::engine_global_index && name != Attribute::engine_numerical_notes)
     return mistake("read before finalize");
   *count = 1;
+  if (name == Attribute::engine_numerical_notes) {
+    *count = here->tensor_cores ? 1 : 0;
+    if (here->tensor_cores) *static_cast<int*>(elements) = 0;
+    return 0;
+  }
+  if (name == Attribute::operation_graph_engine_count) {
+    std::memcpy(elements, &here->engines, sizeof here->engines);
+    return 0;
+  }
+  if (const auto own = descriptor.numbers.find(name); own != descriptor.numbers.end()) {
+    std::memcpy(elements, own->second.data(), sizeof(std::int64_t));
+    return 0;
+  }
   if (name == Attribute::heuristics_results)
     *count = wanted == 0 ? 2 : std::min<std::int64_t>(wanted, 2);
   const std::int64_t value = name == Attribute::plan_workspace_size ? 64 : 7;

@@ -35,6 +35,8 @@ class StandIn {
   // --- what it takes
   std::size_t most_operations = 100;             // in one graph
   std::set<cudnn::DescriptorType> refused = {};  // operations it does not have
+  std::int64_t engines = 0;                      // that a graph has, beside those proposed
+  bool tensor_cores = false;                     // every engine rounds
   // --- what happened
   int alive = 0;                          // descriptors
   int plans = 0;                          // finalized

@@ -38,10 +38,11 @@ Graph chain() {
 
 class Cudnn : public testing::Test {
  protected:
-  bench::PeerAnswer ask(const Graph& graph) {
+  bench::PeerAnswer ask(const Graph& graph, bool tf32 = true) {
+    library_.reset();
     memory_ = std::make_unique<bench::Memory>(graph, bench::Problem{}, 1);
     library_ = std::make_unique<cudnn::Library>(stand_in_.functions(), Device::cpu());
-    return cudnn::fastest_peer(*library_, {graph, memory_->pointers(), {}});
+    return cudnn::fastest_peer(*library_, {graph, memory_->pointers(), {}, tf32});
   }
   void TearDown() override {
     library_.reset();
@@ -70,6 +71,30 @@ TEST_F(Cudnn, AWholeGraphIsOneCall) {
       << "its outputs must not be ours";
   EXPECT_TRUE(answer.peer->output(graph.find_tensor("y")));
   EXPECT_EQ(library_->version(), "cuDNN 9.19.0");
+}
+
+Graph convolution() {
+  Graph graph("convolution");
+  const Value x = graph.input("x", {1, 4, 8, 8}, f32), w = graph.input("w", {4, 4, 3, 3}, f32);
+  graph.output("y", graph.conv(x, w));
+  return graph;
+}
+
+// As in its own benchmark mode: mode A, the fallbacks, and the engines that neither named.
+TEST_F(Cudnn, ConvolutionsAreTriedOnAllEngines) {
+  stand_in_.engines = 12;
+  const Graph graph = convolution();
+  const bench::PeerAnswer answer = ask(graph);
+  ASSERT_TRUE(answer.peer) << answer.refusal;
+  EXPECT_EQ(stand_in_.plans, 2 + 2 + 11) << "engine 7 was proposed";
+  EXPECT_THAT(answer.peer->description(), HasSubstr("best of 15"));
+}
+
+TEST_F(Cudnn, StrictProductsLeaveOutEnginesThatRound) {
+  stand_in_.tensor_cores = true;
+  const Graph graph = convolution();
+  EXPECT_TRUE(ask(graph).peer);
+  EXPECT_THAT(ask(graph, false).refusal, HasSubstr("rounds"));
 }
 
 TEST_F(Cudnn, WhatIsRefusedAsOneIsCut) {

@@ -110,5 +110,16 @@ TEST_F(GpuConvDirect, Groups) {
   }
 }
 
+// Infinities and NaN reach the results that depend on them and no others, whatever shares the
+// products with them.
+TEST_F(GpuConvDirect, SpecialValues) {
+  for (const Direction direction : kDirections) {
+    expect_agrees(conv_direct_engine(), convolution(f16, direction, {1, 16, 7, 6, 16, 3, 1, 1, 4}),
+                  false, 3, support::Fill::special);
+    expect_agrees(conv_direct_engine(), convolution(bf16, direction, {1, 3, 8, 8, 8, 3, 2, 1}),
+                  false, 3, support::Fill::special);
+  }
+}
+
 }  // namespace
 }  // namespace ashlar::cuda

@@ -19,6 +19,8 @@ struct Problem {
   bool after = false;       // a bias and a relu
   bool before = false;      // x is doubled first
   DType y = bf16;
+  std::int64_t block = 0;   // depths that share a scale of the weights
+  DType block_scale = bf16;
 };
 
 Graph product(const Problem& p) {
@@ -41,6 +43,15 @@ Graph product(const Problem& p) {
     const Dims dims = swap ? Dims{p.many, 1} : Dims{1, p.many};
     return graph.input(name, p.batches == 1 ? dims : Dims{1, dims[0], dims[1]}, f32);
   };
+  if (p.block > 0) {
+    const std::int64_t blocks = (p.depth + p.block - 1) / p.block;
+    const Value scale = graph.input(
+        "block_scale", swap ? Dims{p.many, blocks} : Dims{blocks, p.many}, p.block_scale);
+    BlockScaleDequantize op;
+    op.block_size = swap ? Dims{1, p.block} : Dims{p.block, 1};
+    w = graph.apply(op, {{BlockScaleDequantize::x, w}, {BlockScaleDequantize::scale, scale}},
+                    {BlockScaleDequantize::y}, {.dtype = p.x})[0];
+  }
   if (p.scaled)
     w = graph.pointwise(PointwiseMode::mul, std::array{w, per_row("scale")}, {}, {.dtype = f32});
   Value y = swap ? graph.matmul(w, x, {.dtype = f32}) : graph.matmul(x, w, {.dtype = f32});
@@ -79,7 +90,7 @@ class GpuGemmSkinny : public testing::Test {
   }
 };
 
-// Rows, depths and packets that do not fill their tiles; several phases and blocks of a cluster.
+// Rows, depths and packets that do not fill their tiles.
 TEST_F(GpuGemmSkinny, EveryTypeOfWeights) {
   for (const bool along : {true, false}) {
     for (const DType weights : {bf16, e4m3, i8, i4, u4, e2m1, e5m2})
@@ -94,10 +105,14 @@ TEST_F(GpuGemmSkinny, EveryTypeOfWeights) {
   }
 }
 
-TEST_F(GpuGemmSkinny, EveryLayout) {
-  expect_agrees(gemm_skinny_engine(), product({.few = 17, .many = 200, .depth = 1032}), true);
-  expect_agrees(gemm_skinny_engine(),
-                product({.few = 2, .many = 264, .depth = 512, .weights = i4, .along = false}), true);
+// Blocks of a cluster; little shared memory, so that x comes in phases.
+TEST_F(GpuGemmSkinny, ClustersAndPhases) {
+  const DeviceProps whole = Device::named("cuda:0").props();
+  DeviceProps with_little_memory = whole;
+  with_little_memory.shared_bytes = with_little_memory.l1_bytes = 40 << 10;
+  for (const DeviceProps& device : {whole, with_little_memory})
+    expect_agrees(gemm_skinny_engine(), product({.few = 17, .many = 200, .depth = 1032}), false, 3,
+                  support::Fill::plain, device);
 }
 
 TEST_F(GpuGemmSkinny, FusedAndBatched) {
@@ -112,6 +127,19 @@ TEST_F(GpuGemmSkinny, FusedAndBatched) {
       p.x = p.y = f32;
       expect_agrees(gemm_skinny_engine(), product(p));
     }
+}
+
+// Scales of blocks: as factors of pairs where that is exact but for one rounding, else of numbers.
+TEST_F(GpuGemmSkinny, ScalesOfBlocks) {
+  for (const bool along : {true, false}) {
+    for (const auto& [weights, block, scale] :
+         {std::tuple{i4, 128, bf16}, {i4, 32, f32}, {e2m1, 16, e4m3}, {e4m3, 32, e8m0}})
+      expect_agrees(gemm_skinny_engine(),
+                    product({.few = 3, .many = 64, .depth = 416, .weights = weights,
+                             .along = along, .block = block, .block_scale = scale}));
+  }
+  expect_agrees(gemm_skinny_engine(), product({.few = 2, .many = 80, .depth = 256, .weights = i4,
+                                               .few_columns = true, .block = 64}));
 }
 
 // Rows that start anywhere, and what is not a number.

@@ -17,10 +17,10 @@ using Lanes = std::array<const T*, kLanes>;
 // All lanes with their own T; true for the one that works.
 template <class T>
 bool meet_with(Meeting purpose, const T& own, Lanes<T>& of_all) {
-  std::array<const void*, kLanes> met{};
-  if (!meet_all(purpose, &own, met)) return false;
+  const unsigned long long* met = meet_all(purpose, &own);
+  if (met == nullptr) return false;
   for (std::size_t lane = 0; lane < of_all.size(); ++lane)
-    of_all[lane] = static_cast<const T*>(met[lane]);
+    of_all[lane] = reinterpret_cast<const T*>(met[lane]);
   return true;
 }
 
@@ -58,9 +58,9 @@ struct Operands {
 #define EMULATED_FAST __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
 template <class T>
 using Sums = std::array<std::array<T, kMostN>, kRows>;
-template <class T>
-[[gnu::always_inline]] inline void multiply_any(const Operands<T>& x, int n, int k, Sums<T>& sums) {
-  constexpr int kColumns = 32;
+template <int kColumns, class T>
+[[gnu::always_inline]] inline void multiply_columns(const Operands<T>& x, int n, int k,
+                                                    Sums<T>& sums) {
   for (int first = 0; first < n; first += kColumns)
     for (std::size_t row = 0; row < kRows; ++row) {
       T part[kColumns];
@@ -72,6 +72,13 @@ template <class T>
       }
       std::memcpy(&sums[row][static_cast<std::size_t>(first)], part, sizeof part);
     }
+}
+template <class T>
+[[gnu::always_inline]] inline void multiply_any(const Operands<T>& x, int n, int k, Sums<T>& sums) {
+  if (n % 32 == 0)
+    multiply_columns<32>(x, n, k, sums);
+  else
+    multiply_columns<8>(x, n, k, sums);
 }
 EMULATED_FAST void multiply(const Operands<float>& x, int n, int k, Sums<float>& sums) {
   multiply_any(x, n, k, sums);
@@ -304,7 +311,7 @@ void multiply_warpgroup(const WarpgroupProduct& product) {
   const int warp = now.current / kLanes % 4;
   if (now.threads % 128 != 0 && now.current / 128 == now.threads / 128)
     stop("wgmma by less than four warps");
-  Lanes<WarpgroupProduct> lanes{};
+  Lanes<WarpgroupProduct> lanes;
   if (!meet_with(Meeting::product, product, lanes)) return;
   for (const WarpgroupProduct* other : lanes)
     if (!are_equal(product, *other)) stop("the lanes of a warp multiply different matrices");
@@ -345,7 +352,7 @@ bool is_being_multiplied(const Block& block, unsigned address, unsigned bytes) {
 
 void multiply_warp(const WarpProduct& product) {
   check(product);
-  Lanes<WarpProduct> lanes{};
+  Lanes<WarpProduct> lanes;
   if (!meet_with(Meeting::product, product, lanes)) return;
   for (const WarpProduct* other : lanes)
     if (other->a != product.a || other->b != product.b || other->m != product.m ||
@@ -361,9 +368,16 @@ void multiply_warp(const WarpProduct& product) {
 
 void load_matrix(unsigned* registers, const void* row, int count, bool transposed) {
   const MatrixRows own{row, registers, nullptr, count, transposed};
-  Lanes<MatrixRows> lanes{};
+  Lanes<MatrixRows> lanes;
   if (!meet_with(Meeting::load, own, lanes)) return;
   check(lanes);
+  if (!transposed) {  // whole words
+    for (unsigned matrix = 0; matrix < static_cast<unsigned>(count); ++matrix)
+      for (unsigned lane = 0; lane < kLanes; ++lane)
+        std::memcpy(&lanes[lane]->loaded[matrix],
+                    static_cast<const char*>(lanes[8 * matrix + lane / 4]->row) + lane % 4 * 4, 4);
+    return;
+  }
   for_elements(lanes, [](const MatrixRows& lane, unsigned matrix, unsigned half,
                          const std::uint16_t* element) {
     const unsigned shift = 16 * half;
@@ -373,7 +387,7 @@ void load_matrix(unsigned* registers, const void* row, int count, bool transpose
 
 void store_matrix(void* row, const unsigned* registers, int count, bool transposed) {
   const MatrixRows own{row, nullptr, registers, count, transposed};
-  Lanes<MatrixRows> lanes{};
+  Lanes<MatrixRows> lanes;
   if (!meet_with(Meeting::store, own, lanes)) return;
   check(lanes);
   for_elements(lanes, [](const MatrixRows& lane, unsigned matrix, unsigned half,

@@ -175,13 +175,11 @@ unsigned blocks_of_cluster() { return now.launch->cluster; }
 
 }  // namespace
 
-bool meet_all(Meeting purpose, const void* own, std::array<const void*, kLanes>& of_all) {
+const unsigned long long* meet_all(Meeting purpose, const void* own) {
   const bool is_last = come(purpose, ~0u, reinterpret_cast<std::uintptr_t>(own));
   if (thread_at(now.current).lanes != ~0u)
     stop("a function of a whole warp is called by a part of it");
-  for (std::size_t lane = 0; is_last && lane < of_all.size(); ++lane)
-    of_all[lane] = reinterpret_cast<const void*>(warp_of(now.current).values[lane]);
-  return is_last;
+  return is_last ? warp_of(now.current).values.data() : nullptr;
 }
 
 void fill_functions(State& state, ClusterState* cluster, TensorState* tensor) {

@@ -104,9 +104,9 @@ void complete_meeting(Warp& warp, int first_thread, unsigned mask);
 void complete_barrier(Barrier& barrier);
 ClusterBarrier& cluster_barrier_of(const Block& block);
 void complete_cluster_barrier(ClusterBarrier& barrier);
-// All lanes of the warp come with something; the last one gets true and does the work of all before
-// the others go on.
-bool meet_all(Meeting purpose, const void* own, std::array<const void*, kLanes>& of_all);
+// All lanes of the warp come with something. The last one gets the addresses of what all brought,
+// and does the work of all before the others, who get null, go on.
+const unsigned long long* meet_all(Meeting purpose, const void* own);
 void fill_functions(State& state, ClusterState* cluster, TensorState* tensor);
 
 // --- shared memory by addresses of 32 bits, the same in every block (shared_window.cpp)

@@ -87,13 +87,16 @@ std::vector<Block*> receivers(unsigned multicast) {
 
 // --- tensors
 
-TensorMap checked_map(const void* from, int rank, bool is_im2col) {
+TensorMap checked_map(const void* from, const int* corner, int rank, bool is_im2col) {
   TensorMap map;
   if (reinterpret_cast<std::uintptr_t>(from) % 64 != 0)
     stop("a tensor map that is not at a multiple of 64");
   if (!read_tensor_map(from, map)) stop("a tensor map that the driver did not write");
   if (map.rank != rank) stop("a tensor copy of another rank than its map");
   if (map.is_im2col != is_im2col) stop("a tensor copy of another mode than its map");
+  // An H200 calls it an illegal instruction.
+  if (corner[0] * static_cast<int>(bytes_of(map.type)) % 16 != 0)
+    stop("a corner that is not at a multiple of 16 bytes of the contiguous axis");
   if (map.swizzle != 0 && map.row_bytes() != 16u << map.swizzle)
     stop("rows that are shorter than the swizzle, which the emulator does not know");
   return map;
@@ -224,7 +227,7 @@ void check_bulk(unsigned shared, const void* global, unsigned bytes) {
 
 void tensor_load(void* shared, const void* map_at, void* barrier, const int* coordinates, int rank,
                  const unsigned short* offsets, unsigned multicast) {
-  const TensorMap map = checked_map(map_at, rank, offsets != nullptr);
+  const TensorMap map = checked_map(map_at, coordinates, rank, offsets != nullptr);
   std::array<int, kMostRank> at{};
   std::copy_n(coordinates, rank, at.begin());
   std::vector<Row> rows;
@@ -249,7 +252,7 @@ void tensor_load(void* shared, const void* map_at, void* barrier, const int* coo
 }
 
 void tensor_store(const void* map_at, const void* shared, const int* coordinates, int rank) {
-  const TensorMap map = checked_map(map_at, rank, false);
+  const TensorMap map = checked_map(map_at, coordinates, rank, false);
   std::array<int, kMostRank> at{};
   std::copy_n(coordinates, rank, at.begin());
   const unsigned from = checked_tile(shared);

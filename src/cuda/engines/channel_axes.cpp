@@ -64,6 +64,8 @@ PointwiseProgram reordered(const PointwiseProgram& program, const std::vector<in
     view.dims = picked(view.dims, order);
     view.strides = picked(view.strides, order);
   });
+  for (auto& step : result.steps)
+    if (!step.blocks.empty()) step.blocks = picked(step.blocks, order);
   result.space = picked(program.space, order);
   return result;
 }

@@ -27,6 +27,7 @@ constexpr std::int64_t kMostDepth = 256;      // channels that a result sums ove
 constexpr std::int64_t kMostGroupDepth = 64;  // the same, of one group of several
 constexpr std::int64_t kFewChannels = 32, kFewResults = 32;
 constexpr std::int64_t kFinishThreads = 256;
+constexpr int kHopper = 90;
 constexpr double kClock = 1.7e9;  // of a multiprocessor under load
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -42,6 +43,7 @@ class Designer {
   KernelDesign pixels(const Tile& tile) {
     const Block block(shape_, tile);
     const std::int64_t tiles = add_numbers(tile.h, tile.w);
+    arguments_.scratch("weights", design_.scratch.add("weights", weight_bytes(block)));
     const std::string programs =
         print_source(shape_.source, "source_of", "Source", block.patch.vector) + print_weights() +
         print_program(shape_.result, graph_, "epilogue", arguments_);
@@ -49,7 +51,11 @@ class Designer {
         source_of("conv_direct_pixels",
                   constants(block.patch, tile.h, tile.w) + pixel_constants(tile, block), programs);
     const std::int64_t at_once = device_.compute_units * block.blocks_at_once;
+    LaunchDesign weights = launch_of(source, "conv_direct_weights", block.threads);
+    weights.grid = grid_of(ceil_div(block.weight_words, block.threads), block.across);
+    design_.launches.push_back(std::move(weights));
     LaunchDesign launch = launch_of(source, "conv_direct_pixels", block.threads);
+    launch.is_early = device_.compute_capability >= kHopper;
     launch.shared_bytes = static_cast<unsigned>(block.shared_bytes);
     launch.grid =
         grid_of(std::min(tiles, std::max<std::int64_t>(at_once / block.across, 1)), block.across);
@@ -87,6 +93,9 @@ class Designer {
     return std::move(design_);
   }
 
+  static std::int64_t weight_bytes(const Block& block) {
+    return block.across * block.weight_words * static_cast<std::int64_t>(sizeof(float));
+  }
   static std::int64_t partial_bytes(const FilterTile& tile, const FilterBlock& block) {
     return block.pieces(tile) * block.sums * static_cast<std::int64_t>(sizeof(float));
   }
@@ -165,9 +174,10 @@ class Designer {
            constant("kUnitsOfTap", patch.units_of_tap) +
            constant("kUnitsOfRow", patch.units_of_row) + constant("kUnits", patch.units) +
            constant("kSteps", patch.steps()) + constant("kAligned", patch.aligned ? 1 : 0) +
+           constant("kOdd", patch.odd ? 1 : 0) +
            constant("kGroupChannels", shape_.group_channels()) +
            constant("kGroupResults", shape_.group_results()) + constant("kDepth", shape_.depth) +
-           constant("kResultsOfGroup", shape_.results);
+           constant("kResultsOfGroup", shape_.results) + constant("kSplits", shape_.splits ? 1 : 0);
   }
   std::string pixel_constants(const Tile& tile, const Block& block) const {
     const std::int64_t steps = block.patch.steps();
@@ -283,52 +293,22 @@ class ConvDirectEngine final : public CudaEngine {
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
-    const Shape shape(region);
+    Shape shape(region);
     std::vector<Config> result;
-    // Bytes that memory would move in the time that the kernel takes.
-    const auto add = [&](Config config, double clocks) {
-      const double seconds = clocks / (kClock * device.compute_units);
-      config.cost = {
-          .flops = 0,
-          .bytes = region.bytes(),
-          .bytes_fraction = std::min(region.bytes() / (seconds * device.bytes_per_second), 1.0)};
-      config.notes.runtime_compiled = true;
-      config.notes.truncating_sums = true;
-      config.notes.tf32 = shape.element == f32;
-      result.push_back(std::move(config));
-    };
-    if (shape.kind == Shape::Kind::filter) {
-      for (const FilterTile& tile : conv_direct_filter_tiles(shape, device)) {
-        const FilterBlock block(shape, tile, device);
-        Config config;
-        config.knobs = {{"tile_h", tile.h},        {"tile_w", tile.w},
-                        {"groups", tile.groups},   {"own_groups", tile.own_groups},
-                        {"tile_n", tile.tiles},    {"own_rows", tile.own_rows},
-                        {"warps_m", tile.warps_m}, {"warps_k", tile.warps_k}};
-        config.scratch_bytes = Designer::partial_bytes(tile, block);
-        add(std::move(config), tile.clocks);
-      }
-      return result;
-    }
-    for (const Tile& tile : conv_direct_tiles(shape, device)) {
-      Config config;
-      config.knobs = {{"tile_h", tile.h},
-                      {"tile_w", tile.w},
-                      {"row_tiles", tile.row_tiles},
-                      {"warps", tile.warps},
-                      {"groups", tile.groups},
-                      {"own_groups", tile.own_groups},
-                      {"tile_n", tile.tiles},
-                      {"own_tile_n", tile.own_tiles},
-                      {"held", tile.held ? 1 : 0}};
-      add(std::move(config), tile.clocks);
+    add_configs(region, shape, device, result);
+    // Enough products that what splitting leaves out does not matter.
+    constexpr std::int64_t kLeastTerms = 16;
+    if (shape.element == f32 && shape.depth * shape.taps[0] * shape.taps[1] >= kLeastTerms) {
+      shape.splits = true;
+      add_configs(region, shape, device, result);
     }
     return result;
   }
 
   KernelDesign design(const Graph& graph, const Region& region, const Config& config,
                       const DeviceProps& device) const override {
-    const Shape shape(region);
+    Shape shape(region);
+    shape.splits = config.knob("split") != 0;
     Designer designer(graph, shape, device);
     if (shape.kind == Shape::Kind::filter)
       return designer.filter({.h = config.knob("tile_h"),
@@ -348,6 +328,51 @@ class ConvDirectEngine final : public CudaEngine {
                             .tiles = config.knob("tile_n"),
                             .own_tiles = config.knob("own_tile_n"),
                             .held = config.knob("held") != 0});
+  }
+
+ private:
+  static void add_configs(const Region& region, const Shape& shape, const DeviceProps& device,
+                          std::vector<Config>& result) {
+    // Bytes that memory would move in the time that the kernel takes.
+    const auto add = [&](Config config, double clocks) {
+      const double seconds = clocks / (kClock * device.compute_units);
+      config.cost = {
+          .flops = 0,
+          .bytes = region.bytes(),
+          .bytes_fraction = std::min(region.bytes() / (seconds * device.bytes_per_second), 1.0)};
+      config.notes.runtime_compiled = true;
+      config.notes.truncating_sums = !shape.splits;
+      config.notes.tf32 = shape.element == f32 && !shape.splits;
+      config.knobs.emplace_back("split", shape.splits ? 1 : 0);
+      result.push_back(std::move(config));
+    };
+    if (shape.kind == Shape::Kind::filter) {
+      for (const FilterTile& tile : conv_direct_filter_tiles(shape, device)) {
+        const FilterBlock block(shape, tile, device);
+        Config config;
+        config.knobs = {{"tile_h", tile.h},        {"tile_w", tile.w},
+                        {"groups", tile.groups},   {"own_groups", tile.own_groups},
+                        {"tile_n", tile.tiles},    {"own_rows", tile.own_rows},
+                        {"warps_m", tile.warps_m}, {"warps_k", tile.warps_k}};
+        config.scratch_bytes = Designer::partial_bytes(tile, block);
+        add(std::move(config), tile.clocks);
+      }
+      return;
+    }
+    for (const Tile& tile : conv_direct_tiles(shape, device)) {
+      Config config;
+      config.knobs = {{"tile_h", tile.h},
+                      {"tile_w", tile.w},
+                      {"row_tiles", tile.row_tiles},
+                      {"warps", tile.warps},
+                      {"groups", tile.groups},
+                      {"own_groups", tile.own_groups},
+                      {"tile_n", tile.tiles},
+                      {"own_tile_n", tile.own_tiles},
+                      {"held", tile.held ? 1 : 0}};
+      config.scratch_bytes = Designer::weight_bytes(Block(shape, tile));
+      add(std::move(config), tile.clocks);
+    }
   }
 };
 

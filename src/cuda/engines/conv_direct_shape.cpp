@@ -150,23 +150,26 @@ ConvDirectPatch::ConvDirectPatch(const ConvDirectShape& shape, std::int64_t rows
         (shape.source_extent[1] == 1 || view->strides[2] == depth))
       for (span = is_short ? 8 : 4; span > (is_short ? 1 : 0); span /= 2) {
         spans = shape.source_extent[1] * depth % span == 0 && columns * step * depth % span == 0 &&
-                view->strides[0] % span == 0 && view->strides[1] % span == 0 &&
-                (!is_short || step * depth % 2 == 0);
+                view->strides[0] % span == 0 && view->strides[1] % span == 0;
         if (spans) break;
       }
     pixel = depth;
-    // Pairs of elements begin at multiples of 4 bytes.
-    if (is_short && step * depth % 2 != 0) ++pixel;
+    if (is_short && step * depth % 2 != 0) {
+      // Pairs of elements begin at multiples of 4 bytes, or are shifted into place.
+      odd = spans;
+      if (!spans) ++pixel;
+    }
     channels = tap_channels = pixel;
     if (spans) {
       const std::int64_t start = shape.first[1] * depth;
-      lead = is_short ? floor_mod(start, 2) : 0;
+      lead = is_short && !odd ? floor_mod(start, 2) : 0;
       shift = floor_mod(start - lead, span);
       first_element = start - lead - shift;
     }
     units_of_row = ceil_div(lead + shape.window[1] * pixel, unit);
     units = shape.window[0] * units_of_row;
-    const std::int64_t end = shift + (columns - 1) * step * pixel + units_of_row * unit;
+    const std::int64_t end =
+        shift + (columns - 1) * step * pixel + units_of_row * unit + (odd ? 2 : 0);
     width = std::max(width, ceil_div(end, pixel));
     pitch = round_up(spans ? end : width * pixel, spans ? span : 2);
     const auto is_whole = [&](std::int64_t elements) { return elements % unit == 0; };

@@ -13,7 +13,8 @@ struct ConvDirectShape {
   using Axes = std::array<std::int64_t, 2>;
   Kind kind;
   const ConvAttributes* op;
-  DType element = f32;  // of both operands: bf16, f16, f32 (as tf32)
+  DType element = f32;  // of both operands: bf16, f16, f32 (as tf32 or as two of them)
+  bool splits = false;  // f32 as two tf32, which keeps their precision
   bool channels_last = true;
   // forward: x, y. data: dy, dx. filter: x, dy. Over [n, h, w, c] or [n, c, h, w].
   PointwiseProgram source, result;
@@ -74,6 +75,7 @@ struct ConvDirectPatch {
   std::int64_t vector = 1;     // elements per access, where not in spans
   std::int64_t units_of_tap = 1, units_of_row = 1, units;
   bool aligned = true;  // every unit begins at a multiple of 16 bytes
+  bool odd = false;     // units of elements of 16 bits begin at any element
 
   // Of a tile of `rows` x `columns` results and `groups` groups.
   ConvDirectPatch(const ConvDirectShape& shape, std::int64_t rows, std::int64_t columns,
@@ -97,7 +99,8 @@ struct ConvDirectBlock {
   std::int64_t parts;           // blocks that share the columns of a group
   std::int64_t across;          // blocks that see the same tile
   std::int64_t row_pitch;
-  double clocks;  // expected, of all multiprocessors together
+  std::int64_t weight_words;  // of 4 bytes
+  double clocks;              // expected, of all multiprocessors together
 
   ConvDirectBlock(const ConvDirectShape& shape, const ConvDirectTile& tile);
 };

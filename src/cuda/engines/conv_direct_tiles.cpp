@@ -11,7 +11,9 @@ namespace {
 
 constexpr std::int64_t kMostHeldRegisters = 96;  // weights of a warp
 constexpr std::int64_t kMostSumRegisters = 64, kMostFilterSums = 96;
+constexpr std::int64_t kMostSplitSums = 96;   // of either, where f32 are split
 constexpr std::int64_t kOtherRegisters = 60;  // addresses, operands, the epilogue
+constexpr std::int64_t kOtherOfWide = 76;     // the same for f32
 constexpr std::int64_t kSharedOfUnit = 220 << 10, kMostBlocks = 4;
 constexpr std::int64_t kMostWeightBytes = 100 << 10;
 constexpr std::int64_t kMostWarps = 12;
@@ -23,6 +25,7 @@ constexpr double kMemoryBytes = 18;        // its share of memory's
 constexpr double kPerAccess = 15.0 / 128;  // an element or packet on its way to shared memory
 constexpr double kLeftover = 0.25;         // of what could overlap but does not
 constexpr double kBarriers = 400;          // of a tile: waiting for each other, addresses
+constexpr double kWaiting = 1200;          // for memory, where nothing is copied ahead
 constexpr std::int64_t kEnoughWarps = 16;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -46,7 +49,20 @@ std::int64_t conflicts(std::int64_t units) {
 double operand_clocks(const ConvDirectShape& shape, const ConvDirectPatch& patch) {
   if (patch.aligned)
     return 4.0 * static_cast<double>(conflicts(shape.step[1] * patch.pixel / shape.unit()));
-  return shape.kind == ConvDirectShape::Kind::filter && shape.unit() == 8 ? 12.0 : 4.0;
+  if (shape.kind == ConvDirectShape::Kind::filter && shape.unit() == 8) return 12.0;
+  return patch.odd ? 8.0 : 4.0;
+}
+// Whether copies to shared memory go on while the block computes.
+bool copies_aside(const ConvDirectShape& shape, const PointwiseProgram& program,
+                  std::int64_t vector) {
+  return shape.channels_last && shape.copies(program) && vector * shape.element_bytes() >= 4;
+}
+// Products and registers of sums for one where nothing is split.
+std::int64_t product_factor(const ConvDirectShape& shape) { return shape.splits ? 3 : 1; }
+// Splitting words of an operand, as products.
+constexpr double kSplitting = 4;
+double splitting(const ConvDirectShape& shape, double operands) {
+  return shape.splits ? operands * kSplitting : 0;
 }
 
 // Accesses that fill a patch.
@@ -57,7 +73,7 @@ double patch_accesses(const ConvDirectPatch& patch) {
 
 // All of these of one block and tile.
 double clocks_of_tile(double products, double shared_bytes, double memory_bytes, double accesses,
-                      std::int64_t warps, std::int64_t blocks) {
+                      std::int64_t warps, std::int64_t blocks, bool waits) {
   const double parts[] = {products * kProduct, shared_bytes / kSharedBytes,
                           memory_bytes / kMemoryBytes, accesses * kPerAccess};
   double sum = 0, most = 0;
@@ -69,7 +85,7 @@ double clocks_of_tile(double products, double shared_bytes, double memory_bytes,
       static_cast<double>(std::max<std::int64_t>(kEnoughWarps - warps * blocks, 0)) /
       static_cast<double>(kEnoughWarps);
   return (most + kLeftover * (sum - most)) * (1.0 + 0.5 * missing) +
-         kBarriers / static_cast<double>(blocks);
+         (kBarriers + (waits ? kWaiting : 0.0)) / static_cast<double>(blocks);
 }
 
 // Sides of tiles of up to `capacity` results, the widest first, whose rows are long in memory.
@@ -124,27 +140,29 @@ ConvDirectBlock::ConvDirectBlock(const ConvDirectShape& shape, const ConvDirectT
   threads = warps * 32;
   parts = ceil_div(ceil_div(shape.columns(), 8), tile.tiles);
   across = ceil_div(shape.group_count(), tile.groups) * parts;
-  const bool overlaps = shape.unit() == 8 && shape.copies(shape.source) && shape.channels_last &&
-                        (patch.spans || patch.vector >= 2);
-  patches = overlaps ? 2 : 1;
+  patches = copies_aside(shape, shape.source, patch.spans ? patch.span : patch.vector) ? 2 : 1;
+  const std::int64_t weights_factor = shape.splits ? 2 : 1;
   const std::int64_t own = tile.own_groups * tile.own_tiles, steps = patch.steps(),
-                     held_registers = steps * own * 2, sums = tile.row_tiles * own * 4;
+                     held_registers = steps * own * 2 * weights_factor,
+                     sums = tile.row_tiles * own * 4 * product_factor(shape),
+                     others = shape.unit() == 8 ? kOtherRegisters : kOtherOfWide;
   shuffled = tile.own_tiles % 4 == 0 && shape.stored() >= 4;
   row_pitch = own * 8 % 16 == 8 ? own * 8 : own * 8 + 8;
-  shared_bytes = patches * patch.elements() * shape.element_bytes() +
-                 steps * tile.groups * tile.tiles * 32 * 8 +
+  weight_words = steps * tile.groups * tile.tiles * 64 * weights_factor;
+  shared_bytes = patches * patch.elements() * shape.element_bytes() + weight_words * 4 +
                  (shuffled ? 0 : warps * 16 * row_pitch * 4);
   const std::int64_t registers =
-      round_up(sums + (tile.held ? held_registers : own * 2) + kOtherRegisters, 8);
+      round_up(sums + (tile.held ? held_registers : own * 2 * weights_factor) + others, 8);
   blocks_at_once = resident_blocks(registers, warps, shared_bytes);
   const double rows = static_cast<double>(warps * tile.row_tiles),
                operands = static_cast<double>(warps * steps * tile.own_groups);
   const double elements = static_cast<double>(tile.h * tile.w * tile.groups);
-  double shared = operands *
-                      (static_cast<double>(tile.row_tiles) * operand_clocks(shape, patch) +
-                       (tile.held ? 0.0 : 2.0 * static_cast<double>(tile.own_tiles))) *
-                      kSharedBytes +
-                  static_cast<double>(patch.elements() * shape.element_bytes());
+  double shared =
+      operands *
+          (static_cast<double>(tile.row_tiles) * operand_clocks(shape, patch) +
+           (tile.held ? 0.0 : static_cast<double>(2 * weights_factor * tile.own_tiles))) *
+          kSharedBytes +
+      static_cast<double>(patch.elements() * shape.element_bytes());
   if (!shuffled) shared += rows * static_cast<double>(16 * row_pitch * 8);
   const double memory =
       elements * static_cast<double>(shape.element_bytes() *
@@ -155,8 +173,10 @@ ConvDirectBlock::ConvDirectBlock(const ConvDirectShape& shape, const ConvDirectT
   const auto tiles = static_cast<double>(shape.images * ceil_div(shape.grid[0], tile.h) *
                                          ceil_div(shape.grid[1], tile.w));
   clocks = tiles * static_cast<double>(across) *
-           clocks_of_tile(rows * static_cast<double>(own * steps), shared, memory,
-                          patch_accesses(patch) + stored_accesses, warps, blocks_at_once);
+           clocks_of_tile(rows * static_cast<double>(own * steps * product_factor(shape)) +
+                              splitting(shape, rows * static_cast<double>(tile.own_groups * steps)),
+                          shared, memory, patch_accesses(patch) + stored_accesses, warps,
+                          blocks_at_once, patches == 1);
 }
 
 std::vector<ConvDirectTile> conv_direct_tiles(const ConvDirectShape& shape,
@@ -185,11 +205,15 @@ std::vector<ConvDirectTile> conv_direct_tiles(const ConvDirectShape& shape,
       }
       const std::int64_t across = tile.groups / tile.own_groups * (tile.tiles / tile.own_tiles);
       tile.warps = std::max<std::int64_t>(warps / across, 1);
-      if (row_tiles * tile.own_groups * tile.own_tiles * 4 > kMostSumRegisters) continue;
+      const std::int64_t sums = row_tiles * tile.own_groups * tile.own_tiles * 4;
+      if (sums * product_factor(shape) > (shape.splits ? kMostSplitSums : kMostSumRegisters))
+        continue;
       if (tile.warps * across > kMostWarps) continue;
       for (const bool held : {true, false}) {
         tile.held = held;
-        if (held && steps * tile.own_groups * tile.own_tiles * 2 > kMostHeldRegisters) continue;
+        const std::int64_t registers =
+            steps * tile.own_groups * tile.own_tiles * (shape.splits ? 4 : 2);
+        if (held && registers > kMostHeldRegisters) continue;
         std::vector<ConvDirectTile> areas;
         for (const auto& [h, w] : result_tiles(shape, row_tiles * tile.warps * 16)) {
           tile.h = h;
@@ -217,19 +241,20 @@ ConvDirectFilterBlock::ConvDirectFilterBlock(const ConvDirectShape& shape,
   }
   const std::int64_t warps = tile.warps_k * tile.warps_m * (tile.groups / tile.own_groups);
   threads = warps * 32;
-  const bool overlaps = unit == 8 && shape.channels_last &&
-                        ((shape.copies(shape.source) && (patch.spans || patch.vector >= 2)) ||
-                         (shape.copies(shape.result) && gradient_vector >= 2));
-  patches = overlaps ? 2 : 1;
+  patches = copies_aside(shape, shape.source, patch.spans ? patch.span : patch.vector) ||
+                    copies_aside(shape, shape.result, gradient_vector)
+                ? 2
+                : 1;
   const std::int64_t places = round_up(tile.h * tile.w, unit * 2);
   shared_bytes = patches * (patch.elements() + places * gradient_pixel) * shape.element_bytes();
   parts = ceil_div(ceil_div(shape.columns(), 8), tile.tiles);
   row_parts = ceil_div(row_tiles, tile.own_rows * tile.warps_m);
   across = ceil_div(shape.group_count(), tile.groups) * parts * row_parts;
   sums = across * tile.groups * (tile.warps_m * tile.own_rows * 16) * (tile.tiles * 8);
-  const std::int64_t registers = round_up(tile.own_groups * tile.own_rows * tile.tiles * 4 +
-                                              tile.own_rows * 2 + tile.tiles * 2 + kOtherRegisters,
-                                          8);
+  const std::int64_t registers =
+      round_up(tile.own_groups * tile.own_rows * tile.tiles * 4 * product_factor(shape) +
+                   tile.own_rows * 2 + tile.tiles * 2 + kOtherRegisters,
+               8);
   blocks_at_once = resident_blocks(registers, warps, shared_bytes);
   const std::int64_t tiles =
       shape.images * ceil_div(shape.grid[0], tile.h) * ceil_div(shape.grid[1], tile.w);
@@ -250,10 +275,13 @@ ConvDirectFilterBlock::ConvDirectFilterBlock(const ConvDirectShape& shape,
                      (shape.group_channels() * shape.step[0] * shape.step[1] + tile.tiles * 8));
   const double accesses =
       patch_accesses(patch) + elements * static_cast<double>(tile.tiles * 8 / gradient_vector);
-  clocks = static_cast<double>(tiles * across) *
-               clocks_of_tile(steps * static_cast<double>(tile.own_rows * tile.tiles), shared,
-                              memory, accesses, warps, blocks_at_once) +
-           static_cast<double>(pieces(tile) * sums) * 8.0 / kMemoryBytes;
+  clocks =
+      static_cast<double>(tiles * across) *
+          clocks_of_tile(
+              steps * static_cast<double>(tile.own_rows * tile.tiles * product_factor(shape)) +
+                  splitting(shape, steps * static_cast<double>(tile.own_rows + tile.tiles / 2)),
+              shared, memory, accesses, warps, blocks_at_once, patches == 1) +
+      static_cast<double>(pieces(tile) * sums) * 8.0 / kMemoryBytes;
 }
 
 std::vector<ConvDirectFilterTile> conv_direct_filter_tiles(const ConvDirectShape& shape,
@@ -267,8 +295,11 @@ std::vector<ConvDirectFilterTile> conv_direct_filter_tiles(const ConvDirectShape
         ConvDirectFilterTile tile;
         tile.groups = groups_of_block(shape);
         tile.tiles = std::min<std::int64_t>(all_tiles, 8);
-        if (shape.group_results() % 8 != 0 || all_tiles > 8) tile.groups = 1;
-        const std::int64_t own = std::max<std::int64_t>(most_sums / (tile.tiles * 4), 1);
+        if (shape.group_results() % 8 != 0) tile.groups = 1;
+        if (shape.splits) tile.tiles = std::min<std::int64_t>(tile.tiles, 4);
+        if (tile.tiles < all_tiles) tile.groups = 1;
+        const std::int64_t own =
+            std::max<std::int64_t>(most_sums / (tile.tiles * 4 * product_factor(shape)), 1);
         tile.warps_m = std::clamp<std::int64_t>(
             ceil_div(row_tiles, own), 1, std::max<std::int64_t>(kMostWarps / tile.groups, 1));
         tile.own_rows = std::min(own, ceil_div(row_tiles, tile.warps_m));

@@ -45,6 +45,11 @@ struct Tiling {
     for (const Phase& phase : shape.product.phases) sum += count(phase);
     return sum;
   }
+  bool phases_are_equal() const {
+    const std::vector<Phase>& phases = shape.product.phases;
+    return std::all_of(phases.begin(), phases.end(),
+                       [&](const Phase& phase) { return count(phase) == count(phases[0]); });
+  }
   std::int64_t depth_blocks() const {
     return ceil_div(shape.product.depth * (bit_width(shape.pixel_type) / 8), tile.depth_bytes);
   }
@@ -53,7 +58,9 @@ struct Tiling {
   std::int64_t band(const DeviceProps& device) const {
     const Phase& phase = shape.product.phases[0];
     if (shape.swap) return tiles_m(phase);
-    return std::max<std::int64_t>(1, device.compute_units / tile.cluster / tiles_n(phase));
+    const auto phases =
+        phases_are_equal() ? static_cast<std::int64_t>(shape.product.phases.size()) : 1;
+    return std::max<std::int64_t>(1, device.compute_units / tile.cluster / tiles_n(phase) / phases);
   }
 };
 
@@ -264,6 +271,7 @@ class ConvSm90Engine final : public CudaEngine {
         register_types(region.precision(), {&shape.epilogue}) +
         product_constants(tile, form, stages) +
         constant("kPhases", static_cast<std::int64_t>(product.phases.size())) +
+        constant("kInTurns", tiling.phases_are_equal() && product.phases.size() > 1) +
         constant("kPixelAxes", shape.pointwise ? 0 : product.spatial) +
         constant("kSwap", shape.swap) + constant("kColumnsLie", shape.columns_lie) +
         constant("kWhole", shape.whole) + constant("kWindowRows", windows.rows) +

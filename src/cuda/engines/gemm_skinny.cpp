@@ -36,7 +36,7 @@ class Designer {
   KernelDesign design(DType precision) {
     add_numbers();
     std::string programs = print_program(shape_.x, graph_, "x_program", arguments_) +
-                           print_work() + print_factors() +
+                           print_work() + print_scale() + print_factors() +
                            print_program(shape_.epilogue, graph_, "epilogue", arguments_);
     const std::string head =
         register_types(precision, {&shape_.x, &shape_.work, &shape_.epilogue, &wide_}) +
@@ -52,12 +52,10 @@ class Designer {
                         static_cast<unsigned>(layout_.threads()),
                         static_cast<unsigned>(layout_.shared_bytes(shape_)),
                         arguments_};
-    launch.grid = {static_cast<unsigned>(layout_.grid(shape_)),
-                   static_cast<unsigned>(shape_.batches), 1};
+    launch.grid.x = static_cast<unsigned>(layout_.grid(shape_));
     launch.cluster = static_cast<unsigned>(layout_.split);
     launch.unaligned_function = "gemm_skinny_elements";
-    launch.unaligned_grid = {static_cast<unsigned>(layout_.grid(shape_) / layout_.split),
-                             static_cast<unsigned>(shape_.batches), 1};
+    launch.unaligned_grid.x = static_cast<unsigned>(layout_.grid(shape_) / layout_.split);
     KernelDesign design;
     design.launches.push_back(std::move(launch));
     return design;
@@ -75,6 +73,8 @@ class Designer {
     arguments_.number("many", shape_.many);
     arguments_.number("depth", shape_.depth);
     arguments_.number("rounds", layout_.rounds(shape_));
+    arguments_.number("groups", layout_.groups(shape_));
+    arguments_.number("units", layout_.groups(shape_) * shape_.batches);
     std::vector<std::int64_t> extents(shape_.batch_extent.begin(), shape_.batch_extent.end());
     if (extents.empty()) extents.push_back(1);
     arguments_.numbers("batch_extent", extents);
@@ -94,7 +94,7 @@ class Designer {
 
   std::string constants() const {
     const std::int64_t share = layout_.rows(shape_) / layout_.split;
-    int vector_y = vector_of(shape_.epilogue, std::min<std::int64_t>(4, share));
+    int vector_y = vector_of(shape_.epilogue, share % 4 == 0 ? 4 : share % 2 == 0 ? 2 : 1);
     if (!shape_.factors.empty()) vector_y = vector_of(shape_.factors, vector_y);
     return constant("kAlong", shape_.along ? 1 : 0) + constant("kMatrix", shape_.matrix() ? 1 : 0) +
            constant("kRaw", shape_.raw ? 1 : 0) + constant("kRank", shape_.rank) +
@@ -103,11 +103,14 @@ class Designer {
            constant("kWarpsN", layout_.warps_n) + constant("kWarpsK", layout_.warps_k) +
            constant("kClusterBlocks", layout_.split) + constant("kBlocks", layout_.blocks) +
            constant("kSteps", layout_.steps) + constant("kPhase", layout_.phase) +
-           constant("kBuffers", layout_.buffers(shape_)) +
+           constant("kBuffersX", layout_.buffers_x(shape_)) +
+           constant("kBuffersScales", layout_.buffers_scales(shape_)) +
            constant("kCopiesX", shape_.copies_x() ? 1 : 0) +
            constant("kHasWeightProgram", shape_.has_work ? 1 : 0) +
            constant("kVectorX", vector_of(shape_.x, shape_.matrix() ? 8 : 4)) +
            constant("kVectorW", shape_.has_work ? vector_of(shape_.work, 8) : 1) +
+           constant("kScaled", shape_.scale_block > 0 ? 1 : 0) +
+           constant("kScaleBlock", std::max<std::int64_t>(shape_.scale_block, 1)) +
            constant("kVectorY", vector_y);
   }
 
@@ -115,6 +118,12 @@ class Designer {
     if (shape_.has_work) return print_program(shape_.work, graph_, "weight_program", arguments_);
     return "template <int kCount>\n__device__ inline void weight_program(const Args&, const Index "
            "(&)[kRank], R (&)[kCount], R (&)[kCount]) {}\n";
+  }
+  std::string print_scale() {
+    if (shape_.scale_block > 0)
+      return print_program(shape_.scale, graph_, "weight_scale", arguments_);
+    return "template <int kCount>\n__device__ inline void weight_scale(const Args&, const Index "
+           "(&)[kRank], R (&)[kCount]) {}\n";
   }
   std::string print_factors() {
     const std::string head =

@@ -1,5 +1,6 @@
 // How blocks share out the weights of a product with few rows, and what that should take.
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "cuda/engines/gemm_skinny_shape.hpp"
@@ -13,6 +14,7 @@ using Shape = SkinnyShape;
 
 constexpr std::int64_t kReserved = 1 << 10;  // of shared memory, for each block
 constexpr std::int64_t kMostSteps = 16;
+constexpr std::int64_t kRing = 64 << 10;  // bytes of a multiprocessor; more is not faster
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t elements(const Shape& shape) { return shape.packet_bytes() * 8 / shape.bits(); }
@@ -26,6 +28,12 @@ std::int64_t packets(const Shape& shape, const Layout& layout) {
 std::int64_t x_bytes(const Shape& shape, const Layout& layout) {
   return layout.warps_k * layout.step_depth(shape) * shape.few * bit_width(shape.type) / 8;
 }
+// Of scales of weights, for a phase.
+std::int64_t scale_bytes(const Shape& shape, const Layout& layout) {
+  if (shape.scale_block == 0) return 0;
+  const std::int64_t depth = layout.phase * layout.warps_k * layout.step_depth(shape);
+  return (ceil_div(depth, shape.scale_block) + 1) * layout.rows(shape) * 2;
+}
 // Sums that a lane holds.
 std::int64_t sums(const Shape& shape, const Layout& layout) {
   const std::int64_t rows = shape.along ? 2 * layout.tiles : elements(shape);
@@ -38,23 +46,35 @@ std::int64_t registers_of(const Shape& shape, const Layout& layout) {
   return 72 + sums(shape, layout) + packets(shape, layout) * shape.packet_bytes() / 4 + factors;
 }
 
-// The longest ring and phase that fit; false where none do.
+// Whether copies of x (or scales) for the next phase have arrived when it starts: enough steps lie
+// between, also in the last phase of a part of the depth.
+bool phases_are_long_enough(const Shape& shape, const Layout& layout) {
+  if (layout.buffers_x(shape) == 1) return true;
+  const std::int64_t rounds = layout.block_rounds(shape);
+  for (const std::int64_t length : {rounds, layout.rounds(shape) - (layout.split - 1) * rounds})
+    for (const std::int64_t part : {std::min(layout.phase, length), length % layout.phase})
+      if (part != 0 && part < layout.steps - 1) return false;
+  return true;
+}
+
+// The ring, and the longest phase that fits; false where none does.
 bool choose_lengths(const Shape& shape, const DeviceProps& device, std::int64_t ring_bytes,
                     Layout& layout) {
   const std::int64_t room =
       std::min(device.l1_bytes / layout.blocks - kReserved, device.shared_bytes);
   const std::int64_t rounds = layout.block_rounds(shape);
-  const std::int64_t step = layout.step_bytes(shape), x = x_bytes(shape, layout);
-  layout.steps = std::clamp<std::int64_t>(ring_bytes / layout.blocks / step, 3,
+  const auto fits = [&] {
+    return layout.shared_bytes(shape) <= room && phases_are_long_enough(shape, layout);
+  };
+  layout.steps = std::clamp<std::int64_t>(ring_bytes / layout.blocks / layout.step_bytes(shape), 3,
                                           std::min(kMostSteps, std::max<std::int64_t>(rounds, 3)));
-  for (; layout.steps >= 3; --layout.steps) {
-    layout.phase = rounds;
-    if (layout.shared_bytes(shape) <= room) return true;
-    layout.phase = std::min(rounds, (room - layout.steps * step) / (2 * x));
-    if (layout.phase >= layout.steps - 1 && layout.phase >= 1 &&
-        layout.shared_bytes(shape) <= room)
-      return true;
-  }
+  for (; layout.steps >= 3; --layout.steps)
+    for (std::int64_t parts = 1; parts <= rounds; ++parts) {
+      layout.phase = ceil_div(rounds, parts);
+      layout.choose_passes(shape, device);
+      if (fits()) return true;
+      if (layout.phase < layout.steps - 1) break;
+    }
   return false;
 }
 
@@ -62,7 +82,7 @@ bool choose_lengths(const Shape& shape, const DeviceProps& device, std::int64_t 
 
 std::vector<std::pair<std::string, std::int64_t>> SkinnyLayout::knobs() const {
   return {{"tiles", tiles},   {"warps_n", warps_n}, {"warps_k", warps_k}, {"split", split},
-          {"blocks", blocks}, {"steps", steps},     {"phase", phase}};
+          {"blocks", blocks}, {"steps", steps},     {"phase", phase},     {"passes", passes}};
 }
 SkinnyLayout::SkinnyLayout(const Config& config)
     : tiles(config.knob("tiles")),
@@ -71,7 +91,8 @@ SkinnyLayout::SkinnyLayout(const Config& config)
       split(config.knob("split")),
       blocks(config.knob("blocks")),
       steps(config.knob("steps")),
-      phase(config.knob("phase")) {}
+      phase(config.knob("phase")),
+      passes(config.knob("passes")) {}
 
 std::int64_t SkinnyLayout::step_depth(const Shape& shape) const { return 4 * own_depth(shape); }
 std::int64_t SkinnyLayout::warp_rows(const Shape& shape) const {
@@ -83,43 +104,61 @@ std::int64_t SkinnyLayout::rounds(const Shape& shape) const {
 std::int64_t SkinnyLayout::block_rounds(const Shape& shape) const {
   return ceil_div(rounds(shape), split);
 }
-std::int64_t SkinnyLayout::buffers(const Shape& shape) const {
-  return phase >= block_rounds(shape) ? 1 : 2;
+std::int64_t SkinnyLayout::buffers_x(const Shape& shape) const {
+  return phase < block_rounds(shape) || (shape.batches > 1 && passes > 1) ? 2 : 1;
+}
+std::int64_t SkinnyLayout::buffers_scales(const Shape& shape) const {
+  return shape.scale_block > 0 && (phase < block_rounds(shape) || passes > 1) ? 2 : 1;
 }
 std::int64_t SkinnyLayout::step_bytes(const Shape& shape) const {
   return threads() * packets(shape, *this) * shape.packet_bytes();
 }
 std::int64_t SkinnyLayout::shared_bytes(const Shape& shape) const {
-  const std::int64_t stream =
-      steps * step_bytes(shape) + buffers(shape) * phase * x_bytes(shape, *this);
-  return std::max(stream, warps_k * shape.few * (rows(shape) + 4) * 4);
+  return steps * step_bytes(shape) + buffers_x(shape) * phase * x_bytes(shape, *this) +
+         buffers_scales(shape) * scale_bytes(shape, *this) +
+         warps_k * shape.few * (rows(shape) + 4) * 4;
+}
+std::int64_t SkinnyLayout::groups(const Shape& shape) const {
+  return ceil_div(shape.many, rows(shape));
 }
 std::int64_t SkinnyLayout::grid(const Shape& shape) const {
-  return ceil_div(shape.many, rows(shape)) * split;
+  return ceil_div(groups(shape) * shape.batches, passes) * split;
+}
+void SkinnyLayout::choose_passes(const Shape& shape, const DeviceProps& device) {
+  const std::int64_t units = groups(shape) * shape.batches;
+  passes = ceil_div(units, std::max<std::int64_t>(device.compute_units * blocks / split, 1));
+  // x of the next batch would come too late.
+  if (!phases_are_long_enough(shape, *this)) passes = 1;
 }
 
-// Memory gives all its speed to blocks that have enough on the way; what is left is the start, the
-// end, and multiprocessors that have more to do than others.
+// Memory gives all its speed to blocks that have enough on the way, from not too many rows at once.
+// What is left is the start, the end, and multiprocessors that have more to do than others.
 double SkinnyLayout::seconds(const Shape& shape, const DeviceProps& device) const {
-  constexpr double kEnough = 48 << 10;  // bytes on the way per multiprocessor
-  constexpr double kStart = 1.5e-6, kWave = 0.7e-6, kBarrier = 0.5e-6;
-  constexpr double kMostOfOne = 1.2;  // of its share of the memory's speed
-  const double fair = device.bytes_per_second * 0.9 / device.compute_units;
-  const auto count = static_cast<double>(grid(shape) * shape.batches);
-  const double block_bytes = static_cast<double>(block_rounds(shape) * warps_k *
-                                                 step_depth(shape) * rows(shape) * shape.bits()) /
-                             8;
-  const double x_traffic =
-      static_cast<double>(block_rounds(shape) * x_bytes(shape, *this)) * count;
-  const double all = static_cast<double>(shape.many * shape.depth * shape.batches * shape.bits()) / 8;
-  const double per_unit = std::ceil(count / device.compute_units);
-  const double at_once = std::min(per_unit, static_cast<double>(blocks));
+  constexpr double kEnough = 36 << 10;  // bytes on the way per multiprocessor
+  constexpr double kRowsAtOnce = 8192, kLossPerDoubling = 0.16;
+  constexpr double kStart = 4e-6, kBarrier = 1e-6, kPass = 0.1e-6;
+  constexpr double kMostOfOne = 1.3;  // of its share of the memory's speed
+  const auto units = static_cast<double>(device.compute_units);
+  const auto count = static_cast<double>(grid(shape));
+  const double at_once = std::min(std::ceil(count / units), static_cast<double>(blocks));
   const double on_the_way = at_once * static_cast<double>((steps - 1) * step_bytes(shape));
-  const double speed = std::min(1.0, on_the_way / kEnough);
-  const double memory = (all + 0.2 * x_traffic) / (fair * device.compute_units * speed);
-  const double busiest = per_unit * block_bytes / (fair * kMostOfOne * speed);
-  const double waves = std::ceil(per_unit / static_cast<double>(blocks));
-  return std::max(memory, busiest) + kStart + (waves - 1) * kWave + (split > 1 ? kBarrier : 0);
+  const double streams = std::min(count, units * at_once) * static_cast<double>(rows(shape));
+  const double together = shape.along ? static_cast<double>(warps_k) : 4;
+  const double doublings = std::max(0.0, std::log2(streams / kRowsAtOnce));
+  const double speed = device.bytes_per_second * 0.88 * std::min(1.0, on_the_way / kEnough) *
+                       std::max(0.3, 1 - kLossPerDoubling * doublings / together);
+  const double weights =
+      static_cast<double>(shape.many * shape.depth * shape.batches * shape.bits()) / 8;
+  const double block_weights = static_cast<double>(block_rounds(shape) * warps_k *
+                                                   step_depth(shape) * rows(shape) * passes *
+                                                   shape.bits()) /
+                               8;
+  const double times_x = buffers_x(shape) > 1 ? static_cast<double>(passes) : 1;
+  const double x = static_cast<double>(block_rounds(shape) * x_bytes(shape, *this)) * count * times_x;
+  const double all = (weights + 0.3 * x) / speed;
+  const double busiest = std::ceil(count / units) * block_weights / (speed / units * kMostOfOne);
+  return std::max(all, busiest) + kStart + static_cast<double>(passes) * kPass +
+         (split > 1 ? kBarrier * static_cast<double>(passes) : 0);
 }
 
 std::vector<SkinnyLayout> skinny_layouts(const Shape& shape, const DeviceProps& device,
@@ -145,11 +184,11 @@ std::vector<SkinnyLayout> skinny_layouts(const Shape& shape, const DeviceProps& 
             if (sums(shape, layout) > 128 ||
                 registers * layout.threads() * layout.blocks > (64 << 10))
               continue;
-            if (layout.rounds(shape) < layout.split && layout.split > 1) continue;
+            if (layout.rounds(shape) <= (layout.split - 1) * layout.block_rounds(shape)) continue;
             if (layout.warps_k > 1 &&
                 layout.step_depth(shape) * (layout.warps_k / 2) >= shape.depth)
               continue;
-            if (!choose_lengths(shape, device, 128 << 10, layout)) continue;
+            if (!choose_lengths(shape, device, kRing, layout)) continue;
             const double seconds = layout.seconds(shape, device);
             const std::vector<std::int64_t> kind = {layout.tiles, layout.warps_k, layout.split,
                                                     layout.blocks};

@@ -13,7 +13,7 @@ using Step = PointwiseProgram::Step;
 using Kind = Step::Kind;
 
 constexpr std::int64_t kMostFew = 32;
-constexpr std::int64_t kMostGrid = 65535;  // along y
+constexpr std::int64_t kMostUnits = 1 << 30;
 constexpr int kUnitBytes = 16;
 
 // Every value of the type is one of `to`.
@@ -114,6 +114,24 @@ void take_out_factors(SkinnyShape& shape) {
   work = part_of(work, work.result);
 }
 
+// Weights times the scale of their block, which factors can be multiplied by: products of 8 bits by 8
+// (or 11 by 11) are rounded once, as the tensor of dequantised weights would be.
+void take_out_scale(SkinnyShape& shape) {
+  const PointwiseProgram& work = shape.work;
+  if (work.steps.size() != 3 || work.steps[0].kind != Kind::accumulator) return;
+  const Step &scale = work.steps[1], &product = work.steps[2];
+  if (scale.kind != Kind::load || product.op.mode != PointwiseMode::mul || product.round_to ||
+      product.args[0] + product.args[1] != 1 || product.op.alpha1 != 1.0 ||
+      product.op.alpha2 != 1.0 || !is_exact_in(scale.view.dtype, shape.type) ||
+      scale.blocks.empty())
+    return;
+  const std::int64_t block = scale.blocks[shape.along ? shape.rank - 1 : shape.rank - 2];
+  if (block % 8 != 0) return;
+  shape.scale_block = block;
+  shape.scale = part_of(work, 1);
+  shape.has_work = false;
+}
+
 }  // namespace
 
 Support SkinnyShape::describe(const Region& region, SkinnyShape& shape) {
@@ -151,8 +169,7 @@ Support SkinnyShape::describe(const Region& region, SkinnyShape& shape) {
     shape.batch_extent.push_back(result[axis]);
     shape.batches *= result[axis];
   }
-  if (shape.batches > kMostGrid)
-    return Support::no("{} batches, {} at most", shape.batches, kMostGrid);
+  if (shape.batches * shape.many > kMostUnits) return Support::no("more results than are counted");
 
   const auto program = [&](int slot, bool exchanged) {
     const PointwiseProgram& own = region.prologues[static_cast<std::size_t>(slot)];
@@ -163,7 +180,8 @@ Support SkinnyShape::describe(const Region& region, SkinnyShape& shape) {
   shape.work = program(weight_slot, !few_columns);  // [..., many, depth]
   const auto found = std::find_if(
       shape.work.steps.begin(), shape.work.steps.end(), [&](const Step& step) {
-        return step.kind == Kind::load && is_matrix(step.view, shape.work.space) &&
+        return step.kind == Kind::load && step.blocks.empty() &&
+               is_matrix(step.view, shape.work.space) &&
                (lies_together(step.view, last) || lies_together(step.view, last - 1));
       });
   if (found == shape.work.steps.end())
@@ -198,9 +216,11 @@ Support SkinnyShape::describe(const Region& region, SkinnyShape& shape) {
       shape.type = type;
       break;
     }
-  shape.raw = shape.matrix() && !shape.has_work &&
-              (stored == shape.type || stored == e4m3 || stored == i8 || stored == i4 ||
-               stored == u4 || stored == e2m1 || (stored == e5m2 && shape.type == f16));
+  const bool has_pairs = shape.matrix() &&
+                         (stored == shape.type || stored == e4m3 || stored == i8 || stored == i4 ||
+                          stored == u4 || stored == e2m1 || (stored == e5m2 && shape.type == f16));
+  if (has_pairs && shape.has_work && of_weights == shape.type) take_out_scale(shape);
+  shape.raw = has_pairs && !shape.has_work;
   return Support::yes();
 }
 

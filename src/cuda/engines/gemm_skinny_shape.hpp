@@ -16,6 +16,8 @@ struct SkinnyShape {
   bool raw = true;     // weights become factors by operations on bits alone
   View weights;        // over [..., many, depth] if along, else [..., depth, many]
   bool has_work = false;
+  std::int64_t scale_block = 0;  // depths that share a scale, a multiple of 8; 0: no scales
+  PointwiseProgram scale;        // of weights as factors, over the same as the weights
   PointwiseProgram work;     // on weights, which are its accumulator, over the same
   PointwiseProgram x;        // over [..., few, depth]
   PointwiseProgram factors;  // of results, over [..., few, many]; empty: none
@@ -43,7 +45,8 @@ struct SkinnyLayout {
   std::int64_t warps_k = 1;           // with different depths
   std::int64_t split = 1;             // blocks with different depths
   std::int64_t blocks = 1;            // of a multiprocessor at a time
-  std::int64_t steps = 2, phase = 1;  // of the ring, and for which x is there
+  std::int64_t steps = 3, phase = 1;  // of the ring, and for which x is there
+  std::int64_t passes = 1;            // a block has other rows in each
 
   std::vector<std::pair<std::string, std::int64_t>> knobs() const;
   explicit SkinnyLayout(const Config& config);
@@ -55,10 +58,13 @@ struct SkinnyLayout {
   std::int64_t rows(const SkinnyShape& shape) const { return warps_n * warp_rows(shape); }
   std::int64_t rounds(const SkinnyShape& shape) const;  // of all blocks with the same rows
   std::int64_t block_rounds(const SkinnyShape& shape) const;
-  std::int64_t buffers(const SkinnyShape& shape) const;  // of x
+  std::int64_t buffers_x(const SkinnyShape& shape) const;
+  std::int64_t buffers_scales(const SkinnyShape& shape) const;
   std::int64_t step_bytes(const SkinnyShape& shape) const;
   std::int64_t shared_bytes(const SkinnyShape& shape) const;
-  std::int64_t grid(const SkinnyShape& shape) const;  // blocks of a batch
+  std::int64_t groups(const SkinnyShape& shape) const;  // of rows
+  std::int64_t grid(const SkinnyShape& shape) const;
+  void choose_passes(const SkinnyShape& shape, const DeviceProps& device);
   double seconds(const SkinnyShape& shape, const DeviceProps& device) const;
 };
 

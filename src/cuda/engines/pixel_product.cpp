@@ -62,6 +62,9 @@ std::vector<Residue> backward_residues(std::int64_t to, std::int64_t window, std
   return result;
 }
 
+// Patches are worth it where channels are too few to fill a block of depth by themselves.
+constexpr std::int64_t kFewChannels = 16;
+
 }  // namespace
 
 Support is_pixel_product(const Region& region) {
@@ -91,6 +94,21 @@ PixelProduct::PixelProduct(const Region& region)
   const Axes stride = per_axis(op->stride, 1), dilation = per_axis(op->dilation, 1),
              padding = per_axis(op->padding, 0);
   step = backward ? Axes{1, 1, 1} : stride;
+  patches = !backward && spatial == 2 && groups == 1 && depth < kFewChannels && window == stride &&
+            dilation == Axes{1, 1, 1} && padding == Axes{0, 0, 0} &&
+            op->mode == ConvMode::cross_correlation && window[1] > 1 && window[2] > 1;
+  if (patches) {
+    const std::int64_t lines = window[1];
+    Phase phase{{0, 0, 0}, {1, 1, 1}, to_extent, {0, 0, 0}, {1 - lines, 0, 0}, {}, to_extent};
+    for (std::int64_t line = 0; line < lines; ++line) phase.taps.push_back({{line, 0, 0}, line});
+    phases.push_back(std::move(phase));
+    spatial = 3;
+    depth *= window[2];
+    from_extent = {lines, to_extent[1], to_extent[2]};
+    window = {lines, 1, 1};
+    step = {1, 1, 1};
+    return;
+  }
   const bool flips = op->mode == ConvMode::convolution;
 
   std::array<std::vector<Residue>, 3> residues;
@@ -125,6 +143,17 @@ PixelProduct::PixelProduct(const Region& region)
       }
   std::stable_sort(phases.begin(), phases.end(),
                    [](const Phase& a, const Phase& b) { return a.taps.size() > b.taps.size(); });
+}
+
+std::optional<View> patches_of(const View& image, const PixelProduct& product) {
+  const std::int64_t channels = image.dims[1], width = product.depth / channels,
+                     lines = product.window[0];
+  if ((channels > 1 && image.strides[1] != 1) || image.strides[3] != channels) return {};
+  View view = image;
+  view.dims = {image.dims[0], product.depth, lines, product.to_extent[1], product.to_extent[2]};
+  view.strides = {image.strides[0], 1, image.strides[2], lines * image.strides[2],
+                  width * image.strides[3]};
+  return view;
 }
 
 PixelProduct PixelProduct::with_long_lines() const {

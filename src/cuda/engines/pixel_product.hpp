@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "plan/engine.hpp"
@@ -33,6 +34,9 @@ struct PixelProduct {
   explicit PixelProduct(const Region& region);
 
   bool backward;
+  // Windows that touch but do not overlap, of few channels (patches): lines of a window are taken
+  // as the channels of a pixel, its lines as a third axis whose taps they are.
+  bool patches = false;
   int spatial;  // axes, 1 to 3
   const ConvAttributes* op;
   std::int64_t images, groups;
@@ -51,6 +55,10 @@ struct PixelProduct {
   // lie.
   bool is_pointwise() const;
 };
+
+// The image of a product of patches as it sees it: [images, channels, d, h, w]. Nothing where its
+// memory does not allow it.
+std::optional<View> patches_of(const View& image, const PixelProduct& product);
 
 // Why the region is not one of these convolutions; yes: PixelProduct can be made of it.
 Support is_pixel_product(const Region& region);

@@ -1,5 +1,5 @@
 // What kernels cost that compute their result in tiles on matrix units: one model for all of them,
-// whose constants are data (tile_calibration.inc, made from recorded timings by bench/fit).
+// whose constants are data (tile_calibration.inc, made from recorded timings by tools/fit_costs).
 #pragma once
 
 #include <string_view>

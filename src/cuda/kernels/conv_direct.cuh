@@ -14,6 +14,7 @@
 #include "lib/elements.cuh"
 #include "lib/pointwise.cuh"
 #include "lib/ptx_async.cuh"
+#include "lib/ptx_launch.cuh"
 #include "lib/ptx_matrix.cuh"
 #include "lib/ptx_mma.cuh"
 #include "lib/ptx_shared.cuh"
@@ -75,12 +76,62 @@ struct Tile {
   }
 };
 
+// f32 stay as they are until they are multiplied.
 __device__ inline Word to_word(float x) {
   if constexpr (kIsShort)
     return narrow(Element(), x);
   else
-    return __uint_as_float(to_tf32(x));
+    return x;
 }
+
+// Words of an operand of a product. prepare() makes tf32 of f32: rounded, or kSplits, as sums of two
+// of them, `words` and `rest`.
+template <int kCount>
+struct Operand {
+  uint32 words[kCount], rest[kCount];
+
+  __device__ void prepare() {
+    if (kIsShort) return;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      const float x = __uint_as_float(words[i]);
+      if (kSplits) {
+        words[i] = to_tf32(x);
+        rest[i] = to_tf32(x - __uint_as_float(words[i]));
+      } else {
+        // Tensor cores cut off the lower 13 bits. With 2^-11 more of its magnitude a number loses no
+        // more than 2^-11 of it either way, and one of 11 bits nothing.
+        words[i] = __float_as_uint(x * (1 + 0x1p-11f));
+      }
+    }
+  }
+};
+
+// 16 x 8 sums of products, four of each lane. kSplits: tensor cores cut sums off where f32 would be
+// rounded. Sums over more than a few steps are therefore made by ordinary additions: settle(); the
+// products with a rest are small enough.
+struct Sums {
+  float d[4] = {}, rest[4] = {}, settled[4] = {};
+
+  __device__ void add(const Operand<4>& a, const Operand<2>& b) {
+    multiply_add(Element(), d, a.words, b.words);
+    if (kSplits) {
+      multiply_add(Element(), rest, a.rest, b.words);
+      multiply_add(Element(), rest, a.words, b.rest);
+    }
+  }
+  __device__ void settle() {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      settled[i] += d[i];
+      d[i] = 0;
+    }
+  }
+  __device__ float operator[](int i) const {
+    return kSplits ? settled[i] + (d[i] + rest[i]) : d[i];
+  }
+};
+static const int kSettle = 4;  // steps between settlements
 
 // Numbers as elements of shared memory; the address is a multiple of their bytes.
 template <int kCount>
@@ -92,12 +143,11 @@ __device__ inline void put_elements(Word* to, const float (&values)[kCount]) {
 #pragma unroll
   for (int i = 0; i < Vector<kCount, Word>::kPieces; ++i) pieces[i] = packed.pieces[i];
 }
-// kCount elements of memory into shared memory; f32 are rounded to tf32 on the way, others copied
-// without passing through registers where they are 4 bytes or more. Both addresses are multiples of
-// their bytes.
+// kCount elements of memory into shared memory, without passing through registers where they are 4
+// bytes or more. Both addresses are multiples of their bytes.
 template <int kCount>
 __device__ inline void copy_elements(Word* to, const Word* from) {
-  if constexpr (kIsShort && kCount >= 2) {
+  if constexpr (kCount * sizeof(Word) >= 4) {
     copy_async<kCount * (int)sizeof(Word)>(to, from);
   } else {
     float values[kCount];

@@ -55,44 +55,47 @@ struct Rows {
       }
     }
   };
-  __device__ void load(const Places& places, int i, int offset, uint32 (&a)[4]) const {
+  __device__ void load(const Places& places, int i, int offset, Operand<4>& a) const {
     if constexpr (kAligned && kIsShort) {
-      load_matrices<true>(a, places.words[0] + offset + offsets[i][0]);
+      load_matrices<true>(a.words, places.words[0] + offset + offsets[i][0]);
     } else {
 #pragma unroll
       for (int word = 0; word < 4; ++word) {
         const int at = offset + offsets[i][word % 2];
         if constexpr (kIsShort)
-          a[word] = (uint32)places.words[word / 2 * 2][at] |
+          a.words[word] = (uint32)places.words[word / 2 * 2][at] |
                     (uint32)places.words[word / 2 * 2 + 1][at] << 16;
         else
-          a[word] = __float_as_uint(places.words[word / 2][at]);
+          a.words[word] = __float_as_uint(places.words[word / 2][at]);
       }
     }
+    a.prepare();
   }
 };
 
 // Columns of the gradient from `place` on.
 __device__ inline void load_columns(const Word* gradient, int place, int lane,
-                                    uint32 (&b)[kTiles][2]) {
+                                    Operand<2> (&b)[kTiles]) {
   if constexpr (kIsShort) {
     const Word* row = gradient + (place + lane % 16) * kGradientPixel;
 #pragma unroll
     for (int t = 0; t + 1 < kTiles; t += 2) {
       uint32 four[4];
       load_matrices<true>(four, row + (t + lane / 16) * 8);
-      b[t][0] = four[0];
-      b[t][1] = four[1];
-      b[t + 1][0] = four[2];
-      b[t + 1][1] = four[3];
+      b[t].words[0] = four[0];
+      b[t].words[1] = four[1];
+      b[t + 1].words[0] = four[2];
+      b[t + 1].words[1] = four[3];
     }
-    if constexpr (kTiles % 2 != 0) load_matrices<true>(b[kTiles - 1], row + (kTiles - 1) * 8);
+    if constexpr (kTiles % 2 != 0)
+      load_matrices<true>(b[kTiles - 1].words, row + (kTiles - 1) * 8);
   } else {
     const Word* row = gradient + (place + lane % 4) * kGradientPixel + lane / 4;
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
-      b[t][0] = __float_as_uint(row[t * 8]);
-      b[t][1] = __float_as_uint(row[t * 8 + 4 * kGradientPixel]);
+      b[t].words[0] = __float_as_uint(row[t * 8]);
+      b[t].words[1] = __float_as_uint(row[t * 8 + 4 * kGradientPixel]);
+      b[t].prepare();
     }
   }
 }
@@ -124,9 +127,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
         (Word)0;
   }
 
-  float sums[kOwnGroups][kOwnRows][kTiles][4];
-#pragma unroll
-  for (int i = 0; i < kOwnGroups * kOwnRows * kTiles * 4; ++i) (&sums[0][0][0][0])[i] = 0;
+  Sums sums[kOwnGroups][kOwnRows][kTiles];
 
   int number = blockIdx.x;
   if (number < (int)args.tiles && kPatches > 1) stage_tile(args, Tile(args, number), part, stages);
@@ -148,15 +149,19 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
       const Rows::Places places(stage, place, lane);
 #pragma unroll
       for (int g = 0; g < kOwnGroups; ++g) {
-        uint32 b[kTiles][2];
+        Operand<2> b[kTiles];
         load_columns(stage + kPatchElements + (own_group + g) * kColumns, place, lane, b);
 #pragma unroll
         for (int i = 0; i < kOwnRows; ++i) {
-          uint32 a[4];
+          Operand<4> a;
           rows.load(places, i, (own_group + g) * kTapChannels, a);
 #pragma unroll
-          for (int t = 0; t < kTiles; ++t) multiply_add(Element(), sums[g][i][t], a, b[t]);
+          for (int t = 0; t < kTiles; ++t) sums[g][i][t].add(a, b[t]);
         }
+      }
+      if (kSplits && place / kLength / kWarpsK % kSettle == kSettle - 1) {
+#pragma unroll
+        for (int i = 0; i < kOwnGroups * kOwnRows * kTiles; ++i) (&sums[0][0][0])[i].settle();
       }
     }
     __syncthreads();

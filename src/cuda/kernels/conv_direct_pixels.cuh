@@ -51,96 +51,73 @@ __device__ __noinline__ R exact_result(const Args& args, int n, int h, int w, in
   return defined_result(args, n, h, w, channel);
 }
 
-// Where in shared memory the weight of element `e` of unit `u` in a column of a block's group is: by
-// step, group, tile and lane, the way lanes want them.
-__device__ inline int weight_slot(int group, int column, int u, int e) {
-  const int tile = kShuffled ? column / 32 * 4 + column % 8 / 2 : column / 8;
-  const int n = kShuffled ? column % 32 / 8 * 2 + column % 2 : column % 8;
-  const int lane = n * 4 + e * (int)sizeof(Word) / 4;
-  const int words = ((u / 2 * kGroups + group) * kTiles + tile) * 64 + lane * 2 + u % 2;
-  return words * (4 / (int)sizeof(Word)) + e % (4 / (int)sizeof(Word));
+// The weight of element `e` of unit `u` in a column of a group.
+__device__ inline float weight_at(const Args& args, int group, int column, int u, int e) {
+  int h, w, channel;
+  if (!find_element(u, e, h, w, channel)) return 0;
+  const int phase = column / kGroupResults, result = column % kGroupResults;
+  if (phase >= kPhaseH * kPhaseW || channel / kDepth != result / kResultsOfGroup) return 0;
+  if (group >= (int)args.groups) return 0;
+  if (!kBackward)
+    return stored_weight(args, group * kGroupResults + result, channel % kDepth, h, w);
+  h = phase / kPhaseW + kPaddingH - (kFirstH + h) * kStrideH;
+  w = phase % kPhaseW + kPaddingW - (kFirstW + w) * kStrideW;
+  if (h % kTapDilationH != 0 || w % kTapDilationW != 0) return 0;
+  h /= kTapDilationH;
+  w /= kTapDilationW;
+  if (!is_within(h, kTapsH) || !is_within(w, kTapsW)) return 0;
+  return stored_weight(args, group * kGroupChannels + channel, result % kResultsOfGroup, h, w);
 }
 
-// The weights of a block are those of kBlockFilters filters, in the order of memory.
-static const int kBlockFilters = kBackward      ? kGroups * kGroupChannels
-                                 : kParts > 1 ? kTiles * 8
-                                              : kGroups * kGroupResults;
-static const int kFilterChannels = kBackward ? kResultsOfGroup : kDepth;
-static const int kBlockWeights = kBlockFilters * kFilterChannels * kTapsH * kTapsW;
+// The filter that column n of tile `tile` stands for.
+__device__ constexpr int column_of(int tile, int n) {
+  return kShuffled ? tile / 4 * 32 + n / 2 * 8 + tile % 4 * 2 + n % 2 : tile * 8 + n;
+}
+// Which part of the weights blocks with the same blockIdx.y have.
+struct Part {
+  int group, first_column;
 
-struct Weight {
-  int filter, channel, h, w;  // of the block's filters
-
-  __device__ explicit Weight(int number) {
-    const auto take = [&](int extent) {
-      const int here = number % extent;
-      number /= extent;
-      return here;
-    };
-    if (kChannelsLast) channel = take(kFilterChannels);
-    w = take(kTapsW);
-    h = take(kTapsH);
-    if (!kChannelsLast) channel = take(kFilterChannels);
-    filter = number;
-  }
-  // Its place in shared memory; -1: none.
-  __device__ int slot(int first_column) const {
-    // Of its group: the channel it multiplies, and the result it is for.
-    const int per_group = kBackward ? kGroupChannels : kGroupResults;
-    const int group = filter / per_group;
-    const int own = filter % per_group + (kBackward ? 0 : first_column);
-    int source = own, result = own, tap_h = h, tap_w = w, phase = 0;
-    if (kBackward) {
-      result = own / kDepth * kResultsOfGroup + channel;
-      const int above_h = kPaddingH - h * kTapDilationH, above_w = kPaddingW - w * kTapDilationW;
-      // The phase from which the tap reaches a whole place.
-      const int phase_h = ((-above_h) % kStrideH + kStrideH) % kStrideH;
-      const int phase_w = ((-above_w) % kStrideW + kStrideW) % kStrideW;
-      tap_h = (phase_h + above_h) / kStrideH - kFirstH;
-      tap_w = (phase_w + above_w) / kStrideW - kFirstW;
-      phase = phase_h * kPhaseW + phase_w;
-    } else {
-      source = own / kResultsOfGroup * kDepth + channel;
-    }
-    const int column = phase * kGroupResults + result - first_column;
-    if (!is_within(column, kTiles * 8)) return -1;
-    const int at = kRuns ? kLead + tap_w * kPixel + source : source;
-    const int u = kRuns ? tap_h * kUnitsOfRow + at / kUnit
-                        : (tap_h * kWindowW + tap_w) * kUnitsOfTap + at / kUnit;
-    return weight_slot(group, column, u, at % kUnit);
+  __device__ explicit Part(int number) {
+    group = number / kParts * kGroups;
+    first_column = number % kParts * (kTiles * 8);
   }
 };
 
-__device__ inline void stage_weights(const Args& args, int group, int first_column, Word* to) {
-  const int kZeros = kSteps * kGroups * kTiles * 16;  // of 16 bytes
-  for (int i = threadIdx.x; i < kZeros; i += kThreads) ((uint4*)to)[i] = make_uint4(0, 0, 0, 0);
-  __syncthreads();
-  const int kTogether = 8;  // on their way from memory
-  const int first_filter = kBackward ? group * kGroupChannels : group * kGroupResults + first_column;
-  const int filters = (int)(kBackward ? args.from_channels : args.to_channels) - first_filter;
-  for (int i = threadIdx.x; i < kBlockWeights; i += kThreads * kTogether) {
-    R values[kTogether];
-#pragma unroll
-    for (int j = 0; j < kTogether; ++j) {
-      const Weight weight(i + j * kThreads);
-      values[j] = 0;
-      if (weight.filter < kBlockFilters && weight.filter < filters)
-        values[j] = stored_weight(args, first_filter + weight.filter, weight.channel, weight.h,
-                                  weight.w);
-    }
-#pragma unroll
-    for (int j = 0; j < kTogether; ++j) {
-      const Weight weight(i + j * kThreads);
-      const int slot = weight.filter < kBlockFilters ? weight.slot(first_column) : -1;
-      if (slot >= 0) to[slot] = to_word(values[j]);
-    }
+// Words of the weights of a block, the way lanes want them: by step, group, tile, lane and unit of
+// the step. kSplits: as many again, what is left of them.
+static const int kWeightWords = kSteps * kGroups * kTiles * 64;
+static const int kAllWeightWords = (kSplits ? 2 : 1) * kWeightWords;
+
+extern "C" __global__ void __launch_bounds__(kThreads)
+    conv_direct_weights(const __grid_constant__ Args args) {
+  let_next_launch_start();
+  const int number = (int)blockIdx.x * kThreads + threadIdx.x;
+  if (number >= kWeightWords) return;
+  const Part part((int)blockIdx.y);
+  const int half = number % 2, lane = number / 2 % 32, tile = number / 64 % kTiles,
+            own = number / (64 * kTiles) % kGroups, u = number / (64 * kTiles * kGroups) * 2 + half;
+  const int column = part.first_column + column_of(tile, lane / 4), t = lane % 4;
+  uint32* to = (uint32*)args.weights + (int64)blockIdx.y * kAllWeightWords + number;
+  if constexpr (kIsShort) {
+    *to = (uint32)to_word(weight_at(args, part.group + own, column, u, 2 * t)) |
+          (uint32)to_word(weight_at(args, part.group + own, column, u, 2 * t + 1)) << 16;
+  } else {
+    const float weight = weight_at(args, part.group + own, column, u, t);
+    *to = to_tf32(weight);
+    if (kSplits) to[kWeightWords] = to_tf32(weight - __uint_as_float(*to));
   }
+}
+__device__ inline void stage_weights(const Args& args, uint2* to) {
+  const Word* from = (const Word*)((const uint32*)args.weights + (int64)blockIdx.y * kAllWeightWords);
+  for (int i = threadIdx.x; i < kAllWeightWords / 4; i += kThreads)
+    copy_async<16>((uint4*)to + i, (const uint4*)from + i);
 }
 
 // Where a warp's rows of the products lie in the patch.
 struct Rows {
   const Word* rows[kRowTiles][kAligned ? 1 : 2];
   bool second;  // kAligned: this lane has addresses of the second unit of a step
+  uint32 shifts[kOdd ? kRowTiles : 1][2];  // kOdd: rows begin at elements of any number
 
   __device__ Rows(const Word* patch, int first_row, int lane) {
     second = lane / 16 != 0;
@@ -151,24 +128,42 @@ struct Rows {
         rows[tile][0] = patch + place_offset(row + lane % 16);
       } else {
         const int word = lane % 4 * (4 / (int)sizeof(Word));
-        rows[tile][0] = patch + place_offset(row + lane / 4) + word;
-        rows[tile][1] = patch + place_offset(row + lane / 4 + 8) + word;
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const int place = place_offset(row + lane / 4 + half * 8);
+          rows[tile][half] = patch + (kOdd ? place & ~1 : place) + word;
+          if (kOdd) shifts[tile][half] = place % 2 * 16;
+        }
       }
     }
   }
+  __device__ uint32 word_at(int tile, int half, int offset) const {
+    const uint32* words = (const uint32*)(rows[tile][half] + offset);
+    return kOdd ? __funnelshift_r(words[0], words[1], shifts[tile][half]) : words[0];
+  }
   // Units 2 step and 2 step + 1 of tile's rows, `offset` elements further on.
-  __device__ void load(int tile, int step, int offset, uint32 (&a)[4]) const {
+  __device__ void load(int tile, int step, int offset, Operand<4>& a) const {
     const int first = unit_offset(2 * step), next = unit_offset(2 * step + 1);
     if constexpr (kAligned) {
-      load_matrices<false>(a, rows[tile][0] + offset + (second ? next : first));
+      load_matrices<false>(a.words, rows[tile][0] + offset + (second ? next : first));
     } else {
-      a[0] = *(const uint32*)(rows[tile][0] + first);
-      a[1] = *(const uint32*)(rows[tile][1] + first);
-      a[2] = *(const uint32*)(rows[tile][0] + next);
-      a[3] = *(const uint32*)(rows[tile][1] + next);
+      a.words[0] = word_at(tile, 0, first);
+      a.words[1] = word_at(tile, 1, first);
+      a.words[2] = word_at(tile, 0, next);
+      a.words[3] = word_at(tile, 1, next);
     }
+    a.prepare();
   }
 };
+
+__device__ inline void load_weights(const uint2* from, Operand<2>& b) {
+  b.words[0] = from->x;
+  b.words[1] = from->y;
+  if (kSplits) {
+    b.rest[0] = from[kWeightWords / 2].x;
+    b.rest[1] = from[kWeightWords / 2].y;
+  }
+}
 
 // kStored results of row m of the tile from `column` of a group on, as far as they exist.
 __device__ inline void keep_results(const Args& args, const Tile& tile, int m, int group,
@@ -197,20 +192,23 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     conv_direct_pixels(const __grid_constant__ Args args) {
   Word* patches = (Word*)shared_memory();
   uint2* weights = (uint2*)(patches + kPatches * kPatchElements);
-  float* rows_out = (float*)(weights + kSteps * kGroups * kTiles * 32);
+  float* rows_out = (float*)((uint32*)weights + kAllWeightWords);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int first_row = warp % kWarpsM * (kRowTiles * 16), part = warp / kWarpsM;
   const int own_group = part / kWarpsOfGroup * kOwnGroups, own_tile = part % kWarpsOfGroup * kOwnTiles;
-  const int group = (int)blockIdx.y / kParts * kGroups;
-  const int first_column = (int)blockIdx.y % kParts * (kTiles * 8);
+  const Part block((int)blockIdx.y);
+  const int group = block.group, first_column = block.first_column;
 
   int number = blockIdx.x;
   if (number < (int)args.tiles && kPatches > 1) stage_patch(args, Tile(args, number), group, patches);
   commit_copies();
-  stage_weights(args, group, first_column, (Word*)weights);
+  wait_for_launch_before();
+  stage_weights(args, weights);
+  commit_copies();
   const uint2* own_weights = weights + (own_group * kTiles + own_tile) * 32 + lane;
-  uint2 held[kHeld ? kSteps : 1][kOwnGroups][kOwnTiles];
+  Operand<2> held[kHeld ? kSteps : 1][kOwnGroups][kOwnTiles];
   if constexpr (kHeld) {
+    wait_for_copies<0>();
     __syncthreads();
 #pragma unroll
     for (int step = 0; step < kSteps; ++step)
@@ -218,7 +216,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
       for (int g = 0; g < kOwnGroups; ++g)
 #pragma unroll
         for (int t = 0; t < kOwnTiles; ++t)
-          held[step][g][t] = own_weights[((step * kGroups + g) * kTiles + t) * 32];
+          load_weights(own_weights + ((step * kGroups + g) * kTiles + t) * 32, held[step][g][t]);
   }
 
   for (int turn = 0; number < (int)args.tiles; ++turn) {
@@ -235,30 +233,33 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     wait_for_copies<kPatches - 1>();
     __syncthreads();
 
-    float sums[kRowTiles][kOwnGroups][kOwnTiles][4];
-#pragma unroll
-    for (int i = 0; i < kRowTiles * kOwnGroups * kOwnTiles * 4; ++i) (&sums[0][0][0][0])[i] = 0;
+    Sums sums[kRowTiles][kOwnGroups][kOwnTiles];
     const Rows rows(patch, first_row, lane);
 #pragma unroll kUnrolled
-    for (int step = 0; step < kSteps; ++step)
+    for (int step = 0; step < kSteps; ++step) {
 #pragma unroll
       for (int g = 0; g < kOwnGroups; ++g) {
-        uint32 b[kOwnTiles][2];
+        Operand<2> b[kOwnTiles];
 #pragma unroll
         for (int t = 0; t < kOwnTiles; ++t) {
-          const uint2 pair = kHeld ? held[kHeld ? step : 0][g][t]
-                                   : own_weights[((step * kGroups + g) * kTiles + t) * 32];
-          b[t][0] = pair.x;
-          b[t][1] = pair.y;
+          if constexpr (kHeld)
+            b[t] = held[step][g][t];
+          else
+            load_weights(own_weights + ((step * kGroups + g) * kTiles + t) * 32, b[t]);
         }
 #pragma unroll
         for (int m = 0; m < kRowTiles; ++m) {
-          uint32 a[4];
+          Operand<4> a;
           rows.load(m, step, (own_group + g) * kTapChannels, a);
 #pragma unroll
-          for (int t = 0; t < kOwnTiles; ++t) multiply_add(Element(), sums[m][g][t], a, b[t]);
+          for (int t = 0; t < kOwnTiles; ++t) sums[m][g][t].add(a, b[t]);
         }
       }
+      if (kSplits && step % kSettle == kSettle - 1) {
+#pragma unroll
+        for (int i = 0; i < kRowTiles * kOwnGroups * kOwnTiles; ++i) (&sums[0][0][0])[i].settle();
+      }
+    }
 
     const int g_row = lane / 4, word = lane % 4;
     if constexpr (kShuffled) {

@@ -1,18 +1,36 @@
 // y[few][many] = x[few][depth] * weights[many][depth], few rows: bound by reading the weights once.
 //
-// A block has kRows rows of weights and a part of the depth, in steps. Each thread copies its own
-// packets of the steps to come to a ring in shared memory, kSteps - 1 of them on the way at a time,
-// and waits for nobody else. x is in shared memory for a phase of kPhase steps; the next phase is on
-// the way meanwhile. At the end, warps with the same rows add their sums, then blocks of a cluster.
+// A block has kRows rows of weights at a time and a part of the depth, in steps. Each thread copies
+// its own packets of the steps to come to a ring in shared memory, kSteps - 1 of them on the way at a
+// time, and waits for nobody else; with the last step of some rows come the first of the next. x is
+// in shared memory for a phase of kPhase steps, where it does not fit for all of them; the next phase
+// is on the way meanwhile. At the end of its rows, warps add their sums, then blocks of a cluster.
 #include "lib/ptx_async.cuh"
 #include "lib/ptx_cluster.cuh"
 
-static const int kRows = kWarpsN * kWarpRows;
 static const int kThreads = kWarpsN * kWarpsK * 32;
 static const int kStepBytes = kThreads * kPackets * kPacketBytes;
 static const int kPhaseSteps = kPhase * kWarpsK;  // of all warps with the same rows
 static const int kPhaseUnits = kPhaseSteps * kUnits * kFew * 4;
 static const int kPitch = kRows + 4;  // of sums in shared memory: lanes then hit different banks
+
+// Rows of blocks and batches are units; a block takes every n-th of them, n blocks (or clusters)
+// being there.
+__device__ inline void place_unit(const Args& args, int64 unit, Index first_depth, Place& place) {
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  if constexpr (kRank > 2) {
+    int64 batch = unit / args.groups;
+    unit %= args.groups;
+#pragma unroll
+    for (int axis = kRank - 3; axis >= 0; --axis) {
+      place.batch[axis] = (Index)(batch % args.batch_extent[axis]);
+      batch /= args.batch_extent[axis];
+    }
+  }
+  place.first_row = (Index)unit * kRows;
+  place.row = place.first_row + warp % kWarpsN * kWarpRows + lane / 4 * (kAlong ? 1 : kElements);
+  place.depth = first_depth + warp / kWarpsN * kStepDepth + lane % 4 * kOwn;
+}
 
 // The lane's packets in memory.
 template <bool kAligned>
@@ -21,15 +39,17 @@ struct Weights {
   int64 next_packet, next_step;
   Index row, depth;
 
-  __device__ Weights(const Args& args, const Place& place) {
+  __device__ Weights(const Args& args) {
+    next_packet = (kAlong ? 8 * args.row_stride : args.depth_stride) * kBits / 8;
+    next_step = kStepDepth * kWarpsK * args.depth_stride * kBits / 8;
+  }
+  __device__ void start(const Args& args, const Place& place) {
     row = place.row;
     depth = place.depth;
     int64 at = args.first_weight + row * args.row_stride + depth * args.depth_stride;
 #pragma unroll
     for (int axis = 0; axis < kRank - 2; ++axis) at += place.batch[axis] * args.batch_stride[axis];
     first = (const uint8*)args.weights + at * kBits / 8;
-    next_packet = (kAlong ? 8 * args.row_stride : args.depth_stride) * kBits / 8;
-    next_step = kStepDepth * kWarpsK * args.depth_stride * kBits / 8;
   }
   // Copies the packets of the next step to `to`; what lies outside of the matrix becomes 0.
   __device__ void copy_to(const Args& args, uint8* to) {
@@ -66,7 +86,7 @@ struct UnitPlace {
 template <bool kAligned>
 __device__ inline void start_x(const Args& args, const Place& place, Index phase_depth,
                                uint4* units) {
-#pragma unroll 4
+#pragma unroll 2
   for (int i = threadIdx.x; i < kPhaseUnits; i += kThreads) {
     const UnitPlace unit(i);
     const Index depth = phase_depth + unit.depth;
@@ -97,11 +117,34 @@ __device__ inline void start_x(const Args& args, const Place& place, Index phase
     }
   }
 }
+// The same for scales of blocks of weights.
+static const int kScaleGroups =
+    kScaled ? (kPhaseSteps * kStepDepth + kScaleBlock - 1) / kScaleBlock + 1 : 0;
+template <class Number>
+__device__ inline void start_scales(Number t, const Args& args, const Place& place,
+                                    Index phase_depth, uint16* scales) {
+  if constexpr (kScaled) {
+    Index at[kRank];
+#pragma unroll
+    for (int axis = 0; axis < kRank - 2; ++axis) at[axis] = place.batch[axis];
+#pragma unroll 4
+    for (int i = threadIdx.x; i < kScaleGroups * kRows; i += kThreads) {
+      const Index row = place.first_row + i % kRows;
+      const Index depth = (phase_depth / kScaleBlock + i / kRows) * kScaleBlock;
+      at[kRank - 2] = kAlong ? row : depth;
+      at[kRank - 1] = kAlong ? depth : row;
+      R scale[1] = {0};
+      if (row < (Index)args.many && depth < (Index)args.depth)
+        weight_scale<1>(args, at, scale);
+      scales[i] = narrow(t, scale[0]);
+    }
+  }
+}
 // After the thread's own copies have arrived.
 template <bool kAligned>
 __device__ inline void settle_x(uint4* units) {
   if constexpr (kAligned && kCopiesX && kReorders) {
-#pragma unroll 4
+#pragma unroll 2
     for (int i = threadIdx.x; i < kPhaseUnits; i += kThreads)
       units[i] = in_order_of_weights(units[i]);
   }
@@ -131,77 +174,11 @@ __device__ inline void store_results(const Args& args, const Place& place, int m
   epilogue<kVector>(args, at, values);
 }
 
-// kSplit blocks of a cluster have the same rows.
+// Adds the sums of warps, then of the blocks of a cluster, and hands them on.
 template <int kSplit, bool kAligned>
-__device__ inline void multiply(const Args& args) {
-  uint8* const memory = shared_memory();
-  uint8* const ring = memory + threadIdx.x * kPacketBytes;
-  uint4* const x = (uint4*)(memory + kSteps * kStepBytes);
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int warp_n = warp % kWarpsN, warp_k = warp / kWarpsN;
-  const int rank = blockIdx.x % kSplit;
-  const Index first_row = (Index)(blockIdx.x / kSplit) * kRows;
-  // Rounds: one step of each of the warps with the same rows.
-  const int all_rounds = (int)args.rounds, most = (all_rounds + kSplit - 1) / kSplit;
-  const int rounds = max(min(most, all_rounds - rank * most), 0);
-  const Index first_depth = (Index)rank * most * kStepDepth * kWarpsK;
-
-  Place place;
-  if constexpr (kRank > 2) {
-    int64 batch = blockIdx.y;
-#pragma unroll
-    for (int axis = kRank - 3; axis >= 0; --axis) {
-      place.batch[axis] = (Index)(batch % args.batch_extent[axis]);
-      batch /= args.batch_extent[axis];
-    }
-  }
-  place.row = first_row + warp_n * kWarpRows + lane / 4 * (kAlong ? 1 : kElements);
-  place.depth = first_depth + warp_k * kStepDepth + lane % 4 * kOwn;
-
-  Weights<kAligned> weights(args, place);
-  if (rounds > 0) weights.copy_to(args, ring);
-  start_x<kAligned>(args, place, first_depth, x);
-  commit_copies();
-#pragma unroll
-  for (int s = 1; s < kSteps - 1; ++s) {
-    if (s < rounds) weights.copy_to(args, ring + s * kStepBytes);
-    commit_copies();
-  }
-
-  Products products;
-  int stage = 0, ahead = kSteps - 1, phase_step = 0, phase = 0;
-#pragma unroll 1
-  for (int s = 0; s < rounds; ++s) {
-    if (phase_step == 0) {
-      wait_for_copies<kSteps - 2>();
-      settle_x<kAligned>(x + phase % kBuffers * kPhaseUnits);
-      __syncthreads();
-      if (s + kPhase < rounds)
-        start_x<kAligned>(args, place, first_depth + (Index)(s + kPhase) * kStepDepth * kWarpsK,
-                          x + (phase + 1) % kBuffers * kPhaseUnits);
-    }
-    if (s + kSteps - 1 < rounds) weights.copy_to(args, ring + ahead * kStepBytes);
-    commit_copies();
-    wait_for_copies<kSteps - 1>();
-    Words packets[kPackets];
-#pragma unroll
-    for (int p = 0; p < kPackets; ++p)
-      packets[p].piece = *(const Piece*)(ring + stage * kStepBytes + p * kThreads * kPacketBytes);
-    const int step = phase_step * kWarpsK + warp_k;
-    products.template add<kAligned>(
-        args, place, packets, x + phase % kBuffers * kPhaseUnits + step * kUnits * kFew * 4);
-    place.depth += kStepDepth * kWarpsK;
-    stage = stage + 1 == kSteps ? 0 : stage + 1;
-    ahead = ahead + 1 == kSteps ? 0 : ahead + 1;
-    if (++phase_step == kPhase) {
-      phase_step = 0;
-      ++phase;
-    }
-  }
-
-  wait_for_copies<0>();
-  __syncthreads();  // sums take the place of the ring
-  float* const sums = (float*)memory;
+__device__ inline void finish_unit(const Args& args, const Place& place, Products& products,
+                                   float* sums, int rank) {
+  const int warp_n = threadIdx.x / 32 % kWarpsN, warp_k = threadIdx.x / 32 / kWarpsN;
   products.finish([&](int row, int m, float sum) {
     sums[(warp_k * kFew + m) * kPitch + warp_n * kWarpRows + row] = sum;
   });
@@ -210,6 +187,7 @@ __device__ inline void multiply(const Args& args) {
   constexpr int kShare = kRows / kSplit, kAcross = kShare / kVector;
   if constexpr (kSplit > 1) {
     if constexpr (kWarpsK > 1) {
+#pragma unroll 1
       for (int i = threadIdx.x; i < kRows * kFew; i += kThreads) {
         R sum[1];
         sums_of_warps(sums, i / kRows, i % kRows, sum);
@@ -218,6 +196,7 @@ __device__ inline void multiply(const Args& args) {
     }
     cluster_barrier();
   }
+#pragma unroll 1
   for (int i = threadIdx.x; i < kAcross * kFew; i += kThreads) {
     const int m = i / kAcross, row = i % kAcross * kVector + rank * kShare;
     R values[kVector];
@@ -236,9 +215,114 @@ __device__ inline void multiply(const Args& args) {
 #pragma unroll
         for (int l = 0; l < kVector; ++l) values[l] += parts[r][l];
     }
-    store_results(args, place, m, first_row + row, values);
+    store_results(args, place, m, place.first_row + row, values);
   }
-  if constexpr (kSplit > 1) cluster_barrier();  // nobody leaves while others read its sums
+  // Nobody writes the next sums, or leaves, while others read these.
+  if constexpr (kSplit > 1)
+    cluster_barrier();
+  else
+    __syncthreads();
+}
+
+// kSplit blocks of a cluster have the same rows.
+template <int kSplit, bool kAligned>
+__device__ inline void multiply(const Args& args) {
+  uint8* const memory = shared_memory();
+  uint8* const ring = memory + threadIdx.x * kPacketBytes;
+  uint4* const x = (uint4*)(memory + kSteps * kStepBytes);
+  float* const sums = (float*)(x + kBuffersX * kPhaseUnits);
+  uint16* const scales = (uint16*)(sums + kWarpsK * kFew * kPitch);
+  const int warp_n = threadIdx.x / 32 % kWarpsN, warp_k = threadIdx.x / 32 / kWarpsN;
+  const int rank = blockIdx.x % kSplit;
+  // Rounds: one step of each of the warps with the same rows.
+  const int all_rounds = (int)args.rounds, most = (all_rounds + kSplit - 1) / kSplit;
+  const int rounds = min(most, all_rounds - rank * most);
+  const Index first_depth = (Index)rank * most * kStepDepth * kWarpsK;
+  const int first = blockIdx.x / kSplit, every = gridDim.x / kSplit, units = (int)args.units;
+
+  // What is copied next: a step of `ahead`, at `to_come` of its rounds.
+  Place ahead;
+  int unit_ahead = first, to_come = 0, stage_ahead = 0;
+  Weights<kAligned> weights(args);
+  const auto copy_step = [&] {
+    if (unit_ahead < units) {
+      if (to_come == 0) {
+        place_unit(args, unit_ahead, first_depth, ahead);
+        weights.start(args, ahead);
+      }
+      weights.copy_to(args, ring + stage_ahead * kStepBytes);
+      if (++to_come == rounds) {
+        to_come = 0;
+        unit_ahead += every;
+      }
+    }
+    stage_ahead = stage_ahead + 1 == kSteps ? 0 : stage_ahead + 1;
+  };
+
+  Place place;
+  copy_step();
+  place_unit(args, first, first_depth, place);
+  start_x<kAligned>(args, place, first_depth, x);
+  commit_copies();
+#pragma unroll 1
+  for (int s = 1; s < kSteps - 1; ++s) {
+    copy_step();
+    commit_copies();
+  }
+  start_scales(T(), args, place, first_depth, scales);
+
+  int stage = 0, phase = 0;
+#pragma unroll 1
+  for (int unit = first; unit < units; unit += every) {
+    place_unit(args, unit, first_depth, place);
+    Products products;
+    int phase_step = 0;
+#pragma unroll 1
+    for (int round = 0; round < rounds; ++round) {
+      if (phase_step == 0 && (kBuffersX > 1 || kBuffersScales > 1 || unit == first)) {
+        wait_for_copies<kSteps - 2>();
+        if (kBuffersX > 1 || unit == first)
+          settle_x<kAligned>(x + phase % kBuffersX * kPhaseUnits);
+        __syncthreads();
+        if constexpr (kBuffersX > 1 || kBuffersScales > 1) {
+          // The next phase: of this unit, or the first of the next one.
+          const bool here = round + kPhase < rounds;
+          if (here || unit + every < units) {
+            Place next;
+            place_unit(args, here ? unit : unit + every, first_depth, next);
+            const Index depth =
+                first_depth + (Index)(here ? round + kPhase : 0) * kStepDepth * kWarpsK;
+            if constexpr (kBuffersX > 1)
+              start_x<kAligned>(args, next, depth, x + (phase + 1) % kBuffersX * kPhaseUnits);
+            if constexpr (kBuffersScales > 1)
+              start_scales(T(), args, next, depth,
+                           scales + (phase + 1) % kBuffersScales * kScaleGroups * kRows);
+          }
+        }
+      }
+      copy_step();
+      commit_copies();
+      wait_for_copies<kSteps - 1>();
+      Words packets[kPackets];
+#pragma unroll
+      for (int p = 0; p < kPackets; ++p)
+        packets[p].piece = *(const Piece*)(ring + stage * kStepBytes + p * kThreads * kPacketBytes);
+      const int step = phase_step * kWarpsK + warp_k;
+      const Scales of_phase = {
+          scales + phase % kBuffersScales * kScaleGroups * kRows + warp_n * kWarpRows,
+          (first_depth + (Index)(round - phase_step) * kStepDepth * kWarpsK) / kScaleBlock};
+      products.template add<kAligned>(
+          args, place, packets, x + phase % kBuffersX * kPhaseUnits + step * kUnits * kFew * 4,
+          of_phase);
+      place.depth += kStepDepth * kWarpsK;
+      stage = stage + 1 == kSteps ? 0 : stage + 1;
+      if (++phase_step == kPhase || round + 1 == rounds) {
+        phase_step = 0;
+        ++phase;
+      }
+    }
+    finish_unit<kSplit, kAligned>(args, place, products, sums, rank);
+  }
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)

@@ -44,7 +44,7 @@ struct Products {
   // `x`: the units of the step, those of row m and quarter t at (m * 4 + t).
   template <bool kAligned>
   __device__ void add(const Args& args, const Place& place, const Words (&packets)[kPackets],
-                      const uint4* x) {
+                      const uint4* x, const Scales& scales) {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
 #pragma unroll
     for (int u = 0; u < kUnits; ++u) {
@@ -55,9 +55,9 @@ struct Products {
         few[j] = x[(u * kFew + m) * 4 + t];
       }
       if constexpr (kAlong)
-        add_along<kAligned>(args, place, packets, u, few);
+        add_along<kAligned>(args, place, packets, u, few, scales);
       else
-        add_across<kAligned>(args, place, packets, few);
+        add_across<kAligned>(args, place, packets, few, scales);
     }
   }
 
@@ -65,7 +65,7 @@ struct Products {
   template <class Visit>
   __device__ void finish(const Visit& visit) {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-    if constexpr (kMarksOdd) spread_odd(g);
+    if constexpr (kMarksOdd) spread_odd();
 #pragma unroll
     for (int i = 0; i < kRowTiles; ++i)
 #pragma unroll
@@ -79,6 +79,10 @@ struct Products {
   }
 
  private:
+  __device__ static void scale_pairs(uint32 (&pairs)[4], uint32 scale) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) pairs[j] = fma_pair(T(), pairs[j], scale, kMinus);
+  }
   __device__ void multiply(int tile, const uint32 (&low)[4], const uint32 (&high)[4],
                            const uint4 (&few)[kFewTiles]) {
 #pragma unroll
@@ -96,7 +100,7 @@ struct Products {
   // Four pairs of packet p: its depths of unit u.
   template <bool kAligned, class D>
   __device__ void pairs_along(D d, const Args& args, const Place& place, const Words& packet, int p,
-                              int u, uint32 (&pairs)[4]) {
+                              int u, uint32 (&pairs)[4], const Scales& scales) {
     if constexpr (kRaw) {
 #pragma unroll
       for (int w = 0; w < kUnitWords; ++w) {
@@ -107,6 +111,10 @@ struct Products {
         for (int j = 0; j < kPairs; ++j) pairs[w * kPairs + j] = some[j];
         if constexpr (kMarksOdd) odd[p] |= odd_bytes(word);
       }
+      if constexpr (kScaled) {
+        const Index depth = place.depth + (kScaleBlock % kOwn == 0 ? 0 : u * kUnit);
+        scale_pairs(pairs, scales.pair(depth, 8 * p + threadIdx.x % 32 / 4));
+      }
     } else {
       R numbers[kUnit];
       numbers_of<kAligned>(args, place, packet, p, u * kUnit, numbers);
@@ -116,12 +124,13 @@ struct Products {
   }
   template <bool kAligned>
   __device__ void add_along(const Args& args, const Place& place, const Words (&packets)[kPackets],
-                            int u, const uint4 (&few)[kFewTiles]) {
+                            int u, const uint4 (&few)[kFewTiles], const Scales& scales) {
 #pragma unroll
     for (int tile = 0; tile < kRowTiles; ++tile) {
       uint32 low[4], high[4];
-      pairs_along<kAligned>(W(), args, place, packets[2 * tile], 2 * tile, u, low);
-      pairs_along<kAligned>(W(), args, place, packets[2 * tile + 1], 2 * tile + 1, u, high);
+      pairs_along<kAligned>(W(), args, place, packets[2 * tile], 2 * tile, u, low, scales);
+      pairs_along<kAligned>(W(), args, place, packets[2 * tile + 1], 2 * tile + 1, u, high,
+                            scales);
       multiply(tile, low, high, few);
     }
   }
@@ -145,7 +154,8 @@ struct Products {
   }
   template <bool kAligned>
   __device__ void add_across(const Args& args, const Place& place,
-                             const Words (&packets)[kPackets], const uint4 (&few)[kFewTiles]) {
+                             const Words (&packets)[kPackets], const uint4 (&few)[kFewTiles],
+                             const Scales& scales) {
     constexpr int kRowsOfPart = kRaw ? 2 * kPairs : 2;  // that are converted at a time
 #pragma unroll
     for (int part = 0; part < kElements / kRowsOfPart; ++part) {
@@ -164,14 +174,19 @@ struct Products {
       }
 #pragma unroll
       for (int j = 0; j < kRowsOfPart; j += 2) {
-        const uint32 low[4] = {pairs[0][j], pairs[1][j], pairs[2][j], pairs[3][j]};
-        const uint32 high[4] = {pairs[0][j + 1], pairs[1][j + 1], pairs[2][j + 1], pairs[3][j + 1]};
+        uint32 low[4] = {pairs[0][j], pairs[1][j], pairs[2][j], pairs[3][j]};
+        uint32 high[4] = {pairs[0][j + 1], pairs[1][j + 1], pairs[2][j + 1], pairs[3][j + 1]};
+        if constexpr (kScaled) {
+          const int row = kElements * (threadIdx.x % 32 / 4) + part * kRowsOfPart + j;
+          scale_pairs(low, scales.pair(place.depth, row));
+          scale_pairs(high, scales.pair(place.depth, row + 1));
+        }
         multiply((part * kRowsOfPart + j) / 2, low, high, few);
       }
     }
   }
 
-  __device__ void spread_odd(int) {
+  __device__ void spread_odd() {
 #pragma unroll
     for (int p = 0; p < (kAlong ? kPackets : kWords); ++p) {
       odd[p] |= __shfl_xor_sync(0xffffffffu, odd[p], 1);

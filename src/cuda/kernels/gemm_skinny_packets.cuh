@@ -6,6 +6,7 @@
 // - packets across the depth: of kElements rows, from kElements * g on, one for each depth.
 // The lanes of matrix units are these, in whatever order the depths stand: x has the same order.
 #include "lib/pointwise.cuh"
+#include "lib/ptx_pairs.cuh"
 #include "lib/rows.cuh"
 
 template <class D, bool kIsPacked> struct BitsIn {
@@ -19,6 +20,7 @@ static const int kOwn = kAlong ? kElements : kMatrix ? 8 : 4;
 static const int kPackets = kAlong ? 2 * kTiles : kOwn;
 static const int kStepDepth = 4 * kOwn;
 static const int kWarpRows = kAlong ? 16 * kTiles : 8 * kElements;
+static const int kRows = kWarpsN * kWarpRows;
 // x in units of 16 bytes: kUnit depths of one of its rows.
 static const int kUnit = kMatrix ? 8 : 4;
 static const int kUnits = kOwn / kUnit;
@@ -29,9 +31,19 @@ union Words {
   uint32 words[kWords];
 };
 
-// Where the first packet of a lane stands, and the batch.
+// Where the first packet of a lane stands, the first row of its block, and the batch.
 struct Place {
-  Index row, depth, batch[kRank];
+  Index first_row, row, depth, batch[kRank];
+};
+
+// Scales of blocks of weights are in shared memory beside x, as numbers of type T: those of a block
+// of depths for all rows of the block of threads, then those of the next.
+struct Scales {
+  const uint16* first;  // of the warp's first row
+  Index first_group;
+  __device__ uint32 pair(Index depth, int row) const {
+    return both(first[(int)(depth / kScaleBlock - first_group) * kRows + row]);
+  }
 };
 
 // Number i of a packet.

@@ -20,7 +20,7 @@ struct Products {
 
   template <bool kAligned>
   __device__ void add(const Args& args, const Place& place, const Words (&packets)[kPackets],
-                      const uint4* x) {
+                      const uint4* x, const Scales&) {
     const int t = threadIdx.x % 4;
 #pragma unroll
     for (int u = 0; u < kUnits; ++u) {

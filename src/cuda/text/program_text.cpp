@@ -99,7 +99,7 @@ class Printer {
         line(fmt::format("copy(acc{}, v{});", step.row, i));
         break;
       case Kind::constant: line(fmt::format("fill({}, v{});", literal(step.constant), i)); break;
-      case Kind::load: add_load(step.view, i); break;
+      case Kind::load: add_load(step, i); break;
       case Kind::compute: add_compute(step, i); break;
       case Kind::random: add_random(step, i); break;
     }
@@ -107,7 +107,8 @@ class Printer {
       line(each(fmt::format("v{0}[l] = round_through({1}, v{0}[l]);", i, tag(*step.round_to))));
   }
 
-  void add_load(const View& view, int i) {
+  void add_load(const Step& step, int i) {
+    const View& view = step.view;
     const TensorKind kind = graph_.tensor(view.tensor).kind;
     const std::string name = fmt::format("{}_load{}", function_, i);
     if (kind == TensorKind::scalar || kind == TensorKind::constant) {
@@ -118,6 +119,7 @@ class Printer {
     if (is_ragged(view))
       return line(fmt::format("load_ragged({}, {}, {}, v{});", tag(view.dtype), pointer,
                               ragged_position(view, name), i));
+    if (!step.blocks.empty()) return add_block_load(step, name, pointer, i);
     const std::string index = position(view, name);
     const std::int64_t stride = view.strides.empty() ? 0 : view.strides[view.strides.rank() - 1];
     if (stride == 0)
@@ -128,6 +130,22 @@ class Printer {
     else
       line(fmt::format("load_strided({}, {}, {}, {}, v{});", tag(view.dtype), pointer, index,
                        stride_text(view, view.strides.rank() - 1, name), i));
+  }
+
+  // Elements that blocks share.
+  void add_block_load(const Step& step, const std::string& name, const std::string& pointer,
+                      int i) {
+    const View& view = step.view;
+    std::string index = "0";
+    const int last = view.strides.rank() - 1;
+    for (int axis = 0; axis <= last; ++axis)
+      if (view.strides[axis] != 0 && space_[axis] > 1)
+        index += fmt::format(" + (at[{}]{}) / {} * {}", axis, axis == last ? " + l" : "",
+                             step.blocks[axis], stride_text(view, axis, name));
+    if (is_packed(view.dtype) && view.offset != 0)
+      index += " + (Index)" + arguments_.number(name + "_offset", view.offset);
+    line(each(fmt::format("v{}[l] = load_element<R>({}, {}, {});", i, tag(view.dtype), pointer,
+                          index)));
   }
 
   void add_store(int s) {
@@ -362,7 +380,8 @@ int vector_length(const PointwiseProgram& program, int most) {
       if (program.space[axis] > 1) fits(view.strides[axis]);
   };
   for (const Step& step : program.steps)
-    if (step.kind == Kind::load || step.kind == Kind::random) limit(step.view);
+    if ((step.kind == Kind::load && step.blocks.empty()) || step.kind == Kind::random)
+      limit(step.view);
   for (const PointwiseProgram::Store& store : program.stores) limit(store.view);
   return length;
 }

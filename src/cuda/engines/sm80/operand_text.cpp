@@ -160,7 +160,7 @@ OperandText::OperandText(const TensorProduct& product, const ProductOperand& ope
                 operand.program.steps[0].view.dtype == operand.dtype) {
   ProductOperand moved = operand;
   const int last = moved.program.space.rank() - 1;
-  move_axis_last(moved, choose_row_axis(moved.program.space, {&moved.program}));
+  move_axis_last(moved, fast_axis(moved.program));
   program_ = std::move(moved.program);
   coordinates_ = std::move(moved.coordinates);
   std::vector<LinearMap::Target> targets;
@@ -212,6 +212,7 @@ bool OperandText::fits_together(int count) const {
   const int last = program_.space.rank() - 1;
   const Coordinate& along = coordinates_[static_cast<std::size_t>(last)];
   if (vector_length(program_, count) != count || !all_divide(along.base, count)) return false;
+  if (is_plain_ && program_.steps[0].view.strides[last] != 1) return false;
   if (leaves(product_, along, program_.space[last])) return false;
   const Group group = outer_is_fast ? outer_ : Group::k;
   const int fast = static_cast<int>(product_.of(group).size()) - 1;
@@ -227,13 +228,14 @@ bool OperandText::fits_together(int count) const {
 std::string OperandText::print(const std::string& name, const Graph& graph,
                                VariantArguments& arguments) const {
   const std::string function = name + "_program";
-  std::string text, load;
+  std::string text, load, element;
   if (is_plain_) {
     arguments.arguments().pointer(name + "_data", program_.steps[0].view);
     load =
-        "    const Element::Word* from = data(args) + (a.offset + b.offset);\n"
-        "    if constexpr (kCount == 1)\n      words[0] = word_of(Type(), Element(), *from);\n"
-        "    else\n      load_words<kCount>(Type(), Element(), from, words);\n";
+        "    load_words<kCount>(Type(), Element(), data(args) + (a.offset + b.offset), words);\n";
+    element =
+        "    const Element::Word word = data(args)[is_there ? a.offset + b.offset : 0];\n"
+        "    return is_there ? word_of(Type(), Element(), word) : (typename Type::Word)0;\n";
   } else {
     text += print_program(program_, graph, function, arguments.arguments());
     std::string at;
@@ -244,6 +246,9 @@ std::string OperandText::print(const std::string& name, const Graph& graph,
         "#pragma unroll\n    for (int l = 0; l < kCount; ++l) words[l] = narrow(Type(), "
         "values[l]);\n",
         coordinates_.size(), at, function);
+    element =
+        "    typename Type::Word words[1] = {0};\n"
+        "    if (is_there) load<Type>(args, a, b, words);\n    return words[0];\n";
   }
   // Targets as members of a Place.
   std::vector<std::string> members;
@@ -288,7 +293,11 @@ std::string OperandText::print(const std::string& name, const Graph& graph,
          "  template <class Type, int kCount>\n"
          "  __device__ static void load(const Args& args, const Place& a, const Place& b,\n"
          "                              typename Type::Word (&words)[kCount]) {\n" +
-         load + "  }\n};\n";
+         load +
+         "  }\n  template <class Type>\n"
+         "  __device__ static typename Type::Word element(const Args& args, const Place& a,\n"
+         "                                                const Place& b, bool is_there) {\n" +
+         element + "  }\n};\n";
 }
 
 std::string print_place(const TensorProduct& product, const ProductOperand& result,

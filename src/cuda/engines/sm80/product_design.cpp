@@ -68,10 +68,12 @@ Support product_types(const Region& region, const TensorProduct& product, Produc
       return dtype == DType::i8 || dtype == DType::i4 ? DType::i8 : DType::u8;
     };
     types = {word(a), word(b), DType::i32, false};
-    constexpr std::int64_t kMostTerms = std::numeric_limits<std::int32_t>::max() / (255 * 255);
+    const auto largest = [](DType dtype) { return dtype == DType::i8 ? 128 : 255; };
+    const std::int64_t most =
+        std::numeric_limits<std::int32_t>::max() / (largest(types.a) * largest(types.b));
     for (std::size_t v = 0; v < product.variants; ++v)
-      if (product.extent(Group::k, v) > kMostTerms)
-        return Support::no("sums of more than {} products of integers", kMostTerms);
+      if (product.extent(Group::k, v) > most)
+        return Support::no("sums of more than {} products of integers", most);
     return Support::yes();
   }
   if (!is_floating(compute))

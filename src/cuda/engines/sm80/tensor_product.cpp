@@ -1,6 +1,8 @@
 #include "cuda/engines/sm80/tensor_product.hpp"
 
 #include <algorithm>
+#include <cstdlib>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -16,11 +18,6 @@ constexpr std::size_t kMostVariants = 1024;
 
 std::int64_t at(const Dims& values, int axis, std::int64_t missing) {
   return values.empty() ? missing : values[axis];
-}
-
-// The axis along which elements of the program lie together.
-int fast_axis(const PointwiseProgram& program) {
-  return choose_row_axis(program.space, {&program});
 }
 
 // Extents, digits and coordinates of a convolution; the operands are put together below.
@@ -317,6 +314,34 @@ void TensorProduct::transpose() {
       for (DigitTerm& term : coordinate.terms)
         if (term.group == Group::m || term.group == Group::n)
           term.group = term.group == Group::m ? Group::n : Group::m;
+}
+
+int fast_axis(const PointwiseProgram& program) {
+  const View* largest = nullptr;
+  std::int64_t most = 0;
+  const auto look = [&](const View& view) {
+    std::int64_t elements = 1;
+    for (int axis = 0; axis < program.space.rank(); ++axis)
+      if (view.strides[axis] != 0) elements *= program.space[axis];
+    if (largest == nullptr || elements > most) {
+      largest = &view;
+      most = elements;
+    }
+  };
+  for (const auto& store : program.stores) look(store.view);
+  if (program.stores.empty())
+    for (const auto& step : program.steps)
+      if (step.kind == PointwiseProgram::Step::Kind::load) look(step.view);
+  int result = program.space.rank() - 1;
+  if (largest == nullptr) return result;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (int axis = program.space.rank() - 1; axis >= 0; --axis) {
+    const std::int64_t stride = std::abs(largest->strides[axis]);
+    if (stride == 0 || program.space[axis] == 1 || stride >= least) continue;
+    least = stride;
+    result = axis;
+  }
+  return result;
 }
 
 void move_axis_last(ProductOperand& operand, int axis) {

@@ -35,6 +35,9 @@ struct ProductOperand {
   DType dtype = f32;
 };
 
+// The axis along which elements lie together in the largest tensor that the program stores, or else
+// loads.
+int fast_axis(const PointwiseProgram& program);
 // The operand with this axis of its program as the last one.
 void move_axis_last(ProductOperand& operand, int axis);
 

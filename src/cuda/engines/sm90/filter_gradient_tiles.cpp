@@ -15,7 +15,7 @@ using Cut = FilterGradientCut;
 constexpr std::int64_t kPixelBytes = 128;     // of a box, as the matrix units take it
 constexpr std::int64_t kRawPixelBytes = 256;  // f32
 constexpr std::int64_t kRawPieceBytes = 16 << 10;
-constexpr std::int64_t kRawSlots = 3;
+constexpr std::int64_t kRawRingBytes = 48 << 10, kMostRawSlots = 8;
 constexpr std::int64_t kMostBox = 256;     // pixels along an axis, of a copy
 constexpr std::int64_t kAlignment = 1024;  // of a stage
 constexpr int kMostStages = 8;
@@ -29,11 +29,10 @@ int most_sums(const FilterGradientTile& tile) {
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
 
-// Most rows that divide `rows` and stay below the size of a piece.
+// Rows of a piece: as few pieces as their size allows, of about as many rows each.
 std::int64_t piece_rows(std::int64_t rows, std::int64_t width) {
-  for (std::int64_t count = rows; count > 1; --count)
-    if (rows % count == 0 && count * width * kRawPixelBytes <= kRawPieceBytes) return count;
-  return 1;
+  const std::int64_t most = std::max<std::int64_t>(kRawPieceBytes / (width * kRawPixelBytes), 1);
+  return ceil_div(rows, ceil_div(rows, most));
 }
 
 // Pixels from one row to the next where several rows of dy and of x lie one after the other: a tap
@@ -78,7 +77,7 @@ struct Clocks {
 };
 Clocks clocks_of(const Tile& tile, const Cut& cut) {
   constexpr double kCacheBytes = 36, kMemoryBytes = 18, kLatency = 1500, kCopy = 200, kTurn = 60;
-  constexpr double kSplitPixel = 5;
+  constexpr double kSplitPixel = 6, kSplitPiece = 100;
   const double products = static_cast<double>(tile.segments * cut.segment_groups) / 2 *
                           tile.dy_boxes * tile.tap_rows * tile.products();
   const auto bytes = static_cast<double>(cut.loaded_bytes);
@@ -89,11 +88,13 @@ Clocks clocks_of(const Tile& tile, const Cut& cut) {
   // warpgroup that is alone leaves gaps between its products.
   double multiply = products * std::max(tile.columns() / 2.0, 1.15 * (16 + tile.columns() / 4.0));
   if (tile.consumers() == 1) multiply *= 1.3;
-  // From one round of a stage's memory to the next, when all blocks load at the same time.
-  const double round = (kLatency + bytes / kMemoryBytes + multiply) / tile.stages;
-  const double split = tile.parts > 1 ? bytes / 256 * kSplitPixel : 0;
-  result.stage =
-      std::max({multiply, round, split, static_cast<double>(cut.copies) * kCopy}) + kTurn;
+  const auto copies = static_cast<double>(cut.copies);
+  // What fills a stage: copies, or those that split what copies brought.
+  const double fill = tile.parts > 1 ? bytes / kRawPixelBytes * kSplitPixel + copies * kSplitPiece
+                                     : kLatency + bytes / kMemoryBytes;
+  // From one round of a stage's memory to the next; all blocks load at the same time.
+  const double round = (fill + multiply + kTurn) / tile.stages;
+  result.stage = std::max({multiply, round, tile.parts > 1 ? fill : 0, copies * kCopy}) + kTurn;
   return result;
 }
 
@@ -223,11 +224,11 @@ Cut::FilterGradientCut(const Shape& shape, const Tile& tile) {
   if (splits_numbers) {
     dy_rows = dy_piece_rows = piece_rows(tile.rows, tile.width);
     rows_of_x = x_piece_rows = piece_rows(x_rows, x_width);
-    raw_slots = kRawSlots;
     raw_bytes = std::max(dy_rows * tile.width, rows_of_x * x_width) * kRawPixelBytes;
+    raw_slots = std::clamp<std::int64_t>(kRawRingBytes / raw_bytes, 2, kMostRawSlots);
   }
-  copies =
-      tile.segments * (tile.dy_boxes * (tile.rows / dy_rows) + tile.x_boxes * (x_rows / rows_of_x));
+  copies = tile.segments * (tile.dy_boxes * ceil_div(tile.rows, dy_rows) +
+                            tile.x_boxes * ceil_div(x_rows, rows_of_x));
   shared_bytes = kAlignment + tile.stages * stage_bytes + raw_slots * raw_bytes +
                  2 * (tile.stages + raw_slots) * std::int64_t{sizeof(std::uint64_t)};
   map_x = map_of(shape, shape.x, shape.groups * shape.channels, shape.from, shape.x_strides,

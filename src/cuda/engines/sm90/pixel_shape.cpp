@@ -102,8 +102,14 @@ PackedOperand take_pixels(const PointwiseProgram& program, DType dtype) {
 PackedOperand take_filters(const View& view, const PixelProduct& product, bool across) {
   const std::int64_t filters = view.dims[0], channels = view.dims[1], taps = product.taps(),
                      groups = product.groups, of_group = filters / groups;
-  const std::int64_t of_tap = *joint_stride(view, 2);
   PackedOperand result;
+  if (product.patches) {
+    result.view = view;
+    result.view.dims = {product.depth, taps, filters};
+    result.view.strides = {1, view.strides[2], view.strides[0]};
+    return result;
+  }
+  const std::int64_t of_tap = *joint_stride(view, 2);
   if (!across && is_contiguous(view, 1)) {
     result.view = view;
     result.view.dims = {channels, taps, filters};
@@ -175,6 +181,11 @@ Support is_pixel_shape(const Region& region) {
   for (const PointwiseProgram* program : {&pixels, &filters})
     if (has_negative_stride(*program)) return Support::no("an operand with a negative stride");
 
+  if (const PixelProduct product(region); product.patches) {
+    if (!pixels.is_plain_load() || !patches_of(pixels.steps[0].view, product) ||
+        filter.strides[3] != filter.dims[1] || (filter.dims[1] > 1 && filter.strides[1] != 1))
+      return Support::no("patches of few channels whose lines are not contiguous");
+  }
   const PixelShape shape(region);
   const PixelProduct& product = shape.product;
   if (product.phases.size() > kMostPhases)
@@ -209,7 +220,10 @@ PixelShape::PixelShape(const Region& region)
     : product(region),
       pixel_type(region.anchor->inputs[0].dtype),
       filter_type(region.anchor->inputs[1].dtype),
-      pixels(take_pixels(region.prologues[0], pixel_type)),
+      pixels(product.patches
+                 ? PackedOperand{.view = *patches_of(region.prologues[0].steps[0].view, product),
+                                 .pack = {}}
+                 : take_pixels(region.prologues[0], pixel_type)),
       epilogue(blended_epilogue(region)) {
   // Only of 16-bit types the matrix units take a factor whose depth is not contiguous.
   columns_lie = product.backward && bit_width(filter_type) == 16;

@@ -39,9 +39,9 @@ struct alignas(2 * sizeof(Sum)) SumPair {
 // The sums of 16 rows from `row` on and kColumns columns from `column` on, as matrix units leave
 // them: sums[4 j + 2 h + i] is row lane / 4 + 8 h, column 8 j + 2 (lane % 4) + i. Rows from
 // `row_end` and columns from `column_end` on are left out. All lanes of the warp come here.
-// `place(row, at)` gives the coordinates of a row; it finds the column in the last of them, and with
-// kLeavesOut may leave a row out by a first one below 0. kCount neighbouring columns are taken at a
-// time.
+// `place(row, at)` gives the coordinates of a row; it finds the column in the last of them, and
+// with kLeavesOut may leave a row out by a first one below 0. kCount neighbouring columns are taken
+// at a time.
 template <int kColumns, int kCount = kVector, bool kLeavesOut = false, class Sum, class Place>
 __device__ inline void finish_rows(const Args& args, void* slab, const Sum (&sums)[kColumns / 2],
                                    Index row, Index row_end, Index column, Index column_end,

@@ -3,10 +3,12 @@
 //   Operand::inside(args, where, outer, depth)             false: in padding, a zero
 //   Operand::data(args), Operand::Element                  plain operands: the tensor
 //   Operand::load<Type>(args, outer, depth, words)         words of the tile, from there on
+//   Operand::element<Type>(args, outer, depth, is_there)   one of them, or a zero
 // and how it is brought:
 //   kAsync     kVector neighbours at a time, by copies that pass no register
 //   kTogether  16 bytes of neighbours at a time, through registers
 //   kElements  one by one
+//   kDirect    one by one, and not ahead of time: for what is rare
 #pragma once
 
 #include "lib/ptx_async.cuh"
@@ -76,6 +78,9 @@ struct Loader {
 
  private:
   __device__ static int shared_place(int i) {
+    const int first = Shape::place(line(0), column() * (int)sizeof(Word));
+    if constexpr (kStep % 8 == 0 || (Shape::kByWord && kStep % 4 == 0))
+      return first + i * kStep * Shape::kRowBytes;  // rows whose pieces are exchanged alike
     return Shape::place(line(i), column() * (int)sizeof(Word));
   }
   __device__ void take(const Args& args, const Where& where, int i, const Place& a, const Place& b,
@@ -105,25 +110,20 @@ struct Loader {
 // Elements one by one, into rows that run along the depth: 16 bytes of them make a packet.
 // Neighbouring threads take neighbouring rows where those lie together in memory.
 template <class Operand, class Type, int kOuter>
-struct Loader<Operand, Type, kOuter, kElements> {
+struct ElementPackets {
   typedef typename Type::Word Word;
+  typedef typename Operand::Place Place;
   typedef TileShape<Type, false, kOuter> Shape;
   static const bool kMnMajor = false;
   static const int kVector = 16 / (int)sizeof(Word);
   static const int kPerRow = kTileBytes / 16;
   static const int kPackets = kOuter * kPerRow / kThreads;
   static const bool kRowsFirst = Operand::kOuterIsFast;
-  static const int kRows = !kRowsFirst ? kPackets : kOuter > kThreads ? kOuter / kThreads : 1;
   static_assert(kPackets > 0 && kThreads % kPerRow == 0, "packets do not share out");
-  typedef typename Operand::Place Place;
   union Packet {
     Word words[kVector];
     uint4 piece;
   };
-
-  Place outer[kRows];
-  uint32 is_there;
-  Packet packets[kPackets];
 
   __device__ static int row(int i) {
     const int packet = threadIdx.x + i * kThreads;
@@ -133,49 +133,87 @@ struct Loader<Operand, Type, kOuter, kElements> {
     const int packet = threadIdx.x + i * kThreads;
     return (kRowsFirst ? packet / kOuter : packet % kPerRow) * kVector;
   }
+  __device__ static void store(uint8* tile, int i, const Packet& packet) {
+    *(uint4*)(tile + Shape::place(row(i), column(i) * (int)sizeof(Word))) = packet.piece;
+  }
+  __device__ static Word word(const Args& args, const Where& where, const Place& outer,
+                              const Place& depth, bool is_there) {
+    return Operand::template element<Type>(args, outer, depth,
+                                           is_there && Operand::inside(args, where, outer, depth));
+  }
+};
+
+template <class Operand, class Type, int kOuter>
+struct Loader<Operand, Type, kOuter, kElements> : ElementPackets<Operand, Type, kOuter> {
+  typedef ElementPackets<Operand, Type, kOuter> Base;
+  typedef typename Operand::Place Place;
+  static const int kPackets = Base::kPackets, kVector = Base::kVector;
+  static const int kRows =
+      !Base::kRowsFirst ? kPackets : kOuter > kThreads ? kOuter / kThreads : 1;
+  Place outer[kRows];
+  uint32 is_there;
+  typename Base::Packet packets[kPackets];
 
   __device__ void start(const Args& args, const Where& where, int first, int end) {
     is_there = 0;
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
-      const int at = first + row(i);
+      const int at = first + Base::row(i);
       is_there |= (uint32)(at < end) << i;
       outer[i] = Operand::outer(args, where, at < end ? at : 0);
     }
   }
   __device__ void fetch(const Args& args, const Where& where, int depth, uint8*) {
-    if constexpr (kRowsFirst) {
+    const auto take = [&](int i, int e, int k, const Place& at) {
+      packets[i].words[e] =
+          Base::word(args, where, outer[i % kRows], at,
+                     k < where.depth_end && (is_there >> i % kRows & 1) != 0);
+    };
+    if constexpr (Base::kRowsFirst) {
 #pragma unroll
       for (int i = 0; i < kPackets; ++i)
 #pragma unroll
         for (int e = 0; e < kVector; ++e) {
-          const int k = depth + column(i) + e;
-          take(args, where, i, e, k, Operand::depth(args, where, k));
+          const int k = depth + Base::column(i) + e;
+          take(i, e, k, Operand::depth(args, where, k));
         }
     } else {
 #pragma unroll
       for (int e = 0; e < kVector; ++e) {
-        const int k = depth + column(0) + e;
+        const int k = depth + Base::column(0) + e;
         const Place at = Operand::depth(args, where, k);
 #pragma unroll
-        for (int i = 0; i < kPackets; ++i) take(args, where, i, e, k, at);
+        for (int i = 0; i < kPackets; ++i) take(i, e, k, at);
       }
     }
   }
   __device__ void deposit(uint8* tile) const {
 #pragma unroll
-    for (int i = 0; i < kPackets; ++i)
-      *(uint4*)(tile + Shape::place(row(i), column(i) * (int)sizeof(Word))) = packets[i].piece;
+    for (int i = 0; i < kPackets; ++i) Base::store(tile, i, packets[i]);
   }
+};
 
- private:
-  __device__ void take(const Args& args, const Where& where, int i, int e, int k,
-                       const Place& at) {
-    const Place& row = outer[i % kRows];
-    Word word[1] = {0};
-    if (k < where.depth_end && (is_there >> i % kRows & 1) != 0 &&
-        Operand::inside(args, where, row, at))
-      Operand::template load<Type>(args, row, at, word);
-    packets[i].words[e] = word[0];
+template <class Operand, class Type, int kOuter>
+struct Loader<Operand, Type, kOuter, kDirect> : ElementPackets<Operand, Type, kOuter> {
+  typedef ElementPackets<Operand, Type, kOuter> Base;
+  int first, end;
+
+  __device__ void start(const Args&, const Where&, int first_row, int end_row) {
+    first = first_row;
+    end = end_row;
   }
+  __device__ void fetch(const Args& args, const Where& where, int depth, uint8* tile) {
+#pragma unroll 1
+    for (int i = 0; i < Base::kPackets; ++i) {
+      const int row = first + Base::row(i), k = depth + Base::column(i);
+      const auto outer = Operand::outer(args, where, row < end ? row : 0);
+      typename Base::Packet packet;
+#pragma unroll
+      for (int e = 0; e < Base::kVector; ++e)
+        packet.words[e] = Base::word(args, where, outer, Operand::depth(args, where, k + e),
+                                     row < end && k + e < where.depth_end);
+      Base::store(tile, i, packet);
+    }
+  }
+  __device__ void deposit(uint8*) const {}
 };

@@ -6,7 +6,7 @@
 #include "lib/pointwise.cuh"
 #include "lib/rows.cuh"
 
-enum LoaderMode { kAsync, kTogether, kElements };
+enum LoaderMode { kAsync, kTogether, kElements, kDirect };
 
 // The part of the product a block computes.
 struct Where {

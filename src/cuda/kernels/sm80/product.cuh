@@ -43,6 +43,7 @@ __device__ inline TileStart locate_tile(const Args& args, Where& where) {
   return {(group * kTogetherM + rest % rows) * kTileM, rest / rows * kTileN};
 }
 
+template <bool kIsSmall>
 __device__ inline void move_sums(Sums& from, Sums& to) {
 #pragma unroll
   for (int i = 0; i < kFragmentsM; ++i)
@@ -50,7 +51,9 @@ __device__ inline void move_sums(Sums& from, Sums& to) {
     for (int j = 0; j < 2 * kFragmentsN; ++j)
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        to[i][j][e] += from[i][j][e];
+        // Of infinity only the largest part is a number, and its products say what the sum is.
+        const Sum more = from[i][j][e];
+        if (more == more || !kIsSmall) to[i][j][e] += more;
         from[i][j][e] = 0;
       }
 }
@@ -124,10 +127,10 @@ struct Mainloop {
         multiply_slice(fragments[slice % 2].a, fragments[slice % 2].b,
                        kInParts ? of_stage : sums, small);
       }
-      if (kInParts) move_sums(of_stage, sums);
+      if (kInParts) move_sums<false>(of_stage, sums);
       if (next < depth_stages) deposit(next);
     }
-    if (kInParts) move_sums(small, sums);
+    if (kInParts) move_sums<true>(small, sums);
     wait_for_copies<0>();
     __syncthreads();
   }
@@ -167,6 +170,6 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
 // The same for pointers that are not aligned.
 extern "C" __global__ void __launch_bounds__(kThreads)
     product_sm80_elements(const __grid_constant__ Args args) {
-  product<Loader<OperandA, TypeA, kTileM, kElements>, Loader<OperandB, TypeB, kTileN, kElements>,
-          1>(args);
+  product<Loader<OperandA, TypeA, kTileM, kDirect>, Loader<OperandB, TypeB, kTileN, kDirect>, 1>(
+      args);
 }

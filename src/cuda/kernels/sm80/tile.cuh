@@ -58,6 +58,8 @@ struct FragmentReader {
     line = row * Shape::kRowBytes;
     byte ^= Shape::turn(row);
   }
+  // Where `more` bytes behind `byte` are: exchanged in bits 5 and 6 only, the others just add up.
+  __device__ int behind(int more) const { return (byte ^ (more & 96)) + (more & ~96); }
   // Fragment number i, 16 rows each, of slice number `slice`, 32 bytes of depth each.
   __device__ void read(const uint8* tile, int i, int slice, Fragment<Type>& to) const {
     if constexpr (kSize == 8) {
@@ -66,7 +68,7 @@ struct FragmentReader {
         to.words[half] =
             *(const double*)(tile + (kMnMajor
                                          ? line + slice * kDepth * Shape::kRowBytes +
-                                               (byte ^ (16 * i + 8 * half) * kSize)
+                                               behind((16 * i + 8 * half) * kSize)
                                          : line + (16 * i + 8 * half) * Shape::kRowBytes +
                                                (byte ^ slice * 32)));
     } else if constexpr (Shape::kByWord) {
@@ -76,7 +78,7 @@ struct FragmentReader {
         for (int half = 0; half < 2; ++half)
           to.words[kIsB ? 2 * half + high : 2 * high + half] =
               *(const uint32*)(tile + line + (slice * kDepth + 4 * high) * Shape::kRowBytes +
-                               (byte ^ (16 * i + 8 * half) * kSize));
+                               behind((16 * i + 8 * half) * kSize));
     } else if constexpr (kMnMajor) {
       load_matrices<true>(to.words, tile + line + slice * kDepth * Shape::kRowBytes +
                                         (byte ^ i * 16 * kSize));

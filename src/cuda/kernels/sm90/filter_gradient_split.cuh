@@ -2,10 +2,10 @@
 // warps split into the parts of a stage. Two parts are more exact than tf32, and their three products
 // take 3 / 2 of its time; but matrix units take bf16 with contiguous channels, which tf32 does not
 // have. Three parts and their six products are f32. The head has kDyPieceRows, kXPieceRows (rows of a
-// segment in a piece) and kRawSlots.
+// segment in a piece; the last piece has fewer) and kRawSlots.
 #include "lib/ptx_convert.cuh"
 
-static const int kSplitters = 96;  // threads
+static const int kSplitters = 3;  // warps
 static const int kDyPieceBytes = kDyPieceRows * kDyWidth * 256;
 static const int kXPieceBytes = kXPieceRows * kXWidth * 256;
 static const int kRawBytes = kDyPieceBytes > kXPieceBytes ? kDyPieceBytes : kXPieceBytes;
@@ -16,10 +16,10 @@ __device__ inline void for_pieces(Use use) {
 #pragma unroll 1
   for (int s = 0; s < kSegments; ++s) {
 #pragma unroll 1
-    for (int i = 0; i < kDyBoxes * (kRows / kDyPieceRows); ++i)
+    for (int i = 0; i < kDyBoxes * ((kRows + kDyPieceRows - 1) / kDyPieceRows); ++i)
       use(true, s, i % kDyBoxes, i / kDyBoxes * kDyPieceRows);
 #pragma unroll 1
-    for (int i = 0; i < kXBoxes * (kXRows / kXPieceRows); ++i)
+    for (int i = 0; i < kXBoxes * ((kXRows + kXPieceRows - 1) / kXPieceRows); ++i)
       use(false, s, i % kXBoxes, i / kXBoxes * kXPieceRows);
   }
 }
@@ -59,32 +59,42 @@ __device__ inline void split_pair(float a, float b, uint32 (&parts)[kParts]) {
   parts[kParts - 1] = pair_to_bf16(a, b);
 }
 
-// `pixels` raw ones, of 256 bytes, become pixels `first` and on of a box, of 128 in each part.
-__device__ inline void split_piece(const uint8* raw, uint8* box, int first, int pixels) {
-  const int thread = (int)threadIdx.x % 128 - 32;
-#pragma unroll 2
-  for (int i = thread; i < pixels * 8; i += kSplitters) {
-    const int pixel = i / 8, piece = i % 8, to = first + pixel;
-    // Half of the lanes begin with the second 16 bytes, so that 8 of them read all banks.
-    const int turn = (piece >> 2) * 16;
-    const uint8* from = raw + pixel * 256 + piece * 32;
-    const float4 one = *(const float4*)(from + turn), other = *(const float4*)(from + (turn ^ 16));
-    const float4 low = turn == 0 ? one : other, high = turn == 0 ? other : one;
-    uint32 parts[4][kParts];
-    split_pair(low.x, low.y, parts[0]);
-    split_pair(low.z, low.w, parts[1]);
-    split_pair(high.x, high.y, parts[2]);
-    split_pair(high.z, high.w, parts[3]);
-    uint8* place = box + to * 128 + (piece ^ (to & 7)) * 16;
+// `pixels` raw ones, of 256 bytes, become pixels `first` and on of a box, of 128 in each part. A warp
+// takes 8 of them at a time, two by two, each lane 4 channels; so the swizzle of a lane's four pixels
+// is the same in every round.
+__device__ inline void split_piece(const uint8* raw, uint8* box, int first, int pixels, int warp) {
+  const int lane = threadIdx.x % 32, row = lane / 16, piece = lane % 16;
+  uint8* to[4];
 #pragma unroll
-    for (int part = 0; part < kParts; ++part)
-      *(uint4*)(place + part * kPartBytes) =
-          make_uint4(parts[0][part], parts[1][part], parts[2][part], parts[3][part]);
+  for (int j = 0; j < 4; ++j) {
+    const int pixel = first + 2 * j + row;
+    to[j] = box + pixel * 128 + ((piece / 2) ^ (pixel & 7)) * 16 + piece % 2 * 8;
+  }
+  const uint8* from = raw + row * 256 + piece * 16;
+#pragma unroll 1
+  for (int at = warp * 8; at < pixels; at += kSplitters * 8) {
+    float4 numbers[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      numbers[j] = make_float4(0, 0, 0, 0);
+      if (at + 2 * j + row < pixels) numbers[j] = *(const float4*)(from + at * 256 + j * 512);
+    }
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      uint32 low[kParts], high[kParts];
+      split_pair(numbers[j].x, numbers[j].y, low);
+      split_pair(numbers[j].z, numbers[j].w, high);
+      if (at + 2 * j + row < pixels) {
+#pragma unroll
+        for (int part = 0; part < kParts; ++part)
+          *(uint2*)(to[j] + at * 128 + part * kPartBytes) = make_uint2(low[part], high[part]);
+      }
+    }
   }
 }
 
-// Three warps.
-__device__ inline void split(const Work& work, Ring ring, Ring raw) {
+// The three warps; `warp` is one of them.
+__device__ inline void split(const Work& work, Ring ring, Ring raw, int warp) {
   const bool leads = threadIdx.x % 32 == 0;
   for (int i = 0; i < work.count; ++i, ring.next(kStages)) {
     uint8 *dy = ring.stages + ring.stage * kStageBytes, *x = dy + kDyBoxes * kDyBoxBytes;
@@ -94,10 +104,10 @@ __device__ inline void split(const Work& work, Ring ring, Ring raw) {
       wait_for(raw.full + raw.stage, raw.parity);
       if (is_dy)
         split_piece(from, dy + box * kDyBoxBytes, segment * kSegmentGroups * 8 + row * kDyWidth,
-                    kDyPieceRows * kDyWidth);
+                    min(kDyPieceRows, kRows - row) * kDyWidth, warp);
       else
         split_piece(from, x + box * kXBoxBytes, segment * kXPitch + row * kXWidth,
-                    kXPieceRows * kXWidth);
+                    min(kXPieceRows, kXRows - row) * kXWidth, warp);
       __syncwarp();
       if (leads) arrive(raw.empty + raw.stage);
       raw.next(kRawSlots);
@@ -120,12 +130,12 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   ring.stage = ring.parity = raw.stage = raw.parity = 0;
   if (threadIdx.x == 0) {
     for (int s = 0; s < kStages; ++s) {
-      init_barrier(ring.full + s, kSplitters / 32);
+      init_barrier(ring.full + s, kSplitters);
       init_barrier(ring.empty + s, 4 * kConsumers);
     }
     for (int s = 0; s < kRawSlots; ++s) {
       init_barrier(raw.full + s, 1);
-      init_barrier(raw.empty + s, kSplitters / 32);
+      init_barrier(raw.empty + s, kSplitters);
     }
     fence_barriers();
   }
@@ -137,7 +147,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     if constexpr (kConsumers > 1) give_registers<kProducerRegisters>();
     const int thread = threadIdx.x % 128;
     if (thread == 0) produce(args, work, raw);
-    if (thread >= 32) split(work, ring, raw);
+    if (thread >= 32) split(work, ring, raw, thread / 32 - 1);
   } else {
     if constexpr (kConsumers > 1) take_registers<kConsumerRegisters>();
     consume(args, work, ring, group);

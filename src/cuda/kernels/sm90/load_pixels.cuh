@@ -98,8 +98,8 @@ __device__ inline void load_stage(const Args& args, const Work& work, int block,
   load_filter_tile(args, work, kSwap ? a : b, barrier, depth, (int)(tap & 0xffff));
 }
 
-// The same in two: a block of channels of all pixels that a tile's windows see, and the filters of a
-// block of depth.
+// The same in two: a block of channels of all pixels that a tile's windows see, and the filters of
+// a block of depth.
 __device__ inline void load_window(const Args& args, const Work& work, int block, uint8* to,
                                    Mbarrier* barrier) {
   load_pixel_tile(args, work, to, barrier,

@@ -1,15 +1,14 @@
 // Which tile of a convolution a block computes when: blocks stay and take one piece of work after
 // the other. Comes after a kernel's head, which has kTileM, kTileN, kCluster, kPhases (of the
-// results: backward with strides), and args.phases[], .work_count, .tiles_n, .group_m,
+// results: backward with strides), kInTurns, and args.phases[], .work_count, .tiles_n, .group_m,
 // .depth_blocks.
 #include "lib/divide.cuh"
 
 __device__ inline int block_of_cluster() { return kCluster == 1 ? 0 : (int)blockIdx.x % kCluster; }
 
-// Words of a phase in args.phases[]. Extents are those of its pixels, of which results are the first
-// ones of an axis; lower is where in the image
-// the window of its pixel 0 begins; its pixel i of an axis is pixel first + i * args.spread of the
-// result.
+// Words of a phase in args.phases[]. Extents are those of its pixels, of which results are the
+// first ones of an axis; lower is where in the image the window of its pixel 0 begins; its pixel i
+// of an axis is pixel first + i * args.spread of the result.
 enum PhaseWord {
   kFirstWork,  // number of its first piece of work
   kTilesM,     // of a cluster's blocks together
@@ -41,13 +40,19 @@ __device__ inline int work_count(const Args& args) { return (int)args.work_count
 __device__ inline int first_work() { return (int)blockIdx.x / kCluster; }
 __device__ inline int work_step() { return (int)gridDim.x / kCluster; }
 
-// Phases one after the other, in each the groups of channels one after the other; of these, tiles
-// in bands of group_m rows of tiles, column by column: the band's rows and the columns stay in the
-// L2 cache while they are used.
+// Phases take turns where they have equally many tiles (kInTurns): pixels between pixels are
+// written at about the same time, and a block has all of them in turn. Else one comes after the
+// other. In each the groups of channels one after the other; of these, tiles in bands of group_m
+// rows of tiles, column by column: the band's rows and the columns stay in the L2 cache while they
+// are used.
 __device__ inline Work work_of(const Args& args, int number) {
   Work work;
   work.phase = 0;
-  if constexpr (kPhases > 1) {
+  if constexpr (kInTurns) {
+    const int round = number / kPhases;
+    work.phase = (number + round) % kPhases;
+    number = round;
+  } else if constexpr (kPhases > 1) {
     while (work.phase + 1 < kPhases && number >= (int)phase_word(args, work.phase + 1, kFirstWork))
       ++work.phase;
     number -= (int)phase_word(args, work.phase, kFirstWork);
