@@ -47,14 +47,15 @@ __device__ inline void load_along(const Args& args, int batch, int line, int lin
   }
 }
 
+constexpr int largest_divisor(int number, int most) {
+  return number % most == 0 ? most : largest_divisor(number, most - 1);
+}
+
 // Pieces of a tile, some of them at a time on their way: `load(i)` gives the one that `store(i)` puts
 // into its place. Before the first `ready` waits for the place.
 template <int kPieces, class Load, class Store, class Ready>
 __device__ inline void fill_pieces(Load load, Store store, Ready ready) {
-  // As registers allow; 12 of them are 6 and 6.
-  const int kMost = kProducers == 1 ? 8 : 4, kParts = (kPieces + kMost - 1) / kMost;
-  const int kTogether = kPieces / kParts;
-  static_assert(kTogether * kParts == kPieces, "equal parts");
+  const int kTogether = largest_divisor(kPieces, kProducers == 1 ? 8 : 4);  // registers allow
 #pragma unroll 1
   for (int first = 0; first < kPieces; first += kTogether) {
     uint4 pieces[kTogether];
