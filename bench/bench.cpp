@@ -218,6 +218,7 @@ bool run_configs(const std::vector<Suite>& suites, const Request& request,
           listener.progress(fmt::format("{} {}: {}", suite.name, one.name, what));
         }));
       } catch (const Error& error) {
+        listener.print(fmt::format("{}: FAILED: {}\n", one.name, error.what()));
         options.gpu->require_alive();
         timed.push_back({one.name, {}, {}, error.what()});
       }
