@@ -49,10 +49,10 @@ Graph convolution(DType dtype, const Convolution& shape, Direction direction) {
   if (direction == Direction::forward)
     graph.output("y", graph.conv(input("x", shape.x), input("w", shape.w), shape.op), stored);
   else if (direction == Direction::data)
-    graph.output("dx",
-                 graph.conv_backward_data(input("dy", y), input("w", shape.w), shape.op,
-                                          {.dims = shape.x}),
-                 stored);
+    graph.output(
+        "dx",
+        graph.conv_backward_data(input("dy", y), input("w", shape.w), shape.op, {.dims = shape.x}),
+        stored);
   else
     graph.output("dw",
                  graph.conv_backward_filter(input("x", shape.x), input("dy", y), shape.op,
@@ -69,8 +69,8 @@ class ProductSm80 : public testing::Test {
 };
 
 TEST_F(ProductSm80, MatricesCompileWithoutSpills) {
-  expect_compiles(gemm_sm80_engine(),
-                  product(bf16, {4096, 4096, 4096, false, true, true}), kArchitectures);
+  expect_compiles(gemm_sm80_engine(), product(bf16, {4096, 4096, 4096, false, true, true}),
+                  kArchitectures);
   expect_compiles(gemm_sm80_engine(), product(f32, {512, 512, 512}), {"sm_90a"}, true);
 }
 
@@ -128,22 +128,21 @@ TEST_F(GpuProductSm80, Convolutions) {
 
 TEST_F(GpuProductSm80, OddConvolutions) {
   for (const Direction direction : kDirections) {
-    expect_agrees(conv_sm80_engine(),
-                  convolution(f16,
-                              {{2, 6, 11, 9},
-                               {9, 2, 3, 2},
-                               {.padding = {2, 0},
-                                .post_padding = Dims{1, 3},
-                                .stride = {2, 1},
-                                .dilation = {2, 3},
-                                .mode = ConvMode::convolution,
-                                .alpha = 2.0}},
-                              direction));
-    expect_agrees(conv_sm80_engine(), convolution(bf16,
-                                                  {{1, 8, 5, 6, 7},
-                                                   {16, 8, 3, 1, 3},
-                                                   {.padding = {1, 0, 1}, .stride = {3, 1, 2}}},
+    expect_agrees(conv_sm80_engine(), convolution(f16,
+                                                  {{2, 6, 11, 9},
+                                                   {9, 2, 3, 2},
+                                                   {.padding = {2, 0},
+                                                    .post_padding = Dims{1, 3},
+                                                    .stride = {2, 1},
+                                                    .dilation = {2, 3},
+                                                    .mode = ConvMode::convolution,
+                                                    .alpha = 2.0}},
                                                   direction));
+    expect_agrees(
+        conv_sm80_engine(),
+        convolution(
+            bf16, {{1, 8, 5, 6, 7}, {16, 8, 3, 1, 3}, {.padding = {1, 0, 1}, .stride = {3, 1, 2}}},
+            direction));
   }
 }
 

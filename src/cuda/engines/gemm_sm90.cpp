@@ -27,11 +27,11 @@ std::vector<ProductTile> tiles_for(const MatrixShape& shape) {
   for (const ProductTile& tile : product_tiles(operands, shape.rows, shape.columns)) {
     // Contiguous rows come in boxes of 128 bytes.
     if (shape.b.transpose && tile.n / tile.cluster % tile_depth(operands) != 0) continue;
-    // Computed factors are not shared.
-    if (shape.computes() && tile.cluster > 1) continue;
+    // Computed factors are not shared, and who computes wants registers, too.
+    const int sums = tile.row_blocks() * tile.n / 2 * (promotes(operands) ? 2 : 1);
+    if (shape.computes() && (tile.cluster > 1 || sums > 128)) continue;
     result.push_back(tile);
     // With four warpgroups a thread starts with 128 registers: for the sums and what multiplies.
-    const int sums = tile.row_blocks() * tile.n / 2 * (promotes(operands) ? 2 : 1);
     if (!shape.computes() || tile.m * tile.n < 128 * 128 || sums > 96) continue;
     result.push_back(tile);
     result.back().producers = 2;

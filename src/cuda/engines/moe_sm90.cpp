@@ -144,7 +144,8 @@ class MoeSm90Engine final : public CudaEngine {
     const std::int64_t of_group = std::max<std::int64_t>(shape.rows / shape.groups, 1);
     std::vector<Config> result;
     for (const ProductTile& tile : product_tiles(operands, of_group, shape.columns)) {
-      if (tile.cluster > 1) continue;
+      const int sums = tile.row_blocks() * tile.n / 2 * (promotes(operands) ? 2 : 1);
+      if (tile.cluster > 1 || (shape.computes() && sums > 128)) continue;
       if (shape.weight.transpose && tile.n % tile_depth(operands) != 0) continue;
       Config& config = result.emplace_back();
       config.knobs = knobs_of(tile);

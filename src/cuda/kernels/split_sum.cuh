@@ -33,7 +33,8 @@ __device__ inline void add_parts(const Args& args, Index run, int share,
   for (; part < (int)args.parts; part += kShares) {
     Numbers numbers;
 #pragma unroll
-    for (int i = 0; i < Numbers::kPieces; ++i) numbers.pieces[i] = load_once(from + part * step + i);
+    for (int i = 0; i < Numbers::kPieces; ++i)
+      numbers.pieces[i] = load_once(from + part * step + i);
 #pragma unroll
     for (int l = 0; l < kCount; ++l) sum[l] += numbers.words[l];
   }

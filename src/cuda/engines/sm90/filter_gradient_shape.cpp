@@ -129,6 +129,9 @@ Support describe(const Region& region, FilterGradientShape& shape) {
   if (shape.channels < kFewestChannels || shape.filters < kFewestChannels)
     return Support::no("{} channels and {} filters per group, {} at least", shape.channels,
                        shape.filters, kFewestChannels);
+  const std::int64_t bytes = bit_width(dtype) / 8;
+  if (shape.groups > 1 && (shape.channels * bytes % 16 != 0 || shape.filters * bytes % 16 != 0))
+    return Support::no("groups of channels that do not begin at multiples of 16 bytes");
   shape.from = spatial_of(shape.x.dims, 1);
   shape.to = spatial_of(shape.dy.dims, 1);
   shape.window = spatial_of(dw, 1);

@@ -29,26 +29,33 @@ __device__ inline uint4 narrow_piece(const R (&values)[kPieceElements]) {
   return words.pieces[0];
 }
 
-// kCount elements along the last axis of the program, 0 past the end of it.
+// kCount elements along the last axis of the program, of which `end` is a multiple of kVector; 0
+// past it and on lines that are not there. Loads do not hang on conditions, so that many are on
+// their way at once: those from outside read something else in their place.
 template <class Factor, int kCount, int kVector>
-__device__ inline void load_along(const Args& args, int batch, int line, int at, int end,
-                                  R* values) {
+__device__ inline void load_along(const Args& args, int batch, int line, int line_end, int at,
+                                  int end, R (&values)[kCount]) {
 #pragma unroll
   for (int first = 0; first < kCount; first += kVector) {
     R some[kVector];
-    fill((R)0, some);
-    const Index where[3] = {(Index)batch, (Index)line, (Index)(at + first)};
-    if (at + first < end) Factor::load(args, where, some);
+    const Index where[3] = {(Index)batch, (Index)min(line, line_end - 1),
+                            (Index)min(at + first, end - kVector)};
+    Factor::load(args, where, some);
+    const bool is_there = line < line_end && at + first < end;
 #pragma unroll
-    for (int i = 0; i < kVector; ++i) values[first + i] = some[i];
+    for (int i = 0; i < kVector; ++i) values[first + i] = is_there ? some[i] : (R)0;
   }
 }
 
-// Pieces of a tile, kTogether at a time on their way: `load(i)` gives the one that `store(i)` puts
+constexpr int largest_divisor(int number, int most) {
+  return number % most == 0 ? most : largest_divisor(number, most - 1);
+}
+
+// Pieces of a tile, some of them at a time on their way: `load(i)` gives the one that `store(i)` puts
 // into its place. Before the first `ready` waits for the place.
 template <int kPieces, class Load, class Store, class Ready>
 __device__ inline void fill_pieces(Load load, Store store, Ready ready) {
-  const int kTogether = kPieces % 4 == 0 ? 4 : kPieces % 2 == 0 ? 2 : 1;
+  const int kTogether = largest_divisor(kPieces, kProducers == 1 ? 8 : 4);  // registers allow
 #pragma unroll 1
   for (int first = 0; first < kPieces; first += kTogether) {
     uint4 pieces[kTogether];
@@ -69,10 +76,9 @@ __device__ inline void compute_lines(const Args& args, uint8* to, int batch, int
   fill_pieces<kRows / 16>(
       [&](int i) {
         R values[kPieceElements];
-        const int r = row + line + 16 * i;
-        const int end = r < row_end ? (int)args.depth : 0;
         const int kStep = Factor::kVector < kPieceElements ? Factor::kVector : kPieceElements;
-        load_along<Factor, kPieceElements, kStep>(args, batch, r, at, end, values);
+        load_along<Factor, kPieceElements, kStep>(args, batch, row + line + 16 * i, row_end, at,
+                                                  (int)args.depth, values);
         return narrow_piece<typename Factor::Math>(values);
       },
       [&](int i, uint4 words) { *piece_at(to, line + 16 * i, piece) = words; }, ready);
@@ -89,9 +95,9 @@ __device__ inline void compute_boxes(const Args& args, uint8* to, int batch, int
         R values[kPieceElements];
         const int d = depth + line + 16 * (i % kSteps);
         const int at = row + i / kSteps * kBox + piece * kPieceElements;
-        const int end = d < (int)args.depth ? row_end : 0;
         const int kStep = Factor::kVector < kPieceElements ? Factor::kVector : kPieceElements;
-        load_along<Factor, kPieceElements, kStep>(args, batch, d, at, end, values);
+        load_along<Factor, kPieceElements, kStep>(args, batch, d, (int)args.depth, at, row_end,
+                                                  values);
         return narrow_piece<typename Factor::Math>(values);
       },
       [&](int i, uint4 words) {
@@ -115,8 +121,8 @@ __device__ inline void compute_turned(const Args& args, uint8* to, int batch, in
 #pragma unroll
     for (int k = 0; k < kPieceElements; ++k) {
       const int d = depth + piece * kPieceElements + k;
-      load_along<Factor, kTurned, kTurned>(args, batch, d, row + first,
-                                           d < (int)args.depth ? row_end : 0, values[k]);
+      load_along<Factor, kTurned, kTurned>(args, batch, d, (int)args.depth, row + first, row_end,
+                                           values[k]);
     }
 #pragma unroll
     for (int r = 0; r < kTurned; ++r) {

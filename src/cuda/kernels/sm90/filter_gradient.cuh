@@ -2,15 +2,16 @@
 // tap][c], as a product of matrices whose depth is pixels. Comes after a kernel's head and
 // lib/ptx_wgmma_product.cuh.
 //
-// A stage holds kSegments pieces of images: kRows rows of kDyWidth pixels of dy, and the pixels of x
-// that all taps of the tile see, kXRows rows of kXWidth. A pixel is 128 bytes, 64 channels, so that
-// a tap is the same pixels of x some rows of shared memory further: the swizzle follows the address.
-// Rows are one after the other without a gap. Where rows of dy are shorter than those of x, zeros
-// follow; where a tap reaches past the end of a row of x, it finds the padding before the next one.
+// A stage holds kSegments pieces of images: kRows rows of kDyWidth pixels of dy, and the pixels of
+// x that all taps of the tile see, kXRows rows of kXWidth. A pixel is 128 bytes, 64 channels, so
+// that a tap is the same pixels of x some rows of shared memory further: the swizzle follows the
+// address. Rows are one after the other without a gap. Where rows of dy are shorter than those of
+// x, zeros follow; where a tap reaches past the end of a row of x, it finds the padding before the
+// next one.
 //
 // A tile is kDyBoxes boxes of 64 filters by kXBoxes boxes of 64 channels of one tap, or by kTapRows
-// rows of kTapsAcross taps of one box. Blocks share out the pixels: each leaves its sums in scratch,
-// and the next launch adds them.
+// rows of kTapsAcross taps of one box. Blocks share out the pixels: each leaves its sums in
+// scratch, and the next launch adds them.
 #include "lib/divide.cuh"
 #include "lib/ptx_tma.cuh"
 #include "lib/ptx_wgmma.cuh"
@@ -185,7 +186,8 @@ __device__ inline void multiply_stage(const uint8* stage, int first_box, int tap
 #pragma unroll
       for (int r = 0; r < kRowBlocks; ++r)
         multiply(sums[r],
-                 advance_descriptor(dy, dy_part(product) * kPartBytes + r * kDyBoxBytes + step * 2048),
+                 advance_descriptor(
+                     dy, dy_part(product) * kPartBytes + r * kDyBoxBytes + step * 2048),
                  advance_descriptor(x, x_part(product) * kPartBytes) + x_step(step),
                  keeps || product > 0 || step > 0);
 }
@@ -199,7 +201,8 @@ __device__ inline void keep_sums(const Args& args, const Work& work, int box, in
   for (int half = 0; half < 2; ++half) {
     const int k = work.k + box * 64 + (int)(threadIdx.x / 32 % 4) * 16 + half * 8 + lane / 4;
     if (k >= (int)args.filters) continue;
-    const int64 row = (int64)work.split * (int)args.all_filters + work.group * (int)args.filters + k;
+    const int64 row =
+        (int64)work.split * (int)args.all_filters + work.group * (int)args.filters + k;
 #pragma unroll
     for (int j = 0; j < WGMMA_N / 8; ++j) {
       const int across = kTapsAcross > 1 ? j / 8 : 0, column = (j - across * 8) * 8;

@@ -1,8 +1,8 @@
 // Numbers of 32 bits become sums of kParts bf16, 8 bits each: copies fill raw pieces, which three
-// warps split into the parts of a stage. Two parts are more exact than tf32, and their three products
-// take 3 / 2 of its time; but matrix units take bf16 with contiguous channels, which tf32 does not
-// have. Three parts and their six products are f32. The head has kDyPieceRows, kXPieceRows (rows of a
-// segment in a piece; the last piece has fewer) and kRawSlots.
+// warps split into the parts of a stage. Two parts are more exact than tf32, and their three
+// products take 3 / 2 of its time; but matrix units take bf16 with contiguous channels, which tf32
+// does not have. Three parts and their six products are f32. The head has kDyPieceRows, kXPieceRows
+// (rows of a segment in a piece; the last piece has fewer) and kRawSlots.
 #include "lib/ptx_convert.cuh"
 
 static const int kSplitters = 3;  // warps
@@ -59,9 +59,9 @@ __device__ inline void split_pair(float a, float b, uint32 (&parts)[kParts]) {
   parts[kParts - 1] = pair_to_bf16(a, b);
 }
 
-// `pixels` raw ones, of 256 bytes, become pixels `first` and on of a box, of 128 in each part. A warp
-// takes 8 of them at a time, two by two, each lane 4 channels; so the swizzle of a lane's four pixels
-// is the same in every round.
+// `pixels` raw ones, of 256 bytes, become pixels `first` and on of a box, of 128 in each part. A
+// warp takes 8 of them at a time, two by two, each lane 4 channels; so the swizzle of a lane's four
+// pixels is the same in every round.
 __device__ inline void split_piece(const uint8* raw, uint8* box, int first, int pixels, int warp) {
   const int lane = threadIdx.x % 32, row = lane / 16, piece = lane % 16;
   uint8* to[4];

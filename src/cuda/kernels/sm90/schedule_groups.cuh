@@ -2,6 +2,8 @@
 // Comes after a kernel's head, which has kTileM, kTileN, kCluster = 1, and args.tiles_n,
 // .depth_blocks and .row_tiles: what moe/group_tiles.cuh has written.
 
+static const bool kHasEmptyWork = true;  // rows of nobody's
+
 __device__ inline int block_of_cluster() { return 0; }
 
 struct Work {
