@@ -21,7 +21,10 @@ struct ProductTile {
 
   int row_blocks() const { return m / 64 / (ping_pong ? 1 : consumers); }
   // What differs for the cost model beside the extents (tile_cost.hpp).
-  int variant() const { return (ping_pong ? 1 : 0) + (cluster > 1 ? 2 : 0); }
+  int variant() const {
+    const int narrow = depth_bytes == 128 ? 0 : depth_bytes == 64 ? 8 : 16;
+    return (ping_pong ? 1 : 0) + (cluster > 1 ? 2 : 0) + narrow;
+  }
 };
 
 // Depth that a stage holds of 128 bytes of every row.
