@@ -92,27 +92,34 @@ class GpuGemmSkinny : public testing::Test {
 
 // Rows, depths and packets that do not fill their tiles.
 TEST_F(GpuGemmSkinny, EveryTypeOfWeights) {
-  for (const bool along : {true, false}) {
-    for (const DType weights : {bf16, e4m3, i8, i4, u4, e2m1, e5m2})
-      expect_agrees(gemm_skinny_engine(), product({.few = 5, .many = 96, .depth = 352,
-                                                   .weights = weights, .along = along}));
-    for (const DType weights : {f16, e4m3, e5m2, i8, i4})
-      expect_agrees(gemm_skinny_engine(), product({.few = 9, .many = 64, .depth = 128, .x = f16,
-                                                   .weights = weights, .along = along, .y = f16}));
-    for (const DType weights : {f32, bf16, i8})
-      expect_agrees(gemm_skinny_engine(), product({.few = 3, .many = 72, .depth = 160, .x = f32,
-                                                   .weights = weights, .along = along, .y = f32}));
-  }
+  struct Types {
+    DType x, weights;
+    bool along;
+  };
+  for (const Types& types : std::initializer_list<Types>{
+           {bf16, bf16, true},  {bf16, bf16, false}, {bf16, e4m3, true}, {bf16, e4m3, false},
+           {bf16, i8, true},    {bf16, i4, true},    {bf16, u4, false},  {bf16, e2m1, true},
+           {bf16, e5m2, false}, {f16, f16, true},    {f16, e5m2, true},  {f16, i4, false},
+           {f32, f32, true},    {f32, f32, false},   {f32, i8, true}})
+    expect_agrees(gemm_skinny_engine(),
+                  product({.few = 5, .many = 96, .depth = 352, .x = types.x,
+                           .weights = types.weights, .along = types.along, .y = types.x}));
 }
 
-// Blocks of a cluster; little shared memory, so that x comes in phases.
-TEST_F(GpuGemmSkinny, ClustersAndPhases) {
+// Blocks of a cluster; little shared memory, so that x comes in phases; few multiprocessors, so that
+// blocks take several passes.
+TEST_F(GpuGemmSkinny, ClustersPhasesAndPasses) {
   const DeviceProps whole = Device::named("cuda:0").props();
-  DeviceProps with_little_memory = whole;
-  with_little_memory.shared_bytes = with_little_memory.l1_bytes = 40 << 10;
-  for (const DeviceProps& device : {whole, with_little_memory})
-    expect_agrees(gemm_skinny_engine(), product({.few = 17, .many = 200, .depth = 1032}), false, 3,
-                  support::Fill::plain, device);
+  DeviceProps with_little_memory = whole, small = whole;
+  with_little_memory.shared_bytes = with_little_memory.l1_bytes = 72 << 10;
+  small.compute_units = 2;
+  const auto agrees = [](const Problem& problem, const DeviceProps& device) {
+    expect_agrees(gemm_skinny_engine(), product(problem), false, 3, support::Fill::plain, device);
+  };
+  for (const DeviceProps& device : {whole, with_little_memory, small})
+    agrees({.few = 17, .many = 200, .depth = 1032}, device);
+  agrees({.few = 4, .many = 80, .depth = 256, .batches = 3}, small);
+  agrees({.few = 4, .many = 200, .depth = 256, .weights = i4, .block = 64}, small);
 }
 
 TEST_F(GpuGemmSkinny, FusedAndBatched) {

@@ -182,7 +182,7 @@ class Designer {
   std::string pixel_constants(const Tile& tile, const Block& block) const {
     const std::int64_t steps = block.patch.steps();
     // Small loops as a whole: distances in the patch are then part of the instructions.
-    const std::int64_t unrolled = tile.held || steps <= 16 ? steps : 4;
+    const std::int64_t unrolled = tile.held || steps <= 12 ? steps : 4;
     return constant("kGroups", tile.groups) + constant("kOwnGroups", tile.own_groups) +
            constant("kTiles", tile.tiles) + constant("kOwnTiles", tile.own_tiles) +
            constant("kRowTiles", tile.row_tiles) + constant("kWarpsM", tile.warps) +

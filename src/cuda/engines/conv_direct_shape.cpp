@@ -107,7 +107,11 @@ ConvDirectShape::ConvDirectShape(const Region& region)
     grid[axis] = ceil_div(result_extent[axis], stride[axis]);
   }
   merge = groups_together(*this);
-  channels_last = channels_lie_together({&source, &result});
+  // Of one channel, either order is the same.
+  std::vector<const PointwiseProgram*> telling;
+  for (const PointwiseProgram* program : {&source, &result})
+    if (program->space[1] > 1) telling.push_back(program);
+  channels_last = channels_lie_together(telling);
   const std::vector<int> order =
       channels_last ? axes_of(rank, {0}, {1}) : axes_of(rank, {0, 1}, {});
   source = reordered(source, order);

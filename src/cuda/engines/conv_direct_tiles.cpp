@@ -13,7 +13,7 @@ constexpr std::int64_t kMostHeldRegisters = 96;  // weights of a warp
 constexpr std::int64_t kMostSumRegisters = 64, kMostFilterSums = 96;
 constexpr std::int64_t kMostSplitSums = 96;   // of either, where f32 are split
 constexpr std::int64_t kOtherRegisters = 60;  // addresses, operands, the epilogue
-constexpr std::int64_t kOtherOfWide = 76;     // the same for f32
+constexpr std::int64_t kOtherOfWide = 92;     // the same for f32
 constexpr std::int64_t kSharedOfUnit = 220 << 10, kMostBlocks = 4;
 constexpr std::int64_t kMostWeightBytes = 100 << 10;
 constexpr std::int64_t kMostWarps = 12;
@@ -145,7 +145,8 @@ ConvDirectBlock::ConvDirectBlock(const ConvDirectShape& shape, const ConvDirectT
   const std::int64_t own = tile.own_groups * tile.own_tiles, steps = patch.steps(),
                      held_registers = steps * own * 2 * weights_factor,
                      sums = tile.row_tiles * own * 4 * product_factor(shape),
-                     others = shape.unit() == 8 ? kOtherRegisters : kOtherOfWide;
+                     others = (shape.unit() == 8 ? kOtherRegisters : kOtherOfWide) +
+                              (patch.aligned ? 0 : tile.row_tiles * 2);
   shuffled = tile.own_tiles % 4 == 0 && shape.stored() >= 4;
   row_pitch = own * 8 % 16 == 8 ? own * 8 : own * 8 + 8;
   weight_words = steps * tile.groups * tile.tiles * 64 * weights_factor;

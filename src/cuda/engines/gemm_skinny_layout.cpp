@@ -57,27 +57,6 @@ bool phases_are_long_enough(const Shape& shape, const Layout& layout) {
   return true;
 }
 
-// The ring, and the longest phase that fits; false where none does.
-bool choose_lengths(const Shape& shape, const DeviceProps& device, std::int64_t ring_bytes,
-                    Layout& layout) {
-  const std::int64_t room =
-      std::min(device.l1_bytes / layout.blocks - kReserved, device.shared_bytes);
-  const std::int64_t rounds = layout.block_rounds(shape);
-  const auto fits = [&] {
-    return layout.shared_bytes(shape) <= room && phases_are_long_enough(shape, layout);
-  };
-  layout.steps = std::clamp<std::int64_t>(ring_bytes / layout.blocks / layout.step_bytes(shape), 3,
-                                          std::min(kMostSteps, std::max<std::int64_t>(rounds, 3)));
-  for (; layout.steps >= 3; --layout.steps)
-    for (std::int64_t parts = 1; parts <= rounds; ++parts) {
-      layout.phase = ceil_div(rounds, parts);
-      layout.choose_passes(shape, device);
-      if (fits()) return true;
-      if (layout.phase < layout.steps - 1) break;
-    }
-  return false;
-}
-
 }  // namespace
 
 std::vector<std::pair<std::string, std::int64_t>> SkinnyLayout::knobs() const {
@@ -129,6 +108,25 @@ void SkinnyLayout::choose_passes(const Shape& shape, const DeviceProps& device) 
   passes = ceil_div(units, std::max<std::int64_t>(device.compute_units * blocks / split, 1));
   // x of the next batch would come too late.
   if (!phases_are_long_enough(shape, *this)) passes = 1;
+}
+
+bool SkinnyLayout::choose_lengths(const Shape& shape, const DeviceProps& device,
+                                  std::int64_t ring_bytes) {
+  const std::int64_t room =
+      std::min(device.l1_bytes / blocks - kReserved, device.shared_bytes);
+  const std::int64_t rounds = block_rounds(shape);
+  const auto fits = [&] {
+    return shared_bytes(shape) <= room && phases_are_long_enough(shape, *this);
+  };
+  steps = std::clamp<std::int64_t>(ring_bytes / blocks / step_bytes(shape), 3, kMostSteps);
+  for (; steps >= 3; --steps)
+    for (std::int64_t parts = 1; parts <= rounds; ++parts) {
+      phase = ceil_div(rounds, parts);
+      choose_passes(shape, device);
+      if (fits()) return true;
+      if (phase < steps - 1) break;
+    }
+  return false;
 }
 
 // Memory gives all its speed to blocks that have enough on the way, from not too many rows at once.
@@ -188,7 +186,7 @@ std::vector<SkinnyLayout> skinny_layouts(const Shape& shape, const DeviceProps& 
             if (layout.warps_k > 1 &&
                 layout.step_depth(shape) * (layout.warps_k / 2) >= shape.depth)
               continue;
-            if (!choose_lengths(shape, device, kRing, layout)) continue;
+            if (!layout.choose_lengths(shape, device, kRing)) continue;
             const double seconds = layout.seconds(shape, device);
             const std::vector<std::int64_t> kind = {layout.tiles, layout.warps_k, layout.split,
                                                     layout.blocks};

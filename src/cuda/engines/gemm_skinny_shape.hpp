@@ -64,6 +64,9 @@ struct SkinnyLayout {
   std::int64_t shared_bytes(const SkinnyShape& shape) const;
   std::int64_t groups(const SkinnyShape& shape) const;  // of rows
   std::int64_t grid(const SkinnyShape& shape) const;
+  // Steps, phase and passes, for a ring of so many bytes of a multiprocessor; false where nothing
+  // fits.
+  bool choose_lengths(const SkinnyShape& shape, const DeviceProps& device, std::int64_t ring_bytes);
   void choose_passes(const SkinnyShape& shape, const DeviceProps& device);
   double seconds(const SkinnyShape& shape, const DeviceProps& device) const;
 };

@@ -144,7 +144,8 @@ class MoeSm90Engine final : public CudaEngine {
     const std::int64_t of_group = std::max<std::int64_t>(shape.rows / shape.groups, 1);
     std::vector<Config> result;
     for (const ProductTile& tile : product_tiles(operands, of_group, shape.columns)) {
-      if (tile.cluster > 1) continue;
+      const int sums = tile.row_blocks() * tile.n / 2 * (promotes(operands) ? 2 : 1);
+      if (tile.cluster > 1 || (shape.computes() && sums > 128)) continue;
       if (shape.weight.transpose && tile.n % tile_depth(operands) != 0) continue;
       Config& config = result.emplace_back();
       config.knobs = knobs_of(tile);
@@ -279,6 +280,8 @@ class MoeSm90Engine final : public CudaEngine {
       };
       printed += factor_constants(computed(shape.token), shape.token.math, 'a');
       printed += print_program(shape.any_token.program, graph, "token_at", arguments);
+      printed +=
+          constant("kHasDepths", 0) + print_lengths({}, "depth_of", "args.depth", graph, arguments);
       printed += print_factor(computed(shape.weight), shape.weight.math, 'b', graph, arguments);
       const ProductForm form{.a = shape.token.math,
                              .b = shape.weight.math,

@@ -84,8 +84,8 @@ __device__ inline Word to_word(float x) {
     return x;
 }
 
-// Words of an operand of a product. prepare() makes tf32 of f32: rounded, or kSplits, as sums of two
-// of them, `words` and `rest`.
+// Words of an operand of a product. prepare() makes tf32 of f32: rounded or, kSplits, as sums of
+// two of them, `words` and `rest`.
 template <int kCount>
 struct Operand {
   uint32 words[kCount], rest[kCount];
@@ -99,8 +99,8 @@ struct Operand {
         words[i] = to_tf32(x);
         rest[i] = to_tf32(x - __uint_as_float(words[i]));
       } else {
-        // Tensor cores cut off the lower 13 bits. With 2^-11 more of its magnitude a number loses no
-        // more than 2^-11 of it either way, and one of 11 bits nothing.
+        // Tensor cores cut off the lower 13 bits. With 2^-11 more of its magnitude a number loses
+        // no more than 2^-11 of it either way, and one of 11 bits nothing.
         words[i] = __float_as_uint(x * (1 + 0x1p-11f));
       }
     }
@@ -206,8 +206,8 @@ __device__ inline void stage_pixels(const Args& args, int n, int h, int w, int c
   }
 }
 
-// kSpans: rows of the image, whose pixels lie together, as they are; row elements from kFirstElement
-// on relative to that of the tile's first pixel. kSpan divides all of these.
+// kSpans: rows of the image, whose pixels lie together, as they are: elements from kFirstElement
+// on, counted from that of the tile's first result. kSpan divides all of these.
 __device__ inline void stage_spans(const Args& args, const Tile& tile, int height, int width,
                                    Word* to) {
   const int kPackets = kPitch / kSpan;

@@ -120,12 +120,10 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
   const Part part((int)blockIdx.y);
   const Rows rows(part.first_row + own_m * kOwnRows * 16, lane);
   // Places past the tile's last.
-  for (int i = threadIdx.x; i < kPatches * (kPlaces - kTilePixels) * kGradientPixel; i += kThreads) {
-    const int kRest = (kPlaces - kTilePixels) * kGradientPixel > 0
-                          ? (kPlaces - kTilePixels) * kGradientPixel : 1;
-    stages[i / kRest * kStageElements + kPatchElements + kTilePixels * kGradientPixel + i % kRest] =
-        (Word)0;
-  }
+  const int kRest = (kPlaces - kTilePixels) * kGradientPixel;
+  for (int stage = 0; stage < kPatches; ++stage)
+    for (int i = threadIdx.x; i < kRest; i += kThreads)
+      stages[(stage + 1) * kStageElements - kRest + i] = (Word)0;
 
   Sums sums[kOwnGroups][kOwnRows][kTiles];
 

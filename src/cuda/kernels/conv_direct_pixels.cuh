@@ -4,7 +4,7 @@
 
 static const int kWarpsOfGroup = kTiles / kOwnTiles;
 static const int kOwnColumns = kOwnGroups * kOwnTiles * 8;
-// kShuffled: columns are in an order that makes a lane's results of four tiles neighbours in memory.
+// kShuffled: columns are in an order that makes a lane's results of four tiles neighbours.
 // Rows of results on their way to memory: lanes of two rows in different banks.
 static const int kRowPitch = kOwnColumns % 16 == 8 ? kOwnColumns : kOwnColumns + 8;
 
@@ -45,8 +45,8 @@ __device__ inline R defined_result(const Args& args, int n, int h, int w, int ch
   return sum;
 }
 
-// The same for what the products cannot give, which is rare: weights that are 0 only because columns
-// or units are shared, and pixels outside of the image, turn infinities of others into NaN.
+// The same for what the products cannot give, which is rare: weights that are 0 only because
+// columns or units are shared, and pixels outside of the image, make NaN of infinities of others.
 __device__ __noinline__ R exact_result(const Args& args, int n, int h, int w, int channel) {
   return defined_result(args, n, h, w, channel);
 }
@@ -108,7 +108,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   }
 }
 __device__ inline void stage_weights(const Args& args, uint2* to) {
-  const Word* from = (const Word*)((const uint32*)args.weights + (int64)blockIdx.y * kAllWeightWords);
+  const uint32* from = (const uint32*)args.weights + (int64)blockIdx.y * kAllWeightWords;
   for (int i = threadIdx.x; i < kAllWeightWords / 4; i += kThreads)
     copy_async<16>((uint4*)to + i, (const uint4*)from + i);
 }
@@ -195,12 +195,14 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
   float* rows_out = (float*)((uint32*)weights + kAllWeightWords);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int first_row = warp % kWarpsM * (kRowTiles * 16), part = warp / kWarpsM;
-  const int own_group = part / kWarpsOfGroup * kOwnGroups, own_tile = part % kWarpsOfGroup * kOwnTiles;
+  const int own_group = part / kWarpsOfGroup * kOwnGroups;
+  const int own_tile = part % kWarpsOfGroup * kOwnTiles;
   const Part block((int)blockIdx.y);
   const int group = block.group, first_column = block.first_column;
 
   int number = blockIdx.x;
-  if (number < (int)args.tiles && kPatches > 1) stage_patch(args, Tile(args, number), group, patches);
+  if (number < (int)args.tiles && kPatches > 1)
+    stage_patch(args, Tile(args, number), group, patches);
   commit_copies();
   wait_for_launch_before();
   stage_weights(args, weights);
@@ -225,7 +227,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     number += gridDim.x;
     if constexpr (kPatches > 1) {
       if (number < (int)args.tiles)
-        stage_patch(args, Tile(args, number), group, patches + (turn + 1) % kPatches * kPatchElements);
+        stage_patch(args, Tile(args, number), group,
+                    patches + (turn + 1) % kPatches * kPatchElements);
     } else {
       stage_patch(args, tile, group, patches);
     }
@@ -317,6 +320,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
 // For pointers that are not aligned: a result per thread.
 extern "C" __global__ void __launch_bounds__(kThreads)
     conv_direct_pixels_elements(const __grid_constant__ Args args) {
+  wait_for_launch_before();
   const int64 count = args.to_h * args.to_w * args.to_channels * args.images;
   for (int64 i = (int64)blockIdx.x * kThreads + threadIdx.x; i < count;
        i += (int64)gridDim.x * kThreads) {

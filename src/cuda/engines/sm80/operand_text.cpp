@@ -53,8 +53,7 @@ LinearMap linear_map(const TensorProduct& product, const std::vector<Coordinate>
           const std::int64_t scale = target.axis >= 0 ? 1 : strides[static_cast<int>(axis)];
           for (const DigitTerm& term : coordinates[axis].terms)
             if (term.group == group && term.digit == static_cast<int>(number))
-              for (std::size_t v = 0; v < factor.size(); ++v)
-                factor[v] += term.factor[v] * scale;
+              for (std::size_t v = 0; v < factor.size(); ++v) factor[v] += term.factor[v] * scale;
         }
         digit.factors.push_back(std::move(factor));
       }
@@ -139,7 +138,8 @@ std::string type_of(DType dtype) {
 Numbers VariantArguments::of_launch(const Numbers& values) const {
   Numbers result;
   for (std::size_t i = 0; i < count_; ++i)
-    result.push_back(values.size() == 1 ? values[0] : values[std::min(first_ + i, values.size() - 1)]);
+    result.push_back(values.size() == 1 ? values[0]
+                                        : values[std::min(first_ + i, values.size() - 1)]);
   return result;
 }
 std::string VariantArguments::add(const std::string& name, const Numbers& values) {
@@ -166,8 +166,8 @@ OperandText::OperandText(const TensorProduct& product, const ProductOperand& ope
   std::vector<LinearMap::Target> targets;
   if (is_plain_) targets.push_back({-1, false, {}});
   for (int axis = 0; axis <= last; ++axis) {
-    const bool is_checked = leaves(product, coordinates_[static_cast<std::size_t>(axis)],
-                                   program_.space[axis]);
+    const bool is_checked =
+        leaves(product, coordinates_[static_cast<std::size_t>(axis)], program_.space[axis]);
     if (!is_plain_ || is_checked) targets.push_back({axis, is_checked, {}});
   }
   const Dims strides = is_plain_ ? program_.steps[0].view.strides : Dims{};
@@ -242,7 +242,8 @@ std::string OperandText::print(const std::string& name, const Graph& graph,
     for (std::size_t axis = 0; axis < coordinates_.size(); ++axis)
       at += fmt::format("{}(Index)(a.at[{}] + b.at[{}])", axis == 0 ? "" : ", ", axis, axis);
     load = fmt::format(
-        "    const Index at[{}] = {{{}}};\n    R values[kCount];\n    {}<kCount>(args, at, values);\n"
+        "    const Index at[{}] = {{{}}};\n    R values[kCount];\n    {}<kCount>(args, at, "
+        "values);\n"
         "#pragma unroll\n    for (int l = 0; l < kCount; ++l) words[l] = narrow(Type(), "
         "values[l]);\n",
         coordinates_.size(), at, function);
@@ -257,12 +258,14 @@ std::string OperandText::print(const std::string& name, const Graph& graph,
     members.push_back(target.axis < 0 ? "place.offset" : fmt::format("place.at[{}]", numbers++));
   const auto to = [&](std::size_t t) { return members[t]; };
   std::string start, checks;
+  int checked = -1;
   for (std::size_t t = 0; t < map_.targets.size(); ++t) {
     const LinearMap::Target& target = map_.targets[t];
     if (!all_are(target.base, 0))
       start += fmt::format("  {} = {};\n", members[t],
                            arguments.add(fmt::format("{}_base{}", name, t), target.base));
     if (!target.is_checked) continue;
+    if (checked < 0) checked = static_cast<int>(t) - (is_plain_ ? 1 : 0);
     const std::string member = members[t].substr(members[t].find('.'));
     checks += fmt::format(" && (uint32)(a{0} + b{0}) < (uint32){1}", member,
                           arguments.arguments().number(fmt::format("{}_limit{}", name, t),
@@ -272,24 +275,28 @@ std::string OperandText::print(const std::string& name, const Graph& graph,
   return text +
          fmt::format(
              "struct {} {{\n  typedef {} Element;\n"
-             "  static const int kMode = {}, kVector = {};\n"
+             "  static const int kMode = {}, kVector = {}, kChecked = {};\n"
              "  static const bool kMnMajor = {}, kOuterIsFast = {};\n"
              "  struct Place {{\n    Index offset = 0;\n    int at[{}] = {{}};\n  }};\n",
-             name, type_of(is_plain_ ? dtype_ : type_), static_cast<int>(mode), vector,
+             name, type_of(is_plain_ ? dtype_ : type_), static_cast<int>(mode), vector, checked,
              is_mn_major ? "true" : "false", outer_is_fast ? "true" : "false",
              std::max(numbers, 1)) +
-         fmt::format("  __device__ static Place outer({}, int i) {{\n  Place place;\n", parameters) +
+         fmt::format("  __device__ static Place outer({}, int i) {{\n  Place place;\n",
+                     parameters) +
          start + print_group(map_, Group::batch, "where.batch", name, arguments, to) +
          print_group(map_, outer_, "i", name, arguments, to) + "  return place;\n  }\n" +
-         fmt::format("  __device__ static Place depth({}, int k) {{\n  Place place;\n", parameters) +
+         fmt::format("  __device__ static Place depth({}, int k) {{\n  Place place;\n",
+                     parameters) +
          print_group(map_, Group::k, "k", name, arguments, to) + "  return place;\n  }\n" +
-         fmt::format("  __device__ static bool inside({}, const Place& a, const Place& b) {{\n"
-                     "    return true{};\n  }}\n",
-                     parameters, checks) +
-         (is_plain_ ? fmt::format("  __device__ static const Element::Word* data(const Args& args) {{\n"
-                                  "    return (const Element::Word*)args.{}_data;\n  }}\n",
-                                  name)
-                    : std::string()) +
+         fmt::format(
+             "  __device__ static bool inside({}, const Place& a, const Place& b) {{\n"
+             "    return true{};\n  }}\n",
+             parameters, checks) +
+         (is_plain_
+              ? fmt::format("  __device__ static const Element::Word* data(const Args& args) {{\n"
+                            "    return (const Element::Word*)args.{}_data;\n  }}\n",
+                            name)
+              : std::string()) +
          "  template <class Type, int kCount>\n"
          "  __device__ static void load(const Args& args, const Place& a, const Place& b,\n"
          "                              typename Type::Word (&words)[kCount]) {\n" +
@@ -312,11 +319,11 @@ std::string print_place(const TensorProduct& product, const ProductOperand& resu
       "                             Index (&at)[{}]) {{\n",
       map.targets.size());
   for (std::size_t t = 0; t < map.targets.size(); ++t)
-    text += fmt::format("  at[{}] = {};\n", t,
-                        all_are(map.targets[t].base, 0)
-                            ? "0"
-                            : "(Index)" + arguments.add(fmt::format("result_base{}", t),
-                                                        map.targets[t].base));
+    text += fmt::format(
+        "  at[{}] = {};\n", t,
+        all_are(map.targets[t].base, 0)
+            ? "0"
+            : "(Index)" + arguments.add(fmt::format("result_base{}", t), map.targets[t].base));
   return text + print_group(map, Group::batch, "where.batch", "result", arguments, to) +
          print_group(map, Group::m, "row", "result", arguments, to) +
          print_group(map, Group::n, "column", "result", arguments, to) + "}\n";

@@ -50,9 +50,10 @@ class OperandText {
   OperandText(const TensorProduct& product, const ProductOperand& operand, Group outer, DType type);
 
   LoadMode mode = LoadMode::elements;
-  int vector = 1;             // elements of a copy (async)
-  bool is_mn_major = false;   // of the tile in shared memory
+  int vector = 1;            // elements of a copy (async)
+  bool is_mn_major = false;  // of the tile in shared memory
   bool outer_is_fast = false;
+  bool converts() const { return dtype_ != type_; }
   int place_numbers() const { return static_cast<int>(map_.targets.size()); }
   // struct NAME
   std::string print(const std::string& name, const Graph& graph, VariantArguments& arguments) const;

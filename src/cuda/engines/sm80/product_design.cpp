@@ -24,7 +24,7 @@ constexpr std::int64_t kMostIndex = std::numeric_limits<std::int32_t>::max() - (
 constexpr std::int64_t kSlabPadding = 8;
 constexpr std::int64_t kMostSplit = 256;
 // Fewer terms of f32 leave no room in their bound for the products that 3 leave out.
-constexpr std::int64_t kFewTerms = 32;
+constexpr std::int64_t kFewTerms = 64;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t bytes_of(DType dtype) { return bit_width(dtype) / 8; }
@@ -112,9 +112,9 @@ Support ProductDesigner::check() {
       if (product_.extent(group, v) > kMostIndex)
         return Support::no("more rows, columns or terms than an int can number");
   if (Support support = product_types(region_, product_, types_); !support) return support;
-  const double tiles = static_cast<double>(product_.results()) / (64.0 * 64.0) +
-                       static_cast<double>(product_.extent(Group::batch)) *
-                           static_cast<double>(product_.variants);
+  const double tiles =
+      static_cast<double>(product_.results()) / (64.0 * 64.0) +
+      static_cast<double>(product_.extent(Group::batch)) * static_cast<double>(product_.variants);
   if (tiles * 8 > static_cast<double>(kMostIndex)) return Support::no("more tiles than a grid has");
   return Support::yes();
 }
@@ -132,7 +132,8 @@ std::int64_t ProductDesigner::longest_depth() const {
 // Whether the packets of both tiles are the same number for every thread, and few where a thread
 // keeps their places. Mirrors sm80/loader.cuh.
 bool ProductDesigner::shares_out(const WarpTile& tile) const {
-  constexpr std::int64_t kMostKept = 24;  // numbers of places
+  // Numbers of places that registers have room for, beside 128 sums or fewer.
+  const std::int64_t most_kept = tile.m * tile.n / tile.threads() >= 128 ? 16 : 24;
   for (std::size_t i = 0; i < 2; ++i) {
     const OperandText& operand = operands_[i];
     const std::int64_t size = bytes_of(types_.a), outer = i == 0 ? tile.m : tile.n;
@@ -146,7 +147,7 @@ bool ProductDesigner::shares_out(const WarpTile& tile) const {
     if (per_line > tile.threads() || tile.threads() % per_line != 0) return false;
     const std::int64_t step = tile.threads() / per_line;
     if (rows % step != 0) return false;
-    if (!operand.is_mn_major && rows / step * operand.place_numbers() > kMostKept) return false;
+    if (!operand.is_mn_major && rows / step * operand.place_numbers() > most_kept) return false;
   }
   return true;
 }
@@ -159,9 +160,10 @@ std::int64_t ProductDesigner::shared_bytes(const WarpTile& tile) const {
 
 // As many as registers allow, which __launch_bounds__ then enforces.
 std::int64_t ProductDesigner::blocks_per_sm(const WarpTile& tile) const {
-  const std::int64_t sums = tile.m * tile.n / tile.threads() * bytes_of(types_.sum) / 4 *
-                            (tile.products > 1 ? 3 : 1);
-  const std::int64_t by_registers = std::max<std::int64_t>((sums > 64 ? 2 : 3) * 128 / tile.threads(), 1);
+  const std::int64_t sums =
+      tile.m * tile.n / tile.threads() * bytes_of(types_.sum) / 4 * (tile.products > 1 ? 3 : 1);
+  const std::int64_t by_registers =
+      std::max<std::int64_t>((sums > 64 ? 2 : 3) * 128 / tile.threads(), 1);
   const std::int64_t by_memory = device_.l1_bytes / (shared_bytes(tile) + 1024);
   return std::max<std::int64_t>(std::min(by_registers, by_memory), 1);
 }
@@ -182,37 +184,42 @@ std::vector<WarpTile> ProductDesigner::tiles() const {
   struct Shape {
     std::int64_t m, n;
   };
-  const std::vector<Shape> wide = {{128, 128}, {256, 128}, {128, 256}, {128, 64}, {64, 128}, {64, 64}};
+  const std::vector<Shape> wide = {{128, 128}, {256, 128}, {128, 256},
+                                   {128, 64},  {64, 128},  {64, 64}};
   const std::vector<Shape> narrow = {{64, 64}, {128, 64}, {64, 128}};
   for (const std::int64_t terms : products)
-    for (const Shape& shape : terms > 1 || types_.sum == f64 ? narrow : wide) {
-      const std::int64_t bytes = types_.sum == f64 || terms > 1 ? 128 : 64;
-      WarpTile tile{shape.m, shape.n, bytes, 4, 1, terms};
-      if (types_.sum == f64 && shape.m * shape.n > 64 * 64) continue;
-      while (tile.stages > 2 && shared_bytes(tile) > device_.shared_bytes) --tile.stages;
-      if (!shares_out(tile) || shared_bytes(tile) > device_.shared_bytes) continue;
-      result.push_back(tile);
-      // Parts of the depth, so that all multiprocessors have something to do.
-      const std::int64_t tiles =
-          tile_count(tile, 0, product_.variants) * product_.extent(Group::batch);
-      const std::int64_t places = device_.compute_units * blocks_per_sm(tile);
-      const std::int64_t stages = ceil_div(longest_depth(), depth_of_stage(tile));
-      if (tiles >= 2 * places) continue;
-      std::int64_t last = 1;
-      for (const std::int64_t wanted : {places / tiles, 2 * places / tiles, 4 * places / tiles}) {
-        tile.split = std::min({wanted, stages / 4, kMostSplit});
-        if (tile.split <= last) continue;
-        last = tile.split;
+    for (const Shape& shape : terms > 1 || types_.sum == f64 ? narrow : wide)
+      for (const std::int64_t bytes : {128, 64}) {
+        // f64 has no more than 4 terms in 32 bytes, f32 in parts is rounded after every stage.
+        if (bytes == 64 && (types_.sum == f64 || terms > 1)) continue;
+        WarpTile tile{shape.m, shape.n, bytes, 4, 1, terms};
+        if (types_.sum == f64 && shape.m * shape.n > 64 * 64) continue;
+        // Two blocks of a multiprocessor, if that leaves three stages.
+        while (tile.stages > 3 && blocks_per_sm(tile) < 2) --tile.stages;
+        while (tile.stages > 2 && shared_bytes(tile) > device_.shared_bytes) --tile.stages;
+        if (!shares_out(tile) || shared_bytes(tile) > device_.shared_bytes) continue;
         result.push_back(tile);
+        // Parts of the depth, so that all multiprocessors have something to do.
+        const std::int64_t tiles =
+            tile_count(tile, 0, product_.variants) * product_.extent(Group::batch);
+        const std::int64_t places = device_.compute_units * blocks_per_sm(tile);
+        const std::int64_t stages = ceil_div(longest_depth(), depth_of_stage(tile));
+        if (tiles >= 2 * places) continue;
+        std::int64_t last = 1;
+        for (const std::int64_t wanted : {places / tiles, 2 * places / tiles, 4 * places / tiles}) {
+          tile.split = std::min({wanted, stages / 4, kMostSplit});
+          if (tile.split <= last) continue;
+          last = tile.split;
+          result.push_back(tile);
+        }
       }
-    }
   return result;
 }
 
 Config ProductDesigner::config_of(const WarpTile& tile, std::string_view engine) const {
   Config config;
-  config.knobs = {{"tile_m", tile.m},         {"tile_n", tile.n},     {"tile_bytes", tile.bytes},
-                  {"stages", tile.stages},    {"split", tile.split}, {"products", tile.products}};
+  config.knobs = {{"tile_m", tile.m},      {"tile_n", tile.n},    {"tile_bytes", tile.bytes},
+                  {"stages", tile.stages}, {"split", tile.split}, {"products", tile.products}};
   config.notes.runtime_compiled = true;
   config.notes.tf32 = types_.rounds_to_tf32 && tile.products == 1;
   config.notes.truncating_sums = types_.sum == f32 && tile.products == 1;
@@ -223,9 +230,10 @@ Config ProductDesigner::config_of(const WarpTile& tile, std::string_view engine)
     config.scratch_bytes = SplitSum{product_.d.program, tile.split, types_.sum, 0}.bytes();
   double efficiency = 1.0 / static_cast<double>(tile.products);
   for (const OperandText& operand : operands_)
-    efficiency *= operand.mode == LoadMode::async ? 1.0
-                  : operand.mode == LoadMode::together ? 0.7
-                                                       : 0.4;
+    efficiency *= operand.mode == LoadMode::async      ? 1.0
+                  : operand.mode == LoadMode::elements ? 0.4
+                  : operand.converts()                 ? 0.3
+                                                       : 0.7;
   const std::int64_t depth =
       ceil_div(ceil_div(longest_depth(), depth_of_stage(tile)), tile.split) * tile.bytes;
   const double area = static_cast<double>(tile.m * tile.n);
@@ -239,13 +247,13 @@ Config ProductDesigner::config_of(const WarpTile& tile, std::string_view engine)
   work.load_bytes = static_cast<double>((tile.m + tile.n) * depth);
   const double per_result = region_.bytes() / std::max(elements, 1.0);
   work.store_bytes = tile.split > 1 ? area * size : area * std::min(per_result, 16.0);
-  work.memory_bytes = region_.bytes() + (tile.split > 1 ? 2.0 * elements * size *
-                                                              static_cast<double>(tile.split)
-                                                        : 0.0);
+  work.memory_bytes =
+      region_.bytes() +
+      (tile.split > 1 ? 2.0 * elements * size * static_cast<double>(tile.split) : 0.0);
   work.blocks_per_sm = static_cast<int>(blocks_per_sm(tile));
-  work.launches = static_cast<int>(
-      ceil_div(static_cast<std::int64_t>(product_.variants), kVariantsPerLaunch) +
-      (tile.split > 1 ? 1 : 0));
+  work.launches =
+      static_cast<int>(ceil_div(static_cast<std::int64_t>(product_.variants), kVariantsPerLaunch) +
+                       (tile.split > 1 ? 1 : 0));
   work.efficiency = efficiency;
   config.cost = tile_cost(work, device_, region_.precision());
   return config;
@@ -265,9 +273,9 @@ std::vector<Config> ProductDesigner::configs(std::string_view engine) const {
 int ProductDesigner::result_vector() const {
   const PointwiseProgram& program = product_.d.program;
   const Coordinate& along = product_.d.coordinates.back();
-  const bool halves = std::all_of(program.stores.begin(), program.stores.end(), [](const auto& store) {
-    return bit_width(store.view.dtype) <= 16;
-  });
+  const bool halves =
+      std::all_of(program.stores.begin(), program.stores.end(),
+                  [](const auto& store) { return bit_width(store.view.dtype) <= 16; });
   int vector = vector_length(program, halves && types_.sum != f64 ? 8 : 4);
   const auto fits = [&](const Numbers& numbers) {
     for (const std::int64_t number : numbers)
@@ -279,7 +287,8 @@ int ProductDesigner::result_vector() const {
   for (const DigitTerm& term : along.terms) {
     const bool is_fast = term.group == Group::n && term.digit == last;
     if (is_fast)
-      is_driven = std::all_of(term.factor.begin(), term.factor.end(), [](auto f) { return f == 1; });
+      is_driven =
+          std::all_of(term.factor.begin(), term.factor.end(), [](auto f) { return f == 1; });
     else
       fits(term.factor);
   }
@@ -298,8 +307,9 @@ std::string ProductDesigner::print_epilogue(const Graph& graph, Arguments& argum
   if (is_split) {
     std::string index = "0";
     for (int axis = 0; axis < rank; ++axis)
-      index = fmt::format("({}) * {} + at[{}]", index,
-                          arguments.number(fmt::format("space{}", axis), program.space[axis]), axis);
+      index =
+          fmt::format("({}) * {} + at[{}]", index,
+                      arguments.number(fmt::format("space{}", axis), program.space[axis]), axis);
     text += fmt::format(
         "template <int kCount>\n"
         "__device__ inline void finish(const Args& args, const Index (&at)[{}], R (&acc)[kCount]) "
@@ -328,12 +338,11 @@ std::string ProductDesigner::print_epilogue(const Graph& graph, Arguments& argum
         outside,
         is_split ? fmt::format("blockIdx.y == 0 ? {} : (R)0", literal(product_.padding_value))
                  : literal(product_.padding_value));
-  return text +
-         fmt::format(
-             "template <int kCount>\n"
-             "__device__ inline void epilogue(const Args& args, const Index (&at)[{}], "
-             "R (&acc)[kCount]) {{\n{}  finish<kCount>(args, at, acc);\n}}\n",
-             rank, replace);
+  return text + fmt::format(
+                    "template <int kCount>\n"
+                    "__device__ inline void epilogue(const Args& args, const Index (&at)[{}], "
+                    "R (&acc)[kCount]) {{\n{}  finish<kCount>(args, at, acc);\n}}\n",
+                    rank, replace);
 }
 
 std::string ProductDesigner::print_depth(const Graph& graph, VariantArguments& arguments) const {
@@ -393,7 +402,9 @@ LaunchDesign ProductDesigner::launch(const Graph& graph, const WarpTile& tile, s
       register_types(region_.precision(), programs) +
       fmt::format("typedef {} TypeA;\ntypedef {} TypeB;\ntypedef {} Sum;\n", type_name(types_.a),
                   type_name(types_.b),
-                  types_.sum == f64 ? "double" : types_.sum == f32 ? "float" : "int") +
+                  types_.sum == f64   ? "double"
+                  : types_.sum == f32 ? "float"
+                                      : "int") +
       constant("kTileM", tile.m) + constant("kTileN", tile.n) + constant("kTileBytes", tile.bytes) +
       constant("kWarpsM", tile.warps_m()) + constant("kWarpsN", tile.warps_n()) +
       constant("kThreads", tile.threads()) + constant("kBlocks", blocks_per_sm(tile)) +
@@ -419,15 +430,14 @@ LaunchDesign ProductDesigner::launch(const Graph& graph, const WarpTile& tile, s
 
 KernelDesign ProductDesigner::design(const Graph& graph, const Config& config) const {
   const WarpTile tile{config.knob("tile_m"), config.knob("tile_n"), config.knob("tile_bytes"),
-                         config.knob("stages"), config.knob("split"),  config.knob("products")};
+                      config.knob("stages"), config.knob("split"),  config.knob("products")};
   KernelDesign result;
   SplitSum sum{product_.d.program, tile.split, types_.sum, 0};
   if (tile.split > 1) sum.booking = result.scratch.add("partial sums", sum.bytes());
   for (std::size_t first = 0; first < product_.variants; first += kVariantsPerLaunch)
     if (tile_count(tile, first, kVariantsPerLaunch) > 0)
       result.launches.push_back(launch(graph, tile, first, sum.booking));
-  if (tile.split > 1)
-    result.launches.push_back(split_sum(graph, sum, region_.precision()));
+  if (tile.split > 1) result.launches.push_back(split_sum(graph, sum, region_.precision()));
   return result;
 }
 

@@ -10,8 +10,8 @@ namespace ashlar::cuda {
 
 // What is multiplied and added up.
 struct ProductTypes {
-  DType a = bf16, b = bf16;   // words in shared memory
-  DType sum = f32;            // f32, i32 or f64
+  DType a = bf16, b = bf16;     // words in shared memory
+  DType sum = f32;              // f32, i32 or f64
   bool rounds_to_tf32 = false;  // f32 operands do not fit tf32
 };
 

@@ -45,8 +45,8 @@ class Convolution {
     product.a.coordinates = {digit(Group::m, 0),
                              sum(digit(Group::batch, 0, channels_), digit(Group::k, channel))};
     for (int axis = 0; axis < spatial_; ++axis)
-      product.a.coordinates.push_back(
-          sum(digit(Group::m, 1 + axis, stride(axis)), tap_offset(axis, tap(Group::k, channel, axis))));
+      product.a.coordinates.push_back(sum(digit(Group::m, 1 + axis, stride(axis)),
+                                          tap_offset(axis, tap(Group::k, channel, axis))));
     product.b = operand(input_program(region_, ConvForward::w), ConvForward::w);
     product.b.coordinates = filter(Group::n, Group::k, channel);
     product.d.coordinates = output_pixels(Group::m, Group::n);
@@ -65,17 +65,43 @@ class Convolution {
     product.b.coordinates = {digit(Group::k, 0),
                              sum(digit(Group::batch, 0, channels_), digit(Group::n, channel))};
     for (int axis = 0; axis < spatial_; ++axis)
-      product.b.coordinates.push_back(
-          sum(digit(Group::k, 1 + axis, stride(axis)), tap_offset(axis, tap(Group::n, channel, axis))));
+      product.b.coordinates.push_back(sum(digit(Group::k, 1 + axis, stride(axis)),
+                                          tap_offset(axis, tap(Group::n, channel, axis))));
     product.d.coordinates = filter(Group::m, Group::n, channel);
+    return product;
+  }
+
+  // Windows that lie side by side and cover x: patches.
+  bool has_patches() const {
+    bool result = true;
+    for (int axis = 0; axis < spatial_; ++axis)
+      result = result && dilation(axis) == 1 && padding(axis) == 0 &&
+               w_[2 + axis] == stride(axis) && x_[2 + axis] == y_[2 + axis] * stride(axis);
+    return result;
+  }
+  // Every pixel of x is of one window: rows are pixels of y, columns are weights of a filter.
+  TensorProduct patch_gradient() {
+    TensorProduct product = start(1);
+    product.digits = {std::vector<Numbers>{{groups_}}, pixels(y_), {}, {{filters_}}};
+    const int channel =
+        add_taps(product, Group::n, taps(), channels_, fast_axis(product.d.program) == 1);
+    product.a = operand(input_program(region_, ConvBackwardData::dy), ConvBackwardData::dy);
+    product.a.coordinates = output_pixels(Group::m, Group::k);
+    product.b = operand(input_program(region_, ConvBackwardData::w), ConvBackwardData::w);
+    product.b.coordinates = filter(Group::k, Group::n, channel);
+    product.d.coordinates = {digit(Group::m, 0),
+                             sum(digit(Group::batch, 0, channels_), digit(Group::n, channel))};
+    for (int axis = 0; axis < spatial_; ++axis)
+      product.d.coordinates.push_back(sum(digit(Group::m, 1 + axis, stride(axis)),
+                                          tap_offset(axis, tap(Group::n, channel, axis))));
     return product;
   }
 
   // Rows are pixels of x, of one residue modulo the stride per variant; columns are channels.
   TensorProduct backward_data() {
+    if (has_patches()) return patch_gradient();
     std::size_t variants = 1;
-    for (int axis = 0; axis < spatial_; ++axis)
-      variants *= static_cast<std::size_t>(stride(axis));
+    for (int axis = 0; axis < spatial_; ++axis) variants *= static_cast<std::size_t>(stride(axis));
     TensorProduct product = start(variants);
     const PointwiseProgram& from = input_program(region_, ConvBackwardData::dy);
     // By variant and axis.
@@ -141,8 +167,8 @@ class Convolution {
                    .out_step = reach / std::gcd(by, reach)};
     const std::int64_t first = phase + padding(axis);
     while (result.tap < result.tap_step && (first - result.tap * reach) % by != 0) ++result.tap;
-    if (result.tap == result.tap_step) return {.pixels = result.pixels, .taps = 0, .tap = 0,
-                                               .tap_step = 1, .out = 0, .out_step = 0};
+    if (result.tap == result.tap_step)
+      return {.pixels = result.pixels, .taps = 0, .tap = 0, .tap_step = 1, .out = 0, .out_step = 0};
     result.taps = std::max<std::int64_t>(
         (w_[2 + axis] - result.tap + result.tap_step - 1) / result.tap_step, 0);
     result.out = (first - result.tap * reach) / by;
@@ -215,8 +241,8 @@ class Convolution {
     return result;
   }
   std::vector<Coordinate> output_pixels(Group pixels, Group filters) const {
-    std::vector<Coordinate> result = {
-        digit(pixels, 0), sum(digit(Group::batch, 0, filters_), digit(filters, 0))};
+    std::vector<Coordinate> result = {digit(pixels, 0),
+                                      sum(digit(Group::batch, 0, filters_), digit(filters, 0))};
     for (int axis = 0; axis < spatial_; ++axis) result.push_back(digit(pixels, 1 + axis));
     return result;
   }
@@ -256,8 +282,7 @@ TensorProduct matrix_product(const Region& region, const Matmul& op) {
                       anchor.inputs[Matmul::a].dtype);
   product.b = operand(input_program(region, Matmul::b), anchor.inputs[Matmul::b].dims, Group::k,
                       Group::n, anchor.inputs[Matmul::b].dtype);
-  product.d =
-      operand(region.epilogue, c, Group::m, Group::n, anchor.outputs[Matmul::c].dtype);
+  product.d = operand(region.epilogue, c, Group::m, Group::n, anchor.outputs[Matmul::c].dtype);
   const auto length = [&](int slot) {
     const PointwiseProgram& program = input_program(region, slot);
     return program.empty() ? View{} : program.steps[0].view;
@@ -374,7 +399,7 @@ Support is_tensor_product(const Region& region) {
       !region.anchor_as<ConvBackwardData>() && !region.anchor_as<ConvBackwardFilter>())
     return Support::other_operation("no matrix product and no convolution");
   if (const auto* op = region.anchor_as<ConvBackwardData>()) {
-    std::size_t variants = 1;
+    std::size_t variants = 1;  // at most
     for (const std::int64_t stride : op->stride) variants *= static_cast<std::size_t>(stride);
     if (variants > kMostVariants) return Support::no("{} residues of the strides", variants);
   }
@@ -396,10 +421,10 @@ TensorProduct tensor_product(const Region& region) {
                           inputs[ConvBackwardData::dy].dims)
                   .backward_data();
   else
-    product = Convolution(region, *region.anchor_as<ConvBackwardFilter>(),
-                          inputs[ConvBackwardFilter::x].dims, result,
-                          inputs[ConvBackwardFilter::dy].dims)
-                  .backward_filter();
+    product =
+        Convolution(region, *region.anchor_as<ConvBackwardFilter>(),
+                    inputs[ConvBackwardFilter::x].dims, result, inputs[ConvBackwardFilter::dy].dims)
+            .backward_filter();
   product.move_result_axis_last(fast_axis(product.d.program));
   if (!columns_come_last(product)) product.transpose();
   return product;

@@ -1,6 +1,6 @@
-// Matrix products and convolutions as one thing: D[m][n] = sum over k of A[m][k] * B[n][k], where m,
-// n and k are numbers written with several digits (image, row, column, ...), and coordinates of the
-// three tensors are sums of multiples of digits.
+// Matrix products and convolutions as one thing: D[m][n] = sum over k of A[m][k] * B[n][k], where
+// m, n and k are numbers written with several digits (image, row, column, ...), and coordinates of
+// the three tensors are sums of multiples of digits.
 #pragma once
 
 #include <array>

@@ -101,6 +101,9 @@ std::vector<ProductTile> product_tiles(DType operands, std::int64_t rows, std::i
   for (const ProductTile& tile : all) {
     // The sums of a stage and those of all want registers of their own.
     if (promotes(operands) && tile.row_blocks() * tile.n > 192) continue;
+    // Who adds them up wants others to multiply meanwhile, which those with tiles of their own do
+    // not.
+    if (promotes(operands) && tile.ping_pong && rows > 64) continue;
     if (!promotes(operands) && tile.m == 64 && tile.n == 192) continue;
     // Of tiles that reach past the result only the smallest of a kind.
     if (tile.n >= 2 * columns && tile.n > 16) continue;

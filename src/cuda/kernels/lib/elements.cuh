@@ -54,7 +54,10 @@ __device__ inline double widen(i32, int w) { return (double)w; }
 __device__ inline double widen(u32, uint32 w) { return (double)w; }
 __device__ inline float widen(i8, int8 w) { return (float)w; }
 __device__ inline float widen(u8, uint8 w) { return (float)w; }
-__device__ inline float widen(i4, uint8 w) { return (float)((int)(w << 28) >> 28); }
+// 2^23 + (w + 8) as bits, less than which is one addition.
+__device__ inline float widen(i4, uint8 w) {
+  return __uint_as_float((uint32)w ^ 0x4b000008u) - 8388616.f;
+}
 __device__ inline float widen(u4, uint8 w) { return (float)w; }
 __device__ inline float widen(boolean, uint8 w) { return (float)w; }
 

@@ -14,12 +14,34 @@ __device__ inline void fill(R value, R (&to)[kCount]) {
   for (int l = 0; l < kCount; ++l) to[l] = value;
 }
 
+// Elements narrower than a byte: kCount of them start at a multiple of kCount.
+template <int kCount, class R, class D>
+__device__ inline void load_packed(D d, const void* data, int64 index, R (&to)[kCount]) {
+  const int kBytes = kCount * D::kBits / 8, kWordBytes = kBytes < 4 ? kBytes : 4;
+  if constexpr (kBytes == 0) {
+#pragma unroll
+    for (int l = 0; l < kCount; ++l) to[l] = load_element<R>(d, data, index + l);
+  } else {
+    const int kPerWord = kWordBytes * 8 / D::kBits;
+    typedef typename Packet<kWordBytes>::Type Word;
+    const Word* words = (const Word*)((const uint8*)data + index / kCount * kBytes);
+#pragma unroll
+    for (int first = 0; first < kCount; first += kPerWord) {
+      const uint32 word = (uint32)load_read_only(words + first / kPerWord);
+#pragma unroll
+      for (int l = 0; l < kPerWord; ++l)
+        to[first + l] = (R)widen(d, (uint8)(word >> l * D::kBits & ((1u << D::kBits) - 1)));
+    }
+  }
+}
+
 // Elements that lie together: whole vectors where kCount > 1, which the caller has made sure of.
 template <int kCount, class R, class D>
 __device__ inline void load_row(D d, const void* data, int64 index, R (&to)[kCount]) {
-  if constexpr (kCount == 1 || IsPacked<D>::value) {
-#pragma unroll
-    for (int l = 0; l < kCount; ++l) to[l] = load_element<R>(d, data, index + l);
+  if constexpr (kCount == 1) {
+    to[0] = load_element<R>(d, data, index);
+  } else if constexpr (IsPacked<D>::value) {
+    load_packed(d, data, index, to);
   } else {
     load_vector(d, data, index, to);
   }

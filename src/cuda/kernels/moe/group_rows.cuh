@@ -7,10 +7,9 @@
 template <int kCount>
 __device__ inline void factor_a(const Args& args, const Index (&at)[3], R (&values)[kCount]) {
   const Index token = source(args, at[1]);
-  if (token >= 0)
-    token_at<kCount>(args, {0, token, at[2]}, values);
-  else
-    fill((R)0, values);
+  token_at<kCount>(args, {0, max(token, (Index)0), at[2]}, values);
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) values[i] = token < 0 ? (R)0 : values[i];
 }
 
 // Rows that are not alone in their place are the business of moe/other_rows.cuh, and rows of
@@ -18,13 +17,13 @@ __device__ inline void factor_a(const Args& args, const Index (&at)[3], R (&valu
 template <class Sum>
 __device__ inline void finish_tile_rows(const Args& args, const Work& work, uint8* slab,
                                         const Sum (&sums)[kTileN / 2], int row) {
-  finish_rows<kTileN>(args, slab, sums, (Index)row, (Index)work.row_end, (Index)work.n,
-                      (Index)args.columns, [&](Index from, Index(&at)[kRank]) {
-                        const Index to = destination(args, from, (Index)args.output_rows);
-                        if (kScatter && (to < 0 || !work.has_expert ||
-                                         ((const int*)args.row_counts)[to] != 1))
-                          at[0] = -1;
-                        else
-                          locate_row(args, to, at);
-                      });
+  const auto place = [&](Index from, Index(&at)[kRank]) {
+    const Index to = destination(args, from, (Index)args.output_rows);
+    if (kScatter && (to < 0 || !work.has_expert || ((const int*)args.row_counts)[to] != 1))
+      at[0] = -1;
+    else
+      locate_row(args, to, at);
+  };
+  finish_rows<kTileN, kVector, kScatter>(args, slab, sums, (Index)row, (Index)work.row_end,
+                                         (Index)work.n, (Index)args.columns, place);
 }

@@ -1,6 +1,8 @@
-// From tensors to tiles in shared memory. What an operand's element [outer][depth] is, the head says:
-//   Operand::outer(args, where, i), depth(args, where, k)  the two parts of an element's place
+// From tensors to tiles in shared memory. What an operand's element [outer][depth] is, the head
+// says:
+//   Operand::outer(args, where, i), depth(args, where, k)  the parts of an element's place
 //   Operand::inside(args, where, outer, depth)             false: in padding, a zero
+//   Operand::kChecked                                      a number that decides so, or -1
 //   Operand::data(args), Operand::Element                  plain operands: the tensor
 //   Operand::load<Type>(args, outer, depth, words)         words of the tile, from there on
 //   Operand::element<Type>(args, outer, depth, is_there)   one of them, or a zero
@@ -49,6 +51,7 @@ struct Loader {
       is_there |= (uint32)(at < end) << i;
       outer[i] = Operand::outer(args, where, at < end ? at : 0);
       outer[i].offset = opaque(outer[i].offset);  // kept, not made again for every stage
+      if (Operand::kChecked >= 0 && at >= end) outer[i].at[max(Operand::kChecked, 0)] = -(1 << 30);
     }
   }
   __device__ void fetch(const Args& args, const Where& where, int depth, uint8* tile) {
@@ -57,7 +60,7 @@ struct Loader {
       for (int i = 0; i < kLines; ++i) {
         const int k = depth + line(i);
         const Place at = Operand::depth(args, where, k);
-        const bool is_inside = is_there != 0 && k < where.depth_end;
+        const bool is_inside = (Operand::kChecked >= 0 || is_there != 0) && k < where.depth_end;
         take(args, where, i, outer[0], at, is_inside ? kVector : 0, tile);
       }
     } else {
@@ -67,7 +70,8 @@ struct Loader {
       const int count = kCutsDepth ? max(0, min(kVector, left)) : left > 0 ? kVector : 0;
 #pragma unroll
       for (int i = 0; i < kLines; ++i)
-        take(args, where, i, outer[i], at, is_there >> i & 1 ? count : 0, tile);
+        take(args, where, i, outer[i], at,
+             Operand::kChecked >= 0 || (is_there >> i & 1) != 0 ? count : 0, tile);
     }
   }
   __device__ void deposit(uint8* tile) const {

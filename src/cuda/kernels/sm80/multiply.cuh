@@ -10,50 +10,48 @@ __device__ inline void half_of(const uint32 (&words)[4], int half, uint32 (&to)[
   to[1] = words[2 * half + 1];
 }
 
-// f16 and bf16.
-template <class Type, int kM, int kN>
-__device__ inline void multiply_slice(const Fragment<Type> (&a)[kM], const Fragment<Type> (&b)[kN],
-                                      float (&sums)[kM][2 * kN][4],
-                                      float (&)[kM][2 * kN][4]) {
-#pragma unroll
-  for (int i = 0; i < kM; ++i)
-#pragma unroll
-    for (int j = 0; j < 2 * kN; ++j) {
-      uint32 column[2];
-      half_of(b[j / 2].words, j % 2, column);
-      multiply_add(Type(), sums[i][j], a[i].words, column);
-    }
+// 16 rows of A times 8 columns of B: half of a fragment.
+template <class Type>
+__device__ inline void multiply_half(float (&sums)[4], const Fragment<Type>& a,
+                                     const Fragment<Type>& b, int half) {
+  uint32 column[2];
+  half_of(b.words, half, column);
+  multiply_add(Type(), sums, a.words, column);
+}
+template <class A, class B>
+__device__ inline void multiply_half(int (&sums)[4], const Fragment<A>& a, const Fragment<B>& b,
+                                     int half) {
+  uint32 column[2];
+  half_of(b.words, half, column);
+  multiply_add(A(), B(), sums, a.words, column);
+}
+__device__ inline void multiply_half(double (&sums)[4], const Fragment<f64>& a,
+                                     const Fragment<f64>& b, int half) {
+  multiply_add(f64(), sums, a.words, b.words[half]);
 }
 
-template <class A, class B, int kM, int kN>
-__device__ inline void multiply_slice(const Fragment<A> (&a)[kM], const Fragment<B> (&b)[kN],
-                                      int (&sums)[kM][2 * kN][4],
-                                      int (&)[kM][2 * kN][4]) {
+// A slice of the depth. Each fragment is read again (read_a(i), read_b(j): that of the next slice)
+// as soon as it has been multiplied.
+template <class A, class B, class Sum, int kM, int kN, class ReadA, class ReadB>
+__device__ inline void multiply_slice(Fragment<A> (&a)[kM], Fragment<B> (&b)[kN],
+                                      Sum (&sums)[kM][2 * kN][4], Sum (&)[kM][2 * kN][4],
+                                      const ReadA& read_a, const ReadB& read_b) {
 #pragma unroll
-  for (int i = 0; i < kM; ++i)
+  for (int j = 0; j < kN; ++j) {
 #pragma unroll
-    for (int j = 0; j < 2 * kN; ++j) {
-      uint32 column[2];
-      half_of(b[j / 2].words, j % 2, column);
-      multiply_add(A(), B(), sums[i][j], a[i].words, column);
+    for (int i = 0; i < kM; ++i) {
+      multiply_half(sums[i][2 * j], a[i], b[j], 0);
+      multiply_half(sums[i][2 * j + 1], a[i], b[j], 1);
+      if (j == kN - 1) read_a(i);
     }
-}
-
-template <int kM, int kN>
-__device__ inline void multiply_slice(const Fragment<f64> (&a)[kM], const Fragment<f64> (&b)[kN],
-                                      double (&sums)[kM][2 * kN][4],
-                                      double (&)[kM][2 * kN][4]) {
-#pragma unroll
-  for (int i = 0; i < kM; ++i)
-#pragma unroll
-    for (int j = 0; j < 2 * kN; ++j)
-      multiply_add(f64(), sums[i][j], a[i].words, b[j / 2].words[j % 2]);
+    read_b(j);
+  }
 }
 
 // What matrix units make of f32 is its upper 19 bits, 11 of them significant. A factor a little
-// above 1 comes before that cut: it adds 0.35 to 0.7 of the last of these bits, so that the error is
-// below 0.7 of it, either way, instead of 1 towards zero. Numbers of 11 bits stay as they are, so do
-// infinity and NaN. One instruction; rounding to nearest would be two.
+// above 1 comes before that cut: it adds 0.34 to 0.69 of the last of these bits, so that the error
+// is below 0.69 of it, either way, instead of 1 towards zero. Numbers of 11 bits stay as they are,
+// so do infinity and NaN. One instruction; rounding to nearest would be two.
 __device__ inline uint32 almost_rounded(uint32 word) {
   return __float_as_uint(__uint_as_float(word) * (1.f + 0x1.6p-12f));
 }
@@ -75,26 +73,39 @@ __device__ inline void split_tf32(const uint32 (&words)[kCount], uint32 (&parts)
 // f32, rounded to tf32 (kProducts = 1) or in as many products as its parts need: of two parts all
 // but small * small (3), of three parts all that count (6). The largest product goes to `sums`, the
 // others to `small`.
-template <int kM, int kN>
-__device__ inline void multiply_slice(const Fragment<f32> (&a)[kM], const Fragment<f32> (&b)[kN],
-                                      float (&sums)[kM][2 * kN][4],
-                                      float (&small)[kM][2 * kN][4]) {
+// Of two parts the first leaves 0.69 * 2^-10 |x| at most, the second 0.69 * 2^-10 of that: 7.6 u
+// |x|, u = 2^-24. With both operands' rests and the product left out a term is wrong by 23 u at
+// most, and every stage of 32 terms by 4 truncated additions more, before it is rounded like f32.
+// The bound of 64 terms has room for 50 u (6 sqrt(n) + 2); shorter sums take three parts, which
+// leave 2^-31.
+template <int kM, int kN, class ReadA, class ReadB>
+__device__ inline void multiply_slice(Fragment<f32> (&a)[kM], Fragment<f32> (&b)[kN],
+                                      float (&sums)[kM][2 * kN][4], float (&small)[kM][2 * kN][4],
+                                      const ReadA& read_a, const ReadB& read_b) {
   const int kParts = kProducts == 1 ? 1 : kProducts == 3 ? 2 : 3;
   uint32 left[kM][kParts][4];
 #pragma unroll
-  for (int i = 0; i < kM; ++i) split_tf32(a[i].words, left[i]);
+  for (int i = 0; i < kM; ++i) {
+    split_tf32(a[i].words, left[i]);
+    read_a(i);
+  }
 #pragma unroll
-  for (int j = 0; j < 2 * kN; ++j) {
-    uint32 column[2], right[kParts][2];
-    half_of(b[j / 2].words, j % 2, column);
-    split_tf32(column, right);
+  for (int j = 0; j < kN; ++j) {
+    uint32 right[kParts][4];
+    split_tf32(b[j].words, right);
+    read_b(j);
 #pragma unroll
     for (int order = kParts - 1; order >= 0; --order)
 #pragma unroll
       for (int part = 0; part <= order; ++part)
 #pragma unroll
         for (int i = 0; i < kM; ++i)
-          multiply_add(f32(), order == 0 ? sums[i][j] : small[i][j], left[i][part],
-                       right[order - part]);
+#pragma unroll
+          for (int half = 0; half < 2; ++half) {
+            uint32 column[2];
+            half_of(right[order - part], half, column);
+            multiply_add(f32(), order == 0 ? sums[i][2 * j + half] : small[i][2 * j + half],
+                         left[i][part], column);
+          }
   }
 }

@@ -19,7 +19,8 @@ static const int kFragmentsM = kWarpM / 16, kFragmentsN = kWarpN / 16;
 // rounded like any sum of f32.
 static const bool kInParts = kProducts > 1;
 typedef Sum Sums[kFragmentsM][2 * kFragmentsN][4];
-static const int kStageBytes = (kTileM + kTileN) * kTileBytes;
+static const int kTileBytesA = kTileM * kTileBytes;
+static const int kStageBytes = kTileBytesA + kTileN * kTileBytes;
 
 // Which tile of which variant and batch; tiles of a square of the result lie together in time, so
 // that they find their operands in L2.
@@ -62,73 +63,71 @@ template <class LoaderA, class LoaderB>
 struct Mainloop {
   typedef FragmentReader<TypeA, LoaderA::kMnMajor, kTileM, false> ReaderA;
   typedef FragmentReader<TypeB, LoaderB::kMnMajor, kTileN, true> ReaderB;
-  struct Fragments {
-    Fragment<TypeA> a[kFragmentsM];
-    Fragment<TypeB> b[kFragmentsN];
-  };
-
-  __device__ static void read(const ReaderA& a, const ReaderB& b, const uint8* stage, int slice,
-                              Fragments& to) {
-#pragma unroll
-    for (int i = 0; i < kFragmentsM; ++i) a.read(stage, i, slice, to.a[i]);
-#pragma unroll
-    for (int j = 0; j < kFragmentsN; ++j)
-      b.read(stage + kTileM * kTileBytes, j, slice, to.b[j]);
-  }
-
-  // A stage at a time; that kStages - 1 later is on its way meanwhile.
-  __device__ static void run(const Args& args, const Where& where, const TileStart& tile, int warp_m,
-                             int warp_n, Sums& sums) {
+  // A slice at a time: fragments of the next one are read, and copies of the stage kStages - 1
+  // later begin, while a slice is multiplied. A stage's last slice waits for the next stage.
+  __device__ static void run(const Args& args, const Where& where, const TileStart& tile,
+                             int warp_m, int warp_n, Sums& sums) {
     uint8* const shared = shared_memory();
     LoaderA load_a;
     LoaderB load_b;
     load_a.start(args, where, tile.row, (int)args.rows[where.variant]);
     load_b.start(args, where, tile.column, (int)args.columns[where.variant]);
-    const int depth_stages =
-        where.depth_end > where.depth_begin
-            ? (where.depth_end - where.depth_begin + kDepth - 1) / kDepth
-            : 0;
-    const auto fetch = [&](int number) {
-      uint8* const stage = shared + number % kStages * kStageBytes;
-      const int depth = where.depth_begin + number * kDepth;
-      load_a.fetch(args, where, depth, stage);
-      load_b.fetch(args, where, depth, stage + kTileM * kTileBytes);
-    };
-    const auto deposit = [&](int number) {
-      uint8* const stage = shared + number % kStages * kStageBytes;
-      load_a.deposit(stage);
-      load_b.deposit(stage + kTileM * kTileBytes);
-    };
+    const int terms = max(where.depth_end - where.depth_begin, 0);
+    const int stages = (terms + kDepth - 1) / kDepth;
 #pragma unroll 1
     for (int number = 0; number < kStages - 1; ++number) {
-      if (number < depth_stages) {
-        fetch(number);
-        deposit(number);
+      uint8* const place = shared + number * kStageBytes;
+      if (number < stages) {
+        load_a.fetch(args, where, where.depth_begin + number * kDepth, place);
+        load_b.fetch(args, where, where.depth_begin + number * kDepth, place + kTileBytesA);
+        load_a.deposit(place);
+        load_b.deposit(place + kTileBytesA);
       }
       commit_copies();
     }
+    wait_for_copies<kStages - 2>();
+    __syncthreads();
+
     Sums of_stage = {}, small = {};  // where kInParts
     const ReaderA reader_a(warp_m * kWarpM);
     const ReaderB reader_b(warp_n * kWarpN);
+    Fragment<TypeA> a[kFragmentsM];
+    Fragment<TypeB> b[kFragmentsN];
+#pragma unroll
+    for (int i = 0; i < kFragmentsM; ++i) reader_a.read(shared, i, 0, a[i]);
+#pragma unroll
+    for (int j = 0; j < kFragmentsN; ++j) reader_b.read(shared + kTileBytesA, j, 0, b[j]);
+    // Places of the stage that is multiplied and of the one that is fetched.
+    uint8* from = shared;
+    uint8* to = shared + (kStages - 1) * kStageBytes;
 #pragma unroll 1
-    for (int number = 0; number < depth_stages; ++number) {
-      wait_for_copies<kStages - 2>();
-      __syncthreads();
-      const int next = number + kStages - 1;
-      if (next < depth_stages) fetch(next);
-      commit_copies();
-      const uint8* const stage = shared + number % kStages * kStageBytes;
-      Fragments fragments[2];
-      read(reader_a, reader_b, stage, 0, fragments[0]);
+    for (int number = 0; number < stages; ++number) {
+      const bool fetches = number + kStages - 1 < stages;
+      const int ahead = where.depth_begin + (number + kStages - 1) * kDepth;
 #pragma unroll
       for (int slice = 0; slice < kSlices; ++slice) {
-        if (slice + 1 < kSlices)
-          read(reader_a, reader_b, stage, slice + 1, fragments[(slice + 1) % 2]);
-        multiply_slice(fragments[slice % 2].a, fragments[slice % 2].b,
-                       kInParts ? of_stage : sums, small);
+        if (slice + 1 == kSlices) {
+          if (fetches) {
+            load_a.deposit(to);
+            load_b.deposit(to + kTileBytesA);
+          }
+          to = from;
+          from = from + kStageBytes == shared + kStages * kStageBytes ? shared : from + kStageBytes;
+          wait_for_copies<kStages - 2>();
+          __syncthreads();
+        }
+        if (slice == 0 && fetches) load_a.fetch(args, where, ahead, to);
+        if (slice == (kSlices > 2 ? 1 : 0)) {
+          if (fetches) load_b.fetch(args, where, ahead, to + kTileBytesA);
+          commit_copies();
+        }
+        const int next = (slice + 1) % kSlices;
+        multiply_slice(
+            a, b, kInParts ? of_stage : sums, small,
+            [&](int i) { reader_a.read(from, i, next, a[i]); },
+            [&](int j) { reader_b.read(from + kTileBytesA, j, next, b[j]); });
       }
       if (kInParts) move_sums<false>(of_stage, sums);
-      if (next < depth_stages) deposit(next);
     }
     if (kInParts) move_sums<true>(small, sums);
     wait_for_copies<0>();
@@ -157,8 +156,8 @@ __device__ inline void product(const Args& args) {
     finish_rows<kWarpN, kCount>(args, slab, (const Sum(&)[kWarpN / 2])sums[i],
                                 (Index)(tile.row + warp_m * kWarpM + 16 * i),
                                 (Index)args.rows[where.variant],
-                                (Index)(tile.column + warp_n * kWarpN), (Index)args.columns[where.variant],
-                                place_of);
+                                (Index)(tile.column + warp_n * kWarpN),
+                                (Index)args.columns[where.variant], place_of);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
