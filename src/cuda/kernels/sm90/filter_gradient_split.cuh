@@ -1,9 +1,9 @@
 // Numbers of 32 bits become sums of kParts bf16, 8 bits each: copies fill raw pieces, which the
 // warps that multiply split into the parts of the next stage while the matrix units work on the
-// last one. Two parts are more exact than tf32, and their three products take 3 / 2 of its time; but
-// matrix units take bf16 with contiguous channels, which tf32 does not have. Three parts and their
-// six products are f32. The head has kDyPieceRows, kXPieceRows (rows of a segment in a piece; the
-// last piece has fewer) and kRawSlots.
+// last one. Two parts are more exact than tf32, and their three products take 3 / 2 of its time;
+// but matrix units take bf16 with contiguous channels, which tf32 does not have. Three parts and
+// their six products are f32. The head has kDyPieceRows, kXPieceRows (rows of a segment in a piece;
+// the last piece has fewer) and kRawSlots.
 #include "lib/ptx_convert.cuh"
 
 static const int kSplitters = 4 * kConsumers;  // warps
@@ -118,7 +118,8 @@ __device__ inline void fill_stage(Ring& ring, Ring& raw, int warp) {
   ring.next(kStages);
 }
 
-// All stages of a piece of work; `ring` is the one that is read next, `filled` the next to fill.
+// All stages of a piece of work; `ring` is at the stage that is read next, `filled` at the next to
+// fill.
 // Stages of kParts == 3 have sums of their own, which are rounded to nearest when they are added:
 // matrix units cut off what they add to a sum.
 __device__ inline void sum_stages(const Work& work, Ring ring, Ring raw, int first_box,
