@@ -91,7 +91,7 @@ Support describe(const Region& region, MoeShape& shape) {
     return s;
   Dims full = shape.epilogue.space, columns_alone = full;
   for (int axis = 0; axis + 1 < full.rank(); ++axis) columns_alone[axis] = 1;
-  merge_axes({&shape.epilogue}, {&full, &columns_alone});
+  if (shape.columns > 1) merge_axes({&shape.epilogue}, {&full, &columns_alone});
   return Support::yes();
 }
 
