@@ -151,6 +151,8 @@ TEST_F(GpuGemmSm90Prologue, Lengths) {
 TEST_F(GpuGemmSm90Prologue, AnyExtents) {
   expect_agrees(gemm_sm90_engine(), plain({77, 51, 33}, bf16, bf16, Along::rows, Along::depth));
   expect_agrees(gemm_sm90_engine(), dequantized({77, 51, 33}, i4, Along::depth));
+  expect_agrees(gemm_sm90_engine(), plain({67, 1, 31}, f32, f32, Along::depth, Along::rows));
+  expect_agrees(gemm_sm90_engine(), plain({67, 7, 32}, bf16, i8, Along::depth, Along::rows));
 }
 
 }  // namespace

@@ -91,8 +91,22 @@ Support describe(const Region& region, MoeShape& shape) {
     return s;
   Dims full = shape.epilogue.space, columns_alone = full;
   for (int axis = 0; axis + 1 < full.rank(); ++axis) columns_alone[axis] = 1;
-  merge_axes({&shape.epilogue}, {&full, &columns_alone});
+  if (shape.columns > 1) merge_axes({&shape.epilogue}, {&full, &columns_alone});
   return Support::yes();
+}
+
+std::vector<ProductTile> tiles_for(const MoeShape& shape, std::int64_t rows_of_group) {
+  const DType operands = shape.token.math;
+  std::vector<ProductTile> result;
+  for (const ProductTile& tile : product_tiles(operands, rows_of_group, shape.columns)) {
+    const int sums = tile.row_blocks() * tile.n / 2 * (promotes(operands) ? 2 : 1);
+    if (tile.cluster > 1 || (shape.computes() && sums > 128)) continue;
+    if (shape.weight.transpose && tile.n % tile_depth(operands) != 0) continue;
+    result.push_back(tile);
+  }
+  // Fewer columns than a box has.
+  if (result.empty()) result.push_back({.m = 64, .n = 64, .ping_pong = true});
+  return result;
 }
 
 // What generic/moe_routing.cuh wants to know.
@@ -143,10 +157,7 @@ class MoeSm90Engine final : public CudaEngine {
     const double bytes = bit_width(operands) / 8.0;
     const std::int64_t of_group = std::max<std::int64_t>(shape.rows / shape.groups, 1);
     std::vector<Config> result;
-    for (const ProductTile& tile : product_tiles(operands, of_group, shape.columns)) {
-      const int sums = tile.row_blocks() * tile.n / 2 * (promotes(operands) ? 2 : 1);
-      if (tile.cluster > 1 || (shape.computes() && sums > 128)) continue;
-      if (shape.weight.transpose && tile.n % tile_depth(operands) != 0) continue;
+    for (const ProductTile& tile : tiles_for(shape, of_group)) {
       Config& config = result.emplace_back();
       config.knobs = knobs_of(tile);
       const auto area = static_cast<double>(tile.m * tile.n),

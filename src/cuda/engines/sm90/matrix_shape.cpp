@@ -132,7 +132,8 @@ Support describe(const Region& region, MatrixShape& shape) {
   move_axis_last(shape.epilogue, n);
   Dims full = shape.epilogue.space, columns_alone = full;
   for (int axis = 0; axis + 1 < rank; ++axis) columns_alone[axis] = 1;
-  merge_axes({&shape.epilogue}, {&full, &columns_alone});
+  // A single column would be joined with the rows.
+  if (shape.columns > 1) merge_axes({&shape.epilogue}, {&full, &columns_alone});
   return Support::yes();
 }
 
