@@ -139,7 +139,7 @@ MeasureOptions options_of(const Request& request, const Peers& peers, DeviceKind
   if (kind == DeviceKind::cuda) {
     options.seconds = request.seconds.value_or(request.quick ? 0.02 : 0.1);
     options.least = request.quick ? 5 : 21;
-    options.search_seconds = request.quick ? 0.5 : 2;
+    options.search_seconds = 20 * request.seconds.value_or(request.quick ? 0.025 : 0.1);
   }
   options.seed = request.seed;
   options.oracle = request.oracle;
@@ -218,6 +218,7 @@ bool run_configs(const std::vector<Suite>& suites, const Request& request,
           listener.progress(fmt::format("{} {}: {}", suite.name, one.name, what));
         }));
       } catch (const Error& error) {
+        listener.print(fmt::format("{}: FAILED: {}\n", one.name, error.what()));
         options.gpu->require_alive();
         timed.push_back({one.name, {}, {}, error.what()});
       }

@@ -118,8 +118,13 @@ CaseConfigs measure_configs(const Case& problem, const MeasureOptions& options,
       for (int i = 0; i < kSamples; ++i) side.sample();
       one.trial.measured = side.median_seconds();
     } catch (const Error& error) {
-      gpu.require_alive();
       one.trial.failure = error.what();
+      try {
+        gpu.require_alive();
+      } catch (const Error&) {
+        throw Error(error.code(), fmt::format("{}: {} {} ended the GPU's work: {}", problem.name,
+                                              trial.engine, trial.config_text(), error.what()));
+      }
     }
   }
   return result;

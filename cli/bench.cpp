@@ -91,9 +91,9 @@ void add_bench_command(CLI::App& app, Action& action) {
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
   command
-      ->add_option(
-          "--seconds", request->seconds,
-          "Timing per case, all sides together (default 1, GPUs 0.1; with --quick a tenth)")
+      ->add_option("--seconds", request->seconds,
+                   "Timing per case, all sides together (default 1, GPUs 0.1; with --quick less); "
+                   "the search among the engines of a peer on a GPU may take 20 times as long")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.0, 3600.0));
   command->add_flag("--oracle", request->oracle,

@@ -1,8 +1,12 @@
 // The cost model against recorded timings, on a machine without a GPU: what a plan takes first is
-// nearly the fastest.
+// nearly the fastest. ASHLAR_WRITE_RANKING=1 writes what was found to bench/results/h200.
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
 
 #include "bench/memory.hpp"
 #include "bench/recorded_configs.hpp"
@@ -10,43 +14,65 @@
 namespace ashlar::bench_test {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 constexpr double kMostLoss = 1.08;  // geometric mean
+const std::string kFolder = ASHLAR_SOURCE_DIR "/bench/results/h200";
+
+// First choice / fastest, over several cases.
+struct Losses {
+  double logarithms = 0, worst = 0;
+  int count = 0;
+  std::string worst_name;
+
+  void add(double loss, const std::string& name) {
+    ++count;
+    logarithms += std::log(loss);
+    if (loss <= worst) return;
+    worst = loss;
+    worst_name = name;
+  }
+  double mean() const { return std::exp(logarithms / count); }
+};
+
+double rounded(double value) { return std::round(value * 1000) / 1000; }
 
 TEST(Ranking, FirstChoicesAreNearlyTheFastest) {
   const Device gpu = Device::named("h200");
-  double logarithms = 0, worst = 1;
-  int count = 0, unrecorded = 0;
-  std::string worst_name;
-  for (const bench::RecordedCase& one :
-       bench::recorded_cases(ASHLAR_SOURCE_DIR "/bench/results/h200")) {
-    SCOPED_TRACE(one.suite + " " + one.problem.name);
+  Losses all;
+  std::map<std::string, Losses> by_suite;
+  for (const bench::RecordedCase& one : bench::recorded_cases(kFolder)) {
     const bench::Problem& problem = one.problem.problem;
     for (const RegionTrials& region :
          candidates(problem.build(), gpu, bench::plan_options(problem, {}))) {
       if (region.region != one.region) continue;
-      const Trial* first = nullptr;
-      for (const Trial& trial : region.trials) {
-        first = one.find(trial);
-        if (first) break;
-        ++unrecorded;
-      }
-      if (!first) continue;
-      const double loss = *first->measured / one.fastest();
-      ++count;
-      logarithms += std::log(loss);
-      if (loss > worst) {
-        worst = loss;
-        worst_name = one.suite + " " + one.problem.name;
-      }
+      // Configurations that are newer than the records are passed over.
+      for (const Trial& trial : region.trials)
+        if (const Trial* timed = one.find(trial)) {
+          const double loss = *timed->measured / one.fastest();
+          all.add(loss, one.suite + " " + one.problem.name);
+          by_suite[one.suite].add(loss, one.problem.name);
+          break;
+        }
     }
   }
-  if (count == 0) GTEST_SKIP() << "no timings of this version's configurations are recorded";
-  const double mean = std::exp(logarithms / count);
+  if (all.count == 0) GTEST_SKIP() << "no timings of this version's configurations are recorded";
   std::printf(
       "summary: cost model: first choices take %.3f times as long as the fastest (%d cases, worst "
-      "%.2f: %s); %d before them not recorded\n",
-      mean, count, worst, worst_name.c_str(), unrecorded);
-  EXPECT_LE(mean, kMostLoss);
+      "%.2f: %s)\n",
+      all.mean(), all.count, all.worst, all.worst_name.c_str());
+  EXPECT_LE(all.mean(), kMostLoss);
+  for (const auto& [suite, losses] : by_suite) EXPECT_LE(losses.mean(), kMostLoss) << suite;
+
+  if (!std::getenv("ASHLAR_WRITE_RANKING")) return;
+  Json json = {{"first_over_fastest", rounded(all.mean())}, {"ranking", Json::array()}};
+  for (const auto& [suite, losses] : by_suite)
+    json["ranking"].push_back({{"suite", suite},
+                               {"cases", losses.count},
+                               {"first_over_fastest", rounded(losses.mean())},
+                               {"worst", rounded(losses.worst)},
+                               {"case", losses.worst_name}});
+  std::ofstream(kFolder + "/ranking.json") << json.dump(2) << "\n";
 }
 
 }  // namespace

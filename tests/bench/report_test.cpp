@@ -198,7 +198,7 @@ TEST(Page, IsWellFormedAndNeedsNothingFromOutside) {
   EXPECT_THAT(html, HasSubstr("<svg"));
   const std::string on_gpu = bench::to_html(gpu_setting(), std::vector{suite});
   EXPECT_GT(expect_well_formed(on_gpu), 50U);
-  EXPECT_THAT(on_gpu, HasSubstr("cuDNN, ms"));
+  EXPECT_THAT(on_gpu, HasSubstr("peer, ms"));
   EXPECT_THAT(on_gpu, Not(HasSubstr("oneDNN")));
   for (const char* outside : {"http", "src=", "@import", "url(", "<script", "<link"})
     EXPECT_THAT(html, Not(HasSubstr(outside))) << outside;

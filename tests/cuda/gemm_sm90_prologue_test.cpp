@@ -109,6 +109,45 @@ TEST_F(GpuGemmSm90Prologue, TypesThatDiffer) {
   expect_agrees(gemm_sm90_engine(), plain(kSmall, bf16, i8, Along::depth, Along::depth));
   expect_agrees(gemm_sm90_engine(), plain(kSmall, f16, bf16, Along::depth, Along::rows));
 }
+// Rows, columns and depths of their own in every batch; one is too long, one 0.
+TEST_F(GpuGemmSm90Prologue, Lengths) {
+  const auto graph = [](bool of_rows, bool of_depth) {
+    Graph g;
+    Matmul op;
+    op.padding_value = 2.5;
+    std::vector<Operand> operands = {{Matmul::a, g.input("a", {2, 2, 70, 48}, bf16)},
+                                     {Matmul::b, g.input("b", {2, 2, 48, 72}, bf16)}};
+    if (of_rows) {
+      operands.push_back({Matmul::m_override, g.input("rows", {2, 2, 1, 1}, i32)});
+      operands.push_back({Matmul::n_override, g.input("columns", {2, 2, 1, 1}, i32)});
+    }
+    if (of_depth) operands.push_back({Matmul::k_override, g.input("depths", {2, 2, 1, 1}, i32)});
+    g.output("c", relu(g.apply(op, operands, std::vector<Wanted>{Matmul::c})[0]));
+    return g;
+  };
+  const DeviceProps device = Device::named("cuda:0").props();
+  for (const bool of_rows : {false, true})
+    for (const bool of_depth : {false, true}) {
+      const Graph g = graph(of_rows, of_depth);
+      support::Problem problem(g, 5, support::Fill::plain, [&](support::BoundMemory& memory) {
+        const auto set = [&](const char* name, const std::array<double, 4>& values) {
+          const TensorId id = g.find_tensor(name);
+          for (std::int64_t i = 0; id != kNoTensor && i < 4; ++i)
+            write_element(g.tensor(id), memory.data(id), i, values[static_cast<std::size_t>(i)]);
+        };
+        set("rows", {70, 33, 0, 1000});
+        set("columns", {71, 72, 5, 40});
+        set("depths", {48, 0, 17, 31});
+      });
+      const auto outline = build_plan(g, device, {}, nullptr, false);
+      ASSERT_EQ(outline->steps.size(), 1);
+      const Region& region = outline->steps[0].region;
+      ASSERT_TRUE(bool(gemm_sm90_engine().supports(region, device)));
+      const Config config = gemm_sm90_engine().configs(region, device).at(0);
+      const std::vector<SavedChoice> choice = {{"cuda.gemm_sm90", config.knobs}};
+      EXPECT_EQ(problem.run(*build_plan(g, device, {.guard = true}, &choice, true)), "");
+    }
+}
 TEST_F(GpuGemmSm90Prologue, AnyExtents) {
   expect_agrees(gemm_sm90_engine(), plain({77, 51, 33}, bf16, bf16, Along::rows, Along::depth));
   expect_agrees(gemm_sm90_engine(), dequantized({77, 51, 33}, i4, Along::depth));

@@ -194,8 +194,10 @@ void run_cluster() {
 void report_fault(int signal, siginfo_t* info, void*) {
   std::array<char, 64> address{};
   std::snprintf(address.data(), address.size(), " %p", info->si_addr);
-  const std::string text = "emulated CUDA: kernel '" + now.launch->name +
-                           "': " + (signal == SIGFPE ? "division by zero" : "illegal address") +
+  const std::string text = "emulated CUDA: kernel '" + now.launch->name + "': " +
+                           (signal == SIGFPE   ? "division by zero"
+                            : signal == SIGILL ? "an address that is not aligned"
+                                               : "illegal address") +
                            address.data() + " in " + position_text(now.current) + "\n";
   std::fputs(text.c_str(), stderr);
   std::array<void*, 32> frames{};
@@ -223,7 +225,7 @@ class FaultReport {
   FaultReport& operator=(const FaultReport&) = delete;
 
  private:
-  static constexpr std::array kSignals = {SIGSEGV, SIGBUS, SIGFPE};
+  static constexpr std::array kSignals = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
   std::array<struct sigaction, kSignals.size()> before_{};
   stack_t stack_before_{};
 };

@@ -142,7 +142,12 @@ bool run(const char* compiler, const Folder& folder) {
       "-fmax-errors=20", "-include", EMULATOR_SHIM, source.c_str(), "-o", output.c_str(),
       // The same text gives the same bytes.
       "-s", "-Wl,--build-id=none", "-Wl,-z,defs", "-nostartfiles", "-nodefaultlibs", "-lm", "-lc",
-      "-lgcc", nullptr};
+      "-lgcc"};
+  // A GPU reads 16 bytes at multiples of 16 only.
+  if (emulated::options().aligned)
+    arguments.insert(arguments.end(),
+                     {"-fsanitize=alignment", "-fsanitize-undefined-trap-on-error"});
+  arguments.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(),

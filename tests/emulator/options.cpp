@@ -33,6 +33,8 @@ Options read() {
       result.memory = number;
     else if (name == "reverse")
       result.reverse = number != 0;
+    else if (name == "aligned")
+      result.aligned = number != 0;
     else if (name == "compiles")
       result.compiles = value;
     else if (name == "keep")

@@ -13,6 +13,7 @@ struct Options {
   int multiprocessors = 132;
   long long memory = 1ll << 34;  // bytes of a device; more cannot be allocated
   bool reverse = false;          // threads and blocks take turns from the last one on
+  bool aligned = false;          // kernels compiled now stop at addresses that are not aligned
   std::string compiles = {};     // a file: every compilation appends a line, its kernel's name
   std::string keep = {};         // a folder in which the texts that are compiled stay
 };

@@ -19,6 +19,8 @@ using Phase = PixelProduct::Phase;
 
 constexpr int kHopper = 90;
 constexpr int kBoxBytes = 128;  // of a box with contiguous columns
+// Pixels of a tile whose windows stay in shared memory: fewer need too many more around them.
+constexpr int kLeastWindow = 128;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -204,6 +206,7 @@ class ConvSm90Engine final : public CudaEngine {
       result.push_back(config_of(region, shape, tile, nullptr, device));
     if (const auto windows = shape.with_windows(); windows && !promotes(shape.pixel_type))
       for (const ProductTile& tile : tiles_for(*windows)) {
+        if (tile.m < kLeastWindow) continue;
         const WindowStages stages = window_stages(*windows, tile, device);
         if (stages.rows > 0) result.push_back(config_of(region, *windows, tile, &stages, device));
       }

@@ -20,7 +20,7 @@ using Tile = FilterGradientTile;
 using Cut = FilterGradientCut;
 
 constexpr int kHopper = 90;
-constexpr int kProducerRegisters = 40, kSplitterRegisters = 56;
+constexpr int kProducerRegisters = 40;
 
 std::int64_t bytes_of(const View& view) {
   return element_count(view.dims) * (bit_width(view.dtype) / 8);
@@ -54,7 +54,7 @@ std::string constants(const Shape& shape, const Tile& tile, const Cut& cut) {
           constant("kStages", tile.stages) + constant("kXWidth", cut.x_width) +
           constant("kXRows", cut.x_rows) + constant("kSegmentGroups", cut.segment_groups) +
           constant("kXPitch", cut.x_pitch) + constant("kParts", tile.parts) +
-          constant("kProducerRegisters", splits ? kSplitterRegisters : kProducerRegisters);
+          constant("kProducerRegisters", kProducerRegisters);
   if (splits)
     text += constant("kDyPieceRows", cut.dy_piece_rows) +
             constant("kXPieceRows", cut.x_piece_rows) + constant("kRawSlots", cut.raw_slots);

@@ -39,6 +39,17 @@ std::vector<ProductTile> tiles_for(const MatrixShape& shape) {
   return result;
 }
 
+std::string lengths_text(const MatrixShape& shape, const Graph& graph, Arguments& arguments) {
+  const auto print = [&](const View& lengths, const char* name, const char* extent) {
+    return print_lengths(lengths, name, extent, graph, arguments);
+  };
+  return constant("kHasLengths", shape.row_lengths.present() || shape.column_lengths.present()) +
+         constant("kHasDepths", shape.depth_lengths.present()) +
+         print(shape.row_lengths, "rows_of", "args.rows") +
+         print(shape.column_lengths, "columns_of", "args.columns") +
+         print(shape.depth_lengths, "depth_of", "args.depth");
+}
+
 // What is left of the products' speed where factors are computed on the way in: a warpgroup waits
 // for its loads, then takes some instructions for each piece of 16 bytes. Estimates, in clocks.
 double efficiency(const MatrixShape& shape, const ProductTile& tile) {
@@ -139,13 +150,15 @@ class GemmSm90Engine final : public CudaEngine {
     arguments.number("depth_blocks", tiles(shape.depth, tile_depth(operands)));
     arguments.number("splits", 1);
     arguments.number("group_m", kBandRows / tile.cluster);
+    arguments.real("padding_value", shape.padding_value);
     add_extents(arguments, shape.epilogue.space);
     const auto factor = [&](const MatrixFactor& from, char which) {
       return print_factor(from.computed ? &*from.computed : nullptr, from.math, which, graph,
                           arguments);
     };
     const std::string printed = print_program(shape.epilogue, graph, "epilogue", arguments) +
-                                factor(shape.a, 'a') + factor(shape.b, 'b');
+                                factor(shape.a, 'a') + factor(shape.b, 'b') +
+                                lengths_text(shape, graph, arguments);
 
     const ProductForm form{.a = operands,
                            .b = shape.b.math,

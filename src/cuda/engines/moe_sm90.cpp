@@ -280,6 +280,8 @@ class MoeSm90Engine final : public CudaEngine {
       };
       printed += factor_constants(computed(shape.token), shape.token.math, 'a');
       printed += print_program(shape.any_token.program, graph, "token_at", arguments);
+      printed +=
+          constant("kHasDepths", 0) + print_lengths({}, "depth_of", "args.depth", graph, arguments);
       printed += print_factor(computed(shape.weight), shape.weight.math, 'b', graph, arguments);
       const ProductForm form{.a = shape.token.math,
                              .b = shape.weight.math,

@@ -53,6 +53,7 @@ class OperandText {
   int vector = 1;            // elements of a copy (async)
   bool is_mn_major = false;  // of the tile in shared memory
   bool outer_is_fast = false;
+  bool converts() const { return dtype_ != type_; }
   int place_numbers() const { return static_cast<int>(map_.targets.size()); }
   // struct NAME
   std::string print(const std::string& name, const Graph& graph, VariantArguments& arguments) const;

@@ -24,7 +24,7 @@ constexpr std::int64_t kMostIndex = std::numeric_limits<std::int32_t>::max() - (
 constexpr std::int64_t kSlabPadding = 8;
 constexpr std::int64_t kMostSplit = 256;
 // Fewer terms of f32 leave no room in their bound for the products that 3 leave out.
-constexpr std::int64_t kFewTerms = 32;
+constexpr std::int64_t kFewTerms = 64;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t bytes_of(DType dtype) { return bit_width(dtype) / 8; }
@@ -231,8 +231,9 @@ Config ProductDesigner::config_of(const WarpTile& tile, std::string_view engine)
   double efficiency = 1.0 / static_cast<double>(tile.products);
   for (const OperandText& operand : operands_)
     efficiency *= operand.mode == LoadMode::async      ? 1.0
-                  : operand.mode == LoadMode::together ? 0.7
-                                                       : 0.4;
+                  : operand.mode == LoadMode::elements ? 0.4
+                  : operand.converts()                 ? 0.3
+                                                       : 0.7;
   const std::int64_t depth =
       ceil_div(ceil_div(longest_depth(), depth_of_stage(tile)), tile.split) * tile.bytes;
   const double area = static_cast<double>(tile.m * tile.n);

@@ -71,8 +71,35 @@ class Convolution {
     return product;
   }
 
+  // Windows that lie side by side and cover x: patches.
+  bool has_patches() const {
+    bool result = true;
+    for (int axis = 0; axis < spatial_; ++axis)
+      result = result && dilation(axis) == 1 && padding(axis) == 0 &&
+               w_[2 + axis] == stride(axis) && x_[2 + axis] == y_[2 + axis] * stride(axis);
+    return result;
+  }
+  // Every pixel of x is of one window: rows are pixels of y, columns are weights of a filter.
+  TensorProduct patch_gradient() {
+    TensorProduct product = start(1);
+    product.digits = {std::vector<Numbers>{{groups_}}, pixels(y_), {}, {{filters_}}};
+    const int channel =
+        add_taps(product, Group::n, taps(), channels_, fast_axis(product.d.program) == 1);
+    product.a = operand(input_program(region_, ConvBackwardData::dy), ConvBackwardData::dy);
+    product.a.coordinates = output_pixels(Group::m, Group::k);
+    product.b = operand(input_program(region_, ConvBackwardData::w), ConvBackwardData::w);
+    product.b.coordinates = filter(Group::k, Group::n, channel);
+    product.d.coordinates = {digit(Group::m, 0),
+                             sum(digit(Group::batch, 0, channels_), digit(Group::n, channel))};
+    for (int axis = 0; axis < spatial_; ++axis)
+      product.d.coordinates.push_back(sum(digit(Group::m, 1 + axis, stride(axis)),
+                                          tap_offset(axis, tap(Group::n, channel, axis))));
+    return product;
+  }
+
   // Rows are pixels of x, of one residue modulo the stride per variant; columns are channels.
   TensorProduct backward_data() {
+    if (has_patches()) return patch_gradient();
     std::size_t variants = 1;
     for (int axis = 0; axis < spatial_; ++axis) variants *= static_cast<std::size_t>(stride(axis));
     TensorProduct product = start(variants);
@@ -372,7 +399,7 @@ Support is_tensor_product(const Region& region) {
       !region.anchor_as<ConvBackwardData>() && !region.anchor_as<ConvBackwardFilter>())
     return Support::other_operation("no matrix product and no convolution");
   if (const auto* op = region.anchor_as<ConvBackwardData>()) {
-    std::size_t variants = 1;
+    std::size_t variants = 1;  // at most
     for (const std::int64_t stride : op->stride) variants *= static_cast<std::size_t>(stride);
     if (variants > kMostVariants) return Support::no("{} residues of the strides", variants);
   }

@@ -95,6 +95,14 @@ Support take_computed(const PointwiseProgram& prologue, DType dtype, DType math,
   return Support::yes();
 }
 
+std::string print_lengths(const View& lengths, const std::string& name,
+                          const std::string& otherwise, const Graph& graph, Arguments& arguments) {
+  if (lengths.present()) return print_integer_load(lengths, graph, name, arguments);
+  return fmt::format(
+      "__device__ inline int64 {}(const Args& args, const Index (&)[1]) {{ return {}; }}\n", name,
+      otherwise);
+}
+
 std::string factor_constants(const ComputedFactor* factor, DType math, char which) {
   const auto upper = static_cast<char>(std::toupper(which));
   const std::string type = tag(math);

@@ -28,6 +28,10 @@ Support take_computed(const PointwiseProgram& prologue, DType dtype, DType math,
                       int depth_axis, const Dims& dims, ComputedFactor& factor,
                       bool in_lines = false);
 
+// Lengths of batches: int64 NAME(args, {batch}), the extent `otherwise` where there are none.
+std::string print_lengths(const View& lengths, const std::string& name,
+                          const std::string& otherwise, const Graph& graph, Arguments& arguments);
+
 // The constants of factor 'a' or 'b', without its program.
 std::string factor_constants(const ComputedFactor* factor, DType math, char which);
 // What compute_rows.cuh wants to be told about factor 'a' or 'b'. `factor` is null where the copy

@@ -77,7 +77,7 @@ struct Clocks {
 };
 Clocks clocks_of(const Tile& tile, const Cut& cut) {
   constexpr double kCacheBytes = 36, kMemoryBytes = 18, kLatency = 1500, kCopy = 200, kTurn = 60;
-  constexpr double kSplitPixel = 6, kSplitPiece = 100;
+  constexpr double kSplitPixel = 15, kSplitPiece = 200;
   const double products = static_cast<double>(tile.segments * cut.segment_groups) / 2 *
                           tile.dy_boxes * tile.tap_rows * tile.products();
   const auto bytes = static_cast<double>(cut.loaded_bytes);
@@ -89,11 +89,12 @@ Clocks clocks_of(const Tile& tile, const Cut& cut) {
   double multiply = products * std::max(tile.columns() / 2.0, 1.15 * (16 + tile.columns() / 4.0));
   if (tile.consumers() == 1) multiply *= 1.3;
   const auto copies = static_cast<double>(cut.copies);
-  // What fills a stage: copies, or those that split what copies brought.
-  const double fill = tile.parts > 1 ? bytes / kRawPixelBytes * kSplitPixel + copies * kSplitPiece
+  // What fills a stage: copies, or warps that split what copies brought meanwhile.
+  const double fill = tile.parts > 1 ? bytes / kRawPixelBytes * kSplitPixel / tile.consumers() +
+                                           copies * kSplitPiece
                                      : kLatency + bytes / kMemoryBytes;
   // From one round of a stage's memory to the next; all blocks load at the same time.
-  const double round = (fill + multiply + kTurn) / tile.stages;
+  const double round = tile.parts > 1 ? 0 : (fill + multiply + kTurn) / tile.stages;
   result.stage = std::max({multiply, round, tile.parts > 1 ? fill : 0, copies * kCopy}) + kTurn;
   return result;
 }

@@ -41,9 +41,9 @@ Support take_asked(const View& view, int row_axis, int depth_axis, const Dims& d
 }  // namespace
 
 Support take_factor(const PointwiseProgram& prologue, DType dtype, int row_axis, int depth_axis,
-                    const Dims& dims, MatrixFactor& factor) {
+                    const Dims& dims, MatrixFactor& factor, bool may_ask) {
   const View& first = prologue.steps.at(0).view;
-  if (prologue.is_plain_load() && first.dtype == factor.math &&
+  if (may_ask && prologue.is_plain_load() && first.dtype == factor.math &&
       take_asked(first, row_axis, depth_axis, dims, factor))
     return Support::yes();
   factor.computed.emplace();
@@ -77,9 +77,6 @@ TensorMapForm map_of(const MatrixFactor& factor, std::int64_t lines, std::int64_
 Support describe(const Region& region, MatrixShape& shape) {
   const auto* op = region.anchor_as<Matmul>();
   if (op == nullptr) return Support::other_operation("not a matrix product");
-  for (const int length : {Matmul::m_override, Matmul::n_override, Matmul::k_override})
-    if (region.anchor->inputs[static_cast<std::size_t>(length)].present())
-      return Support::no("lengths of their own per batch");
   const View &a = region.anchor->inputs[Matmul::a], &b = region.anchor->inputs[Matmul::b];
   DType math_a = f32, math_b = f32;
   if (!choose_math(a.dtype, b.dtype, region.anchor->compute, math_a, math_b))
@@ -95,12 +92,31 @@ Support describe(const Region& region, MatrixShape& shape) {
   const bool swap = !is_contiguous(result, rank - 1) && is_contiguous(result, rank - 2);
   const int m = swap ? rank - 1 : rank - 2, n = swap ? rank - 2 : rank - 1;
   const int left = swap ? Matmul::b : Matmul::a, right = swap ? Matmul::a : Matmul::b;
+  const auto has = [&](int slot) {
+    return region.anchor->inputs[static_cast<std::size_t>(slot)].present();
+  };
   const auto take = [&](int slot, DType math, int row_axis, int depth_axis, MatrixFactor& factor) {
     const auto i = static_cast<std::size_t>(slot);
     factor.math = math;
     return take_factor(region.prologues[i], region.anchor->inputs[i].dtype, row_axis, depth_axis,
-                       dims, factor);
+                       dims, factor, !has(Matmul::k_override));
   };
+  const auto take_lengths = [&](int slot, View& lengths) {
+    if (!has(slot)) return true;
+    const View& view = region.prologues[static_cast<std::size_t>(slot)].steps[0].view;
+    const auto distance = batch_distance(view, dims);
+    if (!distance || view.ragged_offset != kNoTensor) return false;
+    lengths = view;
+    lengths.dims = {element_count(dims) / (dims[rank - 1] * dims[rank - 2])};
+    lengths.strides = {*distance};
+    return true;
+  };
+  if (!take_lengths(swap ? Matmul::n_override : Matmul::m_override, shape.row_lengths) ||
+      !take_lengths(swap ? Matmul::m_override : Matmul::n_override, shape.column_lengths) ||
+      !take_lengths(Matmul::k_override, shape.depth_lengths))
+    return Support::no("lengths of batches that are not all at one distance");
+  shape.padding_value = op->padding_value;
+  if (math_a == DType::i8 && shape.has_lengths()) return Support::no("lengths of integers");
   if (Support s = take(left, swap ? math_b : math_a, m, swap ? rank - 2 : rank - 1, shape.a); !s)
     return s;
   if (Support s = take(right, swap ? math_a : math_b, n, swap ? rank - 1 : rank - 2, shape.b); !s)

@@ -24,14 +24,20 @@ struct MatrixShape {
   MatrixFactor a, b;
   PointwiseProgram epilogue;  // its last axis is the columns
   bool rounds_f32 = false;    // operands of f32 are multiplied as tf32
+  // Of each batch, over the batches, where they have their own; past them is the padding value.
+  View row_lengths, column_lengths, depth_lengths;
+  double padding_value = 0;
 
   bool computes() const { return a.computed || b.computed; }
+  bool has_lengths() const {
+    return row_lengths.present() || column_lengths.present() || depth_lengths.present();
+  }
 };
 
-// A factor whose math is known: by the copy engine where that can take it, else computed. `dims`
-// are those of the result.
+// A factor whose math is known: by the copy engine where that can take it and `may_ask`, else
+// computed. `dims` are those of the result.
 Support take_factor(const PointwiseProgram& prologue, DType dtype, int row_axis, int depth_axis,
-                    const Dims& dims, MatrixFactor& factor);
+                    const Dims& dims, MatrixFactor& factor, bool may_ask = true);
 // Neighbouring columns that a thread may take at a time: all of them are inside or none.
 int most_vector(std::int64_t columns);
 

@@ -41,7 +41,8 @@ __device__ inline void multiply_add(A a_type, B b_type, int (&d)[4], const uint3
   emulated_mma(emulated_number(a_type), emulated_number(b_type), 32, d, a, b, d);
 }
 __device__ inline void multiply_add(f64, double (&d)[4], const double (&a)[2], double b) {
-  for (int half = 0; half < 2; ++half) emulated_mma_f64(8, 4, d + 2 * half, a + half, &b, d + 2 * half);
+  for (int half = 0; half < 2; ++half)
+    emulated_mma_f64(8, 4, d + 2 * half, a + half, &b, d + 2 * half);
 }
 
 #endif

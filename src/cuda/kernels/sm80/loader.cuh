@@ -1,7 +1,8 @@
-// From tensors to tiles in shared memory. What an operand's element [outer][depth] is, the head says:
-//   Operand::outer(args, where, i), depth(args, where, k)  the two parts of an element's place
+// From tensors to tiles in shared memory. What an operand's element [outer][depth] is, the head
+// says:
+//   Operand::outer(args, where, i), depth(args, where, k)  the parts of an element's place
 //   Operand::inside(args, where, outer, depth)             false: in padding, a zero
-//   Operand::kChecked                                      a number of places that decides so, or -1
+//   Operand::kChecked                                      a number that decides so, or -1
 //   Operand::data(args), Operand::Element                  plain operands: the tensor
 //   Operand::load<Type>(args, outer, depth, words)         words of the tile, from there on
 //   Operand::element<Type>(args, outer, depth, is_there)   one of them, or a zero

@@ -63,10 +63,10 @@ template <class LoaderA, class LoaderB>
 struct Mainloop {
   typedef FragmentReader<TypeA, LoaderA::kMnMajor, kTileM, false> ReaderA;
   typedef FragmentReader<TypeB, LoaderB::kMnMajor, kTileN, true> ReaderB;
-  // A slice at a time: fragments of the next one are read, and copies of the stage kStages - 1 later
-  // begin, while a slice is multiplied. A stage's last slice waits for the next stage.
-  __device__ static void run(const Args& args, const Where& where, const TileStart& tile, int warp_m,
-                             int warp_n, Sums& sums) {
+  // A slice at a time: fragments of the next one are read, and copies of the stage kStages - 1
+  // later begin, while a slice is multiplied. A stage's last slice waits for the next stage.
+  __device__ static void run(const Args& args, const Where& where, const TileStart& tile,
+                             int warp_m, int warp_n, Sums& sums) {
     uint8* const shared = shared_memory();
     LoaderA load_a;
     LoaderB load_b;
@@ -156,8 +156,8 @@ __device__ inline void product(const Args& args) {
     finish_rows<kWarpN, kCount>(args, slab, (const Sum(&)[kWarpN / 2])sums[i],
                                 (Index)(tile.row + warp_m * kWarpM + 16 * i),
                                 (Index)args.rows[where.variant],
-                                (Index)(tile.column + warp_n * kWarpN), (Index)args.columns[where.variant],
-                                place_of);
+                                (Index)(tile.column + warp_n * kWarpN),
+                                (Index)args.columns[where.variant], place_of);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)

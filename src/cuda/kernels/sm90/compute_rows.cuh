@@ -5,7 +5,8 @@
 //                                       kAlongRowsA, over (batch, depth, row)
 //   kVectorA                            neighbouring elements it may be asked for
 //   MathA                               the element type that is multiplied
-// and args.rows, args.columns, args.depth. The stages get what the copy engine would write: lines
+// and args.rows, args.columns, args.depth. Where it says kHasDepths, the depth of a batch ends at
+// depth_of(args, {batch}). The stages get what the copy engine would write: lines
 // of 128 bytes, whose pieces of 16 bytes are swizzled.
 #include "lib/pointwise.cuh"
 #include "lib/rows.cuh"
@@ -29,21 +30,28 @@ __device__ inline uint4 narrow_piece(const R (&values)[kPieceElements]) {
   return words.pieces[0];
 }
 
-// kCount elements along the last axis of the program, of which `end` is a multiple of kVector; 0
-// past it and on lines that are not there. Loads do not hang on conditions, so that many are on
-// their way at once: those from outside read something else in their place.
+__device__ inline int depth_end(const Args& args, int batch) {
+  if constexpr (!kHasDepths) return (int)args.depth;
+  const int64 given = depth_of(args, {(Index)batch});
+  return (int)(given < 0 ? 0 : given < args.depth ? given : args.depth);
+}
+
+// kCount elements along the last axis of the program, whose extent is a multiple of kVector; 0
+// from `end` on and on lines from `line_end` on. Loads do not hang on conditions, so that many are
+// on their way at once: those from outside read something else in their place.
 template <class Factor, int kCount, int kVector>
 __device__ inline void load_along(const Args& args, int batch, int line, int line_end, int at,
-                                  int end, R (&values)[kCount]) {
+                                  int end, int extent, R (&values)[kCount]) {
 #pragma unroll
   for (int first = 0; first < kCount; first += kVector) {
     R some[kVector];
-    const Index where[3] = {(Index)batch, (Index)min(line, line_end - 1),
-                            (Index)min(at + first, end - kVector)};
+    const Index where[3] = {(Index)batch, (Index)max(min(line, line_end - 1), 0),
+                            (Index)min(at + first, extent - kVector)};
     Factor::load(args, where, some);
-    const bool is_there = line < line_end && at + first < end;
+    const int left = line < line_end ? end - at - first : 0;
 #pragma unroll
-    for (int i = 0; i < kVector; ++i) values[first + i] = is_there ? some[i] : (R)0;
+    for (int i = 0; i < kVector; ++i)
+      values[first + i] = (kHasDepths ? i : 0) < left ? some[i] : (R)0;
   }
 }
 
@@ -51,8 +59,8 @@ constexpr int largest_divisor(int number, int most) {
   return number % most == 0 ? most : largest_divisor(number, most - 1);
 }
 
-// Pieces of a tile, some of them at a time on their way: `load(i)` gives the one that `store(i)` puts
-// into its place. Before the first `ready` waits for the place.
+// Pieces of a tile, some of them at a time on their way: `load(i)` gives the one that `store(i)`
+// puts into its place. Before the first `ready` waits for the place.
 template <int kPieces, class Load, class Store, class Ready>
 __device__ inline void fill_pieces(Load load, Store store, Ready ready) {
   const int kTogether = largest_divisor(kPieces, kProducers == 1 ? 8 : 4);  // registers allow
@@ -72,13 +80,13 @@ template <class Factor, int kRows, class Ready>
 __device__ inline void compute_lines(const Args& args, uint8* to, int batch, int row, int row_end,
                                      int depth, Ready ready) {
   const int thread = threadIdx.x % 128, piece = thread % 8, line = thread / 8;
-  const int at = depth + piece * kPieceElements;
+  const int at = depth + piece * kPieceElements, end = depth_end(args, batch);
   fill_pieces<kRows / 16>(
       [&](int i) {
         R values[kPieceElements];
         const int kStep = Factor::kVector < kPieceElements ? Factor::kVector : kPieceElements;
         load_along<Factor, kPieceElements, kStep>(args, batch, row + line + 16 * i, row_end, at,
-                                                  (int)args.depth, values);
+                                                  end, (int)args.depth, values);
         return narrow_piece<typename Factor::Math>(values);
       },
       [&](int i, uint4 words) { *piece_at(to, line + 16 * i, piece) = words; }, ready);
@@ -89,14 +97,14 @@ template <class Factor, int kRows, class Ready>
 __device__ inline void compute_boxes(const Args& args, uint8* to, int batch, int row, int row_end,
                                      int depth, Ready ready) {
   const int thread = threadIdx.x % 128, piece = thread % 8, line = thread / 8;
-  const int kSteps = kTileDepth / 16, kBox = 128 / kElementBytes;
+  const int kSteps = kTileDepth / 16, kBox = 128 / kElementBytes, end = depth_end(args, batch);
   fill_pieces<kRows / kBox * kSteps>(
       [&](int i) {
         R values[kPieceElements];
         const int d = depth + line + 16 * (i % kSteps);
         const int at = row + i / kSteps * kBox + piece * kPieceElements;
         const int kStep = Factor::kVector < kPieceElements ? Factor::kVector : kPieceElements;
-        load_along<Factor, kPieceElements, kStep>(args, batch, d, (int)args.depth, at, row_end,
+        load_along<Factor, kPieceElements, kStep>(args, batch, d, end, at, row_end, row_end,
                                                   values);
         return narrow_piece<typename Factor::Math>(values);
       },
@@ -114,6 +122,7 @@ __device__ inline void compute_turned(const Args& args, uint8* to, int batch, in
   const int kTurned = Factor::kVector < 4 ? Factor::kVector : 4;
   const int thread = threadIdx.x % 128, piece = thread % 4 + thread / 8 % 2 * 4;
   const int line = (thread / 16 * 2 + thread / 4 % 2) * kTurned, kLines = 16 * kTurned;
+  const int end = depth_end(args, batch);
   ready();
 #pragma unroll 1
   for (int first = line; first < kRows; first += kLines) {
@@ -121,7 +130,7 @@ __device__ inline void compute_turned(const Args& args, uint8* to, int batch, in
 #pragma unroll
     for (int k = 0; k < kPieceElements; ++k) {
       const int d = depth + piece * kPieceElements + k;
-      load_along<Factor, kTurned, kTurned>(args, batch, d, (int)args.depth, row + first, row_end,
+      load_along<Factor, kTurned, kTurned>(args, batch, d, end, row + first, row_end, row_end,
                                            values[k]);
     }
 #pragma unroll

@@ -22,6 +22,36 @@ __device__ inline void produce(const Args& args, const Work& work, Ring ring) {
   }
 }
 
+// All stages of a piece of work. A stage is given back when the products that follow have been
+// started.
+__device__ inline void sum_stages(const Work& work, Ring ring, int first_box, int tap_row,
+                                  Sum (&sums)[kRowBlocks][WGMMA_N / 2]) {
+  clear(sums);
+  int before = -1;
+  for (int i = 0; i < work.count; ++i, ring.next(kStages)) {
+    wait_for(ring.full + ring.stage, ring.parity);
+    keep_in_registers(sums);
+    fence_products();
+    multiply_stage(ring.stages + ring.stage * kStageBytes, first_box, tap_row, sums, true);
+    commit_products();
+    keep_in_registers(sums);
+    wait_for_products<1>();
+    if (before >= 0) release(ring, before);
+    before = ring.stage;
+  }
+  wait_for_products<0>();
+  keep_in_registers(sums);
+}
+
+// A warpgroup.
+__device__ inline void consume(const Args& args, const Work& work, Ring ring, int group) {
+  const int first_box = group / kTapRows * kRowBlocks, tap_row = group % kTapRows;
+  Sum sums[kRowBlocks][WGMMA_N / 2];
+  sum_stages(work, ring, first_box, tap_row, sums);
+#pragma unroll
+  for (int r = 0; r < kRowBlocks; ++r) keep_sums(args, work, first_box + r, tap_row, sums[r]);
+}
+
 extern "C" __global__ void __launch_bounds__(kThreads)
     filter_gradient(const __grid_constant__ Args args) {
   Ring ring;

@@ -1,11 +1,12 @@
-// Numbers of 32 bits become sums of kParts bf16, 8 bits each: copies fill raw pieces, which three
-// warps split into the parts of a stage. Two parts are more exact than tf32, and their three
-// products take 3 / 2 of its time; but matrix units take bf16 with contiguous channels, which tf32
-// does not have. Three parts and their six products are f32. The head has kDyPieceRows, kXPieceRows
-// (rows of a segment in a piece; the last piece has fewer) and kRawSlots.
+// Numbers of 32 bits become sums of kParts bf16, 8 bits each: copies fill raw pieces, which the
+// warps that multiply split into the parts of the next stage while the matrix units work on the
+// last one. Two parts are more exact than tf32, and their three products take 3 / 2 of its time; but
+// matrix units take bf16 with contiguous channels, which tf32 does not have. Three parts and their
+// six products are f32. The head has kDyPieceRows, kXPieceRows (rows of a segment in a piece; the
+// last piece has fewer) and kRawSlots.
 #include "lib/ptx_convert.cuh"
 
-static const int kSplitters = 3;  // warps
+static const int kSplitters = 4 * kConsumers;  // warps
 static const int kDyPieceBytes = kDyPieceRows * kDyWidth * 256;
 static const int kXPieceBytes = kXPieceRows * kXWidth * 256;
 static const int kRawBytes = kDyPieceBytes > kXPieceBytes ? kDyPieceBytes : kXPieceBytes;
@@ -93,29 +94,82 @@ __device__ inline void split_piece(const uint8* raw, uint8* box, int first, int 
   }
 }
 
-// The three warps; `warp` is one of them.
-__device__ inline void split(const Work& work, Ring ring, Ring raw, int warp) {
+// A warp's share of the next stage of the ring.
+__device__ inline void fill_stage(Ring& ring, Ring& raw, int warp) {
   const bool leads = threadIdx.x % 32 == 0;
-  for (int i = 0; i < work.count; ++i, ring.next(kStages)) {
-    uint8 *dy = ring.stages + ring.stage * kStageBytes, *x = dy + kDyBoxes * kDyBoxBytes;
-    wait_for(ring.empty + ring.stage, ring.parity ^ 1);
-    for_pieces([&](bool is_dy, int segment, int box, int row) {
-      const uint8* from = raw.stages + raw.stage * kRawBytes;
-      wait_for(raw.full + raw.stage, raw.parity);
-      if (is_dy)
-        split_piece(from, dy + box * kDyBoxBytes, segment * kSegmentGroups * 8 + row * kDyWidth,
-                    min(kDyPieceRows, kRows - row) * kDyWidth, warp);
-      else
-        split_piece(from, x + box * kXBoxBytes, segment * kXPitch + row * kXWidth,
-                    min(kXPieceRows, kXRows - row) * kXWidth, warp);
-      __syncwarp();
-      if (leads) arrive(raw.empty + raw.stage);
-      raw.next(kRawSlots);
-    });
-    fence_shared_writes();
+  uint8 *dy = ring.stages + ring.stage * kStageBytes, *x = dy + kDyBoxes * kDyBoxBytes;
+  wait_for(ring.empty + ring.stage, ring.parity ^ 1);
+  for_pieces([&](bool is_dy, int segment, int box, int row) {
+    const uint8* from = raw.stages + raw.stage * kRawBytes;
+    wait_for(raw.full + raw.stage, raw.parity);
+    if (is_dy)
+      split_piece(from, dy + box * kDyBoxBytes, segment * kSegmentGroups * 8 + row * kDyWidth,
+                  min(kDyPieceRows, kRows - row) * kDyWidth, warp);
+    else
+      split_piece(from, x + box * kXBoxBytes, segment * kXPitch + row * kXWidth,
+                  min(kXPieceRows, kXRows - row) * kXWidth, warp);
     __syncwarp();
-    if (leads) arrive(ring.full + ring.stage);
+    if (leads) arrive(raw.empty + raw.stage);
+    raw.next(kRawSlots);
+  });
+  fence_shared_writes();
+  __syncwarp();
+  if (leads) arrive(ring.full + ring.stage);
+  ring.next(kStages);
+}
+
+// All stages of a piece of work; `ring` is the one that is read next, `filled` the next to fill.
+// Stages of kParts == 3 have sums of their own, which are rounded to nearest when they are added:
+// matrix units cut off what they add to a sum.
+__device__ inline void sum_stages(const Work& work, Ring ring, Ring raw, int first_box,
+                                  int tap_row, Sum (&totals)[kRowBlocks][WGMMA_N / 2]) {
+  const int warp = threadIdx.x / 32;
+  Ring filled = ring;
+  clear(totals);
+  if (work.count > 0) fill_stage(filled, raw, warp);
+  int before = -1;
+  for (int i = 0; i < work.count; ++i, ring.next(kStages)) {
+    const uint8* stage = ring.stages + ring.stage * kStageBytes;
+    wait_for(ring.full + ring.stage, ring.parity);
+    if constexpr (kParts == 3) {
+      Sum sums[kRowBlocks][WGMMA_N / 2];
+      keep_in_registers(sums);
+      fence_products();
+      multiply_stage(stage, first_box, tap_row, sums, false);
+      commit_products();
+      keep_in_registers(sums);
+      if (i + 1 < work.count) fill_stage(filled, raw, warp);
+      wait_for_products<0>();
+      keep_in_registers(sums);
+      release(ring, ring.stage);
+#pragma unroll
+      for (int r = 0; r < kRowBlocks; ++r)
+#pragma unroll
+        for (int j = 0; j < WGMMA_N / 2; ++j) totals[r][j] += sums[r][j];
+    } else {
+      keep_in_registers(totals);
+      fence_products();
+      multiply_stage(stage, first_box, tap_row, totals, true);
+      commit_products();
+      keep_in_registers(totals);
+      wait_for_products<1>();
+      if (before >= 0) release(ring, before);
+      before = ring.stage;
+      if (i + 1 < work.count) fill_stage(filled, raw, warp);
+    }
   }
+  wait_for_products<0>();
+  keep_in_registers(totals);
+}
+
+// A warpgroup.
+__device__ inline void consume(const Args& args, const Work& work, Ring ring, Ring raw,
+                               int group) {
+  const int first_box = group / kTapRows * kRowBlocks, tap_row = group % kTapRows;
+  Sum sums[kRowBlocks][WGMMA_N / 2];
+  sum_stages(work, ring, raw, first_box, tap_row, sums);
+#pragma unroll
+  for (int r = 0; r < kRowBlocks; ++r) keep_sums(args, work, first_box + r, tap_row, sums[r]);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads)
@@ -145,11 +199,9 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   const int group = threadIdx.x / 128;
   if (group == kConsumers) {
     if constexpr (kConsumers > 1) give_registers<kProducerRegisters>();
-    const int thread = threadIdx.x % 128;
-    if (thread == 0) produce(args, work, raw);
-    if (thread >= 32) split(work, ring, raw, thread / 32 - 1);
+    if (threadIdx.x == kConsumers * 128) produce(args, work, raw);
   } else {
     if constexpr (kConsumers > 1) take_registers<kConsumerRegisters>();
-    consume(args, work, ring, group);
+    consume(args, work, ring, raw, group);
   }
 }

@@ -19,7 +19,8 @@ static const int kSharers = kPingPong ? 1 : kConsumers;
 // Registers a thread has at the start (what a block of a processor can have, in steps of 8), and
 // what the roles make of them.
 static const int kStartRegisters = 65536 / (kThreads * kBlocksPerProcessor) / 8 * 8;
-static const int kProducerRegisters = !kComputes ? 40 : kProducers == 1 ? 104 : 72;
+static const int kProducerRegisters =
+    !kComputes ? kAskingRegisters : kProducers == 1 ? 104 : 72;
 // At the barrier of a full stage: whoever asks for a part of it, and warps that compute the rest.
 static const int kFullArrivals = (kAskedBytes > 0) + (kComputes ? 4 : 0);
 static const int kLeftRegisters =

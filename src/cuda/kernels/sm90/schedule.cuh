@@ -5,6 +5,7 @@
 __device__ inline int block_of_cluster() { return kCluster == 1 ? 0 : (int)blockIdx.x % kCluster; }
 
 static const bool kHasEmptyWork = false;
+static const int kAskingRegisters = 40;  // of a thread that only asks for tiles
 
 struct Work {
   int m, n;          // first row and column

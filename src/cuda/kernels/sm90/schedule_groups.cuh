@@ -3,6 +3,7 @@
 // .depth_blocks and .row_tiles: what moe/group_tiles.cuh has written.
 
 static const bool kHasEmptyWork = true;  // rows of nobody's
+static const int kAskingRegisters = 40;  // of a thread that only asks for tiles
 
 __device__ inline int block_of_cluster() { return 0; }
 

@@ -24,6 +24,7 @@ enum PhaseWord {
 };
 
 static const bool kHasEmptyWork = kPhases > 1;  // pixels that no tap reaches
+static const int kAskingRegisters = kPhases > 1 ? 56 : 40;  // of a thread that only asks for tiles
 
 struct Work {
   int m, n;          // first row and column
