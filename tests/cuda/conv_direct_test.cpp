@@ -3,6 +3,7 @@
 #include "cuda/engines/engines.hpp"
 #include "engine_agrees.hpp"
 #include "engine_compiles.hpp"
+#include "gpu_check.hpp"
 
 namespace ashlar::cuda {
 namespace {
@@ -107,6 +108,13 @@ TEST_F(GpuConvDirect, Groups) {
     expect_agrees(conv_direct_engine(),
                   convolution(bf16, direction, {1, 12, 7, 7, 6, 3, 1, 2, 3, 2}, row_major));
   }
+}
+
+// Pointers that are no multiples of 16 bytes.
+TEST_F(GpuConvDirect, AnyPointer) {
+  for (const Direction direction : kDirections)
+    expect_agrees(convolution(bf16, direction, {1, 8, 6, 7, 8, 3, 2, 1, 2}), "cuda.conv_direct",
+                  {.offset = 4});
 }
 
 // f32 as it is, in two numbers of the tensor cores.
