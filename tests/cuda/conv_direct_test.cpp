@@ -3,6 +3,7 @@
 #include "cuda/engines/engines.hpp"
 #include "engine_agrees.hpp"
 #include "engine_compiles.hpp"
+#include "gpu_check.hpp"
 
 namespace ashlar::cuda {
 namespace {
@@ -66,9 +67,10 @@ TEST_F(ConvDirect, Stem) {
 }
 
 TEST_F(ConvDirect, Groups) {
-  for (const Direction direction : kDirections)
-    expect_compiles(conv_direct_engine(),
-                    convolution(bf16, direction, {64, 256, 28, 28, 256, 3, 1, 1, 32}), {kHopper});
+  const Problem sizes = {64, 256, 28, 28, 256, 3, 1, 1, 32};
+  expect_compiles(conv_direct_engine(), convolution(bf16, Direction::data, sizes), {kHopper});
+  expect_compiles(conv_direct_engine(), convolution(f16, Direction::filter, sizes),
+                  {"sm_80", kHopper, "sm_120"});
 }
 
 class GpuConvDirect : public testing::Test {
@@ -106,6 +108,13 @@ TEST_F(GpuConvDirect, Groups) {
     expect_agrees(conv_direct_engine(),
                   convolution(bf16, direction, {1, 12, 7, 7, 6, 3, 1, 2, 3, 2}, row_major));
   }
+}
+
+// Pointers that are no multiples of 16 bytes.
+TEST_F(GpuConvDirect, AnyPointer) {
+  for (const Direction direction : kDirections)
+    expect_agrees(convolution(bf16, direction, {1, 8, 6, 7, 8, 3, 2, 1, 2}), "cuda.conv_direct",
+                  {.offset = 4});
 }
 
 // f32 as it is, in two numbers of the tensor cores.

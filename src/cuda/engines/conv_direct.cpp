@@ -45,8 +45,8 @@ class Designer {
     const std::int64_t tiles = add_numbers(tile.h, tile.w);
     arguments_.scratch("weights", design_.scratch.add("weights", weight_bytes(block)));
     const std::string programs =
-        print_source(shape_.source, "source_of", "Source", block.patch.vector) + print_weights() +
-        print_program(shape_.result, graph_, "epilogue", arguments_);
+        print_source(shape_.source, "source_of", "Source", block.patch.vector, shape_.first[1]) +
+        print_weights() + print_program(shape_.result, graph_, "epilogue", arguments_);
     const KernelSource source =
         source_of("conv_direct_pixels",
                   constants(block.patch, tile.h, tile.w) + pixel_constants(tile, block), programs);
@@ -75,7 +75,7 @@ class Designer {
     arguments_.number("pieces", block.pieces(tile));
     arguments_.scratch("partial", design_.scratch.add("partial", partial_bytes(tile, block)));
     const std::string programs =
-        print_source(shape_.source, "source_of", "Source", block.patch.vector) +
+        print_source(shape_.source, "source_of", "Source", block.patch.vector, shape_.first[1]) +
         print_source(shape_.result, "gradient_of", "Gradient", block.gradient_vector) +
         print_program(shape_.weights, graph_, "epilogue", arguments_);
     const KernelSource source =
@@ -189,7 +189,7 @@ class Designer {
            constant("kThreads", block.threads) + constant("kBlocks", block.blocks_at_once) +
            constant("kPatches", block.patches) + constant("kParts", block.parts) +
            constant("kHeld", tile.held ? 1 : 0) + constant("kUnrolled", unrolled) +
-           constant("kStored", shape_.stored()) + constant("kShuffled", block.shuffled ? 1 : 0);
+           constant("kStored", block.stored) + constant("kShuffled", block.shuffled ? 1 : 0);
   }
   std::string filter_constants(const FilterTile& tile, const FilterBlock& block) const {
     return constant("kGroups", tile.groups) + constant("kOwnGroups", tile.own_groups) +
@@ -205,7 +205,8 @@ class Designer {
 
   // What stage_pixels() of kernels/conv_direct.cuh wants to know of a tensor.
   std::string print_source(const PointwiseProgram& program, const std::string& name,
-                           const std::string& reader, std::int64_t vector) {
+                           const std::string& reader, std::int64_t vector, std::int64_t first = 0) {
+    const std::int64_t before = ((first % vector) + vector) % vector;
     const std::string text = print_program(program, graph_, name, arguments_);
     const bool copies = shape_.copies(program);
     std::string pointer = "(const Word*)0";
@@ -218,13 +219,13 @@ class Designer {
     }
     return text +
            fmt::format(
-               "struct {} {{\n  static const int kCount = {};\n"
+               "struct {} {{\n  static const int kCount = {}, kBefore = {};\n"
                "  static const bool kCopies = {};\n"
                "  __device__ static const Element::Word* pointer(const Args& args, "
                "const Index (&at)[4]) {{\n    typedef Element::Word Word;\n    return {};\n  }}\n"
                "  __device__ static void load(const Args& args, const Index (&at)[4], "
                "R (&values)[kCount]) {{\n    {}<kCount>(args, at, values);\n  }}\n}};\n",
-               reader, vector, copies, pointer, name);
+               reader, vector, before, copies, pointer, name);
   }
   std::string print_weights() {
     return print_program(shape_.weights, graph_, "weight_program", arguments_) +

@@ -124,7 +124,7 @@ bool ConvDirectShape::runs() const {
 }
 
 std::int64_t ConvDirectShape::stored() const {
-  if (!channels_last) return 1;
+  if (!channels_last) return phases[1] == 1 ? packet_length({&result}, 8) : 1;
   std::int64_t count = packet_length({&result}, 8);
   while (group_results() % count != 0) count /= 2;
   return count;
@@ -179,8 +179,11 @@ ConvDirectPatch::ConvDirectPatch(const ConvDirectShape& shape, std::int64_t rows
     const auto is_whole = [&](std::int64_t elements) { return elements % unit == 0; };
     aligned = is_whole(step * pixel) && is_whole(pitch) && is_whole(shift);
   }
-  if (!shape.channels_last) return;
   vector = packet_length({&shape.source}, static_cast<int>(unit));
+  if (!shape.channels_last) {
+    while (columns * step % vector != 0) vector /= 2;
+    return;
+  }
   while (vector > 1 && (channels % vector != 0 || pixel % vector != 0 ||
                         shape.group_channels() % vector != 0 || pitch % vector != 0))
     vector /= 2;

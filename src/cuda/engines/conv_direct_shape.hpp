@@ -41,7 +41,7 @@ struct ConvDirectShape {
   std::int64_t columns() const { return phases[0] * phases[1] * group_results(); }
   // The taps of a row of the window lie together in a patch.
   bool runs() const;
-  // Results per access to memory.
+  // Results per access to memory: channels, or pixels of a row where channels come first.
   std::int64_t stored() const;
   // Memory holds what patches hold.
   bool copies(const PointwiseProgram& program) const;
@@ -100,6 +100,7 @@ struct ConvDirectBlock {
   std::int64_t across;          // blocks that see the same tile
   std::int64_t row_pitch;
   std::int64_t weight_words;  // of 4 bytes
+  std::int64_t stored;        // results per access to memory
   double clocks;              // expected, of all multiprocessors together
 
   ConvDirectBlock(const ConvDirectShape& shape, const ConvDirectTile& tile);

@@ -17,15 +17,16 @@ constexpr std::int64_t kOtherOfWide = 92;     // the same for f32
 constexpr std::int64_t kSharedOfUnit = 220 << 10, kMostBlocks = 4;
 constexpr std::int64_t kMostWeightBytes = 100 << 10;
 constexpr std::int64_t kMostWarps = 12;
-constexpr std::size_t kMostConfigs = 16;
+constexpr std::size_t kMostConfigs = 8;
 // What a multiprocessor does, in clocks.
 constexpr double kProduct = 1.67;          // 16 x 8 x 32 bytes on tensor cores
 constexpr double kSharedBytes = 128;       // of shared memory
 constexpr double kMemoryBytes = 18;        // its share of memory's
 constexpr double kPerAccess = 15.0 / 128;  // an element or packet on its way to shared memory
-constexpr double kLeftover = 0.25;         // of what could overlap but does not
-constexpr double kBarriers = 400;          // of a tile: waiting for each other, addresses
-constexpr double kWaiting = 1200;          // for memory, where nothing is copied ahead
+constexpr double kScattered = 0.25;  // an element that goes to a place of its own, as accesses
+constexpr double kLeftover = 0.25;   // of what could overlap but does not
+constexpr double kBarriers = 400;    // of a tile: waiting for each other, addresses
+constexpr double kWaiting = 1200;    // for memory, where nothing is copied ahead
 constexpr std::int64_t kEnoughWarps = 16;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -66,9 +67,11 @@ double splitting(const ConvDirectShape& shape, double operands) {
 }
 
 // Accesses that fill a patch.
-double patch_accesses(const ConvDirectPatch& patch) {
+double patch_accesses(const ConvDirectShape& shape, const ConvDirectPatch& patch) {
   if (patch.spans) return static_cast<double>(patch.height * patch.pitch / patch.span);
-  return static_cast<double>(patch.height * patch.width * patch.channels / patch.vector);
+  const auto elements = static_cast<double>(patch.height * patch.width * patch.channels);
+  const auto packets = elements / static_cast<double>(patch.vector);
+  return shape.channels_last ? packets : packets + kScattered * elements;
 }
 
 // All of these of one block and tile.
@@ -147,7 +150,10 @@ ConvDirectBlock::ConvDirectBlock(const ConvDirectShape& shape, const ConvDirectT
                      sums = tile.row_tiles * own * 4 * product_factor(shape),
                      others = (shape.unit() == 8 ? kOtherRegisters : kOtherOfWide) +
                               (patch.aligned ? 0 : tile.row_tiles * 2);
-  shuffled = tile.own_tiles % 4 == 0 && shape.stored() >= 4;
+  stored = shape.stored();
+  if (!shape.channels_last)
+    while (tile.w % stored != 0) stored /= 2;
+  shuffled = shape.channels_last && tile.own_tiles % 4 == 0 && stored >= 4;
   row_pitch = own * 8 % 16 == 8 ? own * 8 : own * 8 + 8;
   weight_words = steps * tile.groups * tile.tiles * 64 * weights_factor;
   shared_bytes = patches * patch.elements() * shape.element_bytes() + weight_words * 4 +
@@ -170,13 +176,13 @@ ConvDirectBlock::ConvDirectBlock(const ConvDirectShape& shape, const ConvDirectT
                                      (shape.group_channels() * shape.step[0] * shape.step[1] +
                                       std::min(shape.columns(), tile.tiles * 8)));
   const double stored_accesses =
-      elements * static_cast<double>(std::min(shape.columns(), tile.tiles * 8) / shape.stored());
+      elements * static_cast<double>(std::min(shape.columns(), tile.tiles * 8) / stored);
   const auto tiles = static_cast<double>(shape.images * ceil_div(shape.grid[0], tile.h) *
                                          ceil_div(shape.grid[1], tile.w));
   clocks = tiles * static_cast<double>(across) *
            clocks_of_tile(rows * static_cast<double>(own * steps * product_factor(shape)) +
                               splitting(shape, rows * static_cast<double>(tile.own_groups * steps)),
-                          shared, memory, patch_accesses(patch) + stored_accesses, warps,
+                          shared, memory, patch_accesses(shape, patch) + stored_accesses, warps,
                           blocks_at_once, patches == 1);
 }
 
@@ -236,10 +242,9 @@ ConvDirectFilterBlock::ConvDirectFilterBlock(const ConvDirectShape& shape,
   const std::int64_t unit = shape.unit(), row_tiles = ceil_div(patch.units * unit, 16);
   gradient_channels = tile.groups * tile.tiles * 8;
   gradient_pixel = gradient_channels / unit % 2 == 0 ? gradient_channels + unit : gradient_channels;
-  if (shape.channels_last) {
-    gradient_vector = packet_length({&shape.result}, static_cast<int>(unit));
-    while (shape.group_results() % gradient_vector != 0) gradient_vector /= 2;
-  }
+  gradient_vector = packet_length({&shape.result}, static_cast<int>(unit));
+  while ((shape.channels_last ? shape.group_results() : tile.w) % gradient_vector != 0)
+    gradient_vector /= 2;
   const std::int64_t warps = tile.warps_k * tile.warps_m * (tile.groups / tile.own_groups);
   threads = warps * 32;
   patches = copies_aside(shape, shape.source, patch.spans ? patch.span : patch.vector) ||
@@ -274,8 +279,8 @@ ConvDirectFilterBlock::ConvDirectFilterBlock(const ConvDirectShape& shape,
       elements * static_cast<double>(
                      shape.element_bytes() *
                      (shape.group_channels() * shape.step[0] * shape.step[1] + tile.tiles * 8));
-  const double accesses =
-      patch_accesses(patch) + elements * static_cast<double>(tile.tiles * 8 / gradient_vector);
+  const double accesses = patch_accesses(shape, patch) +
+                          elements * static_cast<double>(tile.tiles * 8 / gradient_vector);
   clocks =
       static_cast<double>(tiles * across) *
           clocks_of_tile(

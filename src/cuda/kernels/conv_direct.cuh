@@ -156,8 +156,9 @@ __device__ inline void copy_elements(Word* to, const Word* from) {
   }
 }
 
-// A source of pixels for shared memory: `Tensor` has kCount, the elements per access, kCopies
-// (memory holds the elements as they are wanted), pointer(args, at) and load(args, at, values).
+// A source of pixels for shared memory: `Tensor` has kCount, the elements per access, kBefore, how
+// many of them an access may begin before a tile where they are pixels, kCopies (memory holds the
+// elements as they are wanted), pointer(args, at) and load(args, at, values).
 template <class Tensor>
 __device__ inline void stage_elements(const Args& args, const Index (&at)[4], bool exists,
                                       Word* to) {
@@ -195,13 +196,21 @@ __device__ inline void stage_pixels(const Args& args, int n, int h, int w, int c
       }
     }
   } else {
-#pragma unroll 4
-    for (int i = threadIdx.x; i < kChannels * kHeight * kWidth; i += kThreads) {
-      const int x = i % kWidth, y = i / kWidth % kHeight, c = i / (kWidth * kHeight);
+    // kCount pixels of a row, from a multiple of kCount on, which may be outside of the patch.
+    const int before = Tensor::kBefore, kAcross = (before + kWidth + kCount - 1) / kCount;
+#pragma unroll 2
+    for (int i = threadIdx.x; i < kChannels * kHeight * kAcross; i += kThreads) {
+      const int x = i % kAcross * kCount - before, y = i / kAcross % kHeight,
+                c = i / (kAcross * kHeight);
+      R values[kCount];
+      fill((R)0, values);
       locate(n, h + y, w + x, channel + c, at);
-      const bool exists =
-          is_within(h + y, height) && is_within(w + x, width) && channel + c < channels;
-      stage_elements<Tensor>(args, at, exists, to + y * kPitchOf + x * kPixelOf + c);
+      if (is_within(h + y, height) && is_within(w + x, width) && channel + c < channels)
+        Tensor::load(args, at, values);
+      Word* slot = to + y * kPitchOf + x * kPixelOf + c;
+#pragma unroll
+      for (int j = 0; j < kCount; ++j)
+        if (is_within(x + j, kWidth)) slot[j * kPixelOf] = to_word(values[j]);
     }
   }
 }

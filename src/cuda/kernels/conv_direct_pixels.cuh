@@ -165,7 +165,8 @@ __device__ inline void load_weights(const uint2* from, Operand<2>& b) {
   }
 }
 
-// kStored results of row m of the tile from `column` of a group on, as far as they exist.
+// kStored results, of row m of the tile from `column` of a group on or, channels first, of rows
+// from m on, as far as they exist.
 __device__ inline void keep_results(const Args& args, const Tile& tile, int m, int group,
                                     int column, R (&values)[kStored]) {
   const int phase = column / kGroupResults, result = column % kGroupResults;
@@ -183,7 +184,8 @@ __device__ inline void keep_results(const Args& args, const Tile& tile, int m, i
 #pragma unroll
     for (int i = 0; i < kStored; ++i)
       if (values[i] != values[i])
-        values[i] = exact_result(args, tile.n, h, w, group * kGroupResults + result + i);
+        values[i] = exact_result(args, tile.n, h, kChannelsLast ? w : w + i,
+                                 group * kGroupResults + result + (kChannelsLast ? i : 0));
   }
   epilogue<kStored>(args, at, values);
 }
@@ -299,14 +301,15 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
                          word * 2) = make_float2(sums[m][g][t][half * 2],
                                                  sums[m][g][t][half * 2 + 1]);
         __syncwarp();
-        const int kPackets = kOwnColumns / kStored;
+        const int kPackets = kOwnColumns / kStored, kRowPackets = 16 / kStored;
 #pragma unroll 4
         for (int i = lane; i < 16 * kPackets; i += 32) {
-          const int row = kChannelsLast ? i / kPackets : i % 16;
-          const int column = (kChannelsLast ? i % kPackets : i / 16) * kStored;
+          const int row = kChannelsLast ? i / kPackets : i % kRowPackets * kStored;
+          const int column = kChannelsLast ? i % kPackets * kStored : i / kRowPackets;
           R values[kStored];
 #pragma unroll
-          for (int j = 0; j < kStored; ++j) values[j] = slots[row * kRowPitch + column + j];
+          for (int j = 0; j < kStored; ++j)
+            values[j] = slots[row * kRowPitch + column + j * (kChannelsLast ? 1 : kRowPitch)];
           keep_results(args, tile, first_row + m * 16 + row,
                        group + own_group + column / (kOwnTiles * 8),
                        first_column + own_tile * 8 + column % (kOwnTiles * 8), values);
