@@ -80,6 +80,8 @@ Support describe(const Region& region, MatrixShape& shape) {
   for (const int length : {Matmul::m_override, Matmul::n_override, Matmul::k_override})
     if (region.anchor->inputs[static_cast<std::size_t>(length)].present())
       return Support::no("lengths of their own per batch");
+  for (const PointwiseProgram& prologue : region.prologues)
+    if (prologue.has_blocks()) return Support::no("scales of blocks before the product");
   const View &a = region.anchor->inputs[Matmul::a], &b = region.anchor->inputs[Matmul::b];
   DType math_a = f32, math_b = f32;
   if (!choose_math(a.dtype, b.dtype, region.anchor->compute, math_a, math_b))
