@@ -100,7 +100,8 @@ std::vector<ProductTile> tiles_for(const MoeShape& shape, std::int64_t rows_of_g
   std::vector<ProductTile> result;
   for (const ProductTile& tile : product_tiles(operands, rows_of_group, shape.columns)) {
     const int sums = tile.row_blocks() * tile.n / 2 * (promotes(operands) ? 2 : 1);
-    if (tile.cluster > 1 || (shape.computes() && sums > 128)) continue;
+    const int most = tile.ping_pong ? 96 : 128;  // beside what computing factors needs
+    if (tile.cluster > 1 || (shape.computes() && sums > most)) continue;
     if (shape.weight.transpose && tile.n % tile_depth(operands) != 0) continue;
     result.push_back(tile);
   }

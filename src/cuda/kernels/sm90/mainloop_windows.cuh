@@ -141,9 +141,9 @@ __device__ inline void multiply_windows(const Args& args, Ring& ring, const Work
     wait_for(ring.full_window + ring.window.stage, ring.window.parity);
     for (int tap = 0; tap < taps; ++tap, ring.filter.next()) {
       wait_for(ring.full + ring.filter.stage, kResident ? 0 : ring.filter.parity);
+      if (depth == blocks - 1 && tap == taps - 1) turns.pass_on(ring.turns);
       start_products(ring, row, depth + tap > 0, sums);
       row = row_of(tap + 1 < taps ? tap + 1 : 0);
-      if (depth == blocks - 1 && tap == taps - 1) turns.pass_on(ring.turns);
       wait_for_products<1>();
       if (filter_before >= 0) release_filter(ring, filter_before);
       if (window_before >= 0) release_window(ring, window_before);
@@ -176,14 +176,14 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
     Sum sums[kRowBlocks][WGMMA_N / 2];
     turns.wait(ring.turns);
     if (kResident) ring.filter = {0, 0};
+    if (kHasEmptyWork && work.count == 0) turns.pass_on(ring.turns);
+    multiply_windows(args, ring, work, turns, first_row, sums);
     if (kHasEmptyWork && work.count == 0) {
-      turns.pass_on(ring.turns);
 #pragma unroll
       for (int r = 0; r < kRowBlocks; ++r)
 #pragma unroll
         for (int i = 0; i < WGMMA_N / 2; ++i) sums[r][i] = 0;
     }
-    multiply_windows(args, ring, work, turns, first_row, sums);
 #pragma unroll
     for (int r = 0; r < kRowBlocks; ++r)
       finish_tile_rows(args, work, slab, sums[r], work.m + first_row + r * 64 + warp * 16);
