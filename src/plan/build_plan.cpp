@@ -37,7 +37,9 @@ std::vector<bool> special_alone(const LoweredGraph& lowered, EngineTable table,
 // reference engine, or to another last resort although a special engine takes less of it.
 std::vector<Region> cut_for_device(const LoweredGraph& lowered, EngineTable table,
                                    const DeviceProps& device, bool fuse) {
-  std::vector<FusionLimits> limits(lowered.graph.nodes().size(), FusionLimits{fuse, fuse, fuse && device.kind == DeviceKind::cuda});
+  std::vector<FusionLimits> limits(
+      lowered.graph.nodes().size(),
+      FusionLimits{fuse, fuse, fuse && device.kind == DeviceKind::cuda});
   std::optional<std::vector<bool>> alone;  // asked for rarely
   const auto is_too_large = [&](const Region& region) {
     if (region.nodes.size() == 1 || has_engine(region, table, device, is_special)) return false;

@@ -35,6 +35,11 @@ bool PointwiseProgram::has_random() const {
                      [](const Step& step) { return step.kind == Kind::random; });
 }
 
+bool PointwiseProgram::has_blocks() const {
+  return std::any_of(steps.begin(), steps.end(),
+                     [](const Step& step) { return !step.blocks.empty(); });
+}
+
 bool PointwiseProgram::is_plain_load() const {
   return steps.size() == 1 && steps[0].kind == Kind::load && stores.empty() && result == 0;
 }

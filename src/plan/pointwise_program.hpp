@@ -33,8 +33,8 @@ struct PointwiseProgram {
     // load: already broadcast to `space`. random: no memory; its strides give the position of an
     // element in the stream of random numbers.
     View view = {};
-    // load: how many neighbours along each axis of `space` share an element, whose strides then count
-    // blocks of them; empty: none do. Of the scales of BlockScaleDequantize, before products only.
+    // load: how many neighbours along each axis of `space` share an element; strides then count
+    // blocks of them. Empty: none do. Scales of BlockScaleDequantize, before products only.
     Dims blocks = {};
     double constant = 0.0;                   // constant
     Pointwise op = {};                       // compute
@@ -61,6 +61,7 @@ struct PointwiseProgram {
     return !steps.empty() && steps[0].kind == Step::Kind::accumulator;
   }
   bool has_random() const;
+  bool has_blocks() const;  // Step::blocks
   // A prologue that only reads one tensor as it is.
   bool is_plain_load() const;
   // An epilogue that only stores the accumulator.

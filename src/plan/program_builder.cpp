@@ -64,11 +64,11 @@ void ProgramBuilder::add_dequantize(const Node& node) {
   Step scale{.kind = Step::Kind::load, .view = view_of(node.inputs[Dequantize::scale])};
   scale.view.dims = program_.space;
   scale.blocks = op.block_size;
-  Step product{.kind = Step::Kind::compute,
-               .op = Pointwise{.mode = PointwiseMode::mul,
-                               .alpha1 = op.negative_scale ? -1.0 : 1.0},
-               .args = {value_of(node.inputs[Dequantize::x]), push(std::move(scale)), -1},
-               .compute = node.compute};
+  Step product{
+      .kind = Step::Kind::compute,
+      .op = Pointwise{.mode = PointwiseMode::mul, .alpha1 = op.negative_scale ? -1.0 : 1.0},
+      .args = {value_of(node.inputs[Dequantize::x]), push(std::move(scale)), -1},
+      .compute = node.compute};
   product.round_to = register_rounding(lowered_.graph.tensor(node.outputs[0]).dtype);
   values_[node.outputs[0]] = push(std::move(product));
 }

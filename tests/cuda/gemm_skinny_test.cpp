@@ -12,14 +12,14 @@ constexpr const char* kHopper = "sm_90a";
 struct Problem {
   std::int64_t few, many, depth;
   DType x = bf16, weights = bf16;
-  bool along = true;        // weights of neighbouring depths lie together
+  bool along = true;  // weights of neighbouring depths lie together
   bool few_columns = false;
   std::int64_t batches = 1;
-  bool scaled = false;      // weights are multiplied by a number per row
-  bool after = false;       // a bias and a relu
-  bool before = false;      // x is doubled first
+  bool scaled = false;  // weights are multiplied by a number per row
+  bool after = false;   // a bias and a relu
+  bool before = false;  // x is doubled first
   DType y = bf16;
-  std::int64_t block = 0;   // depths that share a scale of the weights
+  std::int64_t block = 0;  // depths that share a scale of the weights
   DType block_scale = bf16;
 };
 
@@ -74,10 +74,10 @@ TEST_F(GemmSkinny, WithoutSpills) {
                       product({.few = few, .many = 8192, .depth = 28672, .weights = weights}),
                       {kHopper});
   for (const DType weights : {bf16, i4})
-    expect_compiles(gemm_skinny_engine(),
-                    product({.few = 32, .many = 8192, .depth = 8192, .weights = weights,
-                             .along = false}),
-                    {kHopper});
+    expect_compiles(
+        gemm_skinny_engine(),
+        product({.few = 32, .many = 8192, .depth = 8192, .weights = weights, .along = false}),
+        {kHopper});
   expect_compiles(gemm_skinny_engine(),
                   product({.few = 8, .many = 4096, .depth = 4096, .x = f32, .weights = f32}),
                   {"sm_80", "sm_120"});
@@ -96,18 +96,32 @@ TEST_F(GpuGemmSkinny, EveryTypeOfWeights) {
     DType x, weights;
     bool along;
   };
-  for (const Types& types : std::initializer_list<Types>{
-           {bf16, bf16, true},  {bf16, bf16, false}, {bf16, e4m3, true}, {bf16, e4m3, false},
-           {bf16, i8, true},    {bf16, i4, true},    {bf16, u4, false},  {bf16, e2m1, true},
-           {bf16, e5m2, false}, {f16, f16, true},    {f16, e5m2, true},  {f16, i4, false},
-           {f32, f32, true},    {f32, f32, false},   {f32, i8, true}})
-    expect_agrees(gemm_skinny_engine(),
-                  product({.few = 5, .many = 96, .depth = 352, .x = types.x,
-                           .weights = types.weights, .along = types.along, .y = types.x}));
+  for (const Types& types : std::initializer_list<Types>{{bf16, bf16, true},
+                                                         {bf16, bf16, false},
+                                                         {bf16, e4m3, true},
+                                                         {bf16, e4m3, false},
+                                                         {bf16, i8, true},
+                                                         {bf16, i4, true},
+                                                         {bf16, u4, false},
+                                                         {bf16, e2m1, true},
+                                                         {bf16, e5m2, false},
+                                                         {f16, f16, true},
+                                                         {f16, e5m2, true},
+                                                         {f16, i4, false},
+                                                         {f32, f32, true},
+                                                         {f32, f32, false},
+                                                         {f32, i8, true}})
+    expect_agrees(gemm_skinny_engine(), product({.few = 5,
+                                                 .many = 96,
+                                                 .depth = 352,
+                                                 .x = types.x,
+                                                 .weights = types.weights,
+                                                 .along = types.along,
+                                                 .y = types.x}));
 }
 
-// Blocks of a cluster; little shared memory, so that x comes in phases; few multiprocessors, so that
-// blocks take several passes.
+// Blocks of a cluster; little shared memory, so that x comes in phases; few multiprocessors, so
+// that blocks take several passes.
 TEST_F(GpuGemmSkinny, ClustersPhasesAndPasses) {
   const DeviceProps whole = Device::named("cuda:0").props();
   DeviceProps with_little_memory = whole, small = whole;
@@ -141,12 +155,18 @@ TEST_F(GpuGemmSkinny, ScalesOfBlocks) {
   for (const bool along : {true, false}) {
     for (const auto& [weights, block, scale] :
          {std::tuple{i4, 128, bf16}, {i4, 32, f32}, {e2m1, 16, e4m3}, {e4m3, 32, e8m0}})
-      expect_agrees(gemm_skinny_engine(),
-                    product({.few = 3, .many = 64, .depth = 416, .weights = weights,
-                             .along = along, .block = block, .block_scale = scale}));
+      expect_agrees(gemm_skinny_engine(), product({.few = 3,
+                                                   .many = 64,
+                                                   .depth = 416,
+                                                   .weights = weights,
+                                                   .along = along,
+                                                   .block = block,
+                                                   .block_scale = scale}));
   }
-  expect_agrees(gemm_skinny_engine(), product({.few = 2, .many = 80, .depth = 256, .weights = i4,
-                                               .few_columns = true, .block = 64}));
+  expect_agrees(
+      gemm_skinny_engine(),
+      product(
+          {.few = 2, .many = 80, .depth = 256, .weights = i4, .few_columns = true, .block = 64}));
 }
 
 // Rows that start anywhere, and what is not a number.
@@ -157,10 +177,10 @@ TEST_F(GpuGemmSkinny, OddExtentsAndSpecialNumbers) {
     expect_agrees(gemm_skinny_engine(),
                   product({.few = 3, .many = 50, .depth = 70, .weights = e4m3, .along = along}));
     for (const DType weights : {bf16, e4m3, e5m2})
-      expect_agrees(gemm_skinny_engine(),
-                    product({.few = 3, .many = 64, .depth = 64, .weights = weights,
-                             .along = along}),
-                    false, 5, support::Fill::special);
+      expect_agrees(
+          gemm_skinny_engine(),
+          product({.few = 3, .many = 64, .depth = 64, .weights = weights, .along = along}), false,
+          5, support::Fill::special);
   }
 }
 

@@ -219,6 +219,46 @@ TEST(Cut, SplitsAChainThatExceedsAProgram) {
   }
 }
 
+// Where the device's programs read elements that blocks share, dequantisation is two of their
+// steps.
+TEST(Cut, DequantizesBlocksBeforeAProduct) {
+  Graph g;
+  const Value x = g.input("x", {4, 64}, bf16), w = g.input("w", {64, 8}, i4),
+              scale = g.input("scale", {2, 8}, bf16);
+  BlockScaleDequantize op;
+  op.block_size = {32, 1};
+  const Value weights =
+      g.apply(op, {{BlockScaleDequantize::x, w}, {BlockScaleDequantize::scale, scale}},
+              {BlockScaleDequantize::y}, {.dtype = bf16})[0];
+  g.output("y", g.matmul(x, weights));
+  const LoweredGraph lowered = lower(g, true);
+  const auto regions_with = [&](bool dequantize) {
+    return cut(lowered,
+               std::vector<FusionLimits>(lowered.graph.nodes().size(), {true, true, dequantize}));
+  };
+  const auto apart = regions_with(false), together = regions_with(true);
+  ASSERT_EQ(apart.size(), 2u);
+  EXPECT_TRUE(apart[0].anchor_as<BlockScaleDequantize>());
+  ASSERT_EQ(together.size(), 1u);
+  ASSERT_TRUE(together[0].anchor_as<Matmul>());
+  const PointwiseProgram& of_weights = together[0].prologues[Matmul::b];
+  ASSERT_EQ(of_weights.steps.size(), 3u);
+  EXPECT_EQ(of_weights.steps[1].blocks, (Dims{32, 1}));
+  EXPECT_EQ(of_weights.steps[1].view.strides, (Dims{8, 1}));
+
+  // Of no use to anything but a product.
+  Graph alone;
+  const Value y = alone.apply(op,
+                              {{BlockScaleDequantize::x, alone.input("w", {64, 8}, i4)},
+                               {BlockScaleDequantize::scale, alone.input("scale", {2, 8}, bf16)}},
+                              {BlockScaleDequantize::y}, {.dtype = bf16})[0];
+  alone.output("y", relu(y));
+  const LoweredGraph lowered_alone = lower(alone, true);
+  const auto one = cut(lowered_alone, std::vector<FusionLimits>(2, {true, true, true}));
+  ASSERT_EQ(one.size(), 1u);
+  EXPECT_TRUE(one[0].anchor_as<BlockScaleDequantize>());
+}
+
 TEST(Cut, OneRegionPerOperationWithoutFusion) {
   Graph g;
   const Value x = g.input("x", {4, 4}, f32);

@@ -35,8 +35,8 @@ class Designer {
 
   KernelDesign design(DType precision) {
     add_numbers();
-    std::string programs = print_program(shape_.x, graph_, "x_program", arguments_) +
-                           print_work() + print_scale() + print_factors() +
+    std::string programs = print_program(shape_.x, graph_, "x_program", arguments_) + print_work() +
+                           print_scale() + print_factors() +
                            print_program(shape_.epilogue, graph_, "epilogue", arguments_);
     const std::string head =
         register_types(precision, {&shape_.x, &shape_.work, &shape_.epilogue, &wide_}) +
@@ -86,8 +86,7 @@ class Designer {
     const View x = shape_.copies_x() ? shape_.x.steps[0].view : View{};
     x.present() ? arguments_.pointer("x", x) : arguments_.number("x", 0);
     arguments_.number("x_row_stride", x.present() ? x.strides[shape_.rank - 2] : 0);
-    arguments_.numbers("x_batch_stride",
-                       batch_strides(x.present() ? x : shape_.weights));
+    arguments_.numbers("x_batch_stride", batch_strides(x.present() ? x : shape_.weights));
     wide_.space = shape_.work.space;
     wide_.steps = plain_load(shape_.weights).steps;
   }
@@ -167,11 +166,11 @@ class GemmSkinnyEngine final : public CudaEngine {
       Config config;
       config.knobs = layout.knobs();
       const double seconds = layout.seconds(shape, device);
-      config.cost = {.flops = region.flops(),
-                     .bytes = region.bytes(),
-                     .flops_fraction =
-                         shape.matrix() ? 0.3 * device.flops_f16 / device.flops_f32 : 0.5,
-                     .bytes_fraction = region.bytes() / device.bytes_per_second / seconds};
+      config.cost = {
+          .flops = region.flops(),
+          .bytes = region.bytes(),
+          .flops_fraction = shape.matrix() ? 0.3 * device.flops_f16 / device.flops_f32 : 0.5,
+          .bytes_fraction = region.bytes() / device.bytes_per_second / seconds};
       config.notes.runtime_compiled = true;
       config.notes.truncating_sums = shape.matrix();
       result.push_back(std::move(config));

@@ -42,7 +42,8 @@ std::int64_t sums(const Shape& shape, const Layout& layout) {
 
 // Registers of a thread, about.
 std::int64_t registers_of(const Shape& shape, const Layout& layout) {
-  const std::int64_t factors = shape.matrix() ? 4 * ceil_div(shape.few, 8) : 4 * packets(shape, layout);
+  const std::int64_t factors =
+      shape.matrix() ? 4 * ceil_div(shape.few, 8) : 4 * packets(shape, layout);
   return 72 + sums(shape, layout) + packets(shape, layout) * shape.packet_bytes() / 4 + factors;
 }
 
@@ -112,8 +113,7 @@ void SkinnyLayout::choose_passes(const Shape& shape, const DeviceProps& device) 
 
 bool SkinnyLayout::choose_lengths(const Shape& shape, const DeviceProps& device,
                                   std::int64_t ring_bytes) {
-  const std::int64_t room =
-      std::min(device.l1_bytes / blocks - kReserved, device.shared_bytes);
+  const std::int64_t room = std::min(device.l1_bytes / blocks - kReserved, device.shared_bytes);
   const std::int64_t rounds = block_rounds(shape);
   const auto fits = [&] {
     return shared_bytes(shape) <= room && phases_are_long_enough(shape, *this);
@@ -135,7 +135,7 @@ double SkinnyLayout::seconds(const Shape& shape, const DeviceProps& device) cons
   constexpr double kEnough = 36 << 10;  // bytes on the way per multiprocessor
   constexpr double kRowsAtOnce = 8192, kLossPerDoubling = 0.16;
   constexpr double kStart = 4e-6, kBarrier = 1e-6, kPass = 0.1e-6;
-  constexpr double kMostOfOne = 1.3;  // of its share of the memory's speed
+  constexpr double kMostOfOne = 1.15;  // of its share of the memory's speed
   const auto units = static_cast<double>(device.compute_units);
   const auto count = static_cast<double>(grid(shape));
   const double at_once = std::min(std::ceil(count / units), static_cast<double>(blocks));
@@ -147,12 +147,13 @@ double SkinnyLayout::seconds(const Shape& shape, const DeviceProps& device) cons
                        std::max(0.3, 1 - kLossPerDoubling * doublings / together);
   const double weights =
       static_cast<double>(shape.many * shape.depth * shape.batches * shape.bits()) / 8;
-  const double block_weights = static_cast<double>(block_rounds(shape) * warps_k *
-                                                   step_depth(shape) * rows(shape) * passes *
-                                                   shape.bits()) /
-                               8;
+  const double block_weights =
+      static_cast<double>(block_rounds(shape) * warps_k * step_depth(shape) * rows(shape) * passes *
+                          shape.bits()) /
+      8;
   const double times_x = buffers_x(shape) > 1 ? static_cast<double>(passes) : 1;
-  const double x = static_cast<double>(block_rounds(shape) * x_bytes(shape, *this)) * count * times_x;
+  const double x =
+      static_cast<double>(block_rounds(shape) * x_bytes(shape, *this)) * count * times_x;
   const double all = (weights + 0.3 * x) / speed;
   const double busiest = std::ceil(count / units) * block_weights / (speed / units * kMostOfOne);
   return std::max(all, busiest) + kStart + static_cast<double>(passes) * kPass +

@@ -87,8 +87,8 @@ void take_out_factors(SkinnyShape& shape) {
   std::vector<int> factors;
   for (;;) {
     const Step& step = work.steps[static_cast<std::size_t>(work.result)];
-    if (step.kind != Kind::compute || step.op.mode != PointwiseMode::mul ||
-        step.op.alpha1 != 1.0 || step.op.alpha2 != 1.0 || step.round_to || step.compute != f32)
+    if (step.kind != Kind::compute || step.op.mode != PointwiseMode::mul || step.op.alpha1 != 1.0 ||
+        step.op.alpha2 != 1.0 || step.round_to || step.compute != f32)
       break;
     const int a = step.args[0], b = step.args[1];
     const bool a_differs = differs[static_cast<std::size_t>(a)] != 0;
@@ -114,8 +114,8 @@ void take_out_factors(SkinnyShape& shape) {
   work = part_of(work, work.result);
 }
 
-// Weights times the scale of their block, which factors can be multiplied by: products of 8 bits by 8
-// (or 11 by 11) are rounded once, as the tensor of dequantised weights would be.
+// Weights times the scale of their block, which factors can be multiplied by: products of 8 bits by
+// 8 (or 11 by 11) are rounded once, as the tensor of dequantised weights would be.
 void take_out_scale(SkinnyShape& shape) {
   const PointwiseProgram& work = shape.work;
   if (work.steps.size() != 3 || work.steps[0].kind != Kind::accumulator) return;
@@ -143,13 +143,11 @@ Support SkinnyShape::describe(const Region& region, SkinnyShape& shape) {
       return Support::no("lengths of their own per batch");
   if (touches_unusual(region)) return Support::no("a ragged or complex tensor, or random numbers");
   if (region.precision() == f64 || region.anchor->compute != f32)
-    return Support::no("computes in {}", to_string(region.precision() == f64
-                                                       ? f64
-                                                       : region.anchor->compute));
+    return Support::no("computes in {}",
+                       to_string(region.precision() == f64 ? f64 : region.anchor->compute));
   for (const PointwiseProgram& prologue : region.prologues)
     if (reads_coordinates(prologue)) return Support::no("a fused operation reads coordinates");
-  if (reads_coordinates(region.epilogue))
-    return Support::no("a fused operation reads coordinates");
+  if (reads_coordinates(region.epilogue)) return Support::no("a fused operation reads coordinates");
 
   const Dims& result = region.epilogue.space;
   shape.rank = result.rank();
@@ -178,8 +176,8 @@ Support SkinnyShape::describe(const Region& region, SkinnyShape& shape) {
   shape.x = program(x_slot, few_columns);
   shape.epilogue = few_columns ? with_last_axes_exchanged(region.epilogue) : region.epilogue;
   shape.work = program(weight_slot, !few_columns);  // [..., many, depth]
-  const auto found = std::find_if(
-      shape.work.steps.begin(), shape.work.steps.end(), [&](const Step& step) {
+  const auto found =
+      std::find_if(shape.work.steps.begin(), shape.work.steps.end(), [&](const Step& step) {
         return step.kind == Kind::load && step.blocks.empty() &&
                is_matrix(step.view, shape.work.space) &&
                (lies_together(step.view, last) || lies_together(step.view, last - 1));
@@ -216,9 +214,9 @@ Support SkinnyShape::describe(const Region& region, SkinnyShape& shape) {
       shape.type = type;
       break;
     }
-  const bool has_pairs = shape.matrix() &&
-                         (stored == shape.type || stored == e4m3 || stored == i8 || stored == i4 ||
-                          stored == u4 || stored == e2m1 || (stored == e5m2 && shape.type == f16));
+  const bool has_pairs =
+      shape.matrix() && (stored == shape.type || stored == e4m3 || stored == i8 || stored == i4 ||
+                         stored == u4 || stored == e2m1 || (stored == e5m2 && shape.type == f16));
   if (has_pairs && shape.has_work && of_weights == shape.type) take_out_scale(shape);
   shape.raw = has_pairs && !shape.has_work;
   return Support::yes();

@@ -11,17 +11,17 @@ struct SkinnyShape {
   std::int64_t few = 0, many = 0, depth = 0, batches = 1;
   Dims batch_extent;  // of the result
   int rank = 2;
-  DType type = f32;    // of the products' factors: bf16 or f16 for matrix units, else f32
-  bool along = true;   // weights that lie together are of neighbouring depths, not rows
-  bool raw = true;     // weights become factors by operations on bits alone
-  View weights;        // over [..., many, depth] if along, else [..., depth, many]
+  DType type = f32;   // of the products' factors: bf16 or f16 for matrix units, else f32
+  bool along = true;  // weights that lie together are of neighbouring depths, not rows
+  bool raw = true;    // weights become factors by operations on bits alone
+  View weights;       // over [..., many, depth] if along, else [..., depth, many]
   bool has_work = false;
   std::int64_t scale_block = 0;  // depths that share a scale, a multiple of 8; 0: no scales
   PointwiseProgram scale;        // of weights as factors, over the same as the weights
-  PointwiseProgram work;     // on weights, which are its accumulator, over the same
-  PointwiseProgram x;        // over [..., few, depth]
-  PointwiseProgram factors;  // of results, over [..., few, many]; empty: none
-  PointwiseProgram epilogue; // over [..., few, many]
+  PointwiseProgram work;         // on weights, which are its accumulator, over the same
+  PointwiseProgram x;            // over [..., few, depth]
+  PointwiseProgram factors;      // of results, over [..., few, many]; empty: none
+  PointwiseProgram epilogue;     // over [..., few, many]
 
   // Fills `shape`, or says why not.
   static Support describe(const Region& region, SkinnyShape& shape);

@@ -160,6 +160,8 @@ class HostEngine final : public Engine {
   }
 
   Support supports(const Region& region, const DeviceProps&) const override {
+    for (const PointwiseProgram& prologue : region.prologues)
+      if (prologue.has_blocks()) return Support::no("scales of blocks before a product");
     return engine_.supports(region, processor_);
   }
 

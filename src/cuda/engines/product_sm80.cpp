@@ -22,6 +22,8 @@ class ProductEngine : public CudaEngine {
     const bool is_matmul = region.anchor_as<Matmul>() != nullptr;
     if (convolutions_ && is_matmul) return Support::other_operation("a matrix product");
     if (!convolutions_ && !is_matmul) return Support::other_operation("no matrix product");
+    for (const PointwiseProgram& prologue : region.prologues)
+      if (prologue.has_blocks()) return Support::no("scales of blocks before the product");
     return ProductDesigner(region, device).support();
   }
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {

@@ -1,10 +1,11 @@
 // y[few][many] = x[few][depth] * weights[many][depth], few rows: bound by reading the weights once.
 //
 // A block has kRows rows of weights at a time and a part of the depth, in steps. Each thread copies
-// its own packets of the steps to come to a ring in shared memory, kSteps - 1 of them on the way at a
-// time, and waits for nobody else; with the last step of some rows come the first of the next. x is
-// in shared memory for a phase of kPhase steps, where it does not fit for all of them; the next phase
-// is on the way meanwhile. At the end of its rows, warps add their sums, then blocks of a cluster.
+// its own packets of the steps to come to a ring in shared memory, kSteps - 1 of them on the way at
+// a time, and waits for nobody else; after the last step of some rows come the first of the next. x
+// is in shared memory for a phase of kPhase steps, where it does not fit for all of them; the next
+// phase is on the way meanwhile. At the end of its rows, warps add their sums, then blocks of a
+// cluster.
 #include "lib/ptx_async.cuh"
 #include "lib/ptx_cluster.cuh"
 

@@ -144,8 +144,8 @@ class Printer {
                              step.blocks[axis], stride_text(view, axis, name));
     if (is_packed(view.dtype) && view.offset != 0)
       index += " + (Index)" + arguments_.number(name + "_offset", view.offset);
-    line(each(fmt::format("v{}[l] = load_element<R>({}, {}, {});", i, tag(view.dtype), pointer,
-                          index)));
+    line(each(
+        fmt::format("v{}[l] = load_element<R>({}, {}, {});", i, tag(view.dtype), pointer, index)));
   }
 
   void add_store(int s) {

@@ -77,6 +77,8 @@ TensorMapForm map_of(const MatrixFactor& factor, std::int64_t lines, std::int64_
 Support describe(const Region& region, MatrixShape& shape) {
   const auto* op = region.anchor_as<Matmul>();
   if (op == nullptr) return Support::other_operation("not a matrix product");
+  for (const PointwiseProgram& prologue : region.prologues)
+    if (prologue.has_blocks()) return Support::no("scales of blocks before the product");
   const View &a = region.anchor->inputs[Matmul::a], &b = region.anchor->inputs[Matmul::b];
   DType math_a = f32, math_b = f32;
   if (!choose_math(a.dtype, b.dtype, region.anchor->compute, math_a, math_b))

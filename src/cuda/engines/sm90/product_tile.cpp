@@ -9,14 +9,17 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr int kSlabColumns = 32;
-constexpr int kSlabBytes = 16 * (kSlabColumns + 8) * 4;  // of a warp: lib/product_rows.cuh
-constexpr int kAlignment = 1024;                         // of stages, whose swizzle it fits
+constexpr int kAlignment = 1024;  // of stages, whose swizzle it fits
 constexpr int kMostStages = 8;
 
 int bytes_of(DType operands) { return bit_width(operands) / 8; }
 
 int stage_bytes(const ProductTile& tile) { return (tile.m + tile.n) * tile.depth_bytes; }
+
+// lib/product_rows.cuh: wide slabs where tiles take turns, whose end has to keep pace with memory;
+// elsewhere stages have more of the room.
+int slab_columns(const ProductTile& tile) { return tile.ping_pong && tile.n >= 64 ? 64 : 32; }
+int slab_bytes(const ProductTile& tile) { return 16 * (slab_columns(tile) + 8) * 4; }  // of a warp
 
 // As PTX names the type of a factor.
 const char* factor_name(DType dtype) {
@@ -43,8 +46,8 @@ int tile_depth(DType operands) { return 128 / bytes_of(operands); }
 unsigned shared_bytes(const ProductTile& tile, int stages) {
   constexpr int kBarrierBytes = 8;  // two of a stage, one of a warpgroup
   return static_cast<unsigned>(stages * (stage_bytes(tile) + 2 * kBarrierBytes) +
-                               tile.consumers * kBarrierBytes + tile.consumers * 4 * kSlabBytes +
-                               kAlignment);
+                               tile.consumers * kBarrierBytes +
+                               tile.consumers * 4 * slab_bytes(tile) + kAlignment);
 }
 
 int stage_count(const ProductTile& tile, const DeviceProps& device) {
@@ -143,7 +146,7 @@ std::string product_constants(const ProductTile& tile, const ProductForm& form, 
          constant("kCluster", tile.cluster) + constant("kRowBlocks", tile.row_blocks()) +
          constant("kTransposeA", form.transpose_a) + constant("kTransposeB", form.transpose_b) +
          constant("kBlocksPerProcessor", 1) + constant("kPromotes", promotes(form.a)) +
-         constant("kSlabColumns", kSlabColumns) + constant("kVector", form.vector) +
+         constant("kSlabColumns", slab_columns(tile)) + constant("kVector", form.vector) +
          constant("kRank", form.rank);
 }
 
