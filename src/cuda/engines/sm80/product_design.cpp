@@ -244,6 +244,13 @@ Config ProductDesigner::config_of(const WarpTile& tile, std::string_view engine)
   work.operands = types_.a;
   work.tile_m = static_cast<int>(tile.m);
   work.tile_n = static_cast<int>(tile.n);
+  // How each operand comes into shared memory decides more than the tile.
+  work.variant = tile.bytes == 128 ? 100 : 0;
+  int place = 1;
+  for (const OperandText& operand : operands_) {
+    work.variant += place * (operand.converts() ? 3 : static_cast<int>(operand.mode));
+    place *= 4;
+  }
   work.tiles = static_cast<double>(tile_count(tile, 0, product_.variants) * tile.split) * batches;
   work.flops = 2 * area * static_cast<double>(depth / bytes_of(types_.a));
   work.load_bytes = static_cast<double>((tile.m + tile.n) * depth);
