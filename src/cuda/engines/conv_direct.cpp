@@ -181,15 +181,21 @@ class Designer {
   }
   std::string pixel_constants(const Tile& tile, const Block& block) const {
     const std::int64_t steps = block.patch.steps();
-    // Small loops as a whole: distances in the patch are then part of the instructions.
-    const std::int64_t unrolled = tile.held || steps <= 12 ? steps : 4;
+    // Small loops as a whole: distances in the patch are then part of the instructions. Others by
+    // taps or rows of them, inside of which they are.
+    const bool whole = tile.held || steps <= 12;
+    const std::int64_t side_by_side =
+        shape_.runs() ? block.patch.units_of_row : block.patch.units_of_tap;
+    const std::int64_t together = !whole && side_by_side % 2 == 0 ? side_by_side / 2 : 0;
+    const std::int64_t unrolled = whole ? steps : 4;
     return constant("kGroups", tile.groups) + constant("kOwnGroups", tile.own_groups) +
            constant("kTiles", tile.tiles) + constant("kOwnTiles", tile.own_tiles) +
            constant("kRowTiles", tile.row_tiles) + constant("kWarpsM", tile.warps) +
            constant("kThreads", block.threads) + constant("kBlocks", block.blocks_at_once) +
            constant("kPatches", block.patches) + constant("kParts", block.parts) +
            constant("kHeld", tile.held ? 1 : 0) + constant("kUnrolled", unrolled) +
-           constant("kStored", block.stored) + constant("kShuffled", block.shuffled ? 1 : 0);
+           constant("kStepsTogether", together) + constant("kStored", block.stored) +
+           constant("kShuffled", block.shuffled ? 1 : 0);
   }
   std::string filter_constants(const FilterTile& tile, const FilterBlock& block) const {
     return constant("kGroups", tile.groups) + constant("kOwnGroups", tile.own_groups) +
@@ -299,7 +305,7 @@ class ConvDirectEngine final : public CudaEngine {
     add_configs(region, shape, device, result);
     // Enough products that what splitting leaves out does not matter.
     constexpr std::int64_t kLeastTerms = 16;
-    if (shape.element == f32 && shape.depth * shape.taps[0] * shape.taps[1] >= kLeastTerms) {
+    if (shape.element == f32 && shape.least_terms() >= kLeastTerms) {
       shape.splits = true;
       add_configs(region, shape, device, result);
     }

@@ -119,6 +119,17 @@ ConvDirectShape::ConvDirectShape(const Region& region)
   weights = reordered(plain_weights, axes_of(rank, {0, 1}, {}));
 }
 
+std::int64_t ConvDirectShape::least_terms() const {
+  std::int64_t terms = kind == Kind::filter ? images : depth;
+  for (std::size_t axis = 0; axis < 2; ++axis) {
+    std::int64_t count = taps[axis] - padding[axis];
+    if (kind == Kind::data) count = taps[axis] / (2 * stride[axis]);
+    if (kind == Kind::filter) count = result_extent[axis] - padding[axis];
+    terms *= std::max<std::int64_t>(count, 1);
+  }
+  return terms;
+}
+
 bool ConvDirectShape::runs() const {
   return groups == 1 && depth <= (element == f32 ? kMostRun - 1 : kMostRun) && reach[1] == 1;
 }

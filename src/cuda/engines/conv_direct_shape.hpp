@@ -39,6 +39,8 @@ struct ConvDirectShape {
   std::int64_t group_results() const { return merge * results; }
   std::int64_t group_count() const { return groups / merge; }
   std::int64_t columns() const { return phases[0] * phases[1] * group_results(); }
+  // About how many products the result with the fewest of them sums, at a corner of the image.
+  std::int64_t least_terms() const;
   // The taps of a row of the window lie together in a patch.
   bool runs() const;
   // Results per access to memory: channels, or pixels of a row where channels come first.

@@ -141,11 +141,11 @@ struct Rows {
     const uint32* words = (const uint32*)(rows[tile][half] + offset);
     return kOdd ? __funnelshift_r(words[0], words[1], shifts[tile][half]) : words[0];
   }
-  // Units 2 step and 2 step + 1 of tile's rows, `offset` elements further on.
-  __device__ void load(int tile, int step, int offset, Operand<4>& a) const {
-    const int first = unit_offset(2 * step), next = unit_offset(2 * step + 1);
+  // Two units of tile's rows, `first` and `gap` more elements from their places.
+  __device__ void load(int tile, int first, int gap, Operand<4>& a) const {
+    const int next = first + gap;
     if constexpr (kAligned) {
-      load_matrices<false>(a.words, rows[tile][0] + offset + (second ? next : first));
+      load_matrices<false>(a.words, rows[tile][0] + (second ? gap : 0) + first);
     } else {
       a.words[0] = word_at(tile, 0, first);
       a.words[1] = word_at(tile, 1, first);
@@ -240,8 +240,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
 
     Sums sums[kRowTiles][kOwnGroups][kOwnTiles];
     const Rows rows(patch, first_row, lane);
-#pragma unroll kUnrolled
-    for (int step = 0; step < kSteps; ++step) {
+    const auto multiply = [&](int step, int first, int gap) {
 #pragma unroll
       for (int g = 0; g < kOwnGroups; ++g) {
         Operand<2> b[kOwnTiles];
@@ -255,7 +254,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
 #pragma unroll
         for (int m = 0; m < kRowTiles; ++m) {
           Operand<4> a;
-          rows.load(m, step, (own_group + g) * kTapChannels, a);
+          rows.load(m, (own_group + g) * kTapChannels + first, gap, a);
 #pragma unroll
           for (int t = 0; t < kOwnTiles; ++t) sums[m][g][t].add(a, b[t]);
         }
@@ -263,6 +262,21 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
       if (kSplits && step % kSettle == kSettle - 1) {
 #pragma unroll
         for (int i = 0; i < kRowTiles * kOwnGroups * kOwnTiles; ++i) (&sums[0][0][0])[i].settle();
+      }
+    };
+    if constexpr (kStepsTogether > 0) {
+      // A tap, or a row of them: its units lie side by side.
+#pragma unroll 1
+      for (int step = 0; step < kSteps; step += kStepsTogether) {
+        const int first = unit_offset(2 * step);
+#pragma unroll
+        for (int i = 0; i < kStepsTogether; ++i) multiply(step + i, first + 2 * i * kUnit, kUnit);
+      }
+    } else {
+#pragma unroll kUnrolled
+      for (int step = 0; step < kSteps; ++step) {
+        const int first = unit_offset(2 * step);
+        multiply(step, first, unit_offset(2 * step + 1) - first);
       }
     }
 
