@@ -149,7 +149,7 @@ ConvDirectBlock::ConvDirectBlock(const ConvDirectShape& shape, const ConvDirectT
                      held_registers = steps * own * 2 * weights_factor,
                      sums = tile.row_tiles * own * 4 * product_factor(shape),
                      others = (shape.unit() == 8 ? kOtherRegisters : kOtherOfWide) +
-                              (patch.aligned ? 0 : tile.row_tiles * 2);
+                              (patch.aligned && shape.unit() == 8 ? 0 : tile.row_tiles * 2);
   stored = shape.stored();
   if (!shape.channels_last)
     while (tile.w % stored != 0) stored /= 2;
