@@ -23,7 +23,7 @@ std::vector<Trial> trials_of(const Json& json) {
     trial.engine = one.at("engine").get<std::string>();
     for (const auto& [name, value] : one.at("knobs").items())
       trial.knobs.emplace_back(name, value.get<std::int64_t>());
-    trial.estimated = one.at("estimated_us").get<double>() * 1e-6;
+    trial.estimated = one.value("estimated_us", 0.0) * 1e-6;
     trial.measured = one.at("measured_us").get<double>() * 1e-6;
     trials.push_back(std::move(trial));
   }

@@ -245,7 +245,6 @@ Config ProductDesigner::config_of(const WarpTile& tile, std::string_view engine)
   work.tile_m = static_cast<int>(tile.m);
   work.tile_n = static_cast<int>(tile.n);
   // How each operand comes into shared memory decides more than the tile.
-  work.variant = tile.bytes == 128 ? 100 : 0;
   int place = 1;
   for (const OperandText& operand : operands_) {
     work.variant += place * (operand.converts() ? 3 : static_cast<int>(operand.mode));
