@@ -281,13 +281,9 @@ class ConvSm90Engine final : public CudaEngine {
         constant("kWindowStages", windows.windows) + constant("kResident", windows.resident) +
         arguments.struct_text() + printed;
     std::vector<std::string_view> files = {"lib/product_rows.cuh", "lib/ptx_wgmma_product.cuh",
-                                           "sm90/schedule_pixels.cuh", "sm90/load_pixels.cuh"};
-    if (has_windows) {
-      files.emplace_back("sm90/warpgroups.cuh");
-      files.emplace_back("sm90/mainloop_windows.cuh");
-    } else {
-      files.emplace_back("sm90/mainloop.cuh");
-    }
+                                           "sm90/schedule_pixels.cuh", "sm90/load_pixels.cuh",
+                                           "sm90/warpgroups.cuh"};
+    files.emplace_back(has_windows ? "sm90/mainloop_windows.cuh" : "sm90/mainloop.cuh");
     launch.source = {"conv_sm90", assemble(files, head)};
     launch.function = "product";
     launch.threads = static_cast<unsigned>((tile.consumers + 1) * 128);

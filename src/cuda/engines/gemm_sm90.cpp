@@ -183,6 +183,7 @@ class GemmSm90Engine final : public CudaEngine {
                                            "sm90/schedule.cuh", "sm90/load_matrix.cuh",
                                            "sm90/finish_matrix.cuh"};
     if (shape.computes()) files.push_back("sm90/compute_rows.cuh");
+    files.push_back("sm90/warpgroups.cuh");
     files.push_back("sm90/mainloop.cuh");
     launch.source = {"gemm_sm90", assemble(files, head)};
     launch.function = "product";

@@ -1,32 +1,20 @@
 // The product of two matrices that copy engines bring into shared memory block by block of depth:
 // one warp asks for them, kConsumers warpgroups multiply and finish. Comes after a kernel's head,
-// sm90/schedule.cuh, lib/product_rows.cuh, lib/ptx_wgmma_product.cuh and a loader, which has
+// sm90/schedule.cuh, lib/product_rows.cuh, lib/ptx_wgmma_product.cuh, sm90/warpgroups.cuh and a
+// loader, which has
 //   kStageBytesA, kStageBytesB
 //   load_stage(args, work, block, a, b, barrier)  asks for the tiles of a block of depth
 //   finish_tile_rows(args, work, slab, sums, row)  what becomes of 16 rows of sums
 //   compute_stage(args, work, block, a, b, ready)  where a factor is computed on the way in, by a
 //                                                  warpgroup; `ready` waits for the memory
-// The head has kStages, kConsumers, kPingPong, kTileDepth, kElementBytes, kRowBlocks (of 64 rows
-// that a warpgroup has of a tile), kTransposeA, kTransposeB, kBlocksPerProcessor, kPromotes,
-// kProducers (warpgroups), kComputes (whether they compute), kAskedBytes (of a stage).
+// The head has kStages, kRowBlocks (of 64 rows that a warpgroup has of a tile), kTransposeA,
+// kTransposeB, kPromotes, kAskedBytes (of a stage).
 #include "lib/ptx_cluster.cuh"
 #include "lib/ptx_tma.cuh"
 #include "lib/ptx_wgmma.cuh"
 
-static const int kThreads = (kConsumers + kProducers) * 128;
-// Warpgroups that multiply the same tile.
-static const int kSharers = kPingPong ? 1 : kConsumers;
-// Registers a thread has at the start (what a block of a processor can have, in steps of 8), and
-// what the roles make of them.
-static const int kStartRegisters = 65536 / (kThreads * kBlocksPerProcessor) / 8 * 8;
-static const int kProducerRegisters =
-    !kComputes ? kAskingRegisters : kProducers == 1 ? 104 : 72;
 // At the barrier of a full stage: whoever asks for a part of it, and warps that compute the rest.
 static const int kFullArrivals = (kAskedBytes > 0) + (kComputes ? 4 : 0);
-static const int kLeftRegisters =
-    (kStartRegisters * (kConsumers + kProducers) - kProducerRegisters * kProducers) / kConsumers /
-    8 * 8;
-static const int kConsumerRegisters = kLeftRegisters < 240 ? kLeftRegisters : 240;
 
 // The ring of stages. Producer and consumers walk it in the same order, each for itself.
 struct Ring {
@@ -115,44 +103,6 @@ __device__ inline void release(const Ring& ring, int stage) {
   }
 }
 
-// Warpgroups with tiles of their own multiply in turns. A barrier tells apart this round of a stage
-// and the one before it, no more: who waits for a stage must know that the round before has come.
-struct Turns {
-  int group, parity;
-
-  __device__ void wait(const Ring& ring) {
-    if constexpr (!kPingPong) return;
-    wait_for(ring.turns + group, parity);
-    parity ^= 1;
-  }
-  // All stages of the group's tile have come.
-  __device__ void pass_on(const Ring& ring) const {
-    if constexpr (!kPingPong) return;
-    if (threadIdx.x % 32 == 0) arrive(ring.turns + (group + 1) % kConsumers);
-  }
-};
-
-// Distances of lib/ptx_wgmma.cuh's descriptors. A tile with contiguous rows is a stack of boxes of
-// 128 bytes of rows.
-static const int kDepthBytes = kTileDepth * kElementBytes;
-static const int kInstructionDepth = 32 / kElementBytes;
-template <bool kTranspose>
-__device__ inline uint64 tile_descriptor(const uint8* tile) {
-  if constexpr (kTranspose)
-    return matrix_descriptor<128>(tile, kTileDepth * 128, 1024);
-  else
-    return matrix_descriptor<kDepthBytes>(tile, 0, 8 * kDepthBytes);
-}
-template <bool kTranspose>
-__device__ inline int depth_step() {
-  return kTranspose ? kInstructionDepth * 128 : 32;
-}
-// From 64 rows of A to the next.
-template <bool kTranspose>
-__device__ inline int rows_step() {
-  return kTranspose ? kTileDepth * 128 : 64 * kDepthBytes;
-}
-
 // The products of a stage, started. `keeps`: the sums so far count.
 __device__ inline void start_products(const Ring& ring, int first_row_block, bool keeps,
                                       Sum (&sums)[kRowBlocks][WGMMA_N / 2]) {
@@ -184,7 +134,7 @@ __device__ inline void multiply_blocks_and_promote(Ring& ring, const Work& work,
   Sum of_stage[kRowBlocks][WGMMA_N / 2];
   for (int block = 0; block < work.count; ++block, ring.next()) {
     wait_for(ring.full + ring.stage, ring.parity);
-    if (block == work.count - 1) turns.pass_on(ring);
+    if (block == work.count - 1) turns.pass_on(ring.turns);
     start_products(ring, first_row_block, false, of_stage);
     wait_for_products<0>();
     keep_in_registers(of_stage);
@@ -204,7 +154,7 @@ __device__ inline void multiply_blocks(Ring& ring, const Work& work, const Turns
   int before = -1;
   for (int block = 0; block < work.count; ++block, ring.next()) {
     wait_for(ring.full + ring.stage, ring.parity);
-    if (block == work.count - 1) turns.pass_on(ring);
+    if (block == work.count - 1) turns.pass_on(ring.turns);
     start_products(ring, first_row_block, block > 0, sums);
     wait_for_products<1>();
     if (before >= 0) release(ring, before);
@@ -229,8 +179,8 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
       continue;
     }
     Sum sums[kRowBlocks][WGMMA_N / 2];
-    turns.wait(ring);
-    if (work.count == 0) turns.pass_on(ring);
+    turns.wait(ring.turns);
+    if (work.count == 0) turns.pass_on(ring.turns);
     if constexpr (kPromotes)
       multiply_blocks_and_promote(ring, work, turns, first_row_block, sums);
     else

@@ -1,19 +1,22 @@
 // What the warpgroups of a product share, however its factors come: registers, turns, descriptors.
-// Comes after a kernel's head and lib/ptx_wgmma_product.cuh.
+// Comes after a kernel's head, which has kConsumers, kPingPong, kTileDepth, kElementBytes,
+// kBlocksPerProcessor, kProducers (warpgroups), kComputes (whether they compute), and after
+// lib/ptx_wgmma_product.cuh.
 #include "lib/ptx_mbarrier.cuh"
 #include "lib/ptx_wgmma.cuh"
 
-static const int kThreads = (kConsumers + 1) * 128;
+static const int kThreads = (kConsumers + kProducers) * 128;
 // Warpgroups that multiply the same tile.
 static const int kSharers = kPingPong ? 1 : kConsumers;
 // Registers a thread has at the start (what a block of a processor can have, in steps of 8), and
 // what the roles make of them.
 static const int kStartRegisters = 65536 / (kThreads * kBlocksPerProcessor) / 8 * 8;
-static const int kProducerRegisters = 40;
-static const int kConsumerRegisters =
-    (kStartRegisters * (kConsumers + 1) - kProducerRegisters) / kConsumers / 8 * 8 < 240
-        ? (kStartRegisters * (kConsumers + 1) - kProducerRegisters) / kConsumers / 8 * 8
-        : 240;
+static const int kProducerRegisters =
+    !kComputes ? kAskingRegisters : kProducers == 1 ? 104 : 72;
+static const int kLeftRegisters =
+    (kStartRegisters * (kConsumers + kProducers) - kProducerRegisters * kProducers) / kConsumers /
+    8 * 8;
+static const int kConsumerRegisters = kLeftRegisters < 240 ? kLeftRegisters : 240;
 
 // Warpgroups with tiles of their own multiply in turns. A barrier tells apart this round of a stage
 // and the one before it, no more: who waits for a stage must know that the round before has come.
