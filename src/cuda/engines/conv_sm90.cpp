@@ -210,10 +210,7 @@ class ConvSm90Engine final : public CudaEngine {
         const WindowStages stages = window_stages(*windows, tile, device);
         if (stages.rows > 0) result.push_back(config_of(region, *windows, tile, &stages, device));
       }
-    std::stable_sort(result.begin(), result.end(), [&](const Config& x, const Config& y) {
-      return x.cost.seconds(device, region.precision()) <
-             y.cost.seconds(device, region.precision());
-    });
+    sort_by_cost(result, device, region.precision());
     return result;
   }
 

@@ -119,10 +119,7 @@ class ConvWgradSm90Engine final : public CudaEngine {
       config.notes.tf32 = tile.parts == 2;
       config.notes.truncating_sums = tile.parts < 3;
     }
-    std::stable_sort(result.begin(), result.end(), [&](const Config& a, const Config& b) {
-      return a.cost.seconds(device, region.precision()) <
-             b.cost.seconds(device, region.precision());
-    });
+    sort_by_cost(result, device, region.precision());
     return result;
   }
 

@@ -183,10 +183,7 @@ class MoeSm90Engine final : public CudaEngine {
       config.notes.truncating_sums = operands != DType::i8;
       config.notes.reduced_precision_accumulation = promotes(operands);
     }
-    std::stable_sort(result.begin(), result.end(), [&](const Config& x, const Config& y) {
-      return x.cost.seconds(device, region.precision()) <
-             y.cost.seconds(device, region.precision());
-    });
+    sort_by_cost(result, device, region.precision());
     return result;
   }
 

@@ -87,4 +87,10 @@ Cost tile_cost(const TileWork& work, const DeviceProps& device, DType precision)
   return cost;
 }
 
+void sort_by_cost(std::vector<Config>& configs, const DeviceProps& device, DType precision) {
+  std::stable_sort(configs.begin(), configs.end(), [&](const Config& a, const Config& b) {
+    return a.cost.seconds(device, precision) < b.cost.seconds(device, precision);
+  });
+}
+
 }  // namespace ashlar::cuda

@@ -37,6 +37,9 @@ struct TileWork {
 // and passes 1 by far.
 Cost tile_cost(const TileWork& work, const DeviceProps& device, DType precision = f32);
 
+// The cheapest first.
+void sort_by_cost(std::vector<Config>& configs, const DeviceProps& device, DType precision);
+
 // --- the data: one row per engine, operands, tile and variant; a tile of 0 x 0 stands for all
 // others, an engine without rows is taken for one of its core ("_sm90", else "_sm80")
 struct TileCalibration {

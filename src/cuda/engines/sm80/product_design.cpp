@@ -270,10 +270,7 @@ Config ProductDesigner::config_of(const WarpTile& tile, std::string_view engine)
 std::vector<Config> ProductDesigner::configs(std::string_view engine) const {
   std::vector<Config> result;
   for (const WarpTile& tile : tiles()) result.push_back(config_of(tile, engine));
-  std::stable_sort(result.begin(), result.end(), [&](const Config& a, const Config& b) {
-    return a.cost.seconds(device_, region_.precision()) <
-           b.cost.seconds(device_, region_.precision());
-  });
+  sort_by_cost(result, device_, region_.precision());
   return result;
 }
 
