@@ -5,6 +5,7 @@
 #include "cuda/engines/engines.hpp"
 #include "engine_agrees.hpp"
 #include "engine_compiles.hpp"
+#include "gpu_check.hpp"
 
 namespace ashlar::cuda {
 namespace {
@@ -275,6 +276,15 @@ TEST_F(GpuConvSm90, AlphaAndBeta) {
   const ConvAttributes op{.padding = {1, 1}, .alpha = 0.5, .beta = -2.0};
   graph.output("y", relu(graph.conv(x, w, op, {}, z)), {.dtype = bf16, .layout = channels_last});
   expect_agrees(conv_sm90_engine(), graph);
+}
+
+// Pointers that are no multiples of 16 bytes, which the copy engine does not take.
+TEST_F(GpuConvSm90, AnyPointer) {
+  for (const bool backward : {false, true}) {
+    const Convolution convolution{
+        .backward = backward, .extent = {5, 6}, .op = {.padding = {1, 1}}};
+    expect_agrees(convolution.graph(), "cuda.conv_sm90", {.offset = 4});
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "cuda/engines/engines.hpp"
 #include "engine_agrees.hpp"
 #include "engine_compiles.hpp"
+#include "gpu_check.hpp"
 
 namespace ashlar::cuda {
 namespace {
@@ -94,6 +95,12 @@ TEST_F(GpuGemmSm90, EveryType) {
                                                .depth = 144,
                                                .operands = dtype,
                                                .result = f32}));
+}
+
+// Pointers that are no multiples of 16 bytes, which the copy engine does not take.
+TEST_F(GpuGemmSm90, AnyPointer) {
+  expect_agrees(product({.rows = 70, .columns = 72, .depth = 88, .fused = true}), "cuda.gemm_sm90",
+                {.offset = 4});
 }
 
 }  // namespace
