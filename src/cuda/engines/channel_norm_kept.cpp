@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/ceil_div.hpp"
 #include "cuda/engines/channel_norm_text.hpp"
 #include "cuda/jit/kernel_text.hpp"
 #include "cuda/text/program_text.hpp"
@@ -20,7 +21,6 @@ constexpr std::int64_t kMostTaken = 512;
 constexpr std::size_t kMostChoices = 4;
 constexpr std::int64_t kLeastBusy = 216;  // threads of a block that have packets
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t bytes_of(DType dtype) { return bit_width(dtype) / 8; }
 
 }  // namespace

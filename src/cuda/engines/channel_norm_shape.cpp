@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "base/ceil_div.hpp"
 #include "cuda/engines/channel_axes.hpp"
 
 namespace ashlar::cuda {
@@ -13,8 +14,6 @@ namespace {
 constexpr std::int64_t kMostLanes = 64;  // side by side in a row: 1 KB of it
 constexpr std::int64_t kMostSlices = 4096;
 constexpr std::int64_t kLeastChunks = 2;  // of a thread, where there is work for so many
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 

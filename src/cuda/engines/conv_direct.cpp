@@ -6,6 +6,7 @@
 #include <array>
 #include <limits>
 
+#include "base/ceil_div.hpp"
 #include "cuda/engines/channel_axes.hpp"
 #include "cuda/engines/conv_direct_shape.hpp"
 #include "cuda/engines/engines.hpp"
@@ -29,8 +30,6 @@ constexpr std::int64_t kFewChannels = 32, kFewResults = 32;
 constexpr std::int64_t kFinishThreads = 256;
 constexpr int kHopper = 90;
 constexpr double kClock = 1.7e9;  // of a multiprocessor under load
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 std::int64_t tile_count(const Shape& shape, std::int64_t h, std::int64_t w) {
   return shape.images * ceil_div(shape.grid[0], h) * ceil_div(shape.grid[1], w);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/ceil_div.hpp"
 #include "cuda/engines/channel_axes.hpp"
 #include "cuda/engines/conv_direct_shape.hpp"
 
@@ -29,7 +30,6 @@ constexpr double kBarriers = 400;    // of a tile: waiting for each other, addre
 constexpr double kWaiting = 1200;    // for memory, where nothing is copied ahead
 constexpr std::int64_t kEnoughWarps = 16;
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
 
 // Blocks of a multiprocessor at once: each of its four parts has 512 registers per lane, given out

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/ceil_div.hpp"
 #include "cuda/engines/engines.hpp"
 #include "cuda/engines/sm90/pixel_shape.hpp"
 #include "cuda/engines/sm90/product_tile.hpp"
@@ -17,12 +18,9 @@ namespace {
 
 using Phase = PixelProduct::Phase;
 
-constexpr int kHopper = 90;
 constexpr int kBoxBytes = 128;  // of a box with contiguous columns
 // Pixels of a tile whose windows stay in shared memory: fewer need too many more around them.
 constexpr int kLeastWindow = 128;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // The tiles of a shape.
 struct Tiling {
@@ -194,9 +192,7 @@ class ConvSm90Engine final : public CudaEngine {
 
   Support supports(const Region& region, const DeviceProps& device) const override {
     if (Support support = is_pixel_shape(region); !support) return support;
-    if (device.compute_capability != kHopper)
-      return Support::no("made for sm_90a, this is sm_{}", device.compute_capability);
-    return Support::yes();
+    return is_for_hopper(device);
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {

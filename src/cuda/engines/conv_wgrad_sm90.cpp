@@ -5,6 +5,7 @@
 
 #include "cuda/engines/engines.hpp"
 #include "cuda/engines/sm90/filter_gradient_shape.hpp"
+#include "cuda/engines/sm90/product_tile.hpp"
 #include "cuda/engines/split_sum.hpp"
 #include "cuda/engines/tile_cost.hpp"
 #include "cuda/jit/kernel_text.hpp"
@@ -19,7 +20,6 @@ using Shape = FilterGradientShape;
 using Tile = FilterGradientTile;
 using Cut = FilterGradientCut;
 
-constexpr int kHopper = 90;
 constexpr int kProducerRegisters = 40;
 
 std::int64_t bytes_of(const View& view) {
@@ -78,8 +78,7 @@ class ConvWgradSm90Engine final : public CudaEngine {
   Support supports(const Region& region, const DeviceProps& device) const override {
     Shape shape;
     if (Support support = describe(region, shape); !support) return support;
-    if (device.compute_capability != kHopper)
-      return Support::no("made for sm_90a, this is sm_{}", device.compute_capability);
+    if (Support support = is_for_hopper(device); !support) return support;
     if (tiles_of(shape, device).empty())
       return Support::no("no tile's pixels fit into shared memory");
     return Support::yes();

@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 
+#include "base/ceil_div.hpp"
 #include "cuda/engines/channel_axes.hpp"
 #include "cuda/engines/depthwise_shape.hpp"
 #include "cuda/engines/engines.hpp"
@@ -23,7 +24,6 @@ constexpr std::int64_t kFinishThreads = 256, kLanes = 32;
 constexpr std::int64_t kMostSharedBytes = 96 << 10;
 constexpr std::int64_t kMostGridY = 65535;
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t register_bytes(const Shape& shape) { return shape.precision == f64 ? 8 : 4; }
 
 // Weights of the block's channels, or its sums of them.

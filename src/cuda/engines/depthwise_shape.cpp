@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/ceil_div.hpp"
 #include "cuda/engines/channel_axes.hpp"
+#include "cuda/engines/spatial_axes.hpp"
 #include "plan/merge_axes.hpp"
 
 namespace ashlar::cuda {
@@ -29,7 +31,6 @@ constexpr double kTileSlowdown = 2.5;
 // convert, and where a walk of stride 2 would wait for two rows at a time.
 constexpr double kTileSlowdownOfSmallFilter = 1.0, kTileSlowdownOfStride = 0.6;
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a >= 0 ? a / b : -ceil_div(-a, b); }
 
 const ConvAttributes* attributes_of(const Region& region) {
@@ -47,20 +48,6 @@ std::vector<int> axes_of(int rank, const std::vector<int>& front, const std::vec
   order.push_back(rank - 1);
   order.insert(order.end(), back.begin(), back.end());
   return order;
-}
-
-DepthwiseShape::Axes spatial_of(const Dims& dims) {
-  DepthwiseShape::Axes result = {1, 1, 1};
-  for (int axis = 2; axis < dims.rank(); ++axis)
-    result[static_cast<std::size_t>(axis + 3 - dims.rank())] = dims[axis];
-  return result;
-}
-
-DepthwiseShape::Axes per_axis(const Dims& values, std::int64_t absent) {
-  DepthwiseShape::Axes result = {absent, absent, absent};
-  for (int axis = 0; axis < values.rank(); ++axis)
-    result[static_cast<std::size_t>(axis + 3 - values.rank())] = values[axis];
-  return result;
 }
 
 // Warps of a multiprocessor at once: each of its four parts has 512 registers per lane, which are

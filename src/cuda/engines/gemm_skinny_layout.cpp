@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/ceil_div.hpp"
 #include "cuda/engines/gemm_skinny_shape.hpp"
 
 namespace ashlar::cuda {
@@ -16,7 +17,6 @@ constexpr std::int64_t kReserved = 1 << 10;  // of shared memory, for each block
 constexpr std::int64_t kMostSteps = 16;
 constexpr std::int64_t kRing = 64 << 10;  // bytes of a multiprocessor; more is not faster
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t elements(const Shape& shape) { return shape.packet_bytes() * 8 / shape.bits(); }
 std::int64_t own_depth(const Shape& shape) {
   return shape.along ? elements(shape) : shape.matrix() ? 8 : 4;

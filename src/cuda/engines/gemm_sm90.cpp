@@ -1,6 +1,7 @@
 // Matrix products on Hopper: tiles brought in by the copy engine, multiplied by warpgroups.
 #include <algorithm>
 
+#include "base/ceil_div.hpp"
 #include "cuda/engines/engines.hpp"
 #include "cuda/engines/sm90/matrix_shape.hpp"
 #include "cuda/engines/tile_cost.hpp"
@@ -12,13 +13,11 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr int kHopper = 90;
 constexpr std::int64_t kBandRows = 16;  // of tiles that stay in the L2 cache together
 
-std::int64_t tiles(std::int64_t extent, std::int64_t tile) { return (extent + tile - 1) / tile; }
-
 std::int64_t cluster_tiles(const MatrixShape& shape, const ProductTile& tile) {
-  return shape.batches * tiles(shape.rows, tile.m * tile.cluster) * tiles(shape.columns, tile.n);
+  return shape.batches * ceil_div(shape.rows, tile.m * tile.cluster) *
+         ceil_div(shape.columns, tile.n);
 }
 
 std::vector<ProductTile> tiles_for(const MatrixShape& shape) {
@@ -74,9 +73,7 @@ class GemmSm90Engine final : public CudaEngine {
   Support supports(const Region& region, const DeviceProps& device) const override {
     MatrixShape shape;
     if (Support support = describe(region, shape); !support) return support;
-    if (device.compute_capability != kHopper)
-      return Support::no("made for sm_90a, this is sm_{}", device.compute_capability);
-    return Support::yes();
+    return is_for_hopper(device);
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
@@ -146,10 +143,10 @@ class GemmSm90Engine final : public CudaEngine {
     arguments.number("rows", shape.rows);
     arguments.number("columns", shape.columns);
     arguments.number("depth", shape.depth);
-    arguments.number("tiles_m", tiles(shape.rows, tile.m * tile.cluster));
-    arguments.number("tiles_n", tiles(shape.columns, tile.n));
+    arguments.number("tiles_m", ceil_div(shape.rows, tile.m * tile.cluster));
+    arguments.number("tiles_n", ceil_div(shape.columns, tile.n));
     arguments.number("cluster_tiles", cluster_tiles(shape, tile));
-    arguments.number("depth_blocks", tiles(shape.depth, tile_depth(operands)));
+    arguments.number("depth_blocks", ceil_div(shape.depth, tile_depth(operands)));
     arguments.number("splits", 1);
     arguments.number("group_m", kBandRows / tile.cluster);
     arguments.real("padding_value", shape.padding_value);

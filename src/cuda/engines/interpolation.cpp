@@ -5,6 +5,7 @@
 #include <array>
 #include <limits>
 
+#include "base/ceil_div.hpp"
 #include "cuda/engines/channel_axes.hpp"
 #include "cuda/jit/kernel_text.hpp"
 #include "cuda/text/program_text.hpp"
@@ -15,8 +16,6 @@ namespace ashlar::cuda {
 namespace {
 
 constexpr std::int64_t kThreads = 256;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/ceil_div.hpp"
 #include "cuda/engines/engines.hpp"
 #include "cuda/engines/sm90/matrix_shape.hpp"
 #include "cuda/engines/tile_cost.hpp"
@@ -16,10 +17,6 @@ namespace ashlar::cuda {
 namespace {
 
 using Op = MoeGroupedMatmul;
-
-constexpr int kHopper = 90;
-
-std::int64_t tiles(std::int64_t extent, std::int64_t tile) { return (extent + tile - 1) / tile; }
 
 struct MoeShape {
   MoeMode mode = MoeMode::none;
@@ -146,9 +143,7 @@ class MoeSm90Engine final : public CudaEngine {
   Support supports(const Region& region, const DeviceProps& device) const override {
     MoeShape shape;
     if (Support support = describe(region, shape); !support) return support;
-    if (device.compute_capability != kHopper)
-      return Support::no("made for sm_90a, this is sm_{}", device.compute_capability);
-    return Support::yes();
+    return is_for_hopper(device);
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
@@ -163,20 +158,21 @@ class MoeSm90Engine final : public CudaEngine {
       config.knobs = knobs_of(tile);
       const auto area = static_cast<double>(tile.m * tile.n),
                  depth = static_cast<double>(shape.depth);
-      config.cost = tile_cost({.engine = id(),
-                               .operands = operands,
-                               .tile_m = tile.m,
-                               .tile_n = tile.n,
-                               .tiles = static_cast<double>(shape.groups * tiles(of_group, tile.m) *
-                                                            tiles(shape.columns, tile.n)),
-                               .flops = 2 * area * depth,
-                               .load_bytes = bytes * depth * (tile.m + tile.n),
-                               .store_bytes = 2 * area,
-                               .memory_bytes = region.bytes(),
-                               .persistent = tile.ping_pong,
-                               .launches = shape.scatters() ? 4 : 2,
-                               .efficiency = shape.computes() ? 0.9 : 1},
-                              device, region.precision());
+      config.cost =
+          tile_cost({.engine = id(),
+                     .operands = operands,
+                     .tile_m = tile.m,
+                     .tile_n = tile.n,
+                     .tiles = static_cast<double>(shape.groups * ceil_div(of_group, tile.m) *
+                                                  ceil_div(shape.columns, tile.n)),
+                     .flops = 2 * area * depth,
+                     .load_bytes = bytes * depth * (tile.m + tile.n),
+                     .store_bytes = 2 * area,
+                     .memory_bytes = region.bytes(),
+                     .persistent = tile.ping_pong,
+                     .launches = shape.scatters() ? 4 : 2,
+                     .efficiency = shape.computes() ? 0.9 : 1},
+                    device, region.precision());
       config.scratch_bytes = table_bytes(shape, tile) + count_bytes(shape);
       config.notes.runtime_compiled = true;
       config.notes.tf32 = shape.rounds_f32;
@@ -259,7 +255,7 @@ class MoeSm90Engine final : public CudaEngine {
       launch.source = {"moe_count_rows", assemble(kFiles, head)};
       launch.function = "count_rows";
       launch.grid.x = static_cast<unsigned>(
-          std::min<std::int64_t>(tiles(shape.rows, 256), device.compute_units));
+          std::min<std::int64_t>(ceil_div(shape.rows, 256), device.compute_units));
       return launch;
     }
 
@@ -279,8 +275,8 @@ class MoeSm90Engine final : public CudaEngine {
       arguments.number("rows", shape.rows);
       arguments.number("columns", shape.columns);
       arguments.number("depth", shape.depth);
-      arguments.number("tiles_n", tiles(shape.columns, tile.n));
-      arguments.number("depth_blocks", tiles(shape.depth, tile_depth(shape.token.math)));
+      arguments.number("tiles_n", ceil_div(shape.columns, tile.n));
+      arguments.number("depth_blocks", ceil_div(shape.depth, tile_depth(shape.token.math)));
       add_extents(arguments, shape.epilogue.space);
       std::string printed = print_program(shape.epilogue, graph, "epilogue", arguments) +
                             routing_text(shape, region, graph, arguments);
@@ -315,7 +311,7 @@ class MoeSm90Engine final : public CudaEngine {
       launch.threads = static_cast<unsigned>((tile.consumers + tile.producers) * 128);
       launch.shared_bytes = shared_bytes(tile, stages);
       launch.grid.x = static_cast<unsigned>(std::min<std::int64_t>(
-          shape.most_row_tiles(tile) * tiles(shape.columns, tile.n), device.compute_units));
+          shape.most_row_tiles(tile) * ceil_div(shape.columns, tile.n), device.compute_units));
       return launch;
     }
 

@@ -1,4 +1,6 @@
 #include "cuda/engines/pixel_product.hpp"
+#include "base/ceil_div.hpp"
+#include "cuda/engines/spatial_axes.hpp"
 
 #include <algorithm>
 
@@ -8,26 +10,9 @@ namespace {
 
 using Axes = PixelProduct::Axes;
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 const ConvAttributes* attributes_of(const Region& region) {
   if (const auto* op = region.anchor_as<ConvForward>()) return op;
   return region.anchor_as<ConvBackwardData>();
-}
-
-// The spatial axes of [N, C, spatial...].
-Axes spatial_of(const Dims& dims) {
-  Axes result = {1, 1, 1};
-  for (int axis = 2; axis < dims.rank(); ++axis)
-    result[static_cast<std::size_t>(axis + 3 - dims.rank())] = dims[axis];
-  return result;
-}
-
-Axes per_axis(const Dims& values, std::int64_t absent) {
-  Axes result = {absent, absent, absent};
-  for (int axis = 0; axis < values.rank(); ++axis)
-    result[static_cast<std::size_t>(axis + 3 - values.rank())] = values[axis];
-  return result;
 }
 
 // One axis of a phase.

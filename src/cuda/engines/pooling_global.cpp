@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/ceil_div.hpp"
 #include "cuda/engines/channel_axes.hpp"
 #include "cuda/jit/kernel_text.hpp"
 #include "cuda/text/program_text.hpp"
@@ -15,8 +16,6 @@ namespace {
 using Shape = PoolingShape;
 
 constexpr std::int64_t kLanes = 32;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // What the four kernels have in common: how their text is put together.
 class GlobalDesigner {

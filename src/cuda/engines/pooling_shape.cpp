@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "base/ceil_div.hpp"
 #include "cuda/engines/channel_axes.hpp"
+#include "cuda/engines/spatial_axes.hpp"
 
 namespace ashlar::cuda {
 
@@ -11,8 +13,6 @@ namespace {
 constexpr std::int64_t kMostSegment = 24;   // registers of a row of x
 constexpr std::int64_t kMostUnrolled = 64;  // elements of a window
 constexpr std::int64_t kMostPixels = 1024;  // of an image that is one of many in shared memory
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 const ResampleAttributes& attributes_of(const Region& region) {
   if (const auto* forward = region.anchor_as<ResampleForward>()) return *forward;
@@ -30,20 +30,6 @@ std::vector<int> walk_order(int rank, bool columns) {
 
 View arranged(const View& view, const std::vector<int>& order) {
   return view.present() ? reordered(plain_load(view), order).steps[0].view : view;
-}
-
-PoolingShape::Axes spatial_of(const Dims& dims) {
-  PoolingShape::Axes result = {1, 1, 1};
-  for (int axis = 2; axis < dims.rank(); ++axis)
-    result[static_cast<std::size_t>(axis + 5 - dims.rank() - 2)] = dims[axis];
-  return result;
-}
-
-PoolingShape::Axes per_axis(const Dims& values, std::int64_t absent) {
-  PoolingShape::Axes result = {absent, absent, absent};
-  for (int axis = 0; axis < values.rank(); ++axis)
-    result[static_cast<std::size_t>(axis + 3 - values.rank())] = values[axis];
-  return result;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "base/ceil_div.hpp"
 #include "cuda/engines/channel_axes.hpp"
 #include "cuda/engines/engines.hpp"
 #include "cuda/engines/interpolation.hpp"
@@ -22,8 +23,6 @@ using Shape = PoolingShape;
 constexpr unsigned kThreads = 256;
 constexpr std::int64_t kMostUnrolled = 16;
 constexpr int kPairsFrom = 90;  // the compute capability that compares floats of 16 bits by pairs
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // One launch: results of a forward pass (or only where its maxima are), or of a backward pass.
 class Designer {

@@ -6,6 +6,7 @@
 #include <array>
 #include <limits>
 
+#include "base/ceil_div.hpp"
 #include "cuda/engines/split_sum.hpp"
 #include "cuda/engines/tile_cost.hpp"
 #include "cuda/jit/kernel_text.hpp"
@@ -26,7 +27,6 @@ constexpr std::int64_t kMostSplit = 256;
 // Fewer terms of f32 leave no room in their bound for the products that 3 leave out.
 constexpr std::int64_t kFewTerms = 64;
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t bytes_of(DType dtype) { return bit_width(dtype) / 8; }
 
 bool is_unusual(const PointwiseProgram& program) {

@@ -4,6 +4,7 @@
 
 #include "cuda/engines/blended_epilogue.hpp"
 #include "cuda/engines/channel_axes.hpp"
+#include "cuda/engines/spatial_axes.hpp"
 
 namespace ashlar::cuda {
 
@@ -15,20 +16,6 @@ using Axes = Shape::Axes;
 constexpr std::int64_t kFewestChannels =
     16;                                  // of a box of 64: below, most of the products are none
 constexpr std::int64_t kMostStride = 8;  // of a tensor map
-
-// Spatial axes of dims or strides [N, C, spatial...].
-Axes spatial_of(const Dims& dims, std::int64_t absent) {
-  Axes result = {absent, absent, absent};
-  for (int axis = 2; axis < dims.rank(); ++axis)
-    result[static_cast<std::size_t>(axis + 3 - dims.rank())] = dims[axis];
-  return result;
-}
-Axes per_axis(const Dims& values, std::int64_t absent) {
-  Axes result = {absent, absent, absent};
-  for (int axis = 0; axis < values.rank(); ++axis)
-    result[static_cast<std::size_t>(axis + 3 - values.rank())] = values[axis];
-  return result;
-}
 
 bool is_pointwise(const Shape& shape) {
   return shape.taps() == 1 && shape.stride == Axes{1, 1, 1} && shape.padding == Axes{0, 0, 0} &&

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/ceil_div.hpp"
 #include "cuda/engines/sm90/filter_gradient_shape.hpp"
 
 namespace ashlar::cuda {
@@ -26,7 +27,6 @@ int most_sums(const FilterGradientTile& tile) {
   return tile.consumers() > 2 ? 96 : 128;
 }
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
 
 // Rows of a piece: as few pieces as their size allows, of about as many rows each.

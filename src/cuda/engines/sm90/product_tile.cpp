@@ -41,6 +41,12 @@ std::string define(const char* name, const std::string& value) {
 
 }  // namespace
 
+Support is_for_hopper(const DeviceProps& device) {
+  constexpr int kHopper = 90;
+  if (device.compute_capability == kHopper) return Support::yes();
+  return Support::no("made for sm_90a, this is sm_{}", device.compute_capability);
+}
+
 int tile_depth(DType operands) { return 128 / bytes_of(operands); }
 
 unsigned shared_bytes(const ProductTile& tile, int stages) {

@@ -10,6 +10,9 @@
 
 namespace ashlar::cuda {
 
+// Kernels of kernels/sm90 use instructions that no other generation has.
+Support is_for_hopper(const DeviceProps& device);
+
 struct ProductTile {
   int m = 128, n = 128;    // of the result
   int consumers = 2;       // warpgroups that multiply

@@ -56,16 +56,6 @@ __device__ inline void arrive_and_expect(Mbarrier* barrier, int bytes) {
                : "memory");
 #endif
 }
-// The thread's earlier cp.async copies, when they are done, count as one of the arrivals.
-__device__ inline void arrive_with_copies(Mbarrier* barrier) {
-#if !defined(__CUDA_ARCH__)
-  emulated_copy_async_arrive(barrier, true);
-#elif __CUDA_ARCH__ >= 900
-  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(
-                   shared_address(barrier))
-               : "memory");
-#endif
-}
 // Until the phase of this parity is complete.
 __device__ inline void wait_for(Mbarrier* barrier, int parity) {
 #if !defined(__CUDA_ARCH__)

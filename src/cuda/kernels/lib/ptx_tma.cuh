@@ -9,12 +9,6 @@ struct alignas(64) TensorMap {
   uint64 words[16];
 };
 
-__device__ inline void prefetch_map(const TensorMap& map) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
-#endif
-}
-
 // A box of a tensor of kRank axes, its corner at `at` (the contiguous axis first), to `to`; its
 // bytes count for `barrier`. What lies outside of the tensor is zero.
 template <int kRank>

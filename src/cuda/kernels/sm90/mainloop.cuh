@@ -16,23 +16,9 @@
 // At the barrier of a full stage: whoever asks for a part of it, and warps that compute the rest.
 static const int kFullArrivals = (kAskedBytes > 0) + (kComputes ? 4 : 0);
 
-// The ring of stages. Producer and consumers walk it in the same order, each for itself.
-struct Ring {
+struct Ring : StageWalk<kStages> {
   uint8 *a, *b, *slabs;
   Mbarrier *full, *empty, *turns;
-  int stage, parity;
-
-  __device__ void next() {
-    if (++stage < kStages) return;
-    stage = 0;
-    parity ^= 1;
-  }
-  // `count` stages that others use.
-  __device__ void skip(int count) {
-    stage += count;
-    parity ^= stage / kStages & 1;
-    stage %= kStages;
-  }
 };
 
 __device__ inline Ring ring_of(uint8* memory) {

@@ -7,28 +7,11 @@
 #include "lib/ptx_tma.cuh"
 #include "lib/ptx_wgmma.cuh"
 
-// One of kCount stages, and the parity of its round.
-template <int kCount>
-struct Turn {
-  int stage, parity;
-
-  __device__ void next() {
-    if (++stage < kCount) return;
-    stage = 0;
-    parity ^= 1;
-  }
-  __device__ void skip(int count) {
-    stage += count;
-    parity ^= stage / kCount & 1;
-    stage %= kCount;
-  }
-};
-
 struct Ring {
   uint8 *windows, *filters, *slabs;
   Mbarrier *full, *empty, *full_window, *empty_window, *turns;
-  Turn<kStages> filter;
-  Turn<kWindowStages> window;
+  StageWalk<kStages> filter;
+  StageWalk<kWindowStages> window;
 };
 
 __device__ inline Ring ring_of(uint8* memory) {

@@ -18,6 +18,25 @@ static const int kLeftRegisters =
     8 * 8;
 static const int kConsumerRegisters = kLeftRegisters < 240 ? kLeftRegisters : 240;
 
+// One of the kCount stages of a ring, and the parity of its round. Producer and consumers walk it
+// in the same order, each for itself.
+template <int kCount>
+struct StageWalk {
+  int stage, parity;
+
+  __device__ void next() {
+    if (++stage < kCount) return;
+    stage = 0;
+    parity ^= 1;
+  }
+  // `count` stages that others use.
+  __device__ void skip(int count) {
+    stage += count;
+    parity ^= stage / kCount & 1;
+    stage %= kCount;
+  }
+};
+
 // Warpgroups with tiles of their own multiply in turns. A barrier tells apart this round of a stage
 // and the one before it, no more: who waits for a stage must know that the round before has come.
 struct Turns {
