@@ -39,10 +39,12 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 # All build folders of one checkout share cached objects: the working directory is left out of the
-# key, which is safe because every source path on the command line is absolute.
+# key, which is safe because every source path on the command line is absolute. Precompiled headers
+# (AshlarPrecompile.cmake) need the sloppiness.
 find_program(ASHLAR_CCACHE ccache)
 if(ASHLAR_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_NOHASHDIR=1 "${ASHLAR_CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_NOHASHDIR=1
+      CCACHE_SLOPPINESS=pch_defines,time_macros "${ASHLAR_CCACHE}")
 endif()
 
 add_library(ashlar_build_flags INTERFACE)

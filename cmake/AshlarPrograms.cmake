@@ -32,6 +32,7 @@ if(ASHLAR_BUILD_CLI)
     PUBLIC ashlar
     PRIVATE ashlar_build_flags ashlar_highway_targets ashlar_highway ashlar_fmt
             nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
+  precompile_headers(ashlar_bench <fmt/format.h> <nlohmann/json.hpp> <ashlar/ashlar.hpp>)
   if(ASHLAR_BUILD_BENCH)
     target_link_libraries(ashlar_bench PRIVATE DNNL::dnnl)
   endif()
