@@ -1,11 +1,10 @@
 // Convolutions of the sm_90a core: kernels of the main shapes compile without spills, and small
 // ones agree with the oracle.
-#include <functional>
-
 #include "cuda/engines/engines.hpp"
 #include "engine_agrees.hpp"
 #include "engine_compiles.hpp"
 #include "gpu_check.hpp"
+#include "some_configs.hpp"
 
 namespace ashlar::cuda {
 namespace {
@@ -49,30 +48,6 @@ struct Convolution {
   }
 };
 
-// The engine with some of its configurations.
-class Some final : public CudaEngine {
- public:
-  using Wanted = std::function<bool(const Config& config)>;
-  explicit Some(Wanted is_wanted) : is_wanted_(std::move(is_wanted)) {}
-  std::string_view id() const override { return conv_sm90_engine().id(); }
-  std::string_view description() const override { return conv_sm90_engine().description(); }
-  Support supports(const Region& region, const DeviceProps& device) const override {
-    return conv_sm90_engine().supports(region, device);
-  }
-  std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
-    std::vector<Config> all = conv_sm90_engine().configs(region, device);
-    std::erase_if(all, [&](const Config& config) { return !is_wanted_(config); });
-    return all;
-  }
-  KernelDesign design(const Graph& graph, const Region& region, const Config& config,
-                      const DeviceProps& device) const override {
-    return conv_sm90_engine().design(graph, region, config, device);
-  }
-
- private:
-  Wanted is_wanted_;
-};
-
 class ConvSm90 : public testing::Test {
  protected:
   void SetUp() override {
@@ -85,7 +60,7 @@ class ConvSm90 : public testing::Test {
 
 // Those with the most sums per thread, which leave the fewest registers.
 TEST_F(ConvSm90, LargeTilesWithoutSpills) {
-  const Some large([](const Config& config) {
+  const SomeConfigs large(conv_sm90_engine(), [](const Config& config) {
     const std::int64_t sums = config.knob("tile_m") * config.knob("tile_n") /
                               (config.knob("ping_pong") != 0 ? 1 : config.knob("consumers"));
     return config.knob("cluster") == 1 && sums >= 128 * 128;
@@ -153,7 +128,8 @@ TEST_F(GpuConvSm90, EveryConfiguration) {
 
 // Pixels that are loaded once for all taps.
 TEST_F(GpuConvSm90, Windows) {
-  const Some engine([](const Config& config) { return config.knob("windows") != 0; });
+  const SomeConfigs engine(conv_sm90_engine(),
+                           [](const Config& config) { return config.knob("windows") != 0; });
   for (const bool backward : {false, true}) {
     const ConvAttributes padded{.padding = {1, 1}}, strided{.padding = {1, 1}, .stride = {2, 2}};
     expect_agrees(engine, Convolution{.backward = backward,

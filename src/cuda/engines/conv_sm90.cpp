@@ -53,6 +53,13 @@ struct Tiling {
   std::int64_t depth_blocks() const {
     return ceil_div(shape.product.depth * (bit_width(shape.pixel_type) / 8), tile.depth_bytes);
   }
+  // Stages of a tile that blocks may share. Pixels of several phases see different taps, some of
+  // them none: those tiles stay whole.
+  std::int64_t shared_depth() const {
+    const std::vector<Phase>& phases = shape.product.phases;
+    if (phases.size() > 1) return 0;
+    return depth_blocks() * static_cast<std::int64_t>(phases[0].taps.size());
+  }
   // Rows of tiles that run side by side with all their columns, or with kSwap all rows: the pixels
   // are then read from memory once.
   std::int64_t band(const DeviceProps& device) const {
@@ -132,11 +139,11 @@ WindowStages window_stages(const PixelShape& shape, const ProductTile& tile,
 void add_phases(Arguments& arguments, const Tiling& tiling, const std::vector<int>& maps) {
   const PixelShape& shape = tiling.shape;
   std::vector<std::int64_t> words, taps;
-  std::int64_t work = 0;
+  std::int64_t tiles = 0;
   for (std::size_t i = 0; i < shape.product.phases.size(); ++i) {
     const Phase& phase = shape.product.phases[i];
     const auto count = static_cast<std::int64_t>(phase.taps.size());
-    words.insert(words.end(), {work, tiling.tiles_m(phase), shape.pixel_count(phase), maps[i],
+    words.insert(words.end(), {tiles, tiling.tiles_m(phase), shape.pixel_count(phase), maps[i],
                                static_cast<std::int64_t>(taps.size()), count, divider_word(count)});
     const auto add = [&](const PixelProduct::Axes& axes) {
       words.insert(words.end(), {axes[2], axes[1], axes[0]});
@@ -149,11 +156,11 @@ void add_phases(Arguments& arguments, const Tiling& tiling, const std::vector<in
     add(phase.result);
     for (const PixelProduct::Tap& tap : phase.taps)
       taps.push_back(tap.filter | tap.offset[2] << 16 | tap.offset[1] << 32 | tap.offset[0] << 48);
-    work += tiling.count(phase);
+    tiles += tiling.count(phase);
   }
   arguments.numbers("phases", words);
   arguments.numbers("taps", taps);
-  arguments.number("work_count", work);
+  arguments.number("tile_count", tiles);
   constexpr std::array<char, 3> kAxes = {'d', 'h', 'w'};
   for (std::size_t axis = 0; axis < 3; ++axis) {
     arguments.number(fmt::format("step_{}", kAxes[axis]), shape.product.step[axis]);
@@ -198,8 +205,13 @@ class ConvSm90Engine final : public CudaEngine {
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
     const PixelShape shape(region);
     std::vector<Config> result;
-    for (const ProductTile& tile : tiles_for(shape))
-      result.push_back(config_of(region, shape, tile, nullptr, device));
+    for (const ProductTile& tile : tiles_for(shape)) {
+      const Tiling tiling{shape, tile};
+      add_configs(
+          tile, tiling.count(), tiling.shared_depth(),
+          [&](const ProductTile& one) { return config_of(region, shape, one, nullptr, device); },
+          device, region.precision(), result);
+    }
     if (const auto windows = shape.with_windows(); windows && !promotes(shape.pixel_type))
       for (const ProductTile& tile : tiles_for(*windows)) {
         if (tile.m < kLeastWindow) continue;
@@ -218,6 +230,7 @@ class ConvSm90Engine final : public CudaEngine {
     const PixelProduct& product = shape.product;
     const ProductTile tile = tile_of(config);
     const Tiling tiling{shape, tile};
+    const TileRounds rounds(tile, tiling.count(), device);
     const WindowStages windows = has_windows ? window_stages(shape, tile, device) : WindowStages{};
 
     KernelDesign result;
@@ -245,6 +258,7 @@ class ConvSm90Engine final : public CudaEngine {
     else
       arguments.tensor_map_of_scratch("map_filters", filter_booking, filter_map);
     add_phases(arguments, tiling, maps);
+    arguments.number("whole_work", rounds.whole);
     arguments.number("tiles_n", tiling.tiles_n(product.phases[0]));
     arguments.number("group_m", tiling.band(device));
     arguments.number("depth_blocks", tiling.depth_blocks());
@@ -261,7 +275,8 @@ class ConvSm90Engine final : public CudaEngine {
                            .transpose_a = shape.swap && shape.columns_lie,
                            .transpose_b = !shape.swap && shape.columns_lie,
                            .vector = shape.vector,
-                           .rank = shape.epilogue.space.rank()};
+                           .rank = shape.epilogue.space.rank(),
+                           .has_whole = rounds.whole > 0};
     const int stages = has_windows ? windows.filters : stage_count(tile, device);
     const std::string head =
         register_types(region.precision(), {&shape.epilogue}) +
@@ -274,16 +289,16 @@ class ConvSm90Engine final : public CudaEngine {
         constant("kWindowStages", windows.windows) + constant("kResident", windows.resident) +
         arguments.struct_text() + printed;
     std::vector<std::string_view> files = {"lib/product_rows.cuh", "lib/ptx_wgmma_product.cuh",
-                                           "sm90/schedule_pixels.cuh", "sm90/load_pixels.cuh",
-                                           "sm90/warpgroups.cuh"};
+                                           "sm90/split_work.cuh",  "sm90/schedule_pixels.cuh",
+                                           "sm90/load_pixels.cuh", "sm90/warpgroups.cuh"};
+    if (!has_windows) files.emplace_back("sm90/join_parts.cuh");
     files.emplace_back(has_windows ? "sm90/mainloop_windows.cuh" : "sm90/mainloop.cuh");
     launch.source = {"conv_sm90", assemble(files, head)};
     launch.function = "product";
     launch.threads = static_cast<unsigned>((tile.consumers + 1) * 128);
     launch.shared_bytes = has_windows ? windows.bytes : shared_bytes(tile, stages);
-    launch.cluster = static_cast<unsigned>(tile.cluster);
-    launch.grid.x = static_cast<unsigned>(
-        std::min<std::int64_t>(tiling.count(), device.compute_units / tile.cluster) * tile.cluster);
+    launch.cluster = rounds.cluster;
+    launch.grid.x = rounds.grid;
     return result;
   }
 
@@ -293,6 +308,7 @@ class ConvSm90Engine final : public CudaEngine {
                    const WindowStages* windows, const DeviceProps& device) const {
     const PixelProduct& product = shape.product;
     const Tiling tiling{shape, tile};
+    const TileRounds rounds(tile, tiling.count(), device);
     const double element = bit_width(shape.pixel_type) / 8.0;
     double pixels = 0, taps = 0;  // taps that a pixel sees on average
     for (const Phase& phase : product.phases) {
@@ -322,13 +338,15 @@ class ConvSm90Engine final : public CudaEngine {
          .tile_m = tile.m,
          .tile_n = tile.n,
          .variant = tile.variant() + (windows != nullptr ? 4 : 0),
-         .tiles = static_cast<double>(tiling.count() * tile.cluster),
+         .tiles = static_cast<double>(rounds.whole * tile.cluster),
          .flops = 2 * area * taps * depth_bytes / element,
          .load_bytes = depth_bytes * (pixel_rows + filter_rows),
          .store_bytes = std::max(result_bytes, 0.0) * area /
                         (pixels * static_cast<double>(product.columns * product.groups)),
          .memory_bytes = region.bytes() + 2.0 * static_cast<double>(shape.scratch_bytes()),
          .cluster = tile.cluster,
+         .split_tiles = static_cast<double>(rounds.split),
+         .splits = tile.splits,
          .persistent = tile.ping_pong,
          .launches = 1 + (shape.pixels.pack ? 1 : 0) + (shape.filters.pack ? 1 : 0)},
         device, region.precision());

@@ -305,6 +305,7 @@ class MoeSm90Engine final : public CudaEngine {
                                              "sm90/load_matrix.cuh",    "moe/group_rows.cuh"};
       if (shape.computes()) files.push_back("sm90/compute_rows.cuh");
       files.push_back("sm90/warpgroups.cuh");
+      files.push_back("sm90/join_parts.cuh");
       files.push_back("sm90/mainloop.cuh");
       launch.source = {"moe_sm90", assemble(files, head)};
       launch.function = "product";
