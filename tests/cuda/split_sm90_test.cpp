@@ -113,6 +113,8 @@ TEST_F(SplitSm90, NotWhereRoundsAreFull) {
   };
   EXPECT_EQ(count({.rows = 128 * 132, .columns = 2048, .depth = 128}), 0);
   EXPECT_GT(count({.rows = 128, .columns = 4096, .depth = 8192}), 0);
+  // What cuda.gemm_skinny is for.
+  EXPECT_EQ(count({.rows = 16, .columns = 4096, .depth = 8192}), 0);
 }
 
 class GpuSplitSm90 : public testing::Test {

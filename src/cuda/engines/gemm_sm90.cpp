@@ -87,7 +87,9 @@ class GemmSm90Engine final : public CudaEngine {
     const double bytes = bit_width(operands) / 8.0;
     // What a few rows take of memory's speed was measured of cuda.gemm_skinny alone: it comes
     // first.
-    const double few_rows = std::min(shape.rows, shape.columns) <= 32 ? 1.25 : 1;
+    const bool has_few_rows = std::min(shape.rows, shape.columns) <= 32;
+    const double few_rows = has_few_rows ? 1.25 : 1;
+    const std::int64_t shared_depth = has_few_rows ? 0 : depth_blocks(shape);
     const auto config_of = [&](const ProductTile& tile) {
       Config config;
       config.knobs = knobs_of(tile);
@@ -123,7 +125,7 @@ class GemmSm90Engine final : public CudaEngine {
     };
     std::vector<Config> result;
     for (const ProductTile& tile : tiles_for(shape))
-      add_configs(tile, cluster_tiles(shape, tile), depth_blocks(shape), config_of, device,
+      add_configs(tile, cluster_tiles(shape, tile), shared_depth, config_of, device,
                   region.precision(), result);
     sort_by_cost(result, device, region.precision());
     return result;

@@ -93,6 +93,7 @@ TileRounds::TileRounds(const ProductTile& tile, std::int64_t tiles, const Device
 void add_configs(const ProductTile& tile, std::int64_t tiles, std::int64_t depth_blocks,
                  const std::function<Config(const ProductTile&)>& config_of,
                  const DeviceProps& device, DType precision, std::vector<Config>& to) {
+  constexpr double kWorthIt = 0.96;  // estimates are no better than that
   const Config whole = config_of(tile);
   to.push_back(whole);
   for (const int splits : {2, 4, 8}) {
@@ -100,7 +101,7 @@ void add_configs(const ProductTile& tile, std::int64_t tiles, std::int64_t depth
     split.splits = splits;
     if (!can_split(split, tiles, depth_blocks, device)) continue;
     Config config = config_of(split);
-    if (config.cost.seconds(device, precision) < whole.cost.seconds(device, precision))
+    if (config.cost.seconds(device, precision) < kWorthIt * whole.cost.seconds(device, precision))
       to.push_back(std::move(config));
   }
 }

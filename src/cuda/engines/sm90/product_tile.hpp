@@ -46,7 +46,7 @@ struct TileRounds {
   unsigned cluster;           // of them
 };
 // Adds what `config_of` makes of the tile, and of the same with its last round cut into parts of
-// `depth_blocks` stages where that can be done and costs less.
+// `depth_blocks` stages where that can be done and costs clearly less.
 void add_configs(const ProductTile& tile, std::int64_t tiles, std::int64_t depth_blocks,
                  const std::function<Config(const ProductTile&)>& config_of,
                  const DeviceProps& device, DType precision, std::vector<Config>& to);
