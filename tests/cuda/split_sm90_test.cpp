@@ -123,13 +123,17 @@ class GpuSplitSm90 : public testing::Test {
     if (device_count() == 0) GTEST_SKIP() << driver().reason;
     if (Device::named("cuda:0").props().compute_capability != 90) GTEST_SKIP() << "no sm_90a";
   }
-  // Of a device with so few multiprocessors that rounds come about, and so slow ones that sharing
+  // A device with so few multiprocessors that rounds come about, and so slow ones that sharing
   // always pays.
-  static void expect_right(const CudaEngine& engine, const Graph& graph, int units) {
+  static DeviceProps small_device(int units) {
     DeviceProps device = Device::named("cuda:0").props();
     device.compute_units = units;
     device.flops_f16 /= 1e6;
     device.flops_f32 /= 1e6;
+    return device;
+  }
+  static void expect_right(const CudaEngine& engine, const Graph& graph, int units) {
+    const DeviceProps device = small_device(units);
     EXPECT_GT(count_splits(engine, graph, device), 0) << units;
     expect_agrees(SomeConfigs(engine, is_split), graph, true, 3, support::Fill::plain, device);
   }
@@ -147,6 +151,28 @@ TEST_F(GpuSplitSm90, EveryTile) {
 }
 TEST_F(GpuSplitSm90, ManyParts) {
   expect_right(Product{.rows = 70, .columns = 130, .depth = 2100, .fused = true}, 8);
+}
+// Whichever block comes first.
+TEST_F(GpuSplitSm90, RepeatsItsBits) {
+  const DeviceProps device = small_device(8);
+  const Graph graph = Product{.rows = 136, .columns = 72, .depth = 1040}.graph();
+  const auto outline = build_plan(graph, device, {}, nullptr, false);
+  ASSERT_EQ(outline->steps.size(), 1);
+  const SomeConfigs engine(gemm_sm90_engine(), is_split);
+  const std::vector<Config> configs = engine.configs(outline->steps[0].region, device);
+  ASSERT_FALSE(configs.empty());
+  const std::vector<SavedChoice> choice = {{std::string(engine.id()), configs[0].knobs}};
+  const auto plan = build_plan(graph, device, {}, &choice, true);
+  EXPECT_TRUE(plan->notes.deterministic);
+  support::Problem problem(graph, 3);
+  const TensorId result = graph.find_tensor("c");
+  const auto run = [&] {
+    EXPECT_EQ(problem.run(*plan), "");
+    const auto* bytes = reinterpret_cast<const char*>(problem.memory().data(result));
+    return std::string(bytes, static_cast<std::size_t>(byte_size(graph.tensor(result))));
+  };
+  const std::string first = run();
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(run() == first);
 }
 TEST_F(GpuSplitSm90, BatchesAndTransposes) {
   for (const bool transpose_a : {false, true})
