@@ -176,6 +176,33 @@ TEST_F(GpuConvSm90, Windows) {
   }
 }
 
+// In three dimensions plane by plane.
+TEST_F(GpuConvSm90, WindowsInPlanes) {
+  const Some engine([](const Config& config) { return config.knob("windows") != 0; });
+  for (const bool backward : {false, true}) {
+    expect_agrees(engine, Convolution{.backward = backward,
+                                      .channels = 32,
+                                      .filters = 32,
+                                      .extent = {5, 6, 7},
+                                      .window = {3, 3, 3},
+                                      .op = {.padding = {1, 1, 1}},
+                                      .fused = true}
+                              .graph());
+    expect_agrees(engine, Convolution{.backward = backward,
+                                      .channels = 72,
+                                      .extent = {6, 5, 4},
+                                      .window = {2, 3, 1},
+                                      .op = {.padding = {2, 0, 0}, .dilation = {3, 2, 1}}}
+                              .graph());
+  }
+  expect_agrees(engine, Convolution{.backward = true,
+                                    .images = 3,
+                                    .extent = {7, 8, 9},
+                                    .window = {3, 3, 3},
+                                    .op = {.padding = {1, 1, 1}, .stride = {2, 2, 2}}}
+                            .graph());
+}
+
 TEST_F(GpuConvSm90, Pointwise) {
   expect_right({.channels = 40, .extent = {7, 7}, .window = {1, 1}, .fused = true});
   expect_right({.extent = {9, 9}, .window = {1, 1}, .op = {.stride = {2, 2}}});

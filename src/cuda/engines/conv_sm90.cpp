@@ -147,6 +147,7 @@ void add_phases(Arguments& arguments, const Tiling& tiling, const std::vector<in
     add(phase.lower);
     add(phase.first);
     add(phase.result);
+    words.push_back(phase.planes());
     for (const PixelProduct::Tap& tap : phase.taps)
       taps.push_back(tap.filter | tap.offset[2] << 16 | tap.offset[1] << 32 | tap.offset[0] << 48);
     work += tiling.count(phase);
@@ -271,6 +272,7 @@ class ConvSm90Engine final : public CudaEngine {
         constant("kPixelAxes", shape.pointwise ? 0 : product.spatial) +
         constant("kSwap", shape.swap) + constant("kColumnsLie", shape.columns_lie) +
         constant("kWhole", shape.whole) + constant("kWindowRows", windows.rows) +
+        constant("kInPlanes", product.phases[0].planes() > 1) +
         constant("kWindowStages", windows.windows) + constant("kResident", windows.resident) +
         arguments.struct_text() + printed;
     std::vector<std::string_view> files = {"lib/product_rows.cuh", "lib/ptx_wgmma_product.cuh",
@@ -301,13 +303,15 @@ class ConvSm90Engine final : public CudaEngine {
       taps += count * static_cast<double>(phase.taps.size());
     }
     taps /= pixels;
+    // A window is brought once for every plane of taps.
+    const auto planes = static_cast<double>(product.phases[0].planes());
     double result_bytes = region.bytes();
     for (const View& input : {region.anchor->inputs[0], region.anchor->inputs[1]})
       result_bytes -= static_cast<double>(element_count(input.dims)) * bit_width(input.dtype) / 8;
     const auto area = static_cast<double>(tile.m) * tile.n;
     const double depth_bytes =
         static_cast<double>(tiling.depth_blocks()) * static_cast<double>(tile.depth_bytes);
-    const double pixel_rows = windows != nullptr ? static_cast<double>(windows->rows)
+    const double pixel_rows = windows != nullptr ? planes * static_cast<double>(windows->rows)
                               : shape.swap       ? taps * tile.n
                                                  : taps * tile.m;
     const double filter_rows = windows != nullptr && windows->resident
