@@ -19,7 +19,10 @@ int stage_bytes(const ProductTile& tile) { return (tile.m + tile.n) * tile.depth
 // lib/product_rows.cuh: wide slabs where tiles take turns, whose end has to keep pace with memory;
 // elsewhere stages have more of the room.
 int slab_columns(const ProductTile& tile) { return tile.ping_pong && tile.n >= 64 ? 64 : 32; }
-int slab_bytes(const ProductTile& tile) { return 16 * (slab_columns(tile) + 8) * 4; }  // of a warp
+int slab_bytes(const ProductTile& tile) {  // of a warp
+  if (tile.boxes > 0) return tile.boxes * kBoxRows * kBoxRowBytes;
+  return 16 * (slab_columns(tile) + 8) * 4;
+}
 
 // As PTX names the type of a factor.
 const char* factor_name(DType dtype) {
@@ -88,6 +91,16 @@ ProductTile tile_of(const Config& config) {
           .splits = knob("splits"),
           .depth_bytes = knob("depth_bytes"),
           .producers = knob("producers")};
+}
+
+int boxes_of(const ProductTile& tile, DType results) {
+  const int columns = kBoxRowBytes / bytes_of(results);
+  if (tile.n % columns != 0 || tile.n * tile.depth_bytes % kAlignment != 0) return 0;
+  const int of_rows = tile.n / columns;
+  if (of_rows == 1) return tile.row_blocks();
+  int boxes = tile.ping_pong ? 2 : 4;
+  while (of_rows % boxes != 0) --boxes;
+  return boxes;
 }
 
 bool promotes(DType operands) { return operands == DType::e4m3 || operands == DType::e5m2; }
@@ -159,8 +172,8 @@ std::string product_constants(const ProductTile& tile, const ProductForm& form, 
          constant("kCluster", tile.cluster) + constant("kRowBlocks", tile.row_blocks()) +
          constant("kTransposeA", form.transpose_a) + constant("kTransposeB", form.transpose_b) +
          constant("kBlocksPerProcessor", 1) + constant("kPromotes", promotes(form.a)) +
-         constant("kSlabColumns", slab_columns(tile)) + constant("kVector", form.vector) +
-         constant("kRank", form.rank);
+         constant("kSlabColumns", slab_columns(tile)) + constant("kBoxes", tile.boxes) +
+         constant("kVector", form.vector) + constant("kRank", form.rank);
 }
 
 }  // namespace ashlar::cuda

@@ -7,8 +7,9 @@
 //   kWhole        the epilogue's axes are (pixels, channels), or with kSwap (images, channels,
 //                 pixels); else all axes of an image stand for themselves
 //   kWindowRows   not 0: pixels are loaded once for all taps of a plane, so many rows
-//                 (mainloop_windows.cuh); lines and planes are then longer than the results' by what
-//                 lies between them
+//                 (mainloop_windows.cuh)
+//   kLongLines    lines and planes are longer than the results' by what lies between them, for
+//                 several taps
 //   kInPlanes     whether taps are in several planes
 // args.map_pixels0... are the maps of the phases, (channel, w, h, d, image) or (channel, pixel);
 // args.map_filters has (contiguous, tap, other). args.columns and .depth are of a group;
@@ -132,7 +133,7 @@ __device__ inline int window_row(int64 tap) { return (int)(tap >> 16 & 0x7ffffff
 
 // Whether a pixel is one of the results, not one of those between lines and images.
 __device__ inline bool exists(const Args& args, int phase, const Pixel& pixel) {
-  return kWindowRows == 0 ||
+  return !kLongLines ||
          (pixel.w < (int)phase_word(args, phase, kResultW) &&
           pixel.h < (int)phase_word(args, phase, kResultH) &&
           pixel.d < (int)phase_word(args, phase, kResultD));
@@ -187,10 +188,10 @@ __device__ inline void finish_tile_rows(const Args& args, const Work& work, uint
                           }
                         });
   else
-    finish_rows<kTileN, kVector, (kWindowRows > 0)>(
+    finish_rows<kTileN, kVector, kLongLines>(
         args, slab, sums, (Index)row, pixel_end, channel + work.n, channel_end,
         [&](Index r, Index(&at)[kRank]) {
-          if constexpr (kWhole && kWindowRows == 0)
+          if constexpr (kWhole && !kLongLines)
             locate_row(args, r, at);
           else if constexpr (kWhole)
             place_whole_pixel(args, work.phase, (int)r, at);

@@ -194,6 +194,7 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
       finish_tile_rows(args, work, slab, *(Sum(*)[kTileN / 2])sums[r * kParts], row);
     }
   }
+  wait_for_results();
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)

@@ -177,6 +177,7 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
     for (int r = 0; r < kRowBlocks; ++r)
       finish_tile_rows(args, work, slab, sums[r], work.m + first_row + r * 64 + warp * 16);
   }
+  wait_for_results();
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
