@@ -138,7 +138,7 @@ std::string product_constants(const ProductTile& tile, const ProductForm& form, 
          constant("kComputes", form.computes_a || form.computes_b) +
          constant("kProducers", tile.producers) +
          constant("kAskedBytes", asked * tile.depth_bytes) +
-         define("WGMMA_N", fmt::format("{}", tile.n)) +
+         define("WGMMA_N", fmt::format("{}", form.columns > 0 ? form.columns : tile.n)) +
          define("WGMMA_K", fmt::format("\"k{}\"", 32 / bytes)) +
          define("WGMMA_SUM", integers ? "s32" : "f32") + define("WGMMA_A", factor_name(form.a)) +
          define("WGMMA_B", factor_name(form.b)) +
