@@ -113,13 +113,19 @@ constexpr std::int64_t kMostDepthForBoxes = 2048;
 // The tile with results that leave by the copy engine, where they can and its end matters.
 std::optional<ProductTile> with_boxes(const PixelShape& shape, ProductTile tile) {
   const PixelProduct& product = shape.product;
-  if (product.phases.size() > 1 || !shape.result_map()) return {};
-  // The end of a group's columns is not that of the tensor.
-  if (product.groups > 1 && product.columns % tile.n != 0) return {};
-  const auto taps = static_cast<std::int64_t>(product.phases[0].taps.size());
+  if (!shape.has_result_lines()) return {};
+  std::int64_t taps = 0;
+  for (const Phase& phase : product.phases) taps += static_cast<std::int64_t>(phase.taps.size());
+  taps = ceil_div(taps, static_cast<std::int64_t>(product.phases.size()));
   if (taps * Tiling{shape, tile}.depth_blocks() * tile.depth_bytes > kMostDepthForBoxes) return {};
-  tile.boxes = boxes_of(tile, shape.epilogue.stores[0].view.dtype);
-  if (tile.boxes == 0) return {};
+  const DType results = shape.epilogue.stores[0].view.dtype;
+  // The end of a group's columns is not that of the tensor.
+  if (shape.result_map() && (product.groups == 1 || product.columns % tile.n == 0))
+    tile.boxes = boxes_of(tile, results);
+  else if (product.phases.size() > 1)
+    tile.lines = lines_of(tile);
+  tile.result_bytes = bit_width(results) / 8;
+  if (tile.boxes + tile.lines == 0) return {};
   return tile;
 }
 
@@ -296,6 +302,9 @@ class ConvSm90Engine final : public CudaEngine {
         way == kBundles ? *GroupBundle::of(of_groups, tile, device) : GroupBundle{};
     const PixelShape shape = way == kBundles ? bundle.bundled(of_groups) : of_groups;
     const PixelProduct& product = shape.product;
+    const View result_view = shape.epilogue.stores[0].view;
+    tile.lines = static_cast<int>(config.knob("lines"));
+    tile.result_bytes = bit_width(result_view.dtype) / 8;
     const Tiling tiling{shape, tile};
     WindowStages windows;
     if (way == kOnce) windows = window_stages(shape, tile, device);
@@ -339,15 +348,15 @@ class ConvSm90Engine final : public CudaEngine {
     arguments.number("magic_image_pixels", divider_word(image_pixels));
     add_extents(arguments, shape.epilogue.space);
     PointwiseProgram epilogue = shape.epilogue;
-    std::string result_type;
-    if (tile.boxes > 0) {
-      const PointwiseProgram::Store first = epilogue.stores[0];
+    std::string of_results;
+    if (tile.boxes + tile.lines > 0) {
+      epilogue.result = epilogue.stores[0].value;
       epilogue.stores.erase(epilogue.stores.begin());
-      epilogue.result = first.value;
-      arguments.tensor_map("map_results", first.view, *shape.result_map());
-      result_type = fmt::format("typedef {} Result;\n", to_string(first.view.dtype));
+      of_results = fmt::format("typedef {} Result;\n", to_string(result_view.dtype));
     }
-    const std::string printed = print_program(epilogue, graph, "epilogue", arguments);
+    if (tile.boxes > 0) arguments.tensor_map("map_results", result_view, *shape.result_map());
+    std::string printed = print_program(epilogue, graph, "epilogue", arguments);
+    if (tile.lines > 0) printed += print_place(result_view, graph, "result_at", arguments);
 
     const ProductForm form{.a = shape.swap ? shape.filter_type : shape.pixel_type,
                            .b = shape.swap ? shape.pixel_type : shape.filter_type,
@@ -359,7 +368,7 @@ class ConvSm90Engine final : public CudaEngine {
     const int stages = way != kForEachTap ? windows.filters : stage_count(tile, device);
     const std::string head =
         register_types(region.precision(), {&shape.epilogue}) +
-        product_constants(tile, form, stages) + result_type +
+        product_constants(tile, form, stages) + of_results +
         constant("kPhases", static_cast<std::int64_t>(product.phases.size())) +
         constant("kInTurns", tiling.phases_are_equal() && product.phases.size() > 1) +
         constant("kPixelAxes", shape.pointwise ? 0 : product.spatial) +
@@ -371,7 +380,7 @@ class ConvSm90Engine final : public CudaEngine {
         (way == kBundles ? bundle.constants(shape) : constant("kSide", 0)) +
         arguments.struct_text() + printed;
     std::vector<std::string_view> files = {
-        tile.boxes > 0 ? "lib/product_boxes.cuh" : "lib/product_rows.cuh",
+        tile.boxes + tile.lines > 0 ? "lib/product_boxes.cuh" : "lib/product_rows.cuh",
         "lib/ptx_wgmma_product.cuh", "sm90/schedule_pixels.cuh", "sm90/load_pixels.cuh",
         "sm90/warpgroups.cuh"};
     files.emplace_back(way == kBundles ? "sm90/mainloop_bundles.cuh"
@@ -430,6 +439,7 @@ class ConvSm90Engine final : public CudaEngine {
                                          : windows != nullptr ? kOnce
                                                               : kForEachTap);
     config.knobs.emplace_back("boxes", tile.boxes);
+    config.knobs.emplace_back("lines", tile.lines);
     config.cost = tile_cost(
         {.engine = id(),
          .operands = shape.pixel_type,
