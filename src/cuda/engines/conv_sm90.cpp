@@ -22,7 +22,8 @@ using Phase = PixelProduct::Phase;
 constexpr int kBoxBytes = 128;  // of a box with contiguous columns
 // Pixels of a tile whose windows stay in shared memory: fewer need too many more around them.
 constexpr int kLeastWindow = 128;
-constexpr int kBundleVariant = 32;  // for the cost model: past those of ProductTile
+// For the cost model, past those of ProductTile: groups side by side, and no groups.
+constexpr int kBundleVariant = 32, kSingleVariant = 33;
 
 // How pixels come to shared memory: the knob "windows".
 enum Windows : std::int64_t {
@@ -220,14 +221,18 @@ class ConvSm90Engine final : public CudaEngine {
     const PixelShape shape(region);
     const auto windows = shape.with_windows();
     std::vector<Config> result;
-    if (windows)
-      for (const ProductTile& tile : GroupBundle::tiles(*windows))
-        if (const auto bundle = GroupBundle::of(*windows, tile, device)) {
+    bool is_narrow = false;
+    if (windows || shape.pointwise) {
+      const PixelShape& whole = windows ? *windows : shape;
+      for (const ProductTile& tile : GroupBundle::tiles(whole))
+        if (const auto bundle = GroupBundle::of(whole, tile, device)) {
           const WindowStages stages = window_stages(*bundle, tile);
-          result.push_back(config_of(region, bundle->bundled(*windows), tile, &stages, device));
+          result.push_back(config_of(region, bundle->bundled(whole), tile, &stages, device));
+          // What is made for narrow groups leaves nothing to others: they took 2 to 5 times as
+          // long.
+          is_narrow = bundle->side > 1;
         }
-    // What is made for narrow groups leaves nothing to others: they took 2 to 5 times as long.
-    const bool is_narrow = !result.empty() && result[0].knob("tile_n") > shape.product.columns;
+    }
     if (!is_narrow)
       for (const ProductTile& tile : tiles_for(shape))
         result.push_back(config_of(region, shape, tile, nullptr, device));
@@ -244,7 +249,8 @@ class ConvSm90Engine final : public CudaEngine {
   KernelDesign design(const Graph& graph, const Region& region, const Config& config,
                       const DeviceProps& device) const override {
     const std::int64_t way = config.knob("windows");
-    const PixelShape plain(region), of_groups = way == kForEachTap ? plain : *plain.with_windows();
+    const PixelShape plain(region),
+        of_groups = way == kForEachTap || plain.pointwise ? plain : *plain.with_windows();
     const ProductTile tile = tile_of(config);
     const GroupBundle bundle =
         way == kBundles ? *GroupBundle::of(of_groups, tile, device) : GroupBundle{};
@@ -309,7 +315,8 @@ class ConvSm90Engine final : public CudaEngine {
         constant("kInTurns", tiling.phases_are_equal() && product.phases.size() > 1) +
         constant("kPixelAxes", shape.pointwise ? 0 : product.spatial) +
         constant("kSwap", shape.swap) + constant("kColumnsLie", shape.columns_lie) +
-        constant("kWhole", shape.whole) + constant("kWindowRows", windows.rows) +
+        constant("kWhole", shape.whole) +
+        constant("kWindowRows", shape.pointwise ? 0 : windows.rows) +
         constant("kWindowStages", windows.windows) + constant("kResident", windows.resident) +
         (way == kBundles ? bundle.constants(shape) : constant("kSide", 0)) +
         arguments.struct_text() + printed;
@@ -375,7 +382,8 @@ class ConvSm90Engine final : public CudaEngine {
          .operands = shape.pixel_type,
          .tile_m = tile.m,
          .tile_n = tile.n,
-         .variant = bundled ? kBundleVariant : tile.variant() + (windows != nullptr ? 4 : 0),
+         .variant = bundled ? (product.groups > 1 ? kBundleVariant : kSingleVariant)
+                            : tile.variant() + (windows != nullptr ? 4 : 0),
          .tiles = static_cast<double>(tiling.count() * tile.cluster),
          .flops = 2 * area * taps * depth_bytes / element / side,
          .load_bytes = depth_bytes * (pixel_rows + filter_rows),
