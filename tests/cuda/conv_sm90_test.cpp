@@ -418,6 +418,28 @@ TEST_F(GpuConvSm90, NarrowGroups) {
   }
 }
 
+// Few channels and filters without groups: rows of 32, 64 and 128 bytes, filled up with zeros.
+TEST_F(GpuConvSm90, FewChannels) {
+  const Some bundles([](const Config& config) { return config.knob("windows") == 2; });
+  const ConvAttributes padded{.padding = {1, 1}};
+  for (const bool backward : {false, true})
+    for (const Convolution& one :
+         {Convolution{.channels = 16, .filters = 24, .op = padded, .fused = true},
+          Convolution{.channels = 40, .filters = 8, .extent = {9, 6}, .op = padded},
+          Convolution{.dtype = f32, .channels = 12, .filters = 20, .op = padded},
+          Convolution{.extent = {9, 7}, .window = {1, 1}, .fused = true},
+          Convolution{.channels = 64,
+          .filters = 16,
+          .extent = {21},
+          .window = {5},
+          .op = {.padding = {2}}}}) {
+      Convolution convolution = one;
+      convolution.backward = backward;
+      convolution.images = 5;
+      expect_agrees(bundles, convolution.graph(), convolution.channels == 16 && !backward);
+    }
+}
+
 // Operands are brought into order first, results leave with contiguous pixels.
 TEST_F(GpuConvSm90, RowMajor) {
   for (const bool backward : {false, true}) {

@@ -22,7 +22,8 @@ using Phase = PixelProduct::Phase;
 constexpr int kBoxBytes = 128;  // of a box with contiguous columns
 // Pixels of a tile whose windows stay in shared memory: fewer need too many more around them.
 constexpr int kLeastWindow = 128;
-constexpr int kBundleVariant = 32;  // for the cost model: past those of ProductTile
+// For the cost model, past those of ProductTile: groups side by side, and no groups.
+constexpr int kBundleVariant = 32, kSingleVariant = 33;
 
 // How pixels come to shared memory: the knob "windows".
 enum Windows : std::int64_t {
@@ -266,14 +267,18 @@ class ConvSm90Engine final : public CudaEngine {
       const WindowStages stages = window_stages(with, tile, device);
       if (stages.rows > 0) result.push_back(config_of(region, with, tile, &stages, device));
     };
-    if (windows)
-      for (const ProductTile& tile : GroupBundle::tiles(*windows))
-        if (const auto bundle = GroupBundle::of(*windows, tile, device)) {
+    bool is_narrow = false;
+    if (windows || shape.pointwise) {
+      const PixelShape& whole = windows ? *windows : shape;
+      for (const ProductTile& tile : GroupBundle::tiles(whole))
+        if (const auto bundle = GroupBundle::of(whole, tile, device)) {
           const WindowStages stages = window_stages(*bundle, tile);
-          result.push_back(config_of(region, bundle->bundled(*windows), tile, &stages, device));
+          result.push_back(config_of(region, bundle->bundled(whole), tile, &stages, device));
+          // What is made for narrow groups leaves nothing to others: they took 2 to 5 times as
+          // long.
+          is_narrow = bundle->side > 1;
         }
-    // What is made for narrow groups leaves nothing to others: they took 2 to 5 times as long.
-    const bool is_narrow = !result.empty() && result[0].knob("tile_n") > shape.product.columns;
+    }
     if (!is_narrow) {
       // Of equally good ones the first is taken: with filters that stay, which blocks of a cluster
       // need not share, with boxes.
@@ -295,7 +300,8 @@ class ConvSm90Engine final : public CudaEngine {
   KernelDesign design(const Graph& graph, const Region& region, const Config& config,
                       const DeviceProps& device) const override {
     const std::int64_t way = config.knob("windows");
-    const PixelShape plain(region), of_groups = way == kForEachTap ? plain : *plain.with_windows();
+    const PixelShape plain(region),
+        of_groups = way == kForEachTap || plain.pointwise ? plain : *plain.with_windows();
     ProductTile tile = tile_of(config);
     tile.boxes = static_cast<int>(config.knob("boxes"));
     const GroupBundle bundle =
@@ -445,7 +451,8 @@ class ConvSm90Engine final : public CudaEngine {
          .operands = shape.pixel_type,
          .tile_m = tile.m,
          .tile_n = tile.n,
-         .variant = bundled ? kBundleVariant : tile.variant() + (windows != nullptr ? 4 : 0),
+         .variant = bundled ? (product.groups > 1 ? kBundleVariant : kSingleVariant)
+                            : tile.variant() + (windows != nullptr ? 4 : 0),
          .tiles = static_cast<double>(tiling.count() * tile.cluster),
          .flops = 2 * area * taps * depth_bytes / element / side,
          .load_bytes = depth_bytes * (pixel_rows + filter_rows),
