@@ -1,6 +1,8 @@
 // An engine with some of its configurations.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <functional>
 #include <vector>
@@ -22,6 +24,7 @@ class SomeConfigs final : public CudaEngine {
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
     std::vector<Config> all = engine_.configs(region, device);
     std::erase_if(all, [&](const Config& config) { return !is_wanted_(config); });
+    EXPECT_FALSE(all.empty()) << "no configuration is wanted";
     return all;
   }
   KernelDesign design(const Graph& graph, const Region& region, const Config& config,

@@ -7,9 +7,9 @@
 // warp's 16 rows as [column / 8][lane][4], the way matrix units leave them.
 #include "lib/ptx_cluster.cuh"
 
-static const int kPartColumns = kTileN / kSplits;
+static const int kOwnColumns = kTileN / kSplits;
 // Columns whose sums a warp adds up at a time.
-static const int kJoined = kPartColumns < kSlabColumns ? kPartColumns : kSlabColumns;
+static const int kJoined = kOwnColumns < kSlabColumns ? kOwnColumns : kSlabColumns;
 
 struct alignas(16) SumQuad {
   Sum values[4];
@@ -33,26 +33,30 @@ __device__ inline void watch_others_join(const Args& args) {
   meet_after_sums();
 }
 
-// By a warpgroup with 16 of each 64 rows from `first` * 16 on for each warp.
+// By a warpgroup with 16 of each 64 rows from `first` * 16 on for each warp. Its sums are those of
+// kTileN columns for each of kRowBlocks.
+template <int kCount, int kHalf>
 __device__ inline void join_parts(const Args& args, const Work& work, uint8* memory, uint8* slab,
-                                  Sum (&sums)[kRowBlocks][kTileN / 2], int first) {
+                                  Sum (&sums)[kCount][kHalf], int first) {
   meet_before_sums();
 #pragma unroll
-  for (int r = 0; r < kRowBlocks; ++r) {
-    SumQuad* to = laid_sums(memory, first + 4 * r);
+  for (int piece = 0; piece < kCount; ++piece) {
+    const int kOfRows = kTileN / 2 / kHalf;  // pieces of 16 rows
+    SumQuad* to =
+        laid_sums(memory, first + 4 * (piece / kOfRows)) + piece % kOfRows * (kHalf / 4 * 32);
 #pragma unroll
-    for (int j = 0; j < kTileN / 8; ++j) {
-      const Sum* four = sums[r] + 4 * j;
+    for (int j = 0; j < kHalf / 4; ++j) {
+      const Sum* four = sums[piece] + 4 * j;
       to[j * 32] = {four[0], four[1], four[2], four[3]};
     }
   }
   meet_after_sums();
-  const int own = (int)blockIdx.x % kSplits * kPartColumns;
+  const int own = (int)blockIdx.x % kSplits * kOwnColumns;
   Work some = work;
 #pragma unroll 1
-  for (int number = 0; number < kRowBlocks * (kPartColumns / kJoined); ++number) {
-    const int rows = first + number / (kPartColumns / kJoined) * 4;
-    const int column = own + number % (kPartColumns / kJoined) * kJoined;
+  for (int number = 0; number < kRowBlocks * (kOwnColumns / kJoined); ++number) {
+    const int rows = first + number / (kOwnColumns / kJoined) * 4;
+    const int column = own + number % (kOwnColumns / kJoined) * kJoined;
     const SumQuad* from = laid_sums(memory, rows) + column / 8 * 32;
     Sum total[kJoined / 2];
 #pragma unroll
