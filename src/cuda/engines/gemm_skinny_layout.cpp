@@ -98,10 +98,14 @@ std::int64_t SkinnyLayout::step_bytes(const Shape& shape) const {
   return threads() * packets(shape, *this) * shape.packet_bytes();
 }
 std::int64_t SkinnyLayout::shared_bytes(const Shape& shape) const {
-  const std::int64_t sum_bytes = warps_k * shape.few * (rows(shape) + 4) * 4;
+  const std::int64_t sum_bytes = warps_k * few_at_once(shape) * (rows(shape) + 4) * 4;
   if (chunk > 0) return steps * (stage_bytes(shape) + kBarrierBytes) + sum_bytes;
   return steps * step_bytes(shape) + buffers_x(shape) * phase * x_bytes(shape, *this) +
          buffers_scales(shape) * scale_bytes(shape, *this) + sum_bytes;
+}
+std::int64_t SkinnyLayout::few_at_once(const Shape& shape) const {
+  constexpr std::int64_t kTile = 8;
+  return chunk > 0 && split == 1 ? std::min(shape.few, kTile) : shape.few;
 }
 std::int64_t SkinnyLayout::groups(const Shape& shape) const {
   return ceil_div(shape.many, rows(shape));
@@ -140,7 +144,7 @@ double SkinnyLayout::seconds(const Shape& shape, const DeviceProps& device) cons
   if (chunk > 0) return seconds_by_rows(shape, device);
   constexpr double kEnough = 36 << 10;  // bytes on the way per multiprocessor
   constexpr double kRowsAtOnce = 8192, kLossPerDoubling = 0.16;
-  constexpr double kStart = 4e-6, kBarrier = 1e-6, kPass = 0.1e-6;
+  constexpr double kStart = 5.5e-6, kBarrier = 1e-6, kPass = 0.1e-6;
   constexpr double kMostOfOne = 1.15;  // of its share of the memory's speed
   const auto units = static_cast<double>(device.compute_units);
   const auto count = static_cast<double>(grid(shape));
@@ -160,9 +164,18 @@ double SkinnyLayout::seconds(const Shape& shape, const DeviceProps& device) cons
   const double times_x = buffers_x(shape) > 1 ? static_cast<double>(passes) : 1;
   const double x =
       static_cast<double>(block_rounds(shape) * x_bytes(shape, *this)) * count * times_x;
-  const double all = (weights + 0.3 * x) / speed;
+  const double all = (weights + 0.6 * x) / speed;
+  // Instructions of the busiest multiprocessor: copies and the walk of the ring come on top of what
+  // is done to a packet.
+  constexpr double kWalk = 80, kScale = 24, kInstructionsPerSecond = 1.7 * 1.75e9;
+  const auto of_step = static_cast<double>(packets(shape, *this));
+  const double step = kWalk + of_step * ((shape.matrix() ? instructions_of_packet(shape) : 20) +
+                                         (shape.scale_block > 0 ? kScale : 0));
+  const double issue = std::ceil(count / units) * block_weights /
+                       (of_step * static_cast<double>(shape.packet_bytes()) * 32) * step /
+                       kInstructionsPerSecond;
   const double busiest = std::ceil(count / units) * block_weights / (speed / units * kMostOfOne);
-  return std::max(all, busiest) + kStart + static_cast<double>(passes) * kPass +
+  return std::max({all, busiest, issue}) + kStart + static_cast<double>(passes) * kPass +
          (split > 1 ? kBarrier * static_cast<double>(passes) : 0);
 }
 

@@ -42,25 +42,15 @@ double few_tiles(const Shape& shape) { return as_double(ceil_div(shape.few, 8));
 std::int64_t registers_of(const Shape& shape, const Layout& layout) {
   const std::int64_t few = ceil_div(shape.few, 8);
   const std::int64_t sums = layout.tiles * few * 4 * (shape.scale_block > 0 ? 2 : 1);
-  return 56 + sums + 2 * layout.tiles * 4 + few * 4 + 8;
+  return 64 + sums + 2 * layout.tiles * 4 + few * 4;
 }
 
-// Instructions that make 16-bit pairs of a packet's numbers.
-double conversion(const Shape& shape) {
-  const DType dtype = shape.weights.dtype;
-  if (bit_width(dtype) == 16) return 4;  // moves
-  if (dtype == e4m3) return shape.type == f16 ? 8 : 32;
-  if (dtype == e5m2) return 12;
-  if (bit_width(dtype) == 8) return 28;
-  return dtype == e2m1 ? 76 : 44;
-}
 // Of a warp, for a chunk.
 double instructions(const Shape& shape, const Layout& layout) {
-  const double tiles = as_double(layout.tiles), few = few_tiles(shape);
+  const double few = few_tiles(shape), packets = as_double(2 * layout.tiles);
   const double x = units(shape) * few * (shape.bits() == 4 ? 5 : 1);
   const double scales = shape.scale_block > 0 ? 2 * few + 3 : 0;
-  const double packet = conversion(shape) + 1 + units(shape) * few + scales;
-  const double step = 2 * tiles * packet + x + 6;
+  const double step = packets * (instructions_of_packet(shape) + scales) + x + 6;
   const double asked = as_double(layout.rows(shape) + shape.few + groups_of_chunk(shape, layout)) /
                        as_double(layout.warps_n * layout.warps_k);
   return as_double(steps_of_chunk(layout)) * step + 60 + 12 * asked;
@@ -73,7 +63,21 @@ double shared_clocks(const Shape& shape, const Layout& layout) {
   return packets * (2 + x) * kWarpBytes / 128;
 }
 
+// That make pairs of 16 bits of a packet's numbers.
+double conversion(const Shape& shape) {
+  const DType dtype = shape.weights.dtype;
+  if (bit_width(dtype) == 16) return 4;  // moves
+  if (dtype == e4m3) return shape.type == f16 ? 8 : 34;
+  if (dtype == e5m2) return 12;
+  if (bit_width(dtype) == 8) return 28;
+  return dtype == e2m1 ? 76 : 46;
+}
+
 }  // namespace
+
+double instructions_of_packet(const Shape& shape) {
+  return conversion(shape) + 1 + units(shape) * few_tiles(shape);
+}
 
 std::int64_t SkinnyLayout::stage_bytes(const Shape& shape) const {
   const std::int64_t pitch = chunk % 128 == 64 ? chunk : chunk + 64;
@@ -99,7 +103,7 @@ bool SkinnyLayout::choose_stages(const Shape& shape, const DeviceProps& device) 
 double SkinnyLayout::seconds_by_rows(const Shape& shape, const DeviceProps& device) const {
   constexpr double kEnough = 40 << 10;                       // bytes on the way per multiprocessor
   constexpr double kOfMemory = 0.91;                         // of the speed that is on its label
-  constexpr double kMostIssued = 2.8, kIssuedByWarp = 0.28;  // instructions per clock
+  constexpr double kMostIssued = 2.8, kIssuedByWarp = 0.35;  // instructions per clock
   constexpr double kL2BytesPerClock = 34;
   constexpr double kChunkClocks = 400;  // to wait, and to meet
   constexpr double kStart = 3.2e-6, kCluster = 0.8e-6, kUnit = 0.1e-6;
@@ -135,7 +139,8 @@ std::vector<SkinnyLayout> layouts_by_rows(const Shape& shape, const DeviceProps&
   const auto consider = [&](Layout layout) {
     const std::int64_t warps = layout.warps_n * layout.warps_k;
     if (warps < 4 || warps > 16 || layout.rows(shape) > 512) return;
-    if (registers_of(shape, layout) * layout.threads() * layout.blocks > (64 << 10)) return;
+    const std::int64_t registers = registers_of(shape, layout);
+    if (registers > 248 || registers * layout.threads() * layout.blocks > (64 << 10)) return;
     if (layout.rounds(shape) <= (layout.split - 1) * layout.block_rounds(shape)) return;
     if (shape.scale_block > 0 && chunk_depth(shape, layout) % shape.scale_block != 0) return;
     if (layout.chunk > shape.row_bytes() && layout.chunk > kStepBytes * layout.warps_k) return;

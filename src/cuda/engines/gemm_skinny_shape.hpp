@@ -69,7 +69,8 @@ struct SkinnyLayout {
   std::int64_t buffers_scales(const SkinnyShape& shape) const;
   std::int64_t step_bytes(const SkinnyShape& shape) const;
   std::int64_t shared_bytes(const SkinnyShape& shape) const;
-  std::int64_t groups(const SkinnyShape& shape) const;  // of rows
+  std::int64_t few_at_once(const SkinnyShape& shape) const;  // rows of x that are summed at a time
+  std::int64_t groups(const SkinnyShape& shape) const;       // of rows
   std::int64_t grid(const SkinnyShape& shape) const;
   // Steps, phase and passes, for a ring of so many bytes of a multiprocessor; false where nothing
   // fits.
@@ -82,6 +83,9 @@ struct SkinnyLayout {
   bool choose_stages(const SkinnyShape& shape, const DeviceProps& device);
   double seconds_by_rows(const SkinnyShape& shape, const DeviceProps& device) const;
 };
+
+// Of a warp, to read a packet of 16 bytes per lane, to convert and to multiply it; on matrix units.
+double instructions_of_packet(const SkinnyShape& shape);
 
 // The best layouts, fastest first by estimate. Those whose weights are copied by threads come last
 // where there are others.

@@ -84,11 +84,14 @@ struct Products {
     }
   }
 
-  // Visits each sum: visit(row of the warp, row of x, sum).
-  template <class Visit>
-  __device__ void finish(const Visit& visit) {
-    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  // Before sums are visited.
+  __device__ void finish() {
     if constexpr (kMarksOdd) spread_odd();
+  }
+  // Visits each sum: use(row of the warp, row of x, sum).
+  template <class Use>
+  __device__ void visit(const Use& use) const {
+    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
 #pragma unroll
     for (int i = 0; i < kRowTiles; ++i)
 #pragma unroll
@@ -97,7 +100,7 @@ struct Products {
         for (int v = 0; v < 4; ++v) {
           const int m = 8 * j + 2 * t + v % 2, half = v / 2;
           const int row = kAlong ? 16 * i + 8 * half + g : kElements * g + 2 * i + half;
-          if (m < kFew) visit(row, m, sums[i][j][v]);
+          if (m < kFew) use(row, m, sums[i][j][v]);
         }
   }
 

@@ -11,6 +11,7 @@
 static const int kWarps = kWarpsN * kWarpsK;
 static const int kStepBytes = 4 * kPacketBytes;  // of a row, in a step of a warp
 static const int kSteps = kChunk / kStepBytes / kWarpsK;  // of a warp in a chunk
+static const int kStepsTogether = kSteps * kTiles <= 4 ? kSteps : 4 / kTiles;  // registers
 static const int kChunkDepth = kChunk * 8 / kBits;
 static const int kChunkX = kChunkDepth * 2;
 static const int kGroups = kScaled ? kChunkDepth / kScaleBlock : 0;
@@ -23,7 +24,7 @@ static const int kGroupBytes = kRows * (int)sizeof(S::Word);
 static const int kFirstX = kRows * kPitchW;
 static const int kFirstScale = kFirstX + kFew * kPitchX;
 static const int kStageBytes = kFirstScale + kGroups * kGroupBytes;
-static const int kSumBytes = kWarpsK * kFew * kPitch * 4;
+static const int kSumBytes = kWarpsK * kFewAtOnce * kPitch * 4;
 
 // Rows of blocks and batches are units; a block takes every n-th of them, n blocks (or clusters)
 // being there.
@@ -170,7 +171,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
       const int64 rest = args.row_bytes - (int64)(first_chunk + chunk) * kChunk;
       const int steps = kWhole ? 0 : (int)(min((int64)kChunk, rest) / kStepBytes);
       wait_for(full + stage, parity);
-#pragma unroll
+#pragma unroll kStepsTogether
       for (int s = 0; s < kSteps; ++s) {
         const int step = s * kWarpsK + warp_k;
         if (kWhole || step < steps) add_step(args, place, here, step, products);

@@ -53,8 +53,10 @@ struct Products {
     }
   }
 
-  template <class Visit>
-  __device__ void finish(const Visit& visit) {
+  __device__ void finish() {}
+  // Visits each sum: use(row of the warp, row of x, sum).
+  template <class Use>
+  __device__ void visit(const Use& use) const {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
 #pragma unroll
     for (int i = 0; i < kOwnRows; ++i)
@@ -63,7 +65,7 @@ struct Products {
         float sum = sums[i][m];
         sum += __shfl_xor_sync(0xffffffffu, sum, 1);
         sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-        if ((i * kFew + m) % 4 == t) visit(kAlong ? 8 * i + g : kElements * g + i, m, sum);
+        if ((i * kFew + m) % 4 == t) use(kAlong ? 8 * i + g : kElements * g + i, m, sum);
       }
   }
 };

@@ -27,48 +27,31 @@ __device__ inline void to_pairs(f16, f16, uint32 word, uint32 (&pairs)[1]) { pai
 template <class D> struct PairsOfNeighbours { static const bool value = false; };
 template <> struct PairsOfNeighbours<e4m3> { static const bool value = true; };
 
-// Compilers know the instruction for sm_89 from CUDA 12.1 on.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890 && \
-    __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1201
-
-__device__ inline void to_pairs(e4m3, f16, uint32 word, uint32 (&pairs)[2]) {
-  asm("{\n.reg .b16 low, high;\n"
-      "mov.b32 {low, high}, %2;\n"
-      "cvt.rn.f16x2.e4m3x2 %0, low;\n"
-      "cvt.rn.f16x2.e4m3x2 %1, high;\n}"
-      : "=r"(pairs[0]), "=r"(pairs[1])
-      : "r"(word));
-}
-__device__ inline void to_pairs(e4m3 d, bf16, uint32 word, uint32 (&pairs)[2]) {
-  uint32 halves[2];
-  to_pairs(d, f16(), word, halves);
-#pragma unroll
-  for (int j = 0; j < 2; ++j)
-    pairs[j] =
-        pair_to_bf16(f16_to_float((uint16)halves[j]), f16_to_float((uint16)(halves[j] >> 16)));
-}
-static const bool kOddE4m3 = false;
-
-#else
-
-// The bits of e4m3 as those of a T whose exponent is too small by the difference of the biases; the
-// product puts it right, for subnormal numbers too. NaN becomes 480: see odd_bytes.
+// By the instruction, or the bits of e4m3 as those of a T whose exponent is too small by the
+// difference of the biases; the product puts it right, for subnormal numbers too. NaN then becomes
+// 480: see odd_bytes.
 template <class T>
 __device__ inline void to_pairs(e4m3, T t, uint32 word, uint32 (&pairs)[2]) {
-  const int shift = 11 - ShortFloat<T>::kMantissa;
-  const uint32 magnitude = both(0x7f00 >> shift);
+  if constexpr (kConvertsE4m3) {
+    e4m3_to_f16_pairs(word, pairs);
+    if constexpr (ShortFloat<T>::kMantissa == ShortFloat<bf16>::kMantissa) {
 #pragma unroll
-  for (int j = 0; j < 2; ++j) {
-    // Numbers in the upper bytes of the halves.
-    const uint32 upper = __byte_perm(word, 0u, j == 0 ? 0x1404 : 0x3424);
-    pairs[j] = fma_pair(t, (upper & kMinus) | (upper >> shift & magnitude),
-                        power_pair<T>(ShortFloat<T>::kBias - 7), kMinus);
+      for (int j = 0; j < 2; ++j)
+        pairs[j] =
+            pair_to_bf16(f16_to_float((uint16)pairs[j]), f16_to_float((uint16)(pairs[j] >> 16)));
+    }
+  } else {
+    const int shift = 11 - ShortFloat<T>::kMantissa;
+    const uint32 magnitude = both(0x7f00 >> shift);
+#pragma unroll
+    for (int j = 0; j < 2; ++j) {
+      // Numbers in the upper bytes of the halves.
+      const uint32 upper = __byte_perm(word, 0u, j == 0 ? 0x1404 : 0x3424);
+      pairs[j] = fma_pair(t, (upper & kMinus) | (upper >> shift & magnitude),
+                          power_pair<T>(ShortFloat<T>::kBias - 7), kMinus);
+    }
   }
 }
-static const bool kOddE4m3 = true;
-
-#endif
-
 // e5m2 is the upper half of an f16.
 __device__ inline void to_pairs(e5m2, f16, uint32 word, uint32 (&pairs)[2]) {
   pairs[0] = word << 8 & both(0xff00);
@@ -83,16 +66,6 @@ __device__ inline void to_pairs(i8, T t, uint32 word, uint32 (&pairs)[2]) {
     pairs[j] = fma_pair(t, (lower & both(0x7f)) | ShortFloat<T>::kIntegers, power_pair<T>(0),
                         (lower & both(0x80)) | ShortFloat<T>::kIntegers | kMinus);
   }
-}
-// (a & mask) ^ c: compilers make two instructions of it where two operands are constants.
-__device__ inline uint32 and_xor(uint32 a, uint32 mask, uint32 c) {
-#if defined(__CUDA_ARCH__)
-  uint32 result;
-  asm("lop3.b32 %0, %1, %2, %3, 0x6a;" : "=r"(result) : "r"(a), "r"(mask), "r"(c));
-  return result;
-#else
-  return (a & mask) ^ c;
-#endif
 }
 template <class T>
 __device__ inline void to_pairs(u4, T t, uint32 word, uint32 (&pairs)[4]) {
@@ -122,7 +95,7 @@ __device__ inline void to_pairs(e2m1, T t, uint32 word, uint32 (&pairs)[4]) {
 
 // Bit 7 of each byte of a word that to_pairs cannot convert: NaN of e4m3.
 template <class D> struct HasOddBytes { static const bool value = false; };
-template <> struct HasOddBytes<e4m3> { static const bool value = kOddE4m3; };
+template <> struct HasOddBytes<e4m3> { static const bool value = !kConvertsE4m3; };
 __device__ inline uint32 odd_bytes(uint32 word) {
   return ((word & 0x7f7f7f7fu) + 0x01010101u) & 0x80808080u;
 }
