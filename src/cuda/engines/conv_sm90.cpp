@@ -316,7 +316,7 @@ class ConvSm90Engine final : public CudaEngine {
       of_results = fmt::format("typedef {} Result;\n", to_string(result_view.dtype));
     }
     if (tile.boxes > 0) arguments.tensor_map("map_results", result_view, *shape.result_map());
-    std::string printed = print_program(epilogue, graph, "epilogue", arguments);
+    std::string printed = print_program(epilogue, graph, "epilogue", arguments, result_view.dtype);
     if (tile.lines > 0) printed += print_place(result_view, graph, "result_at", arguments);
 
     const ProductForm form{.a = shape.swap ? shape.filter_type : shape.pixel_type,
