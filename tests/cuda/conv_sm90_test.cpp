@@ -208,6 +208,33 @@ TEST_F(GpuConvSm90, Windows) {
   }
 }
 
+// In three dimensions plane by plane.
+TEST_F(GpuConvSm90, WindowsInPlanes) {
+  const Some engine([](const Config& config) { return config.knob("windows") != 0; });
+  for (const bool backward : {false, true}) {
+    expect_agrees(engine, Convolution{.backward = backward,
+                                      .channels = 32,
+                                      .filters = 32,
+                                      .extent = {5, 6, 7},
+                                      .window = {3, 3, 3},
+                                      .op = {.padding = {1, 1, 1}},
+                                      .fused = true}
+                              .graph());
+    expect_agrees(engine, Convolution{.backward = backward,
+                                      .channels = 72,
+                                      .extent = {6, 5, 4},
+                                      .window = {2, 3, 1},
+                                      .op = {.padding = {2, 0, 0}, .dilation = {3, 2, 1}}}
+                              .graph());
+  }
+  expect_agrees(engine, Convolution{.backward = true,
+                                    .images = 3,
+                                    .extent = {7, 8, 9},
+                                    .window = {3, 3, 3},
+                                    .op = {.padding = {1, 1, 1}, .stride = {2, 2, 2}}}
+                            .graph());
+}
+
 TEST_F(GpuConvSm90, Pointwise) {
   expect_right({.channels = 40, .extent = {7, 7}, .window = {1, 1}, .fused = true});
   expect_right({.extent = {9, 9}, .window = {1, 1}, .op = {.stride = {2, 2}}});
@@ -355,6 +382,69 @@ TEST_F(GpuConvSm90, Groups) {
                 .groups = 2,
                 .extent = {6, 7},
                 .op = {.padding = {1, 1}}});
+}
+
+// Groups of 8 to 64 channels side by side; the last bundle has fewer. More bundles and tiles than
+// warpgroups, images that end within a tile.
+TEST_F(GpuConvSm90, NarrowGroups) {
+  const ConvAttributes padded{.padding = {1, 1}};
+  for (const bool backward : {false, true}) {
+    expect_right({.backward = backward,
+                  .images = 7,
+                  .channels = 160,
+                  .filters = 160,
+                  .groups = 5,
+                  .extent = {7, 7},
+                  .op = padded,
+                  .fused = true},
+                 true);
+    expect_right({.dtype = f16,
+                  .backward = backward,
+                  .images = 3,
+                  .channels = 96,
+                  .filters = 96,
+                  .groups = 6,
+                  .extent = {9, 6},
+                  .window = {3, 2},
+                  .op = {.padding = {2, 1},
+                         .dilation = {2, 1},
+                         .mode = backward ? ConvMode::cross_correlation : ConvMode::convolution}});
+    expect_right({.dtype = f32,
+                  .backward = backward,
+                  .channels = 40,
+                  .filters = 80,
+                  .groups = 5,
+                  .extent = {6, 5},
+                  .op = padded});
+    expect_right({.backward = backward,
+                  .channels = 128,
+                  .filters = 64,
+                  .groups = 2,
+                  .extent = {6, 7},
+                  .op = padded});
+  }
+}
+
+// Few channels and filters without groups: rows of 32, 64 and 128 bytes, filled up with zeros.
+TEST_F(GpuConvSm90, FewChannels) {
+  const Some bundles([](const Config& config) { return config.knob("windows") == 2; });
+  const ConvAttributes padded{.padding = {1, 1}};
+  for (const bool backward : {false, true})
+    for (const Convolution& one :
+         {Convolution{.channels = 16, .filters = 24, .op = padded, .fused = true},
+          Convolution{.channels = 40, .filters = 8, .extent = {9, 6}, .op = padded},
+          Convolution{.dtype = f32, .channels = 12, .filters = 20, .op = padded},
+          Convolution{.extent = {9, 7}, .window = {1, 1}, .fused = true},
+          Convolution{.channels = 64,
+          .filters = 16,
+          .extent = {21},
+          .window = {5},
+          .op = {.padding = {2}}}}) {
+      Convolution convolution = one;
+      convolution.backward = backward;
+      convolution.images = 5;
+      expect_agrees(bundles, convolution.graph(), convolution.channels == 16 && !backward);
+    }
 }
 
 // Operands are brought into order first, results leave with contiguous pixels.

@@ -263,7 +263,9 @@ PixelShape::PixelShape(const Region& region)
 std::optional<PixelShape> PixelShape::with_windows() const {
   const PixelProduct::Axes one = {1, 1, 1};
   if (!swap && has_one_tap() && product.groups == 1) return *this;
-  if (swap || pointwise || product.step != one || product.phases[0].taps.size() < 2) return {};
+  const PixelProduct::Phase& most = product.phases[0];
+  const std::int64_t planes = std::max<std::int64_t>(1, most.planes());
+  if (swap || pointwise || product.step != one || std::ssize(most.taps) < 2 * planes) return {};
   PixelShape longer = *this;
   longer.product = product.with_long_lines();
   for (const PixelProduct::Phase& phase : longer.product.phases)

@@ -39,6 +39,11 @@ const char* factor_name(DType dtype) {
   }
 }
 
+// Of one instruction. Those that promote have two for a wide tile, whose sums take turns.
+int product_columns(const ProductTile& tile, DType operands) {
+  return promotes(operands) && tile.n == 256 ? 128 : tile.n;
+}
+
 std::string define(const char* name, const std::string& value) {
   return fmt::format("#define {} {}\n", name, value);
 }
@@ -124,8 +129,10 @@ std::vector<ProductTile> product_tiles(DType operands, std::int64_t rows, std::i
                                                {.m = 64, .n = 16, .ping_pong = true}};
   std::vector<ProductTile> result;
   for (const ProductTile& tile : all) {
-    // The sums of a stage and those of all want registers of their own.
-    if (promotes(operands) && tile.row_blocks() * tile.n > 192) continue;
+    // The sums of a stage, of one product at a time, and those of all want registers of their own.
+    if (promotes(operands) && tile.row_blocks() * tile.n + product_columns(tile, operands) > 384)
+      continue;
+    if (promotes(operands) && tile.row_blocks() > 1 && tile.n < 128) continue;
     // Who adds them up wants others to multiply meanwhile, which those with tiles of their own do
     // not.
     if (promotes(operands) && tile.ping_pong && rows > 64) continue;
@@ -154,7 +161,8 @@ std::string product_constants(const ProductTile& tile, const ProductForm& form, 
          constant("kComputes", form.computes_a || form.computes_b) +
          constant("kProducers", tile.producers) +
          constant("kAskedBytes", asked * tile.depth_bytes) +
-         define("WGMMA_N", fmt::format("{}", tile.n)) +
+         define("WGMMA_N", fmt::format("{}", form.columns > 0 ? form.columns
+                                                              : product_columns(tile, form.a))) +
          define("WGMMA_K", fmt::format("\"k{}\"", 32 / bytes)) +
          define("WGMMA_SUM", integers ? "s32" : "f32") + define("WGMMA_A", factor_name(form.a)) +
          define("WGMMA_B", factor_name(form.b)) +
