@@ -124,7 +124,9 @@ class ConvSm90Engine final : public CudaEngine {
         if (has_windows && shape.has_one_tap() && tile.cluster == 1)
           add_windows(shape, boxes.value_or(tile));
         if (boxes) result.push_back(config_of(region, shape, *boxes, nullptr, device));
-        result.push_back(config_of(region, shape, tile, nullptr, device));
+        // Results of 16 bits: with boxes 2 % slower at worst, up to a fifth faster (H200).
+        if (!boxes || shape.pixel_type == f32)
+          result.push_back(config_of(region, shape, tile, nullptr, device));
       }
       if (has_windows && !shape.has_one_tap())
         for (const ProductTile& tile : pixel_tiles(*windows)) add_windows(*windows, tile);
