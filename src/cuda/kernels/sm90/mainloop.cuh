@@ -15,8 +15,8 @@
 
 // At the barrier of a full stage: whoever asks for a part of it, and warps that compute the rest.
 static const int kFullArrivals = (kAskedBytes > 0) + (kComputes ? 4 : 0);
-// A product has 64 rows and WGMMA_N columns: the pieces that a warpgroup has of a tile, those of the
-// same rows one after the other.
+// A product has 64 rows and WGMMA_N columns: the pieces that a warpgroup has of a tile, those of
+// the same rows one after the other.
 static const int kParts = kTileN / WGMMA_N;
 static const int kPieces = kRowBlocks * kParts;
 
