@@ -2,6 +2,7 @@
 // warpgroups multiply them by the filters.
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "base/ceil_div.hpp"
 #include "cuda/engines/engines.hpp"
@@ -82,7 +83,14 @@ std::vector<ProductTile> tiles_for(const PixelShape& shape) {
     for (ProductTile tile : product_tiles(shape.filter_type, shape.swap ? columns : pixels,
                                           shape.swap ? pixels : columns)) {
       tile.depth_bytes = depth;
-      if (fits(shape, tile)) result.push_back(tile);
+      if (!fits(shape, tile)) continue;
+      // Who computes wants registers, too (gemm_sm90.cpp).
+      const int sums = tile.row_blocks() * tile.n / 2 * (promotes(shape.filter_type) ? 2 : 1);
+      if (shape.computed && (tile.cluster > 1 || sums > 128)) continue;
+      result.push_back(tile);
+      if (!shape.computed || tile.m * tile.n < 128 * 128 || sums > 96) continue;
+      result.push_back(tile);
+      result.back().producers = 2;
     }
   return result;
 }
@@ -164,6 +172,7 @@ void add_phases(Arguments& arguments, const Tiling& tiling, const std::vector<in
 // The maps of the pixels, phases that see the same ones sharing theirs: the map of each.
 std::vector<int> add_pixel_maps(Arguments& arguments, const PixelShape& shape, int booking,
                                 int depth_bytes, std::int64_t pixels) {
+  if (shape.computed) return std::vector<int>(shape.product.phases.size(), 0);
   std::vector<int> result;
   std::vector<const Phase*> distinct;
   for (const Phase& phase : shape.product.phases) {
@@ -181,6 +190,31 @@ std::vector<int> add_pixel_maps(Arguments& arguments, const PixelShape& shape, i
     distinct.push_back(&phase);
   }
   return result;
+}
+
+// What compute_pixels.cuh wants to be told.
+std::string print_pixels(const PixelShape& shape, Arguments& arguments) {
+  if (!shape.computed) return constant("kComputesPixels", 0);
+  const PixelProduct& product = shape.product;
+  const ComputedPixels& computed = *shape.computed;
+  arguments.number("images", product.images);
+  constexpr std::array<char, 3> kAxes = {'d', 'h', 'w'};
+  for (std::size_t axis = 0; axis < 3; ++axis)
+    arguments.number(fmt::format("image_{}", kAxes[axis]), product.from_extent[axis]);
+  arguments.number("channels", product.groups * product.depth);
+  const std::string type = tag(shape.pixel_type);
+  return fmt::format("typedef {} PixelMath;\n", type.substr(0, type.find('('))) +
+         constant("kComputesPixels", 1) + constant("kPixelRows", computed.rows) +
+         constant("kProgramRank", computed.program.space.rank()) +
+         constant("kVectorPixels", computed.vector);
+}
+
+// What is left of the products' speed where a warpgroup computes the pixels: `pieces` of 16 bytes
+// for each of its threads, beside `products` clocks of products. Estimates.
+double computing_efficiency(double pieces, double products) {
+  constexpr double kLatency = 800, kPerPiece = 75, kTogether = 8, kMost = 0.95;
+  return std::min(kMost,
+                  products / (kLatency * std::ceil(pieces / kTogether) + kPerPiece * pieces));
 }
 
 class ConvSm90Engine final : public CudaEngine {
@@ -202,7 +236,7 @@ class ConvSm90Engine final : public CudaEngine {
       result.push_back(config_of(region, shape, tile, nullptr, device));
     if (const auto windows = shape.with_windows(); windows && !promotes(shape.pixel_type))
       for (const ProductTile& tile : tiles_for(*windows)) {
-        if (tile.m < kLeastWindow) continue;
+        if (tile.m < kLeastWindow || tile.producers > 1) continue;
         const WindowStages stages = window_stages(*windows, tile, device);
         if (stages.rows > 0) result.push_back(config_of(region, *windows, tile, &stages, device));
       }
@@ -254,18 +288,25 @@ class ConvSm90Engine final : public CudaEngine {
     arguments.number("image_pixels", image_pixels);
     arguments.number("magic_image_pixels", divider_word(image_pixels));
     add_extents(arguments, shape.epilogue.space);
-    const std::string printed = print_program(shape.epilogue, graph, "epilogue", arguments);
+    std::string printed = print_program(shape.epilogue, graph, "epilogue", arguments) +
+                          print_pixels(shape, arguments);
+    std::vector<const PointwiseProgram*> programs = {&shape.epilogue};
+    if (shape.computed) {
+      programs.push_back(&shape.computed->program);
+      printed += print_program(shape.computed->program, graph, "pixel_values", arguments);
+    }
 
     const ProductForm form{.a = shape.swap ? shape.filter_type : shape.pixel_type,
                            .b = shape.swap ? shape.pixel_type : shape.filter_type,
                            .transpose_a = shape.swap && shape.columns_lie,
                            .transpose_b = !shape.swap && shape.columns_lie,
                            .vector = shape.vector,
-                           .rank = shape.epilogue.space.rank()};
+                           .rank = shape.epilogue.space.rank(),
+                           .computes_a = shape.computed && !shape.swap,
+                           .computes_b = shape.computed && shape.swap};
     const int stages = has_windows ? windows.filters : stage_count(tile, device);
     const std::string head =
-        register_types(region.precision(), {&shape.epilogue}) +
-        product_constants(tile, form, stages) +
+        register_types(region.precision(), programs) + product_constants(tile, form, stages) +
         constant("kPhases", static_cast<std::int64_t>(product.phases.size())) +
         constant("kInTurns", tiling.phases_are_equal() && product.phases.size() > 1) +
         constant("kPixelAxes", shape.pointwise ? 0 : product.spatial) +
@@ -274,12 +315,14 @@ class ConvSm90Engine final : public CudaEngine {
         constant("kWindowStages", windows.windows) + constant("kResident", windows.resident) +
         arguments.struct_text() + printed;
     std::vector<std::string_view> files = {"lib/product_rows.cuh", "lib/ptx_wgmma_product.cuh",
-                                           "sm90/schedule_pixels.cuh", "sm90/load_pixels.cuh",
-                                           "sm90/warpgroups.cuh"};
+                                           "sm90/schedule_pixels.cuh", "sm90/load_pixels.cuh"};
+    if (shape.computed)
+      files.insert(files.end(), {"sm90/computed_pieces.cuh", "sm90/compute_pixels.cuh"});
+    files.emplace_back("sm90/warpgroups.cuh");
     files.emplace_back(has_windows ? "sm90/mainloop_windows.cuh" : "sm90/mainloop.cuh");
     launch.source = {"conv_sm90", assemble(files, head)};
     launch.function = "product";
-    launch.threads = static_cast<unsigned>((tile.consumers + 1) * 128);
+    launch.threads = static_cast<unsigned>((tile.consumers + tile.producers) * 128);
     launch.shared_bytes = has_windows ? windows.bytes : shared_bytes(tile, stages);
     launch.cluster = static_cast<unsigned>(tile.cluster);
     launch.grid.x = static_cast<unsigned>(
@@ -313,6 +356,17 @@ class ConvSm90Engine final : public CudaEngine {
     const double filter_rows = windows != nullptr && windows->resident
                                    ? 0.0
                                    : taps * (shape.swap ? tile.m : tile.n) / tile.cluster;
+    double efficiency = 1;
+    if (shape.computed) {
+      const double per_line = tile.depth_bytes / 16.0;
+      const double products = 2.0 * area * tile.depth_bytes / 8192;  // of a tap
+      if (windows != nullptr)
+        efficiency = computing_efficiency(static_cast<double>(windows->rows) * per_line / 96,
+                                          products * taps);
+      else
+        efficiency = computing_efficiency((shape.swap ? tile.n : tile.m) * per_line / 128,
+                                          products * tile.producers);
+    }
     Config config;
     config.knobs = knobs_of(tile);
     config.knobs.emplace_back("windows", windows != nullptr ? 1 : 0);
@@ -330,7 +384,8 @@ class ConvSm90Engine final : public CudaEngine {
          .memory_bytes = region.bytes() + 2.0 * static_cast<double>(shape.scratch_bytes()),
          .cluster = tile.cluster,
          .persistent = tile.ping_pong,
-         .launches = 1 + (shape.pixels.pack ? 1 : 0) + (shape.filters.pack ? 1 : 0)},
+         .launches = 1 + (shape.pixels.pack ? 1 : 0) + (shape.filters.pack ? 1 : 0),
+         .efficiency = efficiency},
         device, region.precision());
     config.scratch_bytes = shape.scratch_bytes();
     config.notes.runtime_compiled = true;

@@ -17,16 +17,24 @@ struct PackedOperand {
   std::int64_t scratch_bytes = 0;
 };
 
+// Pixels that kernels/sm90/compute_pixels.cuh computes on the way in.
+struct ComputedPixels {
+  PointwiseProgram program;  // over (images, spatial..., channels)
+  bool rows = false;         // over (pixels, channels) instead
+  int vector = 1;            // neighbouring channels that are loaded together
+};
+
 struct PixelShape {
   explicit PixelShape(const Region& region);
 
   PixelProduct product;
   DType pixel_type, filter_type;
-  PackedOperand pixels;   // [images, channels, spatial...], channels contiguous
-  PackedOperand filters;  // (contiguous, taps, other): strides only
-  bool columns_lie;       // filters: the product's columns are contiguous, not its depth
-  bool pointwise;         // pixels lie as rows of a matrix, at one distance
-  bool swap;              // results have contiguous pixels: rows of the product are filters
+  PackedOperand pixels;                    // [images, channels, spatial...], channels contiguous
+  std::optional<ComputedPixels> computed;  // of which `pixels` then has only the form
+  PackedOperand filters;                   // (contiguous, taps, other): strides only
+  bool columns_lie;  // filters: the product's columns are contiguous, not its depth
+  bool pointwise;    // pixels lie as rows of a matrix, at one distance
+  bool swap;         // results have contiguous pixels: rows of the product are filters
   // Its last axis is the columns of the product. With one phase, the axes before it are those of
   // the rows, or (images, channels, pixels) where swapped and `whole`; else all axes of an image.
   PointwiseProgram epilogue;

@@ -21,6 +21,7 @@ struct ProductTile {
   int splits = 1;          // of the depth
   int depth_bytes = 128;   // that a stage holds of every row: 128, 64 or 32
   int producers = 1;       // warpgroups that bring the factors, more than one if they compute them
+  int raw_bytes = 0;       // of shared memory, for factors as they are before they are converted
 
   int row_blocks() const { return m / 64 / (ping_pong ? 1 : consumers); }
   // What differs for the cost model beside the extents (tile_cost.hpp).

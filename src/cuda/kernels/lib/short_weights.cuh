@@ -23,18 +23,27 @@ template <class T> __device__ constexpr uint32 power_pair(int exponent) {
 __device__ inline void to_pairs(bf16, bf16, uint32 word, uint32 (&pairs)[1]) { pairs[0] = word; }
 __device__ inline void to_pairs(f16, f16, uint32 word, uint32 (&pairs)[1]) { pairs[0] = word; }
 
-// The bits of e4m3 as those of a T whose exponent is too small by the difference of the biases; the
-// product puts it right, for subnormal numbers too. NaN becomes 480: see odd_bytes.
-template <class T>
-__device__ inline void to_pairs(e4m3, T t, uint32 word, uint32 (&pairs)[2]) {
-  const int shift = 11 - ShortFloat<T>::kMantissa;
+// The bits of a float of 8 bits as those of a T whose exponent is too small by the difference of the
+// biases; the product puts it right, for subnormal numbers too.
+template <int kMantissa, int kBias, class T>
+__device__ inline void small_to_pairs(T t, uint32 word, uint32 (&pairs)[2]) {
+  const int shift = 8 + kMantissa - ShortFloat<T>::kMantissa;
   const uint32 magnitude = both(0x7f00 >> shift);
 #pragma unroll
   for (int j = 0; j < 2; ++j) {
     const uint32 upper = j == 0 ? word << 8 : word;  // numbers in the upper bytes of the halves
     pairs[j] = fma_pair(t, (upper & kMinus) | (upper >> shift & magnitude),
-                        power_pair<T>(ShortFloat<T>::kBias - 7), kMinus);
+                        power_pair<T>(ShortFloat<T>::kBias - kBias), kMinus);
   }
+}
+// NaN becomes 480: see odd_bytes.
+template <class T>
+__device__ inline void to_pairs(e4m3, T t, uint32 word, uint32 (&pairs)[2]) {
+  small_to_pairs<3, 7>(t, word, pairs);
+}
+// Infinity and NaN become 65536 and more.
+__device__ inline void to_pairs(e5m2, bf16 t, uint32 word, uint32 (&pairs)[2]) {
+  small_to_pairs<2, 15>(t, word, pairs);
 }
 // e5m2 is the upper half of an f16.
 __device__ inline void to_pairs(e5m2, f16, uint32 word, uint32 (&pairs)[2]) {

@@ -8,6 +8,7 @@
 //                 pixels); else all axes of an image stand for themselves
 //   kWindowRows   not 0: pixels are loaded once for all taps, so many rows (mainloop_windows.cuh);
 //                 lines are then longer than the results' by what lies between them
+//   kComputesPixels  pixels are not asked for but computed (sm90/compute_pixels.cuh): no maps
 // args.map_pixels0... are the maps of the phases, (channel, w, h, d, image) or (channel, pixel);
 // args.map_filters has (contiguous, tap, other). args.columns and .depth are of a group;
 // args.taps[] holds the tap's place in the filter and its offsets from the window's begin, 16 bits
@@ -19,6 +20,7 @@ static const int kStageBytesA =
     (kWindowRows > 0 ? kWindowRows : kTileM) * kTileDepth * kElementBytes;
 static const int kStageBytesB = kTileN * kTileDepth * kElementBytes;
 static const int kBoxColumns = 128 / kElementBytes;  // of a box with contiguous columns
+static const int kComputingWarps = 3;  // of windows; another one asks for filters
 
 struct Pixel {
   int image, d, h, w;
@@ -38,7 +40,8 @@ __device__ inline Pixel pixel_of(const Args& args, int phase, int pixel) {
   return result;
 }
 
-__device__ inline void load_pixel_tile(const Args& args, const Work& work, uint8* to,
+template <class A>
+__device__ inline void load_pixel_tile(const A& args, const Work& work, uint8* to,
                                        Mbarrier* barrier, int channel, int64 tap) {
   const int first = kSwap ? work.n : work.m;
   const TensorMap& map = (&args.map_pixels0)[kPhases == 1 ? 0 : phase_word(args, work.phase, kMap)];
@@ -87,20 +90,23 @@ __device__ inline void load_filter_tile(const Args& args, const Work& work, uint
 
 // Blocks of depth run through the taps of a block of channels, whose pixels are in the L2 cache
 // then.
-__device__ inline void load_stage(const Args& args, const Work& work, int block, uint8* a, uint8* b,
+template <class A>
+__device__ inline void load_stage(const A& args, const Work& work, int block, uint8* a, uint8* b,
                                   Mbarrier* barrier) {
   const int64 taps = phase_word(args, work.phase, kTaps);
   const int above = divide(block, phase_word(args, work.phase, kMagicTaps), taps);
   const int64 tap =
       args.taps[phase_word(args, work.phase, kFirstTap) + block - above * (int)taps];
   const int depth = above * kTileDepth;
-  load_pixel_tile(args, work, kSwap ? b : a, barrier, work.group * (int)args.depth + depth, tap);
+  if constexpr (!kComputesPixels)
+    load_pixel_tile(args, work, kSwap ? b : a, barrier, work.group * (int)args.depth + depth, tap);
   load_filter_tile(args, work, kSwap ? a : b, barrier, depth, (int)(tap & 0xffff));
 }
 
 // The same in two: a block of channels of all pixels that a tile's windows see, and the filters of
 // a block of depth.
-__device__ inline void load_window(const Args& args, const Work& work, int block, uint8* to,
+template <class A>
+__device__ inline void load_window(const A& args, const Work& work, int block, uint8* to,
                                    Mbarrier* barrier) {
   load_pixel_tile(args, work, to, barrier,
                   work.group * (int)args.depth + block * kTileDepth, 0);
