@@ -54,6 +54,17 @@ struct Tiling {
   std::int64_t depth_blocks() const {
     return ceil_div(shape.product.depth * (bit_width(shape.pixel_type) / 8), tile.depth_bytes);
   }
+  // Clusters of blocks that walk through them. `keeps_columns`: each has tiles of the same columns,
+  // whose number then divides the clusters' (with group_m = 1).
+  std::int64_t clusters(const DeviceProps& device, bool keeps_columns) const {
+    const std::int64_t all = std::min<std::int64_t>(count(), device.compute_units / tile.cluster);
+    return keeps_columns ? all - all % tiles_n(shape.product.phases[0]) : all;
+  }
+  // Whether few enough multiprocessors are left over.
+  bool can_keep_columns(const DeviceProps& device) const {
+    const std::int64_t all = clusters(device, false);
+    return clusters(device, true) * 8 >= all * 7;
+  }
   // Rows of tiles that run side by side with all their columns, or with kSwap all rows: the pixels
   // are then read from memory once.
   std::int64_t band(const DeviceProps& device) const {
@@ -95,6 +106,22 @@ std::vector<ProductTile> tiles_for(const PixelShape& shape) {
   return result;
 }
 
+// Bytes of depth up to which the end of a tile counts beside its products: boxes are offered.
+constexpr std::int64_t kMostDepthForBoxes = 2048;
+
+// The tile with results that leave by the copy engine, where they can and its end matters.
+std::optional<ProductTile> with_boxes(const PixelShape& shape, ProductTile tile) {
+  const PixelProduct& product = shape.product;
+  if (product.phases.size() > 1 || !shape.result_map()) return {};
+  // The end of a group's columns is not that of the tensor.
+  if (product.groups > 1 && product.columns % tile.n != 0) return {};
+  const auto taps = static_cast<std::int64_t>(product.phases[0].taps.size());
+  if (taps * Tiling{shape, tile}.depth_blocks() * tile.depth_bytes > kMostDepthForBoxes) return {};
+  tile.boxes = boxes_of(tile, shape.epilogue.stores[0].view.dtype);
+  if (tile.boxes == 0) return {};
+  return tile;
+}
+
 // How shared memory is used where windows stay in it.
 struct WindowStages {
   std::int64_t rows = 0;  // of a window; 0: there are none
@@ -106,33 +133,40 @@ struct WindowStages {
 WindowStages window_stages(const PixelShape& shape, const ProductTile& tile,
                            const DeviceProps& device) {
   constexpr std::int64_t kPatternBytes = 1024, kMostRows = 1024, kMostFilters = 12;
-  constexpr int kLeastFilters = 4, kBarrierBytes = 8;
+  constexpr std::int64_t kLeastFilters = 4, kBarrierBytes = 8;
+  // One tap: windows are ordinary stages, and only filters that stay are worth it.
+  constexpr std::int64_t kLeastStages = 4, kMostStages = 8;
   const Tiling tiling{shape, tile};
   WindowStages stages;
   const std::int64_t pattern = kPatternBytes / tile.depth_bytes;  // rows of a swizzle, or several
   const std::int64_t rows = ceil_div(tile.m + shape.product.reach(), pattern) * pattern;
   if (rows > kMostRows) return stages;
-  const std::int64_t window = rows * tile.depth_bytes,
-                     filter = static_cast<std::int64_t>(tile.n) * tile.depth_bytes;
+  const std::int64_t window = rows * tile.depth_bytes + 2 * kBarrierBytes,
+                     filter =
+                         static_cast<std::int64_t>(tile.n) * tile.depth_bytes + 2 * kBarrierBytes;
   const PixelProduct& product = shape.product;
   const Phase& phase = product.phases[0];
   const std::int64_t all = static_cast<std::int64_t>(phase.taps.size()) * tiling.depth_blocks();
   // What is left when everything else has its place.
   const std::int64_t free = device.shared_bytes - shared_bytes(tile, 0);
-  const auto left = [&](std::int64_t windows) {
-    return (free - windows * (window + 2 * kBarrierBytes)) / (filter + 2 * kBarrierBytes);
-  };
-  stages.resident = product.phases.size() == 1 && product.groups == 1 &&
-                    tiling.tiles_n(phase) == 1 && left(2) >= all;
-  const std::int64_t needed =
-      stages.resident ? all : std::min<std::int64_t>(kMostFilters, std::max(left(2), left(3)));
-  if (left(2) < std::max<std::int64_t>(kLeastFilters, stages.resident ? all : 0)) return stages;
-  stages.windows = left(3) >= (stages.resident ? all : kLeastFilters + 2) ? 3 : 2;
-  stages.filters = static_cast<int>(std::min(needed, left(stages.windows)));
+  const auto left = [&](std::int64_t windows) { return (free - windows * window) / filter; };
+  if (shape.has_one_tap()) {
+    if (!tiling.can_keep_columns(device) || left(kLeastStages) < all) return stages;
+    stages.resident = true;
+    stages.filters = static_cast<int>(all);
+    stages.windows = static_cast<int>(std::min(kMostStages, (free - all * filter) / window));
+  } else {
+    stages.resident = product.phases.size() == 1 && product.groups == 1 &&
+                      tiling.tiles_n(phase) == 1 && left(2) >= all;
+    const std::int64_t needed =
+        stages.resident ? all : std::min(kMostFilters, std::max(left(2), left(3)));
+    if (left(2) < std::max(kLeastFilters, stages.resident ? all : 0)) return stages;
+    stages.windows = left(3) >= (stages.resident ? all : kLeastFilters + 2) ? 3 : 2;
+    stages.filters = static_cast<int>(std::min(needed, left(stages.windows)));
+  }
   stages.rows = rows;
-  stages.bytes =
-      static_cast<unsigned>(shared_bytes(tile, 0) + stages.windows * (window + 2 * kBarrierBytes) +
-                            stages.filters * (filter + 2 * kBarrierBytes));
+  stages.bytes = static_cast<unsigned>(shared_bytes(tile, 0) + stages.windows * window +
+                                       stages.filters * filter);
   return stages;
 }
 
@@ -155,6 +189,7 @@ void add_phases(Arguments& arguments, const Tiling& tiling, const std::vector<in
     add(phase.lower);
     add(phase.first);
     add(phase.result);
+    words.push_back(phase.planes());
     for (const PixelProduct::Tap& tap : phase.taps)
       taps.push_back(tap.filter | tap.offset[2] << 16 | tap.offset[1] << 32 | tap.offset[0] << 48);
     work += tiling.count(phase);
@@ -232,14 +267,24 @@ class ConvSm90Engine final : public CudaEngine {
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
     const PixelShape shape(region);
     std::vector<Config> result;
-    for (const ProductTile& tile : tiles_for(shape))
+    const auto add_windows = [&](const PixelShape& windows, const ProductTile& tile) {
+      const WindowStages stages = window_stages(windows, tile, device);
+      if (stages.rows > 0) result.push_back(config_of(region, windows, tile, &stages, device));
+    };
+    const auto windows = shape.with_windows();
+    const bool has_windows = windows.has_value() && !promotes(shape.pixel_type);
+    // Of equally good ones the first is taken: with filters that stay, which blocks of a cluster
+    // need not share, with boxes.
+    for (const ProductTile& tile : tiles_for(shape)) {
+      const auto boxes = with_boxes(shape, tile);
+      if (has_windows && shape.has_one_tap() && tile.cluster == 1 && tile.producers == 1)
+        add_windows(shape, boxes.value_or(tile));
+      if (boxes) result.push_back(config_of(region, shape, *boxes, nullptr, device));
       result.push_back(config_of(region, shape, tile, nullptr, device));
-    if (const auto windows = shape.with_windows(); windows && !promotes(shape.pixel_type))
-      for (const ProductTile& tile : tiles_for(*windows)) {
-        if (tile.m < kLeastWindow || tile.producers > 1) continue;
-        const WindowStages stages = window_stages(*windows, tile, device);
-        if (stages.rows > 0) result.push_back(config_of(region, *windows, tile, &stages, device));
-      }
+    }
+    if (has_windows && !shape.has_one_tap())
+      for (const ProductTile& tile : tiles_for(*windows))
+        if (tile.m >= kLeastWindow && tile.producers == 1) add_windows(*windows, tile);
     sort_by_cost(result, device, region.precision());
     return result;
   }
@@ -250,7 +295,8 @@ class ConvSm90Engine final : public CudaEngine {
     const PixelShape plain(region);
     const PixelShape shape = has_windows ? *plain.with_windows() : plain;
     const PixelProduct& product = shape.product;
-    const ProductTile tile = tile_of(config);
+    ProductTile tile = tile_of(config);
+    tile.boxes = static_cast<int>(config.knob("boxes"));
     const Tiling tiling{shape, tile};
     const WindowStages windows = has_windows ? window_stages(shape, tile, device) : WindowStages{};
 
@@ -280,7 +326,7 @@ class ConvSm90Engine final : public CudaEngine {
       arguments.tensor_map_of_scratch("map_filters", filter_booking, filter_map);
     add_phases(arguments, tiling, maps);
     arguments.number("tiles_n", tiling.tiles_n(product.phases[0]));
-    arguments.number("group_m", tiling.band(device));
+    arguments.number("group_m", windows.resident ? 1 : tiling.band(device));
     arguments.number("depth_blocks", tiling.depth_blocks());
     arguments.number("depth", product.depth);
     arguments.number("columns", product.columns);
@@ -288,8 +334,17 @@ class ConvSm90Engine final : public CudaEngine {
     arguments.number("image_pixels", image_pixels);
     arguments.number("magic_image_pixels", divider_word(image_pixels));
     add_extents(arguments, shape.epilogue.space);
-    std::string printed = print_program(shape.epilogue, graph, "epilogue", arguments) +
-                          print_pixels(shape, arguments);
+    PointwiseProgram epilogue = shape.epilogue;
+    std::string result_type;
+    if (tile.boxes > 0) {
+      const PointwiseProgram::Store first = epilogue.stores[0];
+      epilogue.stores.erase(epilogue.stores.begin());
+      epilogue.result = first.value;
+      arguments.tensor_map("map_results", first.view, *shape.result_map());
+      result_type = fmt::format("typedef {} Result;\n", to_string(first.view.dtype));
+    }
+    std::string printed =
+        print_program(epilogue, graph, "epilogue", arguments) + print_pixels(shape, arguments);
     std::vector<const PointwiseProgram*> programs = {&shape.epilogue};
     if (shape.computed) {
       programs.push_back(&shape.computed->program);
@@ -307,15 +362,18 @@ class ConvSm90Engine final : public CudaEngine {
     const int stages = has_windows ? windows.filters : stage_count(tile, device);
     const std::string head =
         register_types(region.precision(), programs) + product_constants(tile, form, stages) +
-        constant("kPhases", static_cast<std::int64_t>(product.phases.size())) +
+        result_type + constant("kPhases", static_cast<std::int64_t>(product.phases.size())) +
         constant("kInTurns", tiling.phases_are_equal() && product.phases.size() > 1) +
         constant("kPixelAxes", shape.pointwise ? 0 : product.spatial) +
         constant("kSwap", shape.swap) + constant("kColumnsLie", shape.columns_lie) +
         constant("kWhole", shape.whole) + constant("kWindowRows", windows.rows) +
+        constant("kInPlanes", product.phases[0].planes() > 1) +
+        constant("kLongLines", has_windows && !shape.has_one_tap()) +
         constant("kWindowStages", windows.windows) + constant("kResident", windows.resident) +
         arguments.struct_text() + printed;
-    std::vector<std::string_view> files = {"lib/product_rows.cuh", "lib/ptx_wgmma_product.cuh",
-                                           "sm90/schedule_pixels.cuh", "sm90/load_pixels.cuh"};
+    std::vector<std::string_view> files = {
+        tile.boxes > 0 ? "lib/product_boxes.cuh" : "lib/product_rows.cuh",
+        "lib/ptx_wgmma_product.cuh", "sm90/schedule_pixels.cuh", "sm90/load_pixels.cuh"};
     if (shape.computed)
       files.insert(files.end(), {"sm90/computed_pieces.cuh", "sm90/compute_pixels.cuh"});
     files.emplace_back("sm90/warpgroups.cuh");
@@ -325,8 +383,7 @@ class ConvSm90Engine final : public CudaEngine {
     launch.threads = static_cast<unsigned>((tile.consumers + tile.producers) * 128);
     launch.shared_bytes = has_windows ? windows.bytes : shared_bytes(tile, stages);
     launch.cluster = static_cast<unsigned>(tile.cluster);
-    launch.grid.x = static_cast<unsigned>(
-        std::min<std::int64_t>(tiling.count(), device.compute_units / tile.cluster) * tile.cluster);
+    launch.grid.x = static_cast<unsigned>(tiling.clusters(device, windows.resident) * tile.cluster);
     return result;
   }
 
@@ -344,13 +401,15 @@ class ConvSm90Engine final : public CudaEngine {
       taps += count * static_cast<double>(phase.taps.size());
     }
     taps /= pixels;
+    // A window is brought once for every plane of taps.
+    const auto planes = static_cast<double>(product.phases[0].planes());
     double result_bytes = region.bytes();
     for (const View& input : {region.anchor->inputs[0], region.anchor->inputs[1]})
       result_bytes -= static_cast<double>(element_count(input.dims)) * bit_width(input.dtype) / 8;
     const auto area = static_cast<double>(tile.m) * tile.n;
     const double depth_bytes =
         static_cast<double>(tiling.depth_blocks()) * static_cast<double>(tile.depth_bytes);
-    const double pixel_rows = windows != nullptr ? static_cast<double>(windows->rows)
+    const double pixel_rows = windows != nullptr ? planes * static_cast<double>(windows->rows)
                               : shape.swap       ? taps * tile.n
                                                  : taps * tile.m;
     const double filter_rows = windows != nullptr && windows->resident
@@ -370,6 +429,7 @@ class ConvSm90Engine final : public CudaEngine {
     Config config;
     config.knobs = knobs_of(tile);
     config.knobs.emplace_back("windows", windows != nullptr ? 1 : 0);
+    config.knobs.emplace_back("boxes", tile.boxes);
     config.cost = tile_cost(
         {.engine = id(),
          .operands = shape.pixel_type,

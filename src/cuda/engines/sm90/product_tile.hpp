@@ -6,12 +6,16 @@
 #include <string>
 #include <vector>
 
+#include "cuda/engines/tile_cost.hpp"
 #include "plan/engine.hpp"
 
 namespace ashlar::cuda {
 
 // Kernels of kernels/sm90 use instructions that no other generation has.
 Support is_for_hopper(const DeviceProps& device);
+
+// Of the results, by lib/product_boxes.cuh.
+inline constexpr int kBoxRows = 16, kBoxRowBytes = 128;
 
 struct ProductTile {
   int m = 128, n = 128;    // of the result
@@ -22,12 +26,15 @@ struct ProductTile {
   int depth_bytes = 128;   // that a stage holds of every row: 128, 64 or 32
   int producers = 1;       // warpgroups that bring the factors, more than one if they compute them
   int raw_bytes = 0;       // of shared memory, for factors as they are before they are converted
+  // Results leave by the copy engine through so many boxes of each warp (lib/product_boxes.cuh); 0:
+  // threads store them (lib/product_rows.cuh).
+  int boxes = 0;
 
   int row_blocks() const { return m / 64 / (ping_pong ? 1 : consumers); }
   // What differs for the cost model beside the extents (tile_cost.hpp).
   int variant() const {
     const int narrow = depth_bytes == 128 ? 0 : depth_bytes == 64 ? 8 : 16;
-    return (ping_pong ? 1 : 0) + (cluster > 1 ? 2 : 0) + narrow;
+    return (ping_pong ? 1 : 0) + (cluster > 1 ? 2 : 0) + narrow + (boxes > 0 ? kWithBoxes : 0);
   }
 };
 
@@ -39,6 +46,11 @@ unsigned shared_bytes(const ProductTile& tile, int stages);
 
 std::vector<std::pair<std::string, std::int64_t>> knobs_of(const ProductTile& tile);
 ProductTile tile_of(const Config& config);
+
+// As many boxes of results as keep a warp from waiting: four, or two where other warpgroups
+// multiply meanwhile. They are written in turns, so they divide those of a row. 0: the tile has no
+// whole ones.
+int boxes_of(const ProductTile& tile, DType results);
 
 // Whether sums are added in f32 after every stage, because those of the units have fewer bits.
 bool promotes(DType operands);

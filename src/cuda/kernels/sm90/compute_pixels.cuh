@@ -86,8 +86,9 @@ struct Computing {
 // A block of channels of all pixels that a tile's windows see, instead of load_window. Once for all
 // taps.
 template <class Ready>
-__device__ inline void compute_window(const Args& args, const Work& work, int block, uint8* to,
+__device__ inline void compute_window(const Args& args, const Work& work, int number, uint8* to,
                                       Ready ready) {
+  const Window window = window_of(args, work, number);
   const int kThreadsHere = kComputingWarps * 32, kPieces = kWindowRows * kLinePieces;
   const int kTogether = 4, thread = threadIdx.x % 128, begin = work.group * (int)args.depth;
 #pragma unroll 1
@@ -95,18 +96,18 @@ __device__ inline void compute_window(const Args& args, const Work& work, int bl
     uint4 pieces[kTogether];
 #pragma unroll
     for (int i = 0; i < kTogether; ++i) {
-      const int number = min(first + i * kThreadsHere, kPieces - 1);
+      const int piece = min(first + i * kThreadsHere, kPieces - 1);
       pieces[i] = computed_piece(
-          args, work.phase, work.m + number / kLinePieces, 0,
-          begin + block * kTileDepth + number % kLinePieces * kPieceElements,
+          args, work.phase, work.m + piece / kLinePieces, window.tap,
+          begin + window.block * kTileDepth + piece % kLinePieces * kPieceElements,
           begin + (int)args.depth);
     }
     if (first == thread) ready();
 #pragma unroll
     for (int i = 0; i < kTogether; ++i) {
-      const int number = first + i * kThreadsHere;
-      if (number < kPieces)
-        *piece_at<kLineBytes>(to, number / kLinePieces, number % kLinePieces) = pieces[i];
+      const int piece = first + i * kThreadsHere;
+      if (piece < kPieces)
+        *piece_at<kLineBytes>(to, piece / kLinePieces, piece % kLinePieces) = pieces[i];
     }
   }
 }

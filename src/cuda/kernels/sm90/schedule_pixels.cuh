@@ -20,6 +20,7 @@ enum PhaseWord {
   kLowerW, kLowerH, kLowerD,
   kFirstW, kFirstH, kFirstD,
   kResultW, kResultH, kResultD,
+  kPlanes,  // that its taps are in, each with equally many
   kPhaseWords
 };
 

@@ -1,0 +1,98 @@
+// What a matrix product does with its sums where the copy engine takes the results to memory: the
+// program runs on sums where they are, in pairs of columns, results go to boxes of shared memory
+// in order, and nobody waits for a box until it is written again. Stands in for
+// lib/product_rows.cuh. Comes after a kernel's head, which has
+//   epilogue<kCount>(args, at, acc, result)  the program over kRank axes, the last one along
+//                                            columns, which hands back its first result
+//   Result                                   the type of that: 16 or 32 bits
+//   kBoxes                                   boxes of a warp, which are written in turns
+//   kRowBlocks                               of 64 rows of a tile, a warp has a part of each
+//   args.map_results                         (column, row): boxes of 16 rows of 128 bytes, swizzled
+
+#pragma once
+
+#include "lib/divide.cuh"
+#include "lib/elements.cuh"
+#include "lib/pointwise.cuh"
+#include "lib/ptx_tma.cuh"
+#include "lib/rows.cuh"
+
+static const int kResultBytes = sizeof(Result::Word);
+static const int kResultColumns = 128 / kResultBytes;  // of a box
+static const int kResultBox = 16 * 128;                // its bytes
+static const int kSlabBytes = kBoxes * kResultBox;     // of a warp, at a multiple of 1024
+
+// The part of a box that is the thread's: kResultColumns columns from `column` on, of which `sums`
+// are the thread's as finish_rows has them. kWhole: no row or column is past the end.
+template <bool kWhole, class Sum>
+__device__ inline void fill_box(const Args& args, uint8* box, const Sum* sums,
+                                Index (&at)[2][kRank], Index rows_left, Index column,
+                                Index column_end) {
+  const int lane = threadIdx.x % 32, row = lane / 4;
+  // Pieces of 16 bytes of row r lie at the piece's number xor r % 8: of 16-bit results 8 rows store
+  // to all banks. Those of 32 bits store two pieces of 4 rows at a time, and rows 2 i and 2 i + 1
+  // would meet; so odd rows store columns first that even ones store later.
+  const int kTurn = kResultBytes == 4 ? 2 : 0, turn = (row & 1) * kTurn;
+  const int place = row * 128 + (lane % 4 * 2 * kResultBytes ^ row * 16);
+#pragma unroll
+  for (int j = 0; j < kResultColumns / 8; ++j) {
+    const int own = j ^ turn;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const Sum *pair = sums + 4 * j + 2 * half, *other = sums + 4 * (j ^ kTurn) + 2 * half;
+      Index(&here)[kRank] = at[half];
+      here[kRank - 1] = column + 8 * own + lane % 4 * 2;
+      if (!kWhole && (row + 8 * half >= rows_left || here[kRank - 1] >= column_end)) continue;
+      R acc[2] = {(R)(turn == 0 ? pair[0] : other[0]), (R)(turn == 0 ? pair[1] : other[1])};
+      R result[2];
+      epilogue<2>(args, here, acc, result);
+      const Vector<2, Result::Word> words = narrow_vector(Result(), result);
+      auto* to = box + half * 8 * 128 + (place ^ own * 8 * kResultBytes);
+      *(typename Vector<2, Result::Word>::Piece*)to = words.pieces[0];
+    }
+  }
+}
+
+// As in lib/product_rows.cuh; no row is left out, and columns past the end are the tensor's end.
+template <int kColumns, int kCount = 2, bool kLeavesOut = false, class Sum, class Place>
+__device__ inline void finish_rows(const Args& args, void* slab, const Sum (&sums)[kColumns / 2],
+                                   Index row, Index row_end, Index column, Index column_end,
+                                   Place place) {
+  static_assert(!kLeavesOut && kColumns % kResultColumns == 0);
+  const int kOfRows = kColumns / kResultColumns;
+  // Each of the boxes in turn, where rows have a single one as well.
+  static_assert(kOfRows % kBoxes == 0 || (kOfRows == 1 && kBoxes == kRowBlocks));
+  const int first_box = kOfRows % kBoxes == 0 ? 0 : (int)(row / 64) % kBoxes;
+  const int lane = threadIdx.x % 32;
+  const bool is_whole = row + 16 <= row_end && column + kColumns <= column_end;
+  Index at[2][kRank];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    at[half][kRank - 1] = column;
+    place(row + lane / 4 + 8 * half, at[half]);
+  }
+#pragma unroll
+  for (int b = 0; b < kOfRows; ++b) {
+    uint8* const box = (uint8*)slab + (first_box + b) % kBoxes * kResultBox;
+    const Index first = column + b * kResultColumns;
+    if (lane == 0) wait_for_stores_to_read<kBoxes - 1>();
+    __syncwarp();
+    const Sum* const of_box = sums + b * (kResultColumns / 2);
+    if (is_whole)
+      fill_box<true>(args, box, of_box, at, 16, first, column_end);
+    else
+      fill_box<false>(args, box, of_box, at, row_end - row, first, column_end);
+    fence_shared_writes();
+    __syncwarp();
+    if (lane == 0) {
+      if (row < row_end && first < column_end)
+        store_box<2>(args.map_results, box, {(int)first, (int)row});
+      commit_stores();
+    }
+  }
+}
+
+// Before a block ends: the copy engine has read its shared memory.
+__device__ inline void wait_for_results() {
+  if (threadIdx.x % 32 == 0) wait_for_stores_to_read<0>();
+}
