@@ -109,8 +109,9 @@ ComputedPixels compute_pixels(const PointwiseProgram& program, bool pointwise) {
     result.rows = merged.space.rank() == 2;
     if (result.rows) result.program = std::move(merged);
   }
+  constexpr int kMostChannels = 8;
   const std::int64_t channels = program.space[1];
-  result.vector = vector_length(result.program, kMostVector);
+  result.vector = vector_length(result.program, kMostChannels);
   while (channels % result.vector != 0) result.vector /= 2;
   return result;
 }

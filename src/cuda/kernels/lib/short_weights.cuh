@@ -23,8 +23,8 @@ template <class T> __device__ constexpr uint32 power_pair(int exponent) {
 __device__ inline void to_pairs(bf16, bf16, uint32 word, uint32 (&pairs)[1]) { pairs[0] = word; }
 __device__ inline void to_pairs(f16, f16, uint32 word, uint32 (&pairs)[1]) { pairs[0] = word; }
 
-// The bits of a float of 8 bits as those of a T whose exponent is too small by the difference of the
-// biases; the product puts it right, for subnormal numbers too.
+// The bits of a float of 8 bits as those of a T whose exponent is too small by the difference of
+// the biases; the product puts it right, for subnormal numbers too.
 template <int kMantissa, int kBias, class T>
 __device__ inline void small_to_pairs(T t, uint32 word, uint32 (&pairs)[2]) {
   const int shift = 8 + kMantissa - ShortFloat<T>::kMantissa;

@@ -1,7 +1,8 @@
 // Tiles of a factor whose numbers are narrow (8 or 4 bits, lying along the depth): copied to shared
 // memory as they are, some stages ahead, and on the way into a stage made floats of 16 bits by
-// pairs, times the scale of their block. Comes after a kernel's head, a
-// schedule and sm90/computed_pieces.cuh. The head has kRawSteps, stages of which a warpgroup has copies, and for factor A (and the same for B)
+// pairs, times the scale of their block. Comes after a kernel's head, a schedule and
+// sm90/computed_pieces.cuh. The head has kRawSteps, stages of which a warpgroup has copies, and for
+// factor A (and the same for B)
 //   NarrowA::kConverts       the rest is there where it is true
 //     Stored, kBits          the numbers
 //     Scale, kBlock          the scales and how many depths share one; kBlock 0: there are none
@@ -132,8 +133,8 @@ struct Converter {
 #pragma unroll
       for (int i = 0; i < kPackets; ++i) {
         const int row = row_of(args, ahead.work, i);
-        copy_async_filled<16>(packet_at(to, i), Narrow::numbers(args, batch, row, inside ? depth : 0),
-                              inside ? 16 : 0);
+        const uint8* numbers = Narrow::numbers(args, batch, row, inside ? depth : 0);
+        copy_async_filled<16>(packet_at(to, i), numbers, inside ? 16 : 0);
         if constexpr (kScaled) {
 #pragma unroll
           for (int s = 0; s < kScales; ++s) {

@@ -6,7 +6,7 @@
 //   load_stage(args, work, block, a, b, barrier)  asks for the tiles of a block of depth
 //   finish_tile_rows(args, work, slab, sums, row)  what becomes of 16 rows of sums
 //   Computing<Args>(args, memory, group)  where a factor is computed on the way in, by a warpgroup:
-//   .stage(args, work, block, a, b, ready)  `ready` waits for the stage; `memory` is behind the ring
+//   .stage(args, work, block, a, b, ready)  `ready` waits for the stage; `memory` is behind all
 // The head has kStages, kRowBlocks (of 64 rows that a warpgroup has of a tile), kTransposeA,
 // kTransposeB, kPromotes, kAskedBytes (of a stage).
 #include "lib/ptx_cluster.cuh"
@@ -15,8 +15,8 @@
 
 // At the barrier of a full stage: whoever asks for a part of it, and warps that compute the rest.
 static const int kFullArrivals = (kAskedBytes > 0) + (kComputes ? 4 : 0);
-// A product has 64 rows and WGMMA_N columns: the pieces that a warpgroup has of a tile, those of the
-// same rows one after the other.
+// A product has 64 rows and WGMMA_N columns: the pieces that a warpgroup has of a tile, those of
+// the same rows one after the other.
 static const int kParts = kTileN / WGMMA_N;
 static const int kPieces = kRowBlocks * kParts;
 
