@@ -389,6 +389,47 @@ TEST_F(GpuConvSm90, Groups) {
                 .op = {.padding = {1, 1}}});
 }
 
+// Groups of 8 to 64 channels side by side; the last bundle has fewer. More bundles and tiles than
+// warpgroups, images that end within a tile.
+TEST_F(GpuConvSm90, NarrowGroups) {
+  const ConvAttributes padded{.padding = {1, 1}};
+  for (const bool backward : {false, true}) {
+    expect_right({.backward = backward,
+                  .images = 7,
+                  .channels = 160,
+                  .filters = 160,
+                  .groups = 5,
+                  .extent = {7, 7},
+                  .op = padded,
+                  .fused = true},
+                 true);
+    expect_right({.dtype = f16,
+                  .backward = backward,
+                  .images = 3,
+                  .channels = 96,
+                  .filters = 96,
+                  .groups = 6,
+                  .extent = {9, 6},
+                  .window = {3, 2},
+                  .op = {.padding = {2, 1},
+                         .dilation = {2, 1},
+                         .mode = backward ? ConvMode::cross_correlation : ConvMode::convolution}});
+    expect_right({.dtype = f32,
+                  .backward = backward,
+                  .channels = 40,
+                  .filters = 80,
+                  .groups = 5,
+                  .extent = {6, 5},
+                  .op = padded});
+    expect_right({.backward = backward,
+                  .channels = 128,
+                  .filters = 64,
+                  .groups = 2,
+                  .extent = {6, 7},
+                  .op = padded});
+  }
+}
+
 // Operands are brought into order first, results leave with contiguous pixels.
 TEST_F(GpuConvSm90, RowMajor) {
   for (const bool backward : {false, true}) {

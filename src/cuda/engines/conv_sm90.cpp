@@ -6,6 +6,7 @@
 
 #include "base/ceil_div.hpp"
 #include "cuda/engines/engines.hpp"
+#include "cuda/engines/sm90/group_bundle.hpp"
 #include "cuda/engines/sm90/pixel_shape.hpp"
 #include "cuda/engines/sm90/product_tile.hpp"
 #include "cuda/engines/tile_cost.hpp"
@@ -22,6 +23,14 @@ using Phase = PixelProduct::Phase;
 constexpr int kBoxBytes = 128;  // of a box with contiguous columns
 // Pixels of a tile whose windows stay in shared memory: fewer need too many more around them.
 constexpr int kLeastWindow = 128;
+constexpr int kBundleVariant = 32;  // for the cost model: past those of ProductTile
+
+// How pixels come to shared memory: the knob "windows".
+enum Windows : std::int64_t {
+  kForEachTap,  // loaded anew
+  kOnce,        // stay for all taps
+  kBundles,     // the same for groups side by side
+};
 
 // The tiles of a shape.
 struct Tiling {
@@ -128,7 +137,19 @@ struct WindowStages {
   int windows = 0, filters = 0;
   bool resident = false;  // all filters stay where they are
   unsigned bytes = 0;
+  int side = 0;           // groups side by side; 0: kOnce, not kBundles
+  double efficiency = 1;  // of the products
 };
+
+WindowStages window_stages(const GroupBundle& bundle, const ProductTile& tile) {
+  return {.rows = bundle.window_rows,
+          .windows = bundle.windows,
+          .filters = bundle.filters,
+          .resident = true,
+          .bytes = bundle.shared_bytes,
+          .side = bundle.side,
+          .efficiency = bundle.efficiency(tile)};
+}
 
 WindowStages window_stages(const PixelShape& shape, const ProductTile& tile,
                            const DeviceProps& device) {
@@ -266,39 +287,53 @@ class ConvSm90Engine final : public CudaEngine {
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
     const PixelShape shape(region);
-    std::vector<Config> result;
-    const auto add_windows = [&](const PixelShape& windows, const ProductTile& tile) {
-      const WindowStages stages = window_stages(windows, tile, device);
-      if (stages.rows > 0) result.push_back(config_of(region, windows, tile, &stages, device));
-    };
     const auto windows = shape.with_windows();
+    std::vector<Config> result;
     const bool has_windows = windows.has_value() && !promotes(shape.pixel_type);
-    // Of equally good ones the first is taken: with filters that stay, which blocks of a cluster
-    // need not share, with boxes.
-    for (const ProductTile& tile : tiles_for(shape)) {
-      const auto boxes = with_boxes(shape, tile);
-      if (has_windows && shape.has_one_tap() && tile.cluster == 1 && tile.producers == 1)
-        add_windows(shape, boxes.value_or(tile));
-      if (boxes) result.push_back(config_of(region, shape, *boxes, nullptr, device));
-      result.push_back(config_of(region, shape, tile, nullptr, device));
+    const auto add_windows = [&](const PixelShape& with, const ProductTile& tile) {
+      const WindowStages stages = window_stages(with, tile, device);
+      if (stages.rows > 0) result.push_back(config_of(region, with, tile, &stages, device));
+    };
+    if (windows && !shape.computed)
+      for (const ProductTile& tile : GroupBundle::tiles(*windows))
+        if (const auto bundle = GroupBundle::of(*windows, tile, device)) {
+          const WindowStages stages = window_stages(*bundle, tile);
+          result.push_back(config_of(region, bundle->bundled(*windows), tile, &stages, device));
+        }
+    // What is made for narrow groups leaves nothing to others: they took 2 to 5 times as long.
+    const bool is_narrow = !result.empty() && result[0].knob("tile_n") > shape.product.columns;
+    if (!is_narrow) {
+      // Of equally good ones the first is taken: with filters that stay, which blocks of a cluster
+      // need not share, with boxes.
+      for (const ProductTile& tile : tiles_for(shape)) {
+        const auto boxes = with_boxes(shape, tile);
+        if (has_windows && shape.has_one_tap() && tile.cluster == 1 && tile.producers == 1)
+          add_windows(shape, boxes.value_or(tile));
+        if (boxes) result.push_back(config_of(region, shape, *boxes, nullptr, device));
+        result.push_back(config_of(region, shape, tile, nullptr, device));
+      }
+      if (has_windows && !shape.has_one_tap())
+        for (const ProductTile& tile : tiles_for(*windows))
+          if (tile.m >= kLeastWindow && tile.producers == 1) add_windows(*windows, tile);
     }
-    if (has_windows && !shape.has_one_tap())
-      for (const ProductTile& tile : tiles_for(*windows))
-        if (tile.m >= kLeastWindow && tile.producers == 1) add_windows(*windows, tile);
     sort_by_cost(result, device, region.precision());
     return result;
   }
 
   KernelDesign design(const Graph& graph, const Region& region, const Config& config,
                       const DeviceProps& device) const override {
-    const bool has_windows = config.knob("windows") != 0;
-    const PixelShape plain(region);
-    const PixelShape shape = has_windows ? *plain.with_windows() : plain;
-    const PixelProduct& product = shape.product;
+    const std::int64_t way = config.knob("windows");
+    const PixelShape plain(region), of_groups = way == kForEachTap ? plain : *plain.with_windows();
     ProductTile tile = tile_of(config);
     tile.boxes = static_cast<int>(config.knob("boxes"));
+    const GroupBundle bundle =
+        way == kBundles ? *GroupBundle::of(of_groups, tile, device) : GroupBundle{};
+    const PixelShape shape = way == kBundles ? bundle.bundled(of_groups) : of_groups;
+    const PixelProduct& product = shape.product;
     const Tiling tiling{shape, tile};
-    const WindowStages windows = has_windows ? window_stages(shape, tile, device) : WindowStages{};
+    WindowStages windows;
+    if (way == kOnce) windows = window_stages(shape, tile, device);
+    if (way == kBundles) windows = window_stages(bundle, tile);
 
     KernelDesign result;
     result.unaligned =
@@ -315,11 +350,13 @@ class ConvSm90Engine final : public CudaEngine {
     LaunchDesign& launch = result.launches.emplace_back();
     Arguments& arguments = launch.arguments;
     const std::vector<int> maps = add_pixel_maps(arguments, shape, pixel_booking, tile.depth_bytes,
-                                                 has_windows  ? windows.rows
-                                                 : shape.swap ? tile.n
-                                                              : tile.m);
+                                                 way != kForEachTap ? windows.rows
+                                                 : shape.swap       ? tile.n
+                                                                    : tile.m);
     const TensorMapForm filter_map =
-        shape.filter_map((shape.swap ? tile.m : tile.n) / tile.cluster, tile.depth_bytes);
+        way == kBundles
+            ? bundle.filter_map(shape)
+            : shape.filter_map((shape.swap ? tile.m : tile.n) / tile.cluster, tile.depth_bytes);
     if (filter_booking < 0)
       arguments.tensor_map("map_filters", shape.filters.view, filter_map);
     else
@@ -330,6 +367,7 @@ class ConvSm90Engine final : public CudaEngine {
     arguments.number("depth_blocks", tiling.depth_blocks());
     arguments.number("depth", product.depth);
     arguments.number("columns", product.columns);
+    arguments.number("all_columns", of_groups.product.columns * of_groups.product.groups);
     const std::int64_t image_pixels = product.phases[0].pixels_of_image();
     arguments.number("image_pixels", image_pixels);
     arguments.number("magic_image_pixels", divider_word(image_pixels));
@@ -358,8 +396,9 @@ class ConvSm90Engine final : public CudaEngine {
                            .vector = shape.vector,
                            .rank = shape.epilogue.space.rank(),
                            .computes_a = shape.computed && !shape.swap,
-                           .computes_b = shape.computed && shape.swap};
-    const int stages = has_windows ? windows.filters : stage_count(tile, device);
+                           .computes_b = shape.computed && shape.swap,
+                           .columns = bundle.columns};
+    const int stages = way != kForEachTap ? windows.filters : stage_count(tile, device);
     const std::string head =
         register_types(region.precision(), programs) + product_constants(tile, form, stages) +
         result_type + constant("kPhases", static_cast<std::int64_t>(product.phases.size())) +
@@ -368,8 +407,9 @@ class ConvSm90Engine final : public CudaEngine {
         constant("kSwap", shape.swap) + constant("kColumnsLie", shape.columns_lie) +
         constant("kWhole", shape.whole) + constant("kWindowRows", windows.rows) +
         constant("kInPlanes", product.phases[0].planes() > 1) +
-        constant("kLongLines", has_windows && !shape.has_one_tap()) +
+        constant("kLongLines", way != kForEachTap && !shape.has_one_tap()) +
         constant("kWindowStages", windows.windows) + constant("kResident", windows.resident) +
+        (way == kBundles ? bundle.constants(shape) : constant("kSide", 0)) +
         arguments.struct_text() + printed;
     std::vector<std::string_view> files = {
         tile.boxes > 0 ? "lib/product_boxes.cuh" : "lib/product_rows.cuh",
@@ -377,11 +417,13 @@ class ConvSm90Engine final : public CudaEngine {
     if (shape.computed)
       files.insert(files.end(), {"sm90/computed_pieces.cuh", "sm90/compute_pixels.cuh"});
     files.emplace_back("sm90/warpgroups.cuh");
-    files.emplace_back(has_windows ? "sm90/mainloop_windows.cuh" : "sm90/mainloop.cuh");
+    files.emplace_back(way == kBundles ? "sm90/mainloop_bundles.cuh"
+                       : way == kOnce  ? "sm90/mainloop_windows.cuh"
+                                       : "sm90/mainloop.cuh");
     launch.source = {"conv_sm90", assemble(files, head)};
     launch.function = "product";
     launch.threads = static_cast<unsigned>((tile.consumers + tile.producers) * 128);
-    launch.shared_bytes = has_windows ? windows.bytes : shared_bytes(tile, stages);
+    launch.shared_bytes = way != kForEachTap ? windows.bytes : shared_bytes(tile, stages);
     launch.cluster = static_cast<unsigned>(tile.cluster);
     launch.grid.x = static_cast<unsigned>(tiling.clusters(device, windows.resident) * tile.cluster);
     return result;
@@ -415,29 +457,41 @@ class ConvSm90Engine final : public CudaEngine {
     const double filter_rows = windows != nullptr && windows->resident
                                    ? 0.0
                                    : taps * (shape.swap ? tile.m : tile.n) / tile.cluster;
-    double efficiency = 1;
+    // A narrow stage takes so long whatever it holds, with two copies or one (16 to 64 channels, 16
+    // to 64 filters on an H200).
+    constexpr double kStageClocks = 420, kTapClocks = 350;
+    constexpr double kProductsPerClock = 4096;  // bytes x rows x columns
+    const double stage_clocks = area * tile.depth_bytes / kProductsPerClock,
+                 least_clocks = windows == nullptr ? kStageClocks : kTapClocks;
+    const bool is_narrow = tile.n < 64 || tile.depth_bytes < 128;
+    const double stage_share = is_narrow ? std::min(stage_clocks / least_clocks, 1.0) : 1.0;
+    double computed_share = 1;
     if (shape.computed) {
       const double per_line = tile.depth_bytes / 16.0;
       const double products = 2.0 * area * tile.depth_bytes / 8192;  // of a tap
       if (windows != nullptr)
-        efficiency = computing_efficiency(static_cast<double>(windows->rows) * per_line / 96,
-                                          products * taps);
+        computed_share = computing_efficiency(static_cast<double>(windows->rows) * per_line / 96,
+                                              products * taps);
       else
-        efficiency = computing_efficiency((shape.swap ? tile.n : tile.m) * per_line / 128,
-                                          products * tile.producers);
+        computed_share = computing_efficiency((shape.swap ? tile.n : tile.m) * per_line / 128,
+                                              products * tile.producers);
     }
     Config config;
     config.knobs = knobs_of(tile);
-    config.knobs.emplace_back("windows", windows != nullptr ? 1 : 0);
+    const int side = windows != nullptr ? std::max(windows->side, 1) : 1;
+    const bool bundled = windows != nullptr && windows->side > 0;
+    config.knobs.emplace_back("windows", bundled              ? kBundles
+                                         : windows != nullptr ? kOnce
+                                                              : kForEachTap);
     config.knobs.emplace_back("boxes", tile.boxes);
     config.cost = tile_cost(
         {.engine = id(),
          .operands = shape.pixel_type,
          .tile_m = tile.m,
          .tile_n = tile.n,
-         .variant = tile.variant() + (windows != nullptr ? 4 : 0),
+         .variant = bundled ? kBundleVariant : tile.variant() + (windows != nullptr ? 4 : 0),
          .tiles = static_cast<double>(tiling.count() * tile.cluster),
-         .flops = 2 * area * taps * depth_bytes / element,
+         .flops = 2 * area * taps * depth_bytes / element / side,
          .load_bytes = depth_bytes * (pixel_rows + filter_rows),
          .store_bytes = std::max(result_bytes, 0.0) * area /
                         (pixels * static_cast<double>(product.columns * product.groups)),
@@ -445,7 +499,7 @@ class ConvSm90Engine final : public CudaEngine {
          .cluster = tile.cluster,
          .persistent = tile.ping_pong,
          .launches = 1 + (shape.pixels.pack ? 1 : 0) + (shape.filters.pack ? 1 : 0),
-         .efficiency = efficiency},
+         .efficiency = bundled ? windows->efficiency : std::min(stage_share, computed_share)},
         device, region.precision());
     config.scratch_bytes = shape.scratch_bytes();
     config.notes.runtime_compiled = true;

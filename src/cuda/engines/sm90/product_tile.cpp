@@ -159,7 +159,8 @@ std::string product_constants(const ProductTile& tile, const ProductForm& form, 
          constant("kComputes", form.computes_a || form.computes_b) +
          constant("kProducers", tile.producers) +
          constant("kAskedBytes", asked * tile.depth_bytes) +
-         define("WGMMA_N", fmt::format("{}", product_columns(tile, form.a))) +
+         define("WGMMA_N", fmt::format("{}", form.columns > 0 ? form.columns
+                                                              : product_columns(tile, form.a))) +
          define("WGMMA_K", fmt::format("\"k{}\"", 32 / bytes)) +
          define("WGMMA_SUM", integers ? "s32" : "f32") + define("WGMMA_A", factor_name(form.a)) +
          define("WGMMA_B", factor_name(form.b)) +

@@ -66,6 +66,7 @@ struct ProductForm {
   int vector = 1;                                 // of the epilogue
   int rank = 2;
   bool computes_a = false, computes_b = false;  // not brought by the copy engine
+  int columns = 0;                              // of one instruction; 0: those of the tile
 };
 std::string product_constants(const ProductTile& tile, const ProductForm& form, int stages);
 

@@ -11,6 +11,7 @@
 //   kLongLines    lines and planes are longer than the results' by what lies between them, for
 //                 several taps
 //   kInPlanes     whether taps are in several planes
+//   kSide         not 0: groups side by side that are taken as one (mainloop_bundles.cuh)
 //   kComputesPixels  pixels are not asked for but computed (sm90/compute_pixels.cuh): no maps
 // args.map_pixels0... are the maps of the phases, (channel, w, h, d, image) or (channel, pixel);
 // args.map_filters has (contiguous, tap, other). args.columns and .depth are of a group;
@@ -188,7 +189,9 @@ template <class Sum>
 __device__ inline void finish_tile_rows(const Args& args, const Work& work, uint8* slab,
                                         const Sum (&sums)[kTileN / 2], int row) {
   const Index channel = (Index)work.group * (Index)args.columns;
-  const Index channel_end = channel + (Index)args.columns;
+  Index channel_end = channel + (Index)args.columns;
+  // The last groups side by side may be fewer.
+  if constexpr (kSide > 0) channel_end = min(channel_end, (Index)args.all_columns);
   const Index pixel_end = (Index)phase_word(args, work.phase, kPixels);
   if constexpr (kSwap)
     finish_rows<kTileN>(args, slab, sums, channel + row, channel_end, (Index)work.n, pixel_end,
