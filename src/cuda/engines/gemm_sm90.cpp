@@ -142,14 +142,19 @@ class GemmSm90Engine final : public CudaEngine {
     const DType operands = shape.a.math;
     const double bytes = bit_width(operands) / 8.0;
     // What a few rows take of memory's speed was measured of cuda.gemm_skinny alone: it comes
-    // first.
-    const double few_rows = std::min(shape.rows, shape.columns) <= 32 ? 1.25 : 1;
+    // first. Narrow weights on their way through shared memory are fewer bytes at a time.
+    const bool converts = shape.a.converted() || shape.b.converted();
+    const double few_rows = std::min(shape.rows, shape.columns) > 32 ? 1 : converts ? 3 : 1.25;
     std::vector<Config> result;
     for (const ProductTile& tile : tiles_for(shape)) {
       Config& config = result.emplace_back();
       config.knobs = knobs_of(tile);
       const auto area = static_cast<double>(tile.m * tile.n),
                  depth = static_cast<double>(shape.depth);
+      const double operands_bytes = bytes * depth * static_cast<double>(shape.batches) *
+                                    static_cast<double>(shape.rows + shape.columns);
+      const double result_bytes =
+          shape.computes() ? bytes_of({}, region.epilogue) : region.bytes() - operands_bytes;
       const auto loaded = [&](const MatrixFactor& factor) {
         return factor.converted() ? bit_width(factor.converted()->numbers.dtype) / 8.0 : bytes;
       };
@@ -163,7 +168,7 @@ class GemmSm90Engine final : public CudaEngine {
            .flops = 2 * area * depth,
            .load_bytes = depth * (loaded(shape.a) * tile.m +
                                   loaded(shape.b) * static_cast<double>(tile.n) / tile.cluster),
-           .store_bytes = bytes_of({}, region.epilogue) * area /
+           .store_bytes = std::max(result_bytes, 0.0) * area /
                           static_cast<double>(shape.batches * shape.rows * shape.columns),
            .memory_bytes = region.bytes() * few_rows,
            .cluster = tile.cluster,
