@@ -139,6 +139,16 @@ TEST_F(ConvSm90, BoxesWithoutSpills) {
                                     .fused = fused};
       expect_compiles(boxes, convolution.graph(), {"sm_90a"}, true);
     }
+  const Some lines(
+      [](const Config& config) { return config.knob("lines") > 0 && config.knob("cluster") == 1; });
+  const Convolution strided{.backward = true,
+                            .images = 256,
+                            .channels = 256,
+                            .filters = 512,
+                            .extent = {56, 56},
+                            .window = {1, 1},
+                            .op = {.stride = {2, 2}}};
+  expect_compiles(lines, strided.graph(), {"sm_90a"}, true);
 }
 
 TEST_F(ConvSm90, BackwardAndOtherTypesWithoutSpills) {
@@ -305,6 +315,25 @@ TEST_F(GpuConvSm90, Boxes) {
                         .op = {.stride = {2, 2}},
                         .fused = true});
   }
+  // Rows that are wherever a phase has them, of which some are zeros.
+  const Some lines([](const Config& config) { return config.knob("lines") > 0; });
+  const ConvAttributes strided{.stride = {2, 2}};
+  for (const DType dtype : {bf16, f32})
+    expect_agrees(lines,
+                  Convolution{.dtype = dtype,
+                              .backward = true,
+                              .images = 5,
+                              .channels = 136,
+                              .filters = 72,
+                              .extent = {12, 13},
+                              .window = {1, 1},
+                              .op = strided,
+                              .fused = dtype == f32}
+                      .graph(),
+                  dtype == bf16, 3, support::Fill::plain, device);
+  expect_agrees(lines,
+                Convolution{.dtype = f16, .backward = true, .images = 5, .op = strided}.graph(),
+                true, 3, support::Fill::plain, device);
   // Several taps, groups whose columns fill tiles.
   expect_boxes(false, {.dtype = f16, .extent = {9, 10}, .op = {.padding = {1, 1}}, .fused = true});
   expect_boxes(false,
@@ -428,6 +457,28 @@ TEST_F(GpuConvSm90, NarrowGroups) {
                   .extent = {6, 7},
                   .op = padded});
   }
+}
+
+// Few channels and filters without groups: rows of 32, 64 and 128 bytes, filled up with zeros.
+TEST_F(GpuConvSm90, FewChannels) {
+  const Some bundles([](const Config& config) { return config.knob("windows") == 2; });
+  const ConvAttributes padded{.padding = {1, 1}};
+  for (const bool backward : {false, true})
+    for (const Convolution& one :
+         {Convolution{.channels = 16, .filters = 24, .op = padded, .fused = true},
+          Convolution{.channels = 40, .filters = 8, .extent = {9, 6}, .op = padded},
+          Convolution{.dtype = f32, .channels = 12, .filters = 20, .op = padded},
+          Convolution{.extent = {9, 7}, .window = {1, 1}, .fused = true},
+          Convolution{.channels = 64,
+          .filters = 16,
+          .extent = {21},
+          .window = {5},
+          .op = {.padding = {2}}}}) {
+      Convolution convolution = one;
+      convolution.backward = backward;
+      convolution.images = 5;
+      expect_agrees(bundles, convolution.graph(), convolution.channels == 16 && !backward);
+    }
 }
 
 // Operands are brought into order first, results leave with contiguous pixels.

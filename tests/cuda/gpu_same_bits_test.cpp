@@ -164,6 +164,20 @@ TEST_F(GpuSameBits, ConvSm90) {
             .graph());
 }
 
+TEST_F(GpuSameBits, NarrowGroups) {
+  for (const ConvDirection direction : kConvDirections)
+    expect_same_bits(
+        direction == ConvDirection::filter ? conv_wgrad_sm90_engine() : conv_sm90_engine(),
+        ConvGraph{.direction = direction, .images = 32, .groups = 8, .extent = {14, 14}}.graph(),
+        ConvGraph{.direction = direction,
+                  .images = 4,
+                  .channels = 96,
+                  .filters = 96,
+                  .groups = 3,
+                  .extent = {7, 7}}
+            .graph());
+}
+
 TEST_F(GpuSameBits, ConvWgradSm90) {
   for (const DType dtype : {bf16, f32})
     expect_same_bits(conv_wgrad_sm90_engine(),

@@ -2,10 +2,10 @@
 // warpgroups multiply them by the filters.
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "base/ceil_div.hpp"
 #include "cuda/engines/engines.hpp"
+#include "cuda/engines/sm90/computed_pixels.hpp"
 #include "cuda/engines/sm90/group_bundle.hpp"
 #include "cuda/engines/sm90/pixel_shape.hpp"
 #include "cuda/engines/sm90/product_tile.hpp"
@@ -23,7 +23,8 @@ using Phase = PixelProduct::Phase;
 constexpr int kBoxBytes = 128;  // of a box with contiguous columns
 // Pixels of a tile whose windows stay in shared memory: fewer need too many more around them.
 constexpr int kLeastWindow = 128;
-constexpr int kBundleVariant = 32;  // for the cost model: past those of ProductTile
+// For the cost model, past those of ProductTile: groups side by side, and no groups.
+constexpr int kBundleVariant = 32, kSingleVariant = 33;
 
 // How pixels come to shared memory: the knob "windows".
 enum Windows : std::int64_t {
@@ -104,11 +105,9 @@ std::vector<ProductTile> tiles_for(const PixelShape& shape) {
                                           shape.swap ? pixels : columns)) {
       tile.depth_bytes = depth;
       if (!fits(shape, tile)) continue;
-      // Who computes wants registers, too (gemm_sm90.cpp).
-      const int sums = tile.row_blocks() * tile.n / 2 * (promotes(shape.filter_type) ? 2 : 1);
-      if (shape.computed && (tile.cluster > 1 || sums > 128)) continue;
+      if (shape.computed && !has_room_to_compute(tile, shape.filter_type)) continue;
       result.push_back(tile);
-      if (!shape.computed || tile.m * tile.n < 128 * 128 || sums > 96) continue;
+      if (!shape.computed || !has_room_for_two(tile, shape.filter_type)) continue;
       result.push_back(tile);
       result.back().producers = 2;
     }
@@ -121,13 +120,19 @@ constexpr std::int64_t kMostDepthForBoxes = 2048;
 // The tile with results that leave by the copy engine, where they can and its end matters.
 std::optional<ProductTile> with_boxes(const PixelShape& shape, ProductTile tile) {
   const PixelProduct& product = shape.product;
-  if (product.phases.size() > 1 || !shape.result_map()) return {};
-  // The end of a group's columns is not that of the tensor.
-  if (product.groups > 1 && product.columns % tile.n != 0) return {};
-  const auto taps = static_cast<std::int64_t>(product.phases[0].taps.size());
+  if (!shape.has_result_lines()) return {};
+  std::int64_t taps = 0;
+  for (const Phase& phase : product.phases) taps += static_cast<std::int64_t>(phase.taps.size());
+  taps = ceil_div(taps, static_cast<std::int64_t>(product.phases.size()));
   if (taps * Tiling{shape, tile}.depth_blocks() * tile.depth_bytes > kMostDepthForBoxes) return {};
-  tile.boxes = boxes_of(tile, shape.epilogue.stores[0].view.dtype);
-  if (tile.boxes == 0) return {};
+  const DType results = shape.epilogue.stores[0].view.dtype;
+  // The end of a group's columns is not that of the tensor.
+  if (shape.result_map() && (product.groups == 1 || product.columns % tile.n == 0))
+    tile.boxes = boxes_of(tile, results);
+  else if (product.phases.size() > 1)
+    tile.lines = lines_of(tile);
+  tile.result_bytes = bit_width(results) / 8;
+  if (tile.boxes + tile.lines == 0) return {};
   return tile;
 }
 
@@ -248,31 +253,6 @@ std::vector<int> add_pixel_maps(Arguments& arguments, const PixelShape& shape, i
   return result;
 }
 
-// What compute_pixels.cuh wants to be told.
-std::string print_pixels(const PixelShape& shape, Arguments& arguments) {
-  if (!shape.computed) return constant("kComputesPixels", 0);
-  const PixelProduct& product = shape.product;
-  const ComputedPixels& computed = *shape.computed;
-  arguments.number("images", product.images);
-  constexpr std::array<char, 3> kAxes = {'d', 'h', 'w'};
-  for (std::size_t axis = 0; axis < 3; ++axis)
-    arguments.number(fmt::format("image_{}", kAxes[axis]), product.from_extent[axis]);
-  arguments.number("channels", product.groups * product.depth);
-  const std::string type = tag(shape.pixel_type);
-  return fmt::format("typedef {} PixelMath;\n", type.substr(0, type.find('('))) +
-         constant("kComputesPixels", 1) + constant("kPixelRows", computed.rows) +
-         constant("kProgramRank", computed.program.space.rank()) +
-         constant("kVectorPixels", computed.vector);
-}
-
-// What is left of the products' speed where a warpgroup computes the pixels: `pieces` of 16 bytes
-// for each of its threads, beside `products` clocks of products. Estimates.
-double computing_efficiency(double pieces, double products) {
-  constexpr double kLatency = 800, kPerPiece = 75, kTogether = 8, kMost = 0.95;
-  return std::min(kMost,
-                  products / (kLatency * std::ceil(pieces / kTogether) + kPerPiece * pieces));
-}
-
 class ConvSm90Engine final : public CudaEngine {
  public:
   std::string_view id() const override { return "cuda.conv_sm90"; }
@@ -294,14 +274,18 @@ class ConvSm90Engine final : public CudaEngine {
       const WindowStages stages = window_stages(with, tile, device);
       if (stages.rows > 0) result.push_back(config_of(region, with, tile, &stages, device));
     };
-    if (windows && !shape.computed)
-      for (const ProductTile& tile : GroupBundle::tiles(*windows))
-        if (const auto bundle = GroupBundle::of(*windows, tile, device)) {
+    bool is_narrow = false;
+    if (!shape.computed && (windows || shape.pointwise)) {
+      const PixelShape& whole = windows ? *windows : shape;
+      for (const ProductTile& tile : GroupBundle::tiles(whole))
+        if (const auto bundle = GroupBundle::of(whole, tile, device)) {
           const WindowStages stages = window_stages(*bundle, tile);
-          result.push_back(config_of(region, bundle->bundled(*windows), tile, &stages, device));
+          result.push_back(config_of(region, bundle->bundled(whole), tile, &stages, device));
+          // What is made for narrow groups leaves nothing to others: they took 2 to 5 times as
+          // long.
+          is_narrow = bundle->side > 1;
         }
-    // What is made for narrow groups leaves nothing to others: they took 2 to 5 times as long.
-    const bool is_narrow = !result.empty() && result[0].knob("tile_n") > shape.product.columns;
+    }
     if (!is_narrow) {
       // Of equally good ones the first is taken: with filters that stay, which blocks of a cluster
       // need not share, with boxes.
@@ -323,13 +307,17 @@ class ConvSm90Engine final : public CudaEngine {
   KernelDesign design(const Graph& graph, const Region& region, const Config& config,
                       const DeviceProps& device) const override {
     const std::int64_t way = config.knob("windows");
-    const PixelShape plain(region), of_groups = way == kForEachTap ? plain : *plain.with_windows();
+    const PixelShape plain(region),
+        of_groups = way == kForEachTap || plain.pointwise ? plain : *plain.with_windows();
     ProductTile tile = tile_of(config);
     tile.boxes = static_cast<int>(config.knob("boxes"));
     const GroupBundle bundle =
         way == kBundles ? *GroupBundle::of(of_groups, tile, device) : GroupBundle{};
     const PixelShape shape = way == kBundles ? bundle.bundled(of_groups) : of_groups;
     const PixelProduct& product = shape.product;
+    const View result_view = shape.epilogue.stores[0].view;
+    tile.lines = static_cast<int>(config.knob("lines"));
+    tile.result_bytes = bit_width(result_view.dtype) / 8;
     const Tiling tiling{shape, tile};
     WindowStages windows;
     if (way == kOnce) windows = window_stages(shape, tile, device);
@@ -373,21 +361,18 @@ class ConvSm90Engine final : public CudaEngine {
     arguments.number("magic_image_pixels", divider_word(image_pixels));
     add_extents(arguments, shape.epilogue.space);
     PointwiseProgram epilogue = shape.epilogue;
-    std::string result_type;
-    if (tile.boxes > 0) {
-      const PointwiseProgram::Store first = epilogue.stores[0];
+    std::string of_results;
+    if (tile.boxes + tile.lines > 0) {
+      epilogue.result = epilogue.stores[0].value;
       epilogue.stores.erase(epilogue.stores.begin());
-      epilogue.result = first.value;
-      arguments.tensor_map("map_results", first.view, *shape.result_map());
-      result_type = fmt::format("typedef {} Result;\n", to_string(first.view.dtype));
+      of_results = fmt::format("typedef {} Result;\n", to_string(result_view.dtype));
     }
-    std::string printed =
-        print_program(epilogue, graph, "epilogue", arguments) + print_pixels(shape, arguments);
+    if (tile.boxes > 0) arguments.tensor_map("map_results", result_view, *shape.result_map());
+    std::string printed = print_program(epilogue, graph, "epilogue", arguments);
+    if (tile.lines > 0) printed += print_place(result_view, graph, "result_at", arguments);
+    printed += print_pixels(shape, graph, arguments);
     std::vector<const PointwiseProgram*> programs = {&shape.epilogue};
-    if (shape.computed) {
-      programs.push_back(&shape.computed->program);
-      printed += print_program(shape.computed->program, graph, "pixel_values", arguments);
-    }
+    if (shape.computed) programs.push_back(&shape.computed->program);
 
     const ProductForm form{.a = shape.swap ? shape.filter_type : shape.pixel_type,
                            .b = shape.swap ? shape.pixel_type : shape.filter_type,
@@ -401,7 +386,7 @@ class ConvSm90Engine final : public CudaEngine {
     const int stages = way != kForEachTap ? windows.filters : stage_count(tile, device);
     const std::string head =
         register_types(region.precision(), programs) + product_constants(tile, form, stages) +
-        result_type + constant("kPhases", static_cast<std::int64_t>(product.phases.size())) +
+        of_results + constant("kPhases", static_cast<std::int64_t>(product.phases.size())) +
         constant("kInTurns", tiling.phases_are_equal() && product.phases.size() > 1) +
         constant("kPixelAxes", shape.pointwise ? 0 : product.spatial) +
         constant("kSwap", shape.swap) + constant("kColumnsLie", shape.columns_lie) +
@@ -412,7 +397,7 @@ class ConvSm90Engine final : public CudaEngine {
         (way == kBundles ? bundle.constants(shape) : constant("kSide", 0)) +
         arguments.struct_text() + printed;
     std::vector<std::string_view> files = {
-        tile.boxes > 0 ? "lib/product_boxes.cuh" : "lib/product_rows.cuh",
+        tile.boxes + tile.lines > 0 ? "lib/product_boxes.cuh" : "lib/product_rows.cuh",
         "lib/ptx_wgmma_product.cuh", "sm90/schedule_pixels.cuh", "sm90/load_pixels.cuh"};
     if (shape.computed)
       files.insert(files.end(), {"sm90/computed_pieces.cuh", "sm90/compute_pixels.cuh"});
@@ -465,17 +450,8 @@ class ConvSm90Engine final : public CudaEngine {
                  least_clocks = windows == nullptr ? kStageClocks : kTapClocks;
     const bool is_narrow = tile.n < 64 || tile.depth_bytes < 128;
     const double stage_share = is_narrow ? std::min(stage_clocks / least_clocks, 1.0) : 1.0;
-    double computed_share = 1;
-    if (shape.computed) {
-      const double per_line = tile.depth_bytes / 16.0;
-      const double products = 2.0 * area * tile.depth_bytes / 8192;  // of a tap
-      if (windows != nullptr)
-        computed_share = computing_efficiency(static_cast<double>(windows->rows) * per_line / 96,
-                                              products * taps);
-      else
-        computed_share = computing_efficiency((shape.swap ? tile.n : tile.m) * per_line / 128,
-                                              products * tile.producers);
-    }
+    const double computed_share =
+        computing_share(shape, tile, windows != nullptr ? windows->rows : 0, taps);
     Config config;
     config.knobs = knobs_of(tile);
     const int side = windows != nullptr ? std::max(windows->side, 1) : 1;
@@ -484,12 +460,14 @@ class ConvSm90Engine final : public CudaEngine {
                                          : windows != nullptr ? kOnce
                                                               : kForEachTap);
     config.knobs.emplace_back("boxes", tile.boxes);
+    config.knobs.emplace_back("lines", tile.lines);
     config.cost = tile_cost(
         {.engine = id(),
          .operands = shape.pixel_type,
          .tile_m = tile.m,
          .tile_n = tile.n,
-         .variant = bundled ? kBundleVariant : tile.variant() + (windows != nullptr ? 4 : 0),
+         .variant = bundled ? (product.groups > 1 ? kBundleVariant : kSingleVariant)
+                            : tile.variant() + (windows != nullptr ? 4 : 0),
          .tiles = static_cast<double>(tiling.count() * tile.cluster),
          .flops = 2 * area * taps * depth_bytes / element / side,
          .load_bytes = depth_bytes * (pixel_rows + filter_rows),

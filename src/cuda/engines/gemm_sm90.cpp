@@ -154,7 +154,7 @@ class GemmSm90Engine final : public CudaEngine {
       const double operands_bytes = bytes * depth * static_cast<double>(shape.batches) *
                                     static_cast<double>(shape.rows + shape.columns);
       const double result_bytes =
-          shape.computes() ? bytes_of({}, region.epilogue) : region.bytes() - operands_bytes;
+          converts ? bytes_of({}, region.epilogue) : region.bytes() - operands_bytes;
       const auto loaded = [&](const MatrixFactor& factor) {
         return factor.converted() ? bit_width(factor.converted()->numbers.dtype) / 8.0 : bytes;
       };

@@ -9,30 +9,41 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr int kRowBytes = 128;  // of a window
-constexpr std::int64_t kMostTaps = 25, kMostWindow = 1024;
+constexpr int kMostRowBytes = 128;  // of a window
+constexpr std::int64_t kMostTaps = 25, kMostWindow = 1024, kMostBox = 256;
 
-// Of shape and tile, without the stages.
+// The first of `sizes` that holds n; 0: none.
+int filled(std::int64_t n, std::initializer_list<int> sizes) {
+  for (const int size : sizes)
+    if (n <= size) return size;
+  return 0;
+}
+
+// Of a shape, without tiles and stages.
 std::optional<GroupBundle> sizes_of(const PixelShape& shape) {
   const PixelProduct& product = shape.product;
+  if (product.phases.size() != 1 || shape.swap || promotes(shape.pixel_type)) return {};
+  if (product.patches || product.taps() > kMostTaps) return {};
   const std::int64_t bytes = product.depth * (bit_width(shape.pixel_type) / 8);
-  const auto is_one_of = [](std::int64_t n, std::initializer_list<int> list) {
-    return std::find(list.begin(), list.end(), n) != list.end();
-  };
-  if (product.groups < 2 || product.phases.size() != 1 || promotes(shape.pixel_type)) return {};
   if (product.phases[0].planes() > 1) return {};
-  if (!is_one_of(bytes, {32, 64, 128}) || !is_one_of(product.columns, {8, 16, 32, 64})) return {};
-  if (product.taps() > kMostTaps) return {};
-  const auto taps = static_cast<int>(product.taps());
-  GroupBundle bundle{.side = static_cast<int>(kRowBytes / bytes),
-                     .group_bytes = static_cast<int>(bytes),
-                     .columns = static_cast<int>(product.columns),
-                     .taps = taps};
-  constexpr int kMostColumns = 128;
-  if (bundle.side * bundle.columns > kMostColumns || bundle.side * bundle.columns < 16) return {};
-  // Contiguous columns are rows of shared memory, which have at least 32 bytes and at most 128.
-  const std::int64_t column_bytes = product.columns * (bit_width(shape.filter_type) / 8);
-  if (shape.columns_lie && !is_one_of(column_bytes, {32, 64, 128})) return {};
+  GroupBundle bundle{.side = 1,
+                     .group_bytes = filled(bytes, {32, 64, 128}),
+                     .columns = filled(product.columns, {8, 16, 32, 64}),
+                     .taps = static_cast<int>(product.taps())};
+  if (bundle.group_bytes == 0 || bundle.columns == 0) return {};
+  if (product.groups > 1) {
+    if (bundle.group_bytes != bytes || bundle.columns != product.columns) return {};
+    bundle.side = kMostRowBytes / bundle.group_bytes;
+  }
+  constexpr int kMostColumns = 128, kLeastColumns = 16;
+  if (bundle.side * bundle.columns > kMostColumns) return {};
+  // Results are put in order 16 columns at a time, and contiguous columns of filters are rows of
+  // shared memory of 32 bytes at least.
+  if (bundle.side * bundle.columns < kLeastColumns ||
+      (shape.columns_lie && bundle.columns < kLeastColumns)) {
+    if (product.groups > 1) return {};
+    bundle.columns = kLeastColumns;
+  }
   if (refusal(bundle.filter_map(shape)) != nullptr) return {};
   return bundle;
 }
@@ -46,14 +57,16 @@ std::vector<ProductTile> GroupBundle::tiles(const PixelShape& shape) {
   struct Form {
     int m, consumers;
   };
-  for (const Form form : {Form{128, 3}, Form{128, 2}, Form{64, 3}, Form{256, 2}}) {
+  for (const Form form : {Form{128, 3}, Form{256, 3}, Form{512, 3}, Form{128, 2}, Form{256, 2}}) {
     const ProductTile tile{.m = form.m,
                            .n = bundle->side * bundle->columns,
                            .consumers = form.consumers,
-                           .ping_pong = true};
-    constexpr int kMostSums = 128;  // of a thread
-    if (tile.row_blocks() * tile.n / 2 <= (form.consumers == 2 ? kMostSums : kMostSums / 2))
-      result.push_back(tile);
+                           .ping_pong = true,
+                           .depth_bytes = bundle->row_bytes()};
+    if (shape.pointwise && form.m > kMostBox) continue;
+    // Of a thread; three warpgroups have fewer registers each.
+    const int most_sums = form.consumers == 2 ? 128 : 64;
+    if (tile.row_blocks() * tile.n / 2 <= most_sums) result.push_back(tile);
   }
   return result;
 }
@@ -62,17 +75,20 @@ std::optional<GroupBundle> GroupBundle::of(const PixelShape& shape, const Produc
                                            const DeviceProps& device) {
   auto bundle = sizes_of(shape);
   if (!bundle) return {};
-  constexpr std::int64_t kPatternRows = 8, kBarrierBytes = 8;
-  const std::int64_t rows = ceil_div(tile.m + shape.product.reach(), kPatternRows) * kPatternRows;
+  constexpr std::int64_t kPatternBytes = 1024, kBarrierBytes = 8;
+  const std::int64_t pattern = kPatternBytes / bundle->row_bytes();
+  const std::int64_t rows = ceil_div(tile.m + shape.product.reach(), pattern) * pattern;
   if (rows > kMostWindow) return {};
   bundle->window_rows = static_cast<int>(rows);
-  const std::int64_t window = rows * kRowBytes + 2 * kBarrierBytes,
+  const std::int64_t window = rows * bundle->row_bytes() + 2 * kBarrierBytes,
                      filters = static_cast<std::int64_t>(bundle->taps) * bundle->side *
                                    bundle->columns * bundle->group_bytes +
                                2 * kBarrierBytes;
   // Windows in flight beside those that are multiplied come before filters that wait.
   for (const auto& [rounds, stages] :
        {std::pair(2, 2), std::pair(1, 2), std::pair(2, 1), std::pair(1, 1)}) {
+    // Filters of all tiles: nothing to wait for.
+    if (shape.product.groups == 1 && stages > 1) continue;
     const std::int64_t bytes =
         ashlar::cuda::shared_bytes(tile, 0) + rounds * tile.consumers * window + stages * filters;
     if (bytes > device.shared_bytes) continue;
@@ -86,6 +102,7 @@ std::optional<GroupBundle> GroupBundle::of(const PixelShape& shape, const Produc
 
 PixelShape GroupBundle::bundled(const PixelShape& shape) const {
   PixelShape result = shape;
+  if (side == 1) return result;
   result.product.groups = ceil_div(shape.product.groups, side);
   result.product.depth *= side;
   result.product.columns *= side;
@@ -122,6 +139,7 @@ std::string GroupBundle::constants(const PixelShape& shape) const {
     return fmt::format("__device__ constexpr int {}(int tap) {{ return {}0; }}\n", name, body);
   };
   return constant("kSide", side) + constant("kGroupBytes", group_bytes) +
+         constant("kRowBytes", row_bytes()) +
          constant("kGroupDepth", group_bytes * 8 / bit_width(shape.pixel_type)) +
          constant("kTapCount", static_cast<std::int64_t>(all.size())) + function("tap_row", rows) +
          function("tap_place", places);
@@ -134,7 +152,7 @@ double GroupBundle::efficiency(const ProductTile& tile) const {
   constexpr double kTileClocks = 300;
   const double share = tile.consumers > 2 ? 1 : 0.93;
   const double units = columns / 2.0, reads = 16 + columns / 4.0;
-  const double products = tile.row_blocks() * taps * kRowBytes / 32.0;
+  const double products = tile.row_blocks() * taps * row_bytes() / 32.0;
   return share * products * units / (products * std::max(units, reads) + kTileClocks);
 }
 

@@ -83,56 +83,11 @@ PackedOperand packed(PackAcross pack) {
   return result;
 }
 
-// Whether what a program reads of every pixel and channel lies along the channels. Numbers of a
-// channel do not count.
-bool lies_along_channels(const PointwiseProgram& program) {
-  int along_channels = 0, along_pixels = 0;
-  for (const auto& step : program.steps) {
-    if (step.kind != PointwiseProgram::Step::Kind::load) continue;
-    const View& view = step.view;
-    bool is_whole = true;
-    for (int axis = 0; axis < view.dims.rank(); ++axis)
-      is_whole = is_whole && (view.strides[axis] != 0 || view.dims[axis] == 1);
-    if (!is_whole) continue;
-    (is_contiguous(view, 1) ? along_channels : along_pixels) += bit_width(view.dtype);
-  }
-  return along_channels > along_pixels;
-}
-
-// Work on pixels whose channels lie together.
-ComputedPixels compute_pixels(const PointwiseProgram& program, bool pointwise) {
-  ComputedPixels result{.program = program};
-  move_axis_last(result.program, 1);
-  if (pointwise) {
-    PointwiseProgram merged = result.program;
-    merge_rows(merged);
-    result.rows = merged.space.rank() == 2;
-    if (result.rows) result.program = std::move(merged);
-  }
-  constexpr int kMostChannels = 8;
-  const std::int64_t channels = program.space[1];
-  result.vector = vector_length(result.program, kMostChannels);
-  while (channels % result.vector != 0) result.vector /= 2;
-  return result;
-}
-
 // Pixels, with their channels together.
 PackedOperand take_pixels(const PointwiseProgram& program, DType dtype) {
   if (program.is_plain_load() && is_contiguous(program.steps[0].view, 1))
     return {.view = program.steps[0].view, .pack = {}};
-  if (!program.is_plain_load() && lies_along_channels(program)) {
-    View view = {};
-    view.dtype = dtype;
-    view.dims = view.strides = program.space;
-    view.strides[1] = 1;
-    std::int64_t stride = round_up(program.space[1], piece(dtype));
-    for (int axis = program.space.rank() - 1; axis >= 0; --axis) {
-      if (axis == 1) continue;
-      view.strides[axis] = stride;
-      stride *= program.space[axis];
-    }
-    return {.view = view, .pack = {}};
-  }
+  if (are_computed(program)) return {.view = form_of_pixels(program, dtype), .pack = {}};
   PackAcross pack{program, dtype, {}};
   move_axis_last(pack.from, 1);
   const Dims whole = pack.from.space;
@@ -219,7 +174,7 @@ Support is_pixel_shape(const Region& region) {
   const PointwiseProgram &pixels = region.prologues[0], &filters = region.prologues[1];
   if (!filters.is_plain_load()) return Support::no("work on the filters before the product");
   if (reads_coordinates(pixels)) return Support::no("positions before the product");
-  if (!pixels.is_plain_load() && lies_along_channels(pixels) && !pixels.stores.empty())
+  if (are_computed(pixels) && !pixels.stores.empty())
     return Support::no("an image that is stored as well");
   const View& filter = filters.steps[0].view;
   const DType of_pixels = region.anchor->inputs[0].dtype;
@@ -284,9 +239,7 @@ PixelShape::PixelShape(const Region& region)
   filters =
       take_filters(region.prologues[1].steps[0].view, product, product.backward && !columns_lie);
   pointwise = product.is_pointwise() && pixel_stride(pixels.view).has_value();
-  const PointwiseProgram& before = region.prologues[0];
-  if (!before.is_plain_load() && lies_along_channels(before))
-    computed = compute_pixels(before, pointwise);
+  if (are_computed(region.prologues[0])) computed = compute_pixels(region.prologues[0], pointwise);
   swap = has_contiguous_pixels(region.epilogue.stores.at(0).view);
   vector = 1;
   const std::int64_t of_image = product.phases[0].pixels_of_image();
@@ -385,14 +338,22 @@ TensorMapForm PixelShape::filter_map(int tile, int depth_bytes) const {
   return form;
 }
 
+bool PixelShape::has_result_lines() const {
+  const View& view = epilogue.stores.at(0).view;
+  if (swap || vector < 2 || (view.dtype != bf16 && view.dtype != f16 && view.dtype != f32))
+    return false;
+  // Of 16 bytes each.
+  const auto pieces = static_cast<int>(piece(view.dtype));
+  return view.strides[view.dims.rank() - 1] == 1 && product.columns % pieces == 0 &&
+         vector_length(plain_store(view), pieces) == pieces;
+}
+
 std::optional<TensorMapForm> PixelShape::result_map() const {
-  if (swap || !whole || vector < 2) return {};
+  if (!whole || !has_result_lines()) return {};
   View rows = epilogue.stores.at(0).view;
   const DType dtype = rows.dtype;
-  if (dtype != bf16 && dtype != f16 && dtype != f32) return {};
   const int last = rows.dims.rank() - 1;
   const std::int64_t columns = rows.dims[last];
-  if (rows.strides[last] != 1 || rows.offset % piece(dtype) != 0) return {};
   rows.dims[last] = 1;
   const std::optional<std::int64_t> stride = joint_stride(rows, 0);
   const std::int64_t count = element_count(rows.dims);

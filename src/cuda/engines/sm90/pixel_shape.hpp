@@ -6,6 +6,7 @@
 
 #include "cuda/engines/pack_across.hpp"
 #include "cuda/engines/pixel_product.hpp"
+#include "cuda/engines/sm90/computed_pixels.hpp"
 #include "cuda/launch/tensor_map.hpp"
 
 namespace ashlar::cuda {
@@ -15,13 +16,6 @@ struct PackedOperand {
   View view;                       // in scratch: no tensor
   std::optional<PackAcross> pack;  // how it comes there
   std::int64_t scratch_bytes = 0;
-};
-
-// Pixels that kernels/sm90/compute_pixels.cuh computes on the way in.
-struct ComputedPixels {
-  PointwiseProgram program;  // over (images, spatial..., channels)
-  bool rows = false;         // over (pixels, channels) instead
-  int vector = 1;            // neighbouring channels that are loaded together
 };
 
 struct PixelShape {
@@ -59,6 +53,8 @@ struct PixelShape {
   // Of the first result, in the boxes of lib/product_boxes.cuh; nothing where its rows are not
   // those of the product, one after the other.
   std::optional<TensorMapForm> result_map() const;
+  // Whether rows of the first result can be stored by the copy engine, wherever they are.
+  bool has_result_lines() const;
 };
 
 // Whether a PixelShape can be made of the region and the copy engine takes it.

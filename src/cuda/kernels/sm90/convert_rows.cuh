@@ -43,7 +43,7 @@ struct Walk {
 // The numbers of a word in their order: pairs of neighbours.
 template <class Stored, class Math>
 __device__ inline void neighbours(Stored s, Math m, uint32 word, uint32 (&pairs)[2]) {
-  to_pairs(s, m, __byte_perm(word, 0, 0x3120), pairs);
+  to_pairs(s, m, PairsOfNeighbours<Stored>::value ? word : __byte_perm(word, 0, 0x3120), pairs);
 }
 template <class Stored, class Math>
 __device__ inline void neighbours(Stored s, Math m, uint32 word, uint32 (&pairs)[4]) {
@@ -61,7 +61,7 @@ template <class Stored, class Math> struct OddBytes {
   static const bool kThere = false;
 };
 template <class Math> struct OddBytes<e4m3, Math> {
-  static const bool kThere = true;
+  static const bool kThere = HasOddBytes<e4m3>::value;
   __device__ static uint32 marks(uint32 word) { return odd_bytes(word); }
   __device__ static uint32 put_right(uint32 pair, uint32 mark, uint32) {
     return pair | mark * 0x7fffu;

@@ -1,11 +1,11 @@
-// The products of a convolution in groups of few channels. Groups that lie side by side (a bundle)
-// fill rows of 128 bytes of pixels, which are brought to shared memory once for all taps as in
-// sm90/mainloop_windows.cuh; each group multiplies its own part of the rows. The filters of a
+// The products of a convolution of few channels and filters. All channels of a pixel are one row,
+// brought to shared memory once for all taps as in sm90/mainloop_windows.cuh. Groups that lie side
+// by side (a bundle) fill such a row together; each multiplies its own part of it. The filters of a
 // bundle stay where they are while its tiles are multiplied: a block has tiles that follow one
 // another. Comes after a kernel's head, sm90/schedule_pixels.cuh, lib/product_rows.cuh,
 // lib/ptx_wgmma_product.cuh, sm90/load_pixels.cuh and sm90/warpgroups.cuh. The head has
 //   kSide           groups of a bundle; each has WGMMA_N columns of the kTileN
-//   kGroupBytes     of the depth of a group: kSide of them are 128
+//   kGroupBytes     of the depth of a group: kSide of them are kRowBytes, 32 to 128
 //   kTapCount, tap_row(tap), tap_place(tap)  rows that a tap is further, its place in a filter
 //   kStages         of filters of a bundle
 //   kWindowStages   a multiple of kConsumers: a stage is always read by the same warpgroup, who
@@ -90,8 +90,8 @@ __device__ inline void produce(const Args& args, Ring ring) {
 __device__ inline void multiply_window(const Ring& ring,
                                        Sum (&sums)[kRowBlocks][kSide][WGMMA_N / 2]) {
   const int kColumnBytes = WGMMA_N * kElementBytes;
-  const uint64 window = matrix_descriptor<128>(
-      ring.windows + ring.window.stage * kStageBytesA, 0, 1024);
+  const uint64 window = matrix_descriptor<kRowBytes>(
+      ring.windows + ring.window.stage * kStageBytesA, 0, 8 * kRowBytes);
   const uint8* filters = ring.filters + ring.filter.stage * kFilterBytes;
   const uint64 filter = kTransposeB ? matrix_descriptor<kColumnBytes>(filters, 0, 8 * kColumnBytes)
                                     : matrix_descriptor<kGroupBytes>(filters, 0, 8 * kGroupBytes);
@@ -108,7 +108,7 @@ __device__ inline void multiply_window(const Ring& ring,
 #pragma unroll
         for (int r = 0; r < kRowBlocks; ++r)
           multiply(sums[r][side],
-                   advance_descriptor(window, (tap_row(tap) + r * 64) * 128 +
+                   advance_descriptor(window, (tap_row(tap) + r * 64) * kRowBytes +
                                                   side * kGroupBytes + k * 32),
                    advance_descriptor(filter, side * kGroupFilterBytes +
                                                   tap_place(tap) * kPartBytes + k * kStep),
