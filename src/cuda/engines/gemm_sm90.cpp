@@ -70,8 +70,9 @@ int raw_steps(const MatrixShape& shape, const ProductTile& tile, int& bytes) {
 double clocks_of(const MatrixFactor& factor, const ProductTile& tile, int rows) {
   // A program waits for its loads, then takes some instructions for each piece of 16 bytes.
   constexpr double kLatency = 800, kPerPiece = 45;
-  // Of a packet of 16 bytes: some instructions for every pair, and the packet's and scales' way.
-  constexpr double kPerPacket = 40, kPerPair = 9;
+  // Of a packet of 16 bytes: 62 to 115 instructions to convert it and 20 to copy it and its scale,
+  // two of three clocks being the warp's.
+  constexpr double kPerPacket = 80, kPerPair = 9;
   if (!factor.computed) return 0;
   if (const ConvertedFactor* converted = factor.converted())
     return converted->packets(rows, tile_depth(factor.math)) *
