@@ -319,6 +319,7 @@ class ConvSm90Engine final : public CudaEngine {
         constant("kWindowRows", shape.pointwise ? 0 : windows.rows) +
         constant("kWindowStages", windows.windows) + constant("kResident", windows.resident) +
         (way == kBundles ? bundle.constants(shape) : constant("kSide", 0)) +
+        constant("kUsedColumns", std::min<std::int64_t>(tile.n, product.columns)) +
         arguments.struct_text() + printed;
     std::vector<std::string_view> files = {"lib/product_rows.cuh", "lib/ptx_wgmma_product.cuh",
                                            "sm90/schedule_pixels.cuh", "sm90/load_pixels.cuh",

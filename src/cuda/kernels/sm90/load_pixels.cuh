@@ -8,6 +8,7 @@
 //                 pixels); else all axes of an image stand for themselves
 //   kWindowRows   not 0: pixels are loaded once for all taps, so many rows (mainloop_windows.cuh);
 //                 lines are then longer than the results' by what lies between them
+//   kUsedColumns  of a tile that results may have, but with kSwap
 //   kSide         not 0: groups side by side that are taken as one (mainloop_bundles.cuh)
 // args.map_pixels0... are the maps of the phases, (channel, w, h, d, image) or (channel, pixel);
 // args.map_filters has (contiguous, tap, other). args.columns and .depth are of a group;
@@ -176,7 +177,7 @@ __device__ inline void finish_tile_rows(const Args& args, const Work& work, uint
                           }
                         });
   else
-    finish_rows<kTileN, kVector, (kWindowRows > 0)>(
+    finish_rows<kTileN, kVector, (kWindowRows > 0), kUsedColumns>(
         args, slab, sums, (Index)row, pixel_end, channel + work.n, channel_end,
         [&](Index r, Index(&at)[kRank]) {
           if constexpr (kWhole && kWindowRows == 0)
