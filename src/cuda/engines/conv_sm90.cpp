@@ -63,6 +63,17 @@ struct Tiling {
   std::int64_t depth_blocks() const {
     return ceil_div(shape.product.depth * (bit_width(shape.pixel_type) / 8), tile.depth_bytes);
   }
+  // Clusters of blocks that walk through them. `keeps_columns`: each has tiles of the same columns,
+  // whose number then divides the clusters' (with group_m = 1).
+  std::int64_t clusters(const DeviceProps& device, bool keeps_columns) const {
+    const std::int64_t all = std::min<std::int64_t>(count(), device.compute_units / tile.cluster);
+    return keeps_columns ? all - all % tiles_n(shape.product.phases[0]) : all;
+  }
+  // Whether few enough multiprocessors are left over.
+  bool can_keep_columns(const DeviceProps& device) const {
+    const std::int64_t all = clusters(device, false);
+    return clusters(device, true) * 8 >= all * 7;
+  }
   // Rows of tiles that run side by side with all their columns, or with kSwap all rows: the pixels
   // are then read from memory once.
   std::int64_t band(const DeviceProps& device) const {
@@ -97,6 +108,28 @@ std::vector<ProductTile> tiles_for(const PixelShape& shape) {
   return result;
 }
 
+// Bytes of depth up to which the end of a tile counts beside its products: boxes are offered.
+constexpr std::int64_t kMostDepthForBoxes = 2048;
+
+// The tile with results that leave by the copy engine, where they can and its end matters.
+std::optional<ProductTile> with_boxes(const PixelShape& shape, ProductTile tile) {
+  const PixelProduct& product = shape.product;
+  if (!shape.has_result_lines()) return {};
+  std::int64_t taps = 0;
+  for (const Phase& phase : product.phases) taps += static_cast<std::int64_t>(phase.taps.size());
+  taps = ceil_div(taps, static_cast<std::int64_t>(product.phases.size()));
+  if (taps * Tiling{shape, tile}.depth_blocks() * tile.depth_bytes > kMostDepthForBoxes) return {};
+  const DType results = shape.epilogue.stores[0].view.dtype;
+  // The end of a group's columns is not that of the tensor.
+  if (shape.result_map() && (product.groups == 1 || product.columns % tile.n == 0))
+    tile.boxes = boxes_of(tile, results);
+  else if (product.phases.size() > 1)
+    tile.lines = lines_of(tile);
+  tile.result_bytes = bit_width(results) / 8;
+  if (tile.boxes + tile.lines == 0) return {};
+  return tile;
+}
+
 // How shared memory is used where windows stay in it.
 struct WindowStages {
   std::int64_t rows = 0;  // of a window; 0: there are none
@@ -120,33 +153,40 @@ WindowStages window_stages(const GroupBundle& bundle, const ProductTile& tile) {
 WindowStages window_stages(const PixelShape& shape, const ProductTile& tile,
                            const DeviceProps& device) {
   constexpr std::int64_t kPatternBytes = 1024, kMostRows = 1024, kMostFilters = 12;
-  constexpr int kLeastFilters = 4, kBarrierBytes = 8;
+  constexpr std::int64_t kLeastFilters = 4, kBarrierBytes = 8;
+  // One tap: windows are ordinary stages, and only filters that stay are worth it.
+  constexpr std::int64_t kLeastStages = 4, kMostStages = 8;
   const Tiling tiling{shape, tile};
   WindowStages stages;
   const std::int64_t pattern = kPatternBytes / tile.depth_bytes;  // rows of a swizzle, or several
   const std::int64_t rows = ceil_div(tile.m + shape.product.reach(), pattern) * pattern;
   if (rows > kMostRows) return stages;
-  const std::int64_t window = rows * tile.depth_bytes,
-                     filter = static_cast<std::int64_t>(tile.n) * tile.depth_bytes;
+  const std::int64_t window = rows * tile.depth_bytes + 2 * kBarrierBytes,
+                     filter =
+                         static_cast<std::int64_t>(tile.n) * tile.depth_bytes + 2 * kBarrierBytes;
   const PixelProduct& product = shape.product;
   const Phase& phase = product.phases[0];
   const std::int64_t all = static_cast<std::int64_t>(phase.taps.size()) * tiling.depth_blocks();
   // What is left when everything else has its place.
   const std::int64_t free = device.shared_bytes - shared_bytes(tile, 0);
-  const auto left = [&](std::int64_t windows) {
-    return (free - windows * (window + 2 * kBarrierBytes)) / (filter + 2 * kBarrierBytes);
-  };
-  stages.resident = product.phases.size() == 1 && product.groups == 1 &&
-                    tiling.tiles_n(phase) == 1 && left(2) >= all;
-  const std::int64_t needed =
-      stages.resident ? all : std::min<std::int64_t>(kMostFilters, std::max(left(2), left(3)));
-  if (left(2) < std::max<std::int64_t>(kLeastFilters, stages.resident ? all : 0)) return stages;
-  stages.windows = left(3) >= (stages.resident ? all : kLeastFilters + 2) ? 3 : 2;
-  stages.filters = static_cast<int>(std::min(needed, left(stages.windows)));
+  const auto left = [&](std::int64_t windows) { return (free - windows * window) / filter; };
+  if (shape.has_one_tap()) {
+    if (!tiling.can_keep_columns(device) || left(kLeastStages) < all) return stages;
+    stages.resident = true;
+    stages.filters = static_cast<int>(all);
+    stages.windows = static_cast<int>(std::min(kMostStages, (free - all * filter) / window));
+  } else {
+    stages.resident = product.phases.size() == 1 && product.groups == 1 &&
+                      tiling.tiles_n(phase) == 1 && left(2) >= all;
+    const std::int64_t needed =
+        stages.resident ? all : std::min(kMostFilters, std::max(left(2), left(3)));
+    if (left(2) < std::max(kLeastFilters, stages.resident ? all : 0)) return stages;
+    stages.windows = left(3) >= (stages.resident ? all : kLeastFilters + 2) ? 3 : 2;
+    stages.filters = static_cast<int>(std::min(needed, left(stages.windows)));
+  }
   stages.rows = rows;
-  stages.bytes =
-      static_cast<unsigned>(shared_bytes(tile, 0) + stages.windows * (window + 2 * kBarrierBytes) +
-                            stages.filters * (filter + 2 * kBarrierBytes));
+  stages.bytes = static_cast<unsigned>(shared_bytes(tile, 0) + stages.windows * window +
+                                       stages.filters * filter);
   return stages;
 }
 
@@ -169,6 +209,7 @@ void add_phases(Arguments& arguments, const Tiling& tiling, const std::vector<in
     add(phase.lower);
     add(phase.first);
     add(phase.result);
+    words.push_back(phase.planes());
     for (const PixelProduct::Tap& tap : phase.taps)
       taps.push_back(tap.filter | tap.offset[2] << 16 | tap.offset[1] << 32 | tap.offset[0] << 48);
     work += tiling.count(phase);
@@ -221,6 +262,11 @@ class ConvSm90Engine final : public CudaEngine {
     const PixelShape shape(region);
     const auto windows = shape.with_windows();
     std::vector<Config> result;
+    const bool has_windows = windows.has_value() && !promotes(shape.pixel_type);
+    const auto add_windows = [&](const PixelShape& with, const ProductTile& tile) {
+      const WindowStages stages = window_stages(with, tile, device);
+      if (stages.rows > 0) result.push_back(config_of(region, with, tile, &stages, device));
+    };
     bool is_narrow = false;
     if (windows || shape.pointwise) {
       const PixelShape& whole = windows ? *windows : shape;
@@ -233,15 +279,20 @@ class ConvSm90Engine final : public CudaEngine {
           is_narrow = bundle->side > 1;
         }
     }
-    if (!is_narrow)
-      for (const ProductTile& tile : tiles_for(shape))
+    if (!is_narrow) {
+      // Of equally good ones the first is taken: with filters that stay, which blocks of a cluster
+      // need not share, with boxes.
+      for (const ProductTile& tile : tiles_for(shape)) {
+        const auto boxes = with_boxes(shape, tile);
+        if (has_windows && shape.has_one_tap() && tile.cluster == 1)
+          add_windows(shape, boxes.value_or(tile));
+        if (boxes) result.push_back(config_of(region, shape, *boxes, nullptr, device));
         result.push_back(config_of(region, shape, tile, nullptr, device));
-    if (!is_narrow && windows && !promotes(shape.pixel_type))
-      for (const ProductTile& tile : tiles_for(*windows)) {
-        if (tile.m < kLeastWindow) continue;
-        const WindowStages stages = window_stages(*windows, tile, device);
-        if (stages.rows > 0) result.push_back(config_of(region, *windows, tile, &stages, device));
       }
+      if (has_windows && !shape.has_one_tap())
+        for (const ProductTile& tile : tiles_for(*windows))
+          if (tile.m >= kLeastWindow) add_windows(*windows, tile);
+    }
     sort_by_cost(result, device, region.precision());
     return result;
   }
@@ -251,11 +302,15 @@ class ConvSm90Engine final : public CudaEngine {
     const std::int64_t way = config.knob("windows");
     const PixelShape plain(region),
         of_groups = way == kForEachTap || plain.pointwise ? plain : *plain.with_windows();
-    const ProductTile tile = tile_of(config);
+    ProductTile tile = tile_of(config);
+    tile.boxes = static_cast<int>(config.knob("boxes"));
     const GroupBundle bundle =
         way == kBundles ? *GroupBundle::of(of_groups, tile, device) : GroupBundle{};
     const PixelShape shape = way == kBundles ? bundle.bundled(of_groups) : of_groups;
     const PixelProduct& product = shape.product;
+    const View result_view = shape.epilogue.stores[0].view;
+    tile.lines = static_cast<int>(config.knob("lines"));
+    tile.result_bytes = bit_width(result_view.dtype) / 8;
     const Tiling tiling{shape, tile};
     WindowStages windows;
     if (way == kOnce) windows = window_stages(shape, tile, device);
@@ -289,7 +344,7 @@ class ConvSm90Engine final : public CudaEngine {
       arguments.tensor_map_of_scratch("map_filters", filter_booking, filter_map);
     add_phases(arguments, tiling, maps);
     arguments.number("tiles_n", tiling.tiles_n(product.phases[0]));
-    arguments.number("group_m", tiling.band(device));
+    arguments.number("group_m", windows.resident ? 1 : tiling.band(device));
     arguments.number("depth_blocks", tiling.depth_blocks());
     arguments.number("depth", product.depth);
     arguments.number("columns", product.columns);
@@ -298,7 +353,16 @@ class ConvSm90Engine final : public CudaEngine {
     arguments.number("image_pixels", image_pixels);
     arguments.number("magic_image_pixels", divider_word(image_pixels));
     add_extents(arguments, shape.epilogue.space);
-    const std::string printed = print_program(shape.epilogue, graph, "epilogue", arguments);
+    PointwiseProgram epilogue = shape.epilogue;
+    std::string of_results;
+    if (tile.boxes + tile.lines > 0) {
+      epilogue.result = epilogue.stores[0].value;
+      epilogue.stores.erase(epilogue.stores.begin());
+      of_results = fmt::format("typedef {} Result;\n", to_string(result_view.dtype));
+    }
+    if (tile.boxes > 0) arguments.tensor_map("map_results", result_view, *shape.result_map());
+    std::string printed = print_program(epilogue, graph, "epilogue", arguments);
+    if (tile.lines > 0) printed += print_place(result_view, graph, "result_at", arguments);
 
     const ProductForm form{.a = shape.swap ? shape.filter_type : shape.pixel_type,
                            .b = shape.swap ? shape.pixel_type : shape.filter_type,
@@ -310,20 +374,22 @@ class ConvSm90Engine final : public CudaEngine {
     const int stages = way != kForEachTap ? windows.filters : stage_count(tile, device);
     const std::string head =
         register_types(region.precision(), {&shape.epilogue}) +
-        product_constants(tile, form, stages) +
+        product_constants(tile, form, stages) + of_results +
         constant("kPhases", static_cast<std::int64_t>(product.phases.size())) +
         constant("kInTurns", tiling.phases_are_equal() && product.phases.size() > 1) +
         constant("kPixelAxes", shape.pointwise ? 0 : product.spatial) +
         constant("kSwap", shape.swap) + constant("kColumnsLie", shape.columns_lie) +
-        constant("kWhole", shape.whole) +
-        constant("kWindowRows", shape.pointwise ? 0 : windows.rows) +
+        constant("kWhole", shape.whole) + constant("kWindowRows", windows.rows) +
+        constant("kInPlanes", product.phases[0].planes() > 1) +
+        constant("kLongLines", way != kForEachTap && !shape.has_one_tap()) +
         constant("kWindowStages", windows.windows) + constant("kResident", windows.resident) +
         (way == kBundles ? bundle.constants(shape) : constant("kSide", 0)) +
         constant("kUsedColumns", std::min<std::int64_t>(tile.n, product.columns)) +
         arguments.struct_text() + printed;
-    std::vector<std::string_view> files = {"lib/product_rows.cuh", "lib/ptx_wgmma_product.cuh",
-                                           "sm90/schedule_pixels.cuh", "sm90/load_pixels.cuh",
-                                           "sm90/warpgroups.cuh"};
+    std::vector<std::string_view> files = {
+        tile.boxes + tile.lines > 0 ? "lib/product_boxes.cuh" : "lib/product_rows.cuh",
+        "lib/ptx_wgmma_product.cuh", "sm90/schedule_pixels.cuh", "sm90/load_pixels.cuh",
+        "sm90/warpgroups.cuh"};
     files.emplace_back(way == kBundles ? "sm90/mainloop_bundles.cuh"
                        : way == kOnce  ? "sm90/mainloop_windows.cuh"
                                        : "sm90/mainloop.cuh");
@@ -332,8 +398,7 @@ class ConvSm90Engine final : public CudaEngine {
     launch.threads = static_cast<unsigned>((tile.consumers + 1) * 128);
     launch.shared_bytes = way != kForEachTap ? windows.bytes : shared_bytes(tile, stages);
     launch.cluster = static_cast<unsigned>(tile.cluster);
-    launch.grid.x = static_cast<unsigned>(
-        std::min<std::int64_t>(tiling.count(), device.compute_units / tile.cluster) * tile.cluster);
+    launch.grid.x = static_cast<unsigned>(tiling.clusters(device, windows.resident) * tile.cluster);
     return result;
   }
 
@@ -351,13 +416,15 @@ class ConvSm90Engine final : public CudaEngine {
       taps += count * static_cast<double>(phase.taps.size());
     }
     taps /= pixels;
+    // A window is brought once for every plane of taps.
+    const auto planes = static_cast<double>(product.phases[0].planes());
     double result_bytes = region.bytes();
     for (const View& input : {region.anchor->inputs[0], region.anchor->inputs[1]})
       result_bytes -= static_cast<double>(element_count(input.dims)) * bit_width(input.dtype) / 8;
     const auto area = static_cast<double>(tile.m) * tile.n;
     const double depth_bytes =
         static_cast<double>(tiling.depth_blocks()) * static_cast<double>(tile.depth_bytes);
-    const double pixel_rows = windows != nullptr ? static_cast<double>(windows->rows)
+    const double pixel_rows = windows != nullptr ? planes * static_cast<double>(windows->rows)
                               : shape.swap       ? taps * tile.n
                                                  : taps * tile.m;
     const double filter_rows = windows != nullptr && windows->resident
@@ -378,6 +445,8 @@ class ConvSm90Engine final : public CudaEngine {
     config.knobs.emplace_back("windows", bundled              ? kBundles
                                          : windows != nullptr ? kOnce
                                                               : kForEachTap);
+    config.knobs.emplace_back("boxes", tile.boxes);
+    config.knobs.emplace_back("lines", tile.lines);
     config.cost = tile_cost(
         {.engine = id(),
          .operands = shape.pixel_type,

@@ -25,6 +25,7 @@ std::optional<GroupBundle> sizes_of(const PixelShape& shape) {
   if (product.phases.size() != 1 || shape.swap || promotes(shape.pixel_type)) return {};
   if (product.patches || product.taps() > kMostTaps) return {};
   const std::int64_t bytes = product.depth * (bit_width(shape.pixel_type) / 8);
+  if (product.phases[0].planes() > 1) return {};
   GroupBundle bundle{.side = 1,
                      .group_bytes = filled(bytes, {32, 64, 128}),
                      .columns = filled(product.columns, {8, 16, 32, 64}),
