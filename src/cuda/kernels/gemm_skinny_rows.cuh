@@ -6,6 +6,7 @@
 // each row, the same depths of x, and the scales of these weights. Chunks go through a ring of
 // kStages stages; threads ask for a row each, and all of them wait for the whole chunk. After the
 // last chunk of some rows come the first of the next.
+#include "lib/ptx_memory.cuh"
 #include "lib/ptx_tma.cuh"
 
 static const int kWarps = kWarpsN * kWarpsK;
@@ -137,6 +138,22 @@ __device__ inline void add_step(const Args& args, const Place& place, const uint
   }
 }
 
+// What the results of a unit need, on its way to the L2 cache.
+__device__ inline void prefetch_unit(const Args& args, const Place& place, int rank) {
+  if constexpr (kOperands > 0) {
+    constexpr int kShare = kRows / kClusterBlocks, kAcross = kShare / kVectorY;
+    Index at[kRank];
+#pragma unroll
+    for (int axis = 0; axis < kRank - 2; ++axis) at[axis] = place.batch[axis];
+#pragma unroll 1
+    for (int i = threadIdx.x; i < kAcross * kFew; i += kThreads) {
+      at[kRank - 2] = i / kAcross;
+      at[kRank - 1] = place.first_row + i % kAcross * kVectorY + rank * kShare;
+      if (at[kRank - 1] < (Index)args.many) prefetch_operands(args, at);
+    }
+  }
+}
+
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     gemm_skinny_rows(const __grid_constant__ Args args) {
   uint8* const memory = shared_memory();
@@ -164,6 +181,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
   for (int unit = first; unit < (int)args.units; unit += every) {
     Place place;
     place_unit(args, unit, place);
+    prefetch_unit(args, place, rank);
     Products products;
 #pragma unroll 1
     for (int chunk = 0; chunk < chunks; ++chunk) {
