@@ -461,6 +461,7 @@ TEST_F(GpuConvSm90, FewChannels) {
       convolution.images = 5;
       expect_agrees(bundles, convolution.graph(), convolution.channels == 16 && !backward);
     }
+  expect_agrees(bundles, Convolution{.images = 5, .filters = 1, .window = {1, 1}}.graph());
 }
 
 // Operands are brought into order first, results leave with contiguous pixels.
