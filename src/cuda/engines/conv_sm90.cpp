@@ -229,6 +229,7 @@ class ConvSm90Engine final : public CudaEngine {
         constant("kLongLines", way != kForEachTap && !shape.has_one_tap()) +
         constant("kWindowStages", windows.windows) + constant("kResident", windows.resident) +
         (way == kBundles ? bundle.constants(shape) : constant("kSide", 0)) +
+        constant("kUsedColumns", std::min<std::int64_t>(tile.n, product.columns)) +
         arguments.struct_text() + printed;
     std::vector<std::string_view> files = {
         tile.boxes + tile.lines > 0 ? "lib/product_boxes.cuh" : "lib/product_rows.cuh",

@@ -6,6 +6,7 @@
 //   kColumnsLie   filters have the product's columns contiguous, not its depth (backward)
 //   kWhole        the epilogue's axes are (pixels, channels), or with kSwap (images, channels,
 //                 pixels); else all axes of an image stand for themselves
+//   kUsedColumns  of a tile that results may have, but with kSwap
 //   kWindowRows   not 0: pixels are loaded once for all taps of a plane, so many rows
 //                 (mainloop_windows.cuh)
 //   kLongLines    lines and planes are longer than the results' by what lies between them, for
@@ -206,7 +207,7 @@ __device__ inline void finish_tile_rows(const Args& args, const Work& work, uint
                           }
                         });
   else
-    finish_rows<kTileN, kVector, kLongLines>(
+    finish_rows<kTileN, kVector, kLongLines, kUsedColumns>(
         args, slab, sums, (Index)row, pixel_end, channel + work.n, channel_end,
         [&](Index r, Index(&at)[kRank]) {
           if constexpr (kWhole && !kLongLines)
