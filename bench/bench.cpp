@@ -147,7 +147,8 @@ MeasureOptions options_of(const Request& request, const Peers& peers, DeviceKind
   options.naive = peers.naive;
   options.user_layout = peers.onednn && request.layout != "best";
   options.best_layout = peers.onednn && request.layout != "user";
-  options.tune = request.tune || request.configs;
+  options.tune = request.tune;
+  options.most_configs = request.most_configs;
   options.engine = request.engine;
   return options;
 }
@@ -286,7 +287,10 @@ bool run(const Request& request, const Listener& listener) {
   options.cudnn_plans = side.cudnn_plans.get();
   options.cublaslt = side.cublaslt.get();
 
-  if (side.gpu) compile_ahead(suites, options, listener.progress);
+  if (side.gpu && request.configs)
+    compile_configs_ahead(suites, options, listener.progress);
+  else if (side.gpu)
+    compile_ahead(suites, options, listener.progress);
 
   std::size_t total = 0, done = 0;
   for (const Suite& suite : suites) total += suite.cases.size();

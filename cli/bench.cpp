@@ -70,6 +70,11 @@ void add_bench_command(CLI::App& app, Action& action) {
   command->add_flag("--configs", request->configs,
                     "Instead of comparing, time every configuration of ours for every case (GPUs): "
                     "what the cost model is fitted to; --record writes configs_SUITE.json");
+  command
+      ->add_option("--most", request->most_configs,
+                   "With --configs: of every case only so many, the most promising ones")
+      ->type_name("N")
+      ->check(CLI::Range(1, 100000));
   command->add_option("--engine", request->engine, "Take this engine wherever it can run")
       ->type_name("ID");
   command

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <array>
 
-#include "base/ceil_div.hpp"
 #include "cuda/engines/engines.hpp"
+#include "cuda/engines/sm90/computed_pixels.hpp"
 #include "cuda/engines/sm90/group_bundle.hpp"
-#include "cuda/engines/sm90/pixel_shape.hpp"
-#include "cuda/engines/sm90/product_tile.hpp"
+#include "cuda/engines/sm90/pixel_tiling.hpp"
 #include "cuda/engines/tile_cost.hpp"
 #include "cuda/jit/kernel_text.hpp"
 #include "cuda/text/program_text.hpp"
@@ -19,9 +18,6 @@ namespace {
 
 using Phase = PixelProduct::Phase;
 
-constexpr int kBoxBytes = 128;  // of a box with contiguous columns
-// Pixels of a tile whose windows stay in shared memory: fewer need too many more around them.
-constexpr int kLeastWindow = 128;
 // For the cost model, past those of ProductTile: groups side by side, and no groups.
 constexpr int kBundleVariant = 32, kSingleVariant = 33;
 
@@ -32,166 +28,8 @@ enum Windows : std::int64_t {
   kBundles,     // the same for groups side by side
 };
 
-// The tiles of a shape.
-struct Tiling {
-  const PixelShape& shape;
-  const ProductTile& tile;
-
-  std::int64_t rows(const Phase& phase) const {
-    return shape.swap ? shape.product.columns : shape.pixel_count(phase);
-  }
-  // In units of a cluster's blocks.
-  std::int64_t tiles_m(const Phase& phase) const {
-    return ceil_div(rows(phase), static_cast<std::int64_t>(tile.m) * tile.cluster);
-  }
-  std::int64_t tiles_n(const Phase& phase) const {
-    return ceil_div(shape.swap ? shape.pixel_count(phase) : shape.product.columns, tile.n);
-  }
-  std::int64_t count(const Phase& phase) const {
-    return shape.product.groups * tiles_m(phase) * tiles_n(phase);
-  }
-  std::int64_t count() const {
-    std::int64_t sum = 0;
-    for (const Phase& phase : shape.product.phases) sum += count(phase);
-    return sum;
-  }
-  bool phases_are_equal() const {
-    const std::vector<Phase>& phases = shape.product.phases;
-    return std::all_of(phases.begin(), phases.end(),
-                       [&](const Phase& phase) { return count(phase) == count(phases[0]); });
-  }
-  std::int64_t depth_blocks() const {
-    return ceil_div(shape.product.depth * (bit_width(shape.pixel_type) / 8), tile.depth_bytes);
-  }
-  // Clusters of blocks that walk through them. `keeps_columns`: each has tiles of the same columns,
-  // whose number then divides the clusters' (with group_m = 1).
-  std::int64_t clusters(const DeviceProps& device, bool keeps_columns) const {
-    const std::int64_t all = std::min<std::int64_t>(count(), device.compute_units / tile.cluster);
-    return keeps_columns ? all - all % tiles_n(shape.product.phases[0]) : all;
-  }
-  // Whether few enough multiprocessors are left over.
-  bool can_keep_columns(const DeviceProps& device) const {
-    const std::int64_t all = clusters(device, false);
-    return clusters(device, true) * 8 >= all * 7;
-  }
-  // Rows of tiles that run side by side with all their columns, or with kSwap all rows: the pixels
-  // are then read from memory once.
-  std::int64_t band(const DeviceProps& device) const {
-    const Phase& phase = shape.product.phases[0];
-    if (shape.swap) return tiles_m(phase);
-    const auto phases =
-        phases_are_equal() ? static_cast<std::int64_t>(shape.product.phases.size()) : 1;
-    return std::max<std::int64_t>(1, device.compute_units / tile.cluster / tiles_n(phase) / phases);
-  }
-};
-
-// Whether the loader can cut its boxes so.
-bool fits(const PixelShape& shape, const ProductTile& tile) {
-  if (shape.swap) return tile.cluster == 1;
-  if (!shape.columns_lie) return true;
-  const int columns = tile.n / tile.cluster;
-  return columns * (bit_width(shape.filter_type) / 8) % kBoxBytes == 0;
-}
-
-std::vector<ProductTile> tiles_for(const PixelShape& shape) {
-  const std::int64_t pixels = shape.pixel_count(shape.product.phases[0]);
-  // Contiguous columns come in whole boxes.
-  const std::int64_t box = shape.columns_lie ? kBoxBytes * 8 / bit_width(shape.filter_type) : 1;
-  const std::int64_t columns = std::max(shape.product.columns, box);
-  std::vector<ProductTile> result;
-  for (const int depth : shape.depths())
-    for (ProductTile tile : product_tiles(shape.filter_type, shape.swap ? columns : pixels,
-                                          shape.swap ? pixels : columns)) {
-      tile.depth_bytes = depth;
-      if (fits(shape, tile)) result.push_back(tile);
-    }
-  return result;
-}
-
-// Bytes of depth up to which the end of a tile counts beside its products: boxes are offered.
-constexpr std::int64_t kMostDepthForBoxes = 2048;
-
-// The tile with results that leave by the copy engine, where they can and its end matters.
-std::optional<ProductTile> with_boxes(const PixelShape& shape, ProductTile tile) {
-  const PixelProduct& product = shape.product;
-  if (!shape.has_result_lines()) return {};
-  std::int64_t taps = 0;
-  for (const Phase& phase : product.phases) taps += static_cast<std::int64_t>(phase.taps.size());
-  taps = ceil_div(taps, static_cast<std::int64_t>(product.phases.size()));
-  if (taps * Tiling{shape, tile}.depth_blocks() * tile.depth_bytes > kMostDepthForBoxes) return {};
-  const DType results = shape.epilogue.stores[0].view.dtype;
-  // The end of a group's columns is not that of the tensor.
-  if (shape.result_map() && (product.groups == 1 || product.columns % tile.n == 0))
-    tile.boxes = boxes_of(tile, results);
-  else if (product.phases.size() > 1)
-    tile.lines = lines_of(tile);
-  tile.result_bytes = bit_width(results) / 8;
-  if (tile.boxes + tile.lines == 0) return {};
-  return tile;
-}
-
-// How shared memory is used where windows stay in it.
-struct WindowStages {
-  std::int64_t rows = 0;  // of a window; 0: there are none
-  int windows = 0, filters = 0;
-  bool resident = false;  // all filters stay where they are
-  unsigned bytes = 0;
-  int side = 0;           // groups side by side; 0: kOnce, not kBundles
-  double efficiency = 1;  // of the products
-};
-
-WindowStages window_stages(const GroupBundle& bundle, const ProductTile& tile) {
-  return {.rows = bundle.window_rows,
-          .windows = bundle.windows,
-          .filters = bundle.filters,
-          .resident = true,
-          .bytes = bundle.shared_bytes,
-          .side = bundle.side,
-          .efficiency = bundle.efficiency(tile)};
-}
-
-WindowStages window_stages(const PixelShape& shape, const ProductTile& tile,
-                           const DeviceProps& device) {
-  constexpr std::int64_t kPatternBytes = 1024, kMostRows = 1024, kMostFilters = 12;
-  constexpr std::int64_t kLeastFilters = 4, kBarrierBytes = 8;
-  // One tap: windows are ordinary stages, and only filters that stay are worth it.
-  constexpr std::int64_t kLeastStages = 4, kMostStages = 8;
-  const Tiling tiling{shape, tile};
-  WindowStages stages;
-  const std::int64_t pattern = kPatternBytes / tile.depth_bytes;  // rows of a swizzle, or several
-  const std::int64_t rows = ceil_div(tile.m + shape.product.reach(), pattern) * pattern;
-  if (rows > kMostRows) return stages;
-  const std::int64_t window = rows * tile.depth_bytes + 2 * kBarrierBytes,
-                     filter =
-                         static_cast<std::int64_t>(tile.n) * tile.depth_bytes + 2 * kBarrierBytes;
-  const PixelProduct& product = shape.product;
-  const Phase& phase = product.phases[0];
-  const std::int64_t all = static_cast<std::int64_t>(phase.taps.size()) * tiling.depth_blocks();
-  // What is left when everything else has its place.
-  const std::int64_t free = device.shared_bytes - shared_bytes(tile, 0);
-  const auto left = [&](std::int64_t windows) { return (free - windows * window) / filter; };
-  if (shape.has_one_tap()) {
-    if (!tiling.can_keep_columns(device) || left(kLeastStages) < all) return stages;
-    stages.resident = true;
-    stages.filters = static_cast<int>(all);
-    stages.windows = static_cast<int>(std::min(kMostStages, (free - all * filter) / window));
-  } else {
-    stages.resident = product.phases.size() == 1 && product.groups == 1 &&
-                      tiling.tiles_n(phase) == 1 && left(2) >= all;
-    const std::int64_t needed =
-        stages.resident ? all : std::min(kMostFilters, std::max(left(2), left(3)));
-    if (left(2) < std::max(kLeastFilters, stages.resident ? all : 0)) return stages;
-    stages.windows = left(3) >= (stages.resident ? all : kLeastFilters + 2) ? 3 : 2;
-    stages.filters = static_cast<int>(std::min(needed, left(stages.windows)));
-  }
-  stages.rows = rows;
-  stages.bytes = static_cast<unsigned>(shared_bytes(tile, 0) + stages.windows * window +
-                                       stages.filters * filter);
-  return stages;
-}
-
 // The words of kernels/sm90/schedule_pixels.cuh, and the taps they speak of.
-void add_phases(Arguments& arguments, const Tiling& tiling, const std::vector<int>& maps) {
+void add_phases(Arguments& arguments, const PixelTiling& tiling, const std::vector<int>& maps) {
   const PixelShape& shape = tiling.shape;
   std::vector<std::int64_t> words, taps;
   std::int64_t work = 0;
@@ -227,6 +65,7 @@ void add_phases(Arguments& arguments, const Tiling& tiling, const std::vector<in
 // The maps of the pixels, phases that see the same ones sharing theirs: the map of each.
 std::vector<int> add_pixel_maps(Arguments& arguments, const PixelShape& shape, int booking,
                                 int depth_bytes, std::int64_t pixels) {
+  if (shape.computed) return std::vector<int>(shape.product.phases.size(), 0);
   std::vector<int> result;
   std::vector<const Phase*> distinct;
   for (const Phase& phase : shape.product.phases) {
@@ -268,7 +107,7 @@ class ConvSm90Engine final : public CudaEngine {
       if (stages.rows > 0) result.push_back(config_of(region, with, tile, &stages, device));
     };
     bool is_narrow = false;
-    if (windows || shape.pointwise) {
+    if (!shape.computed && (windows || shape.pointwise)) {
       const PixelShape& whole = windows ? *windows : shape;
       for (const ProductTile& tile : GroupBundle::tiles(whole))
         if (const auto bundle = GroupBundle::of(whole, tile, device)) {
@@ -282,16 +121,18 @@ class ConvSm90Engine final : public CudaEngine {
     if (!is_narrow) {
       // Of equally good ones the first is taken: with filters that stay, which blocks of a cluster
       // need not share, with boxes.
-      for (const ProductTile& tile : tiles_for(shape)) {
+      for (const ProductTile& tile : pixel_tiles(shape)) {
         const auto boxes = with_boxes(shape, tile);
-        if (has_windows && shape.has_one_tap() && tile.cluster == 1)
+        if (has_windows && shape.has_one_tap() && tile.cluster == 1 && tile.producers == 1)
           add_windows(shape, boxes.value_or(tile));
         if (boxes) result.push_back(config_of(region, shape, *boxes, nullptr, device));
-        result.push_back(config_of(region, shape, tile, nullptr, device));
+        // Results of 16 bits: with boxes 2 % slower at worst, up to a fifth faster (H200).
+        if (!boxes || shape.pixel_type == f32)
+          result.push_back(config_of(region, shape, tile, nullptr, device));
       }
       if (has_windows && !shape.has_one_tap())
-        for (const ProductTile& tile : tiles_for(*windows))
-          if (tile.m >= kLeastWindow) add_windows(*windows, tile);
+        for (const ProductTile& tile : pixel_tiles(*windows))
+          if (tile.producers == 1) add_windows(*windows, tile);
     }
     sort_by_cost(result, device, region.precision());
     return result;
@@ -304,14 +145,14 @@ class ConvSm90Engine final : public CudaEngine {
         of_groups = way == kForEachTap || plain.pointwise ? plain : *plain.with_windows();
     ProductTile tile = tile_of(config);
     tile.boxes = static_cast<int>(config.knob("boxes"));
+    tile.lines = static_cast<int>(config.knob("lines"));
     const GroupBundle bundle =
         way == kBundles ? *GroupBundle::of(of_groups, tile, device) : GroupBundle{};
     const PixelShape shape = way == kBundles ? bundle.bundled(of_groups) : of_groups;
     const PixelProduct& product = shape.product;
     const View result_view = shape.epilogue.stores[0].view;
-    tile.lines = static_cast<int>(config.knob("lines"));
     tile.result_bytes = bit_width(result_view.dtype) / 8;
-    const Tiling tiling{shape, tile};
+    const PixelTiling tiling{shape, tile};
     WindowStages windows;
     if (way == kOnce) windows = window_stages(shape, tile, device);
     if (way == kBundles) windows = window_stages(bundle, tile);
@@ -361,8 +202,11 @@ class ConvSm90Engine final : public CudaEngine {
       of_results = fmt::format("typedef {} Result;\n", to_string(result_view.dtype));
     }
     if (tile.boxes > 0) arguments.tensor_map("map_results", result_view, *shape.result_map());
-    std::string printed = print_program(epilogue, graph, "epilogue", arguments);
+    std::string printed = print_program(epilogue, graph, "epilogue", arguments, result_view.dtype);
     if (tile.lines > 0) printed += print_place(result_view, graph, "result_at", arguments);
+    printed += print_pixels(shape, graph, arguments);
+    std::vector<const PointwiseProgram*> programs = {&shape.epilogue};
+    if (shape.computed) programs.push_back(&shape.computed->program);
 
     const ProductForm form{.a = shape.swap ? shape.filter_type : shape.pixel_type,
                            .b = shape.swap ? shape.pixel_type : shape.filter_type,
@@ -370,12 +214,13 @@ class ConvSm90Engine final : public CudaEngine {
                            .transpose_b = !shape.swap && shape.columns_lie,
                            .vector = shape.vector,
                            .rank = shape.epilogue.space.rank(),
+                           .computes_a = shape.computed && !shape.swap,
+                           .computes_b = shape.computed && shape.swap,
                            .columns = bundle.columns};
     const int stages = way != kForEachTap ? windows.filters : stage_count(tile, device);
     const std::string head =
-        register_types(region.precision(), {&shape.epilogue}) +
-        product_constants(tile, form, stages) + of_results +
-        constant("kPhases", static_cast<std::int64_t>(product.phases.size())) +
+        register_types(region.precision(), programs) + product_constants(tile, form, stages) +
+        of_results + constant("kPhases", static_cast<std::int64_t>(product.phases.size())) +
         constant("kInTurns", tiling.phases_are_equal() && product.phases.size() > 1) +
         constant("kPixelAxes", shape.pointwise ? 0 : product.spatial) +
         constant("kSwap", shape.swap) + constant("kColumnsLie", shape.columns_lie) +
@@ -384,17 +229,20 @@ class ConvSm90Engine final : public CudaEngine {
         constant("kLongLines", way != kForEachTap && !shape.has_one_tap()) +
         constant("kWindowStages", windows.windows) + constant("kResident", windows.resident) +
         (way == kBundles ? bundle.constants(shape) : constant("kSide", 0)) +
+        constant("kUsedColumns", std::min<std::int64_t>(tile.n, product.columns)) +
         arguments.struct_text() + printed;
     std::vector<std::string_view> files = {
         tile.boxes + tile.lines > 0 ? "lib/product_boxes.cuh" : "lib/product_rows.cuh",
-        "lib/ptx_wgmma_product.cuh", "sm90/schedule_pixels.cuh", "sm90/load_pixels.cuh",
-        "sm90/warpgroups.cuh"};
+        "lib/ptx_wgmma_product.cuh", "sm90/schedule_pixels.cuh", "sm90/load_pixels.cuh"};
+    if (shape.computed)
+      files.insert(files.end(), {"sm90/computed_pieces.cuh", "sm90/compute_pixels.cuh"});
+    files.emplace_back("sm90/warpgroups.cuh");
     files.emplace_back(way == kBundles ? "sm90/mainloop_bundles.cuh"
                        : way == kOnce  ? "sm90/mainloop_windows.cuh"
                                        : "sm90/mainloop.cuh");
     launch.source = {"conv_sm90", assemble(files, head)};
     launch.function = "product";
-    launch.threads = static_cast<unsigned>((tile.consumers + 1) * 128);
+    launch.threads = static_cast<unsigned>((tile.consumers + tile.producers) * 128);
     launch.shared_bytes = way != kForEachTap ? windows.bytes : shared_bytes(tile, stages);
     launch.cluster = static_cast<unsigned>(tile.cluster);
     launch.grid.x = static_cast<unsigned>(tiling.clusters(device, windows.resident) * tile.cluster);
@@ -406,7 +254,7 @@ class ConvSm90Engine final : public CudaEngine {
   Config config_of(const Region& region, const PixelShape& shape, const ProductTile& tile,
                    const WindowStages* windows, const DeviceProps& device) const {
     const PixelProduct& product = shape.product;
-    const Tiling tiling{shape, tile};
+    const PixelTiling tiling{shape, tile};
     const double element = bit_width(shape.pixel_type) / 8.0;
     double pixels = 0, taps = 0;  // taps that a pixel sees on average
     for (const Phase& phase : product.phases) {
@@ -437,6 +285,8 @@ class ConvSm90Engine final : public CudaEngine {
                  least_clocks = windows == nullptr ? kStageClocks : kTapClocks;
     const bool is_narrow = tile.n < 64 || tile.depth_bytes < 128;
     const double stage_share = is_narrow ? std::min(stage_clocks / least_clocks, 1.0) : 1.0;
+    const double computed_share =
+        computing_share(shape, tile, windows != nullptr ? windows->rows : 0, taps);
     Config config;
     config.knobs = knobs_of(tile);
     const int side = windows != nullptr ? std::max(windows->side, 1) : 1;
@@ -462,7 +312,7 @@ class ConvSm90Engine final : public CudaEngine {
          .cluster = tile.cluster,
          .persistent = tile.ping_pong,
          .launches = 1 + (shape.pixels.pack ? 1 : 0) + (shape.filters.pack ? 1 : 0),
-         .efficiency = bundled ? windows->efficiency : stage_share},
+         .efficiency = bundled ? windows->efficiency : std::min(stage_share, computed_share)},
         device, region.precision());
     config.scratch_bytes = shape.scratch_bytes();
     config.notes.runtime_compiled = true;

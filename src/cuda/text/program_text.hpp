@@ -14,9 +14,10 @@ namespace ashlar::cuda {
 // template <int kCount> void NAME(const Args& args, const Index (&at)[rank], R (&acc0)[kCount]...,
 //                                 R (&result)[kCount])
 // for kCount elements from `at` on along the last axis, at most vector_length(). Accumulators are
-// there as far as the program has them, the result only for prologues.
+// there as far as the program has them, the result where the program has one, which the caller
+// takes as it is (f32) or rounds to `kept`.
 std::string print_program(const PointwiseProgram& program, const Graph& graph,
-                          const std::string& name, Arguments& arguments);
+                          const std::string& name, Arguments& arguments, DType kept = f32);
 
 // One element of a view, whatever type it has:
 // template <class V> void NAME(const Args& args, const Index (&at)[rank], V value)

@@ -52,6 +52,15 @@ __device__ inline void to_pairs(e4m3, T t, uint32 word, uint32 (&pairs)[2]) {
     }
   }
 }
+// The same for e5m2, whose infinity and NaN become 65536 and more.
+__device__ inline void to_pairs(e5m2, bf16 t, uint32 word, uint32 (&pairs)[2]) {
+#pragma unroll
+  for (int j = 0; j < 2; ++j) {
+    const uint32 upper = j == 0 ? word << 8 : word;
+    pairs[j] = fma_pair(t, (upper & kMinus) | (upper >> 3 & both(0x7f00 >> 3)),
+                        power_pair<bf16>(ShortFloat<bf16>::kBias - 15), kMinus);
+  }
+}
 // e5m2 is the upper half of an f16.
 __device__ inline void to_pairs(e5m2, f16, uint32 word, uint32 (&pairs)[2]) {
   pairs[0] = word << 8 & both(0xff00);
