@@ -42,7 +42,8 @@ double few_tiles(const Shape& shape) { return as_double(ceil_div(shape.few, 8));
 std::int64_t registers_of(const Shape& shape, const Layout& layout) {
   const std::int64_t few = ceil_div(shape.few, 8);
   const std::int64_t sums = layout.tiles * few * 4 * (shape.scale_block > 0 ? 2 : 1);
-  return 64 + sums + 2 * layout.tiles * 4 + few * 4;
+  const std::int64_t offset = shape.scale_block > 0 && shape.bits() == 4 ? few * 4 : 0;
+  return 64 + sums + offset + 2 * layout.tiles * 4 + few * 4;
 }
 
 // Of a warp, for a chunk: what is done to packets, the reading of x (whose pairs are put in the
@@ -151,7 +152,9 @@ std::vector<SkinnyLayout> layouts_by_rows(const Shape& shape, const DeviceProps&
     const std::int64_t warps = layout.warps_n * layout.warps_k;
     if (warps < 4 || warps > 16 || layout.rows(shape) > 512) return;
     const std::int64_t registers = registers_of(shape, layout);
-    if (registers > 248 || registers * layout.threads() * layout.blocks > (64 << 10)) return;
+    if (registers > 248 ||
+        registers * ceil_div(layout.threads() * layout.blocks, 128) * 128 > (64 << 10))
+      return;
     if (layout.rounds(shape) <= (layout.split - 1) * layout.block_rounds(shape)) return;
     if (shape.scale_block > 0 && chunk_depth(shape, layout) % shape.scale_block != 0) return;
     if (layout.chunk > shape.row_bytes() && layout.chunk > kStepBytes * layout.warps_k) return;
