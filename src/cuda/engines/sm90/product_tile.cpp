@@ -21,7 +21,6 @@ int stage_bytes(const ProductTile& tile) { return (tile.m + tile.n) * tile.depth
 int slab_columns(const ProductTile& tile) { return tile.ping_pong && tile.n >= 64 ? 64 : 32; }
 int slab_bytes(const ProductTile& tile) {  // of a warp
   if (tile.boxes > 0) return tile.boxes * kBoxRows * kBoxRowBytes;
-  if (tile.lines > 0) return tile.lines * kBoxRows * (tile.n + 8) * tile.result_bytes;
   return 16 * (slab_columns(tile) + 8) * 4;
 }
 
@@ -105,8 +104,6 @@ int boxes_of(const ProductTile& tile, DType results) {
   return boxes;
 }
 
-int lines_of(const ProductTile& tile) { return tile.ping_pong ? 1 : tile.row_blocks(); }
-
 bool promotes(DType operands) { return operands == DType::e4m3 || operands == DType::e5m2; }
 
 std::vector<ProductTile> product_tiles(DType operands, std::int64_t rows, std::int64_t columns) {
@@ -178,8 +175,7 @@ std::string product_constants(const ProductTile& tile, const ProductForm& form, 
          constant("kTransposeA", form.transpose_a) + constant("kTransposeB", form.transpose_b) +
          constant("kBlocksPerProcessor", 1) + constant("kPromotes", promotes(form.a)) +
          constant("kSlabColumns", slab_columns(tile)) + constant("kBoxes", tile.boxes) +
-         constant("kLines", tile.lines) + constant("kVector", form.vector) +
-         constant("kRank", form.rank);
+         constant("kVector", form.vector) + constant("kRank", form.rank);
 }
 
 }  // namespace ashlar::cuda
