@@ -54,7 +54,8 @@ __device__ inline void fill_box(const Args& args, uint8* box, const Sum* sums,
 }
 
 // As in lib/product_rows.cuh; no row is left out, and columns past the end are the tensor's end.
-template <int kColumns, int kCount = 2, bool kLeavesOut = false, class Sum, class Place>
+template <int kColumns, int kCount = 2, bool kLeavesOut = false, int kUsed = kColumns, class Sum,
+          class Place>
 __device__ inline void finish_rows(const Args& args, void* slab, const Sum (&sums)[kColumns / 2],
                                    Index row, Index row_end, Index column, Index column_end,
                                    Place place) {

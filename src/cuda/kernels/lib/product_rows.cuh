@@ -43,14 +43,16 @@ struct alignas(2 * sizeof(Sum)) SumPair {
 // `row_end` and columns from `column_end` on are left out. All lanes of the warp come here.
 // `place(row, at)` gives the coordinates of a row; it finds the column in the last of them, and
 // with kLeavesOut may leave a row out by a first one below 0. kCount neighbouring columns are taken
-// at a time.
-template <int kColumns, int kCount = kVector, bool kLeavesOut = false, class Sum, class Place>
+// at a time. kUsed: no result has more columns, from the first one on; lanes take only these.
+template <int kColumns, int kCount = kVector, bool kLeavesOut = false, int kUsed = kColumns,
+          class Sum, class Place>
 __device__ inline void finish_rows(const Args& args, void* slab, const Sum (&sums)[kColumns / 2],
                                    Index row, Index row_end, Index column, Index column_end,
                                    Place place) {
   const int kMost = kSlabColumns < 32 * kCount ? kSlabColumns : 32 * kCount;
   const int kWidth = kColumns < kMost ? kColumns : kMost;
-  const int kPerRow = kWidth / kCount, kRows = 32 / kPerRow < 16 ? 32 / kPerRow : 16;
+  const int kTaken = kUsed < kWidth ? (kUsed + kCount - 1) / kCount * kCount : kWidth;
+  const int kPerRow = kTaken / kCount, kRows = 32 / kPerRow < 16 ? 32 / kPerRow : 16;
   const int kSteps = 16 / kRows;
   const int lane = threadIdx.x % 32;
   Sum* const pairs = (Sum*)slab + lane / 4 * kSlabPitch + lane % 4 * 2;

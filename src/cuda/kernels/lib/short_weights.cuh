@@ -102,6 +102,27 @@ __device__ inline void to_pairs(e2m1, T t, uint32 word, uint32 (&pairs)[4]) {
   }
 }
 
+// The same without the last step: numbers that are more by `offset`, a T in both halves. Whoever
+// adds products of them takes away those of the offset.
+template <class D> struct HasOffset { static const bool value = false; };
+template <> struct HasOffset<u4> { static const bool value = true; };
+template <> struct HasOffset<i4> { static const bool value = true; };
+template <class T, class D> __device__ constexpr uint32 offset_pair(D) { return 0; }
+template <class T> __device__ constexpr uint32 offset_pair(u4) { return power_pair<T>(4); }
+template <class T> __device__ constexpr uint32 offset_pair(i4) {
+  return power_pair<T>(4) | both(1 << (ShortFloat<T>::kMantissa - 1));  // 24
+}
+// The upper 4 bits of the mantissa of 16 to 31 count ones.
+template <class D, class T>
+__device__ inline void to_offset_pairs(D d, T, uint32 word, uint32 (&pairs)[4]) {
+  const int place = ShortFloat<T>::kMantissa - 4;
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    const uint32 moved = 4 * j < place ? word << (place - 4 * j) : word >> (4 * j - place);
+    pairs[j] = and_xor(moved, both(15 << place), offset_pair<T>(d));
+  }
+}
+
 // Bit 7 of each byte of a word that to_pairs cannot convert: NaN of e4m3.
 template <class D> struct HasOddBytes { static const bool value = false; };
 template <> struct HasOddBytes<e4m3> { static const bool value = !kConvertsE4m3; };
