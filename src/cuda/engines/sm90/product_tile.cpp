@@ -22,7 +22,6 @@ int stage_bytes(const ProductTile& tile) { return (tile.m + tile.n) * tile.depth
 int slab_columns(const ProductTile& tile) { return tile.ping_pong && tile.n >= 64 ? 64 : 32; }
 int slab_bytes(const ProductTile& tile) {  // of a warp
   if (tile.boxes > 0) return tile.boxes * kBoxRows * kBoxRowBytes;
-  if (tile.lines > 0) return tile.lines * kBoxRows * (tile.n + 8) * tile.result_bytes;
   return 16 * (slab_columns(tile) + 8) * 4;
 }
 
@@ -57,7 +56,7 @@ bool can_split(const ProductTile& tile, std::int64_t tiles, std::int64_t depth_b
   constexpr int kLeastColumns = 16, kSumBytes = 4;
   const int units = cluster_units(device, tile.splits);
   if (tile.cluster > 1 || units == 0 || depth_blocks < tile.splits * kLeastStages) return false;
-  if (tile.boxes + tile.lines > 0) return false;
+  if (tile.boxes > 0) return false;
   const int columns = tile.n / tile.splits, slab = slab_columns(tile);
   if (tile.n % tile.splits != 0 || columns < kLeastColumns) return false;
   if (columns % slab != 0 && slab % columns != 0) return false;
@@ -150,8 +149,6 @@ int boxes_of(const ProductTile& tile, DType results) {
   return boxes;
 }
 
-int lines_of(const ProductTile& tile) { return tile.ping_pong ? 1 : tile.row_blocks(); }
-
 bool promotes(DType operands) { return operands == DType::e4m3 || operands == DType::e5m2; }
 
 std::vector<ProductTile> product_tiles(DType operands, std::int64_t rows, std::int64_t columns) {
@@ -224,8 +221,7 @@ std::string product_constants(const ProductTile& tile, const ProductForm& form, 
          constant("kSplits", tile.splits) + constant("kHasWhole", form.has_whole) +
          constant("kBlocksPerProcessor", 1) + constant("kPromotes", promotes(form.a)) +
          constant("kSlabColumns", slab_columns(tile)) + constant("kBoxes", tile.boxes) +
-         constant("kLines", tile.lines) + constant("kVector", form.vector) +
-         constant("kRank", form.rank);
+         constant("kVector", form.vector) + constant("kRank", form.rank);
 }
 
 }  // namespace ashlar::cuda
