@@ -33,13 +33,35 @@ std::vector<bool> special_alone(const LoweredGraph& lowered, EngineTable table,
   return result;
 }
 
+// Forbids the nodes of a region to end one.
+void forbid_tails(const Region& region, std::vector<FusionLimits>& limits) {
+  for (const NodeId id : region.nodes) limits[static_cast<std::size_t>(id)].tail = false;
+}
+
+// Whether a region with reductions at its end is estimated to take no longer than the product and
+// the reductions apart, whose product other engines may take, too.
+bool tails_pay(const Region& region, const LoweredGraph& lowered, std::vector<FusionLimits> limits,
+               EngineTable table, const DeviceProps& device, const CompileOptions& options) {
+  const Choice whole = select(region, table, device, options);
+  if (!whole.engine || is_last_resort(whole.engine->kind())) return false;
+  if (!options.engine.empty() && whole.engine->id() != options.engine) return false;
+  forbid_tails(region, limits);
+  double apart = 0;
+  for (const Region& part : cut(lowered, limits))
+    if (std::find_first_of(part.nodes.begin(), part.nodes.end(), region.nodes.begin(),
+                           region.nodes.end()) != part.nodes.end())
+      apart += select(part, table, device, options).seconds;
+  return whole.seconds <= apart;
+}
+
 // Cuts as large as possible, then takes fusions back where they would leave a region to the
 // reference engine, or to another last resort although a special engine takes less of it.
 std::vector<Region> cut_for_device(const LoweredGraph& lowered, EngineTable table,
-                                   const DeviceProps& device, bool fuse) {
+                                   const DeviceProps& device, const CompileOptions& options) {
+  const bool fuse = options.fuse, on_gpu = fuse && device.kind == DeviceKind::cuda;
   std::vector<FusionLimits> limits(
       lowered.graph.nodes().size(),
-      FusionLimits{fuse, fuse, fuse && device.kind == DeviceKind::cuda});
+      FusionLimits{fuse, fuse, on_gpu, on_gpu && !options.reference_only});
   std::optional<std::vector<bool>> alone;  // asked for rarely
   const auto is_too_large = [&](const Region& region) {
     if (region.nodes.size() == 1 || has_engine(region, table, device, is_special)) return false;
@@ -54,6 +76,12 @@ std::vector<Region> cut_for_device(const LoweredGraph& lowered, EngineTable tabl
     if (!fuse || table.empty()) return regions;
     bool narrowed = false;
     for (const Region& region : regions) {
+      if (!region.reductions.empty() &&
+          !tails_pay(region, lowered, limits, table, device, options)) {
+        forbid_tails(region, limits);
+        narrowed = true;
+        continue;
+      }
       if (!is_too_large(region)) continue;
       for (NodeId id : region.nodes) {
         const Op& op = lowered.graph.nodes()[static_cast<std::size_t>(id)].op;
@@ -207,7 +235,7 @@ std::shared_ptr<const PlanData> build_plan(const Graph& graph, const DeviceProps
   plan->options = options;
   plan->bound = graph.bound_tensors();
 
-  std::vector<Region> regions = cut_for_device(plan->lowered, table, device, options.fuse);
+  std::vector<Region> regions = cut_for_device(plan->lowered, table, device, options);
   if (saved && saved->size() != regions.size())
     fail(ErrorCode::invalid_argument,
          "plan: got {} saved regions, expected the {} this version cuts; compile the graph again",

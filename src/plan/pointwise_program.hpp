@@ -55,6 +55,8 @@ struct PointwiseProgram {
   std::vector<Step> steps;
   std::vector<Store> stores;
   int result = -1;  // prologues: the value handed to the anchor
+  // Epilogues: the value that each of Region::reductions reduces.
+  std::vector<int> reduced;
 
   bool empty() const { return steps.empty(); }
   bool has_accumulator() const {

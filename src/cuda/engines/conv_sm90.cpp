@@ -64,6 +64,21 @@ struct Tiling {
   }
 };
 
+std::int64_t grid_of(const Tiling& tiling, const DeviceProps& device) {
+  const int cluster = tiling.tile.cluster;
+  return std::min<std::int64_t>(tiling.count(), device.compute_units / cluster) * cluster;
+}
+
+ProductTails tails_of(const Region& region, const Tiling& tiling, const DeviceProps& device) {
+  const ProductTile& tile = tiling.tile;
+  TailParts parts{.warps = grid_of(tiling, device) * tile.consumers * 4};
+  for (const Phase& phase : tiling.shape.product.phases) {
+    parts.rows += tiling.tiles_m(phase) * tile.cluster * tile.sharers();
+    parts.columns += tiling.tiles_n(phase);
+  }
+  return {region, tiling.shape.axes(region.epilogue.space.rank()), parts};
+}
+
 // Whether the loader can cut its boxes so.
 bool fits(const PixelShape& shape, const ProductTile& tile) {
   if (shape.swap) return tile.cluster == 1;
@@ -221,8 +236,6 @@ class ConvSm90Engine final : public CudaEngine {
     const WindowStages windows = has_windows ? window_stages(shape, tile, device) : WindowStages{};
 
     KernelDesign result;
-    result.unaligned =
-        std::make_shared<KernelDesign>(generic_engine().design(graph, region, {}, device));
     const auto bring = [&](const PackedOperand& operand, const char* name) {
       if (!operand.pack) return -1;
       const int booking = result.scratch.add(name, operand.scratch_bytes);
@@ -231,6 +244,11 @@ class ConvSm90Engine final : public CudaEngine {
     };
     const int pixel_booking = bring(shape.pixels, "pixels"),
               filter_booking = bring(shape.filters, "filters");
+    ProductTails tails = tails_of(region, tiling, device);
+    tails.book(result.scratch);
+    result.unaligned = std::make_shared<KernelDesign>(
+        tails.empty() ? generic_engine().design(graph, region, {}, device)
+                      : tails.unaligned(graph, region, device));
 
     LaunchDesign& launch = result.launches.emplace_back();
     Arguments& arguments = launch.arguments;
@@ -254,6 +272,9 @@ class ConvSm90Engine final : public CudaEngine {
     arguments.number("image_pixels", image_pixels);
     arguments.number("magic_image_pixels", divider_word(image_pixels));
     add_extents(arguments, shape.epilogue.space);
+    tails.add_arguments(arguments);
+    if (!tails.empty())
+      arguments.number("tail_across", product.groups * tiling.tiles_n(product.phases[0]));
     const std::string printed = print_program(shape.epilogue, graph, "epilogue", arguments);
 
     const ProductForm form{.a = shape.swap ? shape.filter_type : shape.pixel_type,
@@ -261,7 +282,8 @@ class ConvSm90Engine final : public CudaEngine {
                            .transpose_a = shape.swap && shape.columns_lie,
                            .transpose_b = !shape.swap && shape.columns_lie,
                            .vector = shape.vector,
-                           .rank = shape.epilogue.space.rank()};
+                           .rank = shape.epilogue.space.rank(),
+                           .has_tails = !tails.empty()};
     const int stages = has_windows ? windows.filters : stage_count(tile, device);
     const std::string head =
         register_types(region.precision(), {&shape.epilogue}) +
@@ -272,18 +294,19 @@ class ConvSm90Engine final : public CudaEngine {
         constant("kSwap", shape.swap) + constant("kColumnsLie", shape.columns_lie) +
         constant("kWhole", shape.whole) + constant("kWindowRows", windows.rows) +
         constant("kWindowStages", windows.windows) + constant("kResident", windows.resident) +
-        arguments.struct_text() + printed;
+        tails.text() + arguments.struct_text() + printed;
     std::vector<std::string_view> files = {"lib/product_rows.cuh", "lib/ptx_wgmma_product.cuh",
                                            "sm90/schedule_pixels.cuh", "sm90/load_pixels.cuh",
                                            "sm90/warpgroups.cuh"};
+    tails.add_files(files, "sm90/tails_pixels.cuh");
     files.emplace_back(has_windows ? "sm90/mainloop_windows.cuh" : "sm90/mainloop.cuh");
     launch.source = {"conv_sm90", assemble(files, head)};
     launch.function = "product";
     launch.threads = static_cast<unsigned>((tile.consumers + 1) * 128);
     launch.shared_bytes = has_windows ? windows.bytes : shared_bytes(tile, stages);
     launch.cluster = static_cast<unsigned>(tile.cluster);
-    launch.grid.x = static_cast<unsigned>(
-        std::min<std::int64_t>(tiling.count(), device.compute_units / tile.cluster) * tile.cluster);
+    launch.grid.x = static_cast<unsigned>(grid_of(tiling, device));
+    if (!tails.empty()) result.launches.push_back(tails.sum(graph));
     return result;
   }
 
@@ -293,6 +316,7 @@ class ConvSm90Engine final : public CudaEngine {
                    const WindowStages* windows, const DeviceProps& device) const {
     const PixelProduct& product = shape.product;
     const Tiling tiling{shape, tile};
+    const ProductTails tails = tails_of(region, tiling, device);
     const double element = bit_width(shape.pixel_type) / 8.0;
     double pixels = 0, taps = 0;  // taps that a pixel sees on average
     for (const Phase& phase : product.phases) {
@@ -327,12 +351,14 @@ class ConvSm90Engine final : public CudaEngine {
          .load_bytes = depth_bytes * (pixel_rows + filter_rows),
          .store_bytes = std::max(result_bytes, 0.0) * area /
                         (pixels * static_cast<double>(product.columns * product.groups)),
-         .memory_bytes = region.bytes() + 2.0 * static_cast<double>(shape.scratch_bytes()),
+         .memory_bytes = region.bytes() + 2.0 * static_cast<double>(shape.scratch_bytes()) +
+                         static_cast<double>(tails.scratch_bytes()),
          .cluster = tile.cluster,
          .persistent = tile.ping_pong,
-         .launches = 1 + (shape.pixels.pack ? 1 : 0) + (shape.filters.pack ? 1 : 0)},
+         .launches = 1 + (shape.pixels.pack ? 1 : 0) + (shape.filters.pack ? 1 : 0) +
+                     (tails.empty() ? 0 : 1)},
         device, region.precision());
-    config.scratch_bytes = shape.scratch_bytes();
+    config.scratch_bytes = shape.scratch_bytes() + tails.scratch_bytes();
     config.notes.runtime_compiled = true;
     config.notes.tf32 = shape.pixel_type == f32;
     config.notes.truncating_sums = shape.pixel_type != i8;

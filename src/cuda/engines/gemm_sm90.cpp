@@ -20,6 +20,21 @@ std::int64_t cluster_tiles(const MatrixShape& shape, const ProductTile& tile) {
          ceil_div(shape.columns, tile.n);
 }
 
+std::int64_t grid_of(const MatrixShape& shape, const ProductTile& tile, const DeviceProps& device) {
+  return std::min<std::int64_t>(cluster_tiles(shape, tile), device.compute_units / tile.cluster) *
+         tile.cluster;
+}
+
+ProductTails tails_of(const Region& region, const MatrixShape& shape, const ProductTile& tile,
+                      const DeviceProps& device) {
+  const std::int64_t above = ceil_div(shape.rows, tile.m * tile.cluster) * tile.cluster;
+  return {region,
+          shape.axes,
+          {.rows = above * tile.sharers(),
+           .columns = ceil_div(shape.columns, tile.n),
+           .warps = grid_of(shape, tile, device) * tile.consumers * 4}};
+}
+
 std::vector<ProductTile> tiles_for(const MatrixShape& shape) {
   const DType operands = shape.a.math;
   std::vector<ProductTile> result;
@@ -86,6 +101,8 @@ class GemmSm90Engine final : public CudaEngine {
     const double few_rows = std::min(shape.rows, shape.columns) <= 32 ? 1.25 : 1;
     std::vector<Config> result;
     for (const ProductTile& tile : tiles_for(shape)) {
+      if (tile.splits > 1 && !region.reductions.empty()) continue;
+      const ProductTails tails = tails_of(region, shape, tile, device);
       Config& config = result.emplace_back();
       config.knobs = knobs_of(tile);
       const auto area = static_cast<double>(tile.m * tile.n),
@@ -104,11 +121,13 @@ class GemmSm90Engine final : public CudaEngine {
            .load_bytes = bytes * depth * (tile.m + static_cast<double>(tile.n) / tile.cluster),
            .store_bytes = std::max(result_bytes, 0.0) * area /
                           static_cast<double>(shape.batches * shape.rows * shape.columns),
-           .memory_bytes = region.bytes() * few_rows,
+           .memory_bytes = region.bytes() * few_rows + static_cast<double>(tails.scratch_bytes()),
            .cluster = tile.cluster,
            .persistent = tile.ping_pong,
+           .launches = tails.empty() ? 1 : 2,
            .efficiency = efficiency(shape, tile)},
           device, region.precision());
+      config.scratch_bytes = tails.scratch_bytes();
       config.notes.runtime_compiled = true;
       config.notes.tf32 = shape.rounds_f32;
       config.notes.truncating_sums = operands != DType::i8;
@@ -127,8 +146,11 @@ class GemmSm90Engine final : public CudaEngine {
     const int stages = stage_count(tile, device);
 
     KernelDesign result;
+    ProductTails tails = tails_of(region, shape, tile, device);
+    tails.book(result.scratch);
     result.unaligned =
-        std::make_shared<KernelDesign>(generic_engine().design(graph, region, {}, device));
+        std::make_shared<KernelDesign>(tails.empty() ? generic_engine().design(graph, region, {}, device)
+                                                     : tails.unaligned(graph, region, device));
     LaunchDesign& launch = result.launches.emplace_back();
     Arguments& arguments = launch.arguments;
     if (!shape.a.computed)
@@ -151,6 +173,7 @@ class GemmSm90Engine final : public CudaEngine {
     arguments.number("group_m", kBandRows / tile.cluster);
     arguments.real("padding_value", shape.padding_value);
     add_extents(arguments, shape.epilogue.space);
+    tails.add_arguments(arguments);
     const auto factor = [&](const MatrixFactor& from, char which) {
       return print_factor(from.computed ? &*from.computed : nullptr, from.math, which, graph,
                           arguments);
@@ -166,27 +189,28 @@ class GemmSm90Engine final : public CudaEngine {
                            .vector = vector_length(shape.epilogue, most_vector(shape.columns)),
                            .rank = shape.epilogue.space.rank(),
                            .computes_a = shape.a.computed.has_value(),
-                           .computes_b = shape.b.computed.has_value()};
+                           .computes_b = shape.b.computed.has_value(),
+                           .has_tails = !tails.empty()};
     std::vector<const PointwiseProgram*> programs = {&shape.epilogue};
     for (const MatrixFactor* one : {&shape.a, &shape.b})
       if (one->computed) programs.push_back(&one->computed->program);
     const std::string head = register_types(region.precision(), programs) +
-                             product_constants(tile, form, stages) + arguments.struct_text() +
-                             printed;
+                             product_constants(tile, form, stages) + tails.text() +
+                             arguments.struct_text() + printed;
     std::vector<std::string_view> files = {"lib/product_rows.cuh", "lib/ptx_wgmma_product.cuh",
                                            "sm90/schedule.cuh", "sm90/load_matrix.cuh",
                                            "sm90/finish_matrix.cuh"};
     if (shape.computes()) files.push_back("sm90/compute_rows.cuh");
     files.push_back("sm90/warpgroups.cuh");
+    tails.add_files(files, "sm90/tails_matrix.cuh");
     files.push_back("sm90/mainloop.cuh");
     launch.source = {"gemm_sm90", assemble(files, head)};
     launch.function = "product";
     launch.threads = static_cast<unsigned>((tile.consumers + tile.producers) * 128);
     launch.shared_bytes = shared_bytes(tile, stages);
     launch.cluster = static_cast<unsigned>(tile.cluster);
-    launch.grid.x = static_cast<unsigned>(
-        std::min<std::int64_t>(cluster_tiles(shape, tile), device.compute_units / tile.cluster) *
-        tile.cluster);
+    launch.grid.x = static_cast<unsigned>(grid_of(shape, tile, device));
+    if (!tails.empty()) result.launches.push_back(tails.sum(graph));
     return result;
   }
 };

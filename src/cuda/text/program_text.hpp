@@ -14,7 +14,8 @@ namespace ashlar::cuda {
 // template <int kCount> void NAME(const Args& args, const Index (&at)[rank], R (&acc0)[kCount]...,
 //                                 R (&result)[kCount])
 // for kCount elements from `at` on along the last axis, at most vector_length(). Accumulators are
-// there as far as the program has them, the result only for prologues.
+// there as far as the program has them, the result only for prologues. Where values are reduced,
+// `Tails& tails` comes last, and its take<number>(values) gets them.
 std::string print_program(const PointwiseProgram& program, const Graph& graph,
                           const std::string& name, Arguments& arguments);
 

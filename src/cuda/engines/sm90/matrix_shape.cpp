@@ -89,10 +89,15 @@ Support describe(const Region& region, MatrixShape& shape) {
   const Dims& dims = region.epilogue.space;
   const int rank = dims.rank();
   if (element_count(dims) == 0 || a.dims[rank - 1] == 0) return Support::no("no elements");
+  if (region.epilogue.stores.empty()) return Support::no("nothing but reductions is stored");
   // The columns of the result lie together: where its rows do, its transpose b' a' is computed.
   const View& result = region.epilogue.stores.at(0).view;
   const bool swap = !is_contiguous(result, rank - 1) && is_contiguous(result, rank - 2);
   const int m = swap ? rank - 1 : rank - 2, n = swap ? rank - 2 : rank - 1;
+  shape.axes.assign(static_cast<std::size_t>(rank), TailAxis::batch);
+  shape.axes[static_cast<std::size_t>(m)] = TailAxis::row;
+  shape.axes[static_cast<std::size_t>(n)] = TailAxis::column;
+  if (Support s = ProductTails::supports(region, shape.axes); !s) return s;
   const int left = swap ? Matmul::b : Matmul::a, right = swap ? Matmul::a : Matmul::b;
   const auto has = [&](int slot) {
     return region.anchor->inputs[static_cast<std::size_t>(slot)].present();

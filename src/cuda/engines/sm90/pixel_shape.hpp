@@ -6,6 +6,7 @@
 
 #include "cuda/engines/pack_across.hpp"
 #include "cuda/engines/pixel_product.hpp"
+#include "cuda/engines/product_tails.hpp"
 #include "cuda/launch/tensor_map.hpp"
 
 namespace ashlar::cuda {
@@ -39,6 +40,8 @@ struct PixelShape {
   std::int64_t scratch_bytes() const { return pixels.scratch_bytes + filters.scratch_bytes; }
   // With lines as windows in shared memory want them; nothing where they cannot be had.
   std::optional<PixelShape> with_windows() const;
+  // What the axes of the result are, `rank` of them.
+  std::vector<TailAxis> axes(int rank) const;
   // Bytes of depth that a stage may hold of a row: 128, 64, 32, the best first.
   std::vector<int> depths() const;
 

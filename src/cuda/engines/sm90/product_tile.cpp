@@ -134,7 +134,9 @@ std::string product_constants(const ProductTile& tile, const ProductForm& form, 
     return bytes != 2 ? std::string("\"\"") : fmt::format("\", {}\"", transpose ? 1 : 0);
   };
   const int asked = (form.computes_a ? 0 : tile.m) + (form.computes_b ? 0 : tile.n);
+  const char* tails = form.has_tails ? "ProductTails" : "NoTails";
   return fmt::format("typedef {} Sum;\n", integers ? "int" : "float") +
+         fmt::format("struct {0};\ntypedef {0} TileTails;\n", tails) +
          constant("kComputes", form.computes_a || form.computes_b) +
          constant("kProducers", tile.producers) +
          constant("kAskedBytes", asked * tile.depth_bytes) +

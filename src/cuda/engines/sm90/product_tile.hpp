@@ -22,7 +22,9 @@ struct ProductTile {
   int depth_bytes = 128;   // that a stage holds of every row: 128, 64 or 32
   int producers = 1;       // warpgroups that bring the factors, more than one if they compute them
 
-  int row_blocks() const { return m / 64 / (ping_pong ? 1 : consumers); }
+  // Warpgroups that have rows of one tile.
+  int sharers() const { return ping_pong ? 1 : consumers; }
+  int row_blocks() const { return m / 64 / sharers(); }
   // What differs for the cost model beside the extents (tile_cost.hpp).
   int variant() const {
     const int narrow = depth_bytes == 128 ? 0 : depth_bytes == 64 ? 8 : 16;
@@ -53,6 +55,7 @@ struct ProductForm {
   int vector = 1;                                 // of the epilogue
   int rank = 2;
   bool computes_a = false, computes_b = false;  // not brought by the copy engine
+  bool has_tails = false;                       // reductions: lib/product_tails.cuh
 };
 std::string product_constants(const ProductTile& tile, const ProductForm& form, int stages);
 

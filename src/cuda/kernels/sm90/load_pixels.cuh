@@ -154,9 +154,9 @@ __device__ inline void place_whole_pixel(const Args& args, int phase, int number
   if (!exists(args, phase, pixel)) at[0] = -1;
 }
 
-template <class Sum>
+template <class Sum, class Tails>
 __device__ inline void finish_tile_rows(const Args& args, const Work& work, uint8* slab,
-                                        const Sum (&sums)[kTileN / 2], int row) {
+                                        const Sum (&sums)[kTileN / 2], int row, Tails& tails) {
   const Index channel = (Index)work.group * (Index)args.columns;
   const Index channel_end = channel + (Index)args.columns;
   const Index pixel_end = (Index)phase_word(args, work.phase, kPixels);
@@ -171,7 +171,8 @@ __device__ inline void finish_tile_rows(const Args& args, const Work& work, uint
                           } else {
                             place_pixel<2>(args, work.phase, pixel, at);
                           }
-                        });
+                        },
+                        tails);
   else
     finish_rows<kTileN, kVector, (kWindowRows > 0)>(
         args, slab, sums, (Index)row, pixel_end, channel + work.n, channel_end,
@@ -182,5 +183,6 @@ __device__ inline void finish_tile_rows(const Args& args, const Work& work, uint
             place_whole_pixel(args, work.phase, (int)r, at);
           else
             place_pixel<1>(args, work.phase, (int)r, at);
-        });
+        },
+        tails);
 }

@@ -4,11 +4,11 @@
 // loader, which has
 //   kStageBytesA, kStageBytesB
 //   load_stage(args, work, block, a, b, barrier)  asks for the tiles of a block of depth
-//   finish_tile_rows(args, work, slab, sums, row)  what becomes of 16 rows of sums
+//   finish_tile_rows(args, work, slab, sums, row, tails)  what becomes of 16 rows of sums
 //   compute_stage(args, work, block, a, b, ready)  where a factor is computed on the way in, by a
 //                                                  warpgroup; `ready` waits for the memory
 // The head has kStages, kRowBlocks (of 64 rows that a warpgroup has of a tile), kTransposeA,
-// kTransposeB, kPromotes, kAskedBytes (of a stage).
+// kTransposeB, kPromotes, kAskedBytes (of a stage), TileTails (lib/product_tails.cuh).
 #include "lib/ptx_cluster.cuh"
 #include "lib/ptx_tma.cuh"
 #include "lib/ptx_wgmma.cuh"
@@ -157,6 +157,7 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
   uint8* slab = ring.slabs + (group * 4 + warp) * kSlabBytes;
   const int first_row_block = kPingPong ? 0 : group * kRowBlocks;
   Turns turns = {group, group == 0};
+  TileTails tails;
   int turn = 0;
   for (int number = first_work(); number < work_count(args); number += work_step()) {
     const Work work = work_of(args, number);
@@ -177,12 +178,15 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
 #pragma unroll
         for (int i = 0; i < WGMMA_N / 2; ++i) sums[r][i] = 0;
     }
+    tails.begin_tile(args, work);
 #pragma unroll
     for (int r = 0; r < kRowBlocks; ++r) {
       const int row = work.m + (first_row_block + r) * 64 + warp * 16;
-      finish_tile_rows(args, work, slab, sums[r], row);
+      finish_tile_rows(args, work, slab, sums[r], row, tails);
     }
+    tails.end_tile(args, slab, group);
   }
+  tails.end(args, group);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
