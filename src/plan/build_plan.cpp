@@ -1,5 +1,6 @@
 // Graph -> regions -> engines -> memory layout -> kernels.
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -33,25 +34,45 @@ std::vector<bool> special_alone(const LoweredGraph& lowered, EngineTable table,
   return result;
 }
 
-// Forbids the nodes of a region to end one.
-void forbid_tails(const Region& region, std::vector<FusionLimits>& limits) {
-  for (const NodeId id : region.nodes) limits[static_cast<std::size_t>(id)].tail = false;
+// Estimated time of all regions that have one of the nodes. Where reductions stay with a product, a
+// special engine must take both, and the one that was asked for.
+double seconds_of(const std::vector<NodeId>& nodes, const LoweredGraph& lowered,
+                  const std::vector<FusionLimits>& limits, EngineTable table,
+                  const DeviceProps& device, const CompileOptions& options) {
+  double seconds = 0;
+  for (const Region& region : cut(lowered, limits)) {
+    if (std::find_first_of(region.nodes.begin(), region.nodes.end(), nodes.begin(), nodes.end()) ==
+        region.nodes.end())
+      continue;
+    const Choice choice = select(region, table, device, options);
+    const bool is_taken = choice.engine && !is_last_resort(choice.engine->kind()) &&
+                          (options.engine.empty() || choice.engine->id() == options.engine);
+    if (!region.reductions.empty() && !is_taken) return std::numeric_limits<double>::infinity();
+    // Last resorts launch a few kernels, which their estimates do not count.
+    constexpr double kFewLaunches = 5e-6;
+    const bool is_last = choice.engine && is_last_resort(choice.engine->kind());
+    seconds += is_last ? std::max(choice.seconds, kFewLaunches) : choice.seconds;
+  }
+  return seconds;
 }
 
-// Whether a region with reductions at its end is estimated to take no longer than the product and
-// the reductions apart, whose product other engines may take, too.
-bool tails_pay(const Region& region, const LoweredGraph& lowered, std::vector<FusionLimits> limits,
+// Of a region with reductions behind a product: whether it is left as it is. Else the limits are
+// narrower now: by what comes before the product, if that keeps engines from taking the reductions,
+// or by the reductions.
+bool tails_pay(const Region& region, const LoweredGraph& lowered, std::vector<FusionLimits>& limits,
                EngineTable table, const DeviceProps& device, const CompileOptions& options) {
-  const Choice whole = select(region, table, device, options);
-  if (!whole.engine || is_last_resort(whole.engine->kind())) return false;
-  if (!options.engine.empty() && whole.engine->id() != options.engine) return false;
-  forbid_tails(region, limits);
-  double apart = 0;
-  for (const Region& part : cut(lowered, limits))
-    if (std::find_first_of(part.nodes.begin(), part.nodes.end(), region.nodes.begin(),
-                           region.nodes.end()) != part.nodes.end())
-      apart += select(part, table, device, options).seconds;
-  return whole.seconds <= apart;
+  std::vector<FusionLimits> without_prologue = limits, apart = limits;
+  for (const NodeId id : region.nodes) {
+    without_prologue[static_cast<std::size_t>(id)].prologue = false;
+    apart[static_cast<std::size_t>(id)].tail = false;
+  }
+  const auto seconds = [&](const std::vector<FusionLimits>& of) {
+    return seconds_of(region.nodes, lowered, of, table, device, options);
+  };
+  const double whole = seconds(limits), less = seconds(without_prologue), least = seconds(apart);
+  if (whole <= std::min(less, least)) return true;
+  limits = less < least ? without_prologue : apart;
+  return false;
 }
 
 // Cuts as large as possible, then takes fusions back where they would leave a region to the
@@ -78,7 +99,6 @@ std::vector<Region> cut_for_device(const LoweredGraph& lowered, EngineTable tabl
     for (const Region& region : regions) {
       if (!region.reductions.empty() &&
           !tails_pay(region, lowered, limits, table, device, options)) {
-        forbid_tails(region, limits);
         narrowed = true;
         continue;
       }

@@ -111,7 +111,8 @@ class Cutter {
       const TensorId value = stack.back();
       stack.pop_back();
       const NodeId producer = dependencies_.writer(value);
-      if (producer == kNoNode || tensor(value).dims != space || !seen.insert(value).second) continue;
+      if (producer == kNoNode || tensor(value).dims != space || !seen.insert(value).second)
+        continue;
       if (may_have_tails(node(producer).op)) return true;
       if (!is_pointwise(producer)) continue;
       for (TensorId input : dependencies_.reads(producer)) stack.push_back(input);

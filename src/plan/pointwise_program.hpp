@@ -29,7 +29,7 @@ struct PointwiseProgram {
   struct Step {
     enum class Kind : std::uint8_t { accumulator, load, constant, compute, random };
     Kind kind = Kind::load;
-    int row = 0;                             // accumulator: which of the rows handed in
+    int row = 0;  // accumulator: which of the rows handed in
     // load: already broadcast to `space`. random: no memory; its strides give the position of an
     // element in the stream of random numbers.
     View view = {};

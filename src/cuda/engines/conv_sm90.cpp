@@ -213,11 +213,14 @@ class ConvSm90Engine final : public CudaEngine {
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
     const PixelShape shape(region);
     std::vector<Config> result;
+    const auto may_take = [&](const ProductTile& tile) {
+      return region.reductions.empty() || has_room_for_tails(tile);
+    };
     for (const ProductTile& tile : tiles_for(shape))
-      result.push_back(config_of(region, shape, tile, nullptr, device));
+      if (may_take(tile)) result.push_back(config_of(region, shape, tile, nullptr, device));
     if (const auto windows = shape.with_windows(); windows && !promotes(shape.pixel_type))
       for (const ProductTile& tile : tiles_for(*windows)) {
-        if (tile.m < kLeastWindow) continue;
+        if (tile.m < kLeastWindow || !may_take(tile)) continue;
         const WindowStages stages = window_stages(*windows, tile, device);
         if (stages.rows > 0) result.push_back(config_of(region, *windows, tile, &stages, device));
       }

@@ -101,7 +101,7 @@ class GemmSm90Engine final : public CudaEngine {
     const double few_rows = std::min(shape.rows, shape.columns) <= 32 ? 1.25 : 1;
     std::vector<Config> result;
     for (const ProductTile& tile : tiles_for(shape)) {
-      if (tile.splits > 1 && !region.reductions.empty()) continue;
+      if (!region.reductions.empty() && (tile.splits > 1 || !has_room_for_tails(tile))) continue;
       const ProductTails tails = tails_of(region, shape, tile, device);
       Config& config = result.emplace_back();
       config.knobs = knobs_of(tile);
@@ -148,9 +148,9 @@ class GemmSm90Engine final : public CudaEngine {
     KernelDesign result;
     ProductTails tails = tails_of(region, shape, tile, device);
     tails.book(result.scratch);
-    result.unaligned =
-        std::make_shared<KernelDesign>(tails.empty() ? generic_engine().design(graph, region, {}, device)
-                                                     : tails.unaligned(graph, region, device));
+    result.unaligned = std::make_shared<KernelDesign>(
+        tails.empty() ? generic_engine().design(graph, region, {}, device)
+                      : tails.unaligned(graph, region, device));
     LaunchDesign& launch = result.launches.emplace_back();
     Arguments& arguments = launch.arguments;
     if (!shape.a.computed)

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "base/ceil_div.hpp"
 #include "cuda/engines/generic/tail_passes.hpp"
 #include "cuda/jit/kernel_text.hpp"
 #include "cuda/text/program_text.hpp"
@@ -17,9 +16,15 @@ namespace {
 constexpr std::int64_t kThreads = 512;  // of a block of tail_sum
 
 const char* fold_name(ReductionMode fold) {
-  return fold == ReductionMode::max ? "FoldMax" : fold == ReductionMode::min ? "FoldMin" : "FoldAdd";
+  return fold == ReductionMode::max   ? "FoldMax"
+         : fold == ReductionMode::min ? "FoldMin"
+                                      : "FoldAdd";
 }
 
+// Of a struct: an enumerator, which needs no memory whatever is done with it.
+std::string fact(const char* name, std::int64_t value) {
+  return fmt::format("  enum {{ {} = {} }};\n", name, value);
+}
 std::string member(const char* type, const char* name, const std::string& value) {
   return fmt::format(
       "  template <class A>\n"
@@ -29,8 +34,8 @@ std::string member(const char* type, const char* name, const std::string& value)
 
 // The begin of a struct, which is a fold.
 std::string tail_text(std::size_t number, ReductionMode fold) {
-  return fmt::format("template <>\nstruct Tail<{}> : {} {{\n  ", number, fold_name(fold)) +
-         constant("kNumber", static_cast<std::int64_t>(number)) +
+  return fmt::format("template <>\nstruct Tail<{}> : {} {{\n", number, fold_name(fold)) +
+         fact("kNumber", static_cast<std::int64_t>(number)) +
          member("float*", "partials", fmt::format("args.tail{}", number));
 }
 std::string sizes_text(std::size_t number) {
@@ -90,8 +95,7 @@ ProductTails::ProductTails(const Region& region, const std::vector<TailAxis>& ax
                            const TailParts& parts) {
   const Dims& full = region.epilogue.space;
   std::int64_t batches = 1, row_count = 1, column_count = 1;
-  for (int axis = 0; axis < full.rank(); ++axis)
-    switch (axes[static_cast<std::size_t>(axis)]) {
+  for (int axis = 0; axis < full.rank(); ++axis) switch (axes[static_cast<std::size_t>(axis)]) {
       case TailAxis::row: row_count *= full[axis]; break;
       case TailAxis::column: column_count *= full[axis]; break;
       case TailAxis::batch: batches *= full[axis]; break;
@@ -149,9 +153,9 @@ std::string ProductTails::text() const {
                        constant("kTailsOverAll", count(all));
   for (std::size_t i = 0; i < tails_.size(); ++i) {
     const Tail& tail = tails_[i];
-    result += tail_text(i, tail.fold) + "  " + constant("kOver", tail.over) + "  " +
-              constant("kSlot", tail.slot) + sizes_text(i) +
-              member("int64", "batch", fmt::format("args.tail{}_batch", i)) + "};\n";
+    result += tail_text(i, tail.fold) + fact("kOver", tail.over) + fact("kSlot", tail.slot) +
+              sizes_text(i) + member("int64", "batch", fmt::format("args.tail{}_batch", i)) +
+              "};\n";
   }
   return result;
 }
@@ -182,7 +186,7 @@ LaunchDesign ProductTails::sum(const Graph& graph) const {
     const Tail& tail = tails_[i];
     const std::int64_t across = elements_across(tail.elements, tail.parts);
     blocks = std::max(blocks, ceil_div(tail.elements, across));
-    text += tail_text(i, tail.fold) + "  " + constant("kAcross", across) + sizes_text(i) +
+    text += tail_text(i, tail.fold) + fact("kAcross", across) + sizes_text(i) +
             fmt::format(
                 "  __device__ static void finish(const Args& args, int64 element, float value) {{\n"
                 "    Index at[{0}];\n"
@@ -208,8 +212,8 @@ KernelDesign ProductTails::unaligned(const Graph& graph, const Region& region,
                                      const DeviceProps& device) const {
   std::vector<TailPass> passes;
   for (std::size_t i = 0; i < tails_.size(); ++i)
-    passes.push_back({tail_text(i, tails_[i].fold), tails_[i].finish.space, tails_[i].parts,
-                      tails_[i].booking});
+    passes.push_back(
+        {tail_text(i, tails_[i].fold), tails_[i].finish.space, tails_[i].parts, tails_[i].booking});
   KernelDesign design = generic_with_tails(graph, region, passes, device);
   design.launches.push_back(sum(graph));
   return design;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/ceil_div.hpp"
 #include "cuda/launch/kernel_design.hpp"
 
 namespace ashlar::cuda {
@@ -53,7 +54,9 @@ class ProductTails {
     std::int64_t batch = 0;  // from the partial results of a batch to the next one's
     int slot = 0;            // among those over the same axes
     int booking = 0;
-    std::int64_t bytes() const { return elements * parts * 4; }
+    std::int64_t bytes() const {  // as scratch is given out
+      return ceil_div(elements * parts * 4, kWorkspaceAlignment) * kWorkspaceAlignment;
+    }
   };
   static bool find_over(const Dims& full, const Dims& result, const std::vector<TailAxis>& axes,
                         Over& over, bool& keeps_batches);

@@ -47,7 +47,8 @@ KernelDesign generic_with_tails(const Graph& graph, const Region& region,
       const bool is_here = tails[i].result == space;
       if (is_here) parts = tails[i].parts;
       kernel.booked(fmt::format("tail{}", i), tails[i].booking);
-      kernel.text(tails[i].text + "  " + constant("kIsHere", is_here) + "};\n");
+      kernel.text(tails[i].text +
+                  fmt::format("  enum {{ kIsHere = {} }};\n}};\n", is_here ? 1 : 0));
     }
     kernel.text(kSlotTails);
     const std::int64_t elements = element_count(space);

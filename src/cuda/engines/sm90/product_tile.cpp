@@ -85,6 +85,8 @@ ProductTile tile_of(const Config& config) {
           .producers = knob("producers")};
 }
 
+bool has_room_for_tails(const ProductTile& tile) { return tile.row_blocks() * tile.n <= 256; }
+
 bool promotes(DType operands) { return operands == DType::e4m3 || operands == DType::e5m2; }
 
 std::vector<ProductTile> product_tiles(DType operands, std::int64_t rows, std::int64_t columns) {

@@ -41,6 +41,9 @@ unsigned shared_bytes(const ProductTile& tile, int stages);
 std::vector<std::pair<std::string, std::int64_t>> knobs_of(const ProductTile& tile);
 ProductTile tile_of(const Config& config);
 
+// Whether threads have registers for reductions behind the product beside their sums.
+bool has_room_for_tails(const ProductTile& tile);
+
 // Whether sums are added in f32 after every stage, because those of the units have fewer bits.
 bool promotes(DType operands);
 

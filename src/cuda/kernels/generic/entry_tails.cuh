@@ -2,8 +2,8 @@
 // generic/entry.cuh: a thread, or where all is folded into one number a block of threads, computes
 // every so-manieth of the elements that one result is folded from, and leaves one part of it. The
 // head has kTails, Tail<number> (folds, with partials(args) and kIsHere: this launch is for it) and
-// SlotTails, which folds into tail_slots[number][thread]. args.kept and args.reduced are the extents
-// of the results and of what each comes from.
+// SlotTails, which folds into tail_slots[number][thread]. args.kept and args.reduced are the
+// extents of the results and of what each comes from.
 #include "lib/coordinates.cuh"
 #include "lib/elements.cuh"
 #include "lib/philox.cuh"
