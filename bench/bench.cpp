@@ -23,6 +23,7 @@
 #include "memory.hpp"
 #include "peers/cublaslt/library.hpp"
 #include "peers/cudnn/library.hpp"
+#include "peers/cudnn/remembered_plans.hpp"
 #include "report.hpp"
 #include "suite.hpp"
 
@@ -146,7 +147,8 @@ MeasureOptions options_of(const Request& request, const Peers& peers, DeviceKind
   options.naive = peers.naive;
   options.user_layout = peers.onednn && request.layout != "best";
   options.best_layout = peers.onednn && request.layout != "user";
-  options.tune = request.tune || request.configs;
+  options.tune = request.tune;
+  options.most_configs = request.most_configs;
   options.engine = request.engine;
   return options;
 }
@@ -155,12 +157,15 @@ MeasureOptions options_of(const Request& request, const Peers& peers, DeviceKind
 struct GpuSide {
   std::unique_ptr<Gpu> gpu;
   std::unique_ptr<cudnn::Library> cudnn;
+  std::unique_ptr<cudnn::RememberedPlans> cudnn_plans;
   std::unique_ptr<cublaslt::Library> cublaslt;
 
   GpuSide(const Request& request, const Peers& peers, DeviceKind kind) {
     if (kind != DeviceKind::cuda) return;
     gpu = std::make_unique<Gpu>(Device::named(request.device));
     if (!peers.cudnn.empty()) cudnn = std::make_unique<cudnn::Library>(peers.cudnn, gpu->device());
+    if (!request.peer_plans.empty())
+      cudnn_plans = std::make_unique<cudnn::RememberedPlans>(request.peer_plans);
     if (!peers.cublaslt.empty())
       cublaslt = std::make_unique<cublaslt::Library>(peers.cublaslt, gpu->device());
   }
@@ -279,9 +284,13 @@ bool run(const Request& request, const Listener& listener) {
   const GpuSide side(request, peers, kind);
   options.gpu = side.gpu.get();
   options.cudnn = side.cudnn.get();
+  options.cudnn_plans = side.cudnn_plans.get();
   options.cublaslt = side.cublaslt.get();
 
-  if (side.gpu) compile_ahead(suites, options, listener.progress);
+  if (side.gpu && request.configs)
+    compile_configs_ahead(suites, options, listener.progress);
+  else if (side.gpu)
+    compile_ahead(suites, options, listener.progress);
 
   std::size_t total = 0, done = 0;
   for (const Suite& suite : suites) total += suite.cases.size();

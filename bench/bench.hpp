@@ -18,6 +18,7 @@ struct Request {
   std::string device = "cpu";       // or "cuda:0"; for `kernels` also one that is not here
   std::vector<std::string>
       peers;                    // onednn, cudnn:PATH, naive, none; none given: as suits the device
+  std::string peer_plans;       // file of what searches among cuDNN's engines found; empty: none
   std::string layout = "both";  // of oneDNN: user, best, both
   std::uint64_t seed = 1;
   std::optional<double> seconds;  // of timing per case
@@ -29,6 +30,7 @@ struct Request {
   std::string pack;      // file for all kernels that a run would need; empty: measure
   bool tune = false;
   bool configs = false;                    // time every configuration of ours instead
+  int most_configs = 0;                    // of a case, those with the least estimates; 0: all
   std::string engine;                      // take this one wherever it can run; empty: any
   bool host = false;                       // measure what plans cost the host
   bool compile_only = false;               // the part of it that a second process does

@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
+#include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "checking.hpp"
 #include "gpu_tensors.hpp"
@@ -64,6 +68,39 @@ std::size_t most_varied(const std::vector<RegionTrials>& regions) {
   return static_cast<std::size_t>(found - regions.begin());
 }
 
+// A case's plan, and what is tried for its region with the most candidates.
+struct Tried {
+  Json plan;
+  std::size_t region = 0;
+  RegionTrials trials;
+
+  Tried(const Case& problem, const MeasureOptions& options) {
+    const CompileOptions wishes = plan_options(problem.problem, {.engine = options.engine});
+    const Graph graph = problem.problem.build();
+    const Device device = options.gpu->device();
+    plan = Json::parse(compile(graph, device, wishes).to_json());
+    std::vector<RegionTrials> regions = candidates(graph, device, wishes);
+    region = most_varied(regions);
+    trials = std::move(regions[region]);
+    const auto most = static_cast<std::size_t>(options.most_configs);
+    if (most > 0 && trials.trials.size() > most) trials.trials.resize(most);
+  }
+};
+
+// work(0) to work(count - 1). What cannot be done says why when it is measured.
+void on_all_processors(std::size_t count, const std::function<void(std::size_t)>& work) {
+  std::atomic<std::size_t> next = 0;
+  std::vector<std::thread> workers;
+  for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i)
+    workers.emplace_back([&] {
+      for (std::size_t at = next++; at < count; at = next++) try {
+          work(at);
+        } catch (const Error&) {
+        }
+    });
+  for (std::thread& worker : workers) worker.join();
+}
+
 double rounded(double value) { return std::strtod(fmt::format("{:.4g}", value).c_str(), nullptr); }
 
 Json trial_json(const ConfigTime& config) {
@@ -91,24 +128,44 @@ std::optional<double> CaseConfigs::loss() const {
   return *configs.front().trial.measured / *best->trial.measured;
 }
 
+void compile_configs_ahead(const std::vector<Suite>& suites, const MeasureOptions& options,
+                           const std::function<void(const std::string&)>& progress) {
+  std::vector<const Case*> cases;
+  for (const Suite& suite : suites)
+    for (const Case& one : suite.cases) cases.push_back(&one);
+  std::vector<std::unique_ptr<const Tried>> tried(cases.size());
+  on_all_processors(cases.size(), [&](std::size_t i) {
+    tried[i] = std::make_unique<const Tried>(*cases[i], options);
+  });
+  std::vector<std::pair<const Tried*, const Trial*>> configs;
+  for (const auto& one : tried)
+    if (one)
+      for (const Trial& trial : one->trials.trials) configs.emplace_back(one.get(), &trial);
+  std::mutex mutex;
+  std::size_t done = 0;
+  on_all_processors(configs.size(), [&](std::size_t i) {
+    const auto& [one, trial] = configs[i];
+    plan_with(one->plan, one->region, *trial);
+    const std::lock_guard lock(mutex);
+    progress(fmt::format("compiled {} of {} configurations", ++done, configs.size()));
+  });
+}
+
 CaseConfigs measure_configs(const Case& problem, const MeasureOptions& options,
                             const std::function<void(const std::string&)>& progress) {
   const Gpu& gpu = *options.gpu;
-  const CompileOptions wishes = plan_options(problem.problem, {.engine = options.engine});
   const Graph graph = problem.problem.build();
   const GpuTensors tensors(gpu, graph, problem.problem, options.seed);
-  const Json plan = Json::parse(compile(graph, gpu.device(), wishes).to_json());
-  const std::vector<RegionTrials> regions = candidates(graph, gpu.device(), wishes);
-  const std::size_t varied = most_varied(regions);
+  const Tried tried(problem, options);
 
-  CaseConfigs result{problem.name, regions[varied].region, {}, {}};
+  CaseConfigs result{problem.name, tried.trials.region, {}, {}};
   std::vector<std::vector<double>> first;
-  for (const Trial& trial : regions[varied].trials) {
+  for (const Trial& trial : tried.trials.trials) {
     ConfigTime& one = result.configs.emplace_back(ConfigTime{trial, 0});
-    progress(fmt::format("{} of {}: {} {}", result.configs.size(), regions[varied].trials.size(),
+    progress(fmt::format("{} of {}: {} {}", result.configs.size(), tried.trials.trials.size(),
                          trial.engine, trial.config_text()));
     try {
-      const Plan changed = plan_with(plan, varied, trial);
+      const Plan changed = plan_with(tried.plan, tried.region, trial);
       const ashlar::Memory workspace(gpu.device(), changed.workspace_size());
       Side side([&] { changed.run(tensors.pointers(), workspace.data()); }, &gpu);
       synchronize(gpu.device());

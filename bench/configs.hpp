@@ -30,6 +30,10 @@ struct CaseConfigs {
   std::optional<double> loss() const;
 };
 
+// All that measure_configs() will run, compiled on all processors.
+void compile_configs_ahead(const std::vector<Suite>& suites, const MeasureOptions& options,
+                           const std::function<void(const std::string&)>& progress);
+
 // Varies the region that has the most candidates; the others stay as a plan has them.
 CaseConfigs measure_configs(const Case& problem, const MeasureOptions& options,
                             const std::function<void(const std::string&)>& progress);

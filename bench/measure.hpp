@@ -16,6 +16,7 @@ namespace ashlar::bench {
 class Gpu;
 namespace cudnn {
 class Library;
+class RememberedPlans;
 }
 namespace cublaslt {
 class Library;
@@ -30,12 +31,14 @@ struct MeasureOptions {
   bool user_layout = true;  // time oneDNN on the user's layouts
   bool best_layout = true;  // time oneDNN on the layouts it likes
   bool tune = false;        // let our plans be tuned
+  int most_configs = 0;     // of a case whose configurations are timed; 0: all
   std::string engine = {};  // take this one wherever it can run; empty: any
   Gpu* gpu = nullptr;       // null: the processor
   // The peers on the GPU, null: none. Products go to cuBLASLt first.
   const cudnn::Library* cudnn = nullptr;
   const cublaslt::Library* cublaslt = nullptr;
-  double search_seconds = 0.7;  // for the plans of one call of a peer
+  double search_seconds = 0.7;                    // for the plans of one call of a peer
+  cudnn::RememberedPlans* cudnn_plans = nullptr;  // found by earlier searches; null: none are kept
 };
 
 // Medians, in seconds; absent where nobody was there to measure.

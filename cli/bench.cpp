@@ -54,6 +54,11 @@ void add_bench_command(CLI::App& app, Action& action) {
           "without --quick, naive")
       ->type_name("WHICH")
       ->allow_extra_args(false);
+  command
+      ->add_option("--peer-plans", request->peer_plans,
+                   "File that keeps which engines of cuDNN were the fastest: found there, they are "
+                   "not searched again")
+      ->type_name("FILE");
   command->add_flag("--list", request->list, "Print the suites and their cases and stop");
   command->add_flag("--kernels", request->kernels,
                     "Print how many regions our plans have and which engines run them, and stop");
@@ -65,6 +70,11 @@ void add_bench_command(CLI::App& app, Action& action) {
   command->add_flag("--configs", request->configs,
                     "Instead of comparing, time every configuration of ours for every case (GPUs): "
                     "what the cost model is fitted to; --record writes configs_SUITE.json");
+  command
+      ->add_option("--most", request->most_configs,
+                   "With --configs: of every case only so many, the most promising ones")
+      ->type_name("N")
+      ->check(CLI::Range(1, 100000));
   command->add_option("--engine", request->engine, "Take this engine wherever it can run")
       ->type_name("ID");
   command

@@ -62,6 +62,7 @@ class Some final : public CudaEngine {
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
     std::vector<Config> all = conv_sm90_engine().configs(region, device);
     std::erase_if(all, [&](const Config& config) { return !is_wanted_(config); });
+    EXPECT_FALSE(all.empty()) << "no configuration is wanted";
     return all;
   }
   KernelDesign design(const Graph& graph, const Region& region, const Config& config,
@@ -97,6 +98,37 @@ TEST_F(ConvSm90, LargeTilesWithoutSpills) {
                                 .op = {.padding = {1, 1}},
                                 .fused = true};
   expect_compiles(large, convolution.graph(), {"sm_90a"}, true);
+}
+
+// Short depth and wide results: these leave by the copy engine, filters stay.
+TEST_F(ConvSm90, BoxesWithoutSpills) {
+  const Some boxes([](const Config& config) {
+    const std::int64_t sums = config.knob("tile_m") * config.knob("tile_n") /
+                              (config.knob("ping_pong") != 0 ? 1 : config.knob("consumers"));
+    return config.knob("boxes") > 0 && config.knob("cluster") == 1 && sums >= 128 * 128;
+  });
+  for (const DType dtype : {bf16, f32})
+    for (const bool fused : {false, true}) {
+      const Convolution convolution{.dtype = dtype,
+                                    .backward = dtype == bf16,
+                                    .images = 256,
+                                    .channels = dtype == bf16 ? 1024 : 64,
+                                    .filters = 256,
+                                    .extent = {14, 14},
+                                    .window = {1, 1},
+                                    .fused = fused};
+      expect_compiles(boxes, convolution.graph(), {"sm_90a"}, true);
+    }
+  const Some lines(
+      [](const Config& config) { return config.knob("lines") > 0 && config.knob("cluster") == 1; });
+  const Convolution strided{.backward = true,
+                            .images = 256,
+                            .channels = 256,
+                            .filters = 512,
+                            .extent = {56, 56},
+                            .window = {1, 1},
+                            .op = {.stride = {2, 2}}};
+  expect_compiles(lines, strided.graph(), {"sm_90a"}, true);
 }
 
 TEST_F(ConvSm90, BackwardAndOtherTypesWithoutSpills) {
@@ -176,9 +208,108 @@ TEST_F(GpuConvSm90, Windows) {
   }
 }
 
+// In three dimensions plane by plane.
+TEST_F(GpuConvSm90, WindowsInPlanes) {
+  const Some engine([](const Config& config) { return config.knob("windows") != 0; });
+  for (const bool backward : {false, true}) {
+    expect_agrees(engine, Convolution{.backward = backward,
+                                      .channels = 32,
+                                      .filters = 32,
+                                      .extent = {5, 6, 7},
+                                      .window = {3, 3, 3},
+                                      .op = {.padding = {1, 1, 1}},
+                                      .fused = true}
+                              .graph());
+    expect_agrees(engine, Convolution{.backward = backward,
+                                      .channels = 72,
+                                      .extent = {6, 5, 4},
+                                      .window = {2, 3, 1},
+                                      .op = {.padding = {2, 0, 0}, .dilation = {3, 2, 1}}}
+                              .graph());
+  }
+  expect_agrees(engine, Convolution{.backward = true,
+                                    .images = 3,
+                                    .extent = {7, 8, 9},
+                                    .window = {3, 3, 3},
+                                    .op = {.padding = {1, 1, 1}, .stride = {2, 2, 2}}}
+                            .graph());
+}
+
 TEST_F(GpuConvSm90, Pointwise) {
   expect_right({.channels = 40, .extent = {7, 7}, .window = {1, 1}, .fused = true});
   expect_right({.extent = {9, 9}, .window = {1, 1}, .op = {.stride = {2, 2}}});
+}
+
+// Results that leave by the copy engine, with few multiprocessors, so that blocks have many tiles:
+// boxes are written again and again, and filters that stay serve all of a block's tiles.
+TEST_F(GpuConvSm90, Boxes) {
+  DeviceProps device = Device::named("cuda:0").props();
+  device.compute_units = 6;
+  const auto expect_boxes = [&](bool stay, const Convolution& convolution) {
+    const Some engine([=](const Config& config) {
+      return config.knob("boxes") > 0 && (config.knob("windows") != 0) == stay;
+    });
+    const bool is_all = stay || convolution.window[0] > 1;
+    expect_agrees(engine, convolution.graph(), is_all, 3, support::Fill::plain, device);
+  };
+  for (const bool stay : {false, true}) {
+    expect_boxes(stay, {.images = 5,
+                        .channels = 72,
+                        .filters = 264,
+                        .extent = {9, 13},
+                        .window = {1, 1},
+                        .fused = true});
+    expect_boxes(stay, {.backward = true,
+                        .images = 9,
+                        .channels = 136,
+                        .filters = 72,
+                        .extent = {8, 9},
+                        .window = {1, 1}});
+    expect_boxes(stay, {.dtype = f32,
+                        .images = 7,
+                        .channels = 40,
+                        .filters = 72,
+                        .extent = {9, 9},
+                        .window = {1, 1},
+                        .op = {.stride = {2, 2}},
+                        .fused = true});
+  }
+  // Rows that are wherever a phase has them, of which some are zeros.
+  const Some lines([](const Config& config) { return config.knob("lines") > 0; });
+  const ConvAttributes strided{.stride = {2, 2}};
+  for (const DType dtype : {bf16, f32})
+    expect_agrees(lines,
+                  Convolution{.dtype = dtype,
+                              .backward = true,
+                              .images = 5,
+                              .channels = 136,
+                              .filters = 72,
+                              .extent = {12, 13},
+                              .window = {1, 1},
+                              .op = strided,
+                              .fused = dtype == f32}
+                      .graph(),
+                  dtype == bf16, 3, support::Fill::plain, device);
+  expect_agrees(lines,
+                Convolution{.dtype = f16, .backward = true, .images = 5, .op = strided}.graph(),
+                true, 3, support::Fill::plain, device);
+  // Several taps, groups whose columns fill tiles.
+  expect_boxes(false, {.dtype = f16, .extent = {9, 10}, .op = {.padding = {1, 1}}, .fused = true});
+  expect_boxes(false,
+               {.channels = 128, .filters = 128, .groups = 2, .extent = {6, 7}, .window = {1, 1}});
+}
+
+// Several results of which one leaves by the copy engine, in a type of its own.
+TEST_F(GpuConvSm90, BoxesBesideOtherResults) {
+  Graph graph;
+  const Value x = graph.input("x", {3, 64, 7, 9}, bf16, channels_last),
+              w = graph.input("w", {128, 64, 1, 1}, bf16, channels_last),
+              z = graph.input("z", {3, 128, 7, 9}, bf16, channels_last);
+  const Value sum = graph.conv(x, w, {}) + z;
+  graph.output("sum", sum, {.dtype = f32, .layout = channels_last});
+  graph.output("y", relu(sum), {.dtype = f16, .layout = channels_last});
+  const Some engine([](const Config& config) { return config.knob("boxes") > 0; });
+  expect_agrees(engine, graph, true);
 }
 
 TEST_F(GpuConvSm90, Patches) {
@@ -244,6 +375,69 @@ TEST_F(GpuConvSm90, Groups) {
                 .groups = 2,
                 .extent = {6, 7},
                 .op = {.padding = {1, 1}}});
+}
+
+// Groups of 8 to 64 channels side by side; the last bundle has fewer. More bundles and tiles than
+// warpgroups, images that end within a tile.
+TEST_F(GpuConvSm90, NarrowGroups) {
+  const ConvAttributes padded{.padding = {1, 1}};
+  for (const bool backward : {false, true}) {
+    expect_right({.backward = backward,
+                  .images = 7,
+                  .channels = 160,
+                  .filters = 160,
+                  .groups = 5,
+                  .extent = {7, 7},
+                  .op = padded,
+                  .fused = true},
+                 true);
+    expect_right({.dtype = f16,
+                  .backward = backward,
+                  .images = 3,
+                  .channels = 96,
+                  .filters = 96,
+                  .groups = 6,
+                  .extent = {9, 6},
+                  .window = {3, 2},
+                  .op = {.padding = {2, 1},
+                         .dilation = {2, 1},
+                         .mode = backward ? ConvMode::cross_correlation : ConvMode::convolution}});
+    expect_right({.dtype = f32,
+                  .backward = backward,
+                  .channels = 40,
+                  .filters = 80,
+                  .groups = 5,
+                  .extent = {6, 5},
+                  .op = padded});
+    expect_right({.backward = backward,
+                  .channels = 128,
+                  .filters = 64,
+                  .groups = 2,
+                  .extent = {6, 7},
+                  .op = padded});
+  }
+}
+
+// Few channels and filters without groups: rows of 32, 64 and 128 bytes, filled up with zeros.
+TEST_F(GpuConvSm90, FewChannels) {
+  const Some bundles([](const Config& config) { return config.knob("windows") == 2; });
+  const ConvAttributes padded{.padding = {1, 1}};
+  for (const bool backward : {false, true})
+    for (const Convolution& one :
+         {Convolution{.channels = 16, .filters = 24, .op = padded, .fused = true},
+          Convolution{.channels = 40, .filters = 8, .extent = {9, 6}, .op = padded},
+          Convolution{.dtype = f32, .channels = 12, .filters = 20, .op = padded},
+          Convolution{.extent = {9, 7}, .window = {1, 1}, .fused = true},
+          Convolution{.channels = 64,
+          .filters = 16,
+          .extent = {21},
+          .window = {5},
+          .op = {.padding = {2}}}}) {
+      Convolution convolution = one;
+      convolution.backward = backward;
+      convolution.images = 5;
+      expect_agrees(bundles, convolution.graph(), convolution.channels == 16 && !backward);
+    }
 }
 
 // Operands are brought into order first, results leave with contiguous pixels.

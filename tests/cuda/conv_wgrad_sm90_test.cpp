@@ -126,6 +126,28 @@ TEST_F(GpuConvWgradSm90, ChannelsApart) {
              .layout = row_major});
 }
 
+// Groups that share a box, of which the last one has fewer.
+TEST_F(GpuConvWgradSm90, NarrowGroups) {
+  for (const DType dtype : {bf16, f32})
+    for (const std::int64_t width : {16, 24, 32})
+      check({.dtype = dtype,
+             .images = 2,
+             .channels = 5 * width,
+             .filters = 5 * width,
+             .groups = 5,
+             .extent = {7, 6},
+             .window = {3, 3},
+             .padding = {1, 1}},
+            true);
+  check({.channels = 96,
+         .filters = 48,
+         .groups = 3,
+         .extent = {9, 8},
+         .window = {3, 3},
+         .stride = {2, 2},
+         .padding = {1, 1}});
+}
+
 TEST_F(GpuConvWgradSm90, ManyKinds) {
   // Strides with windows, dilation, other windows, groups, channels that fill no box, flipped.
   check({.extent = {9, 8}, .window = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});

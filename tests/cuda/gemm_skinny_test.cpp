@@ -72,7 +72,7 @@ TEST_F(GemmSkinny, WithoutSpills) {
     for (const std::int64_t few : {1, 32})
       expect_compiles(gemm_skinny_engine(),
                       product({.few = few, .many = 8192, .depth = 28672, .weights = weights}),
-                      {kHopper});
+                      {kHopper}, true);
   for (const DType weights : {bf16, i4})
     expect_compiles(
         gemm_skinny_engine(),
@@ -134,6 +134,33 @@ TEST_F(GpuGemmSkinny, ClustersPhasesAndPasses) {
     agrees({.few = 17, .many = 200, .depth = 1032}, device);
   agrees({.few = 4, .many = 80, .depth = 256, .batches = 3}, small);
   agrees({.few = 4, .many = 200, .depth = 256, .weights = i4, .block = 64}, small);
+}
+
+// Weights that the copy engine brings: every way to lay them out, chunks and rows that end early,
+// more of them than stages, and several passes.
+TEST_F(GpuGemmSkinny, ByRows) {
+  const DeviceProps whole = Device::named("cuda:0").props();
+  DeviceProps small = whole;
+  small.compute_units = 2;
+  const auto agrees = [](const Problem& problem, const DeviceProps& device, bool all) {
+    expect_agrees(gemm_skinny_engine(), product(problem), all, 3, support::Fill::plain, device);
+  };
+  agrees({.few = 5, .many = 72, .depth = 1056}, whole, true);
+  agrees({.few = 17, .many = 208, .depth = 1024, .weights = e4m3, .after = true}, small, true);
+  agrees({.few = 32, .many = 96, .depth = 1536, .weights = i4, .block = 128}, small, true);
+  for (const std::int64_t few : {1, 8})
+    for (const DType weights : {bf16, e4m3, i8, i4, u4, e2m1})
+      agrees({.few = few, .many = 48, .depth = 640, .weights = weights, .batches = few}, small,
+             false);
+  for (const auto& [weights, scale] : {std::pair{i4, f32}, {i4, bf16}, {e4m3, e8m0}})
+    agrees({.few = 3,
+            .many = 64,
+            .depth = 896,
+            .weights = weights,
+            .block = 128,
+            .block_scale = scale},
+           whole, false);
+  agrees({.few = 2, .many = 80, .depth = 512, .x = f16, .weights = e4m3, .y = f16}, whole, false);
 }
 
 TEST_F(GpuGemmSkinny, FusedAndBatched) {

@@ -192,6 +192,9 @@ void expect_pixels(const std::vector<Axis>& axes) {  // W, H, D
     corner[spatial] = static_cast<int>(pixel);
     return corner;
   };
+  // The first pixel must be one: a copy that begins before the bounding box is an illegal
+  // instruction.
+  ASSERT_GE(outputs, 9);
   for (const std::int64_t first : {std::int64_t{0}, outputs - 7, 2 * outputs - 5, 3 * outputs - 9})
     for (const bool last_tap : {false, true}) {
       CopyArgs args{map, nullptr, 1024, kPixels * kBox, {kFirstChannel}, {}};
@@ -228,7 +231,7 @@ void expect_pixels(const std::vector<Axis>& axes) {  // W, H, D
       }
     }
 }
-TEST_F(GpuTensorCopy, PixelsOfOneAxis) { expect_pixels({{13, 3, 1, 2, 2, 2}}); }
+TEST_F(GpuTensorCopy, PixelsOfOneAxis) { expect_pixels({{31, 3, 1, 2, 2, 2}}); }
 TEST_F(GpuTensorCopy, PixelsOfTwoAxes) {
   expect_pixels({{7, 3, 1, 1, 1, 1}, {6, 3, 1, 1, 1, 1}});
   expect_pixels({{9, 3, 2, 1, 2, 1}, {7, 2, 0, 1, 1, 3}});
@@ -386,12 +389,13 @@ class GpuTensorMisuse : public HopperTest {
     if (!IsSkipped() && detect_gpu(0).description.find("Emulated") == std::string::npos)
       GTEST_SKIP() << "a real GPU";
   }
-  static void expect_said(const std::string& lines, const std::string& said) {
+  static void expect_said(const std::string& lines, const std::string& said,
+                          const TensorMapForm& form = {
+                              .dtype = u8,
+                              .swizzle = 0,
+                              .axes = {{.extent = 64, .stride = 1, .box = 64},
+                                       {.extent = 64, .stride = 64, .box = 4}}}) {
     const Memory memory = on_gpu(std::vector<std::uint8_t>(4096, 1));
-    const TensorMapForm form{
-        .dtype = u8,
-        .swizzle = 0,
-        .axes = {{.extent = 64, .stride = 1, .box = 64}, {.extent = 64, .stride = 64, .box = 4}}};
     testing::internal::CaptureStderr();
     EXPECT_THROW(
         run_kernel({"lib/ptx_tma.cuh"},
@@ -435,6 +439,17 @@ TEST_F(GpuTensorMisuse, Copies) {
       "the block ends ");  // while its barrier awaits -256 bytes, or before they have come
   expect_said("const int beside[2] = {8, 0}; load_box(tile, args.map, &barrier, beside);",
               "a corner that is not at a multiple of 16 bytes of the contiguous axis");
+  // 4 images of 16 pixels of 64 channels, windows of 3 pixels and padding of 1.
+  const TensorMapForm images{.dtype = u8,
+                             .swizzle = 64,
+                             .axes = {{.extent = 64, .stride = 1, .box = 64},
+                                      {.extent = 16, .stride = 64, .lower = -1, .upper = -1},
+                                      {.extent = 4, .stride = 64 * 16}},
+                             .pixels = 8};
+  for (const char* pixel : {"-2", "15"})
+    expect_said(std::string("const int from[3] = {0, ") + pixel +
+                    ", 0}, tap[1] = {0}; load_pixels(tile, args.map, &barrier, from, tap);",
+                "the first pixel of an im2col copy is outside of the bounding box", images);
   expect_said("store_box(args.map, tile, at); commit_stores();",
               "a thread ends and has not waited for its copies from shared memory");
 }

@@ -166,6 +166,14 @@ std::vector<Row> im2col_rows(const TensorMap& map, const std::array<int, kMostRa
   return rows;
 }
 
+// An H200 calls it an illegal instruction. Images past the last one are zeros.
+void check_first_pixel(const TensorMap& map, const std::array<int, kMostRank>& coordinates) {
+  for (std::size_t axis = 1; axis + 1 < static_cast<std::size_t>(map.rank); ++axis)
+    if (coordinates[axis] < map.lower[axis - 1] ||
+        coordinates[axis] >= static_cast<std::int64_t>(map.dims[axis]) + map.upper[axis - 1])
+      stop("the first pixel of an im2col copy is outside of the bounding box");
+}
+
 void check_global(const TensorMap& map, const std::vector<Row>& rows) {
   for (const Row& row : rows)
     for_existing(map, row, [](const unsigned char* at, std::size_t, std::size_t bytes) {
@@ -237,6 +245,7 @@ void tensor_load(void* shared, const void* map_at, void* barrier, const int* coo
     const unsigned limit = rank == 3 ? 1 << 16 : rank == 4 ? 1 << 8 : 1 << 5;
     for (const unsigned offset : by)
       if (offset >= limit) stop("an offset of im2col that is too large");
+    check_first_pixel(map, at);
     rows = im2col_rows(map, at, by);
   } else {
     rows = tiled_rows(map, at);

@@ -45,7 +45,7 @@ std::string choices(const std::string& name, const std::string& graph_text) {
 
 std::string all_choices() {
   std::string text;
-  const std::filesystem::path examples = std::string(ASHLAR_SOURCE_DIR) + "/examples/graphs";
+  const auto examples = std::filesystem::path(ASHLAR_SOURCE_DIR) / "examples" / "graphs";
   std::set<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(examples))
     if (entry.path().extension() == ".json") files.insert(entry.path());

@@ -54,7 +54,9 @@ std::string constants(const Shape& shape, const Tile& tile, const Cut& cut) {
           constant("kStages", tile.stages) + constant("kXWidth", cut.x_width) +
           constant("kXRows", cut.x_rows) + constant("kSegmentGroups", cut.segment_groups) +
           constant("kXPitch", cut.x_pitch) + constant("kParts", tile.parts) +
-          constant("kProducerRegisters", kProducerRegisters);
+          constant("kProducerRegisters", kProducerRegisters) + constant("kSide", shape.side) +
+          constant("kGroupFilters", shape.filters / shape.side) +
+          constant("kGroupChannels", shape.channels / shape.side);
   if (splits)
     text += constant("kDyPieceRows", cut.dy_piece_rows) +
             constant("kXPieceRows", cut.x_piece_rows) + constant("kRawSlots", cut.raw_slots);
@@ -150,7 +152,7 @@ class ConvWgradSm90Engine final : public CudaEngine {
     map("map_dy", shape.dy, shape.pack_dy, cut.map_dy);
     arguments.scratch("partial", sum.booking);
     arguments.number("filters", shape.filters);
-    arguments.number("all_filters", shape.filters * shape.groups);
+    arguments.number("all_filters", shape.all_filters);
     arguments.number("channels", shape.channels);
     arguments.number("tiles", cut.tiles);
     arguments.number("tiles_k", cut.tiles_k);

@@ -15,6 +15,7 @@ using Shape = SkinnyShape;
 
 constexpr std::int64_t kReserved = 1 << 10;  // of shared memory, for each block
 constexpr std::int64_t kMostSteps = 16;
+constexpr std::int64_t kBarrierBytes = 8;
 constexpr std::int64_t kRing = 64 << 10;  // bytes of a multiprocessor; more is not faster
 
 std::int64_t elements(const Shape& shape) { return shape.packet_bytes() * 8 / shape.bits(); }
@@ -61,8 +62,9 @@ bool phases_are_long_enough(const Shape& shape, const Layout& layout) {
 }  // namespace
 
 std::vector<std::pair<std::string, std::int64_t>> SkinnyLayout::knobs() const {
-  return {{"tiles", tiles},   {"warps_n", warps_n}, {"warps_k", warps_k}, {"split", split},
-          {"blocks", blocks}, {"steps", steps},     {"phase", phase},     {"passes", passes}};
+  return {{"tiles", tiles}, {"warps_n", warps_n}, {"warps_k", warps_k},
+          {"split", split}, {"blocks", blocks},   {"steps", steps},
+          {"phase", phase}, {"passes", passes},   {"chunk", chunk}};
 }
 SkinnyLayout::SkinnyLayout(const Config& config)
     : tiles(config.knob("tiles")),
@@ -72,13 +74,15 @@ SkinnyLayout::SkinnyLayout(const Config& config)
       blocks(config.knob("blocks")),
       steps(config.knob("steps")),
       phase(config.knob("phase")),
-      passes(config.knob("passes")) {}
+      passes(config.knob("passes")),
+      chunk(config.knob("chunk")) {}
 
 std::int64_t SkinnyLayout::step_depth(const Shape& shape) const { return 4 * own_depth(shape); }
 std::int64_t SkinnyLayout::warp_rows(const Shape& shape) const {
   return shape.along ? 16 * tiles : 8 * elements(shape);
 }
 std::int64_t SkinnyLayout::rounds(const Shape& shape) const {
+  if (chunk > 0) return ceil_div(shape.row_bytes(), chunk);
   return ceil_div(shape.depth, step_depth(shape) * warps_k);
 }
 std::int64_t SkinnyLayout::block_rounds(const Shape& shape) const {
@@ -94,9 +98,14 @@ std::int64_t SkinnyLayout::step_bytes(const Shape& shape) const {
   return threads() * packets(shape, *this) * shape.packet_bytes();
 }
 std::int64_t SkinnyLayout::shared_bytes(const Shape& shape) const {
+  const std::int64_t sum_bytes = warps_k * few_at_once(shape) * (rows(shape) + 4) * 4;
+  if (chunk > 0) return steps * (stage_bytes(shape) + kBarrierBytes) + sum_bytes;
   return steps * step_bytes(shape) + buffers_x(shape) * phase * x_bytes(shape, *this) +
-         buffers_scales(shape) * scale_bytes(shape, *this) +
-         warps_k * shape.few * (rows(shape) + 4) * 4;
+         buffers_scales(shape) * scale_bytes(shape, *this) + sum_bytes;
+}
+std::int64_t SkinnyLayout::few_at_once(const Shape& shape) const {
+  constexpr std::int64_t kTile = 8;
+  return chunk > 0 && split == 1 ? std::min(shape.few, kTile) : shape.few;
 }
 std::int64_t SkinnyLayout::groups(const Shape& shape) const {
   return ceil_div(shape.many, rows(shape));
@@ -108,7 +117,7 @@ void SkinnyLayout::choose_passes(const Shape& shape, const DeviceProps& device) 
   const std::int64_t units = groups(shape) * shape.batches;
   passes = ceil_div(units, std::max<std::int64_t>(device.compute_units * blocks / split, 1));
   // x of the next batch would come too late.
-  if (!phases_are_long_enough(shape, *this)) passes = 1;
+  if (chunk == 0 && !phases_are_long_enough(shape, *this)) passes = 1;
 }
 
 bool SkinnyLayout::choose_lengths(const Shape& shape, const DeviceProps& device,
@@ -132,9 +141,10 @@ bool SkinnyLayout::choose_lengths(const Shape& shape, const DeviceProps& device,
 // Memory gives all its speed to blocks that have enough on the way, from not too many rows at once.
 // What is left is the start, the end, and multiprocessors that have more to do than others.
 double SkinnyLayout::seconds(const Shape& shape, const DeviceProps& device) const {
+  if (chunk > 0) return seconds_by_rows(shape, device);
   constexpr double kEnough = 36 << 10;  // bytes on the way per multiprocessor
   constexpr double kRowsAtOnce = 8192, kLossPerDoubling = 0.16;
-  constexpr double kStart = 4e-6, kBarrier = 1e-6, kPass = 0.1e-6;
+  constexpr double kStart = 5.5e-6, kBarrier = 1e-6, kPass = 0.1e-6;
   constexpr double kMostOfOne = 1.15;  // of its share of the memory's speed
   const auto units = static_cast<double>(device.compute_units);
   const auto count = static_cast<double>(grid(shape));
@@ -154,14 +164,30 @@ double SkinnyLayout::seconds(const Shape& shape, const DeviceProps& device) cons
   const double times_x = buffers_x(shape) > 1 ? static_cast<double>(passes) : 1;
   const double x =
       static_cast<double>(block_rounds(shape) * x_bytes(shape, *this)) * count * times_x;
-  const double all = (weights + 0.3 * x) / speed;
+  const double all = (weights + 0.6 * x) / speed;
+  // Instructions of the busiest multiprocessor: copies and the walk of the ring come on top of what
+  // is done to a packet.
+  constexpr double kWalk = 80, kScale = 24, kInstructionsPerSecond = 1.7 * 1.75e9;
+  const auto of_step = static_cast<double>(packets(shape, *this));
+  const double step = kWalk + of_step * ((shape.matrix() ? instructions_of_packet(shape) : 20) +
+                                         (shape.scale_block > 0 ? kScale : 0));
+  const double issue = std::ceil(count / units) * block_weights /
+                       (of_step * static_cast<double>(shape.packet_bytes()) * 32) * step /
+                       kInstructionsPerSecond;
   const double busiest = std::ceil(count / units) * block_weights / (speed / units * kMostOfOne);
-  return std::max(all, busiest) + kStart + static_cast<double>(passes) * kPass +
+  return std::max({all, busiest, issue}) + kStart + static_cast<double>(passes) * kPass +
          (split > 1 ? kBarrier * static_cast<double>(passes) : 0);
 }
 
-std::vector<SkinnyLayout> skinny_layouts(const Shape& shape, const DeviceProps& device,
-                                         std::size_t most) {
+std::vector<SkinnyLayout> skinny_layouts(const Shape& shape, const DeviceProps& device) {
+  std::vector<Layout> result = layouts_by_rows(shape, device);
+  const std::size_t others = result.empty() ? 16 : 4;
+  for (const Layout& layout : layouts_by_threads(shape, device, others)) result.push_back(layout);
+  return result;
+}
+
+std::vector<SkinnyLayout> layouts_by_threads(const Shape& shape, const DeviceProps& device,
+                                             std::size_t most) {
   struct Candidate {
     double seconds;
     Layout layout;

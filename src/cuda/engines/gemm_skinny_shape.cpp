@@ -248,6 +248,25 @@ std::int64_t SkinnyShape::copy_bytes() const {
   return bytes;
 }
 
+bool SkinnyShape::lies_in_rows(const DeviceProps& device) const {
+  constexpr int kHopper = 90;
+  constexpr std::int64_t kStepBytes = 64;  // of a row, in a step of a warp
+  if (device.compute_capability < kHopper || !matrix() || !along || !raw || !copies_x())
+    return false;
+  if (copy_bytes() != kUnitBytes || row_bytes() % kStepBytes != 0) return false;
+  if (scale_block == 0) return true;
+  if (!scale.is_plain_load() || scale.steps[0].round_to) return false;
+  const View& view = scales();
+  const int width = bit_width(view.dtype);
+  const auto is_whole = [&](std::int64_t elements) {
+    return elements * width / 8 % kUnitBytes == 0;
+  };
+  if (width < 8 || width > 32 || view.strides[rank - 2] != 1 || !is_whole(many)) return false;
+  for (int axis = 0; axis < rank; ++axis)
+    if (axis != rank - 2 && !is_whole(view.strides[axis])) return false;
+  return scale_block % (kStepBytes * 8 / bits()) == 0;
+}
+
 bool SkinnyShape::copies_x() const {
   if (!x.is_plain_load()) return false;
   const View& view = x.steps[0].view;

@@ -36,9 +36,15 @@ struct SkinnyShape {
   std::int64_t copy_bytes() const;
   // Elements of x are copied as they are.
   bool copies_x() const;
+  // Whether the copy engine can bring the weights, x and scales of weights: they lie in rows whose
+  // parts are multiples of 16 bytes (kernels/gemm_skinny_rows.cuh).
+  bool lies_in_rows(const DeviceProps& device) const;
+  std::int64_t row_bytes() const { return depth * bits() / 8; }
+  const View& scales() const { return scale.steps[0].view; }  // over blocks of depths
 };
 
-// How a launch is laid out: kernels/gemm_skinny_packets.cuh and gemm_skinny.cuh.
+// How a launch is laid out: kernels/gemm_skinny_packets.cuh and gemm_skinny.cuh, or
+// gemm_skinny_rows.cuh where `chunk` is not 0.
 struct SkinnyLayout {
   std::int64_t tiles = 1;             // of 16 rows of a warp, where packets lie along the depth
   std::int64_t warps_n = 1;           // with different rows
@@ -47,6 +53,7 @@ struct SkinnyLayout {
   std::int64_t blocks = 1;            // of a multiprocessor at a time
   std::int64_t steps = 3, phase = 1;  // of the ring, and for which x is there
   std::int64_t passes = 1;            // a block has other rows in each
+  std::int64_t chunk = 0;  // bytes of a row that the copy engine brings at a time; 0: threads copy
 
   std::vector<std::pair<std::string, std::int64_t>> knobs() const;
   explicit SkinnyLayout(const Config& config);
@@ -56,23 +63,37 @@ struct SkinnyLayout {
   std::int64_t step_depth(const SkinnyShape& shape) const;  // of a warp
   std::int64_t warp_rows(const SkinnyShape& shape) const;
   std::int64_t rows(const SkinnyShape& shape) const { return warps_n * warp_rows(shape); }
-  std::int64_t rounds(const SkinnyShape& shape) const;  // of all blocks with the same rows
+  std::int64_t rounds(const SkinnyShape& shape) const;  // or chunks; all blocks with the same rows
   std::int64_t block_rounds(const SkinnyShape& shape) const;
   std::int64_t buffers_x(const SkinnyShape& shape) const;
   std::int64_t buffers_scales(const SkinnyShape& shape) const;
   std::int64_t step_bytes(const SkinnyShape& shape) const;
   std::int64_t shared_bytes(const SkinnyShape& shape) const;
-  std::int64_t groups(const SkinnyShape& shape) const;  // of rows
+  std::int64_t few_at_once(const SkinnyShape& shape) const;  // rows of x that are summed at a time
+  std::int64_t groups(const SkinnyShape& shape) const;       // of rows
   std::int64_t grid(const SkinnyShape& shape) const;
   // Steps, phase and passes, for a ring of so many bytes of a multiprocessor; false where nothing
   // fits.
   bool choose_lengths(const SkinnyShape& shape, const DeviceProps& device, std::int64_t ring_bytes);
   void choose_passes(const SkinnyShape& shape, const DeviceProps& device);
   double seconds(const SkinnyShape& shape, const DeviceProps& device) const;
+
+  // The same where the copy engine brings the weights.
+  std::int64_t stage_bytes(const SkinnyShape& shape) const;
+  bool choose_stages(const SkinnyShape& shape, const DeviceProps& device);
+  double seconds_by_rows(const SkinnyShape& shape, const DeviceProps& device) const;
 };
 
-// The best layouts, `most` of them, fastest first by estimate.
-std::vector<SkinnyLayout> skinny_layouts(const SkinnyShape& shape, const DeviceProps& device,
-                                         std::size_t most = 16);
+// Of a warp, to read a packet of 16 bytes per lane, to convert and to multiply it; on matrix units.
+double instructions_of_packet(const SkinnyShape& shape);
+
+// The best layouts, fastest first by estimate. Those whose weights are copied by threads come last
+// where there are others.
+std::vector<SkinnyLayout> skinny_layouts(const SkinnyShape& shape, const DeviceProps& device);
+// Of one kind alone, `most` of them.
+std::vector<SkinnyLayout> layouts_by_threads(const SkinnyShape& shape, const DeviceProps& device,
+                                             std::size_t most = 16);
+std::vector<SkinnyLayout> layouts_by_rows(const SkinnyShape& shape, const DeviceProps& device,
+                                          std::size_t most = 16);
 
 }  // namespace ashlar::cuda

@@ -144,7 +144,7 @@ std::optional<View> patches_of(const View& image, const PixelProduct& product) {
 PixelProduct PixelProduct::with_long_lines() const {
   PixelProduct longer = *this;
   for (Phase& phase : longer.phases) {
-    for (std::size_t axis = 0; axis < 3; ++axis) {
+    for (const std::size_t axis : {1, 2}) {
       std::int64_t furthest = 0;
       for (const Tap& tap : phase.taps) furthest = std::max(furthest, tap.offset[axis]);
       // A window that leaves its line at the end is outside of the image, and so is the begin of
@@ -154,11 +154,18 @@ PixelProduct PixelProduct::with_long_lines() const {
       phase.upper[axis] = lower + phase.extent[axis] - from_extent[axis];
     }
     for (Tap& tap : phase.taps)
-      tap.offset = {
-          0, 0,
-          (tap.offset[0] * phase.extent[1] + tap.offset[1]) * phase.extent[2] + tap.offset[2]};
+      tap.offset = {tap.offset[0], 0, tap.offset[1] * phase.extent[2] + tap.offset[2]};
   }
   return longer;
+}
+
+std::int64_t PixelProduct::Phase::planes() const {
+  std::int64_t count = 0, before = -1;
+  for (const Tap& tap : taps) {
+    count += tap.offset[0] != before;
+    before = tap.offset[0];
+  }
+  return count;
 }
 
 std::int64_t PixelProduct::reach() const {

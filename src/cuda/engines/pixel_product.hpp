@@ -26,9 +26,10 @@ struct PixelProduct {
     Axes first, step, extent;  // pixel i of an axis is the result's pixel first + step * i
     Axes lower;                // where in `from` the window of pixel 0 begins
     Axes upper;                // where that of the last begins, less from's last pixel
-    std::vector<Tap> taps;     // none: zeros
+    std::vector<Tap> taps;     // along w, h and d; none: zeros
     Axes result;               // pixels that are results, the first ones of `extent`: all of them
     std::int64_t pixels_of_image() const { return extent[0] * extent[1] * extent[2]; }
+    std::int64_t planes() const;  // that the taps are in: every one has equally many
   };
 
   explicit PixelProduct(const Region& region);
@@ -45,9 +46,9 @@ struct PixelProduct {
   Axes step;                  // between windows of neighbouring pixels, in `from`
   std::vector<Phase> phases;  // most taps first
   std::int64_t taps() const { return window[0] * window[1] * window[2]; }
-  // The same with longer lines, whose ends are no results: zeros of the padding between lines, and
-  // between images, serve both. A tap is then a fixed number of pixels further, tap.offset[2],
-  // wherever a window begins. For steps of 1.
+  // The same with longer lines and more of them, whose ends are no results: zeros of the padding
+  // between lines, and between planes, serve both. A tap is then a fixed number of pixels of its
+  // plane further, tap.offset[2], wherever a window begins. For steps of 1.
   PixelProduct with_long_lines() const;
   // Pixels that a tap of `with_long_lines` is further at most.
   std::int64_t reach() const;

@@ -25,8 +25,11 @@ const TileCalibration& tile_calibration(std::string_view engine, DType operands,
     if (!own && row.engine != core_of(engine)) return -1;
     const bool same_tile = row.tile_m == tile_m && row.tile_n == tile_n;
     if (!same_tile && row.tile_m != 0) return -1;
-    return 8 * (own ? 1 : 0) + 4 * (row.variant == variant ? 1 : 0) +
-           2 * (row.operands == operands ? 1 : 0) + (same_tile ? 1 : 0);
+    const int same_variant = row.variant == variant                ? 2
+                             : row.variant == variant % kWithBoxes ? 1
+                                                                   : 0;
+    return 16 * (own ? 1 : 0) + 4 * same_variant + 2 * (row.operands == operands ? 1 : 0) +
+           (same_tile ? 1 : 0);
   };
   return *std::max_element(std::begin(kTable), std::end(kTable),
                            [&](const auto& a, const auto& b) { return fit(a) < fit(b); });

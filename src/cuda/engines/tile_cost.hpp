@@ -50,6 +50,9 @@ struct TileCalibration {
   double tile_seconds;  // of a tile beside its products: first loads, last results
   double hidden;        // share of the shorter of (products, memory) that costs no time
 };
+// Part of the number of a variant whose results the copy engine stores. Where no row has it, the
+// row of the variant without it stands for it.
+inline constexpr int kWithBoxes = 32;
 const TileCalibration& tile_calibration(std::string_view engine, DType operands, int tile_m,
                                         int tile_n, int variant);
 

@@ -7,13 +7,10 @@
 // phase is on the way meanwhile. At the end of its rows, warps add their sums, then blocks of a
 // cluster.
 #include "lib/ptx_async.cuh"
-#include "lib/ptx_cluster.cuh"
 
-static const int kThreads = kWarpsN * kWarpsK * 32;
 static const int kStepBytes = kThreads * kPackets * kPacketBytes;
 static const int kPhaseSteps = kPhase * kWarpsK;  // of all warps with the same rows
 static const int kPhaseUnits = kPhaseSteps * kUnits * kFew * 4;
-static const int kPitch = kRows + 4;  // of sums in shared memory: lanes then hit different banks
 
 // Rows of blocks and batches are units; a block takes every n-th of them, n blocks (or clusters)
 // being there.
@@ -151,80 +148,6 @@ __device__ inline void settle_x(uint4* units) {
   }
 }
 
-// kVector sums of row m of x, row `row` of the weights on, of all warps with these rows.
-template <int kVector>
-__device__ inline void sums_of_warps(const float* sums, int m, int row, R (&values)[kVector]) {
-#pragma unroll
-  for (int l = 0; l < kVector; ++l) {
-    float sum = 0;
-#pragma unroll
-    for (int w = 0; w < kWarpsK; ++w) sum += sums[(w * kFew + m) * kPitch + row + l];
-    values[l] = sum;
-  }
-}
-template <int kVector>
-__device__ inline void store_results(const Args& args, const Place& place, int m, Index row,
-                                     R (&values)[kVector]) {
-  Index at[kRank];
-#pragma unroll
-  for (int axis = 0; axis < kRank - 2; ++axis) at[axis] = place.batch[axis];
-  at[kRank - 2] = m;
-  at[kRank - 1] = row;
-  if (row >= (Index)args.many) return;
-  scale_results<kVector>(args, at, values);
-  epilogue<kVector>(args, at, values);
-}
-
-// Adds the sums of warps, then of the blocks of a cluster, and hands them on.
-template <int kSplit, bool kAligned>
-__device__ inline void finish_unit(const Args& args, const Place& place, Products& products,
-                                   float* sums, int rank) {
-  const int warp_n = threadIdx.x / 32 % kWarpsN, warp_k = threadIdx.x / 32 / kWarpsN;
-  products.finish([&](int row, int m, float sum) {
-    sums[(warp_k * kFew + m) * kPitch + warp_n * kWarpRows + row] = sum;
-  });
-  __syncthreads();
-  constexpr int kVector = kAligned ? kVectorY : 1;
-  constexpr int kShare = kRows / kSplit, kAcross = kShare / kVector;
-  if constexpr (kSplit > 1) {
-    if constexpr (kWarpsK > 1) {
-#pragma unroll 1
-      for (int i = threadIdx.x; i < kRows * kFew; i += kThreads) {
-        R sum[1];
-        sums_of_warps(sums, i / kRows, i % kRows, sum);
-        sums[i / kRows * kPitch + i % kRows] = sum[0];
-      }
-    }
-    cluster_barrier();
-  }
-#pragma unroll 1
-  for (int i = threadIdx.x; i < kAcross * kFew; i += kThreads) {
-    const int m = i / kAcross, row = i % kAcross * kVector + rank * kShare;
-    R values[kVector];
-    if constexpr (kSplit == 1) {
-      sums_of_warps(sums, m, row, values);
-    } else {
-      float parts[kSplit][kVector];
-#pragma unroll
-      for (int r = 0; r < kSplit; ++r)
-#pragma unroll
-        for (int l = 0; l < kVector; ++l)
-          parts[r][l] = load_from_block(sums + m * kPitch + row + l, r);
-      fill((R)0, values);
-#pragma unroll
-      for (int r = 0; r < kSplit; ++r)
-#pragma unroll
-        for (int l = 0; l < kVector; ++l) values[l] += parts[r][l];
-    }
-    store_results(args, place, m, place.first_row + row, values);
-  }
-  // Nobody writes the next sums, or leaves, while others read these.
-  if constexpr (kSplit > 1)
-    cluster_barrier();
-  else
-    __syncthreads();
-}
-
 // kSplit blocks of a cluster have the same rows.
 template <int kSplit, bool kAligned>
 __device__ inline void multiply(const Args& args) {
@@ -308,12 +231,14 @@ __device__ inline void multiply(const Args& args) {
 #pragma unroll
       for (int p = 0; p < kPackets; ++p)
         packets[p].piece = *(const Piece*)(ring + stage * kStepBytes + p * kThreads * kPacketBytes);
-      const int step = phase_step * kWarpsK + warp_k;
+      const uint4* const units_of_step =
+          x + phase % kBuffersX * kPhaseUnits +
+          (phase_step * kWarpsK + warp_k) * kUnits * kFew * 4 + threadIdx.x % 4;
       const Scales of_phase = {
           scales + phase % kBuffersScales * kScaleGroups * kRows + warp_n * kWarpRows,
           (first_depth + (Index)(round - phase_step) * kStepDepth * kWarpsK) / kScaleBlock};
       products.template add<kAligned>(
-          args, place, packets, x + phase % kBuffersX * kPhaseUnits + step * kUnits * kFew * 4,
+          args, place, packets, [&](int u, int m) { return units_of_step[(u * kFew + m) * 4]; },
           of_phase);
       place.depth += kStepDepth * kWarpsK;
       stage = stage + 1 == kSteps ? 0 : stage + 1;

@@ -5,14 +5,16 @@
 
 static const int kRowTiles = kAlong ? kTiles : kElements / 2;
 static const int kFewTiles = (kFew + 7) / 8;
-// Pairs that a word becomes: of its numbers j and j + kPairs.
+// Pairs that a word becomes: of its numbers j and j + kPairs, or of neighbours.
 static const int kPairs = kRaw ? 16 / kBits : 1;
+static const bool kNeighbours = kRaw && PairsOfNeighbours<W>::value;
 static const int kUnitWords = kBits / 4;  // of a packet along the depth
+static const bool kScalesPairs = kScaled && !kByRows;  // else the sums of a step
 static const bool kMarksOdd = kRaw && HasOddBytes<W>::value;
 
 // Units of x stand in the order of the weights' pairs. `unit` has pairs of neighbours.
 __device__ inline uint4 in_order_of_weights(uint4 unit) {
-  if constexpr (kAlong && kPairs == 2)
+  if constexpr (kAlong && kPairs == 2 && !kNeighbours)
     return make_uint4(__byte_perm(unit.x, unit.y, 0x5410), __byte_perm(unit.x, unit.y, 0x7632),
                       __byte_perm(unit.z, unit.w, 0x5410), __byte_perm(unit.z, unit.w, 0x7632));
   if constexpr (kAlong && kPairs == 4)
@@ -20,7 +22,7 @@ __device__ inline uint4 in_order_of_weights(uint4 unit) {
                       __byte_perm(unit.y, unit.w, 0x5410), __byte_perm(unit.y, unit.w, 0x7632));
   return unit;
 }
-static const bool kReorders = kAlong && kPairs > 1;
+static const bool kReorders = kAlong && kPairs > 1 && !kNeighbours;
 
 __device__ inline uint4 unit_of(const R (&numbers)[kUnit]) {
   return in_order_of_weights(make_uint4(
@@ -41,18 +43,18 @@ struct Products {
     fill(0u, odd);
   }
 
-  // `x`: the units of the step, those of row m and quarter t at (m * 4 + t).
-  template <bool kAligned>
+  // x(u, m): unit u of the lane's depths of row m, in the order of the weights.
+  template <bool kAligned, class X>
   __device__ void add(const Args& args, const Place& place, const Words (&packets)[kPackets],
-                      const uint4* x, const Scales& scales) {
-    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+                      const X& x, const Scales& scales) {
+    const int g = threadIdx.x % 32 / 4;
 #pragma unroll
     for (int u = 0; u < kUnits; ++u) {
       uint4 few[kFewTiles];
 #pragma unroll
       for (int j = 0; j < kFewTiles; ++j) {
         const int m = kFew % 8 == 0 ? 8 * j + g : min(8 * j + g, kFew - 1);
-        few[j] = x[(u * kFew + m) * 4 + t];
+        few[j] = x(u, m);
       }
       if constexpr (kAlong)
         add_along<kAligned>(args, place, packets, u, few, scales);
@@ -61,11 +63,35 @@ struct Products {
     }
   }
 
-  // Visits each sum: visit(row of the warp, row of x, sum).
-  template <class Visit>
-  __device__ void finish(const Visit& visit) {
-    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  // Adds the sums of a step whose weights have a scale: scale(row of the warp).
+  template <class Scale>
+  __device__ void add_scaled(const Products& step, const Scale& scale) {
+    const int g = threadIdx.x % 32 / 4;
+#pragma unroll
+    for (int i = 0; i < kRowTiles; ++i)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const float factor = scale(16 * i + 8 * half + g);
+#pragma unroll
+        for (int j = 0; j < kFewTiles; ++j)
+#pragma unroll
+          for (int v = 2 * half; v < 2 * half + 2; ++v)
+            sums[i][j][v] = fmaf(step.sums[i][j][v], factor, sums[i][j][v]);
+      }
+    if constexpr (kMarksOdd) {
+#pragma unroll
+      for (int p = 0; p < kPackets; ++p) odd[p] |= step.odd[p];
+    }
+  }
+
+  // Before sums are visited.
+  __device__ void finish() {
     if constexpr (kMarksOdd) spread_odd();
+  }
+  // Visits each sum: use(row of the warp, row of x, sum).
+  template <class Use>
+  __device__ void visit(const Use& use) const {
+    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
 #pragma unroll
     for (int i = 0; i < kRowTiles; ++i)
 #pragma unroll
@@ -74,7 +100,7 @@ struct Products {
         for (int v = 0; v < 4; ++v) {
           const int m = 8 * j + 2 * t + v % 2, half = v / 2;
           const int row = kAlong ? 16 * i + 8 * half + g : kElements * g + 2 * i + half;
-          if (m < kFew) visit(row, m, sums[i][j][v]);
+          if (m < kFew) use(row, m, sums[i][j][v]);
         }
   }
 
@@ -111,7 +137,7 @@ struct Products {
         for (int j = 0; j < kPairs; ++j) pairs[w * kPairs + j] = some[j];
         if constexpr (kMarksOdd) odd[p] |= odd_bytes(word);
       }
-      if constexpr (kScaled) {
+      if constexpr (kScalesPairs) {
         const Index depth = place.depth + (kScaleBlock % kOwn == 0 ? 0 : u * kUnit);
         scale_pairs(pairs, scales.pair(depth, 8 * p + threadIdx.x % 32 / 4));
       }
@@ -145,7 +171,9 @@ struct Products {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         uint32 some[kPairs];
-        to_pairs(d, T(), __byte_perm(first, second, half == 0 ? 0x5410 : 0x7632), some);
+        const uint32 order = kNeighbours ? (half == 0 ? 0x5140 : 0x7362)  // bytes in turn
+                                         : (half == 0 ? 0x5410 : 0x7632);
+        to_pairs(d, T(), __byte_perm(first, second, order), some);
 #pragma unroll
         for (int j = 0; j < kPairs; ++j) pairs[i][half * kPairs + j] = some[j];
       }

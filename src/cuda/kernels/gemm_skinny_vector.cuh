@@ -18,10 +18,10 @@ struct Products {
     for (int i = 0; i < kOwnRows; ++i) fill(0.f, sums[i]);
   }
 
-  template <bool kAligned>
+  // x(u, m): unit u of the lane's depths of row m.
+  template <bool kAligned, class X>
   __device__ void add(const Args& args, const Place& place, const Words (&packets)[kPackets],
-                      const uint4* x, const Scales&) {
-    const int t = threadIdx.x % 4;
+                      const X& x, const Scales&) {
 #pragma unroll
     for (int u = 0; u < kUnits; ++u) {
       // Of the unit's depths, whichever way packets lie: numbers[row][depth].
@@ -41,7 +41,7 @@ struct Products {
       }
 #pragma unroll
       for (int m = 0; m < kFew; ++m) {
-        const uint4 unit = x[(u * kFew + m) * 4 + t];
+        const uint4 unit = x(u, m);
 #pragma unroll
         for (int i = 0; i < kOwnRows; ++i) {
           sums[i][m] = fmaf(numbers[i][0], __uint_as_float(unit.x), sums[i][m]);
@@ -53,8 +53,10 @@ struct Products {
     }
   }
 
-  template <class Visit>
-  __device__ void finish(const Visit& visit) {
+  __device__ void finish() {}
+  // Visits each sum: use(row of the warp, row of x, sum).
+  template <class Use>
+  __device__ void visit(const Use& use) const {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
 #pragma unroll
     for (int i = 0; i < kOwnRows; ++i)
@@ -63,7 +65,7 @@ struct Products {
         float sum = sums[i][m];
         sum += __shfl_xor_sync(0xffffffffu, sum, 1);
         sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-        if ((i * kFew + m) % 4 == t) visit(kAlong ? 8 * i + g : kElements * g + i, m, sum);
+        if ((i * kFew + m) % 4 == t) use(kAlong ? 8 * i + g : kElements * g + i, m, sum);
       }
   }
 };

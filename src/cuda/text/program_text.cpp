@@ -78,6 +78,15 @@ class Printer {
         function_, std::max(view.dims.rank(), 1), body_);
   }
 
+  std::string print_place(const View& view) {
+    space_ = view.dims;
+    line(fmt::format("return ({}::Word*){} + ({});", to_string(view.dtype),
+                     arguments_.pointer(function_, view), position(view, function_)));
+    return fmt::format(
+        "__device__ inline void* {}(const Args& args, const Index (&at)[{}]) {{\n{}}}\n", function_,
+        std::max(view.dims.rank(), 1), body_);
+  }
+
   std::string print_integer_load(const View& view) {
     space_ = view.dims;
     const TensorKind kind = graph_.tensor(view.tensor).kind;
@@ -364,6 +373,11 @@ std::string print_program(const PointwiseProgram& program, const Graph& graph,
 std::string print_store(const View& view, const Graph& graph, const std::string& name,
                         Arguments& arguments) {
   return Printer({}, graph, name, arguments).print_store(view);
+}
+
+std::string print_place(const View& view, const Graph& graph, const std::string& name,
+                        Arguments& arguments) {
+  return Printer({}, graph, name, arguments).print_place(view);
 }
 
 std::string print_integer_load(const View& view, const Graph& graph, const std::string& name,

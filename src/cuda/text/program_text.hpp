@@ -23,6 +23,9 @@ std::string print_program(const PointwiseProgram& program, const Graph& graph,
 // template <class V> void NAME(const Args& args, const Index (&at)[rank], V value)
 std::string print_store(const View& view, const Graph& graph, const std::string& name,
                         Arguments& arguments);
+// Where an element of a view is: void* NAME(const Args& args, const Index (&at)[rank])
+std::string print_place(const View& view, const Graph& graph, const std::string& name,
+                        Arguments& arguments);
 // An integer with all its 64 bits: int64 NAME(const Args& args, const Index (&at)[rank])
 std::string print_integer_load(const View& view, const Graph& graph, const std::string& name,
                                Arguments& arguments);

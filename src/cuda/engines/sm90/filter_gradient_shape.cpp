@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/ceil_div.hpp"
 #include "cuda/engines/blended_epilogue.hpp"
 #include "cuda/engines/channel_axes.hpp"
 #include "cuda/engines/spatial_axes.hpp"
@@ -119,6 +120,13 @@ Support describe(const Region& region, FilterGradientShape& shape) {
   const std::int64_t bytes = bit_width(dtype) / 8;
   if (shape.groups > 1 && (shape.channels * bytes % 16 != 0 || shape.filters * bytes % 16 != 0))
     return Support::no("groups of channels that do not begin at multiples of 16 bytes");
+  shape.all_channels = shape.x.dims[1];
+  shape.all_filters = dw[0];
+  shape.side = static_cast<int>(std::clamp<std::int64_t>(
+      kBoxChannels / std::max(shape.channels, shape.filters), 1, shape.groups));
+  shape.groups = ceil_div(shape.groups, shape.side);
+  shape.channels *= shape.side;
+  shape.filters *= shape.side;
   shape.from = spatial_of(shape.x.dims, 1);
   shape.to = spatial_of(shape.dy.dims, 1);
   shape.window = spatial_of(dw, 1);

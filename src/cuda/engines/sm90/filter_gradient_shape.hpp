@@ -22,7 +22,11 @@ struct FilterGradientShape {
   View x, dy;  // channels last: of the tensors, or of copies in scratch
   std::optional<PackAcross> pack_x, pack_dy;
   std::int64_t images = 1, groups = 1, filters = 1, channels = 1;  // the last two of a group
-  Axes from = {1, 1, 1}, to = {1, 1, 1};                           // extents of x and dy
+  // Groups of few channels that are taken as one, whose box they fill: `groups`, `filters` and
+  // `channels` are then of these. Products of one's filters with another's channels are left out.
+  int side = 1;
+  std::int64_t all_filters = 1, all_channels = 1;
+  Axes from = {1, 1, 1}, to = {1, 1, 1};  // extents of x and dy
   Axes window = {1, 1, 1}, stride = {1, 1, 1}, dilation = {1, 1, 1}, padding = {0, 0, 0};
   // In elements, of images and spatial axes.
   std::int64_t x_image = 0, dy_image = 0;

@@ -232,10 +232,10 @@ Cut::FilterGradientCut(const Shape& shape, const Tile& tile) {
                             tile.x_boxes * ceil_div(x_rows, rows_of_x));
   shared_bytes = kAlignment + tile.stages * stage_bytes + raw_slots * raw_bytes +
                  2 * (tile.stages + raw_slots) * std::int64_t{sizeof(std::uint64_t)};
-  map_x = map_of(shape, shape.x, shape.groups * shape.channels, shape.from, shape.x_strides,
-                 shape.x_image, x_width, rows_of_x, shape.stride);
-  map_dy = map_of(shape, shape.dy, shape.groups * shape.filters, shape.to, shape.dy_strides,
-                  shape.dy_image, tile.width, dy_rows, {1, 1, 1});
+  map_x = map_of(shape, shape.x, shape.all_channels, shape.from, shape.x_strides, shape.x_image,
+                 x_width, rows_of_x, shape.stride);
+  map_dy = map_of(shape, shape.dy, shape.all_filters, shape.to, shape.dy_strides, shape.dy_image,
+                  tile.width, dy_rows, {1, 1, 1});
 }
 
 std::vector<Tile> filter_gradient_tiles(const Shape& shape, int parts, const DeviceProps& device) {

@@ -5,6 +5,7 @@
 
 #include "cuda/engines/blended_epilogue.hpp"
 #include "cuda/engines/channel_axes.hpp"
+#include "cuda/engines/sm90/product_tile.hpp"
 #include "cuda/text/program_text.hpp"
 #include "plan/merge_axes.hpp"
 
@@ -13,7 +14,13 @@ namespace ashlar::cuda {
 namespace {
 
 constexpr std::size_t kMostTaps = 160, kMostPhases = 8, kMostMaps = 8;
-constexpr int kMostVector = 8;
+
+// Columns of a result that make up 16 bytes: stores of a warp then fill whole sectors of 32.
+int most_vector(const PointwiseProgram& epilogue) {
+  int widest = 16;
+  for (const auto& store : epilogue.stores) widest = std::max(widest, bit_width(store.view.dtype));
+  return std::max(128 / widest, 1);
+}
 
 bool is_contiguous(const View& view, int axis) {
   return view.strides[axis] == 1 || view.dims[axis] == 1;
@@ -252,20 +259,23 @@ PixelShape::PixelShape(const Region& region)
     whole = one_phase && joined.space.rank() == 3 && joined.space[1] == epilogue.space[1];
     if (!whole) return;
     epilogue = std::move(joined);
-    vector = vector_length(epilogue, kMostVector);
+    vector = vector_length(epilogue, most_vector(epilogue));
     while (of_image % vector != 0) vector /= 2;
     return;
   }
   move_axis_last(epilogue, 1);
   whole = one_phase;
   if (whole) merge_rows(epilogue);
-  vector = vector_length(epilogue, kMostVector);
+  vector = vector_length(epilogue, most_vector(epilogue));
   while (product.columns % vector != 0) vector /= 2;
 }
 
 std::optional<PixelShape> PixelShape::with_windows() const {
   const PixelProduct::Axes one = {1, 1, 1};
-  if (swap || pointwise || product.step != one || product.phases[0].taps.size() < 2) return {};
+  if (!swap && has_one_tap() && product.groups == 1) return *this;
+  const PixelProduct::Phase& most = product.phases[0];
+  const std::int64_t planes = std::max<std::int64_t>(1, most.planes());
+  if (swap || pointwise || product.step != one || std::ssize(most.taps) < 2 * planes) return {};
   PixelShape longer = *this;
   longer.product = product.with_long_lines();
   for (const PixelProduct::Phase& phase : longer.product.phases)
@@ -339,6 +349,34 @@ TensorMapForm PixelShape::filter_map(int tile, int depth_bytes) const {
          .stride = axis > 0 && view.dims[axis] == 1 ? piece(filter_type) : view.strides[axis]});
   form.axes[0].box = columns_lie ? 128 / bytes : depth;
   form.axes[2].box = columns_lie ? depth : tile;
+  return form;
+}
+
+bool PixelShape::has_result_lines() const {
+  const View& view = epilogue.stores.at(0).view;
+  if (swap || vector < 2 || (view.dtype != bf16 && view.dtype != f16 && view.dtype != f32))
+    return false;
+  // Of 16 bytes each.
+  const auto pieces = static_cast<int>(piece(view.dtype));
+  return view.strides[view.dims.rank() - 1] == 1 && product.columns % pieces == 0 &&
+         vector_length(plain_store(view), pieces) == pieces;
+}
+
+std::optional<TensorMapForm> PixelShape::result_map() const {
+  if (!whole || !has_result_lines()) return {};
+  View rows = epilogue.stores.at(0).view;
+  const DType dtype = rows.dtype;
+  const int last = rows.dims.rank() - 1;
+  const std::int64_t columns = rows.dims[last];
+  rows.dims[last] = 1;
+  const std::optional<std::int64_t> stride = joint_stride(rows, 0);
+  const std::int64_t count = element_count(rows.dims);
+  if (!stride) return {};
+  TensorMapForm form{.dtype = dtype, .swizzle = kBoxRowBytes};
+  form.axes.push_back({.extent = columns, .box = kBoxRowBytes / (bit_width(dtype) / 8)});
+  form.axes.push_back(
+      {.extent = count, .stride = count == 1 ? piece(dtype) : *stride, .box = kBoxRows});
+  if (refusal(form) != nullptr) return {};
   return form;
 }
 

@@ -38,15 +38,24 @@ struct PixelShape {
     return product.images * phase.pixels_of_image();
   }
   std::int64_t scratch_bytes() const { return pixels.scratch_bytes + filters.scratch_bytes; }
-  // With lines as windows in shared memory want them; nothing where they cannot be had.
+  // With lines as windows in shared memory want them; nothing where they cannot be had. With one
+  // tap they are as they were.
   std::optional<PixelShape> with_windows() const;
   // What the axes of the result are, `rank` of them.
   std::vector<TailAxis> axes(int rank) const;
+  bool has_one_tap() const {
+    return product.phases.size() == 1 && product.phases[0].taps.size() == 1;
+  }
   // Bytes of depth that a stage may hold of a row: 128, 64, 32, the best first.
   std::vector<int> depths() const;
 
   TensorMapForm pixel_map(const PixelProduct::Phase& phase, int tile, int depth_bytes) const;
   TensorMapForm filter_map(int tile, int depth_bytes) const;
+  // Of the first result, in the boxes of lib/product_boxes.cuh; nothing where its rows are not
+  // those of the product, one after the other.
+  std::optional<TensorMapForm> result_map() const;
+  // Whether rows of the first result can be stored by the copy engine, wherever they are.
+  bool has_result_lines() const;
 };
 
 // Whether a PixelShape can be made of the region and the copy engine takes it.

@@ -19,7 +19,11 @@ int stage_bytes(const ProductTile& tile) { return (tile.m + tile.n) * tile.depth
 // lib/product_rows.cuh: wide slabs where tiles take turns, whose end has to keep pace with memory;
 // elsewhere stages have more of the room.
 int slab_columns(const ProductTile& tile) { return tile.ping_pong && tile.n >= 64 ? 64 : 32; }
-int slab_bytes(const ProductTile& tile) { return 16 * (slab_columns(tile) + 8) * 4; }  // of a warp
+int slab_bytes(const ProductTile& tile) {  // of a warp
+  if (tile.boxes > 0) return tile.boxes * kBoxRows * kBoxRowBytes;
+  if (tile.lines > 0) return tile.lines * kBoxRows * (tile.n + 8) * tile.result_bytes;
+  return 16 * (slab_columns(tile) + 8) * 4;
+}
 
 // As PTX names the type of a factor.
 const char* factor_name(DType dtype) {
@@ -33,6 +37,11 @@ const char* factor_name(DType dtype) {
     case DType::u8: return "u8";
     default: fail(ErrorCode::internal, "cuda: no matrix unit takes {}", to_string(dtype));
   }
+}
+
+// Of one instruction. Those that promote have two for a wide tile, whose sums take turns.
+int product_columns(const ProductTile& tile, DType operands) {
+  return promotes(operands) && tile.n == 256 ? 128 : tile.n;
 }
 
 std::string define(const char* name, const std::string& value) {
@@ -87,6 +96,18 @@ ProductTile tile_of(const Config& config) {
 
 bool has_room_for_tails(const ProductTile& tile) { return tile.row_blocks() * tile.n <= 256; }
 
+int boxes_of(const ProductTile& tile, DType results) {
+  const int columns = kBoxRowBytes / bytes_of(results);
+  if (tile.n % columns != 0 || tile.n * tile.depth_bytes % kAlignment != 0) return 0;
+  const int of_rows = tile.n / columns;
+  if (of_rows == 1) return tile.row_blocks();
+  int boxes = tile.ping_pong ? 2 : 4;
+  while (of_rows % boxes != 0) --boxes;
+  return boxes;
+}
+
+int lines_of(const ProductTile& tile) { return tile.ping_pong ? 1 : tile.row_blocks(); }
+
 bool promotes(DType operands) { return operands == DType::e4m3 || operands == DType::e5m2; }
 
 std::vector<ProductTile> product_tiles(DType operands, std::int64_t rows, std::int64_t columns) {
@@ -110,8 +131,10 @@ std::vector<ProductTile> product_tiles(DType operands, std::int64_t rows, std::i
                                                {.m = 64, .n = 16, .ping_pong = true}};
   std::vector<ProductTile> result;
   for (const ProductTile& tile : all) {
-    // The sums of a stage and those of all want registers of their own.
-    if (promotes(operands) && tile.row_blocks() * tile.n > 192) continue;
+    // The sums of a stage, of one product at a time, and those of all want registers of their own.
+    if (promotes(operands) && tile.row_blocks() * tile.n + product_columns(tile, operands) > 384)
+      continue;
+    if (promotes(operands) && tile.row_blocks() > 1 && tile.n < 128) continue;
     // Who adds them up wants others to multiply meanwhile, which those with tiles of their own do
     // not.
     if (promotes(operands) && tile.ping_pong && rows > 64) continue;
@@ -142,7 +165,8 @@ std::string product_constants(const ProductTile& tile, const ProductForm& form, 
          constant("kComputes", form.computes_a || form.computes_b) +
          constant("kProducers", tile.producers) +
          constant("kAskedBytes", asked * tile.depth_bytes) +
-         define("WGMMA_N", fmt::format("{}", tile.n)) +
+         define("WGMMA_N", fmt::format("{}", form.columns > 0 ? form.columns
+                                                              : product_columns(tile, form.a))) +
          define("WGMMA_K", fmt::format("\"k{}\"", 32 / bytes)) +
          define("WGMMA_SUM", integers ? "s32" : "f32") + define("WGMMA_A", factor_name(form.a)) +
          define("WGMMA_B", factor_name(form.b)) +
@@ -156,7 +180,8 @@ std::string product_constants(const ProductTile& tile, const ProductForm& form, 
          constant("kCluster", tile.cluster) + constant("kRowBlocks", tile.row_blocks()) +
          constant("kTransposeA", form.transpose_a) + constant("kTransposeB", form.transpose_b) +
          constant("kBlocksPerProcessor", 1) + constant("kPromotes", promotes(form.a)) +
-         constant("kSlabColumns", slab_columns(tile)) + constant("kVector", form.vector) +
+         constant("kSlabColumns", slab_columns(tile)) + constant("kBoxes", tile.boxes) +
+         constant("kLines", tile.lines) + constant("kVector", form.vector) +
          constant("kRank", form.rank);
 }
 

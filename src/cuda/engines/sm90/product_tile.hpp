@@ -6,12 +6,16 @@
 #include <string>
 #include <vector>
 
+#include "cuda/engines/tile_cost.hpp"
 #include "plan/engine.hpp"
 
 namespace ashlar::cuda {
 
 // Kernels of kernels/sm90 use instructions that no other generation has.
 Support is_for_hopper(const DeviceProps& device);
+
+// Of the results, by lib/product_boxes.cuh.
+inline constexpr int kBoxRows = 16, kBoxRowBytes = 128;
 
 struct ProductTile {
   int m = 128, n = 128;    // of the result
@@ -21,6 +25,11 @@ struct ProductTile {
   int splits = 1;          // of the depth
   int depth_bytes = 128;   // that a stage holds of every row: 128, 64 or 32
   int producers = 1;       // warpgroups that bring the factors, more than one if they compute them
+  // Results leave by the copy engine through so many boxes of each warp (lib/product_boxes.cuh), or
+  // row by row through so many places for 16 rows (lines). Neither: threads store them
+  // (lib/product_rows.cuh).
+  int boxes = 0, lines = 0;
+  int result_bytes = 2;  // of an element of lines
 
   // Warpgroups that have rows of one tile.
   int sharers() const { return ping_pong ? 1 : consumers; }
@@ -28,7 +37,8 @@ struct ProductTile {
   // What differs for the cost model beside the extents (tile_cost.hpp).
   int variant() const {
     const int narrow = depth_bytes == 128 ? 0 : depth_bytes == 64 ? 8 : 16;
-    return (ping_pong ? 1 : 0) + (cluster > 1 ? 2 : 0) + narrow;
+    return (ping_pong ? 1 : 0) + (cluster > 1 ? 2 : 0) + narrow +
+           (boxes + lines > 0 ? kWithBoxes : 0);
   }
 };
 
@@ -44,6 +54,13 @@ ProductTile tile_of(const Config& config);
 // Whether threads have registers for reductions behind the product beside their sums.
 bool has_room_for_tails(const ProductTile& tile);
 
+// As many boxes of results as keep a warp from waiting: four, or two where other warpgroups
+// multiply meanwhile. They are written in turns, so they divide those of a row. 0: the tile has no
+// whole ones.
+int boxes_of(const ProductTile& tile, DType results);
+// The same for lines, which have room for all columns.
+int lines_of(const ProductTile& tile);
+
 // Whether sums are added in f32 after every stage, because those of the units have fewer bits.
 bool promotes(DType operands);
 
@@ -58,6 +75,7 @@ struct ProductForm {
   int vector = 1;                                 // of the epilogue
   int rank = 2;
   bool computes_a = false, computes_b = false;  // not brought by the copy engine
+  int columns = 0;                              // of one instruction; 0: those of the tile
   bool has_tails = false;                       // reductions: lib/product_tails.cuh
 };
 std::string product_constants(const ProductTile& tile, const ProductForm& form, int stages);

@@ -8,6 +8,7 @@
 
 #include "lib/divide.cuh"
 #include "lib/elements.cuh"
+#include "lib/no_tails.cuh"
 #include "lib/pointwise.cuh"
 #include "lib/rows.cuh"
 
@@ -24,6 +25,8 @@ __device__ inline void read_slab(const Sum* from, Sum (&numbers)[kCount]) {
     const uint4 first = *(const uint4*)(from + turn), second = *(const uint4*)(from + (turn ^ 4));
     *(uint4*)numbers = turn == 0 ? first : second;
     *(uint4*)(numbers + 4) = turn == 0 ? second : first;
+  } else if constexpr (kCount == 4 && sizeof(Sum) == 4) {
+    *(uint4*)numbers = *(const uint4*)from;
   } else {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) numbers[i] = from[i];
@@ -38,19 +41,6 @@ struct RowWalk {
   static const int kWidth = kColumns < kMost ? kColumns : kMost;
   static const int kPerRow = kWidth / kCount, kRows = 32 / kPerRow < 16 ? 32 / kPerRow : 16;
   static const int kSteps = 16 / kRows;
-};
-
-// Where nothing is reduced behind the product; see lib/product_tails.cuh.
-struct NoTails {
-  static const bool kAny = false, kHoldsRows = false;
-  template <class Work>
-  __device__ void begin_tile(const Args&, const Work&) {}
-  __device__ void begin_rows() {}
-  __device__ void begin_pass() {}
-  __device__ void end_pass(int) {}
-  __device__ void end_rows(const Args&, Index, Index) {}
-  __device__ void end_tile(const Args&, uint8*, int) {}
-  __device__ void end(const Args&, int) {}
 };
 
 // One access to shared memory.
@@ -142,3 +132,6 @@ __device__ inline void finish_rows(const Args& args, void* slab, const Sum (&sum
   finish_rows<kColumns, kCount, kLeavesOut>(args, slab, sums, row, row_end, column, column_end,
                                             place, tails);
 }
+
+// Before a block ends: results do not wait in shared memory.
+__device__ inline void wait_for_results() {}

@@ -72,3 +72,32 @@ template <class D> __device__ inline uint32 fma_pair(D d, uint32 a, uint32 b, ui
   return (uint32)fma_half(d, a, b, c) | (uint32)fma_half(d, a >> 16, b >> 16, c >> 16) << 16;
 }
 #endif
+
+// (a & mask) ^ c: compilers make two instructions of it where two operands are constants.
+__device__ inline uint32 and_xor(uint32 a, uint32 mask, uint32 c) {
+#if defined(__CUDA_ARCH__)
+  uint32 result;
+  asm("lop3.b32 %0, %1, %2, %3, 0x6a;" : "=r"(result) : "r"(a), "r"(mask), "r"(c));
+  return result;
+#else
+  return (a & mask) ^ c;
+#endif
+}
+
+// Four e4m3 as f16, in their order, if kConvertsE4m3. Compilers know the instruction for sm_89 from
+// CUDA 12.1 on.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890 && \
+    __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1201
+static const bool kConvertsE4m3 = true;
+__device__ inline void e4m3_to_f16_pairs(uint32 word, uint32 (&pairs)[2]) {
+  asm("{\n.reg .b16 low, high;\n"
+      "mov.b32 {low, high}, %2;\n"
+      "cvt.rn.f16x2.e4m3x2 %0, low;\n"
+      "cvt.rn.f16x2.e4m3x2 %1, high;\n}"
+      : "=r"(pairs[0]), "=r"(pairs[1])
+      : "r"(word));
+}
+#else
+static const bool kConvertsE4m3 = false;
+__device__ inline void e4m3_to_f16_pairs(uint32, uint32 (&)[2]) {}
+#endif

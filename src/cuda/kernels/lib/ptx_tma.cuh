@@ -9,6 +9,19 @@ struct alignas(64) TensorMap {
   uint64 words[16];
 };
 
+// Bytes that lie together, a multiple of 16 as both addresses are; they count for `barrier`.
+__device__ inline void load_bytes(void* to, const void* from, int bytes, Mbarrier* barrier) {
+#if !defined(__CUDA_ARCH__)
+  emulated_bulk_load(to, from, (unsigned)bytes, barrier);
+#elif __CUDA_ARCH__ >= 900
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(shared_address(to)),
+      "l"(from), "r"(bytes), "r"(shared_address(barrier))
+      : "memory");
+#endif
+}
+
 // A box of a tensor of kRank axes, its corner at `at` (the contiguous axis first), to `to`; its
 // bytes count for `barrier`. What lies outside of the tensor is zero.
 template <int kRank>
@@ -129,6 +142,16 @@ __device__ inline void store_box(const TensorMap& map, const void* from, const i
             &map),
         "r"(box), "r"(at[0]), "r"(at[1]), "r"(at[2])
         : "memory");
+#endif
+}
+// Bytes that lie together, any number of 16 of them; the same holds.
+__device__ inline void store_bytes(void* to, const void* from, int bytes) {
+#if !defined(__CUDA_ARCH__)
+  emulated_bulk_store(to, from, (unsigned)bytes);
+#elif __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),
+               "r"(shared_address(from)), "r"(bytes)
+               : "memory");
 #endif
 }
 __device__ inline void commit_stores() {

@@ -1,6 +1,7 @@
 // Words of narrow numbers as pairs of floats of 16 bits, exactly, by a few operations on bits. A
 // word of 2 n numbers gives n pairs: number j of its lower half stands in the lower half of pair j,
-// number j of its upper half in the upper half.
+// number j of its upper half in the upper half. Where PairsOfNeighbours says so, pair j has numbers
+// 2 j and 2 j + 1 instead.
 #pragma once
 
 #include "lib/ptx_pairs.cuh"
@@ -23,17 +24,32 @@ template <class T> __device__ constexpr uint32 power_pair(int exponent) {
 __device__ inline void to_pairs(bf16, bf16, uint32 word, uint32 (&pairs)[1]) { pairs[0] = word; }
 __device__ inline void to_pairs(f16, f16, uint32 word, uint32 (&pairs)[1]) { pairs[0] = word; }
 
-// The bits of e4m3 as those of a T whose exponent is too small by the difference of the biases; the
-// product puts it right, for subnormal numbers too. NaN becomes 480: see odd_bytes.
+template <class D> struct PairsOfNeighbours { static const bool value = false; };
+template <> struct PairsOfNeighbours<e4m3> { static const bool value = true; };
+
+// By the instruction, or the bits of e4m3 as those of a T whose exponent is too small by the
+// difference of the biases; the product puts it right, for subnormal numbers too. NaN then becomes
+// 480: see odd_bytes.
 template <class T>
 __device__ inline void to_pairs(e4m3, T t, uint32 word, uint32 (&pairs)[2]) {
-  const int shift = 11 - ShortFloat<T>::kMantissa;
-  const uint32 magnitude = both(0x7f00 >> shift);
+  if constexpr (kConvertsE4m3) {
+    e4m3_to_f16_pairs(word, pairs);
+    if constexpr (ShortFloat<T>::kMantissa == ShortFloat<bf16>::kMantissa) {
 #pragma unroll
-  for (int j = 0; j < 2; ++j) {
-    const uint32 upper = j == 0 ? word << 8 : word;  // numbers in the upper bytes of the halves
-    pairs[j] = fma_pair(t, (upper & kMinus) | (upper >> shift & magnitude),
-                        power_pair<T>(ShortFloat<T>::kBias - 7), kMinus);
+      for (int j = 0; j < 2; ++j)
+        pairs[j] =
+            pair_to_bf16(f16_to_float((uint16)pairs[j]), f16_to_float((uint16)(pairs[j] >> 16)));
+    }
+  } else {
+    const int shift = 11 - ShortFloat<T>::kMantissa;
+    const uint32 magnitude = both(0x7f00 >> shift);
+#pragma unroll
+    for (int j = 0; j < 2; ++j) {
+      // Numbers in the upper bytes of the halves.
+      const uint32 upper = __byte_perm(word, 0u, j == 0 ? 0x1404 : 0x3424);
+      pairs[j] = fma_pair(t, (upper & kMinus) | (upper >> shift & magnitude),
+                          power_pair<T>(ShortFloat<T>::kBias - 7), kMinus);
+    }
   }
 }
 // e5m2 is the upper half of an f16.
@@ -55,15 +71,15 @@ template <class T>
 __device__ inline void to_pairs(u4, T t, uint32 word, uint32 (&pairs)[4]) {
 #pragma unroll
   for (int j = 0; j < 4; ++j)
-    pairs[j] = fma_pair(t, (word >> 4 * j & both(15)) | ShortFloat<T>::kIntegers, power_pair<T>(0),
-                        ShortFloat<T>::kIntegers | kMinus);
+    pairs[j] = fma_pair(t, and_xor(word >> 4 * j, both(15), ShortFloat<T>::kIntegers),
+                        power_pair<T>(0), ShortFloat<T>::kIntegers | kMinus);
 }
 // The other way round in its highest bit, it is 8 more than the number.
 template <class T>
 __device__ inline void to_pairs(i4, T t, uint32 word, uint32 (&pairs)[4]) {
 #pragma unroll
   for (int j = 0; j < 4; ++j)
-    pairs[j] = fma_pair(t, (word >> 4 * j & both(15)) ^ (ShortFloat<T>::kIntegers | both(8)),
+    pairs[j] = fma_pair(t, and_xor(word >> 4 * j, both(15), ShortFloat<T>::kIntegers | both(8)),
                         power_pair<T>(0), ShortFloat<T>::kIntegers | both(8) | kMinus);
 }
 template <class T>
@@ -79,7 +95,7 @@ __device__ inline void to_pairs(e2m1, T t, uint32 word, uint32 (&pairs)[4]) {
 
 // Bit 7 of each byte of a word that to_pairs cannot convert: NaN of e4m3.
 template <class D> struct HasOddBytes { static const bool value = false; };
-template <> struct HasOddBytes<e4m3> { static const bool value = true; };
+template <> struct HasOddBytes<e4m3> { static const bool value = !kConvertsE4m3; };
 __device__ inline uint32 odd_bytes(uint32 word) {
   return ((word & 0x7f7f7f7fu) + 0x01010101u) & 0x80808080u;
 }

@@ -10,8 +10,9 @@
 // next one.
 //
 // A tile is kDyBoxes boxes of 64 filters by kXBoxes boxes of 64 channels of one tap, or by kTapRows
-// rows of kTapsAcross taps of one box. Blocks share out the pixels: each leaves its sums in
-// scratch, and the next launch adds them.
+// rows of kTapsAcross taps of one box. Of kSide groups that fill a box together the products of a
+// group's filters and its own channels are kept. Blocks share out the pixels: each leaves its sums
+// in scratch, and the next launch adds them.
 #include "lib/divide.cuh"
 #include "lib/ptx_tma.cuh"
 #include "lib/ptx_wgmma.cuh"
@@ -200,18 +201,20 @@ __device__ inline void keep_sums(const Args& args, const Work& work, int box, in
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int k = work.k + box * 64 + (int)(threadIdx.x / 32 % 4) * 16 + half * 8 + lane / 4;
-    if (k >= (int)args.filters) continue;
-    const int64 row =
-        (int64)work.split * (int)args.all_filters + work.group * (int)args.filters + k;
+    const int filter = work.group * (int)args.filters + k;
+    if (k >= (int)args.filters || filter >= (int)args.all_filters) continue;
+    const int64 row = (int64)work.split * (int)args.all_filters + filter;
+    const int first_channel = kSide > 1 ? k / kGroupFilters * kGroupChannels : 0;
 #pragma unroll
     for (int j = 0; j < WGMMA_N / 8; ++j) {
       const int across = kTapsAcross > 1 ? j / 8 : 0, column = (j - across * 8) * 8;
       const int tap_w = work.tap_w + across, c = work.c + column + lane % 4 * 2;
-      if (tap_w >= kWindowW || c >= (int)args.channels) continue;
+      const int own = c - first_channel;
+      if (tap_w >= kWindowW || own < 0 || own >= kGroupChannels) continue;
       int tap = (work.tap_d * kWindowH + tap_h) * kWindowW + tap_w;
       if constexpr (kFlip) tap = kWindowD * kWindowH * kWindowW - 1 - tap;
       float* to = (float*)args.partial +
-                  (row * (kWindowD * kWindowH * kWindowW) + tap) * (int64)args.channels + c;
+                  (row * (kWindowD * kWindowH * kWindowW) + tap) * (int64)kGroupChannels + own;
       *(float2*)to = make_float2(sums[4 * j + 2 * half], sums[4 * j + 2 * half + 1]);
     }
   }

@@ -6,8 +6,12 @@
 //   kColumnsLie   filters have the product's columns contiguous, not its depth (backward)
 //   kWhole        the epilogue's axes are (pixels, channels), or with kSwap (images, channels,
 //                 pixels); else all axes of an image stand for themselves
-//   kWindowRows   not 0: pixels are loaded once for all taps, so many rows (mainloop_windows.cuh);
-//                 lines are then longer than the results' by what lies between them
+//   kWindowRows   not 0: pixels are loaded once for all taps of a plane, so many rows
+//                 (mainloop_windows.cuh)
+//   kLongLines    lines and planes are longer than the results' by what lies between them, for
+//                 several taps
+//   kInPlanes     whether taps are in several planes
+//   kSide         not 0: groups side by side that are taken as one (mainloop_bundles.cuh)
 // args.map_pixels0... are the maps of the phases, (channel, w, h, d, image) or (channel, pixel);
 // args.map_filters has (contiguous, tap, other). args.columns and .depth are of a group;
 // args.taps[] holds the tap's place in the filter and its offsets from the window's begin, 16 bits
@@ -98,12 +102,24 @@ __device__ inline void load_stage(const Args& args, const Work& work, int block,
   load_filter_tile(args, work, kSwap ? a : b, barrier, depth, (int)(tap & 0xffff));
 }
 
-// The same in two: a block of channels of all pixels that a tile's windows see, and the filters of
-// a block of depth.
-__device__ inline void load_window(const Args& args, const Work& work, int block, uint8* to,
+// The same in two: a block of channels of all pixels that a tile's windows see of a plane, and the
+// filters of a block of depth.
+__device__ inline int plane_count(const Args& args, int phase) {
+  return kInPlanes ? (int)phase_word(args, phase, kPlanes) : 1;
+}
+__device__ inline void load_window(const Args& args, const Work& work, int number, uint8* to,
                                    Mbarrier* barrier) {
-  load_pixel_tile(args, work, to, barrier,
-                  work.group * (int)args.depth + block * kTileDepth, 0);
+  int block = number;
+  int64 tap = 0;
+  if constexpr (kInPlanes) {
+    const int planes = plane_count(args, work.phase);
+    const int taps = (int)phase_word(args, work.phase, kTaps) / planes;
+    block = number / planes;
+    const int64 first = args.taps[phase_word(args, work.phase, kFirstTap) +
+                                  (number - block * planes) * taps];
+    tap = first & (int64)0xffff << 48;
+  }
+  load_pixel_tile(args, work, to, barrier, work.group * (int)args.depth + block * kTileDepth, tap);
 }
 __device__ inline void load_filters(const Args& args, const Work& work, int block, uint8* to,
                                     Mbarrier* barrier) {
@@ -113,12 +129,12 @@ __device__ inline void load_filters(const Args& args, const Work& work, int bloc
       args.taps[phase_word(args, work.phase, kFirstTap) + block - above * (int)taps];
   load_filter_tile(args, work, to, barrier, above * kTileDepth, (int)(tap & 0xffff));
 }
-// How many rows further a tap's pixels are.
-__device__ inline int window_row(int64 tap) { return (int)(tap >> 16); }
+// How many rows further a tap's pixels are in their plane.
+__device__ inline int window_row(int64 tap) { return (int)(tap >> 16 & 0x7fffffff); }
 
 // Whether a pixel is one of the results, not one of those between lines and images.
 __device__ inline bool exists(const Args& args, int phase, const Pixel& pixel) {
-  return kWindowRows == 0 ||
+  return !kLongLines ||
          (pixel.w < (int)phase_word(args, phase, kResultW) &&
           pixel.h < (int)phase_word(args, phase, kResultH) &&
           pixel.d < (int)phase_word(args, phase, kResultD));
@@ -158,7 +174,9 @@ template <class Sum, class Tails>
 __device__ inline void finish_tile_rows(const Args& args, const Work& work, uint8* slab,
                                         const Sum (&sums)[kTileN / 2], int row, Tails& tails) {
   const Index channel = (Index)work.group * (Index)args.columns;
-  const Index channel_end = channel + (Index)args.columns;
+  Index channel_end = channel + (Index)args.columns;
+  // The last groups side by side may be fewer.
+  if constexpr (kSide > 0) channel_end = min(channel_end, (Index)args.all_columns);
   const Index pixel_end = (Index)phase_word(args, work.phase, kPixels);
   if constexpr (kSwap)
     finish_rows<kTileN>(args, slab, sums, channel + row, channel_end, (Index)work.n, pixel_end,
@@ -174,10 +192,10 @@ __device__ inline void finish_tile_rows(const Args& args, const Work& work, uint
                         },
                         tails);
   else
-    finish_rows<kTileN, kVector, (kWindowRows > 0)>(
+    finish_rows<kTileN, kVector, kLongLines>(
         args, slab, sums, (Index)row, pixel_end, channel + work.n, channel_end,
         [&](Index r, Index(&at)[kRank]) {
-          if constexpr (kWhole && kWindowRows == 0)
+          if constexpr (kWhole && !kLongLines)
             locate_row(args, r, at);
           else if constexpr (kWhole)
             place_whole_pixel(args, work.phase, (int)r, at);

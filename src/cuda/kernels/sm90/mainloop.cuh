@@ -15,6 +15,10 @@
 
 // At the barrier of a full stage: whoever asks for a part of it, and warps that compute the rest.
 static const int kFullArrivals = (kAskedBytes > 0) + (kComputes ? 4 : 0);
+// A product has 64 rows and WGMMA_N columns: the pieces that a warpgroup has of a tile, those of the
+// same rows one after the other.
+static const int kParts = kTileN / WGMMA_N;
+static const int kPieces = kRowBlocks * kParts;
 
 struct Ring : StageWalk<kStages> {
   uint8 *a, *b, *slabs;
@@ -89,9 +93,10 @@ __device__ inline void release(const Ring& ring, int stage) {
   }
 }
 
-// The products of a stage, started. `keeps`: the sums so far count.
-__device__ inline void start_products(const Ring& ring, int first_row_block, bool keeps,
-                                      Sum (&sums)[kRowBlocks][WGMMA_N / 2]) {
+// The products of a stage for kCount pieces, started. `keeps`: the sums so far count.
+template <int kCount>
+__device__ inline void start_products(const Ring& ring, int first_row_block, int first_piece,
+                                      bool keeps, Sum (&sums)[kCount][WGMMA_N / 2]) {
   const uint64 a = tile_descriptor<kTransposeA>(ring.a + ring.stage * kStageBytesA +
                                                 first_row_block * rows_step<kTransposeA>());
   const uint64 b = tile_descriptor<kTransposeB>(ring.b + ring.stage * kStageBytesB);
@@ -100,35 +105,41 @@ __device__ inline void start_products(const Ring& ring, int first_row_block, boo
 #pragma unroll
   for (int k = 0; k < kTileDepth / kInstructionDepth; ++k)
 #pragma unroll
-    for (int r = 0; r < kRowBlocks; ++r)
-      multiply(sums[r],
-               advance_descriptor(a, r * rows_step<kTransposeA>() + k * depth_step<kTransposeA>()),
-               advance_descriptor(b, k * depth_step<kTransposeB>()), keeps || k > 0);
+    for (int i = 0; i < kCount; ++i) {
+      const int row_block = (first_piece + i) / kParts, part = (first_piece + i) % kParts;
+      multiply(sums[i],
+               advance_descriptor(a, row_block * rows_step<kTransposeA>() +
+                                         k * depth_step<kTransposeA>()),
+               advance_descriptor(b, part * (WGMMA_N / 64) * rows_step<kTransposeB>() +
+                                         k * depth_step<kTransposeB>()),
+               keeps || k > 0);
+    }
   commit_products();
   keep_in_registers(sums);
 }
 
-// For units whose sums have few bits (fp8): those of a stage, 128 of depth, are added in f32.
-// Meanwhile the other warpgroups keep the units busy.
+// For units whose sums have few bits (fp8): those of a stage, 128 of depth, are added in f32, piece
+// by piece. Meanwhile the other warpgroups keep the units busy.
 __device__ inline void multiply_blocks_and_promote(Ring& ring, const Work& work,
                                                    const Turns& turns, int first_row_block,
-                                                   Sum (&sums)[kRowBlocks][WGMMA_N / 2]) {
+                                                   Sum (&sums)[kPieces][WGMMA_N / 2]) {
 #pragma unroll
-  for (int r = 0; r < kRowBlocks; ++r)
+  for (int piece = 0; piece < kPieces; ++piece)
 #pragma unroll
-    for (int i = 0; i < WGMMA_N / 2; ++i) sums[r][i] = 0;
-  Sum of_stage[kRowBlocks][WGMMA_N / 2];
+    for (int i = 0; i < WGMMA_N / 2; ++i) sums[piece][i] = 0;
+  Sum of_stage[1][WGMMA_N / 2];
   for (int block = 0; block < work.count; ++block, ring.next()) {
     wait_for(ring.full + ring.stage, ring.parity);
     if (block == work.count - 1) turns.pass_on(ring.turns);
-    start_products(ring, first_row_block, false, of_stage);
-    wait_for_products<0>();
-    keep_in_registers(of_stage);
-    release(ring, ring.stage);
 #pragma unroll
-    for (int r = 0; r < kRowBlocks; ++r)
+    for (int piece = 0; piece < kPieces; ++piece) {
+      start_products(ring, first_row_block, piece, false, of_stage);
+      wait_for_products<0>();
+      keep_in_registers(of_stage);
+      if (piece == kPieces - 1) release(ring, ring.stage);
 #pragma unroll
-      for (int i = 0; i < WGMMA_N / 2; ++i) sums[r][i] += of_stage[r][i];
+      for (int i = 0; i < WGMMA_N / 2; ++i) sums[piece][i] += of_stage[0][i];
+    }
   }
 }
 
@@ -136,12 +147,12 @@ __device__ inline void multiply_blocks_and_promote(Ring& ring, const Work& work,
 // have been started.
 __device__ inline void multiply_blocks(Ring& ring, const Work& work, const Turns& turns,
                                        int first_row_block,
-                                       Sum (&sums)[kRowBlocks][WGMMA_N / 2]) {
+                                       Sum (&sums)[kPieces][WGMMA_N / 2]) {
   int before = -1;
   for (int block = 0; block < work.count; ++block, ring.next()) {
     wait_for(ring.full + ring.stage, ring.parity);
     if (block == work.count - 1) turns.pass_on(ring.turns);
-    start_products(ring, first_row_block, block > 0, sums);
+    start_products(ring, first_row_block, 0, block > 0, sums);
     wait_for_products<1>();
     if (before >= 0) release(ring, before);
     before = ring.stage;
@@ -165,7 +176,7 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
       ring.skip(work.count);
       continue;
     }
-    Sum sums[kRowBlocks][WGMMA_N / 2];
+    Sum sums[kPieces][WGMMA_N / 2];
     turns.wait(ring.turns);
     if (work.count == 0) turns.pass_on(ring.turns);
     if constexpr (kPromotes)
@@ -174,19 +185,20 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
       multiply_blocks(ring, work, turns, first_row_block, sums);
     if (kHasEmptyWork && !kPromotes && work.count == 0) {
 #pragma unroll
-      for (int r = 0; r < kRowBlocks; ++r)
+      for (int piece = 0; piece < kPieces; ++piece)
 #pragma unroll
-        for (int i = 0; i < WGMMA_N / 2; ++i) sums[r][i] = 0;
+        for (int i = 0; i < WGMMA_N / 2; ++i) sums[piece][i] = 0;
     }
     tails.begin_tile(args, work);
 #pragma unroll
     for (int r = 0; r < kRowBlocks; ++r) {
       const int row = work.m + (first_row_block + r) * 64 + warp * 16;
-      finish_tile_rows(args, work, slab, sums[r], row, tails);
+      finish_tile_rows(args, work, slab, *(Sum(*)[kTileN / 2])sums[r * kParts], row, tails);
     }
     tails.end_tile(args, slab, group);
   }
   tails.end(args, group);
+  wait_for_results();
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)

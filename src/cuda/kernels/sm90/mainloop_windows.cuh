@@ -1,6 +1,6 @@
 // The products of a convolution whose windows stay in shared memory: pixels are brought there once
-// for all taps, padded lines one after the other, and a tap's pixels are the same rows some rows
-// further. Comes after a kernel's head, sm90/schedule_pixels.cuh, lib/product_rows.cuh,
+// for all taps of a plane, padded lines one after the other, and a tap's pixels are the same rows
+// some rows further. Comes after a kernel's head, sm90/schedule_pixels.cuh, lib/product_rows.cuh,
 // lib/ptx_wgmma_product.cuh, sm90/load_pixels.cuh and sm90/warpgroups.cuh. The head has kStages of
 // filters, kWindowStages of pixels, and kResident: the filters of all taps stay where they are.
 #include "lib/ptx_cluster.cuh"
@@ -48,16 +48,21 @@ __device__ inline void start(const Ring& ring) {
     __syncthreads();
 }
 
+// Windows of a piece of work: of every block of channels those of all planes.
+__device__ inline int window_count(const Args& args, const Work& work) {
+  return (int)args.depth_blocks * plane_count(args, work.phase);
+}
+
 // One thread.
 __device__ inline void produce_windows(const Args& args, Ring ring) {
   for (int number = first_work(); number < work_count(args); number += work_step()) {
     const Work work = work_of(args, number);
     if (work.count == 0) continue;
-    for (int depth = 0; depth < (int)args.depth_blocks; ++depth, ring.window.next()) {
+    for (int i = 0; i < window_count(args, work); ++i, ring.window.next()) {
       const int stage = ring.window.stage;
       wait_for(ring.empty_window + stage, ring.window.parity ^ 1);
       arrive_and_expect(ring.full_window + stage, kStageBytesA);
-      load_window(args, work, depth, ring.windows + stage * kStageBytesA, ring.full_window + stage);
+      load_window(args, work, i, ring.windows + stage * kStageBytesA, ring.full_window + stage);
     }
   }
 }
@@ -112,20 +117,21 @@ __device__ inline void start_products(const Ring& ring, int first_row, bool keep
 __device__ inline void multiply_windows(const Args& args, Ring& ring, const Work& work,
                                         const Turns& turns, int first_row,
                                         Sum (&sums)[kRowBlocks][WGMMA_N / 2]) {
-  const int taps = (int)phase_word(args, work.phase, kTaps);
-  const int blocks = taps == 0 ? 0 : (int)args.depth_blocks;
+  const int all_taps = (int)phase_word(args, work.phase, kTaps);
+  const int taps = all_taps / (all_taps == 0 ? 1 : plane_count(args, work.phase));
+  const int windows = taps == 0 ? 0 : window_count(args, work);
   const int64* tap_words = args.taps + phase_word(args, work.phase, kFirstTap);
   const auto row_of = [&](int tap) {
     return first_row + __shfl_sync(~0u, window_row(tap_words[tap]), 0);
   };
   int filter_before = -1, window_before = -1;
-  int row = row_of(0);
-  for (int depth = 0; depth < blocks; ++depth, ring.window.next()) {
+  int row = row_of(0);  // those of another plane are the same
+  for (int window = 0; window < windows; ++window, ring.window.next()) {
     wait_for(ring.full_window + ring.window.stage, ring.window.parity);
     for (int tap = 0; tap < taps; ++tap, ring.filter.next()) {
       wait_for(ring.full + ring.filter.stage, kResident ? 0 : ring.filter.parity);
-      if (depth == blocks - 1 && tap == taps - 1) turns.pass_on(ring.turns);
-      start_products(ring, row, depth + tap > 0, sums);
+      if (window == windows - 1 && tap == taps - 1) turns.pass_on(ring.turns);
+      start_products(ring, row, window + tap > 0, sums);
       row = row_of(tap + 1 < taps ? tap + 1 : 0);
       wait_for_products<1>();
       if (filter_before >= 0) release_filter(ring, filter_before);
@@ -153,7 +159,7 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
     const Work work = work_of(args, number);
     if (kPingPong && turn++ % kConsumers != group) {
       if (work.count == 0) continue;
-      ring.window.skip((int)args.depth_blocks);
+      ring.window.skip(window_count(args, work));
       ring.filter.skip(work.count);
       continue;
     }
@@ -176,6 +182,7 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
     tails.end_tile(args, slab, group);
   }
   tails.end(args, group);
+  wait_for_results();
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)

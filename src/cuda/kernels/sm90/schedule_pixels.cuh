@@ -20,6 +20,7 @@ enum PhaseWord {
   kLowerW, kLowerH, kLowerD,
   kFirstW, kFirstH, kFirstD,
   kResultW, kResultH, kResultD,
+  kPlanes,  // that its taps are in, each with equally many
   kPhaseWords
 };
 
@@ -51,7 +52,9 @@ __device__ inline Work work_of(const Args& args, int number) {
   work.phase = 0;
   if constexpr (kInTurns) {
     const int round = number / kPhases;
-    work.phase = (number + round) % kPhases;
+    // With 4 phases a block has the next one each time, but after its 4th tile goes on one further:
+    // warpgroups that take turns have all of them, too.
+    work.phase = (number + round + round / work_step()) % kPhases;
     number = round;
   } else if constexpr (kPhases > 1) {
     while (work.phase + 1 < kPhases && number >= (int)phase_word(args, work.phase + 1, kFirstWork))

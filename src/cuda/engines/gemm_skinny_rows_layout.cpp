@@ -1,0 +1,175 @@
+// Layouts of products with few rows whose weights the copy engine brings by rows, and what they
+// should take: counts of instructions and bytes, per multiprocessor and clock.
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/ceil_div.hpp"
+#include "cuda/engines/gemm_skinny_shape.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+using Layout = SkinnyLayout;
+using Shape = SkinnyShape;
+
+constexpr std::int64_t kPacketBytes = 16, kStepBytes = 4 * kPacketBytes;
+constexpr std::int64_t kReserved = 1 << 10;  // of shared memory, for each block
+constexpr std::int64_t kMostStages = 8;
+constexpr double kClock = 1.75e9;
+constexpr double kWarpBytes = 32 * kPacketBytes;  // of a packet of all lanes
+
+std::int64_t chunk_depth(const Shape& shape, const Layout& layout) {
+  return layout.chunk * 8 / shape.bits();
+}
+std::int64_t groups_of_chunk(const Shape& shape, const Layout& layout) {
+  return shape.scale_block > 0 ? chunk_depth(shape, layout) / shape.scale_block : 0;
+}
+std::int64_t scale_bytes(const Shape& shape) {
+  return shape.scale_block > 0 ? bit_width(shape.scales().dtype) / 8 : 0;
+}
+// Steps of a warp in a chunk.
+std::int64_t steps_of_chunk(const Layout& layout) {
+  return layout.chunk / kStepBytes / layout.warps_k;
+}
+double as_double(std::int64_t count) { return static_cast<double>(count); }
+
+// Units of 8 depths in a packet, and tiles of 8 rows of x.
+double units(const Shape& shape) { return as_double(kPacketBytes * 8 / shape.bits()) / 8; }
+double few_tiles(const Shape& shape) { return as_double(ceil_div(shape.few, 8)); }
+
+std::int64_t registers_of(const Shape& shape, const Layout& layout) {
+  const std::int64_t few = ceil_div(shape.few, 8);
+  const std::int64_t sums = layout.tiles * few * 4 * (shape.scale_block > 0 ? 2 : 1);
+  return 64 + sums + 2 * layout.tiles * 4 + few * 4;
+}
+
+// Of a warp, for a chunk.
+double instructions(const Shape& shape, const Layout& layout) {
+  const double few = few_tiles(shape), packets = as_double(2 * layout.tiles);
+  const double x = units(shape) * few * (shape.bits() == 4 ? 5 : 1);
+  const double scales = shape.scale_block > 0 ? 2 * few + 3 : 0;
+  const double step = packets * (instructions_of_packet(shape) + scales) + x + 6;
+  const double asked = as_double(layout.rows(shape) + shape.few + groups_of_chunk(shape, layout)) /
+                       as_double(layout.warps_n * layout.warps_k);
+  return as_double(steps_of_chunk(layout)) * step + 60 + 12 * asked;
+}
+// Clocks of shared memory, for a chunk of a block: it takes or gives 128 bytes in one.
+double shared_clocks(const Shape& shape, const Layout& layout) {
+  const double packets = as_double(layout.rows(shape)) * as_double(layout.chunk) / kWarpBytes;
+  const double x = units(shape) * few_tiles(shape) / as_double(2 * layout.tiles) *
+                   (shape.bits() == 4 ? 2 : 1);  // lanes meet in banks
+  return packets * (2 + x) * kWarpBytes / 128;
+}
+
+// That make pairs of 16 bits of a packet's numbers.
+double conversion(const Shape& shape) {
+  const DType dtype = shape.weights.dtype;
+  if (bit_width(dtype) == 16) return 4;  // moves
+  if (dtype == e4m3) return shape.type == f16 ? 8 : 34;
+  if (dtype == e5m2) return 12;
+  if (bit_width(dtype) == 8) return 28;
+  return dtype == e2m1 ? 76 : 46;
+}
+
+}  // namespace
+
+double instructions_of_packet(const Shape& shape) {
+  return conversion(shape) + 1 + units(shape) * few_tiles(shape);
+}
+
+std::int64_t SkinnyLayout::stage_bytes(const Shape& shape) const {
+  const std::int64_t pitch = chunk % 128 == 64 ? chunk : chunk + 64;
+  const std::int64_t x_pitch = shape.bits() < 16 ? chunk_depth(shape, *this) * 2 + 16 : pitch;
+  return rows(shape) * pitch + shape.few * x_pitch +
+         groups_of_chunk(shape, *this) * rows(shape) * scale_bytes(shape);
+}
+
+bool SkinnyLayout::choose_stages(const Shape& shape, const DeviceProps& device) {
+  const std::int64_t room = std::min(device.l1_bytes / blocks - kReserved, device.shared_bytes);
+  steps = 0;
+  const std::int64_t fixed = shared_bytes(shape);
+  steps = 1;
+  const std::int64_t each = shared_bytes(shape) - fixed;
+  choose_passes(shape, device);
+  steps = std::min({(room - fixed) / each, kMostStages, passes * block_rounds(shape)});
+  return steps >= std::min<std::int64_t>(3, passes * block_rounds(shape));
+}
+
+// Memory gives all its speed to blocks that have enough on the way. Else the limit is what the
+// busiest multiprocessor does: instructions, or words of shared memory; or the L2 cache, which
+// gives x to every block. Before that comes the start, after it the last chunk.
+double SkinnyLayout::seconds_by_rows(const Shape& shape, const DeviceProps& device) const {
+  constexpr double kEnough = 40 << 10;                       // bytes on the way per multiprocessor
+  constexpr double kOfMemory = 0.91;                         // of the speed that is on its label
+  constexpr double kMostIssued = 2.8, kIssuedByWarp = 0.35;  // instructions per clock
+  constexpr double kL2BytesPerClock = 34;
+  constexpr double kChunkClocks = 400;  // to wait, and to meet
+  constexpr double kStart = 3.2e-6, kCluster = 0.8e-6, kUnit = 0.1e-6;
+  const auto all = as_double(device.compute_units), count = as_double(grid(shape));
+  const double of_one = std::ceil(count / all), at_once = std::min(of_one, as_double(blocks));
+  const double weights = as_double(shape.many * shape.batches * shape.row_bytes());
+  const double chunks = as_double(block_rounds(shape) * passes);
+  const double on_the_way = std::min(count, all * at_once) / all *
+                            as_double(std::max<std::int64_t>(steps - 1, 1) * rows(shape) * chunk);
+  const double memory =
+      weights / (device.bytes_per_second * kOfMemory * std::min(1.0, on_the_way / kEnough));
+  const double x = count * chunks * as_double(shape.few * chunk_depth(shape, *this)) * 2;
+  const double l2 = (weights + x) / (kL2BytesPerClock * all * kClock);
+  const double warps = as_double(warps_n * warps_k);
+  const double issue =
+      instructions(shape, *this) * warps / std::min(kMostIssued, kIssuedByWarp * warps * at_once);
+  const double chunk_clocks = std::max(issue, shared_clocks(shape, *this)) + kChunkClocks / at_once;
+  const double busiest = of_one * chunks * chunk_clocks / kClock;
+  const double unit = kUnit + (split > 1 ? kCluster : 0);
+  return std::max({memory, l2, busiest}) + kStart + (chunk_clocks + kChunkClocks) / kClock +
+         as_double(passes) * unit;
+}
+
+std::vector<SkinnyLayout> layouts_by_rows(const Shape& shape, const DeviceProps& device,
+                                          std::size_t most) {
+  if (!shape.lies_in_rows(device)) return {};
+  struct Candidate {
+    double seconds;
+    Layout layout;
+  };
+  // Of those that differ in the number of warps alone, the best.
+  std::map<std::vector<std::int64_t>, Candidate> best;
+  const auto consider = [&](Layout layout) {
+    const std::int64_t warps = layout.warps_n * layout.warps_k;
+    if (warps < 4 || warps > 16 || layout.rows(shape) > 512) return;
+    const std::int64_t registers = registers_of(shape, layout);
+    if (registers > 248 || registers * layout.threads() * layout.blocks > (64 << 10)) return;
+    if (layout.rounds(shape) <= (layout.split - 1) * layout.block_rounds(shape)) return;
+    if (shape.scale_block > 0 && chunk_depth(shape, layout) % shape.scale_block != 0) return;
+    if (layout.chunk > shape.row_bytes() && layout.chunk > kStepBytes * layout.warps_k) return;
+    if (!layout.choose_stages(shape, device)) return;
+    const double seconds = layout.seconds(shape, device);
+    const std::vector<std::int64_t> kind = {layout.tiles, layout.split, layout.blocks,
+                                            layout.chunk};
+    const auto found = best.find(kind);
+    if (found == best.end() || seconds < found->second.seconds)
+      best.insert_or_assign(kind, Candidate{seconds, layout});
+  };
+  Layout layout;
+  for (layout.tiles = 1; layout.tiles <= 4; layout.tiles *= 2)
+    for (layout.warps_k = 1; layout.warps_k <= 16; layout.warps_k *= 2)
+      for (layout.warps_n = 1; layout.warps_n * layout.warps_k <= 16; ++layout.warps_n)
+        for (layout.split = 1; layout.split <= 8; layout.split *= 2)
+          for (layout.blocks = 1; layout.blocks <= 4; ++layout.blocks)
+            for (layout.chunk = std::max<std::int64_t>(128, kStepBytes * layout.warps_k);
+                 layout.chunk <= std::min<std::int64_t>(2048, kStepBytes * layout.warps_k * 4);
+                 layout.chunk *= 2)
+              consider(layout);
+  std::vector<Candidate> sorted;
+  for (const auto& [kind, candidate] : best) sorted.push_back(candidate);
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.seconds < b.seconds; });
+  std::vector<Layout> result;
+  for (std::size_t i = 0; i < std::min(sorted.size(), most); ++i)
+    result.push_back(sorted[i].layout);
+  return result;
+}
+
+}  // namespace ashlar::cuda

@@ -1,0 +1,94 @@
+// The end of a product with few rows: sums of warps, then of the blocks of a cluster, become
+// results.
+#pragma once
+
+#include "lib/ptx_cluster.cuh"
+
+static const int kThreads = kWarpsN * kWarpsK * 32;
+static const int kPitch = kRows + 4;  // of sums in shared memory: lanes then hit different banks
+
+// kVector sums of row m of those of x that are there, row `row` of the weights on, of all warps
+// with these rows.
+template <int kVector>
+__device__ inline void sums_of_warps(const float* sums, int m, int row, R (&values)[kVector]) {
+#pragma unroll
+  for (int l = 0; l < kVector; ++l) {
+    float sum = 0;
+#pragma unroll
+    for (int w = 0; w < kWarpsK; ++w) sum += sums[(w * kFewAtOnce + m) * kPitch + row + l];
+    values[l] = sum;
+  }
+}
+template <int kVector>
+__device__ inline void store_results(const Args& args, const Place& place, int m, Index row,
+                                     R (&values)[kVector]) {
+  Index at[kRank];
+#pragma unroll
+  for (int axis = 0; axis < kRank - 2; ++axis) at[axis] = place.batch[axis];
+  at[kRank - 2] = m;
+  at[kRank - 1] = row;
+  if (row >= (Index)args.many) return;
+  scale_results<kVector>(args, at, values);
+  epilogue<kVector>(args, at, values);
+}
+
+// Adds the sums of kFewAtOnce rows of x, from `first` on: those of warps, then of the blocks of a
+// cluster, and hands them on.
+template <int kSplit, bool kAligned>
+__device__ inline void finish_rows(const Args& args, const Place& place, Products& products,
+                                   int first, float* sums, int rank) {
+  const int warp_n = threadIdx.x / 32 % kWarpsN, warp_k = threadIdx.x / 32 / kWarpsN;
+  products.visit([&](int row, int m, float sum) {
+    if (kFewAtOnce == kFew || (unsigned)(m - first) < (unsigned)kFewAtOnce)
+      sums[(warp_k * kFewAtOnce + m - first) * kPitch + warp_n * kWarpRows + row] = sum;
+  });
+  __syncthreads();
+  constexpr int kVector = kAligned ? kVectorY : 1;
+  constexpr int kShare = kRows / kSplit, kAcross = kShare / kVector;
+  if constexpr (kSplit > 1) {
+    if constexpr (kWarpsK > 1) {
+#pragma unroll 1
+      for (int i = threadIdx.x; i < kRows * kFewAtOnce; i += kThreads) {
+        R sum[1];
+        sums_of_warps(sums, i / kRows, i % kRows, sum);
+        sums[i / kRows * kPitch + i % kRows] = sum[0];
+      }
+    }
+    cluster_barrier();
+  }
+#pragma unroll 1
+  for (int i = threadIdx.x; i < kAcross * kFewAtOnce; i += kThreads) {
+    const int m = i / kAcross, row = i % kAcross * kVector + rank * kShare;
+    R values[kVector];
+    if constexpr (kSplit == 1) {
+      sums_of_warps(sums, m, row, values);
+    } else {
+      float parts[kSplit][kVector];
+#pragma unroll
+      for (int r = 0; r < kSplit; ++r)
+#pragma unroll
+        for (int l = 0; l < kVector; ++l)
+          parts[r][l] = load_from_block(sums + m * kPitch + row + l, r);
+      fill((R)0, values);
+#pragma unroll
+      for (int r = 0; r < kSplit; ++r)
+#pragma unroll
+        for (int l = 0; l < kVector; ++l) values[l] += parts[r][l];
+    }
+    if (kFew % kFewAtOnce == 0 || first + m < kFew)
+      store_results(args, place, first + m, place.first_row + row, values);
+  }
+  // Nobody writes the next sums, or leaves, while others read these.
+  if constexpr (kSplit > 1)
+    cluster_barrier();
+  else
+    __syncthreads();
+}
+template <int kSplit, bool kAligned>
+__device__ inline void finish_unit(const Args& args, const Place& place, Products& products,
+                                   float* sums, int rank) {
+  products.finish();
+#pragma unroll 1
+  for (int first = 0; first < kFew; first += kFewAtOnce)
+    finish_rows<kSplit, kAligned>(args, place, products, first, sums, rank);
+}

@@ -1,0 +1,188 @@
+// y[few][many] = x[few][depth] * weights[many][depth] as gemm_skinny.cuh has it, where the copy
+// engine brings the weights (sm_90 on): both operands lie along the depth, in multiples of 64 bytes
+// of weights.
+//
+// A block has kRows rows of weights at a time and a part of the depth, in chunks: kChunk bytes of
+// each row, the same depths of x, and the scales of these weights. Chunks go through a ring of
+// kStages stages; threads ask for a row each, and all of them wait for the whole chunk. After the
+// last chunk of some rows come the first of the next.
+#include "lib/ptx_tma.cuh"
+
+static const int kWarps = kWarpsN * kWarpsK;
+static const int kStepBytes = 4 * kPacketBytes;  // of a row, in a step of a warp
+static const int kSteps = kChunk / kStepBytes / kWarpsK;  // of a warp in a chunk
+static const int kStepsTogether = kSteps * kTiles <= 4 ? kSteps : 4 / kTiles;  // registers
+static const int kChunkDepth = kChunk * 8 / kBits;
+static const int kChunkX = kChunkDepth * 2;
+static const int kGroups = kScaled ? kChunkDepth / kScaleBlock : 0;
+// Eight lanes read 16 bytes of each of four places of two rows: rows start where these lie in
+// different banks.
+static const int kPitchW = kChunk % 128 == 64 ? kChunk : kChunk + 64;
+static const int kPitchX = kBits < 16 ? kChunkX + 16 : kPitchW;
+static const int kGroupBytes = kRows * (int)sizeof(S::Word);
+// A stage: weights, then x, then scales.
+static const int kFirstX = kRows * kPitchW;
+static const int kFirstScale = kFirstX + kFew * kPitchX;
+static const int kStageBytes = kFirstScale + kGroups * kGroupBytes;
+static const int kSumBytes = kWarpsK * kFewAtOnce * kPitch * 4;
+
+// Rows of blocks and batches are units; a block takes every n-th of them, n blocks (or clusters)
+// being there.
+__device__ inline void place_unit(const Args& args, int unit, Place& place) {
+  int group = unit;
+  if constexpr (kRank > 2) {
+    int batch = unit / (int)args.groups;
+    group = unit % (int)args.groups;
+#pragma unroll
+    for (int axis = kRank - 3; axis >= 0; --axis) {
+      place.batch[axis] = (Index)(batch % (int)args.batch_extent[axis]);
+      batch /= (int)args.batch_extent[axis];
+    }
+  }
+  place.first_row = (Index)group * kRows;
+}
+
+// The chunks that a block asks for, one after the other.
+struct Ahead {
+  int unit, every, first_chunk, chunks;
+  int chunk, stage;  // the next
+
+  // By all threads: each asks for a row, of weights, x or scales. The first one announces them all;
+  // bytes that come before that wait for it.
+  __device__ void ask(const Args& args, uint8* memory, Mbarrier* full) {
+    if (unit < (int)args.units) {
+      ask(args, memory + stage * kStageBytes, full + stage, first_chunk + chunk);
+      if (++chunk == chunks) {
+        chunk = 0;
+        unit += every;
+      }
+    }
+    stage = stage + 1 == kStages ? 0 : stage + 1;
+  }
+
+ private:
+  __device__ void ask(const Args& args, uint8* to, Mbarrier* full, int at) const {
+    Place place;
+    place_unit(args, unit, place);
+    const int64 first = (int64)at * kChunk;  // byte of a row
+    const int rows = min(kRows, (int)args.many - (int)place.first_row);
+    const int bytes = kWhole ? kChunk : (int)min((int64)kChunk, args.row_bytes - first);
+    const int x_bytes = bytes * 16 / kBits;
+    const int groups = kScaled ? (x_bytes / 2 + kScaleBlock - 1) / kScaleBlock : 0;
+    const int scale_bytes = rows * (int)sizeof(S::Word);
+    if (threadIdx.x == 0)
+      arrive_and_expect(full, rows * bytes + kFew * x_bytes + groups * scale_bytes);
+    // Warps ask side by side: neighbouring rows are of different ones.
+#pragma unroll 1
+    for (int i = threadIdx.x / 32 + threadIdx.x % 32 * kWarps; i < rows + kFew + groups;
+         i += kThreads) {
+      const uint8* from;
+      uint8* here;
+      int count;
+      if (i < rows) {
+        int64 row = args.first_weight + (place.first_row + i) * args.row_stride;
+#pragma unroll
+        for (int axis = 0; axis < kRank - 2; ++axis)
+          row += place.batch[axis] * args.batch_stride[axis];
+        from = (const uint8*)args.weights + row * kBits / 8 + first;
+        here = to + i * kPitchW;
+        count = bytes;
+      } else if (!kScaled || i < rows + kFew) {
+        const int m = i - rows;
+        int64 row = m * args.x_row_stride;
+#pragma unroll
+        for (int axis = 0; axis < kRank - 2; ++axis)
+          row += place.batch[axis] * args.x_batch_stride[axis];
+        from = (const uint8*)args.x + row * 2 + first * 16 / kBits;
+        here = to + kFirstX + m * kPitchX;
+        count = x_bytes;
+      } else {
+        const int group = i - rows - kFew;
+        int64 scale = place.first_row + (at * kGroups + group) * args.scale_stride;
+#pragma unroll
+        for (int axis = 0; axis < kRank - 2; ++axis)
+          scale += place.batch[axis] * args.scale_batch_stride[axis];
+        from = (const uint8*)args.scales + scale * (int)sizeof(S::Word);
+        here = to + kFirstScale + group * kGroupBytes;
+        count = scale_bytes;
+      }
+      load_bytes(here, from, count, full);
+    }
+  }
+};
+
+// The products of step `step` of a chunk.
+__device__ inline void add_step(const Args& args, const Place& place, const uint8* stage, int step,
+                                Products& products) {
+  const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  const int warp_row = threadIdx.x / 32 % kWarpsN * kWarpRows;
+  const uint8* const weights =
+      stage + (warp_row + g) * kPitchW + step * kStepBytes + t * kPacketBytes;
+  const uint8* const x = stage + kFirstX + step * (kStepDepth * 2) + t * (kOwn * 2);
+  Words packets[kPackets];
+#pragma unroll
+  for (int p = 0; p < kPackets; ++p) packets[p].piece = *(const Piece*)(weights + 8 * p * kPitchW);
+  const auto unit_of_x = [&](int u, int m) {
+    return in_order_of_weights(*(const uint4*)(x + m * kPitchX + u * 16));
+  };
+  if constexpr (kScaled) {
+    Products own;
+    own.template add<true>(args, place, packets, unit_of_x, Scales{});
+    const typename S::Word* const scales =
+        (const typename S::Word*)(stage + kFirstScale + step * kStepDepth / kScaleBlock *
+                                                            kGroupBytes);
+    products.add_scaled(own, [&](int row) { return (float)widen(S(), scales[warp_row + row]); });
+  } else {
+    products.template add<true>(args, place, packets, unit_of_x, Scales{});
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
+    gemm_skinny_rows(const __grid_constant__ Args args) {
+  uint8* const memory = shared_memory();
+  float* const sums = (float*)(memory + kStages * kStageBytes);
+  Mbarrier* const full = (Mbarrier*)((uint8*)sums + kSumBytes);
+  if (threadIdx.x == 0) {
+#pragma unroll
+    for (int s = 0; s < kStages; ++s) init_barrier(full + s, 1);
+    fence_barriers();
+  }
+  __syncthreads();
+
+  const int rank = blockIdx.x % kClusterBlocks;
+  const int all_chunks = (int)args.rounds;
+  const int most = (all_chunks + kClusterBlocks - 1) / kClusterBlocks;
+  const int first_chunk = rank * most, chunks = min(most, all_chunks - first_chunk);
+  const int first = blockIdx.x / kClusterBlocks, every = gridDim.x / kClusterBlocks;
+  Ahead ahead = {first, every, first_chunk, chunks, 0, 0};
+#pragma unroll 1
+  for (int s = 0; s < kStages; ++s) ahead.ask(args, memory, full);
+
+  const int warp_k = threadIdx.x / 32 / kWarpsN;
+  int stage = 0, parity = 0;
+#pragma unroll 1
+  for (int unit = first; unit < (int)args.units; unit += every) {
+    Place place;
+    place_unit(args, unit, place);
+    Products products;
+#pragma unroll 1
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      const uint8* const here = memory + stage * kStageBytes;
+      const int64 rest = args.row_bytes - (int64)(first_chunk + chunk) * kChunk;
+      const int steps = kWhole ? 0 : (int)(min((int64)kChunk, rest) / kStepBytes);
+      wait_for(full + stage, parity);
+#pragma unroll kStepsTogether
+      for (int s = 0; s < kSteps; ++s) {
+        const int step = s * kWarpsK + warp_k;
+        if (kWhole || step < steps) add_step(args, place, here, step, products);
+      }
+      __syncthreads();  // all warps have read the stage
+      ahead.ask(args, memory, full);
+      if (++stage == kStages) {
+        stage = 0;
+        parity ^= 1;
+      }
+    }
+    finish_unit<kClusterBlocks, true>(args, place, products, sums, rank);
+  }
+}
