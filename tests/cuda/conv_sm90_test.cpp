@@ -310,6 +310,13 @@ TEST_F(GpuConvSm90, BoxesBesideOtherResults) {
   graph.output("y", relu(sum), {.dtype = f16, .layout = channels_last});
   const Some engine([](const Config& config) { return config.knob("boxes") > 0; });
   expect_agrees(engine, graph, true);
+  // One whose elementary functions are as good as its type.
+  Graph short_result;
+  const Value a = short_result.input("x", {3, 64, 7, 9}, bf16, channels_last),
+              b = short_result.input("w", {64, 64, 1, 1}, bf16, channels_last);
+  short_result.output("y", gelu_tanh(short_result.conv(a, b, {})) * 2.0,
+                      {.dtype = bf16, .layout = channels_last});
+  expect_agrees(engine, short_result);
 }
 
 TEST_F(GpuConvSm90, Patches) {

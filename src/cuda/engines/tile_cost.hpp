@@ -52,7 +52,7 @@ struct TileCalibration {
 };
 // Part of the number of a variant whose results the copy engine stores. Where no row has it, the
 // row of the variant without it stands for it.
-inline constexpr int kWithBoxes = 32;
+inline constexpr int kWithBoxes = 64;
 const TileCalibration& tile_calibration(std::string_view engine, DType operands, int tile_m,
                                         int tile_n, int variant);
 

@@ -39,12 +39,13 @@ std::string attributes(const Pointwise& op) {
 class Printer {
  public:
   Printer(const PointwiseProgram& program, const Graph& graph, const std::string& function,
-          Arguments& arguments)
+          Arguments& arguments, DType kept = f32)
       : program_(program),
         space_(program.space),
         graph_(graph),
         function_(function),
-        arguments_(arguments) {}
+        arguments_(arguments),
+        has_short_results_(has_short_results(program, kept)) {}
 
   std::string print() {
     for (std::size_t i = 0; i < program_.steps.size(); ++i) add_step(static_cast<int>(i));
@@ -330,7 +331,7 @@ class Printer {
         !is_plain(x.op) || x.round_to || factor.kind != Kind::constant ||
         std::abs(factor.constant) < kLeast || std::abs(factor.constant) > kMost)
       return nullptr;
-    int uses = 0;
+    int uses = program_.result == step.args[0] ? 1 : 0;
     for (const Step& other : program_.steps)
       uses += static_cast<int>(std::count(other.args.begin(), other.args.end(), step.args[0]));
     for (const auto& store : program_.stores) uses += store.value == step.args[0] ? 1 : 0;
@@ -344,9 +345,9 @@ class Printer {
            mode == PointwiseMode::gelu_approx_tanh_fwd ||
            mode == PointwiseMode::gelu_approx_tanh_bwd;
   }
-  // Whether all that the program makes is stored with 11 bits or fewer.
-  static bool has_short_results(const PointwiseProgram& program) {
-    return program.result < 0 && program.reduced.empty() &&
+  // Whether all that the program makes is stored or kept with 11 bits or fewer.
+  static bool has_short_results(const PointwiseProgram& program, DType kept) {
+    return program.reduced.empty() && (program.result < 0 || bit_width(kept) <= 16) &&
            std::all_of(program.stores.begin(), program.stores.end(),
                        [](const auto& store) { return bit_width(store.view.dtype) <= 16; });
   }
@@ -360,14 +361,14 @@ class Printer {
   std::set<std::string> strides_;  // those that are arguments already
   std::set<int> has_flags_;        // steps that draw 0 or 1, which are there as flags, too
   int rows_ = 0;
-  const bool has_short_results_ = has_short_results(program_);
+  const bool has_short_results_;
 };
 
 }  // namespace
 
 std::string print_program(const PointwiseProgram& program, const Graph& graph,
-                          const std::string& name, Arguments& arguments) {
-  return Printer(program, graph, name, arguments).print();
+                          const std::string& name, Arguments& arguments, DType kept) {
+  return Printer(program, graph, name, arguments, kept).print();
 }
 
 std::string print_store(const View& view, const Graph& graph, const std::string& name,

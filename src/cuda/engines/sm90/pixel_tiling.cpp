@@ -1,0 +1,154 @@
+#include "cuda/engines/sm90/pixel_tiling.hpp"
+
+#include <algorithm>
+
+#include "base/ceil_div.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+using Phase = PixelProduct::Phase;
+
+constexpr int kBoxBytes = 128;  // of a box with contiguous columns
+// Bytes of depth up to which the end of a tile counts beside its products: boxes are offered.
+constexpr std::int64_t kMostDepthForBoxes = 2048;
+
+// Whether the loader can cut its boxes so.
+bool fits(const PixelShape& shape, const ProductTile& tile) {
+  if (shape.swap) return tile.cluster == 1;
+  if (!shape.columns_lie) return true;
+  const int columns = tile.n / tile.cluster;
+  return columns * (bit_width(shape.filter_type) / 8) % kBoxBytes == 0;
+}
+
+}  // namespace
+
+std::int64_t PixelTiling::tiles_m(const Phase& phase) const {
+  const std::int64_t rows = shape.swap ? shape.product.columns : shape.pixel_count(phase);
+  return ceil_div(rows, static_cast<std::int64_t>(tile.m) * tile.cluster);
+}
+std::int64_t PixelTiling::tiles_n(const Phase& phase) const {
+  return ceil_div(shape.swap ? shape.pixel_count(phase) : shape.product.columns, tile.n);
+}
+std::int64_t PixelTiling::count(const Phase& phase) const {
+  return shape.product.groups * tiles_m(phase) * tiles_n(phase);
+}
+std::int64_t PixelTiling::count() const {
+  std::int64_t sum = 0;
+  for (const Phase& phase : shape.product.phases) sum += count(phase);
+  return sum;
+}
+bool PixelTiling::phases_are_equal() const {
+  const std::vector<Phase>& phases = shape.product.phases;
+  return std::all_of(phases.begin(), phases.end(),
+                     [&](const Phase& phase) { return count(phase) == count(phases[0]); });
+}
+std::int64_t PixelTiling::depth_blocks() const {
+  return ceil_div(shape.product.depth * (bit_width(shape.pixel_type) / 8), tile.depth_bytes);
+}
+
+std::int64_t PixelTiling::clusters(const DeviceProps& device, bool keeps_columns) const {
+  const std::int64_t all = std::min<std::int64_t>(count(), device.compute_units / tile.cluster);
+  return keeps_columns ? all - all % tiles_n(shape.product.phases[0]) : all;
+}
+bool PixelTiling::can_keep_columns(const DeviceProps& device) const {
+  const std::int64_t all = clusters(device, false);
+  return clusters(device, true) * 8 >= all * 7;
+}
+std::int64_t PixelTiling::band(const DeviceProps& device) const {
+  const Phase& phase = shape.product.phases[0];
+  if (shape.swap) return tiles_m(phase);
+  const auto phases =
+      phases_are_equal() ? static_cast<std::int64_t>(shape.product.phases.size()) : 1;
+  return std::max<std::int64_t>(1, device.compute_units / tile.cluster / tiles_n(phase) / phases);
+}
+
+std::vector<ProductTile> pixel_tiles(const PixelShape& shape) {
+  const std::int64_t pixels = shape.pixel_count(shape.product.phases[0]);
+  // Contiguous columns come in whole boxes.
+  const std::int64_t box = shape.columns_lie ? kBoxBytes * 8 / bit_width(shape.filter_type) : 1;
+  const std::int64_t columns = std::max(shape.product.columns, box);
+  std::vector<ProductTile> result;
+  for (const int depth : shape.depths())
+    for (ProductTile tile : product_tiles(shape.filter_type, shape.swap ? columns : pixels,
+                                          shape.swap ? pixels : columns)) {
+      tile.depth_bytes = depth;
+      if (fits(shape, tile)) result.push_back(tile);
+    }
+  return result;
+}
+
+std::optional<ProductTile> with_boxes(const PixelShape& shape, ProductTile tile) {
+  const PixelProduct& product = shape.product;
+  if (!shape.has_result_lines()) return {};
+  std::int64_t taps = 0;
+  for (const Phase& phase : product.phases) taps += static_cast<std::int64_t>(phase.taps.size());
+  taps = ceil_div(taps, static_cast<std::int64_t>(product.phases.size()));
+  if (taps * PixelTiling{shape, tile}.depth_blocks() * tile.depth_bytes > kMostDepthForBoxes)
+    return {};
+  const DType results = shape.epilogue.stores[0].view.dtype;
+  // The end of a group's columns is not that of the tensor.
+  if (shape.result_map() && (product.groups == 1 || product.columns % tile.n == 0))
+    tile.boxes = boxes_of(tile, results);
+  else if (product.phases.size() > 1)
+    tile.lines = lines_of(tile);
+  tile.result_bytes = bit_width(results) / 8;
+  if (tile.boxes + tile.lines == 0) return {};
+  return tile;
+}
+
+WindowStages window_stages(const GroupBundle& bundle, const ProductTile& tile) {
+  return {.rows = bundle.window_rows,
+          .windows = bundle.windows,
+          .filters = bundle.filters,
+          .resident = true,
+          .bytes = bundle.shared_bytes,
+          .side = bundle.side,
+          .efficiency = bundle.efficiency(tile)};
+}
+
+WindowStages window_stages(const PixelShape& shape, const ProductTile& tile,
+                           const DeviceProps& device) {
+  constexpr std::int64_t kPatternBytes = 1024, kMostRows = 1024, kMostFilters = 12;
+  constexpr std::int64_t kLeastFilters = 4, kBarrierBytes = 8;
+  // One tap: windows are ordinary stages, and only filters that stay are worth it.
+  constexpr std::int64_t kLeastStages = 4, kMostStages = 8;
+  // Several taps: of fewer pixels too many more are around them.
+  constexpr int kLeastPixels = 128;
+  const PixelTiling tiling{shape, tile};
+  WindowStages stages;
+  if (!shape.has_one_tap() && tile.m < kLeastPixels) return stages;
+  const std::int64_t pattern = kPatternBytes / tile.depth_bytes;  // rows of a swizzle, or several
+  const std::int64_t rows = ceil_div(tile.m + shape.product.reach(), pattern) * pattern;
+  if (rows > kMostRows) return stages;
+  const std::int64_t window = rows * tile.depth_bytes + 2 * kBarrierBytes,
+                     filter =
+                         static_cast<std::int64_t>(tile.n) * tile.depth_bytes + 2 * kBarrierBytes;
+  const PixelProduct& product = shape.product;
+  const Phase& phase = product.phases[0];
+  const std::int64_t all = static_cast<std::int64_t>(phase.taps.size()) * tiling.depth_blocks();
+  // What is left when everything else has its place.
+  const std::int64_t free = device.shared_bytes - shared_bytes(tile, 0);
+  const auto left = [&](std::int64_t windows) { return (free - windows * window) / filter; };
+  if (shape.has_one_tap()) {
+    if (!tiling.can_keep_columns(device) || left(kLeastStages) < all) return stages;
+    stages.resident = true;
+    stages.filters = static_cast<int>(all);
+    stages.windows = static_cast<int>(std::min(kMostStages, (free - all * filter) / window));
+  } else {
+    stages.resident = product.phases.size() == 1 && product.groups == 1 &&
+                      tiling.tiles_n(phase) == 1 && left(2) >= all;
+    const std::int64_t needed =
+        stages.resident ? all : std::min(kMostFilters, std::max(left(2), left(3)));
+    if (left(2) < std::max(kLeastFilters, stages.resident ? all : 0)) return stages;
+    stages.windows = left(3) >= (stages.resident ? all : kLeastFilters + 2) ? 3 : 2;
+    stages.filters = static_cast<int>(std::min(needed, left(stages.windows)));
+  }
+  stages.rows = rows;
+  stages.bytes = static_cast<unsigned>(shared_bytes(tile, 0) + stages.windows * window +
+                                       stages.filters * filter);
+  return stages;
+}
+
+}  // namespace ashlar::cuda
