@@ -23,8 +23,9 @@ void expand_compositions(LoweredGraph& lowered);
 void simplify(LoweredGraph& lowered);
 
 // Turns softmax, layer norm, RMS norm and attention written as strings of small operations back
-// into one operation.
+// into one operation, and convolutions that sum nothing into multiplications.
 void raise_patterns(LoweredGraph& lowered);
+void raise_products(LoweredGraph& lowered);
 void raise_softmax(LoweredGraph& lowered);
 void raise_norm(LoweredGraph& lowered);
 void raise_attention(LoweredGraph& lowered);

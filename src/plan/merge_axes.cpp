@@ -106,6 +106,7 @@ void move_axis_last(PointwiseProgram& program, int axis) {
   });
   program.space = moved(program.space);
   for (auto& step : program.steps) {
+    if (!step.blocks.empty()) step.blocks = moved(step.blocks);
     if (step.kind != PointwiseProgram::Step::Kind::compute ||
         step.op.mode != PointwiseMode::gen_index)
       continue;

@@ -3,6 +3,7 @@
 namespace ashlar {
 
 void raise_patterns(LoweredGraph& lowered) {
+  raise_products(lowered);
   raise_softmax(lowered);
   raise_norm(lowered);
   raise_attention(lowered);

@@ -152,8 +152,10 @@ DType Region::precision() const {
 double Region::bytes() const {
   double total = 0;
   const auto add_program = [&](const PointwiseProgram& program) {
-    for (const auto& step : program.steps)
-      if (step.kind == PointwiseProgram::Step::Kind::load) total += size_in_bytes(step.view);
+    for (const auto& step : program.steps) {
+      if (step.kind != PointwiseProgram::Step::Kind::load) continue;
+      total += size_in_bytes(step.view) / (step.blocks.empty() ? 1 : count(step.blocks));
+    }
     for (const auto& store : program.stores) total += size_in_bytes(store.view);
   };
   for (const PointwiseProgram& prologue : prologues) add_program(prologue);

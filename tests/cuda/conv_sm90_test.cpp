@@ -18,6 +18,9 @@ struct Convolution {
   ConvAttributes op = {};
   Layout layout = channels_last;
   bool fused = false;  // bias, residual, relu
+  // max(2 x scale - bias, bias): 2 x, a number per channel, and zero becomes something else.
+  bool worked_on = false;
+  bool beside = false;  // an image of the same form is added before that
 
   Graph graph() const {
     Graph graph;
@@ -34,8 +37,25 @@ struct Convolution {
                       of(op.stride, 1) +
                   1);
     }
-    const Value first = graph.input("x", backward ? y : x, dtype, layout),
-                second = graph.input("w", w, dtype, layout);
+    Value first = graph.input("x", backward ? y : x, dtype, layout);
+    const Value second = graph.input("w", w, dtype, layout);
+    if (beside)
+      first =
+          graph.pointwise(PointwiseMode::add,
+                          std::array{first, graph.input("other", backward ? y : x, dtype, layout)},
+                          {}, {.dtype = dtype, .layout = layout});
+    if (worked_on) {
+      Dims channel = backward ? y : x;
+      for (int axis = 0; axis < channel.rank(); ++axis) channel[axis] = axis == 1 ? channel[1] : 1;
+      const Value bias = graph.input("shift", channel, f32, layout);
+      first = graph.pointwise(PointwiseMode::mul,
+                              std::array{first, graph.input("scale", channel, f32, layout)}, {},
+                              {.dtype = f32, .layout = layout});
+      first = graph.pointwise(PointwiseMode::sub, std::array{first, bias}, {},
+                              {.dtype = f32, .layout = layout});
+      first = graph.pointwise(PointwiseMode::max, std::array{first, bias}, {},
+                              {.dtype = dtype, .layout = layout});
+    }
     Value result = backward ? graph.conv_backward_data(first, second, op, {.dims = x})
                             : graph.conv(first, second, op);
     if (fused) {
@@ -147,6 +167,21 @@ TEST_F(ConvSm90, BackwardAndOtherTypesWithoutSpills) {
                     .filters = 256,
                     .extent = {56, 56},
                     .op = strided});
+}
+
+TEST_F(ConvSm90, ProloguesWithoutSpills) {
+  const Some wide([](const Config& config) { return config.knob("tile_n") == 128; });
+  Convolution convolution{.images = 64,
+                          .channels = 128,
+                          .filters = 128,
+                          .extent = {28, 28},
+                          .op = {.padding = {1, 1}},
+                          .fused = true,
+                          .worked_on = true};
+  expect_compiles(wide, convolution.graph(), {"sm_90a"}, true);
+  convolution.window = {1, 1};
+  convolution.op = {};
+  expect_compiles(wide, convolution.graph(), {"sm_90a"}, true);
 }
 
 class GpuConvSm90 : public testing::Test {
@@ -467,6 +502,73 @@ TEST_F(GpuConvSm90, RowMajor) {
                   .op = {.padding = {1, 1}},
                   .layout = row_major});
   }
+}
+
+// A program before the product: zeros outside of the image stay zeros.
+TEST_F(GpuConvSm90, Prologues) {
+  const Convolution padded{.images = 3,
+                           .channels = 80,
+                           .filters = 72,
+                           .extent = {9, 10},
+                           .op = {.padding = {1, 1}},
+                           .fused = true,
+                           .worked_on = true};
+  const Some windows([](const Config& config) { return config.knob("windows") != 0; });
+  const Some taps([](const Config& config) { return config.knob("windows") == 0; });
+  for (const bool backward : {false, true}) {
+    Convolution c = padded;
+    c.backward = backward;
+    expect_agrees(windows, c.graph());
+    expect_agrees(taps, c.graph());
+    c.beside = true;
+    expect_agrees(windows, c.graph());
+    c.op.stride = {2, 2};
+    c.op.dilation = {2, 1};
+    expect_right(c);
+  }
+  expect_right({.channels = 24, .extent = {9, 9}, .op = {.padding = {1, 1}}, .worked_on = true});
+  expect_right({.dtype = f32,
+                .channels = 40,
+                .extent = {7, 9},
+                .window = {3, 2},
+                .op = {.padding = {2, 0}, .post_padding = Dims{0, 1}},
+                .worked_on = true});
+}
+TEST_F(GpuConvSm90, ProloguesInEveryConfiguration) {
+  expect_right({.filters = 40, .op = {.padding = {1, 1}}, .worked_on = true}, true);
+}
+TEST_F(GpuConvSm90, ProloguesOfOtherForms) {
+  for (const bool beside : {false, true}) {
+    expect_right({.channels = 72,
+                  .extent = {7, 7},
+                  .window = {1, 1},
+                  .fused = true,
+                  .worked_on = true,
+                  .beside = beside});
+    expect_right({.extent = {9, 9},
+                  .window = {1, 1},
+                  .op = {.padding = {1, 1}, .stride = {2, 2}},
+                  .worked_on = true,
+                  .beside = beside});
+  }
+  expect_right({.extent = {30}, .window = {5}, .op = {.padding = {2}}, .worked_on = true});
+  expect_right({.channels = 32,
+                .extent = {5, 4, 6},
+                .window = {3, 3, 3},
+                .op = {.padding = {1, 1, 1}, .stride = {2, 1, 1}},
+                .worked_on = true});
+  expect_right({.channels = 128,
+                .filters = 192,
+                .groups = 2,
+                .extent = {6, 7},
+                .op = {.padding = {1, 1}},
+                .worked_on = true});
+  // Pixels that lie together are brought into order by a launch, which runs the program.
+  expect_right({.channels = 40,
+                .op = {.padding = {1, 1}},
+                .layout = row_major,
+                .fused = true,
+                .worked_on = true});
 }
 
 TEST_F(GpuConvSm90, AlphaAndBeta) {

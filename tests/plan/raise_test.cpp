@@ -38,6 +38,26 @@ TEST(RaiseSoftmax, TakesMaxSubExpAddDiv) {
   EXPECT_EQ(std::get<SoftmaxForward>(lowered.graph.nodes()[0].op).axis, 1);
 }
 
+// The gradient of a convolution's input.
+Graph gradient(std::int64_t filters, std::int64_t window, const ConvAttributes& op = {}) {
+  Graph g;
+  const Dims x = {2, 6, 5, 4};
+  const Value dy = g.input("dy", {2, filters, 6 - window, 5 - window}, f32),
+              w = g.input("w", {filters, 6, window, window}, f32);
+  g.output("dx", relu(g.conv_backward_data(dy, w, op, {.dims = x})));
+  return g;
+}
+
+TEST(RaiseProduct, OneFilterOfOneTapMultiplies) {
+  EXPECT_EQ(operations(lower(gradient(1, 1), true)), (Names{"pointwise", "pointwise"}));
+  EXPECT_EQ(operations(lower(gradient(1, 1), false))[0], "conv_backward_data");
+}
+
+TEST(RaiseProduct, LeavesWhatIsSummedOrScaled) {
+  for (const Graph& g : {gradient(2, 1), gradient(1, 2), gradient(1, 1, {.alpha = 2.0})})
+    EXPECT_EQ(operations(lower(g, true))[0], "conv_backward_data");
+}
+
 TEST(RaiseSoftmax, TakesTheStatisticsToo) {
   Graph g;
   const SoftmaxOps softmax = small_softmax(g, g.input("x", {2, 5}, f32), {1});

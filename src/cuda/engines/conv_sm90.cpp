@@ -4,6 +4,7 @@
 #include <array>
 
 #include "cuda/engines/engines.hpp"
+#include "cuda/engines/sm90/computed_pixels.hpp"
 #include "cuda/engines/sm90/group_bundle.hpp"
 #include "cuda/engines/sm90/pixel_tails.hpp"
 #include "cuda/engines/sm90/pixel_tiling.hpp"
@@ -65,6 +66,7 @@ void add_phases(Arguments& arguments, const PixelTiling& tiling, const std::vect
 // The maps of the pixels, phases that see the same ones sharing theirs: the map of each.
 std::vector<int> add_pixel_maps(Arguments& arguments, const PixelShape& shape, int booking,
                                 int depth_bytes, std::int64_t pixels) {
+  if (shape.computed) return std::vector<int>(shape.product.phases.size(), 0);
   std::vector<int> result;
   std::vector<const Phase*> distinct;
   for (const Phase& phase : shape.product.phases) {
@@ -110,7 +112,7 @@ class ConvSm90Engine final : public CudaEngine {
         result.push_back(config_of(region, with, tile, &stages, device));
     };
     bool is_narrow = false;
-    if (windows || shape.pointwise) {
+    if (!shape.computed && (windows || shape.pointwise)) {
       const PixelShape& whole = windows ? *windows : shape;
       for (const ProductTile& tile : GroupBundle::tiles(whole))
         if (const auto bundle = GroupBundle::of(whole, tile, device)) {
@@ -127,7 +129,7 @@ class ConvSm90Engine final : public CudaEngine {
       for (const ProductTile& tile : pixel_tiles(shape)) {
         const auto boxes =
             region.reductions.empty() ? with_boxes(shape, tile) : std::optional<ProductTile>();
-        if (has_windows && shape.has_one_tap() && tile.cluster == 1)
+        if (has_windows && shape.has_one_tap() && tile.cluster == 1 && tile.producers == 1)
           add_windows(shape, boxes.value_or(tile));
         if (boxes) result.push_back(config_of(region, shape, *boxes, nullptr, device));
         // Results of 16 bits: with boxes 2 % slower at worst, up to a fifth faster (H200).
@@ -135,7 +137,8 @@ class ConvSm90Engine final : public CudaEngine {
           result.push_back(config_of(region, shape, tile, nullptr, device));
       }
       if (has_windows && !shape.has_one_tap())
-        for (const ProductTile& tile : pixel_tiles(*windows)) add_windows(*windows, tile);
+        for (const ProductTile& tile : pixel_tiles(*windows))
+          if (tile.producers == 1) add_windows(*windows, tile);
     }
     sort_by_cost(result, device, region.precision());
     return result;
@@ -214,6 +217,9 @@ class ConvSm90Engine final : public CudaEngine {
     if (tile.boxes > 0) arguments.tensor_map("map_results", result_view, *shape.result_map());
     std::string printed = print_program(epilogue, graph, "epilogue", arguments, result_view.dtype);
     if (tile.lines > 0) printed += print_place(result_view, graph, "result_at", arguments);
+    printed += print_pixels(shape, graph, arguments);
+    std::vector<const PointwiseProgram*> programs = {&shape.epilogue};
+    if (shape.computed) programs.push_back(&shape.computed->program);
 
     const ProductForm form{.a = shape.swap ? shape.filter_type : shape.pixel_type,
                            .b = shape.swap ? shape.pixel_type : shape.filter_type,
@@ -221,13 +227,14 @@ class ConvSm90Engine final : public CudaEngine {
                            .transpose_b = !shape.swap && shape.columns_lie,
                            .vector = shape.vector,
                            .rank = shape.epilogue.space.rank(),
+                           .computes_a = shape.computed && !shape.swap,
+                           .computes_b = shape.computed && shape.swap,
                            .columns = bundle.columns,
                            .has_tails = !tails.empty()};
     const int stages = way != kForEachTap ? windows.filters : stage_count(tile, device);
     const std::string head =
-        register_types(region.precision(), {&shape.epilogue}) +
-        product_constants(tile, form, stages) + of_results +
-        constant("kPhases", static_cast<std::int64_t>(product.phases.size())) +
+        register_types(region.precision(), programs) + product_constants(tile, form, stages) +
+        of_results + constant("kPhases", static_cast<std::int64_t>(product.phases.size())) +
         constant("kInTurns", tiling.phases_are_equal() && product.phases.size() > 1) +
         constant("kPixelAxes", shape.pointwise ? 0 : product.spatial) +
         constant("kSwap", shape.swap) + constant("kColumnsLie", shape.columns_lie) +
@@ -235,19 +242,22 @@ class ConvSm90Engine final : public CudaEngine {
         constant("kInPlanes", product.phases[0].planes() > 1) +
         constant("kLongLines", way != kForEachTap && !shape.has_one_tap()) +
         constant("kWindowStages", windows.windows) + constant("kResident", windows.resident) +
-        (way == kBundles ? bundle.constants(shape) : constant("kSide", 0)) + tails.text() +
+        (way == kBundles ? bundle.constants(shape) : constant("kSide", 0)) +
+        constant("kUsedColumns", std::min<std::int64_t>(tile.n, product.columns)) + tails.text() +
         arguments.struct_text() + printed;
     std::vector<std::string_view> files = {
         tile.boxes + tile.lines > 0 ? "lib/product_boxes.cuh" : "lib/product_rows.cuh",
-        "lib/ptx_wgmma_product.cuh", "sm90/schedule_pixels.cuh", "sm90/load_pixels.cuh",
-        "sm90/warpgroups.cuh"};
+        "lib/ptx_wgmma_product.cuh", "sm90/schedule_pixels.cuh", "sm90/load_pixels.cuh"};
+    if (shape.computed)
+      files.insert(files.end(), {"sm90/computed_pieces.cuh", "sm90/compute_pixels.cuh"});
+    files.emplace_back("sm90/warpgroups.cuh");
     tails.add_files(files, "sm90/tails_pixels.cuh");
     files.emplace_back(way == kBundles ? "sm90/mainloop_bundles.cuh"
                        : way == kOnce  ? "sm90/mainloop_windows.cuh"
                                        : "sm90/mainloop.cuh");
     launch.source = {"conv_sm90", assemble(files, head)};
     launch.function = "product";
-    launch.threads = static_cast<unsigned>((tile.consumers + 1) * 128);
+    launch.threads = static_cast<unsigned>((tile.consumers + tile.producers) * 128);
     launch.shared_bytes = way != kForEachTap ? windows.bytes : shared_bytes(tile, stages);
     launch.cluster = static_cast<unsigned>(tile.cluster);
     launch.grid.x = static_cast<unsigned>(blocks);
@@ -294,6 +304,8 @@ class ConvSm90Engine final : public CudaEngine {
                  least_clocks = windows == nullptr ? kStageClocks : kTapClocks;
     const bool is_narrow = tile.n < 64 || tile.depth_bytes < 128;
     const double stage_share = is_narrow ? std::min(stage_clocks / least_clocks, 1.0) : 1.0;
+    const double computed_share =
+        computing_share(shape, tile, windows != nullptr ? windows->rows : 0, taps);
     Config config;
     config.knobs = knobs_of(tile);
     const int side = windows != nullptr ? std::max(windows->side, 1) : 1;
@@ -321,7 +333,7 @@ class ConvSm90Engine final : public CudaEngine {
          .persistent = tile.ping_pong,
          .launches = 1 + (shape.pixels.pack ? 1 : 0) + (shape.filters.pack ? 1 : 0) +
                      (tails.empty() ? 0 : 1),
-         .efficiency = bundled ? windows->efficiency : stage_share},
+         .efficiency = bundled ? windows->efficiency : std::min(stage_share, computed_share)},
         device, region.precision());
     config.scratch_bytes = shape.scratch_bytes() + tails.scratch_bytes();
     config.notes.runtime_compiled = true;

@@ -40,6 +40,7 @@ class Designer {
     std::string programs = print_program(shape_.x, graph_, "x_program", arguments_) + print_work() +
                            print_scale() + print_factors() +
                            print_program(shape_.epilogue, graph_, "epilogue", arguments_);
+    if (by_rows()) programs += print_prefetch();
     const DType of_scales = by_rows() && scaled() ? shape_.scales().dtype : f32;
     const std::string head =
         register_types(precision, {&shape_.x, &shape_.work, &shape_.epilogue, &wide_}) +
@@ -157,6 +158,26 @@ class Designer {
     return print_program(shape_.factors, graph_, "factors", arguments_) + head +
            "  R factor[kCount];\n  factors<kCount>(args, at, factor);\n"
            "  for (int l = 0; l < kCount; ++l) values[l] *= factor[l];\n}\n";
+  }
+
+  // Operands of the end, which are brought to the L2 cache while weights are read.
+  std::string print_prefetch() {
+    std::string functions, calls;
+    int count = 0;
+    for (const PointwiseProgram* program : {&shape_.factors, &shape_.epilogue})
+      for (const PointwiseProgram::Step& step : program->steps) {
+        if (step.kind != PointwiseProgram::Step::Kind::load || !step.blocks.empty()) continue;
+        const TensorKind kind = graph_.tensor(step.view.tensor).kind;
+        if (kind == TensorKind::scalar || kind == TensorKind::constant) continue;
+        if (bit_width(step.view.dtype) < 8) continue;
+        const std::string name = fmt::format("operand{}", count++);
+        functions += print_place(step.view, graph_, name, arguments_);
+        calls += fmt::format("  prefetch_to_l2({}(args, at));\n", name);
+      }
+    return constant("kOperands", count) + functions +
+           "__device__ inline void prefetch_operands(const Args& args, const Index (&at)[kRank]) "
+           "{\n" +
+           calls + "}\n";
   }
 
   const Graph& graph_;

@@ -45,15 +45,18 @@ std::int64_t registers_of(const Shape& shape, const Layout& layout) {
   return 64 + sums + 2 * layout.tiles * 4 + few * 4;
 }
 
-// Of a warp, for a chunk.
+// Of a warp, for a chunk: what is done to packets, the reading of x (whose pairs are put in the
+// order of 4-bit weights), scales, products with the offset of weights; then the walk, and rows
+// that are asked for.
 double instructions(const Shape& shape, const Layout& layout) {
   const double few = few_tiles(shape), packets = as_double(2 * layout.tiles);
-  const double x = units(shape) * few * (shape.bits() == 4 ? 5 : 1);
-  const double scales = shape.scale_block > 0 ? 2 * few + 3 : 0;
-  const double step = packets * (instructions_of_packet(shape) + scales) + x + 6;
+  const bool narrow = shape.bits() == 4, scaled = shape.scale_block > 0;
+  const double x = units(shape) * few * (1 + (narrow ? 4 : 0) + (narrow && scaled ? 2 : 0));
+  const double scales = scaled ? 2 * few * (narrow ? 2 : 1) + 3 : 0;
+  const double step = packets * (instructions_of_packet(shape) + scales) + x + 10;
   const double asked = as_double(layout.rows(shape) + shape.few + groups_of_chunk(shape, layout)) /
                        as_double(layout.warps_n * layout.warps_k);
-  return as_double(steps_of_chunk(layout)) * step + 60 + 12 * asked;
+  return as_double(steps_of_chunk(layout)) * step + 60 + 7 * asked;
 }
 // Clocks of shared memory, for a chunk of a block: it takes or gives 128 bytes in one.
 double shared_clocks(const Shape& shape, const Layout& layout) {
@@ -70,7 +73,7 @@ double conversion(const Shape& shape) {
   if (dtype == e4m3) return shape.type == f16 ? 8 : 34;
   if (dtype == e5m2) return 12;
   if (bit_width(dtype) == 8) return 28;
-  return dtype == e2m1 ? 76 : 46;
+  return dtype == e2m1 ? 76 : shape.scale_block > 0 ? 32 : 46;
 }
 
 }  // namespace
@@ -98,33 +101,41 @@ bool SkinnyLayout::choose_stages(const Shape& shape, const DeviceProps& device) 
 }
 
 // Memory gives all its speed to blocks that have enough on the way. Else the limit is what the
-// busiest multiprocessor does: instructions, or words of shared memory; or the L2 cache, which
-// gives x to every block. Before that comes the start, after it the last chunk.
+// busiest multiprocessor does: instructions, words of shared memory, or rows that its copy engine
+// brings. Before that comes the start, after each group of rows its end. Numbers are fitted to
+// timings of an H200.
 double SkinnyLayout::seconds_by_rows(const Shape& shape, const DeviceProps& device) const {
-  constexpr double kEnough = 40 << 10;                       // bytes on the way per multiprocessor
-  constexpr double kOfMemory = 0.91;                         // of the speed that is on its label
-  constexpr double kMostIssued = 2.8, kIssuedByWarp = 0.35;  // instructions per clock
-  constexpr double kL2BytesPerClock = 34;
-  constexpr double kChunkClocks = 400;  // to wait, and to meet
-  constexpr double kStart = 3.2e-6, kCluster = 0.8e-6, kUnit = 0.1e-6;
+  constexpr double kEnough = 32 << 10;  // bytes on the way per multiprocessor
+  constexpr double kOfMemory = 0.885;   // of the speed that is on its label
+  constexpr double kMostIssued = 2.25, kIssuedByWarp = 0.245;  // instructions per clock
+  constexpr double kCopyClocks = 4, kCopyBytesPerClock = 37;   // of a row
+  constexpr double kChunkClocks = 130;                         // to wait, and to meet
+  constexpr double kNorm = 8;
+  constexpr double kStart = 6.5e-6, kCluster = 1.2e-6, kPass = 0.8e-6;
   const auto all = as_double(device.compute_units), count = as_double(grid(shape));
   const double of_one = std::ceil(count / all), at_once = std::min(of_one, as_double(blocks));
   const double weights = as_double(shape.many * shape.batches * shape.row_bytes());
   const double chunks = as_double(block_rounds(shape) * passes);
   const double on_the_way = std::min(count, all * at_once) / all *
                             as_double(std::max<std::int64_t>(steps - 1, 1) * rows(shape) * chunk);
-  const double memory =
-      weights / (device.bytes_per_second * kOfMemory * std::min(1.0, on_the_way / kEnough));
-  const double x = count * chunks * as_double(shape.few * chunk_depth(shape, *this)) * 2;
-  const double l2 = (weights + x) / (kL2BytesPerClock * all * kClock);
+  const double memory = weights / (device.bytes_per_second * kOfMemory *
+                                   std::sqrt(std::min(1.0, on_the_way / kEnough)));
   const double warps = as_double(warps_n * warps_k);
   const double issue =
       instructions(shape, *this) * warps / std::min(kMostIssued, kIssuedByWarp * warps * at_once);
-  const double chunk_clocks = std::max(issue, shared_clocks(shape, *this)) + kChunkClocks / at_once;
-  const double busiest = of_one * chunks * chunk_clocks / kClock;
-  const double unit = kUnit + (split > 1 ? kCluster : 0);
-  return std::max({memory, l2, busiest}) + kStart + (chunk_clocks + kChunkClocks) / kClock +
-         as_double(passes) * unit;
+  const std::int64_t groups = groups_of_chunk(shape, *this);
+  const double copies = as_double(rows(shape) + shape.few + groups) * kCopyClocks +
+                        as_double(rows(shape) * chunk + shape.few * chunk_depth(shape, *this) * 2 +
+                                  groups * rows(shape) * scale_bytes(shape)) /
+                            kCopyBytesPerClock;
+  const double to_seconds = of_one * chunks / kClock;
+  // Nearly the largest; the others show a little.
+  double sum = 0;
+  for (const double part : {memory, (issue + kChunkClocks / at_once) * to_seconds,
+                            shared_clocks(shape, *this) * to_seconds, copies * to_seconds})
+    sum += std::pow(part * 1e6, kNorm);
+  return std::pow(sum, 1 / kNorm) * 1e-6 + kStart + as_double(passes - 1) * kPass +
+         (split > 1 ? as_double(passes) * kCluster : 0);
 }
 
 std::vector<SkinnyLayout> layouts_by_rows(const Shape& shape, const DeviceProps& device,
@@ -156,9 +167,9 @@ std::vector<SkinnyLayout> layouts_by_rows(const Shape& shape, const DeviceProps&
   for (layout.tiles = 1; layout.tiles <= 4; layout.tiles *= 2)
     for (layout.warps_k = 1; layout.warps_k <= 16; layout.warps_k *= 2)
       for (layout.warps_n = 1; layout.warps_n * layout.warps_k <= 16; ++layout.warps_n)
-        for (layout.split = 1; layout.split <= 8; layout.split *= 2)
+        for (layout.split = 1; layout.split <= 2; ++layout.split)
           for (layout.blocks = 1; layout.blocks <= 4; ++layout.blocks)
-            for (layout.chunk = std::max<std::int64_t>(128, kStepBytes * layout.warps_k);
+            for (layout.chunk = std::max<std::int64_t>(256, kStepBytes * layout.warps_k);
                  layout.chunk <= std::min<std::int64_t>(2048, kStepBytes * layout.warps_k * 4);
                  layout.chunk *= 2)
               consider(layout);

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "cuda/engines/channel_axes.hpp"
+#include "cuda/engines/weight_program.hpp"
 
 namespace ashlar::cuda {
 
@@ -15,13 +16,6 @@ using Kind = Step::Kind;
 constexpr std::int64_t kMostFew = 32;
 constexpr std::int64_t kMostUnits = 1 << 30;
 constexpr int kUnitBytes = 16;
-
-// Every value of the type is one of `to`.
-bool is_exact_in(DType dtype, DType to) {
-  if (dtype == to) return true;
-  if (dtype == e8m0) return to == bf16;
-  return bit_width(dtype) <= 8;
-}
 
 PointwiseProgram with_last_axes_exchanged(const PointwiseProgram& program) {
   std::vector<int> order(static_cast<std::size_t>(program.space.rank()));
@@ -40,78 +34,13 @@ bool lies_together(const View& view, int axis) {
   return view.dims[axis] == 1 || view.strides[axis] == 1;
 }
 
-// The steps that make the value `result`, as a program.
-PointwiseProgram part_of(const PointwiseProgram& program, int result) {
-  std::vector<int> place(program.steps.size(), -1);
-  std::vector<char> needed(program.steps.size(), 0);
-  needed[static_cast<std::size_t>(result)] = 1;
-  for (std::size_t i = program.steps.size(); i-- > 0;)
-    if (needed[i] && program.steps[i].kind == Kind::compute)
-      for (int arg : program.steps[i].args)
-        if (arg >= 0) needed[static_cast<std::size_t>(arg)] = 1;
-  PointwiseProgram part;
-  part.space = program.space;
-  for (std::size_t i = 0; i < program.steps.size(); ++i) {
-    if (!needed[i]) continue;
-    Step step = program.steps[i];
-    if (step.kind == Kind::compute)
-      for (int& arg : step.args)
-        if (arg >= 0) arg = place[static_cast<std::size_t>(arg)];
-    place[i] = static_cast<int>(part.steps.size());
-    part.steps.push_back(std::move(step));
-  }
-  part.result = place[static_cast<std::size_t>(result)];
-  return part;
-}
-
-// Which values of a program differ along an axis.
-std::vector<char> differing_along(const PointwiseProgram& program, int axis) {
-  std::vector<char> differs(program.steps.size(), 0);
-  for (std::size_t i = 0; i < program.steps.size(); ++i) {
-    const Step& step = program.steps[i];
-    if (step.kind == Kind::accumulator) differs[i] = 1;
-    if (step.kind == Kind::load && program.space[axis] > 1 && step.view.strides[axis] != 0)
-      differs[i] = 1;
-    if (step.kind == Kind::compute)
-      for (int arg : step.args)
-        if (arg >= 0 && differs[static_cast<std::size_t>(arg)]) differs[i] = 1;
-  }
-  return differs;
-}
-
 // Factors that are the same for all depths multiply the results instead of the weights.
-void take_out_factors(SkinnyShape& shape) {
-  PointwiseProgram& work = shape.work;
+void take_factors_to_results(SkinnyShape& shape) {
   const int depth_axis = shape.along ? shape.rank - 1 : shape.rank - 2;
-  const std::vector<char> differs = differing_along(work, depth_axis);
-  std::vector<int> factors;
-  for (;;) {
-    const Step& step = work.steps[static_cast<std::size_t>(work.result)];
-    if (step.kind != Kind::compute || step.op.mode != PointwiseMode::mul || step.op.alpha1 != 1.0 ||
-        step.op.alpha2 != 1.0 || step.round_to || step.compute != f32)
-      break;
-    const int a = step.args[0], b = step.args[1];
-    const bool a_differs = differs[static_cast<std::size_t>(a)] != 0;
-    if (a_differs == (differs[static_cast<std::size_t>(b)] != 0)) break;
-    factors.push_back(a_differs ? b : a);
-    work.result = a_differs ? a : b;
-  }
-  if (!factors.empty()) {
-    PointwiseProgram product = work;
-    Step times;
-    times.kind = Kind::compute;
-    times.op = Pointwise{.mode = PointwiseMode::mul};
-    product.result = factors[0];
-    for (std::size_t i = 1; i < factors.size(); ++i) {
-      times.args = {product.result, factors[i], -1};
-      product.result = static_cast<int>(product.steps.size());
-      product.steps.push_back(times);
-    }
-    product = part_of(product, product.result);
-    shape.factors = shape.along ? with_last_axes_exchanged(product) : product;
-    shape.factors.space[shape.rank - 2] = shape.few;  // along which nothing differs
-  }
-  work = part_of(work, work.result);
+  const PointwiseProgram product = take_out_factors(shape.work, depth_axis);
+  if (product.empty()) return;
+  shape.factors = shape.along ? with_last_axes_exchanged(product) : product;
+  shape.factors.space[shape.rank - 2] = shape.few;  // along which nothing differs
 }
 
 // Weights times the scale of their block, which factors can be multiplied by: products of 8 bits by
@@ -194,7 +123,7 @@ Support SkinnyShape::describe(const Region& region, SkinnyShape& shape) {
   if (const auto rounding = shape.work.steps[main].round_to; rounding && *rounding != stored)
     return Support::no("weights that are rounded when read");
   shape.work.steps[main] = Step{.kind = Kind::accumulator};
-  take_out_factors(shape);
+  take_factors_to_results(shape);
   shape.has_work = shape.work.steps.size() > 1;
 
   // Parts of a byte start at whole bytes, and rows too.

@@ -13,7 +13,8 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr std::int64_t kBandRows = 16;  // of tiles that stay in the L2 cache together
+constexpr std::int64_t kBandRows = 16;    // of tiles that stay in the L2 cache together
+constexpr double kDequantizeShare = 0.8;  // of the memory's speed, by a kernel that dequantises
 
 std::int64_t cluster_tiles(const MatrixShape& shape, const ProductTile& tile) {
   return shape.batches * ceil_div(shape.rows, tile.m * tile.cluster) *
@@ -46,7 +47,8 @@ std::vector<ProductTile> tiles_for(const MatrixShape& shape) {
     if (shape.computes() && (tile.cluster > 1 || sums > 128)) continue;
     result.push_back(tile);
     // With four warpgroups a thread starts with 128 registers: for the sums and what multiplies.
-    if (!shape.computes() || tile.m * tile.n < 128 * 128 || sums > 96) continue;
+    const bool converts = shape.a.converted() || shape.b.converted();
+    if (!shape.computes() || (tile.m * tile.n < 128 * 128 && !converts) || sums > 96) continue;
     result.push_back(tile);
     result.back().producers = 2;
   }
@@ -66,16 +68,59 @@ std::string lengths_text(const MatrixShape& shape, const Graph& graph, Arguments
          print(shape.depth_lengths, "depth_of", "args.depth");
 }
 
-// What is left of the products' speed where factors are computed on the way in: a warpgroup waits
-// for its loads, then takes some instructions for each piece of 16 bytes. Estimates, in clocks.
+// Stages that a warpgroup has copies of before it converts them: enough bytes on their way.
+int raw_steps(const MatrixShape& shape, const ProductTile& tile, int& bytes) {
+  constexpr int kEnough = 32 << 10, kMost = 8;
+  const int depth = tile_depth(shape.a.math);
+  int each = 0;
+  if (const ConvertedFactor* a = shape.a.converted()) each += a->step_bytes(tile.m, depth);
+  if (const ConvertedFactor* b = shape.b.converted()) each += b->step_bytes(tile.n, depth);
+  each *= tile.producers;
+  const int steps = each == 0 ? 1 : std::clamp(kEnough / each, 2, kMost);
+  bytes = steps * each;
+  return steps;
+}
+
+// Clocks that a warpgroup takes for its share of a stage's tile of a factor: estimates.
+double clocks_of(const MatrixFactor& factor, const ProductTile& tile, int rows) {
+  // A program waits for its loads, then takes some instructions for each piece of 16 bytes.
+  constexpr double kLatency = 800, kPerPiece = 45;
+  // Of a packet of 16 bytes: 62 to 115 instructions to convert it and 20 to copy it and its scale,
+  // two of three clocks being the warp's.
+  constexpr double kPerPacket = 80, kPerPair = 9;
+  if (!factor.computed) return 0;
+  if (const ConvertedFactor* converted = factor.converted())
+    return converted->packets(rows, tile_depth(factor.math)) *
+           (kPerPacket + kPerPair * converted->packet_elements() / 2);
+  return kLatency + kPerPiece * rows * tile.depth_bytes / 16 / 128;
+}
+
+// What is left of the products' speed where factors are computed on the way in: every tile of the
+// result computes those of its factors anew.
 double efficiency(const MatrixShape& shape, const ProductTile& tile) {
+  constexpr double kMost = 0.95;
   if (!shape.computes()) return 1;
-  constexpr double kLatency = 800, kPerPiece = 45, kMost = 0.95;
-  const double rows = (shape.a.computed ? tile.m : 0) + (shape.b.computed ? tile.n : 0);
-  const double pieces = rows * tile.depth_bytes / 16 / 128;  // of a thread
   const double products =
       2.0 * tile.m * tile.n * tile.depth_bytes / 8192;  // 8192 per clock and byte
-  return std::min(kMost, products * tile.producers / (kLatency + kPerPiece * pieces));
+  const double clocks = clocks_of(shape.a, tile, tile.m) + clocks_of(shape.b, tile, tile.n);
+  return std::min(kMost, products * tile.producers / clocks);
+}
+
+// What the programs read and write.
+double bytes_of(const PointwiseProgram& prologue, const PointwiseProgram& epilogue = {}) {
+  Region region;
+  region.prologues = {prologue};
+  region.epilogue = epilogue;
+  return region.bytes();
+}
+
+// The region with tensors of weights in memory in place of their dequantisation.
+Region after_dequantization(const Region& region) {
+  Region result = region;
+  for (std::size_t i = 0; i < result.prologues.size(); ++i)
+    if (result.prologues[i].has_blocks())
+      result.prologues[i] = plain_load(region.anchor->inputs[i]);
+  return result;
 }
 
 class GemmSm90Engine final : public CudaEngine {
@@ -88,7 +133,23 @@ class GemmSm90Engine final : public CudaEngine {
   Support supports(const Region& region, const DeviceProps& device) const override {
     MatrixShape shape;
     if (Support support = describe(region, shape); !support) return support;
-    return is_for_hopper(device);
+    if (Support support = is_for_hopper(device); !support) return support;
+    const bool has_blocks =
+        std::any_of(region.prologues.begin(), region.prologues.end(),
+                    [](const PointwiseProgram& prologue) { return prologue.has_blocks(); });
+    if (!has_blocks) return Support::yes();
+    // A kernel of its own dequantises each weight once, here each row of tiles does it again.
+    const Region after = after_dequantization(region);
+    double moved = 0;
+    for (std::size_t i = 0; i < region.prologues.size(); ++i)
+      if (region.prologues[i].has_blocks())
+        moved += bytes_of(region.prologues[i]) + bytes_of(after.prologues[i]);
+    const double here = seconds(region, device),
+                 apart = seconds(after, device) + device.launch_seconds +
+                         moved / (kDequantizeShare * device.bytes_per_second);
+    if (here <= apart) return Support::yes();
+    return Support::no("dequantising first takes {:.0f} us, on the way in {:.0f} us", apart * 1e6,
+                       here * 1e6);
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
@@ -97,8 +158,9 @@ class GemmSm90Engine final : public CudaEngine {
     const DType operands = shape.a.math;
     const double bytes = bit_width(operands) / 8.0;
     // What a few rows take of memory's speed was measured of cuda.gemm_skinny alone: it comes
-    // first.
-    const double few_rows = std::min(shape.rows, shape.columns) <= 32 ? 1.25 : 1;
+    // first. Narrow weights on their way through shared memory are fewer bytes at a time.
+    const bool converts = shape.a.converted() || shape.b.converted();
+    const double few_rows = std::min(shape.rows, shape.columns) > 32 ? 1 : converts ? 3 : 1.25;
     std::vector<Config> result;
     for (const ProductTile& tile : tiles_for(shape)) {
       if (!region.reductions.empty() && (tile.splits > 1 || !has_room_for_tails(tile))) continue;
@@ -107,9 +169,13 @@ class GemmSm90Engine final : public CudaEngine {
       config.knobs = knobs_of(tile);
       const auto area = static_cast<double>(tile.m * tile.n),
                  depth = static_cast<double>(shape.depth);
+      const double operands_bytes = bytes * depth * static_cast<double>(shape.batches) *
+                                    static_cast<double>(shape.rows + shape.columns);
       const double result_bytes =
-          region.bytes() - bytes * depth * static_cast<double>(shape.batches) *
-                               static_cast<double>(shape.rows + shape.columns);
+          converts ? bytes_of({}, region.epilogue) : region.bytes() - operands_bytes;
+      const auto loaded = [&](const MatrixFactor& factor) {
+        return factor.converted() ? bit_width(factor.converted()->numbers.dtype) / 8.0 : bytes;
+      };
       config.cost = tile_cost(
           {.engine = id(),
            .operands = operands,
@@ -118,7 +184,8 @@ class GemmSm90Engine final : public CudaEngine {
            .variant = tile.variant(),
            .tiles = static_cast<double>(cluster_tiles(shape, tile) * tile.cluster),
            .flops = 2 * area * depth,
-           .load_bytes = bytes * depth * (tile.m + static_cast<double>(tile.n) / tile.cluster),
+           .load_bytes = depth * (loaded(shape.a) * tile.m +
+                                  loaded(shape.b) * static_cast<double>(tile.n) / tile.cluster),
            .store_bytes = std::max(result_bytes, 0.0) * area /
                           static_cast<double>(shape.batches * shape.rows * shape.columns),
            .memory_bytes = region.bytes() * few_rows + static_cast<double>(tails.scratch_bytes()),
@@ -141,7 +208,8 @@ class GemmSm90Engine final : public CudaEngine {
                       const DeviceProps& device) const override {
     MatrixShape shape;
     describe(region, shape);
-    const ProductTile tile = tile_of(config);
+    ProductTile tile = tile_of(config);
+    const int steps = raw_steps(shape, tile, tile.raw_bytes);
     const DType operands = shape.a.math;
     const int stages = stage_count(tile, device);
 
@@ -195,12 +263,14 @@ class GemmSm90Engine final : public CudaEngine {
     for (const MatrixFactor* one : {&shape.a, &shape.b})
       if (one->computed) programs.push_back(&one->computed->program);
     const std::string head = register_types(region.precision(), programs) +
-                             product_constants(tile, form, stages) + tails.text() +
-                             arguments.struct_text() + printed;
+                             product_constants(tile, form, stages) + constant("kRawSteps", steps) +
+                             tails.text() + arguments.struct_text() + printed;
     std::vector<std::string_view> files = {"lib/product_rows.cuh", "lib/ptx_wgmma_product.cuh",
                                            "sm90/schedule.cuh", "sm90/load_matrix.cuh",
                                            "sm90/finish_matrix.cuh"};
-    if (shape.computes()) files.push_back("sm90/compute_rows.cuh");
+    if (shape.computes())
+      files.insert(files.end(),
+                   {"sm90/computed_pieces.cuh", "sm90/convert_rows.cuh", "sm90/compute_rows.cuh"});
     files.push_back("sm90/warpgroups.cuh");
     tails.add_files(files, "sm90/tails_matrix.cuh");
     files.push_back("sm90/mainloop.cuh");
@@ -212,6 +282,12 @@ class GemmSm90Engine final : public CudaEngine {
     launch.grid.x = static_cast<unsigned>(grid_of(shape, tile, device));
     if (!tails.empty()) result.launches.push_back(tails.sum(graph));
     return result;
+  }
+
+ private:
+  // Of the best configuration.
+  double seconds(const Region& region, const DeviceProps& device) const {
+    return configs(region, device).at(0).cost.seconds(device, region.precision());
   }
 };
 

@@ -285,8 +285,8 @@ class MoeSm90Engine final : public CudaEngine {
       };
       printed += factor_constants(computed(shape.token), shape.token.math, 'a');
       printed += print_program(shape.any_token.program, graph, "token_at", arguments);
-      printed +=
-          constant("kHasDepths", 0) + print_lengths({}, "depth_of", "args.depth", graph, arguments);
+      printed += constant("kHasDepths", 0) + constant("kRawSteps", 1) +
+                 print_lengths({}, "depth_of", "args.depth", graph, arguments);
       printed += print_factor(computed(shape.weight), shape.weight.math, 'b', graph, arguments);
       const ProductForm form{.a = shape.token.math,
                              .b = shape.weight.math,
@@ -303,7 +303,9 @@ class MoeSm90Engine final : public CudaEngine {
       std::vector<std::string_view> files = {"lib/product_rows.cuh",    "lib/ptx_wgmma_product.cuh",
                                              "generic/moe_routing.cuh", "sm90/schedule_groups.cuh",
                                              "sm90/load_matrix.cuh",    "moe/group_rows.cuh"};
-      if (shape.computes()) files.push_back("sm90/compute_rows.cuh");
+      if (shape.computes())
+        files.insert(files.end(), {"sm90/computed_pieces.cuh", "sm90/convert_rows.cuh",
+                                   "sm90/compute_rows.cuh"});
       files.push_back("sm90/warpgroups.cuh");
       files.push_back("sm90/mainloop.cuh");
       launch.source = {"moe_sm90", assemble(files, head)};

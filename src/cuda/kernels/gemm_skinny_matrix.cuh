@@ -10,6 +10,7 @@ static const int kPairs = kRaw ? 16 / kBits : 1;
 static const bool kNeighbours = kRaw && PairsOfNeighbours<W>::value;
 static const int kUnitWords = kBits / 4;  // of a packet along the depth
 static const bool kScalesPairs = kScaled && !kByRows;  // else the sums of a step
+static const bool kHasOffset = kRaw && kAlong && HasOffset<W>::value;
 static const bool kMarksOdd = kRaw && HasOddBytes<W>::value;
 
 // Units of x stand in the order of the weights' pairs. `unit` has pairs of neighbours.
@@ -30,6 +31,31 @@ __device__ inline uint4 unit_of(const R (&numbers)[kUnit]) {
       narrow_pair(T(), numbers[4], numbers[5]), narrow_pair(T(), numbers[6], numbers[7])));
 }
 
+// Sums of products of x alone with the offset of weights, of which all rows have the same.
+struct OffsetSums {
+  float sums[kFewTiles][4];
+  __device__ OffsetSums() {
+#pragma unroll
+    for (int j = 0; j < kFewTiles; ++j) fill(0.f, sums[j]);
+  }
+  __device__ void add(const uint4 (&few)[kFewTiles]) {
+    const uint32 offset = offset_pair<T>(W()), a[4] = {offset, offset, offset, offset};
+#pragma unroll
+    for (int j = 0; j < kFewTiles; ++j) {
+      const uint32 first[2] = {few[j].x, few[j].y}, second[2] = {few[j].z, few[j].w};
+      multiply_add(T(), sums[j], a, first);
+      multiply_add(T(), sums[j], a, second);
+    }
+  }
+  // Whether a lane of the warp has infinity or NaN, from which nothing can be taken away.
+  __device__ bool are_lost() const {
+    float all = 0;
+#pragma unroll
+    for (int j = 0; j < kFewTiles; ++j) all += (sums[j][0] + sums[j][1]) * 0.f;
+    return __any_sync(0xffffffffu, all != 0.f);
+  }
+};
+
 struct Products {
   // Row tile i has rows 16 i + g and 16 i + 8 + g of the warp, or kElements g + 2 i and the next.
   float sums[kRowTiles][kFewTiles][4];
@@ -47,6 +73,13 @@ struct Products {
   template <bool kAligned, class X>
   __device__ void add(const Args& args, const Place& place, const Words (&packets)[kPackets],
                       const X& x, const Scales& scales) {
+    OffsetSums none;
+    add<kAligned, false>(args, place, packets, x, scales, none);
+  }
+  // kOffset: weights are more by their offset, whose products with x are added to `offset`.
+  template <bool kAligned, bool kOffset, class X>
+  __device__ void add(const Args& args, const Place& place, const Words (&packets)[kPackets],
+                      const X& x, const Scales& scales, OffsetSums& offset) {
     const int g = threadIdx.x % 32 / 4;
 #pragma unroll
     for (int u = 0; u < kUnits; ++u) {
@@ -56,16 +89,18 @@ struct Products {
         const int m = kFew % 8 == 0 ? 8 * j + g : min(8 * j + g, kFew - 1);
         few[j] = x(u, m);
       }
+      if constexpr (kOffset) offset.add(few);
       if constexpr (kAlong)
-        add_along<kAligned>(args, place, packets, u, few, scales);
+        add_along<kAligned, kOffset>(args, place, packets, u, few, scales);
       else
         add_across<kAligned>(args, place, packets, few, scales);
     }
   }
 
-  // Adds the sums of a step whose weights have a scale: scale(row of the warp).
+  // Adds the sums of a step, less those of the offset, whose weights have a scale: scale(row of the
+  // warp).
   template <class Scale>
-  __device__ void add_scaled(const Products& step, const Scale& scale) {
+  __device__ void add_scaled(const Products& step, const OffsetSums& offset, const Scale& scale) {
     const int g = threadIdx.x % 32 / 4;
 #pragma unroll
     for (int i = 0; i < kRowTiles; ++i)
@@ -76,7 +111,8 @@ struct Products {
         for (int j = 0; j < kFewTiles; ++j)
 #pragma unroll
           for (int v = 2 * half; v < 2 * half + 2; ++v)
-            sums[i][j][v] = fmaf(step.sums[i][j][v], factor, sums[i][j][v]);
+            sums[i][j][v] =
+                fmaf(step.sums[i][j][v] - offset.sums[j][v % 2], factor, sums[i][j][v]);
       }
     if constexpr (kMarksOdd) {
 #pragma unroll
@@ -124,7 +160,7 @@ struct Products {
   }
 
   // Four pairs of packet p: its depths of unit u.
-  template <bool kAligned, class D>
+  template <bool kAligned, bool kOffset, class D>
   __device__ void pairs_along(D d, const Args& args, const Place& place, const Words& packet, int p,
                               int u, uint32 (&pairs)[4], const Scales& scales) {
     if constexpr (kRaw) {
@@ -132,7 +168,10 @@ struct Products {
       for (int w = 0; w < kUnitWords; ++w) {
         const uint32 word = packet.words[u * kUnitWords + w];
         uint32 some[kPairs];
-        to_pairs(d, T(), word, some);
+        if constexpr (kOffset)
+          to_offset_pairs(d, T(), word, some);
+        else
+          to_pairs(d, T(), word, some);
 #pragma unroll
         for (int j = 0; j < kPairs; ++j) pairs[w * kPairs + j] = some[j];
         if constexpr (kMarksOdd) odd[p] |= odd_bytes(word);
@@ -148,15 +187,16 @@ struct Products {
       for (int j = 0; j < 4; ++j) pairs[j] = narrow_pair(T(), numbers[2 * j], numbers[2 * j + 1]);
     }
   }
-  template <bool kAligned>
+  template <bool kAligned, bool kOffset>
   __device__ void add_along(const Args& args, const Place& place, const Words (&packets)[kPackets],
                             int u, const uint4 (&few)[kFewTiles], const Scales& scales) {
 #pragma unroll
     for (int tile = 0; tile < kRowTiles; ++tile) {
       uint32 low[4], high[4];
-      pairs_along<kAligned>(W(), args, place, packets[2 * tile], 2 * tile, u, low, scales);
-      pairs_along<kAligned>(W(), args, place, packets[2 * tile + 1], 2 * tile + 1, u, high,
-                            scales);
+      pairs_along<kAligned, kOffset>(W(), args, place, packets[2 * tile], 2 * tile, u, low,
+                                     scales);
+      pairs_along<kAligned, kOffset>(W(), args, place, packets[2 * tile + 1], 2 * tile + 1, u,
+                                     high, scales);
       multiply(tile, low, high, few);
     }
   }

@@ -4,11 +4,13 @@
 //
 // A block has kRows rows of weights at a time and a part of the depth, in chunks: kChunk bytes of
 // each row, the same depths of x, and the scales of these weights. Chunks go through a ring of
-// kStages stages; threads ask for a row each, and all of them wait for the whole chunk. After the
-// last chunk of some rows come the first of the next.
+// kStages stages; each warp asks for its share of the rows of a chunk, and all of them wait for the
+// whole of it. After the last chunk of some rows come the first of the next.
+#include "lib/ptx_memory.cuh"
 #include "lib/ptx_tma.cuh"
 
 static const int kWarps = kWarpsN * kWarpsK;
+static const int kRowsTogether = kRows <= 8 * kWarps ? 8 : 4;  // asked for in one turn of a loop
 static const int kStepBytes = 4 * kPacketBytes;  // of a row, in a step of a warp
 static const int kSteps = kChunk / kStepBytes / kWarpsK;  // of a warp in a chunk
 static const int kStepsTogether = kSteps * kTiles <= 4 ? kSteps : 4 / kTiles;  // registers
@@ -45,10 +47,10 @@ __device__ inline void place_unit(const Args& args, int unit, Place& place) {
 // The chunks that a block asks for, one after the other.
 struct Ahead {
   int unit, every, first_chunk, chunks;
-  int chunk, stage;  // the next
+  int chunk, stage, warp;  // the next; this one
 
-  // By all threads: each asks for a row, of weights, x or scales. The first one announces them all;
-  // bytes that come before that wait for it.
+  // By all threads: a warp asks for every kWarps-th row, of weights, x or scales. The first thread
+  // announces them all; bytes that come before that wait for it.
   __device__ void ask(const Args& args, uint8* memory, Mbarrier* full) {
     if (unit < (int)args.units) {
       ask(args, memory + stage * kStageBytes, full + stage, first_chunk + chunk);
@@ -72,68 +74,105 @@ struct Ahead {
     const int scale_bytes = rows * (int)sizeof(S::Word);
     if (threadIdx.x == 0)
       arrive_and_expect(full, rows * bytes + kFew * x_bytes + groups * scale_bytes);
-    // Warps ask side by side: neighbouring rows are of different ones.
-#pragma unroll 1
-    for (int i = threadIdx.x / 32 + threadIdx.x % 32 * kWarps; i < rows + kFew + groups;
-         i += kThreads) {
-      const uint8* from;
-      uint8* here;
-      int count;
-      if (i < rows) {
-        int64 row = args.first_weight + (place.first_row + i) * args.row_stride;
+    // Warps take weights forwards and the others backwards, so that they have equally many.
+    const int back = kWarps - 1 - warp;
+    int64 row = args.first_weight + (place.first_row + warp) * args.row_stride;
+    int64 x_row = back * args.x_row_stride;
+    int64 scale = place.first_row + (at * kGroups + back) * args.scale_stride;
 #pragma unroll
-        for (int axis = 0; axis < kRank - 2; ++axis)
-          row += place.batch[axis] * args.batch_stride[axis];
-        from = (const uint8*)args.weights + row * kBits / 8 + first;
-        here = to + i * kPitchW;
-        count = bytes;
-      } else if (!kScaled || i < rows + kFew) {
-        const int m = i - rows;
-        int64 row = m * args.x_row_stride;
-#pragma unroll
-        for (int axis = 0; axis < kRank - 2; ++axis)
-          row += place.batch[axis] * args.x_batch_stride[axis];
-        from = (const uint8*)args.x + row * 2 + first * 16 / kBits;
-        here = to + kFirstX + m * kPitchX;
-        count = x_bytes;
-      } else {
-        const int group = i - rows - kFew;
-        int64 scale = place.first_row + (at * kGroups + group) * args.scale_stride;
-#pragma unroll
-        for (int axis = 0; axis < kRank - 2; ++axis)
-          scale += place.batch[axis] * args.scale_batch_stride[axis];
-        from = (const uint8*)args.scales + scale * (int)sizeof(S::Word);
-        here = to + kFirstScale + group * kGroupBytes;
-        count = scale_bytes;
-      }
-      load_bytes(here, from, count, full);
+    for (int axis = 0; axis < kRank - 2; ++axis) {
+      row += place.batch[axis] * args.batch_stride[axis];
+      x_row += place.batch[axis] * args.x_batch_stride[axis];
+      scale += place.batch[axis] * args.scale_batch_stride[axis];
     }
+    const uint8* from = (const uint8*)args.weights + row * kBits / 8 + first;
+    const int64 next = args.row_stride * kWarps * kBits / 8;
+    uint8* to_row = to + warp * kPitchW;
+    const int own = (rows - warp + kWarps - 1) / kWarps;
+#pragma unroll kRowsTogether
+    for (int n = 0; n < (kRows + kWarps - 1) / kWarps; ++n) {
+      if (n < own) load_bytes(to_row, from, bytes, full);
+      from += next;
+      to_row += kWarps * kPitchW;
+    }
+    const uint8* from_x = (const uint8*)args.x + x_row * 2 + first * 16 / kBits;
+    const int64 next_x = args.x_row_stride * kWarps * 2;
+#pragma unroll
+    for (int n = 0; n < (kFew + kWarps - 1) / kWarps; ++n, from_x += next_x)
+      if (back + n * kWarps < kFew)
+        load_bytes(to + kFirstX + (back + n * kWarps) * kPitchX, from_x, x_bytes, full);
+    if constexpr (kScaled) {
+      const typename S::Word* from_scale = (const typename S::Word*)args.scales + scale;
+#pragma unroll 1
+      for (int i = back; i < groups; i += kWarps, from_scale += args.scale_stride * kWarps)
+        load_bytes(to + kFirstScale + i * kGroupBytes, from_scale, scale_bytes, full);
+    }
+  }
+};
+
+// A step of a chunk: where its weights and x of the lane start in the stage.
+struct Step {
+  const uint8 *weights, *x;
+  int warp_row, group;  // first row, and scales, of the warp
+
+  __device__ Step(const uint8* stage, int step) {
+    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    warp_row = threadIdx.x / 32 % kWarpsN * kWarpRows;
+    group = step * kStepDepth / kScaleBlock;
+    weights = stage + (warp_row + g) * kPitchW + step * kStepBytes + t * kPacketBytes;
+    x = stage + kFirstX + step * (kStepDepth * 2) + t * (kOwn * 2);
+  }
+  // kOffset: see Products::add.
+  template <bool kOffset>
+  __device__ void multiply(const Args& args, const Place& place, Products& products,
+                           OffsetSums& offset) const {
+    Words packets[kPackets];
+#pragma unroll
+    for (int p = 0; p < kPackets; ++p)
+      packets[p].piece = *(const Piece*)(weights + 8 * p * kPitchW);
+    const auto unit = [&](int u, int m) {
+      return in_order_of_weights(*(const uint4*)(x + m * kPitchX + u * 16));
+    };
+    products.template add<true, kOffset>(args, place, packets, unit, Scales{}, offset);
   }
 };
 
 // The products of step `step` of a chunk.
 __device__ inline void add_step(const Args& args, const Place& place, const uint8* stage, int step,
                                 Products& products) {
-  const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-  const int warp_row = threadIdx.x / 32 % kWarpsN * kWarpRows;
-  const uint8* const weights =
-      stage + (warp_row + g) * kPitchW + step * kStepBytes + t * kPacketBytes;
-  const uint8* const x = stage + kFirstX + step * (kStepDepth * 2) + t * (kOwn * 2);
-  Words packets[kPackets];
-#pragma unroll
-  for (int p = 0; p < kPackets; ++p) packets[p].piece = *(const Piece*)(weights + 8 * p * kPitchW);
-  const auto unit_of_x = [&](int u, int m) {
-    return in_order_of_weights(*(const uint4*)(x + m * kPitchX + u * 16));
-  };
+  const Step here(stage, step);
+  OffsetSums offset;
   if constexpr (kScaled) {
     Products own;
-    own.template add<true>(args, place, packets, unit_of_x, Scales{});
+    here.template multiply<kHasOffset>(args, place, own, offset);
+    if (kHasOffset && offset.are_lost()) {
+      // From memory again, by a 0 that only the launch knows: nothing is kept for this rare case.
+      own = Products();
+      offset = OffsetSums();
+      const Step again(stage + ((int)args.units >> 31), step);
+      again.template multiply<false>(args, place, own, offset);
+    }
     const typename S::Word* const scales =
-        (const typename S::Word*)(stage + kFirstScale + step * kStepDepth / kScaleBlock *
-                                                            kGroupBytes);
-    products.add_scaled(own, [&](int row) { return (float)widen(S(), scales[warp_row + row]); });
+        (const typename S::Word*)(stage + kFirstScale + here.group * kGroupBytes) + here.warp_row;
+    products.add_scaled(own, offset, [&](int row) { return (float)widen(S(), scales[row]); });
   } else {
-    products.template add<true>(args, place, packets, unit_of_x, Scales{});
+    here.template multiply<false>(args, place, products, offset);
+  }
+}
+
+// What the results of a unit need, on its way to the L2 cache.
+__device__ inline void prefetch_unit(const Args& args, const Place& place, int rank) {
+  if constexpr (kOperands > 0) {
+    constexpr int kShare = kRows / kClusterBlocks, kAcross = kShare / kVectorY;
+    Index at[kRank];
+#pragma unroll
+    for (int axis = 0; axis < kRank - 2; ++axis) at[axis] = place.batch[axis];
+#pragma unroll 1
+    for (int i = threadIdx.x; i < kAcross * kFew; i += kThreads) {
+      at[kRank - 2] = i / kAcross;
+      at[kRank - 1] = place.first_row + i % kAcross * kVectorY + rank * kShare;
+      if (at[kRank - 1] < (Index)args.many) prefetch_operands(args, at);
+    }
   }
 }
 
@@ -154,7 +193,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
   const int most = (all_chunks + kClusterBlocks - 1) / kClusterBlocks;
   const int first_chunk = rank * most, chunks = min(most, all_chunks - first_chunk);
   const int first = blockIdx.x / kClusterBlocks, every = gridDim.x / kClusterBlocks;
-  Ahead ahead = {first, every, first_chunk, chunks, 0, 0};
+  const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);  // the same for all lanes
+  Ahead ahead = {first, every, first_chunk, chunks, 0, 0, warp};
 #pragma unroll 1
   for (int s = 0; s < kStages; ++s) ahead.ask(args, memory, full);
 
@@ -164,6 +204,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
   for (int unit = first; unit < (int)args.units; unit += every) {
     Place place;
     place_unit(args, unit, place);
+    prefetch_unit(args, place, rank);
     Products products;
 #pragma unroll 1
     for (int chunk = 0; chunk < chunks; ++chunk) {

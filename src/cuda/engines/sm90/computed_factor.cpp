@@ -80,6 +80,12 @@ Support take_computed(const PointwiseProgram& prologue, DType dtype, DType math,
     const std::int64_t of_row = view.strides[row_axis], of_depth = view.strides[depth_axis];
     view.dims = program.space;
     view.strides = {*batch, of_row, of_depth};
+    if (!step.blocks.empty()) {
+      for (int axis = 0; axis < dims.rank() - 2; ++axis)
+        if (step.blocks[axis] != 1) return Support::no("scales that batches share");
+      step.blocks = {1, step.blocks[row_axis], step.blocks[depth_axis]};
+      continue;
+    }
     if (of_row == 0 || of_depth == 0) continue;
     if (of_row == 1) bits_along_rows += bit_width(view.dtype);
     if (of_depth == 1) bits_along_depth += bit_width(view.dtype);
@@ -108,6 +114,10 @@ std::string factor_constants(const ComputedFactor* factor, DType math, char whic
   const std::string type = tag(math);
   return fmt::format("typedef {} Math{};\n", type.substr(0, type.size() - 2), upper) +
          constant(fmt::format("kComputes{}", upper), factor != nullptr) +
+         (factor && factor->converted
+              ? ""
+              : fmt::format("struct Narrow{} {{ static const bool kConverts = false; }};\n",
+                            upper)) +
          constant(fmt::format("kVector{}", upper), factor ? factor->vector : 1) +
          constant(fmt::format("kAlongRows{}", upper), factor != nullptr && factor->along_rows);
 }
@@ -115,8 +125,10 @@ std::string factor_constants(const ComputedFactor* factor, DType math, char whic
 std::string print_factor(const ComputedFactor* factor, DType math, char which, const Graph& graph,
                          Arguments& arguments) {
   const std::string name = fmt::format("factor_{}", which);
-  const std::string text = factor_constants(factor, math, which);
-  if (factor) return text + print_program(factor->program, graph, name, arguments);
+  std::string text = factor_constants(factor, math, which);
+  const bool converts = factor && factor->converted;
+  if (converts) text += print_converted(*factor->converted, which, arguments);
+  if (factor && !converts) return text + print_program(factor->program, graph, name, arguments);
   return text + fmt::format(
                     "template <int kCount>\n__device__ inline void {}(const Args&, const "
                     "Index (&)[3], R (&)[kCount]) {{}}\n",

@@ -1,6 +1,7 @@
 // A factor of a product that kernels/sm90/compute_rows.cuh makes from its program on the way in.
 #pragma once
 
+#include "cuda/engines/sm90/converted_factor.hpp"
 #include "cuda/launch/arguments.hpp"
 #include "plan/engine.hpp"
 #include "plan/pointwise_program.hpp"
@@ -10,8 +11,9 @@ namespace ashlar::cuda {
 struct ComputedFactor {
   // Over (batch, row, depth), or (batch, depth, row) where along_rows.
   PointwiseProgram program;
-  bool along_rows = false;  // elements lie together along the rows
-  int vector = 1;           // neighbours that are loaded together
+  bool along_rows = false;                   // elements lie together along the rows
+  int vector = 1;                            // neighbours that are loaded together
+  std::optional<ConvertedFactor> converted;  // how it is computed instead, by pairs
 };
 
 // The types in which matrix units multiply two factors without changing them: their own, or wider

@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 
+#include "cuda/engines/weight_program.hpp"
 #include "plan/merge_axes.hpp"
 
 namespace ashlar::cuda {
@@ -38,10 +39,34 @@ Support take_asked(const View& view, int row_axis, int depth_axis, const Dims& d
   return Support::yes();
 }
 
+// A factor, and what multiplies the results in place of it.
+struct PartedFactor {
+  PointwiseProgram program, of_results;
+  DType dtype = f32;  // of what the program makes
+};
+
+// Factors of a whole row are better multiplied with the results: the copy engine, or a conversion
+// by pairs, then brings the rest.
+PartedFactor parted(const Region& region, int slot, int depth_axis, bool may_part) {
+  const auto i = static_cast<std::size_t>(slot);
+  PartedFactor result{region.prologues[i], {}, region.anchor->inputs[i].dtype};
+  if (!may_part || result.program.is_plain_load() || result.program.has_random() ||
+      !result.program.stores.empty() || result.program.precision() != f32)
+    return result;
+  PointwiseProgram rest = result.program;
+  PointwiseProgram factors = take_out_factors(rest, depth_axis);
+  if (factors.empty() || factors.has_blocks() || find_narrow_load(rest).numbers == nullptr)
+    return result;
+  if (rest.is_plain_load()) result.dtype = rest.steps[0].view.dtype;
+  result.program = std::move(rest);
+  result.of_results = std::move(factors);
+  return result;
+}
+
 }  // namespace
 
 Support take_factor(const PointwiseProgram& prologue, DType dtype, int row_axis, int depth_axis,
-                    const Dims& dims, MatrixFactor& factor, bool may_ask) {
+                    const Dims& dims, MatrixFactor& factor, bool may_ask, bool may_convert) {
   const View& first = prologue.steps.at(0).view;
   if (may_ask && prologue.is_plain_load() && first.dtype == factor.math &&
       take_asked(first, row_axis, depth_axis, dims, factor))
@@ -49,6 +74,8 @@ Support take_factor(const PointwiseProgram& prologue, DType dtype, int row_axis,
   factor.computed.emplace();
   const Support support =
       take_computed(prologue, dtype, factor.math, row_axis, depth_axis, dims, *factor.computed);
+  if (support && may_convert && !factor.computed->along_rows)
+    factor.computed->converted = converted_factor(factor.computed->program, factor.math);
   // Units take factors of 16 bits with contiguous rows; others are turned.
   factor.transpose = factor.computed->along_rows && bit_width(factor.math) == 16;
   return support;
@@ -77,17 +104,27 @@ TensorMapForm map_of(const MatrixFactor& factor, std::int64_t lines, std::int64_
 Support describe(const Region& region, MatrixShape& shape) {
   const auto* op = region.anchor_as<Matmul>();
   if (op == nullptr) return Support::other_operation("not a matrix product");
-  for (const PointwiseProgram& prologue : region.prologues)
-    if (prologue.has_blocks()) return Support::no("scales of blocks before the product");
   const View &a = region.anchor->inputs[Matmul::a], &b = region.anchor->inputs[Matmul::b];
-  DType math_a = f32, math_b = f32;
-  if (!choose_math(a.dtype, b.dtype, region.anchor->compute, math_a, math_b))
-    return Support::no("operands of {} and {} and sums of {}, which no matrix unit gives",
-                       to_string(a.dtype), to_string(b.dtype), to_string(region.anchor->compute));
-  shape.rounds_f32 = a.dtype == f32 || b.dtype == f32;
-  if (region.epilogue.has_random()) return Support::no("random numbers after the product");
   const Dims& dims = region.epilogue.space;
   const int rank = dims.rank();
+  const auto has = [&](int slot) {
+    return region.anchor->inputs[static_cast<std::size_t>(slot)].present();
+  };
+  const bool may_part = region.anchor->compute == f32 && region.epilogue.has_accumulator() &&
+                        !has(Matmul::m_override) && !has(Matmul::n_override) &&
+                        !has(Matmul::k_override);
+  const PartedFactor of_a = parted(region, Matmul::a, rank - 1, may_part),
+                     of_b = parted(region, Matmul::b, rank - 2, may_part);
+  DType math_a = f32, math_b = f32;
+  bool has_unit = choose_math(of_a.dtype, of_b.dtype, region.anchor->compute, math_a, math_b);
+  // Numbers that stand for wider ones are not multiplied where sums have fewer bits.
+  if (promotes(math_a) && (of_a.dtype != a.dtype || of_b.dtype != b.dtype))
+    has_unit = choose_math(a.dtype, b.dtype, region.anchor->compute, math_a, math_b);
+  if (!has_unit)
+    return Support::no("operands of {} and {} and sums of {}, which no matrix unit gives",
+                       to_string(a.dtype), to_string(b.dtype), to_string(region.anchor->compute));
+  shape.rounds_f32 = math_a == f32 && (a.dtype == f32 || b.dtype == f32);
+  if (region.epilogue.has_random()) return Support::no("random numbers after the product");
   if (element_count(dims) == 0 || a.dims[rank - 1] == 0) return Support::no("no elements");
   if (region.epilogue.stores.empty()) return Support::no("nothing but reductions is stored");
   // The columns of the result lie together: where its rows do, its transpose b' a' is computed.
@@ -99,14 +136,12 @@ Support describe(const Region& region, MatrixShape& shape) {
   shape.axes[static_cast<std::size_t>(n)] = TailAxis::column;
   if (Support s = ProductTails::supports(region, shape.axes); !s) return s;
   const int left = swap ? Matmul::b : Matmul::a, right = swap ? Matmul::a : Matmul::b;
-  const auto has = [&](int slot) {
-    return region.anchor->inputs[static_cast<std::size_t>(slot)].present();
-  };
   const auto take = [&](int slot, DType math, int row_axis, int depth_axis, MatrixFactor& factor) {
-    const auto i = static_cast<std::size_t>(slot);
+    const PartedFactor& from = slot == Matmul::a ? of_a : of_b;
     factor.math = math;
-    return take_factor(region.prologues[i], region.anchor->inputs[i].dtype, row_axis, depth_axis,
-                       dims, factor, !has(Matmul::k_override));
+    const bool is_whole = !has(Matmul::k_override);
+    return take_factor(from.program, from.dtype, row_axis, depth_axis, dims, factor, is_whole,
+                       is_whole);
   };
   const auto take_lengths = [&](int slot, View& lengths) {
     if (!has(slot)) return true;
@@ -136,6 +171,8 @@ Support describe(const Region& region, MatrixShape& shape) {
   if (std::max({shape.rows, shape.columns, shape.depth, shape.batches}) > kMost)
     return Support::no("an extent past 2^30");
   shape.epilogue = region.epilogue;
+  for (const PartedFactor* factor : {&of_a, &of_b})
+    if (!factor->of_results.empty()) multiply_sums(shape.epilogue, factor->of_results);
   move_axis_last(shape.epilogue, n);
   Dims full = shape.epilogue.space, columns_alone = full;
   for (int axis = 0; axis + 1 < rank; ++axis) columns_alone[axis] = 1;

@@ -18,6 +18,11 @@ struct MatrixFactor {
   bool transpose = false;                  // its rows are contiguous, not their depth
   std::int64_t pitch = 0;                  // from one line of contiguous elements to the next
   std::int64_t batch = 0;                  // from one matrix to the next; 0: one for all
+
+  // Null where it is not converted by pairs.
+  const ConvertedFactor* converted() const {
+    return computed && computed->converted ? &*computed->converted : nullptr;
+  }
 };
 
 struct MatrixShape {
@@ -37,9 +42,10 @@ struct MatrixShape {
 };
 
 // A factor whose math is known: by the copy engine where that can take it and `may_ask`, else
-// computed. `dims` are those of the result.
+// computed, by pairs where `may_convert`. `dims` are those of the result.
 Support take_factor(const PointwiseProgram& prologue, DType dtype, int row_axis, int depth_axis,
-                    const Dims& dims, MatrixFactor& factor, bool may_ask = true);
+                    const Dims& dims, MatrixFactor& factor, bool may_ask = true,
+                    bool may_convert = false);
 // Neighbouring columns that a thread may take at a time: all of them are inside or none.
 int most_vector(std::int64_t columns);
 

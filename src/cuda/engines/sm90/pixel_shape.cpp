@@ -87,6 +87,7 @@ PackedOperand packed(PackAcross pack) {
 PackedOperand take_pixels(const PointwiseProgram& program, DType dtype) {
   if (program.is_plain_load() && is_contiguous(program.steps[0].view, 1))
     return {.view = program.steps[0].view, .pack = {}};
+  if (are_computed(program)) return {.view = form_of_pixels(program, dtype), .pack = {}};
   PackAcross pack{program, dtype, {}};
   move_axis_last(pack.from, 1);
   const Dims whole = pack.from.space;
@@ -173,8 +174,9 @@ Support is_pixel_shape(const Region& region) {
   if (region.epilogue.stores.empty()) return Support::no("nothing but reductions is stored");
   const PointwiseProgram &pixels = region.prologues[0], &filters = region.prologues[1];
   if (!filters.is_plain_load()) return Support::no("work on the filters before the product");
-  if (!pixels.is_plain_load() && channels_lie_together({&pixels}))
-    return Support::no("work on the image before the product");
+  if (reads_coordinates(pixels)) return Support::no("positions before the product");
+  if (are_computed(pixels) && !pixels.stores.empty())
+    return Support::no("an image that is stored as well");
   const View& filter = filters.steps[0].view;
   const DType of_pixels = region.anchor->inputs[0].dtype;
   if (!is_product_type(of_pixels, filter.dtype))
@@ -247,6 +249,7 @@ PixelShape::PixelShape(const Region& region)
   filters =
       take_filters(region.prologues[1].steps[0].view, product, product.backward && !columns_lie);
   pointwise = product.is_pointwise() && pixel_stride(pixels.view).has_value();
+  if (are_computed(region.prologues[0])) computed = compute_pixels(region.prologues[0], pointwise);
   swap = has_contiguous_pixels(region.epilogue.stores.at(0).view);
   vector = 1;
   const std::int64_t of_image = product.phases[0].pixels_of_image();

@@ -7,6 +7,7 @@
 #include "cuda/engines/pack_across.hpp"
 #include "cuda/engines/pixel_product.hpp"
 #include "cuda/engines/product_tails.hpp"
+#include "cuda/engines/sm90/computed_pixels.hpp"
 #include "cuda/launch/tensor_map.hpp"
 
 namespace ashlar::cuda {
@@ -23,11 +24,12 @@ struct PixelShape {
 
   PixelProduct product;
   DType pixel_type, filter_type;
-  PackedOperand pixels;   // [images, channels, spatial...], channels contiguous
-  PackedOperand filters;  // (contiguous, taps, other): strides only
-  bool columns_lie;       // filters: the product's columns are contiguous, not its depth
-  bool pointwise;         // pixels lie as rows of a matrix, at one distance
-  bool swap;              // results have contiguous pixels: rows of the product are filters
+  PackedOperand pixels;                    // [images, channels, spatial...], channels contiguous
+  std::optional<ComputedPixels> computed;  // of which `pixels` then has only the form
+  PackedOperand filters;                   // (contiguous, taps, other): strides only
+  bool columns_lie;  // filters: the product's columns are contiguous, not its depth
+  bool pointwise;    // pixels lie as rows of a matrix, at one distance
+  bool swap;         // results have contiguous pixels: rows of the product are filters
   // Its last axis is the columns of the product. With one phase, the axes before it are those of
   // the rows, or (images, channels, pixels) where swapped and `whole`; else all axes of an image.
   PointwiseProgram epilogue;

@@ -74,7 +74,12 @@ std::vector<ProductTile> pixel_tiles(const PixelShape& shape) {
     for (ProductTile tile : product_tiles(shape.filter_type, shape.swap ? columns : pixels,
                                           shape.swap ? pixels : columns)) {
       tile.depth_bytes = depth;
-      if (fits(shape, tile)) result.push_back(tile);
+      if (!fits(shape, tile)) continue;
+      if (shape.computed && !has_room_to_compute(tile, shape.filter_type)) continue;
+      result.push_back(tile);
+      if (!shape.computed || !has_room_for_two(tile, shape.filter_type)) continue;
+      result.push_back(tile);
+      result.back().producers = 2;
     }
   return result;
 }

@@ -25,6 +25,7 @@ struct ProductTile {
   int splits = 1;          // of the depth
   int depth_bytes = 128;   // that a stage holds of every row: 128, 64 or 32
   int producers = 1;       // warpgroups that bring the factors, more than one if they compute them
+  int raw_bytes = 0;       // of shared memory, for factors as they are before they are converted
   // Results leave by the copy engine through so many boxes of each warp (lib/product_boxes.cuh), or
   // row by row through so many places for 16 rows (lines). Neither: threads store them
   // (lib/product_rows.cuh).

@@ -91,7 +91,8 @@ __device__ inline void wait_for_parts() {
 
 // As in lib/product_rows.cuh; no row is left out, nothing is reduced, and of boxes the columns' end
 // is the tensor's.
-template <int kColumns, int kCount = 2, bool kLeavesOut = false, class Sum, class Place>
+template <int kColumns, int kCount = 2, bool kLeavesOut = false, int kUsed = kColumns, class Sum,
+          class Place>
 __device__ inline void finish_rows(const Args& args, void* slab, const Sum (&sums)[kColumns / 2],
                                    Index row, Index row_end, Index column, Index column_end,
                                    Place place, NoTails&) {

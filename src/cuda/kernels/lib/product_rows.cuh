@@ -33,14 +33,15 @@ __device__ inline void read_slab(const Sum* from, Sum (&numbers)[kCount]) {
   }
 }
 
-// How a warp walks 16 rows of kColumns columns, kCount of them to a lane: in passes over kWidth
-// columns, kPerRow lanes to a row.
-template <int kColumns, int kCount>
+// How a warp walks 16 rows of kColumns columns, of which kUsed may be results, kCount of them to a
+// lane: in passes over kWidth columns, kPerRow lanes to a row.
+template <int kColumns, int kCount, int kUsed = kColumns>
 struct RowWalk {
   static const int kMost = kSlabColumns < 32 * kCount ? kSlabColumns : 32 * kCount;
   static const int kWidth = kColumns < kMost ? kColumns : kMost;
-  static const int kPerRow = kWidth / kCount, kRows = 32 / kPerRow < 16 ? 32 / kPerRow : 16;
-  static const int kSteps = 16 / kRows;
+  static const int kTaken = kUsed < kWidth ? (kUsed + kCount - 1) / kCount * kCount : kWidth;
+  static const int kPerRow = kTaken / kCount, kRows = 32 / kPerRow < 16 ? 32 / kPerRow : 16;
+  static const int kSteps = (16 + kRows - 1) / kRows;  // the last ones may go past 16
 };
 
 // One access to shared memory.
@@ -54,13 +55,14 @@ struct alignas(2 * sizeof(Sum)) SumPair {
 // `row_end` and columns from `column_end` on are left out. All lanes of the warp come here.
 // `place(row, at)` gives the coordinates of a row; it finds the column in the last of them, and
 // with kLeavesOut may leave a row out by a first one below 0. kCount neighbouring columns are taken
-// at a time. `tails` are given what the program wants to be reduced.
-template <int kColumns, int kCount = kVector, bool kLeavesOut = false, class Sum, class Place,
-          class Tails>
+// at a time. kUsed: no result has more columns, from the first one on; lanes take only these.
+// `tails` are given what the program wants to be reduced.
+template <int kColumns, int kCount = kVector, bool kLeavesOut = false, int kUsed = kColumns,
+          class Sum, class Place, class Tails>
 __device__ inline void finish_rows(const Args& args, void* slab, const Sum (&sums)[kColumns / 2],
                                    Index row, Index row_end, Index column, Index column_end,
                                    Place place, Tails& tails) {
-  typedef RowWalk<kColumns, kCount> Walk;
+  typedef RowWalk<kColumns, kCount, Tails::kAny ? kColumns : kUsed> Walk;
   const int kWidth = Walk::kWidth, kPerRow = Walk::kPerRow, kRows = Walk::kRows,
             kSteps = Walk::kSteps;
   const int lane = threadIdx.x % 32;
@@ -112,8 +114,9 @@ __device__ inline void finish_rows(const Args& args, void* slab, const Sum (&sum
     } else {
 #pragma unroll kUnroll
       for (int step = 0; step < kSteps; ++step) {
-        const Index at_row = row + first_row + step * kRows;
-        if (at_row >= row_end || at_column >= column_end || lane >= kRows * kPerRow) break;
+        const int r = first_row + step * kRows;
+        if (r >= 16 || row + r >= row_end || at_column >= column_end || lane >= kRows * kPerRow)
+          break;
         Sum numbers[kCount];
         read_slab(own + step * kRows * kSlabPitch, numbers);
         finish(step, at_column, numbers);

@@ -9,14 +9,17 @@ struct alignas(64) TensorMap {
   uint64 words[16];
 };
 
-// Bytes that lie together, a multiple of 16 as both addresses are; they count for `barrier`.
+// Bytes that lie together, a multiple of 16 as both addresses are; they count for `barrier`. By all
+// lanes of a warp, which agree on the arguments; one of them asks.
 __device__ inline void load_bytes(void* to, const void* from, int bytes, Mbarrier* barrier) {
 #if !defined(__CUDA_ARCH__)
-  emulated_bulk_load(to, from, (unsigned)bytes, barrier);
+  if (threadIdx.x % 32 == 0) emulated_bulk_load(to, from, (unsigned)bytes, barrier);
 #elif __CUDA_ARCH__ >= 900
   asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
-          "r"(shared_address(to)),
+      "{\n.reg .pred one;\n"
+      "elect.sync _|one, 0xffffffff;\n"
+      "@one cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+      "[%0], [%1], %2, [%3];\n}" ::"r"(shared_address(to)),
       "l"(from), "r"(bytes), "r"(shared_address(barrier))
       : "memory");
 #endif

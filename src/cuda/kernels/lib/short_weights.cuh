@@ -52,6 +52,15 @@ __device__ inline void to_pairs(e4m3, T t, uint32 word, uint32 (&pairs)[2]) {
     }
   }
 }
+// The same for e5m2, whose infinity and NaN become 65536 and more.
+__device__ inline void to_pairs(e5m2, bf16 t, uint32 word, uint32 (&pairs)[2]) {
+#pragma unroll
+  for (int j = 0; j < 2; ++j) {
+    const uint32 upper = j == 0 ? word << 8 : word;
+    pairs[j] = fma_pair(t, (upper & kMinus) | (upper >> 3 & both(0x7f00 >> 3)),
+                        power_pair<bf16>(ShortFloat<bf16>::kBias - 15), kMinus);
+  }
+}
 // e5m2 is the upper half of an f16.
 __device__ inline void to_pairs(e5m2, f16, uint32 word, uint32 (&pairs)[2]) {
   pairs[0] = word << 8 & both(0xff00);
@@ -90,6 +99,27 @@ __device__ inline void to_pairs(e2m1, T t, uint32 word, uint32 (&pairs)[4]) {
     const uint32 number = word >> 4 * j & both(15);
     pairs[j] = fma_pair(t, (number << 12 & kMinus) | (number << place & both(7 << place)),
                         power_pair<T>(ShortFloat<T>::kBias - 1), kMinus);
+  }
+}
+
+// The same without the last step: numbers that are more by `offset`, a T in both halves. Whoever
+// adds products of them takes away those of the offset.
+template <class D> struct HasOffset { static const bool value = false; };
+template <> struct HasOffset<u4> { static const bool value = true; };
+template <> struct HasOffset<i4> { static const bool value = true; };
+template <class T, class D> __device__ constexpr uint32 offset_pair(D) { return 0; }
+template <class T> __device__ constexpr uint32 offset_pair(u4) { return power_pair<T>(4); }
+template <class T> __device__ constexpr uint32 offset_pair(i4) {
+  return power_pair<T>(4) | both(1 << (ShortFloat<T>::kMantissa - 1));  // 24
+}
+// The upper 4 bits of the mantissa of 16 to 31 count ones.
+template <class D, class T>
+__device__ inline void to_offset_pairs(D d, T, uint32 word, uint32 (&pairs)[4]) {
+  const int place = ShortFloat<T>::kMantissa - 4;
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    const uint32 moved = 4 * j < place ? word << (place - 4 * j) : word >> (4 * j - place);
+    pairs[j] = and_xor(moved, both(15 << place), offset_pair<T>(d));
   }
 }
 

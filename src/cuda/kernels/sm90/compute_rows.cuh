@@ -1,6 +1,6 @@
 // Tiles of factors that are computed on the way in: dequantised, scaled, of a type or in an order
-// that copy engines and matrix units do not take. Comes after a kernel's head and
-// sm90/load_matrix.cuh. The head has, for factor A (and the same for B),
+// that copy engines and matrix units do not take. Comes after a kernel's head,
+// sm90/load_matrix.cuh and sm90/convert_rows.cuh. The head has, for factor A (and the same for B),
 //   factor_a<kCount>(args, at, values)  the program, over (batch, row, depth), or, where
 //                                       kAlongRowsA, over (batch, depth, row)
 //   kVectorA                            neighbouring elements it may be asked for
@@ -8,27 +8,6 @@
 // and args.rows, args.columns, args.depth. Where it says kHasDepths, the depth of a batch ends at
 // depth_of(args, {batch}). The stages get what the copy engine would write: lines
 // of 128 bytes, whose pieces of 16 bytes are swizzled.
-#include "lib/pointwise.cuh"
-#include "lib/rows.cuh"
-
-static const int kPieceElements = 16 / kElementBytes;
-
-__device__ inline uint4* piece_at(uint8* lines, int line, int piece) {
-  return (uint4*)(lines + line * 128 + (piece ^ (line & 7)) * 16);
-}
-
-// As matrix units take it; f32 to the nearest tf32, whose 13 last bits they do not look at.
-template <class Math>
-__device__ inline uint4 narrow_piece(const R (&values)[kPieceElements]) {
-  Vector<kPieceElements, typename Math::Word> words = narrow_vector(Math(), values);
-  if constexpr (kElementBytes == 4) {
-#pragma unroll
-    for (int i = 0; i < kPieceElements; ++i)
-      if (words.words[i] == words.words[i])
-        words.words[i] = __uint_as_float(__float_as_uint(words.words[i]) + 0x1000u);
-  }
-  return words.pieces[0];
-}
 
 __device__ inline int depth_end(const Args& args, int batch) {
   if constexpr (!kHasDepths) return (int)args.depth;
@@ -52,26 +31,6 @@ __device__ inline void load_along(const Args& args, int batch, int line, int lin
 #pragma unroll
     for (int i = 0; i < kVector; ++i)
       values[first + i] = (kHasDepths ? i : 0) < left ? some[i] : (R)0;
-  }
-}
-
-constexpr int largest_divisor(int number, int most) {
-  return number % most == 0 ? most : largest_divisor(number, most - 1);
-}
-
-// Pieces of a tile, some of them at a time on their way: `load(i)` gives the one that `store(i)`
-// puts into its place. Before the first `ready` waits for the place.
-template <int kPieces, class Load, class Store, class Ready>
-__device__ inline void fill_pieces(Load load, Store store, Ready ready) {
-  const int kTogether = largest_divisor(kPieces, kProducers == 1 ? 8 : 4);  // registers allow
-#pragma unroll 1
-  for (int first = 0; first < kPieces; first += kTogether) {
-    uint4 pieces[kTogether];
-#pragma unroll
-    for (int i = 0; i < kTogether; ++i) pieces[i] = load(first + i);
-    if (first == 0) ready();
-#pragma unroll
-    for (int i = 0; i < kTogether; ++i) store(first + i, pieces[i]);
   }
 }
 
@@ -173,16 +132,33 @@ struct FactorB {
   }
 };
 
-template <class Ready>
-__device__ inline void compute_stage(const Args& args, const Work& work, int block, uint8* a,
-                                     uint8* b, Ready ready) {
-  const int depth = block * kTileDepth;
-  if constexpr (kComputesA)
-    compute_tile<FactorA, kTransposeA, kTileM>(args, a, work.batch, work.m, (int)args.rows, depth,
-                                               ready);
-  if constexpr (kComputesB)
-    compute_tile<FactorB, kTransposeB, kTileN>(args, b, work.batch, work.n, (int)args.columns,
-                                               depth, [&] {
-                                                 if constexpr (!kComputesA) ready();
-                                               });
-}
+// What a warpgroup puts into the stages it brings.
+template <class A>
+struct Computing {
+  typedef typename ConverterOf<NarrowA::kConverts, NarrowA, MathA, kTileM>::Type ConverterA;
+  typedef typename ConverterOf<NarrowB::kConverts, NarrowB, MathB, kTileN>::Type ConverterB;
+  ConverterA a;
+  ConverterB b;
+
+  __device__ Computing(const A& args, uint8* memory, int group)
+      : a(args, memory, group), b(args, memory + kProducers * ConverterA::kBytes, group) {}
+
+  template <class Ready>
+  __device__ void stage(const A& args, const Work& work, int block, uint8* to_a, uint8* to_b,
+                        Ready ready) {
+    const int depth = block * kTileDepth;
+    const auto ready_for_b = [&] {
+      if constexpr (!kComputesA) ready();
+    };
+    if constexpr (NarrowA::kConverts)
+      a.convert(args, work, block, to_a, ready);
+    else if constexpr (kComputesA)
+      compute_tile<FactorA, kTransposeA, kTileM>(args, to_a, work.batch, work.m, (int)args.rows,
+                                                 depth, ready);
+    if constexpr (NarrowB::kConverts)
+      b.convert(args, work, block, to_b, ready_for_b);
+    else if constexpr (kComputesB)
+      compute_tile<FactorB, kTransposeB, kTileN>(args, to_b, work.batch, work.n, (int)args.columns,
+                                                 depth, ready_for_b);
+  }
+};

@@ -6,12 +6,14 @@
 //   kColumnsLie   filters have the product's columns contiguous, not its depth (backward)
 //   kWhole        the epilogue's axes are (pixels, channels), or with kSwap (images, channels,
 //                 pixels); else all axes of an image stand for themselves
+//   kUsedColumns  of a tile that results may have, but with kSwap
 //   kWindowRows   not 0: pixels are loaded once for all taps of a plane, so many rows
 //                 (mainloop_windows.cuh)
 //   kLongLines    lines and planes are longer than the results' by what lies between them, for
 //                 several taps
 //   kInPlanes     whether taps are in several planes
 //   kSide         not 0: groups side by side that are taken as one (mainloop_bundles.cuh)
+//   kComputesPixels  pixels are not asked for but computed (sm90/compute_pixels.cuh): no maps
 // args.map_pixels0... are the maps of the phases, (channel, w, h, d, image) or (channel, pixel);
 // args.map_filters has (contiguous, tap, other). args.columns and .depth are of a group;
 // args.taps[] holds the tap's place in the filter and its offsets from the window's begin, 16 bits
@@ -23,6 +25,7 @@ static const int kStageBytesA =
     (kWindowRows > 0 ? kWindowRows : kTileM) * kTileDepth * kElementBytes;
 static const int kStageBytesB = kTileN * kTileDepth * kElementBytes;
 static const int kBoxColumns = 128 / kElementBytes;  // of a box with contiguous columns
+static const int kComputingWarps = 3;  // of windows; another one asks for filters
 
 struct Pixel {
   int image, d, h, w;
@@ -42,7 +45,8 @@ __device__ inline Pixel pixel_of(const Args& args, int phase, int pixel) {
   return result;
 }
 
-__device__ inline void load_pixel_tile(const Args& args, const Work& work, uint8* to,
+template <class A>
+__device__ inline void load_pixel_tile(const A& args, const Work& work, uint8* to,
                                        Mbarrier* barrier, int channel, int64 tap) {
   const int first = kSwap ? work.n : work.m;
   const TensorMap& map = (&args.map_pixels0)[kPhases == 1 ? 0 : phase_word(args, work.phase, kMap)];
@@ -91,14 +95,16 @@ __device__ inline void load_filter_tile(const Args& args, const Work& work, uint
 
 // Blocks of depth run through the taps of a block of channels, whose pixels are in the L2 cache
 // then.
-__device__ inline void load_stage(const Args& args, const Work& work, int block, uint8* a, uint8* b,
+template <class A>
+__device__ inline void load_stage(const A& args, const Work& work, int block, uint8* a, uint8* b,
                                   Mbarrier* barrier) {
   const int64 taps = phase_word(args, work.phase, kTaps);
   const int above = divide(block, phase_word(args, work.phase, kMagicTaps), taps);
   const int64 tap =
       args.taps[phase_word(args, work.phase, kFirstTap) + block - above * (int)taps];
   const int depth = above * kTileDepth;
-  load_pixel_tile(args, work, kSwap ? b : a, barrier, work.group * (int)args.depth + depth, tap);
+  if constexpr (!kComputesPixels)
+    load_pixel_tile(args, work, kSwap ? b : a, barrier, work.group * (int)args.depth + depth, tap);
   load_filter_tile(args, work, kSwap ? a : b, barrier, depth, (int)(tap & 0xffff));
 }
 
@@ -107,19 +113,29 @@ __device__ inline void load_stage(const Args& args, const Work& work, int block,
 __device__ inline int plane_count(const Args& args, int phase) {
   return kInPlanes ? (int)phase_word(args, phase, kPlanes) : 1;
 }
-__device__ inline void load_window(const Args& args, const Work& work, int number, uint8* to,
-                                   Mbarrier* barrier) {
-  int block = number;
-  int64 tap = 0;
+// Window number `number` of a piece of work: its block of channels, and its plane as a tap.
+struct Window {
+  int block;
+  int64 tap;
+};
+__device__ inline Window window_of(const Args& args, const Work& work, int number) {
+  Window window = {number, 0};
   if constexpr (kInPlanes) {
     const int planes = plane_count(args, work.phase);
     const int taps = (int)phase_word(args, work.phase, kTaps) / planes;
-    block = number / planes;
+    window.block = number / planes;
     const int64 first = args.taps[phase_word(args, work.phase, kFirstTap) +
-                                  (number - block * planes) * taps];
-    tap = first & (int64)0xffff << 48;
+                                  (number - window.block * planes) * taps];
+    window.tap = first & (int64)0xffff << 48;
   }
-  load_pixel_tile(args, work, to, barrier, work.group * (int)args.depth + block * kTileDepth, tap);
+  return window;
+}
+template <class A>
+__device__ inline void load_window(const A& args, const Work& work, int number, uint8* to,
+                                   Mbarrier* barrier) {
+  const Window window = window_of(args, work, number);
+  load_pixel_tile(args, work, to, barrier, work.group * (int)args.depth + window.block * kTileDepth,
+                  window.tap);
 }
 __device__ inline void load_filters(const Args& args, const Work& work, int block, uint8* to,
                                     Mbarrier* barrier) {
@@ -192,7 +208,7 @@ __device__ inline void finish_tile_rows(const Args& args, const Work& work, uint
                         },
                         tails);
   else
-    finish_rows<kTileN, kVector, kLongLines>(
+    finish_rows<kTileN, kVector, kLongLines, kUsedColumns>(
         args, slab, sums, (Index)row, pixel_end, channel + work.n, channel_end,
         [&](Index r, Index(&at)[kRank]) {
           if constexpr (kWhole && !kLongLines)

@@ -5,8 +5,8 @@
 //   kStageBytesA, kStageBytesB
 //   load_stage(args, work, block, a, b, barrier)  asks for the tiles of a block of depth
 //   finish_tile_rows(args, work, slab, sums, row, tails)  what becomes of 16 rows of sums
-//   compute_stage(args, work, block, a, b, ready)  where a factor is computed on the way in, by a
-//                                                  warpgroup; `ready` waits for the memory
+//   Computing<Args>(args, memory, group)  where a factor is computed on the way in, by a warpgroup:
+//   .stage(args, work, block, a, b, ready)  `ready` waits for the stage; `memory` is behind all
 // The head has kStages, kRowBlocks (of 64 rows that a warpgroup has of a tile), kTransposeA,
 // kTransposeB, kPromotes, kAskedBytes (of a stage), TileTails (lib/product_tails.cuh).
 #include "lib/ptx_cluster.cuh"
@@ -15,13 +15,15 @@
 
 // At the barrier of a full stage: whoever asks for a part of it, and warps that compute the rest.
 static const int kFullArrivals = (kAskedBytes > 0) + (kComputes ? 4 : 0);
-// A product has 64 rows and WGMMA_N columns: the pieces that a warpgroup has of a tile, those of the
-// same rows one after the other.
+// A product has 64 rows and WGMMA_N columns: the pieces that a warpgroup has of a tile, those of
+// the same rows one after the other.
 static const int kParts = kTileN / WGMMA_N;
 static const int kPieces = kRowBlocks * kParts;
 
+template <class A> struct Computing;
+
 struct Ring : StageWalk<kStages> {
-  uint8 *a, *b, *slabs;
+  uint8 *a, *b, *slabs, *behind;
   Mbarrier *full, *empty, *turns;
 };
 
@@ -33,6 +35,7 @@ __device__ inline Ring ring_of(uint8* memory) {
   ring.full = (Mbarrier*)(ring.slabs + kConsumers * 4 * kSlabBytes);
   ring.empty = ring.full + kStages;
   ring.turns = ring.empty + kStages;
+  ring.behind = (uint8*)(ring.turns + (kConsumers + 1) / 2 * 2);  // a multiple of 16
   ring.stage = ring.parity = 0;
   return ring;
 }
@@ -52,11 +55,25 @@ __device__ inline void start(const Ring& ring) {
     __syncthreads();
 }
 
+// One thread.
+template <class A>
+__device__ inline void ask_for_stages(const A& args, Ring ring) {
+  for (int number = first_work(); number < work_count(args); number += work_step()) {
+    const Work work = work_of(args, number);
+    for (int block = work.first; block < work.first + work.count; ++block, ring.next()) {
+      Mbarrier* full = ring.full + ring.stage;
+      wait_for(ring.empty + ring.stage, ring.parity ^ 1);
+      arrive_and_expect(full, kAskedBytes);
+      load_stage(args, work, block, ring.a + ring.stage * kStageBytesA,
+                 ring.b + ring.stage * kStageBytesB, full);
+    }
+  }
+}
 // A warpgroup; where several compute, they take stages in turns.
 template <class A>
-__device__ inline void produce(const A& args, Ring ring, int group) {
+__device__ inline void compute_stages(const A& args, Ring ring, int group) {
   const bool asks = kAskedBytes > 0 && threadIdx.x % 128 == 0;
-  if (!kComputes && !asks) return;
+  Computing<A> computing(args, ring.behind, group);
   int turn = 0;
   for (int number = first_work(); number < work_count(args); number += work_step()) {
     const Work work = work_of(args, number);
@@ -65,20 +82,15 @@ __device__ inline void produce(const A& args, Ring ring, int group) {
       uint8* a = ring.a + ring.stage * kStageBytesA;
       uint8* b = ring.b + ring.stage * kStageBytesB;
       Mbarrier* full = ring.full + ring.stage;
-      const auto ready = [&] {
+      computing.stage(args, work, block, a, b, [&] {
         wait_for(ring.empty + ring.stage, ring.parity ^ 1);
         if (!asks) return;
         arrive_and_expect(full, kAskedBytes);
         load_stage(args, work, block, a, b, full);
-      };
-      if constexpr (kComputes) {
-        compute_stage(args, work, block, a, b, ready);
-        fence_shared_writes();
-        __syncwarp();
-        if (threadIdx.x % 32 == 0) arrive(full);
-      } else {
-        ready();
-      }
+      });
+      fence_shared_writes();
+      __syncwarp();
+      if (threadIdx.x % 32 == 0) arrive(full);
     }
   }
 }
@@ -211,7 +223,10 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
   const int group = __shfl_sync(~0u, threadIdx.x / 128, 0);
   if (group >= kConsumers) {
     if constexpr (kConsumers > 1) give_registers<kProducerRegisters>();
-    produce(args, ring, group - kConsumers);
+    if constexpr (kComputes)
+      compute_stages(args, ring, group - kConsumers);
+    else if (threadIdx.x % 128 == 0)
+      ask_for_stages(args, ring);
     __syncwarp();  // the barrier below takes whole warps
   } else {
     if constexpr (kConsumers > 1) take_registers<kConsumerRegisters>();

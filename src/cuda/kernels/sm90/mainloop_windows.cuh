@@ -3,6 +3,7 @@
 // some rows further. Comes after a kernel's head, sm90/schedule_pixels.cuh, lib/product_rows.cuh,
 // lib/ptx_wgmma_product.cuh, sm90/load_pixels.cuh and sm90/warpgroups.cuh. The head has kStages of
 // filters, kWindowStages of pixels, and kResident: the filters of all taps stay where they are.
+// Where pixels are computed, sm90/compute_pixels.cuh comes before it, too.
 #include "lib/ptx_cluster.cuh"
 #include "lib/ptx_tma.cuh"
 #include "lib/ptx_wgmma.cuh"
@@ -36,7 +37,7 @@ __device__ inline void start(const Ring& ring) {
       init_barrier(ring.empty + s, 4 * kSharers * kCluster);
     }
     for (int s = 0; s < kWindowStages; ++s) {
-      init_barrier(ring.full_window + s, 1);
+      init_barrier(ring.full_window + s, kComputesPixels ? kComputingWarps : 1);
       init_barrier(ring.empty_window + s, 4 * kSharers);
     }
     for (int group = 0; group < kConsumers; ++group) init_barrier(ring.turns + group, 4);
@@ -53,16 +54,26 @@ __device__ inline int window_count(const Args& args, const Work& work) {
   return (int)args.depth_blocks * plane_count(args, work.phase);
 }
 
-// One thread.
-__device__ inline void produce_windows(const Args& args, Ring ring) {
+// One thread, or the warps that compute.
+template <class A>
+__device__ inline void produce_windows(const A& args, Ring ring) {
   for (int number = first_work(); number < work_count(args); number += work_step()) {
     const Work work = work_of(args, number);
     if (work.count == 0) continue;
     for (int i = 0; i < window_count(args, work); ++i, ring.window.next()) {
       const int stage = ring.window.stage;
-      wait_for(ring.empty_window + stage, ring.window.parity ^ 1);
-      arrive_and_expect(ring.full_window + stage, kStageBytesA);
-      load_window(args, work, i, ring.windows + stage * kStageBytesA, ring.full_window + stage);
+      uint8* window = ring.windows + stage * kStageBytesA;
+      const auto ready = [&] { wait_for(ring.empty_window + stage, ring.window.parity ^ 1); };
+      if constexpr (kComputesPixels) {
+        compute_window(args, work, i, window, ready);
+        fence_shared_writes();
+        __syncwarp();
+        if (threadIdx.x % 32 == 0) arrive(ring.full_window + stage);
+      } else {
+        ready();
+        arrive_and_expect(ring.full_window + stage, kStageBytesA);
+        load_window(args, work, i, window, ring.full_window + stage);
+      }
     }
   }
 }
@@ -195,8 +206,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
   const int group = __shfl_sync(~0u, threadIdx.x / 128, 0);
   if (group == kConsumers) {
     if constexpr (kConsumers > 1) give_registers<kProducerRegisters>();
-    if (threadIdx.x == kConsumers * 128) produce_windows(args, ring);
-    if (threadIdx.x == kConsumers * 128 + 32) produce_filters(args, ring);
+    const int thread = (int)threadIdx.x % 128;
+    if (kComputesPixels ? thread < kComputingWarps * 32 : thread == 0) produce_windows(args, ring);
+    if (thread == kComputingWarps * 32) produce_filters(args, ring);
     __syncwarp();  // the barrier below takes whole warps
   } else {
     if constexpr (kConsumers > 1) take_registers<kConsumerRegisters>();

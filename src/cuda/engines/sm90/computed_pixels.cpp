@@ -1,0 +1,114 @@
+#include "cuda/engines/sm90/computed_pixels.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "cuda/engines/sm90/pixel_shape.hpp"
+#include "cuda/text/program_text.hpp"
+#include "cuda/text/spec_text.hpp"
+#include "plan/merge_axes.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+int sums_of(const ProductTile& tile, DType operands) {
+  return tile.row_blocks() * tile.n / 2 * (promotes(operands) ? 2 : 1);
+}
+
+}  // namespace
+
+bool are_computed(const PointwiseProgram& program) {
+  if (program.is_plain_load()) return false;
+  // What is read of every pixel and channel counts, numbers of a channel do not.
+  int along_channels = 0, along_pixels = 0;
+  for (const auto& step : program.steps) {
+    if (step.kind != PointwiseProgram::Step::Kind::load) continue;
+    const View& view = step.view;
+    bool is_whole = true;
+    for (int axis = 0; axis < view.dims.rank(); ++axis)
+      is_whole = is_whole && (view.strides[axis] != 0 || view.dims[axis] == 1);
+    if (!is_whole) continue;
+    const bool is_along_channels = view.strides[1] == 1 || view.dims[1] == 1;
+    (is_along_channels ? along_channels : along_pixels) += bit_width(view.dtype);
+  }
+  return along_channels > along_pixels;
+}
+
+ComputedPixels compute_pixels(const PointwiseProgram& program, bool pointwise) {
+  constexpr int kMostChannels = 8;
+  ComputedPixels result{.program = program};
+  move_axis_last(result.program, 1);
+  if (pointwise) {
+    PointwiseProgram merged = result.program;
+    Dims full = merged.space, channels = full;
+    for (int axis = 0; axis + 1 < full.rank(); ++axis) channels[axis] = 1;
+    merge_axes({&merged}, {&full, &channels});
+    result.rows = merged.space.rank() == 2 && merged.space[1] == program.space[1];
+    if (result.rows) result.program = std::move(merged);
+  }
+  result.vector = vector_length(result.program, kMostChannels);
+  while (program.space[1] % result.vector != 0) result.vector /= 2;
+  return result;
+}
+
+View form_of_pixels(const PointwiseProgram& program, DType dtype) {
+  const std::int64_t piece = 128 / bit_width(dtype);
+  View view = {};
+  view.dtype = dtype;
+  view.dims = view.strides = program.space;
+  view.strides[1] = 1;
+  std::int64_t stride = (program.space[1] + piece - 1) / piece * piece;
+  for (int axis = program.space.rank() - 1; axis >= 0; --axis) {
+    if (axis == 1) continue;
+    view.strides[axis] = stride;
+    stride *= program.space[axis];
+  }
+  return view;
+}
+
+bool has_room_to_compute(const ProductTile& tile, DType operands) {
+  return tile.cluster == 1 && sums_of(tile, operands) <= 128;
+}
+bool has_room_for_two(const ProductTile& tile, DType operands) {
+  return tile.m * tile.n >= 128 * 128 && sums_of(tile, operands) <= 96;
+}
+
+double computing_share(const PixelShape& shape, const ProductTile& tile, std::int64_t window_rows,
+                       double taps) {
+  if (!shape.computed) return 1;
+  // Clocks: a thread waits for its loads, then takes some instructions for each piece of 16 bytes.
+  constexpr double kLatency = 800, kPerPiece = 75, kTogether = 8, kMost = 0.95;
+  constexpr double kThreads = 128, kThreadsOfWindows = 96;
+  const double of_line = tile.depth_bytes / 16.0;
+  double products = 2.0 * tile.m * tile.n * tile.depth_bytes / 8192;  // clocks of a tap
+  double pieces = (shape.swap ? tile.n : tile.m) * of_line / kThreads / tile.producers;
+  if (window_rows > 0) {
+    products *= taps;
+    pieces = static_cast<double>(window_rows) * of_line / kThreadsOfWindows;
+  }
+  return std::min(kMost,
+                  products / (kLatency * std::ceil(pieces / kTogether) + kPerPiece * pieces));
+}
+
+std::string print_pixels(const PixelShape& shape, const Graph& graph, Arguments& arguments) {
+  if (!shape.computed) return constant("kComputesPixels", 0);
+  const PixelProduct& product = shape.product;
+  const ComputedPixels& computed = *shape.computed;
+  arguments.number("images", product.images);
+  constexpr std::array<char, 3> kAxes = {'d', 'h', 'w'};
+  for (std::size_t axis = 0; axis < 3; ++axis)
+    arguments.number(fmt::format("image_{}", kAxes[axis]), product.from_extent[axis]);
+  arguments.number("channels", product.groups * product.depth);
+  const std::string type = tag(shape.pixel_type);
+  return fmt::format("typedef {} PixelMath;\n", type.substr(0, type.find('('))) +
+         constant("kComputesPixels", 1) + constant("kPixelRows", computed.rows) +
+         constant("kProgramRank", computed.program.space.rank()) +
+         constant("kVectorPixels", computed.vector) +
+         print_program(computed.program, graph, "pixel_values", arguments);
+}
+
+}  // namespace ashlar::cuda

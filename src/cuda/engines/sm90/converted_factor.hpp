@@ -1,0 +1,34 @@
+// A factor of narrow numbers that kernels/sm90/convert_rows.cuh makes floats of 16 bits of, with
+// the scales of their blocks, on the way into a stage.
+#pragma once
+
+#include <optional>
+
+#include "cuda/launch/arguments.hpp"
+#include "plan/pointwise_program.hpp"
+
+namespace ashlar::cuda {
+
+struct ConvertedFactor {
+  View numbers;              // over (batch, row, depth), of 8 or 4 bits, the depth contiguous
+  View scales;               // the same, strides count blocks of depth; absent: there are none
+  std::int64_t block = 0;    // depths that share a scale
+  bool exact_scales = true;  // they are floats of the result's type, too
+
+  // Packets of 16 bytes: their elements, those that one of 128 threads has of a tile, and the
+  // scales of each.
+  int packet_elements() const { return 128 / bit_width(numbers.dtype); }
+  int packets(int rows, int tile_depth) const;
+  int packet_scales() const;
+  // Shared memory for the packets and scales that 128 threads have of a tile.
+  int step_bytes(int rows, int tile_depth) const;
+};
+
+// Of a program over (batch, row, depth); nothing where it is something else, or does not lie in
+// whole packets.
+std::optional<ConvertedFactor> converted_factor(const PointwiseProgram& program, DType math);
+
+// "struct NarrowA" (or B): what convert_rows.cuh wants to be told.
+std::string print_converted(const ConvertedFactor& factor, char which, Arguments& arguments);
+
+}  // namespace ashlar::cuda

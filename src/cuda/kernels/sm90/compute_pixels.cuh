@@ -1,0 +1,113 @@
+// Pixels of a convolution that are computed on the way in: a program over the image, and zero
+// outside of it, whatever the program makes of zero. Comes after a kernel's head,
+// sm90/load_pixels.cuh and sm90/computed_pieces.cuh. The head has
+//   pixel_values<kCount>(args, at, values)  the program, over (image, spatial..., channel), or,
+//                                           where kPixelRows, over (pixel, channel)
+//   kProgramRank                            of its axes
+//   kVectorPixels                           neighbouring channels it may be asked for
+//   PixelMath                               the element type that is multiplied
+// and args.images, .image_d, .image_h, .image_w, .channels (of all groups).
+
+static const int kLineBytes = kTileDepth * kElementBytes;
+static const int kLinePieces = kLineBytes / 16;
+
+// Where a tap sees an axis; inside is false where that is not in the image.
+__device__ inline Index seen_at(int at, int64 extent, bool& inside) {
+  inside = inside && at >= 0 && at < (int)extent;
+  return (Index)max(min(at, (int)extent - 1), 0);
+}
+
+// kPieceElements channels from `channel` on, of which those from `end` on are zero, of what a tap
+// sees of a phase's pixel. Loads do not hang on conditions: those from outside read something else
+// in their place.
+__device__ inline uint4 computed_piece(const Args& args, int phase, int number, int64 tap,
+                                       int channel, int end) {
+  Index at[kProgramRank];
+  bool inside = true;
+  if constexpr (kPixelRows) {
+    at[0] = seen_at(number, phase_word(args, phase, kPixels), inside);
+  } else {
+    const Pixel pixel = pixel_of(args, phase, number);
+    const auto see = [&](int of_axis, int64 step, int lower, int shift, int64 extent) {
+      return seen_at(of_axis * (int)step + (int)phase_word(args, phase, lower) +
+                         (int)(tap >> shift & 0xffff),
+                     extent, inside);
+    };
+    at[0] = seen_at(pixel.image, args.images, inside);
+    at[kProgramRank - 2] = see(pixel.w, args.step_w, kLowerW, 16, args.image_w);
+    if constexpr (kProgramRank > 3)
+      at[kProgramRank - 3] = see(pixel.h, args.step_h, kLowerH, 32, args.image_h);
+    if constexpr (kProgramRank > 4)
+      at[1] = see(pixel.d, args.step_d, kLowerD, 48, args.image_d);
+  }
+  const int kStep = kVectorPixels < kPieceElements ? kVectorPixels : kPieceElements;
+  R values[kPieceElements];
+#pragma unroll
+  for (int first = 0; first < kPieceElements; first += kStep) {
+    R some[kStep];
+    at[kProgramRank - 1] = (Index)min(channel + first, (int)args.channels - kStep);
+    pixel_values<kStep>(args, at, some);
+    const bool is_there = inside && channel + first < end;
+#pragma unroll
+    for (int i = 0; i < kStep; ++i) values[first + i] = is_there ? some[i] : (R)0;
+  }
+  return narrow_piece<PixelMath>(values);
+}
+
+// The pixels of a tap, instead of load_pixel_tile. By a warpgroup.
+template <class A>
+struct Computing {
+  __device__ Computing(const A&, uint8*, int) {}
+
+  template <class Ready>
+  __device__ void stage(const A& args, const Work& work, int block, uint8* a, uint8* b,
+                        Ready ready) {
+    const int kLines = 128 / kLinePieces, kRows = kSwap ? kTileN : kTileM;
+    const int thread = threadIdx.x % 128, piece = thread % kLinePieces, line = thread / kLinePieces;
+    const int64 taps = phase_word(args, work.phase, kTaps);
+    const int above = divide(block, phase_word(args, work.phase, kMagicTaps), taps);
+    const int64 tap =
+        args.taps[phase_word(args, work.phase, kFirstTap) + block - above * (int)taps];
+    const int first = kSwap ? work.n : work.m, begin = work.group * (int)args.depth;
+    const int channel = begin + above * kTileDepth + piece * kPieceElements;
+    uint8* to = kSwap ? b : a;
+    fill_pieces<kRows / kLines>(
+        [&](int i) {
+          return computed_piece(args, work.phase, first + line + kLines * i, tap, channel,
+                                begin + (int)args.depth);
+        },
+        [&](int i, uint4 words) {
+          *piece_at<kLineBytes>(to, line + kLines * i, piece) = words;
+        },
+        ready);
+  }
+};
+
+// A block of channels of all pixels that a tile's windows see, instead of load_window. Once for all
+// taps.
+template <class Ready>
+__device__ inline void compute_window(const Args& args, const Work& work, int number, uint8* to,
+                                      Ready ready) {
+  const Window window = window_of(args, work, number);
+  const int kThreadsHere = kComputingWarps * 32, kPieces = kWindowRows * kLinePieces;
+  const int kTogether = 4, thread = threadIdx.x % 128, begin = work.group * (int)args.depth;
+#pragma unroll 1
+  for (int first = thread; first < kPieces; first += kTogether * kThreadsHere) {
+    uint4 pieces[kTogether];
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) {
+      const int piece = min(first + i * kThreadsHere, kPieces - 1);
+      pieces[i] = computed_piece(
+          args, work.phase, work.m + piece / kLinePieces, window.tap,
+          begin + window.block * kTileDepth + piece % kLinePieces * kPieceElements,
+          begin + (int)args.depth);
+    }
+    if (first == thread) ready();
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) {
+      const int piece = first + i * kThreadsHere;
+      if (piece < kPieces)
+        *piece_at<kLineBytes>(to, piece / kLinePieces, piece % kLinePieces) = pieces[i];
+    }
+  }
+}

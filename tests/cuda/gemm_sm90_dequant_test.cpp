@@ -1,0 +1,225 @@
+// cuda.gemm_sm90 with weights of few bits, scaled by blocks or rows: kernels compile without
+// spills, and small ones agree with the oracle.
+#include <array>
+
+#include "cuda/engines/engines.hpp"
+#include "engine_agrees.hpp"
+#include "engine_compiles.hpp"
+
+namespace ashlar::cuda {
+namespace {
+
+constexpr const char* kHopper = "sm_90a";
+
+struct Dequantized {
+  std::int64_t rows = 2048, columns = 4096, depth = 4096;
+  DType stored = e4m3, scale = e8m0;
+  std::int64_t block = 32;  // depths that share a scale; 0: none do
+  DType x = bf16;
+  bool along_rows = false;         // weights lie along the columns of the result, not the depth
+  bool scales_along_depth = true;  // those of a column lie together
+  bool per_column = false;         // another scale of f32
+  bool on_the_left = false;        // weights are factor a
+  bool relu_before = false;        // the other factor is relu(x)
+  std::int64_t batches = 1;
+  bool negative = false;
+
+  Graph graph() const {
+    Graph g;
+    const auto batched = [&](Dims dims) {
+      if (batches > 1) dims = {batches, dims[0], dims[1]};
+      return dims;
+    };
+    const auto turned = [&](const char* name, std::int64_t a, std::int64_t b, DType dtype,
+                            bool is_turned) {
+      const Dims last = {1, a}, plain = {b, 1};
+      Dims strides = is_turned ? last : plain;
+      if (batches > 1) strides = {a * b, strides[0], strides[1]};
+      return g.input(name, batched({a, b}), dtype, Layout(strides));
+    };
+    const bool left = on_the_left;
+    const std::int64_t of_weights = left ? rows : columns;
+    Value w = left ? turned("w", rows, depth, stored, along_rows)
+                   : turned("w", depth, columns, stored, !along_rows);
+    Value other =
+        left ? g.input("x", batched({depth, columns}), x) : g.input("x", batched({rows, depth}), x);
+    if (relu_before)
+      other = g.pointwise(PointwiseMode::relu_fwd, std::array{other}, {}, {.dtype = x});
+    if (block > 0) {
+      const std::int64_t blocks = (depth + block - 1) / block;
+      const Value scales = left ? turned("scale", rows, blocks, scale, !scales_along_depth)
+                                : turned("scale", blocks, columns, scale, scales_along_depth);
+      BlockScaleDequantize op;
+      op.block_size = left ? Dims{1, block} : Dims{block, 1};
+      op.negative_scale = negative;
+      if (batches > 1) op.block_size = {1, op.block_size[0], op.block_size[1]};
+      w = g.apply(op, {{BlockScaleDequantize::x, w}, {BlockScaleDequantize::scale, scales}},
+                  {BlockScaleDequantize::y}, {.dtype = x})[0];
+    }
+    if (per_column) {
+      Dims dims = left ? Dims{of_weights, 1} : Dims{1, of_weights};
+      if (batches > 1) dims = {1, dims[0], dims[1]};
+      w = g.pointwise(PointwiseMode::mul, std::array{w, g.input("column", dims, f32)}, {},
+                      {.dtype = x});
+    }
+    g.output("y",
+             relu(left ? g.matmul(w, other, {.dtype = f32}) : g.matmul(other, w, {.dtype = f32})),
+             {.dtype = x});
+    return g;
+  }
+};
+
+Dequantized small(DType stored, DType scale, std::int64_t block) {
+  return {
+      .rows = 70, .columns = 200, .depth = 352, .stored = stored, .scale = scale, .block = block};
+}
+
+TEST(GemmSm90DequantPlans, DequantisationIsFusedWhereItIsFaster) {
+  const auto steps = [](const Dequantized& d) {
+    return build_plan(d.graph(), Device::named("h200").props(), {}, nullptr, false)->steps.size();
+  };
+  EXPECT_EQ(steps({.rows = 64, .columns = 8192, .depth = 8192}), 1);
+  EXPECT_EQ(steps({.rows = 256, .stored = i4, .scale = f16, .block = 128}), 1);
+  // Every row of tiles would dequantise all weights again, by one program for each.
+  EXPECT_EQ(steps({.rows = 65536, .negative = true}), 2);
+}
+
+class GemmSm90Dequant : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!nvrtc().is_open) GTEST_SKIP() << nvrtc().reason;
+  }
+};
+
+TEST_F(GemmSm90Dequant, CompileWithoutSpills) {
+  expect_compiles(gemm_sm90_engine(), Dequantized{.rows = 256}.graph(), {kHopper}, true);
+  for (const std::int64_t rows : {64, 2048}) {
+    const auto compiles = [&](Dequantized d) {
+      d.rows = rows;
+      expect_compiles(gemm_sm90_engine(), d.graph(), {kHopper});
+    };
+    compiles({.stored = e4m3});
+    compiles({.stored = e2m1});
+    compiles({.stored = i4, .scale = f32, .block = 128});
+    compiles({.stored = i8, .block = 0, .per_column = true});
+  }
+}
+
+class GpuGemmSm90Dequant : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (device_count() == 0) GTEST_SKIP() << driver().reason;
+  }
+  static void expect_right(const Dequantized& d, bool all_configs = false) {
+    expect_agrees(gemm_sm90_engine(), d.graph(), all_configs);
+  }
+};
+
+TEST_F(GpuGemmSm90Dequant, EveryTypeOfNumbers) {
+  for (const DType stored : {e4m3, e5m2, i8, i4, u4, e2m1})
+    for (const DType x : {bf16, f16}) {
+      Dequantized d = small(stored, x, 32);
+      d.x = x;
+      expect_right(d);
+    }
+}
+TEST_F(GpuGemmSm90Dequant, EveryTypeOfScales) {
+  for (const DType scale : {e8m0, e4m3, bf16, f16, f32}) expect_right(small(e2m1, scale, 16));
+  for (const std::int64_t block : {32, 64, 128}) {
+    expect_right(small(i4, f32, block));
+    expect_right(small(e5m2, e8m0, block));
+  }
+}
+TEST_F(GpuGemmSm90Dequant, ScalesOfAnyOrder) {
+  for (const bool along : {true, false})
+    for (const DType stored : {e4m3, i4}) {
+      Dequantized d = small(stored, e8m0, 32);
+      d.scales_along_depth = along;
+      expect_right(d);
+    }
+}
+TEST_F(GpuGemmSm90Dequant, EveryConfiguration) {
+  Dequantized d = small(i4, f16, 32);
+  d.rows = 300;
+  expect_right(d, true);
+  d.stored = e4m3;
+  d.rows = 60;
+  expect_right(d, true);
+}
+// More tiles than multiprocessors: copies for the next tile are on their way while one is computed.
+TEST_F(GpuGemmSm90Dequant, TilesInARow) {
+  DeviceProps device = Device::named("cuda:0").props();
+  device.compute_units = 2;
+  for (const DType stored : {e4m3, e2m1}) {
+    Dequantized d = small(stored, e8m0, 32);
+    d.rows = 300;
+    expect_agrees(gemm_sm90_engine(), d.graph(), true, 3, support::Fill::plain, device);
+  }
+}
+TEST_F(GpuGemmSm90Dequant, FactorsOfColumnsMultiplyTheResults) {
+  for (const DType stored : {i8, i4, e4m3}) {
+    Dequantized d = small(stored, f32, 0);
+    d.per_column = true;
+    expect_right(d);
+    d.block = 32;
+    expect_right(d);
+    d.on_the_left = true;
+    expect_right(d);
+    d.batches = 3;
+    expect_right(d);
+  }
+}
+TEST_F(GpuGemmSm90Dequant, OnTheLeftAndBesideAProgram) {
+  Dequantized d = small(e4m3, e8m0, 32);
+  d.on_the_left = true;
+  expect_right(d);
+  d.relu_before = true;
+  expect_right(d);
+  d.on_the_left = false;
+  expect_right(d);
+}
+// What is not converted by pairs: by the program.
+TEST_F(GpuGemmSm90Dequant, ByAProgram) {
+  for (const DType stored : {e4m3, i4}) {
+    Dequantized d = small(stored, e8m0, 32);
+    d.negative = true;
+    expect_right(d);
+    d = small(stored, bf16, 32);
+    d.along_rows = true;
+    expect_right(d);
+    d = small(stored, bf16, 32);
+    d.depth = 350;
+    d.columns = 202;
+    expect_right(d);
+  }
+}
+// NaN and infinity among the numbers and their scales.
+TEST_F(GpuGemmSm90Dequant, NumbersThatAreNone) {
+  const DeviceProps device = Device::named("cuda:0").props();
+  for (const DType stored : {e4m3, e5m2})
+    for (const DType x : {bf16, f16}) {
+      Dequantized d = small(stored, x == bf16 ? e8m0 : f16, 32);
+      d.x = x;
+      const Graph g = d.graph();
+      support::Problem problem(g, 5, support::Fill::plain, [&](support::BoundMemory& memory) {
+        const TensorId w = g.find_tensor("w"), scale = g.find_tensor("scale");
+        const double nan = std::numeric_limits<double>::quiet_NaN();
+        const double infinity = std::numeric_limits<double>::infinity();
+        for (const std::int64_t at : {0, 201, 4020, 70399})
+          write_element(g.tensor(w), memory.data(w), at, nan);
+        if (stored == e5m2) {
+          write_element(g.tensor(w), memory.data(w), 5, infinity);
+          write_element(g.tensor(w), memory.data(w), 310, -infinity);
+        }
+        write_element(g.tensor(scale), memory.data(scale), 20, nan);
+      });
+      const auto outline = build_plan(g, device, {}, nullptr, false);
+      ASSERT_EQ(outline->steps.size(), 1);
+      const Config config = gemm_sm90_engine().configs(outline->steps[0].region, device).at(0);
+      const std::vector<SavedChoice> choice = {{"cuda.gemm_sm90", config.knobs}};
+      EXPECT_EQ(problem.run(*build_plan(g, device, {.guard = true}, &choice, true)), "");
+    }
+}
+
+}  // namespace
+}  // namespace ashlar::cuda
