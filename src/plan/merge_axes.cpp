@@ -45,7 +45,7 @@ bool shape_allows(const Dims& full, const Dims& shape, int axis) {
 bool program_allows(const Dims& full, const PointwiseProgram& program, int axis) {
   if (!shape_allows(full, program.space, axis)) return false;
   if (reads_coordinate(program, axis) || reads_coordinate(program, axis + 1)) return false;
-  bool allowed = true;
+  bool allowed = !program.has_blocks();
   for_each_view(program, [&](const View& view) {
     if (view.ragged_offset != kNoTensor && axis == 0) allowed = false;
     if (program.space[axis] == 1 || program.space[axis + 1] == 1) return;

@@ -1,11 +1,10 @@
 // Convolutions of the sm_90a core: kernels of the main shapes compile without spills, and small
 // ones agree with the oracle.
-#include <functional>
-
 #include "cuda/engines/engines.hpp"
 #include "engine_agrees.hpp"
 #include "engine_compiles.hpp"
 #include "gpu_check.hpp"
+#include "some_configs.hpp"
 
 namespace ashlar::cuda {
 namespace {
@@ -69,31 +68,6 @@ struct Convolution {
   }
 };
 
-// The engine with some of its configurations.
-class Some final : public CudaEngine {
- public:
-  using Wanted = std::function<bool(const Config& config)>;
-  explicit Some(Wanted is_wanted) : is_wanted_(std::move(is_wanted)) {}
-  std::string_view id() const override { return conv_sm90_engine().id(); }
-  std::string_view description() const override { return conv_sm90_engine().description(); }
-  Support supports(const Region& region, const DeviceProps& device) const override {
-    return conv_sm90_engine().supports(region, device);
-  }
-  std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
-    std::vector<Config> all = conv_sm90_engine().configs(region, device);
-    std::erase_if(all, [&](const Config& config) { return !is_wanted_(config); });
-    EXPECT_FALSE(all.empty()) << "no configuration is wanted";
-    return all;
-  }
-  KernelDesign design(const Graph& graph, const Region& region, const Config& config,
-                      const DeviceProps& device) const override {
-    return conv_sm90_engine().design(graph, region, config, device);
-  }
-
- private:
-  Wanted is_wanted_;
-};
-
 class ConvSm90 : public testing::Test {
  protected:
   void SetUp() override {
@@ -106,7 +80,7 @@ class ConvSm90 : public testing::Test {
 
 // Those with the most sums per thread, which leave the fewest registers.
 TEST_F(ConvSm90, LargeTilesWithoutSpills) {
-  const Some large([](const Config& config) {
+  const SomeConfigs large(conv_sm90_engine(), [](const Config& config) {
     const std::int64_t sums = config.knob("tile_m") * config.knob("tile_n") /
                               (config.knob("ping_pong") != 0 ? 1 : config.knob("consumers"));
     return config.knob("cluster") == 1 && sums >= 128 * 128;
@@ -122,7 +96,7 @@ TEST_F(ConvSm90, LargeTilesWithoutSpills) {
 
 // Short depth and wide results: these leave by the copy engine, filters stay.
 TEST_F(ConvSm90, BoxesWithoutSpills) {
-  const Some boxes([](const Config& config) {
+  const SomeConfigs boxes(conv_sm90_engine(), [](const Config& config) {
     const std::int64_t sums = config.knob("tile_m") * config.knob("tile_n") /
                               (config.knob("ping_pong") != 0 ? 1 : config.knob("consumers"));
     return config.knob("boxes") > 0 && config.knob("cluster") == 1 && sums >= 128 * 128;
@@ -139,8 +113,9 @@ TEST_F(ConvSm90, BoxesWithoutSpills) {
                                     .fused = fused};
       expect_compiles(boxes, convolution.graph(), {"sm_90a"}, true);
     }
-  const Some lines(
-      [](const Config& config) { return config.knob("lines") > 0 && config.knob("cluster") == 1; });
+  const SomeConfigs lines(conv_sm90_engine(), [](const Config& config) {
+    return config.knob("lines") > 0 && config.knob("cluster") == 1;
+  });
   const Convolution strided{.backward = true,
                             .images = 256,
                             .channels = 256,
@@ -170,7 +145,8 @@ TEST_F(ConvSm90, BackwardAndOtherTypesWithoutSpills) {
 }
 
 TEST_F(ConvSm90, ProloguesWithoutSpills) {
-  const Some wide([](const Config& config) { return config.knob("tile_n") == 128; });
+  const SomeConfigs wide(conv_sm90_engine(),
+                         [](const Config& config) { return config.knob("tile_n") == 128; });
   Convolution convolution{.images = 64,
                           .channels = 128,
                           .filters = 128,
@@ -220,7 +196,8 @@ TEST_F(GpuConvSm90, EveryConfiguration) {
 
 // Pixels that are loaded once for all taps.
 TEST_F(GpuConvSm90, Windows) {
-  const Some engine([](const Config& config) { return config.knob("windows") != 0; });
+  const SomeConfigs engine(conv_sm90_engine(),
+                           [](const Config& config) { return config.knob("windows") != 0; });
   for (const bool backward : {false, true}) {
     const ConvAttributes padded{.padding = {1, 1}}, strided{.padding = {1, 1}, .stride = {2, 2}};
     expect_agrees(engine, Convolution{.backward = backward,
@@ -245,7 +222,8 @@ TEST_F(GpuConvSm90, Windows) {
 
 // In three dimensions plane by plane.
 TEST_F(GpuConvSm90, WindowsInPlanes) {
-  const Some engine([](const Config& config) { return config.knob("windows") != 0; });
+  const SomeConfigs engine(conv_sm90_engine(),
+                           [](const Config& config) { return config.knob("windows") != 0; });
   for (const bool backward : {false, true}) {
     expect_agrees(engine, Convolution{.backward = backward,
                                       .channels = 32,
@@ -281,7 +259,7 @@ TEST_F(GpuConvSm90, Boxes) {
   DeviceProps device = Device::named("cuda:0").props();
   device.compute_units = 6;
   const auto expect_boxes = [&](bool stay, const Convolution& convolution) {
-    const Some engine([=](const Config& config) {
+    const SomeConfigs engine(conv_sm90_engine(), [=](const Config& config) {
       return config.knob("boxes") > 0 && (config.knob("windows") != 0) == stay;
     });
     const bool is_all = stay || convolution.window[0] > 1;
@@ -310,7 +288,8 @@ TEST_F(GpuConvSm90, Boxes) {
                         .fused = true});
   }
   // Rows that are wherever a phase has them, of which some are zeros.
-  const Some lines([](const Config& config) { return config.knob("lines") > 0; });
+  const SomeConfigs lines(conv_sm90_engine(),
+                          [](const Config& config) { return config.knob("lines") > 0; });
   const ConvAttributes strided{.stride = {2, 2}};
   for (const DType dtype : {bf16, f32})
     expect_agrees(lines,
@@ -343,7 +322,8 @@ TEST_F(GpuConvSm90, BoxesBesideOtherResults) {
   const Value sum = graph.conv(x, w, {}) + z;
   graph.output("sum", sum, {.dtype = f32, .layout = channels_last});
   graph.output("y", relu(sum), {.dtype = f16, .layout = channels_last});
-  const Some engine([](const Config& config) { return config.knob("boxes") > 0; });
+  const SomeConfigs engine(conv_sm90_engine(),
+                           [](const Config& config) { return config.knob("boxes") > 0; });
   expect_agrees(engine, graph, true);
   // One whose elementary functions are as good as its type.
   Graph short_result;
@@ -462,7 +442,8 @@ TEST_F(GpuConvSm90, NarrowGroups) {
 
 // Few channels and filters without groups: rows of 32, 64 and 128 bytes, filled up with zeros.
 TEST_F(GpuConvSm90, FewChannels) {
-  const Some bundles([](const Config& config) { return config.knob("windows") == 2; });
+  const SomeConfigs bundles(conv_sm90_engine(),
+                            [](const Config& config) { return config.knob("windows") == 2; });
   const ConvAttributes padded{.padding = {1, 1}};
   for (const bool backward : {false, true})
     for (const Convolution& one :
@@ -480,6 +461,7 @@ TEST_F(GpuConvSm90, FewChannels) {
       convolution.images = 5;
       expect_agrees(bundles, convolution.graph(), convolution.channels == 16 && !backward);
     }
+  expect_agrees(bundles, Convolution{.images = 5, .filters = 1, .window = {1, 1}}.graph());
 }
 
 // Operands are brought into order first, results leave with contiguous pixels.
@@ -513,8 +495,10 @@ TEST_F(GpuConvSm90, Prologues) {
                            .op = {.padding = {1, 1}},
                            .fused = true,
                            .worked_on = true};
-  const Some windows([](const Config& config) { return config.knob("windows") != 0; });
-  const Some taps([](const Config& config) { return config.knob("windows") == 0; });
+  const SomeConfigs windows(conv_sm90_engine(),
+                            [](const Config& config) { return config.knob("windows") != 0; });
+  const SomeConfigs taps(conv_sm90_engine(),
+                         [](const Config& config) { return config.knob("windows") == 0; });
   for (const bool backward : {false, true}) {
     Convolution c = padded;
     c.backward = backward;

@@ -193,6 +193,33 @@ TEST_F(GpuGemmSm90Dequant, ByAProgram) {
     expect_right(d);
   }
 }
+// By a kernel of its own, vector by vector, for tensors that others read as well.
+TEST_F(GpuGemmSm90Dequant, Apart) {
+  for (const DType stored : {e4m3, i4})
+    for (const std::int64_t block : {8, 32})
+      for (const bool negative : {false, true}) {
+        Graph g;
+        const Value w = g.input("w", {3, 40, 96}, stored);
+        const Value scale = g.input("scale", {3, 40, 96 / block}, bf16);
+        BlockScaleDequantize op;
+        op.block_size = {1, 1, block};
+        op.negative_scale = negative;
+        const Value y =
+            g.apply(op, {{BlockScaleDequantize::x, w}, {BlockScaleDequantize::scale, scale}},
+                    {BlockScaleDequantize::y}, {.dtype = f32})[0];
+        g.output("y", y + g.input("z", {3, 40, 96}, f32), {.dtype = bf16});
+        expect_agrees(pointwise_engine(), g);
+      }
+  Graph rows;  // that share scales
+  const Value scale = rows.input("scale", {5, 4}, e8m0);
+  BlockScaleDequantize op;
+  op.block_size = {16, 32};
+  rows.output("y", rows.apply(op,
+                              {{BlockScaleDequantize::x, rows.input("w", {70, 100}, e4m3)},
+                               {BlockScaleDequantize::scale, scale}},
+                              {BlockScaleDequantize::y}, {.dtype = bf16})[0]);
+  expect_agrees(pointwise_engine(), rows);
+}
 // NaN and infinity among the numbers and their scales.
 TEST_F(GpuGemmSm90Dequant, NumbersThatAreNone) {
   const DeviceProps device = Device::named("cuda:0").props();

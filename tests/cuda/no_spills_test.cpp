@@ -57,9 +57,11 @@ class NoSpills : public testing::Test {
     EXPECT_GT(resources.registers, 0) << image->log;
     EXPECT_EQ(resources.spilled_bytes, 0) << launch.source.name << " of " << what << "\n"
                                           << image->log;
-    EXPECT_EQ(image->log.find("are serialized"), std::string::npos)
-        << launch.source.name << " of " << what << "\n"
-        << image->log;
+    // Products that wait for each other; registers that warpgroups do not hand on.
+    for (const char* loss : {"are serialized", "'setmaxnreg' ignored"})
+      EXPECT_EQ(image->log.find(loss), std::string::npos)
+          << launch.source.name << " of " << what << "\n"
+          << image->log;
   }
 
   std::size_t problems_ = 0;

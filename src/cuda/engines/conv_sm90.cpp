@@ -33,11 +33,11 @@ enum Windows : std::int64_t {
 void add_phases(Arguments& arguments, const PixelTiling& tiling, const std::vector<int>& maps) {
   const PixelShape& shape = tiling.shape;
   std::vector<std::int64_t> words, taps;
-  std::int64_t work = 0;
+  std::int64_t tiles = 0;
   for (std::size_t i = 0; i < shape.product.phases.size(); ++i) {
     const Phase& phase = shape.product.phases[i];
     const auto count = static_cast<std::int64_t>(phase.taps.size());
-    words.insert(words.end(), {work, tiling.tiles_m(phase), shape.pixel_count(phase), maps[i],
+    words.insert(words.end(), {tiles, tiling.tiles_m(phase), shape.pixel_count(phase), maps[i],
                                static_cast<std::int64_t>(taps.size()), count, divider_word(count)});
     const auto add = [&](const PixelProduct::Axes& axes) {
       words.insert(words.end(), {axes[2], axes[1], axes[0]});
@@ -51,11 +51,11 @@ void add_phases(Arguments& arguments, const PixelTiling& tiling, const std::vect
     words.push_back(phase.planes());
     for (const PixelProduct::Tap& tap : phase.taps)
       taps.push_back(tap.filter | tap.offset[2] << 16 | tap.offset[1] << 32 | tap.offset[0] << 48);
-    work += tiling.count(phase);
+    tiles += tiling.count(phase);
   }
   arguments.numbers("phases", words);
   arguments.numbers("taps", taps);
-  arguments.number("work_count", work);
+  arguments.number("tile_count", tiles);
   constexpr std::array<char, 3> kAxes = {'d', 'h', 'w'};
   for (std::size_t axis = 0; axis < 3; ++axis) {
     arguments.number(fmt::format("step_{}", kAxes[axis]), shape.product.step[axis]);
@@ -133,8 +133,12 @@ class ConvSm90Engine final : public CudaEngine {
           add_windows(shape, boxes.value_or(tile));
         if (boxes) result.push_back(config_of(region, shape, *boxes, nullptr, device));
         // Results of 16 bits: with boxes 2 % slower at worst, up to a fifth faster (H200).
-        if ((!boxes || shape.pixel_type == f32) && may_take(tile))
-          result.push_back(config_of(region, shape, tile, nullptr, device));
+        if ((boxes && shape.pixel_type != f32) || !may_take(tile)) continue;
+        const PixelTiling tiling{shape, tile};
+        add_configs(
+            tile, tiling.count(), region.reductions.empty() ? tiling.shared_depth() : 0,
+            [&](const ProductTile& one) { return config_of(region, shape, one, nullptr, device); },
+            device, region.precision(), result);
       }
       if (has_windows && !shape.has_one_tap())
         for (const ProductTile& tile : pixel_tiles(*windows))
@@ -159,6 +163,7 @@ class ConvSm90Engine final : public CudaEngine {
     const View result_view = shape.epilogue.stores[0].view;
     tile.result_bytes = bit_width(result_view.dtype) / 8;
     const PixelTiling tiling{shape, tile};
+    const TileRounds rounds(tile, tiling.count(), device);
     WindowStages windows;
     if (way == kOnce) windows = window_stages(shape, tile, device);
     if (way == kBundles) windows = window_stages(bundle, tile);
@@ -172,7 +177,8 @@ class ConvSm90Engine final : public CudaEngine {
     };
     const int pixel_booking = bring(shape.pixels, "pixels"),
               filter_booking = bring(shape.filters, "filters");
-    const std::int64_t blocks = tiling.clusters(device, windows.resident) * tile.cluster;
+    const std::int64_t blocks =
+        tile.splits > 1 ? rounds.grid : tiling.clusters(device, windows.resident) * tile.cluster;
     ProductTails tails = pixel_tails(region, tiling, blocks);
     tails.book(result.scratch);
     result.unaligned = std::make_shared<KernelDesign>(
@@ -194,6 +200,7 @@ class ConvSm90Engine final : public CudaEngine {
     else
       arguments.tensor_map_of_scratch("map_filters", filter_booking, filter_map);
     add_phases(arguments, tiling, maps);
+    arguments.number("whole_work", rounds.whole);
     arguments.number("tiles_n", tiling.tiles_n(product.phases[0]));
     arguments.number("group_m", windows.resident ? 1 : tiling.band(device));
     arguments.number("depth_blocks", tiling.depth_blocks());
@@ -230,6 +237,7 @@ class ConvSm90Engine final : public CudaEngine {
                            .computes_a = shape.computed && !shape.swap,
                            .computes_b = shape.computed && shape.swap,
                            .columns = bundle.columns,
+                           .has_whole = rounds.whole > 0,
                            .has_tails = !tails.empty()};
     const int stages = way != kForEachTap ? windows.filters : stage_count(tile, device);
     const std::string head =
@@ -247,11 +255,13 @@ class ConvSm90Engine final : public CudaEngine {
         arguments.struct_text() + printed;
     std::vector<std::string_view> files = {
         tile.boxes + tile.lines > 0 ? "lib/product_boxes.cuh" : "lib/product_rows.cuh",
-        "lib/ptx_wgmma_product.cuh", "sm90/schedule_pixels.cuh", "sm90/load_pixels.cuh"};
+        "lib/ptx_wgmma_product.cuh", "sm90/split_work.cuh", "sm90/schedule_pixels.cuh",
+        "sm90/load_pixels.cuh"};
     if (shape.computed)
       files.insert(files.end(), {"sm90/computed_pieces.cuh", "sm90/compute_pixels.cuh"});
     files.emplace_back("sm90/warpgroups.cuh");
     tails.add_files(files, "sm90/tails_pixels.cuh");
+    if (way == kForEachTap) files.emplace_back("sm90/join_parts.cuh");
     files.emplace_back(way == kBundles ? "sm90/mainloop_bundles.cuh"
                        : way == kOnce  ? "sm90/mainloop_windows.cuh"
                                        : "sm90/mainloop.cuh");
@@ -259,7 +269,7 @@ class ConvSm90Engine final : public CudaEngine {
     launch.function = "product";
     launch.threads = static_cast<unsigned>((tile.consumers + tile.producers) * 128);
     launch.shared_bytes = way != kForEachTap ? windows.bytes : shared_bytes(tile, stages);
-    launch.cluster = static_cast<unsigned>(tile.cluster);
+    launch.cluster = rounds.cluster;
     launch.grid.x = static_cast<unsigned>(blocks);
     if (!tails.empty()) result.launches.push_back(tails.sum(graph));
     return result;
@@ -271,6 +281,7 @@ class ConvSm90Engine final : public CudaEngine {
                    const WindowStages* windows, const DeviceProps& device) const {
     const PixelProduct& product = shape.product;
     const PixelTiling tiling{shape, tile};
+    const TileRounds rounds(tile, tiling.count(), device);
     const bool keeps_columns = windows != nullptr && windows->resident;
     const ProductTails tails =
         pixel_tails(region, tiling, tiling.clusters(device, keeps_columns) * tile.cluster);
@@ -322,7 +333,7 @@ class ConvSm90Engine final : public CudaEngine {
          .tile_n = tile.n,
          .variant = bundled ? (product.groups > 1 ? kBundleVariant : kSingleVariant)
                             : tile.variant() + (windows != nullptr ? 4 : 0),
-         .tiles = static_cast<double>(tiling.count() * tile.cluster),
+         .tiles = static_cast<double>(rounds.whole * tile.cluster),
          .flops = 2 * area * taps * depth_bytes / element / side,
          .load_bytes = depth_bytes * (pixel_rows + filter_rows),
          .store_bytes = std::max(result_bytes, 0.0) * area /
@@ -330,6 +341,8 @@ class ConvSm90Engine final : public CudaEngine {
          .memory_bytes = region.bytes() + 2.0 * static_cast<double>(shape.scratch_bytes()) +
                          static_cast<double>(tails.scratch_bytes()),
          .cluster = tile.cluster,
+         .split_tiles = static_cast<double>(rounds.split),
+         .splits = tile.splits,
          .persistent = tile.ping_pong,
          .launches = 1 + (shape.pixels.pack ? 1 : 0) + (shape.filters.pack ? 1 : 0) +
                      (tails.empty() ? 0 : 1),

@@ -93,6 +93,25 @@ PointwiseProgram of_dropout(const Region& region, const DropoutBackward& op) {
   return splicer.take();
 }
 
+// Scales that are read as they lie are steps of the program.
+std::vector<PointwiseProgram> of_dequantize(const Region& region, const BlockScaleDequantize& op) {
+  using Op = BlockScaleDequantize;
+  if (op.scale_layout != ScaleLayout::linear || !region.prologues[Op::scale].is_plain_load())
+    return {};
+  Splicer splicer(region);
+  const int x = splicer.append(region.prologues[Op::x]);
+  Step scale = region.prologues[Op::scale].steps[0];
+  scale.view.dims = region.epilogue.space;
+  scale.blocks = op.block_size;
+  const double sign = op.negative_scale ? -1.0 : 1.0;
+  const int product = splicer.push({.kind = Step::Kind::compute,
+                                    .op = {.mode = PointwiseMode::mul, .alpha1 = sign},
+                                    .args = {x, splicer.push(std::move(scale)), -1},
+                                    .compute = region.anchor->compute});
+  splicer.append(region.epilogue, product);
+  return {splicer.take()};
+}
+
 // The part of a program that covers [begin, begin + extent) of an axis.
 PointwiseProgram part_of(PointwiseProgram program, int axis, std::int64_t begin,
                          std::int64_t extent) {
@@ -139,6 +158,7 @@ std::vector<PointwiseProgram> element_programs(const Region& region) {
   if (const auto* op = region.anchor_as<Rng>()) return {of_random(region, *op)};
   if (const auto* op = region.anchor_as<DropoutForward>()) return of_dropout(region, *op);
   if (const auto* op = region.anchor_as<DropoutBackward>()) return {of_dropout(region, *op)};
+  if (const auto* op = region.anchor_as<BlockScaleDequantize>()) return of_dequantize(region, *op);
   if (const auto* op = region.anchor_as<Concat>()) return of_concat(region, *op);
   return {};
 }

@@ -21,19 +21,18 @@ std::int64_t cluster_tiles(const MatrixShape& shape, const ProductTile& tile) {
          ceil_div(shape.columns, tile.n);
 }
 
-std::int64_t grid_of(const MatrixShape& shape, const ProductTile& tile, const DeviceProps& device) {
-  return std::min<std::int64_t>(cluster_tiles(shape, tile), device.compute_units / tile.cluster) *
-         tile.cluster;
-}
-
 ProductTails tails_of(const Region& region, const MatrixShape& shape, const ProductTile& tile,
-                      const DeviceProps& device) {
+                      std::int64_t blocks) {
   const std::int64_t above = ceil_div(shape.rows, tile.m * tile.cluster) * tile.cluster;
   return {region,
           shape.axes,
           {.rows = above * tile.sharers(),
            .columns = ceil_div(shape.columns, tile.n),
-           .warps = grid_of(shape, tile, device) * tile.consumers * 4}};
+           .warps = blocks * tile.consumers * 4}};
+}
+
+std::int64_t depth_blocks(const MatrixShape& shape) {
+  return ceil_div(shape.depth, tile_depth(shape.a.math));
 }
 
 std::vector<ProductTile> tiles_for(const MatrixShape& shape) {
@@ -160,13 +159,15 @@ class GemmSm90Engine final : public CudaEngine {
     // What a few rows take of memory's speed was measured of cuda.gemm_skinny alone: it comes
     // first. Narrow weights on their way through shared memory are fewer bytes at a time.
     const bool converts = shape.a.converted() || shape.b.converted();
-    const double few_rows = std::min(shape.rows, shape.columns) > 32 ? 1 : converts ? 3 : 1.25;
-    std::vector<Config> result;
-    for (const ProductTile& tile : tiles_for(shape)) {
-      if (!region.reductions.empty() && (tile.splits > 1 || !has_room_for_tails(tile))) continue;
-      const ProductTails tails = tails_of(region, shape, tile, device);
-      Config& config = result.emplace_back();
+    const bool has_few_rows = std::min(shape.rows, shape.columns) <= 32;
+    const double few_rows = !has_few_rows ? 1 : converts ? 3 : 1.25;
+    const std::int64_t shared_depth =
+        has_few_rows || converts || !region.reductions.empty() ? 0 : depth_blocks(shape);
+    const auto config_of = [&](const ProductTile& tile) {
+      Config config;
       config.knobs = knobs_of(tile);
+      const TileRounds rounds(tile, cluster_tiles(shape, tile), device);
+      const ProductTails tails = tails_of(region, shape, tile, rounds.grid);
       const auto area = static_cast<double>(tile.m * tile.n),
                  depth = static_cast<double>(shape.depth);
       const double operands_bytes = bytes * depth * static_cast<double>(shape.batches) *
@@ -182,7 +183,7 @@ class GemmSm90Engine final : public CudaEngine {
            .tile_m = tile.m,
            .tile_n = tile.n,
            .variant = tile.variant(),
-           .tiles = static_cast<double>(cluster_tiles(shape, tile) * tile.cluster),
+           .tiles = static_cast<double>(rounds.whole * tile.cluster),
            .flops = 2 * area * depth,
            .load_bytes = depth * (loaded(shape.a) * tile.m +
                                   loaded(shape.b) * static_cast<double>(tile.n) / tile.cluster),
@@ -190,6 +191,8 @@ class GemmSm90Engine final : public CudaEngine {
                           static_cast<double>(shape.batches * shape.rows * shape.columns),
            .memory_bytes = region.bytes() * few_rows + static_cast<double>(tails.scratch_bytes()),
            .cluster = tile.cluster,
+           .split_tiles = static_cast<double>(rounds.split),
+           .splits = tile.splits,
            .persistent = tile.ping_pong,
            .launches = tails.empty() ? 1 : 2,
            .efficiency = efficiency(shape, tile)},
@@ -199,7 +202,13 @@ class GemmSm90Engine final : public CudaEngine {
       config.notes.tf32 = shape.rounds_f32;
       config.notes.truncating_sums = operands != DType::i8;
       config.notes.reduced_precision_accumulation = promotes(operands);
-    }
+      return config;
+    };
+    std::vector<Config> result;
+    for (const ProductTile& tile : tiles_for(shape))
+      if (region.reductions.empty() || has_room_for_tails(tile))
+        add_configs(tile, cluster_tiles(shape, tile), shared_depth, config_of, device,
+                    region.precision(), result);
     sort_by_cost(result, device, region.precision());
     return result;
   }
@@ -212,9 +221,10 @@ class GemmSm90Engine final : public CudaEngine {
     const int steps = raw_steps(shape, tile, tile.raw_bytes);
     const DType operands = shape.a.math;
     const int stages = stage_count(tile, device);
+    const TileRounds rounds(tile, cluster_tiles(shape, tile), device);
 
     KernelDesign result;
-    ProductTails tails = tails_of(region, shape, tile, device);
+    ProductTails tails = tails_of(region, shape, tile, rounds.grid);
     tails.book(result.scratch);
     result.unaligned = std::make_shared<KernelDesign>(
         tails.empty() ? generic_engine().design(graph, region, {}, device)
@@ -236,8 +246,8 @@ class GemmSm90Engine final : public CudaEngine {
     arguments.number("tiles_m", ceil_div(shape.rows, tile.m * tile.cluster));
     arguments.number("tiles_n", ceil_div(shape.columns, tile.n));
     arguments.number("cluster_tiles", cluster_tiles(shape, tile));
-    arguments.number("depth_blocks", ceil_div(shape.depth, tile_depth(operands)));
-    arguments.number("splits", 1);
+    arguments.number("depth_blocks", depth_blocks(shape));
+    arguments.number("whole_work", rounds.whole);
     arguments.number("group_m", kBandRows / tile.cluster);
     arguments.real("padding_value", shape.padding_value);
     add_extents(arguments, shape.epilogue.space);
@@ -258,6 +268,7 @@ class GemmSm90Engine final : public CudaEngine {
                            .rank = shape.epilogue.space.rank(),
                            .computes_a = shape.a.computed.has_value(),
                            .computes_b = shape.b.computed.has_value(),
+                           .has_whole = rounds.whole > 0,
                            .has_tails = !tails.empty()};
     std::vector<const PointwiseProgram*> programs = {&shape.epilogue};
     for (const MatrixFactor* one : {&shape.a, &shape.b})
@@ -266,20 +277,21 @@ class GemmSm90Engine final : public CudaEngine {
                              product_constants(tile, form, stages) + constant("kRawSteps", steps) +
                              tails.text() + arguments.struct_text() + printed;
     std::vector<std::string_view> files = {"lib/product_rows.cuh", "lib/ptx_wgmma_product.cuh",
-                                           "sm90/schedule.cuh", "sm90/load_matrix.cuh",
-                                           "sm90/finish_matrix.cuh"};
+                                           "sm90/split_work.cuh",  "sm90/schedule.cuh",
+                                           "sm90/load_matrix.cuh", "sm90/finish_matrix.cuh"};
     if (shape.computes())
       files.insert(files.end(),
                    {"sm90/computed_pieces.cuh", "sm90/convert_rows.cuh", "sm90/compute_rows.cuh"});
     files.push_back("sm90/warpgroups.cuh");
     tails.add_files(files, "sm90/tails_matrix.cuh");
+    files.push_back("sm90/join_parts.cuh");
     files.push_back("sm90/mainloop.cuh");
     launch.source = {"gemm_sm90", assemble(files, head)};
     launch.function = "product";
     launch.threads = static_cast<unsigned>((tile.consumers + tile.producers) * 128);
     launch.shared_bytes = shared_bytes(tile, stages);
-    launch.cluster = static_cast<unsigned>(tile.cluster);
-    launch.grid.x = static_cast<unsigned>(grid_of(shape, tile, device));
+    launch.cluster = rounds.cluster;
+    launch.grid.x = rounds.grid;
     if (!tails.empty()) result.launches.push_back(tails.sum(graph));
     return result;
   }

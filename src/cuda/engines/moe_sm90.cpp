@@ -307,6 +307,7 @@ class MoeSm90Engine final : public CudaEngine {
         files.insert(files.end(), {"sm90/computed_pieces.cuh", "sm90/convert_rows.cuh",
                                    "sm90/compute_rows.cuh"});
       files.push_back("sm90/warpgroups.cuh");
+      files.push_back("sm90/join_parts.cuh");
       files.push_back("sm90/mainloop.cuh");
       launch.source = {"moe_sm90", assemble(files, head)};
       launch.function = "product";

@@ -35,7 +35,7 @@ int vector_of(const PointwiseProgram& program) {
     widest = std::max(widest, bit_width(view.dtype));
   };
   for (const auto& step : program.steps)
-    if (step.kind == PointwiseProgram::Step::Kind::load) look(step.view);
+    if (step.kind == PointwiseProgram::Step::Kind::load && step.blocks.empty()) look(step.view);
   for (const auto& store : program.stores) {
     look(store.view);
     if (store.view.strides[last] == 1)
@@ -53,7 +53,9 @@ bool has_strided_view(const PointwiseProgram& program) {
     return last >= 0 && program.space[last] > 1 && view.strides[last] > 1;
   };
   for (const auto& step : program.steps)
-    if (step.kind == PointwiseProgram::Step::Kind::load && is_strided(step.view)) return true;
+    if (step.kind == PointwiseProgram::Step::Kind::load && step.blocks.empty() &&
+        is_strided(step.view))
+      return true;
   return std::any_of(program.stores.begin(), program.stores.end(),
                      [&](const auto& store) { return is_strided(store.view); });
 }

@@ -54,6 +54,7 @@ std::optional<Crossing> crossing(const Region& region) {
   std::vector<PointwiseProgram> programs = element_programs(region);
   if (programs.size() != 1 || programs[0].space.rank() < 2) return {};
   PointwiseProgram& program = programs[0];
+  if (program.has_blocks()) return {};
   Dims space = program.space;
   merge_axes({&program}, {&space});
   if (program.space.rank() < 2) return {};

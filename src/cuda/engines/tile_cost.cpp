@@ -16,6 +16,10 @@ double vector_lanes(const DeviceProps& device) {
   return device.compute_capability == 75 || device.compute_capability == 80 ? 64 : 128;
 }
 
+// The blocks of a cluster exchange f32 sums through shared memory: bytes per second that a block
+// reads from the others, and what the meetings take. Estimates for an H200.
+constexpr double kBytesBetweenBlocks = 25e9, kMeetingSeconds = 1.5e-6;
+
 // Seconds that a multiprocessor needs for `blocks` tiles at once.
 struct Tile {
   double products, loads, stores, fixed;
@@ -51,12 +55,23 @@ double l2_bytes_per_second(const DeviceProps& device) {
   return device.flops_f32 / (2 * vector_lanes(device)) * kL2BytesPerCycle;
 }
 
+int cluster_units(const DeviceProps& device, int cluster) {
+  // A cluster is on one of the chip's groups of multiprocessors, of which each has 16 at least, and
+  // not always a multiple of 4.
+  constexpr int kGroup = 16;
+  const int units = cluster > 2 && device.compute_units >= kGroup
+                        ? device.compute_units / kGroup * kGroup
+                        : device.compute_units;
+  return units / cluster * cluster;
+}
+
 Cost tile_cost(const TileWork& work, const DeviceProps& device, DType precision) {
   const TileCalibration& known =
       tile_calibration(work.engine, work.operands, work.tile_m, work.tile_n, work.variant);
-  const int cluster = std::max(work.cluster, 1), most = std::max(work.blocks_per_sm, 1);
+  const int cluster = std::max({work.cluster, work.splits, 1});
+  const int most = std::max(work.blocks_per_sm, 1);
   // Clusters leave multiprocessors idle that do not make up another one.
-  const double units = std::max(device.compute_units / cluster * cluster, 1);
+  const double units = std::max(cluster_units(device, cluster), 1);
   const double of_unit = 1.0 / device.compute_units;
   const double rate = std::max(tensor_rate(device, work.operands), device.flops_f32);
   const Tile tile{.products = work.flops / (rate * of_unit * known.efficiency * work.efficiency),
@@ -75,13 +90,19 @@ Cost tile_cost(const TileWork& work, const DeviceProps& device, DType precision)
     const double rest = std::ceil((work.tiles - rounds * units * most) / units);
     busy = rounds * tile.of(most) + (rest > 0 ? tile.of(rest) : 0);
   }
+  if (work.split_tiles > 0) {
+    const double sum_bytes = 4.0 * work.tile_m * work.tile_n;
+    busy += (std::max(tile.products, tile.loads) + tile.stores) / work.splits + kMeetingSeconds +
+            sum_bytes * (work.splits - 1) / work.splits / kBytesBetweenBlocks +
+            (work.persistent ? 0 : tile.fixed);
+  }
   const double memory = work.memory_bytes / (device.bytes_per_second * kMemoryShare);
   const double seconds = std::max(busy, memory) + (1 - known.hidden) * std::min(busy, memory) +
                          (work.launches - 1) * device.launch_seconds;
 
   const double peak = precision == f64 ? device.flops_f32 / 2 : device.flops_f32;
   Cost cost;
-  cost.flops = std::max(work.tiles * work.flops, 1.0);
+  cost.flops = std::max((work.tiles + work.split_tiles) * work.flops, 1.0);
   cost.bytes = work.memory_bytes;
   cost.flops_fraction = cost.flops / (peak * seconds);
   return cost;

@@ -14,6 +14,9 @@ double tensor_rate(const DeviceProps& device, DType operands);
 // Bytes per second that all multiprocessors together load from the L2 cache.
 double l2_bytes_per_second(const DeviceProps& device);
 
+// Multiprocessors on which clusters of so many blocks can be at once, one block on each.
+int cluster_units(const DeviceProps& device, int cluster);
+
 // One kernel, tile by tile. Only differences between configurations matter: what all of them share
 // may be left out.
 struct TileWork {
@@ -28,6 +31,10 @@ struct TileWork {
   double memory_bytes = 0;  // of the whole kernel: region.bytes(), and partial sums of a split
   int blocks_per_sm = 1;    // resident together; they take turns at the matrix units
   int cluster = 1;          // blocks that need a place at the same moment
+  // Tiles beside `tiles`, one part of their depth for each of the `splits` blocks of a cluster: the
+  // last round, however few they are.
+  double split_tiles = 0;
+  int splits = 1;
   bool persistent = false;  // the epilogue of a tile runs beside the products of the next one
   int launches = 1;         // 2: a second kernel adds the parts
   double efficiency = 1;    // what this configuration loses beside others of its tile: 0.9

@@ -150,16 +150,21 @@ class Printer {
   void add_block_load(const Step& step, const std::string& name, const std::string& pointer,
                       int i) {
     const View& view = step.view;
-    std::string index = "0";
     const int last = view.strides.rank() - 1;
-    for (int axis = 0; axis <= last; ++axis)
-      if (view.strides[axis] != 0 && space_[axis] > 1)
-        index += fmt::format(" + (at[{}]{}) / {} * {}", axis, axis == last ? " + l" : "",
-                             step.blocks[axis], stride_text(view, axis, name));
-    if (is_packed(view.dtype) && view.offset != 0)
-      index += " + (Index)" + arguments_.number(name + "_offset", view.offset);
-    line(each(
-        fmt::format("v{}[l] = load_element<R>({}, {}, {});", i, tag(view.dtype), pointer, index)));
+    const auto element = [&](const char* further) {
+      std::string index = "0";
+      for (int axis = 0; axis <= last; ++axis)
+        if (view.strides[axis] != 0 && space_[axis] > 1)
+          index += fmt::format(" + (at[{}]{}) / {} * {}", axis, axis == last ? further : "",
+                               step.blocks[axis], stride_text(view, axis, name));
+      if (is_packed(view.dtype) && view.offset != 0)
+        index += " + (Index)" + arguments_.number(name + "_offset", view.offset);
+      return fmt::format("load_element<R>({}, {}, {})", tag(view.dtype), pointer, index);
+    };
+    // Runs begin at multiples of their length: those that fill blocks are in one.
+    line(fmt::format("if constexpr ({} % kCount == 0) fill({}, v{});", step.blocks[last],
+                     element(""), i));
+    line("else " + each(fmt::format("v{}[l] = {};", i, element(" + l"))));
   }
 
   void add_store(int s) {

@@ -66,9 +66,11 @@ std::optional<std::int64_t> pixel_stride(View view) {
   return joint_stride(view, 0);
 }
 
-// Axes of the program that memory does not tell apart, but for the last one.
+// Axes of the program that memory does not tell apart, but for the last one: of extent 1 it would
+// become one of them.
 void merge_rows(PointwiseProgram& program) {
   Dims full = program.space, columns = full;
+  if (full[full.rank() - 1] == 1) return;
   for (int axis = 0; axis + 1 < full.rank(); ++axis) columns[axis] = 1;
   merge_axes({&program}, {&full, &columns});
 }

@@ -48,6 +48,12 @@ std::int64_t PixelTiling::depth_blocks() const {
   return ceil_div(shape.product.depth * (bit_width(shape.pixel_type) / 8), tile.depth_bytes);
 }
 
+std::int64_t PixelTiling::shared_depth() const {
+  const std::vector<Phase>& phases = shape.product.phases;
+  if (phases.size() > 1) return 0;
+  return depth_blocks() * static_cast<std::int64_t>(phases[0].taps.size());
+}
+
 std::int64_t PixelTiling::clusters(const DeviceProps& device, bool keeps_columns) const {
   const std::int64_t all = std::min<std::int64_t>(count(), device.compute_units / tile.cluster);
   return keeps_columns ? all - all % tiles_n(shape.product.phases[0]) : all;

@@ -21,6 +21,9 @@ struct PixelTiling {
   std::int64_t count() const;
   bool phases_are_equal() const;
   std::int64_t depth_blocks() const;
+  // Stages of a tile that the blocks of a cluster may share. Pixels of several phases see different
+  // taps, some of them none: those tiles stay whole, with 0.
+  std::int64_t shared_depth() const;
   // Clusters of blocks that walk through them. `keeps_columns`: each has tiles of the same columns,
   // whose number then divides the clusters' (with group_m = 1).
   std::int64_t clusters(const DeviceProps& device, bool keeps_columns) const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/fail.hpp"
+#include "cuda/engines/tile_cost.hpp"
 #include "cuda/text/spec_text.hpp"
 
 namespace ashlar::cuda {
@@ -48,6 +49,24 @@ std::string define(const char* name, const std::string& value) {
   return fmt::format("#define {} {}\n", name, value);
 }
 
+// Whether the blocks of a cluster can share the tiles of the last round: each has one part at most,
+// and a part of the columns to finish.
+bool can_split(const ProductTile& tile, std::int64_t tiles, std::int64_t depth_blocks,
+               const DeviceProps& device) {
+  constexpr int kLeastStages = 4;  // of a part, which waits for the first of them
+  constexpr int kLeastColumns = 16, kSumBytes = 4;
+  const int units = cluster_units(device, tile.splits);
+  if (tile.cluster > 1 || units == 0 || depth_blocks < tile.splits * kLeastStages) return false;
+  if (tile.boxes + tile.lines > 0) return false;
+  const int columns = tile.n / tile.splits, slab = slab_columns(tile);
+  if (tile.n % tile.splits != 0 || columns < kLeastColumns) return false;
+  if (columns % slab != 0 && slab % columns != 0) return false;
+  // The sums of a tile lie where its stages were.
+  if (tile.m * tile.n * kSumBytes > stage_count(tile, device) * stage_bytes(tile)) return false;
+  const std::int64_t rest = tiles % units;
+  return rest > 0 && rest * tile.splits <= units;
+}
+
 }  // namespace
 
 Support is_for_hopper(const DeviceProps& device) {
@@ -70,6 +89,32 @@ int stage_count(const ProductTile& tile, const DeviceProps& device) {
   int stages = kMostStages;
   while (stages > 1 && shared_bytes(tile, stages) > device.shared_bytes) --stages;
   return stages;
+}
+
+TileRounds::TileRounds(const ProductTile& tile, std::int64_t tiles, const DeviceProps& device) {
+  const int together = std::max(tile.cluster, tile.splits);
+  const std::int64_t units = cluster_units(device, together) / tile.cluster;
+  whole = tile.splits == 1 ? tiles : tiles / units * units;
+  split = tiles - whole;
+  cluster = static_cast<unsigned>(together);
+  grid = static_cast<unsigned>((whole > 0 ? std::min(whole, units) : split * tile.splits) *
+                               tile.cluster);
+}
+
+void add_configs(const ProductTile& tile, std::int64_t tiles, std::int64_t depth_blocks,
+                 const std::function<Config(const ProductTile&)>& config_of,
+                 const DeviceProps& device, DType precision, std::vector<Config>& to) {
+  constexpr double kWorthIt = 0.96;  // estimates are no better than that
+  const Config whole = config_of(tile);
+  to.push_back(whole);
+  for (const int splits : {2, 4, 8}) {
+    ProductTile split = tile;
+    split.splits = splits;
+    if (!can_split(split, tiles, depth_blocks, device)) continue;
+    Config config = config_of(split);
+    if (config.cost.seconds(device, precision) < kWorthIt * whole.cost.seconds(device, precision))
+      to.push_back(std::move(config));
+  }
 }
 
 std::vector<std::pair<std::string, std::int64_t>> knobs_of(const ProductTile& tile) {
@@ -180,6 +225,7 @@ std::string product_constants(const ProductTile& tile, const ProductForm& form, 
          constant("kConsumers", tile.consumers) + constant("kPingPong", tile.ping_pong) +
          constant("kCluster", tile.cluster) + constant("kRowBlocks", tile.row_blocks()) +
          constant("kTransposeA", form.transpose_a) + constant("kTransposeB", form.transpose_b) +
+         constant("kSplits", tile.splits) + constant("kHasWhole", form.has_whole) +
          constant("kBlocksPerProcessor", 1) + constant("kPromotes", promotes(form.a)) +
          constant("kSlabColumns", slab_columns(tile)) + constant("kBoxes", tile.boxes) +
          constant("kLines", tile.lines) + constant("kVector", form.vector) +

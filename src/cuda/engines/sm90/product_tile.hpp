@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,7 @@ struct ProductTile {
   int consumers = 2;       // warpgroups that multiply
   bool ping_pong = false;  // each has tiles of its own, and finishes them while the others multiply
   int cluster = 1;         // blocks, one above the other, that load their columns together
-  int splits = 1;          // of the depth
+  int splits = 1;          // blocks that share the depth of tiles which do not fill a round
   int depth_bytes = 128;   // that a stage holds of every row: 128, 64 or 32
   int producers = 1;       // warpgroups that bring the factors, more than one if they compute them
   int raw_bytes = 0;       // of shared memory, for factors as they are before they are converted
@@ -48,6 +49,20 @@ int tile_depth(DType operands);
 // As many stages as shared memory holds beside what rows are put in order in.
 int stage_count(const ProductTile& tile, const DeviceProps& device);
 unsigned shared_bytes(const ProductTile& tile, int stages);
+
+// How `tiles`, counted in units of a cluster's blocks, come to the blocks of a launch: round after
+// round, whole ones first. What is left for the last round is cut into tile.splits parts.
+struct TileRounds {
+  TileRounds(const ProductTile& tile, std::int64_t tiles, const DeviceProps& device);
+  std::int64_t whole, split;  // tiles
+  unsigned grid;              // blocks
+  unsigned cluster;           // of them
+};
+// Adds what `config_of` makes of the tile, and of the same with its last round cut into parts of
+// `depth_blocks` stages where that can be done and costs clearly less.
+void add_configs(const ProductTile& tile, std::int64_t tiles, std::int64_t depth_blocks,
+                 const std::function<Config(const ProductTile&)>& config_of,
+                 const DeviceProps& device, DType precision, std::vector<Config>& to);
 
 std::vector<std::pair<std::string, std::int64_t>> knobs_of(const ProductTile& tile);
 ProductTile tile_of(const Config& config);
@@ -77,6 +92,7 @@ struct ProductForm {
   int rank = 2;
   bool computes_a = false, computes_b = false;  // not brought by the copy engine
   int columns = 0;                              // of one instruction; 0: those of the tile
+  bool has_whole = true;                        // tiles that are not split
   bool has_tails = false;                       // reductions: lib/product_tails.cuh
 };
 std::string product_constants(const ProductTile& tile, const ProductForm& form, int stages);

@@ -28,6 +28,26 @@ __device__ inline float load_from_block(const float* slot, int rank) {
 #endif
 }
 
+// The same of 16 bytes: two to four numbers.
+template <class Numbers>
+__device__ inline Numbers load_from_block(const Numbers* slot, int rank) {
+  static_assert(sizeof(Numbers) == 16, "the access is of 16 bytes");
+#if !defined(__CUDA_ARCH__)
+  return *emulated_cluster_address((Numbers*)slot, (unsigned)rank);
+#elif __CUDA_ARCH__ >= 900
+  uint32 from;
+  uint4 words;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(from) : "r"(shared_address(slot)), "r"(rank));
+  asm volatile("ld.shared::cluster.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+               : "r"(from)
+               : "memory");
+  return *(Numbers*)&words;
+#else
+  return *slot;
+#endif
+}
+
 // A signal in shared memory tells a block that what the others send it is there: round by round,
 // `bytes` of them. Without it, a barrier of the cluster would have to wait for all that the threads
 // have written, to memory as well.

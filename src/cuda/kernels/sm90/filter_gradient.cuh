@@ -173,7 +173,9 @@ __device__ constexpr int x_part(int product) {
   return parts[kParts - 1][product];
 }
 
-// The products of a stage. `keeps`: adds them to the sums.
+// The products of a stage. `keeps`: adds them to the sums. The first ones do not: sums that began
+// as zeros would be registers that something other than a product writes, and the compiler then
+// lets products of several rows of boxes wait for each other.
 __device__ inline void multiply_stage(const uint8* stage, int first_box, int tap_row,
                                       Sum (&sums)[kRowBlocks][WGMMA_N / 2], bool keeps) {
   const int kXStride = kTapsAcross > 1 ? kDilationW * 128 : kXBoxBytes;

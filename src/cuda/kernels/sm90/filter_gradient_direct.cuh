@@ -26,13 +26,12 @@ __device__ inline void produce(const Args& args, const Work& work, Ring ring) {
 // started.
 __device__ inline void sum_stages(const Work& work, Ring ring, int first_box, int tap_row,
                                   Sum (&sums)[kRowBlocks][WGMMA_N / 2]) {
-  clear(sums);
   int before = -1;
   for (int i = 0; i < work.count; ++i, ring.next(kStages)) {
     wait_for(ring.full + ring.stage, ring.parity);
     keep_in_registers(sums);
     fence_products();
-    multiply_stage(ring.stages + ring.stage * kStageBytes, first_box, tap_row, sums, true);
+    multiply_stage(ring.stages + ring.stage * kStageBytes, first_box, tap_row, sums, i > 0);
     commit_products();
     keep_in_registers(sums);
     wait_for_products<1>();
@@ -41,6 +40,7 @@ __device__ inline void sum_stages(const Work& work, Ring ring, int first_box, in
   }
   wait_for_products<0>();
   keep_in_registers(sums);
+  if (work.count == 0) clear(sums);
 }
 
 // A warpgroup.
@@ -52,7 +52,7 @@ __device__ inline void consume(const Args& args, const Work& work, Ring ring, in
   for (int r = 0; r < kRowBlocks; ++r) keep_sums(args, work, first_box + r, tap_row, sums[r]);
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads)
+extern "C" __global__ void __launch_bounds__(kThreads, 1)
     filter_gradient(const __grid_constant__ Args args) {
   Ring ring;
   ring.stages = aligned_shared_memory();

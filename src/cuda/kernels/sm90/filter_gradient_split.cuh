@@ -126,7 +126,7 @@ __device__ inline void sum_stages(const Work& work, Ring ring, Ring raw, int fir
                                   int tap_row, Sum (&totals)[kRowBlocks][WGMMA_N / 2]) {
   const int warp = threadIdx.x / 32;
   Ring filled = ring;
-  clear(totals);
+  if constexpr (kParts == 3) clear(totals);
   if (work.count > 0) fill_stage(filled, raw, warp);
   int before = -1;
   for (int i = 0; i < work.count; ++i, ring.next(kStages)) {
@@ -150,7 +150,7 @@ __device__ inline void sum_stages(const Work& work, Ring ring, Ring raw, int fir
     } else {
       keep_in_registers(totals);
       fence_products();
-      multiply_stage(stage, first_box, tap_row, totals, true);
+      multiply_stage(stage, first_box, tap_row, totals, i > 0);
       commit_products();
       keep_in_registers(totals);
       wait_for_products<1>();
@@ -161,6 +161,7 @@ __device__ inline void sum_stages(const Work& work, Ring ring, Ring raw, int fir
   }
   wait_for_products<0>();
   keep_in_registers(totals);
+  if (kParts < 3 && work.count == 0) clear(totals);
 }
 
 // A warpgroup.
@@ -173,7 +174,7 @@ __device__ inline void consume(const Args& args, const Work& work, Ring ring, Ri
   for (int r = 0; r < kRowBlocks; ++r) keep_sums(args, work, first_box + r, tap_row, sums[r]);
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads)
+extern "C" __global__ void __launch_bounds__(kThreads, 1)
     filter_gradient(const __grid_constant__ Args args) {
   Ring ring, raw;
   ring.stages = aligned_shared_memory();

@@ -6,23 +6,24 @@ __device__ inline int length_within(int64 given, int64 extent) {
   return (int)(given < 0 ? 0 : given < extent ? given : extent);
 }
 
-// Rows are numbered through all batches, as the epilogue's axes number them.
-template <class Sum, class Tails>
+// Rows are numbered through all batches, as the epilogue's axes number them. Columns begin with
+// work.n.
+template <int kHalf, class Sum, class Tails>
 __device__ inline void finish_tile_rows(const Args& args, const Work& work, uint8* slab,
-                                        Sum (&sums)[kTileN / 2], int row, Tails& tails) {
+                                        Sum (&sums)[kHalf], int row, Tails& tails) {
   if constexpr (kHasLengths) {
     const int rows = length_within(rows_of(args, {(Index)work.batch}), args.rows);
     const int columns = length_within(columns_of(args, {(Index)work.batch}), args.columns);
     const int lane = threadIdx.x % 32;
 #pragma unroll
-    for (int i = 0; i < kTileN / 2; ++i) {
+    for (int i = 0; i < kHalf; ++i) {
       const int r = row + lane / 4 + i / 2 % 2 * 8;
       const int column = work.n + i / 4 * 8 + lane % 4 * 2 + i % 2;
       if (r >= rows || column >= columns) sums[i] = (Sum)args.padding_value;
     }
   }
   const Index batch = (Index)work.batch * (Index)args.rows;
-  finish_rows<kTileN>(args, slab, sums, batch + row, batch + (Index)args.rows, (Index)work.n,
-                      (Index)args.columns,
-                      [&](Index r, Index(&at)[kRank]) { locate_row(args, r, at); }, tails);
+  finish_rows<2 * kHalf>(args, slab, sums, batch + row, batch + (Index)args.rows, (Index)work.n,
+                         (Index)args.columns,
+                         [&](Index r, Index(&at)[kRank]) { locate_row(args, r, at); }, tails);
 }

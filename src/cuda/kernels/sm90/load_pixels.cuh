@@ -186,29 +186,31 @@ __device__ inline void place_whole_pixel(const Args& args, int phase, int number
   if (!exists(args, phase, pixel)) at[0] = -1;
 }
 
-template <class Sum, class Tails>
+// 16 rows of sums whose columns begin with work.n.
+template <int kHalf, class Sum, class Tails>
 __device__ inline void finish_tile_rows(const Args& args, const Work& work, uint8* slab,
-                                        const Sum (&sums)[kTileN / 2], int row, Tails& tails) {
+                                        const Sum (&sums)[kHalf], int row, Tails& tails) {
   const Index channel = (Index)work.group * (Index)args.columns;
   Index channel_end = channel + (Index)args.columns;
   // The last groups side by side may be fewer.
   if constexpr (kSide > 0) channel_end = min(channel_end, (Index)args.all_columns);
   const Index pixel_end = (Index)phase_word(args, work.phase, kPixels);
+  const int kUsed = kUsedColumns < 2 * kHalf ? kUsedColumns : 2 * kHalf;
   if constexpr (kSwap)
-    finish_rows<kTileN>(args, slab, sums, channel + row, channel_end, (Index)work.n, pixel_end,
-                        [&](Index r, Index(&at)[kRank]) {
-                          const int pixel = (int)at[kRank - 1];
-                          at[1] = r;
-                          if constexpr (kWhole) {
-                            at[0] = divide(pixel, args.magic_image_pixels, args.image_pixels);
-                            at[2] = pixel - at[0] * (Index)args.image_pixels;
-                          } else {
-                            place_pixel<2>(args, work.phase, pixel, at);
-                          }
-                        },
-                        tails);
+    finish_rows<2 * kHalf>(args, slab, sums, channel + row, channel_end, (Index)work.n, pixel_end,
+                           [&](Index r, Index(&at)[kRank]) {
+                             const int pixel = (int)at[kRank - 1];
+                             at[1] = r;
+                             if constexpr (kWhole) {
+                               at[0] = divide(pixel, args.magic_image_pixels, args.image_pixels);
+                               at[2] = pixel - at[0] * (Index)args.image_pixels;
+                             } else {
+                               place_pixel<2>(args, work.phase, pixel, at);
+                             }
+                           },
+                           tails);
   else
-    finish_rows<kTileN, kVector, kLongLines, kUsedColumns>(
+    finish_rows<2 * kHalf, kVector, kLongLines, kUsed>(
         args, slab, sums, (Index)row, pixel_end, channel + work.n, channel_end,
         [&](Index r, Index(&at)[kRank]) {
           if constexpr (kWhole && !kLongLines)

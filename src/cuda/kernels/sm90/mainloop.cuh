@@ -1,14 +1,15 @@
 // The product of two matrices that copy engines bring into shared memory block by block of depth:
 // one warp asks for them, kConsumers warpgroups multiply and finish. Comes after a kernel's head,
-// sm90/schedule.cuh, lib/product_rows.cuh, lib/ptx_wgmma_product.cuh, sm90/warpgroups.cuh and a
-// loader, which has
+// sm90/schedule.cuh, lib/product_rows.cuh, lib/ptx_wgmma_product.cuh, sm90/warpgroups.cuh,
+// sm90/join_parts.cuh and a loader, which has
 //   kStageBytesA, kStageBytesB
 //   load_stage(args, work, block, a, b, barrier)  asks for the tiles of a block of depth
 //   finish_tile_rows(args, work, slab, sums, row, tails)  what becomes of 16 rows of sums
 //   Computing<Args>(args, memory, group)  where a factor is computed on the way in, by a warpgroup:
 //   .stage(args, work, block, a, b, ready)  `ready` waits for the stage; `memory` is behind all
 // The head has kStages, kRowBlocks (of 64 rows that a warpgroup has of a tile), kTransposeA,
-// kTransposeB, kPromotes, kAskedBytes (of a stage), TileTails (lib/product_tails.cuh).
+// kTransposeB, kPromotes, kAskedBytes (of a stage), kHasWhole (whether any tile is whole) and
+// TileTails (lib/product_tails.cuh; there are none with splits).
 #include "lib/ptx_cluster.cuh"
 #include "lib/ptx_tma.cuh"
 #include "lib/ptx_wgmma.cuh"
@@ -182,6 +183,7 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
   Turns turns = {group, group == 0};
   TileTails tails;
   int turn = 0;
+  bool has_joined = false;
   for (int number = first_work(); number < work_count(args); number += work_step()) {
     const Work work = work_of(args, number);
     if (kPingPong && turn++ % kConsumers != group) {
@@ -201,15 +203,25 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
 #pragma unroll
         for (int i = 0; i < WGMMA_N / 2; ++i) sums[piece][i] = 0;
     }
-    tails.begin_tile(args, work);
-#pragma unroll
-    for (int r = 0; r < kRowBlocks; ++r) {
-      const int row = work.m + (first_row_block + r) * 64 + warp * 16;
-      finish_tile_rows(args, work, slab, *(Sum(*)[kTileN / 2])sums[r * kParts], row, tails);
+    if constexpr (kSplits > 1) {
+      if (!kHasWhole || is_part(args, number)) {
+        join_parts(args, work, ring.a, slab, sums, first_row_block * 4 + warp);
+        has_joined = true;
+        continue;
+      }
     }
-    tails.end_tile(args, slab, group);
+    if constexpr (kHasWhole) {
+      tails.begin_tile(args, work);
+#pragma unroll
+      for (int r = 0; r < kRowBlocks; ++r) {
+        const int row = work.m + (first_row_block + r) * 64 + warp * 16;
+        finish_tile_rows(args, work, slab, *(Sum(*)[kTileN / 2])sums[r * kParts], row, tails);
+      }
+      tails.end_tile(args, slab, group);
+    }
   }
   tails.end(args, group);
+  if (kSplits > 1 && kPingPong && !has_joined) watch_others_join(args);
   wait_for_results();
 }
 
@@ -227,11 +239,12 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
       compute_stages(args, ring, group - kConsumers);
     else if (threadIdx.x % 128 == 0)
       ask_for_stages(args, ring);
-    __syncwarp();  // the barrier below takes whole warps
+    __syncwarp();  // the barriers below take whole warps
+    if constexpr (kSplits > 1) watch_others_join(args);
   } else {
     if constexpr (kConsumers > 1) take_registers<kConsumerRegisters>();
     consume(args, ring, group);
   }
-  // Others may still tell this block's barriers that they are done.
-  if constexpr (kCluster > 1) cluster_barrier();
+  // Others may still tell this block's barriers that they are done, or read its sums.
+  if constexpr (kCluster > 1 || kSplits > 1) cluster_barrier();
 }

@@ -56,7 +56,7 @@ __device__ inline void start(const Ring& ring) {
 
 // A block's tiles, from its first to before the next block's first.
 __device__ inline int work_begin(const Args& args, int block) {
-  return (int)(args.work_count * block / (int64)gridDim.x);
+  return (int)((int64)work_count(args) * block / (int64)gridDim.x);
 }
 
 // One thread.

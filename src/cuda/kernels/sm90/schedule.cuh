@@ -1,6 +1,6 @@
 // Which tile a block computes when: blocks stay and take one piece of work after the other. Comes
-// after a kernel's head, which has kTileM, kTileN, kCluster, and args.tiles_m, .tiles_n, .batches,
-// .splits, .depth_blocks, .group_m.
+// after sm90/split_work.cuh and a kernel's head, which has kTileM, kTileN, kCluster, and
+// args.tiles_m, .tiles_n, .cluster_tiles, .depth_blocks, .group_m.
 
 __device__ inline int block_of_cluster() { return kCluster == 1 ? 0 : (int)blockIdx.x % kCluster; }
 
@@ -9,13 +9,13 @@ static const int kAskingRegisters = 40;  // of a thread that only asks for tiles
 
 struct Work {
   int m, n;          // first row and column
-  int batch, split;
+  int batch;
   int first, count;  // blocks of depth
 };
 
 // Pieces of work of one cluster of blocks; its blocks take neighbouring tiles of rows.
 __device__ inline int work_count(const Args& args) {
-  return (int)(args.cluster_tiles * args.splits);
+  return count_parts(args, (int)args.cluster_tiles);
 }
 __device__ inline int first_work() { return (int)blockIdx.x / kCluster; }
 __device__ inline int work_step() { return (int)gridDim.x / kCluster; }
@@ -23,11 +23,9 @@ __device__ inline int work_step() { return (int)gridDim.x / kCluster; }
 // Tiles in bands of group_m rows of tiles, column by column: the band's rows and the columns stay
 // in the L2 cache while they are used.
 __device__ inline Work work_of(const Args& args, int number) {
-  const int tiles_n = (int)args.tiles_n, tiles_m = (int)args.tiles_m, splits = (int)args.splits;
-  const int per_batch = tiles_m * tiles_n;
+  const int tiles_n = (int)args.tiles_n, tiles_m = (int)args.tiles_m;
+  const int per_batch = tiles_m * tiles_n, tile = tile_of_work(args, number);
   Work work;
-  work.split = splits == 1 ? 0 : number % splits;
-  const int tile = splits == 1 ? number : number / splits;
   work.batch = tile / per_batch;
   const int of_batch = tile - work.batch * per_batch, per_band = (int)args.group_m * tiles_n;
   const int band = of_batch / per_band, of_band = of_batch - band * per_band;
@@ -36,10 +34,6 @@ __device__ inline Work work_of(const Args& args, int number) {
   const int column = of_band / rows;
   work.m = ((first_row + of_band - column * rows) * kCluster + block_of_cluster()) * kTileM;
   work.n = column * kTileN;
-  const int blocks = (int)args.depth_blocks;
-  // Every part has `each` blocks of depth, the first ones one more.
-  const int each = blocks / splits, more = blocks - each * splits;
-  work.first = work.split * each + min(work.split, more);
-  work.count = each + (work.split < more);
+  take_part(args, number, (int)args.depth_blocks, work);
   return work;
 }

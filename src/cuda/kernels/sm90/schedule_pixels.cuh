@@ -1,7 +1,7 @@
 // Which tile of a convolution a block computes when: blocks stay and take one piece of work after
-// the other. Comes after a kernel's head, which has kTileM, kTileN, kCluster, kPhases (of the
-// results: backward with strides), kInTurns, and args.phases[], .work_count, .tiles_n, .group_m,
-// .depth_blocks.
+// the other. Comes after sm90/split_work.cuh and a kernel's head, which has kTileM, kTileN,
+// kCluster, kPhases (of the results: backward with strides), kInTurns, and args.phases[],
+// .tile_count, .tiles_n, .group_m, .depth_blocks. Tiles are split where there is one phase.
 #include "lib/divide.cuh"
 
 __device__ inline int block_of_cluster() { return kCluster == 1 ? 0 : (int)blockIdx.x % kCluster; }
@@ -38,7 +38,9 @@ __device__ inline int64 phase_word(const Args& args, int phase, int word) {
 }
 
 // Pieces of work of one cluster of blocks; its blocks take neighbouring tiles of rows.
-__device__ inline int work_count(const Args& args) { return (int)args.work_count; }
+__device__ inline int work_count(const Args& args) {
+  return count_parts(args, (int)args.tile_count);
+}
 __device__ inline int first_work() { return (int)blockIdx.x / kCluster; }
 __device__ inline int work_step() { return (int)gridDim.x / kCluster; }
 
@@ -47,8 +49,9 @@ __device__ inline int work_step() { return (int)gridDim.x / kCluster; }
 // other. In each the groups of channels one after the other; of these, tiles in bands of group_m
 // rows of tiles, column by column: the band's rows and the columns stay in the L2 cache while they
 // are used.
-__device__ inline Work work_of(const Args& args, int number) {
+__device__ inline Work work_of(const Args& args, int piece) {
   Work work;
+  int number = tile_of_work(args, piece);
   work.phase = 0;
   if constexpr (kInTurns) {
     const int round = number / kPhases;
@@ -71,7 +74,6 @@ __device__ inline Work work_of(const Args& args, int number) {
   const int column = of_band / rows;
   work.m = ((first_row + of_band - column * rows) * kCluster + block_of_cluster()) * kTileM;
   work.n = column * kTileN;
-  work.first = 0;
-  work.count = (int)(phase_word(args, work.phase, kTaps) * args.depth_blocks);
+  take_part(args, piece, (int)(phase_word(args, work.phase, kTaps) * args.depth_blocks), work);
   return work;
 }

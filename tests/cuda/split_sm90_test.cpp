@@ -1,0 +1,208 @@
+// Products of the sm_90a core whose last tiles are shared by the blocks of a cluster: kernels of
+// the shapes that want it compile without spills, and small ones agree with the oracle.
+#include "cuda/engines/engines.hpp"
+#include "cuda/known_gpus.hpp"
+#include "engine_agrees.hpp"
+#include "engine_compiles.hpp"
+#include "some_configs.hpp"
+
+namespace ashlar::cuda {
+namespace {
+
+bool is_split(const Config& config) { return config.knob("splits") > 1; }
+
+struct Product {
+  std::int64_t batches = 1, rows = 200, columns = 136, depth = 512;
+  DType factors = bf16, result = bf16;
+  bool transpose_a = false, transpose_b = true;
+  bool fused = false, has_lengths = false;
+
+  Graph graph() const {
+    Graph graph;
+    const auto matrix = [&](const char* name, std::int64_t high, std::int64_t wide, bool turned) {
+      if (!turned) return graph.input(name, {batches, high, wide}, factors);
+      return graph.transpose(graph.input(name, {batches, wide, high}, factors), {0, 2, 1});
+    };
+    const Value a = matrix("a", rows, depth, transpose_a),
+                b = matrix("b", depth, columns, transpose_b);
+    std::vector<Operand> operands = {{Matmul::a, a}, {Matmul::b, b}};
+    Matmul op;
+    if (has_lengths) {
+      op.padding_value = 2.5;
+      operands.push_back({Matmul::m_override, graph.input("rows", {batches, 1, 1}, i32)});
+      operands.push_back({Matmul::n_override, graph.input("columns", {batches, 1, 1}, i32)});
+      operands.push_back({Matmul::k_override, graph.input("depths", {batches, 1, 1}, i32)});
+    }
+    Value c = graph.apply(op, operands, std::vector<Wanted>{Matmul::c})[0];
+    if (fused) {
+      const Value residual = graph.input("residual", {batches, rows, columns}, result);
+      c = relu(c + graph.input("bias", {1, 1, columns}, f32)) + residual;
+    }
+    graph.output("c", c, {.dtype = result});
+    return graph;
+  }
+};
+
+struct Convolution {
+  bool backward = false;
+  DType dtype = bf16;
+  std::int64_t channels = 128, filters = 72, groups = 1;
+  std::int64_t images = 2, height = 5, width = 7;
+  Layout layout = channels_last;
+
+  Graph graph() const {
+    const ConvAttributes op{.padding = {1, 1}};
+    Graph graph;
+    const Dims x = {images, channels, height, width}, y = {images, filters, height, width};
+    const Value from = graph.input("from", backward ? y : x, dtype, layout),
+                w = graph.input("w", {filters, channels / groups, 3, 3}, dtype, layout);
+    const Dims& to = backward ? x : y;
+    Value result =
+        backward ? graph.conv_backward_data(from, w, op, {.dims = x}) : graph.conv(from, w, op);
+    const DType stored = dtype == DType::i8 ? f32 : dtype;
+    const Value residual = graph.input("residual", to, stored, layout);
+    result = relu(result + graph.input("bias", {1, to[1], 1, 1}, f32, layout) + residual);
+    graph.output("result", result, {.dtype = stored, .layout = layout});
+    return graph;
+  }
+};
+
+int count_splits(const CudaEngine& engine, const Graph& graph, const DeviceProps& device) {
+  const LoweredGraph lowered = lower(graph, true);
+  const std::vector<FusionLimits> limits(lowered.graph.nodes().size());
+  int count = 0;
+  for (const Region& region : cut(lowered, limits)) {
+    if (!engine.supports(region, device)) continue;
+    const std::vector<Config> configs = engine.configs(region, device);
+    count += static_cast<int>(std::count_if(configs.begin(), configs.end(), is_split));
+  }
+  return count;
+}
+
+class SplitSm90 : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!nvrtc().is_open) GTEST_SKIP() << nvrtc().reason;
+  }
+  // All that the cost model finds better than whole tiles.
+  static void expect_no_spills(const CudaEngine& engine, const Graph& graph) {
+    EXPECT_GT(count_splits(engine, graph, known_gpus().front()), 0);
+    expect_compiles(SomeConfigs(engine, is_split), graph, {"sm_90a"}, true);
+  }
+};
+
+// The last round after whole ones: both ways to finish a tile are in the kernel.
+TEST_F(SplitSm90, LastRounds) {
+  expect_no_spills(
+      conv_sm90_engine(),
+      Convolution{.channels = 512, .filters = 512, .images = 256, .height = 7, .width = 7}.graph());
+}
+// Few rows and much depth.
+TEST_F(SplitSm90, FewTiles) {
+  for (const DType factors : {bf16, e4m3})
+    expect_no_spills(
+        gemm_sm90_engine(),
+        Product{.rows = 256, .columns = 4096, .depth = 14336, .factors = factors, .fused = true}
+            .graph());
+}
+// Where rounds are full, or tiles have nothing to share, there is nothing to gain.
+TEST_F(SplitSm90, NotWhereRoundsAreFull) {
+  const DeviceProps& h200 = known_gpus().front();
+  const auto count = [&](const Product& product) {
+    return count_splits(gemm_sm90_engine(), product.graph(), h200);
+  };
+  EXPECT_EQ(count({.rows = 128 * 132, .columns = 2048, .depth = 128}), 0);
+  EXPECT_GT(count({.rows = 128, .columns = 4096, .depth = 8192}), 0);
+  // What cuda.gemm_skinny is for.
+  EXPECT_EQ(count({.rows = 16, .columns = 4096, .depth = 8192}), 0);
+}
+
+class GpuSplitSm90 : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (device_count() == 0) GTEST_SKIP() << driver().reason;
+    if (Device::named("cuda:0").props().compute_capability != 90) GTEST_SKIP() << "no sm_90a";
+  }
+  // A device with so few multiprocessors that rounds come about, and so slow ones that sharing
+  // always pays.
+  static DeviceProps small_device(int units) {
+    DeviceProps device = Device::named("cuda:0").props();
+    device.compute_units = units;
+    device.flops_f16 /= 1e6;
+    device.flops_f32 /= 1e6;
+    return device;
+  }
+  static void expect_right(const CudaEngine& engine, const Graph& graph, int units) {
+    const DeviceProps device = small_device(units);
+    EXPECT_GT(count_splits(engine, graph, device), 0) << units;
+    expect_agrees(SomeConfigs(engine, is_split), graph, true, 3, support::Fill::plain, device);
+  }
+  static void expect_right(const Product& product, int units) {
+    expect_right(gemm_sm90_engine(), product.graph(), units);
+  }
+  static void expect_right(const Convolution& convolution, int units) {
+    expect_right(conv_sm90_engine(), convolution.graph(), units);
+  }
+};
+
+// All tiles are split, with 8 units; the last one after some rounds with 2.
+TEST_F(GpuSplitSm90, EveryTile) {
+  for (const int units : {2, 8}) expect_right(Product{.fused = true}, units);
+}
+TEST_F(GpuSplitSm90, ManyParts) {
+  expect_right(Product{.rows = 70, .columns = 130, .depth = 2100, .fused = true}, 8);
+}
+// Whichever block comes first.
+TEST_F(GpuSplitSm90, RepeatsItsBits) {
+  const DeviceProps device = small_device(8);
+  const Graph graph = Product{.rows = 136, .columns = 72, .depth = 1040}.graph();
+  const auto outline = build_plan(graph, device, {}, nullptr, false);
+  ASSERT_EQ(outline->steps.size(), 1);
+  const SomeConfigs engine(gemm_sm90_engine(), is_split);
+  const std::vector<Config> configs = engine.configs(outline->steps[0].region, device);
+  ASSERT_FALSE(configs.empty());
+  const std::vector<SavedChoice> choice = {{std::string(engine.id()), configs[0].knobs}};
+  const auto plan = build_plan(graph, device, {}, &choice, true);
+  EXPECT_TRUE(plan->notes.deterministic);
+  support::Problem problem(graph, 3);
+  const TensorId result = graph.find_tensor("c");
+  const auto run = [&] {
+    EXPECT_EQ(problem.run(*plan), "");
+    const auto* bytes = reinterpret_cast<const char*>(problem.memory().data(result));
+    return std::string(bytes, static_cast<std::size_t>(byte_size(graph.tensor(result))));
+  };
+  const std::string first = run();
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(run() == first);
+}
+TEST_F(GpuSplitSm90, BatchesAndTransposes) {
+  for (const bool transpose_a : {false, true})
+    for (const bool transpose_b : {false, true})
+      expect_right(Product{.batches = 3,
+                           .rows = 72,
+                           .columns = 136,
+                           .depth = 520,
+                           .transpose_a = transpose_a,
+                           .transpose_b = transpose_b},
+                   4);
+}
+TEST_F(GpuSplitSm90, OddSizes) {
+  expect_right(Product{.rows = 131, .columns = 67, .depth = 515, .fused = true}, 4);
+}
+TEST_F(GpuSplitSm90, Lengths) {
+  expect_right(Product{.batches = 3, .rows = 130, .columns = 72, .has_lengths = true}, 4);
+}
+TEST_F(GpuSplitSm90, Types) {
+  for (const DType dtype : {f16, f32, DType::i8, e4m3})
+    expect_right(
+        Product{.rows = 136, .columns = 72, .depth = 1040, .factors = dtype, .result = f32}, 4);
+}
+
+TEST_F(GpuSplitSm90, Convolutions) {
+  for (const bool backward : {false, true}) expect_right(Convolution{.backward = backward}, 4);
+  expect_right(Convolution{.groups = 2}, 4);
+  expect_right(Convolution{.layout = row_major}, 4);
+  expect_right(Convolution{.dtype = e4m3, .channels = 256}, 4);
+}
+
+}  // namespace
+}  // namespace ashlar::cuda
