@@ -1,5 +1,6 @@
 // Graph -> regions -> engines -> memory layout -> kernels.
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -33,13 +34,55 @@ std::vector<bool> special_alone(const LoweredGraph& lowered, EngineTable table,
   return result;
 }
 
+// Estimated time of all regions that have one of the nodes. Where reductions stay with a product, a
+// special engine must take both, and the one that was asked for.
+double seconds_of(const std::vector<NodeId>& nodes, const LoweredGraph& lowered,
+                  const std::vector<FusionLimits>& limits, EngineTable table,
+                  const DeviceProps& device, const CompileOptions& options) {
+  double seconds = 0;
+  for (const Region& region : cut(lowered, limits)) {
+    if (std::find_first_of(region.nodes.begin(), region.nodes.end(), nodes.begin(), nodes.end()) ==
+        region.nodes.end())
+      continue;
+    const Choice choice = select(region, table, device, options);
+    const bool is_taken = choice.engine && !is_last_resort(choice.engine->kind()) &&
+                          (options.engine.empty() || choice.engine->id() == options.engine);
+    if (!region.reductions.empty() && !is_taken) return std::numeric_limits<double>::infinity();
+    // Last resorts launch a few kernels, which their estimates do not count.
+    constexpr double kFewLaunches = 5e-6;
+    const bool is_last = choice.engine && is_last_resort(choice.engine->kind());
+    seconds += is_last ? std::max(choice.seconds, kFewLaunches) : choice.seconds;
+  }
+  return seconds;
+}
+
+// Of a region with reductions behind a product: whether it is left as it is. Else the limits are
+// narrower now: by what comes before the product, if that keeps engines from taking the reductions,
+// or by the reductions.
+bool tails_pay(const Region& region, const LoweredGraph& lowered, std::vector<FusionLimits>& limits,
+               EngineTable table, const DeviceProps& device, const CompileOptions& options) {
+  std::vector<FusionLimits> without_prologue = limits, apart = limits;
+  for (const NodeId id : region.nodes) {
+    without_prologue[static_cast<std::size_t>(id)].prologue = false;
+    apart[static_cast<std::size_t>(id)].tail = false;
+  }
+  const auto seconds = [&](const std::vector<FusionLimits>& of) {
+    return seconds_of(region.nodes, lowered, of, table, device, options);
+  };
+  const double whole = seconds(limits), less = seconds(without_prologue), least = seconds(apart);
+  if (whole <= std::min(less, least)) return true;
+  limits = less < least ? without_prologue : apart;
+  return false;
+}
+
 // Cuts as large as possible, then takes fusions back where they would leave a region to the
 // reference engine, or to another last resort although a special engine takes less of it.
 std::vector<Region> cut_for_device(const LoweredGraph& lowered, EngineTable table,
-                                   const DeviceProps& device, bool fuse) {
+                                   const DeviceProps& device, const CompileOptions& options) {
+  const bool fuse = options.fuse, on_gpu = fuse && device.kind == DeviceKind::cuda;
   std::vector<FusionLimits> limits(
       lowered.graph.nodes().size(),
-      FusionLimits{fuse, fuse, fuse && device.kind == DeviceKind::cuda});
+      FusionLimits{fuse, fuse, on_gpu, on_gpu && !options.reference_only});
   std::optional<std::vector<bool>> alone;  // asked for rarely
   const auto is_too_large = [&](const Region& region) {
     if (region.nodes.size() == 1 || has_engine(region, table, device, is_special)) return false;
@@ -54,6 +97,11 @@ std::vector<Region> cut_for_device(const LoweredGraph& lowered, EngineTable tabl
     if (!fuse || table.empty()) return regions;
     bool narrowed = false;
     for (const Region& region : regions) {
+      if (!region.reductions.empty() &&
+          !tails_pay(region, lowered, limits, table, device, options)) {
+        narrowed = true;
+        continue;
+      }
       if (!is_too_large(region)) continue;
       for (NodeId id : region.nodes) {
         const Op& op = lowered.graph.nodes()[static_cast<std::size_t>(id)].op;
@@ -207,7 +255,7 @@ std::shared_ptr<const PlanData> build_plan(const Graph& graph, const DeviceProps
   plan->options = options;
   plan->bound = graph.bound_tensors();
 
-  std::vector<Region> regions = cut_for_device(plan->lowered, table, device, options.fuse);
+  std::vector<Region> regions = cut_for_device(plan->lowered, table, device, options);
   if (saved && saved->size() != regions.size())
     fail(ErrorCode::invalid_argument,
          "plan: got {} saved regions, expected the {} this version cuts; compile the graph again",

@@ -7,6 +7,7 @@
 #include "plan/dependencies.hpp"
 #include "plan/fusion_rules.hpp"
 #include "plan/program_builder.hpp"
+#include "plan/tail_reduction.hpp"
 
 namespace ashlar {
 
@@ -19,6 +20,7 @@ struct Group {
   std::set<NodeId> after;
   std::vector<std::pair<int, std::set<NodeId>>> before;  // input slot, its nodes
   Dims space;
+  std::set<NodeId> tails = {};  // reductions of values of the epilogue
 };
 
 class Cutter {
@@ -32,7 +34,11 @@ class Cutter {
 
   std::vector<Region> run() {
     seed_anchors();
-    for (std::size_t g = 0; g < groups_.size(); ++g) grow_epilogue(static_cast<int>(g));
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      grow_epilogue(static_cast<int>(g));
+      join_tails(static_cast<int>(g));
+    }
+    seed_tails();
     seed_dropouts();
     for (std::size_t g = 0; g < groups_.size(); ++g) grow_prologues(static_cast<int>(g));
     seed_dequantizations();
@@ -86,9 +92,56 @@ class Cutter {
 
   void seed_anchors() {
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      if (is_program_step(static_cast<NodeId>(i))) continue;
+      if (is_program_step(static_cast<NodeId>(i)) || is_tail(static_cast<NodeId>(i))) continue;
       group_of_[i] = static_cast<int>(groups_.size());
       groups_.push_back({static_cast<NodeId>(i), {}, {}, tensor(nodes_[i].outputs[0]).dims});
+    }
+  }
+
+  // A reduction of what became of a product.
+  bool is_tail(NodeId id) const {
+    return may_fuse(id, &FusionLimits::tail) && can_be_tail(node(id)) &&
+           comes_from_product(node(id).inputs[0]);
+  }
+  bool comes_from_product(TensorId id) const {
+    const Dims& space = tensor(id).dims;
+    std::set<TensorId> seen;
+    std::vector<TensorId> stack = {id};
+    while (!stack.empty()) {
+      const TensorId value = stack.back();
+      stack.pop_back();
+      const NodeId producer = dependencies_.writer(value);
+      if (producer == kNoNode || tensor(value).dims != space || !seen.insert(value).second)
+        continue;
+      if (may_have_tails(node(producer).op)) return true;
+      if (!is_pointwise(producer)) continue;
+      for (TensorId input : dependencies_.reads(producer)) stack.push_back(input);
+    }
+    return false;
+  }
+
+  void join_tails(int g) {
+    Group& group = groups_[static_cast<std::size_t>(g)];
+    if (!may_have_tails(node(group.anchor).op)) return;
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      const auto id = static_cast<NodeId>(i);
+      if (group_of(id) >= 0 || !is_tail(id) || !is_value_of(g, node(id).inputs[0])) continue;
+      if (tensor(node(id).inputs[0]).dims != group.space) continue;
+      count += tail_count(node(id));
+      if (count > kMostTailReductions) return;
+      group.tails.insert(id);
+      group_of_[i] = g;
+    }
+  }
+
+  // Those that joined nothing.
+  void seed_tails() {
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (group_of_[i] >= 0 || !is_tail(static_cast<NodeId>(i))) continue;
+      group_of_[i] = static_cast<int>(groups_.size());
+      groups_.push_back({static_cast<NodeId>(i), {}, {}, tensor(nodes_[i].outputs[0]).dims});
+      grow_epilogue(group_of_[i]);
     }
   }
 
@@ -139,6 +192,7 @@ class Cutter {
     for (const auto& [slot, nodes] : group.before)
       for (NodeId id : nodes) visit(id);
     for (NodeId id : group.after) visit(id);
+    for (NodeId id : group.tails) visit(id);
   }
 
   // `id` is a value the epilogue holds in a register.
@@ -350,13 +404,15 @@ class Cutter {
         anchor.outputs.push_back(id == kNoTensor ? View{} : view(id));
       region.anchor = std::move(anchor);
       builder.set_accumulator(anchor_node.outputs[0]);
-      if (group.after.empty() || is_needed_outside(group, anchor_node.outputs[0]))
+      if ((group.after.empty() && group.tails.empty()) ||
+          is_needed_outside(group, anchor_node.outputs[0]))
         builder.store(anchor_node.outputs[0]);
     }
     for (NodeId id : group.after) builder.add(node(id));
     for (NodeId id : group.after)
       for (TensorId result : node(id).outputs)
         if (result != kNoTensor && is_needed_outside(group, result)) builder.store(result);
+    for (NodeId id : group.tails) add_tail(lowered_, node(id), builder, region.reductions);
     region.epilogue = builder.take();
     move_as_bits(region);
     collect_memory(region);
@@ -380,6 +436,7 @@ class Cutter {
     };
     for (const PointwiseProgram& prologue : region.prologues) add_program(prologue);
     add_program(region.epilogue);
+    for (const TailReduction& reduction : region.reductions) add_program(reduction.finish);
     if (region.anchor)
       for (std::size_t slot = 1; slot < region.anchor->outputs.size(); ++slot)
         if (region.anchor->outputs[slot].present())

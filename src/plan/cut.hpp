@@ -15,6 +15,8 @@ struct FusionLimits {
   bool epilogue = true;
   // Whether BlockScaleDequantize may become steps of a prologue: programs then have Step::blocks.
   bool dequantize = false;
+  // Whether this node, a reduction, may end the region of the product it reduces the result of.
+  bool tail = false;
 };
 
 // Regions in execution order. Every node of the graph is in exactly one.

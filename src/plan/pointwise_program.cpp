@@ -45,7 +45,7 @@ bool PointwiseProgram::is_plain_load() const {
 }
 
 bool PointwiseProgram::is_plain_store() const {
-  return steps.size() == 1 && has_accumulator() && stores.size() == 1;
+  return steps.size() == 1 && has_accumulator() && stores.size() == 1 && reduced.empty();
 }
 
 DType PointwiseProgram::precision() const {
@@ -90,6 +90,7 @@ std::string PointwiseProgram::to_text(const Graph& graph) const {
   }
   for (const Store& store : stores)
     text += fmt::format("  store v{} to {}\n", store.value, graph.tensor(store.view.tensor).name);
+  for (const int value : reduced) text += fmt::format("  reduce v{}\n", value);
   return text;
 }
 

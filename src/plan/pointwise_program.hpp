@@ -29,7 +29,7 @@ struct PointwiseProgram {
   struct Step {
     enum class Kind : std::uint8_t { accumulator, load, constant, compute, random };
     Kind kind = Kind::load;
-    int row = 0;                             // accumulator: which of the rows handed in
+    int row = 0;  // accumulator: which of the rows handed in
     // load: already broadcast to `space`. random: no memory; its strides give the position of an
     // element in the stream of random numbers.
     View view = {};
@@ -55,6 +55,8 @@ struct PointwiseProgram {
   std::vector<Step> steps;
   std::vector<Store> stores;
   int result = -1;  // prologues: the value handed to the anchor
+  // Epilogues: the value that each of Region::reductions reduces.
+  std::vector<int> reduced;
 
   bool empty() const { return steps.empty(); }
   bool has_accumulator() const {

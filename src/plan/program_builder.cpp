@@ -93,6 +93,17 @@ void ProgramBuilder::store(TensorId tensor) {
   program_.stores.push_back({lowered_.views[static_cast<std::size_t>(tensor)], values_.at(tensor)});
 }
 
+void ProgramBuilder::reduce(TensorId tensor, std::optional<PointwiseMode> f) {
+  int value = values_.at(tensor);
+  if (f) {
+    Step step{.kind = Step::Kind::compute, .op = Pointwise{.mode = *f}};
+    for (int slot = 0; slot < operand_count(*f); ++slot)
+      step.args[static_cast<std::size_t>(slot)] = value;
+    value = push(std::move(step));
+  }
+  program_.reduced.push_back(value);
+}
+
 void ProgramBuilder::set_result(TensorId tensor) { program_.result = value_of(tensor); }
 
 }  // namespace ashlar

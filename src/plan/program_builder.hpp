@@ -1,6 +1,7 @@
 // Collects pointwise nodes into a PointwiseProgram.
 #pragma once
 
+#include <optional>
 #include <unordered_map>
 
 #include "plan/lowered.hpp"
@@ -21,6 +22,8 @@ class ProgramBuilder {
   void add(const Node& node);
   void store(TensorId tensor);       // one of the results
   void set_result(TensorId tensor);  // prologues
+  // Epilogues: a reduction takes `tensor`, one of the results, or f(tensor, tensor).
+  void reduce(TensorId tensor, std::optional<PointwiseMode> f);
   PointwiseProgram take() { return std::move(program_); }
 
  private:

@@ -160,6 +160,7 @@ double Region::bytes() const {
   };
   for (const PointwiseProgram& prologue : prologues) add_program(prologue);
   add_program(epilogue);
+  for (const TailReduction& reduction : reductions) add_program(reduction.finish);
   if (anchor)
     for (std::size_t slot = 1; slot < anchor->outputs.size(); ++slot)
       if (anchor->outputs[slot].present()) total += size_in_bytes(anchor->outputs[slot]);
@@ -168,6 +169,7 @@ double Region::bytes() const {
 
 double Region::flops() const {
   double total = epilogue.flops_per_element() * count(epilogue.space);
+  total += static_cast<double>(reductions.size()) * count(epilogue.space);
   for (const PointwiseProgram& prologue : prologues)
     total += prologue.flops_per_element() * count(prologue.space);
   return anchor ? total + std::visit(AnchorFlops{*anchor}, anchor->op) : total;

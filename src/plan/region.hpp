@@ -18,6 +18,14 @@ struct Anchor {
   std::vector<View> outputs;  // by Op::Out; output 0 leaves through the epilogue
 };
 
+// A reduction behind the epilogue, over every axis in which its result has extent 1 and the
+// epilogue's space has not.
+struct TailReduction {
+  ReductionMode fold = ReductionMode::add;  // add, max or min; what else a mode means is steps of
+                                            // the epilogue (magnitudes, squares) and of `finish`
+  PointwiseProgram finish;  // over the result's dims: its accumulator is what was folded
+};
+
 struct Region {
   std::vector<NodeId> nodes;  // in execution order
   std::optional<Anchor> anchor;
@@ -28,6 +36,8 @@ struct Region {
   // writes except anchor outputs 1 and up. Without an anchor it is the whole region and has no
   // accumulator.
   PointwiseProgram epilogue;
+  // Of the values epilogue.reduced. Only engines that say so take regions with any.
+  std::vector<TailReduction> reductions;
   std::vector<TensorId> reads, writes;  // memory touched
 
   template <class OpType>

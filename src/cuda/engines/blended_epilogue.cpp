@@ -61,6 +61,8 @@ PointwiseProgram blended_epilogue(const Region& region) {
       if (arg == 0) arg = blended;
   for (const auto& store : region.epilogue.stores)
     result.stores.push_back({store.view, store.value == 0 ? blended : store.value + shift});
+  for (const int value : region.epilogue.reduced)
+    result.reduced.push_back(value == 0 ? blended : value + shift);
   return result;
 }
 

@@ -10,6 +10,7 @@
 #include "cuda/engines/channel_axes.hpp"
 #include "cuda/engines/conv_direct_shape.hpp"
 #include "cuda/engines/engines.hpp"
+#include "cuda/engines/product_tails.hpp"
 #include "cuda/jit/kernel_text.hpp"
 #include "cuda/text/program_text.hpp"
 #include "cuda/text/spec_text.hpp"
@@ -262,6 +263,7 @@ class ConvDirectEngine final : public CudaEngine {
   Support supports(const Region& region, const DeviceProps& device) const override {
     if (conv_attributes(region) == nullptr)
       return Support::other_operation("the anchor is no convolution");
+    if (Support support = has_no_tails(region); !support) return support;
     if (device.compute_capability < 80) return Support::no("needs sm_80");
     const Anchor& anchor = *region.anchor;
     const int rank = anchor.inputs[0].dims.rank();

@@ -6,6 +6,7 @@
 #include "cuda/engines/engines.hpp"
 #include "cuda/engines/sm90/computed_pixels.hpp"
 #include "cuda/engines/sm90/group_bundle.hpp"
+#include "cuda/engines/sm90/pixel_tails.hpp"
 #include "cuda/engines/sm90/pixel_tiling.hpp"
 #include "cuda/engines/tile_cost.hpp"
 #include "cuda/jit/kernel_text.hpp"
@@ -102,9 +103,13 @@ class ConvSm90Engine final : public CudaEngine {
     const auto windows = shape.with_windows();
     std::vector<Config> result;
     const bool has_windows = windows.has_value() && !promotes(shape.pixel_type);
+    const auto may_take = [&](const ProductTile& tile) {
+      return region.reductions.empty() || has_room_for_tails(tile);
+    };
     const auto add_windows = [&](const PixelShape& with, const ProductTile& tile) {
       const WindowStages stages = window_stages(with, tile, device);
-      if (stages.rows > 0) result.push_back(config_of(region, with, tile, &stages, device));
+      if (stages.rows > 0 && may_take(tile))
+        result.push_back(config_of(region, with, tile, &stages, device));
     };
     bool is_narrow = false;
     if (!shape.computed && (windows || shape.pointwise)) {
@@ -122,15 +127,16 @@ class ConvSm90Engine final : public CudaEngine {
       // Of equally good ones the first is taken: with filters that stay, which blocks of a cluster
       // need not share, with boxes.
       for (const ProductTile& tile : pixel_tiles(shape)) {
-        const auto boxes = with_boxes(shape, tile);
+        const auto boxes =
+            region.reductions.empty() ? with_boxes(shape, tile) : std::optional<ProductTile>();
         if (has_windows && shape.has_one_tap() && tile.cluster == 1 && tile.producers == 1)
           add_windows(shape, boxes.value_or(tile));
         if (boxes) result.push_back(config_of(region, shape, *boxes, nullptr, device));
         // Results of 16 bits: with boxes 2 % slower at worst, up to a fifth faster (H200).
-        if (boxes && shape.pixel_type != f32) continue;
+        if ((boxes && shape.pixel_type != f32) || !may_take(tile)) continue;
         const PixelTiling tiling{shape, tile};
         add_configs(
-            tile, tiling.count(), tiling.shared_depth(),
+            tile, tiling.count(), region.reductions.empty() ? tiling.shared_depth() : 0,
             [&](const ProductTile& one) { return config_of(region, shape, one, nullptr, device); },
             device, region.precision(), result);
       }
@@ -161,8 +167,6 @@ class ConvSm90Engine final : public CudaEngine {
     if (way == kBundles) windows = window_stages(bundle, tile);
 
     KernelDesign result;
-    result.unaligned =
-        std::make_shared<KernelDesign>(generic_engine().design(graph, region, {}, device));
     const auto bring = [&](const PackedOperand& operand, const char* name) {
       if (!operand.pack) return -1;
       const int booking = result.scratch.add(name, operand.scratch_bytes);
@@ -171,6 +175,13 @@ class ConvSm90Engine final : public CudaEngine {
     };
     const int pixel_booking = bring(shape.pixels, "pixels"),
               filter_booking = bring(shape.filters, "filters");
+    const std::int64_t blocks =
+        tile.splits > 1 ? rounds.grid : tiling.clusters(device, windows.resident) * tile.cluster;
+    ProductTails tails = pixel_tails(region, tiling, blocks);
+    tails.book(result.scratch);
+    result.unaligned = std::make_shared<KernelDesign>(
+        tails.empty() ? generic_engine().design(graph, region, {}, device)
+                      : tails.unaligned(graph, region, device));
 
     LaunchDesign& launch = result.launches.emplace_back();
     Arguments& arguments = launch.arguments;
@@ -198,6 +209,9 @@ class ConvSm90Engine final : public CudaEngine {
     arguments.number("image_pixels", image_pixels);
     arguments.number("magic_image_pixels", divider_word(image_pixels));
     add_extents(arguments, shape.epilogue.space);
+    tails.add_arguments(arguments);
+    if (!tails.empty())
+      arguments.number("tail_across", product.groups * tiling.tiles_n(product.phases[0]));
     PointwiseProgram epilogue = shape.epilogue;
     std::string of_results;
     if (tile.boxes > 0) {
@@ -220,7 +234,8 @@ class ConvSm90Engine final : public CudaEngine {
                            .computes_a = shape.computed && !shape.swap,
                            .computes_b = shape.computed && shape.swap,
                            .columns = bundle.columns,
-                           .has_whole = rounds.whole > 0};
+                           .has_whole = rounds.whole > 0,
+                           .has_tails = !tails.empty()};
     const int stages = way != kForEachTap ? windows.filters : stage_count(tile, device);
     const std::string head =
         register_types(region.precision(), programs) + product_constants(tile, form, stages) +
@@ -233,7 +248,7 @@ class ConvSm90Engine final : public CudaEngine {
         constant("kLongLines", way != kForEachTap && !shape.has_one_tap()) +
         constant("kWindowStages", windows.windows) + constant("kResident", windows.resident) +
         (way == kBundles ? bundle.constants(shape) : constant("kSide", 0)) +
-        constant("kUsedColumns", std::min<std::int64_t>(tile.n, product.columns)) +
+        constant("kUsedColumns", std::min<std::int64_t>(tile.n, product.columns)) + tails.text() +
         arguments.struct_text() + printed;
     std::vector<std::string_view> files = {
         tile.boxes > 0 ? "lib/product_boxes.cuh" : "lib/product_rows.cuh",
@@ -242,6 +257,7 @@ class ConvSm90Engine final : public CudaEngine {
     if (shape.computed)
       files.insert(files.end(), {"sm90/computed_pieces.cuh", "sm90/compute_pixels.cuh"});
     files.emplace_back("sm90/warpgroups.cuh");
+    tails.add_files(files, "sm90/tails_pixels.cuh");
     if (way == kForEachTap) files.emplace_back("sm90/join_parts.cuh");
     files.emplace_back(way == kBundles ? "sm90/mainloop_bundles.cuh"
                        : way == kOnce  ? "sm90/mainloop_windows.cuh"
@@ -251,10 +267,8 @@ class ConvSm90Engine final : public CudaEngine {
     launch.threads = static_cast<unsigned>((tile.consumers + tile.producers) * 128);
     launch.shared_bytes = way != kForEachTap ? windows.bytes : shared_bytes(tile, stages);
     launch.cluster = rounds.cluster;
-    launch.grid.x =
-        tile.splits > 1
-            ? rounds.grid
-            : static_cast<unsigned>(tiling.clusters(device, windows.resident) * tile.cluster);
+    launch.grid.x = static_cast<unsigned>(blocks);
+    if (!tails.empty()) result.launches.push_back(tails.sum(graph));
     return result;
   }
 
@@ -265,6 +279,9 @@ class ConvSm90Engine final : public CudaEngine {
     const PixelProduct& product = shape.product;
     const PixelTiling tiling{shape, tile};
     const TileRounds rounds(tile, tiling.count(), device);
+    const bool keeps_columns = windows != nullptr && windows->resident;
+    const ProductTails tails =
+        pixel_tails(region, tiling, tiling.clusters(device, keeps_columns) * tile.cluster);
     const double element = bit_width(shape.pixel_type) / 8.0;
     double pixels = 0, taps = 0;  // taps that a pixel sees on average
     for (const Phase& phase : product.phases) {
@@ -317,15 +334,17 @@ class ConvSm90Engine final : public CudaEngine {
          .load_bytes = depth_bytes * (pixel_rows + filter_rows),
          .store_bytes = std::max(result_bytes, 0.0) * area /
                         (pixels * static_cast<double>(product.columns * product.groups)),
-         .memory_bytes = region.bytes() + 2.0 * static_cast<double>(shape.scratch_bytes()),
+         .memory_bytes = region.bytes() + 2.0 * static_cast<double>(shape.scratch_bytes()) +
+                         static_cast<double>(tails.scratch_bytes()),
          .cluster = tile.cluster,
          .split_tiles = static_cast<double>(rounds.split),
          .splits = tile.splits,
          .persistent = tile.ping_pong,
-         .launches = 1 + (shape.pixels.pack ? 1 : 0) + (shape.filters.pack ? 1 : 0),
+         .launches = 1 + (shape.pixels.pack ? 1 : 0) + (shape.filters.pack ? 1 : 0) +
+                     (tails.empty() ? 0 : 1),
          .efficiency = bundled ? windows->efficiency : std::min(stage_share, computed_share)},
         device, region.precision());
-    config.scratch_bytes = shape.scratch_bytes();
+    config.scratch_bytes = shape.scratch_bytes() + tails.scratch_bytes();
     config.notes.runtime_compiled = true;
     config.notes.tf32 = shape.pixel_type == f32;
     config.notes.truncating_sums = shape.pixel_type != i8;

@@ -7,6 +7,7 @@
 #include "cuda/driver/context.hpp"
 #include "cuda/driver/private_capture.hpp"
 #include "cuda/engines/engines.hpp"
+#include "cuda/engines/product_tails.hpp"
 
 namespace ashlar::cuda {
 
@@ -197,7 +198,8 @@ class CublasLtEngine final : public Engine {
 
   Support supports(const Region& region, const DeviceProps&) const override {
     LtProblem problem;
-    return describe(region, problem);
+    if (Support support = describe(region, problem); !support) return support;
+    return has_no_tails(region);
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {

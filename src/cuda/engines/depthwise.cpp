@@ -8,6 +8,7 @@
 #include "cuda/engines/channel_axes.hpp"
 #include "cuda/engines/depthwise_shape.hpp"
 #include "cuda/engines/engines.hpp"
+#include "cuda/engines/product_tails.hpp"
 #include "cuda/jit/kernel_text.hpp"
 #include "cuda/text/program_text.hpp"
 #include "cuda/text/spec_text.hpp"
@@ -246,6 +247,7 @@ class DepthwiseEngine final : public CudaEngine {
 
   Support supports(const Region& region, const DeviceProps& device) const override {
     if (Support support = is_depthwise(region); !support) return support;
+    if (Support support = has_no_tails(region); !support) return support;
     if (touches_unusual(region))
       return Support::no("a ragged or complex tensor, or random numbers");
     for (const PointwiseProgram& prologue : region.prologues)

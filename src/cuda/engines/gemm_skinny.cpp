@@ -7,6 +7,7 @@
 #include "cuda/engines/channel_axes.hpp"
 #include "cuda/engines/engines.hpp"
 #include "cuda/engines/gemm_skinny_shape.hpp"
+#include "cuda/engines/product_tails.hpp"
 #include "cuda/jit/kernel_text.hpp"
 #include "cuda/text/spec_text.hpp"
 
@@ -203,6 +204,7 @@ class GemmSkinnyEngine final : public CudaEngine {
   Support supports(const Region& region, const DeviceProps& device) const override {
     Shape shape;
     if (Support support = Shape::describe(region, shape); !support) return support;
+    if (Support support = has_no_tails(region); !support) return support;
     if (device.compute_capability < 80)
       return Support::no("compute capability {}, 80 at least", device.compute_capability);
     if (skinny_layouts(shape, device).empty())

@@ -21,6 +21,16 @@ std::int64_t cluster_tiles(const MatrixShape& shape, const ProductTile& tile) {
          ceil_div(shape.columns, tile.n);
 }
 
+ProductTails tails_of(const Region& region, const MatrixShape& shape, const ProductTile& tile,
+                      std::int64_t blocks) {
+  const std::int64_t above = ceil_div(shape.rows, tile.m * tile.cluster) * tile.cluster;
+  return {region,
+          shape.axes,
+          {.rows = above * tile.sharers(),
+           .columns = ceil_div(shape.columns, tile.n),
+           .warps = blocks * tile.consumers * 4}};
+}
+
 std::int64_t depth_blocks(const MatrixShape& shape) {
   return ceil_div(shape.depth, tile_depth(shape.a.math));
 }
@@ -151,11 +161,13 @@ class GemmSm90Engine final : public CudaEngine {
     const bool converts = shape.a.converted() || shape.b.converted();
     const bool has_few_rows = std::min(shape.rows, shape.columns) <= 32;
     const double few_rows = !has_few_rows ? 1 : converts ? 3 : 1.25;
-    const std::int64_t shared_depth = has_few_rows || converts ? 0 : depth_blocks(shape);
+    const std::int64_t shared_depth =
+        has_few_rows || converts || !region.reductions.empty() ? 0 : depth_blocks(shape);
     const auto config_of = [&](const ProductTile& tile) {
       Config config;
       config.knobs = knobs_of(tile);
       const TileRounds rounds(tile, cluster_tiles(shape, tile), device);
+      const ProductTails tails = tails_of(region, shape, tile, rounds.grid);
       const auto area = static_cast<double>(tile.m * tile.n),
                  depth = static_cast<double>(shape.depth);
       const double operands_bytes = bytes * depth * static_cast<double>(shape.batches) *
@@ -177,13 +189,15 @@ class GemmSm90Engine final : public CudaEngine {
                                   loaded(shape.b) * static_cast<double>(tile.n) / tile.cluster),
            .store_bytes = std::max(result_bytes, 0.0) * area /
                           static_cast<double>(shape.batches * shape.rows * shape.columns),
-           .memory_bytes = region.bytes() * few_rows,
+           .memory_bytes = region.bytes() * few_rows + static_cast<double>(tails.scratch_bytes()),
            .cluster = tile.cluster,
            .split_tiles = static_cast<double>(rounds.split),
            .splits = tile.splits,
            .persistent = tile.ping_pong,
+           .launches = tails.empty() ? 1 : 2,
            .efficiency = efficiency(shape, tile)},
           device, region.precision());
+      config.scratch_bytes = tails.scratch_bytes();
       config.notes.runtime_compiled = true;
       config.notes.tf32 = shape.rounds_f32;
       config.notes.truncating_sums = operands != DType::i8;
@@ -192,8 +206,9 @@ class GemmSm90Engine final : public CudaEngine {
     };
     std::vector<Config> result;
     for (const ProductTile& tile : tiles_for(shape))
-      add_configs(tile, cluster_tiles(shape, tile), shared_depth, config_of, device,
-                  region.precision(), result);
+      if (region.reductions.empty() || has_room_for_tails(tile))
+        add_configs(tile, cluster_tiles(shape, tile), shared_depth, config_of, device,
+                    region.precision(), result);
     sort_by_cost(result, device, region.precision());
     return result;
   }
@@ -209,8 +224,11 @@ class GemmSm90Engine final : public CudaEngine {
     const TileRounds rounds(tile, cluster_tiles(shape, tile), device);
 
     KernelDesign result;
-    result.unaligned =
-        std::make_shared<KernelDesign>(generic_engine().design(graph, region, {}, device));
+    ProductTails tails = tails_of(region, shape, tile, rounds.grid);
+    tails.book(result.scratch);
+    result.unaligned = std::make_shared<KernelDesign>(
+        tails.empty() ? generic_engine().design(graph, region, {}, device)
+                      : tails.unaligned(graph, region, device));
     LaunchDesign& launch = result.launches.emplace_back();
     Arguments& arguments = launch.arguments;
     if (!shape.a.computed)
@@ -233,6 +251,7 @@ class GemmSm90Engine final : public CudaEngine {
     arguments.number("group_m", kBandRows / tile.cluster);
     arguments.real("padding_value", shape.padding_value);
     add_extents(arguments, shape.epilogue.space);
+    tails.add_arguments(arguments);
     const auto factor = [&](const MatrixFactor& from, char which) {
       return print_factor(from.computed ? &*from.computed : nullptr, from.math, which, graph,
                           arguments);
@@ -249,13 +268,14 @@ class GemmSm90Engine final : public CudaEngine {
                            .rank = shape.epilogue.space.rank(),
                            .computes_a = shape.a.computed.has_value(),
                            .computes_b = shape.b.computed.has_value(),
-                           .has_whole = rounds.whole > 0};
+                           .has_whole = rounds.whole > 0,
+                           .has_tails = !tails.empty()};
     std::vector<const PointwiseProgram*> programs = {&shape.epilogue};
     for (const MatrixFactor* one : {&shape.a, &shape.b})
       if (one->computed) programs.push_back(&one->computed->program);
     const std::string head = register_types(region.precision(), programs) +
                              product_constants(tile, form, stages) + constant("kRawSteps", steps) +
-                             arguments.struct_text() + printed;
+                             tails.text() + arguments.struct_text() + printed;
     std::vector<std::string_view> files = {"lib/product_rows.cuh", "lib/ptx_wgmma_product.cuh",
                                            "sm90/split_work.cuh",  "sm90/schedule.cuh",
                                            "sm90/load_matrix.cuh", "sm90/finish_matrix.cuh"};
@@ -263,6 +283,7 @@ class GemmSm90Engine final : public CudaEngine {
       files.insert(files.end(),
                    {"sm90/computed_pieces.cuh", "sm90/convert_rows.cuh", "sm90/compute_rows.cuh"});
     files.push_back("sm90/warpgroups.cuh");
+    tails.add_files(files, "sm90/tails_matrix.cuh");
     files.push_back("sm90/join_parts.cuh");
     files.push_back("sm90/mainloop.cuh");
     launch.source = {"gemm_sm90", assemble(files, head)};
@@ -271,6 +292,7 @@ class GemmSm90Engine final : public CudaEngine {
     launch.shared_bytes = shared_bytes(tile, stages);
     launch.cluster = rounds.cluster;
     launch.grid.x = rounds.grid;
+    if (!tails.empty()) result.launches.push_back(tails.sum(graph));
     return result;
   }
 

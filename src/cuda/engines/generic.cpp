@@ -4,6 +4,7 @@
 
 #include "cuda/engines/engines.hpp"
 #include "cuda/engines/generic/operations.hpp"
+#include "cuda/engines/product_tails.hpp"
 #include "graph/schema.hpp"
 
 namespace ashlar::cuda {
@@ -48,6 +49,7 @@ class GenericEngine final : public CudaEngine {
         std::any_of(region.prologues.begin(), region.prologues.end(), has_complex))
       return Support::no("complex numbers");
     if (!region.anchor) return Support::yes();
+    if (Support support = has_no_tails(region); !support) return support;
     const bool described =
         std::visit([](const auto& op) { return Described<std::remove_cvref_t<decltype(op)>>; },
                    region.anchor->op);

@@ -9,6 +9,7 @@
 #include "cuda/driver/context.hpp"
 #include "cuda/driver/stream_event.hpp"
 #include "cuda/engines/engines.hpp"
+#include "cuda/engines/product_tails.hpp"
 
 namespace ashlar::cuda {
 
@@ -162,6 +163,7 @@ class HostEngine final : public Engine {
   Support supports(const Region& region, const DeviceProps&) const override {
     for (const PointwiseProgram& prologue : region.prologues)
       if (prologue.has_blocks()) return Support::no("scales of blocks before a product");
+    if (Support support = has_no_tails(region); !support) return support;
     return engine_.supports(region, processor_);
   }
 

@@ -1,6 +1,7 @@
 // Matrix products and convolutions on tensor cores by cp.async and mma.sync: any layout, type and
 // fusion, on every GPU from sm_80 on.
 #include "cuda/engines/engines.hpp"
+#include "cuda/engines/product_tails.hpp"
 #include "cuda/engines/sm80/product_design.hpp"
 
 namespace ashlar::cuda {
@@ -22,6 +23,7 @@ class ProductEngine : public CudaEngine {
     const bool is_matmul = region.anchor_as<Matmul>() != nullptr;
     if (convolutions_ && is_matmul) return Support::other_operation("a matrix product");
     if (!convolutions_ && !is_matmul) return Support::other_operation("no matrix product");
+    if (Support support = has_no_tails(region); !support) return support;
     for (const PointwiseProgram& prologue : region.prologues)
       if (prologue.has_blocks()) return Support::no("scales of blocks before the product");
     return ProductDesigner(region, device).support();

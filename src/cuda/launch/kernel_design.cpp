@@ -58,6 +58,7 @@ class CudaKernel final : public Kernel {
         waits_(other.waits_),
         architecture_(other.architecture_),
         purpose_(other.purpose_) {
+    scratch_book_ = other.scratch_book_;
     load(design.launches);
   }
 

@@ -35,7 +35,8 @@ struct KernelDesign {
   std::vector<LaunchDesign> launches;
   ScratchBook scratch;
   // What runs instead where a tensor's address is no multiple of 16 and the copy engine would have
-  // to read it; needs no scratch. Compiled when that happens first. Null: all addresses are taken.
+  // to read it; it has the same scratch. Compiled when that happens first. Null: all addresses are
+  // taken.
   std::shared_ptr<const KernelDesign> unaligned = {};
 };
 

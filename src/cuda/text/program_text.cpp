@@ -51,13 +51,17 @@ class Printer {
     for (std::size_t i = 0; i < program_.steps.size(); ++i) add_step(static_cast<int>(i));
     for (std::size_t i = 0; i < program_.stores.size(); ++i) add_store(static_cast<int>(i));
     if (program_.result >= 0) line(fmt::format("copy(v{}, result);", program_.result));
+    for (std::size_t i = 0; i < program_.reduced.size(); ++i)
+      line(fmt::format("tails.template take<{}>(v{});", i, program_.reduced[i]));
     std::string parameters;
     for (int row = 0; row < rows_; ++row) parameters += fmt::format(", R (&acc{})[kCount]", row);
     if (program_.result >= 0) parameters += ", R (&result)[kCount]";
+    if (!program_.reduced.empty()) parameters += ", Tails& tails";
     return fmt::format(
-        "template <int kCount>\n"
+        "template <int kCount{}>\n"
         "__device__ inline void {}(const Args& args, const Index (&at)[{}]{}) {{\n{}}}\n",
-        function_, std::max(program_.space.rank(), 1), parameters, body_);
+        program_.reduced.empty() ? "" : ", class Tails", function_,
+        std::max(program_.space.rank(), 1), parameters, body_);
   }
 
   std::string print_store(const View& view) {
@@ -348,7 +352,7 @@ class Printer {
   }
   // Whether all that the program makes is stored or kept with 11 bits or fewer.
   static bool has_short_results(const PointwiseProgram& program, DType kept) {
-    return (program.result < 0 || bit_width(kept) <= 16) &&
+    return program.reduced.empty() && (program.result < 0 || bit_width(kept) <= 16) &&
            std::all_of(program.stores.begin(), program.stores.end(),
                        [](const auto& store) { return bit_width(store.view.dtype) <= 16; });
   }

@@ -15,7 +15,8 @@ namespace ashlar::cuda {
 //                                 R (&result)[kCount])
 // for kCount elements from `at` on along the last axis, at most vector_length(). Accumulators are
 // there as far as the program has them, the result where the program has one, which the caller
-// takes as it is (f32) or rounds to `kept`.
+// takes as it is (f32) or rounds to `kept`. Where values are reduced, `Tails& tails`
+// comes last, and its take<number>(values) gets them.
 std::string print_program(const PointwiseProgram& program, const Graph& graph,
                           const std::string& name, Arguments& arguments, DType kept = f32);
 

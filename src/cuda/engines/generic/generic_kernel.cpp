@@ -78,9 +78,11 @@ class Operands {
       text_ += print_program(region_.epilogue, graph_, "epilogue", arguments_);
       text_ += fmt::format(
           "__device__ inline void put_{}(const Args& args, const Index (&at)[{}], R value) {{\n"
-          "  R accumulator[1] = {{value}};\n"
-          "  epilogue<1>(args, at, accumulator);\n}}\n",
-          name, std::max(region_.epilogue.space.rank(), 1));
+          "  R accumulator[1] = {{value}};\n{}}}\n",
+          name, std::max(region_.epilogue.space.rank(), 1),
+          region_.epilogue.reduced.empty()
+              ? "  epilogue<1>(args, at, accumulator);\n"
+              : "  SlotTails tails;\n  epilogue<1>(args, at, accumulator, tails);\n");
     } else if (view.present()) {
       text_ += print_store(view, graph_, "put_" + name, arguments_);
     } else {
@@ -145,7 +147,7 @@ LaunchDesign GenericKernel::launch(int number, const Graph& graph,
                            cuda::constant("kThreads", kThreads) + constants_ +
                            launch.arguments.struct_text() + functions;
   std::vector<std::string_view> files(files_.begin(), files_.end());
-  files.push_back("generic/entry.cuh");
+  files.push_back(entry_);
   launch.source = {"generic", assemble(files, head)};
   launch.function = "generic";
   launch.threads = kThreads;

@@ -60,11 +60,18 @@ class GenericKernel {
   void per_axis(const std::string& name, const Dims& values, int axes, std::int64_t missing);
   // Memory between passes: void* args.name.
   void scratch(const std::string& name, std::int64_t bytes);
+  // The same of memory that someone else has booked.
+  void booked(const std::string& name, int booking) { arguments_.scratch(name, booking); }
   // One launch, after those before it.
   void pass(std::int64_t units) { passes_.push_back({units}); }
   // A unit per element of an output; none where it is absent.
   void pass_over_output(int slot) { pass(has_out(slot) ? element_count(out(slot).dims) : 0); }
   void pass(Pass pass) { passes_.push_back(pass); }
+  // One pass instead of those so far, by a file that stands in for generic/entry.cuh.
+  void end_with(const std::string& entry, Pass pass) {
+    entry_ = "generic/" + entry + ".cuh";
+    passes_ = {pass};
+  }
   void team_pass(std::int64_t units) { passes_.push_back({.units = units, .team = true}); }
 
   std::int64_t scratch_bytes() const { return scratch_.total_bytes(); }
@@ -83,6 +90,7 @@ class GenericKernel {
   Arguments arguments_;
   ScratchBook scratch_;
   std::vector<Pass> passes_;
+  std::string entry_ = "generic/entry.cuh";
 };
 
 }  // namespace ashlar::cuda

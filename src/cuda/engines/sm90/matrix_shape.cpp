@@ -126,10 +126,15 @@ Support describe(const Region& region, MatrixShape& shape) {
   shape.rounds_f32 = math_a == f32 && (a.dtype == f32 || b.dtype == f32);
   if (region.epilogue.has_random()) return Support::no("random numbers after the product");
   if (element_count(dims) == 0 || a.dims[rank - 1] == 0) return Support::no("no elements");
+  if (region.epilogue.stores.empty()) return Support::no("nothing but reductions is stored");
   // The columns of the result lie together: where its rows do, its transpose b' a' is computed.
   const View& result = region.epilogue.stores.at(0).view;
   const bool swap = !is_contiguous(result, rank - 1) && is_contiguous(result, rank - 2);
   const int m = swap ? rank - 1 : rank - 2, n = swap ? rank - 2 : rank - 1;
+  shape.axes.assign(static_cast<std::size_t>(rank), TailAxis::batch);
+  shape.axes[static_cast<std::size_t>(m)] = TailAxis::row;
+  shape.axes[static_cast<std::size_t>(n)] = TailAxis::column;
+  if (Support s = ProductTails::supports(region, shape.axes); !s) return s;
   const int left = swap ? Matmul::b : Matmul::a, right = swap ? Matmul::a : Matmul::b;
   const auto take = [&](int slot, DType math, int row_axis, int depth_axis, MatrixFactor& factor) {
     const PartedFactor& from = slot == Matmul::a ? of_a : of_b;

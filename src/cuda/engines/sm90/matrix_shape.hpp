@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "cuda/engines/product_tails.hpp"
 #include "cuda/engines/sm90/computed_factor.hpp"
 #include "cuda/engines/sm90/product_tile.hpp"
 #include "cuda/launch/tensor_map.hpp"
@@ -32,6 +33,7 @@ struct MatrixShape {
   // Of each batch, over the batches, where they have their own; past them is the padding value.
   View row_lengths, column_lengths, depth_lengths;
   double padding_value = 0;
+  std::vector<TailAxis> axes;  // of the result
 
   bool computes() const { return a.computed || b.computed; }
   bool has_lengths() const {

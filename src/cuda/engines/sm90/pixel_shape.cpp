@@ -173,6 +173,7 @@ bool has_contiguous_pixels(const View& result) {
 
 Support is_pixel_shape(const Region& region) {
   if (Support support = is_pixel_product(region); !support) return support;
+  if (region.epilogue.stores.empty()) return Support::no("nothing but reductions is stored");
   const PointwiseProgram &pixels = region.prologues[0], &filters = region.prologues[1];
   if (!filters.is_plain_load()) return Support::no("work on the filters before the product");
   if (reads_coordinates(pixels)) return Support::no("positions before the product");
@@ -199,6 +200,15 @@ Support is_pixel_shape(const Region& region) {
   }
   const PixelShape shape(region);
   const PixelProduct& product = shape.product;
+  const int rank = region.epilogue.space.rank();
+  if (Support support = ProductTails::supports(region, shape.axes(rank)); !support) return support;
+  for (const TailReduction& reduction : region.reductions) {
+    if (shape.swap && product.phases.size() > 1)
+      return Support::no("reductions of several phases with contiguous pixels");
+    for (int axis = 0; axis < rank; ++axis)
+      if (axis != 1 && reduction.finish.space[axis] > 1)
+        return Support::no("a reduction that keeps pixels apart");
+  }
   if (product.phases.size() > kMostPhases)
     return Support::no("{} residues modulo the stride, {} at most", product.phases.size(),
                        kMostPhases);
@@ -277,6 +287,13 @@ std::optional<PixelShape> PixelShape::with_windows() const {
     if (!phase.taps.empty() && refusal(longer.pixel_map(phase, kAnyTile, depths()[0])) != nullptr)
       return {};
   return longer;
+}
+
+std::vector<TailAxis> PixelShape::axes(int rank) const {
+  std::vector<TailAxis> result(static_cast<std::size_t>(rank),
+                               swap ? TailAxis::column : TailAxis::row);
+  result[1] = swap ? TailAxis::row : TailAxis::column;
+  return result;
 }
 
 std::vector<int> PixelShape::depths() const {

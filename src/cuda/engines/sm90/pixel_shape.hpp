@@ -6,6 +6,7 @@
 
 #include "cuda/engines/pack_across.hpp"
 #include "cuda/engines/pixel_product.hpp"
+#include "cuda/engines/product_tails.hpp"
 #include "cuda/engines/sm90/computed_pixels.hpp"
 #include "cuda/launch/tensor_map.hpp"
 
@@ -42,6 +43,8 @@ struct PixelShape {
   // With lines as windows in shared memory want them; nothing where they cannot be had. With one
   // tap they are as they were.
   std::optional<PixelShape> with_windows() const;
+  // What the axes of the result are, `rank` of them.
+  std::vector<TailAxis> axes(int rank) const;
   bool has_one_tap() const {
     return product.phases.size() == 1 && product.phases[0].taps.size() == 1;
   }

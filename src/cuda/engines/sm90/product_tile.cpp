@@ -142,6 +142,8 @@ ProductTile tile_of(const Config& config) {
           .producers = knob("producers")};
 }
 
+bool has_room_for_tails(const ProductTile& tile) { return tile.row_blocks() * tile.n <= 256; }
+
 int boxes_of(const ProductTile& tile, DType results) {
   const int columns = kBoxRowBytes / bytes_of(results);
   if (tile.n % columns != 0 || tile.n * tile.depth_bytes % kAlignment != 0) return 0;
@@ -203,7 +205,9 @@ std::string product_constants(const ProductTile& tile, const ProductForm& form, 
     return bytes != 2 ? std::string("\"\"") : fmt::format("\", {}\"", transpose ? 1 : 0);
   };
   const int asked = (form.computes_a ? 0 : tile.m) + (form.computes_b ? 0 : tile.n);
+  const char* tails = form.has_tails ? "ProductTails" : "NoTails";
   return fmt::format("typedef {} Sum;\n", integers ? "int" : "float") +
+         fmt::format("struct {0};\ntypedef {0} TileTails;\n", tails) +
          constant("kComputes", form.computes_a || form.computes_b) +
          constant("kProducers", tile.producers) +
          constant("kAskedBytes", asked * tile.depth_bytes) +

@@ -31,7 +31,9 @@ struct ProductTile {
   // threads store them (lib/product_rows.cuh).
   int boxes = 0;
 
-  int row_blocks() const { return m / 64 / (ping_pong ? 1 : consumers); }
+  // Warpgroups that have rows of one tile.
+  int sharers() const { return ping_pong ? 1 : consumers; }
+  int row_blocks() const { return m / 64 / sharers(); }
   // What differs for the cost model beside the extents (tile_cost.hpp).
   int variant() const {
     const int narrow = depth_bytes == 128 ? 0 : depth_bytes == 64 ? 8 : 16;
@@ -62,6 +64,9 @@ void add_configs(const ProductTile& tile, std::int64_t tiles, std::int64_t depth
 std::vector<std::pair<std::string, std::int64_t>> knobs_of(const ProductTile& tile);
 ProductTile tile_of(const Config& config);
 
+// Whether threads have registers for reductions behind the product beside their sums.
+bool has_room_for_tails(const ProductTile& tile);
+
 // As many boxes of results as keep a warp from waiting: four, or two where other warpgroups
 // multiply meanwhile. They are written in turns, so they divide those of a row. 0: the tile has no
 // whole ones.
@@ -83,6 +88,7 @@ struct ProductForm {
   bool computes_a = false, computes_b = false;  // not brought by the copy engine
   int columns = 0;                              // of one instruction; 0: those of the tile
   bool has_whole = true;                        // tiles that are not split
+  bool has_tails = false;                       // reductions: lib/product_tails.cuh
 };
 std::string product_constants(const ProductTile& tile, const ProductForm& form, int stages);
 

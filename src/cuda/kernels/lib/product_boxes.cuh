@@ -13,6 +13,7 @@
 
 #include "lib/divide.cuh"
 #include "lib/elements.cuh"
+#include "lib/no_tails.cuh"
 #include "lib/pointwise.cuh"
 #include "lib/ptx_tma.cuh"
 #include "lib/rows.cuh"
@@ -53,12 +54,13 @@ __device__ inline void fill_box(const Args& args, uint8* box, const Sum* sums,
   }
 }
 
-// As in lib/product_rows.cuh; no row is left out, and columns past the end are the tensor's end.
+// As in lib/product_rows.cuh; no row is left out, nothing is reduced, and columns past the end are
+// the tensor's end.
 template <int kColumns, int kCount = 2, bool kLeavesOut = false, int kUsed = kColumns, class Sum,
           class Place>
 __device__ inline void finish_rows(const Args& args, void* slab, const Sum (&sums)[kColumns / 2],
                                    Index row, Index row_end, Index column, Index column_end,
-                                   Place place) {
+                                   Place place, NoTails&) {
   static_assert(!kLeavesOut && kColumns % kResultColumns == 0);
   const int kOfRows = kColumns / kResultColumns;
   // Each of the boxes in turn, where rows have a single one as well.

@@ -8,6 +8,7 @@
 
 #include "lib/divide.cuh"
 #include "lib/elements.cuh"
+#include "lib/no_tails.cuh"
 #include "lib/pointwise.cuh"
 #include "lib/rows.cuh"
 
@@ -32,6 +33,17 @@ __device__ inline void read_slab(const Sum* from, Sum (&numbers)[kCount]) {
   }
 }
 
+// How a warp walks 16 rows of kColumns columns, of which kUsed may be results, kCount of them to a
+// lane: in passes over kWidth columns, kPerRow lanes to a row.
+template <int kColumns, int kCount, int kUsed = kColumns>
+struct RowWalk {
+  static const int kMost = kSlabColumns < 32 * kCount ? kSlabColumns : 32 * kCount;
+  static const int kWidth = kColumns < kMost ? kColumns : kMost;
+  static const int kTaken = kUsed < kWidth ? (kUsed + kCount - 1) / kCount * kCount : kWidth;
+  static const int kPerRow = kTaken / kCount, kRows = 32 / kPerRow < 16 ? 32 / kPerRow : 16;
+  static const int kSteps = (16 + kRows - 1) / kRows;  // the last ones may go past 16
+};
+
 // One access to shared memory.
 template <class Sum>
 struct alignas(2 * sizeof(Sum)) SumPair {
@@ -44,21 +56,21 @@ struct alignas(2 * sizeof(Sum)) SumPair {
 // `place(row, at)` gives the coordinates of a row; it finds the column in the last of them, and
 // with kLeavesOut may leave a row out by a first one below 0. kCount neighbouring columns are taken
 // at a time. kUsed: no result has more columns, from the first one on; lanes take only these.
+// `tails` are given what the program wants to be reduced.
 template <int kColumns, int kCount = kVector, bool kLeavesOut = false, int kUsed = kColumns,
-          class Sum, class Place>
+          class Sum, class Place, class Tails>
 __device__ inline void finish_rows(const Args& args, void* slab, const Sum (&sums)[kColumns / 2],
                                    Index row, Index row_end, Index column, Index column_end,
-                                   Place place) {
-  const int kMost = kSlabColumns < 32 * kCount ? kSlabColumns : 32 * kCount;
-  const int kWidth = kColumns < kMost ? kColumns : kMost;
-  const int kTaken = kUsed < kWidth ? (kUsed + kCount - 1) / kCount * kCount : kWidth;
-  const int kPerRow = kTaken / kCount, kRows = 32 / kPerRow < 16 ? 32 / kPerRow : 16;
-  const int kSteps = 16 / kRows;
+                                   Place place, Tails& tails) {
+  typedef RowWalk<kColumns, kCount, Tails::kAny ? kColumns : kUsed> Walk;
+  const int kWidth = Walk::kWidth, kPerRow = Walk::kPerRow, kRows = Walk::kRows,
+            kSteps = Walk::kSteps;
   const int lane = threadIdx.x % 32;
   Sum* const pairs = (Sum*)slab + lane / 4 * kSlabPitch + lane % 4 * 2;
   const int first_row = lane / kPerRow, first_column = lane % kPerRow * kCount;
   const Sum* const own = (const Sum*)slab + first_row * kSlabPitch + first_column;
-  const auto finish = [&](Index at_row, Index at_column, const Sum(&numbers)[kCount]) {
+  const auto finish = [&](int step, Index at_column, const Sum(&numbers)[kCount]) {
+    const Index at_row = row + first_row + step * kRows;
     Index at[kRank];
     at[kRank - 1] = at_column;
     place(at_row, at);
@@ -66,12 +78,21 @@ __device__ inline void finish_rows(const Args& args, void* slab, const Sum (&sum
     R acc[kCount];
 #pragma unroll
     for (int i = 0; i < kCount; ++i) acc[i] = (R)numbers[i];
-    epilogue<kCount>(args, at, acc);
+    if constexpr (Tails::kAny) {
+      tails.step = step;
+      epilogue<kCount>(args, at, acc, tails);
+    } else {
+      epilogue<kCount>(args, at, acc);
+    }
   };
   const bool is_whole =
       kRows * kPerRow == 32 && row + 16 <= row_end && column + kColumns <= column_end;
+  // Which row a step is must be known where sums of rows are in registers.
+  const int kUnroll = Tails::kHoldsRows ? kSteps : 1;
+  tails.begin_rows();
 #pragma unroll
   for (int first = 0; first < kColumns; first += kWidth) {
+    tails.begin_pass();
 #pragma unroll
     for (int j = 0; j < kWidth / 8; ++j)
 #pragma unroll
@@ -89,18 +110,30 @@ __device__ inline void finish_rows(const Args& args, void* slab, const Sum (&sum
         read_slab(own + step * kRows * kSlabPitch, numbers[step]);
 #pragma unroll
       for (int step = 0; step < kSteps; ++step)
-        finish(row + first_row + step * kRows, at_column, numbers[step]);
+        finish(step, at_column, numbers[step]);
     } else {
-#pragma unroll 1
-      for (int r = first_row; r < 16; r += kRows) {
-        if (row + r >= row_end || at_column >= column_end || lane >= kRows * kPerRow) break;
+#pragma unroll kUnroll
+      for (int step = 0; step < kSteps; ++step) {
+        const int r = first_row + step * kRows;
+        if (r >= 16 || row + r >= row_end || at_column >= column_end || lane >= kRows * kPerRow)
+          break;
         Sum numbers[kCount];
-        read_slab((const Sum*)slab + r * kSlabPitch + first_column, numbers);
-        finish(row + r, at_column, numbers);
+        read_slab(own + step * kRows * kSlabPitch, numbers);
+        finish(step, at_column, numbers);
       }
     }
     __syncwarp();
+    tails.end_pass(first);
   }
+  tails.end_rows(args, row, row_end);
+}
+template <int kColumns, int kCount = kVector, bool kLeavesOut = false, class Sum, class Place>
+__device__ inline void finish_rows(const Args& args, void* slab, const Sum (&sums)[kColumns / 2],
+                                   Index row, Index row_end, Index column, Index column_end,
+                                   Place place) {
+  NoTails tails;
+  finish_rows<kColumns, kCount, kLeavesOut>(args, slab, sums, row, row_end, column, column_end,
+                                            place, tails);
 }
 
 // Before a block ends: results do not wait in shared memory.

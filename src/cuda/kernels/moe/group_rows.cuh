@@ -14,9 +14,9 @@ __device__ inline void factor_a(const Args& args, const Index (&at)[3], R (&valu
 
 // Rows that are not alone in their place are the business of moe/other_rows.cuh, and rows of
 // nobody's go nowhere but to themselves.
-template <int kHalf, class Sum>
+template <int kHalf, class Sum, class Tails>
 __device__ inline void finish_tile_rows(const Args& args, const Work& work, uint8* slab,
-                                        const Sum (&sums)[kHalf], int row) {
+                                        const Sum (&sums)[kHalf], int row, Tails& tails) {
   const auto place = [&](Index from, Index(&at)[kRank]) {
     const Index to = destination(args, from, (Index)args.output_rows);
     if (kScatter && (to < 0 || !work.has_expert || ((const int*)args.row_counts)[to] != 1))
@@ -25,5 +25,5 @@ __device__ inline void finish_tile_rows(const Args& args, const Work& work, uint
       locate_row(args, to, at);
   };
   finish_rows<2 * kHalf, kVector, kScatter>(args, slab, sums, (Index)row, (Index)work.row_end,
-                                            (Index)work.n, (Index)args.columns, place);
+                                            (Index)work.n, (Index)args.columns, place, tails);
 }

@@ -8,9 +8,9 @@ __device__ inline int length_within(int64 given, int64 extent) {
 
 // Rows are numbered through all batches, as the epilogue's axes number them. Columns begin with
 // work.n.
-template <int kHalf, class Sum>
+template <int kHalf, class Sum, class Tails>
 __device__ inline void finish_tile_rows(const Args& args, const Work& work, uint8* slab,
-                                        Sum (&sums)[kHalf], int row) {
+                                        Sum (&sums)[kHalf], int row, Tails& tails) {
   if constexpr (kHasLengths) {
     const int rows = length_within(rows_of(args, {(Index)work.batch}), args.rows);
     const int columns = length_within(columns_of(args, {(Index)work.batch}), args.columns);
@@ -25,5 +25,5 @@ __device__ inline void finish_tile_rows(const Args& args, const Work& work, uint
   const Index batch = (Index)work.batch * (Index)args.rows;
   finish_rows<2 * kHalf>(args, slab, sums, batch + row, batch + (Index)args.rows, (Index)work.n,
                          (Index)args.columns,
-                         [&](Index r, Index(&at)[kRank]) { locate_row(args, r, at); });
+                         [&](Index r, Index(&at)[kRank]) { locate_row(args, r, at); }, tails);
 }

@@ -69,6 +69,7 @@ __device__ inline void join_parts(const Args& args, const Work& work, uint8* mem
           total[4 * j + i] = block == 0 ? four.values[i] : total[4 * j + i] + four.values[i];
       }
     some.n = work.n + column;
-    finish_tile_rows(args, some, slab, total, work.m + rows * 16);
+    NoTails none;
+    finish_tile_rows(args, some, slab, total, work.m + rows * 16, none);
   }
 }

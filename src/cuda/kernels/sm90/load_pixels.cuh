@@ -187,9 +187,9 @@ __device__ inline void place_whole_pixel(const Args& args, int phase, int number
 }
 
 // 16 rows of sums whose columns begin with work.n.
-template <int kHalf, class Sum>
+template <int kHalf, class Sum, class Tails>
 __device__ inline void finish_tile_rows(const Args& args, const Work& work, uint8* slab,
-                                        const Sum (&sums)[kHalf], int row) {
+                                        const Sum (&sums)[kHalf], int row, Tails& tails) {
   const Index channel = (Index)work.group * (Index)args.columns;
   Index channel_end = channel + (Index)args.columns;
   // The last groups side by side may be fewer.
@@ -207,7 +207,8 @@ __device__ inline void finish_tile_rows(const Args& args, const Work& work, uint
                              } else {
                                place_pixel<2>(args, work.phase, pixel, at);
                              }
-                           });
+                           },
+                           tails);
   else
     finish_rows<2 * kHalf, kVector, kLongLines, kUsed>(
         args, slab, sums, (Index)row, pixel_end, channel + work.n, channel_end,
@@ -218,5 +219,6 @@ __device__ inline void finish_tile_rows(const Args& args, const Work& work, uint
             place_whole_pixel(args, work.phase, (int)r, at);
           else
             place_pixel<1>(args, work.phase, (int)r, at);
-        });
+        },
+        tails);
 }

@@ -4,11 +4,12 @@
 // sm90/join_parts.cuh and a loader, which has
 //   kStageBytesA, kStageBytesB
 //   load_stage(args, work, block, a, b, barrier)  asks for the tiles of a block of depth
-//   finish_tile_rows(args, work, slab, sums, row)  what becomes of 16 rows of sums
+//   finish_tile_rows(args, work, slab, sums, row, tails)  what becomes of 16 rows of sums
 //   Computing<Args>(args, memory, group)  where a factor is computed on the way in, by a warpgroup:
 //   .stage(args, work, block, a, b, ready)  `ready` waits for the stage; `memory` is behind all
 // The head has kStages, kRowBlocks (of 64 rows that a warpgroup has of a tile), kTransposeA,
-// kTransposeB, kPromotes, kAskedBytes (of a stage), kHasWhole (whether any tile is whole).
+// kTransposeB, kPromotes, kAskedBytes (of a stage), kHasWhole (whether any tile is whole) and
+// TileTails (lib/product_tails.cuh; there are none with splits).
 #include "lib/ptx_cluster.cuh"
 #include "lib/ptx_tma.cuh"
 #include "lib/ptx_wgmma.cuh"
@@ -180,6 +181,7 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
   uint8* slab = ring.slabs + (group * 4 + warp) * kSlabBytes;
   const int first_row_block = kPingPong ? 0 : group * kRowBlocks;
   Turns turns = {group, group == 0};
+  TileTails tails;
   int turn = 0;
   bool has_joined = false;
   for (int number = first_work(); number < work_count(args); number += work_step()) {
@@ -209,13 +211,16 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
       }
     }
     if constexpr (kHasWhole) {
+      tails.begin_tile(args, work);
 #pragma unroll
       for (int r = 0; r < kRowBlocks; ++r) {
         const int row = work.m + (first_row_block + r) * 64 + warp * 16;
-        finish_tile_rows(args, work, slab, *(Sum(*)[kTileN / 2])sums[r * kParts], row);
+        finish_tile_rows(args, work, slab, *(Sum(*)[kTileN / 2])sums[r * kParts], row, tails);
       }
+      tails.end_tile(args, slab, group);
     }
   }
+  tails.end(args, group);
   if (kSplits > 1 && kPingPong && !has_joined) watch_others_join(args);
   wait_for_results();
 }

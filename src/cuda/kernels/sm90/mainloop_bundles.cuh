@@ -126,6 +126,7 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
   const bool tells = threadIdx.x % 32 == 0;
   uint8* slab = ring.slabs + (group * 4 + warp) * kSlabBytes;
   const int begin = work_begin(args, blockIdx.x), end = work_begin(args, blockIdx.x + 1);
+  TileTails tails;
   int bundle = -1, turn = 0;
   for (int number = begin; number < end; ++number, ring.window.next()) {
     const Work work = work_of(args, number);
@@ -144,11 +145,14 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
     Sum sums[kRowBlocks][kSide][WGMMA_N / 2];
     multiply_window(ring, sums);
     if (tells) arrive(ring.empty_window + ring.window.stage);
+    tails.begin_tile(args, work);
 #pragma unroll
     for (int r = 0; r < kRowBlocks; ++r)
       finish_tile_rows(args, work, slab, (const Sum(&)[kTileN / 2])sums[r],
-                       work.m + r * 64 + warp * 16);
+                       work.m + r * 64 + warp * 16, tails);
+    tails.end_tile(args, slab, group);
   }
+  tails.end(args, group);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)

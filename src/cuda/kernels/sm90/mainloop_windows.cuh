@@ -164,6 +164,7 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
   uint8* slab = ring.slabs + (group * 4 + warp) * kSlabBytes;
   const int first_row = kPingPong ? 0 : group * kRowBlocks * 64;
   Turns turns = {group, group == 0};
+  TileTails tails;
   int turn = 0;
   for (int number = first_work(); number < work_count(args); number += work_step()) {
     const Work work = work_of(args, number);
@@ -184,10 +185,14 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
 #pragma unroll
         for (int i = 0; i < WGMMA_N / 2; ++i) sums[r][i] = 0;
     }
+    tails.begin_tile(args, work);
 #pragma unroll
     for (int r = 0; r < kRowBlocks; ++r)
-      finish_tile_rows(args, work, slab, sums[r], work.m + first_row + r * 64 + warp * 16);
+      finish_tile_rows(args, work, slab, sums[r], work.m + first_row + r * 64 + warp * 16,
+                       tails);
+    tails.end_tile(args, slab, group);
   }
+  tails.end(args, group);
   wait_for_results();
 }
 
