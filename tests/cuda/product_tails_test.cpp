@@ -241,8 +241,8 @@ TEST_F(GpuProductTails, EveryKindOfConvolution) {
     expect_agrees(graph, "cuda.conv_sm90", run);
   };
   for (const bool backward : {false, true})
-    for (const std::int64_t stride : {1, 2})
-      check({.extent = 9, .stride = stride, .backward = backward});
+    for (const std::int64_t stride : {1, 2})  // large enough that it is worth it by estimate
+      check({.extent = stride == 1 ? 9 : 33, .stride = stride, .backward = backward});
   check({.filters = 128, .extent = 9, .groups = 2});
   check({.extent = 9, .channels_last = false});
 }
