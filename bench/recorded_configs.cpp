@@ -50,11 +50,13 @@ void add_file(const std::string& path, std::vector<RecordedCase>& all) {
   }
 }
 
-// Knobs that engines have learnt since the record was made come last, and 0 is how it was before.
+// Knobs that engines have learnt or lost since the record was made come last, and 0 is how it is
+// without them.
 bool is_same(const Knobs& recorded, const Knobs& now) {
-  return recorded.size() <= now.size() &&
-         std::equal(recorded.begin(), recorded.end(), now.begin()) &&
-         std::all_of(now.begin() + static_cast<std::ptrdiff_t>(recorded.size()), now.end(),
+  const Knobs &longer = recorded.size() < now.size() ? now : recorded,
+              &shorter = recorded.size() < now.size() ? recorded : now;
+  return std::equal(shorter.begin(), shorter.end(), longer.begin()) &&
+         std::all_of(longer.begin() + static_cast<std::ptrdiff_t>(shorter.size()), longer.end(),
                      [](const auto& knob) { return knob.second == 0; });
 }
 

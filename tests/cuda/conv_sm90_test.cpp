@@ -113,17 +113,6 @@ TEST_F(ConvSm90, BoxesWithoutSpills) {
                                     .fused = fused};
       expect_compiles(boxes, convolution.graph(), {"sm_90a"}, true);
     }
-  const SomeConfigs lines(conv_sm90_engine(), [](const Config& config) {
-    return config.knob("lines") > 0 && config.knob("cluster") == 1;
-  });
-  const Convolution strided{.backward = true,
-                            .images = 256,
-                            .channels = 256,
-                            .filters = 512,
-                            .extent = {56, 56},
-                            .window = {1, 1},
-                            .op = {.stride = {2, 2}}};
-  expect_compiles(lines, strided.graph(), {"sm_90a"}, true);
 }
 
 TEST_F(ConvSm90, BackwardAndOtherTypesWithoutSpills) {
@@ -287,30 +276,24 @@ TEST_F(GpuConvSm90, Boxes) {
                         .op = {.stride = {2, 2}},
                         .fused = true});
   }
-  // Rows that are wherever a phase has them, of which some are zeros.
-  const SomeConfigs lines(conv_sm90_engine(),
-                          [](const Config& config) { return config.knob("lines") > 0; });
-  const ConvAttributes strided{.stride = {2, 2}};
-  for (const DType dtype : {bf16, f32})
-    expect_agrees(lines,
-                  Convolution{.dtype = dtype,
-                              .backward = true,
-                              .images = 5,
-                              .channels = 136,
-                              .filters = 72,
-                              .extent = {12, 13},
-                              .window = {1, 1},
-                              .op = strided,
-                              .fused = dtype == f32}
-                      .graph(),
-                  dtype == bf16, 3, support::Fill::plain, device);
-  expect_agrees(lines,
-                Convolution{.dtype = f16, .backward = true, .images = 5, .op = strided}.graph(),
-                true, 3, support::Fill::plain, device);
   // Several taps, groups whose columns fill tiles.
   expect_boxes(false, {.dtype = f16, .extent = {9, 10}, .op = {.padding = {1, 1}}, .fused = true});
   expect_boxes(false,
                {.channels = 128, .filters = 128, .groups = 2, .extent = {6, 7}, .window = {1, 1}});
+}
+
+// Phases of which only one has products, and blocks with many tiles of each.
+TEST_F(GpuConvSm90, PhasesInTurns) {
+  DeviceProps device = Device::named("cuda:0").props();
+  device.compute_units = 6;
+  const Convolution convolution{.backward = true,
+                                .images = 9,
+                                .channels = 136,
+                                .filters = 72,
+                                .extent = {12, 12},
+                                .window = {1, 1},
+                                .op = {.stride = {2, 2}}};
+  expect_agrees(conv_sm90_engine(), convolution.graph(), true, 3, support::Fill::plain, device);
 }
 
 // Several results of which one leaves by the copy engine, in a type of its own.

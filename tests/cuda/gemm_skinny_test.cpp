@@ -148,6 +148,9 @@ TEST_F(GpuGemmSkinny, ByRows) {
   agrees({.few = 5, .many = 72, .depth = 1056}, whole, true);
   agrees({.few = 17, .many = 208, .depth = 1024, .weights = e4m3, .after = true}, small, true);
   agrees({.few = 32, .many = 96, .depth = 1536, .weights = i4, .block = 128}, small, true);
+  agrees({.few = 3, .many = 40, .depth = 1088, .weights = e4m3}, small, true);
+  agrees({.few = 8, .many = 56, .depth = 1152, .weights = i4, .batches = 1, .block = 128}, small,
+         true);
   for (const std::int64_t few : {1, 8})
     for (const DType weights : {bf16, e4m3, i8, i4, u4, e2m1})
       agrees({.few = few, .many = 48, .depth = 640, .weights = weights, .batches = few}, small,
@@ -203,6 +206,15 @@ TEST_F(GpuGemmSkinny, OddExtentsAndSpecialNumbers) {
                   product({.few = 1, .many = 33, .depth = 77, .along = along}));
     expect_agrees(gemm_skinny_engine(),
                   product({.few = 3, .many = 50, .depth = 70, .weights = e4m3, .along = along}));
+    expect_agrees(gemm_skinny_engine(),
+                  product({.few = 3,
+                           .many = 64,
+                           .depth = 256,
+                           .weights = i4,
+                           .along = along,
+                           .block = 128,
+                           .block_scale = e8m0}),
+                  along, 5, support::Fill::special);
     for (const DType weights : {bf16, e4m3, e5m2})
       expect_agrees(
           gemm_skinny_engine(),

@@ -101,6 +101,7 @@ TEST_F(NoSpills, GemmSm80) {
   expect_no_spills(gemm_sm80_engine(), MatrixGraph{.dtype = f32, .result = f32}.graph(), 9,
                    {.allow_tf32 = false});
   expect_no_spills(gemm_sm80_engine(), MatrixGraph{.fused = true}.graph(), 9);
+  expect_no_spills(gemm_sm80_engine(), MatrixGraph{.dtype = i8, .result = i32}.graph(), 9);
 }
 
 TEST_F(NoSpills, GemmSkinny) {

@@ -155,13 +155,11 @@ class ConvSm90Engine final : public CudaEngine {
         of_groups = way == kForEachTap || plain.pointwise ? plain : *plain.with_windows();
     ProductTile tile = tile_of(config);
     tile.boxes = static_cast<int>(config.knob("boxes"));
-    tile.lines = static_cast<int>(config.knob("lines"));
     const GroupBundle bundle =
         way == kBundles ? *GroupBundle::of(of_groups, tile, device) : GroupBundle{};
     const PixelShape shape = way == kBundles ? bundle.bundled(of_groups) : of_groups;
     const PixelProduct& product = shape.product;
     const View result_view = shape.epilogue.stores[0].view;
-    tile.result_bytes = bit_width(result_view.dtype) / 8;
     const PixelTiling tiling{shape, tile};
     const TileRounds rounds(tile, tiling.count(), device);
     WindowStages windows;
@@ -216,14 +214,13 @@ class ConvSm90Engine final : public CudaEngine {
       arguments.number("tail_across", product.groups * tiling.tiles_n(product.phases[0]));
     PointwiseProgram epilogue = shape.epilogue;
     std::string of_results;
-    if (tile.boxes + tile.lines > 0) {
+    if (tile.boxes > 0) {
       epilogue.result = epilogue.stores[0].value;
       epilogue.stores.erase(epilogue.stores.begin());
       of_results = fmt::format("typedef {} Result;\n", to_string(result_view.dtype));
     }
     if (tile.boxes > 0) arguments.tensor_map("map_results", result_view, *shape.result_map());
     std::string printed = print_program(epilogue, graph, "epilogue", arguments, result_view.dtype);
-    if (tile.lines > 0) printed += print_place(result_view, graph, "result_at", arguments);
     printed += print_pixels(shape, graph, arguments);
     std::vector<const PointwiseProgram*> programs = {&shape.epilogue};
     if (shape.computed) programs.push_back(&shape.computed->program);
@@ -254,7 +251,7 @@ class ConvSm90Engine final : public CudaEngine {
         constant("kUsedColumns", std::min<std::int64_t>(tile.n, product.columns)) + tails.text() +
         arguments.struct_text() + printed;
     std::vector<std::string_view> files = {
-        tile.boxes + tile.lines > 0 ? "lib/product_boxes.cuh" : "lib/product_rows.cuh",
+        tile.boxes > 0 ? "lib/product_boxes.cuh" : "lib/product_rows.cuh",
         "lib/ptx_wgmma_product.cuh", "sm90/split_work.cuh", "sm90/schedule_pixels.cuh",
         "sm90/load_pixels.cuh"};
     if (shape.computed)
@@ -325,7 +322,6 @@ class ConvSm90Engine final : public CudaEngine {
                                          : windows != nullptr ? kOnce
                                                               : kForEachTap);
     config.knobs.emplace_back("boxes", tile.boxes);
-    config.knobs.emplace_back("lines", tile.lines);
     config.cost = tile_cost(
         {.engine = id(),
          .operands = shape.pixel_type,

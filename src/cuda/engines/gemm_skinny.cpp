@@ -40,7 +40,7 @@ class Designer {
     std::string programs = print_program(shape_.x, graph_, "x_program", arguments_) + print_work() +
                            print_scale() + print_factors() +
                            print_program(shape_.epilogue, graph_, "epilogue", arguments_);
-    if (by_rows()) programs += print_prefetch();
+    if (by_rows() && !direct()) programs += print_prefetch();
     const DType of_scales = by_rows() && scaled() ? shape_.scales().dtype : f32;
     const std::string head =
         register_types(precision, {&shape_.x, &shape_.work, &shape_.epilogue, &wide_}) +
@@ -50,9 +50,14 @@ class Designer {
     const std::array<std::string_view, 4> files = {
         "gemm_skinny_packets.cuh",
         shape_.matrix() ? "gemm_skinny_matrix.cuh" : "gemm_skinny_vector.cuh",
-        "gemm_skinny_finish.cuh", by_rows() ? "gemm_skinny_rows.cuh" : "gemm_skinny.cuh"};
+        "gemm_skinny_finish.cuh",
+        direct()    ? "gemm_skinny_direct.cuh"
+        : by_rows() ? "gemm_skinny_rows.cuh"
+                    : "gemm_skinny.cuh"};
     LaunchDesign launch{{"gemm_skinny", assemble(files, head)},
-                        by_rows() ? "gemm_skinny_rows" : "gemm_skinny",
+                        direct()    ? "gemm_skinny_direct"
+                        : by_rows() ? "gemm_skinny_rows"
+                                    : "gemm_skinny",
                         {},
                         static_cast<unsigned>(layout_.threads()),
                         static_cast<unsigned>(layout_.shared_bytes(shape_)),
@@ -69,7 +74,8 @@ class Designer {
   }
 
  private:
-  bool by_rows() const { return layout_.chunk > 0; }
+  bool direct() const { return layout_.batch > 0; }
+  bool by_rows() const { return layout_.chunk > 0 || direct(); }
   bool scaled() const { return shape_.scale_block > 0; }
 
   void add_numbers() {
@@ -130,6 +136,7 @@ class Designer {
   }
 
   std::string layout_constants() const {
+    if (direct()) return constant("kByRows", 1) + constant("kBatch", layout_.batch);
     if (by_rows())
       return constant("kByRows", 1) + constant("kStages", layout_.steps) +
              constant("kChunk", layout_.chunk) +
@@ -235,7 +242,7 @@ class GemmSkinnyEngine final : public CudaEngine {
       fail(ErrorCode::internal, "cuda.gemm_skinny: {}", support.reason());
     const Layout layout(config);
     KernelDesign design = Designer(graph, shape, layout).design(region.precision());
-    if (layout.chunk > 0) {
+    if (layout.chunk + layout.batch > 0) {
       const std::vector<Layout> others = layouts_by_threads(shape, device, 1);
       if (others.empty()) fail(ErrorCode::internal, "cuda.gemm_skinny: no layout for any address");
       design.unaligned = std::make_shared<const KernelDesign>(

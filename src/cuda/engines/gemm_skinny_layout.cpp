@@ -62,9 +62,9 @@ bool phases_are_long_enough(const Shape& shape, const Layout& layout) {
 }  // namespace
 
 std::vector<std::pair<std::string, std::int64_t>> SkinnyLayout::knobs() const {
-  return {{"tiles", tiles}, {"warps_n", warps_n}, {"warps_k", warps_k},
-          {"split", split}, {"blocks", blocks},   {"steps", steps},
-          {"phase", phase}, {"passes", passes},   {"chunk", chunk}};
+  return {{"tiles", tiles},   {"warps_n", warps_n}, {"warps_k", warps_k}, {"split", split},
+          {"blocks", blocks}, {"steps", steps},     {"phase", phase},     {"passes", passes},
+          {"chunk", chunk},   {"batch", batch}};
 }
 SkinnyLayout::SkinnyLayout(const Config& config)
     : tiles(config.knob("tiles")),
@@ -75,7 +75,8 @@ SkinnyLayout::SkinnyLayout(const Config& config)
       steps(config.knob("steps")),
       phase(config.knob("phase")),
       passes(config.knob("passes")),
-      chunk(config.knob("chunk")) {}
+      chunk(config.knob("chunk")),
+      batch(config.knob("batch")) {}
 
 std::int64_t SkinnyLayout::step_depth(const Shape& shape) const { return 4 * own_depth(shape); }
 std::int64_t SkinnyLayout::warp_rows(const Shape& shape) const {
@@ -100,12 +101,13 @@ std::int64_t SkinnyLayout::step_bytes(const Shape& shape) const {
 std::int64_t SkinnyLayout::shared_bytes(const Shape& shape) const {
   const std::int64_t sum_bytes = warps_k * few_at_once(shape) * (rows(shape) + 4) * 4;
   if (chunk > 0) return steps * (stage_bytes(shape) + kBarrierBytes) + sum_bytes;
+  if (batch > 0) return sum_bytes;
   return steps * step_bytes(shape) + buffers_x(shape) * phase * x_bytes(shape, *this) +
          buffers_scales(shape) * scale_bytes(shape, *this) + sum_bytes;
 }
 std::int64_t SkinnyLayout::few_at_once(const Shape& shape) const {
   constexpr std::int64_t kTile = 8;
-  return chunk > 0 && split == 1 ? std::min(shape.few, kTile) : shape.few;
+  return chunk + batch > 0 && split == 1 ? std::min(shape.few, kTile) : shape.few;
 }
 std::int64_t SkinnyLayout::groups(const Shape& shape) const {
   return ceil_div(shape.many, rows(shape));
@@ -142,6 +144,7 @@ bool SkinnyLayout::choose_lengths(const Shape& shape, const DeviceProps& device,
 // What is left is the start, the end, and multiprocessors that have more to do than others.
 double SkinnyLayout::seconds(const Shape& shape, const DeviceProps& device) const {
   if (chunk > 0) return seconds_by_rows(shape, device);
+  if (batch > 0) return seconds_direct(shape, device);
   constexpr double kEnough = 36 << 10;  // bytes on the way per multiprocessor
   constexpr double kRowsAtOnce = 8192, kLossPerDoubling = 0.16;
   constexpr double kStart = 5.5e-6, kBarrier = 1e-6, kPass = 0.1e-6;
@@ -181,6 +184,7 @@ double SkinnyLayout::seconds(const Shape& shape, const DeviceProps& device) cons
 
 std::vector<SkinnyLayout> skinny_layouts(const Shape& shape, const DeviceProps& device) {
   std::vector<Layout> result = layouts_by_rows(shape, device);
+  for (const Layout& layout : direct_layouts(shape, device)) result.push_back(layout);
   const std::size_t others = result.empty() ? 16 : 4;
   for (const Layout& layout : layouts_by_threads(shape, device, others)) result.push_back(layout);
   return result;

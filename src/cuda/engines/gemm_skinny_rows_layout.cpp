@@ -42,7 +42,8 @@ double few_tiles(const Shape& shape) { return as_double(ceil_div(shape.few, 8));
 std::int64_t registers_of(const Shape& shape, const Layout& layout) {
   const std::int64_t few = ceil_div(shape.few, 8);
   const std::int64_t sums = layout.tiles * few * 4 * (shape.scale_block > 0 ? 2 : 1);
-  return 64 + sums + 2 * layout.tiles * 4 + few * 4;
+  const std::int64_t offset = shape.scale_block > 0 && shape.bits() == 4 ? few * 4 : 0;
+  return 64 + sums + offset + 2 * layout.tiles * 4 + few * 4;
 }
 
 // Of a warp, for a chunk: what is done to packets, the reading of x (whose pairs are put in the
@@ -151,7 +152,9 @@ std::vector<SkinnyLayout> layouts_by_rows(const Shape& shape, const DeviceProps&
     const std::int64_t warps = layout.warps_n * layout.warps_k;
     if (warps < 4 || warps > 16 || layout.rows(shape) > 512) return;
     const std::int64_t registers = registers_of(shape, layout);
-    if (registers > 248 || registers * layout.threads() * layout.blocks > (64 << 10)) return;
+    if (registers > 248 ||
+        registers * ceil_div(layout.threads() * layout.blocks, 128) * 128 > (64 << 10))
+      return;
     if (layout.rounds(shape) <= (layout.split - 1) * layout.block_rounds(shape)) return;
     if (shape.scale_block > 0 && chunk_depth(shape, layout) % shape.scale_block != 0) return;
     if (layout.chunk > shape.row_bytes() && layout.chunk > kStepBytes * layout.warps_k) return;
@@ -180,6 +183,57 @@ std::vector<SkinnyLayout> layouts_by_rows(const Shape& shape, const DeviceProps&
   std::vector<Layout> result;
   for (std::size_t i = 0; i < std::min(sorted.size(), most); ++i)
     result.push_back(sorted[i].layout);
+  return result;
+}
+
+// Blocks are many and short: the limit is memory, or instructions while enough of them are there at
+// once. There is nothing to start, and no shared memory to be set aside for the launch.
+double SkinnyLayout::seconds_direct(const Shape& shape, const DeviceProps& device) const {
+  constexpr double kEnough = 32 << 10;  // bytes on the way per multiprocessor
+  constexpr double kOfMemory = 0.86;
+  constexpr double kMostIssued = 2.25, kIssuedByWarp = 0.16;
+  constexpr double kStart = 6.3e-6, kBlock = 0.7e-6;
+  const auto all = as_double(device.compute_units), count = as_double(grid(shape));
+  const double of_one = std::ceil(count / all), at_once = std::min(of_one, as_double(blocks));
+  const double weights = as_double(shape.many * shape.batches * shape.row_bytes());
+  const double packets = as_double(rows(shape) * shape.row_bytes()) / kWarpBytes;  // of a block
+  const double warps = as_double(warps_n * warps_k);
+  const double on_the_way =
+      std::min(count, all * at_once) / all * warps * as_double(2 * batch * 2 * tiles) * kWarpBytes;
+  const double memory =
+      weights / (device.bytes_per_second * kOfMemory * std::min(1.0, on_the_way / kEnough));
+  const double few = few_tiles(shape);
+  const double x = units(shape) * few * (shape.bits() == 4 ? 6 : 2) / as_double(2 * tiles);
+  const double scales = shape.scale_block > 0 ? 14 + 2 * few : 0;
+  const double packet = instructions_of_packet(shape) + x + scales + 4;
+  const double issue =
+      of_one * packets * packet / std::min(kMostIssued, kIssuedByWarp * warps * at_once) / kClock;
+  return std::max(memory, issue) + kStart + (std::ceil(of_one / at_once) - 1) * kBlock;
+}
+
+std::vector<SkinnyLayout> direct_layouts(const Shape& shape, const DeviceProps& device,
+                                         std::size_t most) {
+  if (!shape.lies_in_rows(device) || shape.few > 16) return {};
+  std::vector<Layout> result;
+  Layout layout;
+  layout.steps = 1;
+  for (layout.tiles = 1; layout.tiles <= 2; ++layout.tiles)
+    for (layout.warps_k = 4; layout.warps_k <= 16; layout.warps_k *= 2)
+      for (layout.warps_n = 1; layout.warps_n * layout.warps_k <= 16; ++layout.warps_n)
+        for (layout.blocks = 1; layout.blocks <= 4; ++layout.blocks)
+          for (layout.batch = 2; layout.batch <= 4; layout.batch *= 2) {
+            const std::int64_t registers = registers_of(shape, layout) +
+                                           4 * layout.batch * 2 * layout.tiles * 4 / 2 +
+                                           (shape.scale_block > 0 ? layout.batch * 4 : 0);
+            const std::int64_t warps = layout.warps_n * layout.warps_k * layout.blocks;
+            if (warps > 32 || registers > 200 || registers * warps * 32 > (64 << 10)) continue;
+            if (layout.batch * layout.tiles > 4) continue;
+            result.push_back(layout);
+          }
+  std::stable_sort(result.begin(), result.end(), [&](const Layout& a, const Layout& b) {
+    return a.seconds(shape, device) < b.seconds(shape, device);
+  });
+  if (result.size() > most) result.resize(most);
   return result;
 }
 

@@ -44,7 +44,7 @@ struct SkinnyShape {
 };
 
 // How a launch is laid out: kernels/gemm_skinny_packets.cuh and gemm_skinny.cuh, or
-// gemm_skinny_rows.cuh where `chunk` is not 0.
+// gemm_skinny_rows.cuh where `chunk` is not 0, gemm_skinny_direct.cuh where `batch` is not 0.
 struct SkinnyLayout {
   std::int64_t tiles = 1;             // of 16 rows of a warp, where packets lie along the depth
   std::int64_t warps_n = 1;           // with different rows
@@ -54,6 +54,7 @@ struct SkinnyLayout {
   std::int64_t steps = 3, phase = 1;  // of the ring, and for which x is there
   std::int64_t passes = 1;            // a block has other rows in each
   std::int64_t chunk = 0;  // bytes of a row that the copy engine brings at a time; 0: threads copy
+  std::int64_t batch = 0;  // steps of a warp that go straight to registers at a time
 
   std::vector<std::pair<std::string, std::int64_t>> knobs() const;
   explicit SkinnyLayout(const Config& config);
@@ -82,6 +83,7 @@ struct SkinnyLayout {
   std::int64_t stage_bytes(const SkinnyShape& shape) const;
   bool choose_stages(const SkinnyShape& shape, const DeviceProps& device);
   double seconds_by_rows(const SkinnyShape& shape, const DeviceProps& device) const;
+  double seconds_direct(const SkinnyShape& shape, const DeviceProps& device) const;
 };
 
 // Of a warp, to read a packet of 16 bytes per lane, to convert and to multiply it; on matrix units.
@@ -95,5 +97,7 @@ std::vector<SkinnyLayout> layouts_by_threads(const SkinnyShape& shape, const Dev
                                              std::size_t most = 16);
 std::vector<SkinnyLayout> layouts_by_rows(const SkinnyShape& shape, const DeviceProps& device,
                                           std::size_t most = 16);
+std::vector<SkinnyLayout> direct_layouts(const SkinnyShape& shape, const DeviceProps& device,
+                                         std::size_t most = 4);
 
 }  // namespace ashlar::cuda

@@ -97,8 +97,8 @@ struct Products {
     }
   }
 
-  // Adds the sums of a step, less those of the offset, whose weights have a scale: scale(row of the
-  // warp).
+  // Adds the sums of a step, less those of the offset, whose weights have a scale: scale(packet,
+  // row of the warp).
   template <class Scale>
   __device__ void add_scaled(const Products& step, const OffsetSums& offset, const Scale& scale) {
     const int g = threadIdx.x % 32 / 4;
@@ -106,7 +106,7 @@ struct Products {
     for (int i = 0; i < kRowTiles; ++i)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const float factor = scale(16 * i + 8 * half + g);
+        const float factor = scale(2 * i + half, 16 * i + 8 * half + g);
 #pragma unroll
         for (int j = 0; j < kFewTiles; ++j)
 #pragma unroll

@@ -154,7 +154,7 @@ __device__ inline void add_step(const Args& args, const Place& place, const uint
     }
     const typename S::Word* const scales =
         (const typename S::Word*)(stage + kFirstScale + here.group * kGroupBytes) + here.warp_row;
-    products.add_scaled(own, offset, [&](int row) { return (float)widen(S(), scales[row]); });
+    products.add_scaled(own, offset, [&](int, int row) { return (float)widen(S(), scales[row]); });
   } else {
     here.template multiply<false>(args, place, products, offset);
   }

@@ -187,13 +187,17 @@ std::vector<WarpTile> ProductDesigner::tiles() const {
   const std::vector<Shape> wide = {{128, 128}, {256, 128}, {128, 256},
                                    {128, 64},  {64, 128},  {64, 64}};
   const std::vector<Shape> narrow = {{64, 64}, {128, 64}, {64, 128}};
+  // Bytes that pass through registers one by one leave room for few sums.
+  bool gathers_bytes = false;
+  for (const OperandText& operand : operands_)
+    gathers_bytes = gathers_bytes || (bytes_of(types_.a) == 1 && operand.mode != LoadMode::async);
   for (const std::int64_t terms : products)
     for (const Shape& shape : terms > 1 || types_.sum == f64 ? narrow : wide)
       for (const std::int64_t bytes : {128, 64}) {
         // f64 has no more than 4 terms in 32 bytes, f32 in parts is rounded after every stage.
         if (bytes == 64 && (types_.sum == f64 || terms > 1)) continue;
         WarpTile tile{shape.m, shape.n, bytes, 4, 1, terms};
-        if (types_.sum == f64 && shape.m * shape.n > 64 * 64) continue;
+        if ((types_.sum == f64 || gathers_bytes) && shape.m * shape.n > 64 * 64) continue;
         // Two blocks of a multiprocessor, if that leaves three stages.
         while (tile.stages > 3 && blocks_per_sm(tile) < 2) --tile.stages;
         while (tile.stages > 2 && shared_bytes(tile) > device_.shared_bytes) --tile.stages;

@@ -357,22 +357,14 @@ TensorMapForm PixelShape::filter_map(int tile, int depth_bytes) const {
   return form;
 }
 
-bool PixelShape::has_result_lines() const {
-  const View& view = epilogue.stores.at(0).view;
-  if (swap || vector < 2 || (view.dtype != bf16 && view.dtype != f16 && view.dtype != f32))
-    return false;
-  // Of 16 bytes each.
-  const auto pieces = static_cast<int>(piece(view.dtype));
-  return view.strides[view.dims.rank() - 1] == 1 && product.columns % pieces == 0 &&
-         vector_length(plain_store(view), pieces) == pieces;
-}
-
 std::optional<TensorMapForm> PixelShape::result_map() const {
-  if (!whole || !has_result_lines()) return {};
+  if (swap || !whole || vector < 2) return {};  // programs take pairs
   View rows = epilogue.stores.at(0).view;
   const DType dtype = rows.dtype;
+  if (dtype != bf16 && dtype != f16 && dtype != f32) return {};
   const int last = rows.dims.rank() - 1;
   const std::int64_t columns = rows.dims[last];
+  if (rows.strides[last] != 1 || rows.offset % piece(dtype) != 0) return {};
   rows.dims[last] = 1;
   const std::optional<std::int64_t> stride = joint_stride(rows, 0);
   const std::int64_t count = element_count(rows.dims);

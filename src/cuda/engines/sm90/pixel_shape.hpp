@@ -56,8 +56,6 @@ struct PixelShape {
   // Of the first result, in the boxes of lib/product_boxes.cuh; nothing where its rows are not
   // those of the product, one after the other.
   std::optional<TensorMapForm> result_map() const;
-  // Whether rows of the first result can be stored by the copy engine, wherever they are.
-  bool has_result_lines() const;
 };
 
 // Whether a PixelShape can be made of the region and the copy engine takes it.

@@ -92,20 +92,14 @@ std::vector<ProductTile> pixel_tiles(const PixelShape& shape) {
 
 std::optional<ProductTile> with_boxes(const PixelShape& shape, ProductTile tile) {
   const PixelProduct& product = shape.product;
-  if (!shape.has_result_lines()) return {};
-  std::int64_t taps = 0;
-  for (const Phase& phase : product.phases) taps += static_cast<std::int64_t>(phase.taps.size());
-  taps = ceil_div(taps, static_cast<std::int64_t>(product.phases.size()));
+  if (!shape.result_map()) return {};
+  // The end of a group's columns is not that of the tensor.
+  if (product.groups > 1 && product.columns % tile.n != 0) return {};
+  const auto taps = static_cast<std::int64_t>(product.phases[0].taps.size());
   if (taps * PixelTiling{shape, tile}.depth_blocks() * tile.depth_bytes > kMostDepthForBoxes)
     return {};
-  const DType results = shape.epilogue.stores[0].view.dtype;
-  // The end of a group's columns is not that of the tensor.
-  if (shape.result_map() && (product.groups == 1 || product.columns % tile.n == 0))
-    tile.boxes = boxes_of(tile, results);
-  else if (product.phases.size() > 1)
-    tile.lines = lines_of(tile);
-  tile.result_bytes = bit_width(results) / 8;
-  if (tile.boxes + tile.lines == 0) return {};
+  tile.boxes = boxes_of(tile, shape.epilogue.stores[0].view.dtype);
+  if (tile.boxes == 0) return {};
   return tile;
 }
 

@@ -27,11 +27,9 @@ struct ProductTile {
   int depth_bytes = 128;   // that a stage holds of every row: 128, 64 or 32
   int producers = 1;       // warpgroups that bring the factors, more than one if they compute them
   int raw_bytes = 0;       // of shared memory, for factors as they are before they are converted
-  // Results leave by the copy engine through so many boxes of each warp (lib/product_boxes.cuh), or
-  // row by row through so many places for 16 rows (lines). Neither: threads store them
-  // (lib/product_rows.cuh).
-  int boxes = 0, lines = 0;
-  int result_bytes = 2;  // of an element of lines
+  // Results leave by the copy engine through so many boxes of each warp (lib/product_boxes.cuh); 0:
+  // threads store them (lib/product_rows.cuh).
+  int boxes = 0;
 
   // Warpgroups that have rows of one tile.
   int sharers() const { return ping_pong ? 1 : consumers; }
@@ -39,8 +37,7 @@ struct ProductTile {
   // What differs for the cost model beside the extents (tile_cost.hpp).
   int variant() const {
     const int narrow = depth_bytes == 128 ? 0 : depth_bytes == 64 ? 8 : 16;
-    return (ping_pong ? 1 : 0) + (cluster > 1 ? 2 : 0) + narrow +
-           (boxes + lines > 0 ? kWithBoxes : 0);
+    return (ping_pong ? 1 : 0) + (cluster > 1 ? 2 : 0) + narrow + (boxes > 0 ? kWithBoxes : 0);
   }
 };
 
@@ -75,8 +72,6 @@ bool has_room_for_tails(const ProductTile& tile, bool computes);
 // multiply meanwhile. They are written in turns, so they divide those of a row. 0: the tile has no
 // whole ones.
 int boxes_of(const ProductTile& tile, DType results);
-// The same for lines, which have room for all columns.
-int lines_of(const ProductTile& tile);
 
 // Whether sums are added in f32 after every stage, because those of the units have fewer bits.
 bool promotes(DType operands);

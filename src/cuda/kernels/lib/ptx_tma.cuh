@@ -147,16 +147,6 @@ __device__ inline void store_box(const TensorMap& map, const void* from, const i
         : "memory");
 #endif
 }
-// Bytes that lie together, any number of 16 of them; the same holds.
-__device__ inline void store_bytes(void* to, const void* from, int bytes) {
-#if !defined(__CUDA_ARCH__)
-  emulated_bulk_store(to, from, (unsigned)bytes);
-#elif __CUDA_ARCH__ >= 900
-  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),
-               "r"(shared_address(from)), "r"(bytes)
-               : "memory");
-#endif
-}
 __device__ inline void commit_stores() {
 #if !defined(__CUDA_ARCH__)
   emulated_bulk_commit();

@@ -14,6 +14,7 @@
 // group's filters and its own channels are kept. Blocks share out the pixels: each leaves its sums
 // in scratch, and the next launch adds them.
 #include "lib/divide.cuh"
+#include "lib/ptx_memory.cuh"
 #include "lib/ptx_tma.cuh"
 #include "lib/ptx_wgmma.cuh"
 
@@ -217,7 +218,9 @@ __device__ inline void keep_sums(const Args& args, const Work& work, int box, in
       if constexpr (kFlip) tap = kWindowD * kWindowH * kWindowW - 1 - tap;
       float* to = (float*)args.partial +
                   (row * (kWindowD * kWindowH * kWindowW) + tap) * (int64)kGroupChannels + own;
-      *(float2*)to = make_float2(sums[4 * j + 2 * half], sums[4 * j + 2 * half + 1]);
+      // By name: the compiler made two stores of a float2.
+      store_piece((uint2*)to, make_uint2(__float_as_uint(sums[4 * j + 2 * half]),
+                                         __float_as_uint(sums[4 * j + 2 * half + 1])));
     }
   }
 }
