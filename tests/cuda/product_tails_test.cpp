@@ -3,6 +3,7 @@
 #include "cuda/engines/engines.hpp"
 #include "engine_agrees.hpp"
 #include "gpu_check.hpp"
+#include "plan/cut.hpp"
 #include "support/problem.hpp"
 
 namespace ashlar::cuda {
@@ -144,17 +145,21 @@ TEST(ProductTails, StandApartWhereTheProductNeedsAnotherEngine) {
   EXPECT_EQ(pooled.size(), 2u);
 }
 
-// Every configuration that an engine has for the one region of a graph.
+// Every configuration that an engine has for a graph as one region.
 void expect_compiles_whole(const CudaEngine& engine, const Graph& graph) {
   if (!nvrtc().is_open) GTEST_SKIP() << nvrtc().reason;
   static KernelImages images{FileCache("")};
   const DeviceProps device = Device::named("h200").props();
-  const auto plan = build_plan(graph, device, {}, nullptr, false);
-  ASSERT_EQ(plan->steps.size(), 1u);
-  const Region& region = plan->steps[0].region;
+  const LoweredGraph lowered = lower(graph, true);
+  const std::vector<FusionLimits> limits(lowered.graph.nodes().size(), {.tail = true});
+  const std::vector<Region> regions = cut(lowered, limits);
+  ASSERT_EQ(regions.size(), 1u);
+  const Region& region = regions[0];
   ASSERT_FALSE(region.reductions.empty());
+  const Support support = engine.supports(region, device);
+  ASSERT_TRUE(bool(support)) << support.reason();
   for (const Config& config : engine.configs(region, device)) {
-    const KernelDesign design = engine.design(plan->lowered.graph, region, config, device);
+    const KernelDesign design = engine.design(lowered.graph, region, config, device);
     std::int64_t scratch = 0;
     for (const auto& booking : design.scratch.bookings()) scratch += booking.bytes;
     EXPECT_EQ(scratch, config.scratch_bytes) << config.to_text();
@@ -180,6 +185,18 @@ TEST(ProductTails, EveryTileOfGroupsCompilesWithoutSpills) {
   expect_compiles_whole(
       conv_sm90_engine(),
       with_stats({.images = 64, .channels = 512, .filters = 512, .extent = 28, .groups = 32}));
+}
+TEST(ProductTails, EveryTileWithWorkBeforeCompilesWithoutSpills) {
+  expect_compiles_whole(
+      conv_sm90_engine(),
+      with_stats({.images = 256, .channels = 256, .filters = 256, .norm_before = true}));
+  Graph graph;
+  const Value a =
+      relu(graph.input("a", {1, 4096, 4096}, bf16) * graph.input("s", {1, 1, 4096}, f32));
+  const Value c = graph.matmul(a, graph.input("b", {1, 4096, 4096}, bf16));
+  graph.output("c", c, {.dtype = bf16});
+  graph.output("sums", graph.reduce(c, ReductionMode::add, {1}), {.dtype = f32});
+  expect_compiles_whole(gemm_sm90_engine(), graph);
 }
 TEST(ProductTails, EveryTileOfFewBitsCompilesWithoutSpills) {
   expect_compiles_whole(

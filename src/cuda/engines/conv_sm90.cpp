@@ -104,7 +104,7 @@ class ConvSm90Engine final : public CudaEngine {
     std::vector<Config> result;
     const bool has_windows = windows.has_value() && !promotes(shape.pixel_type);
     const auto may_take = [&](const ProductTile& tile) {
-      return region.reductions.empty() || has_room_for_tails(tile);
+      return region.reductions.empty() || has_room_for_tails(tile, shape.computed.has_value());
     };
     const auto add_windows = [&](const PixelShape& with, const ProductTile& tile) {
       const WindowStages stages = window_stages(with, tile, device);

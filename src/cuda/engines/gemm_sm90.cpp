@@ -206,7 +206,7 @@ class GemmSm90Engine final : public CudaEngine {
     };
     std::vector<Config> result;
     for (const ProductTile& tile : tiles_for(shape))
-      if (region.reductions.empty() || has_room_for_tails(tile))
+      if (region.reductions.empty() || has_room_for_tails(tile, shape.computes()))
         add_configs(tile, cluster_tiles(shape, tile), shared_depth, config_of, device,
                     region.precision(), result);
     sort_by_cost(result, device, region.precision());

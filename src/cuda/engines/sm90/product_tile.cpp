@@ -142,7 +142,9 @@ ProductTile tile_of(const Config& config) {
           .producers = knob("producers")};
 }
 
-bool has_room_for_tails(const ProductTile& tile) { return tile.row_blocks() * tile.n <= 256; }
+bool has_room_for_tails(const ProductTile& tile, bool computes) {
+  return tile.row_blocks() * tile.n <= (computes && tile.ping_pong ? 128 : 256);
+}
 
 int boxes_of(const ProductTile& tile, DType results) {
   const int columns = kBoxRowBytes / bytes_of(results);

@@ -17,18 +17,18 @@ struct TailPlace {
   Index column, column_end;     // its first column, and where columns end
 };
 
-__device__ constexpr int at_least_one(int count) { return count > 0 ? count : 1; }
+__device__ constexpr int one_or_more(int count) { return count > 0 ? count : 1; }
 
 struct ProductTails {
   static const bool kAny = true, kHoldsRows = kTailsOverColumns > 0;
   typedef RowWalk<kTileN, kVector> Walk;
   // Columns of a pass, and of all, whose fold a lane keeps.
-  static const int kKept = at_least_one(Walk::kWidth / 32), kHeld = at_least_one(kTileN / 32);
+  static const int kKept = one_or_more(Walk::kWidth / 32), kHeld = one_or_more(kTileN / 32);
 
-  float now[at_least_one(kTailsOverRows)][kVector];  // of the columns that a lane walks down
-  float columns[at_least_one(kTailsOverRows)][kHeld];
-  float rows[at_least_one(kTailsOverColumns)][Walk::kSteps];
-  float all[at_least_one(kTailsOverAll)];
+  float now[one_or_more(kTailsOverRows)][kVector];  // of the columns that a lane walks down
+  float columns[one_or_more(kTailsOverRows)][kHeld];
+  float rows[one_or_more(kTailsOverColumns)][Walk::kSteps];
+  float all[one_or_more(kTailsOverAll)];
   TailPlace place;
   int step;  // which of its rows a lane is at
 
