@@ -23,7 +23,6 @@
 #include "memory.hpp"
 #include "peers/cublaslt/library.hpp"
 #include "peers/cudnn/library.hpp"
-#include "peers/cudnn/remembered_plans.hpp"
 #include "report.hpp"
 #include "suite.hpp"
 
@@ -157,15 +156,12 @@ MeasureOptions options_of(const Request& request, const Peers& peers, DeviceKind
 struct GpuSide {
   std::unique_ptr<Gpu> gpu;
   std::unique_ptr<cudnn::Library> cudnn;
-  std::unique_ptr<cudnn::RememberedPlans> cudnn_plans;
   std::unique_ptr<cublaslt::Library> cublaslt;
 
   GpuSide(const Request& request, const Peers& peers, DeviceKind kind) {
     if (kind != DeviceKind::cuda) return;
     gpu = std::make_unique<Gpu>(Device::named(request.device));
     if (!peers.cudnn.empty()) cudnn = std::make_unique<cudnn::Library>(peers.cudnn, gpu->device());
-    if (!request.peer_plans.empty())
-      cudnn_plans = std::make_unique<cudnn::RememberedPlans>(request.peer_plans);
     if (!peers.cublaslt.empty())
       cublaslt = std::make_unique<cublaslt::Library>(peers.cublaslt, gpu->device());
   }
@@ -284,7 +280,6 @@ bool run(const Request& request, const Listener& listener) {
   const GpuSide side(request, peers, kind);
   options.gpu = side.gpu.get();
   options.cudnn = side.cudnn.get();
-  options.cudnn_plans = side.cudnn_plans.get();
   options.cublaslt = side.cublaslt.get();
 
   if (side.gpu && request.configs)

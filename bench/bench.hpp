@@ -18,7 +18,6 @@ struct Request {
   std::string device = "cpu";       // or "cuda:0"; for `kernels` also one that is not here
   std::vector<std::string>
       peers;                    // onednn, cudnn:PATH, naive, none; none given: as suits the device
-  std::string peer_plans;       // file of what searches among cuDNN's engines found; empty: none
   std::string layout = "both";  // of oneDNN: user, best, both
   std::uint64_t seed = 1;
   std::optional<double> seconds;  // of timing per case

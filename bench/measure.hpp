@@ -16,7 +16,6 @@ namespace ashlar::bench {
 class Gpu;
 namespace cudnn {
 class Library;
-class RememberedPlans;
 }
 namespace cublaslt {
 class Library;
@@ -37,8 +36,7 @@ struct MeasureOptions {
   // The peers on the GPU, null: none. Products go to cuBLASLt first.
   const cudnn::Library* cudnn = nullptr;
   const cublaslt::Library* cublaslt = nullptr;
-  double search_seconds = 0.7;                    // for the plans of one call of a peer
-  cudnn::RememberedPlans* cudnn_plans = nullptr;  // found by earlier searches; null: none are kept
+  double search_seconds = 0.7;  // for the plans of one call of a peer
 };
 
 // Medians, in seconds; absent where nobody was there to measure.

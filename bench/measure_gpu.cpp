@@ -270,9 +270,8 @@ FoundPeer find_peer(const Running& ours, const Problem& problem, const MeasureOp
     if (found.answer.peer || !options.cudnn) return found;
   }
   if (options.cudnn)
-    found = {"cudnn", cudnn::fastest_peer(
-                          *options.cudnn, asked,
-                          {.seconds = options.search_seconds, .remembered = options.cudnn_plans})};
+    found = {"cudnn",
+             cudnn::fastest_peer(*options.cudnn, asked, {.seconds = options.search_seconds})};
   return found;
 }
 

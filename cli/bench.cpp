@@ -54,11 +54,6 @@ void add_bench_command(CLI::App& app, Action& action) {
           "without --quick, naive")
       ->type_name("WHICH")
       ->allow_extra_args(false);
-  command
-      ->add_option("--peer-plans", request->peer_plans,
-                   "File that keeps which engines of cuDNN were the fastest: found there, they are "
-                   "not searched again")
-      ->type_name("FILE");
   command->add_flag("--list", request->list, "Print the suites and their cases and stop");
   command->add_flag("--kernels", request->kernels,
                     "Print how many regions our plans have and which engines run them, and stop");

@@ -75,6 +75,29 @@ bool tails_pay(const Region& region, const LoweredGraph& lowered, std::vector<Fu
   return false;
 }
 
+bool works_on_image(const Region& region) {
+  const bool convolves = region.anchor_as<ConvForward>() || region.anchor_as<ConvBackwardData>() ||
+                         region.anchor_as<ConvBackwardFilter>();
+  return convolves && std::any_of(region.prologues.begin(), region.prologues.end(),
+                                  [](const PointwiseProgram& one) { return !one.is_plain_load(); });
+}
+
+// Of a convolution with work before it: whether it is left as it is. Else the limits are narrower
+// now. The work is done again for every tap and tile, which may cost more than a trip through
+// memory.
+bool prologue_pays(const Region& region, const LoweredGraph& lowered,
+                   std::vector<FusionLimits>& limits, EngineTable table, const DeviceProps& device,
+                   const CompileOptions& options) {
+  std::vector<FusionLimits> apart = limits;
+  for (const NodeId id : region.nodes) apart[static_cast<std::size_t>(id)].prologue = false;
+  const auto seconds = [&](const std::vector<FusionLimits>& of) {
+    return seconds_of(region.nodes, lowered, of, table, device, options);
+  };
+  if (seconds(limits) <= seconds(apart)) return true;
+  limits = std::move(apart);
+  return false;
+}
+
 // Cuts as large as possible, then takes fusions back where they would leave a region to the
 // reference engine, or to another last resort although a special engine takes less of it.
 std::vector<Region> cut_for_device(const LoweredGraph& lowered, EngineTable table,
@@ -99,6 +122,11 @@ std::vector<Region> cut_for_device(const LoweredGraph& lowered, EngineTable tabl
     for (const Region& region : regions) {
       if (!region.reductions.empty() &&
           !tails_pay(region, lowered, limits, table, device, options)) {
+        narrowed = true;
+        continue;
+      }
+      if (on_gpu && options.engine.empty() && works_on_image(region) &&
+          !prologue_pays(region, lowered, limits, table, device, options)) {
         narrowed = true;
         continue;
       }

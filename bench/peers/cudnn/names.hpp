@@ -44,7 +44,6 @@ enum class ValueType : int {
   pointer = 6,
   convolution_mode = 7,
   heuristic_mode = 8,
-  knob_type = 9,
   numerical_note = 11,
   pointwise_mode = 14,
   descriptor = 15,
@@ -81,15 +80,11 @@ enum class Attribute : int {
   heuristics_results = 202,
 
   engine_config_engine = 300,
-  engine_config_knob_choices = 302,
   engine_config_workspace_size = 303,
 
   plan_handle = 400,
   plan_engine_config = 401,
   plan_workspace_size = 402,
-
-  knob_choice_type = 600,
-  knob_choice_value = 601,
 
   convolution_forward_alpha = 700,
   convolution_forward_beta = 701,

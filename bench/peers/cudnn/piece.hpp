@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "operation_graph.hpp"
-#include "remembered_plans.hpp"
 
 namespace ashlar::bench::cudnn {
 
@@ -35,7 +34,6 @@ class Piece {
   virtual ~Piece() = default;
   virtual void run() = 0;  // on the default stream; throws Refused
   virtual std::string description() const = 0;
-  virtual std::optional<PlanChoice> choice() const { return {}; }  // to make it again
 };
 
 // The fastest of what was considered, timed on the device one after the other.
@@ -46,9 +44,7 @@ class Fastest {
   void consider(std::unique_ptr<Piece> piece);
   void refused(const std::string& reason);
   bool found() const { return best_ != nullptr; }
-  int timed() const { return timed_; }  // pieces that ran, now or when they were compared
-  void count_as_timed(int pieces) { timed_ = pieces; }
-  const Piece* best() const { return best_.get(); }
+  int timed() const { return timed_; }  // pieces that ran
   std::unique_ptr<Piece> take() { return std::move(best_); }
   // Why nothing was found: the first refusal, and the last one where it says something else.
   std::string reason() const;
@@ -62,10 +58,9 @@ class Fastest {
 };
 
 struct SearchLimits {
-  double seconds = 1;                     // for building and timing the plans of one piece
-  std::int64_t plans = 64;                // of each list
-  bool tf32 = true;                       // whether f32 products may be rounded
-  RememberedPlans* remembered = nullptr;  // what earlier searches found
+  double seconds = 1;       // for building and timing the plans of one piece
+  std::int64_t plans = 64;  // of each list
+  bool tf32 = true;         // whether f32 products may be rounded
 };
 
 // All that the library has, the most promising first, until time is up: what its heuristics propose
