@@ -202,7 +202,11 @@ Measurement measured(const Case& problem, const MeasureOptions& options,
   try {
     return measure(problem, options, progress);
   } catch (const Error& error) {
-    options.gpu->require_alive();
+    try {
+      options.gpu->require_alive();
+    } catch (const Error&) {
+      throw Error(error.code(), fmt::format("{}; the GPU does nothing any more", error.what()));
+    }
     return failed(problem.name, error.what());
   }
 }

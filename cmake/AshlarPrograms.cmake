@@ -1,12 +1,5 @@
 # Programs on top of the public headers: the command with the benchmark, the examples.
 
-# What waits for the library most of the time: half of the time to compile, no slower to run. GCC 12
-# reports the overflow inside std::string's own operator+ where the header was precompiled.
-set(ashlar_quick_to_compile -O1)
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  list(APPEND ashlar_quick_to_compile -Wno-array-bounds -Wno-stringop-overflow)
-endif()
-
 # add_public_program(TARGET FOLDER SOURCES...): sees include/ and its own folder, never src/.
 function(add_public_program target folder)
   add_executable(${target} ${ARGN})

@@ -21,6 +21,14 @@ target_compile_options(ashlar_test_base INTERFACE -O1)
 target_link_libraries(ashlar_test_base INTERFACE
   ashlar ashlar_build_flags ashlar_highway_targets ashlar_highway ashlar_fmt
   nlohmann_json::nlohmann_json GTest::gmock GTest::gtest)
+# Twenty programs with all of the library in each: its debug information stays in the archive.
+if(NOT ASHLAR_SANITIZE)
+  target_link_options(ashlar_test_base INTERFACE LINKER:--strip-debug)
+endif()
+find_program(ASHLAR_GOLD ld.gold)
+if(ASHLAR_GOLD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_link_options(ashlar_test_base INTERFACE -fuse-ld=gold)  # a third of the time
+endif()
 if(ASHLAR_HAVE_OPENMP)
   target_link_libraries(ashlar_test_base INTERFACE OpenMP::OpenMP_CXX)
 endif()

@@ -15,11 +15,20 @@
 
 namespace ashlar::cuda {
 
-// Every configuration where `all_configs`, else the first. Regions the engine has nothing to do
+// Every so many-th of the configurations, the first among them, unless ASHLAR_TEST_LONG is set.
+inline void keep_every(std::size_t step, std::vector<Config>& configs) {
+  if (std::getenv("ASHLAR_TEST_LONG") != nullptr) return;
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < configs.size(); i += step) configs[kept++] = configs[i];
+  configs.resize(kept);
+}
+
+// Every configuration where `all_configs`, else the first; of all of them every `step`-th without
+// ASHLAR_TEST_LONG. Regions the engine has nothing to do
 // with are left out, but it must take one at least.
 inline void expect_compiles(const CudaEngine& engine, const Graph& graph,
                             const std::vector<const char*>& architectures, bool all_configs = false,
-                            int most_spilled_bytes = 0) {
+                            int most_spilled_bytes = 0, std::size_t step = 1) {
   static KernelImages images{FileCache("")};
   const LoweredGraph lowered = lower(graph, true);
   const std::vector<FusionLimits> limits(lowered.graph.nodes().size());
@@ -33,6 +42,7 @@ inline void expect_compiles(const CudaEngine& engine, const Graph& graph,
     std::vector<Config> configs = engine.configs(region, h200.props());
     ASSERT_FALSE(configs.empty());
     if (!all_configs) configs.resize(1);
+    keep_every(step, configs);
     for (const Config& config : configs) {
       const KernelDesign design = engine.design(lowered.graph, region, config, h200.props());
       std::int64_t scratch = 0;

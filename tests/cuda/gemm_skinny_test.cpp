@@ -72,7 +72,7 @@ TEST_F(GemmSkinny, WithoutSpills) {
     for (const std::int64_t few : {1, 32})
       expect_compiles(gemm_skinny_engine(),
                       product({.few = few, .many = 8192, .depth = 28672, .weights = weights}),
-                      {kHopper}, true);
+                      {kHopper}, true, 0, 2);
   for (const DType weights : {bf16, i4})
     expect_compiles(
         gemm_skinny_engine(),

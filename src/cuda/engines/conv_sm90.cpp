@@ -129,7 +129,10 @@ class ConvSm90Engine final : public CudaEngine {
       for (const ProductTile& tile : pixel_tiles(shape)) {
         const auto boxes =
             region.reductions.empty() ? with_boxes(shape, tile) : std::optional<ProductTile>();
-        if (has_windows && shape.has_one_tap() && tile.cluster == 1 && tile.producers == 1)
+        // Who computes pixels leaves no registers for the largest tile beside its addresses.
+        const bool has_room = !shape.computed || tile.m * tile.n <= 128 * 128;
+        if (has_windows && shape.has_one_tap() && tile.cluster == 1 && tile.producers == 1 &&
+            has_room)
           add_windows(shape, boxes.value_or(tile));
         if (boxes) result.push_back(config_of(region, shape, *boxes, nullptr, device));
         // Results of 16 bits: with boxes 2 % slower at worst, up to a fifth faster (H200).
