@@ -69,6 +69,7 @@ void add_bench_command(CLI::App& app, Action& action) {
       ->add_option("--most", request->most_configs,
                    "With --configs: of every case only so many, the most promising ones")
       ->type_name("N")
+      ->needs("--configs")
       ->check(CLI::Range(1, 100000));
   command->add_option("--engine", request->engine, "Take this engine wherever it can run")
       ->type_name("ID");

@@ -56,22 +56,26 @@ double seconds_of(const std::vector<NodeId>& nodes, const LoweredGraph& lowered,
   return seconds;
 }
 
+// The limits without one kind of fusion for all nodes of a region.
+std::vector<FusionLimits> without(bool FusionLimits::*fusion, const Region& region,
+                                  std::vector<FusionLimits> limits) {
+  for (const NodeId id : region.nodes) limits[static_cast<std::size_t>(id)].*fusion = false;
+  return limits;
+}
+
 // Of a region with reductions behind a product: whether it is left as it is. Else the limits are
 // narrower now: by what comes before the product, if that keeps engines from taking the reductions,
 // or by the reductions.
 bool tails_pay(const Region& region, const LoweredGraph& lowered, std::vector<FusionLimits>& limits,
                EngineTable table, const DeviceProps& device, const CompileOptions& options) {
-  std::vector<FusionLimits> without_prologue = limits, apart = limits;
-  for (const NodeId id : region.nodes) {
-    without_prologue[static_cast<std::size_t>(id)].prologue = false;
-    apart[static_cast<std::size_t>(id)].tail = false;
-  }
   const auto seconds = [&](const std::vector<FusionLimits>& of) {
     return seconds_of(region.nodes, lowered, of, table, device, options);
   };
+  std::vector<FusionLimits> without_prologue = without(&FusionLimits::prologue, region, limits),
+                            apart = without(&FusionLimits::tail, region, limits);
   const double whole = seconds(limits), less = seconds(without_prologue), least = seconds(apart);
   if (whole <= std::min(less, least)) return true;
-  limits = less < least ? without_prologue : apart;
+  limits = std::move(less < least ? without_prologue : apart);
   return false;
 }
 
@@ -88,11 +92,10 @@ bool works_on_image(const Region& region) {
 bool prologue_pays(const Region& region, const LoweredGraph& lowered,
                    std::vector<FusionLimits>& limits, EngineTable table, const DeviceProps& device,
                    const CompileOptions& options) {
-  std::vector<FusionLimits> apart = limits;
-  for (const NodeId id : region.nodes) apart[static_cast<std::size_t>(id)].prologue = false;
   const auto seconds = [&](const std::vector<FusionLimits>& of) {
     return seconds_of(region.nodes, lowered, of, table, device, options);
   };
+  std::vector<FusionLimits> apart = without(&FusionLimits::prologue, region, limits);
   if (seconds(limits) <= seconds(apart)) return true;
   limits = std::move(apart);
   return false;

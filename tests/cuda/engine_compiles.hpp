@@ -23,13 +23,37 @@ inline void keep_every(std::size_t step, std::vector<Config>& configs) {
   configs.resize(kept);
 }
 
+// These configurations of a region.
+inline void expect_compiles(const CudaEngine& engine, const Graph& lowered, const Region& region,
+                            const std::vector<Config>& configs,
+                            const std::vector<const char*>& architectures,
+                            int most_spilled_bytes = 0) {
+  static KernelImages images{FileCache("")};
+  const DeviceProps h200 = Device::named("h200").props();
+  for (const Config& config : configs) {
+    const std::string what = region.to_text(lowered) + " " + config.to_text();
+    const KernelDesign design = engine.design(lowered, region, config, h200);
+    std::int64_t scratch = 0;
+    for (const auto& booking : design.scratch.bookings()) scratch += booking.bytes;
+    EXPECT_EQ(scratch, config.scratch_bytes) << what;
+    for (const LaunchDesign& launch : design.launches)
+      for (const char* architecture : architectures) {
+        const auto image = images.get(launch.source, architecture);
+        EXPECT_LE(resources_of(image->log).spilled_bytes, most_spilled_bytes) << what << "\n"
+                                                                              << image->log;
+        // The compiler gives up the overlap of products where it cannot follow their registers.
+        EXPECT_EQ(image->log.find("are serialized"), std::string::npos) << what << "\n"
+                                                                        << image->log;
+      }
+  }
+}
+
 // Every configuration where `all_configs`, else the first; of all of them every `step`-th without
 // ASHLAR_TEST_LONG. Regions the engine has nothing to do
 // with are left out, but it must take one at least.
 inline void expect_compiles(const CudaEngine& engine, const Graph& graph,
                             const std::vector<const char*>& architectures, bool all_configs = false,
                             int most_spilled_bytes = 0, std::size_t step = 1) {
-  static KernelImages images{FileCache("")};
   const LoweredGraph lowered = lower(graph, true);
   const std::vector<FusionLimits> limits(lowered.graph.nodes().size());
   const Device h200 = Device::named("h200");
@@ -43,23 +67,7 @@ inline void expect_compiles(const CudaEngine& engine, const Graph& graph,
     ASSERT_FALSE(configs.empty());
     if (!all_configs) configs.resize(1);
     keep_every(step, configs);
-    for (const Config& config : configs) {
-      const KernelDesign design = engine.design(lowered.graph, region, config, h200.props());
-      std::int64_t scratch = 0;
-      for (const auto& booking : design.scratch.bookings()) scratch += booking.bytes;
-      EXPECT_EQ(scratch, config.scratch_bytes) << config.to_text();
-      for (const LaunchDesign& launch : design.launches)
-        for (const char* architecture : architectures) {
-          const auto image = images.get(launch.source, architecture);
-          EXPECT_LE(resources_of(image->log).spilled_bytes, most_spilled_bytes)
-              << region.to_text(lowered.graph) << " " << config.to_text() << "\n"
-              << image->log;
-          // The compiler gives up the overlap of products where it cannot follow their registers.
-          EXPECT_EQ(image->log.find("are serialized"), std::string::npos)
-              << region.to_text(lowered.graph) << " " << config.to_text() << "\n"
-              << image->log;
-        }
-    }
+    expect_compiles(engine, lowered.graph, region, configs, architectures, most_spilled_bytes);
   }
   EXPECT_GT(taken, 0);
 }

@@ -151,7 +151,6 @@ TEST(ProductTails, StandApartWhereTheProductNeedsAnotherEngine) {
 // ASHLAR_TEST_LONG. Without reductions all of them are compiled in other tests.
 void expect_compiles_whole(const CudaEngine& engine, const Graph& graph) {
   if (!nvrtc().is_open) GTEST_SKIP() << nvrtc().reason;
-  static KernelImages images{FileCache("")};
   const DeviceProps device = Device::named("h200").props();
   const LoweredGraph lowered = lower(graph, true);
   const std::vector<FusionLimits> limits(lowered.graph.nodes().size(), {.tail = true});
@@ -163,18 +162,7 @@ void expect_compiles_whole(const CudaEngine& engine, const Graph& graph) {
   ASSERT_TRUE(bool(support)) << support.reason();
   std::vector<Config> configs = engine.configs(region, device);
   keep_every(3, configs);
-  for (const Config& config : configs) {
-    const KernelDesign design = engine.design(lowered.graph, region, config, device);
-    std::int64_t scratch = 0;
-    for (const auto& booking : design.scratch.bookings()) scratch += booking.bytes;
-    EXPECT_EQ(scratch, config.scratch_bytes) << config.to_text();
-    for (const LaunchDesign& launch : design.launches) {
-      const auto image = images.get(launch.source, "sm_90a");
-      EXPECT_EQ(resources_of(image->log).spilled_bytes, 0) << config.to_text() << image->log;
-      EXPECT_EQ(image->log.find("are serialized"), std::string::npos)
-          << config.to_text() << image->log;
-    }
-  }
+  expect_compiles(engine, lowered.graph, region, configs, {"sm_90a"});
 }
 
 TEST(ProductTails, EveryTileOfMatricesCompilesWithoutSpills) {

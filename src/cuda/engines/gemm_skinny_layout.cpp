@@ -1,7 +1,6 @@
 // How blocks share out the weights of a product with few rows, and what that should take.
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "base/ceil_div.hpp"
 #include "cuda/engines/gemm_skinny_shape.hpp"
@@ -190,16 +189,28 @@ std::vector<SkinnyLayout> skinny_layouts(const Shape& shape, const DeviceProps& 
   return result;
 }
 
+void FastestLayouts::consider(const Kind& kind, double seconds, const SkinnyLayout& layout) {
+  const auto found = best_.find(kind);
+  if (found == best_.end() || seconds < found->second.first)
+    best_.insert_or_assign(kind, std::pair(seconds, layout));
+}
+
+std::vector<SkinnyLayout> FastestLayouts::first(std::size_t most) const {
+  std::vector<std::pair<double, SkinnyLayout>> sorted;
+  for (const auto& [kind, one] : best_) sorted.push_back(one);
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<SkinnyLayout> result;
+  for (std::size_t i = 0; i < std::min(sorted.size(), most); ++i)
+    result.push_back(sorted[i].second);
+  return result;
+}
+
 std::vector<SkinnyLayout> layouts_by_threads(const Shape& shape, const DeviceProps& device,
                                              std::size_t most) {
-  struct Candidate {
-    double seconds;
-    Layout layout;
-  };
   std::vector<std::int64_t> splits = {1};
   if (device.compute_capability >= 90) splits = {1, 2, 4, 8};
-  // Of those that differ in the number of warps alone, the best.
-  std::map<std::vector<std::int64_t>, Candidate> best;
+  FastestLayouts best;  // of those that differ in the number of warps alone
   Layout layout;
   for (layout.tiles = 1; layout.tiles <= (shape.along ? 4 : 1); layout.tiles *= 2)
     for (layout.warps_k = 1; layout.warps_k <= 16; layout.warps_k *= 2)
@@ -218,21 +229,10 @@ std::vector<SkinnyLayout> layouts_by_threads(const Shape& shape, const DevicePro
                 layout.step_depth(shape) * (layout.warps_k / 2) >= shape.depth)
               continue;
             if (!layout.choose_lengths(shape, device, kRing)) continue;
-            const double seconds = layout.seconds(shape, device);
-            const std::vector<std::int64_t> kind = {layout.tiles, layout.warps_k, layout.split,
-                                                    layout.blocks};
-            const auto found = best.find(kind);
-            if (found == best.end() || seconds < found->second.seconds)
-              best.insert_or_assign(kind, Candidate{seconds, layout});
+            best.consider({layout.tiles, layout.warps_k, layout.split, layout.blocks},
+                          layout.seconds(shape, device), layout);
           }
-  std::vector<Candidate> sorted;
-  for (const auto& [kind, candidate] : best) sorted.push_back(candidate);
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.seconds < b.seconds; });
-  std::vector<Layout> result;
-  for (std::size_t i = 0; i < std::min(sorted.size(), most); ++i)
-    result.push_back(sorted[i].layout);
-  return result;
+  return best.first(most);
 }
 
 }  // namespace ashlar::cuda

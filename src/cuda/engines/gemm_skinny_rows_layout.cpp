@@ -2,7 +2,6 @@
 // should take: counts of instructions and bytes, per multiprocessor and clock.
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "base/ceil_div.hpp"
 #include "cuda/engines/gemm_skinny_shape.hpp"
@@ -142,12 +141,7 @@ double SkinnyLayout::seconds_by_rows(const Shape& shape, const DeviceProps& devi
 std::vector<SkinnyLayout> layouts_by_rows(const Shape& shape, const DeviceProps& device,
                                           std::size_t most) {
   if (!shape.lies_in_rows(device)) return {};
-  struct Candidate {
-    double seconds;
-    Layout layout;
-  };
-  // Of those that differ in the number of warps alone, the best.
-  std::map<std::vector<std::int64_t>, Candidate> best;
+  FastestLayouts best;  // of those that differ in the number of warps alone
   const auto consider = [&](Layout layout) {
     const std::int64_t warps = layout.warps_n * layout.warps_k;
     if (warps < 4 || warps > 16 || layout.rows(shape) > 512) return;
@@ -159,12 +153,8 @@ std::vector<SkinnyLayout> layouts_by_rows(const Shape& shape, const DeviceProps&
     if (shape.scale_block > 0 && chunk_depth(shape, layout) % shape.scale_block != 0) return;
     if (layout.chunk > shape.row_bytes() && layout.chunk > kStepBytes * layout.warps_k) return;
     if (!layout.choose_stages(shape, device)) return;
-    const double seconds = layout.seconds(shape, device);
-    const std::vector<std::int64_t> kind = {layout.tiles, layout.split, layout.blocks,
-                                            layout.chunk};
-    const auto found = best.find(kind);
-    if (found == best.end() || seconds < found->second.seconds)
-      best.insert_or_assign(kind, Candidate{seconds, layout});
+    best.consider({layout.tiles, layout.split, layout.blocks, layout.chunk},
+                  layout.seconds(shape, device), layout);
   };
   Layout layout;
   for (layout.tiles = 1; layout.tiles <= 4; layout.tiles *= 2)
@@ -176,14 +166,7 @@ std::vector<SkinnyLayout> layouts_by_rows(const Shape& shape, const DeviceProps&
                  layout.chunk <= std::min<std::int64_t>(2048, kStepBytes * layout.warps_k * 4);
                  layout.chunk *= 2)
               consider(layout);
-  std::vector<Candidate> sorted;
-  for (const auto& [kind, candidate] : best) sorted.push_back(candidate);
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.seconds < b.seconds; });
-  std::vector<Layout> result;
-  for (std::size_t i = 0; i < std::min(sorted.size(), most); ++i)
-    result.push_back(sorted[i].layout);
-  return result;
+  return best.first(most);
 }
 
 // Blocks are many and short: the limit is memory, or instructions while enough of them are there at

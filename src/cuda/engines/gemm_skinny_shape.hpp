@@ -2,6 +2,10 @@
 // memory, and how blocks share them out.
 #pragma once
 
+#include <map>
+#include <utility>
+#include <vector>
+
 #include "plan/engine.hpp"
 
 namespace ashlar::cuda {
@@ -92,6 +96,16 @@ double instructions_of_packet(const SkinnyShape& shape);
 // The best layouts, fastest first by estimate. Those whose weights are copied by threads come last
 // where there are others.
 std::vector<SkinnyLayout> skinny_layouts(const SkinnyShape& shape, const DeviceProps& device);
+// Of layouts of a kind the one with the least estimate.
+class FastestLayouts {
+ public:
+  using Kind = std::vector<std::int64_t>;
+  void consider(const Kind& kind, double seconds, const SkinnyLayout& layout);
+  std::vector<SkinnyLayout> first(std::size_t most) const;  // the fastest first
+
+ private:
+  std::map<Kind, std::pair<double, SkinnyLayout>> best_;
+};
 // Of one kind alone, `most` of them.
 std::vector<SkinnyLayout> layouts_by_threads(const SkinnyShape& shape, const DeviceProps& device,
                                              std::size_t most = 16);
