@@ -166,7 +166,13 @@ std::vector<SkinnyLayout> FastestLayouts::first(std::size_t most) const {
 std::vector<SkinnyLayout> layouts_by_threads(const Shape& shape, const DeviceProps& device,
                                              std::size_t most) {
   std::vector<std::int64_t> splits = {1};
-  if (device.compute_capability >= 90) splits = {1, 2, 4, 8};
+  if (device.compute_capability >= 90) {
+    splits = {1, 2};
+    // Large clusters leave multiprocessors idle: only where pairs would leave more of them.
+    constexpr std::int64_t kFewRows = 32;
+    if (ceil_div(shape.many, kFewRows) * shape.batches * 2 < device.compute_units)
+      splits.insert(splits.end(), {4, 8});
+  }
   FastestLayouts best;  // of those that differ in the number of warps alone
   Layout layout;
   for (layout.tiles = 1; layout.tiles <= (shape.along ? 4 : 1); layout.tiles *= 2)
