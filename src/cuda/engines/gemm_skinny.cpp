@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "cuda/engines/channel_axes.hpp"
 #include "cuda/engines/engines.hpp"
@@ -47,13 +46,14 @@ class Designer {
         fmt::format("typedef {} W;\ntypedef {} T;\ntypedef {} S;\n",
                     type_name(shape_.weights.dtype), type_name(shape_.type), type_name(of_scales)) +
         constants() + arguments_.struct_text() + programs;
-    const std::array<std::string_view, 4> files = {
+    std::vector<std::string_view> files = {
         "gemm_skinny_packets.cuh",
         shape_.matrix() ? "gemm_skinny_matrix.cuh" : "gemm_skinny_vector.cuh",
-        "gemm_skinny_finish.cuh",
-        direct()    ? "gemm_skinny_direct.cuh"
-        : by_rows() ? "gemm_skinny_rows.cuh"
-                    : "gemm_skinny.cuh"};
+        "gemm_skinny_finish.cuh"};
+    if (by_rows()) files.push_back("gemm_skinny_lane.cuh");
+    files.push_back(direct()    ? "gemm_skinny_direct.cuh"
+                    : by_rows() ? "gemm_skinny_rows.cuh"
+                                : "gemm_skinny.cuh");
     LaunchDesign launch{{"gemm_skinny", assemble(files, head)},
                         direct()    ? "gemm_skinny_direct"
                         : by_rows() ? "gemm_skinny_rows"

@@ -13,7 +13,7 @@ using Shape = SkinnyShape;
 
 constexpr std::int64_t kReserved = 1 << 10;  // of shared memory, for each block
 constexpr std::int64_t kMostSteps = 16;
-constexpr std::int64_t kBarrierBytes = 8;
+constexpr std::int64_t kBarrierBytes = 16;  // two, of a stage
 constexpr std::int64_t kRing = 64 << 10;  // bytes of a multiprocessor; more is not faster
 
 std::int64_t elements(const Shape& shape) { return shape.packet_bytes() * 8 / shape.bits(); }

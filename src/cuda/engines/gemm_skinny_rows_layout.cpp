@@ -36,7 +36,9 @@ std::int64_t registers_of(const Shape& shape, const Layout& layout) {
 }  // namespace
 
 std::int64_t SkinnyLayout::stage_bytes(const Shape& shape) const {
-  const std::int64_t pitch = chunk % 128 == 64 ? chunk : chunk + 64;
+  // See kernels/gemm_skinny_rows.cuh.
+  const std::int64_t apart = shape.bits() == 4 && shape.few > 8 ? 32 : 64;
+  const std::int64_t pitch = chunk + (128 + apart - chunk % 128) % 128;
   const std::int64_t x_pitch = shape.bits() < 16 ? chunk_depth(shape, *this) * 2 + 16 : pitch;
   return rows(shape) * pitch + shape.few * x_pitch +
          groups_of_chunk(shape, *this) * rows(shape) * scale_bytes(shape);

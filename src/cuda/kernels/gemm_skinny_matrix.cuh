@@ -47,12 +47,11 @@ struct OffsetSums {
       multiply_add(T(), sums[j], a, second);
     }
   }
-  // Whether a lane of the warp has infinity or NaN, from which nothing can be taken away.
-  __device__ bool are_lost() const {
-    float all = 0;
+  // `before`, or NaN if a sum is infinity or NaN, from which nothing can be taken away.
+  __device__ float or_lost(float before) const {
 #pragma unroll
-    for (int j = 0; j < kFewTiles; ++j) all += (sums[j][0] + sums[j][1]) * 0.f;
-    return __any_sync(0xffffffffu, all != 0.f);
+    for (int j = 0; j < kFewTiles; ++j) before = fmaf(sums[j][0] + sums[j][1], 0.f, before);
+    return before;
   }
 };
 
