@@ -131,6 +131,7 @@ class Designer {
            constant("kVectorX", vector_of(shape_.x, shape_.matrix() ? 8 : 4)) +
            constant("kVectorW", shape_.has_work ? vector_of(shape_.work, 8) : 1) +
            constant("kScaled", shape_.scale_block > 0 ? 1 : 0) +
+           constant("kKeepsOffset", shape_.keeps_offset() ? 1 : 0) +
            constant("kScaleBlock", std::max<std::int64_t>(shape_.scale_block, 1)) +
            constant("kVectorY", vector_y);
   }
@@ -140,6 +141,7 @@ class Designer {
     if (by_rows())
       return constant("kByRows", 1) + constant("kStages", layout_.steps) +
              constant("kChunk", layout_.chunk) +
+             constant("kSumsApart", layout_.has_sums_apart() ? 1 : 0) +
              constant("kWhole", shape_.row_bytes() % layout_.chunk == 0 ? 1 : 0);
     return constant("kByRows", 0) + constant("kSteps", layout_.steps) +
            constant("kPhase", layout_.phase) + constant("kBuffersX", layout_.buffers_x(shape_)) +

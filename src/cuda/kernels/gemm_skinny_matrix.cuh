@@ -10,7 +10,7 @@ static const int kPairs = kRaw ? 16 / kBits : 1;
 static const bool kNeighbours = kRaw && PairsOfNeighbours<W>::value;
 static const int kUnitWords = kBits / 4;  // of a packet along the depth
 static const bool kScalesPairs = kScaled && !kByRows;  // else the sums of a step
-static const bool kHasOffset = kRaw && kAlong && HasOffset<W>::value;
+static const bool kHasOffset = kKeepsOffset && kRaw && kAlong && HasOffset<W>::value;
 static const bool kMarksOdd = kRaw && HasOddBytes<W>::value;
 
 // Units of x stand in the order of the weights' pairs. `unit` has pairs of neighbours.

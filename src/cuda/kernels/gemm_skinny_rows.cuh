@@ -31,6 +31,10 @@ static const int kFirstX = kRows * kPitchW;
 static const int kFirstScale = kFirstX + kFew * kPitchX;
 static const int kStageBytes = kFirstScale + kGroups * kGroupBytes;
 static const int kSumBytes = kWarpsK * kFewAtOnce * kPitch * 4;
+// Before the barriers. Sums lie where stages were if no further rows come to these.
+static const int kAllBytes = kSumsApart                              ? kStages * kStageBytes + kSumBytes
+                             : kStages * kStageBytes > kSumBytes ? kStages * kStageBytes
+                                                                 : kSumBytes;
 
 // Rows of blocks and batches are units; a block takes every n-th of them, n blocks (or clusters)
 // being there.
@@ -93,18 +97,29 @@ struct Ahead {
     const uint8* from = (const uint8*)args.weights + row * kBits / 8 + first;
     const int64 next = args.row_stride * kWarps * kBits / 8;
     uint8* to_row = to + warp * kPitchW;
+    // Nothing is asked in between where all rows are there: 6 instructions for each, else 13.
+    constexpr int kMost = (kRows + kWarps - 1) / kWarps;
     const int own = (rows - warp + kWarps - 1) / kWarps;
+    if (own == kMost) {
 #pragma unroll kRowsTogether
-    for (int n = 0; n < (kRows + kWarps - 1) / kWarps; ++n) {
-      if (n < own) load_bytes(to_row, from, bytes, full);
-      from += next;
-      to_row += kWarps * kPitchW;
+      for (int n = 0; n < kMost; ++n) {
+        load_bytes(to_row, from, bytes, full);
+        from += next;
+        to_row += kWarps * kPitchW;
+      }
+    } else {
+#pragma unroll 1
+      for (int n = 0; n < own; ++n) {
+        load_bytes(to_row, from, bytes, full);
+        from += next;
+        to_row += kWarps * kPitchW;
+      }
     }
     const uint8* from_x = (const uint8*)args.x + x_row * 2 + first * 16 / kBits;
     const int64 next_x = args.x_row_stride * kWarps * 2;
 #pragma unroll
     for (int n = 0; n < (kFew + kWarps - 1) / kWarps; ++n, from_x += next_x)
-      if (back + n * kWarps < kFew)
+      if ((n + 1) * kWarps <= kFew || back + n * kWarps < kFew)
         load_bytes(to + kFirstX + (back + n * kWarps) * kPitchX, from_x, x_bytes, full);
     if constexpr (kScaled) {
       const typename S::Word* from_scale = (const typename S::Word*)args.scales + scale;
@@ -203,8 +218,8 @@ __device__ inline void prefetch_unit(const Args& args, const Place& place, int r
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     gemm_skinny_rows(const __grid_constant__ Args args) {
   uint8* const memory = shared_memory();
-  float* const sums = (float*)(memory + kStages * kStageBytes);
-  Mbarrier *const full = (Mbarrier*)((uint8*)sums + kSumBytes), *const read = full + kStages;
+  float* const sums = (float*)(memory + (kSumsApart ? kStages * kStageBytes : 0));
+  Mbarrier *const full = (Mbarrier*)(memory + kAllBytes), *const read = full + kStages;
   if (threadIdx.x == 0) {
 #pragma unroll
     for (int s = 0; s < kStages; ++s) {
@@ -265,6 +280,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
         add_again(args, place, first_chunk, chunks, products);
       }
     }
+    if constexpr (!kSumsApart) __syncthreads();  // all warps have read the last stages
     finish_unit<kClusterBlocks, true>(args, place, products, sums, rank);
   }
 }
