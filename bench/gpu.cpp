@@ -34,10 +34,6 @@ Plan sweep_plan(const Device& device, std::int64_t bytes) {
   return compile(graph, device);
 }
 
-std::uint64_t address_of(const ashlar::Memory& memory, std::int64_t offset = 0) {
-  return reinterpret_cast<std::uint64_t>(memory.data()) + static_cast<std::uint64_t>(offset);
-}
-
 }  // namespace
 
 // The driver is in the process already; these are the few functions that no header of ours offers.
@@ -116,36 +112,54 @@ void Gpu::require_alive() const {
 }
 
 bool Gpu::repeat(const ashlar::Memory& memory, std::int64_t pattern) const {
-  if (!functions_->copy) return false;
   // What is full already is copied behind itself.
   for (std::int64_t full = pattern; full < memory.bytes();) {
     const std::int64_t bytes = std::min(full, memory.bytes() - full);
-    if (functions_->copy(address_of(memory, full), address_of(memory),
-                         static_cast<std::size_t>(bytes), nullptr) != 0)
-      return false;
+    if (!copy(static_cast<std::byte*>(memory.data()) + full, memory.data(), bytes)) return false;
     full += bytes;
   }
   return true;
 }
 
+bool Gpu::copy(void* to, const void* from, std::int64_t bytes) const {
+  const auto address = [](const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); };
+  return functions_->copy && functions_->copy(address(to), address(from),
+                                              static_cast<std::size_t>(bytes), nullptr) == 0;
+}
+
+struct GpuCopy::Buffers {
+  Buffers(const Device& device, std::int64_t bytes)
+      : plan(copy_plan(device, bytes)), from(device, bytes), to(device, bytes) {}
+  Plan plan;
+  ashlar::Memory from, to;
+};
+
+GpuCopy::GpuCopy(const Gpu& gpu, std::int64_t bytes) : gpu_(gpu) {
+  const std::int64_t each = std::max<std::int64_t>(bytes / 2 / 16 * 16, 16);
+  buffers_ = std::make_unique<const Buffers>(gpu.device(), each);
+  if (gpu.copy(buffers_->to.data(), buffers_->from.data(), each)) ways_ = 2;
+}
+
+GpuCopy::~GpuCopy() = default;
+
+void GpuCopy::run(int way) const {
+  void* const pointers[] = {buffers_->from.data(), buffers_->to.data()};
+  if (way == 0)
+    buffers_->plan.run(pointers);
+  else
+    gpu_.copy(pointers[1], pointers[0], buffers_->to.bytes());
+}
+
 double Gpu::copy_speed() {
   if (copy_speed_ > 0) return copy_speed_;
-  const Plan plan = copy_plan(device_, bytes_.copy);
-  const ashlar::Memory from(device_, bytes_.copy), to(device_, bytes_.copy);
-  void* const pointers[] = {from.data(), to.data()};
-  const auto copy_by_driver = [&] {
-    return functions_->copy(address_of(to), address_of(from), static_cast<std::size_t>(bytes_.copy),
-                            nullptr);
-  };
-  std::vector<std::function<void()>> ways = {[&] { plan.run(pointers); }};
-  if (functions_->copy && copy_by_driver() == 0) ways.emplace_back(copy_by_driver);
+  const GpuCopy copy(*this, 2 * bytes_.copy);
   Timer timer(device_);
-  for (const auto& way : ways) {
+  for (int way = 0; way < copy.ways(); ++way) {
     std::vector<double> times;
-    way();
+    copy.run(way);
     for (int i = 0; i < kSamples; ++i) {
       timer.start();
-      way();
+      copy.run(way);
       timer.stop();
       times.push_back(timer.seconds());
     }

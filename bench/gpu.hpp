@@ -41,6 +41,9 @@ class Gpu {
   // and, where that is allowed, of f32 rounded to tf32; else of vector arithmetic.
   double peak(const Graph& graph, bool tf32) const;
 
+  // Bytes from one place of its memory to another, by the driver. False: it offers no copy.
+  bool copy(void* to, const void* from, std::int64_t bytes) const;
+
   // Fills memory with repetitions of its first `pattern` bytes. False: the driver offers no copy.
   bool repeat(const ashlar::Memory& memory, std::int64_t pattern) const;
 
@@ -56,6 +59,23 @@ class Gpu {
   std::string driver_;
   std::unique_ptr<Flush> flush_;
   double copy_speed_ = 0;
+};
+
+// A copy that moves so many bytes, half of them read and half written: what a kernel that moves as
+// many could reach. Whoever times it takes the better way.
+class GpuCopy {
+ public:
+  GpuCopy(const Gpu& gpu, std::int64_t bytes);
+  ~GpuCopy();
+
+  int ways() const { return ways_; }  // our own pointwise kernel; where it offers one, the driver's
+  void run(int way) const;
+
+ private:
+  struct Buffers;
+  const Gpu& gpu_;
+  std::unique_ptr<const Buffers> buffers_;
+  int ways_ = 1;
 };
 
 }  // namespace ashlar::bench

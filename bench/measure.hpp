@@ -49,6 +49,7 @@ struct Measurement {
   std::optional<double> peer_alone;  // the peer likewise (oneDNN: on the user's layouts)
   std::optional<double> naive;       // the reference engine; on a GPU the generic one
   std::optional<double> apart;       // ours as several graphs
+  std::optional<double> same_copy;   // on a GPU, about bytes: a copy that moves as many
   std::int64_t samples = 0;
   double arithmetic = 0;     // operations, 0 when the case is about bytes
   double traffic = 0;        // bytes
@@ -79,7 +80,9 @@ struct Measurement {
   double limit() const;
   double share() const { return limit() / ours; }
   // Our bytes per second as a share of those of a copy.
+  // Of large copies with warm caches; and of one as large as the case, timed as the case is.
   double copy_share() const { return copy_speed > 0 ? traffic / ours / copy_speed : 0; }
+  std::optional<double> same_copy_share() const { return over_ours(same_copy); }
 
  private:
   std::optional<double> over_ours(std::optional<double> seconds) const {

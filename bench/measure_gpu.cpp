@@ -207,6 +207,7 @@ struct Timed {
   const Running* alone;
   Peer* peer_alone;
   const Apart* apart;
+  const GpuCopy* copy;
 };
 void time_all(const Timed& timed, const MeasureOptions& options, Measurement& result) {
   const auto side_of = [&](auto* runs) {
@@ -216,6 +217,11 @@ void time_all(const Timed& timed, const MeasureOptions& options, Measurement& re
   const auto apart = side_of(timed.apart), peer = side_of(timed.peer);
   const auto peer_alone = side_of(timed.peer_alone);
   std::vector<Side*> turns;
+  std::vector<std::unique_ptr<Side>> copies;
+  for (int way = 0; timed.copy && way < timed.copy->ways(); ++way) {
+    copies.push_back(std::make_unique<Side>([&, way] { timed.copy->run(way); }, options.gpu));
+    turns.push_back(copies.back().get());
+  }
   for (Side* side : {ours.get(), peer.get(), alone.get(), peer_alone.get(), apart.get()})
     if (side) turns.push_back(side);
   const Clock::time_point start = Clock::now();
@@ -234,6 +240,8 @@ void time_all(const Timed& timed, const MeasureOptions& options, Measurement& re
   result.alone = median_of(alone);
   result.peer_alone = median_of(peer_alone);
   result.apart = median_of(apart);
+  for (const auto& copy : copies)
+    result.same_copy = std::min(copy->median_seconds(), result.same_copy.value_or(1e30));
 }
 
 template <class Runs>
@@ -313,7 +321,11 @@ void measure_into(Measurement& result, const Case& problem, const MeasureOptions
   stages.begin("running the small form");
   std::future<Verdict> oracle = check_small(problem, main_engine(outline), options);
   stages.begin("choosing the peer's plans");
-  std::unique_ptr<Peer> peer = named_peer(find_peer(ours, problem.problem, options), result);
+  std::unique_ptr<Peer> peer;
+  if (problem.peer_fails.empty())
+    peer = named_peer(find_peer(ours, problem.problem, options), result);
+  else
+    result.peer_refusal = problem.peer_fails;
   stages.begin("asking the oracle");
   const Verdict small = oracle.get();
   stages.begin("checking");
@@ -346,7 +358,11 @@ void measure_into(Measurement& result, const Case& problem, const MeasureOptions
   else if (options.naive && make_naive())
     result.naive = naive_seconds(*naive, options.gpu);
   naive.reset();
-  time_all({ours, peer.get(), alone.get(), peer_alone.get(), apart.get()}, options, result);
+  std::optional<GpuCopy> copy;
+  if (result.arithmetic * result.copy_speed < result.traffic * result.peak)
+    copy.emplace(gpu, static_cast<std::int64_t>(result.traffic));
+  time_all({ours, peer.get(), alone.get(), peer_alone.get(), apart.get(), copy ? &*copy : nullptr},
+           options, result);
 }
 
 }  // namespace

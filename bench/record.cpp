@@ -51,6 +51,8 @@ Json case_record(const Measurement& m, const std::string& usual_peer) {
     json["gb_per_s"] = rounded(m.traffic / m.ours * kGiga);
     json["copy_gb_per_s"] = rounded(m.copy_speed * kGiga);
     json["share_of_copy"] = rounded(m.copy_share());
+    put(json, "same_copy_ms", m.same_copy, kMilli);
+    put(json, "share_of_same_copy", m.same_copy_share());
     json["samples"] = m.samples;
   }
   json["engine"] = m.engine;

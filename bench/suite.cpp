@@ -83,7 +83,7 @@ Target read_target(const Json& json, const std::string& place) {
 
 // The members of a case that are not parameters of its graph.
 const std::set<std::string> kCaseMembers = {"name",  "graph", "alone", "prepare", "naive",
-                                            "check", "apart", "quick", "tf32"};
+                                            "check", "apart", "quick", "tf32",    "peer_fails"};
 
 // Replaces every text "$name" by the parameter of that name.
 class Filler {
@@ -219,6 +219,8 @@ class Reader {
         result.apart.push_back(
             read_problem(text_of(part, here + ".apart"), parameters, here, used));
     }
+    if (parameters.contains("peer_fails"))
+      result.peer_fails = text_of(parameters["peer_fails"], here + ".peer_fails");
     if (parameters.contains("quick"))
       result.quick = boolean_of(parameters["quick"], here + ".quick");
     if (parameters.contains("check")) {

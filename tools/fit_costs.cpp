@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <map>
@@ -156,6 +157,15 @@ Score sum_of(const std::vector<Score>& scores) {
 
 constexpr double kUsualEfficiency = 0.75;
 
+// As the table is written: what is judged is what will be read.
+double written(double TileCalibration::*constant, double value) {
+  const std::string text = constant == &TileCalibration::efficiency ? fmt::format("{:.3f}", value)
+                           : constant == &TileCalibration::tile_seconds
+                               ? fmt::format("{:.2e}", value)
+                               : fmt::format("{:.2f}", value);
+  return std::strtod(text.c_str(), nullptr);
+}
+
 // Multiplies one constant after the other by a few factors and keeps what helps.
 class Descent {
  public:
@@ -246,7 +256,7 @@ class Descent {
       std::vector<double> before;
       for (TileCalibration* row : rows) {
         before.push_back(row->*constant);
-        row->*constant = std::clamp(row->*constant * factor, least, most);
+        row->*constant = written(constant, std::clamp(row->*constant * factor, least, most));
       }
       std::vector<Score> scores = scores_;
       for (const std::size_t i : affected) scores[i] = score_of(cases_[i], device_);
@@ -270,7 +280,8 @@ class Descent {
       for (int j = 0; j < 3; ++j) {
         TileCalibration* row = rows[random_() % rows.size()];
         before.emplace(row, row->efficiency);
-        row->efficiency = std::clamp(row->efficiency * std::exp(step(random_)), 0.05, 1.2);
+        row->efficiency = written(&TileCalibration::efficiency,
+                                  std::clamp(row->efficiency * std::exp(step(random_)), 0.05, 1.2));
         affected.insert(affected_.at(row).begin(), affected_.at(row).end());
       }
       std::vector<Score> scores = scores_;

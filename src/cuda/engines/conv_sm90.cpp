@@ -4,6 +4,7 @@
 #include <array>
 
 #include "cuda/engines/engines.hpp"
+#include "cuda/engines/sm90/asked_ahead.hpp"
 #include "cuda/engines/sm90/computed_pixels.hpp"
 #include "cuda/engines/sm90/group_bundle.hpp"
 #include "cuda/engines/sm90/pixel_tails.hpp"
@@ -224,7 +225,8 @@ class ConvSm90Engine final : public CudaEngine {
     }
     if (tile.boxes > 0) arguments.tensor_map("map_results", result_view, *shape.result_map());
     std::string printed = print_program(epilogue, graph, "epilogue", arguments, result_view.dtype);
-    printed += print_pixels(shape, graph, arguments);
+    printed += print_ahead(shape.epilogue, tile.n, graph, arguments) +
+               print_pixels(shape, graph, arguments);
     std::vector<const PointwiseProgram*> programs = {&shape.epilogue};
     if (shape.computed) programs.push_back(&shape.computed->program);
 
@@ -262,6 +264,7 @@ class ConvSm90Engine final : public CudaEngine {
     files.emplace_back("sm90/warpgroups.cuh");
     tails.add_files(files, "sm90/tails_pixels.cuh");
     if (way == kForEachTap) files.emplace_back("sm90/join_parts.cuh");
+    if (way != kBundles) files.emplace_back("sm90/ask_ahead.cuh");
     files.emplace_back(way == kBundles ? "sm90/mainloop_bundles.cuh"
                        : way == kOnce  ? "sm90/mainloop_windows.cuh"
                                        : "sm90/mainloop.cuh");

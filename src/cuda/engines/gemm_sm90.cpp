@@ -3,6 +3,7 @@
 
 #include "base/ceil_div.hpp"
 #include "cuda/engines/engines.hpp"
+#include "cuda/engines/sm90/asked_ahead.hpp"
 #include "cuda/engines/sm90/matrix_shape.hpp"
 #include "cuda/engines/tile_cost.hpp"
 #include "cuda/jit/kernel_text.hpp"
@@ -257,6 +258,7 @@ class GemmSm90Engine final : public CudaEngine {
                           arguments);
     };
     const std::string printed = print_program(shape.epilogue, graph, "epilogue", arguments) +
+                                print_ahead(shape.epilogue, tile.n, graph, arguments) +
                                 factor(shape.a, 'a') + factor(shape.b, 'b') +
                                 lengths_text(shape, graph, arguments);
 
@@ -285,6 +287,7 @@ class GemmSm90Engine final : public CudaEngine {
     files.push_back("sm90/warpgroups.cuh");
     tails.add_files(files, "sm90/tails_matrix.cuh");
     files.push_back("sm90/join_parts.cuh");
+    files.push_back("sm90/ask_ahead.cuh");
     files.push_back("sm90/mainloop.cuh");
     launch.source = {"gemm_sm90", assemble(files, head)};
     launch.function = "product";

@@ -5,6 +5,7 @@
 
 #include "base/ceil_div.hpp"
 #include "cuda/engines/engines.hpp"
+#include "cuda/engines/sm90/asked_ahead.hpp"
 #include "cuda/engines/sm90/matrix_shape.hpp"
 #include "cuda/engines/tile_cost.hpp"
 #include "cuda/jit/kernel_text.hpp"
@@ -285,6 +286,7 @@ class MoeSm90Engine final : public CudaEngine {
       };
       printed += factor_constants(computed(shape.token), shape.token.math, 'a');
       printed += print_program(shape.any_token.program, graph, "token_at", arguments);
+      printed += print_ahead({}, tile.n, graph, arguments);  // rows are scattered
       printed += constant("kHasDepths", 0) + constant("kRawSteps", 1) +
                  print_lengths({}, "depth_of", "args.depth", graph, arguments);
       printed += print_factor(computed(shape.weight), shape.weight.math, 'b', graph, arguments);
@@ -308,6 +310,7 @@ class MoeSm90Engine final : public CudaEngine {
                                    "sm90/compute_rows.cuh"});
       files.push_back("sm90/warpgroups.cuh");
       files.push_back("sm90/join_parts.cuh");
+      files.push_back("sm90/ask_ahead.cuh");
       files.push_back("sm90/mainloop.cuh");
       launch.source = {"moe_sm90", assemble(files, head)};
       launch.function = "product";

@@ -6,8 +6,19 @@ __device__ inline int length_within(int64 given, int64 extent) {
   return (int)(given < 0 ? 0 : given < extent ? given : extent);
 }
 
-// Rows are numbered through all batches, as the epilogue's axes number them. Columns begin with
-// work.n.
+// Rows are numbered through all batches, as the epilogue's axes number them.
+struct Bounds {
+  Index first_row, row_end, first_column, column_end;
+};
+__device__ inline Bounds bounds_of(const Args& args, const Work& work) {
+  const Index batch = (Index)work.batch * (Index)args.rows;
+  return {batch, batch + (Index)args.rows, (Index)work.n, (Index)args.columns};
+}
+__device__ inline void place_row(const Args& args, const Work&, Index row, Index (&at)[kRank]) {
+  locate_row(args, row, at);
+}
+
+// 16 rows of sums whose columns begin with work.n.
 template <int kHalf, class Sum, class Tails>
 __device__ inline void finish_tile_rows(const Args& args, const Work& work, uint8* slab,
                                         Sum (&sums)[kHalf], int row, Tails& tails) {
@@ -22,8 +33,8 @@ __device__ inline void finish_tile_rows(const Args& args, const Work& work, uint
       if (r >= rows || column >= columns) sums[i] = (Sum)args.padding_value;
     }
   }
-  const Index batch = (Index)work.batch * (Index)args.rows;
-  finish_rows<2 * kHalf>(args, slab, sums, batch + row, batch + (Index)args.rows, (Index)work.n,
-                         (Index)args.columns,
-                         [&](Index r, Index(&at)[kRank]) { locate_row(args, r, at); }, tails);
+  const Bounds bounds = bounds_of(args, work);
+  finish_rows<2 * kHalf>(args, slab, sums, bounds.first_row + row, bounds.row_end,
+                         bounds.first_column, bounds.column_end,
+                         [&](Index r, Index(&at)[kRank]) { place_row(args, work, r, at); }, tails);
 }

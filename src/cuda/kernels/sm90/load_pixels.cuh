@@ -186,39 +186,52 @@ __device__ inline void place_whole_pixel(const Args& args, int phase, int number
   if (!exists(args, phase, pixel)) at[0] = -1;
 }
 
-// 16 rows of sums whose columns begin with work.n.
-template <int kHalf, class Sum, class Tails>
-__device__ inline void finish_tile_rows(const Args& args, const Work& work, uint8* slab,
-                                        const Sum (&sums)[kHalf], int row, Tails& tails) {
+// The coordinates of a row of the product's results; the column is in the last of them. A first one
+// below 0: there is no such pixel.
+__device__ inline void place_row(const Args& args, const Work& work, Index row,
+                                 Index (&at)[kRank]) {
+  if constexpr (kSwap) {
+    const int pixel = (int)at[kRank - 1];
+    at[1] = row;
+    if constexpr (kWhole) {
+      at[0] = divide(pixel, args.magic_image_pixels, args.image_pixels);
+      at[2] = pixel - at[0] * (Index)args.image_pixels;
+    } else {
+      place_pixel<2>(args, work.phase, pixel, at);
+    }
+  } else if constexpr (kWhole && !kLongLines) {
+    locate_row(args, row, at);
+  } else if constexpr (kWhole) {
+    place_whole_pixel(args, work.phase, (int)row, at);
+  } else {
+    place_pixel<1>(args, work.phase, (int)row, at);
+  }
+}
+
+// Where a piece of work stands among the results, in numbers of rows and columns that place_row
+// takes. Rows and columns of the tile from these ends on are not there.
+struct Bounds {
+  Index first_row, row_end, first_column, column_end;
+};
+__device__ inline Bounds bounds_of(const Args& args, const Work& work) {
   const Index channel = (Index)work.group * (Index)args.columns;
   Index channel_end = channel + (Index)args.columns;
   // The last groups side by side may be fewer.
   if constexpr (kSide > 0) channel_end = min(channel_end, (Index)args.all_columns);
   const Index pixel_end = (Index)phase_word(args, work.phase, kPixels);
-  const int kUsed = kUsedColumns < 2 * kHalf ? kUsedColumns : 2 * kHalf;
   if constexpr (kSwap)
-    finish_rows<2 * kHalf>(args, slab, sums, channel + row, channel_end, (Index)work.n, pixel_end,
-                           [&](Index r, Index(&at)[kRank]) {
-                             const int pixel = (int)at[kRank - 1];
-                             at[1] = r;
-                             if constexpr (kWhole) {
-                               at[0] = divide(pixel, args.magic_image_pixels, args.image_pixels);
-                               at[2] = pixel - at[0] * (Index)args.image_pixels;
-                             } else {
-                               place_pixel<2>(args, work.phase, pixel, at);
-                             }
-                           },
-                           tails);
+    return {channel, channel_end, (Index)work.n, pixel_end};
   else
-    finish_rows<2 * kHalf, kVector, kLongLines, kUsed>(
-        args, slab, sums, (Index)row, pixel_end, channel + work.n, channel_end,
-        [&](Index r, Index(&at)[kRank]) {
-          if constexpr (kWhole && !kLongLines)
-            locate_row(args, r, at);
-          else if constexpr (kWhole)
-            place_whole_pixel(args, work.phase, (int)r, at);
-          else
-            place_pixel<1>(args, work.phase, (int)r, at);
-        },
-        tails);
+    return {0, pixel_end, channel + work.n, channel_end};
+}
+
+// 16 rows of sums whose columns begin with work.n.
+template <int kHalf, class Sum, class Tails>
+__device__ inline void finish_tile_rows(const Args& args, const Work& work, uint8* slab,
+                                        const Sum (&sums)[kHalf], int row, Tails& tails) {
+  const Bounds bounds = bounds_of(args, work);
+  const int kUsed = kSwap || kUsedColumns > 2 * kHalf ? 2 * kHalf : kUsedColumns;
+  finish_rows<2 * kHalf, kVector, !kSwap && kLongLines, kUsed>(
+      args, slab, sums, bounds.first_row + row, bounds.row_end, bounds.first_column,
+      bounds.column_end, [&](Index r, Index(&at)[kRank]) { place_row(args, work, r, at); }, tails);
 }

@@ -1,7 +1,7 @@
 // The product of two matrices that copy engines bring into shared memory block by block of depth:
 // one warp asks for them, kConsumers warpgroups multiply and finish. Comes after a kernel's head,
 // sm90/schedule.cuh, lib/product_rows.cuh, lib/ptx_wgmma_product.cuh, sm90/warpgroups.cuh,
-// sm90/join_parts.cuh and a loader, which has
+// sm90/join_parts.cuh, sm90/ask_ahead.cuh and a loader, which has
 //   kStageBytesA, kStageBytesB
 //   load_stage(args, work, block, a, b, barrier)  asks for the tiles of a block of depth
 //   finish_tile_rows(args, work, slab, sums, row, tails)  what becomes of 16 rows of sums
@@ -190,6 +190,7 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
       ring.skip(work.count);
       continue;
     }
+    ask_ahead(args, work, first_row_block * 64);
     Sum sums[kPieces][WGMMA_N / 2];
     turns.wait(ring.turns);
     if (work.count == 0) turns.pass_on(ring.turns);

@@ -1,9 +1,9 @@
 // The products of a convolution whose windows stay in shared memory: pixels are brought there once
 // for all taps of a plane, padded lines one after the other, and a tap's pixels are the same rows
 // some rows further. Comes after a kernel's head, sm90/schedule_pixels.cuh, lib/product_rows.cuh,
-// lib/ptx_wgmma_product.cuh, sm90/load_pixels.cuh and sm90/warpgroups.cuh. The head has kStages of
-// filters, kWindowStages of pixels, and kResident: the filters of all taps stay where they are.
-// Where pixels are computed, sm90/compute_pixels.cuh comes before it, too.
+// lib/ptx_wgmma_product.cuh, sm90/load_pixels.cuh, sm90/ask_ahead.cuh and sm90/warpgroups.cuh. The
+// head has kStages of filters, kWindowStages of pixels, and kResident: the filters of all taps stay
+// where they are. Where pixels are computed, sm90/compute_pixels.cuh comes before it, too.
 #include "lib/ptx_cluster.cuh"
 #include "lib/ptx_tma.cuh"
 #include "lib/ptx_wgmma.cuh"
@@ -174,6 +174,7 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
       ring.filter.skip(work.count);
       continue;
     }
+    ask_ahead(args, work, first_row);
     Sum sums[kRowBlocks][WGMMA_N / 2];
     turns.wait(ring.turns);
     if (kResident) ring.filter = {0, 0};

@@ -1,0 +1,54 @@
+#include "cuda/engines/sm90/asked_ahead.hpp"
+
+#include <algorithm>
+
+#include "cuda/text/program_text.hpp"
+#include "cuda/text/spec_text.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+using Step = PointwiseProgram::Step;
+
+constexpr int kLineBits = 128 * 8;
+
+bool is_as_large_as_results(const Step& step, const PointwiseProgram& program, const Graph& graph) {
+  if (step.kind != Step::Kind::load || !step.blocks.empty()) return false;
+  const View& view = step.view;
+  const TensorKind kind = graph.tensor(view.tensor).kind;
+  if (kind == TensorKind::scalar || kind == TensorKind::constant ||
+      view.ragged_offset != kNoTensor || bit_width(view.dtype) < 8)
+    return false;
+  const int rank = program.space.rank();
+  for (int axis = 0; axis < rank; ++axis)
+    if (program.space[axis] > 1 && view.strides[axis] == 0) return false;
+  return rank > 0 && view.strides[rank - 1] == 1;
+}
+
+}  // namespace
+
+std::string print_ahead(const PointwiseProgram& epilogue, int tile_columns, const Graph& graph,
+                        Arguments& arguments) {
+  std::string places, calls;
+  int widest = 0, count = 0;
+  for (const Step& step : epilogue.steps) {
+    if (!is_as_large_as_results(step, epilogue, graph)) continue;
+    View view = step.view;
+    view.dims = epilogue.space;
+    const std::string place = fmt::format("ahead_place{}", count++);
+    places += print_place(view, graph, place, arguments);
+    calls += fmt::format("  prefetch_to_l2({}(args, at));\n", place);
+    widest = std::max(widest, bit_width(view.dtype));
+  }
+  const int columns = widest == 0 ? tile_columns : kLineBits / widest;
+  const int lines = widest == 0 ? 0 : (tile_columns + columns - 1) / columns;
+  std::string text = constant("kAheadLines", lines) + constant("kAheadColumns", columns);
+  if (lines > 0)
+    text += fmt::format(
+        "{}__device__ inline void ahead(const Args& args, const Index (&at)[{}]) {{\n{}}}\n",
+        places, std::max(epilogue.space.rank(), 1), calls);
+  return text;
+}
+
+}  // namespace ashlar::cuda

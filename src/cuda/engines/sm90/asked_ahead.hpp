@@ -1,0 +1,17 @@
+// What a product's epilogue reads beside its sums, as text for sm90/ask_ahead.cuh.
+#pragma once
+
+#include <string>
+
+#include "cuda/launch/arguments.hpp"
+#include "plan/pointwise_program.hpp"
+
+namespace ashlar::cuda {
+
+// kAheadLines, kAheadColumns and ahead(): the lines of 128 bytes of all tensors that the program
+// reads element by element along its last axis, for tiles of so many columns. What is smaller than
+// the results is in the caches anyway.
+std::string print_ahead(const PointwiseProgram& epilogue, int tile_columns, const Graph& graph,
+                        Arguments& arguments);
+
+}  // namespace ashlar::cuda
