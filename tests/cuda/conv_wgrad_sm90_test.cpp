@@ -134,6 +134,13 @@ TEST_F(GpuConvWgradSm90, TurnedTf32) {
               .window = {1, 1},
               .stride = {2, 1}},
              {{"parts", 1}});
+  check_with({.dtype = f32,
+              .images = 3,
+              .channels = 128,
+              .filters = 192,
+              .extent = {8, 12},
+              .window = {1, 1}},
+             {{"parts", 1}, {"tap_rows", 1}, {"taps_across", 1}});
   check_with({.dtype = f32, .extent = {4, 6, 14}, .window = {3, 3, 3}, .padding = {1, 1, 1}},
              {{"parts", 1}, {"tap_rows", 3}, {"taps_across", 3}});
 }

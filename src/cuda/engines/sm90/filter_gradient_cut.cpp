@@ -102,8 +102,8 @@ Cut::FilterGradientCut(const Shape& shape, const Tile& tile) {
   const std::int64_t reach = (tile.taps_across - 1) * shape.dilation[2];
   const std::int64_t reach_down = (tile.tap_rows - 1) * shape.dilation[1];
   x_width = tile.rows > 1 && !tile.turned ? tile.width : tile.width + reach;
-  // Four rows of turned tiles are read at once: their pixels' banks differ.
-  if (tile.turned && x_width % 4 == 0) ++x_width;
+  // Four rows of turned tiles of several taps are read at once: their pixels' banks differ.
+  if (tile.turned && tile.tap_rows * tile.taps_across > 1 && x_width % 4 == 0) ++x_width;
   x_rows = tile.rows + reach_down;
   segment_groups = ceil_div(std::int64_t{tile.rows} * tile.width, 8);
   if (!tile.turned && tile.segments * segment_groups % 2 != 0) ++segment_groups;

@@ -2,20 +2,26 @@
 // So x comes from registers, which have no layout to obey, and dy is turned once for all taps:
 //
 // A segment is 8 runs of kSteps pixels of a row: rows 0 to 7, or (kRows 4) the two halves of rows 0
-// to 3. Step s of the products is pixel s of every run. Thread t of a warpgroup has runs t % 4 and
-// 4 more, of them two channels each: four registers that are the x of a pixel's products. For the
-// tap beside it the same registers are the pixel before: every pixel is loaded once for kTapsAcross
-// products.
+// to 3; or, of a single tap, every 8th pixel. Step s of the products is pixel s of every run.
+// Thread t of a warpgroup has runs t % 4 and 4 more, of them two channels each: four registers that
+// are the x of a pixel's products. For the tap beside it the same registers are the pixel before:
+// every pixel is loaded once for kTapsAcross products.
 //
 // Three warps turn dy: what copies brought by pixel becomes, of every filter, the 8 pixels of a
 // step together. Filters lie in an order that keeps lanes' stores apart: filter_of() is the way
 // back.
 static const int kTurners = 3;  // warps
 static const int kTurnedSlots = 2;
-static const int kSteps = kRows == 8 ? kDyWidth : kDyWidth / 2;
-static const int kSecondRun = kRows == 8 ? 4 * kXWidth : kSteps;  // in pixels of x, from the first
-static const int kXBoxBytes = kXPitch * 128;                      // 32 channels
-static const int kDyBoxBytes = kRows * kDyWidth * 256;            // 64 filters
+static const int kSteps = kRows * kDyWidth / 8;
+// Distances in pixels of x, and of dy: from a run to the next of the same four, from these to the
+// other four, from a step to the next.
+static const bool kSingle = kTapRows * kTapsAcross == 1;
+static const int kXRun = kSingle ? 1 : kXWidth, kDyRun = kSingle ? 1 : kDyWidth;
+static const int kXFour = kSingle ? 4 : kRows == 8 ? 4 * kXWidth : kSteps;
+static const int kDyFour = kSingle ? 4 : kRows == 8 ? 4 * kDyWidth : kSteps;
+static const int kStepPixels = kSingle ? 8 : 1;
+static const int kXBoxBytes = kXPitch * 128;            // 32 channels
+static const int kDyBoxBytes = kRows * kDyWidth * 256;  // 64 filters
 static const int kStageBytes = 2 * kXBoxes * kXBoxBytes + kDyBoxes * kDyBoxBytes;
 static const int kStepsBytes = kDyBoxes * 64 * 128;  // 4 steps of all filters, turned
 static const int kTurnedBytes = (kSteps + 3) / 4 * kStepsBytes;
@@ -47,12 +53,10 @@ __device__ constexpr int filter_of(int column) {
 // read 128 bytes of a pixel, and write to eight columns whose swizzles differ.
 __device__ inline void turn(const Work& work, Ring& ring, Ring& turned, int warp) {
   const int lane = threadIdx.x % 32, half = lane / 16, piece = lane % 16;
-  const int kRunPixels = kDyWidth;  // from a run to the next of the same half
-  const int first = half * (kRows == 8 ? 4 * kDyWidth : kSteps);
   const int column = piece / 8 * 32 + piece % 8;
   for (int i = 0; i < work.count; ++i, ring.next(kStages), turned.next(kTurnedSlots)) {
     const uint8* from = ring.stages + ring.stage * kStageBytes + 2 * kXBoxes * kXBoxBytes +
-                        first * 256 + piece * 16;
+                        half * kDyFour * 256 + piece * 16;
     uint8* to = turned.stages + turned.stage * kTurnedBytes + column * 128;
     wait_for(ring.full + ring.stage, ring.parity);
     wait_for(turned.empty + turned.stage, turned.parity ^ 1);
@@ -62,7 +66,8 @@ __device__ inline void turn(const Work& work, Ring& ring, Ring& turned, int warp
       uint4 runs[4];
 #pragma unroll
       for (int run = 0; run < 4; ++run)
-        runs[run] = *(const uint4*)(from + box * kDyBoxBytes + (run * kRunPixels + step) * 256);
+        runs[run] =
+            *(const uint4*)(from + box * kDyBoxBytes + (run * kDyRun + step * kStepPixels) * 256);
       uint8* own =
           to + step / 4 * kStepsBytes + box * 64 * 128 + ((step % 4 * 2 + half) ^ (piece % 8)) * 16;
       *(uint4*)own = make_uint4(runs[0].x, runs[1].x, runs[2].x, runs[3].x);
@@ -84,7 +89,7 @@ __device__ inline void turn(const Work& work, Ring& ring, Ring& turned, int warp
 // they are in different banks if the pieces differ in their lowest bit and the pixels in the two
 // above, or the pieces in the highest bit and the pixels in the two below.
 __device__ inline int piece_of(int warp, int quarter) {
-  if (kXWidth % 2 == 0) return warp % 2 * 4 + quarter;
+  if (kXRun % 2 == 0) return warp % 2 * 4 + quarter;
   return warp % 2 * 2 + quarter / 2 + quarter % 2 * 4;
 }
 // The first channel, of the warpgroup's 64.
@@ -98,7 +103,7 @@ __device__ inline void load_pixel(const uint8* stage, int at, uint32 (&x)[4]) {
   const auto load = [&](int place) {
     return *(const uint2*)(stage + (place ^ (place >> 3 & 0x70)));
   };
-  const uint2 first = load(at), second = load(at + kSecondRun * 128);
+  const uint2 first = load(at), second = load(at + kXFour * 128);
   x[0] = first.x;
   x[1] = first.y;
   x[2] = second.x;
@@ -115,7 +120,7 @@ static const int kPending = kConsumers > 2 ? 0 : 1;
 // All stages of a piece of work. A pixel's registers are free when its last product is done.
 __device__ inline void sum_stages(const Work& work, Ring& ring, Ring& turned, int at, Sums& sums) {
   const int kPixels = kSteps + kTapsAcross - 1;
-  const int kAhead = kTapsAcross;  // pixels loaded before the products of the next step need them
+  const int kAhead = kTapsAcross;  // pixels loaded while the products of a step run, for the next
   int before = -1;
   for (int i = 0; i < work.count; ++i, ring.next(kStages), turned.next(kTurnedSlots)) {
     const uint8* stage = ring.stages + ring.stage * kStageBytes;
@@ -124,18 +129,19 @@ __device__ inline void sum_stages(const Work& work, Ring& ring, Ring& turned, in
     wait_for(ring.full + ring.stage, ring.parity);
 #pragma unroll
     for (int pixel = 0; pixel < kAhead && pixel < kPixels; ++pixel)
-      load_pixel(stage, at + pixel * 128, x[pixel]);
+      load_pixel(stage, at + pixel * kStepPixels * 128, x[pixel]);
     wait_for(turned.full + turned.stage, turned.parity);
     keep_in_registers(sums);
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
-      if (step + kAhead < kPixels) load_pixel(stage, at + (step + kAhead) * 128, x[step + kAhead]);
       fence_products();
 #pragma unroll
       for (int tap = 0; tap < kTapsAcross; ++tap)
         multiply(sums[tap], x[step + tap],
                  advance_descriptor(dy, step / 4 * kStepsBytes + step % 4 * 32), i > 0 || step > 0);
       commit_products();
+      if (step + kAhead < kPixels)
+        load_pixel(stage, at + (step + kAhead) * kStepPixels * 128, x[step + kAhead]);
       wait_for_products<kPending>();
       if (step == 0 && before >= 0) release(turned, before);
     }
@@ -191,7 +197,7 @@ __device__ inline void consume(const Args& args, const Work& work, Ring& ring, R
                                int group) {
   const int box = group / kTapRows, tap_row = group % kTapRows;
   const int lane = threadIdx.x % 32, channel = channel_of(threadIdx.x % 128);
-  const int pixel = (lane % 4 + tap_row * kDilationH) * kXWidth;
+  const int pixel = lane % 4 * kXRun + tap_row * kDilationH * kXWidth;
   Sums sums;
   sum_stages(work, ring, turned,
              (2 * box + channel / 32) * kXBoxBytes + pixel * 128 + channel % 32 * 4, sums);
