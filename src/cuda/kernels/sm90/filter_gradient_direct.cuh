@@ -13,11 +13,11 @@ __device__ inline void produce(const Args& args, const Work& work, Ring ring) {
     for (int s = 0; s < kSegments; ++s, place.advance(args)) {
 #pragma unroll
       for (int box = 0; box < kDyBoxes; ++box)
-        load_dy(args, work, place, box, 0, dy + box * kDyBoxBytes + s * kSegmentGroups * 1024,
+        load_dy(args, work, place, box * 64, 0, dy + box * kDyBoxBytes + s * kSegmentGroups * 1024,
                 full);
 #pragma unroll
       for (int box = 0; box < kXBoxes; ++box)
-        load_x(args, work, place, box, 0, x + box * kXBoxBytes + s * kXPitch * 128, full);
+        load_x(args, work, place, box * 64, 0, x + box * kXBoxBytes + s * kXPitch * 128, full);
     }
   }
 }

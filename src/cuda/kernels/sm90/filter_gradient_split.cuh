@@ -38,9 +38,9 @@ __device__ inline void produce(const Args& args, const Work& work, Ring raw) {
       wait_for(raw.empty + raw.stage, raw.parity ^ 1);
       arrive_and_expect(full, is_dy ? kDyPieceBytes : kXPieceBytes);
       if (is_dy)
-        load_dy(args, work, place, box, row, to, full);
+        load_dy(args, work, place, box * 64, row, to, full);
       else
-        load_x(args, work, place, box, row, to, full);
+        load_x(args, work, place, box * 64, row, to, full);
       raw.next(kRawSlots);
     });
     place.advance(args);
@@ -122,8 +122,8 @@ __device__ inline void fill_stage(Ring& ring, Ring& raw, int warp) {
 // fill.
 // Stages of kParts == 3 have sums of their own, which are rounded to nearest when they are added:
 // matrix units cut off what they add to a sum.
-__device__ inline void sum_stages(const Work& work, Ring ring, Ring raw, int first_box,
-                                  int tap_row, Sum (&totals)[kRowBlocks][WGMMA_N / 2]) {
+__device__ inline void sum_stages(const Work& work, Ring ring, Ring raw, int first_box, int tap_row,
+                                  Sum (&totals)[kRowBlocks][WGMMA_N / 2]) {
   const int warp = threadIdx.x / 32;
   Ring filled = ring;
   if constexpr (kParts == 3) clear(totals);
@@ -165,8 +165,7 @@ __device__ inline void sum_stages(const Work& work, Ring ring, Ring raw, int fir
 }
 
 // A warpgroup.
-__device__ inline void consume(const Args& args, const Work& work, Ring ring, Ring raw,
-                               int group) {
+__device__ inline void consume(const Args& args, const Work& work, Ring ring, Ring raw, int group) {
   const int first_box = group / kTapRows * kRowBlocks, tap_row = group % kTapRows;
   Sum sums[kRowBlocks][WGMMA_N / 2];
   sum_stages(work, ring, raw, first_box, tap_row, sums);
