@@ -138,6 +138,21 @@ TEST_F(GpuConvWgradSm90, TurnedTf32) {
              {{"parts", 1}, {"tap_rows", 3}, {"taps_across", 3}});
 }
 
+// Blocks that share out the stages of all tiles: with parts of several tiles, and tiles that have
+// fewer parts than others.
+TEST_F(GpuConvWgradSm90, SharedOut) {
+  const std::int64_t units = Device::named("cuda:0").props().compute_units;
+  Problem problem = {.images = 25,
+                     .channels = 128,
+                     .filters = 192,
+                     .extent = {3, 4},
+                     .window = {3, 3},
+                     .padding = {1, 1}};
+  check_with(problem, {{"blocks", units}});
+  problem.dtype = f32;
+  for (const int parts : {1, 2}) check_with(problem, {{"blocks", units}, {"parts", parts}});
+}
+
 TEST_F(GpuConvWgradSm90, Rows) {
   check({.images = 3, .channels = 128, .filters = 192, .extent = {5, 5}, .window = {1, 1}});
   check({.dtype = f32, .channels = 128, .extent = {11, 9}, .window = {1, 1}, .stride = {2, 2}});

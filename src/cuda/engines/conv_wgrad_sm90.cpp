@@ -49,15 +49,15 @@ std::string constants(const Shape& shape, const Tile& tile, const Cut& cut) {
           "#define WGMMA_MAJOR_B " + major + "#define WGMMA_REGISTER \"f\"\n";
   const int transposes = tile.turned ? 0 : 1;
   text += constant("kTransposeA", transposes) + constant("kTransposeB", transposes) +
-          constant("kConsumers", tile.consumers()) + constant("kRank", shape.rank()) +
-          constant("kFlip", shape.flips ? 1 : 0) + constant("kDyBoxes", tile.dy_boxes) +
-          constant("kXBoxes", tile.x_boxes) + constant("kTapRows", tile.tap_rows) +
-          constant("kTapsAcross", tile.taps_across) + constant("kRowBlocks", tile.row_blocks) +
-          constant("kRows", tile.rows) + constant("kDyWidth", tile.width) +
-          constant("kSegments", tile.segments) + constant("kStages", tile.stages) +
-          constant("kXWidth", cut.x_width) + constant("kXRows", cut.x_rows) +
-          constant("kSegmentGroups", cut.segment_groups) + constant("kXPitch", cut.x_pitch) +
-          constant("kParts", tile.parts) +
+          constant("kConsumers", tile.consumers()) + constant("kBlocks", tile.blocks) +
+          constant("kRank", shape.rank()) + constant("kFlip", shape.flips ? 1 : 0) +
+          constant("kDyBoxes", tile.dy_boxes) + constant("kXBoxes", tile.x_boxes) +
+          constant("kTapRows", tile.tap_rows) + constant("kTapsAcross", tile.taps_across) +
+          constant("kRowBlocks", tile.row_blocks) + constant("kRows", tile.rows) +
+          constant("kDyWidth", tile.width) + constant("kSegments", tile.segments) +
+          constant("kStages", tile.stages) + constant("kXWidth", cut.x_width) +
+          constant("kXRows", cut.x_rows) + constant("kSegmentGroups", cut.segment_groups) +
+          constant("kXPitch", cut.x_pitch) + constant("kParts", tile.parts) +
 
           constant("kProducerRegisters", tile.turned ? kTurningRegisters : kProducerRegisters) +
           constant("kSide", shape.side) + constant("kGroupFilters", shape.filters / shape.side) +
@@ -110,7 +110,10 @@ class ConvWgradSm90Engine final : public CudaEngine {
       config.scratch_bytes = SplitSum{shape.epilogue, tile.splits}.bytes();
       config.scratch_bytes +=
           (shape.pack_x ? bytes_of(shape.x) : 0) + (shape.pack_dy ? bytes_of(shape.dy) : 0);
-      const double stages = static_cast<double>(cut.stage_count) / tile.splits;
+      const auto blocks = static_cast<double>(cut.blocks);
+      const double stages = static_cast<double>(cut.tiles * cut.stage_count) / blocks;
+      // Tiles that a block has something of.
+      const double ends = tile.blocks > 0 ? static_cast<double>(cut.tiles) / blocks + 1 : 1;
       const double sums = 64.0 * tile.dy_boxes * tile.tap_rows * tile.columns();
       const double pixels = stages * static_cast<double>(tile.segments * cut.segment_groups * 8);
       config.cost = tile_cost(
@@ -119,10 +122,11 @@ class ConvWgradSm90Engine final : public CudaEngine {
            .tile_m = tile.dy_boxes * 64,
            .tile_n = tile.tap_rows * tile.columns(),
            .variant = variant_of(tile),
-           .tiles = static_cast<double>(cut.tiles * tile.splits),
+           .tiles = blocks,
            .flops = 2 * sums * pixels,
-           .load_bytes = stages * static_cast<double>(cut.loaded_bytes),
-           .store_bytes = sums * sizeof(float),
+           .load_bytes =
+               stages * static_cast<double>(cut.loaded_bytes) * (tile.blocks > 0 ? kApartBytes : 1),
+           .store_bytes = ends * sums * sizeof(float),
            .memory_bytes = region.bytes() + 2.0 * static_cast<double>(config.scratch_bytes),
            .launches = 2 + (shape.pack_x ? 1 : 0) + (shape.pack_dy ? 1 : 0),
            // Products of bf16 instead of one of tf32, at twice its rate.
@@ -192,7 +196,7 @@ class ConvWgradSm90Engine final : public CudaEngine {
     launch.function = "filter_gradient";
     launch.threads = static_cast<unsigned>((tile.consumers() + 1) * 128);
     launch.shared_bytes = static_cast<unsigned>(cut.shared_bytes);
-    launch.grid.x = static_cast<unsigned>(cut.tiles * tile.splits);
+    launch.grid.x = static_cast<unsigned>(cut.blocks);
     result.launches.push_back(std::move(launch));
     result.launches.push_back(split_sum(graph, sum, region.precision()));
     return result;

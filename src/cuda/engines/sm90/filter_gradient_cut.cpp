@@ -65,6 +65,7 @@ std::vector<std::pair<std::string, std::int64_t>> knobs_of(const Tile& tile) {
           {"segments", tile.segments},
           {"stages", tile.stages},
           {"split", tile.splits},
+          {"blocks", tile.blocks},
           {"parts", tile.parts}};
 }
 
@@ -81,9 +82,20 @@ Tile filter_gradient_tile_of(const Config& config, const Shape& shape) {
   tile.segments = knob("segments");
   tile.stages = knob("stages");
   tile.splits = knob("split");
+  tile.blocks = knob("blocks");
   tile.parts = knob("parts");
   tile.turned = shape.is_f32() && tile.parts == 1;
   return tile;
+}
+
+std::int64_t most_parts(std::int64_t tiles, std::int64_t stages, std::int64_t blocks) {
+  // Block b begins at stage all * b / blocks of all.
+  const std::int64_t all = tiles * stages;
+  const auto block_of = [&](std::int64_t stage) { return ((stage + 1) * blocks - 1) / all; };
+  std::int64_t most = 1;
+  for (std::int64_t tile = 0; tile < tiles; ++tile)
+    most = std::max(most, block_of((tile + 1) * stages - 1) - block_of(tile * stages) + 1);
+  return most;
 }
 
 Cut::FilterGradientCut(const Shape& shape, const Tile& tile) {
@@ -109,6 +121,7 @@ Cut::FilterGradientCut(const Shape& shape, const Tile& tile) {
   tap_blocks_h = ceil_div(shape.window[1], tile.tap_rows);
   tap_blocks_w = ceil_div(shape.window[2], tile.taps_across);
   tiles = shape.groups * tiles_k * tiles_c * shape.window[0] * tap_blocks_h * tap_blocks_w;
+  blocks = tile.blocks > 0 ? tile.blocks : tiles * tile.splits;
 
   const std::int64_t pixel_bytes = shape.is_f32() ? kRawPixelBytes : kPixelBytes;
   const std::int64_t dy_pixels = std::int64_t{tile.rows} * tile.width;

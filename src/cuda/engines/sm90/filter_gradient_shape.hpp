@@ -49,6 +49,9 @@ struct FilterGradientTile {
   int row_blocks = 1;
   int rows = 1, width = 1, segments = 1;
   int stages = 2, splits = 1;
+  // 0: every tile's stages are cut into `splits` parts, one a block. Else so many blocks share out
+  // the stages of all tiles evenly, and a tile has up to `splits` parts.
+  int blocks = 0;
   int parts = 1;        // that numbers are split into: 2 in place of tf32, 3 for all bits of f32
   bool turned = false;  // f32 of one part: tf32, with dy turned in shared memory
 
@@ -80,9 +83,18 @@ struct FilterGradientCut {
   std::int64_t stage_bytes, shared_bytes;
   std::int64_t loaded_bytes;  // of a stage, from global memory
   std::int64_t copies;        // that bring them
+  std::int64_t blocks;        // of the launch
 
   TensorMapForm map_x, map_dy;
 };
+
+// Blocks that share out all tiles read different pixels at the same time, and the L2 cache gives
+// each of them less: as if it were so many times the bytes. An estimate for an H200.
+inline constexpr double kApartBytes = 1.3;
+
+// Parts that a tile has at most where `blocks` share out the stages of all `tiles`, of which every
+// block has one at least.
+std::int64_t most_parts(std::int64_t tiles, std::int64_t stages, std::int64_t blocks);
 
 // Share of the matrix units' time that a stage fills, if the L2 cache does not limit.
 double filter_gradient_efficiency(const FilterGradientTile& tile, const FilterGradientCut& cut);

@@ -90,12 +90,25 @@ double clocks_of_all(const Shape& shape, const Tile& tile, const Cut& cut,
                      const DeviceProps& device) {
   constexpr double kTile = 4000, kLaunch = 5000, kPerSecond = 1.7e9;
   const Clocks clocks = clocks_of(tile, cut);
-  const double waves = std::ceil(static_cast<double>(cut.tiles * tile.splits) /
-                                 static_cast<double>(device.compute_units));
+  const double blocks =
+      static_cast<double>(tile.blocks > 0 ? tile.blocks : cut.tiles * tile.splits);
+  const double waves = std::ceil(blocks / static_cast<double>(device.compute_units));
   const auto sums = static_cast<double>(element_count(shape.epilogue.space));
-  const auto stages = static_cast<double>(ceil_div(cut.stage_count, tile.splits));
-  return waves * (stages * std::max(clocks.stage, clocks.loading) + kTile) +
+  const double stages = std::ceil(static_cast<double>(cut.tiles * cut.stage_count) / blocks);
+  // Of one tile after another in the same block only the end stands still.
+  const double ends = tile.blocks > 0 ? static_cast<double>(cut.tiles) / blocks : 0;
+  const double loading = clocks.loading * (tile.blocks > 0 ? kApartBytes : 1);
+  return waves * (stages * std::max(clocks.stage, loading) + kTile) + ends * kTile / 2 +
          sums * 8 * tile.splits / device.bytes_per_second * kPerSecond + kLaunch;
+}
+
+// Whether blocks share out all stages evenly: where tiles do not fill the multiprocessors by
+// themselves, and half of the L2 cache holds what they read: no two read the same at once.
+bool is_shared_out(const Shape& shape, const Cut& cut, const DeviceProps& device) {
+  const std::int64_t units = device.compute_units, bytes = bit_width(shape.x.dtype) / 8;
+  const std::int64_t read = (element_count(shape.x.dims) + element_count(shape.dy.dims)) * bytes;
+  return cut.tiles % units != 0 && cut.tiles * cut.stage_count >= 2 * units &&
+         2 * read <= device.l2_bytes;
 }
 
 // Stages as shared memory holds them; false: not even two.
@@ -177,6 +190,11 @@ std::vector<Tile> filter_gradient_tiles(const Shape& shape, int parts, bool turn
       tile.splits = static_cast<int>(splits);
       found.emplace_back(clocks_of_all(shape, tile, cut, device), tile);
     }
+    // Three parts have no registers left for what a loop over tiles keeps.
+    if (parts == 3 || !is_shared_out(shape, cut, device)) return;
+    tile.blocks = device.compute_units;
+    tile.splits = static_cast<int>(most_parts(cut.tiles, cut.stage_count, tile.blocks));
+    found.emplace_back(clocks_of_all(shape, tile, cut, device), tile);
   };
   // Taps whose pixels are of one stage; with strides they are different pixels.
   const std::int64_t most_down =

@@ -25,30 +25,58 @@ static const int kConsumerRegisters =
 struct Work {
   int group, k, c;          // first filter and channel, of the group
   int tap_d, tap_h, tap_w;  // first tap
-  int split, first, count;  // stages
+  int split, end_split;     // where its sums go; what follows up to end_split is zeros
+  int first, count;         // stages
 };
 
-// Tiles of the same pixels are neighbours: they read the same memory at the same time.
-__device__ inline Work work_of(const Args& args) {
-  const int tiles = (int)args.tiles, stages = (int)args.stage_count;
-  Work work;
-  work.split = (int)blockIdx.x / tiles;
-  int tile = (int)blockIdx.x - work.split * tiles;
+__device__ inline Work work_of(const Args& args, int tile) {
   const auto next = [&](int count) {
     const int above = tile / count, own = tile - above * count;
     tile = above;
     return own;
   };
+  Work work;
   work.c = next((int)args.tiles_c) * kXBoxes * 64;
   work.k = next((int)args.tiles_k) * kDyBoxes * 64;
   work.tap_w = next((int)args.tap_blocks_w) * kTapsAcross;
   work.tap_h = next((int)args.tap_blocks_h) * kTapRows;
   work.tap_d = next(kWindowD);
   work.group = tile;
-  const int splits = (int)args.splits;
-  work.first = (int)((int64)stages * work.split / splits);
-  work.count = (int)((int64)stages * (work.split + 1) / splits) - work.first;
   return work;
+}
+
+// use(work) for everything that is the block's. A tile's stages are cut into as many parts as all
+// others' (kBlocks 0), and tiles of the same pixels are neighbours: they read the same memory at
+// the same time. Or kBlocks blocks share out the stages of all tiles, one tile after the other,
+// each as many as the others: parts of one tile, whole ones, parts of another.
+template <class Use>
+__device__ inline void for_work(const Args& args, Use use) {
+  const int tiles = (int)args.tiles, stages = (int)args.stage_count, splits = (int)args.splits;
+  const int block = blockIdx.x;
+  if constexpr (kBlocks == 0) {
+    const int split = block / tiles;
+    Work work = work_of(args, block - split * tiles);
+    work.split = split;
+    work.end_split = split + 1;
+    work.first = (int)((int64)stages * split / splits);
+    work.count = (int)((int64)stages * (split + 1) / splits) - work.first;
+    use(work);
+  } else {
+    const int64 all = (int64)tiles * stages, end = all * (block + 1) / kBlocks;
+#pragma unroll 1
+    for (int64 at = all * block / kBlocks; at < end;) {
+      const int tile = (int)(at / stages);
+      const int64 begin = (int64)tile * stages;
+      Work work = work_of(args, tile);
+      work.first = (int)(at - begin);
+      work.count = (int)(end - at) < stages - work.first ? (int)(end - at) : stages - work.first;
+      // After the block that has the tile's first stage; see FilterGradientCut.
+      work.split = block - (int)(((begin + 1) * kBlocks - 1) / all);
+      work.end_split = work.first + work.count == stages ? splits : work.split + 1;
+      use(work);
+      at += work.count;
+    }
+  }
 }
 
 struct Ring {

@@ -78,9 +78,10 @@ __device__ inline void multiply_stage(const uint8* stage, int first_box, int tap
             keeps || product > 0 || step > 0);
 }
 
-// Sums of 64 filters, by split, filter, tap and channel.
-__device__ inline void keep_sums(const Args& args, const Work& work, int box, int tap_row,
-                                 const Sum (&sums)[WGMMA_N / 2]) {
+// Sums of 64 filters, by split, filter, tap and channel; or zeros.
+__device__ inline void keep_sums(const Args& args, const Work& work, int split, int box,
+                                 int tap_row, const Sum (&sums)[WGMMA_N / 2]) {
+  const bool is_zero = kBlocks > 0 && split > work.split;
   const int lane = threadIdx.x % 32, tap_h = work.tap_h + tap_row;
   if (tap_h >= kWindowH) return;
 #pragma unroll
@@ -88,7 +89,7 @@ __device__ inline void keep_sums(const Args& args, const Work& work, int box, in
     const int k = work.k + box * 64 + (int)(threadIdx.x / 32 % 4) * 16 + half * 8 + lane / 4;
     const int filter = work.group * (int)args.filters + k;
     if (k >= (int)args.filters || filter >= (int)args.all_filters) continue;
-    const int64 row = (int64)work.split * (int)args.all_filters + filter;
+    const int64 row = (int64)split * (int)args.all_filters + filter;
     const int first_channel = kSide > 1 ? k / kGroupFilters * kGroupChannels : 0;
 #pragma unroll
     for (int j = 0; j < WGMMA_N / 8; ++j) {
@@ -100,11 +101,23 @@ __device__ inline void keep_sums(const Args& args, const Work& work, int box, in
       if constexpr (kFlip) tap = kWindowD * kWindowH * kWindowW - 1 - tap;
       float* to = (float*)args.partial +
                   (row * (kWindowD * kWindowH * kWindowW) + tap) * (int64)kGroupChannels + own;
+      const float first = is_zero ? 0 : sums[4 * j + 2 * half];
+      const float second = is_zero ? 0 : sums[4 * j + 2 * half + 1];
       // By name: the compiler made two stores of a float2.
-      store_piece((uint2*)to, make_uint2(__float_as_uint(sums[4 * j + 2 * half]),
-                                         __float_as_uint(sums[4 * j + 2 * half + 1])));
+      store_piece((uint2*)to, make_uint2(__float_as_uint(first), __float_as_uint(second)));
     }
   }
+}
+
+// Of all boxes of a warpgroup; zeros for parts that the tile does not have.
+__device__ inline void keep_sums(const Args& args, const Work& work, int first_box, int tap_row,
+                                 const Sum (&sums)[kRowBlocks][WGMMA_N / 2]) {
+  const int end = kBlocks > 0 ? work.end_split : work.split + 1;
+#pragma unroll 1
+  for (int split = work.split; split < end; ++split)
+#pragma unroll
+    for (int r = 0; r < kRowBlocks; ++r)
+      keep_sums(args, work, split, first_box + r, tap_row, sums[r]);
 }
 
 template <int kCount>

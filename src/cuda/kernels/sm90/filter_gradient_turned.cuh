@@ -21,7 +21,7 @@ static const int kStepsBytes = kDyBoxes * 64 * 128;  // 4 steps of all filters, 
 static const int kTurnedBytes = (kSteps + 3) / 4 * kStepsBytes;
 
 // One thread. Stages: boxes of x, then of dy.
-__device__ inline void produce(const Args& args, const Work& work, Ring ring) {
+__device__ inline void produce(const Args& args, const Work& work, Ring& ring) {
   const int kBytes = 2 * kXBoxes * kXRows * kXWidth * 128 + kDyBoxes * kDyBoxBytes;
   Place place(args, work.first);
   for (int i = 0; i < work.count; ++i, ring.next(kStages), place.advance(args)) {
@@ -45,7 +45,7 @@ __device__ constexpr int filter_of(int column) {
 
 // A warp. A lane has 4 filters of the first or the second 4 runs: 16 numbers of a step. Eight lanes
 // read 128 bytes of a pixel, and write to eight columns whose swizzles differ.
-__device__ inline void turn(const Work& work, Ring ring, Ring turned, int warp) {
+__device__ inline void turn(const Work& work, Ring& ring, Ring& turned, int warp) {
   const int lane = threadIdx.x % 32, half = lane / 16, piece = lane % 16;
   const int kRunPixels = kDyWidth;  // from a run to the next of the same half
   const int first = half * (kRows == 8 ? 4 * kDyWidth : kSteps);
@@ -113,7 +113,7 @@ typedef Sum Sums[kTapsAcross][WGMMA_N / 2];
 static const int kPending = kConsumers > 2 ? 0 : 1;
 
 // All stages of a piece of work. A pixel's registers are free when its last product is done.
-__device__ inline void sum_stages(const Work& work, Ring ring, Ring turned, int at, Sums& sums) {
+__device__ inline void sum_stages(const Work& work, Ring& ring, Ring& turned, int at, Sums& sums) {
   const int kPixels = kSteps + kTapsAcross - 1;
   const int kAhead = kTapsAcross;  // pixels loaded before the products of the next step need them
   int before = -1;
@@ -146,6 +146,7 @@ __device__ inline void sum_stages(const Work& work, Ring ring, Ring turned, int 
   }
   wait_for_products<0>();
   keep_in_registers(sums);
+  if (before >= 0) release(turned, before);
   if (work.count == 0)
 #pragma unroll
     for (int tap = 0; tap < kTapsAcross; ++tap)
@@ -154,9 +155,11 @@ __device__ inline void sum_stages(const Work& work, Ring ring, Ring turned, int 
 }
 
 // Sums of 64 channels, by split, filter, tap and channel: a thread has two channels of a filter.
-__device__ inline void keep_sums(const Args& args, const Work& work, int channel, int tap_row,
-                                 const Sums& sums) {
+// Zeros for parts that the tile does not have.
+__device__ inline void keep_sums(const Args& args, const Work& work, int split, int channel,
+                                 int tap_row, const Sums& sums) {
   const int tap_h = work.tap_h + tap_row, c = work.c + channel;
+  const bool is_zero = kBlocks > 0 && split > work.split;
   if (tap_h >= kWindowH) return;
 #pragma unroll
   for (int column = 0; column < WGMMA_N / 4; ++column) {
@@ -167,7 +170,7 @@ __device__ inline void keep_sums(const Args& args, const Work& work, int channel
     if (k >= (int)args.filters || filter >= (int)args.all_filters || own < 0 ||
         own >= kGroupChannels)
       continue;
-    const int64 row = (int64)work.split * (int)args.all_filters + filter;
+    const int64 row = (int64)split * (int)args.all_filters + filter;
 #pragma unroll
     for (int across = 0; across < kTapsAcross; ++across) {
       int tap = (work.tap_d * kWindowH + tap_h) * kWindowW + work.tap_w + across;
@@ -175,14 +178,16 @@ __device__ inline void keep_sums(const Args& args, const Work& work, int channel
       if constexpr (kFlip) tap = kWindowD * kWindowH * kWindowW - 1 - tap;
       float* to = (float*)args.partial +
                   (row * (kWindowD * kWindowH * kWindowW) + tap) * (int64)kGroupChannels + own;
-      store_piece((uint2*)to, make_uint2(__float_as_uint(sums[across][4 * pair + column % 2]),
-                                         __float_as_uint(sums[across][4 * pair + 2 + column % 2])));
+      store_piece(
+          (uint2*)to,
+          make_uint2(is_zero ? 0 : __float_as_uint(sums[across][4 * pair + column % 2]),
+                     is_zero ? 0 : __float_as_uint(sums[across][4 * pair + 2 + column % 2])));
     }
   }
 }
 
 // A warpgroup: a box of 64 channels, a row of taps.
-__device__ inline void consume(const Args& args, const Work& work, Ring ring, Ring turned,
+__device__ inline void consume(const Args& args, const Work& work, Ring& ring, Ring& turned,
                                int group) {
   const int box = group / kTapRows, tap_row = group % kTapRows;
   const int lane = threadIdx.x % 32, channel = channel_of(threadIdx.x % 128);
@@ -190,7 +195,10 @@ __device__ inline void consume(const Args& args, const Work& work, Ring ring, Ri
   Sums sums;
   sum_stages(work, ring, turned,
              (2 * box + channel / 32) * kXBoxBytes + pixel * 128 + channel % 32 * 4, sums);
-  keep_sums(args, work, box * 64 + channel, tap_row, sums);
+  const int end = kBlocks > 0 ? work.end_split : work.split + 1;
+#pragma unroll 1
+  for (int split = work.split; split < end; ++split)
+    keep_sums(args, work, split, box * 64 + channel, tap_row, sums);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
@@ -215,17 +223,16 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     fence_barriers();
   }
   __syncthreads();
-  const Work work = work_of(args);
   const int group = threadIdx.x / 128;
   if (group == kConsumers) {
     if constexpr (kConsumers > 1) give_registers<kProducerRegisters>();
     const int warp = threadIdx.x / 32 % 4;
     if (warp < kTurners)
-      turn(work, ring, turned, warp);
+      for_work(args, [&](const Work& work) { turn(work, ring, turned, warp); });
     else if (threadIdx.x % 32 == 0)
-      produce(args, work, ring);
+      for_work(args, [&](const Work& work) { produce(args, work, ring); });
   } else {
     if constexpr (kConsumers > 1) take_registers<kConsumerRegisters>();
-    consume(args, work, ring, turned, group);
+    for_work(args, [&](const Work& work) { consume(args, work, ring, turned, group); });
   }
 }
