@@ -226,7 +226,7 @@ class GemmSkinnyEngine final : public CudaEngine {
       config.cost = {
           .flops = region.flops(),
           .bytes = region.bytes(),
-          .flops_fraction = shape.matrix() ? 0.3 * device.flops_f16 / device.flops_f32 : 0.5,
+          .flops_fraction = shape.matrix() ? device.flops_f16 / device.flops_f32 : 0.5,
           .bytes_fraction = region.bytes() / device.bytes_per_second / seconds};
       config.notes.runtime_compiled = true;
       config.notes.truncating_sums = shape.matrix();

@@ -1,6 +1,5 @@
-// How blocks share out the weights of a product with few rows, and what that should take.
+// How blocks share out the weights of a product with few rows.
 #include <algorithm>
-#include <cmath>
 
 #include "base/ceil_div.hpp"
 #include "cuda/engines/gemm_skinny_shape.hpp"
@@ -116,7 +115,7 @@ std::int64_t SkinnyLayout::grid(const Shape& shape) const {
 }
 void SkinnyLayout::choose_passes(const Shape& shape, const DeviceProps& device) {
   const std::int64_t units = groups(shape) * shape.batches;
-  passes = ceil_div(units, std::max<std::int64_t>(device.compute_units * blocks / split, 1));
+  passes = ceil_div(units, clusters_at_once(device, split) * blocks);
   // x of the next batch would come too late.
   if (chunk == 0 && !phases_are_long_enough(shape, *this)) passes = 1;
 }
@@ -137,48 +136,6 @@ bool SkinnyLayout::choose_lengths(const Shape& shape, const DeviceProps& device,
       if (phase < steps - 1) break;
     }
   return false;
-}
-
-// Memory gives all its speed to blocks that have enough on the way, from not too many rows at once.
-// What is left is the start, the end, and multiprocessors that have more to do than others.
-double SkinnyLayout::seconds(const Shape& shape, const DeviceProps& device) const {
-  if (chunk > 0) return seconds_by_rows(shape, device);
-  if (batch > 0) return seconds_direct(shape, device);
-  constexpr double kEnough = 36 << 10;  // bytes on the way per multiprocessor
-  constexpr double kRowsAtOnce = 8192, kLossPerDoubling = 0.16;
-  constexpr double kStart = 5.5e-6, kBarrier = 1e-6, kPass = 0.1e-6;
-  constexpr double kMostOfOne = 1.15;  // of its share of the memory's speed
-  const auto units = static_cast<double>(device.compute_units);
-  const auto count = static_cast<double>(grid(shape));
-  const double at_once = std::min(std::ceil(count / units), static_cast<double>(blocks));
-  const double on_the_way = at_once * static_cast<double>((steps - 1) * step_bytes(shape));
-  const double streams = std::min(count, units * at_once) * static_cast<double>(rows(shape));
-  const double together = shape.along ? static_cast<double>(warps_k) : 4;
-  const double doublings = std::max(0.0, std::log2(streams / kRowsAtOnce));
-  const double speed = device.bytes_per_second * 0.88 * std::min(1.0, on_the_way / kEnough) *
-                       std::max(0.3, 1 - kLossPerDoubling * doublings / together);
-  const double weights =
-      static_cast<double>(shape.many * shape.depth * shape.batches * shape.bits()) / 8;
-  const double block_weights =
-      static_cast<double>(block_rounds(shape) * warps_k * step_depth(shape) * rows(shape) * passes *
-                          shape.bits()) /
-      8;
-  const double times_x = buffers_x(shape) > 1 ? static_cast<double>(passes) : 1;
-  const double x =
-      static_cast<double>(block_rounds(shape) * x_bytes(shape, *this)) * count * times_x;
-  const double all = (weights + 0.6 * x) / speed;
-  // Instructions of the busiest multiprocessor: copies and the walk of the ring come on top of what
-  // is done to a packet.
-  constexpr double kWalk = 80, kScale = 24, kInstructionsPerSecond = 1.7 * 1.75e9;
-  const auto of_step = static_cast<double>(packets(shape, *this));
-  const double step = kWalk + of_step * ((shape.matrix() ? instructions_of_packet(shape) : 20) +
-                                         (shape.scale_block > 0 ? kScale : 0));
-  const double issue = std::ceil(count / units) * block_weights /
-                       (of_step * static_cast<double>(shape.packet_bytes()) * 32) * step /
-                       kInstructionsPerSecond;
-  const double busiest = std::ceil(count / units) * block_weights / (speed / units * kMostOfOne);
-  return std::max({all, busiest, issue}) + kStart + static_cast<double>(passes) * kPass +
-         (split > 1 ? kBarrier * static_cast<double>(passes) : 0);
 }
 
 std::vector<SkinnyLayout> skinny_layouts(const Shape& shape, const DeviceProps& device) {
@@ -209,7 +166,13 @@ std::vector<SkinnyLayout> FastestLayouts::first(std::size_t most) const {
 std::vector<SkinnyLayout> layouts_by_threads(const Shape& shape, const DeviceProps& device,
                                              std::size_t most) {
   std::vector<std::int64_t> splits = {1};
-  if (device.compute_capability >= 90) splits = {1, 2, 4, 8};
+  if (device.compute_capability >= 90) {
+    splits = {1, 2};
+    // Large clusters leave multiprocessors idle: only where pairs would leave more of them.
+    constexpr std::int64_t kFewRows = 32;
+    if (ceil_div(shape.many, kFewRows) * shape.batches * 2 < device.compute_units)
+      splits.insert(splits.end(), {4, 8});
+  }
   FastestLayouts best;  // of those that differ in the number of warps alone
   Layout layout;
   for (layout.tiles = 1; layout.tiles <= (shape.along ? 4 : 1); layout.tiles *= 2)

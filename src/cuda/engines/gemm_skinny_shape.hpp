@@ -81,17 +81,14 @@ struct SkinnyLayout {
   // fits.
   bool choose_lengths(const SkinnyShape& shape, const DeviceProps& device, std::int64_t ring_bytes);
   void choose_passes(const SkinnyShape& shape, const DeviceProps& device);
+  // Clusters of `split` blocks that can be there at a time, one block on a multiprocessor.
+  static std::int64_t clusters_at_once(const DeviceProps& device, std::int64_t split);
   double seconds(const SkinnyShape& shape, const DeviceProps& device) const;
 
   // The same where the copy engine brings the weights.
   std::int64_t stage_bytes(const SkinnyShape& shape) const;
   bool choose_stages(const SkinnyShape& shape, const DeviceProps& device);
-  double seconds_by_rows(const SkinnyShape& shape, const DeviceProps& device) const;
-  double seconds_direct(const SkinnyShape& shape, const DeviceProps& device) const;
 };
-
-// Of a warp, to read a packet of 16 bytes per lane, to convert and to multiply it; on matrix units.
-double instructions_of_packet(const SkinnyShape& shape);
 
 // The best layouts, fastest first by estimate. Those whose weights are copied by threads come last
 // where there are others.

@@ -157,11 +157,11 @@ class GemmSm90Engine final : public CudaEngine {
     describe(region, shape);
     const DType operands = shape.a.math;
     const double bytes = bit_width(operands) / 8.0;
-    // What a few rows take of memory's speed was measured of cuda.gemm_skinny alone: it comes
-    // first. Narrow weights on their way through shared memory are fewer bytes at a time.
+    // Tiles are mostly padding where rows are few: memory waits, and longer where weights are
+    // converted on their way (26 to 28 us instead of 18, 84 to 170 instead of 50 to 90).
     const bool converts = shape.a.converted() || shape.b.converted();
     const bool has_few_rows = std::min(shape.rows, shape.columns) <= 32;
-    const double few_rows = !has_few_rows ? 1 : converts ? 3 : 1.25;
+    const double few_rows = !has_few_rows ? 1 : converts ? 6 : 1.7;
     const std::int64_t shared_depth =
         has_few_rows || converts || !region.reductions.empty() ? 0 : depth_blocks(shape);
     const auto config_of = [&](const ProductTile& tile) {
@@ -257,10 +257,10 @@ class GemmSm90Engine final : public CudaEngine {
       return print_factor(from.computed ? &*from.computed : nullptr, from.math, which, graph,
                           arguments);
     };
-    const std::string printed = print_program(shape.epilogue, graph, "epilogue", arguments) +
-                                print_ahead(shape.epilogue, tile.n, graph, arguments) +
-                                factor(shape.a, 'a') + factor(shape.b, 'b') +
-                                lengths_text(shape, graph, arguments);
+    const std::string printed =
+        print_holding_program(shape.epilogue, graph, "epilogue", arguments) +
+        print_ahead(shape.epilogue, tile.n, graph, arguments) + factor(shape.a, 'a') +
+        factor(shape.b, 'b') + lengths_text(shape, graph, arguments);
 
     const ProductForm form{.a = operands,
                            .b = shape.b.math,

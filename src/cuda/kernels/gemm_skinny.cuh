@@ -255,7 +255,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     gemm_skinny(const __grid_constant__ Args args) {
   multiply<kClusterBlocks, true>(args);
 }
-extern "C" __global__ void __launch_bounds__(kThreads)
+extern "C" __global__ void __launch_bounds__(kThreads, 1)
     gemm_skinny_elements(const __grid_constant__ Args args) {
   multiply<1, false>(args);
 }

@@ -1,0 +1,228 @@
+// What layouts of products with few rows should take: memory, or what the busiest multiprocessor
+// does, in counts of instructions, products and bytes.
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+
+#include "base/ceil_div.hpp"
+#include "cuda/engines/gemm_skinny_shape.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+using Layout = SkinnyLayout;
+using Shape = SkinnyShape;
+
+// --- constants, fitted to 879 timings of an H200 (150 problems; estimates are 7 % off, first
+// choices take 1.015 times as long as the fastest)
+constexpr double kClock = 1.75e9;         // Hz
+constexpr double kEnough = 32 << 10;      // bytes on the way per multiprocessor
+constexpr double kProductClocks = 3.9;    // of a multiprocessor, for m16n8k16
+constexpr double kNorm = 8;               // of parts: nearly the largest, the others show a little
+constexpr double kLoadX = 4.2;            // instructions to read 8 depths of 8 rows of x
+constexpr std::int64_t kPacketBytes = 16, kStepBytes = 4 * kPacketBytes;
+constexpr double kWarpBytes = 32 * kPacketBytes;  // of a packet of all lanes
+
+// What differs between the three walks.
+struct Walk {
+  double of_memory;                    // share of the speed that is on its label
+  double most_issued, issued_by_warp;  // instructions per clock, of a multiprocessor
+  double start;                        // seconds: launch, first bytes, last results
+  double pass;                         // seconds of each further group of rows of a block
+  double cluster;                      // seconds for the barriers of a group of rows
+};
+constexpr Walk kByRows = {.of_memory = 0.94, .most_issued = 2.0, .issued_by_warp = 0.245,
+                          .start = 7.1e-6, .pass = 0.7e-6, .cluster = 1.25e-6};
+constexpr Walk kDirect = {.of_memory = 0.78, .most_issued = 1.53, .issued_by_warp = 0.118,
+                          .start = 6.6e-6, .pass = 0.77e-6, .cluster = 0};
+constexpr Walk kByThreads = {.of_memory = 0.865, .most_issued = 1.49, .issued_by_warp = 0.34,
+                             .start = 7.0e-6, .pass = 0.1e-6, .cluster = 2.45e-6};
+
+double as_double(std::int64_t count) { return static_cast<double>(count); }
+
+// Units of 8 depths in a packet, and tiles of 8 rows of x.
+double units(const Shape& shape) { return as_double(kPacketBytes * 8 / shape.bits()) / 8; }
+double few_tiles(const Shape& shape) { return as_double(ceil_div(shape.few, 8)); }
+bool is_narrow(const Shape& shape) { return shape.bits() == 4; }
+bool is_scaled(const Shape& shape) { return shape.scale_block > 0; }
+double scale_bytes(const Shape& shape) {
+  return is_scaled(shape) ? bit_width(shape.scales().dtype) / 8 : 0;
+}
+
+// Instructions that make pairs of 16 bits of a packet's numbers.
+double conversion(const Shape& shape, bool keeps_offset) {
+  const DType dtype = shape.weights.dtype;
+  if (bit_width(dtype) == 16) return 5;  // moves, and what comes of their being so few
+  if (dtype == e4m3) return shape.type == f16 ? 8 : 33;
+  if (dtype == e5m2) return 12;
+  if (bit_width(dtype) == 8) return 28;
+  return dtype == e2m1 ? 76 : keeps_offset ? 32 : 46;
+}
+// And to read and multiply it.
+double of_packet(const Shape& shape, bool keeps_offset) {
+  return conversion(shape, keeps_offset) + 1 + units(shape) * few_tiles(shape);
+}
+// To read x for a step, and to put its pairs in the order of 4-bit weights.
+double of_x(const Shape& shape) {
+  return units(shape) * few_tiles(shape) * (kLoadX + (is_narrow(shape) ? 4 : 0));
+}
+
+// Blocks that the busiest multiprocessor has, one after the other, and at once.
+struct Turns {
+  double all, at_once;
+  Turns(const Shape& shape, const Layout& layout, const DeviceProps& device) {
+    const std::int64_t grid = layout.grid(shape);
+    all = as_double(std::max(ceil_div(grid, std::int64_t{device.compute_units}),
+                             ceil_div(grid / layout.split,
+                                      SkinnyLayout::clusters_at_once(device, layout.split))));
+    at_once = std::min(as_double(ceil_div(grid, std::int64_t{device.compute_units})),
+                       as_double(layout.blocks));
+  }
+};
+
+double issue_clocks(const Walk& walk, double instructions, double warps) {
+  return instructions / std::min(walk.most_issued, walk.issued_by_warp * warps);
+}
+
+double together(std::initializer_list<double> parts) {
+  const double largest = std::max(parts);
+  double sum = 0;
+  for (const double part : parts) sum += std::pow(part / largest, kNorm);
+  return largest * std::pow(sum, 1 / kNorm);
+}
+double fixed_seconds(const Walk& walk, const Layout& layout) {
+  const double passes = as_double(layout.passes);
+  return walk.start + (passes - 1) * walk.pass + (layout.split > 1 ? passes * walk.cluster : 0);
+}
+
+// Where the copy engine brings the weights by rows.
+double seconds_by_rows(const Shape& shape, const Layout& layout, const DeviceProps& device) {
+  constexpr double kCopyClocks = 4, kCopyBytesPerClock = 32.7;  // of a row
+  constexpr double kChunkClocks = 180;                          // to wait, and to meet
+  constexpr double kAsk = 11, kChunk = 11, kStep = 6;           // instructions of a warp
+  constexpr double kSharedBytesPerClock = 128 / 1.49;
+  const Turns turns(shape, layout, device);
+  const auto rows = as_double(layout.rows(shape)), chunk = as_double(layout.chunk);
+  const auto few = as_double(shape.few), warps = as_double(layout.warps_n * layout.warps_k);
+  const double chunk_depth = chunk * 8 / shape.bits();
+  const double groups = is_scaled(shape) ? chunk_depth / as_double(shape.scale_block) : 0;
+  const double steps = chunk / as_double(kStepBytes * layout.warps_k);  // of a warp
+  const double packets = as_double(2 * layout.tiles);                   // of a step
+  const double of_unit = units(shape) * few_tiles(shape);
+  const bool has_offset = is_narrow(shape) && is_scaled(shape);
+
+  const double on_the_way = std::min(as_double(layout.grid(shape)),
+                                     as_double(device.compute_units) * turns.at_once) /
+                            as_double(device.compute_units) *
+                            as_double(std::max<std::int64_t>(layout.steps - 1, 1)) * rows * chunk;
+  const double weights = as_double(shape.many * shape.batches * shape.row_bytes());
+  const double memory = weights / (device.bytes_per_second * kByRows.of_memory *
+                                   std::sqrt(std::min(1.0, on_the_way / kEnough)));
+
+  // Of a chunk, in clocks. Scales multiply sums, from which the products of the offset are taken.
+  const double of_scales =
+      is_scaled(shape) ? 2 * few_tiles(shape) * (has_offset ? 2 : 1) + 3 : 0;
+  const double step = packets * (of_packet(shape, has_offset) + of_scales) + of_x(shape) +
+                      (has_offset ? 2 * of_unit : 0) + kStep;
+  const double copied = rows + few + groups;
+  const double instructions = steps * step * warps + kChunk * warps + kAsk * copied;
+  const double issue = issue_clocks(kByRows, instructions, warps * turns.at_once) +
+                       kChunkClocks / turns.at_once;
+  const double products =
+      steps * warps * of_unit * (packets + (has_offset ? 2 : 0)) * kProductClocks;
+  const double loads_of_x = of_unit / packets * (is_narrow(shape) ? 2 : 1);  // lanes meet in banks
+  const double shared = rows * chunk * (2 + loads_of_x) / kSharedBytesPerClock;
+  const double copies =
+      copied * kCopyClocks +
+      (rows * chunk + few * chunk_depth * 2 + groups * rows * scale_bytes(shape)) /
+          kCopyBytesPerClock;
+  const double to_seconds =
+      turns.all * as_double(layout.block_rounds(shape) * layout.passes) / kClock;
+  return together({memory, issue * to_seconds, products * to_seconds, shared * to_seconds,
+                   copies * to_seconds}) +
+         fixed_seconds(kByRows, layout);
+}
+
+// Where weights go straight to registers: blocks are many and short.
+double seconds_direct(const Shape& shape, const Layout& layout, const DeviceProps& device) {
+  constexpr double kOfStep = 4;               // instructions of a packet: addresses, the walk
+  constexpr double kShort = 14, kScale = 8;   // instructions of a packet
+  constexpr double kL1BytesPerClock = 31;     // x comes through it
+  const Turns turns(shape, layout, device);
+  const auto all = as_double(device.compute_units), grid = as_double(layout.grid(shape));
+  const auto warps = as_double(layout.warps_n * layout.warps_k);
+  const double few = few_tiles(shape), step_packets = as_double(2 * layout.tiles);
+  const double packets = as_double(layout.rows(shape) * shape.row_bytes()) / kWarpBytes;  // block's
+  const double on_the_way = std::min(grid, all * turns.at_once) / all * warps *
+                            as_double(2 * layout.batch) * step_packets * kWarpBytes;
+  const double weights = as_double(shape.many * shape.batches * shape.row_bytes());
+  const double memory = weights / (device.bytes_per_second * kDirect.of_memory *
+                                   std::min(1.0, on_the_way / kEnough));
+  const double x = units(shape) * few * 3.5 / step_packets;
+  const double packet = of_packet(shape, false) + (shape.bits() == 16 ? kShort : 0) + x +
+                        (is_scaled(shape) ? kScale + 2 * few : 0) + kOfStep;
+  const double to_seconds = turns.all * packets / kClock;
+  const double of_unit = units(shape) * few;
+  return together({memory, issue_clocks(kDirect, packet, warps * turns.at_once) * to_seconds,
+                   of_unit / step_packets * kWarpBytes / kL1BytesPerClock * to_seconds,
+                   of_unit * kProductClocks * to_seconds}) +
+         kDirect.start + (std::ceil(turns.all / turns.at_once) - 1) * kDirect.pass;
+}
+
+// Where threads copy: memory gives its speed to not too many rows at once, and x is copied too.
+double seconds_by_threads(const Shape& shape, const Layout& layout, const DeviceProps& device) {
+  constexpr double kRowsAtOnce = 8192, kLossPerDoubling = 0.23;
+  constexpr double kMostOfOne = 1.15;          // of its share of the memory's speed
+  constexpr double kStep = 8, kScale = 16;     // instructions of a warp: the walk; of a packet
+  constexpr double kCopyX = 78;                // instructions for 512 bytes
+  constexpr double kVector = 20;               // instructions of a packet without matrix units
+  const Turns turns(shape, layout, device);
+  const auto all = as_double(device.compute_units), grid = as_double(layout.grid(shape));
+  const auto warps = as_double(layout.warps_n * layout.warps_k);
+  const auto step_bytes = as_double(layout.step_bytes(shape));
+  const double on_the_way = turns.at_once * as_double(layout.steps - 1) * step_bytes;
+  const double streams = std::min(grid, all * turns.at_once) * as_double(layout.rows(shape));
+  const double along = shape.along ? as_double(layout.warps_k) : 4;
+  const double doublings = std::max(0.0, std::log2(streams / kRowsAtOnce));
+  const double speed = device.bytes_per_second * kByThreads.of_memory *
+                       std::min(1.0, on_the_way / kEnough) *
+                       std::max(0.3, 1 - kLossPerDoubling * doublings / along);
+  const double weights = as_double(shape.many * shape.depth * shape.batches) * shape.bits() / 8;
+  const double steps = as_double(layout.block_rounds(shape) * layout.passes);  // of a block
+
+  const double packets = step_bytes / (warps * 32 * as_double(shape.packet_bytes()));
+  const double x_bytes = as_double(layout.block_rounds(shape) * layout.warps_k *
+                                   layout.step_depth(shape) * shape.few) *
+                         bit_width(shape.type) / 8 *
+                         (layout.buffers_x(shape) > 1 ? as_double(layout.passes) : 1);
+  const double packet = (shape.matrix() ? of_packet(shape, false) : kVector) +
+                        (is_scaled(shape) ? kScale : 0);
+  const double step = kStep + packets * packet + (shape.matrix() ? of_x(shape) : 0);
+  const double instructions = steps * step * warps + kCopyX * x_bytes / kWarpBytes;
+  const double issue =
+      turns.all * issue_clocks(kByThreads, instructions, warps * turns.at_once) / kClock;
+  const double busiest = turns.all * steps * step_bytes / (speed / all * kMostOfOne);
+  const double products = shape.matrix() ? turns.all * steps * warps * packets * units(shape) *
+                                               few_tiles(shape) * kProductClocks / kClock
+                                         : 0;
+  return together({weights / speed, busiest, issue, products}) + fixed_seconds(kByThreads, layout);
+}
+
+}  // namespace
+
+std::int64_t SkinnyLayout::clusters_at_once(const DeviceProps& device, std::int64_t split) {
+  // Clusters are on one of the chip's groups of multiprocessors, and leave some of each idle: of
+  // 132 they had room for 66 of 2, 30 of 4 and 14 of 8; one more cluster was a second turn.
+  const std::int64_t usable =
+      split > 2 ? device.compute_units * 17 / 20 : std::int64_t{device.compute_units};
+  return std::max<std::int64_t>(usable / split, 1);
+}
+
+double SkinnyLayout::seconds(const Shape& shape, const DeviceProps& device) const {
+  if (chunk > 0) return seconds_by_rows(shape, *this, device);
+  if (batch > 0) return seconds_direct(shape, *this, device);
+  return seconds_by_threads(shape, *this, device);
+}
+
+}  // namespace ashlar::cuda
