@@ -118,6 +118,13 @@ bool fit_stages(const Shape& shape, Tile& tile, const DeviceProps& device) {
   return false;
 }
 
+// Of three warpgroups with all the sums they have registers for: the compiler lets several stages
+// of two products overlap, finds too few registers and makes all products wait (C7511).
+bool is_too_short(const Tile& tile, const Cut& cut) {
+  return !tile.turned && tile.consumers() > 2 && tile.sums() > 64 &&
+         tile.segments * cut.segment_groups <= 4;
+}
+
 bool is_taken(const Cut& cut) {
   return refusal(cut.map_x) == nullptr && refusal(cut.map_dy) == nullptr;
 }
@@ -141,7 +148,7 @@ std::vector<Tile> with_stages(const Shape& shape, const Tile& tile, const Device
     own.segments = segments;
     if (width > kMostBox || !fit_stages(shape, own, device)) return;
     const Cut cut(shape, own);
-    if (!is_taken(cut)) return;
+    if (!is_taken(cut) || is_too_short(own, cut)) return;
     const Clocks clocks = clocks_of(own, cut);
     const double time =
         std::max(clocks.stage, clocks.loading) * static_cast<double>(cut.stage_count);
