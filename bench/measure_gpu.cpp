@@ -25,9 +25,6 @@ using Clock = std::chrono::steady_clock;
 
 // The oracle does some 1e8 operations per second.
 constexpr double kQuickForOracle = 2e8;
-// At full size, results are compared with those of engines that round elsewhere. What differs by
-// more than this many tolerances is not rounding but another element, or one that nobody wrote.
-constexpr double kFar = 16;
 constexpr std::int64_t kMost = 200;  // samples
 // Seconds after which a slow case has enough of them, however few that are.
 constexpr double kPatience = 2;
@@ -168,16 +165,17 @@ void run_whole(const Gpu& gpu, Runs& side, const char* whose) {
   }
 }
 
-std::string in_tolerances(const Difference& found, const char* from) {
+std::string in_tolerances(const Difference& found, const char* from, double far) {
   return fmt::format("; at full size {:.2g} tolerances from {}{}", found.worst, from,
-                     found.worst <= kFar ? "" : " (" + found.tensor + ")");
+                     found.worst <= far ? "" : " (" + found.tensor + ")");
 }
 
-// All sides at full size, on samples of every output. Where there is no peer that agrees, the
-// generic engine decides: it is made when it is needed. If it finds ours right, a peer that differs
-// is wrong and goes: its time would be of something else.
+// All sides at full size, on samples of every output. What differs by more than `far` tolerances is
+// not rounding but another element, or one that nobody wrote. Where there is no peer that agrees,
+// the generic engine decides: it is made when it is needed. If it finds ours right, a peer that
+// differs is wrong and goes: its time would be of something else.
 template <class MakeNaive>
-Verdict check_samples(const Gpu& gpu, const Running& ours, std::unique_ptr<Peer>& peer,
+Verdict check_samples(const Gpu& gpu, const Running& ours, std::unique_ptr<Peer>& peer, double far,
                       const MakeNaive& make_naive) {
   run_whole(gpu, ours, "ours");
   std::string text;
@@ -187,8 +185,8 @@ Verdict check_samples(const Gpu& gpu, const Running& ours, std::unique_ptr<Peer>
     const std::vector<TensorId> tensors = ours.graph.bound_tensors();
     const Difference found = difference(
         gpu, ours, [&](std::size_t i) { return const_cast<void*>(peer->output(tensors[i])); });
-    if (!found.tensor.empty()) text = in_tolerances(found, "the peer");
-    if (!found.tensor.empty() && found.worst <= kFar) return {true, text};
+    if (!found.tensor.empty()) text = in_tolerances(found, "the peer", far);
+    if (!found.tensor.empty() && found.worst <= far) return {true, text};
     peer_differs = !found.tensor.empty();
   }
   const Naive* naive = make_naive();
@@ -196,8 +194,8 @@ Verdict check_samples(const Gpu& gpu, const Running& ours, std::unique_ptr<Peer>
   run_whole(gpu, *naive, "the generic engine");
   const Difference found =
       difference(gpu, ours, [&](std::size_t i) { return naive->tensors.pointers()[i]; });
-  if (peer_differs && found.worst <= kFar) peer.reset();
-  return {found.worst <= kFar, in_tolerances(found, "the generic engine") + text};
+  if (peer_differs && found.worst <= far) peer.reset();
+  return {found.worst <= far, in_tolerances(found, "the generic engine", far) + text};
 }
 
 // Sample by sample in turn, forwards and backwards, so that none gains from a slow moment.
@@ -336,7 +334,7 @@ void measure_into(Measurement& result, const Case& problem, const MeasureOptions
     if (is_slow(outline_of(naive->runner.plan().explain()))) naive.reset();
     return naive.get();
   };
-  const Verdict large = check_samples(gpu, ours, peer, make_naive);
+  const Verdict large = check_samples(gpu, ours, peer, problem.far, make_naive);
   result.ok = small.ok && large.ok;
   result.check = (small.ok && !large.ok ? "WRONG: " : "") + small.text + large.text;
   if (!result.ok) return;

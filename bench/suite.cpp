@@ -82,8 +82,9 @@ Target read_target(const Json& json, const std::string& place) {
 }
 
 // The members of a case that are not parameters of its graph.
-const std::set<std::string> kCaseMembers = {"name",  "graph", "alone", "prepare", "naive",
-                                            "check", "apart", "quick", "tf32",    "peer_fails"};
+const std::set<std::string> kCaseMembers = {"name",  "graph",      "alone", "prepare",
+                                            "naive", "check",      "apart", "quick",
+                                            "tf32",  "peer_fails", "far"};
 
 // Replaces every text "$name" by the parameter of that name.
 class Filler {
@@ -219,6 +220,7 @@ class Reader {
         result.apart.push_back(
             read_problem(text_of(part, here + ".apart"), parameters, here, used));
     }
+    if (parameters.contains("far")) result.far = number_of(parameters["far"], here + ".far");
     if (parameters.contains("peer_fails"))
       result.peer_fails = text_of(parameters["peer_fails"], here + ".peer_fails");
     if (parameters.contains("quick"))

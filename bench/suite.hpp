@@ -37,8 +37,9 @@ struct Case {
   std::optional<Problem> check;          // a smaller problem that the oracle can check, for GPUs
   std::optional<Problem> check_prepare;  // what `prepare` is for it
   std::vector<Problem> apart;  // the same as several graphs, each taking what the last one left
-  std::string peer_fails;      // why the peer on GPUs must not be run, empty: it may
-  bool quick = false;          // one of those that stand for the suite in a short run
+  double far = 16;  // tolerances at full size, where others round elsewhere: more is no rounding
+  std::string peer_fails;  // why the peer on GPUs must not be run, empty: it may
+  bool quick = false;      // one of those that stand for the suite in a short run
 };
 
 // What a suite is meant to reach; what is absent is not asked for.

@@ -109,6 +109,57 @@ TEST_F(GpuConvWgradSm90, ThreeByThree) {
   check({.dtype = f16, .images = 1, .extent = {5, 9}, .window = {3, 3}}, true);
 }
 
+// tf32 with dy turned: runs that are rows, and halves of rows; boxes and taps of warpgroups.
+TEST_F(GpuConvWgradSm90, TurnedTf32) {
+  const Problem seven = {
+      .dtype = f32, .images = 3, .extent = {7, 7}, .window = {3, 3}, .padding = {1, 1}};
+  check_with(seven, {{"parts", 1}, {"tap_rows", 3}, {"taps_across", 3}, {"rows", 8}});
+  check_with(seven, {{"parts", 1}, {"tap_rows", 3}, {"taps_across", 3}, {"rows", 4}});
+  check_with(seven, {{"parts", 1}, {"tap_rows", 1}, {"taps_across", 3}});
+  check_with(seven, {{"parts", 1}, {"tap_rows", 2}, {"taps_across", 2}});
+  check_with({.dtype = f32,
+              .images = 2,
+              .channels = 136,
+              .filters = 72,
+              .extent = {10, 28},
+              .window = {2, 3},
+              .dilation = {3, 1},
+              .padding = {1, 0},
+              .mode = ConvMode::convolution},
+             {{"parts", 1}, {"taps_across", 3}});
+  check_with({.dtype = f32,
+              .channels = 256,
+              .filters = 192,
+              .extent = {9, 8},
+              .window = {1, 1},
+              .stride = {2, 1}},
+             {{"parts", 1}});
+  check_with({.dtype = f32,
+              .images = 3,
+              .channels = 128,
+              .filters = 192,
+              .extent = {8, 12},
+              .window = {1, 1}},
+             {{"parts", 1}, {"tap_rows", 1}, {"taps_across", 1}});
+  check_with({.dtype = f32, .extent = {4, 6, 14}, .window = {3, 3, 3}, .padding = {1, 1, 1}},
+             {{"parts", 1}, {"tap_rows", 3}, {"taps_across", 3}});
+}
+
+// Blocks that share out the stages of all tiles: with parts of several tiles, and tiles that have
+// fewer parts than others.
+TEST_F(GpuConvWgradSm90, SharedOut) {
+  const std::int64_t units = Device::named("cuda:0").props().compute_units;
+  Problem problem = {.images = 25,
+                     .channels = 128,
+                     .filters = 192,
+                     .extent = {3, 4},
+                     .window = {3, 3},
+                     .padding = {1, 1}};
+  check_with(problem, {{"blocks", units}});
+  problem.dtype = f32;
+  for (const int parts : {1, 2}) check_with(problem, {{"blocks", units}, {"parts", parts}});
+}
+
 TEST_F(GpuConvWgradSm90, Rows) {
   check({.images = 3, .channels = 128, .filters = 192, .extent = {5, 5}, .window = {1, 1}});
   check({.dtype = f32, .channels = 128, .extent = {11, 9}, .window = {1, 1}, .stride = {2, 2}});

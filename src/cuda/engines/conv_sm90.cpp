@@ -224,7 +224,9 @@ class ConvSm90Engine final : public CudaEngine {
       of_results = fmt::format("typedef {} Result;\n", to_string(result_view.dtype));
     }
     if (tile.boxes > 0) arguments.tensor_map("map_results", result_view, *shape.result_map());
-    std::string printed = print_program(epilogue, graph, "epilogue", arguments, result_view.dtype);
+    std::string printed =
+        tile.boxes > 0 ? print_program(epilogue, graph, "epilogue", arguments, result_view.dtype)
+                       : print_holding_program(epilogue, graph, "epilogue", arguments);
     printed += print_ahead(shape.epilogue, tile.n, graph, arguments) +
                print_pixels(shape, graph, arguments);
     std::vector<const PointwiseProgram*> programs = {&shape.epilogue};

@@ -20,7 +20,8 @@ using Shape = FilterGradientShape;
 using Tile = FilterGradientTile;
 using Cut = FilterGradientCut;
 
-constexpr int kProducerRegisters = 40;
+// Of the warpgroup that asks for copies, and of one that also turns dy.
+constexpr int kProducerRegisters = 40, kTurningRegisters = 56;
 
 std::int64_t bytes_of(const View& view) {
   return element_count(view.dims) * (bit_width(view.dtype) / 8);
@@ -38,14 +39,17 @@ std::string constants(const Shape& shape, const Tile& tile, const Cut& cut) {
     add("kDilation", shape.dilation[axis]);
     add("kPadding", shape.padding[axis]);
   }
-  const bool splits = shape.splits_numbers();
-  const std::string operands = shape.x.dtype == f16 ? "f16" : "bf16";
-  text += "typedef float Sum;\n#define WGMMA_N " + std::to_string(tile.columns()) +
-          "\n#define WGMMA_K \"k16\"\n#define WGMMA_SUM f32\n#define WGMMA_A " + operands +
-          "\n#define WGMMA_B " + operands +
-          "\n#define WGMMA_SCALES \", 1, 1\"\n#define WGMMA_MAJOR_A \", 1\"\n"
-          "#define WGMMA_MAJOR_B \", 1\"\n#define WGMMA_REGISTER \"f\"\n";
-  text += constant("kTransposeA", 1) + constant("kTransposeB", 1) +
+  const std::string operands = tile.turned ? "tf32" : shape.x.dtype == f16 ? "f16" : "bf16";
+  const std::string major = tile.turned ? "\"\"\n" : "\", 1\"\n";
+  text += "typedef float Sum;\n#define WGMMA_N " +
+          std::to_string(tile.turned ? tile.dy_boxes * kBoxChannels : tile.columns()) +
+          "\n#define WGMMA_K " + (tile.turned ? "\"k8\"" : "\"k16\"") +
+          "\n#define WGMMA_SUM f32\n#define WGMMA_A " + operands + "\n#define WGMMA_B " + operands +
+          "\n#define WGMMA_SCALES \", 1, 1\"\n#define WGMMA_MAJOR_A " + major +
+          "#define WGMMA_MAJOR_B " + major + "#define WGMMA_REGISTER \"f\"\n";
+  const int transposes = tile.turned ? 0 : 1;
+  text += constant("kTransposeA", transposes) + constant("kTransposeB", transposes) +
+          constant("kConsumers", tile.consumers()) + constant("kBlocks", tile.blocks) +
           constant("kRank", shape.rank()) + constant("kFlip", shape.flips ? 1 : 0) +
           constant("kDyBoxes", tile.dy_boxes) + constant("kXBoxes", tile.x_boxes) +
           constant("kTapRows", tile.tap_rows) + constant("kTapsAcross", tile.taps_across) +
@@ -54,20 +58,29 @@ std::string constants(const Shape& shape, const Tile& tile, const Cut& cut) {
           constant("kStages", tile.stages) + constant("kXWidth", cut.x_width) +
           constant("kXRows", cut.x_rows) + constant("kSegmentGroups", cut.segment_groups) +
           constant("kXPitch", cut.x_pitch) + constant("kParts", tile.parts) +
-          constant("kProducerRegisters", kProducerRegisters) + constant("kSide", shape.side) +
-          constant("kGroupFilters", shape.filters / shape.side) +
+
+          constant("kProducerRegisters", tile.turned ? kTurningRegisters : kProducerRegisters) +
+          constant("kSide", shape.side) + constant("kGroupFilters", shape.filters / shape.side) +
           constant("kGroupChannels", shape.channels / shape.side);
-  if (splits)
+  if (tile.parts > 1)
     text += constant("kDyPieceRows", cut.dy_piece_rows) +
             constant("kXPieceRows", cut.x_piece_rows) + constant("kRawSlots", cut.raw_slots);
   return text;
 }
 
 std::vector<Tile> tiles_of(const Shape& shape, const DeviceProps& device) {
-  if (!shape.splits_numbers()) return filter_gradient_tiles(shape, 1, device);
-  std::vector<Tile> result = filter_gradient_tiles(shape, 2, device);
-  for (const Tile& tile : filter_gradient_tiles(shape, 3, device)) result.push_back(tile);
+  if (!shape.is_f32()) return filter_gradient_tiles(shape, 1, false, device);
+  std::vector<Tile> result = filter_gradient_tiles(shape, 1, true, device);
+  for (const int parts : {2, 3})
+    for (const Tile& tile : filter_gradient_tiles(shape, parts, false, device))
+      result.push_back(tile);
   return result;
+}
+
+// Of the calibration: stages of turned tiles are other kernels than those of any segments.
+int variant_of(const Tile& tile) {
+  constexpr int kTurned = 16;
+  return tile.turned ? kTurned : tile.segments;
 }
 
 class ConvWgradSm90Engine final : public CudaEngine {
@@ -97,7 +110,10 @@ class ConvWgradSm90Engine final : public CudaEngine {
       config.scratch_bytes = SplitSum{shape.epilogue, tile.splits}.bytes();
       config.scratch_bytes +=
           (shape.pack_x ? bytes_of(shape.x) : 0) + (shape.pack_dy ? bytes_of(shape.dy) : 0);
-      const double stages = static_cast<double>(cut.stage_count) / tile.splits;
+      const auto blocks = static_cast<double>(cut.blocks);
+      const double stages = static_cast<double>(cut.tiles * cut.stage_count) / blocks;
+      // Tiles that a block has something of.
+      const double ends = tile.blocks > 0 ? static_cast<double>(cut.tiles) / blocks + 1 : 1;
       const double sums = 64.0 * tile.dy_boxes * tile.tap_rows * tile.columns();
       const double pixels = stages * static_cast<double>(tile.segments * cut.segment_groups * 8);
       config.cost = tile_cost(
@@ -105,19 +121,20 @@ class ConvWgradSm90Engine final : public CudaEngine {
            .operands = shape.x.dtype,
            .tile_m = tile.dy_boxes * 64,
            .tile_n = tile.tap_rows * tile.columns(),
-           .variant = tile.segments,
-           .tiles = static_cast<double>(cut.tiles * tile.splits),
+           .variant = variant_of(tile),
+           .tiles = blocks,
            .flops = 2 * sums * pixels,
-           .load_bytes = stages * static_cast<double>(cut.loaded_bytes),
-           .store_bytes = sums * sizeof(float),
+           .load_bytes =
+               stages * static_cast<double>(cut.loaded_bytes) * (tile.blocks > 0 ? kApartBytes : 1),
+           .store_bytes = ends * sums * sizeof(float),
            .memory_bytes = region.bytes() + 2.0 * static_cast<double>(config.scratch_bytes),
            .launches = 2 + (shape.pack_x ? 1 : 0) + (shape.pack_dy ? 1 : 0),
            // Products of bf16 instead of one of tf32, at twice its rate.
-           .efficiency = (shape.splits_numbers() ? 2.0 / tile.products() : 1.0) *
+           .efficiency = (tile.parts > 1 ? 2.0 / tile.products() : 1.0) *
                          filter_gradient_efficiency(tile, cut)},
           device, region.precision());
       config.notes.runtime_compiled = true;
-      config.notes.tf32 = tile.parts == 2;
+      config.notes.tf32 = shape.is_f32() && tile.parts < 3;
       config.notes.truncating_sums = tile.parts < 3;
     }
     sort_by_cost(result, device, region.precision());
@@ -128,7 +145,7 @@ class ConvWgradSm90Engine final : public CudaEngine {
                       const DeviceProps& device) const override {
     Shape shape;
     describe(region, shape);
-    const Tile tile = filter_gradient_tile_of(config);
+    const Tile tile = filter_gradient_tile_of(config, shape);
     const Cut cut(shape, tile);
 
     KernelDesign result;
@@ -166,16 +183,20 @@ class ConvWgradSm90Engine final : public CudaEngine {
     arguments.number("to_d", shape.to[0]);
     arguments.number("to_h", shape.to[1]);
     arguments.number("to_w", shape.to[2]);
-    const std::array<std::string_view, 3> files = {
-        "lib/ptx_wgmma_product.cuh", "sm90/filter_gradient.cuh",
-        shape.splits_numbers() ? "sm90/filter_gradient_split.cuh"
-                               : "sm90/filter_gradient_direct.cuh"};
+    std::vector<std::string_view> files = {"lib/ptx_wgmma_product.cuh", "sm90/filter_gradient.cuh"};
+    if (tile.turned) {
+      files.push_back("sm90/filter_gradient_turned.cuh");
+    } else {
+      files.push_back("sm90/filter_gradient_boxes.cuh");
+      files.push_back(tile.parts > 1 ? "sm90/filter_gradient_split.cuh"
+                                     : "sm90/filter_gradient_direct.cuh");
+    }
     launch.source = {"filter_gradient",
                      assemble(files, constants(shape, tile, cut) + arguments.struct_text())};
     launch.function = "filter_gradient";
     launch.threads = static_cast<unsigned>((tile.consumers() + 1) * 128);
     launch.shared_bytes = static_cast<unsigned>(cut.shared_bytes);
-    launch.grid.x = static_cast<unsigned>(cut.tiles * tile.splits);
+    launch.grid.x = static_cast<unsigned>(cut.blocks);
     result.launches.push_back(std::move(launch));
     result.launches.push_back(split_sum(graph, sum, region.precision()));
     return result;

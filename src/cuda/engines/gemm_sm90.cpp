@@ -257,10 +257,10 @@ class GemmSm90Engine final : public CudaEngine {
       return print_factor(from.computed ? &*from.computed : nullptr, from.math, which, graph,
                           arguments);
     };
-    const std::string printed = print_program(shape.epilogue, graph, "epilogue", arguments) +
-                                print_ahead(shape.epilogue, tile.n, graph, arguments) +
-                                factor(shape.a, 'a') + factor(shape.b, 'b') +
-                                lengths_text(shape, graph, arguments);
+    const std::string printed =
+        print_holding_program(shape.epilogue, graph, "epilogue", arguments) +
+        print_ahead(shape.epilogue, tile.n, graph, arguments) + factor(shape.a, 'a') +
+        factor(shape.b, 'b') + lengths_text(shape, graph, arguments);
 
     const ProductForm form{.a = operands,
                            .b = shape.b.math,

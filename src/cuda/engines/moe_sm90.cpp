@@ -279,7 +279,7 @@ class MoeSm90Engine final : public CudaEngine {
       arguments.number("tiles_n", ceil_div(shape.columns, tile.n));
       arguments.number("depth_blocks", ceil_div(shape.depth, tile_depth(shape.token.math)));
       add_extents(arguments, shape.epilogue.space);
-      std::string printed = print_program(shape.epilogue, graph, "epilogue", arguments) +
+      std::string printed = print_holding_program(shape.epilogue, graph, "epilogue", arguments) +
                             routing_text(shape, region, graph, arguments);
       const auto computed = [](const MatrixFactor& factor) {
         return factor.computed ? &*factor.computed : nullptr;

@@ -36,16 +36,27 @@ std::string attributes(const Pointwise& op) {
   }
 }
 
+std::string held_text(int rank, int bytes, const std::string& members, const std::string& loads) {
+  return fmt::format(
+      "static const int kHeldBytes = {};\n"
+      "template <int kCount> struct Held {{\n{}}};\n"
+      "template <int kCount>\n"
+      "__device__ inline void hold(const Args& args, const Index (&at)[{}], Held<kCount>& held) "
+      "{{\n{}}}\n",
+      bytes, members, std::max(rank, 1), loads);
+}
+
 class Printer {
  public:
   Printer(const PointwiseProgram& program, const Graph& graph, const std::string& function,
-          Arguments& arguments, DType kept = f32)
+          Arguments& arguments, DType kept = f32, bool holds = false)
       : program_(program),
         space_(program.space),
         graph_(graph),
         function_(function),
         arguments_(arguments),
-        has_short_results_(has_short_results(program, kept)) {}
+        has_short_results_(has_short_results(program, kept)),
+        holds_(holds) {}
 
   std::string print() {
     for (std::size_t i = 0; i < program_.steps.size(); ++i) add_step(static_cast<int>(i));
@@ -55,13 +66,17 @@ class Printer {
       line(fmt::format("tails.template take<{}>(v{});", i, program_.reduced[i]));
     std::string parameters;
     for (int row = 0; row < rows_; ++row) parameters += fmt::format(", R (&acc{})[kCount]", row);
+    if (holds_) parameters += ", const Held<kCount>& held";
     if (program_.result >= 0) parameters += ", R (&result)[kCount]";
     if (!program_.reduced.empty()) parameters += ", Tails& tails";
-    return fmt::format(
-        "template <int kCount{}>\n"
-        "__device__ inline void {}(const Args& args, const Index (&at)[{}]{}) {{\n{}}}\n",
-        program_.reduced.empty() ? "" : ", class Tails", function_,
-        std::max(program_.space.rank(), 1), parameters, body_);
+    const std::string held =
+        holds_ ? held_text(program_.space.rank(), held_bytes_, held_members_, held_loads_) : "";
+    return held +
+           fmt::format(
+               "template <int kCount{}>\n"
+               "__device__ inline void {}(const Args& args, const Index (&at)[{}]{}) {{\n{}}}\n",
+               program_.reduced.empty() ? "" : ", class Tails", function_,
+               std::max(program_.space.rank(), 1), parameters, body_);
   }
 
   std::string print_store(const View& view) {
@@ -139,11 +154,22 @@ class Printer {
     if (stride == 0)
       line(fmt::format("fill(load_element<R>({}, {}, {}), v{});", tag(view.dtype), pointer, index,
                        i));
+    else if (holds_ && is_as_large_as_results(step, program_, graph_))
+      hold_load(view, pointer, index, i);
     else if (stride == 1)
       line(fmt::format("load_row({}, {}, {}, v{});", tag(view.dtype), pointer, index, i));
     else
       line(fmt::format("load_strided({}, {}, {}, {}, v{});", tag(view.dtype), pointer, index,
                        stride_text(view, view.strides.rank() - 1, name), i));
+  }
+
+  // In two: hold() loads, the program takes what it has loaded.
+  void hold_load(const View& view, const std::string& pointer, const std::string& index, int i) {
+    held_bytes_ += bit_width(view.dtype) / 8;
+    held_members_ += fmt::format("  Vector<kCount, {}::Word> load{};\n", to_string(view.dtype), i);
+    held_loads_ +=
+        fmt::format("  hold_row({}, {}, {}, held.load{});\n", tag(view.dtype), pointer, index, i);
+    line(fmt::format("widen_vector({}, held.load{}, v{});", tag(view.dtype), i, i));
   }
 
   // Elements that blocks share.
@@ -367,6 +393,9 @@ class Printer {
   std::set<int> has_flags_;        // steps that draw 0 or 1, which are there as flags, too
   int rows_ = 0;
   const bool has_short_results_;
+  const bool holds_;
+  std::string held_members_, held_loads_;
+  int held_bytes_ = 0;  // of an element, of all that is held
 };
 
 }  // namespace
@@ -374,6 +403,26 @@ class Printer {
 std::string print_program(const PointwiseProgram& program, const Graph& graph,
                           const std::string& name, Arguments& arguments, DType kept) {
   return Printer(program, graph, name, arguments, kept).print();
+}
+
+std::string print_holding_program(const PointwiseProgram& program, const Graph& graph,
+                                  const std::string& name, Arguments& arguments) {
+  return Printer(program, graph, name, arguments, f32, true).print();
+}
+
+std::string print_nothing_held(int rank) { return held_text(rank, 0, "", ""); }
+
+bool is_as_large_as_results(const Step& step, const PointwiseProgram& program, const Graph& graph) {
+  if (step.kind != Kind::load || !step.blocks.empty()) return false;
+  const View& view = step.view;
+  const TensorKind kind = graph.tensor(view.tensor).kind;
+  if (kind == TensorKind::scalar || kind == TensorKind::constant ||
+      view.ragged_offset != kNoTensor || is_packed(view.dtype))
+    return false;
+  const int rank = program.space.rank();
+  for (int axis = 0; axis < rank; ++axis)
+    if (program.space[axis] > 1 && view.strides[axis] == 0) return false;
+  return rank > 0 && view.strides[rank - 1] == 1;
 }
 
 std::string print_store(const View& view, const Graph& graph, const std::string& name,

@@ -20,6 +20,20 @@ namespace ashlar::cuda {
 std::string print_program(const PointwiseProgram& program, const Graph& graph,
                           const std::string& name, Arguments& arguments, DType kept = f32);
 
+// The same in two functions, so that loads are on their way before results are made: those that are
+// as large as the results are done by
+// template <int kCount> void hold(const Args& args, const Index (&at)[rank], Held<kCount>& held)
+// and NAME has a parameter const Held<kCount>& held behind its accumulators. kHeldBytes is what
+// Held has of an element.
+std::string print_holding_program(const PointwiseProgram& program, const Graph& graph,
+                                  const std::string& name, Arguments& arguments);
+// Held and hold() for a program that is not printed this way.
+std::string print_nothing_held(int rank);
+// A load of elements that lie together along the last axis, of a tensor with as many of them as the
+// program has results; what is smaller is read again and again, and in the caches.
+bool is_as_large_as_results(const PointwiseProgram::Step& step, const PointwiseProgram& program,
+                            const Graph& graph);
+
 // One element of a view, whatever type it has:
 // template <class V> void NAME(const Args& args, const Index (&at)[rank], V value)
 std::string print_store(const View& view, const Graph& graph, const std::string& name,

@@ -314,6 +314,7 @@ std::string ProductDesigner::print_epilogue(const Graph& graph, Arguments& argum
   const bool has_lengths = product_.m_override.present() || product_.n_override.present();
   std::string text;
   if (is_split) {
+    text += print_nothing_held(rank);
     std::string index = "0";
     for (int axis = 0; axis < rank; ++axis)
       index =
@@ -321,13 +322,13 @@ std::string ProductDesigner::print_epilogue(const Graph& graph, Arguments& argum
                       arguments.number(fmt::format("space{}", axis), program.space[axis]), axis);
     text += fmt::format(
         "template <int kCount>\n"
-        "__device__ inline void finish(const Args& args, const Index (&at)[{}], R (&acc)[kCount]) "
-        "{{\n  const int64 index = {} + (int64)blockIdx.y * {};\n"
+        "__device__ inline void finish(const Args& args, const Index (&at)[{}], R (&acc)[kCount], "
+        "const Held<kCount>&) {{\n  const int64 index = {} + (int64)blockIdx.y * {};\n"
         "  store_row({}, args.partial, index, acc);\n}}\n",
         rank, "(int64)" + index, arguments.number("results", element_count(program.space)),
         tag(types_.sum));
   } else {
-    text += print_program(program, graph, has_lengths ? "finish" : "epilogue", arguments);
+    text += print_holding_program(program, graph, has_lengths ? "finish" : "epilogue", arguments);
   }
   if (!has_lengths && !is_split) return text;
   std::string outside;
@@ -350,7 +351,8 @@ std::string ProductDesigner::print_epilogue(const Graph& graph, Arguments& argum
   return text + fmt::format(
                     "template <int kCount>\n"
                     "__device__ inline void epilogue(const Args& args, const Index (&at)[{}], "
-                    "R (&acc)[kCount]) {{\n{}  finish<kCount>(args, at, acc);\n}}\n",
+                    "R (&acc)[kCount], const Held<kCount>& held) {{\n{}"
+                    "  finish<kCount>(args, at, acc, held);\n}}\n",
                     rank, replace);
 }
 
@@ -421,6 +423,7 @@ LaunchDesign ProductDesigner::launch(const Graph& graph, const WarpTile& tile, s
       constant("kCutsDepth", product_.k_override.present() ? 1 : 0) +
       constant("kVariants", static_cast<std::int64_t>(count)) +
       constant("kRank", product_.d.program.space.rank()) + constant("kVector", result_vector()) +
+      constant("kHeldRegisters", 16) +
       constant("kSlabColumns", std::min<std::int64_t>(warp_n, 64)) +
       launch.arguments.struct_text() + printed;
   constexpr std::array<std::string_view, 5> kFiles = {"lib/product_rows.cuh", "sm80/tile.cuh",

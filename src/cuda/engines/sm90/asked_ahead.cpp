@@ -13,19 +13,6 @@ using Step = PointwiseProgram::Step;
 
 constexpr int kLineBits = 128 * 8;
 
-bool is_as_large_as_results(const Step& step, const PointwiseProgram& program, const Graph& graph) {
-  if (step.kind != Step::Kind::load || !step.blocks.empty()) return false;
-  const View& view = step.view;
-  const TensorKind kind = graph.tensor(view.tensor).kind;
-  if (kind == TensorKind::scalar || kind == TensorKind::constant ||
-      view.ragged_offset != kNoTensor || bit_width(view.dtype) < 8)
-    return false;
-  const int rank = program.space.rank();
-  for (int axis = 0; axis < rank; ++axis)
-    if (program.space[axis] > 1 && view.strides[axis] == 0) return false;
-  return rank > 0 && view.strides[rank - 1] == 1;
-}
-
 }  // namespace
 
 std::string print_ahead(const PointwiseProgram& epilogue, int tile_columns, const Graph& graph,

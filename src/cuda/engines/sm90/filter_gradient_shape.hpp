@@ -35,7 +35,7 @@ struct FilterGradientShape {
   PointwiseProgram epilogue;  // over filters, spatial axes of the filter, channels
 
   std::int64_t taps() const { return window[0] * window[1] * window[2]; }
-  bool splits_numbers() const { return x.dtype == f32; }
+  bool is_f32() const { return x.dtype == f32; }
   int rank() const;  // of the tensor maps
 };
 
@@ -49,16 +49,25 @@ struct FilterGradientTile {
   int row_blocks = 1;
   int rows = 1, width = 1, segments = 1;
   int stages = 2, splits = 1;
-  int parts = 1;  // that numbers are split into: 2 in place of tf32, 3 for all bits of f32
+  // 0: every tile's stages are cut into `splits` parts, one a block. Else so many blocks share out
+  // the stages of all tiles evenly, and a tile has up to `splits` parts.
+  int blocks = 0;
+  int parts = 1;        // that numbers are split into: 2 in place of tf32, 3 for all bits of f32
+  bool turned = false;  // f32 of one part: tf32, with dy turned in shared memory
 
-  int consumers() const { return dy_boxes / row_blocks * tap_rows; }
+  int consumers() const { return (turned ? x_boxes : dy_boxes / row_blocks) * tap_rows; }
   int products() const { return parts * (parts + 1) / 2; }
   int columns() const { return taps_across * x_boxes * static_cast<int>(kBoxChannels); }
+  // Of a thread.
+  int sums() const {
+    return turned ? taps_across * dy_boxes * static_cast<int>(kBoxChannels) / 2
+                  : row_blocks * columns() / 2;
+  }
   bool operator==(const FilterGradientTile&) const = default;
 };
 
 std::vector<std::pair<std::string, std::int64_t>> knobs_of(const FilterGradientTile& tile);
-FilterGradientTile filter_gradient_tile_of(const Config& config);
+FilterGradientTile filter_gradient_tile_of(const Config& config, const FilterGradientShape& shape);
 
 // What follows from a tile.
 struct FilterGradientCut {
@@ -71,18 +80,27 @@ struct FilterGradientCut {
   std::int64_t segments_w, segments_h, segments;                     // of all images
   std::int64_t stage_count;                                          // of a tile, all splits
   std::int64_t tiles_k, tiles_c, tap_blocks_h, tap_blocks_w, tiles;  // tiles: of the whole result
-  std::int64_t stage_bytes, raw_bytes, shared_bytes;
+  std::int64_t stage_bytes, shared_bytes;
   std::int64_t loaded_bytes;  // of a stage, from global memory
   std::int64_t copies;        // that bring them
+  std::int64_t blocks;        // of the launch
 
   TensorMapForm map_x, map_dy;
 };
+
+// Blocks that share out all tiles read different pixels at the same time, and the L2 cache gives
+// each of them less: as if it were so many times the bytes. An estimate for an H200.
+inline constexpr double kApartBytes = 1.3;
+
+// Parts that a tile has at most where `blocks` share out the stages of all `tiles`, of which every
+// block has one at least.
+std::int64_t most_parts(std::int64_t tiles, std::int64_t stages, std::int64_t blocks);
 
 // Share of the matrix units' time that a stage fills, if the L2 cache does not limit.
 double filter_gradient_efficiency(const FilterGradientTile& tile, const FilterGradientCut& cut);
 
 // Tiles worth trying, the most promising first.
 std::vector<FilterGradientTile> filter_gradient_tiles(const FilterGradientShape& shape, int parts,
-                                                      const DeviceProps& device);
+                                                      bool turned, const DeviceProps& device);
 
 }  // namespace ashlar::cuda

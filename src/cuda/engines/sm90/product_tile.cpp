@@ -200,6 +200,19 @@ std::vector<ProductTile> product_tiles(DType operands, std::int64_t rows, std::i
   return result;
 }
 
+namespace {
+
+// What a thread that multiplies has left for the epilogue's loads, of the 240 that it takes (less
+// where others compute a factor), beside its sums and what addresses and the program want.
+int held_registers(const ProductTile& tile, bool computes) {
+  constexpr int kAddresses = 80;
+  const int all = computes ? 200 : 240;
+  const int sums = tile.row_blocks() * 64 * tile.n / 128;
+  return std::clamp(all - sums - kAddresses, 0, 32);
+}
+
+}  // namespace
+
 std::string product_constants(const ProductTile& tile, const ProductForm& form, int stages) {
   const int bytes = bytes_of(form.a);
   const bool integers = form.a == DType::i8 || form.a == DType::u8;
@@ -229,6 +242,7 @@ std::string product_constants(const ProductTile& tile, const ProductForm& form, 
          constant("kTransposeA", form.transpose_a) + constant("kTransposeB", form.transpose_b) +
          constant("kSplits", tile.splits) + constant("kHasWhole", form.has_whole) +
          constant("kBlocksPerProcessor", 1) + constant("kPromotes", promotes(form.a)) +
+         constant("kHeldRegisters", held_registers(tile, form.computes_a || form.computes_b)) +
          constant("kSlabColumns", slab_columns(tile)) + constant("kBoxes", tile.boxes) +
          constant("kVector", form.vector) + constant("kRank", form.rank);
 }

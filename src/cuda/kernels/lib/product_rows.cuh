@@ -1,6 +1,8 @@
 // What a matrix product does with its sums: every warp brings 16 rows of them into order in shared
 // memory and walks the rows with the epilogue program. Comes after a kernel's head, which has
-//   epilogue<kCount>(args, at, acc)  the program, over kRank axes, the last one along columns
+//   hold<kCount>(args, at, held)     loads what the program reads, kHeldBytes for an element
+//   epilogue<kCount>(args, at, acc, held)  the program, over kRank axes, the last one along columns
+//   kHeldRegisters                   that may hold what is loaded
 //   kVector                          neighbouring columns a thread takes at a time
 //   kSlabColumns                     columns that a warp puts in order at a time, 32 or 64
 
@@ -44,6 +46,15 @@ struct RowWalk {
   static const int kSteps = (16 + kRows - 1) / kRows;  // the last ones may go past 16
 };
 
+// What the program reads is loaded before results are made, for so many passes as registers allow;
+// with 0, where it is wanted.
+template <class Walk, int kColumns, int kCount>
+struct HeldPasses {
+  static const int kBytes = Walk::kSteps * kCount * kHeldBytes, kAll = kColumns / Walk::kWidth;
+  static const int kMost = kBytes == 0 ? 0 : kHeldRegisters * 4 / (kBytes > 0 ? kBytes : 1);
+  static const int kNumber = kMost < kAll ? kMost : kAll;
+};
+
 // One access to shared memory.
 template <class Sum>
 struct alignas(2 * sizeof(Sum)) SumPair {
@@ -69,26 +80,40 @@ __device__ inline void finish_rows(const Args& args, void* slab, const Sum (&sum
   Sum* const pairs = (Sum*)slab + lane / 4 * kSlabPitch + lane % 4 * 2;
   const int first_row = lane / kPerRow, first_column = lane % kPerRow * kCount;
   const Sum* const own = (const Sum*)slab + first_row * kSlabPitch + first_column;
-  const auto finish = [&](int step, Index at_column, const Sum(&numbers)[kCount]) {
-    const Index at_row = row + first_row + step * kRows;
-    Index at[kRank];
+  const auto locate = [&](int step, Index at_column, Index(&at)[kRank]) {
     at[kRank - 1] = at_column;
-    place(at_row, at);
-    if (kLeavesOut && at[0] < 0) return;
+    place(row + first_row + step * kRows, at);
+    return !kLeavesOut || at[0] >= 0;
+  };
+  const auto finish = [&](int step, const Index(&at)[kRank], const Sum(&numbers)[kCount],
+                          const Held<kCount>& held) {
     R acc[kCount];
 #pragma unroll
     for (int i = 0; i < kCount; ++i) acc[i] = (R)numbers[i];
     if constexpr (Tails::kAny) {
       tails.step = step;
-      epilogue<kCount>(args, at, acc, tails);
+      epilogue<kCount>(args, at, acc, held, tails);
     } else {
-      epilogue<kCount>(args, at, acc);
+      epilogue<kCount>(args, at, acc, held);
     }
   };
   const bool is_whole =
       kRows * kPerRow == 32 && row + 16 <= row_end && column + kColumns <= column_end;
+  const int kHeld = HeldPasses<Walk, kColumns, kCount>::kNumber, kPlaces = kHeld > 0 ? kHeld : 1;
+  Held<kCount> held[kPlaces][kSteps];
+  const auto hold_pass = [&](int first) {
+    Index at[kRank];
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step)
+      if (locate(step, column + first + first_column, at))
+        hold<kCount>(args, at, held[first / kWidth % kPlaces][step]);
+  };
   // Which row a step is must be known where sums of rows are in registers.
   const int kUnroll = Tails::kHoldsRows ? kSteps : 1;
+  if (is_whole) {
+#pragma unroll
+    for (int pass = 0; pass < kHeld; ++pass) hold_pass(pass * kWidth);
+  }
   tails.begin_rows();
 #pragma unroll
   for (int first = 0; first < kColumns; first += kWidth) {
@@ -102,15 +127,20 @@ __device__ inline void finish_rows(const Args& args, void* slab, const Sum (&sum
       }
     __syncwarp();
     const Index at_column = column + first + first_column;
+    Index at[kRank];
     if (is_whole) {
-      // All at once: what the program reads is on its way for all rows before the first is written.
       Sum numbers[kSteps][kCount];
 #pragma unroll
       for (int step = 0; step < kSteps; ++step)
         read_slab(own + step * kRows * kSlabPitch, numbers[step]);
 #pragma unroll
-      for (int step = 0; step < kSteps; ++step)
-        finish(step, at_column, numbers[step]);
+      for (int step = 0; step < kSteps; ++step) {
+        if (!locate(step, at_column, at)) continue;
+        Held<kCount>& loaded = held[first / kWidth % kPlaces][step];
+        if (kHeld == 0) hold<kCount>(args, at, loaded);
+        finish(step, at, numbers[step], loaded);
+      }
+      if (kHeld > 0 && first + kHeld * kWidth < kColumns) hold_pass(first + kHeld * kWidth);
     } else {
 #pragma unroll kUnroll
       for (int step = 0; step < kSteps; ++step) {
@@ -119,7 +149,10 @@ __device__ inline void finish_rows(const Args& args, void* slab, const Sum (&sum
           break;
         Sum numbers[kCount];
         read_slab(own + step * kRows * kSlabPitch, numbers);
-        finish(step, at_column, numbers);
+        if (!locate(step, at_column, at)) continue;
+        Held<kCount> now;
+        hold<kCount>(args, at, now);
+        finish(step, at, numbers, now);
       }
     }
     __syncwarp();

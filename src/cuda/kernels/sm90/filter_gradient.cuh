@@ -1,34 +1,21 @@
 // Gradient of a convolution's filter: dw[k][tap][c] = sum over pixels of dy[pixel][k] * x[pixel +
-// tap][c], as a product of matrices whose depth is pixels. Comes after a kernel's head and
-// lib/ptx_wgmma_product.cuh.
+// tap][c], as a product of matrices whose depth is pixels: which tile a block has, and what copies
+// bring for it. Comes after a kernel's head and lib/ptx_wgmma_product.cuh;
+// filter_gradient_boxes.cuh or filter_gradient_turned.cuh follow.
 //
 // A stage holds kSegments pieces of images: kRows rows of kDyWidth pixels of dy, and the pixels of
-// x that all taps of the tile see, kXRows rows of kXWidth. A pixel is 128 bytes, 64 channels, so
-// that a tap is the same pixels of x some rows of shared memory further: the swizzle follows the
-// address. Rows are one after the other without a gap. Where rows of dy are shorter than those of
-// x, zeros follow; where a tap reaches past the end of a row of x, it finds the padding before the
-// next one.
+// x that all taps of the tile see, kXRows rows of kXWidth.
 //
-// A tile is kDyBoxes boxes of 64 filters by kXBoxes boxes of 64 channels of one tap, or by kTapRows
-// rows of kTapsAcross taps of one box. Of kSide groups that fill a box together the products of a
-// group's filters and its own channels are kept. Blocks share out the pixels: each leaves its sums
-// in scratch, and the next launch adds them.
+// A tile is kDyBoxes boxes of 64 filters by kXBoxes boxes of 64 channels by kTapRows rows of
+// kTapsAcross taps. Of kSide groups that fill a box together the products of a group's filters and
+// its own channels are kept. Blocks share out the pixels: each leaves its sums in scratch, and the
+// next launch adds them.
 #include "lib/divide.cuh"
 #include "lib/ptx_memory.cuh"
 #include "lib/ptx_tma.cuh"
 #include "lib/ptx_wgmma.cuh"
 
-static const int kConsumers = kDyBoxes / kRowBlocks * kTapRows;
 static const int kThreads = (kConsumers + 1) * 128;
-static const int kColumns = kTapsAcross * kXBoxes * 64;  // of a warpgroup; one of the two is 1
-
-// Shared memory of a stage: boxes of dy, boxes of x; kParts times these where numbers are split.
-static const int kGroups = kSegments * kSegmentGroups;  // of 8 pixels
-static const int kDyBoxBytes = kGroups * 1024;
-static const int kXBoxBytes = kSegments * kXPitch * 128;
-static const int kPartBytes = kDyBoxes * kDyBoxBytes + kXBoxes * kXBoxBytes;
-static const int kStageBytes = kParts * kPartBytes;
-
 static const int kStartRegisters = 65536 / kThreads / 8 * 8;
 static const int kConsumerRegisters =
     (kStartRegisters * (kConsumers + 1) - kProducerRegisters) / kConsumers / 8 * 8 < 240
@@ -36,32 +23,60 @@ static const int kConsumerRegisters =
         : 240;
 
 struct Work {
-  int group, k, c;             // first filter and channel, of the group
-  int tap_d, tap_h, tap_w;     // first tap
-  int split, first, count;     // stages
+  int group, k, c;          // first filter and channel, of the group
+  int tap_d, tap_h, tap_w;  // first tap
+  int split, end_split;     // where its sums go; what follows up to end_split is zeros
+  int first, count;         // stages
 };
 
-// Tiles of the same pixels are neighbours: they read the same memory at the same time.
-__device__ inline Work work_of(const Args& args) {
-  const int tiles = (int)args.tiles, stages = (int)args.stage_count;
-  Work work;
-  work.split = (int)blockIdx.x / tiles;
-  int tile = (int)blockIdx.x - work.split * tiles;
+__device__ inline Work work_of(const Args& args, int tile) {
   const auto next = [&](int count) {
     const int above = tile / count, own = tile - above * count;
     tile = above;
     return own;
   };
+  Work work;
   work.c = next((int)args.tiles_c) * kXBoxes * 64;
   work.k = next((int)args.tiles_k) * kDyBoxes * 64;
   work.tap_w = next((int)args.tap_blocks_w) * kTapsAcross;
   work.tap_h = next((int)args.tap_blocks_h) * kTapRows;
   work.tap_d = next(kWindowD);
   work.group = tile;
-  const int splits = (int)args.splits;
-  work.first = (int)((int64)stages * work.split / splits);
-  work.count = (int)((int64)stages * (work.split + 1) / splits) - work.first;
   return work;
+}
+
+// use(work) for everything that is the block's. A tile's stages are cut into as many parts as all
+// others' (kBlocks 0), and tiles of the same pixels are neighbours: they read the same memory at
+// the same time. Or kBlocks blocks share out the stages of all tiles, one tile after the other,
+// each as many as the others: parts of one tile, whole ones, parts of another.
+template <class Use>
+__device__ inline void for_work(const Args& args, Use use) {
+  const int tiles = (int)args.tiles, stages = (int)args.stage_count, splits = (int)args.splits;
+  const int block = blockIdx.x;
+  if constexpr (kBlocks == 0) {
+    const int split = block / tiles;
+    Work work = work_of(args, block - split * tiles);
+    work.split = split;
+    work.end_split = split + 1;
+    work.first = (int)((int64)stages * split / splits);
+    work.count = (int)((int64)stages * (split + 1) / splits) - work.first;
+    use(work);
+  } else {
+    const int64 all = (int64)tiles * stages, end = all * (block + 1) / kBlocks;
+#pragma unroll 1
+    for (int64 at = all * block / kBlocks; at < end;) {
+      const int tile = (int)(at / stages);
+      const int64 begin = (int64)tile * stages;
+      Work work = work_of(args, tile);
+      work.first = (int)(at - begin);
+      work.count = (int)(end - at) < stages - work.first ? (int)(end - at) : stages - work.first;
+      // After the block that has the tile's first stage; see FilterGradientCut.
+      work.split = block - (int)(((begin + 1) * kBlocks - 1) / all);
+      work.end_split = work.first + work.count == stages ? splits : work.split + 1;
+      use(work);
+      at += work.count;
+    }
+  }
 }
 
 struct Ring {
@@ -111,14 +126,15 @@ __device__ inline void load(uint8* to, const TensorMap& map, Mbarrier* barrier, 
   if constexpr (kRank == 4) load_box(to, map, barrier, {channel, w, h, n});
   if constexpr (kRank == 5) load_box(to, map, barrier, {channel, w, h, d, n});
 }
-__device__ inline void load_dy(const Args& args, const Work& work, const Place& place, int box,
+// From a filter or channel of the tile on.
+__device__ inline void load_dy(const Args& args, const Work& work, const Place& place, int filter,
                                int row, uint8* to, Mbarrier* barrier) {
-  load(to, args.map_dy, barrier, work.group * (int)args.filters + work.k + box * 64, place.w,
+  load(to, args.map_dy, barrier, work.group * (int)args.filters + work.k + filter, place.w,
        place.h + row, place.d, place.n);
 }
-__device__ inline void load_x(const Args& args, const Work& work, const Place& place, int box,
+__device__ inline void load_x(const Args& args, const Work& work, const Place& place, int channel,
                               int row, uint8* to, Mbarrier* barrier) {
-  load(to, args.map_x, barrier, work.group * (int)args.channels + work.c + box * 64,
+  load(to, args.map_x, barrier, work.group * (int)args.channels + work.c + channel,
        place.w * kStrideW + work.tap_w * kDilationW - kPaddingW,
        (place.h * kStrideH + work.tap_h * kDilationH - kPaddingH) + row * kStrideH,
        place.d * kStrideD + work.tap_d * kDilationD - kPaddingD, place.n);
@@ -131,111 +147,6 @@ __device__ inline uint8* aligned_shared_memory() {
   return memory + (1024 - (uint64)memory % 1024) % 1024;
 }
 
-// Pixels of a stage that no copy writes: zeros, for all time.
-__device__ inline void clear_rests(uint8* stages) {
-  const auto clear = [&](uint8* box, int pitch, int used) {
-    const int rest = pitch - used;
-    for (int i = threadIdx.x; i < kSegments * rest * 8; i += kThreads) {
-      const int segment = i / (rest * 8), at = i - segment * rest * 8;
-      *(uint4*)(box + (segment * pitch + used) * 128 + at * 16) = make_uint4(0, 0, 0, 0);
-    }
-  };
-  for (int part = 0; part < kStages * kParts; ++part) {
-    uint8* dy = stages + part * kPartBytes;
-    if constexpr (kSegmentGroups * 8 > kRows * kDyWidth)
-      for (int box = 0; box < kDyBoxes; ++box)
-        clear(dy + box * kDyBoxBytes, kSegmentGroups * 8, kRows * kDyWidth);
-    if constexpr (kXPitch > kXRows * kXWidth)
-      for (int box = 0; box < kXBoxes; ++box)
-        clear(dy + kDyBoxes * kDyBoxBytes + box * kXBoxBytes, kXPitch, kXRows * kXWidth);
-  }
-  fence_shared_writes();
-}
-
-// Where in a box of x, in groups of 8 pixels, the first tap of group `group` of dy lies.
-__device__ constexpr int x_group(int group) {
-  return group / kSegmentGroups * (kXPitch / 8) + group % kSegmentGroups;
-}
-// What step `step` (16 pixels) adds to the descriptor of a box of x whose stride is 0.
-__device__ constexpr uint64 x_step(int step) {
-  return (uint64)(x_group(2 * step) * 64) +
-         ((uint64)((x_group(2 * step + 1) - x_group(2 * step)) * 64) << 32);
-}
-
-// Which parts of numbers are multiplied, the smaller products first: what they add is not lost in
-// larger sums. Left out is what is smaller than the last place of a product of the numbers.
-static const int kProducts = kParts * (kParts + 1) / 2;
-__device__ constexpr int dy_part(int product) {
-  const int parts[3][6] = {{0}, {0, 1, 0}, {0, 2, 1, 0, 1, 0}};
-  return parts[kParts - 1][product];
-}
-__device__ constexpr int x_part(int product) {
-  const int parts[3][6] = {{0}, {1, 0, 0}, {2, 0, 1, 1, 0, 0}};
-  return parts[kParts - 1][product];
-}
-
-// The products of a stage. `keeps`: adds them to the sums. The first ones do not: sums that began
-// as zeros would be registers that something other than a product writes, and the compiler then
-// lets products of several rows of boxes wait for each other.
-__device__ inline void multiply_stage(const uint8* stage, int first_box, int tap_row,
-                                      Sum (&sums)[kRowBlocks][WGMMA_N / 2], bool keeps) {
-  const int kXStride = kTapsAcross > 1 ? kDilationW * 128 : kXBoxBytes;
-  const uint64 dy = matrix_descriptor<128>(stage + first_box * kDyBoxBytes, kDyBoxBytes, 1024);
-  const uint64 x = matrix_descriptor<128>(
-      stage + kDyBoxes * kDyBoxBytes + tap_row * kDilationH * kXWidth * 128, kXStride, 0);
-#pragma unroll
-  for (int product = 0; product < kProducts; ++product)
-#pragma unroll
-    for (int step = 0; step < kGroups / 2; ++step)
-#pragma unroll
-      for (int r = 0; r < kRowBlocks; ++r)
-        multiply(sums[r],
-                 advance_descriptor(
-                     dy, dy_part(product) * kPartBytes + r * kDyBoxBytes + step * 2048),
-                 advance_descriptor(x, x_part(product) * kPartBytes) + x_step(step),
-                 keeps || product > 0 || step > 0);
-}
-
-// Sums of 64 filters, by split, filter, tap and channel.
-__device__ inline void keep_sums(const Args& args, const Work& work, int box, int tap_row,
-                                 const Sum (&sums)[WGMMA_N / 2]) {
-  const int lane = threadIdx.x % 32, tap_h = work.tap_h + tap_row;
-  if (tap_h >= kWindowH) return;
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const int k = work.k + box * 64 + (int)(threadIdx.x / 32 % 4) * 16 + half * 8 + lane / 4;
-    const int filter = work.group * (int)args.filters + k;
-    if (k >= (int)args.filters || filter >= (int)args.all_filters) continue;
-    const int64 row = (int64)work.split * (int)args.all_filters + filter;
-    const int first_channel = kSide > 1 ? k / kGroupFilters * kGroupChannels : 0;
-#pragma unroll
-    for (int j = 0; j < WGMMA_N / 8; ++j) {
-      const int across = kTapsAcross > 1 ? j / 8 : 0, column = (j - across * 8) * 8;
-      const int tap_w = work.tap_w + across, c = work.c + column + lane % 4 * 2;
-      const int own = c - first_channel;
-      if (tap_w >= kWindowW || own < 0 || own >= kGroupChannels) continue;
-      int tap = (work.tap_d * kWindowH + tap_h) * kWindowW + tap_w;
-      if constexpr (kFlip) tap = kWindowD * kWindowH * kWindowW - 1 - tap;
-      float* to = (float*)args.partial +
-                  (row * (kWindowD * kWindowH * kWindowW) + tap) * (int64)kGroupChannels + own;
-      // By name: the compiler made two stores of a float2.
-      store_piece((uint2*)to, make_uint2(__float_as_uint(sums[4 * j + 2 * half]),
-                                         __float_as_uint(sums[4 * j + 2 * half + 1])));
-    }
-  }
-}
-
-template <int kCount>
-__device__ inline void clear(Sum (&sums)[kRowBlocks][kCount]) {
-#pragma unroll
-  for (int r = 0; r < kRowBlocks; ++r)
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) sums[r][i] = 0;
-}
-__device__ inline void keep_in_registers(Sum (&sums)[kRowBlocks][WGMMA_N / 2]) {
-#pragma unroll
-  for (int r = 0; r < kRowBlocks; ++r) keep_in_registers(sums[r]);
-}
 // The warp has read a stage.
 __device__ inline void release(const Ring& ring, int stage) {
   if (threadIdx.x % 32 == 0) arrive(ring.empty + stage);

@@ -1,7 +1,7 @@
 // Numbers of 16 bits go to the matrix units as they are: copies fill the stages.
 
 // One thread.
-__device__ inline void produce(const Args& args, const Work& work, Ring ring) {
+__device__ inline void produce(const Args& args, const Work& work, Ring& ring) {
   const int kPixels = kDyBoxes * kRows * kDyWidth + kXBoxes * kXRows * kXWidth;
   Place place(args, work.first * kSegments);
   for (int i = 0; i < work.count; ++i, ring.next(kStages)) {
@@ -13,18 +13,18 @@ __device__ inline void produce(const Args& args, const Work& work, Ring ring) {
     for (int s = 0; s < kSegments; ++s, place.advance(args)) {
 #pragma unroll
       for (int box = 0; box < kDyBoxes; ++box)
-        load_dy(args, work, place, box, 0, dy + box * kDyBoxBytes + s * kSegmentGroups * 1024,
+        load_dy(args, work, place, box * 64, 0, dy + box * kDyBoxBytes + s * kSegmentGroups * 1024,
                 full);
 #pragma unroll
       for (int box = 0; box < kXBoxes; ++box)
-        load_x(args, work, place, box, 0, x + box * kXBoxBytes + s * kXPitch * 128, full);
+        load_x(args, work, place, box * 64, 0, x + box * kXBoxBytes + s * kXPitch * 128, full);
     }
   }
 }
 
 // All stages of a piece of work. A stage is given back when the products that follow have been
 // started.
-__device__ inline void sum_stages(const Work& work, Ring ring, int first_box, int tap_row,
+__device__ inline void sum_stages(const Work& work, Ring& ring, int first_box, int tap_row,
                                   Sum (&sums)[kRowBlocks][WGMMA_N / 2]) {
   int before = -1;
   for (int i = 0; i < work.count; ++i, ring.next(kStages)) {
@@ -40,16 +40,16 @@ __device__ inline void sum_stages(const Work& work, Ring ring, int first_box, in
   }
   wait_for_products<0>();
   keep_in_registers(sums);
+  if (before >= 0) release(ring, before);
   if (work.count == 0) clear(sums);
 }
 
 // A warpgroup.
-__device__ inline void consume(const Args& args, const Work& work, Ring ring, int group) {
+__device__ inline void consume(const Args& args, const Work& work, Ring& ring, int group) {
   const int first_box = group / kTapRows * kRowBlocks, tap_row = group % kTapRows;
   Sum sums[kRowBlocks][WGMMA_N / 2];
   sum_stages(work, ring, first_box, tap_row, sums);
-#pragma unroll
-  for (int r = 0; r < kRowBlocks; ++r) keep_sums(args, work, first_box + r, tap_row, sums[r]);
+  keep_sums(args, work, first_box, tap_row, sums);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
@@ -68,13 +68,13 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   }
   clear_rests(ring.stages);
   __syncthreads();
-  const Work work = work_of(args);
   const int group = threadIdx.x / 128;
   if (group == kConsumers) {
     if constexpr (kConsumers > 1) give_registers<kProducerRegisters>();
-    if (threadIdx.x == kConsumers * 128) produce(args, work, ring);
+    if (threadIdx.x == kConsumers * 128)
+      for_work(args, [&](const Work& work) { produce(args, work, ring); });
   } else {
     if constexpr (kConsumers > 1) take_registers<kConsumerRegisters>();
-    consume(args, work, ring, group);
+    for_work(args, [&](const Work& work) { consume(args, work, ring, group); });
   }
 }

@@ -26,7 +26,7 @@ __device__ inline void for_pieces(Use use) {
 }
 
 // One thread. `raw` is the ring of pieces.
-__device__ inline void produce(const Args& args, const Work& work, Ring raw) {
+__device__ inline void produce(const Args& args, const Work& work, Ring& raw) {
   Place place(args, work.first * kSegments);
   int current = 0;  // segment of the stage that `place` is of
   for (int i = 0; i < work.count; ++i) {
@@ -38,9 +38,9 @@ __device__ inline void produce(const Args& args, const Work& work, Ring raw) {
       wait_for(raw.empty + raw.stage, raw.parity ^ 1);
       arrive_and_expect(full, is_dy ? kDyPieceBytes : kXPieceBytes);
       if (is_dy)
-        load_dy(args, work, place, box, row, to, full);
+        load_dy(args, work, place, box * 64, row, to, full);
       else
-        load_x(args, work, place, box, row, to, full);
+        load_x(args, work, place, box * 64, row, to, full);
       raw.next(kRawSlots);
     });
     place.advance(args);
@@ -122,7 +122,7 @@ __device__ inline void fill_stage(Ring& ring, Ring& raw, int warp) {
 // fill.
 // Stages of kParts == 3 have sums of their own, which are rounded to nearest when they are added:
 // matrix units cut off what they add to a sum.
-__device__ inline void sum_stages(const Work& work, Ring ring, Ring raw, int first_box,
+__device__ inline void sum_stages(const Work& work, Ring& ring, Ring& raw, int first_box,
                                   int tap_row, Sum (&totals)[kRowBlocks][WGMMA_N / 2]) {
   const int warp = threadIdx.x / 32;
   Ring filled = ring;
@@ -161,17 +161,17 @@ __device__ inline void sum_stages(const Work& work, Ring ring, Ring raw, int fir
   }
   wait_for_products<0>();
   keep_in_registers(totals);
+  if (before >= 0) release(ring, before);
   if (kParts < 3 && work.count == 0) clear(totals);
 }
 
 // A warpgroup.
-__device__ inline void consume(const Args& args, const Work& work, Ring ring, Ring raw,
+__device__ inline void consume(const Args& args, const Work& work, Ring& ring, Ring& raw,
                                int group) {
   const int first_box = group / kTapRows * kRowBlocks, tap_row = group % kTapRows;
   Sum sums[kRowBlocks][WGMMA_N / 2];
   sum_stages(work, ring, raw, first_box, tap_row, sums);
-#pragma unroll
-  for (int r = 0; r < kRowBlocks; ++r) keep_sums(args, work, first_box + r, tap_row, sums[r]);
+  keep_sums(args, work, first_box, tap_row, sums);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
@@ -197,13 +197,13 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   }
   clear_rests(ring.stages);
   __syncthreads();
-  const Work work = work_of(args);
   const int group = threadIdx.x / 128;
   if (group == kConsumers) {
     if constexpr (kConsumers > 1) give_registers<kProducerRegisters>();
-    if (threadIdx.x == kConsumers * 128) produce(args, work, raw);
+    if (threadIdx.x == kConsumers * 128)
+      for_work(args, [&](const Work& work) { produce(args, work, raw); });
   } else {
     if constexpr (kConsumers > 1) take_registers<kConsumerRegisters>();
-    consume(args, work, ring, raw, group);
+    for_work(args, [&](const Work& work) { consume(args, work, ring, raw, group); });
   }
 }
