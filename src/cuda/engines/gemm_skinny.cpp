@@ -225,11 +225,10 @@ class GemmSkinnyEngine final : public CudaEngine {
       // Of which a launch is counted by whoever compares engines.
       const double seconds =
           std::max(layout.seconds(shape, device) - device.launch_seconds, kLeast);
-      config.cost = {
-          .flops = region.flops(),
-          .bytes = region.bytes(),
-          .flops_fraction = shape.matrix() ? device.flops_f16 / device.flops_f32 : 0.5,
-          .bytes_fraction = region.bytes() / device.bytes_per_second / seconds};
+      config.cost = {.flops = region.flops(),
+                     .bytes = region.bytes(),
+                     .flops_fraction = shape.matrix() ? device.flops_f16 / device.flops_f32 : 0.5,
+                     .bytes_fraction = region.bytes() / device.bytes_per_second / seconds};
       config.notes.runtime_compiled = true;
       config.notes.truncating_sums = shape.matrix();
       result.push_back(std::move(config));

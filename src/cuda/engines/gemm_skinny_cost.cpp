@@ -16,11 +16,11 @@ using Shape = SkinnyShape;
 
 // --- constants, fitted to 879 timings of an H200 (150 problems; estimates are 7 % off, first
 // choices take 1.015 times as long as the fastest)
-constexpr double kClock = 1.75e9;         // Hz
-constexpr double kEnough = 32 << 10;      // bytes on the way per multiprocessor
-constexpr double kProductClocks = 3.9;    // of a multiprocessor, for m16n8k16
-constexpr double kNorm = 8;               // of parts: nearly the largest, the others show a little
-constexpr double kLoadX = 4.2;            // instructions to read 8 depths of 8 rows of x
+constexpr double kClock = 1.75e9;       // Hz
+constexpr double kEnough = 32 << 10;    // bytes on the way per multiprocessor
+constexpr double kProductClocks = 3.9;  // of a multiprocessor, for m16n8k16
+constexpr double kNorm = 8;             // of parts: nearly the largest, the others show a little
+constexpr double kLoadX = 4.2;          // instructions to read 8 depths of 8 rows of x
 constexpr std::int64_t kPacketBytes = 16, kStepBytes = 4 * kPacketBytes;
 constexpr double kWarpBytes = 32 * kPacketBytes;  // of a packet of all lanes
 
@@ -32,12 +32,24 @@ struct Walk {
   double pass;                         // seconds of each further group of rows of a block
   double cluster;                      // seconds for the barriers of a group of rows
 };
-constexpr Walk kByRows = {.of_memory = 0.94, .most_issued = 2.0, .issued_by_warp = 0.245,
-                          .start = 7.1e-6, .pass = 0.7e-6, .cluster = 1.25e-6};
-constexpr Walk kDirect = {.of_memory = 0.78, .most_issued = 1.53, .issued_by_warp = 0.118,
-                          .start = 6.6e-6, .pass = 0.77e-6, .cluster = 0};
-constexpr Walk kByThreads = {.of_memory = 0.865, .most_issued = 1.49, .issued_by_warp = 0.34,
-                             .start = 7.0e-6, .pass = 0.1e-6, .cluster = 2.45e-6};
+constexpr Walk kByRows = {.of_memory = 0.94,
+                          .most_issued = 2.0,
+                          .issued_by_warp = 0.245,
+                          .start = 7.1e-6,
+                          .pass = 0.7e-6,
+                          .cluster = 1.25e-6};
+constexpr Walk kDirect = {.of_memory = 0.78,
+                          .most_issued = 1.53,
+                          .issued_by_warp = 0.118,
+                          .start = 6.6e-6,
+                          .pass = 0.77e-6,
+                          .cluster = 0};
+constexpr Walk kByThreads = {.of_memory = 0.865,
+                             .most_issued = 1.49,
+                             .issued_by_warp = 0.34,
+                             .start = 7.0e-6,
+                             .pass = 0.1e-6,
+                             .cluster = 2.45e-6};
 
 double as_double(std::int64_t count) { return static_cast<double>(count); }
 
@@ -73,9 +85,9 @@ struct Turns {
   double all, at_once;
   Turns(const Shape& shape, const Layout& layout, const DeviceProps& device) {
     const std::int64_t grid = layout.grid(shape);
-    all = as_double(std::max(ceil_div(grid, std::int64_t{device.compute_units}),
-                             ceil_div(grid / layout.split,
-                                      SkinnyLayout::clusters_at_once(device, layout.split))));
+    all = as_double(std::max(
+        ceil_div(grid, std::int64_t{device.compute_units}),
+        ceil_div(grid / layout.split, SkinnyLayout::clusters_at_once(device, layout.split))));
     at_once = std::min(as_double(ceil_div(grid, std::int64_t{device.compute_units})),
                        as_double(layout.blocks));
   }
@@ -112,32 +124,30 @@ double seconds_by_rows(const Shape& shape, const Layout& layout, const DevicePro
   const double of_unit = units(shape) * few_tiles(shape);
   const bool has_offset = shape.keeps_offset();
 
-  const double on_the_way = std::min(as_double(layout.grid(shape)),
-                                     as_double(device.compute_units) * turns.at_once) /
-                            as_double(device.compute_units) *
-                            as_double(std::max<std::int64_t>(layout.steps - 1, 1)) * rows * chunk;
+  const double on_the_way =
+      std::min(as_double(layout.grid(shape)), as_double(device.compute_units) * turns.at_once) /
+      as_double(device.compute_units) * as_double(std::max<std::int64_t>(layout.steps - 1, 1)) *
+      rows * chunk;
   const double weights = as_double(shape.many * shape.batches * shape.row_bytes());
   const double memory = weights / (device.bytes_per_second * kByRows.of_memory *
                                    std::sqrt(std::min(1.0, on_the_way / kEnough)));
 
   // Of a chunk, in clocks. Scales multiply sums, from which the products of the offset are taken.
-  const double of_scales =
-      is_scaled(shape) ? 2 * few_tiles(shape) * (has_offset ? 2 : 1) + 3 : 0;
+  const double of_scales = is_scaled(shape) ? 2 * few_tiles(shape) * (has_offset ? 2 : 1) + 3 : 0;
   const double step = packets * (of_packet(shape, has_offset) + of_scales) + of_x(shape) +
                       (has_offset ? 2 * of_unit : 0) + kStep;
   const double copied = rows + few + groups;
   const double instructions = steps * step * warps + kChunk * warps + kAsk * copied;
-  const double issue = issue_clocks(kByRows, instructions, warps * turns.at_once) +
-                       kChunkClocks / turns.at_once;
+  const double issue =
+      issue_clocks(kByRows, instructions, warps * turns.at_once) + kChunkClocks / turns.at_once;
   const double products =
       steps * warps * of_unit * (packets + (has_offset ? 2 : 0)) * kProductClocks;
   const bool meets_in_banks = is_narrow(shape) && few <= 8;  // see kTurnsHalves
   const double loads_of_x = of_unit / packets * (meets_in_banks ? 2 : 1);
   const double shared = rows * chunk * (2 + loads_of_x) / kSharedBytesPerClock;
-  const double copies =
-      copied * kCopyClocks +
-      (rows * chunk + few * chunk_depth * 2 + groups * rows * scale_bytes(shape)) /
-          kCopyBytesPerClock;
+  const double copies = copied * kCopyClocks + (rows * chunk + few * chunk_depth * 2 +
+                                                groups * rows * scale_bytes(shape)) /
+                                                   kCopyBytesPerClock;
   const double to_seconds =
       turns.all * as_double(layout.block_rounds(shape) * layout.passes) / kClock;
   return together({memory, issue * to_seconds, products * to_seconds, shared * to_seconds,
@@ -147,9 +157,9 @@ double seconds_by_rows(const Shape& shape, const Layout& layout, const DevicePro
 
 // Where weights go straight to registers: blocks are many and short.
 double seconds_direct(const Shape& shape, const Layout& layout, const DeviceProps& device) {
-  constexpr double kOfStep = 4;               // instructions of a packet: addresses, the walk
-  constexpr double kShort = 14, kScale = 8;   // instructions of a packet
-  constexpr double kL1BytesPerClock = 31;     // x comes through it
+  constexpr double kOfStep = 4;              // instructions of a packet: addresses, the walk
+  constexpr double kShort = 14, kScale = 8;  // instructions of a packet
+  constexpr double kL1BytesPerClock = 31;    // x comes through it
   const Turns turns(shape, layout, device);
   const auto all = as_double(device.compute_units), grid = as_double(layout.grid(shape));
   const auto warps = as_double(layout.warps_n * layout.warps_k);
@@ -158,8 +168,8 @@ double seconds_direct(const Shape& shape, const Layout& layout, const DeviceProp
   const double on_the_way = std::min(grid, all * turns.at_once) / all * warps *
                             as_double(2 * layout.batch) * step_packets * kWarpBytes;
   const double weights = as_double(shape.many * shape.batches * shape.row_bytes());
-  const double memory = weights / (device.bytes_per_second * kDirect.of_memory *
-                                   std::min(1.0, on_the_way / kEnough));
+  const double memory =
+      weights / (device.bytes_per_second * kDirect.of_memory * std::min(1.0, on_the_way / kEnough));
   const double x = units(shape) * few * 3.5 / step_packets;
   const double packet = of_packet(shape, false) + (shape.bits() == 16 ? kShort : 0) + x +
                         (is_scaled(shape) ? kScale + 2 * few : 0) + kOfStep;
@@ -174,10 +184,10 @@ double seconds_direct(const Shape& shape, const Layout& layout, const DeviceProp
 // Where threads copy: memory gives its speed to not too many rows at once, and x is copied too.
 double seconds_by_threads(const Shape& shape, const Layout& layout, const DeviceProps& device) {
   constexpr double kRowsAtOnce = 8192, kLossPerDoubling = 0.23;
-  constexpr double kMostOfOne = 1.15;          // of its share of the memory's speed
-  constexpr double kStep = 8, kScale = 16;     // instructions of a warp: the walk; of a packet
-  constexpr double kCopyX = 78;                // instructions for 512 bytes
-  constexpr double kVector = 20;               // instructions of a packet without matrix units
+  constexpr double kMostOfOne = 1.15;       // of its share of the memory's speed
+  constexpr double kStep = 8, kScale = 16;  // instructions of a warp: the walk; of a packet
+  constexpr double kCopyX = 78;             // instructions for 512 bytes
+  constexpr double kVector = 20;            // instructions of a packet without matrix units
   const Turns turns(shape, layout, device);
   const auto all = as_double(device.compute_units), grid = as_double(layout.grid(shape));
   const auto warps = as_double(layout.warps_n * layout.warps_k);
@@ -197,8 +207,8 @@ double seconds_by_threads(const Shape& shape, const Layout& layout, const Device
                                    layout.step_depth(shape) * shape.few) *
                          bit_width(shape.type) / 8 *
                          (layout.buffers_x(shape) > 1 ? as_double(layout.passes) : 1);
-  const double packet = (shape.matrix() ? of_packet(shape, false) : kVector) +
-                        (is_scaled(shape) ? kScale : 0);
+  const double packet =
+      (shape.matrix() ? of_packet(shape, false) : kVector) + (is_scaled(shape) ? kScale : 0);
   const double step = kStep + packets * packet + (shape.matrix() ? of_x(shape) : 0);
   const double instructions = steps * step * warps + kCopyX * x_bytes / kWarpBytes;
   const double issue =

@@ -12,7 +12,7 @@ namespace {
 using Layout = SkinnyLayout;
 using Shape = SkinnyShape;
 
-constexpr std::int64_t kStepBytes = 64;  // of a row, in a step of a warp
+constexpr std::int64_t kStepBytes = 64;      // of a row, in a step of a warp
 constexpr std::int64_t kReserved = 1 << 10;  // of shared memory, for each block
 constexpr std::int64_t kMostStages = 8;
 

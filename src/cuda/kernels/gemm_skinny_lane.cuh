@@ -37,8 +37,7 @@ struct Lane {
 
 // Step `step` of the warp.
 __device__ inline void load_step(const Args& args, const Lane& lane, int step,
-                                 Words (&packets)[kPackets],
-                                 typename S::Word (&scales)[kPackets]) {
+                                 Words (&packets)[kPackets], typename S::Word (&scales)[kPackets]) {
   const int at = step * (kWarpsK * kStepBytes);
 #pragma unroll
   for (int p = 0; p < kPackets; ++p)

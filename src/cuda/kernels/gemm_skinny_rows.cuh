@@ -5,17 +5,18 @@
 // A block has kRows rows of weights at a time and a part of the depth, in chunks: kChunk bytes of
 // each row, the same depths of x, and the scales of these weights. Chunks go through a ring of
 // kStages stages; each warp asks for its share of the rows of a chunk, and waits for the whole of
-// it. A warp that has read a chunk says so and goes on with the next one; only then, when the
-// others have read the first as well, it asks for what comes to the same stage: warps need not
-// meet. After the last chunk of some rows come the first of the next.
+// it. A warp that has read a chunk says so, and asks for what comes to its stage when the others
+// have read it as well: narrow weights, which take most of the time to multiply, after the next
+// chunk, so that warps need not meet. After the last chunk of some rows come the first of the next.
 #include "lib/ptx_tma.cuh"
 
 static const int kWarps = kWarpsN * kWarpsK;
 static const int kRowsTogether = kRows <= 8 * kWarps ? 8 : 4;  // asked for in one turn of a loop
-static const int kSteps = kChunk / kStepBytes / kWarpsK;  // of a warp in a chunk
-static const int kMostTogether = kFewTiles == 1 ? 8 : 4;  // row tiles: registers
+static const int kSteps = kChunk / kStepBytes / kWarpsK;       // of a warp in a chunk
+static const int kMostTogether = kFewTiles == 1 ? 8 : 4;       // row tiles: registers
 static const int kStepsTogether =
     kSteps * kTiles <= kMostTogether ? kSteps : kMostTogether / kTiles;
+static const bool kAsksLater = kBits < 16;
 static const int kChunkDepth = kChunk * 8 / kBits;
 static const int kChunkX = kChunkDepth * 2;
 static const int kGroups = kScaled ? kChunkDepth / kScaleBlock : 0;
@@ -32,8 +33,8 @@ static const int kFirstScale = kFirstX + kFew * kPitchX;
 static const int kStageBytes = kFirstScale + kGroups * kGroupBytes;
 static const int kSumBytes = kWarpsK * kFewAtOnce * kPitch * 4;
 // Before the barriers. Sums lie where stages were if no further rows come to these.
-static const int kAllBytes = kSumsApart                              ? kStages * kStageBytes + kSumBytes
-                             : kStages * kStageBytes > kSumBytes ? kStages * kStageBytes
+static const int kAllBytes = kSumsApart                          ? kStages * kStageBytes + kSumBytes
+                             : kStages * kStageBytes > kSumBytes ? kStages* kStageBytes
                                                                  : kSumBytes;
 
 // Rows of blocks and batches are units; a block takes every n-th of them, n blocks (or clusters)
@@ -242,7 +243,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
 
   const int warp_k = threadIdx.x / 32 / kWarpsN;
   int stage = 0, parity = 0;
-  int before = -1, before_parity = 0;  // the stage before this one, not yet asked for again
+  int free = -1, free_parity = 0;  // the stage that is asked for next, if kAsksLater
 #pragma unroll 1
   for (int unit = first; unit < (int)args.units; unit += every) {
     Place place;
@@ -263,12 +264,12 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
       }
       __syncwarp();
       if (threadIdx.x % 32 == 0) arrive(read + stage);
-      if (before >= 0 && ahead.has_more(args)) {
-        wait_for(read + before, before_parity);
+      if ((!kAsksLater || free >= 0) && ahead.has_more(args)) {
+        wait_for(read + (kAsksLater ? free : stage), kAsksLater ? free_parity : parity);
         ahead.ask(args, memory, full);
       }
-      before = stage;
-      before_parity = parity;
+      free = stage;
+      free_parity = parity;
       if (++stage == kStages) {
         stage = 0;
         parity ^= 1;
