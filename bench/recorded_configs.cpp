@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 
 namespace ashlar::bench {
@@ -50,14 +51,14 @@ void add_file(const std::string& path, std::vector<RecordedCase>& all) {
   }
 }
 
-// Knobs that engines have learnt or lost since the record was made come last, and 0 is how it is
-// without them.
+// Engines learn knobs and lose them: 0 is how it is without one.
 bool is_same(const Knobs& recorded, const Knobs& now) {
-  const Knobs &longer = recorded.size() < now.size() ? now : recorded,
-              &shorter = recorded.size() < now.size() ? recorded : now;
-  return std::equal(shorter.begin(), shorter.end(), longer.begin()) &&
-         std::all_of(longer.begin() + static_cast<std::ptrdiff_t>(shorter.size()), longer.end(),
-                     [](const auto& knob) { return knob.second == 0; });
+  const auto set = [](const Knobs& knobs) {
+    std::map<std::string, std::int64_t> all(knobs.begin(), knobs.end());
+    std::erase_if(all, [](const auto& knob) { return knob.second == 0; });
+    return all;
+  };
+  return set(recorded) == set(now);
 }
 
 }  // namespace

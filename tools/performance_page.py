@@ -102,9 +102,11 @@ def gpu_rate(case):
 def gpu_rows(cases):
     apart = any("apart_ms" in case for case in cases)
     alone = any("alone_ms" in case for case in cases)
+    same = any("same_copy_ms" in case for case in cases)
     names = [name for peer, name in PEERS.items() if any(f"{peer}_ms" in case for case in cases)] or ["cuDNN"]
     peer = " / ".join(names)
     head = ["Case", "ours, ms", f"{peer}, ms", "speed", "limit, ms", "of limit", "our rate", "of copy", "naive, ms"]
+    head += ["of a copy as large"] if same else []
     head += ["alone, ms", "fusing costs", "peer's"] if alone else []
     head += ["apart, ms", "over apart", "of its bytes"] if apart else []
     head += ["engine", peer]
@@ -118,6 +120,8 @@ def gpu_rows(cases):
                number(peer_of(case, "_ms"), "{:.4f}"), number(case.get("speed")),
                number(case["limit_ms"], "{:.4f}"), f"{case['share_of_limit']:.0%}", gpu_rate(case),
                f"{case['share_of_copy']:.0%}", number(case.get("naive_ms"), "{:.3f}")]
+        if same:
+            row += [number(case.get("share_of_same_copy"), "{:.0%}")]
         if alone:
             row += [number(case.get("alone_ms"), "{:.4f}"), number(case.get("overhead"), "{:+.1%}"),
                     number(peer_of(case, "_overhead"), "{:+.1%}")]
@@ -205,8 +209,8 @@ def choice_lines(folder, path):
     record = json.loads(path.read_text())
     yield f"### {folder}: first choices"
     yield ""
-    yield ("Every configuration that our engines offer for a case, timed (`ashlar bench --configs`, configs_*.json), and how "
-           "long the first choice of")
+    yield ("Configurations that our engines offer for a case, all or the most promising, timed (`ashlar bench --configs`, "
+           "configs_*.json), and how long the first choice of")
     yield (f"the cost model takes beside the fastest: {record['first_over_fastest']:.3f} times as long, geometric mean of all; "
            "tests/bench/ranking_test.cpp holds it below 1.08.")
     yield ""
@@ -217,6 +221,28 @@ def choice_lines(folder, path):
         count = sum("measured_us" in trial for case in timed["configs"] for trial in case["trials"])
         yield (f"| {suite['suite']} | {suite['cases']} | {count} | {suite['first_over_fastest']:.3f} | "
                f"{suite['worst']:.2f} | {suite['case']} |")
+    yield ""
+
+
+def counter_lines(folder, path):
+    """What the GPU's counters say of some kernels."""
+    record = json.loads(path.read_text())
+    yield f"### {folder}: counters"
+    yield ""
+    yield ("Nsight Compute on the main kernel of some cases, at base clocks (tools/read_counters.py). The busiest pipe is the "
+           "matrix unit where arithmetic limits; shared memory counts with the L1 cache.")
+    yield ""
+    yield ("| Case | µs | GHz | busiest pipe | issue slots | shared memory | L2 cache | its hits | memory | registers | "
+           "shared memory, KB |")
+    yield "|---|" + "---:|" * 10
+    for kernel in record["kernels"]:
+        shares = [kernel[f"{name}_percent"] for name in
+                  ("busiest_pipe", "issue_slots", "shared_memory", "l2", "l2_hits", "dram")]
+        yield (f"| {kernel['suite']} {kernel['case']} | {kernel['duration_us']:.0f} | {kernel['sm_ghz']:.2f} | " +
+               " | ".join(f"{share:.0f} %" for share in shares) +
+               f" | {kernel['registers']:.0f} | {kernel['shared_kb']:.0f} |")
+    yield ""
+    yield f"{record['device']}; {record['date']}, commit {record['commit']}."
     yield ""
 
 
@@ -237,7 +263,8 @@ def gpu_part(folder, title):
            "[shapes/cuda](../shapes/cuda). Speed is the time of NVIDIA's cuDNN or cuBLASLt over ours: the fastest of")
     yield ("all plans it has where a note says of how many, else of the first five it proposes; in one process, the L2 cache flushed before every run. The limit is bytes at the speed of a "
            "copy measured in")
-    yield ("the same run, or arithmetic at its peak; apart: the same as several graphs, one plan each.")
+    yield ("the same run, or arithmetic at its peak; apart: the same as several graphs, one plan each. A copy as large: "
+           "one that moves as many bytes, timed as the case is, launch and cold caches included.")
     yield ""
     yield "| Suite | recorded | speed | worst | of limit | farthest | target |"
     yield "|---|---:|---:|---:|---:|---:|---|"
@@ -255,6 +282,8 @@ def gpu_part(folder, title):
         yield from gpu_section(folder, *entry)
     if (RESULTS / folder / "ranking.json").exists():
         yield from choice_lines(folder, RESULTS / folder / "ranking.json")
+    if (RESULTS / folder / "counters.json").exists():
+        yield from counter_lines(folder, RESULTS / folder / "counters.json")
     if (RESULTS / folder / "pytorch.json").exists():
         yield from pytorch_lines(folder, RESULTS / folder / "pytorch.json")
 

@@ -148,6 +148,7 @@ TEST_F(GpuGemmSkinny, ByRows) {
   agrees({.few = 5, .many = 72, .depth = 1056}, whole, true);
   agrees({.few = 17, .many = 208, .depth = 1024, .weights = e4m3, .after = true}, small, true);
   agrees({.few = 32, .many = 96, .depth = 1536, .weights = i4, .block = 128}, small, true);
+  agrees({.few = 12, .many = 80, .depth = 1152, .weights = i4, .block = 128}, small, false);
   agrees({.few = 3, .many = 40, .depth = 1088, .weights = e4m3}, small, true);
   agrees({.few = 8, .many = 56, .depth = 1152, .weights = i4, .batches = 1, .block = 128}, small,
          true);

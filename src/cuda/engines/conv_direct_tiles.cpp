@@ -11,6 +11,7 @@ namespace ashlar::cuda {
 namespace {
 
 constexpr std::int64_t kMostHeldRegisters = 96;  // weights of a warp
+constexpr std::int64_t kMostHeldAndSums = 152;   // 160 spilled where several phases are one launch
 constexpr std::int64_t kMostSumRegisters = 64, kMostFilterSums = 96;
 constexpr std::int64_t kMostSplitSums = 96;   // of either, where f32 are split
 constexpr std::int64_t kOtherRegisters = 60;  // addresses, operands, the epilogue
@@ -220,7 +221,8 @@ std::vector<ConvDirectTile> conv_direct_tiles(const ConvDirectShape& shape,
         tile.held = held;
         const std::int64_t registers =
             steps * tile.own_groups * tile.own_tiles * (shape.splits ? 4 : 2);
-        if (held && registers > kMostHeldRegisters) continue;
+        if (held && (registers > kMostHeldRegisters || registers + sums > kMostHeldAndSums))
+          continue;
         std::vector<ConvDirectTile> areas;
         for (const auto& [h, w] : result_tiles(shape, row_tiles * tile.warps * 16)) {
           tile.h = h;

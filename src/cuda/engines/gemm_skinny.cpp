@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "cuda/engines/channel_axes.hpp"
 #include "cuda/engines/engines.hpp"
@@ -47,13 +46,14 @@ class Designer {
         fmt::format("typedef {} W;\ntypedef {} T;\ntypedef {} S;\n",
                     type_name(shape_.weights.dtype), type_name(shape_.type), type_name(of_scales)) +
         constants() + arguments_.struct_text() + programs;
-    const std::array<std::string_view, 4> files = {
+    std::vector<std::string_view> files = {
         "gemm_skinny_packets.cuh",
         shape_.matrix() ? "gemm_skinny_matrix.cuh" : "gemm_skinny_vector.cuh",
-        "gemm_skinny_finish.cuh",
-        direct()    ? "gemm_skinny_direct.cuh"
-        : by_rows() ? "gemm_skinny_rows.cuh"
-                    : "gemm_skinny.cuh"};
+        "gemm_skinny_finish.cuh"};
+    if (by_rows()) files.push_back("gemm_skinny_lane.cuh");
+    files.push_back(direct()    ? "gemm_skinny_direct.cuh"
+                    : by_rows() ? "gemm_skinny_rows.cuh"
+                                : "gemm_skinny.cuh");
     LaunchDesign launch{{"gemm_skinny", assemble(files, head)},
                         direct()    ? "gemm_skinny_direct"
                         : by_rows() ? "gemm_skinny_rows"
@@ -131,6 +131,7 @@ class Designer {
            constant("kVectorX", vector_of(shape_.x, shape_.matrix() ? 8 : 4)) +
            constant("kVectorW", shape_.has_work ? vector_of(shape_.work, 8) : 1) +
            constant("kScaled", shape_.scale_block > 0 ? 1 : 0) +
+           constant("kKeepsOffset", shape_.keeps_offset() ? 1 : 0) +
            constant("kScaleBlock", std::max<std::int64_t>(shape_.scale_block, 1)) +
            constant("kVectorY", vector_y);
   }
@@ -140,6 +141,7 @@ class Designer {
     if (by_rows())
       return constant("kByRows", 1) + constant("kStages", layout_.steps) +
              constant("kChunk", layout_.chunk) +
+             constant("kSumsApart", layout_.has_sums_apart() ? 1 : 0) +
              constant("kWhole", shape_.row_bytes() % layout_.chunk == 0 ? 1 : 0);
     return constant("kByRows", 0) + constant("kSteps", layout_.steps) +
            constant("kPhase", layout_.phase) + constant("kBuffersX", layout_.buffers_x(shape_)) +

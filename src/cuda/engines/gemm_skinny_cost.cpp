@@ -100,7 +100,7 @@ double fixed_seconds(const Walk& walk, const Layout& layout) {
 double seconds_by_rows(const Shape& shape, const Layout& layout, const DeviceProps& device) {
   constexpr double kCopyClocks = 4, kCopyBytesPerClock = 32.7;  // of a row
   constexpr double kChunkClocks = 180;                          // to wait, and to meet
-  constexpr double kAsk = 11, kChunk = 11, kStep = 6;           // instructions of a warp
+  constexpr double kAsk = 7, kChunk = 11, kStep = 6;            // instructions of a warp
   constexpr double kSharedBytesPerClock = 128 / 1.49;
   const Turns turns(shape, layout, device);
   const auto rows = as_double(layout.rows(shape)), chunk = as_double(layout.chunk);
@@ -110,7 +110,7 @@ double seconds_by_rows(const Shape& shape, const Layout& layout, const DevicePro
   const double steps = chunk / as_double(kStepBytes * layout.warps_k);  // of a warp
   const double packets = as_double(2 * layout.tiles);                   // of a step
   const double of_unit = units(shape) * few_tiles(shape);
-  const bool has_offset = is_narrow(shape) && is_scaled(shape);
+  const bool has_offset = shape.keeps_offset();
 
   const double on_the_way = std::min(as_double(layout.grid(shape)),
                                      as_double(device.compute_units) * turns.at_once) /
@@ -131,7 +131,8 @@ double seconds_by_rows(const Shape& shape, const Layout& layout, const DevicePro
                        kChunkClocks / turns.at_once;
   const double products =
       steps * warps * of_unit * (packets + (has_offset ? 2 : 0)) * kProductClocks;
-  const double loads_of_x = of_unit / packets * (is_narrow(shape) ? 2 : 1);  // lanes meet in banks
+  const bool meets_in_banks = is_narrow(shape) && few <= 8;  // see kTurnsHalves
+  const double loads_of_x = of_unit / packets * (meets_in_banks ? 2 : 1);
   const double shared = rows * chunk * (2 + loads_of_x) / kSharedBytesPerClock;
   const double copies =
       copied * kCopyClocks +

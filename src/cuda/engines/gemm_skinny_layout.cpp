@@ -13,7 +13,6 @@ using Shape = SkinnyShape;
 
 constexpr std::int64_t kReserved = 1 << 10;  // of shared memory, for each block
 constexpr std::int64_t kMostSteps = 16;
-constexpr std::int64_t kBarrierBytes = 8;
 constexpr std::int64_t kRing = 64 << 10;  // bytes of a multiprocessor; more is not faster
 
 std::int64_t elements(const Shape& shape) { return shape.packet_bytes() * 8 / shape.bits(); }
@@ -97,11 +96,17 @@ std::int64_t SkinnyLayout::step_bytes(const Shape& shape) const {
   return threads() * packets(shape, *this) * shape.packet_bytes();
 }
 std::int64_t SkinnyLayout::shared_bytes(const Shape& shape) const {
-  const std::int64_t sum_bytes = warps_k * few_at_once(shape) * (rows(shape) + 4) * 4;
-  if (chunk > 0) return steps * (stage_bytes(shape) + kBarrierBytes) + sum_bytes;
-  if (batch > 0) return sum_bytes;
+  const std::int64_t sums = sum_bytes(shape);
+  if (chunk > 0) {
+    const std::int64_t stages = steps * stage_bytes(shape);
+    return (has_sums_apart() ? stages + sums : std::max(stages, sums)) + steps * kBarrierBytes;
+  }
+  if (batch > 0) return sums;
   return steps * step_bytes(shape) + buffers_x(shape) * phase * x_bytes(shape, *this) +
-         buffers_scales(shape) * scale_bytes(shape, *this) + sum_bytes;
+         buffers_scales(shape) * scale_bytes(shape, *this) + sums;
+}
+std::int64_t SkinnyLayout::sum_bytes(const Shape& shape) const {
+  return warps_k * few_at_once(shape) * (rows(shape) + 4) * 4;
 }
 std::int64_t SkinnyLayout::few_at_once(const Shape& shape) const {
   constexpr std::int64_t kTile = 8;
@@ -163,16 +168,11 @@ std::vector<SkinnyLayout> FastestLayouts::first(std::size_t most) const {
   return result;
 }
 
-std::vector<SkinnyLayout> layouts_by_threads(const Shape& shape, const DeviceProps& device,
-                                             std::size_t most) {
-  std::vector<std::int64_t> splits = {1};
-  if (device.compute_capability >= 90) {
-    splits = {1, 2};
-    // Large clusters leave multiprocessors idle: only where pairs would leave more of them.
-    constexpr std::int64_t kFewRows = 32;
-    if (ceil_div(shape.many, kFewRows) * shape.batches * 2 < device.compute_units)
-      splits.insert(splits.end(), {4, 8});
-  }
+namespace {
+
+// With clusters of so many blocks.
+std::vector<Layout> layouts_by_threads(const Shape& shape, const DeviceProps& device,
+                                       const std::vector<std::int64_t>& splits, std::size_t most) {
   FastestLayouts best;  // of those that differ in the number of warps alone
   Layout layout;
   for (layout.tiles = 1; layout.tiles <= (shape.along ? 4 : 1); layout.tiles *= 2)
@@ -196,6 +196,20 @@ std::vector<SkinnyLayout> layouts_by_threads(const Shape& shape, const DevicePro
                           layout.seconds(shape, device), layout);
           }
   return best.first(most);
+}
+
+}  // namespace
+
+std::vector<SkinnyLayout> layouts_by_threads(const Shape& shape, const DeviceProps& device,
+                                             std::size_t most) {
+  if (device.compute_capability < 90) return layouts_by_threads(shape, device, {1}, most);
+  // Large clusters leave multiprocessors idle: only where pairs would leave more of them, or have
+  // no room for x.
+  constexpr std::int64_t kFewRows = 32;
+  if (ceil_div(shape.many, kFewRows) * shape.batches * 2 >= device.compute_units)
+    if (std::vector<Layout> some = layouts_by_threads(shape, device, {1, 2}, most); !some.empty())
+      return some;
+  return layouts_by_threads(shape, device, {1, 2, 4, 8}, most);
 }
 
 }  // namespace ashlar::cuda

@@ -29,14 +29,16 @@ std::int64_t scale_bytes(const Shape& shape) {
 std::int64_t registers_of(const Shape& shape, const Layout& layout) {
   const std::int64_t few = ceil_div(shape.few, 8);
   const std::int64_t sums = layout.tiles * few * 4 * (shape.scale_block > 0 ? 2 : 1);
-  const std::int64_t offset = shape.scale_block > 0 && shape.bits() == 4 ? few * 4 : 0;
+  const std::int64_t offset = shape.keeps_offset() ? few * 4 : 0;
   return 64 + sums + offset + 2 * layout.tiles * 4 + few * 4;
 }
 
 }  // namespace
 
 std::int64_t SkinnyLayout::stage_bytes(const Shape& shape) const {
-  const std::int64_t pitch = chunk % 128 == 64 ? chunk : chunk + 64;
+  // See kernels/gemm_skinny_rows.cuh.
+  const std::int64_t apart = shape.bits() == 4 && shape.few > 8 ? 32 : 64;
+  const std::int64_t pitch = chunk + (128 + apart - chunk % 128) % 128;
   const std::int64_t x_pitch = shape.bits() < 16 ? chunk_depth(shape, *this) * 2 + 16 : pitch;
   return rows(shape) * pitch + shape.few * x_pitch +
          groups_of_chunk(shape, *this) * rows(shape) * scale_bytes(shape);
@@ -44,12 +46,11 @@ std::int64_t SkinnyLayout::stage_bytes(const Shape& shape) const {
 
 bool SkinnyLayout::choose_stages(const Shape& shape, const DeviceProps& device) {
   const std::int64_t room = std::min(device.l1_bytes / blocks - kReserved, device.shared_bytes);
-  steps = 0;
-  const std::int64_t fixed = shared_bytes(shape);
-  steps = 1;
-  const std::int64_t each = shared_bytes(shape) - fixed;
   choose_passes(shape, device);
-  steps = std::min({(room - fixed) / each, kMostStages, passes * block_rounds(shape)});
+  const std::int64_t each = stage_bytes(shape) + SkinnyLayout::kBarrierBytes;
+  const std::int64_t sums = has_sums_apart() ? sum_bytes(shape) : 0;
+  steps = std::min({(room - sums) / each, kMostStages, passes * block_rounds(shape)});
+  if (shared_bytes(shape) > room) return false;
   return steps >= std::min<std::int64_t>(3, passes * block_rounds(shape));
 }
 

@@ -196,6 +196,11 @@ bool SkinnyShape::lies_in_rows(const DeviceProps& device) const {
   return scale_block % (kStepBytes * 8 / bits()) == 0;
 }
 
+bool SkinnyShape::keeps_offset() const {
+  constexpr std::int64_t kMostRows = 16;
+  return bits() == 4 && weights.dtype != e2m1 && scale_block > 0 && few <= kMostRows;
+}
+
 bool SkinnyShape::copies_x() const {
   if (!x.is_plain_load()) return false;
   const View& view = x.steps[0].view;

@@ -43,6 +43,9 @@ struct SkinnyShape {
   // Whether the copy engine can bring the weights, x and scales of weights: they lie in rows whose
   // parts are multiples of 16 bytes (kernels/gemm_skinny_rows.cuh).
   bool lies_in_rows(const DeviceProps& device) const;
+  // Whether 4-bit weights are multiplied with an offset, whose products are taken away from sums:
+  // with few rows of x these products are fewer than the instructions that they save.
+  bool keeps_offset() const;
   std::int64_t row_bytes() const { return depth * bits() / 8; }
   const View& scales() const { return scale.steps[0].view; }  // over blocks of depths
 };
@@ -50,6 +53,7 @@ struct SkinnyShape {
 // How a launch is laid out: kernels/gemm_skinny_packets.cuh and gemm_skinny.cuh, or
 // gemm_skinny_rows.cuh where `chunk` is not 0, gemm_skinny_direct.cuh where `batch` is not 0.
 struct SkinnyLayout {
+  static constexpr std::int64_t kBarrierBytes = 16;  // of a stage: two barriers
   std::int64_t tiles = 1;             // of 16 rows of a warp, where packets lie along the depth
   std::int64_t warps_n = 1;           // with different rows
   std::int64_t warps_k = 1;           // with different depths
@@ -74,6 +78,7 @@ struct SkinnyLayout {
   std::int64_t buffers_scales(const SkinnyShape& shape) const;
   std::int64_t step_bytes(const SkinnyShape& shape) const;
   std::int64_t shared_bytes(const SkinnyShape& shape) const;
+  std::int64_t sum_bytes(const SkinnyShape& shape) const;
   std::int64_t few_at_once(const SkinnyShape& shape) const;  // rows of x that are summed at a time
   std::int64_t groups(const SkinnyShape& shape) const;       // of rows
   std::int64_t grid(const SkinnyShape& shape) const;
@@ -85,8 +90,10 @@ struct SkinnyLayout {
   static std::int64_t clusters_at_once(const DeviceProps& device, std::int64_t split);
   double seconds(const SkinnyShape& shape, const DeviceProps& device) const;
 
-  // The same where the copy engine brings the weights.
+  // The same where the copy engine brings the weights. Sums lie where stages were, unless the next
+  // rows come to these meanwhile.
   std::int64_t stage_bytes(const SkinnyShape& shape) const;
+  bool has_sums_apart() const { return passes > 1; }
   bool choose_stages(const SkinnyShape& shape, const DeviceProps& device);
 };
 

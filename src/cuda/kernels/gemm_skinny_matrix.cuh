@@ -10,7 +10,7 @@ static const int kPairs = kRaw ? 16 / kBits : 1;
 static const bool kNeighbours = kRaw && PairsOfNeighbours<W>::value;
 static const int kUnitWords = kBits / 4;  // of a packet along the depth
 static const bool kScalesPairs = kScaled && !kByRows;  // else the sums of a step
-static const bool kHasOffset = kRaw && kAlong && HasOffset<W>::value;
+static const bool kHasOffset = kKeepsOffset && kRaw && kAlong && HasOffset<W>::value;
 static const bool kMarksOdd = kRaw && HasOddBytes<W>::value;
 
 // Units of x stand in the order of the weights' pairs. `unit` has pairs of neighbours.
@@ -47,12 +47,11 @@ struct OffsetSums {
       multiply_add(T(), sums[j], a, second);
     }
   }
-  // Whether a lane of the warp has infinity or NaN, from which nothing can be taken away.
-  __device__ bool are_lost() const {
-    float all = 0;
+  // `before`, or NaN if a sum is infinity or NaN, from which nothing can be taken away.
+  __device__ float or_lost(float before) const {
 #pragma unroll
-    for (int j = 0; j < kFewTiles; ++j) all += (sums[j][0] + sums[j][1]) * 0.f;
-    return __any_sync(0xffffffffu, all != 0.f);
+    for (int j = 0; j < kFewTiles; ++j) before = fmaf(sums[j][0] + sums[j][1], 0.f, before);
+    return before;
   }
 };
 

@@ -4,22 +4,26 @@
 //
 // A block has kRows rows of weights at a time and a part of the depth, in chunks: kChunk bytes of
 // each row, the same depths of x, and the scales of these weights. Chunks go through a ring of
-// kStages stages; each warp asks for its share of the rows of a chunk, and all of them wait for the
-// whole of it. After the last chunk of some rows come the first of the next.
-#include "lib/ptx_memory.cuh"
+// kStages stages; each warp asks for its share of the rows of a chunk, and waits for the whole of
+// it. A warp that has read a chunk says so and goes on with the next one; only then, when the
+// others have read the first as well, it asks for what comes to the same stage: warps need not
+// meet. After the last chunk of some rows come the first of the next.
 #include "lib/ptx_tma.cuh"
 
 static const int kWarps = kWarpsN * kWarpsK;
 static const int kRowsTogether = kRows <= 8 * kWarps ? 8 : 4;  // asked for in one turn of a loop
-static const int kStepBytes = 4 * kPacketBytes;  // of a row, in a step of a warp
 static const int kSteps = kChunk / kStepBytes / kWarpsK;  // of a warp in a chunk
-static const int kStepsTogether = kSteps * kTiles <= 4 ? kSteps : 4 / kTiles;  // registers
+static const int kMostTogether = kFewTiles == 1 ? 8 : 4;  // row tiles: registers
+static const int kStepsTogether =
+    kSteps * kTiles <= kMostTogether ? kSteps : kMostTogether / kTiles;
 static const int kChunkDepth = kChunk * 8 / kBits;
 static const int kChunkX = kChunkDepth * 2;
 static const int kGroups = kScaled ? kChunkDepth / kScaleBlock : 0;
 // Eight lanes read 16 bytes of each of four places of two rows: rows start where these lie in
-// different banks.
-static const int kPitchW = kChunk % 128 == 64 ? kChunk : kChunk + 64;
+// different banks. Of 4-bit weights, lanes t and t + 2 have x of the same banks: with many rows of
+// x, lanes 2 and 3 take the halves of a packet in the other order, 8 bytes at a time.
+static const bool kTurnsHalves = kBits == 4 && kFewTiles > 1;
+static const int kPitchW = kChunk + (128 + (kTurnsHalves ? 32 : 64) - kChunk % 128) % 128;
 static const int kPitchX = kBits < 16 ? kChunkX + 16 : kPitchW;
 static const int kGroupBytes = kRows * (int)sizeof(S::Word);
 // A stage: weights, then x, then scales.
@@ -27,6 +31,10 @@ static const int kFirstX = kRows * kPitchW;
 static const int kFirstScale = kFirstX + kFew * kPitchX;
 static const int kStageBytes = kFirstScale + kGroups * kGroupBytes;
 static const int kSumBytes = kWarpsK * kFewAtOnce * kPitch * 4;
+// Before the barriers. Sums lie where stages were if no further rows come to these.
+static const int kAllBytes = kSumsApart                              ? kStages * kStageBytes + kSumBytes
+                             : kStages * kStageBytes > kSumBytes ? kStages * kStageBytes
+                                                                 : kSumBytes;
 
 // Rows of blocks and batches are units; a block takes every n-th of them, n blocks (or clusters)
 // being there.
@@ -51,8 +59,9 @@ struct Ahead {
 
   // By all threads: a warp asks for every kWarps-th row, of weights, x or scales. The first thread
   // announces them all; bytes that come before that wait for it.
+  __device__ bool has_more(const Args& args) const { return unit < (int)args.units; }
   __device__ void ask(const Args& args, uint8* memory, Mbarrier* full) {
-    if (unit < (int)args.units) {
+    if (has_more(args)) {
       ask(args, memory + stage * kStageBytes, full + stage, first_chunk + chunk);
       if (++chunk == chunks) {
         chunk = 0;
@@ -88,18 +97,29 @@ struct Ahead {
     const uint8* from = (const uint8*)args.weights + row * kBits / 8 + first;
     const int64 next = args.row_stride * kWarps * kBits / 8;
     uint8* to_row = to + warp * kPitchW;
+    // Nothing is asked in between where all rows are there: 6 instructions for each, else 13.
+    constexpr int kMost = (kRows + kWarps - 1) / kWarps;
     const int own = (rows - warp + kWarps - 1) / kWarps;
+    if (own == kMost) {
 #pragma unroll kRowsTogether
-    for (int n = 0; n < (kRows + kWarps - 1) / kWarps; ++n) {
-      if (n < own) load_bytes(to_row, from, bytes, full);
-      from += next;
-      to_row += kWarps * kPitchW;
+      for (int n = 0; n < kMost; ++n) {
+        load_bytes(to_row, from, bytes, full);
+        from += next;
+        to_row += kWarps * kPitchW;
+      }
+    } else {
+#pragma unroll 1
+      for (int n = 0; n < own; ++n) {
+        load_bytes(to_row, from, bytes, full);
+        from += next;
+        to_row += kWarps * kPitchW;
+      }
     }
     const uint8* from_x = (const uint8*)args.x + x_row * 2 + first * 16 / kBits;
     const int64 next_x = args.x_row_stride * kWarps * 2;
 #pragma unroll
     for (int n = 0; n < (kFew + kWarps - 1) / kWarps; ++n, from_x += next_x)
-      if (back + n * kWarps < kFew)
+      if ((n + 1) * kWarps <= kFew || back + n * kWarps < kFew)
         load_bytes(to + kFirstX + (back + n * kWarps) * kPitchX, from_x, x_bytes, full);
     if constexpr (kScaled) {
       const typename S::Word* from_scale = (const typename S::Word*)args.scales + scale;
@@ -114,6 +134,7 @@ struct Ahead {
 struct Step {
   const uint8 *weights, *x;
   int warp_row, group;  // first row, and scales, of the warp
+  int turned;           // bytes of x to the first half of the packet, 0 or 32
 
   __device__ Step(const uint8* stage, int step) {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
@@ -121,42 +142,60 @@ struct Step {
     group = step * kStepDepth / kScaleBlock;
     weights = stage + (warp_row + g) * kPitchW + step * kStepBytes + t * kPacketBytes;
     x = stage + kFirstX + step * (kStepDepth * 2) + t * (kOwn * 2);
+    turned = kTurnsHalves ? t / 2 * 32 : 0;
   }
-  // kOffset: see Products::add.
-  template <bool kOffset>
-  __device__ void multiply(const Args& args, const Place& place, Products& products,
-                           OffsetSums& offset) const {
-    Words packets[kPackets];
-#pragma unroll
-    for (int p = 0; p < kPackets; ++p)
-      packets[p].piece = *(const Piece*)(weights + 8 * p * kPitchW);
-    const auto unit = [&](int u, int m) {
-      return in_order_of_weights(*(const uint4*)(x + m * kPitchX + u * 16));
-    };
-    products.template add<true, kOffset>(args, place, packets, unit, Scales{}, offset);
+  __device__ Words packet(int p) const {
+    Words words;
+    const uint8* const from = weights + 8 * p * kPitchW;
+    if constexpr (kTurnsHalves) {
+      const uint2 first = *(const uint2*)(from + turned / 4);
+      const uint2 second = *(const uint2*)(from + 8 - turned / 4);
+      words.piece = make_uint4(first.x, first.y, second.x, second.y);
+    } else {
+      words.piece = *(const Piece*)from;
+    }
+    return words;
+  }
+  __device__ uint4 unit(int u, int m) const {
+    const int half = !kTurnsHalves || u < kUnits / 2 ? turned : -turned;
+    return in_order_of_weights(*(const uint4*)(x + m * kPitchX + u * 16 + half));
   }
 };
 
-// The products of step `step` of a chunk.
+// The products of step `step` of a chunk. `lost` becomes NaN where what weights are more by cannot
+// be taken away again.
 __device__ inline void add_step(const Args& args, const Place& place, const uint8* stage, int step,
-                                Products& products) {
+                                Products& products, float& lost) {
   const Step here(stage, step);
+  Words packets[kPackets];
+#pragma unroll
+  for (int p = 0; p < kPackets; ++p) packets[p] = here.packet(p);
+  const auto unit = [&](int u, int m) { return here.unit(u, m); };
   OffsetSums offset;
   if constexpr (kScaled) {
     Products own;
-    here.template multiply<kHasOffset>(args, place, own, offset);
-    if (kHasOffset && offset.are_lost()) {
-      // From memory again, by a 0 that only the launch knows: nothing is kept for this rare case.
-      own = Products();
-      offset = OffsetSums();
-      const Step again(stage + ((int)args.units >> 31), step);
-      again.template multiply<false>(args, place, own, offset);
-    }
+    own.template add<true, kHasOffset>(args, place, packets, unit, Scales{}, offset);
+    if constexpr (kHasOffset) lost = offset.or_lost(lost);
     const typename S::Word* const scales =
         (const typename S::Word*)(stage + kFirstScale + here.group * kGroupBytes) + here.warp_row;
     products.add_scaled(own, offset, [&](int, int row) { return (float)widen(S(), scales[row]); });
   } else {
-    here.template multiply<false>(args, place, products, offset);
+    products.template add<true, false>(args, place, packets, unit, Scales{}, offset);
+  }
+}
+
+// The products of all chunks of the block from `first` on once more, from global memory: where x
+// has infinities or NaN.
+__device__ inline void add_again(const Args& args, const Place& place, int first, int chunks,
+                                 Products& products) {
+  const Lane lane(args, place);
+  const int last = min((first + chunks) * kSteps, lane.steps);
+#pragma unroll 1
+  for (int step = first * kSteps; step < last; ++step) {
+    Words packets[kPackets];
+    typename S::Word scales[kPackets];
+    load_step(args, lane, step, packets, scales);
+    multiply_step(args, place, lane, step, packets, scales, products);
   }
 }
 
@@ -179,11 +218,14 @@ __device__ inline void prefetch_unit(const Args& args, const Place& place, int r
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     gemm_skinny_rows(const __grid_constant__ Args args) {
   uint8* const memory = shared_memory();
-  float* const sums = (float*)(memory + kStages * kStageBytes);
-  Mbarrier* const full = (Mbarrier*)((uint8*)sums + kSumBytes);
+  float* const sums = (float*)(memory + (kSumsApart ? kStages * kStageBytes : 0));
+  Mbarrier *const full = (Mbarrier*)(memory + kAllBytes), *const read = full + kStages;
   if (threadIdx.x == 0) {
 #pragma unroll
-    for (int s = 0; s < kStages; ++s) init_barrier(full + s, 1);
+    for (int s = 0; s < kStages; ++s) {
+      init_barrier(full + s, 1);
+      init_barrier(read + s, kWarps);
+    }
     fence_barriers();
   }
   __syncthreads();
@@ -200,12 +242,14 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
 
   const int warp_k = threadIdx.x / 32 / kWarpsN;
   int stage = 0, parity = 0;
+  int before = -1, before_parity = 0;  // the stage before this one, not yet asked for again
 #pragma unroll 1
   for (int unit = first; unit < (int)args.units; unit += every) {
     Place place;
     place_unit(args, unit, place);
     prefetch_unit(args, place, rank);
     Products products;
+    float lost = 0;
 #pragma unroll 1
     for (int chunk = 0; chunk < chunks; ++chunk) {
       const uint8* const here = memory + stage * kStageBytes;
@@ -215,15 +259,28 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
 #pragma unroll kStepsTogether
       for (int s = 0; s < kSteps; ++s) {
         const int step = s * kWarpsK + warp_k;
-        if (kWhole || step < steps) add_step(args, place, here, step, products);
+        if (kWhole || step < steps) add_step(args, place, here, step, products, lost);
       }
-      __syncthreads();  // all warps have read the stage
-      ahead.ask(args, memory, full);
+      __syncwarp();
+      if (threadIdx.x % 32 == 0) arrive(read + stage);
+      if (before >= 0 && ahead.has_more(args)) {
+        wait_for(read + before, before_parity);
+        ahead.ask(args, memory, full);
+      }
+      before = stage;
+      before_parity = parity;
       if (++stage == kStages) {
         stage = 0;
         parity ^= 1;
       }
     }
+    if constexpr (kScaled && kHasOffset) {
+      if (__any_sync(0xffffffffu, lost != 0.f)) {
+        products = Products();
+        add_again(args, place, first_chunk, chunks, products);
+      }
+    }
+    if constexpr (!kSumsApart) __syncthreads();  // all warps have read the last stages
     finish_unit<kClusterBlocks, true>(args, place, products, sums, rank);
   }
 }

@@ -11,7 +11,7 @@ namespace {
 using Phase = PixelProduct::Phase;
 
 constexpr int kBoxBytes = 128;  // of a box with contiguous columns
-// Bytes of depth up to which the end of a tile counts beside its products: boxes are offered.
+// Bytes of depth up to which the end of a tile counts beside its products.
 constexpr std::int64_t kMostDepthForBoxes = 2048;
 
 // Whether the loader can cut its boxes so.
@@ -95,12 +95,18 @@ std::optional<ProductTile> with_boxes(const PixelShape& shape, ProductTile tile)
   if (!shape.result_map()) return {};
   // The end of a group's columns is not that of the tensor.
   if (product.groups > 1 && product.columns % tile.n != 0) return {};
-  const auto taps = static_cast<std::int64_t>(product.phases[0].taps.size());
-  if (taps * PixelTiling{shape, tile}.depth_blocks() * tile.depth_bytes > kMostDepthForBoxes)
-    return {};
   tile.boxes = boxes_of(tile, shape.epilogue.stores[0].view.dtype);
   if (tile.boxes == 0) return {};
+  if (is_short(shape, tile)) return tile;
+  // Where all warpgroups end a tile at once, with stages as many as with slabs.
+  if (tile.ping_pong || tile.m * tile.n != 128 * 256) return {};
+  tile.boxes = std::min(tile.boxes, 2);
   return tile;
+}
+
+bool is_short(const PixelShape& shape, const ProductTile& tile) {
+  const auto taps = static_cast<std::int64_t>(shape.product.phases[0].taps.size());
+  return taps * PixelTiling{shape, tile}.depth_blocks() * tile.depth_bytes <= kMostDepthForBoxes;
 }
 
 WindowStages window_stages(const GroupBundle& bundle, const ProductTile& tile) {

@@ -36,8 +36,10 @@ struct PixelTiling {
 
 // Tiles worth trying that the loader can cut.
 std::vector<ProductTile> pixel_tiles(const PixelShape& shape);
-// The tile with results that leave by the copy engine, where they can and its end matters.
+// The tile with results that leave by the copy engine, where they can and that may be quicker.
 std::optional<ProductTile> with_boxes(const PixelShape& shape, ProductTile tile);
+// Whether the end of a tile takes about as long as its products.
+bool is_short(const PixelShape& shape, const ProductTile& tile);
 
 // How shared memory is used where windows stay in it.
 struct WindowStages {

@@ -46,7 +46,7 @@ __device__ inline void load_row(D d, const void* data, int64 index, R (&to)[kCou
     load_vector(d, data, index, to);
   }
 }
-// The same as they are; widen_vector makes numbers of them.
+// The same as they are, for what is read once; widen_vector makes numbers of them.
 template <int kCount, class D>
 __device__ inline void hold_row(D, const void* data, int64 index,
                                 Vector<kCount, typename D::Word>& to) {
@@ -54,7 +54,7 @@ __device__ inline void hold_row(D, const void* data, int64 index,
   typedef Vector<kCount, Word> Elements;
   const auto* from = (const typename Elements::Piece*)((const Word*)data + index);
 #pragma unroll
-  for (int i = 0; i < Elements::kPieces; ++i) to.pieces[i] = load_read_only(from + i);
+  for (int i = 0; i < Elements::kPieces; ++i) to.pieces[i] = load_once(from + i);
 }
 // Elements that are read once.
 template <int kCount, class R, class D>
