@@ -197,8 +197,10 @@ std::vector<Tile> filter_gradient_tiles(const Shape& shape, int parts, bool turn
       tile.splits = static_cast<int>(splits);
       found.emplace_back(clocks_of_all(shape, tile, cut, device), tile);
     }
-    // Three parts have no registers left for what a loop over tiles keeps.
-    if (parts == 3 || !is_shared_out(shape, cut, device)) return;
+    // No registers are left for what a loop over tiles keeps: three parts; three warpgroups with
+    // all their sums, and segments to count.
+    const bool is_full = !turned && tile.consumers() > 2 && tile.sums() > 64 && tile.segments > 1;
+    if (parts == 3 || is_full || !is_shared_out(shape, cut, device)) return;
     tile.blocks = device.compute_units;
     tile.splits = static_cast<int>(most_parts(cut.tiles, cut.stage_count, tile.blocks));
     found.emplace_back(clocks_of_all(shape, tile, cut, device), tile);

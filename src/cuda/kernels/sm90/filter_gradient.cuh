@@ -45,34 +45,39 @@ __device__ inline Work work_of(const Args& args, int tile) {
   return work;
 }
 
-// use(work) for everything that is the block's. A tile's stages are cut into as many parts as all
-// others' (kBlocks 0), and tiles of the same pixels are neighbours: they read the same memory at
-// the same time. Or kBlocks blocks share out the stages of all tiles, one tile after the other,
-// each as many as the others: parts of one tile, whole ones, parts of another.
+// The block's part of a tile, where every tile's stages are cut into `splits` parts. Tiles of the
+// same pixels are neighbours: they read the same memory at the same time.
+__device__ inline Work own_work(const Args& args) {
+  const int tiles = (int)args.tiles, splits = (int)args.splits;
+  const int split = (int)blockIdx.x / tiles;
+  const int64 stages = args.stage_count;
+  Work work = work_of(args, (int)blockIdx.x - split * tiles);
+  work.split = split;
+  work.end_split = split + 1;
+  work.first = (int)(stages * split / splits);
+  work.count = (int)(stages * (split + 1) / splits) - work.first;
+  return work;
+}
+
+// use(work) for everything that is the block's: `own`, or, where kBlocks blocks share out the
+// stages of all tiles, one tile after the other, what it has of each: parts of one, whole ones,
+// parts of another. All stages are fewer than 2^31.
 template <class Use>
-__device__ inline void for_work(const Args& args, Use use) {
-  const int tiles = (int)args.tiles, stages = (int)args.stage_count, splits = (int)args.splits;
-  const int block = blockIdx.x;
+__device__ inline void for_work(const Args& args, const Work& own, Use use) {
   if constexpr (kBlocks == 0) {
-    const int split = block / tiles;
-    Work work = work_of(args, block - split * tiles);
-    work.split = split;
-    work.end_split = split + 1;
-    work.first = (int)((int64)stages * split / splits);
-    work.count = (int)((int64)stages * (split + 1) / splits) - work.first;
-    use(work);
+    use(own);
   } else {
-    const int64 all = (int64)tiles * stages, end = all * (block + 1) / kBlocks;
+    const int64 stages = args.stage_count, all = (int)args.tiles * stages;
+    const int end = (int)(all * (blockIdx.x + 1) / kBlocks);
 #pragma unroll 1
-    for (int64 at = all * block / kBlocks; at < end;) {
-      const int tile = (int)(at / stages);
-      const int64 begin = (int64)tile * stages;
+    for (int at = (int)(all * blockIdx.x / kBlocks); at < end;) {
+      const int tile = at / (int)stages, begin = tile * (int)stages;
       Work work = work_of(args, tile);
-      work.first = (int)(at - begin);
-      work.count = (int)(end - at) < stages - work.first ? (int)(end - at) : stages - work.first;
-      // After the block that has the tile's first stage; see FilterGradientCut.
-      work.split = block - (int)(((begin + 1) * kBlocks - 1) / all);
-      work.end_split = work.first + work.count == stages ? splits : work.split + 1;
+      work.first = at - begin;
+      work.count = min(end - at, (int)stages - work.first);
+      // After the block that has the tile's first stage; see most_parts() of the host.
+      work.split = (int)blockIdx.x - (int)(((begin + (int64)1) * kBlocks - 1) / all);
+      work.end_split = work.first + work.count == (int)stages ? (int)args.splits : work.split + 1;
       use(work);
       at += work.count;
     }

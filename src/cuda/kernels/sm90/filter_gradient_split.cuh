@@ -197,13 +197,14 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   }
   clear_rests(ring.stages);
   __syncthreads();
+  const Work own = own_work(args);
   const int group = threadIdx.x / 128;
   if (group == kConsumers) {
     if constexpr (kConsumers > 1) give_registers<kProducerRegisters>();
     if (threadIdx.x == kConsumers * 128)
-      for_work(args, [&](const Work& work) { produce(args, work, raw); });
+      for_work(args, own, [&](const Work& work) { produce(args, work, raw); });
   } else {
     if constexpr (kConsumers > 1) take_registers<kConsumerRegisters>();
-    for_work(args, [&](const Work& work) { consume(args, work, ring, raw, group); });
+    for_work(args, own, [&](const Work& work) { consume(args, work, ring, raw, group); });
   }
 }

@@ -229,16 +229,17 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     fence_barriers();
   }
   __syncthreads();
+  const Work own = own_work(args);
   const int group = threadIdx.x / 128;
   if (group == kConsumers) {
     if constexpr (kConsumers > 1) give_registers<kProducerRegisters>();
     const int warp = threadIdx.x / 32 % 4;
     if (warp < kTurners)
-      for_work(args, [&](const Work& work) { turn(work, ring, turned, warp); });
+      for_work(args, own, [&](const Work& work) { turn(work, ring, turned, warp); });
     else if (threadIdx.x % 32 == 0)
-      for_work(args, [&](const Work& work) { produce(args, work, ring); });
+      for_work(args, own, [&](const Work& work) { produce(args, work, ring); });
   } else {
     if constexpr (kConsumers > 1) take_registers<kConsumerRegisters>();
-    for_work(args, [&](const Work& work) { consume(args, work, ring, turned, group); });
+    for_work(args, own, [&](const Work& work) { consume(args, work, ring, turned, group); });
   }
 }
