@@ -94,6 +94,14 @@ TEST_F(GpuConvSm90, Boxes) {
                         .op = {.stride = {2, 2}},
                         .fused = true});
   }
+  // More products than the end of a tile takes: large tiles, what is added brought into boxes.
+  for (const DType dtype : {bf16, f32})
+    expect_boxes(false, {.dtype = dtype,
+                         .images = 2,
+                         .channels = 136,
+                         .filters = 264,
+                         .extent = {9, 7},
+                         .fused = true});
   // Several taps, groups whose columns fill tiles.
   expect_boxes(false, {.dtype = f16, .extent = {9, 10}, .op = {.padding = {1, 1}}, .fused = true});
   expect_boxes(false,

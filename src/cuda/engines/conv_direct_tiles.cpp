@@ -261,7 +261,7 @@ ConvDirectFilterBlock::ConvDirectFilterBlock(const ConvDirectShape& shape,
   sums = across * tile.groups * (tile.warps_m * tile.own_rows * 16) * (tile.tiles * 8);
   const std::int64_t registers =
       round_up(tile.own_groups * tile.own_rows * tile.tiles * 4 * product_factor(shape) +
-                   tile.own_rows * 2 + tile.tiles * 2 + kOtherRegisters,
+                   tile.own_rows * 3 + tile.tiles * 3 + kOtherRegisters,
                8);
   blocks_at_once = resident_blocks(registers, warps, shared_bytes);
   const std::int64_t tiles =

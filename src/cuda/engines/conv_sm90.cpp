@@ -22,6 +22,7 @@ using Phase = PixelProduct::Phase;
 
 // For the cost model, past those of ProductTile: groups side by side, and no groups.
 constexpr int kBundleVariant = 32, kSingleVariant = 33;
+constexpr int kDeepVariant = 128;  // added: boxes behind many products
 
 // How pixels come to shared memory: the knob "windows".
 enum Windows : std::int64_t {
@@ -228,9 +229,15 @@ class ConvSm90Engine final : public CudaEngine {
       of_results = fmt::format("typedef {} Result;\n", to_string(result_view.dtype));
     }
     if (tile.boxes > 0) arguments.tensor_map("map_results", result_view, *shape.result_map());
+    // Who computes pixels leaves no registers for it.
+    const bool brings =
+        tile.boxes > 0 && !shape.computed && can_bring(shape.epilogue, shape.vector, graph);
     std::string printed =
-        tile.boxes > 0 ? print_program(epilogue, graph, "epilogue", arguments, result_view.dtype)
-                       : print_holding_program(epilogue, graph, "epilogue", arguments);
+        tile.boxes > 0 && !brings
+            ? print_nothing_held(epilogue.space.rank()) +
+                  print_program(epilogue, graph, "epilogue", arguments, result_view.dtype)
+            : print_holding_program(epilogue, graph, "epilogue", arguments,
+                                    tile.boxes > 0 ? result_view.dtype : f32);
     printed += print_ahead(shape.epilogue, tile.n, graph, arguments) +
                print_pixels(shape, graph, arguments);
     std::vector<const PointwiseProgram*> programs = {&shape.epilogue};
@@ -250,7 +257,8 @@ class ConvSm90Engine final : public CudaEngine {
     const int stages = way != kForEachTap ? windows.filters : stage_count(tile, device);
     const std::string head =
         register_types(region.precision(), programs) + product_constants(tile, form, stages) +
-        of_results + constant("kPhases", static_cast<std::int64_t>(product.phases.size())) +
+        of_results + constant("kBrings", brings) +
+        constant("kPhases", static_cast<std::int64_t>(product.phases.size())) +
         constant("kInTurns", tiling.phases_are_equal() && product.phases.size() > 1) +
         constant("kPixelAxes", shape.pointwise ? 0 : product.spatial) +
         constant("kSwap", shape.swap) + constant("kColumnsLie", shape.columns_lie) +
@@ -340,7 +348,8 @@ class ConvSm90Engine final : public CudaEngine {
          .tile_m = tile.m,
          .tile_n = tile.n,
          .variant = bundled ? (product.groups > 1 ? kBundleVariant : kSingleVariant)
-                            : tile.variant() + (windows != nullptr ? 4 : 0),
+                            : tile.variant() + (windows != nullptr ? 4 : 0) +
+                                  (tile.boxes > 0 && !is_short(shape, tile) ? kDeepVariant : 0),
          .tiles = static_cast<double>(rounds.whole * tile.cluster),
          .flops = 2 * area * taps * depth_bytes / element / side,
          .load_bytes = depth_bytes * (pixel_rows + filter_rows),

@@ -36,14 +36,17 @@ std::string attributes(const Pointwise& op) {
   }
 }
 
-std::string held_text(int rank, int bytes, const std::string& members, const std::string& loads) {
+std::string held_text(int rank, int bytes, const std::string& members, const std::string& loads,
+                      const std::string& takes) {
   return fmt::format(
       "static const int kHeldBytes = {};\n"
       "template <int kCount> struct Held {{\n{}}};\n"
       "template <int kCount>\n"
       "__device__ inline void hold(const Args& args, const Index (&at)[{}], Held<kCount>& held) "
-      "{{\n{}}}\n",
-      bytes, members, std::max(rank, 1), loads);
+      "{{\n{}}}\n"
+      "template <int kCount>\n"
+      "__device__ inline void take(const void* from, Held<kCount>& held) {{\n{}}}\n",
+      bytes, members, std::max(rank, 1), loads, takes);
 }
 
 class Printer {
@@ -69,8 +72,9 @@ class Printer {
     if (holds_) parameters += ", const Held<kCount>& held";
     if (program_.result >= 0) parameters += ", R (&result)[kCount]";
     if (!program_.reduced.empty()) parameters += ", Tails& tails";
-    const std::string held =
-        holds_ ? held_text(program_.space.rank(), held_bytes_, held_members_, held_loads_) : "";
+    const std::string held = holds_ ? held_text(program_.space.rank(), held_bytes_, held_members_,
+                                                held_loads_, held_takes_)
+                                    : "";
     return held +
            fmt::format(
                "template <int kCount{}>\n"
@@ -169,6 +173,8 @@ class Printer {
     held_members_ += fmt::format("  Vector<kCount, {}::Word> load{};\n", to_string(view.dtype), i);
     held_loads_ +=
         fmt::format("  hold_row({}, {}, {}, held.load{});\n", tag(view.dtype), pointer, index, i);
+    held_takes_ += fmt::format("  held.load{} = *(const Vector<kCount, {}::Word>*)from;\n", i,
+                               to_string(view.dtype));
     line(fmt::format("widen_vector({}, held.load{}, v{});", tag(view.dtype), i, i));
   }
 
@@ -394,7 +400,7 @@ class Printer {
   int rows_ = 0;
   const bool has_short_results_;
   const bool holds_;
-  std::string held_members_, held_loads_;
+  std::string held_members_, held_loads_, held_takes_;
   int held_bytes_ = 0;  // of an element, of all that is held
 };
 
@@ -406,11 +412,11 @@ std::string print_program(const PointwiseProgram& program, const Graph& graph,
 }
 
 std::string print_holding_program(const PointwiseProgram& program, const Graph& graph,
-                                  const std::string& name, Arguments& arguments) {
-  return Printer(program, graph, name, arguments, f32, true).print();
+                                  const std::string& name, Arguments& arguments, DType kept) {
+  return Printer(program, graph, name, arguments, kept, true).print();
 }
 
-std::string print_nothing_held(int rank) { return held_text(rank, 0, "", ""); }
+std::string print_nothing_held(int rank) { return held_text(rank, 0, "", "", ""); }
 
 bool is_as_large_as_results(const Step& step, const PointwiseProgram& program, const Graph& graph) {
   if (step.kind != Kind::load || !step.blocks.empty()) return false;

@@ -24,9 +24,10 @@ std::string print_program(const PointwiseProgram& program, const Graph& graph,
 // as large as the results are done by
 // template <int kCount> void hold(const Args& args, const Index (&at)[rank], Held<kCount>& held)
 // and NAME has a parameter const Held<kCount>& held behind its accumulators. kHeldBytes is what
-// Held has of an element.
+// Held has of an element. Where it is of one tensor, take(from, held) takes kCount elements from
+// elsewhere.
 std::string print_holding_program(const PointwiseProgram& program, const Graph& graph,
-                                  const std::string& name, Arguments& arguments);
+                                  const std::string& name, Arguments& arguments, DType kept = f32);
 // Held and hold() for a program that is not printed this way.
 std::string print_nothing_held(int rank);
 // A load of elements that lie together along the last axis, of a tensor with as many of them as the

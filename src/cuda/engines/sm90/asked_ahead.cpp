@@ -38,4 +38,16 @@ std::string print_ahead(const PointwiseProgram& epilogue, int tile_columns, cons
   return text;
 }
 
+bool can_bring(const PointwiseProgram& epilogue, int vector, const Graph& graph) {
+  const int width = bit_width(epilogue.stores.at(0).view.dtype);
+  int count = 0;
+  bool fits = vector * width == 128;
+  for (const Step& step : epilogue.steps) {
+    if (!is_as_large_as_results(step, epilogue, graph)) continue;
+    ++count;
+    fits = fits && bit_width(step.view.dtype) == width;
+  }
+  return count == 1 && fits;
+}
+
 }  // namespace ashlar::cuda

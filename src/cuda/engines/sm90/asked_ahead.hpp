@@ -14,4 +14,8 @@ namespace ashlar::cuda {
 std::string print_ahead(const PointwiseProgram& epilogue, int tile_columns, const Graph& graph,
                         Arguments& arguments);
 
+// Whether lib/product_boxes.cuh can bring what the program reads into boxes of its first results:
+// one tensor as large as these, with elements as wide, in whole packets of 16 bytes.
+bool can_bring(const PointwiseProgram& epilogue, int vector, const Graph& graph);
+
 }  // namespace ashlar::cuda

@@ -8,6 +8,11 @@
 //   kBoxes                                   boxes of a warp, which are written in turns
 //   kRowBlocks                               of 64 rows of a tile, a warp has 16 rows of each
 //   args.map_results                         (column, row): boxes of 16 rows of 128 bytes, swizzled
+//   kBrings                                  whether the program reads a tensor as large as the
+//                                            results, with elements as wide: at ahead_place0(args,
+//                                            at), from where it is brought into boxes before
+//                                            results take its place; take(from, held) reads it
+//                                            there, and epilogue has a parameter `held`
 
 #pragma once
 
@@ -22,6 +27,47 @@ static const int kResultBytes = sizeof(Result::Word);
 static const int kResultColumns = 128 / kResultBytes;  // of a box
 static const int kResultBox = 16 * 128;                // its bytes
 static const int kSlabBytes = kBoxes * kResultBox;     // of a warp, at a multiple of 1024
+
+// What a box holds before its results, on its way from memory: a lane has 16 bytes of 4 rows.
+struct Brought {
+  uint4 pieces[4];
+
+  template <class A, class Place>
+  __device__ void load(const A& args, Place place, Index row, Index row_end, Index column,
+                       Index column_end) {
+    const int lane = threadIdx.x % 32;
+    Index at[kRank];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const Index r = row + i * 4 + lane / 8;
+      at[kRank - 1] = column + lane % 8 * (16 / kResultBytes);
+      if (r >= row_end || at[kRank - 1] >= column_end) continue;
+      place(r, at);
+      pieces[i] = load_once((const uint4*)ahead_place0(args, at));
+    }
+  }
+  __device__ void lay_down(uint8* box) const {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int r = i * 4 + lane / 8;
+      *(uint4*)(box + r * 128 + (lane % 8 ^ r % 8) * 16) = pieces[i];
+    }
+  }
+};
+
+// The program for two columns whose place in a box is `to`.
+template <class A>
+__device__ inline void finish_pair(const A& args, const Index (&at)[kRank], R (&acc)[2],
+                                   const uint8* to, R (&result)[2]) {
+  if constexpr (kBrings) {
+    Held<2> held;
+    take(to, held);
+    epilogue<2>(args, at, acc, held, result);
+  } else {
+    epilogue<2>(args, at, acc, result);
+  }
+}
 
 // The part of a box that is the thread's: kResultColumns columns from `column` on, of which `sums`
 // are the thread's as finish_rows has them. kWhole: no row or column is past the end.
@@ -46,9 +92,9 @@ __device__ inline void fill_box(const Args& args, uint8* box, const Sum* sums,
       if (!kWhole && (row + 8 * half >= rows_left || here[kRank - 1] >= column_end)) continue;
       R acc[2] = {(R)(turn == 0 ? pair[0] : other[0]), (R)(turn == 0 ? pair[1] : other[1])};
       R result[2];
-      epilogue<2>(args, here, acc, result);
-      const Vector<2, Result::Word> words = narrow_vector(Result(), result);
       uint8* to = box + half * 8 * 128 + (place ^ own * 8 * kResultBytes);
+      finish_pair(args, here, acc, to, result);
+      const Vector<2, Result::Word> words = narrow_vector(Result(), result);
       *(typename Vector<2, Result::Word>::Piece*)to = words.pieces[0];
     }
   }
@@ -74,12 +120,23 @@ __device__ inline void finish_rows(const Args& args, void* slab, const Sum (&sum
     at[half][kRank - 1] = column;
     place(row + lane / 4 + 8 * half, at[half]);
   }
+  Brought brought;
+  const auto bring = [&](int b) {
+    if constexpr (kBrings)
+      brought.load(args, place, row, row_end, column + b * kResultColumns, column_end);
+  };
+  bring(0);
 #pragma unroll
   for (int b = 0; b < kOfRows; ++b) {
     uint8* const box = (uint8*)slab + (first_box + b) % kBoxes * kResultBox;
     const Index first = column + b * kResultColumns;
     if (lane == 0) wait_for_stores_to_read<kBoxes - 1>();
     __syncwarp();
+    if constexpr (kBrings) {
+      brought.lay_down(box);
+      if (b + 1 < kOfRows) bring(b + 1);
+      __syncwarp();
+    }
     const Sum* const of_box = sums + b * (kResultColumns / 2);
     if (is_whole)
       fill_box<true>(args, box, of_box, at, 16, first, column_end);

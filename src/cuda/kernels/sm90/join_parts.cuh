@@ -5,8 +5,10 @@
 //
 // Parts are the last work of a block: the stages of its ring are free then, and hold the sums of a
 // warp's 16 rows as [column / 8][lane][4], the way matrix units leave them.
+#include "lib/ptx_barrier.cuh"
 #include "lib/ptx_cluster.cuh"
 
+static const int kMeeting = 14;  // number of the barrier
 static const int kOwnColumns = kTileN / kSplits;
 // Columns whose sums a warp adds up at a time.
 static const int kJoined = kOwnColumns < kSlabColumns ? kOwnColumns : kSlabColumns;
@@ -21,7 +23,8 @@ __device__ inline SumQuad* laid_sums(uint8* memory, int rows) {
 }
 
 // All threads of a block with a part come here; `memory` is read no more by anybody.
-__device__ inline void meet_before_sums() { __syncthreads(); }
+// They come from different places of the program: a barrier that counts them.
+__device__ inline void meet_before_sums() { group_barrier<kThreads>(kMeeting); }
 // All threads of the cluster: the sums of all blocks have been laid down. What else they have done
 // with shared memory is done, too; before a block leaves, they meet once more.
 __device__ inline void meet_after_sums() { cluster_barrier(); }
