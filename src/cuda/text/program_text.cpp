@@ -7,7 +7,6 @@
 
 #include "base/fail.hpp"
 #include "base/philox.hpp"
-#include "graph/enum_names.hpp"
 #include "graph/pointwise_traits.hpp"
 
 namespace ashlar::cuda {
@@ -18,23 +17,6 @@ using Step = PointwiseProgram::Step;
 using Kind = Step::Kind;
 
 bool is_packed(DType dtype) { return bit_width(dtype) < 8; }
-
-// Numbers after the operands.
-std::string attributes(const Pointwise& op) {
-  switch (op.mode) {
-    case PointwiseMode::relu_fwd:
-    case PointwiseMode::relu_bwd:
-      return fmt::format(", {}, {}, {}", literal(op.relu_lower_clip), literal(op.relu_upper_clip),
-                         literal(op.relu_lower_slope));
-    case PointwiseMode::elu_fwd:
-    case PointwiseMode::elu_bwd: return fmt::format(", {}", literal(op.elu_alpha));
-    case PointwiseMode::softplus_fwd:
-    case PointwiseMode::softplus_bwd: return fmt::format(", {}", literal(op.softplus_beta));
-    case PointwiseMode::swish_fwd:
-    case PointwiseMode::swish_bwd: return fmt::format(", {}", literal(op.swish_beta));
-    default: return {};
-  }
-}
 
 std::string held_text(int rank, int bytes, const std::string& members, const std::string& loads,
                       const std::string& takes) {
@@ -463,35 +445,6 @@ int vector_length(const PointwiseProgram& program, int most) {
       limit(step.view);
   for (const PointwiseProgram::Store& store : program.stores) limit(store.view);
   return length;
-}
-
-std::string operation_text(const Pointwise& op, DType compute, std::vector<std::string> operands,
-                           bool is_short) {
-  std::string name = fmt::format("op_{}", enum_name(op.mode));
-  if (!is_floating(compute) &&
-      (op.mode == PointwiseMode::div || op.mode == PointwiseMode::reciprocal))
-    name += "_integer";
-  if (is_short) name += "_short";
-  std::string list;
-  for (std::size_t n = 0; n < operands.size(); ++n) {
-    const double alpha = n == 0 ? op.alpha1 : n == 1 ? op.alpha2 : 1.0;
-    list += (n == 0 ? "" : ", ") +
-            (alpha == 1.0 ? operands[n] : fmt::format("{} * {}", literal(alpha), operands[n]));
-  }
-  return fmt::format("{}<R>({}{})", name, list, attributes(op));
-}
-
-std::string literal(double value) {
-  if (std::isnan(value)) return "(R)quiet_nan()";
-  if (std::isinf(value)) return value > 0 ? "(R)infinity()" : "-(R)infinity()";
-  std::string text = fmt::format("{:.17g}", value);
-  if (text.find_first_of(".e") == std::string::npos) text += ".0";
-  return "(R)" + (value < 0 ? "(" + text + ")" : text);
-}
-
-std::string tag(DType dtype) {
-  if (dtype == DType::boolean) return "boolean()";
-  return fmt::format("{}()", to_string(dtype));
 }
 
 }  // namespace ashlar::cuda

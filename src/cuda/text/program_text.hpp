@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cuda/launch/arguments.hpp"
+#include "cuda/text/operation_text.hpp"
 #include "plan/pointwise_program.hpp"
 
 namespace ashlar::cuda {
@@ -49,14 +50,5 @@ std::string print_integer_load(const View& view, const Graph& graph, const std::
 // The most elements along the last axis, up to `most`, that every view of the program allows to be
 // read and written as whole aligned vectors, if its pointers are aligned to 16 bytes.
 int vector_length(const PointwiseProgram& program, int most);
-
-// "op_add<R>((R)2.0 * x, y)": an operation on numbers of type R, with its attributes.
-// `is_short`: in the cheaper form that lib/pointwise.cuh has of it for results of 16 bits.
-std::string operation_text(const Pointwise& op, DType compute, std::vector<std::string> operands,
-                           bool is_short = false);
-// "(R)0.5"
-std::string literal(double value);
-// "bf16()", the tag by which device code names an element type
-std::string tag(DType dtype);
 
 }  // namespace ashlar::cuda
