@@ -109,11 +109,13 @@ std::vector<Known> known_cases(const std::string& folder, const DeviceProps& dev
 // How well today's constants do on one case.
 struct Score {
   double loss = 0;     // logarithm of first choice / fastest
+  double regret = 0;   // its square: one large loss is worse than many small ones
   double spread = 0;   // squared logarithms of estimate / measurement, near the fastest
   double weights = 0;  // of those
 
   void operator+=(const Score& other) {
     loss += other.loss;
+    regret += other.regret;
     spread += other.spread;
     weights += other.weights;
   }
@@ -146,6 +148,7 @@ Score score_of(const Known& one, const DeviceProps& device) {
   score.loss = std::log(chosen / one.fastest);
   // What was not timed had its reasons, or would be a guess: it is not to come first.
   if (untimed < best_estimate) score.loss += kGuess + std::log(best_estimate / untimed);
+  score.regret = score.loss * score.loss;
   return score;
 }
 
@@ -222,7 +225,8 @@ class Descent {
     double unusual = 0;
     for (const auto& [row, affected] : affected_)
       unusual += std::pow(std::log(row->efficiency / kUsualEfficiency), 2);
-    return all.loss / static_cast<double>(cases_.size()) + 0.1 * all.mean_spread() + 1e-4 * unusual;
+    return (all.loss + 2 * all.regret) / static_cast<double>(cases_.size()) +
+           0.1 * all.mean_spread() + 1e-4 * unusual;
   }
 
   // A row that is changed and changes no score belongs to configurations that nobody timed.

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "cuda/engines/engines.hpp"
+#include "engine_agrees.hpp"
 #include "gpu_check.hpp"
 #include "plan/plan_data.hpp"
 #include "product_graphs.hpp"
@@ -17,7 +18,7 @@ class GpuSameBits : public GpuTest {
   void SetUp() override {
     GpuTest::SetUp();
     if (IsSkipped()) return;
-    is_emulated_ = detect_gpu(0).description.find("Emulated") != std::string::npos;
+    is_emulated_ = is_emulated_gpu();
     if (Device::named("cuda:0").props().compute_capability != 90) GTEST_SKIP() << "no sm_90a";
   }
   // The emulator knows no races between blocks, and is slow: it shows that scratch is not read

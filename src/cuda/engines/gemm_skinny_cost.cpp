@@ -6,6 +6,7 @@
 
 #include "base/ceil_div.hpp"
 #include "cuda/engines/gemm_skinny_shape.hpp"
+#include "cuda/engines/tile_cost.hpp"
 
 namespace ashlar::cuda {
 
@@ -223,11 +224,7 @@ double seconds_by_threads(const Shape& shape, const Layout& layout, const Device
 }  // namespace
 
 std::int64_t SkinnyLayout::clusters_at_once(const DeviceProps& device, std::int64_t split) {
-  // Clusters are on one of the chip's groups of multiprocessors, and leave some of each idle: of
-  // 132 they had room for 66 of 2, 30 of 4 and 14 of 8; one more cluster was a second turn.
-  const std::int64_t usable =
-      split > 2 ? device.compute_units * 17 / 20 : std::int64_t{device.compute_units};
-  return std::max<std::int64_t>(usable / split, 1);
+  return std::max<std::int64_t>(cluster_units(device, static_cast<int>(split)) / split, 1);
 }
 
 double SkinnyLayout::seconds(const Shape& shape, const DeviceProps& device) const {
