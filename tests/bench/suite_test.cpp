@@ -61,6 +61,17 @@ TEST(Reader, RepeatsCasesAndFillsInParameters) {
   EXPECT_EQ(naive.tensor(naive.find_tensor("y")).dims, (Dims{4, 32}));
 }
 
+TEST(Reader, KnowsWhatPeersCannotDo) {
+  const Suite usual = bench::read_suite("tiny", kTinySuite);
+  EXPECT_EQ(usual.cases[2].peer_fails, "");
+  EXPECT_EQ(usual.cases[2].far, 16);
+  const Suite suite = bench::read_suite(
+      "tiny", changed("\"name\": \"half\"",
+                      "\"name\": \"half\", \"peer_fails\": \"it ends\", \"far\": 40"));
+  EXPECT_EQ(suite.cases[2].peer_fails, "it ends");
+  EXPECT_EQ(suite.cases[2].far, 40);
+}
+
 TEST(Reader, RefusesBadFilesNamingThePlace) {
   expect_refused("", "not JSON");
   expect_refused("{\"format\": ", "not JSON");
@@ -88,6 +99,9 @@ TEST(Reader, RefusesBadFilesNamingThePlace) {
   expect_refused(changed("{\"m\": 4}", "4"), "naive");
   expect_refused(changed("\"name\": \"half\"", "\"name\": \"half\", \"check\": 4"), "check");
   expect_refused(changed("\"name\": \"half\"", "\"name\": \"half\", \"quick\": 1"), "quick");
+  expect_refused(changed("\"name\": \"half\"", "\"name\": \"half\", \"peer_fails\": true"),
+                 "peer_fails");
+  expect_refused(changed("\"name\": \"half\"", "\"name\": \"half\", \"far\": \"off\""), "far");
   expect_refused(changed("\"name\": \"half\"", "\"name\": \"half\", \"apart\": [\"matmul\"]"),
                  "at least two");
 }
