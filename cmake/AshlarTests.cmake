@@ -21,8 +21,10 @@ target_compile_options(ashlar_test_base INTERFACE -O1)
 target_link_libraries(ashlar_test_base INTERFACE
   ashlar ashlar_build_flags ashlar_highway_targets ashlar_highway ashlar_fmt
   nlohmann_json::nlohmann_json GTest::gmock GTest::gtest)
-# Twenty programs with all of the library in each: its debug information stays in the archive.
+# Twenty programs with all of the library in each: its debug information stays in the archive, and
+# theirs would be stripped.
 if(NOT ASHLAR_SANITIZE)
+  target_compile_options(ashlar_test_base INTERFACE -g0)
   target_link_options(ashlar_test_base INTERFACE LINKER:--strip-debug)
 endif()
 find_program(ASHLAR_GOLD ld.gold)
@@ -55,7 +57,7 @@ else()
 endif()
 
 # Areas whose files can be read together: most of the time goes into the same headers.
-set(ashlar_unity_areas reference random)
+set(ashlar_unity_areas reference random plan)
 set(ashlar_unity UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
 if(support_sources)
   set_target_properties(ashlar_test_support PROPERTIES ${ashlar_unity})

@@ -52,6 +52,9 @@ TEST_F(ConvSm90, BoxesWithoutSpills) {
                                     .fused = fused};
       expect_compiles(boxes, convolution.graph(), {"sm_90a"}, true);
     }
+  const Convolution deep{
+      .images = 64, .channels = 512, .filters = 512, .extent = {28, 28}, .fused = true};
+  expect_compiles(boxes, deep.graph(), {"sm_90a"}, true);
 }
 
 TEST_F(ConvSm90, BackwardAndOtherTypesWithoutSpills) {
