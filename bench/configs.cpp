@@ -23,8 +23,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// As at full size in measure_gpu.cpp: more than this many tolerances is no rounding.
-constexpr double kFar = 16;
 constexpr int kSamples = 5;
 
 // Elements of every output, after a run.
@@ -108,7 +106,7 @@ Json trial_json(const ConfigTime& config) {
   for (const auto& [name, value] : config.trial.knobs) json["knobs"][name] = value;
   json["estimated_us"] = rounded(config.trial.estimated * 1e6);
   if (config.trial.measured) json["measured_us"] = rounded(*config.trial.measured * 1e6);
-  if (config.difference > kFar) json["difference"] = rounded(config.difference);
+  if (config.is_far) json["difference"] = rounded(config.difference);
   if (!config.trial.failure.empty()) json["failure"] = config.trial.failure;
   return json;
 }
@@ -161,7 +159,7 @@ CaseConfigs measure_configs(const Case& problem, const MeasureOptions& options,
   CaseConfigs result{problem.name, tried.trials.region, {}, {}};
   std::vector<std::vector<double>> first;
   for (const Trial& trial : tried.trials.trials) {
-    ConfigTime& one = result.configs.emplace_back(ConfigTime{trial, 0});
+    ConfigTime& one = result.configs.emplace_back(ConfigTime{trial});
     progress(fmt::format("{} of {}: {} {}", result.configs.size(), tried.trials.trials.size(),
                          trial.engine, trial.config_text()));
     try {
@@ -172,6 +170,7 @@ CaseConfigs measure_configs(const Case& problem, const MeasureOptions& options,
       const auto results = results_of(gpu, graph, tensors);
       if (first.empty()) first = results;
       one.difference = difference(graph, results, first);
+      one.is_far = one.difference > problem.far;
       for (int i = 0; i < kSamples; ++i) side.sample();
       one.trial.measured = side.median_seconds();
     } catch (const Error& error) {
@@ -192,12 +191,11 @@ std::string configs_text(const CaseConfigs& timed) {
   if (!timed.failure.empty()) return text + "  FAILED: " + timed.failure + "\n";
   for (const ConfigTime& one : timed.configs) {
     const Trial& trial = one.trial;
-    text +=
-        fmt::format("  {:>9.2f} us estimated{:>10}  {} {}{}{}\n", trial.estimated * 1e6,
-                    trial.measured ? fmt::format("{:.2f}", *trial.measured * 1e6) : "-",
-                    trial.engine, trial.config_text(), &one == timed.fastest() ? "  <-" : "",
-                    one.difference > kFar ? "  OTHER RESULTS"
-                                          : (trial.failure.empty() ? "" : "  " + trial.failure));
+    text += fmt::format(
+        "  {:>9.2f} us estimated{:>10}  {} {}{}{}\n", trial.estimated * 1e6,
+        trial.measured ? fmt::format("{:.2f}", *trial.measured * 1e6) : "-", trial.engine,
+        trial.config_text(), &one == timed.fastest() ? "  <-" : "",
+        one.is_far ? "  OTHER RESULTS" : (trial.failure.empty() ? "" : "  " + trial.failure));
   }
   if (const auto loss = timed.loss())
     text += fmt::format("  the first takes {:.3f} times as long as the fastest\n", *loss);

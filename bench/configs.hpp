@@ -17,6 +17,7 @@ namespace ashlar::bench {
 struct ConfigTime {
   Trial trial;            // as today's cost model ranks it, with the median of its runs
   double difference = 0;  // from the results of the first, in tolerances
+  bool is_far = false;    // by more than the case says is rounding
 };
 
 struct CaseConfigs {

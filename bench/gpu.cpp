@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <ashlar/plan.hpp>
 #include <fstream>
-#include <functional>
 
 #include "statistics.hpp"
 

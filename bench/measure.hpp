@@ -79,8 +79,8 @@ struct Measurement {
   // algorithm that multiplies less, such as Winograd's, can stay below.
   double limit() const;
   double share() const { return limit() / ours; }
-  // Our bytes per second as a share of those of a copy.
-  // Of large copies with warm caches; and of one as large as the case, timed as the case is.
+  // Our bytes per second as a share of those of large copies with warm caches; and of those of a
+  // copy as large as the case, timed as the case is.
   double copy_share() const { return copy_speed > 0 ? traffic / ours / copy_speed : 0; }
   std::optional<double> same_copy_share() const { return over_ours(same_copy); }
 

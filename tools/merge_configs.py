@@ -52,11 +52,20 @@ def main():
     files = sorted(folders.source.glob("configs_*.json"))
     if not files:
         parser.error(f"{folders.source} has no configs_*.json")
+    if not folders.target.is_dir():
+        parser.error(f"{folders.target} is not a folder")
+
+    def read(path):
+        try:
+            return json.loads(path.read_text())
+        except ValueError as error:
+            return parser.error(f"{path}: not JSON ({error})")
+
     for file in files:
-        record = json.loads(file.read_text())
+        record = read(file)
         target = folders.target / file.name
         if target.exists():
-            record = merged(json.loads(target.read_text()), record)
+            record = merged(read(target), record)
         target.write_text(to_text(record))
         trials = sum(len(case["trials"]) for case in record["configs"])
         print(f"{target}: {len(record['configs'])} cases, {trials} trials")

@@ -53,9 +53,14 @@ def main():
     given = parser.parse_args()
     record = {"device": given.device, "date": given.date, "commit": given.commit, "kernels": []}
     for entry in given.logs:
-        name, path = entry.split("=", 1)
-        suite, case = name.split("/", 1)
-        record["kernels"].append({"suite": suite, "case": case, **read(path)})
+        match = re.fullmatch(r"([^/=]+)/([^=]+)=(.+)", entry)
+        if not match:
+            parser.error(f"'{entry}' is not SUITE/CASE=LOG")
+        suite, case, path = match.groups()
+        try:
+            record["kernels"].append({"suite": suite, "case": case, **read(path)})
+        except OSError as error:
+            parser.error(f"{path}: {error.strerror}")
     print(json.dumps(record, indent=2))
 
 

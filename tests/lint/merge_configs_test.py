@@ -46,6 +46,12 @@ def merges(folder):
     check(times["b"] == [7] and times["d"] == [1], "cases of one side only are kept")
     check(times["c"] == [9], "trials of another region are gone")
     check(run(TOOLS / "merge_configs.py", folder, old).returncode == 2, "a folder without records is refused")
+    refused = run(TOOLS / "merge_configs.py", new, folder / "none")
+    check(refused.returncode == 2 and "not a folder" in refused.stderr, "a target that is not there is refused")
+    (old / "configs_s.json").write_text("{")
+    refused = run(TOOLS / "merge_configs.py", new, old)
+    check(refused.returncode == 2 and "not JSON" in refused.stderr, "a damaged record is refused")
+    check((old / "configs_s.json").read_text() == "{", "and stays as it is")
 
 
 def reads(folder):
@@ -61,6 +67,9 @@ def reads(folder):
     kernel = json.loads(result.stdout)["kernels"][0]
     check(kernel["case"] == "case" and abs(kernel["duration_us"] - 1001580) < 1, f"milliseconds: {kernel}")
     check(kernel["sm_ghz"] == 1.5 and kernel["shared_kb"] == 9.5, f"values by name: {kernel}")
+    for wrong, words in (("case", "not SUITE/CASE=LOG"), (f"s/c={folder}/none", "No such file")):
+        refused = run(TOOLS / "read_counters.py", *arguments[:-1], wrong)
+        check(refused.returncode == 2 and words in refused.stderr, f"{wrong} is refused: {refused.stderr}")
     log.write_text("nothing\n")
     check(run(TOOLS / "read_counters.py", *arguments).returncode != 0, "a log without counters is refused")
 

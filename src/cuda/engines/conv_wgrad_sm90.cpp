@@ -58,7 +58,6 @@ std::string constants(const Shape& shape, const Tile& tile, const Cut& cut) {
           constant("kStages", tile.stages) + constant("kXWidth", cut.x_width) +
           constant("kXRows", cut.x_rows) + constant("kSegmentGroups", cut.segment_groups) +
           constant("kXPitch", cut.x_pitch) + constant("kParts", tile.parts) +
-
           constant("kProducerRegisters", tile.turned ? kTurningRegisters : kProducerRegisters) +
           constant("kSide", shape.side) + constant("kGroupFilters", shape.filters / shape.side) +
           constant("kGroupChannels", shape.channels / shape.side);

@@ -66,6 +66,15 @@ bool can_split(const ProductTile& tile, std::int64_t tiles, std::int64_t depth_b
   return rest > 0 && rest * tile.splits <= units;
 }
 
+// What a thread that multiplies has left for the epilogue's loads, of the 240 that it takes (less
+// where others compute a factor), beside its sums and what addresses and the program want.
+int held_registers(const ProductTile& tile, bool computes) {
+  constexpr int kAddresses = 80;
+  const int all = computes ? 200 : 240;
+  const int sums = tile.row_blocks() * 64 * tile.n / 128;
+  return std::clamp(all - sums - kAddresses, 0, 32);
+}
+
 }  // namespace
 
 Support is_for_hopper(const DeviceProps& device) {
@@ -199,19 +208,6 @@ std::vector<ProductTile> product_tiles(DType operands, std::int64_t rows, std::i
   }
   return result;
 }
-
-namespace {
-
-// What a thread that multiplies has left for the epilogue's loads, of the 240 that it takes (less
-// where others compute a factor), beside its sums and what addresses and the program want.
-int held_registers(const ProductTile& tile, bool computes) {
-  constexpr int kAddresses = 80;
-  const int all = computes ? 200 : 240;
-  const int sums = tile.row_blocks() * 64 * tile.n / 128;
-  return std::clamp(all - sums - kAddresses, 0, 32);
-}
-
-}  // namespace
 
 std::string product_constants(const ProductTile& tile, const ProductForm& form, int stages) {
   const int bytes = bytes_of(form.a);
