@@ -56,23 +56,22 @@ struct Brought {
   }
 };
 
-// The program for two columns whose place in a box is `to`.
+// The program for two columns.
 template <class A>
 __device__ inline void finish_pair(const A& args, const Index (&at)[kRank], R (&acc)[2],
-                                   const uint8* to, R (&result)[2]) {
-  if constexpr (kBrings) {
-    Held<2> held;
-    take(to, held);
+                                   const Held<2>& held, R (&result)[2]) {
+  if constexpr (kBrings)
     epilogue<2>(args, at, acc, held, result);
-  } else {
+  else
     epilogue<2>(args, at, acc, result);
-  }
 }
 
-// The part of a box that is the thread's: kResultColumns columns from `column` on, of which `sums`
-// are the thread's as finish_rows has them. kWhole: no row or column is past the end.
+// The part of box number `box` that is the thread's: kResultColumns columns from `column` on, of which `sums`
+// are the thread's as finish_rows has them. kWhole: no row or column is past the end. kTogether pairs
+// are loaded before any of them is stored, else each would wait for its own loads, which the two
+// warps of a scheduler do not hide.
 template <bool kWhole, class Sum>
-__device__ inline void fill_box(const Args& args, uint8* box, const Sum* sums,
+__device__ inline void fill_box(const Args& args, uint8* slab, int box, const Sum* sums,
                                 Index (&at)[2][kRank], Index rows_left, Index column,
                                 Index column_end) {
   const int lane = threadIdx.x % 32, row = lane / 4;
@@ -81,22 +80,40 @@ __device__ inline void fill_box(const Args& args, uint8* box, const Sum* sums,
   // would meet; so odd rows store columns first that even ones store later.
   const int kTurn = kResultBytes == 4 ? 2 : 0, turn = (row & 1) * kTurn;
   const int place = row * 128 + (lane % 4 * 2 * kResultBytes ^ row * 16);
+  // Pair i has columns 8 j and following of row `row`, or 8 further: i = 2 j + half.
+  const int kPairs = kResultColumns / 4;
+  const auto place_of = [&](int i) {  // the same registers for all boxes and halves
+    return slab + (place ^ (i / 2 ^ turn) * 8 * kResultBytes) + (box * kResultBox + i % 2 * 1024);
+  };
+  const auto column_of = [&](int i) { return column + 8 * (i / 2 ^ turn) + lane % 4 * 2; };
+  const auto is_there = [&](int i) {
+    return kWhole || (row + i % 2 * 8 < rows_left && column_of(i) < column_end);
+  };
+  const int kTogether = kWhole ? kPairs : 2;  // registers
 #pragma unroll
-  for (int j = 0; j < kResultColumns / 8; ++j) {
-    const int own = j ^ turn;
+  for (int first = 0; first < kPairs; first += kTogether) {
+    Held<2> held[kTogether];
+    if constexpr (kBrings) {
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const Sum *pair = sums + 4 * j + 2 * half, *other = sums + 4 * (j ^ kTurn) + 2 * half;
-      Index(&here)[kRank] = at[half];
-      here[kRank - 1] = column + 8 * own + lane % 4 * 2;
-      if (!kWhole && (row + 8 * half >= rows_left || here[kRank - 1] >= column_end)) continue;
+      for (int n = 0; n < kTogether; ++n)
+        if (is_there(first + n)) take(place_of(first + n), held[n]);
+    }
+    Vector<2, Result::Word> words[kTogether];
+#pragma unroll
+    for (int n = 0; n < kTogether; ++n) {
+      const int i = first + n;
+      if (!is_there(i)) continue;
+      const Sum *pair = sums + 2 * i, *other = sums + 2 * (i ^ 2 * kTurn);
+      at[i % 2][kRank - 1] = column_of(i);
       R acc[2] = {(R)(turn == 0 ? pair[0] : other[0]), (R)(turn == 0 ? pair[1] : other[1])};
       R result[2];
-      uint8* to = box + half * 8 * 128 + (place ^ own * 8 * kResultBytes);
-      finish_pair(args, here, acc, to, result);
-      const Vector<2, Result::Word> words = narrow_vector(Result(), result);
-      *(typename Vector<2, Result::Word>::Piece*)to = words.pieces[0];
+      finish_pair(args, at[i % 2], acc, held[n], result);
+      words[n] = narrow_vector(Result(), result);
     }
+#pragma unroll
+    for (int n = 0; n < kTogether; ++n)
+      if (is_there(first + n))
+        *(typename Vector<2, Result::Word>::Piece*)place_of(first + n) = words[n].pieces[0];
   }
 }
 
@@ -128,7 +145,8 @@ __device__ inline void finish_rows(const Args& args, void* slab, const Sum (&sum
   bring(0);
 #pragma unroll
   for (int b = 0; b < kOfRows; ++b) {
-    uint8* const box = (uint8*)slab + (first_box + b) % kBoxes * kResultBox;
+    const int number = (first_box + b) % kBoxes;
+    uint8* const box = (uint8*)slab + number * kResultBox;
     const Index first = column + b * kResultColumns;
     if (lane == 0) wait_for_stores_to_read<kBoxes - 1>();
     __syncwarp();
@@ -139,9 +157,9 @@ __device__ inline void finish_rows(const Args& args, void* slab, const Sum (&sum
     }
     const Sum* const of_box = sums + b * (kResultColumns / 2);
     if (is_whole)
-      fill_box<true>(args, box, of_box, at, 16, first, column_end);
+      fill_box<true>(args, (uint8*)slab, number, of_box, at, 16, first, column_end);
     else
-      fill_box<false>(args, box, of_box, at, row_end - row, first, column_end);
+      fill_box<false>(args, (uint8*)slab, number, of_box, at, row_end - row, first, column_end);
     fence_shared_writes();
     __syncwarp();
     if (lane == 0) {
