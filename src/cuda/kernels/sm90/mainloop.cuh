@@ -21,7 +21,8 @@ static const int kFullArrivals = (kAskedBytes > 0) + (kComputes ? 4 : 0);
 static const int kParts = kTileN / WGMMA_N;
 static const int kPieces = kRowBlocks * kParts;
 
-template <class A> struct Computing;
+template <class A>
+struct Computing;
 
 struct Ring : StageWalk<kStages> {
   uint8 *a, *b, *slabs, *behind;
@@ -121,8 +122,8 @@ __device__ inline void start_products(const Ring& ring, int first_row_block, int
     for (int i = 0; i < kCount; ++i) {
       const int row_block = (first_piece + i) / kParts, part = (first_piece + i) % kParts;
       multiply(sums[i],
-               advance_descriptor(a, row_block * rows_step<kTransposeA>() +
-                                         k * depth_step<kTransposeA>()),
+               advance_descriptor(
+                   a, row_block * rows_step<kTransposeA>() + k * depth_step<kTransposeA>()),
                advance_descriptor(b, part * (WGMMA_N / 64) * rows_step<kTransposeB>() +
                                          k * depth_step<kTransposeB>()),
                keeps || k > 0);
@@ -133,9 +134,11 @@ __device__ inline void start_products(const Ring& ring, int first_row_block, int
 
 // For units whose sums have few bits (fp8): those of a stage, 128 of depth, are added in f32, piece
 // by piece. Meanwhile the other warpgroups keep the units busy.
-__device__ inline void multiply_blocks_and_promote(Ring& ring, const Work& work,
-                                                   const Turns& turns, int first_row_block,
-                                                   Sum (&sums)[kPieces][WGMMA_N / 2]) {
+template <class Meanwhile>
+__device__ inline void multiply_blocks_and_promote(Ring& ring, const Work& work, const Turns& turns,
+                                                   int first_row_block,
+                                                   Sum (&sums)[kPieces][WGMMA_N / 2],
+                                                   Meanwhile meanwhile) {
 #pragma unroll
   for (int piece = 0; piece < kPieces; ++piece)
 #pragma unroll
@@ -147,6 +150,7 @@ __device__ inline void multiply_blocks_and_promote(Ring& ring, const Work& work,
 #pragma unroll
     for (int piece = 0; piece < kPieces; ++piece) {
       start_products(ring, first_row_block, piece, false, of_stage);
+      if (block == 0 && piece == 0) meanwhile();
       wait_for_products<0>();
       keep_in_registers(of_stage);
       if (piece == kPieces - 1) release(ring, ring.stage);
@@ -157,15 +161,17 @@ __device__ inline void multiply_blocks_and_promote(Ring& ring, const Work& work,
 }
 
 // Multiplies all blocks of a piece of work. A stage is given back when the products that follow
-// have been started.
+// have been started. `meanwhile` is done once, while the first ones are made.
+template <class Meanwhile>
 __device__ inline void multiply_blocks(Ring& ring, const Work& work, const Turns& turns,
-                                       int first_row_block,
-                                       Sum (&sums)[kPieces][WGMMA_N / 2]) {
+                                       int first_row_block, Sum (&sums)[kPieces][WGMMA_N / 2],
+                                       Meanwhile meanwhile) {
   int before = -1;
   for (int block = 0; block < work.count; ++block, ring.next()) {
     wait_for(ring.full + ring.stage, ring.parity);
     if (block == work.count - 1) turns.pass_on(ring.turns);
     start_products(ring, first_row_block, 0, block > 0, sums);
+    if (block == 0) meanwhile();
     wait_for_products<1>();
     if (before >= 0) release(ring, before);
     before = ring.stage;
@@ -190,14 +196,17 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
       ring.skip(work.count);
       continue;
     }
-    ask_ahead(args, work, first_row_block * 64);
+    const auto ask = [&] { ask_ahead(args, work, first_row_block * 64, slab); };
     Sum sums[kPieces][WGMMA_N / 2];
     turns.wait(ring.turns);
-    if (work.count == 0) turns.pass_on(ring.turns);
+    if (work.count == 0) {
+      turns.pass_on(ring.turns);
+      ask();
+    }
     if constexpr (kPromotes)
-      multiply_blocks_and_promote(ring, work, turns, first_row_block, sums);
+      multiply_blocks_and_promote(ring, work, turns, first_row_block, sums, ask);
     else
-      multiply_blocks(ring, work, turns, first_row_block, sums);
+      multiply_blocks(ring, work, turns, first_row_block, sums, ask);
     if (kHasEmptyWork && !kPromotes && work.count == 0) {
 #pragma unroll
       for (int piece = 0; piece < kPieces; ++piece)
@@ -216,7 +225,7 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
 #pragma unroll
       for (int r = 0; r < kRowBlocks; ++r) {
         const int row = work.m + (first_row_block + r) * 64 + warp * 16;
-        finish_tile_rows(args, work, slab, *(Sum(*)[kTileN / 2])sums[r * kParts], row, tails);
+        finish_tile_rows(args, work, slab, *(Sum(*)[kTileN / 2]) sums[r * kParts], row, tails);
       }
       tails.end_tile(args, slab, group);
     }
