@@ -10,6 +10,7 @@
 // The head has kStages, kRowBlocks (of 64 rows that a warpgroup has of a tile), kTransposeA,
 // kTransposeB, kPromotes, kAskedBytes (of a stage), kHasWhole (whether any tile is whole) and
 // TileTails (lib/product_tails.cuh; there are none with splits).
+#include "lib/ptx_barrier.cuh"
 #include "lib/ptx_cluster.cuh"
 #include "lib/ptx_tma.cuh"
 #include "lib/ptx_wgmma.cuh"
@@ -181,15 +182,26 @@ __device__ inline void multiply_blocks(Ring& ring, const Work& work, const Turns
   if (before >= 0) release(ring, before);
 }
 
-// A warpgroup.
+// Where no work follows: until all warps have given back all stages.
+__device__ inline void wait_for_all_stages(Ring ring) {
+  for (int s = 0; s < kStages; ++s, ring.next())
+    wait_for(ring.empty + ring.stage, ring.parity ^ 1);
+}
+
+// What a warp has for itself.
+__device__ inline int first_row_block_of(int group) { return kPingPong ? 0 : group * kRowBlocks; }
+__device__ inline uint8* slab_of(const Ring& ring, int group) {
+  return ring.slabs + (group * 4 + threadIdx.x / 32 % 4) * kSlabBytes;
+}
+
+// A warpgroup. The sums of a part stay in the ring.
 __device__ inline void consume(const Args& args, Ring ring, int group) {
   const int warp = threadIdx.x / 32 % 4;
-  uint8* slab = ring.slabs + (group * 4 + warp) * kSlabBytes;
-  const int first_row_block = kPingPong ? 0 : group * kRowBlocks;
+  uint8* slab = slab_of(ring, group);
+  const int first_row_block = first_row_block_of(group);
   Turns turns = {group, group == 0};
   TileTails tails;
   int turn = 0;
-  bool has_joined = false;
   for (int number = first_work(); number < work_count(args); number += work_step()) {
     const Work work = work_of(args, number);
     if (kPingPong && turn++ % kConsumers != group) {
@@ -215,8 +227,8 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
     }
     if constexpr (kSplits > 1) {
       if (!kHasWhole || is_part(args, number)) {
-        join_parts(args, work, ring.a, slab, sums, first_row_block * 4 + warp);
-        has_joined = true;
+        wait_for_all_stages(ring);
+        lay_down_sums(ring.a, sums, first_row_block * 4 + warp);
         continue;
       }
     }
@@ -231,8 +243,23 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
     }
   }
   tails.end(args, group);
-  if (kSplits > 1 && kPingPong && !has_joined) watch_others_join(args);
   wait_for_results();
+}
+
+// The number of the warpgroup. The same for a whole warp, as the compiler can see: descriptors stay
+// in uniform registers.
+__device__ inline int own_group() { return __shfl_sync(~0u, (int)threadIdx.x / 128, 0); }
+
+// All threads of the cluster, from one place of the program and with the same number of registers:
+// the sums of the parts have been laid down.
+template <class A>
+__device__ inline void finish_part(const A& args, const Ring& ring) {
+  cluster_barrier();
+  const int group = own_group();  // again: it need not have been kept
+  if (group >= kConsumers || (kPingPong && group != rounds_before_part(args) % kConsumers)) return;
+  if constexpr (kConsumers > 1) take_registers<kConsumerRegisters>();
+  join_parts(args, ring.a, slab_of(ring, group),
+             first_row_block_of(group) * 4 + threadIdx.x / 32 % 4);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
@@ -241,8 +268,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
   memory += (1024 - (uint64)memory % 1024) % 1024;  // no round trip: it stays known to be shared
   Ring ring = ring_of(memory);
   start(ring);
-  // The same for a whole warp, as the compiler can see: descriptors stay in uniform registers.
-  const int group = __shfl_sync(~0u, threadIdx.x / 128, 0);
+  const int group = own_group();
   if (group >= kConsumers) {
     if constexpr (kConsumers > 1) give_registers<kProducerRegisters>();
     if constexpr (kComputes)
@@ -250,11 +276,16 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     else if (threadIdx.x % 128 == 0)
       ask_for_stages(args, ring);
     __syncwarp();  // the barriers below take whole warps
-    if constexpr (kSplits > 1) watch_others_join(args);
   } else {
     if constexpr (kConsumers > 1) take_registers<kConsumerRegisters>();
     consume(args, ring, group);
+    if constexpr (kSplits > 1 && kConsumers > 1) {
+      group_barrier<128>(group);  // between two changes of a warpgroup's registers
+      give_registers<kProducerRegisters>();
+    }
   }
+  if constexpr (kSplits > 1)
+    if (has_part(args)) finish_part(args, ring);
   // Others may still tell this block's barriers that they are done, or read its sums.
   if constexpr (kCluster > 1 || kSplits > 1) cluster_barrier();
 }
