@@ -65,6 +65,7 @@ __device__ inline void bring_first_boxes(const A& args, uint8* slab, Index row, 
                     [&](int, int to, const uint4* from) {
                       copy_async<16>(slab + n * kResultBox + to, from);
                     });
+    commit_copies();
   }
 }
 struct Brought {
