@@ -11,6 +11,10 @@ static const int kOwnColumns = kTileN / kSplits;
 // Columns whose sums a warp adds up at a time.
 static const int kJoined = kOwnColumns < kSlabColumns ? kOwnColumns : kSlabColumns;
 
+static_assert(kSplits == 1 || kTileM * kTileN * (int)sizeof(Sum) <=
+                                  kStages * (kStageBytesA + kStageBytesB),
+              "the sums of a tile lie where the stages were");
+
 struct alignas(16) SumQuad {
   Sum values[4];
 };

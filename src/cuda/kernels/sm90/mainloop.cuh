@@ -27,7 +27,7 @@ struct Computing;
 
 struct Ring : StageWalk<kStages> {
   uint8 *a, *b, *slabs, *behind;
-  Mbarrier *full, *empty, *turns;
+  Mbarrier *full, *empty, *turns, *computed;
 };
 
 __device__ inline Ring ring_of(uint8* memory) {
@@ -38,7 +38,8 @@ __device__ inline Ring ring_of(uint8* memory) {
   ring.full = (Mbarrier*)(ring.slabs + kConsumers * 4 * kSlabBytes);
   ring.empty = ring.full + kStages;
   ring.turns = ring.empty + kStages;
-  ring.behind = (uint8*)(ring.turns + (kConsumers + 1) / 2 * 2);  // a multiple of 16
+  ring.computed = ring.turns + kConsumers;
+  ring.behind = (uint8*)(ring.turns + (kConsumers + 2) / 2 * 2);  // a multiple of 16
   ring.stage = ring.parity = 0;
   return ring;
 }
@@ -50,6 +51,7 @@ __device__ inline void start(const Ring& ring) {
       init_barrier(ring.empty + s, 4 * kSharers * kCluster);
     }
     for (int group = 0; group < kConsumers; ++group) init_barrier(ring.turns + group, 4);
+    init_barrier(ring.computed, kProducers * 128);
     fence_barriers();
   }
   if constexpr (kCluster > 1)
@@ -182,8 +184,11 @@ __device__ inline void multiply_blocks(Ring& ring, const Work& work, const Turns
   if (before >= 0) release(ring, before);
 }
 
-// Where no work follows: until all warps have given back all stages.
+// Where no work follows: until all warps have given back all stages. Those that computed them have
+// said so thread by thread: one lane's word for its warp, as it is given of each stage, is not
+// followed by checkers of races.
 __device__ inline void wait_for_all_stages(Ring ring) {
+  if constexpr (kComputes) wait_for(ring.computed, 0);
   for (int s = 0; s < kStages; ++s, ring.next())
     wait_for(ring.empty + ring.stage, ring.parity ^ 1);
 }
@@ -271,10 +276,12 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
   const int group = own_group();
   if (group >= kConsumers) {
     if constexpr (kConsumers > 1) give_registers<kProducerRegisters>();
-    if constexpr (kComputes)
+    if constexpr (kComputes) {
       compute_stages(args, ring, group - kConsumers);
-    else if (threadIdx.x % 128 == 0)
+      if constexpr (kSplits > 1) arrive(ring.computed);
+    } else if (threadIdx.x % 128 == 0) {
       ask_for_stages(args, ring);
+    }
     __syncwarp();  // the barriers below take whole warps
   } else {
     if constexpr (kConsumers > 1) take_registers<kConsumerRegisters>();
