@@ -172,7 +172,8 @@ __device__ inline void finish_rows(const Args& args, void* slab, const Sum (&sum
   const auto bring = [&](int b) {
     if constexpr (kBrings) {
       if (b < kOfRows && first_number + b >= kBoxes)
-        brought[b % kBoxesAhead].load(args, place, row, row_end, column + b * kResultColumns, column_end);
+        brought[b % kBoxesAhead].load(args, place, row, row_end, column + b * kResultColumns,
+                                      column_end);
     }
   };
 #pragma unroll

@@ -192,8 +192,7 @@ __device__ inline void multiply_blocks(Ring& ring, const Work& work, const Turns
 // they have computed theirs.
 __device__ inline void wait_for_all_stages(Ring ring) {
   if constexpr (kComputes) wait_for(ring.computed, 0);
-  for (int s = 0; s < kStages; ++s, ring.next())
-    wait_for(ring.empty + ring.stage, ring.parity ^ 1);
+  for (int s = 0; s < kStages; ++s, ring.next()) wait_for(ring.empty + ring.stage, ring.parity ^ 1);
 }
 
 // What a warp has for itself.
@@ -217,16 +216,20 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
       continue;
     }
     const auto ask = [&] { ask_ahead(args, work, first_row_block * 64, slab); };
+    const auto meanwhile = [&] {
+      if (!kPingPong) ask();
+    };
+    if (kPingPong) ask();  // it waits for its turn anyway
     Sum sums[kPieces][WGMMA_N / 2];
     turns.wait(ring.turns);
     if (work.count == 0) {
       turns.pass_on(ring.turns);
-      ask();
+      meanwhile();
     }
     if constexpr (kPromotes)
-      multiply_blocks_and_promote(ring, work, turns, first_row_block, sums, ask);
+      multiply_blocks_and_promote(ring, work, turns, first_row_block, sums, meanwhile);
     else
-      multiply_blocks(ring, work, turns, first_row_block, sums, ask);
+      multiply_blocks(ring, work, turns, first_row_block, sums, meanwhile);
     if (kHasEmptyWork && !kPromotes && work.count == 0) {
 #pragma unroll
       for (int piece = 0; piece < kPieces; ++piece)

@@ -177,14 +177,18 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
       continue;
     }
     const auto ask = [&] { ask_ahead(args, work, first_row, slab); };
+    const auto meanwhile = [&] {
+      if (!kPingPong) ask();
+    };
+    if (kPingPong) ask();  // it waits for its turn anyway
     Sum sums[kRowBlocks][WGMMA_N / 2];
     turns.wait(ring.turns);
     if (kResident) ring.filter = {0, 0};
     if (kHasEmptyWork && work.count == 0) {
       turns.pass_on(ring.turns);
-      ask();
+      meanwhile();
     }
-    multiply_windows(args, ring, work, turns, first_row, sums, ask);
+    multiply_windows(args, ring, work, turns, first_row, sums, meanwhile);
     if (kHasEmptyWork && work.count == 0) {
 #pragma unroll
       for (int r = 0; r < kRowBlocks; ++r)
