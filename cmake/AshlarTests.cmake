@@ -57,7 +57,7 @@ else()
 endif()
 
 # Areas whose files can be read together: most of the time goes into the same headers.
-set(ashlar_unity_areas reference random plan)
+set(ashlar_unity_areas base cli golden graph ops plan random reference)
 set(ashlar_unity UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
 if(support_sources)
   set_target_properties(ashlar_test_support PROPERTIES ${ashlar_unity})
@@ -146,6 +146,9 @@ if(TARGET cudart AND ashlar_cudnn_c_tests)
   endif()
 endif()
 
+# COST is about how many seconds a test takes: the longest begin first, so that none is left over when
+# the others are done.
+
 # Every engine once more on lesser instruction sets, as far as the processor has them: one part of
 # eight each time, all of them with --long.
 foreach(target IN ITEMS avx2 sse4)
@@ -159,7 +162,7 @@ foreach(target IN ITEMS avx2 sse4)
       endif()
       set_tests_properties(target.${target}.${area}.${part} PROPERTIES
         ENVIRONMENT "ASHLAR_TARGET=${target};GTEST_TOTAL_SHARDS=8;GTEST_SHARD_INDEX=${part}"
-        LABELS "${labels}" TIMEOUT ${ashlar_test_timeout})
+        LABELS "${labels}" COST 20 TIMEOUT ${ashlar_test_timeout})
     endforeach()
   endforeach()
 endforeach()
@@ -170,7 +173,7 @@ foreach(part RANGE 1)
            --gtest_brief=1 "--gtest_filter=Gpu*:*/Gpu*")
   set_tests_properties(emulated.cuda.${part} PROPERTIES
     ENVIRONMENT "GTEST_TOTAL_SHARDS=2;GTEST_SHARD_INDEX=${part}"
-    LABELS "cuda;emulated" TIMEOUT ${ashlar_test_timeout})
+    LABELS "cuda;emulated" COST 110 TIMEOUT ${ashlar_test_timeout})
 endforeach()
 
 # The first case of every operation on every engine of CUDA's table, and a few random graphs; with
@@ -180,7 +183,7 @@ function(add_emulated_test name program short shards part)
            "--gtest_filter=*EveryEngine*:*RandomGraphs*")
   set_tests_properties(${name} PROPERTIES
     ENVIRONMENT "ASHLAR_TEST_SHORT=${short};GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${part}"
-    LABELS "emulated;${ARGN}" TIMEOUT ${ashlar_test_timeout})
+    LABELS "emulated;${ARGN}" COST 40 TIMEOUT ${ashlar_test_timeout})
 endfunction()
 foreach(part RANGE 1)
   add_emulated_test(emulated.ops.first.${part} ops_tests first 2 ${part})

@@ -48,7 +48,7 @@ TensorId match_square(const GraphEditor& editor, TensorId id) {
 }
 
 // `product` is difference * inv_variance.
-std::optional<NormMatch> match(const GraphEditor& editor, const Node& product) {
+std::optional<NormMatch> match_norm(const GraphEditor& editor, const Node& product) {
   NormMatch m;
   const auto operands = split_operands(
       product, [&](TensorId t) { return plain(editor, t, PointwiseMode::rsqrt) != nullptr; });
@@ -131,7 +131,7 @@ void raise_norm(LoweredGraph& lowered) {
     if (!std::holds_alternative<Pointwise>(product.op) ||
         !plain(editor, product.outputs[0], PointwiseMode::mul))
       continue;
-    auto m = match(editor, product);
+    auto m = match_norm(editor, product);
     if (!m) continue;
     const Dims& x = editor.tensor(m->x).dims;
     NormShapes shapes = norm_shapes(m->op.mode, x, m->op.axes, 1);

@@ -13,7 +13,7 @@ struct SoftmaxMatch {
   std::int64_t axis;
 };
 
-std::optional<SoftmaxMatch> match(const GraphEditor& editor, const Node& division) {
+std::optional<SoftmaxMatch> match_softmax(const GraphEditor& editor, const Node& division) {
   SoftmaxMatch m{};
   m.exponential = division.inputs[0];
   m.sum = division.inputs[1];
@@ -38,7 +38,7 @@ std::optional<SoftmaxMatch> match(const GraphEditor& editor, const Node& divisio
 }
 
 // max + log(sum), if the graph computes it.
-NodeId find_stats(const GraphEditor& editor, const SoftmaxMatch& m) {
+NodeId find_softmax_stats(const GraphEditor& editor, const SoftmaxMatch& m) {
   for (NodeId log_id : editor.consumers(m.sum)) {
     const Node& log = editor.node(log_id);
     if (!std::holds_alternative<Pointwise>(log.op) ||
@@ -66,9 +66,9 @@ void raise_softmax(LoweredGraph& lowered) {
     if (!std::holds_alternative<Pointwise>(division.op) ||
         !plain(editor, division.outputs[0], PointwiseMode::div))
       continue;
-    const auto m = match(editor, division);
+    const auto m = match_softmax(editor, division);
     if (!m) continue;
-    const NodeId stats_id = find_stats(editor, *m);
+    const NodeId stats_id = find_softmax_stats(editor, *m);
     const TensorId stats = stats_id == kNoNode ? kNoTensor : editor.node(stats_id).outputs[0];
     // max and sum may only serve the pattern itself.
     const int extra = stats == kNoTensor ? 0 : 1;

@@ -13,11 +13,10 @@ namespace ashlar::reference {
 
 namespace {
 
-using Op = AttentionBackward;
-
 template <class Operands>
 class Backward {
  public:
+  using Op = AttentionBackward;
   using Scalar = typename Operands::Scalar;
   using View = typename Operands::View;
   Backward(const Op& op, const Operands& operands)
@@ -237,6 +236,7 @@ class Backward {
 
 template <class Operands>
 void evaluate(const AttentionBackward& op, const Operands& operands) {
+  using Op = AttentionBackward;
   const Backward<Operands> backward(op, operands);
   if (operands.has_output(Op::dq) || operands.has_output(Op::amax_dq)) backward.dq();
   if (operands.has_output(Op::dk) || operands.has_output(Op::amax_dk)) backward.dk();

@@ -9,7 +9,7 @@ namespace ashlar::reference {
 
 namespace {
 
-constexpr int kSpatial = 2;  // axis of the first spatial extent
+constexpr int kFirstSpatial = 2;  // axis of the first spatial extent
 
 // The tap that the weight stored at coordinate `at` of an axis belongs to.
 std::int64_t tap_of(const ConvAttributes& op, const Dims& w_dims, const Index& at, int axis) {
@@ -20,10 +20,10 @@ std::int64_t tap_of(const ConvAttributes& op, const Dims& w_dims, const Index& a
 // padding.
 bool find_input(const ConvAttributes& op, const Dims& x_dims, const Dims& w_dims, const Index& out,
                 const Index& at, Index& in) {
-  for (int axis = kSpatial; axis < x_dims.rank(); ++axis) {
-    in[axis] = out[axis] * per_axis(op.stride, axis - kSpatial, 1) -
-               per_axis(op.padding, axis - kSpatial, 0) +
-               tap_of(op, w_dims, at, axis) * per_axis(op.dilation, axis - kSpatial, 1);
+  for (int axis = kFirstSpatial; axis < x_dims.rank(); ++axis) {
+    in[axis] = out[axis] * per_axis(op.stride, axis - kFirstSpatial, 1) -
+               per_axis(op.padding, axis - kFirstSpatial, 0) +
+               tap_of(op, w_dims, at, axis) * per_axis(op.dilation, axis - kFirstSpatial, 1);
     if (in[axis] < 0 || in[axis] >= x_dims[axis]) return false;
   }
   return true;
@@ -33,11 +33,11 @@ bool find_input(const ConvAttributes& op, const Dims& x_dims, const Dims& w_dims
 // none.
 bool find_output(const ConvAttributes& op, const Dims& y_dims, const Dims& w_dims, const Index& in,
                  const Index& at, Index& out) {
-  for (int axis = kSpatial; axis < y_dims.rank(); ++axis) {
-    const std::int64_t stride = per_axis(op.stride, axis - kSpatial, 1);
+  for (int axis = kFirstSpatial; axis < y_dims.rank(); ++axis) {
+    const std::int64_t stride = per_axis(op.stride, axis - kFirstSpatial, 1);
     const std::int64_t scaled =
-        in[axis] + per_axis(op.padding, axis - kSpatial, 0) -
-        tap_of(op, w_dims, at, axis) * per_axis(op.dilation, axis - kSpatial, 1);
+        in[axis] + per_axis(op.padding, axis - kFirstSpatial, 0) -
+        tap_of(op, w_dims, at, axis) * per_axis(op.dilation, axis - kFirstSpatial, 1);
     if (scaled < 0 || scaled % stride != 0 || scaled / stride >= y_dims[axis]) return false;
     out[axis] = scaled / stride;
   }
@@ -67,7 +67,7 @@ Groups groups_of(const Dims& x_dims, const Dims& w_dims) {
 bool fits_winograd(const ConvAttributes& op, const Dims& w_dims) {
   if (w_dims.rank() != 4) return false;
   for (int axis = 0; axis < 2; ++axis)
-    if (w_dims[kSpatial + axis] != 3 || per_axis(op.stride, axis, 1) != 1 ||
+    if (w_dims[kFirstSpatial + axis] != 3 || per_axis(op.stride, axis, 1) != 1 ||
         per_axis(op.dilation, axis, 1) != 1)
       return false;
   return true;
@@ -150,7 +150,7 @@ class WinogradBounds {
                const Index& index) const {
     if (growth_.empty()) return product.total(sum);
     Index at = index;
-    for (int axis = kSpatial; reversed_ && axis < result_.rank(); ++axis)
+    for (int axis = kFirstSpatial; reversed_ && axis < result_.rank(); ++axis)
       at[axis] = result_[axis] - 1 - at[axis];
     const auto element = static_cast<std::size_t>(flatten(result_, at));
     return sum.total_by_either({growth_[element], units_, exact_}, product.sums());

@@ -10,7 +10,7 @@
 namespace ashlar {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 template <class T>
 T stored(DType dtype, double value) {
@@ -61,7 +61,7 @@ TEST(Element, FourBitIntegersRoundToEvenAndSaturate) {
   EXPECT_EQ(round_to(i4, 3.5), 4.0);
   EXPECT_EQ(round_to(i4, 7.6), 7.0);
   EXPECT_EQ(round_to(i4, -8.6), -8.0);
-  EXPECT_EQ(round_to(i4, -kInf), -8.0);
+  EXPECT_EQ(round_to(i4, -kInfinite), -8.0);
   EXPECT_EQ(round_to(u4, 15.5), 15.0);
   EXPECT_EQ(round_to(u4, -3.0), 0.0);
   EXPECT_EQ(round_to(u32, 4294967295.0), 4294967295.0);
@@ -104,7 +104,7 @@ TEST(Element, E2m1RoundsToEvenAndSaturates) {
   EXPECT_EQ(round_to(e2m1, 5.0), 4.0);
   EXPECT_EQ(round_to(e2m1, 5.1), 6.0);
   EXPECT_EQ(round_to(e2m1, 1e9), 6.0);
-  EXPECT_EQ(round_to(e2m1, -kInf), -6.0);
+  EXPECT_EQ(round_to(e2m1, -kInfinite), -6.0);
   EXPECT_EQ(round_to(e2m1, std::nan("")), 6.0);
 }
 
@@ -115,7 +115,7 @@ TEST(Element, E8m0TakesTheNearestPowerOfTwo) {
   EXPECT_EQ(round_to(e8m0, 0.0), 0x1p-127);
   EXPECT_EQ(round_to(e8m0, 1e-300), 0x1p-127);
   EXPECT_EQ(round_to(e8m0, std::numeric_limits<double>::max()), 0x1p127);
-  EXPECT_EQ(round_to(e8m0, kInf), 0x1p127);
+  EXPECT_EQ(round_to(e8m0, kInfinite), 0x1p127);
   EXPECT_TRUE(std::isnan(round_to(e8m0, -1.0)));
 }
 
@@ -125,7 +125,7 @@ TEST(Element, IntegersRoundToEvenAndSaturate) {
   EXPECT_EQ(stored<std::int8_t>(i8, -2.5), -2);
   EXPECT_EQ(stored<std::int8_t>(i8, 127.5), 127);
   EXPECT_EQ(stored<std::int8_t>(i8, -128.6), -128);
-  EXPECT_EQ(stored<std::int8_t>(i8, kInf), 127);
+  EXPECT_EQ(stored<std::int8_t>(i8, kInfinite), 127);
   EXPECT_EQ(stored<std::uint8_t>(u8, 300.0), 255);
   EXPECT_EQ(stored<std::uint8_t>(u8, -1.0), 0);
   EXPECT_EQ(stored<std::int32_t>(i32, 2147483647.0), 2147483647);
@@ -134,7 +134,7 @@ TEST(Element, IntegersRoundToEvenAndSaturate) {
   EXPECT_EQ(stored<std::int64_t>(i64, 0x1p63), std::numeric_limits<std::int64_t>::max());
   EXPECT_EQ(stored<std::int64_t>(i64, std::nextafter(0x1p63, 0.0)), 9223372036854774784);
   EXPECT_EQ(stored<std::int64_t>(i64, -0x1p63), std::numeric_limits<std::int64_t>::min());
-  EXPECT_EQ(stored<std::int64_t>(i64, -kInf), std::numeric_limits<std::int64_t>::min());
+  EXPECT_EQ(stored<std::int64_t>(i64, -kInfinite), std::numeric_limits<std::int64_t>::min());
   for (DType dtype : {i64, i32, i8, u8}) EXPECT_EQ(round_to(dtype, std::nan("")), 0.0);
 }
 

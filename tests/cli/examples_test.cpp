@@ -51,10 +51,10 @@ TEST_P(ExampleGraph, PrintsAsTextAndAsTheSameGraphInJson) {
   EXPECT_EQ(text.exit_code, 0) << text.errors;
   EXPECT_THAT(text.output, HasSubstr(GetParam()));
 
-  const Outcome json = ashlar({"print", example(GetParam()), "--json"});
-  EXPECT_EQ(json.exit_code, 0) << json.errors;
+  const Outcome printed = ashlar({"print", example(GetParam()), "--json"});
+  EXPECT_EQ(printed.exit_code, 0) << printed.errors;
   const std::string copy = scratch_folder("printed") + "/" + GetParam() + ".json";
-  write_text(copy, json.output);
+  write_text(copy, printed.output);
   const Outcome original = ashlar({"validate", example(GetParam())});
   EXPECT_THAT(original.output, StartsWith(GetParam() + ": valid, "));
   EXPECT_EQ(ashlar({"validate", copy}).output, original.output);

@@ -35,11 +35,12 @@ TEST_P(GoldenPlan, ReferenceEngineAgreesWithTheOracle) {
   run_and_compare(golden::load(GetParam()), {.reference_only = true});
 }
 
-std::string name_of(const testing::TestParamInfo<std::string>& parameter) {
+std::string plan_name_of(const testing::TestParamInfo<std::string>& parameter) {
   return parameter.param;
 }
 
-INSTANTIATE_TEST_SUITE_P(PyTorch, GoldenPlan, testing::ValuesIn(golden::case_names()), name_of);
+INSTANTIATE_TEST_SUITE_P(PyTorch, GoldenPlan, testing::ValuesIn(golden::case_names()),
+                         plan_name_of);
 
 }  // namespace
 }  // namespace ashlar

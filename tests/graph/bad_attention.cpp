@@ -14,7 +14,7 @@ struct Shapes {
   DType q_dtype = f32;
 };
 
-void add_forward(BadInputs& rows) {
+void add_attention_forward(BadInputs& rows) {
   const auto attention = [&](const char* name, const Shapes& shapes,
                              const AttentionAttributes& attributes, std::vector<std::string> says,
                              std::function<AttentionOperands(Graph&)> with = {}) {
@@ -109,7 +109,7 @@ void add_forward(BadInputs& rows) {
             });
 }
 
-void add_backward(BadInputs& rows) {
+void add_attention_backward(BadInputs& rows) {
   const Dims o = {2, 4, 5, 3}, stats = {2, 4, 5, 1};
   const auto backward = [&](const char* name, const Dims& o_dims, const Dims& d_o_dims,
                             const Dims& stats_dims, DType stats_dtype, bool with_dbias,
@@ -402,8 +402,8 @@ void add_options(BadInputs& rows) {
 }  // namespace
 
 void add_bad_attentions(BadInputs& rows) {
-  add_forward(rows);
-  add_backward(rows);
+  add_attention_forward(rows);
+  add_attention_backward(rows);
   add_options(rows);
 }
 

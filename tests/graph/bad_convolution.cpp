@@ -6,7 +6,7 @@ namespace {
 
 constexpr std::int64_t kHuge = std::int64_t{1} << 62;
 
-void add_forward(BadInputs& rows) {
+void add_convolution_forward(BadInputs& rows) {
   const auto conv = [&](const char* name, const Dims& x, const Dims& w,
                         const ConvAttributes& attributes, std::vector<std::string> says,
                         ErrorCode code = ErrorCode::invalid_graph) {
@@ -88,7 +88,7 @@ void add_forward(BadInputs& rows) {
                   {"input w", "got nothing", "expected a tensor"}});
 }
 
-void add_backward(BadInputs& rows) {
+void add_convolution_backward(BadInputs& rows) {
   const Dims dy = {1, 6, 6, 6}, w = {6, 4, 3, 3}, x = {1, 4, 8, 8};
   const auto data = [&](const char* name, const Dims& dy_dims, const Dims& w_dims,
                         const Result& result, std::vector<std::string> says) {
@@ -140,8 +140,8 @@ void add_backward(BadInputs& rows) {
 }  // namespace
 
 void add_bad_convolutions(BadInputs& rows) {
-  add_forward(rows);
-  add_backward(rows);
+  add_convolution_forward(rows);
+  add_convolution_backward(rows);
 }
 
 }  // namespace ashlar::tests

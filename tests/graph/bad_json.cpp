@@ -10,10 +10,11 @@ std::string document(const std::string& tensors, const std::string& nodes) {
          nodes + "]}";
 }
 
-const std::string kX = R"({"name":"x","kind":"input","dtype":"f32","dims":[2,3]})";
-const std::string kY = R"({"name":"y","kind":"output"})";
-const std::string kRelu = R"({"name":"r","op":"pointwise","inputs":{"x":"x"},"outputs":{"y":"y"},)"
-                          R"("attributes":{"mode":"relu_fwd"}})";
+const std::string kInputX = R"({"name":"x","kind":"input","dtype":"f32","dims":[2,3]})";
+const std::string kInputY = R"({"name":"y","kind":"output"})";
+const std::string kReluNode =
+    R"({"name":"r","op":"pointwise","inputs":{"x":"x"},"outputs":{"y":"y"},)"
+    R"("attributes":{"mode":"relu_fwd"}})";
 
 }  // namespace
 
@@ -24,11 +25,11 @@ void add_bad_json(BadInputs& rows) {
   };
   const auto tensor = [&](const char* name, const std::string& json, std::vector<std::string> says,
                           ErrorCode code = ErrorCode::parse) {
-    text(name, document(json + "," + kY, kRelu), says, code);
+    text(name, document(json + "," + kInputY, kReluNode), says, code);
   };
   const auto node = [&](const char* name, const std::string& json, std::vector<std::string> says,
                         ErrorCode code = ErrorCode::parse) {
-    text(name, document(kX + "," + kY, json), says, code);
+    text(name, document(kInputX + "," + kInputY, json), says, code);
   };
 
   text("empty text", "", {"JSON", "unexpected end of input", "expected"});
@@ -66,7 +67,7 @@ void add_bad_json(BadInputs& rows) {
          {"tensors[0]", "got no member 'name'", "expected one"});
   tensor("tensor with an empty name", R"({"name":""})",
          {"tensors[0].name", "got \"\"", "expected a name"});
-  tensor("tensor name twice", kX + "," + kX,
+  tensor("tensor name twice", kInputX + "," + kInputX,
          {"tensors[1].name", "got \"x\"", "expected a name no other tensor has"});
   tensor("tensor of unknown kind", R"({"name":"x","kind":"virtual"})",
          {"tensors[0].kind", "got \"virtual\"", "expected one of: input, output"});
@@ -166,7 +167,7 @@ void add_bad_json(BadInputs& rows) {
        R"({"name":"a","op":"pointwise","inputs":{"x":"lost"},"outputs":{"y":"y"}})",
        {"pointwise 'a'", "input 'lost'", "got a tensor that no earlier node computes"},
        graph_error);
-  node("two producers", kRelu + "," + kRelu,
+  node("two producers", kReluNode + "," + kReluNode,
        {"pointwise 'r'", "output y", "already the result of another node"}, graph_error);
   node("a node without name", R"({"op":"reshape","inputs":{"x":"x"},"outputs":{"y":"y"}})",
        {"reshape 'reshape_0'", "dims", "got none", "expected the extents of y"}, graph_error);

@@ -10,12 +10,12 @@ using Forward = MultiHeadAttentionForward;
 using BackwardData = MultiHeadAttentionBackwardData;
 using BackwardWeights = MultiHeadAttentionBackwardWeights;
 
-const MultiHeadAttentionAttributes kPlain = {
+const MultiHeadAttentionAttributes kPlainHeads = {
     .heads = 2, .q_projection = 3, .k_projection = 3, .v_projection = 2, .o_projection = 5};
 
 // The operands of a right node, some of which a row replaces.
 struct Wrong {
-  MultiHeadAttentionAttributes attributes = kPlain;
+  MultiHeadAttentionAttributes attributes = kPlainHeads;
   std::vector<std::pair<int, Dims>> dims = {};
   std::vector<std::pair<int, DType>> dtypes = {};
   std::vector<int> without = {};
@@ -29,7 +29,7 @@ void row(BadInputs& rows, const char* op, const char* name, const Wrong& wrong,
                   [=](Graph& g) {
                     MultiHead node;
                     static_cast<MultiHeadAttentionAttributes&>(node) = wrong.attributes;
-                    const MultiHeadCase right{.label = "", .attributes = kPlain};
+                    const MultiHeadCase right{.label = "", .attributes = kPlainHeads};
                     std::vector<std::pair<int, Dims>> operands = {
                         {MultiHead::q, right.q()},
                         {MultiHead::k, right.k()},
@@ -57,7 +57,7 @@ void row(BadInputs& rows, const char* op, const char* name, const Wrong& wrong,
 }
 
 MultiHeadAttentionAttributes with(void (*change)(MultiHeadAttentionAttributes&)) {
-  MultiHeadAttentionAttributes attributes = kPlain;
+  MultiHeadAttentionAttributes attributes = kPlainHeads;
   change(attributes);
   return attributes;
 }

@@ -9,7 +9,7 @@ using D = RnnBackwardData;
 using W = RnnBackwardWeights;
 
 // A good tanh network of 3 hidden units on 2 features: 6 + 9 weights and two biases of 3.
-constexpr std::int64_t kWeights = 21;
+constexpr std::int64_t kGivenWeights = 21;
 
 RnnAttributes good() {
   RnnAttributes op;
@@ -29,9 +29,9 @@ Op changed(const Change& change) {
   return op;
 }
 
-void add_forward(BadInputs& rows) {
+void add_recurrent_forward(BadInputs& rows) {
   struct Shapes {
-    Dims x = {4, 2, 2}, weights = {kWeights};
+    Dims x = {4, 2, 2}, weights = {kGivenWeights};
     DType x_dtype = f32, weights_dtype = f32;
   };
   const auto row = [&](const char* name, const Change& change, std::vector<std::string> says,
@@ -130,9 +130,9 @@ void add_forward(BadInputs& rows) {
       {Wanted(F::reserve, e4m3)});
 }
 
-void add_backward(BadInputs& rows) {
+void add_recurrent_backward(BadInputs& rows) {
   struct Shapes {
-    Dims dy = {4, 2, 3}, weights = {kWeights}, reserve = {1, 4, 2, 3};
+    Dims dy = {4, 2, 3}, weights = {kGivenWeights}, reserve = {1, 4, 2, 3};
     DType reserve_dtype = f32;
     Dims dhy = {1, 2, 3}, dx = {};
   };
@@ -167,7 +167,7 @@ void add_backward(BadInputs& rows) {
 
 void add_weights(BadInputs& rows) {
   struct Shapes {
-    Dims x = {4, 2, 2}, reserve = {1, 4, 2, 3}, dgates = {1, 4, 2, 3}, previous = {kWeights};
+    Dims x = {4, 2, 2}, reserve = {1, 4, 2, 3}, dgates = {1, 4, 2, 3}, previous = {kGivenWeights};
     DType previous_dtype = f32;
   };
   const auto row = [&](const char* name, const Change& change, std::vector<std::string> says,
@@ -200,8 +200,8 @@ void add_weights(BadInputs& rows) {
 }  // namespace
 
 void add_bad_recurrent(BadInputs& rows) {
-  add_forward(rows);
-  add_backward(rows);
+  add_recurrent_forward(rows);
+  add_recurrent_backward(rows);
   add_weights(rows);
 }
 

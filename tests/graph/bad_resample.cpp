@@ -4,7 +4,7 @@ namespace ashlar::tests {
 
 namespace {
 
-void add_forward(BadInputs& rows) {
+void add_resample_forward(BadInputs& rows) {
   const auto resample = [&](const char* name, const Dims& x, const ResampleAttributes& attributes,
                             std::vector<std::string> says,
                             ErrorCode code = ErrorCode::invalid_graph) {
@@ -73,7 +73,7 @@ void add_forward(BadInputs& rows) {
                   {"dtype of index", "got i8", "expected one that holds 143"}});
 }
 
-void add_backward(BadInputs& rows) {
+void add_resample_backward(BadInputs& rows) {
   const Dims dy = {1, 2, 3, 3}, x = {1, 2, 6, 6};
   const ResampleAttributes pool = {.window = {2, 2}};
   const auto backward = [&](const char* name, const Dims& dy_dims, const ResampleAttributes& with,
@@ -113,8 +113,8 @@ void add_backward(BadInputs& rows) {
 }  // namespace
 
 void add_bad_resamples(BadInputs& rows) {
-  add_forward(rows);
-  add_backward(rows);
+  add_resample_forward(rows);
+  add_resample_backward(rows);
 }
 
 }  // namespace ashlar::tests

@@ -4,7 +4,7 @@ namespace ashlar::tests {
 
 namespace {
 
-constexpr std::int64_t kHuge = std::int64_t{1} << 62;
+constexpr std::int64_t kHugeExtent = std::int64_t{1} << 62;
 
 struct CtcOperands {
   Dims x = {5, 2, 4}, labels = {2, 3}, label_lengths = {2}, input_lengths = {2}, previous = {};
@@ -87,7 +87,7 @@ void add_generators(BadInputs& rows) {
   forward("grid without size", {1, 2, 3}, {}, {"size", "got []", "expected 2 extents"});
   forward("grid of negative size", {1, 2, 3}, {4, -1},
           {"size", "got [4, -1]", "expected extents of at least 0"});
-  forward("grid past the range", {1, 2, 3}, {kHuge, 4}, {"size overflow"}, f32,
+  forward("grid past the range", {1, 2, 3}, {kHugeExtent, 4}, {"size overflow"}, f32,
           ErrorCode::size_overflow);
   const auto backward = [&](const char* name, const Dims& dgrid, const Dims& size,
                             std::vector<std::string> says, DType dtype = f32) {
@@ -191,8 +191,8 @@ void add_im2col(BadInputs& rows) {
       {"dilation", "got [0, 1]", "at least 1"});
   bad("im2col window too large", x, {.window = {2, 4}, .dilation = {1, 3}},
       {"window of spatial axis 1", "got 10", "expected at most the padded extent 6"});
-  bad("im2col past the range", x, {.window = {2, 2}, .padding = {kHuge, 0}}, {"size overflow"}, f32,
-      ErrorCode::size_overflow);
+  bad("im2col past the range", x, {.window = {2, 2}, .padding = {kHugeExtent, 0}},
+      {"size overflow"}, f32, ErrorCode::size_overflow);
 }
 
 void add_transforms(BadInputs& rows) {
@@ -232,7 +232,7 @@ void add_transforms(BadInputs& rows) {
       {2, 4, 6, 6}, f32, {2, 4, 6, 5});
   bad("transform boolean z", {.beta = 1.0}, {"dtype of z 'i1'", "got bool"}, {2, 4}, f32, {2, 4},
       boolean);
-  bad("transform past the range", {.pad_before = {kHuge, 0}, .pad_after = {kHuge, 0}},
+  bad("transform past the range", {.pad_before = {kHugeExtent, 0}, .pad_after = {kHugeExtent, 0}},
       {"size overflow"}, {2, 4}, f32, {}, f32, ErrorCode::size_overflow);
 }
 

@@ -4,9 +4,9 @@ namespace ashlar::tests {
 
 namespace {
 
-const Dims kX = {2, 4, 3, 3};
-const Dims kChannels = {1, 4, 1, 1};
-const Dims kOne = {1, 1, 1, 1};
+const Dims kStatImages = {2, 4, 3, 3};
+const Dims kStatChannels = {1, 4, 1, 1};
+const Dims kOneNumber = {1, 1, 1, 1};
 
 // An operand of a row: its slot, dims and dtype.
 struct Part {
@@ -37,12 +37,12 @@ void add_gen_stats(BadInputs& rows) {
   };
   bad("gen_stats of a vector", {GenStats::x, {4}}, {GenStats::sum, GenStats::sq_sum},
       {"rank of x 'i0'", "got 1", "expected 2 to 8"});
-  bad("gen_stats of integers", {GenStats::x, kX, i32}, {GenStats::sum, GenStats::sq_sum},
+  bad("gen_stats of integers", {GenStats::x, kStatImages, i32}, {GenStats::sum, GenStats::sq_sum},
       {"dtype of x 'i0'", "got i32", "expected a floating-point type"});
-  bad("gen_stats of other channels", {GenStats::x, kX},
+  bad("gen_stats of other channels", {GenStats::x, kStatImages},
       {GenStats::sum, Wanted(GenStats::sq_sum, {}, {1, 3, 1, 1})},
       {"dims of sq_sum", "got [1, 3, 1, 1]", "expected [1, 4, 1, 1]"});
-  bad("gen_stats without squares", {GenStats::x, kX}, {GenStats::sum},
+  bad("gen_stats without squares", {GenStats::x, kStatImages}, {GenStats::sum},
       {"output sq_sum", "got nothing", "expected a tensor"});
 }
 
@@ -52,30 +52,32 @@ void add_finalize(BadInputs& rows) {
   const std::vector<Wanted> plain = {Bn::eq_scale, Bn::eq_bias};
   const auto bad = [&](const char* name, const Bn& op, std::vector<Part> parts,
                        const std::vector<Wanted>& wanted, const std::vector<std::string>& says) {
-    parts.insert(parts.begin(), {{Bn::scale, kChannels}, {Bn::bias, kChannels}});
+    parts.insert(parts.begin(), {{Bn::scale, kStatChannels}, {Bn::bias, kStatChannels}});
     row(rows, name, "bn_finalize", op, parts, wanted, says);
   };
-  const std::vector<Part> sums = {{Bn::sum, kChannels}, {Bn::sq_sum, kChannels}};
+  const std::vector<Part> sums = {{Bn::sum, kStatChannels}, {Bn::sq_sum, kStatChannels}};
   const auto with = [&](std::vector<Part> more) {
     more.insert(more.begin(), sums.begin(), sums.end());
     return more;
   };
-  row(rows, "bn_finalize of images", "bn_finalize", training, {{Bn::scale, kX}, {Bn::bias, kX}},
-      plain, {"dims of scale 'i0'", "got [2, 4, 3, 3]", "expected [1, 4, 1, 1]"});
+  row(rows, "bn_finalize of images", "bn_finalize", training,
+      {{Bn::scale, kStatImages}, {Bn::bias, kStatImages}}, plain,
+      {"dims of scale 'i0'", "got [2, 4, 3, 3]", "expected [1, 4, 1, 1]"});
   row(rows, "bn_finalize scale of a vector", "bn_finalize", training,
       {{Bn::scale, {4}}, {Bn::bias, {4}}}, plain,
       {"rank of scale 'i0'", "got 1", "expected 2 to 8"});
-  bad("bn_finalize of one sum", training, {{Bn::sum, kChannels}}, plain,
+  bad("bn_finalize of one sum", training, {{Bn::sum, kStatChannels}}, plain,
       {"sum and sq_sum", "got one of them", "expected both or neither"});
   bad("bn_finalize of no sums", training, {}, plain,
       {"input sum", "got nothing", "expected a tensor in training"});
-  bad("bn_finalize of other sums", training, {{Bn::sum, {1, 3, 1, 1}}, {Bn::sq_sum, kChannels}},
+  bad("bn_finalize of other sums", training, {{Bn::sum, {1, 3, 1, 1}}, {Bn::sq_sum, kStatChannels}},
       plain, {"dims of sum 'i2'", "got [1, 3, 1, 1]", "expected [1, 4, 1, 1]"});
-  bad("bn_finalize of integer sums", training, {{Bn::sum, kChannels, i32}, {Bn::sq_sum, kChannels}},
-      plain, {"dtype of sum 'i2'", "got i32", "expected a floating-point type"});
+  bad("bn_finalize of integer sums", training,
+      {{Bn::sum, kStatChannels, i32}, {Bn::sq_sum, kStatChannels}}, plain,
+      {"dtype of sum 'i2'", "got i32", "expected a floating-point type"});
   bad("bn_finalize inference of sums", inference, sums, plain,
       {"input running_mean", "got nothing", "expected a tensor in inference"});
-  bad("bn_finalize of one running statistic", training, with({{Bn::running_mean, kChannels}}),
+  bad("bn_finalize of one running statistic", training, with({{Bn::running_mean, kStatChannels}}),
       plain, {"running_mean and running_var", "got one of them", "expected both or neither"});
   bad("bn_finalize without count", {}, sums, plain,
       {"count", "got 0", "expected at least 1, or a count_tensor"});
@@ -83,17 +85,17 @@ void add_finalize(BadInputs& rows) {
       {"count", "got -2", "expected at least 0"});
   bad("bn_finalize epsilon", {.epsilon = -1.0, .count = 9}, sums, plain,
       {"epsilon", "got -1", "expected a value of at least 0"});
-  bad("bn_finalize count of many", training, with({{Bn::count_tensor, kChannels, i64}}), plain,
+  bad("bn_finalize count of many", training, with({{Bn::count_tensor, kStatChannels, i64}}), plain,
       {"dims of count_tensor 'i4'", "got [1, 4, 1, 1]", "expected a single element"});
-  bad("bn_finalize count of truths", training, with({{Bn::count_tensor, kOne, boolean}}), plain,
-      {"dtype of count_tensor 'i4'", "got bool", "expected a number type"});
-  bad("bn_finalize momentum of integers", training, with({{Bn::momentum_tensor, kOne, i32}}), plain,
-      {"dtype of momentum_tensor 'i4'", "got i32", "expected a floating-point type"});
+  bad("bn_finalize count of truths", training, with({{Bn::count_tensor, kOneNumber, boolean}}),
+      plain, {"dtype of count_tensor 'i4'", "got bool", "expected a number type"});
+  bad("bn_finalize momentum of integers", training, with({{Bn::momentum_tensor, kOneNumber, i32}}),
+      plain, {"dtype of momentum_tensor 'i4'", "got i32", "expected a floating-point type"});
   bad("bn_finalize next of nothing", training, sums,
       {Bn::eq_scale, Bn::eq_bias, Bn::next_running_mean},
       {"next_running_mean", "got a tensor", "expected running_mean and running_var as inputs"});
   bad("bn_finalize next in inference", inference,
-      {{Bn::running_mean, kChannels}, {Bn::running_var, kChannels}},
+      {{Bn::running_mean, kStatChannels}, {Bn::running_var, kStatChannels}},
       {Bn::eq_scale, Bn::eq_bias, Bn::next_running_var},
       {"next_running_var", "got a tensor", "expected running_mean and running_var as inputs"});
 }
@@ -104,21 +106,21 @@ void add_backward_weights(BadInputs& rows) {
   const auto bad = [&](const char* name, const Dims& dy, const Part& mean, DType scale,
                        const std::vector<std::string>& says) {
     row(rows, name, "bn_backward_weights", Bn{},
-        {{Bn::x, kX},
+        {{Bn::x, kStatImages},
          {Bn::dy, dy},
          mean,
-         {Bn::inv_variance, kChannels},
-         {Bn::scale, kChannels, scale}},
+         {Bn::inv_variance, kStatChannels},
+         {Bn::scale, kStatChannels, scale}},
         wanted, says);
   };
-  bad("bn_backward_weights dy", {2, 4, 3, 2}, {Bn::mean, kChannels}, f32,
+  bad("bn_backward_weights dy", {2, 4, 3, 2}, {Bn::mean, kStatChannels}, f32,
       {"dims of dy 'i1'", "got [2, 4, 3, 2]", "expected [2, 4, 3, 3]"});
-  bad("bn_backward_weights mean", kX, {Bn::mean, {2, 4, 1, 1}}, f32,
+  bad("bn_backward_weights mean", kStatImages, {Bn::mean, {2, 4, 1, 1}}, f32,
       {"dims of mean 'i2'", "got [2, 4, 1, 1]", "expected [1, 4, 1, 1]"});
-  bad("bn_backward_weights scale", kX, {Bn::mean, kChannels}, i8,
+  bad("bn_backward_weights scale", kStatImages, {Bn::mean, kStatChannels}, i8,
       {"dtype of scale 'i4'", "got i8", "expected a floating-point type"});
   row(rows, "bn_backward_weights without statistics", "bn_backward_weights", Bn{},
-      {{Bn::x, kX}, {Bn::dy, kX}, {Bn::scale, kChannels}}, wanted,
+      {{Bn::x, kStatImages}, {Bn::dy, kStatImages}, {Bn::scale, kStatChannels}}, wanted,
       {"input mean", "got nothing", "expected a tensor"});
 }
 
@@ -141,31 +143,36 @@ void add_local_norm(BadInputs& rows, const std::string& op_name, bool divisive) 
                     },
                     says});
   };
-  bad("window", {.window = 0}, kX, kX, f32, {"window", "got 0", "expected at least 1"});
-  bad("alpha", {.alpha = kNaN}, kX, kX, f32, {"alpha", "got nan", "expected a finite number"});
-  bad("beta", {.beta = -std::numeric_limits<double>::infinity()}, kX, kX, f32,
+  bad("window", {.window = 0}, kStatImages, kStatImages, f32,
+      {"window", "got 0", "expected at least 1"});
+  bad("alpha", {.alpha = kNaN}, kStatImages, kStatImages, f32,
+      {"alpha", "got nan", "expected a finite number"});
+  bad("beta", {.beta = -std::numeric_limits<double>::infinity()}, kStatImages, kStatImages, f32,
       {"beta", "got -inf", "expected a finite number"});
-  bad("k", {.k = -0.5}, kX, kX, f32, {"k: got -0.5", "expected a finite number, at least 0"});
-  bad("integers", {}, kX, kX, i8, {"dtype of x 'i0'", "got i8", "a floating-point type"});
+  bad("k", {.k = -0.5}, kStatImages, kStatImages, f32,
+      {"k: got -0.5", "expected a finite number, at least 0"});
+  bad("integers", {}, kStatImages, kStatImages, i8,
+      {"dtype of x 'i0'", "got i8", "a floating-point type"});
   if (divisive)
     bad("rank", {}, {2, 4}, {2, 4}, f32, {"rank of x 'i0'", "got 2", "expected 3 to 8"});
   else
     bad("rank", {}, {4}, {4}, f32, {"rank of x 'i0'", "got 1", "expected 2 to 8"});
   if (operand_count<Op>() > 1)
-    bad("shapes", {}, kX, {2, 4, 3, 1}, f32, {"got [2, 4, 3, 1]", "expected [2, 4, 3, 3]"});
+    bad("shapes", {}, kStatImages, {2, 4, 3, 1}, f32,
+        {"got [2, 4, 3, 1]", "expected [2, 4, 3, 3]"});
 }
 
 void add_indices_and_norms(BadInputs& rows) {
   const auto reduce = [&](const char* name, ReductionMode mode, const Wanted& index,
                           const std::vector<std::string>& says) {
-    row(rows, name, "reduction", Reduction{.mode = mode, .axes = {1}}, {{Reduction::x, kX}},
-        {Reduction::y, index}, says);
+    row(rows, name, "reduction", Reduction{.mode = mode, .axes = {1}},
+        {{Reduction::x, kStatImages}}, {Reduction::y, index}, says);
   };
   reduce("index of a sum", ReductionMode::add, Reduction::index,
          {"output index", "got a tensor", "none: add picks no element"});
   reduce("index as a fraction", ReductionMode::max, Wanted(Reduction::index, f32),
          {"dtype of index", "got f32", "expected i32 or i64"});
-  reduce("index in other dims", ReductionMode::min, Wanted(Reduction::index, i32, kX),
+  reduce("index in other dims", ReductionMode::min, Wanted(Reduction::index, i32, kStatImages),
          {"dims of index", "got [2, 4, 3, 3]", "expected [2, 1, 3, 3]"});
   row(rows, "index past 32 bits", "reduction",
       Reduction{.mode = ReductionMode::max, .axes = {0, 1}},
@@ -175,18 +182,18 @@ void add_indices_and_norms(BadInputs& rows) {
   using N = NormForward;
   const N adaptive{.mode = NormMode::ada_layer};
   row(rows, "ada_layer norm over the first axis", "norm_forward",
-      N{.mode = NormMode::ada_layer, .axes = {0, 2}}, {{N::x, kX}}, {N::y},
+      N{.mode = NormMode::ada_layer, .axes = {0, 2}}, {{N::x, kStatImages}}, {N::y},
       {"axes", "got [0, 2]", "expected none of them the first"});
   row(rows, "ada_layer norm of a vector", "norm_forward", adaptive, {{N::x, {4}}}, {N::y},
       {"rank of x 'i0'", "got 1", "expected 2 to 8"});
   row(rows, "ada_layer norm with one scale for all", "norm_forward", adaptive,
-      {{N::x, kX}, {N::scale, {1, 4, 3, 3}}}, {N::y},
+      {{N::x, kStatImages}, {N::scale, {1, 4, 3, 3}}}, {N::y},
       {"dims of scale 'i1'", "got [1, 4, 3, 3]", "expected [2, 4, 3, 3]"});
   row(rows, "momentum tensor of layer norm", "norm_forward", N{},
-      {{N::x, kX}, {N::momentum_tensor, kOne}}, {N::y},
+      {{N::x, kStatImages}, {N::momentum_tensor, kOneNumber}}, {N::y},
       {"input momentum_tensor", "got a tensor", "expected none: only batch norm"});
   row(rows, "momentum tensor of many", "norm_forward", N{.mode = NormMode::batch},
-      {{N::x, kX}, {N::momentum_tensor, kChannels}}, {N::y},
+      {{N::x, kStatImages}, {N::momentum_tensor, kStatChannels}}, {N::y},
       {"dims of momentum_tensor 'i1'", "got [1, 4, 1, 1]", "expected a single element"});
 }
 
@@ -201,7 +208,8 @@ void add_bad_statistics(BadInputs& rows) {
   add_local_norm<DivisiveNormForward>(rows, "divisive_norm_forward", true);
   add_local_norm<DivisiveNormBackward>(rows, "divisive_norm_backward", true);
   row(rows, "gradient of means that are not there", "divisive_norm_backward",
-      DivisiveNormBackward{}, {{DivisiveNormBackward::x, kX}, {DivisiveNormBackward::dy, kX}},
+      DivisiveNormBackward{},
+      {{DivisiveNormBackward::x, kStatImages}, {DivisiveNormBackward::dy, kStatImages}},
       {DivisiveNormBackward::dx, DivisiveNormBackward::dmeans},
       {"output dmeans", "got a tensor", "expected means as an input"});
   add_indices_and_norms(rows);

@@ -4,17 +4,17 @@ namespace ashlar::tests {
 
 namespace {
 
-const Dims kImages = {2, 3, 4, 5};
-const Dims kChannels = {1, 3, 1, 1};
+const Dims kSampleImages = {2, 3, 4, 5};
+const Dims kSampleChannels = {1, 3, 1, 1};
 
 void add_batch_norm_parts(Samples& samples) {
   sample(samples, "gen_stats", [](Graph& g) {
-    return g.apply(GenStats{}, {{GenStats::x, g.input("x", kImages, f16, channels_last)}},
+    return g.apply(GenStats{}, {{GenStats::x, g.input("x", kSampleImages, f16, channels_last)}},
                    {GenStats::sum, GenStats::sq_sum});
   });
   sample(samples, "bn_finalize", [](Graph& g) {
     using Bn = BnFinalize;
-    const auto channels = [&](const char* name) { return g.input(name, kChannels, f32); };
+    const auto channels = [&](const char* name) { return g.input(name, kSampleChannels, f32); };
     return g.apply(Bn{.momentum = 0.2},
                    {{Bn::sum, channels("sum")},
                     {Bn::sq_sum, channels("sq_sum")},
@@ -30,7 +30,7 @@ void add_batch_norm_parts(Samples& samples) {
   });
   sample(samples, "bn_finalize", [](Graph& g) {
     using Bn = BnFinalize;
-    const auto channels = [&](const char* name) { return g.input(name, kChannels, f32); };
+    const auto channels = [&](const char* name) { return g.input(name, kSampleChannels, f32); };
     return g.apply(Bn{.phase = NormPhase::inference},
                    {{Bn::scale, channels("scale")},
                     {Bn::bias, channels("bias")},
@@ -41,11 +41,11 @@ void add_batch_norm_parts(Samples& samples) {
   sample(samples, "bn_backward_weights", [](Graph& g) {
     using Bn = BnBackwardWeights;
     return g.apply(Bn{},
-                   {{Bn::x, g.input("x", kImages, bf16)},
-                    {Bn::dy, g.input("dy", kImages, bf16)},
-                    {Bn::mean, g.input("mean", kChannels, f32)},
-                    {Bn::inv_variance, g.input("inv_variance", kChannels, f32)},
-                    {Bn::scale, g.input("scale", kChannels, f32)}},
+                   {{Bn::x, g.input("x", kSampleImages, bf16)},
+                    {Bn::dy, g.input("dy", kSampleImages, bf16)},
+                    {Bn::mean, g.input("mean", kSampleChannels, f32)},
+                    {Bn::inv_variance, g.input("inv_variance", kSampleChannels, f32)},
+                    {Bn::scale, g.input("scale", kSampleChannels, f32)}},
                    {Bn::dscale, Bn::dbias, Bn::eq_dy_scale, Bn::eq_x_scale, Bn::eq_bias});
   });
 }
@@ -53,27 +53,28 @@ void add_batch_norm_parts(Samples& samples) {
 void add_local_norms(Samples& samples) {
   const LocalNormAttributes attributes{.window = 3, .alpha = 0.5, .beta = 0.5, .k = 1.0};
   sample(samples, "lrn_forward", [&](Graph& g) {
-    return g.apply(LrnForward{attributes}, {{LrnForward::x, g.input("x", kImages, f32)}},
+    return g.apply(LrnForward{attributes}, {{LrnForward::x, g.input("x", kSampleImages, f32)}},
                    {LrnForward::y});
   });
   sample(samples, "lrn_backward", [&](Graph& g) {
     return g.apply(LrnBackward{attributes},
-                   {{LrnBackward::x, g.input("x", kImages, f32)},
-                    {LrnBackward::dy, g.input("dy", kImages, f32)}},
+                   {{LrnBackward::x, g.input("x", kSampleImages, f32)},
+                    {LrnBackward::dy, g.input("dy", kSampleImages, f32)}},
                    {LrnBackward::dx});
   });
   sample(samples, "divisive_norm_forward", [&](Graph& g) {
     using Op = DivisiveNormForward;
-    return g.apply(Op{attributes},
-                   {{Op::x, g.input("x", kImages, f32)}, {Op::means, g.input("m", kImages, f32)}},
-                   {Op::y});
+    return g.apply(
+        Op{attributes},
+        {{Op::x, g.input("x", kSampleImages, f32)}, {Op::means, g.input("m", kSampleImages, f32)}},
+        {Op::y});
   });
   sample(samples, "divisive_norm_backward", [&](Graph& g) {
     using Op = DivisiveNormBackward;
     return g.apply(Op{attributes},
-                   {{Op::x, g.input("x", kImages, f32)},
-                    {Op::dy, g.input("dy", kImages, f32)},
-                    {Op::means, g.input("m", kImages, f32)}},
+                   {{Op::x, g.input("x", kSampleImages, f32)},
+                    {Op::dy, g.input("dy", kSampleImages, f32)},
+                    {Op::means, g.input("m", kSampleImages, f32)}},
                    {Op::dx, Op::dmeans});
   });
 }
@@ -85,7 +86,7 @@ void add_statistics_samples(Samples& samples) {
   add_local_norms(samples);
   sample(samples, "reduction", [](Graph& g) {
     return g.apply(Reduction{.mode = ReductionMode::max, .axes = {1, 3}},
-                   {{Reduction::x, g.input("x", kImages, f32)}},
+                   {{Reduction::x, g.input("x", kSampleImages, f32)}},
                    {Reduction::y, Wanted(Reduction::index, i64)});
   });
   sample(samples, "norm_forward", [](Graph& g) {

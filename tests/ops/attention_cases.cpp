@@ -4,7 +4,7 @@ namespace ashlar::ops {
 
 namespace {
 
-struct Problem {
+struct AttentionProblem {
   std::string label;
   Dims q, k, v;
   AttentionAttributes attributes = {};
@@ -14,7 +14,7 @@ struct Problem {
   Dims bias_dims = {};
 };
 
-std::vector<Problem> problems() {
+std::vector<AttentionProblem> attention_problems() {
   const Dims q = {2, 4, 7, 8}, kv = {2, 4, 9, 8};
   const auto causal = AttentionAttributes{.right_bound = 0};
   return {
@@ -76,13 +76,14 @@ Dims token_strides(const Dims& dims) {
   return {dims[1] * dims[2] * dims[3], dims[3], dims[1] * dims[3], 1};
 }
 
-Value sequence(CaseBuilder& b, const Problem& p, const std::string& name, const Dims& dims) {
+Value sequence(CaseBuilder& b, const AttentionProblem& p, const std::string& name,
+               const Dims& dims) {
   if (!p.ragged) return b.operand(name, dims);
   const Value offsets = b.graph().input(name + "_rows", {dims[0] + 1, 1, 1, 1}, i32);
   return b.graph().ragged_input(name, dims, b.dtype(), token_strides(dims), offsets);
 }
 
-AttentionOperands extras(CaseBuilder& b, const Problem& p) {
+AttentionOperands extras(CaseBuilder& b, const AttentionProblem& p) {
   Graph& g = b.graph();
   AttentionOperands with;
   if (p.lengths) {
@@ -103,7 +104,7 @@ AttentionOperands extras(CaseBuilder& b, const Problem& p) {
 
 std::vector<OpCase> attention_cases() {
   std::vector<OpCase> cases;
-  for (const Problem& p : problems()) {
+  for (const AttentionProblem& p : attention_problems()) {
     const Dims o = {p.q[0], p.q[1], p.q[2], p.v[3]};
     const Dims stats = {p.q[0], p.q[1], p.q[2], 1};
     for (bool with_stats : {false, true})

@@ -40,7 +40,7 @@ const ScoreProgram kTwice = {{.op = {.mode = Mode::add}, .args = {0, 0}, .consta
 const ScoreProgram kTwiceGradient = {
     {.op = {.mode = Mode::add}, .args = {kScoreGradient, kScoreGradient}, .constant = {}}};
 
-std::vector<OptionProblem> problems() {
+std::vector<OptionProblem> option_problems() {
   const auto long_keys = [](OptionProblem problem) {
     problem.q = {1, 2, 70, 16};
     problem.k = {1, 1, 150, 16};
@@ -151,7 +151,7 @@ std::vector<Operand> operands(CaseBuilder& b, const OptionProblem& p) {
 
 std::vector<OpCase> attention_option_cases() {
   std::vector<OpCase> cases;
-  for (const OptionProblem& p : problems()) {
+  for (const OptionProblem& p : option_problems()) {
     cases.push_back({"attention_forward", p.label, kFloating,
                      [=](CaseBuilder& b) {
                        using Op = AttentionForward;

@@ -11,7 +11,7 @@ struct ConvProblem {
   bool one_shape = true;
 };
 
-std::vector<ConvProblem> problems() {
+std::vector<ConvProblem> conv_problems() {
   return {
       {"3x3", {2, 6, 7, 9}, {4, 6, 3, 3}, {.padding = {1, 1}}, false},
       {"1x1", {1, 5, 5, 7}, {8, 5, 1, 1}, {}, false},
@@ -54,7 +54,7 @@ Dims output_of(const ConvProblem& problem) {
 
 std::vector<OpCase> convolution_cases() {
   std::vector<OpCase> cases;
-  for (const ConvProblem& p : problems()) {
+  for (const ConvProblem& p : conv_problems()) {
     const Dims y = output_of(p);
     const auto add = [&](std::string op, std::function<void(CaseBuilder&)> build) {
       cases.push_back({std::move(op), p.label, kArithmetic, std::move(build), true, p.one_shape});

@@ -6,7 +6,7 @@ namespace ashlar::ops {
 
 namespace {
 
-struct Problem {
+struct NormProblem {
   NormMode mode;
   std::string label;
   Dims x;
@@ -15,7 +15,7 @@ struct Problem {
   bool one_shape = true;
 };
 
-std::vector<Problem> problems() {
+std::vector<NormProblem> norm_problems() {
   return {
       {NormMode::layer, "rows", {7, 33}, {1}, 1, false},
       {NormMode::layer, "two axes", {3, 4, 5, 6}, {2, 3}},
@@ -38,7 +38,7 @@ std::vector<Problem> problems() {
   };
 }
 
-void add_forward(std::vector<OpCase>& cases, const Problem& p) {
+void add_forward(std::vector<OpCase>& cases, const NormProblem& p) {
   const NormShapes shapes = norm_shapes(p.mode, p.x, p.axes, p.groups);
   const std::string name = std::string(enum_name(p.mode)) + ", " + p.label;
   const auto attributes = [p](NormPhase phase) {
@@ -81,7 +81,7 @@ void add_forward(std::vector<OpCase>& cases, const Problem& p) {
                    false, true});
 }
 
-void add_backward(std::vector<OpCase>& cases, const Problem& p) {
+void add_backward(std::vector<OpCase>& cases, const NormProblem& p) {
   const NormShapes shapes = norm_shapes(p.mode, p.x, p.axes, p.groups);
   for (bool given : {false, true})
     cases.push_back(
@@ -154,7 +154,7 @@ void add_softmax(std::vector<OpCase>& cases) {
 
 std::vector<OpCase> norm_cases() {
   std::vector<OpCase> cases;
-  for (const Problem& p : problems()) {
+  for (const NormProblem& p : norm_problems()) {
     add_forward(cases, p);
     add_backward(cases, p);
   }

@@ -9,7 +9,7 @@ using F = RnnForward;
 using D = RnnBackwardData;
 using W = RnnBackwardWeights;
 
-struct Problem {
+struct RnnProblem {
   std::string label;
   RnnAttributes attributes;
   std::int64_t steps = 5, batch = 3, features = 4;
@@ -29,7 +29,7 @@ RnnAttributes with(RnnAttributes attributes, const Change& change) {
   return attributes;
 }
 
-std::vector<Problem> problems() {
+std::vector<RnnProblem> rnn_problems() {
   const auto deep = [](RnnAttributes& op) {
     op.layers = 2;
     op.bidirectional = true;
@@ -44,7 +44,7 @@ std::vector<Problem> problems() {
     op.layers = 2;
     op.bias = RnnBias::recurrent;
   };
-  std::vector<Problem> list;
+  std::vector<RnnProblem> list;
   for (RnnMode mode : {RnnMode::relu, RnnMode::tanh, RnnMode::lstm, RnnMode::gru}) {
     const bool lstm = mode == RnnMode::lstm;
     const std::string name =
@@ -89,14 +89,14 @@ std::vector<Problem> problems() {
   return list;
 }
 
-RnnShape shape_of(const Problem& p) {
+RnnShape shape_of(const RnnProblem& p) {
   const bool packed = p.attributes.layout == RnnLayout::packed;
   return {p.attributes, packed ? Dims{p.steps, p.features} : Dims{p.steps, p.batch, p.features},
           p.batch, p.features};
 }
 
 template <class Op>
-Op op_of(const Problem& p) {
+Op op_of(const RnnProblem& p) {
   Op op;
   static_cast<RnnAttributes&>(op) = p.attributes;
   return op;
@@ -104,7 +104,7 @@ Op op_of(const Problem& p) {
 
 // Lengths and the seed.
 template <class Op>
-void add_integers(CaseBuilder& b, const Problem& p, std::vector<Operand>& operands) {
+void add_integers(CaseBuilder& b, const RnnProblem& p, std::vector<Operand>& operands) {
   if (p.lengths) operands.push_back({Op::seq_lengths, b.graph().input("lengths", {p.batch}, i32)});
   if (p.attributes.dropout == 0) return;
   operands.push_back({Op::dropout_seed, b.graph().input("seed", {1}, i64)});
@@ -116,7 +116,7 @@ DType record_dtype(CaseBuilder& b) {
   return b.dtype() == f16 || b.dtype() == bf16 ? b.dtype() : b.wide();
 }
 
-void forward(CaseBuilder& b, const Problem& p, bool training) {
+void forward(CaseBuilder& b, const RnnProblem& p, bool training) {
   const RnnShape shape = shape_of(p);
   const bool lstm = shape.mode == RnnMode::lstm;
   std::vector<Operand> operands = {{F::x, b.operand("x", shape.sequence(shape.input))}};
@@ -137,7 +137,7 @@ void forward(CaseBuilder& b, const Problem& p, bool training) {
     if (r[static_cast<std::size_t>(out)]) b.result(name, r[static_cast<std::size_t>(out)]);
 }
 
-void backward_data(CaseBuilder& b, const Problem& p) {
+void backward_data(CaseBuilder& b, const RnnProblem& p) {
   const RnnShape shape = shape_of(p);
   const bool lstm = shape.mode == RnnMode::lstm;
   const Dims state = shape.state(shape.output()), cell = shape.state(shape.hidden);
@@ -161,7 +161,7 @@ void backward_data(CaseBuilder& b, const Problem& p) {
   if (lstm) b.result("dcx", r[D::dcx]);
 }
 
-void backward_weights(CaseBuilder& b, const Problem& p) {
+void backward_weights(CaseBuilder& b, const RnnProblem& p) {
   const RnnShape shape = shape_of(p);
   std::vector<Operand> operands = {{W::x, b.operand("x", shape.sequence(shape.input))}};
   operands.push_back(
@@ -180,7 +180,7 @@ void backward_weights(CaseBuilder& b, const Problem& p) {
 
 std::vector<OpCase> recurrent_cases() {
   std::vector<OpCase> cases;
-  for (const Problem& p : problems()) {
+  for (const RnnProblem& p : rnn_problems()) {
     for (bool training : {false, true})
       cases.push_back({"rnn_forward", p.label + (training ? ", training" : ""), kFloating,
                        [=](CaseBuilder& b) { forward(b, p, training); }, false,

@@ -209,7 +209,7 @@ class BackwardTiles {
       const std::int64_t position = row_position(b, h, first);
       for (std::int64_t r = 0; r < (rows + kQueryTile - 1) / kQueryTile * kQueryTile; ++r) {
         // Rows past the end have no gradients, so that they may see what they like.
-        const Columns seen = r < rows ? seen_by(q, r) : Columns{0, shape.keys};
+        const ScoreColumns seen = r < rows ? seen_by(q, r) : ScoreColumns{0, shape.keys};
         q.first_key[r] = static_cast<T>(seen.begin), q.end_key[r] = static_cast<T>(seen.end);
         const bool counts = r < rows && !seen.empty();
         q.stats[r] = counts ? row_stats[position + r] : T{0};
@@ -230,20 +230,20 @@ class BackwardTiles {
     }
 
     // What row r of the packed ones sees; nothing where its gradients are 0.
-    Columns seen_by(const Queries& q, std::int64_t r) const {
+    ScoreColumns seen_by(const Queries& q, std::int64_t r) const {
       if (row_stats[row_position(q.b, q.h, q.first + r)] == -std::numeric_limits<T>::infinity())
         return {};
       return problem.mask.columns(q.batch, q.first + r);
     }
-    Columns columns_of(const Keys& keys) const {
+    ScoreColumns columns_of(const Keys& keys) const {
       return {keys.tile * kKeyTile, keys.tile * kKeyTile + keys.count};
     }
     // Whether no row of a tile of the packed queries sees any of the keys.
-    bool hidden(const Buffers& t, std::int64_t tile, Columns keys) const {
+    bool hidden(const Buffers& t, std::int64_t tile, ScoreColumns keys) const {
       const Queries& q = t.queries;
       const std::int64_t first = q.first + tile * kQueryTile;
       const std::int64_t rows = std::min(kQueryTile, q.rows - tile * kQueryTile);
-      const Columns columns = problem.mask.columns(q.batch, first, rows).within(keys);
+      const ScoreColumns columns = problem.mask.columns(q.batch, first, rows).within(keys);
       return columns.empty() || problem.mask.hides(q.b, q.h, first, rows, columns);
     }
 
@@ -254,13 +254,13 @@ class BackwardTiles {
       bool cut;
     };
     Meeting meeting(const Buffers& t, std::int64_t first) const {
-      const Columns all = columns_of(t.keys);
-      Columns hull{all.end, all.begin};
+      const ScoreColumns all = columns_of(t.keys);
+      ScoreColumns hull{all.end, all.begin};
       bool cut = problem.mask.has_holes();
       for (std::int64_t r = first; r < std::min(first + columns(), t.queries.rows); ++r) {
-        const Columns own = Columns{static_cast<std::int64_t>(t.queries.first_key[r]),
-                                    static_cast<std::int64_t>(t.queries.end_key[r])}
-                                .within(all);
+        const ScoreColumns own = ScoreColumns{static_cast<std::int64_t>(t.queries.first_key[r]),
+                                              static_cast<std::int64_t>(t.queries.end_key[r])}
+                                     .within(all);
         cut |= own.size() < all.size();
         if (!own.empty()) hull = {std::min(hull.begin, own.begin), std::max(hull.end, own.end)};
       }
@@ -314,12 +314,12 @@ class BackwardTiles {
     void fill_rows(Buffers& t, std::int64_t first, const Meeting& at, T* p, T* ds) const {
       const Queries& q = t.queries;
       const std::int64_t skip = at.begin * columns(), count = at.end - at.begin;
-      const Columns met{t.keys.tile * kKeyTile + at.begin, t.keys.tile * kKeyTile + at.end};
+      const ScoreColumns met{t.keys.tile * kKeyTile + at.begin, t.keys.tile * kKeyTile + at.end};
       transpose_rows(p + skip, columns(), count, columns(), t.p_rows + at.begin, kKeyTile);
       transpose_rows(ds + skip, columns(), count, columns(), t.ds_rows + at.begin, kKeyTile);
       for (std::int64_t i = 0; i < columns(); ++i) {
         const std::int64_t r = first + i;
-        const Columns seen = r < q.rows ? seen_by(q, r).within(met) : Columns{};
+        const ScoreColumns seen = r < q.rows ? seen_by(q, r).within(met) : ScoreColumns{};
         const std::int64_t before = seen.empty() ? count : seen.begin - met.begin,
                            length = seen.empty() ? 0 : seen.size();
         T* p_row = t.p_rows + i * kKeyTile + at.begin;
@@ -339,7 +339,7 @@ class BackwardTiles {
     }
 
     template <bool kAsFactors>
-    void fill_row(const Coords& at, Columns seen, std::int64_t position, T* p, T* ds,
+    void fill_row(const Coords& at, ScoreColumns seen, std::int64_t position, T* p, T* ds,
                   int thread) const {
       static constexpr T kZero = 0;
       const std::int64_t count = seen.size();

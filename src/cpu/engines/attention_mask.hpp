@@ -65,11 +65,11 @@ class AttentionMask {
       return {rows, all, bottom_right ? all - rows : 0};
     }
     // The columns that bounds and lengths let row i see.
-    Columns columns(const AttentionBatch& batch, std::int64_t i) const {
+    ScoreColumns columns(const AttentionBatch& batch, std::int64_t i) const {
       if (i >= batch.queries) return {};
       const Attention& op = mask_->op_;
       const std::int64_t diagonal = i + batch.shift;
-      Columns seen{0, batch.keys};
+      ScoreColumns seen{0, batch.keys};
       // Compared first, so that the sums cannot overflow.
       if (op.left_bound && *op.left_bound <= diagonal) seen.begin = diagonal - *op.left_bound + 1;
       if (op.right_bound && *op.right_bound < batch.keys - diagonal)
@@ -77,10 +77,11 @@ class AttentionMask {
       return seen;
     }
     // The columns seen by any of the rows [first, first + count).
-    Columns columns(const AttentionBatch& batch, std::int64_t first, std::int64_t count) const {
-      Columns all{batch.keys, 0};
+    ScoreColumns columns(const AttentionBatch& batch, std::int64_t first,
+                         std::int64_t count) const {
+      ScoreColumns all{batch.keys, 0};
       for (std::int64_t i = first; i < first + count; ++i) {
-        const Columns seen = columns(batch, i);
+        const ScoreColumns seen = columns(batch, i);
         if (!seen.empty()) all = {std::min(all.begin, seen.begin), std::max(all.end, seen.end)};
       }
       return all;
@@ -92,7 +93,7 @@ class AttentionMask {
     }
     // Whether the block mask hides all of these rows and columns (of one tile).
     bool hides(std::int64_t b, std::int64_t h, std::int64_t first_row, std::int64_t rows,
-               Columns columns) const {
+               ScoreColumns columns) const {
       if (!blocks_.present() || columns.empty()) return false;
       const std::int64_t height = mask_->op_.block_rows;
       for (std::int64_t row = first_row / height; row <= (first_row + rows - 1) / height; ++row) {
@@ -105,7 +106,7 @@ class AttentionMask {
     }
     // Calls body(run) for the runs of `seen` (columns of one tile) that row i really sees.
     template <class Body>
-    void for_each_run(std::int64_t b, std::int64_t h, std::int64_t i, Columns seen,
+    void for_each_run(std::int64_t b, std::int64_t h, std::int64_t i, ScoreColumns seen,
                       Body&& body) const {
       if (seen.empty()) return;
       if (!has_holes()) return body(seen);
@@ -117,15 +118,16 @@ class AttentionMask {
       for (const bool* at = visible; at < end;) {
         const bool* first = std::find(at, end, true);
         at = std::find(first, end, false);
-        if (first < at) body(Columns{seen.begin + (first - visible), seen.begin + (at - visible)});
+        if (first < at)
+          body(ScoreColumns{seen.begin + (first - visible), seen.begin + (at - visible)});
       }
     }
     // Writes `value` over the holes of a row that begins at column seen.begin.
-    void overwrite_holes(std::int64_t b, std::int64_t h, std::int64_t i, Columns seen, T value,
+    void overwrite_holes(std::int64_t b, std::int64_t h, std::int64_t i, ScoreColumns seen, T value,
                          T* row) const {
       if (!has_holes()) return;
       std::int64_t done = seen.begin;
-      for_each_run(b, h, i, seen, [&](Columns run) {
+      for_each_run(b, h, i, seen, [&](ScoreColumns run) {
         std::fill(row + (done - seen.begin), row + (run.begin - seen.begin), value);
         done = run.end;
       });
@@ -134,7 +136,7 @@ class AttentionMask {
 
    private:
     // Sets visible[j - columns.begin] for the columns in visible blocks.
-    void show_blocks(std::int64_t b, std::int64_t h, std::int64_t block_row, Columns columns,
+    void show_blocks(std::int64_t b, std::int64_t h, std::int64_t block_row, ScoreColumns columns,
                      bool* visible) const {
       if (!blocks_.present()) return;
       const std::int64_t width = mask_->op_.block_columns, first = columns.begin / width;
@@ -144,17 +146,17 @@ class AttentionMask {
       const RowArg<T> row = blocks_.load({b, h, block_row, first}, count, bits, &kVisible);
       for (std::int64_t at = 0; at < count; ++at) {
         if (row.data[row.per_element ? at : 0] == T{0}) continue;
-        const Columns block = columns.within({(first + at) * width, (first + at + 1) * width});
+        const ScoreColumns block = columns.within({(first + at) * width, (first + at + 1) * width});
         std::fill_n(visible + (block.begin - columns.begin), block.size(), true);
       }
     }
-    void hide_missing(const PageTable& pages, std::int64_t b, Columns columns,
+    void hide_missing(const PageTable& pages, std::int64_t b, ScoreColumns columns,
                       bool* visible) const {
       if (!pages.present()) return;
       const std::int64_t size = pages.page_size();
       for (std::int64_t j = columns.begin; j < columns.end; j = (j / size + 1) * size) {
         if (pages.block(*context_, b, j) >= 0) continue;
-        const Columns page = columns.within({j, (j / size + 1) * size});
+        const ScoreColumns page = columns.within({j, (j / size + 1) * size});
         std::fill_n(visible + (page.begin - columns.begin), page.size(), false);
       }
     }

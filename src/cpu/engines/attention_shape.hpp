@@ -38,11 +38,11 @@ struct AttentionShape {
 };
 
 // Half-open range of columns.
-struct Columns {
+struct ScoreColumns {
   std::int64_t begin = 0, end = 0;
   bool empty() const { return begin >= end; }
   std::int64_t size() const { return end - begin; }
-  Columns within(Columns other) const {
+  ScoreColumns within(ScoreColumns other) const {
     return {std::max(begin, other.begin), std::min(end, other.end)};
   }
 };

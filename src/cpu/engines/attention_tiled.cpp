@@ -13,8 +13,8 @@ namespace ashlar::cpu {
 
 namespace {
 
-using In = AttentionForward::In;
-using Out = AttentionForward::Out;
+using ForwardIn = AttentionForward::In;
+using ForwardOut = AttentionForward::Out;
 
 template <class T>
 class AttentionKernel final : public Kernel {
@@ -27,19 +27,20 @@ class AttentionKernel final : public Kernel {
         tile_ops_(attention_tile_ops<T>()),
         d_(padded_to_panel<T>(problem_.shape.head_dim)),
         dv_(padded_to_panel<T>(problem_.shape.value_dim)),
-        largest_(region, graph, {Out::amax_s, Out::amax_o}, scratch_book_, threads_),
-        weight_rounding_(region.anchor->inputs[In::q].dtype),
-        weight_scale_(region, {In::scale_s}),
-        descale_(region, {In::descale_s, In::descale_v}),
-        o_scale_(region, {In::scale_o}),
-        sink_(input_program(region, In::sink), {1, problem_.shape.heads, 1, 1}, 3),
+        largest_(region, graph, {ForwardOut::amax_s, ForwardOut::amax_o}, scratch_book_, threads_),
+        weight_rounding_(region.anchor->inputs[ForwardIn::q].dtype),
+        weight_scale_(region, {ForwardIn::scale_s}),
+        descale_(region, {ForwardIn::descale_s, ForwardIn::descale_v}),
+        o_scale_(region, {ForwardIn::scale_o}),
+        sink_(input_program(region, ForwardIn::sink), {1, problem_.shape.heads, 1, 1}, 3),
         two_passes_(needs_two_passes(region)),
-        q_(region.prologues[In::q], 3, graph),
+        q_(region.prologues[ForwardIn::q], 3, graph),
         o_(region.epilogue, 3, graph) {
     const auto output = [&](int slot) {
       return GuardedRows<T>(output_program(region.anchor->outputs, slot), 3, graph);
     };
-    stats_ = output(Out::stats), max_ = output(Out::max), sum_exp_ = output(Out::sum_exp);
+    stats_ = output(ForwardOut::stats), max_ = output(ForwardOut::max),
+    sum_exp_ = output(ForwardOut::sum_exp);
     const auto book = [&](const char* name, std::int64_t count, std::int64_t elements) {
       return scratch_book_.add(
           name, checked_mul(checked_mul(count, elements), static_cast<std::int64_t>(sizeof(T))));
@@ -137,14 +138,14 @@ class AttentionKernel final : public Kernel {
       std::int64_t q_row;
       T *copies, *o, *scores, *k, *v;         // `copies`: of queries
       T largest[kMostRows], sums[kMostRows];  // of scores, and of exp(score - largest)
-      Columns seen[kMostRows];
+      ScoreColumns seen[kMostRows];
       std::int64_t head_of(std::int64_t r) const { return first_head + r / rows; }
       std::int64_t row_of(std::int64_t r) const { return first_row + r % rows; }
       // What any row of a block of the product sees, and any row at all.
-      Columns block_seen[kMostRows], all_seen;
+      ScoreColumns block_seen[kMostRows], all_seen;
     };
     struct KeyTile {
-      Columns columns;
+      ScoreColumns columns;
       TilePanels<T> values;
       bool partly_seen;  // some row does not see all of it
     };
@@ -173,7 +174,7 @@ class AttentionKernel final : public Kernel {
     void add_keys(QueryTile& t, std::int64_t split) const {
       see(t);
       const std::int64_t part = tiling.tiles_per_split * kKeyTile;
-      const Columns seen =
+      const ScoreColumns seen =
           t.all_seen.within({split * part, std::min((split + 1) * part, shape.keys)});
       if (!seen.empty()) load_queries(t);
       for_key_tiles(t, seen, [&](KeyTile& keys) {
@@ -207,11 +208,11 @@ class AttentionKernel final : public Kernel {
 
     void see(QueryTile& t) const {
       const std::int64_t block = kernel.product_.rows();
-      const Columns nothing{shape.keys, 0};
+      const ScoreColumns nothing{shape.keys, 0};
       t.all_seen = nothing;
       for (std::int64_t r = 0; r < t.m; ++r) {
         t.seen[r] = problem.mask.columns(t.batch, t.row_of(r));
-        Columns& hull = t.block_seen[r / block];
+        ScoreColumns& hull = t.block_seen[r / block];
         if (r % block == 0) hull = nothing;
         if (t.seen[r].empty()) continue;
         hull = {std::min(hull.begin, t.seen[r].begin), std::max(hull.end, t.seen[r].end)};
@@ -221,12 +222,12 @@ class AttentionKernel final : public Kernel {
 
     // Calls body with the products q k of every tile of keys that some row sees.
     template <class Body>
-    void for_key_tiles(QueryTile& t, Columns seen, const Body& body) const {
+    void for_key_tiles(QueryTile& t, ScoreColumns seen, const Body& body) const {
       if (seen.empty()) return;
       for (std::int64_t tile = seen.begin / kKeyTile; tile * kKeyTile < seen.end; ++tile) {
         const std::int64_t first = tile * kKeyTile;
         KeyTile keys{{first, std::min(first + kKeyTile, shape.keys)}, {}, false};
-        const Columns here = t.all_seen.within(keys.columns);
+        const ScoreColumns here = t.all_seen.within(keys.columns);
         if (here.empty() || hidden(t, here)) continue;
         if (packed)
           multiply_packed(t, keys, tile);
@@ -235,7 +236,7 @@ class AttentionKernel final : public Kernel {
         body(keys);
       }
     }
-    bool hidden(const QueryTile& t, Columns columns) const {
+    bool hidden(const QueryTile& t, ScoreColumns columns) const {
       for (std::int64_t h = 0; h < tiling.heads; ++h)
         if (!problem.mask.hides(t.b, t.first_head + h, t.first_row, t.rows, columns)) return false;
       return true;
@@ -251,7 +252,7 @@ class AttentionKernel final : public Kernel {
         const std::int64_t first = keys.columns.begin + p * width;
         for (std::int64_t r = 0; r < t.m; r += product.rows()) {
           const std::int64_t count = std::min(product.rows(), t.m - r);
-          const Columns seen = t.block_seen[r / product.rows()].within({first, first + width});
+          const ScoreColumns seen = t.block_seen[r / product.rows()].within({first, first + width});
           if (seen.empty()) continue;
           // Half a panel is whole vectors, too.
           const bool half = seen.end <= first + width / 2;
@@ -262,7 +263,7 @@ class AttentionKernel final : public Kernel {
       }
     }
     // Few queries: keys and values are read once, where they lie if they can be.
-    void multiply_rows(const QueryTile& t, KeyTile& keys, Columns seen) const {
+    void multiply_rows(const QueryTile& t, KeyTile& keys, ScoreColumns seen) const {
       const std::int64_t k_head = shape.k_head_of(t.first_head),
                          v_head = shape.v_head_of(t.first_head);
       const std::int64_t first = keys.columns.begin, count = keys.columns.size(),
@@ -286,8 +287,8 @@ class AttentionKernel final : public Kernel {
 
     // Turns the products of a row into scores, -inf in holes. Returns the columns they stand in;
     // what stands beside them is for the caller to overwrite.
-    Columns score(const QueryTile& t, KeyTile& keys, std::int64_t r) const {
-      const Columns seen = t.seen[r].within(keys.columns);
+    ScoreColumns score(const QueryTile& t, KeyTile& keys, std::int64_t r) const {
+      const ScoreColumns seen = t.seen[r].within(keys.columns);
       keys.partly_seen |= seen.size() < keys.columns.size() || problem.mask.has_holes();
       if (seen.empty()) return seen;
       const Coords at = {t.b, t.head_of(r), t.row_of(r), seen.begin};
@@ -297,13 +298,13 @@ class AttentionKernel final : public Kernel {
                                    row);
       return seen;
     }
-    void clear_beside(const KeyTile& keys, Columns seen, T* row) const {
+    void clear_beside(const KeyTile& keys, ScoreColumns seen, T* row) const {
       const std::int64_t count = keys.columns.size();
       if (seen.empty()) return std::fill(row, row + count, T{0});
       std::fill(row, row + (seen.begin - keys.columns.begin), T{0});
       std::fill(row + (seen.end - keys.columns.begin), row + count, T{0});
     }
-    void drop(const QueryTile& t, std::int64_t r, Columns seen, T* weights) const {
+    void drop(const QueryTile& t, std::int64_t r, ScoreColumns seen, T* weights) const {
       if (!problem.dropout.present()) return;
       alignas(64) T kept[kKeyTile];
       problem.dropout.draw({t.b, t.head_of(r), t.row_of(r), seen.begin}, seen.size(), kept);
@@ -319,17 +320,17 @@ class AttentionKernel final : public Kernel {
       }
       for (std::int64_t r = 0, count; r < t.m; r += count) {
         // Rows that see the same of the tile go together.
-        const Columns seen = t.seen[r].within(keys.columns);
+        const ScoreColumns seen = t.seen[r].within(keys.columns);
         const std::int64_t most = std::min(t.m - r, kMostWeighedRows);
         for (count = 1; count < most; ++count) {
-          const Columns other = t.seen[r + count].within(keys.columns);
+          const ScoreColumns other = t.seen[r + count].within(keys.columns);
           if (other.begin != seen.begin || other.end != seen.end) break;
         }
         weigh_plain(t, keys, r, count, seen);
       }
     }
     void weigh_plain(QueryTile& t, KeyTile& keys, std::int64_t r, std::int64_t count,
-                     Columns seen) const {
+                     ScoreColumns seen) const {
       T* row = t.scores + r * kKeyTile;
       // What is no finite number takes the way that knows of it.
       if (seen.empty() ||
@@ -345,7 +346,7 @@ class AttentionKernel final : public Kernel {
     }
     void weigh_any(QueryTile& t, KeyTile& keys, std::int64_t r) const {
       T* row = t.scores + r * kKeyTile;
-      Columns seen = score(t, keys, r);
+      ScoreColumns seen = score(t, keys, r);
       T* weights = row + (seen.begin - keys.columns.begin);
       if (!seen.empty()) {
         const T here = ops.fold(Fold::maximum, Premap::identity, weights, seen.size());
@@ -379,7 +380,7 @@ class AttentionKernel final : public Kernel {
     // Turns products into the weights themselves, now that their sums are known.
     void weigh_again(QueryTile& t, KeyTile& keys, std::int64_t r) const {
       T* row = t.scores + r * kKeyTile;
-      Columns seen = score(t, keys, r);
+      ScoreColumns seen = score(t, keys, r);
       if (t.largest[r] == -std::numeric_limits<T>::infinity()) seen = {};
       clear_beside(keys, seen, row);
       if (seen.empty()) return;
@@ -402,20 +403,20 @@ class AttentionKernel final : public Kernel {
         for (std::int64_t p = 0; p < kernel.product_.panels(shape.value_dim); ++p)
           for (std::int64_t r = 0; r < t.m; r += rows) {
             const std::int64_t count = std::min(rows, t.m - r);
-            const Columns seen = t.block_seen[r / rows].within(keys.columns);
+            const ScoreColumns seen = t.block_seen[r / rows].within(keys.columns);
             if (!seen.empty()) add_block(t, keys, r, count, seen, p);
           }
         return;
       }
       for (std::int64_t r = 0; r < t.m; ++r)
         problem.mask.for_each_run(
-            t.b, t.head_of(r), t.row_of(r), t.seen[r].within(keys.columns), [&](Columns run) {
+            t.b, t.head_of(r), t.row_of(r), t.seen[r].within(keys.columns), [&](ScoreColumns run) {
               for (std::int64_t p = 0; p < kernel.product_.panels(shape.value_dim); ++p)
                 add_block(t, keys, r, 1, run, p);
             });
     }
     void add_block(const QueryTile& t, const KeyTile& keys, std::int64_t r, std::int64_t count,
-                   Columns run, std::int64_t p) const {
+                   ScoreColumns run, std::int64_t p) const {
       const std::int64_t at = run.begin - keys.columns.begin;
       const TilePanels<T>& v = keys.values;
       kernel.product_({count, run.size(), t.scores + r * kKeyTile + at, kKeyTile,
@@ -424,7 +425,7 @@ class AttentionKernel final : public Kernel {
     }
     // Whether all values that some row sees are numbers.
     bool finite(const QueryTile& t, const KeyTile& keys) const {
-      const Columns seen = t.all_seen.within(keys.columns);
+      const ScoreColumns seen = t.all_seen.within(keys.columns);
       const TilePanels<T>& v = keys.values;
       for (std::int64_t p = 0; p < kernel.product_.panels(shape.value_dim); ++p)
         if (!kernel.tile_ops_.finite(

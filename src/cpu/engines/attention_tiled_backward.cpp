@@ -14,8 +14,8 @@ namespace ashlar::cpu {
 
 namespace {
 
-using In = AttentionBackward::In;
-using Out = AttentionBackward::Out;
+using BackwardIn = AttentionBackward::In;
+using BackwardOut = AttentionBackward::Out;
 
 // How many parts the keys of a head are cut into.
 std::int64_t key_parts(const AttentionShape& shape, std::int64_t threads) {
@@ -32,16 +32,18 @@ class AttentionBackwardKernel final : public Kernel {
   AttentionBackwardKernel(const Region& region, const Graph& graph, const DeviceProps& device)
       : tiles_(region, graph, scratch_book_, std::max(device.compute_units, 1)),
         parts_(key_parts(tiles_.problem.shape, tiles_.threads)),
-        dk_(region, graph, Out::dk, In::k, In::page_table_k, {In::descale_dp, In::descale_q},
-            In::scale_dk, tiles_.problem.shape, scratch_book_),
-        dv_(region, graph, Out::dv, In::v, In::page_table_v, {In::descale_s, In::descale_do},
-            In::scale_dv, tiles_.problem.shape, scratch_book_),
-        dq_descale_(region, {In::descale_dp, In::descale_k}),
-        dq_scale_(region, {In::scale_dq}),
+        dk_(region, graph, BackwardOut::dk, BackwardIn::k, BackwardIn::page_table_k,
+            {BackwardIn::descale_dp, BackwardIn::descale_q}, BackwardIn::scale_dk,
+            tiles_.problem.shape, scratch_book_),
+        dv_(region, graph, BackwardOut::dv, BackwardIn::v, BackwardIn::page_table_v,
+            {BackwardIn::descale_s, BackwardIn::descale_do}, BackwardIn::scale_dv,
+            tiles_.problem.shape, scratch_book_),
+        dq_descale_(region, {BackwardIn::descale_dp, BackwardIn::descale_k}),
+        dq_scale_(region, {BackwardIn::scale_dq}),
         dq_(region.epilogue, 3, graph),
-        dbias_(output_program(region.anchor->outputs, Out::dbias), 3, graph),
-        dsink_(output_program(region.anchor->outputs, Out::dsink), 3, graph),
-        sink_(input_program(region, In::sink), {1, tiles_.problem.shape.heads, 1, 1}, 3) {
+        dbias_(output_program(region.anchor->outputs, BackwardOut::dbias), 3, graph),
+        dsink_(output_program(region.anchor->outputs, BackwardOut::dsink), 3, graph),
+        sink_(input_program(region, BackwardIn::sink), {1, tiles_.problem.shape.heads, 1, 1}, 3) {
     const AttentionShape& shape = tiles_.problem.shape;
     const auto book = [&](const char* name, std::int64_t count, std::int64_t elements) {
       return scratch_book_.add(
@@ -55,7 +57,7 @@ class AttentionBackwardKernel final : public Kernel {
     dq_parts_ = book("gradients of queries", apart ? shape.batch * shape.heads * parts_ : 0,
                      checked_mul(padded_queries_, shape.head_dim));
     if (!dbias_.present()) return;
-    bias_dims_ = region.anchor->outputs[Out::dbias].dims;
+    bias_dims_ = region.anchor->outputs[BackwardOut::dbias].dims;
     bias_sums_ = book("gradients of the bias", tiles_.threads, kQueryTile * kKeyTile);
   }
 
@@ -164,7 +166,7 @@ class AttentionBackwardKernel final : public Kernel {
     }
 
     void key_tile(const Wanted& wanted, Buffers& t, std::int64_t tile, T* d_k, T* d_v) const {
-      const Columns keys{tile * kKeyTile, std::min((tile + 1) * kKeyTile, shape.keys)};
+      const ScoreColumns keys{tile * kKeyTile, std::min((tile + 1) * kKeyTile, shape.keys)};
       bool packed = false;
       for (std::int64_t q = 0; q * kQueryTile < t.queries.rows; ++q) {
         if (this->hidden(t, q, keys)) continue;
@@ -250,11 +252,11 @@ class AttentionBackwardKernel final : public Kernel {
     template <class Body>
     void for_each_run(const Buffers& t, std::int64_t tile, const Body& body) const {
       const Queries& q = t.queries;
-      const Columns keys = this->columns_of(t.keys);
+      const ScoreColumns keys = this->columns_of(t.keys);
       for (std::int64_t r = 0; r < std::min(kQueryTile, q.rows - tile * kQueryTile); ++r) {
         const std::int64_t row = tile * kQueryTile + r;
         problem.mask.for_each_run(q.b, q.h, q.first + row, this->seen_by(q, row).within(keys),
-                                  [&](Columns run) {
+                                  [&](ScoreColumns run) {
                                     for (std::int64_t j = run.begin; j < run.end; ++j)
                                       body(r, j - keys.begin);
                                   });
@@ -324,12 +326,12 @@ class AttentionBackwardKernel final : public Kernel {
         std::fill_n(sum_rows, count * kKeyTile, T{0});
         // Along an axis where bias has extent 1, all positions; else its own.
         const auto served = [](std::int64_t extent, std::int64_t own, std::int64_t all) {
-          return extent == 1 ? Columns{0, all} : Columns{own, own + 1};
+          return extent == 1 ? ScoreColumns{0, all} : ScoreColumns{own, own + 1};
         };
-        const Columns batches = served(bias[0], bias_b, shape.batch),
-                      heads = served(bias[1], bias_h, shape.heads),
-                      rows = served(bias[2], row_tile, query_tiles()),
-                      columns = served(bias[3], column_tile, shape.key_tiles());
+        const ScoreColumns batches = served(bias[0], bias_b, shape.batch),
+                           heads = served(bias[1], bias_h, shape.heads),
+                           rows = served(bias[2], row_tile, query_tiles()),
+                           columns = served(bias[3], column_tile, shape.key_tiles());
         for (std::int64_t b = batches.begin; b < batches.end; ++b)
           for (std::int64_t h = heads.begin; h < heads.end; ++h)
             for (std::int64_t row = rows.begin; row < rows.end; ++row) {
@@ -348,7 +350,7 @@ class AttentionBackwardKernel final : public Kernel {
     // Adds the gradients of the scores of a tile of queries and one of keys.
     void add_bias_tile(Buffers& t, std::int64_t tile, bool per_row, bool per_column,
                        T* sum_rows) const {
-      const Columns keys{tile * kKeyTile, std::min((tile + 1) * kKeyTile, shape.keys)};
+      const ScoreColumns keys{tile * kKeyTile, std::min((tile + 1) * kKeyTile, shape.keys)};
       if (this->hidden(t, 0, keys)) return;
       this->pack_keys(tile, t);
       for (std::int64_t first = 0; first < t.queries.rows; first += this->columns()) {

@@ -15,18 +15,18 @@ namespace ashlar::cpu {
 
 namespace {
 
-constexpr std::int64_t kPiece = 1024;  // elements of a row held on the stack
+constexpr std::int64_t kScalePiece = 1024;  // elements of a row held on the stack
 
 // How the last axis is cut: segments of whole blocks, walked in pieces that fit the stack.
-struct Columns {
+struct OwnColumns {
   std::int64_t extent, block, segment, segments, piece;
 
-  Columns(std::int64_t length, std::int64_t block_extent)
+  OwnColumns(std::int64_t length, std::int64_t block_extent)
       : extent(length),
         block(std::min(block_extent, std::max<std::int64_t>(length, 1))),
-        segment(block < kPiece ? kPiece / block * block : block),
+        segment(block < kScalePiece ? kScalePiece / block * block : block),
         segments((length + segment - 1) / segment),
-        piece(std::min(segment, kPiece)) {}
+        piece(std::min(segment, kScalePiece)) {}
 
   // visit(first, count) for the pieces of a segment.
   template <class Visit>
@@ -82,16 +82,17 @@ class ScaleRows {
     }
     // Zeros everywhere.
     void clear(const Dims& stored) const {
-      const T zeros[kPiece] = {};
+      const T zeros[kScalePiece] = {};
       Dims rows = stored, index = stored;
       const int last = stored.rank() - 1;
-      rows[last] = (stored[last] + kPiece - 1) / kPiece;
+      rows[last] = (stored[last] + kScalePiece - 1) / kScalePiece;
       parallel_for(element_count(rows), 16, [&](std::int64_t begin, std::int64_t end, int) {
         Dims at = index;
         for (std::int64_t row = begin; row < end; ++row) {
           unflatten(row, rows, at);
-          at[last] *= kPiece;
-          bound_.store(coordinates(at).data(), std::min(kPiece, stored[last] - at[last]), zeros);
+          at[last] *= kScalePiece;
+          bound_.store(coordinates(at).data(), std::min(kScalePiece, stored[last] - at[last]),
+                       zeros);
         }
       });
     }
@@ -161,7 +162,7 @@ class QuantizeKernel final : public Kernel {
 
   // Blocks that stand side by side along the last axis.
   void one_group(const Bound& bound, std::int64_t item) const {
-    alignas(64) T row[kPiece], amax[kPiece] = {}, scales[kPiece];
+    alignas(64) T row[kScalePiece], amax[kScalePiece] = {}, scales[kScalePiece];
     Dims group = groups_;
     unflatten(item, groups_, group);
     const std::int64_t begin = group[last_] * columns_.segment;
@@ -225,7 +226,7 @@ class QuantizeKernel final : public Kernel {
   int last_;
   Dims block_;
   BlockScaleShape shape_;
-  Columns columns_;
+  OwnColumns columns_;
   Dims groups_;  // blocks along each axis; along the last one, segments
   double largest_;
   DType scale_dtype_;
@@ -244,7 +245,7 @@ class DequantizeKernel final : public Kernel {
     const auto x = x_.bind(context), y = y_.bind(context);
     const auto scale = scale_.bind(context);
     parallel_for(element_count(rows_), grain_, [&](std::int64_t begin, std::int64_t end, int) {
-      alignas(64) T row[kPiece], scales[kPiece];
+      alignas(64) T row[kScalePiece], scales[kScalePiece];
       Dims index = rows_;
       for (std::int64_t item = begin; item < end; ++item) {
         unflatten(item, rows_, index);
@@ -292,7 +293,7 @@ class DequantizeKernel final : public Kernel {
   Dims rows_;  // x, its last axis in segments
   int last_;
   Dims block_;
-  Columns columns_;
+  OwnColumns columns_;
   bool negative_;
   RowProgram<T> x_, y_;
   ScaleRows<T> scale_;

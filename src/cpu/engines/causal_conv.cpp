@@ -12,9 +12,9 @@ namespace ashlar::cpu {
 
 namespace {
 
-constexpr std::int64_t kMostTaps = 32;
+constexpr std::int64_t kMostKernelTaps = 32;
 constexpr std::int64_t kMostLanes = 64;
-constexpr std::int64_t kTile =
+constexpr std::int64_t kTimeTile =
     4096;  // elements: time steps, with what stands around them, by lanes
 
 // How the work is cut. A tile is a run of time steps of one channel ("lanes" = 1), or some time
@@ -37,8 +37,8 @@ struct Cut {
     const bool along_channels =
         contiguous_views(source, 1) > contiguous_views(source, 2) && channels > 1;
     lanes = along_channels ? std::min(kMostLanes, channels) : 1;
-    static_assert(kTile / kMostLanes > 2 * (kMostTaps - 1), "a tile has room for a step");
-    tile_steps = std::min(kTile / lanes - 2 * (taps - 1), std::max<std::int64_t>(steps, 1));
+    static_assert(kTimeTile / kMostLanes > 2 * (kMostKernelTaps - 1), "a tile has room for a step");
+    tile_steps = std::min(kTimeTile / lanes - 2 * (taps - 1), std::max<std::int64_t>(steps, 1));
   }
   int axis() const { return lanes > 1 ? 1 : 2; }
   std::int64_t history() const { return taps - 1; }
@@ -132,7 +132,7 @@ class Past {
 // The filters and biases of a stripe: w[i * width + lane].
 template <class T>
 struct Filter {
-  alignas(64) T w[kMostTaps * kMostLanes];
+  alignas(64) T w[kMostKernelTaps * kMostLanes];
   alignas(64) T bias[kMostLanes];
 };
 
@@ -218,7 +218,7 @@ class CausalConvForwardKernel final : public CausalConvKernel<T> {
     const std::int64_t tiles = cut.tiles();
     parallel_for(cut.batches * cut.stripes() * tiles, items_per_thread(cut.tile_steps * cut.lanes),
                  [&](std::int64_t begin, std::int64_t end, int) {
-                   alignas(64) T past[kTile], sums[kTile];
+                   alignas(64) T past[kTimeTile], sums[kTimeTile];
                    Filter<T> filter;
                    for (std::int64_t item = begin; item < end; ++item) {
                      const std::int64_t number = item / tiles % cut.stripes();
@@ -242,7 +242,7 @@ class CausalConvForwardKernel final : public CausalConvKernel<T> {
     const auto state = state_.bind(context);
     parallel_for(cut.batches * cut.stripes(), items_per_thread(cut.history() * cut.lanes),
                  [&](std::int64_t begin, std::int64_t end, int) {
-                   alignas(64) T tile[kMostTaps * kMostLanes];
+                   alignas(64) T tile[kMostKernelTaps * kMostLanes];
                    for (std::int64_t item = begin; item < end; ++item) {
                      const Stripe at = this->stripe(item / cut.stripes(), item % cut.stripes());
                      past.load(at, cut.steps, cut.history(), tile);
@@ -299,7 +299,7 @@ class CausalConvBackwardKernel final : public CausalConvKernel<T> {
   };
   // Sums over batches and time: in T within a tile, in double over tiles.
   struct Totals {
-    double w[kMostTaps * kMostLanes] = {};
+    double w[kMostKernelTaps * kMostLanes] = {};
     double bias[kMostLanes] = {};
   };
 
@@ -325,7 +325,7 @@ class CausalConvBackwardKernel final : public CausalConvKernel<T> {
                 Totals& totals) const {
     const Cut& cut = this->cut_;
     const std::int64_t history = cut.history(), width = at.width;
-    alignas(64) T past[kTile], slopes[kTile], sums[kTile];
+    alignas(64) T past[kTimeTile], slopes[kTimeTile], sums[kTimeTile];
     // slopes[j] is the gradient of the sum of time p - history + j; zero outside [0, steps).
     const std::int64_t first = std::max<std::int64_t>(p - history, 0),
                        last = std::min(p + count, cut.steps),
@@ -419,8 +419,8 @@ class CausalConvEngine final : public Engine {
     if (!forward && !region.anchor_as<CausalConvBackward>())
       return Support::other_operation("the anchor is no causal convolution");
     static_assert(int{CausalConvForward::w} == int{CausalConvBackward::w});
-    if (region.anchor->inputs[CausalConvForward::w].dims[1] > kMostTaps)
-      return Support::no("filters of more than {} taps", kMostTaps);
+    if (region.anchor->inputs[CausalConvForward::w].dims[1] > kMostKernelTaps)
+      return Support::no("filters of more than {} taps", kMostKernelTaps);
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
     return Support::yes();
   }

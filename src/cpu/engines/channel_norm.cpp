@@ -12,7 +12,8 @@ bool by_channels(NormMode mode) {
   return mode == NormMode::batch || mode == NormMode::instance || mode == NormMode::group;
 }
 
-std::unique_ptr<Kernel> build_kernel(const Region& region, bool split, const DeviceProps& device) {
+std::unique_ptr<Kernel> build_channel_norm(const Region& region, bool split,
+                                           const DeviceProps& device) {
   return region.anchor_as<NormForward>() ? build_norm_forward(region, split, device)
                                          : build_norm_backward(region, split, device);
 }
@@ -40,7 +41,7 @@ class ChannelNormEngine final : public Engine {
     cost.bytes *= 2.5;  // statistics and results are separate trips through memory
     const auto config = [&](bool split) {
       return make_config({{"split", split ? 1 : 0}}, cost,
-                         build_kernel(region, split, device)->scratch_book().total_bytes());
+                         build_channel_norm(region, split, device)->scratch_book().total_bytes());
     };
     const Config split = config(true);
     cost.bytes_fraction = cost.flops_fraction = 0.2;
@@ -51,7 +52,7 @@ class ChannelNormEngine final : public Engine {
 
   std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config& config,
                                 const DeviceProps& device) const override {
-    return build_kernel(region, config.knob("split") != 0, device);
+    return build_channel_norm(region, config.knob("split") != 0, device);
   }
 };
 

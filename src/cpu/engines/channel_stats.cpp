@@ -5,8 +5,8 @@
 #include "cpu/box_space.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
-#include "plan/merge_axes.hpp"
 #include "cpu/threads.hpp"
+#include "plan/merge_axes.hpp"
 
 namespace ashlar::cpu {
 
@@ -15,13 +15,13 @@ namespace {
 using Bn = BnBackwardWeights;
 constexpr std::size_t kMostOutputs = 5;
 
-struct Shape {
+struct StatsShape {
   PointwiseProgram x, dy, mean, inv_variance, scale;
   std::array<PointwiseProgram, kMostOutputs> outputs;
   Dims space, channels;
   int axis;
 
-  explicit Shape(const Region& region)
+  explicit StatsShape(const Region& region)
       : x(region.prologues[0]), space(x.space), channels(Dims::filled(space.rank(), 1)) {
     if (region.anchor_as<Bn>()) {
       dy = input_program(region, Bn::dy);
@@ -44,7 +44,7 @@ template <class T>
 class ChannelStatsKernel final : public Kernel {
  public:
   explicit ChannelStatsKernel(const Region& region)
-      : ChannelStatsKernel(region.anchor_as<Bn>() != nullptr, Shape(region)) {}
+      : ChannelStatsKernel(region.anchor_as<Bn>() != nullptr, StatsShape(region)) {}
 
   void run(const KernelContext& context) const override {
     const Bound bound = bind(context);
@@ -78,7 +78,7 @@ class ChannelStatsKernel final : public Kernel {
     alignas(64) T sums[kSums][kStripeLength], line[3][kStripeLength];
   };
 
-  ChannelStatsKernel(bool gradient, const Shape& shape)
+  ChannelStatsKernel(bool gradient, const StatsShape& shape)
       : gradient_(gradient),
         ops_(row_ops<T>()),
         space_(shape.space, shape.channels, shape.axis),

@@ -14,7 +14,7 @@ namespace ashlar::cpu {
 namespace {
 
 // The product as kernels see it: pixels of y are rows, filters are columns, groups are batches.
-struct Problem {
+struct Int8Conv {
   ConvGeometry geometry;
   ByteOperand a, b;  // x and w
   bool is_matrix;    // 1 x 1: pixels of x are rows of a matrix, whatever image they are of
@@ -25,7 +25,7 @@ struct Problem {
   QuadResult result = QuadResult::i32;
   bool in_place;  // results go straight to y
 
-  explicit Problem(const Region& region, std::int64_t kernel_rows)
+  explicit Int8Conv(const Region& region, std::int64_t kernel_rows)
       : geometry(*region.anchor), a(region, ConvForward::x, 1), b(region, ConvForward::w, 1) {
     const View& y = region.epilogue.stores[0].view;
     in_place = stores_as_it_is(region.epilogue, result) && y.strides[1] == 1 &&
@@ -160,13 +160,13 @@ class ConvSink final : public QuadSink {
 
   void store(std::int64_t group, std::int64_t row, std::int64_t rows, std::int64_t column,
              std::int64_t columns, const std::int32_t* sums, std::int64_t sums_row) const override {
-    constexpr std::int64_t kPiece = 512;
-    alignas(64) T piece[kPiece];
+    constexpr std::int64_t kConvPiece = 512;
+    alignas(64) T piece[kConvPiece];
     const LoadRow<T> load = load_row<T>(i32);
     if (along_filters_) {
       for (std::int64_t i = 0; i < rows; ++i)
-        for (std::int64_t first = 0; first < columns; first += kPiece) {
-          const std::int64_t count = std::min(kPiece, columns - first);
+        for (std::int64_t first = 0; first < columns; first += kConvPiece) {
+          const std::int64_t count = std::min(kConvPiece, columns - first);
           load(sums, i * sums_row + first, 1, count, piece);
           bound_.row(coords_of(ConvPixel(phase_, row + i), group, column + first), 1, 1, count,
                      piece);
@@ -175,8 +175,8 @@ class ConvSink final : public QuadSink {
     }
     for_pixel_runs(phase_, row, rows,
                    [&](const ConvPixel& pixel, std::int64_t length, std::int64_t done) {
-                     for (std::int64_t first = 0; first < length; first += kPiece) {
-                       const std::int64_t count = std::min(kPiece, length - first);
+                     for (std::int64_t first = 0; first < length; first += kConvPiece) {
+                       const std::int64_t count = std::min(kConvPiece, length - first);
                        ConvPixel start = pixel;
                        start.at[kMaxSpatial - 1] += first;
                        for (std::int64_t j = 0; j < columns; ++j) {
@@ -210,10 +210,10 @@ class ConvSink final : public QuadSink {
 };
 
 template <class T>
-class ConvInt8Kernel final : public QuadKernel<Problem> {
+class ConvInt8Kernel final : public QuadKernel<Int8Conv> {
  public:
   ConvInt8Kernel(const Region& region, const Config& config, const PointwiseProgram& epilogue)
-      : QuadKernel(region, config, ConvForward::w, Problem(region, quad_product().rows)),
+      : QuadKernel(region, config, ConvForward::w, Int8Conv(region, quad_product().rows)),
         phase_(problem_.geometry.forward_phase()),
         along_filters_(contiguous_views(epilogue, 1) >=
                        contiguous_views(epilogue, epilogue.space.rank() - 1)),
@@ -257,7 +257,7 @@ class ConvInt8Engine final : public Engine {
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
-    const Problem problem(region, kMostQuadRows);
+    const Int8Conv problem(region, kMostQuadRows);
     const QuadBlocks blocks = choose_quad_blocks(problem.shape, device, problem.row_bytes());
     return {quad_config(region, problem.shape, blocks, problem.memory(blocks),
                         problem.a.made_bytes() + problem.b.made_bytes())};

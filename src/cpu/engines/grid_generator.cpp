@@ -9,7 +9,7 @@ namespace ashlar::cpu {
 
 namespace {
 
-constexpr std::int64_t kRow = 1024;  // positions worked on at once
+constexpr std::int64_t kGridRow = 1024;  // positions worked on at once
 
 // Coordinates in [-1, 1] of the elements of every spatial axis, the last axis (x) first.
 template <class T>
@@ -44,10 +44,10 @@ class BaseCoordinates {
 };
 
 // [N, size..., d] with one position along the last spatial axis: the rows of a grid.
-struct GridRows {
+struct GeneratedRows {
   Dims dims;
   std::int64_t length;
-  explicit GridRows(const Dims& grid) : dims(grid), length(grid[grid.rank() - 2]) {
+  explicit GeneratedRows(const Dims& grid) : dims(grid), length(grid[grid.rank() - 2]) {
     dims[dims.rank() - 2] = 1;
   }
   std::int64_t count() const { return element_count(dims); }
@@ -78,7 +78,7 @@ class GeneratorForwardKernel final : public Kernel {
     const auto x_axis = static_cast<std::size_t>(d);
     parallel_for(rows_.count(), items_per_thread(rows_.length),
                  [&](std::int64_t begin, std::int64_t end, int) {
-                   alignas(64) T row[kRow];
+                   alignas(64) T row[kGridRow];
                    for (std::int64_t item = begin; item < end; ++item) {
                      Coords at = rows_.locate(item);
                      const Coords from = {at[0], at[x_axis + 1], 0};
@@ -86,8 +86,8 @@ class GeneratorForwardKernel final : public Kernel {
                      theta.load(from.data(), d + 1, coefficients);
                      T constant = coefficients[d] + T{0};  // sums never end in -0
                      for (int k = 1; k < d; ++k) constant += coefficients[k] * base_.of_row(at, k);
-                     for (std::int64_t first = 0; first < rows_.length; first += kRow) {
-                       const std::int64_t count = std::min(kRow, rows_.length - first);
+                     for (std::int64_t first = 0; first < rows_.length; first += kGridRow) {
+                       const std::int64_t count = std::min(kGridRow, rows_.length - first);
                        std::fill(row, row + count, constant);
                        ops_.axpy(coefficients[0], base_.row() + first, count, row);
                        at[x_axis] = first;
@@ -99,7 +99,7 @@ class GeneratorForwardKernel final : public Kernel {
 
  private:
   BaseCoordinates<T> base_;
-  GridRows rows_;
+  GeneratedRows rows_;
   const RowOps<T>& ops_;
   RowProgram<T> theta_, grid_;
 };
@@ -125,7 +125,7 @@ class GeneratorBackwardKernel final : public Kernel {
     parallel_for(
         rows_.dims[0] * d, items_per_thread(rows * rows_.length),
         [&](std::int64_t begin, std::int64_t end, int) {
-          alignas(64) T buffer[kRow];
+          alignas(64) T buffer[kGridRow];
           for (std::int64_t item = begin; item < end; ++item) {
             double sums[4] = {};
             for (std::int64_t row = 0; row < rows; ++row) {
@@ -138,8 +138,8 @@ class GeneratorBackwardKernel final : public Kernel {
               at[0] = item / d;
               at[static_cast<std::size_t>(d + 1)] = item % d;
               double total = 0, moment = 0;
-              for (std::int64_t first = 0; first < rows_.length; first += kRow) {
-                const std::int64_t count = std::min(kRow, rows_.length - first);
+              for (std::int64_t first = 0; first < rows_.length; first += kGridRow) {
+                const std::int64_t count = std::min(kGridRow, rows_.length - first);
                 at[static_cast<std::size_t>(d)] = first;
                 dgrid.load(at.data(), count, buffer);
                 total += static_cast<double>(ops_.fold(Fold::sum, Premap::identity, buffer, count));
@@ -160,7 +160,7 @@ class GeneratorBackwardKernel final : public Kernel {
 
  private:
   BaseCoordinates<T> base_;
-  GridRows rows_;
+  GeneratedRows rows_;
   const RowOps<T>& ops_;
   RowProgram<T> dgrid_, dtheta_;
 };

@@ -7,8 +7,8 @@ namespace ashlar::cpu {
 
 namespace {
 
-using In = GridSampleBackward::In;
-using Out = GridSampleBackward::Out;
+using SampleIn = GridSampleBackward::In;
+using SampleOut = GridSampleBackward::Out;
 
 constexpr std::int64_t kChannelBlock = 32;  // channels a thread owns at once, across channels
 
@@ -18,20 +18,20 @@ class GridSampleBackwardKernel final : public Kernel {
   explicit GridSampleBackwardKernel(const Region& region)
       : sampler_(*region.anchor_as<GridSampleBackward>(), region.epilogue.space),
         dims_(region.epilogue.space),
-        across_(samples_across_channels(region.prologues[In::x])),
+        across_(samples_across_channels(region.prologues[SampleIn::x])),
         ops_(row_ops<T>()),
         gather_(gather_sum<T>()),
-        grid_(region.prologues[In::grid], sampler_.spatial()),
-        dy_(region.prologues[In::dy], across_ ? 1 : sampler_.spatial() + 1),
+        grid_(region.prologues[SampleIn::grid], sampler_.spatial()),
+        dy_(region.prologues[SampleIn::dy], across_ ? 1 : sampler_.spatial() + 1),
         dx_(region.epilogue, across_ ? 1 : sampler_.spatial() + 1) {
-    const PointwiseProgram dgrid = output_program(region.anchor->outputs, Out::dgrid);
+    const PointwiseProgram dgrid = output_program(region.anchor->outputs, SampleOut::dgrid);
     has_dgrid_ = !dgrid.empty();
     if (has_dgrid_) {
       dgrid_ = RowProgram<T>(dgrid, sampler_.spatial());
       if (across_)
-        x_ = RowProgram<T>(region.prologues[In::x], 1);
+        x_ = RowProgram<T>(region.prologues[SampleIn::x], 1);
       else
-        planes_ = Planes<T>(region.prologues[In::x], scratch_book_);
+        planes_ = Planes<T>(region.prologues[SampleIn::x], scratch_book_);
     }
     std::int64_t step = across_ ? dims_[1] : 1;
     for (int s = sampler_.spatial() - 1; s >= 0; --s) {

@@ -9,7 +9,7 @@ namespace ashlar::cpu {
 
 namespace {
 
-constexpr std::int64_t kRow = 2048;  // elements copied at once
+constexpr std::int64_t kCopiedRow = 2048;  // elements copied at once
 
 template <class T>
 class Im2ColKernel final : public Kernel {
@@ -29,14 +29,14 @@ class Im2ColKernel final : public Kernel {
       rows_.dims.push_back(padded < reach ? 0 : (padded - reach) / op_.stride[s] + 1);
     }
     rows_.axis = rows_.dims.rank() - 1;
-    rows_.length = kRow;
+    rows_.length = kCopiedRow;
   }
 
   void run(const KernelContext& context) const override {
     const auto x = x_.bind(context), y = y_.bind(context);
-    const std::int64_t grain = items_per_thread(std::min(kRow, rows_.dims[rows_.axis]));
+    const std::int64_t grain = items_per_thread(std::min(kCopiedRow, rows_.dims[rows_.axis]));
     parallel_for(rows_.count(), grain, [&](std::int64_t begin, std::int64_t end, int) {
-      alignas(64) T row[kRow];
+      alignas(64) T row[kCopiedRow];
       for (std::int64_t item = begin; item < end; ++item) {
         Coords at;
         const std::int64_t count = rows_.locate(item, at);

@@ -7,15 +7,15 @@
 #include "cpu/engines/engines.hpp"
 #include "cpu/engines/pooling.hpp"
 #include "cpu/kernels/gather.hpp"
-#include "plan/merge_axes.hpp"
 #include "cpu/threads.hpp"
+#include "plan/merge_axes.hpp"
 
 namespace ashlar::cpu {
 
 namespace {
 
-constexpr std::int64_t kRow = 1024;      // results worked on at once
-constexpr std::int64_t kSegment = 4096;  // elements behind them, at most
+constexpr std::int64_t kResultRow = 1024;  // results worked on at once
+constexpr std::int64_t kSegment = 4096;    // elements behind them, at most
 
 // Which elements of an axis a result of that axis sums: taps [begin[o], begin[o + 1]).
 struct AxisTaps {
@@ -77,13 +77,13 @@ AxisTaps transposed(const AxisTaps& taps, std::int64_t sources) {
 }
 
 // What both directions look like: results are sums of elements of `from`.
-struct Problem {
+struct Interpolated {
   bool forward;
   ResampleAttributes op;
   Dims from, to;
   int axis;  // of rows: 0 or 1 when all elements of a row have the same taps, else the last
 
-  explicit Problem(const Region& region)
+  explicit Interpolated(const Region& region)
       : forward(region.anchor_as<ResampleForward>() != nullptr),
         op(forward ? static_cast<const ResampleAttributes&>(*region.anchor_as<ResampleForward>())
                    : *region.anchor_as<ResampleBackward>()),
@@ -103,12 +103,12 @@ template <class T>
 class InterpolationKernel final : public Kernel {
  public:
   explicit InterpolationKernel(const Region& region)
-      : InterpolationKernel(region, Problem(region)) {}
+      : InterpolationKernel(region, Interpolated(region)) {}
 
   void run(const KernelContext& context) const override {
     const auto from = from_.bind(context), to = to_.bind(context);
     parallel_for(rows_.count(), grain_, [&](std::int64_t begin, std::int64_t end, int) {
-      alignas(64) T result[kRow];
+      alignas(64) T result[kResultRow];
       for (std::int64_t row = begin; row < end; ++row) {
         Coords at;
         std::int64_t count = rows_.locate(row, at);
@@ -137,12 +137,12 @@ class InterpolationKernel final : public Kernel {
     std::int64_t begin, count, first_source, sources, taps, table;
   };
 
-  InterpolationKernel(const Region& region, const Problem& problem)
+  InterpolationKernel(const Region& region, const Interpolated& problem)
       : ops_(row_ops<T>()),
         gather_(gather_sum<T>()),
         along_(problem.along()),
         axis_(static_cast<std::size_t>(problem.axis)),
-        rows_{problem.to, problem.axis, kRow},
+        rows_{problem.to, problem.axis, kResultRow},
         from_(region.prologues[0], problem.axis),
         to_(region.epilogue, problem.axis) {
     double taps = 1;
@@ -154,7 +154,7 @@ class InterpolationKernel final : public Kernel {
     if (along_) make_chunks();
     const std::int64_t row =
         along_ ? problem.to[problem.axis] / std::max<std::int64_t>(rows_.dims[problem.axis], 1)
-               : std::min(kRow, problem.to[problem.axis]);
+               : std::min(kResultRow, problem.to[problem.axis]);
     grain_ = items_per_thread(std::max<std::int64_t>(row, 1) * static_cast<std::int64_t>(taps + 1));
   }
 
@@ -163,7 +163,8 @@ class InterpolationKernel final : public Kernel {
     for (std::int64_t begin = 0; begin < taps.results();) {
       Chunk chunk{begin, 0, 0, 0, 0, static_cast<std::int64_t>(index_.size())};
       std::int64_t end_source = 0;
-      for (std::int64_t o = begin; o < taps.results() && chunk.count < kRow; ++o, ++chunk.count) {
+      for (std::int64_t o = begin; o < taps.results() && chunk.count < kResultRow;
+           ++o, ++chunk.count) {
         if (taps.count(o) == 0) continue;
         const std::int64_t low = taps.source_of(taps.first(o)),
                            high = taps.source_of(taps.first(o + 1) - 1) + 1;
@@ -245,7 +246,7 @@ class InterpolationEngine final : public Engine {
   Support supports(const Region& region, const DeviceProps&) const override {
     if (!region.anchor_as<ResampleForward>() && !region.anchor_as<ResampleBackward>())
       return Support::other_operation("the anchor is no resampling");
-    const Problem problem(region);
+    const Interpolated problem(region);
     if (problem.op.mode != ResampleMode::nearest && problem.op.mode != ResampleMode::bilinear)
       return Support::no("it pools; this engine interpolates");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
@@ -261,7 +262,7 @@ class InterpolationEngine final : public Engine {
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps&) const override {
-    const Problem problem(region);
+    const Interpolated problem(region);
     Cost cost = row_cost(region, problem.along() ? 0.2 : 0.4);
     cost.flops =
         4.0 * static_cast<double>(std::max(element_count(problem.from), element_count(problem.to)));

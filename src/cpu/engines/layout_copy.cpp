@@ -8,9 +8,9 @@
 #include "cpu/engines/engines.hpp"
 #include "cpu/kernels/stream.hpp"
 #include "cpu/kernels/transpose_elements.hpp"
-#include "plan/merge_axes.hpp"
 #include "cpu/store_to.hpp"
 #include "cpu/threads.hpp"
+#include "plan/merge_axes.hpp"
 
 namespace ashlar::cpu {
 
@@ -19,7 +19,7 @@ namespace {
 using Step = PointwiseProgram::Step;
 
 // Of both sides of a tile, in elements; a tile and its transpose stay in L1.
-constexpr std::int64_t kTile = 64;
+constexpr std::int64_t kCopyTile = 64;
 constexpr std::int64_t kMostElementBytes = 8;
 constexpr std::int64_t kRun = 4096;  // elements of a run copied at once
 
@@ -46,13 +46,13 @@ std::optional<int> unit_axis(const Dims& dims, const Dims& strides) {
 }
 
 // The copy with axes merged.
-struct Shape {
+struct CopyShape {
   Dims space;
   View from, to;
   int from_axis = 0, to_axis = 0;  // contiguous on either side
   bool valid = false;
 
-  explicit Shape(const Region& region) {
+  explicit CopyShape(const Region& region) {
     PointwiseProgram program = region.epilogue;
     space = program.space;
     if (space.empty() || element_count(space) == 0) return;
@@ -70,7 +70,7 @@ struct Shape {
 
 class LayoutCopyKernel final : public Kernel {
  public:
-  LayoutCopyKernel(const Shape& shape, StoreTo store_to)
+  LayoutCopyKernel(const CopyShape& shape, StoreTo store_to)
       : shape_(shape),
         bytes_(bit_width(shape.from.dtype) / 8),
         stream_(store_to == StoreTo::memory),
@@ -79,8 +79,8 @@ class LayoutCopyKernel final : public Kernel {
     const auto cut = [&](int axis, std::int64_t length) {
       blocks_[axis] = (shape.space[axis] + length - 1) / length;
     };
-    cut(shape.to_axis, shape.transposes() ? kTile : kRun);
-    if (shape.transposes()) cut(shape.from_axis, kTile);
+    cut(shape.to_axis, shape.transposes() ? kCopyTile : kRun);
+    if (shape.transposes()) cut(shape.from_axis, kCopyTile);
     count_ = element_count(blocks_);
     grain_ = items_per_thread(element_count(shape.space) / count_);
   }
@@ -113,7 +113,7 @@ class LayoutCopyKernel final : public Kernel {
       std::int64_t at = item % blocks_[axis];
       item /= blocks_[axis];
       if (axis == shape_.to_axis || axis == shape_.from_axis) {
-        const std::int64_t length = shape_.transposes() ? kTile : kRun;
+        const std::int64_t length = shape_.transposes() ? kCopyTile : kRun;
         at *= length;
         (axis == shape_.to_axis ? block.columns : block.rows) =
             std::min(length, shape_.space[axis] - at);
@@ -135,14 +135,14 @@ class LayoutCopyKernel final : public Kernel {
   // Those of the tile at `next` are fetched while results are written.
   void copy_tile(const std::byte* from, const std::byte* next, std::byte* to, std::int64_t rows,
                  std::int64_t columns) const {
-    alignas(64) std::byte tile[kTile * kTile * kMostElementBytes];
-    alignas(64) std::byte turned[kTile * kTile * kMostElementBytes];
-    const std::int64_t pitch = kTile * bytes_;
+    alignas(64) std::byte tile[kCopyTile * kCopyTile * kMostElementBytes];
+    alignas(64) std::byte turned[kCopyTile * kCopyTile * kMostElementBytes];
+    const std::int64_t pitch = kCopyTile * bytes_;
     const std::int64_t from_step = shape_.from.strides[shape_.to_axis] * bytes_,
                        to_step = shape_.to.strides[shape_.from_axis] * bytes_;
     for (std::int64_t c = 0; c < columns; ++c)
       std::memcpy(tile + c * pitch, from + c * from_step, static_cast<std::size_t>(rows * bytes_));
-    transpose_(tile, kTile, turned, kTile, columns, rows);
+    transpose_(tile, kCopyTile, turned, kCopyTile, columns, rows);
     for (std::int64_t r = 0; r < rows; ++r) {
       if (next != nullptr && r < columns) fetch_ahead(next + r * from_step, pitch);
       std::byte* row = to + r * to_step;
@@ -153,7 +153,7 @@ class LayoutCopyKernel final : public Kernel {
     }
   }
 
-  Shape shape_;
+  CopyShape shape_;
   std::int64_t bytes_;
   bool stream_;
   TransposeElements transpose_;
@@ -176,7 +176,7 @@ class LayoutCopyEngine final : public Engine {
     const std::int64_t bits = bit_width(region.epilogue.stores[0].view.dtype);
     if (bits % 8 != 0 || bits / 8 > kMostElementBytes)
       return Support::no("elements of {} bits", bits);
-    if (!Shape(region).valid) return Support::no("a side has no axis without gaps");
+    if (!CopyShape(region).valid) return Support::no("a side has no axis without gaps");
     return Support::yes();
   }
 
@@ -186,7 +186,7 @@ class LayoutCopyEngine final : public Engine {
 
   std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config&,
                                 const DeviceProps& device) const override {
-    return std::make_unique<LayoutCopyKernel>(Shape(region), store_to(region.epilogue, device));
+    return std::make_unique<LayoutCopyKernel>(CopyShape(region), store_to(region.epilogue, device));
   }
 };
 

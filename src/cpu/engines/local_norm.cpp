@@ -32,14 +32,14 @@ bool is_backward(const Region& region) {
 }
 
 // Operands with axes merged, and how far the window reaches along each axis.
-struct Shape {
+struct WindowShape {
   PointwiseProgram x, dy, means, result, dmeans;
   Dims space;
   Dims below, above;  // 0 on axes the window does not span
   int axis;
   double factor;  // alpha / window^axes
 
-  explicit Shape(const Region& region)
+  explicit WindowShape(const Region& region)
       : x(region.prologues[0]), result(region.epilogue), space(x.space) {
     const LocalNormAttributes& op = *attributes_of(region);
     const bool divisive = is_divisive(region);
@@ -81,7 +81,7 @@ template <class T>
 class LocalNormKernel final : public Kernel {
  public:
   explicit LocalNormKernel(const Region& region)
-      : LocalNormKernel(*attributes_of(region), is_backward(region), Shape(region)) {}
+      : LocalNormKernel(*attributes_of(region), is_backward(region), WindowShape(region)) {}
 
   void run(const KernelContext& context) const override {
     const Bound bound = bind(context);
@@ -122,7 +122,7 @@ class LocalNormKernel final : public Kernel {
     alignas(64) T reached[kRowLength + kMostHalo], sums[kRowLength];
   };
 
-  LocalNormKernel(const LocalNormAttributes& op, bool backward, const Shape& shape)
+  LocalNormKernel(const LocalNormAttributes& op, bool backward, const WindowShape& shape)
       : backward_(backward),
         has_means_(!shape.means.empty()),
         has_dmeans_(!shape.dmeans.empty()),
@@ -346,7 +346,7 @@ class LocalNormEngine final : public Engine {
     if (!attributes_of(region))
       return Support::other_operation("the anchor is no local normalisation");
     if (touches_ragged(region)) return Support::no("a tensor is ragged");
-    const std::int64_t halo = Shape(region).halo();
+    const std::int64_t halo = WindowShape(region).halo();
     if (halo > kMostHalo)
       return Support::no("the window reaches {} elements past a row, more than {}", halo,
                          kMostHalo);

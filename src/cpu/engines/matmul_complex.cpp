@@ -16,7 +16,7 @@ DType part_of(DType dtype) { return dtype == complex_f32 ? f32 : f64; }
 
 // C seen as an m x 2n real matrix (each element its real and its imaginary part), A as m x 2k. Then
 // B is 2k x 2n: the rows 2l and 2l + 1 hold (re, im) and (-im, re) of B's row l.
-GemmShape shape_of(const Region& region) {
+GemmShape complex_shape(const Region& region) {
   const Dims& a = region.anchor->inputs[Matmul::a].dims;
   const Dims& c = region.anchor->outputs[Matmul::c].dims;
   const int rank = c.rank();
@@ -136,7 +136,7 @@ template <class T>
 class ComplexMatmulKernel final : public Kernel {
  public:
   ComplexMatmulKernel(const Region& region, const Config& config)
-      : shape_(shape_of(region)),
+      : shape_(complex_shape(region)),
         blocks_(GemmBlocks::from_knobs(config)),
         kernel_(gemm_kernel<T>()),
         a_(region.prologues[Matmul::a].steps[0].view, region.epilogue.space),
@@ -193,7 +193,7 @@ class MatmulComplexEngine final : public Engine {
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
     Cost extra;
     extra.bytes = region.bytes();
-    const GemmShape shape = shape_of(region);
+    const GemmShape shape = complex_shape(region);
     return gemm_configs({&shape, 1}, device, precision_of(region), extra, true);
   }
 

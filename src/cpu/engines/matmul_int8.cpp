@@ -30,7 +30,7 @@ std::vector<std::int64_t> batch_offsets(const Dims& c, const Dims& dims, const D
 }
 
 // The product as kernels see it: rows of one operand, columns of the other.
-struct Problem {
+struct Int8Product {
   bool swapped;
   ByteOperand a, b;  // rows and columns
   StridedRowLayout rows;
@@ -39,7 +39,7 @@ struct Problem {
   QuadResult result = QuadResult::i32;
   bool in_place;  // results go straight to C
 
-  explicit Problem(const Region& region, std::int64_t kernel_rows)
+  explicit Int8Product(const Region& region, std::int64_t kernel_rows)
       : swapped(swaps_operands(region.epilogue)),
         a(operand(region, swapped ? Matmul::b : Matmul::a)),
         b(operand(region, swapped ? Matmul::a : Matmul::b)) {
@@ -103,12 +103,12 @@ class MatmulSink final : public QuadSink {
 
   void store(std::int64_t batch, std::int64_t row, std::int64_t rows, std::int64_t column,
              std::int64_t columns, const std::int32_t* sums, std::int64_t sums_row) const override {
-    constexpr std::int64_t kPiece = 512;
-    alignas(64) T piece[kPiece];
+    constexpr std::int64_t kProductPiece = 512;
+    alignas(64) T piece[kProductPiece];
     const LoadRow<T> load = load_row<T>(i32);
     for (std::int64_t i = 0; i < rows; ++i)
-      for (std::int64_t first = 0; first < columns; first += kPiece) {
-        const std::int64_t count = std::min(kPiece, columns - first);
+      for (std::int64_t first = 0; first < columns; first += kProductPiece) {
+        const std::int64_t count = std::min(kProductPiece, columns - first);
         load(sums, i * sums_row + first, 1, count, piece);
         bound_.store(coords_of(batch, row + i, column + first).data(), count, piece);
       }
@@ -135,11 +135,11 @@ class MatmulSink final : public QuadSink {
 };
 
 template <class T>
-class MatmulInt8Kernel final : public QuadKernel<Problem> {
+class MatmulInt8Kernel final : public QuadKernel<Int8Product> {
  public:
   MatmulInt8Kernel(const Region& region, const Config& config, const PointwiseProgram& epilogue)
       : QuadKernel(region, config, swaps_operands(region.epilogue) ? Matmul::a : Matmul::b,
-                   Problem(region, quad_product().rows)),
+                   Int8Product(region, quad_product().rows)),
         dims_(region.anchor->outputs[Matmul::c].dims),
         epilogue_(epilogue, dims_.rank() - (problem_.swapped ? 2 : 1)),
         view_(epilogue.stores[0].view) {}
@@ -173,7 +173,7 @@ class MatmulInt8Engine final : public Engine {
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
-    const Problem problem(region, kMostQuadRows);
+    const Int8Product problem(region, kMostQuadRows);
     const std::int64_t sums =
         problem.shape.columns * (problem.in_place ? result_bytes(problem.result) : 4);
     const QuadBlocks blocks =

@@ -13,15 +13,9 @@ namespace ashlar::cpu {
 
 namespace {
 
-using In = NormBackward::In;
+using GradientIn = NormBackward::In;
 
-using Shape = NormBackwardShape;
-
-// dy is read several times, but written only once where it is a result too.
-PointwiseProgram without_stores(PointwiseProgram program) {
-  program.stores.clear();
-  return program;
-}
+using GradientShape = NormBackwardShape;
 
 // One number per box of statistics, in scratch memory, the row axis varying fastest.
 class StatisticsGrid {
@@ -64,7 +58,7 @@ template <class T>
 class NormBackwardKernel final : public Kernel {
  public:
   NormBackwardKernel(const Region& region, bool split, StoreTo store_to)
-      : NormBackwardKernel(region, *region.anchor_as<NormBackward>(), Shape(region), split,
+      : NormBackwardKernel(region, *region.anchor_as<NormBackward>(), GradientShape(region), split,
                            store_to) {}
 
   void run(const KernelContext& context) const override {
@@ -79,8 +73,8 @@ class NormBackwardKernel final : public Kernel {
  private:
   static constexpr T kZero = 0, kOne = 1;
 
-  NormBackwardKernel(const Region& region, const NormBackward& op, const Shape& shape, bool split,
-                     StoreTo store_to)
+  NormBackwardKernel(const Region& region, const NormBackward& op, const GradientShape& shape,
+                     bool split, StoreTo store_to)
       : ops_(row_ops<T>()),
         row_kernels_(norm_rows<T>()),
         boxes_(shape.space, shape.statistics, shape.axis),
@@ -90,7 +84,7 @@ class NormBackwardKernel final : public Kernel {
         parameter_splits_(split ? parameters_.splits() : 1),
         shared_(shape.statistics == shape.parameters),
         centred_(op.mode != NormMode::rms),
-        epsilon_(input_program(region, In::epsilon_tensor), op.epsilon),
+        epsilon_(input_program(region, GradientIn::epsilon_tensor), op.epsilon),
         count_(static_cast<T>(boxes_.box_size())),
         x_(shape.x, shape.axis),
         dy_(without_stores(shape.dy), shape.axis),
@@ -122,7 +116,7 @@ class NormBackwardKernel final : public Kernel {
     if (columns_.width > 0) factors_ = scratch_book_.add("factor", statistics);
   }
 
-  void plan_columns(const Shape& shape, StoreTo store_to) {
+  void plan_columns(const GradientShape& shape, StoreTo store_to) {
     columns_ = Columns::of(shape.space, shape.statistics, shape.axis);
     PointwiseProgram x = shape.x, dy = shape.dy, dx = shape.dx;
     if (columns_.width > 0 && !flatten({&x, &dy, &dx}, shape.axis)) columns_ = {};

@@ -15,32 +15,32 @@ namespace ashlar::cpu {
 
 namespace {
 
-using In = NormForward::In;
-using Out = NormForward::Out;
+using NormIn = NormForward::In;
+using NormOut = NormForward::Out;
 
-constexpr std::int64_t kFetchAhead = 1024;  // elements
-constexpr std::int64_t kFetchBytes = 1024;  // what the processor can have on the way at a time
+constexpr std::int64_t kFetchAhead = 1024;      // elements
+constexpr std::int64_t kNormFetchBytes = 1024;  // what the processor can have on the way at a time
 
 // Operands with axes merged, and the walk over the boxes that share a statistic.
-struct Shape {
+struct NormShape {
   PointwiseProgram x, scale, bias, mean, inv_variance, running_mean, running_var;
   PointwiseProgram y, out_mean, out_inv_variance, next_mean, next_var;
   Dims space, statistics;
   int axis;
 
-  explicit Shape(const Region& region)
+  explicit NormShape(const Region& region)
       : x(region.prologues[NormForward::x]),
-        scale(input_program(region, In::scale)),
-        bias(input_program(region, In::bias)),
-        mean(input_program(region, In::mean)),
-        inv_variance(input_program(region, In::inv_variance)),
-        running_mean(input_program(region, In::running_mean)),
-        running_var(input_program(region, In::running_var)),
+        scale(input_program(region, NormIn::scale)),
+        bias(input_program(region, NormIn::bias)),
+        mean(input_program(region, NormIn::mean)),
+        inv_variance(input_program(region, NormIn::inv_variance)),
+        running_mean(input_program(region, NormIn::running_mean)),
+        running_var(input_program(region, NormIn::running_var)),
         y(region.epilogue),
-        out_mean(output_program(region.anchor->outputs, Out::out_mean)),
-        out_inv_variance(output_program(region.anchor->outputs, Out::out_inv_variance)),
-        next_mean(output_program(region.anchor->outputs, Out::next_running_mean)),
-        next_var(output_program(region.anchor->outputs, Out::next_running_var)),
+        out_mean(output_program(region.anchor->outputs, NormOut::out_mean)),
+        out_inv_variance(output_program(region.anchor->outputs, NormOut::out_inv_variance)),
+        next_mean(output_program(region.anchor->outputs, NormOut::next_running_mean)),
+        next_var(output_program(region.anchor->outputs, NormOut::next_running_var)),
         space(x.space) {
     const auto& op = *region.anchor_as<NormForward>();
     statistics = norm_shapes(op.mode, space, op.axes, op.groups).statistics;
@@ -51,17 +51,11 @@ struct Shape {
   }
 };
 
-// x is read several times, but written only once where it is a result too: on the last trip.
-PointwiseProgram without_stores(PointwiseProgram program) {
-  program.stores.clear();
-  return program;
-}
-
 template <class T>
 class NormForwardKernel final : public Kernel {
  public:
   NormForwardKernel(const Region& region, bool split, StoreTo store_to)
-      : NormForwardKernel(region, *region.anchor_as<NormForward>(), Shape(region), split,
+      : NormForwardKernel(region, *region.anchor_as<NormForward>(), NormShape(region), split,
                           store_to) {}
 
   void run(const KernelContext& context) const override {
@@ -100,7 +94,7 @@ class NormForwardKernel final : public Kernel {
     T epsilon, momentum;
   };
 
-  NormForwardKernel(const Region& region, const NormForward& op, const Shape& shape, bool split,
+  NormForwardKernel(const Region& region, const NormForward& op, const NormShape& shape, bool split,
                     StoreTo store_to)
       : ops_(row_ops<T>()),
         rows_(norm_rows<T>()),
@@ -109,8 +103,8 @@ class NormForwardKernel final : public Kernel {
         grain_(items_per_thread(space_.rows() * std::min(kLongRow, space_.box_size()))),
         centred_(op.mode != NormMode::rms),
         given_(op.mode == NormMode::batch && op.phase == NormPhase::inference),
-        epsilon_(input_program(region, In::epsilon_tensor), op.epsilon),
-        momentum_(input_program(region, In::momentum_tensor), op.momentum),
+        epsilon_(input_program(region, NormIn::epsilon_tensor), op.epsilon),
+        momentum_(input_program(region, NormIn::momentum_tensor), op.momentum),
         count_(static_cast<T>(space_.box_size())),
         x_(without_stores(shape.x), shape.axis),
         last_x_(shape.x, shape.axis) {
@@ -256,7 +250,7 @@ class NormForwardKernel final : public Kernel {
     });
   }
 
-  void plan_columns(const Shape& shape, StoreTo store_to) {
+  void plan_columns(const NormShape& shape, StoreTo store_to) {
     columns_ = Columns::of(shape.space, shape.statistics, shape.axis);
     PointwiseProgram x = shape.x, y = shape.y;
     const auto per_column = [&](const PointwiseProgram& parameter) {
@@ -272,7 +266,7 @@ class NormForwardKernel final : public Kernel {
   }
 
   // Rows without gaps, a statistic each, parameters shared by all: blocks of whole rows.
-  void plan_blocks(const Shape& shape, StoreTo store_to) {
+  void plan_blocks(const NormShape& shape, StoreTo store_to) {
     const std::int64_t width = shape.space[shape.axis];
     const auto shared = [&](const PointwiseProgram& program) {
       return program.empty() ||
@@ -368,9 +362,9 @@ class NormForwardKernel final : public Kernel {
       const T* row = bound.last_x.view(coords.data(), count, buffer);
       // Rows mostly lie one after the other: the next one is fetched all along.
       const T* ahead = row == buffer ? nullptr : row + count;
-      if (ahead != nullptr) fetch_ahead(ahead, kFetchBytes);
+      if (ahead != nullptr) fetch_ahead(ahead, kNormFetchBytes);
       T mean = centred_ ? ops_.fold(Fold::sum, Premap::identity, row, count) / count_ : T{0};
-      if (ahead != nullptr) fetch_ahead(ahead + kFetchBytes / sizeof(T), kFetchBytes);
+      if (ahead != nullptr) fetch_ahead(ahead + kNormFetchBytes / sizeof(T), kNormFetchBytes);
       T inv = ops_.squares_about(row, mean, count);
       finish(bound, item, &mean, &inv);
       emit(bound, coords, count, row, {&mean, false}, {&inv, false}, buffer, ahead);

@@ -5,6 +5,12 @@
 
 namespace ashlar::cpu {
 
+// For what is read several times, but written only once where it is a result too.
+inline PointwiseProgram without_stores(PointwiseProgram program) {
+  program.stores.clear();
+  return program;
+}
+
 // `split` cuts the rows of a statistic into pieces for several threads; see BoxSpace::splits.
 std::unique_ptr<Kernel> build_norm_forward(const Region& region, bool split,
                                            const DeviceProps& device);

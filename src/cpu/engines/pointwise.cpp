@@ -57,7 +57,7 @@ class PointwiseKernel final : public Kernel {
   std::int64_t row_length_ = 0, pieces_per_row_ = 0, pieces_ = 0, grain_ = 1;
 };
 
-bool touches_ragged(const PointwiseProgram& program) {
+bool is_ragged(const PointwiseProgram& program) {
   const auto ragged = [](const auto& item) { return item.view.ragged_offset != kNoTensor; };
   return std::any_of(program.steps.begin(), program.steps.end(), ragged) ||
          std::any_of(program.stores.begin(), program.stores.end(), ragged);
@@ -73,7 +73,7 @@ class PointwiseEngine final : public Engine {
 
   Support supports(const Region& region, const DeviceProps&) const override {
     if (region.anchor) return Support::other_operation("the region has an anchor");
-    if (touches_ragged(region.epilogue))
+    if (is_ragged(region.epilogue))
       return Support::no("a ragged tensor: rows of different lengths");
     return Support::yes();
   }

@@ -127,7 +127,7 @@ class ReductionKernel final : public Kernel {
   Operand<T> y_;
 };
 
-std::unique_ptr<Kernel> build_kernel(const Region& region, bool split) {
+std::unique_ptr<Kernel> build_reduction(const Region& region, bool split) {
   const std::vector<View>& outputs = region.anchor->outputs;
   if (outputs.size() > Reduction::index && outputs[Reduction::index].present())
     return build_reduction_with_index(region, split);
@@ -156,13 +156,13 @@ class ReductionEngine final : public Engine {
     Config whole = make_config({{"splits", 1}}, row_cost(region, 0.5));
     if (space.splits() == 1) return {whole};
     whole.cost = row_cost(region, 0.2);
-    const std::int64_t scratch = build_kernel(region, true)->scratch_book().total_bytes();
+    const std::int64_t scratch = build_reduction(region, true)->scratch_book().total_bytes();
     return {make_config({{"splits", space.splits()}}, row_cost(region, 0.5), scratch), whole};
   }
 
   std::unique_ptr<Kernel> build(const Graph&, const Region& region, const Config& config,
                                 const DeviceProps&) const override {
-    return build_kernel(region, config.knob("splits") > 1);
+    return build_reduction(region, config.knob("splits") > 1);
   }
 };
 

@@ -9,7 +9,7 @@ namespace ashlar::cpu {
 
 namespace {
 
-constexpr std::int64_t kChunk = 1024;  // a multiple of the 4 lanes of a counter
+constexpr std::int64_t kDrawn = 1024;  // a multiple of the 4 lanes of a counter
 
 template <class T>
 class RngKernel final : public Kernel {
@@ -28,9 +28,9 @@ class RngKernel final : public Kernel {
     const std::int64_t length = dims_[dims_.rank() - 1];
     parallel_for(element_count(dims_), items_per_thread(1),
                  [&](std::int64_t begin, std::int64_t end, int) {
-                   alignas(64) T values[kChunk];
+                   alignas(64) T values[kDrawn];
                    for (std::int64_t at = begin; at < end;) {
-                     const std::int64_t count = std::min({length - at % length, end - at, kChunk});
+                     const std::int64_t count = std::min({length - at % length, end - at, kDrawn});
                      random_row(op_, stream, at, 1, count, values);
                      Coords coords;
                      std::int64_t rest = at;

@@ -7,24 +7,25 @@
 #include "cpu/engines/engines.hpp"
 #include "cpu/kernels/norm_rows.hpp"
 #include "cpu/kernels/stream.hpp"
-#include "plan/merge_axes.hpp"
 #include "cpu/store_to.hpp"
 #include "cpu/threads.hpp"
+#include "plan/merge_axes.hpp"
 
 namespace ashlar::cpu {
 
 namespace {
 
-constexpr std::int64_t kFetchBytes = 1024;  // what the processor can have on the way at a time
-constexpr double kFlops = 10;               // per element, mostly the exponential
+constexpr std::int64_t kSoftmaxFetchBytes =
+    1024;                      // what the processor can have on the way at a time
+constexpr double kFlops = 10;  // per element, mostly the exponential
 
 // Operands with axes merged: x, y and stats, or y, dy and dx.
-struct Shape {
+struct SoftmaxShape {
   PointwiseProgram first, second, result, stats;
   Dims space, lines;
   int axis;
 
-  explicit Shape(const Region& region)
+  explicit SoftmaxShape(const Region& region)
       : first(region.prologues[0]),
         second(input_program(region, 1)),
         result(region.epilogue),
@@ -43,7 +44,7 @@ struct Shape {
 template <class T>
 class SoftmaxKernel : public Kernel {
  protected:
-  SoftmaxKernel(const Shape& shape, bool log, StoreTo store_to)
+  SoftmaxKernel(const SoftmaxShape& shape, bool log, StoreTo store_to)
       : ops_(row_ops<T>()),
         rows_(norm_rows<T>()),
         space_(shape.space, shape.lines, shape.axis, kLongRow),
@@ -65,7 +66,7 @@ template <class T>
 class SoftmaxForwardKernel final : public SoftmaxKernel<T> {
  public:
   SoftmaxForwardKernel(const Region& region, StoreTo store_to)
-      : SoftmaxForwardKernel(*region.anchor_as<SoftmaxForward>(), Shape(region), store_to) {}
+      : SoftmaxForwardKernel(*region.anchor_as<SoftmaxForward>(), SoftmaxShape(region), store_to) {}
 
   void run(const KernelContext& context) const override {
     const Bound bound{this->first_.bind(context), this->result_.bind(context),
@@ -84,7 +85,7 @@ class SoftmaxForwardKernel final : public SoftmaxKernel<T> {
     typename Operand<T>::Bound y, stats;
   };
 
-  SoftmaxForwardKernel(const SoftmaxForward& op, const Shape& shape, StoreTo store_to)
+  SoftmaxForwardKernel(const SoftmaxForward& op, const SoftmaxShape& shape, StoreTo store_to)
       : SoftmaxKernel<T>(shape, op.log, store_to), stats_(shape.stats, shape.space, shape.axis) {}
 
   void one_row(const Bound& bound, std::int64_t item) const {
@@ -94,9 +95,9 @@ class SoftmaxForwardKernel final : public SoftmaxKernel<T> {
       const T* row = bound.x.view(coords.data(), count, buffer);
       // Rows mostly lie one after the other: the next one is fetched all along.
       const T* ahead = row == buffer ? nullptr : row + count;
-      if (ahead != nullptr) fetch_ahead(ahead, kFetchBytes);
+      if (ahead != nullptr) fetch_ahead(ahead, kSoftmaxFetchBytes);
       const T largest = ops.fold(Fold::maximum, Premap::identity, row, count);
-      if (ahead != nullptr) fetch_ahead(ahead + kFetchBytes / sizeof(T), kFetchBytes);
+      if (ahead != nullptr) fetch_ahead(ahead + kSoftmaxFetchBytes / sizeof(T), kSoftmaxFetchBytes);
       const T sum = ops.exp_shifted(row, {&largest, false}, count, weights);
       const T log_sum = std::log(sum), factor = 1 / sum, stats = largest + log_sum;
       bound.stats.store(coords, 1, &stats);
@@ -172,7 +173,8 @@ template <class T>
 class SoftmaxBackwardKernel final : public SoftmaxKernel<T> {
  public:
   SoftmaxBackwardKernel(const Region& region, StoreTo store_to)
-      : SoftmaxBackwardKernel(*region.anchor_as<SoftmaxBackward>(), Shape(region), store_to) {}
+      : SoftmaxBackwardKernel(*region.anchor_as<SoftmaxBackward>(), SoftmaxShape(region),
+                              store_to) {}
 
   void run(const KernelContext& context) const override {
     static constexpr T kZero = 0, kOne = 1;
@@ -220,7 +222,7 @@ class SoftmaxBackwardKernel final : public SoftmaxKernel<T> {
   }
 
  private:
-  SoftmaxBackwardKernel(const SoftmaxBackward& op, const Shape& shape, StoreTo store_to)
+  SoftmaxBackwardKernel(const SoftmaxBackward& op, const SoftmaxShape& shape, StoreTo store_to)
       : SoftmaxKernel<T>(shape, op.log, store_to), dy_(shape.second, shape.axis) {}
 
   RowProgram<T> dy_;

@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::int64_t kMostRun = 4;  // channels whose taps are taken as runs
 
-std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
 std::int64_t floor_mod(std::int64_t a, std::int64_t b) { return ((a % b) + b) % b; }
 
 ConvDirectShape::Axes per_axis(const Dims& values, std::int64_t absent) {

@@ -31,7 +31,6 @@ constexpr double kBarriers = 400;    // of a tile: waiting for each other, addre
 constexpr double kWaiting = 1200;    // for memory, where nothing is copied ahead
 constexpr std::int64_t kEnoughWarps = 16;
 
-std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
 
 // Blocks of a multiprocessor at once: each of its four parts has 512 registers per lane, given out
 // by eights.

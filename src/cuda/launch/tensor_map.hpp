@@ -10,6 +10,11 @@
 
 namespace ashlar::cuda {
 
+// Whether the elements along an axis lie together, as one of every map must.
+inline bool is_contiguous(const View& view, int axis) {
+  return view.strides[axis] == 1 || view.dims[axis] == 1;
+}
+
 struct TensorMapAxis {
   std::int64_t extent = 1;
   std::int64_t stride = 1;  // in elements; 1 for the first axis, whose elements lie together

@@ -39,7 +39,7 @@ void check_dropout(const NodeContext& node, const char* name, double probability
 
 // What the three operations share.
 template <class MultiHead>
-MultiHeadShape check_common(NodeContext& node) {
+MultiHeadShape check_shape(NodeContext& node) {
   const auto& op = node.op<MultiHead>();
   check_sizes(node, op);
   for (int slot : {MultiHead::q, MultiHead::k, MultiHead::v}) {
@@ -99,7 +99,7 @@ void check_output_gradient(NodeContext& node, const MultiHeadShape& shape) {
 
 void infer_multi_head_attention_forward(NodeContext& node) {
   using MultiHead = MultiHeadAttentionForward;
-  const MultiHeadShape shape = check_common<MultiHead>(node);
+  const MultiHeadShape shape = check_shape<MultiHead>(node);
   node.require_dims(MultiHead::residual, shape.o_dims());
   node.require_floating(MultiHead::residual);
   const Tensor& q = node.input(MultiHead::q);
@@ -110,7 +110,7 @@ void infer_multi_head_attention_forward(NodeContext& node) {
 
 void infer_multi_head_attention_backward_data(NodeContext& node) {
   using MultiHead = MultiHeadAttentionBackwardData;
-  check_output_gradient<MultiHead>(node, check_common<MultiHead>(node));
+  check_output_gradient<MultiHead>(node, check_shape<MultiHead>(node));
   infer_like(node, MultiHead::dq, node.input(MultiHead::q));
   infer_like(node, MultiHead::dk, node.input(MultiHead::k));
   infer_like(node, MultiHead::dv, node.input(MultiHead::v));
@@ -118,7 +118,7 @@ void infer_multi_head_attention_backward_data(NodeContext& node) {
 
 void infer_multi_head_attention_backward_weights(NodeContext& node) {
   using MultiHead = MultiHeadAttentionBackwardWeights;
-  const MultiHeadShape shape = check_common<MultiHead>(node);
+  const MultiHeadShape shape = check_shape<MultiHead>(node);
   check_output_gradient<MultiHead>(node, shape);
   if (shape.weight_count == 0)
     node.reject("projections", "none", "at least one: there is nothing to differentiate");

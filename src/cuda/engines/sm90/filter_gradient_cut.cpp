@@ -16,10 +16,8 @@ constexpr std::int64_t kPixelBytes = 128;     // of a box, as the matrix units t
 constexpr std::int64_t kRawPixelBytes = 256;  // f32
 constexpr std::int64_t kRawPieceBytes = 16 << 10;
 constexpr std::int64_t kRawRingBytes = 48 << 10, kMostRawSlots = 8;
-constexpr std::int64_t kTurnedSlots = 2;   // as in the kernel
-constexpr std::int64_t kAlignment = 1024;  // of a stage
-
-std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
+constexpr std::int64_t kTurnedSlots = 2;        // as in the kernel
+constexpr std::int64_t kStageAlignment = 1024;  // of a stage
 
 // Rows of a piece: as few pieces as their size allows, of about as many rows each.
 std::int64_t piece_rows(std::int64_t rows, std::int64_t width) {
@@ -150,7 +148,7 @@ Cut::FilterGradientCut(const Shape& shape, const Tile& tile) {
   }
   copies = tile.segments *
            (tile.dy_boxes * ceil_div(tile.rows, dy_rows) + x_copies * ceil_div(x_rows, rows_of_x));
-  shared_bytes = kAlignment + tile.stages * stage_bytes + other_bytes +
+  shared_bytes = kStageAlignment + tile.stages * stage_bytes + other_bytes +
                  2 * barriers * std::int64_t{sizeof(std::uint64_t)};
   const int swizzle = shape.is_f32() ? 0 : 128;
   map_x = map_of(shape, shape.x, shape.all_channels, shape.from, shape.x_strides, shape.x_image,

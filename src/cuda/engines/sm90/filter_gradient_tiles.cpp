@@ -14,7 +14,7 @@ using Tile = FilterGradientTile;
 using Cut = FilterGradientCut;
 
 constexpr std::int64_t kMostBox = 256;  // pixels along an axis, of a copy
-constexpr int kMostStages = 8;
+constexpr int kMostRingStages = 8;
 constexpr std::int64_t kFewestSteps = 4, kMostSteps = 16;  // of a turned tile's stage
 // Sums of a thread: of two warpgroups that multiply, and of three, which have fewer registers each.
 // Where numbers have three parts, every sum is there twice.
@@ -63,7 +63,7 @@ Clocks turned_clocks(const Tile& tile, const Cut& cut) {
 
 Clocks clocks_of(const Tile& tile, const Cut& cut) {
   if (tile.turned) return turned_clocks(tile, cut);
-  constexpr double kCopy = 200, kTurn = 60, kSplitPixel = 15, kSplitPiece = 200, kPixelBytes = 256;
+  constexpr double kCopy = 200, kTurn = 60, kSplitPixel = 15, kSplitPiece = 200, kSplitBytes = 256;
   const double products = static_cast<double>(tile.segments * cut.segment_groups) / 2 *
                           tile.dy_boxes * tile.tap_rows * tile.products();
   const auto bytes = static_cast<double>(cut.loaded_bytes);
@@ -77,7 +77,7 @@ Clocks clocks_of(const Tile& tile, const Cut& cut) {
   const auto copies = static_cast<double>(cut.copies);
   // What fills a stage: copies, or warps that split what copies brought meanwhile.
   const double fill =
-      tile.parts > 1 ? bytes / kPixelBytes * kSplitPixel / tile.consumers() + copies * kSplitPiece
+      tile.parts > 1 ? bytes / kSplitBytes * kSplitPixel / tile.consumers() + copies * kSplitPiece
                      : kLatency + bytes / kMemoryBytes;
   // From one round of a stage's memory to the next; all blocks load at the same time.
   const double round = tile.parts > 1 ? 0 : (fill + multiply + kTurn) / tile.stages;
@@ -113,7 +113,7 @@ bool is_shared_out(const Shape& shape, const Cut& cut, const DeviceProps& device
 
 // Stages as shared memory holds them; false: not even two.
 bool fit_stages(const Shape& shape, Tile& tile, const DeviceProps& device) {
-  for (tile.stages = kMostStages; tile.stages >= 2; --tile.stages)
+  for (tile.stages = kMostRingStages; tile.stages >= 2; --tile.stages)
     if (Cut(shape, tile).shared_bytes <= device.shared_bytes) return true;
   return false;
 }

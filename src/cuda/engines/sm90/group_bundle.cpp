@@ -10,7 +10,7 @@ namespace ashlar::cuda {
 namespace {
 
 constexpr int kMostRowBytes = 128;  // of a window
-constexpr std::int64_t kMostTaps = 25, kMostWindow = 1024, kMostBox = 256;
+constexpr std::int64_t kMostWindowTaps = 25, kMostWindow = 1024, kMostRows = 256;
 
 // The first of `sizes` that holds n; 0: none.
 int filled(std::int64_t n, std::initializer_list<int> sizes) {
@@ -23,7 +23,7 @@ int filled(std::int64_t n, std::initializer_list<int> sizes) {
 std::optional<GroupBundle> sizes_of(const PixelShape& shape) {
   const PixelProduct& product = shape.product;
   if (product.phases.size() != 1 || shape.swap || promotes(shape.pixel_type)) return {};
-  if (product.patches || product.taps() > kMostTaps) return {};
+  if (product.patches || product.taps() > kMostWindowTaps) return {};
   const std::int64_t bytes = product.depth * (bit_width(shape.pixel_type) / 8);
   if (product.phases[0].planes() > 1) return {};
   GroupBundle bundle{.side = 1,
@@ -63,7 +63,7 @@ std::vector<ProductTile> GroupBundle::tiles(const PixelShape& shape) {
                            .consumers = form.consumers,
                            .ping_pong = true,
                            .depth_bytes = bundle->row_bytes()};
-    if (shape.pointwise && form.m > kMostBox) continue;
+    if (shape.pointwise && form.m > kMostRows) continue;
     // Of a thread; three warpgroups have fewer registers each.
     const int most_sums = form.consumers == 2 ? 128 : 64;
     if (tile.row_blocks() * tile.n / 2 <= most_sums) result.push_back(tile);

@@ -11,10 +11,6 @@ namespace ashlar::cuda {
 
 namespace {
 
-bool is_contiguous(const View& view, int axis) {
-  return view.strides[axis] == 1 || view.dims[axis] == 1;
-}
-
 // As the copy engine brings it.
 Support take_asked(const View& view, int row_axis, int depth_axis, const Dims& dims,
                    MatrixFactor& factor) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/ceil_div.hpp"
 #include "cuda/engines/blended_epilogue.hpp"
 #include "cuda/engines/channel_axes.hpp"
 #include "cuda/engines/sm90/product_tile.hpp"
@@ -22,10 +23,6 @@ int most_vector(const PointwiseProgram& epilogue) {
   return std::max(128 / widest, 1);
 }
 
-bool is_contiguous(const View& view, int axis) {
-  return view.strides[axis] == 1 || view.dims[axis] == 1;
-}
-std::int64_t round_up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
 // Elements of 16 bytes, in whose multiples the copy engine counts distances.
 std::int64_t piece(DType dtype) { return 128 / bit_width(dtype); }
 
