@@ -158,12 +158,30 @@ std::int64_t ProductDesigner::shared_bytes(const WarpTile& tile) const {
                   tile.threads() / 32 * 16 * slab * bytes_of(types_.sum));
 }
 
+// Windows whose elements are fetched one by one: the places of a stage are in registers.
+bool ProductDesigner::gathers_windows() const {
+  return std::any_of(operands_.begin(), operands_.end(), [](const OperandText& operand) {
+    return operand.mode == LoadMode::elements && operand.place_numbers() > 1;
+  });
+}
+
+// Whether sums leave room for what passes through registers on its way to shared memory.
+bool ProductDesigner::fits_registers(const WarpTile& tile) const {
+  constexpr std::int64_t kMost = 160;
+  const std::int64_t sums = tile.m * tile.n / tile.threads();
+  std::int64_t passing = 0;
+  for (std::size_t i = 0; i < 2; ++i)
+    if (operands_[i].mode == LoadMode::together)
+      passing += (i == 0 ? tile.m : tile.n) * tile.bytes / tile.threads() / 4;
+  return sums + passing <= kMost && !(gathers_windows() && sums >= 128);
+}
+
 // As many as registers allow, which __launch_bounds__ then enforces.
 std::int64_t ProductDesigner::blocks_per_sm(const WarpTile& tile) const {
   const std::int64_t sums =
       tile.m * tile.n / tile.threads() * bytes_of(types_.sum) / 4 * (tile.products > 1 ? 3 : 1);
   const std::int64_t by_registers =
-      std::max<std::int64_t>((sums > 64 ? 2 : 3) * 128 / tile.threads(), 1);
+      std::max<std::int64_t>((sums > 64 || gathers_windows() ? 2 : 3) * 128 / tile.threads(), 1);
   const std::int64_t by_memory = device_.l1_bytes / (shared_bytes(tile) + 1024);
   return std::max<std::int64_t>(std::min(by_registers, by_memory), 1);
 }
@@ -201,7 +219,8 @@ std::vector<WarpTile> ProductDesigner::tiles() const {
         // Two blocks of a multiprocessor, if that leaves three stages.
         while (tile.stages > 3 && blocks_per_sm(tile) < 2) --tile.stages;
         while (tile.stages > 2 && shared_bytes(tile) > device_.shared_bytes) --tile.stages;
-        if (!shares_out(tile) || shared_bytes(tile) > device_.shared_bytes) continue;
+        if (!shares_out(tile) || !fits_registers(tile)) continue;
+        if (shared_bytes(tile) > device_.shared_bytes) continue;
         result.push_back(tile);
         // Parts of the depth, so that all multiprocessors have something to do.
         const std::int64_t tiles =
