@@ -52,6 +52,11 @@ bool is_small_float(DType dtype) {
   return dtype == DType::e4m3 || dtype == DType::e5m2 || dtype == DType::e2m1;
 }
 
+// Windows whose elements are fetched one by one, with the places they come from in registers.
+bool gathers_windows(const OperandText& operand) {
+  return operand.mode == LoadMode::elements && operand.place_numbers() > 1;
+}
+
 }  // namespace
 
 Support product_types(const Region& region, const TensorProduct& product, ProductTypes& types) {
@@ -158,30 +163,28 @@ std::int64_t ProductDesigner::shared_bytes(const WarpTile& tile) const {
                   tile.threads() / 32 * 16 * slab * bytes_of(types_.sum));
 }
 
-// Windows whose elements are fetched one by one: the places of a stage are in registers.
-bool ProductDesigner::gathers_windows() const {
-  return std::any_of(operands_.begin(), operands_.end(), [](const OperandText& operand) {
-    return operand.mode == LoadMode::elements && operand.place_numbers() > 1;
-  });
-}
-
 // Whether sums leave room for what passes through registers on its way to shared memory.
 bool ProductDesigner::fits_registers(const WarpTile& tile) const {
-  constexpr std::int64_t kMost = 160;
+  constexpr std::int64_t kMostTogether = 160, kMostGathered = 16, kFewSums = 64;
   const std::int64_t sums = tile.m * tile.n / tile.threads();
   std::int64_t passing = 0;
-  for (std::size_t i = 0; i < 2; ++i)
-    if (operands_[i].mode == LoadMode::together)
-      passing += (i == 0 ? tile.m : tile.n) * tile.bytes / tile.threads() / 4;
-  return sums + passing <= kMost && !(gathers_windows() && sums >= 128);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const std::int64_t bytes = (i == 0 ? tile.m : tile.n) * tile.bytes / tile.threads();
+    if (operands_[i].mode == LoadMode::together) passing += bytes / 4;
+    if (gathers_windows(operands_[i]) &&
+        (sums > kFewSums || bytes / bytes_of(types_.a) > kMostGathered))
+      return false;
+  }
+  return sums + passing <= kMostTogether;
 }
 
 // As many as registers allow, which __launch_bounds__ then enforces.
 std::int64_t ProductDesigner::blocks_per_sm(const WarpTile& tile) const {
   const std::int64_t sums =
       tile.m * tile.n / tile.threads() * bytes_of(types_.sum) / 4 * (tile.products > 1 ? 3 : 1);
+  const bool gathers = std::any_of(operands_.begin(), operands_.end(), gathers_windows);
   const std::int64_t by_registers =
-      std::max<std::int64_t>((sums > 64 || gathers_windows() ? 2 : 3) * 128 / tile.threads(), 1);
+      std::max<std::int64_t>((sums > 64 || gathers ? 2 : 3) * 128 / tile.threads(), 1);
   const std::int64_t by_memory = device_.l1_bytes / (shared_bytes(tile) + 1024);
   return std::max<std::int64_t>(std::min(by_registers, by_memory), 1);
 }

@@ -42,7 +42,6 @@ class ProductDesigner {
   Support check();
   std::vector<WarpTile> tiles() const;
   bool shares_out(const WarpTile& tile) const;
-  bool gathers_windows() const;
   bool fits_registers(const WarpTile& tile) const;
   std::int64_t blocks_per_sm(const WarpTile& tile) const;
   std::int64_t shared_bytes(const WarpTile& tile) const;
