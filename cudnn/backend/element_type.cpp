@@ -39,7 +39,7 @@ struct Row {
   Row { "CUDNN_TYPE_" #name, __VA_ARGS__ }
 constexpr std::size_t kEnum = sizeof(int);
 // By number.
-constexpr std::array kRows = {
+constexpr std::array kElementTypes = {
     ASHLAR_TYPE(HANDLE, sizeof(void*)),
     ASHLAR_TYPE(DATA_TYPE, kEnum, is_up_to<CUDNN_DATA_COMPLEX_FP64>),
     ASHLAR_TYPE(BOOLEAN, sizeof(bool)),
@@ -75,19 +75,21 @@ constexpr std::array kRows = {
 #undef ASHLAR_TYPE
 
 bool is_known(std::int64_t type) {
-  return type >= 0 && type < static_cast<std::int64_t>(kRows.size());
+  return type >= 0 && type < static_cast<std::int64_t>(kElementTypes.size());
 }
 
 }  // namespace
 
 const char* element_type_name(std::int64_t type) {
-  return is_known(type) ? kRows[type].name : "an unknown attribute type";
+  return is_known(type) ? kElementTypes[type].name : "an unknown attribute type";
 }
 
-std::size_t element_size(std::int64_t type) { return is_known(type) ? kRows[type].size : 0; }
+std::size_t element_size(std::int64_t type) {
+  return is_known(type) ? kElementTypes[type].size : 0;
+}
 
 bool is_value_of(std::int64_t type, std::int64_t value) {
-  return is_known(type) && kRows[type].is_value(value);
+  return is_known(type) && kElementTypes[type].is_value(value);
 }
 
 }  // namespace ashlar::cudnn

@@ -14,9 +14,9 @@ namespace ashlar::cudnn {
 namespace {
 
 using nlohmann::json;
-constexpr const char* kFormat = "ashlar-cudnn-plan";
-constexpr int kVersion = 1;
-constexpr std::int64_t kLine = 64;  // the alignment of a workspace
+constexpr const char* kPlanFormat = "ashlar-cudnn-plan";
+constexpr int kPlanVersion = 1;
+constexpr std::int64_t kPlanLine = 64;  // the alignment of a workspace
 // Plans for other shapes that one plan keeps; past that it begins anew.
 constexpr std::size_t kMostOthers = 1024;
 
@@ -72,12 +72,12 @@ RecordRef with_handle(const RecordRef& config, cudnnHandle_t handle) {
 
 FinishedRef from_json(const Record& record) try {
   const json text = json::parse(record.text(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION));
-  if (text.at("format") != kFormat || text.at("version") != kVersion)
+  if (text.at("format") != kPlanFormat || text.at("version") != kPlanVersion)
     fail(CUDNN_STATUS_SERIALIZATION_VERSION_MISMATCH,
          "CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION: got another format, expected {} version "
          "{}; build "
          "the plan again",
-         kFormat, kVersion);
+         kPlanFormat, kPlanVersion);
   RecordRef config = record_from_json(text.at("config").get<std::string>());
   if (config->type != CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)
     fail(CUDNN_STATUS_BAD_PARAM,
@@ -111,7 +111,7 @@ FinishedRef from_json(const Record& record) try {
 
 std::int64_t BoundPlan::workspace_size() const {
   const std::int64_t bytes = plan->workspace_size();
-  return bytes == 0 ? 0 : bytes + kLine;
+  return bytes == 0 ? 0 : bytes + kPlanLine;
 }
 
 std::shared_ptr<const BoundPlan> ExecutionPlan::other(const Device& device,
@@ -148,8 +148,8 @@ std::optional<AttributeValue> ExecutionPlan::computed(cudnnBackendAttributeName_
     case CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG: return std::vector<RecordRef>{config_};
     case CUDNN_ATTR_EXECUTION_PLAN_COMPUTED_INTERMEDIATE_UIDS: return std::vector<std::int64_t>{};
     case CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION:
-      return json{{"format", kFormat},
-                  {"version", kVersion},
+      return json{{"format", kPlanFormat},
+                  {"version", kPlanVersion},
                   {"device", plan_.plan->device().name},
                   {"config", record_to_json(config_)},
                   {"plan", plan_.plan->to_json()}}

@@ -25,7 +25,7 @@ Names names_of(ConvKind kind) {
 }
 
 // Half precision sums are done in f32, which no caller can tell but by better results.
-DType compute_of(cudnnDataType_t asked, const TensorSpec& a, const TensorSpec& b) {
+DType compute_asked_for(cudnnDataType_t asked, const TensorSpec& a, const TensorSpec& b) {
   if (a.dtype == f64 || b.dtype == f64 || asked == CUDNN_DATA_DOUBLE) return f64;
   if (!is_integer(a.dtype) || !is_integer(b.dtype)) return f32;
   return a.dtype == i64 || b.dtype == i64 ? i64 : i32;
@@ -62,10 +62,10 @@ Convolution make_convolution(ConvKind kind, const TensorSpec& x, const TensorSpe
     fail(CUDNN_STATUS_BAD_PARAM, "{}.dims: got {}, expected {} from {}, {} and convDesc", names.y,
          to_string(result.y.dims), to_string(expected), names.x, names.w);
   result.attributes = attributes_of(asked);
-  result.compute = kind == ConvKind::forward ? compute_of(asked.compute, result.x, result.w)
+  result.compute = kind == ConvKind::forward ? compute_asked_for(asked.compute, result.x, result.w)
                    : kind == ConvKind::backward_data
-                       ? compute_of(asked.compute, result.y, result.w)
-                       : compute_of(asked.compute, result.x, result.y);
+                       ? compute_asked_for(asked.compute, result.y, result.w)
+                       : compute_asked_for(asked.compute, result.x, result.y);
   result.allow_tf32 = asked.math != CUDNN_FMA_MATH;
   result.math = asked.math;
   result.is_reordered =

@@ -4,13 +4,13 @@
 using namespace ashlar::cudnn;
 
 namespace {
-constexpr ConvKind kKind = ConvKind::backward_data;
+constexpr ConvKind kDataKind = ConvKind::backward_data;
 }
 
 cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithmMaxCount(cudnnHandle_t handle, int* count) {
   return answer_older(__func__, [&] {
     object(handle, "handle");
-    *required(count, "count") = algorithm_count(kKind);
+    *required(count, "count") = algorithm_count(kDataKind);
   });
 }
 
@@ -19,7 +19,7 @@ cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(
     cudnnConvolutionDescriptor_t conv_desc, cudnnTensorDescriptor_t dx_desc, int capacity,
     int* count, cudnnConvolutionBwdDataAlgoPerf_t* results) {
   return answer_older(__func__, [&] {
-    const Convolution conv = make_convolution(kKind, dx_desc, w_desc, conv_desc, dy_desc);
+    const Convolution conv = make_convolution(kDataKind, dx_desc, w_desc, conv_desc, dy_desc);
     require_room(capacity, count, results);
     hand_out(predicted_algorithms(handle, conv), conv, capacity, count, results);
   });
@@ -30,7 +30,7 @@ cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithm(
     cudnnConvolutionDescriptor_t conv_desc, cudnnTensorDescriptor_t dx_desc, int capacity,
     int* count, cudnnConvolutionBwdDataAlgoPerf_t* results) {
   return answer_older(__func__, [&] {
-    const Convolution conv = make_convolution(kKind, dx_desc, w_desc, conv_desc, dy_desc);
+    const Convolution conv = make_convolution(kDataKind, dx_desc, w_desc, conv_desc, dy_desc);
     require_room(capacity, count, results);
     hand_out(measured_algorithms(handle, conv), conv, capacity, count, results);
   });
@@ -42,7 +42,7 @@ cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithmEx(
     cudnnTensorDescriptor_t dx_desc, void* dx, int capacity, int* count,
     cudnnConvolutionBwdDataAlgoPerf_t* results, void* workspace, size_t bytes) {
   return answer_older(__func__, [&] {
-    const Convolution conv = make_convolution(kKind, dx_desc, w_desc, conv_desc, dy_desc);
+    const Convolution conv = make_convolution(kDataKind, dx_desc, w_desc, conv_desc, dy_desc);
     require_room(capacity, count, results);
     const ConvMemory memory{required(dx, "dx"), required(w, "w"), required(dy, "dy")};
     hand_out(measured_algorithms(handle, conv, memory, workspace, bytes), conv, capacity, count,
@@ -55,7 +55,7 @@ cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(
     cudnnConvolutionDescriptor_t conv_desc, cudnnTensorDescriptor_t dx_desc,
     cudnnConvolutionBwdDataAlgo_t algo, size_t* bytes) {
   return answer_older(__func__, [&] {
-    const Convolution conv = make_convolution(kKind, dx_desc, w_desc, conv_desc, dy_desc);
+    const Convolution conv = make_convolution(kDataKind, dx_desc, w_desc, conv_desc, dy_desc);
     *required(bytes, "sizeInBytes") = workspace_bytes(handle, conv, algo);
   });
 }
@@ -68,8 +68,8 @@ cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void* alp
                                            size_t bytes, const void* beta,
                                            cudnnTensorDescriptor_t dx_desc, void* dx) {
   return answer_older(__func__, [&] {
-    const Convolution conv = make_convolution(kKind, dx_desc, w_desc, conv_desc, dy_desc);
+    const Convolution conv = make_convolution(kDataKind, dx_desc, w_desc, conv_desc, dy_desc);
     const ConvMemory memory{required(dx, "dx"), required(w, "w"), required(dy, "dy")};
-    run_convolution(handle, conv, way_of(kKind, algo), alpha, beta, memory, workspace, bytes);
+    run_convolution(handle, conv, way_of(kDataKind, algo), alpha, beta, memory, workspace, bytes);
   });
 }

@@ -4,13 +4,13 @@
 using namespace ashlar::cudnn;
 
 namespace {
-constexpr ConvKind kKind = ConvKind::backward_filter;
+constexpr ConvKind kFilterKind = ConvKind::backward_filter;
 }
 
 cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithmMaxCount(cudnnHandle_t handle, int* count) {
   return answer_older(__func__, [&] {
     object(handle, "handle");
-    *required(count, "count") = algorithm_count(kKind);
+    *required(count, "count") = algorithm_count(kFilterKind);
   });
 }
 
@@ -19,7 +19,7 @@ cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(
     cudnnConvolutionDescriptor_t conv_desc, cudnnFilterDescriptor_t dw_desc, int capacity,
     int* count, cudnnConvolutionBwdFilterAlgoPerf_t* results) {
   return answer_older(__func__, [&] {
-    const Convolution conv = make_convolution(kKind, x_desc, dw_desc, conv_desc, dy_desc);
+    const Convolution conv = make_convolution(kFilterKind, x_desc, dw_desc, conv_desc, dy_desc);
     require_room(capacity, count, results);
     hand_out(predicted_algorithms(handle, conv), conv, capacity, count, results);
   });
@@ -30,7 +30,7 @@ cudnnStatus_t cudnnFindConvolutionBackwardFilterAlgorithm(
     cudnnConvolutionDescriptor_t conv_desc, cudnnFilterDescriptor_t dw_desc, int capacity,
     int* count, cudnnConvolutionBwdFilterAlgoPerf_t* results) {
   return answer_older(__func__, [&] {
-    const Convolution conv = make_convolution(kKind, x_desc, dw_desc, conv_desc, dy_desc);
+    const Convolution conv = make_convolution(kFilterKind, x_desc, dw_desc, conv_desc, dy_desc);
     require_room(capacity, count, results);
     hand_out(measured_algorithms(handle, conv), conv, capacity, count, results);
   });
@@ -42,7 +42,7 @@ cudnnStatus_t cudnnFindConvolutionBackwardFilterAlgorithmEx(
     cudnnFilterDescriptor_t dw_desc, void* dw, int capacity, int* count,
     cudnnConvolutionBwdFilterAlgoPerf_t* results, void* workspace, size_t bytes) {
   return answer_older(__func__, [&] {
-    const Convolution conv = make_convolution(kKind, x_desc, dw_desc, conv_desc, dy_desc);
+    const Convolution conv = make_convolution(kFilterKind, x_desc, dw_desc, conv_desc, dy_desc);
     require_room(capacity, count, results);
     const ConvMemory memory{required(x, "x"), required(dw, "dw"), required(dy, "dy")};
     hand_out(measured_algorithms(handle, conv, memory, workspace, bytes), conv, capacity, count,
@@ -55,7 +55,7 @@ cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(
     cudnnConvolutionDescriptor_t conv_desc, cudnnFilterDescriptor_t dw_desc,
     cudnnConvolutionBwdFilterAlgo_t algo, size_t* bytes) {
   return answer_older(__func__, [&] {
-    const Convolution conv = make_convolution(kKind, x_desc, dw_desc, conv_desc, dy_desc);
+    const Convolution conv = make_convolution(kFilterKind, x_desc, dw_desc, conv_desc, dy_desc);
     *required(bytes, "sizeInBytes") = workspace_bytes(handle, conv, algo);
   });
 }
@@ -68,8 +68,8 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void* a
                                              size_t bytes, const void* beta,
                                              cudnnFilterDescriptor_t dw_desc, void* dw) {
   return answer_older(__func__, [&] {
-    const Convolution conv = make_convolution(kKind, x_desc, dw_desc, conv_desc, dy_desc);
+    const Convolution conv = make_convolution(kFilterKind, x_desc, dw_desc, conv_desc, dy_desc);
     const ConvMemory memory{required(x, "x"), required(dw, "dw"), required(dy, "dy")};
-    run_convolution(handle, conv, way_of(kKind, algo), alpha, beta, memory, workspace, bytes);
+    run_convolution(handle, conv, way_of(kFilterKind, algo), alpha, beta, memory, workspace, bytes);
   });
 }

@@ -4,13 +4,13 @@
 using namespace ashlar::cudnn;
 
 namespace {
-constexpr ConvKind kKind = ConvKind::forward;
+constexpr ConvKind kForwardKind = ConvKind::forward;
 }
 
 cudnnStatus_t cudnnGetConvolutionForwardAlgorithmMaxCount(cudnnHandle_t handle, int* count) {
   return answer_older(__func__, [&] {
     object(handle, "handle");
-    *required(count, "count") = algorithm_count(kKind);
+    *required(count, "count") = algorithm_count(kForwardKind);
   });
 }
 
@@ -19,7 +19,7 @@ cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(
     cudnnConvolutionDescriptor_t conv_desc, cudnnTensorDescriptor_t y_desc, int capacity,
     int* count, cudnnConvolutionFwdAlgoPerf_t* results) {
   return answer_older(__func__, [&] {
-    const Convolution conv = make_convolution(kKind, x_desc, w_desc, conv_desc, y_desc);
+    const Convolution conv = make_convolution(kForwardKind, x_desc, w_desc, conv_desc, y_desc);
     require_room(capacity, count, results);
     hand_out(predicted_algorithms(handle, conv), conv, capacity, count, results);
   });
@@ -30,7 +30,7 @@ cudnnStatus_t cudnnFindConvolutionForwardAlgorithm(
     cudnnConvolutionDescriptor_t conv_desc, cudnnTensorDescriptor_t y_desc, int capacity,
     int* count, cudnnConvolutionFwdAlgoPerf_t* results) {
   return answer_older(__func__, [&] {
-    const Convolution conv = make_convolution(kKind, x_desc, w_desc, conv_desc, y_desc);
+    const Convolution conv = make_convolution(kForwardKind, x_desc, w_desc, conv_desc, y_desc);
     require_room(capacity, count, results);
     hand_out(measured_algorithms(handle, conv), conv, capacity, count, results);
   });
@@ -42,7 +42,7 @@ cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(
     cudnnTensorDescriptor_t y_desc, void* y, int capacity, int* count,
     cudnnConvolutionFwdAlgoPerf_t* results, void* workspace, size_t bytes) {
   return answer_older(__func__, [&] {
-    const Convolution conv = make_convolution(kKind, x_desc, w_desc, conv_desc, y_desc);
+    const Convolution conv = make_convolution(kForwardKind, x_desc, w_desc, conv_desc, y_desc);
     require_room(capacity, count, results);
     const ConvMemory memory{required(x, "x"), required(w, "w"), required(y, "y")};
     hand_out(measured_algorithms(handle, conv, memory, workspace, bytes), conv, capacity, count,
@@ -55,7 +55,7 @@ cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(
     cudnnConvolutionDescriptor_t conv_desc, cudnnTensorDescriptor_t y_desc,
     cudnnConvolutionFwdAlgo_t algo, size_t* bytes) {
   return answer_older(__func__, [&] {
-    const Convolution conv = make_convolution(kKind, x_desc, w_desc, conv_desc, y_desc);
+    const Convolution conv = make_convolution(kForwardKind, x_desc, w_desc, conv_desc, y_desc);
     *required(bytes, "sizeInBytes") = workspace_bytes(handle, conv, algo);
   });
 }
@@ -67,8 +67,9 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void* alpha,
                                       cudnnConvolutionFwdAlgo_t algo, void* workspace, size_t bytes,
                                       const void* beta, cudnnTensorDescriptor_t y_desc, void* y) {
   return answer_older(__func__, [&] {
-    const Convolution conv = make_convolution(kKind, x_desc, w_desc, conv_desc, y_desc);
+    const Convolution conv = make_convolution(kForwardKind, x_desc, w_desc, conv_desc, y_desc);
     const ConvMemory memory{required(x, "x"), required(w, "w"), required(y, "y")};
-    run_convolution(handle, conv, way_of(kKind, algo), alpha, beta, memory, workspace, bytes);
+    run_convolution(handle, conv, way_of(kForwardKind, algo), alpha, beta, memory, workspace,
+                    bytes);
   });
 }

@@ -10,8 +10,8 @@ namespace ashlar::cudnn {
 
 namespace {
 
-constexpr const char* kParameters = "normScaleBiasDesc";
-constexpr const char* kGradients = "dNormScaleBiasDesc";
+constexpr const char* kScaleAndBias = "normScaleBiasDesc";
+constexpr const char* kTheirGradients = "dNormScaleBiasDesc";
 constexpr const char* kStatistics = "normMeanVarDesc";
 
 bool is_per_activation(cudnnNormMode_t mode) {
@@ -42,9 +42,9 @@ NormTraining forward(const NormKind& kind, cudnnTensorDescriptor_t x_desc,
   norm.y_spec = spec_of(y_desc, "yDesc");
   require_same_dims(norm.x_spec, "xDesc", norm.y_spec, "yDesc");
   norm.z_spec = added_spec(kind, norm.x_spec, z_desc, "zDesc");
-  norm.params_spec = spec_of(params_desc, kParameters);
+  norm.params_spec = spec_of(params_desc, kScaleAndBias);
   norm.stats_spec = spec_of(stats_desc, kStatistics);
-  require_parameters(kind, norm.x_spec, norm.params_spec, kParameters);
+  require_parameters(kind, norm.x_spec, norm.params_spec, kScaleAndBias);
   require_parameters(kind, norm.x_spec, norm.stats_spec, kStatistics);
   return norm;
 }
@@ -62,9 +62,9 @@ NormGradient backward(const NormKind& kind, cudnnTensorDescriptor_t x_desc,
   require_same_dims(norm.x_spec, "xDesc", norm.dy_spec, "dyDesc");
   require_same_dims(norm.x_spec, "xDesc", norm.dx_spec, "dxDesc");
   norm.dz_spec = added_spec(kind, norm.x_spec, dz_desc, "dzDesc");
-  norm.params_spec = spec_of(params_desc, kGradients);
+  norm.params_spec = spec_of(params_desc, kTheirGradients);
   norm.stats_spec = spec_of(stats_desc, kStatistics);
-  require_parameters(kind, norm.x_spec, norm.params_spec, kGradients);
+  require_parameters(kind, norm.x_spec, norm.params_spec, kTheirGradients);
   require_parameters(kind, norm.x_spec, norm.stats_spec, kStatistics);
   return norm;
 }
