@@ -167,6 +167,43 @@ TEST_F(GpuGemmSkinny, ByRows) {
   agrees({.few = 2, .many = 80, .depth = 512, .x = f16, .weights = e4m3, .y = f16}, whole, false);
 }
 
+// Weights that warpgroups multiply: one to 32 rows of x that do not fill the columns of wgmma, rows
+// and chunks that end early, several units of a block, clusters, two warpgroups that share a chunk.
+TEST_F(GpuGemmSkinny, ByGroups) {
+  const DeviceProps whole = Device::named("cuda:0").props();
+  if (whole.compute_capability != 90) GTEST_SKIP() << "wgmma is sm_90a's";
+  DeviceProps small = whole;
+  small.compute_units = 4;
+  const auto agrees = [](const Problem& problem, const DeviceProps& device, bool all,
+                         support::Fill fill = support::Fill::plain) {
+    SCOPED_TRACE(testing::Message() << problem.few << " " << to_string(problem.weights) << " "
+                                    << problem.many << " " << problem.depth);
+    expect_agrees(gemm_skinny_engine(), product(problem), all, 3, fill, device,
+                  [](const Config& config) { return config.knob("helpers") > 0; });
+  };
+  agrees({.few = 32, .many = 200, .depth = 1536, .weights = i4, .block = 128}, small, true);
+  agrees({.few = 17, .many = 328, .depth = 1152, .weights = e4m3, .after = true}, small, true);
+  agrees({.few = 5, .many = 72, .depth = 1280, .weights = i4, .block = 256}, small, true);
+  agrees({.few = 9, .many = 136, .depth = 448}, small, true);
+  for (const std::int64_t few : {1, 8, 12})
+    for (const DType weights : {bf16, e4m3, i8, i4, u4, e2m1})
+      agrees({.few = few, .many = 80, .depth = 768, .weights = weights}, whole, false);
+  for (const auto& [weights, scale] : {std::pair{i4, bf16}, {u4, bf16}, {e4m3, e8m0}})
+    agrees({.few = 24,
+            .many = 192,
+            .depth = 1024,
+            .weights = weights,
+            .block = 128,
+            .block_scale = scale},
+           whole, false);
+  agrees({.few = 2, .many = 80, .depth = 512, .x = f16, .weights = e4m3, .y = f16}, whole, false);
+  for (const DType weights : {bf16, e4m3})
+    agrees({.few = 3, .many = 64, .depth = 256, .weights = weights}, whole, false,
+           support::Fill::special);
+  agrees({.few = 16, .many = 64, .depth = 512, .weights = i4, .block = 128, .block_scale = e8m0},
+         whole, false, support::Fill::special);
+}
+
 TEST_F(GpuGemmSkinny, FusedAndBatched) {
   for (const bool along : {true, false})
     for (const bool columns : {true, false}) {

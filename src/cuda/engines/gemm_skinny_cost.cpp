@@ -39,6 +39,12 @@ constexpr Walk kByRows = {.of_memory = 0.94,
                           .start = 7.1e-6,
                           .pass = 0.7e-6,
                           .cluster = 1.25e-6};
+constexpr Walk kByGroups = {.of_memory = 0.94,
+                            .most_issued = 2.2,
+                            .issued_by_warp = 0.2,
+                            .start = 6.8e-6,
+                            .pass = 0.6e-6,
+                            .cluster = 1.0e-6};
 constexpr Walk kDirect = {.of_memory = 0.78,
                           .most_issued = 1.53,
                           .issued_by_warp = 0.118,
@@ -156,6 +162,44 @@ double seconds_by_rows(const Shape& shape, const Layout& layout, const DevicePro
          fixed_seconds(kByRows, layout);
 }
 
+// Where warpgroups multiply. Estimated: no timings yet.
+double seconds_by_groups(const Shape& shape, const Layout& layout, const DeviceProps& device) {
+  constexpr double kPiece = 14, kPart = 6;  // instructions of a warp: addresses, the walk; waits
+  constexpr double kItem = 42;              // instructions that put 4 units of x in order
+  constexpr double kChunkClocks = 250;      // to wait, and for the last products
+  constexpr double kSharedBytesPerClock = 128 / 1.3;
+  constexpr double kL2BytesPerClock = 30;  // of a multiprocessor
+  const Turns turns(shape, layout, device);
+  const auto rows = as_double(layout.rows(shape)), chunk = as_double(layout.chunk);
+  const auto few = as_double(shape.few), columns = as_double(shape.columns());
+  const auto warps = as_double(layout.warps_n * layout.warps_k);
+  const double chunk_depth = chunk * 8 / shape.bits();
+  const double slices = units(shape) * 2;                           // of a piece
+  const double pieces = rows / 16 * chunk / as_double(kStepBytes);  // of all warps
+
+  const double on_the_way =
+      std::min(as_double(layout.grid(shape)), as_double(device.compute_units) * turns.at_once) /
+      as_double(device.compute_units) * as_double(std::max<std::int64_t>(layout.steps - 1, 1)) *
+      rows * chunk;
+  const double weights = as_double(shape.many * shape.batches * shape.row_bytes());
+  const double memory = weights / (device.bytes_per_second * kByGroups.of_memory *
+                                   std::sqrt(std::min(1.0, on_the_way / kEnough)));
+  const double piece = 2 * (conversion(shape, false) + 1) + slices + kPart * std::ceil(slices / 4) +
+                       (is_scaled(shape) ? columns / 2 + 6 : 0) + kPiece;
+  const double items = few * chunk_depth / 32 / 32;  // of a warp
+  const double issue = issue_clocks(kByGroups, pieces * piece, warps * turns.at_once) +
+                       items * kItem / kByGroups.most_issued + kChunkClocks / turns.at_once;
+  const double products = pieces / 4 * slices * (columns / 2 + 4);
+  const double x_bytes = columns * chunk_depth * 2;
+  const double shared = (2 * rows * chunk + x_bytes * (1 + rows / 64)) / kSharedBytesPerClock;
+  const double l2 = (rows * chunk + few * chunk_depth * 2) / kL2BytesPerClock;
+  const double to_seconds =
+      turns.all * as_double(layout.block_rounds(shape) * layout.passes) / kClock;
+  return together({memory, issue * to_seconds, products * to_seconds, shared * to_seconds,
+                   l2 * to_seconds}) +
+         fixed_seconds(kByGroups, layout) + issue / kClock;
+}
+
 // Where weights go straight to registers: blocks are many and short.
 double seconds_direct(const Shape& shape, const Layout& layout, const DeviceProps& device) {
   constexpr double kOfStep = 4;              // instructions of a packet: addresses, the walk
@@ -228,6 +272,7 @@ std::int64_t SkinnyLayout::clusters_at_once(const DeviceProps& device, std::int6
 }
 
 double SkinnyLayout::seconds(const Shape& shape, const DeviceProps& device) const {
+  if (helpers > 0) return seconds_by_groups(shape, *this, device);
   if (chunk > 0) return seconds_by_rows(shape, *this, device);
   if (batch > 0) return seconds_direct(shape, *this, device);
   return seconds_by_threads(shape, *this, device);

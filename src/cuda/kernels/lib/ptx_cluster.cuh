@@ -12,6 +12,14 @@ __device__ inline void cluster_barrier() {
 #endif
 }
 
+// What the thread has written, or has seen written after a barrier of its block, is seen by a block
+// that it tells so afterwards; by whoever was told, before it looks. Slow: not for loops.
+__device__ inline void fence_cluster() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("fence.acq_rel.cluster;" ::: "memory");
+#endif
+}
+
 // What block `rank` has where `slot` is here. Between two barriers of the cluster: after the first
 // it has been written, before the second the block is still there.
 __device__ inline float load_from_block(const float* slot, int rank) {

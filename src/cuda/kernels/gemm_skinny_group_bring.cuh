@@ -1,0 +1,141 @@
+// Products with few rows by warpgroups (gemm_skinny_group.cuh): what a stage of their ring holds,
+// and the warps that fill it.
+//
+// A stage has a chunk: kChunk bytes of each of the block's rows, in pieces of 128 bytes swizzled by
+// the copy engine; x of the same depths as the second factor of wgmma, in the order in which lanes
+// have the weights; the scales of these weights. One warp asks the copy engine, the other helpers
+// put x in its order, straight from global memory.
+#include "lib/ptx_memory.cuh"
+#include "lib/ptx_tma.cuh"
+
+static const int kStepBytes = 4 * kPacketBytes;  // of a row, in a step of a warpgroup
+static const int kWarps = kWarpsN * kWarpsK;
+static const int kAllThreads = (kWarps + kHelpers) * 32;
+static const int kOrderThreads = (kHelpers - 1) * 32;
+static const int kPieces = kChunk / 128;
+static const int kSteps = kChunk / kStepBytes;
+static const int kChunkDepth = kChunk * 8 / kBits;
+static const int kSlices = kOwn / 4;  // of 16 depths, in a step
+static const int kSliceBytes = WGMMA_N * 32;
+static const int kGroups = kScaled ? kChunkDepth / kScaleBlock : 0;
+static const int kGroupBytes = kRows * (int)sizeof(typename S::Word);
+static const int kFirstX = kRows * kChunk;
+static const int kFirstScale = kFirstX + kSteps * kSlices * kSliceBytes;
+static const int kStageBytes = (kFirstScale + kGroups * kGroupBytes + 1023) / 1024 * 1024;
+
+// The chunks of a block in their order, each with its stage: those of some rows, then those of the
+// next. All warps walk it, each for itself.
+struct GroupWalk {
+  int unit, every, first_chunk, chunks;
+  int chunk, stage, parity;
+
+  __device__ GroupWalk(const Args& args) : chunk(0), stage(0), parity(0) {
+    const int rank = blockIdx.x % kClusterBlocks, all = (int)args.rounds;
+    const int most = (all + kClusterBlocks - 1) / kClusterBlocks;
+    unit = blockIdx.x / kClusterBlocks;
+    every = gridDim.x / kClusterBlocks;
+    first_chunk = rank * most;
+    chunks = min(most, all - first_chunk);
+  }
+  __device__ bool has_more(const Args& args) const { return unit < (int)args.units; }
+  __device__ void next_stage() {
+    if (++stage < kStages) return;
+    stage = 0;
+    parity ^= 1;
+  }
+  __device__ void next() {
+    next_stage();
+    if (++chunk < chunks) return;
+    chunk = 0;
+    unit += every;
+  }
+};
+
+// By one thread. The whole box counts: zeros stand for what lies outside of the matrix.
+template <class SomeArgs>  // which need not have scales
+__device__ inline void ask_for_chunk(const SomeArgs& args, const GroupWalk& walk, uint8* memory,
+                                     Mbarrier* full) {
+  uint8* const to = memory + walk.stage * kStageBytes;
+  Mbarrier* const barrier = full + walk.stage;
+  const int chunk = walk.first_chunk + walk.chunk, row = walk.unit * kRows;
+  arrive_and_expect(barrier, kRows * kChunk + kGroups * kGroupBytes);
+  const int at[3] = {0, chunk * kPieces, row};
+  load_box(to, args.map_weights, barrier, at);
+  if constexpr (kScaled) {
+    const int at_scales[2] = {row, chunk * kGroups};
+    load_box(to + kFirstScale, args.map_scales, barrier, at_scales);
+  }
+}
+
+// An item of x is, of one of its rows, a unit of 8 depths of each of the four lanes that share the
+// rows of weights. Slice s of a step has pairs 2 s and 2 s + 1 of each lane's packet: 16 bytes of
+// the first (of all four lanes), then 16 of the second, exchanged where the swizzle does so.
+static const int kFewTogether = kFew < 8 ? kFew : 8;  // rows of x that lanes side by side have
+static const int kItems = (kFew + kFewTogether - 1) / kFewTogether * kFewTogether * kSteps * kUnits;
+static const int kItemsTogether = kItems > 3 * kOrderThreads ? 4 : kItems > kOrderThreads ? 2 : 1;
+struct Item {
+  int m, u, step;
+  __device__ Item(int i)
+      : m(i % kFewTogether + i / (kFewTogether * kSteps * kUnits) * kFewTogether),
+        u(i / kFewTogether % kUnits),
+        step(i / (kFewTogether * kUnits) % kSteps) {}
+};
+__device__ inline void put_in_order(const Args& args, int chunk, uint8* to) {
+  const typename T::Word* const x = (const typename T::Word*)args.x;
+  const int thread = (int)threadIdx.x - (kWarps + 1) * 32;
+  const int first = chunk * kChunkDepth;
+#pragma unroll 1
+  for (int i = thread; i < kItems; i += kOrderThreads * kItemsTogether) {
+    uint4 units[kItemsTogether][4];
+#pragma unroll
+    for (int n = 0; n < kItemsTogether; ++n) {
+      const Item item(i + n * kOrderThreads);
+      const int depth = first + item.step * kStepDepth + item.u * kUnit;
+      const typename T::Word* const from = x + item.m * args.x_row_stride + depth;
+#pragma unroll
+      for (int t = 0; t < 4; ++t) {
+        units[n][t] = make_uint4(0u, 0u, 0u, 0u);
+        if (i + n * kOrderThreads < kItems && item.m < kFew &&
+            depth + t * kOwn < (int)args.depth)
+          units[n][t] = load_read_only((const uint4*)(from + t * kOwn));
+      }
+    }
+#pragma unroll
+    for (int n = 0; n < kItemsTogether; ++n) {
+      if (i + n * kOrderThreads >= kItems) break;
+      const Item item(i + n * kOrderThreads);
+      uint4 pairs[4];
+#pragma unroll
+      for (int t = 0; t < 4; ++t) pairs[t] = in_order_of_weights(units[n][t]);
+      uint8* const row = to + (item.step * kSlices + 2 * item.u) * kSliceBytes + item.m * 32;
+      const int turned = item.m / 4 % 2 * 16;
+      *(uint4*)(row + turned) = make_uint4(pairs[0].x, pairs[1].x, pairs[2].x, pairs[3].x);
+      *(uint4*)(row + (turned ^ 16)) = make_uint4(pairs[0].y, pairs[1].y, pairs[2].y, pairs[3].y);
+      *(uint4*)(row + kSliceBytes + turned) =
+          make_uint4(pairs[0].z, pairs[1].z, pairs[2].z, pairs[3].z);
+      *(uint4*)(row + kSliceBytes + (turned ^ 16)) =
+          make_uint4(pairs[0].w, pairs[1].w, pairs[2].w, pairs[3].w);
+    }
+  }
+}
+
+// What the warp that asks does after it has filled all stages once, and what the others do.
+__device__ inline void ask_for_chunks(const Args& args, GroupWalk walk, uint8* memory,
+                                      Mbarrier* full, Mbarrier* read) {
+  for (; walk.has_more(args); walk.next()) {
+    wait_for(read + walk.stage, walk.parity ^ 1);
+    if (threadIdx.x % 32 == 0) ask_for_chunk(args, walk, memory, full);
+    __syncwarp();
+  }
+}
+__device__ inline void order_chunks(const Args& args, GroupWalk walk, uint8* memory,
+                                    Mbarrier* full, Mbarrier* read) {
+#pragma unroll 1
+  for (; walk.has_more(args); walk.next()) {
+    wait_for(read + walk.stage, walk.parity ^ 1);
+    put_in_order(args, walk.first_chunk + walk.chunk, memory + walk.stage * kStageBytes + kFirstX);
+    fence_shared_writes();
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) arrive(full + walk.stage);
+  }
+}
