@@ -73,6 +73,11 @@ TEST_F(GemmSkinny, WithoutSpills) {
       expect_compiles(gemm_skinny_engine(),
                       product({.few = few, .many = 8192, .depth = 28672, .weights = weights}),
                       {kHopper}, true, 0, 2);
+  for (const std::int64_t few : {8, 16, 32})
+    expect_compiles(
+        gemm_skinny_engine(),
+        product({.few = few, .many = 28672, .depth = 8192, .weights = i4, .block = 128}), {kHopper},
+        true, 0, 2);
   for (const DType weights : {bf16, i4})
     expect_compiles(
         gemm_skinny_engine(),
@@ -143,7 +148,8 @@ TEST_F(GpuGemmSkinny, ByRows) {
   DeviceProps small = whole;
   small.compute_units = 2;
   const auto agrees = [](const Problem& problem, const DeviceProps& device, bool all) {
-    expect_agrees(gemm_skinny_engine(), product(problem), all, 3, support::Fill::plain, device);
+    expect_agrees(gemm_skinny_engine(), product(problem), all, 3, support::Fill::plain, device,
+                  [](const Config& config) { return config.knob("helpers") == 0; });
   };
   agrees({.few = 5, .many = 72, .depth = 1056}, whole, true);
   agrees({.few = 17, .many = 208, .depth = 1024, .weights = e4m3, .after = true}, small, true);

@@ -174,7 +174,8 @@ double seconds_by_groups(const Shape& shape, const Layout& layout, const DeviceP
   const auto few = as_double(shape.few), columns = as_double(shape.columns());
   const auto warps = as_double(layout.warps_n * layout.warps_k);
   const double chunk_depth = chunk * 8 / shape.bits();
-  const double slices = units(shape) * 2;                           // of a piece
+  const bool has_offset = shape.groups_keep_offset();
+  const double slices = units(shape) * 2 + (has_offset ? 1 : 0);    // of a piece
   const double pieces = rows / 16 * chunk / as_double(kStepBytes);  // of all warps
 
   const double on_the_way =
@@ -184,11 +185,13 @@ double seconds_by_groups(const Shape& shape, const Layout& layout, const DeviceP
   const double weights = as_double(shape.many * shape.batches * shape.row_bytes());
   const double memory = weights / (device.bytes_per_second * kByGroups.of_memory *
                                    std::sqrt(std::min(1.0, on_the_way / kEnough)));
-  const double piece = 2 * (conversion(shape, false) + 1) + slices + kPart * std::ceil(slices / 4) +
-                       (is_scaled(shape) ? columns / 2 + 6 : 0) + kPiece;
+  const double piece = 2 * (conversion(shape, has_offset) + 1) + slices +
+                       kPart * std::ceil(slices / 4) + (is_scaled(shape) ? columns / 2 + 6 : 0) +
+                       kPiece;
   const double items = few * chunk_depth / 32 / 32;  // of a warp
   const double issue = issue_clocks(kByGroups, pieces * piece, warps * turns.at_once) +
-                       items * kItem / kByGroups.most_issued + kChunkClocks / turns.at_once;
+                       items * (kItem + (has_offset ? 32 : 0)) / kByGroups.most_issued +
+                       kChunkClocks / turns.at_once;
   const double products = pieces / 4 * slices * (columns / 2 + 4);
   const double x_bytes = columns * chunk_depth * 2;
   const double shared = (2 * rows * chunk + x_bytes * (1 + rows / 64)) / kSharedBytesPerClock;

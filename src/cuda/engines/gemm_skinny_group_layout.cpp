@@ -46,11 +46,11 @@ bool choose_group_stages(const Shape& shape, const DeviceProps& device, Layout& 
 std::int64_t SkinnyLayout::group_stage_bytes(const Shape& shape) const {
   // See kernels/gemm_skinny_group_bring.cuh.
   const std::int64_t depth = chunk_depth(shape, *this);
-  const std::int64_t scales = shape.scale_block > 0 ? depth / shape.scale_block * rows(shape) *
-                                                          bit_width(shape.scales().dtype) / 8
-                                                    : 0;
-  return ceil_div(rows(shape) * chunk + shape.columns() * depth * 2 + scales, kAlignment) *
-         kAlignment;
+  std::int64_t bytes = rows(shape) * chunk + shape.columns() * depth * 2;
+  if (shape.scale_block > 0)
+    bytes += depth / shape.scale_block * rows(shape) * bit_width(shape.scales().dtype) / 8;
+  if (shape.groups_keep_offset()) bytes += chunk / kStepBytes * shape.columns() * 32 + 16;
+  return ceil_div(bytes, kAlignment) * kAlignment;
 }
 
 std::vector<SkinnyLayout> layouts_by_groups(const Shape& shape, const DeviceProps& device,

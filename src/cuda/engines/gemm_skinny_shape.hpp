@@ -46,6 +46,10 @@ struct SkinnyShape {
   // Whether warpgroups can multiply them (wgmma), the copy engine bringing boxes of whole pieces of
   // 128 bytes (kernels/gemm_skinny_group.cuh).
   bool suits_groups(const DeviceProps& device) const;
+  // Whether these multiply weights with their offset (see below); one more slice takes it off.
+  bool groups_keep_offset() const {
+    return scale_block > 0 && (weights.dtype == i4 || weights.dtype == u4) && type == bf16;
+  }
   // Rows of x as wgmma counts them.
   std::int64_t columns() const { return few <= 8 ? 8 : few <= 16 ? 16 : 32; }
   // Whether 4-bit weights are multiplied with an offset, whose products are taken away from sums:

@@ -60,6 +60,14 @@ struct GroupLane {
     step = kWarpsK == 1 ? 0 : warp / kWarpsN;
     swizzled = (lane % 4 ^ (r * kPieces & 7) ^ step % 2 * 4 ^ step / 2) * 16;
   }
+  // Whether helpers found a sum that is not finite.
+  __device__ bool has_lost() const {
+    const uint32* const flags = (const uint32*)(stage + kFirstFlag);
+    uint32 any = 0;
+#pragma unroll
+    for (int i = 0; i < kHelpers - 1; ++i) any |= flags[i];
+    return __shfl_sync(0xffffffffu, any, 0) != 0;  // the same for all lanes
+  }
   // Of the warpgroup's step `number`: steps are the halves of pieces of 128 bytes.
   __device__ void packets(int number, int tile, Words (&low_high)[2]) const {
     const int piece = number * kWarpsK / 2, half = number * kWarpsK % 2;  // past the first step
@@ -77,14 +85,20 @@ struct GroupLane {
   }
 };
 
-__device__ inline void part_of_packets(const Words (&low_high)[2], int part,
+// kOffset: with their offset.
+template <bool kOffset, class D>
+__device__ inline void part_of_packets(D d, const Words (&low_high)[2], int part,
                                        uint32 (&factors)[kTogether][4]) {
 #pragma unroll
   for (int w = 0; w < kPartWords; ++w)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       uint32 pairs[kPairs];
-      to_pairs(W(), T(), low_high[half].words[part * kPartWords + w], pairs);
+      const uint32 word = low_high[half].words[part * kPartWords + w];
+      if constexpr (kOffset)
+        to_offset_pairs(d, T(), word, pairs);
+      else
+        to_pairs(d, T(), word, pairs);
 #pragma unroll
       for (int j = 0; j < kPairs; ++j) {
         const int q = w * kPairs + j;
@@ -92,9 +106,17 @@ __device__ inline void part_of_packets(const Words (&low_high)[2], int part,
       }
     }
 }
+// The first part of a piece with scales begins its sums: with the slice that takes off what the
+// offset adds, where there is one.
+template <bool kOffset>
 __device__ inline void multiply_part(float (&sums)[kHalf], const uint32 (&factors)[kTogether][4],
-                                     uint64 x, bool keeps) {
+                                     uint64 x, uint64 offsets, bool keeps) {
   fence_products();
+  if (kOffset && !keeps) {
+    const uint32 one = power_pair<T>(0), ones[4] = {one, one, one, one};
+    multiply(sums, ones, offsets, false);
+    keeps = true;
+  }
 #pragma unroll
   for (int c = 0; c < kTogether; ++c)
     multiply(sums, factors[c], advance_descriptor(x, c * kSliceBytes), keeps || c > 0);
@@ -109,14 +131,16 @@ __device__ inline void add_scaled(float (&sums)[kHalf], float (&own)[kHalf],
 
 // The products of a chunk. Nothing runs from one turn of the loop to the next: the compiler could
 // not tell which registers are in use, and would wait for every product.
+template <bool kOffset>
 __device__ inline void add_chunk(const GroupLane& lane, GroupSums& all) {
-  const uint64 x =
-      matrix_descriptor<32>(lane.stage + kFirstX + lane.step * (kSlices * kSliceBytes), 0, 256);
+  constexpr int kFirstSlice = kOffsets && !kOffset ? 1 : 0;  // of a step
+  const uint64 x = matrix_descriptor<32>(
+      lane.stage + kFirstX + lane.step * kStepX + kFirstSlice * kSliceBytes, 0, 256);
   uint32 factors[2][kTogether][4];
   float own[2][kHalf], scales[2][2];  // of two pieces, where there are scales
   Words packets[2], next[2];
   lane.packets(0, 0, packets);
-  part_of_packets(packets, 0, factors[0]);
+  part_of_packets<kOffset>(W(), packets, 0, factors[0]);
 #pragma unroll 1
   for (int first = 0; first < kAllPieces; first += kTurnPieces) {
 #pragma unroll
@@ -129,19 +153,20 @@ __device__ inline void add_chunk(const GroupLane& lane, GroupSums& all) {
       for (int part = 0; part < kParts; ++part) {
         const int here = (n * kParts + part) % 2;
         const uint64 slices = advance_descriptor(
-            x, (number * kWarpsK * kSlices + part * kTogether) * kSliceBytes);
+            x, number * kWarpsK * kStepX + (kOffset + part * kTogether) * kSliceBytes);
+        const uint64 offset = advance_descriptor(x, number * kWarpsK * kStepX);
         if constexpr (kScaled)
-          multiply_part(own[n % 2], factors[here], slices, part > 0);
+          multiply_part<kOffset>(own[n % 2], factors[here], slices, offset, part > 0);
         else
-          multiply_part(all.sums[tile], factors[here], slices, true);
+          multiply_part<false>(all.sums[tile], factors[here], slices, offset, true);
         wait_for_products<1>();  // of the part before
         if constexpr (kScaled)
           if (part == 0 && n > 0)
             add_scaled(all.sums[(n + kTiles - 1) % kTiles], own[(n + 1) % 2], scales[(n + 1) % 2]);
         if (part + 1 < kParts)
-          part_of_packets(packets, part + 1, factors[1 - here]);
+          part_of_packets<kOffset>(W(), packets, part + 1, factors[1 - here]);
         else if (has_next)
-          part_of_packets(next, 0, factors[1 - here]);
+          part_of_packets<kOffset>(W(), next, 0, factors[1 - here]);
       }
       packets[0] = next[0];
       packets[1] = next[1];
@@ -249,7 +274,10 @@ extern "C" __global__ void __launch_bounds__(kAllThreads, kBlocks)
       for (int chunk = 0; chunk < walk.chunks; ++chunk, walk.next_stage()) {
         lane.stage = memory + walk.stage * kStageBytes;
         wait_for(full + walk.stage, walk.parity);
-        add_chunk(lane, sums);
+        if (kOffsets && !lane.has_lost())
+          add_chunk<kOffsets>(lane, sums);
+        else
+          add_chunk<false>(lane, sums);
         __syncwarp();
         if (threadIdx.x % 32 == 0) arrive(read + walk.stage);
       }

@@ -5,6 +5,11 @@
 // the copy engine; x of the same depths as the second factor of wgmma, in the order in which lanes
 // have the weights; the scales of these weights. One warp asks the copy engine, the other helpers
 // put x in its order, straight from global memory.
+//
+// Where 4-bit weights are multiplied with their offset (kOffsets), what that adds to the sums of a
+// step comes off again by one more slice, the step's first: minus the offset times the sum of x, as
+// three numbers of 8 bits. Helpers tell by a flag of the stage where that sum is not finite.
+#include "lib/ptx_matrix.cuh"
 #include "lib/ptx_memory.cuh"
 #include "lib/ptx_tma.cuh"
 
@@ -20,8 +25,11 @@ static const int kSliceBytes = WGMMA_N * 32;
 static const int kGroups = kScaled ? kChunkDepth / kScaleBlock : 0;
 static const int kGroupBytes = kRows * (int)sizeof(typename S::Word);
 static const int kFirstX = kRows * kChunk;
-static const int kFirstScale = kFirstX + kSteps * kSlices * kSliceBytes;
-static const int kStageBytes = (kFirstScale + kGroups * kGroupBytes + 1023) / 1024 * 1024;
+static const bool kOffsets = kScaled && HasOffset<W>::value && ShortFloat<T>::kBias == 127;
+static const int kStepX = (kSlices + (kOffsets ? 1 : 0)) * kSliceBytes;  // of a step
+static const int kFirstScale = kFirstX + kSteps * kStepX;
+static const int kFirstFlag = kFirstScale + kGroups * kGroupBytes;
+static const int kStageBytes = (kFirstFlag + (kOffsets ? 16 : 0) + 1023) / 1024 * 1024;
 
 // The chunks of a block in their order, each with its stage: those of some rows, then those of the
 // next. All warps walk it, each for itself.
@@ -70,17 +78,45 @@ __device__ inline void ask_for_chunk(const SomeArgs& args, const GroupWalk& walk
 // An item of x is, of one of its rows, a unit of 8 depths of each of the four lanes that share the
 // rows of weights. Slice s of a step has pairs 2 s and 2 s + 1 of each lane's packet: 16 bytes of
 // the first (of all four lanes), then 16 of the second, exchanged where the swizzle does so.
-static const int kFewTogether = kFew < 8 ? kFew : 8;  // rows of x that lanes side by side have
-static const int kItems = (kFew + kFewTogether - 1) / kFewTogether * kFewTogether * kSteps * kUnits;
+static const int kItems = kFewTiles * 8 * kSteps * kUnits;
 static const int kItemsTogether = kItems > 3 * kOrderThreads ? 4 : kItems > kOrderThreads ? 2 : 1;
 struct Item {
   int m, u, step;
   __device__ Item(int i)
-      : m(i % kFewTogether + i / (kFewTogether * kSteps * kUnits) * kFewTogether),
-        u(i / kFewTogether % kUnits),
-        step(i / (kFewTogether * kUnits) % kSteps) {}
+      : m(i % 8 + i / (8 * kSteps * kUnits) * 8), u(i / 8 % kUnits), step(i / (8 * kUnits) % kSteps) {}
 };
-__device__ inline void put_in_order(const Args& args, int chunk, uint8* to) {
+// By a warp, of 8 rows of x of a step that it has just put in order. Returns whether a sum is not
+// finite.
+__device__ inline bool add_offsets(uint8* to) {
+  const int lane = threadIdx.x % 32;
+  const uint32 minus = offset_pair<T>(W()) | kMinus, factor[4] = {minus, minus, minus, minus};
+  float sums[4] = {0.f, 0.f, 0.f, 0.f};
+#pragma unroll
+  for (int s = 0; s < kSlices; s += 2) {
+    uint32 some[4];  // in whatever order of depths
+    load_matrices<false>(
+        some, to + (1 + s + lane / 16) * kSliceBytes + lane % 8 * 32 + lane / 8 % 2 * 16);
+    const uint32 first[2] = {some[0], some[1]}, second[2] = {some[2], some[3]};
+    multiply_add(T(), sums, factor, first);
+    multiply_add(T(), sums, factor, second);
+  }
+  // Of rows 2 t and 2 t + 1 all lanes t have the sums.
+  const float sum = sums[lane / 4 % 2];
+  const uint32 high = __float_as_uint(sum) & 0xffff0000u;
+  const float rest = sum - __uint_as_float(high);
+  const uint32 middle = __float_as_uint(rest) & 0xffff0000u;
+  const uint32 low = __float_as_uint(rest - __uint_as_float(middle));
+  if (lane < 8) {
+    const int m = lane % 4 * 2 + lane / 4, turned = m / 4 * 16;
+    *(uint4*)(to + m * 32 + turned) = make_uint4(high >> 16 | middle, low >> 16, 0u, 0u);
+    *(uint4*)(to + m * 32 + (turned ^ 16)) = make_uint4(0u, 0u, 0u, 0u);
+  }
+  return !(fabsf(sum) < 3e38f);
+}
+// Returns whether a sum of the warp's is not finite.
+__device__ inline bool put_in_order(const Args& args, int chunk, uint8* stage) {
+  uint8* const to = stage + kFirstX;
+  bool is_lost = false;
   const typename T::Word* const x = (const typename T::Word*)args.x;
   const int thread = (int)threadIdx.x - (kWarps + 1) * 32;
   const int first = chunk * kChunkDepth;
@@ -107,7 +143,8 @@ __device__ inline void put_in_order(const Args& args, int chunk, uint8* to) {
       uint4 pairs[4];
 #pragma unroll
       for (int t = 0; t < 4; ++t) pairs[t] = in_order_of_weights(units[n][t]);
-      uint8* const row = to + (item.step * kSlices + 2 * item.u) * kSliceBytes + item.m * 32;
+      uint8* const row =
+          to + item.step * kStepX + (kOffsets + 2 * item.u) * kSliceBytes + item.m * 32;
       const int turned = item.m / 4 % 2 * 16;
       *(uint4*)(row + turned) = make_uint4(pairs[0].x, pairs[1].x, pairs[2].x, pairs[3].x);
       *(uint4*)(row + (turned ^ 16)) = make_uint4(pairs[0].y, pairs[1].y, pairs[2].y, pairs[3].y);
@@ -115,8 +152,13 @@ __device__ inline void put_in_order(const Args& args, int chunk, uint8* to) {
           make_uint4(pairs[0].z, pairs[1].z, pairs[2].z, pairs[3].z);
       *(uint4*)(row + kSliceBytes + (turned ^ 16)) =
           make_uint4(pairs[0].w, pairs[1].w, pairs[2].w, pairs[3].w);
+      if constexpr (kOffsets) {  // 32 items are a step of 8 rows
+        __syncwarp();
+        is_lost |= add_offsets(to + item.step * kStepX + item.m / 8 * 8 * 32);
+      }
     }
   }
+  return __any_sync(0xffffffffu, is_lost);
 }
 
 // What the warp that asks does after it has filled all stages once, and what the others do.
@@ -133,7 +175,10 @@ __device__ inline void order_chunks(const Args& args, GroupWalk walk, uint8* mem
 #pragma unroll 1
   for (; walk.has_more(args); walk.next()) {
     wait_for(read + walk.stage, walk.parity ^ 1);
-    put_in_order(args, walk.first_chunk + walk.chunk, memory + walk.stage * kStageBytes + kFirstX);
+    uint8* const stage = memory + walk.stage * kStageBytes;
+    const bool is_lost = put_in_order(args, walk.first_chunk + walk.chunk, stage);
+    if (kOffsets && threadIdx.x % 32 == 0)
+      ((uint32*)(stage + kFirstFlag))[threadIdx.x / 32 - kWarps - 1] = is_lost ? 1u : 0u;
     fence_shared_writes();
     __syncwarp();
     if (threadIdx.x % 32 == 0) arrive(full + walk.stage);
