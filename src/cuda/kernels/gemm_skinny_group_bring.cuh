@@ -77,31 +77,61 @@ __device__ inline void ask_for_chunk(const SomeArgs& args, const GroupWalk& walk
 
 // An item of x is, of one of its rows, a unit of 8 depths of each of the four lanes that share the
 // rows of weights. Slice s of a step has pairs 2 s and 2 s + 1 of each lane's packet: 16 bytes of
-// the first (of all four lanes), then 16 of the second, exchanged where the swizzle does so.
+// the first (of all four lanes), then 16 of the second, exchanged where the swizzle does so. A
+// thread has kItemsTogether items at a time, and loads the next while it puts these in order.
 static const int kItems = kFewTiles * 8 * kSteps * kUnits;
-static const int kItemsTogether = kItems > 3 * kOrderThreads ? 4 : kItems > kOrderThreads ? 2 : 1;
+static const int kItemsTogether = kItems > kOrderThreads ? 2 : 1;
+static const int kBatchItems = kOrderThreads * kItemsTogether;
+static const int kBatches = (kItems + kBatchItems - 1) / kBatchItems;  // of a chunk
 struct Item {
-  int m, u, step;
-  __device__ Item(int i)
-      : m(i % 8 + i / (8 * kSteps * kUnits) * 8), u(i / 8 % kUnits), step(i / (8 * kUnits) % kSteps) {}
+  int number, m, u, step;
+  __device__ Item(int batch, int n) {
+    number = batch * kBatchItems + n * kOrderThreads + (int)threadIdx.x - (kWarps + 1) * 32;
+    m = number % 8 + number / (8 * kSteps * kUnits) * 8;
+    u = number / 8 % kUnits;
+    step = number / (8 * kUnits) % kSteps;
+  }
 };
+struct Units {
+  uint4 of[kItemsTogether][4];
+
+  // What lies past the end is 0.
+  __device__ void load(const Args& args, int chunk, int batch) {
+#pragma unroll
+    for (int n = 0; n < kItemsTogether; ++n) {
+      const Item item(batch, n);
+      const int depth = chunk * kChunkDepth + item.step * kStepDepth + item.u * kUnit;
+      const bool inside = item.number < kItems && item.m < kFew;
+      const typename T::Word* const from =
+          (const typename T::Word*)args.x + item.m * args.x_row_stride + depth;
+#pragma unroll
+      for (int t = 0; t < 4; ++t) {
+        of[n][t] = make_uint4(0u, 0u, 0u, 0u);
+        if (inside && depth + t * kOwn < (int)args.depth)
+          of[n][t] = load_read_only((const uint4*)(from + t * kOwn));
+      }
+    }
+  }
+};
+
 // By a warp, of 8 rows of x of a step that it has just put in order. Returns whether a sum is not
 // finite.
 __device__ inline bool add_offsets(uint8* to) {
   const int lane = threadIdx.x % 32;
   const uint32 minus = offset_pair<T>(W()) | kMinus, factor[4] = {minus, minus, minus, minus};
-  float sums[4] = {0.f, 0.f, 0.f, 0.f};
+  float sums[2][4] = {};
 #pragma unroll
   for (int s = 0; s < kSlices; s += 2) {
     uint32 some[4];  // in whatever order of depths
     load_matrices<false>(
         some, to + (1 + s + lane / 16) * kSliceBytes + lane % 8 * 32 + lane / 8 % 2 * 16);
     const uint32 first[2] = {some[0], some[1]}, second[2] = {some[2], some[3]};
-    multiply_add(T(), sums, factor, first);
-    multiply_add(T(), sums, factor, second);
+    multiply_add(T(), sums[0], factor, first);
+    multiply_add(T(), sums[1], factor, second);
   }
   // Of rows 2 t and 2 t + 1 all lanes t have the sums.
-  const float sum = sums[lane / 4 % 2];
+  const float sum =
+      lane / 4 % 2 == 0 ? sums[0][0] + sums[1][0] : sums[0][1] + sums[1][1];
   const uint32 high = __float_as_uint(sum) & 0xffff0000u;
   const float rest = sum - __uint_as_float(high);
   const uint32 middle = __float_as_uint(rest) & 0xffff0000u;
@@ -113,52 +143,36 @@ __device__ inline bool add_offsets(uint8* to) {
   }
   return !(fabsf(sum) < 3e38f);
 }
-// Returns whether a sum of the warp's is not finite.
-__device__ inline bool put_in_order(const Args& args, int chunk, uint8* stage) {
-  uint8* const to = stage + kFirstX;
+// Returns whether a sum of the lane's is not finite.
+__device__ inline bool put_in_order(const Units& units, int batch, uint8* to) {
   bool is_lost = false;
-  const typename T::Word* const x = (const typename T::Word*)args.x;
-  const int thread = (int)threadIdx.x - (kWarps + 1) * 32;
-  const int first = chunk * kChunkDepth;
-#pragma unroll 1
-  for (int i = thread; i < kItems; i += kOrderThreads * kItemsTogether) {
-    uint4 units[kItemsTogether][4];
+#pragma unroll
+  for (int n = 0; n < kItemsTogether; ++n) {
+    const Item item(batch, n);
+    if (item.number >= kItems) break;
+    uint4 pairs[4];
+#pragma unroll
+    for (int t = 0; t < 4; ++t) pairs[t] = in_order_of_weights(units.of[n][t]);
+    uint8* const row =
+        to + item.step * kStepX + (kOffsets + 2 * item.u) * kSliceBytes + item.m * 32;
+    const int turned = item.m / 4 % 2 * 16;
+    *(uint4*)(row + turned) = make_uint4(pairs[0].x, pairs[1].x, pairs[2].x, pairs[3].x);
+    *(uint4*)(row + (turned ^ 16)) = make_uint4(pairs[0].y, pairs[1].y, pairs[2].y, pairs[3].y);
+    *(uint4*)(row + kSliceBytes + turned) =
+        make_uint4(pairs[0].z, pairs[1].z, pairs[2].z, pairs[3].z);
+    *(uint4*)(row + kSliceBytes + (turned ^ 16)) =
+        make_uint4(pairs[0].w, pairs[1].w, pairs[2].w, pairs[3].w);
+  }
+  if constexpr (kOffsets) {  // 32 items are a step of 8 rows
+    __syncwarp();
 #pragma unroll
     for (int n = 0; n < kItemsTogether; ++n) {
-      const Item item(i + n * kOrderThreads);
-      const int depth = first + item.step * kStepDepth + item.u * kUnit;
-      const typename T::Word* const from = x + item.m * args.x_row_stride + depth;
-#pragma unroll
-      for (int t = 0; t < 4; ++t) {
-        units[n][t] = make_uint4(0u, 0u, 0u, 0u);
-        if (i + n * kOrderThreads < kItems && item.m < kFew &&
-            depth + t * kOwn < (int)args.depth)
-          units[n][t] = load_read_only((const uint4*)(from + t * kOwn));
-      }
-    }
-#pragma unroll
-    for (int n = 0; n < kItemsTogether; ++n) {
-      if (i + n * kOrderThreads >= kItems) break;
-      const Item item(i + n * kOrderThreads);
-      uint4 pairs[4];
-#pragma unroll
-      for (int t = 0; t < 4; ++t) pairs[t] = in_order_of_weights(units[n][t]);
-      uint8* const row =
-          to + item.step * kStepX + (kOffsets + 2 * item.u) * kSliceBytes + item.m * 32;
-      const int turned = item.m / 4 % 2 * 16;
-      *(uint4*)(row + turned) = make_uint4(pairs[0].x, pairs[1].x, pairs[2].x, pairs[3].x);
-      *(uint4*)(row + (turned ^ 16)) = make_uint4(pairs[0].y, pairs[1].y, pairs[2].y, pairs[3].y);
-      *(uint4*)(row + kSliceBytes + turned) =
-          make_uint4(pairs[0].z, pairs[1].z, pairs[2].z, pairs[3].z);
-      *(uint4*)(row + kSliceBytes + (turned ^ 16)) =
-          make_uint4(pairs[0].w, pairs[1].w, pairs[2].w, pairs[3].w);
-      if constexpr (kOffsets) {  // 32 items are a step of 8 rows
-        __syncwarp();
-        is_lost |= add_offsets(to + item.step * kStepX + item.m / 8 * 8 * 32);
-      }
+      const Item item(batch, n);
+      if (item.number >= kItems) break;
+      is_lost |= add_offsets(to + item.step * kStepX + item.m / 8 * 8 * 32);
     }
   }
-  return __any_sync(0xffffffffu, is_lost);
+  return is_lost;
 }
 
 // What the warp that asks does after it has filled all stages once, and what the others do.
@@ -172,13 +186,28 @@ __device__ inline void ask_for_chunks(const Args& args, GroupWalk walk, uint8* m
 }
 __device__ inline void order_chunks(const Args& args, GroupWalk walk, uint8* memory,
                                     Mbarrier* full, Mbarrier* read) {
+  GroupWalk ahead = walk;
+  Units next;
+  next.load(args, walk.first_chunk, 0);
 #pragma unroll 1
   for (; walk.has_more(args); walk.next()) {
-    wait_for(read + walk.stage, walk.parity ^ 1);
     uint8* const stage = memory + walk.stage * kStageBytes;
-    const bool is_lost = put_in_order(args, walk.first_chunk + walk.chunk, stage);
-    if (kOffsets && threadIdx.x % 32 == 0)
-      ((uint32*)(stage + kFirstFlag))[threadIdx.x / 32 - kWarps - 1] = is_lost ? 1u : 0u;
+    bool is_lost = false;
+    ahead.next();
+#pragma unroll 1
+    for (int batch = 0; batch < kBatches; ++batch) {
+      const Units units = next;
+      const bool same = batch + 1 < kBatches;
+      if (same || ahead.has_more(args))
+        next.load(args, walk.first_chunk + (same ? walk.chunk : ahead.chunk), same ? batch + 1 : 0);
+      if (batch == 0) wait_for(read + walk.stage, walk.parity ^ 1);
+      is_lost |= put_in_order(units, batch, stage + kFirstX);
+    }
+    if constexpr (kOffsets) {
+      is_lost = __any_sync(0xffffffffu, is_lost);
+      if (threadIdx.x % 32 == 0)
+        ((uint32*)(stage + kFirstFlag))[threadIdx.x / 32 - kWarps - 1] = is_lost ? 1u : 0u;
+    }
     fence_shared_writes();
     __syncwarp();
     if (threadIdx.x % 32 == 0) arrive(full + walk.stage);
