@@ -111,6 +111,7 @@ class Designer {
     arguments_.numbers("x_batch_stride", batch_strides(x.present() ? x : shape_.weights));
     if (grouped()) {
       arguments_.tensor_map("map_weights", shape_.weights, weight_map());
+      arguments_.tensor_map("map_x", x, x_map(x));
       if (scaled()) arguments_.tensor_map("map_scales", shape_.scales(), scale_map());
     } else if (by_rows()) {
       arguments_.number("row_bytes", shape_.row_bytes());
@@ -155,6 +156,19 @@ class Designer {
         {.extent = shape_.many,
          .stride = shape_.row_stride() * shape_.bits() / 8,
          .box = layout_.rows(shape_)}};
+    return form;
+  }
+  // 64 depths of 8 rows, and the next 64.
+  TensorMapForm x_map(const View& x) const {
+    constexpr std::int64_t kDepths = 64, kRows = 8;
+    TensorMapForm form{.dtype = shape_.type};
+    form.axes = {{.extent = kDepths, .box = kDepths},
+                 {.extent = shape_.few,
+                  .stride = shape_.few == 1 ? shape_.depth : x.strides[shape_.rank - 2],
+                  .box = kRows},
+                 {.extent = shape_.depth / kDepths,
+                  .stride = kDepths,
+                  .box = layout_.chunk * 8 / shape_.bits() / kDepths}};
     return form;
   }
   TensorMapForm scale_map() const {

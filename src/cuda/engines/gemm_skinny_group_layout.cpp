@@ -35,7 +35,7 @@ bool choose_group_stages(const Shape& shape, const DeviceProps& device, Layout& 
   layout.choose_passes(shape, device);
   layout.steps = 0;
   const std::int64_t rest = room - layout.shared_bytes(shape);
-  const std::int64_t each = layout.group_stage_bytes(shape) + Layout::kBarrierBytes;
+  const std::int64_t each = layout.group_stage_bytes(shape) + Layout::kGroupBarrierBytes;
   const std::int64_t all = layout.passes * layout.block_rounds(shape);
   layout.steps = std::min({rest / each, kMostStages, all});
   return rest > 0 && layout.steps >= std::min<std::int64_t>(3, all);
@@ -46,10 +46,14 @@ bool choose_group_stages(const Shape& shape, const DeviceProps& device, Layout& 
 std::int64_t SkinnyLayout::group_stage_bytes(const Shape& shape) const {
   // See kernels/gemm_skinny_group_bring.cuh.
   const std::int64_t depth = chunk_depth(shape, *this);
-  std::int64_t bytes = rows(shape) * chunk + shape.columns() * depth * 2;
+  constexpr std::int64_t kRowBytes = 32, kTile = 8;  // of x, in a slice of 16 depths
+  const std::int64_t slices =
+      depth / 16 + (shape.groups_keep_offset() ? chunk / kStepBytes : 0);  // of 8 rows of x
+  const std::int64_t pitch = ceil_div(slices * kTile * kRowBytes, kAlignment) * kAlignment;
+  std::int64_t bytes = rows(shape) * chunk + shape.columns() / kTile * pitch;
   if (shape.scale_block > 0)
     bytes += depth / shape.scale_block * rows(shape) * bit_width(shape.scales().dtype) / 8;
-  if (shape.groups_keep_offset()) bytes += chunk / kStepBytes * shape.columns() * 32 + 16;
+  if (shape.groups_keep_offset()) bytes += 16;
   return ceil_div(bytes, kAlignment) * kAlignment;
 }
 

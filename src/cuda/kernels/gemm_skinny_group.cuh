@@ -133,9 +133,10 @@ __device__ inline void add_scaled(float (&sums)[kHalf], float (&own)[kHalf],
 // not tell which registers are in use, and would wait for every product.
 template <bool kOffset>
 __device__ inline void add_chunk(const GroupLane& lane, GroupSums& all) {
-  constexpr int kFirstSlice = kOffsets && !kOffset ? 1 : 0;  // of a step
   const uint64 x = matrix_descriptor<32>(
-      lane.stage + kFirstX + lane.step * kStepX + kFirstSlice * kSliceBytes, 0, 256);
+      lane.stage + kFirstX + lane.step * (kSlices * kSliceBytes), 0, kPitchX);
+  const uint64 offsets =
+      advance_descriptor(x, kFirstOffset - lane.step * ((kSlices - 1) * kSliceBytes));
   uint32 factors[2][kTogether][4];
   float own[2][kHalf], scales[2][2];  // of two pieces, where there are scales
   Words packets[2], next[2];
@@ -153,8 +154,8 @@ __device__ inline void add_chunk(const GroupLane& lane, GroupSums& all) {
       for (int part = 0; part < kParts; ++part) {
         const int here = (n * kParts + part) % 2;
         const uint64 slices = advance_descriptor(
-            x, number * kWarpsK * kStepX + (kOffset + part * kTogether) * kSliceBytes);
-        const uint64 offset = advance_descriptor(x, number * kWarpsK * kStepX);
+            x, (number * kWarpsK * kSlices + part * kTogether) * kSliceBytes);
+        const uint64 offset = advance_descriptor(offsets, number * kWarpsK * kSliceBytes);
         if constexpr (kScaled)
           multiply_part<kOffset>(own[n % 2], factors[here], slices, offset, part > 0);
         else
@@ -203,12 +204,9 @@ __device__ inline void finish_group(const Args& args, const Place& place, const 
         }
         group_barrier<kThreads>(0);
       }
-      if (threadIdx.x < kClusterBlocks && threadIdx.x != rank) {
-        fence_cluster();
-        arrive_at_block(ready + round % 2, threadIdx.x);
-      }
-      wait_for(ready + round % 2, round / 2 % 2);
-      fence_cluster();
+      if (threadIdx.x < kClusterBlocks && threadIdx.x != rank)
+        tell_block(ready + round % 2, threadIdx.x);
+      wait_to_be_told(ready + round % 2, round / 2 % 2);
     }
 #pragma unroll 1
     for (int i = threadIdx.x; i < kAcross * kFewAtOnce; i += kThreads) {
@@ -229,8 +227,9 @@ extern "C" __global__ void __launch_bounds__(kAllThreads, kBlocks)
   uint8* const start = shared_memory();
   // Where the swizzle's pattern begins. Not rounded as an integer: it stays known to be shared.
   uint8* const memory = start + (1024 - (uint64)start % 1024) % 1024;
-  Mbarrier *const full = (Mbarrier*)(memory + kAllBytes), *const read = full + kStages,
-                  *const ready = read + kStages;
+  Mbarrier* const barriers = (Mbarrier*)(memory + kAllBytes);
+  Mbarrier* const ready = barriers + 3 * kStages;
+  const Ring ring = {memory, barriers, barriers + kStages, barriers + 2 * kStages};
   const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);  // the same for all lanes
   GroupWalk walk(args);
   if (warp == kWarps) {
@@ -238,8 +237,9 @@ extern "C" __global__ void __launch_bounds__(kAllThreads, kBlocks)
     if (threadIdx.x % 32 == 0) {
 #pragma unroll
       for (int s = 0; s < kStages; ++s) {
-        init_barrier(full + s, kHelpers);
-        init_barrier(read + s, kWarps);
+        init_barrier(ring.raw + s, 1);
+        init_barrier(ring.full + s, kHelpers);
+        init_barrier(ring.read + s, kWarps);
       }
       if constexpr (kClusterBlocks > 1) {
         init_barrier(ready, kClusterBlocks - 1);
@@ -251,15 +251,18 @@ extern "C" __global__ void __launch_bounds__(kAllThreads, kBlocks)
     __syncwarp();
 #pragma unroll 1
     for (int s = 0; s < kStages && walk.has_more(args); ++s, walk.next())
-      if (threadIdx.x % 32 == 0) ask_for_chunk(args, walk, memory, full);
+      if (threadIdx.x % 32 == 0) ask_for_chunk(args, walk, ring);
     __syncwarp();
   }
-  kClusterBlocks > 1 ? cluster_barrier() : __syncthreads();
+  __syncthreads();
+  if constexpr (kClusterBlocks > 1) cluster_arrive();  // to be waited for before others are told
 
-  if (warp == kWarps) {
-    ask_for_chunks(args, walk, memory, full, read);
-  } else if (warp > kWarps) {
-    order_chunks(args, walk, memory, full, read);
+  if (warp >= kWarps) {
+    if (warp == kWarps)
+      ask_for_chunks(args, walk, ring);
+    else
+      order_chunks(args, walk, ring);
+    if constexpr (kClusterBlocks > 1) cluster_wait();
   } else {
     GroupLane lane(warp);
     int round = 0;
@@ -273,14 +276,15 @@ extern "C" __global__ void __launch_bounds__(kAllThreads, kBlocks)
 #pragma unroll 1
       for (int chunk = 0; chunk < walk.chunks; ++chunk, walk.next_stage()) {
         lane.stage = memory + walk.stage * kStageBytes;
-        wait_for(full + walk.stage, walk.parity);
+        wait_for(ring.full + walk.stage, walk.parity);
         if (kOffsets && !lane.has_lost())
           add_chunk<kOffsets>(lane, sums);
         else
           add_chunk<false>(lane, sums);
         __syncwarp();
-        if (threadIdx.x % 32 == 0) arrive(read + walk.stage);
+        if (threadIdx.x % 32 == 0) arrive(ring.read + walk.stage);
       }
+      if (kClusterBlocks > 1 && round == 0) cluster_wait();
       finish_group(args, place, sums, (float*)(memory + kStages * kStageBytes), ready, round, warp);
     }
   }

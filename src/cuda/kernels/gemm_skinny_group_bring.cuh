@@ -3,14 +3,13 @@
 //
 // A stage has a chunk: kChunk bytes of each of the block's rows, in pieces of 128 bytes swizzled by
 // the copy engine; x of the same depths as the second factor of wgmma, in the order in which lanes
-// have the weights; the scales of these weights. One warp asks the copy engine, the other helpers
-// put x in its order, straight from global memory.
+// have the weights; the scales of these weights. One warp asks the copy engine. It brings x as it
+// is, 64 depths of 8 rows to a place of 1024 bytes; the other helpers put it in order where it is.
 //
 // Where 4-bit weights are multiplied with their offset (kOffsets), what that adds to the sums of a
-// step comes off again by one more slice, the step's first: minus the offset times the sum of x, as
-// three numbers of 8 bits. Helpers tell by a flag of the stage where that sum is not finite.
+// step comes off again by one more slice of x: minus the offset times the sum of x, as three numbers
+// of 8 bits. Helpers tell by a flag of the stage where that sum is not finite.
 #include "lib/ptx_matrix.cuh"
-#include "lib/ptx_memory.cuh"
 #include "lib/ptx_tma.cuh"
 
 static const int kStepBytes = 4 * kPacketBytes;  // of a row, in a step of a warpgroup
@@ -20,16 +19,25 @@ static const int kOrderThreads = (kHelpers - 1) * 32;
 static const int kPieces = kChunk / 128;
 static const int kSteps = kChunk / kStepBytes;
 static const int kChunkDepth = kChunk * 8 / kBits;
-static const int kSlices = kOwn / 4;  // of 16 depths, in a step
-static const int kSliceBytes = WGMMA_N * 32;
 static const int kGroups = kScaled ? kChunkDepth / kScaleBlock : 0;
 static const int kGroupBytes = kRows * (int)sizeof(typename S::Word);
-static const int kFirstX = kRows * kChunk;
 static const bool kOffsets = kScaled && HasOffset<W>::value && ShortFloat<T>::kBias == 127;
-static const int kStepX = (kSlices + (kOffsets ? 1 : 0)) * kSliceBytes;  // of a step
-static const int kFirstScale = kFirstX + kSteps * kStepX;
+// x of 8 of its rows: slices of 16 depths, 32 bytes of each row; then those of offsets, one of each
+// step. Then the same of the next 8 rows.
+static const int kSliceBytes = 8 * 32;
+static const int kSlices = kOwn / 4;  // of a step
+static const int kFirstOffset = kChunkDepth / 16 * kSliceBytes;
+static const int kPitchX = (kFirstOffset + (kOffsets ? kSteps * kSliceBytes : 0) + 1023) / 1024 * 1024;
+static const int kFirstX = kRows * kChunk;
+static const int kFirstScale = kFirstX + WGMMA_N / 8 * kPitchX;
 static const int kFirstFlag = kFirstScale + kGroups * kGroupBytes;
 static const int kStageBytes = (kFirstFlag + (kOffsets ? 16 : 0) + 1023) / 1024 * 1024;
+
+// Of each stage: x has come; all of it has, and is in order; everybody has read it.
+struct Ring {
+  uint8* memory;
+  Mbarrier *raw, *full, *read;
+};
 
 // The chunks of a block in their order, each with its stage: those of some rows, then those of the
 // next. All warps walk it, each for itself.
@@ -59,79 +67,65 @@ struct GroupWalk {
   }
 };
 
-// By one thread. The whole box counts: zeros stand for what lies outside of the matrix.
+// By one thread. Whole boxes count: zeros stand for what lies outside of the tensors.
 template <class SomeArgs>  // which need not have scales
-__device__ inline void ask_for_chunk(const SomeArgs& args, const GroupWalk& walk, uint8* memory,
-                                     Mbarrier* full) {
-  uint8* const to = memory + walk.stage * kStageBytes;
-  Mbarrier* const barrier = full + walk.stage;
+__device__ inline void ask_for_chunk(const SomeArgs& args, const GroupWalk& walk,
+                                     const Ring& ring) {
+  uint8* const to = ring.memory + walk.stage * kStageBytes;
   const int chunk = walk.first_chunk + walk.chunk, row = walk.unit * kRows;
-  arrive_and_expect(barrier, kRows * kChunk + kGroups * kGroupBytes);
+  Mbarrier* const full = ring.full + walk.stage;
+  arrive_and_expect(full, kRows * kChunk + kGroups * kGroupBytes);
   const int at[3] = {0, chunk * kPieces, row};
-  load_box(to, args.map_weights, barrier, at);
+  load_box(to, args.map_weights, full, at);
+  Mbarrier* const raw = ring.raw + walk.stage;
+  arrive_and_expect(raw, kFewTiles * kFirstOffset);
+#pragma unroll
+  for (int j = 0; j < kFewTiles; ++j) {
+    const int at_x[3] = {0, 8 * j, chunk * (kChunkDepth / 64)};
+    load_box(to + kFirstX + j * kPitchX, args.map_x, raw, at_x);
+  }
   if constexpr (kScaled) {
     const int at_scales[2] = {row, chunk * kGroups};
-    load_box(to + kFirstScale, args.map_scales, barrier, at_scales);
+    load_box(to + kFirstScale, args.map_scales, full, at_scales);
+  }
+}
+// After it has asked for all stages once.
+__device__ inline void ask_for_chunks(const Args& args, GroupWalk walk, const Ring& ring) {
+#pragma unroll 1
+  for (; walk.has_more(args); walk.next()) {
+    wait_for(ring.read + walk.stage, walk.parity ^ 1);
+    if (threadIdx.x % 32 == 0) ask_for_chunk(args, walk, ring);
+    __syncwarp();
   }
 }
 
 // An item of x is, of one of its rows, a unit of 8 depths of each of the four lanes that share the
-// rows of weights. Slice s of a step has pairs 2 s and 2 s + 1 of each lane's packet: 16 bytes of
-// the first (of all four lanes), then 16 of the second, exchanged where the swizzle does so. A
-// thread has kItemsTogether items at a time, and loads the next while it puts these in order.
+// rows of weights: 32 items are 2048 bytes, which a warp reads and writes again. Slice s of a step
+// has pairs 2 s and 2 s + 1 of each lane's packet: 16 bytes of the first (of all four lanes), then 16
+// of the second, exchanged where the swizzle does so.
 static const int kItems = kFewTiles * 8 * kSteps * kUnits;
-static const int kItemsTogether = kItems > kOrderThreads ? 2 : 1;
-static const int kBatchItems = kOrderThreads * kItemsTogether;
-static const int kBatches = (kItems + kBatchItems - 1) / kBatchItems;  // of a chunk
 struct Item {
-  int number, m, u, step;
-  __device__ Item(int batch, int n) {
-    number = batch * kBatchItems + n * kOrderThreads + (int)threadIdx.x - (kWarps + 1) * 32;
-    m = number % 8 + number / (8 * kSteps * kUnits) * 8;
-    u = number / 8 % kUnits;
-    step = number / (8 * kUnits) % kSteps;
-  }
-};
-struct Units {
-  uint4 of[kItemsTogether][4];
-
-  // What lies past the end is 0.
-  __device__ void load(const Args& args, int chunk, int batch) {
-#pragma unroll
-    for (int n = 0; n < kItemsTogether; ++n) {
-      const Item item(batch, n);
-      const int depth = chunk * kChunkDepth + item.step * kStepDepth + item.u * kUnit;
-      const bool inside = item.number < kItems && item.m < kFew;
-      const typename T::Word* const from =
-          (const typename T::Word*)args.x + item.m * args.x_row_stride + depth;
-#pragma unroll
-      for (int t = 0; t < 4; ++t) {
-        of[n][t] = make_uint4(0u, 0u, 0u, 0u);
-        if (inside && depth + t * kOwn < (int)args.depth)
-          of[n][t] = load_read_only((const uint4*)(from + t * kOwn));
-      }
-    }
-  }
+  int tile, m, u, step;
+  __device__ Item(int i)
+      : tile(i / (8 * kSteps * kUnits)), m(i % 8), u(i / 8 % kUnits), step(i / (8 * kUnits) % kSteps) {}
 };
 
 // By a warp, of 8 rows of x of a step that it has just put in order. Returns whether a sum is not
 // finite.
-__device__ inline bool add_offsets(uint8* to) {
+__device__ inline bool add_offsets(const uint8* slices, uint8* to) {
   const int lane = threadIdx.x % 32;
   const uint32 minus = offset_pair<T>(W()) | kMinus, factor[4] = {minus, minus, minus, minus};
   float sums[2][4] = {};
 #pragma unroll
   for (int s = 0; s < kSlices; s += 2) {
     uint32 some[4];  // in whatever order of depths
-    load_matrices<false>(
-        some, to + (1 + s + lane / 16) * kSliceBytes + lane % 8 * 32 + lane / 8 % 2 * 16);
+    load_matrices<false>(some, slices + (s + lane / 16) * kSliceBytes + lane % 8 * 32 + lane / 8 % 2 * 16);
     const uint32 first[2] = {some[0], some[1]}, second[2] = {some[2], some[3]};
     multiply_add(T(), sums[0], factor, first);
     multiply_add(T(), sums[1], factor, second);
   }
   // Of rows 2 t and 2 t + 1 all lanes t have the sums.
-  const float sum =
-      lane / 4 % 2 == 0 ? sums[0][0] + sums[1][0] : sums[0][1] + sums[1][1];
+  const float sum = lane / 4 % 2 == 0 ? sums[0][0] + sums[1][0] : sums[0][1] + sums[1][1];
   const uint32 high = __float_as_uint(sum) & 0xffff0000u;
   const float rest = sum - __uint_as_float(high);
   const uint32 middle = __float_as_uint(rest) & 0xffff0000u;
@@ -143,73 +137,56 @@ __device__ inline bool add_offsets(uint8* to) {
   }
   return !(fabsf(sum) < 3e38f);
 }
+
 // Returns whether a sum of the lane's is not finite.
-__device__ inline bool put_in_order(const Units& units, int batch, uint8* to) {
+__device__ inline bool put_in_order(uint8* x) {
   bool is_lost = false;
-#pragma unroll
-  for (int n = 0; n < kItemsTogether; ++n) {
-    const Item item(batch, n);
-    if (item.number >= kItems) break;
+#pragma unroll 1
+  for (int i = (int)threadIdx.x - (kWarps + 1) * 32; i < (kItems + 31) / 32 * 32;
+       i += kOrderThreads) {
+    const Item item(i);
+    const bool inside = kItems % 32 == 0 || i < kItems;
+    uint8* const tile = x + item.tile * kPitchX;
     uint4 pairs[4];
 #pragma unroll
-    for (int t = 0; t < 4; ++t) pairs[t] = in_order_of_weights(units.of[n][t]);
-    uint8* const row =
-        to + item.step * kStepX + (kOffsets + 2 * item.u) * kSliceBytes + item.m * 32;
-    const int turned = item.m / 4 % 2 * 16;
-    *(uint4*)(row + turned) = make_uint4(pairs[0].x, pairs[1].x, pairs[2].x, pairs[3].x);
-    *(uint4*)(row + (turned ^ 16)) = make_uint4(pairs[0].y, pairs[1].y, pairs[2].y, pairs[3].y);
-    *(uint4*)(row + kSliceBytes + turned) =
-        make_uint4(pairs[0].z, pairs[1].z, pairs[2].z, pairs[3].z);
-    *(uint4*)(row + kSliceBytes + (turned ^ 16)) =
-        make_uint4(pairs[0].w, pairs[1].w, pairs[2].w, pairs[3].w);
-  }
-  if constexpr (kOffsets) {  // 32 items are a step of 8 rows
+    for (int t = 0; t < 4; ++t) {
+      // Piece of 16 bytes of a row.
+      const int piece = (item.step * kStepDepth + t * kOwn + item.u * kUnit) / 8;
+      const uint8* const from = tile + piece / 8 * 1024 + item.m * 128 + (piece % 8 ^ item.m) * 16;
+      if (inside) pairs[t] = in_order_of_weights(*(const uint4*)from);
+    }
     __syncwarp();
-#pragma unroll
-    for (int n = 0; n < kItemsTogether; ++n) {
-      const Item item(batch, n);
-      if (item.number >= kItems) break;
-      is_lost |= add_offsets(to + item.step * kStepX + item.m / 8 * 8 * 32);
+    uint8* const row = tile + (item.step * kSlices + 2 * item.u) * kSliceBytes + item.m * 32;
+    const int turned = item.m / 4 * 16;
+    if (inside) {
+      *(uint4*)(row + turned) = make_uint4(pairs[0].x, pairs[1].x, pairs[2].x, pairs[3].x);
+      *(uint4*)(row + (turned ^ 16)) = make_uint4(pairs[0].y, pairs[1].y, pairs[2].y, pairs[3].y);
+      *(uint4*)(row + kSliceBytes + turned) =
+          make_uint4(pairs[0].z, pairs[1].z, pairs[2].z, pairs[3].z);
+      *(uint4*)(row + kSliceBytes + (turned ^ 16)) =
+          make_uint4(pairs[0].w, pairs[1].w, pairs[2].w, pairs[3].w);
+    }
+    if constexpr (kOffsets) {  // 32 items are a step of 8 rows
+      __syncwarp();
+      is_lost |= add_offsets(tile + item.step * kSlices * kSliceBytes,
+                             tile + kFirstOffset + item.step * kSliceBytes);
     }
   }
   return is_lost;
 }
-
-// What the warp that asks does after it has filled all stages once, and what the others do.
-__device__ inline void ask_for_chunks(const Args& args, GroupWalk walk, uint8* memory,
-                                      Mbarrier* full, Mbarrier* read) {
-  for (; walk.has_more(args); walk.next()) {
-    wait_for(read + walk.stage, walk.parity ^ 1);
-    if (threadIdx.x % 32 == 0) ask_for_chunk(args, walk, memory, full);
-    __syncwarp();
-  }
-}
-__device__ inline void order_chunks(const Args& args, GroupWalk walk, uint8* memory,
-                                    Mbarrier* full, Mbarrier* read) {
-  GroupWalk ahead = walk;
-  Units next;
-  next.load(args, walk.first_chunk, 0);
+__device__ inline void order_chunks(const Args& args, GroupWalk walk, const Ring& ring) {
 #pragma unroll 1
   for (; walk.has_more(args); walk.next()) {
-    uint8* const stage = memory + walk.stage * kStageBytes;
-    bool is_lost = false;
-    ahead.next();
-#pragma unroll 1
-    for (int batch = 0; batch < kBatches; ++batch) {
-      const Units units = next;
-      const bool same = batch + 1 < kBatches;
-      if (same || ahead.has_more(args))
-        next.load(args, walk.first_chunk + (same ? walk.chunk : ahead.chunk), same ? batch + 1 : 0);
-      if (batch == 0) wait_for(read + walk.stage, walk.parity ^ 1);
-      is_lost |= put_in_order(units, batch, stage + kFirstX);
-    }
+    uint8* const stage = ring.memory + walk.stage * kStageBytes;
+    wait_for(ring.raw + walk.stage, walk.parity);
+    const bool is_lost = put_in_order(stage + kFirstX);
     if constexpr (kOffsets) {
-      is_lost = __any_sync(0xffffffffu, is_lost);
+      const bool any = __any_sync(0xffffffffu, is_lost);
       if (threadIdx.x % 32 == 0)
-        ((uint32*)(stage + kFirstFlag))[threadIdx.x / 32 - kWarps - 1] = is_lost ? 1u : 0u;
+        ((uint32*)(stage + kFirstFlag))[threadIdx.x / 32 - kWarps - 1] = any ? 1u : 0u;
     }
     fence_shared_writes();
     __syncwarp();
-    if (threadIdx.x % 32 == 0) arrive(full + walk.stage);
+    if (threadIdx.x % 32 == 0) arrive(ring.full + walk.stage);
   }
 }

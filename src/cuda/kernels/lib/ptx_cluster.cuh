@@ -12,11 +12,19 @@ __device__ inline void cluster_barrier() {
 #endif
 }
 
-// What the thread has written, or has seen written after a barrier of its block, is seen by a block
-// that it tells so afterwards; by whoever was told, before it looks. Slow: not for loops.
-__device__ inline void fence_cluster() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("fence.acq_rel.cluster;" ::: "memory");
+// The same in two halves, between which a thread does other things.
+__device__ inline void cluster_arrive() {
+#if !defined(__CUDA_ARCH__)
+  emulated_cluster_arrive();
+#elif __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.aligned;" ::: "memory");
+#endif
+}
+__device__ inline void cluster_wait() {
+#if !defined(__CUDA_ARCH__)
+  emulated_cluster_wait();
+#elif __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
 #endif
 }
 
