@@ -7,8 +7,8 @@
 // is, 64 depths of 8 rows to a place of 1024 bytes; the other helpers put it in order where it is.
 //
 // Where 4-bit weights are multiplied with their offset (kOffsets), what that adds to the sums of a
-// step comes off again by one more slice of x: minus the offset times the sum of x, as three numbers
-// of 8 bits. Helpers tell by a flag of the stage where that sum is not finite.
+// step comes off again by one more slice of x: minus the offset times the sum of x, as three
+// numbers of 8 bits. Helpers tell by a flag of the stage where that sum is not finite.
 #include "lib/ptx_matrix.cuh"
 #include "lib/ptx_tma.cuh"
 
@@ -27,7 +27,8 @@ static const bool kOffsets = kScaled && HasOffset<W>::value && ShortFloat<T>::kB
 static const int kSliceBytes = 8 * 32;
 static const int kSlices = kOwn / 4;  // of a step
 static const int kFirstOffset = kChunkDepth / 16 * kSliceBytes;
-static const int kPitchX = (kFirstOffset + (kOffsets ? kSteps * kSliceBytes : 0) + 1023) / 1024 * 1024;
+static const int kPitchX =
+    (kFirstOffset + (kOffsets ? kSteps * kSliceBytes : 0) + 1023) / 1024 * 1024;
 static const int kFirstX = kRows * kChunk;
 static const int kFirstScale = kFirstX + WGMMA_N / 8 * kPitchX;
 static const int kFirstFlag = kFirstScale + kGroups * kGroupBytes;
@@ -101,13 +102,16 @@ __device__ inline void ask_for_chunks(const Args& args, GroupWalk walk, const Ri
 
 // An item of x is, of one of its rows, a unit of 8 depths of each of the four lanes that share the
 // rows of weights: 32 items are 2048 bytes, which a warp reads and writes again. Slice s of a step
-// has pairs 2 s and 2 s + 1 of each lane's packet: 16 bytes of the first (of all four lanes), then 16
-// of the second, exchanged where the swizzle does so.
+// has pairs 2 s and 2 s + 1 of each lane's packet: 16 bytes of the first (of all four lanes), then
+// 16 of the second, exchanged where the swizzle does so.
 static const int kItems = kFewTiles * 8 * kSteps * kUnits;
 struct Item {
   int tile, m, u, step;
   __device__ Item(int i)
-      : tile(i / (8 * kSteps * kUnits)), m(i % 8), u(i / 8 % kUnits), step(i / (8 * kUnits) % kSteps) {}
+      : tile(i / (8 * kSteps * kUnits)),
+        m(i % 8),
+        u(i / 8 % kUnits),
+        step(i / (8 * kUnits) % kSteps) {}
 };
 
 // By a warp, of 8 rows of x of a step that it has just put in order. Returns whether a sum is not
@@ -119,7 +123,8 @@ __device__ inline bool add_offsets(const uint8* slices, uint8* to) {
 #pragma unroll
   for (int s = 0; s < kSlices; s += 2) {
     uint32 some[4];  // in whatever order of depths
-    load_matrices<false>(some, slices + (s + lane / 16) * kSliceBytes + lane % 8 * 32 + lane / 8 % 2 * 16);
+    load_matrices<false>(
+        some, slices + (s + lane / 16) * kSliceBytes + lane % 8 * 32 + lane / 8 % 2 * 16);
     const uint32 first[2] = {some[0], some[1]}, second[2] = {some[2], some[3]};
     multiply_add(T(), sums[0], factor, first);
     multiply_add(T(), sums[1], factor, second);

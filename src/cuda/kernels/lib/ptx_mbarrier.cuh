@@ -45,8 +45,8 @@ __device__ inline void arrive_at_block(Mbarrier* barrier, int rank) {
       : "memory");
 #endif
 }
-// The same, and what the thread has written to its shared memory, or seen written after a barrier of
-// its block, is seen by who waits to be told there. Slow: not for loops over a ring.
+// The same, and what the thread has written to its shared memory, or seen written after a barrier
+// of its block, is seen by who waits to be told there. Slow: not for loops over a ring.
 __device__ inline void tell_block(Mbarrier* barrier, int rank) {
 #if !defined(__CUDA_ARCH__)
   emulated_mbarrier_arrive_remote(barrier, (unsigned)rank);
