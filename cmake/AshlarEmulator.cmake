@@ -14,7 +14,7 @@ target_compile_definitions(emulated_nvrtc PRIVATE
 set_target_properties(emulated_nvrtc PROPERTIES OUTPUT_NAME nvrtc)
 
 set(driver_sources block_runner driver fiber graphs kernels matrix_units mbarriers meetings memory numbers
-                   options shared_window streams tensor_copies tensor_maps)
+                   options shared_window streams tensor_copies tensor_maps thread_copies)
 list(TRANSFORM driver_sources PREPEND "${ashlar_emulator_sources}/")
 list(TRANSFORM driver_sources APPEND ".cpp")
 add_library(emulated_cuda SHARED ${driver_sources})

@@ -76,6 +76,32 @@ TEST_F(GpuEmulator, ThreadsThatWaitForEver) {
   run(kernel("  __syncthreads(); x[threadIdx.x] = 1;\n"), memory);
 }
 
+// Copies of threads come as late as they may: with the group that is waited for.
+TEST_F(GpuEmulator, CopiesThatNobodyHasWaitedFor) {
+  const Memory memory = memory_of(64);
+  run(assemble("lib/ptx_async.cuh", "") +
+          kernel("  float* to = (float*)shared_memory() + 4 * threadIdx.x;\n"
+                 "  float* own = x + 4 * threadIdx.x;\n"
+                 "  own[0] = own[1] = own[2] = own[3] = 7;\n"
+                 "  to[0] = 1;\n"
+                 "  copy_async<16>(to, own);\n"
+                 "  wait_for_copies<0>();\n"
+                 "  own[1] = to[0];  // no group yet\n"
+                 "  commit_copies();\n"
+                 "  wait_for_copies<1>();\n"
+                 "  own[2] = to[0];  // one may be on its way\n"
+                 "  wait_for_copies<0>();\n"
+                 "  own[3] = to[0];\n"),
+      memory, 16, 256);
+  std::vector<float> seen(64);
+  memory.download(seen.data(), memory.bytes());
+  for (std::size_t i = 0; i < 64; i += 4) {
+    EXPECT_EQ(seen[i + 1], 1.f);
+    EXPECT_EQ(seen[i + 2], 1.f);
+    EXPECT_EQ(seen[i + 3], 7.f);
+  }
+}
+
 TEST_F(GpuEmulator, LanesThatMeetInDifferentFunctions) {
   const Memory memory = memory_of(64);
   expect_failure(

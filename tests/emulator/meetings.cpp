@@ -211,7 +211,10 @@ void fill_functions(State& state, ClusterState* cluster, TensorState* tensor) {
                         .load_matrix = load_matrix,
                         .store_matrix = store_matrix,
                         .commit_products = commit_products,
-                        .wait_for_products = wait_for_products};
+                        .wait_for_products = wait_for_products,
+                        .thread_copy = thread_copy,
+                        .thread_commit = thread_commit,
+                        .thread_wait = thread_wait};
   std::memcpy(tensor, &all, std::min<std::size_t>(tensor->bytes, sizeof all));
 }
 

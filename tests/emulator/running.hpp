@@ -27,6 +27,8 @@ struct Thread {
   int barrier = -1;                            // it waits at this one
   long long cluster_phase = -1;                // in which it arrived at the cluster's barrier
   unsigned mbarrier = 0, mbarrier_parity = 0;  // where, and for what, it waits
+  // Its copies that it has not waited for: group by group, the last one is open.
+  std::vector<std::vector<ThreadCopy>> copies;
 };
 
 // Lines of 128 bytes of shared memory.
@@ -147,6 +149,12 @@ void forget_copies();  // before a cluster starts
 bool finish_copies();
 // Empty, or what the thread that ends has not waited for.
 std::string unfinished_copies(const Block& block, int thread);
+
+// --- a thread's own copies to shared memory (thread_copies.cpp)
+
+void thread_copy(const ThreadCopy& copy);
+void thread_commit();
+void thread_wait(int pending);
 
 // --- matrices (matrix_units.cpp)
 

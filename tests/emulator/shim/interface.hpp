@@ -64,6 +64,13 @@ struct WarpProduct {
   const void *a_registers, *b_registers, *c;
 };
 
+// cp.async: of `bytes`, the first `present` are read, the others are zeros.
+struct ThreadCopy {
+  void* shared;
+  const void* global;
+  int bytes, present;
+};
+
 // What sm_80 and sm_90a have beyond the functions of CUDA. The driver fills in what the image has
 // room for.
 struct TensorState {
@@ -94,6 +101,10 @@ struct TensorState {
   void (*store_matrix)(void* row, const unsigned* registers, int count, bool transposed);
   void (*commit_products)();
   void (*wait_for_products)(int pending);
+  // A thread's own copies to shared memory.
+  void (*thread_copy)(const ThreadCopy& copy);
+  void (*thread_commit)();
+  void (*thread_wait)(int pending);
 };
 
 // `emulated_image` of an image.

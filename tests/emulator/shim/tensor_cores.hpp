@@ -103,16 +103,21 @@ inline void emulated_bulk_wait(int pending, bool only_read = false) {
 }
 
 // cp.async of 4, 8 or 16 bytes, of which the first `from_bytes` are read and the others are zeros.
+// Nothing is there before the thread has waited for the copy's group.
 inline void emulated_copy_async(void* shared, const void* global, int bytes, int from_bytes) {
   if ((unsigned long long)shared % bytes != 0 || (unsigned long long)global % bytes != 0)
     emulated_state.trap("cp.async with an address that is not a multiple of its bytes");
   if (from_bytes < 0 || from_bytes > bytes)
     emulated_state.trap("cp.async that reads more than it writes");
-  __builtin_memset((char*)shared + from_bytes, 0, (size_t)(bytes - from_bytes));
-  __builtin_memcpy(shared, global, (size_t)from_bytes);
+  emulated_tensor_state.thread_copy({shared, global, bytes, from_bytes});
 }
+// cp.async.commit_group and .wait_group.
+inline void emulated_copy_commit() { emulated_tensor_state.thread_commit(); }
+inline void emulated_copy_wait(int pending) { emulated_tensor_state.thread_wait(pending); }
 // cp.async.mbarrier.arrive(.noinc) of the copies so far, which are done here.
 inline void emulated_copy_async_arrive(void* barrier, bool noinc) {
+  emulated_copy_commit();
+  emulated_copy_wait(0);
   if (noinc) emulated_mbarrier_arrive(barrier);
 }
 

@@ -86,10 +86,10 @@ Support is_for_hopper(const DeviceProps& device) {
 int tile_depth(DType operands) { return 128 / bytes_of(operands); }
 
 unsigned shared_bytes(const ProductTile& tile, int stages) {
-  constexpr int kBarrierBytes = 8;                 // two of a stage, one of a warpgroup
-  const int turns = (tile.consumers + 1) / 2 * 2;  // what comes behind them begins at 16 bytes
+  constexpr int kBarrierBytes = 8;  // two of a stage, one of a warpgroup, one of who computes
+  const int others = (tile.consumers + 2) / 2 * 2;  // what comes behind them begins at 16 bytes
   return static_cast<unsigned>(stages * (stage_bytes(tile) + 2 * kBarrierBytes) +
-                               turns * kBarrierBytes + tile.raw_bytes +
+                               others * kBarrierBytes + tile.raw_bytes +
                                tile.consumers * 4 * slab_bytes(tile) + kAlignment);
 }
 

@@ -16,7 +16,7 @@ __device__ inline void unit(const Args& args, int64 n) {
   } else {
     mean = in_sum(args, channel) / count;
     // Rounding may take the difference below 0, where no variance is.
-    variance = greater(in_sq_sum(args, channel) / count - mean * mean, (R)0);
+    variance = max_or_nan(in_sq_sum(args, channel) / count - mean * mean, (R)0);
   }
   const R inv_variance = (R)1 / sqrt(variance + epsilon);
   const R eq_scale = in_scale(args, channel) * inv_variance;

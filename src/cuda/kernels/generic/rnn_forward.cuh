@@ -44,8 +44,8 @@ struct Step {
 
 __device__ inline R clipped(const Args& args, R c) {
   if (kClipNan && c != c) return (R)args.clip_low;
-  if (kHasClipHigh) c = lesser(c, (R)args.clip_high);
-  if (kHasClipLow) c = greater(c, (R)args.clip_low);
+  if (kHasClipHigh) c = min_or_nan(c, (R)args.clip_high);
+  if (kHasClipLow) c = max_or_nan(c, (R)args.clip_low);
   return c;
 }
 
@@ -57,7 +57,7 @@ __device__ inline void run_step(const Step& step, const R* cell, R* record) {
   for (int64 j = threadIdx.x / kLanes; j < hidden; j += warps) {
     if constexpr (kMode == kModeRelu || kMode == kModeTanh) {
       const R sum = step.gate(0, j);
-      if (lane == 0) record[j] = kMode == kModeRelu ? greater(sum, (R)0) : tanh(sum);
+      if (lane == 0) record[j] = kMode == kModeRelu ? max_or_nan(sum, (R)0) : tanh(sum);
     } else if constexpr (kMode == kModeLstm) {
       const R i = logistic(step.gate(0, j)), f = logistic(step.gate(1, j));
       const R g = tanh(step.gate(2, j)), o = logistic(step.gate(3, j));

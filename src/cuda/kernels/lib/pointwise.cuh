@@ -6,16 +6,14 @@
 #include "lib/elements.cuh"
 #include "lib/philox.cuh"
 #include "lib/ptx_math.cuh"
+#include "lib/ptx_maximum.cuh"
 
 template <class R> __device__ inline R truth(bool b) { return b ? (R)1 : (R)0; }
-// Minimum and maximum hand on NaN.
-template <class R> __device__ inline R lesser(R a, R b) { return a != a || a < b ? a : b; }
-template <class R> __device__ inline R greater(R a, R b) { return a != a || a > b ? a : b; }
 
 template <class R> __device__ inline R op_add(R x, R b) { return x + b; }
 template <class R> __device__ inline R op_mul(R x, R b) { return x * b; }
-template <class R> __device__ inline R op_min(R x, R b) { return b != b ? b : lesser(x, b); }
-template <class R> __device__ inline R op_max(R x, R b) { return b != b ? b : greater(x, b); }
+template <class R> __device__ inline R op_min(R x, R b) { return min_or_nan(x, b); }
+template <class R> __device__ inline R op_max(R x, R b) { return max_or_nan(x, b); }
 template <class R> __device__ inline R op_add_square(R x, R b) { return x + b * b; }
 template <class R> __device__ inline R op_div(R x, R b) { return x / b; }
 // Integers: towards zero; what has no quotient is 0.
@@ -55,8 +53,10 @@ template <> __device__ inline float op_sigmoid_fwd(float x) {
   return reciprocal_approx(1.f + exp2_approx(-1.44269504088896341f * x));
 }
 template <class R> __device__ inline R op_relu_fwd(R x, R lower, R upper, R slope) {
+  // One instruction for the usual one, in epilogues of products and at the speed of memory.
+  if (slope == 0 && upper == (R)infinity()) return max_or_nan(x, lower);
   const R below = slope == 0 ? lower : lower + slope * (x - lower);
-  return x < lower ? below : lesser(x, upper);
+  return x < lower ? below : min_or_nan(x, upper);
 }
 template <class R> __device__ inline R op_relu_bwd(R dy, R x, R lower, R upper, R slope) {
   return dy * (x <= lower ? slope : x >= upper && upper < (R)infinity() ? (R)0 : (R)1);

@@ -12,7 +12,8 @@
 //                                            results, with elements as wide: at ahead_place0(args,
 //                                            at), from where it is brought into boxes before
 //                                            results take its place; take(from, held) reads it
-//                                            there, and epilogue has a parameter `held`
+//                                            there, and epilogue has a parameter `held`. Rows of
+//                                            tiles then begin at multiples of 64 kRowBlocks
 
 #pragma once
 
@@ -20,6 +21,7 @@
 #include "lib/elements.cuh"
 #include "lib/no_tails.cuh"
 #include "lib/pointwise.cuh"
+#include "lib/ptx_async.cuh"
 #include "lib/ptx_tma.cuh"
 #include "lib/rows.cuh"
 
@@ -28,23 +30,52 @@ static const int kResultColumns = 128 / kResultBytes;  // of a box
 static const int kResultBox = 16 * 128;                // its bytes
 static const int kSlabBytes = kBoxes * kResultBox;     // of a warp, at a multiple of 1024
 
-// What a box holds before its results, on its way from memory: a lane has 16 bytes of 4 rows.
+// What a box holds before its results: use(i, place in the box, where it is in memory) for the 16
+// bytes of each of 4 rows that a lane brings.
+template <class A, class Place, class Use>
+__device__ inline void visit_brought(const A& args, Place place, Index row, Index row_end,
+                                     Index column, Index column_end, Use use) {
+  const int lane = threadIdx.x % 32;
+  Index at[kRank];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int r = i * 4 + lane / 8;
+    at[kRank - 1] = column + lane % 8 * (16 / kResultBytes);
+    if (row + r >= row_end || at[kRank - 1] >= column_end) continue;
+    place(row + r, at);
+    use(i, r * 128 + (lane % 8 ^ r % 8) * 16, (const uint4*)ahead_place0(args, at));
+  }
+}
+
+// The boxes of a tile that a warp fills, row block by row block, are numbered. What belongs into
+// the first kBoxes of them is brought while products are made; this asks for it. The others pass
+// through registers, kBoxesAhead before they are wanted.
+static const int kBoxesAhead = kRowBlocks > 1 ? 1 : 2;  // registers
+template <int kColumns, class A, class Place>
+__device__ inline void bring_first_boxes(const A& args, uint8* slab, Index row, Index row_end,
+                                         Index column, Index column_end, Place place) {
+  if constexpr (kBrings) {
+    const int kOfRows = kColumns / kResultColumns;
+    if (threadIdx.x % 32 == 0) wait_for_stores_to_read<0>();
+    __syncwarp();
+#pragma unroll
+    for (int n = 0; n < kBoxes; ++n)
+      visit_brought(args, place, row + n / kOfRows * 64, row_end,
+                    column + n % kOfRows * kResultColumns, column_end,
+                    [&](int, int to, const uint4* from) {
+                      copy_async<16>(slab + n * kResultBox + to, from);
+                    });
+    commit_copies();
+  }
+}
 struct Brought {
   uint4 pieces[4];
 
   template <class A, class Place>
   __device__ void load(const A& args, Place place, Index row, Index row_end, Index column,
                        Index column_end) {
-    const int lane = threadIdx.x % 32;
-    Index at[kRank];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const Index r = row + i * 4 + lane / 8;
-      at[kRank - 1] = column + lane % 8 * (16 / kResultBytes);
-      if (r >= row_end || at[kRank - 1] >= column_end) continue;
-      place(r, at);
-      pieces[i] = load_once((const uint4*)ahead_place0(args, at));
-    }
+    visit_brought(args, place, row, row_end, column, column_end,
+                  [&](int i, int, const uint4* from) { pieces[i] = load_once(from); });
   }
   __device__ void lay_down(uint8* box) const {
     const int lane = threadIdx.x % 32;
@@ -56,23 +87,22 @@ struct Brought {
   }
 };
 
-// The program for two columns whose place in a box is `to`.
+// The program for two columns.
 template <class A>
 __device__ inline void finish_pair(const A& args, const Index (&at)[kRank], R (&acc)[2],
-                                   const uint8* to, R (&result)[2]) {
-  if constexpr (kBrings) {
-    Held<2> held;
-    take(to, held);
+                                   const Held<2>& held, R (&result)[2]) {
+  if constexpr (kBrings)
     epilogue<2>(args, at, acc, held, result);
-  } else {
+  else
     epilogue<2>(args, at, acc, result);
-  }
 }
 
-// The part of a box that is the thread's: kResultColumns columns from `column` on, of which `sums`
-// are the thread's as finish_rows has them. kWhole: no row or column is past the end.
+// The part of box number `box` that is the thread's: kResultColumns columns from `column` on, of
+// which `sums` are the thread's as finish_rows has them. kWhole: no row or column is past the end.
+// kTogether pairs are loaded before any of them is stored, else each would wait for its own loads,
+// which the two warps of a scheduler do not hide.
 template <bool kWhole, class Sum>
-__device__ inline void fill_box(const Args& args, uint8* box, const Sum* sums,
+__device__ inline void fill_box(const Args& args, uint8* slab, int box, const Sum* sums,
                                 Index (&at)[2][kRank], Index rows_left, Index column,
                                 Index column_end) {
   const int lane = threadIdx.x % 32, row = lane / 4;
@@ -81,22 +111,40 @@ __device__ inline void fill_box(const Args& args, uint8* box, const Sum* sums,
   // would meet; so odd rows store columns first that even ones store later.
   const int kTurn = kResultBytes == 4 ? 2 : 0, turn = (row & 1) * kTurn;
   const int place = row * 128 + (lane % 4 * 2 * kResultBytes ^ row * 16);
+  // Pair i has columns 8 j and following of row `row`, or 8 further: i = 2 j + half.
+  const int kPairs = kResultColumns / 4;
+  const auto place_of = [&](int i) {  // the same registers for all boxes and halves
+    return slab + (place ^ (i / 2 ^ turn) * 8 * kResultBytes) + (box * kResultBox + i % 2 * 1024);
+  };
+  const auto column_of = [&](int i) { return column + 8 * (i / 2 ^ turn) + lane % 4 * 2; };
+  const auto is_there = [&](int i) {
+    return kWhole || (row + i % 2 * 8 < rows_left && column_of(i) < column_end);
+  };
+  const int kTogether = kWhole ? kPairs / kRowBlocks : 2;  // registers
 #pragma unroll
-  for (int j = 0; j < kResultColumns / 8; ++j) {
-    const int own = j ^ turn;
+  for (int first = 0; first < kPairs; first += kTogether) {
+    Held<2> held[kTogether];
+    if constexpr (kBrings) {
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const Sum *pair = sums + 4 * j + 2 * half, *other = sums + 4 * (j ^ kTurn) + 2 * half;
-      Index(&here)[kRank] = at[half];
-      here[kRank - 1] = column + 8 * own + lane % 4 * 2;
-      if (!kWhole && (row + 8 * half >= rows_left || here[kRank - 1] >= column_end)) continue;
+      for (int n = 0; n < kTogether; ++n)
+        if (is_there(first + n)) take(place_of(first + n), held[n]);
+    }
+    Vector<2, Result::Word> words[kTogether];
+#pragma unroll
+    for (int n = 0; n < kTogether; ++n) {
+      const int i = first + n;
+      if (!is_there(i)) continue;
+      const Sum *pair = sums + 2 * i, *other = sums + 2 * (i ^ 2 * kTurn);
+      at[i % 2][kRank - 1] = column_of(i);
       R acc[2] = {(R)(turn == 0 ? pair[0] : other[0]), (R)(turn == 0 ? pair[1] : other[1])};
       R result[2];
-      uint8* to = box + half * 8 * 128 + (place ^ own * 8 * kResultBytes);
-      finish_pair(args, here, acc, to, result);
-      const Vector<2, Result::Word> words = narrow_vector(Result(), result);
-      *(typename Vector<2, Result::Word>::Piece*)to = words.pieces[0];
+      finish_pair(args, at[i % 2], acc, held[n], result);
+      words[n] = narrow_vector(Result(), result);
     }
+#pragma unroll
+    for (int n = 0; n < kTogether; ++n)
+      if (is_there(first + n))
+        *(typename Vector<2, Result::Word>::Piece*)place_of(first + n) = words[n].pieces[0];
   }
 }
 
@@ -109,9 +157,9 @@ __device__ inline void finish_rows(const Args& args, void* slab, const Sum (&sum
                                    Place place, NoTails&) {
   static_assert(!kLeavesOut && kColumns % kResultColumns == 0);
   const int kOfRows = kColumns / kResultColumns;
-  // Each of the boxes in turn, where rows have a single one as well.
+  // Boxes are taken in turns, by their number in the tile.
   static_assert(kOfRows % kBoxes == 0 || (kOfRows == 1 && kBoxes == kRowBlocks));
-  const int first_box = kOfRows % kBoxes == 0 ? 0 : (int)(row / 64) % kBoxes;
+  const int first_number = (int)(row / 64) % kRowBlocks * kOfRows;
   const int lane = threadIdx.x % 32;
   const bool is_whole = row + 16 <= row_end && column + kColumns <= column_end;
   Index at[2][kRank];
@@ -120,28 +168,36 @@ __device__ inline void finish_rows(const Args& args, void* slab, const Sum (&sum
     at[half][kRank - 1] = column;
     place(row + lane / 4 + 8 * half, at[half]);
   }
-  Brought brought;
+  Brought brought[kBoxesAhead];
   const auto bring = [&](int b) {
-    if constexpr (kBrings)
-      brought.load(args, place, row, row_end, column + b * kResultColumns, column_end);
+    if constexpr (kBrings) {
+      if (b < kOfRows && first_number + b >= kBoxes)
+        brought[b % kBoxesAhead].load(args, place, row, row_end, column + b * kResultColumns,
+                                      column_end);
+    }
   };
-  bring(0);
+#pragma unroll
+  for (int b = 0; b < kBoxesAhead; ++b) bring(b);
+  if constexpr (kBrings) wait_for_copies<0>();
 #pragma unroll
   for (int b = 0; b < kOfRows; ++b) {
-    uint8* const box = (uint8*)slab + (first_box + b) % kBoxes * kResultBox;
+    const int number = (first_number + b) % kBoxes;
+    uint8* const box = (uint8*)slab + number * kResultBox;
     const Index first = column + b * kResultColumns;
-    if (lane == 0) wait_for_stores_to_read<kBoxes - 1>();
-    __syncwarp();
+    if (!kBrings || first_number + b >= kBoxes) {
+      if (lane == 0) wait_for_stores_to_read<kBoxes - 1>();
+      __syncwarp();
+      if constexpr (kBrings) brought[b % kBoxesAhead].lay_down(box);
+    }
     if constexpr (kBrings) {
-      brought.lay_down(box);
-      if (b + 1 < kOfRows) bring(b + 1);
+      bring(b + kBoxesAhead);
       __syncwarp();
     }
     const Sum* const of_box = sums + b * (kResultColumns / 2);
     if (is_whole)
-      fill_box<true>(args, box, of_box, at, 16, first, column_end);
+      fill_box<true>(args, (uint8*)slab, number, of_box, at, 16, first, column_end);
     else
-      fill_box<false>(args, box, of_box, at, row_end - row, first, column_end);
+      fill_box<false>(args, (uint8*)slab, number, of_box, at, row_end - row, first, column_end);
     fence_shared_writes();
     __syncwarp();
     if (lane == 0) {

@@ -61,6 +61,10 @@ struct alignas(2 * sizeof(Sum)) SumPair {
   Sum first, second;
 };
 
+// Nothing is brought before the sums are there (lib/product_boxes.cuh).
+template <int kColumns, class... Any>
+__device__ inline void bring_first_boxes(const Any&...) {}
+
 // The sums of 16 rows from `row` on and kColumns columns from `column` on, as matrix units leave
 // them: sums[4 j + 2 h + i] is row lane / 4 + 8 h, column 8 j + 2 (lane % 4) + i. Rows from
 // `row_end` and columns from `column_end` on are left out. All lanes of the warp come here.

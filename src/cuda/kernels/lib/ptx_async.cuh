@@ -11,15 +11,15 @@ __device__ inline void copy_async(void* to_shared, const void* from) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   const uint32 to = shared_address(to_shared);
   if constexpr (kBytes == 16)  // past L1
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from)
-                 : "memory");
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
   else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(from),
-                 "n"(kBytes)
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(from), "n"(kBytes)
                  : "memory");
-#else
+#elif defined(__CUDA_ARCH__)
   typedef typename Packet<kBytes>::Type Piece;
   *(Piece*)to_shared = *(const Piece*)from;
+#else
+  emulated_copy_async(to_shared, from, kBytes, kBytes);
 #endif
 }
 // The same, of which only the first `present` bytes are read; the others become zeros.
@@ -31,8 +31,8 @@ __device__ inline void copy_async_filled(void* to_shared, const void* from, int 
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(present)
                  : "memory");
   else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from),
-                 "n"(kBytes), "r"(present)
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(kBytes),
+                 "r"(present)
                  : "memory");
 #elif defined(__CUDA_ARCH__)
   for (int i = 0; i < kBytes; ++i)
@@ -45,6 +45,8 @@ __device__ inline void copy_async_filled(void* to_shared, const void* from, int 
 __device__ inline void commit_copies() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;" ::: "memory");
+#elif !defined(__CUDA_ARCH__)
+  emulated_copy_commit();
 #endif
 }
 // Until all groups but the last kPending are there. The thread itself can then read them, others
@@ -53,5 +55,7 @@ template <int kPending>
 __device__ inline void wait_for_copies() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+#elif !defined(__CUDA_ARCH__)
+  emulated_copy_wait(kPending);
 #endif
 }

@@ -1,4 +1,4 @@
-// The larger of two numbers, which is NaN where one of them is.
+// The larger and the smaller of two numbers, which are NaN where one of these is.
 #pragma once
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -7,7 +7,14 @@ __device__ inline float max_or_nan(float a, float b) {
   asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
   return larger;
 }
+__device__ inline float min_or_nan(float a, float b) {
+  float smaller;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(smaller) : "f"(a), "f"(b));
+  return smaller;
+}
 #else
 __device__ inline float max_or_nan(float a, float b) { return a != a || a > b ? a : b; }
+__device__ inline float min_or_nan(float a, float b) { return a != a || a < b ? a : b; }
 #endif
 __device__ inline double max_or_nan(double a, double b) { return a != a || a > b ? a : b; }
+__device__ inline double min_or_nan(double a, double b) { return a != a || a < b ? a : b; }

@@ -5,13 +5,15 @@
 //
 // Parts are the last work of a block: the stages of its ring are free then, and hold the sums of a
 // warp's 16 rows as [column / 8][lane][4], the way matrix units leave them.
-#include "lib/ptx_barrier.cuh"
 #include "lib/ptx_cluster.cuh"
 
-static const int kMeeting = 14;  // number of the barrier
 static const int kOwnColumns = kTileN / kSplits;
 // Columns whose sums a warp adds up at a time.
 static const int kJoined = kOwnColumns < kSlabColumns ? kOwnColumns : kSlabColumns;
+
+static_assert(kSplits == 1 || kTileM * kTileN * (int)sizeof(Sum) <=
+                                  kStages * (kStageBytesA + kStageBytesB),
+              "the sums of a tile lie where the stages were");
 
 struct alignas(16) SumQuad {
   Sum values[4];
@@ -22,26 +24,10 @@ __device__ inline SumQuad* laid_sums(uint8* memory, int rows) {
   return (SumQuad*)memory + rows * (kTileN / 8 * 32) + threadIdx.x % 32;
 }
 
-// All threads of a block with a part come here; `memory` is read no more by anybody.
-// They come from different places of the program: a barrier that counts them.
-__device__ inline void meet_before_sums() { group_barrier<kThreads>(kMeeting); }
-// All threads of the cluster: the sums of all blocks have been laid down. What else they have done
-// with shared memory is done, too; before a block leaves, they meet once more.
-__device__ inline void meet_after_sums() { cluster_barrier(); }
-
-// By threads that have no sums.
-__device__ inline void watch_others_join(const Args& args) {
-  if (!has_part(args)) return;
-  meet_before_sums();
-  meet_after_sums();
-}
-
 // By a warpgroup with 16 of each 64 rows from `first` * 16 on for each warp. Its sums are those of
-// kTileN columns for each of kRowBlocks.
+// kTileN columns for each of kRowBlocks. Nobody reads or writes `memory` any more.
 template <int kCount, int kHalf>
-__device__ inline void join_parts(const Args& args, const Work& work, uint8* memory, uint8* slab,
-                                  Sum (&sums)[kCount][kHalf], int first) {
-  meet_before_sums();
+__device__ inline void lay_down_sums(uint8* memory, const Sum (&sums)[kCount][kHalf], int first) {
 #pragma unroll
   for (int piece = 0; piece < kCount; ++piece) {
     const int kOfRows = kTileN / 2 / kHalf;  // pieces of 16 rows
@@ -53,7 +39,13 @@ __device__ inline void join_parts(const Args& args, const Work& work, uint8* mem
       to[j * 32] = {four[0], four[1], four[2], four[3]};
     }
   }
-  meet_after_sums();
+}
+
+// By the warpgroups that have laid down sums, between two barriers of the cluster: before the first
+// all blocks have laid down theirs, and none leaves before the second.
+template <class A>
+__device__ inline void join_parts(const A& args, uint8* memory, uint8* slab, int first) {
+  const Work work = work_of(args, part_of_block(args));
   const int own = (int)blockIdx.x % kSplits * kOwnColumns;
   Work some = work;
 #pragma unroll 1

@@ -10,6 +10,7 @@
 // The head has kStages, kRowBlocks (of 64 rows that a warpgroup has of a tile), kTransposeA,
 // kTransposeB, kPromotes, kAskedBytes (of a stage), kHasWhole (whether any tile is whole) and
 // TileTails (lib/product_tails.cuh; there are none with splits).
+#include "lib/ptx_barrier.cuh"
 #include "lib/ptx_cluster.cuh"
 #include "lib/ptx_tma.cuh"
 #include "lib/ptx_wgmma.cuh"
@@ -21,11 +22,12 @@ static const int kFullArrivals = (kAskedBytes > 0) + (kComputes ? 4 : 0);
 static const int kParts = kTileN / WGMMA_N;
 static const int kPieces = kRowBlocks * kParts;
 
-template <class A> struct Computing;
+template <class A>
+struct Computing;
 
 struct Ring : StageWalk<kStages> {
   uint8 *a, *b, *slabs, *behind;
-  Mbarrier *full, *empty, *turns;
+  Mbarrier *full, *empty, *turns, *computed;
 };
 
 __device__ inline Ring ring_of(uint8* memory) {
@@ -36,7 +38,8 @@ __device__ inline Ring ring_of(uint8* memory) {
   ring.full = (Mbarrier*)(ring.slabs + kConsumers * 4 * kSlabBytes);
   ring.empty = ring.full + kStages;
   ring.turns = ring.empty + kStages;
-  ring.behind = (uint8*)(ring.turns + (kConsumers + 1) / 2 * 2);  // a multiple of 16
+  ring.computed = ring.turns + kConsumers;
+  ring.behind = (uint8*)(ring.turns + (kConsumers + 2) / 2 * 2);  // a multiple of 16
   ring.stage = ring.parity = 0;
   return ring;
 }
@@ -48,6 +51,7 @@ __device__ inline void start(const Ring& ring) {
       init_barrier(ring.empty + s, 4 * kSharers * kCluster);
     }
     for (int group = 0; group < kConsumers; ++group) init_barrier(ring.turns + group, 4);
+    init_barrier(ring.computed, kProducers * 128);
     fence_barriers();
   }
   if constexpr (kCluster > 1)
@@ -121,8 +125,8 @@ __device__ inline void start_products(const Ring& ring, int first_row_block, int
     for (int i = 0; i < kCount; ++i) {
       const int row_block = (first_piece + i) / kParts, part = (first_piece + i) % kParts;
       multiply(sums[i],
-               advance_descriptor(a, row_block * rows_step<kTransposeA>() +
-                                         k * depth_step<kTransposeA>()),
+               advance_descriptor(
+                   a, row_block * rows_step<kTransposeA>() + k * depth_step<kTransposeA>()),
                advance_descriptor(b, part * (WGMMA_N / 64) * rows_step<kTransposeB>() +
                                          k * depth_step<kTransposeB>()),
                keeps || k > 0);
@@ -133,9 +137,11 @@ __device__ inline void start_products(const Ring& ring, int first_row_block, int
 
 // For units whose sums have few bits (fp8): those of a stage, 128 of depth, are added in f32, piece
 // by piece. Meanwhile the other warpgroups keep the units busy.
-__device__ inline void multiply_blocks_and_promote(Ring& ring, const Work& work,
-                                                   const Turns& turns, int first_row_block,
-                                                   Sum (&sums)[kPieces][WGMMA_N / 2]) {
+template <class Meanwhile>
+__device__ inline void multiply_blocks_and_promote(Ring& ring, const Work& work, const Turns& turns,
+                                                   int first_row_block,
+                                                   Sum (&sums)[kPieces][WGMMA_N / 2],
+                                                   Meanwhile meanwhile) {
 #pragma unroll
   for (int piece = 0; piece < kPieces; ++piece)
 #pragma unroll
@@ -147,6 +153,7 @@ __device__ inline void multiply_blocks_and_promote(Ring& ring, const Work& work,
 #pragma unroll
     for (int piece = 0; piece < kPieces; ++piece) {
       start_products(ring, first_row_block, piece, false, of_stage);
+      if (block == 0 && piece == 0) meanwhile();
       wait_for_products<0>();
       keep_in_registers(of_stage);
       if (piece == kPieces - 1) release(ring, ring.stage);
@@ -157,15 +164,17 @@ __device__ inline void multiply_blocks_and_promote(Ring& ring, const Work& work,
 }
 
 // Multiplies all blocks of a piece of work. A stage is given back when the products that follow
-// have been started.
+// have been started. `meanwhile` is done once, while the first ones are made.
+template <class Meanwhile>
 __device__ inline void multiply_blocks(Ring& ring, const Work& work, const Turns& turns,
-                                       int first_row_block,
-                                       Sum (&sums)[kPieces][WGMMA_N / 2]) {
+                                       int first_row_block, Sum (&sums)[kPieces][WGMMA_N / 2],
+                                       Meanwhile meanwhile) {
   int before = -1;
   for (int block = 0; block < work.count; ++block, ring.next()) {
     wait_for(ring.full + ring.stage, ring.parity);
     if (block == work.count - 1) turns.pass_on(ring.turns);
     start_products(ring, first_row_block, 0, block > 0, sums);
+    if (block == 0) meanwhile();
     wait_for_products<1>();
     if (before >= 0) release(ring, before);
     before = ring.stage;
@@ -175,29 +184,49 @@ __device__ inline void multiply_blocks(Ring& ring, const Work& work, const Turns
   if (before >= 0) release(ring, before);
 }
 
-// A warpgroup.
+// Where no work follows: until all warps have given back all stages. Those that computed them have
+// said so thread by thread: one lane's word for its warp, as it is given of each stage, is not
+// followed by checkers of races.
+__device__ inline void wait_for_all_stages(Ring ring) {
+  if constexpr (kComputes) wait_for(ring.computed, 0);
+  for (int s = 0; s < kStages; ++s, ring.next()) wait_for(ring.empty + ring.stage, ring.parity ^ 1);
+}
+
+// What a warp has for itself.
+__device__ inline int first_row_block_of(int group) { return kPingPong ? 0 : group * kRowBlocks; }
+__device__ inline uint8* slab_of(const Ring& ring, int group) {
+  return ring.slabs + (group * 4 + threadIdx.x / 32 % 4) * kSlabBytes;
+}
+
+// A warpgroup. The sums of a part stay in the ring.
 __device__ inline void consume(const Args& args, Ring ring, int group) {
   const int warp = threadIdx.x / 32 % 4;
-  uint8* slab = ring.slabs + (group * 4 + warp) * kSlabBytes;
-  const int first_row_block = kPingPong ? 0 : group * kRowBlocks;
+  uint8* slab = slab_of(ring, group);
+  const int first_row_block = first_row_block_of(group);
   Turns turns = {group, group == 0};
   TileTails tails;
   int turn = 0;
-  bool has_joined = false;
   for (int number = first_work(); number < work_count(args); number += work_step()) {
     const Work work = work_of(args, number);
     if (kPingPong && turn++ % kConsumers != group) {
       ring.skip(work.count);
       continue;
     }
-    ask_ahead(args, work, first_row_block * 64);
+    const auto ask = [&] { ask_ahead(args, work, first_row_block * 64, slab); };
+    const auto meanwhile = [&] {
+      if (!kPingPong) ask();
+    };
+    if (kPingPong) ask();  // it waits for its turn anyway
     Sum sums[kPieces][WGMMA_N / 2];
     turns.wait(ring.turns);
-    if (work.count == 0) turns.pass_on(ring.turns);
+    if (work.count == 0) {
+      turns.pass_on(ring.turns);
+      meanwhile();
+    }
     if constexpr (kPromotes)
-      multiply_blocks_and_promote(ring, work, turns, first_row_block, sums);
+      multiply_blocks_and_promote(ring, work, turns, first_row_block, sums, meanwhile);
     else
-      multiply_blocks(ring, work, turns, first_row_block, sums);
+      multiply_blocks(ring, work, turns, first_row_block, sums, meanwhile);
     if (kHasEmptyWork && !kPromotes && work.count == 0) {
 #pragma unroll
       for (int piece = 0; piece < kPieces; ++piece)
@@ -206,8 +235,8 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
     }
     if constexpr (kSplits > 1) {
       if (!kHasWhole || is_part(args, number)) {
-        join_parts(args, work, ring.a, slab, sums, first_row_block * 4 + warp);
-        has_joined = true;
+        wait_for_all_stages(ring);
+        lay_down_sums(ring.a, sums, first_row_block * 4 + warp);
         continue;
       }
     }
@@ -216,14 +245,29 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
 #pragma unroll
       for (int r = 0; r < kRowBlocks; ++r) {
         const int row = work.m + (first_row_block + r) * 64 + warp * 16;
-        finish_tile_rows(args, work, slab, *(Sum(*)[kTileN / 2])sums[r * kParts], row, tails);
+        finish_tile_rows(args, work, slab, *(Sum(*)[kTileN / 2]) sums[r * kParts], row, tails);
       }
       tails.end_tile(args, slab, group);
     }
   }
   tails.end(args, group);
-  if (kSplits > 1 && kPingPong && !has_joined) watch_others_join(args);
   wait_for_results();
+}
+
+// The number of the warpgroup. The same for a whole warp, as the compiler can see: descriptors stay
+// in uniform registers.
+__device__ inline int own_group() { return __shfl_sync(~0u, (int)threadIdx.x / 128, 0); }
+
+// All threads of the cluster, from one place of the program and with the same number of registers:
+// the sums of the parts have been laid down.
+template <class A>
+__device__ inline void finish_part(const A& args, const Ring& ring) {
+  cluster_barrier();
+  const int group = own_group();  // again: it need not have been kept
+  if (group >= kConsumers || (kPingPong && group != rounds_before_part(args) % kConsumers)) return;
+  if constexpr (kConsumers > 1) take_registers<kConsumerRegisters>();
+  join_parts(args, ring.a, slab_of(ring, group),
+             first_row_block_of(group) * 4 + threadIdx.x / 32 % 4);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
@@ -232,20 +276,26 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
   memory += (1024 - (uint64)memory % 1024) % 1024;  // no round trip: it stays known to be shared
   Ring ring = ring_of(memory);
   start(ring);
-  // The same for a whole warp, as the compiler can see: descriptors stay in uniform registers.
-  const int group = __shfl_sync(~0u, threadIdx.x / 128, 0);
+  const int group = own_group();
   if (group >= kConsumers) {
     if constexpr (kConsumers > 1) give_registers<kProducerRegisters>();
-    if constexpr (kComputes)
+    if constexpr (kComputes) {
       compute_stages(args, ring, group - kConsumers);
-    else if (threadIdx.x % 128 == 0)
+      if constexpr (kSplits > 1) arrive(ring.computed);
+    } else if (threadIdx.x % 128 == 0) {
       ask_for_stages(args, ring);
+    }
     __syncwarp();  // the barriers below take whole warps
-    if constexpr (kSplits > 1) watch_others_join(args);
   } else {
     if constexpr (kConsumers > 1) take_registers<kConsumerRegisters>();
     consume(args, ring, group);
+    if constexpr (kSplits > 1 && kConsumers > 1) {
+      group_barrier<128>(group);  // between two changes of a warpgroup's registers
+      give_registers<kProducerRegisters>();
+    }
   }
+  if constexpr (kSplits > 1)
+    if (has_part(args)) finish_part(args, ring);
   // Others may still tell this block's barriers that they are done, or read its sums.
   if constexpr (kCluster > 1 || kSplits > 1) cluster_barrier();
 }

@@ -124,10 +124,11 @@ __device__ inline void start_products(const Ring& ring, int first_row, bool keep
 }
 
 // All taps of all blocks of channels. What was read is given back when the products that follow
-// have been started.
+// have been started. `meanwhile` is done once, while the first ones are made.
+template <class Meanwhile>
 __device__ inline void multiply_windows(const Args& args, Ring& ring, const Work& work,
                                         const Turns& turns, int first_row,
-                                        Sum (&sums)[kRowBlocks][WGMMA_N / 2]) {
+                                        Sum (&sums)[kRowBlocks][WGMMA_N / 2], Meanwhile meanwhile) {
   const int all_taps = (int)phase_word(args, work.phase, kTaps);
   const int taps = all_taps / (all_taps == 0 ? 1 : plane_count(args, work.phase));
   const int windows = taps == 0 ? 0 : window_count(args, work);
@@ -143,6 +144,7 @@ __device__ inline void multiply_windows(const Args& args, Ring& ring, const Work
       wait_for(ring.full + ring.filter.stage, kResident ? 0 : ring.filter.parity);
       if (window == windows - 1 && tap == taps - 1) turns.pass_on(ring.turns);
       start_products(ring, row, window + tap > 0, sums);
+      if (window + tap == 0) meanwhile();
       row = row_of(tap + 1 < taps ? tap + 1 : 0);
       wait_for_products<1>();
       if (filter_before >= 0) release_filter(ring, filter_before);
@@ -174,12 +176,19 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
       ring.filter.skip(work.count);
       continue;
     }
-    ask_ahead(args, work, first_row);
+    const auto ask = [&] { ask_ahead(args, work, first_row, slab); };
+    const auto meanwhile = [&] {
+      if (!kPingPong) ask();
+    };
+    if (kPingPong) ask();  // it waits for its turn anyway
     Sum sums[kRowBlocks][WGMMA_N / 2];
     turns.wait(ring.turns);
     if (kResident) ring.filter = {0, 0};
-    if (kHasEmptyWork && work.count == 0) turns.pass_on(ring.turns);
-    multiply_windows(args, ring, work, turns, first_row, sums);
+    if (kHasEmptyWork && work.count == 0) {
+      turns.pass_on(ring.turns);
+      meanwhile();
+    }
+    multiply_windows(args, ring, work, turns, first_row, sums, meanwhile);
     if (kHasEmptyWork && work.count == 0) {
 #pragma unroll
       for (int r = 0; r < kRowBlocks; ++r)
@@ -189,8 +198,7 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
     tails.begin_tile(args, work);
 #pragma unroll
     for (int r = 0; r < kRowBlocks; ++r)
-      finish_tile_rows(args, work, slab, sums[r], work.m + first_row + r * 64 + warp * 16,
-                       tails);
+      finish_tile_rows(args, work, slab, sums[r], work.m + first_row + r * 64 + warp * 16, tails);
     tails.end_tile(args, slab, group);
   }
   tails.end(args, group);

@@ -7,9 +7,17 @@ __device__ inline bool is_part(const Args& args, int number) {
   return kSplits > 1 && number >= (int)args.whole_work;
 }
 __device__ inline int work_count(const Args& args);
-// Whether the block's last piece of work is a part, as it is for all blocks of its cluster.
+// The block's last piece of work, if it is a part.
+__device__ inline int part_of_block(const Args& args) {
+  return (int)args.whole_work + (int)blockIdx.x;
+}
+// Whole tiles of the block, which come before it.
+__device__ inline int rounds_before_part(const Args& args) {
+  return kHasWhole ? (int)args.whole_work / (int)gridDim.x : 0;
+}
+// Whether it is, as for all blocks of the cluster.
 __device__ inline bool has_part(const Args& args) {
-  return kSplits > 1 && (int)args.whole_work + (int)blockIdx.x < work_count(args);
+  return kSplits > 1 && part_of_block(args) < work_count(args);
 }
 // Pieces of work where there are so many tiles.
 __device__ inline int count_parts(const Args& args, int tiles) {
