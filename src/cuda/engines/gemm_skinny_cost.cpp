@@ -42,7 +42,7 @@ constexpr Walk kByRows = {.of_memory = 0.94,
 constexpr Walk kByGroups = {.of_memory = 0.94,
                             .most_issued = 2.2,
                             .issued_by_warp = 0.2,
-                            .start = 6.8e-6,
+                            .start = 5.0e-6,
                             .pass = 0.6e-6,
                             .cluster = 1.0e-6};
 constexpr Walk kDirect = {.of_memory = 0.78,
