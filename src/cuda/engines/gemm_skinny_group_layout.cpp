@@ -65,14 +65,13 @@ std::vector<SkinnyLayout> layouts_by_groups(const Shape& shape, const DeviceProp
     if (layout.rows(shape) > kMostRows || layout.chunk > shape.row_bytes()) return;
     const std::int64_t steps = layout.chunk / kStepBytes / layout.warps_k;
     if (layout.tiles * steps < 2) return;  // pieces come in pairs
-    layout.helpers = shape.few <= 8 ? 2 : 4;
     const std::int64_t registers =
         kRegisters / (layout.threads() * layout.blocks) / 8 * 8;  // that a thread can have
     if (std::min<std::int64_t>(registers, 255) < registers_of(shape, layout)) return;
     if (layout.rounds(shape) <= (layout.split - 1) * layout.block_rounds(shape)) return;
     if (shape.scale_block > 0 && chunk_depth(shape, layout) % shape.scale_block != 0) return;
     if (!choose_group_stages(shape, device, layout)) return;
-    best.consider({layout.tiles, layout.warps_n, layout.split, layout.chunk},
+    best.consider({layout.tiles, layout.warps_n, layout.split, layout.chunk, layout.helpers},
                   layout.seconds(shape, device), layout);
   };
   Layout layout;
@@ -81,7 +80,10 @@ std::vector<SkinnyLayout> layouts_by_groups(const Shape& shape, const DeviceProp
       for (layout.warps_n = 4; layout.warps_n * layout.warps_k <= 16; layout.warps_n += 4)
         for (layout.split = 1; layout.split <= 4; layout.split *= 2)
           for (layout.blocks = 1; layout.blocks <= 2; ++layout.blocks)
-            for (layout.chunk = 128; layout.chunk <= 512; layout.chunk *= 2) consider(layout);
+            for (layout.chunk = 128; layout.chunk <= 512; layout.chunk *= 2)
+              for (layout.helpers = shape.few <= 8 ? 2 : 4; layout.helpers <= 4;
+                   layout.helpers += 2)
+                consider(layout);
   return best.first(most);
 }
 

@@ -74,17 +74,16 @@ __device__ inline void ask_for_chunk(const SomeArgs& args, const GroupWalk& walk
                                      const Ring& ring) {
   uint8* const to = ring.memory + walk.stage * kStageBytes;
   const int chunk = walk.first_chunk + walk.chunk, row = walk.unit * kRows;
-  Mbarrier* const full = ring.full + walk.stage;
-  arrive_and_expect(full, kRows * kChunk + kGroups * kGroupBytes);
-  const int at[3] = {0, chunk * kPieces, row};
-  load_box(to, args.map_weights, full, at);
-  Mbarrier* const raw = ring.raw + walk.stage;
-  arrive_and_expect(raw, kFewTiles * kFirstOffset);
+  Mbarrier *const raw = ring.raw + walk.stage, *const full = ring.full + walk.stage;
+  arrive_and_expect(raw, kFewTiles * kFirstOffset);  // first: it has to be put in order
 #pragma unroll
   for (int j = 0; j < kFewTiles; ++j) {
     const int at_x[3] = {0, 8 * j, chunk * (kChunkDepth / 64)};
     load_box(to + kFirstX + j * kPitchX, args.map_x, raw, at_x);
   }
+  arrive_and_expect(full, kRows * kChunk + kGroups * kGroupBytes);
+  const int at[3] = {0, chunk * kPieces, row};
+  load_box(to, args.map_weights, full, at);
   if constexpr (kScaled) {
     const int at_scales[2] = {row, chunk * kGroups};
     load_box(to + kFirstScale, args.map_scales, full, at_scales);
@@ -105,13 +104,16 @@ __device__ inline void ask_for_chunks(const Args& args, GroupWalk walk, const Ri
 // has pairs 2 s and 2 s + 1 of each lane's packet: 16 bytes of the first (of all four lanes), then
 // 16 of the second, exchanged where the swizzle does so.
 static const int kItems = kFewTiles * 8 * kSteps * kUnits;
+static const int kItemsTogether = kItems > kOrderThreads ? 2 : 1;
 struct Item {
-  int tile, m, u, step;
+  int number, tile, m, u, step;
   __device__ Item(int i)
-      : tile(i / (8 * kSteps * kUnits)),
+      : number(i),
+        tile(i / (8 * kSteps * kUnits)),
         m(i % 8),
         u(i / 8 % kUnits),
         step(i / (8 * kUnits) % kSteps) {}
+  __device__ bool is_inside() const { return number < kItems; }
 };
 
 // By a warp, of 8 rows of x of a step that it has just put in order. Returns whether a sum is not
@@ -143,38 +145,54 @@ __device__ inline bool add_offsets(const uint8* slices, uint8* to) {
   return !(fabsf(sum) < 3e38f);
 }
 
-// Returns whether a sum of the lane's is not finite.
+// Returns whether a sum of the lane's is not finite. Two items at a time, so that one waits while
+// the other goes on.
 __device__ inline bool put_in_order(uint8* x) {
   bool is_lost = false;
 #pragma unroll 1
-  for (int i = (int)threadIdx.x - (kWarps + 1) * 32; i < (kItems + 31) / 32 * 32;
-       i += kOrderThreads) {
-    const Item item(i);
-    const bool inside = kItems % 32 == 0 || i < kItems;
-    uint8* const tile = x + item.tile * kPitchX;
-    uint4 pairs[4];
+  for (int first = (int)threadIdx.x - (kWarps + 1) * 32; first < (kItems + 31) / 32 * 32;
+       first += kOrderThreads * kItemsTogether) {
+    uint4 pairs[kItemsTogether][4];
 #pragma unroll
-    for (int t = 0; t < 4; ++t) {
-      // Piece of 16 bytes of a row.
-      const int piece = (item.step * kStepDepth + t * kOwn + item.u * kUnit) / 8;
-      const uint8* const from = tile + piece / 8 * 1024 + item.m * 128 + (piece % 8 ^ item.m) * 16;
-      if (inside) pairs[t] = in_order_of_weights(*(const uint4*)from);
+    for (int n = 0; n < kItemsTogether; ++n) {
+      const Item item(first + n * kOrderThreads);
+#pragma unroll
+      for (int t = 0; t < 4; ++t) {
+        // Piece of 16 bytes of a row.
+        const int piece = (item.step * kStepDepth + t * kOwn + item.u * kUnit) / 8;
+        if (item.is_inside())
+          pairs[n][t] = in_order_of_weights(
+              *(const uint4*)(x + item.tile * kPitchX + piece / 8 * 1024 + item.m * 128 +
+                              (piece % 8 ^ item.m) * 16));
+      }
     }
     __syncwarp();
-    uint8* const row = tile + (item.step * kSlices + 2 * item.u) * kSliceBytes + item.m * 32;
-    const int turned = item.m / 4 * 16;
-    if (inside) {
-      *(uint4*)(row + turned) = make_uint4(pairs[0].x, pairs[1].x, pairs[2].x, pairs[3].x);
-      *(uint4*)(row + (turned ^ 16)) = make_uint4(pairs[0].y, pairs[1].y, pairs[2].y, pairs[3].y);
-      *(uint4*)(row + kSliceBytes + turned) =
-          make_uint4(pairs[0].z, pairs[1].z, pairs[2].z, pairs[3].z);
-      *(uint4*)(row + kSliceBytes + (turned ^ 16)) =
-          make_uint4(pairs[0].w, pairs[1].w, pairs[2].w, pairs[3].w);
+#pragma unroll
+    for (int n = 0; n < kItemsTogether; ++n) {
+      const Item item(first + n * kOrderThreads);
+      uint8* const row = x + item.tile * kPitchX +
+                         (item.step * kSlices + 2 * item.u) * kSliceBytes + item.m * 32;
+      const int turned = item.m / 4 * 16;
+      const uint4(&four)[4] = pairs[n];
+      if (item.is_inside()) {
+        *(uint4*)(row + turned) = make_uint4(four[0].x, four[1].x, four[2].x, four[3].x);
+        *(uint4*)(row + (turned ^ 16)) = make_uint4(four[0].y, four[1].y, four[2].y, four[3].y);
+        *(uint4*)(row + kSliceBytes + turned) =
+            make_uint4(four[0].z, four[1].z, four[2].z, four[3].z);
+        *(uint4*)(row + kSliceBytes + (turned ^ 16)) =
+            make_uint4(four[0].w, four[1].w, four[2].w, four[3].w);
+      }
     }
     if constexpr (kOffsets) {  // 32 items are a step of 8 rows
       __syncwarp();
-      is_lost |= add_offsets(tile + item.step * kSlices * kSliceBytes,
-                             tile + kFirstOffset + item.step * kSliceBytes);
+#pragma unroll
+      for (int n = 0; n < kItemsTogether; ++n) {
+        const Item item(first + n * kOrderThreads);
+        uint8* const tile = x + item.tile * kPitchX;
+        if (item.is_inside())
+          is_lost |= add_offsets(tile + item.step * kSlices * kSliceBytes,
+                                 tile + kFirstOffset + item.step * kSliceBytes);
+      }
     }
   }
   return is_lost;
