@@ -191,6 +191,9 @@ TEST_F(GpuGemmSkinny, ByGroups) {
   agrees({.few = 17, .many = 328, .depth = 1152, .weights = e4m3, .after = true}, small, true);
   agrees({.few = 5, .many = 72, .depth = 1280, .weights = i4, .block = 256}, small, true);
   agrees({.few = 9, .many = 136, .depth = 448}, small, true);
+  // All of the GPU: one unit for each block, or for two.
+  agrees({.few = 20, .many = 136, .depth = 1536, .weights = i4, .block = 128}, whole, true);
+  agrees({.few = 8, .many = 136, .depth = 2048, .weights = e4m3}, whole, true);
   for (const std::int64_t few : {1, 8, 12})
     for (const DType weights : {bf16, e4m3, i8, i4, u4, e2m1})
       agrees({.few = few, .many = 80, .depth = 768, .weights = weights}, whole, false);

@@ -42,9 +42,9 @@ constexpr Walk kByRows = {.of_memory = 0.94,
 constexpr Walk kByGroups = {.of_memory = 0.94,
                             .most_issued = 2.2,
                             .issued_by_warp = 0.2,
-                            .start = 5.0e-6,
+                            .start = 3.0e-6,
                             .pass = 0.6e-6,
-                            .cluster = 1.0e-6};
+                            .cluster = 1.25e-6};
 constexpr Walk kDirect = {.of_memory = 0.78,
                           .most_issued = 1.53,
                           .issued_by_warp = 0.118,
@@ -167,6 +167,7 @@ double seconds_by_groups(const Shape& shape, const Layout& layout, const DeviceP
   constexpr double kPiece = 14, kPart = 6;  // instructions of a warp: addresses, the walk; waits
   constexpr double kItem = 42;              // instructions that put 4 units of x in order
   constexpr double kChunkClocks = 250;      // to wait, and for the last products
+  constexpr double kOrder = 400, kOrderOffsets = 900;  // clocks of a warp
   constexpr double kSharedBytesPerClock = 128 / 1.3;
   constexpr double kL2BytesPerClock = 30;  // of a multiprocessor
   const Turns turns(shape, layout, device);
@@ -188,7 +189,10 @@ double seconds_by_groups(const Shape& shape, const Layout& layout, const DeviceP
   const double piece = 2 * (conversion(shape, has_offset) + 1) + slices +
                        kPart * std::ceil(slices / 4) + (is_scaled(shape) ? columns / 2 + 6 : 0) +
                        kPiece;
-  const double items = few * chunk_depth / 32 / 32;  // of a warp
+  const double items = few_tiles(shape) * 8 * chunk_depth / 32 / 32;  // of a warp
+  // Two at a time, one after the other.
+  const double order = std::ceil(items / as_double(2 * (layout.helpers - 1))) *
+                       (has_offset ? kOrderOffsets : kOrder);
   const double issue = issue_clocks(kByGroups, pieces * piece, warps * turns.at_once) +
                        items * (kItem + (has_offset ? 32 : 0)) / kByGroups.most_issued +
                        kChunkClocks / turns.at_once;
@@ -199,7 +203,7 @@ double seconds_by_groups(const Shape& shape, const Layout& layout, const DeviceP
   const double to_seconds =
       turns.all * as_double(layout.block_rounds(shape) * layout.passes) / kClock;
   return together({memory, issue * to_seconds, products * to_seconds, shared * to_seconds,
-                   l2 * to_seconds}) +
+                   l2 * to_seconds, order / turns.at_once * to_seconds}) +
          fixed_seconds(kByGroups, layout) + issue / kClock;
 }
 

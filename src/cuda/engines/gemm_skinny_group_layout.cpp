@@ -17,6 +17,7 @@ constexpr std::int64_t kStepBytes = 64;  // of a row, in a step of a warpgroup
 constexpr std::int64_t kMostStages = 8;
 constexpr std::int64_t kMostRows = 256;  // of a box of the copy engine
 constexpr std::int64_t kRegisters = 64 << 10;
+constexpr std::int64_t kBlockDepth = 128;  // of x, that a warp puts in order
 
 std::int64_t chunk_depth(const Shape& shape, const Layout& layout) {
   return layout.chunk * 8 / shape.bits();
@@ -25,8 +26,11 @@ std::int64_t chunk_depth(const Shape& shape, const Layout& layout) {
 // the weights as factors, packets of two pieces.
 std::int64_t registers_of(const Shape& shape, const Layout& layout) {
   const std::int64_t sums = shape.columns() / 2;
-  return 20 + layout.tiles * sums + (shape.scale_block > 0 ? 2 * sums + 4 : 0) +
-         (shape.bits() == 16 ? 16 : 32) + 16;
+  const bool scaled = shape.scale_block > 0;
+  if (scaled && sums == 16 && layout.warps_n * layout.warps_k > 12)  // sums of one piece
+    return layout.tiles == 1 ? 96 : 255;
+  return 20 + layout.tiles * sums + (scaled ? 2 * sums + 4 : 0) + (shape.bits() == 16 ? 16 : 32) +
+         16;
 }
 
 bool choose_group_stages(const Shape& shape, const DeviceProps& device, Layout& layout) {
@@ -63,6 +67,7 @@ std::vector<SkinnyLayout> layouts_by_groups(const Shape& shape, const DeviceProp
   FastestLayouts best;
   const auto consider = [&](Layout layout) {
     if (layout.rows(shape) > kMostRows || layout.chunk > shape.row_bytes()) return;
+    if (chunk_depth(shape, layout) % kBlockDepth != 0) return;
     const std::int64_t steps = layout.chunk / kStepBytes / layout.warps_k;
     if (layout.tiles * steps < 2) return;  // pieces come in pairs
     const std::int64_t registers =
@@ -71,19 +76,18 @@ std::vector<SkinnyLayout> layouts_by_groups(const Shape& shape, const DeviceProp
     if (layout.rounds(shape) <= (layout.split - 1) * layout.block_rounds(shape)) return;
     if (shape.scale_block > 0 && chunk_depth(shape, layout) % shape.scale_block != 0) return;
     if (!choose_group_stages(shape, device, layout)) return;
-    best.consider({layout.tiles, layout.warps_n, layout.split, layout.chunk, layout.helpers},
+    if (layout.split > 1 && layout.passes > 1) return;  // helpers are not to wait for clusters
+    best.consider({layout.tiles, layout.warps_n, layout.split, layout.chunk},
                   layout.seconds(shape, device), layout);
   };
   Layout layout;
+  layout.helpers = shape.few <= 8 ? 3 : 4;  // one asks, the others put x in order
   for (layout.tiles = 1; layout.tiles <= 2; ++layout.tiles)
     for (layout.warps_k = 1; layout.warps_k <= 4; layout.warps_k *= 2)
       for (layout.warps_n = 4; layout.warps_n * layout.warps_k <= 16; layout.warps_n += 4)
-        for (layout.split = 1; layout.split <= 4; layout.split *= 2)
+        for (layout.split = 1; layout.split <= 2; ++layout.split)
           for (layout.blocks = 1; layout.blocks <= 2; ++layout.blocks)
-            for (layout.chunk = 128; layout.chunk <= 512; layout.chunk *= 2)
-              for (layout.helpers = shape.few <= 8 ? 2 : 4; layout.helpers <= 4;
-                   layout.helpers += 2)
-                consider(layout);
+            for (layout.chunk = 128; layout.chunk <= 512; layout.chunk *= 2) consider(layout);
   return best.first(most);
 }
 

@@ -100,8 +100,7 @@ std::int64_t SkinnyLayout::shared_bytes(const Shape& shape) const {
   const std::int64_t sums = sum_bytes(shape);
   if (helpers > 0) {
     constexpr std::int64_t kAlignment = 1024;  // of stages
-    return kAlignment + steps * (group_stage_bytes(shape) + kGroupBarrierBytes) + sums +
-           kBarrierBytes;
+    return kAlignment + steps * (group_stage_bytes(shape) + kGroupBarrierBytes) + sums;
   }
   if (chunk > 0) {
     const std::int64_t stages = steps * stage_bytes(shape);
@@ -112,12 +111,12 @@ std::int64_t SkinnyLayout::shared_bytes(const Shape& shape) const {
          buffers_scales(shape) * scale_bytes(shape, *this) + sums;
 }
 std::int64_t SkinnyLayout::sum_bytes(const Shape& shape) const {
-  const std::int64_t places = helpers > 0 ? 2 : 1;
+  const std::int64_t places = helpers > 0 && split == 1 ? 2 : 1;
   return places * warps_k * few_at_once(shape) * (rows(shape) + 4) * 4;
 }
 std::int64_t SkinnyLayout::few_at_once(const Shape& shape) const {
   constexpr std::int64_t kTile = 8;
-  return helpers > 0 || (chunk + batch > 0 && split == 1) ? std::min(shape.few, kTile) : shape.few;
+  return chunk + batch > 0 && split == 1 ? std::min(shape.few, kTile) : shape.few;
 }
 std::int64_t SkinnyLayout::groups(const Shape& shape) const {
   return ceil_div(shape.many, rows(shape));

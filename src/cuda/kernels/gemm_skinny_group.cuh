@@ -14,11 +14,16 @@ static const int kHalf = WGMMA_N / 2;                       // sums of a lane, o
 static const int kTogether = kSlices < 4 ? kSlices : 4;     // slices of a part
 static const int kParts = kSlices / kTogether;              // of a piece
 static const int kPartWords = 2 * kTogether / kPairs;       // of a packet
+// Pieces whose sums wait for their scales at a time: where registers are few, one.
+static const int kOwnPlaces = kHalf == 16 && kWarps > 12 ? 1 : 2;
 static const int kOwnSteps = kSteps / kWarpsK;
 static const int kAllPieces = kTiles * kOwnSteps;           // of a chunk, an even number
-static const int kTurnPieces = kAllPieces <= 8 ? kAllPieces : 8;  // in one turn of a loop
+// In one turn of a loop.
+static const int kMostPieces = kScaled && kOwnPlaces == 1 ? 2 : 8;
+static const int kTurnPieces = kAllPieces <= kMostPieces ? kAllPieces : kMostPieces;
 static const int kSumFloats = kWarpsK * kFewAtOnce * kPitch;
-static const int kAllBytes = kStages * kStageBytes + 2 * kSumFloats * 4;  // before the barriers
+static const int kSumPlaces = kClusterBlocks == 1 ? 2 : 1;
+static const int kAllBytes = kStages * kStageBytes + kSumPlaces * kSumFloats * 4;  // then barriers
 
 // Which of 8 rows lanes g have: eight lanes side by side, of two rows, then meet in no bank.
 __device__ inline int row_of_lane(int g) {
@@ -141,7 +146,7 @@ __device__ inline void add_chunk(const GroupLane& lane, GroupSums& all) {
   const uint64 offsets =
       advance_descriptor(x, kFirstOffset - lane.step * ((kSlices - 1) * kSliceBytes));
   uint32 factors[2][kTogether][4];
-  float own[2][kHalf], scales[2][2];  // of two pieces, where there are scales
+  float own[kOwnPlaces][kHalf], scales[kOwnPlaces][2];  // where there are scales
   Words packets[2], next[2];
   lane.packets(0, 0, packets);
   part_of_packets<kOffset>(W(), packets, 0, factors[0]);
@@ -152,7 +157,7 @@ __device__ inline void add_chunk(const GroupLane& lane, GroupSums& all) {
       const int tile = n % kTiles, number = (first + n) / kTiles;  // of the warpgroup's steps
       const bool has_next = n + 1 < kTurnPieces || first + kTurnPieces < kAllPieces;
       if (has_next) lane.packets((first + n + 1) / kTiles, (n + 1) % kTiles, next);
-      if constexpr (kScaled) lane.scales(number, tile, scales[n % 2]);
+      if constexpr (kScaled) lane.scales(number, tile, scales[n % kOwnPlaces]);
 #pragma unroll
       for (int part = 0; part < kParts; ++part) {
         const int here = (n * kParts + part) % 2;
@@ -160,11 +165,11 @@ __device__ inline void add_chunk(const GroupLane& lane, GroupSums& all) {
             x, (number * kWarpsK * kSlices + part * kTogether) * kSliceBytes - kCountedFrom);
         const uint64 offset = advance_descriptor(offsets, number * kWarpsK * kSliceBytes);
         if constexpr (kScaled)
-          multiply_part<kOffset>(own[n % 2], factors[here], slices, offset, part > 0);
+          multiply_part<kOffset>(own[n % kOwnPlaces], factors[here], slices, offset, part > 0);
         else
           multiply_part<false>(all.sums[tile], factors[here], slices, offset, true);
         wait_for_products<1>();  // of the part before
-        if constexpr (kScaled)
+        if constexpr (kScaled && kOwnPlaces == 2)
           if (part == 0 && n > 0)
             add_scaled(all.sums[(n + kTiles - 1) % kTiles], own[(n + 1) % 2], scales[(n + 1) % 2]);
         if (part + 1 < kParts)
@@ -174,23 +179,28 @@ __device__ inline void add_chunk(const GroupLane& lane, GroupSums& all) {
       }
       packets[0] = next[0];
       packets[1] = next[1];
+      if constexpr (kScaled && kOwnPlaces == 1) {
+        wait_for_products<0>();
+        add_scaled(all.sums[tile], own[0], scales[0]);
+      }
     }
     wait_for_products<0>();
-    if constexpr (kScaled) add_scaled(all.sums[kTiles - 1], own[1], scales[1]);
+    if constexpr (kScaled && kOwnPlaces == 2) add_scaled(all.sums[kTiles - 1], own[1], scales[1]);
   }
   if constexpr (!kScaled) keep_in_registers(all.sums);
 }
 
-// The end of a unit: sums of warps, then of the blocks of a cluster, 8 rows of x at a time, in two
-// places of shared memory in turn. Blocks tell each other at `ready` that theirs are there; whoever
-// comes to a place again knows by what came to the other that nobody reads it any more.
+// The end of a unit: sums of warps, 8 rows of x at a time, in two places of shared memory in turn:
+// whoever comes to a place again has met the others at the other place meanwhile. Blocks of a
+// cluster, which have one unit, add theirs between two barriers of the cluster, all rows of x at
+// once.
 __device__ inline void finish_group(const Args& args, const Place& place, const GroupSums& products,
-                                    float* memory, Mbarrier* ready, int& round, int warp) {
+                                    float* memory, int& round, int warp) {
   const int rank = blockIdx.x % kClusterBlocks;
   constexpr int kShare = kRows / kClusterBlocks, kAcross = kShare / kVectorY;
 #pragma unroll 1
   for (int first = 0; first < kFew; first += kFewAtOnce, ++round) {
-    float* const sums = memory + round % 2 * kSumFloats;
+    float* const sums = memory + round % kSumPlaces * kSumFloats;
     products.visit([&](int row, int m, float sum) {
       if (kFewAtOnce == kFew || (unsigned)(m - first) < (unsigned)kFewAtOnce)
         sums[(warp / kWarpsN * kFewAtOnce + m - first) * kPitch + warp % kWarpsN * kWarpRows +
@@ -205,11 +215,8 @@ __device__ inline void finish_group(const Args& args, const Place& place, const 
           sums_of_warps(sums, i / kRows, i % kRows, sum);
           sums[i / kRows * kPitch + i % kRows] = sum[0];
         }
-        group_barrier<kThreads>(0);
       }
-      if (threadIdx.x < kClusterBlocks && threadIdx.x != rank)
-        tell_block(ready + round % 2, threadIdx.x);
-      wait_to_be_told(ready + round % 2, round / 2 % 2);
+      cluster_barrier();
     }
 #pragma unroll 1
     for (int i = threadIdx.x; i < kAcross * kFewAtOnce; i += kThreads) {
@@ -231,7 +238,6 @@ extern "C" __global__ void __launch_bounds__(kAllThreads, kBlocks)
   // Where the swizzle's pattern begins. Not rounded as an integer: it stays known to be shared.
   uint8* const memory = start + (1024 - (uint64)start % 1024) % 1024;
   Mbarrier* const barriers = (Mbarrier*)(memory + kAllBytes);
-  Mbarrier* const ready = barriers + 3 * kStages;
   const Ring ring = {memory, barriers, barriers + kStages, barriers + 2 * kStages};
   const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);  // the same for all lanes
   GroupWalk walk(args);
@@ -244,10 +250,6 @@ extern "C" __global__ void __launch_bounds__(kAllThreads, kBlocks)
         init_barrier(ring.full + s, kHelpers);
         init_barrier(ring.read + s, kWarps);
       }
-      if constexpr (kClusterBlocks > 1) {
-        init_barrier(ready, kClusterBlocks - 1);
-        init_barrier(ready + 1, kClusterBlocks - 1);
-      }
       fence_barriers();
       fence_shared_writes();
     }
@@ -258,14 +260,13 @@ extern "C" __global__ void __launch_bounds__(kAllThreads, kBlocks)
     __syncwarp();
   }
   __syncthreads();
-  if constexpr (kClusterBlocks > 1) cluster_arrive();  // to be waited for before others are told
 
   if (warp >= kWarps) {
     if (warp == kWarps)
       ask_for_chunks(args, walk, ring);
     else
       order_chunks(args, walk, ring);
-    if constexpr (kClusterBlocks > 1) cluster_wait();
+    if constexpr (kClusterBlocks > 1) cluster_barrier();  // that of the sums
   } else {
     GroupLane lane(warp);
     int round = 0;
@@ -287,8 +288,7 @@ extern "C" __global__ void __launch_bounds__(kAllThreads, kBlocks)
         __syncwarp();
         if (threadIdx.x % 32 == 0) arrive(ring.read + walk.stage);
       }
-      if (kClusterBlocks > 1 && round == 0) cluster_wait();
-      finish_group(args, place, sums, (float*)(memory + kStages * kStageBytes), ready, round, warp);
+      finish_group(args, place, sums, (float*)(memory + kStages * kStageBytes), round, warp);
     }
   }
   if constexpr (kClusterBlocks > 1) cluster_barrier();  // others may still read sums

@@ -15,7 +15,6 @@
 static const int kStepBytes = 4 * kPacketBytes;  // of a row, in a step of a warpgroup
 static const int kWarps = kWarpsN * kWarpsK;
 static const int kAllThreads = (kWarps + kHelpers) * 32;
-static const int kOrderThreads = (kHelpers - 1) * 32;
 static const int kPieces = kChunk / 128;
 static const int kSteps = kChunk / kStepBytes;
 static const int kChunkDepth = kChunk * 8 / kBits;
@@ -99,27 +98,45 @@ __device__ inline void ask_for_chunks(const Args& args, GroupWalk walk, const Ri
   }
 }
 
-// An item of x is, of one of its rows, a unit of 8 depths of each of the four lanes that share the
-// rows of weights: 32 items are 2048 bytes, which a warp reads and writes again. Slice s of a step
-// has pairs 2 s and 2 s + 1 of each lane's packet: 16 bytes of the first (of all four lanes), then
-// 16 of the second, exchanged where the swizzle does so.
-static const int kItems = kFewTiles * 8 * kSteps * kUnits;
-static const int kItemsTogether = kItems > kOrderThreads ? 2 : 1;
-struct Item {
-  int number, tile, m, u, step;
-  __device__ Item(int i)
-      : number(i),
-        tile(i / (8 * kSteps * kUnits)),
-        m(i % 8),
-        u(i / 8 % kUnits),
-        step(i / (8 * kUnits) % kSteps) {}
-  __device__ bool is_inside() const { return number < kItems; }
+// A block of x, 128 depths of 8 of its rows, are 2048 bytes, which a warp reads and writes again. A
+// lane has, of one row, a unit of 8 depths of each of the four lanes that share rows of weights.
+// Slice s of a step has pairs 2 s and 2 s + 1 of each lane's packet: 16 bytes of the first (of all
+// four lanes), then 16 of the second, exchanged where the swizzle does so.
+static const int kBlockBytes = 2048;
+static const int kBlocksAlong = kChunkDepth / 128;
+static const int kBlocksX = kFewTiles * kBlocksAlong;
+static const int kBlocksTogether = kBlocksX > kHelpers - 1 ? 2 : 1;
+struct OrderLane {
+  uint32 from[4], to;  // in a block
+
+  __device__ OrderLane() {
+    const uint32 lane = threadIdx.x % 32, m = lane % 8, step = lane / 8 / kUnits;
+    const uint32 u = lane / 8 % kUnits;
+#pragma unroll
+    for (uint32 t = 0; t < 4; ++t) {
+      const uint32 piece = step * (kStepDepth / 8) + t * (kOwn / 8) + u;  // 16 bytes of a row
+      from[t] = piece / 8 * 1024 + m * 128 + (piece % 8 ^ m) * 16;
+    }
+    to = (step * kSlices + 2 * u) * kSliceBytes + m * 32 + m / 4 * 16;
+  }
+  __device__ void read(const uint8* block, uint4 (&pairs)[4]) const {
+#pragma unroll
+    for (int t = 0; t < 4; ++t)
+      pairs[t] = in_order_of_weights(*(const uint4*)(block + from[t]));
+  }
+  __device__ void write(uint8* block, const uint4 (&pairs)[4]) const {
+    uint8 *const first = block + to, *const second = block + (to ^ 16);
+    *(uint4*)first = make_uint4(pairs[0].x, pairs[1].x, pairs[2].x, pairs[3].x);
+    *(uint4*)second = make_uint4(pairs[0].y, pairs[1].y, pairs[2].y, pairs[3].y);
+    *(uint4*)(first + kSliceBytes) = make_uint4(pairs[0].z, pairs[1].z, pairs[2].z, pairs[3].z);
+    *(uint4*)(second + kSliceBytes) = make_uint4(pairs[0].w, pairs[1].w, pairs[2].w, pairs[3].w);
+  }
 };
 
 // By a warp, of 8 rows of x of a step that it has just put in order. Returns whether a sum is not
 // finite.
 __device__ inline bool add_offsets(const uint8* slices, uint8* to) {
-  const int lane = threadIdx.x % 32;
+  const uint32 lane = threadIdx.x % 32;
   const uint32 minus = offset_pair<T>(W()) | kMinus, factor[4] = {minus, minus, minus, minus};
   float sums[2][4] = {};
 #pragma unroll
@@ -138,75 +155,58 @@ __device__ inline bool add_offsets(const uint8* slices, uint8* to) {
   const uint32 middle = __float_as_uint(rest) & 0xffff0000u;
   const uint32 low = __float_as_uint(rest - __uint_as_float(middle));
   if (lane < 8) {
-    const int m = lane % 4 * 2 + lane / 4, turned = m / 4 * 16;
+    const uint32 m = lane % 4 * 2 + lane / 4, turned = m / 4 * 16;
     *(uint4*)(to + m * 32 + turned) = make_uint4(high >> 16 | middle, low >> 16, 0u, 0u);
     *(uint4*)(to + m * 32 + (turned ^ 16)) = make_uint4(0u, 0u, 0u, 0u);
   }
   return !(fabsf(sum) < 3e38f);
 }
 
-// Returns whether a sum of the lane's is not finite. Two items at a time, so that one waits while
-// the other goes on.
-__device__ inline bool put_in_order(uint8* x) {
+// Two blocks at a time, so that one waits while the other goes on. Returns whether a sum of the
+// lane's is not finite.
+__device__ inline bool put_in_order(const OrderLane& lane, uint32 warp, uint8* x) {
   bool is_lost = false;
 #pragma unroll 1
-  for (int first = (int)threadIdx.x - (kWarps + 1) * 32; first < (kItems + 31) / 32 * 32;
-       first += kOrderThreads * kItemsTogether) {
-    uint4 pairs[kItemsTogether][4];
+  for (uint32 first = warp; first < kBlocksX; first += (kHelpers - 1) * kBlocksTogether) {
+    uint4 pairs[kBlocksTogether][4];
+    uint8* tile[kBlocksTogether];
+    uint32 along[kBlocksTogether];
+    bool inside[kBlocksTogether];
 #pragma unroll
-    for (int n = 0; n < kItemsTogether; ++n) {
-      const Item item(first + n * kOrderThreads);
-#pragma unroll
-      for (int t = 0; t < 4; ++t) {
-        // Piece of 16 bytes of a row.
-        const int piece = (item.step * kStepDepth + t * kOwn + item.u * kUnit) / 8;
-        if (item.is_inside())
-          pairs[n][t] = in_order_of_weights(
-              *(const uint4*)(x + item.tile * kPitchX + piece / 8 * 1024 + item.m * 128 +
-                              (piece % 8 ^ item.m) * 16));
-      }
+    for (uint32 n = 0; n < kBlocksTogether; ++n) {
+      const uint32 number = first + n * (kHelpers - 1);
+      inside[n] = n == 0 || number < kBlocksX;
+      tile[n] = x + number / kBlocksAlong * kPitchX;
+      along[n] = number % kBlocksAlong;
+      if (inside[n]) lane.read(tile[n] + along[n] * kBlockBytes, pairs[n]);
     }
     __syncwarp();
 #pragma unroll
-    for (int n = 0; n < kItemsTogether; ++n) {
-      const Item item(first + n * kOrderThreads);
-      uint8* const row = x + item.tile * kPitchX +
-                         (item.step * kSlices + 2 * item.u) * kSliceBytes + item.m * 32;
-      const int turned = item.m / 4 * 16;
-      const uint4(&four)[4] = pairs[n];
-      if (item.is_inside()) {
-        *(uint4*)(row + turned) = make_uint4(four[0].x, four[1].x, four[2].x, four[3].x);
-        *(uint4*)(row + (turned ^ 16)) = make_uint4(four[0].y, four[1].y, four[2].y, four[3].y);
-        *(uint4*)(row + kSliceBytes + turned) =
-            make_uint4(four[0].z, four[1].z, four[2].z, four[3].z);
-        *(uint4*)(row + kSliceBytes + (turned ^ 16)) =
-            make_uint4(four[0].w, four[1].w, four[2].w, four[3].w);
-      }
-    }
-    if constexpr (kOffsets) {  // 32 items are a step of 8 rows
+    for (uint32 n = 0; n < kBlocksTogether; ++n)
+      if (inside[n]) lane.write(tile[n] + along[n] * kBlockBytes, pairs[n]);
+    if constexpr (kOffsets) {  // a block is a step
       __syncwarp();
 #pragma unroll
-      for (int n = 0; n < kItemsTogether; ++n) {
-        const Item item(first + n * kOrderThreads);
-        uint8* const tile = x + item.tile * kPitchX;
-        if (item.is_inside())
-          is_lost |= add_offsets(tile + item.step * kSlices * kSliceBytes,
-                                 tile + kFirstOffset + item.step * kSliceBytes);
-      }
+      for (uint32 n = 0; n < kBlocksTogether; ++n)
+        if (inside[n])
+          is_lost |= add_offsets(tile[n] + along[n] * kBlockBytes,
+                                 tile[n] + kFirstOffset + along[n] * kSliceBytes);
     }
   }
   return is_lost;
 }
 __device__ inline void order_chunks(const Args& args, GroupWalk walk, const Ring& ring) {
+  const OrderLane lane;
+  const uint32 warp = threadIdx.x / 32 - kWarps - 1;
 #pragma unroll 1
   for (; walk.has_more(args); walk.next()) {
     uint8* const stage = ring.memory + walk.stage * kStageBytes;
     wait_for(ring.raw + walk.stage, walk.parity);
-    const bool is_lost = put_in_order(stage + kFirstX);
+    const bool is_lost = put_in_order(lane, warp, stage + kFirstX);
     if constexpr (kOffsets) {
       const bool any = __any_sync(0xffffffffu, is_lost);
       if (threadIdx.x % 32 == 0)
-        ((uint32*)(stage + kFirstFlag))[threadIdx.x / 32 - kWarps - 1] = any ? 1u : 0u;
+        ((uint32*)(stage + kFirstFlag))[warp] = any ? 1u : 0u;
     }
     fence_shared_writes();
     __syncwarp();

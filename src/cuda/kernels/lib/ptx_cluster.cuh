@@ -12,22 +12,6 @@ __device__ inline void cluster_barrier() {
 #endif
 }
 
-// The same in two halves, between which a thread does other things.
-__device__ inline void cluster_arrive() {
-#if !defined(__CUDA_ARCH__)
-  emulated_cluster_arrive();
-#elif __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.arrive.aligned;" ::: "memory");
-#endif
-}
-__device__ inline void cluster_wait() {
-#if !defined(__CUDA_ARCH__)
-  emulated_cluster_wait();
-#elif __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
-#endif
-}
-
 // What block `rank` has where `slot` is here. Between two barriers of the cluster: after the first
 // it has been written, before the second the block is still there.
 __device__ inline float load_from_block(const float* slot, int rank) {

@@ -45,36 +45,6 @@ __device__ inline void arrive_at_block(Mbarrier* barrier, int rank) {
       : "memory");
 #endif
 }
-// The same, and what the thread has written to its shared memory, or seen written after a barrier
-// of its block, is seen by who waits to be told there. Slow: not for loops over a ring.
-__device__ inline void tell_block(Mbarrier* barrier, int rank) {
-#if !defined(__CUDA_ARCH__)
-  emulated_mbarrier_arrive_remote(barrier, (unsigned)rank);
-#elif __CUDA_ARCH__ >= 900
-  asm volatile(
-      "{\n.reg .b32 there;\n"
-      "mapa.shared::cluster.u32 there, %0, %1;\n"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}" ::"r"(
-          shared_address(barrier)),
-      "r"(rank)
-      : "memory");
-#endif
-}
-__device__ inline void wait_to_be_told(Mbarrier* barrier, int parity) {
-#if !defined(__CUDA_ARCH__)
-  emulated_mbarrier_wait(barrier, (unsigned)parity);
-#elif __CUDA_ARCH__ >= 900
-  asm volatile(
-      "{\n.reg .pred complete;\n"
-      "again:\n"
-      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 complete, [%0], %1;\n"
-      "@complete bra done;\n"
-      "bra again;\n"
-      "done:\n}" ::"r"(shared_address(barrier)),
-      "r"(parity)
-      : "memory");
-#endif
-}
 // One arrival, and so many bytes to come in this phase.
 __device__ inline void arrive_and_expect(Mbarrier* barrier, int bytes) {
 #if !defined(__CUDA_ARCH__)
