@@ -29,6 +29,7 @@ class NoSpills : public testing::Test {
                         const CompileOptions& options = {}) {
     const std::size_t number = problems_++;
     if (!is_long() && number % period != 0) return;
+    SCOPED_TRACE(testing::Message() << "problem " << number << " of the test");
     const DeviceProps device = Device::named("h200").props();
     const auto outline = build_plan(graph, device, options, nullptr, false);
     bool is_taken = false;

@@ -42,6 +42,7 @@ class ProductDesigner {
   Support check();
   std::vector<WarpTile> tiles() const;
   bool shares_out(const WarpTile& tile) const;
+  bool fits_registers(const WarpTile& tile) const;
   std::int64_t blocks_per_sm(const WarpTile& tile) const;
   std::int64_t shared_bytes(const WarpTile& tile) const;
   std::int64_t tile_count(const WarpTile& tile, std::size_t first, std::size_t count) const;

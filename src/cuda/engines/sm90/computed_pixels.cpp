@@ -111,7 +111,8 @@ std::string print_pixels(const PixelShape& shape, const Graph& graph, Arguments&
          constant("kComputesPixels", 1) + constant("kPixelRows", computed.rows) +
          constant("kProgramRank", computed.program.space.rank()) +
          constant("kVectorPixels", computed.vector) +
-         print_program(computed.program, graph, "pixel_values", arguments);
+         "namespace of_pixels {\n" +
+         print_holding_program(computed.program, graph, "values", arguments) + "}\n";
 }
 
 }  // namespace ashlar::cuda

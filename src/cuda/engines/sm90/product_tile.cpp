@@ -181,6 +181,7 @@ std::vector<ProductTile> product_tiles(DType operands, std::int64_t rows, std::i
                                                {.m = 128, .n = 128},
                                                {.m = 64, .n = 128, .ping_pong = true},
                                                {.m = 256, .n = 64},
+                                               {.m = 128, .n = 64},
                                                {.m = 128, .n = 64, .ping_pong = true},
                                                {.m = 64, .n = 64, .ping_pong = true},
                                                {.m = 128, .n = 32, .ping_pong = true},
@@ -195,6 +196,9 @@ std::vector<ProductTile> product_tiles(DType operands, std::int64_t rows, std::i
     // Who adds them up wants others to multiply meanwhile, which those with tiles of their own do
     // not.
     if (promotes(operands) && tile.ping_pong && rows > 64) continue;
+    // For those of few columns.
+    if (tile.m == 128 && tile.n == 64 && !tile.ping_pong && (!promotes(operands) || columns > 64))
+      continue;
     if (!promotes(operands) && tile.m == 64 && tile.n == 192) continue;
     // Of tiles that reach past the result only the smallest of a kind.
     if (tile.n >= 2 * columns && tile.n > 16) continue;

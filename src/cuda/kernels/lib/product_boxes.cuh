@@ -50,6 +50,7 @@ __device__ inline void visit_brought(const A& args, Place place, Index row, Inde
 // The boxes of a tile that a warp fills, row block by row block, are numbered. What belongs into
 // the first kBoxes of them is brought while products are made; this asks for it. The others pass
 // through registers, kBoxesAhead before they are wanted.
+static const bool kBringsFirst = kBrings;
 static const int kBoxesAhead = kRowBlocks > 1 ? 1 : 2;  // registers
 template <int kColumns, class A, class Place>
 __device__ inline void bring_first_boxes(const A& args, uint8* slab, Index row, Index row_end,

@@ -62,6 +62,7 @@ struct alignas(2 * sizeof(Sum)) SumPair {
 };
 
 // Nothing is brought before the sums are there (lib/product_boxes.cuh).
+static const bool kBringsFirst = false;
 template <int kColumns, class... Any>
 __device__ inline void bring_first_boxes(const Any&...) {}
 

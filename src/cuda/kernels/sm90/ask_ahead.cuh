@@ -6,6 +6,10 @@
 // after lib/product_rows.cuh or lib/product_boxes.cuh, and after bounds_of and place_row of a
 // loader.
 
+// Where a warpgroup does so: before its turn, for which it waits anyway; without turns before its
+// products, or, where it has to wait for boxes, while the first ones are made.
+static const bool kAsksMeanwhile = kBringsFirst && !kPingPong;
+
 // For the rows of a warpgroup from `first_row` of the tile on; `slab` is the warp's own.
 template <class A>
 __device__ inline void ask_ahead(const A& args, const Work& work, int first_row, uint8* slab) {

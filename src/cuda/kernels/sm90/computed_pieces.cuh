@@ -30,18 +30,29 @@ constexpr int largest_divisor(int number, int most) {
   return number % most == 0 ? most : largest_divisor(number, most - 1);
 }
 
-// Pieces of a tile, some of them at a time on their way: `load(i)` gives the one that `store(i)`
-// puts into its place. Before the first `ready` waits for the place.
-template <int kPieces, class Load, class Store, class Ready>
-__device__ inline void fill_pieces(Load load, Store store, Ready ready) {
+// Pieces of a tile, some of them at a time on their way: `ask(i, asked)` loads what `make(i,
+// asked)` makes the piece of that `store(i, piece)` puts into its place. Before the first `ready`
+// waits for the place.
+template <int kPieces, class Asked, class Ask, class Make, class Store, class Ready>
+__device__ inline void fill_pieces(Ask ask, Make make, Store store, Ready ready) {
   const int kTogether = largest_divisor(kPieces, kProducers == 1 ? 8 : 4);  // registers allow
 #pragma unroll 1
   for (int first = 0; first < kPieces; first += kTogether) {
+    Asked asked[kTogether];
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) ask(first + i, asked[i]);
     uint4 pieces[kTogether];
 #pragma unroll
-    for (int i = 0; i < kTogether; ++i) pieces[i] = load(first + i);
+    for (int i = 0; i < kTogether; ++i) pieces[i] = make(first + i, asked[i]);
     if (first == 0) ready();
 #pragma unroll
     for (int i = 0; i < kTogether; ++i) store(first + i, pieces[i]);
   }
+}
+// The same where the compiler brings the loads of `make(i)` together.
+template <int kPieces, class Make, class Store, class Ready>
+__device__ inline void fill_pieces(Make make, Store store, Ready ready) {
+  struct Nothing {};
+  fill_pieces<kPieces, Nothing>([](int, Nothing&) {},
+                                [&](int i, const Nothing&) { return make(i); }, store, ready);
 }

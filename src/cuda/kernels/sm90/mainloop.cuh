@@ -15,8 +15,12 @@
 #include "lib/ptx_tma.cuh"
 #include "lib/ptx_wgmma.cuh"
 
+// Lanes of a warp that say that they have computed their part of a stage. One does for its warp,
+// but checkers of races follow only who speaks: where a stage is not always the same warpgroup's,
+// all do.
+static const int kTellers = kStages % kProducers == 0 ? 1 : 32;
 // At the barrier of a full stage: whoever asks for a part of it, and warps that compute the rest.
-static const int kFullArrivals = (kAskedBytes > 0) + (kComputes ? 4 : 0);
+static const int kFullArrivals = (kAskedBytes > 0) + (kComputes ? 4 * kTellers : 0);
 // A product has 64 rows and WGMMA_N columns: the pieces that a warpgroup has of a tile, those of
 // the same rows one after the other.
 static const int kParts = kTileN / WGMMA_N;
@@ -95,7 +99,7 @@ __device__ inline void compute_stages(const A& args, Ring ring, int group) {
       });
       fence_shared_writes();
       __syncwarp();
-      if (threadIdx.x % 32 == 0) arrive(full);
+      if (threadIdx.x % 32 < kTellers) arrive(full);
     }
   }
 }
@@ -184,9 +188,8 @@ __device__ inline void multiply_blocks(Ring& ring, const Work& work, const Turns
   if (before >= 0) release(ring, before);
 }
 
-// Where no work follows: until all warps have given back all stages. Those that computed them have
-// said so thread by thread: one lane's word for its warp, as it is given of each stage, is not
-// followed by checkers of races.
+// Where no work follows: until all warps have given back all stages, and all threads have said that
+// they have computed theirs.
 __device__ inline void wait_for_all_stages(Ring ring) {
   if constexpr (kComputes) wait_for(ring.computed, 0);
   for (int s = 0; s < kStages; ++s, ring.next()) wait_for(ring.empty + ring.stage, ring.parity ^ 1);
@@ -214,9 +217,9 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
     }
     const auto ask = [&] { ask_ahead(args, work, first_row_block * 64, slab); };
     const auto meanwhile = [&] {
-      if (!kPingPong) ask();
+      if (kAsksMeanwhile) ask();
     };
-    if (kPingPong) ask();  // it waits for its turn anyway
+    if (!kAsksMeanwhile) ask();
     Sum sums[kPieces][WGMMA_N / 2];
     turns.wait(ring.turns);
     if (work.count == 0) {

@@ -178,9 +178,9 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
     }
     const auto ask = [&] { ask_ahead(args, work, first_row, slab); };
     const auto meanwhile = [&] {
-      if (!kPingPong) ask();
+      if (kAsksMeanwhile) ask();
     };
-    if (kPingPong) ask();  // it waits for its turn anyway
+    if (!kAsksMeanwhile) ask();
     Sum sums[kRowBlocks][WGMMA_N / 2];
     turns.wait(ring.turns);
     if (kResident) ring.filter = {0, 0};
