@@ -29,8 +29,9 @@ std::int64_t registers_of(const Shape& shape, const Layout& layout) {
   const bool scaled = shape.scale_block > 0;
   if (scaled && sums == 16 && layout.warps_n * layout.warps_k > 12)  // sums of one piece
     return layout.tiles == 1 ? 96 : 255;
-  return 20 + layout.tiles * sums + (scaled ? 2 * sums + 4 : 0) + (shape.bits() == 16 ? 16 : 32) +
-         16;
+  const std::int64_t all =
+      20 + layout.tiles * sums + (scaled ? 2 * sums + 4 : 0) + (shape.bits() == 16 ? 16 : 32) + 16;
+  return scaled ? std::max<std::int64_t>(all, 92) : all;
 }
 
 bool choose_group_stages(const Shape& shape, const DeviceProps& device, Layout& layout) {
