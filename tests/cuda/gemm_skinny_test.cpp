@@ -190,13 +190,14 @@ TEST_F(GpuGemmSkinny, ByGroups) {
   agrees({.few = 32, .many = 200, .depth = 1536, .weights = i4, .block = 128}, small, true);
   agrees({.few = 17, .many = 328, .depth = 1152, .weights = e4m3, .after = true}, small, true);
   agrees({.few = 5, .many = 72, .depth = 1280, .weights = i4, .block = 256}, small, true);
-  agrees({.few = 9, .many = 136, .depth = 448}, small, true);
+  agrees({.few = 19, .many = 136, .depth = 448}, small, true);
   // All of the GPU: one unit for each block, or for two.
   agrees({.few = 20, .many = 136, .depth = 1536, .weights = i4, .block = 128}, whole, true);
-  agrees({.few = 8, .many = 136, .depth = 2048, .weights = e4m3}, whole, true);
-  for (const std::int64_t few : {1, 8, 12})
-    for (const DType weights : {bf16, e4m3, i8, i4, u4, e2m1})
-      agrees({.few = few, .many = 80, .depth = 768, .weights = weights}, whole, false);
+  agrees({.few = 10, .many = 136, .depth = 2048, .weights = e4m3}, whole, true);
+  for (const std::int64_t few : {1, 8, 12, 20})
+    for (const DType weights : {e4m3, i8, i4, u4, e2m1})
+      if (few > 8 || bit_width(weights) < 8)
+        agrees({.few = few, .many = 80, .depth = 768, .weights = weights}, whole, false);
   for (const auto& [weights, scale] : {std::pair{i4, bf16}, {u4, bf16}, {e4m3, e8m0}})
     agrees({.few = 24,
             .many = 192,
@@ -205,9 +206,10 @@ TEST_F(GpuGemmSkinny, ByGroups) {
             .block = 128,
             .block_scale = scale},
            whole, false);
-  agrees({.few = 2, .many = 80, .depth = 512, .x = f16, .weights = e4m3, .y = f16}, whole, false);
-  for (const DType weights : {bf16, e4m3})
-    agrees({.few = 3, .many = 64, .depth = 256, .weights = weights}, whole, false,
+  agrees({.few = 9, .many = 80, .depth = 512, .x = f16, .weights = e4m3, .y = f16}, whole, false);
+  // The emulated GPU has no conversion of e4m3, whose NaN only other walks mark.
+  for (const auto& [few, weights] : {std::pair{11, is_emulated_gpu() ? i8 : e4m3}, {25, bf16}})
+    agrees({.few = few, .many = 64, .depth = 256, .weights = weights}, whole, false,
            support::Fill::special);
   agrees({.few = 16, .many = 64, .depth = 512, .weights = i4, .block = 128, .block_scale = e8m0},
          whole, false, support::Fill::special);

@@ -39,12 +39,12 @@ constexpr Walk kByRows = {.of_memory = 0.94,
                           .start = 7.1e-6,
                           .pass = 0.7e-6,
                           .cluster = 1.25e-6};
-constexpr Walk kByGroups = {.of_memory = 0.98,
-                            .most_issued = 2.4,
-                            .issued_by_warp = 0.3,
-                            .start = 5.5e-6,
-                            .pass = 2.5e-6,
-                            .cluster = 4.0e-6};
+constexpr Walk kByGroups = {.of_memory = 0.94,
+                            .most_issued = 2.94,
+                            .issued_by_warp = 0.32,
+                            .start = 5.25e-6,
+                            .pass = 0.9e-6,
+                            .cluster = 1.5e-6};
 constexpr Walk kDirect = {.of_memory = 0.78,
                           .most_issued = 1.53,
                           .issued_by_warp = 0.118,
@@ -162,18 +162,19 @@ double seconds_by_rows(const Shape& shape, const Layout& layout, const DevicePro
          fixed_seconds(kByRows, layout);
 }
 
-// Where warpgroups multiply. Constants fitted to 135 timings of an H200 (4.5 % off); the end of a
-// cluster and the helpers have become faster since.
+// Where warpgroups multiply: fitted to 346 timings of 70 problems with weights of 8 and 4 bits (7 %
+// off; first choices take 1.013 times as long as the fastest, of both walks).
 double seconds_by_groups(const Shape& shape, const Layout& layout, const DeviceProps& device) {
-  constexpr double kPart = 28;   // instructions of a warp: products, addresses, waits
-  constexpr double kBlock = 50;  // instructions to put 128 depths of 8 rows of x in order
-  constexpr double kChunkClocks = 30;
-  constexpr double kOrder = 900, kOrderOffsets = 1400;  // clocks for two such blocks
-  constexpr double kSliceClocks = 26;      // of a product of 64 rows and 16 depths, at least
-  constexpr double kL2BytesPerClock = 33;  // of a multiprocessor
+  constexpr double kPart = 26;       // instructions of a warp for up to 4 slices: addresses, waits
+  constexpr double kOnePlace = 1.4;  // sums of a piece are waited for: kernels' kOwnPlaces
+  constexpr double kBlock = 163, kOffset = 32;  // instructions for 128 depths of 8 rows of x
+  constexpr double kChunkClocks = 125;          // to wait, and for the last products
+  constexpr double kOrder = 1260;  // clocks for two blocks of x, one after the other, with offsets
+  constexpr double kSliceClocks = 12;  // of a product of 64 rows and 16 depths, beside its columns
+  constexpr double kLast = 0.3;        // of a chunk, whose bytes come last
   const Turns turns(shape, layout, device);
   const auto rows = as_double(layout.rows(shape)), chunk = as_double(layout.chunk);
-  const auto few = as_double(shape.few), columns = as_double(shape.columns());
+  const auto columns = as_double(shape.columns());
   const auto warps = as_double(layout.warps_n * layout.warps_k);
   const double chunk_depth = chunk * 8 / shape.bits();
   const bool has_offset = shape.groups_keep_offset();
@@ -187,23 +188,22 @@ double seconds_by_groups(const Shape& shape, const Layout& layout, const DeviceP
   const double weights = as_double(shape.many * shape.batches * shape.row_bytes());
   const double memory = weights / (device.bytes_per_second * kByGroups.of_memory *
                                    std::sqrt(std::min(1.0, on_the_way / kEnough)));
-  const double piece = 2 * (conversion(shape, has_offset) + 1) + slices +
-                       kPart * std::ceil(units(shape) / 2) +
-                       (is_scaled(shape) ? columns / 2 + 6 : 0);
+  const bool waits = is_scaled(shape) && columns > 16 && warps > 12;
+  const double piece = (2 * (conversion(shape, has_offset) + 1) + slices +
+                        kPart * std::ceil(slices / 4) + (is_scaled(shape) ? columns / 2 + 6 : 0)) *
+                       (waits ? kOnePlace : 1);
   const double blocks = few_tiles(shape) * chunk_depth / 128;  // of x
-  // Helpers have two at a time, one pair after the other.
-  const double order = std::ceil(blocks / as_double(2 * (layout.helpers - 1))) *
-                       (has_offset ? kOrderOffsets : kOrder);
+  const double order =
+      has_offset ? std::ceil(blocks / as_double(2 * (layout.helpers - 1))) * kOrder : 0;
   const double issue = issue_clocks(kByGroups, pieces * piece, warps * turns.at_once) +
-                       blocks * (kBlock + (has_offset ? 32 : 0)) / kByGroups.most_issued +
+                       blocks * (kBlock + (has_offset ? kOffset : 0)) / kByGroups.most_issued +
                        kChunkClocks / turns.at_once;
   const double products = pieces / 4 * slices * (columns / 2 + kSliceClocks);
-  const double l2 = (rows * chunk + few * chunk_depth * 2) / kL2BytesPerClock;
   const double to_seconds =
       turns.all * as_double(layout.block_rounds(shape) * layout.passes) / kClock;
-  return together({memory, issue * to_seconds, products * to_seconds, l2 * to_seconds,
+  return together({memory, issue * to_seconds, products * to_seconds,
                    order / turns.at_once * to_seconds}) +
-         fixed_seconds(kByGroups, layout) + issue / kClock;
+         fixed_seconds(kByGroups, layout) + kLast * issue / kClock;
 }
 
 // Where weights go straight to registers: blocks are many and short.
