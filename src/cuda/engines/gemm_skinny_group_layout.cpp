@@ -31,7 +31,7 @@ std::int64_t registers_of(const Shape& shape, const Layout& layout) {
     return layout.tiles == 1 ? 96 : 255;
   const std::int64_t all =
       20 + layout.tiles * sums + (scaled ? 2 * sums + 4 : 0) + (shape.bits() == 16 ? 16 : 32) + 16;
-  return scaled ? std::max<std::int64_t>(all, 92) : all;
+  return scaled || shape.bits() == 4 ? std::max<std::int64_t>(all, 92) : all;
 }
 
 bool choose_group_stages(const Shape& shape, const DeviceProps& device, Layout& layout) {
