@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <ashlar/ashlar.hpp>
+#include <functional>
 
 #include "cuda/cuda_device.hpp"
 #include "cuda/launch/kernel_design.hpp"
@@ -19,10 +20,12 @@ inline bool is_emulated_gpu() {
 
 // The engine in each of its configurations (the first alone unless `all_configs`; of many, every
 // third on the emulated GPU), for every region of the graph it takes; it must take one at least.
-// Of `device`, engines may be told less than is there.
+// Of `device`, engines may be told less than is there. `wanted`: only these configurations, of
+// which there must be one.
 inline void expect_agrees(const CudaEngine& engine, const Graph& graph, bool all_configs = false,
                           std::uint64_t seed = 3, support::Fill fill = support::Fill::plain,
-                          const DeviceProps& device = Device::named("cuda:0").props()) {
+                          const DeviceProps& device = Device::named("cuda:0").props(),
+                          const std::function<bool(const Config&)>& wanted = {}) {
   const auto outline = build_plan(graph, device, {}, nullptr, false);
   std::vector<SavedChoice> choices;
   for (const PlanData::Step& step : outline->steps)
@@ -37,6 +40,8 @@ inline void expect_agrees(const CudaEngine& engine, const Graph& graph, bool all
                                << support.reason();
     ++taken;
     std::vector<Config> configs = engine.configs(region, device);
+    if (wanted) std::erase_if(configs, [&](const Config& config) { return !wanted(config); });
+    ASSERT_FALSE(configs.empty());
     if (!all_configs) configs.resize(1);
     constexpr std::size_t kMany = 6;
     if (configs.size() > kMany && is_emulated_gpu()) keep_every(3, configs);

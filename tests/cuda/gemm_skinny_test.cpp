@@ -73,6 +73,11 @@ TEST_F(GemmSkinny, WithoutSpills) {
       expect_compiles(gemm_skinny_engine(),
                       product({.few = few, .many = 8192, .depth = 28672, .weights = weights}),
                       {kHopper}, true, 0, 2);
+  for (const std::int64_t few : {8, 16, 32})
+    expect_compiles(
+        gemm_skinny_engine(),
+        product({.few = few, .many = 28672, .depth = 8192, .weights = i4, .block = 128}), {kHopper},
+        true, 0, 2);
   for (const DType weights : {bf16, i4})
     expect_compiles(
         gemm_skinny_engine(),
@@ -143,7 +148,8 @@ TEST_F(GpuGemmSkinny, ByRows) {
   DeviceProps small = whole;
   small.compute_units = 2;
   const auto agrees = [](const Problem& problem, const DeviceProps& device, bool all) {
-    expect_agrees(gemm_skinny_engine(), product(problem), all, 3, support::Fill::plain, device);
+    expect_agrees(gemm_skinny_engine(), product(problem), all, 3, support::Fill::plain, device,
+                  [](const Config& config) { return config.knob("helpers") == 0; });
   };
   agrees({.few = 5, .many = 72, .depth = 1056}, whole, true);
   agrees({.few = 17, .many = 208, .depth = 1024, .weights = e4m3, .after = true}, small, true);
@@ -165,6 +171,48 @@ TEST_F(GpuGemmSkinny, ByRows) {
             .block_scale = scale},
            whole, false);
   agrees({.few = 2, .many = 80, .depth = 512, .x = f16, .weights = e4m3, .y = f16}, whole, false);
+}
+
+// Weights that warpgroups multiply: one to 32 rows of x that do not fill the columns of wgmma, rows
+// and chunks that end early, several units of a block, clusters, two warpgroups that share a chunk.
+TEST_F(GpuGemmSkinny, ByGroups) {
+  const DeviceProps whole = Device::named("cuda:0").props();
+  if (whole.compute_capability != 90) GTEST_SKIP() << "wgmma is sm_90a's";
+  DeviceProps small = whole;
+  small.compute_units = 4;
+  const auto agrees = [](const Problem& problem, const DeviceProps& device, bool all,
+                         support::Fill fill = support::Fill::plain) {
+    SCOPED_TRACE(testing::Message() << problem.few << " " << to_string(problem.weights) << " "
+                                    << problem.many << " " << problem.depth);
+    expect_agrees(gemm_skinny_engine(), product(problem), all, 3, fill, device,
+                  [](const Config& config) { return config.knob("helpers") > 0; });
+  };
+  agrees({.few = 32, .many = 200, .depth = 1536, .weights = i4, .block = 128}, small, true);
+  agrees({.few = 17, .many = 328, .depth = 1152, .weights = e4m3, .after = true}, small, true);
+  agrees({.few = 5, .many = 72, .depth = 1280, .weights = i4, .block = 256}, small, true);
+  agrees({.few = 19, .many = 136, .depth = 448}, small, true);
+  // All of the GPU: one unit for each block, or for two.
+  agrees({.few = 20, .many = 136, .depth = 1536, .weights = i4, .block = 128}, whole, true);
+  agrees({.few = 10, .many = 136, .depth = 2048, .weights = e4m3}, whole, true);
+  for (const std::int64_t few : {1, 8, 12, 20})
+    for (const DType weights : {e4m3, i8, i4, u4, e2m1})
+      if (few > 8 || bit_width(weights) < 8)
+        agrees({.few = few, .many = 80, .depth = 768, .weights = weights}, whole, false);
+  for (const auto& [weights, scale] : {std::pair{i4, bf16}, {u4, bf16}, {e4m3, e8m0}})
+    agrees({.few = 24,
+            .many = 192,
+            .depth = 1024,
+            .weights = weights,
+            .block = 128,
+            .block_scale = scale},
+           whole, false);
+  agrees({.few = 9, .many = 80, .depth = 512, .x = f16, .weights = e4m3, .y = f16}, whole, false);
+  // The emulated GPU has no conversion of e4m3, whose NaN only other walks mark.
+  for (const auto& [few, weights] : {std::pair{11, is_emulated_gpu() ? i8 : e4m3}, {25, bf16}})
+    agrees({.few = few, .many = 64, .depth = 256, .weights = weights}, whole, false,
+           support::Fill::special);
+  agrees({.few = 16, .many = 64, .depth = 512, .weights = i4, .block = 128, .block_scale = e8m0},
+         whole, false, support::Fill::special);
 }
 
 TEST_F(GpuGemmSkinny, FusedAndBatched) {

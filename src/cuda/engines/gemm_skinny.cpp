@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/ceil_div.hpp"
 #include "cuda/engines/channel_axes.hpp"
 #include "cuda/engines/engines.hpp"
 #include "cuda/engines/gemm_skinny_shape.hpp"
@@ -39,25 +40,29 @@ class Designer {
     std::string programs = print_program(shape_.x, graph_, "x_program", arguments_) + print_work() +
                            print_scale() + print_factors() +
                            print_program(shape_.epilogue, graph_, "epilogue", arguments_);
-    if (by_rows() && !direct()) programs += print_prefetch();
+    if (by_rows() && !direct() && !grouped()) programs += print_prefetch();
     const DType of_scales = by_rows() && scaled() ? shape_.scales().dtype : f32;
     const std::string head =
         register_types(precision, {&shape_.x, &shape_.work, &shape_.epilogue, &wide_}) +
         fmt::format("typedef {} W;\ntypedef {} T;\ntypedef {} S;\n",
                     type_name(shape_.weights.dtype), type_name(shape_.type), type_name(of_scales)) +
-        constants() + arguments_.struct_text() + programs;
+        constants() + (grouped() ? group_constants() : "") + arguments_.struct_text() + programs;
+    const std::string function = grouped()   ? "gemm_skinny_group"
+                                 : direct()  ? "gemm_skinny_direct"
+                                 : by_rows() ? "gemm_skinny_rows"
+                                             : "gemm_skinny";
+    const std::string own_file = function + ".cuh";
     std::vector<std::string_view> files = {
         "gemm_skinny_packets.cuh",
         shape_.matrix() ? "gemm_skinny_matrix.cuh" : "gemm_skinny_vector.cuh",
         "gemm_skinny_finish.cuh"};
-    if (by_rows()) files.push_back("gemm_skinny_lane.cuh");
-    files.push_back(direct()    ? "gemm_skinny_direct.cuh"
-                    : by_rows() ? "gemm_skinny_rows.cuh"
-                                : "gemm_skinny.cuh");
+    if (grouped())
+      files.insert(files.end(), {"lib/ptx_wgmma_product.cuh", "gemm_skinny_group_bring.cuh"});
+    else if (by_rows())
+      files.push_back("gemm_skinny_lane.cuh");
+    files.push_back(own_file);
     LaunchDesign launch{{"gemm_skinny", assemble(files, head)},
-                        direct()    ? "gemm_skinny_direct"
-                        : by_rows() ? "gemm_skinny_rows"
-                                    : "gemm_skinny",
+                        function,
                         {},
                         static_cast<unsigned>(layout_.threads()),
                         static_cast<unsigned>(layout_.shared_bytes(shape_)),
@@ -75,6 +80,7 @@ class Designer {
 
  private:
   bool direct() const { return layout_.batch > 0; }
+  bool grouped() const { return layout_.helpers > 0; }
   bool by_rows() const { return layout_.chunk > 0 || direct(); }
   bool scaled() const { return shape_.scale_block > 0; }
 
@@ -103,7 +109,11 @@ class Designer {
     x.present() ? arguments_.pointer("x", x) : arguments_.number("x", 0);
     arguments_.number("x_row_stride", x.present() ? x.strides[shape_.rank - 2] : 0);
     arguments_.numbers("x_batch_stride", batch_strides(x.present() ? x : shape_.weights));
-    if (by_rows()) {
+    if (grouped()) {
+      arguments_.tensor_map("map_weights", shape_.weights, weight_map());
+      arguments_.tensor_map("map_x", x, x_map(x));
+      if (scaled()) arguments_.tensor_map("map_scales", shape_.scales(), scale_map());
+    } else if (by_rows()) {
       arguments_.number("row_bytes", shape_.row_bytes());
       scaled() ? arguments_.pointer("scales", shape_.scales()) : arguments_.number("scales", 0);
       const View& scales = scaled() ? shape_.scales() : shape_.weights;
@@ -134,6 +144,60 @@ class Designer {
            constant("kKeepsOffset", shape_.keeps_offset() ? 1 : 0) +
            constant("kScaleBlock", std::max<std::int64_t>(shape_.scale_block, 1)) +
            constant("kVectorY", vector_y);
+  }
+
+  // Pieces of 128 bytes of rows: those of a row one after the other, as they lie in memory.
+  TensorMapForm weight_map() const {
+    constexpr std::int64_t kPiece = 128;
+    TensorMapForm form{.dtype = u8};
+    form.axes = {
+        {.extent = kPiece, .box = kPiece},
+        {.extent = shape_.row_bytes() / kPiece, .stride = kPiece, .box = layout_.chunk / kPiece},
+        {.extent = shape_.many,
+         .stride = shape_.row_stride() * shape_.bits() / 8,
+         .box = layout_.rows(shape_)}};
+    return form;
+  }
+  // 64 depths of 8 rows, and the next 64.
+  TensorMapForm x_map(const View& x) const {
+    constexpr std::int64_t kDepths = 64, kRows = 8;
+    TensorMapForm form{.dtype = shape_.type};
+    form.axes = {{.extent = kDepths, .box = kDepths},
+                 {.extent = shape_.few,
+                  .stride = shape_.few == 1 ? shape_.depth : x.strides[shape_.rank - 2],
+                  .box = kRows},
+                 {.extent = shape_.depth / kDepths,
+                  .stride = kDepths,
+                  .box = layout_.chunk * 8 / shape_.bits() / kDepths}};
+    return form;
+  }
+  TensorMapForm scale_map() const {
+    const View& view = shape_.scales();
+    const int width = bit_width(view.dtype);
+    TensorMapForm form{.dtype = width == 32 ? f32 : width == 16 ? bf16 : u8, .swizzle = 0};
+    form.axes = {{.extent = shape_.many, .box = layout_.rows(shape_)},
+                 {.extent = ceil_div(shape_.depth, shape_.scale_block),
+                  .stride = view.strides[shape_.rank - 1],
+                  .box = layout_.chunk * 8 / shape_.bits() / shape_.scale_block}};
+    return form;
+  }
+  // The instruction of lib/ptx_wgmma_product.cuh.
+  std::string group_constants() const {
+    const std::string type = shape_.type == f16 ? "f16" : "bf16";
+    std::string text = "typedef float Sum;\n" + constant("kTransposeA", 0) +
+                       constant("kTransposeB", 0) + constant("kHelpers", layout_.helpers);
+    for (const auto& [name, value] : std::initializer_list<std::pair<const char*, std::string>>{
+             {"N", fmt::format("{}", shape_.columns())},
+             {"K", "\"k16\""},
+             {"SUM", "f32"},
+             {"A", type},
+             {"B", type},
+             {"SCALES", "\", 1, 1\""},
+             {"MAJOR_A", "\", 0\""},
+             {"MAJOR_B", "\", 0\""},
+             {"REGISTER", "\"f\""}})
+      text += fmt::format("#define WGMMA_{} {}\n", name, value);
+    return text;
   }
 
   std::string layout_constants() const {

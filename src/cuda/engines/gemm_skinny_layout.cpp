@@ -61,7 +61,7 @@ bool phases_are_long_enough(const Shape& shape, const Layout& layout) {
 std::vector<std::pair<std::string, std::int64_t>> SkinnyLayout::knobs() const {
   return {{"tiles", tiles},   {"warps_n", warps_n}, {"warps_k", warps_k}, {"split", split},
           {"blocks", blocks}, {"steps", steps},     {"phase", phase},     {"passes", passes},
-          {"chunk", chunk},   {"batch", batch}};
+          {"chunk", chunk},   {"batch", batch},     {"helpers", helpers}};
 }
 SkinnyLayout::SkinnyLayout(const Config& config)
     : tiles(config.knob("tiles")),
@@ -73,7 +73,8 @@ SkinnyLayout::SkinnyLayout(const Config& config)
       phase(config.knob("phase")),
       passes(config.knob("passes")),
       chunk(config.knob("chunk")),
-      batch(config.knob("batch")) {}
+      batch(config.knob("batch")),
+      helpers(config.knob("helpers")) {}
 
 std::int64_t SkinnyLayout::step_depth(const Shape& shape) const { return 4 * own_depth(shape); }
 std::int64_t SkinnyLayout::warp_rows(const Shape& shape) const {
@@ -97,6 +98,10 @@ std::int64_t SkinnyLayout::step_bytes(const Shape& shape) const {
 }
 std::int64_t SkinnyLayout::shared_bytes(const Shape& shape) const {
   const std::int64_t sums = sum_bytes(shape);
+  if (helpers > 0) {
+    constexpr std::int64_t kAlignment = 1024;  // of stages
+    return kAlignment + steps * (group_stage_bytes(shape) + kGroupBarrierBytes) + sums;
+  }
   if (chunk > 0) {
     const std::int64_t stages = steps * stage_bytes(shape);
     return (has_sums_apart() ? stages + sums : std::max(stages, sums)) + steps * kBarrierBytes;
@@ -106,7 +111,8 @@ std::int64_t SkinnyLayout::shared_bytes(const Shape& shape) const {
          buffers_scales(shape) * scale_bytes(shape, *this) + sums;
 }
 std::int64_t SkinnyLayout::sum_bytes(const Shape& shape) const {
-  return warps_k * few_at_once(shape) * (rows(shape) + 4) * 4;
+  const std::int64_t places = helpers > 0 && split == 1 ? 2 : 1;
+  return places * warps_k * few_at_once(shape) * (rows(shape) + 4) * 4;
 }
 std::int64_t SkinnyLayout::few_at_once(const Shape& shape) const {
   constexpr std::int64_t kTile = 8;
@@ -144,7 +150,8 @@ bool SkinnyLayout::choose_lengths(const Shape& shape, const DeviceProps& device,
 }
 
 std::vector<SkinnyLayout> skinny_layouts(const Shape& shape, const DeviceProps& device) {
-  std::vector<Layout> result = layouts_by_rows(shape, device);
+  std::vector<Layout> result = layouts_by_groups(shape, device);
+  for (const Layout& layout : layouts_by_rows(shape, device)) result.push_back(layout);
   for (const Layout& layout : direct_layouts(shape, device)) result.push_back(layout);
   const std::size_t others = result.empty() ? 16 : 4;
   for (const Layout& layout : layouts_by_threads(shape, device, others)) result.push_back(layout);

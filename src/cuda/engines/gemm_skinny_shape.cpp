@@ -196,6 +196,15 @@ bool SkinnyShape::lies_in_rows(const DeviceProps& device) const {
   return scale_block % (kStepBytes * 8 / bits()) == 0;
 }
 
+bool SkinnyShape::suits_groups(const DeviceProps& device) const {
+  constexpr int kHopper = 90;  // no other has wgmma
+  constexpr std::int64_t kPieceBytes = 128;
+  // Rows of x up to which warps are as fast: the fewer, the more a weight takes.
+  const std::int64_t enough = bits() >= 16 ? 16 : bits() == 8 ? 8 : 0;
+  return device.compute_capability == kHopper && lies_in_rows(device) && batches == 1 &&
+         few > enough && row_bytes() % kPieceBytes == 0 && (bits() >= 8 || weights.offset == 0);
+}
+
 bool SkinnyShape::keeps_offset() const {
   constexpr std::int64_t kMostRows = 16;
   return bits() == 4 && weights.dtype != e2m1 && scale_block > 0 && few <= kMostRows;

@@ -43,6 +43,15 @@ struct SkinnyShape {
   // Whether the copy engine can bring the weights, x and scales of weights: they lie in rows whose
   // parts are multiples of 16 bytes (kernels/gemm_skinny_rows.cuh).
   bool lies_in_rows(const DeviceProps& device) const;
+  // Whether warpgroups can multiply them (wgmma), the copy engine bringing boxes of whole pieces of
+  // 128 bytes (kernels/gemm_skinny_group.cuh).
+  bool suits_groups(const DeviceProps& device) const;
+  // Whether these multiply weights with their offset (see below); one more slice takes it off.
+  bool groups_keep_offset() const {
+    return scale_block > 0 && (weights.dtype == i4 || weights.dtype == u4) && type == bf16;
+  }
+  // Rows of x as wgmma counts them.
+  std::int64_t columns() const { return few <= 8 ? 8 : few <= 16 ? 16 : 32; }
   // Whether 4-bit weights are multiplied with an offset, whose products are taken away from sums:
   // with few rows of x these products are fewer than the instructions that they save.
   bool keeps_offset() const;
@@ -51,9 +60,11 @@ struct SkinnyShape {
 };
 
 // How a launch is laid out: kernels/gemm_skinny_packets.cuh and gemm_skinny.cuh, or
-// gemm_skinny_rows.cuh where `chunk` is not 0, gemm_skinny_direct.cuh where `batch` is not 0.
+// gemm_skinny_rows.cuh where `chunk` is not 0, gemm_skinny_direct.cuh where `batch` is not 0,
+// gemm_skinny_group.cuh where `helpers` is not 0.
 struct SkinnyLayout {
   static constexpr std::int64_t kBarrierBytes = 16;  // of a stage: two barriers
+  static constexpr std::int64_t kGroupBarrierBytes = 24;
   std::int64_t tiles = 1;             // of 16 rows of a warp, where packets lie along the depth
   std::int64_t warps_n = 1;           // with different rows
   std::int64_t warps_k = 1;           // with different depths
@@ -63,12 +74,13 @@ struct SkinnyLayout {
   std::int64_t passes = 1;            // a block has other rows in each
   std::int64_t chunk = 0;  // bytes of a row that the copy engine brings at a time; 0: threads copy
   std::int64_t batch = 0;  // steps of a warp that go straight to registers at a time
+  std::int64_t helpers = 0;  // warps that bring weights and x to warpgroups that multiply
 
   std::vector<std::pair<std::string, std::int64_t>> knobs() const;
   explicit SkinnyLayout(const Config& config);
   SkinnyLayout() = default;
 
-  std::int64_t threads() const { return warps_n * warps_k * 32; }
+  std::int64_t threads() const { return (warps_n * warps_k + helpers) * 32; }
   std::int64_t step_depth(const SkinnyShape& shape) const;  // of a warp
   std::int64_t warp_rows(const SkinnyShape& shape) const;
   std::int64_t rows(const SkinnyShape& shape) const { return warps_n * warp_rows(shape); }
@@ -95,6 +107,7 @@ struct SkinnyLayout {
   std::int64_t stage_bytes(const SkinnyShape& shape) const;
   bool has_sums_apart() const { return passes > 1; }
   bool choose_stages(const SkinnyShape& shape, const DeviceProps& device);
+  std::int64_t group_stage_bytes(const SkinnyShape& shape) const;
 };
 
 // The best layouts, fastest first by estimate. Those whose weights are copied by threads come last
@@ -115,6 +128,8 @@ std::vector<SkinnyLayout> layouts_by_threads(const SkinnyShape& shape, const Dev
                                              std::size_t most = 16);
 std::vector<SkinnyLayout> layouts_by_rows(const SkinnyShape& shape, const DeviceProps& device,
                                           std::size_t most = 16);
+std::vector<SkinnyLayout> layouts_by_groups(const SkinnyShape& shape, const DeviceProps& device,
+                                            std::size_t most = 16);
 std::vector<SkinnyLayout> direct_layouts(const SkinnyShape& shape, const DeviceProps& device,
                                          std::size_t most = 4);
 

@@ -19,6 +19,20 @@ __device__ inline void sums_of_warps(const float* sums, int m, int row, R (&valu
     values[l] = sum;
   }
 }
+// The same of the blocks of a cluster, in their order: each has kVector of them at `sums`.
+template <int kSplit, int kVector>
+__device__ inline void sums_of_blocks(const float* sums, R (&values)[kVector]) {
+  float parts[kSplit][kVector];
+#pragma unroll
+  for (int r = 0; r < kSplit; ++r)
+#pragma unroll
+    for (int l = 0; l < kVector; ++l) parts[r][l] = load_from_block(sums + l, r);
+  fill((R)0, values);
+#pragma unroll
+  for (int r = 0; r < kSplit; ++r)
+#pragma unroll
+    for (int l = 0; l < kVector; ++l) values[l] += parts[r][l];
+}
 template <int kVector>
 __device__ inline void store_results(const Args& args, const Place& place, int m, Index row,
                                      R (&values)[kVector]) {
@@ -60,21 +74,10 @@ __device__ inline void finish_rows(const Args& args, const Place& place, Product
   for (int i = threadIdx.x; i < kAcross * kFewAtOnce; i += kThreads) {
     const int m = i / kAcross, row = i % kAcross * kVector + rank * kShare;
     R values[kVector];
-    if constexpr (kSplit == 1) {
+    if constexpr (kSplit == 1)
       sums_of_warps(sums, m, row, values);
-    } else {
-      float parts[kSplit][kVector];
-#pragma unroll
-      for (int r = 0; r < kSplit; ++r)
-#pragma unroll
-        for (int l = 0; l < kVector; ++l)
-          parts[r][l] = load_from_block(sums + m * kPitch + row + l, r);
-      fill((R)0, values);
-#pragma unroll
-      for (int r = 0; r < kSplit; ++r)
-#pragma unroll
-        for (int l = 0; l < kVector; ++l) values[l] += parts[r][l];
-    }
+    else
+      sums_of_blocks<kSplit>(sums + m * kPitch + row, values);
     if (kFew % kFewAtOnce == 0 || first + m < kFew)
       store_results(args, place, first + m, place.first_row + row, values);
   }

@@ -1,0 +1,95 @@
+// Layouts of products with few rows that warpgroups multiply.
+#include <algorithm>
+
+#include "base/ceil_div.hpp"
+#include "cuda/engines/gemm_skinny_shape.hpp"
+
+namespace ashlar::cuda {
+
+namespace {
+
+using Layout = SkinnyLayout;
+using Shape = SkinnyShape;
+
+constexpr std::int64_t kReserved = 1 << 10;  // of shared memory, for each block
+constexpr std::int64_t kAlignment = 1 << 10;
+constexpr std::int64_t kStepBytes = 64;  // of a row, in a step of a warpgroup
+constexpr std::int64_t kMostStages = 8;
+constexpr std::int64_t kMostRows = 256;  // of a box of the copy engine
+constexpr std::int64_t kRegisters = 64 << 10;
+constexpr std::int64_t kBlockDepth = 128;  // of x, that a warp puts in order
+
+std::int64_t chunk_depth(const Shape& shape, const Layout& layout) {
+  return layout.chunk * 8 / shape.bits();
+}
+// Of a thread that multiplies: sums, those of two pieces that wait for their scales, two parts of
+// the weights as factors, packets of two pieces.
+std::int64_t registers_of(const Shape& shape, const Layout& layout) {
+  const std::int64_t sums = shape.columns() / 2;
+  const bool scaled = shape.scale_block > 0;
+  if (scaled && sums == 16 && layout.warps_n * layout.warps_k > 12)  // sums of one piece
+    return layout.tiles == 1 ? 96 : 255;
+  const std::int64_t all =
+      20 + layout.tiles * sums + (scaled ? 2 * sums + 4 : 0) + (shape.bits() == 16 ? 16 : 32) + 16;
+  return scaled || shape.bits() == 4 ? std::max<std::int64_t>(all, 92) : all;
+}
+
+bool choose_group_stages(const Shape& shape, const DeviceProps& device, Layout& layout) {
+  const std::int64_t room =
+      std::min(device.l1_bytes / layout.blocks - kReserved, device.shared_bytes);
+  layout.choose_passes(shape, device);
+  layout.steps = 0;
+  const std::int64_t rest = room - layout.shared_bytes(shape);
+  const std::int64_t each = layout.group_stage_bytes(shape) + Layout::kGroupBarrierBytes;
+  const std::int64_t all = layout.passes * layout.block_rounds(shape);
+  layout.steps = std::min({rest / each, kMostStages, all});
+  return rest > 0 && layout.steps >= std::min<std::int64_t>(3, all);
+}
+
+}  // namespace
+
+std::int64_t SkinnyLayout::group_stage_bytes(const Shape& shape) const {
+  // See kernels/gemm_skinny_group_bring.cuh.
+  const std::int64_t depth = chunk_depth(shape, *this);
+  constexpr std::int64_t kRowBytes = 32, kTile = 8;  // of x, in a slice of 16 depths
+  const std::int64_t slices =
+      depth / 16 + (shape.groups_keep_offset() ? chunk / kStepBytes : 0);  // of 8 rows of x
+  const std::int64_t pitch = ceil_div(slices * kTile * kRowBytes, kAlignment) * kAlignment;
+  std::int64_t bytes = rows(shape) * chunk + shape.columns() / kTile * pitch;
+  if (shape.scale_block > 0)
+    bytes += depth / shape.scale_block * rows(shape) * bit_width(shape.scales().dtype) / 8;
+  if (shape.groups_keep_offset()) bytes += 16;
+  return ceil_div(bytes, kAlignment) * kAlignment;
+}
+
+std::vector<SkinnyLayout> layouts_by_groups(const Shape& shape, const DeviceProps& device,
+                                            std::size_t most) {
+  if (!shape.suits_groups(device)) return {};
+  FastestLayouts best;
+  const auto consider = [&](Layout layout) {
+    if (layout.rows(shape) > kMostRows || layout.chunk > shape.row_bytes()) return;
+    if (chunk_depth(shape, layout) % kBlockDepth != 0) return;
+    const std::int64_t steps = layout.chunk / kStepBytes / layout.warps_k;
+    if (layout.tiles * steps < 2) return;  // pieces come in pairs
+    const std::int64_t registers =
+        kRegisters / (layout.threads() * layout.blocks) / 8 * 8;  // that a thread can have
+    if (std::min<std::int64_t>(registers, 255) < registers_of(shape, layout)) return;
+    if (layout.rounds(shape) <= (layout.split - 1) * layout.block_rounds(shape)) return;
+    if (shape.scale_block > 0 && chunk_depth(shape, layout) % shape.scale_block != 0) return;
+    if (!choose_group_stages(shape, device, layout)) return;
+    if (layout.split > 1 && layout.passes > 1) return;  // helpers are not to wait for clusters
+    best.consider({layout.tiles, layout.warps_n, layout.split, layout.chunk},
+                  layout.seconds(shape, device), layout);
+  };
+  Layout layout;
+  layout.helpers = shape.few <= 8 ? 3 : 4;  // one asks, the others put x in order
+  for (layout.tiles = 1; layout.tiles <= 2; ++layout.tiles)
+    for (layout.warps_k = 1; layout.warps_k <= 4; layout.warps_k *= 2)
+      for (layout.warps_n = 4; layout.warps_n * layout.warps_k <= 16; layout.warps_n += 4)
+        for (layout.split = 1; layout.split <= 2; ++layout.split)
+          for (layout.blocks = 1; layout.blocks <= 2; ++layout.blocks)
+            for (layout.chunk = 128; layout.chunk <= 512; layout.chunk *= 2) consider(layout);
+  return best.first(most);
+}
+
+}  // namespace ashlar::cuda
