@@ -191,6 +191,11 @@ TEST_F(NoSpills, ConvSm80) {
         expect_no_spills(
             conv_sm80_engine(),
             ConvGraph{.dtype = dtype, .direction = direction, .layout = layout}.graph(), 11);
+    if (direction == ConvDirection::forward)  // bytes one by one
+      expect_no_spills(
+          conv_sm80_engine(),
+          ConvGraph{.dtype = i8, .direction = direction, .channels = 67, .filters = 67}.graph(),
+          11);
     expect_no_spills(conv_sm80_engine(), ConvGraph{.dtype = f32, .direction = direction}.graph(),
                      11, {.allow_tf32 = false});
     expect_no_spills(

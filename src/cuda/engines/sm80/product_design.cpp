@@ -171,8 +171,9 @@ bool ProductDesigner::fits_registers(const WarpTile& tile) const {
   for (std::size_t i = 0; i < 2; ++i) {
     const std::int64_t bytes = (i == 0 ? tile.m : tile.n) * tile.bytes / tile.threads();
     if (operands_[i].mode == LoadMode::together) passing += bytes / 4;
-    if (gathers_windows(operands_[i]) &&
-        (sums > kFewSums || bytes / bytes_of(types_.a) > kMostGathered))
+    // Bytes have tiles that are small anyway.
+    const std::int64_t most = bytes_of(types_.a) == 1 ? 2 * kMostGathered : kMostGathered;
+    if (gathers_windows(operands_[i]) && (sums > kFewSums || bytes / bytes_of(types_.a) > most))
       return false;
   }
   return sums + passing <= kMostTogether;
