@@ -98,8 +98,8 @@ inline GraphHandle conv_relu() {
 }
 
 // Memory for the bound tensors of a plan, with random inputs.
-struct Memory {
-  explicit Memory(const ashlar_graph* graph, const ashlar_plan* plan) {
+struct BoundMemory {
+  explicit BoundMemory(const ashlar_graph* graph, const ashlar_plan* plan) {
     int32_t count = 0;
     EXPECT_OK(ashlar_plan_bound_count(plan, &count));
     for (int32_t i = 0; i < count; ++i) {

@@ -161,7 +161,7 @@ TEST(CApiMisuse, BadJsonAndBadRuns) {
   EXPECT_EQ(raw_plan, nullptr);
 
   const PlanHandle plan = compile_plan(graph.get());
-  Memory memory(graph.get(), plan.get());
+  BoundMemory memory(graph.get(), plan.get());
   EXPECT_EQ(
       ashlar_plan_run(plan.get(), memory.pointers.data(), 1, memory.workspace.data(), nullptr),
       ASHLAR_INVALID_ARGUMENT);

@@ -12,7 +12,7 @@ using testing::HasSubstr;
 TEST(CApiPlan, RunsAndIsCheckedByTheOracle) {
   const GraphHandle graph = conv_relu();
   const PlanHandle plan = compile_plan(graph.get());
-  Memory memory(graph.get(), plan.get());
+  BoundMemory memory(graph.get(), plan.get());
   ASSERT_OK(ashlar_plan_run(plan.get(), memory.pointers.data(), memory.count(),
                             memory.workspace.data(), nullptr));
 
@@ -38,8 +38,8 @@ TEST(CApiPlan, RunsAndIsCheckedByTheOracle) {
 TEST(CApiPlan, RunByUidGivesTheSameBytes) {
   const GraphHandle graph = conv_relu();
   const PlanHandle plan = compile_plan(graph.get());
-  Memory a(graph.get(), plan.get());
-  Memory b(graph.get(), plan.get());
+  BoundMemory a(graph.get(), plan.get());
+  BoundMemory b(graph.get(), plan.get());
   ASSERT_OK(ashlar_plan_run(plan.get(), a.pointers.data(), a.count(), a.workspace.data(), nullptr));
   std::vector<int64_t> uids(b.uids.rbegin(), b.uids.rend());
   std::vector<void*> pointers(b.pointers.rbegin(), b.pointers.rend());
@@ -55,7 +55,7 @@ TEST(CApiPlan, RunByUidGivesTheSameBytes) {
 TEST(CApiPlan, ReferenceGivesValuesAndBounds) {
   const GraphHandle graph = conv_relu();
   const PlanHandle plan = compile_plan(graph.get());
-  Memory memory(graph.get(), plan.get());
+  BoundMemory memory(graph.get(), plan.get());
   ASSERT_OK(ashlar_plan_run(plan.get(), memory.pointers.data(), memory.count(),
                             memory.workspace.data(), nullptr));
   int32_t y = 0;
