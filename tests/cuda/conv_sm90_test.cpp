@@ -50,7 +50,7 @@ TEST_F(ConvSm90, BoxesWithoutSpills) {
                                     .extent = {14, 14},
                                     .window = {1, 1},
                                     .fused = fused};
-      expect_compiles(boxes, convolution.graph(), {"sm_90a"}, true);
+      expect_compiles(boxes, convolution.graph(), {"sm_90a"}, true, 0, 2);
     }
   const Convolution deep{
       .images = 64, .channels = 512, .filters = 512, .extent = {28, 28}, .fused = true};

@@ -72,12 +72,12 @@ TEST_F(GemmSkinny, WithoutSpills) {
     for (const std::int64_t few : {1, 32})
       expect_compiles(gemm_skinny_engine(),
                       product({.few = few, .many = 8192, .depth = 28672, .weights = weights}),
-                      {kHopper}, true, 0, 2);
+                      {kHopper}, true, 0, 4);
   for (const std::int64_t few : {8, 16, 32})
     expect_compiles(
         gemm_skinny_engine(),
         product({.few = few, .many = 28672, .depth = 8192, .weights = i4, .block = 128}), {kHopper},
-        true, 0, 2);
+        true, 0, 4);
   for (const DType weights : {bf16, i4})
     expect_compiles(
         gemm_skinny_engine(),
