@@ -115,6 +115,18 @@ double fixed_seconds(const Walk& walk, const Layout& layout) {
   return walk.start + (passes - 1) * walk.pass + (layout.split > 1 ? passes * walk.cluster : 0);
 }
 
+// Reading all weights in chunks, of which a block has all stages but one on their way.
+double chunk_memory_seconds(const Walk& walk, const Shape& shape, const Layout& layout,
+                            const DeviceProps& device, double blocks_at_once) {
+  const auto units = as_double(device.compute_units);
+  const double on_the_way =
+      std::min(as_double(layout.grid(shape)), units * blocks_at_once) / units *
+      as_double(std::max<std::int64_t>(layout.steps - 1, 1) * layout.rows(shape) * layout.chunk);
+  const double weights = as_double(shape.many * shape.batches * shape.row_bytes());
+  return weights / (device.bytes_per_second * walk.of_memory *
+                    std::sqrt(std::min(1.0, on_the_way / kEnough)));
+}
+
 // Where the copy engine brings the weights by rows.
 double seconds_by_rows(const Shape& shape, const Layout& layout, const DeviceProps& device) {
   constexpr double kCopyClocks = 4, kCopyBytesPerClock = 32.7;  // of a row
@@ -131,13 +143,7 @@ double seconds_by_rows(const Shape& shape, const Layout& layout, const DevicePro
   const double of_unit = units(shape) * few_tiles(shape);
   const bool has_offset = shape.keeps_offset();
 
-  const double on_the_way =
-      std::min(as_double(layout.grid(shape)), as_double(device.compute_units) * turns.at_once) /
-      as_double(device.compute_units) * as_double(std::max<std::int64_t>(layout.steps - 1, 1)) *
-      rows * chunk;
-  const double weights = as_double(shape.many * shape.batches * shape.row_bytes());
-  const double memory = weights / (device.bytes_per_second * kByRows.of_memory *
-                                   std::sqrt(std::min(1.0, on_the_way / kEnough)));
+  const double memory = chunk_memory_seconds(kByRows, shape, layout, device, turns.at_once);
 
   // Of a chunk, in clocks. Scales multiply sums, from which the products of the offset are taken.
   const double of_scales = is_scaled(shape) ? 2 * few_tiles(shape) * (has_offset ? 2 : 1) + 3 : 0;
@@ -181,13 +187,7 @@ double seconds_by_groups(const Shape& shape, const Layout& layout, const DeviceP
   const double slices = units(shape) * 2 + (has_offset ? 1 : 0);    // of a piece
   const double pieces = rows / 16 * chunk / as_double(kStepBytes);  // of all warps
 
-  const double on_the_way =
-      std::min(as_double(layout.grid(shape)), as_double(device.compute_units) * turns.at_once) /
-      as_double(device.compute_units) * as_double(std::max<std::int64_t>(layout.steps - 1, 1)) *
-      rows * chunk;
-  const double weights = as_double(shape.many * shape.batches * shape.row_bytes());
-  const double memory = weights / (device.bytes_per_second * kByGroups.of_memory *
-                                   std::sqrt(std::min(1.0, on_the_way / kEnough)));
+  const double memory = chunk_memory_seconds(kByGroups, shape, layout, device, turns.at_once);
   const bool waits = is_scaled(shape) && columns > 16 && warps > 12;
   const double piece = (2 * (conversion(shape, has_offset) + 1) + slices +
                         kPart * std::ceil(slices / 4) + (is_scaled(shape) ? columns / 2 + 6 : 0)) *

@@ -46,18 +46,11 @@ __device__ inline void store_results(const Args& args, const Place& place, int m
   epilogue<kVector>(args, at, values);
 }
 
-// Adds the sums of kFewAtOnce rows of x, from `first` on: those of warps, then of the blocks of a
-// cluster, and hands them on.
-template <int kSplit, bool kAligned>
-__device__ inline void finish_rows(const Args& args, const Place& place, Products& products,
-                                   int first, float* sums, int rank) {
-  const int warp_n = threadIdx.x / 32 % kWarpsN, warp_k = threadIdx.x / 32 / kWarpsN;
-  products.visit([&](int row, int m, float sum) {
-    if (kFewAtOnce == kFew || (unsigned)(m - first) < (unsigned)kFewAtOnce)
-      sums[(warp_k * kFewAtOnce + m - first) * kPitch + warp_n * kWarpRows + row] = sum;
-  });
-  __syncthreads();
-  constexpr int kVector = kAligned ? kVectorY : 1;
+// kFewAtOnce rows of x from `first` on, whose sums of warps are in `sums`: these are added, then
+// those of the kSplit blocks of a cluster, and handed on.
+template <int kSplit, int kVector>
+__device__ inline void add_and_store(const Args& args, const Place& place, int first, float* sums,
+                                     int rank) {
   constexpr int kShare = kRows / kSplit, kAcross = kShare / kVector;
   if constexpr (kSplit > 1) {
     if constexpr (kWarpsK > 1) {
@@ -81,6 +74,19 @@ __device__ inline void finish_rows(const Args& args, const Place& place, Product
     if (kFew % kFewAtOnce == 0 || first + m < kFew)
       store_results(args, place, first + m, place.first_row + row, values);
   }
+}
+
+// Adds the sums of kFewAtOnce rows of x, from `first` on, and hands them on.
+template <int kSplit, bool kAligned>
+__device__ inline void finish_rows(const Args& args, const Place& place, Products& products,
+                                   int first, float* sums, int rank) {
+  const int warp_n = threadIdx.x / 32 % kWarpsN, warp_k = threadIdx.x / 32 / kWarpsN;
+  products.visit([&](int row, int m, float sum) {
+    if (kFewAtOnce == kFew || (unsigned)(m - first) < (unsigned)kFewAtOnce)
+      sums[(warp_k * kFewAtOnce + m - first) * kPitch + warp_n * kWarpRows + row] = sum;
+  });
+  __syncthreads();
+  add_and_store<kSplit, kAligned ? kVectorY : 1>(args, place, first, sums, rank);
   // Nobody writes the next sums, or leaves, while others read these.
   if constexpr (kSplit > 1)
     cluster_barrier();

@@ -197,7 +197,6 @@ __device__ inline void add_chunk(const GroupLane& lane, GroupSums& all) {
 __device__ inline void finish_group(const Args& args, const Place& place, const GroupSums& products,
                                     float* memory, int& round, int warp) {
   const int rank = blockIdx.x % kClusterBlocks;
-  constexpr int kShare = kRows / kClusterBlocks, kAcross = kShare / kVectorY;
 #pragma unroll 1
   for (int first = 0; first < kFew; first += kFewAtOnce, ++round) {
     float* const sums = memory + round % kSumPlaces * kSumFloats;
@@ -207,28 +206,7 @@ __device__ inline void finish_group(const Args& args, const Place& place, const 
              row] = sum;
     });
     group_barrier<kThreads>(0);
-    if constexpr (kClusterBlocks > 1) {
-      if constexpr (kWarpsK > 1) {
-#pragma unroll 1
-        for (int i = threadIdx.x; i < kRows * kFewAtOnce; i += kThreads) {
-          R sum[1];
-          sums_of_warps(sums, i / kRows, i % kRows, sum);
-          sums[i / kRows * kPitch + i % kRows] = sum[0];
-        }
-      }
-      cluster_barrier();
-    }
-#pragma unroll 1
-    for (int i = threadIdx.x; i < kAcross * kFewAtOnce; i += kThreads) {
-      const int m = i / kAcross, row = i % kAcross * kVectorY + rank * kShare;
-      R values[kVectorY];
-      if constexpr (kClusterBlocks == 1)
-        sums_of_warps(sums, m, row, values);
-      else
-        sums_of_blocks<kClusterBlocks>(sums + m * kPitch + row, values);
-      if (kFew % kFewAtOnce == 0 || first + m < kFew)
-        store_results(args, place, first + m, place.first_row + row, values);
-    }
+    add_and_store<kClusterBlocks, kVectorY>(args, place, first, sums, rank);
   }
 }
 

@@ -30,6 +30,12 @@ static const int kResultColumns = 128 / kResultBytes;  // of a box
 static const int kResultBox = 16 * 128;                // its bytes
 static const int kSlabBytes = kBoxes * kResultBox;     // of a warp, at a multiple of 1024
 
+// Where piece i of a lane, 16 bytes of row i * 4 + lane / 8, lies in a box.
+__device__ inline int brought_place(int i) {
+  const int lane = threadIdx.x % 32, r = i * 4 + lane / 8;
+  return r * 128 + (lane % 8 ^ r % 8) * 16;
+}
+
 // What a box holds before its results: use(i, place in the box, where it is in memory) for the 16
 // bytes of each of 4 rows that a lane brings.
 template <class A, class Place, class Use>
@@ -43,7 +49,7 @@ __device__ inline void visit_brought(const A& args, Place place, Index row, Inde
     at[kRank - 1] = column + lane % 8 * (16 / kResultBytes);
     if (row + r >= row_end || at[kRank - 1] >= column_end) continue;
     place(row + r, at);
-    use(i, r * 128 + (lane % 8 ^ r % 8) * 16, (const uint4*)ahead_place0(args, at));
+    use(i, brought_place(i), (const uint4*)ahead_place0(args, at));
   }
 }
 
@@ -79,12 +85,8 @@ struct Brought {
                   [&](int i, int, const uint4* from) { pieces[i] = load_once(from); });
   }
   __device__ void lay_down(uint8* box) const {
-    const int lane = threadIdx.x % 32;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int r = i * 4 + lane / 8;
-      *(uint4*)(box + r * 128 + (lane % 8 ^ r % 8) * 16) = pieces[i];
-    }
+    for (int i = 0; i < 4; ++i) *(uint4*)(box + brought_place(i)) = pieces[i];
   }
 };
 

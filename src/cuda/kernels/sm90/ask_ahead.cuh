@@ -10,10 +10,11 @@
 // products, or, where it has to wait for boxes, while the first ones are made.
 static const bool kAsksMeanwhile = kBringsFirst && !kPingPong;
 
-// For the rows of a warpgroup from `first_row` of the tile on; `slab` is the warp's own.
-template <class A>
+// For the rows of a warpgroup from `first_row` of the tile on; `slab` is the warp's own. Called at
+// both times, and does it at the right one.
+template <bool kMeanwhile, class A>
 __device__ inline void ask_ahead(const A& args, const Work& work, int first_row, uint8* slab) {
-  if constexpr (kAheadLines > 0) {
+  if constexpr (kAheadLines > 0 && kMeanwhile == kAsksMeanwhile) {
     const auto bounds = bounds_of(args, work);
     const Index first = bounds.first_row + work.m + first_row;
     const auto place = [&](Index row, Index(&at)[kRank]) { place_row(args, work, row, at); };

@@ -215,11 +215,8 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
       ring.skip(work.count);
       continue;
     }
-    const auto ask = [&] { ask_ahead(args, work, first_row_block * 64, slab); };
-    const auto meanwhile = [&] {
-      if (kAsksMeanwhile) ask();
-    };
-    if (!kAsksMeanwhile) ask();
+    ask_ahead<false>(args, work, first_row_block * 64, slab);
+    const auto meanwhile = [&] { ask_ahead<true>(args, work, first_row_block * 64, slab); };
     Sum sums[kPieces][WGMMA_N / 2];
     turns.wait(ring.turns);
     if (work.count == 0) {

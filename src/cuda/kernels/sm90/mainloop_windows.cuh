@@ -176,11 +176,8 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
       ring.filter.skip(work.count);
       continue;
     }
-    const auto ask = [&] { ask_ahead(args, work, first_row, slab); };
-    const auto meanwhile = [&] {
-      if (kAsksMeanwhile) ask();
-    };
-    if (!kAsksMeanwhile) ask();
+    ask_ahead<false>(args, work, first_row, slab);
+    const auto meanwhile = [&] { ask_ahead<true>(args, work, first_row, slab); };
     Sum sums[kRowBlocks][WGMMA_N / 2];
     turns.wait(ring.turns);
     if (kResident) ring.filter = {0, 0};
