@@ -72,7 +72,6 @@ struct Approx {
   }
   // A stored number with the error it already carries.
   static Approx stored(double value, double error) {
-    if (error == 0.0) return Approx(value);
     return representable(value) ? with_error(value, error) : rounded(value, error, 1.0);
   }
   // `value` with no more than the given error.
@@ -80,17 +79,16 @@ struct Approx {
     Approx result;
     result.value = value;
     result.error = error;
-    if (!std::isfinite(value))
-      result.error = error < kInfinity ? 0.0 : kInfinity;
-    else if (std::isnan(error) || std::fabs(value) + error > Limits::largest)
-      result.error = kInfinity;
+    // Nearly always so, and nothing else to ask: most of the oracle's time goes by here.
+    constexpr double kLargest = std::min(Limits::largest, std::numeric_limits<double>::max());
+    if (!(std::fabs(value) + error <= kLargest)) result.error = error_out_of_range(value, error);
     return result;
   }
   // The result of an operation whose inputs' errors account for `propagated`, rounded by `units`.
   static Approx rounded(double value, double propagated, double units) {
-    if (!std::isfinite(value))
-      return with_error(value, std::isnan(propagated) ? kInfinity : propagated);
-    return with_error(value, propagated + units * Limits::unit * std::fabs(value) + Limits::tiny);
+    if (std::isfinite(value))
+      propagated = propagated + units * Limits::unit * std::fabs(value) + Limits::tiny;
+    return with_error(value, propagated);
   }
   // The same for a function such as exp: in integer arithmetic, too, its result is an f64.
   static Approx of_function(double value, double propagated, double units) {
@@ -101,6 +99,11 @@ struct Approx {
     if constexpr (A == Arithmetic::f32)
       return static_cast<double>(static_cast<float>(value)) == value || std::isnan(value);
     return true;
+  }
+  [[gnu::noinline]] static double error_out_of_range(double value, double error) {
+    if (!std::isfinite(value)) return error < kInfinity ? 0.0 : kInfinity;
+    const bool unknown = std::isnan(error) || std::fabs(value) + error > Limits::largest;
+    return unknown ? kInfinity : error;
   }
   bool unknown() const { return error == kInfinity; }
 
@@ -119,9 +122,10 @@ struct Approx {
   }
   friend Approx operator-(Approx a) { return with_error(-a.value, a.error); }
   friend Approx operator*(Approx a, Approx b) {
-    return of_basic_operation(
-        a.value * b.value,
-        amplified(a.value, b.error) + amplified(b.value, a.error) + amplified(a.error, b.error));
+    const double product = a.value * b.value;
+    if (a.error == 0.0 && b.error == 0.0) return of_basic_operation(product, 0.0);
+    return of_basic_operation(product, amplified(a.value, b.error) + amplified(b.value, a.error) +
+                                           amplified(a.error, b.error));
   }
   friend Approx operator/(Approx a, Approx b) {
     const double quotient = a.value / b.value;

@@ -39,12 +39,11 @@ struct RowSum {
 
 // Scalar product of two rows, along the last axis.
 template <class View>
-typename View::Scalar dot(const View& a, Index a_row, const View& b, Index b_row) {
+[[gnu::flatten]] typename View::Scalar dot(const View& a, Index a_row, const View& b, Index b_row) {
+  a_row[3] = b_row[3] = 0;
+  auto a_line = a.line(a_row, 3), b_line = b.line(b_row, 3);
   Accumulator<typename View::Scalar> sum;
-  for (std::int64_t d = 0; d < a.dims()[3]; ++d) {
-    a_row[3] = b_row[3] = d;
-    sum.add(a.load(a_row) * b.load(b_row));
-  }
+  for (std::int64_t d = 0; d < a.dims()[3]; ++d) sum.add(a_line[d] * b_line[d]);
   return sum.total();
 }
 
@@ -55,10 +54,10 @@ class RowAccumulator {
   RowAccumulator(std::int64_t first, std::int64_t size) : first_(first), size_(size) {}
   template <class View>
   void add(Scalar weight, const View& view, Index row) {
-    for (std::int64_t d = 0; d < size_; ++d) {
-      row[3] = first_ + d;
-      totals_[static_cast<std::size_t>(d)].add(weight * view.load(row));
-    }
+    row[3] = first_;
+    auto line = view.line(row, 3);
+    for (std::int64_t d = 0; d < size_; ++d)
+      totals_[static_cast<std::size_t>(d)].add(weight * line[d]);
   }
   // Calls body(index, total) for every element of the block.
   template <class Body>

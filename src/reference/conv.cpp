@@ -1,6 +1,8 @@
 // Convolution. x [N, C, i...], w [K, C/groups, r...], y [N, K, o...]; tap r of output o reads x at
 //   i = o * stride - padding + r * dilation                          (outside x: zero)
 // and multiplies it with w[r], or with w[R - 1 - r] in mode `convolution`.
+#include <optional>
+
 #include "reference/evaluate.hpp"
 #include "reference/matrix_product.hpp"
 #include "reference/winograd.hpp"
@@ -163,17 +165,38 @@ class WinogradBounds {
   bool reversed_ = false;  // `growth_` is by tap, the result stored the other way round
 };
 
-// result = alpha * sum + beta * z
-template <class Operands, class Scalar>
-void blend(const ConvAttributes& op, const Operands& operands, int z, const Index& index,
-           Scalar sum) {
-  Scalar result = op.alpha == 1.0 ? sum : Scalar(op.alpha) * sum;
-  if (operands.has_input(z) && op.beta != 0.0) {
-    const Scalar addend = operands.input(z).load(index);
-    result = result + (op.beta == 1.0 ? addend : Scalar(op.beta) * addend);
-  }
-  operands.output(0).store(index, result);
+// Adds the products of two lines. Where the first of them lies in padding, they are no terms.
+template <class Scalar, class Line>
+void add_unless_padding(const MatrixProduct<Scalar>& product, bool inside, const Line& pixels,
+                        Line factors, std::int64_t count, Accumulator<Scalar>& sum) {
+  if (inside) return add_products(product, pixels, factors, count, sum);
+  for (std::int64_t i = 0; i < count; ++i) sum.add_padding(factors[i]);
 }
+
+// result = alpha * sum + beta * z
+template <class Operands>
+class Blend {
+  using Scalar = typename Operands::Scalar;
+
+ public:
+  Blend(const ConvAttributes& op, const Operands& operands, int z)
+      : op_(op), result_(operands.output(0)) {
+    if (operands.has_input(z) && op.beta != 0.0) z_ = operands.input(z);
+  }
+  void store(const Index& index, Scalar sum) const {
+    Scalar result = op_.alpha == 1.0 ? sum : Scalar(op_.alpha) * sum;
+    if (z_) {
+      const Scalar addend = z_->load(index);
+      result = result + (op_.beta == 1.0 ? addend : Scalar(op_.beta) * addend);
+    }
+    result_.store(index, result);
+  }
+
+ private:
+  const ConvAttributes& op_;
+  typename Operands::View result_;
+  std::optional<typename Operands::View> z_;
+};
 
 }  // namespace
 
@@ -186,19 +209,18 @@ void evaluate(const ConvForward& op, const Operands& operands) {
   const Groups groups = groups_of(x.dims(), w.dims());
   const MatrixProduct<Scalar> product(operands, x.dtype(), w.dtype());
   const WinogradBounds<Operands> bounds(op, operands, ConvForward::x, ConvForward::w, true);
+  const Blend<Operands> blend(op, operands, ConvForward::z);
 
   for_each(y.dims(), [&](const Index& index) {
     const std::int64_t k = index[1], first_channel = k / groups.filters * groups.channels;
     Index in = index;
     Accumulator<Scalar> sum;
-    for_each_in(spatial_box(w.dims(), k, 0), [&](Index at) {
+    for_each_in(spatial_box(w.dims(), k, 0), [&](const Index& at) {
       const bool inside = find_input(op, x.dims(), w.dims(), index, at, in);
-      for (at[1] = 0; at[1] < groups.channels; ++at[1]) {
-        in[1] = first_channel + at[1];
-        inside ? sum.add(product.term(x.load(in), w.load(at))) : sum.add_padding(w.load(at));
-      }
+      in[1] = first_channel;
+      add_unless_padding(product, inside, x.line(in, 1), w.line(at, 1), groups.channels, sum);
     });
-    blend(op, operands, ConvForward::z, index, bounds.total(product, sum, index));
+    blend.store(index, bounds.total(product, sum, index));
   });
 }
 
@@ -213,19 +235,19 @@ void evaluate(const ConvBackwardData& op, const Operands& operands) {
   const MatrixProduct<Scalar> product(operands, dy.dtype(), w.dtype());
   const WinogradBounds<Operands> bounds(op, operands, ConvBackwardData::dy, ConvBackwardData::w,
                                         false);
+  const Blend<Operands> blend(op, operands, ConvBackwardData::z);
 
   for_each(dx.dims(), [&](const Index& index) {
     const std::int64_t first_filter = index[1] / groups.channels * groups.filters;
     Index out = index;
     Accumulator<Scalar> sum;
-    for_each_in(spatial_box(w.dims(), 0, index[1] % groups.channels), [&](Index at) {
-      const bool inside = find_output(op, dy.dims(), w.dims(), index, at, out);
-      for (std::int64_t k = first_filter; k < first_filter + groups.filters; ++k) {
-        out[1] = at[0] = k;
-        inside ? sum.add(product.term(dy.load(out), w.load(at))) : sum.add_padding(w.load(at));
-      }
-    });
-    blend(op, operands, ConvBackwardData::z, index, bounds.total(product, sum, index));
+    for_each_in(
+        spatial_box(w.dims(), first_filter, index[1] % groups.channels), [&](const Index& at) {
+          const bool inside = find_output(op, dy.dims(), w.dims(), index, at, out);
+          out[1] = first_filter;
+          add_unless_padding(product, inside, dy.line(out, 1), w.line(at, 0), groups.filters, sum);
+        });
+    blend.store(index, bounds.total(product, sum, index));
   });
 }
 
@@ -239,20 +261,19 @@ void evaluate(const ConvBackwardFilter& op, const Operands& operands) {
   const Groups groups = groups_of(x.dims(), dw.dims());
   const MatrixProduct<Scalar> product(operands, x.dtype(), dy.dtype());
   const WinogradBounds<Operands> bounds(op, operands);
+  const Blend<Operands> blend(op, operands, ConvBackwardFilter::z);
 
   for_each(dw.dims(), [&](const Index& index) {
     const std::int64_t k = index[0];
     Index in = index;
+    in[0] = 0;
     in[1] = k / groups.filters * groups.channels + index[1];
     Accumulator<Scalar> sum;
-    for_each_in(spatial_box(dy.dims(), 0, k), [&](Index out) {
+    for_each_in(spatial_box(dy.dims(), 0, k), [&](const Index& out) {
       const bool inside = find_input(op, x.dims(), dw.dims(), out, index, in);
-      for (std::int64_t n = 0; n < x.dims()[0]; ++n) {
-        in[0] = out[0] = n;
-        inside ? sum.add(product.term(x.load(in), dy.load(out))) : sum.add_padding(dy.load(out));
-      }
+      add_unless_padding(product, inside, x.line(in, 0), dy.line(out, 0), x.dims()[0], sum);
     });
-    blend(op, operands, ConvBackwardFilter::z, index, bounds.total(product, sum, index));
+    blend.store(index, bounds.total(product, sum, index));
   });
 }
 

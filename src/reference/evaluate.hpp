@@ -1,7 +1,9 @@
 // The loop nests. Each is a template over the kind of operands: MemoryOperands (double, the
 // last-resort engine) or DenseOperands (numbers with bounds, the oracle). An operands object gives
 //   has_input(i), input(i), has_output(i), output(i)  views with dims(), dtype(), load(index),
-//   store(index, x) integer(i)                                        a single 64-bit integer
+//                                                     store(index, x); line(index, axis)[i] loads
+//                                                     what lies i further along that axis
+//   integer(i)                                        a single 64-bit integer
 //   compute()                                         the node's compute type
 // A complex tensor has a last axis more, for its two parts, and complex().
 // load() broadcasts: on an axis of extent 1 every coordinate means 0.

@@ -43,16 +43,18 @@ void evaluate_complex(const Matmul& op, const Operands& operands) {
       return;
     }
     Index in_a = element, in_b = element;
+    in_a[column_axis] = in_b[row_axis] = 0;
+    auto a_real = a.line(with_part(in_a, 0), column_axis);
+    auto a_imaginary = a.line(with_part(in_a, 1), column_axis);
+    // What the parts of a are multiplied with.
+    auto with_real = b.line(with_part(in_b, imaginary ? 1 : 0), row_axis);
+    auto with_imaginary = b.line(with_part(in_b, imaginary ? 0 : 1), row_axis);
     Accumulator<Scalar> sum;
     const std::int64_t terms = length(operands, Matmul::k_override, element, depth);
     for (std::int64_t k = 0; k < terms; ++k) {
-      in_a[column_axis] = k;
-      in_b[row_axis] = k;
-      const Scalar a_real = a.load(with_part(in_a, 0)), a_imaginary = a.load(with_part(in_a, 1));
-      const Scalar b_real = b.load(with_part(in_b, 0)), b_imaginary = b.load(with_part(in_b, 1));
-      sum.add(product.term(a_real, imaginary ? b_imaginary : b_real));
-      sum.add(imaginary ? product.term(a_imaginary, b_real)
-                        : -product.term(a_imaginary, b_imaginary));
+      sum.add(product.term(a_real[k], with_real[k]));
+      const Scalar other = product.term(a_imaginary[k], with_imaginary[k]);
+      sum.add(imaginary ? other : -other);
     }
     c.store(index, product.total(sum));
   });
@@ -78,13 +80,10 @@ void evaluate(const Matmul& op, const Operands& operands) {
       return;
     }
     Index in_a = index, in_b = index;
+    in_a[column_axis] = in_b[row_axis] = 0;
     Accumulator<Scalar> sum;
     const std::int64_t terms = length(operands, Matmul::k_override, index, depth);
-    for (std::int64_t k = 0; k < terms; ++k) {
-      in_a[column_axis] = k;
-      in_b[row_axis] = k;
-      sum.add(product.term(a.load(in_a), b.load(in_b)));
-    }
+    add_products(product, a.line(in_a, column_axis), b.line(in_b, row_axis), terms, sum);
     c.store(index, product.total(sum));
   });
 }

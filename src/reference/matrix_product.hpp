@@ -53,4 +53,14 @@ class MatrixProduct<Approx<Arithmetic::f32>> {
   MatrixSums sums_ = MatrixSums::rounded;
 };
 
+// Adds the products of the first `count` elements of two lines (view.line). Flattened: calls would
+// take most of the oracle's time.
+template <class Scalar, class Line>
+[[gnu::flatten]] void add_products(const MatrixProduct<Scalar>& product, Line a, Line b,
+                                   std::int64_t count, Accumulator<Scalar>& sum) {
+  Accumulator<Scalar> local = sum;
+  for (std::int64_t i = 0; i < count; ++i) local.add(product.term(a[i], b[i]));
+  sum = local;
+}
+
 }  // namespace ashlar::reference

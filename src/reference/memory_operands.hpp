@@ -20,11 +20,29 @@ class MemoryView {
   DType dtype() const { return shape_.dtype; }
   bool complex() const { return is_complex(tensor_->dtype); }  // the last axis holds the parts
 
+  // Elements from one on, along an axis.
+  class Line {
+   public:
+    Line(const MemoryView& view, const Index& index, int axis)
+        : view_(view), index_(index), axis_(axis), start_(index[axis]) {}
+    double operator[](std::int64_t i) {
+      index_[axis_] = start_ + i;
+      return view_.load(index_);
+    }
+
+   private:
+    const MemoryView& view_;
+    Index index_;
+    int axis_;
+    std::int64_t start_;
+  };
+
   double load(const Index& index) const {
     if (tensor_->kind == TensorKind::constant) return round_to(tensor_->dtype, tensor_->value);
     const std::int64_t element = address_(index);
     return element == Addressing::kOutside ? 0.0 : load_element(shape_.dtype, data_, element);
   }
+  Line line(const Index& index, int axis) const { return {*this, index, axis}; }
   void store(const Index& index, double value) const {
     const std::int64_t element = address_(index);
     if (element != Addressing::kOutside)

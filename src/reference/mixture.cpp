@@ -90,8 +90,8 @@ void evaluate(const MoeGroupedMatmul& op, const Operands& operands) {
         if (routing.destination(r) != m) continue;
         const std::int64_t source = routing.source(r), expert = routing.expert_of(r);
         if (source < 0 || expert < 0) continue;
-        for (std::int64_t k = 0; k < depth; ++k)
-          sum.add(product.term(token.load({0, source, k}), weight.load({expert, k, n})));
+        add_products(product, token.line({0, source, 0}, 2), weight.line({expert, 0, n}, 1), depth,
+                     sum);
       }
       output.store({0, m, n}, product.total(sum));
     }
@@ -138,8 +138,8 @@ void evaluate(const MoeGroupedMatmulBackward& op, const Operands& operands) {
       if (routing.source(r) != at[1]) continue;
       const std::int64_t to = routing.destination(r), expert = routing.expert_of(r);
       if (to < 0 || expert < 0) continue;
-      for (std::int64_t n = 0; n < doutput.dims()[2]; ++n)
-        sum.add(product.term(doutput.load({0, to, n}), weight.load({expert, at[2], n})));
+      add_products(product, doutput.line({0, to, 0}, 2), weight.line({expert, at[2], 0}, 2),
+                   doutput.dims()[2], sum);
     }
     dtoken.store(at, product.total(sum));
   });

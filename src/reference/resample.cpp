@@ -130,9 +130,9 @@ typename Operands::Scalar took_maximum_from(const ResampleBackward& op, const Op
 
 template <class Operands>
 typename Operands::Scalar handed_back(const ResampleBackward& op, const Operands& operands,
-                                      const Dims& x_dims, const Index& out, const Index& in) {
+                                      const typename Operands::View& dy, const Dims& x_dims,
+                                      const Index& out, const Index& in) {
   using Scalar = typename Operands::Scalar;
-  const auto dy = operands.input(ResampleBackward::dy);
   if (op.mode == ResampleMode::maxpool)
     return select(took_maximum_from(op, operands, x_dims, out, in), dy.load(out), Scalar(0.0));
   if (!is_pooling(op.mode))
@@ -150,16 +150,17 @@ template <class Operands>
 void evaluate(const ResampleBackward& op, const Operands& operands) {
   using Scalar = typename Operands::Scalar;
   const auto dx = operands.output(ResampleBackward::dx);
-  const Dims y_dims = operands.input(ResampleBackward::dy).dims();
+  const auto dy = operands.input(ResampleBackward::dy);
   for_each(dx.dims(), [&](const Index& in) {
     Box outputs{in, in};
     for (int axis = 0; axis < in.rank(); ++axis) outputs.end[axis] = in[axis] + 1;
     for (int axis = kSpatial; axis < in.rank(); ++axis)
-      outputs_of(op, axis - kSpatial, in[axis], dx.dims()[axis], y_dims[axis], outputs.begin[axis],
-                 outputs.end[axis]);
+      outputs_of(op, axis - kSpatial, in[axis], dx.dims()[axis], dy.dims()[axis],
+                 outputs.begin[axis], outputs.end[axis]);
     Accumulator<Scalar> sum;
-    for_each_in(outputs,
-                [&](const Index& out) { sum.add(handed_back(op, operands, dx.dims(), out, in)); });
+    for_each_in(outputs, [&](const Index& out) {
+      sum.add(handed_back(op, operands, dy, dx.dims(), out, in));
+    });
     dx.store(in, sum.total());
   });
 }
