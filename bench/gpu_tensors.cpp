@@ -68,6 +68,19 @@ GpuTensors GpuTensors::with_other_outputs(const Gpu& gpu, const Graph& graph) co
   return other;
 }
 
+GpuTensors GpuTensors::copied(const Gpu& gpu, const Graph& graph) const {
+  GpuTensors other;
+  const std::vector<TensorId> tensors = graph.bound_tensors();
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const std::int64_t bytes = byte_size(graph.tensor(tensors[i]));
+    other.memory_.emplace_back(gpu.device(), bytes);
+    other.pointers_.push_back(other.memory_.back().data());
+    if (!gpu.copy(other.pointers_[i], pointers_[i], bytes))
+      throw Error(ErrorCode::device, "the driver offers no copy of device memory");
+  }
+  return other;
+}
+
 std::map<std::string, void*> GpuTensors::outputs(const Graph& graph) const {
   std::map<std::string, void*> found;
   const std::vector<TensorId> tensors = graph.bound_tensors();

@@ -22,6 +22,8 @@ class GpuTensors {
   std::span<void* const> pointers() const { return pointers_; }
   // The same with memory of its own for the outputs.
   GpuTensors with_other_outputs(const Gpu& gpu, const Graph& graph) const;
+  // The same with memory of its own for everything. Throws Error where the driver offers no copy.
+  GpuTensors copied(const Gpu& gpu, const Graph& graph) const;
   // Outputs by name.
   std::map<std::string, void*> outputs(const Graph& graph) const;
 

@@ -50,6 +50,8 @@ struct Measurement {
   std::optional<double> naive;       // the reference engine; on a GPU the generic one
   std::optional<double> apart;       // ours as several graphs
   std::optional<double> same_copy;   // on a GPU, about bytes: a copy that moves as many
+  std::optional<double> in_a_row;    // of one run among `runs_in_a_row`, each with its own tensors
+  std::int64_t runs_in_a_row = 0;
   std::int64_t samples = 0;
   double arithmetic = 0;     // operations, 0 when the case is about bytes
   double traffic = 0;        // bytes
@@ -79,6 +81,9 @@ struct Measurement {
   // algorithm that multiplies less, such as Winograd's, can stay below.
   double limit() const;
   double share() const { return limit() / ours; }
+  std::optional<double> row_share() const {
+    return in_a_row ? std::optional(limit() / *in_a_row) : std::nullopt;
+  }
   // Our bytes per second as a share of those of large copies with warm caches; and of those of a
   // copy as large as the case, timed as the case is.
   double copy_share() const { return copy_speed > 0 ? traffic / ours / copy_speed : 0; }

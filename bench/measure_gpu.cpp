@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <future>
 #include <map>
 #include <memory>
@@ -133,6 +134,24 @@ struct Naive {
   void run() const { runner.run(); }
 };
 
+// The plan on tensors of its own for each run, one run after the other, as a model runs its layers:
+// a launch may begin while the one before it ends, and none finds its tensors in a cache.
+struct InARow {
+  static constexpr double kBytes = 256 << 20;  // together, several times any L2 cache
+  static constexpr double kLeast = 8, kMostRuns = 32;
+  static constexpr int kFlushes = 3;  // of 60 us each; a launch takes the host 4 us
+  const Running& ours;
+  std::vector<GpuTensors> tensors;
+
+  InARow(const Gpu& gpu, const Running& running, double bytes) : ours(running) {
+    const auto runs = static_cast<int>(std::clamp(std::ceil(kBytes / bytes), kLeast, kMostRuns));
+    for (int i = 0; i < runs; ++i) tensors.push_back(ours.tensors.copied(gpu, ours.graph));
+  }
+  void run() const {
+    for (const GpuTensors& own : tensors) ours.runner.run(own.pointers());
+  }
+};
+
 struct Difference {
   double worst = 0;    // in units of the tolerance
   std::string tensor;  // where it is
@@ -198,6 +217,20 @@ Verdict check_samples(const Gpu& gpu, const Running& ours, std::unique_ptr<Peer>
   return {found.worst <= far, in_tolerances(found, "the generic engine", far) + text};
 }
 
+// What runs in a row leave, beside what one that stood alone has left.
+Verdict check_row(const Gpu& gpu, const InARow& row) {
+  gpu.flush();
+  run_whole(gpu, row, "in a row");
+  for (const GpuTensors* own : {&row.tensors.front(), &row.tensors.back()}) {
+    const Difference found =
+        difference(gpu, row.ours, [&](std::size_t i) { return own->pointers()[i]; });
+    if (found.worst > 0)
+      return {false, fmt::format("; WRONG in a row: {} differs by {:.2g} tolerances", found.tensor,
+                                 found.worst)};
+  }
+  return {true, ""};
+}
+
 // Sample by sample in turn, forwards and backwards, so that none gains from a slow moment.
 struct Timed {
   const Running& ours;
@@ -206,13 +239,15 @@ struct Timed {
   Peer* peer_alone;
   const Apart* apart;
   const GpuCopy* copy;
+  const InARow* row;
 };
 void time_all(const Timed& timed, const MeasureOptions& options, Measurement& result) {
-  const auto side_of = [&](auto* runs) {
-    return runs ? std::make_unique<Side>([runs] { runs->run(); }, options.gpu) : nullptr;
+  const auto side_of = [&](auto* runs, int flushes = 1) {
+    return runs ? std::make_unique<Side>([runs] { runs->run(); }, options.gpu, flushes) : nullptr;
   };
   const auto ours = side_of(&timed.ours), alone = side_of(timed.alone);
   const auto apart = side_of(timed.apart), peer = side_of(timed.peer);
+  const auto row = side_of(timed.row, InARow::kFlushes);
   const auto peer_alone = side_of(timed.peer_alone);
   std::vector<Side*> turns;
   std::vector<std::unique_ptr<Side>> copies;
@@ -220,7 +255,8 @@ void time_all(const Timed& timed, const MeasureOptions& options, Measurement& re
     copies.push_back(std::make_unique<Side>([&, way] { timed.copy->run(way); }, options.gpu));
     turns.push_back(copies.back().get());
   }
-  for (Side* side : {ours.get(), peer.get(), alone.get(), peer_alone.get(), apart.get()})
+  for (Side* side :
+       {ours.get(), peer.get(), alone.get(), peer_alone.get(), apart.get(), row.get()})
     if (side) turns.push_back(side);
   const Clock::time_point start = Clock::now();
   const auto spent = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
@@ -238,6 +274,10 @@ void time_all(const Timed& timed, const MeasureOptions& options, Measurement& re
   result.alone = median_of(alone);
   result.peer_alone = median_of(peer_alone);
   result.apart = median_of(apart);
+  if (row) {
+    result.runs_in_a_row = static_cast<std::int64_t>(timed.row->tensors.size());
+    result.in_a_row = row->median_seconds() / static_cast<double>(result.runs_in_a_row);
+  }
   for (const auto& copy : copies)
     result.same_copy = std::min(copy->median_seconds(), result.same_copy.value_or(1e30));
 }
@@ -361,7 +401,16 @@ void measure_into(Measurement& result, const Case& problem, const MeasureOptions
   std::optional<GpuCopy> copy;
   if (result.arithmetic * result.copy_speed < result.traffic * result.peak)
     copy.emplace(gpu, static_cast<std::int64_t>(result.traffic));
-  time_all({ours, peer.get(), alone.get(), peer_alone.get(), apart.get(), copy ? &*copy : nullptr},
+  std::optional<InARow> row;
+  if (problem.in_a_row) {
+    row.emplace(gpu, ours, result.traffic);
+    const Verdict same = check_row(gpu, *row);
+    result.ok = same.ok;
+    result.check += same.text;
+    if (!result.ok) return;
+  }
+  time_all({ours, peer.get(), alone.get(), peer_alone.get(), apart.get(), copy ? &*copy : nullptr,
+            row ? &*row : nullptr},
            options, result);
 }
 

@@ -64,7 +64,8 @@ class Runner {
  public:
   Runner(const Graph& graph, const Problem& problem, std::span<void* const> pointers,
          const Device& device, const PlanWishes& wishes = {});
-  void run() const { plan_.run(pointers_, workspace_.data()); }
+  void run() const { run(pointers_); }
+  void run(std::span<void* const> pointers) const { plan_.run(pointers, workspace_.data()); }
   const Plan& plan() const { return plan_; }
 
  private:

@@ -63,11 +63,12 @@ Setting setting_here(const std::string& commit, std::uint64_t seed) {
 
 Summary summary_of(const SuiteResult& result) {
   Summary summary;
-  std::vector<double> speeds, best, shares;
+  std::vector<double> speeds, best, shares, row_shares;
   for (const Measurement& m : result.measurements) {
     if (!m.ok) continue;
     shares.push_back(m.share());
     if (!summary.farthest || m.share() < summary.farthest->share()) summary.farthest = &m;
+    if (const auto share = m.row_share()) row_shares.push_back(*share);
     if (const auto speed = m.speed()) {
       speeds.push_back(*speed);
       if (!summary.slowest || *speed < *summary.slowest->speed()) summary.slowest = &m;
@@ -83,6 +84,7 @@ Summary summary_of(const SuiteResult& result) {
   summary.speed = geometric_mean(speeds);
   summary.speed_best = geometric_mean(best);
   summary.share = geometric_mean(shares);
+  summary.row_share = geometric_mean(row_shares);
   return summary;
 }
 
@@ -94,6 +96,8 @@ std::string target_text(const Target& target) {
     parts.push_back(fmt::format("at least {:.0f} % of the limit", *target.share * 100));
   if (target.least_share)
     parts.push_back(fmt::format("no case below {:.0f} % of the limit", *target.least_share * 100));
+  if (target.row_share)
+    parts.push_back(fmt::format("at least {:.0f} % of it in a row", *target.row_share * 100));
   if (target.naive)
     parts.push_back(fmt::format("at least {:.1f} times the naive engine", *target.naive));
   if (target.overhead)
@@ -119,6 +123,7 @@ Outcome outcome_of(const Target& target, const Summary& summary) {
   judge(target.share, summary.share, false);
   judge(target.least_share,
         summary.farthest ? std::optional(summary.farthest->share()) : std::nullopt, false);
+  judge(target.row_share, summary.row_share, false);
   judge(target.naive, summary.least_naive, false);
   judge(target.overhead, summary.most_overhead, true);
   judge(target.apart, summary.least_apart, false);
@@ -197,6 +202,9 @@ std::string gpu_row(const Measurement& m, const Setting& setting) {
     note += fmt::format(", {:+.1f} % over alone", *overhead * 100);
   if (const auto overhead = m.peer_overhead())
     note += fmt::format(" (peer {:+.1f} %)", *overhead * 100);
+  if (m.in_a_row)
+    note += fmt::format("; in a row {} ms, {:.0f} %", fine_milliseconds(m.in_a_row),
+                        *m.row_share() * 100);
   if (m.check.ends_with(")")) note += "; " + m.check;  // a peer that is far off
   if (setting.tune && !m.config.empty()) note += "; " + m.config;
   return fmt::format("{:<44}{:>9}{:>9}{:>7}{:>9}{:>6.0f} %{:>6.0f} %{:>11}{:>10}  {}{}\n", m.name,
@@ -234,6 +242,8 @@ std::string suite_foot(const SuiteResult& suite) {
     line += fmt::format(", farthest {:.0f} % ({})", summary.farthest->share() * 100,
                         summary.farthest->name);
   }
+  if (summary.row_share)
+    line += fmt::format("; in a row {:.0f} %", *summary.row_share * 100);
   if (summary.least_naive)
     line += fmt::format("; at least {:.0f} times the naive engine", *summary.least_naive);
   if (const Outcome outcome = outcome_of(suite.target, summary); outcome != Outcome::no_target)

@@ -41,7 +41,7 @@ struct SuiteResult {
 // Over the cases that have it; absent when none has.
 struct Summary {
   std::optional<double> speed, speed_best;  // geometric means
-  std::optional<double> share;              // likewise
+  std::optional<double> share, row_share;   // likewise
   const Measurement* farthest = nullptr;    // least share
   const Measurement* slowest = nullptr;     // least speed
   std::optional<double> least_naive;        // least speed over the reference engine

@@ -25,7 +25,8 @@ constexpr double kWarmBelow = 3e-3;
 
 }  // namespace
 
-Side::Side(std::function<void()> run, const Gpu* gpu) : run_(std::move(run)), gpu_(gpu) {
+Side::Side(std::function<void()> run, const Gpu* gpu, int flushes)
+    : run_(std::move(run)), gpu_(gpu), flushes_(flushes) {
   if (gpu) {
     timer_.emplace(gpu->device());
     timer_->start();
@@ -43,7 +44,7 @@ Side::Side(std::function<void()> run, const Gpu* gpu) : run_(std::move(run)), gp
 
 void Side::sample() {
   if (gpu_) {
-    gpu_->flush();
+    for (int i = 0; i < flushes_; ++i) gpu_->flush();
     timer_->start();
     run_();
     timer_->stop();

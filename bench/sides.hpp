@@ -12,11 +12,12 @@
 
 namespace ashlar::bench {
 
-// `run` once per sample on a GPU, between two of its events, after the caches were flushed; on the
-// processor as often as fills a sample that the clock can measure.
+// `run` once per sample on a GPU, between two of its events, after the caches were flushed, which
+// `flushes` times lasts longer than the host needs for `run`; on the processor as often as fills a
+// sample that the clock can measure.
 class Side {
  public:
-  Side(std::function<void()> run, const Gpu* gpu);
+  Side(std::function<void()> run, const Gpu* gpu, int flushes = 1);
   void sample();
   double median_seconds() const;
   double first_seconds() const { return first_; }  // of the run that came before the samples
@@ -24,6 +25,7 @@ class Side {
  private:
   std::function<void()> run_;
   const Gpu* gpu_;
+  int flushes_;
   std::optional<Timer> timer_;
   std::int64_t repeats_ = 1;
   bool warm_ = false;

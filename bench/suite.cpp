@@ -71,20 +71,21 @@ void allow_members(const Json& json, const std::set<std::string>& known, const s
 
 Target read_target(const Json& json, const std::string& place) {
   require_object(json, place);
-  allow_members(json, {"speed", "worst", "share", "least_share", "naive", "overhead", "apart"},
-                place);
+  allow_members(
+      json, {"speed", "worst", "share", "least_share", "row_share", "naive", "overhead", "apart"},
+      place);
   const auto value = [&](const char* key) -> std::optional<double> {
     if (!json.contains(key)) return std::nullopt;
     return number_of(json.at(key), place + "." + key);
   };
-  return {value("speed"), value("worst"),    value("share"), value("least_share"),
-          value("naive"), value("overhead"), value("apart")};
+  return {value("speed"),     value("worst"), value("share"),    value("least_share"),
+          value("row_share"), value("naive"), value("overhead"), value("apart")};
 }
 
 // The members of a case that are not parameters of its graph.
 const std::set<std::string> kCaseMembers = {"name",  "graph",      "alone", "prepare",
                                             "naive", "check",      "apart", "quick",
-                                            "tf32",  "peer_fails", "far"};
+                                            "tf32",  "peer_fails", "far",   "in_a_row"};
 
 // Replaces every text "$name" by the parameter of that name.
 class Filler {
@@ -223,6 +224,8 @@ class Reader {
     if (parameters.contains("far")) result.far = number_of(parameters["far"], here + ".far");
     if (parameters.contains("peer_fails"))
       result.peer_fails = text_of(parameters["peer_fails"], here + ".peer_fails");
+    if (parameters.contains("in_a_row"))
+      result.in_a_row = boolean_of(parameters["in_a_row"], here + ".in_a_row");
     if (parameters.contains("quick"))
       result.quick = boolean_of(parameters["quick"], here + ".quick");
     if (parameters.contains("check")) {

@@ -39,6 +39,7 @@ struct Case {
   std::vector<Problem> apart;  // the same as several graphs, each taking what the last one left
   double far = 16;  // tolerances at full size, where others round elsewhere: more is no rounding
   std::string peer_fails;  // why the peer on GPUs must not be run, empty: it may
+  bool in_a_row = false;   // on GPUs also one after the other, as layers of a model are
   bool quick = false;      // one of those that stand for the suite in a short run
 };
 
@@ -48,6 +49,7 @@ struct Target {
   std::optional<double> worst = {};        // the same of every single case
   std::optional<double> share = {};        // limit / our time, geometric mean
   std::optional<double> least_share = {};  // the same of every single case
+  std::optional<double> row_share = {};    // limit / our time in a row, geometric mean
   std::optional<double> naive = {};        // naive time / our time, of every case
   std::optional<double> overhead = {};     // our time / our time alone - 1, of every case
   std::optional<double> apart = {};        // our time as several graphs / our time, of every case

@@ -37,6 +37,7 @@ def targets(target, result):
         ("share", "at least {:.0%} of the limit", result.get("share_of_limit"), "{:.0%}", True),
         ("least_share", "no case below {:.0%} of the limit",
          result.get("farthest", {}).get("share_of_limit"), "{:.0%}", True),
+        ("row_share", "at least {:.0%} of it in a row", result.get("share_in_a_row"), "{:.0%}", True),
         ("naive", "at least {:.1f} times the naive engine", result.get("least_over_naive"),
          "{:.0f}", True),
         ("overhead", "fusing costs at most {:.0%}", result.get("most_overhead"), "{:.1%}", False),
@@ -103,10 +104,12 @@ def gpu_rows(cases):
     apart = any("apart_ms" in case for case in cases)
     alone = any("alone_ms" in case for case in cases)
     same = any("same_copy_ms" in case for case in cases)
+    in_a_row = any("in_a_row_ms" in case for case in cases)
     names = [name for peer, name in PEERS.items() if any(f"{peer}_ms" in case for case in cases)] or ["cuDNN"]
     peer = " / ".join(names)
     head = ["Case", "ours, ms", f"{peer}, ms", "speed", "limit, ms", "of limit", "our rate", "of copy", "naive, ms"]
     head += ["of a copy as large"] if same else []
+    head += ["in a row, ms", "of limit"] if in_a_row else []
     head += ["alone, ms", "fusing costs", "peer's"] if alone else []
     head += ["apart, ms", "over apart", "of its bytes"] if apart else []
     head += ["engine", peer]
@@ -122,6 +125,8 @@ def gpu_rows(cases):
                f"{case['share_of_copy']:.0%}", number(case.get("naive_ms"), "{:.3f}")]
         if same:
             row += [number(case.get("share_of_same_copy"), "{:.0%}")]
+        if in_a_row:
+            row += [number(case.get("in_a_row_ms"), "{:.4f}"), number(case.get("share_in_a_row"), "{:.0%}")]
         if alone:
             row += [number(case.get("alone_ms"), "{:.4f}"), number(case.get("overhead"), "{:+.1%}"),
                     number(peer_of(case, "_overhead"), "{:+.1%}")]

@@ -69,6 +69,7 @@ class Designer {
                         arguments_};
     launch.grid.x = static_cast<unsigned>(layout_.grid(shape_));
     launch.cluster = static_cast<unsigned>(layout_.split);
+    launch.is_early = by_rows() && !direct();
     if (!by_rows()) {
       launch.unaligned_function = "gemm_skinny_elements";
       launch.unaligned_grid.x = static_cast<unsigned>(layout_.grid(shape_) / layout_.split);

@@ -231,6 +231,13 @@ extern "C" __global__ void __launch_bounds__(kAllThreads, kBlocks)
       fence_barriers();
       fence_shared_writes();
     }
+    if (threadIdx.x % 32 == 0) {
+      GroupWalk ahead = walk;
+#pragma unroll 1
+      for (int s = 0; s < kStages && ahead.has_more(args); ++s, ahead.next())
+        prefetch_chunk(args, ahead);
+    }
+    wait_for_launch_before();
     __syncwarp();
 #pragma unroll 1
     for (int s = 0; s < kStages && walk.has_more(args); ++s, walk.next())

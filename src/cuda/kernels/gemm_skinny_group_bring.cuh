@@ -9,6 +9,7 @@
 // Where 4-bit weights are multiplied with their offset (kOffsets), what that adds to the sums of a
 // step comes off again by one more slice of x: minus the offset times the sum of x, as three
 // numbers of 8 bits. Helpers tell by a flag of the stage where that sum is not finite.
+#include "lib/ptx_launch.cuh"
 #include "lib/ptx_matrix.cuh"
 #include "lib/ptx_tma.cuh"
 
@@ -88,6 +89,17 @@ __device__ inline void ask_for_chunk(const SomeArgs& args, const GroupWalk& walk
     load_box(to + kFirstScale, args.map_scales, full, at_scales);
   }
 }
+// What needs no order, while the launch before may still be writing it: the L2 cache sees that.
+template <class SomeArgs>
+__device__ inline void prefetch_chunk(const SomeArgs& args, const GroupWalk& walk) {
+  const int chunk = walk.first_chunk + walk.chunk, row = walk.unit * kRows;
+  const int at[3] = {0, chunk * kPieces, row};
+  prefetch_box(args.map_weights, at);
+  if constexpr (kScaled) {
+    const int at_scales[2] = {row, chunk * kGroups};
+    prefetch_box(args.map_scales, at_scales);
+  }
+}
 // After it has asked for all stages once.
 __device__ inline void ask_for_chunks(const Args& args, GroupWalk walk, const Ring& ring) {
 #pragma unroll 1
@@ -96,6 +108,7 @@ __device__ inline void ask_for_chunks(const Args& args, GroupWalk walk, const Ri
     if (threadIdx.x % 32 == 0) ask_for_chunk(args, walk, ring);
     __syncwarp();
   }
+  let_next_launch_start();
 }
 
 // A block of x, 128 depths of 8 of its rows, are 2048 bytes, which a warp reads and writes again. A

@@ -8,6 +8,7 @@
 // it. A warp that has read a chunk says so, and asks for what comes to its stage when the others
 // have read it as well: narrow weights, which take most of the time to multiply, after the next
 // chunk, so that warps need not meet. After the last chunk of some rows come the first of the next.
+#include "lib/ptx_launch.cuh"
 #include "lib/ptx_tma.cuh"
 
 static const int kWarps = kWarpsN * kWarpsK;
@@ -61,6 +62,21 @@ struct Ahead {
   // By all threads: a warp asks for every kWarps-th row, of weights, x or scales. The first thread
   // announces them all; bytes that come before that wait for it.
   __device__ bool has_more(const Args& args) const { return unit < (int)args.units; }
+  // Weights of the first rows, as many as the stages have room for, to the L2 cache. The launch
+  // before may still be writing them: that cache sees it.
+  __device__ void prefetch(const Args& args) const {
+    if (!has_more(args)) return;
+    Place place;
+    place_unit(args, unit, place);
+    const int64 first = (int64)first_chunk * kChunk;
+    const int64 most = (int64)min(chunks, kStages) * kChunk;
+    const int bytes = (int)min(most, args.row_bytes - first);
+    const int rows = min(kRows, (int)args.many - (int)place.first_row);
+    const int64 next = args.row_stride * kWarps * kBits / 8;
+    const uint8* from = first_byte(args, place, first);
+#pragma unroll 1
+    for (int row = warp; row < rows; row += kWarps, from += next) prefetch_bytes(from, bytes);
+  }
   __device__ void ask(const Args& args, uint8* memory, Mbarrier* full) {
     if (has_more(args)) {
       ask(args, memory + stage * kStageBytes, full + stage, first_chunk + chunk);
@@ -69,10 +85,18 @@ struct Ahead {
         unit += every;
       }
     }
+    if (!has_more(args)) let_next_launch_start();
     stage = stage + 1 == kStages ? 0 : stage + 1;
   }
 
  private:
+  // Of the warp's first row, byte `first` of it on.
+  __device__ const uint8* first_byte(const Args& args, const Place& place, int64 first) const {
+    int64 row = args.first_weight + (place.first_row + warp) * args.row_stride;
+#pragma unroll
+    for (int axis = 0; axis < kRank - 2; ++axis) row += place.batch[axis] * args.batch_stride[axis];
+    return (const uint8*)args.weights + row * kBits / 8 + first;
+  }
   __device__ void ask(const Args& args, uint8* to, Mbarrier* full, int at) const {
     Place place;
     place_unit(args, unit, place);
@@ -86,16 +110,14 @@ struct Ahead {
       arrive_and_expect(full, rows * bytes + kFew * x_bytes + groups * scale_bytes);
     // Warps take weights forwards and the others backwards, so that they have equally many.
     const int back = kWarps - 1 - warp;
-    int64 row = args.first_weight + (place.first_row + warp) * args.row_stride;
     int64 x_row = back * args.x_row_stride;
     int64 scale = place.first_row + (at * kGroups + back) * args.scale_stride;
 #pragma unroll
     for (int axis = 0; axis < kRank - 2; ++axis) {
-      row += place.batch[axis] * args.batch_stride[axis];
       x_row += place.batch[axis] * args.x_batch_stride[axis];
       scale += place.batch[axis] * args.scale_batch_stride[axis];
     }
-    const uint8* from = (const uint8*)args.weights + row * kBits / 8 + first;
+    const uint8* from = first_byte(args, place, first);
     const int64 next = args.row_stride * kWarps * kBits / 8;
     uint8* to_row = to + warp * kPitchW;
     // Nothing is asked in between where all rows are there: 6 instructions for each, else 13.
@@ -238,6 +260,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
   const int first = blockIdx.x / kClusterBlocks, every = gridDim.x / kClusterBlocks;
   const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);  // the same for all lanes
   Ahead ahead = {first, every, first_chunk, chunks, 0, 0, warp};
+  ahead.prefetch(args);
+  wait_for_launch_before();
 #pragma unroll 1
   for (int s = 0; s < kStages; ++s) ahead.ask(args, memory, full);
 
