@@ -17,8 +17,6 @@ class ChannelNorm : public testing::Test {
   }
 };
 
-constexpr const char* kHopper = "sm_90a";
-const bool kEveryConfig = std::getenv("ASHLAR_TEST_LONG") != nullptr;
 const Dims kImages = {64, 64, 56, 56};
 
 Dims per_channel(const Dims& images) {
@@ -81,8 +79,8 @@ Graph gradient(DType dtype, const Layout& layout, const NormBackward& op, bool g
 TEST_F(ChannelNorm, Forward) {
   const NormForward batch{.mode = NormMode::batch};
   expect_compiles(channel_norm_engine(), training(bf16, channels_last, batch), {kHopper},
-                  kEveryConfig);
-  expect_compiles(channel_norm_engine(), training(f32, row_major, batch), {kHopper}, kEveryConfig);
+                  is_long());
+  expect_compiles(channel_norm_engine(), training(f32, row_major, batch), {kHopper}, is_long());
   expect_compiles(channel_norm_engine(),
                   training(f16, row_major, {.mode = NormMode::group, .groups = 8}, {8, 64, 64, 32}),
                   {"sm_75"});
@@ -91,11 +89,11 @@ TEST_F(ChannelNorm, Forward) {
 TEST_F(ChannelNorm, Backward) {
   const NormBackward batch{.mode = NormMode::batch};
   expect_compiles(channel_norm_engine(), gradient(bf16, row_major, batch, true, kImages, false),
-                  {kHopper}, kEveryConfig);
+                  {kHopper}, is_long());
   expect_compiles(channel_norm_engine(), gradient(bf16, channels_last, batch, true), {kHopper},
-                  kEveryConfig);
+                  is_long());
   expect_compiles(channel_norm_engine(), gradient(f32, row_major, batch, true), {kHopper},
-                  kEveryConfig);
+                  is_long());
   expect_compiles(channel_norm_engine(),
                   gradient(f16, channels_last, {.mode = NormMode::group, .groups = 8}, false),
                   {"sm_120"});
@@ -113,7 +111,7 @@ TEST_F(ChannelNormRuns, Forward) {
   const Dims even = {5, 24, 12, 16}, odd = {3, 7, 9, 5};
   const NormForward batch{.mode = NormMode::batch};
   for (const Layout& layout : {channels_last, row_major}) {
-    expect_agrees(channel_norm_engine(), training(bf16, layout, batch, even), kEveryConfig);
+    expect_agrees(channel_norm_engine(), training(bf16, layout, batch, even), is_long());
     expect_agrees(channel_norm_engine(), training(f32, layout, batch, odd));
     expect_agrees(channel_norm_engine(),
                   training(f16, layout, {.mode = NormMode::group, .groups = 3}, even));
@@ -130,7 +128,7 @@ TEST_F(ChannelNormRuns, Backward) {
   const Dims even = {5, 24, 12, 16}, odd = {3, 7, 9, 5};
   const NormBackward batch{.mode = NormMode::batch};
   for (const Layout& layout : {channels_last, row_major}) {
-    expect_agrees(channel_norm_engine(), gradient(bf16, layout, batch, true, even), kEveryConfig);
+    expect_agrees(channel_norm_engine(), gradient(bf16, layout, batch, true, even), is_long());
     expect_agrees(channel_norm_engine(), gradient(f32, layout, batch, false, odd));
     expect_agrees(channel_norm_engine(),
                   gradient(f16, layout, {.mode = NormMode::group, .groups = 3}, false, even));
@@ -158,11 +156,11 @@ TEST_F(ChannelNormRuns, Kept) {
     device.compute_units = 6;
     device.shared_bytes = c.shared_bytes;
     const auto agree = [&](const Graph& graph) {
-      expect_agrees(channel_norm_engine(), graph, kEveryConfig, 3, support::Fill::plain, device);
+      expect_agrees(channel_norm_engine(), graph, is_long(), 3, support::Fill::plain, device);
     };
-    if (c.forward || kEveryConfig)
+    if (c.forward || is_long())
       agree(training(bf16, c.layout, {.mode = NormMode::batch}, c.images));
-    if (c.backward || kEveryConfig)
+    if (c.backward || is_long())
       agree(gradient(f32, c.layout, {.mode = NormMode::batch}, true, c.images, !c.forward));
   }
 }

@@ -1,6 +1,7 @@
 // Direct convolutions: kernels of the main shapes compile without spills, and small ones agree with
 // the oracle.
 #include "cuda/engines/engines.hpp"
+#include "direction.hpp"
 #include "engine_agrees.hpp"
 #include "engine_compiles.hpp"
 #include "gpu_check.hpp"
@@ -8,15 +9,12 @@
 namespace ashlar::cuda {
 namespace {
 
-enum class Direction : std::uint8_t { forward, data, filter };
-constexpr Direction kDirections[] = {Direction::forward, Direction::data, Direction::filter};
-
-struct Problem {
+struct DirectProblem {
   std::int64_t images, channels, height, width, filters, window, stride = 1, padding = 0,
                                                                  groups = 1, dilation = 1;
 };
 
-Graph convolution(DType dtype, Direction direction, const Problem& p,
+Graph convolution(DType dtype, Direction direction, const DirectProblem& p,
                   const Layout& layout = channels_last, bool fused = false) {
   Graph graph;
   ConvAttributes op{.padding = {p.padding, p.padding},
@@ -56,8 +54,6 @@ class ConvDirect : public testing::Test {
   }
 };
 
-constexpr const char* kHopper = "sm_90a";
-
 TEST_F(ConvDirect, Stem) {
   for (const Direction direction : kDirections)
     expect_compiles(conv_direct_engine(),
@@ -67,7 +63,7 @@ TEST_F(ConvDirect, Stem) {
 }
 
 TEST_F(ConvDirect, Groups) {
-  const Problem sizes = {64, 256, 28, 28, 256, 3, 1, 1, 32};
+  const DirectProblem sizes = {64, 256, 28, 28, 256, 3, 1, 1, 32};
   expect_compiles(conv_direct_engine(), convolution(bf16, Direction::data, sizes), {kHopper});
   expect_compiles(conv_direct_engine(), convolution(f16, Direction::filter, sizes),
                   {"sm_80", kHopper, "sm_120"});
@@ -82,7 +78,7 @@ class GpuConvDirect : public testing::Test {
 
 // Spans of rows, runs of channels, windows that reach outside, filters that blocks share.
 TEST_F(GpuConvDirect, Stem) {
-  const Problem stem = {2, 3, 20, 24, 16, 7, 2, 3};
+  const DirectProblem stem = {2, 3, 20, 24, 16, 7, 2, 3};
   for (const Direction direction : kDirections)
     expect_agrees(conv_direct_engine(), convolution(bf16, direction, stem));
   expect_agrees(conv_direct_engine(), convolution(f32, Direction::forward, stem));
@@ -121,8 +117,8 @@ TEST_F(GpuConvDirect, AnyPointer) {
 TEST_F(GpuConvDirect, FullPrecision) {
   const DeviceProps device = Device::named("cuda:0").props();
   for (const Direction direction : kDirections)
-    for (const Problem& sizes :
-         {Problem{1, 3, 12, 16, 16, 7, 2, 3}, {1, 16, 6, 7, 16, 3, 1, 1, 2}}) {
+    for (const DirectProblem& sizes :
+         {DirectProblem{1, 3, 12, 16, 16, 7, 2, 3}, {1, 16, 6, 7, 16, 3, 1, 1, 2}}) {
       const Graph graph = convolution(f32, direction, sizes);
       const auto plan = build_plan(
           graph, device, {.allow_tf32 = false, .guard = true, .engine = "cuda.conv_direct"},

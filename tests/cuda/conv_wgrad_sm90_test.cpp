@@ -9,7 +9,7 @@
 namespace ashlar::cuda {
 namespace {
 
-struct Problem {
+struct FilterProblem {
   DType dtype = bf16;
   std::int64_t images = 1, channels = 64, filters = 64, groups = 1;
   Dims extent = {}, window = {}, stride = {}, dilation = {}, padding = {};
@@ -17,7 +17,7 @@ struct Problem {
   Layout layout = channels_last;
 };
 
-Graph filter_gradient(const Problem& problem, bool fused = false) {
+Graph filter_gradient(const FilterProblem& problem, bool fused = false) {
   Graph graph;
   const int spatial = problem.extent.rank();
   Dims x = {problem.images, problem.channels}, dy = {problem.images, problem.filters},
@@ -55,12 +55,13 @@ class ConvWgradSm90 : public testing::Test {
 };
 
 TEST_F(ConvWgradSm90, Compiles) {
-  const Problem three = {.images = 256, .extent = {56, 56}, .window = {3, 3}, .padding = {1, 1}};
+  const FilterProblem three = {
+      .images = 256, .extent = {56, 56}, .window = {3, 3}, .padding = {1, 1}};
   expect_compiles(conv_wgrad_sm90_engine(), filter_gradient(three), {"sm_90a"});
-  Problem f32_three = three;
+  FilterProblem f32_three = three;
   f32_three.dtype = f32;
   expect_compiles(conv_wgrad_sm90_engine(), filter_gradient(f32_three), {"sm_90a"});
-  const Problem one = {
+  const FilterProblem one = {
       .images = 256, .channels = 512, .filters = 128, .extent = {28, 28}, .window = {1, 1}};
   expect_compiles(conv_wgrad_sm90_engine(), filter_gradient(one), {"sm_90a"});
 }
@@ -71,11 +72,11 @@ class GpuConvWgradSm90 : public testing::Test {
     if (device_count() == 0) GTEST_SKIP() << driver().reason;
     if (Device::named("cuda:0").props().compute_capability != 90) GTEST_SKIP() << "no sm_90";
   }
-  static void check(const Problem& problem, bool fused = false) {
+  static void check(const FilterProblem& problem, bool fused = false) {
     expect_agrees(conv_wgrad_sm90_engine(), filter_gradient(problem, fused));
   }
   // With the first configuration that has these knobs.
-  static void check_with(const Problem& problem,
+  static void check_with(const FilterProblem& problem,
                          std::vector<std::pair<std::string, std::int64_t>> knobs) {
     const Graph graph = filter_gradient(problem);
     const DeviceProps device = Device::named("cuda:0").props();
@@ -99,7 +100,7 @@ class GpuConvWgradSm90 : public testing::Test {
 
 // All taps of a block, from pixels of one stage; numbers whole and split.
 TEST_F(GpuConvWgradSm90, ThreeByThree) {
-  Problem problem = {.images = 2, .extent = {7, 7}, .window = {3, 3}, .padding = {1, 1}};
+  FilterProblem problem = {.images = 2, .extent = {7, 7}, .window = {3, 3}, .padding = {1, 1}};
   check_with(problem, {{"tap_rows", 3}, {"taps_across", 3}, {"segments", 2}});
   check_with(problem, {{"tap_rows", 1}, {"taps_across", 3}});
   check_with(problem, {{"tap_rows", 3}, {"taps_across", 1}});
@@ -111,7 +112,7 @@ TEST_F(GpuConvWgradSm90, ThreeByThree) {
 
 // tf32 with dy turned: runs that are rows, and halves of rows; boxes and taps of warpgroups.
 TEST_F(GpuConvWgradSm90, TurnedTf32) {
-  const Problem seven = {
+  const FilterProblem seven = {
       .dtype = f32, .images = 3, .extent = {7, 7}, .window = {3, 3}, .padding = {1, 1}};
   check_with(seven, {{"parts", 1}, {"tap_rows", 3}, {"taps_across", 3}, {"rows", 8}});
   check_with(seven, {{"parts", 1}, {"tap_rows", 3}, {"taps_across", 3}, {"rows", 4}});
@@ -149,12 +150,12 @@ TEST_F(GpuConvWgradSm90, TurnedTf32) {
 // fewer parts than others.
 TEST_F(GpuConvWgradSm90, SharedOut) {
   const std::int64_t units = Device::named("cuda:0").props().compute_units;
-  Problem problem = {.images = 25,
-                     .channels = 128,
-                     .filters = 192,
-                     .extent = {3, 4},
-                     .window = {3, 3},
-                     .padding = {1, 1}};
+  FilterProblem problem = {.images = 25,
+                           .channels = 128,
+                           .filters = 192,
+                           .extent = {3, 4},
+                           .window = {3, 3},
+                           .padding = {1, 1}};
   check_with(problem, {{"blocks", units}});
   problem.dtype = f32;
   for (const int parts : {1, 2}) check_with(problem, {{"blocks", units}, {"parts", parts}});

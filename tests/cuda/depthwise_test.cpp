@@ -1,6 +1,7 @@
 // Depthwise convolutions: kernels of the main shapes compile without spills, and small ones agree
 // with the oracle.
 #include "cuda/engines/engines.hpp"
+#include "direction.hpp"
 #include "engine_agrees.hpp"
 #include "engine_compiles.hpp"
 
@@ -13,9 +14,6 @@ class Depthwise : public testing::Test {
     if (!nvrtc().is_open) GTEST_SKIP() << nvrtc().reason;
   }
 };
-
-constexpr const char* kHopper = "sm_90a";
-enum class Direction : std::uint8_t { forward, data, filter };
 
 Graph convolution(DType dtype, const Layout& layout, Direction direction, std::int64_t channels,
                   std::int64_t window, std::int64_t stride = 1, std::int64_t dilation = 1,
@@ -69,8 +67,6 @@ class GpuDepthwise : public testing::Test {
     if (device_count() == 0) GTEST_SKIP() << driver().reason;
   }
 };
-
-constexpr Direction kDirections[] = {Direction::forward, Direction::data, Direction::filter};
 
 // Tiles that reach past the end, windows that reach outside, strides, dilation.
 TEST_F(GpuDepthwise, EveryDirection) {

@@ -15,9 +15,13 @@
 
 namespace ashlar::cuda {
 
+inline constexpr const char* kHopper = "sm_90a";
+
+inline bool is_long() { return std::getenv("ASHLAR_TEST_LONG") != nullptr; }
+
 // Every so many-th of the configurations, the first among them, unless ASHLAR_TEST_LONG is set.
 inline void keep_every(std::size_t step, std::vector<Config>& configs) {
-  if (std::getenv("ASHLAR_TEST_LONG") != nullptr) return;
+  if (is_long()) return;
   std::size_t kept = 0;
   for (std::size_t i = 0; i < configs.size(); i += step) configs[kept++] = configs[i];
   configs.resize(kept);

@@ -7,8 +7,6 @@
 namespace ashlar::cuda {
 namespace {
 
-constexpr const char* kHopper = "sm_90a";
-
 struct Problem {
   std::int64_t few, many, depth;
   DType x = bf16, weights = bf16;

@@ -9,8 +9,6 @@
 namespace ashlar::cuda {
 namespace {
 
-constexpr const char* kHopper = "sm_90a";
-
 struct Dequantized {
   std::int64_t rows = 2048, columns = 4096, depth = 4096;
   DType stored = e4m3, scale = e8m0;

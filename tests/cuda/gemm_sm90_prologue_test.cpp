@@ -9,18 +9,16 @@
 namespace ashlar::cuda {
 namespace {
 
-constexpr const char* kHopper = "sm_90a";
-
-struct Shape {
+struct PrologueShape {
   std::int64_t rows = 4096, columns = 4096, depth = 4096;
 };
-constexpr Shape kSmall = {100, 72, 144};
+constexpr PrologueShape kSmallPrologue = {100, 72, 144};
 
 // Which axis of a factor is contiguous.
 enum class Along : std::uint8_t { depth, rows };
 
 // b [depth, columns] of the type, times a scale per column, as a bf16 tensor that is never there.
-Value weights(Graph& g, const Shape& shape, DType stored, Along along, DType dtype = bf16) {
+Value weights(Graph& g, const PrologueShape& shape, DType stored, Along along, DType dtype = bf16) {
   const bool turned = along == Along::depth;
   const Value stored_b =
       turned ? g.transpose(g.input("b", {shape.columns, shape.depth}, stored), {1, 0})
@@ -29,7 +27,7 @@ Value weights(Graph& g, const Shape& shape, DType stored, Along along, DType dty
   return g.pointwise(PointwiseMode::mul, std::array{stored_b, scale}, {}, {.dtype = dtype});
 }
 
-Graph dequantized(const Shape& shape, DType stored, Along along) {
+Graph dequantized(const PrologueShape& shape, DType stored, Along along) {
   Graph g;
   const Value a = g.input("a", {shape.rows, shape.depth}, bf16);
   g.output("c", g.matmul(a, weights(g, shape, stored, along), {.dtype = bf16}));
@@ -37,7 +35,7 @@ Graph dequantized(const Shape& shape, DType stored, Along along) {
 }
 
 // relu(a * scale + bias) times b.
-Graph scaled_and_clipped(const Shape& shape) {
+Graph scaled_and_clipped(const PrologueShape& shape) {
   Graph g;
   const Value a = g.input("a", {shape.rows, shape.depth}, bf16);
   const Value scale = g.input("scale", {1, shape.depth}, f32),
@@ -47,7 +45,7 @@ Graph scaled_and_clipped(const Shape& shape) {
   return g;
 }
 
-Graph plain(const Shape& shape, DType of_a, DType of_b, Along a_along, Along b_along,
+Graph plain(const PrologueShape& shape, DType of_a, DType of_b, Along a_along, Along b_along,
             DType result = f32) {
   Graph g;
   const Value a = a_along == Along::depth
@@ -93,21 +91,21 @@ class GpuGemmSm90Prologue : public testing::Test {
 TEST_F(GpuGemmSm90Prologue, Weights) {
   for (const DType stored : {i8, i4, e4m3})
     for (const Along along : {Along::depth, Along::rows})
-      expect_agrees(gemm_sm90_engine(), dequantized(kSmall, stored, along));
+      expect_agrees(gemm_sm90_engine(), dequantized(kSmallPrologue, stored, along));
 }
 TEST_F(GpuGemmSm90Prologue, ScaledAndClipped) {
-  expect_agrees(gemm_sm90_engine(), scaled_and_clipped(kSmall));
+  expect_agrees(gemm_sm90_engine(), scaled_and_clipped(kSmallPrologue));
 }
 TEST_F(GpuGemmSm90Prologue, TurnedFactors) {
   for (const Along a : {Along::depth, Along::rows}) {
-    expect_agrees(gemm_sm90_engine(), plain(kSmall, f32, f32, a, Along::rows));
-    expect_agrees(gemm_sm90_engine(), plain(kSmall, e4m3, e5m2, a, Along::rows));
+    expect_agrees(gemm_sm90_engine(), plain(kSmallPrologue, f32, f32, a, Along::rows));
+    expect_agrees(gemm_sm90_engine(), plain(kSmallPrologue, e4m3, e5m2, a, Along::rows));
   }
-  expect_agrees(gemm_sm90_engine(), plain(kSmall, i8, i8, Along::depth, Along::rows));
+  expect_agrees(gemm_sm90_engine(), plain(kSmallPrologue, i8, i8, Along::depth, Along::rows));
 }
 TEST_F(GpuGemmSm90Prologue, TypesThatDiffer) {
-  expect_agrees(gemm_sm90_engine(), plain(kSmall, bf16, i8, Along::depth, Along::depth));
-  expect_agrees(gemm_sm90_engine(), plain(kSmall, f16, bf16, Along::depth, Along::rows));
+  expect_agrees(gemm_sm90_engine(), plain(kSmallPrologue, bf16, i8, Along::depth, Along::depth));
+  expect_agrees(gemm_sm90_engine(), plain(kSmallPrologue, f16, bf16, Along::depth, Along::rows));
 }
 // Rows, columns and depths of their own in every batch; one is too long, one 0.
 TEST_F(GpuGemmSm90Prologue, Lengths) {

@@ -8,8 +8,6 @@
 namespace ashlar::cuda {
 namespace {
 
-constexpr const char* kHopper = "sm_90a";
-
 // `transposed`: the other axis of the matrix is contiguous than in row-major order.
 Value matrix(Graph& graph, const char* name, std::int64_t batches, std::int64_t rows,
              std::int64_t columns, DType dtype, bool transposed) {
@@ -18,14 +16,14 @@ Value matrix(Graph& graph, const char* name, std::int64_t batches, std::int64_t 
   return graph.transpose(graph.input(name, {batches, columns, rows}, dtype), {0, 2, 1});
 }
 
-struct Shape {
+struct ProductShape {
   std::int64_t batches = 1, rows = 8192, columns = 8192, depth = 8192;
   DType operands = bf16, result = bf16;
   bool transpose_a = false, transpose_b = true;
   bool fused = false;
 };
 
-Graph product(const Shape& shape) {
+Graph product(const ProductShape& shape) {
   Graph graph;
   const Value a =
       matrix(graph, "a", shape.batches, shape.rows, shape.depth, shape.operands, shape.transpose_a);
@@ -54,7 +52,7 @@ TEST_F(GemmSm90, EveryTileCompilesWithoutSpills) {
 }
 
 TEST_F(GemmSm90, RefusesWhatMatrixUnitsCannotMultiply) {
-  const auto refuses = [](const Shape& shape) {
+  const auto refuses = [](const ProductShape& shape) {
     const LoweredGraph lowered = lower(product(shape), true);
     const std::vector<FusionLimits> limits(lowered.graph.nodes().size());
     return !gemm_sm90_engine().supports(cut(lowered, limits).at(0), Device::named("h200").props());

@@ -76,7 +76,7 @@ std::vector<SavedChoice> choices_for(const Graph& graph, std::string_view engine
 
 }  // namespace
 
-void expect_agrees(const Graph& graph, std::string_view engine, const GpuRun& run) {
+void expect_agrees(const Graph& graph, std::string_view engine, const GpuRunOptions& run) {
   const Device device = Device::named("cuda:0");
   CompileOptions options = run.options;
   options.guard = true;

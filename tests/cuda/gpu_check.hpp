@@ -23,7 +23,9 @@ class GpuTest : public testing::Test {
   }
 };
 
-struct GpuRun {
+inline constexpr std::string_view kGenericEngine = "cuda.generic";
+
+struct GpuRunOptions {
   support::Fill fill = support::Fill::plain;
   // Where tensors begin, in bytes past a multiple of 256: a multiple of every element's size.
   std::int64_t offset = 0;
@@ -31,6 +33,6 @@ struct GpuRun {
 };
 // Every region is given to `engine` if it takes it, and at least one must be. Runs twice with
 // guards around all memory, expects equal bits, and results within the oracle's bounds.
-void expect_agrees(const Graph& graph, std::string_view engine, const GpuRun& run = {});
+void expect_agrees(const Graph& graph, std::string_view engine, const GpuRunOptions& run = {});
 
 }  // namespace ashlar::cuda

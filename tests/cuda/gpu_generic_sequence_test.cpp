@@ -6,8 +6,6 @@
 namespace ashlar::cuda {
 namespace {
 
-constexpr std::string_view kEngine = "cuda.generic";
-
 class GpuGenericSequence : public GpuTest {};
 
 // Gradients of parameters need the statistics of every group, which nobody hands over.
@@ -22,7 +20,7 @@ TEST_F(GpuGenericSequence, GroupNormBackward) {
   graph.output("dx", r[NormBackward::dx]);
   graph.output("dscale", r[NormBackward::dscale]);
   graph.output("dbias", r[NormBackward::dbias]);
-  expect_agrees(graph, kEngine);
+  expect_agrees(graph, kGenericEngine);
 }
 
 TEST_F(GpuGenericSequence, LogSoftmaxAlongTheFirstAxis) {
@@ -32,7 +30,7 @@ TEST_F(GpuGenericSequence, LogSoftmaxAlongTheFirstAxis) {
                              {SoftmaxForward::y, SoftmaxForward::stats});
   graph.output("y", relu(r[SoftmaxForward::y] + 2.0));
   graph.output("stats", r[SoftmaxForward::stats]);
-  expect_agrees(graph, kEngine);
+  expect_agrees(graph, kGenericEngine);
 }
 
 const AttentionAttributes kAttention = {.left_bound = 60,
@@ -64,7 +62,7 @@ TEST_F(GpuGenericSequence, AttentionForward) {
   graph.output("o", r[Op::o]);
   graph.output("stats", r[Op::stats]);
   graph.output("rng_dump", r[Op::rng_dump]);
-  expect_agrees(graph, kEngine);
+  expect_agrees(graph, kGenericEngine);
 }
 
 TEST_F(GpuGenericSequence, AttentionBackward) {
@@ -81,7 +79,7 @@ TEST_F(GpuGenericSequence, AttentionBackward) {
   graph.output("dv", r[Op::dv]);
   graph.output("dbias", r[Op::dbias]);
   graph.output("dsink", r[Op::dsink]);
-  expect_agrees(graph, kEngine);
+  expect_agrees(graph, kGenericEngine);
 }
 
 // Two layers, both ways, of packed sequences, with projection and dropout between the layers.
@@ -108,7 +106,7 @@ TEST_F(GpuGenericSequence, RecurrentForward) {
   graph.output("hy", r[Op::hy]);
   graph.output("cy", r[Op::cy]);
   graph.output("reserve", r[Op::reserve]);
-  expect_agrees(graph, kEngine);
+  expect_agrees(graph, kGenericEngine);
 }
 
 TEST_F(GpuGenericSequence, CtcLoss) {
@@ -122,7 +120,7 @@ TEST_F(GpuGenericSequence, CtcLoss) {
                              {Op::loss, Op::gradient});
   graph.output("loss", r[Op::loss]);
   graph.output("gradient", r[Op::gradient]);
-  expect_agrees(graph, kEngine);
+  expect_agrees(graph, kGenericEngine);
 }
 
 }  // namespace

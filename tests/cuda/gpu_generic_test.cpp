@@ -5,8 +5,6 @@
 namespace ashlar::cuda {
 namespace {
 
-constexpr std::string_view kEngine = "cuda.generic";
-
 class GpuGeneric : public GpuTest {};
 
 // Work before and behind a product, more than one store, and numbers that the host holds.
@@ -22,7 +20,7 @@ TEST_F(GpuGeneric, FusedConvolution) {
   const Value y = graph.conv(x * scale, w, attributes) + bias;
   graph.output("y", y, {.dtype = f16, .layout = channels_last});
   graph.output("mask", pointwise(PointwiseMode::cmp_gt, y, bias), {.dtype = boolean});
-  expect_agrees(graph, kEngine);
+  expect_agrees(graph, kGenericEngine);
 }
 
 // Integers are exact: products of bytes, and words that only move.
@@ -32,7 +30,7 @@ TEST_F(GpuGeneric, Integers) {
   graph.output("y", graph.conv(x, w, {}, {.dtype = i32, .compute = i32}));
   const Value words = graph.input("words", {3, 4, 5}, i64);
   graph.output("moved", graph.reshape(graph.transpose(words, {2, 0, 1}), {15, 4}));
-  expect_agrees(graph, kEngine, {.fill = support::Fill::whole_numbers});
+  expect_agrees(graph, kGenericEngine, {.fill = support::Fill::whole_numbers});
 }
 
 // Few outputs of many terms: threads share them, over inner or outer axes.
@@ -42,7 +40,7 @@ TEST_F(GpuGeneric, LongReductions) {
     const Value x = graph.input("x", {2, 3, 40, 31}, bf16, channels_last);
     graph.output("all", graph.reduce(x, mode), {.dtype = f32});
     graph.output("channels", graph.reduce(x, mode, {0, 2, 3}), {.dtype = f32});
-    expect_agrees(graph, kEngine);
+    expect_agrees(graph, kGenericEngine);
   }
   for (const ReductionMode mode : {ReductionMode::min, ReductionMode::amax}) {
     Graph graph;
@@ -55,7 +53,7 @@ TEST_F(GpuGeneric, LongReductions) {
     graph.output("y", results[Reduction::y]);
     graph.output("index", results[Reduction::index]);
     for (const support::Fill fill : {support::Fill::plain, support::Fill::special})
-      expect_agrees(graph, kEngine, {.fill = fill});
+      expect_agrees(graph, kGenericEngine, {.fill = fill});
   }
 }
 

@@ -5,7 +5,7 @@
 namespace ashlar::cuda {
 namespace {
 
-constexpr std::string_view kEngine = "cuda.pointwise";
+constexpr std::string_view kPointwiseEngine = "cuda.pointwise";
 
 class GpuPointwise : public GpuTest {};
 
@@ -27,8 +27,8 @@ TEST_F(GpuPointwise, EveryDtypeIsConverted) {
   }
   for (const std::int64_t offset : {0, 8})
     for (const support::Fill fill : {support::Fill::plain, support::Fill::special}) {
-      expect_agrees(narrow, kEngine, {.fill = fill, .offset = offset});
-      expect_agrees(widen, kEngine, {.fill = fill, .offset = offset});
+      expect_agrees(narrow, kPointwiseEngine, {.fill = fill, .offset = offset});
+      expect_agrees(widen, kPointwiseEngine, {.fill = fill, .offset = offset});
     }
 }
 
@@ -41,7 +41,7 @@ TEST_F(GpuPointwise, FloatsAreNarrowedByPairs) {
   const Value half = graph.input("half", {37, 80}, bf16);
   graph.output("wide", identity(graph, half), {.dtype = f32});
   for (const support::Fill fill : {support::Fill::plain, support::Fill::special})
-    expect_agrees(graph, kEngine, {.fill = fill});
+    expect_agrees(graph, kPointwiseEngine, {.fill = fill});
 }
 
 // Rows that are no multiple of a vector, and of a byte.
@@ -51,8 +51,8 @@ TEST_F(GpuPointwise, EveryDtypeInOddRows) {
     Graph graph;
     const Value x = graph.input("x", {7, 29}, dtype), b = graph.input("b", {7, 1}, dtype);
     graph.output("y", pointwise(PointwiseMode::max, x, b), {.dtype = dtype});
-    expect_agrees(graph, kEngine);
-    expect_agrees(graph, kEngine, {.offset = 8});
+    expect_agrees(graph, kPointwiseEngine);
+    expect_agrees(graph, kPointwiseEngine, {.offset = 8});
   }
 }
 
@@ -68,7 +68,8 @@ TEST_F(GpuPointwise, BroadcastsStridesScalarsAndIndices) {
   graph.output("y", y, {.dtype = bf16, .layout = channels_last});
   graph.output("z", y * 2.0, {.dtype = f32});
   graph.output("mask", pointwise(PointwiseMode::cmp_gt, y, bias), {.dtype = boolean});
-  for (const std::int64_t offset : {0, 4, 16}) expect_agrees(graph, kEngine, {.offset = offset});
+  for (const std::int64_t offset : {0, 4, 16})
+    expect_agrees(graph, kPointwiseEngine, {.offset = offset});
 }
 
 // Some operands lie along the rows, some along the columns, in squares and their remainders.
@@ -102,8 +103,8 @@ TEST_F(GpuPointwise, EveryMode) {
     sum = sum + y * 0.125;
   }
   graph.output("sum", sum);
-  expect_agrees(graph, kEngine);
-  expect_agrees(graph, kEngine, {.fill = support::Fill::special, .offset = 4});
+  expect_agrees(graph, kPointwiseEngine);
+  expect_agrees(graph, kPointwiseEngine, {.fill = support::Fill::special, .offset = 4});
 }
 
 // Tensors are empty, of one element, of rank 8.
@@ -114,7 +115,7 @@ TEST_F(GpuPointwise, UnusualShapes) {
     Graph graph;
     const Value x = graph.input("x", dims, f16);
     graph.output("y", relu(x) + 1.0, {.dtype = f32});
-    expect_agrees(graph, kEngine);
+    expect_agrees(graph, kPointwiseEngine);
   }
 }
 

@@ -15,13 +15,14 @@
 namespace ashlar::cuda {
 namespace {
 
-constexpr std::int64_t kRows = 5, kColumns = 36;
+constexpr std::int64_t kRunRows = 5, kRunColumns = 36;
 
 // Several regions with intermediates between them, a number of the host's, and enough columns for
 // vectors.
 Graph sample_graph() {
   Graph g("sample");
-  const Value x = g.input("x", {kRows, kColumns}, f32), b = g.input("b", {1, kColumns}, f32);
+  const Value x = g.input("x", {kRunRows, kRunColumns}, f32),
+              b = g.input("b", {1, kRunColumns}, f32);
   const Value factor = g.scalar("factor", f32, 2);
   g.output("y", g.softmax(tanh(x + b)) * x * factor);
   return g;
@@ -34,16 +35,16 @@ struct Operands {
   Memory workspace;
 
   Operands(const Plan& plan, int seed)
-      : x(gpu(), kRows * kColumns * 4),
-        b(gpu(), kColumns * 4),
-        y(gpu(), kRows * kColumns * 4),
+      : x(gpu(), kRunRows * kRunColumns * 4),
+        b(gpu(), kRunColumns * 4),
+        y(gpu(), kRunRows * kRunColumns * 4),
         factor(1.0f + static_cast<float>(seed)),
         workspace(gpu(), plan.workspace_size()) {
     fill(seed);
   }
   static Device gpu() { return Device::named("cuda:0"); }
   void fill(int seed) {
-    std::vector<float> values(kRows * kColumns);
+    std::vector<float> values(kRunRows * kRunColumns);
     for (std::size_t i = 0; i < values.size(); ++i)
       values[i] = static_cast<float>((i * 37 + static_cast<std::size_t>(seed) * 11) % 17) / 8 - 1;
     x.upload(values.data(), x.bytes());
@@ -61,7 +62,7 @@ struct Operands {
   }
   void* scratch() const { return workspace.bytes() > 0 ? workspace.data() : nullptr; }
   std::vector<float> result() const {
-    std::vector<float> values(kRows * kColumns);
+    std::vector<float> values(kRunRows * kRunColumns);
     y.download(values.data(), y.bytes());
     return values;
   }
@@ -129,7 +130,7 @@ struct Way {
   CompileOptions options;
 };
 void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
-const Way kWays[] = {
+const Way kWaysToRun[] = {
     {"Fused", {}},
     {"Cut", {.fuse = false}},
     {"Owned", {.workspace_limit = 0, .fuse = false}},
@@ -155,7 +156,7 @@ class GpuRun : public testing::TestWithParam<Way> {
   std::unique_ptr<ContextScope> scope_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Way, GpuRun, testing::ValuesIn(kWays),
+INSTANTIATE_TEST_SUITE_P(Way, GpuRun, testing::ValuesIn(kWaysToRun),
                          [](const auto& way) { return way.param.name; });
 
 TEST_P(GpuRun, TheFirstRunIsCapturedAndReplayedWithOtherData) {

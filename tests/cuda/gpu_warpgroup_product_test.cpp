@@ -14,7 +14,7 @@ namespace {
 
 class GpuWarpgroupProduct : public HopperTest {};
 
-struct Product {
+struct WarpgroupProduct {
   DType a, b;
   const char *a_name, *b_name;  // in PTX
   int n;
@@ -29,7 +29,7 @@ int value(std::int64_t i, bool is_signed) {
   return is_signed ? x - 3 : x;
 }
 
-std::string text_of(const Product& p) {
+std::string text_of(const WarpgroupProduct& p) {
   const bool is_integer = p.a == i8 || p.a == u8;
   const int bytes = static_cast<int>(bit_width(p.a)) / 8;
   const auto number = [](const char* name, int x) {
@@ -57,7 +57,7 @@ std::string text_of(const Product& p) {
 // Both factors have 128 bytes of depth. In shared memory: boxes of kRowBytes of a contiguous axis
 // by all of the other one. `out`: D with A from shared memory, then with A from registers, twice
 // it.
-constexpr const char* kKernel = R"(
+constexpr const char* kWarpgroupKernel = R"(
 struct Args { TensorMap a, b; const void* a_values; void* out; };
 static const int kDepth = 128 / kBytes, kBoxLength = kRowBytes / kBytes;
 static const int kRows = 64, kLines = kRows + (kFrom + 7) / 8 * 8;
@@ -136,7 +136,7 @@ extern "C" __global__ void __launch_bounds__(128) kernel(const __grid_constant__
 }
 )";
 
-void expect_product(const Product& p) {
+void expect_product(const WarpgroupProduct& p) {
   constexpr int kRows = 64;
   const int bytes = static_cast<int>(bit_width(p.a)) / 8, depth = 128 / bytes;
   const int kept = (p.a_from + 7) / 8 * 8;
@@ -172,7 +172,7 @@ void expect_product(const Product& p) {
   const Memory out = on_gpu(std::vector<std::uint32_t>(static_cast<std::size_t>(2 * kRows * p.n)));
   // The files come after the head.
   const std::vector<std::string_view> files = {"lib/ptx_wgmma_product.cuh", "lib/ptx_tma.cuh"};
-  run_kernel({}, assemble(files, text_of(p)) + kKernel, {.threads = 128},
+  run_kernel({}, assemble(files, text_of(p)) + kWarpgroupKernel, {.threads = 128},
              static_cast<unsigned>(2048 + (kRows + kept + p.n) * 128),
              Args{map(p.a, a, kRows + kept, p.a_transposed), map(p.b, b, p.n, p.b_transposed),
                   rows_of_a.data(), out.data()});

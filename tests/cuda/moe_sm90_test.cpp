@@ -11,17 +11,17 @@ namespace {
 
 using Op = MoeGroupedMatmul;
 
-struct Shape {
+struct MixtureShape {
   MoeMode mode = MoeMode::none;
   std::int64_t tokens = 4096, rows = 8192, depth = 2048, columns = 1024, experts = 8, top_k = 2;
   DType dtype = bf16;
   bool scaled = false;  // weights of i8 times a scale
 };
-constexpr Shape kSmall = {
+constexpr MixtureShape kSmallMixture = {
     .tokens = 90, .rows = 150, .depth = 80, .columns = 72, .experts = 3, .top_k = 2};
 
-Shape small(MoeMode mode, DType dtype = bf16, bool scaled = false) {
-  Shape shape = kSmall;
+MixtureShape small(MoeMode mode, DType dtype = bf16, bool scaled = false) {
+  MixtureShape shape = kSmallMixture;
   shape.mode = mode;
   shape.dtype = dtype;
   shape.scaled = scaled;
@@ -29,7 +29,7 @@ Shape small(MoeMode mode, DType dtype = bf16, bool scaled = false) {
   return shape;
 }
 
-Graph experts(const Shape& shape) {
+Graph experts(const MixtureShape& shape) {
   Graph g;
   Op op;
   op.mode = shape.mode;
@@ -59,7 +59,7 @@ Graph experts(const Shape& shape) {
 }
 
 // Some rows of nobody's, an expert without rows, indices that come twice and that point nowhere.
-void set_routing(support::BoundMemory& memory, const Shape& shape) {
+void set_routing(support::BoundMemory& memory, const MixtureShape& shape) {
   const auto set = [&](const char* name, const auto& value) {
     const TensorId id = memory.graph().find_tensor(name);
     if (id == kNoTensor) return;
@@ -75,7 +75,7 @@ void set_routing(support::BoundMemory& memory, const Shape& shape) {
   set("ks", [&](std::int64_t i) { return i % shape.top_k; });
 }
 
-void expect_right(const Shape& shape, bool all_configs = false) {
+void expect_right(const MixtureShape& shape, bool all_configs = false) {
   const Graph graph = experts(shape);
   const DeviceProps device = Device::named("cuda:0").props();
   const auto outline = build_plan(graph, device, {}, nullptr, false);

@@ -8,13 +8,12 @@
 #include "cuda/engines/engines.hpp"
 #include "cuda/jit/kernel_image.hpp"
 #include "cuda/jit/nvrtc.hpp"
+#include "engine_compiles.hpp"
 #include "plan/plan_data.hpp"
 #include "product_graphs.hpp"
 
 namespace ashlar::cuda {
 namespace {
-
-bool is_long() { return std::getenv("ASHLAR_TEST_LONG") != nullptr; }
 
 class NoSpills : public testing::Test {
  protected:

@@ -9,6 +9,7 @@
 #include "cuda/engine_table.hpp"
 #include "cuda/jit/nvrtc.hpp"
 #include "cuda/launch/kernel_design.hpp"
+#include "engine_compiles.hpp"
 #include "graph/pointwise_traits.hpp"
 #include "plan/cut.hpp"
 
@@ -46,11 +47,9 @@ class PointwiseText : public testing::Test {
   KernelImages images_{FileCache("")};
 };
 
-constexpr const char* kHopper = "sm_90a";
-
 TEST_F(PointwiseText, EveryMode) {
   std::vector<DType> types = {f32, i32};
-  if (std::getenv("ASHLAR_TEST_LONG") != nullptr) types.push_back(f64);
+  if (is_long()) types.push_back(f64);
   for (const DType compute : types) {
     Graph graph;
     const Value x = graph.input("x", {64, 96}, compute), b = graph.input("b", {64, 96}, compute);
@@ -87,8 +86,7 @@ TEST_F(PointwiseText, EveryDtypeOnEveryArchitecture) {
   }
   constexpr int kOfNarrowTypes = 16;  // 16 elements at a time, each converted by hand
   std::vector<const char*> architectures = {"sm_75", kHopper, "sm_120"};
-  if (std::getenv("ASHLAR_TEST_LONG") != nullptr)
-    architectures.insert(architectures.end(), {"sm_80", "sm_86", "sm_89", "sm_100"});
+  if (is_long()) architectures.insert(architectures.end(), {"sm_80", "sm_86", "sm_89", "sm_100"});
   expect_compiles(graph, architectures, kOfNarrowTypes);
 }
 

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "cuda/engines/engines.hpp"
+#include "direction.hpp"
 #include "engine_agrees.hpp"
 #include "engine_compiles.hpp"
 
@@ -28,9 +29,6 @@ Graph product(DType dtype, const Matrices& shape) {
   graph.output("c", c, {.dtype = dtype == DType::i8 ? DType::i32 : dtype});
   return graph;
 }
-
-enum class Direction : std::uint8_t { forward, data, filter };
-constexpr Direction kDirections[] = {Direction::forward, Direction::data, Direction::filter};
 
 struct Convolution {
   Dims x = {2, 16, 9, 11}, w = {24, 16, 3, 3};
@@ -70,7 +68,6 @@ class ProductSm80 : public testing::Test {
 };
 
 // Every configuration and architecture with ASHLAR_TEST_LONG, else the first one.
-bool is_long() { return std::getenv("ASHLAR_TEST_LONG") != nullptr; }
 std::vector<const char*> architectures(const char* usual) {
   if (is_long()) return {"sm_80", "sm_89", "sm_90a", "sm_120"};
   return {usual};

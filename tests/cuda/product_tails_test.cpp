@@ -10,7 +10,7 @@
 namespace ashlar::cuda {
 namespace {
 
-struct Matrices {
+struct GradientMatrices {
   std::int64_t batches = 1, rows = 300, columns = 264, depth = 200;
   DType operands = bf16, result = bf16;
   bool transpose_result = false;
@@ -18,7 +18,7 @@ struct Matrices {
 
 // dx = (dy w') * (y > 0), and what `reduce` makes of it.
 template <class Reduce>
-Graph masked_product(const Matrices& shape, Reduce reduce) {
+Graph masked_product(const GradientMatrices& shape, Reduce reduce) {
   Graph graph;
   const Value dy = graph.input("dy", {shape.batches, shape.rows, shape.depth}, shape.operands);
   const Value w =
@@ -34,7 +34,7 @@ Graph masked_product(const Matrices& shape, Reduce reduce) {
 }
 
 // Bias gradient, means of rows, the largest magnitude of all, the least of columns.
-Graph every_reduction(const Matrices& shape, bool by_batch) {
+Graph every_reduction(const GradientMatrices& shape, bool by_batch) {
   return masked_product(shape, [&](Graph& graph, Value dx) {
     const auto axes = [&](Dims dims) {
       if (!by_batch) dims.push_back(0);
@@ -48,7 +48,7 @@ Graph every_reduction(const Matrices& shape, bool by_batch) {
 }
 
 // The product as fp8 with a scale, and the largest magnitude before that.
-Graph quantized(const Matrices& shape) {
+Graph quantized(const GradientMatrices& shape) {
   Graph graph;
   const Value a = graph.input("a", {1, shape.rows, shape.depth}, shape.operands);
   const Value b =
@@ -242,7 +242,7 @@ TEST_F(GpuProductTails, EveryTileOfConvolutions) {
 }
 // Small ones, for which other engines would be chosen.
 TEST_F(GpuProductTails, EveryKindOfConvolution) {
-  const GpuRun run{.options = {.engine = "cuda.conv_sm90"}};
+  const GpuRunOptions run{.options = {.engine = "cuda.conv_sm90"}};
   int whole = 0;  // plans of one region: of the smallest, the estimate may prefer two
   const auto check = [&](const Images& images) {
     const Graph graph = with_stats(images);
@@ -260,7 +260,7 @@ TEST_F(GpuProductTails, EveryKindOfConvolution) {
 // Pointers that are no multiples of 16 bytes, which the copy engine does not take.
 TEST_F(GpuProductTails, AnyPointer) {
   const auto check = [&](const Graph& graph, const char* engine) {
-    const GpuRun run{.offset = 4, .options = {.engine = engine}};
+    const GpuRunOptions run{.offset = 4, .options = {.engine = engine}};
     const DeviceProps device = Device::named("cuda:0").props();
     ASSERT_EQ(build_plan(graph, device, run.options, nullptr, false)->steps.size(), 1u);
     expect_agrees(graph, engine, run);

@@ -13,9 +13,7 @@ class Pooling : public testing::Test {
   }
 };
 
-constexpr const char* kHopper = "sm_90a";
-const bool kEveryConfig = std::getenv("ASHLAR_TEST_LONG") != nullptr;
-const Dims kImages = {32, 64, 112, 112};
+const Dims kPooledImages = {32, 64, 112, 112};
 const ResampleAttributes kThree = {.window = {3, 3}, .stride = {2, 2}, .padding = {1, 1}};
 
 ResampleAttributes with_mode(ResampleMode mode) {
@@ -27,7 +25,7 @@ ResampleAttributes with_mode(ResampleMode mode) {
 enum class Positions { none, of_x, of_relu };
 
 Graph forward(DType dtype, const Layout& layout, ResampleMode mode, Positions positions,
-              const Dims& images = kImages) {
+              const Dims& images = kPooledImages) {
   Graph graph;
   const Value x = graph.input("x", images, dtype, layout);
   if (positions != Positions::none) {
@@ -43,7 +41,7 @@ Graph forward(DType dtype, const Layout& layout, ResampleMode mode, Positions po
 }
 
 Graph backward(DType dtype, const Layout& layout, ResampleMode mode, bool by_x,
-               const Dims& images = kImages) {
+               const Dims& images = kPooledImages) {
   Graph graph;
   const Dims y = {images[0], images[1], (images[2] + 1) / 2, (images[3] + 1) / 2};
   const Value x = graph.input("x", images, dtype, layout);
@@ -130,18 +128,18 @@ TEST_F(PoolingRuns, Forward) {
   for (const Layout& layout : {channels_last, row_major}) {
     for (const ResampleMode mode : kModes) {
       expect_agrees(resample_engine(),
-                    forward(bf16, layout, mode, Positions::none, {2, 16, 16, 32}), kEveryConfig);
+                    forward(bf16, layout, mode, Positions::none, {2, 16, 16, 32}), is_long());
       expect_agrees(resample_engine(),
                     forward(f32, layout, mode, Positions::none, {2, 12, 11, 13}));
     }
     expect_agrees(resample_engine(),
                   forward(f16, layout, ResampleMode::maxpool, Positions::of_relu, {2, 8, 12, 24}),
-                  kEveryConfig);
+                  is_long());
     // NaN, zeros of both signs, infinities.
     for (const DType dtype : {bf16, f16, f32})
       expect_agrees(resample_engine(),
                     forward(dtype, layout, ResampleMode::maxpool, Positions::of_x, {2, 8, 12, 24}),
-                    kEveryConfig, 3, support::Fill::special);
+                    is_long(), 3, support::Fill::special);
   }
 }
 
@@ -181,7 +179,7 @@ TEST_F(PoolingRuns, Backward) {
   for (const Layout& layout : {channels_last, row_major}) {
     for (const ResampleMode mode : kModes)
       expect_agrees(resample_engine(), backward(bf16, layout, mode, false, {2, 16, 16, 32}),
-                    kEveryConfig);
+                    is_long());
     // Positions on the way in bytes and in halves of them.
     expect_agrees(resample_engine(),
                   backward(f32, layout, ResampleMode::maxpool, true, {2, 12, 11, 13}));

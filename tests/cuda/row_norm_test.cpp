@@ -10,27 +10,23 @@
 namespace ashlar::cuda {
 namespace {
 
-constexpr const char* kHopper = "sm_90a";
-
-bool is_long() { return std::getenv("ASHLAR_TEST_LONG") != nullptr; }
-
-struct Shape {
+struct RowsShape {
   std::int64_t rows, length;
   NormMode mode = NormMode::rms;
   DType dtype = bf16;
 };
 // Hidden layers of language models; the first ones are compiled always.
-constexpr Shape kShapes[] = {
+constexpr RowsShape kShapes[] = {
     {16384, 4096}, {4096, 16384}, {131072, 128}, {1024, 12288, NormMode::layer},
     {8192, 8192},  {8192, 5120},  {4096, 6144},  {4096, 8192},
     {8192, 4096},  {2048, 4096},  {8192, 128},   {16384, 128},
     {4096, 2048}};
 constexpr std::size_t kAlways = 4;
 
-bool is_centred(const Shape& shape) { return shape.mode != NormMode::rms; }
+bool is_centred(const RowsShape& shape) { return shape.mode != NormMode::rms; }
 
 // With an addition before and an activation after, where `fused`.
-Graph forward(const Shape& shape, bool fused = false) {
+Graph forward(const RowsShape& shape, bool fused = false) {
   Graph graph;
   const Dims dims = {shape.rows, shape.length}, parameters = {1, shape.length};
   Value x = graph.input("x", dims, shape.dtype);
@@ -45,7 +41,7 @@ Graph forward(const Shape& shape, bool fused = false) {
 }
 
 // The sum that is normalised is a result too, and much work follows: its chunks are a loop.
-Graph residual_gelu_dropout(const Shape& shape) {
+Graph residual_gelu_dropout(const RowsShape& shape) {
   Graph graph;
   const Dims dims = {shape.rows, shape.length}, parameters = {1, shape.length};
   const Value sum =
@@ -61,7 +57,7 @@ Graph residual_gelu_dropout(const Shape& shape) {
 }
 
 // Statistics that are given, or found again.
-Graph backward(const Shape& shape, bool given = true) {
+Graph backward(const RowsShape& shape, bool given = true) {
   Graph graph;
   const Dims dims = {shape.rows, shape.length};
   const Value x = graph.input("x", dims, shape.dtype), dy = graph.input("dy", dims, shape.dtype);
@@ -79,14 +75,14 @@ Graph backward(const Shape& shape, bool given = true) {
   return graph;
 }
 
-Graph softmax(const Shape& shape, bool log = false) {
+Graph softmax(const RowsShape& shape, bool log = false) {
   Graph graph;
   const Value x = graph.input("x", {shape.rows, shape.length}, shape.dtype);
   graph.output("y", graph.softmax(x, {.log = log}), {.dtype = shape.dtype});
   return graph;
 }
 
-Graph softmax_backward(const Shape& shape, bool log = false) {
+Graph softmax_backward(const RowsShape& shape, bool log = false) {
   Graph graph;
   const Dims dims = {shape.rows, shape.length};
   const Value y = graph.input("y", dims, shape.dtype), dy = graph.input("dy", dims, shape.dtype);
@@ -101,7 +97,7 @@ class RowNorm : public testing::Test {
   void SetUp() override {
     if (!nvrtc().is_open) GTEST_SKIP() << nvrtc().reason;
   }
-  static std::span<const Shape> shapes() {
+  static std::span<const RowsShape> shapes() {
     return std::span(kShapes).first(is_long() ? std::size(kShapes) : kAlways);
   }
   static void expect_compiles(const Graph& graph, const char* architecture = kHopper) {
@@ -112,11 +108,11 @@ class RowNorm : public testing::Test {
 };
 
 TEST_F(RowNorm, Forward) {
-  for (const Shape& shape : shapes()) expect_compiles(forward(shape));
+  for (const RowsShape& shape : shapes()) expect_compiles(forward(shape));
 }
 
 TEST_F(RowNorm, Backward) {
-  for (const Shape& shape : shapes()) expect_compiles(backward(shape));
+  for (const RowsShape& shape : shapes()) expect_compiles(backward(shape));
 }
 
 TEST_F(RowNorm, Softmax) {
@@ -283,7 +279,7 @@ TEST_F(GpuRowNorm, DoublePrecision) {
 // Numbers that are exact in any order: what pointers of every alignment give is the same to the
 // bit.
 TEST_F(GpuRowNorm, PointersThatAreNotAligned) {
-  const Shape shape{20, 64, NormMode::rms, f32};
+  const RowsShape shape{20, 64, NormMode::rms, f32};
   Graph graph;
   const Dims dims = {shape.rows, shape.length};
   const Value x = graph.input("x", dims, f32), dy = graph.input("dy", dims, f32);

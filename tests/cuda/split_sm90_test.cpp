@@ -11,7 +11,7 @@ namespace {
 
 bool is_split(const Config& config) { return config.knob("splits") > 1; }
 
-struct Product {
+struct SplitProduct {
   std::int64_t batches = 1, rows = 200, columns = 136, depth = 512;
   DType factors = bf16, result = bf16;
   bool transpose_a = false, transpose_b = true;
@@ -43,7 +43,7 @@ struct Product {
   }
 };
 
-struct Convolution {
+struct SplitConvolution {
   bool backward = false;
   DType dtype = bf16;
   std::int64_t channels = 128, filters = 72, groups = 1;
@@ -95,20 +95,22 @@ class SplitSm90 : public testing::Test {
 TEST_F(SplitSm90, LastRounds) {
   expect_no_spills(
       conv_sm90_engine(),
-      Convolution{.channels = 512, .filters = 512, .images = 256, .height = 7, .width = 7}.graph());
+      SplitConvolution{.channels = 512, .filters = 512, .images = 256, .height = 7, .width = 7}
+          .graph());
 }
 // Few rows and much depth.
 TEST_F(SplitSm90, FewTiles) {
   for (const DType factors : {bf16, e4m3})
     expect_no_spills(
         gemm_sm90_engine(),
-        Product{.rows = 256, .columns = 4096, .depth = 14336, .factors = factors, .fused = true}
+        SplitProduct{
+            .rows = 256, .columns = 4096, .depth = 14336, .factors = factors, .fused = true}
             .graph());
 }
 // Where rounds are full, or tiles have nothing to share, there is nothing to gain.
 TEST_F(SplitSm90, NotWhereRoundsAreFull) {
   const DeviceProps& h200 = known_gpus().front();
-  const auto count = [&](const Product& product) {
+  const auto count = [&](const SplitProduct& product) {
     return count_splits(gemm_sm90_engine(), product.graph(), h200);
   };
   EXPECT_EQ(count({.rows = 128 * 132, .columns = 2048, .depth = 128}), 0);
@@ -137,25 +139,25 @@ class GpuSplitSm90 : public testing::Test {
     EXPECT_GT(count_splits(engine, graph, device), 0) << units;
     expect_agrees(SomeConfigs(engine, is_split), graph, true, 3, support::Fill::plain, device);
   }
-  static void expect_right(const Product& product, int units) {
+  static void expect_right(const SplitProduct& product, int units) {
     expect_right(gemm_sm90_engine(), product.graph(), units);
   }
-  static void expect_right(const Convolution& convolution, int units) {
+  static void expect_right(const SplitConvolution& convolution, int units) {
     expect_right(conv_sm90_engine(), convolution.graph(), units);
   }
 };
 
 // All tiles are split, with 8 units; the last one after some rounds with 2.
 TEST_F(GpuSplitSm90, EveryTile) {
-  for (const int units : {2, 8}) expect_right(Product{.fused = true}, units);
+  for (const int units : {2, 8}) expect_right(SplitProduct{.fused = true}, units);
 }
 TEST_F(GpuSplitSm90, ManyParts) {
-  expect_right(Product{.rows = 70, .columns = 130, .depth = 2100, .fused = true}, 8);
+  expect_right(SplitProduct{.rows = 70, .columns = 130, .depth = 2100, .fused = true}, 8);
 }
 // Whichever block comes first.
 TEST_F(GpuSplitSm90, RepeatsItsBits) {
   const DeviceProps device = small_device(8);
-  const Graph graph = Product{.rows = 136, .columns = 72, .depth = 1040}.graph();
+  const Graph graph = SplitProduct{.rows = 136, .columns = 72, .depth = 1040}.graph();
   const auto outline = build_plan(graph, device, {}, nullptr, false);
   ASSERT_EQ(outline->steps.size(), 1);
   const SomeConfigs engine(gemm_sm90_engine(), is_split);
@@ -177,31 +179,32 @@ TEST_F(GpuSplitSm90, RepeatsItsBits) {
 TEST_F(GpuSplitSm90, BatchesAndTransposes) {
   for (const bool transpose_a : {false, true})
     for (const bool transpose_b : {false, true})
-      expect_right(Product{.batches = 3,
-                           .rows = 72,
-                           .columns = 136,
-                           .depth = 520,
-                           .transpose_a = transpose_a,
-                           .transpose_b = transpose_b},
+      expect_right(SplitProduct{.batches = 3,
+                                .rows = 72,
+                                .columns = 136,
+                                .depth = 520,
+                                .transpose_a = transpose_a,
+                                .transpose_b = transpose_b},
                    4);
 }
 TEST_F(GpuSplitSm90, OddSizes) {
-  expect_right(Product{.rows = 131, .columns = 67, .depth = 515, .fused = true}, 4);
+  expect_right(SplitProduct{.rows = 131, .columns = 67, .depth = 515, .fused = true}, 4);
 }
 TEST_F(GpuSplitSm90, Lengths) {
-  expect_right(Product{.batches = 3, .rows = 130, .columns = 72, .has_lengths = true}, 4);
+  expect_right(SplitProduct{.batches = 3, .rows = 130, .columns = 72, .has_lengths = true}, 4);
 }
 TEST_F(GpuSplitSm90, Types) {
   for (const DType dtype : {f16, f32, DType::i8, e4m3})
     expect_right(
-        Product{.rows = 136, .columns = 72, .depth = 1040, .factors = dtype, .result = f32}, 4);
+        SplitProduct{.rows = 136, .columns = 72, .depth = 1040, .factors = dtype, .result = f32},
+        4);
 }
 
 TEST_F(GpuSplitSm90, Convolutions) {
-  for (const bool backward : {false, true}) expect_right(Convolution{.backward = backward}, 4);
-  expect_right(Convolution{.groups = 2}, 4);
-  expect_right(Convolution{.layout = row_major}, 4);
-  expect_right(Convolution{.dtype = e4m3, .channels = 256}, 4);
+  for (const bool backward : {false, true}) expect_right(SplitConvolution{.backward = backward}, 4);
+  expect_right(SplitConvolution{.groups = 2}, 4);
+  expect_right(SplitConvolution{.layout = row_major}, 4);
+  expect_right(SplitConvolution{.dtype = e4m3, .channels = 256}, 4);
 }
 
 }  // namespace

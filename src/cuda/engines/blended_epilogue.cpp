@@ -10,12 +10,6 @@ namespace {
 
 using Step = PointwiseProgram::Step;
 
-const ConvAttributes* attributes_of(const Region& region) {
-  if (const auto* op = region.anchor_as<ConvForward>()) return op;
-  if (const auto* op = region.anchor_as<ConvBackwardData>()) return op;
-  return region.anchor_as<ConvBackwardFilter>();
-}
-
 // The steps of `program` behind those of `to`; returns by how much their numbers have grown.
 int append(PointwiseProgram& to, const PointwiseProgram& program, std::size_t first = 0) {
   const int shift = static_cast<int>(to.steps.size() - first);
@@ -31,7 +25,7 @@ int append(PointwiseProgram& to, const PointwiseProgram& program, std::size_t fi
 }  // namespace
 
 PointwiseProgram blended_epilogue(const Region& region) {
-  const ConvAttributes* op = attributes_of(region);
+  const ConvAttributes* op = conv_attributes(region);
   static_assert(ConvForward::z == 2 && ConvBackwardData::z == 2 && ConvBackwardFilter::z == 2);
   const PointwiseProgram& z = input_program(region, ConvForward::z);
   const bool adds = op != nullptr && op->beta != 0.0 && !z.empty();

@@ -42,6 +42,12 @@ bool reads_coordinates(const PointwiseProgram& program) {
   });
 }
 
+const ConvAttributes* conv_attributes(const Region& region) {
+  if (const auto* op = region.anchor_as<ConvForward>()) return op;
+  if (const auto* op = region.anchor_as<ConvBackwardData>()) return op;
+  return region.anchor_as<ConvBackwardFilter>();
+}
+
 bool touches_unusual(const Region& region) {
   bool found = false;
   const auto look = [&](const View& view) {

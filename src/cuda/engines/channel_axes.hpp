@@ -10,6 +10,9 @@
 
 namespace ashlar::cuda {
 
+// Of the convolution or gradient that is the anchor; null for others.
+const ConvAttributes* conv_attributes(const Region& region);
+
 // Whether a step reads the coordinates of its element.
 bool reads_coordinates(const PointwiseProgram& program);
 // Whether the region reads or writes something that these engines do not address: ragged or complex

@@ -14,11 +14,7 @@ namespace ashlar::cuda {
 
 namespace {
 
-using Shape = ChannelNormShape;
-using Walk = ChannelNormWalk;
 using Kept = ChannelNormKept;
-
-constexpr std::int64_t kMostGridY = 65535;
 
 // Where a statistic comes from, as the kernels number it.
 enum class Source : std::uint8_t { scratch, operands };
@@ -30,7 +26,8 @@ struct Booked {
   const char* name;
   std::int64_t count;
 };
-std::vector<Booked> scratch_of(const Shape& shape, const Walk& walk, std::int64_t held) {
+std::vector<Booked> scratch_of(const ChannelNormShape& shape, const ChannelNormWalk& walk,
+                               std::int64_t held) {
   if (held > 0) return {};
   const std::int64_t cells = shape.outers * shape.channels;
   const bool sums = !shape.given || shape.backward != nullptr;
@@ -43,9 +40,10 @@ std::vector<Booked> scratch_of(const Shape& shape, const Walk& walk, std::int64_
   return result;
 }
 
-class Designer {
+class ChannelNormDesigner {
  public:
-  Designer(const Graph& graph, const Region& region, const Shape& shape, const Walk& walk)
+  ChannelNormDesigner(const Graph& graph, const Region& region, const ChannelNormShape& shape,
+                      const ChannelNormWalk& walk)
       : graph_(graph), region_(region), shape_(shape), walk_(walk) {}
 
   KernelDesign design(std::int64_t blocks_at_once, std::int64_t held) {
@@ -56,7 +54,7 @@ class Designer {
     const std::string head =
         register_types(region_.precision(), shape_.programs()) +
         constant("kRank", shape_.x.space.rank()) + constant("kVector", shape_.vector) +
-        constant("kThreads", Walk::kThreads) + constant("kBlocks", blocks_at_once) +
+        constant("kThreads", ChannelNormWalk::kThreads) + constant("kBlocks", blocks_at_once) +
         constant("kUnroll", walk_.unroll) + constant("kHeld", held) +
         constant("kColumns", shape_.columns ? 1 : 0) +
         constant("kTeam", shape_.columns ? 1 : walk_.team) +
@@ -126,22 +124,22 @@ class Designer {
     add_launch(function, walk_.grid, walk_.single_grid);
   }
   void add_launch(const std::string& function, const Grid& grid, const Grid& unaligned) {
-    LaunchDesign launch{source_, function, grid, Walk::kThreads, 0, arguments_};
+    LaunchDesign launch{source_, function, grid, ChannelNormWalk::kThreads, 0, arguments_};
     launch.unaligned_function = function + "_elements";
     launch.unaligned_grid = unaligned;
     design_.launches.push_back(std::move(launch));
   }
   void add_warps(const std::string& function, std::int64_t warps) {
-    constexpr std::int64_t kWarps = Walk::kThreads / 32;
+    constexpr std::int64_t kWarps = ChannelNormWalk::kThreads / 32;
     Grid grid;
     grid.x = static_cast<unsigned>((warps + kWarps - 1) / kWarps);
-    design_.launches.push_back({source_, function, grid, Walk::kThreads, 0, arguments_});
+    design_.launches.push_back({source_, function, grid, ChannelNormWalk::kThreads, 0, arguments_});
   }
 
   const Graph& graph_;
   const Region& region_;
-  const Shape& shape_;
-  const Walk& walk_;
+  const ChannelNormShape& shape_;
+  const ChannelNormWalk& walk_;
   Arguments arguments_;
   KernelSource source_;
   KernelDesign design_;
@@ -164,7 +162,7 @@ class ChannelNormEngine final : public CudaEngine {
       return Support::no("the norm is per row");
     if (touches_unusual(region))
       return Support::no("a ragged or complex tensor, or random numbers");
-    const Shape shape(region);
+    const ChannelNormShape shape(region);
     for (const PointwiseProgram* program : shape.programs())
       if (reads_coordinates(*program)) return Support::no("a fused operation reads coordinates");
     if (shape.pixels == 0) return Support::no("a statistic of no elements");
@@ -175,11 +173,11 @@ class ChannelNormEngine final : public CudaEngine {
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
-    const Shape shape(region);
+    const ChannelNormShape shape(region);
     std::vector<Config> result;
     const auto add = [&](std::int64_t unroll, std::int64_t blocks, std::int64_t waves,
                          double fraction, std::int64_t held = 0) {
-      const Walk walk(shape, static_cast<int>(unroll), blocks, waves, device);
+      const ChannelNormWalk walk(shape, static_cast<int>(unroll), blocks, waves, device);
       Config config;
       config.knobs = {
           {"unroll", unroll}, {"blocks", blocks}, {"waves", waves}, {"held", held}, {"taken", 0}};
@@ -215,7 +213,7 @@ class ChannelNormEngine final : public CudaEngine {
 
   KernelDesign design(const Graph& graph, const Region& region, const Config& config,
                       const DeviceProps& device) const override {
-    const Shape shape(region);
+    const ChannelNormShape shape(region);
     if (const std::int64_t taken = config.knob("taken"); taken > 0)
       return Kept(Kept::walked(shape), region.precision(), taken, device)
           .design(graph, region,
@@ -223,14 +221,14 @@ class ChannelNormEngine final : public CudaEngine {
                    .staggers = config.knob("staggers") != 0,
                    .async = config.knob("async") != 0});
     const std::int64_t blocks = config.knob("blocks");
-    const Walk walk(shape, static_cast<int>(config.knob("unroll")), blocks, config.knob("waves"),
-                    device);
-    return Designer(graph, region, shape, walk).design(blocks, config.knob("held"));
+    const ChannelNormWalk walk(shape, static_cast<int>(config.knob("unroll")), blocks,
+                               config.knob("waves"), device);
+    return ChannelNormDesigner(graph, region, shape, walk).design(blocks, config.knob("held"));
   }
 
  private:
-  static void add_kept(const Region& region, const Shape& shape, const DeviceProps& device,
-                       std::vector<Config>& result) {
+  static void add_kept(const Region& region, const ChannelNormShape& shape,
+                       const DeviceProps& device, std::vector<Config>& result) {
     for (const std::int64_t taken : Kept::choices(shape, region.precision(), device)) {
       const Kept kept(Kept::walked(shape), region.precision(), taken, device);
       const double own_bytes = static_cast<double>(shape.channels * shape.pixels) *

@@ -11,7 +11,7 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr std::int64_t kMostLanes = 64;  // side by side in a row: 1 KB of it
+constexpr std::int64_t kMostRowLanes = 64;  // side by side in a row: 1 KB of it
 constexpr std::int64_t kMostSlices = 4096;
 constexpr std::int64_t kLeastChunks = 2;  // of a thread, where there is work for so many
 
@@ -119,7 +119,7 @@ ChannelNormWalk::ChannelNormWalk(const ChannelNormShape& shape, int unroll_packe
   };
   if (shape.columns) {
     const auto lanes_of = [&](std::int64_t packets, std::int64_t& tiles) {
-      tiles = ceil_div(packets, kMostLanes);
+      tiles = ceil_div(packets, kMostRowLanes);
       return ceil_div(packets, tiles);
     };
     std::int64_t tiles = 0, single_tiles = 0;

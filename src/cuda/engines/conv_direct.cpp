@@ -19,8 +19,6 @@ namespace ashlar::cuda {
 
 namespace {
 
-using Shape = ConvDirectShape;
-using Tile = ConvDirectTile;
 using Block = ConvDirectBlock;
 using FilterTile = ConvDirectFilterTile;
 using FilterBlock = ConvDirectFilterBlock;
@@ -28,19 +26,19 @@ using FilterBlock = ConvDirectFilterBlock;
 constexpr std::int64_t kMostDepth = 256;      // channels that a result sums over
 constexpr std::int64_t kMostGroupDepth = 64;  // the same, of one group of several
 constexpr std::int64_t kFewChannels = 32, kFewResults = 32;
-constexpr std::int64_t kFinishThreads = 256;
+constexpr std::int64_t kFilterFinishThreads = 256;
 constexpr int kHopper = 90;
 constexpr double kClock = 1.7e9;  // of a multiprocessor under load
 
-std::int64_t tile_count(const Shape& shape, std::int64_t h, std::int64_t w) {
+std::int64_t tile_count(const ConvDirectShape& shape, std::int64_t h, std::int64_t w) {
   return shape.images * ceil_div(shape.grid[0], h) * ceil_div(shape.grid[1], w);
 }
-class Designer {
+class ConvDirectDesigner {
  public:
-  Designer(const Graph& graph, const Shape& shape, const DeviceProps& device)
+  ConvDirectDesigner(const Graph& graph, const ConvDirectShape& shape, const DeviceProps& device)
       : graph_(graph), shape_(shape), device_(device) {}
 
-  KernelDesign pixels(const Tile& tile) {
+  KernelDesign pixels(const ConvDirectTile& tile) {
     const Block block(shape_, tile);
     const std::int64_t tiles = add_numbers(tile.h, tile.w);
     arguments_.scratch("weights", design_.scratch.add("weights", weight_bytes(block)));
@@ -87,7 +85,7 @@ class Designer {
     launch.unaligned_function = "conv_direct_filter_elements";
     launch.unaligned_grid = grid_of(block.blocks, ceil_div(block.sums, block.threads));
     design_.launches.push_back(std::move(launch));
-    LaunchDesign finish = launch_of(source, "conv_direct_filter_finish", kFinishThreads);
+    LaunchDesign finish = launch_of(source, "conv_direct_filter_finish", kFilterFinishThreads);
     finish.grid = grid_of(ceil_div(block.sums, 32), 1);
     design_.launches.push_back(std::move(finish));
     return std::move(design_);
@@ -149,7 +147,7 @@ class Designer {
     constexpr std::array<char, 2> kAxes = {'H', 'W'};
     for (std::size_t axis = 0; axis < 2; ++axis)
       for (const auto& [name, values] :
-           {std::pair<const char*, const Shape::Axes&>{"kWindow", shape_.window},
+           {std::pair<const char*, const ConvDirectShape::Axes&>{"kWindow", shape_.window},
             {"kStep", shape_.step},
             {"kDilation", shape_.reach},
             {"kFirst", shape_.first},
@@ -179,7 +177,7 @@ class Designer {
            constant("kGroupResults", shape_.group_results()) + constant("kDepth", shape_.depth) +
            constant("kResultsOfGroup", shape_.results) + constant("kSplits", shape_.splits ? 1 : 0);
   }
-  std::string pixel_constants(const Tile& tile, const Block& block) const {
+  std::string pixel_constants(const ConvDirectTile& tile, const Block& block) const {
     const std::int64_t steps = block.patch.steps();
     // Small loops as a whole: distances in the patch are then part of the instructions. Others by
     // taps or rows of them, inside of which they are.
@@ -206,7 +204,7 @@ class Designer {
            constant("kRowParts", block.row_parts) +
            constant("kGradientPixel", block.gradient_pixel) +
            constant("kGradientChannels", block.gradient_channels) +
-           constant("kFinishThreads", kFinishThreads);
+           constant("kFinishThreads", kFilterFinishThreads);
   }
 
   // What stage_pixels() of kernels/conv_direct.cuh wants to know of a tensor.
@@ -241,7 +239,7 @@ class Designer {
   }
 
   const Graph& graph_;
-  const Shape& shape_;
+  const ConvDirectShape& shape_;
   const DeviceProps& device_;
   Arguments arguments_;
   KernelDesign design_;
@@ -284,7 +282,7 @@ class ConvDirectEngine final : public CudaEngine {
     if (element_count(anchor.inputs[0].dims) == 0 || element_count(region.epilogue.space) == 0 ||
         element_count(anchor.inputs[1].dims) == 0)
       return Support::no("no elements");
-    const Shape shape(region);
+    const ConvDirectShape shape(region);
     if (shape.groups > 1 ? shape.depth > kMostGroupDepth
                          : shape.depth > kMostDepth ||
                                (shape.depth > kFewChannels && shape.results > kFewResults))
@@ -294,14 +292,15 @@ class ConvDirectEngine final : public CudaEngine {
             static_cast<double>(shape.grid[1]) >
         std::numeric_limits<int>::max() - (1 << 20))
       return Support::no("more pixels than an int can number");
-    if (shape.kind == Shape::Kind::filter ? conv_direct_filter_tiles(shape, device).empty()
-                                          : conv_direct_tiles(shape, device).empty())
+    if (shape.kind == ConvDirectShape::Kind::filter
+            ? conv_direct_filter_tiles(shape, device).empty()
+            : conv_direct_tiles(shape, device).empty())
       return Support::no("patches and weights are too large for shared memory");
     return Support::yes();
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
-    Shape shape(region);
+    ConvDirectShape shape(region);
     std::vector<Config> result;
     add_configs(region, shape, device, result);
     // Enough products that what splitting leaves out does not matter.
@@ -315,10 +314,10 @@ class ConvDirectEngine final : public CudaEngine {
 
   KernelDesign design(const Graph& graph, const Region& region, const Config& config,
                       const DeviceProps& device) const override {
-    Shape shape(region);
+    ConvDirectShape shape(region);
     shape.splits = config.knob("split") != 0;
-    Designer designer(graph, shape, device);
-    if (shape.kind == Shape::Kind::filter)
+    ConvDirectDesigner designer(graph, shape, device);
+    if (shape.kind == ConvDirectShape::Kind::filter)
       return designer.filter({.h = config.knob("tile_h"),
                               .w = config.knob("tile_w"),
                               .groups = config.knob("groups"),
@@ -339,8 +338,8 @@ class ConvDirectEngine final : public CudaEngine {
   }
 
  private:
-  static void add_configs(const Region& region, const Shape& shape, const DeviceProps& device,
-                          std::vector<Config>& result) {
+  static void add_configs(const Region& region, const ConvDirectShape& shape,
+                          const DeviceProps& device, std::vector<Config>& result) {
     // Bytes that memory would move in the time that the kernel takes.
     const auto add = [&](Config config, double clocks) {
       const double seconds = clocks / (kClock * device.compute_units);
@@ -354,7 +353,7 @@ class ConvDirectEngine final : public CudaEngine {
       config.knobs.emplace_back("split", shape.splits ? 1 : 0);
       result.push_back(std::move(config));
     };
-    if (shape.kind == Shape::Kind::filter) {
+    if (shape.kind == ConvDirectShape::Kind::filter) {
       for (const FilterTile& tile : conv_direct_filter_tiles(shape, device)) {
         const FilterBlock block(shape, tile, device);
         Config config;
@@ -362,12 +361,12 @@ class ConvDirectEngine final : public CudaEngine {
                         {"groups", tile.groups},   {"own_groups", tile.own_groups},
                         {"tile_n", tile.tiles},    {"own_rows", tile.own_rows},
                         {"warps_m", tile.warps_m}, {"warps_k", tile.warps_k}};
-        config.scratch_bytes = Designer::partial_bytes(tile, block);
+        config.scratch_bytes = ConvDirectDesigner::partial_bytes(tile, block);
         add(std::move(config), tile.clocks);
       }
       return;
     }
-    for (const Tile& tile : conv_direct_tiles(shape, device)) {
+    for (const ConvDirectTile& tile : conv_direct_tiles(shape, device)) {
       Config config;
       config.knobs = {{"tile_h", tile.h},
                       {"tile_w", tile.w},
@@ -378,7 +377,7 @@ class ConvDirectEngine final : public CudaEngine {
                       {"tile_n", tile.tiles},
                       {"own_tile_n", tile.own_tiles},
                       {"held", tile.held ? 1 : 0}};
-      config.scratch_bytes = Designer::weight_bytes(Block(shape, tile));
+      config.scratch_bytes = ConvDirectDesigner::weight_bytes(Block(shape, tile));
       add(std::move(config), tile.clocks);
     }
   }

@@ -28,7 +28,8 @@ ConvDirectShape::Axes spatial_of(const Dims& dims) {
   return result;
 }
 // Axes of a tensor of rank 3 or 4.
-std::vector<int> axes_of(int rank, const std::vector<int>& front, const std::vector<int>& back) {
+std::vector<int> axes_of_plane(int rank, const std::vector<int>& front,
+                               const std::vector<int>& back) {
   constexpr int kMissing = 4;  // no axis of any tensor: extent 1
   std::vector<int> order = front;
   order.push_back(rank > 3 ? 2 : kMissing);
@@ -47,12 +48,6 @@ std::int64_t groups_together(const ConvDirectShape& shape) {
 }
 
 }  // namespace
-
-const ConvAttributes* conv_attributes(const Region& region) {
-  if (const auto* op = region.anchor_as<ConvForward>()) return op;
-  if (const auto* op = region.anchor_as<ConvBackwardData>()) return op;
-  return region.anchor_as<ConvBackwardFilter>();
-}
 
 ConvDirectShape::ConvDirectShape(const Region& region)
     : kind(region.anchor_as<ConvForward>()        ? Kind::forward
@@ -112,10 +107,10 @@ ConvDirectShape::ConvDirectShape(const Region& region)
     if (program->space[1] > 1) telling.push_back(program);
   channels_last = channels_lie_together(telling);
   const std::vector<int> order =
-      channels_last ? axes_of(rank, {0}, {1}) : axes_of(rank, {0, 1}, {});
+      channels_last ? axes_of_plane(rank, {0}, {1}) : axes_of_plane(rank, {0, 1}, {});
   source = reordered(source, order);
   result = reordered(result, order);
-  weights = reordered(plain_weights, axes_of(rank, {0, 1}, {}));
+  weights = reordered(plain_weights, axes_of_plane(rank, {0, 1}, {}));
 }
 
 std::int64_t ConvDirectShape::least_terms() const {

@@ -49,8 +49,6 @@ struct ConvDirectShape {
   bool copies(const PointwiseProgram& program) const;
 };
 
-const ConvAttributes* conv_attributes(const Region& region);
-
 // The part of the work of a block, as configurations name it.
 struct ConvDirectTile {
   std::int64_t h = 1, w = 1;    // results

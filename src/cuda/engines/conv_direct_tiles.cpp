@@ -21,16 +21,15 @@ constexpr std::int64_t kMostWeightBytes = 100 << 10;
 constexpr std::int64_t kMostWarps = 12;
 constexpr std::size_t kMostConfigs = 8;
 // What a multiprocessor does, in clocks.
-constexpr double kProduct = 1.67;          // 16 x 8 x 32 bytes on tensor cores
-constexpr double kSharedBytes = 128;       // of shared memory
-constexpr double kMemoryBytes = 18;        // its share of memory's
-constexpr double kPerAccess = 15.0 / 128;  // an element or packet on its way to shared memory
+constexpr double kProduct = 1.67;            // 16 x 8 x 32 bytes on tensor cores
+constexpr double kSharedBytesOfCycle = 128;  // of shared memory
+constexpr double kMemoryBytes = 18;          // its share of memory's
+constexpr double kPerAccess = 15.0 / 128;    // an element or packet on its way to shared memory
 constexpr double kScattered = 0.25;  // an element that goes to a place of its own, as accesses
 constexpr double kLeftover = 0.25;   // of what could overlap but does not
 constexpr double kBarriers = 400;    // of a tile: waiting for each other, addresses
 constexpr double kWaiting = 1200;    // for memory, where nothing is copied ahead
 constexpr std::int64_t kEnoughWarps = 16;
-
 
 // Blocks of a multiprocessor at once: each of its four parts has 512 registers per lane, given out
 // by eights.
@@ -77,7 +76,7 @@ double patch_accesses(const ConvDirectShape& shape, const ConvDirectPatch& patch
 // All of these of one block and tile.
 double clocks_of_tile(double products, double shared_bytes, double memory_bytes, double accesses,
                       std::int64_t warps, std::int64_t blocks, bool waits) {
-  const double parts[] = {products * kProduct, shared_bytes / kSharedBytes,
+  const double parts[] = {products * kProduct, shared_bytes / kSharedBytesOfCycle,
                           memory_bytes / kMemoryBytes, accesses * kPerAccess};
   double sum = 0, most = 0;
   for (const double part : parts) {
@@ -168,7 +167,7 @@ ConvDirectBlock::ConvDirectBlock(const ConvDirectShape& shape, const ConvDirectT
       operands *
           (static_cast<double>(tile.row_tiles) * operand_clocks(shape, patch) +
            (tile.held ? 0.0 : static_cast<double>(2 * weights_factor * tile.own_tiles))) *
-          kSharedBytes +
+          kSharedBytesOfCycle +
       static_cast<double>(patch.elements() * shape.element_bytes());
   if (!shuffled) shared += rows * static_cast<double>(16 * row_pitch * 8);
   const double memory =
@@ -273,7 +272,7 @@ ConvDirectFilterBlock::ConvDirectFilterBlock(const ConvDirectShape& shape,
       steps *
           (static_cast<double>(tile.own_rows) * operand_clocks(shape, patch) +
            2.0 * static_cast<double>(tile.tiles)) *
-          kSharedBytes +
+          kSharedBytesOfCycle +
       static_cast<double>((patch.elements() + places * gradient_pixel) * shape.element_bytes());
   const double elements = static_cast<double>(tile.h * tile.w * tile.groups);
   const double memory =

@@ -16,8 +16,6 @@ namespace ashlar::cuda {
 
 namespace {
 
-using Shape = FilterGradientShape;
-using Tile = FilterGradientTile;
 using Cut = FilterGradientCut;
 
 // Of the warpgroup that asks for copies, and of one that also turns dy.
@@ -27,7 +25,8 @@ std::int64_t bytes_of(const View& view) {
   return element_count(view.dims) * (bit_width(view.dtype) / 8);
 }
 
-std::string constants(const Shape& shape, const Tile& tile, const Cut& cut) {
+std::string constants(const FilterGradientShape& shape, const FilterGradientTile& tile,
+                      const Cut& cut) {
   std::string text;
   constexpr std::array<char, 3> kAxes = {'D', 'H', 'W'};
   for (std::size_t axis = 0; axis < 3; ++axis) {
@@ -67,17 +66,18 @@ std::string constants(const Shape& shape, const Tile& tile, const Cut& cut) {
   return text;
 }
 
-std::vector<Tile> tiles_of(const Shape& shape, const DeviceProps& device) {
+std::vector<FilterGradientTile> tiles_of(const FilterGradientShape& shape,
+                                         const DeviceProps& device) {
   if (!shape.is_f32()) return filter_gradient_tiles(shape, 1, false, device);
-  std::vector<Tile> result = filter_gradient_tiles(shape, 1, true, device);
+  std::vector<FilterGradientTile> result = filter_gradient_tiles(shape, 1, true, device);
   for (const int parts : {2, 3})
-    for (const Tile& tile : filter_gradient_tiles(shape, parts, false, device))
+    for (const FilterGradientTile& tile : filter_gradient_tiles(shape, parts, false, device))
       result.push_back(tile);
   return result;
 }
 
 // Of the calibration: stages of turned tiles are other kernels than those of any segments.
-int variant_of(const Tile& tile) {
+int variant_of(const FilterGradientTile& tile) {
   constexpr int kTurned = 16;
   return tile.turned ? kTurned : tile.segments;
 }
@@ -90,7 +90,7 @@ class ConvWgradSm90Engine final : public CudaEngine {
   }
 
   Support supports(const Region& region, const DeviceProps& device) const override {
-    Shape shape;
+    FilterGradientShape shape;
     if (Support support = describe(region, shape); !support) return support;
     if (Support support = is_for_hopper(device); !support) return support;
     if (tiles_of(shape, device).empty())
@@ -99,10 +99,10 @@ class ConvWgradSm90Engine final : public CudaEngine {
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
-    Shape shape;
+    FilterGradientShape shape;
     describe(region, shape);
     std::vector<Config> result;
-    for (const Tile& tile : tiles_of(shape, device)) {
+    for (const FilterGradientTile& tile : tiles_of(shape, device)) {
       const Cut cut(shape, tile);
       Config& config = result.emplace_back();
       config.knobs = knobs_of(tile);
@@ -142,9 +142,9 @@ class ConvWgradSm90Engine final : public CudaEngine {
 
   KernelDesign design(const Graph& graph, const Region& region, const Config& config,
                       const DeviceProps& device) const override {
-    Shape shape;
+    FilterGradientShape shape;
     describe(region, shape);
-    const Tile tile = filter_gradient_tile_of(config, shape);
+    const FilterGradientTile tile = filter_gradient_tile_of(config, shape);
     const Cut cut(shape, tile);
 
     KernelDesign result;

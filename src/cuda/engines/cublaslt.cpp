@@ -33,9 +33,9 @@ LtHandle handle_of(DeviceOrdinal device) {
   return handles[i];
 }
 
-class Layout {
+class MatrixLayout {
  public:
-  Layout(const LtMatrix& matrix, LtType type, std::int64_t batches) {
+  MatrixLayout(const LtMatrix& matrix, LtType type, std::int64_t batches) {
     const CublasLtApi& api = *cublaslt().api;
     check_lt(api.create_layout(&handle_, type, static_cast<std::uint64_t>(matrix.rows),
                                static_cast<std::uint64_t>(matrix.columns), matrix.column_distance),
@@ -46,9 +46,9 @@ class Layout {
                             sizeof matrix.batch_distance),
              kWhat);
   }
-  ~Layout() { cublaslt().api->destroy_layout(handle_); }
-  Layout(const Layout&) = delete;
-  Layout& operator=(const Layout&) = delete;
+  ~MatrixLayout() { cublaslt().api->destroy_layout(handle_); }
+  MatrixLayout(const MatrixLayout&) = delete;
+  MatrixLayout& operator=(const MatrixLayout&) = delete;
   LtLayout handle() const { return handle_; }
 
  private:
@@ -183,7 +183,7 @@ class CublasLtKernel final : public Kernel {
   LtProblem problem_;
   DeviceOrdinal device_;
   LtHandle handle_;
-  Layout a_, b_, d_;
+  MatrixLayout a_, b_, d_;
   LtHeuristic aligned_, unaligned_;
   int workspace_ = -1;
 };

@@ -17,26 +17,22 @@ namespace ashlar::cuda {
 
 namespace {
 
-using Shape = DepthwiseShape;
-using Tile = DepthwiseTile;
-using Walk = DepthwiseWalk;
-
-constexpr std::int64_t kFinishThreads = 256, kLanes = 32;
+constexpr std::int64_t kDepthwiseFinishThreads = 256, kWarpLanes = 32;
 constexpr std::int64_t kMostSharedBytes = 96 << 10;
-constexpr std::int64_t kMostGridY = 65535;
 
-std::int64_t register_bytes(const Shape& shape) { return shape.precision == f64 ? 8 : 4; }
+std::int64_t register_bytes(const DepthwiseShape& shape) { return shape.precision == f64 ? 8 : 4; }
 
 // Weights of the block's channels, or its sums of them.
-std::int64_t shared_bytes(const Shape& shape, const Tile& tile, const Walk& walk) {
-  if (shape.kind != Shape::Kind::filter)
+std::int64_t shared_bytes(const DepthwiseShape& shape, const DepthwiseTile& tile,
+                          const DepthwiseWalk& walk) {
+  if (shape.kind != DepthwiseShape::Kind::filter)
     return shape.taps() * walk.lanes * tile.vector * register_bytes(shape);
-  const std::int64_t copies = shape.columns ? walk.lanes * tile.vector : walk.threads / kLanes;
+  const std::int64_t copies = shape.columns ? walk.lanes * tile.vector : walk.threads / kWarpLanes;
   return tile.part * shape.window[2] * copies * register_bytes(shape);
 }
 
-std::int64_t partial_bytes(const Shape& shape, const Walk& walk) {
-  if (shape.kind != Shape::Kind::filter) return 0;
+std::int64_t partial_bytes(const DepthwiseShape& shape, const DepthwiseWalk& walk) {
+  if (shape.kind != DepthwiseShape::Kind::filter) return 0;
   return walk.pixel_blocks * shape.taps() * shape.channels * register_bytes(shape);
 }
 
@@ -60,13 +56,14 @@ void fix_strides(std::string& text, const PointwiseProgram& program, const std::
     fix(program.stores[i].view, fmt::format("store{}", i));
 }
 
-class Designer {
+class DepthwiseDesigner {
  public:
-  Designer(const Graph& graph, const Shape& shape, const Tile& tile, const Walk& walk)
+  DepthwiseDesigner(const Graph& graph, const DepthwiseShape& shape, const DepthwiseTile& tile,
+                    const DepthwiseWalk& walk)
       : graph_(graph), shape_(shape), tile_(tile), walk_(walk) {}
 
   KernelDesign design() {
-    const bool filter = shape_.kind == Shape::Kind::filter;
+    const bool filter = shape_.kind == DepthwiseShape::Kind::filter;
     add_numbers();
     if (filter) {
       const int booking = design_.scratch.add("partial", partial_bytes(shape_, walk_));
@@ -99,19 +96,19 @@ class Designer {
       launch.unaligned_grid.x = static_cast<unsigned>(ceil_div(results(), walk_.threads));
     design_.launches.push_back(launch);
     if (!filter) return std::move(design_);
-    LaunchDesign finish{source, "depthwise_finish", {}, kFinishThreads, 0, arguments_};
-    finish.grid.x = static_cast<unsigned>(ceil_div(weights, kLanes));
+    LaunchDesign finish{source, "depthwise_finish", {}, kDepthwiseFinishThreads, 0, arguments_};
+    finish.grid.x = static_cast<unsigned>(ceil_div(weights, kWarpLanes));
     design_.launches.push_back(std::move(finish));
     return std::move(design_);
   }
 
  private:
   std::int64_t parts() const {
-    if (shape_.kind != Shape::Kind::filter) return 1;
+    if (shape_.kind != DepthwiseShape::Kind::filter) return 1;
     return ceil_div(shape_.window[1], tile_.part) * shape_.window[0];
   }
   std::int64_t results() const {
-    const Shape::Axes& to = shape_.to_extent;
+    const DepthwiseShape::Axes& to = shape_.to_extent;
     return shape_.images * shape_.channels * to[0] * to[1] * to[2];
   }
 
@@ -120,7 +117,7 @@ class Designer {
       arguments_.number(name, value);
       arguments_.number("magic_" + name, divider_word(value));
     };
-    const Shape::Axes &from = shape_.from_extent, &to = shape_.to_extent;
+    const DepthwiseShape::Axes &from = shape_.from_extent, &to = shape_.to_extent;
     divisor("channels", shape_.channels);
     divisor("tiles_w", ceil_div(to[2], tile_.w));
     divisor("tiles_h", ceil_div(to[1], tile_.h));
@@ -143,14 +140,15 @@ class Designer {
               constant(fmt::format("kStride{}", kAxes[axis]), shape_.stride[axis]) +
               constant(fmt::format("kDilation{}", kAxes[axis]), shape_.dilation[axis]) +
               constant(fmt::format("kPadding{}", kAxes[axis]), shape_.padding[axis]);
-    const Shape::Span high = shape_.span_h(tile_), wide = shape_.span_w(tile_);
+    const DepthwiseShape::Span high = shape_.span_h(tile_), wide = shape_.span_w(tile_);
     return text + constant("kFirstH", high.first) + constant("kFirstW", wide.first) +
            constant("kSpanH", high.count) + constant("kSpanW", wide.count) +
            constant("kTileH", tile_.h) + constant("kTileW", tile_.w) +
            constant("kPart", std::max<std::int64_t>(tile_.part, 1)) +
            constant("kColumns", shape_.columns ? 1 : 0) + constant("kVector", tile_.vector) +
            constant("kThreads", walk_.threads) + constant("kAcross", walk_.lanes) +
-           constant("kBlocks", walk_.blocks_at_once) + constant("kFinishThreads", kFinishThreads) +
+           constant("kBlocks", walk_.blocks_at_once) +
+           constant("kFinishThreads", kDepthwiseFinishThreads) +
            constant("kBackward", shape_.backward() ? 1 : 0) +
            constant("kFlip", shape_.op->mode == ConvMode::convolution ? 1 : 0) +
            constant("kTogether", shape_.together(tile_) ? 1 : 0) +
@@ -170,7 +168,7 @@ class Designer {
     const std::string text = print_fixed(program, name);
     std::string packet = "Numbers<kVector, R>", load = name + "<kVector>(args, at, to.values)",
                 widen = "copy(from.values, to)";
-    if (Shape::is_plain(program)) {
+    if (DepthwiseShape::is_plain(program)) {
       const View& view = program.steps[0].view;
       const std::string type = tag(view.dtype);
       packet = fmt::format("Bits<kVector, {}>", type.substr(0, type.find('(')));
@@ -231,9 +229,9 @@ class Designer {
   }
 
   const Graph& graph_;
-  const Shape& shape_;
-  const Tile& tile_;
-  const Walk& walk_;
+  const DepthwiseShape& shape_;
+  const DepthwiseTile& tile_;
+  const DepthwiseWalk& walk_;
   Arguments arguments_;
   KernelDesign design_;
 };
@@ -254,7 +252,7 @@ class DepthwiseEngine final : public CudaEngine {
       if (reads_coordinates(prologue)) return Support::no("a fused operation reads coordinates");
     if (reads_coordinates(region.epilogue))
       return Support::no("a fused operation reads coordinates");
-    const Shape shape(region);
+    const DepthwiseShape shape(region);
     if (shape.images == 0 || shape.channels == 0 || element_count(shape.to.space) == 0)
       return Support::no("no elements");
     if (!shape.columns && shape.channels > kMostGridY)
@@ -269,10 +267,10 @@ class DepthwiseEngine final : public CudaEngine {
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
-    const Shape shape(region);
+    const DepthwiseShape shape(region);
     std::vector<Config> result;
     double fraction = 0.7;
-    for (const Tile& tile : choices(shape, device)) {
+    for (const DepthwiseTile& tile : choices(shape, device)) {
       Config config;
       config.knobs = {{"vector", tile.vector},      {"tile_h", tile.h},
                       {"tile_w", tile.w},           {"part", tile.part},
@@ -281,7 +279,7 @@ class DepthwiseEngine final : public CudaEngine {
                      .bytes = region.bytes(),
                      .flops_fraction = fraction,
                      .bytes_fraction = fraction};
-      config.scratch_bytes = partial_bytes(shape, Walk(shape, tile, waves(shape), device));
+      config.scratch_bytes = partial_bytes(shape, DepthwiseWalk(shape, tile, waves(shape), device));
       config.notes.runtime_compiled = true;
       result.push_back(std::move(config));
       fraction *= 0.98;
@@ -291,22 +289,23 @@ class DepthwiseEngine final : public CudaEngine {
 
   KernelDesign design(const Graph& graph, const Region& region, const Config& config,
                       const DeviceProps& device) const override {
-    const Shape shape(region);
-    const Tile tile{static_cast<int>(config.knob("vector")), config.knob("tile_h"),
-                    config.knob("tile_w"), config.knob("part"), config.knob("walk") != 0};
-    const Walk walk(shape, tile, config.knob("waves"), device);
-    return Designer(graph, shape, tile, walk).design();
+    const DepthwiseShape shape(region);
+    const DepthwiseTile tile{static_cast<int>(config.knob("vector")), config.knob("tile_h"),
+                             config.knob("tile_w"), config.knob("part"), config.knob("walk") != 0};
+    const DepthwiseWalk walk(shape, tile, config.knob("waves"), device);
+    return DepthwiseDesigner(graph, shape, tile, walk).design();
   }
 
  private:
   // Sums of a filter are merged per block: one wave of them, where each has all channels.
-  static std::int64_t waves(const Shape& shape) {
-    return shape.kind == Shape::Kind::filter && shape.columns ? 1 : 8;
+  static std::int64_t waves(const DepthwiseShape& shape) {
+    return shape.kind == DepthwiseShape::Kind::filter && shape.columns ? 1 : 8;
   }
-  static std::vector<Tile> choices(const Shape& shape, const DeviceProps& device) {
-    std::vector<Tile> result;
-    for (const Tile& tile : shape.tiles(device)) {
-      const Walk walk(shape, tile, waves(shape), device);
+  static std::vector<DepthwiseTile> choices(const DepthwiseShape& shape,
+                                            const DeviceProps& device) {
+    std::vector<DepthwiseTile> result;
+    for (const DepthwiseTile& tile : shape.tiles(device)) {
+      const DepthwiseWalk walk(shape, tile, waves(shape), device);
       if (shared_bytes(shape, tile, walk) <= std::min(kMostSharedBytes, device.shared_bytes))
         result.push_back(tile);
     }

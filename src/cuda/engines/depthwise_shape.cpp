@@ -12,14 +12,14 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr std::int64_t kMostRegisters = 200;  // for numbers of a tile
-constexpr std::int64_t kMostUnrolled = 4096;  // multiply-adds of a tile
-constexpr std::int64_t kMostLanes = 96;
+constexpr std::int64_t kMostRegisters = 200;          // for numbers of a tile
+constexpr std::int64_t kMostUnrolledProducts = 4096;  // multiply-adds of a tile
+constexpr std::int64_t kMostChannelLanes = 96;
 constexpr std::int64_t kMostThreads = 256, kMostOfWalk = 512;
-constexpr std::int64_t kMostBlocks = 8;       // of a multiprocessor
-constexpr std::int64_t kFewBlocks = 8;        // across the channels
-constexpr std::int64_t kLeastThreads = 96;    // of a block, where there is a choice
-constexpr std::int64_t kOtherRegisters = 40;  // addresses, loops, products on the way
+constexpr std::int64_t kMostBlocks = 8;      // of a multiprocessor
+constexpr std::int64_t kFewBlocks = 8;       // across the channels
+constexpr std::int64_t kLeastThreads = 96;   // of a block, where there is a choice
+constexpr std::int64_t kLoopRegisters = 40;  // addresses, loops, products on the way
 constexpr std::int64_t kOtherOfWalk = 20, kOtherOfNarrowWalk = 28, kOtherOfFilterWalk = 36,
                        kOtherOfUnrolledWalk = 40;
 // Weights of a thread in registers; those that wait for no conversion have time for fewer warps.
@@ -33,14 +33,9 @@ constexpr double kTileSlowdownOfSmallFilter = 1.0, kTileSlowdownOfStride = 0.6;
 
 std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a >= 0 ? a / b : -ceil_div(-a, b); }
 
-const ConvAttributes* attributes_of(const Region& region) {
-  if (const auto* op = region.anchor_as<ConvForward>()) return op;
-  if (const auto* op = region.anchor_as<ConvBackwardData>()) return op;
-  return region.anchor_as<ConvBackwardFilter>();
-}
-
 // Axes of a tensor of rank 3 to 5, with those it has not in front of its spatial ones.
-std::vector<int> axes_of(int rank, const std::vector<int>& front, const std::vector<int>& back) {
+std::vector<int> axes_of_space(int rank, const std::vector<int>& front,
+                               const std::vector<int>& back) {
   constexpr int kMissing = 5;  // no axis of any tensor: extent 1
   std::vector<int> order = front;
   order.push_back(rank > 4 ? 2 : kMissing);
@@ -54,7 +49,7 @@ std::vector<int> axes_of(int rank, const std::vector<int>& front, const std::vec
 // given out by eights.
 std::int64_t resident_warps(const DepthwiseShape& shape, const DepthwiseTile& tile) {
   const bool filter = shape.kind == DepthwiseShape::Kind::filter;
-  std::int64_t others = kOtherRegisters;
+  std::int64_t others = kLoopRegisters;
   if (tile.walks && filter)
     others = shape.unrolled() == 1 ? kOtherOfFilterWalk : kOtherOfUnrolledWalk;
   else if (tile.walks)
@@ -70,7 +65,7 @@ PointwiseProgram arranged(const PointwiseProgram& program, const std::vector<int
 }  // namespace
 
 Support is_depthwise(const Region& region) {
-  const ConvAttributes* op = attributes_of(region);
+  const ConvAttributes* op = conv_attributes(region);
   if (op == nullptr) return Support::other_operation("the anchor is no convolution");
   const bool filter = region.anchor_as<ConvBackwardFilter>() != nullptr;
   const Anchor& anchor = *region.anchor;
@@ -89,12 +84,12 @@ DepthwiseShape::DepthwiseShape(const Region& region)
     : kind(region.anchor_as<ConvForward>()        ? Kind::forward
            : region.anchor_as<ConvBackwardData>() ? Kind::data
                                                   : Kind::filter),
-      op(attributes_of(region)),
+      op(conv_attributes(region)),
       from(region.prologues[0]),
       precision(region.precision()) {
   const int rank = from.space.rank();
   const bool filter = kind == Kind::filter;
-  const std::vector<int> filter_order = axes_of(rank, {0}, {});
+  const std::vector<int> filter_order = axes_of_space(rank, {0}, {});
   to = filter ? region.prologues[ConvBackwardFilter::dy] : region.epilogue;
   weights = arranged(filter ? region.epilogue : region.prologues[1], filter_order);
   static_assert(ConvForward::z == 2 && ConvBackwardData::z == 2 && ConvBackwardFilter::z == 2);
@@ -109,7 +104,8 @@ DepthwiseShape::DepthwiseShape(const Region& region)
   dilation = per_axis(op->dilation, 1);
   padding = per_axis(op->padding, 0);
   columns = choose_row_axis(from.space, {&from}) == 1;
-  const std::vector<int> order = columns ? axes_of(rank, {0}, {1}) : axes_of(rank, {0, 1}, {});
+  const std::vector<int> order =
+      columns ? axes_of_space(rank, {0}, {1}) : axes_of_space(rank, {0, 1}, {});
   from = reordered(from, order);
   to = reordered(to, order);
   z = arranged(filter ? PointwiseProgram{} : addend, order);
@@ -236,7 +232,8 @@ std::vector<DepthwiseTile> DepthwiseShape::tiles(const DeviceProps& device) cons
       tile.w = ceil_div(tile.w, stride[2]) * stride[2];
     }
     const std::int64_t rows = tile.walks ? window[1] : filter ? tile.part : window[1] * tile.h;
-    if (rows * window[2] * tile.w * tile.vector > kMostUnrolled || registers(tile) > kMostRegisters)
+    if (rows * window[2] * tile.w * tile.vector > kMostUnrolledProducts ||
+        registers(tile) > kMostRegisters)
       return;
     // Rounds of the threads that fit at once, and how well those hide each other's waiting.
     const DepthwiseWalk walk(*this, tile, 1, device);
@@ -285,7 +282,7 @@ bool DepthwiseShape::together(const DepthwiseTile& tile) const {
 DepthwiseWalk::DepthwiseWalk(const DepthwiseShape& shape, const DepthwiseTile& tile,
                              std::int64_t waves, const DeviceProps& device) {
   const std::int64_t packets = shape.columns ? shape.channels / tile.vector : 1;
-  const std::int64_t across = ceil_div(packets, kMostLanes);
+  const std::int64_t across = ceil_div(packets, kMostChannelLanes);
   lanes = ceil_div(packets, across);
   channel_blocks = shape.columns ? across : shape.channels;
   // A walk goes on from strip to strip: its threads are started once, unless each block has but few

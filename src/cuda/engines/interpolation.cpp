@@ -15,7 +15,7 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr std::int64_t kThreads = 256;
+constexpr std::int64_t kInterpolationThreads = 256;
 
 }  // namespace
 
@@ -62,17 +62,22 @@ LaunchDesign design_interpolation(const Graph& graph, const Region& region,
                  constant(fmt::format("kTo{}", kAxes[axis]), shape.y[axis]);
   const std::string head = register_types(precision, {&shape.from, &shape.to}) + constants +
                            constant("kColumns", shape.columns ? 1 : 0) +
-                           constant("kVector", vector) + constant("kThreads", kThreads) +
+                           constant("kVector", vector) +
+                           constant("kThreads", kInterpolationThreads) +
                            constant("kLinear", shape.op->mode == ResampleMode::bilinear ? 1 : 0) +
                            constant("kAlignCorners", shape.op->align_corners ? 1 : 0) +
                            arguments.struct_text() + programs;
   const std::array<std::string_view, 1> files = {"interpolation.cuh"};
-  LaunchDesign launch{
-      {"interpolation", assemble(files, head)}, "interpolation", {}, kThreads, 0, arguments};
+  LaunchDesign launch{{"interpolation", assemble(files, head)},
+                      "interpolation",
+                      {},
+                      kInterpolationThreads,
+                      0,
+                      arguments};
   launch.unaligned_function = "interpolation_elements";
   const std::int64_t results = element_count(shape.to.space);
-  launch.grid.x = static_cast<unsigned>(ceil_div(results / vector, kThreads));
-  launch.unaligned_grid.x = static_cast<unsigned>(ceil_div(results, kThreads));
+  launch.grid.x = static_cast<unsigned>(ceil_div(results / vector, kInterpolationThreads));
+  launch.unaligned_grid.x = static_cast<unsigned>(ceil_div(results, kInterpolationThreads));
   return launch;
 }
 

@@ -13,7 +13,7 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr unsigned kThreads = 256;
+constexpr unsigned kPackThreads = 256;
 constexpr std::int64_t kEdge = 64;  // of the squares that pass through shared memory
 
 // Elements of 16 bytes, as far as the operand's memory allows it.
@@ -86,11 +86,11 @@ LaunchDesign pack_across(const Graph& graph, const PackAcross& pack, int booking
                            constant("kFlushes", 0) +
                            constant("kVector", vector_for(pack.dtype, pack.strides)) +
                            constant("kCrossVector", vector_for(along_rows)) +
-                           constant("kThreads", kThreads) + arguments.struct_text() + text;
+                           constant("kThreads", kPackThreads) + arguments.struct_text() + text;
   launch.source = {"pack_across", assemble("pointwise_tiled.cuh", head)};
   launch.function = "pointwise_tiled";
   launch.unaligned_function = "pointwise_tiled_elements";
-  launch.threads = kThreads;
+  launch.threads = kPackThreads;
   launch.shared_bytes = static_cast<unsigned>(kEdge * (kEdge + 1) * 4);
   launch.grid.x = static_cast<unsigned>(element_count(space) / space[rank - 1] / space[rank - 2] *
                                         across * down);

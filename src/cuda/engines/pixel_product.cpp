@@ -10,7 +10,7 @@ namespace {
 
 using Axes = PixelProduct::Axes;
 
-const ConvAttributes* attributes_of(const Region& region) {
+const ConvAttributes* image_attributes_of(const Region& region) {
   if (const auto* op = region.anchor_as<ConvForward>()) return op;
   return region.anchor_as<ConvBackwardData>();
 }
@@ -48,12 +48,12 @@ std::vector<Residue> backward_residues(std::int64_t to, std::int64_t window, std
 }
 
 // Patches are worth it where channels are too few to fill a block of depth by themselves.
-constexpr std::int64_t kFewChannels = 16;
+constexpr std::int64_t kFewPatchChannels = 16;
 
 }  // namespace
 
 Support is_pixel_product(const Region& region) {
-  if (attributes_of(region) == nullptr)
+  if (image_attributes_of(region) == nullptr)
     return Support::other_operation("the anchor is no convolution, forward or backward-data");
   const int rank = region.anchor->inputs[0].dims.rank();
   if (rank < 3 || rank > 5) return Support::no("1 to 3 spatial axes are supported");
@@ -64,7 +64,7 @@ Support is_pixel_product(const Region& region) {
 }
 
 PixelProduct::PixelProduct(const Region& region)
-    : backward(region.anchor_as<ConvBackwardData>() != nullptr), op(attributes_of(region)) {
+    : backward(region.anchor_as<ConvBackwardData>() != nullptr), op(image_attributes_of(region)) {
   const Dims& from = region.anchor->inputs[0].dims;
   const Dims& filter = region.anchor->inputs[1].dims;
   const Dims& to = region.epilogue.space;
@@ -79,8 +79,8 @@ PixelProduct::PixelProduct(const Region& region)
   const Axes stride = per_axis(op->stride, 1), dilation = per_axis(op->dilation, 1),
              padding = per_axis(op->padding, 0);
   step = backward ? Axes{1, 1, 1} : stride;
-  patches = !backward && spatial == 2 && groups == 1 && depth < kFewChannels && window == stride &&
-            dilation == Axes{1, 1, 1} && padding == Axes{0, 0, 0} &&
+  patches = !backward && spatial == 2 && groups == 1 && depth < kFewPatchChannels &&
+            window == stride && dilation == Axes{1, 1, 1} && padding == Axes{0, 0, 0} &&
             op->mode == ConvMode::cross_correlation && window[1] > 1 && window[2] > 1;
   if (patches) {
     const std::int64_t lines = window[1];

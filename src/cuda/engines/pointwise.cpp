@@ -10,7 +10,7 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr unsigned kThreads = 256;
+constexpr unsigned kPointwiseThreads = 256;
 constexpr int kMostVector = 16;
 
 // The program over as few axes as memory allows, the one that is fastest to walk last.
@@ -124,18 +124,19 @@ class PointwiseEngine final : public CudaEngine {
     arguments.number("runs", runs);
     arguments.number("elements", elements);
     const std::string printed = print_program(program, graph, "program", arguments);
-    const std::int64_t per_block = kThreads * per_thread;
-    const std::string head = register_types(program.precision(), {&program}) +
-                             constant("kRank", rank) + constant("kVector", vector) +
-                             constant("kIsWhole", space[rank - 1] % vector == 0) +
-                             constant("kRuns", per_thread) + constant("kThreads", kThreads) +
-                             arguments.struct_text() + printed;
+    const std::int64_t per_block = kPointwiseThreads * per_thread;
+    const std::string head =
+        register_types(program.precision(), {&program}) + constant("kRank", rank) +
+        constant("kVector", vector) + constant("kIsWhole", space[rank - 1] % vector == 0) +
+        constant("kRuns", per_thread) + constant("kThreads", kPointwiseThreads) +
+        arguments.struct_text() + printed;
     launch.source = {"pointwise", assemble("pointwise.cuh", head)};
     launch.function = "pointwise";
     launch.unaligned_function = "pointwise_elements";
-    launch.threads = kThreads;
+    launch.threads = kPointwiseThreads;
     launch.grid.x = static_cast<unsigned>((runs + per_block - 1) / per_block);
-    launch.unaligned_grid.x = static_cast<unsigned>((elements + kThreads - 1) / kThreads);
+    launch.unaligned_grid.x =
+        static_cast<unsigned>((elements + kPointwiseThreads - 1) / kPointwiseThreads);
     return launch;
   }
 };

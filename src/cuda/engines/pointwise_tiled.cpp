@@ -15,10 +15,10 @@ namespace {
 
 using Step = PointwiseProgram::Step;
 
-constexpr unsigned kThreads = 256;
-constexpr std::int64_t kLeastExtent = 16;        // of both axes, for squares to be worth it
-constexpr int kMostCrossed = 3;                  // operands and results along the rows
-constexpr std::int64_t kSharedBytes = 36 << 10;  // of a block: several fit beside each other
+constexpr unsigned kTiledThreads = 256;
+constexpr std::int64_t kLeastExtent = 16;       // of both axes, for squares to be worth it
+constexpr int kMostCrossed = 3;                 // operands and results along the rows
+constexpr std::int64_t kTiledBytes = 36 << 10;  // of a block: several fit beside each other
 
 // The program over axes (..., rows, columns): most views lie along the columns.
 struct Crossing {
@@ -217,7 +217,7 @@ class PointwiseTiledEngine final : public CudaEngine {
     const auto bytes_of = [&](std::int64_t edge) {
       return printed.tiles * edge * (edge + 1) * of_element;
     };
-    const std::int64_t edge = bytes_of(64) <= kSharedBytes ? 64 : 32;
+    const std::int64_t edge = bytes_of(64) <= kTiledBytes ? 64 : 32;
     const std::int64_t across = (space[rank - 1] + edge - 1) / edge,
                        down = (space[rank - 2] + edge - 1) / edge;
     arguments.number("squares_across", across);
@@ -229,11 +229,11 @@ class PointwiseTiledEngine final : public CudaEngine {
         constant("kFetches", static_cast<std::int64_t>(found.fetched.size())) +
         constant("kFlushes", static_cast<std::int64_t>(found.flushed.size())) +
         constant("kVector", printed.vector) + constant("kCrossVector", printed.cross_vector) +
-        constant("kThreads", kThreads) + arguments.struct_text() + printed.text;
+        constant("kThreads", kTiledThreads) + arguments.struct_text() + printed.text;
     launch.source = {"pointwise_tiled", assemble("pointwise_tiled.cuh", head)};
     launch.function = "pointwise_tiled";
     launch.unaligned_function = "pointwise_tiled_elements";
-    launch.threads = kThreads;
+    launch.threads = kTiledThreads;
     launch.shared_bytes = static_cast<unsigned>(bytes_of(edge));
     launch.grid.x = static_cast<unsigned>(element_count(space) / space[rank - 1] / space[rank - 2] *
                                           across * down);

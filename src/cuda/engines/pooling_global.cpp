@@ -13,14 +13,12 @@ namespace ashlar::cuda {
 
 namespace {
 
-using Shape = PoolingShape;
-
 constexpr std::int64_t kLanes = 32;
 
 // What the four kernels have in common: how their text is put together.
 class GlobalDesigner {
  public:
-  GlobalDesigner(const Graph& graph, const Region& region, const Shape& shape,
+  GlobalDesigner(const Graph& graph, const Region& region, const PoolingShape& shape,
                  const DeviceProps& device)
       : graph_(graph),
         shape_(shape),
@@ -185,8 +183,8 @@ class GlobalDesigner {
   static constexpr std::int64_t kSpreadThreads = 128, kPackets = 8, kSpreadBlocks = 8;
 
   const Graph& graph_;
-  const Shape& shape_;
-  const Shape::Flat flat_;
+  const PoolingShape& shape_;
+  const PoolingShape::Flat flat_;
   const DeviceProps& device_;
   const DType precision_;
   Arguments arguments_;

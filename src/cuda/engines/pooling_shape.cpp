@@ -10,11 +10,11 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr std::int64_t kMostSegment = 24;   // registers of a row of x
-constexpr std::int64_t kMostUnrolled = 64;  // elements of a window
+constexpr std::int64_t kMostSegment = 24;         // registers of a row of x
+constexpr std::int64_t kMostUnrolledWindow = 64;  // elements of a window
 constexpr std::int64_t kMostPixels = 1024;  // of an image that is one of many in shared memory
 
-const ResampleAttributes& attributes_of(const Region& region) {
+const ResampleAttributes& resample_attributes_of(const Region& region) {
   if (const auto* forward = region.anchor_as<ResampleForward>()) return *forward;
   return *region.anchor_as<ResampleBackward>();
 }
@@ -35,7 +35,7 @@ View arranged(const View& view, const std::vector<int>& order) {
 }  // namespace
 
 PoolingShape::PoolingShape(const Region& region)
-    : op(&attributes_of(region)),
+    : op(&resample_attributes_of(region)),
       forward(region.anchor_as<ResampleForward>() != nullptr),
       from(region.prologues[0]),
       to(region.epilogue) {
@@ -117,7 +117,7 @@ bool PoolingShape::together(const PoolingTile& tile) const {
 
 std::vector<PoolingTile> PoolingShape::tiles(bool keeps_positions) const {
   if (flat()) return {{0, 0}, {1, 1}};
-  const bool small = window[0] * window[1] * window[2] <= kMostUnrolled;
+  const bool small = window[0] * window[1] * window[2] <= kMostUnrolledWindow;
   if (!small) return {{1, 1}};
   std::vector<PoolingTile> result;
   const auto add = [&](std::int64_t h, std::int64_t w) {

@@ -13,7 +13,7 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr std::int64_t kThreads = 512;  // of a block of tail_sum
+constexpr std::int64_t kTailThreads = 512;  // of a block of tail_sum
 
 const char* fold_name(ReductionMode fold) {
   return fold == ReductionMode::max   ? "FoldMax"
@@ -197,11 +197,11 @@ LaunchDesign ProductTails::sum(const Graph& graph) const {
   }
   const std::string head = "typedef float R;\ntypedef int64 Index;\n" +
                            constant("kTails", static_cast<std::int64_t>(tails_.size())) +
-                           constant("kThreads", kThreads) + arguments.struct_text() + printed +
+                           constant("kThreads", kTailThreads) + arguments.struct_text() + printed +
                            text;
   launch.source = {"tail_sum", assemble("tail_sum.cuh", head)};
   launch.function = "tail_sum";
-  launch.threads = kThreads;
+  launch.threads = kTailThreads;
   launch.grid.x = static_cast<unsigned>(blocks);
   launch.grid.y = static_cast<unsigned>(tails_.size());
   launch.is_early = true;

@@ -18,17 +18,15 @@ namespace ashlar::cuda {
 
 namespace {
 
-using Shape = PoolingShape;
-
-constexpr unsigned kThreads = 256;
-constexpr std::int64_t kMostUnrolled = 16;
+constexpr unsigned kPoolingThreads = 256;
+constexpr std::int64_t kMostUnrolledSteps = 16;
 constexpr int kPairsFrom = 90;  // the compute capability that compares floats of 16 bits by pairs
 
 // One launch: results of a forward pass (or only where its maxima are), or of a backward pass.
-class Designer {
+class PoolingDesigner {
  public:
-  Designer(const Graph& graph, const Region& region, const Shape& shape, const PoolingTile& tile,
-           const DeviceProps& device)
+  PoolingDesigner(const Graph& graph, const Region& region, const PoolingShape& shape,
+                  const PoolingTile& tile, const DeviceProps& device)
       : graph_(graph), region_(region), shape_(shape), tile_(tile), device_(device) {}
 
   // `booking`, if there is one, holds the positions of maxima as `winners` says.
@@ -44,14 +42,14 @@ class Designer {
     std::vector<std::string_view> files = {"pooling.cuh", file};
     if (forward)
       files.push_back(pairs_ ? "pooling_forward_pairs.cuh" : "pooling_forward_tiles.cuh");
-    LaunchDesign launch{{name, assemble(files, head)}, name, {}, kThreads, 0, arguments_};
+    LaunchDesign launch{{name, assemble(files, head)}, name, {}, kPoolingThreads, 0, arguments_};
     launch.unaligned_function = name + "_elements";
-    const Shape::Axes& to = shape_.results();
+    const PoolingShape::Axes& to = shape_.results();
     const std::int64_t tiles = shape_.images * to[0] * ceil_div(to[1], tile_.h) *
                                ceil_div(to[2], tile_.w) * shape_.channels;
-    launch.unaligned_grid.x = static_cast<unsigned>(ceil_div(tiles, kThreads));
-    launch.grid.x =
-        static_cast<unsigned>(ceil_div(shape_.columns ? tiles / shape_.vector : tiles, kThreads));
+    launch.unaligned_grid.x = static_cast<unsigned>(ceil_div(tiles, kPoolingThreads));
+    launch.grid.x = static_cast<unsigned>(
+        ceil_div(shape_.columns ? tiles / shape_.vector : tiles, kPoolingThreads));
     return launch;
   }
 
@@ -61,7 +59,7 @@ class Designer {
       arguments_.number(name, value);
       arguments_.number("magic_" + name, divider_word(value));
     };
-    const Shape::Axes& to = shape_.results();
+    const PoolingShape::Axes& to = shape_.results();
     divisor("packets", shape_.channels / (shape_.columns ? shape_.vector : 1));
     divisor("channels", shape_.channels);
     divisor("tiles_w", ceil_div(to[2], tile_.w));
@@ -84,7 +82,9 @@ class Designer {
       text += constant(fmt::format("kWindow{}", kAxes[axis]), shape_.window[axis]) +
               constant(fmt::format("kStride{}", kAxes[axis]), shape_.stride[axis]) +
               constant(fmt::format("kPadding{}", kAxes[axis]), shape_.padding[axis]);
-    const auto unrolled = [](std::int64_t steps) { return steps <= kMostUnrolled ? steps : 1; };
+    const auto unrolled = [](std::int64_t steps) {
+      return steps <= kMostUnrolledSteps ? steps : 1;
+    };
     const bool segments = shape_.by_segments(tile_);
     const std::int64_t span = shape_.forward
                                   ? shape_.span(tile_)
@@ -93,7 +93,7 @@ class Designer {
                      : shape_.op->mode == ResampleMode::avgpool_exclude_padding ? 1
                                                                                 : 2;
     return text + constant("kColumns", shape_.columns ? 1 : 0) +
-           constant("kVector", shape_.vector) + constant("kThreads", kThreads) +
+           constant("kVector", shape_.vector) + constant("kThreads", kPoolingThreads) +
            constant("kTileH", tile_.h) + constant("kTileW", tile_.w) + constant("kMode", mode) +
            constant("kOutside", static_cast<int>(shape_.op->padding_mode)) +
            constant("kInside", shape_.stays_inside() ? 1 : 0) +
@@ -134,8 +134,8 @@ class Designer {
       keep += "  epilogue<kCount>(args, at, values);\n";
     }
     pairs_ = keeps_positions_ && device_.compute_capability >= kPairsFrom &&
-             shape_.has_pairs(region_) && rows() <= kMostUnrolled &&
-             shape_.span(tile_) <= kMostUnrolled;
+             shape_.has_pairs(region_) && rows() <= kMostUnrolledSteps &&
+             shape_.span(tile_) <= kMostUnrolledSteps;
     if (pairs_) text += print_pairs();
     return text + print_program(shape_.from, graph_, "x_of", arguments_) +
            "template <int kCount>\n"
@@ -165,7 +165,7 @@ class Designer {
 
   const Graph& graph_;
   const Region& region_;
-  const Shape& shape_;
+  const PoolingShape& shape_;
   const PoolingTile tile_;
   const DeviceProps& device_;
   bool keeps_positions_ = false, together_ = false, pairs_ = false;
@@ -198,7 +198,7 @@ class ResampleEngine final : public CudaEngine {
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps&) const override {
-    const Shape shape(region);
+    const PoolingShape shape(region);
     std::vector<Config> result;
     double fraction = 0.85;
     if (interpolates(*shape.op)) {
@@ -221,7 +221,7 @@ class ResampleEngine final : public CudaEngine {
 
   KernelDesign design(const Graph& graph, const Region& region, const Config& config,
                       const DeviceProps& device) const override {
-    const Shape shape(region);
+    const PoolingShape shape(region);
     KernelDesign result;
     if (element_count(shape.to.space) == 0) return result;
     if (interpolates(*shape.op)) {
@@ -234,18 +234,18 @@ class ResampleEngine final : public CudaEngine {
       return result;
     }
     if (!shape.finds_winners()) {
-      result.launches.push_back(Designer(graph, region, shape, tile, device).design());
+      result.launches.push_back(PoolingDesigner(graph, region, shape, tile, device).design());
       return result;
     }
     const int booking = result.scratch.add("winners", scratch_bytes(shape));
     result.launches.push_back(find_winners(graph, region, booking, shape.columns, device));
-    result.launches.push_back(
-        Designer(graph, region, shape, tile, device).design(booking, shape.winners(shape.columns)));
+    result.launches.push_back(PoolingDesigner(graph, region, shape, tile, device)
+                                  .design(booking, shape.winners(shape.columns)));
     return result;
   }
 
  private:
-  static std::int64_t scratch_bytes(const Shape& shape) {
+  static std::int64_t scratch_bytes(const PoolingShape& shape) {
     if (!shape.finds_winners()) return 0;
     const View winners = shape.winners(shape.columns);
     constexpr std::int64_t kWordBits = 32;
@@ -265,9 +265,9 @@ class ResampleEngine final : public CudaEngine {
     forward.prologues = {region.prologues[ResampleBackward::x]};
     forward.epilogue = {};
     forward.epilogue.space = region.prologues[ResampleBackward::dy].space;
-    const Shape shape(forward);
+    const PoolingShape shape(forward);
     const std::vector<PoolingTile> tiles = shape.tiles(true);
-    return Designer(graph, forward, shape, tiles[0].h > 0 ? tiles[0] : tiles[1], device)
+    return PoolingDesigner(graph, forward, shape, tiles[0].h > 0 ? tiles[0] : tiles[1], device)
         .design(booking, shape.winners(channels_last));
   }
 };

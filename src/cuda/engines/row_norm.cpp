@@ -12,18 +12,18 @@ namespace ashlar::cuda {
 
 namespace {
 
-using Kind = RowProblem::Kind;
+using RowKind = RowProblem::Kind;
 
 // Of a block that adds up sums over rows. 32 bytes lie together, which is what memory gives at
 // least, so that few columns make many blocks.
 constexpr int kSumThreads = 256, kSumsOfBlock = 8;
 
-std::string_view name_of(Kind kind) {
+std::string_view name_of(RowKind kind) {
   switch (kind) {
-    case Kind::norm_forward: return "row_norm_forward";
-    case Kind::norm_backward: return "row_norm_backward";
-    case Kind::softmax_forward: return "row_softmax_forward";
-    case Kind::softmax_backward: break;
+    case RowKind::norm_forward: return "row_norm_forward";
+    case RowKind::norm_backward: return "row_norm_backward";
+    case RowKind::softmax_forward: return "row_softmax_forward";
+    case RowKind::softmax_backward: break;
   }
   return "row_softmax_backward";
 }
@@ -81,14 +81,14 @@ std::string operands_text(const RowProblem& problem, const RowLayout& layout, co
     return print_number(problem.epsilon_program, graph, "epsilon_of", problem.epsilon, arguments);
   };
   switch (problem.kind) {
-    case Kind::norm_forward:
+    case RowKind::norm_forward:
       return source(problem.first, "X") + source(problem.scale, "Scale") +
              source(problem.bias, "Bias") + epsilon() +
              print_row_store(problem.stored, graph, "store_x", arguments) + result("store_y") +
              statistic(problem.output1, "store_mean") +
              statistic(problem.output2, "store_inv_variance") +
              flag("kCentred", problem.is_centred) + flag("kSharedParameters", problem.sets == 1);
-    case Kind::norm_backward:
+    case RowKind::norm_backward:
       return source(problem.first, "X") + source(problem.second, "Dy") +
              source(problem.scale, "Scale") + epsilon() + result("store_dx") +
              print_statistic_load(problem.mean, graph, "load_mean", 0.0, arguments) +
@@ -97,10 +97,10 @@ std::string operands_text(const RowProblem& problem, const RowLayout& layout, co
              flag("kCentred", problem.is_centred) +
              flag("kGivenStatistics", !problem.inv_variance.empty()) +
              flag("kGivenMean", !problem.mean.empty()) + sums_text(problem, layout);
-    case Kind::softmax_forward:
+    case RowKind::softmax_forward:
       return source(problem.first, "X") + result("store_y") +
              statistic(problem.output1, "store_stats") + flag("kLog", problem.is_log);
-    case Kind::softmax_backward: break;
+    case RowKind::softmax_backward: break;
   }
   return source(problem.first, "Y") + source(problem.second, "Dy") + result("store_dx") +
          flag("kLog", problem.is_log);
@@ -118,7 +118,7 @@ LaunchDesign rows_launch(const RowProblem& problem, const RowLayout& layout, con
   LaunchDesign launch;
   Arguments& arguments = launch.arguments;
   add_rows(problem, arguments);
-  if (problem.kind == Kind::norm_backward) {
+  if (problem.kind == RowKind::norm_backward) {
     if (partial >= 0)
       arguments.scratch("partial", partial);
     else
@@ -141,7 +141,7 @@ LaunchDesign rows_launch(const RowProblem& problem, const RowLayout& layout, con
   launch.unaligned_function = name + "_elements";
   launch.threads = static_cast<unsigned>(layout.threads);
   launch.grid.x = static_cast<unsigned>(grid.pieces);
-  if (problem.kind == Kind::norm_backward) launch.grid.y = static_cast<unsigned>(problem.sets);
+  if (problem.kind == RowKind::norm_backward) launch.grid.y = static_cast<unsigned>(problem.sets);
   launch.shared_bytes = static_cast<unsigned>(shared_bytes(problem, layout).all);
   launch.unaligned_grid = launch.grid;
   launch.cluster = static_cast<unsigned>(layout.slices);
@@ -186,7 +186,7 @@ class RowNormEngine final : public CudaEngine {
     if (problem.is_other_operation) return Support::other_operation("{}", problem.refusal);
     if (!problem.refusal.empty()) return Support::no("{}", problem.refusal);
     constexpr std::int64_t kMostSets = 65535, kMostRows = 0x7f000000;  // and some to come
-    if (problem.sets > kMostSets && problem.kind == Kind::norm_backward)
+    if (problem.sets > kMostSets && problem.kind == RowKind::norm_backward)
       return Support::no("{} sets of parameters, {} at most", problem.sets, kMostSets);
     if (problem.rows > kMostRows)
       return Support::no("{} rows, {} at most", problem.rows, kMostRows);

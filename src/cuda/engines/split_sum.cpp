@@ -11,13 +11,13 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr std::int64_t kThreads = 128;
-constexpr int kMostVector = 4;  // 16 bytes of f32
+constexpr std::int64_t kSplitSumThreads = 128;
+constexpr int kMostSummedVector = 4;  // 16 bytes of f32
 
 // Elements that a thread adds up: few where there are few, so that all multiprocessors have some.
-int vector_of(const PointwiseProgram& program) {
+int summed_vector(const PointwiseProgram& program) {
   constexpr std::int64_t kManyElements = 1 << 18;
-  int vector = vector_length(program, kMostVector);
+  int vector = vector_length(program, kMostSummedVector);
   const std::int64_t last = program.space[program.space.rank() - 1];
   if (element_count(program.space) < kManyElements) vector = std::min(vector, 2);
   while (last % vector != 0) vector /= 2;
@@ -43,7 +43,7 @@ LaunchDesign split_sum(const Graph& graph, const SplitSum& sum, DType precision)
   PointwiseProgram program = sum.epilogue;
   Dims space = program.space;
   merge_axes({&program}, {&space});
-  const int rank = program.space.rank(), vector = vector_of(program);
+  const int rank = program.space.rank(), vector = summed_vector(program);
   const std::int64_t elements = element_count(program.space), runs = elements / vector;
 
   LaunchDesign launch;
@@ -56,18 +56,19 @@ LaunchDesign split_sum(const Graph& graph, const SplitSum& sum, DType precision)
   arguments.number("elements", elements);
   arguments.number("parts", sum.parts);
   arguments.scratch("partial", sum.booking);
-  const std::int64_t shares = shares_of(runs, sum.parts), across = kThreads / shares;
+  const std::int64_t shares = shares_of(runs, sum.parts), across = kSplitSumThreads / shares;
   const std::string printed = print_program(program, graph, "epilogue", arguments);
   const std::string partial = tag(sum.partial);
   const std::string head =
       register_types(precision, {&program}) +
       fmt::format("typedef {} Partial;\n", partial.substr(0, partial.find('('))) +
-      constant("kRank", rank) + constant("kVector", vector) + constant("kThreads", kThreads) +
-      constant("kShares", shares) + arguments.struct_text() + printed;
+      constant("kRank", rank) + constant("kVector", vector) +
+      constant("kThreads", kSplitSumThreads) + constant("kShares", shares) +
+      arguments.struct_text() + printed;
   launch.source = {"split_sum", assemble("split_sum.cuh", head)};
   launch.function = "split_sum";
   launch.unaligned_function = "split_sum_elements";
-  launch.threads = kThreads;
+  launch.threads = kSplitSumThreads;
   launch.grid.x = static_cast<unsigned>((runs + across - 1) / across);
   launch.unaligned_grid.x = static_cast<unsigned>((elements + across - 1) / across);
   launch.is_early = sum.is_early;

@@ -12,6 +12,8 @@
 
 namespace ashlar::cuda {
 
+inline constexpr std::int64_t kMostGridY = 65535;  // blocks along y or z
+
 struct LaunchDesign {
   KernelSource source;
   std::string function;  // of the source
