@@ -9,7 +9,7 @@ set(ashlar_emulator_sources "${PROJECT_SOURCE_DIR}/tests/emulator")
 add_library(emulated_nvrtc SHARED "${ashlar_emulator_sources}/nvrtc.cpp"
             "${ashlar_emulator_sources}/options.cpp")
 target_compile_definitions(emulated_nvrtc PRIVATE
-  EMULATOR_COMPILER="${CMAKE_CXX_COMPILER}" EMULATOR_OPTIMISATION="-O1"
+  EMULATOR_COMPILER="${CMAKE_CXX_COMPILER}" EMULATOR_OPTIMISATION="-Og"
   EMULATOR_SHIM="${ashlar_emulator_sources}/shim/cuda.hpp")
 set_target_properties(emulated_nvrtc PROPERTIES OUTPUT_NAME nvrtc)
 
