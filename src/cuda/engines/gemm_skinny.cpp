@@ -267,7 +267,7 @@ class Designer {
   const Graph& graph_;
   const Shape& shape_;
   const Layout& layout_;
-  static constexpr std::int64_t kOrderWarps = 4;  // of a block
+  static constexpr std::int64_t kOrderWarps = 2;  // of a block
   PointwiseProgram wide_;  // reads the weights, of which `work` has only the number
   Arguments arguments_;
   ScratchBook scratch_;

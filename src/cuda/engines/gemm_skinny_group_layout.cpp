@@ -13,6 +13,8 @@ using Shape = SkinnyShape;
 
 constexpr std::int64_t kReserved = 1 << 10;  // of shared memory, for each block
 constexpr std::int64_t kAlignment = 1 << 10;
+// For a block that puts x in order for the next product: it has to be there before that can begin.
+constexpr std::int64_t kNextOrder = 6 << 10;
 constexpr std::int64_t kStepBytes = 64;  // of a row, in a step of a warpgroup
 constexpr std::int64_t kMostStages = 8;
 constexpr std::int64_t kMostRows = 256;  // of a box of the copy engine
@@ -36,7 +38,7 @@ std::int64_t registers_of(const Shape& shape, const Layout& layout) {
 
 bool choose_group_stages(const Shape& shape, const DeviceProps& device, Layout& layout) {
   const std::int64_t room =
-      std::min(device.l1_bytes / layout.blocks - kReserved, device.shared_bytes);
+      std::min(device.l1_bytes / layout.blocks - kReserved, device.shared_bytes) - kNextOrder;
   layout.choose_passes(shape, device);
   layout.steps = 0;
   const std::int64_t rest = room - layout.shared_bytes(shape);

@@ -10,14 +10,14 @@
 // the one before are multiplied by their scales.
 #include "lib/ptx_barrier.cuh"
 
-static const int kHalf = WGMMA_N / 2;                       // sums of a lane, of 64 rows
-static const int kTogether = kSlices < 4 ? kSlices : 4;     // slices of a part
-static const int kParts = kSlices / kTogether;              // of a piece
-static const int kPartWords = 2 * kTogether / kPairs;       // of a packet
+static const int kHalf = WGMMA_N / 2;                    // sums of a lane, of 64 rows
+static const int kTogether = kSlices < 4 ? kSlices : 4;  // slices of a part
+static const int kParts = kSlices / kTogether;           // of a piece
+static const int kPartWords = 2 * kTogether / kPairs;    // of a packet
 // Pieces whose sums wait for their scales at a time: where registers are few, one.
 static const int kOwnPlaces = kHalf == 16 && kWarps > 12 ? 1 : 2;
 static const int kOwnSteps = kSteps / kWarpsK;
-static const int kAllPieces = kTiles * kOwnSteps;           // of a chunk, an even number
+static const int kAllPieces = kTiles * kOwnSteps;  // of a chunk, an even number
 // In one turn of a loop.
 static const int kMostPieces = kScaled && kOwnPlaces == 1 ? 2 : 8;
 static const int kTurnPieces = kAllPieces <= kMostPieces ? kAllPieces : kMostPieces;
@@ -249,6 +249,7 @@ extern "C" __global__ void __launch_bounds__(kAllThreads, kBlocks)
     ask_for_chunks(args, walk, ring);
     if constexpr (kClusterBlocks > 1) cluster_barrier();  // that of the sums
   } else {
+    wait_for_launch_before();  // operands of the end may come from it
     GroupLane lane(warp);
     int round = 0;
     Place place;

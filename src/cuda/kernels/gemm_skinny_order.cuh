@@ -2,8 +2,8 @@
 // the order in which lanes have the weights. A launch of its own makes this image of x once, so
 // that no block has to; the launch that multiplies copies it as it is.
 //
-// The image has, for each chunk of the depth, for each 8 rows of x: slices of 16 depths, 32 bytes of
-// each row, swizzled over 32 bytes; then one slice of each step that takes off offsets. Rows and
+// The image has, for each chunk of the depth, for each 8 rows of x: slices of 16 depths, 32 bytes
+// of each row, swizzled over 32 bytes; then one slice of each step that takes off offsets. Rows and
 // depths that x has not are zeros.
 //
 // Where 4-bit weights are multiplied with their offset (kOffsets), what that adds to the sums of a
@@ -118,8 +118,7 @@ extern "C" __global__ void __launch_bounds__(kOrderWarps * 32)
   if constexpr (kOffsets) {  // a block is a step
     const bool is_lost = add_offsets(own, own + kBlockBytes);
     const bool any = __any_sync(0xffffffffu, is_lost);
-    if (threadIdx.x % 32 == 0)
-      ((uint32*)(image + kFirstFlag))[number % kBlocksX] = any ? 1u : 0u;
+    if (threadIdx.x % 32 == 0) ((uint32*)(image + kFirstFlag))[number % kBlocksX] = any ? 1u : 0u;
     __syncwarp();
     copy_out<kSliceBytes>(image + tile * kPitchX + kFirstOffset + along * kSliceBytes,
                           own + kBlockBytes);

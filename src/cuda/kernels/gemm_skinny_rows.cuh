@@ -70,8 +70,8 @@ struct Ahead {
   }
 
   // By all threads, both: a warp asks for every kWarps-th row of weights, which it takes forwards,
-  // and of x and scales, which it takes backwards, so that warps have equally many. The first thread
-  // announces all bytes; those that come before that wait for it.
+  // and of x and scales, which it takes backwards, so that warps have equally many. The first
+  // thread announces all bytes; those that come before that wait for it.
   __device__ void ask_for_weights(const Args& args, uint8* memory, Mbarrier* barriers) const {
     if (!has_more(args)) return;
     const Chunk here(args, *this);
