@@ -255,8 +255,7 @@ void time_all(const Timed& timed, const MeasureOptions& options, Measurement& re
     copies.push_back(std::make_unique<Side>([&, way] { timed.copy->run(way); }, options.gpu));
     turns.push_back(copies.back().get());
   }
-  for (Side* side :
-       {ours.get(), peer.get(), alone.get(), peer_alone.get(), apart.get(), row.get()})
+  for (Side* side : {ours.get(), peer.get(), alone.get(), peer_alone.get(), apart.get(), row.get()})
     if (side) turns.push_back(side);
   const Clock::time_point start = Clock::now();
   const auto spent = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };

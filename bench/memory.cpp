@@ -32,11 +32,14 @@ Range range_of(const Tensor& tensor, const Problem& problem) {
 CompileOptions options_for(const Graph& graph, const Problem& problem,
                            std::span<void* const> pointers, const Device& device,
                            const PlanWishes& wishes) {
-  if (device.props().kind == DeviceKind::cuda) return plan_options(problem, wishes);
   CompileOptions options;
-  options.tune = wishes.tune;
-  options.engine = wishes.engine;
-  options.reference_only = wishes.naive;
+  if (device.props().kind == DeviceKind::cuda) {
+    options = plan_options(problem, wishes);
+  } else {
+    options.tune = wishes.tune;
+    options.engine = wishes.engine;
+    options.reference_only = wishes.naive;
+  }
   const std::vector<TensorId> tensors = graph.bound_tensors();
   for (const std::string& name : problem.constants) {
     const auto found = std::find(tensors.begin(), tensors.end(), graph.find_tensor(name));

@@ -242,8 +242,7 @@ std::string suite_foot(const SuiteResult& suite) {
     line += fmt::format(", farthest {:.0f} % ({})", summary.farthest->share() * 100,
                         summary.farthest->name);
   }
-  if (summary.row_share)
-    line += fmt::format("; in a row {:.0f} %", *summary.row_share * 100);
+  if (summary.row_share) line += fmt::format("; in a row {:.0f} %", *summary.row_share * 100);
   if (summary.least_naive)
     line += fmt::format("; at least {:.0f} times the naive engine", *summary.least_naive);
   if (const Outcome outcome = outcome_of(suite.target, summary); outcome != Outcome::no_target)

@@ -57,7 +57,8 @@ class Designer {
         shape_.matrix() ? "gemm_skinny_matrix.cuh" : "gemm_skinny_vector.cuh",
         "gemm_skinny_finish.cuh"};
     if (grouped())
-      files.insert(files.end(), {"lib/ptx_wgmma_product.cuh", "gemm_skinny_group_bring.cuh"});
+      files.insert(files.end(), {"lib/ptx_wgmma_product.cuh", "gemm_skinny_order.cuh",
+                                 "gemm_skinny_group_bring.cuh"});
     else if (by_rows())
       files.push_back("gemm_skinny_lane.cuh");
     files.push_back(own_file);
@@ -75,7 +76,9 @@ class Designer {
       launch.unaligned_grid.x = static_cast<unsigned>(layout_.grid(shape_) / layout_.split);
     }
     KernelDesign design;
+    if (grouped()) design.launches.push_back(order_launch(launch));
     design.launches.push_back(std::move(launch));
+    design.scratch = std::move(scratch_);
     return design;
   }
 
@@ -84,6 +87,23 @@ class Designer {
   bool grouped() const { return layout_.helpers > 0; }
   bool by_rows() const { return layout_.chunk > 0 || direct(); }
   bool scaled() const { return shape_.scale_block > 0; }
+
+  // Before the launch that multiplies: x as it takes it. A warp makes 128 depths of 8 rows.
+  LaunchDesign order_launch(const LaunchDesign& main) const {
+    constexpr std::int64_t kBlockBytes = 2048 + 256;  // of shared memory
+    constexpr std::int64_t kDepths = 128, kRows = 8;
+    const std::int64_t depth = layout_.rounds(shape_) * layout_.chunk * 8 / shape_.bits();
+    const std::int64_t blocks = depth / kDepths * (shape_.columns() / kRows);
+    LaunchDesign launch{main.source,
+                        "gemm_skinny_order",
+                        {},
+                        static_cast<unsigned>(kOrderWarps * 32),
+                        static_cast<unsigned>(kOrderWarps * kBlockBytes),
+                        main.arguments};
+    launch.grid.x = static_cast<unsigned>(ceil_div(blocks, kOrderWarps));
+    launch.is_early = true;
+    return launch;
+  }
 
   void add_numbers() {
     const auto batch_strides = [&](const View& view) {
@@ -102,6 +122,7 @@ class Designer {
     if (extents.empty()) extents.push_back(1);
     arguments_.numbers("batch_extent", extents);
     arguments_.pointer("weights", shape_.weights);
+    if (by_rows()) arguments_.never_changes("weights_never_change", shape_.weights.tensor);
     arguments_.number("first_weight", shape_.bits() < 8 ? shape_.weights.offset : 0);
     arguments_.number("row_stride", shape_.row_stride());
     arguments_.number("depth_stride", shape_.depth_stride());
@@ -112,7 +133,9 @@ class Designer {
     arguments_.numbers("x_batch_stride", batch_strides(x.present() ? x : shape_.weights));
     if (grouped()) {
       arguments_.tensor_map("map_weights", shape_.weights, weight_map());
-      arguments_.tensor_map("map_x", x, x_map(x));
+      const int booking = scratch_.add("x in the order of the weights",
+                                       layout_.rounds(shape_) * layout_.image_bytes(shape_));
+      arguments_.scratch("image", booking);
       if (scaled()) arguments_.tensor_map("map_scales", shape_.scales(), scale_map());
     } else if (by_rows()) {
       arguments_.number("row_bytes", shape_.row_bytes());
@@ -159,19 +182,6 @@ class Designer {
          .box = layout_.rows(shape_)}};
     return form;
   }
-  // 64 depths of 8 rows, and the next 64.
-  TensorMapForm x_map(const View& x) const {
-    constexpr std::int64_t kDepths = 64, kRows = 8;
-    TensorMapForm form{.dtype = shape_.type};
-    form.axes = {{.extent = kDepths, .box = kDepths},
-                 {.extent = shape_.few,
-                  .stride = shape_.few == 1 ? shape_.depth : x.strides[shape_.rank - 2],
-                  .box = kRows},
-                 {.extent = shape_.depth / kDepths,
-                  .stride = kDepths,
-                  .box = layout_.chunk * 8 / shape_.bits() / kDepths}};
-    return form;
-  }
   TensorMapForm scale_map() const {
     const View& view = shape_.scales();
     const int width = bit_width(view.dtype);
@@ -186,7 +196,7 @@ class Designer {
   std::string group_constants() const {
     const std::string type = shape_.type == f16 ? "f16" : "bf16";
     std::string text = "typedef float Sum;\n" + constant("kTransposeA", 0) +
-                       constant("kTransposeB", 0) + constant("kHelpers", layout_.helpers);
+                       constant("kTransposeB", 0) + constant("kOrderWarps", kOrderWarps);
     for (const auto& [name, value] : std::initializer_list<std::pair<const char*, std::string>>{
              {"N", fmt::format("{}", shape_.columns())},
              {"K", "\"k16\""},
@@ -257,8 +267,10 @@ class Designer {
   const Graph& graph_;
   const Shape& shape_;
   const Layout& layout_;
+  static constexpr std::int64_t kOrderWarps = 2;  // of a block
   PointwiseProgram wide_;  // reads the weights, of which `work` has only the number
   Arguments arguments_;
+  ScratchBook scratch_;
 };
 
 class GemmSkinnyEngine final : public CudaEngine {
@@ -294,6 +306,8 @@ class GemmSkinnyEngine final : public CudaEngine {
                      .bytes = region.bytes(),
                      .flops_fraction = shape.matrix() ? device.flops_f16 / device.flops_f32 : 0.5,
                      .bytes_fraction = region.bytes() / device.bytes_per_second / seconds};
+      if (layout.helpers > 0)
+        config.scratch_bytes = layout.rounds(shape) * layout.image_bytes(shape);
       config.notes.runtime_compiled = true;
       config.notes.truncating_sums = shape.matrix();
       result.push_back(std::move(config));

@@ -39,12 +39,12 @@ constexpr Walk kByRows = {.of_memory = 0.94,
                           .start = 7.1e-6,
                           .pass = 0.7e-6,
                           .cluster = 1.25e-6};
-constexpr Walk kByGroups = {.of_memory = 0.94,
+constexpr Walk kByGroups = {.of_memory = 0.80,
                             .most_issued = 2.94,
-                            .issued_by_warp = 0.32,
-                            .start = 5.25e-6,
-                            .pass = 0.9e-6,
-                            .cluster = 1.5e-6};
+                            .issued_by_warp = 0.296,
+                            .start = 6.8e-6,
+                            .pass = 0.4e-6,
+                            .cluster = 1.65e-6};
 constexpr Walk kDirect = {.of_memory = 0.78,
                           .most_issued = 1.53,
                           .issued_by_warp = 0.118,
@@ -168,21 +168,19 @@ double seconds_by_rows(const Shape& shape, const Layout& layout, const DevicePro
          fixed_seconds(kByRows, layout);
 }
 
-// Where warpgroups multiply: fitted to 346 timings of 70 problems with weights of 8 and 4 bits (7 %
-// off; first choices take 1.013 times as long as the fastest, of both walks).
+// Where warpgroups multiply: fitted to 502 timings of 90 problems (4 % off; first choices
+// take 1.018 times as long as the fastest, of all walks).
 double seconds_by_groups(const Shape& shape, const Layout& layout, const DeviceProps& device) {
-  constexpr double kPart = 26;       // instructions of a warp for up to 4 slices: addresses, waits
+  constexpr double kPart = 17;       // instructions of a warp for up to 4 slices: addresses, waits
   constexpr double kOnePlace = 1.4;  // sums of a piece are waited for: kernels' kOwnPlaces
-  constexpr double kBlock = 163, kOffset = 32;  // instructions for 128 depths of 8 rows of x
-  constexpr double kChunkClocks = 125;          // to wait, and for the last products
-  constexpr double kOrder = 1260;  // clocks for two blocks of x, one after the other, with offsets
-  constexpr double kSliceClocks = 12;  // of a product of 64 rows and 16 depths, beside its columns
-  constexpr double kLast = 0.3;        // of a chunk, whose bytes come last
+  constexpr double kChunkClocks = 112;  // to wait, and for the last products
+  constexpr double kSliceClocks = 13;   // of a product of 64 rows and 16 depths, beside its columns
+  constexpr double kLast = 0.32;        // of a chunk, whose bytes come last
+  constexpr double kBytesPerClock = 49;  // that come to a multiprocessor
   const Turns turns(shape, layout, device);
   const auto rows = as_double(layout.rows(shape)), chunk = as_double(layout.chunk);
   const auto columns = as_double(shape.columns());
   const auto warps = as_double(layout.warps_n * layout.warps_k);
-  const double chunk_depth = chunk * 8 / shape.bits();
   const bool has_offset = shape.groups_keep_offset();
   const double slices = units(shape) * 2 + (has_offset ? 1 : 0);    // of a piece
   const double pieces = rows / 16 * chunk / as_double(kStepBytes);  // of all warps
@@ -192,17 +190,13 @@ double seconds_by_groups(const Shape& shape, const Layout& layout, const DeviceP
   const double piece = (2 * (conversion(shape, has_offset) + 1) + slices +
                         kPart * std::ceil(slices / 4) + (is_scaled(shape) ? columns / 2 + 6 : 0)) *
                        (waits ? kOnePlace : 1);
-  const double blocks = few_tiles(shape) * chunk_depth / 128;  // of x
-  const double order =
-      has_offset ? std::ceil(blocks / as_double(2 * (layout.helpers - 1))) * kOrder : 0;
-  const double issue = issue_clocks(kByGroups, pieces * piece, warps * turns.at_once) +
-                       blocks * (kBlock + (has_offset ? kOffset : 0)) / kByGroups.most_issued +
-                       kChunkClocks / turns.at_once;
+  const double issue =
+      issue_clocks(kByGroups, pieces * piece, warps * turns.at_once) + kChunkClocks / turns.at_once;
   const double products = pieces / 4 * slices * (columns / 2 + kSliceClocks);
+  const double copies = as_double(layout.group_stage_bytes(shape)) / kBytesPerClock;
   const double to_seconds =
       turns.all * as_double(layout.block_rounds(shape) * layout.passes) / kClock;
-  return together({memory, issue * to_seconds, products * to_seconds,
-                   order / turns.at_once * to_seconds}) +
+  return together({memory, issue * to_seconds, products * to_seconds, copies * to_seconds}) +
          fixed_seconds(kByGroups, layout) + kLast * issue / kClock;
 }
 

@@ -13,11 +13,13 @@ using Shape = SkinnyShape;
 
 constexpr std::int64_t kReserved = 1 << 10;  // of shared memory, for each block
 constexpr std::int64_t kAlignment = 1 << 10;
+// For a block that puts x in order for the next product: it has to be there before that can begin.
+constexpr std::int64_t kNextOrder = 6 << 10;
 constexpr std::int64_t kStepBytes = 64;  // of a row, in a step of a warpgroup
 constexpr std::int64_t kMostStages = 8;
 constexpr std::int64_t kMostRows = 256;  // of a box of the copy engine
 constexpr std::int64_t kRegisters = 64 << 10;
-constexpr std::int64_t kBlockDepth = 128;  // of x, that a warp puts in order
+constexpr std::int64_t kBlockDepth = 128;  // of x, that a warp puts in order at a time
 
 std::int64_t chunk_depth(const Shape& shape, const Layout& layout) {
   return layout.chunk * 8 / shape.bits();
@@ -36,11 +38,11 @@ std::int64_t registers_of(const Shape& shape, const Layout& layout) {
 
 bool choose_group_stages(const Shape& shape, const DeviceProps& device, Layout& layout) {
   const std::int64_t room =
-      std::min(device.l1_bytes / layout.blocks - kReserved, device.shared_bytes);
+      std::min(device.l1_bytes / layout.blocks - kReserved, device.shared_bytes) - kNextOrder;
   layout.choose_passes(shape, device);
   layout.steps = 0;
   const std::int64_t rest = room - layout.shared_bytes(shape);
-  const std::int64_t each = layout.group_stage_bytes(shape) + Layout::kGroupBarrierBytes;
+  const std::int64_t each = layout.group_stage_bytes(shape) + Layout::kBarrierBytes;
   const std::int64_t all = layout.passes * layout.block_rounds(shape);
   layout.steps = std::min({rest / each, kMostStages, all});
   return rest > 0 && layout.steps >= std::min<std::int64_t>(3, all);
@@ -48,17 +50,22 @@ bool choose_group_stages(const Shape& shape, const DeviceProps& device, Layout& 
 
 }  // namespace
 
+std::int64_t SkinnyLayout::image_bytes(const Shape& shape) const {
+  // See kernels/gemm_skinny_order.cuh.
+  constexpr std::int64_t kSlice = 256, kTile = 8;  // bytes of 16 depths of so many rows of x
+  constexpr std::int64_t kFlags = 128;
+  const bool keeps_offset = shape.groups_keep_offset();
+  const std::int64_t slices =
+      chunk_depth(shape, *this) / 16 + (keeps_offset ? chunk / kStepBytes : 0);
+  return shape.columns() / kTile * slices * kSlice + (keeps_offset ? kFlags : 0);
+}
+
 std::int64_t SkinnyLayout::group_stage_bytes(const Shape& shape) const {
   // See kernels/gemm_skinny_group_bring.cuh.
-  const std::int64_t depth = chunk_depth(shape, *this);
-  constexpr std::int64_t kRowBytes = 32, kTile = 8;  // of x, in a slice of 16 depths
-  const std::int64_t slices =
-      depth / 16 + (shape.groups_keep_offset() ? chunk / kStepBytes : 0);  // of 8 rows of x
-  const std::int64_t pitch = ceil_div(slices * kTile * kRowBytes, kAlignment) * kAlignment;
-  std::int64_t bytes = rows(shape) * chunk + shape.columns() / kTile * pitch;
+  std::int64_t bytes = rows(shape) * chunk + image_bytes(shape);
   if (shape.scale_block > 0)
-    bytes += depth / shape.scale_block * rows(shape) * bit_width(shape.scales().dtype) / 8;
-  if (shape.groups_keep_offset()) bytes += 16;
+    bytes += chunk_depth(shape, *this) / shape.scale_block * rows(shape) *
+             bit_width(shape.scales().dtype) / 8;
   return ceil_div(bytes, kAlignment) * kAlignment;
 }
 
@@ -82,7 +89,7 @@ std::vector<SkinnyLayout> layouts_by_groups(const Shape& shape, const DeviceProp
                   layout.seconds(shape, device), layout);
   };
   Layout layout;
-  layout.helpers = shape.few <= 8 ? 3 : 4;  // one asks, the others put x in order
+  layout.helpers = 1;
   for (layout.tiles = 1; layout.tiles <= 2; ++layout.tiles)
     for (layout.warps_k = 1; layout.warps_k <= 4; layout.warps_k *= 2)
       for (layout.warps_n = 4; layout.warps_n * layout.warps_k <= 16; layout.warps_n += 4)

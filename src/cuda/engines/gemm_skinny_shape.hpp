@@ -64,7 +64,6 @@ struct SkinnyShape {
 // gemm_skinny_group.cuh where `helpers` is not 0.
 struct SkinnyLayout {
   static constexpr std::int64_t kBarrierBytes = 16;  // of a stage: two barriers
-  static constexpr std::int64_t kGroupBarrierBytes = 24;
   std::int64_t tiles = 1;             // of 16 rows of a warp, where packets lie along the depth
   std::int64_t warps_n = 1;           // with different rows
   std::int64_t warps_k = 1;           // with different depths
@@ -74,7 +73,7 @@ struct SkinnyLayout {
   std::int64_t passes = 1;            // a block has other rows in each
   std::int64_t chunk = 0;  // bytes of a row that the copy engine brings at a time; 0: threads copy
   std::int64_t batch = 0;  // steps of a warp that go straight to registers at a time
-  std::int64_t helpers = 0;  // warps that bring weights and x to warpgroups that multiply
+  std::int64_t helpers = 0;  // warps that ask for what warpgroups multiply
 
   std::vector<std::pair<std::string, std::int64_t>> knobs() const;
   explicit SkinnyLayout(const Config& config);
@@ -107,6 +106,8 @@ struct SkinnyLayout {
   std::int64_t stage_bytes(const SkinnyShape& shape) const;
   bool has_sums_apart() const { return passes > 1; }
   bool choose_stages(const SkinnyShape& shape, const DeviceProps& device);
+  // Where warpgroups multiply.
+  std::int64_t image_bytes(const SkinnyShape& shape) const;  // of x, for a chunk
   std::int64_t group_stage_bytes(const SkinnyShape& shape) const;
 };
 

@@ -1,8 +1,8 @@
 // y[few][many] = x[few][depth] * weights[many][depth] as gemm_skinny_rows.cuh has it, where
 // warpgroups multiply (wgmma): weights go from shared memory to registers, become pairs there and
-// are the first factor; x, which helpers have put in the order of the weights
-// (gemm_skinny_group_bring.cuh), is the second, in shared memory. No lane reads x, and one
-// instruction multiplies 64 rows.
+// are the first factor; x, which a launch before has put in the order of the weights
+// (gemm_skinny_order.cuh), is the second, in shared memory. No lane reads x, and one instruction
+// multiplies 64 rows.
 //
 // A warpgroup has 64 rows, or two times 64, of each chunk, and every kWarpsK-th step of it. A piece
 // is one step of 64 of its rows: a packet of row r and one of row r + 8 in each lane. While the
@@ -10,14 +10,14 @@
 // the one before are multiplied by their scales.
 #include "lib/ptx_barrier.cuh"
 
-static const int kHalf = WGMMA_N / 2;                       // sums of a lane, of 64 rows
-static const int kTogether = kSlices < 4 ? kSlices : 4;     // slices of a part
-static const int kParts = kSlices / kTogether;              // of a piece
-static const int kPartWords = 2 * kTogether / kPairs;       // of a packet
+static const int kHalf = WGMMA_N / 2;                    // sums of a lane, of 64 rows
+static const int kTogether = kSlices < 4 ? kSlices : 4;  // slices of a part
+static const int kParts = kSlices / kTogether;           // of a piece
+static const int kPartWords = 2 * kTogether / kPairs;    // of a packet
 // Pieces whose sums wait for their scales at a time: where registers are few, one.
 static const int kOwnPlaces = kHalf == 16 && kWarps > 12 ? 1 : 2;
 static const int kOwnSteps = kSteps / kWarpsK;
-static const int kAllPieces = kTiles * kOwnSteps;           // of a chunk, an even number
+static const int kAllPieces = kTiles * kOwnSteps;  // of a chunk, an even number
 // In one turn of a loop.
 static const int kMostPieces = kScaled && kOwnPlaces == 1 ? 2 : 8;
 static const int kTurnPieces = kAllPieces <= kMostPieces ? kAllPieces : kMostPieces;
@@ -65,13 +65,11 @@ struct GroupLane {
     step = kWarpsK == 1 ? 0 : warp / kWarpsN;
     swizzled = (lane % 4 ^ (r * kPieces & 7) ^ step % 2 * 4 ^ step / 2) * 16;
   }
-  // Whether helpers found a sum that is not finite.
+  // Whether a sum of x, by which offsets come off, is not finite.
   __device__ bool has_lost() const {
-    const uint32* const flags = (const uint32*)(stage + kFirstFlag);
-    uint32 any = 0;
-#pragma unroll
-    for (int i = 0; i < kHelpers - 1; ++i) any |= flags[i];
-    return __shfl_sync(0xffffffffu, any, 0) != 0;  // the same for all lanes
+    const int lane = threadIdx.x % 32;
+    const uint32* const flags = (const uint32*)(stage + kFirstX + kFirstFlag);
+    return __any_sync(0xffffffffu, lane < kBlocksX && flags[lane] != 0u);
   }
   // Of the warpgroup's step `number`: steps are the halves of pieces of 128 bytes.
   __device__ void packets(int number, int tile, Words (&low_high)[2]) const {
@@ -216,7 +214,7 @@ extern "C" __global__ void __launch_bounds__(kAllThreads, kBlocks)
   // Where the swizzle's pattern begins. Not rounded as an integer: it stays known to be shared.
   uint8* const memory = start + (1024 - (uint64)start % 1024) % 1024;
   Mbarrier* const barriers = (Mbarrier*)(memory + kAllBytes);
-  const Ring ring = {memory, barriers, barriers + kStages, barriers + 2 * kStages};
+  const Ring ring = {memory, barriers, barriers + kStages};
   const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);  // the same for all lanes
   GroupWalk walk(args);
   if (warp == kWarps) {
@@ -224,35 +222,34 @@ extern "C" __global__ void __launch_bounds__(kAllThreads, kBlocks)
     if (threadIdx.x % 32 == 0) {
 #pragma unroll
       for (int s = 0; s < kStages; ++s) {
-        init_barrier(ring.raw + s, 1);
-        init_barrier(ring.full + s, kHelpers);
-        init_barrier(ring.read + s, kWarps);
+        init_barrier(ring.full + s, 1);
+        init_barrier(ring.read + s, kThreads);
       }
       fence_barriers();
       fence_shared_writes();
     }
-    if (threadIdx.x % 32 == 0) {
-      GroupWalk ahead = walk;
+    __syncwarp();
+    // Weights that never change need not wait for the launch before. Not all of them: x, which
+    // must, comes behind what was asked for first.
+    const int early = args.weights_never_change ? (kStages + 1) / 2 : 0;
+    GroupWalk of_weights = walk;
 #pragma unroll 1
-      for (int s = 0; s < kStages && ahead.has_more(args); ++s, ahead.next())
-        prefetch_chunk(args, ahead);
-    }
+    for (int s = 0; s < early && of_weights.has_more(args); ++s, of_weights.next())
+      ask_for_weights(args, of_weights, ring);
     wait_for_launch_before();
-    __syncwarp();
 #pragma unroll 1
-    for (int s = 0; s < kStages && walk.has_more(args); ++s, walk.next())
-      if (threadIdx.x % 32 == 0) ask_for_chunk(args, walk, ring);
-    __syncwarp();
+    for (int s = 0; s < kStages && walk.has_more(args); ++s, walk.next()) {
+      if (s >= early) ask_for_weights(args, walk, ring);
+      ask_for_x(args, walk, ring);
+    }
   }
   __syncthreads();
 
-  if (warp >= kWarps) {
-    if (warp == kWarps)
-      ask_for_chunks(args, walk, ring);
-    else
-      order_chunks(args, walk, ring);
+  if (warp == kWarps) {
+    ask_for_chunks(args, walk, ring);
     if constexpr (kClusterBlocks > 1) cluster_barrier();  // that of the sums
   } else {
+    wait_for_launch_before();  // operands of the end may come from it
     GroupLane lane(warp);
     int round = 0;
     Place place;
@@ -270,8 +267,7 @@ extern "C" __global__ void __launch_bounds__(kAllThreads, kBlocks)
           add_chunk<kOffsets>(lane, sums);
         else
           add_chunk<false>(lane, sums);
-        __syncwarp();
-        if (threadIdx.x % 32 == 0) arrive(ring.read + walk.stage);
+        arrive(ring.read + walk.stage);
       }
       finish_group(args, place, sums, (float*)(memory + kStages * kStageBytes), round, warp);
     }

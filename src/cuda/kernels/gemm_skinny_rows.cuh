@@ -59,98 +59,92 @@ struct Ahead {
   int unit, every, first_chunk, chunks;
   int chunk, stage, warp;  // the next; this one
 
-  // By all threads: a warp asks for every kWarps-th row, of weights, x or scales. The first thread
-  // announces them all; bytes that come before that wait for it.
   __device__ bool has_more(const Args& args) const { return unit < (int)args.units; }
-  // Weights of the first rows, as many as the stages have room for, to the L2 cache. The launch
-  // before may still be writing them: that cache sees it.
-  __device__ void prefetch(const Args& args) const {
-    if (!has_more(args)) return;
-    Place place;
-    place_unit(args, unit, place);
-    const int64 first = (int64)first_chunk * kChunk;
-    const int64 most = (int64)min(chunks, kStages) * kChunk;
-    const int bytes = (int)min(most, args.row_bytes - first);
-    const int rows = min(kRows, (int)args.many - (int)place.first_row);
-    const int64 next = args.row_stride * kWarps * kBits / 8;
-    const uint8* from = first_byte(args, place, first);
-#pragma unroll 1
-    for (int row = warp; row < rows; row += kWarps, from += next) prefetch_bytes(from, bytes);
-  }
-  __device__ void ask(const Args& args, uint8* memory, Mbarrier* full) {
-    if (has_more(args)) {
-      ask(args, memory + stage * kStageBytes, full + stage, first_chunk + chunk);
-      if (++chunk == chunks) {
-        chunk = 0;
-        unit += every;
-      }
+  __device__ void next(const Args& args) {
+    if (has_more(args) && ++chunk == chunks) {
+      chunk = 0;
+      unit += every;
     }
     if (!has_more(args)) let_next_launch_start();
     stage = stage + 1 == kStages ? 0 : stage + 1;
   }
 
- private:
-  // Of the warp's first row, byte `first` of it on.
-  __device__ const uint8* first_byte(const Args& args, const Place& place, int64 first) const {
-    int64 row = args.first_weight + (place.first_row + warp) * args.row_stride;
-#pragma unroll
-    for (int axis = 0; axis < kRank - 2; ++axis) row += place.batch[axis] * args.batch_stride[axis];
-    return (const uint8*)args.weights + row * kBits / 8 + first;
-  }
-  __device__ void ask(const Args& args, uint8* to, Mbarrier* full, int at) const {
-    Place place;
-    place_unit(args, unit, place);
-    const int64 first = (int64)at * kChunk;  // byte of a row
-    const int rows = min(kRows, (int)args.many - (int)place.first_row);
-    const int bytes = kWhole ? kChunk : (int)min((int64)kChunk, args.row_bytes - first);
-    const int x_bytes = bytes * 16 / kBits;
-    const int groups = kScaled ? (x_bytes / 2 + kScaleBlock - 1) / kScaleBlock : 0;
-    const int scale_bytes = rows * (int)sizeof(S::Word);
+  // By all threads, both: a warp asks for every kWarps-th row of weights, which it takes forwards,
+  // and of x and scales, which it takes backwards, so that warps have equally many. The first
+  // thread announces all bytes; those that come before that wait for it.
+  __device__ void ask_for_weights(const Args& args, uint8* memory, Mbarrier* barriers) const {
+    if (!has_more(args)) return;
+    const Chunk here(args, *this);
+    Mbarrier* const full = barriers + stage;
     if (threadIdx.x == 0)
-      arrive_and_expect(full, rows * bytes + kFew * x_bytes + groups * scale_bytes);
-    // Warps take weights forwards and the others backwards, so that they have equally many.
-    const int back = kWarps - 1 - warp;
-    int64 x_row = back * args.x_row_stride;
-    int64 scale = place.first_row + (at * kGroups + back) * args.scale_stride;
+      arrive_and_expect(full, here.rows * here.bytes + kFew * here.x_bytes() +
+                                  here.groups() * here.scale_bytes());
+    int64 row = args.first_weight + (here.place.first_row + warp) * args.row_stride;
 #pragma unroll
-    for (int axis = 0; axis < kRank - 2; ++axis) {
-      x_row += place.batch[axis] * args.x_batch_stride[axis];
-      scale += place.batch[axis] * args.scale_batch_stride[axis];
-    }
-    const uint8* from = first_byte(args, place, first);
-    const int64 next = args.row_stride * kWarps * kBits / 8;
-    uint8* to_row = to + warp * kPitchW;
+    for (int axis = 0; axis < kRank - 2; ++axis)
+      row += here.place.batch[axis] * args.batch_stride[axis];
+    const uint8* from = (const uint8*)args.weights + row * kBits / 8 + here.first;
+    const int64 next_row = args.row_stride * kWarps * kBits / 8;
+    uint8* to = memory + stage * kStageBytes + warp * kPitchW;
     // Nothing is asked in between where all rows are there: 6 instructions for each, else 13.
     constexpr int kMost = (kRows + kWarps - 1) / kWarps;
-    const int own = (rows - warp + kWarps - 1) / kWarps;
+    const int own = (here.rows - warp + kWarps - 1) / kWarps;
     if (own == kMost) {
 #pragma unroll kRowsTogether
-      for (int n = 0; n < kMost; ++n) {
-        load_bytes(to_row, from, bytes, full);
-        from += next;
-        to_row += kWarps * kPitchW;
-      }
+      for (int n = 0; n < kMost; ++n, from += next_row, to += kWarps * kPitchW)
+        load_bytes(to, from, here.bytes, full);
     } else {
 #pragma unroll 1
-      for (int n = 0; n < own; ++n) {
-        load_bytes(to_row, from, bytes, full);
-        from += next;
-        to_row += kWarps * kPitchW;
-      }
+      for (int n = 0; n < own; ++n, from += next_row, to += kWarps * kPitchW)
+        load_bytes(to, from, here.bytes, full);
     }
-    const uint8* from_x = (const uint8*)args.x + x_row * 2 + first * 16 / kBits;
+  }
+  __device__ void ask_for_others(const Args& args, uint8* memory, Mbarrier* barriers) const {
+    if (!has_more(args)) return;
+    const Chunk here(args, *this);
+    Mbarrier* const full = barriers + stage;
+    const int back = kWarps - 1 - warp;
+    int64 x_row = back * args.x_row_stride;
+    int64 scale =
+        here.place.first_row + ((first_chunk + chunk) * kGroups + back) * args.scale_stride;
+#pragma unroll
+    for (int axis = 0; axis < kRank - 2; ++axis) {
+      x_row += here.place.batch[axis] * args.x_batch_stride[axis];
+      scale += here.place.batch[axis] * args.scale_batch_stride[axis];
+    }
+    uint8* const to = memory + stage * kStageBytes;
+    const uint8* from_x = (const uint8*)args.x + x_row * 2 + here.first * 16 / kBits;
     const int64 next_x = args.x_row_stride * kWarps * 2;
 #pragma unroll
     for (int n = 0; n < (kFew + kWarps - 1) / kWarps; ++n, from_x += next_x)
       if ((n + 1) * kWarps <= kFew || back + n * kWarps < kFew)
-        load_bytes(to + kFirstX + (back + n * kWarps) * kPitchX, from_x, x_bytes, full);
+        load_bytes(to + kFirstX + (back + n * kWarps) * kPitchX, from_x, here.x_bytes(), full);
     if constexpr (kScaled) {
       const typename S::Word* from_scale = (const typename S::Word*)args.scales + scale;
 #pragma unroll 1
-      for (int i = back; i < groups; i += kWarps, from_scale += args.scale_stride * kWarps)
-        load_bytes(to + kFirstScale + i * kGroupBytes, from_scale, scale_bytes, full);
+      for (int i = back; i < here.groups(); i += kWarps, from_scale += args.scale_stride * kWarps)
+        load_bytes(to + kFirstScale + i * kGroupBytes, from_scale, here.scale_bytes(), full);
     }
   }
+
+ private:
+  struct Chunk {
+    Place place;
+    int64 first;      // byte of a row
+    int rows, bytes;  // of each row
+
+    __device__ Chunk(const Args& args, const Ahead& ahead) {
+      place_unit(args, ahead.unit, place);
+      first = (int64)(ahead.first_chunk + ahead.chunk) * kChunk;
+      rows = min(kRows, (int)args.many - (int)place.first_row);
+      bytes = kWhole ? kChunk : (int)min((int64)kChunk, args.row_bytes - first);
+    }
+    __device__ int x_bytes() const { return bytes * 16 / kBits; }
+    __device__ int groups() const {
+      return kScaled ? (x_bytes() / 2 + kScaleBlock - 1) / kScaleBlock : 0;
+    }
+    __device__ int scale_bytes() const { return rows * (int)sizeof(S::Word); }
+  };
 };
 
 // A step of a chunk: where its weights and x of the lane start in the stage.
@@ -247,7 +241,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
 #pragma unroll
     for (int s = 0; s < kStages; ++s) {
       init_barrier(full + s, 1);
-      init_barrier(read + s, kWarps);
+      init_barrier(read + s, kThreads);
     }
     fence_barriers();
   }
@@ -260,10 +254,19 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
   const int first = blockIdx.x / kClusterBlocks, every = gridDim.x / kClusterBlocks;
   const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);  // the same for all lanes
   Ahead ahead = {first, every, first_chunk, chunks, 0, 0, warp};
-  ahead.prefetch(args);
+  // Weights that never change need not wait for the launch before. Not all of them: x, which must,
+  // comes behind what was asked for first.
+  const int early = args.weights_never_change ? (kStages + 1) / 2 : 0;
+  Ahead of_weights = ahead;
+#pragma unroll 1
+  for (int s = 0; s < early; ++s, of_weights.next(args))
+    of_weights.ask_for_weights(args, memory, full);
   wait_for_launch_before();
 #pragma unroll 1
-  for (int s = 0; s < kStages; ++s) ahead.ask(args, memory, full);
+  for (int s = 0; s < kStages; ++s, ahead.next(args)) {
+    if (s >= early) ahead.ask_for_weights(args, memory, full);
+    ahead.ask_for_others(args, memory, full);
+  }
 
   const int warp_k = threadIdx.x / 32 / kWarpsN;
   int stage = 0, parity = 0;
@@ -286,11 +289,12 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
         const int step = s * kWarpsK + warp_k;
         if (kWhole || step < steps) add_step(args, place, here, step, products, lost);
       }
-      __syncwarp();
-      if (threadIdx.x % 32 == 0) arrive(read + stage);
+      arrive(read + stage);
       if ((!kAsksLater || free >= 0) && ahead.has_more(args)) {
         wait_for(read + (kAsksLater ? free : stage), kAsksLater ? free_parity : parity);
-        ahead.ask(args, memory, full);
+        ahead.ask_for_weights(args, memory, full);
+        ahead.ask_for_others(args, memory, full);
+        ahead.next(args);
       }
       free = stage;
       free_parity = parity;

@@ -31,6 +31,10 @@ std::string Arguments::real(const std::string& name, double value) {
   return add({.kind = Word::Kind::real, .name = name, .value = std::bit_cast<std::int64_t>(value)});
 }
 
+std::string Arguments::never_changes(const std::string& name, TensorId tensor) {
+  return add({.kind = Word::Kind::never_changes, .name = name, .tensor = tensor});
+}
+
 std::string Arguments::pointer(const std::string& name, const View& view) {
   const int bits = bit_width(view.dtype);
   return add({.kind = Word::Kind::pointer,
@@ -100,9 +104,11 @@ ArgumentFiller::ArgumentFiller(const Arguments& arguments) {
     fail(ErrorCode::internal, "cuda: a kernel with {} arguments, expected {} at most",
          arguments.words_.size(), kMostArgumentWords);
   for (const Arguments::Word& word : arguments.words_) {
-    if (word.kind != Kind::number && word.kind != Kind::real)
-      patches_.push_back({static_cast<std::uint32_t>(numbers_.size()), word.kind, word.dtype,
-                          word.tensor, word.value});
+    const auto position = static_cast<std::uint32_t>(numbers_.size());
+    if (word.kind == Kind::never_changes)
+      of_constants_.emplace_back(position, word.tensor);
+    else if (word.kind != Kind::number && word.kind != Kind::real)
+      patches_.push_back({position, word.kind, word.dtype, word.tensor, word.value});
     numbers_.push_back(static_cast<std::uint64_t>(word.value));
   }
   constexpr std::size_t kWordsOf64Bytes = 8;
@@ -114,6 +120,11 @@ ArgumentFiller::ArgumentFiller(const Arguments& arguments) {
     const TensorMapWords map = encode(*form++);
     std::copy(map.words.begin(), map.words.end(), numbers_.begin() + patch.position);
   }
+}
+
+void ArgumentFiller::keep_constants(const KernelContext& constants) {
+  for (const auto& [position, tensor] : of_constants_)
+    numbers_[position] = constants.pointer(tensor) ? 1 : 0;
 }
 
 std::uint64_t ArgumentFiller::fill(const KernelContext& context, const ScratchBook& book,
@@ -157,7 +168,8 @@ std::uint64_t ArgumentFiller::fill(const KernelContext& context, const ScratchBo
                                    book, static_cast<int>(patch.value))));
         break;
       case Kind::number:
-      case Kind::real: break;
+      case Kind::real:
+      case Kind::never_changes: break;
     }
   }
   return all_pointers;

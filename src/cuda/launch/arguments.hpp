@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cuda/launch/tensor_map.hpp"
@@ -24,6 +25,8 @@ class Arguments {
   // An array of them: "args.stride", of which a kernel reads args.stride[2]. Never empty.
   std::string numbers(const std::string& name, std::span<const std::int64_t> values);
   std::string real(const std::string& name, double value);
+  // 1 where the tensor is an input that never changes (CompileOptions::constants), else 0.
+  std::string never_changes(const std::string& name, TensorId tensor);
   // The first element of a view. Views of types narrower than a byte start at their tensor, and
   // their offset is the kernel's business.
   std::string pointer(const std::string& name, const View& view);
@@ -47,6 +50,7 @@ class Arguments {
     enum class Kind : std::uint8_t {
       number,
       real,
+      never_changes,
       pointer,
       scratch,
       scalar,
@@ -71,6 +75,7 @@ class ArgumentFiller {
  public:
   // Throws Error(internal) past kMostArgumentWords.
   explicit ArgumentFiller(const Arguments& arguments);
+  void keep_constants(const KernelContext& constants);
   // The tensors' pointers, all in one: a multiple of what each is a multiple of. Where that is not
   // 16, words of tensor maps are worth nothing.
   std::uint64_t fill(const KernelContext& context, const ScratchBook& book,
@@ -86,6 +91,7 @@ class ArgumentFiller {
   };
   std::vector<std::uint64_t> numbers_;
   std::vector<Patch> patches_;
+  std::vector<std::pair<std::uint32_t, TensorId>> of_constants_;  // positions of never_changes
 };
 
 }  // namespace ashlar::cuda

@@ -35,6 +35,10 @@ class CudaKernel final : public Kernel {
     load(std::move(design.launches));
   }
 
+  void keep_constants(const KernelContext& constants) override {
+    for (Launch& launch : launches_) launch.arguments.keep_constants(constants);
+  }
+
   void run(const KernelContext& context) const override {
     const ContextScope scope(device_);
     const auto stream = static_cast<StreamHandle>(context.stream());

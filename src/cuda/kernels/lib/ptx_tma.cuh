@@ -25,18 +25,6 @@ __device__ inline void load_bytes(void* to, const void* from, int bytes, Mbarrie
 #endif
 }
 
-// The same bytes to the L2 cache only: nobody waits for them.
-__device__ inline void prefetch_bytes(const void* from, int bytes) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile(
-      "{\n.reg .pred one;\n"
-      "elect.sync _|one, 0xffffffff;\n"
-      "@one cp.async.bulk.prefetch.L2.global [%0], %1;\n}" ::"l"(from),
-      "r"(bytes)
-      : "memory");
-#endif
-}
-
 // A box of a tensor of kRank axes, its corner at `at` (the contiguous axis first), to `to`; its
 // bytes count for `barrier`. What lies outside of the tensor is zero.
 template <int kRank>
@@ -70,22 +58,6 @@ __device__ inline void load_box(void* to, const TensorMap& map, Mbarrier* barrie
         "[%0], [%1, {%3, %4, %5, %6, %7}], [%2];" ::"r"(box),
         "l"(&map), "r"(signal), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]), "r"(at[4])
         : "memory");
-#endif
-}
-
-// The same box to the L2 cache only: nobody waits for it.
-template <int kRank>
-__device__ inline void prefetch_box(const TensorMap& map, const int (&at)[kRank]) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  static_assert(kRank == 2 || kRank == 3);
-  if constexpr (kRank == 2)
-    asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%0, {%1, %2}];" ::"l"(&map),
-                 "r"(at[0]), "r"(at[1])
-                 : "memory");
-  else
-    asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global.tile [%0, {%1, %2, %3}];" ::"l"(&map),
-                 "r"(at[0]), "r"(at[1]), "r"(at[2])
-                 : "memory");
 #endif
 }
 
