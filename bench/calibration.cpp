@@ -1,4 +1,5 @@
 #include "calibration.hpp"
+#include "clock.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "calibration.cpp"
@@ -74,7 +75,6 @@ HWY_AFTER_NAMESPACE();
 
 #include <algorithm>
 #include <ashlar/device.hpp>
-#include <chrono>
 #include <cstring>
 #include <limits>
 #include <new>
@@ -87,8 +87,6 @@ HWY_EXPORT(MultiplyAdd);
 HWY_EXPORT(FloatsPerRound);
 HWY_EXPORT(Copy);
 
-using Clock = std::chrono::steady_clock;
-
 constexpr int kTries = 3;
 constexpr std::int64_t kRounds = 25000;         // about 0.05 ms
 constexpr std::int64_t kBlock = 256;            // bytes; every vector length divides it
@@ -96,10 +94,6 @@ constexpr std::int64_t kLeastHalf = 64 << 10;   // bytes
 constexpr std::int64_t kMostHalf = 64 << 20;    // bytes
 constexpr std::int64_t kLeastSample = 4 << 20;  // bytes moved per try
 constexpr std::align_val_t kAlignment{4096};
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // body(thread, threads) on every thread of the team.
 template <class Body>

@@ -14,7 +14,7 @@ namespace ashlar::bench {
 namespace {
 
 // The oracle does some 1e8 operations per second.
-constexpr double kQuickForOracle = 5e8;
+constexpr double kQuickForOracleOnHost = 5e8;
 
 // How far two correct results may lie apart, as a share of the value plus the typical value: a few
 // roundings of the result and of sums as long as those measured here.
@@ -58,7 +58,7 @@ double worst_of(DType dtype, std::int64_t count, const Ours& ours, const Theirs&
 }
 
 // Both sides use the tensor's layout without gaps, so elements are compared as they lie.
-double worst_difference(const Tensor& tensor, const void* ours, const void* theirs) {
+double difference_in_memory(const Tensor& tensor, const void* ours, const void* theirs) {
   Tensor flat = tensor;
   flat.dims = {element_count(tensor.dims)};
   flat.strides = {1};
@@ -75,7 +75,7 @@ Agreement agreement(const Graph& graph, const Memory& memory, const Peer* peer) 
     if (tensor.kind != TensorKind::output) continue;
     const void* theirs = peer ? peer->output(id) : nullptr;
     if (theirs)
-      result.worst = std::max(result.worst, worst_difference(tensor, memory.at(id), theirs));
+      result.worst = std::max(result.worst, difference_in_memory(tensor, memory.at(id), theirs));
     else
       result.missing.push_back(tensor.name);
   }
@@ -110,7 +110,7 @@ Verdict check(const Graph& graph, const Memory& memory, const Peer* peer, bool o
   const bool agreed = found.worst <= 1;
   if (agreed && found.missing.empty())
     return {true, fmt::format("oneDNN, worst difference {:.2g} of the tolerance", found.worst)};
-  if (!agreed || std::max(arithmetic(graph), traffic(graph)) <= kQuickForOracle)
+  if (!agreed || std::max(arithmetic(graph), traffic(graph)) <= kQuickForOracleOnHost)
     return ask_oracle(graph, memory, {});
   return {true, fmt::format("{}not checked: {}",
                             peer ? fmt::format("oneDNN, worst difference {:.2g} of the tolerance; ",

@@ -23,7 +23,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kSamples = 5;
+constexpr int kConfigSamples = 5;
 
 // Elements of every output, after a run.
 std::vector<std::vector<double>> results_of(const Gpu& gpu, const Graph& graph,
@@ -99,14 +99,16 @@ void on_all_processors(std::size_t count, const std::function<void(std::size_t)>
   for (std::thread& worker : workers) worker.join();
 }
 
-double rounded(double value) { return std::strtod(fmt::format("{:.4g}", value).c_str(), nullptr); }
+double to_four_digits(double value) {
+  return std::strtod(fmt::format("{:.4g}", value).c_str(), nullptr);
+}
 
 Json trial_json(const ConfigTime& config) {
   Json json = {{"engine", config.trial.engine}, {"knobs", Json::object()}};
   for (const auto& [name, value] : config.trial.knobs) json["knobs"][name] = value;
-  json["estimated_us"] = rounded(config.trial.estimated * 1e6);
-  if (config.trial.measured) json["measured_us"] = rounded(*config.trial.measured * 1e6);
-  if (config.is_far) json["difference"] = rounded(config.difference);
+  json["estimated_us"] = to_four_digits(config.trial.estimated * 1e6);
+  if (config.trial.measured) json["measured_us"] = to_four_digits(*config.trial.measured * 1e6);
+  if (config.is_far) json["difference"] = to_four_digits(config.difference);
   if (!config.trial.failure.empty()) json["failure"] = config.trial.failure;
   return json;
 }
@@ -171,7 +173,7 @@ CaseConfigs measure_configs(const Case& problem, const MeasureOptions& options,
       if (first.empty()) first = results;
       one.difference = difference(graph, results, first);
       one.is_far = one.difference > problem.far;
-      for (int i = 0; i < kSamples; ++i) side.sample();
+      for (int i = 0; i < kConfigSamples; ++i) side.sample();
       one.trial.measured = side.median_seconds();
     } catch (const Error& error) {
       one.trial.failure = error.what();

@@ -105,4 +105,6 @@ double traffic(const Graph& graph) {
   return total;
 }
 
+double work(const Graph& graph) { return std::max(arithmetic(graph), traffic(graph) / 4); }
+
 }  // namespace ashlar::bench

@@ -13,5 +13,7 @@ double arithmetic(const Graph& graph);
 bool on_bytes(const Graph& graph);
 // Bytes that must move at least once: all bound tensors, of a slice only what it takes.
 double traffic(const Graph& graph);
+// The larger of both, at four bytes per operation: how long a slow implementation takes.
+double work(const Graph& graph);
 
 }  // namespace ashlar::bench

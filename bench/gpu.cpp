@@ -13,7 +13,7 @@ namespace ashlar::bench {
 
 namespace {
 
-constexpr int kSamples = 21;
+constexpr int kCopySamples = 21;
 constexpr std::int64_t kSector = 32;  // bytes that an L2 cache reads at a time
 
 // y = x, bytes of it.
@@ -156,7 +156,7 @@ double Gpu::copy_speed() {
   for (int way = 0; way < copy.ways(); ++way) {
     std::vector<double> times;
     copy.run(way);
-    for (int i = 0; i < kSamples; ++i) {
+    for (int i = 0; i < kCopySamples; ++i) {
       timer.start();
       copy.run(way);
       timer.stop();

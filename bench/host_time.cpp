@@ -1,4 +1,5 @@
 #include "host_time.hpp"
+#include "clock.hpp"
 
 #include <fmt/format.h>
 #include <spawn.h>
@@ -8,7 +9,6 @@
 #include <array>
 #include <ashlar/memory.hpp>
 #include <ashlar/plan.hpp>
-#include <chrono>
 #include <cstring>
 #include <sstream>
 #include <vector>
@@ -19,17 +19,11 @@ namespace ashlar::bench {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr int kKernels = 5;   // that are compiled
 constexpr int kBatches = 51;  // of runs
 constexpr int kRuns = 100;    // per batch: fewer than the driver queues
 constexpr std::int64_t kElements = 4096;
 constexpr int kChain = 3;  // operations of a new kernel
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // A chain of operations that the digits of `number` choose.
 Graph chain(std::uint64_t number) {

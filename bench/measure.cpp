@@ -1,7 +1,7 @@
 #include "measure.hpp"
+#include "clock.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <memory>
 #include <vector>
@@ -18,12 +18,6 @@
 namespace ashlar::bench {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // The reference does some 1e8 operations per second.
 constexpr double kQuickForNaive = 1e8;
@@ -90,8 +84,6 @@ void time_all(const Contest& contest, const Contest* alone, const MeasureOptions
   result.peak = median(peaks) * (on_bytes(contest.graph) ? byte_operations_per_f32() : 1);
   result.copy_speed = median(copies);
 }
-
-double work(const Graph& graph) { return std::max(arithmetic(graph), traffic(graph) / 4); }
 
 // One run of the reference engine, on a smaller problem of the same kind where there is one; its
 // time grows with the arithmetic.

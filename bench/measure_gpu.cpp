@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "checking.hpp"
+#include "clock.hpp"
 #include "counts.hpp"
 #include "explanation.hpp"
 #include "gpu_tensors.hpp"
@@ -22,8 +23,6 @@ namespace ashlar::bench {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // The oracle does some 1e8 operations per second.
 constexpr double kQuickForOracle = 2e8;
 constexpr std::int64_t kMost = 200;  // samples
@@ -34,8 +33,6 @@ constexpr std::int64_t kFew = 5;
 constexpr std::int64_t kNaiveSamples = 3;
 constexpr double kLongNaive = 0.05;      // seconds; a slower one is not sampled again
 constexpr double kMostNaiveWork = 2e12;  // operations; about two seconds of the generic engine
-
-double work(const Graph& graph) { return std::max(arithmetic(graph), traffic(graph) / 4); }
 
 // Says what is being done, and keeps how long it took.
 class Stages {

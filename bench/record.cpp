@@ -4,15 +4,13 @@
 #include <nlohmann/json.hpp>
 
 #include "report.hpp"
+#include "units.hpp"
 
 namespace ashlar::bench {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr double kMilli = 1e3;
-constexpr double kGiga = 1e-9;
 
 Json rounded(std::optional<double> value) {
   if (!value) return nullptr;

@@ -1,4 +1,5 @@
 #include "report.hpp"
+#include "units.hpp"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -20,8 +21,6 @@ namespace ashlar::bench {
 
 namespace {
 
-constexpr double kMilli = 1e3;
-constexpr double kGiga = 1e-9;
 constexpr double kTera = 1e-12;
 
 std::string milliseconds(std::optional<double> seconds) {

@@ -1,7 +1,7 @@
 #include "sides.hpp"
+#include "clock.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "statistics.hpp"
@@ -9,12 +9,6 @@
 namespace ashlar::bench {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // A sample on the processor is at least this long, so that the clock and the call do not show in
 // it.

@@ -37,6 +37,7 @@ if(ASHLAR_BUILD_CLI)
   set_source_files_properties("${PROJECT_SOURCE_DIR}/bench/calibration.cpp" PROPERTIES
                               COMPILE_OPTIONS -O2 SKIP_PRECOMPILE_HEADERS ON)
   precompile_headers(ashlar_bench <fmt/format.h> <nlohmann/json.hpp> <ashlar/ashlar.hpp>)
+  read_together(ashlar_bench 5 bench bench/peers/cublaslt bench/peers/cudnn)
   if(ASHLAR_BUILD_BENCH)
     target_link_libraries(ashlar_bench PRIVATE DNNL::dnnl)
   endif()

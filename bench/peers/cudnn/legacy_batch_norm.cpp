@@ -76,9 +76,9 @@ TensorId slot(const std::vector<TensorId>& ids, int at) {
   return static_cast<std::size_t>(at) < ids.size() ? ids[static_cast<std::size_t>(at)] : kNoTensor;
 }
 
-class Forward final : public Piece {
+class LegacyBatchNormForward final : public Piece {
  public:
-  Forward(const LegacyProblem& problem, const Pattern& pattern, int mode)
+  LegacyBatchNormForward(const LegacyProblem& problem, const Pattern& pattern, int mode)
       : library_(problem.library),
         mode_(mode),
         operations_(pattern.operations),
@@ -147,9 +147,9 @@ class Forward final : public Piece {
   std::unique_ptr<ashlar::Memory> workspace_, reserve_;
 };
 
-class Backward final : public Piece {
+class LegacyBatchNormBackward final : public Piece {
  public:
-  Backward(const LegacyProblem& problem, const Node& node, int mode)
+  LegacyBatchNormBackward(const LegacyProblem& problem, const Node& node, int mode)
       : library_(problem.library),
         mode_(mode),
         op_(std::get<NormBackward>(node.op)),
@@ -231,8 +231,9 @@ void consider_batch_norm(const LegacyProblem& problem) {
       throw Refused("cudnnBatchNormalization changes running statistics in place");
     if (slot(in, NormForward::scale) == kNoTensor || slot(in, NormForward::bias) == kNoTensor)
       throw Refused("cudnnBatchNormalization wants scale and bias");
-    consider_modes(problem,
-                   [&](int mode) { return std::make_unique<Forward>(problem, pattern, mode); });
+    consider_modes(problem, [&](int mode) {
+      return std::make_unique<LegacyBatchNormForward>(problem, pattern, mode);
+    });
   }
   const auto* backward = std::get_if<NormBackward>(&node.op);
   if (problem.stretch.size() == 1 && backward && backward->mode == NormMode::batch) {
@@ -245,8 +246,9 @@ void consider_batch_norm(const LegacyProblem& problem) {
     require_f32_parameters(problem,
                            {node.inputs[NormBackward::scale], node.outputs[NormBackward::dscale],
                             node.outputs[NormBackward::dbias]});
-    consider_modes(problem,
-                   [&](int mode) { return std::make_unique<Backward>(problem, node, mode); });
+    consider_modes(problem, [&](int mode) {
+      return std::make_unique<LegacyBatchNormBackward>(problem, node, mode);
+    });
   }
 }
 

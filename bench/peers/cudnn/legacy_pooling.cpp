@@ -51,9 +51,9 @@ class Pooling : public Piece {
   LegacyPooling pooling_ = nullptr;
 };
 
-class Forward final : public Pooling {
+class LegacyPoolingForward final : public Pooling {
  public:
-  Forward(const LegacyProblem& problem, const Node& node, const ResampleForward& op)
+  LegacyPoolingForward(const LegacyProblem& problem, const Node& node, const ResampleForward& op)
       : Pooling(problem.library, op),
         x_form_(problem.library, problem.tensor(node.inputs[ResampleForward::x])),
         y_form_(problem.library, problem.tensor(node.outputs[ResampleForward::y])),
@@ -69,10 +69,10 @@ class Forward final : public Pooling {
 
 // Reads x and y too. y is what the forward pass left: computed here, once. Averages do not depend
 // on x, so that where the graph has none, any memory of its size serves.
-class Backward final : public Pooling {
+class LegacyPoolingBackward final : public Pooling {
  public:
-  Backward(const LegacyProblem& problem, const Node& node, const ResampleBackward& op,
-           const Tensor& x, const Tensor& dy, const void* x_data)
+  LegacyPoolingBackward(const LegacyProblem& problem, const Node& node, const ResampleBackward& op,
+                        const Tensor& x, const Tensor& dy, const void* x_data)
       : Pooling(problem.library, op),
         x_form_(problem.library, x),
         y_form_(problem.library, dy),
@@ -107,7 +107,7 @@ void consider_pooling(const LegacyProblem& problem) {
   if (const auto* op = std::get_if<ResampleForward>(&node.op)) {
     if (node.outputs.size() > 1 && node.outputs[ResampleForward::index] != kNoTensor)
       throw Refused("cudnnPoolingForward gives no index");
-    problem.fastest.consider(std::make_unique<Forward>(problem, node, *op));
+    problem.fastest.consider(std::make_unique<LegacyPoolingForward>(problem, node, *op));
   }
   if (const auto* op = std::get_if<ResampleBackward>(&node.op)) {
     const TensorId x =
@@ -115,7 +115,7 @@ void consider_pooling(const LegacyProblem& problem) {
     if (x == kNoTensor && op->mode == ResampleMode::maxpool)
       throw Refused("cudnnPoolingBackward wants x, the graph has an index");
     const TensorId dx = node.outputs[ResampleBackward::dx];
-    problem.fastest.consider(std::make_unique<Backward>(
+    problem.fastest.consider(std::make_unique<LegacyPoolingBackward>(
         problem, node, *op, problem.tensor(dx), problem.tensor(node.inputs[ResampleBackward::dy]),
         problem.bindings.at(x == kNoTensor ? dx : x)));
   }

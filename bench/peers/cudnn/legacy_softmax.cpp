@@ -40,9 +40,9 @@ class Softmax : public Piece {
   const LegacyForm form_;
 };
 
-class Forward final : public Softmax {
+class LegacySoftmaxForward final : public Softmax {
  public:
-  Forward(const LegacyProblem& problem, const Node& node, bool log, const Way& way)
+  LegacySoftmaxForward(const LegacyProblem& problem, const Node& node, bool log, const Way& way)
       : Softmax(problem, problem.tensor(node.inputs[SoftmaxForward::x]), log, way),
         x_(problem.bindings.at(node.inputs[SoftmaxForward::x])),
         y_(problem.bindings.at(node.outputs[SoftmaxForward::y])) {}
@@ -58,9 +58,9 @@ class Forward final : public Softmax {
   void* y_;
 };
 
-class Backward final : public Softmax {
+class LegacySoftmaxBackward final : public Softmax {
  public:
-  Backward(const LegacyProblem& problem, const Node& node, bool log, const Way& way)
+  LegacySoftmaxBackward(const LegacyProblem& problem, const Node& node, bool log, const Way& way)
       : Softmax(problem, problem.tensor(node.inputs[SoftmaxBackward::y]), log, way),
         y_(problem.bindings.at(node.inputs[SoftmaxBackward::y])),
         dy_(problem.bindings.at(node.inputs[SoftmaxBackward::dy])),
@@ -102,9 +102,9 @@ void consider_softmax(const LegacyProblem& problem) {
     throw Refused("cudnnSoftmax is translated for packed rows of one dtype");
   for (const Way& way : kWays) {
     if (forward)
-      problem.fastest.consider(std::make_unique<Forward>(problem, node, op.log, way));
+      problem.fastest.consider(std::make_unique<LegacySoftmaxForward>(problem, node, op.log, way));
     else
-      problem.fastest.consider(std::make_unique<Backward>(problem, node, op.log, way));
+      problem.fastest.consider(std::make_unique<LegacySoftmaxBackward>(problem, node, op.log, way));
   }
 }
 
