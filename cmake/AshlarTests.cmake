@@ -57,7 +57,7 @@ else()
 endif()
 
 # Areas whose files can be read together: most of the time goes into the same headers.
-set(ashlar_unity_areas base capi cli cuda golden graph ops plan random reference)
+set(ashlar_unity_areas base capi cli cpu cuda golden graph ops plan random reference)
 set(ashlar_unity UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
 if(support_sources)
   set_target_properties(ashlar_test_support PROPERTIES ${ashlar_unity})

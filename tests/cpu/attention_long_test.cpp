@@ -12,11 +12,11 @@
 namespace ashlar::cpu {
 namespace {
 
-constexpr std::int64_t kLength = 16384, kDim = 64;
+constexpr std::int64_t kLength = 16384, kLongDim = 64;
 constexpr std::int64_t kMostExtraBytes = std::int64_t{64} << 20;
 // Around the borders of tiles of queries (216 forward, 128 backward, 1024 packed at once) and keys
 // (128), and both ends.
-constexpr std::int64_t kRows[] = {0, 127, 128, 215, 216, 1024, 5000, 12287, kLength - 1};
+constexpr std::int64_t kCheckedRows[] = {0, 127, 128, 215, 216, 1024, 5000, 12287, kLength - 1};
 
 // A field of /proc/self/status in bytes; -1 where there is none.
 std::int64_t memory_field(const std::string& field) {
@@ -43,18 +43,18 @@ struct Sequence {
     const Tensor rows = row_tensor(kLength);
     std::uint64_t seed = 1;
     for (std::vector<float>* tensor : {&q, &k, &v, &d_o, &o, &dq, &dk, &dv}) {
-      tensor->resize(static_cast<std::size_t>(kLength * kDim));
+      tensor->resize(static_cast<std::size_t>(kLength * kLongDim));
       fill_random(rows, tensor->data(), seed++);
     }
     stats.resize(static_cast<std::size_t>(kLength));
   }
   static Tensor row_tensor(std::int64_t rows) {
     Graph graph;
-    return graph.tensor(graph.input("x", {1, 1, rows, kDim}, f32).id());
+    return graph.tensor(graph.input("x", {1, 1, rows, kLongDim}, f32).id());
   }
 };
 
-float* row(std::vector<float>& tensor, std::int64_t i, std::int64_t width = kDim) {
+float* row(std::vector<float>& tensor, std::int64_t i, std::int64_t width = kLongDim) {
   return tensor.data() + i * width;
 }
 
@@ -98,7 +98,7 @@ void expect_rows(const Graph& graph, const std::vector<std::pair<std::string, co
 
 TEST(AttentionLong, CausalForwardAndBackward) {
   Sequence s;
-  const Dims dims = {1, 1, kLength, kDim};
+  const Dims dims = {1, 1, kLength, kLongDim};
   const AttentionAttributes causal{.right_bound = 0};
   {
     Graph g;
@@ -136,8 +136,8 @@ TEST(AttentionLong, CausalForwardAndBackward) {
   }
 
   // Row i of o, stats and dq depends on query i and the keys up to i.
-  for (std::int64_t i : kRows) {
-    const Dims one = {1, 1, 1, kDim}, seen = {1, 1, i + 1, kDim};
+  for (std::int64_t i : kCheckedRows) {
+    const Dims one = {1, 1, 1, kLongDim}, seen = {1, 1, i + 1, kLongDim};
     Graph g;
     const Value q = g.input("q", one, f32), k = g.input("k", seen, f32),
                 v = g.input("v", seen, f32), given_o = g.input("given_o", one, f32),
@@ -160,8 +160,8 @@ TEST(AttentionLong, CausalForwardAndBackward) {
                 "row " + std::to_string(i));
   }
   // Row j of dk and dv depends on key j and the queries from j on.
-  for (std::int64_t j : kRows) {
-    const Dims one = {1, 1, 1, kDim}, seeing = {1, 1, kLength - j, kDim};
+  for (std::int64_t j : kCheckedRows) {
+    const Dims one = {1, 1, 1, kLongDim}, seeing = {1, 1, kLength - j, kLongDim};
     Graph g;
     const Value q = g.input("q", seeing, f32), k = g.input("k", one, f32),
                 v = g.input("v", one, f32), o = g.input("o", seeing, f32),

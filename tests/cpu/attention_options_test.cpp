@@ -8,9 +8,9 @@
 namespace ashlar::cpu {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
-struct Case {
+struct OptionsCase {
   std::int64_t batch = 2, heads = 3, k_heads = 3, v_heads = 3, queries = 70, keys = 150,
                head_dim = 8, value_dim = 8;
   AttentionAttributes op = {};
@@ -38,7 +38,7 @@ struct Operands {
   Value q, k, v, bias, seq_len_q, seq_len_kv, seed, table_k, table_v, sink, block_mask, extra;
 };
 
-Operands make_operands(Graph& g, const Case& c) {
+Operands make_operands(Graph& g, const OptionsCase& c) {
   Operands o;
   const DType wide = c.dtype == f64 ? f64 : f32;
   o.q = g.input("q", {c.batch, c.heads, c.queries, c.head_dim}, c.dtype);
@@ -74,7 +74,7 @@ std::vector<Operand> slots(const Operands& o) {
           {Op::score_input1, o.extra}};
 }
 
-void fill_page_table(PlanCheck& plan, const Case& c, const char* name, std::int64_t page) {
+void fill_page_table(PlanCheck& plan, const OptionsCase& c, const char* name, std::int64_t page) {
   if (page == 0) return;
   std::vector<double> table;
   const std::int64_t count = c.batch * c.pages(page), blocks = c.blocks(page);
@@ -85,7 +85,7 @@ void fill_page_table(PlanCheck& plan, const Case& c, const char* name, std::int6
   plan.set(name, table);
 }
 
-void fill(PlanCheck& plan, const Case& c) {
+void fill(PlanCheck& plan, const OptionsCase& c) {
   if (c.lengths) {
     plan.set("seq_len_q", {static_cast<double>(c.queries - 3), static_cast<double>(c.queries / 2)});
     plan.set("seq_len_kv", {static_cast<double>(c.keys / 2), static_cast<double>(c.keys - 1)});
@@ -97,7 +97,7 @@ void fill(PlanCheck& plan, const Case& c) {
   if (c.fill) c.fill(plan);
 }
 
-std::vector<Value> add_forward(Graph& g, const Case& c, const Operands& o) {
+std::vector<Value> add_forward(Graph& g, const OptionsCase& c, const Operands& o) {
   AttentionForward op;
   static_cast<AttentionAttributes&>(op) = c.op;
   std::vector<Operand> inputs = slots<AttentionForward>(o);
@@ -114,13 +114,13 @@ std::vector<Value> add_forward(Graph& g, const Case& c, const Operands& o) {
   return results;
 }
 
-void fill_factors(PlanCheck& plan, const Case& c, bool backward) {
+void fill_factors(PlanCheck& plan, const OptionsCase& c, bool backward) {
   for (int slot : c.factors) plan.fill("factor" + std::to_string(slot), 0.5, 1.5);
   if (backward)
     for (int slot : c.backward_factors) plan.fill("back" + std::to_string(slot), 0.5, 1.5);
 }
 
-void check_forward(const Case& c) {
+void check_forward(const OptionsCase& c) {
   Graph g;
   add_forward(g, c, make_operands(g, c));
   PlanCheck plan(std::move(g));
@@ -129,7 +129,7 @@ void check_forward(const Case& c) {
   plan.expect_agrees("cpu.attention_tiled");
 }
 
-void check_backward(const Case& c) {
+void check_backward(const OptionsCase& c) {
   using Op = AttentionBackward;
   Graph g;
   const Operands o = make_operands(g, c);
@@ -158,9 +158,9 @@ void check_backward(const Case& c) {
   plan.expect_agrees("cpu.attention_tiled_backward");
 }
 
-void check(const char* what, const std::function<void(Case&)>& change) {
+void check(const char* what, const std::function<void(OptionsCase&)>& change) {
   SCOPED_TRACE(what);
-  Case c;
+  OptionsCase c;
   change(c);
   check_forward(c);
   check_backward(c);
@@ -186,81 +186,83 @@ ScoreProgram masked_softplus() {
           constant(40.0),
           step(PointwiseMode::add, {1, kStep + 2}),
           step(PointwiseMode::cmp_ge, {kStep + 3, 2}),
-          constant(-kInf),
+          constant(-kInfinite),
           step(PointwiseMode::binary_select, {kStep + 1, kStep + 5, kStep + 4})};
 }
 
 TEST(AttentionOptions, Alibi) {
-  check("five heads", [](Case& c) {
+  check("five heads", [](OptionsCase& c) {
     c.heads = c.k_heads = c.v_heads = 5, c.batch = 1, c.op.alibi = true, c.op.right_bound = 0;
   });
-  check("bottom right, lengths", [](Case& c) {
+  check("bottom right, lengths", [](OptionsCase& c) {
     c.op.alibi = true, c.op.right_bound = 0, c.op.alignment = MaskAlignment::bottom_right;
     c.lengths = true;
   });
 }
 
 TEST(AttentionOptions, SoftCap) {
-  check("soft cap", [](Case& c) { c.op.soft_cap = 0.75, c.op.scale = 1.0; });
-  check("soft cap, bias, causal, f64",
-        [](Case& c) { c.op.soft_cap = 0.75, c.bias = true, c.op.right_bound = 0, c.dtype = f64; });
+  check("soft cap", [](OptionsCase& c) { c.op.soft_cap = 0.75, c.op.scale = 1.0; });
+  check("soft cap, bias, causal, f64", [](OptionsCase& c) {
+    c.op.soft_cap = 0.75, c.bias = true, c.op.right_bound = 0, c.dtype = f64;
+  });
 }
 
 TEST(AttentionOptions, ScoreModifier) {
-  check("modifier", [](Case& c) { c.op.score_modifier = masked_softplus(), c.scores = true; });
-  check("with everything else", [](Case& c) {
+  check("modifier",
+        [](OptionsCase& c) { c.op.score_modifier = masked_softplus(), c.scores = true; });
+  check("with everything else", [](OptionsCase& c) {
     c.op.score_modifier = masked_softplus(), c.scores = true, c.bias = true, c.op.alibi = true;
     c.op.soft_cap = 2.0, c.lengths = true, c.op.left_bound = 100, c.sink = true;
   });
   // The slope of softplus is the sigmoid; a place that is masked out has no gradient.
-  check("given gradient", [](Case& c) {
+  check("given gradient", [](OptionsCase& c) {
     c.op.score_modifier = masked_softplus(), c.scores = true;
     c.gradient = {step(PointwiseMode::softplus_bwd, {kScoreGradient, 0})};
   });
 }
 
 TEST(AttentionOptions, BlockMask) {
-  check("small blocks", [](Case& c) {
+  check("small blocks", [](OptionsCase& c) {
     c.op.block_rows = 16, c.op.block_columns = 24, c.block_mask = {c.batch, c.heads, 5, 7};
   });
-  check("broadcast, causal", [](Case& c) {
+  check("broadcast, causal", [](OptionsCase& c) {
     c.op.block_rows = 8, c.op.block_columns = 64, c.block_mask = {1, 1, 9, 3};
     c.op.right_bound = 0;
   });
-  check("whole tiles hidden", [](Case& c) {
+  check("whole tiles hidden", [](OptionsCase& c) {
     c.op.block_rows = 64, c.op.block_columns = 128, c.block_mask = {1, 1, 2, 2};
     c.fill = [](PlanCheck& plan) { plan.set("block_mask", {0, 1, 0, 0}); };
   });
 }
 
 TEST(AttentionOptions, Sink) {
-  check("sink", [](Case& c) { c.sink = true; });
-  check("lengths, rows that see only the sink", [](Case& c) {
+  check("sink", [](OptionsCase& c) { c.sink = true; });
+  check("lengths, rows that see only the sink", [](OptionsCase& c) {
     c.sink = true, c.lengths = true, c.op.right_bound = 0;
     c.op.alignment = MaskAlignment::bottom_right, c.keys = 40;
   });
-  check("few queries", [](Case& c) { c.sink = true, c.queries = 2; });
+  check("few queries", [](OptionsCase& c) { c.sink = true, c.queries = 2; });
 }
 
 TEST(AttentionOptions, Paged) {
-  check("both", [](Case& c) { c.k_page = 16, c.v_page = 16; });
-  check("sizes that differ, lengths, causal", [](Case& c) {
+  check("both", [](OptionsCase& c) { c.k_page = 16, c.v_page = 16; });
+  check("sizes that differ, lengths, causal", [](OptionsCase& c) {
     c.k_page = 7, c.v_page = 32, c.lengths = true, c.op.right_bound = 0;
     c.op.alignment = MaskAlignment::bottom_right;
     c.op.max_seq_len_kv = c.keys;
   });
-  check("only v", [](Case& c) { c.v_page = 10; });
-  check("one query, grouped heads", [](Case& c) {
+  check("only v", [](OptionsCase& c) { c.v_page = 10; });
+  check("one query, grouped heads", [](OptionsCase& c) {
     c.k_page = c.v_page = 16, c.queries = 1, c.heads = 4, c.k_heads = c.v_heads = 2;
   });
 }
 
 TEST(AttentionOptions, DropoutDump) {
-  check("dump", [](Case& c) { c.dump = true, c.op.dropout = 0.4, c.op.right_bound = 0; });
-  check("odd keys", [](Case& c) { c.dump = true, c.op.dropout = 0.9, c.keys = 131; });
+  check("dump", [](OptionsCase& c) { c.dump = true, c.op.dropout = 0.4, c.op.right_bound = 0; });
+  check("odd keys", [](OptionsCase& c) { c.dump = true, c.op.dropout = 0.9, c.keys = 131; });
 }
 
-void with_factors(Case& c) {
+void with_factors(OptionsCase& c) {
   using F = AttentionForward;
   using B = AttentionBackward;
   c.factors = {F::descale_q, F::descale_k, F::descale_v, F::descale_s, F::scale_s, F::scale_o};
@@ -271,10 +273,10 @@ void with_factors(Case& c) {
 }
 
 TEST(AttentionOptions, Factors) {
-  check("f32", [](Case& c) { with_factors(c), c.op.right_bound = 0; });
+  check("f32", [](OptionsCase& c) { with_factors(c), c.op.right_bound = 0; });
   for (DType dtype : {e4m3, e5m2})
-    check("fp8", [&](Case& c) { with_factors(c), c.dtype = dtype, c.op.right_bound = 0; });
-  check("fp8 saturates", [&](Case& c) {
+    check("fp8", [&](OptionsCase& c) { with_factors(c), c.dtype = dtype, c.op.right_bound = 0; });
+  check("fp8 saturates", [&](OptionsCase& c) {
     with_factors(c), c.dtype = e4m3, c.sink = true;
     c.fill = [](PlanCheck& plan) {
       plan.set("factor" + std::to_string(AttentionForward::scale_s), {100000.0});
@@ -289,28 +291,30 @@ TEST(AttentionOptions, HiddenValuesDoNotSpread) {
       std::vector<double> values = plan.get(name);
       const std::size_t row = static_cast<std::size_t>(row_length);
       for (std::size_t at : {20 * row + 1, 131 * row, 400 * row + 3})
-        values[at] = at % 2 == 0 ? kInf : std::numeric_limits<double>::quiet_NaN();
+        values[at] = at % 2 == 0 ? kInfinite : std::numeric_limits<double>::quiet_NaN();
       plan.set(name, values);
     }
   };
   const auto fill = [&](PlanCheck& plan) { poison(plan, 8); };
-  check("causal", [&](Case& c) { c.op.right_bound = 0, c.fill = fill; });
-  check("window", [&](Case& c) { c.op.left_bound = 30, c.op.right_bound = 4, c.fill = fill; });
-  check("blocks", [&](Case& c) {
+  check("causal", [&](OptionsCase& c) { c.op.right_bound = 0, c.fill = fill; });
+  check("window",
+        [&](OptionsCase& c) { c.op.left_bound = 30, c.op.right_bound = 4, c.fill = fill; });
+  check("blocks", [&](OptionsCase& c) {
     c.op.block_rows = 16, c.op.block_columns = 24, c.block_mask = {c.batch, c.heads, 5, 7};
     c.fill = fill;
   });
-  check("dropped weights",
-        [&](Case& c) { c.dump = true, c.op.dropout = 0.5, c.op.right_bound = 0, c.fill = fill; });
-  check("few queries", [&](Case& c) {
+  check("dropped weights", [&](OptionsCase& c) {
+    c.dump = true, c.op.dropout = 0.5, c.op.right_bound = 0, c.fill = fill;
+  });
+  check("few queries", [&](OptionsCase& c) {
     c.queries = 2, c.op.right_bound = 0, c.op.alignment = MaskAlignment::bottom_right;
     c.op.left_bound = 100, c.fill = fill;
   });
-  check("queries and gradients", [&](Case& c) {
+  check("queries and gradients", [&](OptionsCase& c) {
     c.op.right_bound = 0;
     c.fill = [](PlanCheck& plan) {
       std::vector<double> values = plan.get("q");
-      values[10 * 8] = kInf;
+      values[10 * 8] = kInfinite;
       plan.set("q", values);
     };
   });

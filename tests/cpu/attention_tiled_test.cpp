@@ -5,7 +5,7 @@
 namespace ashlar::cpu {
 namespace {
 
-struct Case {
+struct TiledCase {
   std::int64_t batch = 2, heads = 2, k_heads = 2, v_heads = 2, queries = 20, keys = 30,
                head_dim = 16, value_dim = 16;
   AttentionAttributes op = {};
@@ -17,7 +17,7 @@ struct Case {
 };
 
 // What a case asks for besides q, k and v.
-AttentionOperands operands(Graph& graph, const Case& c) {
+AttentionOperands operands(Graph& graph, const TiledCase& c) {
   AttentionOperands result;
   const DType wide = c.dtype == f64 ? f64 : f32;
   if (!c.bias.empty()) result.bias = graph.input("bias", c.bias, wide);
@@ -34,7 +34,7 @@ AttentionOperands operands(Graph& graph, const Case& c) {
   return result;
 }
 
-void set_integers(PlanCheck& plan, const Case& c) {
+void set_integers(PlanCheck& plan, const TiledCase& c) {
   if (c.lengths) {
     std::vector<double> queries, keys;
     for (std::int64_t b = 0; b < c.batch; ++b) {
@@ -51,7 +51,7 @@ void set_integers(PlanCheck& plan, const Case& c) {
   }
 }
 
-void check_forward(const Case& c) {
+void check_forward(const TiledCase& c) {
   Graph graph;
   Value q = graph.input("q", {c.batch, c.heads, c.queries, c.head_dim}, c.dtype, c.layout);
   Value k = graph.input("k", {c.batch, c.k_heads, c.keys, c.head_dim}, c.dtype, c.layout);
@@ -65,7 +65,7 @@ void check_forward(const Case& c) {
 }
 
 // The gradients of one forward pass, in the same graph: o and stats fit q, k and v.
-void check_backward(const Case& c) {
+void check_backward(const TiledCase& c) {
   Graph graph;
   Value q = graph.input("q", {c.batch, c.heads, c.queries, c.head_dim}, c.dtype, c.layout);
   Value k = graph.input("k", {c.batch, c.k_heads, c.keys, c.head_dim}, c.dtype, c.layout);
@@ -86,22 +86,22 @@ void check_backward(const Case& c) {
   plan.expect_agrees("cpu.attention_tiled_backward");
 }
 
-void check(const char* what, const std::function<void(Case&)>& change) {
+void check(const char* what, const std::function<void(TiledCase&)>& change) {
   SCOPED_TRACE(what);
-  Case c;
+  TiledCase c;
   change(c);
   check_forward(c);
   check_backward(c);
 }
 
 TEST(AttentionTiled, Plain) {
-  check("plain", [](Case&) {});
+  check("plain", [](TiledCase&) {});
 }
 
 TEST(AttentionTiled, SizesAroundTheTiles) {
   for (std::int64_t queries : {1, 3, 8, 9, 63, 127, 129, 217})
     for (std::int64_t keys : {1, 127, 128, 130})
-      check("sizes", [&](Case& c) {
+      check("sizes", [&](TiledCase& c) {
         c.batch = 1, c.heads = c.k_heads = c.v_heads = 1, c.queries = queries, c.keys = keys;
       });
 }
@@ -110,7 +110,7 @@ TEST(AttentionTiled, SizesAroundTheTiles) {
 TEST(AttentionTiled, FewQueriesManyKeys) {
   for (std::int64_t queries : {1, 4, 20})
     for (bool causal : {false, true})
-      check("parts of keys", [&](Case& c) {
+      check("parts of keys", [&](TiledCase& c) {
         c.batch = 1, c.heads = 3, c.k_heads = c.v_heads = 1, c.queries = queries, c.keys = 1100;
         if (causal) c.op.right_bound = 0, c.op.alignment = MaskAlignment::bottom_right;
       });
@@ -118,11 +118,11 @@ TEST(AttentionTiled, FewQueriesManyKeys) {
 
 // More queries than the gradients pack at once.
 TEST(AttentionTiled, ManyQueries) {
-  check("causal", [](Case& c) {
+  check("causal", [](TiledCase& c) {
     c.batch = 1, c.heads = c.k_heads = c.v_heads = 1, c.queries = 1100, c.keys = 300;
     c.op.right_bound = 0, c.op.alignment = MaskAlignment::bottom_right;
   });
-  check("window", [](Case& c) {
+  check("window", [](TiledCase& c) {
     c.batch = 1, c.heads = 2, c.k_heads = c.v_heads = 1, c.queries = 1100, c.keys = 1100;
     c.op.right_bound = 3, c.op.left_bound = 40;
   });
@@ -130,7 +130,7 @@ TEST(AttentionTiled, ManyQueries) {
 
 TEST(AttentionTiled, HeadDims) {
   for (std::int64_t dim : {1, 7, 40, 130})
-    check("head dims", [&](Case& c) {
+    check("head dims", [&](TiledCase& c) {
       c.batch = 1, c.queries = 9, c.head_dim = dim, c.value_dim = dim / 2 + 3;
     });
 }
@@ -138,14 +138,14 @@ TEST(AttentionTiled, HeadDims) {
 TEST(AttentionTiled, Masks) {
   for (MaskAlignment alignment : {MaskAlignment::top_left, MaskAlignment::bottom_right})
     for (bool lengths : {false, true}) {
-      check("causal", [&](Case& c) {
+      check("causal", [&](TiledCase& c) {
         c.op.right_bound = 0, c.op.alignment = alignment, c.lengths = lengths;
       });
-      check("window", [&](Case& c) {
+      check("window", [&](TiledCase& c) {
         c.op.right_bound = 2, c.op.left_bound = 5, c.op.alignment = alignment, c.lengths = lengths;
         c.queries = 150, c.keys = 140, c.batch = c.lengths ? 2 : 1;
       });
-      check("more queries than keys", [&](Case& c) {
+      check("more queries than keys", [&](TiledCase& c) {
         c.op.right_bound = 0, c.op.alignment = alignment, c.lengths = lengths, c.queries = 33,
         c.keys = 10;
       });
@@ -155,24 +155,24 @@ TEST(AttentionTiled, Masks) {
 TEST(AttentionTiled, Biases) {
   for (const Dims& bias : {Dims{2, 4, 20, 30}, Dims{1, 4, 20, 30}, Dims{1, 1, 20, 30},
                            Dims{2, 1, 1, 30}, Dims{1, 4, 20, 1}})
-    check("bias", [&](Case& c) { c.heads = 4, c.k_heads = 2, c.v_heads = 4, c.bias = bias; });
+    check("bias", [&](TiledCase& c) { c.heads = 4, c.k_heads = 2, c.v_heads = 4, c.bias = bias; });
 }
 
 TEST(AttentionTiled, GroupedHeads) {
-  check("gqa", [](Case& c) { c.heads = 6, c.k_heads = 2, c.v_heads = 2; });
-  check("mqa", [](Case& c) { c.heads = 4, c.k_heads = 1, c.v_heads = 1, c.queries = 1; });
+  check("gqa", [](TiledCase& c) { c.heads = 6, c.k_heads = 2, c.v_heads = 2; });
+  check("mqa", [](TiledCase& c) { c.heads = 4, c.k_heads = 1, c.v_heads = 1, c.queries = 1; });
   check("k and v differ",
-        [](Case& c) { c.heads = 6, c.k_heads = 2, c.v_heads = 3, c.queries = 2; });
+        [](TiledCase& c) { c.heads = 6, c.k_heads = 2, c.v_heads = 3, c.queries = 2; });
 }
 
 TEST(AttentionTiled, Dropout) {
-  check("seed", [](Case& c) { c.op.dropout = 0.3; });
-  check("mask", [](Case& c) { c.op.dropout = 0.3, c.mask = true; });
+  check("seed", [](TiledCase& c) { c.op.dropout = 0.3; });
+  check("mask", [](TiledCase& c) { c.op.dropout = 0.3, c.mask = true; });
 }
 
 TEST(AttentionTiled, DtypesLayoutsScale) {
   for (DType dtype : kFloats)
-    check("dtype", [&](Case& c) {
+    check("dtype", [&](TiledCase& c) {
       c.dtype = dtype, c.op.scale = 0.37, c.batch = 1;
       c.layout = Layout(Dims{4096, 16, 64, 1});  // [B, S, H, D] in memory
     });

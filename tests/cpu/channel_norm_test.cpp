@@ -4,7 +4,7 @@
 namespace ashlar::cpu {
 namespace {
 
-struct Case {
+struct ChannelNormCase {
   Dims dims;
   NormMode mode;
   std::int64_t groups = 1;
@@ -18,7 +18,7 @@ Dims channel_dims(const Dims& dims) {
   return parameters;
 }
 
-void check(const Case& c) {
+void check(const ChannelNormCase& c) {
   SCOPED_TRACE(testing::Message() << to_string(c.dims) << " mode " << static_cast<int>(c.mode)
                                   << " groups " << c.groups << " " << to_string(c.dtype));
   const DType parameters = c.dtype == f64 ? f64 : f32;
@@ -64,10 +64,11 @@ void check(const Case& c) {
 
 TEST(ChannelNorm, ModesAndLayouts) {
   for (const Layout& layout : {row_major, channels_last})
-    for (const Case& c :
-         {Case{{3, 12, 5, 7}, NormMode::batch}, Case{{3, 12, 5, 7}, NormMode::instance},
-          Case{{3, 12, 5, 7}, NormMode::group, 4}, Case{{3, 12, 5, 7}, NormMode::group, 1}}) {
-      Case with_layout = c;
+    for (const ChannelNormCase& c : {ChannelNormCase{{3, 12, 5, 7}, NormMode::batch},
+                                     ChannelNormCase{{3, 12, 5, 7}, NormMode::instance},
+                                     ChannelNormCase{{3, 12, 5, 7}, NormMode::group, 4},
+                                     ChannelNormCase{{3, 12, 5, 7}, NormMode::group, 1}}) {
+      ChannelNormCase with_layout = c;
       with_layout.layout = layout;
       check(with_layout);
     }

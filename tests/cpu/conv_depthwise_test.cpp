@@ -8,21 +8,19 @@
 namespace ashlar::cpu {
 namespace {
 
-constexpr const char* kEngine = "cpu.conv_depthwise";
+constexpr const char* kDepthwiseEngine = "cpu.conv_depthwise";
 
-struct Problem {
+struct DepthwiseProblem {
   Dims x, w;
   ConvAttributes attributes = {};
 };
 
-Layout layout_of(bool last) { return last ? channels_last : row_major; }
-
-Dims result_dims(const Problem& p) {
+Dims result_dims(const DepthwiseProblem& p) {
   Graph graph;
   return graph.conv(graph.input("x", p.x, f32), graph.input("w", p.w, f32), p.attributes).dims();
 }
 
-void check(const Problem& p, DType dtype, bool last, const CompileOptions& options = {}) {
+void check(const DepthwiseProblem& p, DType dtype, bool last, const CompileOptions& options = {}) {
   SCOPED_TRACE(testing::Message() << to_string(p.x) << " by " << to_string(p.w) << " "
                                   << to_string(dtype) << (last ? " channels last" : ""));
   const Layout layout = layout_of(last);
@@ -31,21 +29,21 @@ void check(const Problem& p, DType dtype, bool last, const CompileOptions& optio
     Graph graph;
     Value x = graph.input("x", p.x, dtype, layout), w = graph.input("w", p.w, dtype, layout);
     graph.output("y", graph.conv(x, w, p.attributes));
-    PlanCheck(std::move(graph)).expect_agrees(kEngine, options);
+    PlanCheck(std::move(graph)).expect_agrees(kDepthwiseEngine, options);
   }
   {
     Graph graph;
     Value dy = graph.input("dy", y, dtype, layout), w = graph.input("w", p.w, dtype, layout);
     graph.output("dx", graph.conv_backward_data(dy, w, p.attributes, {.dims = p.x}));
-    PlanCheck(std::move(graph)).expect_agrees(kEngine, options);
+    PlanCheck(std::move(graph)).expect_agrees(kDepthwiseEngine, options);
   }
   Graph graph;
   Value x = graph.input("x", p.x, dtype, layout), dy = graph.input("dy", y, dtype, layout);
   graph.output("dw", graph.conv_backward_filter(x, dy, p.attributes, {.dims = p.w}));
-  PlanCheck(std::move(graph)).expect_agrees(kEngine, options);
+  PlanCheck(std::move(graph)).expect_agrees(kDepthwiseEngine, options);
 }
 
-void check_layouts(const Problem& p, DType dtype = f32) {
+void check_layouts(const DepthwiseProblem& p, DType dtype = f32) {
   for (const bool last : {true, false}) check(p, dtype, last);
 }
 
@@ -80,7 +78,7 @@ TEST(ConvDepthwise, LinesTogether) {
         y = relu(y + graph.input("bias", {1, 48, 1, 1}, f32) +
                  graph.input("residual", {2, 48, 13, 9}, f32, channels_last));
       graph.output("y", y);
-      PlanCheck(std::move(graph)).expect_agrees(kEngine, {}, device);
+      PlanCheck(std::move(graph)).expect_agrees(kDepthwiseEngine, {}, device);
     }
 }
 
@@ -103,7 +101,7 @@ TEST(ConvDepthwise, KeepsConstantWeights) {
       options.guard = true;
       if (constant) options.constants = {{"w", weights.data()}};
       const Plan plan = compile(graph, Device::cpu(), options);
-      EXPECT_NE(plan.explain().find(kEngine), std::string::npos);
+      EXPECT_NE(plan.explain().find(kDepthwiseEngine), std::string::npos);
       std::vector<float> out(static_cast<std::size_t>(element_count(forward ? small : large)),
                              -1.0f);
       std::vector<std::byte> block(static_cast<std::size_t>(plan.workspace_size()) + 64);
@@ -164,9 +162,9 @@ TEST(ConvDepthwise, GroupsOfEveryShape) {
   for (const Group g : {Group{2, 2}, Group{4, 4}, Group{8, 8}, Group{3, 3}, Group{5, 5},
                         Group{1, 2}, Group{1, 3}, Group{2, 1}, Group{4, 2}, Group{3, 7}})
     for (const std::int64_t groups : {2, 9}) {
-      const Problem p{{1, groups * g.channels, 6, 16},
-                      {groups * g.filters, g.channels, 3, 3},
-                      {.padding = {1, 1}}};
+      const DepthwiseProblem p{{1, groups * g.channels, 6, 16},
+                               {groups * g.filters, g.channels, 3, 3},
+                               {.padding = {1, 1}}};
       check_layouts(p);
       if (groups == 9) check_layouts({p.x, p.w, {.stride = {2, 2}}}, bf16);
     }
@@ -188,7 +186,7 @@ TEST(ConvDepthwise, OperandsInDifferentLayouts) {
     Value dy = graph.input("dy", {2, 24, 6, 15}, f32, layout_of(!x_last));
     graph.output("dw",
                  graph.conv_backward_filter(x, dy, {.padding = {1, 1}}, {.dims = {24, 1, 3, 3}}));
-    PlanCheck(std::move(graph)).expect_agrees(kEngine);
+    PlanCheck(std::move(graph)).expect_agrees(kDepthwiseEngine);
   }
 }
 
@@ -219,7 +217,7 @@ TEST(ConvDepthwise, EpiloguesInRegistersAndBeyond) {
       Graph graph;
       Value y = result_of(graph, kind, last);
       graph.output("y", y);
-      PlanCheck(std::move(graph)).expect_agrees(kEngine);
+      PlanCheck(std::move(graph)).expect_agrees(kDepthwiseEngine);
     }
 }
 
@@ -237,7 +235,7 @@ TEST(ConvDepthwise, NumbersThatAreNoneStayWhereTheyBelong) {
     for (std::size_t i = 17; i < values.size(); i += 18)  // the last column
       values[i] = std::numeric_limits<double>::quiet_NaN();
     plan.set("x", values);
-    plan.expect_agrees(kEngine);
+    plan.expect_agrees(kDepthwiseEngine);
   }
 }
 
@@ -249,7 +247,7 @@ TEST(ConvDepthwise, ResultsPastTheCaches) {
   graph.output("y", graph.conv(x, w, {.padding = {0, 1}}) * 2.0);
   CompileOptions options;
   options.fuse = false;
-  PlanCheck(std::move(graph)).expect_agrees(kEngine, options);
+  PlanCheck(std::move(graph)).expect_agrees(kDepthwiseEngine, options);
 }
 
 }  // namespace

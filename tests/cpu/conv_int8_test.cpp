@@ -5,13 +5,13 @@
 namespace ashlar::cpu {
 namespace {
 
-struct Case {
+struct ConvInt8Case {
   Dims x, w;
   ConvAttributes attributes = {};
 };
 
-const std::vector<Case>& cases() {
-  static const std::vector<Case> list = {
+const std::vector<ConvInt8Case>& int8_cases() {
+  static const std::vector<ConvInt8Case> list = {
       {{2, 20, 9, 11}, {24, 20, 3, 3}, {.padding = {1, 1}}},
       {{1, 64, 15, 16}, {70, 64, 3, 3}},
       {{1, 3, 17, 19}, {8, 3, 5, 5}, {.padding = {2, 2}, .stride = {2, 2}}},
@@ -39,7 +39,7 @@ const std::vector<Case>& cases() {
 constexpr std::pair<DType, DType> kPairs[] = {{u8, i8}, {i8, i8}, {u8, u8},
                                               {i8, u8}, {i4, u4}, {i8, i4}};
 
-void check(const Case& c, DType left, DType right, DType result, int layouts) {
+void check(const ConvInt8Case& c, DType left, DType right, DType result, int layouts) {
   SCOPED_TRACE(testing::Message() << to_string(c.x) << " " << to_string(left) << " * "
                                   << to_string(c.w) << " " << to_string(right) << " -> "
                                   << to_string(result) << " layouts " << layouts);
@@ -57,12 +57,12 @@ void check(const Case& c, DType left, DType right, DType result, int layouts) {
 }
 
 TEST(ConvInt8, SignsAndShapes) {
-  for (const Case& c : cases())
+  for (const ConvInt8Case& c : int8_cases())
     for (const auto& [left, right] : kPairs) check(c, left, right, i32, 7);
 }
 
 TEST(ConvInt8, Layouts) {
-  for (const Case& c : cases())
+  for (const ConvInt8Case& c : int8_cases())
     for (int layouts = 0; layouts < 7; ++layouts)
       check(c, layouts % 2 ? i8 : u8, i8, layouts % 3 ? i32 : i8, layouts);
 }

@@ -3,14 +3,14 @@
 namespace ashlar::cpu {
 namespace {
 
-struct Case {
+struct ConvCase {
   Dims x, w;
   ConvAttributes attributes = {};
   const char* engine = "cpu.conv_";  // any of them
 };
 
-const std::vector<Case>& cases() {
-  static const std::vector<Case> list = {
+const std::vector<ConvCase>& conv_cases() {
+  static const std::vector<ConvCase> list = {
       {{2, 20, 9, 11}, {24, 20, 3, 3}, {.padding = {1, 1}}},
       {{1, 3, 17, 19}, {8, 3, 5, 5}, {.padding = {2, 2}, .stride = {2, 2}}},
       {{2, 6, 8, 7}, {5, 6, 1, 1}},
@@ -41,9 +41,7 @@ CompileOptions without_winograd(CompileOptions options) {
   return options;
 }
 
-Layout layout_of(bool last) { return last ? channels_last : row_major; }
-
-void forward(const Case& c, DType dtype, bool last, CompileOptions options = {}) {
+void forward(const ConvCase& c, DType dtype, bool last, CompileOptions options = {}) {
   Graph graph;
   Value x = graph.input("x", c.x, dtype, layout_of(last));
   Value w = graph.input("w", c.w, dtype, layout_of(last));
@@ -51,12 +49,12 @@ void forward(const Case& c, DType dtype, bool last, CompileOptions options = {})
   PlanCheck(std::move(graph)).expect_agrees(c.engine, without_winograd(options));
 }
 
-Dims result_dims(const Case& c) {
+Dims result_dims(const ConvCase& c) {
   Graph graph;
   return graph.conv(graph.input("x", c.x, f32), graph.input("w", c.w, f32), c.attributes).dims();
 }
 
-void backward_data(const Case& c, DType dtype, bool last, CompileOptions options = {}) {
+void backward_data(const ConvCase& c, DType dtype, bool last, CompileOptions options = {}) {
   Graph graph;
   Value dy = graph.input("dy", result_dims(c), dtype, layout_of(last));
   Value w = graph.input("w", c.w, dtype, layout_of(last));
@@ -64,7 +62,7 @@ void backward_data(const Case& c, DType dtype, bool last, CompileOptions options
   PlanCheck(std::move(graph)).expect_agrees(c.engine, without_winograd(options));
 }
 
-void backward_filter(const Case& c, DType dtype, bool last, CompileOptions options = {}) {
+void backward_filter(const ConvCase& c, DType dtype, bool last, CompileOptions options = {}) {
   Graph graph;
   Value x = graph.input("x", c.x, dtype, layout_of(last));
   Value dy = graph.input("dy", result_dims(c), dtype, layout_of(last));
@@ -73,7 +71,7 @@ void backward_filter(const Case& c, DType dtype, bool last, CompileOptions optio
 }
 
 TEST(Conv, EveryCaseInAllDirectionsAndLayouts) {
-  for (const Case& c : cases())
+  for (const ConvCase& c : conv_cases())
     for (const bool last : {false, true}) {
       SCOPED_TRACE(testing::Message()
                    << to_string(c.x) << " by " << to_string(c.w) << (last ? " channels last" : ""));
@@ -88,9 +86,9 @@ TEST(Conv, Dtypes) {
     for (std::size_t i : {std::size_t{0}, std::size_t{8}})
       for (const bool last : {false, true}) {
         SCOPED_TRACE(testing::Message() << to_string(dtype) << " case " << i);
-        forward(cases()[i], dtype, last);
-        backward_data(cases()[i], dtype, last);
-        backward_filter(cases()[i], dtype, last);
+        forward(conv_cases()[i], dtype, last);
+        backward_data(conv_cases()[i], dtype, last);
+        backward_filter(conv_cases()[i], dtype, last);
       }
 }
 
@@ -99,7 +97,7 @@ TEST(Conv, WithoutScratch) {
   options.workspace_limit = 0;
   for (std::size_t i : {std::size_t{0}, std::size_t{9}})
     for (const bool last : {false, true}) {
-      Case c = cases()[i];
+      ConvCase c = conv_cases()[i];
       if (i == 0) c.engine = "cpu.conv_implicit_gemm";
       forward(c, f32, last, options);
       backward_data(c, f32, last, options);
@@ -125,7 +123,7 @@ TEST(Conv, AlphaBetaAndEpilogue) {
 
 TEST(Conv, SmallGroups) {
   for (const bool last : {false, true}) {
-    const Case c{{2, 32, 6, 6}, {32, 4, 3, 3}, {.padding = {1, 1}}, "cpu.conv_"};
+    const ConvCase c{{2, 32, 6, 6}, {32, 4, 3, 3}, {.padding = {1, 1}}, "cpu.conv_"};
     forward(c, f32, last);
     backward_data(c, f32, last);
     backward_filter(c, f32, last);
@@ -133,7 +131,7 @@ TEST(Conv, SmallGroups) {
 }
 
 TEST(Conv, ZeroExtents) {
-  const Case c{{0, 4, 5, 5}, {6, 4, 3, 3}, {}};
+  const ConvCase c{{0, 4, 5, 5}, {6, 4, 3, 3}, {}};
   forward(c, f32, true);
   backward_data(c, f32, true);
   backward_filter(c, f32, true);

@@ -9,16 +9,16 @@
 namespace ashlar::cpu {
 namespace {
 
-constexpr std::string_view kEngine = "cpu.conv_tiles";
+constexpr std::string_view kTilesEngine = "cpu.conv_tiles";
 
-struct Case {
+struct ConvTilesCase {
   const char* name;
   Dims x, w;
   ConvAttributes attributes = {};
 };
 
-const std::vector<Case>& cases() {
-  static const std::vector<Case> list = {
+const std::vector<ConvTilesCase>& tiles_cases() {
+  static const std::vector<ConvTilesCase> list = {
       {"padded", {2, 20, 7, 9}, {70, 20, 3, 3}, {.padding = {1, 1}}},
       {"in place, odd channels", {2, 37, 6, 9}, {33, 37, 1, 1}},
       {"strided", {1, 24, 13, 11}, {48, 24, 3, 3}, {.padding = {1, 1}, .stride = {2, 2}}},
@@ -48,14 +48,12 @@ const std::vector<Case>& cases() {
   return list;
 }
 
-Layout layout_of(bool last) { return last ? channels_last : row_major; }
-
-Dims result_dims(const Case& c) {
+Dims result_dims(const ConvTilesCase& c) {
   Graph graph;
   return graph.conv(graph.input("x", c.x, f32), graph.input("w", c.w, f32), c.attributes).dims();
 }
 
-Graph forward(const Case& c, DType dtype, bool last) {
+Graph forward(const ConvTilesCase& c, DType dtype, bool last) {
   Graph graph;
   Value x = graph.input("x", c.x, dtype, layout_of(last));
   Value w = graph.input("w", c.w, dtype, layout_of(last));
@@ -63,7 +61,7 @@ Graph forward(const Case& c, DType dtype, bool last) {
   return graph;
 }
 
-Graph backward_data(const Case& c, DType dtype, bool last) {
+Graph backward_data(const ConvTilesCase& c, DType dtype, bool last) {
   Graph graph;
   Value dy = graph.input("dy", result_dims(c), dtype, layout_of(last));
   Value w = graph.input("w", c.w, dtype, layout_of(last));
@@ -71,7 +69,7 @@ Graph backward_data(const Case& c, DType dtype, bool last) {
   return graph;
 }
 
-Graph backward_filter(const Case& c, DType dtype, bool last) {
+Graph backward_filter(const ConvTilesCase& c, DType dtype, bool last) {
   Graph graph;
   Value x = graph.input("x", c.x, dtype, layout_of(last));
   Value dy = graph.input("dy", result_dims(c), dtype, layout_of(last));
@@ -83,7 +81,7 @@ Graph backward_filter(const Case& c, DType dtype, bool last) {
 bool is_taken(const Graph& graph) {
   for (const RegionEngines& region : engines_for(graph, Device::cpu()))
     for (const EngineInfo& engine : region.engines)
-      if (engine.id == kEngine) return true;
+      if (engine.id == kTilesEngine) return true;
   return false;
 }
 
@@ -93,7 +91,7 @@ void check(Graph graph) {
 }
 
 TEST(ConvTiles, EveryCaseInAllDirectionsAndLayouts) {
-  for (const Case& c : cases())
+  for (const ConvTilesCase& c : tiles_cases())
     for (const bool last : {false, true}) {
       SCOPED_TRACE(testing::Message() << c.name << (last ? ", channels last" : ""));
       check(forward(c, f32, last));
@@ -104,7 +102,7 @@ TEST(ConvTiles, EveryCaseInAllDirectionsAndLayouts) {
 
 // Pixels of dx that no tap reaches are cleared beside those that are, or have a phase of their own.
 TEST(ConvTiles, PixelsWithoutTaps) {
-  const std::vector<Case> list = {
+  const std::vector<ConvTilesCase> list = {
       {"every second pixel", {2, 70, 28, 10}, {33, 70, 1, 1}, {.stride = {2, 2}}},
       {"one of six", {1, 16, 9, 8}, {24, 16, 1, 1}, {.stride = {3, 2}}},
       {"cut cells", {1, 16, 9, 7}, {24, 16, 1, 1}, {.stride = {2, 2}}},
@@ -115,7 +113,7 @@ TEST(ConvTiles, PixelsWithoutTaps) {
        {.padding = {2, 2}, .stride = {2, 2}, .dilation = {2, 2}}},
       {"three axes", {1, 16, 4, 6, 4}, {24, 16, 1, 1, 1}, {.stride = {2, 3, 2}}},
   };
-  for (const Case& c : list)
+  for (const ConvTilesCase& c : list)
     for (const bool last : {false, true})
       for (const Device& device : {Device::cpu(), without_caches()}) {
         SCOPED_TRACE(testing::Message() << c.name << (last ? ", channels last" : ""));
@@ -129,20 +127,20 @@ TEST(ConvTiles, NarrowFloats) {
   for (const DType dtype : {f16, bf16})
     for (const std::size_t i : {std::size_t{0}, std::size_t{2}, std::size_t{10}})
       for (const bool last : {false, true}) {
-        SCOPED_TRACE(testing::Message() << cases()[i].name << " in " << to_string(dtype));
-        check(forward(cases()[i], dtype, last));
-        check(backward_data(cases()[i], dtype, last));
-        check(backward_filter(cases()[i], dtype, last));
+        SCOPED_TRACE(testing::Message() << tiles_cases()[i].name << " in " << to_string(dtype));
+        check(forward(tiles_cases()[i], dtype, last));
+        check(backward_data(tiles_cases()[i], dtype, last));
+        check(backward_filter(tiles_cases()[i], dtype, last));
       }
 }
 
 TEST(ConvTiles, IsChosenForOrdinaryConvolutions) {
-  const Case c{"", {1, 32, 10, 10}, {48, 32, 5, 5}, {.padding = {2, 2}}};
+  const ConvTilesCase c{"", {1, 32, 10, 10}, {48, 32, 5, 5}, {.padding = {2, 2}}};
   for (const bool last : {false, true}) {
-    PlanCheck(forward(c, f32, last)).expect_agrees(kEngine);
-    PlanCheck(backward_data(c, f32, last)).expect_agrees(kEngine);
+    PlanCheck(forward(c, f32, last)).expect_agrees(kTilesEngine);
+    PlanCheck(backward_data(c, f32, last)).expect_agrees(kTilesEngine);
   }
-  PlanCheck(backward_filter(c, f32, true)).expect_agrees(kEngine);
+  PlanCheck(backward_filter(c, f32, true)).expect_agrees(kTilesEngine);
 }
 
 // Epilogues that end in registers, and one that does not.
@@ -174,7 +172,7 @@ TEST(ConvTiles, PrologueAlphaAndBeta) {
 
 TEST(ConvTiles, KeepsConstantFilters) {
   for (const bool last : {false, true}) {
-    const Graph graph = forward(cases()[0], f32, last);
+    const Graph graph = forward(tiles_cases()[0], f32, last);
     std::vector<float> x(2 * 20 * 7 * 9), w(70 * 20 * 3 * 3);
     fill_random(graph.tensor(graph.find_tensor("x")), x.data(), 1);
     fill_random(graph.tensor(graph.find_tensor("w")), w.data(), 2);

@@ -14,7 +14,7 @@ using support::BoundMemory;
 using support::Fill;
 using support::Problem;
 
-constexpr const char* kEngine = "cpu.conv_winograd";  // and cpu.conv_winograd_filter
+constexpr const char* kWinogradEngine = "cpu.conv_winograd";  // and cpu.conv_winograd_filter
 
 // The plans of a graph with one of its convolutions in each configuration of these engines.
 std::vector<std::shared_ptr<const PlanData>> forced_plans(const Graph& graph,
@@ -25,7 +25,7 @@ std::vector<std::shared_ptr<const PlanData>> forced_plans(const Graph& graph,
   for (std::size_t i = 0; i < outline->steps.size(); ++i) {
     const Region& region = outline->steps[i].region;
     for (const Engine* engine : engine_table(DeviceKind::cpu)) {
-      if (!engine->id().starts_with(kEngine) || !engine->supports(region, device)) continue;
+      if (!engine->id().starts_with(kWinogradEngine) || !engine->supports(region, device)) continue;
       for (const Config& config : engine->configs(region, device)) {
         std::vector<SavedChoice> choices;
         for (const PlanData::Step& step : outline->steps)
@@ -50,11 +50,11 @@ void expect_all_agree(const Graph& graph, const Problem::Change& change = {},
   }
 }
 
-struct Case {
+struct WinogradCase {
   Dims x, w;
   ConvAttributes attributes = {.padding = {1, 1}};
 };
-const Case kCases[] = {
+const WinogradCase kCases[] = {
     {{2, 16, 7, 9}, {24, 16, 3, 3}},
     {{1, 33, 5, 4}, {35, 33, 3, 3}, {.padding = {0, 2}}},
     {{1, 16, 6, 77}, {32, 16, 3, 3}},  // more tiles in a row than a run has
@@ -67,19 +67,19 @@ const Case kCases[] = {
     {{1, 128, 5, 6}, {48, 64, 3, 3}, {.mode = ConvMode::convolution}},
 };
 
-Dims result_dims(const Case& c) {
+Dims result_dims(const WinogradCase& c) {
   Graph graph;
   return graph.conv(graph.input("x", c.x, f32), graph.input("w", c.w, f32), c.attributes).dims();
 }
 
-Graph forward(const Case& c, DType dtype, Layout layout) {
+Graph forward(const WinogradCase& c, DType dtype, Layout layout) {
   Graph graph;
   Value x = graph.input("x", c.x, dtype, layout), w = graph.input("w", c.w, dtype, layout);
   graph.output("y", graph.conv(x, w, c.attributes));
   return graph;
 }
 
-Graph backward_data(const Case& c, DType dtype, Layout layout) {
+Graph backward_data(const WinogradCase& c, DType dtype, Layout layout) {
   Graph graph;
   Value dy = graph.input("dy", result_dims(c), dtype, layout);
   Value w = graph.input("w", c.w, dtype, layout);
@@ -87,7 +87,7 @@ Graph backward_data(const Case& c, DType dtype, Layout layout) {
   return graph;
 }
 
-Graph backward_filter(const Case& c, DType dtype, Layout layout) {
+Graph backward_filter(const WinogradCase& c, DType dtype, Layout layout) {
   Graph graph;
   Value x = graph.input("x", c.x, dtype, layout);
   Value dy = graph.input("dy", result_dims(c), dtype, layout);
@@ -96,7 +96,7 @@ Graph backward_filter(const Case& c, DType dtype, Layout layout) {
 }
 
 TEST(ConvWinograd, EveryCaseLayoutAndConfiguration) {
-  for (const Case& c : kCases)
+  for (const WinogradCase& c : kCases)
     for (const Layout& layout : {row_major, channels_last}) {
       SCOPED_TRACE(testing::Message() << to_string(c.x) << " by " << to_string(c.w));
       expect_all_agree(forward(c, f32, layout));
@@ -147,7 +147,7 @@ TEST(ConvWinograd, Epilogues) {
 // One large pixel beside small ones, and weights that add up to nothing.
 TEST(ConvWinograd, BoundsHoldUnderCancellation) {
   for (const Layout& layout : {row_major, channels_last}) {
-    const Case c{{1, 64, 20, 20}, {64, 64, 3, 3}};
+    const WinogradCase c{{1, 64, 20, 20}, {64, 64, 3, 3}};
     const Graph graph = forward(c, f32, layout);
     expect_all_agree(graph, [&](BoundMemory& memory) {
       const TensorId x = graph.find_tensor("x"), w = graph.find_tensor("w");
@@ -280,10 +280,10 @@ TEST(ConvWinograd, InfinitiesStayInTheirTiles) {
 TEST(ConvWinograd, OnlyWhereAllowed) {
   const Graph graph = forward({{16, 128, 28, 28}, {128, 128, 3, 3}}, f32, channels_last);
   const Plan chosen = compile(graph, Device::cpu());
-  EXPECT_NE(chosen.to_json().find(kEngine), std::string::npos) << chosen.explain();
+  EXPECT_NE(chosen.to_json().find(kWinogradEngine), std::string::npos) << chosen.explain();
   EXPECT_NE(chosen.notes().winograd, 0);
   const Plan other = compile(graph, Device::cpu(), {.allow_winograd = false});
-  EXPECT_EQ(other.to_json().find(kEngine), std::string::npos) << other.explain();
+  EXPECT_EQ(other.to_json().find(kWinogradEngine), std::string::npos) << other.explain();
   EXPECT_EQ(other.notes().winograd, 0);
   EXPECT_EQ(Plan::from_json(chosen.to_json()).notes().winograd, chosen.notes().winograd);
 }

@@ -3,7 +3,7 @@
 namespace ashlar::cpu {
 namespace {
 
-struct Case {
+struct CtcCase {
   Dims x;
   std::int64_t longest;
   CtcLoss op = {};
@@ -13,7 +13,7 @@ struct Case {
 };
 
 // Labels run through the classes, some of them twice; lengths differ.
-PlanCheck make(const Case& c, bool gradient = true) {
+PlanCheck make(const CtcCase& c, bool gradient = true) {
   const std::int64_t batch = c.x[1], classes = c.x[2];
   Graph graph;
   const Value x = graph.input("x", c.x, c.dtype, c.layout);
@@ -48,7 +48,7 @@ PlanCheck make(const Case& c, bool gradient = true) {
 TEST(Ctc, ManySequences) {
   for (bool flat : {false, true})
     for (CtcInput input : {CtcInput::logits, CtcInput::probabilities}) {
-      Case c{{30, 13, 21}, 9};
+      CtcCase c{{30, 13, 21}, 9};
       c.flat = flat;
       c.op.input = input;
       c.op.blank = 20;
@@ -68,7 +68,7 @@ TEST(Ctc, LongAndWide) {
 TEST(Ctc, DtypesAndLayouts) {
   for (DType dtype : kFloats)
     for (const Layout& layout : {row_major, Layout(Dims{1, 20, 60})}) {
-      Case c{{20, 3, 8}, 4};
+      CtcCase c{{20, 3, 8}, 4};
       c.dtype = dtype;
       c.layout = layout;
       make(c).expect_agrees("cpu.ctc");
@@ -77,7 +77,7 @@ TEST(Ctc, DtypesAndLayouts) {
 
 TEST(Ctc, WrongLabelsAndLengths) {
   for (bool zero : {false, true}) {
-    Case c{{6, 6, 4}, 2};
+    CtcCase c{{6, 6, 4}, 2};
     c.op.zero_infinity = zero;
     PlanCheck plan = make(c);
     plan.set("labels", {1, 2, 9, 1, -5, 1, 3, 3, 1000000, 2, 2, 1});
@@ -96,7 +96,7 @@ TEST(Ctc, NotANumberAndInfinities) {
                    kNaN = std::numeric_limits<double>::quiet_NaN();
   for (double special : {kNaN, kInf, -kInf})
     for (CtcInput input : {CtcInput::logits, CtcInput::probabilities}) {
-      Case c{{4, 2, 3}, 2};
+      CtcCase c{{4, 2, 3}, 2};
       c.op.input = input;
       PlanCheck plan = make(c);
       std::vector<double> x(24, 0.5);

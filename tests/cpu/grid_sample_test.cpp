@@ -3,14 +3,14 @@
 namespace ashlar::cpu {
 namespace {
 
-struct Case {
+struct GridCase {
   Dims x, grid;
   GridSampleAttributes op;
   Layout layout = row_major;
   DType dtype = f32, grid_dtype = f32;
 };
 
-void check(const Case& c) {
+void check(const GridCase& c) {
   SCOPED_TRACE(testing::Message() << to_string(c.x) << " at " << to_string(c.grid) << " mode "
                                   << static_cast<int>(c.op.mode) << " padding "
                                   << static_cast<int>(c.op.padding) << " " << to_string(c.dtype));

@@ -19,13 +19,13 @@ Layout spread(const Dims& dims) {
 constexpr std::pair<DType, DType> kPairs[] = {{u8, i8}, {i8, i8}, {u8, u8}, {i8, u8},
                                               {i4, u4}, {i8, i4}, {u4, i8}};
 
-struct Case {
+struct MatmulInt8Case {
   Dims a, b;
   DType left = i8, right = i8, result = i32;
   Layout a_layout = row_major, b_layout = row_major, c_layout = row_major;
 };
 
-void check(const Case& c, CompileOptions options = {}) {
+void check(const MatmulInt8Case& c, CompileOptions options = {}) {
   SCOPED_TRACE(testing::Message() << to_string(c.a) << " " << to_string(c.left) << " x "
                                   << to_string(c.b) << " " << to_string(c.right) << " -> "
                                   << to_string(c.result));

@@ -3,7 +3,7 @@
 namespace ashlar::cpu {
 namespace {
 
-struct Problem {
+struct MixtureProblem {
   MoeMode mode;
   std::int64_t tokens, depth, columns, experts, rows;
   std::int64_t top_k = 1;
@@ -26,21 +26,21 @@ std::vector<double> scattered(std::int64_t count, std::int64_t limit) {
 }
 
 template <class Op>
-void set_routing(PlanCheck& plan, const Problem& p, const Op&) {
+void set_routing(PlanCheck& plan, const MixtureProblem& p, const Op&) {
   plan.set("first", evenly(p.experts, p.rows, 1));
   if (p.mode != MoeMode::none)
     plan.set("index", scattered(p.rows, p.mode == MoeMode::gather ? p.tokens : p.rows / p.top_k));
   if (p.mode == MoeMode::scatter) plan.set("ks", scattered(p.rows, p.top_k));
 }
 
-std::vector<Operand> routing(Graph& g, const Problem& p, int first, int index, int ks) {
+std::vector<Operand> routing(Graph& g, const MixtureProblem& p, int first, int index, int ks) {
   std::vector<Operand> operands = {{first, g.input("first", {p.experts, 1, 1}, i32)}};
   if (p.mode != MoeMode::none) operands.push_back({index, g.input("index", {1, p.rows, 1}, i32)});
   if (p.mode == MoeMode::scatter) operands.push_back({ks, g.input("ks", {1, p.rows, 1}, i32)});
   return operands;
 }
 
-void check_forward(const Problem& p, CompileOptions options = {}) {
+void check_forward(const MixtureProblem& p, CompileOptions options = {}) {
   using Op = MoeGroupedMatmul;
   Graph g;
   Op op;
@@ -58,7 +58,7 @@ void check_forward(const Problem& p, CompileOptions options = {}) {
   plan.expect_agrees("cpu.moe_grouped_matmul", options);
 }
 
-void check_backward(const Problem& p) {
+void check_backward(const MixtureProblem& p) {
   using Op = MoeGroupedMatmulBackward;
   Graph g;
   Op op;
@@ -76,7 +76,7 @@ void check_backward(const Problem& p) {
   plan.expect_agrees("cpu.moe_grouped_matmul");
 }
 
-const Problem kProblems[] = {
+const MixtureProblem kProblems[] = {
     {.mode = MoeMode::none, .tokens = 300, .depth = 70, .columns = 90, .experts = 3, .rows = 300},
     {.mode = MoeMode::none, .tokens = 200, .depth = 33, .columns = 40, .experts = 24, .rows = 200},
     {.mode = MoeMode::gather, .tokens = 90, .depth = 40, .columns = 35, .experts = 4, .rows = 260},
@@ -97,11 +97,11 @@ const Problem kProblems[] = {
      .dtype = bf16}};
 
 TEST(MoeGroupedMatmul, Forward) {
-  for (const Problem& p : kProblems) check_forward(p);
+  for (const MixtureProblem& p : kProblems) check_forward(p);
 }
 
 TEST(MoeGroupedMatmul, Backward) {
-  for (const Problem& p : kProblems) check_backward(p);
+  for (const MixtureProblem& p : kProblems) check_backward(p);
 }
 
 TEST(MoeGroupedMatmul, WithoutScratchForPanels) {

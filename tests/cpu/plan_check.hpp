@@ -10,6 +10,9 @@
 
 namespace ashlar::cpu {
 
+inline Layout layout_of(bool channels_are_last) {
+  return channels_are_last ? channels_last : row_major;
+}
 // The last two axes exchanged in memory.
 inline Layout transposed(const Dims& dims) {
   const int rank = dims.rank();

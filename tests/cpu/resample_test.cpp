@@ -3,14 +3,14 @@
 namespace ashlar::cpu {
 namespace {
 
-struct Case {
+struct PoolingCase {
   Dims dims;
   ResampleAttributes op;
   DType dtype = f32;
   Layout layout = row_major;
 };
 
-void check_forward(const Case& c, bool with_index = false) {
+void check_forward(const PoolingCase& c, bool with_index = false) {
   SCOPED_TRACE(testing::Message() << to_string(c.dims) << " window " << to_string(c.op.window)
                                   << " mode " << static_cast<int>(c.op.mode) << " "
                                   << to_string(c.dtype));
@@ -26,7 +26,7 @@ void check_forward(const Case& c, bool with_index = false) {
   PlanCheck(std::move(graph)).expect_agrees("cpu.resample");
 }
 
-void check_backward(const Case& c, bool from_index) {
+void check_backward(const PoolingCase& c, bool from_index) {
   SCOPED_TRACE(testing::Message() << to_string(c.dims) << " window " << to_string(c.op.window)
                                   << " mode " << static_cast<int>(c.op.mode)
                                   << (from_index ? " from index" : ""));
@@ -70,7 +70,7 @@ TEST(Resample, PoolingForwardAndBackward) {
   for (const Layout& layout : {row_major, channels_last})
     for (ResampleMode mode : kPoolings)
       for (const Dims& stride : {Dims{1, 1}, Dims{2, 2}, Dims{3, 1}}) {
-        const Case c{{2, 9, 11, 13}, pooling(mode, {3, 2}, stride, {1, 1}), f32, layout};
+        const PoolingCase c{{2, 9, 11, 13}, pooling(mode, {3, 2}, stride, {1, 1}), f32, layout};
         check_forward(c);
         check_backward(c, false);
         if (mode == ResampleMode::maxpool) {
@@ -83,10 +83,10 @@ TEST(Resample, PoolingForwardAndBackward) {
 TEST(Resample, PaddingModes) {
   for (const Layout& layout : {row_major, channels_last})
     for (PaddingMode padding : {PaddingMode::zero, PaddingMode::neg_inf, PaddingMode::edge}) {
-      const Case c{{1, 10, 6, 7},
-                   pooling(ResampleMode::maxpool, {3, 3}, {2, 2}, {2, 1}, padding),
-                   f32,
-                   layout};
+      const PoolingCase c{{1, 10, 6, 7},
+                          pooling(ResampleMode::maxpool, {3, 3}, {2, 2}, {2, 1}, padding),
+                          f32,
+                          layout};
       check_forward(c);
       check_forward(c, true);
       check_backward(c, false);

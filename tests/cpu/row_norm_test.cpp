@@ -4,7 +4,7 @@
 namespace ashlar::cpu {
 namespace {
 
-struct Case {
+struct RowNormCase {
   Dims dims;
   Dims axes;
   NormMode mode;
@@ -12,13 +12,13 @@ struct Case {
   Layout layout = row_major;
 };
 
-Dims parameter_dims(const Case& c) {
+Dims parameter_dims(const RowNormCase& c) {
   Dims dims = Dims::filled(c.dims.rank(), 1);
   for (std::int64_t axis : c.axes) dims[static_cast<int>(axis)] = c.dims[static_cast<int>(axis)];
   return dims;
 }
 
-void check(const Case& c, bool affine = true) {
+void check(const RowNormCase& c, bool affine = true) {
   SCOPED_TRACE(testing::Message() << to_string(c.dims) << " over " << to_string(c.axes) << " "
                                   << (c.mode == NormMode::rms ? "rms " : "layer ")
                                   << to_string(c.dtype));
@@ -134,10 +134,11 @@ TEST(RowNorm, FusedResidualAndActivation) {
 // What is normalised is a result too: rows in blocks, rows too long for one buffer, boxes of
 // several rows, strides.
 TEST(RowNorm, WritesTheSumItNormalises) {
-  for (const Case& c :
-       {Case{{37, 40}, {1}, NormMode::layer, bf16}, Case{{3, 5000}, {1}, NormMode::rms, f16},
-        Case{{5, 6, 70}, {1, 2}, NormMode::layer},
-        Case{{3, 8, 5, 5}, {1, 2, 3}, NormMode::rms, bf16, channels_last}}) {
+  for (const RowNormCase& c :
+       {RowNormCase{{37, 40}, {1}, NormMode::layer, bf16},
+        RowNormCase{{3, 5000}, {1}, NormMode::rms, f16},
+        RowNormCase{{5, 6, 70}, {1, 2}, NormMode::layer},
+        RowNormCase{{3, 8, 5, 5}, {1, 2, 3}, NormMode::rms, bf16, channels_last}}) {
     Graph graph;
     const Value sum =
         graph.input("x", c.dims, c.dtype, c.layout) + graph.input("residual", c.dims, c.dtype);
