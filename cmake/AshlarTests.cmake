@@ -58,6 +58,8 @@ endif()
 
 # Areas whose files can be read together: most of the time goes into the same headers.
 set(ashlar_unity_areas base capi cli cpu cuda golden graph ops plan random reference)
+# A thousand cases of a millisecond each: one process for all of them, which names those that fail.
+set(ashlar_brief_areas golden graph)
 set(ashlar_unity UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
 if(support_sources)
   set_target_properties(ashlar_test_support PROPERTIES ${ashlar_unity})
@@ -98,9 +100,14 @@ function(add_test_area area)
       ASHLAR_EMULATOR_FOLDER="${ashlar_emulator_folder}")
     add_dependencies(cuda_tests emulated_cuda emulated_nvrtc)
   endif()
-  gtest_discover_tests(${area}_tests
-    TEST_PREFIX "${area}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120
-    PROPERTIES LABELS ${area} TIMEOUT ${ashlar_test_timeout})
+  if(area IN_LIST ashlar_brief_areas)
+    add_test(NAME ${area}.cases COMMAND ${area}_tests --gtest_brief=1)
+    set_tests_properties(${area}.cases PROPERTIES LABELS ${area} TIMEOUT ${ashlar_test_timeout})
+  else()
+    gtest_discover_tests(${area}_tests
+      TEST_PREFIX "${area}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120
+      PROPERTIES LABELS ${area} TIMEOUT ${ashlar_test_timeout})
+  endif()
 endfunction()
 
 file(GLOB_RECURSE ashlar_test_files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/tests"
