@@ -48,11 +48,11 @@ std::string escaped(std::string_view text) {
   return safe;
 }
 
-std::string milliseconds(std::optional<double> seconds) {
+std::string time_cell(std::optional<double> seconds) {
   return seconds ? fmt::format("{:.3f}", *seconds * 1e3) : "";
 }
 
-std::string times(std::optional<double> ratio) {
+std::string ratio_cell(std::optional<double> ratio) {
   return ratio ? fmt::format("{:.2f}", *ratio) : "";
 }
 
@@ -135,16 +135,16 @@ std::string overhead_of(const Measurement& m) {
 }
 
 std::string processor_cells(const Measurement& m) {
-  return cells({milliseconds(m.ours), milliseconds(m.peer), times(m.speed()),
-                milliseconds(m.peer_best), times(m.speed_best()), milliseconds(m.limit()),
-                percent(m.share()), milliseconds(m.naive), overhead_of(m), escaped(m.engine)});
+  return cells({time_cell(m.ours), time_cell(m.peer), ratio_cell(m.speed()), time_cell(m.peer_best),
+                ratio_cell(m.speed_best()), time_cell(m.limit()), percent(m.share()),
+                time_cell(m.naive), overhead_of(m), escaped(m.engine)});
 }
 
 std::string gpu_cells(const Measurement& m) {
   const std::string peer = !m.peer_refusal.empty() ? m.peer_refusal : m.peer_implementation;
-  return cells({milliseconds(m.ours), milliseconds(m.peer), times(m.speed()),
-                milliseconds(m.limit()), percent(m.share()), percent(m.copy_share()),
-                milliseconds(m.naive), milliseconds(m.apart), escaped(m.engine), escaped(peer)});
+  return cells({time_cell(m.ours), time_cell(m.peer), ratio_cell(m.speed()), time_cell(m.limit()),
+                percent(m.share()), percent(m.copy_share()), time_cell(m.naive), time_cell(m.apart),
+                escaped(m.engine), escaped(peer)});
 }
 
 constexpr const char* kProcessorHead =

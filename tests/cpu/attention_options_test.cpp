@@ -177,17 +177,17 @@ ScoreStep constant(double value) {
   result.constant = value;
   return result;
 }
-constexpr std::int64_t kStep = kFirstScoreStep;
+constexpr std::int64_t kFirstStep = kFirstScoreStep;
 
 // softplus(score) + score_input1 where query + 40 >= key, else -inf: a mask and a relative bias.
 ScoreProgram masked_softplus() {
   return {step(PointwiseMode::softplus_fwd, {0}),
-          step(PointwiseMode::add, {kStep, kFirstScoreInput + 1}),
+          step(PointwiseMode::add, {kFirstStep, kFirstScoreInput + 1}),
           constant(40.0),
-          step(PointwiseMode::add, {1, kStep + 2}),
-          step(PointwiseMode::cmp_ge, {kStep + 3, 2}),
+          step(PointwiseMode::add, {1, kFirstStep + 2}),
+          step(PointwiseMode::cmp_ge, {kFirstStep + 3, 2}),
           constant(-kInfinite),
-          step(PointwiseMode::binary_select, {kStep + 1, kStep + 5, kStep + 4})};
+          step(PointwiseMode::binary_select, {kFirstStep + 1, kFirstStep + 5, kFirstStep + 4})};
 }
 
 TEST(AttentionOptions, Alibi) {

@@ -13,12 +13,12 @@ namespace ashlar::cpu {
 namespace {
 
 // Rows of one more or fewer than whole vectors.
-constexpr std::int64_t kCounts[] = {1, 7, 15, 16, 17, 31, 33, 128};
+constexpr std::int64_t kColumnCounts[] = {1, 7, 15, 16, 17, 31, 33, 128};
 
 TEST(AttentionTile, WeightsAreExponentials) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const bool has_fused = target().vector_bytes >= 32;  // AVX2 and better
-  for (std::int64_t count : kCounts) {
+  for (std::int64_t count : kColumnCounts) {
     const auto n = static_cast<std::size_t>(count);
     std::vector<float> products(n + 1, 77.0f), output(64, 1.0f);
     for (std::size_t i = 0; i < n; ++i)  // scores from 0 down to -43.5
@@ -55,7 +55,7 @@ TEST(AttentionTile, ARaisedLargestRescalesWhatWasThere) {
 TEST(AttentionTile, WhatIsNoNumberIsLeftAlone) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (float bad : {kInfinity, -kInfinity, std::nanf("")})
-    for (std::int64_t count : kCounts)
+    for (std::int64_t count : kColumnCounts)
       for (std::int64_t at : {std::int64_t{0}, count / 2, count - 1}) {
         std::vector<float> products(static_cast<std::size_t>(count), 0.5f), output(64, 1.0f);
         products[static_cast<std::size_t>(at)] = bad;

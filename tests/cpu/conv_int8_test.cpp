@@ -36,8 +36,8 @@ const std::vector<ConvInt8Case>& int8_cases() {
   return list;
 }
 
-constexpr std::pair<DType, DType> kPairs[] = {{u8, i8}, {i8, i8}, {u8, u8},
-                                              {i8, u8}, {i4, u4}, {i8, i4}};
+constexpr std::pair<DType, DType> kConvPairs[] = {{u8, i8}, {i8, i8}, {u8, u8},
+                                                  {i8, u8}, {i4, u4}, {i8, i4}};
 
 void check(const ConvInt8Case& c, DType left, DType right, DType result, int layouts) {
   SCOPED_TRACE(testing::Message() << to_string(c.x) << " " << to_string(left) << " * "
@@ -58,7 +58,7 @@ void check(const ConvInt8Case& c, DType left, DType right, DType result, int lay
 
 TEST(ConvInt8, SignsAndShapes) {
   for (const ConvInt8Case& c : int8_cases())
-    for (const auto& [left, right] : kPairs) check(c, left, right, i32, 7);
+    for (const auto& [left, right] : kConvPairs) check(c, left, right, i32, 7);
 }
 
 TEST(ConvInt8, Layouts) {

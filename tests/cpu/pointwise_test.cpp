@@ -4,7 +4,8 @@
 namespace ashlar::cpu {
 namespace {
 
-void check(const Dims& x_dims, const Dims& b_dims, DType dtype, const Layout& layout = row_major) {
+void check_sum(const Dims& x_dims, const Dims& b_dims, DType dtype,
+               const Layout& layout = row_major) {
   SCOPED_TRACE(testing::Message() << to_string(x_dims) << " and " << to_string(b_dims) << " "
                                   << to_string(dtype));
   Graph graph;
@@ -17,16 +18,16 @@ void check(const Dims& x_dims, const Dims& b_dims, DType dtype, const Layout& la
 
 TEST(PointwiseEngine, ShapesAndBroadcasts) {
   for (DType dtype : {f64, f32, f16, bf16, e4m3, e5m2, i32, i8}) {
-    check({2, 3, 5, 7}, {2, 3, 5, 7}, dtype);
-    check({2, 3, 5, 7}, {1, 3, 1, 1}, dtype, channels_last);
-    check({2, 3, 5, 7}, {2, 1, 5, 1}, dtype);
-    check({1, 1, 1, 7}, {4, 3, 1, 1}, dtype);
+    check_sum({2, 3, 5, 7}, {2, 3, 5, 7}, dtype);
+    check_sum({2, 3, 5, 7}, {1, 3, 1, 1}, dtype, channels_last);
+    check_sum({2, 3, 5, 7}, {2, 1, 5, 1}, dtype);
+    check_sum({1, 1, 1, 7}, {4, 3, 1, 1}, dtype);
   }
-  check({1, 1, 1, 1}, {1, 1, 1, 1}, f32);
-  check({0, 3}, {1, 3}, f32);
-  check({100003, 1}, {1, 1}, f32);
-  check({4, 6, 10}, {4, 6, 10}, f32, Layout(Dims{211, 31, 3}));
-  check({4, 6, 10}, {4, 1, 10}, f16, Layout(Dims{1, 4, 24}));
+  check_sum({1, 1, 1, 1}, {1, 1, 1, 1}, f32);
+  check_sum({0, 3}, {1, 3}, f32);
+  check_sum({100003, 1}, {1, 1}, f32);
+  check_sum({4, 6, 10}, {4, 6, 10}, f32, Layout(Dims{211, 31, 3}));
+  check_sum({4, 6, 10}, {4, 1, 10}, f16, Layout(Dims{1, 4, 24}));
 }
 
 TEST(PointwiseEngine, BooleansShareBytesBetweenRowsAndThreads) {

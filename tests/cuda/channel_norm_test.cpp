@@ -17,7 +17,7 @@ class ChannelNorm : public testing::Test {
   }
 };
 
-const Dims kImages = {64, 64, 56, 56};
+const Dims kNormedImages = {64, 64, 56, 56};
 
 Dims per_channel(const Dims& images) {
   Dims result = Dims::filled(images.rank(), 1);
@@ -27,7 +27,7 @@ Dims per_channel(const Dims& images) {
 
 // Norm, residual, relu and its mask.
 Graph training(DType dtype, const Layout& layout, const NormForward& op,
-               const Dims& images = kImages) {
+               const Dims& images = kNormedImages) {
   Graph graph;
   const Dims parameters = per_channel(images);
   const Value x = graph.input("x", images, dtype, layout);
@@ -55,7 +55,7 @@ Graph training(DType dtype, const Layout& layout, const NormForward& op,
 
 // The gradient of relu and norm, with the gradient of the residual as a result; or that of norm.
 Graph gradient(DType dtype, const Layout& layout, const NormBackward& op, bool given,
-               const Dims& images = kImages, bool of_relu = true) {
+               const Dims& images = kNormedImages, bool of_relu = true) {
   Graph graph;
   const Dims parameters = per_channel(images);
   const Value x = graph.input("x", images, dtype, layout);
@@ -88,8 +88,9 @@ TEST_F(ChannelNorm, Forward) {
 
 TEST_F(ChannelNorm, Backward) {
   const NormBackward batch{.mode = NormMode::batch};
-  expect_compiles(channel_norm_engine(), gradient(bf16, row_major, batch, true, kImages, false),
-                  {kHopper}, is_long());
+  expect_compiles(channel_norm_engine(),
+                  gradient(bf16, row_major, batch, true, kNormedImages, false), {kHopper},
+                  is_long());
   expect_compiles(channel_norm_engine(), gradient(bf16, channels_last, batch, true), {kHopper},
                   is_long());
   expect_compiles(channel_norm_engine(), gradient(f32, row_major, batch, true), {kHopper},

@@ -18,10 +18,11 @@ Support describe_graph(const Graph& graph, LtProblem& problem) {
   return describe(regions[0], problem);
 }
 
-struct Operand {
+struct StoredMatrix {
   Dims dims, strides;
 };
-Graph product(const Operand& a, const Operand& b, const Operand& c, DType dtype = f16) {
+Graph product(const StoredMatrix& a, const StoredMatrix& b, const StoredMatrix& c,
+              DType dtype = f16) {
   Graph g("product");
   const Value x = g.input("a", a.dims, dtype, Layout(a.strides)),
               y = g.input("b", b.dims, dtype, Layout(b.strides));

@@ -21,7 +21,7 @@ namespace {
 
 using testing::HasSubstr;
 
-struct Args {
+struct TestArgs {
   const void* x;
   long long n;
 };
@@ -34,7 +34,7 @@ void run(const std::string& body, const Memory& memory, unsigned threads = 64,
   const std::string architecture = architecture_of(detect_gpu(0).compute_capability);
   const LoadedKernel kernel(0, kernel_images().get({"test", text}, architecture)->cubin, "kernel",
                             shared_bytes);
-  Args args{memory.data(), memory.bytes() / 4};
+  TestArgs args{memory.data(), memory.bytes() / 4};
   kernel.launch(scope, nullptr, {.threads = threads}, &args);
   synchronize(Device::named("cuda:0"));
 }

@@ -27,7 +27,6 @@ constexpr std::int64_t kMostDepth = 256;      // channels that a result sums ove
 constexpr std::int64_t kMostGroupDepth = 64;  // the same, of one group of several
 constexpr std::int64_t kFewChannels = 32, kFewResults = 32;
 constexpr std::int64_t kFilterFinishThreads = 256;
-constexpr int kHopper = 90;
 constexpr double kClock = 1.7e9;  // of a multiprocessor under load
 
 std::int64_t tile_count(const ConvDirectShape& shape, std::int64_t h, std::int64_t w) {
@@ -53,6 +52,7 @@ class ConvDirectDesigner {
     weights.grid = grid_of(ceil_div(block.weight_words, block.threads), block.across);
     design_.launches.push_back(std::move(weights));
     LaunchDesign launch = launch_of(source, "conv_direct_pixels", block.threads);
+    constexpr int kHopper = 90;
     launch.is_early = device_.compute_capability >= kHopper;
     launch.shared_bytes = static_cast<unsigned>(block.shared_bytes);
     launch.grid =

@@ -11,17 +11,17 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr std::int64_t kMostRun = 4;  // channels whose taps are taken as runs
+constexpr std::int64_t kMostRunChannels = 4;  // channels whose taps are taken as runs
 
 std::int64_t floor_mod(std::int64_t a, std::int64_t b) { return ((a % b) + b) % b; }
 
-ConvDirectShape::Axes per_axis(const Dims& values, std::int64_t absent) {
+ConvDirectShape::Axes per_plane_axis(const Dims& values, std::int64_t absent) {
   ConvDirectShape::Axes result = {absent, absent};
   for (int axis = 0; axis < values.rank(); ++axis)
     result[static_cast<std::size_t>(axis + 2 - values.rank())] = values[axis];
   return result;
 }
-ConvDirectShape::Axes spatial_of(const Dims& dims) {
+ConvDirectShape::Axes plane_of(const Dims& dims) {
   ConvDirectShape::Axes result = {1, 1};
   for (int axis = 2; axis < dims.rank(); ++axis)
     result[static_cast<std::size_t>(axis + 2 - dims.rank())] = dims[axis];
@@ -64,18 +64,18 @@ ConvDirectShape::ConvDirectShape(const Region& region)
   images = source.space[0];
   source_channels = source.space[1];
   result_channels = result.space[1];
-  source_extent = spatial_of(source.space);
-  result_extent = spatial_of(result.space);
-  taps = spatial_of(plain_weights.space);
+  source_extent = plane_of(source.space);
+  result_extent = plane_of(result.space);
+  taps = plane_of(plain_weights.space);
   const std::int64_t filters = plain_weights.space[0], channels = plain_weights.space[1];
   groups = std::max<std::int64_t>((kind == Kind::data ? result_channels : source_channels) /
                                       std::max<std::int64_t>(channels, 1),
                                   1);
   depth = kind == Kind::data ? filters / groups : channels;
   results = kind == Kind::data ? channels : filters / groups;
-  stride = per_axis(op->stride, 1);
-  dilation = per_axis(op->dilation, 1);
-  padding = per_axis(op->padding, 0);
+  stride = per_plane_axis(op->stride, 1);
+  dilation = per_plane_axis(op->dilation, 1);
+  padding = per_plane_axis(op->padding, 0);
   for (std::size_t axis = 0; axis < 2; ++axis) {
     if (kind != Kind::data) {
       window[axis] = taps[axis];
@@ -125,7 +125,8 @@ std::int64_t ConvDirectShape::least_terms() const {
 }
 
 bool ConvDirectShape::runs() const {
-  return groups == 1 && depth <= (element == f32 ? kMostRun - 1 : kMostRun) && reach[1] == 1;
+  return groups == 1 && depth <= (element == f32 ? kMostRunChannels - 1 : kMostRunChannels) &&
+         reach[1] == 1;
 }
 
 std::int64_t ConvDirectShape::stored() const {

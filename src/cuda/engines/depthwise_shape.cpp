@@ -16,10 +16,10 @@ constexpr std::int64_t kMostRegisters = 200;          // for numbers of a tile
 constexpr std::int64_t kMostUnrolledProducts = 4096;  // multiply-adds of a tile
 constexpr std::int64_t kMostChannelLanes = 96;
 constexpr std::int64_t kMostThreads = 256, kMostOfWalk = 512;
-constexpr std::int64_t kMostBlocks = 8;      // of a multiprocessor
-constexpr std::int64_t kFewBlocks = 8;       // across the channels
-constexpr std::int64_t kLeastThreads = 96;   // of a block, where there is a choice
-constexpr std::int64_t kLoopRegisters = 40;  // addresses, loops, products on the way
+constexpr std::int64_t kMostResidentBlocks = 8;  // of a multiprocessor
+constexpr std::int64_t kFewBlocks = 8;           // across the channels
+constexpr std::int64_t kLeastThreads = 96;       // of a block, where there is a choice
+constexpr std::int64_t kLoopRegisters = 40;      // addresses, loops, products on the way
 constexpr std::int64_t kOtherOfWalk = 20, kOtherOfNarrowWalk = 28, kOtherOfFilterWalk = 36,
                        kOtherOfUnrolledWalk = 40;
 // Weights of a thread in registers; those that wait for no conversion have time for fewer warps.
@@ -297,7 +297,7 @@ DepthwiseWalk::DepthwiseWalk(const DepthwiseShape& shape, const DepthwiseTile& t
   for (std::int64_t rows = most_of_block / lanes; rows > 0; rows -= step) {
     // Warps are dealt out whole, to four parts of the multiprocessor.
     const std::int64_t warps = ceil_div(rows * lanes, 32);
-    const std::int64_t at_once = std::min<std::int64_t>(most / 32 / warps, kMostBlocks);
+    const std::int64_t at_once = std::min<std::int64_t>(most / 32 / warps, kMostResidentBlocks);
     if (at_once * rows * lanes <= best + best / 8 || (rows * lanes < kLeastThreads && best > 0))
       continue;
     best = at_once * rows * lanes;
