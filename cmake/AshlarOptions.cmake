@@ -40,11 +40,13 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 # All build folders of one checkout share cached objects: the working directory is left out of the
 # key, which is safe because every source path on the command line is absolute. Precompiled headers
-# (AshlarPrecompile.cmake) need the sloppiness.
+# (AshlarPrecompile.cmake) need the sloppiness, and that headers count as they are, not as the
+# preprocessor leaves them: after a change of comments alone the old precompiled header would not
+# know its own headers again.
 find_program(ASHLAR_CCACHE ccache)
 if(ASHLAR_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_NOHASHDIR=1
-      CCACHE_SLOPPINESS=pch_defines,time_macros "${ASHLAR_CCACHE}")
+      CCACHE_DEPEND=1 CCACHE_SLOPPINESS=pch_defines,time_macros "${ASHLAR_CCACHE}")
 endif()
 
 add_library(ashlar_build_flags INTERFACE)

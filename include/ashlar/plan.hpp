@@ -37,7 +37,8 @@ struct CompileOptions {
   std::string engine = {};
   // Inputs whose contents never change, by name, with their memory. Kernels may read them now and
   // keep them in a form of their own (weights packed once). run() still takes their pointers and
-  // must find the same contents there. A saved plan keeps the names and pointers of none.
+  // must find the same contents there; on a GPU it may read them while earlier work of its stream
+  // is not done yet. A saved plan keeps the names and pointers of none.
   std::vector<std::pair<std::string, const void*>> constants = {};
 };
 

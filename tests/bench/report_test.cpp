@@ -146,6 +146,14 @@ TEST(ReportOfGpu, NamesThePeer) {
   suite.target.least_share = 0.3;
   EXPECT_EQ(bench::outcome_of(suite.target, bench::summary_of(suite)), bench::Outcome::missed);
 
+  m.in_a_row = m.limit() / 0.9;
+  m.runs_in_a_row = 8;
+  EXPECT_THAT(bench::table_row(m, setting), HasSubstr("in a row"));
+  suite.target = {.row_share = 0.88};
+  EXPECT_EQ(bench::outcome_of(suite.target, bench::summary_of(suite)), bench::Outcome::reached);
+  suite.target.row_share = 0.95;
+  EXPECT_EQ(bench::outcome_of(suite.target, bench::summary_of(suite)), bench::Outcome::missed);
+
   const Json json = Json::parse(bench::to_json(setting, std::vector{suite}));
   EXPECT_EQ(json["driver"], "driver 1");
   EXPECT_EQ(json["copy_gb_per_s"], 4000);
@@ -154,6 +162,9 @@ TEST(ReportOfGpu, NamesThePeer) {
   EXPECT_EQ(cases[0]["cudnn_calls"], 3);
   EXPECT_EQ(cases[0]["speed_over_apart"], 3.0);
   EXPECT_EQ(cases[0]["share_of_apart_bytes"], 0.25);
+  EXPECT_EQ(cases[0]["share_in_a_row"], 0.9);
+  EXPECT_EQ(cases[0]["runs_in_a_row"], 8);
+  EXPECT_FALSE(cases[1].contains("in_a_row_ms"));
   EXPECT_EQ(cases[1]["cudnn_refusal"], "not supported: a graph like this");
 
   const bench::HostTimes times{.run = 4e-6, .compiled = 0.3, .first = 0.9, .cached = 2e-3};

@@ -72,6 +72,14 @@ TEST(Reader, KnowsWhatPeersCannotDo) {
   EXPECT_EQ(suite.cases[2].far, 40);
 }
 
+TEST(Reader, KnowsWhatRunsInARow) {
+  const Suite suite = bench::read_suite(
+      "tiny", changed("\"name\": \"half\"", "\"name\": \"half\", \"in_a_row\": true"));
+  EXPECT_TRUE(suite.cases[2].in_a_row);
+  EXPECT_FALSE(suite.cases[0].in_a_row);
+  expect_refused(changed("\"name\": \"half\"", "\"name\": \"half\", \"in_a_row\": 8"), "in_a_row");
+}
+
 TEST(Reader, RefusesBadFilesNamingThePlace) {
   expect_refused("", "not JSON");
   expect_refused("{\"format\": ", "not JSON");

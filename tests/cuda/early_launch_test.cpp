@@ -41,7 +41,7 @@ class GpuEarlyLaunch : public GpuTest {
 
   void expect_same_with_pauses(const Chain& chain) {
     SCOPED_TRACE(testing::Message() << chain.rows << " rows, " << to_string(chain.weights));
-    const std::int64_t depth = is_emulated_gpu() ? 256 : 4096;
+    const std::int64_t depth = is_emulated_gpu() ? 256 : 1024;
     const Device device = Device::named("cuda:0");
     const Graph graph = product(chain, depth);
     // x of every layer, its weights and their scales; weights where the products find them.

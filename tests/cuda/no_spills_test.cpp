@@ -105,18 +105,23 @@ TEST_F(NoSpills, GemmSm80) {
 }
 
 TEST_F(NoSpills, GemmSkinny) {
+  // Weights across the depth that need more registers for their sums than there are: refused.
+  const auto is_refused = [](std::int64_t rows, std::optional<DType> weights, bool turned) {
+    return !turned && ((rows == 16 && weights == DType::i4) || (rows == 32 && weights == e4m3));
+  };
   for (const std::int64_t rows : {1, 4, 8, 16, 32})
     for (const auto& weights :
          {std::optional<DType>(), std::optional(e4m3), std::optional(DType::i4)})
       for (const bool turned : {true, false})
-        expect_no_spills(gemm_skinny_engine(),
-                         MatrixGraph{.rows = rows,
-                                     .columns = 8192,
-                                     .depth = 8192,
-                                     .b_turned = turned,
-                                     .weights = weights}
-                             .graph(),
-                         17);
+        if (!is_refused(rows, weights, turned))
+          expect_no_spills(gemm_skinny_engine(),
+                           MatrixGraph{.rows = rows,
+                                       .columns = 8192,
+                                       .depth = 8192,
+                                       .b_turned = turned,
+                                       .weights = weights}
+                               .graph(),
+                           17);
 }
 
 TEST_F(NoSpills, MoeSm90) {
