@@ -115,10 +115,6 @@ class ConvDirectDesigner {
     const std::array<std::string_view, 2> files = {"conv_direct.cuh", file};
     return {name, assemble(files, head)};
   }
-  static std::string type_name(DType dtype) {
-    const std::string name = tag(dtype);
-    return name.substr(0, name.find('('));
-  }
 
   // Returns the number of tiles.
   std::int64_t add_numbers(std::int64_t tile_h, std::int64_t tile_w) {

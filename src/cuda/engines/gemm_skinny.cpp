@@ -18,11 +18,6 @@ namespace {
 using Shape = SkinnyShape;
 using Layout = SkinnyLayout;
 
-std::string type_name(DType dtype) {
-  const std::string text = tag(dtype);
-  return text.substr(0, text.find('('));
-}
-
 // A vector of at most `most` along the last axis, whose extent is a multiple of it.
 int vector_of(const PointwiseProgram& program, std::int64_t most) {
   int length = vector_length(program, static_cast<int>(most));

@@ -53,9 +53,10 @@ std::string literal(double value) {
   return "(R)" + (value < 0 ? "(" + text + ")" : text);
 }
 
-std::string tag(DType dtype) {
-  if (dtype == DType::boolean) return "boolean()";
-  return fmt::format("{}()", to_string(dtype));
+std::string type_name(DType dtype) {
+  return std::string(dtype == DType::boolean ? "boolean" : to_string(dtype));
 }
+
+std::string tag(DType dtype) { return type_name(dtype) + "()"; }
 
 }  // namespace ashlar::cuda

@@ -16,5 +16,7 @@ std::string operation_text(const Pointwise& op, DType compute, std::vector<std::
 std::string literal(double value);
 // "bf16()", the tag by which device code names an element type
 std::string tag(DType dtype);
+// "bf16", the type of that
+std::string type_name(DType dtype);
 
 }  // namespace ashlar::cuda

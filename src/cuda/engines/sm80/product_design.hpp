@@ -55,6 +55,7 @@ class ProductDesigner {
   std::string print_epilogue(const Graph& graph, Arguments& arguments, bool is_split) const;
   std::string print_depth(const Graph& graph, VariantArguments& arguments) const;
 
+  static constexpr std::size_t kVariantsPerLaunch = 8;
   const Region& region_;
   const DeviceProps& device_;
   TensorProduct product_;

@@ -39,11 +39,6 @@ bool lies_in_words(const View& scales, std::int64_t block) {
          scales.offset * bytes % kScaleBytes == 0;
 }
 
-std::string type_name(DType dtype) {
-  const std::string text = tag(dtype);
-  return text.substr(0, text.find('('));
-}
-
 }  // namespace
 
 int ConvertedFactor::packets(int rows, int tile_depth) const {
