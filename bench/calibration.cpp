@@ -1,5 +1,4 @@
 #include "calibration.hpp"
-#include "clock.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "calibration.cpp"
@@ -78,6 +77,8 @@ HWY_AFTER_NAMESPACE();
 #include <cstring>
 #include <limits>
 #include <new>
+
+#include "clock.hpp"
 
 namespace ashlar::bench {
 

@@ -16,6 +16,7 @@
 #include "memory.hpp"
 #include "sides.hpp"
 #include "statistics.hpp"
+#include "units.hpp"
 
 namespace ashlar::bench {
 
@@ -99,16 +100,12 @@ void on_all_processors(std::size_t count, const std::function<void(std::size_t)>
   for (std::thread& worker : workers) worker.join();
 }
 
-double to_four_digits(double value) {
-  return std::strtod(fmt::format("{:.4g}", value).c_str(), nullptr);
-}
-
 Json trial_json(const ConfigTime& config) {
   Json json = {{"engine", config.trial.engine}, {"knobs", Json::object()}};
   for (const auto& [name, value] : config.trial.knobs) json["knobs"][name] = value;
-  json["estimated_us"] = to_four_digits(config.trial.estimated * 1e6);
-  if (config.trial.measured) json["measured_us"] = to_four_digits(*config.trial.measured * 1e6);
-  if (config.is_far) json["difference"] = to_four_digits(config.difference);
+  json["estimated_us"] = four_digits(config.trial.estimated * 1e6);
+  if (config.trial.measured) json["measured_us"] = four_digits(*config.trial.measured * 1e6);
+  if (config.is_far) json["difference"] = four_digits(config.difference);
   if (!config.trial.failure.empty()) json["failure"] = config.trial.failure;
   return json;
 }

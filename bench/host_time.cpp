@@ -1,5 +1,4 @@
 #include "host_time.hpp"
-#include "clock.hpp"
 
 #include <fmt/format.h>
 #include <spawn.h>
@@ -13,6 +12,7 @@
 #include <sstream>
 #include <vector>
 
+#include "clock.hpp"
 #include "statistics.hpp"
 
 namespace ashlar::bench {

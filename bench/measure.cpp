@@ -1,5 +1,4 @@
 #include "measure.hpp"
-#include "clock.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +7,7 @@
 
 #include "calibration.hpp"
 #include "checking.hpp"
+#include "clock.hpp"
 #include "counts.hpp"
 #include "explanation.hpp"
 #include "memory.hpp"

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <future>
 #include <map>
@@ -51,8 +50,7 @@ class Stages {
 
  private:
   void end() {
-    if (!result_.stages.empty())
-      result_.stages.back().second = std::chrono::duration<double>(Clock::now() - start_).count();
+    if (!result_.stages.empty()) result_.stages.back().second = seconds_since(start_);
   }
   const std::function<void(const std::string&)>& progress_;
   Measurement& result_;
@@ -255,10 +253,10 @@ void time_all(const Timed& timed, const MeasureOptions& options, Measurement& re
   for (Side* side : {ours.get(), peer.get(), alone.get(), peer_alone.get(), apart.get(), row.get()})
     if (side) turns.push_back(side);
   const Clock::time_point start = Clock::now();
-  const auto spent = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
   const auto are_enough = [&] {
-    if (result.samples < options.least) return result.samples >= kFew && spent() > kPatience;
-    return result.samples >= kMost || spent() >= options.seconds;
+    if (result.samples < options.least)
+      return result.samples >= kFew && seconds_since(start) > kPatience;
+    return result.samples >= kMost || seconds_since(start) >= options.seconds;
   };
   while (!are_enough()) {
     for (Side* side : turns) side->sample();

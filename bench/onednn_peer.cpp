@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <ashlar/check.hpp>
-#include <chrono>
 
+#include "clock.hpp"
 #include "memory.hpp"
 #include "onednn_translation.hpp"
 
@@ -34,9 +34,9 @@ std::unique_ptr<Program> translated(const PeerProblem& problem, PeerLayouts layo
 }
 
 double seconds_of(Program& program) {
-  const auto start = std::chrono::steady_clock::now();
+  const Clock::time_point start = Clock::now();
   program.run();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return seconds_since(start);
 }
 
 struct Candidate {

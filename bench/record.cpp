@@ -13,8 +13,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json rounded(std::optional<double> value) {
-  if (!value) return nullptr;
-  return std::strtod(fmt::format("{:.4g}", *value).c_str(), nullptr);
+  return value ? Json(four_digits(*value)) : Json(nullptr);
 }
 
 // A member is left out when there is nothing to say.

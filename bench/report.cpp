@@ -1,5 +1,4 @@
 #include "report.hpp"
-#include "units.hpp"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -16,6 +15,7 @@
 
 #include "peer.hpp"
 #include "statistics.hpp"
+#include "units.hpp"
 
 namespace ashlar::bench {
 

@@ -1,9 +1,9 @@
 #include "sides.hpp"
-#include "clock.hpp"
 
 #include <algorithm>
 #include <cmath>
 
+#include "clock.hpp"
 #include "statistics.hpp"
 
 namespace ashlar::bench {

@@ -1,9 +1,17 @@
-// Factors to the units that are shown.
+// Factors to the units that are shown, and as many digits as were measured.
 #pragma once
+
+#include <fmt/format.h>
+
+#include <cstdlib>
 
 namespace ashlar::bench {
 
 inline constexpr double kMilli = 1e3;  // of seconds
 inline constexpr double kGiga = 1e-9;
+
+inline double four_digits(double value) {
+  return std::strtod(fmt::format("{:.4g}", value).c_str(), nullptr);
+}
 
 }  // namespace ashlar::bench

@@ -4,19 +4,17 @@
 
 #include <algorithm>
 #include <ashlar/memory.hpp>
-#include <chrono>
 #include <limits>
 #include <map>
 #include <optional>
 #include <vector>
 
+#include "clock.hpp"
 #include "product.hpp"
 
 namespace ashlar::bench::cublaslt {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kWorkspace = 64 << 20;  // bytes that an algorithm may use
 constexpr int kTries = 3;
@@ -72,8 +70,7 @@ class CublasLtPeer final : public Peer {
     std::string refusal = "it has no algorithm for this product";
     int timed = 0;
     for (const Proposal& proposal : proposals(limits.algorithms)) {
-      const std::chrono::duration<double> spent = Clock::now() - start;
-      if (timed > 0 && spent.count() > limits.seconds) break;
+      if (timed > 0 && seconds_since(start) > limits.seconds) break;
       if (proposal.state != 0) continue;
       try {
         const double seconds = seconds_of(proposal);

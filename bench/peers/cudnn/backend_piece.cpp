@@ -1,16 +1,14 @@
 // Plans of the backend: operation graph, heuristics, engine configurations, execution plans.
 #include <fmt/format.h>
 
-#include <chrono>
 #include <set>
 
+#include "clock.hpp"
 #include "piece.hpp"
 
 namespace ashlar::bench::cudnn {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // The operation graph with what a run of it is given; its plans share it.
 struct Problem {
@@ -125,10 +123,7 @@ class Search {
   }
 
  private:
-  bool is_over() const {
-    const std::chrono::duration<double> spent = Clock::now() - start_;
-    return fastest_.found() && spent.count() > limits_.seconds;
-  }
+  bool is_over() const { return fastest_.found() && seconds_since(start_) > limits_.seconds; }
 
   void consider(const Descriptor& config, const Descriptor& engine) {
     try {

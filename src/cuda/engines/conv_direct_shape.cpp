@@ -6,6 +6,7 @@
 #include "base/ceil_div.hpp"
 #include "cuda/engines/blended_epilogue.hpp"
 #include "cuda/engines/channel_axes.hpp"
+#include "cuda/engines/spatial_axes.hpp"
 
 namespace ashlar::cuda {
 
@@ -15,28 +16,7 @@ constexpr std::int64_t kMostRunChannels = 4;  // channels whose taps are taken a
 
 std::int64_t floor_mod(std::int64_t a, std::int64_t b) { return ((a % b) + b) % b; }
 
-ConvDirectShape::Axes per_plane_axis(const Dims& values, std::int64_t absent) {
-  ConvDirectShape::Axes result = {absent, absent};
-  for (int axis = 0; axis < values.rank(); ++axis)
-    result[static_cast<std::size_t>(axis + 2 - values.rank())] = values[axis];
-  return result;
-}
-ConvDirectShape::Axes plane_of(const Dims& dims) {
-  ConvDirectShape::Axes result = {1, 1};
-  for (int axis = 2; axis < dims.rank(); ++axis)
-    result[static_cast<std::size_t>(axis + 2 - dims.rank())] = dims[axis];
-  return result;
-}
-// Axes of a tensor of rank 3 or 4.
-std::vector<int> axes_of_plane(int rank, const std::vector<int>& front,
-                               const std::vector<int>& back) {
-  constexpr int kMissing = 4;  // no axis of any tensor: extent 1
-  std::vector<int> order = front;
-  order.push_back(rank > 3 ? 2 : kMissing);
-  order.push_back(rank - 1);
-  order.insert(order.end(), back.begin(), back.end());
-  return order;
-}
+constexpr std::size_t kPlane = 2;  // spatial axes, of tensors of rank 3 or 4
 
 // The fewest groups that together fill whole units of channels and whole tiles of results.
 std::int64_t groups_together(const ConvDirectShape& shape) {
@@ -64,18 +44,18 @@ ConvDirectShape::ConvDirectShape(const Region& region)
   images = source.space[0];
   source_channels = source.space[1];
   result_channels = result.space[1];
-  source_extent = plane_of(source.space);
-  result_extent = plane_of(result.space);
-  taps = plane_of(plain_weights.space);
+  source_extent = spatial_of<kPlane>(source.space);
+  result_extent = spatial_of<kPlane>(result.space);
+  taps = spatial_of<kPlane>(plain_weights.space);
   const std::int64_t filters = plain_weights.space[0], channels = plain_weights.space[1];
   groups = std::max<std::int64_t>((kind == Kind::data ? result_channels : source_channels) /
                                       std::max<std::int64_t>(channels, 1),
                                   1);
   depth = kind == Kind::data ? filters / groups : channels;
   results = kind == Kind::data ? channels : filters / groups;
-  stride = per_plane_axis(op->stride, 1);
-  dilation = per_plane_axis(op->dilation, 1);
-  padding = per_plane_axis(op->padding, 0);
+  stride = per_axis<kPlane>(op->stride, 1);
+  dilation = per_axis<kPlane>(op->dilation, 1);
+  padding = per_axis<kPlane>(op->padding, 0);
   for (std::size_t axis = 0; axis < 2; ++axis) {
     if (kind != Kind::data) {
       window[axis] = taps[axis];
@@ -106,11 +86,11 @@ ConvDirectShape::ConvDirectShape(const Region& region)
   for (const PointwiseProgram* program : {&source, &result})
     if (program->space[1] > 1) telling.push_back(program);
   channels_last = channels_lie_together(telling);
-  const std::vector<int> order =
-      channels_last ? axes_of_plane(rank, {0}, {1}) : axes_of_plane(rank, {0, 1}, {});
+  const std::vector<int> order = channels_last ? with_spatial_axes<kPlane>(rank, {0}, {1})
+                                               : with_spatial_axes<kPlane>(rank, {0, 1}, {});
   source = reordered(source, order);
   result = reordered(result, order);
-  weights = reordered(plain_weights, axes_of_plane(rank, {0, 1}, {}));
+  weights = reordered(plain_weights, with_spatial_axes<kPlane>(rank, {0, 1}, {}));
 }
 
 std::int64_t ConvDirectShape::least_terms() const {

@@ -33,18 +33,6 @@ constexpr double kTileSlowdownOfSmallFilter = 1.0, kTileSlowdownOfStride = 0.6;
 
 std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a >= 0 ? a / b : -ceil_div(-a, b); }
 
-// Axes of a tensor of rank 3 to 5, with those it has not in front of its spatial ones.
-std::vector<int> axes_of_space(int rank, const std::vector<int>& front,
-                               const std::vector<int>& back) {
-  constexpr int kMissing = 5;  // no axis of any tensor: extent 1
-  std::vector<int> order = front;
-  order.push_back(rank > 4 ? 2 : kMissing);
-  order.push_back(rank > 3 ? rank - 2 : kMissing);
-  order.push_back(rank - 1);
-  order.insert(order.end(), back.begin(), back.end());
-  return order;
-}
-
 // Warps of a multiprocessor at once: each of its four parts has 512 registers per lane, which are
 // given out by eights.
 std::int64_t resident_warps(const DepthwiseShape& shape, const DepthwiseTile& tile) {
@@ -89,7 +77,7 @@ DepthwiseShape::DepthwiseShape(const Region& region)
       precision(region.precision()) {
   const int rank = from.space.rank();
   const bool filter = kind == Kind::filter;
-  const std::vector<int> filter_order = axes_of_space(rank, {0}, {});
+  const std::vector<int> filter_order = with_spatial_axes(rank, {0}, {});
   to = filter ? region.prologues[ConvBackwardFilter::dy] : region.epilogue;
   weights = arranged(filter ? region.epilogue : region.prologues[1], filter_order);
   static_assert(ConvForward::z == 2 && ConvBackwardData::z == 2 && ConvBackwardFilter::z == 2);
@@ -105,7 +93,7 @@ DepthwiseShape::DepthwiseShape(const Region& region)
   padding = per_axis(op->padding, 0);
   columns = choose_row_axis(from.space, {&from}) == 1;
   const std::vector<int> order =
-      columns ? axes_of_space(rank, {0}, {1}) : axes_of_space(rank, {0, 1}, {});
+      columns ? with_spatial_axes(rank, {0}, {1}) : with_spatial_axes(rank, {0, 1}, {});
   from = reordered(from, order);
   to = reordered(to, order);
   z = arranged(filter ? PointwiseProgram{} : addend, order);

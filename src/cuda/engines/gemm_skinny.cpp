@@ -56,6 +56,7 @@ class Designer {
                                  "gemm_skinny_group_bring.cuh"});
     else if (by_rows())
       files.push_back("gemm_skinny_lane.cuh");
+    if (layout_.chunk > 0) files.push_back("gemm_skinny_early.cuh");
     files.push_back(own_file);
     LaunchDesign launch{{"gemm_skinny", assemble(files, head)},
                         function,
@@ -128,9 +129,8 @@ class Designer {
     arguments_.numbers("x_batch_stride", batch_strides(x.present() ? x : shape_.weights));
     if (grouped()) {
       arguments_.tensor_map("map_weights", shape_.weights, weight_map());
-      const int booking = scratch_.add("x in the order of the weights",
-                                       layout_.rounds(shape_) * layout_.image_bytes(shape_));
-      arguments_.scratch("image", booking);
+      arguments_.scratch(
+          "image", scratch_.add("x in the order of the weights", layout_.scratch_bytes(shape_)));
       if (scaled()) arguments_.tensor_map("map_scales", shape_.scales(), scale_map());
     } else if (by_rows()) {
       arguments_.number("row_bytes", shape_.row_bytes());
@@ -301,8 +301,7 @@ class GemmSkinnyEngine final : public CudaEngine {
                      .bytes = region.bytes(),
                      .flops_fraction = shape.matrix() ? device.flops_f16 / device.flops_f32 : 0.5,
                      .bytes_fraction = region.bytes() / device.bytes_per_second / seconds};
-      if (layout.helpers > 0)
-        config.scratch_bytes = layout.rounds(shape) * layout.image_bytes(shape);
+      config.scratch_bytes = layout.scratch_bytes(shape);
       config.notes.runtime_compiled = true;
       config.notes.truncating_sums = shape.matrix();
       result.push_back(std::move(config));

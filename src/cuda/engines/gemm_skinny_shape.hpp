@@ -107,7 +107,10 @@ struct SkinnyLayout {
   bool has_sums_apart() const { return passes > 1; }
   bool choose_stages(const SkinnyShape& shape, const DeviceProps& device);
   // Where warpgroups multiply.
-  std::int64_t image_bytes(const SkinnyShape& shape) const;  // of x, for a chunk
+  std::int64_t image_bytes(const SkinnyShape& shape) const;     // of x, for a chunk
+  std::int64_t scratch_bytes(const SkinnyShape& shape) const {  // for all of x
+    return helpers > 0 ? rounds(shape) * image_bytes(shape) : 0;
+  }
   std::int64_t group_stage_bytes(const SkinnyShape& shape) const;
 };
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <vector>
 
 #include "plan/view.hpp"
 
@@ -10,20 +11,35 @@ namespace ashlar::cuda {
 
 using SpatialAxes = std::array<std::int64_t, 3>;  // d, h, w
 
-// One value per spatial axis; those that are missing come first.
-inline SpatialAxes per_axis(const Dims& values, std::int64_t absent) {
-  SpatialAxes result = {absent, absent, absent};
+// One value per spatial axis; of kCount, those that are missing come first.
+template <std::size_t kCount = 3>
+std::array<std::int64_t, kCount> per_axis(const Dims& values, std::int64_t absent) {
+  std::array<std::int64_t, kCount> result;
+  result.fill(absent);
   for (int axis = 0; axis < values.rank(); ++axis)
-    result[static_cast<std::size_t>(axis + 3 - values.rank())] = values[axis];
+    result[static_cast<std::size_t>(axis + static_cast<int>(kCount) - values.rank())] =
+        values[axis];
   return result;
 }
 
 // Of extents or strides [N, C, spatial...].
-inline SpatialAxes spatial_of(const Dims& dims, std::int64_t absent = 1) {
-  SpatialAxes result = {absent, absent, absent};
+template <std::size_t kCount = 3>
+std::array<std::int64_t, kCount> spatial_of(const Dims& dims, std::int64_t absent = 1) {
+  std::array<std::int64_t, kCount> result;
+  result.fill(absent);
   for (int axis = 2; axis < dims.rank(); ++axis)
-    result[static_cast<std::size_t>(axis + 3 - dims.rank())] = dims[axis];
+    result[static_cast<std::size_t>(axis + static_cast<int>(kCount) - dims.rank())] = dims[axis];
   return result;
+}
+
+// An order of axes: those in front, kCount spatial ones of a tensor [N, C, spatial...] of this
+// rank, those behind. An axis that is missing is none of any tensor's, so its extent is 1.
+template <std::size_t kCount = 3>
+std::vector<int> with_spatial_axes(int rank, std::vector<int> front, const std::vector<int>& back) {
+  constexpr int kSpatial = static_cast<int>(kCount), kMissing = kSpatial + 2;
+  for (int axis = rank - kSpatial; axis < rank; ++axis) front.push_back(axis < 2 ? kMissing : axis);
+  front.insert(front.end(), back.begin(), back.end());
+  return front;
 }
 
 }  // namespace ashlar::cuda

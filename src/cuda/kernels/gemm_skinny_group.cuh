@@ -229,9 +229,7 @@ extern "C" __global__ void __launch_bounds__(kAllThreads, kBlocks)
       fence_shared_writes();
     }
     __syncwarp();
-    // Weights that never change need not wait for the launch before. Not all of them: x, which
-    // must, comes behind what was asked for first.
-    const int early = args.weights_never_change ? (kStages + 1) / 2 : 0;
+    const int early = early_stages(args);
     GroupWalk of_weights = walk;
 #pragma unroll 1
     for (int s = 0; s < early && of_weights.has_more(args); ++s, of_weights.next())

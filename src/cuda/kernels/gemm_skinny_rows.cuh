@@ -254,9 +254,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
   const int first = blockIdx.x / kClusterBlocks, every = gridDim.x / kClusterBlocks;
   const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);  // the same for all lanes
   Ahead ahead = {first, every, first_chunk, chunks, 0, 0, warp};
-  // Weights that never change need not wait for the launch before. Not all of them: x, which must,
-  // comes behind what was asked for first.
-  const int early = args.weights_never_change ? (kStages + 1) / 2 : 0;
+  const int early = early_stages(args);
   Ahead of_weights = ahead;
 #pragma unroll 1
   for (int s = 0; s < early; ++s, of_weights.next(args))
