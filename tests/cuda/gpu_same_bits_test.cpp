@@ -49,9 +49,9 @@ class GpuSameBits : public GpuTest {
  private:
   // The first one, and the first of every other way of doing it.
   std::vector<Config> some_of(const std::vector<Config>& configs) const {
-    static const std::vector<std::string> kWays = {"split",       "splits",  "windows", "ping_pong",
-                                                   "cluster",     "parts",   "held",    "passes",
-                                                   "taps_across", "together"};
+    static const std::vector<std::string> kWays = {
+        "split", "splits", "windows",     "ping_pong", "cluster", "parts",
+        "held",  "passes", "taps_across", "together",  "stream"};
     std::set<std::pair<std::string, bool>> known;
     std::vector<Config> result;
     for (const Config& config : configs) {

@@ -1,5 +1,6 @@
-// Products of the sm_90a core whose last tiles are shared by the blocks of a cluster: kernels of
-// the shapes that want it compile without spills, and small ones agree with the oracle.
+// Products of the sm_90a core whose last tiles are shared by the blocks of a cluster, or by all
+// blocks: kernels of the shapes that want it compile without spills, and small ones agree with the
+// oracle.
 #include "cuda/engines/engines.hpp"
 #include "cuda/known_gpus.hpp"
 #include "engine_agrees.hpp"
@@ -10,6 +11,11 @@ namespace ashlar::cuda {
 namespace {
 
 bool is_split(const Config& config) { return config.knob("splits") > 1; }
+// By ranges of stages (stream-K).
+bool is_streamed(const Config& config) {
+  return std::any_of(config.knobs.begin(), config.knobs.end(),
+                     [](const auto& knob) { return knob.first == "stream"; });
+}
 
 struct SplitProduct {
   std::int64_t batches = 1, rows = 200, columns = 136, depth = 512;
@@ -67,14 +73,17 @@ struct SplitConvolution {
   }
 };
 
-int count_splits(const CudaEngine& engine, const Graph& graph, const DeviceProps& device) {
+using Wanted = SomeConfigs::Wanted;
+
+int count_configs(const CudaEngine& engine, const Graph& graph, const DeviceProps& device,
+                  const Wanted& is_wanted) {
   const LoweredGraph lowered = lower(graph, true);
   const std::vector<FusionLimits> limits(lowered.graph.nodes().size());
   int count = 0;
   for (const Region& region : cut(lowered, limits)) {
     if (!engine.supports(region, device)) continue;
     const std::vector<Config> configs = engine.configs(region, device);
-    count += static_cast<int>(std::count_if(configs.begin(), configs.end(), is_split));
+    count += static_cast<int>(std::count_if(configs.begin(), configs.end(), is_wanted));
   }
   return count;
 }
@@ -85,9 +94,10 @@ class SplitSm90 : public testing::Test {
     if (!nvrtc().is_open) GTEST_SKIP() << nvrtc().reason;
   }
   // All that the cost model finds better than whole tiles.
-  static void expect_no_spills(const CudaEngine& engine, const Graph& graph) {
-    EXPECT_GT(count_splits(engine, graph, known_gpus().front()), 0);
-    expect_compiles(SomeConfigs(engine, is_split), graph, {"sm_90a"}, true);
+  static void expect_no_spills(const CudaEngine& engine, const Graph& graph,
+                               const Wanted& is_wanted = is_split, std::size_t step = 1) {
+    EXPECT_GT(count_configs(engine, graph, known_gpus().front(), is_wanted), 0);
+    expect_compiles(SomeConfigs(engine, is_wanted), graph, {"sm_90a"}, true, 0, step);
   }
 };
 
@@ -107,11 +117,35 @@ TEST_F(SplitSm90, FewTiles) {
             .rows = 256, .columns = 4096, .depth = 14336, .factors = factors, .fused = true}
             .graph());
 }
+// A hundred tiles of 128 x 256, and such that leave one over.
+TEST_F(SplitSm90, Streamed) {
+  for (const DType factors : {bf16, f32, e4m3})
+    expect_no_spills(
+        gemm_sm90_engine(),
+        SplitProduct{
+            .rows = 1280, .columns = 2560, .depth = 16384, .factors = factors, .fused = true}
+            .graph(),
+        is_streamed, 5);
+  expect_no_spills(
+      gemm_sm90_engine(),
+      SplitProduct{.rows = 3200, .columns = 3072, .depth = 8192, .transpose_a = true}.graph(),
+      is_streamed, 5);
+  for (const bool backward : {false, true})
+    expect_no_spills(conv_sm90_engine(),
+                     SplitConvolution{.backward = backward,
+                                      .channels = 512,
+                                      .filters = 512,
+                                      .images = 65,
+                                      .height = 33,
+                                      .width = 33}
+                         .graph(),
+                     is_streamed, 7);
+}
 // Where rounds are full, or tiles have nothing to share, there is nothing to gain.
 TEST_F(SplitSm90, NotWhereRoundsAreFull) {
   const DeviceProps& h200 = known_gpus().front();
   const auto count = [&](const SplitProduct& product) {
-    return count_splits(gemm_sm90_engine(), product.graph(), h200);
+    return count_configs(gemm_sm90_engine(), product.graph(), h200, is_split);
   };
   EXPECT_EQ(count({.rows = 128 * 132, .columns = 2048, .depth = 128}), 0);
   EXPECT_GT(count({.rows = 128, .columns = 4096, .depth = 8192}), 0);
@@ -134,16 +168,40 @@ class GpuSplitSm90 : public testing::Test {
     device.flops_f32 /= 1e6;
     return device;
   }
-  static void expect_right(const CudaEngine& engine, const Graph& graph, int units) {
+  static void expect_right(const CudaEngine& engine, const Graph& graph, int units,
+                           const Wanted& is_wanted) {
     const DeviceProps device = small_device(units);
-    EXPECT_GT(count_splits(engine, graph, device), 0) << units;
-    expect_agrees(SomeConfigs(engine, is_split), graph, true, 3, support::Fill::plain, device);
+    EXPECT_GT(count_configs(engine, graph, device, is_wanted), 0) << units;
+    expect_agrees(SomeConfigs(engine, is_wanted), graph, true, 3, support::Fill::plain, device);
   }
-  static void expect_right(const SplitProduct& product, int units) {
-    expect_right(gemm_sm90_engine(), product.graph(), units);
+  static void expect_right(const SplitProduct& product, int units,
+                           const Wanted& is_wanted = is_split) {
+    expect_right(gemm_sm90_engine(), product.graph(), units, is_wanted);
   }
-  static void expect_right(const SplitConvolution& convolution, int units) {
-    expect_right(conv_sm90_engine(), convolution.graph(), units);
+  static void expect_right(const SplitConvolution& convolution, int units,
+                           const Wanted& is_wanted = is_split) {
+    expect_right(conv_sm90_engine(), convolution.graph(), units, is_wanted);
+  }
+  // Run after run, whichever block comes first.
+  static void expect_repeats(const Graph& graph, int units, const Wanted& is_wanted) {
+    const DeviceProps device = small_device(units);
+    const auto outline = build_plan(graph, device, {}, nullptr, false);
+    ASSERT_EQ(outline->steps.size(), 1);
+    const SomeConfigs engine(gemm_sm90_engine(), is_wanted);
+    const std::vector<Config> configs = engine.configs(outline->steps[0].region, device);
+    ASSERT_FALSE(configs.empty());
+    const std::vector<SavedChoice> choice = {{std::string(engine.id()), configs[0].knobs}};
+    const auto plan = build_plan(graph, device, {}, &choice, true);
+    EXPECT_TRUE(plan->notes.deterministic);
+    support::Problem problem(graph, 3);
+    const TensorId result = graph.find_tensor("c");
+    const auto run = [&] {
+      EXPECT_EQ(problem.run(*plan), "");
+      const auto* bytes = reinterpret_cast<const char*>(problem.memory().data(result));
+      return std::string(bytes, static_cast<std::size_t>(byte_size(graph.tensor(result))));
+    };
+    const std::string first = run();
+    for (int i = 0; i < 4; ++i) EXPECT_TRUE(run() == first);
   }
 };
 
@@ -154,27 +212,11 @@ TEST_F(GpuSplitSm90, EveryTile) {
 TEST_F(GpuSplitSm90, ManyParts) {
   expect_right(SplitProduct{.rows = 70, .columns = 130, .depth = 2100, .fused = true}, 8);
 }
-// Whichever block comes first.
 TEST_F(GpuSplitSm90, RepeatsItsBits) {
-  const DeviceProps device = small_device(8);
-  const Graph graph = SplitProduct{.rows = 136, .columns = 72, .depth = 1040}.graph();
-  const auto outline = build_plan(graph, device, {}, nullptr, false);
-  ASSERT_EQ(outline->steps.size(), 1);
-  const SomeConfigs engine(gemm_sm90_engine(), is_split);
-  const std::vector<Config> configs = engine.configs(outline->steps[0].region, device);
-  ASSERT_FALSE(configs.empty());
-  const std::vector<SavedChoice> choice = {{std::string(engine.id()), configs[0].knobs}};
-  const auto plan = build_plan(graph, device, {}, &choice, true);
-  EXPECT_TRUE(plan->notes.deterministic);
-  support::Problem problem(graph, 3);
-  const TensorId result = graph.find_tensor("c");
-  const auto run = [&] {
-    EXPECT_EQ(problem.run(*plan), "");
-    const auto* bytes = reinterpret_cast<const char*>(problem.memory().data(result));
-    return std::string(bytes, static_cast<std::size_t>(byte_size(graph.tensor(result))));
-  };
-  const std::string first = run();
-  for (int i = 0; i < 4; ++i) EXPECT_TRUE(run() == first);
+  expect_repeats(SplitProduct{.rows = 136, .columns = 72, .depth = 1040}.graph(), 8, is_split);
+}
+TEST_F(GpuSplitSm90, StreamedTilesRepeatTheirBits) {
+  expect_repeats(SplitProduct{.rows = 330, .columns = 200, .depth = 1100}.graph(), 7, is_streamed);
 }
 TEST_F(GpuSplitSm90, BatchesAndTransposes) {
   for (const bool transpose_a : {false, true})
@@ -198,6 +240,40 @@ TEST_F(GpuSplitSm90, Types) {
     expect_right(
         SplitProduct{.rows = 136, .columns = 72, .depth = 1040, .factors = dtype, .result = f32},
         4);
+}
+
+// Three ranges for two tiles and the like, and rounds of whole tiles before them.
+TEST_F(GpuSplitSm90, StreamedTiles) {
+  for (const int units : {3, 7, 12})
+    expect_right(SplitProduct{.rows = 330, .columns = 200, .depth = 1100, .fused = true}, units,
+                 is_streamed);
+}
+// Ranges that are shorter than tiles: some have nothing but the middle of one.
+TEST_F(GpuSplitSm90, StreamedTilesOfManyParts) {
+  expect_right(SplitProduct{.rows = 70, .columns = 130, .depth = 5000, .fused = true}, 8,
+               is_streamed);
+}
+TEST_F(GpuSplitSm90, StreamedTypes) {
+  for (const DType dtype : {f16, f32, DType::i8, e4m3})
+    expect_right(
+        SplitProduct{.rows = 136, .columns = 200, .depth = 1555, .factors = dtype, .result = f32},
+        5, is_streamed);
+}
+TEST_F(GpuSplitSm90, StreamedBatchesTransposesAndLengths) {
+  for (const bool transpose : {false, true})
+    expect_right(SplitProduct{.batches = 3,
+                              .rows = 130,
+                              .columns = 136,
+                              .depth = 520,
+                              .transpose_a = transpose,
+                              .transpose_b = !transpose,
+                              .has_lengths = transpose},
+                 4, is_streamed);
+}
+TEST_F(GpuSplitSm90, StreamedConvolutions) {
+  for (const bool backward : {false, true})
+    expect_right(SplitConvolution{.backward = backward}, 5, is_streamed);
+  expect_right(SplitConvolution{.groups = 2}, 5, is_streamed);
 }
 
 TEST_F(GpuSplitSm90, Convolutions) {

@@ -9,6 +9,7 @@
 #include "cuda/engines/sm90/group_bundle.hpp"
 #include "cuda/engines/sm90/pixel_tails.hpp"
 #include "cuda/engines/sm90/pixel_tiling.hpp"
+#include "cuda/engines/sm90/streamed_tiles.hpp"
 #include "cuda/engines/tile_cost.hpp"
 #include "cuda/jit/kernel_text.hpp"
 #include "cuda/text/program_text.hpp"
@@ -183,8 +184,9 @@ class ConvSm90Engine final : public CudaEngine {
     };
     const int pixel_booking = bring(shape.pixels, "pixels"),
               filter_booking = bring(shape.filters, "filters");
-    const std::int64_t blocks =
-        tile.splits > 1 ? rounds.grid : tiling.clusters(device, windows.resident) * tile.cluster;
+    const std::int64_t blocks = tile.splits > 1 || tile.streams
+                                    ? rounds.grid
+                                    : tiling.clusters(device, windows.resident) * tile.cluster;
     ProductTails tails = pixel_tails(region, tiling, blocks);
     tails.book(result.scratch);
     result.unaligned = std::make_shared<KernelDesign>(
@@ -207,6 +209,8 @@ class ConvSm90Engine final : public CudaEngine {
       arguments.tensor_map_of_scratch("map_filters", filter_booking, filter_map);
     add_phases(arguments, tiling, maps);
     arguments.number("whole_work", rounds.whole);
+    const StreamedTiles streamed{tile, rounds, tiling.shared_depth()};
+    streamed.add_arguments(result.scratch, arguments);
     arguments.number("tiles_n", tiling.tiles_n(product.phases[0]));
     arguments.number("group_m", windows.resident ? 1 : tiling.band(device));
     arguments.number("depth_blocks", tiling.depth_blocks());
@@ -270,13 +274,14 @@ class ConvSm90Engine final : public CudaEngine {
         arguments.struct_text() + printed;
     std::vector<std::string_view> files = {
         tile.boxes > 0 ? "lib/product_boxes.cuh" : "lib/product_rows.cuh",
-        "lib/ptx_wgmma_product.cuh", "sm90/split_work.cuh", "sm90/schedule_pixels.cuh",
-        "sm90/load_pixels.cuh"};
+        "lib/ptx_wgmma_product.cuh", tile.streams ? "sm90/stream_work.cuh" : "sm90/split_work.cuh",
+        "sm90/schedule_pixels.cuh", "sm90/load_pixels.cuh"};
     if (shape.computed)
       files.insert(files.end(), {"sm90/computed_pieces.cuh", "sm90/compute_pixels.cuh"});
     files.emplace_back("sm90/warpgroups.cuh");
     tails.add_files(files, "sm90/tails_pixels.cuh");
     if (way == kForEachTap) files.emplace_back("sm90/join_parts.cuh");
+    if (tile.streams) files.emplace_back("sm90/stream_parts.cuh");
     if (way != kBundles) files.emplace_back("sm90/ask_ahead.cuh");
     files.emplace_back(way == kBundles ? "sm90/mainloop_bundles.cuh"
                        : way == kOnce  ? "sm90/mainloop_windows.cuh"
@@ -287,6 +292,7 @@ class ConvSm90Engine final : public CudaEngine {
     launch.shared_bytes = way != kForEachTap ? windows.bytes : shared_bytes(tile, stages);
     launch.cluster = rounds.cluster;
     launch.grid.x = static_cast<unsigned>(blocks);
+    streamed.add_reset(result.launches);
     if (!tails.empty()) result.launches.push_back(tails.sum(graph));
     return result;
   }
@@ -357,14 +363,16 @@ class ConvSm90Engine final : public CudaEngine {
          .memory_bytes = region.bytes() + 2.0 * static_cast<double>(shape.scratch_bytes()) +
                          static_cast<double>(tails.scratch_bytes()),
          .cluster = tile.cluster,
-         .split_tiles = static_cast<double>(rounds.split),
+         .split_tiles = static_cast<double>(rounds.split * tile.cluster),
          .splits = tile.splits,
+         .streams = tile.streams,
          .persistent = tile.ping_pong,
          .launches = 1 + (shape.pixels.pack ? 1 : 0) + (shape.filters.pack ? 1 : 0) +
-                     (tails.empty() ? 0 : 1),
+                     (tails.empty() ? 0 : 1) + (tile.streams ? 1 : 0),
          .efficiency = bundled ? windows->efficiency : std::min(stage_share, computed_share)},
         device, region.precision());
-    config.scratch_bytes = shape.scratch_bytes() + tails.scratch_bytes();
+    config.scratch_bytes = shape.scratch_bytes() + tails.scratch_bytes() +
+                           StreamedTiles{tile, rounds, tiling.shared_depth()}.scratch_bytes();
     config.notes.runtime_compiled = true;
     config.notes.tf32 = shape.pixel_type == f32;
     config.notes.truncating_sums = shape.pixel_type != i8;

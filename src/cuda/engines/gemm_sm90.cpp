@@ -5,6 +5,7 @@
 #include "cuda/engines/engines.hpp"
 #include "cuda/engines/sm90/asked_ahead.hpp"
 #include "cuda/engines/sm90/matrix_shape.hpp"
+#include "cuda/engines/sm90/streamed_tiles.hpp"
 #include "cuda/engines/tile_cost.hpp"
 #include "cuda/jit/kernel_text.hpp"
 #include "cuda/text/program_text.hpp"
@@ -192,13 +193,15 @@ class GemmSm90Engine final : public CudaEngine {
                           static_cast<double>(shape.batches * shape.rows * shape.columns),
            .memory_bytes = region.bytes() * few_rows + static_cast<double>(tails.scratch_bytes()),
            .cluster = tile.cluster,
-           .split_tiles = static_cast<double>(rounds.split),
+           .split_tiles = static_cast<double>(rounds.split * tile.cluster),
            .splits = tile.splits,
+           .streams = tile.streams,
            .persistent = tile.ping_pong,
-           .launches = tails.empty() ? 1 : 2,
+           .launches = (tails.empty() ? 1 : 2) + (tile.streams ? 1 : 0),
            .efficiency = efficiency(shape, tile)},
           device, region.precision());
-      config.scratch_bytes = tails.scratch_bytes();
+      config.scratch_bytes =
+          tails.scratch_bytes() + StreamedTiles{tile, rounds, depth_blocks(shape)}.scratch_bytes();
       config.notes.runtime_compiled = true;
       config.notes.tf32 = shape.rounds_f32;
       config.notes.truncating_sums = operands != DType::i8;
@@ -250,6 +253,8 @@ class GemmSm90Engine final : public CudaEngine {
     arguments.number("depth_blocks", depth_blocks(shape));
     arguments.number("whole_work", rounds.whole);
     arguments.number("group_m", kBandRows / tile.cluster);
+    const StreamedTiles streamed{tile, rounds, depth_blocks(shape)};
+    streamed.add_arguments(result.scratch, arguments);
     arguments.real("padding_value", shape.padding_value);
     add_extents(arguments, shape.epilogue.space);
     tails.add_arguments(arguments);
@@ -278,15 +283,20 @@ class GemmSm90Engine final : public CudaEngine {
     const std::string head = register_types(region.precision(), programs) +
                              product_constants(tile, form, stages) + constant("kRawSteps", steps) +
                              tails.text() + arguments.struct_text() + printed;
-    std::vector<std::string_view> files = {"lib/product_rows.cuh", "lib/ptx_wgmma_product.cuh",
-                                           "sm90/split_work.cuh",  "sm90/schedule.cuh",
-                                           "sm90/load_matrix.cuh", "sm90/finish_matrix.cuh"};
+    std::vector<std::string_view> files = {
+        "lib/product_rows.cuh",
+        "lib/ptx_wgmma_product.cuh",
+        tile.streams ? "sm90/stream_work.cuh" : "sm90/split_work.cuh",
+        "sm90/schedule.cuh",
+        "sm90/load_matrix.cuh",
+        "sm90/finish_matrix.cuh"};
     if (shape.computes())
       files.insert(files.end(),
                    {"sm90/computed_pieces.cuh", "sm90/convert_rows.cuh", "sm90/compute_rows.cuh"});
     files.push_back("sm90/warpgroups.cuh");
     tails.add_files(files, "sm90/tails_matrix.cuh");
     files.push_back("sm90/join_parts.cuh");
+    if (tile.streams) files.push_back("sm90/stream_parts.cuh");
     files.push_back("sm90/ask_ahead.cuh");
     files.push_back("sm90/mainloop.cuh");
     launch.source = {"gemm_sm90", assemble(files, head)};
@@ -295,6 +305,7 @@ class GemmSm90Engine final : public CudaEngine {
     launch.shared_bytes = shared_bytes(tile, stages);
     launch.cluster = rounds.cluster;
     launch.grid.x = rounds.grid;
+    streamed.add_reset(result.launches);
     if (!tails.empty()) result.launches.push_back(tails.sum(graph));
     return result;
   }

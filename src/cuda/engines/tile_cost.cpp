@@ -19,6 +19,8 @@ double vector_lanes(const DeviceProps& device) {
 // The blocks of a cluster exchange f32 sums through shared memory: bytes per second that a block
 // reads from the others, and what the meetings take. Estimates for an H200.
 constexpr double kBytesBetweenBlocks = 25e9, kMeetingSeconds = 1.5e-6;
+// From the last sums that a block stores to the moment when another can load them.
+constexpr double kFlagSeconds = 1.5e-6;
 
 // Seconds that a multiprocessor needs for `blocks` tiles at once.
 struct Tile {
@@ -90,8 +92,15 @@ Cost tile_cost(const TileWork& work, const DeviceProps& device, DType precision)
     const double rest = std::ceil((work.tiles - rounds * units * most) / units);
     busy = rounds * tile.of(most) + (rest > 0 ? tile.of(rest) : 0);
   }
-  if (work.split_tiles > 0) {
-    const double sum_bytes = 4.0 * work.tile_m * work.tile_n;
+  const double sum_bytes = 4.0 * work.tile_m * work.tile_n;
+  if (work.streams) {
+    const double rounds = work.split_tiles / units;
+    // Who finishes a tile reads the sums of all others that have some of it; most leave some.
+    const double moved = sum_bytes * (1 + std::ceil(1 / rounds));
+    busy += rounds * std::max({tile.products, tile.loads, work.persistent ? tile.stores : 0}) +
+            (work.persistent ? 0 : std::ceil(rounds) * (tile.stores + tile.fixed)) +
+            moved / (l2_bytes_per_second(device) * of_unit) + kFlagSeconds;
+  } else if (work.split_tiles > 0) {
     busy += (std::max(tile.products, tile.loads) + tile.stores) / work.splits + kMeetingSeconds +
             sum_bytes * (work.splits - 1) / work.splits / kBytesBetweenBlocks +
             (work.persistent ? 0 : tile.fixed);

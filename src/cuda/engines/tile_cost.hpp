@@ -35,6 +35,8 @@ struct TileWork {
   // last round, however few they are.
   double split_tiles = 0;
   int splits = 1;
+  // Or all blocks share them, each a range of their stages, and pass sums on through memory.
+  bool streams = false;
   bool persistent = false;  // the epilogue of a tile runs beside the products of the next one
   int launches = 1;         // 2: a second kernel adds the parts
   double efficiency = 1;    // what this configuration loses beside others of its tile: 0.9

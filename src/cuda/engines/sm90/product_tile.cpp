@@ -66,13 +66,24 @@ bool can_split(const ProductTile& tile, std::int64_t tiles, std::int64_t depth_b
   return rest > 0 && rest * tile.splits <= units;
 }
 
+// Whether all blocks can share the tiles of the last rounds by ranges of their stages.
+bool can_stream(const ProductTile& tile, std::int64_t tiles, std::int64_t depth_blocks,
+                const DeviceProps& device) {
+  constexpr int kLeastStages = 8;  // of a range, which may have the end of one tile and the begin
+                                   // of another
+  const int units = cluster_units(device, tile.cluster) / tile.cluster;
+  if (units == 0 || tile.boxes > 0 || tiles % units == 0) return false;
+  return TileRounds(tile, tiles, device).split * depth_blocks >= std::int64_t{units} * kLeastStages;
+}
+
 // What a thread that multiplies has left for the epilogue's loads, of the 240 that it takes (less
-// where others compute a factor), beside its sums and what addresses and the program want.
+// where others compute a factor), beside its sums and what addresses and the program want. Ranges
+// of stages want some, too.
 int held_registers(const ProductTile& tile, bool computes) {
   constexpr int kAddresses = 80;
   const int all = computes ? 200 : 240;
   const int sums = tile.row_blocks() * 64 * tile.n / 128;
-  return std::clamp(all - sums - kAddresses, 0, 32);
+  return std::clamp(all - sums - kAddresses, 0, tile.streams ? 16 : 32);
 }
 
 }  // namespace
@@ -102,9 +113,15 @@ int stage_count(const ProductTile& tile, const DeviceProps& device) {
 TileRounds::TileRounds(const ProductTile& tile, std::int64_t tiles, const DeviceProps& device) {
   const int together = std::max(tile.cluster, tile.splits);
   const std::int64_t units = cluster_units(device, together) / tile.cluster;
-  whole = tile.splits == 1 ? tiles : tiles / units * units;
+  whole = tile.streams       ? std::max<std::int64_t>(tiles / units - 1, 0) * units
+          : tile.splits == 1 ? tiles
+                             : tiles / units * units;
   split = tiles - whole;
   cluster = static_cast<unsigned>(together);
+  if (tile.streams) {
+    grid = static_cast<unsigned>(units * tile.cluster);
+    return;
+  }
   grid = static_cast<unsigned>((whole > 0 ? std::min(whole, units) : split * tile.splits) *
                                tile.cluster);
 }
@@ -126,27 +143,40 @@ void add_configs(const ProductTile& tile, std::int64_t tiles, std::int64_t depth
         worth_it(splits) * whole.cost.seconds(device, precision))
       to.push_back(std::move(config));
   }
+  constexpr double kWorthStreaming = 0.97;
+  ProductTile streamed = tile;
+  streamed.streams = true;
+  if (depth_blocks == 0 || !can_stream(streamed, tiles, depth_blocks, device)) return;
+  Config config = config_of(streamed);
+  if (config.cost.seconds(device, precision) <
+      kWorthStreaming * whole.cost.seconds(device, precision))
+    to.push_back(std::move(config));
 }
 
 std::vector<std::pair<std::string, std::int64_t>> knobs_of(const ProductTile& tile) {
-  return {{"tile_m", tile.m},
-          {"tile_n", tile.n},
-          {"consumers", tile.consumers},
-          {"ping_pong", tile.ping_pong ? 1 : 0},
-          {"cluster", tile.cluster},
-          {"splits", tile.splits},
-          {"depth_bytes", tile.depth_bytes},
-          {"producers", tile.producers}};
+  std::vector<std::pair<std::string, std::int64_t>> knobs = {{"tile_m", tile.m},
+                                                             {"tile_n", tile.n},
+                                                             {"consumers", tile.consumers},
+                                                             {"ping_pong", tile.ping_pong ? 1 : 0},
+                                                             {"cluster", tile.cluster},
+                                                             {"splits", tile.splits},
+                                                             {"depth_bytes", tile.depth_bytes},
+                                                             {"producers", tile.producers}};
+  if (tile.streams) knobs.emplace_back("stream", 1);  // saved plans of before know no other
+  return knobs;
 }
 
 ProductTile tile_of(const Config& config) {
   const auto knob = [&](const char* name) { return static_cast<int>(config.knob(name)); };
+  const bool streams = std::any_of(config.knobs.begin(), config.knobs.end(),
+                                   [](const auto& one) { return one.first == "stream"; });
   return {.m = knob("tile_m"),
           .n = knob("tile_n"),
           .consumers = knob("consumers"),
           .ping_pong = knob("ping_pong") != 0,
           .cluster = knob("cluster"),
           .splits = knob("splits"),
+          .streams = streams,
           .depth_bytes = knob("depth_bytes"),
           .producers = knob("producers")};
 }
@@ -240,7 +270,8 @@ std::string product_constants(const ProductTile& tile, const ProductForm& form, 
          constant("kConsumers", tile.consumers) + constant("kPingPong", tile.ping_pong) +
          constant("kCluster", tile.cluster) + constant("kRowBlocks", tile.row_blocks()) +
          constant("kTransposeA", form.transpose_a) + constant("kTransposeB", form.transpose_b) +
-         constant("kSplits", tile.splits) + constant("kHasWhole", form.has_whole) +
+         constant("kSplits", tile.splits) + constant("kStreams", tile.streams) +
+         constant("kHasWhole", form.has_whole || tile.streams) +
          constant("kBlocksPerProcessor", 1) + constant("kPromotes", promotes(form.a)) +
          constant("kHeldRegisters", held_registers(tile, form.computes_a || form.computes_b)) +
          constant("kSlabColumns", slab_columns(tile)) + constant("kBoxes", tile.boxes) +

@@ -24,9 +24,11 @@ struct ProductTile {
   bool ping_pong = false;  // each has tiles of its own, and finishes them while the others multiply
   int cluster = 1;         // blocks, one above the other, that load their columns together
   int splits = 1;          // blocks that share the depth of tiles which do not fill a round
-  int depth_bytes = 128;   // that a stage holds of every row: 128, 64 or 32
-  int producers = 1;       // warpgroups that bring the factors, more than one if they compute them
-  int raw_bytes = 0;       // of shared memory, for factors as they are before they are converted
+  // All blocks share the tiles of the last rounds, each a range of their stages (stream-K).
+  bool streams = false;
+  int depth_bytes = 128;  // that a stage holds of every row: 128, 64 or 32
+  int producers = 1;      // warpgroups that bring the factors, more than one if they compute them
+  int raw_bytes = 0;      // of shared memory, for factors as they are before they are converted
   // Results leave by the copy engine through so many boxes of each warp (lib/product_boxes.cuh); 0:
   // threads store them (lib/product_rows.cuh).
   int boxes = 0;
@@ -48,7 +50,8 @@ int stage_count(const ProductTile& tile, const DeviceProps& device);
 unsigned shared_bytes(const ProductTile& tile, int stages);
 
 // How `tiles`, counted in units of a cluster's blocks, come to the blocks of a launch: round after
-// round, whole ones first. What is left for the last round is cut into tile.splits parts.
+// round, whole ones first. What is left for the last round is cut into tile.splits parts; where
+// tiles are streamed, it and the full round before it.
 struct TileRounds {
   TileRounds(const ProductTile& tile, std::int64_t tiles, const DeviceProps& device);
   std::int64_t whole, split;  // tiles

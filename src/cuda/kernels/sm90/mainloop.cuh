@@ -9,7 +9,8 @@
 //   .stage(args, work, block, a, b, ready)  `ready` waits for the stage; `memory` is behind all
 // The head has kStages, kRowBlocks (of 64 rows that a warpgroup has of a tile), kTransposeA,
 // kTransposeB, kPromotes, kAskedBytes (of a stage), kHasWhole (whether any tile is whole) and
-// TileTails (lib/product_tails.cuh; there are none with splits).
+// TileTails (lib/product_tails.cuh; there are none with splits). With kStreams sm90/stream_parts.cuh
+// comes before this, too.
 #include "lib/ptx_barrier.cuh"
 #include "lib/ptx_cluster.cuh"
 #include "lib/ptx_tma.cuh"
@@ -202,7 +203,8 @@ __device__ inline uint8* slab_of(const Ring& ring, int group) {
 }
 
 // A warpgroup. The sums of a part stay in the ring.
-__device__ inline void consume(const Args& args, Ring ring, int group) {
+template <class A>
+__device__ inline void consume(const A& args, Ring ring, int group) {
   const int warp = threadIdx.x / 32 % 4;
   uint8* slab = slab_of(ring, group);
   const int first_row_block = first_row_block_of(group);
@@ -215,8 +217,11 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
       ring.skip(work.count);
       continue;
     }
-    ask_ahead<false>(args, work, first_row_block * 64, slab);
-    const auto meanwhile = [&] { ask_ahead<true>(args, work, first_row_block * 64, slab); };
+    const bool finishes = !kStreams || work.first == 0;
+    if (finishes) ask_ahead<false>(args, work, first_row_block * 64, slab);
+    const auto meanwhile = [&] {
+      if (finishes) ask_ahead<true>(args, work, first_row_block * 64, slab);
+    };
     Sum sums[kPieces][WGMMA_N / 2];
     turns.wait(ring.turns);
     if (work.count == 0) {
@@ -239,6 +244,13 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
         lay_down_sums(ring.a, sums, first_row_block * 4 + warp);
         continue;
       }
+    }
+    if constexpr (kStreams) {
+      if (!finishes) {
+        hand_on_sums(args, sums, first_row_block * 4 + warp);
+        continue;
+      }
+      if (work.count < (int)args.tile_stages) add_parts(args, sums, first_row_block * 4 + warp);
     }
     if constexpr (kHasWhole) {
       tails.begin_tile(args, work);
