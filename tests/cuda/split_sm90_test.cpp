@@ -135,7 +135,7 @@ TEST_F(SplitSm90, Streamed) {
                      SplitConvolution{.backward = backward,
                                       .channels = 512,
                                       .filters = 512,
-                                      .images = 65,
+                                      .images = 16,
                                       .height = 33,
                                       .width = 33}
                          .graph(),

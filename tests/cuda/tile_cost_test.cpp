@@ -45,6 +45,20 @@ TEST(TileCost, WavesThatAreNotFullCost) {
             seconds(product(512, 4096, 8192, 128, 256)));
 }
 
+TEST(TileCost, RangesOfStagesFillTheLastRound) {
+  // 198 tiles on 132 multiprocessors: a round and a half instead of two.
+  TileWork whole = product(128 * 198, 256, 8192, 128, 256), streamed = whole;
+  streamed.split_tiles = streamed.tiles;
+  streamed.tiles = 0;
+  streamed.streams = true;
+  streamed.launches = 2;
+  EXPECT_LT(seconds(streamed), 0.95 * seconds(whole));
+  EXPECT_GT(seconds(streamed), 0.75 * seconds(whole));
+  // Where little is left to do, or rounds are full, passing sums on costs more than it gains.
+  for (TileWork* work : {&whole, &streamed}) work->flops /= 32, work->load_bytes /= 32;
+  EXPECT_GT(seconds(streamed), seconds(whole));
+}
+
 TEST(TileCost, MemoryLimitsWhatHasLittleArithmetic) {
   const TileWork work = product(65536, 64, 64, 128, 64);
   EXPECT_GE(seconds(work), work.memory_bytes / h200().bytes_per_second);

@@ -19,8 +19,10 @@ double vector_lanes(const DeviceProps& device) {
 // The blocks of a cluster exchange f32 sums through shared memory: bytes per second that a block
 // reads from the others, and what the meetings take. Estimates for an H200.
 constexpr double kBytesBetweenBlocks = 25e9, kMeetingSeconds = 1.5e-6;
-// From the last sums that a block stores to the moment when another can load them.
-constexpr double kFlagSeconds = 1.5e-6;
+// Blocks with ranges of stages do not read the same blocks of depth at the same time, as those with
+// whole tiles do: what the L2 cache leaves of their speed. And from the last sums that a block
+// stores to the moment when another can load them. Estimates on the safe side, not measured yet.
+constexpr double kRangeShare = 0.9, kFlagSeconds = 1.5e-6;
 
 // Seconds that a multiprocessor needs for `blocks` tiles at once.
 struct Tile {
@@ -97,7 +99,9 @@ Cost tile_cost(const TileWork& work, const DeviceProps& device, DType precision)
     const double rounds = work.split_tiles / units;
     // Who finishes a tile reads the sums of all others that have some of it; most leave some.
     const double moved = sum_bytes * (1 + std::ceil(1 / rounds));
-    busy += rounds * std::max({tile.products, tile.loads, work.persistent ? tile.stores : 0}) +
+    const double longest =
+        std::max({tile.products, tile.loads, work.persistent ? tile.stores : 0.0});
+    busy += rounds * longest / kRangeShare +
             (work.persistent ? 0 : std::ceil(rounds) * (tile.stores + tile.fixed)) +
             moved / (l2_bytes_per_second(device) * of_unit) + kFlagSeconds;
   } else if (work.split_tiles > 0) {

@@ -73,6 +73,7 @@ bool can_stream(const ProductTile& tile, std::int64_t tiles, std::int64_t depth_
                                    // of another
   const int units = cluster_units(device, tile.cluster) / tile.cluster;
   if (units == 0 || tile.boxes > 0 || tiles % units == 0) return false;
+  if (tile.row_blocks() * tile.n > 256) return false;  // registers, beside 160 sums
   return TileRounds(tile, tiles, device).split * depth_blocks >= std::int64_t{units} * kLeastStages;
 }
 
