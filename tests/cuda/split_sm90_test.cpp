@@ -125,11 +125,16 @@ TEST_F(SplitSm90, Streamed) {
         SplitProduct{
             .rows = 1280, .columns = 2560, .depth = 16384, .factors = factors, .fused = true}
             .graph(),
-        is_streamed, 5);
+        is_streamed, 9);
   expect_no_spills(
       gemm_sm90_engine(),
       SplitProduct{.rows = 3200, .columns = 3072, .depth = 8192, .transpose_a = true}.graph(),
-      is_streamed, 5);
+      is_streamed, 9);
+  // Factors that warps bring.
+  expect_no_spills(
+      gemm_sm90_engine(),
+      SplitProduct{.rows = 4093, .columns = 4091, .depth = 4095, .fused = true}.graph(),
+      is_streamed);
   for (const bool backward : {false, true})
     expect_no_spills(conv_sm90_engine(),
                      SplitConvolution{.backward = backward,
@@ -139,7 +144,7 @@ TEST_F(SplitSm90, Streamed) {
                                       .height = 33,
                                       .width = 33}
                          .graph(),
-                     is_streamed, 7);
+                     is_streamed, 9);
 }
 // Where rounds are full, or tiles have nothing to share, there is nothing to gain.
 TEST_F(SplitSm90, NotWhereRoundsAreFull) {
@@ -256,8 +261,13 @@ TEST_F(GpuSplitSm90, StreamedTilesOfManyParts) {
 TEST_F(GpuSplitSm90, StreamedTypes) {
   for (const DType dtype : {f16, f32, DType::i8, e4m3})
     expect_right(
-        SplitProduct{.rows = 136, .columns = 200, .depth = 1555, .factors = dtype, .result = f32},
+        SplitProduct{.rows = 136, .columns = 200, .depth = 2608, .factors = dtype, .result = f32},
         5, is_streamed);
+}
+// Rows that the copy engine does not take: warps bring the factors.
+TEST_F(GpuSplitSm90, StreamedOddSizes) {
+  expect_right(SplitProduct{.rows = 331, .columns = 203, .depth = 1101, .fused = true}, 5,
+               is_streamed);
 }
 TEST_F(GpuSplitSm90, StreamedBatchesTransposesAndLengths) {
   for (const bool transpose : {false, true})

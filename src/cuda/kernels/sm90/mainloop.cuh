@@ -9,8 +9,8 @@
 //   .stage(args, work, block, a, b, ready)  `ready` waits for the stage; `memory` is behind all
 // The head has kStages, kRowBlocks (of 64 rows that a warpgroup has of a tile), kTransposeA,
 // kTransposeB, kPromotes, kAskedBytes (of a stage), kHasWhole (whether any tile is whole) and
-// TileTails (lib/product_tails.cuh; there are none with splits). With kStreams sm90/stream_parts.cuh
-// comes before this, too.
+// TileTails (lib/product_tails.cuh; there are none with splits). With kStreams comes after
+// sm90/stream_parts.cuh, too.
 #include "lib/ptx_barrier.cuh"
 #include "lib/ptx_cluster.cuh"
 #include "lib/ptx_tma.cuh"
