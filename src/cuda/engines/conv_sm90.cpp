@@ -126,6 +126,13 @@ class ConvSm90Engine final : public CudaEngine {
           is_narrow = bundle->side > 1;
         }
     }
+    const auto stored = [](const View& view) {
+      return element_count(view.dims) * bit_width(view.dtype) / 8;
+    };
+    StoredFactors factors{.row_bytes = stored(region.anchor->inputs[0]),
+                          .column_bytes = stored(region.anchor->inputs[1]),
+                          .columns = shape.product.columns};
+    if (shape.swap) std::swap(factors.row_bytes, factors.column_bytes);
     if (!is_narrow) {
       // Of equally good ones the first is taken: with filters that stay, which blocks of a cluster
       // need not share, with boxes.
@@ -143,7 +150,7 @@ class ConvSm90Engine final : public CudaEngine {
         if ((ends_soon && shape.pixel_type != f32) || !may_take(tile)) continue;
         const PixelTiling tiling{shape, tile};
         add_configs(
-            tile, tiling.count(), region.reductions.empty() ? tiling.shared_depth() : 0,
+            tile, tiling.count(), region.reductions.empty() ? tiling.shared_depth() : 0, factors,
             [&](const ProductTile& one) { return config_of(region, shape, one, nullptr, device); },
             device, region.precision(), result);
         if (boxes && !ends_soon)

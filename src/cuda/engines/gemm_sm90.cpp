@@ -208,10 +208,18 @@ class GemmSm90Engine final : public CudaEngine {
       config.notes.reduced_precision_accumulation = promotes(operands);
       return config;
     };
+    const auto stored = [&](const MatrixFactor& factor, std::int64_t lines) {
+      return (factor.batch == 0 ? 1 : shape.batches) * lines * shape.depth * bit_width(operands) /
+             8;
+    };
+    const StoredFactors factors{.row_bytes = stored(shape.a, shape.rows),
+                                .column_bytes = stored(shape.b, shape.columns),
+                                .columns = shape.columns,
+                                .slow_to_bring = shape.computes()};
     std::vector<Config> result;
     for (const ProductTile& tile : tiles_for(shape))
       if (region.reductions.empty() || has_room_for_tails(tile, shape.computes()))
-        add_configs(tile, cluster_tiles(shape, tile), shared_depth, config_of, device,
+        add_configs(tile, cluster_tiles(shape, tile), shared_depth, factors, config_of, device,
                     region.precision(), result);
     sort_by_cost(result, device, region.precision());
     return result;

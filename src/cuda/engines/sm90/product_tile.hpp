@@ -58,9 +58,16 @@ struct TileRounds {
   unsigned grid;              // blocks
   unsigned cluster;           // of them
 };
-// Adds what `config_of` makes of the tile, and of the same with its last round cut into parts of
+// The factors as memory has them, for who asks what the L2 cache holds of them.
+struct StoredFactors {
+  std::int64_t row_bytes, column_bytes;  // of that with the result's rows, of that with its columns
+  std::int64_t columns;                  // of one result
+  bool slow_to_bring = false;            // by warps that compute them: memory waits for those
+};
+// Adds what `config_of` makes of the tile, and of the same with its last rounds cut into parts of
 // `depth_blocks` stages where that can be done and costs clearly less.
 void add_configs(const ProductTile& tile, std::int64_t tiles, std::int64_t depth_blocks,
+                 const StoredFactors& factors,
                  const std::function<Config(const ProductTile&)>& config_of,
                  const DeviceProps& device, DType precision, std::vector<Config>& to);
 
