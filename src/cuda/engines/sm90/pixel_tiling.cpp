@@ -98,8 +98,9 @@ std::optional<ProductTile> with_boxes(const PixelShape& shape, ProductTile tile)
   tile.boxes = boxes_of(tile, shape.epilogue.stores[0].view.dtype);
   if (tile.boxes == 0) return {};
   if (is_short(shape, tile)) return tile;
-  // Where all warpgroups end a tile at once, with stages as many as with slabs.
-  if (tile.ping_pong || tile.m * tile.n != 128 * 256) return {};
+  // Where all warpgroups end a tile at once, with stages as many as with slabs; in turns with one
+  // stage more.
+  if (tile.m * tile.n != (tile.ping_pong ? 128 * 128 : 128 * 256)) return {};
   tile.boxes = std::min(tile.boxes, 2);
   return tile;
 }

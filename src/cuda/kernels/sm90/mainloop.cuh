@@ -76,6 +76,13 @@ __device__ inline void ask_for_stages(const A& args, Ring ring) {
       load_stage(args, work, block, ring.a + ring.stage * kStageBytesA,
                  ring.b + ring.stage * kStageBytesB, full);
     }
+    if constexpr (kBroughtStages > 0) {
+      for (int part = 0; part < kBroughtStages; ++part, ring.next()) {
+        wait_for(ring.empty + ring.stage, ring.parity ^ 1);
+        ask_for_brought(args, work, part, ring.a + ring.stage * kStageBytesA,
+                        ring.b + ring.stage * kStageBytesB, ring.full + ring.stage);
+      }
+    }
   }
 }
 // A warpgroup; where several compute, they take stages in turns.
@@ -139,6 +146,16 @@ __device__ inline void start_products(const Ring& ring, int first_row_block, int
   keep_in_registers(sums);
 }
 
+// While a tile's last products are made: until what was brought for it has come. The next turn
+// begins here, so that who takes it knows of all stages before.
+__device__ inline void wait_for_brought(Ring ring, const Turns& turns) {
+  if constexpr (kBroughtStages > 0) {
+    for (int part = 0; part < kBroughtStages; ++part, ring.next())
+      wait_for(ring.full + ring.stage, ring.parity);
+    turns.pass_on(ring.turns);
+  }
+}
+
 // For units whose sums have few bits (fp8): those of a stage, 128 of depth, are added in f32, piece
 // by piece. Meanwhile the other warpgroups keep the units busy.
 template <class Meanwhile>
@@ -153,7 +170,7 @@ __device__ inline void multiply_blocks_and_promote(Ring& ring, const Work& work,
   Sum of_stage[1][WGMMA_N / 2];
   for (int block = 0; block < work.count; ++block, ring.next()) {
     wait_for(ring.full + ring.stage, ring.parity);
-    if (block == work.count - 1) turns.pass_on(ring.turns);
+    if (kBroughtStages == 0 && block == work.count - 1) turns.pass_on(ring.turns);
 #pragma unroll
     for (int piece = 0; piece < kPieces; ++piece) {
       start_products(ring, first_row_block, piece, false, of_stage);
@@ -165,6 +182,7 @@ __device__ inline void multiply_blocks_and_promote(Ring& ring, const Work& work,
       for (int i = 0; i < WGMMA_N / 2; ++i) sums[piece][i] += of_stage[0][i];
     }
   }
+  wait_for_brought(ring, turns);
 }
 
 // Multiplies all blocks of a piece of work. A stage is given back when the products that follow
@@ -176,13 +194,14 @@ __device__ inline void multiply_blocks(Ring& ring, const Work& work, const Turns
   int before = -1;
   for (int block = 0; block < work.count; ++block, ring.next()) {
     wait_for(ring.full + ring.stage, ring.parity);
-    if (block == work.count - 1) turns.pass_on(ring.turns);
+    if (kBroughtStages == 0 && block == work.count - 1) turns.pass_on(ring.turns);
     start_products(ring, first_row_block, 0, block > 0, sums);
     if (block == 0) meanwhile();
     wait_for_products<1>();
     if (before >= 0) release(ring, before);
     before = ring.stage;
   }
+  wait_for_brought(ring, turns);
   wait_for_products<0>();
   keep_in_registers(sums);
   if (before >= 0) release(ring, before);
@@ -212,7 +231,7 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
   for (int number = first_work(); number < work_count(args); number += work_step()) {
     const Work work = work_of(args, number);
     if (kPingPong && turn++ % kConsumers != group) {
-      ring.skip(work.count);
+      ring.skip(work.count + kBroughtStages);
       continue;
     }
     ask_ahead<false>(args, work, first_row_block * 64, slab);
@@ -245,8 +264,16 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
 #pragma unroll
       for (int r = 0; r < kRowBlocks; ++r) {
         const int row = work.m + (first_row_block + r) * 64 + warp * 16;
-        finish_tile_rows(args, work, slab, *(Sum(*)[kTileN / 2]) sums[r * kParts], row, tails);
+        auto& of_rows = *(Sum(*)[kTileN / 2]) sums[r * kParts];
+        if constexpr (kBroughtStages > 0)
+          finish_tile_rows(args, work,
+                           BroughtRows<Ring>{slab, ring, first_row_block + r, r == kRowBlocks - 1},
+                           of_rows, row, tails);
+        else
+          finish_tile_rows(args, work, slab, of_rows, row, tails);
       }
+      if constexpr (kBroughtStages > 0)
+        for (int part = 0; part < kBroughtStages; ++part) ring.next();
       tails.end_tile(args, slab, group);
     }
   }
