@@ -192,6 +192,11 @@ __device__ inline void multiply_blocks(Ring& ring, const Work& work, const Turns
                                        int first_row_block, Sum (&sums)[kPieces][WGMMA_N / 2],
                                        Meanwhile meanwhile) {
   int before = -1;
+  if (kLag > 0 && first_row_block > 0 && work.count > kLag) {
+    StageWalk<kStages> later = ring;
+    later.skip(kLag);
+    wait_for(ring.full + later.stage, later.parity);
+  }
   for (int block = 0; block < work.count; ++block, ring.next()) {
     wait_for(ring.full + ring.stage, ring.parity);
     if (kBroughtStages == 0 && block == work.count - 1) turns.pass_on(ring.turns);
