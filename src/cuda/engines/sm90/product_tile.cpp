@@ -169,6 +169,7 @@ int boxes_of(const ProductTile& tile, DType results) {
 BroughtStages brought_stages(const ProductTile& tile, DType results, const DeviceProps& device) {
   constexpr int kBytes = kBroughtRows * kBoxRowBytes;
   const auto all = ceil_div(tile.n, kBoxRowBytes / bytes_of(results));
+  if (tile.boxes >= all * tile.row_blocks()) return {};  // each is brought where its results will be
   const int room = tile.m * tile.depth_bytes / kBytes + tile.n * tile.depth_bytes / kBytes;
   const int most = room / (tile.m / kBroughtRows);
   if (most == 0) return {};

@@ -123,7 +123,8 @@ __device__ inline void fill_box(const Args& args, uint8* slab, int box, const ui
     return boxes + (place ^ (i / 2 ^ turn) * 8 * kResultBytes) +
            (number * kResultBox + i % 2 * 1024);
   };
-  const auto column_of = [&](int i) { return column + 8 * (i / 2 ^ turn) + lane % 4 * 2; };
+  const Index own_column = column + lane % 4 * 2;
+  const auto column_of = [&](int i) { return own_column + 8 * (i / 2 ^ turn); };
   const auto is_there = [&](int i) {
     return kWhole || (row + i % 2 * 8 < rows_left && column_of(i) < column_end);
   };
@@ -174,6 +175,8 @@ __device__ inline void finish_rows(const Args& args, const Rows& rows,
   else
     slab = rows;
   const int lane = threadIdx.x % 32;
+  // The compiler sees that it is the same for all lanes; stores by lanes want their own registers.
+  const uint8* const same_slab = (const uint8*)__shfl_sync(~0u, (uint64)slab, 0);
   const bool is_whole = row + 16 <= row_end && column + kColumns <= column_end;
   Index at[2][kRank];
 #pragma unroll
@@ -219,7 +222,7 @@ __device__ inline void finish_rows(const Args& args, const Rows& rows,
     __syncwarp();
     if (lane == 0) {
       if (row < row_end && first < column_end)
-        store_box<2>(args.map_results, box, {(int)first, (int)row});
+        store_box<2>(args.map_results, same_slab + number * kResultBox, {(int)first, (int)row});
       commit_stores();
     }
     if constexpr (kBroughtStages > 0) rows.has_read(b);

@@ -219,7 +219,9 @@ __device__ inline void wait_for_all_stages(Ring ring) {
   for (int s = 0; s < kStages; ++s, ring.next()) wait_for(ring.empty + ring.stage, ring.parity ^ 1);
 }
 
-// What a warp has for itself.
+// What a warp has for itself. Its number is the same for all lanes, as the compiler can see:
+// addresses and bounds stay in uniform registers.
+__device__ inline int own_warp() { return __shfl_sync(~0u, (int)threadIdx.x / 32 % 4, 0); }
 __device__ inline int first_row_block_of(int group) { return kPingPong ? 0 : group * kRowBlocks; }
 __device__ inline uint8* slab_of(const Ring& ring, int group) {
   return ring.slabs + (group * 4 + threadIdx.x / 32 % 4) * kSlabBytes;
@@ -227,7 +229,7 @@ __device__ inline uint8* slab_of(const Ring& ring, int group) {
 
 // A warpgroup. The sums of a part stay in the ring.
 __device__ inline void consume(const Args& args, Ring ring, int group) {
-  const int warp = threadIdx.x / 32 % 4;
+  const int warp = own_warp();
   uint8* slab = slab_of(ring, group);
   const int first_row_block = first_row_block_of(group);
   Turns turns = {group, group == 0};
