@@ -157,33 +157,17 @@ __device__ inline void fill_box(const Args& args, uint8* slab, int box, const ui
   }
 }
 
-// As in lib/product_rows.cuh; no row is left out, nothing is reduced, and columns past the end are
-// the tensor's end. `rows` are the warp's boxes, with kBroughtStages BroughtRows (sm90/ask_ahead).
-template <int kColumns, int kCount = 2, bool kLeavesOut = false, int kUsed = kColumns, class Rows,
-          class Sum, class Place>
-__device__ inline void finish_rows(const Args& args, const Rows& rows,
-                                   const Sum (&sums)[kColumns / 2], Index row, Index row_end, Index column, Index column_end,
-                                   Place place, NoTails&) {
-  static_assert(!kLeavesOut && kColumns % kResultColumns == 0);
+// All boxes of 16 rows, as finish_rows has them.
+template <bool kWhole, int kColumns, class Rows, class Sum, class Place>
+__device__ inline void finish_boxes(const Args& args, const Rows& rows, uint8* slab,
+                                    const Sum (&sums)[kColumns / 2], Index (&at)[2][kRank],
+                                    Index row, Index row_end, Index column, Index column_end,
+                                    Place place) {
   const int kOfRows = kColumns / kResultColumns;
-  // Boxes are taken in turns, by their number in the tile.
-  static_assert(kOfRows % kBoxes == 0 || (kOfRows == 1 && kBoxes == kRowBlocks));
   const int first_number = (int)(row / 64) % kRowBlocks * kOfRows;
-  uint8* slab;
-  if constexpr (kBroughtStages > 0)
-    slab = rows.boxes;
-  else
-    slab = rows;
   const int lane = threadIdx.x % 32;
   // The compiler sees that it is the same for all lanes; stores by lanes want their own registers.
   const uint8* const same_slab = (const uint8*)__shfl_sync(~0u, (uint64)slab, 0);
-  const bool is_whole = row + 16 <= row_end && column + kColumns <= column_end;
-  Index at[2][kRank];
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    at[half][kRank - 1] = column;
-    place(row + lane / 4 + 8 * half, at[half]);
-  }
   Brought brought[kBoxesAhead];
   const auto bring = [&](int b) {
     if constexpr (kBringsFirst) {
@@ -195,38 +179,66 @@ __device__ inline void finish_rows(const Args& args, const Rows& rows,
 #pragma unroll
   for (int b = 0; b < kBoxesAhead; ++b) bring(b);
   if constexpr (kBringsFirst) wait_for_copies<0>();
+  // Who hands on a box waits for the next one: whether it is written again.
+  const auto is_used = [&](int b) { return !kBringsFirst || first_number + b >= kBoxes; };
+  if (is_used(0) && lane == 0) wait_for_stores_to_read<kBoxes - 1>();
 #pragma unroll
   for (int b = 0; b < kOfRows; ++b) {
     const int number = (first_number + b) % kBoxes;
-    uint8* const box = slab + number * kResultBox;
     const Index first = column + b * kResultColumns;
-    if (!kBringsFirst || first_number + b >= kBoxes) {
-      if (lane == 0) wait_for_stores_to_read<kBoxes - 1>();
-      __syncwarp();
-      if constexpr (kBringsFirst) brought[b % kBoxesAhead].lay_down(box);
-    }
+    __syncwarp();
     if constexpr (kBringsFirst) {
+      if (is_used(b)) brought[b % kBoxesAhead].lay_down(slab + number * kResultBox);
       bring(b + kBoxesAhead);
       __syncwarp();
     }
     const Sum* const of_box = sums + b * (kResultColumns / 2);
     const uint8* from = slab;
     if constexpr (kBroughtStages > 0) from = rows.at(b);
-    const int from_box = kBroughtStages > 0 ? 0 : number;
-    if (is_whole)
-      fill_box<true>(args, slab, number, from, from_box, of_box, at, 16, first, column_end);
-    else
-      fill_box<false>(args, slab, number, from, from_box, of_box, at, row_end - row, first,
-                      column_end);
+    fill_box<kWhole>(args, slab, number, from, kBroughtStages > 0 ? 0 : number, of_box, at,
+                     row_end - row, first, column_end);
     fence_shared_writes();
     __syncwarp();
     if (lane == 0) {
-      if (row < row_end && first < column_end)
+      if (kWhole || (row < row_end && first < column_end))
         store_box<2>(args.map_results, same_slab + number * kResultBox, {(int)first, (int)row});
       commit_stores();
+      if (b + 1 < kOfRows && is_used(b + 1)) wait_for_stores_to_read<kBoxes - 1>();
     }
     if constexpr (kBroughtStages > 0) rows.has_read(b);
   }
+}
+
+// As in lib/product_rows.cuh; no row is left out, nothing is reduced, and columns past the end are
+// the tensor's end. `rows` are the warp's boxes, with kBroughtStages BroughtRows (sm90/ask_ahead).
+template <int kColumns, int kCount = 2, bool kLeavesOut = false, int kUsed = kColumns, class Rows,
+          class Sum, class Place>
+__device__ inline void finish_rows(const Args& args, const Rows& rows,
+                                   const Sum (&sums)[kColumns / 2], Index row, Index row_end, Index column, Index column_end,
+                                   Place place, NoTails&) {
+  static_assert(!kLeavesOut && kColumns % kResultColumns == 0);
+  const int kOfRows = kColumns / kResultColumns;
+  // Boxes are taken in turns, by their number in the tile.
+  static_assert(kOfRows % kBoxes == 0 || (kOfRows == 1 && kBoxes == kRowBlocks));
+  uint8* slab;
+  if constexpr (kBroughtStages > 0)
+    slab = rows.boxes;
+  else
+    slab = rows;
+  const int lane = threadIdx.x % 32;
+  const bool is_whole = row + 16 <= row_end && column + kColumns <= column_end;
+  Index at[2][kRank];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    at[half][kRank - 1] = column;
+    place(row + lane / 4 + 8 * half, at[half]);
+  }
+  // Twice in the program: for most tiles nothing has to be compared.
+  if (is_whole)
+    finish_boxes<true, kColumns>(args, rows, slab, sums, at, row, row_end, column, column_end, place);
+  else
+    finish_boxes<false, kColumns>(args, rows, slab, sums, at, row, row_end, column, column_end,
+                                  place);
 }
 
 // Before a block ends: the copy engine has read its shared memory.
