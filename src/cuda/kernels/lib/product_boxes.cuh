@@ -157,6 +157,15 @@ __device__ inline void fill_box(const Args& args, uint8* slab, int box, const ui
   }
 }
 
+// What finish_rows is told of the rows beside their number: the warp's boxes, where the sums are
+// there; else BoxRows (sm90/mainloop.cuh), which knows how to wait for them.
+__device__ inline uint8* boxes_of(uint8* rows) { return rows; }
+__device__ inline void wait_for_sums(uint8*) {}
+template <class Rows>
+__device__ inline uint8* boxes_of(const Rows& rows) { return rows.boxes; }
+template <class Rows>
+__device__ inline void wait_for_sums(const Rows& rows) { rows.wait(); }
+
 // All boxes of 16 rows, as finish_rows has them.
 template <bool kWhole, int kColumns, class Rows, class Sum, class Place>
 __device__ inline void finish_boxes(const Args& args, const Rows& rows, uint8* slab,
@@ -182,6 +191,7 @@ __device__ inline void finish_boxes(const Args& args, const Rows& rows, uint8* s
   // Who hands on a box waits for the next one: whether it is written again.
   const auto is_used = [&](int b) { return !kBringsFirst || first_number + b >= kBoxes; };
   if (is_used(0) && lane == 0) wait_for_stores_to_read<kBoxes - 1>();
+  wait_for_sums(rows);
 #pragma unroll
   for (int b = 0; b < kOfRows; ++b) {
     const int number = (first_number + b) % kBoxes;
@@ -210,7 +220,7 @@ __device__ inline void finish_boxes(const Args& args, const Rows& rows, uint8* s
 }
 
 // As in lib/product_rows.cuh; no row is left out, nothing is reduced, and columns past the end are
-// the tensor's end. `rows` are the warp's boxes, with kBroughtStages BroughtRows (sm90/ask_ahead).
+// the tensor's end.
 template <int kColumns, int kCount = 2, bool kLeavesOut = false, int kUsed = kColumns, class Rows,
           class Sum, class Place>
 __device__ inline void finish_rows(const Args& args, const Rows& rows,
@@ -220,11 +230,7 @@ __device__ inline void finish_rows(const Args& args, const Rows& rows,
   const int kOfRows = kColumns / kResultColumns;
   // Boxes are taken in turns, by their number in the tile.
   static_assert(kOfRows % kBoxes == 0 || (kOfRows == 1 && kBoxes == kRowBlocks));
-  uint8* slab;
-  if constexpr (kBroughtStages > 0)
-    slab = rows.boxes;
-  else
-    slab = rows;
+  uint8* const slab = boxes_of(rows);
   const int lane = threadIdx.x % 32;
   const bool is_whole = row + 16 <= row_end && column + kColumns <= column_end;
   Index at[2][kRank];

@@ -60,10 +60,9 @@ __device__ inline void ask_for_brought(const A& args, const Work& work, int part
                  (int)bounds.first_row + work.m + i % kBroughtRowBlocks * 64});
 }
 
-// For 16 rows of a warp: its boxes of results, and where in the ring their rows were brought.
+// Where in the ring what belongs to 16 rows of a warp was brought.
 template <class Ring>
 struct BroughtRows {
-  uint8* boxes;
   const Ring& ring;  // at the first stage of the tile's
   int row_block;     // of the tile
   bool is_last;      // of the warp

@@ -186,11 +186,12 @@ __device__ inline void multiply_blocks_and_promote(Ring& ring, const Work& work,
 }
 
 // Multiplies all blocks of a piece of work. A stage is given back when the products that follow
-// have been started. `meanwhile` is done once, while the first ones are made.
+// have been started. `meanwhile` is done once, while the first ones are made. The last ones are
+// left to end_products, with what is handed back: the stage that they read.
 template <class Meanwhile>
-__device__ inline void multiply_blocks(Ring& ring, const Work& work, const Turns& turns,
-                                       int first_row_block, Sum (&sums)[kPieces][WGMMA_N / 2],
-                                       Meanwhile meanwhile) {
+__device__ inline int multiply_blocks(Ring& ring, const Work& work, const Turns& turns,
+                                      int first_row_block, Sum (&sums)[kPieces][WGMMA_N / 2],
+                                      Meanwhile meanwhile) {
   int before = -1;
   if (kLag > 0 && first_row_block > 0 && work.count > kLag) {
     StageWalk<kStages> later = ring;
@@ -207,10 +208,28 @@ __device__ inline void multiply_blocks(Ring& ring, const Work& work, const Turns
     before = ring.stage;
   }
   wait_for_brought(ring, turns);
+  return before;
+}
+__device__ inline void end_products(const Ring& ring, int stage,
+                                    Sum (&sums)[kPieces][WGMMA_N / 2]) {
   wait_for_products<0>();
   keep_in_registers(sums);
-  if (before >= 0) release(ring, before);
+  if (stage >= 0) release(ring, stage);
 }
+
+// 16 rows of a warp for lib/product_boxes.cuh, which wants to be ready before it waits for the
+// products: what it loads of columns and most addresses are there then. Others wait at once.
+static const bool kWaitsLate = kBoxes > 0;
+struct BoxRows : BroughtRows<Ring> {
+  uint8* boxes;
+  Sum (&sums)[kPieces][WGMMA_N / 2];
+  bool is_first;  // of the warp
+  int stage;      // that the last products read
+
+  __device__ void wait() const {
+    if (is_first) end_products(this->ring, stage, sums);
+  }
+};
 
 // Where no work follows: until all warps have given back all stages, and all threads have said that
 // they have computed theirs.
@@ -228,7 +247,8 @@ __device__ inline uint8* slab_of(const Ring& ring, int group) {
 }
 
 // A warpgroup. The sums of a part stay in the ring.
-__device__ inline void consume(const Args& args, Ring ring, int group) {
+template <class A>
+__device__ inline void consume(const A& args, Ring ring, int group) {
   const int warp = own_warp();
   uint8* slab = slab_of(ring, group);
   const int first_row_block = first_row_block_of(group);
@@ -249,10 +269,12 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
       turns.pass_on(ring.turns);
       meanwhile();
     }
+    int last_stage = -1;
     if constexpr (kPromotes)
       multiply_blocks_and_promote(ring, work, turns, first_row_block, sums, meanwhile);
     else
-      multiply_blocks(ring, work, turns, first_row_block, sums, meanwhile);
+      last_stage = multiply_blocks(ring, work, turns, first_row_block, sums, meanwhile);
+    if constexpr (!kWaitsLate) end_products(ring, last_stage, sums);
     if (kHasEmptyWork && !kPromotes && work.count == 0) {
 #pragma unroll
       for (int piece = 0; piece < kPieces; ++piece)
@@ -272,15 +294,18 @@ __device__ inline void consume(const Args& args, Ring ring, int group) {
       for (int r = 0; r < kRowBlocks; ++r) {
         const int row = work.m + (first_row_block + r) * 64 + warp * 16;
         auto& of_rows = *(Sum(*)[kTileN / 2]) sums[r * kParts];
-        if constexpr (kBroughtStages > 0)
+        if constexpr (kWaitsLate)
           finish_tile_rows(args, work,
-                           BroughtRows<Ring>{slab, ring, first_row_block + r, r == kRowBlocks - 1},
+                           BoxRows{{ring, first_row_block + r, r == kRowBlocks - 1},
+                                   slab,
+                                   sums,
+                                   r == 0,
+                                   last_stage},
                            of_rows, row, tails);
         else
           finish_tile_rows(args, work, slab, of_rows, row, tails);
       }
-      if constexpr (kBroughtStages > 0)
-        for (int part = 0; part < kBroughtStages; ++part) ring.next();
+      for (int part = 0; part < kBroughtStages; ++part) ring.next();
       tails.end_tile(args, slab, group);
     }
   }
