@@ -236,9 +236,9 @@ class ConvSm90Engine final : public CudaEngine {
     }
     if (tile.boxes > 0) arguments.tensor_map("map_results", result_view, *shape.result_map());
     // Who computes pixels leaves no registers for it.
-    const std::optional<View> brought =
-        tile.boxes > 0 && !shape.computed ? brought_view(shape.epilogue, shape.vector, graph)
-                                          : std::optional<View>();
+    const std::optional<View> brought = tile.boxes > 0 && !shape.computed
+                                            ? brought_view(shape.epilogue, shape.vector, graph)
+                                            : std::optional<View>();
     const bool brings = brought.has_value();
     // To stages of the ring where pixels have no ring of their own.
     BroughtStages in_ring;

@@ -38,8 +38,7 @@ std::string print_ahead(const PointwiseProgram& epilogue, int tile_columns, cons
   return text;
 }
 
-std::optional<View> brought_view(const PointwiseProgram& epilogue, int vector,
-                                 const Graph& graph) {
+std::optional<View> brought_view(const PointwiseProgram& epilogue, int vector, const Graph& graph) {
   const int width = bit_width(epilogue.stores.at(0).view.dtype);
   if (vector * width != 128) return {};
   std::optional<View> result;

@@ -169,7 +169,8 @@ int boxes_of(const ProductTile& tile, DType results) {
 BroughtStages brought_stages(const ProductTile& tile, DType results, const DeviceProps& device) {
   constexpr int kBytes = kBroughtRows * kBoxRowBytes;
   const auto all = ceil_div(tile.n, kBoxRowBytes / bytes_of(results));
-  if (tile.boxes >= all * tile.row_blocks()) return {};  // each is brought where its results will be
+  // Each of them is brought where its results will be.
+  if (tile.boxes >= all * tile.row_blocks()) return {};
   const int room = tile.m * tile.depth_bytes / kBytes + tile.n * tile.depth_bytes / kBytes;
   const int most = room / (tile.m / kBroughtRows);
   if (most == 0) return {};
@@ -261,7 +262,8 @@ std::string product_constants(const ProductTile& tile, const ProductForm& form, 
          constant("kBroughtStages", form.brought.stages) +
          constant("kBroughtBoxes", std::max(form.brought.boxes, 1)) +
          constant("kBroughtColumns", kBoxRowBytes / bytes_of(form.results)) +
-         constant("kLag", tile.lag) + constant("kVector", form.vector) + constant("kRank", form.rank);
+         constant("kLag", tile.lag) + constant("kVector", form.vector) +
+         constant("kRank", form.rank);
 }
 
 }  // namespace ashlar::cuda

@@ -162,9 +162,13 @@ __device__ inline void fill_box(const Args& args, uint8* slab, int box, const ui
 __device__ inline uint8* boxes_of(uint8* rows) { return rows; }
 __device__ inline void wait_for_sums(uint8*) {}
 template <class Rows>
-__device__ inline uint8* boxes_of(const Rows& rows) { return rows.boxes; }
+__device__ inline uint8* boxes_of(const Rows& rows) {
+  return rows.boxes;
+}
 template <class Rows>
-__device__ inline void wait_for_sums(const Rows& rows) { rows.wait(); }
+__device__ inline void wait_for_sums(const Rows& rows) {
+  rows.wait();
+}
 
 // All boxes of 16 rows, as finish_rows has them.
 template <bool kWhole, int kColumns, class Rows, class Sum, class Place>
@@ -224,8 +228,8 @@ __device__ inline void finish_boxes(const Args& args, const Rows& rows, uint8* s
 template <int kColumns, int kCount = 2, bool kLeavesOut = false, int kUsed = kColumns, class Rows,
           class Sum, class Place>
 __device__ inline void finish_rows(const Args& args, const Rows& rows,
-                                   const Sum (&sums)[kColumns / 2], Index row, Index row_end, Index column, Index column_end,
-                                   Place place, NoTails&) {
+                                   const Sum (&sums)[kColumns / 2], Index row, Index row_end,
+                                   Index column, Index column_end, Place place, NoTails&) {
   static_assert(!kLeavesOut && kColumns % kResultColumns == 0);
   const int kOfRows = kColumns / kResultColumns;
   // Boxes are taken in turns, by their number in the tile.
@@ -241,7 +245,8 @@ __device__ inline void finish_rows(const Args& args, const Rows& rows,
   }
   // Twice in the program: for most tiles nothing has to be compared.
   if (is_whole)
-    finish_boxes<true, kColumns>(args, rows, slab, sums, at, row, row_end, column, column_end, place);
+    finish_boxes<true, kColumns>(args, rows, slab, sums, at, row, row_end, column, column_end,
+                                 place);
   else
     finish_boxes<false, kColumns>(args, rows, slab, sums, at, row, row_end, column, column_end,
                                   place);

@@ -79,8 +79,8 @@ struct BroughtRows {
   }
   // By a whole warp, whose lanes all have read box number `box`.
   __device__ void has_read(int box) const {
-    if (is_last && (box % kBroughtBoxes == kBroughtBoxes - 1 ||
-                    box == kTileN / kBroughtColumns - 1))
+    if (is_last &&
+        (box % kBroughtBoxes == kBroughtBoxes - 1 || box == kTileN / kBroughtColumns - 1))
       release(ring, stage_of(box));
   }
 };

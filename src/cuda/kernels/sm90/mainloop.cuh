@@ -295,13 +295,11 @@ __device__ inline void consume(const A& args, Ring ring, int group) {
         const int row = work.m + (first_row_block + r) * 64 + warp * 16;
         auto& of_rows = *(Sum(*)[kTileN / 2]) sums[r * kParts];
         if constexpr (kWaitsLate)
-          finish_tile_rows(args, work,
-                           BoxRows{{ring, first_row_block + r, r == kRowBlocks - 1},
-                                   slab,
-                                   sums,
-                                   r == 0,
-                                   last_stage},
-                           of_rows, row, tails);
+          finish_tile_rows(
+              args, work,
+              BoxRows{
+                  {ring, first_row_block + r, r == kRowBlocks - 1}, slab, sums, r == 0, last_stage},
+              of_rows, row, tails);
         else
           finish_tile_rows(args, work, slab, of_rows, row, tails);
       }
