@@ -145,14 +145,8 @@ class ConvSm90Engine final : public CudaEngine {
             tile, tiling.count(), region.reductions.empty() ? tiling.shared_depth() : 0,
             [&](const ProductTile& one) { return config_of(region, shape, one, nullptr, device); },
             device, region.precision(), result);
-        if (boxes && !ends_soon) {
-          ProductTile late = *boxes;
-          for (const int lag : {0, 1, 2, 3}) {
-            late.lag = lag;
-            if (lag == 0 || (!tile.ping_pong && tile.cluster == 1))
-              result.push_back(config_of(region, shape, late, nullptr, device));
-          }
-        }
+        if (boxes && !ends_soon)
+          result.push_back(config_of(region, shape, *boxes, nullptr, device));
       }
       if (has_windows && !shape.has_one_tap())
         for (const ProductTile& tile : pixel_tiles(*windows))
@@ -169,7 +163,6 @@ class ConvSm90Engine final : public CudaEngine {
         of_groups = way == kForEachTap || plain.pointwise ? plain : *plain.with_windows();
     ProductTile tile = tile_of(config);
     tile.boxes = static_cast<int>(config.knob("boxes"));
-    tile.lag = static_cast<int>(config.knob("lag"));
     const GroupBundle bundle =
         way == kBundles ? *GroupBundle::of(of_groups, tile, device) : GroupBundle{};
     const PixelShape shape = way == kBundles ? bundle.bundled(of_groups) : of_groups;
@@ -360,7 +353,6 @@ class ConvSm90Engine final : public CudaEngine {
                                          : windows != nullptr ? kOnce
                                                               : kForEachTap);
     config.knobs.emplace_back("boxes", tile.boxes);
-    config.knobs.emplace_back("lag", tile.lag);
     config.cost = tile_cost(
         {.engine = id(),
          .operands = shape.pixel_type,

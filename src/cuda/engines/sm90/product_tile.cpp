@@ -262,7 +262,7 @@ std::string product_constants(const ProductTile& tile, const ProductForm& form, 
          constant("kBroughtStages", form.brought.stages) +
          constant("kBroughtBoxes", std::max(form.brought.boxes, 1)) +
          constant("kBroughtColumns", kBoxRowBytes / bytes_of(form.results)) +
-         constant("kLag", tile.lag) + constant("kVector", form.vector) +
+         constant("kVector", form.vector) +
          constant("kRank", form.rank);
 }
 

@@ -30,9 +30,6 @@ struct ProductTile {
   // Results leave by the copy engine through so many boxes of each warp (lib/product_boxes.cuh); 0:
   // threads store them (lib/product_rows.cuh).
   int boxes = 0;
-  // Stages that a tile's second warpgroup begins later than the first, so that one finishes while
-  // the other multiplies.
-  int lag = 0;
 
   // Warpgroups that have rows of one tile.
   int sharers() const { return ping_pong ? 1 : consumers; }

@@ -45,18 +45,30 @@ __device__ inline uint8* brought_rows(uint8* a, uint8* b, int number) {
   const int of_a = kStageBytesA / kBroughtBytes;
   return number < of_a ? a + number * kBroughtBytes : b + (number - of_a) * kBroughtBytes;
 }
-// One thread asks for stage `part` of a tile.
+// The thread that asks for a tile's stages says with each of the first ones what it will ask for:
+// 64 rows of a box, which are in the L2 cache by then. All blocks end their tiles at about the same
+// time, and memory would keep them waiting.
+static const int kBroughtOfTile = kTileN / kBroughtColumns * kBroughtRowBlocks;
+template <class A>
+__device__ inline void announce_brought(const A& args, const Work& work, int number) {
+  if (number >= kBroughtOfTile) return;
+  const auto bounds = bounds_of(args, work);
+  prefetch_box<2>(args.map_brought,
+                  {(int)bounds.first_column + number / kBroughtRowBlocks * kBroughtColumns,
+                   (int)bounds.first_row + work.m + number % kBroughtRowBlocks * 64});
+}
+// Stage `part` of them.
 template <class A>
 __device__ inline void ask_for_brought(const A& args, const Work& work, int part, uint8* a,
                                        uint8* b, Mbarrier* full) {
   const auto bounds = bounds_of(args, work);
-  const int first = part * kBroughtBoxes, all = kTileN / kBroughtColumns;
-  const int count = min(kBroughtBoxes, all - first) * kBroughtRowBlocks;
+  const int first = part * kBroughtBoxes * kBroughtRowBlocks;
+  const int count = min(kBroughtBoxes * kBroughtRowBlocks, kBroughtOfTile - first);
   arrive_and_expect(full, count * kBroughtBytes);
 #pragma unroll 1
   for (int i = 0; i < count; ++i)
     load_box<2>(brought_rows(a, b, i), args.map_brought, full,
-                {(int)bounds.first_column + (first + i / kBroughtRowBlocks) * kBroughtColumns,
+                {(int)bounds.first_column + (first + i) / kBroughtRowBlocks * kBroughtColumns,
                  (int)bounds.first_row + work.m + i % kBroughtRowBlocks * 64});
 }
 

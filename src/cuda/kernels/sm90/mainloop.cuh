@@ -75,6 +75,7 @@ __device__ inline void ask_for_stages(const A& args, Ring ring) {
       arrive_and_expect(full, kAskedBytes);
       load_stage(args, work, block, ring.a + ring.stage * kStageBytesA,
                  ring.b + ring.stage * kStageBytesB, full);
+      if constexpr (kBroughtStages > 0) announce_brought(args, work, block - work.first);
     }
     if constexpr (kBroughtStages > 0) {
       for (int part = 0; part < kBroughtStages; ++part, ring.next()) {
@@ -193,11 +194,6 @@ __device__ inline int multiply_blocks(Ring& ring, const Work& work, const Turns&
                                       int first_row_block, Sum (&sums)[kPieces][WGMMA_N / 2],
                                       Meanwhile meanwhile) {
   int before = -1;
-  if (kLag > 0 && first_row_block > 0 && work.count > kLag) {
-    StageWalk<kStages> later = ring;
-    later.skip(kLag);
-    wait_for(ring.full + later.stage, later.parity);
-  }
   for (int block = 0; block < work.count; ++block, ring.next()) {
     wait_for(ring.full + ring.stage, ring.parity);
     if (kBroughtStages == 0 && block == work.count - 1) turns.pass_on(ring.turns);
