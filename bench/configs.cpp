@@ -12,7 +12,9 @@
 #include <thread>
 
 #include "checking.hpp"
+#include "counts.hpp"
 #include "gpu_tensors.hpp"
+#include "in_a_row.hpp"
 #include "memory.hpp"
 #include "sides.hpp"
 #include "statistics.hpp"
@@ -50,13 +52,14 @@ double difference(const Graph& graph, const std::vector<std::vector<double>>& ou
 }
 
 // The plan with another choice for one region.
-Plan plan_with(const Json& plan, std::size_t region, const Trial& trial) {
+Plan plan_with(const Json& plan, std::size_t region, const Trial& trial,
+               const Constants& constants = {}) {
   Json changed = plan;
   Json& entry = changed["regions"][region];
   entry["engine"] = trial.engine;
   entry["knobs"] = Json::object();
   for (const auto& [name, value] : trial.knobs) entry["knobs"][name] = value;
-  return Plan::from_json(changed.dump());
+  return Plan::from_json(changed.dump(), constants);
 }
 
 std::size_t most_varied(const std::vector<RegionTrials>& regions) {
@@ -105,6 +108,7 @@ Json trial_json(const ConfigTime& config) {
   for (const auto& [name, value] : config.trial.knobs) json["knobs"][name] = value;
   json["estimated_us"] = four_digits(config.trial.estimated * 1e6);
   if (config.trial.measured) json["measured_us"] = four_digits(*config.trial.measured * 1e6);
+  if (config.in_a_row) json["row_us"] = four_digits(*config.in_a_row * 1e6);
   if (config.is_far) json["difference"] = four_digits(config.difference);
   if (!config.trial.failure.empty()) json["failure"] = config.trial.failure;
   return json;
@@ -155,6 +159,10 @@ CaseConfigs measure_configs(const Case& problem, const MeasureOptions& options,
   const GpuTensors tensors(gpu, graph, problem.problem, options.seed);
   const Tried tried(problem, options);
 
+  const Constants constants = constants_of(graph, problem.problem, tensors.pointers());
+  std::optional<InARow> row;
+  if (problem.in_a_row) row.emplace(gpu, graph, tensors, traffic(graph));
+
   CaseConfigs result{problem.name, tried.trials.region, {}, {}};
   std::vector<std::vector<double>> first;
   for (const Trial& trial : tried.trials.trials) {
@@ -162,9 +170,12 @@ CaseConfigs measure_configs(const Case& problem, const MeasureOptions& options,
     progress(fmt::format("{} of {}: {} {}", result.configs.size(), tried.trials.trials.size(),
                          trial.engine, trial.config_text()));
     try {
-      const Plan changed = plan_with(tried.plan, tried.region, trial);
+      const Plan changed = plan_with(tried.plan, tried.region, trial, constants);
       const ashlar::Memory workspace(gpu.device(), changed.workspace_size());
-      Side side([&] { changed.run(tensors.pointers(), workspace.data()); }, &gpu);
+      const auto run_on = [&](std::span<void* const> pointers) {
+        changed.run(pointers, workspace.data());
+      };
+      Side side([&] { run_on(tensors.pointers()); }, &gpu);
       synchronize(gpu.device());
       const auto results = results_of(gpu, graph, tensors);
       if (first.empty()) first = results;
@@ -172,6 +183,11 @@ CaseConfigs measure_configs(const Case& problem, const MeasureOptions& options,
       one.is_far = one.difference > problem.far;
       for (int i = 0; i < kConfigSamples; ++i) side.sample();
       one.trial.measured = side.median_seconds();
+      if (row) {
+        Side rows([&] { row->run(run_on); }, &gpu, InARow::kFlushes);
+        for (int i = 0; i < kConfigSamples; ++i) rows.sample();
+        one.in_a_row = row->seconds_of_one(rows.median_seconds());
+      }
     } catch (const Error& error) {
       one.trial.failure = error.what();
       try {
@@ -191,8 +207,9 @@ std::string configs_text(const CaseConfigs& timed) {
   for (const ConfigTime& one : timed.configs) {
     const Trial& trial = one.trial;
     text += fmt::format(
-        "  {:>9.2f} us estimated{:>10}  {} {}{}{}\n", trial.estimated * 1e6,
-        trial.measured ? fmt::format("{:.2f}", *trial.measured * 1e6) : "-", trial.engine,
+        "  {:>9.2f} us estimated{:>10}{}  {} {}{}{}\n", trial.estimated * 1e6,
+        trial.measured ? fmt::format("{:.2f}", *trial.measured * 1e6) : "-",
+        one.in_a_row ? fmt::format(", in a row {:.2f}", *one.in_a_row * 1e6) : "", trial.engine,
         trial.config_text(), &one == timed.fastest() ? "  <-" : "",
         one.is_far ? "  OTHER RESULTS" : (trial.failure.empty() ? "" : "  " + trial.failure));
   }

@@ -12,6 +12,7 @@
 #include "counts.hpp"
 #include "explanation.hpp"
 #include "gpu_tensors.hpp"
+#include "in_a_row.hpp"
 #include "measure.hpp"
 #include "memory.hpp"
 #include "peers/cublaslt/cublaslt_peer.hpp"
@@ -129,21 +130,15 @@ struct Naive {
   void run() const { runner.run(); }
 };
 
-// The plan on tensors of its own for each run, one run after the other, as a model runs its layers:
-// a launch may begin while the one before it ends, and none finds its tensors in a cache.
-struct InARow {
-  static constexpr double kBytes = 256 << 20;  // together, several times any L2 cache
-  static constexpr double kLeast = 8, kMostRuns = 32;
-  static constexpr int kFlushes = 3;  // of 60 us each; a launch takes the host 4 us
+// The same plan again and again.
+struct Row {
   const Running& ours;
-  std::vector<GpuTensors> tensors;
+  InARow all;
 
-  InARow(const Gpu& gpu, const Running& running, double bytes) : ours(running) {
-    const auto runs = static_cast<int>(std::clamp(std::ceil(kBytes / bytes), kLeast, kMostRuns));
-    for (int i = 0; i < runs; ++i) tensors.push_back(ours.tensors.copied(gpu, ours.graph));
-  }
+  Row(const Gpu& gpu, const Running& running, double bytes)
+      : ours(running), all(gpu, running.graph, running.tensors, bytes) {}
   void run() const {
-    for (const GpuTensors& own : tensors) ours.runner.run(own.pointers());
+    all.run([&](std::span<void* const> pointers) { ours.runner.run(pointers); });
   }
 };
 
@@ -213,10 +208,10 @@ Verdict check_samples(const Gpu& gpu, const Running& ours, std::unique_ptr<Peer>
 }
 
 // What runs in a row leave, beside what one that stood alone has left.
-Verdict check_row(const Gpu& gpu, const InARow& row) {
+Verdict check_row(const Gpu& gpu, const Row& row) {
   gpu.flush();
   run_whole(gpu, row, "in a row");
-  for (const GpuTensors* own : {&row.tensors.front(), &row.tensors.back()}) {
+  for (const GpuTensors* own : {&row.all.tensors.front(), &row.all.tensors.back()}) {
     const Difference found =
         difference(gpu, row.ours, [&](std::size_t i) { return own->pointers()[i]; });
     if (found.worst > 0)
@@ -234,7 +229,7 @@ struct Timed {
   Peer* peer_alone;
   const Apart* apart;
   const GpuCopy* copy;
-  const InARow* row;
+  const Row* row;
 };
 void time_all(const Timed& timed, const MeasureOptions& options, Measurement& result) {
   const auto side_of = [&](auto* runs, int flushes = 1) {
@@ -269,8 +264,8 @@ void time_all(const Timed& timed, const MeasureOptions& options, Measurement& re
   result.peer_alone = median_of(peer_alone);
   result.apart = median_of(apart);
   if (row) {
-    result.runs_in_a_row = static_cast<std::int64_t>(timed.row->tensors.size());
-    result.in_a_row = row->median_seconds() / static_cast<double>(result.runs_in_a_row);
+    result.runs_in_a_row = static_cast<std::int64_t>(timed.row->all.tensors.size());
+    result.in_a_row = timed.row->all.seconds_of_one(row->median_seconds());
   }
   for (const auto& copy : copies)
     result.same_copy = std::min(copy->median_seconds(), result.same_copy.value_or(1e30));
@@ -395,7 +390,7 @@ void measure_into(Measurement& result, const Case& problem, const MeasureOptions
   std::optional<GpuCopy> copy;
   if (result.arithmetic * result.copy_speed < result.traffic * result.peak)
     copy.emplace(gpu, static_cast<std::int64_t>(result.traffic));
-  std::optional<InARow> row;
+  std::optional<Row> row;
   if (problem.in_a_row) {
     row.emplace(gpu, ours, result.traffic);
     const Verdict same = check_row(gpu, *row);

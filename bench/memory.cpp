@@ -40,21 +40,27 @@ CompileOptions options_for(const Graph& graph, const Problem& problem,
     options.engine = wishes.engine;
     options.reference_only = wishes.naive;
   }
-  const std::vector<TensorId> tensors = graph.bound_tensors();
-  for (const std::string& name : problem.constants) {
-    const auto found = std::find(tensors.begin(), tensors.end(), graph.find_tensor(name));
-    if (found == tensors.end())
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{}: the constant '{}' is no input", graph.name(), name));
-    options.constants.emplace_back(name,
-                                   pointers[static_cast<std::size_t>(found - tensors.begin())]);
-  }
+  options.constants = constants_of(graph, problem, pointers);
   return options;
 }
 
 }  // namespace
 
 void FreeAligned::operator()(std::byte* memory) const { ::operator delete(memory, kAlignment); }
+
+Constants constants_of(const Graph& graph, const Problem& problem,
+                       std::span<void* const> pointers) {
+  Constants constants;
+  const std::vector<TensorId> tensors = graph.bound_tensors();
+  for (const std::string& name : problem.constants) {
+    const auto found = std::find(tensors.begin(), tensors.end(), graph.find_tensor(name));
+    if (found == tensors.end())
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{}: the constant '{}' is no input", graph.name(), name));
+    constants.emplace_back(name, pointers[static_cast<std::size_t>(found - tensors.begin())]);
+  }
+  return constants;
+}
 
 CompileOptions plan_options(const Problem& problem, const PlanWishes& wishes) {
   CompileOptions options;

@@ -56,6 +56,9 @@ struct PlanWishes {
   std::string engine = {};  // wherever it can run; empty: any
 };
 
+// Inputs that never change, as the problem has it, where the pointers of its bound tensors say.
+Constants constants_of(const Graph& graph, const Problem& problem,
+                       std::span<void* const> pointers);
 // How to compile it for a GPU.
 CompileOptions plan_options(const Problem& problem, const PlanWishes& wishes);
 

@@ -16,6 +16,12 @@
 
 namespace ashlar {
 
+// Inputs whose contents never change, by name, with their memory. Kernels may read them while a
+// plan is made and keep them in a form of their own (weights packed once). run() still takes their
+// pointers and must find the same contents there; on a GPU it may read them while earlier work of
+// its stream is not done yet.
+using Constants = std::vector<std::pair<std::string, const void*>>;
+
 struct CompileOptions {
   bool deterministic = false;  // only engines that give the same bits every time
   bool allow_tf32 = true;      // lets f32 products be rounded to tf32 where the device is faster so
@@ -35,11 +41,8 @@ struct CompileOptions {
   bool tune = false;
   // An engine ("cpu.conv_tiles") that is taken for every region it can run; empty: any.
   std::string engine = {};
-  // Inputs whose contents never change, by name, with their memory. Kernels may read them now and
-  // keep them in a form of their own (weights packed once). run() still takes their pointers and
-  // must find the same contents there; on a GPU it may read them while earlier work of its stream
-  // is not done yet. A saved plan keeps the names and pointers of none.
-  std::vector<std::pair<std::string, const void*>> constants = {};
+  // See Constants. A saved plan keeps none of them.
+  Constants constants = {};
 };
 
 // One pointer per bound tensor, in the order of Plan::bound_tensors(). Made once, used many times.
@@ -98,9 +101,9 @@ class Plan {
            void* stream = nullptr) const;
 
   // The graph, device and choices as versioned JSON. Loading builds the same kernels without
-  // searching.
+  // searching; constants are given anew.
   std::string to_json() const;
-  static Plan from_json(std::string_view text);
+  static Plan from_json(std::string_view text, const Constants& constants = {});
 
  private:
   friend Plan compile(const Graph&, const Device&, const CompileOptions&);

@@ -37,7 +37,7 @@ std::string Plan::to_json() const {
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
-Plan Plan::from_json(std::string_view text) {
+Plan Plan::from_json(std::string_view text, const Constants& constants) {
   const Json document = parse_json(text);
   const JsonReader json(document, "");
   json.require_known({"format", "version", "device", "graph_hash", "options", "regions", "graph"});
@@ -62,6 +62,7 @@ Plan Plan::from_json(std::string_view text) {
   options.fuse = saved_options.at("fuse").boolean();
   options.reference_only = saved_options.at("reference_only").boolean();
   options.guard = saved_options.at("guard").boolean();
+  options.constants = constants;
 
   std::vector<SavedChoice> choices;
   const JsonReader regions = json.at("regions");

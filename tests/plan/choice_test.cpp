@@ -67,6 +67,12 @@ TEST(Choice, ConstantsAreReadOnce) {
   alignas(64) static std::byte workspace[1 << 20];
   plan.run({{"a", a.data()}, {"b", other.data()}, {"c", c.data()}}, workspace);
   EXPECT_EQ(c, kProduct);
+  // Nor do those of a loaded plan, which is given them anew.
+  const Plan loaded = Plan::from_json(plan.to_json(), {{"b", other.data()}});
+  other.assign(6, 0.0f);
+  c.assign(4, 0.0f);
+  loaded.run({{"a", a.data()}, {"b", other.data()}, {"c", c.data()}}, workspace);
+  EXPECT_EQ(c, kProduct);
 }
 
 TEST(Choice, ConstantsMustBeInputsWithMemory) {

@@ -1,0 +1,35 @@
+// A plan on tensors of its own for each run, one run after the other, as a model runs its layers: a
+// launch may begin while the one before it ends, and none finds its tensors in a cache.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "gpu_tensors.hpp"
+
+namespace ashlar::bench {
+
+struct InARow {
+  static constexpr double kBytes = 256 << 20;  // together, several times any L2 cache
+  static constexpr double kLeast = 8, kMostRuns = 32;
+  static constexpr int kFlushes = 3;  // of 60 us each; a launch takes the host 4 us
+  std::vector<GpuTensors> tensors;
+
+  // Copies of `own`, of which a run moves so many bytes.
+  InARow(const Gpu& gpu, const Graph& graph, const GpuTensors& own, double bytes) {
+    const auto runs = static_cast<int>(std::clamp(std::ceil(kBytes / bytes), kLeast, kMostRuns));
+    for (int i = 0; i < runs; ++i) tensors.push_back(own.copied(gpu, graph));
+  }
+  // `run_on` the pointers of each.
+  template <class Run>
+  void run(const Run& run_on) const {
+    for (const GpuTensors& one : tensors) run_on(one.pointers());
+  }
+  // Of one run among them.
+  double seconds_of_one(double seconds_of_all) const {
+    return seconds_of_all / static_cast<double>(tensors.size());
+  }
+};
+
+}  // namespace ashlar::bench
