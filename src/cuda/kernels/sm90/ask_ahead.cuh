@@ -45,18 +45,24 @@ __device__ inline uint8* brought_rows(uint8* a, uint8* b, int number) {
   const int of_a = kStageBytesA / kBroughtBytes;
   return number < of_a ? a + number * kBroughtBytes : b + (number - of_a) * kBroughtBytes;
 }
-// The thread that asks for a tile's stages says with each of the first ones what it will ask for:
-// 64 rows of a box, which are in the L2 cache by then. All blocks end their tiles at about the same
-// time, and memory would keep them waiting.
+// The thread that asks for a tile's stages says among them, evenly, what it will ask for behind
+// them: 64 rows of a box at a time, which are in the L2 cache by then. All blocks end their tiles
+// at about the same time, and memory would keep them waiting.
 static const int kBroughtOfTile = kTileN / kBroughtColumns * kBroughtRowBlocks;
-template <class A>
-__device__ inline void announce_brought(const A& args, const Work& work, int number) {
-  if (number >= kBroughtOfTile) return;
-  const auto bounds = bounds_of(args, work);
-  prefetch_box<2>(args.map_brought,
-                  {(int)bounds.first_column + number / kBroughtRowBlocks * kBroughtColumns,
-                   (int)bounds.first_row + work.m + number % kBroughtRowBlocks * 64});
-}
+struct Announced {
+  int count = 0;
+
+  // With block of depth number `number` of the tile.
+  template <class A>
+  __device__ void block(const A& args, const Work& work, int number) {
+    if (count == kBroughtOfTile || number < count * (work.count / kBroughtOfTile)) return;
+    const auto bounds = bounds_of(args, work);
+    prefetch_box<2>(args.map_brought,
+                    {(int)bounds.first_column + count / kBroughtRowBlocks * kBroughtColumns,
+                     (int)bounds.first_row + work.m + count % kBroughtRowBlocks * 64});
+    ++count;
+  }
+};
 // Stage `part` of them.
 template <class A>
 __device__ inline void ask_for_brought(const A& args, const Work& work, int part, uint8* a,

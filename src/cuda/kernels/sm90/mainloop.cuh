@@ -69,13 +69,14 @@ template <class A>
 __device__ inline void ask_for_stages(const A& args, Ring ring) {
   for (int number = first_work(); number < work_count(args); number += work_step()) {
     const Work work = work_of(args, number);
+    Announced announced;
     for (int block = work.first; block < work.first + work.count; ++block, ring.next()) {
       Mbarrier* full = ring.full + ring.stage;
       wait_for(ring.empty + ring.stage, ring.parity ^ 1);
       arrive_and_expect(full, kAskedBytes);
       load_stage(args, work, block, ring.a + ring.stage * kStageBytesA,
                  ring.b + ring.stage * kStageBytesB, full);
-      if constexpr (kBroughtStages > 0) announce_brought(args, work, block - work.first);
+      if constexpr (kBroughtStages > 0) announced.block(args, work, block - work.first);
     }
     if constexpr (kBroughtStages > 0) {
       for (int part = 0; part < kBroughtStages; ++part, ring.next()) {
