@@ -100,7 +100,10 @@ std::optional<ProductTile> with_boxes(const PixelShape& shape, ProductTile tile)
   if (is_short(shape, tile)) return tile;
   // Where all warpgroups end a tile at once, with stages as many as with slabs; in turns with one
   // stage more.
-  if (tile.m * tile.n != (tile.ping_pong ? 128 * 128 : 128 * 256)) return {};
+  const bool pays = tile.ping_pong
+                        ? tile.m == 128 && tile.n == 128 && bit_width(shape.filter_type) == 16
+                        : tile.m * tile.n == 128 * 256;
+  if (!pays) return {};
   tile.boxes = std::min(tile.boxes, 2);
   return tile;
 }
