@@ -158,9 +158,11 @@ __device__ inline void fill_box(const Args& args, uint8* slab, int box, const ui
 }
 
 // What finish_rows is told of the rows beside their number: the warp's boxes, where the sums are
-// there; else BoxRows (sm90/mainloop.cuh), which knows how to wait for them.
+// there; else BoxRows (sm90/mainloop.cuh), which knows how to wait for them, and whether all rows
+// and columns are there.
 __device__ inline uint8* boxes_of(uint8* rows) { return rows; }
 __device__ inline void wait_for_sums(uint8*) {}
+__device__ inline bool is_whole(uint8*, bool is) { return is; }
 template <class Rows>
 __device__ inline uint8* boxes_of(const Rows& rows) {
   return rows.boxes;
@@ -168,6 +170,11 @@ __device__ inline uint8* boxes_of(const Rows& rows) {
 template <class Rows>
 __device__ inline void wait_for_sums(const Rows& rows) {
   rows.wait();
+}
+
+template <class Rows>
+__device__ inline constexpr bool is_whole(const Rows&, bool) {
+  return Rows::kWhole;
 }
 
 // All boxes of 16 rows, as finish_rows has them.
@@ -236,7 +243,6 @@ __device__ inline void finish_rows(const Args& args, const Rows& rows,
   static_assert(kOfRows % kBoxes == 0 || (kOfRows == 1 && kBoxes == kRowBlocks));
   uint8* const slab = boxes_of(rows);
   const int lane = threadIdx.x % 32;
-  const bool is_whole = row + 16 <= row_end && column + kColumns <= column_end;
   Index at[2][kRank];
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -244,7 +250,7 @@ __device__ inline void finish_rows(const Args& args, const Rows& rows,
     place(row + lane / 4 + 8 * half, at[half]);
   }
   // Twice in the program: for most tiles nothing has to be compared.
-  if (is_whole)
+  if (is_whole(rows, row + 16 <= row_end && column + kColumns <= column_end))
     finish_boxes<true, kColumns>(args, rows, slab, sums, at, row, row_end, column, column_end,
                                  place);
   else

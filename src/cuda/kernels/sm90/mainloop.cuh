@@ -216,8 +216,12 @@ __device__ inline void end_products(const Ring& ring, int stage,
 
 // 16 rows of a warp for lib/product_boxes.cuh, which wants to be ready before it waits for the
 // products: what it loads of columns and most addresses are there then. Others wait at once.
+// Whether all rows and columns of the tile are there is decided once for all rows of a warp: what
+// belongs to columns is loaded once for them.
 static const bool kWaitsLate = kBoxes > 0;
+template <bool kIsWhole>
 struct BoxRows : BroughtRows<Ring> {
+  static const bool kWhole = kIsWhole;
   uint8* boxes;
   Sum (&sums)[kPieces][WGMMA_N / 2];
   bool is_first;  // of the warp
@@ -287,18 +291,25 @@ __device__ inline void consume(const A& args, Ring ring, int group) {
     }
     if constexpr (kHasWhole) {
       tails.begin_tile(args, work);
+      const auto finish = [&](auto rows_of) {
 #pragma unroll
-      for (int r = 0; r < kRowBlocks; ++r) {
-        const int row = work.m + (first_row_block + r) * 64 + warp * 16;
-        auto& of_rows = *(Sum(*)[kTileN / 2]) sums[r * kParts];
-        if constexpr (kWaitsLate)
-          finish_tile_rows(
-              args, work,
-              BoxRows{
-                  {ring, first_row_block + r, r == kRowBlocks - 1}, slab, sums, r == 0, last_stage},
-              of_rows, row, tails);
+        for (int r = 0; r < kRowBlocks; ++r)
+          finish_tile_rows(args, work, rows_of(r), *(Sum(*)[kTileN / 2]) sums[r * kParts],
+                           work.m + (first_row_block + r) * 64 + warp * 16, tails);
+      };
+      if constexpr (kWaitsLate) {
+        const auto bounds = bounds_of(args, work);
+        const int rows_end = (first_row_block + kRowBlocks) * 64;
+        const auto brought = [&](int r) {
+          return BroughtRows<Ring>{ring, first_row_block + r, r == kRowBlocks - 1};
+        };
+        if (bounds.first_row + work.m + rows_end <= bounds.row_end &&
+            bounds.first_column + kTileN <= bounds.column_end)
+          finish([&](int r) { return BoxRows<true>{brought(r), slab, sums, r == 0, last_stage}; });
         else
-          finish_tile_rows(args, work, slab, of_rows, row, tails);
+          finish([&](int r) { return BoxRows<false>{brought(r), slab, sums, r == 0, last_stage}; });
+      } else {
+        finish([&](int) { return slab; });
       }
       for (int part = 0; part < kBroughtStages; ++part) ring.next();
       tails.end_tile(args, slab, group);
