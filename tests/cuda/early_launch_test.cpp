@@ -4,6 +4,7 @@
 #include <ashlar/plan.hpp>
 #include <map>
 
+#include "captured_run.hpp"
 #include "engine_agrees.hpp"
 #include "gpu_check.hpp"
 #include "support/test_device.hpp"
@@ -64,12 +65,12 @@ class GpuEarlyLaunch : public GpuTest {
     const Plan plan = compile(graph, device, options), write = compile(copy_of(bytes), device);
     const Memory workspace(device, std::max<std::int64_t>(plan.workspace_size(), 8));
 
-    const auto run = [&](bool pauses) {
+    const auto run_all = [&](bool pauses, void* stream = nullptr) {
       for (std::size_t i = 0; i < kLayers; ++i) {
         void* weights = layers[chain.never_change ? 0 : i].at("w").data();
         if (!chain.never_change) {
           void* const both[] = {weights, current.data()};
-          write.run(both, nullptr);
+          write.run(both, nullptr, stream);
           weights = current.data();
         }
         if (pauses) synchronize(device);
@@ -80,17 +81,26 @@ class GpuEarlyLaunch : public GpuTest {
                              : name == "y" ? layers[i + 1].at("x").data()
                                            : layers[i].at(name).data());
         }
-        plan.run(pointers, workspace.data());
+        plan.run(pointers, workspace.data(), stream);
         if (pauses) synchronize(device);
       }
-      const Memory& last = layers[kLayers].at("x");
-      std::vector<std::byte> result(static_cast<std::size_t>(last.bytes()));
-      last.download(result.data(), last.bytes());
-      return result;
     };
-    const std::vector<std::byte> expected = run(true);
-    for (int again = 0; again < (is_emulated_gpu() ? 1 : 20); ++again)
-      ASSERT_TRUE(run(false) == expected) << "time " << again;
+    const auto result = [&] {
+      const Memory& last = layers[kLayers].at("x");
+      std::vector<std::byte> bytes_of(static_cast<std::size_t>(last.bytes()));
+      last.download(bytes_of.data(), last.bytes());
+      return bytes_of;
+    };
+    run_all(true);
+    const std::vector<std::byte> expected = result();
+    const Stream stream;
+    const Executable captured(stream, [&] { run_all(false, stream.handle()); });
+    for (int again = 0; again < (is_emulated_gpu() ? 1 : 20); ++again) {
+      run_all(false);
+      ASSERT_TRUE(result() == expected) << "time " << again;
+      captured.launch(stream);
+      ASSERT_TRUE(result() == expected) << "as a captured graph, time " << again;
+    }
   }
 
  private:

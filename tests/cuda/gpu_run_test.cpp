@@ -8,6 +8,7 @@
 #include <atomic>
 #include <thread>
 
+#include "captured_run.hpp"
 #include "cuda/cuda_device.hpp"
 #include "cuda/driver/context.hpp"
 #include "cuda/jit/nvrtc.hpp"
@@ -68,38 +69,6 @@ struct Operands {
   }
 };
 
-class Stream {
- public:
-  Stream() : scope_(0) { check(driver_api().create_stream(&handle_, 1), "stream"); }
-  ~Stream() { driver_api().destroy_stream(handle_); }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
-  StreamHandle handle() const { return handle_; }
-  void wait() const { check(driver_api().synchronize_stream(handle_), "wait"); }
-
- private:
-  ContextScope scope_;
-  StreamHandle handle_ = nullptr;
-};
-
-// An instantiated graph.
-class Executable {
- public:
-  explicit Executable(GraphHandle graph) {
-    check(driver_api().instantiate_graph(&exec_, graph, 0), "instantiate");
-  }
-  ~Executable() { driver_api().destroy_graph_exec(exec_); }
-  Executable(const Executable&) = delete;
-  Executable& operator=(const Executable&) = delete;
-  void launch(const Stream& stream) const {
-    check(driver_api().launch_graph(exec_, stream.handle()), "launch");
-    stream.wait();
-  }
-
- private:
-  GraphExecHandle exec_ = nullptr;
-};
-
 class EmptyGraph {
  public:
   EmptyGraph() { check(driver_api().create_graph(&handle_, 0), "graph"); }
@@ -114,15 +83,8 @@ class EmptyGraph {
 
 std::unique_ptr<Executable> capture(const Plan& plan, const Operands& operands,
                                     const Stream& stream) {
-  const DriverApi& api = driver_api();
-  constexpr int kGlobal = 0;  // the strictest: no thread may allocate meanwhile
-  check(api.begin_capture(stream.handle(), kGlobal), "begin");
-  plan.run(operands.binding(plan), operands.scratch(), stream.handle());
-  GraphHandle graph = nullptr;
-  check(api.end_capture(stream.handle(), &graph), "end");
-  auto result = std::make_unique<Executable>(graph);
-  api.destroy_graph(graph);
-  return result;
+  return std::make_unique<Executable>(
+      stream, [&] { plan.run(operands.binding(plan), operands.scratch(), stream.handle()); });
 }
 
 struct Way {

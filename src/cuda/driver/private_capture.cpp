@@ -21,22 +21,29 @@ class PrivateStream {
   StreamHandle handle_ = nullptr;
 };
 
+thread_local StreamHandle captured_stream = nullptr;
+
 }  // namespace
 
 CapturedGraph::CapturedGraph(const std::function<void(void* stream)>& run) {
   const DriverApi& api = driver_api();
   const PrivateStream stream;
+  captured_stream = stream.handle();
   constexpr int kRelaxed = 2;
   check(api.begin_capture(stream.handle(), kRelaxed), kWhat);
   try {
     run(stream.handle());
+    captured_stream = nullptr;
   } catch (...) {
+    captured_stream = nullptr;
     api.end_capture(stream.handle(), &graph_);
     if (graph_ != nullptr) api.destroy_graph(graph_);
     throw;
   }
   check(api.end_capture(stream.handle(), &graph_), kWhat);
 }
+
+bool CapturedGraph::is_private(void* stream) { return captured_stream == stream; }
 
 CapturedGraph::~CapturedGraph() { driver_api().destroy_graph(graph_); }
 

@@ -16,6 +16,8 @@ class CapturedGraph {
   CapturedGraph(const CapturedGraph&) = delete;
   CapturedGraph& operator=(const CapturedGraph&) = delete;
   GraphHandle handle() const { return graph_; }
+  // Whether this thread captures such a graph on that stream now.
+  static bool is_private(void* stream);
 
  private:
   GraphHandle graph_ = nullptr;

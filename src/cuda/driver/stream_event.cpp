@@ -1,6 +1,7 @@
 #include "cuda/driver/stream_event.hpp"
 
 #include "cuda/driver/context.hpp"
+#include "cuda/driver/private_capture.hpp"
 
 namespace ashlar::cuda {
 
@@ -12,6 +13,12 @@ bool is_capturing(void* stream) {
   check(driver_api().is_capturing(static_cast<StreamHandle>(stream), &status),
         "asking whether a stream is being captured");
   return status != 0;
+}
+
+bool takes_early_launches(void* stream) {
+  constexpr int kKnowsEarlyEdges = 12030;
+  if (!is_capturing(stream)) return true;
+  return driver().version >= kKnowsEarlyEdges && !CapturedGraph::is_private(stream);
 }
 
 StreamEvent::StreamEvent(DeviceOrdinal device) : device_(device) {

@@ -26,5 +26,8 @@ class StreamEvent final : public Marker {
 };
 
 bool is_capturing(void* stream);
+// Whether a launch may begin before the one before it in this stream is done: in a graph, drivers
+// from CUDA 12.3 on can tell so. Not in one whose nodes are taken out of it again.
+bool takes_early_launches(void* stream);
 
 }  // namespace ashlar::cuda

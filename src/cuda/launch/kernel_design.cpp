@@ -50,7 +50,7 @@ class CudaKernel final : public Kernel {
       const LoadedKernel& kernel = aligned ? launch.aligned : launch.unaligned;
       const LaunchForm form{aligned ? launch.grid : launch.unaligned_grid, launch.threads,
                             aligned ? launch.cluster : 1, launch.together,
-                            launch.is_early && !is_capturing(context.stream())};
+                            launch.is_early && takes_early_launches(context.stream())};
       kernel.launch(scope, stream, form, words.data());
       if (waits_ && !is_capturing(context.stream())) kernel.wait(stream);
     }
