@@ -108,6 +108,19 @@ TEST_F(GpuConvSm90, Boxes) {
                {.channels = 128, .filters = 128, .groups = 2, .extent = {6, 7}, .window = {1, 1}});
 }
 
+// What is added comes through the ring behind a tile's depth: blocks with many tiles, whose
+// warpgroups share them or take turns, alone and in clusters; rows and columns past the end.
+TEST_F(GpuConvSm90, BroughtThroughTheRing) {
+  DeviceProps device = Device::named("cuda:0").props();
+  device.compute_units = 2;
+  const SomeConfigs engine(conv_sm90_engine(), [](const Config& config) {
+    return config.knob("boxes") == 2 && config.knob("windows") == 0;
+  });
+  const Convolution convolution{
+      .images = 3, .channels = 72, .filters = 264, .extent = {14, 13}, .fused = true};
+  expect_agrees(engine, convolution.graph(), true, 3, support::Fill::plain, device);
+}
+
 // Phases of which only one has products, and blocks with many tiles of each.
 TEST_F(GpuConvSm90, PhasesInTurns) {
   DeviceProps device = Device::named("cuda:0").props();

@@ -240,15 +240,25 @@ class ConvSm90Engine final : public CudaEngine {
     }
     if (tile.boxes > 0) arguments.tensor_map("map_results", result_view, *shape.result_map());
     // Who computes pixels leaves no registers for it.
-    const bool brings =
-        tile.boxes > 0 && !shape.computed && can_bring(shape.epilogue, shape.vector, graph);
+    const std::optional<View> brought = tile.boxes > 0 && !shape.computed
+                                            ? brought_view(shape.epilogue, shape.vector, graph)
+                                            : std::optional<View>();
+    const bool brings = brought.has_value();
+    // To stages of the ring where pixels have no ring of their own.
+    BroughtStages in_ring;
+    if (brings && way == kForEachTap) {
+      const auto map = shape.row_map(*brought, kBroughtRows);
+      if (map) in_ring = brought_stages(tile, result_view.dtype, device);
+      if (in_ring.stages > 0) arguments.tensor_map("map_brought", *brought, *map);
+    }
     std::string printed =
         tile.boxes > 0 && !brings
             ? print_nothing_held(epilogue.space.rank()) +
                   print_program(epilogue, graph, "epilogue", arguments, result_view.dtype)
             : print_holding_program(epilogue, graph, "epilogue", arguments,
                                     tile.boxes > 0 ? result_view.dtype : f32);
-    printed += print_ahead(shape.epilogue, tile.n, graph, arguments) +
+    printed += print_ahead(in_ring.stages > 0 ? PointwiseProgram() : shape.epilogue, tile.n, graph,
+                           arguments) +
                print_pixels(shape, graph, arguments);
     std::vector<const PointwiseProgram*> programs = {&shape.epilogue};
     if (shape.computed) programs.push_back(&shape.computed->program);
@@ -263,7 +273,9 @@ class ConvSm90Engine final : public CudaEngine {
                            .computes_b = shape.computed && shape.swap,
                            .columns = bundle.columns,
                            .has_whole = rounds.whole > 0,
-                           .has_tails = !tails.empty()};
+                           .has_tails = !tails.empty(),
+                           .brought = in_ring,
+                           .results = in_ring.stages > 0 ? result_view.dtype : bf16};
     const int stages = way != kForEachTap ? windows.filters : stage_count(tile, device);
     const std::string head =
         register_types(region.precision(), programs) + product_constants(tile, form, stages) +

@@ -38,16 +38,17 @@ std::string print_ahead(const PointwiseProgram& epilogue, int tile_columns, cons
   return text;
 }
 
-bool can_bring(const PointwiseProgram& epilogue, int vector, const Graph& graph) {
+std::optional<View> brought_view(const PointwiseProgram& epilogue, int vector, const Graph& graph) {
   const int width = bit_width(epilogue.stores.at(0).view.dtype);
-  int count = 0;
-  bool fits = vector * width == 128;
+  if (vector * width != 128) return {};
+  std::optional<View> result;
   for (const Step& step : epilogue.steps) {
     if (!is_as_large_as_results(step, epilogue, graph)) continue;
-    ++count;
-    fits = fits && bit_width(step.view.dtype) == width;
+    if (result || bit_width(step.view.dtype) != width) return {};
+    result = step.view;
+    result->dims = epilogue.space;
   }
-  return count == 1 && fits;
+  return result;
 }
 
 }  // namespace ashlar::cuda

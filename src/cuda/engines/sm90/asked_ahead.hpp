@@ -1,6 +1,7 @@
 // What a product's epilogue reads beside its sums, as text for sm90/ask_ahead.cuh.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "cuda/launch/arguments.hpp"
@@ -14,8 +15,8 @@ namespace ashlar::cuda {
 std::string print_ahead(const PointwiseProgram& epilogue, int tile_columns, const Graph& graph,
                         Arguments& arguments);
 
-// Whether lib/product_boxes.cuh can bring what the program reads into boxes of its first results:
-// one tensor as large as these, with elements as wide, in whole packets of 16 bytes.
-bool can_bring(const PointwiseProgram& epilogue, int vector, const Graph& graph);
+// What of the program's tensors is brought in the boxes of its first results: one as large as these
+// and no other, with elements as wide, in whole packets of 16 bytes; nothing where there is none.
+std::optional<View> brought_view(const PointwiseProgram& epilogue, int vector, const Graph& graph);
 
 }  // namespace ashlar::cuda

@@ -355,8 +355,10 @@ TensorMapForm PixelShape::filter_map(int tile, int depth_bytes) const {
 }
 
 std::optional<TensorMapForm> PixelShape::result_map() const {
+  return row_map(epilogue.stores.at(0).view, kBoxRows);
+}
+std::optional<TensorMapForm> PixelShape::row_map(View rows, int box_rows) const {
   if (swap || !whole || vector < 2) return {};  // programs take pairs
-  View rows = epilogue.stores.at(0).view;
   const DType dtype = rows.dtype;
   if (dtype != bf16 && dtype != f16 && dtype != f32) return {};
   const int last = rows.dims.rank() - 1;
@@ -369,7 +371,7 @@ std::optional<TensorMapForm> PixelShape::result_map() const {
   TensorMapForm form{.dtype = dtype, .swizzle = kBoxRowBytes};
   form.axes.push_back({.extent = columns, .box = kBoxRowBytes / (bit_width(dtype) / 8)});
   form.axes.push_back(
-      {.extent = count, .stride = count == 1 ? piece(dtype) : *stride, .box = kBoxRows});
+      {.extent = count, .stride = count == 1 ? piece(dtype) : *stride, .box = box_rows});
   if (refusal(form) != nullptr) return {};
   return form;
 }

@@ -54,8 +54,9 @@ struct PixelShape {
   TensorMapForm pixel_map(const PixelProduct::Phase& phase, int tile, int depth_bytes) const;
   TensorMapForm filter_map(int tile, int depth_bytes) const;
   // Of the first result, in the boxes of lib/product_boxes.cuh; nothing where its rows are not
-  // those of the product, one after the other.
+  // those of the product, one after the other. The same for what the epilogue reads.
   std::optional<TensorMapForm> result_map() const;
+  std::optional<TensorMapForm> row_map(View rows, int box_rows) const;
 };
 
 // Whether a PixelShape can be made of the region and the copy engine takes it.

@@ -98,8 +98,12 @@ std::optional<ProductTile> with_boxes(const PixelShape& shape, ProductTile tile)
   tile.boxes = boxes_of(tile, shape.epilogue.stores[0].view.dtype);
   if (tile.boxes == 0) return {};
   if (is_short(shape, tile)) return tile;
-  // Where all warpgroups end a tile at once, with stages as many as with slabs.
-  if (tile.ping_pong || tile.m * tile.n != 128 * 256) return {};
+  // Where all warpgroups end a tile at once, with stages as many as with slabs; in turns with one
+  // stage more.
+  const bool pays = tile.ping_pong
+                        ? tile.m == 128 && tile.n == 128 && bit_width(shape.filter_type) == 16
+                        : tile.m * tile.n == 128 * 256;
+  if (!pays) return {};
   tile.boxes = std::min(tile.boxes, 2);
   return tile;
 }

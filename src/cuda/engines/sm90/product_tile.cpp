@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/ceil_div.hpp"
 #include "base/fail.hpp"
 #include "cuda/engines/tile_cost.hpp"
 #include "cuda/text/spec_text.hpp"
@@ -215,6 +216,20 @@ int boxes_of(const ProductTile& tile, DType results) {
   return boxes;
 }
 
+BroughtStages brought_stages(const ProductTile& tile, DType results, const DeviceProps& device) {
+  constexpr int kBytes = kBroughtRows * kBoxRowBytes;
+  const auto all = ceil_div(tile.n, kBoxRowBytes / bytes_of(results));
+  // Each of them is brought where its results will be.
+  if (tile.boxes >= all * tile.row_blocks()) return {};
+  const int room = tile.m * tile.depth_bytes / kBytes + tile.n * tile.depth_bytes / kBytes;
+  const int most = room / (tile.m / kBroughtRows);
+  if (most == 0) return {};
+  const auto stages = static_cast<int>(ceil_div(all, most));
+  // One at least for the depth of the next tile.
+  if (stages >= stage_count(tile, device)) return {};
+  return {.stages = stages, .boxes = static_cast<int>(ceil_div(all, stages))};
+}
+
 bool promotes(DType operands) { return operands == DType::e4m3 || operands == DType::e5m2; }
 
 std::vector<ProductTile> product_tiles(DType operands, std::int64_t rows, std::int64_t columns) {
@@ -295,6 +310,9 @@ std::string product_constants(const ProductTile& tile, const ProductForm& form, 
          constant("kBlocksPerProcessor", 1) + constant("kPromotes", promotes(form.a)) +
          constant("kHeldRegisters", held_registers(tile, form.computes_a || form.computes_b)) +
          constant("kSlabColumns", slab_columns(tile)) + constant("kBoxes", tile.boxes) +
+         constant("kBroughtStages", form.brought.stages) +
+         constant("kBroughtBoxes", std::max(form.brought.boxes, 1)) +
+         constant("kBroughtColumns", kBoxRowBytes / bytes_of(form.results)) +
          constant("kVector", form.vector) + constant("kRank", form.rank);
 }
 

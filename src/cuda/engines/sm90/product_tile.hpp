@@ -16,7 +16,7 @@ namespace ashlar::cuda {
 Support is_for_hopper(const DeviceProps& device);
 
 // Of the results, by lib/product_boxes.cuh.
-inline constexpr int kBoxRows = 16, kBoxRowBytes = 128;
+inline constexpr int kBoxRows = 16, kBroughtRows = 64, kBoxRowBytes = 128;
 
 struct ProductTile {
   int m = 128, n = 128;    // of the result
@@ -83,6 +83,13 @@ bool has_room_for_tails(const ProductTile& tile, bool computes);
 // whole ones.
 int boxes_of(const ProductTile& tile, DType results);
 
+// What the epilogue reads beside the sums, as large as the results and in their boxes, brought to
+// stages of the ring behind those of a tile's depth (kernels/sm90/ask_ahead.cuh).
+struct BroughtStages {
+  int stages = 0, boxes = 0;  // boxes of each row that a stage has; 0: there is no room for it
+};
+BroughtStages brought_stages(const ProductTile& tile, DType results, const DeviceProps& device);
+
 // Whether sums are added in f32 after every stage, because those of the units have fewer bits.
 bool promotes(DType operands);
 
@@ -100,6 +107,8 @@ struct ProductForm {
   int columns = 0;                              // of one instruction; 0: those of the tile
   bool has_whole = true;                        // tiles that are not split
   bool has_tails = false;                       // reductions: lib/product_tails.cuh
+  BroughtStages brought = {};
+  DType results = bf16;  // whose boxes these are in
 };
 std::string product_constants(const ProductTile& tile, const ProductForm& form, int stages);
 

@@ -14,6 +14,8 @@
 //                                            results take its place; take(from, held) reads it
 //                                            there, and epilogue has a parameter `held`. Rows of
 //                                            tiles then begin at multiples of 64 kRowBlocks
+//   kBroughtStages                           not 0: it has been brought to stages of a ring instead
+//                                            (sm90/ask_ahead.cuh)
 
 #pragma once
 
@@ -56,12 +58,12 @@ __device__ inline void visit_brought(const A& args, Place place, Index row, Inde
 // The boxes of a tile that a warp fills, row block by row block, are numbered. What belongs into
 // the first kBoxes of them is brought while products are made; this asks for it. The others pass
 // through registers, kBoxesAhead before they are wanted.
-static const bool kBringsFirst = kBrings;
+static const bool kBringsFirst = kBrings && kBroughtStages == 0;
 static const int kBoxesAhead = kRowBlocks > 1 ? 1 : 2;  // registers
 template <int kColumns, class A, class Place>
 __device__ inline void bring_first_boxes(const A& args, uint8* slab, Index row, Index row_end,
                                          Index column, Index column_end, Place place) {
-  if constexpr (kBrings) {
+  if constexpr (kBringsFirst) {
     const int kOfRows = kColumns / kResultColumns;
     if (threadIdx.x % 32 == 0) wait_for_stores_to_read<0>();
     __syncwarp();
@@ -101,13 +103,14 @@ __device__ inline void finish_pair(const A& args, const Index (&at)[kRank], R (&
 }
 
 // The part of box number `box` that is the thread's: kResultColumns columns from `column` on, of
-// which `sums` are the thread's as finish_rows has them. kWhole: no row or column is past the end.
+// which `sums` are the thread's as finish_rows has them. What was brought is in box number
+// `brought_box` of `brought`. kWhole: no row or column is past the end.
 // kTogether pairs are loaded before any of them is stored, else each would wait for its own loads,
 // which the two warps of a scheduler do not hide.
 template <bool kWhole, class Sum>
-__device__ inline void fill_box(const Args& args, uint8* slab, int box, const Sum* sums,
-                                Index (&at)[2][kRank], Index rows_left, Index column,
-                                Index column_end) {
+__device__ inline void fill_box(const Args& args, uint8* slab, int box, const uint8* brought,
+                                int brought_box, const Sum* sums, Index (&at)[2][kRank],
+                                Index rows_left, Index column, Index column_end) {
   const int lane = threadIdx.x % 32, row = lane / 4;
   // Pieces of 16 bytes of row r lie at the piece's number xor r % 8: of 16-bit results 8 rows store
   // to all banks. Those of 32 bits store two pieces of 4 rows at a time, and rows 2 i and 2 i + 1
@@ -116,10 +119,12 @@ __device__ inline void fill_box(const Args& args, uint8* slab, int box, const Su
   const int place = row * 128 + (lane % 4 * 2 * kResultBytes ^ row * 16);
   // Pair i has columns 8 j and following of row `row`, or 8 further: i = 2 j + half.
   const int kPairs = kResultColumns / 4;
-  const auto place_of = [&](int i) {  // the same registers for all boxes and halves
-    return slab + (place ^ (i / 2 ^ turn) * 8 * kResultBytes) + (box * kResultBox + i % 2 * 1024);
+  const auto place_of = [&](auto* boxes, int number, int i) {  // the same registers for all boxes
+    return boxes + (place ^ (i / 2 ^ turn) * 8 * kResultBytes) +
+           (number * kResultBox + i % 2 * 1024);
   };
-  const auto column_of = [&](int i) { return column + 8 * (i / 2 ^ turn) + lane % 4 * 2; };
+  const Index own_column = column + lane % 4 * 2;
+  const auto column_of = [&](int i) { return own_column + 8 * (i / 2 ^ turn); };
   const auto is_there = [&](int i) {
     return kWhole || (row + i % 2 * 8 < rows_left && column_of(i) < column_end);
   };
@@ -130,7 +135,7 @@ __device__ inline void fill_box(const Args& args, uint8* slab, int box, const Su
     if constexpr (kBrings) {
 #pragma unroll
       for (int n = 0; n < kTogether; ++n)
-        if (is_there(first + n)) take(place_of(first + n), held[n]);
+        if (is_there(first + n)) take(place_of(brought, brought_box, first + n), held[n]);
     }
     Vector<2, Result::Word> words[kTogether];
 #pragma unroll
@@ -147,33 +152,45 @@ __device__ inline void fill_box(const Args& args, uint8* slab, int box, const Su
 #pragma unroll
     for (int n = 0; n < kTogether; ++n)
       if (is_there(first + n))
-        *(typename Vector<2, Result::Word>::Piece*)place_of(first + n) = words[n].pieces[0];
+        *(typename Vector<2, Result::Word>::Piece*)place_of(slab, box, first + n) =
+            words[n].pieces[0];
   }
 }
 
-// As in lib/product_rows.cuh; no row is left out, nothing is reduced, and columns past the end are
-// the tensor's end.
-template <int kColumns, int kCount = 2, bool kLeavesOut = false, int kUsed = kColumns, class Sum,
-          class Place>
-__device__ inline void finish_rows(const Args& args, void* slab, const Sum (&sums)[kColumns / 2],
-                                   Index row, Index row_end, Index column, Index column_end,
-                                   Place place, NoTails&) {
-  static_assert(!kLeavesOut && kColumns % kResultColumns == 0);
+// What finish_rows is told of the rows beside their number: the warp's boxes, where the sums are
+// there; else BoxRows (sm90/mainloop.cuh), which knows how to wait for them, and whether all rows
+// and columns are there.
+__device__ inline uint8* boxes_of(uint8* rows) { return rows; }
+__device__ inline void wait_for_sums(uint8*) {}
+__device__ inline bool is_whole(uint8*, bool is) { return is; }
+template <class Rows>
+__device__ inline uint8* boxes_of(const Rows& rows) {
+  return rows.boxes;
+}
+template <class Rows>
+__device__ inline void wait_for_sums(const Rows& rows) {
+  rows.wait();
+}
+
+template <class Rows>
+__device__ inline constexpr bool is_whole(const Rows&, bool) {
+  return Rows::kWhole;
+}
+
+// All boxes of 16 rows, as finish_rows has them.
+template <bool kWhole, int kColumns, class Rows, class Sum, class Place>
+__device__ inline void finish_boxes(const Args& args, const Rows& rows, uint8* slab,
+                                    const Sum (&sums)[kColumns / 2], Index (&at)[2][kRank],
+                                    Index row, Index row_end, Index column, Index column_end,
+                                    Place place) {
   const int kOfRows = kColumns / kResultColumns;
-  // Boxes are taken in turns, by their number in the tile.
-  static_assert(kOfRows % kBoxes == 0 || (kOfRows == 1 && kBoxes == kRowBlocks));
   const int first_number = (int)(row / 64) % kRowBlocks * kOfRows;
   const int lane = threadIdx.x % 32;
-  const bool is_whole = row + 16 <= row_end && column + kColumns <= column_end;
-  Index at[2][kRank];
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    at[half][kRank - 1] = column;
-    place(row + lane / 4 + 8 * half, at[half]);
-  }
+  // The compiler sees that it is the same for all lanes; stores by lanes want their own registers.
+  const uint8* const same_slab = (const uint8*)__shfl_sync(~0u, (uint64)slab, 0);
   Brought brought[kBoxesAhead];
   const auto bring = [&](int b) {
-    if constexpr (kBrings) {
+    if constexpr (kBringsFirst) {
       if (b < kOfRows && first_number + b >= kBoxes)
         brought[b % kBoxesAhead].load(args, place, row, row_end, column + b * kResultColumns,
                                       column_end);
@@ -181,34 +198,64 @@ __device__ inline void finish_rows(const Args& args, void* slab, const Sum (&sum
   };
 #pragma unroll
   for (int b = 0; b < kBoxesAhead; ++b) bring(b);
-  if constexpr (kBrings) wait_for_copies<0>();
+  if constexpr (kBringsFirst) wait_for_copies<0>();
+  // Who hands on a box waits for the next one: whether it is written again.
+  const auto is_used = [&](int b) { return !kBringsFirst || first_number + b >= kBoxes; };
+  if (is_used(0) && lane == 0) wait_for_stores_to_read<kBoxes - 1>();
+  wait_for_sums(rows);
 #pragma unroll
   for (int b = 0; b < kOfRows; ++b) {
     const int number = (first_number + b) % kBoxes;
-    uint8* const box = (uint8*)slab + number * kResultBox;
     const Index first = column + b * kResultColumns;
-    if (!kBrings || first_number + b >= kBoxes) {
-      if (lane == 0) wait_for_stores_to_read<kBoxes - 1>();
-      __syncwarp();
-      if constexpr (kBrings) brought[b % kBoxesAhead].lay_down(box);
-    }
-    if constexpr (kBrings) {
+    __syncwarp();
+    if constexpr (kBringsFirst) {
+      if (is_used(b)) brought[b % kBoxesAhead].lay_down(slab + number * kResultBox);
       bring(b + kBoxesAhead);
       __syncwarp();
     }
     const Sum* const of_box = sums + b * (kResultColumns / 2);
-    if (is_whole)
-      fill_box<true>(args, (uint8*)slab, number, of_box, at, 16, first, column_end);
-    else
-      fill_box<false>(args, (uint8*)slab, number, of_box, at, row_end - row, first, column_end);
+    const uint8* from = slab;
+    if constexpr (kBroughtStages > 0) from = rows.at(b);
+    fill_box<kWhole>(args, slab, number, from, kBroughtStages > 0 ? 0 : number, of_box, at,
+                     row_end - row, first, column_end);
     fence_shared_writes();
     __syncwarp();
     if (lane == 0) {
-      if (row < row_end && first < column_end)
-        store_box<2>(args.map_results, box, {(int)first, (int)row});
+      if (kWhole || (row < row_end && first < column_end))
+        store_box<2>(args.map_results, same_slab + number * kResultBox, {(int)first, (int)row});
       commit_stores();
+      if (b + 1 < kOfRows && is_used(b + 1)) wait_for_stores_to_read<kBoxes - 1>();
     }
+    if constexpr (kBroughtStages > 0) rows.has_read(b);
   }
+}
+
+// As in lib/product_rows.cuh; no row is left out, nothing is reduced, and columns past the end are
+// the tensor's end.
+template <int kColumns, int kCount = 2, bool kLeavesOut = false, int kUsed = kColumns, class Rows,
+          class Sum, class Place>
+__device__ inline void finish_rows(const Args& args, const Rows& rows,
+                                   const Sum (&sums)[kColumns / 2], Index row, Index row_end,
+                                   Index column, Index column_end, Place place, NoTails&) {
+  static_assert(!kLeavesOut && kColumns % kResultColumns == 0);
+  const int kOfRows = kColumns / kResultColumns;
+  // Boxes are taken in turns, by their number in the tile.
+  static_assert(kOfRows % kBoxes == 0 || (kOfRows == 1 && kBoxes == kRowBlocks));
+  uint8* const slab = boxes_of(rows);
+  const int lane = threadIdx.x % 32;
+  Index at[2][kRank];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    at[half][kRank - 1] = column;
+    place(row + lane / 4 + 8 * half, at[half]);
+  }
+  // Twice in the program: for most tiles nothing has to be compared.
+  if (is_whole(rows, row + 16 <= row_end && column + kColumns <= column_end))
+    finish_boxes<true, kColumns>(args, rows, slab, sums, at, row, row_end, column, column_end,
+                                 place);
+  else
+    finish_boxes<false, kColumns>(args, rows, slab, sums, at, row, row_end, column, column_end,
+                                  place);
 }
 
 // Before a block ends: the copy engine has read its shared memory.

@@ -91,6 +91,17 @@ __device__ inline void load_box_to_blocks(void* to, const TensorMap& map, Mbarri
 #endif
 }
 
+// A box that will be loaded soon is on its way to the L2 cache.
+template <int kRank>
+__device__ inline void prefetch_box(const TensorMap& map, const int (&at)[kRank]) {
+  static_assert(kRank == 2);
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%0, {%1, %2}];" ::"l"(&map),
+               "r"(at[0]), "r"(at[1])
+               : "memory");
+#endif
+}
+
 // Pixels of an image of kRank - 2 spatial axes, as a convolution's windows begin at them: `at` is
 // {channel, w, (h, (d,)) n} of the first, `tap` the place in the window {w, (h, (d))}. The pixels
 // that follow are taken row by row within the map's bounding box, through all images.

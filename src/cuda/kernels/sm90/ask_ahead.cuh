@@ -1,8 +1,14 @@
 // What the epilogue reads of a tile beside its sums, asked for while the tile's products are made:
-// when they are done it is in the L2 cache, or in boxes. Comes after a kernel's head, which has
+// when they are done it is in the L2 cache, in boxes, or in stages of the ring. Comes after a
+// kernel's head, which has
 //   kAheadLines, kAheadColumns  lines of 128 bytes of a row of the tile, 0 where nothing that is
 //                               read is as large as the results, and columns of each
 //   ahead(args, at)             asks for the lines at `at`, where there are any
+//   kBroughtStages              of the ring, that the copy engine fills behind a tile's blocks of
+//                               depth with the rows of one tensor, 0: none
+//   kBroughtBoxes, kBroughtColumns  boxes of 128 bytes that one of them has of each row, and the
+//                               columns of such a box
+//   args.map_brought            (column, row) of that tensor: 64 rows of a box, swizzled
 // after lib/product_rows.cuh or lib/product_boxes.cuh, and after bounds_of and place_row of a
 // loader.
 
@@ -31,3 +37,68 @@ __device__ inline void ask_ahead(const A& args, const Work& work, int first_row,
     }
   }
 }
+
+// A stage holds 64 rows of a box at a time: those of all row blocks of the tile for its first box,
+// then for the next, from where its A is and on where its B is.
+static const int kBroughtBytes = 64 * 128, kBroughtRowBlocks = kTileM / 64;
+__device__ inline uint8* brought_rows(uint8* a, uint8* b, int number) {
+  const int of_a = kStageBytesA / kBroughtBytes;
+  return number < of_a ? a + number * kBroughtBytes : b + (number - of_a) * kBroughtBytes;
+}
+// The thread that asks for a tile's stages says among them, evenly, what it will ask for behind
+// them: 64 rows of a box at a time, which are in the L2 cache by then. All blocks end their tiles
+// at about the same time, and memory would keep them waiting.
+static const int kBroughtOfTile = kTileN / kBroughtColumns * kBroughtRowBlocks;
+struct Announced {
+  int count = 0;
+
+  // With block of depth number `number` of the tile.
+  template <class A>
+  __device__ void block(const A& args, const Work& work, int number) {
+    if (count == kBroughtOfTile || number < count * (work.count / kBroughtOfTile)) return;
+    const auto bounds = bounds_of(args, work);
+    prefetch_box<2>(args.map_brought,
+                    {(int)bounds.first_column + count / kBroughtRowBlocks * kBroughtColumns,
+                     (int)bounds.first_row + work.m + count % kBroughtRowBlocks * 64});
+    ++count;
+  }
+};
+// Stage `part` of them.
+template <class A>
+__device__ inline void ask_for_brought(const A& args, const Work& work, int part, uint8* a,
+                                       uint8* b, Mbarrier* full) {
+  const auto bounds = bounds_of(args, work);
+  const int first = part * kBroughtBoxes * kBroughtRowBlocks;
+  const int count = min(kBroughtBoxes * kBroughtRowBlocks, kBroughtOfTile - first);
+  arrive_and_expect(full, count * kBroughtBytes);
+#pragma unroll 1
+  for (int i = 0; i < count; ++i)
+    load_box<2>(brought_rows(a, b, i), args.map_brought, full,
+                {(int)bounds.first_column + (first + i) / kBroughtRowBlocks * kBroughtColumns,
+                 (int)bounds.first_row + work.m + i % kBroughtRowBlocks * 64});
+}
+
+// Where in the ring what belongs to 16 rows of a warp was brought.
+template <class Ring>
+struct BroughtRows {
+  const Ring& ring;  // at the first stage of the tile's
+  int row_block;     // of the tile
+  bool is_last;      // of the warp
+
+  __device__ int stage_of(int box) const {
+    const int stage = ring.stage + box / kBroughtBoxes;
+    return stage < kStages ? stage : stage - kStages;
+  }
+  __device__ const uint8* at(int box) const {
+    const int stage = stage_of(box);
+    return brought_rows(ring.a + stage * kStageBytesA, ring.b + stage * kStageBytesB,
+                        box % kBroughtBoxes * kBroughtRowBlocks + row_block) +
+           threadIdx.x / 32 % 4 * 16 * 128;
+  }
+  // By a whole warp, whose lanes all have read box number `box`.
+  __device__ void has_read(int box) const {
+    if (is_last &&
+        (box % kBroughtBoxes == kBroughtBoxes - 1 || box == kTileN / kBroughtColumns - 1))
+      release(ring, stage_of(box));
+  }
+};

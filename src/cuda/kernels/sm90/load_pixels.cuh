@@ -226,8 +226,8 @@ __device__ inline Bounds bounds_of(const Args& args, const Work& work) {
 }
 
 // 16 rows of sums whose columns begin with work.n.
-template <int kHalf, class Sum, class Tails>
-__device__ inline void finish_tile_rows(const Args& args, const Work& work, uint8* slab,
+template <int kHalf, class Slab, class Sum, class Tails>
+__device__ inline void finish_tile_rows(const Args& args, const Work& work, const Slab& slab,
                                         const Sum (&sums)[kHalf], int row, Tails& tails) {
   const Bounds bounds = bounds_of(args, work);
   const int kUsed = kSwap || kUsedColumns > 2 * kHalf ? 2 * kHalf : kUsedColumns;

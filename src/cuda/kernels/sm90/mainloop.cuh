@@ -70,12 +70,21 @@ template <class A>
 __device__ inline void ask_for_stages(const A& args, Ring ring) {
   for (int number = first_work(); number < work_count(args); number += work_step()) {
     const Work work = work_of(args, number);
+    Announced announced;
     for (int block = work.first; block < work.first + work.count; ++block, ring.next()) {
       Mbarrier* full = ring.full + ring.stage;
       wait_for(ring.empty + ring.stage, ring.parity ^ 1);
       arrive_and_expect(full, kAskedBytes);
       load_stage(args, work, block, ring.a + ring.stage * kStageBytesA,
                  ring.b + ring.stage * kStageBytesB, full);
+      if constexpr (kBroughtStages > 0) announced.block(args, work, block - work.first);
+    }
+    if constexpr (kBroughtStages > 0) {
+      for (int part = 0; part < kBroughtStages; ++part, ring.next()) {
+        wait_for(ring.empty + ring.stage, ring.parity ^ 1);
+        ask_for_brought(args, work, part, ring.a + ring.stage * kStageBytesA,
+                        ring.b + ring.stage * kStageBytesB, ring.full + ring.stage);
+      }
     }
   }
 }
@@ -140,6 +149,16 @@ __device__ inline void start_products(const Ring& ring, int first_row_block, int
   keep_in_registers(sums);
 }
 
+// While a tile's last products are made: until what was brought for it has come. The next turn
+// begins here, so that who takes it knows of all stages before.
+__device__ inline void wait_for_brought(Ring ring, const Turns& turns) {
+  if constexpr (kBroughtStages > 0) {
+    for (int part = 0; part < kBroughtStages; ++part, ring.next())
+      wait_for(ring.full + ring.stage, ring.parity);
+    turns.pass_on(ring.turns);
+  }
+}
+
 // For units whose sums have few bits (fp8): those of a stage, 128 of depth, are added in f32, piece
 // by piece. Meanwhile the other warpgroups keep the units busy.
 template <class Meanwhile>
@@ -154,7 +173,7 @@ __device__ inline void multiply_blocks_and_promote(Ring& ring, const Work& work,
   Sum of_stage[1][WGMMA_N / 2];
   for (int block = 0; block < work.count; ++block, ring.next()) {
     wait_for(ring.full + ring.stage, ring.parity);
-    if (block == work.count - 1) turns.pass_on(ring.turns);
+    if (kBroughtStages == 0 && block == work.count - 1) turns.pass_on(ring.turns);
 #pragma unroll
     for (int piece = 0; piece < kPieces; ++piece) {
       start_products(ring, first_row_block, piece, false, of_stage);
@@ -166,28 +185,53 @@ __device__ inline void multiply_blocks_and_promote(Ring& ring, const Work& work,
       for (int i = 0; i < WGMMA_N / 2; ++i) sums[piece][i] += of_stage[0][i];
     }
   }
+  wait_for_brought(ring, turns);
 }
 
 // Multiplies all blocks of a piece of work. A stage is given back when the products that follow
-// have been started. `meanwhile` is done once, while the first ones are made.
+// have been started. `meanwhile` is done once, while the first ones are made. The last ones are
+// left to end_products, with what is handed back: the stage that they read.
 template <class Meanwhile>
-__device__ inline void multiply_blocks(Ring& ring, const Work& work, const Turns& turns,
-                                       int first_row_block, Sum (&sums)[kPieces][WGMMA_N / 2],
-                                       Meanwhile meanwhile) {
+__device__ inline int multiply_blocks(Ring& ring, const Work& work, const Turns& turns,
+                                      int first_row_block, Sum (&sums)[kPieces][WGMMA_N / 2],
+                                      Meanwhile meanwhile) {
   int before = -1;
   for (int block = 0; block < work.count; ++block, ring.next()) {
     wait_for(ring.full + ring.stage, ring.parity);
-    if (block == work.count - 1) turns.pass_on(ring.turns);
+    if (kBroughtStages == 0 && block == work.count - 1) turns.pass_on(ring.turns);
     start_products(ring, first_row_block, 0, block > 0, sums);
     if (block == 0) meanwhile();
     wait_for_products<1>();
     if (before >= 0) release(ring, before);
     before = ring.stage;
   }
+  wait_for_brought(ring, turns);
+  return before;
+}
+__device__ inline void end_products(const Ring& ring, int stage,
+                                    Sum (&sums)[kPieces][WGMMA_N / 2]) {
   wait_for_products<0>();
   keep_in_registers(sums);
-  if (before >= 0) release(ring, before);
+  if (stage >= 0) release(ring, stage);
 }
+
+// 16 rows of a warp for lib/product_boxes.cuh, which wants to be ready before it waits for the
+// products: what it loads of columns and most addresses are there then. Others wait at once.
+// Whether all rows and columns of the tile are there is decided once for all rows of a warp: what
+// belongs to columns is loaded once for them.
+static const bool kWaitsLate = kBoxes > 0;
+template <bool kIsWhole>
+struct BoxRows : BroughtRows<Ring> {
+  static const bool kWhole = kIsWhole;
+  uint8* boxes;
+  Sum (&sums)[kPieces][WGMMA_N / 2];
+  bool is_first;  // of the warp
+  int stage;      // that the last products read
+
+  __device__ void wait() const {
+    if (is_first) end_products(this->ring, stage, sums);
+  }
+};
 
 // Where no work follows: until all warps have given back all stages, and all threads have said that
 // they have computed theirs.
@@ -196,7 +240,9 @@ __device__ inline void wait_for_all_stages(Ring ring) {
   for (int s = 0; s < kStages; ++s, ring.next()) wait_for(ring.empty + ring.stage, ring.parity ^ 1);
 }
 
-// What a warp has for itself.
+// What a warp has for itself. Its number is the same for all lanes, as the compiler can see:
+// addresses and bounds stay in uniform registers.
+__device__ inline int own_warp() { return __shfl_sync(~0u, (int)threadIdx.x / 32 % 4, 0); }
 __device__ inline int first_row_block_of(int group) { return kPingPong ? 0 : group * kRowBlocks; }
 __device__ inline uint8* slab_of(const Ring& ring, int group) {
   return ring.slabs + (group * 4 + threadIdx.x / 32 % 4) * kSlabBytes;
@@ -205,7 +251,7 @@ __device__ inline uint8* slab_of(const Ring& ring, int group) {
 // A warpgroup. The sums of a part stay in the ring.
 template <class A>
 __device__ inline void consume(const A& args, Ring ring, int group) {
-  const int warp = threadIdx.x / 32 % 4;
+  const int warp = own_warp();
   uint8* slab = slab_of(ring, group);
   const int first_row_block = first_row_block_of(group);
   Turns turns = {group, group == 0};
@@ -214,7 +260,7 @@ __device__ inline void consume(const A& args, Ring ring, int group) {
   for (int number = first_work(); number < work_count(args); number += work_step()) {
     const Work work = work_of(args, number);
     if (kPingPong && turn++ % kConsumers != group) {
-      ring.skip(work.count);
+      ring.skip(work.count + kBroughtStages);
       continue;
     }
     const bool finishes = !kStreams || work.first == 0;
@@ -228,10 +274,12 @@ __device__ inline void consume(const A& args, Ring ring, int group) {
       turns.pass_on(ring.turns);
       meanwhile();
     }
+    int last_stage = -1;
     if constexpr (kPromotes)
       multiply_blocks_and_promote(ring, work, turns, first_row_block, sums, meanwhile);
     else
-      multiply_blocks(ring, work, turns, first_row_block, sums, meanwhile);
+      last_stage = multiply_blocks(ring, work, turns, first_row_block, sums, meanwhile);
+    if constexpr (!kWaitsLate) end_products(ring, last_stage, sums);
     if (kHasEmptyWork && !kPromotes && work.count == 0) {
 #pragma unroll
       for (int piece = 0; piece < kPieces; ++piece)
@@ -254,11 +302,27 @@ __device__ inline void consume(const A& args, Ring ring, int group) {
     }
     if constexpr (kHasWhole) {
       tails.begin_tile(args, work);
+      const auto finish = [&](auto rows_of) {
 #pragma unroll
-      for (int r = 0; r < kRowBlocks; ++r) {
-        const int row = work.m + (first_row_block + r) * 64 + warp * 16;
-        finish_tile_rows(args, work, slab, *(Sum(*)[kTileN / 2]) sums[r * kParts], row, tails);
+        for (int r = 0; r < kRowBlocks; ++r)
+          finish_tile_rows(args, work, rows_of(r), *(Sum(*)[kTileN / 2]) sums[r * kParts],
+                           work.m + (first_row_block + r) * 64 + warp * 16, tails);
+      };
+      if constexpr (kWaitsLate) {
+        const auto bounds = bounds_of(args, work);
+        const int rows_end = (first_row_block + kRowBlocks) * 64;
+        const auto brought = [&](int r) {
+          return BroughtRows<Ring>{ring, first_row_block + r, r == kRowBlocks - 1};
+        };
+        if (bounds.first_row + work.m + rows_end <= bounds.row_end &&
+            bounds.first_column + kTileN <= bounds.column_end)
+          finish([&](int r) { return BoxRows<true>{brought(r), slab, sums, r == 0, last_stage}; });
+        else
+          finish([&](int r) { return BoxRows<false>{brought(r), slab, sums, r == 0, last_stage}; });
+      } else {
+        finish([&](int) { return slab; });
       }
+      for (int part = 0; part < kBroughtStages; ++part) ring.next();
       tails.end_tile(args, slab, group);
     }
   }
