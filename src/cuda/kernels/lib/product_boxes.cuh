@@ -102,49 +102,76 @@ __device__ inline void finish_pair(const A& args, const Index (&at)[kRank], R (&
     epilogue<2>(args, at, acc, result);
 }
 
-// The part of box number `box` that is the thread's: kResultColumns columns from `column` on, of
-// which `sums` are the thread's as finish_rows has them. What was brought is in box number
-// `brought_box` of `brought`. kWhole: no row or column is past the end.
-// kTogether pairs are loaded before any of them is stored, else each would wait for its own loads,
-// which the two warps of a scheduler do not hide.
-template <bool kWhole, class Sum>
-__device__ inline void fill_box(const Args& args, uint8* slab, int box, const uint8* brought,
-                                int brought_box, const Sum* sums, Index (&at)[2][kRank],
-                                Index rows_left, Index column, Index column_end) {
-  const int lane = threadIdx.x % 32, row = lane / 4;
+// The pairs of a box that are a lane's: pair i has two of columns 8 j to 8 j + 7 in row lane / 4,
+// or 8 rows further, with i = 2 j + half.
+struct LanePairs {
+  static const int kCount = kResultColumns / 4;
   // Pieces of 16 bytes of row r lie at the piece's number xor r % 8: of 16-bit results 8 rows store
   // to all banks. Those of 32 bits store two pieces of 4 rows at a time, and rows 2 i and 2 i + 1
   // would meet; so odd rows store columns first that even ones store later.
-  const int kTurn = kResultBytes == 4 ? 2 : 0, turn = (row & 1) * kTurn;
-  const int place = row * 128 + (lane % 4 * 2 * kResultBytes ^ row * 16);
-  // Pair i has columns 8 j and following of row `row`, or 8 further: i = 2 j + half.
-  const int kPairs = kResultColumns / 4;
-  const auto place_of = [&](auto* boxes, int number, int i) {  // the same registers for all boxes
+  static const int kTurn = kResultBytes == 4 ? 2 : 0;
+  int row = threadIdx.x % 32 / 4, turn = (row & 1) * kTurn;
+  int place = row * 128 + ((int)threadIdx.x % 4 * 2 * kResultBytes ^ row * 16);
+
+  // In box `number` of `boxes`: the same registers for all boxes and halves.
+  template <class Byte>
+  __device__ Byte* in_box(Byte* boxes, int number, int i) const {
     return boxes + (place ^ (i / 2 ^ turn) * 8 * kResultBytes) +
            (number * kResultBox + i % 2 * 1024);
-  };
-  const Index own_column = column + lane % 4 * 2;
-  const auto column_of = [&](int i) { return own_column + 8 * (i / 2 ^ turn); };
-  const auto is_there = [&](int i) {
-    return kWhole || (row + i % 2 * 8 < rows_left && column_of(i) < column_end);
-  };
-  const int kTogether = kWhole ? kPairs / kRowBlocks : 2;  // registers
+  }
+  // Beside the lane's first column.
+  __device__ int column(int i) const { return 8 * (i / 2 ^ turn); }
+};
+
+// Of whole tiles what was brought through a ring is read a box ahead, that of the first one before
+// the sums are there.
+typedef Held<2> HeldPairs[LanePairs::kCount];
+template <bool kWhole>
+struct TakesAhead {
+  static const bool kValue = kWhole && kBroughtStages > 0;
+};
+__device__ inline void take_box(const LanePairs& pairs, const uint8* brought, HeldPairs& held) {
 #pragma unroll
-  for (int first = 0; first < kPairs; first += kTogether) {
+  for (int i = 0; i < LanePairs::kCount; ++i) take(pairs.in_box(brought, 0, i), held[i]);
+}
+
+// The part of box number `box` that is the thread's: kResultColumns columns from `column` on, of
+// which `sums` are the thread's as finish_rows has them. What was brought is in `ahead`, or else in
+// box number `brought_box` of `brought`. kWhole: no row or column is past the end. kTogether pairs
+// are loaded before any of them is stored, else each would wait for its own loads, which the two
+// warps of a scheduler do not hide.
+template <bool kWhole, class Sum>
+__device__ inline void fill_box(const Args& args, const LanePairs& pairs, uint8* slab, int box,
+                                const uint8* brought, int brought_box, const HeldPairs& ahead,
+                                const Sum* sums, Index (&at)[2][kRank], Index rows_left,
+                                Index column, Index column_end) {
+  const Index own_column = column + (int)threadIdx.x % 4 * 2;
+  const auto is_there = [&](int i) {
+    return kWhole ||
+           (pairs.row + i % 2 * 8 < rows_left && own_column + pairs.column(i) < column_end);
+  };
+  const int kTogether = kWhole ? LanePairs::kCount / kRowBlocks : 2;  // registers
+#pragma unroll
+  for (int first = 0; first < LanePairs::kCount; first += kTogether) {
     Held<2> held[kTogether];
     if constexpr (kBrings) {
 #pragma unroll
-      for (int n = 0; n < kTogether; ++n)
-        if (is_there(first + n)) take(place_of(brought, brought_box, first + n), held[n]);
+      for (int n = 0; n < kTogether; ++n) {
+        if constexpr (TakesAhead<kWhole>::kValue)
+          held[n] = ahead[first + n];
+        else if (is_there(first + n))
+          take(pairs.in_box(brought, brought_box, first + n), held[n]);
+      }
     }
     Vector<2, Result::Word> words[kTogether];
 #pragma unroll
     for (int n = 0; n < kTogether; ++n) {
       const int i = first + n;
       if (!is_there(i)) continue;
-      const Sum *pair = sums + 2 * i, *other = sums + 2 * (i ^ 2 * kTurn);
-      at[i % 2][kRank - 1] = column_of(i);
-      R acc[2] = {(R)(turn == 0 ? pair[0] : other[0]), (R)(turn == 0 ? pair[1] : other[1])};
+      const Sum *pair = sums + 2 * i, *other = sums + 2 * (i ^ 2 * LanePairs::kTurn);
+      at[i % 2][kRank - 1] = own_column + pairs.column(i);
+      R acc[2] = {(R)(pairs.turn == 0 ? pair[0] : other[0]),
+                  (R)(pairs.turn == 0 ? pair[1] : other[1])};
       R result[2];
       finish_pair(args, at[i % 2], acc, held[n], result);
       words[n] = narrow_vector(Result(), result);
@@ -152,7 +179,7 @@ __device__ inline void fill_box(const Args& args, uint8* slab, int box, const ui
 #pragma unroll
     for (int n = 0; n < kTogether; ++n)
       if (is_there(first + n))
-        *(typename Vector<2, Result::Word>::Piece*)place_of(slab, box, first + n) =
+        *(typename Vector<2, Result::Word>::Piece*)pairs.in_box(slab, box, first + n) =
             words[n].pieces[0];
   }
 }
@@ -202,6 +229,9 @@ __device__ inline void finish_boxes(const Args& args, const Rows& rows, uint8* s
   // Who hands on a box waits for the next one: whether it is written again.
   const auto is_used = [&](int b) { return !kBringsFirst || first_number + b >= kBoxes; };
   if (is_used(0) && lane == 0) wait_for_stores_to_read<kBoxes - 1>();
+  const LanePairs pairs;
+  HeldPairs ahead;
+  if constexpr (TakesAhead<kWhole>::kValue) take_box(pairs, rows.at(0), ahead);
   wait_for_sums(rows);
 #pragma unroll
   for (int b = 0; b < kOfRows; ++b) {
@@ -215,9 +245,11 @@ __device__ inline void finish_boxes(const Args& args, const Rows& rows, uint8* s
     }
     const Sum* const of_box = sums + b * (kResultColumns / 2);
     const uint8* from = slab;
-    if constexpr (kBroughtStages > 0) from = rows.at(b);
-    fill_box<kWhole>(args, slab, number, from, kBroughtStages > 0 ? 0 : number, of_box, at,
-                     row_end - row, first, column_end);
+    if constexpr (kBroughtStages > 0 && !kWhole) from = rows.at(b);
+    fill_box<kWhole>(args, pairs, slab, number, from, kBroughtStages > 0 ? 0 : number, ahead,
+                     of_box, at, row_end - row, first, column_end);
+    if constexpr (TakesAhead<kWhole>::kValue)
+      if (b + 1 < kOfRows) take_box(pairs, rows.at(b + 1), ahead);
     fence_shared_writes();
     __syncwarp();
     if (lane == 0) {

@@ -55,7 +55,9 @@ struct Announced {
   // With block of depth number `number` of the tile.
   template <class A>
   __device__ void block(const A& args, const Work& work, int number) {
-    if (count == kBroughtOfTile || number < count * (work.count / kBroughtOfTile)) return;
+    // Not with the first ones, for which a launch that begins waits; and some before the last.
+    const int step = work.count / (kBroughtOfTile + 2);
+    if (count == kBroughtOfTile || number < (count + 1) * step) return;
     const auto bounds = bounds_of(args, work);
     prefetch_box<2>(args.map_brought,
                     {(int)bounds.first_column + count / kBroughtRowBlocks * kBroughtColumns,
