@@ -103,6 +103,9 @@ void expect_definition(const Dims& extent, const Dims& window, const ConvAttribu
   two.output("dx", two.conv_backward_data(two.input("dy", y, f32), two.input("w", w, f32), op,
                                           {.dims = x}));
   EXPECT_EQ(meetings_of(PixelProduct(region_of(one))), forward);
+  const auto all = static_cast<double>(out[0] * out[1] * window[0] * window[1]);
+  EXPECT_NEAR(PixelProduct(region_of(one)).outside(), 1 - static_cast<double>(forward.size()) / all,
+              1e-12);
   EXPECT_EQ(meetings_of(PixelProduct(region_of(two))), backward);
   if (op.stride == Dims{1, 1}) {
     EXPECT_EQ(long_meetings_of(PixelProduct(region_of(one))), forward);
@@ -115,6 +118,7 @@ TEST(PixelProduct, IsTheConvolution) {
   expect_definition({7, 9}, {3, 4}, {.padding = {2, 0}, .stride = {1, 1}, .dilation = {2, 1}});
   expect_definition({8, 9}, {3, 2}, {.padding = {1, 0}, .stride = {2, 3}, .dilation = {1, 1}});
   expect_definition({9, 11}, {3, 3}, {.padding = {2, 3}, .stride = {2, 1}, .dilation = {2, 3}});
+  expect_definition({5, 6}, {3, 3}, {.padding = {6, 6}, .stride = {1, 1}, .dilation = {6, 6}});
   expect_definition({9, 8}, {1, 1}, {.padding = {0, 0}, .stride = {2, 2}, .dilation = {1, 1}});
   expect_definition({10, 7}, {5, 4},
                     {.padding = {4, 0},

@@ -168,6 +168,27 @@ std::int64_t PixelProduct::Phase::planes() const {
   return count;
 }
 
+double PixelProduct::outside() const {
+  const Phase& phase = phases.at(0);
+  if (phase.taps.empty()) return 0;
+  double inside = 0;  // taps, each by the share of pixels that find it inside
+  for (const Tap& tap : phase.taps) {
+    double share = 1;
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      const std::int64_t begin = phase.lower[axis] + tap.offset[axis];
+      const std::int64_t first = std::max<std::int64_t>(ceil_div(-begin, step[axis]), 0);
+      const std::int64_t last = (from_extent[axis] - 1 - begin) / step[axis];
+      const std::int64_t count = std::min(last, phase.extent[axis] - 1) - first + 1;
+      const bool ends_before = from_extent[axis] - 1 < begin;
+      share *= ends_before ? 0
+                           : static_cast<double>(std::max<std::int64_t>(count, 0)) /
+                                 static_cast<double>(phase.extent[axis]);
+    }
+    inside += share;
+  }
+  return 1 - inside / static_cast<double>(phase.taps.size());
+}
+
 std::int64_t PixelProduct::reach() const {
   std::int64_t furthest = 0;
   for (const Phase& phase : phases)

@@ -52,6 +52,8 @@ struct PixelProduct {
   PixelProduct with_long_lines() const;
   // Pixels that a tap of `with_long_lines` is further at most.
   std::int64_t reach() const;
+  // The share of all pixels that windows of the first phase see which lie outside of `from`.
+  double outside() const;
   // Windows of one pixel, next to each other, none outside: pixels are rows of a matrix as they
   // lie.
   bool is_pointwise() const;

@@ -219,7 +219,8 @@ __device__ inline void end_products(const Ring& ring, int stage,
 // products: what it loads of columns and most addresses are there then. Others wait at once.
 // Whether all rows and columns of the tile are there is decided once for all rows of a warp: what
 // belongs to columns is loaded once for them.
-static const bool kWaitsLate = kBoxes > 0;
+// Who computes factors waits for stages: these are given back before boxes are waited for.
+static const bool kWaitsLate = kBoxes > 0 && !kComputes;
 template <bool kIsWhole>
 struct BoxRows : BroughtRows<Ring> {
   static const bool kWhole = kIsWhole;
