@@ -2,6 +2,7 @@
 // agree with the oracle.
 #include <ashlar/memory.hpp>
 
+#include "captured_run.hpp"
 #include "cuda/driver/context.hpp"
 #include "cuda/engines/engines.hpp"
 #include "engine_agrees.hpp"
@@ -179,8 +180,6 @@ TEST_F(ChannelNormRuns, Infinities) {
 // Blocks that wait for each other, launched by a graph again and again: the counters they wait at
 // begin at 0 every time.
 TEST_F(ChannelNormRuns, KeptInGraphs) {
-  const ContextScope scope(0);
-  const DriverApi& api = driver_api();
   const Device device = Device::named("cuda:0");
   Graph graph;
   const Value x = graph.input("x", {20, 3, 24, 24}, f32);
@@ -191,31 +190,21 @@ TEST_F(ChannelNormRuns, KeptInGraphs) {
   Binding binding = plan.binding();
   binding.set("x", from.data());
   binding.set("y", to.data());
-  StreamHandle stream = nullptr;
-  GraphHandle captured = nullptr;
-  GraphExecHandle exec = nullptr;
-  check(api.create_stream(&stream, 1), "stream");
-  check(api.begin_capture(stream, 0), "begin");
-  plan.run(binding, workspace.data(), stream);
-  check(api.end_capture(stream, &captured), "end");
-  check(api.instantiate_graph(&exec, captured, 0), "instantiate");
+  const Stream stream;
+  const Executable captured(stream, [&] { plan.run(binding, workspace.data(), stream.handle()); });
   for (std::size_t seed = 1; seed < 4; ++seed) {
     std::vector<float> values(count), replayed(count), expected(count);
     for (std::size_t i = 0; i < count; ++i)
       values[i] = static_cast<float>(i * seed * 37 % 101) / 16;
     from.upload(values.data(), from.bytes());
     synchronize(device);
-    check(api.launch_graph(exec, stream), "launch");
-    check(api.synchronize_stream(stream), "wait");
+    captured.launch(stream);
     to.download(replayed.data(), to.bytes());
     plan.run(binding, workspace.data());
     synchronize(device);
     to.download(expected.data(), to.bytes());
     EXPECT_EQ(replayed, expected) << "data " << seed;
   }
-  api.destroy_graph_exec(exec);
-  api.destroy_graph(captured);
-  api.destroy_stream(stream);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <thread>
 
+#include "captured_run.hpp"
 #include "cuda/cuda_device.hpp"
 #include "cuda/driver/context.hpp"
 #include "cuda/driver/loaded_kernel.hpp"
@@ -175,28 +176,17 @@ TEST_F(GpuLaunch, CaptureFromTheFirstLaunchOn) {
       "extern \"C\" __global__ void kernel(const __grid_constant__ Args args) {\n"
       "  ((int*)args.x)[threadIdx.x] += args.n;\n"
       "}\n");
-  const DriverApi& api = driver_api();
   Memory memory = memory_of(32);
   upload(memory, std::vector<int>(32, 0));
-  StreamHandle stream = nullptr;
-  check(api.create_stream(&stream, 1), "");
-  check(api.begin_capture(stream, 0), "");
-  {
+  const Stream stream;
+  const Executable captured(stream, [&] {
     Args args{memory.data(), 5};
-    kernel.launch(*context_, stream, {.threads = 32}, &args);
+    kernel.launch(*context_, stream.handle(), {.threads = 32}, &args);
     args.n = 100;  // a copy was taken
-  }
-  GraphHandle graph = nullptr;
-  check(api.end_capture(stream, &graph), "");
+  });
   EXPECT_EQ(download<int>(memory), std::vector<int>(32, 0));
-  GraphExecHandle exec = nullptr;
-  check(api.instantiate_graph(&exec, graph, 0), "");
-  check(api.destroy_graph(graph), "");
-  for (int run = 0; run < 3; ++run) check(api.launch_graph(exec, stream), "");
-  check(api.synchronize_stream(stream), "");
+  for (int run = 0; run < 3; ++run) captured.launch(stream);
   EXPECT_EQ(download<int>(memory), std::vector<int>(32, 15));
-  check(api.destroy_graph_exec(exec), "");
-  check(api.destroy_stream(stream), "");
 }
 
 // A thread without a context keeps the first device's from then on, once however often it comes; a

@@ -2,6 +2,7 @@
 // blocks: kernels of the shapes that want it compile without spills, and small ones agree with the
 // oracle.
 #include "cuda/engines/engines.hpp"
+#include "cuda/engines/sm90/product_tile.hpp"
 #include "cuda/known_gpus.hpp"
 #include "engine_agrees.hpp"
 #include "engine_compiles.hpp"
@@ -12,10 +13,7 @@ namespace {
 
 bool is_split(const Config& config) { return config.knob("splits") > 1; }
 // By ranges of stages (stream-K).
-bool is_streamed(const Config& config) {
-  return std::any_of(config.knobs.begin(), config.knobs.end(),
-                     [](const auto& knob) { return knob.first == "stream"; });
-}
+bool is_streamed(const Config& config) { return tile_of(config).streams; }
 
 struct SplitProduct {
   std::int64_t batches = 1, rows = 200, columns = 136, depth = 512;

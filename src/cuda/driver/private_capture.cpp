@@ -6,36 +6,37 @@ namespace {
 
 constexpr const char* kWhat = "capturing a CUDA graph";
 
+thread_local StreamHandle private_stream = nullptr;  // this thread's, while there is one
+
 class PrivateStream {
  public:
-  PrivateStream() {
+  PrivateStream() : before_(private_stream) {
     constexpr unsigned kNotOrderedByTheDefaultStream = 1;
     check(driver_api().create_stream(&handle_, kNotOrderedByTheDefaultStream), kWhat);
+    private_stream = handle_;
   }
-  ~PrivateStream() { driver_api().destroy_stream(handle_); }
+  ~PrivateStream() {
+    private_stream = before_;
+    driver_api().destroy_stream(handle_);
+  }
   PrivateStream(const PrivateStream&) = delete;
   PrivateStream& operator=(const PrivateStream&) = delete;
   StreamHandle handle() const { return handle_; }
 
  private:
-  StreamHandle handle_ = nullptr;
+  StreamHandle handle_ = nullptr, before_;
 };
-
-thread_local StreamHandle captured_stream = nullptr;
 
 }  // namespace
 
 CapturedGraph::CapturedGraph(const std::function<void(void* stream)>& run) {
   const DriverApi& api = driver_api();
   const PrivateStream stream;
-  captured_stream = stream.handle();
   constexpr int kRelaxed = 2;
   check(api.begin_capture(stream.handle(), kRelaxed), kWhat);
   try {
     run(stream.handle());
-    captured_stream = nullptr;
   } catch (...) {
-    captured_stream = nullptr;
     api.end_capture(stream.handle(), &graph_);
     if (graph_ != nullptr) api.destroy_graph(graph_);
     throw;
@@ -43,7 +44,7 @@ CapturedGraph::CapturedGraph(const std::function<void(void* stream)>& run) {
   check(api.end_capture(stream.handle(), &graph_), kWhat);
 }
 
-bool CapturedGraph::is_private(void* stream) { return captured_stream == stream; }
+bool CapturedGraph::is_private(void* stream) { return private_stream == stream; }
 
 CapturedGraph::~CapturedGraph() { driver_api().destroy_graph(graph_); }
 

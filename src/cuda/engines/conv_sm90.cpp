@@ -69,12 +69,8 @@ void add_phases(Arguments& arguments, const PixelTiling& tiling, const std::vect
 // Of what a program reads that is as large as its results, for each of these.
 double added_bits(const PointwiseProgram& program) {
   double bits = 0;
-  for (const PointwiseProgram::Step& step : program.steps) {
-    bool is_large = step.kind == PointwiseProgram::Step::Kind::load && !step.view.strides.empty();
-    for (int axis = 0; is_large && axis < program.space.rank(); ++axis)
-      is_large = program.space[axis] == 1 || step.view.strides[axis] != 0;
-    if (is_large) bits += bit_width(step.view.dtype);
-  }
+  for (const PointwiseProgram::Step& step : program.steps)
+    if (loads_for_each_result(step, program)) bits += bit_width(step.view.dtype);
   return bits;
 }
 

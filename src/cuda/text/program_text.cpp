@@ -400,16 +400,21 @@ std::string print_holding_program(const PointwiseProgram& program, const Graph& 
 
 std::string print_nothing_held(int rank) { return held_text(rank, 0, "", "", ""); }
 
+bool loads_for_each_result(const Step& step, const PointwiseProgram& program) {
+  if (step.kind != Kind::load || step.view.strides.empty()) return false;
+  for (int axis = 0; axis < program.space.rank(); ++axis)
+    if (program.space[axis] > 1 && step.view.strides[axis] == 0) return false;
+  return true;
+}
+
 bool is_as_large_as_results(const Step& step, const PointwiseProgram& program, const Graph& graph) {
-  if (step.kind != Kind::load || !step.blocks.empty()) return false;
+  if (!loads_for_each_result(step, program) || !step.blocks.empty()) return false;
   const View& view = step.view;
   const TensorKind kind = graph.tensor(view.tensor).kind;
   if (kind == TensorKind::scalar || kind == TensorKind::constant ||
       view.ragged_offset != kNoTensor || is_packed(view.dtype))
     return false;
   const int rank = program.space.rank();
-  for (int axis = 0; axis < rank; ++axis)
-    if (program.space[axis] > 1 && view.strides[axis] == 0) return false;
   return rank > 0 && view.strides[rank - 1] == 1;
 }
 

@@ -31,6 +31,8 @@ std::string print_holding_program(const PointwiseProgram& program, const Graph& 
                                   const std::string& name, Arguments& arguments, DType kept = f32);
 // Held and hold() for a program that is not printed this way.
 std::string print_nothing_held(int rank);
+// Whether the step loads an element of its own for every result of the program.
+bool loads_for_each_result(const PointwiseProgram::Step& step, const PointwiseProgram& program);
 // A load of elements that lie together along the last axis, of a tensor with as many of them as the
 // program has results; what is smaller is read again and again, and in the caches.
 bool is_as_large_as_results(const PointwiseProgram::Step& step, const PointwiseProgram& program,
