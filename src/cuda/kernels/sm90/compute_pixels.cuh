@@ -93,7 +93,7 @@ struct Computing {
         [&](int i, PixelPiece& asked) {
           asked.ask(args, work.phase, first + line + kLines * i, tap, channel);
         },
-        [&](int, PixelPiece& asked) { return asked.make(args, channel, begin + (int)args.depth); },
+        [&](PixelPiece& asked) { return asked.make(args, channel, begin + (int)args.depth); },
         [&](int i, uint4 words) { *piece_at<kLineBytes>(to, line + kLines * i, piece) = words; },
         ready);
   }

@@ -30,9 +30,10 @@ constexpr int largest_divisor(int number, int most) {
   return number % most == 0 ? most : largest_divisor(number, most - 1);
 }
 
-// Pieces of a tile, some of them at a time on their way: `ask(i, asked)` loads what `make(i,
-// asked)` makes the piece of that `store(i, piece)` puts into its place. Before the first `ready`
-// waits for the place.
+// Pieces of a tile, some of them at a time on their way: `ask(i, asked)` loads what `make(asked)`
+// makes the piece of that `store(i, piece)` puts into its place. Before the first is made `ready`
+// waits for the place: the compiler does not move loads behind it, which it otherwise does with
+// half of them, behind what it makes of the others (a quarter slower).
 template <int kPieces, class Asked, class Ask, class Make, class Store, class Ready>
 __device__ inline void fill_pieces(Ask ask, Make make, Store store, Ready ready) {
   const int kTogether = largest_divisor(kPieces, kProducers == 1 ? 8 : 4);  // registers allow
@@ -41,18 +42,17 @@ __device__ inline void fill_pieces(Ask ask, Make make, Store store, Ready ready)
     Asked asked[kTogether];
 #pragma unroll
     for (int i = 0; i < kTogether; ++i) ask(first + i, asked[i]);
+    if (first == 0) ready();
     uint4 pieces[kTogether];
 #pragma unroll
-    for (int i = 0; i < kTogether; ++i) pieces[i] = make(first + i, asked[i]);
-    if (first == 0) ready();
+    for (int i = 0; i < kTogether; ++i) pieces[i] = make(asked[i]);
 #pragma unroll
     for (int i = 0; i < kTogether; ++i) store(first + i, pieces[i]);
   }
 }
-// The same where the compiler brings the loads of `make(i)` together.
+// The same where the compiler brings the loads of `make(i)` together: all is made before the wait.
 template <int kPieces, class Make, class Store, class Ready>
 __device__ inline void fill_pieces(Make make, Store store, Ready ready) {
-  struct Nothing {};
-  fill_pieces<kPieces, Nothing>([](int, Nothing&) {},
-                                [&](int i, const Nothing&) { return make(i); }, store, ready);
+  fill_pieces<kPieces, uint4>([&](int i, uint4& piece) { piece = make(i); },
+                              [](const uint4& piece) { return piece; }, store, ready);
 }
