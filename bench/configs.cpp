@@ -172,8 +172,8 @@ CaseConfigs measure_configs(const Case& problem, const MeasureOptions& options,
     try {
       const Plan changed = plan_with(tried.plan, tried.region, trial, constants);
       const ashlar::Memory workspace(gpu.device(), changed.workspace_size());
-      const auto run_on = [&](std::span<void* const> pointers) {
-        changed.run(pointers, workspace.data());
+      const auto run_on = [&](std::span<void* const> pointers, void* stream = nullptr) {
+        changed.run(pointers, workspace.data(), stream);
       };
       Side side([&] { run_on(tensors.pointers()); }, &gpu);
       synchronize(gpu.device());
@@ -184,7 +184,8 @@ CaseConfigs measure_configs(const Case& problem, const MeasureOptions& options,
       for (int i = 0; i < kConfigSamples; ++i) side.sample();
       one.trial.measured = side.median_seconds();
       if (row) {
-        Side rows([&] { row->run(run_on); }, &gpu, InARow::kFlushes);
+        const WorkGraph all = row->captured(run_on);
+        Side rows([&] { all.launch(); }, &gpu);
         for (int i = 0; i < kConfigSamples; ++i) rows.sample();
         one.in_a_row = row->seconds_of_one(rows.median_seconds());
       }

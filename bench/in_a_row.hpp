@@ -1,5 +1,6 @@
-// A plan on tensors of its own for each run, one run after the other, as a model runs its layers: a
-// launch may begin while the one before it ends, and none finds its tensors in a cache.
+// A plan on tensors of its own for each run, one run after the other in a CUDA graph, as a model
+// runs its layers: a launch may begin while the one before it ends, and none finds its tensors in a
+// cache.
 #pragma once
 
 #include <algorithm>
@@ -7,13 +8,13 @@
 #include <vector>
 
 #include "gpu_tensors.hpp"
+#include "work_graph.hpp"
 
 namespace ashlar::bench {
 
 struct InARow {
   static constexpr double kBytes = 256 << 20;  // together, several times any L2 cache
   static constexpr double kLeast = 8, kMostRuns = 32;
-  static constexpr int kFlushes = 3;  // of 60 us each; a launch takes the host 4 us
   std::vector<GpuTensors> tensors;
 
   // Copies of `own`, of which a run moves so many bytes.
@@ -21,10 +22,12 @@ struct InARow {
     const auto runs = static_cast<int>(std::clamp(std::ceil(kBytes / bytes), kLeast, kMostRuns));
     for (int i = 0; i < runs; ++i) tensors.push_back(own.copied(gpu, graph));
   }
-  // `run_on` the pointers of each.
+  // run_on(pointers, stream) of each.
   template <class Run>
-  void run(const Run& run_on) const {
-    for (const GpuTensors& one : tensors) run_on(one.pointers());
+  WorkGraph captured(const Run& run_on) const {
+    return WorkGraph([&](void* stream) {
+      for (const GpuTensors& one : tensors) run_on(one.pointers(), stream);
+    });
   }
   // Of one run among them.
   double seconds_of_one(double seconds_of_all) const {

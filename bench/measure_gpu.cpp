@@ -134,12 +134,15 @@ struct Naive {
 struct Row {
   const Running& ours;
   InARow all;
+  WorkGraph graph;
 
   Row(const Gpu& gpu, const Running& running, double bytes)
-      : ours(running), all(gpu, running.graph, running.tensors, bytes) {}
-  void run() const {
-    all.run([&](std::span<void* const> pointers) { ours.runner.run(pointers); });
-  }
+      : ours(running),
+        all(gpu, running.graph, running.tensors, bytes),
+        graph(all.captured([&](std::span<void* const> pointers, void* stream) {
+          ours.runner.run(pointers, stream);
+        })) {}
+  void run() const { graph.launch(); }
 };
 
 struct Difference {
@@ -232,12 +235,12 @@ struct Timed {
   const Row* row;
 };
 void time_all(const Timed& timed, const MeasureOptions& options, Measurement& result) {
-  const auto side_of = [&](auto* runs, int flushes = 1) {
-    return runs ? std::make_unique<Side>([runs] { runs->run(); }, options.gpu, flushes) : nullptr;
+  const auto side_of = [&](auto* runs) {
+    return runs ? std::make_unique<Side>([runs] { runs->run(); }, options.gpu) : nullptr;
   };
   const auto ours = side_of(&timed.ours), alone = side_of(timed.alone);
   const auto apart = side_of(timed.apart), peer = side_of(timed.peer);
-  const auto row = side_of(timed.row, InARow::kFlushes);
+  const auto row = side_of(timed.row);
   const auto peer_alone = side_of(timed.peer_alone);
   std::vector<Side*> turns;
   std::vector<std::unique_ptr<Side>> copies;

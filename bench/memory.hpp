@@ -68,7 +68,9 @@ class Runner {
   Runner(const Graph& graph, const Problem& problem, std::span<void* const> pointers,
          const Device& device, const PlanWishes& wishes = {});
   void run() const { run(pointers_); }
-  void run(std::span<void* const> pointers) const { plan_.run(pointers, workspace_.data()); }
+  void run(std::span<void* const> pointers, void* stream = nullptr) const {
+    plan_.run(pointers, workspace_.data(), stream);
+  }
   const Plan& plan() const { return plan_; }
 
  private:

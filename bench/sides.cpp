@@ -19,8 +19,7 @@ constexpr double kWarmBelow = 3e-3;
 
 }  // namespace
 
-Side::Side(std::function<void()> run, const Gpu* gpu, int flushes)
-    : run_(std::move(run)), gpu_(gpu), flushes_(flushes) {
+Side::Side(std::function<void()> run, const Gpu* gpu) : run_(std::move(run)), gpu_(gpu) {
   if (gpu) {
     timer_.emplace(gpu->device());
     timer_->start();
@@ -38,7 +37,7 @@ Side::Side(std::function<void()> run, const Gpu* gpu, int flushes)
 
 void Side::sample() {
   if (gpu_) {
-    for (int i = 0; i < flushes_; ++i) gpu_->flush();
+    gpu_->flush();
     timer_->start();
     run_();
     timer_->stop();

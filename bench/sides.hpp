@@ -17,7 +17,7 @@ namespace ashlar::bench {
 // sample that the clock can measure.
 class Side {
  public:
-  Side(std::function<void()> run, const Gpu* gpu, int flushes = 1);
+  Side(std::function<void()> run, const Gpu* gpu);
   void sample();
   double median_seconds() const;
   double first_seconds() const { return first_; }  // of the run that came before the samples
@@ -25,7 +25,6 @@ class Side {
  private:
   std::function<void()> run_;
   const Gpu* gpu_;
-  int flushes_;
   std::optional<Timer> timer_;
   std::int64_t repeats_ = 1;
   bool warm_ = false;

@@ -53,6 +53,8 @@ class Designer {
         "gemm_skinny_finish.cuh"};
     if (grouped())
       files.insert(files.end(), {"lib/ptx_wgmma_product.cuh", "gemm_skinny_order.cuh",
+                                 layout_.orders_here() ? "gemm_skinny_order_stage.cuh"
+                                                       : "gemm_skinny_order_launch.cuh",
                                  "gemm_skinny_group_bring.cuh"});
     else if (by_rows())
       files.push_back("gemm_skinny_lane.cuh");
@@ -72,7 +74,7 @@ class Designer {
       launch.unaligned_grid.x = static_cast<unsigned>(layout_.grid(shape_) / layout_.split);
     }
     KernelDesign design;
-    if (grouped()) design.launches.push_back(order_launch(launch));
+    if (grouped() && !layout_.orders_here()) design.launches.push_back(order_launch(launch));
     design.launches.push_back(std::move(launch));
     design.scratch = std::move(scratch_);
     return design;
@@ -87,7 +89,7 @@ class Designer {
   // Before the launch that multiplies: x as it takes it. A warp makes 128 depths of 8 rows.
   LaunchDesign order_launch(const LaunchDesign& main) const {
     constexpr std::int64_t kBlockBytes = 2048 + 256;  // of shared memory
-    constexpr std::int64_t kDepths = 128, kRows = 8;
+    constexpr std::int64_t kDepths = 128, kRows = 8, kOrderWarps = 2;
     const std::int64_t depth = layout_.rounds(shape_) * layout_.chunk * 8 / shape_.bits();
     const std::int64_t blocks = depth / kDepths * (shape_.columns() / kRows);
     LaunchDesign launch{main.source,
@@ -129,8 +131,11 @@ class Designer {
     arguments_.numbers("x_batch_stride", batch_strides(x.present() ? x : shape_.weights));
     if (grouped()) {
       arguments_.tensor_map("map_weights", shape_.weights, weight_map());
-      arguments_.scratch(
-          "image", scratch_.add("x in the order of the weights", layout_.scratch_bytes(shape_)));
+      if (layout_.orders_here())
+        arguments_.tensor_map("map_x", x, x_map(x));
+      else
+        arguments_.scratch(
+            "image", scratch_.add("x in the order of the weights", layout_.scratch_bytes(shape_)));
       if (scaled()) arguments_.tensor_map("map_scales", shape_.scales(), scale_map());
     } else if (by_rows()) {
       arguments_.number("row_bytes", shape_.row_bytes());
@@ -177,6 +182,19 @@ class Designer {
          .box = layout_.rows(shape_)}};
     return form;
   }
+  // Boxes of 64 depths of 8 rows.
+  TensorMapForm x_map(const View& x) const {
+    constexpr std::int64_t kDepths = 64, kRows = 8;
+    TensorMapForm form{.dtype = shape_.type};
+    form.axes = {{.extent = kDepths, .box = kDepths},
+                 {.extent = shape_.few,
+                  .stride = shape_.few == 1 ? shape_.depth : x.strides[shape_.rank - 2],
+                  .box = kRows},
+                 {.extent = shape_.depth / kDepths,
+                  .stride = kDepths,
+                  .box = layout_.chunk * 8 / shape_.bits() / kDepths}};
+    return form;
+  }
   TensorMapForm scale_map() const {
     const View& view = shape_.scales();
     const int width = bit_width(view.dtype);
@@ -191,7 +209,7 @@ class Designer {
   std::string group_constants() const {
     const std::string type = shape_.type == f16 ? "f16" : "bf16";
     std::string text = "typedef float Sum;\n" + constant("kTransposeA", 0) +
-                       constant("kTransposeB", 0) + constant("kOrderWarps", kOrderWarps);
+                       constant("kTransposeB", 0) + constant("kHelpers", layout_.helpers);
     for (const auto& [name, value] : std::initializer_list<std::pair<const char*, std::string>>{
              {"N", fmt::format("{}", shape_.columns())},
              {"K", "\"k16\""},
@@ -262,7 +280,6 @@ class Designer {
   const Graph& graph_;
   const Shape& shape_;
   const Layout& layout_;
-  static constexpr std::int64_t kOrderWarps = 2;  // of a block
   PointwiseProgram wide_;  // reads the weights, of which `work` has only the number
   Arguments arguments_;
   ScratchBook scratch_;

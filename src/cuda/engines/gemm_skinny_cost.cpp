@@ -15,8 +15,8 @@ namespace {
 using Layout = SkinnyLayout;
 using Shape = SkinnyShape;
 
-// --- constants, fitted to 1900 timings of an H200 (150 problems; estimates are 4 % off, first
-// choices take 1.02 times as long as the fastest, and 1.024 times in a row)
+// --- constants, fitted to 4000 timings of an H200 (150 problems; estimates are 5 % off, first
+// choices take 1.02 times as long as the fastest, by themselves and in a row)
 constexpr double kClock = 1.75e9;       // Hz
 constexpr double kEnough = 32 << 10;    // bytes on the way per multiprocessor
 constexpr double kProductClocks = 3.9;  // of a multiprocessor, for m16n8k16
@@ -34,21 +34,21 @@ struct Walk {
   double cluster;                      // seconds for the barriers of a group of rows
 };
 constexpr Walk kByRows = {.of_memory = 0.934,
-                          .most_issued = 1.96,
+                          .most_issued = 1.97,
                           .issued_by_warp = 0.238,
                           .start = 7.1e-6,
-                          .pass = 0.68e-6,
-                          .cluster = 0.98e-6};
-constexpr Walk kByGroups = {.of_memory = 0.819,
-                            .most_issued = 2.86,
-                            .issued_by_warp = 0.319,
-                            .start = 6.3e-6,
-                            .pass = 0.94e-6,
-                            .cluster = 2.6e-6};
+                          .pass = 1.01e-6,
+                          .cluster = 1.19e-6};
+constexpr Walk kByGroups = {.of_memory = 0.855,
+                            .most_issued = 2.93,
+                            .issued_by_warp = 0.455,
+                            .start = 4.87e-6,
+                            .pass = 1.16e-6,
+                            .cluster = 3.04e-6};
 constexpr Walk kDirect = {.of_memory = 0.78,
                           .most_issued = 1.53,
                           .issued_by_warp = 0.118,
-                          .start = 6.6e-6,
+                          .start = 7.15e-6,
                           .pass = 0.77e-6,
                           .cluster = 0};
 constexpr Walk kByThreads = {.of_memory = 0.865,
@@ -129,10 +129,10 @@ double chunk_memory_seconds(const Walk& walk, const Shape& shape, const Layout& 
 
 // Where the copy engine brings the weights by rows.
 double seconds_by_rows(const Shape& shape, const Layout& layout, const DeviceProps& device) {
-  constexpr double kCopyClocks = 2.7, kCopyBytesPerClock = 41;  // of a row
-  constexpr double kChunkClocks = 198;                          // to wait, and to meet
-  constexpr double kAsk = 5.3, kChunk = 13, kStep = 0.4;        // instructions of a warp
-  constexpr double kSharedBytesPerClock = 124;
+  constexpr double kCopyClocks = 3.1, kCopyBytesPerClock = 42;  // of a row
+  constexpr double kChunkClocks = 213;                          // to wait, and to meet
+  constexpr double kAsk = 3.5, kChunk = 16;                     // instructions of a warp
+  constexpr double kSharedBytesPerClock = 128;
   const Turns turns(shape, layout, device);
   const auto rows = as_double(layout.rows(shape)), chunk = as_double(layout.chunk);
   const auto few = as_double(shape.few), warps = as_double(layout.warps_n * layout.warps_k);
@@ -148,7 +148,7 @@ double seconds_by_rows(const Shape& shape, const Layout& layout, const DevicePro
   // Of a chunk, in clocks. Scales multiply sums, from which the products of the offset are taken.
   const double of_scales = is_scaled(shape) ? 2 * few_tiles(shape) * (has_offset ? 2 : 1) + 3 : 0;
   const double step = packets * (of_packet(shape, has_offset) + of_scales) + of_x(shape) +
-                      (has_offset ? 2 * of_unit : 0) + kStep;
+                      (has_offset ? 2 * of_unit : 0);
   const double copied = rows + few + groups;
   const double instructions = steps * step * warps + kChunk * warps + kAsk * copied;
   const double issue =
@@ -170,12 +170,14 @@ double seconds_by_rows(const Shape& shape, const Layout& layout, const DevicePro
 
 // Where warpgroups multiply.
 double seconds_by_groups(const Shape& shape, const Layout& layout, const DeviceProps& device) {
-  constexpr double kPart = 11;       // instructions of a warp for up to 4 slices: addresses, waits
+  constexpr double kPart = 12;       // instructions of a warp for up to 4 slices: addresses, waits
   constexpr double kOnePlace = 1.4;  // sums of a piece are waited for: kernels' kOwnPlaces
-  constexpr double kChunkClocks = 186;  // to wait, and for the last products
-  constexpr double kSliceClocks = 15;   // of a product of 64 rows and 16 depths, beside its columns
-  constexpr double kLast = 0.05;        // of a chunk, whose bytes come last
-  constexpr double kBytesPerClock = 44;  // that come to a multiprocessor
+  constexpr double kChunkClocks = 161;  // to wait, and for the last products
+  constexpr double kSliceClocks = 16;   // of a product of 64 rows and 16 depths, beside its columns
+  constexpr double kLast = 0.06;        // of a chunk, whose bytes come last
+  constexpr double kBytesPerClock = 42;     // that come to a multiprocessor
+  constexpr double kOrderLaunch = 1.45e-6;  // seconds, of the launch that puts x in order
+  constexpr double kOrderClocks = 17;       // of a warp that does so with 128 depths of 8 rows
   const Turns turns(shape, layout, device);
   const auto rows = as_double(layout.rows(shape)), chunk = as_double(layout.chunk);
   const auto columns = as_double(shape.columns());
@@ -195,8 +197,11 @@ double seconds_by_groups(const Shape& shape, const Layout& layout, const DeviceP
   const double copies = as_double(layout.group_stage_bytes(shape)) / kBytesPerClock;
   const double to_seconds =
       turns.all * as_double(layout.block_rounds(shape) * layout.passes) / kClock;
+  const double order = layout.orders_here()
+                           ? kOrderClocks * as_double(layout.order_turns(shape)) * to_seconds
+                           : kOrderLaunch;
   return together({memory, issue * to_seconds, products * to_seconds, copies * to_seconds}) +
-         fixed_seconds(kByGroups, layout) + kLast * issue / kClock;
+         fixed_seconds(kByGroups, layout) + kLast * issue / kClock + order;
 }
 
 // Where weights go straight to registers: blocks are many and short.

@@ -24,6 +24,11 @@ constexpr std::int64_t kBlockDepth = 128;  // of x, that a warp puts in order at
 std::int64_t chunk_depth(const Shape& shape, const Layout& layout) {
   return layout.chunk * 8 / shape.bits();
 }
+// That warps put in order, in a chunk.
+std::int64_t blocks_of_x(const Shape& shape, const Layout& layout) {
+  constexpr std::int64_t kTile = 8;
+  return chunk_depth(shape, layout) / kBlockDepth * (shape.columns() / kTile);
+}
 // Of a thread that multiplies: sums, those of two pieces that wait for their scales, two parts of
 // the weights as factors, packets of two pieces.
 std::int64_t registers_of(const Shape& shape, const Layout& layout) {
@@ -38,11 +43,12 @@ std::int64_t registers_of(const Shape& shape, const Layout& layout) {
 
 bool choose_group_stages(const Shape& shape, const DeviceProps& device, Layout& layout) {
   const std::int64_t room =
-      std::min(device.l1_bytes / layout.blocks - kReserved, device.shared_bytes) - kNextOrder;
+      std::min(device.l1_bytes / layout.blocks - kReserved, device.shared_bytes) -
+      (layout.orders_here() ? 0 : kNextOrder);
   layout.choose_passes(shape, device);
   layout.steps = 0;
   const std::int64_t rest = room - layout.shared_bytes(shape);
-  const std::int64_t each = layout.group_stage_bytes(shape) + Layout::kBarrierBytes;
+  const std::int64_t each = layout.group_stage_bytes(shape) + Layout::kGroupBarrierBytes;
   const std::int64_t all = layout.passes * layout.block_rounds(shape);
   layout.steps = std::min({rest / each, kMostStages, all});
   return rest > 0 && layout.steps >= std::min<std::int64_t>(3, all);
@@ -69,6 +75,10 @@ std::int64_t SkinnyLayout::group_stage_bytes(const Shape& shape) const {
   return ceil_div(bytes, kAlignment) * kAlignment;
 }
 
+std::int64_t SkinnyLayout::order_turns(const Shape& shape) const {
+  return ceil_div(blocks_of_x(shape, *this), helpers - 1);
+}
+
 std::vector<SkinnyLayout> layouts_by_groups(const Shape& shape, const DeviceProps& device,
                                             std::size_t most) {
   if (!shape.suits_groups(device)) return {};
@@ -85,17 +95,24 @@ std::vector<SkinnyLayout> layouts_by_groups(const Shape& shape, const DeviceProp
     if (shape.scale_block > 0 && chunk_depth(shape, layout) % shape.scale_block != 0) return;
     if (!choose_group_stages(shape, device, layout)) return;
     if (layout.split > 1 && layout.passes > 1) return;  // helpers are not to wait for clusters
-    best.consider({layout.tiles, layout.warps_n, layout.split, layout.chunk},
-                  layout.seconds(shape, device), layout);
+    best.consider(
+        {layout.tiles, layout.warps_n, layout.split, layout.chunk, layout.orders_here() ? 1 : 0},
+        layout.seconds(shape, device), layout);
   };
+  constexpr std::int64_t kMostOrderWarps = 4;
   Layout layout;
-  layout.helpers = 1;
   for (layout.tiles = 1; layout.tiles <= 2; ++layout.tiles)
     for (layout.warps_k = 1; layout.warps_k <= 4; layout.warps_k *= 2)
       for (layout.warps_n = 4; layout.warps_n * layout.warps_k <= 16; layout.warps_n += 4)
         for (layout.split = 1; layout.split <= 2; ++layout.split)
           for (layout.blocks = 1; layout.blocks <= 2; ++layout.blocks)
-            for (layout.chunk = 128; layout.chunk <= 512; layout.chunk *= 2) consider(layout);
+            for (layout.chunk = 128; layout.chunk <= 512; layout.chunk *= 2) {
+              layout.helpers = 1;
+              consider(layout);
+              if (shape.bits() < 8) continue;  // more numbers of x to a chunk, and offsets
+              layout.helpers += std::min(blocks_of_x(shape, layout), kMostOrderWarps);
+              consider(layout);
+            }
   return best.first(most);
 }
 

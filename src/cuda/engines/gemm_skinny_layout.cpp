@@ -100,7 +100,7 @@ std::int64_t SkinnyLayout::shared_bytes(const Shape& shape) const {
   const std::int64_t sums = sum_bytes(shape);
   if (helpers > 0) {
     constexpr std::int64_t kAlignment = 1024;  // of stages
-    return kAlignment + steps * (group_stage_bytes(shape) + kBarrierBytes) + sums;
+    return kAlignment + steps * (group_stage_bytes(shape) + kGroupBarrierBytes) + sums;
   }
   if (chunk > 0) {
     const std::int64_t stages = steps * stage_bytes(shape);

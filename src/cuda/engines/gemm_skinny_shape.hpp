@@ -64,6 +64,7 @@ struct SkinnyShape {
 // gemm_skinny_group.cuh where `helpers` is not 0.
 struct SkinnyLayout {
   static constexpr std::int64_t kBarrierBytes = 16;  // of a stage: two barriers
+  static constexpr std::int64_t kGroupBarrierBytes = 24;
   std::int64_t tiles = 1;             // of 16 rows of a warp, where packets lie along the depth
   std::int64_t warps_n = 1;           // with different rows
   std::int64_t warps_k = 1;           // with different depths
@@ -73,7 +74,9 @@ struct SkinnyLayout {
   std::int64_t passes = 1;            // a block has other rows in each
   std::int64_t chunk = 0;  // bytes of a row that the copy engine brings at a time; 0: threads copy
   std::int64_t batch = 0;  // steps of a warp that go straight to registers at a time
-  std::int64_t helpers = 0;  // warps that ask for what warpgroups multiply
+  // Beside warpgroups that multiply: a warp that asks the copy engine, and those that put x in
+  // order; where there are none, a launch before does that.
+  std::int64_t helpers = 0;
 
   std::vector<std::pair<std::string, std::int64_t>> knobs() const;
   explicit SkinnyLayout(const Config& config);
@@ -107,9 +110,11 @@ struct SkinnyLayout {
   bool has_sums_apart() const { return passes > 1; }
   bool choose_stages(const SkinnyShape& shape, const DeviceProps& device);
   // Where warpgroups multiply.
+  bool orders_here() const { return helpers > 1; }
+  std::int64_t order_turns(const SkinnyShape& shape) const;  // of a warp that does so, for a chunk
   std::int64_t image_bytes(const SkinnyShape& shape) const;     // of x, for a chunk
   std::int64_t scratch_bytes(const SkinnyShape& shape) const {  // for all of x
-    return helpers > 0 ? rounds(shape) * image_bytes(shape) : 0;
+    return helpers == 1 ? rounds(shape) * image_bytes(shape) : 0;
   }
   std::int64_t group_stage_bytes(const SkinnyShape& shape) const;
 };

@@ -2,24 +2,28 @@
 // and the warp that fills it.
 //
 // A stage has a chunk: kChunk bytes of each of the block's rows, in pieces of 128 bytes swizzled by
-// the copy engine; x of the same depths as the launch before has left it (gemm_skinny_order.cuh);
-// the scales of these weights.
+// the copy engine; x of the same depths in the order of the weights (gemm_skinny_order.cuh), as the
+// launch before has left it or other warps of the block put it; the scales of these weights.
+#include "lib/ptx_launch.cuh"
 #include "lib/ptx_tma.cuh"
 
 static const int kWarps = kWarpsN * kWarpsK;
-static const int kAllThreads = (kWarps + 1) * 32;
+static const int kAllThreads = (kWarps + kHelpers) * 32;
 static const int kPieces = kChunk / 128;
 static const int kGroups = kScaled ? kChunkDepth / kScaleBlock : 0;
 static const int kGroupBytes = kRows * (int)sizeof(typename S::Word);
 static const int kFirstX = kRows * kChunk;
 static const int kFirstScale = kFirstX + kImageBytes;
-static const int kBytesAsked = kFirstScale + kGroups * kGroupBytes;
-static const int kStageBytes = (kBytesAsked + 1023) / 1024 * 1024;
+static const int kChunkBytes = kFirstScale + kGroups * kGroupBytes;
+static const int kStageBytes = (kChunkBytes + 1023) / 1024 * 1024;
+// That fill a stage, beside x where warps of the block put it in order.
+static const int kBytesAsked = kChunkBytes - (kOrdersHere ? kImageBytes : 0);
 
-// Of each stage: all of it has come; everybody has read it.
+// Of each stage: all of it has come, and is in order; everybody has read it; x has come, where it
+// is put in order here.
 struct Ring {
   uint8* memory;
-  Mbarrier *full, *read;
+  Mbarrier *full, *read, *brought;
 };
 
 // The chunks of a block in their order, each with its stage: those of some rows, then those of the
@@ -68,12 +72,22 @@ __device__ inline void ask_for_x(const SomeArgs& args, const GroupWalk& walk, co
   uint8* const to = ring.memory + walk.stage * kStageBytes;
   const int chunk = walk.first_chunk + walk.chunk, row = walk.unit * kRows;
   Mbarrier* const full = ring.full + walk.stage;
-  load_bytes(to + kFirstX, (const uint8*)args.image + (int64)chunk * kImageBytes, kImageBytes,
-             full);
+  ask_for_image(args, chunk, to + kFirstX, full, ring.brought + walk.stage);
   if constexpr (kScaled) {
     const int at_scales[2] = {row, chunk * kGroups};
     if (threadIdx.x % 32 == 0) load_box(to + kFirstScale, args.map_scales, full, at_scales);
     __syncwarp();
+  }
+}
+// By the warps that put x in order, where there are any.
+__device__ inline void order_chunks(const Args& args, GroupWalk walk, const Ring& ring, int warp) {
+  const OrderLane lane;
+#pragma unroll 1
+  for (; walk.has_more(args); walk.next()) {
+    wait_for(ring.brought + walk.stage, walk.parity);
+    put_in_order(lane, warp, ring.memory + walk.stage * kStageBytes + kFirstX);
+    fence_shared_writes();
+    arrive(ring.full + walk.stage);
   }
 }
 // After it has asked for all stages once.

@@ -1,6 +1,7 @@
 // Products with few rows by warpgroups (gemm_skinny_group.cuh): x as the second factor of wgmma, in
-// the order in which lanes have the weights. A launch of its own makes this image of x once, so
-// that no block has to; the launch that multiplies copies it as it is.
+// the order in which lanes have the weights. A launch of its own makes this image of x once, and
+// blocks copy it as it is (gemm_skinny_order_launch.cuh), or warps of each block make it of what
+// the copy engine has brought to a stage (gemm_skinny_order_stage.cuh).
 //
 // The image has, for each chunk of the depth, for each 8 rows of x: slices of 16 depths, 32 bytes
 // of each row, swizzled over 32 bytes; then one slice of each step that takes off offsets. Rows and
@@ -11,7 +12,6 @@
 // numbers of 8 bits. A flag of the chunk tells where that sum is not finite.
 #pragma once
 
-#include "lib/ptx_launch.cuh"
 #include "lib/ptx_matrix.cuh"
 
 static const int kStepBytes = 4 * kPacketBytes;  // of a row, in a step of a warpgroup
@@ -21,6 +21,7 @@ static const bool kOffsets = kScaled && HasOffset<W>::value && ShortFloat<T>::kB
 static const int kSliceBytes = 8 * 32;
 static const int kSlices = kOwn / 4;  // of a step
 static const int kFirstOffset = kChunkDepth / 16 * kSliceBytes;
+static const bool kOrdersHere = kHelpers > 1;  // in each block
 static const int kPitchX = kFirstOffset + (kOffsets ? kSteps * kSliceBytes : 0);
 static const int kImageTiles = WGMMA_N / 8;
 // A warp makes a block: 128 depths of 8 rows.
@@ -43,17 +44,8 @@ struct OrderLane {
     step = lane / 8 / kUnits;
     unit = lane / 8 % kUnits;
   }
-  // Depths from `depth` on of rows from `first` on.
-  __device__ void read(const Args& args, int first, int depth, uint4 (&pairs)[4]) const {
-    const int m = first + row;
-#pragma unroll
-    for (int t = 0; t < 4; ++t) {
-      const int at = depth + step * kStepDepth + t * kOwn + unit * 8;
-      const bool inside = m < kFew && at < (int)args.depth;
-      const uint16* const from = (const uint16*)args.x + (int64)m * args.x_row_stride + at;
-      pairs[t] = inside ? in_order_of_weights(*(const uint4*)from) : make_uint4(0u, 0u, 0u, 0u);
-    }
-  }
+  // Of a block, where lane t of those four has its depths.
+  __device__ int depth_of(int t) const { return step * kStepDepth + t * kOwn + unit * 8; }
   __device__ void write(uint8* block, const uint4 (&pairs)[4]) const {
     const uint32 to = (step * kSlices + 2 * unit) * kSliceBytes + row * 32 + row / 4 * 16;
     uint8 *const first = block + to, *const second = block + (to ^ 16);
@@ -90,38 +82,4 @@ __device__ inline bool add_offsets(const uint8* slices, uint8* to) {
     *(uint4*)(to + m * 32 + (turned ^ 16)) = make_uint4(0u, 0u, 0u, 0u);
   }
   return !(fabsf(sum) < 3e38f);
-}
-
-// By a warp.
-template <int kBytes>
-__device__ inline void copy_out(uint8* to, const uint8* from) {
-#pragma unroll
-  for (int at = threadIdx.x % 32 * 16; at < kBytes; at += 32 * 16)
-    *(uint4*)(to + at) = *(const uint4*)(from + at);
-}
-
-extern "C" __global__ void __launch_bounds__(kOrderWarps * 32)
-    gemm_skinny_order(const __grid_constant__ Args args) {
-  let_next_launch_start();
-  wait_for_launch_before();
-  const int warp = threadIdx.x / 32, number = blockIdx.x * kOrderWarps + warp;
-  const int chunk = number / kBlocksX, tile = number % kBlocksX / kBlocksAlong;
-  const int along = number % kBlocksAlong;
-  if (chunk >= (int)args.rounds) return;
-  uint8* const own = shared_memory() + warp * (kBlockBytes + kSliceBytes);
-  const OrderLane lane;
-  uint4 pairs[4];
-  lane.read(args, tile * 8, chunk * kChunkDepth + along * 128, pairs);
-  lane.write(own, pairs);
-  __syncwarp();
-  uint8* const image = (uint8*)args.image + (int64)chunk * kImageBytes;
-  if constexpr (kOffsets) {  // a block is a step
-    const bool is_lost = add_offsets(own, own + kBlockBytes);
-    const bool any = __any_sync(0xffffffffu, is_lost);
-    if (threadIdx.x % 32 == 0) ((uint32*)(image + kFirstFlag))[number % kBlocksX] = any ? 1u : 0u;
-    __syncwarp();
-    copy_out<kSliceBytes>(image + tile * kPitchX + kFirstOffset + along * kSliceBytes,
-                          own + kBlockBytes);
-  }
-  copy_out<kBlockBytes>(image + tile * kPitchX + along * kBlockBytes, own);
 }

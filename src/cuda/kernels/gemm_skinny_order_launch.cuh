@@ -1,0 +1,63 @@
+// Products with few rows by warpgroups: the launch before the one that multiplies, which makes the
+// image of x (gemm_skinny_order.cuh) once for all blocks.
+#pragma once
+
+#include "lib/ptx_launch.cuh"
+#include "lib/ptx_tma.cuh"
+
+// By a warp: x of a chunk, which counts for `full`.
+template <class SomeArgs>  // which have the image
+__device__ inline void ask_for_image(const SomeArgs& args, int chunk, uint8* to, Mbarrier* full,
+                                     Mbarrier*) {
+  load_bytes(to, (const uint8*)args.image + (int64)chunk * kImageBytes, kImageBytes, full);
+}
+__device__ inline void put_in_order(const OrderLane&, int, uint8*) {}
+
+static const int kOrderWarps = 2;  // of a block; each makes a block of the image
+
+// Depths from `depth` on of 8 rows from `first` on.
+__device__ inline void read_x(const Args& args, const OrderLane& lane, int first, int depth,
+                              uint4 (&pairs)[4]) {
+  const int m = first + lane.row;
+#pragma unroll
+  for (int t = 0; t < 4; ++t) {
+    const int at = depth + lane.depth_of(t);
+    const bool inside = m < kFew && at < (int)args.depth;
+    const uint16* const from = (const uint16*)args.x + (int64)m * args.x_row_stride + at;
+    pairs[t] = inside ? in_order_of_weights(*(const uint4*)from) : make_uint4(0u, 0u, 0u, 0u);
+  }
+}
+
+// By a warp.
+template <int kBytes>
+__device__ inline void copy_out(uint8* to, const uint8* from) {
+#pragma unroll
+  for (int at = threadIdx.x % 32 * 16; at < kBytes; at += 32 * 16)
+    *(uint4*)(to + at) = *(const uint4*)(from + at);
+}
+
+extern "C" __global__ void __launch_bounds__(kOrderWarps * 32)
+    gemm_skinny_order(const __grid_constant__ Args args) {
+  let_next_launch_start();
+  wait_for_launch_before();
+  const int warp = threadIdx.x / 32, number = blockIdx.x * kOrderWarps + warp;
+  const int chunk = number / kBlocksX, tile = number % kBlocksX / kBlocksAlong;
+  const int along = number % kBlocksAlong;
+  if (chunk >= (int)args.rounds) return;
+  uint8* const own = shared_memory() + warp * (kBlockBytes + kSliceBytes);
+  const OrderLane lane;
+  uint4 pairs[4];
+  read_x(args, lane, tile * 8, chunk * kChunkDepth + along * 128, pairs);
+  lane.write(own, pairs);
+  __syncwarp();
+  uint8* const image = (uint8*)args.image + (int64)chunk * kImageBytes;
+  if constexpr (kOffsets) {  // a block is a step
+    const bool is_lost = add_offsets(own, own + kBlockBytes);
+    const bool any = __any_sync(0xffffffffu, is_lost);
+    if (threadIdx.x % 32 == 0) ((uint32*)(image + kFirstFlag))[number % kBlocksX] = any ? 1u : 0u;
+    __syncwarp();
+    copy_out<kSliceBytes>(image + tile * kPitchX + kFirstOffset + along * kSliceBytes,
+                          own + kBlockBytes);
+  }
+  copy_out<kBlockBytes>(image + tile * kPitchX + along * kBlockBytes, own);
+}
