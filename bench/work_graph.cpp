@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <ashlar/error.hpp>
+#include <type_traits>
 
 namespace ashlar::bench {
 
