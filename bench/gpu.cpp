@@ -1,12 +1,12 @@
 #include "gpu.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <ashlar/plan.hpp>
 #include <fstream>
 
+#include "driver_function.hpp"
 #include "statistics.hpp"
 
 namespace ashlar::bench {
@@ -35,7 +35,6 @@ Plan sweep_plan(const Device& device, std::int64_t bytes) {
 
 }  // namespace
 
-// The driver is in the process already; these are the few functions that no header of ours offers.
 struct Gpu::DriverFunctions {
   int (*version)(int*) = nullptr;
   int (*copy)(std::uint64_t to, std::uint64_t from, std::size_t bytes, void* stream) = nullptr;
@@ -43,12 +42,10 @@ struct Gpu::DriverFunctions {
   int (*push_context)(void* context) = nullptr;
 
   DriverFunctions() {
-    void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    if (!library) return;
-    find(library, "cuDriverGetVersion", version);
-    find(library, "cuMemcpyDtoDAsync_v2", copy);
-    find(library, "cuDevicePrimaryCtxRetain", retain_context);
-    find(library, "cuCtxPushCurrent_v2", push_context);
+    find_driver_function("cuDriverGetVersion", version);
+    find_driver_function("cuMemcpyDtoDAsync_v2", copy);
+    find_driver_function("cuDevicePrimaryCtxRetain", retain_context);
+    find_driver_function("cuCtxPushCurrent_v2", push_context);
   }
 
   std::string describe() const {
@@ -65,12 +62,6 @@ struct Gpu::DriverFunctions {
       text += fmt::format("{}CUDA {}.{}", text == "driver" ? " for " : ", ", number / 1000,
                           number % 1000 / 10);
     return text;
-  }
-
- private:
-  template <class Function>
-  static void find(void* library, const char* name, Function& function) {
-    function = reinterpret_cast<Function>(dlsym(library, name));
   }
 };
 

@@ -1,16 +1,15 @@
 #include "work_graph.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <ashlar/error.hpp>
-#include <type_traits>
+
+#include "driver_function.hpp"
 
 namespace ashlar::bench {
 
 namespace {
 
-// The few functions of the driver that no header of ours offers.
 struct GraphFunctions {
   int (*create_stream)(void** stream, unsigned flags) = nullptr;
   int (*destroy_stream)(void* stream) = nullptr;
@@ -22,11 +21,8 @@ struct GraphFunctions {
   int (*destroy)(void* executable) = nullptr;
 
   GraphFunctions() {
-    void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    if (!library) throw Error(ErrorCode::device, "bench: no driver is loaded");
-    const auto find = [&](const char* name, auto& function) {
-      function =
-          reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+    const auto find = [](const char* name, auto& function) {
+      find_driver_function(name, function);
       if (!function)
         throw Error(ErrorCode::device, fmt::format("bench: the driver has no {}", name));
     };

@@ -251,6 +251,26 @@ def counter_lines(folder, path):
     yield ""
 
 
+def part_lines(folder, path):
+    """What kernels take with parts of them left out."""
+    record = json.loads(path.read_text())
+    parts = list(dict.fromkeys(part for case in record["cases"] for part in case["parts"]))
+    yield f"### {folder}: {record['suite']} with parts left out"
+    yield ""
+    yield f"µs of one launch / in a row: {record['about']}."
+    yield ""
+    yield "| Case | " + " | ".join(parts) + " | limit |"
+    yield "|---|" + "---:|" * (len(parts) + 1)
+    for case in record["cases"]:
+        times = [case["parts"].get(part) for part in parts]
+        yield (f"| {case['name']} | " +
+               " | ".join(f"{time['us']:.1f} / {time['row_us']:.1f}" if time else "" for time in times) +
+               f" | {case['limit_us']:.1f} |")
+    yield ""
+    yield f"{record['device']}; {record['date']}, commit {record['commit']}."
+    yield ""
+
+
 def count_cases(form):
     """Cases of a suite, its variants counted (shapes/README.md)."""
     return sum(math.prod(len(values) for name, values in form.get("each", {}).items() if name not in case)
@@ -289,6 +309,8 @@ def gpu_part(folder, title):
         yield from choice_lines(folder, RESULTS / folder / "ranking.json")
     if (RESULTS / folder / "counters.json").exists():
         yield from counter_lines(folder, RESULTS / folder / "counters.json")
+    for path in sorted((RESULTS / folder).glob("parts_*.json")):
+        yield from part_lines(folder, path)
     if (RESULTS / folder / "pytorch.json").exists():
         yield from pytorch_lines(folder, RESULTS / folder / "pytorch.json")
 

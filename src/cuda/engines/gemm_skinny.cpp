@@ -86,19 +86,21 @@ class Designer {
   bool by_rows() const { return layout_.chunk > 0 || direct(); }
   bool scaled() const { return shape_.scale_block > 0; }
 
+  // Of a block, that put x in order: beside those that multiply, or in a launch of their own.
+  std::int64_t order_warps() const { return layout_.orders_here() ? layout_.helpers - 1 : 2; }
   // Before the launch that multiplies: x as it takes it. A warp makes 128 depths of 8 rows.
   LaunchDesign order_launch(const LaunchDesign& main) const {
     constexpr std::int64_t kBlockBytes = 2048 + 256;  // of shared memory
-    constexpr std::int64_t kDepths = 128, kRows = 8, kOrderWarps = 2;
+    constexpr std::int64_t kDepths = 128, kRows = 8;
     const std::int64_t depth = layout_.rounds(shape_) * layout_.chunk * 8 / shape_.bits();
     const std::int64_t blocks = depth / kDepths * (shape_.columns() / kRows);
     LaunchDesign launch{main.source,
                         "gemm_skinny_order",
                         {},
-                        static_cast<unsigned>(kOrderWarps * 32),
-                        static_cast<unsigned>(kOrderWarps * kBlockBytes),
+                        static_cast<unsigned>(order_warps() * 32),
+                        static_cast<unsigned>(order_warps() * kBlockBytes),
                         main.arguments};
-    launch.grid.x = static_cast<unsigned>(ceil_div(blocks, kOrderWarps));
+    launch.grid.x = static_cast<unsigned>(ceil_div(blocks, order_warps()));
     launch.is_early = true;
     return launch;
   }
@@ -209,7 +211,8 @@ class Designer {
   std::string group_constants() const {
     const std::string type = shape_.type == f16 ? "f16" : "bf16";
     std::string text = "typedef float Sum;\n" + constant("kTransposeA", 0) +
-                       constant("kTransposeB", 0) + constant("kHelpers", layout_.helpers);
+                       constant("kTransposeB", 0) + constant("kHelpers", layout_.helpers) +
+                       constant("kOrderWarps", order_warps());
     for (const auto& [name, value] : std::initializer_list<std::pair<const char*, std::string>>{
              {"N", fmt::format("{}", shape_.columns())},
              {"K", "\"k16\""},

@@ -64,7 +64,7 @@ struct SkinnyShape {
 // gemm_skinny_group.cuh where `helpers` is not 0.
 struct SkinnyLayout {
   static constexpr std::int64_t kBarrierBytes = 16;  // of a stage: two barriers
-  static constexpr std::int64_t kGroupBarrierBytes = 24;
+  static constexpr std::int64_t kGroupBarrierBytes = 24;  // three, where warpgroups multiply
   std::int64_t tiles = 1;             // of 16 rows of a warp, where packets lie along the depth
   std::int64_t warps_n = 1;           // with different rows
   std::int64_t warps_k = 1;           // with different depths

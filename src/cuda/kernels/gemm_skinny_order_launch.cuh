@@ -11,9 +11,7 @@ __device__ inline void ask_for_image(const SomeArgs& args, int chunk, uint8* to,
                                      Mbarrier*) {
   load_bytes(to, (const uint8*)args.image + (int64)chunk * kImageBytes, kImageBytes, full);
 }
-__device__ inline void put_in_order(const OrderLane&, int, uint8*) {}
-
-static const int kOrderWarps = 2;  // of a block; each makes a block of the image
+__device__ inline void put_in_order(const OrderLane&, int, uint8*) {}  // it is, when it comes
 
 // Depths from `depth` on of 8 rows from `first` on.
 __device__ inline void read_x(const Args& args, const OrderLane& lane, int first, int depth,

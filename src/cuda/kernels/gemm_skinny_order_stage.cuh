@@ -7,7 +7,6 @@
 
 static_assert(!kOffsets);
 static const int kBoxBytes = 8 * 128;
-static const int kOrderWarps = kHelpers - 1;
 // At a time, so that one waits while the other goes on.
 static const int kBlocksTogether = kBlocksX > kOrderWarps ? 2 : 1;
 
