@@ -21,16 +21,17 @@ inline bool is_emulated_gpu() {
 // The engine in each of its configurations (the first alone unless `all_configs`; of many, six or
 // fewer, spread over all, on the emulated GPU), for every region of the graph it takes; it must
 // take one at least. Of `device`, engines may be told less than is there. `wanted`: only these
-// configurations, of which there must be one.
+// configurations, of which there must be one. `change` may put other values into the inputs.
 inline void expect_agrees(const CudaEngine& engine, const Graph& graph, bool all_configs = false,
                           std::uint64_t seed = 3, support::Fill fill = support::Fill::plain,
                           const DeviceProps& device = Device::named("cuda:0").props(),
-                          const std::function<bool(const Config&)>& wanted = {}) {
+                          const std::function<bool(const Config&)>& wanted = {},
+                          const support::Problem::Change& change = {}) {
   const auto outline = build_plan(graph, device, {}, nullptr, false);
   std::vector<SavedChoice> choices;
   for (const PlanData::Step& step : outline->steps)
     choices.push_back({std::string(step.choice.engine->id()), step.choice.config.knobs});
-  support::Problem problem(graph, seed, fill);
+  support::Problem problem(graph, seed, fill, change);
   int taken = 0;
   for (std::size_t step = 0; step < outline->steps.size(); ++step) {
     const Region& region = outline->steps[step].region;

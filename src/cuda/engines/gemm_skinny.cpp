@@ -52,10 +52,7 @@ class Designer {
         shape_.matrix() ? "gemm_skinny_matrix.cuh" : "gemm_skinny_vector.cuh",
         "gemm_skinny_finish.cuh"};
     if (grouped())
-      files.insert(files.end(), {"lib/ptx_wgmma_product.cuh", "gemm_skinny_order.cuh",
-                                 layout_.orders_here() ? "gemm_skinny_order_stage.cuh"
-                                                       : "gemm_skinny_order_launch.cuh",
-                                 "gemm_skinny_group_bring.cuh"});
+      for (const std::string_view file : group_files()) files.push_back(file);
     else if (by_rows())
       files.push_back("gemm_skinny_lane.cuh");
     if (layout_.chunk > 0) files.push_back("gemm_skinny_early.cuh");
@@ -86,12 +83,28 @@ class Designer {
   bool by_rows() const { return layout_.chunk > 0 || direct(); }
   bool scaled() const { return shape_.scale_block > 0; }
 
+  std::vector<std::string_view> group_files() const {
+    if (layout_.has_digits())
+      return {"lib/ptx_wgmma_product.cuh", "gemm_skinny_digits.cuh", "gemm_skinny_group_bring.cuh",
+              "gemm_skinny_group_lane.cuh", "gemm_skinny_group_digits.cuh"};
+    return {"lib/ptx_wgmma_product.cuh",
+            "gemm_skinny_order.cuh",
+            layout_.orders_here() ? "gemm_skinny_order_stage.cuh" : "gemm_skinny_order_launch.cuh",
+            "gemm_skinny_group_bring.cuh",
+            "gemm_skinny_group_lane.cuh",
+            "gemm_skinny_group_pairs.cuh"};
+  }
   // Of a block, that put x in order: beside those that multiply, or in a launch of their own.
-  std::int64_t order_warps() const { return layout_.orders_here() ? layout_.helpers - 1 : 2; }
-  // Before the launch that multiplies: x as it takes it. A warp makes 128 depths of 8 rows.
+  std::int64_t order_warps() const {
+    constexpr std::int64_t kOfLaunch = 2, kOfDigits = 8;
+    if (layout_.orders_here()) return layout_.helpers - 1;
+    return layout_.has_digits() ? kOfDigits : kOfLaunch;
+  }
+  // Before the launch that multiplies: x as it takes it. A warp makes 128 depths of 8 rows, or the
+  // digits of 2.
   LaunchDesign order_launch(const LaunchDesign& main) const {
-    constexpr std::int64_t kBlockBytes = 2048 + 256;  // of shared memory
-    constexpr std::int64_t kDepths = 128, kRows = 8;
+    const std::int64_t kBlockBytes = layout_.has_digits() ? 0 : 2048 + 256;  // of shared memory
+    const std::int64_t kDepths = 128, kRows = layout_.has_digits() ? 2 : 8;
     const std::int64_t depth = layout_.rounds(shape_) * layout_.chunk * 8 / shape_.bits();
     const std::int64_t blocks = depth / kDepths * (shape_.columns() / kRows);
     LaunchDesign launch{main.source,
@@ -139,6 +152,10 @@ class Designer {
         arguments_.scratch(
             "image", scratch_.add("x in the order of the weights", layout_.scratch_bytes(shape_)));
       if (scaled()) arguments_.tensor_map("map_scales", shape_.scales(), scale_map());
+      if (layout_.has_digits()) {
+        arguments_.pointer("scales", shape_.scales());
+        arguments_.number("scale_stride", shape_.scales().strides[shape_.rank - 1]);
+      }
     } else if (by_rows()) {
       arguments_.number("row_bytes", shape_.row_bytes());
       scaled() ? arguments_.pointer("scales", shape_.scales()) : arguments_.number("scales", 0);
@@ -209,20 +226,23 @@ class Designer {
   }
   // The instruction of lib/ptx_wgmma_product.cuh.
   std::string group_constants() const {
+    const bool digits = layout_.has_digits();
     const std::string type = shape_.type == f16 ? "f16" : "bf16";
-    std::string text = "typedef float Sum;\n" + constant("kTransposeA", 0) +
-                       constant("kTransposeB", 0) + constant("kHelpers", layout_.helpers) +
-                       constant("kOrderWarps", order_warps());
+    const std::string of_digits = shape_.weights.dtype == u4 ? "u8" : "s8";
+    std::string text =
+        fmt::format("typedef {} Sum;\n", digits ? "int" : "float") + constant("kTransposeA", 0) +
+        constant("kTransposeB", 0) + constant("kHelpers", layout_.helpers) +
+        constant("kColumns", shape_.columns()) + constant("kOrderWarps", order_warps());
     for (const auto& [name, value] : std::initializer_list<std::pair<const char*, std::string>>{
-             {"N", fmt::format("{}", shape_.columns())},
-             {"K", "\"k16\""},
-             {"SUM", "f32"},
-             {"A", type},
-             {"B", type},
-             {"SCALES", "\", 1, 1\""},
-             {"MAJOR_A", "\", 0\""},
-             {"MAJOR_B", "\", 0\""},
-             {"REGISTER", "\"f\""}})
+             {"N", fmt::format("{}", shape_.columns() * layout_.planes())},
+             {"K", digits ? "\"k32\"" : "\"k16\""},
+             {"SUM", digits ? "s32" : "f32"},
+             {"A", digits ? of_digits : type},
+             {"B", digits ? "s8" : type},
+             {"SCALES", digits ? "\"\"" : "\", 1, 1\""},
+             {"MAJOR_A", digits ? "\"\"" : "\", 0\""},
+             {"MAJOR_B", digits ? "\"\"" : "\", 0\""},
+             {"REGISTER", digits ? "\"r\"" : "\"f\""}})
       text += fmt::format("#define WGMMA_{} {}\n", name, value);
     return text;
   }

@@ -171,6 +171,8 @@ double seconds_by_rows(const Shape& shape, const Layout& layout, const DevicePro
 // Where warpgroups multiply.
 double seconds_by_groups(const Shape& shape, const Layout& layout, const DeviceProps& device) {
   constexpr double kPart = 12;       // instructions of a warp for up to 4 slices: addresses, waits
+  constexpr double kToBytes = 12;    // of a packet of 4-bit weights, times digits of x
+  constexpr double kOfDigits = 6;    // of a sum of three digits, to multiply and add it
   constexpr double kOnePlace = 1.4;  // sums of a piece are waited for: kernels' kOwnPlaces
   constexpr double kChunkClocks = 161;  // to wait, and for the last products
   constexpr double kSliceClocks = 16;   // of a product of 64 rows and 16 depths, beside its columns
@@ -183,17 +185,21 @@ double seconds_by_groups(const Shape& shape, const Layout& layout, const DeviceP
   const auto columns = as_double(shape.columns());
   const auto warps = as_double(layout.warps_n * layout.warps_k);
   const bool has_offset = shape.groups_keep_offset();
-  const double slices = units(shape) * 2 + (has_offset ? 1 : 0);    // of a piece
+  const double slices =  // of a piece
+      layout.has_digits() ? units(shape) : units(shape) * 2 + (has_offset ? 1 : 0);
   const double pieces = rows / 16 * chunk / as_double(kStepBytes);  // of all warps
 
   const double memory = chunk_memory_seconds(kByGroups, shape, layout, device, turns.at_once);
   const bool waits = is_scaled(shape) && columns > 16 && warps > 12;
-  const double piece = (2 * (conversion(shape, has_offset) + 1) + slices +
-                        kPart * std::ceil(slices / 4) + (is_scaled(shape) ? columns / 2 + 6 : 0)) *
+  const double converted = layout.has_digits() ? kToBytes : conversion(shape, has_offset);
+  const double of_sums = columns / 2 * (layout.has_digits() ? kOfDigits : 1);
+  const double piece = (2 * (converted + 1) + slices + kPart * std::ceil(slices / 4) +
+                        (is_scaled(shape) ? of_sums + 6 : 0)) *
                        (waits ? kOnePlace : 1);
   const double issue =
       issue_clocks(kByGroups, pieces * piece, warps * turns.at_once) + kChunkClocks / turns.at_once;
-  const double products = pieces / 4 * slices * (columns / 2 + kSliceClocks);
+  const double products =
+      pieces / 4 * slices * (columns * as_double(layout.planes()) / 2 + kSliceClocks);
   const double copies = as_double(layout.group_stage_bytes(shape)) / kBytesPerClock;
   const double to_seconds =
       turns.all * as_double(layout.block_rounds(shape) * layout.passes) / kClock;

@@ -34,6 +34,8 @@ std::int64_t blocks_of_x(const Shape& shape, const Layout& layout) {
 std::int64_t registers_of(const Shape& shape, const Layout& layout) {
   const std::int64_t sums = shape.columns() / 2;
   const bool scaled = shape.scale_block > 0;
+  if (layout.has_digits())
+    return 36 + layout.tiles * sums + 2 * (3 * sums + 4) + 32 + 8 + shape.columns() / 2;
   if (scaled && sums == 16 && layout.warps_n * layout.warps_k > 12)  // sums of one piece
     return layout.tiles == 1 ? 96 : 255;
   const std::int64_t all =
@@ -60,6 +62,11 @@ std::int64_t SkinnyLayout::image_bytes(const Shape& shape) const {
   // See kernels/gemm_skinny_order.cuh.
   constexpr std::int64_t kSlice = 256, kTile = 8;  // bytes of 16 depths of so many rows of x
   constexpr std::int64_t kFlags = 128;
+  constexpr std::int64_t kBox = 128;  // where boxes of the copy engine may begin
+  // And kernels/gemm_skinny_digits.cuh: digits, and a factor of each row and step.
+  if (has_digits())
+    return shape.columns() * chunk_depth(shape, *this) * planes() +
+           ceil_div(shape.columns() * chunk / kStepBytes * 4, kBox) * kBox;
   const bool keeps_offset = shape.groups_keep_offset();
   const std::int64_t slices =
       chunk_depth(shape, *this) / 16 + (keeps_offset ? chunk / kStepBytes : 0);
@@ -95,9 +102,9 @@ std::vector<SkinnyLayout> layouts_by_groups(const Shape& shape, const DeviceProp
     if (shape.scale_block > 0 && chunk_depth(shape, layout) % shape.scale_block != 0) return;
     if (!choose_group_stages(shape, device, layout)) return;
     if (layout.split > 1 && layout.passes > 1) return;  // helpers are not to wait for clusters
-    best.consider(
-        {layout.tiles, layout.warps_n, layout.split, layout.chunk, layout.orders_here() ? 1 : 0},
-        layout.seconds(shape, device), layout);
+    best.consider({layout.tiles, layout.warps_n, layout.split, layout.chunk,
+                   layout.orders_here() ? 1 : 0, layout.digits},
+                  layout.seconds(shape, device), layout);
   };
   constexpr std::int64_t kMostOrderWarps = 4;
   Layout layout;
@@ -109,6 +116,11 @@ std::vector<SkinnyLayout> layouts_by_groups(const Shape& shape, const DeviceProp
             for (layout.chunk = 128; layout.chunk <= 512; layout.chunk *= 2) {
               layout.helpers = 1;
               consider(layout);
+              if (shape.suits_digits()) {
+                layout.digits = 1;
+                consider(layout);
+                layout.digits = 0;
+              }
               if (shape.bits() < 8) continue;  // more numbers of x to a chunk, and offsets
               layout.helpers += std::min(blocks_of_x(shape, layout), kMostOrderWarps);
               consider(layout);

@@ -61,7 +61,7 @@ bool phases_are_long_enough(const Shape& shape, const Layout& layout) {
 std::vector<std::pair<std::string, std::int64_t>> SkinnyLayout::knobs() const {
   return {{"tiles", tiles},   {"warps_n", warps_n}, {"warps_k", warps_k}, {"split", split},
           {"blocks", blocks}, {"steps", steps},     {"phase", phase},     {"passes", passes},
-          {"chunk", chunk},   {"batch", batch},     {"helpers", helpers}};
+          {"chunk", chunk},   {"batch", batch},     {"helpers", helpers}, {"digits", digits}};
 }
 SkinnyLayout::SkinnyLayout(const Config& config)
     : tiles(config.knob("tiles")),
@@ -74,7 +74,8 @@ SkinnyLayout::SkinnyLayout(const Config& config)
       passes(config.knob("passes")),
       chunk(config.knob("chunk")),
       batch(config.knob("batch")),
-      helpers(config.knob("helpers")) {}
+      helpers(config.knob("helpers")),
+      digits(config.knob("digits")) {}
 
 std::int64_t SkinnyLayout::step_depth(const Shape& shape) const { return 4 * own_depth(shape); }
 std::int64_t SkinnyLayout::warp_rows(const Shape& shape) const {

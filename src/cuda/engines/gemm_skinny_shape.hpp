@@ -50,6 +50,11 @@ struct SkinnyShape {
   bool groups_keep_offset() const {
     return scale_block > 0 && (weights.dtype == i4 || weights.dtype == u4) && type == bf16;
   }
+  // Whether they can multiply 4-bit weights as integers, x as digits
+  // (kernels/gemm_skinny_digits.cuh): with more rows of x, sums take all of the registers.
+  bool suits_digits() const {
+    return scale_block > 0 && (weights.dtype == i4 || weights.dtype == u4) && few <= 16;
+  }
   // Rows of x as wgmma counts them.
   std::int64_t columns() const { return few <= 8 ? 8 : few <= 16 ? 16 : 32; }
   // Whether 4-bit weights are multiplied with an offset, whose products are taken away from sums:
@@ -63,7 +68,7 @@ struct SkinnyShape {
 // gemm_skinny_rows.cuh where `chunk` is not 0, gemm_skinny_direct.cuh where `batch` is not 0,
 // gemm_skinny_group.cuh where `helpers` is not 0.
 struct SkinnyLayout {
-  static constexpr std::int64_t kBarrierBytes = 16;  // of a stage: two barriers
+  static constexpr std::int64_t kBarrierBytes = 16;       // of a stage: two barriers
   static constexpr std::int64_t kGroupBarrierBytes = 24;  // three, where warpgroups multiply
   std::int64_t tiles = 1;             // of 16 rows of a warp, where packets lie along the depth
   std::int64_t warps_n = 1;           // with different rows
@@ -77,6 +82,7 @@ struct SkinnyLayout {
   // Beside warpgroups that multiply: a warp that asks the copy engine, and those that put x in
   // order; where there are none, a launch before does that.
   std::int64_t helpers = 0;
+  std::int64_t digits = 0;  // 1: there, x as digits times 4-bit weights, as integers
 
   std::vector<std::pair<std::string, std::int64_t>> knobs() const;
   explicit SkinnyLayout(const Config& config);
@@ -111,8 +117,12 @@ struct SkinnyLayout {
   bool choose_stages(const SkinnyShape& shape, const DeviceProps& device);
   // Where warpgroups multiply.
   bool orders_here() const { return helpers > 1; }
+  bool has_digits() const { return digits != 0; }
+  std::int64_t planes() const {
+    return has_digits() ? 3 : 1;
+  }                                                          // of x: columns for each of its rows
   std::int64_t order_turns(const SkinnyShape& shape) const;  // of a warp that does so, for a chunk
-  std::int64_t image_bytes(const SkinnyShape& shape) const;     // of x, for a chunk
+  std::int64_t image_bytes(const SkinnyShape& shape) const;  // of x, for a chunk
   std::int64_t scratch_bytes(const SkinnyShape& shape) const {  // for all of x
     return helpers == 1 ? rounds(shape) * image_bytes(shape) : 0;
   }

@@ -23,7 +23,7 @@ static const int kSlices = kOwn / 4;  // of a step
 static const int kFirstOffset = kChunkDepth / 16 * kSliceBytes;
 static const bool kOrdersHere = kHelpers > 1;  // in each block
 static const int kPitchX = kFirstOffset + (kOffsets ? kSteps * kSliceBytes : 0);
-static const int kImageTiles = WGMMA_N / 8;
+static const int kImageTiles = kColumns / 8;
 // A warp (one of kOrderWarps) makes a block: 128 depths of 8 rows.
 static const int kBlockBytes = 2048;
 static const int kBlocksAlong = kChunkDepth / 128;  // of a chunk

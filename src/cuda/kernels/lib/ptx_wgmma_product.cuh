@@ -51,6 +51,15 @@
 #define WGMMA_IN3 "%11"
 #define WGMMA_IN4 "%12"
 #define WGMMA_IN5 "%13"
+#elif WGMMA_N == 24
+#define WGMMA_LIST "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11"
+#define WGMMA_SUMS WGMMA_4(0), WGMMA_4(4), WGMMA_4(8)
+#define WGMMA_IN0 "%12"
+#define WGMMA_IN1 "%13"
+#define WGMMA_IN2 "%14"
+#define WGMMA_IN3 "%15"
+#define WGMMA_IN4 "%16"
+#define WGMMA_IN5 "%17"
 #elif WGMMA_N == 32
 #define WGMMA_LIST WGMMA_LIST0
 #define WGMMA_SUMS WGMMA_16(0)
@@ -60,6 +69,15 @@
 #define WGMMA_IN3 "%19"
 #define WGMMA_IN4 "%20"
 #define WGMMA_IN5 "%21"
+#elif WGMMA_N == 48
+#define WGMMA_LIST WGMMA_LIST0 ", %16, %17, %18, %19, %20, %21, %22, %23"
+#define WGMMA_SUMS WGMMA_16(0), WGMMA_4(16), WGMMA_4(20)
+#define WGMMA_IN0 "%24"
+#define WGMMA_IN1 "%25"
+#define WGMMA_IN2 "%26"
+#define WGMMA_IN3 "%27"
+#define WGMMA_IN4 "%28"
+#define WGMMA_IN5 "%29"
 #elif WGMMA_N == 64
 #define WGMMA_LIST WGMMA_LIST0 ", " WGMMA_LIST1
 #define WGMMA_SUMS WGMMA_16(0), WGMMA_16(16)

@@ -1,0 +1,64 @@
+// Products with few rows by warpgroups (gemm_skinny_group.cuh): which weights, scales and sums a lane
+// has.
+#pragma once
+
+static const int kHalf = kColumns / 2;  // sums of a lane, of 64 rows
+static const int kOwnSteps = kSteps / kWarpsK;
+static const int kAllPieces = kTiles * kOwnSteps;  // of a chunk, an even number
+
+// Which of 8 rows lanes g have: eight lanes side by side, of two rows, then meet in no bank.
+__device__ inline int row_of_lane(int g) {
+  if constexpr (kPieces == 1) return (g & 2) | (g & 1) << 2 | g >> 2;
+  if constexpr (kPieces == 2) return (g & 4) | (g & 1) << 1 | (g >> 1 & 1);
+  return g;
+}
+
+struct GroupSums {
+  // sums[i]: of rows 16 i + r and 16 i + 8 + r of the warp.
+  float sums[kTiles][kHalf];
+
+  __device__ GroupSums() {
+#pragma unroll
+    for (int i = 0; i < kTiles; ++i) fill(0.f, sums[i]);
+  }
+  template <class Use>
+  __device__ void visit(const Use& use) const {
+    const int lane = threadIdx.x % 32, r = row_of_lane(lane / 4), t = lane % 4;
+#pragma unroll
+    for (int i = 0; i < kTiles; ++i)
+#pragma unroll
+      for (int v = 0; v < kHalf; ++v) {
+        const int m = v / 4 * 8 + 2 * t + v % 2;
+        if (m < kFew) use(16 * i + v / 2 % 2 * 8 + r, m, sums[i][v]);
+      }
+  }
+};
+
+// The lane's part of a chunk.
+struct GroupLane {
+  const uint8* stage;
+  int row, swizzled;  // of the block's rows; of its first step
+  int step;           // the warpgroup's first; the others are kWarpsK further each
+
+  __device__ GroupLane(int warp) {
+    const int lane = threadIdx.x % 32, r = row_of_lane(lane / 4);
+    row = warp % kWarpsN * kWarpRows + r;
+    step = kWarpsK == 1 ? 0 : warp / kWarpsN;
+    swizzled = (lane % 4 ^ (r * kPieces & 7) ^ step % 2 * 4 ^ step / 2) * 16;
+  }
+  // Of the warpgroup's step `number`: steps are the halves of pieces of 128 bytes.
+  __device__ void packets(int number, int tile, Words (&low_high)[2]) const {
+    const int piece = number * kWarpsK / 2, half = number * kWarpsK % 2;  // past the first step
+    const uint8* const from = stage + (row + 16 * tile) * kChunk + (step / 2 + piece) * 128 +
+                              (swizzled ^ (half * 4 ^ piece) * 16);
+    low_high[0].piece = *(const Piece*)from;
+    low_high[1].piece = *(const Piece*)(from + 8 * kChunk);
+  }
+  __device__ void scales(int number, int tile, float (&factors)[2]) const {
+    const int group = (number * kWarpsK + step) * kStepDepth / kScaleBlock;
+    const typename S::Word* const from =
+        (const typename S::Word*)(stage + kFirstScale + group * kGroupBytes) + row + 16 * tile;
+    factors[0] = (float)widen(S(), from[0]);
+    factors[1] = (float)widen(S(), from[8]);
+  }
+};
