@@ -70,17 +70,30 @@ class GemmSkinny : public testing::Test {
   }
 };
 
+// Scales of blocks, fused: all configurations in which x is digits or is not, or every 4th of them.
+TEST_F(GemmSkinny, ScalesOfBlocksWithoutSpills) {
+  const DeviceProps h200 = Device::named("h200").props();
+  for (const std::int64_t few : {8, 16, 32})
+    for (const std::int64_t many : {28672, 4096})
+      for (const std::int64_t digits : {0, 1}) {
+        const Problem problem{.few = few, .many = many, .depth = 8192, .weights = i4, .block = 128};
+        const auto plan = build_plan(product(problem), h200, {}, nullptr, false);
+        ASSERT_EQ(plan->steps.size(), 1);
+        const Region& region = plan->steps[0].region;
+        std::vector<Config> configs = gemm_skinny_engine().configs(region, h200);
+        std::erase_if(configs, [&](const Config& c) { return c.knob("digits") != digits; });
+        EXPECT_EQ(configs.empty(), digits == 1 && few > 16);
+        keep_every(4, configs);
+        expect_compiles(gemm_skinny_engine(), plan->lowered.graph, region, configs, {kHopper});
+      }
+}
+
 TEST_F(GemmSkinny, WithoutSpills) {
   for (const DType weights : {bf16, e4m3, i4})
     for (const std::int64_t few : {1, 32})
       expect_compiles(gemm_skinny_engine(),
                       product({.few = few, .many = 8192, .depth = 28672, .weights = weights}),
                       {kHopper}, true, 0, 4);
-  for (const std::int64_t few : {8, 16, 32})
-    expect_compiles(
-        gemm_skinny_engine(),
-        product({.few = few, .many = 28672, .depth = 8192, .weights = i4, .block = 128}), {kHopper},
-        true, 0, 4);
   for (const DType weights : {bf16, i4})
     expect_compiles(
         gemm_skinny_engine(),

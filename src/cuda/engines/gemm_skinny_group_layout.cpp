@@ -34,8 +34,10 @@ std::int64_t blocks_of_x(const Shape& shape, const Layout& layout) {
 std::int64_t registers_of(const Shape& shape, const Layout& layout) {
   const std::int64_t sums = shape.columns() / 2;
   const bool scaled = shape.scale_block > 0;
-  if (layout.has_digits())
-    return 36 + layout.tiles * sums + 2 * (3 * sums + 4) + 32 + 8 + shape.columns() / 2;
+  if (layout.has_digits()) {  // sums of three digits; longer loops keep more addresses
+    const std::int64_t pieces = layout.tiles * (layout.chunk / kStepBytes / layout.warps_k);
+    return (pieces == 2 ? 52 : 80) + 9 * sums + (layout.tiles - 1) * 10;
+  }
   if (scaled && sums == 16 && layout.warps_n * layout.warps_k > 12)  // sums of one piece
     return layout.tiles == 1 ? 96 : 255;
   const std::int64_t all =

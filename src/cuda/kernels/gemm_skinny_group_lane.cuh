@@ -1,5 +1,5 @@
-// Products with few rows by warpgroups (gemm_skinny_group.cuh): which weights, scales and sums a lane
-// has.
+// Products with few rows by warpgroups (gemm_skinny_group.cuh): which weights, scales and sums a
+// lane has.
 #pragma once
 
 static const int kHalf = kColumns / 2;  // sums of a lane, of 64 rows
