@@ -1,10 +1,11 @@
 // A plan on tensors of its own for each run, one run after the other in a CUDA graph, as a model
 // runs its layers: a launch may begin while the one before it ends, and none finds its tensors in a
-// cache.
+// cache; and as many copies likewise.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <vector>
 
 #include "gpu_tensors.hpp"
@@ -32,6 +33,18 @@ struct InARow {
   // Of one run among them.
   double seconds_of_one(double seconds_of_all) const {
     return seconds_of_all / static_cast<double>(tensors.size());
+  }
+};
+
+// A copy of each place, one after the other; a graph for each way to copy.
+struct CopiesInARow {
+  std::deque<WorkGraph> ways;  // they stay where they are
+
+  explicit CopiesInARow(const GpuCopy& copy) {
+    for (int way = 0; way < copy.ways(); ++way)
+      ways.emplace_back([&](void* stream) {
+        for (int place = 0; place < copy.places(); ++place) copy.run(way, place, stream);
+      });
   }
 };
 
