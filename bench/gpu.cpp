@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ashlar/error.hpp>
 #include <ashlar/plan.hpp>
+#include <cstddef>
 #include <fstream>
 
 #include "driver_function.hpp"
@@ -14,7 +16,8 @@ namespace ashlar::bench {
 namespace {
 
 constexpr int kCopySamples = 21;
-constexpr std::int64_t kSector = 32;  // bytes that an L2 cache reads at a time
+constexpr std::int64_t kSector = 32;      // bytes that an L2 cache reads at a time
+constexpr std::int64_t kAlignment = 256;  // bytes, of places as of memory that the driver gives
 
 // y = x, bytes of it.
 Plan copy_plan(const Device& device, std::int64_t bytes) {
@@ -111,33 +114,45 @@ bool Gpu::repeat(const ashlar::Memory& memory, std::int64_t pattern) const {
   return true;
 }
 
-bool Gpu::copy(void* to, const void* from, std::int64_t bytes) const {
+bool Gpu::copy(void* to, const void* from, std::int64_t bytes, void* stream) const {
   const auto address = [](const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); };
-  return functions_->copy && functions_->copy(address(to), address(from),
-                                              static_cast<std::size_t>(bytes), nullptr) == 0;
+  return functions_->copy &&
+         functions_->copy(address(to), address(from), static_cast<std::size_t>(bytes), stream) == 0;
 }
 
 struct GpuCopy::Buffers {
-  Buffers(const Device& device, std::int64_t bytes)
-      : plan(copy_plan(device, bytes)), from(device, bytes), to(device, bytes) {}
+  Buffers(const Device& device, std::int64_t each, int places)
+      : half(each),
+        step((each + kAlignment - 1) / kAlignment * kAlignment),
+        plan(copy_plan(device, each)),
+        from(device, step * places),
+        to(device, step * places) {}
+  static void* at(const ashlar::Memory& memory, std::int64_t byte) {
+    return static_cast<std::byte*>(memory.data()) + byte;
+  }
+  std::int64_t half, step;  // bytes of a place, and from one to the next
   Plan plan;
   ashlar::Memory from, to;
 };
 
-GpuCopy::GpuCopy(const Gpu& gpu, std::int64_t bytes) : gpu_(gpu) {
+GpuCopy::GpuCopy(const Gpu& gpu, std::int64_t bytes, int places) : gpu_(gpu), places_(places) {
   const std::int64_t each = std::max<std::int64_t>(bytes / 2 / 16 * 16, 16);
-  buffers_ = std::make_unique<const Buffers>(gpu.device(), each);
-  if (gpu.copy(buffers_->to.data(), buffers_->from.data(), each)) ways_ = 2;
+  buffers_ = std::make_unique<const Buffers>(gpu.device(), each, places);
+  if (gpu.copy(to(0), from(0), each)) ways_ = 2;
 }
 
 GpuCopy::~GpuCopy() = default;
 
-void GpuCopy::run(int way) const {
-  void* const pointers[] = {buffers_->from.data(), buffers_->to.data()};
+std::int64_t GpuCopy::half() const { return buffers_->half; }
+void* GpuCopy::from(int place) const { return Buffers::at(buffers_->from, place * buffers_->step); }
+void* GpuCopy::to(int place) const { return Buffers::at(buffers_->to, place * buffers_->step); }
+
+void GpuCopy::run(int way, int place, void* stream) const {
+  void* const pointers[] = {from(place), to(place)};
   if (way == 0)
-    buffers_->plan.run(pointers);
-  else
-    gpu_.copy(pointers[1], pointers[0], buffers_->to.bytes());
+    buffers_->plan.run(pointers, nullptr, stream);
+  else if (!gpu_.copy(pointers[1], pointers[0], half(), stream))
+    throw Error(ErrorCode::device, "bench: the driver refuses to copy");
 }
 
 double Gpu::copy_speed() {

@@ -41,8 +41,9 @@ class Gpu {
   // and, where that is allowed, of f32 rounded to tf32; else of vector arithmetic.
   double peak(const Graph& graph, bool tf32) const;
 
-  // Bytes from one place of its memory to another, by the driver. False: it offers no copy.
-  bool copy(void* to, const void* from, std::int64_t bytes) const;
+  // Bytes from one place of its memory to another, by the driver. False: it offers no copy, or none
+  // on this stream.
+  bool copy(void* to, const void* from, std::int64_t bytes, void* stream = nullptr) const;
 
   // Fills memory with repetitions of its first `pattern` bytes. False: the driver offers no copy.
   bool repeat(const ashlar::Memory& memory, std::int64_t pattern) const;
@@ -65,17 +66,23 @@ class Gpu {
 // many could reach. Whoever times it takes the better way.
 class GpuCopy {
  public:
-  GpuCopy(const Gpu& gpu, std::int64_t bytes);
+  // `places`: so many copies can be told apart, each reads and writes memory of its own.
+  GpuCopy(const Gpu& gpu, std::int64_t bytes, int places = 1);
   ~GpuCopy();
 
   int ways() const { return ways_; }  // our own pointwise kernel; where it offers one, the driver's
-  void run(int way) const;
+  int places() const { return places_; }
+  std::int64_t half() const;  // bytes that are read, and bytes that are written
+  void* from(int place) const;
+  void* to(int place) const;
+  // Throws Error where the driver refuses.
+  void run(int way, int place = 0, void* stream = nullptr) const;
 
  private:
   struct Buffers;
   const Gpu& gpu_;
   std::unique_ptr<const Buffers> buffers_;
-  int ways_ = 1;
+  int ways_ = 1, places_ = 1;
 };
 
 }  // namespace ashlar::bench

@@ -51,6 +51,7 @@ struct Measurement {
   std::optional<double> apart;       // ours as several graphs
   std::optional<double> same_copy;   // on a GPU, about bytes: a copy that moves as many
   std::optional<double> in_a_row;    // of one run among `runs_in_a_row`, each with its own tensors
+  std::optional<double> same_copy_in_a_row;  // likewise, of a copy that moves as many bytes
   std::int64_t runs_in_a_row = 0;
   std::int64_t samples = 0;
   double arithmetic = 0;     // operations, 0 when the case is about bytes
@@ -88,6 +89,11 @@ struct Measurement {
   // copy as large as the case, timed as the case is.
   double copy_share() const { return copy_speed > 0 ? traffic / ours / copy_speed : 0; }
   std::optional<double> same_copy_share() const { return over_ours(same_copy); }
+  // Our bytes per second in a row as a share of those of such copies in a row.
+  std::optional<double> row_copy_share() const {
+    return in_a_row && same_copy_in_a_row ? std::optional(*same_copy_in_a_row / *in_a_row)
+                                          : std::nullopt;
+  }
 
  private:
   std::optional<double> over_ours(std::optional<double> seconds) const {

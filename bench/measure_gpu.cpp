@@ -224,6 +224,14 @@ Verdict check_row(const Gpu& gpu, const Row& row) {
   return {true, ""};
 }
 
+// Of the fastest way; none: absent.
+std::optional<double> least_median(const std::vector<std::unique_ptr<Side>>& ways) {
+  std::optional<double> least;
+  for (const auto& way : ways)
+    least = std::min(way->median_seconds(), least.value_or(way->median_seconds()));
+  return least;
+}
+
 // Sample by sample in turn, forwards and backwards, so that none gains from a slow moment.
 struct Timed {
   const Running& ours;
@@ -233,6 +241,7 @@ struct Timed {
   const Apart* apart;
   const GpuCopy* copy;
   const Row* row;
+  const CopiesInARow* copies_in_a_row;
 };
 void time_all(const Timed& timed, const MeasureOptions& options, Measurement& result) {
   const auto side_of = [&](auto* runs) {
@@ -243,13 +252,18 @@ void time_all(const Timed& timed, const MeasureOptions& options, Measurement& re
   const auto row = side_of(timed.row);
   const auto peer_alone = side_of(timed.peer_alone);
   std::vector<Side*> turns;
-  std::vector<std::unique_ptr<Side>> copies;
-  for (int way = 0; timed.copy && way < timed.copy->ways(); ++way) {
-    copies.push_back(std::make_unique<Side>([&, way] { timed.copy->run(way); }, options.gpu));
-    turns.push_back(copies.back().get());
-  }
+  const auto add_way = [&](std::vector<std::unique_ptr<Side>>& ways, std::function<void()> run) {
+    ways.push_back(std::make_unique<Side>(std::move(run), options.gpu));
+    turns.push_back(ways.back().get());
+  };
+  std::vector<std::unique_ptr<Side>> copies, copies_in_a_row;
+  for (int way = 0; timed.copy && way < timed.copy->ways(); ++way)
+    add_way(copies, [&, way] { timed.copy->run(way); });
   for (Side* side : {ours.get(), peer.get(), alone.get(), peer_alone.get(), apart.get(), row.get()})
     if (side) turns.push_back(side);
+  if (timed.copies_in_a_row)
+    for (const WorkGraph& way : timed.copies_in_a_row->ways)
+      add_way(copies_in_a_row, [&way] { way.launch(); });
   const Clock::time_point start = Clock::now();
   const auto are_enough = [&] {
     if (result.samples < options.least)
@@ -270,8 +284,10 @@ void time_all(const Timed& timed, const MeasureOptions& options, Measurement& re
     result.runs_in_a_row = static_cast<std::int64_t>(timed.row->all.tensors.size());
     result.in_a_row = timed.row->all.seconds_of_one(row->median_seconds());
   }
-  for (const auto& copy : copies)
-    result.same_copy = std::min(copy->median_seconds(), result.same_copy.value_or(1e30));
+  result.same_copy = least_median(copies);
+  if (const auto seconds = least_median(copies_in_a_row))
+    result.same_copy_in_a_row =
+        timed.copies_in_a_row->seconds_of_one(*seconds, timed.copy->places());
 }
 
 template <class Runs>
@@ -390,9 +406,6 @@ void measure_into(Measurement& result, const Case& problem, const MeasureOptions
   else if (options.naive && make_naive())
     result.naive = naive_seconds(*naive, options.gpu);
   naive.reset();
-  std::optional<GpuCopy> copy;
-  if (result.arithmetic * result.copy_speed < result.traffic * result.peak)
-    copy.emplace(gpu, static_cast<std::int64_t>(result.traffic));
   std::optional<Row> row;
   if (problem.in_a_row) {
     row.emplace(gpu, ours, result.traffic);
@@ -401,8 +414,16 @@ void measure_into(Measurement& result, const Case& problem, const MeasureOptions
     result.check += same.text;
     if (!result.ok) return;
   }
-  time_all({ours, peer.get(), alone.get(), peer_alone.get(), apart.get(), copy ? &*copy : nullptr,
-            row ? &*row : nullptr},
+  std::optional<GpuCopy> copy;
+  std::optional<CopiesInARow> copies_in_a_row;
+  if (result.arithmetic * result.copy_speed < result.traffic * result.peak) {
+    copy.emplace(gpu, static_cast<std::int64_t>(result.traffic),
+                 row ? static_cast<int>(row->all.tensors.size()) : 1);
+    if (row) copies_in_a_row.emplace(*copy);
+  }
+  const auto if_there = [](const auto& side) { return side ? &*side : nullptr; };
+  time_all({ours, peer.get(), alone.get(), peer_alone.get(), apart.get(), if_there(copy),
+            if_there(row), if_there(copies_in_a_row)},
            options, result);
 }
 

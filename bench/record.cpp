@@ -52,6 +52,8 @@ Json case_record(const Measurement& m, const std::string& usual_peer) {
     put(json, "share_of_same_copy", m.same_copy_share());
     put(json, "in_a_row_ms", m.in_a_row, kMilli);
     put(json, "share_in_a_row", m.row_share());
+    put(json, "copy_in_a_row_ms", m.same_copy_in_a_row, kMilli);
+    put(json, "share_of_copy_in_a_row", m.row_copy_share());
     if (m.in_a_row) json["runs_in_a_row"] = m.runs_in_a_row;
     json["samples"] = m.samples;
   }
@@ -73,6 +75,7 @@ Json suite_record(const SuiteResult& suite, const std::string& peer) {
   put(json, "speed_best_layout", summary.speed_best);
   put(json, "share_of_limit", summary.share);
   put(json, "share_in_a_row", summary.row_share);
+  put(json, "share_of_copy_in_a_row", summary.row_copy_share);
   put(json, "least_over_naive", summary.least_naive);
   put(json, "most_overhead", summary.most_overhead);
   put(json, "least_over_apart", summary.least_apart);

@@ -62,12 +62,13 @@ Setting setting_here(const std::string& commit, std::uint64_t seed) {
 
 Summary summary_of(const SuiteResult& result) {
   Summary summary;
-  std::vector<double> speeds, best, shares, row_shares;
+  std::vector<double> speeds, best, shares, row_shares, row_copy_shares;
   for (const Measurement& m : result.measurements) {
     if (!m.ok) continue;
     shares.push_back(m.share());
     if (!summary.farthest || m.share() < summary.farthest->share()) summary.farthest = &m;
     if (const auto share = m.row_share()) row_shares.push_back(*share);
+    if (const auto share = m.row_copy_share()) row_copy_shares.push_back(*share);
     if (const auto speed = m.speed()) {
       speeds.push_back(*speed);
       if (!summary.slowest || *speed < *summary.slowest->speed()) summary.slowest = &m;
@@ -84,6 +85,7 @@ Summary summary_of(const SuiteResult& result) {
   summary.speed_best = geometric_mean(best);
   summary.share = geometric_mean(shares);
   summary.row_share = geometric_mean(row_shares);
+  summary.row_copy_share = geometric_mean(row_copy_shares);
   return summary;
 }
 
@@ -204,6 +206,9 @@ std::string gpu_row(const Measurement& m, const Setting& setting) {
   if (m.in_a_row)
     note += fmt::format("; in a row {} ms, {:.0f} %", fine_milliseconds(m.in_a_row),
                         *m.row_share() * 100);
+  if (const auto share = m.row_copy_share())
+    note += fmt::format(" (copies {} ms, {:.0f} %)", fine_milliseconds(m.same_copy_in_a_row),
+                        *share * 100);
   if (m.check.ends_with(")")) note += "; " + m.check;  // a peer that is far off
   if (setting.tune && !m.config.empty()) note += "; " + m.config;
   return fmt::format("{:<44}{:>9}{:>9}{:>7}{:>9}{:>6.0f} %{:>6.0f} %{:>11}{:>10}  {}{}\n", m.name,
@@ -242,6 +247,8 @@ std::string suite_foot(const SuiteResult& suite) {
                         summary.farthest->name);
   }
   if (summary.row_share) line += fmt::format("; in a row {:.0f} %", *summary.row_share * 100);
+  if (summary.row_copy_share)
+    line += fmt::format(", {:.0f} % of copies in a row", *summary.row_copy_share * 100);
   if (summary.least_naive)
     line += fmt::format("; at least {:.0f} times the naive engine", *summary.least_naive);
   if (const Outcome outcome = outcome_of(suite.target, summary); outcome != Outcome::no_target)

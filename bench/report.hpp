@@ -42,6 +42,7 @@ struct SuiteResult {
 struct Summary {
   std::optional<double> speed, speed_best;  // geometric means
   std::optional<double> share, row_share;   // likewise
+  std::optional<double> row_copy_share;     // likewise
   const Measurement* farthest = nullptr;    // least share
   const Measurement* slowest = nullptr;     // least speed
   std::optional<double> least_naive;        // least speed over the reference engine

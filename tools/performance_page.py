@@ -105,11 +105,13 @@ def gpu_rows(cases):
     alone = any("alone_ms" in case for case in cases)
     same = any("same_copy_ms" in case for case in cases)
     in_a_row = any("in_a_row_ms" in case for case in cases)
+    copies = any("share_of_copy_in_a_row" in case for case in cases)
     names = [name for peer, name in PEERS.items() if any(f"{peer}_ms" in case for case in cases)] or ["cuDNN"]
     peer = " / ".join(names)
     head = ["Case", "ours, ms", f"{peer}, ms", "speed", "limit, ms", "of limit", "our rate", "of copy", "naive, ms"]
     head += ["of a copy as large"] if same else []
     head += ["in a row, ms", "of limit"] if in_a_row else []
+    head += ["of copies in a row"] if copies else []
     head += ["alone, ms", "fusing costs", "peer's"] if alone else []
     head += ["apart, ms", "over apart", "of its bytes"] if apart else []
     head += ["engine", peer]
@@ -127,6 +129,8 @@ def gpu_rows(cases):
             row += [number(case.get("share_of_same_copy"), "{:.0%}")]
         if in_a_row:
             row += [number(case.get("in_a_row_ms"), "{:.4f}"), number(case.get("share_in_a_row"), "{:.0%}")]
+        if copies:
+            row += [number(case.get("share_of_copy_in_a_row"), "{:.0%}")]
         if alone:
             row += [number(case.get("alone_ms"), "{:.4f}"), number(case.get("overhead"), "{:+.1%}"),
                     number(peer_of(case, "_overhead"), "{:+.1%}")]
@@ -157,6 +161,9 @@ def gpu_section(folder, suite, form, record, result):
         yield (f"Geometric mean of the speed {result['speed']:.2f}, worst "
                f"{result['worst']['speed']:.2f} ({result['worst']['name']}).")
     yield f"What limits it: {form['limit']}"
+    if "share_of_copy_in_a_row" in result:
+        yield (f"In a row {result['share_of_copy_in_a_row']:.0%} of as many copies in a row, each of which moves as many "
+               "bytes on memory of its own, geometric mean.")
     yield ""
     yield from gpu_rows(result["cases"])
     yield ""

@@ -8,6 +8,7 @@
 #include "bench/checking.hpp"
 #include "bench/gpu.hpp"
 #include "bench/gpu_tensors.hpp"
+#include "bench/in_a_row.hpp"
 #include "bench/measure.hpp"
 #include "bench/peers/cudnn/cudnn_peer.hpp"
 #include "bench/suite.hpp"
@@ -238,10 +239,46 @@ TEST(GpuBench, MeasuresTinyCases) {
     EXPECT_EQ(m.apart.has_value(), !one.apart.empty());
     EXPECT_EQ(m.in_a_row.has_value(), one.in_a_row);
     EXPECT_EQ(m.runs_in_a_row > 0, one.in_a_row);
+    EXPECT_GT(m.same_copy.value_or(0), 0);
+    EXPECT_EQ(m.same_copy_in_a_row.has_value(), one.in_a_row);
+    EXPECT_EQ(m.row_copy_share().value_or(0) > 0, one.in_a_row);
     EXPECT_THAT(m.engine, HasSubstr("cuda."));
   }
   EXPECT_THAT(gpu.driver(), HasSubstr("CUDA"));
   EXPECT_NO_THROW(gpu.require_alive());
+}
+
+// In either way: nothing while the graph is made, then every place its own bytes and no others.
+TEST(GpuBench, CopiesInARowCopyEveryPlace) {
+  const Device& device = support::test_device();
+  if (device.props().kind != DeviceKind::cuda) GTEST_SKIP() << "no GPU: ASHLAR_TEST_DEVICE";
+  const bench::Gpu gpu(device, {.flush = 1 << 16, .copy = 1 << 16});
+  const bench::GpuCopy copy(gpu, 2000, 3);
+  ASSERT_EQ(copy.half(), 992);
+  ASSERT_EQ(copy.places(), 3);
+  ASSERT_EQ(copy.ways(), 2) << "the driver offers no copy";
+  ashlar::Memory own(device, copy.half());
+  const auto fill = [&](void* there, int value) {
+    own.fill(std::byte(value));
+    ASSERT_TRUE(gpu.copy(there, own.data(), copy.half()));
+  };
+  const auto expect_all = [&](int place, int value) {
+    ASSERT_TRUE(gpu.copy(own.data(), copy.to(place), copy.half()));
+    std::vector<std::byte> bytes(static_cast<std::size_t>(copy.half()));
+    own.download(bytes.data(), copy.half());
+    EXPECT_THAT(bytes, testing::Each(std::byte(value))) << "place " << place;
+  };
+  for (int place = 0; place < copy.places(); ++place) fill(copy.from(place), place + 1);
+  const bench::CopiesInARow row(copy);
+  ASSERT_THAT(row.ways, SizeIs(2));
+  EXPECT_EQ(row.rounds, 1) << "a cache holds them all";
+  EXPECT_DOUBLE_EQ(row.seconds_of_one(6, copy.places()), 2);
+  for (const bench::WorkGraph& way : row.ways) {
+    for (int place = 0; place < copy.places(); ++place) fill(copy.to(place), 0);
+    for (int place = 0; place < copy.places(); ++place) expect_all(place, 0);
+    way.launch();
+    for (int place = 0; place < copy.places(); ++place) expect_all(place, place + 1);
+  }
 }
 
 TEST(GpuBench, TensorsAreFilledAndSampled) {

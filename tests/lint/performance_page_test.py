@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+"""Tables of tools/performance_page.py, of cases made here: a column is there where a case of the suite has it."""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "tools"))
+sys.dont_write_bytecode = True
+import performance_page  # noqa: E402: it lies in another folder
+
+
+def case(name, **members):
+    return {"name": name, "ours_ms": 0.02, "limit_ms": 0.015, "share_of_limit": 0.75, "gb_per_s": 3000.0,
+            "share_of_copy": 0.75, "engine": "cuda.gemm_skinny", **members}
+
+
+def table(*cases):
+    """Rows of cells, the line under the head left out."""
+    lines = list(performance_page.gpu_rows(cases))
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    check(all(len(row) == len(rows[0]) for row in rows), f"rows as long as the head: {lines}")
+    return rows[:1] + rows[2:]
+
+
+def check(condition, what):
+    if not condition:
+        sys.exit(f"FAILED: {what}")
+
+
+def main():
+    plain = case("plain")
+    in_a_row = case("in_a_row", in_a_row_ms=0.018, share_in_a_row=0.8)
+    beside = case("beside", in_a_row_ms=0.018, share_in_a_row=0.8, copy_in_a_row_ms=0.0162,
+                  share_of_copy_in_a_row=0.9)
+    wrong = {"name": "wrong", "check": "WRONG: y"}
+
+    head, _ = table(plain)
+    check("in a row, ms" not in head and "of copies in a row" not in head, f"no column in a row: {head}")
+    head, _, _ = table(plain, in_a_row)
+    check("in a row, ms" in head and "of copies in a row" not in head, f"a record without copies in a row: {head}")
+    head, *rows = table(plain, in_a_row, beside, wrong)
+    at = head.index("of copies in a row")
+    check(head[at - 2:at] == ["in a row, ms", "of limit"], f"copies beside what they are compared with: {head}")
+    check([row[at] for row in rows] == ["", "", "90%", ""], f"the share where it was measured: {rows}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
