@@ -5,8 +5,8 @@
 // 64 rows.
 //
 // A warpgroup has 64 rows, or two times 64, of each chunk, and every kWarpsK-th step of it. A piece
-// is one step of 64 of its rows: a packet of row r and one of row r + 8 in each lane. How pieces are
-// multiplied is in gemm_skinny_group_pairs.cuh and gemm_skinny_group_digits.cuh.
+// is one step of 64 of its rows: a packet of row r and one of row r + 8 in each lane. Pieces are
+// multiplied by gemm_skinny_group_pairs.cuh or gemm_skinny_group_digits.cuh.
 #include "lib/ptx_barrier.cuh"
 
 static const int kSumFloats = kWarpsK * kFewAtOnce * kPitch;
