@@ -45,6 +45,15 @@ std::int64_t registers_of(const Shape& shape, const Layout& layout) {
   return scaled || shape.bits() == 4 ? std::max<std::int64_t>(all, 92) : all;
 }
 
+// So many that blocks with all rows of their warps, were they as many as there is room for, would
+// have in each pass: all multiprocessors then have as many.
+std::int64_t even_rows(const Shape& shape, const Layout& layout, const DeviceProps& device) {
+  const std::int64_t at_once = Layout::clusters_at_once(device, layout.split) * layout.blocks;
+  const std::int64_t passes = ceil_div(ceil_div(shape.many, layout.rows_of_warps(shape)), at_once);
+  const std::int64_t of_warp = layout.warp_rows(shape);  // all of them or none
+  return ceil_div(ceil_div(shape.many, at_once * passes), of_warp) * of_warp;
+}
+
 bool choose_group_stages(const Shape& shape, const DeviceProps& device, Layout& layout) {
   const std::int64_t room =
       std::min(device.l1_bytes / layout.blocks - kReserved, device.shared_bytes) -
@@ -105,8 +114,14 @@ std::vector<SkinnyLayout> layouts_by_groups(const Shape& shape, const DeviceProp
     if (!choose_group_stages(shape, device, layout)) return;
     if (layout.split > 1 && layout.passes > 1) return;  // helpers are not to wait for clusters
     best.consider({layout.tiles, layout.warps_n, layout.split, layout.chunk,
-                   layout.orders_here() ? 1 : 0, layout.digits},
+                   layout.orders_here() ? 1 : 0, layout.digits, layout.block_rows > 0 ? 1 : 0},
                   layout.seconds(shape, device), layout);
+  };
+  const auto consider_rows = [&](Layout layout) {
+    consider(layout);
+    layout.block_rows = even_rows(shape, layout, device);
+    const std::int64_t idle = layout.rows_of_warps(shape) - layout.block_rows;
+    if (idle > 0 && idle < 4 * layout.warp_rows(shape)) consider(layout);  // no whole warpgroup
   };
   constexpr std::int64_t kMostOrderWarps = 4;
   Layout layout;
@@ -119,14 +134,14 @@ std::vector<SkinnyLayout> layouts_by_groups(const Shape& shape, const DeviceProp
               const std::int64_t blocks = std::min(blocks_of_x(shape, layout), kMostOrderWarps);
               layout.digits = 0;
               layout.helpers = 1;
-              consider(layout);
+              consider_rows(layout);
               layout.helpers = 1 + blocks;
-              if (shape.bits() >= 8) consider(layout);  // others have offsets
+              if (shape.bits() >= 8) consider_rows(layout);  // others have offsets
               if (!shape.suits_digits()) continue;
               layout.digits = 1;
               for (const std::int64_t order_warps : {std::int64_t{0}, (blocks + 1) / 2, blocks}) {
                 layout.helpers = 1 + order_warps;
-                consider(layout);
+                consider_rows(layout);
               }
             }
   return best.first(most);

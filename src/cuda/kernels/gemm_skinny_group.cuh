@@ -5,8 +5,8 @@
 // 64 rows.
 //
 // A warpgroup has 64 rows, or two times 64, of each chunk, and every kWarpsK-th step of it. A piece
-// is one step of 64 of its rows: a packet of row r and one of row r + 8 in each lane. How pieces are
-// multiplied is in gemm_skinny_group_pairs.cuh and gemm_skinny_group_digits.cuh.
+// is one step of 64 of its rows: a packet of row r and one of row r + 8 in each lane. Pieces are
+// multiplied by gemm_skinny_group_pairs.cuh or gemm_skinny_group_digits.cuh.
 #include "lib/ptx_barrier.cuh"
 
 static const int kSumFloats = kWarpsK * kFewAtOnce * kPitch;
@@ -23,11 +23,12 @@ __device__ inline void finish_group(const Args& args, const Place& place, const 
 #pragma unroll 1
   for (int first = 0; first < kFew; first += kFewAtOnce, ++round) {
     float* const sums = memory + round % kSumPlaces * kSumFloats;
-    products.visit([&](int row, int m, float sum) {
-      if (kFewAtOnce == kFew || (unsigned)(m - first) < (unsigned)kFewAtOnce)
-        sums[(warp / kWarpsN * kFewAtOnce + m - first) * kPitch + warp % kWarpsN * kWarpRows +
-             row] = sum;
-    });
+    if (has_rows(warp))
+      products.visit([&](int row, int m, float sum) {
+        if (kFewAtOnce == kFew || (unsigned)(m - first) < (unsigned)kFewAtOnce)
+          sums[(warp / kWarpsN * kFewAtOnce + m - first) * kPitch + warp % kWarpsN * kWarpRows +
+               row] = sum;
+      });
     group_barrier<kThreads>(0);
     add_and_store<kClusterBlocks, kVectorY>(args, place, first, sums, rank);
   }
