@@ -212,8 +212,8 @@ TEST_F(GpuGemmSkinny, ByGroups) {
   agrees({.few = 19, .many = 136, .depth = 448}, small, true);
   // Blocks with fewer rows than their warps have room for.
   expect_agrees(gemm_skinny_engine(),
-                product({.few = 7, .many = 340, .depth = 768, .weights = e4m3, .after = true}), true,
-                3, support::Fill::plain, small,
+                product({.few = 7, .many = 340, .depth = 768, .weights = e4m3, .after = true}),
+                true, 3, support::Fill::plain, small,
                 [](const Config& config) { return config.knob("block_rows") > 0; });
   // All of the GPU: one unit for each block, or for two.
   agrees({.few = 20, .many = 136, .depth = 1536, .weights = i4, .block = 128}, whole, true);
@@ -261,8 +261,8 @@ class GpuGemmSkinnyDigits : public GpuGemmSkinny {
             if (const auto other = value(i / problem.depth, i % problem.depth))
               write_element(x, memory.data(id), i, *other);
     };
-    for (const bool in_blocks :
-         {false, true})  // digits are made by a launch before, or by each block
+    // Digits are made by a launch before, or by warps of each block.
+    for (const bool in_blocks : {false, true})
       expect_agrees(
           gemm_skinny_engine(), product(problem), all, 3, fill, small,
           [&](const Config& config) {

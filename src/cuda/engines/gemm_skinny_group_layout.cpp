@@ -36,13 +36,24 @@ std::int64_t registers_of(const Shape& shape, const Layout& layout) {
   const bool scaled = shape.scale_block > 0;
   if (layout.has_digits()) {  // sums of three digits; longer loops keep more addresses
     const std::int64_t pieces = layout.tiles * (layout.chunk / kStepBytes / layout.warps_k);
-    return (pieces == 2 ? 52 : 80) + 9 * sums + (layout.tiles - 1) * 10;
+    const std::int64_t addresses = pieces == 2 ? 52 : pieces <= 4 ? 80 : 88;
+    return addresses + 9 * sums + (layout.tiles - 1) * (pieces == 2 ? 8 : 10);
   }
   if (scaled && sums == 16 && layout.warps_n * layout.warps_k > 12)  // sums of one piece
     return layout.tiles == 1 ? 96 : 255;
   const std::int64_t all =
       20 + layout.tiles * sums + (scaled ? 2 * sums + 4 : 0) + (shape.bits() == 16 ? 16 : 32) + 16;
   return scaled || shape.bits() == 4 ? std::max<std::int64_t>(all, 92) : all;
+}
+
+// That a thread can have. They are given to four warps at a time; that counts where x is made
+// digits here, other estimates above were fitted without it.
+std::int64_t registers_there(const Layout& layout) {
+  constexpr std::int64_t kMost = 255, kUnit = 8, kFourWarps = 128;
+  std::int64_t threads = layout.threads() * layout.blocks;
+  if (layout.has_digits() && layout.orders_here())
+    threads = ceil_div(threads, kFourWarps) * kFourWarps;
+  return std::min(kRegisters / threads / kUnit * kUnit, kMost);
 }
 
 // So many that blocks with all rows of their warps, were they as many as there is room for, would
@@ -106,9 +117,7 @@ std::vector<SkinnyLayout> layouts_by_groups(const Shape& shape, const DeviceProp
     if (chunk_depth(shape, layout) % kBlockDepth != 0) return;
     const std::int64_t steps = layout.chunk / kStepBytes / layout.warps_k;
     if (layout.tiles * steps < 2) return;  // pieces come in pairs
-    const std::int64_t registers =
-        kRegisters / (layout.threads() * layout.blocks) / 8 * 8;  // that a thread can have
-    if (std::min<std::int64_t>(registers, 255) < registers_of(shape, layout)) return;
+    if (registers_there(layout) < registers_of(shape, layout)) return;
     if (layout.rounds(shape) <= (layout.split - 1) * layout.block_rounds(shape)) return;
     if (shape.scale_block > 0 && chunk_depth(shape, layout) % shape.scale_block != 0) return;
     if (!choose_group_stages(shape, device, layout)) return;

@@ -39,7 +39,8 @@ __device__ inline uint32 largest_pair(const uint4& x) {
 }
 // By a warp: as a float, the largest magnitude of a row of a step, of which lanes have a part each;
 // lanes kFirst, 2 kFirst ... up to kEnd apart have parts of the same row.
-template <int kFirst, int kEnd> __device__ inline float largest_of_row(uint32 pair) {
+template <int kFirst, int kEnd>
+__device__ inline float largest_of_row(uint32 pair) {
   pair = max_magnitudes(T(), pair, pair >> 16);
 #pragma unroll
   for (int with = kFirst; with < kEnd; with *= 2)
@@ -75,8 +76,7 @@ struct DigitScale {
     uint32 bits[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      bits[i] = __float_as_uint(
-          fmaf(widen(T(), (uint16)(pairs[i] >> (16 * half))), part, kMiddle));
+      bits[i] = __float_as_uint(fmaf(widen(T(), (uint16)(pairs[i] >> (16 * half))), part, kMiddle));
     const uint32 first = __byte_perm(bits[0], bits[1], 0x5140);
     const uint32 second = __byte_perm(bits[2], bits[3], 0x5140);
     const uint32 high = __byte_perm(__byte_perm(bits[0], bits[1], 0x0062),

@@ -45,6 +45,5 @@ extern "C" __global__ void __launch_bounds__(kOrderWarps * 32)
     for (int d = 0; d < kDigits; ++d)
       *(uint32*)(to + d * kPlaneBytes + (half ^ row / 4) * 16) = words[d];
   }
-  if (unit == 0)
-    *(float*)(image + kFirstPower + block * kPowerBytes + row * 4) = scale.factor;
+  if (unit == 0) *(float*)(image + kFirstPower + block * kPowerBytes + row * 4) = scale.factor;
 }

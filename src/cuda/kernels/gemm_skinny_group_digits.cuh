@@ -31,8 +31,7 @@ struct StepFactors {
   }
 };
 
-__device__ inline void bytes_of_packets(const Words (&low_high)[2],
-                                        uint32 (&factors)[kSlices][4]) {
+__device__ inline void bytes_of_packets(const Words (&low_high)[2], uint32 (&factors)[kSlices][4]) {
   constexpr uint32 kUpper = 0xf0f0f0f0u;
 #pragma unroll
   for (int w = 0; w < kSlices; ++w)
@@ -86,8 +85,7 @@ __device__ inline void add_stage(const GroupLane& lane, GroupSums& all) {
       if (has_next) lane.packets((first + n + 1) / kTiles, (n + 1) % kTiles, packets);
       lane.scales(number, tile, scales[n % 2]);
       if (tile == 0) factors[n / kTiles % 2].load(lane, number);
-      multiply_piece(own[n % 2], bytes[n % 2],
-                     advance_descriptor(x, number * (kWarpsK * kOfStep)));
+      multiply_piece(own[n % 2], bytes[n % 2], advance_descriptor(x, number * (kWarpsK * kOfStep)));
       wait_for_products<1>();  // of the piece before
       if (n > 0)
         add_digits(all.sums[(n - 1) % kTiles], own[(n - 1) % 2], factors[(n - 1) / kTiles % 2],
@@ -102,8 +100,7 @@ __device__ inline void add_stage(const GroupLane& lane, GroupSums& all) {
 // A packet of each of the warp's rows, of some step, from global memory. Rows past the last one are
 // read as it is: their sums go nowhere.
 __device__ inline void load_again(const Args& args, const GroupLane& lane, const Place& place,
-                                  int step, Words (&packets)[kPackets],
-                                  float (&scales)[kPackets]) {
+                                  int step, Words (&packets)[kPackets], float (&scales)[kPackets]) {
   const int64 group = (int64)step * kStepDepth / kScaleBlock;
 #pragma unroll
   for (int p = 0; p < kPackets; ++p) {
@@ -132,8 +129,7 @@ __device__ inline void mend_sums(const Args& args, const GroupWalk& walk, const 
     Words packets[kPackets];
     float scales[kPackets];
     load_again(args, lane, place, step, packets, scales);
-    const uint16* const x =
-        (const uint16*)args.x + step * kStepDepth + threadIdx.x % 4 * kOwn;
+    const uint16* const x = (const uint16*)args.x + step * kStepDepth + threadIdx.x % 4 * kOwn;
     Products own;
     own.template add<true>(
         args, place, packets,
@@ -146,7 +142,6 @@ __device__ inline void mend_sums(const Args& args, const GroupWalk& walk, const 
     for (int i = 0; i < kTiles; ++i)
 #pragma unroll
       for (int v = 0; v < kHalf; ++v)
-        all.sums[i][v] =
-            fmaf(own.sums[i][v / 4][v % 4], scales[2 * i + v / 2 % 2], all.sums[i][v]);
+        all.sums[i][v] = fmaf(own.sums[i][v / 4][v % 4], scales[2 * i + v / 2 % 2], all.sums[i][v]);
   }
 }
