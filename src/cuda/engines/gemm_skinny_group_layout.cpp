@@ -36,13 +36,21 @@ std::int64_t registers_of(const Shape& shape, const Layout& layout) {
   const bool scaled = shape.scale_block > 0;
   if (layout.has_digits()) {  // sums of three digits; longer loops keep more addresses
     const std::int64_t pieces = layout.tiles * (layout.chunk / kStepBytes / layout.warps_k);
-    return (pieces == 2 ? 52 : 80) + 9 * sums + (layout.tiles - 1) * 10;
+    if (layout.own_places(shape) == 1) return 56 + 9 * sums / 2 + (layout.tiles - 1) * 24;
+    return (pieces == 2 ? 46 : 76) + 9 * sums + (layout.tiles - 1) * 12;
   }
-  if (scaled && sums == 16 && layout.warps_n * layout.warps_k > 12)  // sums of one piece
-    return layout.tiles == 1 ? 96 : 255;
+  if (scaled && layout.own_places(shape) == 1) return layout.tiles == 1 ? 96 : 255;
   const std::int64_t all =
       20 + layout.tiles * sums + (scaled ? 2 * sums + 4 : 0) + (shape.bits() == 16 ? 16 : 32) + 16;
   return scaled || shape.bits() == 4 ? std::max<std::int64_t>(all, 92) : all;
+}
+
+// That a thread can have. Warps are shared out over four partitions of a multiprocessor.
+std::int64_t registers_left(const Layout& layout) {
+  if (!layout.has_digits()) return kRegisters / (layout.threads() * layout.blocks) / 8 * 8;
+  constexpr std::int64_t kPartitions = 4, kWarp = 32;
+  const std::int64_t warps = ceil_div(layout.threads() / kWarp * layout.blocks, kPartitions);
+  return kRegisters / kPartitions / (warps * kWarp) / 8 * 8;
 }
 
 bool choose_group_stages(const Shape& shape, const DeviceProps& device, Layout& layout) {
@@ -59,6 +67,12 @@ bool choose_group_stages(const Shape& shape, const DeviceProps& device, Layout& 
 }
 
 }  // namespace
+
+std::int64_t SkinnyLayout::own_places(const Shape& shape) const {
+  const std::int64_t warps = warps_n * warps_k, columns = shape.columns();
+  if (has_digits()) return columns == 32 || (columns == 16 && warps > 12) ? 1 : 2;
+  return columns == 32 && warps > 12 ? 1 : 2;
+}
 
 std::int64_t SkinnyLayout::image_bytes(const Shape& shape) const {
   // See kernels/gemm_skinny_order.cuh.
@@ -97,8 +111,7 @@ std::vector<SkinnyLayout> layouts_by_groups(const Shape& shape, const DeviceProp
     if (chunk_depth(shape, layout) % kBlockDepth != 0) return;
     const std::int64_t steps = layout.chunk / kStepBytes / layout.warps_k;
     if (layout.tiles * steps < 2) return;  // pieces come in pairs
-    const std::int64_t registers =
-        kRegisters / (layout.threads() * layout.blocks) / 8 * 8;  // that a thread can have
+    const std::int64_t registers = registers_left(layout);
     if (std::min<std::int64_t>(registers, 255) < registers_of(shape, layout)) return;
     if (layout.rounds(shape) <= (layout.split - 1) * layout.block_rounds(shape)) return;
     if (shape.scale_block > 0 && chunk_depth(shape, layout) % shape.scale_block != 0) return;
