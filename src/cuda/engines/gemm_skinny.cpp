@@ -177,9 +177,9 @@ class Designer {
            constant("kFewAtOnce", layout_.few_at_once(shape_)) +
            constant("kPacketBytes", shape_.packet_bytes()) +
            constant("kCopyBytes", shape_.copy_bytes()) + constant("kTiles", layout_.tiles) +
-           constant("kWarpsN", layout_.warps_n) + constant("kWarpsK", layout_.warps_k) +
-           constant("kClusterBlocks", layout_.split) + constant("kBlocks", layout_.blocks) +
-           constant("kCopiesX", shape_.copies_x() ? 1 : 0) +
+           constant("kRows", layout_.rows(shape_)) + constant("kWarpsN", layout_.warps_n) +
+           constant("kWarpsK", layout_.warps_k) + constant("kClusterBlocks", layout_.split) +
+           constant("kBlocks", layout_.blocks) + constant("kCopiesX", shape_.copies_x() ? 1 : 0) +
            constant("kHasWeightProgram", shape_.has_work ? 1 : 0) +
            constant("kVectorX", vector_of(shape_.x, shape_.matrix() ? 8 : 4)) +
            constant("kVectorW", shape_.has_work ? vector_of(shape_.work, 8) : 1) +

@@ -181,7 +181,7 @@ double seconds_by_groups(const Shape& shape, const Layout& layout, const DeviceP
   constexpr double kOrderLaunch = 1.45e-6;  // seconds, of the launch that puts x in order
   constexpr double kOrderClocks = 17;       // of a warp that does so with 128 depths of 8 rows
   const Turns turns(shape, layout, device);
-  const auto rows = as_double(layout.rows(shape)), chunk = as_double(layout.chunk);
+  const auto rows = as_double(layout.rows_of_warps(shape)), chunk = as_double(layout.chunk);
   const auto columns = as_double(shape.columns());
   const auto warps = as_double(layout.warps_n * layout.warps_k);
   const bool has_offset = shape.groups_keep_offset();

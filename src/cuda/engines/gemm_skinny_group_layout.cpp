@@ -52,6 +52,14 @@ std::int64_t registers_left(const Layout& layout) {
   const std::int64_t warps = ceil_div(layout.threads() / kWarp * layout.blocks, kPartitions);
   return kRegisters / kPartitions / (warps * kWarp) / 8 * 8;
 }
+// So many that blocks with all rows of their warps, were they as many as there is room for, would
+// have in each pass: all multiprocessors then have as many.
+std::int64_t even_rows(const Shape& shape, const Layout& layout, const DeviceProps& device) {
+  const std::int64_t at_once = Layout::clusters_at_once(device, layout.split) * layout.blocks;
+  const std::int64_t passes = ceil_div(ceil_div(shape.many, layout.rows_of_warps(shape)), at_once);
+  const std::int64_t of_warp = layout.warp_rows(shape);  // all of them or none
+  return ceil_div(ceil_div(shape.many, at_once * passes), of_warp) * of_warp;
+}
 
 bool choose_group_stages(const Shape& shape, const DeviceProps& device, Layout& layout) {
   const std::int64_t room =
@@ -118,8 +126,14 @@ std::vector<SkinnyLayout> layouts_by_groups(const Shape& shape, const DeviceProp
     if (!choose_group_stages(shape, device, layout)) return;
     if (layout.split > 1 && layout.passes > 1) return;  // helpers are not to wait for clusters
     best.consider({layout.tiles, layout.warps_n, layout.split, layout.chunk,
-                   layout.orders_here() ? 1 : 0, layout.digits},
+                   layout.orders_here() ? 1 : 0, layout.digits, layout.block_rows > 0 ? 1 : 0},
                   layout.seconds(shape, device), layout);
+  };
+  const auto consider_rows = [&](Layout layout) {
+    consider(layout);
+    layout.block_rows = even_rows(shape, layout, device);
+    const std::int64_t idle = layout.rows_of_warps(shape) - layout.block_rows;
+    if (idle > 0 && idle < 4 * layout.warp_rows(shape)) consider(layout);  // no whole warpgroup
   };
   constexpr std::int64_t kMostOrderWarps = 4;
   Layout layout;
@@ -130,15 +144,15 @@ std::vector<SkinnyLayout> layouts_by_groups(const Shape& shape, const DeviceProp
           for (layout.blocks = 1; layout.blocks <= 2; ++layout.blocks)
             for (layout.chunk = 128; layout.chunk <= 512; layout.chunk *= 2) {
               layout.helpers = 1;
-              consider(layout);
+              consider_rows(layout);
               if (shape.suits_digits()) {
                 layout.digits = 1;
-                consider(layout);
+                consider_rows(layout);
                 layout.digits = 0;
               }
               if (shape.bits() < 8) continue;  // more numbers of x to a chunk, and offsets
               layout.helpers += std::min(blocks_of_x(shape, layout), kMostOrderWarps);
-              consider(layout);
+              consider_rows(layout);
             }
   return best.first(most);
 }

@@ -59,9 +59,10 @@ bool phases_are_long_enough(const Shape& shape, const Layout& layout) {
 }  // namespace
 
 std::vector<std::pair<std::string, std::int64_t>> SkinnyLayout::knobs() const {
-  return {{"tiles", tiles},   {"warps_n", warps_n}, {"warps_k", warps_k}, {"split", split},
-          {"blocks", blocks}, {"steps", steps},     {"phase", phase},     {"passes", passes},
-          {"chunk", chunk},   {"batch", batch},     {"helpers", helpers}, {"digits", digits}};
+  return {{"tiles", tiles},          {"warps_n", warps_n}, {"warps_k", warps_k}, {"split", split},
+          {"blocks", blocks},        {"steps", steps},     {"phase", phase},     {"passes", passes},
+          {"chunk", chunk},          {"batch", batch},     {"helpers", helpers}, {"digits", digits},
+          {"block_rows", block_rows}};
 }
 SkinnyLayout::SkinnyLayout(const Config& config)
     : tiles(config.knob("tiles")),
@@ -75,7 +76,8 @@ SkinnyLayout::SkinnyLayout(const Config& config)
       chunk(config.knob("chunk")),
       batch(config.knob("batch")),
       helpers(config.knob("helpers")),
-      digits(config.knob("digits")) {}
+      digits(config.knob("digits")),
+      block_rows(config.knob("block_rows")) {}
 
 std::int64_t SkinnyLayout::step_depth(const Shape& shape) const { return 4 * own_depth(shape); }
 std::int64_t SkinnyLayout::warp_rows(const Shape& shape) const {

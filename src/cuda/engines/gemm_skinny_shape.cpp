@@ -199,8 +199,8 @@ bool SkinnyShape::lies_in_rows(const DeviceProps& device) const {
 bool SkinnyShape::suits_groups(const DeviceProps& device) const {
   constexpr int kHopper = 90;  // no other has wgmma
   constexpr std::int64_t kPieceBytes = 128;
-  // Rows of x up to which warps are as fast: the fewer, the more a weight takes.
-  const std::int64_t enough = bits() >= 16 ? 16 : bits() == 8 ? 8 : 0;
+  // Rows of x up to which warps are as fast with weights of 16 bits, which take least.
+  const std::int64_t enough = bits() >= 16 ? 16 : 0;
   return device.compute_capability == kHopper && lies_in_rows(device) && batches == 1 &&
          few > enough && row_bytes() % kPieceBytes == 0 && (bits() >= 8 || weights.offset == 0);
 }

@@ -83,6 +83,8 @@ struct SkinnyLayout {
   // order; where there are none, a launch before does that.
   std::int64_t helpers = 0;
   std::int64_t digits = 0;  // 1: there, x as digits times 4-bit weights, as integers
+  // There: rows of a block where they are fewer than its warps have room for; 0: all.
+  std::int64_t block_rows = 0;
 
   std::vector<std::pair<std::string, std::int64_t>> knobs() const;
   explicit SkinnyLayout(const Config& config);
@@ -91,7 +93,10 @@ struct SkinnyLayout {
   std::int64_t threads() const { return (warps_n * warps_k + helpers) * 32; }
   std::int64_t step_depth(const SkinnyShape& shape) const;  // of a warp
   std::int64_t warp_rows(const SkinnyShape& shape) const;
-  std::int64_t rows(const SkinnyShape& shape) const { return warps_n * warp_rows(shape); }
+  std::int64_t rows_of_warps(const SkinnyShape& shape) const { return warps_n * warp_rows(shape); }
+  std::int64_t rows(const SkinnyShape& shape) const {
+    return block_rows > 0 ? block_rows : rows_of_warps(shape);
+  }
   std::int64_t rounds(const SkinnyShape& shape) const;  // or chunks; all blocks with the same rows
   std::int64_t block_rounds(const SkinnyShape& shape) const;
   std::int64_t buffers_x(const SkinnyShape& shape) const;

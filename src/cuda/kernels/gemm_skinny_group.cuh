@@ -23,11 +23,12 @@ __device__ inline void finish_group(const Args& args, const Place& place, const 
 #pragma unroll 1
   for (int first = 0; first < kFew; first += kFewAtOnce, ++round) {
     float* const sums = memory + round % kSumPlaces * kSumFloats;
-    products.visit([&](int row, int m, float sum) {
-      if (kFewAtOnce == kFew || (unsigned)(m - first) < (unsigned)kFewAtOnce)
-        sums[(warp / kWarpsN * kFewAtOnce + m - first) * kPitch + warp % kWarpsN * kWarpRows +
-             row] = sum;
-    });
+    if (has_rows(warp))
+      products.visit([&](int row, int m, float sum) {
+        if (kFewAtOnce == kFew || (unsigned)(m - first) < (unsigned)kFewAtOnce)
+          sums[(warp / kWarpsN * kFewAtOnce + m - first) * kPitch + warp % kWarpsN * kWarpRows +
+               row] = sum;
+      });
     group_barrier<kThreads>(0);
     add_and_store<kClusterBlocks, kVectorY>(args, place, first, sums, rank);
   }

@@ -13,6 +13,10 @@ __device__ inline int row_of_lane(int g) {
   return g;
 }
 
+// Blocks may have fewer rows than their warps have room for, so that all multiprocessors have as
+// many: other warps multiply the first rows once more, as a warpgroup multiplies 64, for nobody.
+__device__ inline bool has_rows(int warp) { return warp % kWarpsN * kWarpRows < kRows; }
+
 struct GroupSums {
   // sums[i]: of rows 16 i + r and 16 i + 8 + r of the warp.
   float sums[kTiles][kHalf];
@@ -42,7 +46,7 @@ struct GroupLane {
 
   __device__ GroupLane(int warp) {
     const int lane = threadIdx.x % 32, r = row_of_lane(lane / 4);
-    row = warp % kWarpsN * kWarpRows + r;
+    row = (has_rows(warp) ? warp % kWarpsN * kWarpRows : 0) + r;
     step = kWarpsK == 1 ? 0 : warp / kWarpsN;
     swizzled = (lane % 4 ^ (r * kPieces & 7) ^ step % 2 * 4 ^ step / 2) * 16;
   }

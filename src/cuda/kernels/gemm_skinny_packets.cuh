@@ -20,7 +20,7 @@ static const int kOwn = kAlong ? kElements : kMatrix ? 8 : 4;
 static const int kPackets = kAlong ? 2 * kTiles : kOwn;
 static const int kStepDepth = 4 * kOwn;
 static const int kWarpRows = kAlong ? 16 * kTiles : 8 * kElements;
-static const int kRows = kWarpsN * kWarpRows;
+static_assert(kRows <= kWarpsN * kWarpRows);  // of a block; less only by warpgroups
 // x in units of 16 bytes: kUnit depths of one of its rows.
 static const int kUnit = kMatrix ? 8 : 4;
 static const int kUnits = kOwn / kUnit;
