@@ -77,6 +77,7 @@ TEST_F(GemmSkinny, ScalesOfBlocksWithoutSpills) {
     for (const std::int64_t many : {28672, 4096})
       for (const std::int64_t digits : {0, 1}) {
         const Problem problem{.few = few, .many = many, .depth = 8192, .weights = i4, .block = 128};
+        SCOPED_TRACE(testing::Message() << few << " rows of x, " << many << " of weights");
         const auto plan = build_plan(product(problem), h200, {}, nullptr, false);
         ASSERT_EQ(plan->steps.size(), 1);
         const Region& region = plan->steps[0].region;
@@ -209,8 +210,8 @@ TEST_F(GpuGemmSkinny, ByGroups) {
   agrees({.few = 19, .many = 136, .depth = 448}, small, true);
   // Blocks with fewer rows than their warps have room for.
   expect_agrees(gemm_skinny_engine(),
-                product({.few = 7, .many = 340, .depth = 768, .weights = e4m3, .after = true}), true,
-                3, support::Fill::plain, small,
+                product({.few = 7, .many = 340, .depth = 768, .weights = e4m3, .after = true}),
+                true, 3, support::Fill::plain, small,
                 [](const Config& config) { return config.knob("block_rows") > 0; });
   // All of the GPU: one unit for each block, or for two.
   agrees({.few = 20, .many = 136, .depth = 1536, .weights = i4, .block = 128}, whole, true);

@@ -34,12 +34,15 @@ std::int64_t blocks_of_x(const Shape& shape, const Layout& layout) {
 std::int64_t registers_of(const Shape& shape, const Layout& layout) {
   const std::int64_t sums = shape.columns() / 2;
   const bool scaled = shape.scale_block > 0;
+  const std::int64_t pieces = layout.tiles * (layout.chunk / kStepBytes / layout.warps_k);
   if (layout.has_digits()) {  // sums of three digits; longer loops keep more addresses
-    const std::int64_t pieces = layout.tiles * (layout.chunk / kStepBytes / layout.warps_k);
     if (layout.own_places(shape) == 1) return 56 + 9 * sums / 2 + (layout.tiles - 1) * 24;
     return (pieces == 2 ? 46 : 76) + 9 * sums + (layout.tiles - 1) * 12;
   }
   if (scaled && layout.own_places(shape) == 1) return layout.tiles == 1 ? 96 : 255;
+  // Long loops of 16 warps need all of 96 registers, and fewer rows one more.
+  if (scaled && layout.block_rows > 0 && layout.warps_n * layout.warps_k > 12 && pieces > 2)
+    return 255;
   const std::int64_t all =
       20 + layout.tiles * sums + (scaled ? 2 * sums + 4 : 0) + (shape.bits() == 16 ? 16 : 32) + 16;
   return scaled || shape.bits() == 4 ? std::max<std::int64_t>(all, 92) : all;

@@ -16,7 +16,7 @@ static const int kOwnSums = WGMMA_N / 2;  // of a piece, 4 of each digit of 8 ro
 // few; it is then other warpgroups whose products run meanwhile.
 static const int kMostPieces = kOwnPlaces == 1 ? 4 : 8;
 static const int kTurnPieces = kAllPieces <= kMostPieces ? kAllPieces : kMostPieces;
-static const int kUsedSums = 4 * kFewTiles;  // of a lane: where all 8 rows are none of x, nobody looks
+static const int kUsedSums = 4 * kFewTiles;  // of a lane: nobody looks at 8 rows that x has not
 static_assert(kDigits == 3 && kUsedSums <= kHalf);
 
 // Powers of two of rows 2 t and 2 t + 1 of each 8 of x, the same for all pieces of a step.
