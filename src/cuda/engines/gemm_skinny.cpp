@@ -238,7 +238,8 @@ class Designer {
     std::string text =
         fmt::format("typedef {} Sum;\n", digits ? "int" : "float") + constant("kTransposeA", 0) +
         constant("kTransposeB", 0) + constant("kHelpers", layout_.helpers) +
-        constant("kColumns", shape_.columns()) + constant("kOrderWarps", order_warps());
+        constant("kColumns", shape_.columns()) +
+        constant("kOwnPlaces", layout_.own_places(shape_)) + constant("kOrderWarps", order_warps());
     for (const auto& [name, value] : std::initializer_list<std::pair<const char*, std::string>>{
              {"N", fmt::format("{}", shape_.columns() * layout_.planes())},
              {"K", digits ? "\"k32\"" : "\"k16\""},

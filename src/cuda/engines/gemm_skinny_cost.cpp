@@ -191,7 +191,7 @@ double seconds_by_groups(const Shape& shape, const Layout& layout, const DeviceP
   const double pieces = rows / 16 * chunk / as_double(kStepBytes);  // of all warps
 
   const double memory = chunk_memory_seconds(kByGroups, shape, layout, device, turns.at_once);
-  const bool waits = is_scaled(shape) && columns > 16 && warps > 12;
+  const bool waits = is_scaled(shape) && layout.own_places(shape) == 1;
   const double converted = layout.has_digits() ? kToBytes : conversion(shape, has_offset);
   const double of_sums = columns / 2 * (layout.has_digits() ? kOfDigits : 1);
   const double piece = (2 * (converted + 1) + slices + kPart * std::ceil(slices / 4) +

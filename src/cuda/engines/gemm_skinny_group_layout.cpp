@@ -34,28 +34,30 @@ std::int64_t blocks_of_x(const Shape& shape, const Layout& layout) {
 std::int64_t registers_of(const Shape& shape, const Layout& layout) {
   const std::int64_t sums = shape.columns() / 2;
   const bool scaled = shape.scale_block > 0;
+  const std::int64_t pieces = layout.tiles * (layout.chunk / kStepBytes / layout.warps_k);
   if (layout.has_digits()) {  // sums of three digits; longer loops keep more addresses
-    const std::int64_t pieces = layout.tiles * (layout.chunk / kStepBytes / layout.warps_k);
-    const std::int64_t addresses = pieces == 2 ? 52 : pieces <= 4 ? 80 : 88;
-    return addresses + 9 * sums + (layout.tiles - 1) * (pieces == 2 ? 8 : 10);
+    const std::int64_t places = layout.own_places(shape);
+    // A few more where the kernel has warps that make digits, too.
+    const std::int64_t beside = layout.orders_here() && (places == 1 || pieces > 4) ? 8 : 0;
+    if (places == 1) return 56 + 9 * sums / 2 + (layout.tiles - 1) * 24 + beside;
+    return (pieces == 2 ? 46 : 76) + 9 * sums + (layout.tiles - 1) * 12 + beside;
   }
-  if (scaled && sums == 16 && layout.warps_n * layout.warps_k > 12)  // sums of one piece
-    return layout.tiles == 1 ? 96 : 255;
+  if (scaled && layout.own_places(shape) == 1) return layout.tiles == 1 ? 96 : 255;
+  // Long loops of 16 warps need all of 96 registers, and fewer rows one more.
+  if (scaled && layout.block_rows > 0 && layout.warps_n * layout.warps_k > 12 && pieces > 2)
+    return 255;
   const std::int64_t all =
       20 + layout.tiles * sums + (scaled ? 2 * sums + 4 : 0) + (shape.bits() == 16 ? 16 : 32) + 16;
   return scaled || shape.bits() == 4 ? std::max<std::int64_t>(all, 92) : all;
 }
 
-// That a thread can have. They are given to four warps at a time; that counts where x is made
-// digits here, other estimates above were fitted without it.
-std::int64_t registers_there(const Layout& layout) {
-  constexpr std::int64_t kMost = 255, kUnit = 8, kFourWarps = 128;
-  std::int64_t threads = layout.threads() * layout.blocks;
-  if (layout.has_digits() && layout.orders_here())
-    threads = ceil_div(threads, kFourWarps) * kFourWarps;
-  return std::min(kRegisters / threads / kUnit * kUnit, kMost);
+// That a thread can have. Warps are shared out over four partitions of a multiprocessor.
+std::int64_t registers_left(const Layout& layout) {
+  if (!layout.has_digits()) return kRegisters / (layout.threads() * layout.blocks) / 8 * 8;
+  constexpr std::int64_t kPartitions = 4, kWarp = 32;
+  const std::int64_t warps = ceil_div(layout.threads() / kWarp * layout.blocks, kPartitions);
+  return kRegisters / kPartitions / (warps * kWarp) / 8 * 8;
 }
-
 // So many that blocks with all rows of their warps, were they as many as there is room for, would
 // have in each pass: all multiprocessors then have as many.
 std::int64_t even_rows(const Shape& shape, const Layout& layout, const DeviceProps& device) {
@@ -79,6 +81,12 @@ bool choose_group_stages(const Shape& shape, const DeviceProps& device, Layout& 
 }
 
 }  // namespace
+
+std::int64_t SkinnyLayout::own_places(const Shape& shape) const {
+  const std::int64_t warps = warps_n * warps_k, columns = shape.columns();
+  if (has_digits()) return columns == 32 || (columns == 16 && warps > 12) ? 1 : 2;
+  return columns == 32 && warps > 12 ? 1 : 2;
+}
 
 std::int64_t SkinnyLayout::image_bytes(const Shape& shape) const {
   // See kernels/gemm_skinny_order.cuh.
@@ -117,7 +125,8 @@ std::vector<SkinnyLayout> layouts_by_groups(const Shape& shape, const DeviceProp
     if (chunk_depth(shape, layout) % kBlockDepth != 0) return;
     const std::int64_t steps = layout.chunk / kStepBytes / layout.warps_k;
     if (layout.tiles * steps < 2) return;  // pieces come in pairs
-    if (registers_there(layout) < registers_of(shape, layout)) return;
+    const std::int64_t registers = registers_left(layout);
+    if (std::min<std::int64_t>(registers, 255) < registers_of(shape, layout)) return;
     if (layout.rounds(shape) <= (layout.split - 1) * layout.block_rounds(shape)) return;
     if (shape.scale_block > 0 && chunk_depth(shape, layout) % shape.scale_block != 0) return;
     if (!choose_group_stages(shape, device, layout)) return;
@@ -148,10 +157,8 @@ std::vector<SkinnyLayout> layouts_by_groups(const Shape& shape, const DeviceProp
               if (shape.bits() >= 8) consider_rows(layout);  // others have offsets
               if (!shape.suits_digits()) continue;
               layout.digits = 1;
-              for (const std::int64_t order_warps : {std::int64_t{0}, (blocks + 1) / 2, blocks}) {
-                layout.helpers = 1 + order_warps;
-                consider_rows(layout);
-              }
+              for (layout.helpers = 1; layout.helpers <= 1 + blocks; ++layout.helpers)
+                consider_rows(layout);  // fewer leave more registers
             }
   return best.first(most);
 }

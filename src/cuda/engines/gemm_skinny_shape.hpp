@@ -51,9 +51,9 @@ struct SkinnyShape {
     return scale_block > 0 && (weights.dtype == i4 || weights.dtype == u4) && type == bf16;
   }
   // Whether they can multiply 4-bit weights as integers, x as digits
-  // (kernels/gemm_skinny_digits.cuh): with more rows of x, sums take all of the registers.
+  // (kernels/gemm_skinny_digits.cuh).
   bool suits_digits() const {
-    return scale_block > 0 && (weights.dtype == i4 || weights.dtype == u4) && few <= 16;
+    return scale_block > 0 && (weights.dtype == i4 || weights.dtype == u4);
   }
   // Rows of x as wgmma counts them.
   std::int64_t columns() const { return few <= 8 ? 8 : few <= 16 ? 16 : 32; }
@@ -125,7 +125,9 @@ struct SkinnyLayout {
   bool has_digits() const { return digits != 0; }
   std::int64_t planes() const {
     return has_digits() ? 3 : 1;
-  }                                                          // of x: columns for each of its rows
+  }  // of x: columns for each of its rows
+  // Pieces whose sums wait for their scales at a time: one where registers are few.
+  std::int64_t own_places(const SkinnyShape& shape) const;
   std::int64_t order_turns(const SkinnyShape& shape) const;  // of a warp that does so, for a chunk
   std::int64_t image_bytes(const SkinnyShape& shape) const;  // of x, for a chunk
   std::int64_t scratch_bytes(const SkinnyShape& shape) const {  // for all of x

@@ -6,8 +6,7 @@
 static const int kTogether = kSlices < 4 ? kSlices : 4;  // slices of a part
 static const int kParts = kSlices / kTogether;           // of a piece
 static const int kPartWords = 2 * kTogether / kPairs;    // of a packet
-// Pieces whose sums wait for their scales at a time: where registers are few, one.
-static const int kOwnPlaces = kHalf == 16 && kWarps > 12 ? 1 : 2;
+// kOwnPlaces: pieces whose sums wait for their scales at a time: where registers are few, one.
 // In one turn of a loop.
 static const int kMostPieces = kScaled && kOwnPlaces == 1 ? 2 : 8;
 static const int kTurnPieces = kAllPieces <= kMostPieces ? kAllPieces : kMostPieces;
