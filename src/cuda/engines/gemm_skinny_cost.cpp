@@ -15,7 +15,7 @@ namespace {
 using Layout = SkinnyLayout;
 using Shape = SkinnyShape;
 
-// --- constants, fitted to 4000 timings of an H200 (150 problems; estimates are 5 % off, first
+// --- constants, fitted to 5500 timings of an H200 (150 problems; estimates are 6 % off, first
 // choices take 1.02 times as long as the fastest, by themselves and in a row)
 constexpr double kClock = 1.75e9;       // Hz
 constexpr double kEnough = 32 << 10;    // bytes on the way per multiprocessor
@@ -33,18 +33,18 @@ struct Walk {
   double pass;                         // seconds of each further group of rows of a block
   double cluster;                      // seconds for the barriers of a group of rows
 };
-constexpr Walk kByRows = {.of_memory = 0.934,
-                          .most_issued = 1.97,
-                          .issued_by_warp = 0.238,
-                          .start = 7.1e-6,
-                          .pass = 1.01e-6,
-                          .cluster = 1.19e-6};
-constexpr Walk kByGroups = {.of_memory = 0.855,
-                            .most_issued = 2.93,
-                            .issued_by_warp = 0.455,
-                            .start = 4.87e-6,
-                            .pass = 1.16e-6,
-                            .cluster = 3.04e-6};
+constexpr Walk kByRows = {.of_memory = 0.957,
+                          .most_issued = 1.89,
+                          .issued_by_warp = 0.366,
+                          .start = 7.16e-6,
+                          .pass = 0.94e-6,
+                          .cluster = 0.92e-6};
+constexpr Walk kByGroups = {.of_memory = 0.892,
+                            .most_issued = 1.98,
+                            .issued_by_warp = 0.385,
+                            .start = 3.83e-6,
+                            .pass = 1.06e-6,
+                            .cluster = 2.38e-6};
 constexpr Walk kDirect = {.of_memory = 0.78,
                           .most_issued = 1.53,
                           .issued_by_warp = 0.118,
@@ -129,10 +129,10 @@ double chunk_memory_seconds(const Walk& walk, const Shape& shape, const Layout& 
 
 // Where the copy engine brings the weights by rows.
 double seconds_by_rows(const Shape& shape, const Layout& layout, const DeviceProps& device) {
-  constexpr double kCopyClocks = 3.1, kCopyBytesPerClock = 42;  // of a row
-  constexpr double kChunkClocks = 213;                          // to wait, and to meet
-  constexpr double kAsk = 3.5, kChunk = 16;                     // instructions of a warp
-  constexpr double kSharedBytesPerClock = 128;
+  constexpr double kCopyClocks = 3.3, kCopyBytesPerClock = 41.5;  // of a row
+  constexpr double kChunkClocks = 335;                            // to wait, and to meet
+  constexpr double kAsk = 1.3, kChunk = 2.3;                      // instructions of a warp
+  constexpr double kSharedBytesPerClock = 76;
   const Turns turns(shape, layout, device);
   const auto rows = as_double(layout.rows(shape)), chunk = as_double(layout.chunk);
   const auto few = as_double(shape.few), warps = as_double(layout.warps_n * layout.warps_k);
@@ -170,17 +170,20 @@ double seconds_by_rows(const Shape& shape, const Layout& layout, const DevicePro
 
 // Where warpgroups multiply.
 double seconds_by_groups(const Shape& shape, const Layout& layout, const DeviceProps& device) {
-  constexpr double kPart = 12;       // instructions of a warp for up to 4 slices: addresses, waits
-  constexpr double kToBytes = 12;    // of a packet of 4-bit weights, times digits of x
-  constexpr double kOfDigits = 6;    // of a sum of three digits, to multiply and add it
-  constexpr double kOnePlace = 1.4;  // sums of a piece are waited for: kernels' kOwnPlaces
-  constexpr double kChunkClocks = 161;  // to wait, and for the last products
-  constexpr double kSliceClocks = 16;   // of a product of 64 rows and 16 depths, beside its columns
-  constexpr double kLast = 0.06;        // of a chunk, whose bytes come last
-  constexpr double kBytesPerClock = 42;     // that come to a multiprocessor
-  constexpr double kOrderLaunch = 1.45e-6;  // seconds, of the launch that puts x in order
-  constexpr double kOrderClocks = 17;       // of a warp that does so with 128 depths of 8 rows
-  constexpr double kDigitClocks = 60;       // and makes digits of them: by count, not measured
+  constexpr double kPart = 8.2;       // instructions of a warp for up to 4 slices: addresses, waits
+  constexpr double kToBytes = 12;     // of a packet of 4-bit weights, times digits of x
+  constexpr double kOfDigits = 5.2;   // of a sum of three digits, to multiply and add it
+  constexpr double kOnePlace = 1.23;  // sums of a piece are waited for: kernels' kOwnPlaces
+  constexpr double kChunkClocks = 196;      // to wait, and for the last products
+  constexpr double kSliceClocks = 10.9;     // of a product of 64 rows, beside its columns
+  constexpr double kLast = 0.09;            // of a chunk, whose bytes come last
+  constexpr double kBytesPerClock = 59;     // that come to a multiprocessor
+  constexpr double kOrderLaunch = 1.82e-6;  // seconds, of the launch that puts x in order
+  constexpr double kOrderClocks = 14;       // of a warp that does so with 128 depths of 8 rows
+  constexpr double kDigitClocks = 400;      // and makes digits of them
+  // Where multiprocessors have different shares: of so much more, to this power. Shares that are
+  // even leave no multiprocessors to the next launch, which would begin there.
+  constexpr double kUneven = 0.26, kEven = 0.5e-6;
   const Turns turns(shape, layout, device);
   const auto rows = as_double(layout.rows_of_warps(shape)), chunk = as_double(layout.chunk);
   const auto columns = as_double(shape.columns());
@@ -190,8 +193,11 @@ double seconds_by_groups(const Shape& shape, const Layout& layout, const DeviceP
       layout.has_digits() ? units(shape) : units(shape) * 2 + (has_offset ? 1 : 0);
   const double pieces = rows / 16 * chunk / as_double(kStepBytes);  // of all warps
 
-  const double memory = chunk_memory_seconds(kByGroups, shape, layout, device, turns.at_once);
-  const bool waits = is_scaled(shape) && layout.own_places(shape) == 1;
+  const double share = turns.all * as_double(layout.passes * layout.rows(shape)) /
+                       as_double(layout.split * shape.many) * device.compute_units;
+  const double memory = chunk_memory_seconds(kByGroups, shape, layout, device, turns.at_once) *
+                        std::pow(std::max(share, 1.0), kUneven);
+  const bool waits = layout.has_digits() && layout.own_places(shape) == 1;
   const double converted = layout.has_digits() ? kToBytes : conversion(shape, has_offset);
   const double of_sums = columns / 2 * (layout.has_digits() ? kOfDigits : 1);
   const double piece = (2 * (converted + 1) + slices + kPart * std::ceil(slices / 4) +
@@ -209,7 +215,8 @@ double seconds_by_groups(const Shape& shape, const Layout& layout, const DeviceP
                            ? of_turn * as_double(layout.order_turns(shape)) * to_seconds
                            : kOrderLaunch;
   return together({memory, issue * to_seconds, products * to_seconds, copies * to_seconds}) +
-         fixed_seconds(kByGroups, layout) + kLast * issue / kClock + order;
+         fixed_seconds(kByGroups, layout) + kLast * issue / kClock + order +
+         (layout.block_rows > 0 ? kEven : 0);
 }
 
 // Where weights go straight to registers: blocks are many and short.

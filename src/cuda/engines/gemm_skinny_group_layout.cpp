@@ -157,8 +157,11 @@ std::vector<SkinnyLayout> layouts_by_groups(const Shape& shape, const DeviceProp
               if (shape.bits() >= 8) consider_rows(layout);  // others have offsets
               if (!shape.suits_digits()) continue;
               layout.digits = 1;
-              for (layout.helpers = 1; layout.helpers <= 1 + blocks; ++layout.helpers)
-                consider_rows(layout);  // fewer leave more registers
+              // Here up to 8 rows of x: with 16 that takes a fifth longer than a launch for it,
+              // with 32 twice as long. Fewer warps that do it leave more registers.
+              const std::int64_t most_helpers = shape.few <= 8 ? 1 + blocks : 1;
+              for (layout.helpers = 1; layout.helpers <= most_helpers; ++layout.helpers)
+                consider_rows(layout);
             }
   return best.first(most);
 }

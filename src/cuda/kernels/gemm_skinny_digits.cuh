@@ -6,7 +6,7 @@
 // Of a step, 128 depths, a row of x is a power of two times whole numbers of 22 bits and a sign,
 // which are three digits of 8 bits, -128 to 127 each: d2 2^16 + d1 2^8 + d0. The largest number of
 // the step has all 22 bits, so numbers of bf16 (8 bits) are exact down to 2^-14 of it, those of f16
-// (11 bits) down to 2^-11, and others are 2^-22 of it off at most: as sums of f32 are.
+// (11 bits) down to 2^-11, and others are 2^-22 of it off at most: a few roundings of f32 sums.
 //
 // The image has, for each step of the depth, for each 8 rows of x (a block), for each digit from d2
 // on: slices of 32 depths, 32 bytes of each row, swizzled over 32 bytes. Behind those of a chunk,
