@@ -70,19 +70,22 @@ class GemmSkinny : public testing::Test {
   }
 };
 
-// Scales of blocks, fused: all configurations in which x is digits or is not, or every 4th of them.
+// Scales of blocks, fused: every 4th configuration in which x is digits, made by a launch before or
+// by each block, or is not.
 TEST_F(GemmSkinny, ScalesOfBlocksWithoutSpills) {
   const DeviceProps h200 = Device::named("h200").props();
   for (const std::int64_t few : {8, 16, 32})
     for (const std::int64_t many : {28672, 4096})
-      for (const std::int64_t digits : {0, 1}) {
+      for (const auto& [digits, in_blocks] : {std::pair{0, false}, {1, false}, {1, true}}) {
         const Problem problem{.few = few, .many = many, .depth = 8192, .weights = i4, .block = 128};
         const auto plan = build_plan(product(problem), h200, {}, nullptr, false);
         ASSERT_EQ(plan->steps.size(), 1);
         const Region& region = plan->steps[0].region;
         std::vector<Config> configs = gemm_skinny_engine().configs(region, h200);
-        std::erase_if(configs, [&](const Config& c) { return c.knob("digits") != digits; });
-        ASSERT_FALSE(configs.empty());
+        std::erase_if(configs, [digits = digits, in_blocks = in_blocks](const Config& c) {
+          return c.knob("digits") != digits || (c.knob("helpers") > 1) != in_blocks;
+        });
+        EXPECT_EQ(configs.empty(), digits == 1 && few > 16);
         keep_every(4, configs);
         expect_compiles(gemm_skinny_engine(), plan->lowered.graph, region, configs, {kHopper});
       }
@@ -258,9 +261,14 @@ class GpuGemmSkinnyDigits : public GpuGemmSkinny {
             if (const auto other = value(i / problem.depth, i % problem.depth))
               write_element(x, memory.data(id), i, *other);
     };
-    expect_agrees(
-        gemm_skinny_engine(), product(problem), all, 3, fill, small,
-        [](const Config& config) { return config.knob("digits") == 1; }, change);
+    for (const bool in_blocks :
+         {false, true})  // digits are made by a launch before, or by each block
+      expect_agrees(
+          gemm_skinny_engine(), product(problem), all, 3, fill, small,
+          [&](const Config& config) {
+            return config.knob("digits") == 1 && (config.knob("helpers") > 1) == in_blocks;
+          },
+          change);
   }
 };
 

@@ -85,8 +85,13 @@ class Designer {
 
   std::vector<std::string_view> group_files() const {
     if (layout_.has_digits())
-      return {"lib/ptx_wgmma_product.cuh", "gemm_skinny_digits.cuh", "gemm_skinny_group_bring.cuh",
-              "gemm_skinny_group_lane.cuh", "gemm_skinny_group_digits.cuh"};
+      return {
+          "lib/ptx_wgmma_product.cuh",
+          "gemm_skinny_digits.cuh",
+          layout_.orders_here() ? "gemm_skinny_digits_stage.cuh" : "gemm_skinny_digits_launch.cuh",
+          "gemm_skinny_group_bring.cuh",
+          "gemm_skinny_group_lane.cuh",
+          "gemm_skinny_group_digits.cuh"};
     return {"lib/ptx_wgmma_product.cuh",
             "gemm_skinny_order.cuh",
             layout_.orders_here() ? "gemm_skinny_order_stage.cuh" : "gemm_skinny_order_launch.cuh",
@@ -201,9 +206,10 @@ class Designer {
          .box = layout_.rows(shape_)}};
     return form;
   }
-  // Boxes of 64 depths of 8 rows.
+  // Boxes of 64 depths of 8 rows: all of a chunk, or two, of which digits are made.
   TensorMapForm x_map(const View& x) const {
     constexpr std::int64_t kDepths = 64, kRows = 8;
+    const std::int64_t of_chunk = layout_.chunk * 8 / shape_.bits() / kDepths;
     TensorMapForm form{.dtype = shape_.type};
     form.axes = {{.extent = kDepths, .box = kDepths},
                  {.extent = shape_.few,
@@ -211,7 +217,7 @@ class Designer {
                   .box = kRows},
                  {.extent = shape_.depth / kDepths,
                   .stride = kDepths,
-                  .box = layout_.chunk * 8 / shape_.bits() / kDepths}};
+                  .box = layout_.has_digits() ? 2 : of_chunk}};
     return form;
   }
   TensorMapForm scale_map() const {

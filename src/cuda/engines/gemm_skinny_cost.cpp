@@ -180,6 +180,7 @@ double seconds_by_groups(const Shape& shape, const Layout& layout, const DeviceP
   constexpr double kBytesPerClock = 42;     // that come to a multiprocessor
   constexpr double kOrderLaunch = 1.45e-6;  // seconds, of the launch that puts x in order
   constexpr double kOrderClocks = 17;       // of a warp that does so with 128 depths of 8 rows
+  constexpr double kDigitClocks = 60;       // and makes digits of them: by count, not measured
   const Turns turns(shape, layout, device);
   const auto rows = as_double(layout.rows_of_warps(shape)), chunk = as_double(layout.chunk);
   const auto columns = as_double(shape.columns());
@@ -203,8 +204,9 @@ double seconds_by_groups(const Shape& shape, const Layout& layout, const DeviceP
   const double copies = as_double(layout.group_stage_bytes(shape)) / kBytesPerClock;
   const double to_seconds =
       turns.all * as_double(layout.block_rounds(shape) * layout.passes) / kClock;
+  const double of_turn = layout.has_digits() ? kDigitClocks : kOrderClocks;
   const double order = layout.orders_here()
-                           ? kOrderClocks * as_double(layout.order_turns(shape)) * to_seconds
+                           ? of_turn * as_double(layout.order_turns(shape)) * to_seconds
                            : kOrderLaunch;
   return together({memory, issue * to_seconds, products * to_seconds, copies * to_seconds}) +
          fixed_seconds(kByGroups, layout) + kLast * issue / kClock + order;

@@ -143,16 +143,18 @@ std::vector<SkinnyLayout> layouts_by_groups(const Shape& shape, const DeviceProp
         for (layout.split = 1; layout.split <= 2; ++layout.split)
           for (layout.blocks = 1; layout.blocks <= 2; ++layout.blocks)
             for (layout.chunk = 128; layout.chunk <= 512; layout.chunk *= 2) {
+              const std::int64_t blocks = std::min(blocks_of_x(shape, layout), kMostOrderWarps);
+              layout.digits = 0;
               layout.helpers = 1;
               consider_rows(layout);
-              if (shape.suits_digits()) {
-                layout.digits = 1;
+              layout.helpers = 1 + blocks;
+              if (shape.bits() >= 8) consider_rows(layout);  // others have offsets
+              if (!shape.suits_digits()) continue;
+              layout.digits = 1;
+              for (const std::int64_t order_warps : {std::int64_t{0}, (blocks + 1) / 2, blocks}) {
+                layout.helpers = 1 + order_warps;
                 consider_rows(layout);
-                layout.digits = 0;
               }
-              if (shape.bits() < 8) continue;  // more numbers of x to a chunk, and offsets
-              layout.helpers += std::min(blocks_of_x(shape, layout), kMostOrderWarps);
-              consider_rows(layout);
             }
   return best.first(most);
 }

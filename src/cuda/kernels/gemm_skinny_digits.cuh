@@ -1,19 +1,20 @@
 // Products with few rows by warpgroups (gemm_skinny_group.cuh), 4-bit weights multiplied as
-// integers (gemm_skinny_group_digits.cuh): x as digits, and the launch that makes them.
+// integers (gemm_skinny_group_digits.cuh): x as digits. A launch of its own makes this image of x
+// once (gemm_skinny_digits_launch.cuh), or warps of each block make it of what the copy engine has
+// brought to a stage (gemm_skinny_digits_stage.cuh).
 //
-// Of a step, 128 depths, a row of x is a power of two times whole numbers of 23 bits and a sign,
+// Of a step, 128 depths, a row of x is a power of two times whole numbers of 22 bits and a sign,
 // which are three digits of 8 bits, -128 to 127 each: d2 2^16 + d1 2^8 + d0. The largest number of
-// the step has all 23 bits, so numbers of bf16 (8 bits) are exact down to 2^-15 of it, those of f16
-// (11 bits) down to 2^-12, and others are 2^-24 of it off at most: what rounding a sum of f32 does.
+// the step has all 22 bits, so numbers of bf16 (8 bits) are exact down to 2^-14 of it, those of f16
+// (11 bits) down to 2^-11, and others are 2^-22 of it off at most: as sums of f32 are.
 //
-// The image has, for each chunk of the depth, for each 8 rows of x, for each digit from d2 on:
-// slices of 32 depths, 32 bytes of each row, swizzled over 32 bytes. Then the powers of two as
-// floats, 8 rows of a step one after the other, for each step, for each 8 rows. Where x is infinity
-// or NaN, that is NaN instead. Rows and depths that x has not are zeros.
+// The image has, for each step of the depth, for each 8 rows of x (a block), for each digit from d2
+// on: slices of 32 depths, 32 bytes of each row, swizzled over 32 bytes. Behind those of a chunk,
+// the powers of two as floats, 8 rows of a block one after the other. Where x is infinity or NaN,
+// that is NaN instead, and the digits are anything. Rows and depths that x has not are zeros.
 #pragma once
 
-#include "lib/ptx_launch.cuh"
-#include "lib/ptx_tma.cuh"
+#include "lib/ptx_pairs.cuh"
 
 static const int kStepBytes = 4 * kPacketBytes;  // of a row, in a step of a warpgroup
 static const int kSteps = kChunk / kStepBytes;
@@ -22,100 +23,67 @@ static const int kDigits = 3;
 static const int kSliceBytes = 8 * 32;
 static const int kSlices = kWords;             // of a step: one for each word of the lanes' packets
 static const bool kOrdersHere = kHelpers > 1;  // in each block
-static const int kPitchX = kSteps * kSlices * kSliceBytes;
+static const int kPlaneBytes = kSlices * kSliceBytes;  // a digit of a block
+static const int kBlockBytes = kDigits * kPlaneBytes;
 static const int kImageTiles = kColumns / 8;
-static const int kFirstPower = kImageTiles * kDigits * kPitchX;
+static const int kBlocksX = kSteps * kImageTiles;  // of a chunk
+static const int kFirstPower = kBlocksX * kBlockBytes;
 static const int kPowerBytes = 8 * 4;
-static const int kPowers = kImageTiles * kSteps * kPowerBytes;
+static const int kPowers = kBlocksX * kPowerBytes;
 static const int kImageBytes = kFirstPower + (kPowers + 127) / 128 * 128;  // boxes come behind it
-static_assert(kBits == 4 && kScaled && kScaleBlock % kStepDepth == 0 && !kOrdersHere);
+static_assert(kBits == 4 && kScaled && kScaleBlock % kStepDepth == 0 && kStepDepth == 128);
 
-// By a warp: x of a chunk, which counts for `full`.
-template <class SomeArgs>  // which have the image
-__device__ inline void ask_for_image(const SomeArgs& args, int chunk, uint8* to, Mbarrier* full,
-                                     Mbarrier*) {
-  load_bytes(to, (const uint8*)args.image + (int64)chunk * kImageBytes, kImageBytes, full);
+// Of eight numbers of x the two that have the largest magnitudes of their halves of words.
+__device__ inline uint32 largest_pair(const uint4& x) {
+  return max_magnitudes(T(), max_magnitudes(T(), x.x, x.y), max_magnitudes(T(), x.z, x.w));
 }
-struct OrderLane {};
-__device__ inline void put_in_order(const OrderLane&, int, uint8*) {}  // it is, when it comes
+// By a warp: as a float, the largest magnitude of a row of a step, of which lanes have a part each;
+// lanes kFirst, 2 kFirst ... up to kEnd apart have parts of the same row.
+template <int kFirst, int kEnd> __device__ inline float largest_of_row(uint32 pair) {
+  pair = max_magnitudes(T(), pair, pair >> 16);
+#pragma unroll
+  for (int with = kFirst; with < kEnd; with *= 2)
+    pair = max_magnitudes(T(), pair, __shfl_xor_sync(0xffffffffu, pair, with));
+  return widen(T(), (uint16)(pair & 0x7fffu));
+}
 
-// The power of two of a row whose largest number has these bits (as a float, without its sign).
+// The power of two of a row.
 struct DigitScale {
-  float part, factor;  // numbers x are x * part * 2^16; digits of weights times x are `factor` each
+  float part;    // numbers x are x * part * 2^16, below 2^22
+  float factor;  // what digits 0 of weights times x are, or NaN
 
-  __device__ explicit DigitScale(uint32 largest) {
-    // 2^exponent <= largest, or one more where three digits would not reach: their largest number
-    // is 2^23 - 32897. Smaller numbers than 2^-133, which no bf16 has, need no place.
-    constexpr int kLeast = -111;
-    constexpr uint32 kUpTo = 0x10000;
-    const int exponent = max((int)((largest + kUpTo) >> 23) - 127, kLeast);
-    part = __uint_as_float((uint32)(6 - exponent + 127) << 23);  // all that is too small: 0
-    // Weights are 2^4 times what they are. In two steps: it may be subnormal.
-    factor = __uint_as_float((uint32)(exponent - 2 + 127) << 23) * 0x1p-24f;
+  __device__ explicit DigitScale(float largest) {
+    // 2^exponent <= largest, or one more where three digits would not reach: see kMiddle. Smaller
+    // numbers than 2^-133, which no bf16 has, need no place.
+    constexpr int kBias = 127, kLeast = kBias - 112;
+    constexpr uint32 kUpTo = 0x20000;
+    const int biased = max((int)((__float_as_uint(largest) + kUpTo) >> 23), kLeast);
+    part = __uint_as_float((uint32)(2 * kBias + 5 - biased) << 23);
+    // 2^(exponent - 21), and weights are 2^4 times what they are. In two steps: it may be
+    // subnormal.
+    factor = __uint_as_float((uint32)(biased - 1) << 23) * 0x1p-24f;
+    if (!(largest < __uint_as_float(0x7f800000u))) factor = quiet_nan();
   }
-  // Byte i is digit i.
-  __device__ uint32 digits(float x) const {
-    const int number = __float2int_rn(x * part * 65536.f);
-    return ((uint32)number + 0x808080u) ^ 0x808080u;
-  }
-};
-// Digits 2, 1 and 0 of four numbers, a word each.
-__device__ inline void by_digits(const uint32 (&numbers)[4], uint32 (&words)[kDigits]) {
-  const uint32 low = __byte_perm(numbers[0], numbers[1], 0x5140);
-  const uint32 high = __byte_perm(numbers[2], numbers[3], 0x5140);
-  words[2] = __byte_perm(low, high, 0x5410);
-  words[1] = __byte_perm(low, high, 0x7632);
-  words[0] = __byte_perm(__byte_perm(numbers[0], numbers[1], 0x0062),
-                         __byte_perm(numbers[2], numbers[3], 0x0062), 0x5410);
-}
-
-// A warp has two rows of a step, a lane 8 depths of one of them: those of word `slice` of the
-// packets of lanes t. The lower halves of the word's bytes are depths 0, 2, 4, 6, and they are the
-// first 16 depths of a slice, 4 of each lane; the upper halves are the others.
-extern "C" __global__ void __launch_bounds__(kOrderWarps * 32)
-    gemm_skinny_order(const __grid_constant__ Args args) {
-  let_next_launch_start();
-  wait_for_launch_before();
-  constexpr int kRowPairs = kColumns / 2;
-  const int lane = threadIdx.x % 32, unit = lane % 16, t = unit / kSlices, slice = unit % kSlices;
-  const int number = blockIdx.x * kOrderWarps + threadIdx.x / 32, along = number / kRowPairs;
-  const int chunk = along / kSteps, step = along % kSteps;
-  const int m = number % kRowPairs * 2 + lane / 16, tile = m / 8, row = m % 8;
-  if (chunk >= (int)args.rounds) return;
-
-  const int depth = along * kStepDepth + unit * 8;
-  union {
-    uint4 piece;
-    uint16 words[8];
-  } x;
-  x.piece = make_uint4(0u, 0u, 0u, 0u);
-  if (m < kFew && depth < (int)args.depth)
-    x.piece = *(const uint4*)((const uint16*)args.x + (int64)m * args.x_row_stride + depth);
-  uint32 largest = 0;
-#pragma unroll
-  for (int i = 0; i < 8; ++i)
-    largest = max(largest, __float_as_uint(widen(T(), x.words[i])) & 0x7fffffffu);
-#pragma unroll
-  for (int with = 1; with < 16; with *= 2)
-    largest = max(largest, __shfl_xor_sync(0xffffffffu, largest, with));
-  const bool is_finite = largest < 0x7f800000u;
-  const DigitScale scale(is_finite ? largest : 0u);
-
-  uint8* const image = (uint8*)args.image + (int64)chunk * kImageBytes;
-  uint8* const to = image + tile * (kDigits * kPitchX) + (step * kSlices + slice) * kSliceBytes +
-                    row * 32 + t * 4;
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    uint32 numbers[4], words[kDigits];
+  // Digits 2, 1 and 0 of the numbers that meet the lower halves (or, half = 1, the upper ones) of
+  // the bytes of a word of weights, a word each: numbers 0, 2, 4, 6 of eight (1, 3, 5, 7).
+  __device__ void digits(const uint4& x, int half, uint32 (&words)[kDigits]) const {
+    // Sums of this and x * part, all between 128 and 256, are multiples of 2^-16 whose bits, 24 of
+    // them, are the whole number + 0x408080: bytes are digits + 128 (+ 64 the highest), as long as
+    // whole numbers are below 0x3f7f80.
+    constexpr float kMiddle = 192.f + 0x8080 * 0x1p-16f;
+    const uint32 pairs[4] = {x.x, x.y, x.z, x.w};
+    uint32 bits[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      numbers[i] = is_finite ? scale.digits(widen(T(), x.words[2 * i + half])) : 0u;
-    by_digits(numbers, words);
-#pragma unroll
-    for (int d = 0; d < kDigits; ++d)
-      *(uint32*)(to + d * kPitchX + (half ^ row / 4) * 16) = words[d];
+      bits[i] = __float_as_uint(
+          fmaf(widen(T(), (uint16)(pairs[i] >> (16 * half))), part, kMiddle));
+    const uint32 first = __byte_perm(bits[0], bits[1], 0x5140);
+    const uint32 second = __byte_perm(bits[2], bits[3], 0x5140);
+    const uint32 high = __byte_perm(__byte_perm(bits[0], bits[1], 0x0062),
+                                    __byte_perm(bits[2], bits[3], 0x0062), 0x5410);
+    constexpr uint32 kSigns = 0x80808080u;
+    words[0] = (high + 0x40404040u) ^ kSigns;
+    words[1] = __byte_perm(first, second, 0x7632) ^ kSigns;
+    words[2] = __byte_perm(first, second, 0x5410) ^ kSigns;
   }
-  if (unit == 0)
-    *(float*)(image + kFirstPower + (tile * kSteps + step) * kPowerBytes + row * 4) =
-        is_finite ? scale.factor : quiet_nan();
-}
+};

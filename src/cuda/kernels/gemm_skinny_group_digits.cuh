@@ -24,11 +24,12 @@ struct StepFactors {
   float of_x[kImageTiles][2];
 
   __device__ void load(const GroupLane& lane, int number) {
-    const uint8* const from = lane.stage + kFirstX + kFirstPower +
-                              (lane.step + number * kWarpsK) * kPowerBytes + threadIdx.x % 4 * 8;
+    const int block = (lane.step + number * kWarpsK) * kImageTiles;
+    const uint8* const from =
+        lane.stage + kFirstX + kFirstPower + block * kPowerBytes + threadIdx.x % 4 * 8;
 #pragma unroll
     for (int j = 0; j < kImageTiles; ++j) {
-      const uint2 both = *(const uint2*)(from + j * (kSteps * kPowerBytes));
+      const uint2 both = *(const uint2*)(from + j * kPowerBytes);
       of_x[j][0] = __uint_as_float(both.x);
       of_x[j][1] = __uint_as_float(both.y);
     }
@@ -71,8 +72,9 @@ __device__ inline void add_digits(float (&sums)[kHalf], int (&own)[kOwnSums],
 // The products of a chunk. Nothing runs from one turn of the loop to the next: the compiler could
 // not tell which registers are in use, and would wait for every product.
 __device__ inline void add_stage(const GroupLane& lane, GroupSums& all) {
-  const uint64 x = matrix_descriptor<32>(
-      lane.stage + kFirstX + lane.step * (kSlices * kSliceBytes), 0, kPitchX);
+  constexpr int kOfStep = kImageTiles * kBlockBytes;
+  const uint64 x =
+      matrix_descriptor<32>(lane.stage + kFirstX + lane.step * kOfStep, 0, kPlaneBytes);
   uint32 bytes[2][kSlices][4];
   int own[kOwnPlaces][kOwnSums];
   float scales[kOwnPlaces][2];
@@ -93,7 +95,7 @@ __device__ inline void add_stage(const GroupLane& lane, GroupSums& all) {
       };
       if constexpr (kOwnPlaces == 2) load_factors();
       multiply_piece(own[n % kOwnPlaces], bytes[n % 2],
-                     advance_descriptor(x, number * (kWarpsK * kSlices * kSliceBytes)));
+                     advance_descriptor(x, number * (kWarpsK * kOfStep)));
       if constexpr (kOwnPlaces == 2) {
         wait_for_products<1>();  // of the piece before
         if (n > 0)

@@ -19,6 +19,17 @@ __device__ inline uint32 max_pair_or_nan(f16, uint32 a, uint32 b) {
   asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
   return larger;
 }
+// The larger magnitudes, NaN where one of two is; signs are whatever they are.
+__device__ inline uint32 max_magnitudes(bf16, uint32 a, uint32 b) {
+  uint32 larger;
+  asm("max.NaN.xorsign.abs.bf16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
+  return larger;
+}
+__device__ inline uint32 max_magnitudes(f16, uint32 a, uint32 b) {
+  uint32 larger;
+  asm("max.NaN.xorsign.abs.f16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
+  return larger;
+}
 // All bits of a half where a > b, none elsewhere, and where one of them is NaN.
 __device__ inline uint32 greater_pair(bf16, uint32 a, uint32 b) {
   uint32 mask;
@@ -46,6 +57,9 @@ template <class D> __device__ inline uint16 max_or_nan(D d, uint16 a, uint16 b) 
 template <class D> __device__ inline uint32 max_pair_or_nan(D d, uint32 a, uint32 b) {
   return (uint32)max_or_nan(d, (uint16)a, (uint16)b) |
          (uint32)max_or_nan(d, (uint16)(a >> 16), (uint16)(b >> 16)) << 16;
+}
+template <class D> __device__ inline uint32 max_magnitudes(D, uint32 a, uint32 b) {
+  return max(a & 0x7fffu, b & 0x7fffu) | max(a & 0x7fff0000u, b & 0x7fff0000u);  // as integers
 }
 
 #endif
