@@ -33,18 +33,18 @@ struct Walk {
   double pass;                         // seconds of each further group of rows of a block
   double cluster;                      // seconds for the barriers of a group of rows
 };
-constexpr Walk kByRows = {.of_memory = 0.957,
-                          .most_issued = 1.89,
-                          .issued_by_warp = 0.366,
-                          .start = 7.16e-6,
-                          .pass = 0.94e-6,
-                          .cluster = 0.92e-6};
-constexpr Walk kByGroups = {.of_memory = 0.892,
-                            .most_issued = 1.98,
-                            .issued_by_warp = 0.385,
-                            .start = 3.83e-6,
-                            .pass = 1.06e-6,
-                            .cluster = 2.38e-6};
+constexpr Walk kByRows = {.of_memory = 0.946,
+                          .most_issued = 1.81,
+                          .issued_by_warp = 0.298,
+                          .start = 7.1e-6,
+                          .pass = 0.82e-6,
+                          .cluster = 0.93e-6};
+constexpr Walk kByGroups = {.of_memory = 0.898,
+                            .most_issued = 2.01,
+                            .issued_by_warp = 0.388,
+                            .start = 4.21e-6,
+                            .pass = 1.07e-6,
+                            .cluster = 2.48e-6};
 constexpr Walk kDirect = {.of_memory = 0.78,
                           .most_issued = 1.53,
                           .issued_by_warp = 0.118,
@@ -129,10 +129,10 @@ double chunk_memory_seconds(const Walk& walk, const Shape& shape, const Layout& 
 
 // Where the copy engine brings the weights by rows.
 double seconds_by_rows(const Shape& shape, const Layout& layout, const DeviceProps& device) {
-  constexpr double kCopyClocks = 3.3, kCopyBytesPerClock = 41.5;  // of a row
-  constexpr double kChunkClocks = 335;                            // to wait, and to meet
-  constexpr double kAsk = 1.3, kChunk = 2.3;                      // instructions of a warp
-  constexpr double kSharedBytesPerClock = 76;
+  constexpr double kCopyClocks = 3.2, kCopyBytesPerClock = 41;  // of a row
+  constexpr double kChunkClocks = 288;                          // to wait, and to meet
+  constexpr double kAsk = 1.1, kChunk = 1.9;                    // instructions of a warp
+  constexpr double kSharedBytesPerClock = 75;
   const Turns turns(shape, layout, device);
   const auto rows = as_double(layout.rows(shape)), chunk = as_double(layout.chunk);
   const auto few = as_double(shape.few), warps = as_double(layout.warps_n * layout.warps_k);
@@ -170,20 +170,21 @@ double seconds_by_rows(const Shape& shape, const Layout& layout, const DevicePro
 
 // Where warpgroups multiply.
 double seconds_by_groups(const Shape& shape, const Layout& layout, const DeviceProps& device) {
-  constexpr double kPart = 8.2;       // instructions of a warp for up to 4 slices: addresses, waits
+  constexpr double kPart = 8.8;       // instructions of a warp for up to 4 slices: addresses, waits
   constexpr double kToBytes = 12;     // of a packet of 4-bit weights, times digits of x
-  constexpr double kOfDigits = 5.2;   // of a sum of three digits, to multiply and add it
-  constexpr double kOnePlace = 1.23;  // sums of a piece are waited for: kernels' kOwnPlaces
-  constexpr double kChunkClocks = 196;      // to wait, and for the last products
-  constexpr double kSliceClocks = 10.9;     // of a product of 64 rows, beside its columns
-  constexpr double kLast = 0.09;            // of a chunk, whose bytes come last
-  constexpr double kBytesPerClock = 59;     // that come to a multiprocessor
-  constexpr double kOrderLaunch = 1.82e-6;  // seconds, of the launch that puts x in order
-  constexpr double kOrderClocks = 14;       // of a warp that does so with 128 depths of 8 rows
-  constexpr double kDigitClocks = 400;      // and makes digits of them
+  constexpr double kOfDigits = 6;     // of a sum of three digits, to multiply and add it
+  constexpr double kOnePlace = 1.13;  // sums of a piece are waited for: kernels' kOwnPlaces
+  constexpr double kChunkClocks = 187;      // to wait, and for the last products
+  constexpr double kSliceClocks = 11.9;     // of a product of 64 rows, beside its columns
+  constexpr double kLast = 0.13;            // of a chunk, whose bytes come last
+  constexpr double kBytesPerClock = 56;     // that come to a multiprocessor
+  constexpr double kOrderLaunch = 1.33e-6;  // seconds, of the launch that puts x in order
+  // Of a warp of a block that does so with 128 depths of 8 rows, or makes digits of them, while
+  // others multiply; and how often nobody does meanwhile.
+  constexpr double kOrderClocks = 266, kDigitClocks = 943, kFirst = 1.35;
   // Where multiprocessors have different shares: of so much more, to this power. Shares that are
   // even leave no multiprocessors to the next launch, which would begin there.
-  constexpr double kUneven = 0.26, kEven = 0.5e-6;
+  constexpr double kUneven = 0.33, kEven = 0.65e-6;
   const Turns turns(shape, layout, device);
   const auto rows = as_double(layout.rows_of_warps(shape)), chunk = as_double(layout.chunk);
   const auto columns = as_double(shape.columns());
@@ -210,13 +211,14 @@ double seconds_by_groups(const Shape& shape, const Layout& layout, const DeviceP
   const double copies = as_double(layout.group_stage_bytes(shape)) / kBytesPerClock;
   const double to_seconds =
       turns.all * as_double(layout.block_rounds(shape) * layout.passes) / kClock;
-  const double of_turn = layout.has_digits() ? kDigitClocks : kOrderClocks;
   const double order = layout.orders_here()
-                           ? of_turn * as_double(layout.order_turns(shape)) * to_seconds
-                           : kOrderLaunch;
-  return together({memory, issue * to_seconds, products * to_seconds, copies * to_seconds}) +
-         fixed_seconds(kByGroups, layout) + kLast * issue / kClock + order +
-         (layout.block_rows > 0 ? kEven : 0);
+                           ? as_double(layout.order_turns(shape)) *
+                                 (layout.has_digits() ? kDigitClocks : kOrderClocks)
+                           : 0;
+  return together({memory, issue * to_seconds, products * to_seconds, copies * to_seconds,
+                   order * to_seconds}) +
+         fixed_seconds(kByGroups, layout) + (kLast * issue + kFirst * order) / kClock +
+         (layout.orders_here() ? 0 : kOrderLaunch) + (layout.block_rows > 0 ? kEven : 0);
 }
 
 // Where weights go straight to registers: blocks are many and short.
