@@ -6,6 +6,8 @@
 #include "lib/ptx_tma.cuh"
 
 static const int kBoxBytes = 8 * 128;
+// At a time, so that one waits while the other goes on.
+static const int kBlocksTogether = kBlocksX > kOrderWarps ? 2 : 1;
 
 // By a warp: x of a chunk, which counts for `brought` and becomes digits there.
 template <class SomeArgs>  // which have map_x
@@ -41,6 +43,12 @@ struct OrderLane {
     for (int t = 0; t < 4; ++t)
       x[t] = *(const uint4*)(block + t / 2 * kBoxBytes + (from ^ t % 2 * 64));
   }
+  // Of the lane's row of the block, as a float.
+  __device__ float largest(const uint4 (&x)[4]) const {
+    const uint32 low = max_magnitudes(T(), largest_pair(x[0]), largest_pair(x[1]));
+    const uint32 high = max_magnitudes(T(), largest_pair(x[2]), largest_pair(x[3]));
+    return largest_of_row<8, 32>(max_magnitudes(T(), low, high));
+  }
   __device__ void write(uint8* block, const uint4 (&x)[4], const DigitScale& scale) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -58,18 +66,31 @@ struct OrderLane {
 // The blocks of a stage that are the warp's, `warp` being its number among those that do this.
 __device__ inline void put_in_order(const OrderLane& lane, int warp, uint8* image) {
   static_assert(kSlices == 4 && 2 * kBoxBytes <= kBlockBytes);
+  constexpr int kEach = kOrderWarps * kBlocksTogether;
 #pragma unroll 1
-  for (int number = warp; number < kBlocksX; number += kOrderWarps) {
-    uint8* const block = image + number * kBlockBytes;
-    uint4 x[4];
-    lane.read(block, x);
-    const uint32 pair =
-        max_magnitudes(T(), max_magnitudes(T(), largest_pair(x[0]), largest_pair(x[1])),
-                       max_magnitudes(T(), largest_pair(x[2]), largest_pair(x[3])));
-    const DigitScale scale(largest_of_row<8, 32>(pair));
-    __syncwarp();  // all of the block has been read
-    lane.write(block, x, scale);
-    if (lane.slice == 0)
-      *(float*)(image + kFirstPower + number * kPowerBytes + lane.row * 4) = scale.factor;
+  for (int first = warp; first < kBlocksX; first += kEach) {
+    const auto number = [&](int n) { return first + n * kOrderWarps; };
+    // Known where warps have as many blocks: work on two of them mixes where no branch parts it.
+    const auto inside = [&](int n) {
+      return n == 0 || kBlocksX % kEach == 0 || number(n) < kBlocksX;
+    };
+    const auto block = [&](int n) { return image + number(n) * kBlockBytes; };
+    uint4 x[kBlocksTogether][4];
+    float largest[kBlocksTogether];
+#pragma unroll
+    for (int n = 0; n < kBlocksTogether; ++n)
+      if (inside(n)) lane.read(block(n), x[n]);
+#pragma unroll
+    for (int n = 0; n < kBlocksTogether; ++n)
+      if (inside(n)) largest[n] = lane.largest(x[n]);
+    __syncwarp();  // all of the blocks has been read
+#pragma unroll
+    for (int n = 0; n < kBlocksTogether; ++n)
+      if (inside(n)) {
+        const DigitScale scale(largest[n]);
+        lane.write(block(n), x[n], scale);
+        if (lane.slice == 0)
+          *(float*)(image + kFirstPower + number(n) * kPowerBytes + lane.row * 4) = scale.factor;
+      }
   }
 }
