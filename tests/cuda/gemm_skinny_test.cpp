@@ -74,10 +74,10 @@ class GemmSkinny : public testing::Test {
 // by each block, or is not.
 TEST_F(GemmSkinny, ScalesOfBlocksWithoutSpills) {
   const DeviceProps h200 = Device::named("h200").props();
-  for (const std::int64_t few : {8, 16, 32})
+  for (const std::int64_t few : {1, 8, 16, 32})
     for (const std::int64_t many : {28672, 4096})
       for (const auto& [digits, in_blocks] : {std::pair{0, false}, {1, false}, {1, true}}) {
-        if (in_blocks && few > 8) continue;
+        if (in_blocks ? few > 8 : few == 1) continue;
         const Problem problem{.few = few, .many = many, .depth = 8192, .weights = i4, .block = 128};
         SCOPED_TRACE(testing::Message() << few << " rows of x, " << many << " of weights");
         const auto plan = build_plan(product(problem), h200, {}, nullptr, false);
@@ -281,6 +281,9 @@ TEST_F(GpuGemmSkinnyDigits, EveryLayout) {
   agrees({.few = 5, .many = 200, .depth = 1280, .weights = i4, .block = 256}, true);
   agrees({.few = 16, .many = 136, .depth = 1536, .weights = u4, .after = true, .block = 128}, true);
   agrees({.few = 32, .many = 200, .depth = 1280, .weights = i4, .block = 256}, true);
+  // Warps that make digits of fewer rows at a time, in stages that are filled several times.
+  for (const std::int64_t few : {1, 2, 3})
+    agrees({.few = few, .many = 600, .depth = 4352, .weights = i4, .y = f32, .block = 128}, true);
   for (const std::int64_t few : {1, 3, 8, 9, 16, 17, 25})
     for (const DType weights : {i4, u4})
       agrees({.few = few, .many = 80, .depth = 1280, .weights = weights, .y = f32, .block = 128},
@@ -325,14 +328,14 @@ TEST_F(GpuGemmSkinnyDigits, LargeAndSmallNumbers) {
 // The digits do not say what is not finite: such sums are made once more.
 TEST_F(GpuGemmSkinnyDigits, InfinitiesAndNaN) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
-  for (const DType weights : {i4, u4})
-    agrees({.few = weights == i4 ? 8 : 9,
+  for (const std::int64_t few : {3, 8, 9})
+    agrees({.few = few,
             .many = 200,
             .depth = 1280,
-            .weights = weights,
+            .weights = few == 9 ? u4 : i4,
             .y = f32,
             .block = 128},
-           weights == i4, [](std::int64_t row, std::int64_t depth) -> std::optional<double> {
+           few <= 8, [](std::int64_t row, std::int64_t depth) -> std::optional<double> {
              if (row == 1 && depth == 700) return kInf;
              if (row == 2 && depth == 3) return -kInf;
              if (row == 3 && (depth == 17 || depth == 1279)) return depth == 17 ? kInf : -kInf;

@@ -206,15 +206,16 @@ class Designer {
          .box = layout_.rows(shape_)}};
     return form;
   }
-  // Boxes of 64 depths of 8 rows: all of a chunk, or two, of which digits are made.
+  // Boxes of 64 depths of 8 rows: all of a chunk, or two, of which digits are made, of fewer rows
+  // where x has fewer.
   TensorMapForm x_map(const View& x) const {
-    constexpr std::int64_t kDepths = 64, kRows = 8;
+    constexpr std::int64_t kDepths = 64;
     const std::int64_t of_chunk = layout_.chunk * 8 / shape_.bits() / kDepths;
     TensorMapForm form{.dtype = shape_.type};
     form.axes = {{.extent = kDepths, .box = kDepths},
                  {.extent = shape_.few,
                   .stride = shape_.few == 1 ? shape_.depth : x.strides[shape_.rank - 2],
-                  .box = kRows},
+                  .box = layout_.order_rows(shape_)},
                  {.extent = shape_.depth / kDepths,
                   .stride = kDepths,
                   .box = layout_.has_digits() ? 2 : of_chunk}};
@@ -239,7 +240,8 @@ class Designer {
         fmt::format("typedef {} Sum;\n", digits ? "int" : "float") + constant("kTransposeA", 0) +
         constant("kTransposeB", 0) + constant("kHelpers", layout_.helpers) +
         constant("kColumns", shape_.columns()) +
-        constant("kOwnPlaces", layout_.own_places(shape_)) + constant("kOrderWarps", order_warps());
+        constant("kOwnPlaces", layout_.own_places(shape_)) +
+        constant("kOrderWarps", order_warps()) + constant("kOrderRows", layout_.order_rows(shape_));
     for (const auto& [name, value] : std::initializer_list<std::pair<const char*, std::string>>{
              {"N", fmt::format("{}", shape_.columns() * layout_.planes())},
              {"K", digits ? "\"k32\"" : "\"k16\""},

@@ -211,13 +211,16 @@ double seconds_by_groups(const Shape& shape, const Layout& layout, const DeviceP
   const double copies = as_double(layout.group_stage_bytes(shape)) / kBytesPerClock;
   const double to_seconds =
       turns.all * as_double(layout.block_rounds(shape) * layout.passes) / kClock;
-  const double order = layout.orders_here()
-                           ? as_double(layout.order_turns(shape)) *
-                                 (layout.has_digits() ? kDigitClocks : kOrderClocks)
-                           : 0;
+  const auto order_clocks = [&](std::int64_t chunks) {
+    if (!layout.orders_here()) return 0.0;
+    return as_double(layout.order_turns(shape, chunks)) *
+           (layout.has_digits() ? kDigitClocks : kOrderClocks);
+  };
+  // Warps have parts of each stage, the same ones whenever it is filled.
+  const double order = order_clocks(layout.steps) / as_double(layout.steps);
   return together({memory, issue * to_seconds, products * to_seconds, copies * to_seconds,
                    order * to_seconds}) +
-         fixed_seconds(kByGroups, layout) + (kLast * issue + kFirst * order) / kClock +
+         fixed_seconds(kByGroups, layout) + (kLast * issue + kFirst * order_clocks(1)) / kClock +
          (layout.orders_here() ? 0 : kOrderLaunch) + (layout.block_rows > 0 ? kEven : 0);
 }
 

@@ -24,10 +24,11 @@ constexpr std::int64_t kBlockDepth = 128;  // of x, that a warp puts in order at
 std::int64_t chunk_depth(const Shape& shape, const Layout& layout) {
   return layout.chunk * 8 / shape.bits();
 }
-// That warps put in order, in a chunk.
-std::int64_t blocks_of_x(const Shape& shape, const Layout& layout) {
+// Of a chunk, that warps put in order one by one.
+std::int64_t order_units(const Shape& shape, const Layout& layout) {
   constexpr std::int64_t kTile = 8;
-  return chunk_depth(shape, layout) / kBlockDepth * (shape.columns() / kTile);
+  const std::int64_t blocks = chunk_depth(shape, layout) / kBlockDepth * (shape.columns() / kTile);
+  return blocks * layout.order_rows(shape) / kTile;
 }
 // Of a thread that multiplies: sums, those of two pieces that wait for their scales, two parts of
 // the weights as factors, packets of two pieces.
@@ -112,8 +113,17 @@ std::int64_t SkinnyLayout::group_stage_bytes(const Shape& shape) const {
   return ceil_div(bytes, kAlignment) * kAlignment;
 }
 
-std::int64_t SkinnyLayout::order_turns(const Shape& shape) const {
-  return ceil_div(blocks_of_x(shape, *this), helpers - 1);
+std::int64_t SkinnyLayout::order_rows(const Shape& shape) const {
+  constexpr std::int64_t kTile = 8;
+  if (!has_digits()) return kTile;
+  // A chunk has so many steps for the lanes that have no rows.
+  std::int64_t at_once = kTile;
+  while (at_once / 2 >= shape.few && kTile / (at_once / 2) <= chunk / kStepBytes) at_once /= 2;
+  return at_once;
+}
+
+std::int64_t SkinnyLayout::order_turns(const Shape& shape, std::int64_t chunks) const {
+  return ceil_div(chunks * order_units(shape, *this), helpers - 1);
 }
 
 std::vector<SkinnyLayout> layouts_by_groups(const Shape& shape, const DeviceProps& device,
@@ -149,17 +159,16 @@ std::vector<SkinnyLayout> layouts_by_groups(const Shape& shape, const DeviceProp
         for (layout.split = 1; layout.split <= 2; ++layout.split)
           for (layout.blocks = 1; layout.blocks <= 2; ++layout.blocks)
             for (layout.chunk = 128; layout.chunk <= 512; layout.chunk *= 2) {
-              const std::int64_t blocks = std::min(blocks_of_x(shape, layout), kMostOrderWarps);
               layout.digits = 0;
               layout.helpers = 1;
               consider_rows(layout);
-              layout.helpers = 1 + blocks;
+              layout.helpers = 1 + std::min(order_units(shape, layout), kMostOrderWarps);
               if (shape.bits() >= 8) consider_rows(layout);  // others have offsets
               if (!shape.suits_digits()) continue;
               layout.digits = 1;
               // Here up to 8 rows of x: with 16 that takes a fifth longer than a launch for it,
               // with 32 twice as long. Fewer warps that do it leave more registers.
-              const std::int64_t most_helpers = shape.few <= 8 ? 1 + blocks : 1;
+              const std::int64_t most_helpers = shape.few <= 8 ? 1 + kMostOrderWarps : 1;
               for (layout.helpers = 1; layout.helpers <= most_helpers; ++layout.helpers)
                 consider_rows(layout);
             }

@@ -128,8 +128,11 @@ struct SkinnyLayout {
   }  // of x: columns for each of its rows
   // Pieces whose sums wait for their scales at a time: one where registers are few.
   std::int64_t own_places(const SkinnyShape& shape) const;
-  std::int64_t order_turns(const SkinnyShape& shape) const;  // of a warp that does so, for a chunk
-  std::int64_t image_bytes(const SkinnyShape& shape) const;  // of x, for a chunk
+  // Rows of x that a warp of a block puts in order at a time, 1 to 8; of fewer, more depths.
+  std::int64_t order_rows(const SkinnyShape& shape) const;
+  // How often such a warp does so, for so many chunks one after the other.
+  std::int64_t order_turns(const SkinnyShape& shape, std::int64_t chunks) const;
+  std::int64_t image_bytes(const SkinnyShape& shape) const;     // of x, for a chunk
   std::int64_t scratch_bytes(const SkinnyShape& shape) const {  // for all of x
     return helpers == 1 ? rounds(shape) * image_bytes(shape) : 0;
   }

@@ -11,7 +11,8 @@
 // The image has, for each step of the depth, for each 8 rows of x (a block), for each digit from d2
 // on: slices of 32 depths, 32 bytes of each row, swizzled over 32 bytes. Behind those of a chunk,
 // the powers of two as floats, 8 rows of a block one after the other. Where x is infinity or NaN,
-// that is NaN instead, and the digits are anything. Rows and depths that x has not are zeros.
+// that is NaN instead, and the digits are anything. Depths that x has not are zeros; rows that it
+// has not may be anything, nobody looks at their sums.
 #pragma once
 
 #include "lib/ptx_pairs.cuh"
@@ -27,6 +28,8 @@ static const int kPlaneBytes = kSlices * kSliceBytes;  // a digit of a block
 static const int kBlockBytes = kDigits * kPlaneBytes;
 static const int kImageTiles = kColumns / 8;
 static const int kBlocksX = kSteps * kImageTiles;  // of a chunk
+// That a warp of a block makes at a time: kOrderRows rows of 8 / kOrderRows blocks.
+static const int kOrderUnits = kBlocksX * kOrderRows / 8;
 static const int kFirstPower = kBlocksX * kBlockBytes;
 static const int kPowerBytes = 8 * 4;
 static const int kPowers = kBlocksX * kPowerBytes;

@@ -51,7 +51,7 @@ extern "C" __global__ void __launch_bounds__(kAllThreads, kBlocks)
     if (threadIdx.x % 32 == 0) {
 #pragma unroll
       for (int s = 0; s < kStages; ++s) {
-        init_barrier(ring.full + s, 1 + (kHelpers - 1) * 32);
+        init_barrier(ring.full + s, 1 + kOrderers * 32);
         init_barrier(ring.read + s, kThreads);
         if (kOrdersHere) init_barrier(ring.brought + s, 1);
       }

@@ -19,6 +19,11 @@ static const int kStageBytes = (kChunkBytes + 1023) / 1024 * 1024;
 // That fill a stage, beside x where warps of the block put it in order.
 static const int kBytesAsked = kChunkBytes - (kOrdersHere ? kImageBytes : 0);
 
+// Warps that put x of a stage in order.
+static const int kOrderers = !kOrdersHere                ? 0
+                             : kOrderUnits < kOrderWarps ? kOrderUnits
+                                                         : kOrderWarps;
+
 // Of each stage: all of it has come, and is in order; everybody has read it; x has come, where it
 // is put in order here.
 struct Ring {
@@ -79,13 +84,18 @@ __device__ inline void ask_for_x(const SomeArgs& args, const GroupWalk& walk, co
     __syncwarp();
   }
 }
-// By the warps that put x in order, where there are any.
+// By the warps that put x in order, where there are any. Units of a stage, and then those of the
+// next, are theirs in turn; of each stage always the same ones, as a warp that leaves out a round
+// of a barrier could not tell it from the next.
 __device__ inline void order_chunks(const Args& args, GroupWalk walk, const Ring& ring, int warp) {
+  constexpr int kFurther = kOrderWarps - kOrderUnits % kOrderWarps;
   const OrderLane lane;
 #pragma unroll 1
   for (; walk.has_more(args); walk.next()) {
+    const int first = (warp + walk.stage * kFurther) % kOrderWarps;
+    if (first >= kOrderUnits) continue;
     wait_for(ring.brought + walk.stage, walk.parity);
-    put_in_order(lane, warp, ring.memory + walk.stage * kStageBytes + kFirstX);
+    put_in_order(lane, first, ring.memory + walk.stage * kStageBytes + kFirstX);
     fence_shared_writes();
     arrive(ring.full + walk.stage);
   }

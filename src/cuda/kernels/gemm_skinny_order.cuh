@@ -28,6 +28,7 @@ static const int kImageTiles = kColumns / 8;
 static const int kBlockBytes = 2048;
 static const int kBlocksAlong = kChunkDepth / 128;  // of a chunk
 static const int kBlocksX = kImageTiles * kBlocksAlong;
+static const int kOrderUnits = kBlocksX;              // that warps of a block have one by one
 static const int kFirstFlag = kImageTiles * kPitchX;  // of blocks
 static const int kImageBytes = kFirstFlag + (kOffsets ? 128 : 0);
 static_assert(kBlocksX <= 32);

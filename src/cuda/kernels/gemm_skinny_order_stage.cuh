@@ -34,11 +34,11 @@ __device__ inline void read_boxes(const OrderLane& lane, const uint8* block, uin
   }
 }
 
-// The blocks of a stage that are the warp's, `warp` being its number among those that do this.
-__device__ inline void put_in_order(const OrderLane& lane, int warp, uint8* image) {
+// The blocks of a stage that are the warp's, from its first one on.
+__device__ inline void put_in_order(const OrderLane& lane, int first_block, uint8* image) {
   static_assert(kPitchX == kBlocksAlong * kBlockBytes);
 #pragma unroll 1
-  for (int first = warp; first < kBlocksX; first += kOrderWarps * kBlocksTogether) {
+  for (int first = first_block; first < kBlocksX; first += kOrderWarps * kBlocksTogether) {
     uint4 pairs[kBlocksTogether][4];
     const auto number = [&](int n) { return first + n * kOrderWarps; };
     const auto inside = [&](int n) { return n == 0 || number(n) < kBlocksX; };
