@@ -19,8 +19,8 @@ constexpr std::int64_t kStepBytes = 64;  // of a row, in a step of a warpgroup
 constexpr std::int64_t kMostStages = 8;
 constexpr std::int64_t kMostRows = 256;  // of a box of the copy engine
 constexpr std::int64_t kRegisters = 64 << 10;
-constexpr std::int64_t kBlockDepth = 128;  // of x, that a warp puts in order at a time
-constexpr std::int64_t kSomeOrderWarps = 4, kMostOrderWarps = 8;  // of a block
+constexpr std::int64_t kBlockDepth = 128;    // of x, that a warp puts in order at a time
+constexpr std::int64_t kMostOrderWarps = 4;  // of a block: 8 gain nothing
 
 std::int64_t chunk_depth(const Shape& shape, const Layout& layout) {
   return layout.chunk * 8 / shape.bits();
@@ -143,10 +143,7 @@ std::vector<SkinnyLayout> layouts_by_groups(const Shape& shape, const DeviceProp
     if (!choose_group_stages(shape, device, layout)) return;
     if (layout.split > 1 && layout.passes > 1) return;  // helpers are not to wait for clusters
     best.consider({layout.tiles, layout.warps_n, layout.split, layout.chunk,
-                   layout.helpers > 1 + kSomeOrderWarps ? 2
-                   : layout.orders_here()               ? 1
-                                                        : 0,
-                   layout.digits, layout.block_rows > 0 ? 1 : 0},
+                   layout.orders_here() ? 1 : 0, layout.digits, layout.block_rows > 0 ? 1 : 0},
                   layout.seconds(shape, device), layout);
   };
   const auto consider_rows = [&](Layout layout) {
@@ -165,16 +162,13 @@ std::vector<SkinnyLayout> layouts_by_groups(const Shape& shape, const DeviceProp
               layout.digits = 0;
               layout.helpers = 1;
               consider_rows(layout);
-              if (shape.bits() >= 8)  // others have offsets
-                for (const std::int64_t order_warps : {kSomeOrderWarps, kMostOrderWarps}) {
-                  layout.helpers = 1 + std::min(order_units(shape, layout), order_warps);
-                  consider_rows(layout);
-                }
+              layout.helpers = 1 + std::min(order_units(shape, layout), kMostOrderWarps);
+              if (shape.bits() >= 8) consider_rows(layout);  // others have offsets
               if (!shape.suits_digits()) continue;
               layout.digits = 1;
               // Here up to 8 rows of x: with 16 that takes a fifth longer than a launch for it,
               // with 32 twice as long. Fewer warps that do it leave more registers.
-              const std::int64_t most_helpers = shape.few <= 8 ? 1 + kSomeOrderWarps : 1;
+              const std::int64_t most_helpers = shape.few <= 8 ? 1 + kMostOrderWarps : 1;
               for (layout.helpers = 1; layout.helpers <= most_helpers; ++layout.helpers)
                 consider_rows(layout);
             }
