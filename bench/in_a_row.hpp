@@ -40,13 +40,14 @@ struct InARow {
 // have moved so much that what the last ones leave in a cache, unwritten, counts for little.
 struct CopiesInARow {
   static constexpr double kBytes = 2e9;
-  int rounds = 1;
+  int rounds = 1, copies;      // of all places; in all
   std::deque<WorkGraph> ways;  // they stay where they are
 
   explicit CopiesInARow(const GpuCopy& copy) {
     const double of_round = 2.0 * static_cast<double>(copy.half()) * copy.places();
     // Where a cache could hold all places a second round would find them there.
     if (of_round >= InARow::kBytes / 2) rounds = static_cast<int>(std::ceil(kBytes / of_round));
+    copies = rounds * copy.places();
     for (int way = 0; way < copy.ways(); ++way)
       ways.emplace_back([&](void* stream) {
         for (int round = 0; round < rounds; ++round)
@@ -54,9 +55,7 @@ struct CopiesInARow {
       });
   }
   // Of one copy among them.
-  double seconds_of_one(double seconds_of_all, int places) const {
-    return seconds_of_all / (static_cast<double>(rounds) * places);
-  }
+  double seconds_of_one(double seconds_of_all) const { return seconds_of_all / copies; }
 };
 
 }  // namespace ashlar::bench

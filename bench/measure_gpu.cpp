@@ -286,8 +286,7 @@ void time_all(const Timed& timed, const MeasureOptions& options, Measurement& re
   }
   result.same_copy = least_median(copies);
   if (const auto seconds = least_median(copies_in_a_row))
-    result.same_copy_in_a_row =
-        timed.copies_in_a_row->seconds_of_one(*seconds, timed.copy->places());
+    result.same_copy_in_a_row = timed.copies_in_a_row->seconds_of_one(*seconds);
 }
 
 template <class Runs>

@@ -272,7 +272,7 @@ TEST(GpuBench, CopiesInARowCopyEveryPlace) {
   const bench::CopiesInARow row(copy);
   ASSERT_THAT(row.ways, SizeIs(2));
   EXPECT_EQ(row.rounds, 1) << "a cache holds them all";
-  EXPECT_DOUBLE_EQ(row.seconds_of_one(6, copy.places()), 2);
+  EXPECT_DOUBLE_EQ(row.seconds_of_one(6), 2);
   for (const bench::WorkGraph& way : row.ways) {
     for (int place = 0; place < copy.places(); ++place) fill(copy.to(place), 0);
     for (int place = 0; place < copy.places(); ++place) expect_all(place, 0);

@@ -84,20 +84,19 @@ class Designer {
   bool scaled() const { return shape_.scale_block > 0; }
 
   std::vector<std::string_view> group_files() const {
-    if (layout_.has_digits())
-      return {
-          "lib/ptx_wgmma_product.cuh",
-          "gemm_skinny_digits.cuh",
-          layout_.orders_here() ? "gemm_skinny_digits_stage.cuh" : "gemm_skinny_digits_launch.cuh",
-          "gemm_skinny_group_bring.cuh",
-          "gemm_skinny_group_lane.cuh",
-          "gemm_skinny_group_digits.cuh"};
-    return {"lib/ptx_wgmma_product.cuh",
-            "gemm_skinny_order.cuh",
-            layout_.orders_here() ? "gemm_skinny_order_stage.cuh" : "gemm_skinny_order_launch.cuh",
-            "gemm_skinny_group_bring.cuh",
-            "gemm_skinny_group_lane.cuh",
-            "gemm_skinny_group_pairs.cuh"};
+    const bool digits = layout_.has_digits();
+    std::vector<std::string_view> files = {
+        "lib/ptx_wgmma_product.cuh", digits ? "gemm_skinny_digits.cuh" : "gemm_skinny_order.cuh"};
+    if (layout_.orders_here())
+      files.push_back(digits ? "gemm_skinny_digits_stage.cuh" : "gemm_skinny_order_stage.cuh");
+    else
+      files.insert(files.end(),
+                   {digits ? "gemm_skinny_digits_launch.cuh" : "gemm_skinny_order_launch.cuh",
+                    "gemm_skinny_image.cuh"});
+    files.insert(files.end(),
+                 {"gemm_skinny_group_bring.cuh", "gemm_skinny_group_lane.cuh",
+                  digits ? "gemm_skinny_group_digits.cuh" : "gemm_skinny_group_pairs.cuh"});
+    return files;
   }
   // Of a block, that put x in order: beside those that multiply, or in a launch of their own.
   std::int64_t order_warps() const {
@@ -108,15 +107,16 @@ class Designer {
   // Before the launch that multiplies: x as it takes it. A warp makes 128 depths of 8 rows, or the
   // digits of 2.
   LaunchDesign order_launch(const LaunchDesign& main) const {
-    const std::int64_t kBlockBytes = layout_.has_digits() ? 0 : 2048 + 256;  // of shared memory
-    const std::int64_t kDepths = 128, kRows = layout_.has_digits() ? 2 : 8;
+    constexpr std::int64_t kDepths = 128;
+    const std::int64_t rows = layout_.has_digits() ? 2 : 8;
+    const std::int64_t warp_bytes = layout_.has_digits() ? 0 : 2048 + 256;  // of shared memory
     const std::int64_t depth = layout_.rounds(shape_) * layout_.chunk * 8 / shape_.bits();
-    const std::int64_t blocks = depth / kDepths * (shape_.columns() / kRows);
+    const std::int64_t blocks = depth / kDepths * (shape_.columns() / rows);
     LaunchDesign launch{main.source,
                         "gemm_skinny_order",
                         {},
                         static_cast<unsigned>(order_warps() * 32),
-                        static_cast<unsigned>(order_warps() * kBlockBytes),
+                        static_cast<unsigned>(order_warps() * warp_bytes),
                         main.arguments};
     launch.grid.x = static_cast<unsigned>(ceil_div(blocks, order_warps()));
     launch.is_early = true;

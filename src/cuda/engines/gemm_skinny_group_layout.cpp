@@ -53,7 +53,8 @@ std::int64_t registers_of(const Shape& shape, const Layout& layout) {
   return scaled || shape.bits() == 4 ? std::max<std::int64_t>(all, 92) : all;
 }
 
-// That a thread can have. Warps are shared out over four partitions of a multiprocessor.
+// That a thread can have. Warps are shared out over four partitions of a multiprocessor; what pairs
+// need was fitted to registers as if they were not.
 std::int64_t registers_left(const Layout& layout) {
   if (!layout.has_digits()) return kRegisters / (layout.threads() * layout.blocks) / 8 * 8;
   constexpr std::int64_t kPartitions = 4, kWarp = 32;

@@ -46,15 +46,14 @@ struct SkinnyShape {
   // Whether warpgroups can multiply them (wgmma), the copy engine bringing boxes of whole pieces of
   // 128 bytes (kernels/gemm_skinny_group.cuh).
   bool suits_groups(const DeviceProps& device) const;
-  // Whether these multiply weights with their offset (see below); one more slice takes it off.
-  bool groups_keep_offset() const {
-    return scale_block > 0 && (weights.dtype == i4 || weights.dtype == u4) && type == bf16;
-  }
   // Whether they can multiply 4-bit weights as integers, x as digits
   // (kernels/gemm_skinny_digits.cuh).
   bool suits_digits() const {
     return scale_block > 0 && (weights.dtype == i4 || weights.dtype == u4);
   }
+  // Whether, as pairs, these multiply weights with their offset (see below); one more slice takes
+  // it off.
+  bool groups_keep_offset() const { return suits_digits() && type == bf16; }
   // Rows of x as wgmma counts them.
   std::int64_t columns() const { return few <= 8 ? 8 : few <= 16 ? 16 : 32; }
   // Whether 4-bit weights are multiplied with an offset, whose products are taken away from sums:
@@ -123,9 +122,8 @@ struct SkinnyLayout {
   // Where warpgroups multiply.
   bool orders_here() const { return helpers > 1; }
   bool has_digits() const { return digits != 0; }
-  std::int64_t planes() const {
-    return has_digits() ? 3 : 1;
-  }  // of x: columns for each of its rows
+  // Of x: columns for each of its rows.
+  std::int64_t planes() const { return has_digits() ? 3 : 1; }
   // Pieces whose sums wait for their scales at a time: one where registers are few.
   std::int64_t own_places(const SkinnyShape& shape) const;
   // Rows of x that a warp of a block puts in order at a time, 1 to 8; of fewer, more depths.

@@ -3,16 +3,6 @@
 #pragma once
 
 #include "lib/ptx_launch.cuh"
-#include "lib/ptx_tma.cuh"
-
-// By a warp: x of a chunk, which counts for `full`.
-template <class SomeArgs>  // which have the image
-__device__ inline void ask_for_image(const SomeArgs& args, int chunk, uint8* to, Mbarrier* full,
-                                     Mbarrier*) {
-  load_bytes(to, (const uint8*)args.image + (int64)chunk * kImageBytes, kImageBytes, full);
-}
-struct OrderLane {};
-__device__ inline void put_in_order(const OrderLane&, int, uint8*) {}  // it is, when it comes
 
 // A warp has two rows of a step, a lane 8 depths of one of them: those of word `slice` of the
 // packets of lanes t. The lower halves of the word's bytes are depths 0, 2, 4, 6, and they are the

@@ -104,3 +104,4 @@ __device__ inline void put_in_order(const OrderLane& lane, int first_unit, uint8
       }
   }
 }
+typedef OrderLane StageLane;

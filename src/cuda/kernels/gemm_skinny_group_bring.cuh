@@ -89,7 +89,7 @@ __device__ inline void ask_for_x(const SomeArgs& args, const GroupWalk& walk, co
 // of a barrier could not tell it from the next.
 __device__ inline void order_chunks(const Args& args, GroupWalk walk, const Ring& ring, int warp) {
   constexpr int kFurther = kOrderWarps - kOrderUnits % kOrderWarps;
-  const OrderLane lane;
+  const StageLane lane;
 #pragma unroll 1
   for (; walk.has_more(args); walk.next()) {
     const int first = (warp + walk.stage * kFurther) % kOrderWarps;

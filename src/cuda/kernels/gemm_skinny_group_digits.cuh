@@ -154,13 +154,8 @@ __device__ inline void add_again(const Args& args, const GroupLane& lane, const 
 // At the end of a unit: where x is infinity or NaN, all sums of the warp are made once more.
 __device__ inline void mend_sums(const Args& args, const GroupWalk& walk, const GroupLane& lane,
                                  const Place& place, GroupSums& all) {
-  const int t = threadIdx.x % 4;
   bool is_lost = false;
-#pragma unroll
-  for (int i = 0; i < kTiles; ++i)
-#pragma unroll
-    for (int v = 0; v < kUsedSums; ++v)
-      if (v / 4 * 8 + 2 * t + v % 2 < kFew) is_lost |= all.sums[i][v] != all.sums[i][v];
+  all.visit([&](int, int, float sum) { is_lost |= sum != sum; });
   if (!__any_sync(0xffffffffu, is_lost)) return;
   all = GroupSums();
   const int end = min((walk.first_chunk + walk.chunks) * kSteps, (int)args.depth / kStepDepth);

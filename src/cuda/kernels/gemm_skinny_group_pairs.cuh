@@ -6,8 +6,8 @@
 static const int kTogether = kSlices < 4 ? kSlices : 4;  // slices of a part
 static const int kParts = kSlices / kTogether;           // of a piece
 static const int kPartWords = 2 * kTogether / kPairs;    // of a packet
-// kOwnPlaces: pieces whose sums wait for their scales at a time: where registers are few, one.
-// In one turn of a loop.
+// In one turn of a loop. kOwnPlaces: pieces whose sums wait for their scales at a time, one where
+// registers are few.
 static const int kMostPieces = kScaled && kOwnPlaces == 1 ? 2 : 8;
 static const int kTurnPieces = kAllPieces <= kMostPieces ? kAllPieces : kMostPieces;
 

@@ -3,15 +3,6 @@
 #pragma once
 
 #include "lib/ptx_launch.cuh"
-#include "lib/ptx_tma.cuh"
-
-// By a warp: x of a chunk, which counts for `full`.
-template <class SomeArgs>  // which have the image
-__device__ inline void ask_for_image(const SomeArgs& args, int chunk, uint8* to, Mbarrier* full,
-                                     Mbarrier*) {
-  load_bytes(to, (const uint8*)args.image + (int64)chunk * kImageBytes, kImageBytes, full);
-}
-__device__ inline void put_in_order(const OrderLane&, int, uint8*) {}  // it is, when it comes
 
 // Depths from `depth` on of 8 rows from `first` on.
 __device__ inline void read_x(const Args& args, const OrderLane& lane, int first, int depth,

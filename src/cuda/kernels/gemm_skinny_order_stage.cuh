@@ -52,3 +52,4 @@ __device__ inline void put_in_order(const OrderLane& lane, int first_block, uint
       if (inside(n)) lane.write(block(n), pairs[n]);
   }
 }
+typedef OrderLane StageLane;
