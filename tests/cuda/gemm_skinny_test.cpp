@@ -70,14 +70,16 @@ class GemmSkinny : public testing::Test {
   }
 };
 
-// Scales of blocks, fused: every 4th configuration in which x is digits, made by a launch before or
-// by each block, or is not.
+// Scales of blocks, fused: every 4th configuration in which x is digits, or is not, put in order by
+// a launch before or by each block.
 TEST_F(GemmSkinny, ScalesOfBlocksWithoutSpills) {
   const DeviceProps h200 = Device::named("h200").props();
   for (const std::int64_t few : {1, 8, 16, 32})
     for (const std::int64_t many : {28672, 4096})
-      for (const auto& [digits, in_blocks] : {std::pair{0, false}, {1, false}, {1, true}}) {
-        if (in_blocks ? few > 8 : few == 1) continue;
+      for (const auto& [digits, in_blocks] :
+           {std::pair{0, false}, {0, true}, {1, false}, {1, true}}) {
+        // Pairs are for many rows of x, digits for fewer, and made in each block for few.
+        if (digits == 0 ? few <= 8 : in_blocks ? few > 8 : few == 1 || few == 32) continue;
         const Problem problem{.few = few, .many = many, .depth = 8192, .weights = i4, .block = 128};
         SCOPED_TRACE(testing::Message() << few << " rows of x, " << many << " of weights");
         const auto plan = build_plan(product(problem), h200, {}, nullptr, false);
@@ -238,6 +240,37 @@ TEST_F(GpuGemmSkinny, ByGroups) {
            support::Fill::special);
   agrees({.few = 16, .many = 64, .depth = 512, .weights = i4, .block = 128, .block_scale = e8m0},
          whole, false, support::Fill::special);
+}
+
+// 4-bit weights as pairs times their scales: scales that are so large or small that they are not
+// multiplied as the others are, zeros and infinity.
+TEST_F(GpuGemmSkinny, ScalesOutOfRange) {
+  const DeviceProps device = Device::named("cuda:0").props();
+  if (device.compute_capability != 90) GTEST_SKIP() << "wgmma is sm_90a's";
+  const auto scale_of = [](std::int64_t block, std::int64_t row) -> std::optional<double> {
+    if (row < 16) return std::nullopt;
+    if (row < 32) return row % 3 == 0 ? 0. : row % 3 == 1 ? -0x1p9 : 0x1.8p-110;  // all in range
+    if (row < 48) return std::ldexp(1.25, block % 2 == 0 ? -124 : -111);
+    if (row < 64) return block == 1 ? std::optional(-0x1p10) : std::nullopt;
+    if (row == 70 && block == 2) return std::numeric_limits<double>::infinity();
+    return std::nullopt;
+  };
+  for (const auto& [few, weights] : {std::pair{12, u4}, {20, i4}}) {
+    const Problem problem{
+        .few = few, .many = 96, .depth = 512, .weights = weights, .y = f32, .block = 128};
+    expect_agrees(
+        gemm_skinny_engine(), product(problem), true, 3, support::Fill::plain, device,
+        [](const Config& config) {
+          return config.knob("helpers") > 0 && config.knob("digits") == 0;
+        },
+        [&](support::BoundMemory& memory) {
+          for (const TensorId id : memory.bound())
+            if (const Tensor& scale = memory.graph().tensor(id); scale.name == "block_scale")
+              for (std::int64_t i = 0; i < element_count(scale.dims); ++i)
+                if (const auto value = scale_of(i / problem.many, i % problem.many))
+                  write_element(scale, memory.data(id), i, *value);
+        });
+  }
 }
 
 // 4-bit weights times digits of x, as integers.

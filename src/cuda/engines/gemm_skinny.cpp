@@ -95,7 +95,8 @@ class Designer {
                     "gemm_skinny_image.cuh"});
     files.insert(files.end(),
                  {"gemm_skinny_group_bring.cuh", "gemm_skinny_group_lane.cuh",
-                  digits ? "gemm_skinny_group_digits.cuh" : "gemm_skinny_group_pairs.cuh"});
+                  digits ? "gemm_skinny_group_digits.cuh" : "gemm_skinny_group_pairs.cuh",
+                  "gemm_skinny_mend.cuh"});
     return files;
   }
   // Of a block, that put x in order: beside those that multiply, or in a launch of their own.
@@ -109,7 +110,7 @@ class Designer {
   LaunchDesign order_launch(const LaunchDesign& main) const {
     constexpr std::int64_t kDepths = 128;
     const std::int64_t rows = layout_.has_digits() ? 2 : 8;
-    const std::int64_t warp_bytes = layout_.has_digits() ? 0 : 2048 + 256;  // of shared memory
+    const std::int64_t warp_bytes = layout_.has_digits() ? 0 : 2048;  // of shared memory
     const std::int64_t depth = layout_.rounds(shape_) * layout_.chunk * 8 / shape_.bits();
     const std::int64_t blocks = depth / kDepths * (shape_.columns() / rows);
     LaunchDesign launch{main.source,
@@ -157,7 +158,7 @@ class Designer {
         arguments_.scratch(
             "image", scratch_.add("x in the order of the weights", layout_.scratch_bytes(shape_)));
       if (scaled()) arguments_.tensor_map("map_scales", shape_.scales(), scale_map());
-      if (layout_.has_digits()) {
+      if (shape_.has_small_integers()) {
         arguments_.pointer("scales", shape_.scales());
         arguments_.number("scale_stride", shape_.scales().strides[shape_.rank - 1]);
       }

@@ -15,13 +15,13 @@ namespace {
 using Layout = SkinnyLayout;
 using Shape = SkinnyShape;
 
-// --- constants, fitted to 5500 timings of an H200 (150 problems; estimates are 6 % off, first
-// choices take 1.02 times as long as the fastest, by themselves and in a row)
-constexpr double kClock = 1.75e9;       // Hz
-constexpr double kEnough = 32 << 10;    // bytes on the way per multiprocessor
-constexpr double kProductClocks = 3.9;  // of a multiprocessor, for m16n8k16
-constexpr double kNorm = 8;             // of parts: nearly the largest, the others show a little
-constexpr double kLoadX = 4.2;          // instructions to read 8 depths of 8 rows of x
+// --- constants, fitted to 7000 timings of an H200 (150 problems; estimates are 7 % off, first
+// choices take 1.02 times as long as the fastest by themselves, 1.01 in a row)
+constexpr double kClock = 1.75e9;        // Hz
+constexpr double kEnough = 32 << 10;     // bytes on the way per multiprocessor
+constexpr double kProductClocks = 4.32;  // of a multiprocessor, for m16n8k16
+constexpr double kNorm = 8;              // of parts: nearly the largest, the others show a little
+constexpr double kLoadX = 1.68;          // instructions to read 8 depths of 8 rows of x
 constexpr std::int64_t kPacketBytes = 16, kStepBytes = 4 * kPacketBytes;
 constexpr double kWarpBytes = 32 * kPacketBytes;  // of a packet of all lanes
 
@@ -33,23 +33,23 @@ struct Walk {
   double pass;                         // seconds of each further group of rows of a block
   double cluster;                      // seconds for the barriers of a group of rows
 };
-constexpr Walk kByRows = {.of_memory = 0.946,
-                          .most_issued = 1.81,
-                          .issued_by_warp = 0.298,
-                          .start = 7.1e-6,
-                          .pass = 0.82e-6,
-                          .cluster = 0.93e-6};
-constexpr Walk kByGroups = {.of_memory = 0.898,
-                            .most_issued = 2.01,
-                            .issued_by_warp = 0.388,
-                            .start = 4.21e-6,
-                            .pass = 1.07e-6,
-                            .cluster = 2.48e-6};
-constexpr Walk kDirect = {.of_memory = 0.78,
-                          .most_issued = 1.53,
-                          .issued_by_warp = 0.118,
-                          .start = 7.15e-6,
-                          .pass = 0.77e-6,
+constexpr Walk kByRows = {.of_memory = 0.965,
+                          .most_issued = 2.24,
+                          .issued_by_warp = 0.319,
+                          .start = 6.71e-6,
+                          .pass = 0.636e-6,
+                          .cluster = 1.37e-6};
+constexpr Walk kByGroups = {.of_memory = 0.916,
+                            .most_issued = 2.73,
+                            .issued_by_warp = 0.491,
+                            .start = 5.48e-6,
+                            .pass = 0.533e-6,
+                            .cluster = 1.07e-6};
+constexpr Walk kDirect = {.of_memory = 0.778,
+                          .most_issued = 1.71,
+                          .issued_by_warp = 0.177,
+                          .start = 6.46e-6,
+                          .pass = 0.43e-6,
                           .cluster = 0};
 constexpr Walk kByThreads = {.of_memory = 0.865,
                              .most_issued = 1.49,
@@ -77,6 +77,13 @@ double conversion(const Shape& shape, bool keeps_offset) {
   if (dtype == e5m2) return 12;
   if (bit_width(dtype) == 8) return 28;
   return dtype == e2m1 ? 76 : keeps_offset ? 32 : 46;
+}
+// The same by warpgroups, which multiply pairs by their scales.
+double group_conversion(const Shape& shape, const Layout& layout) {
+  constexpr double kToDigits = 12, kToSmall = 36, kScales = 16;
+  if (layout.has_digits()) return kToDigits;
+  if (shape.has_small_integers() && shape.type == bf16) return kToSmall;
+  return conversion(shape, false) + (is_scaled(shape) ? kScales : 0);
 }
 // And to read and multiply it.
 double of_packet(const Shape& shape, bool keeps_offset) {
@@ -129,10 +136,10 @@ double chunk_memory_seconds(const Walk& walk, const Shape& shape, const Layout& 
 
 // Where the copy engine brings the weights by rows.
 double seconds_by_rows(const Shape& shape, const Layout& layout, const DeviceProps& device) {
-  constexpr double kCopyClocks = 3.2, kCopyBytesPerClock = 41;  // of a row
-  constexpr double kChunkClocks = 288;                          // to wait, and to meet
-  constexpr double kAsk = 1.1, kChunk = 1.9;                    // instructions of a warp
-  constexpr double kSharedBytesPerClock = 75;
+  constexpr double kCopyClocks = 1.29, kCopyBytesPerClock = 30.7;  // of a row
+  constexpr double kChunkClocks = 554;                             // to wait, and to meet
+  constexpr double kAsk = 2.36, kChunk = 0.76;                     // instructions of a warp
+  constexpr double kSharedBytesPerClock = 77.2;
   const Turns turns(shape, layout, device);
   const auto rows = as_double(layout.rows(shape)), chunk = as_double(layout.chunk);
   const auto few = as_double(shape.few), warps = as_double(layout.warps_n * layout.warps_k);
@@ -170,44 +177,38 @@ double seconds_by_rows(const Shape& shape, const Layout& layout, const DevicePro
 
 // Where warpgroups multiply.
 double seconds_by_groups(const Shape& shape, const Layout& layout, const DeviceProps& device) {
-  constexpr double kPart = 8.8;       // instructions of a warp for up to 4 slices: addresses, waits
-  constexpr double kToBytes = 12;     // of a packet of 4-bit weights, times digits of x
-  constexpr double kOfDigits = 6;     // of a sum of three digits, to multiply and add it
-  constexpr double kOnePlace = 1.13;  // sums of a piece are waited for: kernels' kOwnPlaces
-  constexpr double kChunkClocks = 187;      // to wait, and for the last products
-  constexpr double kSliceClocks = 11.9;     // of a product of 64 rows, beside its columns
-  constexpr double kLast = 0.13;            // of a chunk, whose bytes come last
-  constexpr double kBytesPerClock = 56;     // that come to a multiprocessor
-  constexpr double kOrderLaunch = 1.33e-6;  // seconds, of the launch that puts x in order
+  constexpr double kPart = 21.5;   // instructions of a warp for up to 4 slices: addresses, waits
+  constexpr double kOfDigits = 6;  // of a sum of three digits, to multiply and add it
+  constexpr double kChunkClocks = 203;      // to wait, and for the last products
+  constexpr double kLeastClocks = 13;       // of a product of 64 rows, 8 or 16 columns
+  constexpr double kBeside = 0.588;         // of instructions that products wait for: registers
+  constexpr double kLast = 0.0554;          // of a chunk, whose bytes come last
+  constexpr double kBytesPerClock = 66.8;   // that come to a multiprocessor
+  constexpr double kOrderLaunch = 1.46e-6;  // seconds, of the launch that puts x in order
   // Of a warp of a block that does so with 128 depths of 8 rows, or makes digits of them, while
   // others multiply; and how often nobody does meanwhile.
-  constexpr double kOrderClocks = 266, kDigitClocks = 943, kFirst = 1.35;
+  constexpr double kOrderClocks = 369, kDigitClocks = 966, kFirst = 0.648;
   // Where multiprocessors have different shares: of so much more, to this power. Shares that are
   // even leave no multiprocessors to the next launch, which would begin there.
-  constexpr double kUneven = 0.33, kEven = 0.65e-6;
+  constexpr double kUneven = 0.412, kEven = 0.519e-6;
   const Turns turns(shape, layout, device);
   const auto rows = as_double(layout.rows_of_warps(shape)), chunk = as_double(layout.chunk);
   const auto columns = as_double(shape.columns());
   const auto warps = as_double(layout.warps_n * layout.warps_k);
-  const bool has_offset = shape.groups_keep_offset();
-  const double slices =  // of a piece
-      layout.has_digits() ? units(shape) : units(shape) * 2 + (has_offset ? 1 : 0);
-  const double pieces = rows / 16 * chunk / as_double(kStepBytes);  // of all warps
+  const double slices = units(shape) * (layout.has_digits() ? 1 : 2);  // of a piece
+  const double pieces = rows / 16 * chunk / as_double(kStepBytes);     // of all warps
 
   const double share = turns.all * as_double(layout.passes * layout.rows(shape)) /
                        as_double(layout.split * shape.many) * device.compute_units;
   const double memory = chunk_memory_seconds(kByGroups, shape, layout, device, turns.at_once) *
                         std::pow(std::max(share, 1.0), kUneven);
-  const bool waits = layout.has_digits() && layout.own_places(shape) == 1;
-  const double converted = layout.has_digits() ? kToBytes : conversion(shape, has_offset);
-  const double of_sums = columns / 2 * (layout.has_digits() ? kOfDigits : 1);
-  const double piece = (2 * (converted + 1) + slices + kPart * std::ceil(slices / 4) +
-                        (is_scaled(shape) ? of_sums + 6 : 0)) *
-                       (waits ? kOnePlace : 1);
+  const double of_sums = layout.has_digits() ? columns / 2 * kOfDigits : 0;
+  const double piece = 2 * (group_conversion(shape, layout) + 1) + slices +
+                       kPart * std::ceil(slices / 4) + (is_scaled(shape) ? of_sums + 10 : 0);
   const double issue =
       issue_clocks(kByGroups, pieces * piece, warps * turns.at_once) + kChunkClocks / turns.at_once;
-  const double products =
-      pieces / 4 * slices * (columns * as_double(layout.planes()) / 2 + kSliceClocks);
+  const double product = std::max(columns * as_double(layout.planes()) / 2, kLeastClocks);
+  const double products = pieces / 4 * slices * product + kBeside * issue;
   const double copies = as_double(layout.group_stage_bytes(shape)) / kBytesPerClock;
   const double to_seconds =
       turns.all * as_double(layout.block_rounds(shape) * layout.passes) / kClock;
@@ -226,9 +227,9 @@ double seconds_by_groups(const Shape& shape, const Layout& layout, const DeviceP
 
 // Where weights go straight to registers: blocks are many and short.
 double seconds_direct(const Shape& shape, const Layout& layout, const DeviceProps& device) {
-  constexpr double kOfStep = 4;              // instructions of a packet: addresses, the walk
-  constexpr double kShort = 14, kScale = 8;  // instructions of a packet
-  constexpr double kL1BytesPerClock = 31;    // x comes through it
+  constexpr double kOfStep = 9.99;               // instructions of a packet: addresses, the walk
+  constexpr double kShort = 25.7, kScale = 3.2;  // instructions of a packet
+  constexpr double kL1BytesPerClock = 29.7;      // x comes through it
   const Turns turns(shape, layout, device);
   const auto all = as_double(device.compute_units), grid = as_double(layout.grid(shape));
   const auto warps = as_double(layout.warps_n * layout.warps_k);

@@ -31,36 +31,32 @@ std::int64_t order_units(const Shape& shape, const Layout& layout) {
   const std::int64_t blocks = chunk_depth(shape, layout) / kBlockDepth * (shape.columns() / kTile);
   return blocks * layout.order_rows(shape) / kTile;
 }
-// Of a thread that multiplies: sums, those of two pieces that wait for their scales, two parts of
-// the weights as factors, packets of two pieces.
-std::int64_t registers_of(const Shape& shape, const Layout& layout) {
-  const std::int64_t sums = shape.columns() / 2;
-  const bool scaled = shape.scale_block > 0;
-  const std::int64_t pieces = layout.tiles * (layout.chunk / kStepBytes / layout.warps_k);
-  if (layout.has_digits()) {  // sums of three digits; longer loops keep more addresses
-    const std::int64_t places = layout.own_places(shape);
-    // A few more where the kernel has warps that make digits, too.
-    const std::int64_t beside = layout.orders_here() && (places == 1 || pieces > 4) ? 8 : 0;
-    if (places == 1) return 56 + 9 * sums / 2 + (layout.tiles - 1) * 24 + beside;
-    return (pieces == 2 ? 46 : 76) + 9 * sums + (layout.tiles - 1) * 12 + beside;
-  }
-  if (scaled && layout.own_places(shape) == 1) return layout.tiles == 1 ? 96 : 255;
-  // Long loops of 16 warps need all of 96 registers, and fewer rows one more.
-  if (scaled && layout.block_rows > 0 && layout.warps_n * layout.warps_k > 12 && pieces > 2)
-    return 255;
-  const std::int64_t all =
-      20 + layout.tiles * sums + (scaled ? 2 * sums + 4 : 0) + (shape.bits() == 16 ? 16 : 32) + 16;
-  return scaled || shape.bits() == 4 ? std::max<std::int64_t>(all, 92) : all;
-}
-
-// That a thread can have. Warps are shared out over four partitions of a multiprocessor; what pairs
-// need was fitted to registers as if they were not.
+// That a thread can have: warps are shared out over four partitions of a multiprocessor.
 std::int64_t registers_left(const Layout& layout) {
-  if (!layout.has_digits()) return kRegisters / (layout.threads() * layout.blocks) / 8 * 8;
   constexpr std::int64_t kPartitions = 4, kWarp = 32;
   const std::int64_t warps = ceil_div(layout.threads() / kWarp * layout.blocks, kPartitions);
   return kRegisters / kPartitions / (warps * kWarp) / 8 * 8;
 }
+std::int64_t pieces_of(const Layout& layout) {  // of a chunk, that a warpgroup has
+  return layout.tiles * (layout.chunk / kStepBytes / layout.warps_k);
+}
+// Of a thread that multiplies.
+std::int64_t registers_of(const Shape& shape, const Layout& layout) {
+  const std::int64_t sums = shape.columns() / 2;
+  if (layout.has_digits()) {  // sums of three digits; longer loops keep more addresses
+    const std::int64_t places = layout.own_places(shape);
+    // A few more where the kernel has warps that make digits, too.
+    const std::int64_t beside =
+        layout.orders_here() && (places == 1 || pieces_of(layout) > 4) ? 8 : 0;
+    if (places == 1) return 56 + 9 * sums / 2 + (layout.tiles - 1) * 24 + beside;
+    return (pieces_of(layout) == 2 ? 46 : 76) + 9 * sums + (layout.tiles - 1) * 12 + beside;
+  }
+  // Sums, two parts of the weights as factors, packets, scales.
+  if (shape.scale_block > 0) return std::max<std::int64_t>(88, 56 + 5 * layout.tiles * sums / 2);
+  const std::int64_t all = 16 + layout.tiles * (14 + sums) + (shape.bits() == 16 ? 16 : 32);
+  return shape.bits() == 4 ? std::max<std::int64_t>(all, 92) : all;
+}
+
 // So many that blocks with all rows of their warps, were they as many as there is room for, would
 // have in each pass: all multiprocessors then have as many.
 std::int64_t even_rows(const Shape& shape, const Layout& layout, const DeviceProps& device) {
@@ -87,23 +83,15 @@ bool choose_group_stages(const Shape& shape, const DeviceProps& device, Layout& 
 
 std::int64_t SkinnyLayout::own_places(const Shape& shape) const {
   const std::int64_t warps = warps_n * warps_k, columns = shape.columns();
-  if (has_digits()) return columns == 32 || (columns == 16 && warps > 12) ? 1 : 2;
-  return columns == 32 && warps > 12 ? 1 : 2;
+  return has_digits() && (columns == 32 || (columns == 16 && warps > 12)) ? 1 : 2;
 }
 
 std::int64_t SkinnyLayout::image_bytes(const Shape& shape) const {
-  // See kernels/gemm_skinny_order.cuh.
-  constexpr std::int64_t kSlice = 256, kTile = 8;  // bytes of 16 depths of so many rows of x
-  constexpr std::int64_t kFlags = 128;
+  const std::int64_t numbers = shape.columns() * chunk_depth(shape, *this);
+  if (!has_digits()) return numbers * 2;  // see kernels/gemm_skinny_order.cuh
+  // See kernels/gemm_skinny_digits.cuh: digits, and a factor of each row and step.
   constexpr std::int64_t kBox = 128;  // where boxes of the copy engine may begin
-  // And kernels/gemm_skinny_digits.cuh: digits, and a factor of each row and step.
-  if (has_digits())
-    return shape.columns() * chunk_depth(shape, *this) * planes() +
-           ceil_div(shape.columns() * chunk / kStepBytes * 4, kBox) * kBox;
-  const bool keeps_offset = shape.groups_keep_offset();
-  const std::int64_t slices =
-      chunk_depth(shape, *this) / 16 + (keeps_offset ? chunk / kStepBytes : 0);
-  return shape.columns() / kTile * slices * kSlice + (keeps_offset ? kFlags : 0);
+  return numbers * planes() + ceil_div(shape.columns() * chunk / kStepBytes * 4, kBox) * kBox;
 }
 
 std::int64_t SkinnyLayout::group_stage_bytes(const Shape& shape) const {
@@ -143,7 +131,7 @@ std::vector<SkinnyLayout> layouts_by_groups(const Shape& shape, const DeviceProp
     if (shape.scale_block > 0 && chunk_depth(shape, layout) % shape.scale_block != 0) return;
     if (!choose_group_stages(shape, device, layout)) return;
     if (layout.split > 1 && layout.passes > 1) return;  // helpers are not to wait for clusters
-    best.consider({layout.tiles, layout.warps_n, layout.split, layout.chunk,
+    best.consider({layout.tiles, layout.warps_n, layout.warps_k, layout.split, layout.chunk,
                    layout.orders_here() ? 1 : 0, layout.digits, layout.block_rows > 0 ? 1 : 0},
                   layout.seconds(shape, device), layout);
   };
@@ -163,9 +151,12 @@ std::vector<SkinnyLayout> layouts_by_groups(const Shape& shape, const DeviceProp
               layout.digits = 0;
               layout.helpers = 1;
               consider_rows(layout);
-              layout.helpers = 1 + std::min(order_units(shape, layout), kMostOrderWarps);
-              if (shape.bits() >= 8) consider_rows(layout);  // others have offsets
-              if (!shape.suits_digits()) continue;
+              // One fewer leaves more registers.
+              for (const std::int64_t warps : {kMostOrderWarps - 1, kMostOrderWarps}) {
+                layout.helpers = 1 + std::min(order_units(shape, layout), warps);
+                consider_rows(layout);
+              }
+              if (!shape.has_small_integers()) continue;
               layout.digits = 1;
               // Here up to 8 rows of x: with 16 that takes a fifth longer than a launch for it,
               // with 32 twice as long. Fewer warps that do it leave more registers.

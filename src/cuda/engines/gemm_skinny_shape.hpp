@@ -46,14 +46,12 @@ struct SkinnyShape {
   // Whether warpgroups can multiply them (wgmma), the copy engine bringing boxes of whole pieces of
   // 128 bytes (kernels/gemm_skinny_group.cuh).
   bool suits_groups(const DeviceProps& device) const;
-  // Whether they can multiply 4-bit weights as integers, x as digits
-  // (kernels/gemm_skinny_digits.cuh).
-  bool suits_digits() const {
+  // Whether they multiply whole numbers of 4 bits with scales of blocks: as integers, x as digits
+  // (kernels/gemm_skinny_digits.cuh), or as the smallest numbers there are
+  // (kernels/gemm_skinny_order.cuh). Either way sums may be lost, and are made once more.
+  bool has_small_integers() const {
     return scale_block > 0 && (weights.dtype == i4 || weights.dtype == u4);
   }
-  // Whether, as pairs, these multiply weights with their offset (see below); one more slice takes
-  // it off.
-  bool groups_keep_offset() const { return suits_digits() && type == bf16; }
   // Rows of x as wgmma counts them.
   std::int64_t columns() const { return few <= 8 ? 8 : few <= 16 ? 16 : 32; }
   // Whether 4-bit weights are multiplied with an offset, whose products are taken away from sums:
@@ -156,7 +154,7 @@ std::vector<SkinnyLayout> layouts_by_threads(const SkinnyShape& shape, const Dev
 std::vector<SkinnyLayout> layouts_by_rows(const SkinnyShape& shape, const DeviceProps& device,
                                           std::size_t most = 16);
 std::vector<SkinnyLayout> layouts_by_groups(const SkinnyShape& shape, const DeviceProps& device,
-                                            std::size_t most = 16);
+                                            std::size_t most = 24);
 std::vector<SkinnyLayout> direct_layouts(const SkinnyShape& shape, const DeviceProps& device,
                                          std::size_t most = 4);
 

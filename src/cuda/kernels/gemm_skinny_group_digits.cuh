@@ -7,10 +7,6 @@
 // floats.
 #pragma once
 
-#include "lib/ptx_memory.cuh"
-#include "lib/ptx_mma.cuh"
-#include "lib/short_weights.cuh"
-
 static const int kOwnSums = WGMMA_N / 2;  // of a piece, 4 of each digit of 8 rows of x
 // In one turn of a loop. kOwnPlaces: pieces whose sums are there at a time, one where registers are
 // few; it is then other warpgroups whose products run meanwhile.
@@ -89,7 +85,9 @@ __device__ inline void add_stage(const GroupLane& lane, GroupSums& all) {
       const bool has_next = n + 1 < kTurnPieces || first + kTurnPieces < kAllPieces;
       if (has_next) lane.packets((first + n + 1) / kTiles, (n + 1) % kTiles, packets);
       const auto load_factors = [&] {
-        lane.scales(number, tile, scales[n % kOwnPlaces]);
+        const typename S::Word* const of_rows = lane.scales(number, tile);
+        scales[n % kOwnPlaces][0] = (float)widen(S(), of_rows[0]);
+        scales[n % kOwnPlaces][1] = (float)widen(S(), of_rows[8]);
         if (tile == 0 || kOwnPlaces == 1) factors[n / kTiles % kOwnPlaces].load(lane, number);
       };
       if constexpr (kOwnPlaces == 2) load_factors();
@@ -112,70 +110,9 @@ __device__ inline void add_stage(const GroupLane& lane, GroupSums& all) {
   }
 }
 
-// The products of a step once more from global memory, as pairs of 16 bits by the instructions of a
-// warp: own[i][j] of rows 16 i of the warp and 8 j of x. A word of each packet at a time, so that
-// this needs no more registers than what it mends. Rows past the last one are read as it is: their
-// sums go nowhere.
-__device__ inline void add_again(const Args& args, const GroupLane& lane, const Place& place,
-                                 int step, float (&own)[kTiles][kFewTiles][4]) {
-  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-  const Index first_row = place.first_row + lane.row, last_row = (Index)args.many - 1;
-#pragma unroll 1
-  for (int u = 0; u < kUnits; ++u) {
-    const uint16* const x = (const uint16*)args.x + step * kStepDepth + t * kOwn + u * kUnit;
-    const uint8* const weights =
-        (const uint8*)args.weights + step * kStepBytes + t * kPacketBytes + u * 4;
-    uint4 few[kFewTiles];
-#pragma unroll
-    for (int j = 0; j < kFewTiles; ++j)
-      few[j] = in_order_of_weights(
-          load_read_only((const uint4*)(x + min(8 * j + g, kFew - 1) * args.x_row_stride)));
-#pragma unroll
-    for (int i = 0; i < kTiles; ++i) {
-      uint32 pairs[2][kPairs];
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int64 row = min(first_row + 16 * i + 8 * half, last_row);
-        to_pairs(W(), T(),
-                 load_read_only((const uint32*)(weights + row * args.row_stride * kBits / 8)),
-                 pairs[half]);
-      }
-#pragma unroll
-      for (int j = 0; j < kFewTiles; ++j)
-#pragma unroll
-        for (int q = 0; q < kPairs; q += 2) {
-          const uint32 a[4] = {pairs[0][q], pairs[1][q], pairs[0][q + 1], pairs[1][q + 1]};
-          const uint32 b[2] = {q == 0 ? few[j].x : few[j].z, q == 0 ? few[j].y : few[j].w};
-          multiply_add(T(), own[i][j], a, b);
-        }
-    }
-  }
-}
-// At the end of a unit: where x is infinity or NaN, all sums of the warp are made once more.
-__device__ inline void mend_sums(const Args& args, const GroupWalk& walk, const GroupLane& lane,
-                                 const Place& place, GroupSums& all) {
+// Digits do not say what is not finite: their sums are NaN.
+__device__ inline bool finish_sums(GroupSums& all) {
   bool is_lost = false;
   all.visit([&](int, int, float sum) { is_lost |= sum != sum; });
-  if (!__any_sync(0xffffffffu, is_lost)) return;
-  all = GroupSums();
-  const int end = min((walk.first_chunk + walk.chunks) * kSteps, (int)args.depth / kStepDepth);
-#pragma unroll 1
-  for (int step = walk.first_chunk * kSteps + lane.step; step < end; step += kWarpsK) {
-    float own[kTiles][kFewTiles][4] = {};
-    add_again(args, lane, place, step, own);
-    const typename S::Word* const scales =
-        (const typename S::Word*)args.scales + step * kStepDepth / kScaleBlock * args.scale_stride;
-#pragma unroll
-    for (int i = 0; i < kTiles; ++i)
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int64 row = min(place.first_row + lane.row + 16 * i + 8 * half, (Index)args.many - 1);
-        const float scale = (float)widen(S(), scales[row]);
-#pragma unroll
-        for (int j = 0; j < kFewTiles; ++j)
-#pragma unroll
-          for (int v = 2 * half; v < 2 * half + 2; ++v)
-            all.sums[i][4 * j + v] = fmaf(own[i][j][v], scale, all.sums[i][4 * j + v]);
-      }
-  }
+  return !is_lost;
 }

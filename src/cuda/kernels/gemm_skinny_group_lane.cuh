@@ -2,6 +2,8 @@
 // lane has.
 #pragma once
 
+#include "lib/short_weights.cuh"
+
 static const int kHalf = kColumns / 2;  // sums of a lane, of 64 rows
 static const int kOwnSteps = kSteps / kWarpsK;
 static const int kAllPieces = kTiles * kOwnSteps;  // of a chunk, an even number
@@ -20,6 +22,7 @@ __device__ inline bool has_rows(int warp) { return warp % kWarpsN * kWarpRows < 
 struct GroupSums {
   // sums[i]: of rows 16 i + r and 16 i + 8 + r of the warp.
   float sums[kTiles][kHalf];
+  SmallScaleRange scales;  // that they were multiplied by, where that matters
 
   __device__ GroupSums() {
 #pragma unroll
@@ -37,6 +40,12 @@ struct GroupSums {
       }
   }
 };
+
+// A scale as a number of type T, which it is exactly.
+template <class D> __device__ inline uint16 as_factor(D d, typename D::Word scale) {
+  return narrow(T(), widen(d, scale));
+}
+__device__ inline uint16 as_factor(T, uint16 scale) { return scale; }
 
 // The lane's part of a chunk.
 struct GroupLane {
@@ -58,11 +67,9 @@ struct GroupLane {
     low_high[0].piece = *(const Piece*)from;
     low_high[1].piece = *(const Piece*)(from + 8 * kChunk);
   }
-  __device__ void scales(int number, int tile, float (&factors)[2]) const {
+  // Of that step: the scale of the lane's row, and 8 further the one of its other row.
+  __device__ const typename S::Word* scales(int number, int tile) const {
     const int group = (number * kWarpsK + step) * kStepDepth / kScaleBlock;
-    const typename S::Word* const from =
-        (const typename S::Word*)(stage + kFirstScale + group * kGroupBytes) + row + 16 * tile;
-    factors[0] = (float)widen(S(), from[0]);
-    factors[1] = (float)widen(S(), from[8]);
+    return (const typename S::Word*)(stage + kFirstScale + group * kGroupBytes) + row + 16 * tile;
   }
 };

@@ -33,20 +33,12 @@ extern "C" __global__ void __launch_bounds__(kOrderWarps * 32)
   const int chunk = number / kBlocksX, tile = number % kBlocksX / kBlocksAlong;
   const int along = number % kBlocksAlong;
   if (chunk >= (int)args.rounds) return;
-  uint8* const own = shared_memory() + warp * (kBlockBytes + kSliceBytes);
+  uint8* const own = shared_memory() + warp * kBlockBytes;
   const OrderLane lane;
   uint4 pairs[4];
   read_x(args, lane, tile * 8, chunk * kChunkDepth + along * 128, pairs);
   lane.write(own, pairs);
   __syncwarp();
   uint8* const image = (uint8*)args.image + (int64)chunk * kImageBytes;
-  if constexpr (kOffsets) {  // a block is a step
-    const bool is_lost = add_offsets(own, own + kBlockBytes);
-    const bool any = __any_sync(0xffffffffu, is_lost);
-    if (threadIdx.x % 32 == 0) ((uint32*)(image + kFirstFlag))[number % kBlocksX] = any ? 1u : 0u;
-    __syncwarp();
-    copy_out<kSliceBytes>(image + tile * kPitchX + kFirstOffset + along * kSliceBytes,
-                          own + kBlockBytes);
-  }
   copy_out<kBlockBytes>(image + tile * kPitchX + along * kBlockBytes, own);
 }

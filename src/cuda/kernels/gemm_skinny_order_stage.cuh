@@ -5,7 +5,6 @@
 
 #include "lib/ptx_tma.cuh"
 
-static_assert(!kOffsets);
 static const int kBoxBytes = 8 * 128;
 // At a time, so that one waits while the other goes on.
 static const int kBlocksTogether = kBlocksX > kOrderWarps ? 2 : 1;
@@ -15,7 +14,7 @@ template <class SomeArgs>  // which have map_x
 __device__ inline void ask_for_image(const SomeArgs& args, int chunk, uint8* to, Mbarrier*,
                                      Mbarrier* brought) {
   if (threadIdx.x % 32 == 0) {
-    arrive_and_expect(brought, kImageTiles * kFirstOffset);
+    arrive_and_expect(brought, kImageBytes);
 #pragma unroll
     for (int j = 0; j < kImageTiles; ++j) {
       const int at[3] = {0, 8 * j, chunk * (kChunkDepth / 64)};

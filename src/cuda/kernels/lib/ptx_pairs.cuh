@@ -87,6 +87,35 @@ template <class D> __device__ inline uint32 fma_pair(D d, uint32 a, uint32 b, ui
 }
 #endif
 
+// Halves of words as whole numbers without signs: larger ones, smaller ones, sums modulo 2^16.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+__device__ inline uint32 max_of_halves(uint32 a, uint32 b) {
+  uint32 larger;
+  asm("max.u16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
+  return larger;
+}
+__device__ inline uint32 min_of_halves(uint32 a, uint32 b) {
+  uint32 smaller;
+  asm("min.u16x2 %0, %1, %2;" : "=r"(smaller) : "r"(a), "r"(b));
+  return smaller;
+}
+__device__ inline uint32 add_halves(uint32 a, uint32 b) {
+  uint32 sum;
+  asm("add.u16x2 %0, %1, %2;" : "=r"(sum) : "r"(a), "r"(b));
+  return sum;
+}
+#else
+__device__ inline uint32 max_of_halves(uint32 a, uint32 b) {
+  return max(a & 0xffffu, b & 0xffffu) | max(a & 0xffff0000u, b & 0xffff0000u);
+}
+__device__ inline uint32 min_of_halves(uint32 a, uint32 b) {
+  return min(a & 0xffffu, b & 0xffffu) | min(a & 0xffff0000u, b & 0xffff0000u);
+}
+__device__ inline uint32 add_halves(uint32 a, uint32 b) {
+  return (a + b & 0xffffu) | (a & 0xffff0000u) + (b & 0xffff0000u);
+}
+#endif
+
 // (a & mask) ^ c: compilers make two instructions of it where two operands are constants.
 __device__ inline uint32 and_xor(uint32 a, uint32 mask, uint32 c) {
 #if defined(__CUDA_ARCH__)

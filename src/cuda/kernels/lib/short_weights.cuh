@@ -107,6 +107,9 @@ __device__ inline void to_pairs(e2m1, T t, uint32 word, uint32 (&pairs)[4]) {
 template <class D> struct HasOffset { static const bool value = false; };
 template <> struct HasOffset<u4> { static const bool value = true; };
 template <> struct HasOffset<i4> { static const bool value = true; };
+// Bits of a number that stand for minus one of them.
+template <class D> struct SignBit { static const int value = 0; };
+template <> struct SignBit<i4> { static const int value = 8; };
 template <class T, class D> __device__ constexpr uint32 offset_pair(D) { return 0; }
 template <class T> __device__ constexpr uint32 offset_pair(u4) { return power_pair<T>(4); }
 template <class T> __device__ constexpr uint32 offset_pair(i4) {
@@ -122,6 +125,52 @@ __device__ inline void to_offset_pairs(D d, T, uint32 word, uint32 (&pairs)[4]) 
     pairs[j] = and_xor(moved, both(15 << place), offset_pair<T>(d));
   }
 }
+
+// Whole numbers of 4 bits times the scale of their row, rounded once, in 9 instructions for 8 of
+// them. Bits of the smallest numbers of bf16, and the lowest of the exponent beside them, count
+// multiples of 2^-133, so numbers only have to be cut out of a word: pairs 0 and 2 as they are,
+// pairs 1 and 3 sixteen times as large. One product-sum then multiplies by the scale and takes away
+// what i4, the other way round in its highest bit, is too much. Products are 2^kPower times what
+// they should be, and exact but for that rounding if the scale is in range.
+struct SmallScale {
+  static const int kTimes = 117, kPower = kTimes - 133;
+  uint32 even, odd, offset;
+
+  // `pair`: the scale in both halves.
+  template <class D> __device__ void set(D, uint32 pair) {
+    even = fma_pair(bf16(), pair, power_pair<bf16>(kTimes), kMinus);
+    odd = fma_pair(bf16(), pair, power_pair<bf16>(kTimes - 4), kMinus);
+    offset = kMinus;
+    if constexpr (SignBit<D>::value != 0)
+      offset = fma_pair(bf16(), pair, power_pair<bf16>(3 + kPower) | kMinus, kMinus);
+  }
+  template <class D> __device__ void pairs(D, uint32 word, uint32 (&pairs)[4]) const {
+    constexpr int kSign = SignBit<D>::value;
+#pragma unroll
+    for (int j = 0; j < 4; j += 2) {
+      const uint32 lower = word >> 4 * j;
+      pairs[j] = fma_pair(bf16(), and_xor(lower, both(15), both(kSign)), even, offset);
+      pairs[j + 1] =
+          fma_pair(bf16(), and_xor(lower, both(15 << 4), both(kSign << 4)), odd, offset);
+    }
+  }
+};
+// Scales that SmallScale takes: zero, and what neither it nor its products lose bits of.
+struct SmallScaleRange {
+  uint32 largest = 0, least = 0xffffffffu;  // magnitudes, the least of them minus one: of two rows
+
+  __device__ void add(uint32 scales) {
+    const uint32 magnitudes = scales & ~kMinus;
+    largest = max_of_halves(largest, magnitudes);
+    least = min_of_halves(least, add_halves(magnitudes, 0xffffffffu));
+  }
+  __device__ bool was_left() const {
+    constexpr uint32 kEnd = 127 - SmallScale::kTimes + 127, kFirst = 127 - 126 - SmallScale::kPower;
+    const uint32 high = max(largest & 0xffffu, largest >> 16);
+    const uint32 low = min(least & 0xffffu, least >> 16);
+    return high >= kEnd << 7 || low < (kFirst << 7) - 1;
+  }
+};
 
 // Bit 7 of each byte of a word that to_pairs cannot convert: NaN of e4m3.
 template <class D> struct HasOddBytes { static const bool value = false; };
