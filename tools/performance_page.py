@@ -278,6 +278,25 @@ def part_lines(folder, path):
     yield ""
 
 
+def rate_lines(folder, path):
+    """What single instructions and copies take."""
+    record = json.loads(path.read_text())
+    yield f"### {folder}: rates"
+    yield ""
+    yield f"{record['title']}: {record['about']}."
+    yield ""
+    for table in record["tables"]:
+        yield f"{table['title']}:"
+        yield ""
+        yield "| " + " | ".join(table["columns"]) + " |"
+        yield "|---|" + "---:|" * (len(table["columns"]) - 1)
+        for row in table["rows"]:
+            yield "| " + " | ".join("" if value is None else str(value) for value in row) + " |"
+        yield ""
+    yield f"{record['device']}; {record['date']}."
+    yield ""
+
+
 def count_cases(form):
     """Cases of a suite, its variants counted (shapes/README.md)."""
     return sum(math.prod(len(values) for name, values in form.get("each", {}).items() if name not in case)
@@ -318,6 +337,8 @@ def gpu_part(folder, title):
         yield from counter_lines(folder, RESULTS / folder / "counters.json")
     for path in sorted((RESULTS / folder).glob("parts_*.json")):
         yield from part_lines(folder, path)
+    if (RESULTS / folder / "rates.json").exists():
+        yield from rate_lines(folder, RESULTS / folder / "rates.json")
     if (RESULTS / folder / "pytorch.json").exists():
         yield from pytorch_lines(folder, RESULTS / folder / "pytorch.json")
 
