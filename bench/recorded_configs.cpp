@@ -17,19 +17,18 @@ namespace {
 using Json = nlohmann::ordered_json;  // knobs keep their order
 using Knobs = decltype(Trial::knobs);
 
-std::vector<Trial> trials_of(const Json& json) {
-  std::vector<Trial> trials;
+void add_trials(const Json& json, RecordedCase& into) {
   for (const Json& one : json) {
     if (!one.contains("measured_us") || one.contains("difference")) continue;
-    Trial trial;
+    Trial& trial = into.trials.emplace_back();
     trial.engine = one.at("engine").get<std::string>();
     for (const auto& [name, value] : one.at("knobs").items())
       trial.knobs.emplace_back(name, value.get<std::int64_t>());
     trial.estimated = one.value("estimated_us", 0.0) * 1e-6;
     trial.measured = one.at("measured_us").get<double>() * 1e-6;
-    trials.push_back(std::move(trial));
+    std::optional<double>& row = into.in_a_row.emplace_back();
+    if (one.contains("row_us")) row = one.at("row_us").get<double>() * 1e-6;
   }
-  return trials;
 }
 
 void add_file(const std::string& path, std::vector<RecordedCase>& all) {
@@ -42,9 +41,10 @@ void add_file(const std::string& path, std::vector<RecordedCase>& all) {
       const auto found = std::find_if(suite.cases.begin(), suite.cases.end(), [&](const Case& one) {
         return one.name == entry.at("name");
       });
-      std::vector<Trial> trials = trials_of(entry.at("trials"));
-      if (found == suite.cases.end() || trials.empty()) continue;
-      all.push_back({name, *found, entry.at("region").get<std::string>(), std::move(trials)});
+      if (found == suite.cases.end()) continue;
+      RecordedCase one{name, *found, entry.at("region").get<std::string>(), {}, {}};
+      add_trials(entry.at("trials"), one);
+      if (!one.trials.empty()) all.push_back(std::move(one));
     }
   } catch (const Json::exception& error) {
     throw Error(ErrorCode::io, fmt::format("{}: {}", path, error.what()));

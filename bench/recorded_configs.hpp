@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ashlar/tune.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@ struct RecordedCase {
   Case problem;
   std::string region;
   std::vector<Trial> trials;  // those that ran and gave the right results
+  // Seconds of each of them in a row, where that was timed.
+  std::vector<std::optional<double>> in_a_row;
 
   double fastest() const;  // seconds
   // The recorded form of a configuration; null: it was not timed.

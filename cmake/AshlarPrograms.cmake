@@ -46,13 +46,15 @@ if(ASHLAR_BUILD_CLI)
   endif()
 endif()
 
-# Fits the constants of the cost model to recorded timings. It is made on demand and brings its own
-# tile_calibration(), so that the library's stays in its archive.
+# Fit the constants of the cost models to recorded timings. They are made on demand and bring their
+# own tile_calibration() and skinny_calibration(), so that the library's stay in its archive.
 if(ASHLAR_BUILD_CLI)
-  add_executable(fit_costs EXCLUDE_FROM_ALL "${PROJECT_SOURCE_DIR}/tools/fit_costs.cpp")
-  target_include_directories(fit_costs PRIVATE "${PROJECT_SOURCE_DIR}/src")
-  target_link_libraries(fit_costs PRIVATE ashlar_bench ashlar ashlar_build_flags ashlar_fmt
-                                          nlohmann_json::nlohmann_json)
+  foreach(program IN ITEMS fit_costs fit_skinny)
+    add_executable(${program} EXCLUDE_FROM_ALL "${PROJECT_SOURCE_DIR}/tools/${program}.cpp")
+    target_include_directories(${program} PRIVATE "${PROJECT_SOURCE_DIR}/src")
+    target_link_libraries(${program} PRIVATE ashlar_bench ashlar ashlar_build_flags ashlar_fmt
+                                             nlohmann_json::nlohmann_json)
+  endforeach()
 endif()
 
 # The command. All but main.cpp is a library, so that tests reach its readers and printers.

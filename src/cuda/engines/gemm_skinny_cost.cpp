@@ -5,6 +5,7 @@
 #include <initializer_list>
 
 #include "base/ceil_div.hpp"
+#include "cuda/engines/gemm_skinny_calibration.hpp"
 #include "cuda/engines/gemm_skinny_shape.hpp"
 #include "cuda/engines/tile_cost.hpp"
 
@@ -15,48 +16,23 @@ namespace {
 using Layout = SkinnyLayout;
 using Shape = SkinnyShape;
 
-// --- constants, fitted to 7000 timings of an H200 (150 problems; estimates are 7 % off, first
-// choices take 1.02 times as long as the fastest by themselves, 1.01 in a row)
-constexpr double kClock = 1.75e9;        // Hz
-constexpr double kEnough = 32 << 10;     // bytes on the way per multiprocessor
-constexpr double kProductClocks = 4.32;  // of a multiprocessor, for m16n8k16
-constexpr double kNorm = 8;              // of parts: nearly the largest, the others show a little
-constexpr double kLoadX = 1.68;          // instructions to read 8 depths of 8 rows of x
+// --- constants; those that are fitted are in gemm_skinny_calibration.inc
+constexpr double kClock = 1.75e9;     // Hz
+constexpr double kMicro = 1e-6;       // seconds
+constexpr double kEnough = 32 << 10;  // bytes on the way per multiprocessor
+constexpr double kNorm = 8;           // of parts: nearly the largest, the others show a little
 constexpr std::int64_t kPacketBytes = 16, kStepBytes = 4 * kPacketBytes;
 constexpr double kWarpBytes = 32 * kPacketBytes;  // of a packet of all lanes
 
-// What differs between the three walks.
-struct Walk {
-  double of_memory;                    // share of the speed that is on its label
-  double most_issued, issued_by_warp;  // instructions per clock, of a multiprocessor
-  double start;                        // seconds: launch, first bytes, last results
-  double pass;                         // seconds of each further group of rows of a block
-  double cluster;                      // seconds for the barriers of a group of rows
-};
-constexpr Walk kByRows = {.of_memory = 0.965,
-                          .most_issued = 2.24,
-                          .issued_by_warp = 0.319,
-                          .start = 6.71e-6,
-                          .pass = 0.636e-6,
-                          .cluster = 1.37e-6};
-constexpr Walk kByGroups = {.of_memory = 0.916,
-                            .most_issued = 2.73,
-                            .issued_by_warp = 0.491,
-                            .start = 5.48e-6,
-                            .pass = 0.533e-6,
-                            .cluster = 1.07e-6};
-constexpr Walk kDirect = {.of_memory = 0.778,
-                          .most_issued = 1.71,
-                          .issued_by_warp = 0.177,
-                          .start = 6.46e-6,
-                          .pass = 0.43e-6,
-                          .cluster = 0};
+using Walk = SkinnyWalk;
 constexpr Walk kByThreads = {.of_memory = 0.865,
                              .most_issued = 1.49,
                              .issued_by_warp = 0.34,
-                             .start = 7.0e-6,
-                             .pass = 0.1e-6,
-                             .cluster = 2.45e-6};
+                             .start = 7.0,
+                             .pass = 0.1,
+                             .cluster = 2.45};
+
+const SkinnyCalibration& fitted() { return skinny_calibration(); }
 
 double as_double(std::int64_t count) { return static_cast<double>(count); }
 
@@ -91,7 +67,7 @@ double of_packet(const Shape& shape, bool keeps_offset) {
 }
 // To read x for a step, and to put its pairs in the order of 4-bit weights.
 double of_x(const Shape& shape) {
-  return units(shape) * few_tiles(shape) * (kLoadX + (is_narrow(shape) ? 4 : 0));
+  return units(shape) * few_tiles(shape) * (fitted().load_x + (is_narrow(shape) ? 4 : 0));
 }
 
 // Blocks that the busiest multiprocessor has, one after the other, and at once.
@@ -119,7 +95,8 @@ double together(std::initializer_list<double> parts) {
 }
 double fixed_seconds(const Walk& walk, const Layout& layout) {
   const double passes = as_double(layout.passes);
-  return walk.start + (passes - 1) * walk.pass + (layout.split > 1 ? passes * walk.cluster : 0);
+  return kMicro *
+         (walk.start + (passes - 1) * walk.pass + (layout.split > 1 ? passes * walk.cluster : 0));
 }
 
 // Reading all weights in chunks, of which a block has all stages but one on their way.
@@ -136,10 +113,7 @@ double chunk_memory_seconds(const Walk& walk, const Shape& shape, const Layout& 
 
 // Where the copy engine brings the weights by rows.
 double seconds_by_rows(const Shape& shape, const Layout& layout, const DeviceProps& device) {
-  constexpr double kCopyClocks = 1.29, kCopyBytesPerClock = 30.7;  // of a row
-  constexpr double kChunkClocks = 554;                             // to wait, and to meet
-  constexpr double kAsk = 2.36, kChunk = 0.76;                     // instructions of a warp
-  constexpr double kSharedBytesPerClock = 77.2;
+  const SkinnyCalibration::Rows& own = fitted().rows;
   const Turns turns(shape, layout, device);
   const auto rows = as_double(layout.rows(shape)), chunk = as_double(layout.chunk);
   const auto few = as_double(shape.few), warps = as_double(layout.warps_n * layout.warps_k);
@@ -150,47 +124,37 @@ double seconds_by_rows(const Shape& shape, const Layout& layout, const DevicePro
   const double of_unit = units(shape) * few_tiles(shape);
   const bool has_offset = shape.keeps_offset();
 
-  const double memory = chunk_memory_seconds(kByRows, shape, layout, device, turns.at_once);
+  const double memory = chunk_memory_seconds(own, shape, layout, device, turns.at_once);
 
   // Of a chunk, in clocks. Scales multiply sums, from which the products of the offset are taken.
   const double of_scales = is_scaled(shape) ? 2 * few_tiles(shape) * (has_offset ? 2 : 1) + 3 : 0;
   const double step = packets * (of_packet(shape, has_offset) + of_scales) + of_x(shape) +
                       (has_offset ? 2 * of_unit : 0);
   const double copied = rows + few + groups;
-  const double instructions = steps * step * warps + kChunk * warps + kAsk * copied;
+  const double instructions = steps * step * warps + own.chunk * warps + own.ask * copied;
   const double issue =
-      issue_clocks(kByRows, instructions, warps * turns.at_once) + kChunkClocks / turns.at_once;
+      issue_clocks(own, instructions, warps * turns.at_once) + own.chunk_clocks / turns.at_once;
   const double products =
-      steps * warps * of_unit * (packets + (has_offset ? 2 : 0)) * kProductClocks;
+      steps * warps * of_unit * (packets + (has_offset ? 2 : 0)) * fitted().product_clocks;
   const bool meets_in_banks = is_narrow(shape) && few <= 8;  // see kTurnsHalves
   const double loads_of_x = of_unit / packets * (meets_in_banks ? 2 : 1);
-  const double shared = rows * chunk * (2 + loads_of_x) / kSharedBytesPerClock;
-  const double copies = copied * kCopyClocks + (rows * chunk + few * chunk_depth * 2 +
-                                                groups * rows * scale_bytes(shape)) /
-                                                   kCopyBytesPerClock;
+  const double shared = rows * chunk * (2 + loads_of_x) / own.shared_bytes_per_clock;
+  const double copies = copied * own.copy_clocks + (rows * chunk + few * chunk_depth * 2 +
+                                                    groups * rows * scale_bytes(shape)) /
+                                                       own.copy_bytes_per_clock;
   const double to_seconds =
       turns.all * as_double(layout.block_rounds(shape) * layout.passes) / kClock;
   return together({memory, issue * to_seconds, products * to_seconds, shared * to_seconds,
                    copies * to_seconds}) +
-         fixed_seconds(kByRows, layout);
+         fixed_seconds(own, layout);
 }
 
 // Where warpgroups multiply.
 double seconds_by_groups(const Shape& shape, const Layout& layout, const DeviceProps& device) {
-  constexpr double kPart = 21.5;   // instructions of a warp for up to 4 slices: addresses, waits
-  constexpr double kOfDigits = 6;  // of a sum of three digits, to multiply and add it
-  constexpr double kChunkClocks = 203;      // to wait, and for the last products
-  constexpr double kLeastClocks = 13;       // of a product of 64 rows, 8 or 16 columns
-  constexpr double kBeside = 0.588;         // of instructions that products wait for: registers
-  constexpr double kLast = 0.0554;          // of a chunk, whose bytes come last
-  constexpr double kBytesPerClock = 66.8;   // that come to a multiprocessor
-  constexpr double kOrderLaunch = 1.46e-6;  // seconds, of the launch that puts x in order
-  // Of a warp of a block that does so with 128 depths of 8 rows, or makes digits of them, while
-  // others multiply; and how often nobody does meanwhile.
-  constexpr double kOrderClocks = 369, kDigitClocks = 966, kFirst = 0.648;
-  // Where multiprocessors have different shares: of so much more, to this power. Shares that are
-  // even leave no multiprocessors to the next launch, which would begin there.
-  constexpr double kUneven = 0.412, kEven = 0.519e-6;
+  constexpr double kOfDigits = 6;      // instructions of a sum of three digits
+  constexpr double kOfScales = 10;     // of the scales of a piece
+  constexpr double kLeastClocks = 13;  // of a product of 64 rows, 8 or 16 columns
+  const SkinnyCalibration::Groups& own = fitted().groups;
   const Turns turns(shape, layout, device);
   const auto rows = as_double(layout.rows_of_warps(shape)), chunk = as_double(layout.chunk);
   const auto columns = as_double(shape.columns());
@@ -200,36 +164,36 @@ double seconds_by_groups(const Shape& shape, const Layout& layout, const DeviceP
 
   const double share = turns.all * as_double(layout.passes * layout.rows(shape)) /
                        as_double(layout.split * shape.many) * device.compute_units;
-  const double memory = chunk_memory_seconds(kByGroups, shape, layout, device, turns.at_once) *
-                        std::pow(std::max(share, 1.0), kUneven);
+  const double memory = chunk_memory_seconds(own, shape, layout, device, turns.at_once) *
+                        std::pow(std::max(share, 1.0), own.uneven);
   const double of_sums = layout.has_digits() ? columns / 2 * kOfDigits : 0;
   const double piece = 2 * (group_conversion(shape, layout) + 1) + slices +
-                       kPart * std::ceil(slices / 4) + (is_scaled(shape) ? of_sums + 10 : 0);
+                       own.part * std::ceil(slices / 4) +
+                       (is_scaled(shape) ? of_sums + kOfScales : 0);
   const double issue =
-      issue_clocks(kByGroups, pieces * piece, warps * turns.at_once) + kChunkClocks / turns.at_once;
+      issue_clocks(own, pieces * piece, warps * turns.at_once) + own.chunk_clocks / turns.at_once;
   const double product = std::max(columns * as_double(layout.planes()) / 2, kLeastClocks);
-  const double products = pieces / 4 * slices * product + kBeside * issue;
-  const double copies = as_double(layout.group_stage_bytes(shape)) / kBytesPerClock;
+  const double products = pieces / 4 * slices * product + own.beside * issue;
+  const double copies = as_double(layout.group_stage_bytes(shape)) / own.bytes_per_clock;
   const double to_seconds =
       turns.all * as_double(layout.block_rounds(shape) * layout.passes) / kClock;
   const auto order_clocks = [&](std::int64_t chunks) {
     if (!layout.orders_here()) return 0.0;
     return as_double(layout.order_turns(shape, chunks)) *
-           (layout.has_digits() ? kDigitClocks : kOrderClocks);
+           (layout.has_digits() ? own.digit_clocks : own.order_clocks);
   };
   // Warps have parts of each stage, the same ones whenever it is filled.
   const double order = order_clocks(layout.steps) / as_double(layout.steps);
   return together({memory, issue * to_seconds, products * to_seconds, copies * to_seconds,
                    order * to_seconds}) +
-         fixed_seconds(kByGroups, layout) + (kLast * issue + kFirst * order_clocks(1)) / kClock +
-         (layout.orders_here() ? 0 : kOrderLaunch) + (layout.block_rows > 0 ? kEven : 0);
+         fixed_seconds(own, layout) + (own.last * issue + own.first * order_clocks(1)) / kClock +
+         kMicro * ((layout.orders_here() ? 0 : own.order_launch) +
+                   (layout.block_rows > 0 ? own.even : 0));
 }
 
 // Where weights go straight to registers: blocks are many and short.
 double seconds_direct(const Shape& shape, const Layout& layout, const DeviceProps& device) {
-  constexpr double kOfStep = 9.99;               // instructions of a packet: addresses, the walk
-  constexpr double kShort = 25.7, kScale = 3.2;  // instructions of a packet
-  constexpr double kL1BytesPerClock = 29.7;      // x comes through it
+  const SkinnyCalibration::Direct& own = fitted().direct;
   const Turns turns(shape, layout, device);
   const auto all = as_double(device.compute_units), grid = as_double(layout.grid(shape));
   const auto warps = as_double(layout.warps_n * layout.warps_k);
@@ -239,16 +203,16 @@ double seconds_direct(const Shape& shape, const Layout& layout, const DeviceProp
                             as_double(2 * layout.batch) * step_packets * kWarpBytes;
   const double weights = as_double(shape.many * shape.batches * shape.row_bytes());
   const double memory =
-      weights / (device.bytes_per_second * kDirect.of_memory * std::min(1.0, on_the_way / kEnough));
+      weights / (device.bytes_per_second * own.of_memory * std::min(1.0, on_the_way / kEnough));
   const double x = units(shape) * few * 3.5 / step_packets;
-  const double packet = of_packet(shape, false) + (shape.bits() == 16 ? kShort : 0) + x +
-                        (is_scaled(shape) ? kScale + 2 * few : 0) + kOfStep;
+  const double packet = of_packet(shape, false) + (shape.bits() == 16 ? own.of_short : 0) + x +
+                        (is_scaled(shape) ? own.of_scale + 2 * few : 0) + own.of_step;
   const double to_seconds = turns.all * packets / kClock;
   const double of_unit = units(shape) * few;
-  return together({memory, issue_clocks(kDirect, packet, warps * turns.at_once) * to_seconds,
-                   of_unit / step_packets * kWarpBytes / kL1BytesPerClock * to_seconds,
-                   of_unit * kProductClocks * to_seconds}) +
-         kDirect.start + (std::ceil(turns.all / turns.at_once) - 1) * kDirect.pass;
+  return together({memory, issue_clocks(own, packet, warps * turns.at_once) * to_seconds,
+                   of_unit / step_packets * kWarpBytes / own.l1_bytes_per_clock * to_seconds,
+                   of_unit * fitted().product_clocks * to_seconds}) +
+         kMicro * (own.start + (std::ceil(turns.all / turns.at_once) - 1) * own.pass);
 }
 
 // Where threads copy: memory gives its speed to not too many rows at once, and x is copied too.
@@ -285,7 +249,7 @@ double seconds_by_threads(const Shape& shape, const Layout& layout, const Device
       turns.all * issue_clocks(kByThreads, instructions, warps * turns.at_once) / kClock;
   const double busiest = turns.all * steps * step_bytes / (speed / all * kMostOfOne);
   const double products = shape.matrix() ? turns.all * steps * warps * packets * units(shape) *
-                                               few_tiles(shape) * kProductClocks / kClock
+                                               few_tiles(shape) * fitted().product_clocks / kClock
                                          : 0;
   return together({weights / speed, busiest, issue, products}) + fixed_seconds(kByThreads, layout);
 }

@@ -47,8 +47,8 @@ struct SkinnyShape {
   // 128 bytes (kernels/gemm_skinny_group.cuh).
   bool suits_groups(const DeviceProps& device) const;
   // Whether they multiply whole numbers of 4 bits with scales of blocks: as integers, x as digits
-  // (kernels/gemm_skinny_digits.cuh), or as the smallest numbers there are
-  // (kernels/gemm_skinny_order.cuh). Either way sums may be lost, and are made once more.
+  // (kernels/gemm_skinny_digits.cuh), or as pairs (SmallScale in kernels/lib/short_weights.cuh).
+  // Either way sums may be lost, and are made once more (kernels/gemm_skinny_mend.cuh).
   bool has_small_integers() const {
     return scale_block > 0 && (weights.dtype == i4 || weights.dtype == u4);
   }

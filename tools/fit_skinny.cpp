@@ -1,0 +1,233 @@
+// fit_skinny FOLDER [--write FILE]: fits the constants of the estimates of products with few rows
+// (src/cuda/engines/gemm_skinny_calibration.hpp) to the timings of cuda.gemm_skinny in
+// FOLDER/configs_*.json, alone and in a row, and prints or writes the table.
+//
+// It is the model itself that is fitted: this program brings its own skinny_calibration().
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <random>
+
+#include "bench/memory.hpp"
+#include "bench/recorded_configs.hpp"
+#include "cuda/engines/gemm_skinny_calibration.hpp"
+#include "cuda/engines/gemm_skinny_shape.hpp"
+#include "plan/plan_data.hpp"
+
+namespace ashlar {
+
+namespace {
+cuda::SkinnyCalibration tried;
+}
+
+namespace cuda {
+const SkinnyCalibration& skinny_calibration() { return tried; }
+}  // namespace cuda
+
+namespace {
+
+struct Known {
+  std::string_view name;
+  double value;
+};
+constexpr Known kKnown[] = {
+#include "cuda/engines/gemm_skinny_calibration.inc"
+};
+
+struct Timed {
+  cuda::SkinnyLayout layout;
+  double alone = 0, in_a_row = 0;  // seconds
+};
+struct Product {
+  cuda::SkinnyShape shape;
+  std::vector<Timed> ways;
+  double alone = 1e30, in_a_row = 1e30;  // the least
+};
+
+// The engine's configurations where the copy engine brings weights, or none does.
+std::vector<Timed> ways_of(const bench::RecordedCase& record) {
+  const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const auto& [name, value] : cuda::SkinnyLayout().knobs()) all.push_back(name);
+    return all;
+  }();
+  std::vector<Timed> ways;
+  for (std::size_t i = 0; i < record.trials.size(); ++i) {
+    const Trial& trial = record.trials[i];
+    if (trial.engine != "cuda.gemm_skinny" || !record.in_a_row[i]) continue;
+    Config config{trial.knobs, {}, 0, {}};
+    for (const std::string& name : names)  // a knob that it has not is 0
+      if (std::none_of(trial.knobs.begin(), trial.knobs.end(),
+                       [&](const auto& knob) { return knob.first == name; }))
+        config.knobs.emplace_back(name, 0);
+    const cuda::SkinnyLayout layout(config);
+    if (layout.chunk + layout.batch > 0)
+      ways.push_back({layout, *trial.measured, *record.in_a_row[i]});
+  }
+  return ways;
+}
+
+std::vector<Product> known_products(const std::string& folder, const DeviceProps& device) {
+  std::vector<Product> all;
+  for (const bench::RecordedCase& record : bench::recorded_cases(folder)) {
+    Product product;
+    product.ways = ways_of(record);
+    if (product.ways.size() < 2) continue;
+    const bench::Problem& problem = record.problem.problem;
+    const auto plan =
+        build_plan(problem.build(), device, bench::plan_options(problem, {}), nullptr, false);
+    for (const PlanData::Step& step : plan->steps)
+      if (step.region.to_text(plan->lowered.graph) == record.region)
+        if (!cuda::SkinnyShape::describe(step.region, product.shape)) product.ways.clear();
+    for (const Timed& way : product.ways) {
+      product.alone = std::min(product.alone, way.alone);
+      product.in_a_row = std::min(product.in_a_row, way.in_a_row);
+    }
+    if (!product.ways.empty()) all.push_back(std::move(product));
+  }
+  return all;
+}
+
+// Means over all products, of logarithms.
+struct Score {
+  double in_a_row = 0, alone = 0;  // of the first choice over the fastest
+  double spread = 0;  // root of the mean square of estimate over time, near the fastest
+
+  // In a row counts most: that is how products with few rows are run.
+  double total() const { return 2 * in_a_row + 0.7 * alone + 0.5 * spread; }
+};
+
+// `sharpness`: ways whose estimates are so much apart (1 / sharpness, as a share) are told apart;
+// others are first choices in part. 0: exactly one is.
+Score score(const std::vector<Product>& products, const DeviceProps& device, double sharpness) {
+  constexpr double kNear = 1.3;
+  Score sum;
+  double near = 0;
+  std::vector<double> estimates;
+  for (const Product& product : products) {
+    estimates.clear();
+    for (const Timed& way : product.ways)
+      estimates.push_back(way.layout.seconds(product.shape, device));
+    const double least = *std::min_element(estimates.begin(), estimates.end());
+    double in_a_row = 0, alone = 0, weights = 0;
+    for (std::size_t i = 0; i < estimates.size(); ++i) {
+      const Timed& way = product.ways[i];
+      const double weight = sharpness > 0 ? std::pow(estimates[i] / least, -sharpness)
+                                          : (estimates[i] == least && weights == 0 ? 1.0 : 0.0);
+      weights += weight;
+      in_a_row += weight * std::log(way.in_a_row / product.in_a_row);
+      alone += weight * std::log(way.alone / product.alone);
+      if (way.alone > kNear * product.alone) continue;
+      const double off = std::log(estimates[i] / way.alone);
+      sum.spread += off * off;
+      near += 1;
+    }
+    sum.in_a_row += in_a_row / weights;
+    sum.alone += alone / weights;
+  }
+  const auto count = static_cast<double>(products.size());
+  return {sum.in_a_row / count, sum.alone / count, std::sqrt(sum.spread / std::max(near, 1.0))};
+}
+
+// One or two constants are changed at a time, at random, and kept where that is better. They stay
+// within a factor of what they were, and shares of memory's speed below what was seen.
+class Search {
+ public:
+  Search(const std::vector<Product>& products, const DeviceProps& device)
+      : products_(products), device_(device) {
+    cuda::visit_constants(tried, [&](const std::string& name, double& constant) {
+      for (const Known& known : kKnown)
+        if (known.name == name) constant = known.value;
+      if (constant != 0) constants_.push_back({name, &constant, constant});
+    });
+  }
+  void run(int steps, double sharpness) {
+    double best = score(products_, device_, sharpness).total();
+    for (int step = 0; step < steps; ++step) {
+      const cuda::SkinnyCalibration before = tried;
+      bool inside = change(0.12);
+      if (random_() % 3 == 0) inside &= change(0.1);
+      const double now = inside ? score(products_, device_, sharpness).total() : best;
+      if (now < best)
+        best = now;
+      else
+        tried = before;
+    }
+  }
+
+ private:
+  struct Constant {
+    std::string name;
+    double* value;
+    double known;
+  };
+  bool change(double width) {
+    constexpr double kMost = 2.5, kMostOfMemory = 1.04;
+    const Constant& one = constants_[random_() % constants_.size()];
+    *one.value *= std::exp(std::normal_distribution(0.0, width)(random_));
+    const double share = *one.value / one.known;
+    return share < kMost && share > 1 / kMost &&
+           !(one.name.ends_with("of_memory") && *one.value > kMostOfMemory);
+  }
+
+  const std::vector<Product>& products_;
+  const DeviceProps& device_;
+  std::vector<Constant> constants_;
+  std::mt19937 random_{1};
+};
+
+int run(int argc, char** argv) {
+  if (argc != 2 && !(argc == 4 && std::strcmp(argv[2], "--write") == 0)) {
+    fmt::print(stderr, "usage: fit_skinny FOLDER [--write FILE]\n");
+    return 2;
+  }
+  // While it is made, plans need estimates.
+  const DeviceProps device = Device::named("h200").props();
+  std::vector<Product> products;
+  Search search(products, device);
+  products = known_products(argv[1], device);
+  if (products.empty()) {
+    fmt::print(stderr, "no timings of cuda.gemm_skinny in a row in {}\n", argv[1]);
+    return 2;
+  }
+  const auto report = [&](const char* when) {
+    const Score now = score(products, device, 0);
+    fmt::print(stderr,
+               "{}: first choices take {:.4f} times as long as the fastest in a row, {:.4f} alone; "
+               "estimates are {:.1f} % off ({} cases)\n",
+               when, std::exp(now.in_a_row), std::exp(now.alone), 100 * now.spread,
+               products.size());
+  };
+  report("before");
+  for (const double sharpness : {80.0, 160.0, 0.0}) {
+    search.run(15000, sharpness);
+    report("so far");
+  }
+  std::string text = fmt::format(
+      "// Written by tools/fit_skinny from {} recorded cases; see gemm_skinny_calibration.hpp.\n",
+      products.size());
+  cuda::visit_constants(tried, [&](const std::string& name, double& constant) {
+    text += fmt::format("{{\"{}\", {:.4g}}},\n", name, constant);
+  });
+  if (argc == 4)
+    std::ofstream(argv[3]) << text;
+  else
+    fmt::print("{}", text);
+  return 0;
+}
+
+}  // namespace
+
+}  // namespace ashlar
+
+int main(int argc, char** argv) {
+  try {
+    return ashlar::run(argc, argv);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "fit_skinny: {}\n", error.what());
+    return 1;
+  }
+}
