@@ -120,6 +120,10 @@ std::vector<SkinnyLayout> layouts_by_groups(const Shape& shape, const DeviceProp
                                             std::size_t most) {
   if (!shape.suits_groups(device)) return {};
   FastestLayouts best;
+  // As pairs or digits, x put in order by a launch or in blocks: some of each, whatever is
+  // expected.
+  constexpr std::size_t kOfEachWay = 4;
+  std::map<std::pair<bool, bool>, FastestLayouts> ways;
   const auto consider = [&](Layout layout) {
     if (layout.rows(shape) > kMostRows || layout.chunk > shape.row_bytes()) return;
     if (chunk_depth(shape, layout) % kBlockDepth != 0) return;
@@ -131,9 +135,12 @@ std::vector<SkinnyLayout> layouts_by_groups(const Shape& shape, const DeviceProp
     if (shape.scale_block > 0 && chunk_depth(shape, layout) % shape.scale_block != 0) return;
     if (!choose_group_stages(shape, device, layout)) return;
     if (layout.split > 1 && layout.passes > 1) return;  // helpers are not to wait for clusters
-    best.consider({layout.tiles, layout.warps_n, layout.warps_k, layout.split, layout.chunk,
-                   layout.orders_here() ? 1 : 0, layout.digits, layout.block_rows > 0 ? 1 : 0},
-                  layout.seconds(shape, device), layout);
+    const double seconds = layout.seconds(shape, device);
+    const FastestLayouts::Kind kind = {
+        layout.tiles, layout.warps_n, layout.warps_k,    layout.split,
+        layout.chunk, layout.digits,  layout.block_rows, layout.orders_here() ? 1 : 0};
+    best.consider(kind, seconds, layout);
+    ways[{layout.has_digits(), layout.orders_here()}].consider(kind, seconds, layout);
   };
   const auto consider_rows = [&](Layout layout) {
     consider(layout);
@@ -164,7 +171,13 @@ std::vector<SkinnyLayout> layouts_by_groups(const Shape& shape, const DeviceProp
               for (layout.helpers = 1; layout.helpers <= most_helpers; ++layout.helpers)
                 consider_rows(layout);
             }
-  return best.first(most);
+  std::vector<Layout> result = best.first(most);
+  for (const auto& [way, fastest] : ways)
+    for (const Layout& one : fastest.first(kOfEachWay))
+      if (std::none_of(result.begin(), result.end(),
+                       [&](const Layout& other) { return other.knobs() == one.knobs(); }))
+        result.push_back(one);
+  return result;
 }
 
 }  // namespace ashlar::cuda

@@ -154,7 +154,7 @@ std::vector<SkinnyLayout> layouts_by_threads(const SkinnyShape& shape, const Dev
 std::vector<SkinnyLayout> layouts_by_rows(const SkinnyShape& shape, const DeviceProps& device,
                                           std::size_t most = 16);
 std::vector<SkinnyLayout> layouts_by_groups(const SkinnyShape& shape, const DeviceProps& device,
-                                            std::size_t most = 24);
+                                            std::size_t most = 16);
 std::vector<SkinnyLayout> direct_layouts(const SkinnyShape& shape, const DeviceProps& device,
                                          std::size_t most = 4);
 
