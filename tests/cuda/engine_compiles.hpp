@@ -45,6 +45,8 @@ inline void expect_compiles(const CudaEngine& engine, const Graph& lowered, cons
         const auto image = images.get(launch.source, architecture);
         EXPECT_LE(resources_of(image->log).spilled_bytes, most_spilled_bytes) << what << "\n"
                                                                               << image->log;
+        EXPECT_LE(resources_of(image->log).local_bytes, most_spilled_bytes) << what << "\n"
+                                                                            << image->log;
         // The compiler gives up the overlap of products where it cannot follow their registers.
         EXPECT_EQ(image->log.find("are serialized"), std::string::npos) << what << "\n"
                                                                         << image->log;

@@ -141,9 +141,11 @@ TEST_F(Compiling, ManyThreadsShareOneCompilation) {
 
 TEST(Resources, AreReadFromTheLog) {
   const Resources resources =
-      resources_of("Used 31 registers\nptxas 8 bytes spill stores, 16 bytes spill loads");
+      resources_of("Used 31 registers\nptxas 24 bytes stack frame, 8 bytes spill stores, 16 bytes "
+                   "spill loads");
   EXPECT_EQ(resources.registers, 31);
   EXPECT_EQ(resources.spilled_bytes, 16);
+  EXPECT_EQ(resources.local_bytes, 24);
   EXPECT_EQ(resources_of("").registers, 0);
 }
 

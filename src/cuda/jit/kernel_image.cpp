@@ -140,6 +140,8 @@ Resources resources_of(const std::string& log) {
     resources.registers = std::max(resources.registers, number_before(log, at));
   for (std::size_t at = 0; (at = log.find(" bytes spill", at)) != std::string::npos; ++at)
     resources.spilled_bytes = std::max(resources.spilled_bytes, number_before(log, at));
+  for (std::size_t at = 0; (at = log.find(" bytes stack frame", at)) != std::string::npos; ++at)
+    resources.local_bytes = std::max(resources.local_bytes, number_before(log, at));
   return resources;
 }
 

@@ -48,10 +48,11 @@ PackedItem packed(const KernelSource& source, const std::string& architecture,
 // "sm_90a" for 90, "sm_80" for 80: the target whose instructions engines may use.
 std::string architecture_of(int compute_capability);
 
-// The registers, and the bytes spilled, that the log reports for its kernels: the largest of each.
+// What the log reports for its kernels: the largest of each.
 struct Resources {
   int registers = 0;
   int spilled_bytes = 0;
+  int local_bytes = 0;  // of a thread: what was spilled, and arrays that are not in registers
 };
 Resources resources_of(const std::string& log);
 
