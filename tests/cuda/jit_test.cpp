@@ -140,9 +140,9 @@ TEST_F(Compiling, ManyThreadsShareOneCompilation) {
 }
 
 TEST(Resources, AreReadFromTheLog) {
-  const Resources resources =
-      resources_of("Used 31 registers\nptxas 24 bytes stack frame, 8 bytes spill stores, 16 bytes "
-                   "spill loads");
+  const Resources resources = resources_of(
+      "Used 31 registers\nptxas 24 bytes stack frame, 8 bytes spill stores, 16 bytes "
+      "spill loads");
   EXPECT_EQ(resources.registers, 31);
   EXPECT_EQ(resources.spilled_bytes, 16);
   EXPECT_EQ(resources.local_bytes, 24);
