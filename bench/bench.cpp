@@ -91,9 +91,10 @@ void list_kernels(const std::vector<Suite>& suites, const Request& request,
 void write_pack(const std::vector<Suite>& suites, const Request& request,
                 const Listener& listener) {
   listener.progress("planning");
-  const PackBuilder kernels =
-      kernels_of(suites, Device::named(request.device),
-                 {.tune = request.tune || request.configs, .engine = request.engine});
+  const PackBuilder kernels = kernels_of(suites, Device::named(request.device),
+                                         {.tune = request.tune || request.configs,
+                                          .most = request.most_configs,
+                                          .engine = request.engine});
   write_file(request.pack, kernels.build([&](int done, int all) {
     listener.progress(fmt::format("compiled {} of {} kernels", done, all));
   }));

@@ -23,7 +23,9 @@ void add_case(const Case& one, const Device& device, const PlanWishes& asked,
   if (one.alone) add(*one.alone, asked);
   for (const Problem& part : one.apart) add(part, asked);
   if (one.check_prepare) add(*one.check_prepare);
-  const auto outline = outline_of(explain(graph, device, plan_options(one.problem, asked)));
+  // Tuning, one kernel after the other, may choose another engine; its own is compiled then.
+  const auto outline =
+      outline_of(explain(graph, device, plan_options(one.problem, {.engine = asked.engine})));
   if (one.check) add(*one.check, {.engine = main_engine(outline)});
   for (const TensorId id : graph.bound_tensors())
     if (const Tensor& tensor = graph.tensor(id); tensor.kind == TensorKind::output)
@@ -50,7 +52,8 @@ void compile_ahead(const std::vector<Suite>& suites, const MeasureOptions& optio
                    const std::function<void(const std::string&)>& progress) {
   progress("planning");
   const PackBuilder kernels =
-      kernels_of(suites, options.gpu->device(), {.tune = options.tune, .engine = options.engine});
+      kernels_of(suites, options.gpu->device(),
+                 {.tune = options.tune, .most = options.most_configs, .engine = options.engine});
   try {
     kernels.build(
         [&](int done, int all) { progress(fmt::format("compiled {} of {} kernels", done, all)); });

@@ -77,15 +77,14 @@ struct Tried {
   RegionTrials trials;
 
   Tried(const Case& problem, const MeasureOptions& options) {
-    const CompileOptions wishes = plan_options(problem.problem, {.engine = options.engine});
+    const CompileOptions wishes =
+        plan_options(problem.problem, {.most = options.most_configs, .engine = options.engine});
     const Graph graph = problem.problem.build();
     const Device device = options.gpu->device();
     plan = Json::parse(compile(graph, device, wishes).to_json());
     std::vector<RegionTrials> regions = candidates(graph, device, wishes);
     region = most_varied(regions);
     trials = std::move(regions[region]);
-    const auto most = static_cast<std::size_t>(options.most_configs);
-    if (most > 0 && trials.trials.size() > most) trials.trials.resize(most);
   }
 };
 
@@ -161,7 +160,7 @@ CaseConfigs measure_configs(const Case& problem, const MeasureOptions& options,
 
   const Constants constants = constants_of(graph, problem.problem, tensors.pointers());
   std::optional<InARow> row;
-  if (problem.in_a_row) row.emplace(gpu, graph, tensors, traffic(graph));
+  if (problem.problem.in_a_row) row.emplace(gpu, graph, tensors, traffic(graph));
 
   CaseConfigs result{problem.name, tried.trials.region, {}, {}};
   std::vector<std::vector<double>> first;

@@ -34,7 +34,7 @@ struct Contest {
       : graph(problem.build()),
         memory(graph, problem, options.seed),
         ours(graph, problem, taken(prepared_by, prepared).pointers(), Device::cpu(),
-             {.tune = options.tune}) {}
+             {.tune = options.tune, .most = options.most_configs}) {}
   void find_peers(const Problem& problem, bool user, bool best) {
     const PeerProblem asked{graph, memory.pointers(), problem.constants};
     if (user) peer = fastest_peer(asked, PeerLayouts::user);

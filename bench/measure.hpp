@@ -30,7 +30,7 @@ struct MeasureOptions {
   bool user_layout = true;  // time oneDNN on the user's layouts
   bool best_layout = true;  // time oneDNN on the layouts it likes
   bool tune = false;        // let our plans be tuned
-  int most_configs = 0;     // of a case whose configurations are timed; 0: all
+  int most_configs = 0;     // of a region, that are timed or tuned; 0: all
   std::string engine = {};  // take this one wherever it can run; empty: any
   Gpu* gpu = nullptr;       // null: the processor
   // The peers on the GPU, null: none. Products go to cuBLASLt first.

@@ -97,7 +97,10 @@ struct Running {
       : graph(problem.build()),
         tensors(*options.gpu, graph, problem, options.seed, given),
         runner(graph, problem, tensors.pointers(), options.gpu->device(),
-               {.naive = naive, .tune = options.tune && !naive, .engine = options.engine}) {}
+               {.naive = naive,
+                .tune = options.tune && !naive,
+                .most = options.most_configs,
+                .engine = options.engine}) {}
   void run() const { runner.run(); }
 };
 
@@ -406,7 +409,7 @@ void measure_into(Measurement& result, const Case& problem, const MeasureOptions
     result.naive = naive_seconds(*naive, options.gpu);
   naive.reset();
   std::optional<Row> row;
-  if (problem.in_a_row) {
+  if (problem.problem.in_a_row) {
     row.emplace(gpu, ours, result.traffic);
     const Verdict same = check_row(gpu, *row);
     result.ok = same.ok;

@@ -51,14 +51,14 @@ class Memory {
 
 // Which plan is to be timed.
 struct PlanWishes {
-  bool naive = false;  // the slow and plain engine of the device, operation by operation
-  bool tune = false;
+  bool naive = false;       // the slow and plain engine of the device, operation by operation
+  bool tune = false;        // in a row where the problem says so
+  int most = 0;             // candidates of a region that tuning times; 0: all
   std::string engine = {};  // wherever it can run; empty: any
 };
 
 // Inputs that never change, as the problem has it, where the pointers of its bound tensors say.
-Constants constants_of(const Graph& graph, const Problem& problem,
-                       std::span<void* const> pointers);
+Constants constants_of(const Graph& graph, const Problem& problem, std::span<void* const> pointers);
 // How to compile it for a GPU.
 CompileOptions plan_options(const Problem& problem, const PlanWishes& wishes);
 

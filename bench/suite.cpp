@@ -224,8 +224,6 @@ class Reader {
     if (parameters.contains("far")) result.far = number_of(parameters["far"], here + ".far");
     if (parameters.contains("peer_fails"))
       result.peer_fails = text_of(parameters["peer_fails"], here + ".peer_fails");
-    if (parameters.contains("in_a_row"))
-      result.in_a_row = boolean_of(parameters["in_a_row"], here + ".in_a_row");
     if (parameters.contains("quick"))
       result.quick = boolean_of(parameters["quick"], here + ".quick");
     if (parameters.contains("check")) {
@@ -265,6 +263,8 @@ class Reader {
                         {"nodes", filler.fill(member(form, "nodes", here))}};
     problem.graph = whole.dump();
     if (parameters.contains("tf32")) problem.tf32 = boolean_of(parameters["tf32"], place + ".tf32");
+    if (parameters.contains("in_a_row"))
+      problem.in_a_row = boolean_of(parameters["in_a_row"], place + ".in_a_row");
     used.insert(filler.used().begin(), filler.used().end());
     for (const Json& name : form.value("constants", Json::array()))
       problem.constants.push_back(text_of(name, here + ".constants"));

@@ -24,6 +24,7 @@ struct Problem {
   std::vector<std::string> constants;   // inputs whose values are known when a plan is compiled
   std::map<std::string, Range> ranges;  // inputs that are not filled as their dtype suggests
   bool tf32 = true;                     // whether f32 products may be rounded to tf32
+  bool in_a_row = false;  // on GPUs also one run after the other, as layers of a model are
 
   Graph build() const { return Graph::from_json(graph); }
 };
@@ -39,7 +40,6 @@ struct Case {
   std::vector<Problem> apart;  // the same as several graphs, each taking what the last one left
   double far = 16;  // tolerances at full size, where others round elsewhere: more is no rounding
   std::string peer_fails;  // why the peer on GPUs must not be run, empty: it may
-  bool in_a_row = false;   // on GPUs also one after the other, as layers of a model are
   bool quick = false;      // one of those that stand for the suite in a short run
 };
 

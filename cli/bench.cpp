@@ -61,15 +61,17 @@ void add_bench_command(CLI::App& app, Action& action) {
       ->type_name("TEXT");
   command->add_flag("--quick", request->quick,
                     "Few samples, no naive times, only some cases of the large suites");
-  command->add_flag("--tune", request->tune, "Time our engines for every region, take the fastest");
+  command->add_flag("--tune", request->tune,
+                    "Time our engines for every region, take the fastest: in a row where the suite "
+                    "says so");
   command->add_flag("--configs", request->configs,
                     "Instead of comparing, time every configuration of ours for every case (GPUs): "
                     "what the cost model is fitted to; --record writes configs_SUITE.json");
   command
-      ->add_option("--most", request->most_configs,
-                   "With --configs: of every case only so many, the most promising ones")
+      ->add_option(
+          "--most", request->most_configs,
+          "With --configs or --tune: of every region only so many, the most promising ones")
       ->type_name("N")
-      ->needs("--configs")
       ->check(CLI::Range(1, 100000));
   command->add_option("--engine", request->engine, "Take this engine wherever it can run")
       ->type_name("ID");

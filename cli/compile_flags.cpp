@@ -34,6 +34,15 @@ void add_compile_flags(CLI::App& command, CompileFlags& flags) {
                    "Never compute 3 x 3 convolutions in Winograd tiles");
   command.add_flag("--tune", flags.options.tune,
                    "Time the engines of every region here and take the fastest");
+  command.add_flag("--in-a-row", flags.options.tune_in_a_row,
+                   "Tuning compares runs one after the other on tensors of their own (a CUDA "
+                   "graph), as a model runs its layers, instead of one run on cold caches");
+  command
+      .add_option("--top", flags.options.tune_most,
+                  "Tuning times only the N candidates of each region that are expected to be the "
+                  "fastest")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000000));
   command.add_option("--engine", flags.options.engine, "Take this engine wherever it can run")
       ->type_name("ID");
   command.add_flag("--no-fuse", flags.no_fuse, "One region per operation");

@@ -17,7 +17,6 @@ namespace {
 
 struct TuneFlags : CompileFlags {
   std::vector<std::string> sources;
-  int top = 0;
   bool again = false;
 };
 
@@ -81,7 +80,7 @@ int tune_graphs(const TuneFlags& flags) {
                             device.props().name));
   Progress progress;
   Gains gains;
-  TuneRequest request{flags.chosen_options(), flags.top, flags.again, {}};
+  TuneRequest request{flags.chosen_options(), flags.again, {}};
   for (const std::string& source : flags.sources)
     for (const bench::SuiteGraph& one : graphs_of(source)) {
       request.progress = [&](const std::string& what) {
@@ -110,12 +109,6 @@ void add_tune_command(CLI::App& app, Action& action) {
       ->add_option("SUITE|GRAPH.json", flags->sources,
                    "Suites (ashlar bench --list) and graphs in JSON, - for standard input")
       ->required();
-  command
-      ->add_option("--top", flags->top,
-                   "Time only the first N candidates of each region, which is not remembered "
-                   "where there are more")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1000000));
   command->add_flag("--again", flags->again, "Time again what is remembered");
   add_compile_flags(*command, *flags);
   command->callback([flags, &action] { action = [flags] { return tune_graphs(*flags); }; });

@@ -39,6 +39,12 @@ struct CompileOptions {
   // Times the candidates of every region on this device, on memory of its own, and takes the
   // fastest instead of the cheapest by estimate. A saved plan keeps the choice.
   bool tune = false;
+  // What tuning compares. True: a run among many, one after the other on tensors of their own, as a
+  // model runs its layers; on a GPU a CUDA graph, in which a launch may begin while the one before
+  // it ends. False: a run by itself, a GPU's caches cold.
+  bool tune_in_a_row = false;
+  // Of each region tuning times so many candidates, the cheapest by estimate; 0: all.
+  int tune_most = 0;
   // An engine ("cpu.conv_tiles") that is taken for every region it can run; empty: any.
   std::string engine = {};
   // See Constants. A saved plan keeps none of them.

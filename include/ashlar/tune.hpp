@@ -34,7 +34,6 @@ std::vector<RegionTrials> candidates(const Graph& graph, const Device& device,
 
 struct TuneRequest {
   CompileOptions options = {};
-  int most = 0;        // the first so many candidates of each region; 0: all
   bool again = false;  // also where a winner is remembered
   // Called before every trial: "region 1 of 2: matmul, 3 of 24: cuda.gemm_sm90 tile_m=128 ...".
   std::function<void(const std::string& what)> progress = {};

@@ -4,6 +4,7 @@
 
 #include "cuda/cublaslt/cublaslt_api.hpp"
 #include "cuda/driver/context.hpp"
+#include "cuda/driver/recorded_graph.hpp"
 #include "cuda/driver/stream_event.hpp"
 #include "cuda/engine_table.hpp"
 #include "cuda/engines/engines.hpp"
@@ -79,6 +80,10 @@ class CudaBackend final : public Backend {
   }
   std::unique_ptr<Marker> marker(const DeviceProps& device) const override {
     return std::make_unique<StreamEvent>(device.ordinal);
+  }
+  std::unique_ptr<Recording> recording(const DeviceProps& device,
+                                       std::function<void(void* stream)> work) const override {
+    return std::make_unique<RecordedGraph>(device.ordinal, work);
   }
 
  private:

@@ -5,6 +5,7 @@
 #include <ashlar/device.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "plan/engine.hpp"
@@ -21,6 +22,13 @@ class Marker {
   virtual void hold_back(void* stream) = 0;
   // Waits until both points are reached.
   virtual double seconds_since(const Marker& earlier) const = 0;
+};
+
+// Work that is given to a device at once, as often as wanted.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual void replay(void* stream) = 0;
 };
 
 class Backend {
@@ -44,6 +52,9 @@ class Backend {
                     void* stream) const = 0;
   virtual void synchronize(const DeviceProps& device, void* stream) const = 0;
   virtual std::unique_ptr<Marker> marker(const DeviceProps& device) const = 0;
+  // Of what `work` gives to the stream it is called with: now, or at every replay.
+  virtual std::unique_ptr<Recording> recording(const DeviceProps& device,
+                                               std::function<void(void* stream)> work) const = 0;
 };
 const Backend& backend(DeviceKind kind);
 

@@ -279,6 +279,8 @@ std::shared_ptr<const PlanData> build_plan(const Graph& graph, const DeviceProps
       std::none_of(table.begin(), table.end(), is_wanted))
     fail(ErrorCode::invalid_argument, "engine: got '{}', expected an engine of this device",
          options.engine);
+  if (options.tune_most < 0)
+    fail(ErrorCode::invalid_argument, "tune_most: got {}, expected at least 0", options.tune_most);
   auto plan = std::make_shared<PlanData>();
   plan->graph = graph.clone();
   plan->lowered = lower(graph, options.fuse, !options.reference_only);

@@ -10,14 +10,14 @@ namespace ashlar {
 
 // The candidates that are worth a trial, the best estimate first: neither those whose estimate is
 // far above it nor a last resort, unless there is nothing else; those of one engine where it is
-// wished for.
+// wished for; at most CompileOptions::tune_most of them.
 std::vector<Candidate> contenders(std::vector<Candidate> candidates, const CompileOptions& options);
 
 // The contenders as they are told to the outside.
 RegionTrials trials_of(const LoweredGraph& lowered, const Region& region,
                        const std::vector<Candidate>& contenders);
 
-// Builds and times the first contenders of a region on memory of its own, and remembers the
+// Builds and times the contenders of a region on memory of its own, and remembers the
 // fastest; or finds it remembered.
 RegionTrials time_contenders(const LoweredGraph& lowered, const Region& region,
                              const std::vector<Candidate>& contenders, const DeviceProps& device,

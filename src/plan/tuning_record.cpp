@@ -18,11 +18,13 @@ const FileCache& records() {
 }  // namespace
 
 std::string tuning_key(const LoweredGraph& lowered, const Region& region, const DeviceProps& device,
-                       const RegionTrials& contenders) {
+                       const RegionTrials& contenders, const CompileOptions& options) {
   std::string key =
-      fmt::format("tuning 1, Ashlar {}, {}, {} units\ngraph {:016x}, nodes", ASHLAR_VERSION,
+      fmt::format("tuning 2, Ashlar {}, {}, {} units\ngraph {:016x}, nodes", ASHLAR_VERSION,
                   device.description, device.compute_units, lowered.graph.structural_hash());
   for (const NodeId node : region.nodes) key += fmt::format(" {}", node);
+  if (options.tune_in_a_row) key += ", in a row";
+  for (const auto& [name, memory] : options.constants) key += fmt::format(", '{}' stays", name);
   for (const Trial& trial : contenders.trials)
     key += fmt::format("\n{} {}", trial.engine, trial.config_text());
   return key;

@@ -12,10 +12,10 @@ struct TuningRecord {
   double seconds = 0;
 };
 
-// Names what was tuned: the region of this graph, the device, and every contender. A version that
-// offers others finds no record and tunes again.
+// Names what was tuned: the region of this graph, the device, every contender, and what options
+// have to do with their times. A version that offers others finds no record and tunes again.
 std::string tuning_key(const LoweredGraph& lowered, const Region& region, const DeviceProps& device,
-                       const RegionTrials& contenders);
+                       const RegionTrials& contenders, const CompileOptions& options);
 
 std::optional<TuningRecord> recall(const std::string& key, std::size_t contenders);
 void remember(const std::string& key, const TuningRecord& record);

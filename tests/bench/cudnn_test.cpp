@@ -237,11 +237,11 @@ TEST(GpuBench, MeasuresTinyCases) {
     EXPECT_GT(m.naive.value_or(0), 0);
     EXPECT_GT(m.copy_speed, 0);
     EXPECT_EQ(m.apart.has_value(), !one.apart.empty());
-    EXPECT_EQ(m.in_a_row.has_value(), one.in_a_row);
-    EXPECT_EQ(m.runs_in_a_row > 0, one.in_a_row);
+    EXPECT_EQ(m.in_a_row.has_value(), one.problem.in_a_row);
+    EXPECT_EQ(m.runs_in_a_row > 0, one.problem.in_a_row);
     EXPECT_GT(m.same_copy.value_or(0), 0);
-    EXPECT_EQ(m.same_copy_in_a_row.has_value(), one.in_a_row);
-    EXPECT_EQ(m.row_copy_share().value_or(0) > 0, one.in_a_row);
+    EXPECT_EQ(m.same_copy_in_a_row.has_value(), one.problem.in_a_row);
+    EXPECT_EQ(m.row_copy_share().value_or(0) > 0, one.problem.in_a_row);
     EXPECT_THAT(m.engine, HasSubstr("cuda."));
   }
   EXPECT_THAT(gpu.driver(), HasSubstr("CUDA"));

@@ -75,8 +75,8 @@ TEST(Reader, KnowsWhatPeersCannotDo) {
 TEST(Reader, KnowsWhatRunsInARow) {
   const Suite suite = bench::read_suite(
       "tiny", changed("\"name\": \"half\"", "\"name\": \"half\", \"in_a_row\": true"));
-  EXPECT_TRUE(suite.cases[2].in_a_row);
-  EXPECT_FALSE(suite.cases[0].in_a_row);
+  EXPECT_TRUE(suite.cases[2].problem.in_a_row);
+  EXPECT_FALSE(suite.cases[0].problem.in_a_row);
   expect_refused(changed("\"name\": \"half\"", "\"name\": \"half\", \"in_a_row\": 8"), "in_a_row");
 }
 

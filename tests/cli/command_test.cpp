@@ -10,6 +10,7 @@ namespace ashlar::cli_test {
 
 namespace {
 
+using testing::AnyOf;
 using testing::HasSubstr;
 using testing::MatchesRegex;
 using testing::Not;
@@ -80,6 +81,9 @@ TEST(Tune, TimesAndRemembers) {
   const Outcome second = ashlar({"tune", graph, "--device", "cpu"});
   EXPECT_EQ(second.exit_code, 0) << second.errors;
   EXPECT_THAT(second.output, HasSubstr("remembered"));
+  const Outcome third = ashlar({"tune", graph, "--device", "cpu", "--in-a-row", "--top", "2"});
+  EXPECT_EQ(third.exit_code, 0) << third.errors;
+  EXPECT_THAT(third.output, AnyOf(HasSubstr("the fastest of 2"), HasSubstr("remembered")));
   expect_refused(ashlar({"tune", graph, "--device", "h200"}), "not present");
   expect_refused(ashlar({"tune", graph, "--top", "0"}), "--top");
   expect_refused(ashlar({"tune", "no_such_suite"}), "no_such_suite");

@@ -5,6 +5,9 @@
 #include <ashlar/ashlar.hpp>
 #include <vector>
 
+#include "plan/plan_data.hpp"
+#include "plan/tuning_record.hpp"
+
 namespace ashlar {
 namespace {
 
@@ -55,6 +58,40 @@ TEST(Choice, TuningMeasuresAndSays) {
   EXPECT_EQ(run({.tune = true}), kProduct);
   const Plan again = Plan::from_json(plan.to_json());
   EXPECT_THAT(again.explain(), HasSubstr("as saved"));
+}
+
+TEST(Choice, TuningInARow) {
+  std::vector<float> b = {1, 0, 0, 1, 1, 1};
+  const CompileOptions in_a_row{
+      .tune = true, .tune_in_a_row = true, .constants = {{"b", b.data()}}};
+  EXPECT_THAT(compile(product(), Device::cpu(), in_a_row).explain(), HasSubstr("us measured"));
+  EXPECT_EQ(run(in_a_row), kProduct);
+}
+
+TEST(Choice, TuningOfSome) {
+  const auto count = [](int most) {
+    return candidates(product(), Device::cpu(), {.tune_most = most})[0].trials.size();
+  };
+  ASSERT_GT(count(0), 1);
+  EXPECT_EQ(count(1), 1);
+  EXPECT_EQ(count(1000), count(0));
+  // Nothing to compare: the first choice.
+  const Plan plan = compile(product(), Device::cpu(), {.tune = true, .tune_most = 1});
+  EXPECT_THAT(plan.explain(), Not(HasSubstr("us measured")));
+  EXPECT_THAT(message_of({.tune_most = -1}), HasSubstr("tune_most: got -1"));
+}
+
+// What was measured one way is not taken for the other.
+TEST(Choice, TuningIsRememberedForWhatItMeasured) {
+  const auto plan = build_plan(product(), DeviceProps{}, {}, nullptr, false);
+  const auto key = [&](const CompileOptions& options) {
+    return tuning_key(plan->lowered, plan->steps[0].region, plan->device, {}, options);
+  };
+  const float value = 0;
+  const CompileOptions constant{.constants = {{"b", &value}}};
+  EXPECT_EQ(key({}), key({.tune = true}));
+  EXPECT_NE(key({}), key({.tune_in_a_row = true}));
+  EXPECT_NE(key({}), key(constant));
 }
 
 TEST(Choice, ConstantsAreReadOnce) {

@@ -6,17 +6,17 @@ namespace {
 
 constexpr const char* kWhat = "capturing a CUDA graph";
 
-thread_local StreamHandle private_stream = nullptr;  // this thread's, while there is one
+thread_local StreamHandle plain_stream = nullptr;  // this thread's, while there is one
 
 class PrivateStream {
  public:
-  PrivateStream() : before_(private_stream) {
+  explicit PrivateStream(GraphEdges edges) : before_(plain_stream) {
     constexpr unsigned kNotOrderedByTheDefaultStream = 1;
     check(driver_api().create_stream(&handle_, kNotOrderedByTheDefaultStream), kWhat);
-    private_stream = handle_;
+    if (edges == GraphEdges::plain) plain_stream = handle_;
   }
   ~PrivateStream() {
-    private_stream = before_;
+    plain_stream = before_;
     driver_api().destroy_stream(handle_);
   }
   PrivateStream(const PrivateStream&) = delete;
@@ -29,9 +29,9 @@ class PrivateStream {
 
 }  // namespace
 
-CapturedGraph::CapturedGraph(const std::function<void(void* stream)>& run) {
+CapturedGraph::CapturedGraph(const std::function<void(void* stream)>& run, GraphEdges edges) {
   const DriverApi& api = driver_api();
-  const PrivateStream stream;
+  const PrivateStream stream(edges);
   constexpr int kRelaxed = 2;
   check(api.begin_capture(stream.handle(), kRelaxed), kWhat);
   try {
@@ -44,7 +44,7 @@ CapturedGraph::CapturedGraph(const std::function<void(void* stream)>& run) {
   check(api.end_capture(stream.handle(), &graph_), kWhat);
 }
 
-bool CapturedGraph::is_private(void* stream) { return private_stream == stream; }
+bool CapturedGraph::has_plain_edges(void* stream) { return plain_stream == stream; }
 
 CapturedGraph::~CapturedGraph() { driver_api().destroy_graph(graph_); }
 

@@ -18,7 +18,7 @@ bool is_capturing(void* stream) {
 bool takes_early_launches(void* stream) {
   constexpr int kKnowsEarlyEdges = 12030;
   if (!is_capturing(stream)) return true;
-  return driver().version >= kKnowsEarlyEdges && !CapturedGraph::is_private(stream);
+  return driver().version >= kKnowsEarlyEdges && !CapturedGraph::has_plain_edges(stream);
 }
 
 StreamEvent::StreamEvent(DeviceOrdinal device) : device_(device) {

@@ -1,0 +1,148 @@
+#include "plan/region_timer.hpp"
+
+#include <algorithm>
+
+#include "base/element.hpp"
+
+namespace ashlar {
+
+namespace {
+
+constexpr double kSecondsPerCandidate = 0.02;
+constexpr int kMostRuns = 50, kLeastRuns = 3;
+
+constexpr std::int64_t kPatternBytes = 4 << 20;
+
+// Runs in a row: so many that all caches are full of others' tensors, as far as memory goes.
+constexpr std::int64_t kRowBytes = 256 << 20, kMostRowBytes = std::int64_t{4} << 30;
+constexpr std::int64_t kLeastInARow = 8, kMostInARow = 32;
+std::int64_t runs_in_a_row(std::int64_t bytes_of_one) {
+  const std::int64_t bytes = std::max<std::int64_t>(bytes_of_one, 1);
+  return std::clamp<std::int64_t>(
+      std::clamp((kRowBytes + bytes - 1) / bytes, kLeastInARow, kMostInARow), 1,
+      std::max<std::int64_t>(kMostRowBytes / bytes, 1));
+}
+
+// Zeros: indices and lengths of zero are valid everywhere.
+OwnedMemory zeros(const DeviceProps& device, std::int64_t bytes) {
+  OwnedMemory memory(device, bytes);
+  backend(device.kind).fill(device, memory.data(), std::byte{0}, bytes, nullptr);
+  return memory;
+}
+
+// Numbers between -1 and 1: units that multiply zeros draw less power and run faster.
+std::vector<std::byte> numbers(DType dtype, std::int64_t bytes) {
+  std::vector<std::byte> pattern(static_cast<std::size_t>(bytes));
+  std::uint64_t state = 1;
+  for (std::int64_t i = 0; i < bytes * 8 / bit_width(dtype); ++i) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    store_element(dtype, pattern.data(), i, static_cast<double>(state >> 40) / (1 << 23) - 1);
+  }
+  return pattern;
+}
+void repeat(const std::vector<std::byte>& pattern, const DeviceProps& device,
+            const OwnedMemory& memory) {
+  const auto bytes = static_cast<std::int64_t>(pattern.size());
+  for (std::int64_t at = 0; at < memory.bytes(); at += bytes)
+    backend(device.kind)
+        .upload(device, memory.data() + at, pattern.data(), std::min(bytes, memory.bytes() - at),
+                nullptr);
+}
+
+// Scalars are read by the host.
+DeviceProps home_of(const Tensor& tensor, const DeviceProps& device) {
+  return tensor.kind == TensorKind::scalar || tensor.kind == TensorKind::constant ? DeviceProps{}
+                                                                                  : device;
+}
+
+}  // namespace
+
+RegionTimer::RegionTimer(const LoweredGraph& lowered, const Region& region,
+                         const DeviceProps& device, const CompileOptions& options)
+    : lowered_(lowered),
+      region_(region),
+      device_(device),
+      in_a_row_(options.tune_in_a_row),
+      before_(backend(device.kind).marker(device)),
+      after_(backend(device.kind).marker(device)),
+      flushed_(device, device.kind == DeviceKind::cuda ? 2 * device.l2_bytes : 0) {
+  place_tensors();
+  std::int64_t bytes = 0;
+  for (const TensorId id : tensors_) bytes += byte_size(lowered.graph.tensor(id));
+  pointers_.resize(static_cast<std::size_t>(in_a_row_ ? runs_in_a_row(bytes) : 1));
+  for (const TensorId id : tensors_) add_memory(id);
+  for (const auto& [name, given] : options.constants) note_constant(name);
+}
+
+double RegionTimer::seconds(const Candidate& candidate) const {
+  const std::unique_ptr<Kernel> kernel =
+      candidate.engine->build(lowered_.graph, region_, candidate.config, device_);
+  if (!constants_.empty())
+    kernel->keep_constants(KernelContext(locations_, constants_, nullptr, nullptr));
+  const OwnedMemory scratch = zeros(device_, kernel->scratch_book().total_bytes());
+  const auto run_all = [&](void* stream) {
+    for (const std::vector<void*>& pointers : pointers_) {
+      KernelContext context(locations_, pointers, nullptr, stream);
+      context.set_scratch(scratch.data());
+      kernel->run(context);
+    }
+  };
+  run_all(nullptr);
+  const auto recording = in_a_row_ ? backend(device_.kind).recording(device_, run_all) : nullptr;
+  double best = 1e30, total = 0;
+  for (int run = 0; run < kMostRuns && (run < kLeastRuns || total < kSecondsPerCandidate); ++run) {
+    flush();
+    before_->record(nullptr);
+    if (recording)
+      recording->replay(nullptr);
+    else
+      run_all(nullptr);
+    after_->record(nullptr);
+    const double took = after_->seconds_since(*before_);
+    best = std::min(best, took);
+    total += took;
+  }
+  return best / static_cast<double>(pointers_.size());
+}
+
+// Which the region reads, then those it writes.
+void RegionTimer::place_tensors() {
+  locations_.resize(lowered_.graph.tensors().size());
+  for (const std::vector<TensorId>* ids : {&region_.reads, &region_.writes})
+    for (const TensorId id : *ids) {
+      Location& location = locations_[static_cast<std::size_t>(id)];
+      if (location.kind != Location::Kind::none) continue;
+      location = {Location::Kind::bound, static_cast<std::int64_t>(tensors_.size()), nullptr};
+      tensors_.push_back(id);
+    }
+}
+void RegionTimer::add_memory(TensorId id) {
+  const Tensor& tensor = lowered_.graph.tensor(id);
+  const DeviceProps home = home_of(tensor, device_);
+  const bool is_read =
+      std::find(region_.reads.begin(), region_.reads.end(), id) != region_.reads.end();
+  const std::int64_t bytes = byte_size(tensor);
+  const std::vector<std::byte> pattern = is_floating(tensor.dtype) && is_read && bytes > 0
+                                             ? numbers(tensor.dtype, std::min(kPatternBytes, bytes))
+                                             : std::vector<std::byte>();
+  for (std::vector<void*>& pointers : pointers_) {
+    memory_.push_back(zeros(home, bytes));
+    if (!pattern.empty()) repeat(pattern, home, memory_.back());
+    pointers.push_back(memory_.back().data());
+  }
+}
+// An input that never changes, if the region reads it: all runs have the same numbers there.
+void RegionTimer::note_constant(const std::string& name) {
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    if (lowered_.graph.tensor(tensors_[i]).name != name) continue;
+    constants_.resize(tensors_.size(), nullptr);
+    constants_[i] = pointers_[0][i];
+  }
+}
+// Nothing of the run before is left in a GPU's cache, as for a kernel among others.
+void RegionTimer::flush() const {
+  if (flushed_.bytes() > 0)
+    backend(device_.kind).fill(device_, flushed_.data(), std::byte{0}, flushed_.bytes(), nullptr);
+}
+
+}  // namespace ashlar

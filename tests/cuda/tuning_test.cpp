@@ -1,0 +1,67 @@
+// Tuning on a GPU, real or emulated: one run by itself, and many in a row as a CUDA graph.
+#include <ashlar/memory.hpp>
+#include <ashlar/tune.hpp>
+
+#include "gpu_check.hpp"
+#include "plan/backend.hpp"
+
+namespace ashlar::cuda {
+namespace {
+
+class GpuTuning : public GpuTest {};
+
+TEST_F(GpuTuning, WorkIsDoneWhenItIsReplayed) {
+  const Device device = Device::named("cuda:0");
+  const Backend& gpu = backend(DeviceKind::cuda);
+  constexpr std::int64_t kBytes = 100;
+  Memory memory(device, kBytes);
+  const auto bytes = [&] {
+    std::vector<std::uint8_t> all(kBytes);
+    memory.download(all.data(), kBytes);
+    return all;
+  };
+  memory.fill(std::byte{1});
+  synchronize(device);
+  const auto recording = gpu.recording(device.props(), [&](void* stream) {
+    gpu.fill(device.props(), memory.data(), std::byte{7}, kBytes, stream);
+  });
+  EXPECT_EQ(bytes(), std::vector<std::uint8_t>(kBytes, 1));
+  for (int i = 0; i < 2; ++i) {
+    memory.fill(std::byte{1});
+    recording->replay(nullptr);
+    EXPECT_EQ(bytes(), std::vector<std::uint8_t>(kBytes, 7));
+  }
+}
+
+Graph tuned_product() {
+  Graph graph("product");
+  const Value x = graph.input("x", {4, 256}, bf16);
+  const Value w = graph.input("w", {256, 128}, bf16, Layout(Dims{1, 256}));
+  graph.output("y", graph.matmul(x, w, {.dtype = f32}), {.dtype = bf16});
+  return graph;
+}
+
+TEST_F(GpuTuning, EveryCandidateIsTimed) {
+  const Device device = Device::named("cuda:0");
+  const Memory weights(device, std::int64_t{256} * 128 * 2);
+  for (const bool in_a_row : {false, true}) {
+    SCOPED_TRACE(in_a_row ? "in a row" : "alone");
+    CompileOptions options{.tune = true, .tune_in_a_row = in_a_row, .tune_most = 2};
+    options.constants = {{"w", weights.data()}};
+    const std::vector<RegionTrials> regions =
+        tune(tuned_product(), device, {.options = options, .again = true});
+    ASSERT_EQ(regions.size(), 1);
+    ASSERT_EQ(regions[0].trials.size(), 2);
+    for (const Trial& trial : regions[0].trials) {
+      EXPECT_EQ(trial.failure, "");
+      EXPECT_GT(trial.measured.value_or(0), 0) << trial.engine << " " << trial.config_text();
+    }
+    const Plan plan = compile(tuned_product(), device, options);
+    EXPECT_NE(plan.explain().find("us measured"), std::string::npos);
+    options.constants.clear();  // weights of the test's own
+    expect_agrees(tuned_product(), "cuda.gemm_skinny", {.options = options});
+  }
+}
+
+}  // namespace
+}  // namespace ashlar::cuda
