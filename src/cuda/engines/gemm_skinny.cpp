@@ -96,7 +96,7 @@ class Designer {
     files.insert(files.end(),
                  {"gemm_skinny_group_bring.cuh", "gemm_skinny_group_lane.cuh",
                   digits ? "gemm_skinny_group_digits.cuh" : "gemm_skinny_group_pairs.cuh",
-                  "gemm_skinny_mend.cuh"});
+                  "gemm_skinny_group_finish.cuh", "gemm_skinny_mend.cuh"});
     return files;
   }
   // Of a block, that put x in order: beside those that multiply, or in a launch of their own.

@@ -42,18 +42,22 @@ std::int64_t pieces_of(const Layout& layout) {  // of a chunk, that a warpgroup 
 }
 // Of a thread that multiplies.
 std::int64_t registers_of(const Shape& shape, const Layout& layout) {
-  const std::int64_t sums = shape.columns() / 2;
+  const std::int64_t sums = shape.columns() / 2, more_tiles = layout.tiles - 1;
+  const std::int64_t large_cluster = layout.split > 2 ? 8 : 0;  // where sums go
   if (layout.has_digits()) {  // sums of three digits; longer loops keep more addresses
     const std::int64_t places = layout.own_places(shape);
     // A few more where the kernel has warps that make digits, too.
     const std::int64_t beside =
-        layout.orders_here() && (places == 1 || pieces_of(layout) > 4) ? 8 : 0;
-    if (places == 1) return 56 + 9 * sums / 2 + (layout.tiles - 1) * 24 + beside;
-    return (pieces_of(layout) == 2 ? 46 : 76) + 9 * sums + (layout.tiles - 1) * 12 + beside;
+        large_cluster + (layout.orders_here() && (places == 1 || pieces_of(layout) > 4) ? 8 : 0);
+    if (places == 1) return 56 + 9 * sums / 2 + more_tiles * 48 + beside;
+    return (pieces_of(layout) == 2 ? 46 : 76) + 9 * sums + more_tiles * 24 + beside;
   }
   // Sums, two parts of the weights as factors, packets, scales.
-  if (shape.scale_block > 0) return std::max<std::int64_t>(88, 56 + 5 * layout.tiles * sums / 2);
-  const std::int64_t all = 16 + layout.tiles * (14 + sums) + (shape.bits() == 16 ? 16 : 32);
+  if (shape.scale_block > 0)
+    return std::max<std::int64_t>(88, 56 + 5 * layout.tiles * sums / 2 + more_tiles * 8) +
+           large_cluster;
+  const std::int64_t all =
+      16 + layout.tiles * (14 + sums) + (shape.bits() == 16 ? 16 : 32) + large_cluster;
   return shape.bits() == 4 ? std::max<std::int64_t>(all, 92) : all;
 }
 
@@ -71,12 +75,12 @@ bool choose_group_stages(const Shape& shape, const DeviceProps& device, Layout& 
       std::min(device.l1_bytes / layout.blocks - kReserved, device.shared_bytes) -
       (layout.orders_here() ? 0 : kNextOrder);
   layout.choose_passes(shape, device);
-  layout.steps = 0;
-  const std::int64_t rest = room - layout.shared_bytes(shape);
+  const std::int64_t rest =
+      room - kAlignment - (layout.has_sums_apart() ? layout.sum_bytes(shape) : 0);
   const std::int64_t each = layout.group_stage_bytes(shape) + Layout::kGroupBarrierBytes;
   const std::int64_t all = layout.passes * layout.block_rounds(shape);
   layout.steps = std::min({rest / each, kMostStages, all});
-  return rest > 0 && layout.steps >= std::min<std::int64_t>(3, all);
+  return layout.steps >= std::min<std::int64_t>(3, all) && layout.shared_bytes(shape) <= room;
 }
 
 }  // namespace
@@ -152,7 +156,7 @@ std::vector<SkinnyLayout> layouts_by_groups(const Shape& shape, const DeviceProp
   for (layout.tiles = 1; layout.tiles <= 2; ++layout.tiles)
     for (layout.warps_k = 1; layout.warps_k <= 4; layout.warps_k *= 2)
       for (layout.warps_n = 4; layout.warps_n * layout.warps_k <= 16; layout.warps_n += 4)
-        for (layout.split = 1; layout.split <= 2; ++layout.split)
+        for (layout.split = 1; layout.split <= 4; layout.split *= 2)
           for (layout.blocks = 1; layout.blocks <= 2; ++layout.blocks)
             for (layout.chunk = 128; layout.chunk <= 512; layout.chunk *= 2) {
               layout.digits = 0;

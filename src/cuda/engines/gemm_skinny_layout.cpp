@@ -103,7 +103,9 @@ std::int64_t SkinnyLayout::shared_bytes(const Shape& shape) const {
   const std::int64_t sums = sum_bytes(shape);
   if (helpers > 0) {
     constexpr std::int64_t kAlignment = 1024;  // of stages
-    return kAlignment + steps * (group_stage_bytes(shape) + kGroupBarrierBytes) + sums;
+    const std::int64_t stages = steps * group_stage_bytes(shape);
+    return kAlignment + (has_sums_apart() ? stages + sums : std::max(stages, sums)) +
+           steps * kGroupBarrierBytes;
   }
   if (chunk > 0) {
     const std::int64_t stages = steps * stage_bytes(shape);
@@ -114,11 +116,15 @@ std::int64_t SkinnyLayout::shared_bytes(const Shape& shape) const {
          buffers_scales(shape) * scale_bytes(shape, *this) + sums;
 }
 std::int64_t SkinnyLayout::sum_bytes(const Shape& shape) const {
-  const std::int64_t places = helpers > 0 && split == 1 ? 2 : 1;
-  return places * warps_k * few_at_once(shape) * (rows(shape) + 4) * 4;
+  if (helpers == 0) return warps_k * few_at_once(shape) * (rows(shape) + 4) * 4;
+  // See kernels/gemm_skinny_group_finish.cuh.
+  const std::int64_t places = split == 1 && has_sums_apart() ? 2 : 1;
+  const std::int64_t pitch = ceil_div(rows(shape) / split, 16) * 16 + 4;
+  return places * split * warps_k * few_at_once(shape) * pitch * 4;
 }
 std::int64_t SkinnyLayout::few_at_once(const Shape& shape) const {
   constexpr std::int64_t kTile = 8;
+  if (helpers > 0 && passes == 1) return shape.few;
   return chunk + batch > 0 && split == 1 ? std::min(shape.few, kTile) : shape.few;
 }
 std::int64_t SkinnyLayout::groups(const Shape& shape) const {

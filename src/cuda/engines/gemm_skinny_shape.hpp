@@ -113,9 +113,9 @@ struct SkinnyLayout {
   double seconds(const SkinnyShape& shape, const DeviceProps& device) const;
 
   // The same where the copy engine brings the weights. Sums lie where stages were, unless the next
-  // rows come to these meanwhile.
+  // rows come to these meanwhile, or sums of other blocks, whose warpgroups may be done earlier.
   std::int64_t stage_bytes(const SkinnyShape& shape) const;
-  bool has_sums_apart() const { return passes > 1; }
+  bool has_sums_apart() const { return passes > 1 || (helpers > 0 && split > 1); }
   bool choose_stages(const SkinnyShape& shape, const DeviceProps& device);
   // Where warpgroups multiply.
   bool orders_here() const { return helpers > 1; }

@@ -7,17 +7,26 @@
 static const int kThreads = kWarpsN * kWarpsK * 32;
 static const int kPitch = kRows + 4;  // of sums in shared memory: lanes then hit different banks
 
+// The sums of kCount numbers each, `every` floats apart from the next, in their order: kVector
+// sums, whose first numbers lie side by side at `first`.
+template <int kCount, int kVector>
+__device__ inline void add_summands(const float* first, int every, R (&values)[kVector]) {
+  struct alignas(4 * kVector) Floats {
+    float at[kVector];
+  };
+  fill((R)0, values);
+#pragma unroll
+  for (int s = 0; s < kCount; ++s) {
+    const Floats summands = *(const Floats*)(first + s * every);
+#pragma unroll
+    for (int l = 0; l < kVector; ++l) values[l] += summands.at[l];
+  }
+}
 // kVector sums of row m of those of x that are there, row `row` of the weights on, of all warps
 // with these rows.
 template <int kVector>
 __device__ inline void sums_of_warps(const float* sums, int m, int row, R (&values)[kVector]) {
-#pragma unroll
-  for (int l = 0; l < kVector; ++l) {
-    float sum = 0;
-#pragma unroll
-    for (int w = 0; w < kWarpsK; ++w) sum += sums[(w * kFewAtOnce + m) * kPitch + row + l];
-    values[l] = sum;
-  }
+  add_summands<kWarpsK>(sums + m * kPitch + row, kFewAtOnce * kPitch, values);
 }
 // The same of the blocks of a cluster, in their order: each has kVector of them at `sums`.
 template <int kSplit, int kVector>
@@ -89,7 +98,7 @@ __device__ inline void finish_rows(const Args& args, const Place& place, Product
   add_and_store<kSplit, kAligned ? kVectorY : 1>(args, place, first, sums, rank);
   // Nobody writes the next sums, or leaves, while others read these.
   if constexpr (kSplit > 1)
-    cluster_barrier();
+    meet_cluster();
   else
     __syncthreads();
 }

@@ -7,32 +7,6 @@
 // A warpgroup has 64 rows, or two times 64, of each chunk, and every kWarpsK-th step of it. A piece
 // is one step of 64 of its rows: a packet of row r and one of row r + 8 in each lane. Pieces are
 // multiplied by gemm_skinny_group_pairs.cuh or gemm_skinny_group_digits.cuh.
-#include "lib/ptx_barrier.cuh"
-
-static const int kSumFloats = kWarpsK * kFewAtOnce * kPitch;
-static const int kSumPlaces = kClusterBlocks == 1 ? 2 : 1;
-static const int kAllBytes = kStages * kStageBytes + kSumPlaces * kSumFloats * 4;  // then barriers
-
-// The end of a unit: sums of warps, 8 rows of x at a time, in two places of shared memory in turn:
-// whoever comes to a place again has met the others at the other place meanwhile. Blocks of a
-// cluster, which have one unit, add theirs between two barriers of the cluster, all rows of x at
-// once.
-__device__ inline void finish_group(const Args& args, const Place& place, const GroupSums& products,
-                                    float* memory, int& round, int warp) {
-  const int rank = blockIdx.x % kClusterBlocks;
-#pragma unroll 1
-  for (int first = 0; first < kFew; first += kFewAtOnce, ++round) {
-    float* const sums = memory + round % kSumPlaces * kSumFloats;
-    if (has_rows(warp))
-      products.visit([&](int row, int m, float sum) {
-        if (kFewAtOnce == kFew || (unsigned)(m - first) < (unsigned)kFewAtOnce)
-          sums[(warp / kWarpsN * kFewAtOnce + m - first) * kPitch + warp % kWarpsN * kWarpRows +
-               row] = sum;
-      });
-    group_barrier<kThreads>(0);
-    add_and_store<kClusterBlocks, kVectorY>(args, place, first, sums, rank);
-  }
-}
 
 extern "C" __global__ void __launch_bounds__(kAllThreads, kBlocks)
     gemm_skinny_group(const __grid_constant__ Args args) {
@@ -72,13 +46,17 @@ extern "C" __global__ void __launch_bounds__(kAllThreads, kBlocks)
     }
   }
   __syncthreads();
+  if constexpr (kClusterBlocks > 1) arrive_at_cluster();
 
   if (warp >= kWarps) {
     if (warp == kWarps)
       ask_for_chunks(args, walk, ring);
     else if (kOrdersHere)
       order_chunks(args, walk, ring, warp - kWarps - 1);
-    if constexpr (kClusterBlocks > 1) cluster_barrier();  // that of the sums
+    if constexpr (kClusterBlocks > 1) {
+      wait_for_cluster();
+      cluster_barrier();  // that of the sums
+    }
   } else {
     wait_for_launch_before();  // operands of the end may come from it
     GroupLane lane(warp);
@@ -98,8 +76,11 @@ extern "C" __global__ void __launch_bounds__(kAllThreads, kBlocks)
         arrive(ring.read + walk.stage);
       }
       mend_sums(args, walk, lane, place, sums);
-      finish_group(args, place, sums, (float*)(memory + kStages * kStageBytes), round, warp);
+      float* const place_of_sums = (float*)(memory + (kSumsApart ? kRingBytes : 0));
+      if constexpr (kClusterBlocks > 1)
+        finish_in_cluster(args, place, sums, place_of_sums, warp);
+      else
+        finish_in_block(args, place, sums, place_of_sums, round, warp);
     }
   }
-  if constexpr (kClusterBlocks > 1) cluster_barrier();  // others may still read sums
 }

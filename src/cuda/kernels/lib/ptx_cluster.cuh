@@ -1,15 +1,37 @@
 // Blocks of a cluster run at the same time and write to each other's shared memory (sm_90 on).
 #pragma once
 
-#include "lib/ptx_shared.cuh"
+#include "lib/ptx_mbarrier.cuh"
 
-// All threads of the cluster have come here. Every thread of the cluster calls it equally often.
+// All threads of the cluster have come here, and see what the others have written before. Every
+// thread of the cluster calls it equally often.
 __device__ inline void cluster_barrier() {
 #if !defined(__CUDA_ARCH__)
   emulated_cluster_barrier();
 #elif __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
 #endif
+}
+// The same in two halves, for those who only have to have come: barriers that were initialised
+// (fence_barriers) are seen, other writes need not be. What threads have written to global memory
+// is not waited for, which takes half a microsecond.
+__device__ inline void arrive_at_cluster() {
+#if !defined(__CUDA_ARCH__)
+  emulated_cluster_arrive();
+#elif __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+#endif
+}
+__device__ inline void wait_for_cluster() {
+#if !defined(__CUDA_ARCH__)
+  emulated_cluster_wait();
+#elif __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+#endif
+}
+__device__ inline void meet_cluster() {
+  arrive_at_cluster();
+  wait_for_cluster();
 }
 
 // What block `rank` has where `slot` is here. Between two barriers of the cluster: after the first
@@ -48,37 +70,32 @@ __device__ inline Numbers load_from_block(const Numbers* slot, int rank) {
 #endif
 }
 
-// A signal in shared memory tells a block that what the others send it is there: round by round,
-// `bytes` of them. Without it, a barrier of the cluster would have to wait for all that the threads
-// have written, to memory as well.
-typedef uint64 Signal;
-
-// By one thread, before a barrier of the cluster.
-__device__ inline void start_signal(Signal* signal) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;\nfence.mbarrier_init.release.cluster;" ::"r"(
-                   shared_address(signal))
-               : "memory");
-#endif
-}
-// By one thread of the block in every round.
-__device__ inline void expect_bytes(Signal* signal, int bytes) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
-                   shared_address(signal)),
-               "r"(bytes)
-               : "memory");
-#endif
-}
-// Writes `value` to where block `rank` has what is `slot` here; counts for the signal there.
-template <class R>
-__device__ inline void send_to_block(R* slot, int rank, R value, Signal* signal) {
+// Writes `value` to where block `rank` has what is `slot` here. The block must have begun, and
+// reads it after a barrier of the cluster.
+__device__ inline void store_to_block(float* slot, int rank, float value) {
 #if !defined(__CUDA_ARCH__)
   *emulated_cluster_address(slot, (unsigned)rank) = value;
 #elif __CUDA_ARCH__ >= 900
+  uint32 to;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(shared_address(slot)), "r"(rank));
+  asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(to), "f"(value) : "memory");
+#else
+  *slot = value;
+#endif
+}
+
+// Writes `value` to where block `rank` has what is `slot` here, and counts its bytes at the barrier
+// there, which tells that all that was sent has come. No barrier of the cluster has to wait for all
+// that threads have written, to memory as well. The block must have begun.
+template <class R>
+__device__ inline void send_to_block(R* slot, int rank, R value, Mbarrier* barrier) {
+#if !defined(__CUDA_ARCH__)
+  *emulated_cluster_address(slot, (unsigned)rank) = value;
+  emulated_mbarrier_complete_remote(barrier, (unsigned)rank, sizeof(R));
+#elif __CUDA_ARCH__ >= 900
   uint32 to, of;
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(shared_address(slot)), "r"(rank));
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(of) : "r"(shared_address(signal)), "r"(rank));
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(of) : "r"(shared_address(barrier)), "r"(rank));
   if constexpr (sizeof(R) == 4)
     asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.f32 [%0], %1, [%2];" ::"r"(
                      to),
@@ -89,22 +106,5 @@ __device__ inline void send_to_block(R* slot, int rank, R value, Signal* signal)
                      to),
                  "d"((double)value), "r"(of)
                  : "memory");
-#endif
-}
-// Until a round is complete; rounds have parity 0 and 1 in turn.
-__device__ inline void wait_for_signal(Signal* signal, int parity) {
-#if !defined(__CUDA_ARCH__)
-  cluster_barrier();
-#elif __CUDA_ARCH__ >= 900
-  uint32 is_complete;
-  do
-    asm volatile(
-        "{\n.reg .pred p;\n"
-        "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-        "selp.u32 %0, 1, 0, p;\n}"
-        : "=r"(is_complete)
-        : "r"(shared_address(signal)), "r"(parity)
-        : "memory");
-  while (is_complete == 0);
 #endif
 }

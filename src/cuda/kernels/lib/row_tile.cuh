@@ -132,16 +132,19 @@ struct RowReducer {
   static const int kSlots =
       kParts > 1 ? Spec::kThreads / kLanes * kSlices * kMostValues : 1;
   R* slots;  // 2 * kSlots in shared memory, used in turn
-  Signal* signals;
+  Mbarrier* signals;
   int round;
 
   __device__ explicit RowReducer(R* in_shared) : slots(in_shared), round(0) {
     static_assert(kParts <= kLanes, "");
     if constexpr (kSlices > 1) {
-      __shared__ Signal of_turns[2];
+      __shared__ Mbarrier of_turns[2];
       signals = of_turns;
-      if (threadIdx.x < 2) start_signal(signals + threadIdx.x);
-      cluster_barrier();  // all have started: their memory can be written
+      if (threadIdx.x < 2) {
+        init_barrier(signals + threadIdx.x, 1);
+        fence_barriers();
+      }
+      meet_cluster();  // all have started: their memory can be written
     }
   }
 
@@ -169,13 +172,13 @@ struct RowReducer {
     R* const here = slots + turn * kSlots;
     const int lane = threadIdx.x % kLanes, warp = threadIdx.x / kLanes;
     if constexpr (kSlices > 1) {
-      if (threadIdx.x == 0) expect_bytes(signals + turn, kParts * kValues * (int)sizeof(R));
+      if (threadIdx.x == 0) arrive_and_expect(signals + turn, kParts * kValues * (int)sizeof(R));
       R* const own = here + (slice<Spec>() * kWarps + warp) * kValues;
       if (lane < kSlices) {
 #pragma unroll
         for (int i = 0; i < kValues; ++i) send_to_block(own + i, lane, v[i], signals + turn);
       }
-      wait_for_signal(signals + turn, parity);
+      wait_for(signals + turn, parity);
       return here;
     } else {
 #pragma unroll

@@ -60,7 +60,7 @@ __device__ inline void start(const Ring& ring) {
     fence_barriers();
   }
   if constexpr (kCluster > 1)
-    cluster_barrier();
+    meet_cluster();
   else
     __syncthreads();
 }
@@ -374,5 +374,5 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
   if constexpr (kSplits > 1)
     if (has_part(args)) finish_part(args, ring);
   // Others may still tell this block's barriers that they are done, or read its sums.
-  if constexpr (kCluster > 1 || kSplits > 1) cluster_barrier();
+  if constexpr (kCluster > 1 || kSplits > 1) meet_cluster();
 }

@@ -44,7 +44,7 @@ __device__ inline void start(const Ring& ring) {
     fence_barriers();
   }
   if constexpr (kCluster > 1)
-    cluster_barrier();
+    meet_cluster();
   else
     __syncthreads();
 }
@@ -221,5 +221,5 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     consume(args, ring, group);
   }
   // Others may still tell this block's barriers that they are done.
-  if constexpr (kCluster > 1) cluster_barrier();
+  if constexpr (kCluster > 1) meet_cluster();
 }
