@@ -218,6 +218,18 @@ TEST_F(GpuGemmSkinny, ByGroups) {
                 product({.few = 7, .many = 340, .depth = 768, .weights = e4m3, .after = true}),
                 true, 3, support::Fill::plain, small,
                 [](const Config& config) { return config.knob("block_rows") > 0; });
+  // Clusters of four.
+  for (const auto& [few, weights] : {std::pair{20, i4}, {3, e4m3}})
+    expect_agrees(gemm_skinny_engine(),
+                  product({.few = few,
+                           .many = 136,
+                           .depth = 2048,
+                           .weights = weights,
+                           .after = true,
+                           .block = weights == i4 ? 128 : 0}),
+                  true, 3, support::Fill::plain, whole, [](const Config& config) {
+                    return config.knob("helpers") > 0 && config.knob("split") == 4;
+                  });
   // All of the GPU: one unit for each block, or for two.
   agrees({.few = 20, .many = 136, .depth = 1536, .weights = i4, .block = 128}, whole, true);
   agrees({.few = 10, .many = 136, .depth = 2048, .weights = e4m3}, whole, true);
