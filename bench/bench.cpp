@@ -324,7 +324,9 @@ bool run(const Request& request, const Listener& listener) {
       listener.print(table_row(result.measurements.back(), setting));
       // Case by case: a peer may end the process.
       if (!request.record.empty())
-        write_file((std::filesystem::path(request.record) / (suite->name + ".json")).string(),
+        write_file((std::filesystem::path(request.record) /
+                    (suite->name + (request.tune ? "_tuned.json" : ".json")))
+                       .string(),
                    to_json(setting, {&result, 1}));
     }
     listener.print(suite_foot(result));

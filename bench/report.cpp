@@ -99,6 +99,9 @@ std::string target_text(const Target& target) {
     parts.push_back(fmt::format("no case below {:.0f} % of the limit", *target.least_share * 100));
   if (target.row_share)
     parts.push_back(fmt::format("at least {:.0f} % of it in a row", *target.row_share * 100));
+  if (target.row_copy_share)
+    parts.push_back(
+        fmt::format("at least {:.0f} % of copies in a row", *target.row_copy_share * 100));
   if (target.naive)
     parts.push_back(fmt::format("at least {:.1f} times the naive engine", *target.naive));
   if (target.overhead)
@@ -125,6 +128,7 @@ Outcome outcome_of(const Target& target, const Summary& summary) {
   judge(target.least_share,
         summary.farthest ? std::optional(summary.farthest->share()) : std::nullopt, false);
   judge(target.row_share, summary.row_share, false);
+  judge(target.row_copy_share, summary.row_copy_share, false);
   judge(target.naive, summary.least_naive, false);
   judge(target.overhead, summary.most_overhead, true);
   judge(target.apart, summary.least_apart, false);

@@ -71,15 +71,17 @@ void allow_members(const Json& json, const std::set<std::string>& known, const s
 
 Target read_target(const Json& json, const std::string& place) {
   require_object(json, place);
-  allow_members(
-      json, {"speed", "worst", "share", "least_share", "row_share", "naive", "overhead", "apart"},
-      place);
+  allow_members(json,
+                {"speed", "worst", "share", "least_share", "row_share", "row_copy_share", "naive",
+                 "overhead", "apart"},
+                place);
   const auto value = [&](const char* key) -> std::optional<double> {
     if (!json.contains(key)) return std::nullopt;
     return number_of(json.at(key), place + "." + key);
   };
-  return {value("speed"),     value("worst"), value("share"),    value("least_share"),
-          value("row_share"), value("naive"), value("overhead"), value("apart")};
+  return {value("speed"),       value("worst"),     value("share"),
+          value("least_share"), value("row_share"), value("row_copy_share"),
+          value("naive"),       value("overhead"),  value("apart")};
 }
 
 // The members of a case that are not parameters of its graph.

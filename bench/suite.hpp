@@ -45,14 +45,15 @@ struct Case {
 
 // What a suite is meant to reach; what is absent is not asked for.
 struct Target {
-  std::optional<double> speed = {};        // geometric mean of peer's time / our time
-  std::optional<double> worst = {};        // the same of every single case
-  std::optional<double> share = {};        // limit / our time, geometric mean
-  std::optional<double> least_share = {};  // the same of every single case
-  std::optional<double> row_share = {};    // limit / our time in a row, geometric mean
-  std::optional<double> naive = {};        // naive time / our time, of every case
-  std::optional<double> overhead = {};     // our time / our time alone - 1, of every case
-  std::optional<double> apart = {};        // our time as several graphs / our time, of every case
+  std::optional<double> speed = {};           // geometric mean of peer's time / our time
+  std::optional<double> worst = {};           // the same of every single case
+  std::optional<double> share = {};           // limit / our time, geometric mean
+  std::optional<double> least_share = {};     // the same of every single case
+  std::optional<double> row_share = {};       // limit / our time in a row, geometric mean
+  std::optional<double> row_copy_share = {};  // copies in a row / our time in a row, likewise
+  std::optional<double> naive = {};           // naive time / our time, of every case
+  std::optional<double> overhead = {};        // our time / our time alone - 1, of every case
+  std::optional<double> apart = {};  // our time as several graphs / our time, of every case
 };
 
 struct Suite {

@@ -38,6 +38,7 @@ def targets(target, result):
         ("least_share", "no case below {:.0%} of the limit",
          result.get("farthest", {}).get("share_of_limit"), "{:.0%}", True),
         ("row_share", "at least {:.0%} of it in a row", result.get("share_in_a_row"), "{:.0%}", True),
+        ("row_copy_share", "at least {:.0%} of copies in a row", result.get("share_of_copy_in_a_row"), "{:.1%}", True),
         ("naive", "at least {:.1f} times the naive engine", result.get("least_over_naive"),
          "{:.0f}", True),
         ("overhead", "fusing costs at most {:.0%}", result.get("most_overhead"), "{:.1%}", False),
@@ -395,6 +396,9 @@ def read_results(results, shapes):
             suite = result["suite"]
             leave_out_wrong_peers(result)
             form = json.loads((shapes / f"{suite}.json").read_text())
+            if record.get("tuned"):
+                suite += "-tuned"
+                form["title"] += ", plans tuned" + (" in a row" if "share_in_a_row" in result else "")
             suites.append((suite, form, record, result))
     return suites
 

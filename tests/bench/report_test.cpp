@@ -156,7 +156,11 @@ TEST(ReportOfGpu, NamesThePeer) {
   EXPECT_THAT(bench::suite_foot(suite), HasSubstr("in a row 90 %, 75 % of copies in a row"));
   suite.target = {.row_share = 0.88};
   EXPECT_EQ(bench::outcome_of(suite.target, bench::summary_of(suite)), bench::Outcome::reached);
-  suite.target.row_share = 0.95;
+  suite.target.row_copy_share = 0.74;
+  EXPECT_EQ(bench::outcome_of(suite.target, bench::summary_of(suite)), bench::Outcome::reached);
+  suite.target.row_copy_share = 0.76;
+  EXPECT_EQ(bench::outcome_of(suite.target, bench::summary_of(suite)), bench::Outcome::missed);
+  suite.target = {.row_share = 0.95};
   EXPECT_EQ(bench::outcome_of(suite.target, bench::summary_of(suite)), bench::Outcome::missed);
 
   const Json json = Json::parse(bench::to_json(setting, std::vector{suite}));
