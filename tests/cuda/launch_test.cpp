@@ -129,8 +129,8 @@ TEST_F(GpuLaunch, SharedMemorySizedAtLaunch) {
   EXPECT_EQ(download<int>(memory), expected);
 }
 
-// Every block sends each of its cluster a number, in three rounds: static and dynamic shared memory
-// of another block.
+// Every block sends each of its cluster a number, in three rounds to static and dynamic shared
+// memory of the other, with a barrier that counts bytes; in a fourth it writes it there.
 TEST_F(GpuLaunch, BlocksOfAClusterReachEachOther) {
   if (detect_gpu(0).compute_capability / 10 != 9) GTEST_SKIP() << "clusters come with sm_90";
   const LoadedKernel kernel = load(
@@ -138,22 +138,27 @@ TEST_F(GpuLaunch, BlocksOfAClusterReachEachOther) {
           "extern \"C\" __global__ void __launch_bounds__(32) kernel(const __grid_constant__ Args "
           "args) {\n"
           "  __shared__ float slots[2][4];\n"
-          "  __shared__ Signal signals[2];\n"
+          "  __shared__ Mbarrier signals[2];\n"
           "  float* dynamic = (float*)shared_memory();\n"
-          "  if (threadIdx.x < 2) start_signal(signals + threadIdx.x);\n"
-          "  cluster_barrier();\n"
+          "  if (threadIdx.x < 2) init_barrier(signals + threadIdx.x, 1);\n"
+          "  fence_barriers();\n"
+          "  meet_cluster();\n"
           "  float sum = 0;\n"
           "  const int rank = blockIdx.x % 4, lane = threadIdx.x;\n"
           "  for (int round = 0; round < 3; ++round) {\n"
           "    const int turn = round % 2;\n"
           "    float* here = round == 1 ? dynamic : slots[turn];\n"
-          "    if (lane == 0) expect_bytes(signals + turn, 16);\n"
+          "    if (lane == 0) arrive_and_expect(signals + turn, 16);\n"
           "    if (lane < 4)\n"
           "      send_to_block(here + rank, lane, (float)(blockIdx.x + 10 * lane + 100 * round),\n"
           "                    signals + turn);\n"
-          "    wait_for_signal(signals + turn, round / 2);\n"
+          "    wait_for(signals + turn, round / 2);\n"
           "    for (int r = 0; r < 4; ++r) sum = sum * 2 + here[r];\n"
+          "    __syncwarp();\n"  // all lanes have read before others may send the round after next
           "  }\n"
+          "  if (lane < 4) store_to_block(dynamic + 4 + rank, lane, (float)(blockIdx.x + lane));\n"
+          "  cluster_barrier();\n"
+          "  for (int r = 0; r < 4; ++r) sum += dynamic[4 + r];\n"
           "  ((int*)args.x)[blockIdx.x * 32 + lane] = (int)sum;\n"
           "}\n",
       64);
@@ -166,6 +171,7 @@ TEST_F(GpuLaunch, BlocksOfAClusterReachEachOther) {
     int sum = 0;
     for (int round = 0; round < 3; ++round)
       for (int r = 0; r < 4; ++r) sum = sum * 2 + b / 4 * 4 + r + 10 * (b % 4) + 100 * round;
+    for (int r = 0; r < 4; ++r) sum += b / 4 * 4 + r + b % 4;
     expected.insert(expected.end(), kThreads, sum);
   }
   EXPECT_EQ(download<int>(memory), expected);
