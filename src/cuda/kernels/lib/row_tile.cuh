@@ -144,7 +144,7 @@ struct RowReducer {
         init_barrier(signals + threadIdx.x, 1);
         fence_barriers();
       }
-      meet_cluster();  // all have started: their memory can be written
+      cluster_barrier();  // all have started: their memory can be written
     }
   }
 
