@@ -134,6 +134,8 @@ MeasureOptions options_of(const Request& request, const Peers& peers, DeviceKind
   if (request.layout != "user" && request.layout != "best" && request.layout != "both")
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("--layout: got {}, expected user, best or both", request.layout));
+  if (request.most_configs > 0 && !request.configs && !request.tune)
+    throw Error(ErrorCode::invalid_argument, "--most: expected --configs or --tune beside it");
   MeasureOptions options;
   options.seconds = request.seconds.value_or(request.quick ? 0.1 : 1.0);
   options.least = request.quick ? 3 : 7;

@@ -51,9 +51,7 @@ PackBuilder kernels_of(const std::vector<Suite>& suites, const Device& device,
 void compile_ahead(const std::vector<Suite>& suites, const MeasureOptions& options,
                    const std::function<void(const std::string&)>& progress) {
   progress("planning");
-  const PackBuilder kernels =
-      kernels_of(suites, options.gpu->device(),
-                 {.tune = options.tune, .most = options.most_configs, .engine = options.engine});
+  const PackBuilder kernels = kernels_of(suites, options.gpu->device(), wishes_of(options));
   try {
     kernels.build(
         [&](int done, int all) { progress(fmt::format("compiled {} of {} kernels", done, all)); });

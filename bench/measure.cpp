@@ -17,6 +17,10 @@
 
 namespace ashlar::bench {
 
+PlanWishes wishes_of(const MeasureOptions& options) {
+  return {.tune = options.tune, .most = options.most_configs, .engine = options.engine};
+}
+
 namespace {
 
 // The reference does some 1e8 operations per second.
@@ -34,7 +38,7 @@ struct Contest {
       : graph(problem.build()),
         memory(graph, problem, options.seed),
         ours(graph, problem, taken(prepared_by, prepared).pointers(), Device::cpu(),
-             {.tune = options.tune, .most = options.most_configs}) {}
+             wishes_of(options)) {}
   void find_peers(const Problem& problem, bool user, bool best) {
     const PeerProblem asked{graph, memory.pointers(), problem.constants};
     if (user) peer = fastest_peer(asked, PeerLayouts::user);

@@ -104,9 +104,11 @@ struct Measurement {
 // Says what it is doing through `progress`. The second is the first where options name a GPU.
 Measurement measure(const Case& problem, const MeasureOptions& options,
                     const std::function<void(const std::string&)>& progress);
+// What our plans are to be.
+struct PlanWishes;
+PlanWishes wishes_of(const MeasureOptions& options);
 // What measuring the cases takes on a GPU, which need not be here: every plan of every side of
 // ours, with `tune` all that is timed for them.
-struct PlanWishes;
 PackBuilder kernels_of(const std::vector<Suite>& suites, const Device& device,
                        const PlanWishes& wishes);
 // Compiles it on all processors, so that measuring finds it in the cache. What fails here fails

@@ -97,10 +97,7 @@ struct Running {
       : graph(problem.build()),
         tensors(*options.gpu, graph, problem, options.seed, given),
         runner(graph, problem, tensors.pointers(), options.gpu->device(),
-               {.naive = naive,
-                .tune = options.tune && !naive,
-                .most = options.most_configs,
-                .engine = options.engine}) {}
+               naive ? PlanWishes{.naive = true} : wishes_of(options)) {}
   void run() const { runner.run(); }
 };
 

@@ -16,6 +16,29 @@ CompileOptions CompileFlags::chosen_options() const {
   return chosen;
 }
 
+namespace {
+
+void add_tuning_flags(CLI::App& command, CompileFlags& flags, Tunes tunes) {
+  CLI::Option* const in_a_row =
+      command.add_flag("--in-a-row", flags.options.tune_in_a_row,
+                       "Tuning compares runs one after the other on tensors of their own (a CUDA "
+                       "graph), as a model runs its layers, instead of one run on cold caches");
+  CLI::Option* const top =
+      command
+          .add_option("--top", flags.options.tune_most,
+                      "Tuning times only the N candidates of each region that are expected to be "
+                      "the fastest")
+          ->type_name("N")
+          ->check(CLI::Range(1, 1000000));
+  if (tunes == Tunes::always) return;
+  CLI::Option* const tune = command.add_flag(
+      "--tune", flags.options.tune, "Time the engines of every region here and take the fastest");
+  in_a_row->needs(tune);
+  top->needs(tune);
+}
+
+}  // namespace
+
 void add_device_flag(CLI::App& command, std::string& device) {
   // Asking which there are would start the driver, for every command and its help.
   command
@@ -25,24 +48,14 @@ void add_device_flag(CLI::App& command, std::string& device) {
       ->type_name("NAME");
 }
 
-void add_compile_flags(CLI::App& command, CompileFlags& flags) {
+void add_compile_flags(CLI::App& command, CompileFlags& flags, Tunes tunes) {
   add_device_flag(command, flags.device);
   command.add_flag("--deterministic", flags.options.deterministic,
                    "Use only engines that repeat their bits");
   command.add_flag("--no-tf32", flags.no_tf32, "Never round f32 products to tf32");
   command.add_flag("--no-winograd", flags.no_winograd,
                    "Never compute 3 x 3 convolutions in Winograd tiles");
-  command.add_flag("--tune", flags.options.tune,
-                   "Time the engines of every region here and take the fastest");
-  command.add_flag("--in-a-row", flags.options.tune_in_a_row,
-                   "Tuning compares runs one after the other on tensors of their own (a CUDA "
-                   "graph), as a model runs its layers, instead of one run on cold caches");
-  command
-      .add_option("--top", flags.options.tune_most,
-                  "Tuning times only the N candidates of each region that are expected to be the "
-                  "fastest")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1000000));
+  add_tuning_flags(command, flags, tunes);
   command.add_option("--engine", flags.options.engine, "Take this engine wherever it can run")
       ->type_name("ID");
   command.add_flag("--no-fuse", flags.no_fuse, "One region per operation");

@@ -1,4 +1,5 @@
-// The options that `run` and `explain` share: which device, and how to compile for it.
+// The options that `run`, `explain`, `pack` and `tune` share: which device, and how to compile for
+// it.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -20,6 +21,8 @@ struct CompileFlags {
 };
 
 void add_device_flag(CLI::App& command, std::string& device);
-void add_compile_flags(CLI::App& command, CompileFlags& flags);
+// Whether the command tunes anyway, or where `--tune` asks for it.
+enum class Tunes { when_asked, always };
+void add_compile_flags(CLI::App& command, CompileFlags& flags, Tunes tunes = Tunes::when_asked);
 
 }  // namespace ashlar::cli

@@ -110,7 +110,7 @@ void add_tune_command(CLI::App& app, Action& action) {
                    "Suites (ashlar bench --list) and graphs in JSON, - for standard input")
       ->required();
   command->add_flag("--again", flags->again, "Time again what is remembered");
-  add_compile_flags(*command, *flags);
+  add_compile_flags(*command, *flags, Tunes::always);
   command->callback([flags, &action] { action = [flags] { return tune_graphs(*flags); }; });
 }
 

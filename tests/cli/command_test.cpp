@@ -86,6 +86,11 @@ TEST(Tune, TimesAndRemembers) {
   EXPECT_THAT(third.output, AnyOf(HasSubstr("the fastest of 2"), HasSubstr("remembered")));
   expect_refused(ashlar({"tune", graph, "--device", "h200"}), "not present");
   expect_refused(ashlar({"tune", graph, "--top", "0"}), "--top");
+  // What would be ignored is refused.
+  expect_refused(ashlar({"run", graph, "--top", "2"}), "--tune");
+  expect_refused(ashlar({"explain", graph, "--in-a-row"}), "--tune");
+  expect_refused(ashlar({"tune", graph, "--tune"}), "--tune");
+  expect_refused(ashlar({"bench", "norms", "--most", "3"}), "--configs or --tune");
   expect_refused(ashlar({"tune", "no_such_suite"}), "no_such_suite");
 }
 

@@ -27,11 +27,11 @@ inline void keep_every(std::size_t step, std::vector<Config>& configs) {
   configs.resize(kept);
 }
 
-// These configurations of a region.
+// These configurations of a region: with at most so much memory of a thread's own, spilled or not.
 inline void expect_compiles(const CudaEngine& engine, const Graph& lowered, const Region& region,
                             const std::vector<Config>& configs,
                             const std::vector<const char*>& architectures,
-                            int most_spilled_bytes = 0) {
+                            int most_local_bytes = 0) {
   static KernelImages images{FileCache("")};
   const DeviceProps h200 = Device::named("h200").props();
   for (const Config& config : configs) {
@@ -43,10 +43,10 @@ inline void expect_compiles(const CudaEngine& engine, const Graph& lowered, cons
     for (const LaunchDesign& launch : design.launches)
       for (const char* architecture : architectures) {
         const auto image = images.get(launch.source, architecture);
-        EXPECT_LE(resources_of(image->log).spilled_bytes, most_spilled_bytes) << what << "\n"
-                                                                              << image->log;
-        EXPECT_LE(resources_of(image->log).local_bytes, most_spilled_bytes) << what << "\n"
+        EXPECT_LE(resources_of(image->log).spilled_bytes, most_local_bytes) << what << "\n"
                                                                             << image->log;
+        EXPECT_LE(resources_of(image->log).local_bytes, most_local_bytes) << what << "\n"
+                                                                          << image->log;
         // The compiler gives up the overlap of products where it cannot follow their registers.
         EXPECT_EQ(image->log.find("are serialized"), std::string::npos) << what << "\n"
                                                                         << image->log;
@@ -59,7 +59,7 @@ inline void expect_compiles(const CudaEngine& engine, const Graph& lowered, cons
 // with are left out, but it must take one at least.
 inline void expect_compiles(const CudaEngine& engine, const Graph& graph,
                             const std::vector<const char*>& architectures, bool all_configs = false,
-                            int most_spilled_bytes = 0, std::size_t step = 1) {
+                            int most_local_bytes = 0, std::size_t step = 1) {
   const LoweredGraph lowered = lower(graph, true);
   const std::vector<FusionLimits> limits(lowered.graph.nodes().size());
   const Device h200 = Device::named("h200");
@@ -73,7 +73,7 @@ inline void expect_compiles(const CudaEngine& engine, const Graph& graph,
     ASSERT_FALSE(configs.empty());
     if (!all_configs) configs.resize(1);
     keep_every(step, configs);
-    expect_compiles(engine, lowered.graph, region, configs, architectures, most_spilled_bytes);
+    expect_compiles(engine, lowered.graph, region, configs, architectures, most_local_bytes);
   }
   EXPECT_GT(taken, 0);
 }

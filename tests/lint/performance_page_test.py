@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Tables of tools/performance_page.py, of cases made here: a column is there where a case of the suite has it."""
 
+import json
 import pathlib
 import sys
+import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "tools"))
 sys.dont_write_bytecode = True
@@ -42,6 +44,22 @@ def main():
     at = head.index("of copies in a row")
     check(head[at - 2:at] == ["in a row, ms", "of limit"], f"copies beside what they are compared with: {head}")
     check([row[at] for row in rows] == ["", "", "90%", ""], f"the share where it was measured: {rows}")
+
+    with tempfile.TemporaryDirectory() as folder:
+        results = pathlib.Path(folder)
+        form = {"title": "Few rows", "limit": "bytes", "target": {"row_copy_share": 0.88}, "cases": [beside]}
+        (results / "shapes").mkdir()
+        (results / "shapes" / "few.json").write_text(json.dumps(form))
+        record = {"suites": [{"suite": "few", "share_in_a_row": 0.8, "share_of_copy_in_a_row": 0.9, "cases": [beside]}]}
+        (results / "few.json").write_text(json.dumps(record))
+        (results / "few_tuned.json").write_text(json.dumps({"tuned": True, **record}))
+        suites = performance_page.read_results(results, results / "shapes")
+    check([suite for suite, *_ in suites] == ["few", "few-tuned"], f"tuned plans are told apart: {suites}")
+    check([form["title"] for _, form, _, _ in suites] == ["Few rows", "Few rows, plans tuned in a row"],
+          f"and say how: {suites}")
+    for share, outcome in (0.9, "reached"), (0.87, "**not reached**"):
+        text = performance_page.verdict(form["target"], {"share_of_copy_in_a_row": share})
+        check(text.endswith(": " + outcome), f"copies in a row decide: {text}")
     return 0
 
 

@@ -1,0 +1,64 @@
+// Products with few rows as graphs, for the tests of cuda.gemm_skinny.
+#pragma once
+
+#include <array>
+#include <ashlar/graph.hpp>
+
+#include "gpu_check.hpp"
+
+namespace ashlar::cuda {
+
+struct SkinnyProblem {
+  std::int64_t few, many, depth;
+  DType x = bf16, weights = bf16;
+  bool along = true;  // weights of neighbouring depths lie together
+  bool few_columns = false;
+  std::int64_t batches = 1;
+  bool scaled = false;  // weights are multiplied by a number per row
+  bool after = false;   // a bias and a relu
+  bool before = false;  // x is doubled first
+  DType y = bf16;
+  std::int64_t block = 0;  // depths that share a scale of the weights
+  DType block_scale = bf16;
+};
+
+inline Graph skinny_product(const SkinnyProblem& p) {
+  Graph graph;
+  const auto batched = [&](std::int64_t a, std::int64_t b) {
+    return p.batches == 1 ? Dims{a, b} : Dims{p.batches, a, b};
+  };
+  const auto matrix = [&](const char* name, std::int64_t rows, std::int64_t columns, DType dtype,
+                          bool by_columns) {
+    const Dims strides = by_columns ? Dims{1, rows} : Dims{columns, 1};
+    const Dims all = p.batches == 1 ? strides : Dims{rows * columns, strides[0], strides[1]};
+    return graph.input(name, batched(rows, columns), dtype, Layout(all));
+  };
+  const bool swap = p.few_columns;
+  Value x = swap ? matrix("x", p.depth, p.few, p.x, true) : matrix("x", p.few, p.depth, p.x, false);
+  Value w = swap ? matrix("w", p.many, p.depth, p.weights, !p.along)
+                 : matrix("w", p.depth, p.many, p.weights, p.along);
+  if (p.before) x = graph.pointwise(PointwiseMode::add, std::array{x, x}, {}, {.dtype = p.x});
+  const auto per_row = [&](const char* name) {
+    const Dims dims = swap ? Dims{p.many, 1} : Dims{1, p.many};
+    return graph.input(name, p.batches == 1 ? dims : Dims{1, dims[0], dims[1]}, f32);
+  };
+  if (p.block > 0) {
+    const std::int64_t blocks = (p.depth + p.block - 1) / p.block;
+    const Value scale = graph.input(
+        "block_scale", swap ? Dims{p.many, blocks} : Dims{blocks, p.many}, p.block_scale);
+    BlockScaleDequantize op;
+    op.block_size = swap ? Dims{1, p.block} : Dims{p.block, 1};
+    w = graph.apply(op, {{BlockScaleDequantize::x, w}, {BlockScaleDequantize::scale, scale}},
+                    {BlockScaleDequantize::y}, {.dtype = p.x})[0];
+  }
+  if (p.scaled)
+    w = graph.pointwise(PointwiseMode::mul, std::array{w, per_row("scale")}, {}, {.dtype = f32});
+  Value y = swap ? graph.matmul(w, x, {.dtype = f32}) : graph.matmul(x, w, {.dtype = f32});
+  if (p.after) y = relu(y + per_row("bias"));
+  graph.output("y", y, {.dtype = p.y});
+  return graph;
+}
+
+class GpuGemmSkinny : public GpuTest {};
+
+}  // namespace ashlar::cuda
