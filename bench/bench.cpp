@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <ashlar/error.hpp>
+#include <ashlar/installation.hpp>
 #include <ashlar/plan.hpp>
 #include <cerrno>
 #include <cstdio>
@@ -257,7 +258,14 @@ bool run_host(const Request& request, const Listener& listener) {
 }  // namespace
 
 bool run(const Request& request, const Listener& listener) {
-  if (!request.record.empty()) std::filesystem::create_directories(request.record);
+  if (!request.record.empty()) {
+    if (const std::string folder = kernel_folder(); !folder.empty())
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("--record: records are of the commit's kernels, and those of {} come "
+                              "before them; unset ASHLAR_KERNELS, or write --json",
+                              folder));
+    std::filesystem::create_directories(request.record);
+  }
   if (request.compile_only) {
     const CompileTimes times = compile_times(request.device, request.seed);
     listener.print(fmt::format("{} {}\n", times.first, times.others));

@@ -91,6 +91,7 @@ Facts gather_facts() {
   facts.kernel_driver = kernel_driver_version();
   facts.cache = cache_health();
   facts.packs = packs();
+  facts.kernel_folder = kernel_folder();
   return facts;
 }
 

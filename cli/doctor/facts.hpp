@@ -38,6 +38,7 @@ struct Facts {
   std::vector<CopyFacts> copies;
   CacheHealth cache;
   std::vector<PackFacts> packs;
+  std::string kernel_folder;  // whose kernel files come before the library's; empty: none
   std::vector<Trial> trials;
 };
 Facts gather_facts();

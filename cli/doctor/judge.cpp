@@ -166,6 +166,11 @@ void judge_cache(const Facts& facts, Findings& findings) {
                           fmt::format("the pack {} was made by Ashlar {}, this is {}", pack.path,
                                       pack.version, ASHLAR_VERSION),
                           "make it again with ashlar pack"});
+  if (!facts.kernel_folder.empty())
+    findings.push_back(
+        {kNote, "other-kernels",
+         fmt::format("kernel files of {} come before the library's own", facts.kernel_folder),
+         "unset ASHLAR_KERNELS"});
 }
 
 }  // namespace

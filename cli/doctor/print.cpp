@@ -70,6 +70,7 @@ std::string facts_text(const Facts& facts, const std::vector<Finding>& findings)
                                   static_cast<double>(cache.bytes) / 1e6));
   for (const PackFacts& pack : facts.packs)
     line("pack", fmt::format("{} {}", pack.path, pack.architecture));
+  if (!facts.kernel_folder.empty()) line("kernels", facts.kernel_folder);
   for (const Trial& trial : facts.trials)
     line(trial.name, fmt::format("on {}: {}", trial.device, trial.text));
   text += "\n";
@@ -125,6 +126,7 @@ std::string facts_json(const Facts& facts, const std::vector<Finding>& findings)
                              {"architecture", pack.architecture},
                              {"version", pack.version},
                              {"trouble", pack.trouble}});
+  json["kernel_folder"] = facts.kernel_folder;
   json["trials"] = Json::array();
   for (const Trial& trial : facts.trials)
     json["trials"].push_back(

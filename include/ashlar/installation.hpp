@@ -42,4 +42,7 @@ CacheHealth cache_health();
 // The packs that would be searched, whether they can be read or not.
 std::vector<std::string> pack_paths();
 
+// The folder whose kernel files come before the library's own (ASHLAR_KERNELS); empty: none.
+std::string kernel_folder();
+
 }  // namespace ashlar

@@ -1,6 +1,7 @@
 #include <ashlar/installation.hpp>
 
 #include "base/file_cache.hpp"
+#include "base/settings.hpp"
 #include "cuda/cublaslt/cublaslt_api.hpp"
 #include "cuda/driver/driver_api.hpp"
 #include "cuda/driver/library_places.hpp"
@@ -41,5 +42,7 @@ CacheHealth cache_health() {
 }
 
 std::vector<std::string> pack_paths() { return cuda::pack_files(); }
+
+std::string kernel_folder() { return settings().kernels; }
 
 }  // namespace ashlar

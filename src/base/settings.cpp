@@ -55,6 +55,7 @@ Settings from_environment() {
   result.nvrtc = variable("ASHLAR_NVRTC");
   result.cublaslt = variable("ASHLAR_CUBLASLT");
   result.packs = list_of(variable("ASHLAR_PACK"));
+  result.kernels = variable("ASHLAR_KERNELS");
   result.cuda_sync = !variable("ASHLAR_CUDA_SYNC").empty();
   result.cache_directory = cache_directory();
   result.cuda_roots = present({"CUDA_HOME", "CUDA_PATH"});

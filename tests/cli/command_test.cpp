@@ -176,6 +176,9 @@ TEST(Bench, RunsASuiteFromAFile) {
 
 TEST(Bench, MistakesAreOneSentence) {
   expect_refused(ashlar({"bench", "cpu", "dance"}), "no suite 'dance'");
+  expect_refused(ashlar({"bench", "cpu", "bert", "--record", scratch_folder("records")},
+                        {"ASHLAR_KERNELS=/of/others"}),
+                 "unset ASHLAR_KERNELS");
   expect_refused(ashlar({"bench", "cpu", "/nowhere/suite.json"}), "No such file");
   expect_refused(ashlar({"bench", "cpu", "bert", "--filter", "dance"}), "no case has 'dance'");
   expect_refused(ashlar({"bench", "cpu", "bert", "--layout", "blocked"}), "blocked");

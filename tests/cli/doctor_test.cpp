@@ -207,6 +207,18 @@ TEST(Doctor, APackThatIsNone) {
   EXPECT_THAT(visit({"ASHLAR_PACK=" + pack}).problems, Contains("pack-unusable"));
 }
 
+TEST(Doctor, KernelsOfAFolder) {
+  const std::string folder = scratch_folder("doctor_kernels");
+  write_text(folder + "/pointwise.cuh", "no kernel");
+  Environment environment = emulated();
+  environment.push_back("ASHLAR_KERNELS=" + folder);
+  const Visit seen = visit(environment);
+  EXPECT_EQ(seen.report["kernel_folder"], folder);
+  EXPECT_THAT(seen.problems, Contains("kernel-fails"));
+  EXPECT_THAT(seen.report["findings"].dump(), HasSubstr("other-kernels"));
+  EXPECT_THAT(visit({}).report["findings"].dump(), Not(HasSubstr("other-kernels")));
+}
+
 // A process that has opened these files, until the end of the scope.
 class Patient {
  public:

@@ -4,6 +4,7 @@
 
 #include <ashlar/error.hpp>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "cuda/cuda_device.hpp"
@@ -57,6 +58,58 @@ TEST(KernelText, LibraryFilesComeOnceAndFirst) {
   EXPECT_THAT(text, Not(HasSubstr("#include")));
   EXPECT_THAT(text, Not(HasSubstr("#pragma once")));
   EXPECT_THROW(assemble("no_such_kernel.cuh", ""), Error);
+}
+
+// A folder with kernel files, until the end of the scope.
+class KernelFolder {
+ public:
+  KernelFolder() {
+    std::string pattern = std::filesystem::temp_directory_path() / "ashlar_kernels_XXXXXX";
+    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no folder");
+    path = pattern;
+  }
+  ~KernelFolder() { std::filesystem::remove_all(path); }
+  KernelFolder(const KernelFolder&) = delete;
+  KernelFolder& operator=(const KernelFolder&) = delete;
+  void write(const std::string& name, const std::string& text) const {
+    std::filesystem::create_directories(std::filesystem::path(path + "/" + name).parent_path());
+    std::ofstream(path + "/" + name) << text;
+  }
+  std::string path;
+};
+
+TEST(KernelText, FilesOfAFolderComeFirst) {
+  const std::string_view files[] = {"pointwise.cuh"};
+  const KernelTexts own("");
+  EXPECT_EQ(own.assemble(files, "// the head\n"), assemble("pointwise.cuh", "// the head\n"));
+
+  const KernelFolder folder;
+  folder.write("pointwise.cuh", "#include \"lib/elements.cuh\"\n#include \"new.cuh\"\nthe kernel");
+  folder.write("new.cuh", "#include \"lib/philox.cuh\"\nwhat is new\n");
+  folder.write("notes.txt", "not a kernel");
+  const std::string text = KernelTexts(folder.path).assemble(files, "// the head\n");
+  EXPECT_THAT(text, testing::EndsWith("what is new\n// the head\nthe kernel\n"));
+  EXPECT_THAT(text, HasSubstr("struct bf16 {"));  // the library's lib/elements.cuh
+  EXPECT_THAT(text, HasSubstr("philox"));         // and what the folder's file includes of it
+  EXPECT_THAT(text, Not(HasSubstr("__global__")));
+}
+
+TEST(KernelText, FoldersThatCannotBeUsed) {
+  const auto reason = [](const std::string& folder) -> std::string {
+    try {
+      const std::string_view files[] = {"pointwise.cuh"};
+      KernelTexts(folder).assemble(files, "");
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::io) << error.what();
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(reason("/nowhere"), HasSubstr("'/nowhere' (ASHLAR_KERNELS): No such file"));
+  const KernelFolder folder;
+  EXPECT_THAT(reason(folder.path), HasSubstr("no kernel files (*.cuh) in '" + folder.path + "'"));
+  folder.write("pointwise.cuh", "#include \"lib/missing.cuh\"\n");
+  EXPECT_THAT(reason(folder.path), HasSubstr("no kernel file 'lib/missing.cuh'"));
 }
 
 // n / d on the device: the upper half of a product, shifted.
