@@ -6,10 +6,13 @@
 #include <ashlar/ashlar.hpp>
 #include <cstdlib>
 #include <iostream>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cuda/jit/nvrtc.hpp"
+#include "cuda/known_gpus.hpp"
 #include "cuda/launch/kernel_design.hpp"
 #include "plan/cut.hpp"
 
@@ -27,55 +30,62 @@ inline void keep_every(std::size_t step, std::vector<Config>& configs) {
   configs.resize(kept);
 }
 
-// These configurations of a region: with at most so much memory of a thread's own, spilled or not.
+// The GPU that stands for an architecture: what an engine designs depends on its shared memory.
+inline DeviceProps known_gpu(std::string_view architecture) {
+  for (const DeviceProps& gpu : known_gpus())
+    if (architecture_of(gpu.compute_capability) == architecture) return gpu;
+  throw std::invalid_argument("no known GPU is " + std::string(architecture));
+}
+
+// These configurations of a region on a GPU: with at most so much memory of a thread's own, spilled
+// or not.
 inline void expect_compiles(const CudaEngine& engine, const Graph& lowered, const Region& region,
-                            const std::vector<Config>& configs,
-                            const std::vector<const char*>& architectures,
+                            const std::vector<Config>& configs, const DeviceProps& gpu,
                             int most_local_bytes = 0) {
   static KernelImages images{FileCache("")};
-  const DeviceProps h200 = Device::named("h200").props();
   for (const Config& config : configs) {
-    const std::string what = region.to_text(lowered) + " " + config.to_text();
-    const KernelDesign design = engine.design(lowered, region, config, h200);
+    const std::string what = gpu.name + ": " + region.to_text(lowered) + " " + config.to_text();
+    const KernelDesign design = engine.design(lowered, region, config, gpu);
     std::int64_t scratch = 0;
     for (const auto& booking : design.scratch.bookings()) scratch += booking.bytes;
     EXPECT_EQ(scratch, config.scratch_bytes) << what;
-    for (const LaunchDesign& launch : design.launches)
-      for (const char* architecture : architectures) {
-        const auto image = images.get(launch.source, architecture);
-        EXPECT_LE(resources_of(image->log).spilled_bytes, most_local_bytes) << what << "\n"
-                                                                            << image->log;
-        EXPECT_LE(resources_of(image->log).local_bytes, most_local_bytes) << what << "\n"
-                                                                          << image->log;
-        // The compiler gives up the overlap of products where it cannot follow their registers.
-        EXPECT_EQ(image->log.find("are serialized"), std::string::npos) << what << "\n"
-                                                                        << image->log;
-      }
+    for (const LaunchDesign& launch : design.launches) {
+      const auto image = images.get(launch.source, architecture_of(gpu.compute_capability));
+      const Resources used = resources_of(image->log);
+      EXPECT_LE(used.spilled_bytes, most_local_bytes) << what << "\n" << image->log;
+      EXPECT_LE(used.local_bytes, most_local_bytes) << what << "\n" << image->log;
+      // The compiler gives up the overlap of products where it cannot follow their registers.
+      EXPECT_EQ(image->log.find("are serialized"), std::string::npos) << what << "\n" << image->log;
+    }
   }
 }
 
-// Every configuration where `all_configs`, else the first; of all of them every `step`-th without
-// ASHLAR_TEST_LONG. Regions the engine has nothing to do
-// with are left out, but it must take one at least.
+// What a GPU of each architecture would be given: every configuration where `all_configs`, else the
+// first; of all of them every `step`-th without ASHLAR_TEST_LONG. Regions the engine has nothing to
+// do with are left out, but it must take one at least.
 inline void expect_compiles(const CudaEngine& engine, const Graph& graph,
                             const std::vector<const char*>& architectures, bool all_configs = false,
                             int most_local_bytes = 0, std::size_t step = 1) {
   const LoweredGraph lowered = lower(graph, true);
   const std::vector<FusionLimits> limits(lowered.graph.nodes().size());
-  const Device h200 = Device::named("h200");
-  int taken = 0;
-  for (const Region& region : cut(lowered, limits)) {
-    const Support support = engine.supports(region, h200.props());
-    if (support.is_other_operation()) continue;
-    ASSERT_TRUE(bool(support)) << region.to_text(lowered.graph) << ": " << support.reason();
-    ++taken;
-    std::vector<Config> configs = engine.configs(region, h200.props());
-    ASSERT_FALSE(configs.empty());
-    if (!all_configs) configs.resize(1);
-    keep_every(step, configs);
-    expect_compiles(engine, lowered.graph, region, configs, architectures, most_local_bytes);
+  const std::vector<Region> regions = cut(lowered, limits);
+  for (const char* architecture : architectures) {
+    const DeviceProps gpu = known_gpu(architecture);
+    int taken = 0;
+    for (const Region& region : regions) {
+      const Support support = engine.supports(region, gpu);
+      if (support.is_other_operation()) continue;
+      ASSERT_TRUE(bool(support)) << gpu.name << ": " << region.to_text(lowered.graph) << ": "
+                                 << support.reason();
+      ++taken;
+      std::vector<Config> configs = engine.configs(region, gpu);
+      ASSERT_FALSE(configs.empty());
+      if (!all_configs) configs.resize(1);
+      keep_every(step, configs);
+      expect_compiles(engine, lowered.graph, region, configs, gpu, most_local_bytes);
+    }
+    EXPECT_GT(taken, 0);
   }
-  EXPECT_GT(taken, 0);
 }
 
 }  // namespace ashlar::cuda

@@ -41,7 +41,7 @@ TEST_F(GemmSkinny, ScalesOfBlocksWithoutSpills) {
         });
         ASSERT_FALSE(configs.empty());
         keep_every(4, configs);
-        expect_compiles(gemm_skinny_engine(), plan->lowered.graph, region, configs, {kHopper});
+        expect_compiles(gemm_skinny_engine(), plan->lowered.graph, region, configs, h200);
       }
 }
 

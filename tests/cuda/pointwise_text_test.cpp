@@ -22,26 +22,27 @@ class PointwiseText : public testing::Test {
     if (!nvrtc().is_open) GTEST_SKIP() << nvrtc().reason;
   }
 
-  // Every region of the graph for each of the architectures.
+  // Every region of the graph on a GPU of each of the architectures.
   void expect_compiles(const Graph& graph, const std::vector<const char*>& architectures,
                        int most_spilled_bytes = 0) {
     const LoweredGraph lowered = lower(graph, true);
     const std::vector<FusionLimits> limits(lowered.graph.nodes().size());
-    const Device h200 = Device::named("h200");
-    for (const Region& region : cut(lowered, limits)) {
-      const EngineTable table = engine_table();
-      const auto found = std::find_if(table.begin(), table.end(), [&](const Engine* engine) {
-        return bool(engine->supports(region, h200.props()));
-      });
-      ASSERT_NE(found, table.end()) << region.to_text(lowered.graph);
-      const auto& engine = dynamic_cast<const CudaEngine&>(**found);
-      const Config config = engine.configs(region, h200.props())[0];
-      const KernelDesign design = engine.design(lowered.graph, region, config, h200.props());
-      for (const LaunchDesign& launch : design.launches)
-        for (const char* architecture : architectures) {
+    for (const char* architecture : architectures) {
+      const DeviceProps gpu = known_gpu(architecture);
+      for (const Region& region : cut(lowered, limits)) {
+        const EngineTable table = engine_table();
+        const auto found = std::find_if(table.begin(), table.end(), [&](const Engine* engine) {
+          return bool(engine->supports(region, gpu));
+        });
+        ASSERT_NE(found, table.end()) << region.to_text(lowered.graph);
+        const auto& engine = dynamic_cast<const CudaEngine&>(**found);
+        const Config config = engine.configs(region, gpu)[0];
+        const KernelDesign design = engine.design(lowered.graph, region, config, gpu);
+        for (const LaunchDesign& launch : design.launches) {
           const auto image = images_.get(launch.source, architecture);
           EXPECT_LE(resources_of(image->log).spilled_bytes, most_spilled_bytes) << image->log;
         }
+      }
     }
   }
   KernelImages images_{FileCache("")};

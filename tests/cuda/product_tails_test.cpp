@@ -151,7 +151,7 @@ TEST(ProductTails, StandApartWhereTheProductNeedsAnotherEngine) {
 // ASHLAR_TEST_LONG. Without reductions all of them are compiled in other tests.
 void expect_compiles_whole(const CudaEngine& engine, const Graph& graph) {
   if (!nvrtc().is_open) GTEST_SKIP() << nvrtc().reason;
-  const DeviceProps device = Device::named("h200").props();
+  const DeviceProps device = known_gpu(kHopper);
   const LoweredGraph lowered = lower(graph, true);
   const std::vector<FusionLimits> limits(lowered.graph.nodes().size(), {.tail = true});
   const std::vector<Region> regions = cut(lowered, limits);
@@ -162,7 +162,7 @@ void expect_compiles_whole(const CudaEngine& engine, const Graph& graph) {
   ASSERT_TRUE(bool(support)) << support.reason();
   std::vector<Config> configs = engine.configs(region, device);
   keep_every(3, configs);
-  expect_compiles(engine, lowered.graph, region, configs, {"sm_90a"});
+  expect_compiles(engine, lowered.graph, region, configs, device);
 }
 
 TEST(ProductTails, EveryTileOfMatricesCompilesWithoutSpills) {
