@@ -84,6 +84,7 @@ class Engine {
   virtual Support supports(const Region& region, const DeviceProps& device) const = 0;
   // Legal configurations, cheapest first; at least one for a supported region.
   virtual std::vector<Config> configs(const Region& region, const DeviceProps& device) const = 0;
+  // The graph and the region live as long as the kernel.
   virtual std::unique_ptr<Kernel> build(const Graph& graph, const Region& region,
                                         const Config& config, const DeviceProps& device) const = 0;
 };

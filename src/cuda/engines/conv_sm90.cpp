@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "cuda/engines/any_address.hpp"
 #include "cuda/engines/engines.hpp"
 #include "cuda/engines/sm90/asked_ahead.hpp"
 #include "cuda/engines/sm90/computed_pixels.hpp"
@@ -204,9 +205,8 @@ class ConvSm90Engine final : public CudaEngine {
                                     : tiling.clusters(device, windows.resident) * tile.cluster;
     ProductTails tails = pixel_tails(region, tiling, blocks);
     tails.book(result.scratch);
-    result.unaligned = std::make_shared<KernelDesign>(
-        tails.empty() ? generic_engine().design(graph, region, {}, device)
-                      : tails.unaligned(graph, region, device));
+    result.unaligned = tails.empty() ? for_any_address(graph, region, config, device)
+                                     : tails.unaligned(graph, region, device);
 
     LaunchDesign& launch = result.launches.emplace_back();
     Arguments& arguments = launch.arguments;

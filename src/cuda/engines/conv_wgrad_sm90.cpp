@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "cuda/engines/any_address.hpp"
 #include "cuda/engines/engines.hpp"
 #include "cuda/engines/sm90/filter_gradient_shape.hpp"
 #include "cuda/engines/sm90/product_tile.hpp"
@@ -148,8 +149,7 @@ class ConvWgradSm90Engine final : public CudaEngine {
     const Cut cut(shape, tile);
 
     KernelDesign result;
-    result.unaligned =
-        std::make_shared<KernelDesign>(generic_engine().design(graph, region, {}, device));
+    result.unaligned = for_any_address(graph, region, config, device);
     SplitSum sum{.epilogue = shape.epilogue, .parts = tile.splits, .is_early = true};
     sum.booking = result.scratch.add("partial sums", sum.bytes());
     LaunchDesign launch;

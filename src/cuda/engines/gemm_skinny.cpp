@@ -369,8 +369,9 @@ class GemmSkinnyEngine final : public CudaEngine {
     if (layout.chunk + layout.batch > 0) {
       const std::vector<Layout> others = layouts_by_threads(shape, device, 1);
       if (others.empty()) fail(ErrorCode::internal, "cuda.gemm_skinny: no layout for any address");
-      design.unaligned = std::make_shared<const KernelDesign>(
-          Designer(graph, shape, others[0]).design(region.precision()));
+      design.unaligned = [&graph, &region, shape, other = others[0]] {
+        return Designer(graph, shape, other).design(region.precision());
+      };
     }
     return design;
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/ceil_div.hpp"
+#include "cuda/engines/any_address.hpp"
 #include "cuda/engines/engines.hpp"
 #include "cuda/engines/sm90/asked_ahead.hpp"
 #include "cuda/engines/sm90/matrix_shape.hpp"
@@ -238,9 +239,8 @@ class GemmSm90Engine final : public CudaEngine {
     KernelDesign result;
     ProductTails tails = tails_of(region, shape, tile, rounds.grid);
     tails.book(result.scratch);
-    result.unaligned = std::make_shared<KernelDesign>(
-        tails.empty() ? generic_engine().design(graph, region, {}, device)
-                      : tails.unaligned(graph, region, device));
+    result.unaligned = tails.empty() ? for_any_address(graph, region, config, device)
+                                     : tails.unaligned(graph, region, device);
     LaunchDesign& launch = result.launches.emplace_back();
     Arguments& arguments = launch.arguments;
     if (!shape.a.computed)

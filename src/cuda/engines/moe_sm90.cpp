@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/ceil_div.hpp"
+#include "cuda/engines/any_address.hpp"
 #include "cuda/engines/engines.hpp"
 #include "cuda/engines/sm90/asked_ahead.hpp"
 #include "cuda/engines/sm90/matrix_shape.hpp"
@@ -190,8 +191,7 @@ class MoeSm90Engine final : public CudaEngine {
     describe(region, shape);
     const ProductTile tile = tile_of(config);
     KernelDesign result;
-    result.unaligned =
-        std::make_shared<KernelDesign>(generic_engine().design(graph, region, {}, device));
+    result.unaligned = for_any_address(graph, region, config, device);
     const int table = result.scratch.add("tiles of rows", table_bytes(shape, tile));
     const int counts =
         shape.scatters() ? result.scratch.add("rows per row", count_bytes(shape)) : -1;

@@ -208,15 +208,18 @@ LaunchDesign ProductTails::sum(const Graph& graph) const {
   return launch;
 }
 
-KernelDesign ProductTails::unaligned(const Graph& graph, const Region& region,
-                                     const DeviceProps& device) const {
-  std::vector<TailPass> passes;
-  for (std::size_t i = 0; i < tails_.size(); ++i)
-    passes.push_back(
-        {tail_text(i, tails_[i].fold), tails_[i].finish.space, tails_[i].parts, tails_[i].booking});
-  KernelDesign design = generic_with_tails(graph, region, passes, device);
-  design.launches.push_back(sum(graph));
-  return design;
+std::function<KernelDesign()> ProductTails::unaligned(const Graph& graph, const Region& region,
+                                                      const DeviceProps& device) const {
+  return [tails = *this, &graph, &region, device] {
+    std::vector<TailPass> passes;
+    for (std::size_t i = 0; i < tails.tails_.size(); ++i) {
+      const Tail& tail = tails.tails_[i];
+      passes.push_back({tail_text(i, tail.fold), tail.finish.space, tail.parts, tail.booking});
+    }
+    KernelDesign design = generic_with_tails(graph, region, passes, device);
+    design.launches.push_back(tails.sum(graph));
+    return design;
+  };
 }
 
 }  // namespace ashlar::cuda

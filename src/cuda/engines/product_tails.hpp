@@ -42,7 +42,8 @@ class ProductTails {
   void add_files(std::vector<std::string_view>& files, std::string_view place) const;
   LaunchDesign sum(const Graph& graph) const;
   // The region by the generic engine, with the same partial results.
-  KernelDesign unaligned(const Graph& graph, const Region& region, const DeviceProps& device) const;
+  std::function<KernelDesign()> unaligned(const Graph& graph, const Region& region,
+                                          const DeviceProps& device) const;
 
  private:
   enum Over { rows, columns, all };

@@ -35,13 +35,14 @@ std::string Arguments::never_changes(const std::string& name, TensorId tensor) {
   return add({.kind = Word::Kind::never_changes, .name = name, .tensor = tensor});
 }
 
-std::string Arguments::pointer(const std::string& name, const View& view) {
+std::string Arguments::pointer(const std::string& name, const View& view, int multiple) {
   const int bits = bit_width(view.dtype);
   return add({.kind = Word::Kind::pointer,
               .name = name,
               .value = bits % 8 == 0 ? view.offset * (bits / 8) : 0,
               .tensor = view.tensor,
-              .dtype = view.dtype});
+              .dtype = view.dtype,
+              .multiple = multiple});
 }
 
 std::string Arguments::scratch(const std::string& name, int booking) {
@@ -60,7 +61,8 @@ std::string Arguments::tensor_map(const std::string& name, const View& view, Ten
   return add_map({.kind = Word::Kind::map_of_tensor,
                   .name = name,
                   .value = view.offset * (bit_width(view.dtype) / 8),
-                  .tensor = view.tensor},
+                  .tensor = view.tensor,
+                  .multiple = kVectorBytes},
                  std::move(form));
 }
 
@@ -108,7 +110,8 @@ ArgumentFiller::ArgumentFiller(const Arguments& arguments) {
     if (word.kind == Kind::never_changes)
       of_constants_.emplace_back(position, word.tensor);
     else if (word.kind != Kind::number && word.kind != Kind::real)
-      patches_.push_back({position, word.kind, word.dtype, word.tensor, word.value});
+      patches_.push_back({position, word.kind, word.dtype,
+                          static_cast<std::uint64_t>(word.multiple - 1), word.tensor, word.value});
     numbers_.push_back(static_cast<std::uint64_t>(word.value));
   }
   constexpr std::size_t kWordsOf64Bytes = 8;
@@ -127,18 +130,18 @@ void ArgumentFiller::keep_constants(const KernelContext& constants) {
     numbers_[position] = constants.pointer(tensor) ? 1 : 0;
 }
 
-std::uint64_t ArgumentFiller::fill(const KernelContext& context, const ScratchBook& book,
-                                   Arguments::Words& words) const {
+bool ArgumentFiller::fill(const KernelContext& context, const ScratchBook& book,
+                          Arguments::Words& words) const {
   using Kind = Arguments::Word::Kind;
   std::copy(numbers_.begin(), numbers_.end(), words.begin());
-  std::uint64_t all_pointers = 0;
+  std::uint64_t beyond = 0;  // bits that should be 0
   for (const Patch& patch : patches_) {
     std::uint64_t& word = words[patch.position];
     switch (patch.kind) {
       case Kind::pointer:
         word = reinterpret_cast<std::uint64_t>(context.pointer(patch.tensor)) +
                static_cast<std::uint64_t>(patch.value);
-        all_pointers |= word;
+        beyond |= word & patch.zeros;
         break;
       case Kind::scratch:
         word = reinterpret_cast<std::uint64_t>(
@@ -159,8 +162,8 @@ std::uint64_t ArgumentFiller::fill(const KernelContext& context, const ScratchBo
         const std::uint64_t address =
             reinterpret_cast<std::uint64_t>(context.pointer(patch.tensor)) +
             static_cast<std::uint64_t>(patch.value);
-        all_pointers |= address;
-        if (address % 16 == 0) replace_address(&word, address);
+        beyond |= address & patch.zeros;
+        if ((address & patch.zeros) == 0) replace_address(&word, address);
         break;
       }
       case Kind::map_of_scratch:
@@ -172,7 +175,7 @@ std::uint64_t ArgumentFiller::fill(const KernelContext& context, const ScratchBo
       case Kind::never_changes: break;
     }
   }
-  return all_pointers;
+  return beyond == 0;
 }
 
 }  // namespace ashlar::cuda

@@ -15,6 +15,8 @@
 namespace ashlar::cuda {
 
 inline constexpr int kMostArgumentWords = 500;  // the driver takes 4 KiB
+inline constexpr int kAnyAddress = 1;
+inline constexpr int kVectorBytes = 16;  // of the longest load or store of a thread
 
 class Arguments {
  public:
@@ -27,9 +29,10 @@ class Arguments {
   std::string real(const std::string& name, double value);
   // 1 where the tensor is an input that never changes (CompileOptions::constants), else 0.
   std::string never_changes(const std::string& name, TensorId tensor);
-  // The first element of a view. Views of types narrower than a byte start at their tensor, and
-  // their offset is the kernel's business.
-  std::string pointer(const std::string& name, const View& view);
+  // The first element of a view, at an address that the kernel wants to be a multiple of so many
+  // bytes (kAnyAddress: it loads and stores elements one by one). Views of types narrower than a
+  // byte start at their tensor, and their offset is the kernel's business.
+  std::string pointer(const std::string& name, const View& view, int multiple = kVectorBytes);
   std::string scratch(const std::string& name, int booking);
   // A number the host holds, read at each run: a tensor of kind scalar or constant.
   std::string host_scalar(const std::string& name, TensorId tensor, DType dtype);
@@ -62,7 +65,9 @@ class Arguments {
     std::int64_t value = 0;  // number; real: its bits; pointer: byte offset; scratch: booking
     TensorId tensor = kNoTensor;
     DType dtype = f32;
-    int array = -1;  // words of the array that begins here, 0 inside one; -1: no array
+    int multiple =
+        kAnyAddress;  // pointer, map_of_tensor: bytes that the address is to be a multiple of
+    int array = -1;   // words of the array that begins here, 0 inside one; -1: no array
   };
   std::string add(Word word);
   std::string add_map(Word word, TensorMapForm form);
@@ -76,16 +81,16 @@ class ArgumentFiller {
   // Throws Error(internal) past kMostArgumentWords.
   explicit ArgumentFiller(const Arguments& arguments);
   void keep_constants(const KernelContext& constants);
-  // The tensors' pointers, all in one: a multiple of what each is a multiple of. Where that is not
-  // 16, words of tensor maps are worth nothing.
-  std::uint64_t fill(const KernelContext& context, const ScratchBook& book,
-                     Arguments::Words& words) const;
+  // Whether all addresses are multiples of what the kernel wants; words of tensor maps are worth
+  // nothing where they are not.
+  bool fill(const KernelContext& context, const ScratchBook& book, Arguments::Words& words) const;
 
  private:
   struct Patch {
     std::uint32_t position;
     Arguments::Word::Kind kind;
     DType dtype;
+    std::uint64_t zeros;  // bits of the address that the kernel wants to be 0
     TensorId tensor;
     std::int64_t value;
   };

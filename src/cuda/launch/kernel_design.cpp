@@ -44,9 +44,8 @@ class CudaKernel final : public Kernel {
     const auto stream = static_cast<StreamHandle>(context.stream());
     Arguments::Words words;
     for (const Launch& launch : launches_) {
-      constexpr std::uint64_t kVectorBytes = 16;
-      const bool aligned = launch.arguments.fill(context, scratch_book_, words) % kVectorBytes == 0;
-      if (!aligned && unaligned_) return instead().run(context);
+      const bool aligned = launch.arguments.fill(context, scratch_book_, words);
+      if (!aligned && !launch.takes_any && unaligned_) return instead().run(context);
       const LoadedKernel& kernel = aligned ? launch.aligned : launch.unaligned;
       const LaunchForm form{aligned ? launch.grid : launch.unaligned_grid, launch.threads,
                             aligned ? launch.cluster : 1, launch.together,
@@ -57,13 +56,13 @@ class CudaKernel final : public Kernel {
   }
 
  private:
-  CudaKernel(const CudaKernel& other, const KernelDesign& design)
+  CudaKernel(const CudaKernel& other, KernelDesign design)
       : device_(other.device_),
         waits_(other.waits_),
         architecture_(other.architecture_),
         purpose_(other.purpose_) {
     scratch_book_ = other.scratch_book_;
-    load(design.launches);
+    load(std::move(design.launches));
   }
 
   void load(std::vector<LaunchDesign> designs) {
@@ -79,8 +78,8 @@ class CudaKernel final : public Kernel {
           launch.unaligned_function.empty() ? aligned : load(launch.unaligned_function);
       launches_.push_back({std::move(aligned), std::move(unaligned), launch.grid,
                            launch.unaligned_function.empty() ? launch.grid : launch.unaligned_grid,
-                           launch.threads, launch.cluster, launch.together, launch.is_early,
-                           ArgumentFiller(launch.arguments)});
+                           launch.threads, launch.cluster, !launch.unaligned_function.empty(),
+                           launch.together, launch.is_early, ArgumentFiller(launch.arguments)});
     }
   }
 
@@ -88,19 +87,20 @@ class CudaKernel final : public Kernel {
     LoadedKernel aligned, unaligned;
     Grid grid, unaligned_grid;
     unsigned threads, cluster;
+    bool takes_any;  // address, with a function for it
     bool together;
     bool is_early;  // edges of graphs that say so need newer drivers: not in a capture
     ArgumentFiller arguments;
   };
   const CudaKernel& instead() const {
-    std::call_once(made_instead_, [&] { instead_.reset(new CudaKernel(*this, *unaligned_)); });
+    std::call_once(made_instead_, [&] { instead_.reset(new CudaKernel(*this, unaligned_())); });
     return *instead_;
   }
 
   DeviceOrdinal device_;
   bool waits_;  // after every launch, so that what goes wrong is said of the right one
   std::vector<Launch> launches_;
-  std::shared_ptr<const KernelDesign> unaligned_;
+  std::function<KernelDesign()> unaligned_;
   std::string architecture_, purpose_;
   mutable std::once_flag made_instead_;
   mutable std::unique_ptr<const CudaKernel> instead_;

@@ -1,6 +1,7 @@
 // What an engine decides about a kernel before any GPU is touched: text, arguments, launch shape.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,8 +22,8 @@ struct LaunchDesign {
   unsigned threads = 256;
   unsigned shared_bytes = 0;
   Arguments arguments;
-  // Another function of the source for pointers that are not multiples of 16 bytes; empty: the
-  // function takes any.
+  // Another function of the source for addresses that are not multiples of what the arguments want;
+  // empty: the function takes any.
   std::string unaligned_function = {};
   Grid unaligned_grid = {};
   bool together = false;  // the blocks wait for each other: all of them are there at once
@@ -36,10 +37,10 @@ struct LaunchDesign {
 struct KernelDesign {
   std::vector<LaunchDesign> launches;
   ScratchBook scratch;
-  // What runs instead where a tensor's address is no multiple of 16 and the copy engine would have
-  // to read it; it has the same scratch. Compiled when that happens first. Null: all addresses are
-  // taken.
-  std::shared_ptr<const KernelDesign> unaligned = {};
+  // What runs instead where a launch without an unaligned function is given such an address: the
+  // copy engine would have to read it. It has the same scratch, and is designed and compiled when
+  // that happens first, from the graph and the region. Null: all addresses are taken.
+  std::function<KernelDesign()> unaligned = {};
 };
 
 // An engine whose kernels are text: compiling, loading and launching are the same for all of them.

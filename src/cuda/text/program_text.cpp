@@ -67,7 +67,7 @@ class Printer {
 
   std::string print_store(const View& view) {
     space_ = view.dims;
-    const std::string pointer = arguments_.pointer(function_, view);
+    const std::string pointer = arguments_.pointer(function_, view, kAnyAddress);
     if (is_ragged(view))
       line(fmt::format("const V from[1] = {{value}};\n  store_ragged({}, {}, {}, from);",
                        tag(view.dtype), pointer, ragged_position(view, function_)));
@@ -96,7 +96,8 @@ class Printer {
       line(fmt::format("return {};", arguments_.host_integer(function_, view.tensor, view.dtype)));
     else
       line(fmt::format("return load_integer({}, {}, {});", tag(view.dtype),
-                       arguments_.pointer(function_, view), position(view, function_)));
+                       arguments_.pointer(function_, view, kAnyAddress),
+                       position(view, function_)));
     return fmt::format(
         "__device__ inline int64 {}(const Args& args, const Index (&at)[{}]) {{\n{}}}\n", function_,
         std::max(view.dims.rank(), 1), body_);
@@ -130,13 +131,14 @@ class Printer {
       const std::string value = arguments_.host_scalar(name, view.tensor, view.dtype);
       return line(fmt::format("fill((R){}, v{});", value, i));
     }
-    const std::string pointer = arguments_.pointer(name, view);
+    const std::int64_t stride = view.strides.empty() ? 0 : view.strides[view.strides.rank() - 1];
+    const bool is_row = stride == 1 || !step.blocks.empty() || is_ragged(view);
+    const std::string pointer = arguments_.pointer(name, view, is_row ? kVectorBytes : kAnyAddress);
     if (is_ragged(view))
       return line(fmt::format("load_ragged({}, {}, {}, v{});", tag(view.dtype), pointer,
                               ragged_position(view, name), i));
     if (!step.blocks.empty()) return add_block_load(step, name, pointer, i);
     const std::string index = position(view, name);
-    const std::int64_t stride = view.strides.empty() ? 0 : view.strides[view.strides.rank() - 1];
     if (stride == 0)
       line(fmt::format("fill(load_element<R>({}, {}, {}), v{});", tag(view.dtype), pointer, index,
                        i));
@@ -245,7 +247,8 @@ class Printer {
     const TensorKind kind = graph_.tensor(view.tensor).kind;
     if (kind == TensorKind::scalar || kind == TensorKind::constant)
       return arguments_.host_integer(name, view.tensor, view.dtype);
-    return fmt::format("load_integer({}, {}, 0)", tag(view.dtype), arguments_.pointer(name, view));
+    return fmt::format("load_integer({}, {}, 0)", tag(view.dtype),
+                       arguments_.pointer(name, view, kAnyAddress));
   }
 
   void add_random(const Step& step, int i) {

@@ -230,7 +230,10 @@ std::string OperandText::print(const std::string& name, const Graph& graph,
   const std::string function = name + "_program";
   std::string text, load, element;
   if (is_plain_) {
-    arguments.arguments().pointer(name + "_data", program_.steps[0].view);
+    const int together = mode == LoadMode::async      ? vector * bit_width(dtype_) / 8
+                         : mode == LoadMode::together ? kVectorBytes
+                                                      : kAnyAddress;
+    arguments.arguments().pointer(name + "_data", program_.steps[0].view, together);
     load =
         "    load_words<kCount>(Type(), Element(), data(args) + (a.offset + b.offset), words);\n";
     element =

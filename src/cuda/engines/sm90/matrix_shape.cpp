@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 
+#include "cuda/engines/any_address.hpp"
 #include "cuda/engines/weight_program.hpp"
 #include "plan/merge_axes.hpp"
 
@@ -123,6 +124,9 @@ Support describe(const Region& region, MatrixShape& shape) {
   if (region.epilogue.has_random()) return Support::no("random numbers after the product");
   if (element_count(dims) == 0 || a.dims[rank - 1] == 0) return Support::no("no elements");
   if (region.epilogue.stores.empty()) return Support::no("nothing but reductions is stored");
+  for (const PointwiseProgram* program : {&of_a.program, &of_b.program, &region.epilogue})
+    if (!begins_at_pieces(*program))
+      return Support::no("a slice that begins at no multiple of 16 bytes");
   // The columns of the result lie together: where its rows do, its transpose b' a' is computed.
   const View& result = region.epilogue.stores.at(0).view;
   const bool swap = !is_contiguous(result, rank - 1) && is_contiguous(result, rank - 2);
