@@ -83,7 +83,9 @@ bool works_on_image(const Region& region) {
   const bool convolves = region.anchor_as<ConvForward>() || region.anchor_as<ConvBackwardData>() ||
                          region.anchor_as<ConvBackwardFilter>();
   return convolves && std::any_of(region.prologues.begin(), region.prologues.end(),
-                                  [](const PointwiseProgram& one) { return !one.is_plain_load(); });
+                                  [](const PointwiseProgram& one) {
+                                    return !one.empty() && !one.is_plain_load();
+                                  });
 }
 
 // Of a convolution with work before it: whether it is left as it is. Else the limits are narrower

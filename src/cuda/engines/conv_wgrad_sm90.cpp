@@ -164,8 +164,8 @@ class ConvWgradSm90Engine final : public CudaEngine {
       result.launches.push_back(pack_across(graph, *pack, booking));
       arguments.tensor_map_of_scratch(name, booking, form);
     };
-    map("map_x", shape.x, shape.pack_x, cut.map_x);
-    map("map_dy", shape.dy, shape.pack_dy, cut.map_dy);
+    map("map_x", shape.x, shape.pack_x, cut.map_x(shape, tile));
+    map("map_dy", shape.dy, shape.pack_dy, cut.map_dy(shape, tile));
     arguments.scratch("partial", sum.booking);
     arguments.number("filters", shape.filters);
     arguments.number("all_filters", shape.all_filters);

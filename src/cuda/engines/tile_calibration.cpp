@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "cuda/engines/tile_cost.hpp"
 
 namespace ashlar::cuda {
@@ -18,21 +16,26 @@ std::string_view core_of(std::string_view engine) {
 
 const TileCalibration& tile_calibration(std::string_view engine, DType operands, int tile_m,
                                         int tile_n, int variant) {
-  // How well a row fits: what an engine measured of its own comes before everything else, then the
-  // kernel's variant, the operands, the tile.
-  const auto fit = [&](const TileCalibration& row) {
-    const bool own = row.engine == engine;
-    if (!own && row.engine != core_of(engine)) return -1;
+  // What fits best: what an engine measured of its own comes before everything else, then the
+  // kernel's variant, the operands, the tile. Most rows are of other tiles, which is asked first.
+  const std::string_view core = core_of(engine);
+  const TileCalibration* best = kTable;
+  int best_fit = -1;
+  for (const TileCalibration& row : kTable) {
     const bool same_tile = row.tile_m == tile_m && row.tile_n == tile_n;
-    if (!same_tile && row.tile_m != 0) return -1;
+    if (!same_tile && row.tile_m != 0) continue;
+    const bool own = row.engine == engine;
+    if (!own && row.engine != core) continue;
     const int same_variant = row.variant == variant                ? 2
                              : row.variant == variant % kWithBoxes ? 1
                                                                    : 0;
-    return 16 * (own ? 1 : 0) + 4 * same_variant + 2 * (row.operands == operands ? 1 : 0) +
-           (same_tile ? 1 : 0);
-  };
-  return *std::max_element(std::begin(kTable), std::end(kTable),
-                           [&](const auto& a, const auto& b) { return fit(a) < fit(b); });
+    const int fit = 16 * (own ? 1 : 0) + 4 * same_variant + 2 * (row.operands == operands ? 1 : 0) +
+                    (same_tile ? 1 : 0);
+    if (fit <= best_fit) continue;
+    best_fit = fit;
+    best = &row;
+  }
+  return *best;
 }
 
 }  // namespace ashlar::cuda

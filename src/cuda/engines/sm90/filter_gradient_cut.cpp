@@ -150,12 +150,19 @@ Cut::FilterGradientCut(const Shape& shape, const Tile& tile) {
            (tile.dy_boxes * ceil_div(tile.rows, dy_rows) + x_copies * ceil_div(x_rows, rows_of_x));
   shared_bytes = kStageAlignment + tile.stages * stage_bytes + other_bytes +
                  2 * barriers * std::int64_t{sizeof(std::uint64_t)};
-  const int swizzle = shape.is_f32() ? 0 : 128;
-  map_x = map_of(shape, shape.x, shape.all_channels, shape.from, shape.x_strides, shape.x_image,
-                 x_width, rows_of_x, shape.stride, tile.turned ? kBoxChannels / 2 : kBoxChannels,
-                 tile.turned ? 128 : swizzle, tile.turned);
-  map_dy = map_of(shape, shape.dy, shape.all_filters, shape.to, shape.dy_strides, shape.dy_image,
-                  tile.width, dy_rows, {1, 1, 1}, kBoxChannels, swizzle, tile.turned);
+}
+
+TensorMapForm Cut::map_x(const Shape& shape, const Tile& tile) const {
+  return map_of(shape, shape.x, shape.all_channels, shape.from, shape.x_strides, shape.x_image,
+                x_width, tile.parts > 1 ? x_piece_rows : x_rows, shape.stride,
+                tile.turned ? kBoxChannels / 2 : kBoxChannels,
+                shape.is_f32() && !tile.turned ? 0 : 128, tile.turned);
+}
+
+TensorMapForm Cut::map_dy(const Shape& shape, const Tile& tile) const {
+  return map_of(shape, shape.dy, shape.all_filters, shape.to, shape.dy_strides, shape.dy_image,
+                tile.width, tile.parts > 1 ? dy_piece_rows : tile.rows, {1, 1, 1}, kBoxChannels,
+                shape.is_f32() ? 0 : 128, tile.turned);
 }
 
 }  // namespace ashlar::cuda

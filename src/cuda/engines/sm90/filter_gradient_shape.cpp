@@ -149,8 +149,9 @@ Support describe(const Region& region, FilterGradientShape& shape) {
   order.push_back(1);
   shape.epilogue = reordered(blended_epilogue(region), order);
   join_pixels(shape);
-  const FilterGradientCut cut(shape, {});
-  for (const TensorMapForm& map : {cut.map_x, cut.map_dy})
+  const FilterGradientTile smallest;
+  const FilterGradientCut cut(shape, smallest);
+  for (const TensorMapForm& map : {cut.map_x(shape, smallest), cut.map_dy(shape, smallest)})
     if (const char* reason = refusal(map)) return Support::no("the copy engine: {}", reason);
   return Support::yes();
 }

@@ -85,7 +85,9 @@ struct FilterGradientCut {
   std::int64_t copies;        // that bring them
   std::int64_t blocks;        // of the launch
 
-  TensorMapForm map_x, map_dy;
+  // Of the same shape and tile.
+  TensorMapForm map_x(const FilterGradientShape& shape, const FilterGradientTile& tile) const;
+  TensorMapForm map_dy(const FilterGradientShape& shape, const FilterGradientTile& tile) const;
 };
 
 // Blocks that share out all tiles read different pixels at the same time, and the L2 cache gives

@@ -125,8 +125,8 @@ bool is_too_short(const Tile& tile, const Cut& cut) {
          tile.segments * cut.segment_groups <= 4;
 }
 
-bool is_taken(const Cut& cut) {
-  return refusal(cut.map_x) == nullptr && refusal(cut.map_dy) == nullptr;
+bool is_taken(const Shape& shape, const Tile& tile, const Cut& cut) {
+  return refusal(cut.map_x(shape, tile)) == nullptr && refusal(cut.map_dy(shape, tile)) == nullptr;
 }
 
 std::vector<Tile> best(std::vector<std::pair<double, Tile>> found, std::size_t most) {
@@ -148,7 +148,7 @@ std::vector<Tile> with_stages(const Shape& shape, const Tile& tile, const Device
     own.segments = segments;
     if (width > kMostBox || !fit_stages(shape, own, device)) return;
     const Cut cut(shape, own);
-    if (!is_taken(cut) || is_too_short(own, cut)) return;
+    if (!is_taken(shape, own, cut) || is_too_short(own, cut)) return;
     const Clocks clocks = clocks_of(own, cut);
     const double time =
         std::max(clocks.stage, clocks.loading) * static_cast<double>(cut.stage_count);
