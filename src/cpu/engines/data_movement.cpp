@@ -3,9 +3,9 @@
 #include "cpu/box_space.hpp"
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
-#include "plan/merge_axes.hpp"
 #include "cpu/store_to.hpp"
 #include "cpu/threads.hpp"
+#include "plan/merge_axes.hpp"
 
 namespace ashlar::cpu {
 

@@ -7,8 +7,8 @@
 #include "cpu/integer_operand.hpp"
 #include "cpu/kernels/philox.hpp"
 #include "cpu/kernels/pointwise.hpp"
-#include "plan/merge_axes.hpp"
 #include "cpu/threads.hpp"
+#include "plan/merge_axes.hpp"
 
 namespace ashlar::cpu {
 

@@ -8,8 +8,8 @@
 #include "base/checked.hpp"
 #include "cpu/engines/pooling.hpp"
 #include "cpu/kernels/gather.hpp"
-#include "plan/merge_axes.hpp"
 #include "cpu/threads.hpp"
+#include "plan/merge_axes.hpp"
 
 namespace ashlar::cpu {
 

@@ -1,9 +1,9 @@
 // The operands of a norm's gradient, with axes merged where all of them allow it.
 #pragma once
 
-#include "plan/merge_axes.hpp"
 #include "cpu/operand.hpp"
 #include "graph/norm_shapes.hpp"
+#include "plan/merge_axes.hpp"
 
 namespace ashlar::cpu {
 

@@ -1,8 +1,8 @@
 // Every element of dx gathers from the windows that cover it, so no two threads write to one place.
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/pooling_windows.hpp"
-#include "plan/merge_axes.hpp"
 #include "cpu/threads.hpp"
+#include "plan/merge_axes.hpp"
 
 namespace ashlar::cpu {
 

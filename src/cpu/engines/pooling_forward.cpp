@@ -1,8 +1,8 @@
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/pooling_rows.hpp"
 #include "cpu/engines/pooling_windows.hpp"
-#include "plan/merge_axes.hpp"
 #include "cpu/threads.hpp"
+#include "plan/merge_axes.hpp"
 
 namespace ashlar::cpu {
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "cpu/box_space.hpp"
-#include "plan/merge_axes.hpp"
 #include "plan/engine.hpp"
+#include "plan/merge_axes.hpp"
 
 namespace ashlar::cpu {
 
