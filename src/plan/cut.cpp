@@ -316,7 +316,7 @@ class Cutter {
     if (!is_free(producer) || view(input).tensor != input) return;
     const bool dequantizes = is_dequantization(producer);
     if (!dequantizes && !is_pointwise(producer)) return;
-    if (dequantizes && !std::holds_alternative<Matmul>(node(anchor).op)) return;
+    if (dequantizes && !may_dequantize(node(anchor).op)) return;
     if (tensor(input).kind == TensorKind::output && !may_be_output) return;
     if (tensor(input).dims != space || nodes.size() >= kMaxPrologueNodes) return;
     for (NodeId other : dependencies_.readers(input))

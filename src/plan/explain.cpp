@@ -26,11 +26,25 @@ std::string tensor_names(const Graph& graph, const std::vector<TensorId>& ids) {
   return text.empty() ? "nothing" : text;
 }
 
+// Operations per second that the device could do for the region. Matrix units multiply numbers of 8
+// bits twice as fast as those of 16, and tf32 half as fast; the wider factor decides.
+double peak_of(const Region& region, const DeviceProps& device, bool allow_tf32) {
+  if (!region.anchor || region.anchor->inputs.empty()) return device.flops_f32;
+  const auto& inputs = region.anchor->inputs;
+  DType dtype = inputs[0].dtype;
+  if (is_product(region.anchor->op)) {
+    if (bit_width(inputs[1].dtype) > bit_width(dtype)) dtype = inputs[1].dtype;
+    const int capability = device.compute_capability;
+    if (bit_width(dtype) <= 8 && capability >= (is_floating(dtype) ? 89 : 75))
+      return 2 * device.flops_f16;
+    if (dtype == f32 && allow_tf32 && capability >= 80) return device.flops_f16 / 2;
+  }
+  return bit_width(dtype) <= 16 ? device.flops_f16 : device.flops_f32;
+}
+
 // The least time the device could take, and what sets it.
-std::string limit_of(const Region& region, const DeviceProps& device) {
-  const bool narrow = region.anchor && !region.anchor->inputs.empty() &&
-                      bit_width(region.anchor->inputs[0].dtype) <= 16;
-  const double arithmetic = region.flops() / (narrow ? device.flops_f16 : device.flops_f32);
+std::string limit_of(const Region& region, const DeviceProps& device, bool allow_tf32) {
+  const double arithmetic = region.flops() / peak_of(region, device, allow_tf32);
   const double memory = region.bytes() / device.bytes_per_second;
   return fmt::format("{} ({}, {}; limited by {})", in_time(std::max(arithmetic, memory)),
                      in_units(region.flops(), "FLOP"), in_units(region.bytes(), "B"),
@@ -49,7 +63,8 @@ std::string explain_step(const PlanData& plan, std::size_t index) {
                                  step.region.to_text(graph));
   text += fmt::format("  reads     {}\n  writes    {}\n", tensor_names(graph, step.region.reads),
                       tensor_names(graph, step.region.writes));
-  text += fmt::format("  limit     {}\n", limit_of(step.region, plan.device));
+  text +=
+      fmt::format("  limit     {}\n", limit_of(step.region, plan.device, plan.options.allow_tf32));
   if (step.choice.engine) {
     text += fmt::format("  engine    {} ({})\n", step.choice.engine->id(),
                         to_string(step.choice.engine->kind()));

@@ -86,6 +86,8 @@ bool reads_inputs_often(const Op& op) {
 
 bool may_draw(const Op& op) { return is_one_of<NormForward, SoftmaxForward>(op); }
 
+bool may_dequantize(const Op& op) { return is_one_of<Matmul, MoeGroupedMatmul>(op); }
+
 bool may_store_input(const Op& op, int slot) {
   if (const auto* norm = std::get_if<NormForward>(&op))
     return slot == NormForward::x &&

@@ -19,6 +19,9 @@ bool reads_inputs_often(const Op& op);
 // programs, with the position of every element at hand.
 bool may_draw(const Op& op);
 
+// Products that take weights with the scales of their blocks (Step::blocks).
+bool may_dequantize(const Op& op);
+
 // Norms of rows need all of x, gradients of norms all of dy, and can write what they compute on the
 // way in: x is often asked for itself, as the sum that goes on beside the norm, and dy as the
 // gradient of what was added before the activation.

@@ -129,17 +129,20 @@ struct AnchorFlops {
 
 }  // namespace
 
+bool is_product(const Op& op) {
+  return std::holds_alternative<Matmul>(op) || std::holds_alternative<MoeGroupedMatmul>(op) ||
+         std::holds_alternative<ConvForward>(op) || std::holds_alternative<ConvBackwardData>(op) ||
+         std::holds_alternative<ConvBackwardFilter>(op);
+}
+
 DType Region::precision() const {
   if (anchor) {
     if (needs_f64(anchor->compute)) return f64;
     // Only what the anchor does arithmetic on: lengths, seeds and indices are read as integers
     // anyway.
-    const bool is_product = std::holds_alternative<Matmul>(anchor->op) ||
-                            std::holds_alternative<ConvForward>(anchor->op) ||
-                            std::holds_alternative<ConvBackwardData>(anchor->op) ||
-                            std::holds_alternative<ConvBackwardFilter>(anchor->op);
-    for (std::size_t slot = 0;
-         slot < std::min<std::size_t>(anchor->inputs.size(), is_product ? 2 : 1); ++slot)
+    const std::size_t operands =
+        std::min<std::size_t>(anchor->inputs.size(), is_product(anchor->op) ? 2 : 1);
+    for (std::size_t slot = 0; slot < operands; ++slot)
       if (anchor->inputs[slot].present() && needs_f64(anchor->inputs[slot].dtype)) return f64;
     for (const PointwiseProgram& prologue : prologues)
       if (!prologue.empty() && !prologue.is_plain_load() && prologue.precision() == f64) return f64;

@@ -51,6 +51,9 @@ struct Region {
   std::string to_text(const Graph& graph) const;  // "conv_forward + add + relu_fwd"
 };
 
+// Whether the operation multiplies its first two inputs, as matrices or by a convolution.
+bool is_product(const Op& op);
+
 // A region that only moves i64 elements moves them as f64, bit for bit: registers hold numbers as
 // double, which has not enough bits for every i64.
 void move_as_bits(Region& region);

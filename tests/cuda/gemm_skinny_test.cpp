@@ -13,6 +13,13 @@
 namespace ashlar::cuda {
 namespace {
 
+TEST(GemmSkinnyPlans, SaysWhatSumsItHasNot) {
+  Graph g;
+  g.output("y", g.matmul(g.input("a", {8, 4096}, i8), g.input("b", {4096, 4096}, i8)));
+  EXPECT_NE(explain(g, Device::named("h200")).find("cuda.gemm_skinny: refused: sums of i32"),
+            std::string::npos);
+}
+
 class GemmSkinny : public testing::Test {
  protected:
   void SetUp() override {

@@ -34,6 +34,21 @@ Graph dequantized(const PrologueShape& shape, DType stored, Along along) {
   return g;
 }
 
+// Factors of fp8, each times one scale, as tensors of f32 that are never there.
+Graph scaled_fp8(const PrologueShape& shape, DType of_a, DType of_b, Along b_along) {
+  Graph g;
+  const auto scaled = [&](const Value& x, const char* scale) {
+    return g.pointwise(PointwiseMode::mul, std::array{x, g.input(scale, {1, 1}, f32)}, {},
+                       {.dtype = f32});
+  };
+  const Value a = g.input("a", {shape.rows, shape.depth}, of_a);
+  const Value b = b_along == Along::rows
+                      ? g.input("b", {shape.depth, shape.columns}, of_b)
+                      : g.transpose(g.input("b", {shape.columns, shape.depth}, of_b), {1, 0});
+  g.output("c", g.matmul(scaled(a, "scale_a"), scaled(b, "scale_b"), {.dtype = f32}));
+  return g;
+}
+
 // relu(a * scale + bias) times b.
 Graph scaled_and_clipped(const PrologueShape& shape) {
   Graph g;
@@ -73,11 +88,23 @@ TEST(GemmSm90Plans, WorkBeforeTheProductIsFused) {
   EXPECT_EQ(steps(scaled_and_clipped({})), 1);
 }
 
+// Their scales multiply the sums, so that the factors are exact in bf16.
+TEST(GemmSm90Plans, ScaledFp8IsMultipliedWithoutTf32) {
+  const auto plan =
+      build_plan(scaled_fp8({}, e4m3, e5m2, Along::depth), Device::named("h200").props(),
+                 {.allow_tf32 = false}, nullptr, false);
+  ASSERT_EQ(plan->steps.size(), 1);
+  EXPECT_EQ(plan->steps[0].choice.engine->id(), "cuda.gemm_sm90");
+  EXPECT_FALSE(plan->notes.tf32);
+  EXPECT_FALSE(plan->notes.reduced_precision_accumulation);
+}
+
 TEST_F(GemmSm90Prologue, CompileWithoutSpills) {
   for (const DType stored : {i8, i4, e4m3})
     expect_compiles(gemm_sm90_engine(), dequantized({}, stored, Along::depth), {kHopper});
   expect_compiles(gemm_sm90_engine(), dequantized({}, i8, Along::rows), {kHopper});
   expect_compiles(gemm_sm90_engine(), scaled_and_clipped({}), {kHopper});
+  expect_compiles(gemm_sm90_engine(), scaled_fp8({}, e4m3, e5m2, Along::depth), {kHopper});
   expect_compiles(gemm_sm90_engine(), plain({}, f32, f32, Along::depth, Along::rows), {kHopper});
 }
 
@@ -92,6 +119,11 @@ TEST_F(GpuGemmSm90Prologue, Weights) {
   for (const DType stored : {i8, i4, e4m3})
     for (const Along along : {Along::depth, Along::rows})
       expect_agrees(gemm_sm90_engine(), dequantized(kSmallPrologue, stored, along));
+}
+TEST_F(GpuGemmSm90Prologue, ScaledFp8) {
+  for (const DType of_a : {e4m3, e5m2})
+    for (const Along along : {Along::depth, Along::rows})
+      expect_agrees(gemm_sm90_engine(), scaled_fp8(kSmallPrologue, of_a, e4m3, along));
 }
 TEST_F(GpuGemmSm90Prologue, ScaledAndClipped) {
   expect_agrees(gemm_sm90_engine(), scaled_and_clipped(kSmallPrologue));

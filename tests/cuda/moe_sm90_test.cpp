@@ -11,22 +11,56 @@ namespace {
 
 using Op = MoeGroupedMatmul;
 
+enum class Weights : std::uint8_t {
+  plain,   // of the tokens' type
+  scaled,  // i8, a scale per column
+  mxfp4,   // e2m1, a scale of e8m0 per 32 depths
+  int4,    // i4, a scale of bf16 per 128 depths
+};
+
 struct MixtureShape {
   MoeMode mode = MoeMode::none;
   std::int64_t tokens = 4096, rows = 8192, depth = 2048, columns = 1024, experts = 8, top_k = 2;
   DType dtype = bf16;
-  bool scaled = false;  // weights of i8 times a scale
+  Weights weights = Weights::plain;
 };
 constexpr MixtureShape kSmallMixture = {
     .tokens = 90, .rows = 150, .depth = 80, .columns = 72, .experts = 3, .top_k = 2};
 
-MixtureShape small(MoeMode mode, DType dtype = bf16, bool scaled = false) {
+MixtureShape small(MoeMode mode, DType dtype = bf16, Weights weights = Weights::plain) {
   MixtureShape shape = kSmallMixture;
   shape.mode = mode;
   shape.dtype = dtype;
-  shape.scaled = scaled;
+  shape.weights = weights;
   if (mode != MoeMode::gather) shape.tokens = shape.rows;
   return shape;
+}
+
+Value weights_of(Graph& g, const MixtureShape& shape) {
+  const auto by_column = [&](const char* name, std::int64_t depth, DType dtype) {
+    return g.input(name, {shape.experts, depth, shape.columns}, dtype,
+                   Layout(Dims{depth * shape.columns, 1, depth}));
+  };
+  const auto dequantized = [&](DType stored, DType scale, std::int64_t block) {
+    BlockScaleDequantize op;
+    op.block_size = {1, block, 1};
+    return g.apply(op,
+                   {{BlockScaleDequantize::x, by_column("weight", shape.depth, stored)},
+                    {BlockScaleDequantize::scale,
+                     by_column("scale", (shape.depth + block - 1) / block, scale)}},
+                   {BlockScaleDequantize::y}, {.dtype = shape.dtype})[0];
+  };
+  switch (shape.weights) {
+    case Weights::plain: return by_column("weight", shape.depth, shape.dtype);
+    case Weights::scaled:
+      return g.pointwise(
+          PointwiseMode::mul,
+          std::array{by_column("weight", shape.depth, i8), by_column("scale", 1, f32)}, {},
+          {.dtype = shape.dtype});
+    case Weights::mxfp4: return dequantized(e2m1, e8m0, 32);
+    case Weights::int4: return dequantized(i4, bf16, 128);
+  }
+  return {};
 }
 
 Graph experts(const MixtureShape& shape) {
@@ -37,18 +71,8 @@ Graph experts(const MixtureShape& shape) {
   const std::int64_t rows = shape.mode == MoeMode::gather ? shape.rows : shape.tokens;
   std::vector<Operand> operands = {
       {Op::first_token_offset, g.input("first", {shape.experts, 1, 1}, i32)},
-      {Op::token, g.input("token", {1, shape.tokens, shape.depth}, shape.dtype)}};
-  const Dims weights = {shape.experts, shape.depth, shape.columns};
-  const Layout by_column(Dims{shape.depth * shape.columns, 1, shape.depth});
-  if (shape.scaled) {
-    const Value scale = g.input("scale", {shape.experts, 1, shape.columns}, f32);
-    operands.push_back(
-        {Op::weight, g.pointwise(PointwiseMode::mul,
-                                 std::array{g.input("weight", weights, i8, by_column), scale}, {},
-                                 {.dtype = shape.dtype})});
-  } else {
-    operands.push_back({Op::weight, g.input("weight", weights, shape.dtype, by_column)});
-  }
+      {Op::token, g.input("token", {1, shape.tokens, shape.depth}, shape.dtype)},
+      {Op::weight, weights_of(g, shape)}};
   if (shape.mode != MoeMode::none)
     operands.push_back({Op::token_index, g.input("index", {1, rows, 1}, i32)});
   if (shape.mode == MoeMode::scatter)
@@ -75,9 +99,9 @@ void set_routing(support::BoundMemory& memory, const MixtureShape& shape) {
   set("ks", [&](std::int64_t i) { return i % shape.top_k; });
 }
 
-void expect_right(const MixtureShape& shape, bool all_configs = false) {
+void expect_right(const MixtureShape& shape, bool all_configs = false,
+                  const DeviceProps& device = Device::named("cuda:0").props()) {
   const Graph graph = experts(shape);
-  const DeviceProps device = Device::named("cuda:0").props();
   const auto outline = build_plan(graph, device, {}, nullptr, false);
   ASSERT_EQ(outline->steps.size(), 1);
   const Region& region = outline->steps[0].region;
@@ -95,6 +119,42 @@ void expect_right(const MixtureShape& shape, bool all_configs = false) {
   }
 }
 
+TEST(MoeSm90Plans, DequantisationStaysWithTheProductWhereItIsFaster) {
+  const auto engines = [](const char* device, const MixtureShape& shape) {
+    std::vector<std::string> ids;
+    const auto plan = build_plan(experts(shape), Device::named(device).props(), {}, nullptr, false);
+    for (const PlanData::Step& step : plan->steps) ids.emplace_back(step.choice.engine->id());
+    return ids;
+  };
+  using Ids = std::vector<std::string>;
+  for (const Weights weights : {Weights::mxfp4, Weights::int4})
+    for (const MoeMode mode : {MoeMode::none, MoeMode::gather, MoeMode::scatter}) {
+      const MixtureShape shape{.mode = mode,
+                               .rows = 4096 * 8,
+                               .depth = 4096,
+                               .columns = 1536,
+                               .experts = 64,
+                               .weights = weights};
+      EXPECT_EQ(engines("h200", shape), Ids{"cuda.moe_sm90"});
+      EXPECT_EQ(engines("a100", shape), (Ids{"cuda.pointwise", "cuda.generic"}));
+    }
+  // Every row of tiles would dequantise all weights again, by a program: their depth has no whole
+  // packets.
+  EXPECT_EQ(engines("h200", {.tokens = 65536, .depth = 2040, .weights = Weights::mxfp4}),
+            (Ids{"cuda.pointwise", "cuda.moe_sm90"}));
+}
+TEST(MoeSm90Plans, ProcessorsDequantizeFirst) {
+  for (const Weights weights : {Weights::mxfp4, Weights::int4}) {
+    const MixtureShape shape = small(MoeMode::gather, bf16, weights);
+    const Graph graph = experts(shape);
+    support::Problem problem(graph, 5, support::Fill::plain,
+                             [&](support::BoundMemory& memory) { set_routing(memory, shape); });
+    const auto plan = build_plan(graph, Device::named("cpu").props(), {}, nullptr, true);
+    EXPECT_EQ(plan->steps.size(), 2);
+    EXPECT_EQ(problem.run(*plan), "");
+  }
+}
+
 class MoeSm90 : public testing::Test {
  protected:
   void SetUp() override {
@@ -105,8 +165,14 @@ class MoeSm90 : public testing::Test {
 TEST_F(MoeSm90, CompileWithoutSpills) {
   for (const MoeMode mode : {MoeMode::none, MoeMode::gather, MoeMode::scatter})
     expect_compiles(moe_sm90_engine(), experts({.mode = mode}), {"sm_90a"});
-  expect_compiles(moe_sm90_engine(), experts({.mode = MoeMode::gather, .scaled = true}),
+  expect_compiles(moe_sm90_engine(), experts({.mode = MoeMode::gather, .weights = Weights::scaled}),
                   {"sm_90a"});
+}
+TEST_F(MoeSm90, DequantisationCompilesWithoutSpills) {
+  for (const Weights weights : {Weights::mxfp4, Weights::int4})
+    for (const MoeMode mode : {MoeMode::none, MoeMode::gather})
+      expect_compiles(moe_sm90_engine(), experts({.mode = mode, .weights = weights}), {"sm_90a"},
+                      true);
 }
 
 class GpuMoeSm90 : public testing::Test {
@@ -122,11 +188,33 @@ TEST_F(GpuMoeSm90, RowsInOrder) {
 }
 TEST_F(GpuMoeSm90, Gather) {
   expect_right(small(MoeMode::gather));
-  expect_right(small(MoeMode::gather, bf16, true));
+  expect_right(small(MoeMode::gather, bf16, Weights::scaled));
 }
 TEST_F(GpuMoeSm90, Scatter) {
   expect_right(small(MoeMode::scatter));
   expect_right(small(MoeMode::scatter, e4m3));
+}
+// By pairs where the depth has whole packets, else by a program.
+TEST_F(GpuMoeSm90, Dequantized) {
+  for (const Weights weights : {Weights::mxfp4, Weights::int4})
+    for (const MoeMode mode : {MoeMode::none, MoeMode::gather, MoeMode::scatter})
+      for (const std::int64_t depth : {288, 80}) {
+        MixtureShape shape = small(mode, bf16, weights);
+        shape.depth = depth;
+        expect_right(shape, depth == 288 && mode != MoeMode::scatter);
+      }
+}
+// More tiles than multiprocessors: copies for the next tile, of another expert, are on their way
+// while one is computed.
+TEST_F(GpuMoeSm90, DequantizedTilesInARow) {
+  DeviceProps device = Device::named("cuda:0").props();
+  device.compute_units = 2;
+  for (const Weights weights : {Weights::mxfp4, Weights::int4}) {
+    MixtureShape shape = small(MoeMode::gather, bf16, weights);
+    shape.depth = 288;
+    shape.columns = 200;
+    expect_right(shape, true, device);
+  }
 }
 
 }  // namespace

@@ -171,6 +171,24 @@ TEST(Plan, IsExplainedForADeviceThatIsNotThere) {
             std::string::npos);
 }
 
+// 137 GFLOP at the peaks of an H200: 989 T in 16 bits, twice that in 8, half of it in tf32, 67 T
+// in f32.
+TEST(Plan, LimitsAreThoseOfMatrixUnits) {
+  const auto limit = [](DType a, DType b, const CompileOptions& options = {}) {
+    Graph g;
+    g.output("c", g.matmul(g.input("a", {4096, 4096}, a), g.input("b", {4096, 4096}, b)));
+    const std::string text = explain(g, Device::named("h200"), options);
+    const std::size_t at = text.find("limit     ") + 10;
+    return text.substr(at, text.find(" (", at) - at);
+  };
+  EXPECT_EQ(limit(bf16, bf16), "139 us");
+  EXPECT_EQ(limit(e4m3, e5m2), "69.5 us");
+  EXPECT_EQ(limit(i8, i8), "69.5 us");
+  EXPECT_EQ(limit(i8, bf16), "139 us");
+  EXPECT_EQ(limit(f32, f32), "278 us");
+  EXPECT_EQ(limit(f32, f32, {.allow_tf32 = false}), "2.05 ms");
+}
+
 // Engines for other operations are counted, all others named with their reason or estimate.
 TEST(Plan, ExplainsEveryEngineItTried) {
   Graph g;

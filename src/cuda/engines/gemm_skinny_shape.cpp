@@ -71,9 +71,9 @@ Support SkinnyShape::describe(const Region& region, SkinnyShape& shape) {
         region.anchor->inputs[static_cast<std::size_t>(length)].present())
       return Support::no("lengths of their own per batch");
   if (touches_unusual(region)) return Support::no("a ragged or complex tensor, or random numbers");
-  if (region.precision() == f64 || region.anchor->compute != f32)
-    return Support::no("computes in {}",
-                       to_string(region.precision() == f64 ? f64 : region.anchor->compute));
+  if (region.anchor->compute != f32)
+    return Support::no("sums of {}, has only those of f32", to_string(region.anchor->compute));
+  if (region.precision() == f64) return Support::no("numbers that f32 does not hold");
   for (const PointwiseProgram& prologue : region.prologues)
     if (reads_coordinates(prologue)) return Support::no("a fused operation reads coordinates");
   if (reads_coordinates(region.epilogue)) return Support::no("a fused operation reads coordinates");

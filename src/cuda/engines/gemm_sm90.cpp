@@ -5,7 +5,7 @@
 #include "cuda/engines/any_address.hpp"
 #include "cuda/engines/engines.hpp"
 #include "cuda/engines/sm90/asked_ahead.hpp"
-#include "cuda/engines/sm90/matrix_shape.hpp"
+#include "cuda/engines/sm90/computing_cost.hpp"
 #include "cuda/engines/sm90/streamed_tiles.hpp"
 #include "cuda/engines/tile_cost.hpp"
 #include "cuda/jit/kernel_text.hpp"
@@ -16,8 +16,7 @@ namespace ashlar::cuda {
 
 namespace {
 
-constexpr std::int64_t kBandRows = 16;    // of tiles that stay in the L2 cache together
-constexpr double kDequantizeShare = 0.8;  // of the memory's speed, by a kernel that dequantises
+constexpr std::int64_t kBandRows = 16;  // of tiles that stay in the L2 cache together
 
 std::int64_t cluster_tiles(const MatrixShape& shape, const ProductTile& tile) {
   return shape.batches * ceil_div(shape.rows, tile.m * tile.cluster) *
@@ -70,61 +69,6 @@ std::string lengths_text(const MatrixShape& shape, const Graph& graph, Arguments
          print(shape.depth_lengths, "depth_of", "args.depth");
 }
 
-// Stages that a warpgroup has copies of before it converts them: enough bytes on their way.
-int raw_steps(const MatrixShape& shape, const ProductTile& tile, int& bytes) {
-  constexpr int kEnough = 32 << 10, kMost = 8;
-  const int depth = tile_depth(shape.a.math);
-  int each = 0;
-  if (const ConvertedFactor* a = shape.a.converted()) each += a->step_bytes(tile.m, depth);
-  if (const ConvertedFactor* b = shape.b.converted()) each += b->step_bytes(tile.n, depth);
-  each *= tile.producers;
-  const int steps = each == 0 ? 1 : std::clamp(kEnough / each, 2, kMost);
-  bytes = steps * each;
-  return steps;
-}
-
-// Clocks that a warpgroup takes for its share of a stage's tile of a factor: estimates.
-double clocks_of(const MatrixFactor& factor, const ProductTile& tile, int rows) {
-  // A program waits for its loads, then takes some instructions for each piece of 16 bytes.
-  constexpr double kLatency = 800, kPerPiece = 45;
-  // Of a packet of 16 bytes: 62 to 115 instructions to convert it and 20 to copy it and its scale,
-  // two of three clocks being the warp's.
-  constexpr double kPerPacket = 80, kPerPair = 9;
-  if (!factor.computed) return 0;
-  if (const ConvertedFactor* converted = factor.converted())
-    return converted->packets(rows, tile_depth(factor.math)) *
-           (kPerPacket + kPerPair * converted->packet_elements() / 2);
-  return kLatency + kPerPiece * rows * tile.depth_bytes / 16 / 128;
-}
-
-// What is left of the products' speed where factors are computed on the way in: every tile of the
-// result computes those of its factors anew.
-double efficiency(const MatrixShape& shape, const ProductTile& tile) {
-  constexpr double kMost = 0.95;
-  if (!shape.computes()) return 1;
-  const double products =
-      2.0 * tile.m * tile.n * tile.depth_bytes / 8192;  // 8192 per clock and byte
-  const double clocks = clocks_of(shape.a, tile, tile.m) + clocks_of(shape.b, tile, tile.n);
-  return std::min(kMost, products * tile.producers / clocks);
-}
-
-// What the programs read and write.
-double bytes_of(const PointwiseProgram& prologue, const PointwiseProgram& epilogue = {}) {
-  Region region;
-  region.prologues = {prologue};
-  region.epilogue = epilogue;
-  return region.bytes();
-}
-
-// The region with tensors of weights in memory in place of their dequantisation.
-Region after_dequantization(const Region& region) {
-  Region result = region;
-  for (std::size_t i = 0; i < result.prologues.size(); ++i)
-    if (result.prologues[i].has_blocks())
-      result.prologues[i] = plain_load(region.anchor->inputs[i]);
-  return result;
-}
-
 class GemmSm90Engine final : public CudaEngine {
  public:
   std::string_view id() const override { return "cuda.gemm_sm90"; }
@@ -136,22 +80,7 @@ class GemmSm90Engine final : public CudaEngine {
     MatrixShape shape;
     if (Support support = describe(region, shape); !support) return support;
     if (Support support = is_for_hopper(device); !support) return support;
-    const bool has_blocks =
-        std::any_of(region.prologues.begin(), region.prologues.end(),
-                    [](const PointwiseProgram& prologue) { return prologue.has_blocks(); });
-    if (!has_blocks) return Support::yes();
-    // A kernel of its own dequantises each weight once, here each row of tiles does it again.
-    const Region after = after_dequantization(region);
-    double moved = 0;
-    for (std::size_t i = 0; i < region.prologues.size(); ++i)
-      if (region.prologues[i].has_blocks())
-        moved += bytes_of(region.prologues[i]) + bytes_of(after.prologues[i]);
-    const double here = seconds(region, device),
-                 apart = seconds(after, device) + device.launch_seconds +
-                         moved / (kDequantizeShare * device.bytes_per_second);
-    if (here <= apart) return Support::yes();
-    return Support::no("dequantising first takes {:.0f} us, on the way in {:.0f} us", apart * 1e6,
-                       here * 1e6);
+    return is_worth_dequantizing(region, *this, device);
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
@@ -177,9 +106,6 @@ class GemmSm90Engine final : public CudaEngine {
                                     static_cast<double>(shape.rows + shape.columns);
       const double result_bytes =
           converts ? bytes_of({}, region.epilogue) : region.bytes() - operands_bytes;
-      const auto loaded = [&](const MatrixFactor& factor) {
-        return factor.converted() ? bit_width(factor.converted()->numbers.dtype) / 8.0 : bytes;
-      };
       config.cost = tile_cost(
           {.engine = id(),
            .operands = operands,
@@ -188,8 +114,9 @@ class GemmSm90Engine final : public CudaEngine {
            .variant = tile.variant(),
            .tiles = static_cast<double>(rounds.whole * tile.cluster),
            .flops = 2 * area * depth,
-           .load_bytes = depth * (loaded(shape.a) * tile.m +
-                                  loaded(shape.b) * static_cast<double>(tile.n) / tile.cluster),
+           .load_bytes =
+               depth * (shape.a.loaded_bytes() * tile.m +
+                        shape.b.loaded_bytes() * static_cast<double>(tile.n) / tile.cluster),
            .store_bytes = std::max(result_bytes, 0.0) * area /
                           static_cast<double>(shape.batches * shape.rows * shape.columns),
            .memory_bytes = region.bytes() * few_rows + static_cast<double>(tails.scratch_bytes()),
@@ -199,7 +126,7 @@ class GemmSm90Engine final : public CudaEngine {
            .streams = tile.streams,
            .persistent = tile.ping_pong,
            .launches = (tails.empty() ? 1 : 2) + (tile.streams ? 1 : 0),
-           .efficiency = efficiency(shape, tile)},
+           .efficiency = computing_efficiency(shape.a, shape.b, tile)},
           device, region.precision());
       config.scratch_bytes =
           tails.scratch_bytes() + StreamedTiles{tile, rounds, depth_blocks(shape)}.scratch_bytes();
@@ -231,7 +158,7 @@ class GemmSm90Engine final : public CudaEngine {
     MatrixShape shape;
     describe(region, shape);
     ProductTile tile = tile_of(config);
-    const int steps = raw_steps(shape, tile, tile.raw_bytes);
+    const int steps = raw_steps(shape.a, shape.b, tile, tile.raw_bytes);
     const DType operands = shape.a.math;
     const int stages = stage_count(tile, device);
     const TileRounds rounds(tile, cluster_tiles(shape, tile), device);
@@ -316,12 +243,6 @@ class GemmSm90Engine final : public CudaEngine {
     streamed.add_reset(result.launches);
     if (!tails.empty()) result.launches.push_back(tails.sum(graph));
     return result;
-  }
-
- private:
-  // Of the best configuration.
-  double seconds(const Region& region, const DeviceProps& device) const {
-    return configs(region, device).at(0).cost.seconds(device, region.precision());
   }
 };
 

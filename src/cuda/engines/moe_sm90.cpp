@@ -7,7 +7,7 @@
 #include "cuda/engines/any_address.hpp"
 #include "cuda/engines/engines.hpp"
 #include "cuda/engines/sm90/asked_ahead.hpp"
-#include "cuda/engines/sm90/matrix_shape.hpp"
+#include "cuda/engines/sm90/computing_cost.hpp"
 #include "cuda/engines/tile_cost.hpp"
 #include "cuda/jit/kernel_text.hpp"
 #include "cuda/text/program_text.hpp"
@@ -86,7 +86,9 @@ Support describe(const Region& region, MoeShape& shape) {
     shape.token.computed = shape.any_token;
     shape.token.transpose = false;
   }
-  if (Support s = take_factor(of_weight, dtype(Op::weight), 2, 1, weight_dims, shape.weight); !s)
+  if (Support s = take_factor(of_weight, dtype(Op::weight), 2, 1, weight_dims, shape.weight, true,
+                              /*may_convert=*/true);
+      !s)
     return s;
   Dims full = shape.epilogue.space, columns_alone = full;
   for (int axis = 0; axis + 1 < full.rank(); ++axis) columns_alone[axis] = 1;
@@ -103,6 +105,10 @@ std::vector<ProductTile> tiles_for(const MoeShape& shape, std::int64_t rows_of_g
     if (tile.cluster > 1 || (shape.computes() && sums > most)) continue;
     if (shape.weight.transpose && tile.n % tile_depth(operands) != 0) continue;
     result.push_back(tile);
+    // With four warpgroups a thread starts with 128 registers: for the sums and what multiplies.
+    if (!shape.weight.converted() || sums > 96) continue;
+    result.push_back(tile);
+    result.back().producers = 2;
   }
   // Fewer columns than a box has.
   if (result.empty()) result.push_back({.m = 64, .n = 64, .ping_pong = true});
@@ -145,14 +151,14 @@ class MoeSm90Engine final : public CudaEngine {
   Support supports(const Region& region, const DeviceProps& device) const override {
     MoeShape shape;
     if (Support support = describe(region, shape); !support) return support;
-    return is_for_hopper(device);
+    if (Support support = is_for_hopper(device); !support) return support;
+    return is_worth_dequantizing(region, *this, device);
   }
 
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
     MoeShape shape;
     describe(region, shape);
     const DType operands = shape.token.math;
-    const double bytes = bit_width(operands) / 8.0;
     const std::int64_t of_group = std::max<std::int64_t>(shape.rows / shape.groups, 1);
     std::vector<Config> result;
     for (const ProductTile& tile : tiles_for(shape, of_group)) {
@@ -160,21 +166,22 @@ class MoeSm90Engine final : public CudaEngine {
       config.knobs = knobs_of(tile);
       const auto area = static_cast<double>(tile.m * tile.n),
                  depth = static_cast<double>(shape.depth);
-      config.cost =
-          tile_cost({.engine = id(),
-                     .operands = operands,
-                     .tile_m = tile.m,
-                     .tile_n = tile.n,
-                     .tiles = static_cast<double>(shape.groups * ceil_div(of_group, tile.m) *
-                                                  ceil_div(shape.columns, tile.n)),
-                     .flops = 2 * area * depth,
-                     .load_bytes = bytes * depth * (tile.m + tile.n),
-                     .store_bytes = 2 * area,
-                     .memory_bytes = region.bytes(),
-                     .persistent = tile.ping_pong,
-                     .launches = shape.scatters() ? 4 : 2,
-                     .efficiency = shape.computes() ? 0.9 : 1},
-                    device, region.precision());
+      config.cost = tile_cost(
+          {.engine = id(),
+           .operands = operands,
+           .tile_m = tile.m,
+           .tile_n = tile.n,
+           .tiles = static_cast<double>(shape.groups * ceil_div(of_group, tile.m) *
+                                        ceil_div(shape.columns, tile.n)),
+           .flops = 2 * area * depth,
+           .load_bytes =
+               depth * (shape.token.loaded_bytes() * tile.m + shape.weight.loaded_bytes() * tile.n),
+           .store_bytes = 2 * area,
+           .memory_bytes = region.bytes(),
+           .persistent = tile.ping_pong,
+           .launches = shape.scatters() ? 4 : 2,
+           .efficiency = computing_efficiency(shape.token, shape.weight, tile)},
+          device, region.precision());
       config.scratch_bytes = table_bytes(shape, tile) + count_bytes(shape);
       config.notes.runtime_compiled = true;
       config.notes.tf32 = shape.rounds_f32;
@@ -189,13 +196,14 @@ class MoeSm90Engine final : public CudaEngine {
                       const DeviceProps& device) const override {
     MoeShape shape;
     describe(region, shape);
-    const ProductTile tile = tile_of(config);
+    ProductTile tile = tile_of(config);
+    const int steps = raw_steps(shape.token, shape.weight, tile, tile.raw_bytes);
     KernelDesign result;
     result.unaligned = for_any_address(graph, region, config, device);
     const int table = result.scratch.add("tiles of rows", table_bytes(shape, tile));
     const int counts =
         shape.scatters() ? result.scratch.add("rows per row", count_bytes(shape)) : -1;
-    const Design all{shape, region, graph, device, tile, table, counts};
+    const Design all{shape, region, graph, device, tile, steps, table, counts};
     result.launches.push_back(all.cut_groups());
     if (shape.scatters()) result.launches.push_back(all.count_rows());
     result.launches.push_back(all.product());
@@ -217,6 +225,7 @@ class MoeSm90Engine final : public CudaEngine {
     const Graph& graph;
     const DeviceProps& device;
     const ProductTile& tile;
+    int raw_steps;      // of weights that are converted
     int table, counts;  // scratch
 
     void add_scratch(Arguments& arguments) const {
@@ -287,7 +296,7 @@ class MoeSm90Engine final : public CudaEngine {
       printed += factor_constants(computed(shape.token), shape.token.math, 'a');
       printed += print_program(shape.any_token.program, graph, "token_at", arguments);
       printed += print_ahead({}, tile.n, graph, arguments);  // rows are scattered
-      printed += constant("kHasDepths", 0) + constant("kRawSteps", 1) +
+      printed += constant("kHasDepths", 0) + constant("kRawSteps", raw_steps) +
                  print_lengths({}, "depth_of", "args.depth", graph, arguments);
       printed += print_factor(computed(shape.weight), shape.weight.math, 'b', graph, arguments);
       const ProductForm form{.a = shape.token.math,

@@ -23,6 +23,7 @@ class ProductEngine : public CudaEngine {
     const bool is_matmul = region.anchor_as<Matmul>() != nullptr;
     if (convolutions_ && is_matmul) return Support::other_operation("a matrix product");
     if (!convolutions_ && !is_matmul) return Support::other_operation("no matrix product");
+    if (Support support = is_tensor_product(region); !support) return support;
     if (Support support = has_no_tails(region); !support) return support;
     for (const PointwiseProgram& prologue : region.prologues)
       if (prologue.has_blocks()) return Support::no("scales of blocks before the product");

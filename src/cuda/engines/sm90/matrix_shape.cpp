@@ -113,13 +113,12 @@ Support describe(const Region& region, MatrixShape& shape) {
   const PartedFactor of_a = parted(region, Matmul::a, rank - 1, may_part),
                      of_b = parted(region, Matmul::b, rank - 2, may_part);
   DType math_a = f32, math_b = f32;
-  bool has_unit = choose_math(of_a.dtype, of_b.dtype, region.anchor->compute, math_a, math_b);
-  // Numbers that stand for wider ones are not multiplied where sums have fewer bits.
-  if (promotes(math_a) && (of_a.dtype != a.dtype || of_b.dtype != b.dtype))
-    has_unit = choose_math(a.dtype, b.dtype, region.anchor->compute, math_a, math_b);
-  if (!has_unit)
+  if (!choose_math(of_a.dtype, of_b.dtype, region.anchor->compute, math_a, math_b))
     return Support::no("operands of {} and {} and sums of {}, which no matrix unit gives",
                        to_string(a.dtype), to_string(b.dtype), to_string(region.anchor->compute));
+  // Numbers that stand for wider ones are not multiplied where sums have fewer bits, but as bf16,
+  // which holds all of fp8.
+  if (promotes(math_a) && (of_a.dtype != a.dtype || of_b.dtype != b.dtype)) math_a = math_b = bf16;
   shape.rounds_f32 = math_a == f32 && (a.dtype == f32 || b.dtype == f32);
   if (region.epilogue.has_random()) return Support::no("random numbers after the product");
   if (element_count(dims) == 0 || a.dims[rank - 1] == 0) return Support::no("no elements");

@@ -23,6 +23,10 @@ struct MatrixFactor {
   const ConvertedFactor* converted() const {
     return computed && computed->converted ? &*computed->converted : nullptr;
   }
+  // Of an element on its way into shared memory.
+  double loaded_bytes() const {
+    return bit_width(converted() ? converted()->numbers.dtype : math) / 8.0;
+  }
 };
 
 struct MatrixShape {
