@@ -37,7 +37,7 @@ TensorMapForm map_of(const Shape& shape, const View& view, std::int64_t channels
                        std::int64_t step) {
     TensorMapAxis axis;
     axis.extent = extent;
-    axis.stride = stride;
+    axis.stride = extent == 1 ? piece_elements(view.dtype) : stride;  // of one element, any
     axis.box = (count - 1) * step + 1;
     axis.step = step;
     form.axes.push_back(axis);
@@ -151,11 +151,13 @@ Cut::FilterGradientCut(const Shape& shape, const Tile& tile) {
   shared_bytes = kStageAlignment + tile.stages * stage_bytes + other_bytes +
                  2 * barriers * std::int64_t{sizeof(std::uint64_t)};
   const int swizzle = shape.is_f32() ? 0 : 128;
-  map_x = map_of(shape, shape.x, shape.all_channels, shape.from, shape.x_strides, shape.x_image,
-                 x_width, rows_of_x, shape.stride, tile.turned ? kBoxChannels / 2 : kBoxChannels,
-                 tile.turned ? 128 : swizzle, tile.turned);
-  map_dy = map_of(shape, shape.dy, shape.all_filters, shape.to, shape.dy_strides, shape.dy_image,
-                  tile.width, dy_rows, {1, 1, 1}, kBoxChannels, swizzle, tile.turned);
+  map_x =
+      map_of(shape, shape.x.view, shape.all_channels, shape.from, shape.x_strides, shape.x_image,
+             x_width, rows_of_x, shape.stride, tile.turned ? kBoxChannels / 2 : kBoxChannels,
+             tile.turned ? 128 : swizzle, tile.turned);
+  map_dy =
+      map_of(shape, shape.dy.view, shape.all_filters, shape.to, shape.dy_strides, shape.dy_image,
+             tile.width, dy_rows, {1, 1, 1}, kBoxChannels, swizzle, tile.turned);
 }
 
 }  // namespace ashlar::cuda
