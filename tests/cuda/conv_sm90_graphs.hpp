@@ -4,6 +4,7 @@
 #include "cuda/engines/engines.hpp"
 #include "engine_agrees.hpp"
 #include "gpu_check.hpp"
+#include "odd_channels.hpp"
 
 namespace ashlar::cuda {
 
@@ -17,7 +18,8 @@ struct Convolution {
   bool fused = false;  // bias, residual, relu
   // max(2 x scale - bias, bias): 2 x, a number per channel, and zero becomes something else.
   bool worked_on = false;
-  bool beside = false;  // an image of the same form is added before that
+  bool beside = false;        // an image of the same form is added before that
+  std::int64_t left_out = 0;  // channels of the image, before those that are taken and after them
 
   Graph graph() const {
     Graph graph;
@@ -34,7 +36,7 @@ struct Convolution {
                       of(op.stride, 1) +
                   1);
     }
-    Value first = graph.input("x", backward ? y : x, dtype, layout);
+    Value first = input_channels(graph, backward ? y : x, left_out, dtype, layout);
     const Value second = graph.input("w", w, dtype, layout);
     if (beside)
       first =

@@ -91,6 +91,34 @@ TEST_F(ConvSm90, ProloguesWithoutSpills) {
   expect_compiles(wide, convolution.graph(), {"sm_90a"}, true);
 }
 
+TEST_F(ConvSm90, OddChannelsWithoutSpills) {
+  for (const bool backward : {false, true})
+    expect_no_spills({.backward = backward,
+                      .images = 16,
+                      .channels = 67,
+                      .filters = 65,
+                      .extent = {28, 28},
+                      .op = {.padding = {1, 1}},
+                      .worked_on = true});
+}
+
+// No engine that loads elements one by one.
+TEST(ConvSm90Plans, TakesOddChannels) {
+  const std::vector<std::string> expected = {"cuda.conv_sm90"};
+  for (const bool backward : {false, true}) {
+    Convolution convolution{.backward = backward,
+                            .images = 16,
+                            .channels = 65,
+                            .filters = 67,
+                            .extent = {55, 55},
+                            .op = {.padding = {1, 1}, .stride = {2, 2}}};
+    EXPECT_EQ(engines_on_h200(convolution.graph()), expected);
+    convolution.channels = convolution.filters = 128;
+    convolution.left_out = 3;
+    EXPECT_EQ(engines_on_h200(convolution.graph()), expected);
+  }
+}
+
 // Windows that reach outside, tiles that reach past the end, depth that does not fill its blocks.
 TEST_F(GpuConvSm90, Forward) {
   expect_right({.extent = {9, 10}, .op = {.padding = {1, 1}}, .fused = true});
@@ -206,6 +234,61 @@ TEST_F(GpuConvSm90, RowMajor) {
                   .op = {.padding = {1, 1}},
                   .layout = row_major});
   }
+}
+
+// Distances that are no multiples of 16 bytes: operands are brought to others first.
+TEST_F(GpuConvSm90, OddChannels) {
+  const ConvAttributes padded{.padding = {1, 1}}, strided{.padding = {1, 1}, .stride = {2, 2}};
+  for (const bool backward : {false, true}) {
+    expect_right({.backward = backward,
+                  .channels = 67,
+                  .filters = 65,
+                  .extent = {9, 10},
+                  .op = padded,
+                  .fused = true});
+    expect_right({.backward = backward, .channels = 68, .filters = 35, .op = strided});
+    for (const ConvAttributes& op : {padded, strided})
+      expect_right({.dtype = f32,
+                    .backward = backward,
+                    .channels = 33,
+                    .filters = 35,
+                    .extent = {7, 6},
+                    .op = op,
+                    .fused = true});
+    expect_right({.backward = backward, .channels = 67, .filters = 35, .window = {1, 1}});
+    expect_right({.backward = backward,
+                  .channels = 1,
+                  .filters = 1,
+                  .extent = {5, 4, 6},
+                  .window = {3, 3, 3},
+                  .op = {.padding = {1, 1, 1}}});
+  }
+  expect_right({.dtype = e4m3, .channels = 40, .filters = 72, .op = padded});
+}
+
+TEST_F(GpuConvSm90, OddChannelsInEveryConfiguration) {
+  expect_right({.channels = 66, .filters = 40, .op = {.padding = {1, 1}}}, true);
+}
+
+// Slices of images with more channels: other distances than channels say, and other begins.
+TEST_F(GpuConvSm90, SlicesOfChannels) {
+  const ConvAttributes padded{.padding = {1, 1}};
+  for (const bool backward : {false, true})
+    for (const std::int64_t left_out : {3, 4}) {
+      expect_right({.backward = backward, .op = padded, .left_out = left_out});
+      expect_right({.backward = backward,
+                    .channels = 128,
+                    .filters = 64,
+                    .groups = 2,
+                    .op = padded,
+                    .fused = true,
+                    .left_out = left_out});
+      expect_right({.backward = backward,
+                    .images = 1,
+                    .extent = {1, 1},
+                    .window = {1, 1},
+                    .left_out = left_out});
+    }
 }
 
 TEST_F(GpuConvSm90, AlphaAndBeta) {

@@ -290,6 +290,19 @@ TEST_F(GpuConvSm90, ProloguesOfOtherForms) {
                 .layout = row_major,
                 .fused = true,
                 .worked_on = true});
+  // So are channels that are no whole pieces of 16 bytes.
+  for (const DType dtype : {bf16, f32})
+    for (const bool backward : {false, true})
+      expect_right({.dtype = dtype,
+                    .backward = backward,
+                    .channels = 37,
+                    .filters = 35,
+                    .extent = {7, 6},
+                    .op = {.padding = {1, 1}},
+                    .fused = true,
+                    .worked_on = true,
+                    .beside = true,
+                    .left_out = 1});
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "cuda/engines/engines.hpp"
 #include "engine_agrees.hpp"
 #include "engine_compiles.hpp"
+#include "odd_channels.hpp"
 
 namespace ashlar::cuda {
 namespace {
@@ -15,6 +16,7 @@ struct FilterProblem {
   Dims extent = {}, window = {}, stride = {}, dilation = {}, padding = {};
   ConvMode mode = ConvMode::cross_correlation;
   Layout layout = channels_last;
+  std::int64_t left_out = 0;  // channels of x, before those that are taken and after them
 };
 
 Graph filter_gradient(const FilterProblem& problem, bool fused = false) {
@@ -39,9 +41,10 @@ Graph filter_gradient(const FilterProblem& problem, bool fused = false) {
                  1);
   }
   if (fused) op.alpha = 0.5;
-  Value result = graph.conv_backward_filter(graph.input("x", x, problem.dtype, problem.layout),
-                                            graph.input("dy", dy, problem.dtype, problem.layout),
-                                            op, {.dims = dw, .layout = channels_last});
+  Value result = graph.conv_backward_filter(
+      input_channels(graph, x, problem.left_out, problem.dtype, problem.layout),
+      graph.input("dy", dy, problem.dtype, problem.layout), op,
+      {.dims = dw, .layout = channels_last});
   if (fused) result = result + graph.input("decay", dw, f32, channels_last);
   graph.output("dw", result, {.layout = problem.layout});
   return graph;
@@ -61,9 +64,27 @@ TEST_F(ConvWgradSm90, Compiles) {
   FilterProblem f32_three = three;
   f32_three.dtype = f32;
   expect_compiles(conv_wgrad_sm90_engine(), filter_gradient(f32_three), {"sm_90a"});
+  for (FilterProblem odd : {three, f32_three}) {
+    odd.channels = odd.filters = 67;
+    expect_compiles(conv_wgrad_sm90_engine(), filter_gradient(odd), {"sm_90a"}, true, 0, 4);
+  }
   const FilterProblem one = {
       .images = 256, .channels = 512, .filters = 128, .extent = {28, 28}, .window = {1, 1}};
   expect_compiles(conv_wgrad_sm90_engine(), filter_gradient(one), {"sm_90a"});
+}
+
+TEST(ConvWgradSm90Plans, TakesOddChannels) {
+  FilterProblem problem = {.images = 16,
+                           .channels = 65,
+                           .filters = 67,
+                           .extent = {55, 55},
+                           .window = {3, 3},
+                           .stride = {2, 2},
+                           .padding = {1, 1}};
+  const std::vector<std::string> expected = {"cuda.conv_wgrad_sm90"};
+  EXPECT_EQ(engines_on_h200(filter_gradient(problem)), expected);
+  problem.layout = row_major;
+  EXPECT_EQ(engines_on_h200(filter_gradient(problem)), expected);
 }
 
 class GpuConvWgradSm90 : public testing::Test {
@@ -176,6 +197,37 @@ TEST_F(GpuConvWgradSm90, ChannelsApart) {
              .window = {3, 3},
              .padding = {1, 1},
              .layout = row_major});
+}
+
+// Distances and begins that are no multiples of 16 bytes.
+TEST_F(GpuConvWgradSm90, OddChannels) {
+  for (const DType dtype : {bf16, f32})
+    for (const Layout& layout : {channels_last, row_major}) {
+      FilterProblem problem = {.dtype = dtype,
+                               .images = 2,
+                               .channels = 67,
+                               .filters = 35,
+                               .extent = {7, 6},
+                               .window = {3, 3},
+                               .padding = {1, 1},
+                               .layout = layout};
+      check(problem, true);
+      problem.stride = {2, 2};
+      check(problem);
+      problem.channels = 64;
+      for (const std::int64_t left_out : {2, 3}) {
+        problem.left_out = left_out;
+        check(problem);
+      }
+    }
+  check({.images = 2, .channels = 67, .filters = 35, .extent = {5, 5}, .window = {1, 1}});
+  check({.channels = 96,
+         .filters = 48,
+         .groups = 3,
+         .extent = {4, 5, 4},
+         .window = {3, 3, 3},
+         .padding = {1, 1, 1},
+         .left_out = 3});
 }
 
 // Groups that share a box, of which the last one has fewer.

@@ -111,6 +111,21 @@ bool channels_lie_together(const std::vector<const PointwiseProgram*>& programs)
   return channels > pixels;
 }
 
+bool reads_along(const PointwiseProgram& program, int axis) {
+  int along = 0, elsewhere = 0;
+  for (const auto& step : program.steps) {
+    if (step.kind != Kind::load) continue;
+    const View& view = step.view;
+    bool is_whole = true;
+    for (int other = 0; other < view.dims.rank(); ++other)
+      is_whole = is_whole && (view.strides[other] != 0 || view.dims[other] == 1);
+    if (!is_whole) continue;
+    const bool is_along = view.strides[axis] == 1 || view.dims[axis] == 1;
+    (is_along ? along : elsewhere) += bit_width(view.dtype);
+  }
+  return along > elsewhere;
+}
+
 PointwiseProgram without_stores(PointwiseProgram program) {
   program.stores.clear();
   return program;

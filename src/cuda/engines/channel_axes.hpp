@@ -28,6 +28,10 @@ bool join_axes(const std::vector<PointwiseProgram*>& programs, int axis);
 // other, rather than pixels of a channel.
 bool channels_lie_together(const std::vector<const PointwiseProgram*>& programs);
 
+// Whether most bits of what the program reads for every element lie together along `axis`; what is
+// read again along another one does not count.
+bool reads_along(const PointwiseProgram& program, int axis);
+
 PointwiseProgram without_stores(PointwiseProgram program);
 // Elements per access along the last axis: 16 bytes of the narrowest element, at most `most`, whole
 // bytes of bits, dividing the extent.

@@ -397,8 +397,8 @@ class ConvSm90Engine final : public CudaEngine {
          .flops = 2 * area * taps * depth_bytes / element / side,
          .load_bytes = depth_bytes * (pixel_rows + filter_rows) * load_share,
          .store_bytes = std::max(result_bytes - added_bytes, 0.0) * area / results,
-         .memory_bytes = region.bytes() + 2.0 * static_cast<double>(shape.scratch_bytes()) +
-                         static_cast<double>(tails.scratch_bytes()),
+         .memory_bytes =
+             region.bytes() + shape.moved_bytes() + static_cast<double>(tails.scratch_bytes()),
          .cluster = tile.cluster,
          .split_tiles = static_cast<double>(rounds.split * tile.cluster),
          .splits = tile.splits,

@@ -22,10 +22,6 @@ using Cut = FilterGradientCut;
 // Of the warpgroup that asks for copies, and of one that also turns dy.
 constexpr int kProducerRegisters = 40, kTurningRegisters = 56;
 
-std::int64_t bytes_of(const View& view) {
-  return element_count(view.dims) * (bit_width(view.dtype) / 8);
-}
-
 std::string constants(const FilterGradientShape& shape, const FilterGradientTile& tile,
                       const Cut& cut) {
   std::string text;
@@ -39,7 +35,7 @@ std::string constants(const FilterGradientShape& shape, const FilterGradientTile
     add("kDilation", shape.dilation[axis]);
     add("kPadding", shape.padding[axis]);
   }
-  const std::string operands = tile.turned ? "tf32" : shape.x.dtype == f16 ? "f16" : "bf16";
+  const std::string operands = tile.turned ? "tf32" : shape.x.view.dtype == f16 ? "f16" : "bf16";
   const std::string major = tile.turned ? "\"\"\n" : "\", 1\"\n";
   text += "typedef float Sum;\n#define WGMMA_N " +
           std::to_string(tile.turned ? tile.dy_boxes * kBoxChannels : tile.columns()) +
@@ -107,32 +103,32 @@ class ConvWgradSm90Engine final : public CudaEngine {
       const Cut cut(shape, tile);
       Config& config = result.emplace_back();
       config.knobs = knobs_of(tile);
-      config.scratch_bytes = SplitSum{shape.epilogue, tile.splits}.bytes();
-      config.scratch_bytes +=
-          (shape.pack_x ? bytes_of(shape.x) : 0) + (shape.pack_dy ? bytes_of(shape.dy) : 0);
+      const std::int64_t sum_bytes = SplitSum{shape.epilogue, tile.splits}.bytes();
+      config.scratch_bytes = sum_bytes + shape.x.scratch_bytes + shape.dy.scratch_bytes;
       const auto blocks = static_cast<double>(cut.blocks);
       const double stages = static_cast<double>(cut.tiles * cut.stage_count) / blocks;
       // Tiles that a block has something of.
       const double ends = tile.blocks > 0 ? static_cast<double>(cut.tiles) / blocks + 1 : 1;
       const double sums = 64.0 * tile.dy_boxes * tile.tap_rows * tile.columns();
       const double pixels = stages * static_cast<double>(tile.segments * cut.segment_groups * 8);
-      config.cost = tile_cost(
-          {.engine = id(),
-           .operands = shape.x.dtype,
-           .tile_m = tile.dy_boxes * 64,
-           .tile_n = tile.tap_rows * tile.columns(),
-           .variant = variant_of(tile),
-           .tiles = blocks,
-           .flops = 2 * sums * pixels,
-           .load_bytes =
-               stages * static_cast<double>(cut.loaded_bytes) * (tile.blocks > 0 ? kApartBytes : 1),
-           .store_bytes = ends * sums * sizeof(float),
-           .memory_bytes = region.bytes() + 2.0 * static_cast<double>(config.scratch_bytes),
-           .launches = 2 + (shape.pack_x ? 1 : 0) + (shape.pack_dy ? 1 : 0),
-           // Products of bf16 instead of one of tf32, at twice its rate.
-           .efficiency = (tile.parts > 1 ? 2.0 / tile.products() : 1.0) *
-                         filter_gradient_efficiency(tile, cut)},
-          device, region.precision());
+      config.cost =
+          tile_cost({.engine = id(),
+                     .operands = shape.x.view.dtype,
+                     .tile_m = tile.dy_boxes * 64,
+                     .tile_n = tile.tap_rows * tile.columns(),
+                     .variant = variant_of(tile),
+                     .tiles = blocks,
+                     .flops = 2 * sums * pixels,
+                     .load_bytes = stages * static_cast<double>(cut.loaded_bytes) *
+                                   (tile.blocks > 0 ? kApartBytes : 1),
+                     .store_bytes = ends * sums * sizeof(float),
+                     .memory_bytes = region.bytes() + 2.0 * static_cast<double>(sum_bytes) +
+                                     shape.x.moved_bytes + shape.dy.moved_bytes,
+                     .launches = 2 + (shape.x.pack ? 1 : 0) + (shape.dy.pack ? 1 : 0),
+                     // Products of bf16 instead of one of tf32, at twice its rate.
+                     .efficiency = (tile.parts > 1 ? 2.0 / tile.products() : 1.0) *
+                                   filter_gradient_efficiency(tile, cut)},
+                    device, region.precision());
       config.notes.runtime_compiled = true;
       config.notes.tf32 = shape.is_f32() && tile.parts < 3;
       config.notes.truncating_sums = tile.parts < 3;
@@ -154,18 +150,18 @@ class ConvWgradSm90Engine final : public CudaEngine {
     sum.booking = result.scratch.add("partial sums", sum.bytes());
     LaunchDesign launch;
     Arguments& arguments = launch.arguments;
-    const auto map = [&](const std::string& name, const View& view,
-                         const std::optional<PackAcross>& pack, const TensorMapForm& form) {
-      if (!pack) {
-        arguments.tensor_map(name, view, form);
+    const auto map = [&](const std::string& name, const PackedOperand& operand,
+                         const TensorMapForm& form) {
+      if (!operand.pack) {
+        arguments.tensor_map(name, operand.view, form);
         return;
       }
-      const int booking = result.scratch.add(name, bytes_of(view));
-      result.launches.push_back(pack_across(graph, *pack, booking));
+      const int booking = result.scratch.add(name, operand.scratch_bytes);
+      result.launches.push_back(pack_across(graph, *operand.pack, booking));
       arguments.tensor_map_of_scratch(name, booking, form);
     };
-    map("map_x", shape.x, shape.pack_x, cut.map_x(shape, tile));
-    map("map_dy", shape.dy, shape.pack_dy, cut.map_dy(shape, tile));
+    map("map_x", shape.x, cut.map_x(shape, tile));
+    map("map_dy", shape.dy, cut.map_dy(shape, tile));
     arguments.scratch("partial", sum.booking);
     arguments.number("filters", shape.filters);
     arguments.number("all_filters", shape.all_filters);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/ceil_div.hpp"
+#include "cuda/engines/channel_axes.hpp"
 #include "cuda/jit/kernel_text.hpp"
 #include "cuda/text/program_text.hpp"
 #include "cuda/text/spec_text.hpp"
@@ -15,6 +17,8 @@ namespace {
 
 constexpr unsigned kPackThreads = 256;
 constexpr std::int64_t kEdge = 64;  // of the squares that pass through shared memory
+// Else of a block: whole rows where they are not longer.
+constexpr std::int64_t kMostAcross = 256, kElements = 4096;
 
 // Elements of 16 bytes, as far as the operand's memory allows it.
 int vector_for(const PointwiseProgram& program) {
@@ -38,8 +42,10 @@ int vector_for(DType dtype, const Dims& strides) {
 LaunchDesign pack_across(const Graph& graph, const PackAcross& pack, int booking) {
   const Dims& space = pack.from.space;
   const int rank = space.rank();
-  PointwiseProgram along_rows = pack.from;
-  move_axis_last(along_rows, rank - 2);
+  // Only what lies along the rows has to pass through shared memory.
+  const bool turns = !reads_along(pack.from, rank - 1);
+  PointwiseProgram read = pack.from;
+  if (turns) move_axis_last(read, rank - 2);
   View scratch;  // of which only the positions count
   scratch.dims = space;
   scratch.strides = pack.strides;
@@ -50,12 +56,17 @@ LaunchDesign pack_across(const Graph& graph, const PackAcross& pack, int booking
   LaunchDesign launch;
   Arguments& arguments = launch.arguments;
   add_extents(arguments, space);
-  const std::int64_t across = (space[rank - 1] + kEdge - 1) / kEdge,
-                     down = (space[rank - 2] + kEdge - 1) / kEdge;
+  const int of_scratch = vector_for(pack.dtype, pack.strides), of_operand = vector_for(read),
+            vector = turns ? of_scratch : std::min(of_scratch, of_operand);
+  const std::int64_t columns = space[rank - 1], rows = space[rank - 2],
+                     parts = ceil_div(columns, kMostAcross),
+                     block_columns = turns ? kEdge : round_up(ceil_div(columns, parts), vector),
+                     block_rows = turns ? kEdge : kElements / block_columns,
+                     across = ceil_div(columns, block_columns), down = ceil_div(rows, block_rows);
   arguments.number("squares_across", across);
   arguments.number("squares_down", down);
   const std::string memory = arguments.scratch("packed", booking);
-  std::string text = print_program(along_rows, graph, "source", arguments);
+  std::string text = print_program(read, graph, "source", arguments);
   std::string place, position;
   for (int axis = 0; axis < rank; ++axis) {
     const std::string stride =
@@ -73,27 +84,26 @@ LaunchDesign pack_across(const Graph& graph, const PackAcross& pack, int booking
         "  const Index at[{}] = {{{}{}}};\n  R values[kCount];\n{}}}\n",
         name, rank, rank, place, last, body);
   };
+  const std::string fetch = "  source<kCount>(args, at, values);\n";
   text += function("fetch_tiles", column + ", " + row,
-                   "  source<kCount>(args, at, values);\n"
-                   "  keep(tiles[0], column, row, values);\n") +
+                   turns ? fetch + "  keep(tiles[0], column, row, values);\n" : "") +
           function("compute_tile", row + ", " + column,
-                   fmt::format("  take_across(tiles[0], column, row, values);\n"
-                               "  store_row({}, {}, {}, values);\n",
-                               tag(pack.dtype), memory, position)) +
+                   (turns ? "  take_across(tiles[0], column, row, values);\n" : fetch) +
+                       fmt::format("  store_row({}, {}, {}, values);\n", tag(pack.dtype), memory,
+                                   position)) +
           function("flush_tiles", row + ", " + column, "");
-  const std::string head = register_types(f32, {&along_rows, &to}) + constant("kRank", rank) +
-                           constant("kEdge", kEdge) + constant("kFetches", 1) +
-                           constant("kFlushes", 0) +
-                           constant("kVector", vector_for(pack.dtype, pack.strides)) +
-                           constant("kCrossVector", vector_for(along_rows)) +
+  const std::string head = register_types(f32, {&read, &to}) + constant("kRank", rank) +
+                           constant("kEdge", kEdge) + constant("kDown", block_rows) +
+                           constant("kAcross", block_columns) + constant("kFetches", turns) +
+                           constant("kFlushes", 0) + constant("kVector", vector) +
+                           constant("kCrossVector", of_operand) +
                            constant("kThreads", kPackThreads) + arguments.struct_text() + text;
   launch.source = {"pack_across", assemble("pointwise_tiled.cuh", head)};
   launch.function = "pointwise_tiled";
   launch.unaligned_function = "pointwise_tiled_elements";
   launch.threads = kPackThreads;
-  launch.shared_bytes = static_cast<unsigned>(kEdge * (kEdge + 1) * 4);
-  launch.grid.x = static_cast<unsigned>(element_count(space) / space[rank - 1] / space[rank - 2] *
-                                        across * down);
+  launch.shared_bytes = turns ? static_cast<unsigned>(kEdge * (kEdge + 1) * 4) : 0;
+  launch.grid.x = static_cast<unsigned>(element_count(space) / columns / rows * across * down);
   launch.unaligned_grid = launch.grid;
   return launch;
 }

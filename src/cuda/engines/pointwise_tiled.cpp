@@ -226,6 +226,7 @@ class PointwiseTiledEngine final : public CudaEngine {
     for (const PointwiseProgram& program : printed.programs) programs.push_back(&program);
     const std::string head =
         register_types(precision, programs) + constant("kRank", rank) + constant("kEdge", edge) +
+        constant("kDown", edge) + constant("kAcross", edge) +
         constant("kFetches", static_cast<std::int64_t>(found.fetched.size())) +
         constant("kFlushes", static_cast<std::int64_t>(found.flushed.size())) +
         constant("kVector", printed.vector) + constant("kCrossVector", printed.cross_vector) +

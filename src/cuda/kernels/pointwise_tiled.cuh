@@ -4,6 +4,7 @@
 // The last axis is "columns", the one before it "rows". Operands that lie along the rows are
 // fetched in their own direction and kept as tiles; results that do are left in one and flushed at
 // the end. The engine prints fetch_tiles, compute_tile and flush_tiles, each for kCount elements.
+// A block has kDown rows of kAcross columns: both are kEdge, as in tiles, where there are some.
 #include "lib/elements.cuh"
 #include "lib/pointwise.cuh"
 #include "lib/ptx_shared.cuh"
@@ -15,10 +16,10 @@ __device__ inline void locate_square(const Args& args, Index block, Index (&at)[
   const int64* extent = &args.extent0;
   const Index across = (Index)args.squares_across, down = (Index)args.squares_down;
   Index rest = block / across;
-  at[kRank - 1] = (block - rest * across) * kEdge;
+  at[kRank - 1] = (block - rest * across) * kAcross;
   block = rest;
   rest = block / down;
-  at[kRank - 2] = (block - rest * down) * kEdge;
+  at[kRank - 2] = (block - rest * down) * kDown;
 #pragma unroll
   for (int axis = kRank - 3; axis >= 0; --axis) {
     const Index above = axis == 0 ? 0 : rest / (Index)extent[axis];
@@ -27,13 +28,13 @@ __device__ inline void locate_square(const Args& args, Index block, Index (&at)[
   }
 }
 
-// Work on the square in runs of kCount along one of its directions: f(first, line) for whole runs,
-// element by element where the square hangs over the tensor's edge.
-template <int kCount, class Whole, class Single>
+// Work on the square in runs of kCount along one of its directions, in which it has kLines lines of
+// kLength: f(first, line) for whole runs, element by element where it hangs over the tensor's edge.
+template <int kCount, int kLength, int kLines, class Whole, class Single>
 __device__ inline void for_runs(Index along, Index lines, Whole whole, Single single) {
-  const int per_line = kEdge / kCount;
+  const int per_line = kLength / kCount;
 #pragma unroll
-  for (int i = threadIdx.x; i < kEdge * per_line; i += kThreads) {
+  for (int i = threadIdx.x; i < kLines * per_line; i += kThreads) {
     const int line = i / per_line, first = i % per_line * kCount;
     if (line >= lines || first >= along) continue;
     if (first + kCount <= along) {
@@ -49,23 +50,23 @@ __device__ inline void walk_square(const Args& args) {
   auto* tiles = (Tile<R, kEdge>*)shared_memory();
   Index origin[kRank];
   locate_square(args, (Index)blockIdx.x, origin);
-  const Index columns = min((Index)kEdge, (Index)(&args.extent0)[kRank - 1] - origin[kRank - 1]);
-  const Index rows = min((Index)kEdge, (Index)(&args.extent0)[kRank - 2] - origin[kRank - 2]);
+  const Index columns = min((Index)kAcross, (Index)(&args.extent0)[kRank - 1] - origin[kRank - 1]);
+  const Index rows = min((Index)kDown, (Index)(&args.extent0)[kRank - 2] - origin[kRank - 2]);
 
   if (kFetches > 0) {
-    for_runs<kAlongRows>(
+    for_runs<kAlongRows, kDown, kAcross>(
         rows, columns,
         [&](int row, int column) { fetch_tiles<kAlongRows>(args, origin, row, column, tiles); },
         [&](int row, int column) { fetch_tiles<1>(args, origin, row, column, tiles); });
     __syncthreads();
   }
-  for_runs<kAlongColumns>(
+  for_runs<kAlongColumns, kAcross, kDown>(
       columns, rows,
       [&](int column, int row) { compute_tile<kAlongColumns>(args, origin, row, column, tiles); },
       [&](int column, int row) { compute_tile<1>(args, origin, row, column, tiles); });
   if (kFlushes > 0) {
     __syncthreads();
-    for_runs<kAlongRows>(
+    for_runs<kAlongRows, kDown, kAcross>(
         rows, columns,
         [&](int row, int column) { flush_tiles<kAlongRows>(args, origin, row, column, tiles); },
         [&](int row, int column) { flush_tiles<1>(args, origin, row, column, tiles); });

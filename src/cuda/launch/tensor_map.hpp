@@ -15,6 +15,19 @@ inline bool is_contiguous(const View& view, int axis) {
   return view.strides[axis] == 1 || view.dims[axis] == 1;
 }
 
+// Elements of 16 bytes, in whose multiples the copy engine counts distances.
+inline std::int64_t piece_elements(DType dtype) { return 128 / bit_width(dtype); }
+
+// Whether a map of the view may have `axis` as its contiguous one: lines along it begin at
+// multiples of 16 bytes of the tensor.
+inline bool lies_in_pieces(const View& view, int axis) {
+  const std::int64_t piece = piece_elements(view.dtype);
+  bool result = is_contiguous(view, axis) && view.offset % piece == 0;
+  for (int other = 0; other < view.dims.rank(); ++other)
+    if (other != axis && view.dims[other] > 1) result = result && view.strides[other] % piece == 0;
+  return result;
+}
+
 struct TensorMapAxis {
   std::int64_t extent = 1;
   std::int64_t stride = 1;  // in elements; 1 for the first axis, whose elements lie together

@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 
+#include "base/ceil_div.hpp"
+#include "cuda/engines/channel_axes.hpp"
 #include "cuda/engines/sm90/pixel_shape.hpp"
 #include "cuda/text/program_text.hpp"
 #include "cuda/text/spec_text.hpp"
@@ -15,31 +17,20 @@ namespace ashlar::cuda {
 
 namespace {
 
+constexpr std::int64_t kMostChannels = 8;  // that are loaded together
+
 int sums_of(const ProductTile& tile, DType operands) {
   return tile.row_blocks() * tile.n / 2 * (promotes(operands) ? 2 : 1);
 }
 
 }  // namespace
 
-bool are_computed(const PointwiseProgram& program) {
-  if (program.is_plain_load()) return false;
-  // What is read of every pixel and channel counts, numbers of a channel do not.
-  int along_channels = 0, along_pixels = 0;
-  for (const auto& step : program.steps) {
-    if (step.kind != PointwiseProgram::Step::Kind::load) continue;
-    const View& view = step.view;
-    bool is_whole = true;
-    for (int axis = 0; axis < view.dims.rank(); ++axis)
-      is_whole = is_whole && (view.strides[axis] != 0 || view.dims[axis] == 1);
-    if (!is_whole) continue;
-    const bool is_along_channels = view.strides[1] == 1 || view.dims[1] == 1;
-    (is_along_channels ? along_channels : along_pixels) += bit_width(view.dtype);
-  }
-  return along_channels > along_pixels;
+bool are_computed(const PointwiseProgram& program, DType dtype) {
+  if (program.is_plain_load() || !reads_along(program, 1)) return false;
+  return compute_pixels(program, false).vector >= std::min(piece_elements(dtype), kMostChannels);
 }
 
 ComputedPixels compute_pixels(const PointwiseProgram& program, bool pointwise) {
-  constexpr int kMostChannels = 8;
   ComputedPixels result{.program = program};
   move_axis_last(result.program, 1);
   if (pointwise) {
@@ -50,18 +41,17 @@ ComputedPixels compute_pixels(const PointwiseProgram& program, bool pointwise) {
     result.rows = merged.space.rank() == 2 && merged.space[1] == program.space[1];
     if (result.rows) result.program = std::move(merged);
   }
-  result.vector = vector_length(result.program, kMostChannels);
+  result.vector = vector_length(result.program, static_cast<int>(kMostChannels));
   while (program.space[1] % result.vector != 0) result.vector /= 2;
   return result;
 }
 
 View form_of_pixels(const PointwiseProgram& program, DType dtype) {
-  const std::int64_t piece = 128 / bit_width(dtype);
   View view = {};
   view.dtype = dtype;
   view.dims = view.strides = program.space;
   view.strides[1] = 1;
-  std::int64_t stride = (program.space[1] + piece - 1) / piece * piece;
+  std::int64_t stride = round_up(program.space[1], piece_elements(dtype));
   for (int axis = program.space.rank() - 1; axis >= 0; --axis) {
     if (axis == 1) continue;
     view.strides[axis] = stride;
@@ -110,8 +100,7 @@ std::string print_pixels(const PixelShape& shape, const Graph& graph, Arguments&
   return fmt::format("typedef {} PixelMath;\n", type.substr(0, type.find('('))) +
          constant("kComputesPixels", 1) + constant("kPixelRows", computed.rows) +
          constant("kProgramRank", computed.program.space.rank()) +
-         constant("kVectorPixels", computed.vector) +
-         "namespace of_pixels {\n" +
+         constant("kVectorPixels", computed.vector) + "namespace of_pixels {\n" +
          print_holding_program(computed.program, graph, "values", arguments) + "}\n";
 }
 

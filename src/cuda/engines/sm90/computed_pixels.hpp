@@ -16,8 +16,8 @@ struct ComputedPixels {
 };
 
 // Whether a program over [images, channels, spatial...] is work on pixels whose channels lie
-// together.
-bool are_computed(const PointwiseProgram& program);
+// together, so that pieces of 16 bytes of its result are made of whole vectors.
+bool are_computed(const PointwiseProgram& program, DType dtype);
 // `pointwise`: pixels may be the rows of a matrix.
 ComputedPixels compute_pixels(const PointwiseProgram& program, bool pointwise);
 // As if they were in memory.

@@ -37,7 +37,7 @@ TensorMapForm map_of(const Shape& shape, const View& view, std::int64_t channels
                        std::int64_t step) {
     TensorMapAxis axis;
     axis.extent = extent;
-    axis.stride = stride;
+    axis.stride = extent == 1 ? piece_elements(view.dtype) : stride;  // of one element, any
     axis.box = (count - 1) * step + 1;
     axis.step = step;
     form.axes.push_back(axis);
@@ -153,14 +153,14 @@ Cut::FilterGradientCut(const Shape& shape, const Tile& tile) {
 }
 
 TensorMapForm Cut::map_x(const Shape& shape, const Tile& tile) const {
-  return map_of(shape, shape.x, shape.all_channels, shape.from, shape.x_strides, shape.x_image,
+  return map_of(shape, shape.x.view, shape.all_channels, shape.from, shape.x_strides, shape.x_image,
                 x_width, tile.parts > 1 ? x_piece_rows : x_rows, shape.stride,
                 tile.turned ? kBoxChannels / 2 : kBoxChannels,
                 shape.is_f32() && !tile.turned ? 0 : 128, tile.turned);
 }
 
 TensorMapForm Cut::map_dy(const Shape& shape, const Tile& tile) const {
-  return map_of(shape, shape.dy, shape.all_filters, shape.to, shape.dy_strides, shape.dy_image,
+  return map_of(shape, shape.dy.view, shape.all_filters, shape.to, shape.dy_strides, shape.dy_image,
                 tile.width, tile.parts > 1 ? dy_piece_rows : tile.rows, {1, 1, 1}, kBoxChannels,
                 shape.is_f32() ? 0 : 128, tile.turned);
 }

@@ -47,39 +47,16 @@ void join_pixels(Shape& shape) {
   shape.images = 1;
 }
 
-// [N, C, spatial...] as a packed view with the channels last.
-View channels_last(View view) {
-  view.offset = 0;
-  std::int64_t stride = view.dims[1];
-  for (int axis = view.dims.rank() - 1; axis >= 2; --axis) {
-    view.strides[axis] = stride;
-    stride *= view.dims[axis];
-  }
-  view.strides[1] = 1;
-  view.strides[0] = stride;
-  return view;
-}
-
-// An operand as the copy engine can bring it: where its pixels lie together instead of channels,
-// from a copy.
-Support take(const PointwiseProgram& program, View& view, std::optional<PackAcross>& pack) {
+// An operand as the copy engine can bring it.
+Support take(const PointwiseProgram& program, PackedOperand& operand) {
   if (!program.is_plain_load())
     return Support::no("an operation is fused into x or dy, which the copy engine brings");
-  view = program.steps[0].view;
+  const View& view = program.steps[0].view;
   const int rank = view.dims.rank();
   if (rank < 3 || rank > 5) return Support::no("1 to 3 spatial axes are supported");
-  if (view.strides[1] == 1) return Support::yes();
-  // [N, pixels, C]
-  std::vector<int> order = {0};
-  for (int axis = 2; axis < rank; ++axis) order.push_back(axis);
-  order.push_back(1);
-  PointwiseProgram from = reordered(program, order);
-  while (from.space.rank() > 3)
-    if (!join_axes({&from}, 1)) return Support::no("pixels that are no row, channels apart");
-  if (from.steps[0].view.strides[1] != 1)
-    return Support::no("neither channels nor pixels lie together");
-  pack = PackAcross{from, view.dtype, {from.space[1] * from.space[2], from.space[2], 1}};
-  view = channels_last(view);
+  for (const std::int64_t stride : view.strides)
+    if (stride < 0) return Support::no("an operand with a negative stride");
+  operand = take_pixels(program, view.dtype);
   return Support::yes();
 }
 
@@ -98,25 +75,23 @@ Support describe(const Region& region, FilterGradientShape& shape) {
     return Support::other_operation("the anchor is no backward-filter convolution");
   if (touches_unusual(region)) return Support::no("a ragged or complex tensor, or random numbers");
   if (reads_coordinates(region.epilogue)) return Support::no("a fused operation reads coordinates");
-  if (Support support = take(input_program(region, ConvBackwardFilter::x), shape.x, shape.pack_x);
-      !support)
+  if (Support support = take(input_program(region, ConvBackwardFilter::x), shape.x); !support)
     return support;
-  if (Support support =
-          take(input_program(region, ConvBackwardFilter::dy), shape.dy, shape.pack_dy);
-      !support)
+  if (Support support = take(input_program(region, ConvBackwardFilter::dy), shape.dy); !support)
     return support;
-  const DType dtype = shape.x.dtype;
-  if (dtype != shape.dy.dtype || (dtype != bf16 && dtype != f16 && dtype != f32))
+  const View &x = shape.x.view, &dy = shape.dy.view;
+  const DType dtype = x.dtype;
+  if (dtype != dy.dtype || (dtype != bf16 && dtype != f16 && dtype != f32))
     return Support::no("x and dy must both be bf16, f16 or f32");
   if (region.precision() != f32) return Support::no("computes in f32 only");
-  const int rank = shape.x.dims.rank();
+  const int rank = x.dims.rank();
   const Dims& dw = region.epilogue.space;
-  for (const Dims& dims : {shape.x.dims, shape.dy.dims, dw})
+  for (const Dims& dims : {x.dims, dy.dims, dw})
     if (element_count(dims) == 0) return Support::no("no elements");
 
-  shape.images = shape.x.dims[0];
+  shape.images = x.dims[0];
   shape.channels = dw[1];
-  shape.groups = shape.x.dims[1] / shape.channels;
+  shape.groups = x.dims[1] / shape.channels;
   shape.filters = dw[0] / shape.groups;
   if (shape.channels < kFewestChannels || shape.filters < kFewestChannels)
     return Support::no("{} channels and {} filters per group, {} at least", shape.channels,
@@ -124,23 +99,23 @@ Support describe(const Region& region, FilterGradientShape& shape) {
   const std::int64_t bytes = bit_width(dtype) / 8;
   if (shape.groups > 1 && (shape.channels * bytes % 16 != 0 || shape.filters * bytes % 16 != 0))
     return Support::no("groups of channels that do not begin at multiples of 16 bytes");
-  shape.all_channels = shape.x.dims[1];
+  shape.all_channels = x.dims[1];
   shape.all_filters = dw[0];
   shape.side = static_cast<int>(std::clamp<std::int64_t>(
       kBoxChannels / std::max(shape.channels, shape.filters), 1, shape.groups));
   shape.groups = ceil_div(shape.groups, shape.side);
   shape.channels *= shape.side;
   shape.filters *= shape.side;
-  shape.from = spatial_of(shape.x.dims, 1);
-  shape.to = spatial_of(shape.dy.dims, 1);
+  shape.from = spatial_of(x.dims, 1);
+  shape.to = spatial_of(dy.dims, 1);
   shape.window = spatial_of(dw, 1);
   shape.stride = per_axis(op->stride, 1);
   shape.dilation = per_axis(op->dilation, 1);
   shape.padding = per_axis(op->padding, 0);
-  shape.x_image = shape.x.strides[0];
-  shape.dy_image = shape.dy.strides[0];
-  shape.x_strides = spatial_of(shape.x.strides, 0);
-  shape.dy_strides = spatial_of(shape.dy.strides, 0);
+  shape.x_image = x.strides[0];
+  shape.dy_image = dy.strides[0];
+  shape.x_strides = spatial_of(x.strides, 0);
+  shape.dy_strides = spatial_of(dy.strides, 0);
   shape.flips = op->mode == ConvMode::convolution;
   if (shape.stride[1] > kMostStride || shape.stride[2] > kMostStride)
     return Support::no("a stride past {}", kMostStride);

@@ -4,10 +4,9 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
-#include "cuda/engines/pack_across.hpp"
+#include "cuda/engines/packed_operand.hpp"
 #include "cuda/launch/tensor_map.hpp"
 #include "plan/engine.hpp"
 
@@ -19,8 +18,7 @@ inline constexpr std::int64_t kBoxChannels = 64;
 struct FilterGradientShape {
   using Axes = std::array<std::int64_t, 3>;  // d, h, w; absent ones are of extent 1
 
-  View x, dy;  // channels last: of the tensors, or of copies in scratch
-  std::optional<PackAcross> pack_x, pack_dy;
+  PackedOperand x, dy;                                             // channels last
   std::int64_t images = 1, groups = 1, filters = 1, channels = 1;  // the last two of a group
   // Groups of few channels that are taken as one, whose box they fill: `groups`, `filters` and
   // `channels` are then of these. Products of one's filters with another's channels are left out.
@@ -35,7 +33,7 @@ struct FilterGradientShape {
   PointwiseProgram epilogue;  // over filters, spatial axes of the filter, channels
 
   std::int64_t taps() const { return window[0] * window[1] * window[2]; }
-  bool is_f32() const { return x.dtype == f32; }
+  bool is_f32() const { return x.view.dtype == f32; }
   int rank() const;  // of the tensor maps
 };
 

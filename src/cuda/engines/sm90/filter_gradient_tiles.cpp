@@ -105,8 +105,9 @@ double clocks_of_all(const Shape& shape, const Tile& tile, const Cut& cut,
 // Whether blocks share out all stages evenly: where tiles do not fill the multiprocessors by
 // themselves, and half of the L2 cache holds what they read: no two read the same at once.
 bool is_shared_out(const Shape& shape, const Cut& cut, const DeviceProps& device) {
-  const std::int64_t units = device.compute_units, bytes = bit_width(shape.x.dtype) / 8;
-  const std::int64_t read = (element_count(shape.x.dims) + element_count(shape.dy.dims)) * bytes;
+  const View &x = shape.x.view, &dy = shape.dy.view;
+  const std::int64_t units = device.compute_units, bytes = bit_width(x.dtype) / 8;
+  const std::int64_t read = (element_count(x.dims) + element_count(dy.dims)) * bytes;
   return cut.tiles % units != 0 && cut.tiles * cut.stage_count >= 2 * units &&
          2 * read <= device.l2_bytes;
 }

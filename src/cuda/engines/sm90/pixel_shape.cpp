@@ -23,24 +23,10 @@ int most_vector(const PointwiseProgram& epilogue) {
   return std::max(128 / widest, 1);
 }
 
-// Elements of 16 bytes, in whose multiples the copy engine counts distances.
-std::int64_t piece(DType dtype) { return 128 / bit_width(dtype); }
-
 bool is_product_type(DType a, DType b) {
   const auto is_fp8 = [](DType t) { return t == DType::e4m3 || t == DType::e5m2; };
   if (is_fp8(a) && is_fp8(b)) return true;
   return a == b && (a == bf16 || a == f16 || a == f32 || a == DType::i8);
-}
-
-// Row-major strides of `dims`, whose last axis has `pitch` elements.
-Dims strides_of(const Dims& dims, std::int64_t pitch) {
-  Dims strides = dims;
-  std::int64_t stride = 1;
-  for (int axis = dims.rank() - 1; axis >= 0; --axis) {
-    strides[axis] = stride;
-    stride *= axis == dims.rank() - 1 ? pitch : dims[axis];
-  }
-  return strides;
 }
 
 // The distance of neighbours along axes `first` on, row by row; nothing where they have none.
@@ -63,47 +49,6 @@ std::optional<std::int64_t> pixel_stride(View view) {
   return joint_stride(view, 0);
 }
 
-// Axes of the program that memory does not tell apart, but for the last one: of extent 1 it would
-// become one of them.
-void merge_rows(PointwiseProgram& program) {
-  Dims full = program.space, columns = full;
-  if (full[full.rank() - 1] == 1) return;
-  for (int axis = 0; axis + 1 < full.rank(); ++axis) columns[axis] = 1;
-  merge_axes({&program}, {&full, &columns});
-}
-
-PackedOperand packed(PackAcross pack) {
-  PackedOperand result;
-  std::int64_t elements = 1;
-  for (int axis = 0; axis < pack.strides.rank(); ++axis)
-    elements = std::max(elements, pack.strides[axis] * pack.from.space[axis]);
-  result.scratch_bytes = elements * bit_width(pack.dtype) / 8;
-  result.pack = std::move(pack);
-  return result;
-}
-
-// Pixels, with their channels together.
-PackedOperand take_pixels(const PointwiseProgram& program, DType dtype) {
-  if (program.is_plain_load() && is_contiguous(program.steps[0].view, 1))
-    return {.view = program.steps[0].view, .pack = {}};
-  if (are_computed(program)) return {.view = form_of_pixels(program, dtype), .pack = {}};
-  PackAcross pack{program, dtype, {}};
-  move_axis_last(pack.from, 1);
-  const Dims whole = pack.from.space;
-  merge_rows(pack.from);
-  const std::int64_t pitch = round_up(whole[whole.rank() - 1], piece(dtype));
-  pack.strides = strides_of(pack.from.space, pitch);
-  const Dims strides = strides_of(whole, pitch);
-  PackedOperand result = packed(std::move(pack));
-  result.view.dtype = dtype;
-  result.view.dims = program.space;
-  result.view.strides = program.space;
-  result.view.strides[0] = strides[0];
-  result.view.strides[1] = 1;
-  for (int axis = 2; axis < whole.rank(); ++axis) result.view.strides[axis] = strides[axis - 1];
-  return result;
-}
-
 // Filters [K, C, spatial...] as (contiguous, taps, other): (C, taps, K) as they lie or brought so;
 // `across`: (K of a group, taps, C of all groups).
 PackedOperand take_filters(const View& view, const PixelProduct& product, bool across) {
@@ -117,7 +62,7 @@ PackedOperand take_filters(const View& view, const PixelProduct& product, bool a
     return result;
   }
   const std::int64_t of_tap = *joint_stride(view, 2);
-  if (!across && is_contiguous(view, 1)) {
+  if (!across && lies_in_pieces(view, 1)) {
     result.view = view;
     result.view.dims = {channels, taps, filters};
     result.view.strides = {1, of_tap, view.strides[0]};
@@ -125,7 +70,7 @@ PackedOperand take_filters(const View& view, const PixelProduct& product, bool a
   }
   View from = view;
   Dims to;
-  const std::int64_t pitch = round_up(across ? of_group : channels, piece(view.dtype));
+  const std::int64_t pitch = round_up(across ? of_group : channels, piece_elements(view.dtype));
   const std::int64_t of_filter = view.strides[0], of_channel = view.strides[1];
   if (!across) {
     from.dims = {filters, taps, channels};
@@ -174,10 +119,10 @@ Support is_pixel_shape(const Region& region) {
   const PointwiseProgram &pixels = region.prologues[0], &filters = region.prologues[1];
   if (!filters.is_plain_load()) return Support::no("work on the filters before the product");
   if (reads_coordinates(pixels)) return Support::no("positions before the product");
-  if (are_computed(pixels) && !pixels.stores.empty())
-    return Support::no("an image that is stored as well");
   const View& filter = filters.steps[0].view;
   const DType of_pixels = region.anchor->inputs[0].dtype;
+  if (are_computed(pixels, of_pixels) && !pixels.stores.empty())
+    return Support::no("an image that is stored as well");
   if (!is_product_type(of_pixels, filter.dtype))
     return Support::no("operands of {} and {}, which no matrix unit multiplies",
                        to_string(of_pixels), to_string(filter.dtype));
@@ -238,17 +183,21 @@ PixelShape::PixelShape(const Region& region)
     : product(region),
       pixel_type(region.anchor->inputs[0].dtype),
       filter_type(region.anchor->inputs[1].dtype),
-      pixels(product.patches
-                 ? PackedOperand{.view = *patches_of(region.prologues[0].steps[0].view, product),
-                                 .pack = {}}
-                 : take_pixels(region.prologues[0], pixel_type)),
       epilogue(blended_epilogue(region)) {
+  const PointwiseProgram& image = region.prologues[0];
+  const bool is_computed = are_computed(image, pixel_type);
+  if (product.patches)
+    pixels.view = *patches_of(image.steps[0].view, product);
+  else if (is_computed)
+    pixels.view = form_of_pixels(image, pixel_type);
+  else
+    pixels = take_pixels(image, pixel_type);
   // Only of 16-bit types the matrix units take a factor whose depth is not contiguous.
   columns_lie = product.backward && bit_width(filter_type) == 16;
   filters =
       take_filters(region.prologues[1].steps[0].view, product, product.backward && !columns_lie);
   pointwise = product.is_pointwise() && pixel_stride(pixels.view).has_value();
-  if (are_computed(region.prologues[0])) computed = compute_pixels(region.prologues[0], pointwise);
+  if (is_computed) computed = compute_pixels(image, pointwise);
   swap = has_contiguous_pixels(region.epilogue.stores.at(0).view);
   vector = 1;
   const std::int64_t of_image = product.phases[0].pixels_of_image();
@@ -317,12 +266,12 @@ TensorMapForm PixelShape::pixel_map(const PixelProduct::Phase& phase, int tile,
       .dtype = pixel_type, .rounds_to_tf32 = pixel_type == f32, .swizzle = depth_bytes};
   form.axes.push_back({.extent = view.dims[1], .box = depth});
   const auto distance = [&](int axis) {  // of one element, any
-    return view.dims[axis] == 1 ? piece(pixel_type) : view.strides[axis];
+    return view.dims[axis] == 1 ? piece_elements(pixel_type) : view.strides[axis];
   };
   if (pointwise) {
     const std::int64_t count = pixel_count(phase);
     form.axes.push_back({.extent = count,
-                         .stride = count == 1 ? piece(pixel_type) : *pixel_stride(view),
+                         .stride = count == 1 ? piece_elements(pixel_type) : *pixel_stride(view),
                          .box = tile});
     return form;
   }
@@ -346,9 +295,9 @@ TensorMapForm PixelShape::filter_map(int tile, int depth_bytes) const {
                      .rounds_to_tf32 = filter_type == f32,
                      .swizzle = columns_lie ? 128 : depth_bytes};
   for (int axis = 0; axis < 3; ++axis)
-    form.axes.push_back(
-        {.extent = view.dims[axis],
-         .stride = axis > 0 && view.dims[axis] == 1 ? piece(filter_type) : view.strides[axis]});
+    form.axes.push_back({.extent = view.dims[axis],
+                         .stride = axis > 0 && view.dims[axis] == 1 ? piece_elements(filter_type)
+                                                                    : view.strides[axis]});
   form.axes[0].box = columns_lie ? 128 / bytes : depth;
   form.axes[2].box = columns_lie ? depth : tile;
   return form;
@@ -363,7 +312,7 @@ std::optional<TensorMapForm> PixelShape::row_map(View rows, int box_rows) const 
   if (dtype != bf16 && dtype != f16 && dtype != f32) return {};
   const int last = rows.dims.rank() - 1;
   const std::int64_t columns = rows.dims[last];
-  if (rows.strides[last] != 1 || rows.offset % piece(dtype) != 0) return {};
+  if (rows.strides[last] != 1 || rows.offset % piece_elements(dtype) != 0) return {};
   rows.dims[last] = 1;
   const std::optional<std::int64_t> stride = joint_stride(rows, 0);
   const std::int64_t count = element_count(rows.dims);
@@ -371,7 +320,7 @@ std::optional<TensorMapForm> PixelShape::row_map(View rows, int box_rows) const 
   TensorMapForm form{.dtype = dtype, .swizzle = kBoxRowBytes};
   form.axes.push_back({.extent = columns, .box = kBoxRowBytes / (bit_width(dtype) / 8)});
   form.axes.push_back(
-      {.extent = count, .stride = count == 1 ? piece(dtype) : *stride, .box = box_rows});
+      {.extent = count, .stride = count == 1 ? piece_elements(dtype) : *stride, .box = box_rows});
   if (refusal(form) != nullptr) return {};
   return form;
 }

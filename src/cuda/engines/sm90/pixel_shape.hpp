@@ -4,20 +4,13 @@
 
 #include <optional>
 
-#include "cuda/engines/pack_across.hpp"
+#include "cuda/engines/packed_operand.hpp"
 #include "cuda/engines/pixel_product.hpp"
 #include "cuda/engines/product_tails.hpp"
 #include "cuda/engines/sm90/computed_pixels.hpp"
 #include "cuda/launch/tensor_map.hpp"
 
 namespace ashlar::cuda {
-
-// An operand in memory, or in scratch after a launch that brings it into order.
-struct PackedOperand {
-  View view;                       // in scratch: no tensor
-  std::optional<PackAcross> pack;  // how it comes there
-  std::int64_t scratch_bytes = 0;
-};
 
 struct PixelShape {
   explicit PixelShape(const Region& region);
@@ -40,6 +33,7 @@ struct PixelShape {
     return product.images * phase.pixels_of_image();
   }
   std::int64_t scratch_bytes() const { return pixels.scratch_bytes + filters.scratch_bytes; }
+  double moved_bytes() const { return pixels.moved_bytes + filters.moved_bytes; }
   // With lines as windows in shared memory want them; nothing where they cannot be had. With one
   // tap they are as they were.
   std::optional<PixelShape> with_windows() const;

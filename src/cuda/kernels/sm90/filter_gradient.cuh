@@ -145,6 +145,18 @@ __device__ inline void load_x(const Args& args, const Work& work, const Place& p
        place.d * kStrideD + work.tap_d * kDilationD - kPaddingD, place.n);
 }
 
+// The sums of two neighbouring channels of a group, from `channel` on. Of an odd number of channels
+// pairs begin anywhere, and the last one has no second.
+__device__ inline void store_pair(float* to, int channel, float first, float second) {
+  if constexpr (kGroupChannels % 2 == 0) {
+    // By name: the compiler made two stores of a float2.
+    store_piece((uint2*)to, make_uint2(__float_as_uint(first), __float_as_uint(second)));
+  } else {
+    to[0] = first;
+    if (channel + 1 < kGroupChannels) to[1] = second;
+  }
+}
+
 // From a multiple of 1024 on, where the swizzle's pattern begins. Not rounded as an integer: the
 // compiler would forget which memory it is.
 __device__ inline uint8* aligned_shared_memory() {

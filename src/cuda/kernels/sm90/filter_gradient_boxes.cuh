@@ -103,8 +103,7 @@ __device__ inline void keep_sums(const Args& args, const Work& work, int split, 
                   (row * (kWindowD * kWindowH * kWindowW) + tap) * (int64)kGroupChannels + own;
       const float first = is_zero ? 0 : sums[4 * j + 2 * half];
       const float second = is_zero ? 0 : sums[4 * j + 2 * half + 1];
-      // By name: the compiler made two stores of a float2.
-      store_piece((uint2*)to, make_uint2(__float_as_uint(first), __float_as_uint(second)));
+      store_pair(to, own, first, second);
     }
   }
 }

@@ -184,10 +184,8 @@ __device__ inline void keep_sums(const Args& args, const Work& work, int split, 
       if constexpr (kFlip) tap = kWindowD * kWindowH * kWindowW - 1 - tap;
       float* to = (float*)args.partial +
                   (row * (kWindowD * kWindowH * kWindowW) + tap) * (int64)kGroupChannels + own;
-      store_piece(
-          (uint2*)to,
-          make_uint2(is_zero ? 0 : __float_as_uint(sums[across][4 * pair + column % 2]),
-                     is_zero ? 0 : __float_as_uint(sums[across][4 * pair + 2 + column % 2])));
+      store_pair(to, own, is_zero ? 0 : sums[across][4 * pair + column % 2],
+                 is_zero ? 0 : sums[across][4 * pair + 2 + column % 2]);
     }
   }
 }

@@ -1,0 +1,32 @@
+// For tests of operands that the copy engine cannot take as they lie.
+#pragma once
+
+#include <ashlar/ashlar.hpp>
+#include <string>
+#include <vector>
+
+#include "plan/plan_data.hpp"
+
+namespace ashlar::cuda {
+
+// An input of these extents, or the slice of one that has so many channels more on both sides.
+inline Value input_channels(Graph& graph, Dims dims, std::int64_t left_out, DType dtype,
+                            const Layout& layout) {
+  Dims start, whole = dims;
+  whole[1] += 2 * left_out;
+  const Value image = graph.input("x", whole, dtype, layout);
+  if (left_out == 0) return image;
+  for (int axis = 0; axis < dims.rank(); ++axis) start.push_back(axis == 1 ? left_out : 0);
+  dims[1] += left_out;
+  return graph.slice(image, start, dims);
+}
+
+// The engines of a graph's regions on an H200.
+inline std::vector<std::string> engines_on_h200(const Graph& graph) {
+  const auto plan = build_plan(graph, Device::named("h200").props(), {}, nullptr, false);
+  std::vector<std::string> result;
+  for (const PlanData::Step& step : plan->steps) result.emplace_back(step.choice.engine->id());
+  return result;
+}
+
+}  // namespace ashlar::cuda
