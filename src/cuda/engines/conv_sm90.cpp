@@ -116,7 +116,8 @@ class ConvSm90Engine final : public CudaEngine {
     std::vector<Config> result;
     const bool has_windows = windows.has_value() && !promotes(shape.pixel_type);
     const auto may_take = [&](const ProductTile& tile) {
-      return region.reductions.empty() || has_room_for_tails(tile, shape.computed.has_value());
+      return region.reductions.empty() ||
+             has_room_for_tails(tile, region.reductions.size(), shape.computed.has_value());
     };
     const auto add_windows = [&](const PixelShape& with, const ProductTile& tile) {
       const WindowStages stages = window_stages(with, tile, device);
@@ -150,8 +151,10 @@ class ConvSm90Engine final : public CudaEngine {
             region.reductions.empty() ? with_boxes(shape, tile) : std::optional<ProductTile>();
         // Who computes pixels leaves no registers for the largest tile beside its addresses.
         const bool has_room = !shape.computed || tile.m * tile.n <= 128 * 128;
+        // Nor do filters that stay beside a residual, for wide tiles with boxes.
+        const bool is_full = boxes && tile.n > 128 && added_bits(shape.epilogue) > 0;
         if (has_windows && shape.has_one_tap() && tile.cluster == 1 && tile.producers == 1 &&
-            has_room)
+            has_room && !is_full)
           add_windows(shape, boxes.value_or(tile));
         const bool ends_soon = boxes && is_short(shape, tile);
         if (ends_soon) result.push_back(config_of(region, shape, *boxes, nullptr, device));

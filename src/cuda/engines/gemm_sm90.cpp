@@ -146,7 +146,8 @@ class GemmSm90Engine final : public CudaEngine {
                                 .slow_to_bring = shape.computes()};
     std::vector<Config> result;
     for (const ProductTile& tile : tiles_for(shape))
-      if (region.reductions.empty() || has_room_for_tails(tile, shape.computes()))
+      if (region.reductions.empty() ||
+          has_room_for_tails(tile, region.reductions.size(), shape.computes()))
         add_configs(tile, cluster_tiles(shape, tile), shared_depth, factors, config_of, device,
                     region.precision(), result);
     sort_by_cost(result, device, region.precision());

@@ -202,7 +202,9 @@ ProductTile tile_of(const Config& config) {
           .producers = knob("producers")};
 }
 
-bool has_room_for_tails(const ProductTile& tile, bool computes) {
+bool has_room_for_tails(const ProductTile& tile, std::size_t reductions, bool computes) {
+  constexpr std::size_t kMostBehindWideTiles = 3;  // one more spills
+  if (tile.n > 128 && !tile.ping_pong && reductions > kMostBehindWideTiles) return false;
   return tile.row_blocks() * tile.n <= (computes && tile.ping_pong ? 128 : 256);
 }
 

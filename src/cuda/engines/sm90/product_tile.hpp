@@ -76,7 +76,7 @@ ProductTile tile_of(const Config& config);
 
 // Whether threads have registers for reductions behind the product beside their sums. `computes`:
 // others compute a factor, and have some of them.
-bool has_room_for_tails(const ProductTile& tile, bool computes);
+bool has_room_for_tails(const ProductTile& tile, std::size_t reductions, bool computes);
 
 // As many boxes of results as keep a warp from waiting: four, or two where other warpgroups
 // multiply meanwhile. They are written in turns, so they divide those of a row. 0: the tile has no

@@ -167,7 +167,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
 }
 
 // The same for pointers that are not aligned.
-extern "C" __global__ void __launch_bounds__(kThreads)
+extern "C" __global__ void __launch_bounds__(kThreads, 1)
     product_sm80_elements(const __grid_constant__ Args args) {
   product<Loader<OperandA, TypeA, kTileM, kDirect>, Loader<OperandB, TypeB, kTileN, kDirect>, 1>(
       args);
