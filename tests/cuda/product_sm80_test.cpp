@@ -1,5 +1,6 @@
 // Products and convolutions on tensor cores by mma.sync: kernels of the main shapes compile without
 // spills for every architecture, and small ones agree with the oracle.
+#include <algorithm>
 #include <cstdlib>
 #include <tuple>
 
@@ -7,6 +8,7 @@
 #include "direction.hpp"
 #include "engine_agrees.hpp"
 #include "engine_compiles.hpp"
+#include "product_graphs.hpp"
 
 namespace ashlar::cuda {
 namespace {
@@ -91,6 +93,31 @@ TEST_F(ProductSm80, ConvolutionsCompileWithoutSpills) {
                     architectures(usual), is_long());
 }
 
+bool is_packed(const Config& config) {
+  return std::any_of(config.knobs.begin(), config.knobs.end(),
+                     [](const auto& knob) { return knob.first == "packed"; });
+}
+
+// Pixels of a channel lie together: brought into order first, which is the cheaper way by far.
+TEST(ProductSm80Plans, OtherOrders) {
+  const DeviceProps a100 = known_gpu("sm_80");
+  for (const ConvDirection direction : {ConvDirection::forward, ConvDirection::data}) {
+    const ConvGraph nchw{.direction = direction, .layout = row_major};
+    const auto plan = build_plan(nchw.graph(), a100, {}, nullptr, false);
+    ASSERT_EQ(plan->steps.size(), 1u);
+    EXPECT_EQ(plan->steps[0].choice.engine->id(), "cuda.conv_sm80");
+    EXPECT_TRUE(is_packed(plan->steps[0].choice.config));
+    const auto ordered =
+        build_plan(ConvGraph{.direction = direction}.graph(), a100, {}, nullptr, false);
+    EXPECT_FALSE(is_packed(ordered->steps.at(0).choice.config));
+  }
+  // No way to bring f64 through registers of 32 bits.
+  const ConvGraph wide{.dtype = f64, .layout = row_major};
+  const auto plan = build_plan(wide.graph(), a100, {}, nullptr, false);
+  for (const Config& config : conv_sm80_engine().configs(plan->steps.at(0).region, a100))
+    EXPECT_FALSE(is_packed(config));
+}
+
 class GpuProductSm80 : public testing::Test {
  protected:
   void SetUp() override {
@@ -101,6 +128,22 @@ class GpuProductSm80 : public testing::Test {
 TEST_F(GpuProductSm80, Transposes) {
   expect_agrees(gemm_sm80_engine(), product(bf16, {.b_turned = true}));
   expect_agrees(gemm_sm80_engine(), product(bf16, {.a_turned = true}));
+}
+
+TEST_F(GpuProductSm80, BroughtIntoOrder) {
+  for (const ConvDirection direction : {ConvDirection::forward, ConvDirection::data})
+    for (const DType dtype : {bf16, f32}) {
+      const ConvGraph small{.dtype = dtype,
+                            .direction = direction,
+                            .images = 2,
+                            .channels = 32,
+                            .filters = 48,
+                            .extent = {7, 6},
+                            .layout = row_major,
+                            .fused = direction == ConvDirection::forward};
+      expect_agrees(conv_sm80_engine(), small.graph(), true, 3, support::Fill::plain,
+                    Device::named("cuda:0").props(), is_packed);
+    }
 }
 
 // Rows that end anywhere: elements one by one.

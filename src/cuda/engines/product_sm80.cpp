@@ -1,12 +1,31 @@
 // Matrix products and convolutions on tensor cores by cp.async and mma.sync: any layout, type and
 // fusion, on every GPU from sm_80 on.
+#include <algorithm>
+
 #include "cuda/engines/engines.hpp"
 #include "cuda/engines/product_tails.hpp"
 #include "cuda/engines/sm80/product_design.hpp"
+#include "cuda/engines/tile_cost.hpp"
 
 namespace ashlar::cuda {
 
 namespace {
+
+// The region with every operand in order that threads would load element by element; nothing where
+// there is none, or bringing them into order does not help. One that is may want another one to be.
+std::optional<PackedRegion> in_order(const Region& region, const DeviceProps& device) {
+  std::vector<int> slots = ProductDesigner(region, device).slots_by_element();
+  while (auto packed = packed_region(region, slots)) {
+    const ProductDesigner designer(packed->region, device, packed->packs);
+    if (designer.loads_whole_pieces()) return packed;
+    const std::vector<int> more = designer.slots_by_element();
+    if (more.empty()) return {};
+    if (std::find_first_of(more.begin(), more.end(), slots.begin(), slots.end()) != more.end())
+      return {};
+    slots.insert(slots.end(), more.begin(), more.end());
+  }
+  return {};
+}
 
 class ProductEngine : public CudaEngine {
  public:
@@ -30,11 +49,21 @@ class ProductEngine : public CudaEngine {
     return ProductDesigner(region, device).support();
   }
   std::vector<Config> configs(const Region& region, const DeviceProps& device) const override {
-    return ProductDesigner(region, device).configs(id());
+    std::vector<Config> result = ProductDesigner(region, device).configs(id());
+    if (const auto packed = in_order(region, device)) {
+      for (Config& config : ProductDesigner(packed->region, device, packed->packs).configs(id()))
+        result.push_back(std::move(config));
+      sort_by_cost(result, device, region.precision());
+    }
+    return result;
   }
   KernelDesign design(const Graph& graph, const Region& region, const Config& config,
                       const DeviceProps& device) const override {
-    return ProductDesigner(region, device).design(graph, config);
+    const bool is_packed = std::any_of(config.knobs.begin(), config.knobs.end(),
+                                       [](const auto& knob) { return knob.first == kPacked; });
+    if (!is_packed) return ProductDesigner(region, device).design(graph, config);
+    const auto packed = in_order(region, device);
+    return ProductDesigner(packed->region, device, packed->packs).design(graph, config);
   }
 
  private:

@@ -156,6 +156,7 @@ OperandText::OperandText(const TensorProduct& product, const ProductOperand& ope
       outer_(outer),
       dtype_(operand.dtype),
       type_(type),
+      slot_(operand.slot),
       is_plain_(operand.program.is_plain_load() && bit_width(operand.dtype) >= 8 &&
                 operand.program.steps[0].view.dtype == operand.dtype) {
   ProductOperand moved = operand;
@@ -226,14 +227,17 @@ bool OperandText::fits_together(int count) const {
 }
 
 std::string OperandText::print(const std::string& name, const Graph& graph,
-                               VariantArguments& arguments) const {
+                               VariantArguments& arguments, std::optional<int> booking) const {
   const std::string function = name + "_program";
   std::string text, load, element;
   if (is_plain_) {
     const int together = mode == LoadMode::async      ? vector * bit_width(dtype_) / 8
                          : mode == LoadMode::together ? kVectorBytes
                                                       : kAnyAddress;
-    arguments.arguments().pointer(name + "_data", program_.steps[0].view, together);
+    if (booking)
+      arguments.arguments().scratch(name + "_data", *booking);
+    else
+      arguments.arguments().pointer(name + "_data", program_.steps[0].view, together);
     load =
         "    load_words<kCount>(Type(), Element(), data(args) + (a.offset + b.offset), words);\n";
     element =

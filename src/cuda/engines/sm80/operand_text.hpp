@@ -2,6 +2,7 @@
 // into shared memory (kernels/sm80/loader.cuh).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,8 +56,10 @@ class OperandText {
   bool outer_is_fast = false;
   bool converts() const { return dtype_ != type_; }
   int place_numbers() const { return static_cast<int>(map_.targets.size()); }
-  // struct NAME
-  std::string print(const std::string& name, const Graph& graph, VariantArguments& arguments) const;
+  int slot() const { return slot_; }  // of the anchor's inputs
+  // struct NAME; of an operand that is in scratch, where.
+  std::string print(const std::string& name, const Graph& graph, VariantArguments& arguments,
+                    std::optional<int> booking) const;
 
  private:
   bool fits_async(Group group, int count) const;
@@ -67,6 +70,7 @@ class OperandText {
   const TensorProduct& product_;
   Group outer_;
   DType dtype_, type_;
+  int slot_;
   bool is_plain_;
 };
 

@@ -84,11 +84,28 @@ Support product_types(const Region& region, const TensorProduct& product, Produc
   return Support::yes();
 }
 
-ProductDesigner::ProductDesigner(const Region& region, const DeviceProps& device)
-    : region_(region), device_(device), support_(check()) {
+const PackedOperands ProductDesigner::kNone;
+
+ProductDesigner::ProductDesigner(const Region& region, const DeviceProps& device,
+                                 const PackedOperands& packs)
+    : region_(region), device_(device), packs_(packs), support_(check()) {
   if (!support_) return;
   operands_.emplace_back(product_, product_.a, Group::m, types_.a);
   operands_.emplace_back(product_, product_.b, Group::n, types_.b);
+}
+
+std::vector<int> ProductDesigner::slots_by_element() const {
+  std::vector<int> slots;
+  for (const OperandText& operand : operands_)
+    if (operand.mode == LoadMode::elements) slots.push_back(operand.slot());
+  return slots;
+}
+
+bool ProductDesigner::loads_whole_pieces() const {
+  return std::all_of(operands_.begin(), operands_.end(), [&](const OperandText& operand) {
+    return operand.mode == LoadMode::together ||
+           (operand.mode == LoadMode::async && operand.vector * bytes_of(types_.a) == kVectorBytes);
+  });
 }
 
 Support ProductDesigner::check() {
@@ -235,6 +252,7 @@ Config ProductDesigner::config_of(const WarpTile& tile, std::string_view engine)
   Config config;
   config.knobs = {{"tile_m", tile.m},      {"tile_n", tile.n},    {"tile_bytes", tile.bytes},
                   {"stages", tile.stages}, {"split", tile.split}, {"products", tile.products}};
+  if (!packs_.empty()) config.knobs.emplace_back(kPacked, 1);
   config.notes.runtime_compiled = true;
   config.notes.tf32 = types_.rounds_to_tf32 && tile.products == 1;
   config.notes.truncating_sums = types_.sum == f32 && tile.products == 1;
@@ -243,6 +261,11 @@ Config ProductDesigner::config_of(const WarpTile& tile, std::string_view engine)
   const double size = static_cast<double>(bytes_of(types_.sum));
   if (tile.split > 1)
     config.scratch_bytes = SplitSum{product_.d.program, tile.split, types_.sum, 0}.bytes();
+  double packed_bytes = 0;
+  for (const auto& [slot, operand] : packs_) {
+    config.scratch_bytes += operand.scratch_bytes;
+    packed_bytes += operand.moved_bytes;
+  }
   // Elements one by one: 21 and 45 TFLOP/s on an H200 where vectors give 400 (filter gradients of
   // stems, bf16).
   // f32 in parts is taken apart between the products, with two sums for each: 0.38 to 0.6 of what
@@ -274,12 +297,12 @@ Config ProductDesigner::config_of(const WarpTile& tile, std::string_view engine)
   const double per_result = region_.bytes() / std::max(elements, 1.0);
   work.store_bytes = tile.split > 1 ? area * size : area * std::min(per_result, 16.0);
   work.memory_bytes =
-      region_.bytes() +
+      region_.bytes() + packed_bytes +
       (tile.split > 1 ? 2.0 * elements * size * static_cast<double>(tile.split) : 0.0);
   work.blocks_per_sm = static_cast<int>(blocks_per_sm(tile));
   work.launches =
       static_cast<int>(ceil_div(static_cast<std::int64_t>(product_.variants), kVariantsPerLaunch) +
-                       (tile.split > 1 ? 1 : 0));
+                       (tile.split > 1 ? 1 : 0) + static_cast<std::int64_t>(packs_.size()));
   work.efficiency = efficiency;
   config.cost = tile_cost(work, device_, region_.precision());
   return config;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cuda/engines/sm80/operand_text.hpp"
+#include "cuda/engines/sm80/packed_region.hpp"
 #include "cuda/launch/kernel_design.hpp"
 
 namespace ashlar::cuda {
@@ -31,10 +32,19 @@ struct WarpTile {
   std::int64_t threads() const { return 32 * warps_m() * warps_n(); }
 };
 
+// The knob of configurations whose operands are brought into order first; others have none.
+inline constexpr const char* kPacked = "packed";
+
 class ProductDesigner {
  public:
-  ProductDesigner(const Region& region, const DeviceProps& device);
+  // `packs`: where operands of the region are in scratch, how they come there.
+  ProductDesigner(const Region& region, const DeviceProps& device,
+                  const PackedOperands& packs = kNone);
   Support support() const { return support_; }
+  // Inputs of the anchor that are loaded element by element.
+  std::vector<int> slots_by_element() const;
+  // Whether all are loaded 16 bytes at a time.
+  bool loads_whole_pieces() const;
   std::vector<Config> configs(std::string_view engine) const;
   KernelDesign design(const Graph& graph, const Config& config) const;
 
@@ -50,14 +60,16 @@ class ProductDesigner {
   std::int64_t depth_of_stage(const WarpTile& tile) const;
   Config config_of(const WarpTile& tile, std::string_view engine) const;
   int result_vector() const;
-  LaunchDesign launch(const Graph& graph, const WarpTile& tile, std::size_t first,
-                      int partial) const;
+  LaunchDesign launch(const Graph& graph, const WarpTile& tile, std::size_t first, int partial,
+                      const std::map<int, int>& bookings) const;
   std::string print_epilogue(const Graph& graph, Arguments& arguments, bool is_split) const;
   std::string print_depth(const Graph& graph, VariantArguments& arguments) const;
 
   static constexpr std::size_t kVariantsPerLaunch = 8;
+  static const PackedOperands kNone;
   const Region& region_;
   const DeviceProps& device_;
+  const PackedOperands& packs_;
   TensorProduct product_;
   ProductTypes types_;
   Support support_;

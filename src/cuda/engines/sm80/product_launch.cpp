@@ -110,7 +110,7 @@ std::string ProductDesigner::print_depth(const Graph& graph, VariantArguments& a
 }
 
 LaunchDesign ProductDesigner::launch(const Graph& graph, const WarpTile& tile, std::size_t first,
-                                     int partial) const {
+                                     int partial, const std::map<int, int>& bookings) const {
   LaunchDesign launch;
   const std::size_t count = std::min(product_.variants, kVariantsPerLaunch);
   VariantArguments arguments(launch.arguments, first, count);
@@ -136,11 +136,15 @@ LaunchDesign ProductDesigner::launch(const Graph& graph, const WarpTile& tile, s
   launch.arguments.number("depth_of_split",
                           ceil_div(ceil_div(longest_depth(), stage), tile.split) * stage);
   if (tile.split > 1) launch.arguments.scratch("partial", partial);
-  const std::string printed = operands_[0].print("OperandA", graph, arguments) +
-                              operands_[1].print("OperandB", graph, arguments) +
-                              print_place(product_, product_.d, arguments) +
-                              print_epilogue(graph, launch.arguments, tile.split > 1) +
-                              print_depth(graph, arguments);
+  const auto print_operand = [&](const OperandText& operand, const char* name) {
+    const auto found = bookings.find(operand.slot());
+    return operand.print(name, graph, arguments,
+                         found == bookings.end() ? std::nullopt : std::optional(found->second));
+  };
+  const std::string printed =
+      print_operand(operands_[0], "OperandA") + print_operand(operands_[1], "OperandB") +
+      print_place(product_, product_.d, arguments) +
+      print_epilogue(graph, launch.arguments, tile.split > 1) + print_depth(graph, arguments);
   const std::vector<const PointwiseProgram*> programs = {&product_.a.program, &product_.b.program,
                                                          &product_.d.program};
   const std::int64_t warp_n = tile.n / tile.warps_n();
@@ -179,11 +183,16 @@ KernelDesign ProductDesigner::design(const Graph& graph, const Config& config) c
   const WarpTile tile{config.knob("tile_m"), config.knob("tile_n"), config.knob("tile_bytes"),
                       config.knob("stages"), config.knob("split"),  config.knob("products")};
   KernelDesign result;
+  std::map<int, int> bookings;  // by input of the anchor
+  for (const auto& [slot, operand] : packs_) {
+    bookings[slot] = result.scratch.add(fmt::format("input {}", slot), operand.scratch_bytes);
+    result.launches.push_back(pack_across(graph, *operand.pack, bookings[slot]));
+  }
   SplitSum sum{product_.d.program, tile.split, types_.sum, 0};
   if (tile.split > 1) sum.booking = result.scratch.add("partial sums", sum.bytes());
   for (std::size_t first = 0; first < product_.variants; first += kVariantsPerLaunch)
     if (tile_count(tile, first, kVariantsPerLaunch) > 0)
-      result.launches.push_back(launch(graph, tile, first, sum.booking));
+      result.launches.push_back(launch(graph, tile, first, sum.booking, bookings));
   if (tile.split > 1) result.launches.push_back(split_sum(graph, sum, region_.precision()));
   return result;
 }

@@ -195,7 +195,7 @@ class Convolution {
     return product;
   }
   ProductOperand operand(const PointwiseProgram& program, int slot) const {
-    return {program, {}, region_.anchor->inputs[static_cast<std::size_t>(slot)].dtype};
+    return {program, {}, region_.anchor->inputs[static_cast<std::size_t>(slot)].dtype, slot};
   }
   std::vector<Numbers> pixels(const Dims& dims) const {
     std::vector<Numbers> result = {same(dims[0])};
@@ -266,8 +266,8 @@ TensorProduct matrix_product(const Region& region, const Matmul& op) {
   product.digits[2] = {{c[rank - 1]}};
   product.digits[3] = {{a[a.rank() - 1]}};
   const auto operand = [&](const PointwiseProgram& program, const Dims& dims, Group row,
-                           Group column, DType dtype) {
-    ProductOperand result{program, {}, dtype};
+                           Group column, DType dtype, int slot) {
+    ProductOperand result{program, {}, dtype, slot};
     const int absent = rank - dims.rank();  // leading axes
     for (int axis = 0; axis < dims.rank() - 2; ++axis) {
       Coordinate coordinate{{0}, {}};
@@ -279,10 +279,10 @@ TensorProduct matrix_product(const Region& region, const Matmul& op) {
     return result;
   };
   product.a = operand(input_program(region, Matmul::a), a, Group::m, Group::k,
-                      anchor.inputs[Matmul::a].dtype);
+                      anchor.inputs[Matmul::a].dtype, Matmul::a);
   product.b = operand(input_program(region, Matmul::b), anchor.inputs[Matmul::b].dims, Group::k,
-                      Group::n, anchor.inputs[Matmul::b].dtype);
-  product.d = operand(region.epilogue, c, Group::m, Group::n, anchor.outputs[Matmul::c].dtype);
+                      Group::n, anchor.inputs[Matmul::b].dtype, Matmul::b);
+  product.d = operand(region.epilogue, c, Group::m, Group::n, anchor.outputs[Matmul::c].dtype, -1);
   const auto length = [&](int slot) {
     const PointwiseProgram& program = input_program(region, slot);
     return program.empty() ? View{} : program.steps[0].view;

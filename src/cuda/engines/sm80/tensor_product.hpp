@@ -33,6 +33,7 @@ struct ProductOperand {
   PointwiseProgram program;             // of A and B: how elements come to be; of D: the epilogue
   std::vector<Coordinate> coordinates;  // one per axis of the program
   DType dtype = f32;
+  int slot = -1;  // of the anchor's inputs
 };
 
 // The axis along which elements lie together in the largest tensor that the program stores, or else
