@@ -162,6 +162,11 @@ Support is_pixel_shape(const Region& region) {
                        product.depth);
   constexpr std::array<std::int64_t, 3> kFurthest = {0xffff, 0xff, 0x1f};
   constexpr std::int64_t kMostPixels = std::numeric_limits<int>::max() - (1 << 20);
+  // Brought into order they would be mostly zeros.
+  const std::int64_t channels = region.anchor->inputs[0].dims[1];
+  if (shape.pixels.pack && reads_along(pixels, 1) && channels < piece_elements(bf16) &&
+      bit_width(of_pixels) > 8 && product.spatial < 3)
+    return Support::no("{} channels side by side, which cuda.conv_direct takes", channels);
   for (const PixelProduct::Phase& phase : product.phases) {
     if (static_cast<double>(product.images) * static_cast<double>(phase.pixels_of_image()) >
         static_cast<double>(kMostPixels))
