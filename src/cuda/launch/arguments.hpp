@@ -65,9 +65,8 @@ class Arguments {
     std::int64_t value = 0;  // number; real: its bits; pointer: byte offset; scratch: booking
     TensorId tensor = kNoTensor;
     DType dtype = f32;
-    int multiple =
-        kAnyAddress;  // pointer, map_of_tensor: bytes that the address is to be a multiple of
-    int array = -1;   // words of the array that begins here, 0 inside one; -1: no array
+    int multiple = kAnyAddress;  // pointer, map_of_tensor: bytes that must divide the address
+    int array = -1;              // words of the array that begins here, 0 inside one; -1: no array
   };
   std::string add(Word word);
   std::string add_map(Word word, TensorMapForm form);

@@ -84,7 +84,10 @@ Support product_types(const Region& region, const TensorProduct& product, Produc
   return Support::yes();
 }
 
-const PackedOperands ProductDesigner::kNone;
+const PackedOperands& ProductDesigner::none() {
+  static const PackedOperands empty;
+  return empty;
+}
 
 ProductDesigner::ProductDesigner(const Region& region, const DeviceProps& device,
                                  const PackedOperands& packs)

@@ -39,7 +39,7 @@ class ProductDesigner {
  public:
   // `packs`: where operands of the region are in scratch, how they come there.
   ProductDesigner(const Region& region, const DeviceProps& device,
-                  const PackedOperands& packs = kNone);
+                  const PackedOperands& packs = none());
   Support support() const { return support_; }
   // Inputs of the anchor that are loaded element by element.
   std::vector<int> slots_by_element() const;
@@ -66,7 +66,7 @@ class ProductDesigner {
   std::string print_depth(const Graph& graph, VariantArguments& arguments) const;
 
   static constexpr std::size_t kVariantsPerLaunch = 8;
-  static const PackedOperands kNone;
+  static const PackedOperands& none();
   const Region& region_;
   const DeviceProps& device_;
   const PackedOperands& packs_;
