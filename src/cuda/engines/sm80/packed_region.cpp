@@ -5,8 +5,10 @@
 namespace ashlar::cuda {
 
 std::optional<PackedRegion> packed_region(const Region& region, const std::vector<int>& slots) {
+  // Columns of filter gradients follow the layout of dw: of several taps none would gain by it.
+  if (!region.anchor_as<ConvForward>() && !region.anchor_as<ConvBackwardData>()) return {};
   // The launch computes in f32.
-  if (slots.empty() || region.anchor_as<Matmul>() || region.precision() != f32) return {};
+  if (slots.empty() || region.precision() != f32) return {};
   PackedRegion result{region, {}};
   for (const int slot : slots) {
     const auto i = static_cast<std::size_t>(slot);

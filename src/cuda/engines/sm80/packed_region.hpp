@@ -18,7 +18,7 @@ struct PackedRegion {
 };
 
 // With these inputs of the anchor, each of which the launch must be able to bring; nothing where
-// one of them it cannot, or the region is no convolution.
+// one of them it cannot, or the region is no convolution forward or backward-data.
 std::optional<PackedRegion> packed_region(const Region& region, const std::vector<int>& slots);
 
 }  // namespace ashlar::cuda
