@@ -115,29 +115,26 @@ TEST_F(GpuAnyAddress, Slices) {
   }
 }
 
+Graph small_convolution(ConvDirection direction, const Layout& layout) {
+  return ConvGraph{.direction = direction,
+                   .images = 2,
+                   .channels = 64,
+                   .filters = 64,
+                   .extent = {6, 5},
+                   .layout = layout}
+      .graph();
+}
+
 TEST_F(GpuAnyAddress, FilterGradients) {
   for (const Layout& layout : {channels_last, row_major})
-    expect_agrees(ConvGraph{.direction = ConvDirection::filter,
-                            .images = 2,
-                            .channels = 64,
-                            .filters = 64,
-                            .extent = {6, 5},
-                            .layout = layout}
-                      .graph(),
-                  "cuda.conv_wgrad_sm90", {.offset = 4});
+    expect_agrees(small_convolution(ConvDirection::filter, layout), "cuda.conv_wgrad_sm90",
+                  {.offset = 4});
 }
 
 // The launch that brings pixels into order takes them from anywhere.
 TEST_F(GpuAnyAddress, PixelsBroughtIntoOrder) {
   for (const ConvDirection direction : {ConvDirection::forward, ConvDirection::data})
-    expect_agrees(ConvGraph{.direction = direction,
-                            .images = 2,
-                            .channels = 64,
-                            .filters = 64,
-                            .extent = {6, 5},
-                            .layout = row_major}
-                      .graph(),
-                  "cuda.conv_sm90", {.offset = 4});
+    expect_agrees(small_convolution(direction, row_major), "cuda.conv_sm90", {.offset = 4});
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cuda/engines/engines.hpp"
+#include "cuda/launch/tensor_map.hpp"
 
 namespace ashlar::cuda {
 
@@ -11,7 +12,7 @@ namespace {
 bool begins_at_piece(const View& view) {
   const bool is_one_element = std::all_of(view.strides.begin(), view.strides.end(),
                                           [](std::int64_t stride) { return stride == 0; });
-  return is_one_element || view.offset * bit_width(view.dtype) % (kVectorBytes * 8) == 0;
+  return is_one_element || view.offset % piece_elements(view.dtype) == 0;
 }
 
 bool keeps(const PlanNotes& promised, const PlanNotes& notes) {
