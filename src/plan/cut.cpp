@@ -195,11 +195,15 @@ class Cutter {
     for (NodeId id : group.tails) visit(id);
   }
 
+  // The node that computes `id` as it is, not through a view of its memory.
+  NodeId producer_of(TensorId id) const {
+    return GraphAccess::data(lowered_.graph).producers[static_cast<std::size_t>(id)];
+  }
+
   // `id` is a value the epilogue holds in a register.
   bool is_value_of(int g, TensorId id) const {
     const Group& group = groups_[static_cast<std::size_t>(g)];
-    const NodeId producer =
-        GraphAccess::data(lowered_.graph).producers[static_cast<std::size_t>(id)];
+    const NodeId producer = producer_of(id);
     if (producer == kNoNode) return false;
     return group.after.contains(producer) ||
            (producer == group.anchor && node(producer).outputs[0] == id);
@@ -253,7 +257,7 @@ class Cutter {
   // things that do not need the group.
   void join_side_producers(int g, NodeId id) {
     for (TensorId input : dependencies_.reads(id)) {
-      const NodeId producer = dependencies_.writer(input);
+      const NodeId producer = producer_of(input);
       if (producer == kNoNode || is_value_of(g, input) || view(input).tensor != input ||
           !can_join(g, producer))
         continue;
@@ -312,7 +316,7 @@ class Cutter {
   // Adds the producer of `input` and what it needs to `nodes`, as long as nothing else reads them.
   void collect_prologue(NodeId anchor, NodeId reader, TensorId input, const Dims& space,
                         std::set<NodeId>& nodes, bool may_be_output = false) {
-    const NodeId producer = dependencies_.writer(input);
+    const NodeId producer = producer_of(input);
     if (!is_free(producer) || view(input).tensor != input) return;
     const bool dequantizes = is_dequantization(producer);
     if (!dequantizes && !is_pointwise(producer)) return;

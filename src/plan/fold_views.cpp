@@ -1,49 +1,9 @@
-#include <array>
-
 #include "plan/graph_editor.hpp"
 #include "plan/lowered.hpp"
 
 namespace ashlar {
 
 namespace {
-
-// Strides that give `dims` the same row-major sequence of elements as `view`, or nothing when no
-// strides can.
-std::optional<Dims> reshaped_strides(const View& view, const Dims& dims) {
-  if (element_count(dims) == 0) return row_major.strides_for(dims);
-  Dims strides = Dims::filled(dims.rank(), 0);
-  int old_axis = view.dims.rank() - 1, new_axis = dims.rank() - 1;
-  while (new_axis >= 0) {
-    // Groups of old and new axes with the same number of elements; the old ones must be contiguous
-    // in themselves.
-    while (old_axis >= 0 && view.dims[old_axis] == 1) --old_axis;
-    if (dims[new_axis] == 1) {
-      strides[new_axis--] = 0;
-      continue;
-    }
-    std::int64_t old_count = view.dims[old_axis], new_count = dims[new_axis];
-    const std::int64_t step = view.strides[old_axis];
-    int old_first = old_axis;
-    std::int64_t span = old_count;
-    strides[new_axis] = step;
-    while (old_count != new_count) {
-      if (new_count < old_count) {
-        --new_axis;
-        strides[new_axis] = step * new_count;
-        new_count *= dims[new_axis];
-      } else {
-        --old_first;
-        if (view.dims[old_first] != 1 && view.strides[old_first] != step * span)
-          return std::nullopt;
-        span *= view.dims[old_first];
-        old_count *= view.dims[old_first];
-      }
-    }
-    old_axis = old_first - 1;
-    --new_axis;
-  }
-  return strides;
-}
 
 // The view that a transpose, slice or reshape of `view` is, if it is one.
 std::optional<View> moved_view(const Op& op, const View& view, const Dims& dims) {
@@ -68,18 +28,6 @@ std::optional<View> moved_view(const Op& op, const View& view, const Dims& dims)
     result.strides = *strides;
     return result;
   }
-  return std::nullopt;
-}
-
-// The operation that undoes a transpose or reshape, for writing straight into its result.
-std::optional<Op> inverse(const Op& op, const Dims& source_dims) {
-  if (const auto* transpose = std::get_if<Transpose>(&op)) {
-    Transpose back{transpose->permutation};
-    for (int axis = 0; axis < back.permutation.rank(); ++axis)
-      back.permutation[static_cast<int>(transpose->permutation[axis])] = axis;
-    return back;
-  }
-  if (std::holds_alternative<Reshape>(op)) return Reshape{source_dims};
   return std::nullopt;
 }
 
@@ -132,7 +80,7 @@ void fold_views(LoweredGraph& lowered) {
       continue;
     // Worth it only when y has memory of its own: an output, or the way to one.
     if (target.kind != TensorKind::output && view(y).tensor == y) continue;
-    const auto undo = inverse(node.op, source.dims);
+    const auto undo = inverse_movement(node.op, source.dims);
     const auto moved = undo ? moved_view(*undo, view(y), source.dims) : std::nullopt;
     // Elements written by other nodes through a view that broadcasts would collide; inverses never
     // broadcast.

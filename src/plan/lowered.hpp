@@ -1,5 +1,5 @@
 // The planner's own copy of a graph, rewritten step by step until it can be cut into regions:
-// expand compositions -> simplify -> raise patterns -> fold views -> cut.
+// expand compositions -> simplify -> raise patterns -> move reshapes -> fold views -> cut.
 #pragma once
 
 #include <ashlar/graph.hpp>
@@ -29,6 +29,10 @@ void raise_products(LoweredGraph& lowered);
 void raise_softmax(LoweredGraph& lowered);
 void raise_norm(LoweredGraph& lowered);
 void raise_attention(LoweredGraph& lowered);
+
+// Pointwise work behind a reshape or transpose of a product's result goes before it, where it can
+// end the product's kernel: view -> matmul -> view -> add is how linear layers are written.
+void move_reshapes(LoweredGraph& lowered);
 
 // Turns transposes, slices, reshapes and widening casts into views where strides can express them;
 // what has to be copied becomes an identity.

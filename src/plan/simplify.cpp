@@ -99,6 +99,7 @@ LoweredGraph lower(const Graph& graph, bool fuse, bool expand) {
   simplify(lowered);
   if (fuse) {
     raise_patterns(lowered);
+    move_reshapes(lowered);
     fold_views(lowered);
   } else {
     for (std::size_t i = 0; i < lowered.graph.tensors().size(); ++i)

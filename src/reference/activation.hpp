@@ -88,10 +88,11 @@ Scalar swish_slope(const Pointwise& op, Scalar x) {
   return s + Scalar(op.swish_beta) * x * s * (Scalar(1.0) - s);
 }
 
+// A function like tanh itself: implementations have other ways to it, 4 s(2x) (1 - s(2x)) say.
 template <class Scalar>
 Scalar tanh_slope(Scalar x) {
-  const Scalar t = tanh(x);
-  return Scalar(1.0) - t * t;
+  const Scalar t = tanh(x), slope = Scalar(1.0) - t * t;
+  return allow_units(slope, 2 * kFunctionUnits, slope);
 }
 template <class Scalar>
 Scalar sigmoid_slope(Scalar x) {

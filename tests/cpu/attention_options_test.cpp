@@ -310,6 +310,17 @@ TEST(AttentionOptions, HiddenValuesDoNotSpread) {
     c.queries = 2, c.op.right_bound = 0, c.op.alignment = MaskAlignment::bottom_right;
     c.op.left_bound = 100, c.fill = fill;
   });
+  // A product's block of queries is mostly past the end: rows of zeros, which must not meet them.
+  check("one query", [&](OptionsCase& c) {
+    c.queries = 1, c.op.right_bound = 2;
+    c.fill = [](PlanCheck& plan) {
+      for (const char* name : {"k", "v"}) {
+        std::vector<double> values = plan.get(name);
+        values[4 * 8] = kInfinite, values[5 * 8 + 1] = std::numeric_limits<double>::quiet_NaN();
+        plan.set(name, values);
+      }
+    };
+  });
   check("queries and gradients", [&](OptionsCase& c) {
     c.op.right_bound = 0;
     c.fill = [](PlanCheck& plan) {

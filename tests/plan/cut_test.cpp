@@ -62,6 +62,19 @@ TEST(Cut, FusesCheapWorkIntoAnInput) {
   EXPECT_FALSE(regions[0].prologues[0].is_plain_load());
 }
 
+// What is written through a view of an output is no value of that output's shape.
+TEST(Cut, ReadsAnOutputThatIsWrittenTransposed) {
+  Graph g;
+  const Value x = g.input("x", {4, 4}, f32), scale = g.input("scale", {1, 4}, f32);
+  const Value turned = g.transpose(x * x, {1, 0});
+  g.output("turned", turned);
+  g.output("y", g.norm(turned, scale, {}, {.mode = NormMode::rms}).y);
+  const auto regions = regions_of(g);
+  ASSERT_EQ(regions.size(), 2u);
+  EXPECT_FALSE(regions[0].anchor);
+  EXPECT_TRUE(regions[1].prologues[0].is_plain_load());
+}
+
 TEST(Cut, ComputesAnInputOnceWhenTwoRegionsReadIt) {
   Graph g;
   const Value x = g.input("x", {4, 4}, f32);

@@ -14,7 +14,7 @@
 namespace ashlar {
 namespace {
 
-using Op = AttentionForward;
+using Attention = AttentionForward;
 using Mode = PointwiseMode;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -45,9 +45,9 @@ struct Composite {
   }
 };
 
-const Node* attention_of(const LoweredGraph& lowered) {
+const Node* attention_node_of(const LoweredGraph& lowered) {
   for (const Node& node : lowered.graph.nodes())
-    if (std::holds_alternative<Op>(node.op)) return &node;
+    if (std::holds_alternative<Attention>(node.op)) return &node;
   return nullptr;
 }
 
@@ -75,9 +75,9 @@ Graph raised(const Graph& source) {
 }
 
 // Raised to a single operation, whose results are those of the small operations.
-Op expect_raised(const Composite& composite, std::vector<int> slots = {}) {
+Attention expect_raised(const Composite& composite, std::vector<int> slots = {}) {
   const LoweredGraph lowered = lower(composite.g, true);
-  const Node* node = attention_of(lowered);
+  const Node* node = attention_node_of(lowered);
   EXPECT_NE(node, nullptr);
   if (!node) return {};
   EXPECT_EQ(lowered.graph.nodes().size(), 1u);
@@ -93,7 +93,7 @@ Op expect_raised(const Composite& composite, std::vector<int> slots = {}) {
     for (std::size_t e = 0; e < small[i].values.size(); ++e)
       EXPECT_NEAR(whole[i].values[e], small[i].values[e], small[i].bounds[e] + whole[i].bounds[e])
           << composite.g.tensor(small[i].tensor).name << " at " << e;
-  return std::get<Op>(node->op);
+  return std::get<Attention>(node->op);
 }
 
 TEST(RaiseAttentionOptions, RepeatedHeads) {
@@ -107,10 +107,10 @@ TEST(RaiseAttentionOptions, RepeatedHeads) {
   c.v = repeated("values", 10, 8);
   c.finish_with_softmax();
   const LoweredGraph lowered = lower(c.g, true);
-  const Node* node = attention_of(lowered);
+  const Node* node = attention_node_of(lowered);
   ASSERT_NE(node, nullptr);
-  EXPECT_EQ(lowered.graph.tensor(node->inputs[Op::k]).dims[1], 2);
-  EXPECT_EQ(lowered.graph.tensor(node->inputs[Op::v]).dims[1], 2);
+  EXPECT_EQ(lowered.graph.tensor(node->inputs[Attention::k]).dims[1], 2);
+  EXPECT_EQ(lowered.graph.tensor(node->inputs[Attention::v]).dims[1], 2);
   expect_raised(c);
 }
 
@@ -122,7 +122,7 @@ TEST(RaiseAttentionOptions, Alibi) {
   c.scores = c.scores + c.g.pointwise(Mode::mul, std::array{distance, slopes}, {}, {.dtype = f32});
   c.mask(pointwise(Mode::cmp_ge, c.row(), c.column()));
   c.finish_with_softmax();
-  const Op op = expect_raised(c, {Op::score_input0});
+  const Attention op = expect_raised(c, {Attention::score_input0});
   EXPECT_EQ(op.scale, 0.25);
   EXPECT_EQ(op.right_bound, 0);
   EXPECT_EQ(op.score_modifier.size(), 3u);
@@ -134,7 +134,7 @@ TEST(RaiseAttentionOptions, SoftCapAndBias) {
   c.scores = pointwise(Mode::tanh_fwd, c.scores * 0.5 / cap) * cap;
   c.scores = c.scores + c.g.input("bias", {1, 4, 6, 10}, f32);
   c.finish_with_softmax();
-  const Op op = expect_raised(c, {Op::bias});
+  const Attention op = expect_raised(c, {Attention::bias});
   EXPECT_EQ(op.soft_cap, 0.75);
   EXPECT_EQ(op.scale, 0.5);
   EXPECT_TRUE(op.score_modifier.empty());
@@ -145,7 +145,7 @@ TEST(RaiseAttentionOptions, SoftCapByATensorIsAProgram) {
   const Value cap = c.g.input("cap", {1, 1, 1, 1}, f32);
   c.scores = pointwise(Mode::tanh_fwd, c.scores * 0.5 / cap) * cap;
   c.finish_with_softmax();
-  const Op op = expect_raised(c, {Op::score_input0});
+  const Attention op = expect_raised(c, {Attention::score_input0});
   EXPECT_EQ(op.score_modifier.size(), 3u);
 }
 
@@ -154,7 +154,7 @@ TEST(RaiseAttentionOptions, Sink) {
   c.scores = c.scores * 0.5;
   const auto [max, sum] = c.finish_with_softmax(c.g.input("sink", {1, 4, 1, 1}, f32));
   c.g.output("stats", log(sum) + max);
-  expect_raised(c, {Op::sink});
+  expect_raised(c, {Attention::sink});
 }
 
 TEST(RaiseAttentionOptions, MaxAndSumOfExponentials) {
@@ -176,7 +176,7 @@ TEST(RaiseAttentionOptions, DropoutByRngThatIsDumped) {
               c.g.input("seed", {1, 1, 1, 1}, i64));
   c.finish(weights * mask * (1.0 / 0.75));
   c.g.output("mask", mask);
-  EXPECT_EQ(expect_raised(c, {Op::dropout_seed}).dropout, 0.25);
+  EXPECT_EQ(expect_raised(c, {Attention::dropout_seed}).dropout, 0.25);
 }
 
 TEST(RaiseAttentionOptions, DropoutByAGivenMask) {
@@ -184,7 +184,7 @@ TEST(RaiseAttentionOptions, DropoutByAGivenMask) {
   const Value scaled = c.g.softmax(c.scores) * 2.0;
   const Value mask = c.g.input("mask", {2, 4, 6, 10}, boolean);
   c.finish(pointwise(Mode::mul, scaled, mask));
-  EXPECT_EQ(expect_raised(c, {Op::dropout_mask}).dropout, 0.5);
+  EXPECT_EQ(expect_raised(c, {Attention::dropout_mask}).dropout, 0.5);
 }
 
 TEST(RaiseAttentionOptions, PaddingWithOverriddenProducts) {
@@ -208,10 +208,10 @@ TEST(RaiseAttentionOptions, PaddingWithOverriddenProducts) {
                          {Matmul::k_override, keys}},
                         {Matmul::c})[0]);
   const LoweredGraph lowered = lower(g, true);
-  const Node* node = attention_of(lowered);
+  const Node* node = attention_node_of(lowered);
   ASSERT_NE(node, nullptr);
-  EXPECT_NE(node->inputs[Op::seq_len_q], kNoTensor);
-  EXPECT_NE(node->inputs[Op::seq_len_kv], kNoTensor);
+  EXPECT_NE(node->inputs[Attention::seq_len_q], kNoTensor);
+  EXPECT_NE(node->inputs[Attention::seq_len_kv], kNoTensor);
 }
 
 TEST(RaiseAttentionOptions, BottomRightByConstantLengths) {
@@ -224,7 +224,7 @@ TEST(RaiseAttentionOptions, BottomRightByConstantLengths) {
   Composite wide;
   wide.mask(pointwise(Mode::cmp_gt, wide.column() - wide.g.constant(2, i32), wide.row()));
   wide.finish_with_softmax();
-  const Op op = expect_raised(wide);
+  const Attention op = expect_raised(wide);
   EXPECT_EQ(op.alignment, MaskAlignment::bottom_right);
   EXPECT_EQ(op.left_bound, 2);
 }
@@ -237,7 +237,7 @@ TEST(RaiseAttentionOptions, OtherWorkOnTheScoresIsAProgram) {
   c.scores = select(near, scaled * pointwise(Mode::sigmoid_fwd, scaled),
                     c.g.input("far", {1, 1, 6, 10}, f32));
   c.finish_with_softmax();
-  const Op op = expect_raised(c, {Op::score_input0});
+  const Attention op = expect_raised(c, {Attention::score_input0});
   EXPECT_EQ(op.scale, 0.5);
   EXPECT_FALSE(op.score_modifier.empty());
 }
@@ -248,7 +248,7 @@ TEST(RaiseAttentionOptions, LeavesScoresThatAreNeededElsewhere) {
   c.g.output("curved", curved);
   c.scores = curved + 1.0;
   c.finish_with_softmax();
-  EXPECT_EQ(attention_of(lower(c.g, true)), nullptr);
+  EXPECT_EQ(attention_node_of(lower(c.g, true)), nullptr);
 }
 
 TEST(RaiseAttentionOptions, LeavesASinkThatIsNotPartOfTheSum) {
@@ -257,7 +257,7 @@ TEST(RaiseAttentionOptions, LeavesASinkThatIsNotPartOfTheSum) {
   const Value max = pointwise(Mode::max, c.g.reduce(c.scores, ReductionMode::max, {3}), sink);
   const Value numerator = exp(c.scores - max);
   c.finish(numerator / c.g.reduce(numerator, ReductionMode::add, {3}));
-  EXPECT_EQ(attention_of(lower(c.g, true)), nullptr);
+  EXPECT_EQ(attention_node_of(lower(c.g, true)), nullptr);
 }
 
 }  // namespace

@@ -181,6 +181,7 @@ void GraphMaker::add_something() {
       Weighted{&GraphMaker::add_composite_softmax, 2},
       Weighted{&GraphMaker::add_composite_norm, 2},
       Weighted{&GraphMaker::add_composite_attention, 2},
+      Weighted{&GraphMaker::add_composite_linear, 2},
   };
   int total = 0;
   for (const Weighted& entry : kSteps) total += entry.weight;

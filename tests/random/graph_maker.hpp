@@ -72,6 +72,7 @@ class GraphMaker {
   void add_composite_softmax();
   void add_composite_norm();
   void add_composite_attention();
+  void add_composite_linear();
 
   ConvAttributes convolution_attributes(const Dims& x, const Dims& filter);
   ResampleAttributes pooling_attributes(const Dims& x);

@@ -119,4 +119,20 @@ void GraphMaker::add_composite_attention() {
   keep(graph_.matmul(weights, v));
 }
 
+// A product of rows between views, and work in the order the views give.
+void GraphMaker::add_composite_linear() {
+  const std::int64_t batch = 1 + below(3), rows = 1 + below(6), heads = 1 + below(3);
+  const std::int64_t depth = 1 + below(12), columns = heads * (1 + below(6));
+  const DType dtype = floating();
+  const Value x = graph_.reshape(like({batch, rows, depth}, dtype), {batch * rows, depth});
+  Value y = graph_.matmul(x, like({depth, columns}, dtype), {.dtype = f32});
+  if (chance(0.3)) y = relu(y);
+  y = graph_.reshape(y, {batch, rows, heads, columns / heads});
+  if (chance(0.4)) y = graph_.transpose(y, {0, 2, 1, 3});
+  for (std::int64_t more = 1 + below(3); more > 0; --more)
+    y = y + broadcastable(y.dims(), chance(0.5) ? f32 : dtype);
+  if (chance(0.3)) keep(y);
+  keep(y * graph_.constant(0.5, f32, 4));
+}
+
 }  // namespace ashlar::random_graphs

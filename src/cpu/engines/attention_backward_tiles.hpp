@@ -208,8 +208,8 @@ class BackwardTiles {
       }
       const std::int64_t position = row_position(b, h, first);
       for (std::int64_t r = 0; r < (rows + kQueryTile - 1) / kQueryTile * kQueryTile; ++r) {
-        // Rows past the end have no gradients, so that they may see what they like.
-        const ScoreColumns seen = r < rows ? seen_by(q, r) : ScoreColumns{0, shape.keys};
+        // Rows past the end see nothing: 0 times a key that is NaN is no 0.
+        const ScoreColumns seen = r < rows ? seen_by(q, r) : ScoreColumns{};
         q.first_key[r] = static_cast<T>(seen.begin), q.end_key[r] = static_cast<T>(seen.end);
         const bool counts = r < rows && !seen.empty();
         q.stats[r] = counts ? row_stats[position + r] : T{0};
@@ -248,7 +248,8 @@ class BackwardTiles {
     }
 
     // Rows of keys that a panel of queries (from row `first` of the packed ones on) meets, whole
-    // blocks of the product; and whether some query does not see all of the tile.
+    // blocks of the product; and whether some query does not see all of the tile, or is past the
+    // end.
     struct Meeting {
       std::int64_t begin, end;
       bool cut;
@@ -256,7 +257,7 @@ class BackwardTiles {
     Meeting meeting(const Buffers& t, std::int64_t first) const {
       const ScoreColumns all = columns_of(t.keys);
       ScoreColumns hull{all.end, all.begin};
-      bool cut = problem.mask.has_holes();
+      bool cut = problem.mask.has_holes() || first + columns() > t.queries.rows;
       for (std::int64_t r = first; r < std::min(first + columns(), t.queries.rows); ++r) {
         const ScoreColumns own = ScoreColumns{static_cast<std::int64_t>(t.queries.first_key[r]),
                                               static_cast<std::int64_t>(t.queries.end_key[r])}

@@ -1,0 +1,190 @@
+#include <set>
+
+#include <fmt/format.h>
+
+#include "graph/visit_attributes.hpp"
+#include "plan/graph_editor.hpp"
+#include "plan/lowered.hpp"
+#include "plan/region.hpp"
+
+namespace ashlar {
+
+namespace {
+
+// What an operand that broadcasts to `from` becomes when `from` is reshaped to `to`: the same along
+// every group of axes that the two share, or 1. Nothing where it is 1 along a part of a group.
+std::optional<Dims> regrouped(const Dims& operand, const Dims& from, const Dims& to) {
+  Dims result = Dims::filled(to.rank(), 1);
+  int old_axis = from.rank(), new_axis = to.rank();
+  while (old_axis > 0 || new_axis > 0) {
+    const int old_end = old_axis, new_end = new_axis;
+    std::int64_t old_count = 1, new_count = 1;
+    do {
+      if (old_axis > 0 && old_count <= new_count)
+        old_count *= from[--old_axis];
+      else
+        new_count *= to[--new_axis];
+    } while (old_count != new_count);
+    bool is_whole = true, is_one = true;
+    for (int axis = old_axis; axis < old_end; ++axis) {
+      is_whole = is_whole && operand[axis] == from[axis];
+      is_one = is_one && operand[axis] == 1;
+    }
+    if (!is_whole && !is_one) return std::nullopt;
+    for (int axis = new_axis; is_whole && axis < new_end; ++axis) result[axis] = to[axis];
+  }
+  return result;
+}
+
+// A reshape or transpose of `x` to `y`.
+struct Movement {
+  Op op;
+  TensorId x, y;
+
+  bool is_transpose() const { return std::holds_alternative<Transpose>(op); }
+  // The extents that an operand of y's rank has where x stands for y.
+  std::optional<Dims> moved_back(const Dims& operand, const Dims& x_dims,
+                                 const Dims& y_dims) const {
+    if (!is_transpose()) return regrouped(operand, y_dims, x_dims);
+    Dims result = operand;
+    for (int axis = 0; axis < operand.rank(); ++axis)
+      result[static_cast<int>(std::get<Transpose>(op).permutation[axis])] = operand[axis];
+    return result;
+  }
+};
+
+class ReshapeMover {
+ public:
+  explicit ReshapeMover(LoweredGraph& lowered) : lowered_(lowered), editor_(lowered.graph) {}
+
+  void run() {
+    // Nodes that are added while this runs come at the end, and are looked at as well.
+    for (NodeId id = 0; id < editor_.node_count(); ++id) {
+      if (editor_.removed(id)) continue;
+      const Node& node = editor_.node(id);
+      if (!comes_from_product(node)) continue;
+      held_.insert(node.outputs[0]);
+      if (converts(node)) convert_first(id);
+      const auto* op = std::get_if<Pointwise>(&node.op);
+      if (op == nullptr || op->mode == PointwiseMode::gen_index) continue;
+      for (const TensorId input : node.inputs)
+        if (const auto movement = movement_to(input, node); movement && move(id, *movement)) break;
+    }
+    editor_.finish();
+  }
+
+ private:
+  static bool is_movement(const Node& node) {
+    return std::holds_alternative<Reshape>(node.op) || std::holds_alternative<Transpose>(node.op);
+  }
+
+  bool comes_from_product(const Node& node) const {
+    if (not_held_.contains(node.outputs[0])) return false;
+    if (is_product(node.op)) return true;
+    if (!is_movement(node) && !std::holds_alternative<Pointwise>(node.op)) return false;
+    for (const TensorId input : node.inputs)
+      if (input != kNoTensor && held_.contains(input) &&
+          (is_movement(node) || editor_.tensor(input).dims == editor_.tensor(node.outputs[0]).dims))
+        return true;
+    return false;
+  }
+
+  // A movement to another type, which is pointwise work and a movement.
+  bool converts(const Node& node) const {
+    return is_movement(node) &&
+           editor_.tensor(node.inputs[0]).dtype != editor_.tensor(node.outputs[0]).dtype;
+  }
+  void convert_first(NodeId id) {
+    const TensorId x = editor_.node(id).inputs[0];
+    const Tensor from = editor_.tensor(x);
+    const DType to = editor_.tensor(editor_.node(id).outputs[0]).dtype;
+    const TensorId converted = editor_.add_intermediate(from.name + ".converted", from.dims, to);
+    held_.insert(converted);
+    editor_.add(
+        {from.name + ".converted", Pointwise{}, {x, kNoTensor, kNoTensor}, {converted}, f32});
+    editor_.set_input(id, 0, converted);
+  }
+
+  // The reshape or transpose of a product's result that `node` reads as `input`, over its space.
+  std::optional<Movement> movement_to(TensorId input, const Node& node) const {
+    if (input == kNoTensor || !held_.contains(input)) return std::nullopt;
+    const Tensor& y = editor_.tensor(input);
+    if (y.dims != editor_.tensor(node.outputs[0]).dims || element_count(y.dims) == 0)
+      return std::nullopt;
+    const Node* made = editor_.made_by<Reshape>(input);
+    if (made == nullptr) made = editor_.made_by<Transpose>(input);
+    if (made == nullptr) return std::nullopt;
+    return Movement{made->op, made->inputs[0], input};
+  }
+
+  // Whether strides can express `tensor` with other extents, so that nothing is copied.
+  bool is_view(TensorId id, const Movement& movement, const Dims& dims) const {
+    const Tensor& tensor = editor_.tensor(id);
+    if (tensor.ragged_offset != kNoTensor) return false;
+    return movement.is_transpose() || tensor.kind == TensorKind::constant ||
+           reshaped_strides(view_of(lowered_.graph, id), dims).has_value();
+  }
+
+  // `id` reads the movement's x, and its result is moved instead.
+  bool move(NodeId id, const Movement& movement) {
+    const Node node = editor_.node(id);
+    const TensorId result = node.outputs[0];
+    const Dims from = editor_.tensor(movement.y).dims, to = editor_.tensor(movement.x).dims;
+    if (!is_view(result, movement, to)) return false;
+    std::vector<std::optional<Dims>> operands;
+    for (const TensorId input : node.inputs) {
+      operands.emplace_back();
+      if (input == kNoTensor || input == movement.y) continue;
+      operands.back() = movement.moved_back(editor_.tensor(input).dims, to, from);
+      if (!operands.back() || !is_view(input, movement, *operands.back())) return false;
+    }
+    Node moved = node;
+    for (std::size_t slot = 0; slot < node.inputs.size(); ++slot)
+      if (node.inputs[slot] == movement.y)
+        moved.inputs[slot] = movement.x;
+      else if (operands[slot])
+        moved.inputs[slot] = seen_as(node.inputs[slot], movement, *operands[slot]);
+    const Tensor of_result = editor_.tensor(result);
+    moved.outputs[0] = editor_.add_intermediate(of_result.name + ".before", to, of_result.dtype);
+    const NodeId old = editor_.producer_id(movement.y);
+    const std::string name = editor_.node(old).name;
+    editor_.remove(id);
+    const TensorId before = moved.outputs[0];
+    held_.insert(before);
+    editor_.add(std::move(moved));
+    editor_.add({name, movement.op, {before}, {result}, node.compute});
+    if (editor_.uses(movement.y) == 0) editor_.remove(old);
+    lowered_.notes.push_back(fmt::format("'{}' goes before '{}'", node.name, name));
+    return true;
+  }
+
+  // Whether moving what `made` moved back to `dims` gives what it moved.
+  bool undoes(const Movement& movement, const Node& made, const Dims& dims) const {
+    if (made.op.index() != movement.op.index() || converts(made)) return false;
+    return movement.is_transpose() ? same_attributes(made.op, movement.op)
+                                   : editor_.tensor(made.inputs[0]).dims == dims;
+  }
+
+  TensorId seen_as(TensorId id, const Movement& movement, const Dims& dims) {
+    const Tensor tensor = editor_.tensor(id);
+    if (const Node* made = editor_.producer(id); made && undoes(movement, *made, dims))
+      return made->inputs[0];
+    if (tensor.kind == TensorKind::constant)
+      return editor_.add_constant(tensor.name, tensor.value, tensor.dtype, dims.rank());
+    const TensorId view = editor_.add_intermediate(tensor.name + ".view", dims, tensor.dtype);
+    not_held_.insert(view);
+    editor_.add({tensor.name + ".view", *inverse_movement(movement.op, dims), {id}, {view}, f32});
+    return view;
+  }
+
+  LoweredGraph& lowered_;
+  GraphEditor editor_;
+  std::set<TensorId> held_;      // what became of products, seen in whatever order
+  std::set<TensorId> not_held_;  // made here for one operand: moving these too would never end
+};
+
+}  // namespace
+
+void move_reshapes(LoweredGraph& lowered) { ReshapeMover(lowered).run(); }
+
+}  // namespace ashlar
