@@ -34,7 +34,8 @@ class Convolution {
     TensorProduct product = start(1);
     const PointwiseProgram& from = input_program(region_, ConvForward::x);
     product.digits = {std::vector<Numbers>{{groups_}}, pixels(y_), {{filters_}}, {}};
-    const int channel = add_taps(product, Group::k, taps(), channels_, fast_axis(from) == 1);
+    const int channel = add_taps(product, Group::k, taps(), brought(ConvForward::x, channels_),
+                                 fast_axis(from) == 1);
     product.a = operand(from, ConvForward::x);
     product.a.coordinates = {digit(Group::m, 0),
                              sum(digit(Group::batch, 0, channels_), digit(Group::k, channel))};
@@ -50,12 +51,18 @@ class Convolution {
   // Rows are filters, columns are weights of a filter, terms are pixels of y.
   TensorProduct backward_filter() {
     TensorProduct product = start(1);
-    product.digits = {std::vector<Numbers>{{groups_}}, {{filters_}}, {}, pixels(y_)};
+    const PointwiseProgram& from = input_program(region_, ConvBackwardFilter::x);
+    product.digits = {std::vector<Numbers>{{groups_}},
+                      {{brought(ConvBackwardFilter::dy, filters_)}},
+                      {},
+                      pixels(y_)};
+    // Every block reads pixels of x for all its terms, and writes weights once: x decides.
     const int channel =
-        add_taps(product, Group::n, taps(), channels_, fast_axis(product.d.program) == 1);
+        add_taps(product, Group::n, taps(), brought(ConvBackwardFilter::x, channels_),
+                 fast_axis(from) == 1 || fast_axis(product.d.program) == 1);
     product.a = operand(input_program(region_, ConvBackwardFilter::dy), ConvBackwardFilter::dy);
     product.a.coordinates = output_pixels(Group::k, Group::m);
-    product.b = operand(input_program(region_, ConvBackwardFilter::x), ConvBackwardFilter::x);
+    product.b = operand(from, ConvBackwardFilter::x);
     product.b.coordinates = {digit(Group::k, 0),
                              sum(digit(Group::batch, 0, channels_), digit(Group::n, channel))};
     for (int axis = 0; axis < spatial_; ++axis)
@@ -76,9 +83,12 @@ class Convolution {
   // Every pixel of x is of one window: rows are pixels of y, columns are weights of a filter.
   TensorProduct patch_gradient() {
     TensorProduct product = start(1);
-    product.digits = {std::vector<Numbers>{{groups_}}, pixels(y_), {}, {{filters_}}};
-    const int channel =
-        add_taps(product, Group::n, taps(), channels_, fast_axis(product.d.program) == 1);
+    product.digits = {std::vector<Numbers>{{groups_}},
+                      pixels(y_),
+                      {},
+                      {{brought(ConvBackwardData::dy, filters_)}}};
+    const int channel = add_taps(product, Group::n, taps(), brought(ConvBackwardData::w, channels_),
+                                 fast_axis(product.d.program) == 1);
     product.a = operand(input_program(region_, ConvBackwardData::dy), ConvBackwardData::dy);
     product.a.coordinates = output_pixels(Group::m, Group::k);
     product.b = operand(input_program(region_, ConvBackwardData::w), ConvBackwardData::w);
@@ -112,8 +122,12 @@ class Convolution {
       counts.push_back(count);
       rows.push_back(extent);
     }
-    product.digits = {std::vector<Numbers>{same(groups_)}, rows, {same(channels_)}, {}};
-    const int channel = add_taps(product, Group::k, counts, filters_, fast_axis(from) == 1);
+    product.digits = {std::vector<Numbers>{same(groups_)},
+                      rows,
+                      {same(brought(ConvBackwardData::w, channels_))},
+                      {}};
+    const int channel = add_taps(product, Group::k, counts, brought(ConvBackwardData::dy, filters_),
+                                 fast_axis(from) == 1);
     product.a = operand(from, ConvBackwardData::dy);
     product.b = operand(input_program(region_, ConvBackwardData::w), ConvBackwardData::w);
     product.a.coordinates = {digit(Group::m, 0),
@@ -190,6 +204,11 @@ class Convolution {
   }
   ProductOperand operand(const PointwiseProgram& program, int slot) const {
     return {program, {}, region_.anchor->inputs[static_cast<std::size_t>(slot)].dtype, slot};
+  }
+  // Of one group: as many as the input has, which in scratch may be more than the operation's
+  // `channels` (packed_region.hpp).
+  std::int64_t brought(int slot, std::int64_t channels) const {
+    return groups_ == 1 ? input_program(region_, slot).space[1] : channels;
   }
   std::vector<Numbers> pixels(const Dims& dims) const {
     std::vector<Numbers> result = {same(dims[0])};

@@ -56,6 +56,27 @@ TensorProduct matrix_product(const Region& region, const Matmul& op) {
   return product;
 }
 
+// The axis of D that the last digit of columns runs along, where they run along the one that memory
+// has fastest, which else is it.
+int last_axis(const TensorProduct& product) {
+  const int fast = fast_axis(product.d.program);
+  const std::vector<Numbers>& columns = product.of(Group::n);
+  const auto is_one = [&](int digit) {
+    return columns[static_cast<std::size_t>(digit)] == Numbers(product.variants, 1);
+  };
+  int last = static_cast<int>(columns.size()) - 1;
+  while (last > 0 && is_one(last)) --last;
+  bool is_of_columns = false;
+  int result = fast;
+  for (int axis = 0; axis < product.d.program.space.rank(); ++axis)
+    for (const DigitTerm& term : product.d.coordinates[static_cast<std::size_t>(axis)].terms) {
+      if (term.group != Group::n || is_one(term.digit)) continue;
+      if (axis == fast) is_of_columns = true;
+      if (term.digit == last) result = axis;
+    }
+  return is_of_columns ? result : fast;
+}
+
 // Whether columns run along D's last axis.
 bool columns_come_last(const TensorProduct& product) {
   for (const DigitTerm& term : product.d.coordinates.back().terms) {
@@ -170,7 +191,7 @@ TensorProduct tensor_product(const Region& region) {
   const auto* matmul = region.anchor_as<Matmul>();
   TensorProduct product =
       matmul != nullptr ? matrix_product(region, *matmul) : convolution_product(region);
-  product.move_result_axis_last(fast_axis(product.d.program));
+  product.move_result_axis_last(last_axis(product));
   if (!columns_come_last(product)) product.transpose();
   return product;
 }
