@@ -49,7 +49,8 @@ struct ConvGraph {
   Dims extent = {28, 28}, window = {3, 3};
   ConvAttributes op = {.padding = {1, 1}};
   Layout layout = channels_last;
-  bool fused = false;  // bias, residual, relu of the forward direction
+  bool fused = false;                        // bias, residual, relu of the forward direction
+  std::optional<Layout> result_layout = {};  // where it is another one
 
   Graph graph() const {
     Dims x = {images, channels}, w = {filters, channels / groups};
@@ -63,7 +64,8 @@ struct ConvGraph {
     const auto input = [&](const char* name, const Dims& dims) {
       return g.input(name, dims, dtype, layout);
     };
-    const ashlar::Result stored{.dtype = dtype == DType::i8 ? f32 : dtype, .layout = layout};
+    const ashlar::Result stored{.dtype = dtype == DType::i8 ? f32 : dtype,
+                                .layout = result_layout.value_or(layout)};
     if (direction == ConvDirection::data) {
       g.output("dx", g.conv_backward_data(input("dy", y), input("w", w), op, {.dims = x}), stored);
     } else if (direction == ConvDirection::filter) {

@@ -9,6 +9,7 @@
 #include "engine_agrees.hpp"
 #include "engine_compiles.hpp"
 #include "product_graphs.hpp"
+#include "some_configs.hpp"
 
 namespace ashlar::cuda {
 namespace {
@@ -91,11 +92,6 @@ TEST_F(ProductSm80, ConvolutionsCompileWithoutSpills) {
     expect_compiles(conv_sm80_engine(),
                     convolution(dtype, {{32, 256, 28, 28}, {256, 256, 3, 3}}, direction),
                     architectures(usual), is_long());
-}
-
-bool is_packed(const Config& config) {
-  return std::any_of(config.knobs.begin(), config.knobs.end(),
-                     [](const auto& knob) { return knob.first == "packed"; });
 }
 
 // Pixels of a channel lie together: brought into order first, which is the cheaper way by far.

@@ -1,4 +1,4 @@
-// An engine with some of its configurations.
+// An engine with some of its configurations, and some that are asked for.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,6 +10,12 @@
 #include "cuda/launch/kernel_design.hpp"
 
 namespace ashlar::cuda {
+
+// Whether launches before the product bring operands into order (conv_sm80).
+inline bool is_packed(const Config& config) {
+  return std::any_of(config.knobs.begin(), config.knobs.end(),
+                     [](const auto& knob) { return knob.first == "packed"; });
+}
 
 class SomeConfigs final : public CudaEngine {
  public:

@@ -85,13 +85,23 @@ LaunchDesign pack_across(const Graph& graph, const PackAcross& pack, int booking
         name, rank, rank, place, last, body);
   };
   const std::string fetch = "  source<kCount>(args, at, values);\n";
-  text += function("fetch_tiles", column + ", " + row,
-                   turns ? fetch + "  keep(tiles[0], column, row, values);\n" : "") +
-          function("compute_tile", row + ", " + column,
-                   (turns ? "  take_across(tiles[0], column, row, values);\n" : fetch) +
-                       fmt::format("  store_row({}, {}, {}, values);\n", tag(pack.dtype), memory,
-                                   position)) +
-          function("flush_tiles", row + ", " + column, "");
+  const std::string store =
+      fmt::format("  store_row({}, {}, {}, values);\n", tag(pack.dtype), memory, position);
+  const std::string fill =
+      pack.zeros == 0
+          ? ""
+          : fmt::format(
+                "  if (at[{0}] + kCount != (Index)args.extent{0}) return;\n"
+                "  const R zero[1] = {{0}};\n"
+                "  for (Index i = 0; i < (Index){1}; ++i)\n"
+                "    store_row({2}, {3}, {4} + kCount + i, zero);\n",
+                rank - 1, arguments.number("zeros", pack.zeros), tag(pack.dtype), memory, position);
+  text +=
+      function("fetch_tiles", column + ", " + row,
+               turns ? fetch + "  keep(tiles[0], column, row, values);\n" : "") +
+      function("compute_tile", row + ", " + column,
+               (turns ? "  take_across(tiles[0], column, row, values);\n" : fetch) + store + fill) +
+      function("flush_tiles", row + ", " + column, "");
   const std::string head = register_types(f32, {&read, &to}) + constant("kRank", rank) +
                            constant("kEdge", kEdge) + constant("kDown", block_rows) +
                            constant("kAcross", block_columns) + constant("kFetches", turns) +

@@ -13,6 +13,7 @@ struct PackAcross {
   PointwiseProgram from;
   DType dtype;  // of the elements in scratch
   Dims strides;
+  std::int64_t zeros = 0;  // behind the last column of every row
 };
 LaunchDesign pack_across(const Graph& graph, const PackAcross& pack, int booking);
 

@@ -11,15 +11,15 @@ namespace ashlar::cuda {
 
 namespace {
 
-// The region with every operand in order that threads would load element by element; nothing where
-// there is none, or bringing them into order does not help. One that is may want another one to be.
+// The region with every operand in order that threads would load element by element, and then those
+// in shorter pieces than 16 bytes; nothing where there is none of the first, or it does not help.
+// One that is in order may want another one to be.
 std::optional<PackedRegion> in_order(const Region& region, const DeviceProps& device) {
   std::vector<int> slots = ProductDesigner(region, device).slots_by_element();
   while (auto packed = packed_region(region, slots)) {
-    const ProductDesigner designer(packed->region, device, packed->packs);
-    if (designer.loads_whole_pieces()) return packed;
-    const std::vector<int> more = designer.slots_by_element();
-    if (more.empty()) return {};
+    const std::vector<int> more =
+        ProductDesigner(packed->region, device, packed->packs).slots_in_short_pieces();
+    if (more.empty()) return packed;
     if (std::find_first_of(more.begin(), more.end(), slots.begin(), slots.end()) != more.end())
       return {};
     slots.insert(slots.end(), more.begin(), more.end());

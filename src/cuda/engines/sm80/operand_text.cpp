@@ -314,6 +314,15 @@ std::string OperandText::print(const std::string& name, const Graph& graph,
          element + "  }\n};\n";
 }
 
+std::vector<int> axes_exceeded(const TensorProduct& product, const ProductOperand& result) {
+  std::vector<int> axes;
+  for (int axis = 0; axis < result.program.space.rank(); ++axis)
+    if (leaves(product, result.coordinates[static_cast<std::size_t>(axis)],
+               result.program.space[axis]))
+      axes.push_back(axis);
+  return axes;
+}
+
 std::string print_place(const TensorProduct& product, const ProductOperand& result,
                         VariantArguments& arguments) {
   std::vector<LinearMap::Target> targets;
@@ -331,9 +340,14 @@ std::string print_place(const TensorProduct& product, const ProductOperand& resu
         all_are(map.targets[t].base, 0)
             ? "0"
             : "(Index)" + arguments.add(fmt::format("result_base{}", t), map.targets[t].base));
-  return text + print_group(map, Group::batch, "where.batch", "result", arguments, to) +
-         print_group(map, Group::m, "row", "result", arguments, to) +
-         print_group(map, Group::n, "column", "result", arguments, to) + "}\n";
+  text += print_group(map, Group::batch, "where.batch", "result", arguments, to) +
+          print_group(map, Group::m, "row", "result", arguments, to) +
+          print_group(map, Group::n, "column", "result", arguments, to);
+  for (const int axis : axes_exceeded(product, result))
+    text += fmt::format("  if (at[{}] >= {}) at[0] = -1;\n", axis,
+                        arguments.arguments().number(fmt::format("result_limit{}", axis),
+                                                     result.program.space[axis]));
+  return text + "}\n";
 }
 
 }  // namespace ashlar::cuda

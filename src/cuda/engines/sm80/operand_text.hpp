@@ -74,7 +74,11 @@ class OperandText {
   bool is_plain_;
 };
 
+// Axes of the result whose ends rows or columns go beyond: what is outside is not stored.
+std::vector<int> axes_exceeded(const TensorProduct& product, const ProductOperand& result);
+
 // void place(const Args& args, const Where& where, int row, int column, Index (&at)[rank])
+// The first coordinate is below 0 outside of the result.
 std::string print_place(const TensorProduct& product, const ProductOperand& result,
                         VariantArguments& arguments);
 

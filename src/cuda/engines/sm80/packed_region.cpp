@@ -1,14 +1,18 @@
 #include "cuda/engines/sm80/packed_region.hpp"
 
+#include "base/ceil_div.hpp"
 #include "cuda/engines/channel_axes.hpp"
+#include "cuda/launch/tensor_map.hpp"
 
 namespace ashlar::cuda {
 
 std::optional<PackedRegion> packed_region(const Region& region, const std::vector<int>& slots) {
-  // Columns of filter gradients follow the layout of dw: of several taps none would gain by it.
-  if (!region.anchor_as<ConvForward>() && !region.anchor_as<ConvBackwardData>()) return {};
   // The launch computes in f32.
-  if (slots.empty() || region.precision() != f32) return {};
+  if (slots.empty() || region.anchor_as<Matmul>() || region.precision() != f32) return {};
+  // For filter gradients, and with channels that are filled up one by one, the launch was not
+  // timed: with this share ways that were come first.
+  constexpr double kUnmeasured = 2;
+  const bool is_filter_gradient = region.anchor_as<ConvBackwardFilter>() != nullptr;
   PackedRegion result{region, {}};
   for (const int slot : slots) {
     const auto i = static_cast<std::size_t>(slot);
@@ -16,6 +20,11 @@ std::optional<PackedRegion> packed_region(const Region& region, const std::vecto
     if (!program.stores.empty() || program.has_blocks()) return {};
     PackedOperand operand = take_pixels(program, region.anchor->inputs[i].dtype);
     if (!operand.pack) return {};
+    std::int64_t& channels = operand.view.dims[1];
+    const std::int64_t whole = round_up(channels, piece_elements(operand.view.dtype));
+    operand.pack->zeros = whole - channels;
+    if (is_filter_gradient || whole > channels) operand.moved_bytes *= kUnmeasured;
+    channels = whole;
     result.region.prologues[i] = plain_load(operand.view);
     result.packs.emplace(slot, std::move(operand));
   }

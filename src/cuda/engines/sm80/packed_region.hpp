@@ -18,7 +18,8 @@ struct PackedRegion {
 };
 
 // With these inputs of the anchor, each of which the launch must be able to bring; nothing where
-// one of them it cannot, or the region is no convolution forward or backward-data.
+// one of them it cannot, or the region is no convolution. Their channels are filled up with zeros
+// to whole pieces of 16 bytes, so that programs of the region have more of them than its anchor.
 std::optional<PackedRegion> packed_region(const Region& region, const std::vector<int>& slots);
 
 }  // namespace ashlar::cuda

@@ -104,11 +104,12 @@ std::vector<int> ProductDesigner::slots_by_element() const {
   return slots;
 }
 
-bool ProductDesigner::loads_whole_pieces() const {
-  return std::all_of(operands_.begin(), operands_.end(), [&](const OperandText& operand) {
-    return operand.mode == LoadMode::together ||
-           (operand.mode == LoadMode::async && operand.vector * bytes_of(types_.a) == kVectorBytes);
-  });
+std::vector<int> ProductDesigner::slots_in_short_pieces() const {
+  std::vector<int> slots = slots_by_element();
+  for (const OperandText& operand : operands_)
+    if (operand.mode == LoadMode::async && operand.vector * bytes_of(types_.a) < kVectorBytes)
+      slots.push_back(operand.slot());
+  return slots;
 }
 
 Support ProductDesigner::check() {
@@ -140,6 +141,17 @@ std::int64_t ProductDesigner::longest_depth() const {
   for (std::size_t v = 0; v < product_.variants; ++v)
     depth = std::max(depth, product_.extent(Group::k, v));
   return depth;
+}
+
+// Terms that may be other than the zeros behind channels in scratch, at least so many.
+std::int64_t ProductDesigner::longest_sum() const {
+  const std::int64_t depth = longest_depth();
+  std::int64_t terms = depth;
+  for (const auto& [slot, operand] : packs_) {
+    const std::int64_t channels = region_.anchor->inputs[static_cast<std::size_t>(slot)].dims[1];
+    terms = std::min(terms, depth * channels / operand.view.dims[1]);
+  }
+  return terms;
 }
 
 // Whether the packets of both tiles are the same number for every thread, and few where a thread
@@ -210,7 +222,7 @@ std::int64_t ProductDesigner::tile_count(const WarpTile& tile, std::size_t first
 std::vector<WarpTile> ProductDesigner::tiles() const {
   std::vector<WarpTile> result;
   std::vector<std::int64_t> products = {1};
-  if (types_.rounds_to_tf32) products = {1, longest_depth() < kFewTerms ? 6 : 3};
+  if (types_.rounds_to_tf32) products = {1, longest_sum() < kFewTerms ? 6 : 3};
   struct Shape {
     std::int64_t m, n;
   };

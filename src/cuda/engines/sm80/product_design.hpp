@@ -43,8 +43,8 @@ class ProductDesigner {
   Support support() const { return support_; }
   // Inputs of the anchor that are loaded element by element.
   std::vector<int> slots_by_element() const;
-  // Whether all are loaded 16 bytes at a time.
-  bool loads_whole_pieces() const;
+  // Those and others that are not loaded 16 bytes at a time.
+  std::vector<int> slots_in_short_pieces() const;
   std::vector<Config> configs(std::string_view engine) const;
   KernelDesign design(const Graph& graph, const Config& config) const;
 
@@ -57,6 +57,7 @@ class ProductDesigner {
   std::int64_t shared_bytes(const WarpTile& tile) const;
   std::int64_t tile_count(const WarpTile& tile, std::size_t first, std::size_t count) const;
   std::int64_t longest_depth() const;
+  std::int64_t longest_sum() const;
   std::int64_t depth_of_stage(const WarpTile& tile) const;
   Config config_of(const WarpTile& tile, std::string_view engine) const;
   int result_vector() const;

@@ -38,6 +38,7 @@ int ProductDesigner::result_vector() const {
   }
   if (!is_driven) return 1;
   fits(product_.of(Group::n).back());
+  fits({program.space[program.space.rank() - 1]});  // less, where columns leave it
   return vector;
 }
 
@@ -162,6 +163,7 @@ LaunchDesign ProductDesigner::launch(const Graph& graph, const WarpTile& tile, s
       constant("kCutsDepth", product_.k_override.present() ? 1 : 0) +
       constant("kVariants", static_cast<std::int64_t>(count)) +
       constant("kRank", product_.d.program.space.rank()) + constant("kVector", result_vector()) +
+      constant("kLeavesResultsOut", axes_exceeded(product_, product_.d).empty() ? 0 : 1) +
       constant("kHeldRegisters", 16) +
       constant("kSlabColumns", std::min<std::int64_t>(warp_n, 64)) +
       launch.arguments.struct_text() + printed;

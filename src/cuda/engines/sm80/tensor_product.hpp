@@ -23,7 +23,8 @@ struct DigitTerm {
   int digit;
   Numbers factor;
 };
-// base + sum of factor * digit, along one axis of a tensor. Outside of the tensor are zeros.
+// base + sum of factor * digit, along one axis of a tensor. Outside of A and B are zeros, sums
+// outside of D are left out.
 struct Coordinate {
   Numbers base;
   std::vector<DigitTerm> terms;
@@ -65,7 +66,8 @@ struct TensorProduct {
 
 // Why the region is no such product; yes: tensor_product() can be made of it.
 Support is_tensor_product(const Region& region);
-// The last axis of D is the one its memory has fastest, and columns run along it.
+// Columns run along the last axis of D: the one its memory has fastest, but for filter gradients
+// whose columns lie by x.
 TensorProduct tensor_product(const Region& region);
 
 }  // namespace ashlar::cuda

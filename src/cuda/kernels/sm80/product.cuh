@@ -4,7 +4,8 @@
 //   TypeA, TypeB, Sum                       what is multiplied, and what is added up
 //   kTileM, kTileN, kTileBytes              of a block; bytes of depth
 //   kWarpsM, kWarpsN, kThreads, kStages, kVariants, kProducts
-//   place(args, where, row, column, at)     coordinates of a result
+//   place(args, where, row, column, at)     coordinates of a result; with kLeavesResultsOut, the
+//                                           first is below 0 where there is none
 //   depth_of(args, where)                   terms of a sum
 //   epilogue<kCount>(args, at, acc)         what becomes of sums
 // and stands after lib/product_rows.cuh, sm80/tile.cuh, sm80/loader.cuh and sm80/multiply.cuh.
@@ -153,11 +154,10 @@ __device__ inline void product(const Args& args) {
   };
 #pragma unroll
   for (int i = 0; i < kFragmentsM; ++i)
-    finish_rows<kWarpN, kCount>(args, slab, (const Sum(&)[kWarpN / 2])sums[i],
-                                (Index)(tile.row + warp_m * kWarpM + 16 * i),
-                                (Index)args.rows[where.variant],
-                                (Index)(tile.column + warp_n * kWarpN),
-                                (Index)args.columns[where.variant], place_of);
+    finish_rows<kWarpN, kCount, kLeavesResultsOut != 0>(
+        args, slab, (const Sum(&)[kWarpN / 2])sums[i],
+        (Index)(tile.row + warp_m * kWarpM + 16 * i), (Index)args.rows[where.variant],
+        (Index)(tile.column + warp_n * kWarpN), (Index)args.columns[where.variant], place_of);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
