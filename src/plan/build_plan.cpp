@@ -1,5 +1,6 @@
 // Graph -> regions -> engines -> memory layout -> kernels.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <optional>
@@ -63,6 +64,17 @@ std::vector<FusionLimits> without(bool FusionLimits::*fusion, const Region& regi
   return limits;
 }
 
+std::string estimate_text(double seconds) {
+  if (std::isinf(seconds)) return "no engine";
+  return fmt::format("{:.3g} us", seconds * 1e6);
+}
+void say_times(const Region& region, double together, double apart,
+               std::vector<FusionLimits>& limits) {
+  for (const NodeId id : region.nodes)
+    limits[static_cast<std::size_t>(id)].reason = fmt::format(
+        "estimated together {}, apart {}", estimate_text(together), estimate_text(apart));
+}
+
 // Of a region with reductions behind a product: whether it is left as it is. Else the limits are
 // narrower now: by what comes before the product, if that keeps engines from taking the reductions,
 // or by the reductions.
@@ -76,6 +88,7 @@ bool tails_pay(const Region& region, const LoweredGraph& lowered, std::vector<Fu
   const double whole = seconds(limits), less = seconds(without_prologue), least = seconds(apart);
   if (whole <= std::min(less, least)) return true;
   limits = std::move(less < least ? without_prologue : apart);
+  say_times(region, whole, std::min(less, least), limits);
   return false;
 }
 
@@ -98,19 +111,34 @@ bool prologue_pays(const Region& region, const LoweredGraph& lowered,
     return seconds_of(region.nodes, lowered, of, table, device, options);
   };
   std::vector<FusionLimits> apart = without(&FusionLimits::prologue, region, limits);
-  if (seconds(limits) <= seconds(apart)) return true;
+  const double together = seconds(limits), separate = seconds(apart);
+  if (together <= separate) return true;
   limits = std::move(apart);
+  say_times(region, together, separate, limits);
   return false;
+}
+
+// What the special engines of a region's operation say against the whole of it.
+std::string refusals(const Region& region, const Graph& graph, EngineTable table,
+                     const DeviceProps& device) {
+  std::string text;
+  for (const Engine* engine : table) {
+    if (is_last_resort(engine->kind())) continue;
+    const Support support = engine->supports(region, device);
+    if (support || support.is_other_operation()) continue;
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", engine->id(), support.reason());
+  }
+  return fmt::format("no fast engine takes {} ({})", region.to_text(graph), text);
 }
 
 // Cuts as large as possible, then takes fusions back where they would leave a region to the
 // reference engine, or to another last resort although a special engine takes less of it.
 std::vector<Region> cut_for_device(const LoweredGraph& lowered, EngineTable table,
-                                   const DeviceProps& device, const CompileOptions& options) {
+                                   const DeviceProps& device, const CompileOptions& options,
+                                   std::vector<FusionLimits>& limits) {
   const bool fuse = options.fuse, on_gpu = fuse && device.kind == DeviceKind::cuda;
-  std::vector<FusionLimits> limits(
-      lowered.graph.nodes().size(),
-      FusionLimits{fuse, fuse, on_gpu, on_gpu && !options.reference_only});
+  limits.assign(lowered.graph.nodes().size(),
+                FusionLimits{fuse, fuse, on_gpu, on_gpu && !options.reference_only});
   std::optional<std::vector<bool>> alone;  // asked for rarely
   const auto is_too_large = [&](const Region& region) {
     if (region.nodes.size() == 1 || has_engine(region, table, device, is_special)) return false;
@@ -136,6 +164,7 @@ std::vector<Region> cut_for_device(const LoweredGraph& lowered, EngineTable tabl
         continue;
       }
       if (!is_too_large(region)) continue;
+      const std::string reason = refusals(region, lowered.graph, table, device);
       for (NodeId id : region.nodes) {
         const Op& op = lowered.graph.nodes()[static_cast<std::size_t>(id)].op;
         const bool is_step =
@@ -147,6 +176,7 @@ std::vector<Region> cut_for_device(const LoweredGraph& lowered, EngineTable tabl
         if (region.anchor && is_step) continue;
         FusionLimits& limit = limits[static_cast<std::size_t>(id)];
         narrowed = narrowed || limit.prologue || limit.epilogue;
+        limit.reason = reason;
         // First the prologue goes, then the epilogue.
         limit.epilogue = limit.epilogue && limit.prologue;
         limit.prologue = false;
@@ -290,7 +320,7 @@ std::shared_ptr<const PlanData> build_plan(const Graph& graph, const DeviceProps
   plan->options = options;
   plan->bound = graph.bound_tensors();
 
-  std::vector<Region> regions = cut_for_device(plan->lowered, table, device, options);
+  std::vector<Region> regions = cut_for_device(plan->lowered, table, device, options, plan->limits);
   if (saved && saved->size() != regions.size())
     fail(ErrorCode::invalid_argument,
          "plan: got {} saved regions, expected the {} this version cuts; compile the graph again",

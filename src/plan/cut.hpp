@@ -1,6 +1,7 @@
 // Cutting a lowered graph into regions.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "plan/lowered.hpp"
@@ -17,9 +18,21 @@ struct FusionLimits {
   bool dequantize = false;
   // Whether this node, a reduction, may end the region of the product it reduces the result of.
   bool tail = false;
+  // Why the planner narrowed this, for explain().
+  std::string reason = {};
 };
 
 // Regions in execution order. Every node of the graph is in exactly one.
 std::vector<Region> cut(const LoweredGraph& lowered, const std::vector<FusionLimits>& limits);
+
+// A value that passes through memory although pointwise work makes or reads it, and why.
+struct Separation {
+  NodeId from, to;
+  TensorId value;
+  std::string reason;
+};
+// Of the regions that cut() makes; one for each two of them.
+std::vector<Separation> separations(const LoweredGraph& lowered,
+                                    const std::vector<FusionLimits>& limits);
 
 }  // namespace ashlar

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "plan/arena.hpp"
+#include "plan/cut.hpp"
 #include "plan/lowered.hpp"
 #include "plan/select.hpp"
 
@@ -34,6 +35,7 @@ class PlanData {
 
   Graph graph;  // as given
   LoweredGraph lowered;
+  std::vector<FusionLimits> limits;  // by node of the lowered graph, as it was cut
   DeviceProps device;
   CompileOptions options;
   std::vector<TensorId> bound;
