@@ -16,6 +16,7 @@ EngineTable engine_table() {
       &conv_direct_engine(),
       &gemm_sm90_engine(),
       &moe_sm90_engine(),
+      &moe_wgrad_sm90_engine(),
       &conv_wgrad_sm90_engine(),
       &gemm_skinny_engine(),
       &gemm_sm80_engine(),

@@ -92,18 +92,19 @@ bool tails_pay(const Region& region, const LoweredGraph& lowered, std::vector<Fu
   return false;
 }
 
-bool works_on_image(const Region& region) {
-  const bool convolves = region.anchor_as<ConvForward>() || region.anchor_as<ConvBackwardData>() ||
-                         region.anchor_as<ConvBackwardFilter>();
-  return convolves && std::any_of(region.prologues.begin(), region.prologues.end(),
-                                  [](const PointwiseProgram& one) {
-                                    return !one.empty() && !one.is_plain_load();
-                                  });
+// Whether work comes before an anchor that does it again for every tap or tile.
+bool repeats_prologue(const Region& region) {
+  const bool repeats = region.anchor_as<ConvForward>() || region.anchor_as<ConvBackwardData>() ||
+                       region.anchor_as<ConvBackwardFilter>() ||
+                       region.anchor_as<MoeGroupedMatmulBackward>();
+  return repeats && std::any_of(region.prologues.begin(), region.prologues.end(),
+                                [](const PointwiseProgram& one) {
+                                  return !one.empty() && !one.is_plain_load();
+                                });
 }
 
-// Of a convolution with work before it: whether it is left as it is. Else the limits are narrower
-// now. The work is done again for every tap and tile, which may cost more than a trip through
-// memory.
+// Of a region with such work: whether it is left as it is. Else the limits are narrower now. Doing
+// the work again may cost more than a trip through memory.
 bool prologue_pays(const Region& region, const LoweredGraph& lowered,
                    std::vector<FusionLimits>& limits, EngineTable table, const DeviceProps& device,
                    const CompileOptions& options) {
@@ -158,7 +159,7 @@ std::vector<Region> cut_for_device(const LoweredGraph& lowered, EngineTable tabl
         narrowed = true;
         continue;
       }
-      if (on_gpu && options.engine.empty() && works_on_image(region) &&
+      if (on_gpu && options.engine.empty() && repeats_prologue(region) &&
           !prologue_pays(region, lowered, limits, table, device, options)) {
         narrowed = true;
         continue;

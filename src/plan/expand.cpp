@@ -102,6 +102,16 @@ void Expansion::store(TensorId x, int output_slot) {
   ++count_;
 }
 
+void Expansion::make(Op op, std::vector<TensorId> inputs, int output_slot) {
+  const TensorId target = output(output_slot);
+  editor_.add({name_of(view_role(target, "made")),
+               std::move(op),
+               std::move(inputs),
+               {target},
+               node_.compute});
+  ++count_;
+}
+
 void expand_compositions(LoweredGraph& lowered) {
   GraphEditor editor(lowered.graph);
   const NodeId count = editor.node_count();

@@ -54,6 +54,8 @@ class Expansion {
   TensorId repeat(TensorId x, std::int64_t axis, std::int64_t count, const std::string& role);
   // `x` becomes an output of the node: reshaped, converted.
   void store(TensorId x, int output_slot);
+  // An operation with one result, which is an output of the node as it is.
+  void make(Op op, std::vector<TensorId> inputs, int output_slot);
 
  private:
   std::string name_of(const std::string& role) const;
@@ -72,6 +74,7 @@ class Expansion {
 bool expand(const MultiHeadAttentionForward& op, Expansion& expansion);
 bool expand(const MultiHeadAttentionBackwardData& op, Expansion& expansion);
 bool expand(const MultiHeadAttentionBackwardWeights& op, Expansion& expansion);
+bool expand(const MoeGroupedMatmulBackward& op, Expansion& expansion);
 template <class Other>
 bool expand(const Other&, Expansion&) {
   return false;

@@ -53,14 +53,18 @@ struct AnchorFlops {
         count(out(0)) * static_cast<double>(in(Matmul::a)[in(Matmul::a).rank() - 1]);
     return (is_complex(anchor.inputs[Matmul::a].dtype) ? 8 : 2) * products;
   }
-  double operator()(const MoeGroupedMatmul&) const {
-    return 2 * count(out(0)) * static_cast<double>(in(MoeGroupedMatmul::token)[2]);
+  // Scattered rows are as many as tokens, wherever they go.
+  double operator()(const MoeGroupedMatmul& op) const {
+    const Dims &token = in(MoeGroupedMatmul::token), &output = out(0);
+    const std::int64_t rows = op.mode == MoeMode::scatter ? token[1] : output[1];
+    return 2 * count({rows, token[2]}) * static_cast<double>(output[2]);
   }
-  double operator()(const MoeGroupedMatmulBackward&) const {
-    const Dims& doutput = in(MoeGroupedMatmulBackward::doutput);
+  double operator()(const MoeGroupedMatmulBackward& op) const {
+    const Dims &token = in(MoeGroupedMatmulBackward::token),
+               &doutput = in(MoeGroupedMatmulBackward::doutput);
     const bool dtoken = anchor.outputs.size() > 1 && anchor.outputs[1].present();
-    return (dtoken ? 4 : 2) * count(doutput) *
-           static_cast<double>(in(MoeGroupedMatmulBackward::token)[2]);
+    const std::int64_t rows = op.mode == MoeMode::scatter ? token[1] : doutput[1];
+    return (dtoken ? 4 : 2) * count({rows, token[2]}) * static_cast<double>(doutput[2]);
   }
   double operator()(const CausalConvForward&) const {
     return 2 * count(out(0)) * static_cast<double>(in(CausalConvForward::w)[1]);
@@ -131,6 +135,7 @@ struct AnchorFlops {
 
 bool is_product(const Op& op) {
   return std::holds_alternative<Matmul>(op) || std::holds_alternative<MoeGroupedMatmul>(op) ||
+         std::holds_alternative<MoeGroupedMatmulBackward>(op) ||
          std::holds_alternative<ConvForward>(op) || std::holds_alternative<ConvBackwardData>(op) ||
          std::holds_alternative<ConvBackwardFilter>(op);
 }

@@ -155,6 +155,15 @@ TEST_F(GpuSameBits, MoeSm90) {
                    ExpertsGraph{.rows = 150, .depth = 80, .columns = 72, .experts = 3}.graph());
 }
 
+TEST_F(GpuSameBits, MoeGradients) {
+  const ExpertsGradientGraph real = {
+      .mode = MoeMode::gather, .rows = 4000, .depth = 1024, .columns = 512};
+  const ExpertsGradientGraph emulated = {
+      .mode = MoeMode::gather, .rows = 150, .depth = 80, .columns = 72, .experts = 3};
+  for (const CudaEngine* engine : {&moe_wgrad_sm90_engine(), &moe_sm90_engine()})
+    expect_same_bits(*engine, real.graph(), emulated.graph());
+}
+
 TEST_F(GpuSameBits, ConvSm90) {
   for (const ConvDirection direction : {ConvDirection::forward, ConvDirection::data})
     expect_same_bits(

@@ -23,6 +23,7 @@ struct MixtureShape {
   std::int64_t tokens = 4096, rows = 8192, depth = 2048, columns = 1024, experts = 8, top_k = 2;
   DType dtype = bf16;
   Weights weights = Weights::plain;
+  std::int64_t places = 0;  // of scattered rows; 0: as many as rows
 };
 constexpr MixtureShape kSmallMixture = {
     .tokens = 90, .rows = 150, .depth = 80, .columns = 72, .experts = 3, .top_k = 2};
@@ -77,7 +78,9 @@ Graph experts(const MixtureShape& shape) {
     operands.push_back({Op::token_index, g.input("index", {1, rows, 1}, i32)});
   if (shape.mode == MoeMode::scatter)
     operands.push_back({Op::token_ks, g.input("ks", {1, rows, 1}, i32)});
-  const Value output = g.apply(op, operands, std::vector<Wanted>{Op::output})[0];
+  ashlar::Result result;
+  if (shape.places > 0) result.dims = {1, shape.places, shape.columns};
+  const Value output = g.apply(op, operands, std::vector<Wanted>{Op::output}, result)[0];
   g.output("y", relu(output));
   return g;
 }
@@ -92,8 +95,8 @@ void set_routing(support::BoundMemory& memory, const MixtureShape& shape) {
       write_element(tensor, memory.data(id), i, static_cast<double>(value(i)));
   };
   const std::int64_t rows = shape.mode == MoeMode::gather ? shape.rows : shape.tokens;
-  const std::int64_t limit =
-      shape.mode == MoeMode::gather ? shape.tokens : shape.tokens / shape.top_k;
+  const std::int64_t places = shape.places > 0 ? shape.places : shape.tokens;
+  const std::int64_t limit = shape.mode == MoeMode::gather ? shape.tokens : places / shape.top_k;
   set("first", [&](std::int64_t e) { return e == 0 ? 5 : 60 + (e > 2 ? rows / 4 : 0); });
   set("index", [&](std::int64_t i) { return i * 7 % (limit + 1) - (i % 50 == 49 ? 1000 : 0); });
   set("ks", [&](std::int64_t i) { return i % shape.top_k; });
@@ -193,6 +196,18 @@ TEST_F(GpuMoeSm90, Gather) {
 TEST_F(GpuMoeSm90, Scatter) {
   expect_right(small(MoeMode::scatter));
   expect_right(small(MoeMode::scatter, e4m3));
+}
+// Rows that meet are listed and added in their order.
+TEST_F(GpuMoeSm90, ScatterMoreRowsThanPlaces) {
+  for (const std::int64_t places : {60, 3}) {
+    MixtureShape shape = small(MoeMode::scatter);
+    shape.places = places;
+    expect_right(shape, true);
+  }
+  MixtureShape many = small(MoeMode::scatter, f32);
+  many.places = 100;
+  many.columns = 70;
+  expect_right(many);
 }
 // By pairs where the depth has whole packets, else by a program.
 TEST_F(GpuMoeSm90, Dequantized) {

@@ -130,6 +130,15 @@ TEST_F(NoSpills, MoeSm90) {
       expect_no_spills(moe_sm90_engine(), ExpertsGraph{.mode = mode, .dtype = dtype}.graph(), 9);
 }
 
+TEST_F(NoSpills, MoeGradients) {
+  for (const MoeMode mode : {MoeMode::gather, MoeMode::none, MoeMode::scatter})
+    for (const DType dtype : {bf16, e4m3, f32}) {
+      const Graph graph = ExpertsGradientGraph{.mode = mode, .dtype = dtype}.graph();
+      expect_no_spills(moe_wgrad_sm90_engine(), graph, 9);
+      expect_no_spills(moe_sm90_engine(), graph, 9);
+    }
+}
+
 TEST_F(NoSpills, ConvSm90) {
   for (const ConvDirection direction : {ConvDirection::forward, ConvDirection::data}) {
     const auto expect = [&](ConvGraph conv) {

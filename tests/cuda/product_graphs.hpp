@@ -111,4 +111,42 @@ struct ExpertsGraph {
   }
 };
 
+// The gradients of the same: that of the weights is added to what was there, in f32.
+struct ExpertsGradientGraph {
+  MoeMode mode = MoeMode::none;
+  std::int64_t rows = 8192, depth = 2048, columns = 1024, experts = 8, groups = experts, top_k = 2;
+  DType dtype = bf16;
+  bool by_column = false;  // the weights, and their gradient
+  bool of_weights = true, of_tokens = true;
+
+  Graph graph() const {
+    using Op = MoeGroupedMatmulBackward;
+    Graph g;
+    Op op;
+    op.mode = mode;
+    op.top_k = top_k;
+    const std::int64_t tokens = mode == MoeMode::gather ? rows / top_k : rows;
+    const Dims weight = {experts, depth, columns};
+    const Layout layout =
+        by_column ? Layout(Dims{depth * columns, 1, depth}) : Layout(row_major.strides_for(weight));
+    std::vector<Operand> operands = {
+        {Op::first_token_offset, g.input("first", {groups, 1, 1}, i32)},
+        {Op::doutput, g.input("doutput", {1, rows, columns}, dtype)},
+        {Op::token, g.input("token", {1, tokens, depth}, dtype)},
+        {Op::weight, g.input("weight", weight, dtype, layout)}};
+    if (mode != MoeMode::none)
+      operands.push_back({Op::token_index, g.input("index", {1, rows, 1}, i32)});
+    if (mode == MoeMode::scatter)
+      operands.push_back({Op::token_ks, g.input("ks", {1, rows, 1}, i32)});
+    std::vector<Wanted> wanted = {Op::dweight};
+    if (of_tokens) wanted.emplace_back(Op::dtoken);
+    const auto results = g.apply(op, operands, wanted);
+    if (of_weights)
+      g.output("dweight", results[Op::dweight] + g.input("before", weight, f32, layout),
+               {.dtype = f32});
+    if (of_tokens) g.output("dtoken", results[Op::dtoken]);
+    return g;
+  }
+};
+
 }  // namespace ashlar::cuda

@@ -50,6 +50,45 @@ TEST(Expand, LeavesNothingToTheReferenceEngine) {
       EXPECT_FALSE(region.engines.front().is_reference) << region.region;
 }
 
+Graph experts_gradients(MoeMode mode, bool of_tokens) {
+  using Op = MoeGroupedMatmulBackward;
+  Graph g("experts");
+  Op op;
+  op.mode = mode;
+  op.top_k = 2;
+  std::vector<Operand> operands = {{Op::doutput, g.input("doutput", {1, 12, 5}, f32)},
+                                   {Op::token, g.input("token", {1, 12, 4}, f32)},
+                                   {Op::weight, g.input("weight", {3, 4, 5}, f32)},
+                                   {Op::first_token_offset, g.input("first", {3, 1, 1}, i32)}};
+  if (mode != MoeMode::none)
+    operands.push_back({Op::token_index, g.input("index", {1, 12, 1}, i32)});
+  if (mode == MoeMode::scatter) operands.push_back({Op::token_ks, g.input("ks", {1, 12, 1}, i32)});
+  std::vector<Wanted> wanted = {Op::dweight};
+  if (of_tokens) wanted.emplace_back(Op::dtoken);
+  const auto results = g.apply(op, operands, wanted);
+  g.output("dweight", results[Op::dweight]);
+  if (of_tokens) g.output("dtoken", results[Op::dtoken]);
+  return g;
+}
+
+TEST(Expand, TheGradientOfTokensIsAProductWithItsRoutingTurnedRound) {
+  const auto mode_of_product = [](MoeMode mode) {
+    const LoweredGraph lowered = lower(experts_gradients(mode, true), true);
+    EXPECT_EQ(count<MoeGroupedMatmulBackward>(lowered.graph), 1);
+    for (const Node& node : lowered.graph.nodes())
+      if (const auto* product = std::get_if<MoeGroupedMatmul>(&node.op)) return product->mode;
+    ADD_FAILURE() << lowered.graph.to_text();
+    return mode;
+  };
+  EXPECT_EQ(mode_of_product(MoeMode::none), MoeMode::none);
+  EXPECT_EQ(mode_of_product(MoeMode::gather), MoeMode::scatter);
+  EXPECT_EQ(mode_of_product(MoeMode::scatter), MoeMode::gather);
+}
+TEST(Expand, TheGradientOfWeightsAloneStaysWhole) {
+  const LoweredGraph lowered = lower(experts_gradients(MoeMode::gather, false), true);
+  EXPECT_EQ(lowered.graph.nodes().size(), 1);
+}
+
 TEST(Expand, TheReferenceRunsTheOperationWhole) {
   const Plan plan = compile(multi_head(f32), Device::cpu(), {.reference_only = true});
   EXPECT_EQ(plan.region_count(), 1);

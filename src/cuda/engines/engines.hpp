@@ -16,6 +16,7 @@ const CudaEngine& gemm_sm90_engine();
 const CudaEngine& conv_sm80_engine();
 const CudaEngine& gemm_sm80_engine();
 const CudaEngine& moe_sm90_engine();
+const CudaEngine& moe_wgrad_sm90_engine();
 const CudaEngine& pointwise_engine();
 const CudaEngine& pointwise_tiled_engine();
 const CudaEngine& resample_engine();

@@ -227,8 +227,8 @@ class GemmSm90Engine final : public CudaEngine {
         "sm90/load_matrix.cuh",
         "sm90/finish_matrix.cuh"};
     if (shape.computes())
-      files.insert(files.end(),
-                   {"sm90/computed_pieces.cuh", "sm90/convert_rows.cuh", "sm90/compute_rows.cuh"});
+      files.insert(files.end(), {"sm90/computed_pieces.cuh", "sm90/convert_rows.cuh",
+                                 "sm90/compute_tiles.cuh", "sm90/compute_rows.cuh"});
     files.push_back("sm90/warpgroups.cuh");
     tails.add_files(files, "sm90/tails_matrix.cuh");
     files.push_back("sm90/join_parts.cuh");

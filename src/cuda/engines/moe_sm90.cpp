@@ -1,5 +1,6 @@
 // Products of a mixture of experts on Hopper: a matrix product for every group of rows, whose
-// extents the device alone knows. A first launch cuts the groups into tiles of rows.
+// extents the device alone knows. A first launch cuts the groups into tiles of rows. Where more
+// rows are scattered than there are places, a last one adds them up.
 #include <algorithm>
 #include <array>
 
@@ -8,6 +9,7 @@
 #include "cuda/engines/engines.hpp"
 #include "cuda/engines/sm90/asked_ahead.hpp"
 #include "cuda/engines/sm90/computing_cost.hpp"
+#include "cuda/engines/sm90/moe_rows.hpp"
 #include "cuda/engines/tile_cost.hpp"
 #include "cuda/jit/kernel_text.hpp"
 #include "cuda/text/program_text.hpp"
@@ -20,18 +22,23 @@ namespace {
 
 using Op = MoeGroupedMatmul;
 
-struct MoeShape {
-  MoeMode mode = MoeMode::none;
-  std::int64_t top_k = 1, experts = 1, groups = 1;
-  std::int64_t tokens = 1, rows = 1, outputs = 1, columns = 1, depth = 1;
+struct MoeShape : MoeRows {
+  std::int64_t columns = 1, depth = 1;
   MatrixFactor token, weight;
   ComputedFactor any_token, any_weight;  // for single elements
   PointwiseProgram epilogue;             // its last axis is the columns
   bool rounds_f32 = false;
 
-  bool gathers() const { return mode == MoeMode::gather; }
-  bool scatters() const { return mode == MoeMode::scatter; }
   bool computes() const { return token.computed || weight.computed; }
+  // Some rows are not alone in their place: products are laid down in order and then added. Else
+  // such rows are few.
+  bool adds() const { return scatters() && rows > outputs && token.math != DType::i8; }
+  // Rows of each place that are listed: of most places all.
+  std::int64_t listed_rows() const {
+    return adds() ? std::clamp<std::int64_t>(4 * ceil_div(rows, outputs), 8, 256) : 0;
+  }
+  // Columns of sums that a thread takes at a time, 16 bytes at most.
+  int sum_vector() const { return std::min(most_vector(columns), 4); }
   std::int64_t most_row_tiles(const ProductTile& tile) const { return rows / tile.m + groups + 1; }
 };
 
@@ -44,18 +51,13 @@ Support describe(const Region& region, MoeShape& shape) {
   const auto dtype = [&](int slot) {
     return region.anchor->inputs[static_cast<std::size_t>(slot)].dtype;
   };
-  shape.mode = op->mode;
-  shape.top_k = op->top_k;
-  shape.experts = dims(Op::weight)[0];
-  shape.groups = dims(Op::first_token_offset)[0];
-  shape.tokens = dims(Op::token)[1];
+  static_cast<MoeRows&>(shape) =
+      moe_rows(*op, region, dims(Op::weight)[0], region.epilogue.space[1]);
   shape.depth = dims(Op::token)[2];
   shape.columns = dims(Op::weight)[2];
-  shape.rows = shape.gathers() ? dims(Op::token_index)[1] : shape.tokens;
   shape.epilogue = region.epilogue;
-  shape.outputs = region.epilogue.space[1];
   if (element_count(region.epilogue.space) == 0 || shape.depth == 0 || shape.rows == 0 ||
-      shape.experts == 0 || shape.tokens == 0)
+      shape.groups == 0 || shape.tokens == 0)
     return Support::no("no elements");
   constexpr std::int64_t kMost = 1 << 30;
   if (std::max({shape.rows, shape.outputs, shape.columns, shape.depth}) > kMost)
@@ -115,32 +117,6 @@ std::vector<ProductTile> tiles_for(const MoeShape& shape, std::int64_t rows_of_g
   return result;
 }
 
-// What generic/moe_routing.cuh wants to know.
-std::string routing_text(const MoeShape& shape, const Region& region, const Graph& graph,
-                         Arguments& arguments) {
-  std::string text = constant("kGather", shape.gathers()) + constant("kScatter", shape.scatters());
-  arguments.numbers("token_dims", Dims{1, shape.tokens, shape.depth});
-  arguments.numbers("token_index_dims", Dims{1, shape.rows, 1});
-  arguments.numbers("first_token_offset_dims", Dims{shape.groups, 1, 1});
-  arguments.number("experts", shape.experts);
-  arguments.number("top_k", shape.top_k);
-  arguments.number("output_rows", shape.outputs);
-  const auto add = [&](int slot, const std::string& name) {
-    const auto i = static_cast<std::size_t>(slot);
-    if (i < region.anchor->inputs.size() && region.anchor->inputs[i].present())
-      text += print_integer_load(region.prologues[i].steps[0].view, graph, "integer_" + name,
-                                 arguments);
-    else
-      text += fmt::format(
-          "__device__ inline int64 integer_{}(const Args&, const Index (&)[3]) {{ return 0; }}\n",
-          name);
-  };
-  add(Op::first_token_offset, "first_token_offset");
-  add(Op::token_index, "token_index");
-  add(Op::token_ks, "token_ks");
-  return text;
-}
-
 class MoeSm90Engine final : public CudaEngine {
  public:
   std::string_view id() const override { return "cuda.moe_sm90"; }
@@ -176,13 +152,14 @@ class MoeSm90Engine final : public CudaEngine {
            .flops = 2 * area * depth,
            .load_bytes =
                depth * (shape.token.loaded_bytes() * tile.m + shape.weight.loaded_bytes() * tile.n),
-           .store_bytes = 2 * area,
-           .memory_bytes = region.bytes(),
+           .store_bytes = (shape.adds() ? sizeof(float) : 2) * area,
+           .memory_bytes = region.bytes() + 2 * static_cast<double>(sum_bytes(shape)),
            .persistent = tile.ping_pong,
            .launches = shape.scatters() ? 4 : 2,
            .efficiency = computing_efficiency(shape.token, shape.weight, tile)},
           device, region.precision());
-      config.scratch_bytes = table_bytes(shape, tile) + count_bytes(shape);
+      config.scratch_bytes =
+          table_bytes(shape, tile) + count_bytes(shape) + list_bytes(shape) + sum_bytes(shape);
       config.notes.runtime_compiled = true;
       config.notes.tf32 = shape.rounds_f32;
       config.notes.truncating_sums = operands != DType::i8;
@@ -203,11 +180,16 @@ class MoeSm90Engine final : public CudaEngine {
     const int table = result.scratch.add("tiles of rows", table_bytes(shape, tile));
     const int counts =
         shape.scatters() ? result.scratch.add("rows per row", count_bytes(shape)) : -1;
-    const Design all{shape, region, graph, device, tile, steps, table, counts};
+    const int lists = shape.adds() ? result.scratch.add("lists of rows", list_bytes(shape)) : -1;
+    const int sums = shape.adds() ? result.scratch.add("products", sum_bytes(shape)) : -1;
+    const Design all{shape, region, graph, device, tile, steps, table, counts, lists, sums};
     result.launches.push_back(all.cut_groups());
     if (shape.scatters()) result.launches.push_back(all.count_rows());
     result.launches.push_back(all.product());
-    if (shape.scatters()) result.launches.push_back(all.other_rows());
+    if (shape.adds())
+      result.launches.push_back(all.add_rows());
+    else if (shape.scatters())
+      result.launches.push_back(all.other_rows());
     return result;
   }
 
@@ -218,6 +200,12 @@ class MoeSm90Engine final : public CudaEngine {
   static std::int64_t count_bytes(const MoeShape& shape) {
     return shape.scatters() ? 4 * shape.outputs : 0;
   }
+  static std::int64_t list_bytes(const MoeShape& shape) {
+    return 4 * shape.outputs * shape.listed_rows();
+  }
+  static std::int64_t sum_bytes(const MoeShape& shape) {
+    return shape.adds() ? 4 * shape.rows * shape.columns : 0;
+  }
 
   struct Design {
     const MoeShape& shape;
@@ -225,15 +213,21 @@ class MoeSm90Engine final : public CudaEngine {
     const Graph& graph;
     const DeviceProps& device;
     const ProductTile& tile;
-    int raw_steps;      // of weights that are converted
-    int table, counts;  // scratch
+    int raw_steps;                   // of weights that are converted
+    int table, counts, lists, sums;  // scratch
 
     void add_scratch(Arguments& arguments) const {
+      const auto add = [&](const char* name, int booking) {
+        if (booking >= 0)
+          arguments.scratch(name, booking);
+        else
+          arguments.number(name, 0);
+      };
       arguments.scratch("row_tiles", table);
-      if (counts >= 0)
-        arguments.scratch("row_counts", counts);
-      else
-        arguments.number("row_counts", 0);
+      add("row_counts", counts);
+      if (!shape.adds()) return;
+      add("row_lists", lists);
+      add("row_sums", sums);
     }
     std::string types(const std::vector<const PointwiseProgram*>& programs) const {
       return register_types(region.precision(), programs);
@@ -243,11 +237,11 @@ class MoeSm90Engine final : public CudaEngine {
       LaunchDesign launch;
       Arguments& arguments = launch.arguments;
       add_scratch(arguments);
-      const std::string routing = routing_text(shape, region, graph, arguments);
+      const std::string routing = print_routing(shape, graph, arguments);
       const std::string head =
           types({&shape.epilogue}) + constant("kTileM", tile.m) + arguments.struct_text() + routing;
-      constexpr std::array<std::string_view, 2> kFiles = {"generic/moe_routing.cuh",
-                                                          "moe/group_tiles.cuh"};
+      constexpr std::array<std::string_view, 3> kFiles = {
+          "generic/moe_routing.cuh", "moe/scan_groups.cuh", "moe/group_tiles.cuh"};
       launch.source = {"moe_group_tiles", assemble(kFiles, head)};
       launch.function = "group_tiles";
       launch.threads = 512;
@@ -258,8 +252,10 @@ class MoeSm90Engine final : public CudaEngine {
       LaunchDesign launch;
       Arguments& arguments = launch.arguments;
       add_scratch(arguments);
-      const std::string routing = routing_text(shape, region, graph, arguments);
-      const std::string head = types({&shape.epilogue}) + arguments.struct_text() + routing;
+      const std::string routing = print_routing(shape, graph, arguments);
+      if (!shape.adds()) arguments.number("row_lists", 0);
+      const std::string head = types({&shape.epilogue}) + constant("kListed", shape.listed_rows()) +
+                               arguments.struct_text() + routing;
       constexpr std::array<std::string_view, 2> kFiles = {"generic/moe_routing.cuh",
                                                           "moe/count_rows.cuh"};
       launch.source = {"moe_count_rows", assemble(kFiles, head)};
@@ -287,9 +283,15 @@ class MoeSm90Engine final : public CudaEngine {
       arguments.number("depth", shape.depth);
       arguments.number("tiles_n", ceil_div(shape.columns, tile.n));
       arguments.number("depth_blocks", ceil_div(shape.depth, tile_depth(shape.token.math)));
-      add_extents(arguments, shape.epilogue.space);
-      std::string printed = print_holding_program(shape.epilogue, graph, "epilogue", arguments) +
-                            routing_text(shape, region, graph, arguments);
+      // Rows that are added up stay in order until then.
+      MoeRows routed = shape;
+      if (shape.adds()) routed.mode = MoeMode::none;
+      const Dims space = shape.adds() ? Dims{shape.rows, shape.columns} : shape.epilogue.space;
+      add_extents(arguments, space);
+      std::string printed =
+          (shape.adds() ? print_nothing_held(space.rank())
+                        : print_holding_program(shape.epilogue, graph, "epilogue", arguments)) +
+          print_routing(routed, graph, arguments);
       const auto computed = [](const MatrixFactor& factor) {
         return factor.computed ? &*factor.computed : nullptr;
       };
@@ -299,14 +301,16 @@ class MoeSm90Engine final : public CudaEngine {
       printed += constant("kHasDepths", 0) + constant("kRawSteps", raw_steps) +
                  print_lengths({}, "depth_of", "args.depth", graph, arguments);
       printed += print_factor(computed(shape.weight), shape.weight.math, 'b', graph, arguments);
-      const ProductForm form{.a = shape.token.math,
-                             .b = shape.weight.math,
-                             .transpose_a = shape.token.transpose,
-                             .transpose_b = shape.weight.transpose,
-                             .vector = vector_length(shape.epilogue, most_vector(shape.columns)),
-                             .rank = shape.epilogue.space.rank(),
-                             .computes_a = shape.token.computed.has_value(),
-                             .computes_b = shape.weight.computed.has_value()};
+      const ProductForm form{
+          .a = shape.token.math,
+          .b = shape.weight.math,
+          .transpose_a = shape.token.transpose,
+          .transpose_b = shape.weight.transpose,
+          .vector = shape.adds() ? shape.sum_vector()
+                                 : vector_length(shape.epilogue, most_vector(shape.columns)),
+          .rank = space.rank(),
+          .computes_a = shape.token.computed.has_value(),
+          .computes_b = shape.weight.computed.has_value()};
       const int stages = stage_count(tile, device);
       const std::string head =
           types({&shape.epilogue, &shape.any_token.program, &shape.any_weight.program}) +
@@ -314,9 +318,10 @@ class MoeSm90Engine final : public CudaEngine {
       std::vector<std::string_view> files = {"lib/product_rows.cuh",    "lib/ptx_wgmma_product.cuh",
                                              "generic/moe_routing.cuh", "sm90/schedule_groups.cuh",
                                              "sm90/load_matrix.cuh",    "moe/group_rows.cuh"};
+      if (shape.adds()) files.insert(files.begin(), "moe/keep_sums.cuh");
       if (shape.computes())
         files.insert(files.end(), {"sm90/computed_pieces.cuh", "sm90/convert_rows.cuh",
-                                   "sm90/compute_rows.cuh"});
+                                   "sm90/compute_tiles.cuh", "sm90/compute_rows.cuh"});
       files.push_back("sm90/warpgroups.cuh");
       files.push_back("sm90/join_parts.cuh");
       files.push_back("sm90/ask_ahead.cuh");
@@ -330,6 +335,28 @@ class MoeSm90Engine final : public CudaEngine {
       return launch;
     }
 
+    LaunchDesign add_rows() const {
+      LaunchDesign launch;
+      Arguments& arguments = launch.arguments;
+      add_scratch(arguments);
+      arguments.number("columns", shape.columns);
+      add_extents(arguments, shape.epilogue.space);
+      const std::string printed = print_program(shape.epilogue, graph, "epilogue", arguments) +
+                                  print_routing(shape, graph, arguments);
+      const std::string head =
+          types({&shape.epilogue}) + constant("kRank", shape.epilogue.space.rank()) +
+          constant("kVector", vector_length(shape.epilogue, shape.sum_vector())) +
+          constant("kListed", shape.listed_rows()) + arguments.struct_text() + printed;
+      constexpr std::array<std::string_view, 3> kFiles = {
+          "generic/moe_routing.cuh", "moe/scan_groups.cuh", "moe/add_rows.cuh"};
+      launch.source = {"moe_add_rows", assemble(kFiles, head)};
+      launch.function = "add_rows";
+      launch.threads = 512;
+      launch.grid.x = static_cast<unsigned>(
+          std::min<std::int64_t>(shape.outputs, std::int64_t{4} * device.compute_units));
+      return launch;
+    }
+
     LaunchDesign other_rows() const {
       LaunchDesign launch;
       Arguments& arguments = launch.arguments;
@@ -339,7 +366,7 @@ class MoeSm90Engine final : public CudaEngine {
       add_extents(arguments, shape.epilogue.space);
       const std::string printed =
           print_program(shape.epilogue, graph, "epilogue", arguments) +
-          routing_text(shape, region, graph, arguments) +
+          print_routing(shape, graph, arguments) +
           print_program(shape.any_token.program, graph, "token_at", arguments) +
           print_program(shape.any_weight.program, graph, "weight_at", arguments);
       const std::string head =

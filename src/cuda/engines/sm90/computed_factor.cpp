@@ -109,11 +109,11 @@ std::string print_lengths(const View& lengths, const std::string& name,
       otherwise);
 }
 
-std::string factor_constants(const ComputedFactor* factor, DType math, char which) {
+std::string factor_constants(const ComputedFactor* factor, DType math, char which, bool is_asked) {
   const auto upper = static_cast<char>(std::toupper(which));
   const std::string type = tag(math);
   return fmt::format("typedef {} Math{};\n", type.substr(0, type.size() - 2), upper) +
-         constant(fmt::format("kComputes{}", upper), factor != nullptr) +
+         constant(fmt::format("kComputes{}", upper), factor != nullptr && !is_asked) +
          (factor && factor->converted
               ? ""
               : fmt::format("struct Narrow{} {{ static const bool kConverts = false; }};\n",

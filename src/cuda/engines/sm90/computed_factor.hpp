@@ -34,8 +34,10 @@ Support take_computed(const PointwiseProgram& prologue, DType dtype, DType math,
 std::string print_lengths(const View& lengths, const std::string& name,
                           const std::string& otherwise, const Graph& graph, Arguments& arguments);
 
-// The constants of factor 'a' or 'b', without its program.
-std::string factor_constants(const ComputedFactor* factor, DType math, char which);
+// The constants of factor 'a' or 'b', without its program. `is_asked`: where it can, the copy
+// engine brings it nevertheless.
+std::string factor_constants(const ComputedFactor* factor, DType math, char which,
+                             bool is_asked = false);
 // What compute_rows.cuh wants to be told about factor 'a' or 'b'. `factor` is null where the copy
 // engine brings it.
 std::string print_factor(const ComputedFactor* factor, DType math, char which, const Graph& graph,

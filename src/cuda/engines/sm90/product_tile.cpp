@@ -286,12 +286,12 @@ std::string product_constants(const ProductTile& tile, const ProductForm& form, 
   const auto major = [&](bool transpose) {
     return bytes != 2 ? std::string("\"\"") : fmt::format("\", {}\"", transpose ? 1 : 0);
   };
+  const bool computes = form.computes_a || form.computes_b || form.computes_some;
   const int asked = (form.computes_a ? 0 : tile.m) + (form.computes_b ? 0 : tile.n);
   const char* tails = form.has_tails ? "ProductTails" : "NoTails";
   return fmt::format("typedef {} Sum;\n", integers ? "int" : "float") +
          fmt::format("struct {0};\ntypedef {0} TileTails;\n", tails) +
-         constant("kComputes", form.computes_a || form.computes_b) +
-         constant("kProducers", tile.producers) +
+         constant("kComputes", computes) + constant("kProducers", tile.producers) +
          constant("kAskedBytes", asked * tile.depth_bytes) +
          define("WGMMA_N", fmt::format("{}", form.columns > 0 ? form.columns
                                                               : product_columns(tile, form.a))) +
@@ -310,7 +310,7 @@ std::string product_constants(const ProductTile& tile, const ProductForm& form, 
          constant("kSplits", tile.splits) + constant("kStreams", tile.streams) +
          constant("kHasWhole", form.has_whole || tile.streams) +
          constant("kBlocksPerProcessor", 1) + constant("kPromotes", promotes(form.a)) +
-         constant("kHeldRegisters", held_registers(tile, form.computes_a || form.computes_b)) +
+         constant("kHeldRegisters", held_registers(tile, computes)) +
          constant("kSlabColumns", slab_columns(tile)) + constant("kBoxes", tile.boxes) +
          constant("kBroughtStages", form.brought.stages) +
          constant("kBroughtBoxes", std::max(form.brought.boxes, 1)) +

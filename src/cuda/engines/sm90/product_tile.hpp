@@ -104,6 +104,7 @@ struct ProductForm {
   int vector = 1;                                 // of the epilogue
   int rank = 2;
   bool computes_a = false, computes_b = false;  // not brought by the copy engine
+  bool computes_some = false;                   // some stages of what else that brings
   int columns = 0;                              // of one instruction; 0: those of the tile
   bool has_whole = true;                        // tiles that are not split
   bool has_tails = false;                       // reductions: lib/product_tails.cuh

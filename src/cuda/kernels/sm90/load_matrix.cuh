@@ -1,7 +1,7 @@
-// Tiles of two matrices with one contiguous axis each. Comes after a kernel's head and
-// sm90/schedule.cuh; args.map_a and args.map_b have the axes (contiguous, other, batch), and
-// args.batched_a, args.batched_b are 0 where all batches share a matrix. A factor that the head
-// says is computed (kComputesA, kComputesB) has no map.
+// Tiles of two matrices with one contiguous axis each. Comes after a kernel's head and a schedule
+// with first_depth(args, block), where a block of depth begins; args.map_a and args.map_b have the
+// axes (contiguous, other, batch), and args.batched_a, args.batched_b are 0 where all batches share
+// a matrix. A factor that the head says is computed (kComputesA, kComputesB) has no map.
 #include "lib/ptx_tma.cuh"
 
 static const int kStageBytesA = kTileM * kTileDepth * kElementBytes;
@@ -32,7 +32,7 @@ __device__ inline void load_rows(uint8* to, const TensorMap& map, Mbarrier* barr
 template <class A>
 __device__ inline void load_stage(const A& args, const Work& work, int block, uint8* a, uint8* b,
                                   Mbarrier* barrier) {
-  const int depth = block * kTileDepth, kPart = kTileN / kCluster;
+  const int depth = first_depth(args, block), kPart = kTileN / kCluster;
   if constexpr (!kComputesA)
     load_rows<kTransposeA, kTileM, false>(a, args.map_a, barrier, work.m, depth,
                                           work.batch * (int)args.batched_a);

@@ -6,7 +6,8 @@
 //   load_stage(args, work, block, a, b, barrier)  asks for the tiles of a block of depth
 //   finish_tile_rows(args, work, slab, sums, row, tails)  what becomes of 16 rows of sums
 //   Computing<Args>(args, memory, group)  where a factor is computed on the way in, by a warpgroup:
-//   .stage(args, work, block, a, b, ready)  `ready` waits for the stage; `memory` is behind all
+//   .stage(args, work, block, a, b, ready)  `ready` waits for the stage and asks for what is not
+//   computed, unless it is given false; `memory` is behind all
 // The head has kStages, kRowBlocks (of 64 rows that a warpgroup has of a tile), kTransposeA,
 // kTransposeB, kPromotes, kAskedBytes (of a stage), kHasWhole (whether any tile is whole) and
 // TileTails (lib/product_tails.cuh; there are none with splits). With kStreams comes after
@@ -101,11 +102,11 @@ __device__ inline void compute_stages(const A& args, Ring ring, int group) {
       uint8* a = ring.a + ring.stage * kStageBytesA;
       uint8* b = ring.b + ring.stage * kStageBytesB;
       Mbarrier* full = ring.full + ring.stage;
-      computing.stage(args, work, block, a, b, [&] {
+      computing.stage(args, work, block, a, b, [&](bool is_asked = true) {
         wait_for(ring.empty + ring.stage, ring.parity ^ 1);
         if (!asks) return;
-        arrive_and_expect(full, kAskedBytes);
-        load_stage(args, work, block, a, b, full);
+        arrive_and_expect(full, is_asked ? kAskedBytes : 0);
+        if (is_asked) load_stage(args, work, block, a, b, full);
       });
       fence_shared_writes();
       __syncwarp();

@@ -4,7 +4,7 @@
 
 __device__ inline int block_of_cluster() { return kCluster == 1 ? 0 : (int)blockIdx.x % kCluster; }
 
-static const bool kHasEmptyWork = false;
+static const bool kHasEmptyWork = kHasEmptyTiles;
 static const int kAskingRegisters = 40;  // of a thread that only asks for tiles
 
 struct Work {

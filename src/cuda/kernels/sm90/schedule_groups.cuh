@@ -1,10 +1,11 @@
 // Which tile a block computes when, where the rows are cut into groups that the device alone knows.
-// Comes after a kernel's head, which has kTileM, kTileN, kCluster = 1, and args.tiles_n,
-// .depth_blocks and .row_tiles: what moe/group_tiles.cuh has written.
+// Comes after a kernel's head, which has kTileM, kTileN, kTileDepth, kCluster = 1, and
+// args.tiles_n, .depth_blocks and .row_tiles: what moe/group_tiles.cuh has written.
 
 // All tiles are whole.
 __device__ inline bool is_part(const Args&, int) { return false; }
 __device__ inline bool has_part(const Args&) { return false; }
+__device__ inline int first_depth(const Args&, int block) { return block * kTileDepth; }
 
 static const bool kHasEmptyWork = true;  // rows of nobody's
 static const int kAskingRegisters = 40;  // of a thread that only asks for tiles

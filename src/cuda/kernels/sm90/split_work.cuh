@@ -1,7 +1,10 @@
 // Tiles that do not fill the last round of blocks: kSplits blocks of a cluster share the depth of
 // each (sm90/join_parts.cuh adds what they have summed up). Comes after a kernel's head, which has
-// kSplits (1: all tiles are whole) and args.whole_work: the pieces of work that are whole tiles, as
-// many for each block, and what comes after them is a block's last one.
+// kTileDepth, kSplits (1: all tiles are whole) and args.whole_work: the pieces of work that are
+// whole tiles, as many for each block, and what comes after them is a block's last one.
+
+static const bool kHasEmptyTiles = false;  // without depth
+__device__ inline int first_depth(const Args&, int block) { return block * kTileDepth; }
 
 __device__ inline bool is_part(const Args& args, int number) {
   return kSplits > 1 && number >= (int)args.whole_work;

@@ -2,10 +2,13 @@
 // have equally much to do: the stages of all these tiles are one sequence, and every cluster of
 // blocks has a range of it. A range has the end of a tile, whole ones, and the begin of another. In
 // place of sm90/split_work.cuh; sm90/stream_parts.cuh adds what several blocks have of a tile.
-// Comes after a kernel's head, which has kCluster and args.whole_work (pieces of work that are
-// whole tiles, as many for each cluster), .tile_stages (of a tile), .range_stages (of a range; the
-// first .longer_ranges have one more), .flags and .flag_count.
+// Comes after a kernel's head, which has kCluster, kTileDepth and args.whole_work (pieces of work
+// that are whole tiles, as many for each cluster), .tile_stages (of a tile), .range_stages (of a
+// range; the first .longer_ranges have one more), .flags and .flag_count.
 #include "lib/ptx_launch.cuh"
+
+static const bool kHasEmptyTiles = false;  // without depth
+__device__ inline int first_depth(const Args&, int block) { return block * kTileDepth; }
 
 __device__ inline int block_of_cluster();
 __device__ inline bool has_part(const Args&) { return false; }  // that clusters join at their end
