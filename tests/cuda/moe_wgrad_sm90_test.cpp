@@ -16,7 +16,7 @@ using Gradient = ExpertsGradientGraph;
 using Ids = std::vector<std::string>;
 
 // Six groups of three experts, the rows of the first of which are none.
-Gradient small(MoeMode mode, DType dtype = bf16) {
+Gradient small_gradient(MoeMode mode, DType dtype = bf16) {
   return {.mode = mode,
           .rows = 150,
           .depth = 80,
@@ -90,14 +90,14 @@ TEST(MoeWgradSm90Plans, RoutingIsTurnedRound) {
 
 // Every tile would do the work again.
 TEST(MoeWgradSm90Plans, WorkBeforeItIsDoneOnce) {
-  using Op = MoeGroupedMatmulBackward;
+  using Backward = MoeGroupedMatmulBackward;
   Graph g;
   const Value doutput = g.input("doutput", {1, 8192, 4096}, bf16);
-  g.output("dweight", g.apply(Op{},
-                              {{Op::first_token_offset, g.input("first", {8, 1, 1}, i32)},
-                               {Op::doutput, relu(doutput)},
-                               {Op::token, g.input("token", {1, 8192, 4096}, bf16)}},
-                              std::vector<Wanted>{Op::dweight})[0]);
+  g.output("dweight", g.apply(Backward{},
+                              {{Backward::first_token_offset, g.input("first", {8, 1, 1}, i32)},
+                               {Backward::doutput, relu(doutput)},
+                               {Backward::token, g.input("token", {1, 8192, 4096}, bf16)}},
+                              std::vector<Wanted>{Backward::dweight})[0]);
   EXPECT_EQ(engines_of("h200", g), (Ids{"cuda.pointwise", "cuda.moe_wgrad_sm90"}));
 }
 
@@ -107,13 +107,13 @@ std::string refusal(const Graph& graph, const char* device = "h200") {
       moe_wgrad_sm90_engine().supports(plan->steps[0].region, plan->device).reason());
 }
 Graph with_tokens(const Dims& dims, const Layout& layout) {
-  using Op = MoeGroupedMatmulBackward;
+  using Backward = MoeGroupedMatmulBackward;
   Graph g;
-  g.output("dweight", g.apply(Op{},
-                              {{Op::first_token_offset, g.input("first", {2, 1, 1}, i32)},
-                               {Op::doutput, g.input("doutput", {1, dims[1], 64}, bf16)},
-                               {Op::token, g.input("token", dims, bf16, layout)}},
-                              std::vector<Wanted>{Op::dweight})[0]);
+  g.output("dweight", g.apply(Backward{},
+                              {{Backward::first_token_offset, g.input("first", {2, 1, 1}, i32)},
+                               {Backward::doutput, g.input("doutput", {1, dims[1], 64}, bf16)},
+                               {Backward::token, g.input("token", dims, bf16, layout)}},
+                              std::vector<Wanted>{Backward::dweight})[0]);
   return g;
 }
 TEST(MoeWgradSm90Plans, SaysWhatItDoesNotTake) {
@@ -150,24 +150,24 @@ class GpuMoeWgradSm90 : public testing::Test {
 
 // Whole blocks of depth by the copy engine, parts of them by threads.
 TEST_F(GpuMoeWgradSm90, RowsInOrder) {
-  expect_right(small(MoeMode::none), true);
-  expect_right(small(MoeMode::none, f16));
-  expect_right(small(MoeMode::none, f32));
+  expect_right(small_gradient(MoeMode::none), true);
+  expect_right(small_gradient(MoeMode::none, f16));
+  expect_right(small_gradient(MoeMode::none, f32));
 }
 TEST_F(GpuMoeWgradSm90, Gather) {
-  expect_right(small(MoeMode::gather));
-  expect_right(small(MoeMode::gather, f32));
+  expect_right(small_gradient(MoeMode::gather));
+  expect_right(small_gradient(MoeMode::gather, f32));
 }
 TEST_F(GpuMoeWgradSm90, Scatter) {
-  expect_right(small(MoeMode::scatter));
-  expect_right(small(MoeMode::scatter, e4m3));
+  expect_right(small_gradient(MoeMode::scatter));
+  expect_right(small_gradient(MoeMode::scatter, e4m3));
 }
 TEST_F(GpuMoeWgradSm90, OneGradientAlone) {
-  Gradient of_weights = small(MoeMode::none);
+  Gradient of_weights = small_gradient(MoeMode::none);
   of_weights.of_tokens = false;
   expect_right(of_weights);
   for (const MoeMode mode : {MoeMode::none, MoeMode::gather, MoeMode::scatter}) {
-    Gradient of_tokens = small(mode);
+    Gradient of_tokens = small_gradient(mode);
     of_tokens.of_weights = false;
     expect_agrees(moe_sm90_engine(), of_tokens.graph(), false, 5, support::Fill::plain,
                   Device::named("cuda:0").props(), {},
@@ -177,10 +177,10 @@ TEST_F(GpuMoeWgradSm90, OneGradientAlone) {
 // The gradient of weights by column is computed turned; a depth and columns that are no multiples
 // of what a vector has.
 TEST_F(GpuMoeWgradSm90, OtherLayouts) {
-  Gradient by_column = small(MoeMode::gather);
+  Gradient by_column = small_gradient(MoeMode::gather);
   by_column.by_column = true;
   expect_right(by_column);
-  Gradient odd = small(MoeMode::none);
+  Gradient odd = small_gradient(MoeMode::none);
   odd.depth = 75;
   odd.columns = 35;
   expect_right(odd);
@@ -189,7 +189,7 @@ TEST_F(GpuMoeWgradSm90, OtherLayouts) {
 TEST_F(GpuMoeWgradSm90, ManyTilesAndOneToken) {
   DeviceProps device = Device::named("cuda:0").props();
   device.compute_units = 2;
-  Gradient shape = small(MoeMode::gather);
+  Gradient shape = small_gradient(MoeMode::gather);
   shape.columns = 200;
   for (const CudaEngine* engine : {&moe_wgrad_sm90_engine(), &moe_sm90_engine()})
     expect_agrees(*engine, shape.graph(), false, 5, support::Fill::plain, device, {},
