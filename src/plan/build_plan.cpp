@@ -248,7 +248,9 @@ class MemoryPlanner {
     if (plan_.options.constants.empty()) return;
     std::vector<void*> pointers(plan_.bound.size(), nullptr);
     for (const auto& [name, memory] : plan_.options.constants) {
-      const auto is_named = [&](TensorId id) { return plan_.graph.tensor(id).name == name; };
+      const auto is_named = [&, wanted = std::string_view(name)](TensorId id) {
+        return plan_.graph.tensor(id).name == wanted;
+      };
       const auto found = std::find_if(plan_.bound.begin(), plan_.bound.end(), is_named);
       if (found == plan_.bound.end() || plan_.graph.tensor(*found).kind != TensorKind::input)
         fail(ErrorCode::invalid_argument, "constants: got '{}', expected the name of an input",
