@@ -217,6 +217,7 @@ class Convolution {
   }
   std::vector<Numbers> taps() const {
     std::vector<Numbers> result;
+    result.reserve(static_cast<std::size_t>(spatial_));
     for (int axis = 0; axis < spatial_; ++axis) result.push_back(same(w_[2 + axis]));
     return result;
   }

@@ -326,6 +326,7 @@ std::vector<int> axes_exceeded(const TensorProduct& product, const ProductOperan
 std::string print_place(const TensorProduct& product, const ProductOperand& result,
                         VariantArguments& arguments) {
   std::vector<LinearMap::Target> targets;
+  targets.reserve(static_cast<std::size_t>(result.program.space.rank()));
   for (int axis = 0; axis < result.program.space.rank(); ++axis)
     targets.push_back({axis, false, {}});
   const LinearMap map = linear_map(product, result.coordinates, std::move(targets), {});

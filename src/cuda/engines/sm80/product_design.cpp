@@ -307,7 +307,8 @@ Config ProductDesigner::config_of(const WarpTile& tile, std::string_view engine)
     place *= 4;
   }
   work.tiles = static_cast<double>(tile_count(tile, 0, product_.variants) * tile.split) * batches;
-  work.flops = 2 * area * static_cast<double>(depth / bytes_of(types_.a));
+  const std::int64_t terms = depth / bytes_of(types_.a);
+  work.flops = 2 * area * static_cast<double>(terms);
   work.load_bytes = static_cast<double>((tile.m + tile.n) * depth);
   const double per_result = region_.bytes() / std::max(elements, 1.0);
   work.store_bytes = tile.split > 1 ? area * size : area * std::min(per_result, 16.0);
