@@ -18,6 +18,7 @@ const CudaEngine& gemm_sm80_engine();
 const CudaEngine& moe_sm90_engine();
 const CudaEngine& pointwise_engine();
 const CudaEngine& pointwise_tiled_engine();
+const CudaEngine& reduction_engine();
 const CudaEngine& resample_engine();
 const CudaEngine& row_norm_engine();
 
