@@ -66,7 +66,7 @@ TEST_F(Reductions, Compile) {
     expect_compiles(engine, reduction({kReducedMatrix, axes}), {kHopper}, is_long());
   for (const Layout& layout : {channels_last, row_major}) {
     const ReducedShape images = {kReducedImages, {0, 2, 3}, bf16, layout};
-    expect_compiles(engine, reduction(images), {kHopper}, true);
+    expect_compiles(engine, reduction(images), {kHopper}, is_long());
     expect_compiles(engine, fused(images), {kHopper}, is_long());
     expect_compiles(engine, statistics(kReducedImages, layout), {kHopper});
   }
@@ -137,10 +137,11 @@ TEST_F(GpuReduction, Modes) {
 
 // Rows and columns that are no whole packets, of one packet, and that blocks share.
 TEST_F(GpuReduction, Matrices) {
-  for (const DType dtype : {f16, bf16, f32})
-    for (const Dims& dims : {Dims{3, 1}, Dims{300, 8}, Dims{9, 1000}, Dims{33, 1001}})
-      for (const Dims& axes : {Dims{0}, Dims{1}, Dims{0, 1}})
-        expect_agrees(reduction({dims, axes, dtype}));
+  for (const Dims& axes : {Dims{0}, Dims{1}, Dims{0, 1}}) {
+    for (const Dims& dims : {Dims{3, 1}, Dims{300, 8}, Dims{33, 1001}})
+      expect_agrees(reduction({dims, axes, f32}));
+    for (const DType dtype : {f16, bf16}) expect_agrees(reduction({{9, 1000}, axes, dtype}));
+  }
   expect_agrees(reduction({{2, 40000}, {1}}), true);
   expect_agrees(reduction({{5000, 16}, {0}}), true);
 }
@@ -173,12 +174,13 @@ TEST_F(GpuReduction, ManyAxes) {
 TEST_F(GpuReduction, SpecialValues) {
   for (const ReductionMode mode : kReductionModes)
     for (const Dims& axes : {Dims{0}, Dims{1}})
-      expect_agrees(reduction({{24, 32}, axes, f32, row_major, mode}), is_long(),
+      expect_agrees(reduction({{40, 24}, axes, f32, row_major, mode}), is_long(),
                     support::Fill::special);
 }
 
 TEST_F(GpuReduction, NoTerms) {
-  for (const ReductionMode mode : kReductionModes) {
+  for (const ReductionMode mode :
+       {ReductionMode::avg, ReductionMode::min, ReductionMode::amax, ReductionMode::mul}) {
     expect_agrees(reduction({{0, 12}, {0}, f32, row_major, mode}));
     expect_agrees(reduction({{12, 0}, {1}, f32, row_major, mode}));
   }

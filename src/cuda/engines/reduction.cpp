@@ -3,6 +3,7 @@
 // launch folds what they leave.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 
 #include "base/ceil_div.hpp"
@@ -178,8 +179,9 @@ class ReductionEngine final : public CudaEngine {
     // Numbers in registers on the way per thread, and blocks that then fit a multiprocessor.
     const std::int64_t wide = region.precision() == f64 ? 2 : 1;
     for (const auto& [numbers, blocks] : {std::pair{64, 2}, {32, 4}, {32, 3}}) {
-      const std::int64_t unroll = std::clamp<std::int64_t>(
-          numbers / (shape.vector * wide * std::max(shape.loads, 1)), 1, kMostUnroll);
+      const std::int64_t together = numbers / (shape.vector * wide * std::max(shape.loads, 1));
+      const auto unroll = static_cast<std::int64_t>(std::bit_floor(
+          static_cast<std::uint64_t>(std::clamp<std::int64_t>(together, 1, kMostUnroll))));
       for (const bool split : {true, false}) {
         const ReductionWalk walk(shape, unroll, blocks, split, device);
         if (split && walk.slices == 1) continue;

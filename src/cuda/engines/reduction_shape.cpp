@@ -136,11 +136,12 @@ void ReductionWalk::cut(std::int64_t packets, std::int64_t blocks_of_slice, std:
 void ReductionWalk::share_rows(const ReductionShape& shape, std::int64_t at_once, bool split) {
   constexpr std::int64_t kLanes = 32;
   const std::int64_t packets = std::max<std::int64_t>(shape.packets(), 1);
-  // Two packets for every thread, or all of a warp or of a block for long rows; more threads where
+  // Two packets for every thread, a few chunks of them where there are many; more threads where
   // there are few rows.
+  constexpr std::int64_t kFewChunks = 4;
   const auto pairs = static_cast<std::uint64_t>(std::max<std::int64_t>(packets / 2, 1));
   team = std::min(static_cast<std::int64_t>(std::bit_floor(pairs)), kLanes);
-  if (packets > 2 * kLanes * unroll) team = kThreads;
+  while (team < kThreads && packets > kFewChunks * unroll * team) team *= 2;
   while (team < kThreads && shape.cells * team < at_once * kThreads && packets >= 2 * team)
     team *= 2;
   if (split && team == kThreads) cut(packets, shape.cells, at_once);

@@ -91,26 +91,21 @@ __device__ inline void fold_packets(const Args& args, Walk<kCount>& walk,
   for_each_fold([&](auto fold, auto number) {
     fill(fold.identity(), folded[decltype(number)::value]);
   });
-  constexpr int kTogether = kCount == kVector ? kUnroll : 1;
-  in_filled_chunks<kTogether>(walk.packets, [&](auto chunk, Index i, int valid) {
+  constexpr int kTogether = kCount == kVector ? kUnroll : 8;
+  in_halved_chunks<kTogether>(walk.packets, [&](auto chunk, Index i) {
     constexpr int kPackets = decltype(chunk)::value;
     R x[kPackets][kCount];
-    // Those past the last are read as the last and left out.
 #pragma unroll
     for (int p = 0; p < kPackets; ++p) {
-      walk.go_to(args, min(i + p, walk.packets - 1));
+      walk.go_to(args, i + p);
       x_of<kCount>(args, walk.at, x[p]);
     }
     for_each_fold([&](auto fold, auto number) {
+      R(&to)[kCount] = folded[decltype(number)::value];
 #pragma unroll
       for (int p = 0; p < kPackets; ++p)
-        if (p < valid) {
 #pragma unroll
-          for (int v = 0; v < kCount; ++v) {
-            R& to = folded[decltype(number)::value][v];
-            to = fold.apply(to, fold.term(x[p][v]));
-          }
-        }
+        for (int v = 0; v < kCount; ++v) to[v] = fold.apply(to[v], fold.term(x[p][v]));
     });
   });
   // What a single line has behind its last packet belongs to the last slice.
