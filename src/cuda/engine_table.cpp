@@ -11,6 +11,7 @@ EngineTable engine_table() {
       &row_norm_engine(),
       &channel_norm_engine(),
       &resample_engine(),
+      &reduction_engine(),
       &depthwise_engine(),
       &conv_sm90_engine(),
       &conv_direct_engine(),

@@ -6,6 +6,7 @@
 #include "cuda/engines/channel_norm_shape.hpp"
 #include "cuda/engines/channel_norm_text.hpp"
 #include "cuda/engines/engines.hpp"
+#include "cuda/engines/memory_bound.hpp"
 #include "cuda/jit/kernel_text.hpp"
 #include "cuda/text/program_text.hpp"
 #include "cuda/text/spec_text.hpp"

@@ -5,6 +5,7 @@
 
 #include "base/ceil_div.hpp"
 #include "cuda/engines/channel_norm_text.hpp"
+#include "cuda/engines/memory_bound.hpp"
 #include "cuda/jit/kernel_text.hpp"
 #include "cuda/text/program_text.hpp"
 #include "cuda/text/spec_text.hpp"
@@ -192,10 +193,6 @@ double ChannelNormKept::traffic(const DeviceProps& device) const {
       again * chunk * static_cast<double>(groups) / static_cast<double>(device.l2_bytes);
   if (of_l2 < 0.45) again *= 0.3;
   return (tensors + again + 1) / (tensors + 1);
-}
-
-double share_of_speed(double share, double bytes, double lost_seconds, const DeviceProps& device) {
-  return 1 / (1 / share + lost_seconds * device.bytes_per_second / std::max(bytes, 1.0));
 }
 
 // As measured on an H200: shares of the speed that the driver names, seconds per chunk in which

@@ -14,9 +14,6 @@ namespace ashlar::cuda {
 // memory has, else that of registers.
 DType kept_type(const PointwiseProgram& program, DType precision);
 
-// `share` of the memory's speed, less for what moves nothing for so many seconds.
-double share_of_speed(double share, double bytes, double lost_seconds, const DeviceProps& device);
-
 struct ChannelNormKept {
   static constexpr unsigned kThreads = 256;
   static constexpr std::int64_t kBlocks = 2;  // of a multiprocessor at once

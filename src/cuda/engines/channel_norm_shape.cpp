@@ -1,11 +1,11 @@
 #include "cuda/engines/channel_norm_shape.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <numeric>
 
 #include "base/ceil_div.hpp"
 #include "cuda/engines/channel_axes.hpp"
+#include "cuda/engines/memory_bound.hpp"
 
 namespace ashlar::cuda {
 
@@ -97,25 +97,12 @@ std::int64_t ChannelNormShape::held() const {
 ChannelNormWalk::ChannelNormWalk(const ChannelNormShape& shape, int unroll_packets,
                                  std::int64_t blocks, std::int64_t waves, const DeviceProps& device)
     : unroll(unroll_packets) {
-  // Blocks of a wave are all there at once; the last wave should be as full as the others.
+  // Blocks of a wave are all there at once.
   const std::int64_t at_once = blocks * device.compute_units, wanted = at_once * waves;
   const auto slices_of = [&](std::int64_t blocks_of_slice, std::int64_t pixels_of_chunk) {
     const std::int64_t most =
         std::clamp<std::int64_t>(shape.pixels / (kLeastChunks * pixels_of_chunk), 1, kMostSlices);
-    std::int64_t best = 1;
-    double best_share = 0;
-    for (std::int64_t count = 1;
-         count <= most && (count == 1 || count * blocks_of_slice <= wanted + wanted / 2); ++count) {
-      const std::int64_t used = count * blocks_of_slice;
-      const double share =
-          static_cast<double>(used) / static_cast<double>(ceil_div(used, at_once) * at_once) -
-          0.02 * static_cast<double>(std::abs(wanted - used)) / static_cast<double>(wanted);
-      if (share > best_share) {
-        best = count;
-        best_share = share;
-      }
-    }
-    return best;
+    return balanced_slices(blocks_of_slice, most, wanted, at_once);
   };
   if (shape.columns) {
     const auto lanes_of = [&](std::int64_t packets, std::int64_t& tiles) {

@@ -19,6 +19,7 @@ const CudaEngine& moe_sm90_engine();
 const CudaEngine& moe_wgrad_sm90_engine();
 const CudaEngine& pointwise_engine();
 const CudaEngine& pointwise_tiled_engine();
+const CudaEngine& reduction_engine();
 const CudaEngine& resample_engine();
 const CudaEngine& row_norm_engine();
 

@@ -1,6 +1,6 @@
-// Folds the partial results of reductions behind a product, in an order that does not change, and
-// runs what follows. The head has kTails, and for each a Tail<number>, which is a fold and has
-//   partials(args), parts(args), elements(args)  float[parts][elements]
+// Folds the partial results of reductions, in an order that does not change, and runs what follows.
+// The head has kTails, and for each a Tail<number>, which is a fold and has
+//   partials(args), parts(args), elements(args)  R[parts][elements]
 //   kAcross                                      elements that a block takes; its threads share the
 //                                                parts of each
 //   finish(args, element, value)
@@ -13,14 +13,14 @@
 #include "lib/tail_folds.cuh"
 
 template <class T>
-__device__ inline void sum_tail(const Args& args, T tail, float* slots) {
+__device__ inline void sum_tail(const Args& args, T tail, R* slots) {
   const int kShares = kThreads / T::kAcross;
   const int lane = threadIdx.x % T::kAcross, share = threadIdx.x / T::kAcross;
   const int64 elements = tail.elements(args), element = (int64)blockIdx.x * T::kAcross + lane;
   const int parts = (int)tail.parts(args);
-  float whole = tail.identity();
+  R whole = tail.identity();
   if (element < elements) {
-    const float* from = tail.partials(args) + element;
+    const R* from = tail.partials(args) + element;
 #pragma unroll 4
     for (int part = share; part < parts; part += kShares)
       whole = tail.apply(whole, from[part * elements]);
@@ -37,7 +37,7 @@ __device__ inline void sum_tail(const Args& args, T tail, float* slots) {
 
 extern "C" __global__ void __launch_bounds__(kThreads)
     tail_sum(const __grid_constant__ Args args) {
-  __shared__ float slots[kThreads];
+  __shared__ R slots[kThreads];
   wait_for_launch_before();
   for_each_tail<kTails>([&](auto tail) {
     if (tail.kNumber == (int)blockIdx.y) sum_tail(args, tail, slots);

@@ -11,18 +11,23 @@ __device__ inline int divide(int n, int64 magic, int64) {
 }
 __device__ inline int64 divide(int64 n, int64, int64 divisor) { return n / divisor; }
 
-// Where row number `row` lies: coordinates of all axes but the last one, which runs along rows.
-// Args has extent0... and magic0... of the axes.
-template <class Args, class Index, int kRank>
-__device__ inline void locate_row(const Args& args, Index row, Index (&at)[kRank]) {
+// Coordinates of the axes kFirst, ..., kEnd - 1 of element number `number` among them, the last one
+// varying fastest. Args has extent0... and magic0... of the axes.
+template <int kFirst, int kEnd, class Args, class Index, int kRank>
+__device__ inline void locate_axes(const Args& args, Index number, Index (&at)[kRank]) {
   const int64* extent = &args.extent0;
   const int64* magic = &args.magic0;
 #pragma unroll
-  for (int axis = kRank - 2; axis >= 0; --axis) {
-    const Index above = axis == 0 ? 0 : divide(row, magic[axis], extent[axis]);
-    at[axis] = row - above * (Index)extent[axis];
-    row = above;
+  for (int axis = kEnd - 1; axis >= kFirst; --axis) {
+    const Index above = axis == kFirst ? 0 : divide(number, magic[axis], extent[axis]);
+    at[axis] = number - above * (Index)extent[axis];
+    number = above;
   }
+}
+// Where row number `row` lies: coordinates of all axes but the last one, which runs along rows.
+template <class Args, class Index, int kRank>
+__device__ inline void locate_row(const Args& args, Index row, Index (&at)[kRank]) {
+  locate_axes<0, kRank - 1>(args, row, at);
 }
 
 // x / divisor of floats, rounded once: the product with the divisor's reciprocal, put right by what

@@ -10,6 +10,10 @@ struct Sum {
   template <class R> __device__ static R identity() { return (R)0; }
   template <class R> __device__ static R apply(R a, R b) { return a + b; }
 };
+struct Product {
+  template <class R> __device__ static R identity() { return (R)1; }
+  template <class R> __device__ static R apply(R a, R b) { return a * b; }
+};
 struct Max {
   template <class R> __device__ static R identity() { return -(R)__int_as_float(0x7f800000); }
   template <class R> __device__ static R apply(R a, R b) { return b != b || b > a ? b : a; }

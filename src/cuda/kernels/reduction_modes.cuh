@@ -1,0 +1,72 @@
+// What the modes of a reduction make of a term, of two of them, and of what all give. The head has
+//   kModes[kFolds]  a mode for each of the numbers that are folded at once
+//   kInteger        averages are those of integers
+// and args.terms, the number of terms.
+#include "lib/chunks.cuh"
+#include "lib/divide.cuh"
+#include "lib/pointwise.cuh"
+#include "lib/reduce.cuh"
+
+// As ReductionMode numbers them, and sums of squares.
+enum { kAdd, kMul, kMin, kMax, kAmax, kAvg, kNorm1, kNorm2, kMulNoZeros, kSquares };
+
+template <class F>
+struct Folding : F {
+  __device__ static R identity() { return F::template identity<R>(); }
+  __device__ static R term(R x) { return x; }
+  __device__ static R result(const Args&, R folded) { return folded; }
+};
+
+template <int kMode> struct ModeOf : Folding<Sum> {};
+template <> struct ModeOf<kMul> : Folding<Product> {};
+template <> struct ModeOf<kMin> : Folding<Min> {};
+template <> struct ModeOf<kMax> : Folding<Max> {};
+template <> struct ModeOf<kAmax> : Folding<Max> {
+  __device__ static R identity() { return 0; }
+  __device__ static R term(R x) { return fabs(x); }
+};
+template <> struct ModeOf<kAvg> : Folding<Sum> {
+  __device__ static R result(const Args& args, R folded) {
+    return kInteger ? op_div_integer(folded, (R)args.terms) : folded / (R)args.terms;
+  }
+};
+template <> struct ModeOf<kNorm1> : Folding<Sum> {
+  __device__ static R term(R x) { return fabs(x); }
+};
+template <> struct ModeOf<kSquares> : Folding<Sum> {
+  __device__ static R term(R x) { return x * x; }
+};
+template <> struct ModeOf<kNorm2> : ModeOf<kSquares> {
+  __device__ static R result(const Args&, R folded) { return sqrt(folded); }
+};
+template <> struct ModeOf<kMulNoZeros> : Folding<Product> {
+  __device__ static R term(R x) { return x == (R)0 ? (R)1 : x; }
+};
+
+// The mode of fold number kNumber.
+template <int kNumber> struct FoldAt : ModeOf<kModes[kNumber]> {};
+// visit(FoldAt<0>(), Constant<0>()), ... for all of them.
+template <int kNumber = 0, class Visit>
+__device__ inline void for_each_fold(const Visit& visit) {
+  if constexpr (kNumber < kFolds) {
+    visit(FoldAt<kNumber>(), Constant<kNumber>());
+    for_each_fold<kNumber + 1>(visit);
+  }
+}
+
+// What becomes of the folded numbers of kCount neighbouring cells; printed by the launch that has
+// them.
+template <int kNumber, int kCount>
+__device__ void store(const Args& args, const Index (&at)[kKept], R (&values)[kCount]);
+
+// Where cell number `cell` lies among the kept axes. As columns, the last one comes behind the
+// reduced axes.
+__device__ inline void locate_cell(const Args& args, Index cell, Index (&at)[kKept]) {
+  if constexpr (kColumns) {
+    const Index outer = divide(cell, args.magic_width, args.width);
+    locate_axes<0, kKept - 1>(args, outer, at);
+    at[kKept - 1] = cell - outer * (Index)args.width;
+  } else {
+    locate_axes<0, kKept>(args, cell, at);
+  }
+}
