@@ -106,6 +106,20 @@ TEST_F(GpuConvDirect, Groups) {
   }
 }
 
+// Elements of a packet that do not lie together are no piece of memory to copy.
+TEST_F(GpuConvDirect, OtherStrides) {
+  const Dims x = {2, 8, 6, 5}, w = {8, 8, 3, 3}, y = {2, 8, 6, 5};
+  const Layout images_last(Dims{1, 60, 10, 2});
+  for (const Layout& of_x : {Layout(channels_last), images_last})
+    for (const Layout& of_y : {Layout(row_major), images_last}) {
+      Graph graph;
+      graph.output("dw", graph.conv_backward_filter(graph.input("x", x, f32, of_x),
+                                                    graph.input("dy", y, f32, of_y),
+                                                    {.padding = {1, 1}}, {.dims = w}));
+      expect_agrees(conv_direct_engine(), graph);
+    }
+}
+
 // Pointers that are no multiples of 16 bytes.
 TEST_F(GpuConvDirect, AnyPointer) {
   for (const Direction direction : kDirections)

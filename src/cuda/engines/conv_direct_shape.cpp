@@ -117,7 +117,10 @@ std::int64_t ConvDirectShape::stored() const {
 }
 
 bool ConvDirectShape::copies(const PointwiseProgram& program) const {
-  return program.is_plain_load() && program.steps[0].view.dtype == element;
+  if (!program.is_plain_load()) return false;
+  const View& view = program.steps[0].view;
+  const int last = view.strides.rank() - 1;
+  return view.dtype == element && (view.strides[last] == 1 || program.space[last] == 1);
 }
 
 ConvDirectPatch::ConvDirectPatch(const ConvDirectShape& shape, std::int64_t rows,
