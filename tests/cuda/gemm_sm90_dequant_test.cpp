@@ -1,6 +1,7 @@
 // cuda.gemm_sm90 with weights of few bits, scaled by blocks or rows: kernels compile without
 // spills, and small ones agree with the oracle.
 #include <array>
+#include <optional>
 
 #include "cuda/engines/engines.hpp"
 #include "engine_agrees.hpp"
@@ -21,6 +22,7 @@ struct Dequantized {
   bool relu_before = false;        // the other factor is relu(x)
   std::int64_t batches = 1;
   bool negative = false;
+  std::optional<DType> zero = {};  // blocks have zero points
 
   Graph graph() const {
     Graph g;
@@ -51,7 +53,14 @@ struct Dequantized {
       op.block_size = left ? Dims{1, block} : Dims{block, 1};
       op.negative_scale = negative;
       if (batches > 1) op.block_size = {1, op.block_size[0], op.block_size[1]};
-      w = g.apply(op, {{BlockScaleDequantize::x, w}, {BlockScaleDequantize::scale, scales}},
+      Value zeros;
+      if (zero)
+        zeros = left ? turned("zero", rows, blocks, *zero, !scales_along_depth)
+                     : turned("zero", blocks, columns, *zero, scales_along_depth);
+      w = g.apply(op,
+                  {{BlockScaleDequantize::x, w},
+                   {BlockScaleDequantize::scale, scales},
+                   {BlockScaleDequantize::zero_point, zeros}},
                   {BlockScaleDequantize::y}, {.dtype = x})[0];
     }
     if (per_column) {
@@ -100,6 +109,8 @@ TEST_F(GemmSm90Dequant, CompileWithoutSpills) {
     compiles({.stored = e2m1});
     compiles({.stored = i4, .scale = f32, .block = 128});
     compiles({.stored = i8, .block = 0, .per_column = true});
+    compiles({.stored = u4, .scale = f16, .block = 128, .x = f16, .zero = u4});
+    compiles({.stored = i8, .scale = bf16, .block = 128, .along_rows = true, .zero = i8});
   }
 }
 
@@ -191,6 +202,32 @@ TEST_F(GpuGemmSm90Dequant, ByAProgram) {
     expect_right(d);
   }
 }
+// Weights as AWQ and GPTQ have them.
+TEST_F(GpuGemmSm90Dequant, AboutZeroPoints) {
+  for (const auto& [stored, zero] : {std::pair(u4, u4), std::pair(i4, i8), std::pair(u4, bf16)}) {
+    Dequantized d = small(stored, f16, 32);
+    d.x = f16;
+    d.zero = zero;
+    expect_right(d);
+    d.on_the_left = d.scales_along_depth = stored == i4;
+    d.batches = 2;
+    expect_right(d);
+  }
+}
+TEST_F(GpuGemmSm90Dequant, AboutZeroPointsByAProgram) {
+  for (const DType stored : {u4, u8}) {
+    Dequantized d = small(stored, bf16, 32);
+    d.zero = stored;
+    d.along_rows = true;
+    d.scales_along_depth = false;
+    expect_right(d);
+    d.negative = true;
+    expect_right(d);
+    d.depth = 350;
+    d.columns = 202;
+    expect_right(d);
+  }
+}
 // By a kernel of its own, vector by vector, for tensors that others read as well.
 TEST_F(GpuGemmSm90Dequant, Apart) {
   for (const DType stored : {e4m3, i4})
@@ -217,6 +254,20 @@ TEST_F(GpuGemmSm90Dequant, Apart) {
                                {BlockScaleDequantize::scale, scale}},
                               {BlockScaleDequantize::y}, {.dtype = bf16})[0]);
   expect_agrees(pointwise_engine(), rows);
+}
+TEST_F(GpuGemmSm90Dequant, ApartAboutZeroPoints) {
+  for (const DType zero : {u4, i8, f32}) {
+    Graph g;
+    BlockScaleDequantize op;
+    op.block_size = {32, 1};
+    const Value y = g.apply(op,
+                            {{BlockScaleDequantize::x, g.input("w", {100, 70}, u4)},
+                             {BlockScaleDequantize::scale, g.input("scale", {4, 70}, f16)},
+                             {BlockScaleDequantize::zero_point, g.input("zero", {4, 70}, zero)}},
+                            {BlockScaleDequantize::y}, {.dtype = f16})[0];
+    g.output("y", y);
+    expect_agrees(pointwise_engine(), g);
+  }
 }
 // NaN and infinity among the numbers and their scales.
 TEST_F(GpuGemmSm90Dequant, NumbersThatAreNone) {
