@@ -91,6 +91,26 @@ TEST(GemmSm90DequantPlans, DequantisationIsFusedWhereItIsFaster) {
   EXPECT_EQ(steps({.rows = 65536, .negative = true}), 2);
 }
 
+TEST(GemmSm90DequantPlans, ZeroPointsAreTakenAwayByPairs) {
+  const DeviceProps h200 = Device::named("h200").props();
+  const auto text = [&](const Dequantized& d) {
+    const auto plan = build_plan(d.graph(), h200, {}, nullptr, false);
+    const Region& region = plan->steps[0].region;
+    const Config config = gemm_sm90_engine().configs(region, h200).at(0);
+    return gemm_sm90_engine()
+        .design(plan->lowered.graph, region, config, h200)
+        .launches.at(0)
+        .source.text;
+  };
+  Dequantized d{.rows = 512, .stored = u4, .scale = bf16, .block = 128, .zero = u4};
+  EXPECT_NE(text(d).find("kZeroBits = 4;"), std::string::npos);
+  EXPECT_NE(text(d).find("kExactZeros = true;"), std::string::npos);
+  d.zero = bf16;
+  EXPECT_NE(text(d).find("kExactZeros = false;"), std::string::npos);
+  d.zero = {};
+  EXPECT_NE(text(d).find("kZeroBits = 0;"), std::string::npos);
+}
+
 class GemmSm90Dequant : public testing::Test {
  protected:
   void SetUp() override {
@@ -110,6 +130,7 @@ TEST_F(GemmSm90Dequant, CompileWithoutSpills) {
     compiles({.stored = i4, .scale = f32, .block = 128});
     compiles({.stored = i8, .block = 0, .per_column = true});
     compiles({.stored = u4, .scale = f16, .block = 128, .x = f16, .zero = u4});
+    compiles({.stored = i4, .scale = bf16, .block = 32, .zero = f32});
     compiles({.stored = i8, .scale = bf16, .block = 128, .along_rows = true, .zero = i8});
   }
 }
@@ -202,17 +223,34 @@ TEST_F(GpuGemmSm90Dequant, ByAProgram) {
     expect_right(d);
   }
 }
-// Weights as AWQ and GPTQ have them.
+// Weights as AWQ and GPTQ have them. Differences of 4 bits are exact in pairs, others are made in
+// f32.
 TEST_F(GpuGemmSm90Dequant, AboutZeroPoints) {
-  for (const auto& [stored, zero] : {std::pair(u4, u4), std::pair(i4, i8), std::pair(u4, bf16)}) {
-    Dequantized d = small(stored, f16, 32);
-    d.x = f16;
+  for (const auto& [stored, scale, zero, x] : {std::tuple{u4, f16, u4, f16},
+                                               {i4, f32, i8, bf16},
+                                               {u4, bf16, bf16, bf16},
+                                               {i8, bf16, u8, bf16},
+                                               {e4m3, e8m0, f32, bf16}}) {
+    Dequantized d = small(stored, scale, 32);
+    d.x = x;
     d.zero = zero;
-    expect_right(d);
-    d.on_the_left = d.scales_along_depth = stored == i4;
-    d.batches = 2;
+    d.scales_along_depth = stored == u4;
     expect_right(d);
   }
+  Dequantized d = small(u4, bf16, 16);  // two blocks of a packet
+  d.rows = 72;
+  d.zero = i4;
+  d.on_the_left = true;
+  d.batches = 2;
+  expect_right(d);
+}
+TEST_F(GpuGemmSm90Dequant, AboutZeroPointsTilesInARow) {
+  DeviceProps device = Device::named("cuda:0").props();
+  device.compute_units = 2;
+  Dequantized d = small(u4, bf16, 32);
+  d.rows = 300;
+  d.zero = u4;
+  expect_agrees(gemm_sm90_engine(), d.graph(), false, 3, support::Fill::plain, device);
 }
 TEST_F(GpuGemmSm90Dequant, AboutZeroPointsByAProgram) {
   for (const DType stored : {u4, u8}) {

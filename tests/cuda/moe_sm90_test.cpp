@@ -181,6 +181,7 @@ TEST_F(MoeSm90, DequantisationCompilesWithoutSpills) {
     for (const MoeMode mode : {MoeMode::none, MoeMode::gather})
       expect_compiles(moe_sm90_engine(), experts({.mode = mode, .weights = weights}), {"sm_90a"},
                       true);
+  expect_compiles(moe_sm90_engine(), experts({.weights = Weights::awq}), {"sm_90a"});
 }
 
 class GpuMoeSm90 : public testing::Test {
