@@ -232,7 +232,7 @@ constexpr std::array kTable = {
              kSlots<"y scale">,
              infer_block_scale_quantize},
     OpSchema{"block_scale_dequantize", "block_scale",
-             kSlots<"x scale">,
+             kSlots<"x scale zero_point?">,
              kSlots<"y">,
              infer_block_scale_dequantize},
     OpSchema{"reshape", "data_movement",

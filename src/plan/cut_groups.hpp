@@ -37,7 +37,7 @@ class CutGroups {
   bool is_random_step(NodeId id) const;
   // Dropout may be a few steps of what comes before it; where it is none, it is an anchor.
   bool is_dropout(NodeId id) const;
-  // Dequantisation may be two steps before the product that reads it; else it is an anchor.
+  // Dequantisation may be steps before the product that reads it; else it is an anchor.
   bool is_dequantization(NodeId id) const;
   bool is_program_step(NodeId id) const {
     return is_pointwise(id) || is_random_step(id) || is_dropout(id) || is_dequantization(id);

@@ -40,7 +40,7 @@ struct FusibleInputs {
   }
   std::vector<int> operator()(const BlockScaleQuantize&) const { return {BlockScaleQuantize::x}; }
   std::vector<int> operator()(const BlockScaleDequantize&) const {
-    return {BlockScaleDequantize::x, BlockScaleDequantize::scale};
+    return {BlockScaleDequantize::x, BlockScaleDequantize::scale, BlockScaleDequantize::zero_point};
   }
   std::vector<int> operator()(const AttentionForward&) const {
     return {AttentionForward::q, AttentionForward::k, AttentionForward::v};

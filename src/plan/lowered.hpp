@@ -22,10 +22,11 @@ void expand_compositions(LoweredGraph& lowered);
 // Drops nodes nothing needs and optional outputs nobody reads, and merges equal nodes.
 void simplify(LoweredGraph& lowered);
 
-// Turns softmax, layer norm, RMS norm and attention written as strings of small operations back
-// into one operation, and convolutions that sum nothing into multiplications.
+// Turns softmax, layer norm, RMS norm, attention and dequantisation of groups written as strings of
+// small operations back into one operation, and convolutions that sum nothing into multiplications.
 void raise_patterns(LoweredGraph& lowered);
 void raise_products(LoweredGraph& lowered);
+void raise_dequantization(LoweredGraph& lowered);
 void raise_softmax(LoweredGraph& lowered);
 void raise_norm(LoweredGraph& lowered);
 void raise_attention(LoweredGraph& lowered);

@@ -34,7 +34,7 @@ struct PointwiseProgram {
     // element in the stream of random numbers.
     View view = {};
     // load: how many neighbours along each axis of `space` share an element; strides then count
-    // blocks of them. Empty: none do. Scales of BlockScaleDequantize, before products only.
+    // blocks of them. Empty: none do. Of BlockScaleDequantize, before products only.
     Dims blocks = {};
     double constant = 0.0;                   // constant
     Pointwise op = {};                       // compute

@@ -58,16 +58,30 @@ void ProgramBuilder::add_dropout(const Node& node) {
     values_[node.outputs[Dropout::mask]] = kept;
 }
 
+int ProgramBuilder::value_of_blocks(TensorId id, const Dims& blocks) {
+  // Blocks of one element may share what a step has made.
+  if (const auto found = values_.find(id); found != values_.end()) return found->second;
+  Step step{.kind = Step::Kind::load, .view = view_of(id)};
+  step.view.dims = program_.space;
+  step.blocks = blocks;
+  return push(std::move(step));
+}
+
 void ProgramBuilder::add_dequantize(const Node& node) {
   using Dequantize = BlockScaleDequantize;
   const auto& op = std::get<Dequantize>(node.op);
-  Step scale{.kind = Step::Kind::load, .view = view_of(node.inputs[Dequantize::scale])};
-  scale.view.dims = program_.space;
-  scale.blocks = op.block_size;
+  int number = value_of(node.inputs[Dequantize::x]);
+  if (const TensorId zero = node.inputs[Dequantize::zero_point]; zero != kNoTensor) {
+    Step difference{.kind = Step::Kind::compute,
+                    .op = Pointwise{.mode = PointwiseMode::sub},
+                    .args = {number, value_of_blocks(zero, op.block_size), -1},
+                    .compute = node.compute};
+    number = push(std::move(difference));
+  }
   Step product{
       .kind = Step::Kind::compute,
       .op = Pointwise{.mode = PointwiseMode::mul, .alpha1 = op.negative_scale ? -1.0 : 1.0},
-      .args = {value_of(node.inputs[Dequantize::x]), push(std::move(scale)), -1},
+      .args = {number, value_of_blocks(node.inputs[Dequantize::scale], op.block_size), -1},
       .compute = node.compute};
   product.round_to = register_rounding(lowered_.graph.tensor(node.outputs[0]).dtype);
   values_[node.outputs[0]] = push(std::move(product));

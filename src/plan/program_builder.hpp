@@ -32,6 +32,7 @@ class ProgramBuilder {
   void add_dropout(const Node& node);
   void add_dequantize(const Node& node);
   int value_of(TensorId tensor);
+  int value_of_blocks(TensorId tensor, const Dims& blocks);  // a value that each of them shares
   int push(PointwiseProgram::Step step);
 
   const LoweredGraph& lowered_;

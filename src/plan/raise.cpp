@@ -4,6 +4,7 @@ namespace ashlar {
 
 void raise_patterns(LoweredGraph& lowered) {
   raise_products(lowered);
+  raise_dequantization(lowered);
   raise_softmax(lowered);
   raise_norm(lowered);
   raise_attention(lowered);

@@ -149,6 +149,10 @@ DType Region::precision() const {
         std::min<std::size_t>(anchor->inputs.size(), is_product(anchor->op) ? 2 : 1);
     for (std::size_t slot = 0; slot < operands; ++slot)
       if (anchor->inputs[slot].present() && needs_f64(anchor->inputs[slot].dtype)) return f64;
+    if (anchor_as<BlockScaleDequantize>()) {
+      const View& zero = anchor->inputs[BlockScaleDequantize::zero_point];
+      if (zero.present() && needs_f64(zero.dtype)) return f64;
+    }
     for (const PointwiseProgram& prologue : prologues)
       if (!prologue.empty() && !prologue.is_plain_load() && prologue.precision() == f64) return f64;
     for (const View& output : anchor->outputs)

@@ -79,10 +79,15 @@ void evaluate(const BlockScaleDequantize& op, const Operands& operands) {
   const auto scale = operands.input(BlockScaleDequantize::scale);
   const auto y = operands.output(BlockScaleDequantize::y);
   const BlockScaleShape shape(x.dims(), op);
+  const bool shifted = operands.has_input(BlockScaleDequantize::zero_point);
+  const auto zero =
+      operands.input(shifted ? BlockScaleDequantize::zero_point : BlockScaleDequantize::scale);
   for_each(y.dims(), [&](const Index& index) {
     Index block = index;
     for (int axis = 0; axis < index.rank(); ++axis) block[axis] /= op.block_size[axis];
-    const Scalar product = x.load(index) * scale.load(shape.place(block));
+    Scalar number = x.load(index);
+    if (shifted) number = number - zero.load(block);
+    const Scalar product = number * scale.load(shape.place(block));
     y.store(index, op.negative_scale ? -product : product);
   });
 }

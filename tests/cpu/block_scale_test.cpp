@@ -65,6 +65,29 @@ TEST(BlockScale, Tiles) {
   check_both_ways({320, 200}, blocks({16}, 0, ScaleLayout::f8_128x4), e2m1, e4m3);
 }
 
+TEST(BlockScale, ZeroPoints) {
+  const auto check = [](const Dims& x, const Dims& block, const Dims& blocks, DType numbers,
+                        DType zeros) {
+    Graph graph;
+    Dequantize op;
+    op.block_size = block;
+    // Work before the zero points is theirs, not that of every element.
+    const Value zero = relu(graph.input("zero", blocks, zeros));
+    const auto made = graph.apply(op,
+                                  {{Dequantize::x, graph.input("x", x, numbers)},
+                                   {Dequantize::scale, graph.input("scale", blocks, f16)},
+                                   {Dequantize::zero_point, zero}},
+                                  {Dequantize::y});
+    graph.output("y", made[0] + 1.0);
+    PlanCheck plan(std::move(graph));
+    plan.fill("scale", 0.25, 4.0);
+    plan.expect_agrees("cpu.block_scale");
+  };
+  check({301, 333}, {32, 1}, {10, 333}, u4, i8);
+  check({5, 4097}, {1, 24}, {5, 171}, i4, bf16);
+  check({3, 3001}, {1, 1500}, {3, 3}, i8, f32);
+}
+
 TEST(BlockScale, FusedOnBothSides) {
   Graph graph;
   const Value x = graph.input("x", {40, 96}, f16), bias = graph.input("bias", {1, 96}, f32);

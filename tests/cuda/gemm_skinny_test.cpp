@@ -272,6 +272,25 @@ TEST_F(GpuGemmSkinny, ScalesOfBlocks) {
           {.few = 2, .many = 80, .depth = 256, .weights = i4, .few_columns = true, .block = 64}));
 }
 
+TEST_F(GpuGemmSkinny, ZeroPointsOfBlocks) {
+  for (const bool along : {true, false})
+    for (const auto& [weights, zero] : {std::pair{u4, u4}, {i4, bf16}, {u8, u8}})
+      expect_agrees(gemm_skinny_engine(), skinny_product({.few = 3,
+                                                          .many = 64,
+                                                          .depth = 416,
+                                                          .weights = weights,
+                                                          .along = along,
+                                                          .block = 32,
+                                                          .zero = zero}));
+  expect_agrees(gemm_skinny_engine(), skinny_product({.few = 2,
+                                                      .many = 80,
+                                                      .depth = 256,
+                                                      .weights = u4,
+                                                      .few_columns = true,
+                                                      .block = 256,
+                                                      .zero = i8}));
+}
+
 // Rows that start anywhere, and what is not a number.
 TEST_F(GpuGemmSkinny, OddExtentsAndSpecialNumbers) {
   for (const bool along : {true, false}) {

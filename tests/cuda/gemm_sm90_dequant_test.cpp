@@ -1,6 +1,7 @@
 // cuda.gemm_sm90 with weights of few bits, scaled by blocks or rows: kernels compile without
 // spills, and small ones agree with the oracle.
 #include <array>
+#include <optional>
 
 #include "cuda/engines/engines.hpp"
 #include "engine_agrees.hpp"
@@ -21,6 +22,7 @@ struct Dequantized {
   bool relu_before = false;        // the other factor is relu(x)
   std::int64_t batches = 1;
   bool negative = false;
+  std::optional<DType> zero = {};  // blocks have zero points
 
   Graph graph() const {
     Graph g;
@@ -51,7 +53,14 @@ struct Dequantized {
       op.block_size = left ? Dims{1, block} : Dims{block, 1};
       op.negative_scale = negative;
       if (batches > 1) op.block_size = {1, op.block_size[0], op.block_size[1]};
-      w = g.apply(op, {{BlockScaleDequantize::x, w}, {BlockScaleDequantize::scale, scales}},
+      Value zeros;
+      if (zero)
+        zeros = left ? turned("zero", rows, blocks, *zero, !scales_along_depth)
+                     : turned("zero", blocks, columns, *zero, scales_along_depth);
+      w = g.apply(op,
+                  {{BlockScaleDequantize::x, w},
+                   {BlockScaleDequantize::scale, scales},
+                   {BlockScaleDequantize::zero_point, zeros}},
                   {BlockScaleDequantize::y}, {.dtype = x})[0];
     }
     if (per_column) {
@@ -82,6 +91,26 @@ TEST(GemmSm90DequantPlans, DequantisationIsFusedWhereItIsFaster) {
   EXPECT_EQ(steps({.rows = 65536, .negative = true}), 2);
 }
 
+TEST(GemmSm90DequantPlans, ZeroPointsAreTakenAwayByPairs) {
+  const DeviceProps h200 = Device::named("h200").props();
+  const auto text = [&](const Dequantized& d) {
+    const auto plan = build_plan(d.graph(), h200, {}, nullptr, false);
+    const Region& region = plan->steps[0].region;
+    const Config config = gemm_sm90_engine().configs(region, h200).at(0);
+    return gemm_sm90_engine()
+        .design(plan->lowered.graph, region, config, h200)
+        .launches.at(0)
+        .source.text;
+  };
+  Dequantized d{.rows = 512, .stored = u4, .scale = bf16, .block = 128, .zero = u4};
+  EXPECT_NE(text(d).find("kZeroBits = 4;"), std::string::npos);
+  EXPECT_NE(text(d).find("kExactZeros = true;"), std::string::npos);
+  d.zero = bf16;
+  EXPECT_NE(text(d).find("kExactZeros = false;"), std::string::npos);
+  d.zero = {};
+  EXPECT_NE(text(d).find("kZeroBits = 0;"), std::string::npos);
+}
+
 class GemmSm90Dequant : public testing::Test {
  protected:
   void SetUp() override {
@@ -100,6 +129,9 @@ TEST_F(GemmSm90Dequant, CompileWithoutSpills) {
     compiles({.stored = e2m1});
     compiles({.stored = i4, .scale = f32, .block = 128});
     compiles({.stored = i8, .block = 0, .per_column = true});
+    compiles({.stored = u4, .scale = f16, .block = 128, .x = f16, .zero = u4});
+    compiles({.stored = i4, .scale = bf16, .block = 32, .zero = f32});
+    compiles({.stored = i8, .scale = bf16, .block = 128, .along_rows = true, .zero = i8});
   }
 }
 
@@ -191,6 +223,49 @@ TEST_F(GpuGemmSm90Dequant, ByAProgram) {
     expect_right(d);
   }
 }
+// Weights as AWQ and GPTQ have them. Differences of 4 bits are exact in pairs, others are made in
+// f32.
+TEST_F(GpuGemmSm90Dequant, AboutZeroPoints) {
+  for (const auto& [stored, scale, zero, x] : {std::tuple{u4, f16, u4, f16},
+                                               {i4, f32, i8, bf16},
+                                               {u4, bf16, bf16, bf16},
+                                               {i8, bf16, u8, bf16},
+                                               {e4m3, e8m0, f32, bf16}}) {
+    Dequantized d = small(stored, scale, 32);
+    d.x = x;
+    d.zero = zero;
+    d.scales_along_depth = stored == u4;
+    expect_right(d);
+  }
+  Dequantized d = small(u4, bf16, 16);  // two blocks of a packet
+  d.rows = 72;
+  d.zero = i4;
+  d.on_the_left = true;
+  d.batches = 2;
+  expect_right(d);
+}
+TEST_F(GpuGemmSm90Dequant, AboutZeroPointsTilesInARow) {
+  DeviceProps device = Device::named("cuda:0").props();
+  device.compute_units = 2;
+  Dequantized d = small(u4, bf16, 32);
+  d.rows = 300;
+  d.zero = u4;
+  expect_agrees(gemm_sm90_engine(), d.graph(), false, 3, support::Fill::plain, device);
+}
+TEST_F(GpuGemmSm90Dequant, AboutZeroPointsByAProgram) {
+  for (const DType stored : {u4, u8}) {
+    Dequantized d = small(stored, bf16, 32);
+    d.zero = stored;
+    d.along_rows = true;
+    d.scales_along_depth = false;
+    expect_right(d);
+    d.negative = true;
+    expect_right(d);
+    d.depth = 350;
+    d.columns = 202;
+    expect_right(d);
+  }
+}
 // By a kernel of its own, vector by vector, for tensors that others read as well.
 TEST_F(GpuGemmSm90Dequant, Apart) {
   for (const DType stored : {e4m3, i4})
@@ -217,6 +292,20 @@ TEST_F(GpuGemmSm90Dequant, Apart) {
                                {BlockScaleDequantize::scale, scale}},
                               {BlockScaleDequantize::y}, {.dtype = bf16})[0]);
   expect_agrees(pointwise_engine(), rows);
+}
+TEST_F(GpuGemmSm90Dequant, ApartAboutZeroPoints) {
+  for (const DType zero : {u4, i8, f32}) {
+    Graph g;
+    BlockScaleDequantize op;
+    op.block_size = {32, 1};
+    const Value y = g.apply(op,
+                            {{BlockScaleDequantize::x, g.input("w", {100, 70}, u4)},
+                             {BlockScaleDequantize::scale, g.input("scale", {4, 70}, f16)},
+                             {BlockScaleDequantize::zero_point, g.input("zero", {4, 70}, zero)}},
+                            {BlockScaleDequantize::y}, {.dtype = f16})[0];
+    g.output("y", y);
+    expect_agrees(pointwise_engine(), g);
+  }
 }
 // NaN and infinity among the numbers and their scales.
 TEST_F(GpuGemmSm90Dequant, NumbersThatAreNone) {

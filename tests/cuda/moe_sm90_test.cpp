@@ -16,6 +16,7 @@ enum class Weights : std::uint8_t {
   scaled,  // i8, a scale per column
   mxfp4,   // e2m1, a scale of e8m0 per 32 depths
   int4,    // i4, a scale of bf16 per 128 depths
+  awq,     // u4, a scale of bf16 and a zero point of u4 per 32 depths
 };
 
 struct MixtureShape {
@@ -42,13 +43,16 @@ Value weights_of(Graph& g, const MixtureShape& shape) {
     return g.input(name, {shape.experts, depth, shape.columns}, dtype,
                    Layout(Dims{depth * shape.columns, 1, depth}));
   };
-  const auto dequantized = [&](DType stored, DType scale, std::int64_t block) {
+  const auto dequantized = [&](DType stored, DType scale, std::int64_t block,
+                               bool has_zeros = false) {
     BlockScaleDequantize op;
     op.block_size = {1, block, 1};
+    const std::int64_t blocks = (shape.depth + block - 1) / block;
     return g.apply(op,
                    {{BlockScaleDequantize::x, by_column("weight", shape.depth, stored)},
-                    {BlockScaleDequantize::scale,
-                     by_column("scale", (shape.depth + block - 1) / block, scale)}},
+                    {BlockScaleDequantize::scale, by_column("scale", blocks, scale)},
+                    {BlockScaleDequantize::zero_point,
+                     has_zeros ? by_column("zero", blocks, stored) : Value()}},
                    {BlockScaleDequantize::y}, {.dtype = shape.dtype})[0];
   };
   switch (shape.weights) {
@@ -60,6 +64,7 @@ Value weights_of(Graph& g, const MixtureShape& shape) {
           {.dtype = shape.dtype});
     case Weights::mxfp4: return dequantized(e2m1, e8m0, 32);
     case Weights::int4: return dequantized(i4, bf16, 128);
+    case Weights::awq: return dequantized(u4, bf16, 32, true);
   }
   return {};
 }
@@ -176,6 +181,7 @@ TEST_F(MoeSm90, DequantisationCompilesWithoutSpills) {
     for (const MoeMode mode : {MoeMode::none, MoeMode::gather})
       expect_compiles(moe_sm90_engine(), experts({.mode = mode, .weights = weights}), {"sm_90a"},
                       true);
+  expect_compiles(moe_sm90_engine(), experts({.weights = Weights::awq}), {"sm_90a"});
 }
 
 class GpuMoeSm90 : public testing::Test {
@@ -218,6 +224,14 @@ TEST_F(GpuMoeSm90, Dequantized) {
         shape.depth = depth;
         expect_right(shape, depth == 288 && mode != MoeMode::scatter);
       }
+}
+TEST_F(GpuMoeSm90, DequantizedAboutZeroPoints) {
+  for (const MoeMode mode : {MoeMode::none, MoeMode::gather})
+    for (const std::int64_t depth : {288, 80}) {
+      MixtureShape shape = small(mode, bf16, Weights::awq);
+      shape.depth = depth;
+      expect_right(shape);
+    }
 }
 // More tiles than multiprocessors: copies for the next tile, of another expert, are on their way
 // while one is computed.

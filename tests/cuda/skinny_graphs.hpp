@@ -3,6 +3,7 @@
 
 #include <array>
 #include <ashlar/graph.hpp>
+#include <optional>
 
 #include "gpu_check.hpp"
 
@@ -20,6 +21,7 @@ struct SkinnyProblem {
   DType y = bf16;
   std::int64_t block = 0;  // depths that share a scale of the weights
   DType block_scale = bf16;
+  std::optional<DType> zero = {};  // of blocks
 };
 
 inline Graph skinny_product(const SkinnyProblem& p) {
@@ -44,11 +46,15 @@ inline Graph skinny_product(const SkinnyProblem& p) {
   };
   if (p.block > 0) {
     const std::int64_t blocks = (p.depth + p.block - 1) / p.block;
-    const Value scale = graph.input(
-        "block_scale", swap ? Dims{p.many, blocks} : Dims{blocks, p.many}, p.block_scale);
+    const Dims of_blocks = swap ? Dims{p.many, blocks} : Dims{blocks, p.many};
     BlockScaleDequantize op;
     op.block_size = swap ? Dims{1, p.block} : Dims{p.block, 1};
-    w = graph.apply(op, {{BlockScaleDequantize::x, w}, {BlockScaleDequantize::scale, scale}},
+    const Value scale = graph.input("block_scale", of_blocks, p.block_scale);
+    const Value zero = p.zero ? graph.input("zero", of_blocks, *p.zero) : Value();
+    w = graph.apply(op,
+                    {{BlockScaleDequantize::x, w},
+                     {BlockScaleDequantize::scale, scale},
+                     {BlockScaleDequantize::zero_point, zero}},
                     {BlockScaleDequantize::y}, {.dtype = p.x})[0];
   }
   if (p.scaled)

@@ -98,6 +98,28 @@ void add_dequantize(BadInputs& rows) {
   power.dtype = e8m0;
   dequantize("block_scale_dequantize to scales", e4m3, {4, 2}, e8m0, {}, power,
              {"dtype of y 'bad'", "got e8m0", "expected a type with a sign"});
+  const auto shifted = [&](const char* name, const Dims& zero, DType type, const Dequantize& op,
+                           std::vector<std::string> says) {
+    rows.push_back({name, "block_scale_dequantize",
+                    [=](Graph& g) {
+                      const bool tiles = op.scale_layout == ScaleLayout::f8_128x4;
+                      const Value scale = in(g, tiles ? Dims{128, 4} : Dims{4, 2}, bf16);
+                      g.apply(op,
+                              {{Dequantize::x, in(g, {4, 40}, u4)},
+                               {Dequantize::scale, scale},
+                               {Dequantize::zero_point, in(g, zero, type)}},
+                              {Dequantize::y}, kBad);
+                    },
+                    says});
+  };
+  shifted("block_scale_dequantize zero dims", {4, 1}, u4, {},
+          {"dims of zero_point 'i", "got [4, 1]", "expected [4, 2]"});
+  shifted("block_scale_dequantize boolean zeros", {4, 2}, boolean, {},
+          {"dtype of zero_point 'i", "got bool", "expected a number type"});
+  shifted("block_scale_dequantize scales as zeros", {4, 2}, e8m0, {},
+          {"dtype of zero_point 'i", "got e8m0", "expected a type that has a zero"});
+  shifted("block_scale_dequantize zeros beside tiles", {128, 4}, u4, tiled,
+          {"scale_layout", "got f8_128x4", "expected linear beside zero_point 'i"});
 }
 
 void add_types(BadInputs& rows) {

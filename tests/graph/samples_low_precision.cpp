@@ -25,6 +25,17 @@ void add_low_precision_samples(Samples& samples) {
     return g.apply(op, {{BlockScaleDequantize::x, x}, {BlockScaleDequantize::scale, scale}},
                    {BlockScaleDequantize::y});
   });
+  sample(samples, "block_scale_dequantize", [](Graph& g) {
+    const Value x = g.input("x", {64, 6}, u4), scale = g.input("scale", {2, 6}, f16),
+                zero = g.input("zero", {2, 6}, u4);
+    BlockScaleDequantize op;
+    op.block_size = {32, 1};
+    return g.apply(op,
+                   {{BlockScaleDequantize::x, x},
+                    {BlockScaleDequantize::scale, scale},
+                    {BlockScaleDequantize::zero_point, zero}},
+                   {BlockScaleDequantize::y});
+  });
   sample(samples, "matmul", [](Graph& g) {
     const Value a = g.input("a", {2, 3, 4}, complex_f32), b = g.input("b", {1, 4, 2}, complex_f32);
     return std::vector{g.matmul(a, b)};

@@ -90,6 +90,43 @@ void add_block_scales(std::vector<OpCase>& cases) {
   }
 }
 
+// Groups of rows about a point of their own, as AWQ and GPTQ have them, and blocks of other shapes.
+void add_zero_points(std::vector<OpCase>& cases) {
+  using Dequantize = BlockScaleDequantize;
+  constexpr auto kLinear = ScaleLayout::linear;
+  struct Shifted {
+    Blocks blocks;
+    DType zero;
+  };
+  for (const Shifted& p :
+       {Shifted{{"groups of rows", {70, 12}, {32}, 0, u4, f16, kLinear, false}, u4},
+        Shifted{{"groups of columns", {5, 70}, {32}, -1, i4, bf16, kLinear, false}, i8},
+        Shifted{{"bytes about an odd row of zeros", {33, 5}, {16}, 0, u8, f32, kLinear}, u4},
+        Shifted{{"boxes about floats", {3, 5, 7, 6}, {2, 3, 2}, -1, i8, f16, kLinear}, bf16},
+        Shifted{{"numbers of 32 bits", {4, 30}, {1, 10}, -1, i8, f32, kLinear}, i32},
+        Shifted{{"a zero each", {3, 5}, {1}, -1, u4, f32, kLinear}, f32},
+        Shifted{{"no block", {0, 32}, {32}, -1, u4, f16, kLinear}, u4}})
+    cases.push_back({"block_scale_dequantize",
+                     p.blocks.label + " about zero points",
+                     {f64, f32, f16, bf16},
+                     [p](CaseBuilder& b) {
+                       Dequantize op;
+                       p.blocks.put(op);
+                       op.axis = p.blocks.axis;
+                       op.negative_scale = p.blocks.x[0] % 2 == 1;
+                       const Dims shared = p.blocks.scales();
+                       const auto made = b.graph().apply(
+                           op,
+                           {{Dequantize::x, b.input("x", p.blocks.x, p.blocks.narrow)},
+                            {Dequantize::scale, b.input("scale", shared, p.blocks.scale)},
+                            {Dequantize::zero_point, b.input("zero", shared, p.zero)}},
+                           {Wanted(Dequantize::y, b.dtype())}, {.compute = b.wide()});
+                       b.result(made[Dequantize::y]);
+                     },
+                     false,
+                     p.blocks.one_shape});
+}
+
 void add_matmuls(std::vector<OpCase>& cases) {
   for (const auto& [a, b] :
        {std::pair(f16, i4), std::pair(bf16, i8), std::pair(f32, u4), std::pair(e4m3, e2m1),
@@ -227,6 +264,7 @@ void add_rare_types(std::vector<OpCase>& cases) {
 std::vector<OpCase> low_precision_cases() {
   std::vector<OpCase> cases;
   add_block_scales(cases);
+  add_zero_points(cases);
   add_matmuls(cases);
   add_rare_types(cases);
   return cases;

@@ -232,7 +232,7 @@ TEST(Cut, SplitsAChainThatExceedsAProgram) {
   }
 }
 
-// Where the device's programs read elements that blocks share, dequantisation is two of their
+// Where the device's programs read elements that blocks share, dequantisation is some of their
 // steps.
 TEST(Cut, DequantizesBlocksBeforeAProduct) {
   Graph g;
@@ -270,6 +270,48 @@ TEST(Cut, DequantizesBlocksBeforeAProduct) {
   const auto one = cut(lowered_alone, std::vector<FusionLimits>(2, {true, true, true}));
   ASSERT_EQ(one.size(), 1u);
   EXPECT_TRUE(one[0].anchor_as<BlockScaleDequantize>());
+}
+
+TEST(Cut, DequantizesAboutZeroPointsBeforeAProduct) {
+  using Dequantize = BlockScaleDequantize;
+  Graph g;
+  Dequantize op;
+  op.block_size = {32, 1};
+  const Value weights = g.apply(op,
+                                {{Dequantize::x, g.input("w", {64, 8}, u4)},
+                                 {Dequantize::scale, g.input("scale", {2, 8}, bf16)},
+                                 {Dequantize::zero_point, g.input("zero", {2, 8}, u4)}},
+                                {Dequantize::y}, {.dtype = bf16})[0];
+  g.output("y", g.matmul(g.input("x", {4, 64}, bf16), weights));
+  const LoweredGraph lowered = lower(g, true);
+  const auto regions = cut(lowered, std::vector<FusionLimits>(2, {true, true, true}));
+  ASSERT_EQ(regions.size(), 1u);
+  const PointwiseProgram& program = regions[0].prologues[Matmul::b];
+  ASSERT_EQ(program.steps.size(), 5u);
+  EXPECT_EQ(program.steps[1].view.dtype, u4);
+  EXPECT_EQ(program.steps[1].blocks, (Dims{32, 1}));
+  EXPECT_EQ(program.steps[2].op.mode, PointwiseMode::sub);
+  EXPECT_EQ(program.steps[2].args, (std::array{0, 1, -1}));
+  EXPECT_EQ(program.steps[3].blocks, (Dims{32, 1}));
+  EXPECT_EQ(program.steps[4].args, (std::array{2, 3, -1}));
+}
+
+// Blocks of one element may have scales that the same region computes.
+TEST(Cut, DequantizesByComputedScales) {
+  using Dequantize = BlockScaleDequantize;
+  Graph g;
+  Dequantize op;
+  op.block_size = {1, 1};
+  const Value scale = g.input("scale", {64, 8}, bf16), half = g.input("half", {64, 8}, bf16);
+  const Value weights =
+      g.apply(op, {{Dequantize::x, g.input("w", {64, 8}, i4)}, {Dequantize::scale, scale * half}},
+              {Dequantize::y}, {.dtype = bf16})[0];
+  g.output("y", g.matmul(g.input("x", {4, 64}, bf16), weights));
+  const LoweredGraph lowered = lower(g, true);
+  const auto regions = cut(lowered, std::vector<FusionLimits>(3, {true, true, true}));
+  ASSERT_EQ(regions.size(), 1u);
+  EXPECT_FALSE(regions[0].prologues[Matmul::b].has_blocks());
+  EXPECT_EQ(regions[0].prologues[Matmul::b].steps.size(), 5u);
 }
 
 TEST(Cut, OneRegionPerOperationWithoutFusion) {

@@ -7,6 +7,7 @@
 
 #include "graph/schema.hpp"
 #include "plan/lowered.hpp"
+#include "support/problem.hpp"
 
 namespace ashlar {
 namespace {
@@ -28,6 +29,69 @@ SoftmaxOps small_softmax(Graph& g, Value x, Dims axes) {
   const Value numerator = exp(x - max);
   const Value sum = g.reduce(numerator, ReductionMode::add, axes);
   return {numerator / sum, max, sum};
+}
+
+// Weights in groups as frameworks write them, before a product.
+struct WrittenGroups {
+  DType stored = u4, difference = bf16;
+  bool has_zeros = true, joined_first = false, is_shared = false;
+  Dims strides = {128, 8, 1};
+  bool cast_first = false, doubled = false;  // the numbers
+
+  Graph graph() const {
+    Graph g;
+    Value w = joined_first ? g.reshape(g.input("w", {64, 8}, stored), {4, 16, 8})
+                           : g.input("w", {4, 16, 8}, stored, Layout(strides));
+    if (cast_first) w = g.pointwise(PointwiseMode::identity, std::array{w}, {}, {.dtype = f16});
+    if (doubled) w = g.pointwise(PointwiseMode::add, std::array{w, w}, {}, {.dtype = f16});
+    const auto small = [&](PointwiseMode mode, const char* name, DType dtype, DType result) {
+      w = g.pointwise(mode, std::array{w, g.input(name, {4, 1, 8}, dtype)}, {}, {.dtype = result});
+    };
+    if (has_zeros) small(PointwiseMode::sub, "zero", stored, difference);
+    small(PointwiseMode::mul, "scale", f16, bf16);
+    const Value all = g.reshape(w, {64, 8});
+    g.output("y", g.matmul(g.input("x", {3, 64}, bf16), all));
+    if (is_shared) g.output("weights", relu(all));
+    return g;
+  }
+};
+
+TEST(RaiseDequantization, TakesGroupsBeforeAProduct) {
+  for (const bool has_zeros : {true, false})
+    for (const auto& [joined_first, cast_first] : {std::pair(false, false), std::pair(true, false),
+                                                   std::pair(false, true), std::pair(true, true)})
+      for (const Dims& strides : {Dims{128, 8, 1}, Dims{16, 1, 64}}) {
+        const WrittenGroups written{.has_zeros = has_zeros,
+                                    .joined_first = joined_first,
+                                    .strides = strides,
+                                    .cast_first = cast_first};
+        const LoweredGraph lowered = lower(written.graph(), true);
+        ASSERT_EQ(operations(lowered), (Names{"block_scale_dequantize", "matmul"}));
+        const Node& node = lowered.graph.nodes()[0];
+        EXPECT_EQ(std::get<BlockScaleDequantize>(node.op).block_size, (Dims{16, 1}));
+        EXPECT_EQ(node.inputs[BlockScaleDequantize::zero_point] != kNoTensor, has_zeros);
+        const TensorId x = node.inputs[BlockScaleDequantize::x];
+        EXPECT_EQ(lowered.graph.tensor(lowered.views[static_cast<std::size_t>(x)].tensor).name,
+                  "w");
+      }
+}
+
+TEST(RaiseDequantization, ComputesTheSame) {
+  for (const bool has_zeros : {true, false})
+    EXPECT_EQ(support::check_plan(WrittenGroups{.has_zeros = has_zeros}.graph()), "");
+}
+
+TEST(RaiseDequantization, LeavesOtherThings) {
+  const auto is_raised = [](const WrittenGroups& written) {
+    for (const std::string& name : operations(lower(written.graph(), true)))
+      if (name == "block_scale_dequantize") return true;
+    return false;
+  };
+  EXPECT_TRUE(is_raised({}));
+  EXPECT_FALSE(is_raised({.is_shared = true}));
+  EXPECT_FALSE(is_raised({.has_zeros = false, .doubled = true}));
+  EXPECT_FALSE(is_raised({.difference = i8}));       // rounds and saturates
+  EXPECT_FALSE(is_raised({.strides = {8, 32, 1}}));  // would be copied
 }
 
 TEST(RaiseSoftmax, TakesMaxSubExpAddDiv) {

@@ -7,6 +7,7 @@ void GraphMaker::add_low_precision() {
   constexpr std::array<std::int64_t, 6> kBlocks = {1, 2, 3, 16, 32, 40};
   constexpr std::array kNarrow = {e4m3, e5m2, e2m1, i8, i4};
   constexpr std::array kScales = {e8m0, e8m0, e4m3, f32};
+  constexpr std::array kZeros = {u4, i4, i8, bf16, f32};
   if (chance(0.3)) {
     constexpr std::array kComplex = {complex_f32, complex_f32, complex_f64};
     const std::int64_t m = extent(), k = extent(), n = extent(), batch = extent();
@@ -37,10 +38,16 @@ void GraphMaker::add_low_precision() {
   dequantize.block_size = quantize.block_size;
   dequantize.scale_layout = quantize.scale_layout;
   dequantize.negative_scale = chance(0.2);
-  if (chance(0.5))
+  if (chance(0.5)) {
+    Value zero;
+    if (dequantize.scale_layout == ScaleLayout::linear && chance(0.4))
+      zero = graph_.input(name("zero"), made[1].dims(), one_of(kZeros));
     keep(graph_.apply(dequantize,
-                      {{BlockScaleDequantize::x, made[0]}, {BlockScaleDequantize::scale, made[1]}},
+                      {{BlockScaleDequantize::x, made[0]},
+                       {BlockScaleDequantize::scale, made[1]},
+                       {BlockScaleDequantize::zero_point, zero}},
                       {BlockScaleDequantize::y}, result())[0]);
+  }
   if (chance(0.7)) keep(made[0]);
 }
 

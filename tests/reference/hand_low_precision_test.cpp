@@ -170,6 +170,29 @@ TEST(BlockScale, Dequantize) {
   expect_result(e, "n", {-0.75, 0.0625, -12, -2, -3, 4096});
 }
 
+TEST(BlockScale, DequantizeAboutAZeroPoint) {
+  Graph g;
+  const Value x = g.input("x", {4, 2}, u4), scale = g.input("scale", {2, 2}, f32),
+              zero = g.input("zero", {2, 2}, u4), half = g.input("half", {2, 2}, bf16);
+  Dequantize op;
+  op.block_size = {2, 1};
+  const auto about = [&](Value point) {
+    return g.apply(
+        op, {{Dequantize::x, x}, {Dequantize::scale, scale}, {Dequantize::zero_point, point}},
+        {Dequantize::y})[0];
+  };
+  g.output("y", about(zero));
+  op.negative_scale = true;
+  g.output("n", about(half));
+  Evaluation e(g);
+  e.set("x", {0, 15, 7, 8, 1, 2, 3, 4});
+  e.set("scale", {0.5, 3, 10, -1});
+  e.set("zero", {8, 15, 0, 3});
+  e.set("half", {7.5, 15, -1, 0.25});
+  expect_result(e, "y", {-4, 0, -0.5, -21, 10, 1, 30, -1});
+  expect_result(e, "n", {3.75, 0, 0.25, 21, -20, 1.75, -40, 3.75});
+}
+
 TEST(HandComputed, ComplexMatmul) {
   Graph g;
   const Value a = g.input("a", {1, 2}, complex_f32), b = g.input("b", {2, 1}, complex_f32);

@@ -36,9 +36,10 @@ struct BlockScaleQuantize : BlockScaleAttributes {
     visit("axis", self.axis);
   }
 };
-// y = x * scale, or -x * scale with negative_scale.
+// y = (x - zero_point) * scale, or the negative of that with negative_scale. Blocks share a zero
+// point as they share a scale, of the same shape and of any type of numbers; without one it is 0.
 struct BlockScaleDequantize : BlockScaleAttributes {
-  enum In { x, scale };
+  enum In { x, scale, zero_point };
   enum Out { y };
   std::int64_t axis = -1;
   bool negative_scale = false;

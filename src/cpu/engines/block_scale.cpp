@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "cpu/engines/build.hpp"
 #include "cpu/engines/engines.hpp"
@@ -244,8 +245,9 @@ class DequantizeKernel final : public Kernel {
   void run(const KernelContext& context) const override {
     const auto x = x_.bind(context), y = y_.bind(context);
     const auto scale = scale_.bind(context);
+    const auto zero = zero_ ? zero_->bind(context) : typename ScaleRows<T>::Bound();
     parallel_for(element_count(rows_), grain_, [&](std::int64_t begin, std::int64_t end, int) {
-      alignas(64) T row[kScalePiece], scales[kScalePiece];
+      alignas(64) T row[kScalePiece], scales[kScalePiece], zeros[kScalePiece];
       Dims index = rows_;
       for (std::int64_t item = begin; item < end; ++item) {
         unflatten(item, rows_, index);
@@ -259,14 +261,15 @@ class DequantizeKernel final : public Kernel {
           scale.load(block, blocks, scales);
           if (negative_)
             for (std::int64_t i = 0; i < blocks; ++i) scales[i] = -scales[i];
+          if (zero_) zero.load(block, blocks, zeros);
           x.load(coordinates(at).data(), count, row);
           if (columns_.block == 1)
-            ops_.multiply(row, {scales, true}, count, row);
+            scale_row(row, {zeros, true}, {scales, true}, count);
           else
             columns_.for_blocks(
                 first - skipped, first, count,
                 [&](std::int64_t from, std::int64_t length, std::int64_t number) {
-                  ops_.multiply(row + from, {scales + number, false}, length, row + from);
+                  scale_row(row + from, {zeros + number, false}, {scales + number, false}, length);
                 });
           y.store(coordinates(at).data(), count, row);
         });
@@ -285,8 +288,18 @@ class DequantizeKernel final : public Kernel {
         x_(region.prologues[BlockScaleDequantize::x], last_),
         y_(region.epilogue, last_),
         scale_(region.prologues[BlockScaleDequantize::scale], BlockScaleShape(rows_, op)) {
+    if (const auto& zero = region.prologues[BlockScaleDequantize::zero_point]; !zero.empty())
+      zero_.emplace(zero, BlockScaleShape(rows_, op));
     rows_[last_] = columns_.segments;
     grain_ = items_per_thread(columns_.segment);
+  }
+
+  void scale_row(T* row, RowArg<T> zeros, RowArg<T> scales, std::int64_t count) const {
+    static constexpr T kOne = 1, kNothing = 0;
+    if (zero_)
+      ops_.normalise(row, zeros, scales, {&kOne, false}, {&kNothing, false}, count, row);
+    else
+      ops_.multiply(row, scales, count, row);
   }
 
   const RowOps<T>& ops_;
@@ -297,6 +310,7 @@ class DequantizeKernel final : public Kernel {
   bool negative_;
   RowProgram<T> x_, y_;
   ScaleRows<T> scale_;
+  std::optional<ScaleRows<T>> zero_;
   std::int64_t grain_ = 1;
 };
 

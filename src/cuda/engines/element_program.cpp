@@ -93,22 +93,32 @@ PointwiseProgram of_dropout(const Region& region, const DropoutBackward& op) {
   return splicer.take();
 }
 
-// Scales that are read as they lie are steps of the program.
+// Scales and zero points that are read as they lie are steps of the program.
 std::vector<PointwiseProgram> of_dequantize(const Region& region, const BlockScaleDequantize& op) {
   using Op = BlockScaleDequantize;
-  if (op.scale_layout != ScaleLayout::linear || !region.prologues[Op::scale].is_plain_load())
+  const PointwiseProgram &scale = region.prologues[Op::scale],
+                         &zero = region.prologues[Op::zero_point];
+  if (op.scale_layout != ScaleLayout::linear || !scale.is_plain_load() ||
+      (!zero.empty() && !zero.is_plain_load()))
     return {};
   Splicer splicer(region);
-  const int x = splicer.append(region.prologues[Op::x]);
-  Step scale = region.prologues[Op::scale].steps[0];
-  scale.view.dims = region.epilogue.space;
-  scale.blocks = op.block_size;
+  const auto shared = [&](const PointwiseProgram& program) {
+    Step step = program.steps[0];
+    step.view.dims = region.epilogue.space;
+    step.blocks = op.block_size;
+    return splicer.push(std::move(step));
+  };
+  const auto compute = [&](const Pointwise& what, int a, int b) {
+    return splicer.push({.kind = Step::Kind::compute,
+                         .op = what,
+                         .args = {a, b, -1},
+                         .compute = region.anchor->compute});
+  };
+  int x = splicer.append(region.prologues[Op::x]);
+  if (!zero.empty()) x = compute({.mode = PointwiseMode::sub}, x, shared(zero));
   const double sign = op.negative_scale ? -1.0 : 1.0;
-  const int product = splicer.push({.kind = Step::Kind::compute,
-                                    .op = {.mode = PointwiseMode::mul, .alpha1 = sign},
-                                    .args = {x, splicer.push(std::move(scale)), -1},
-                                    .compute = region.anchor->compute});
-  splicer.append(region.epilogue, product);
+  splicer.append(region.epilogue,
+                 compute({.mode = PointwiseMode::mul, .alpha1 = sign}, x, shared(scale)));
   return {splicer.take()};
 }
 

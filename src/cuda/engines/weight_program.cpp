@@ -22,10 +22,16 @@ std::vector<char> differing_along(const PointwiseProgram& program, int axis) {
   return differs;
 }
 
-// a * b in f32, of nothing else.
-bool is_plain_product(const Step& step) {
-  return step.kind == Kind::compute && step.op.mode == PointwiseMode::mul &&
-         step.op.alpha1 == 1.0 && step.op.alpha2 == 1.0 && !step.round_to && step.compute == f32;
+// a * b (or a - b) in f32, of nothing else.
+bool is_plain(const Step& step, PointwiseMode mode) {
+  return step.kind == Kind::compute && step.op.mode == mode && step.op.alpha1 == 1.0 &&
+         step.op.alpha2 == 1.0 && !step.round_to && step.compute == f32;
+}
+bool is_plain_product(const Step& step) { return is_plain(step, PointwiseMode::mul); }
+
+// A load of what blocks share.
+bool is_shared(const Step& step) {
+  return step.kind == Kind::load && !step.blocks.empty() && !step.round_to;
 }
 
 }  // namespace
@@ -119,20 +125,30 @@ void multiply_sums(PointwiseProgram& epilogue, const PointwiseProgram& factor) {
 }
 
 NarrowLoad find_narrow_load(const PointwiseProgram& program) {
-  const auto& steps = program.steps;
-  const auto is_load = [&](std::size_t i) { return steps[i].kind == Kind::load; };
+  const auto step = [&](int i) { return &program.steps[static_cast<std::size_t>(i)]; };
   NarrowLoad found;
-  if (steps.size() == 1 && is_load(0) && steps[0].blocks.empty()) found.numbers = &steps[0];
-  if (steps.size() == 3 && is_load(0) && is_load(1) && is_plain_product(steps[2]) &&
-      program.result == 2 && steps[2].args[0] + steps[2].args[1] == 1 &&
-      steps[0].blocks.empty() != steps[1].blocks.empty()) {
-    const std::size_t scale = steps[0].blocks.empty() ? 1 : 0;
-    if (steps[scale].round_to) return {};
-    found = {&steps[1 - scale], &steps[scale]};
+  std::size_t steps = 1;
+  int value = program.result;
+  if (is_plain_product(*step(value))) {
+    const int a = step(value)->args[0], b = step(value)->args[1];
+    const int scale = is_shared(*step(a)) ? a : b;
+    if (!is_shared(*step(scale))) return {};
+    found.scales = step(scale);
+    value = a + b - scale;
+    steps += 2;
+    if (is_plain(*step(value), PointwiseMode::sub)) {
+      found.zeros = step(step(value)->args[1]);
+      if (!is_shared(*found.zeros)) return {};
+      value = step(value)->args[0];
+      steps += 2;
+    }
   }
-  if (found.numbers && found.numbers->round_to &&
-      *found.numbers->round_to != found.numbers->view.dtype)
+  const Step* numbers = step(value);
+  const bool is_rounded = numbers->round_to && *numbers->round_to != numbers->view.dtype;
+  if (program.steps.size() != steps || numbers->kind != Kind::load || !numbers->blocks.empty() ||
+      is_rounded)
     return {};
+  found.numbers = numbers;
   return found;
 }
 

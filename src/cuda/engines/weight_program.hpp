@@ -21,10 +21,11 @@ PointwiseProgram take_out_factors(PointwiseProgram& program, int axis);
 void multiply_sums(PointwiseProgram& epilogue, const PointwiseProgram& factor);
 
 // A load of narrow numbers that is all of a program, or all but a multiplication by the scales of
-// their blocks.
+// their blocks, before which their zero points may be taken away.
 struct NarrowLoad {
   const PointwiseProgram::Step* numbers = nullptr;  // null: the program is something else
   const PointwiseProgram::Step* scales = nullptr;   // null: there are none
+  const PointwiseProgram::Step* zeros = nullptr;    // null: there are none
 };
 NarrowLoad find_narrow_load(const PointwiseProgram& program);
 

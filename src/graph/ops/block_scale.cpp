@@ -46,6 +46,19 @@ void require_floating_compute(NodeContext& node) {
     node.reject("compute", to_string(node.node().compute), "a floating-point type");
 }
 
+void check_zero_point(NodeContext& node, const BlockScaleDequantize& op) {
+  constexpr int kZero = BlockScaleDequantize::zero_point;
+  if (!node.has_input(kZero)) return;
+  if (op.scale_layout != ScaleLayout::linear)
+    node.reject("scale_layout", "f8_128x4", "linear beside {}", node.input_name(kZero));
+  node.require_arithmetic(kZero);
+  const Tensor& zero = node.input(kZero);
+  if (zero.dtype == e8m0)
+    node.reject(fmt::format("dtype of {}", node.input_name(kZero)), zero.dtype,
+                "a type that has a zero");
+  node.require_dims(kZero, node.input(BlockScaleDequantize::scale).dims);
+}
+
 }  // namespace
 
 void infer_block_scale_quantize(NodeContext& node) {
@@ -90,6 +103,7 @@ void infer_block_scale_dequantize(NodeContext& node) {
   require_floating_compute(node);
   normalise_blocks(node, op, op.axis, x.dims.rank());
   node.require_dims(Dequantize::scale, BlockScaleShape(x.dims, op).stored());
+  check_zero_point(node, op);
   node.infer_dims(Dequantize::y, x.dims);
   node.infer_dtype(Dequantize::y, f32);
   node.infer_strides_like(Dequantize::y, x);

@@ -15,10 +15,15 @@ double clocks_of(const MatrixFactor& factor, const ProductTile& tile, int rows) 
   // Of a packet of 16 bytes: 62 to 115 instructions to convert it and 20 to copy it and its scale,
   // two of three clocks being the warp's.
   constexpr double kPerPacket = 80, kPerPair = 9;
+  // A zero point is copied as a scale is, and takes one more of some 6 instructions per pair.
+  constexpr double kPerZero = 20, kShiftPerPair = 1.5;
   if (!factor.computed) return 0;
-  if (const ConvertedFactor* converted = factor.converted())
+  if (const ConvertedFactor* converted = factor.converted()) {
+    const double shift = converted->zeros.present() ? kShiftPerPair : 0;
     return converted->packets(rows, tile_depth(factor.math)) *
-           (kPerPacket + kPerPair * converted->packet_elements() / 2);
+           (kPerPacket + kPerZero * converted->packet_zeros() +
+            (kPerPair + shift) * converted->packet_elements() / 2);
+  }
   return kLatency + kPerPiece * rows * tile.depth_bytes / 16 / 128;
 }
 

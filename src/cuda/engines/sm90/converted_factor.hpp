@@ -1,5 +1,5 @@
 // A factor of narrow numbers that kernels/sm90/convert_rows.cuh makes floats of 16 bits of, with
-// the scales of their blocks, on the way into a stage.
+// the scales and zero points of their blocks, on the way into a stage.
 #pragma once
 
 #include <optional>
@@ -12,15 +12,18 @@ namespace ashlar::cuda {
 struct ConvertedFactor {
   View numbers;              // over (batch, row, depth), of 8 or 4 bits, the depth contiguous
   View scales;               // the same, strides count blocks of depth; absent: there are none
+  View zeros;                // as the scales; absent: there are none
   std::int64_t block = 0;    // depths that share a scale
   bool exact_scales = true;  // they are floats of the result's type, too
+  bool exact_zeros = true;   // so is every difference of a number and a zero point
 
   // Packets of 16 bytes: their elements, those that one of 128 threads has of a tile, and the
-  // scales of each.
+  // scales and zero points of each.
   int packet_elements() const { return 128 / bit_width(numbers.dtype); }
   int packets(int rows, int tile_depth) const;
   int packet_scales() const;
-  // Shared memory for the packets and scales that 128 threads have of a tile.
+  int packet_zeros() const { return zeros.present() ? packet_scales() : 0; }
+  // Shared memory for what 128 threads have of a tile.
   int step_bytes(int rows, int tile_depth) const;
 };
 

@@ -1,13 +1,16 @@
 // Tiles of a factor whose numbers are narrow (8 or 4 bits, lying along the depth): copied to shared
 // memory as they are, some stages ahead, and on the way into a stage made floats of 16 bits by
-// pairs, times the scale of their block. Comes after a kernel's head, a schedule and
-// sm90/computed_pieces.cuh. The head has kRawSteps, stages of which a warpgroup has copies, and for
-// factor A (and the same for B)
+// pairs, less the zero point of their block and times its scale. Comes after a kernel's head, a
+// schedule and sm90/computed_pieces.cuh. The head has kRawSteps, stages of which a warpgroup has
+// copies, and for factor A (and the same for B)
 //   NarrowA::kConverts       the rest is there where it is true
 //     Stored, kBits          the numbers
 //     Scale, kBlock          the scales and how many depths share one; kBlock 0: there are none
 //     kExactScales           scales are numbers of the stage's type, too
+//     Zero, kZeroBits        the zero points; kZeroBits 0: there are none
+//     kExactZeros            numbers less zero points are numbers of the stage's type, too
 //     numbers(args, batch, row, depth), scales(...)   where they are
+//     zero_bit(...)          the same of a zero point, in bits of memory
 //
 // A packet is 16 bytes of a row. What a thread copies it converts itself: nobody waits for others.
 // Lanes of a quarter of a warp store to different banks: with 4 packets in a line they have two
@@ -91,11 +94,13 @@ struct Converter {
   static const int kPackets = (kRows + kLines - 1) / kLines;
   static const bool kScaled = Narrow::kBlock > 0;
   static const int kScales = kScaled ? at_least_one(kElements / at_least_one(Narrow::kBlock)) : 0;
+  static const bool kShifted = Narrow::kZeroBits > 0;
+  static const int kZeros = kShifted ? kScales : 0;
   static const int kPairs = 16 / Narrow::kBits;  // of a word
-  static const int kStepBytes = kPackets * 128 * (16 + 4 * kScales);
+  static const int kStepBytes = kPackets * 128 * (16 + 4 * (kScales + kZeros));
   static const int kBytes = kRawSteps * kStepBytes;  // of a warpgroup
 
-  uint8* steps;  // kRawSteps of all packets, then all scales, of all threads
+  uint8* steps;  // kRawSteps of all packets, then all scales, then all zero points of all threads
   int step;
   Walk ahead;
 
@@ -119,10 +124,17 @@ struct Converter {
     return (uint32*)(steps + of_step * kStepBytes + kPackets * 128 * 16) + scale * 128 +
            threadIdx.x % 128;
   }
+  __device__ uint32* zero_at(int of_step, int zero) const {
+    return scale_at(of_step, kPackets * kScales + zero);
+  }
   // Of scale s of a packet; those past the end of the depth are the first ones.
   __device__ static const uint8* scale_of(const Args& args, int batch, int row, int depth, int s) {
     const int at = depth < (int)args.depth ? depth + s * Narrow::kBlock : 0;
     return Narrow::scales(args, batch, row, at);
+  }
+  __device__ static uint64 zero_of(const Args& args, int batch, int row, int depth, int s) {
+    const int at = depth < (int)args.depth ? depth + s * Narrow::kBlock : 0;
+    return Narrow::zero_bit(args, batch, row, at);
   }
 
   // What the next step ahead needs, as one group of copies.
@@ -140,6 +152,9 @@ struct Converter {
           for (int s = 0; s < kScales; ++s) {
             const uint8* from = scale_of(args, batch, row, depth, s);
             copy_async<4>(scale_at(to, i * kScales + s), from - ((uint64)from & 3));
+            if constexpr (kShifted)
+              copy_async<4>(zero_at(to, i * kScales + s),
+                            (const uint8*)(zero_of(args, batch, row, depth, s) / 32 * 4));
           }
         }
       }
@@ -148,13 +163,20 @@ struct Converter {
     commit_copies();
   }
 
-  // Pairs times a scale, rounded once.
-  __device__ static uint32 scaled(uint32 pair, float scale, uint32 scale_pair) {
-    if constexpr (Narrow::kExactScales)
+  // Pairs less a zero point times a scale, rounded once.
+  __device__ static uint32 scaled(uint32 pair, float zero, float scale, uint32 scale_pair) {
+    if constexpr (kShifted && Narrow::kExactZeros)
+      pair = fma_pair(Math(), pair, power_pair<Math>(0), both(narrow(Math(), -zero)));
+    if constexpr (Narrow::kExactScales && Narrow::kExactZeros) {
       return fma_pair(Math(), pair, scale_pair, kMinus);
-    else
-      return narrow_pair(Math(), widen(Math(), (uint16)pair) * scale,
-                         widen(Math(), (uint16)(pair >> 16)) * scale);
+    } else {
+      float first = widen(Math(), (uint16)pair), second = widen(Math(), (uint16)(pair >> 16));
+      if constexpr (!Narrow::kExactZeros) {
+        first -= zero;
+        second -= zero;
+      }
+      return narrow_pair(Math(), first * scale, second * scale);
+    }
   }
 
   __device__ static void convert_words(const uint4& packet, uint32 (&pairs)[4 * kPairs]) {
@@ -203,9 +225,14 @@ struct Converter {
           const float scale =
               depth < (int)args.depth ? scale_in(*scale_at(step, i * kScales + s) >> shift) : 0.f;
           const uint32 both_scales = both(narrow(Math(), scale));
+          float zero = 0.f;
+          if constexpr (kShifted) {
+            const int bit = (int)(zero_of(args, work.batch, row, depth, s) % 32);
+            if (depth < (int)args.depth) zero = zero_in(*zero_at(step, i * kScales + s) >> bit);
+          }
 #pragma unroll
           for (int j = 0; j < kEach; ++j)
-            pairs[s * kEach + j] = scaled(pairs[s * kEach + j], scale, both_scales);
+            pairs[s * kEach + j] = scaled(pairs[s * kEach + j], zero, scale, both_scales);
         }
       }
 #pragma unroll
@@ -222,6 +249,14 @@ struct Converter {
       return __uint_as_float(word);
     else
       return (float)widen(Scale(), (typename Scale::Word)word);
+  }
+  // The same of a zero point.
+  __device__ static float zero_in(uint32 word) {
+    typedef typename Narrow::Zero Zero;
+    if constexpr (Narrow::kZeroBits == 32)
+      return __uint_as_float(word);
+    else
+      return widen(Zero(), (typename Zero::Word)(word & ((1u << Narrow::kZeroBits) - 1)));
   }
 };
 

@@ -1,0 +1,168 @@
+// Weights in groups, as frameworks write them:  [sub zero,] mul scale, reshape  becomes
+// block_scale_dequantize where a product reads it, which may take it on its way in.
+#include <fmt/format.h>
+
+#include "plan/fusion_rules.hpp"
+#include "plan/lowered.hpp"
+#include "plan/raise_match.hpp"
+
+namespace ashlar {
+
+namespace {
+
+struct GroupMatch {
+  TensorId numbers = kNoTensor, scale = kNoTensor, zero = kNoTensor;
+  int axis = 0;  // of the groups; the next one is that of their members
+  std::int64_t group = 1;
+  std::vector<TensorId> inner;  // results that disappear
+};
+
+// Whether `joined` has one axis in place of this one and the next of `apart`.
+bool joins(const Dims& apart, const Dims& joined, int axis) {
+  for (int a = 0; a < joined.rank(); ++a) {
+    const std::int64_t extent = a == axis ? apart[a] * apart[a + 1] : apart[a > axis ? a + 1 : a];
+    if (joined[a] != extent) return false;
+  }
+  return true;
+}
+
+Dims without(const Dims& dims, int axis) {
+  Dims rest;
+  for (int a = 0; a < dims.rank(); ++a)
+    if (a != axis) rest.push_back(dims[a]);
+  return rest;
+}
+
+// Whether joining the axis with the next one is a view.
+bool lies_joined(const Tensor& numbers, int axis) {
+  return numbers.strides[axis] == numbers.strides[axis + 1] * numbers.dims[axis + 1];
+}
+
+// Whether the tensor is a reshape of one with these extents.
+bool comes_from(const GraphEditor& editor, TensorId id, const Dims& dims) {
+  const Node* reshape = editor.made_by<Reshape>(id);
+  if (reshape == nullptr) return false;
+  const Tensor& source = editor.tensor(reshape->inputs[Reshape::x]);
+  return source.dims == dims && source.dtype == editor.tensor(id).dtype;
+}
+
+// What a narrow number was before it was made a float that holds it: kernels read it as it is.
+TensorId before_casts(const GraphEditor& editor, TensorId id) {
+  while (const Node* cast = plain(editor, id, PointwiseMode::identity)) {
+    const Tensor &from = editor.tensor(cast->inputs[0]), &to = editor.tensor(id);
+    const bool is_narrow = bit_width(from.dtype) <= 8 && from.dtype != e8m0 &&
+                           from.dtype != boolean && from.dims == to.dims;
+    if (!is_narrow || !is_floating(to.dtype) || bit_width(to.dtype) < 16) break;
+    id = cast->inputs[0];
+  }
+  return id;
+}
+
+// Whether any type to compute in gives the same difference: integers that a float holds.
+bool is_exact(const GraphEditor& editor, const Node& difference) {
+  const auto is_small = [&](TensorId id) {
+    const DType dtype = editor.tensor(id).dtype;
+    return is_integer(dtype) && bit_width(dtype) <= 8;
+  };
+  return is_small(difference.inputs[0]) && is_small(difference.inputs[1]);
+}
+
+// `product` is numbers * scale or (numbers - zero) * scale, and joins to `joined`.
+std::optional<GroupMatch> match_groups(const GraphEditor& editor, const Node& product,
+                                       const Dims& joined) {
+  const Dims& apart = editor.tensor(product.outputs[0]).dims;
+  if (apart.rank() != joined.rank() + 1 || !is_floating(product.compute)) return std::nullopt;
+  for (int axis = 0; axis < joined.rank(); ++axis) {
+    Dims shared = apart;
+    shared[axis + 1] = 1;
+    if (shared == apart || !joins(apart, joined, axis)) continue;
+    const auto operands = split_operands(product, [&](TensorId t) {
+      return editor.tensor(t).dims == shared && is_floating(editor.tensor(t).dtype);
+    });
+    if (!operands) continue;
+    GroupMatch m{.numbers = operands->second,
+                 .scale = operands->first,
+                 .axis = axis,
+                 .group = apart[axis + 1],
+                 .inner = {product.outputs[0]}};
+    const Node* difference = plain(editor, m.numbers, PointwiseMode::sub);
+    if (difference && editor.tensor(difference->inputs[1]).dims == shared &&
+        (difference->compute == product.compute || is_exact(editor, *difference))) {
+      m.inner.push_back(m.numbers);
+      m.numbers = difference->inputs[0];
+      m.zero = difference->inputs[1];
+    }
+    // Other pointwise work is better done together with the multiplication.
+    const TensorId stored = before_casts(editor, m.numbers);
+    const Tensor& numbers = editor.tensor(stored);
+    if (numbers.dims != apart || numbers.dtype == boolean || editor.made_by<Pointwise>(stored))
+      continue;
+    if (m.zero != kNoTensor && editor.tensor(m.zero).dtype == boolean) continue;
+    if (!comes_from(editor, stored, joined) && !lies_joined(numbers, axis)) continue;
+    for (TensorId inner : m.inner)
+      if (editor.uses(inner) != 1 || !may_vanish(editor, inner)) return std::nullopt;
+    return m;
+  }
+  return std::nullopt;
+}
+
+bool is_read_by_a_product(const GraphEditor& editor, TensorId id) {
+  return editor.uses(id) == 1 && editor.consumers(id).size() == 1 &&
+         may_dequantize(editor.node(editor.consumers(id)[0]).op);
+}
+
+// The tensor with other extents: what it was reshaped from, or reshaped itself.
+TensorId with_dims(GraphEditor& editor, TensorId id, const Dims& dims) {
+  if (comes_from(editor, id, dims)) return editor.producer(id)->inputs[Reshape::x];
+  const Tensor tensor = editor.tensor(id);
+  const TensorId reshaped = editor.add_intermediate(tensor.name + "_joined", dims, tensor.dtype);
+  editor.add({tensor.name + "_joined", Reshape{dims}, {id}, {reshaped}, f32});
+  return reshaped;
+}
+
+// Casts and reshapes that nothing reads any more.
+void drop_unread(GraphEditor& editor, TensorId id) {
+  while (id != kNoTensor && editor.producer(id) != nullptr && editor.uses(id) == 0) {
+    const NodeId producer = editor.producer_id(id);
+    if (!editor.made_by<Reshape>(id) && !editor.made_by<Pointwise>(id)) return;
+    id = editor.node(producer).inputs[0];
+    editor.remove(producer);
+  }
+}
+
+}  // namespace
+
+void raise_dequantization(LoweredGraph& lowered) {
+  GraphEditor editor(lowered.graph);
+  const NodeId count = editor.node_count();
+  for (NodeId id = 0; id < count; ++id) {
+    if (editor.removed(id) || !std::holds_alternative<Reshape>(editor.node(id).op)) continue;
+    const Node reshape = editor.node(id);
+    const TensorId y = reshape.outputs[Reshape::y];
+    const Node* product = plain(editor, reshape.inputs[Reshape::x], PointwiseMode::mul);
+    if (product == nullptr || !is_read_by_a_product(editor, y)) continue;
+    const Dims dims = editor.tensor(y).dims;
+    const auto m = match_groups(editor, *product, dims);
+    if (!m) continue;
+    const DType compute = product->compute;
+    editor.remove(id);
+    for (TensorId inner : m->inner) editor.remove(editor.producer_id(inner));
+    BlockScaleDequantize op;
+    op.block_size = Dims::filled(dims.rank(), 1);
+    op.block_size[m->axis] = m->group;
+    const auto stored = [&](TensorId number, const Dims& extents) {
+      return before_casts(editor, with_dims(editor, before_casts(editor, number), extents));
+    };
+    const Dims blocks = without(editor.tensor(m->scale).dims, m->axis + 1);
+    const TensorId x = stored(m->numbers, dims), scale = with_dims(editor, m->scale, blocks);
+    const TensorId zero = m->zero == kNoTensor ? kNoTensor : stored(m->zero, blocks);
+    editor.add({reshape.name + "_dequantized", op, {x, scale, zero}, {y}, compute});
+    for (TensorId read : {m->numbers, m->scale, m->zero}) drop_unread(editor, read);
+    lowered.notes.push_back(
+        fmt::format("raised the small operations ending in '{}' to block_scale_dequantize",
+                    editor.tensor(y).name));
+  }
+  editor.finish();
+}
+
+}  // namespace ashlar
