@@ -71,6 +71,14 @@ TEST_F(Sm80Packed, ChannelsThatFillNoPieces) {
       expect_packed({.direction = direction, .channels = 253, .filters = 251, .layout = layout});
 }
 
+TEST_F(Sm80Packed, NothingToBringIntoOrder) {
+  for (const ConvDirection direction : kConvDirections) {
+    const Graph graph =
+        ConvGraph{.dtype = f32, .direction = direction, .filters = 0, .layout = row_major}.graph();
+    EXPECT_EQ(build_plan(graph, known_gpu("sm_80"), {}, nullptr, false)->steps.size(), 1u);
+  }
+}
+
 // Columns lie as x does, whatever the gradient's layout is: nothing is to be brought into order.
 TEST_F(Sm80Packed, OnlyTheResultHasAnotherOrder) {
   ConvGraph conv{.direction = ConvDirection::filter};

@@ -19,7 +19,7 @@ std::optional<PackedRegion> packed_region(const Region& region, const std::vecto
     const PointwiseProgram& program = input_program(region, slot);
     if (!program.stores.empty() || program.has_blocks()) return {};
     PackedOperand operand = take_pixels(program, region.anchor->inputs[i].dtype);
-    if (!operand.pack) return {};
+    if (!operand.pack || element_count(operand.view.dims) == 0) return {};
     std::int64_t& channels = operand.view.dims[1];
     const std::int64_t whole = round_up(channels, piece_elements(operand.view.dtype));
     operand.pack->zeros = whole - channels;
