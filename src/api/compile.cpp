@@ -24,7 +24,7 @@ Plan compile(const Graph& graph, const Device& device, const CompileOptions& opt
     fail(ErrorCode::device, "compile: device '{}' is not present here; explain() works without it",
          device.props().name);
   Plan plan(build_plan(graph, device.props(), options, nullptr, true));
-  log(LogLevel::explain, "{}", plan.explain());
+  if (log_enabled(LogLevel::explain)) log_text(plan.explain());  // else it is not put together
   return plan;
 }
 

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "plan/plan_data.hpp"
 
 namespace ashlar {
@@ -58,26 +56,27 @@ std::int64_t scratch_of(const PlanData::Step& step) {
   return step.kernel ? step.kernel->scratch_book().total_bytes() : step.choice.config.scratch_bytes;
 }
 
-std::size_t step_of(const PlanData& plan, NodeId node) {
-  std::size_t index = 0;
-  while (std::count(plan.steps[index].region.nodes.begin(), plan.steps[index].region.nodes.end(),
-                    node) == 0)
-    ++index;
-  return index;
+// By step: what keeps it apart from earlier ones.
+std::vector<std::string> explain_separations(const PlanData& plan) {
+  std::vector<std::size_t> step_of(plan.lowered.graph.nodes().size(), 0);
+  for (std::size_t i = 0; i < plan.steps.size(); ++i)
+    for (const NodeId id : plan.steps[i].region.nodes) step_of[static_cast<std::size_t>(id)] = i;
+  std::vector<std::string> texts(plan.steps.size());
+  for (const Separation& one : separations(plan.lowered, plan.limits))
+    texts[step_of[static_cast<std::size_t>(one.to)]] += fmt::format(
+        "  apart     from region {}, '{}': {}\n", step_of[static_cast<std::size_t>(one.from)] + 1,
+        plan.lowered.graph.tensor(one.value).name, one.reason);
+  return texts;
 }
 
-std::string explain_step(const PlanData& plan, std::size_t index,
-                         const std::vector<Separation>& separations) {
+std::string explain_step(const PlanData& plan, std::size_t index, const std::string& apart) {
   const PlanData::Step& step = plan.steps[index];
   const Graph& graph = plan.lowered.graph;
   std::string text = fmt::format("region {} of {}: {}\n", index + 1, plan.steps.size(),
                                  step.region.to_text(graph));
   text += fmt::format("  reads     {}\n  writes    {}\n", tensor_names(graph, step.region.reads),
                       tensor_names(graph, step.region.writes));
-  for (const Separation& one : separations)
-    if (step_of(plan, one.to) == index)
-      text += fmt::format("  apart     from region {}, '{}': {}\n", step_of(plan, one.from) + 1,
-                          graph.tensor(one.value).name, one.reason);
+  text += apart;
   text +=
       fmt::format("  limit     {}\n", limit_of(step.region, plan.device, plan.options.allow_tf32));
   if (step.choice.engine) {
@@ -114,9 +113,9 @@ std::string PlanData::explain() const {
   text += fmt::format("{} operation(s) in {} region(s)\n", graph.nodes().size(), steps.size());
   for (const std::string& note : lowered.notes) text += fmt::format("rewrite: {}\n", note);
   double seconds = 0;
-  const std::vector<Separation> apart = separations(lowered, limits);
+  const std::vector<std::string> apart = explain_separations(*this);
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    text += explain_step(*this, i, apart);
+    text += explain_step(*this, i, apart[i]);
     seconds += steps[i].choice.seconds;
   }
   text += fmt::format("estimate: {} in all\n", in_time(seconds));
