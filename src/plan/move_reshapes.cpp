@@ -64,7 +64,10 @@ class ReshapeMover {
       const Node& node = editor_.node(id);
       if (!comes_from_product(node)) continue;
       held_.insert(node.outputs[0]);
-      if (converts(node)) convert_first(id);
+      if (converts(node)) {
+        convert_first(id);
+        continue;
+      }
       const auto* op = std::get_if<Pointwise>(&node.op);
       if (op == nullptr || op->mode == PointwiseMode::gen_index) continue;
       for (const TensorId input : node.inputs)
@@ -96,12 +99,13 @@ class ReshapeMover {
   }
   void convert_first(NodeId id) {
     const TensorId x = editor_.node(id).inputs[0];
+    const DType compute = editor_.node(id).compute;
     const Tensor from = editor_.tensor(x);
     const DType to = editor_.tensor(editor_.node(id).outputs[0]).dtype;
     const TensorId converted = editor_.add_intermediate(from.name + ".converted", from.dims, to);
     held_.insert(converted);
     editor_.add(
-        {from.name + ".converted", Pointwise{}, {x, kNoTensor, kNoTensor}, {converted}, f32});
+        {from.name + ".converted", Pointwise{}, {x, kNoTensor, kNoTensor}, {converted}, compute});
     editor_.set_input(id, 0, converted);
   }
 
